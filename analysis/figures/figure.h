@@ -1,0 +1,80 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/runs/run.h"
+
+namespace saccade {
+
+struct Colour {
+  uint8_t r = 0, g = 0, b = 0;
+  bool operator==(const Colour&) const = default;
+};
+enum class Dash { solid, dash, dot, dash_dot };
+enum class Marker { none, circle };
+
+/// A figure is data and a recipe, no pixels: the window, PDF, SVG, PNG and CSV are all made from it.
+struct Curve {
+  std::string label;
+  std::vector<double> x, y;  ///< NaN breaks the line
+  Colour colour;
+  Dash dash = Dash::solid;
+  Marker marker = Marker::none;
+  double width = 1.5;  ///< points
+  bool in_legend = true;
+};
+struct AxisRecipe {
+  std::string title;  ///< with the unit: "loss (nats)"
+  bool logarithmic = false, reversed = false;
+  std::optional<std::array<double, 2>> range;  ///< else from the data
+};
+struct HeatMap {
+  int64_t rows = 0, columns = 0;
+  std::vector<float> values;  ///< row-major; NaN is drawn as nothing
+  std::array<double, 2> range{0, 1};
+  bool logarithmic = false;      ///< colour scale
+  bool diverging = false;        ///< centred map for differences
+  std::string value_title;       ///< "attention weight", "ln mass (nats)"
+  std::vector<std::array<int64_t, 2>> marked;  ///< cells (row, column) with an outline: what was chosen
+  std::array<double, 2> row_extent{0, 0}, column_extent{0, 0};  ///< axis values of the edges; equal: 0 … rows, 0 … columns
+  bool top_down = true;  ///< row 0 at the top
+};
+struct Figure {
+  std::string id;     ///< file name without extension: "ood-against-pretraining"
+  std::string title;
+  AxisRecipe x, y;
+  std::vector<Curve> curves;
+  std::optional<HeatMap> map;
+  bool identity_line = false;
+  std::optional<double> vertical_line;
+  std::string vertical_label;
+  std::vector<std::string> provenance;  ///< run ids, config hashes, code version: goes into the file's metadata
+  double width_mm = 140, height_mm = 90;
+};
+
+enum class XAxis { step, tokens, flops, seconds };
+
+/// Colour belongs to the architecture, line style to the seed; the same in every chart. Okabe-Ito.
+Colour architecture_colour(const std::string& title, const std::vector<std::string>& all_titles);
+Dash seed_dash(int64_t seed_index);
+
+/// Recipes. Runs must outlive the call only.
+Figure loss_figure(const std::vector<const Run*>& runs, XAxis x, bool log_x, bool log_y);
+Figure trajectory_figure(const std::vector<const Run*>& runs, const std::string& domain = "", std::optional<double> at_loss = {});
+Figure entropy_figure(const std::vector<const Run*>& runs, XAxis x, bool normalized);
+Figure series_figure(const std::vector<const Run*>& runs, const std::string& series_name, XAxis x, bool log_x, bool log_y);
+/// Entropy (or another per-head statistic) as layers × heads.
+Figure head_figure(const StatisticsRecord& record, const std::string& statistic);
+/// The map of one layer and head of a capture: weights [T × T], chunk scores with the chosen ones marked, or Avey's MaxSim.
+Figure capture_figure(const Capture& capture, const std::string& map_name, int64_t layer, int64_t head);
+
+/// "x,y…" with a header line and one column set per curve, or row,column,value for maps. Numbers in the C locale, full precision.
+std::string to_csv(const Figure& figure);
+nlohmann::json to_json(const Figure& figure);
+Figure figure_from_json(const nlohmann::json& object);
+
+}  // namespace saccade

@@ -1,0 +1,62 @@
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/runs/run_records.h"
+
+namespace saccade {
+
+/// One measured quantity over a run. All vectors have equal length; NaN is kept as NaN.
+struct Series {
+  std::string name;  ///< "train/loss", "validation/loss/prose", "ood/loss/c", "ood/loss" (mean), "gradient_norm",
+                     ///< "learning_rate", "tokens_per_second", "entropy/layer0" (mean over heads), "captured_mass/layer2" …
+  std::string unit;  ///< nats, 1, tokens/s …
+  std::vector<double> step, tokens, flops, seconds, value;
+};
+
+/// What stands in run.json, and what can be told from outside.
+struct RunInfo {
+  std::filesystem::path directory;
+  std::string name, title;  ///< title: of the architecture, as legends call it
+  RunState state = RunState::created;
+  nlohmann::json config;      ///< resolved
+  nlohmann::json provenance;  ///< code version, device, libraries, corpus and tokenizer hash, parameters, host …
+  int64_t parameters = 0, seed = 0, steps = 0, step = 0;
+  std::string message;  ///< why it failed or diverged, one line
+};
+
+/// A run directory, read only; follows a live one from its journal. Never waits, never locks, never writes.
+class Run {
+ public:
+  /// Throws DataError when the directory is no run.
+  explicit Run(const std::filesystem::path& directory);
+  ~Run();
+  Run(Run&&) noexcept;
+  Run& operator=(Run&&) noexcept;
+
+  /// Reads what has come since; true when anything changed.
+  bool poll();
+  const RunInfo& info() const;
+  const std::vector<Series>& series() const;
+  const Series* find(const std::string& series_name) const;
+  /// The last statistics record with all heads (entropy matrix …), if any.
+  const std::optional<StatisticsRecord>& last_statistics() const;
+  std::vector<std::string> ood_domains() const;
+
+  /// Steps at which captures exist, ascending; samples in each are read on demand. Throws DataError.
+  std::vector<int64_t> capture_steps() const;
+  std::vector<Capture> captures(int64_t step) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Run directories below `folder`, one level deep and the folder itself, newest first; damaged ones are skipped with a message each.
+std::vector<std::filesystem::path> find_runs(const std::filesystem::path& folder, std::vector<std::string>* problems = nullptr);
+
+}  // namespace saccade

@@ -1,0 +1,46 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+#include "models/training/trainer.h"
+
+namespace saccade {
+
+/// Where a sample stands; every metric carries it, so that the x axis is a choice of the viewer.
+struct Position {
+  int64_t step = 0;
+  int64_t tokens = 0;
+  double flops = 0;
+  double seconds = 0;
+};
+
+struct DomainLoss {
+  std::string domain;
+  bool ood = false;  ///< not among the training domains
+  double loss = 0;   ///< nats per token
+};
+struct EvaluationRecord {
+  Position at;
+  std::vector<DomainLoss> losses;
+};
+struct StatisticsRecord {
+  Position at;
+  std::vector<HeadStatistic> statistics;
+};
+
+/// One captured sample: what the model did with a fixed text at one step.
+struct Capture {
+  Position at;
+  std::string domain;
+  int64_t sample = 0;
+  std::vector<int32_t> tokens;
+  std::vector<std::string> pieces;  ///< what each token shows
+  std::vector<float> token_losses;  ///< nats of predicting the next token
+  std::vector<CapturedMap> maps;
+};
+
+enum class RunState { created, running, finished, stopped, diverged, failed, crashed };
+const char* to_string(RunState state);
+
+}  // namespace saccade

@@ -1,0 +1,43 @@
+#pragma once
+#include <atomic>
+#include <filesystem>
+#include <functional>
+
+#include "analysis/runs/run.h"
+#include "models/config.h"
+
+namespace saccade {
+
+/// What a person at a terminal wants to see of a run in progress.
+struct RunProgress {
+  std::function<void(const std::string& line)> message;  ///< preparation, checkpoints, warnings
+  std::function<void(const StepRecord&, const EvaluationRecord* last)> step;
+};
+
+/// Trains in `directory` until the end, a non-finite loss, or `stop` (then checkpoint and stop): prepares corpus and
+/// tokenizer, writes run.json, journal, captures, checkpoints, results.h5 and log.txt, holds the lock.
+/// A new directory is created (or an empty one used); throws UsageError when it holds something else, DataError when a live
+/// process holds it. Returns the state it ended in. Errors while training leave state `failed` with the message and are rethrown.
+RunState train_run(const RunConfig& config, const std::filesystem::path& directory, const RunProgress& progress, const std::atomic<bool>& stop);
+
+/// Goes on from the newest good checkpoint, exactly as the uninterrupted run would have.
+/// Finished runs return at once. Throws DataError when there is nothing usable.
+RunState resume_run(const std::filesystem::path& directory, const RunProgress& progress, const std::atomic<bool>& stop);
+
+/// Sends SIGTERM to the live process of a run; false when none is live.
+bool stop_run(const std::filesystem::path& directory);
+bool is_live(const std::filesystem::path& directory);
+
+/// A finished or stopped run's model at a checkpoint, ready for evaluation and inspection (step 0: the newest).
+struct LoadedRun {
+  RunConfig config;
+  int64_t step = 0;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<Trainer> trainer;
+};
+LoadedRun load_run(const std::filesystem::path& directory, int64_t step = 0);
+
+/// The frozen evaluation batches of a config: the same for every run on the same corpus, tokenizer and sequence length.
+std::vector<Trainer::Frozen> evaluation_batches(const RunConfig& config, const Corpus& corpus, const Tokenizer& tokenizer);
+
+}  // namespace saccade

@@ -1,0 +1,55 @@
+#pragma once
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace saccade::cli {
+
+/// One command of `saccade`: a file in app/cli that registers itself.
+///
+///     const RegisterCommand plan{{"plan", "What a run will take, without starting it.", "saccade plan run.json --json",
+///                                 [](CLI::App& app) {
+///                                   auto options = std::make_shared<Options>();
+///                                   app.add_option("CONFIG", options->config)->required();
+///                                   return [options] { …; return 0; };
+///                                 }}};
+struct Command {
+  std::string name;
+  std::string summary;  ///< one line
+  std::string example;  ///< shown by --help
+  /// Declares arguments and returns what runs after parsing; its value is the exit code. Errors are thrown as saccade::Error.
+  std::function<std::function<int()>(CLI::App&)> declare;
+};
+const std::vector<Command>& commands();
+
+struct RegisterCommand {
+  explicit RegisterCommand(Command command);
+};
+
+/// Set by --json: data on stdout as JSON, everything else on stderr.
+bool json_output();
+/// Prints a result: `json` with --json, else `text`.
+void print_result(const nlohmann::json& json, const std::string& text);
+/// A line for the person watching (stderr; nothing with --quiet).
+void say(const std::string& line);
+/// A progress bar on a terminal, plain lines every few seconds otherwise (stderr).
+class Progress {
+ public:
+  explicit Progress(std::string label);
+  ~Progress();  ///< ends the line
+  void update(double fraction, const std::string& detail);
+
+ private:
+  std::string label_;
+  double started_, last_ = 0;
+  bool terminal_, drawn_ = false;
+};
+/// Raised by SIGINT and SIGTERM; a second signal ends the program at once (exit code 130).
+const std::atomic<bool>& stop_requested();
+/// Installs those handlers.
+void catch_stop_signals();
+
+}  // namespace saccade::cli

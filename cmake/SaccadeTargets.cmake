@@ -1,0 +1,48 @@
+# How targets are made here: options that hold for all, a library per room, programs, tests.
+
+add_library(saccade_options INTERFACE)
+target_compile_features(saccade_options INTERFACE cxx_std_20)
+target_include_directories(saccade_options INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_definitions(saccade_options INTERFACE SACCADE_VERSION="${PROJECT_VERSION}" QT_NO_KEYWORDS QT_NO_CAST_TO_ASCII)
+target_compile_options(saccade_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${SACCADE_WERROR}>>:-Werror>)
+if(SACCADE_SANITIZE)
+  target_compile_options(saccade_options INTERFACE -fsanitize=${SACCADE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(saccade_options INTERFACE -fsanitize=${SACCADE_SANITIZE})
+  target_compile_definitions(saccade_options INTERFACE SACCADE_NO_CLONES)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+# A room: every source below its folder. models and ui are OBJECT libraries because their files register themselves, and a
+# linker drops objects of a static library that nobody names.
+function(saccade_module name kind)
+  cmake_parse_arguments(ARG "" "" "LINKS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${name}/*.cpp ${CMAKE_SOURCE_DIR}/${name}/*.h)
+  add_library(saccade_${name} ${kind} ${sources})
+  target_link_libraries(saccade_${name} PUBLIC saccade_options ${ARG_LINKS})
+  set_target_properties(saccade_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  if(name STREQUAL "ui")
+    set_target_properties(saccade_${name} PROPERTIES AUTOMOC ON AUTORCC ON)
+  endif()
+endfunction()
+
+# Links a program with a room and all rooms below it (object libraries must be named by the program itself).
+function(saccade_link target room)
+  set(rooms kernels models analysis ui)
+  list(FIND rooms ${room} index)
+  math(EXPR count "${index} + 1")
+  list(SUBLIST rooms 0 ${count} used)
+  list(REVERSE used)
+  foreach(name IN LISTS used)
+    target_link_libraries(${target} PRIVATE saccade_${name})
+  endforeach()
+endfunction()

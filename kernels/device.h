@@ -1,0 +1,41 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace saccade {
+
+/// Where tensors live and ops run. On `plan` an op only computes shapes, bytes and FLOPs: nothing is allocated,
+/// so what is shown before a run starts comes from the very code that will run.
+struct Device {
+  enum class Kind { cpu, plan, cuda };
+  Kind kind = Kind::cpu;
+  int index = 0;  ///< which GPU, for cuda
+
+  static Device cpu() { return {Kind::cpu, 0}; }
+  static Device plan() { return {Kind::plan, 0}; }
+  static Device cuda(int index) { return {Kind::cuda, index}; }
+
+  bool is_cpu() const { return kind == Kind::cpu; }
+  bool is_plan() const { return kind == Kind::plan; }
+  bool is_cuda() const { return kind == Kind::cuda; }
+  bool operator==(const Device&) const = default;
+};
+
+/// "cpu", "plan", "cuda:0".
+std::string to_string(Device device);
+
+/// Reads "auto", "cpu", "cuda", "cuda:N". `auto` takes a GPU this build can use, else the CPU.
+/// Throws UsageError on other words and DeviceError when the named GPU is not there.
+Device parse_device(const std::string& text);
+
+/// Physical memory of this machine, and what of it is available now, in bytes.
+struct MemoryState {
+  int64_t total = 0;
+  int64_t available = 0;
+};
+MemoryState cpu_memory();
+
+/// Name of the processor as the system gives it.
+std::string cpu_name();
+
+}  // namespace saccade

@@ -1,0 +1,55 @@
+#pragma once
+/// Hot CPU loops are compiled for several instruction sets and chosen when the program starts, so a package built for
+/// baseline x86-64 is as fast as a local build. Write the loop once as an always-inline template and give it plain
+/// (non-template) entry points:
+///
+///     template <class T> SACCADE_INLINE void scale_impl(T* x, int64_t n, T a) { for (…) x[i] *= a; }
+///     SACCADE_SIMD void scale(float* x, int64_t n, float a) { scale_impl(x, n, a); }
+///     SACCADE_SIMD void scale(double* x, int64_t n, double a) { scale_impl(x, n, a); }
+///
+/// Everything called inside must be inlined (std::exp is not: use fast_exp below for float).
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#define SACCADE_INLINE static inline __attribute__((always_inline))
+
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(SACCADE_NO_CLONES)
+#define SACCADE_SIMD __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define SACCADE_SIMD
+#endif
+
+namespace saccade {
+
+/// e^x. Double: the library's, the truth. Float: branch-free so that loops vectorise; relative error below 2e-7 on
+/// [-87, 88], 0 below (also for -inf), clamped above; NaN stays NaN.
+SACCADE_INLINE double fast_exp(double x) { return std::exp(x); }
+SACCADE_INLINE float fast_exp(float x) {
+  float c = x < 88.0f ? x : 88.0f;
+  c = c > -87.3f ? c : -87.3f;
+  const float n = __builtin_floorf(c * 1.44269504f + 0.5f);
+  const float r = (c - n * 0.693359375f) + n * 2.12194440e-4f;  // ln 2 in two parts
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  const float scale = std::bit_cast<float>((static_cast<int32_t>(n) + 127) << 23);
+  const float y = p * scale;
+  return x != x ? x : (x < -87.3f ? 0.0f : y);
+}
+
+/// The error function; float by a polynomial of absolute error below 1e-6 that vectorises, double the library's.
+SACCADE_INLINE double fast_erf(double x) { return std::erf(x); }
+SACCADE_INLINE float fast_erf(float x) {
+  const float a = x < 0 ? -x : x;  // Abramowitz and Stegun 7.1.26
+  const float t = 1.0f / (1.0f + 0.3275911f * a);
+  const float y = ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t + 0.254829592f) * t;
+  const float e = 1.0f - y * fast_exp(-a * a);
+  return x < 0 ? -e : e;
+}
+
+}  // namespace saccade

@@ -1,0 +1,145 @@
+#include "kernels/tape.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "kernels/parallel.h"
+
+namespace saccade {
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+constexpr int64_t kGrain = 1 << 15;
+
+}  // namespace
+
+bool Tape::begin(const char*, Cost cost) {
+  cost_.flops += cost.flops;
+  cost_.bytes += cost.bytes;
+  if (device().is_plan()) return false;
+  current_ = cost;
+  if (profiling_) started_ = now();
+  return true;
+}
+
+void Tape::end(const char* op) {
+  if (!profiling_) return;
+  OpTime& time = profile_[op];
+  ++time.calls;
+  time.seconds += now() - started_;
+  time.cost.flops += current_.flops;
+  time.cost.bytes += current_.bytes;
+}
+
+Tensor Tape::zeros(const Shape& shape, DType dtype) {
+  Tensor x = empty(shape, dtype);
+  run("zeros", {0, static_cast<double>(x.bytes())}, [&] { std::memset(x.raw(), 0, static_cast<size_t>(x.bytes())); });
+  return x;
+}
+
+void Tape::record(std::initializer_list<Tensor> inputs, std::initializer_list<Tensor*> outputs, std::function<void(Tape&)> backward) {
+  record(std::vector<Tensor>(inputs), std::vector<Tensor*>(outputs), std::move(backward));
+}
+
+void Tape::record(const std::vector<Tensor>& inputs, const std::vector<Tensor*>& outputs, std::function<void(Tape&)> backward) {
+  if (!recording_) return;
+  if (std::none_of(inputs.begin(), inputs.end(), [](const Tensor& x) { return x && x.differentiable(); })) return;
+  Node node{{}, std::move(backward)};
+  for (Tensor* y : outputs) {
+    y->set_differentiable(true);
+    node.outputs.push_back(y->id());
+  }
+  nodes_.push_back(std::move(node));
+}
+
+Tensor Tape::grad(const Tensor& x) const {
+  const auto found = grads_.find(x.id());
+  return found == grads_.end() ? Tensor() : found->second.reshape(x.shape());
+}
+
+Tensor Tape::grad_or_zeros(const Tensor& x) {
+  Tensor g = grad(x);
+  return g ? g : zeros(x.shape(), x.dtype());
+}
+
+GradTarget Tape::grad_target(const Tensor& x) {
+  if (!x || !x.differentiable()) return {};
+  if (auto bound = bound_.find(x.id()); bound != bound_.end()) {
+    const bool add = !bound->second.fresh;
+    bound->second.fresh = false;
+    return {bound->second.buffer.reshape(x.shape()), add};
+  }
+  auto [slot, fresh] = grads_.try_emplace(x.id());
+  if (fresh) {
+    slot->second = empty(x.shape(), x.dtype());
+  } else if (!slot->second.sole_owner()) {
+    slot->second = copy(slot->second);  // somebody else still reads the shared contribution
+  }
+  return {slot->second.reshape(x.shape()), !fresh};
+}
+
+void Tape::add_grad(const Tensor& x, const Tensor& contribution) {
+  if (!x || !x.differentiable()) return;
+  if (!bound_.contains(x.id()) && !grads_.contains(x.id())) {
+    grads_.emplace(x.id(), contribution);
+    return;
+  }
+  const GradTarget target = grad_target(x);
+  if (target.add) {
+    add_into(target.tensor, contribution);
+  } else {
+    run("copy", {0, 2.0 * static_cast<double>(contribution.bytes())},
+        [&] { std::memcpy(target.tensor.raw(), contribution.raw(), static_cast<size_t>(contribution.bytes())); });
+  }
+}
+
+void Tape::add_into(const Tensor& sum, const Tensor& term) {
+  run("add_into", {static_cast<double>(sum.size()), 3.0 * static_cast<double>(sum.bytes())}, [&] {
+    dispatch(sum.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      T* s = sum.data<T>();
+      const T* t = term.data<T>();
+      parallel_ranges(sum.size(), kGrain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) s[i] += t[i];
+      });
+    });
+  });
+}
+
+Tensor Tape::copy(const Tensor& x) {
+  Tensor y = empty(x.shape(), x.dtype());
+  run("copy", {0, 2.0 * static_cast<double>(x.bytes())}, [&] { std::memcpy(y.raw(), x.raw(), static_cast<size_t>(x.bytes())); });
+  return y;
+}
+
+void Tape::bind_grad(const Tensor& x, const Tensor& buffer) { bound_[x.id()] = {buffer, true}; }
+
+void Tape::fresh_grads() {
+  for (auto& [id, bound] : bound_) bound.fresh = true;
+}
+
+void Tape::backward(const Tensor& loss, double scale) {
+  Tensor seed = empty(loss.shape(), loss.dtype());
+  run("seed", {}, [&] { dispatch(loss.dtype(), [&](auto zero) { *seed.data<decltype(zero)>() = static_cast<decltype(zero)>(scale); }); });
+  backward({{loss, seed}});
+}
+
+void Tape::backward(const std::vector<std::pair<Tensor, Tensor>>& outputs_and_grads) {
+  for (const auto& [y, g] : outputs_and_grads) add_grad(y, g);
+  while (!nodes_.empty()) {
+    Node node = std::move(nodes_.back());
+    nodes_.pop_back();
+    const bool reached = std::any_of(node.outputs.begin(), node.outputs.end(), [&](uint64_t id) { return grads_.contains(id); });
+    if (reached) node.backward(*this);
+    for (uint64_t id : node.outputs) grads_.erase(id);
+  }
+}
+
+void Tape::clear() {
+  nodes_.clear();
+  grads_.clear();
+}
+
+}  // namespace saccade

@@ -1,0 +1,151 @@
+#pragma once
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "kernels/arena.h"
+#include "kernels/error.h"
+#include "kernels/tensor.h"
+
+namespace saccade {
+
+/// What an op does at least: multiply-adds count as two FLOPs; bytes read and written once each.
+struct Cost {
+  double flops = 0;
+  double bytes = 0;
+};
+
+/// Runs ops on one device and records how to go back.
+///
+/// An op is a free function that takes the tape first:
+///
+///     Tensor scale(Tape& tape, const Tensor& x, double a) {
+///       Tensor y = tape.empty(x.shape(), x.dtype());
+///       tape.run("scale", {flops, bytes}, [&] { cpu::scale(x, y, a); });
+///       tape.record({x}, {&y}, [=](Tape& t) {                     // called in backward, when d_y is complete
+///         Tensor dy = t.grad(y);
+///         GradTarget dx = t.grad_target(x);                       // where d_x goes; dx.add says "+=" instead of "="
+///         t.run("scale.backward", …, [&] { cpu::scale(dy, dx.tensor, a, dx.add); });
+///       });
+///       return y;
+///     }
+///
+/// On `plan` nothing runs: the same calls only add up costs and the arena's bookkeeping.
+/// Activations are kept alive by the recorded closures and end as backward passes them.
+class Tape {
+ public:
+  /// With recording off (evaluation, inspection) nothing is kept for backward.
+  Tape(Arena& arena, bool recording) : arena_(arena), recording_(recording) {}
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  Device device() const { return arena_.device(); }
+  bool recording() const { return recording_; }
+
+  Tensor empty(const Shape& shape, DType dtype) { return arena_.allocate(shape, dtype); }
+  Tensor zeros(const Shape& shape, DType dtype);
+
+  /// Runs the version of an op for this device and counts its cost. Without a CUDA version, a CUDA device is a
+  /// DeviceError that names the op.
+  template <class Cpu>
+  void run(const char* op, Cost cost, Cpu&& cpu) {
+    if (begin(op, cost)) {
+      if (device().is_cuda()) throw DeviceError(std::string("[") + op + "] has no CUDA kernel");
+      cpu();
+      end(op);
+    }
+  }
+  template <class Cpu, class Cuda>
+  void run(const char* op, Cost cost, Cpu&& cpu, [[maybe_unused]] Cuda&& cuda) {
+    if (begin(op, cost)) {
+      if (device().is_cpu()) {
+        cpu();
+      } else {
+#ifdef SACCADE_CUDA
+        cuda();
+#else
+        throw DeviceError("this build has no CUDA kernels");
+#endif
+      }
+      end(op);
+    }
+  }
+
+  /// Records `backward` when any input is differentiable, and marks the outputs so. Gradients of outputs are complete
+  /// when it is called and are dropped after it.
+  void record(std::initializer_list<Tensor> inputs, std::initializer_list<Tensor*> outputs, std::function<void(Tape&)> backward);
+  void record(const std::vector<Tensor>& inputs, const std::vector<Tensor*>& outputs, std::function<void(Tape&)> backward);
+
+  /// Gradient that has arrived for x, in the shape of x; an empty tensor when none did.
+  Tensor grad(const Tensor& x) const;
+  /// Like grad, but zeros when none arrived (an output that nobody used).
+  Tensor grad_or_zeros(const Tensor& x);
+
+  /// Where an op writes its contribution to the gradient of x: `tensor` in the shape of x; add when `add`, else write.
+  /// `tensor` is empty when x takes no gradient.
+  struct Target {
+    Tensor tensor;
+    bool add = false;
+    explicit operator bool() const { return static_cast<bool>(tensor); }
+  };
+  Target grad_target(const Tensor& x);
+  /// For ops that have the whole contribution at hand (it may be shared, as in a residual sum): adopts it or adds it.
+  void add_grad(const Tensor& x, const Tensor& contribution);
+
+  /// Gradients of x go to `buffer` from now on, across steps. The first contribution after `fresh` overwrites it.
+  void bind_grad(const Tensor& x, const Tensor& buffer);
+  void fresh_grads();
+
+  /// Runs the record backward from a scalar loss (gradient 1 · scale). The record is empty afterwards.
+  void backward(const Tensor& loss, double scale = 1.0);
+  /// The same from several outputs with given gradients (tests).
+  void backward(const std::vector<std::pair<Tensor, Tensor>>& outputs_and_grads);
+  /// Forgets what was recorded.
+  void clear();
+
+  /// Sum of the costs of everything run since the last reset.
+  Cost cost() const { return cost_; }
+  void reset_cost() { cost_ = {}; }
+
+  /// Time per op, when switched on (CPU only; `saccade bench --profile`).
+  struct OpTime {
+    int64_t calls = 0;
+    double seconds = 0;
+    Cost cost;
+  };
+  void set_profiling(bool on) { profiling_ = on; }
+  const std::map<std::string, OpTime>& profile() const { return profile_; }
+
+ private:
+  struct Node {
+    std::vector<uint64_t> outputs;
+    std::function<void(Tape&)> backward;
+  };
+  struct Bound {
+    Tensor buffer;
+    bool fresh = true;
+  };
+
+  bool begin(const char* op, Cost cost);
+  void end(const char* op);
+  void add_into(const Tensor& sum, const Tensor& term);
+  Tensor copy(const Tensor& x);
+
+  Arena& arena_;
+  bool recording_;
+  bool profiling_ = false;
+  double started_ = 0;
+  Cost cost_;
+  Cost current_;
+  std::vector<Node> nodes_;
+  std::unordered_map<uint64_t, Tensor> grads_;
+  std::unordered_map<uint64_t, Bound> bound_;
+  std::map<std::string, OpTime> profile_;
+};
+
+using GradTarget = Tape::Target;
+
+}  // namespace saccade

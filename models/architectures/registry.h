@@ -1,0 +1,77 @@
+#pragma once
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+#include "models/settings.h"
+
+namespace saccade {
+
+/// What every part of a model needs to know of the whole.
+struct ModelShape {
+  int64_t vocabulary = 256;
+  int64_t sequence_length = 512;  ///< longest sequence: size of position tables
+  int64_t width = 256, layers = 4, heads = 4;
+  double rotary_base = 10000;
+  std::string position = "rotary";  ///< none, absolute, alibi, rotary; the host's default unless set
+  int64_t head_width() const { return width / heads; }
+};
+
+/// Moves information between positions inside one layer. x [B, T, D] → [B, T, D].
+class Mixer {
+ public:
+  virtual ~Mixer() = default;
+  virtual Tensor forward(Tape& tape, const Tensor& x, Probe* probe) const = 0;
+};
+
+/// One entry of the registry: a host block (takes a mixer), a mixer, or a whole architecture.
+struct Architecture {
+  enum class Kind { host, mixer, whole };
+  Kind kind = Kind::mixer;
+  std::string id;     ///< "llama", "top1_chunk", "avey"
+  std::string title;  ///< "Transformer++", "Top-1 Chunk", "Avey"
+  std::string paper;  ///< citation with section
+  std::vector<Setting> settings;
+  /// What this entry overrides among the common settings (position …).
+  nlohmann::json defaults = nlohmann::json::object();
+  /// Empty: causal. Else a sentence that says where a position can see its future (Avey's published ranker), given the values.
+  std::function<std::string(const nlohmann::json& values)> looks_ahead;
+  /// Throws UsageError when settings do not fit each other or the shape (window 0, chunk longer than the sequence …).
+  std::function<void(const ModelShape&, const nlohmann::json& values, const std::string& pointer)> check;
+
+  /// For hosts and whole architectures.
+  using MakeMixer = std::function<std::unique_ptr<Mixer>(ParameterMaker&, int64_t layer)>;
+  std::function<std::unique_ptr<Model>(const ModelShape&, const nlohmann::json& values, ParameterMaker&, const MakeMixer&)> make_model;
+  /// For mixers.
+  std::function<std::unique_ptr<Mixer>(const ModelShape&, const nlohmann::json& values, ParameterMaker&, int64_t layer)> make_mixer;
+};
+
+/// All entries, sorted by kind and id. A file registers its own with a namespace-scope `const RegisterArchitecture`.
+const std::vector<const Architecture*>& architectures();
+/// Throws UsageError with a suggestion when there is none of that id.
+const Architecture& architecture(const std::string& id);
+
+struct RegisterArchitecture {
+  explicit RegisterArchitecture(Architecture entry);
+};
+
+/// Settings that every architecture has: host, mixer, width, layers, heads, position, rotary_base.
+std::vector<Setting> common_settings();
+/// Everything that can be set for a host with a mixer (common, host's, mixer's), in form order, defaults adjusted.
+/// `mixer` is ignored for whole architectures.
+std::vector<Setting> settings_of(const std::string& host, const std::string& mixer);
+
+/// Checks `config` ("architecture" of the run config) and fills every default in: the resolved form.
+/// Throws UsageError with a JSON pointer.
+nlohmann::json resolve_architecture(const nlohmann::json& config, int64_t sequence_length, const std::string& pointer = "/architecture");
+
+/// "Transformer++", "Top-1 Chunk exact", "Transformer++ window 64", "Avey": what a legend calls a resolved architecture.
+std::string architecture_title(const nlohmann::json& resolved);
+
+/// Builds a resolved architecture. On the plan device nothing is allocated.
+std::unique_ptr<Model> make_model(const nlohmann::json& resolved, int64_t vocabulary, int64_t sequence_length, Arena& arena, DType dtype,
+                                  uint64_t seed, bool training);
+
+}  // namespace saccade

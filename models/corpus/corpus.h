@@ -1,0 +1,112 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/corpus/tokenizer.h"
+
+namespace saccade {
+
+enum class Split { train, validation, test };
+const char* to_string(Split split);
+
+struct DomainInfo {
+  std::string name;
+  std::map<std::string, int64_t> documents, bytes;  ///< by split name
+};
+
+/// Text in domains and splits, imported once, kept under the user's data folder (`SACCADE_DATA`, else
+/// $XDG_DATA_HOME/saccade, ~/.local/share/saccade) as corpora/NAME/.
+class Corpus {
+ public:
+  /// `name` is an imported corpus, or a built-in one ("local-text", "task-copy", "task-mqar", "task-passkey"), which is
+  /// made on first use. Throws DataError when there is none or it is damaged.
+  static Corpus open(const std::string& name, const std::function<void(const std::string&)>& progress = {});
+
+  const std::string& name() const { return name_; }
+  const std::string& hash() const { return hash_; }  ///< SHA-256 over all documents, domains and splits
+  const std::vector<DomainInfo>& domains() const { return domains_; }
+  bool has_domain(const std::string& domain) const;
+  /// Streams the documents of one domain and split in stored order; return false to stop.
+  void each_document(const std::string& domain, Split split, const std::function<bool(std::string_view)>& visit) const;
+  const std::filesystem::path& directory() const { return directory_; }
+
+ private:
+  std::string name_, hash_;
+  std::filesystem::path directory_;
+  std::vector<DomainInfo> domains_;
+};
+
+struct CorpusSummary {
+  std::string name, hash;
+  bool built_in = false, present = false;
+  std::vector<DomainInfo> domains;
+};
+std::vector<CorpusSummary> list_corpora();
+
+struct ImportOptions {
+  std::string name;
+  std::vector<std::filesystem::path> sources;  ///< folders of text files, .txt, .jsonl, .jsonl.gz, .jsonl.zst
+  std::string domain_field = "meta.redpajama_set_name";  ///< of JSON lines; else the file's or folder's name
+  std::string text_field = "text";
+  std::map<std::string, std::string> rename;   ///< domain → domain ("RedPajamaGithub" → "github")
+  double validation_share = 0.02, test_share = 0.02;
+  bool use_file_splits = true;  ///< "web.train.jsonl.zst": the split in the file's name decides
+};
+struct ImportReport {
+  int64_t documents = 0, bytes = 0, duplicates = 0, invalid_utf8 = 0, malformed = 0;
+  std::vector<std::string> problems;  ///< "file:line: what", the first hundred
+};
+/// Streams the sources into a new corpus; an interrupted import leaves nothing behind. Throws DataError, UsageError.
+ImportReport import_corpus(const ImportOptions& options, const std::function<void(double fraction, const std::string&)>& progress = {});
+
+/// "bytes", "bpe:4096", "unigram:8000" (trained on the train split of `domains`, cached), or a path to a .model.
+std::unique_ptr<Tokenizer> open_tokenizer(const std::string& spec, const Corpus& corpus, const std::vector<std::string>& domains,
+                                          const std::function<void(const std::string&)>& progress = {});
+
+/// Memory-mapped tokens of one domain and split, documents one after the other, each closed by end-of-text.
+/// Made once per (corpus hash, tokenizer hash) in the cache folder.
+class TokenStore {
+ public:
+  static std::shared_ptr<const TokenStore> open(const Corpus& corpus, const std::string& domain, Split split, const Tokenizer& tokenizer,
+                                                const std::function<void(const std::string&)>& progress = {});
+  ~TokenStore();
+  int64_t size() const;
+  void read(int64_t begin, std::span<int32_t> tokens) const;
+
+ private:
+  struct Map;
+  std::unique_ptr<Map> map_;
+  TokenStore();
+};
+
+/// Sequences of T+1 tokens, packed across documents, in an order shuffled by seed; an epoch visits each once.
+/// The position is one number, so it resumes exactly.
+class BatchSource {
+ public:
+  BatchSource(std::vector<std::shared_ptr<const TokenStore>> stores, int64_t sequence_length, uint64_t seed, bool shuffle = true);
+  int64_t sequences_per_epoch() const;
+  /// Fills tokens and targets, both [count, T] row-major: targets are the tokens one later.
+  void next(int64_t count, std::span<int32_t> tokens, std::span<int32_t> targets);
+  uint64_t position() const { return position_; }
+  void seek(uint64_t position) { position_ = position; }
+
+ private:
+  std::vector<std::shared_ptr<const TokenStore>> stores_;
+  int64_t length_;
+  uint64_t seed_;
+  bool shuffle_;
+  uint64_t position_ = 0;  ///< sequences handed out
+};
+
+/// User folders (XDG): data (corpora), cache (tokens, tokenizers), runs (default place of runs).
+std::filesystem::path data_folder();
+std::filesystem::path cache_folder();
+std::filesystem::path runs_folder();
+
+}  // namespace saccade

@@ -1,0 +1,111 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/tape.h"
+
+namespace saccade {
+
+/// A trained tensor. Names are the paper's words, layers as "layer3.query"; `embedding` and `final_norm` stand alone.
+struct Parameter {
+  std::string name;
+  Tensor value;
+  Tensor grad;        ///< same shape; empty when the model is not for training
+  bool decay = true;  ///< weight decay applies (matrices)
+};
+
+/// Makes parameters in the model's arena and fills them from (seed, name), so the values depend on nothing else.
+class ParameterMaker {
+ public:
+  ParameterMaker(Arena& arena, DType dtype, uint64_t seed, bool training)
+      : arena_(arena), dtype_(dtype), seed_(seed), training_(training) {}
+
+  Tensor normal(const std::string& name, const Shape& shape, double deviation);
+  Tensor xavier_normal(const std::string& name, const Shape& shape);  ///< deviation sqrt(2 / (in + out)) of a matrix
+  Tensor constant(const std::string& name, const Shape& shape, double value);  ///< gains and biases: no decay
+
+  std::vector<Parameter> take() { return std::move(parameters_); }
+
+ private:
+  Tensor add(const std::string& name, const Shape& shape, bool decay, const std::function<double(uint64_t)>& value);
+
+  Arena& arena_;
+  DType dtype_;
+  uint64_t seed_;
+  bool training_;
+  std::vector<Parameter> parameters_;
+};
+
+/// Per layer and head numbers of one forward pass, averaged over queries (and sequences).
+struct HeadStatistic {
+  std::string name;  ///< entropy, entropy_normalized, captured_mass, margin, distance, outside_256 …
+  std::string unit;  ///< nats, 1, tokens, chunks …
+  int64_t layer = 0;
+  std::vector<double> heads;  ///< one value a head; NaN where undefined
+};
+
+/// A map kept for the inspector: one array of one layer (or of the whole model, layer −1) for one sequence.
+///   weights   [H, T, T]     where each query read from (specification 5), zero above the diagonal
+///   selected  [H, T] or [H, T, k]   chosen element, chunk; −1 none
+///   score     [H, T, N]     score of every candidate chunk; −inf: not a candidate
+///   captured_mass, margin [H, T]
+///   maxsim [N, N], chosen [N, k], split_weights [N, k]    Avey's ranker (layer −1)
+struct CapturedMap {
+  std::string name;
+  int64_t layer = 0;
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
+
+/// Handed into a forward pass by whoever wants to look; mixers ask what is wanted and report it. Costs nothing when null.
+class Probe {
+ public:
+  virtual ~Probe() = default;
+  virtual bool wants_statistics() const { return false; }
+  virtual bool wants_maps() const { return false; }  ///< maps of sequence 0 only
+  virtual void statistic(HeadStatistic statistic) = 0;
+  virtual void map(CapturedMap map) = 0;
+};
+
+/// Collects what is reported.
+struct ProbeRecord : Probe {
+  bool statistics_wanted = true, maps_wanted = false;
+  std::vector<HeadStatistic> statistics;
+  std::vector<CapturedMap> maps;
+  bool wants_statistics() const override { return statistics_wanted; }
+  bool wants_maps() const override { return maps_wanted; }
+  void statistic(HeadStatistic s) override { statistics.push_back(std::move(s)); }
+  void map(CapturedMap m) override { maps.push_back(std::move(m)); }
+};
+
+/// A whole sequence model.
+class Model {
+ public:
+  virtual ~Model() = default;
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  /// Final-normed hidden states [B, T, D] of tokens i32 [B, T].
+  virtual Tensor hidden(Tape& tape, const Tensor& tokens, Probe* probe) const = 0;
+  /// The matrix [V, D] that turns hidden states into logits (the embedding where tied).
+  virtual Tensor output_weight() const = 0;
+
+  /// Mean next-token cross-entropy in nats, scalar [1]; `token_losses` receives [B·T] when given.
+  Tensor loss(Tape& tape, const Tensor& tokens, const Tensor& targets, Probe* probe = nullptr, Tensor* token_losses = nullptr) const;
+  /// [B, T, V]
+  Tensor logits(Tape& tape, const Tensor& tokens, Probe* probe = nullptr) const;
+
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  Parameter& parameter(const std::string& name);
+  int64_t parameter_count() const;
+  /// Binds every parameter's gradient buffer on the tape.
+  void bind_gradients(Tape& tape) const;
+
+ protected:
+  Model() = default;
+  std::vector<Parameter> parameters_;
+};
+
+}  // namespace saccade

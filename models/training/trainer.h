@@ -1,0 +1,76 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/config.h"
+#include "models/corpus/corpus.h"
+#include "models/model.h"
+
+namespace saccade {
+
+/// What one optimizer step reports. Losses in nats per token.
+struct StepRecord {
+  int64_t step = 0;    ///< steps done, this one included
+  int64_t tokens = 0;  ///< trained on so far
+  double flops = 0;    ///< spent on training so far
+  double seconds = 0;  ///< of training so far, evaluation apart; continues over a resume
+  double loss = 0, learning_rate = 0, gradient_norm = 0, tokens_per_second = 0;
+};
+
+/// The complete state between two steps: with it a run goes on as if never interrupted.
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;  ///< shares the trainer's memory
+};
+struct TrainingState {
+  StepRecord record;           ///< of the last step
+  uint64_t data_position = 0;  ///< sequences handed out
+  std::vector<NamedTensor> weights, first_moments, second_moments;
+};
+
+/// Learning rate of step s (1-based): linear warm-up, then the schedule down to final_learning_rate · peak at `steps`.
+double scheduled_learning_rate(const TrainingConfig& config, int64_t step);
+
+/// One model in training on one device.
+class Trainer {
+ public:
+  /// `data` delivers the training sequences. Throws UsageError, DeviceError.
+  Trainer(const RunConfig& config, int64_t vocabulary, std::unique_ptr<BatchSource> data);
+  ~Trainer();
+
+  /// One optimizer step. A non-finite loss or gradient norm is reported in the record and the weights are left untouched.
+  StepRecord step();
+  bool finished() const;
+
+  const Model& model() const;
+  const RunConfig& config() const;
+  Device device() const;
+  DType dtype() const;
+  Arena& arena();
+  double flops_per_step() const;
+
+  TrainingState state();
+  /// Copies values from `restored` (same names and shapes; throws DataError otherwise) and continues behind it.
+  void restore(const TrainingState& restored);
+
+  /// Mean loss over frozen batches: tokens, targets i32 [n, T] each. No gradient, no effect on training.
+  struct Frozen {
+    std::string domain;
+    std::vector<int32_t> tokens, targets;
+    int64_t sequences = 0, length = 0;
+  };
+  struct Evaluation {
+    double loss = 0;
+    std::vector<double> by_position;  ///< mean loss at each position, nats
+  };
+  Evaluation evaluate(const Frozen& batch);
+  /// One forward pass over the frozen sequences with a probe watching.
+  void probe(const Frozen& batch, Probe& probe);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace saccade

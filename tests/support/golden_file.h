@@ -1,0 +1,40 @@
+#pragma once
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/compare.h"
+
+namespace saccade::test {
+
+using Arrays = std::map<std::string, Array>;
+
+/// One group of a golden file.
+struct GoldenCase {
+  std::string file, name, op;  ///< op: the attribute "op", else the file's stem
+  nlohmann::json attributes;
+  Arrays inputs, outputs, grad_outputs, grads;  ///< inputs include the group "params"
+};
+/// Throws std::runtime_error when a file cannot be read.
+std::vector<GoldenCase> read_golden_file(const std::string& path);
+
+/// Runs one case in a dtype: outputs, and gradients for the upstream gradients given.
+struct GoldenResult {
+  Arrays outputs, grads;
+};
+using GoldenRunner = std::function<GoldenResult(const GoldenCase&, DType, Arena&)>;
+
+/// Runners by op; a file in tests/golden registers its own.
+std::map<std::string, GoldenRunner>& golden_runners();
+struct RegisterGolden {
+  RegisterGolden(const std::string& op, GoldenRunner runner) { golden_runners()[op] = std::move(runner); }
+};
+
+/// For runners of a single op: makes differentiable tensors of the inputs, calls `forward`, goes backward from
+/// grad_outputs and collects all gradients.
+GoldenResult run_golden(const GoldenCase& c, DType dtype, Arena& arena,
+                        const std::function<std::map<std::string, Tensor>(Tape&, const std::map<std::string, Tensor>& inputs)>& forward);
+
+}  // namespace saccade::test

@@ -1,0 +1,58 @@
+#pragma once
+#include <QObject>
+#include <QString>
+#include <QStringList>
+
+#include "analysis/figures/figure.h"
+
+namespace saccade::ui {
+
+class RunList;
+
+/// What is selected, shared by all pages: they read it, write it, and forget each other.
+class Session : public QObject {
+  Q_OBJECT
+ public:
+  explicit Session(const QString& runsFolder, QObject* parent = nullptr);
+
+  RunList* runs() const { return runs_; }  ///< the runs panel's model; owns the followed runs
+
+  QString currentRun() const { return currentRun_; }  ///< directory; empty: none
+  qint64 captureStep() const { return captureStep_; }  ///< −1: the newest
+  int sample() const { return sample_; }
+  int layer() const { return layer_; }
+  int head() const { return head_; }
+  int query() const { return query_; }
+  XAxis xAxis() const { return xAxis_; }
+
+ public Q_SLOTS:
+  void setCurrentRun(const QString& directory);
+  void setCaptureStep(qint64 step);
+  void setSample(int sample);
+  void setHead(int layer, int head);
+  void setQuery(int query);
+  void setXAxis(XAxis axis);
+  /// Starts `saccade train` detached on a resolved config; it belongs to no window.
+  void startRun(const QByteArray& configJson);
+  void showPage(const QString& id);
+
+ Q_SIGNALS:
+  void currentRunChanged(const QString& directory);
+  void captureStepChanged(qint64 step);
+  void sampleChanged(int sample);
+  void headChanged(int layer, int head);
+  void queryChanged(int query);
+  void xAxisChanged(XAxis axis);
+  void runStarted(const QString& directory);
+  void pageRequested(const QString& id);
+  void failed(const QString& message);   ///< shown in the window's message bar
+
+ private:
+  RunList* runs_;
+  QString currentRun_;
+  qint64 captureStep_ = -1;
+  int sample_ = 0, layer_ = 0, head_ = 0, query_ = -1;
+  XAxis xAxis_ = XAxis::tokens;
+};
+
+}  // namespace saccade::ui
