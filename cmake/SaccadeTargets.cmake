@@ -46,3 +46,10 @@ function(saccade_link target room)
     target_link_libraries(${target} PRIVATE saccade_${name})
   endforeach()
 endfunction()
+
+# Tells one source file which commit is being built; empty outside a git checkout.
+function(saccade_commit source)
+  execute_process(COMMAND git -C ${CMAKE_SOURCE_DIR} describe --always --dirty --exclude=*
+    OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/${source} PROPERTIES COMPILE_DEFINITIONS SACCADE_COMMIT="${commit}")
+endfunction()

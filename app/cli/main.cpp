@@ -1,1 +1,56 @@
-int main() { return 0; }
+#include <iostream>
+
+#include "app/cli/command.h"
+#include "app/cli/output.h"
+#include "app/cli/version.h"
+#include "kernels/error.h"
+
+using namespace saccade;
+
+namespace {
+
+int report(const std::string& message, int code) {
+  std::cerr << "saccade: " << message << std::endl;
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Train small sequence models, see where they read from, compare them at equal loss.", "saccade");
+  app.require_subcommand(0, 1);
+  app.set_version_flag("--version", [] { return cli::version_text(); });
+  app.fallthrough();
+  app.add_flag("--json", cli::output_mode().json, "Data on stdout as JSON");
+  app.add_flag("-q,--quiet", cli::output_mode().quiet, "No progress, no remarks");
+  app.footer("Exit codes: 0 done, 1 failed, 2 wrong usage or config, 3 input data or run unusable, 4 device or memory, 130 stopped.\n"
+             "Start here: saccade demo");
+
+  std::function<int()> action;
+  for (const cli::Command& command : cli::commands()) {
+    CLI::App* sub = app.add_subcommand(command.name, command.summary);
+    if (!command.example.empty()) sub->footer("Example: " + command.example);
+    sub->callback([&action, run = command.declare(*sub)] { action = run; });
+  }
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    return report(std::string(e.what()) + " (see saccade --help)", 2);
+  }
+  if (!action) {
+    std::cout << app.help();
+    return 0;
+  }
+  try {
+    return action();
+  } catch (const Error& e) {
+    return report(e.what(), e.exit_code());
+  } catch (const std::bad_alloc&) {
+    return report("out of memory; reduce batch_tokens, sequence_length or width", 4);
+  } catch (const std::exception& e) {
+    return report(std::string("internal error: ") + e.what(), 1);
+  }
+}

@@ -1,0 +1,82 @@
+// saccade architectures [NAME]: what can be built, and every setting with range, default, help and source.
+#include "app/cli/command.h"
+#include "app/cli/output.h"
+#include "models/architectures/registry.h"
+
+namespace saccade::cli {
+namespace {
+
+const char* kind_name(Architecture::Kind kind) {
+  switch (kind) {
+    case Architecture::Kind::host: return "host";
+    case Architecture::Kind::mixer: return "mixer";
+    case Architecture::Kind::whole: return "whole";
+  }
+  return "";
+}
+
+std::string range(const Setting& s) {
+  if (s.kind == Setting::Kind::choice) {
+    std::string text;
+    for (const std::string& choice : s.choices) text += (text.empty() ? "" : " | ") + choice;
+    return text;
+  }
+  if (s.kind == Setting::Kind::boolean) return "true | false";
+  if (s.kind == Setting::Kind::text || s.kind == Setting::Kind::text_list) return "text";
+  const auto bound = [](double v) { return std::isfinite(v) ? human(v) : std::string("…"); };
+  return bound(s.minimum) + " … " + bound(s.maximum);
+}
+
+nlohmann::json describe(const Setting& s) {
+  nlohmann::json j{{"name", s.name}, {"default", s.default_value}, {"help", s.help}, {"source", s.source}};
+  if (!s.choices.empty()) j["choices"] = s.choices;
+  if (std::isfinite(s.minimum)) j["minimum"] = s.minimum;
+  if (std::isfinite(s.maximum)) j["maximum"] = s.maximum;
+  return j;
+}
+
+std::string describe_text(const std::vector<Setting>& settings) {
+  std::string text;
+  for (const Setting& s : settings) {
+    text += "  " + s.name + " = " + s.default_value.dump() + "   (" + range(s) + ")\n      " + s.help + (s.source.empty() ? "" : "  [" + s.source + "]") + "\n";
+  }
+  return text;
+}
+
+int run(const std::string& name) {
+  nlohmann::json json = nlohmann::json::array();
+  std::string text;
+  if (name.empty()) {
+    std::vector<std::vector<std::string>> rows;
+    for (const Architecture* a : architectures()) {
+      rows.push_back({a->id, a->title, kind_name(a->kind)});
+      json.push_back({{"id", a->id}, {"kind", kind_name(a->kind)}, {"title", a->title}, {"paper", a->paper}});
+    }
+    text = table({"id", "title", "kind"}, rows) + "\nA model is a host block with a mixer, or a whole architecture. saccade architectures NAME lists the settings.\n";
+  } else {
+    const Architecture& a = architecture(name);
+    text = a.title + " (" + kind_name(a.kind) + " \"" + a.id + "\")\n" + a.paper + "\n\n" + describe_text(a.settings);
+    if (a.kind != Architecture::Kind::mixer) text += "\nSettings that every architecture has:\n" + describe_text(common_settings());
+    json = {{"id", a.id}, {"kind", kind_name(a.kind)}, {"title", a.title}, {"paper", a.paper}, {"settings", nlohmann::json::array()}};
+    for (const Setting& s : a.settings) json["settings"].push_back(describe(s));
+    if (a.looks_ahead) {
+      nlohmann::json defaults = nlohmann::json::object();
+      for (const Setting& s : a.settings) defaults[s.name] = s.default_value;
+      const std::string sentence = a.looks_ahead(defaults);
+      json["looks_ahead"] = sentence;
+      if (!sentence.empty()) text += "\nNot causal with its defaults: " + sentence + "\n";
+    }
+  }
+  print_result(json, text);
+  return 0;
+}
+
+const RegisterCommand command{{"architectures", "What can be built: hosts, mixers, whole architectures and their settings.",
+                               "saccade architectures top1_chunk", [](CLI::App& app) {
+                                 auto name = std::make_shared<std::string>();
+                                 app.add_option("NAME", *name, "Show the settings of this one");
+                                 return [name] { return run(*name); };
+                               }}};
+
+}  // namespace
+}  // namespace saccade::cli

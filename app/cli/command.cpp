@@ -1,0 +1,101 @@
+#include "app/cli/command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+
+#include "app/cli/output.h"
+
+namespace saccade::cli {
+namespace {
+
+std::vector<Command>& registered() {
+  static std::vector<Command> list;
+  return list;
+}
+
+OutputMode mode;
+std::atomic<bool> stop{false};
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+std::string duration(double seconds) {
+  char text[32];
+  const int s = static_cast<int>(seconds + 0.5);
+  if (s >= 3600) std::snprintf(text, sizeof text, "%d:%02d h", s / 3600, s / 60 % 60);
+  else if (s >= 60) std::snprintf(text, sizeof text, "%d:%02d min", s / 60, s % 60);
+  else std::snprintf(text, sizeof text, "%d s", s);
+  return text;
+}
+
+extern "C" void on_stop_signal(int) {
+  if (stop.exchange(true)) _exit(130);
+}
+
+}  // namespace
+
+RegisterCommand::RegisterCommand(Command command) { registered().push_back(std::move(command)); }
+
+const std::vector<Command>& commands() {
+  std::vector<Command>& list = registered();
+  std::sort(list.begin(), list.end(), [](const Command& a, const Command& b) { return a.name < b.name; });
+  return list;
+}
+
+OutputMode& output_mode() { return mode; }
+bool json_output() { return mode.json; }
+
+void print_result(const nlohmann::json& json, const std::string& text) {
+  // Text from run directories may hold any bytes: replace what is not UTF-8 rather than fail.
+  std::cout << (mode.json ? json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) : text);
+  if (mode.json || text.empty() || text.back() != '\n') std::cout << '\n';
+  std::cout.flush();
+}
+
+void say(const std::string& line) {
+  if (!mode.quiet) std::cerr << line << std::endl;
+}
+
+Progress::Progress(std::string label) : label_(std::move(label)), started_(now()) {
+  const char* terminal = std::getenv("TERM");
+  terminal_ = isatty(STDERR_FILENO) && !(terminal && std::string(terminal) == "dumb");
+}
+
+Progress::~Progress() {
+  if (drawn_ && terminal_) std::cerr << std::endl;
+}
+
+void Progress::update(double fraction, const std::string& detail) {
+  if (mode.quiet) return;
+  const double time = now(), pause = terminal_ ? 0.1 : 10.0;
+  if (drawn_ && time - last_ < pause && fraction < 1) return;
+  const double left = fraction > 0 ? (time - started_) * (1 - fraction) / fraction : 0;
+  const std::string eta = fraction >= 1 ? duration(time - started_) : fraction > 0 ? duration(left) + " left" : "";
+  if (terminal_) {
+    constexpr int kWidth = 24;
+    const int filled = static_cast<int>(fraction * kWidth);
+    std::string bar;
+    for (int i = 0; i < kWidth; ++i) bar += i < filled ? "█" : "·";
+    std::cerr << "\r\033[K" << label_ << ' ' << bar << ' ' << static_cast<int>(fraction * 100) << " %  " << detail << "  " << eta << std::flush;
+  } else {
+    std::cerr << label_ << ": " << static_cast<int>(fraction * 100) << " %, " << detail << (eta.empty() ? "" : ", " + eta) << std::endl;
+  }
+  drawn_ = true;
+  last_ = time;
+}
+
+const std::atomic<bool>& stop_requested() { return stop; }
+
+void catch_stop_signals() {
+  struct sigaction action {};
+  action.sa_handler = on_stop_signal;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+}  // namespace saccade::cli

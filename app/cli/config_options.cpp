@@ -1,0 +1,31 @@
+#include "app/cli/config_options.h"
+
+#include <iostream>
+#include <iterator>
+
+#include "models/corpus/tokenizer.h"
+
+namespace saccade::cli {
+
+RunConfig ConfigOptions::load() const {
+  if (path != "-") return load_config(path, overrides);
+  const std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  return parse_config(text, "standard input", overrides);
+}
+
+std::shared_ptr<ConfigOptions> add_config_options(CLI::App& app) {
+  auto options = std::make_shared<ConfigOptions>();
+  app.add_option("CONFIG", options->path, "Config file (JSON), - for standard input")->required();
+  app.add_option("--set", options->overrides, "Override a value: --set training.seed=2")->allow_extra_args(false);
+  return options;
+}
+
+int64_t vocabulary_of(const RunConfig& config) {
+  const std::string& spec = config.data.tokenizer;
+  if (spec == "bytes") return make_byte_tokenizer()->vocabulary();
+  if (const size_t colon = spec.find(':'); colon != std::string::npos && (spec.rfind("bpe:", 0) == 0 || spec.rfind("unigram:", 0) == 0))
+    return std::stoll(spec.substr(colon + 1));
+  return load_sentencepiece(spec)->vocabulary();
+}
+
+}  // namespace saccade::cli

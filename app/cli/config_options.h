@@ -1,0 +1,20 @@
+#pragma once
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "models/config.h"
+
+namespace saccade::cli {
+
+/// CONFIG and --set, the same for every command that takes a config.
+struct ConfigOptions {
+  std::string path;
+  std::vector<std::string> overrides;
+  RunConfig load() const;  ///< "-" reads standard input; throws UsageError
+};
+std::shared_ptr<ConfigOptions> add_config_options(CLI::App& app);
+
+/// Vocabulary of the tokenizer a config names, without touching the corpus where the name says it (bytes, bpe:N, unigram:N).
+int64_t vocabulary_of(const RunConfig& config);
+
+}  // namespace saccade::cli

@@ -1,0 +1,54 @@
+// saccade plan CONFIG: what a run will take, without starting it.
+#include "models/plan.h"
+
+#include "app/cli/command.h"
+#include "app/cli/config_options.h"
+#include "app/cli/output.h"
+#include "kernels/device.h"
+#include "models/architectures/registry.h"
+
+namespace saccade::cli {
+namespace {
+
+int run(const ConfigOptions& options, bool measure) {
+  const RunConfig config = options.load();
+  const int64_t vocabulary = vocabulary_of(config);
+  const Plan plan = make_plan(config, vocabulary);
+  nlohmann::json json = to_json(plan);
+  const auto bytes = [](int64_t b) { return human_bytes(static_cast<double>(b)); };
+  std::vector<std::vector<std::string>> rows{
+      {"parameters", human(static_cast<double>(plan.parameters)) + " (" + std::to_string(plan.parameters) + ")"},
+      {"weights", bytes(plan.weight_bytes)},
+      {"gradients", bytes(plan.gradient_bytes)},
+      {"optimizer", bytes(plan.optimizer_bytes)},
+      {"activations at the peak", bytes(plan.activation_bytes)},
+      {"memory at the peak", bytes(plan.peak_bytes) + " of " + bytes(cpu_memory().available) + " available"},
+      {"state per token of context", bytes(plan.state_bytes_per_token)},
+      {"steps", std::to_string(plan.steps)},
+      {"tokens", human(static_cast<double>(plan.steps * plan.tokens_per_step))},
+      {"FLOPs per step", human(plan.flops_per_step)},
+      {"FLOPs in all", human(plan.total_flops())}};
+  if (measure) {
+    const double seconds = measure_step_seconds(config, vocabulary);
+    json["seconds_per_step"] = seconds;
+    json["seconds"] = seconds * static_cast<double>(plan.steps);
+    rows.push_back({"measured", human_seconds(seconds) + " a step, " + human(static_cast<double>(plan.tokens_per_step) / seconds) + " tokens/s"});
+    rows.push_back({"time, without evaluation", human_seconds(seconds * static_cast<double>(plan.steps))});
+  }
+  print_result(json, architecture_title(config.architecture) + "\n" + table({"", ""}, rows).substr(1));
+  if (plan.peak_bytes > cpu_memory().available)
+    throw DeviceError("this run needs " + bytes(plan.peak_bytes) + ", " + bytes(cpu_memory().available) +
+                      " are available; reduce batch_tokens (or raise accumulate), sequence_length or width");
+  return 0;
+}
+
+const RegisterCommand command{{"plan", "What a run will take (parameters, memory, FLOPs), without starting it.", "saccade plan run.json --measure",
+                               [](CLI::App& app) {
+                                 auto options = add_config_options(app);
+                                 auto measure = std::make_shared<bool>(false);
+                                 app.add_flag("--measure", *measure, "Run two steps and say how long the run will take");
+                                 return [=] { return run(*options, *measure); };
+                               }}};
+
+}  // namespace
+}  // namespace saccade::cli

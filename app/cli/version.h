@@ -1,0 +1,11 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace saccade::cli {
+
+/// Version of the program and of the libraries it runs with.
+nlohmann::json version_json();
+std::string version_text();
+
+}  // namespace saccade::cli
