@@ -17,7 +17,7 @@ class Session : public QObject {
 
   RunList* runs() const { return runs_; }  ///< the runs panel's model; owns the followed runs
 
-  QString currentRun() const { return currentRun_; }  ///< directory; empty: none
+  QString currentRun() const { return currentRun_; }   ///< directory; empty: none
   qint64 captureStep() const { return captureStep_; }  ///< −1: the newest
   int sample() const { return sample_; }
   int layer() const { return layer_; }
@@ -26,7 +26,7 @@ class Session : public QObject {
   XAxis xAxis() const { return xAxis_; }
 
  public Q_SLOTS:
-  void setCurrentRun(const QString& directory);
+  void setCurrentRun(const QString& directory);  ///< the other selections go back to their starts
   void setCaptureStep(qint64 step);
   void setSample(int sample);
   void setHead(int layer, int head);
@@ -34,6 +34,8 @@ class Session : public QObject {
   void setXAxis(XAxis axis);
   /// Starts `saccade train` detached on a resolved config; it belongs to no window.
   void startRun(const QByteArray& configJson);
+  void resumeRun(const QString& directory);  ///< starts `saccade resume` detached
+  void stopRun(const QString& directory);    ///< the run saves a checkpoint, then stops
   void showPage(const QString& id);
 
  Q_SIGNALS:
@@ -45,9 +47,12 @@ class Session : public QObject {
   void xAxisChanged(XAxis axis);
   void runStarted(const QString& directory);
   void pageRequested(const QString& id);
-  void failed(const QString& message);   ///< shown in the window's message bar
+  void failed(const QString& message);  ///< shown in the window's message bar
 
  private:
+  void chooseRun();
+  void launch(const QString& directory, const QStringList& arguments, const QString& log);
+
   RunList* runs_;
   QString currentRun_;
   qint64 captureStep_ = -1;

@@ -1,0 +1,98 @@
+#include "ui/run_summary.h"
+
+#include <QCoreApplication>
+#include <QLocale>
+#include <QStringList>
+#include <cmath>
+#include <limits>
+
+namespace saccade::ui {
+namespace {
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+QString tr(const char* text) { return QCoreApplication::translate("RunSummary", text); }
+
+double last_value(const Series* series) { return series && !series->value.empty() ? series->value.back() : unknown; }
+
+double last_validation(const Run& run) {
+  double sum = 0;
+  int count = 0;
+  for (const Series& series : run.series()) {
+    if (series.name.rfind("validation/loss/", 0) != 0 || series.value.empty()) continue;
+    sum += series.value.back();
+    ++count;
+  }
+  return count > 0 ? sum / count : unknown;
+}
+
+QString withPrefix(double value, double base, const QStringList& prefixes) {
+  int power = 0;
+  while (std::abs(value) >= base * 0.9995 && power + 1 < prefixes.size()) value /= base, ++power;
+  const int decimals = power == 0 ? 0 : value < 10 ? 2 : value < 100 ? 1 : 0;
+  return QLocale::c().toString(value, 'f', decimals) + QChar(0x00a0) + prefixes[power];
+}
+}  // namespace
+
+QString stateText(RunState state) {
+  switch (state) {
+    case RunState::created: return tr("Starting");
+    case RunState::running: return tr("Running");
+    case RunState::finished: return tr("Done");
+    case RunState::stopped: return tr("Stopped");
+    case RunState::diverged: return tr("Diverged");
+    case RunState::failed: return tr("Failed");
+    case RunState::crashed: return tr("Stopped by a crash");
+  }
+  return {};
+}
+
+bool isActive(RunState state) { return state == RunState::created || state == RunState::running; }
+
+bool canResume(RunState state) { return state == RunState::stopped || state == RunState::crashed || state == RunState::failed; }
+
+RunNumbers numbers_of(const Run& run) {
+  RunNumbers numbers{last_validation(run), last_value(run.find("ood/loss")), last_value(run.find("tokens_per_second")), unknown};
+  const Series* training = run.find("train/loss");
+  if (std::isnan(numbers.loss)) numbers.loss = last_value(training);
+  if (training && !training->step.empty() && training->step.back() > 0 && isActive(run.info().state)) {
+    const double steps_left = static_cast<double>(run.info().steps) - training->step.back();
+    numbers.seconds_left = std::max(0.0, steps_left) * training->seconds.back() / training->step.back();
+  }
+  return numbers;
+}
+
+QString summary_of(const Run& run) {
+  const RunInfo& info = run.info();
+  const RunNumbers numbers = numbers_of(run);
+  QStringList parts;
+  if (!std::isnan(numbers.loss)) parts << tr("loss %1").arg(QLocale::c().toString(numbers.loss, 'f', 2));
+  if (!std::isnan(numbers.ood)) parts << tr("OOD %1").arg(QLocale::c().toString(numbers.ood, 'f', 2));
+  if (isActive(info.state)) {
+    if (!std::isnan(numbers.tokens_per_second)) parts << tr("%1tok/s").arg(formatCount(numbers.tokens_per_second));
+    parts << (std::isnan(numbers.seconds_left) ? tr("preparing") : tr("%1 left").arg(formatDuration(numbers.seconds_left)));
+  } else if (info.state != RunState::finished) {
+    parts << tr("step %1 of %2").arg(info.step).arg(info.steps);
+  }
+  return parts.join(QStringLiteral(" · "));
+}
+
+QString formatCount(double count) {
+  return withPrefix(count, 1000, {QString(), QStringLiteral("k"), QStringLiteral("M"), QStringLiteral("G"), QStringLiteral("T")}).trimmed();
+}
+
+QString formatBytes(double bytes) {
+  return withPrefix(bytes, 1024,
+                    {QStringLiteral("B"), QStringLiteral("KiB"), QStringLiteral("MiB"), QStringLiteral("GiB"), QStringLiteral("TiB")});
+}
+
+QString formatDuration(double seconds) {
+  const qint64 whole = std::llround(seconds);
+  if (whole < 100) return tr("%1 s").arg(whole);
+  const qint64 minutes = (whole + 30) / 60;
+  if (minutes < 100) return tr("%1 min").arg(minutes);
+  const qint64 hours = minutes / 60;
+  if (hours < 48) return tr("%1 h %2 min").arg(hours).arg(minutes % 60);
+  return tr("%1 days %2 h").arg(hours / 24).arg(hours % 24);
+}
+
+}  // namespace saccade::ui

@@ -1,0 +1,25 @@
+#pragma once
+#include <QString>
+
+#include "analysis/runs/run.h"
+
+namespace saccade::ui {
+
+QString stateText(RunState state);  ///< "Running", "Stopped by a crash": group titles and table cells
+bool isActive(RunState state);      ///< a process is, or will soon be, at work on it
+bool canResume(RunState state);     ///< its process is gone and steps are missing
+
+/// Last values, NaN where nothing was measured yet. Losses in nats per token, means over domains.
+struct RunNumbers {
+  double loss, ood, tokens_per_second, seconds_left;
+};
+RunNumbers numbers_of(const Run& run);
+
+/// "loss 3.41 · OOD 4.02 · 12.3 ktok/s · 4 min left"
+QString summary_of(const Run& run);
+
+QString formatCount(double count);       ///< 12.3 k, 1.9 M
+QString formatBytes(double bytes);       ///< 3.1 GiB
+QString formatDuration(double seconds);  ///< 46 s, 4 min, 2 h 10 min
+
+}  // namespace saccade::ui

@@ -1,0 +1,143 @@
+#include "ui/session.h"
+
+#include <QDateTime>
+#include <QDir>
+#include <QFile>
+#include <QRegularExpression>
+#include <QSaveFile>
+#include <nlohmann/json.hpp>
+
+#include "analysis/runs/training_run.h"
+#include "ui/run_list.h"
+#include "ui/run_process.h"
+#include "ui/run_summary.h"
+
+namespace saccade::ui {
+namespace {
+
+/// "20261120-104912-top1-chunk-exact-s1", not taken yet.
+QString new_directory(const QString& folder, const nlohmann::json& config) {
+  QString slug = QString::fromStdString(config.value("name", std::string("run"))).toLower();
+  slug.replace(QRegularExpression(QStringLiteral("[^a-z0-9]+")), QStringLiteral("-"));
+  slug.remove(QRegularExpression(QStringLiteral("^-+|-+$")));
+  const auto seed = config.value("training", nlohmann::json::object()).value("seed", int64_t{1});
+  const QString stem = QStringLiteral("%1/%2-%3-s%4")
+                           .arg(folder, QDateTime::currentDateTimeUtc().toString(QStringLiteral("yyyyMMdd-HHmmss")),
+                                slug.isEmpty() ? QStringLiteral("run") : slug.left(60))
+                           .arg(seed);
+  QString directory = stem;
+  for (int n = 2; QFileInfo::exists(directory); ++n) directory = QStringLiteral("%1-%2").arg(stem).arg(n);
+  return directory;
+}
+
+/// Where configs and first messages of started runs are kept: beside the runs, hidden from lists.
+QString starting_folder(const QString& runs) { return runs + QStringLiteral("/.started"); }
+
+bool write_file(const QString& path, const QByteArray& content) {
+  QSaveFile file(path);
+  return file.open(QIODevice::WriteOnly) && file.write(content) == content.size() && file.commit();
+}
+
+}  // namespace
+
+Session::Session(const QString& runsFolder, QObject* parent) : QObject(parent), runs_(new RunList(runsFolder, this)) {
+  connect(runs_, &RunList::changed, this, &Session::chooseRun);
+}
+
+/// There is a current run as long as there are runs: the chosen one, else one at work, else the newest.
+void Session::chooseRun() {
+  if (runs_->run(currentRun_)) return;
+  QString choice;
+  for (int row = runs_->rowCount() - 1; row >= 0; --row) {
+    const QModelIndex index = runs_->index(row);
+    const Run* run = runs_->run(index.data(RunList::DirectoryRole).toString());
+    if (!run) continue;
+    const Run* chosen = runs_->run(choice);
+    if (!chosen || isActive(run->info().state) || !isActive(chosen->info().state)) choice = index.data(RunList::DirectoryRole).toString();
+  }
+  setCurrentRun(choice);
+}
+
+void Session::setCurrentRun(const QString& directory) {
+  if (directory == currentRun_) return;
+  currentRun_ = directory;
+  captureStep_ = -1;
+  query_ = -1;
+  layer_ = head_ = 0;
+  Q_EMIT currentRunChanged(currentRun_);
+  Q_EMIT captureStepChanged(captureStep_);
+  Q_EMIT headChanged(layer_, head_);
+  Q_EMIT queryChanged(query_);
+}
+
+void Session::setCaptureStep(qint64 step) {
+  if (step == captureStep_) return;
+  captureStep_ = step;
+  Q_EMIT captureStepChanged(step);
+}
+
+void Session::setSample(int sample) {
+  if (sample == sample_) return;
+  sample_ = sample;
+  Q_EMIT sampleChanged(sample);
+}
+
+void Session::setHead(int layer, int head) {
+  if (layer == layer_ && head == head_) return;
+  layer_ = layer, head_ = head;
+  Q_EMIT headChanged(layer, head);
+}
+
+void Session::setQuery(int query) {
+  if (query == query_) return;
+  query_ = query;
+  Q_EMIT queryChanged(query);
+}
+
+void Session::setXAxis(XAxis axis) {
+  if (axis == xAxis_) return;
+  xAxis_ = axis;
+  Q_EMIT xAxisChanged(axis);
+}
+
+void Session::startRun(const QByteArray& configJson) {
+  const auto config = nlohmann::json::parse(configJson.begin(), configJson.end(), nullptr, false);
+  if (!config.is_object()) return Q_EMIT failed(tr("The configuration is not a JSON object."));
+  const QString started = starting_folder(runs_->folder());
+  if (!QDir().mkpath(started)) return Q_EMIT failed(tr("The runs folder %1 cannot be written to.").arg(runs_->folder()));
+  const QString directory = new_directory(runs_->folder(), config);
+  const QString stem = started + QLatin1Char('/') + QFileInfo(directory).fileName();
+  const QString file = stem + QStringLiteral(".json");
+  if (!write_file(file, configJson)) return Q_EMIT failed(tr("%1 cannot be written.").arg(file));
+  launch(directory, {QStringLiteral("train"), file, QStringLiteral("--out"), directory}, stem + QStringLiteral(".log"));
+}
+
+void Session::resumeRun(const QString& directory) {
+  const QString started = starting_folder(runs_->folder());
+  if (!QDir().mkpath(started)) return Q_EMIT failed(tr("The runs folder %1 cannot be written to.").arg(runs_->folder()));
+  const QString log = started + QLatin1Char('/') + QFileInfo(directory).fileName() + QStringLiteral(".log");
+  launch(directory, {QStringLiteral("resume"), directory}, log);
+}
+
+void Session::launch(const QString& directory, const QStringList& arguments, const QString& log) {
+  auto* process = new RunProcess(directory, arguments, log, this);
+  connect(process, &RunProcess::failed, this, &Session::failed);
+  QString reason;
+  if (!process->start(&reason)) {
+    process->deleteLater();
+    return Q_EMIT failed(reason);
+  }
+  Q_EMIT runStarted(directory);
+}
+
+void Session::stopRun(const QString& directory) {
+  try {
+    if (!stop_run(directory.toStdString())) Q_EMIT failed(tr("%1 is not running.").arg(QFileInfo(directory).fileName()));
+  } catch (const std::exception& error) {
+    Q_EMIT failed(QString::fromUtf8(error.what()));
+  }
+}
+
+void Session::showPage(const QString& id) { Q_EMIT pageRequested(id); }
+
+}  // namespace saccade::ui
