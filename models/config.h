@@ -12,25 +12,26 @@ struct DataConfig {
   std::string corpus = "local-text";
   std::vector<std::string> train = {"prose"};
   std::vector<std::string> ood;
-  std::string tokenizer = "bytes";  ///< bytes, bpe:N or unigram:N (trained here on the training domains), or a path to a SentencePiece .model
+  std::string tokenizer =
+      "bytes";  ///< bytes, bpe:N or unigram:N (trained here on the training domains), or a path to a SentencePiece .model
   int64_t sequence_length = 512;
 };
 
 /// Section "training".
 struct TrainingConfig {
   int64_t steps = 1000;
-  int64_t batch_tokens = 8192;       ///< tokens per optimizer step; a multiple of sequence_length
-  int64_t accumulate = 1;            ///< micro-batches per step
+  int64_t batch_tokens = 8192;  ///< tokens per optimizer step; a multiple of sequence_length
+  int64_t accumulate = 1;       ///< micro-batches per step
   double learning_rate = 1e-3;
   int64_t warmup_steps = 100;
   std::string schedule = "cosine";   ///< cosine, linear, constant
   double final_learning_rate = 0.1;  ///< fraction of the peak at the end (cosine, linear)
   double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, clip = 1.0;
-  int64_t seed = 1;                  ///< initialisation and data order; evaluation batches never depend on it
+  int64_t seed = 1;  ///< initialisation and data order; evaluation batches never depend on it
   int64_t evaluate_every = 50, evaluation_batches = 4;
   int64_t probe_every = 200;
-  int64_t capture_every = 0;         ///< 0: at every checkpoint
-  int64_t capture_tokens = 256;      ///< length of a captured sample
+  int64_t capture_every = 0;     ///< 0: at every checkpoint
+  int64_t capture_tokens = 256;  ///< length of a captured sample
   int64_t checkpoint_every = 500;
 };
 
@@ -47,6 +48,9 @@ struct RunConfig {
   std::string precision = "f32";  ///< f32, f64 (CPU); bf16 with the CUDA engine
   int64_t threads = 0;            ///< CPU threads, 0: all cores
 };
+
+/// What stands beside the three sections: name, device, precision, threads.
+extern const Schema<RunConfig> run_schema;
 
 /// Reads JSON text. `origin` names the file in messages ("run.json:12:5: …" for syntax, "run.json: /training/steps …" for
 /// values). Duplicate keys are errors. `overrides` are "training.seed=2" assignments; values are read as JSON, else as text.

@@ -1,9 +1,10 @@
 #pragma once
-#include <map>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "kernels/arena.h"
 #include "kernels/tape.h"
 
 namespace saccade {
@@ -23,7 +24,7 @@ class ParameterMaker {
       : arena_(arena), dtype_(dtype), seed_(seed), training_(training) {}
 
   Tensor normal(const std::string& name, const Shape& shape, double deviation);
-  Tensor xavier_normal(const std::string& name, const Shape& shape);  ///< deviation sqrt(2 / (in + out)) of a matrix
+  Tensor xavier_normal(const std::string& name, const Shape& shape);           ///< deviation sqrt(2 / (in + out)) of a matrix
   Tensor constant(const std::string& name, const Shape& shape, double value);  ///< gains and biases: no decay
 
   std::vector<Parameter> take() { return std::move(parameters_); }
@@ -91,6 +92,9 @@ class Model {
   virtual Tensor hidden(Tape& tape, const Tensor& tokens, Probe* probe) const = 0;
   /// The matrix [V, D] that turns hidden states into logits (the embedding where tied).
   virtual Tensor output_weight() const = 0;
+  /// Numbers that decoding keeps per token of a context as long as the sequence, over all layers: keys and values,
+  /// embeddings for Avey's ranker …
+  virtual double state_values_per_token() const = 0;
 
   /// Mean next-token cross-entropy in nats, scalar [1]; `token_losses` receives [B·T] when given.
   Tensor loss(Tape& tape, const Tensor& tokens, const Tensor& targets, Probe* probe = nullptr, Tensor* token_losses = nullptr) const;

@@ -7,13 +7,13 @@ namespace saccade {
 struct Plan {
   int64_t parameters = 0;
   int64_t weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
-  int64_t activation_bytes = 0;      ///< at the peak, beyond the three above
-  int64_t peak_bytes = 0;            ///< all together: what the device must provide
-  double flops_per_step = 0;         ///< forward, backward and update of one optimizer step
-  double bytes_per_step = 0;         ///< least memory traffic of a step
+  int64_t activation_bytes = 0;  ///< at the peak, beyond the three above
+  int64_t peak_bytes = 0;        ///< all together: what the device must provide
+  double flops_per_step = 0;     ///< forward, backward and update of one optimizer step
+  double bytes_per_step = 0;     ///< least memory traffic of a step
   double flops_per_evaluation = 0;
   int64_t steps = 0, tokens_per_step = 0;
-  int64_t state_bytes_per_token = 0; ///< what decoding must keep per token of context (keys and values; embeddings for Avey)
+  int64_t state_bytes_per_token = 0;  ///< what decoding must keep per token of context (keys and values; embeddings for Avey)
   double total_flops() const { return flops_per_step * static_cast<double>(steps); }
 };
 Plan make_plan(const RunConfig& config, int64_t vocabulary);

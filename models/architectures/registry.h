@@ -24,6 +24,8 @@ class Mixer {
  public:
   virtual ~Mixer() = default;
   virtual Tensor forward(Tape& tape, const Tensor& x, Probe* probe) const = 0;
+  /// Numbers that decoding keeps per token of a context as long as the sequence, in this layer.
+  virtual double state_values_per_token() const = 0;
 };
 
 /// One entry of the registry: a host block (takes a mixer), a mixer, or a whole architecture.
@@ -34,8 +36,11 @@ struct Architecture {
   std::string title;  ///< "Transformer++", "Top-1 Chunk", "Avey"
   std::string paper;  ///< citation with section
   std::vector<Setting> settings;
-  /// What this entry overrides among the common settings (position …).
+  /// What this entry overrides among the common settings (position …). A whole architecture has, beyond host, width and
+  /// layers, only those common settings that it names here.
   nlohmann::json defaults = nlohmann::json::object();
+  /// What the title adds for these values ("window 64", "approx top 2"); may be empty. Sizes do not belong in it.
+  std::function<std::string(const nlohmann::json& values)> variant;
   /// Empty: causal. Else a sentence that says where a position can see its future (Avey's published ranker), given the values.
   std::function<std::string(const nlohmann::json& values)> looks_ahead;
   /// Throws UsageError when settings do not fit each other or the shape (window 0, chunk longer than the sequence …).

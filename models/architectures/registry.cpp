@@ -1,0 +1,173 @@
+#include "models/architectures/registry.h"
+
+#include <algorithm>
+#include <set>
+
+#include "models/suggest.h"
+
+namespace saccade {
+namespace {
+
+using Json = nlohmann::json;
+using Kind = Architecture::Kind;
+
+std::vector<std::unique_ptr<Architecture>>& entries() {
+  static std::vector<std::unique_ptr<Architecture>> list;
+  return list;
+}
+
+std::vector<std::string> ids(std::initializer_list<Kind> kinds) {
+  std::vector<std::string> names;
+  for (const Architecture* a : architectures())
+    if (std::find(kinds.begin(), kinds.end(), a->kind) != kinds.end()) names.push_back(a->id);
+  return names;
+}
+
+/// "host" and "mixer" are read before all other settings because those depend on them.
+std::string chosen(const Json& config, const char* key, const std::string& pointer) {
+  for (const Setting& s : common_settings())
+    if (s.name == key) {
+      if (!config.contains(key)) return s.default_value.get<std::string>();
+      check_setting(s, config.at(key), pointer + "/" + key);
+      return config.at(key).get<std::string>();
+    }
+  return {};
+}
+
+const Architecture* mixer_of(const Architecture& host, const std::string& mixer) {
+  return host.kind == Kind::host ? &architecture(mixer) : nullptr;
+}
+
+ModelShape shape_of(const Json& resolved, int64_t vocabulary, int64_t sequence_length) {
+  ModelShape shape;
+  shape.vocabulary = vocabulary;
+  shape.sequence_length = sequence_length;
+  shape.width = resolved.at("width");
+  shape.layers = resolved.at("layers");
+  shape.heads = resolved.value("heads", int64_t{1});
+  shape.rotary_base = resolved.value("rotary_base", shape.rotary_base);
+  shape.position = resolved.value("position", std::string("none"));
+  return shape;
+}
+
+void check_shape(const ModelShape& shape, const std::string& pointer) {
+  if (shape.width % shape.heads != 0)
+    throw UsageError(pointer + "/heads is " + std::to_string(shape.heads) + ", which does not divide the width " +
+                     std::to_string(shape.width));
+  if (shape.position == "rotary" && shape.head_width() % 2 != 0)
+    throw UsageError(pointer + "/position is \"rotary\", which needs heads of even width; width " + std::to_string(shape.width) + " in " +
+                     std::to_string(shape.heads) + " heads makes them " + std::to_string(shape.head_width()) + " wide");
+}
+
+}  // namespace
+
+RegisterArchitecture::RegisterArchitecture(Architecture entry) {
+  auto& list = entries();
+  list.push_back(std::make_unique<Architecture>(std::move(entry)));
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return std::pair(a->kind, a->id) < std::pair(b->kind, b->id); });
+}
+
+const std::vector<const Architecture*>& architectures() {
+  static const std::vector<const Architecture*> list = [] {
+    std::vector<const Architecture*> all;
+    for (const auto& entry : entries()) all.push_back(entry.get());
+    return all;
+  }();
+  return list;
+}
+
+const Architecture& architecture(const std::string& id) {
+  std::vector<std::string> names;
+  for (const Architecture* a : architectures()) {
+    if (a->id == id) return *a;
+    names.push_back(a->id);
+  }
+  throw UsageError("there is no architecture \"" + id + "\"" + did_you_mean(id, names));
+}
+
+std::vector<Setting> common_settings() {
+  using SettingKind = Setting::Kind;
+  std::vector<Setting> list(7);
+  list[0] = {
+      "host",  SettingKind::choice, "llama", {}, {}, ids({Kind::host, Kind::whole}), "Block around the mixer, or a whole architecture.",
+      "BC 5.3"};
+  list[1] = {"mixer", SettingKind::choice, "attention", {}, {}, ids({Kind::mixer}), "What moves information between positions.", "BC 2"};
+  list[2] = {"width", SettingKind::integer, 256, 1, 65536, {}, "Model width D.", ""};
+  list[3] = {"layers", SettingKind::integer, 4, 1, 1024, {}, "Layers L.", ""};
+  list[4] = {"heads", SettingKind::integer, 4, 1, 1024, {}, "Heads H; divides the width.", ""};
+  list[5] = {
+      "position",       SettingKind::choice, "rotary", {}, {}, {"none", "absolute", "alibi", "rotary"}, "How positions are told apart.",
+      "BC 3, figure 3c"};
+  list[6] = {"rotary_base", SettingKind::real, 10000.0, 1, 1e9, {}, "Base of the rotary angles; 1 000 000 at 100 000 tokens.", "BC A"};
+  return list;
+}
+
+std::vector<Setting> settings_of(const std::string& host_id, const std::string& mixer_id) {
+  const Architecture& host = architecture(host_id);
+  const Architecture* mixer = mixer_of(host, mixer_id);
+  std::vector<Setting> list;
+  for (Setting& s : common_settings()) {
+    const bool whole_lacks_it = s.name != "host" && s.name != "width" && s.name != "layers" && !host.defaults.contains(s.name);
+    if (host.kind == Kind::whole && whole_lacks_it) continue;
+    if (s.name == "host") s.default_value = host_id;
+    if (s.name == "mixer") s.default_value = mixer_id;
+    if (host.defaults.contains(s.name)) s.default_value = host.defaults.at(s.name);
+    if (mixer && mixer->defaults.contains(s.name)) s.default_value = mixer->defaults.at(s.name);
+    list.push_back(std::move(s));
+  }
+  list.insert(list.end(), host.settings.begin(), host.settings.end());
+  if (mixer) list.insert(list.end(), mixer->settings.begin(), mixer->settings.end());
+  return list;
+}
+
+Json resolve_architecture(const Json& config, int64_t sequence_length, const std::string& pointer) {
+  if (!config.is_object()) check_known_keys(config, {}, pointer);
+  const Architecture& host = architecture(chosen(config, "host", pointer));
+  const std::string mixer_id = host.kind == Kind::whole ? "" : chosen(config, "mixer", pointer);
+  const std::vector<Setting> settings = settings_of(host.id, mixer_id);
+  std::vector<std::string> names;
+  for (const Setting& s : settings) names.push_back(s.name);
+  check_known_keys(config, names, pointer);
+
+  Json resolved = Json::object();
+  for (const Setting& s : settings) {
+    resolved[s.name] = s.default_value;
+    if (!config.contains(s.name)) continue;
+    check_setting(s, config.at(s.name), pointer + "/" + s.name);
+    resolved[s.name] = config.at(s.name);
+    if (s.kind == Setting::Kind::integer) resolved[s.name] = config.at(s.name).get<int64_t>();
+    if (s.kind == Setting::Kind::real) resolved[s.name] = config.at(s.name).get<double>();
+  }
+  const ModelShape shape = shape_of(resolved, ModelShape{}.vocabulary, sequence_length);
+  check_shape(shape, pointer);
+  if (host.check) host.check(shape, resolved, pointer);
+  if (const Architecture* mixer = mixer_of(host, mixer_id); mixer && mixer->check) mixer->check(shape, resolved, pointer);
+  return resolved;
+}
+
+std::string architecture_title(const Json& resolved) {
+  const Architecture& host = architecture(resolved.at("host"));
+  const Architecture* mixer = mixer_of(host, resolved.value("mixer", std::string()));
+  // The plain mixer is the host's own; any other gives the model its name.
+  const bool named_by_host = !mixer || mixer->id == "attention";
+  std::string title = named_by_host ? host.title : mixer->title;
+  const auto add = [&](const std::string& words) { title += words.empty() ? "" : " " + words; };
+  if (mixer && mixer->variant) add(mixer->variant(resolved));
+  if (host.variant) add(host.variant(resolved));
+  if (!named_by_host && host.id != "llama") add("in " + host.title);
+  for (const Setting& s : settings_of(host.id, mixer ? mixer->id : ""))
+    if (s.name == "position" && resolved.at("position") != s.default_value) add("position " + resolved.at("position").get<std::string>());
+  return title;
+}
+
+std::unique_ptr<Model> make_model(const Json& resolved, int64_t vocabulary, int64_t sequence_length, Arena& arena, DType dtype,
+                                  uint64_t seed, bool training) {
+  const ModelShape shape = shape_of(resolved, vocabulary, sequence_length);
+  const Architecture& host = architecture(resolved.at("host"));
+  const Architecture* mixer = mixer_of(host, resolved.value("mixer", std::string()));
+  ParameterMaker maker(arena, dtype, seed, training);
+  return host.make_model(shape, resolved, maker,
+                         [&](ParameterMaker& m, int64_t layer) { return mixer->make_mixer(shape, resolved, m, layer); });
+}
+
+}  // namespace saccade

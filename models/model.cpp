@@ -1,0 +1,84 @@
+#include "models/model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include "kernels/cross_entropy.h"
+#include "kernels/linear.h"
+#include "kernels/parallel.h"
+#include "kernels/random.h"
+
+namespace saccade {
+namespace {
+
+constexpr int64_t kGrain = 1 << 14;
+
+void fill(const Tensor& tensor, const std::function<double(uint64_t)>& value) {
+  dispatch(tensor.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    T* data = tensor.data<T>();
+    parallel_ranges(tensor.size(), kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) data[i] = static_cast<T>(value(static_cast<uint64_t>(i)));
+    });
+  });
+}
+
+}  // namespace
+
+Tensor ParameterMaker::add(const std::string& name, const Shape& shape, bool decay, const std::function<double(uint64_t)>& value) {
+  if (std::any_of(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == name; }))
+    throw std::logic_error("two parameters are called " + name);
+  Parameter parameter{name, arena_.allocate(shape, dtype_), {}, decay};
+  if (training_) parameter.grad = arena_.allocate(shape, dtype_);
+  if (!arena_.device().is_plan()) {
+    fill(parameter.value, value);
+    if (training_) std::memset(parameter.grad.raw(), 0, static_cast<size_t>(parameter.grad.bytes()));
+  }
+  parameter.value.set_differentiable(training_);
+  parameters_.push_back(parameter);
+  return parameter.value;
+}
+
+Tensor ParameterMaker::normal(const std::string& name, const Shape& shape, double deviation) {
+  return add(name, shape, shape.rank() > 1,
+             [random = Random(seed_, "initialise " + name), deviation](uint64_t i) { return deviation * random.normal(i); });
+}
+
+Tensor ParameterMaker::xavier_normal(const std::string& name, const Shape& shape) {
+  return normal(name, shape, std::sqrt(2.0 / static_cast<double>(shape[0] + shape[1])));
+}
+
+Tensor ParameterMaker::constant(const std::string& name, const Shape& shape, double value) {
+  return add(name, shape, false, [value](uint64_t) { return value; });
+}
+
+Tensor Model::loss(Tape& tape, const Tensor& tokens, const Tensor& targets, Probe* probe, Tensor* token_losses) const {
+  const CrossEntropy result = linear_cross_entropy(tape, hidden(tape, tokens, probe), output_weight(), targets);
+  if (token_losses) *token_losses = result.tokens;
+  return result.mean;
+}
+
+Tensor Model::logits(Tape& tape, const Tensor& tokens, Probe* probe) const {
+  return linear(tape, hidden(tape, tokens, probe), output_weight());
+}
+
+Parameter& Model::parameter(const std::string& name) {
+  for (Parameter& p : parameters_)
+    if (p.name == name) return p;
+  throw std::logic_error("the model has no parameter " + name);
+}
+
+int64_t Model::parameter_count() const {
+  int64_t count = 0;
+  for (const Parameter& p : parameters_) count += p.value.size();
+  return count;
+}
+
+void Model::bind_gradients(Tape& tape) const {
+  for (const Parameter& p : parameters_)
+    if (p.grad) tape.bind_grad(p.value, p.grad);
+}
+
+}  // namespace saccade
