@@ -1,0 +1,33 @@
+# The short door. Everything else: cmake --list-presets, CONTRIBUTING.md.
+BUILD := build/release
+CTEST_FLAGS ?= --output-on-failure
+WERROR := $(if $(CI),ON,OFF)
+
+.PHONY: setup build demo test bench lint format clean
+
+setup:
+	@packaging/setup
+
+build: setup
+	@mkdir -p build && cmake --preset release -DSACCADE_WERROR=$(WERROR) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@cmake --build $(BUILD)
+
+demo: build
+	@$(BUILD)/app/saccade demo
+
+test: build
+	@ctest --test-dir $(BUILD) -j 2 $(CTEST_FLAGS)
+
+bench: build
+	@$(BUILD)/app/saccade bench
+
+lint:
+	@tests/layers_test.sh .
+	@git ls-files '*.h' '*.cpp' | xargs clang-format --dry-run -Werror
+	@git ls-files '*.cpp' ':!tests' | xargs clang-tidy --quiet -p $(BUILD)
+
+format:
+	@git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
+
+clean:
+	@rm -rf build

@@ -1,0 +1,34 @@
+// saccade compare RUN…: parameters, speed, losses at the end and at equal pre-training loss.
+#include "analysis/comparison/comparison.h"
+
+#include "app/cli/command.h"
+#include "app/cli/output.h"
+#include "app/cli/runs_option.h"
+
+namespace saccade::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> runs;
+  std::optional<double> at_loss;
+  std::string domain;
+};
+
+int run(const Options& options) {
+  const OpenedRuns runs = open_runs(options.runs);
+  const Comparison comparison = compare(runs.pointers(), options.at_loss, options.domain);
+  print_result(to_json(comparison), to_text(comparison));
+  return 0;
+}
+
+const RegisterCommand command{{"compare", "Compare runs: parameters, speed, ID and OOD loss, at the end and at equal pre-training loss.",
+                               "saccade compare runs/* --at-loss 2.1", [](CLI::App& app) {
+                                 auto options = std::make_shared<Options>();
+                                 app.add_option("RUN", options->runs, "Run directories, or folders of runs")->required();
+                                 app.add_option("--at-loss", options->at_loss, "Pre-training loss to compare at (default: the lowest that all reached)");
+                                 app.add_option("--domain", options->domain, "One OOD domain (default: the mean of all)");
+                                 return [options] { return run(*options); };
+                               }}};
+
+}  // namespace
+}  // namespace saccade::cli

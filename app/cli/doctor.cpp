@@ -1,0 +1,67 @@
+// saccade doctor: what this machine and this build can do.
+#include <filesystem>
+
+#include "app/cli/command.h"
+#include "app/cli/output.h"
+#include "app/cli/render.h"
+#include "app/cli/version.h"
+#include "kernels/device.h"
+#include "kernels/gemm.h"
+#include "kernels/parallel.h"
+#include "models/corpus/corpus.h"
+
+namespace saccade::cli {
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// GFLOP/s of a float32 product of 1024 x 1024 matrices, best of five.
+double gemm_rate() {
+  constexpr int64_t n = 1024;
+  std::vector<float> a(n * n, 0.5f), b(n * n, 0.25f), c(n * n);
+  double best = 0;
+  for (int i = 0; i < 5; ++i) {
+    const double start = now();
+    cpu::gemm<float>(false, true, n, n, n, 1.0f, a.data(), n, b.data(), n, false, c.data(), n);
+    best = std::max(best, 2.0 * n * n * n / (now() - start));
+  }
+  return best / 1e9;
+}
+
+int run() {
+  const MemoryState memory = cpu_memory();
+  const double rate = gemm_rate();
+  const std::filesystem::path workbench = find_workbench();
+  std::error_code error;
+  std::filesystem::create_directories(runs_folder(), error);
+  const auto space = std::filesystem::space(runs_folder(), error);
+  const std::string free_space = error ? "cannot be read: " + error.message() : human_bytes(static_cast<double>(space.available)) + " free";
+  nlohmann::json json{{"versions", version_json()},
+                      {"processor", cpu_name()},
+                      {"threads", thread_count()},
+                      {"memory_bytes", memory.total},
+                      {"memory_available_bytes", memory.available},
+                      {"gemm_gflops", rate},
+                      {"devices", {"cpu"}},
+                      {"workbench", workbench.string()},
+                      {"runs_folder", runs_folder().string()},
+                      {"data_folder", data_folder().string()},
+                      {"cache_folder", cache_folder().string()}};
+  std::vector<std::vector<std::string>> rows{{"processor", cpu_name() + ", " + std::to_string(thread_count()) + " threads"},
+                                             {"memory", human_bytes(static_cast<double>(memory.total)) + ", " + human_bytes(static_cast<double>(memory.available)) + " available"},
+                                             {"matrix product", number(rate, 0) + " GFLOP/s in float32"},
+                                             {"GPU", "none: this build has no CUDA engine, training runs on the CPU"},
+                                             {"window", workbench.empty() ? "saccade-workbench is not installed; figures only as CSV and JSON" : workbench.string()},
+                                             {"runs", runs_folder().string() + ", " + free_space},
+                                             {"corpora", data_folder().string()},
+                                             {"cache", cache_folder().string()}};
+  std::string text;
+  for (const auto& row : rows) text += row[0] + std::string(16 - row[0].size(), ' ') + row[1] + "\n";
+  print_result(json, version_text() + "\n\n" + text);
+  return 0;
+}
+
+const RegisterCommand command{{"doctor", "What this machine and this build can do.", "saccade doctor", [](CLI::App&) { return [] { return run(); }; }}};
+
+}  // namespace
+}  // namespace saccade::cli
