@@ -51,10 +51,10 @@ std::vector<CorpusSummary> list_corpora();
 
 struct ImportOptions {
   std::string name;
-  std::vector<std::filesystem::path> sources;  ///< folders of text files, .txt, .jsonl, .jsonl.gz, .jsonl.zst
+  std::vector<std::filesystem::path> sources;            ///< folders of text files, .txt, .jsonl, .jsonl.gz, .jsonl.zst
   std::string domain_field = "meta.redpajama_set_name";  ///< of JSON lines; else the file's or folder's name
   std::string text_field = "text";
-  std::map<std::string, std::string> rename;   ///< domain → domain ("RedPajamaGithub" → "github")
+  std::map<std::string, std::string> rename;  ///< domain → domain ("RedPajamaGithub" → "github")
   double validation_share = 0.02, test_share = 0.02;
   bool use_file_splits = true;  ///< "web.train.jsonl.zst": the split in the file's name decides
 };
@@ -77,6 +77,7 @@ class TokenStore {
                                                 const std::function<void(const std::string&)>& progress = {});
   ~TokenStore();
   int64_t size() const;
+  std::string label() const;  ///< "prose.train", for messages
   void read(int64_t begin, std::span<int32_t> tokens) const;
 
  private:

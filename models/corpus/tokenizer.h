@@ -15,8 +15,8 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
   virtual int64_t vocabulary() const = 0;
   virtual int32_t end_of_text() const = 0;
-  virtual std::vector<int32_t> encode(std::string_view text) const = 0;  ///< without end-of-text
-  virtual std::string decode(std::span<const int32_t> tokens) const = 0; ///< exact inverse where the tokenizer allows
+  virtual std::vector<int32_t> encode(std::string_view text) const = 0;   ///< without end-of-text
+  virtual std::string decode(std::span<const int32_t> tokens) const = 0;  ///< exact inverse where the tokenizer allows
   /// What one token shows to a person: its bytes as text (may be part of a character), "" for none, "⏹" for end of text.
   virtual std::string piece(int32_t token) const = 0;
   virtual std::string name() const = 0;  ///< "bytes", "bpe:4096", file name

@@ -1,0 +1,79 @@
+#include "models/corpus/corpus.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/error.h"
+#include "models/corpus/corpus_store.h"
+
+namespace saccade {
+namespace fs = std::filesystem;
+namespace {
+
+std::string known_corpora() {
+  std::string names;
+  for (const auto& corpus : list_corpora()) names += (names.empty() ? "" : ", ") + corpus.name;
+  return names.empty() ? "there is none yet" : "there are: " + names;
+}
+
+std::vector<fs::path> corpus_folders() {
+  std::vector<fs::path> folders;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(corpora_folder(), error))
+    if (valid_corpus_name(entry.path().filename().string()) && entry.is_directory()) folders.push_back(entry.path());
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+}  // namespace
+
+Corpus Corpus::open(const std::string& name, const std::function<void(const std::string&)>&) {
+  if (!valid_corpus_name(name)) throw UsageError("corpus \"" + name + "\": a name is made of letters, digits, '.', '_' and '-'");
+  Corpus corpus;
+  corpus.name_ = name;
+  corpus.directory_ = corpora_folder() / name;
+  if (!fs::exists(corpus.directory_))
+    throw DataError("corpus \"" + name + "\" not found in " + corpora_folder().string() + " (" + known_corpora() +
+                    "); saccade corpus import brings one in");
+  StoredCorpus stored = read_stored_corpus(corpus.directory_);
+  corpus.hash_ = stored.hash;
+  corpus.domains_ = domain_infos(stored.manifest);
+  return corpus;
+}
+
+bool Corpus::has_domain(const std::string& domain) const {
+  return std::any_of(domains_.begin(), domains_.end(), [&](const DomainInfo& info) { return info.name == domain; });
+}
+
+void Corpus::each_document(const std::string& domain, Split split, const std::function<bool(std::string_view)>& visit) const {
+  if (!has_domain(domain)) {
+    std::string names;
+    for (const auto& info : domains_) names += (names.empty() ? "" : ", ") + info.name;
+    throw DataError("corpus \"" + name_ + "\" has no domain \"" + domain + "\", it has: " + names);
+  }
+  const fs::path path = text_path(directory_, domain, split);
+  if (!fs::exists(path)) return;  // a split without documents has no file; open() checked that the others stand
+  const MappedFile text(path), ends(ends_path(directory_, domain, split));
+  uint64_t begin = 0;
+  for (size_t i = 0; i + sizeof(uint64_t) <= ends.bytes().size(); i += sizeof(uint64_t)) {
+    uint64_t end = 0;
+    std::memcpy(&end, ends.bytes().data() + i, sizeof end);
+    if (end < begin || end > text.bytes().size())
+      throw DataError(ends_path(directory_, domain, split).string() + ": the corpus is damaged: document " +
+                      std::to_string(i / sizeof end) + " ends at byte " + std::to_string(end) + " of " +
+                      std::to_string(text.bytes().size()));
+    if (!visit(text.bytes().substr(begin, end - begin))) return;
+    begin = end;
+  }
+}
+
+std::vector<CorpusSummary> list_corpora() {
+  std::vector<CorpusSummary> list;
+  for (const fs::path& folder : corpus_folders()) {
+    const StoredCorpus stored = read_stored_corpus(folder);
+    list.push_back({folder.filename().string(), stored.hash, false, true, domain_infos(stored.manifest)});
+  }
+  return list;
+}
+
+}  // namespace saccade

@@ -1,0 +1,166 @@
+#include "models/corpus/disk.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "kernels/error.h"
+
+namespace saccade {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kBuffer = 1 << 15;
+
+[[noreturn]] void fail(const fs::path& path, const char* what) {
+  throw DataError(path.string() + ": cannot " + what + ": " + std::strerror(errno));
+}
+
+void sync_folder(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) fail(folder, "open");
+  const int result = ::fsync(descriptor);
+  ::close(descriptor);
+  if (result != 0 && errno != EINVAL) fail(folder, "sync");  // EINVAL: the file system knows no folder sync
+}
+
+std::string suffix() { return ".aside-" + std::to_string(::getpid()); }
+
+/// Folders left aside whose process is gone: nobody holds their lock.
+void remove_abandoned(const fs::path& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!entry.is_directory() || entry.path().filename().string().find(".aside-") == std::string::npos) continue;
+    const int lock = ::open(entry.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (lock < 0) continue;
+    if (::flock(lock, LOCK_EX | LOCK_NB) == 0) {
+      std::error_code ignored;  // another process may be removing it too
+      fs::remove_all(entry.path(), ignored);
+    }
+    ::close(lock);
+  }
+}
+
+}  // namespace
+
+OutputFile::OutputFile(fs::path path)
+    : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644)) {
+  if (descriptor_ < 0) fail(path_, "create");
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void OutputFile::write(std::string_view bytes) {
+  buffer_ += bytes;
+  if (buffer_.size() >= kBuffer) flush();
+}
+
+void OutputFile::write_at(int64_t offset, std::string_view bytes) {
+  flush();
+  if (::pwrite(descriptor_, bytes.data(), bytes.size(), offset) != static_cast<ssize_t>(bytes.size())) fail(path_, "write");
+}
+
+void OutputFile::flush() {
+  for (std::string_view rest = buffer_; !rest.empty();) {
+    const ssize_t written = ::write(descriptor_, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(path_, "write");
+    rest.remove_prefix(static_cast<size_t>(written));
+  }
+  buffer_.clear();
+}
+
+void OutputFile::close() {
+  flush();
+  if (::fsync(descriptor_) != 0) fail(path_, "sync");
+  const int result = ::close(descriptor_);
+  descriptor_ = -1;
+  if (result != 0) fail(path_, "close");
+}
+
+StagedFile::StagedFile(fs::path target) : target_(std::move(target)), aside_(target_.string() + suffix()) {
+  make_folder(target_.parent_path());
+  file_ = std::make_unique<OutputFile>(aside_);
+}
+
+StagedFile::~StagedFile() {
+  file_.reset();
+  if (!aside_.empty()) ::unlink(aside_.c_str());
+}
+
+void StagedFile::commit() {
+  file_->close();
+  if (::rename(aside_.c_str(), target_.c_str()) != 0) fail(target_, "rename to");
+  aside_.clear();
+  sync_folder(target_.parent_path());
+}
+
+StagedFolder::StagedFolder(fs::path target)
+    : target_(std::move(target)), aside_(target_.parent_path() / (std::string(".").append(target_.filename().string()).append(suffix()))) {
+  make_folder(target_.parent_path());
+  remove_abandoned(target_.parent_path());
+  make_folder(aside_);
+  lock_ = ::open(aside_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ < 0 || ::flock(lock_, LOCK_EX | LOCK_NB) != 0) fail(aside_, "lock");
+}
+
+StagedFolder::~StagedFolder() {
+  std::error_code ignored;
+  if (!aside_.empty()) fs::remove_all(aside_, ignored);
+  if (lock_ >= 0) ::close(lock_);
+}
+
+void StagedFolder::commit(bool replace) {
+  sync_folder(aside_);
+  fs::path old;
+  if (replace && fs::exists(target_)) {
+    old = aside_.string() + "-replaced";
+    if (::rename(target_.c_str(), old.c_str()) != 0) fail(target_, "move aside");
+  }
+  if (::rename(aside_.c_str(), target_.c_str()) != 0) fail(target_, "rename to");
+  aside_.clear();
+  sync_folder(target_.parent_path());
+  std::error_code ignored;
+  if (!old.empty()) fs::remove_all(old, ignored);
+}
+
+MappedFile::MappedFile(const fs::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) fail(path, "open");
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(descriptor);
+    fail(path, "read");
+  }
+  size_ = static_cast<size_t>(status.st_size);
+  void* memory = size_ == 0 ? nullptr : ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
+  ::close(descriptor);
+  if (memory == MAP_FAILED) fail(path, "map");
+  data_ = static_cast<const char*>(memory);
+}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(const_cast<char*>(data_), size_);
+}
+
+void make_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw DataError(path.string() + ": cannot create the folder: " + error.message());
+}
+
+std::string read_file(const fs::path& path) { return std::string(MappedFile(path).bytes()); }
+
+void write_file(const fs::path& path, std::string_view content) {
+  StagedFile staged(path);
+  staged.file().write(content);
+  staged.commit();
+}
+
+}  // namespace saccade

@@ -1,0 +1,81 @@
+#pragma once
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace saccade {
+
+/// Files written so that a crash, a full disk or a second process never leaves half of one under its final name:
+/// write aside, sync, rename, sync the folder. Every failure is a DataError that names the file and the system's reason.
+
+class OutputFile {
+ public:
+  explicit OutputFile(std::filesystem::path path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::string_view bytes);
+  /// Overwrites what was written at `offset` (a header whose numbers are known last).
+  void write_at(int64_t offset, std::string_view bytes);
+  void close();  ///< flushes and syncs; a file not closed is incomplete
+
+ private:
+  void flush();
+  std::filesystem::path path_;
+  std::string buffer_;
+  int descriptor_;
+};
+
+/// Becomes `target` by commit(); until then, or if that never comes, there is no such file.
+class StagedFile {
+ public:
+  explicit StagedFile(std::filesystem::path target);
+  ~StagedFile();
+  OutputFile& file() { return *file_; }
+  void commit();
+
+ private:
+  std::filesystem::path target_, aside_;
+  std::unique_ptr<OutputFile> file_;
+};
+
+/// The same for a folder. What earlier processes left behind when they were killed is removed.
+class StagedFolder {
+ public:
+  explicit StagedFolder(std::filesystem::path target);
+  ~StagedFolder();
+  StagedFolder(const StagedFolder&) = delete;
+  StagedFolder& operator=(const StagedFolder&) = delete;
+
+  const std::filesystem::path& path() const { return aside_; }
+  /// With `replace` a folder that stands at the target makes way, else that is an error.
+  void commit(bool replace);
+
+ private:
+  std::filesystem::path target_, aside_;
+  int lock_ = -1;
+};
+
+/// A whole file in memory, read-only, backed by the file.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  std::string_view bytes() const { return {data_, size_}; }
+
+ private:
+  const char* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+void make_folder(const std::filesystem::path& path);
+std::string read_file(const std::filesystem::path& path);
+void write_file(const std::filesystem::path& path, std::string_view content);
+
+}  // namespace saccade
