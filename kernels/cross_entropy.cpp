@@ -1,0 +1,141 @@
+#include "kernels/cross_entropy.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/expect.h"
+#include "kernels/gemm.h"
+#include "kernels/parallel.h"
+#include "kernels/simd.h"
+
+namespace saccade {
+namespace cpu {
+namespace {
+
+/// Rows whose logits exist at a time: few enough for memory, enough that d_weight is passed over seldom.
+int64_t block_rows(int64_t rows, int64_t vocabulary) {
+  return std::min(rows, std::clamp<int64_t>((int64_t{1} << 22) / vocabulary, 128, 2048));
+}
+
+constexpr int64_t kTaskRows = 128;  ///< rows whose logits stay in a core's cache between product, softmax and product
+
+template <class T>
+SACCADE_INLINE T largest(const T* x, int64_t n) {
+  constexpr int kLanes = 16;
+  T lanes[kLanes];
+  for (T& lane : lanes) lane = x[0];
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int l = 0; l < kLanes; ++l) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
+  for (; i < n; ++i) lanes[0] = x[i] > lanes[0] ? x[i] : lanes[0];
+  return *std::max_element(lanes, lanes + kLanes);
+}
+
+/// logits → −ln softmax(logits)[target] per row; logits are left as (softmax − onehot) · scale.
+template <class T>
+SACCADE_INLINE void softmax_rows(T* logits, const int32_t* targets, T* losses, int64_t rows, int64_t n, double scale) {
+  for (int64_t r = 0; r < rows; ++r, logits += n) {
+    const T top = largest(logits, n), wanted = logits[targets[r]];
+    for (int64_t i = 0; i < n; ++i) logits[i] = fast_exp(logits[i] - top);
+    const T sum = lane_sum<T>(n, [&](int64_t i) SACCADE_INLINE_LAMBDA { return logits[i]; });
+    losses[r] = top + std::log(sum) - wanted;
+    const T factor = static_cast<T>(scale) / sum;
+    for (int64_t i = 0; i < n; ++i) logits[i] *= factor;
+    logits[targets[r]] -= static_cast<T>(scale);
+  }
+}
+SACCADE_SIMD void softmax(float* logits, const int32_t* targets, float* losses, int64_t rows, int64_t n, double scale) {
+  softmax_rows(logits, targets, losses, rows, n, scale);
+}
+SACCADE_SIMD void softmax(double* logits, const int32_t* targets, double* losses, int64_t rows, int64_t n, double scale) {
+  softmax_rows(logits, targets, losses, rows, n, scale);
+}
+
+void check_targets(const Tensor& targets, int64_t vocabulary) {
+  const int32_t* t = targets.data<int32_t>();
+  for (int64_t i = 0; i < targets.size(); ++i)
+    if (t[i] < 0 || t[i] >= vocabulary)
+      throw DataError("[linear_cross_entropy] target " + std::to_string(t[i]) + " at position " + std::to_string(i) +
+                      " is outside the vocabulary of " + std::to_string(vocabulary));
+}
+
+/// d_hidden and d_weight: of the mean loss, empty when not wanted.
+struct Buffers {
+  Tensor logits, d_hidden, d_weight;
+};
+
+template <class T>
+void cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets, const CrossEntropy& loss, const Buffers& buffers) {
+  const int64_t vocabulary = weight.dim(0), width = weight.dim(1), rows = targets.size(), step = buffers.logits.dim(0);
+  check_targets(targets, vocabulary);
+  const T *h = hidden.data<T>(), *w = weight.data<T>();
+  T *logits = buffers.logits.data<T>(), *tokens = loss.tokens.data<T>();
+  for (int64_t first = 0; first < rows; first += step) {
+    const int64_t count = std::min(step, rows - first);
+    parallel_ranges(count, kTaskRows, [&](int64_t begin, int64_t end) {
+      const int64_t m = end - begin, at = first + begin;
+      T* p = logits + begin * vocabulary;
+      gemm_serial<T>(false, true, m, vocabulary, width, 1, h + at * width, width, w, width, false, p, vocabulary);
+      softmax(p, targets.data<int32_t>() + at, tokens + at, m, vocabulary, 1.0 / static_cast<double>(rows));
+      if (buffers.d_hidden)
+        gemm_serial<T>(false, false, m, width, vocabulary, 1, p, vocabulary, w, width, false, buffers.d_hidden.data<T>() + at * width,
+                       width);
+    });
+    if (buffers.d_weight)
+      gemm<T>(true, false, vocabulary, width, count, 1, logits, vocabulary, h + first * width, width, first > 0, buffers.d_weight.data<T>(),
+              width);
+  }
+  double sum = 0;
+  for (int64_t i = 0; i < rows; ++i) sum += static_cast<double>(tokens[i]);
+  *loss.mean.data<T>() = static_cast<T>(sum / static_cast<double>(rows));
+}
+
+template <class T>
+void scale_in_place(const Tensor& x, T factor) {
+  if (factor == T(1)) return;
+  T* values = x.data<T>();
+  parallel_ranges(x.size(), 1 << 15, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) values[i] *= factor;
+  });
+}
+
+}  // namespace
+}  // namespace cpu
+
+CrossEntropy linear_cross_entropy(Tape& tape, const Tensor& hidden, const Tensor& weight, const Tensor& targets) {
+  const char* op = "linear_cross_entropy";
+  expect(weight.rank() == 2 && hidden.rank() >= 1 && hidden.dim(-1) == weight.dim(1) && hidden.dtype() == weight.dtype(), op, "hidden is ",
+         hidden, " ", hidden.dtype(), ", weight is ", weight, " ", weight.dtype(), "; expected hidden [..., D], weight [V, D]");
+  const int64_t vocabulary = weight.dim(0), width = weight.dim(1), rows = hidden.size() / width;
+  expect(targets.dtype() == DType::i32 && targets.size() == rows && rows > 0, op, "targets are ", targets, " ", targets.dtype(),
+         ", hidden is ", hidden, "; expected one i32 a row");
+  const DType dtype = hidden.dtype();
+  CrossEntropy loss{tape.empty({1}, dtype), tape.empty({rows}, dtype)};
+  // The gradients are made while the logits are there: going over them again in backward would double the work.
+  cpu::Buffers buffers;
+  if (tape.recording() && hidden.differentiable()) buffers.d_hidden = tape.empty(hidden.shape(), dtype);
+  if (tape.recording() && weight.differentiable()) buffers.d_weight = tape.empty(weight.shape(), dtype);
+  buffers.logits = tape.empty({cpu::block_rows(rows, vocabulary), vocabulary}, dtype);
+  const double products = 1 + (buffers.d_hidden ? 1 : 0) + (buffers.d_weight ? 1 : 0), logits = static_cast<double>(rows * vocabulary);
+  const double bytes = static_cast<double>(hidden.bytes() + weight.bytes() + targets.bytes() + loss.tokens.bytes() +
+                                           (buffers.d_hidden ? hidden.bytes() : 0) + (buffers.d_weight ? weight.bytes() : 0));
+  tape.run(op, {products * 2 * logits * static_cast<double>(width) + 5 * logits, bytes},
+           [&] { dispatch(dtype, [&](auto zero) { cpu::cross_entropy<decltype(zero)>(hidden, weight, targets, loss, buffers); }); });
+  tape.record({hidden, weight}, {&loss.mean}, [=, d_hidden = buffers.d_hidden, d_weight = buffers.d_weight, mean = loss.mean](Tape& t) {
+    const Tensor d_mean = t.grad(mean);
+    for (const Tensor& d : {d_hidden, d_weight}) {
+      if (!d) continue;
+      t.run("linear_cross_entropy.backward", {static_cast<double>(d.size()), 2.0 * static_cast<double>(d.bytes())}, [&] {
+        dispatch(dtype, [&](auto zero) {
+          using T = decltype(zero);
+          cpu::scale_in_place<T>(d, *d_mean.data<T>());
+        });
+      });
+    }
+    t.add_grad(hidden, d_hidden);
+    t.add_grad(weight, d_weight);
+  });
+  return loss;
+}
+
+}  // namespace saccade

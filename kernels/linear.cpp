@@ -1,0 +1,126 @@
+#include "kernels/linear.h"
+
+#include <algorithm>
+
+#include "kernels/expect.h"
+#include "kernels/gemm.h"
+#include "kernels/parallel.h"
+
+namespace saccade {
+namespace cpu {
+namespace {
+
+constexpr int64_t kBiasRows = 256;
+
+template <class T>
+void fill_rows(const Tensor& bias, const Tensor& y) {
+  const int64_t out = bias.size();
+  const T* b = bias.data<T>();
+  T* rows = y.data<T>();
+  parallel_ranges(y.size() / out, kBiasRows, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) std::copy(b, b + out, rows + r * out);
+  });
+}
+
+/// d_b = Σ_rows d_y
+template <class T>
+void sum_rows(const Tensor& dy, const GradTarget& db) {
+  const int64_t out = db.tensor.size(), rows = dy.size() / out;
+  const T* d = dy.data<T>();
+  T* sum = db.tensor.data<T>();
+  parallel_ranges(out, 64, [&](int64_t begin, int64_t end) {
+    if (!db.add) std::fill(sum + begin, sum + end, T(0));
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t j = begin; j < end; ++j) sum[j] += d[r * out + j];
+  });
+}
+
+}  // namespace
+}  // namespace cpu
+
+namespace {
+
+double matmul_bytes(const Tensor& a, const Tensor& b, const Tensor& c) { return static_cast<double>(a.bytes() + b.bytes() + c.bytes()); }
+
+/// Product of [rows, in], [in, out]: what forward, d_x and d_W each cost.
+Cost matmul_cost(const Tensor& x, const Tensor& weight, const Tensor& y) {
+  return {2.0 * static_cast<double>(x.size()) * static_cast<double>(weight.dim(0)), matmul_bytes(x, weight, y)};
+}
+
+void check(const Tensor& x, const Tensor& weight, const char* op) {
+  expect(weight.rank() == 2 && x.rank() >= 1 && x.dim(-1) == weight.dim(1) && x.dtype() == weight.dtype(), op, "x is ", x, " ", x.dtype(),
+         ", weight is ", weight, " ", weight.dtype(), "; expected x [..., in], weight [out, in]");
+}
+
+Tensor forward(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const int64_t in = weight.dim(1), out = weight.dim(0), rows = x.size() / in;
+  Shape shape;
+  for (int i = 0; i + 1 < x.rank(); ++i) shape.push_back(x.dim(i));
+  shape.push_back(out);
+  Tensor y = tape.empty(shape, x.dtype());
+  tape.run("linear", matmul_cost(x, weight, y), [&] {
+    dispatch(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      if (bias) cpu::fill_rows<T>(bias, y);
+      cpu::gemm<T>(false, true, rows, out, in, 1, x.data<T>(), in, weight.data<T>(), in, static_cast<bool>(bias), y.data<T>(), out);
+    });
+  });
+  return y;
+}
+
+/// d_x = d_y W,  d_W = d_yᵀ x
+void backward(Tape& t, const Tensor& x, const Tensor& weight, const Tensor& dy) {
+  const int64_t in = weight.dim(1), out = weight.dim(0), rows = x.size() / in;
+  if (const GradTarget dw = t.grad_target(weight)) {
+    t.run("linear.backward.weight", matmul_cost(x, weight, dy), [&] {
+      dispatch(x.dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        cpu::gemm<T>(true, false, out, in, rows, 1, dy.data<T>(), out, x.data<T>(), in, dw.add, dw.tensor.data<T>(), in);
+      });
+    });
+  }
+  if (const GradTarget dx = t.grad_target(x)) {
+    t.run("linear.backward.input", matmul_cost(x, weight, dy), [&] {
+      dispatch(x.dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        cpu::gemm<T>(false, false, rows, in, out, 1, dy.data<T>(), out, weight.data<T>(), in, dx.add, dx.tensor.data<T>(), in);
+      });
+    });
+  }
+}
+
+}  // namespace
+
+Tensor linear(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  check(x, weight, "linear");
+  expect(!bias || (bias.size() == weight.dim(0) && bias.dtype() == x.dtype()), "linear", "bias is ", bias, ", weight is ", weight);
+  Tensor y = forward(tape, x, weight, bias);
+  tape.record({x, weight, bias}, {&y}, [=](Tape& t) {
+    const Tensor dy = t.grad(y);
+    backward(t, x, weight, dy);
+    if (const GradTarget db = t.grad_target(bias)) {
+      t.run("linear.backward.bias", {static_cast<double>(dy.size()), static_cast<double>(dy.bytes() + bias.bytes())},
+            [&] { dispatch(dy.dtype(), [&](auto zero) { cpu::sum_rows<decltype(zero)>(dy, db); }); });
+    }
+  });
+  return y;
+}
+
+std::vector<Tensor> linears(Tape& tape, const Tensor& x, const std::vector<Tensor>& weights) {
+  std::vector<Tensor> inputs{x}, y;
+  for (const Tensor& weight : weights) {
+    check(x, weight, "linears");
+    inputs.push_back(weight);
+    y.push_back(forward(tape, x, weight, {}));
+  }
+  std::vector<Tensor*> outputs;
+  for (Tensor& tensor : y) outputs.push_back(&tensor);
+  std::vector<Tensor> recorded = y;
+  tape.record(inputs, outputs, [x, weights, recorded](Tape& t) {
+    for (size_t i = 0; i < weights.size(); ++i)
+      if (const Tensor dy = t.grad(recorded[i])) backward(t, x, weights[i], dy);
+  });
+  return y;
+}
+
+}  // namespace saccade

@@ -1,0 +1,100 @@
+#include "kernels/cross_entropy.h"
+
+#include <cmath>
+
+#include "tests/support/op_checks.h"
+
+namespace saccade::test {
+
+class CrossEntropyTest : public QObject {
+  Q_OBJECT
+
+  static std::vector<Array> inputs(int rows, int width, int vocabulary) {
+    Array targets{{rows}, {}, true};
+    for (int i = 0; i < rows; ++i) targets.values.push_back((i * i + 5 * i) % vocabulary);
+    return {random_array({rows, width}, 1), random_array({vocabulary, width}, 2), targets};
+  }
+  static std::vector<Tensor> mean(Tape& t, const std::vector<Tensor>& x) { return {linear_cross_entropy(t, x[0], x[1], x[2]).mean}; }
+  static std::vector<Tensor> both(Tape& t, const std::vector<Tensor>& x) {
+    const CrossEntropy loss = linear_cross_entropy(t, x[0], x[1], x[2]);
+    return {loss.mean, loss.tokens};
+  }
+
+ private Q_SLOTS:
+  void gradients_data() {
+    QTest::addColumn<int>("rows");
+    QTest::addColumn<int>("width");
+    QTest::addColumn<int>("vocabulary");
+    QTest::newRow("one row") << 1 << 1 << 2;
+    QTest::newRow("primes") << 13 << 7 << 11;
+    QTest::newRow("ragged lanes") << 5 << 3 << 37;
+  }
+  void gradients() {
+    QFETCH(int, rows);
+    QFETCH(int, width);
+    QFETCH(int, vocabulary);
+    CHECK_OP(both, inputs(rows, width, vocabulary));
+  }
+  /// More rows than one block and one task, neither a divisor.
+  void blocks() {
+    for (const auto& [rows, vocabulary] : {std::pair{2311, 53}, std::pair{307, 33001}}) {
+      const std::vector<Array> all = inputs(rows, 5, vocabulary);
+      for (const QString& problem : {check_float(both, all), check_threads(both, all), check_plan(both, all)})
+        QVERIFY2(problem.isEmpty(), qPrintable(problem));
+    }
+  }
+  void values() {
+    const std::vector<Array> all = inputs(7, 3, 5);
+    const OpRun run = run_op(both, all, DType::f64, Device::cpu());
+    double sum = 0;
+    for (size_t r = 0; r < 7; ++r) {
+      double logits[5], total = 0;
+      for (size_t v = 0; v < 5; ++v) {
+        logits[v] = 0;
+        for (size_t i = 0; i < 3; ++i) logits[v] += all[0].values[r * 3 + i] * all[1].values[v * 3 + i];
+        total += std::exp(logits[v]);
+      }
+      const double expected = std::log(total) - logits[static_cast<size_t>(all[2].values[r])];
+      QVERIFY(std::abs(run.values[1].values[r] - expected) < 1e-13);
+      sum += expected / 7;
+    }
+    QVERIFY(std::abs(run.values[0].values[0] - sum) < 1e-13);
+  }
+  /// Logits of a thousand overflow exp; the loss stays right.
+  void large_logits() {
+    std::vector<Array> all = inputs(3, 2, 4);
+    for (double& x : all[0].values) x *= 1000;
+    const QString problem = check_float(both, all);
+    QVERIFY2(problem.isEmpty(), qPrintable(problem));
+  }
+  void without_recording_no_gradient_is_made() {
+    Arena arena(Device::plan());
+    const auto flops = [&](bool recording) {
+      Tape tape(arena, recording);
+      Tensor hidden = tape.empty({10, 8}, DType::f32), weight = tape.empty({6, 8}, DType::f32);
+      hidden.set_differentiable(true);
+      weight.set_differentiable(true);
+      linear_cross_entropy(tape, hidden, weight, tape.empty({2, 5}, DType::i32));
+      return tape.cost().flops;
+    };
+    QCOMPARE(flops(true) - flops(false), 2 * 2.0 * 10 * 8 * 6);
+  }
+  void refused() {
+    Arena arena(Device::cpu());
+    Tape tape(arena, false);
+    std::vector<Array> all = inputs(3, 2, 4);
+    const Tensor hidden = to_tensor(all[0], DType::f32, arena), weight = to_tensor(all[1], DType::f32, arena);
+    for (double bad : {-1.0, 4.0}) {
+      all[2].values[1] = bad;
+      QVERIFY_EXCEPTION_THROWN(linear_cross_entropy(tape, hidden, weight, to_tensor(all[2], DType::f32, arena)), DataError);
+    }
+    QVERIFY_EXCEPTION_THROWN(linear_cross_entropy(tape, hidden, weight, tape.empty({2}, DType::i32)), std::invalid_argument);
+    QVERIFY_EXCEPTION_THROWN(linear_cross_entropy(tape, hidden, tape.empty({4, 3}, DType::f32), tape.empty({3}, DType::i32)),
+                             std::invalid_argument);
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::CrossEntropyTest)
+#include "cross_entropy_test.moc"
