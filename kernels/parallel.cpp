@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace {
 thread_local bool inside_task = false;
 
 /// A fixed set of workers; tasks are taken from a shared counter. Workers spin briefly before they sleep, because a
-/// training step issues thousands of short parallel regions.
+/// training step issues thousands of short parallel regions. A worker that wakes late is not waited for: the caller waits
+/// only for those that have entered, so a busy machine costs speed but never a whole time slice a region.
 class Pool {
  public:
   static Pool& instance() {
@@ -22,9 +24,10 @@ class Pool {
     return pool;
   }
 
-  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  int threads() const { return threads_; }
 
   void resize(int threads) {
+    if (inside_task) throw std::logic_error("set_thread_count inside a parallel task");
     std::lock_guard region(region_mutex_);
     stop_workers();
     start_workers(threads - 1);
@@ -32,7 +35,7 @@ class Pool {
 
   void run(int64_t tasks, const std::function<void(int64_t)>& body) {
     if (tasks <= 0) return;
-    if (tasks == 1 || inside_task || workers_.empty()) {
+    if (tasks == 1 || inside_task || threads_ == 1) {
       for (int64_t i = 0; i < tasks; ++i) body(i);
       return;
     }
@@ -41,18 +44,21 @@ class Pool {
     tasks_ = tasks;
     next_ = 0;
     error_ = nullptr;
-    active_ = static_cast<int>(workers_.size());
-    {
-      std::lock_guard lock(mutex_);
-      ++generation_;
+    open_ = true;
+    ++generation_;
+    if (sleepers_ > 0) {
+      { std::lock_guard lock(mutex_); }
+      wake_.notify_all();
     }
-    wake_.notify_all();
     work();
-    while (active_.load(std::memory_order_acquire) != 0) pause();
+    open_ = false;  // whoever enters from now on leaves again without looking at the tasks
+    for (int spin = 0; entered_ != 0; ++spin) pause(spin);
     if (error_) std::rethrow_exception(error_);
   }
 
  private:
+  static constexpr int kSpins = 4000;
+
   Pool() {
     int threads = static_cast<int>(std::thread::hardware_concurrency());
     if (const char* wanted = std::getenv("SACCADE_THREADS")) threads = std::atoi(wanted);
@@ -60,7 +66,8 @@ class Pool {
   }
   ~Pool() { stop_workers(); }
 
-  static void pause() {
+  static void pause(int spin) {
+    if (spin > kSpins) return std::this_thread::yield();
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #else
@@ -72,6 +79,7 @@ class Pool {
     stopping_ = false;
     const uint64_t now = generation_;
     for (int i = 0; i < count; ++i) workers_.emplace_back([this, now] { loop(now); });
+    threads_ = count + 1;
   }
 
   void stop_workers() {
@@ -87,15 +95,18 @@ class Pool {
 
   void loop(uint64_t seen) {
     while (true) {
-      for (int spin = 0; spin < 2000 && generation_.load(std::memory_order_acquire) == seen; ++spin) pause();
-      if (generation_.load(std::memory_order_acquire) == seen) {
+      for (int spin = 0; spin < kSpins && generation_ == seen; ++spin) pause(spin);
+      if (generation_ == seen) {
         std::unique_lock lock(mutex_);
+        ++sleepers_;
         wake_.wait(lock, [&] { return generation_ != seen; });
+        --sleepers_;
       }
-      seen = generation_.load(std::memory_order_acquire);
+      seen = generation_;
       if (stopping_) return;
-      work();
-      active_.fetch_sub(1, std::memory_order_acq_rel);
+      ++entered_;
+      if (open_) work();
+      --entered_;
     }
   }
 
@@ -117,9 +128,11 @@ class Pool {
   std::mutex region_mutex_;  ///< one parallel region at a time
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::atomic<uint64_t> generation_{0};
+  std::atomic<int> threads_{1};
+  std::atomic<uint64_t> generation_{0};  ///< counts regions; sequentially consistent with sleepers_, open_ and entered_
   std::atomic<bool> stopping_{false};
-  std::atomic<int> active_{0};
+  std::atomic<bool> open_{false};  ///< whether the tasks below may be taken
+  std::atomic<int> entered_{0}, sleepers_{0};
   std::atomic<int64_t> next_{0};
   int64_t tasks_ = 0;
   const std::function<void(int64_t)>* body_ = nullptr;

@@ -18,18 +18,22 @@ class Random {
     for (char c : stream) stream_ = (stream_ ^ static_cast<unsigned char>(c)) * 1099511628211ull;  // FNV-1a
   }
 
-  std::array<uint32_t, 4> block(uint64_t index) const {
-    std::array<uint32_t, 4> x{static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), static_cast<uint32_t>(stream_),
-                              static_cast<uint32_t>(stream_ >> 32)};
-    uint32_t k0 = key_[0], k1 = key_[1];
+  /// The generator itself: ten rounds on a counter under a key.
+  static std::array<uint32_t, 4> philox(std::array<uint32_t, 4> x, std::array<uint32_t, 2> key) {
     for (int round = 0; round < 10; ++round) {
       const uint64_t p0 = uint64_t{0xD2511F53} * x[0], p1 = uint64_t{0xCD9E8D57} * x[2];
-      x = {static_cast<uint32_t>(p1 >> 32) ^ x[1] ^ k0, static_cast<uint32_t>(p1),
-           static_cast<uint32_t>(p0 >> 32) ^ x[3] ^ k1, static_cast<uint32_t>(p0)};
-      k0 += 0x9E3779B9;
-      k1 += 0xBB67AE85;
+      x = {static_cast<uint32_t>(p1 >> 32) ^ x[1] ^ key[0], static_cast<uint32_t>(p1), static_cast<uint32_t>(p0 >> 32) ^ x[3] ^ key[1],
+           static_cast<uint32_t>(p0)};
+      key[0] += 0x9E3779B9;
+      key[1] += 0xBB67AE85;
     }
     return x;
+  }
+
+  std::array<uint32_t, 4> block(uint64_t index) const {
+    return philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), static_cast<uint32_t>(stream_),
+                   static_cast<uint32_t>(stream_ >> 32)},
+                  key_);
   }
 
   uint64_t bits(uint64_t index) const {

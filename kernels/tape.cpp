@@ -114,7 +114,14 @@ Tensor Tape::copy(const Tensor& x) {
   return y;
 }
 
-void Tape::bind_grad(const Tensor& x, const Tensor& buffer) { bound_[x.id()] = {buffer, true}; }
+void Tape::bind_grad(const Tensor& x, const Tensor& buffer) {
+  for (const Node& node : nodes_)
+    if (std::find(node.outputs.begin(), node.outputs.end(), x.id()) != node.outputs.end())
+      throw std::logic_error("bind_grad is for inputs, not for the output of an op");
+  if (buffer.size() != x.size() || buffer.dtype() != x.dtype())
+    throw std::logic_error("bind_grad: the buffer is " + to_string(buffer.shape()) + ", x is " + to_string(x.shape()));
+  bound_[x.id()] = {buffer, true};
+}
 
 void Tape::fresh_grads() {
   for (auto& [id, bound] : bound_) bound.fresh = true;

@@ -95,7 +95,8 @@ class Tape {
   /// For ops that have the whole contribution at hand (it may be shared, as in a residual sum): adopts it or adds it.
   void add_grad(const Tensor& x, const Tensor& contribution);
 
-  /// Gradients of x go to `buffer` from now on, across steps. The first contribution after `fresh` overwrites it.
+  /// Gradients of x (a parameter or input, not the output of an op) go to `buffer` from now on, across steps. The first
+  /// contribution after `fresh_grads` overwrites it.
   void bind_grad(const Tensor& x, const Tensor& buffer);
   void fresh_grads();
 
