@@ -55,7 +55,8 @@ Field<S> make_field(std::string name, M S::*member, Setting::Kind kind, std::str
   f.setting.kind = kind;
   f.setting.help = std::move(help);
   f.setting.source = std::move(source);
-  f.setting.default_value = S{}.*member;
+  const S defaults{};
+  f.setting.default_value = defaults.*member;
   f.set = [member](S& s, const nlohmann::json& v) { s.*member = v.get<M>(); };
   f.get = [member](const S& s) { return nlohmann::json(s.*member); };
   return f;

@@ -47,6 +47,7 @@ ModelShape shape_of(const Json& resolved, int64_t vocabulary, int64_t sequence_l
   shape.heads = resolved.value("heads", int64_t{1});
   shape.rotary_base = resolved.value("rotary_base", shape.rotary_base);
   shape.position = resolved.value("position", std::string("none"));
+  shape.biases = resolved.value("biases", false);
   return shape;
 }
 

@@ -16,6 +16,7 @@ struct ModelShape {
   int64_t width = 256, layers = 4, heads = 4;
   double rotary_base = 10000;
   std::string position = "rotary";  ///< none, absolute, alibi, rotary; the host's default unless set
+  bool biases = false;              ///< whether linears have biases; the host's setting
   int64_t head_width() const { return width / heads; }
 };
 
@@ -40,17 +41,17 @@ struct Architecture {
   /// layers, only those common settings that it names here.
   nlohmann::json defaults = nlohmann::json::object();
   /// What the title adds for these values ("window 64", "approx top 2"); may be empty. Sizes do not belong in it.
-  std::function<std::string(const nlohmann::json& values)> variant;
+  std::function<std::string(const nlohmann::json& values)> variant = {};
   /// Empty: causal. Else a sentence that says where a position can see its future (Avey's published ranker), given the values.
-  std::function<std::string(const nlohmann::json& values)> looks_ahead;
+  std::function<std::string(const nlohmann::json& values)> looks_ahead = {};
   /// Throws UsageError when settings do not fit each other or the shape (window 0, chunk longer than the sequence …).
-  std::function<void(const ModelShape&, const nlohmann::json& values, const std::string& pointer)> check;
+  std::function<void(const ModelShape&, const nlohmann::json& values, const std::string& pointer)> check = {};
 
   /// For hosts and whole architectures.
   using MakeMixer = std::function<std::unique_ptr<Mixer>(ParameterMaker&, int64_t layer)>;
-  std::function<std::unique_ptr<Model>(const ModelShape&, const nlohmann::json& values, ParameterMaker&, const MakeMixer&)> make_model;
+  std::function<std::unique_ptr<Model>(const ModelShape&, const nlohmann::json& values, ParameterMaker&, const MakeMixer&)> make_model = {};
   /// For mixers.
-  std::function<std::unique_ptr<Mixer>(const ModelShape&, const nlohmann::json& values, ParameterMaker&, int64_t layer)> make_mixer;
+  std::function<std::unique_ptr<Mixer>(const ModelShape&, const nlohmann::json& values, ParameterMaker&, int64_t layer)> make_mixer = {};
 };
 
 /// All entries, sorted by kind and id. A file registers its own with a namespace-scope `const RegisterArchitecture`.

@@ -1,0 +1,92 @@
+// Softmax attention with every score variant of "base capabilities" (arXiv:2505.18522) section 3 as a setting.
+//
+//   s_tj = scale · q_t · k_j [− slope_h (t − j)],  t − W < j ≤ t      p_t = softmax_j s_tj      o_t = Σ_j p_tj v_j
+//
+// Relation: the key, or query and key, can be trained tables C[t] that know positions only (figure 3e).
+#include "kernels/attention.h"
+
+#include <algorithm>
+
+#include "models/layers/head_probe.h"
+#include "models/layers/score_heads.h"
+
+namespace saccade {
+namespace {
+
+constexpr int64_t kWholeSequence = 1 << 20;  ///< as long as a sequence can be: no window
+
+struct Settings : ScoreSettings {
+  Settings() : ScoreSettings("none") {}
+  int64_t window = kWholeSequence;
+  std::string relation = "query-key";
+};
+
+const Schema<Settings> schema{
+    field<Settings>("window", &Settings::window, {1, static_cast<double>(kWholeSequence)},
+                    "Visible keys, the query's own included; the sequence length or more is full attention.", "BC 3, figure 3d"),
+    choice_field<Settings>("relation", &Settings::relation, {"query-key", "constant-keys", "constant-both"},
+                           "What is compared: constant keys (and queries) are trained tables of the position.", "BC 3, figure 3e"),
+    qk_norm_field<Settings>(),
+    temperature_field<Settings>(),
+};
+
+ScoreHeads::Relation parse_relation(const std::string& name) {
+  if (name == "constant-keys") return ScoreHeads::Relation::constant_keys;
+  return name == "constant-both" ? ScoreHeads::Relation::constant_both : ScoreHeads::Relation::query_key;
+}
+
+class AttentionMixer : public Mixer {
+ public:
+  AttentionMixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer)
+      : heads_(shape, settings, make, layer, parse_relation(settings.relation)), length_(shape.sequence_length), window_(settings.window) {}
+
+  Tensor forward(Tape& tape, const Tensor& x, Probe* probe) const override {
+    const auto [q, k, v] = heads_(tape, x);
+    ScoreOptions score = heads_.score();
+    score.window = window_ < length_ ? window_ : 0;
+    const Attention a = attention(tape, q, k, v, score, probe && probe->wants_statistics());
+    if (probe) report(tape, q, k, a, score, *probe);
+    return heads_.output(tape, a.o);
+  }
+
+  double state_values_per_token() const override {
+    const double seen = static_cast<double>(std::min(window_, length_)) / static_cast<double>(length_);
+    return seen * static_cast<double>(heads_.kept_per_token());
+  }
+
+ private:
+  void report(Tape& tape, const Tensor& q, const Tensor& k, const Attention& a, const ScoreOptions& score, Probe& probe) const {
+    HeadProbe heads(probe, heads_.layer());
+    if (heads.wants_statistics()) {
+      heads.entropy(a.entropy);
+      heads.reads(a.entropy.shape(), [&](int64_t b) { return attention_weights(tape, q, k, score, b); });
+    }
+    if (heads.wants_maps()) heads.map("weights", attention_weights(tape, q, k, score, 0));
+  }
+
+  ScoreHeads heads_;
+  int64_t length_, window_;
+};
+
+std::string variant(const nlohmann::json& values) {
+  const Settings s = schema.read(values, "");
+  std::string words;
+  if (s.window < kWholeSequence) add_words(words, "window " + std::to_string(s.window));
+  if (s.relation != "query-key") add_words(words, s.relation);
+  add_words(words, score_variant(s, Settings()));
+  return words;
+}
+
+const RegisterArchitecture entry{{
+    .kind = Architecture::Kind::mixer,
+    .id = "attention",
+    .title = "Attention",
+    .paper = "Vaswani et al. 2017, arXiv:1706.03762; variants: arXiv:2505.18522, section 3",
+    .settings = schema.settings(),
+    .variant = variant,
+    .make_mixer = [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make,
+                     int64_t layer) { return std::make_unique<AttentionMixer>(shape, schema.read(values, "/architecture"), make, layer); },
+}};
+
+}  // namespace
+}  // namespace saccade

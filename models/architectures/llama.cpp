@@ -1,0 +1,96 @@
+// Transformer++ (specification 1.2): RMSNorm, no biases, rotary positions, gated MLP, tied embedding.
+//
+//   x = E[token];   x += Mixer(RMSNorm x);   x += W_down( f(W_gate u) * (W_up u) ), u = RMSNorm x;   logits = E · RMSNorm x
+#include "kernels/elementwise.h"
+#include "kernels/linear.h"
+#include "kernels/norm.h"
+#include "models/layers/initialise.h"
+#include "models/layers/token_embedding.h"
+
+namespace saccade {
+namespace {
+
+constexpr double kEpsilon = 1e-5;
+
+struct Settings {
+  int64_t mlp_width = 0;
+  std::string activation = "gelu";
+};
+
+const Schema<Settings> schema{
+    field("mlp_width", &Settings::mlp_width, {0, 1 << 18}, "Width of the gated MLP, 0: 8/3 of the width, rounded up to 64.", "BC A"),
+    choice_field("activation", &Settings::activation, {"gelu", "silu"}, "Of the gate: GeGLU or SwiGLU.", "BC A"),
+};
+
+/// 8 D / 3 rounded up to a multiple of 64.
+int64_t default_mlp_width(int64_t width) { return (8 * width + 3 * 64 - 1) / (3 * 64) * 64; }
+
+struct Block {
+  Tensor attention_norm, mlp_norm;  // [D]
+  std::unique_ptr<Mixer> mixer;
+  Tensor gate, up, down;  // [F, D], [F, D], [D, F]
+};
+
+class Llama : public Model {
+ public:
+  Llama(const ModelShape& shape, const Settings& settings, ParameterMaker& make, const Architecture::MakeMixer& make_mixer)
+      : embedding_(shape, make), activation_(parse_activation(settings.activation)) {
+    const int64_t width = shape.width, inner = settings.mlp_width ? settings.mlp_width : default_mlp_width(width);
+    for (int64_t l = 0; l < shape.layers; ++l) {
+      Block& b = blocks_.emplace_back();
+      b.attention_norm = make.constant(layer_name(l, "attention_norm"), {width}, 1);
+      b.mixer = make_mixer(make, l);
+      b.mlp_norm = make.constant(layer_name(l, "mlp_norm"), {width}, 1);
+      b.gate = make.normal(layer_name(l, "gate"), {inner, width}, kDeviation);
+      b.up = make.normal(layer_name(l, "up"), {inner, width}, kDeviation);
+      b.down = make.normal(layer_name(l, "down"), {width, inner}, residual_deviation(shape));
+    }
+    final_norm_ = make.constant("final_norm", {width}, 1);
+    parameters_ = make.take();
+  }
+
+  Tensor hidden(Tape& tape, const Tensor& tokens, Probe* probe) const override {
+    Tensor x = embedding_(tape, tokens);  // [B, T, D]
+    for (const Block& b : blocks_) {
+      x = add(tape, x, b.mixer->forward(tape, rms_norm(tape, x, b.attention_norm, kEpsilon), probe));
+      x = add(tape, x, mlp(tape, b, rms_norm(tape, x, b.mlp_norm, kEpsilon)));
+    }
+    return rms_norm(tape, x, final_norm_, kEpsilon);
+  }
+
+  Tensor output_weight() const override { return embedding_.table(); }
+
+  double state_values_per_token() const override {
+    double sum = 0;
+    for (const Block& b : blocks_) sum += b.mixer->state_values_per_token();
+    return sum;
+  }
+
+ private:
+  Tensor mlp(Tape& tape, const Block& b, const Tensor& u) const {
+    const std::vector<Tensor> h = linears(tape, u, {b.gate, b.up});
+    return linear(tape, gated(tape, h[0], h[1], activation_), b.down);
+  }
+
+  TokenEmbedding embedding_;
+  Activation activation_;
+  std::vector<Block> blocks_;
+  Tensor final_norm_;
+};
+
+const RegisterArchitecture entry{{
+    .kind = Architecture::Kind::host,
+    .id = "llama",
+    .title = "Transformer++",
+    .paper = "Touvron et al. 2023, arXiv:2302.13971; as in arXiv:2505.18522, appendix A",
+    .settings = schema.settings(),
+    .defaults = {{"position", "rotary"}},
+    .variant = [](const nlohmann::json& values) { return std::string(values.at("activation") == "gelu" ? "" : "SwiGLU"); },
+    .make_model =
+        [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make, const Architecture::MakeMixer& mixer) {
+          return std::make_unique<Llama>(shape, schema.read(values, "/architecture"), make, mixer);
+        },
+}};
+
+}  // namespace
+}  // namespace saccade

@@ -1,0 +1,84 @@
+// Top-1 Element Selection, "base capabilities" (arXiv:2505.18522) section 4.
+//
+//   a(t) = argmax_{j ≤ t} s_tj      o_t = v_{a(t)}      backward through softmax(s) (straight-through)
+#include "kernels/top1_element.h"
+
+#include "models/layers/head_probe.h"
+#include "models/layers/score_heads.h"
+
+namespace saccade {
+namespace {
+
+struct Settings : ScoreSettings {
+  Settings() : ScoreSettings("rms") {}
+};
+
+const Schema<Settings> schema{qk_norm_field<Settings>(), temperature_field<Settings>()};
+
+constexpr int64_t kNear = 256;
+
+class Top1ElementMixer : public Mixer {
+ public:
+  Top1ElementMixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer)
+      : heads_(shape, settings, make, layer) {}
+
+  Tensor forward(Tape& tape, const Tensor& x, Probe* probe) const override {
+    const auto [q, k, v] = heads_(tape, x);
+    const Top1Element selection = top1_element(tape, q, k, v, heads_.score(), probe && probe->wants_statistics());
+    if (probe) report(tape, q, k, selection, *probe);
+    return heads_.output(tape, selection.o);
+  }
+
+  double state_values_per_token() const override { return static_cast<double>(heads_.kept_per_token()); }
+
+ private:
+  void report(Tape& tape, const Tensor& q, const Tensor& k, const Top1Element& selection, Probe& probe) const {
+    HeadProbe heads(probe, heads_.layer());
+    const Shape& bht = selection.selected.shape();
+    const std::vector<double> selected = to_doubles(selection.selected);
+    const auto distance = [&](int64_t b, int64_t h, int64_t t) {
+      return static_cast<double>(t) - selected[static_cast<size_t>((b * bht[1] + h) * bht[2] + t)];
+    };
+    if (heads.wants_statistics()) {
+      heads.entropy(selection.entropy);
+      heads.mean("distance", "tokens", bht, distance);
+      heads.mean("outside_256", "1", bht, [&](int64_t b, int64_t h, int64_t t) { return distance(b, h, t) >= kNear ? 1.0 : 0.0; });
+    }
+    if (heads.wants_maps()) {
+      heads.map("weights", one_hot(tape, selected, bht, q.dtype()));
+      heads.map("soft_weights", attention_weights(tape, q, k, heads_.score(), 0));
+      heads.map_of_first("selected", selection.selected);
+    }
+  }
+
+  /// [H, T, T] of sequence 0.
+  static Tensor one_hot(Tape& tape, const std::vector<double>& selected, const Shape& bht, DType dtype) {
+    const Tensor weights = tape.zeros({bht[1], bht[2], bht[2]}, dtype);
+    dispatch(dtype, [&](auto zero) {
+      using T = decltype(zero);
+      for (int64_t row = 0; row < bht[1] * bht[2]; ++row)
+        weights.data<T>()[row * bht[2] + static_cast<int64_t>(selected[static_cast<size_t>(row)])] = T{1};
+    });
+    return weights;
+  }
+
+  ScoreHeads heads_;
+};
+
+std::string variant(const nlohmann::json& values) { return score_variant(schema.read(values, ""), Settings()); }
+
+const RegisterArchitecture entry{{
+    .kind = Architecture::Kind::mixer,
+    .id = "top1_element",
+    .title = "Top-1 Element",
+    .paper = "arXiv:2505.18522, section 4",
+    .settings = schema.settings(),
+    .variant = variant,
+    .make_mixer =
+        [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make, int64_t layer) {
+          return std::make_unique<Top1ElementMixer>(shape, schema.read(values, "/architecture"), make, layer);
+        },
+}};
+
+}  // namespace
+}  // namespace saccade

@@ -1,0 +1,99 @@
+#include "models/layers/head_probe.h"
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/parallel.h"
+
+namespace saccade {
+namespace {
+
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+constexpr int64_t kNear = 256;
+
+template <class T>
+std::vector<double> widened(const Tensor& tensor) {
+  return {tensor.data<T>(), tensor.data<T>() + tensor.size()};
+}
+
+/// Σ over queries of one head's reads, in a fixed order.
+struct Reads {
+  double distance = 0, outside = 0;
+};
+
+Reads reads_of_head(const double* weights, int64_t length) {
+  Reads sum;
+  for (int64_t t = 0; t < length; ++t)
+    for (int64_t j = 0; j <= t; ++j) {
+      const double w = weights[t * length + j];
+      sum.distance += w * static_cast<double>(t - j);
+      if (t - j >= kNear) sum.outside += w;
+    }
+  return sum;
+}
+
+}  // namespace
+
+std::vector<double> to_doubles(const Tensor& tensor) {
+  if (tensor.dtype() == DType::i32) return widened<int32_t>(tensor);
+  return tensor.dtype() == DType::f64 ? widened<double>(tensor) : widened<float>(tensor);
+}
+
+void HeadProbe::entropy(const Tensor& entropy) {
+  const std::vector<double> h = to_doubles(entropy);
+  const Shape& bht = entropy.shape();
+  const auto at = [&](int64_t b, int64_t head, int64_t t) { return h[static_cast<size_t>((b * bht[1] + head) * bht[2] + t)]; };
+  mean("entropy", "nats", bht, at);
+  mean("entropy_normalized", "1", bht,
+       [&](int64_t b, int64_t head, int64_t t) { return t == 0 ? kNothing : at(b, head, t) / std::log(static_cast<double>(t + 1)); });
+}
+
+void HeadProbe::mean(const std::string& name, const std::string& unit, const Shape& bht, const Value& value) {
+  std::vector<double> means;
+  for (int64_t h = 0; h < bht[1]; ++h) {
+    double sum = 0;
+    int64_t count = 0;
+    for (int64_t b = 0; b < bht[0]; ++b)
+      for (int64_t t = 0; t < bht[2]; ++t)
+        if (const double v = value(b, h, t); !std::isnan(v)) sum += v, ++count;
+    means.push_back(count ? sum / static_cast<double>(count) : kNothing);
+  }
+  heads(name, unit, std::move(means));
+}
+
+void HeadProbe::heads(const std::string& name, const std::string& unit, std::vector<double> heads) {
+  probe_.statistic({name, unit, layer_, std::move(heads)});
+}
+
+void HeadProbe::reads(const Shape& bht, const std::function<Tensor(int64_t)>& weights) {
+  const int64_t sequences = bht[0], head_count = bht[1], length = bht[2];
+  if (length > kLongestWeights) return;
+  std::vector<Reads> sums(static_cast<size_t>(head_count));
+  for (int64_t b = 0; b < sequences; ++b) {
+    const std::vector<double> w = to_doubles(weights(b));
+    parallel_for(head_count, [&](int64_t h) {
+      const Reads r = reads_of_head(w.data() + h * length * length, length);
+      sums[static_cast<size_t>(h)].distance += r.distance, sums[static_cast<size_t>(h)].outside += r.outside;
+    });
+  }
+  const double queries = static_cast<double>(sequences * length);
+  std::vector<double> distance, outside;
+  for (const Reads& r : sums) distance.push_back(r.distance / queries), outside.push_back(r.outside / queries);
+  heads("distance", "tokens", std::move(distance));
+  heads("outside_256", "1", std::move(outside));
+}
+
+void HeadProbe::map_of_first(const std::string& name, const Tensor& tensor) {
+  Shape rest;
+  for (int i = 1; i < tensor.rank(); ++i) rest.push_back(tensor.dim(i));
+  map(name, tensor.head_slice(0, 1).reshape(rest));
+}
+
+void HeadProbe::map(const std::string& name, const Tensor& tensor) {
+  CapturedMap map{name, layer_, {}, {}};
+  for (int i = 0; i < tensor.rank(); ++i) map.shape.push_back(tensor.dim(i));
+  for (double v : to_doubles(tensor)) map.values.push_back(static_cast<float>(v));
+  probe_.map(std::move(map));
+}
+
+}  // namespace saccade

@@ -1,0 +1,73 @@
+#pragma once
+#include "kernels/attention.h"
+#include "models/architectures/registry.h"
+
+namespace saccade {
+
+/// How a query and a key become a score (specification 1.3), the same for every mixer that has one.
+struct ScoreSettings {
+  explicit ScoreSettings(std::string norm) : qk_norm(std::move(norm)) {}
+  std::string qk_norm;
+  double temperature = 1;
+};
+
+/// "qk-norm l2 temperature 0.5": what differs from the usual, for titles.
+std::string score_variant(const ScoreSettings& settings, const ScoreSettings& usual);
+/// Adds words to a title, with a space between; nothing when there are none.
+void add_words(std::string& title, const std::string& words);
+
+/// Queries, keys and values of H heads, normed and turned, ready to be scored; and the projection back.
+///
+/// q = rope(norm(W_q x)), k = rope(norm(W_k x)), v = W_v x;   s_tj = scale · q_t · k_j [− slope_h (t − j)]
+/// scale = 1 / (sqrt(d) τ), for unit vectors (l2) 1 / τ.
+class ScoreHeads {
+ public:
+  /// Which of the two sides of the score come from the text: the others are trained tables C[t] in R^{Tmax x H x d}, the
+  /// same for every sequence. Both constant: the factorised random synthesizer.
+  enum class Relation { query_key, constant_keys, constant_both };
+
+  /// Parameters layerN.query, .key (or .query_table, .key_table), .value, .output [D, D], their biases where the host has
+  /// them, and .query_gain, .key_gain [d] for rms.
+  ScoreHeads(const ModelShape& shape, const ScoreSettings& settings, ParameterMaker& make, int64_t layer,
+             Relation relation = Relation::query_key);
+
+  struct Heads {
+    Tensor q, k, v;  ///< [B, T, H, d]; a constant q or k is [1, T, H, d]
+  };
+  Heads operator()(Tape& tape, const Tensor& x) const;  ///< x [B, T, D]
+  Tensor output(Tape& tape, const Tensor& o) const;     ///< o [B, T, H, d] → W_o o, [B, T, D]
+
+  const ScoreOptions& score() const { return score_; }  ///< window 0: the mixer's business
+  int64_t kept_per_token() const;                       ///< numbers decoding keeps of a token: its key and its value
+  int64_t layer() const { return layer_; }
+
+ private:
+  struct Projection {
+    Tensor weight, bias;
+  };
+  Projection projection(ParameterMaker& make, const std::string& name, double deviation) const;
+  std::vector<Tensor> project(Tape& tape, const Tensor& x) const;
+  Tensor constant(Tape& tape, const Tensor& table, int64_t length) const;
+  Tensor prepare(Tape& tape, const Tensor& heads, const Tensor& gain) const;
+
+  ModelShape shape_;
+  ScoreSettings settings_;
+  int64_t layer_;
+  Relation relation_;
+  ScoreOptions score_;
+  Projection query_, key_, value_, output_;
+  Tensor query_table_, key_table_, query_gain_, key_gain_;
+};
+
+/// Fields "qk_norm" and "temperature" of a mixer's own struct derived from ScoreSettings.
+template <class S>
+Field<S> qk_norm_field() {
+  return choice_field<S>("qk_norm", &S::qk_norm, {"none", "l2", "rms"},
+                         "Norm of queries and keys: l2 makes the score a cosine, rms has a trained gain.", "BC 3, figures 3f, 4, 5");
+}
+template <class S>
+Field<S> temperature_field() {
+  return field<S>("temperature", &S::temperature, {1e-4, 1e4}, "Divides the score; below 1 sharpens.", "BC 3, figures 3f, 4");
+}
+
+}  // namespace saccade

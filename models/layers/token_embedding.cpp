@@ -1,0 +1,18 @@
+#include "models/layers/token_embedding.h"
+
+#include "kernels/embedding.h"
+#include "models/layers/initialise.h"
+
+namespace saccade {
+
+TokenEmbedding::TokenEmbedding(const ModelShape& shape, ParameterMaker& make)
+    : table_(make.normal("embedding", {shape.vocabulary, shape.width}, kDeviation)) {
+  if (shape.position == "absolute") positions_ = make.normal("position", {shape.sequence_length, shape.width}, kDeviation);
+}
+
+Tensor TokenEmbedding::operator()(Tape& tape, const Tensor& tokens) const {
+  const Tensor x = embedding(tape, table_, tokens);
+  return positions_ ? add_positions(tape, x, positions_) : x;
+}
+
+}  // namespace saccade
