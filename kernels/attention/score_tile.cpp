@@ -99,6 +99,11 @@ SACCADE_INLINE void mass_step_impl(const ScoreTile<T>& tile, T* max, T* sum) {
 }
 
 template <class T>
+SACCADE_INLINE void log_of_mass_impl(const T* max, const T* sum, int64_t rows, T* out, int64_t ld) {
+  for (int64_t r = 0; r < rows; ++r) out[r * ld] = max[r] == kNothing<T> ? kNothing<T> : max[r] + std::log(sum[r]);
+}
+
+template <class T>
 SACCADE_INLINE void merge_rows_impl(const ScoreTile<T>& tile, const T* correction, const T* product, int64_t width, T* o, int64_t stride) {
   for (int64_t r = 0; r < tile.rows; ++r) {
     T* row = o + tile.slot(r) * stride;
@@ -181,6 +186,12 @@ SACCADE_SIMD void softmax_step(const ScoreTile<double>& tile, const SoftmaxState
 }
 SACCADE_SIMD void mass_step(const ScoreTile<float>& tile, float* max, float* sum) { mass_step_impl(tile, max, sum); }
 SACCADE_SIMD void mass_step(const ScoreTile<double>& tile, double* max, double* sum) { mass_step_impl(tile, max, sum); }
+SACCADE_SIMD void log_of_mass(const float* max, const float* sum, int64_t rows, float* out, int64_t ld) {
+  log_of_mass_impl(max, sum, rows, out, ld);
+}
+SACCADE_SIMD void log_of_mass(const double* max, const double* sum, int64_t rows, double* out, int64_t ld) {
+  log_of_mass_impl(max, sum, rows, out, ld);
+}
 SACCADE_SIMD void merge_rows(const ScoreTile<float>& tile, const float* correction, const float* product, int64_t width, float* o,
                              int64_t stride) {
   merge_rows_impl(tile, correction, product, width, o, stride);

@@ -48,6 +48,10 @@ void softmax_step(const ScoreTile<double>& tile, const SoftmaxState<double>& sta
 void mass_step(const ScoreTile<float>& tile, float* max, float* sum);
 void mass_step(const ScoreTile<double>& tile, double* max, double* sum);
 
+/// out[r · ld] = max[r] + ln sum[r]; −inf where max is.
+void log_of_mass(const float* max, const float* sum, int64_t rows, float* out, int64_t ld);
+void log_of_mass(const double* max, const double* sum, int64_t rows, double* out, int64_t ld);
+
 /// o[slot] = o[slot] · correction + product[r]; rows with correction 0 are overwritten. product is [rows, width].
 void merge_rows(const ScoreTile<float>& tile, const float* correction, const float* product, int64_t width, float* o, int64_t stride);
 void merge_rows(const ScoreTile<double>& tile, const double* correction, const double* product, int64_t width, double* o, int64_t stride);

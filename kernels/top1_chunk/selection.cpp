@@ -1,0 +1,119 @@
+#include "kernels/top1_chunk/selection.h"
+
+#include "kernels/parallel.h"
+#include "kernels/random.h"
+#include "kernels/top1_chunk/scores.h"
+
+namespace saccade::cpu {
+namespace {
+
+/// The best candidates of one query so far, best first; chunks must be offered in increasing order.
+template <class T>
+struct Best {
+  T* score;
+  int32_t* chunk;
+  int64_t places, filled = 0;
+
+  void offer(T s, int32_t c) {
+    if (filled == places && !(s > score[places - 1])) return;
+    int64_t at = filled < places ? filled++ : places - 1;
+    for (; at > 0 && s > score[at - 1]; --at) score[at] = score[at - 1], chunk[at] = chunk[at - 1];
+    score[at] = s;
+    chunk[at] = c;
+  }
+};
+
+/// Queries [first, first + rows) of heads [h, h + heads) of sequence b, which choose together.
+template <class T>
+void select_block(const ChunkProblem& problem, const ChunkScorer<T>& scorer, int64_t b, int64_t h, int64_t heads, int64_t first,
+                  int64_t rows, int32_t* const* selected) {
+  const int64_t places = problem.options.top_k, group = scorer.group(), most = problem.candidates(first + rows - 1);
+  T* total = scratch<T, 5>(kScoreQueries * group);
+  T* one = heads > 1 ? scratch<T, 6>(kScoreQueries * group) : nullptr;
+  T* best_scores = scratch<T, 7>(kScoreQueries * places);
+  Best<T> best[kScoreQueries];
+  for (int64_t r = 0; r < rows; ++r) {
+    best[r] = {best_scores + r * places, selected[0] + (first + r) * places, places};
+    std::fill_n(best[r].chunk, places, -1);
+  }
+  for (int64_t begin = 0; begin < most; begin += group) {
+    const int64_t end = std::min(most, begin + group), n = end - begin;
+    scorer.score(b, h, first, rows, begin, end, total, group);
+    for (int64_t other = 1; other < heads; ++other) {
+      scorer.score(b, h + other, first, rows, begin, end, one, group);
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t i = 0; i < n; ++i) total[r * group + i] += one[r * group + i];
+    }
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t i = 0; i < std::min(n, problem.candidates(first + r) - begin); ++i)
+        best[r].offer(total[r * group + i], static_cast<int32_t>(begin + i));
+  }
+  for (int64_t other = 1; other < heads; ++other)
+    std::copy_n(selected[0] + first * places, rows * places, selected[other] + first * places);
+}
+
+template <class T>
+void select_by_score(const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, const Tensor& selected) {
+  const HeadShape& shape = problem.shape;
+  const bool shared = problem.options.share_selection;
+  const int64_t groups = shared ? shape.batch : shape.sequences(), heads = shared ? shape.heads : 1;
+  const int64_t blocks = (shape.length + kScoreQueries - 1) / kScoreQueries, line = shape.length * problem.options.top_k;
+  const ChunkScorer<T> scorer(problem, q, k, means);
+  parallel_for(groups * blocks, [&](int64_t task) {
+    const int64_t sequence = task / blocks * heads, first = (blocks - 1 - task % blocks) * kScoreQueries;  // the longest first
+    std::vector<int32_t*> lines;
+    for (int64_t i = 0; i < heads; ++i) lines.push_back(selected.data<int32_t>() + (sequence + i) * line);
+    select_block(problem, scorer, sequence / shape.heads, sequence % shape.heads, heads, first,
+                 std::min(kScoreQueries, shape.length - first), lines.data());
+  });
+}
+
+/// Control: the latest complete chunks.
+void take_recent(const ChunkProblem& problem, int64_t t, int32_t* chosen) {
+  for (int64_t i = 0; i < problem.options.top_k; ++i)
+    chosen[i] = static_cast<int32_t>(std::max<int64_t>(problem.candidates(t) - 1 - i, -1));
+}
+
+/// Control: distinct candidates, uniformly (Floyd's sampling), by counters of (line, position, place) alone.
+void take_random(const ChunkProblem& problem, const Random& random, int64_t line, int64_t t, int32_t* chosen) {
+  const int64_t candidates = problem.candidates(t), count = std::min(problem.options.top_k, candidates);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t last = candidates - count + i;
+    const uint64_t counter = (static_cast<uint64_t>(line) << 40) + (static_cast<uint64_t>(t) << 8) + static_cast<uint64_t>(i);
+    const auto drawn = static_cast<int32_t>(random.below(static_cast<uint64_t>(last) + 1, counter));
+    chosen[i] = std::find(chosen, chosen + i, drawn) == chosen + i ? drawn : static_cast<int32_t>(last);
+  }
+  std::fill(chosen + count, chosen + problem.options.top_k, -1);
+}
+
+void select_control(const ChunkProblem& problem, const Tensor& selected) {
+  const HeadShape& shape = problem.shape;
+  const Random random(problem.options.seed, "top1_chunk.random");
+  parallel_for(shape.sequences(), [&](int64_t sequence) {
+    const int64_t line = problem.options.share_selection ? sequence / shape.heads * shape.heads : sequence;
+    for (int64_t t = 0; t < shape.length; ++t) {
+      int32_t* chosen = selected.data<int32_t>() + (sequence * shape.length + t) * problem.options.top_k;
+      if (problem.options.selection == ChunkSelection::random) {
+        take_random(problem, random, line, t, chosen);
+      } else {
+        take_recent(problem, t, chosen);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+template <class T>
+void select_chunks(const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, const Tensor& selected) {
+  if (problem.needs_scores()) {
+    select_by_score<T>(problem, q, k, means, selected);
+  } else {
+    select_control(problem, selected);
+  }
+}
+
+template void select_chunks<float>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void select_chunks<double>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+
+}  // namespace saccade::cpu
