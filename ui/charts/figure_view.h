@@ -1,10 +1,14 @@
 #pragma once
+#include <QStringList>
 #include <QWidget>
+#include <functional>
 #include <memory>
 
 #include "analysis/figures/figure.h"
 
 class QPainter;
+class QLabel;
+class QHBoxLayout;
 class QMenu;
 
 namespace saccade::ui {
@@ -13,12 +17,20 @@ namespace saccade::ui {
 struct FigureStyle {
   bool dark = false;
   double font_points = 9;
+  QStringList families{"Liberation Sans", "DejaVu Sans", "Arial",
+                       "Helvetica"};  ///< TrueType, so that PDF embeds them; empty: the application's
   static FigureStyle fromPalette(const QPalette& palette, const QFont& font);
   static FigureStyle forExport() { return {}; }
 };
 
 /// The one paint path: axes, legend and layout by Qt Charts, curves and maps by our layer inside its plot area.
 void paintFigure(QPainter& painter, const QRectF& area, const Figure& figure, const FigureStyle& style);
+
+/// Whether there is anything to see: a drawable point or a map.
+bool has_data(const Figure& figure);
+
+/// What the figure shows in words: curves with first, last and least value, or the map's size and range.
+QString figure_summary(const Figure& figure);
 
 /// Writes by file suffix: .pdf .svg .png .csv. False with a one-line reason when it can't; never leaves half a file.
 bool exportFigure(const Figure& figure, const QString& path, QString* reason, const FigureStyle& style = FigureStyle::forExport());
@@ -32,23 +44,50 @@ class FigureView : public QWidget {
 
   void setFigure(Figure figure);
   const Figure& figure() const;
-  void setEmptyText(const QString& text);  ///< shown when the figure holds no data: says what to do next
+  void setEmptyText(const QString& text);     ///< shown when the figure holds no data: says what to do next
+  void setSelectedCell(int row, int column);  ///< framed on a map; −1: the whole column or row; both −1: none
+  /// What the read-out says about a map cell; default: row, column and value.
+  void setCellText(std::function<QString(int row, int column)> text);
+  /// The figure as looked at: zoomed when zoomed.
+  Figure shownFigure() const;
+
+  QSize sizeHint() const override;
+  QSize minimumSizeHint() const override;
 
   /// Export entries (PDF, SVG, PNG, CSV, copy) for the card's menu button.
   QMenu* exportMenu();
 
+ public Q_SLOTS:
+  void showAll();  ///< ends the zoom
+
  Q_SIGNALS:
-  void cellClicked(int row, int column);        ///< map cell
-  void positionClicked(double x, double y);     ///< axis values, charts
+  void cellClicked(int row, int column);     ///< map cell
+  void positionClicked(double x, double y);  ///< axis values, charts
+  void verticalLineMoved(double x);          ///< dragged or moved by Ctrl+arrow; the owner sets the new figure
   void exported(const QString& path);
   void failed(const QString& reason);
+
+ protected:
+  bool event(QEvent* event) override;
+  void paintEvent(QPaintEvent* event) override;
+  void changeEvent(QEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void wheelEvent(QWheelEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mouseReleaseEvent(QMouseEvent* event) override;
+  void mouseDoubleClickEvent(QMouseEvent* event) override;
+  void leaveEvent(QEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void contextMenuEvent(QContextMenuEvent* event) override;
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
-/// A titled frame around a view: title, unit, its own controls in the corner, export menu (sketch: cards).
+/// A titled frame around a view: title, unit, its own controls in the corner, export button (sketch: cards).
+/// A FigureView as content gets the export button by itself.
 class Card : public QWidget {
   Q_OBJECT
  public:
@@ -56,10 +95,14 @@ class Card : public QWidget {
   void setTitle(const QString& title, const QString& subtitle);
   void addControl(QWidget* control);  ///< right side of the header, in order
 
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+
  private:
-  class QLabel* title_;
-  class QLabel* subtitle_;
-  class QHBoxLayout* header_;
+  QLabel* title_;
+  QLabel* subtitle_;
+  QHBoxLayout* header_;
+  int controls_ = 0;
 };
 
 }  // namespace saccade::ui

@@ -1,0 +1,249 @@
+#include "ui/charts/chart_scene.h"
+
+#include <QCategoryAxis>
+#include <QChart>
+#include <QFontMetricsF>
+#include <QGraphicsLayout>
+#include <QGuiApplication>
+#include <QLegend>
+#include <QPainter>
+
+#include "ui/charts/map_painter.h"
+#include "ui/charts/ticks.h"
+
+namespace saccade::ui {
+
+namespace {
+
+constexpr double kSample = 22;    // points of line in the legend
+constexpr double kEntryGap = 12;  // points between legend entries
+constexpr double kColourBar = 9;  // points, width
+
+QCategoryAxis* make_axis(QChart& chart, Qt::Alignment side) {
+  auto* axis = new QCategoryAxis;
+  axis->setLabelsPosition(QCategoryAxis::AxisLabelsPositionOnValue);
+  axis->setTruncateLabels(false);
+  chart.addAxis(axis, side);
+  return axis;
+}
+
+int whole(double v) { return static_cast<int>(std::ceil(v)); }
+
+}  // namespace
+
+ChartScene::ChartScene(const Figure& figure, const FigureStyle& style, double unit)
+    : figure_(figure), style_(style), colours_(FigureColours::of(style.dark)), unit_(unit), chart_(new QChart) {
+  scene_.addItem(chart_);
+  chart_->setBackgroundVisible(false);
+  chart_->setPlotAreaBackgroundVisible(false);
+  chart_->layout()->setContentsMargins(0, 0, 0, 0);
+  chart_->legend()->hide();
+  x_axis_ = make_axis(*chart_, Qt::AlignBottom);
+  y_axis_ = make_axis(*chart_, Qt::AlignLeft);
+  for (QCategoryAxis* axis : {x_axis_, y_axis_}) {
+    axis->setLabelsFont(font());
+    axis->setTitleFont(font());
+    axis->setLabelsBrush(colours_.quiet_text);
+    axis->setTitleBrush(colours_.text);
+    axis->setLinePen(QPen(colours_.axis, 0.6 * unit_));
+    axis->setGridLinePen(QPen(colours_.grid, 0.5 * unit_));
+  }
+  x_axis_->setGridLineVisible(false);
+  y_axis_->setGridLineVisible(!figure.map);
+  curves_.reserve(figure.curves.size());
+  for (const Curve& curve : figure.curves) curves_.push_back(std::make_unique<PreparedCurve>(curve, figure.y.logarithmic));
+  if (figure.map && figure.map->rows > 0 && figure.map->columns > 0) map_ = map_image(*figure.map);
+}
+
+ChartScene::~ChartScene() = default;
+
+QFont ChartScene::font(double scale) const {
+  QFont font = QGuiApplication::font();
+  if (!style_.families.isEmpty()) font.setFamilies(style_.families);
+  font.setPixelSize(std::max(1, static_cast<int>(std::lround(style_.font_points * scale * unit_))));
+  return font;
+}
+
+void ChartScene::layout(const QSizeF& size, const Window& window) {
+  const QFontMetricsF metrics(font());
+  const double legend = layoutLegend(size);
+  const double bar = map_.isNull() ? 0 : kColourBar * unit_ + 3.2 * metrics.height() + metrics.horizontalAdvance(QStringLiteral("0.00"));
+  const double edge = 0.8 * metrics.height();  // half a tick label may stand past the end of an axis
+  chart_->setMargins(QMargins(whole(2 * unit_), whole(legend + edge / 2),
+                              whole(bar > 0 ? bar : std::max(edge, 0.5 * metrics.horizontalAdvance(QStringLiteral("000 M")))),
+                              whole(unit_)));
+  chart_->resize(size);
+
+  plane_.x = x_scale(figure_, window);
+  plane_.y = y_scale(figure_, curves_, plane_.x, window);
+  const bool cells = figure_.map.has_value();
+  setAxis(*x_axis_, plane_.x, figure_.x, size.width(), cells && figure_.map->column_extent[0] == figure_.map->column_extent[1]);
+  setAxis(*y_axis_, plane_.y, figure_.y, size.height() - legend, cells && figure_.map->row_extent[0] == figure_.map->row_extent[1]);
+  chart_->layout()->invalidate();
+  chart_->layout()->activate();
+  plane_.area = chart_->plotArea();
+  if (bar > 0)
+    colour_bar_ = QRectF(plane_.area.right() + 0.8 * metrics.height(), plane_.area.top(), kColourBar * unit_, plane_.area.height());
+}
+
+void ChartScene::setAxis(QCategoryAxis& axis, const AxisScale& scale, const AxisRecipe& recipe, double length, bool cells) {
+  const bool horizontal = &axis == x_axis_;
+  const QFontMetricsF metrics(font());
+  const double room = horizontal ? 5.5 * metrics.averageCharWidth() + 2 * metrics.height() : 2.6 * metrics.height();
+  const int most = std::clamp(static_cast<int>(0.85 * length / room), 2, 12);
+  const Ticks ticks = cells ? cell_ticks(scale.low, scale.high, most) : ticks_for(scale, most);
+  (horizontal ? x_minor_ : y_minor_) = cells ? std::vector<double>{} : ticks.minor;
+
+  for (const QString& label : axis.categoriesLabels()) axis.remove(label);
+  const double low = scale.shown(scale.low), high = scale.shown(scale.high);
+  axis.setRange(low, high);
+  axis.setReverse(scale.reversed);
+  axis.setStartValue(low - (high - low));
+  QString last;
+  for (size_t i = 0; i < ticks.positions.size(); ++i)
+    if (ticks.labels[i] != last) axis.append(last = ticks.labels[i], std::clamp(scale.shown(ticks.positions[i]), low, high));
+  axis.setTitleText(QString::fromStdString(recipe.title).toHtmlEscaped());
+  axis.setTitleVisible(!recipe.title.empty());
+}
+
+/// Places the entries in rows from the left, in a third of the height at most; gives the height used.
+double ChartScene::layoutLegend(const QSizeF& size) {
+  legend_.clear();
+  const QFontMetricsF metrics(font());
+  const double row = 1.25 * metrics.height(), left = 4 * unit_, width = size.width();
+  double x = left, y = 0.25 * metrics.height();
+  for (const Curve& curve : figure_.curves) {
+    if (!curve.in_legend || curve.label.empty()) continue;
+    const double most = width - 2 * left - (kSample + 4) * unit_;
+    const QString text = metrics.elidedText(QString::fromStdString(curve.label), Qt::ElideMiddle, most);
+    const double needed = (kSample + 4) * unit_ + metrics.horizontalAdvance(text);
+    if (x > left && x + needed > width - left) {
+      x = left;
+      y += row;
+    }
+    if (y + row > 0.34 * size.height()) break;
+    legend_.push_back({&curve, {x, y}, text});
+    x += needed + kEntryGap * unit_;
+  }
+  return legend_.empty() ? 0 : legend_.back().at.y() + row;
+}
+
+void ChartScene::paint(QPainter& painter, double column, bool exact_map) {
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setRenderHint(QPainter::LosslessImageRendering);
+  const QRectF all(QPointF(), chart_->size());
+  painter.save();
+  scene_.render(&painter, all, all, Qt::IgnoreAspectRatio);
+  painter.restore();
+  painter.save();
+  if (!map_.isNull()) paint_map(painter, *figure_.map, map_, plane_, colours_, unit_, exact_map);
+  paintLines(painter);
+  for (const auto& curve : curves_) paint_curve(painter, *curve, plane_, seen_colour(curve->curve().colour, style_.dark), unit_, column);
+  paintFrame(painter);
+  paintLegend(painter);
+  if (!map_.isNull()) paintColourBar(painter);
+  painter.restore();
+}
+
+/// Minor ticks inside the plot area.
+void ChartScene::paintFrame(QPainter& painter) const {
+  painter.setPen(QPen(colours_.axis, 0.5 * unit_));
+  const QRectF& a = plane_.area;
+  for (const double v : x_minor_) {
+    const double x = a.left() + plane_.x.fraction(v) * a.width();
+    painter.drawLine(QPointF(x, a.bottom()), QPointF(x, a.bottom() - 2.5 * unit_));
+  }
+  for (const double v : y_minor_) {
+    const double y = a.bottom() - plane_.y.fraction(v) * a.height();
+    painter.drawLine(QPointF(a.left(), y), QPointF(a.left() + 2.5 * unit_, y));
+  }
+}
+
+/// Identity line and the labelled vertical line.
+void ChartScene::paintLines(QPainter& painter) const {
+  const QRectF& a = plane_.area;
+  if (figure_.identity_line) {
+    Curve identity;
+    const double low = std::max(plane_.x.low, plane_.y.low), high = std::min(plane_.x.high, plane_.y.high);
+    if (low < high) {
+      for (int i = 0; i <= 64; ++i) identity.x.push_back(low + (high - low) * i / 64.0);  // bent when one axis is logarithmic
+      identity.y = identity.x;
+      identity.width = 0.8;
+      identity.dash = Dash::dot;
+      const PreparedCurve prepared(identity, figure_.y.logarithmic);
+      paint_curve(painter, prepared, plane_, colours_.axis, unit_, unit_);
+    }
+  }
+  if (!figure_.vertical_line) return;
+  const double t = plane_.x.fraction(*figure_.vertical_line);
+  if (!(t >= 0 && t <= 1)) return;
+  const double x = a.left() + t * a.width();
+  painter.setPen(QPen(colours_.accent, 1.0 * unit_));
+  painter.drawLine(QPointF(x, a.top()), QPointF(x, a.bottom()));
+  if (figure_.vertical_label.empty()) return;
+  const QString text = QString::fromStdString(figure_.vertical_label);
+  const QFontMetricsF metrics(font());
+  QRectF box(0, 0, metrics.horizontalAdvance(text) + 8 * unit_, 1.3 * metrics.height());
+  box.moveCenter({x, a.top() + 0.65 * metrics.height()});
+  box.moveLeft(std::clamp(box.left(), a.left(), std::max(a.left(), a.right() - box.width())));
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(colours_.accent);
+  painter.drawRoundedRect(box, 2 * unit_, 2 * unit_);
+  painter.setFont(font());
+  painter.setPen(contrast(colours_.accent, Qt::white) > 3.5 ? Qt::white : Qt::black);
+  painter.drawText(box, Qt::AlignCenter, text);
+}
+
+void ChartScene::paintLegend(QPainter& painter) const {
+  const QFontMetricsF metrics(font());
+  painter.setFont(font());
+  for (const LegendEntry& entry : legend_) {
+    const QColor colour = seen_colour(entry.curve->colour, style_.dark);
+    const double y = entry.at.y() + metrics.height() / 2, end = entry.at.x() + kSample * unit_;
+    painter.setPen(curve_pen(*entry.curve, colour, unit_));
+    painter.drawLine(QPointF(entry.at.x(), y), QPointF(end, y));
+    if (entry.curve->marker == Marker::circle) {
+      painter.setPen(Qt::NoPen);
+      painter.setBrush(colour);
+      painter.drawEllipse(QPointF((entry.at.x() + end) / 2, y), 2 * unit_, 2 * unit_);
+    }
+    painter.setPen(colours_.text);
+    painter.drawText(QPointF(end + 4 * unit_, entry.at.y() + metrics.ascent()), entry.text);
+  }
+}
+
+void ChartScene::paintColourBar(QPainter& painter) const {
+  const HeatMap& map = *figure_.map;
+  const QList<QRgb>& colours = colour_map(map.diverging);
+  QImage bar(1, static_cast<int>(colours.size()), QImage::Format_RGB32);
+  for (int i = 0; i < bar.height(); ++i) bar.setPixel(0, i, colours[colours.size() - 1 - i]);
+  painter.drawImage(colour_bar_, bar);
+  painter.setBrush(Qt::NoBrush);
+  painter.setPen(QPen(colours_.axis, 0.5 * unit_));
+  painter.drawRect(colour_bar_);
+
+  const QFontMetricsF metrics(font());
+  painter.setFont(font());
+  const AxisScale scale{map.range[0], map.range[1], map.logarithmic, false};
+  const Ticks ticks = ticks_for(scale, std::clamp(static_cast<int>(colour_bar_.height() / (2.6 * metrics.height())), 2, 8));
+  double widest = 0;
+  for (size_t i = 0; i < ticks.positions.size(); ++i) {
+    const double y = colour_bar_.bottom() - scale.fraction(ticks.positions[i]) * colour_bar_.height();
+    painter.setPen(QPen(colours_.axis, 0.5 * unit_));
+    painter.drawLine(QPointF(colour_bar_.right(), y), QPointF(colour_bar_.right() + 2.5 * unit_, y));
+    painter.setPen(colours_.quiet_text);
+    painter.drawText(QPointF(colour_bar_.right() + 4 * unit_, y + 0.36 * metrics.ascent()), ticks.labels[i]);
+    widest = std::max(widest, metrics.horizontalAdvance(ticks.labels[i]));
+  }
+  const QString title = metrics.elidedText(QString::fromStdString(map.value_title), Qt::ElideRight, chart_->size().height());
+  painter.save();
+  painter.setPen(colours_.text);
+  const double half = metrics.horizontalAdvance(title) / 2;
+  painter.translate(colour_bar_.right() + 5 * unit_ + widest + 1.1 * metrics.height(),
+                    std::max(half, std::min(colour_bar_.center().y(), chart_->size().height() - half)));
+  painter.rotate(-90);
+  painter.drawText(QPointF(-metrics.horizontalAdvance(title) / 2, 0), title);
+  painter.restore();
+}
+
+}  // namespace saccade::ui

@@ -1,0 +1,74 @@
+#pragma once
+#include <QGraphicsScene>
+#include <QImage>
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "ui/charts/colours.h"
+#include "ui/charts/curve_painter.h"
+#include "ui/charts/figure_view.h"
+
+class QCategoryAxis;
+class QChart;
+
+namespace saccade::ui {
+
+/// What is looked at; empty: the figure's own range, else that of its data.
+struct Window {
+  std::optional<std::array<double, 2>> x, y;
+};
+
+/// A figure laid out on a rectangle: Qt Charts carries axes, titles, grid, layout; curves, map, legend and colour bar are
+/// painted by us over it. (Qt Charts' own legend shows 13 pixels of a line, too short to tell dashes apart.)
+class ChartScene {
+ public:
+  /// `unit`: scene units per point. The figure must outlive the scene unchanged.
+  ChartScene(const Figure& figure, const FigureStyle& style, double unit);
+  ~ChartScene();
+
+  void layout(const QSizeF& size, const Window& window = {});
+  /// Paints at the origin in scene units. `column`: width within which curve points may share an envelope.
+  void paint(QPainter& painter, double column, bool exact_map);
+
+  const Plane& plane() const { return plane_; }
+  const std::vector<std::unique_ptr<PreparedCurve>>& curves() const { return curves_; }
+  const FigureColours& colours() const { return colours_; }
+  QFont font(double scale = 1) const;
+  double unit() const { return unit_; }
+
+ private:
+  struct LegendEntry {
+    const Curve* curve;
+    QPointF at;
+    QString text;
+  };
+  double layoutLegend(const QSizeF& size);
+  void setAxis(QCategoryAxis& axis, const AxisScale& scale, const AxisRecipe& recipe, double length, bool cells);
+  void paintFrame(QPainter& painter) const;
+  void paintLines(QPainter& painter) const;
+  void paintLegend(QPainter& painter) const;
+  void paintColourBar(QPainter& painter) const;
+
+  const Figure& figure_;
+  FigureStyle style_;
+  FigureColours colours_;
+  double unit_;
+  QGraphicsScene scene_;
+  QChart* chart_;
+  QCategoryAxis *x_axis_, *y_axis_;
+  std::vector<std::unique_ptr<PreparedCurve>> curves_;
+  QImage map_;
+  Plane plane_;
+  std::vector<double> x_minor_, y_minor_;
+  std::vector<LegendEntry> legend_;
+  QRectF colour_bar_;
+};
+
+/// The ranges a figure shows by itself: recipe, else data with a little air; whole map.
+AxisScale x_scale(const Figure& figure, const Window& window = {});
+AxisScale y_scale(const Figure& figure, const std::vector<std::unique_ptr<PreparedCurve>>& curves, const AxisScale& x,
+                  const Window& window = {});
+
+}  // namespace saccade::ui

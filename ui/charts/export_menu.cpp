@@ -1,0 +1,76 @@
+#include "ui/charts/export_menu.h"
+
+#include <QClipboard>
+#include <QDir>
+#include <QFileDialog>
+#include <QGuiApplication>
+#include <QImage>
+#include <QMenu>
+#include <QPainter>
+#include <QSettings>
+#include <QStandardPaths>
+
+#include "ui/charts/colours.h"
+#include "ui/charts/figure_view.h"
+
+namespace saccade::ui {
+
+namespace {
+
+constexpr auto kFolderKey = "figures/folder";
+
+void ask_and_save(FigureView& view, const QString& suffix) {
+  const Figure figure = view.shownFigure();
+  const QString folder = QSettings().value(kFolderKey, QStandardPaths::writableLocation(QStandardPaths::DocumentsLocation)).toString();
+  auto* dialog =
+      new QFileDialog(&view, FigureView::tr("Save figure"), folder, FigureView::tr("%1 file (*.%2)").arg(suffix.toUpper(), suffix));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  dialog->setDefaultSuffix(suffix);
+  dialog->selectFile(QString::fromStdString(figure.id.empty() ? "figure" : figure.id) + QLatin1Char('.') + suffix);
+  QObject::connect(dialog, &QFileDialog::fileSelected, &view, [&view, figure](const QString& path) {
+    QSettings().setValue(kFolderKey, QFileInfo(path).absolutePath());
+    QString reason;
+    if (exportFigure(figure, path, &reason))
+      Q_EMIT view.exported(path);
+    else
+      Q_EMIT view.failed(reason);
+  });
+  dialog->open();
+}
+
+void copy_picture(const FigureView& view) {
+  constexpr double kDpi = 300;
+  const Figure figure = view.shownFigure();
+  QImage image(static_cast<int>(figure.width_mm / 25.4 * kDpi), static_cast<int>(figure.height_mm / 25.4 * kDpi), QImage::Format_RGB32);
+  image.setDotsPerMeterX(static_cast<int>(kDpi / 0.0254));
+  image.setDotsPerMeterY(image.dotsPerMeterX());
+  const FigureStyle style = FigureStyle::forExport();
+  image.fill(FigureColours::of(style.dark).ground);
+  QPainter painter(&image);
+  paintFigure(painter, image.rect(), figure, style);
+  painter.end();
+  QGuiApplication::clipboard()->setImage(image);
+}
+
+}  // namespace
+
+QMenu* make_export_menu(FigureView& view) {
+  auto* menu = new QMenu(&view);
+  for (const char* suffix : {"pdf", "svg", "png", "csv"}) {
+    const QString name = QString::fromLatin1(suffix);
+    menu->addAction(FigureView::tr("Save as %1…").arg(name.toUpper()), &view, [&view, name] { ask_and_save(view, name); });
+  }
+  menu->addSeparator();
+  menu->addAction(FigureView::tr("Copy picture"), &view, [&view] { copy_picture(view); });
+  menu->addAction(FigureView::tr("Copy numbers"), &view,
+                  [&view] { QGuiApplication::clipboard()->setText(QString::fromStdString(to_csv(view.shownFigure()))); });
+  menu->addSeparator();
+  menu->addAction(FigureView::tr("Show all"), &view, &FigureView::showAll);
+  QObject::connect(menu, &QMenu::aboutToShow, &view, [menu, &view] {
+    for (QAction* action : menu->actions()) action->setEnabled(has_data(view.figure()));
+  });
+  return menu;
+}
+
+}  // namespace saccade::ui

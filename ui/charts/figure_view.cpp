@@ -1,0 +1,342 @@
+#include "ui/charts/figure_view.h"
+
+#include <QContextMenuEvent>
+#include <QKeyEvent>
+#include <QMenu>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QPixmap>
+#include <QToolTip>
+#include <QWheelEvent>
+
+#include "ui/charts/accessible_figure.h"
+#include "ui/charts/export_menu.h"
+#include "ui/charts/map_painter.h"
+#include "ui/charts/read_out.h"
+
+namespace saccade::ui {
+
+namespace {
+constexpr double kClickSlack = 4;  // pixels a click may slip
+constexpr double kLineGrip = 6;    // pixels around the vertical line that take hold of it
+enum class Drag { none, zoom, pan, line };
+}  // namespace
+
+struct FigureView::Impl {
+  FigureView* view;
+  Figure figure;
+  bool filled = false;
+  QString empty_text = FigureView::tr("Nothing to show yet");
+  std::function<QString(int, int)> cell_text;
+  Cell selected{-1, -1};
+  Window window;
+
+  std::unique_ptr<ChartScene> scene;
+  QPixmap picture;
+  std::optional<QPointF> pointer;  ///< read-out place: mouse or keyboard
+  Drag drag = Drag::none;
+  QPointF press, now;
+  Plane pressed_plane;
+  QMenu* menu = nullptr;
+
+  double unit() const { return view->logicalDpiX() / 72.0; }
+  bool dark() const { return view->palette().color(QPalette::Base).lightness() < 128; }
+  QRectF area() const { return scene ? scene->plane().area : QRectF(); }
+  const Plane& plane() const { return scene->plane(); }
+
+  void forget() {
+    scene.reset();
+    picture = {};
+    view->update();
+  }
+  void ensureScene() {
+    if (!scene) scene = std::make_unique<ChartScene>(figure, FigureStyle::fromPalette(view->palette(), view->font()), unit());
+  }
+  void relayout() {
+    if (!scene) return;
+    scene->layout(view->size(), window);
+    picture = {};
+    view->update();
+  }
+  void paintPicture() {
+    const qreal ratio = view->devicePixelRatioF();
+    picture = QPixmap(view->size() * ratio);
+    picture.setDevicePixelRatio(ratio);
+    picture.fill(Qt::transparent);
+    QPainter painter(&picture);
+    scene->paint(painter, 1 / ratio, false);
+  }
+
+  std::optional<double> lineAt() const {
+    if (!scene || !figure.vertical_line) return {};
+    return area().left() + plane().x.fraction(*figure.vertical_line) * area().width();
+  }
+  bool gripsLine(const QPointF& at) const {
+    const auto x = lineAt();
+    return x && std::abs(at.x() - *x) <= kLineGrip && at.y() >= area().top() && at.y() <= area().bottom();
+  }
+  /// Looks at the part between two fractions of the present window.
+  void zoomTo(const Plane& from, double x0, double x1, double y0, double y1, bool x, bool y) {
+    const auto range = [](const AxisScale& scale, double a, double b) {
+      const AxisScale s = scale.between(a, b);
+      return std::array<double, 2>{s.low, s.high};
+    };
+    Window wanted = window;
+    if (x) wanted.x = range(from.x, x0, x1);
+    if (y) wanted.y = range(from.y, y0, y1);
+    const auto sane = [](const std::optional<std::array<double, 2>>& r) {
+      return !r || ((*r)[1] - (*r)[0] > 1e-9 * std::max(std::abs((*r)[0]), std::abs((*r)[1])) && std::isfinite((*r)[0]) &&
+                    std::isfinite((*r)[1]));
+    };
+    if (!sane(wanted.x) || !sane(wanted.y)) return;
+    if (figure.map) keepInside(wanted);
+    window = wanted;
+    relayout();
+  }
+  void keepInside(Window& wanted) const {
+    const auto shift = [](std::optional<std::array<double, 2>>& r, const std::array<double, 2>& extent) {
+      if (!r) return;
+      const auto [low, high] = std::minmax({extent[0], extent[1]});
+      if ((*r)[1] - (*r)[0] >= high - low) return r.reset();
+      const double by = (*r)[0] < low ? low - (*r)[0] : (*r)[1] > high ? high - (*r)[1] : 0;
+      (*r)[0] += by, (*r)[1] += by;
+    };
+    shift(wanted.x, column_extent(*figure.map));
+    shift(wanted.y, row_extent(*figure.map));
+  }
+  void zoomAround(const QPointF& at, double factor, bool x, bool y) {
+    const double fx = (at.x() - area().left()) / area().width(), fy = (area().bottom() - at.y()) / area().height();
+    zoomTo(plane(), fx - fx * factor, fx + (1 - fx) * factor, fy - fy * factor, fy + (1 - fy) * factor, x, y);
+  }
+  void paintSelection(QPainter& painter) const {
+    if (!figure.map || (selected.row < 0 && selected.column < 0)) return;
+    const HeatMap& map = *figure.map;
+    QRectF frame = area();
+    if (selected.row >= 0) {
+      const QRectF row = cell_rect(map, plane(), selected.row, 0);
+      frame.setTop(row.top()), frame.setBottom(row.bottom());
+    }
+    if (selected.column >= 0) {
+      const QRectF column = cell_rect(map, plane(), 0, selected.column);
+      frame.setLeft(column.left()), frame.setRight(column.right());
+    }
+    if (!frame.intersects(area())) return;
+    const double thin = 3 * unit();  // a row of less than a pixel is still framed visibly
+    if (frame.height() < thin) frame.adjust(0, (frame.height() - thin) / 2, 0, (thin - frame.height()) / 2);
+    if (frame.width() < thin) frame.adjust((frame.width() - thin) / 2, 0, (thin - frame.width()) / 2, 0);
+    frame = frame.intersected(area().adjusted(-2, -2, 2, 2));
+    painter.setRenderHint(QPainter::Antialiasing);
+    painter.setBrush(Qt::NoBrush);
+    painter.setPen(QPen(scene->colours().ground, 3 * unit()));
+    painter.drawRect(frame);
+    painter.setPen(QPen(scene->colours().text, 1.4 * unit()));
+    painter.drawRect(frame);
+  }
+  void tell(const QPointF& at, const QPoint& global) {
+    if (!figure.map) return;
+    const auto cell = cell_at(figure, *scene, at);
+    if (!cell) return QToolTip::hideText();
+    QToolTip::showText(global, cell_text ? cell_text(cell->row, cell->column) : ui::cell_text(figure, *cell), view);
+  }
+};
+
+FigureView::FigureView(QWidget* parent) : QWidget(parent), impl_(std::make_unique<Impl>()) {
+  impl_->view = this;
+  impl_->menu = make_export_menu(*this);
+  install_accessible_figure();
+  setFocusPolicy(Qt::StrongFocus);
+  setMouseTracking(true);
+  setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
+}
+
+FigureView::~FigureView() = default;
+
+void FigureView::setFigure(Figure figure) {
+  if (figure.id != impl_->figure.id || figure.x.title != impl_->figure.x.title || figure.map.has_value() != impl_->figure.map.has_value())
+    impl_->window = {};
+  impl_->scene.reset();  // refers to the figure that goes
+  impl_->figure = std::move(figure);
+  impl_->filled = has_data(impl_->figure);
+  impl_->forget();
+}
+
+const Figure& FigureView::figure() const { return impl_->figure; }
+
+Figure FigureView::shownFigure() const {
+  Figure shown = impl_->figure;
+  if (impl_->window.x) shown.x.range = impl_->window.x;
+  if (impl_->window.y) shown.y.range = impl_->window.y;
+  return shown;
+}
+
+void FigureView::setEmptyText(const QString& text) {
+  impl_->empty_text = text;
+  update();
+}
+
+void FigureView::setSelectedCell(int row, int column) {
+  impl_->selected = {row, column};
+  update();
+}
+
+void FigureView::setCellText(std::function<QString(int, int)> text) { impl_->cell_text = std::move(text); }
+
+QMenu* FigureView::exportMenu() { return impl_->menu; }
+
+QSize FigureView::sizeHint() const { return {420, 280}; }
+QSize FigureView::minimumSizeHint() const { return {140, 100}; }
+
+void FigureView::showAll() {
+  impl_->window = {};
+  impl_->relayout();
+}
+
+bool FigureView::event(QEvent* event) {
+  if (event->type() == QEvent::ToolTip && impl_->figure.map) return true;  // the read-out speaks
+  return QWidget::event(event);
+}
+
+void FigureView::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  if (!impl_->filled) {
+    painter.setPen(palette().color(QPalette::PlaceholderText));
+    painter.drawText(rect().adjusted(12, 8, -12, -8), Qt::AlignCenter | Qt::TextWordWrap, impl_->empty_text);
+  } else {
+    if (!impl_->scene) {
+      impl_->ensureScene();
+      impl_->scene->layout(size(), impl_->window);
+    }
+    if (impl_->picture.isNull()) impl_->paintPicture();
+    painter.drawPixmap(0, 0, impl_->picture);
+    impl_->paintSelection(painter);
+    if (impl_->drag == Drag::zoom) {
+      QColor fill = palette().color(QPalette::Highlight);
+      painter.setPen(fill);
+      fill.setAlpha(40);
+      painter.setBrush(fill);
+      painter.drawRect(QRectF(impl_->press, impl_->now).normalized().intersected(impl_->area()));
+    } else if (impl_->pointer && impl_->drag == Drag::none) {
+      if (const auto out = read_out(impl_->figure, *impl_->scene, *impl_->pointer, impl_->dark()))
+        paint_read_out(painter, *out, *impl_->scene, *impl_->pointer);
+    }
+  }
+  if (hasFocus()) {
+    painter.setBrush(Qt::NoBrush);
+    painter.setPen(QPen(palette().color(QPalette::Highlight), 1));
+    painter.drawRect(rect().adjusted(0, 0, -1, -1));
+  }
+}
+
+void FigureView::changeEvent(QEvent* event) {
+  if (event->type() == QEvent::PaletteChange || event->type() == QEvent::FontChange) impl_->forget();
+  QWidget::changeEvent(event);
+}
+
+void FigureView::resizeEvent(QResizeEvent*) { impl_->relayout(); }
+
+void FigureView::wheelEvent(QWheelEvent* event) {
+  if (!impl_->scene || !impl_->area().contains(event->position())) return event->ignore();
+  const double turn = event->angleDelta().y() != 0 ? event->angleDelta().y() : event->angleDelta().x();
+  const bool only_x = event->modifiers() & Qt::ShiftModifier, only_y = event->modifiers() & Qt::ControlModifier;
+  impl_->zoomAround(event->position(), std::pow(0.85, turn / 120.0), !only_y, !only_x);
+}
+
+void FigureView::mousePressEvent(QMouseEvent* event) {
+  if (!impl_->scene || !impl_->area().contains(event->position())) return event->ignore();
+  impl_->press = impl_->now = event->position();
+  impl_->pressed_plane = impl_->plane();
+  if (event->button() == Qt::LeftButton)
+    impl_->drag = impl_->gripsLine(event->position()) ? Drag::line : (event->modifiers() & Qt::ShiftModifier) ? Drag::pan : Drag::zoom;
+  if (event->button() == Qt::MiddleButton) impl_->drag = Drag::pan;
+}
+
+void FigureView::mouseMoveEvent(QMouseEvent* event) {
+  impl_->now = event->position();
+  if (!impl_->scene) return;
+  const Plane& from = impl_->pressed_plane;
+  switch (impl_->drag) {
+    case Drag::line: {
+      const double x = std::clamp(impl_->now.x(), impl_->area().left(), impl_->area().right());
+      Q_EMIT verticalLineMoved(impl_->plane().from({x, impl_->area().center().y()}).x());
+      break;
+    }
+    case Drag::pan: {
+      const QPointF by = impl_->now - impl_->press;
+      const double fx = -by.x() / from.area.width(), fy = by.y() / from.area.height();
+      impl_->zoomTo(from, fx, fx + 1, fy, fy + 1, true, true);
+      break;
+    }
+    case Drag::none:
+      setCursor(impl_->gripsLine(impl_->now) ? Qt::SizeHorCursor : Qt::ArrowCursor);
+      impl_->pointer = impl_->now;
+      impl_->tell(impl_->now, event->globalPosition().toPoint());
+      break;
+    case Drag::zoom: break;
+  }
+  update();
+}
+
+void FigureView::mouseReleaseEvent(QMouseEvent* event) {
+  const Drag drag = std::exchange(impl_->drag, Drag::none);
+  update();
+  if (!impl_->scene || drag != Drag::zoom) return;
+  const QRectF box = QRectF(impl_->press, event->position()).normalized().intersected(impl_->area());
+  if (std::hypot(event->position().x() - impl_->press.x(), event->position().y() - impl_->press.y()) <= kClickSlack) {
+    if (const auto cell = cell_at(impl_->figure, *impl_->scene, impl_->press))
+      Q_EMIT cellClicked(cell->row, cell->column);
+    else if (!impl_->figure.map) {
+      const QPointF v = impl_->plane().from(impl_->press);
+      Q_EMIT positionClicked(v.x(), v.y());
+    }
+    return;
+  }
+  const QRectF& a = impl_->area();
+  const bool wide = box.width() > 8, high = box.height() > 8;  // a flat drag zooms one axis
+  impl_->zoomTo(impl_->plane(), (box.left() - a.left()) / a.width(), (box.right() - a.left()) / a.width(),
+                (a.bottom() - box.bottom()) / a.height(), (a.bottom() - box.top()) / a.height(), wide, high);
+}
+
+void FigureView::mouseDoubleClickEvent(QMouseEvent*) {
+  impl_->drag = Drag::none;
+  showAll();
+}
+
+void FigureView::leaveEvent(QEvent*) {
+  impl_->pointer.reset();
+  update();
+}
+
+void FigureView::keyPressEvent(QKeyEvent* event) {
+  if (!impl_->scene) return QWidget::keyPressEvent(event);
+  const QPointF centre = impl_->pointer && impl_->area().contains(*impl_->pointer) ? *impl_->pointer : impl_->area().center();
+  const bool control = event->modifiers() & Qt::ControlModifier;
+  const auto move = [&](double by) {
+    if (control && impl_->figure.vertical_line) {
+      const QPointF at(*impl_->lineAt() + by, impl_->area().center().y());
+      if (impl_->area().contains(at)) Q_EMIT verticalLineMoved(impl_->plane().from(at).x());
+    } else {
+      impl_->pointer = QPointF(std::clamp(centre.x() + 4 * by, impl_->area().left() + 1, impl_->area().right() - 1), centre.y());
+      update();
+    }
+  };
+  switch (event->key()) {
+    case Qt::Key_Plus:
+    case Qt::Key_Equal: impl_->zoomAround(centre, 0.8, true, true); break;
+    case Qt::Key_Minus: impl_->zoomAround(centre, 1.25, true, true); break;
+    case Qt::Key_0:
+    case Qt::Key_Home: showAll(); break;
+    case Qt::Key_Left: move(-1); break;
+    case Qt::Key_Right: move(1); break;
+    case Qt::Key_Escape:
+      impl_->pointer.reset();
+      update();
+      break;
+    default: QWidget::keyPressEvent(event);
+  }
+}
+
+void FigureView::contextMenuEvent(QContextMenuEvent* event) {
+  if (impl_->filled) impl_->menu->popup(event->globalPos());
+}
+
+}  // namespace saccade::ui

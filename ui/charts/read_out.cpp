@@ -1,0 +1,141 @@
+#include "ui/charts/read_out.h"
+
+#include <QFontMetricsF>
+#include <QPainter>
+#include <cmath>
+
+#include "ui/charts/map_painter.h"
+#include "ui/charts/ticks.h"
+
+namespace saccade::ui {
+
+namespace {
+
+constexpr size_t kMostLines = 14;
+constexpr double kReach = 18;  // points around the mouse within which a single point is told
+
+/// "tokens" of "tokens (log)" and the like stays; the unit in parentheses goes behind the number.
+QString with_unit(const QString& number, const std::string& axis_title) {
+  const QString title = QString::fromStdString(axis_title);
+  const qsizetype open = title.lastIndexOf(QLatin1Char('(')), close = title.lastIndexOf(QLatin1Char(')'));
+  if (open < 0 || close < open) return title.isEmpty() ? number : number + QLatin1Char(' ') + title;
+  return QStringLiteral("%1 %2 %3").arg(title.left(open).trimmed(), number, title.mid(open + 1, close - open - 1));
+}
+
+std::optional<ReadOut> nearest_point(const Figure& figure, const ChartScene& scene, const QPointF& at, bool dark) {
+  double best = kReach * scene.unit();
+  std::optional<ReadOut> out;
+  for (const auto& curve : scene.curves()) {
+    if (curve->sorted() || curve->curve().label.empty()) continue;
+    for (size_t i = 0; i < curve->size(); ++i) {
+      const QPointF p = scene.plane().to(curve->curve().x[i], curve->curve().y[i]);
+      const double distance = std::hypot(p.x() - at.x(), p.y() - at.y());
+      if (!(distance < best) || !scene.plane().area.contains(p)) continue;
+      best = distance;
+      out = ReadOut{QString::fromStdString(curve->curve().label),
+                    {{with_unit(short_number(curve->curve().x[i]), figure.x.title), seen_colour(curve->curve().colour, dark)},
+                     {with_unit(short_number(curve->curve().y[i]), figure.y.title), {}}},
+                    {p},
+                    {}};
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<ReadOut> read_out(const Figure& figure, const ChartScene& scene, const QPointF& at, bool dark) {
+  if (figure.map || !scene.plane().area.contains(at)) return {};
+  if (auto point = nearest_point(figure, scene, at, dark)) return point;
+  ReadOut out;
+  const double x = scene.plane().from(at).x();
+  out.heading = with_unit(short_number(x), figure.x.title);
+  out.x = at.x();
+  size_t more = 0;
+  for (const auto& curve : scene.curves()) {
+    if (!curve->sorted() || curve->curve().label.empty() || curve->size() == 0) continue;
+    const auto& xs = curve->curve().x;
+    const double slack = (scene.plane().from(at + QPointF(3 * scene.unit(), 0)).x() - x);
+    if (x < xs.front() - std::abs(slack) || x > xs.back() + std::abs(slack)) continue;
+    const auto i = curve->nearest(x);
+    if (!i) continue;
+    if (out.lines.size() == kMostLines) {
+      ++more;
+      continue;
+    }
+    out.lines.push_back({QString::fromStdString(curve->curve().label) + QStringLiteral("  ") + short_number(curve->curve().y[*i]),
+                         seen_colour(curve->curve().colour, dark)});
+    const QPointF p = scene.plane().to(xs[*i], curve->curve().y[*i]);
+    if (scene.plane().area.contains(p)) out.points.push_back(p);
+  }
+  if (more > 0) out.lines.push_back({QStringLiteral("and %1 more").arg(more), {}});
+  if (out.lines.empty()) return {};
+  return out;
+}
+
+void paint_read_out(QPainter& painter, const ReadOut& out, const ChartScene& scene, const QPointF& at) {
+  const double u = scene.unit();
+  const QRectF& area = scene.plane().area;
+  painter.setRenderHint(QPainter::Antialiasing);
+  if (out.x) {
+    painter.setPen(QPen(scene.colours().axis, 0.7 * u, Qt::DotLine));
+    painter.drawLine(QPointF(*out.x, area.top()), QPointF(*out.x, area.bottom()));
+  }
+  painter.setPen(QPen(scene.colours().text, 0.8 * u));
+  painter.setBrush(scene.colours().ground);
+  for (const QPointF& p : out.points) painter.drawEllipse(p, 2.2 * u, 2.2 * u);
+
+  QFont bold = scene.font();
+  bold.setBold(true);
+  const QFontMetricsF heading(bold), metrics(scene.font());
+  const double row = 1.25 * metrics.height(), swatch = 8 * u;
+  double width = heading.horizontalAdvance(out.heading);
+  for (const auto& line : out.lines) width = std::max(width, metrics.horizontalAdvance(line.text) + swatch);
+  QRectF box(0, 0, width + 12 * u, row * static_cast<double>(out.lines.size() + 1) + 6 * u);
+  box.moveTopLeft(at + QPointF(10 * u, 8 * u));
+  if (box.right() > area.right()) box.moveRight(at.x() - 8 * u);
+  if (box.left() < 0) box.moveLeft(0);
+  if (box.bottom() > area.bottom()) box.moveBottom(area.bottom());
+  if (box.top() < 0) box.moveTop(0);
+  QColor ground = scene.colours().ground;
+  ground.setAlpha(235);
+  painter.setPen(QPen(scene.colours().axis, 0.6 * u));
+  painter.setBrush(ground);
+  painter.drawRoundedRect(box, 3 * u, 3 * u);
+  double y = box.top() + 3 * u + metrics.ascent();
+  painter.setPen(scene.colours().text);
+  painter.setFont(bold);
+  painter.drawText(QPointF(box.left() + 6 * u, y), out.heading);
+  painter.setFont(scene.font());
+  for (const auto& line : out.lines) {
+    y += row;
+    if (line.colour.isValid()) painter.fillRect(QRectF(box.left() + 6 * u, y - 0.5 * metrics.ascent(), 5 * u, 2 * u), line.colour);
+    painter.setPen(scene.colours().text);
+    painter.drawText(QPointF(box.left() + 6 * u + swatch, y), line.text);
+  }
+}
+
+std::optional<Cell> cell_at(const Figure& figure, const ChartScene& scene, const QPointF& at) {
+  if (!figure.map || !scene.plane().area.contains(at)) return {};
+  const QPointF v = scene.plane().from(at);
+  const auto index = [](double value, const std::array<double, 2>& extent, int64_t cells) {
+    return static_cast<int>(std::floor((value - extent[0]) / (extent[1] - extent[0]) * static_cast<double>(cells)));
+  };
+  const Cell cell{index(v.y(), row_extent(*figure.map), figure.map->rows), index(v.x(), column_extent(*figure.map), figure.map->columns)};
+  if (cell.row < 0 || cell.column < 0 || cell.row >= figure.map->rows || cell.column >= figure.map->columns) return {};
+  return cell;
+}
+
+QString cell_text(const Figure& figure, const Cell& cell) {
+  const auto i = static_cast<size_t>(cell.row) * static_cast<size_t>(figure.map->columns) + static_cast<size_t>(cell.column);
+  const double value = i < figure.map->values.size() ? figure.map->values[i] : NAN;
+  const QString shown = std::isnan(value) ? QStringLiteral("none") : short_number(value);
+  return QStringLiteral("%1 %2, %3 %4: %5 %6")
+      .arg(QString::fromStdString(figure.y.title))
+      .arg(cell.row)
+      .arg(QString::fromStdString(figure.x.title))
+      .arg(cell.column)
+      .arg(QString::fromStdString(figure.map->value_title), shown);
+}
+
+}  // namespace saccade::ui

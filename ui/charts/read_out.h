@@ -1,0 +1,32 @@
+#pragma once
+#include <QPointF>
+#include <QStringList>
+#include <optional>
+
+#include "ui/charts/chart_scene.h"
+
+namespace saccade::ui {
+
+/// What a chart tells about the place under the mouse.
+struct ReadOut {
+  struct Line {
+    QString text;
+    QColor colour;  ///< invalid: none
+  };
+  QString heading;
+  std::vector<Line> lines;
+  std::vector<QPointF> points;  ///< to mark
+  std::optional<double> x;      ///< where the vertical hair stands
+};
+
+/// All curves at x, or the nearest point of curves that run back and forth. Nothing outside the plot area.
+std::optional<ReadOut> read_out(const Figure& figure, const ChartScene& scene, const QPointF& at, bool dark);
+void paint_read_out(QPainter& painter, const ReadOut& out, const ChartScene& scene, const QPointF& at);
+
+struct Cell {
+  int row, column;
+};
+std::optional<Cell> cell_at(const Figure& figure, const ChartScene& scene, const QPointF& at);
+QString cell_text(const Figure& figure, const Cell& cell);
+
+}  // namespace saccade::ui

@@ -1,0 +1,23 @@
+#pragma once
+#include <QString>
+#include <vector>
+
+#include "ui/charts/axis_scale.h"
+
+namespace saccade::ui {
+
+struct Ticks {
+  std::vector<double> positions;  ///< labelled, ascending
+  std::vector<QString> labels;
+  std::vector<double> minor;
+};
+
+/// Round positions (1, 2, 5 · 10ⁿ; decades on a long logarithmic axis), at most about `most` of them.
+Ticks ticks_for(const AxisScale& scale, int most);
+/// Whole numbers only: cells of a map, counted from 0, at their centres.
+Ticks cell_ticks(double low, double high, int most);
+
+/// A number as an axis or a read-out shows it: four digits, SI suffix from 10 000 on ("2.5 M"), powers of ten when tiny.
+QString short_number(double value);
+
+}  // namespace saccade::ui
