@@ -26,10 +26,10 @@ struct ComparisonRow {
   std::vector<std::string> runs;  ///< names of the seeds gathered here
   int64_t parameters = 0;
   double tokens_per_second = 0;
-  double pretraining_loss = 0, ood_loss = 0;   ///< at the end, mean of seeds
-  std::optional<double> ood_at_equal;          ///< at `equal_loss`, mean of seeds
-  std::optional<double> spread;                ///< sample standard deviation over seeds, two or more
-  std::optional<double> against_first;         ///< ood_at_equal minus the first row's
+  double pretraining_loss = 0, ood_loss = 0;            ///< at the end, mean of seeds
+  std::optional<double> ood_at_equal;                   ///< at `equal_loss`, mean of seeds
+  std::optional<double> spread;                         ///< sample standard deviation over seeds, two or more
+  std::optional<double> against_first;                  ///< ood_at_equal minus the first row's
   std::vector<std::pair<std::string, double>> domains;  ///< OOD loss per domain at the end
 };
 struct Comparison {

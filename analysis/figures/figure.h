@@ -30,29 +30,29 @@ struct Curve {
 struct AxisRecipe {
   std::string title;  ///< with the unit: "loss (nats)"
   bool logarithmic = false, reversed = false;
-  std::optional<std::array<double, 2>> range;  ///< else from the data
+  std::optional<std::array<double, 2>> range{};  ///< else from the data
 };
 struct HeatMap {
   int64_t rows = 0, columns = 0;
   std::vector<float> values;  ///< row-major; NaN is drawn as nothing
   std::array<double, 2> range{0, 1};
-  bool logarithmic = false;      ///< colour scale
-  bool diverging = false;        ///< centred map for differences
-  std::string value_title;       ///< "attention weight", "ln mass (nats)"
-  std::vector<std::array<int64_t, 2>> marked;  ///< cells (row, column) with an outline: what was chosen
+  bool logarithmic = false;                                     ///< colour scale
+  bool diverging = false;                                       ///< centred map for differences
+  std::string value_title;                                      ///< "attention weight", "ln mass (nats)"
+  std::vector<std::array<int64_t, 2>> marked{};                 ///< cells (row, column) with an outline: what was chosen
   std::array<double, 2> row_extent{0, 0}, column_extent{0, 0};  ///< axis values of the edges; equal: 0 … rows, 0 … columns
-  bool top_down = true;  ///< row 0 at the top
+  bool top_down = true;                                         ///< row 0 at the top
 };
 struct Figure {
-  std::string id;     ///< file name without extension: "ood-against-pretraining"
+  std::string id;  ///< file name without extension: "ood-against-pretraining"
   std::string title;
-  AxisRecipe x, y;
-  std::vector<Curve> curves;
-  std::optional<HeatMap> map;
+  AxisRecipe x{}, y{};
+  std::vector<Curve> curves{};
+  std::optional<HeatMap> map{};
   bool identity_line = false;
-  std::optional<double> vertical_line;
-  std::string vertical_label;
-  std::vector<std::string> provenance;  ///< run ids, config hashes, code version: goes into the file's metadata
+  std::optional<double> vertical_line{};
+  std::string vertical_label{};
+  std::vector<std::string> provenance{};  ///< run ids, config hashes, code version: goes into the file's metadata
   double width_mm = 140, height_mm = 90;
 };
 
@@ -62,14 +62,24 @@ enum class XAxis { step, tokens, flops, seconds };
 Colour architecture_colour(const std::string& title, const std::vector<std::string>& all_titles);
 Dash seed_dash(int64_t seed_index);
 
-/// Recipes. Runs must outlive the call only.
-Figure loss_figure(const std::vector<const Run*>& runs, XAxis x, bool log_x, bool log_y);
-Figure trajectory_figure(const std::vector<const Run*>& runs, const std::string& domain = "", std::optional<double> at_loss = {});
-Figure entropy_figure(const std::vector<const Run*>& runs, XAxis x, bool normalized);
-Figure series_figure(const std::vector<const Run*>& runs, const std::string& series_name, XAxis x, bool log_x, bool log_y);
+/// Recipes. Runs must outlive the call only. `titles`: all architectures that are to have different colours, when those are
+/// more than the runs of this figure (the window gives those of its whole list, so that hiding a run recolours no other).
+using Titles = std::vector<std::string>;
+/// Training loss (thin), validation loss, and mean OOD loss (with circles) of every run.
+Figure loss_figure(const std::vector<const Run*>& runs, XAxis x, bool log_x, bool log_y, const Titles& titles = {});
+Figure trajectory_figure(const std::vector<const Run*>& runs, const std::string& domain = "", std::optional<double> at_loss = {},
+                         const Titles& titles = {});
+/// A curve per run and layer; the first layers lightest.
+Figure entropy_figure(const std::vector<const Run*>& runs, XAxis x, bool normalized, const Titles& titles = {});
+Figure series_figure(const std::vector<const Run*>& runs, const std::string& series_name, XAxis x, bool log_x, bool log_y,
+                     const Titles& titles = {});
 /// Entropy (or another per-head statistic) as layers × heads.
 Figure head_figure(const StatisticsRecord& record, const std::string& statistic);
-/// The map of one layer and head of a capture: weights [T × T], chunk scores with the chosen ones marked, or Avey's MaxSim.
+/// The map of one layer and head of a capture; throws UsageError when it has none of that name, layer or head.
+///   weights        row: query position, column: source position
+///   score          row: query position, column: chunk; the chosen chunks are marked, what is no candidate is NaN
+///   maxsim         row: split that reads, column: earlier split; the chosen ones are marked (layer and head do not matter)
+///   captured_mass, margin   row: head, column: query position
 Figure capture_figure(const Capture& capture, const std::string& map_name, int64_t layer, int64_t head);
 
 /// "x,y…" with a header line and one column set per curve, or row,column,value for maps. Numbers in the C locale, full precision.

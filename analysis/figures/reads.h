@@ -5,16 +5,16 @@ namespace saccade {
 
 /// "Where did this query read from?" (specification 5): one query's weights over source positions, comparable between architectures.
 struct Reads {
-  std::vector<double> weights;  ///< over positions 0 … query; non-negative or signed
-  double entropy = 0;           ///< of |w| normalised to sum 1, nats
+  std::vector<double> weights;    ///< over positions 0 … query; non-negative or signed
+  double entropy = 0;             ///< of |w| normalised to sum 1, nats
   double entropy_normalized = 0;  ///< divided by ln(query + 1)
-  double outside_256 = 0;       ///< share of |w| farther back than 256 positions
+  double outside_256 = 0;         ///< share of |w| farther back than 256 positions
   double median_distance = 0, distance_90 = 0;
   std::vector<int64_t> chosen_positions;  ///< positions inside the selected element, chunk(s) or splits
   std::vector<double> candidate_scores;   ///< per chunk or split, NaN: not a candidate; empty when the mixer selects nothing
   std::vector<int64_t> chosen_candidates;
-  int64_t candidate_size = 0;             ///< tokens in a chunk or split
-  double margin = 0, captured_mass = 0;   ///< NaN where undefined
+  int64_t candidate_size = 0;            ///< tokens in a chunk or split
+  double margin = 0, captured_mass = 0;  ///< NaN where undefined
 };
 /// Throws UsageError when layer, head or query are out of range.
 Reads reads_of(const Capture& capture, int64_t layer, int64_t head, int64_t query);

@@ -12,7 +12,9 @@ namespace saccade {
 nlohmann::json library_versions() {
   unsigned major = 0, minor = 0, release = 0;
   H5get_libversion(&major, &minor, &release);
-  const auto dotted = [](unsigned a, unsigned b, unsigned c) { return std::to_string(a) + "." + std::to_string(b) + "." + std::to_string(c); };
+  const auto dotted = [](unsigned a, unsigned b, unsigned c) {
+    return std::to_string(a) + "." + std::to_string(b) + "." + std::to_string(c);
+  };
   return {{"saccade", std::string(SACCADE_VERSION) + (sizeof(SACCADE_COMMIT) > 1 ? " (" SACCADE_COMMIT ")" : "")},
           {"HDF5", dotted(major, minor, release)},
           {"Eigen", dotted(EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION)},

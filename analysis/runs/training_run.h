@@ -18,7 +18,8 @@ struct RunProgress {
 /// tokenizer, writes run.json, journal, captures, checkpoints, results.h5 and log.txt, holds the lock.
 /// A new directory is created (or an empty one used); throws UsageError when it holds something else, DataError when a live
 /// process holds it. Returns the state it ended in. Errors while training leave state `failed` with the message and are rethrown.
-RunState train_run(const RunConfig& config, const std::filesystem::path& directory, const RunProgress& progress, const std::atomic<bool>& stop);
+RunState train_run(const RunConfig& config, const std::filesystem::path& directory, const RunProgress& progress,
+                   const std::atomic<bool>& stop);
 
 /// Goes on from the newest good checkpoint, exactly as the uninterrupted run would have.
 /// Finished runs return at once. Throws DataError when there is nothing usable.

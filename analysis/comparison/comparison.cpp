@@ -1,0 +1,160 @@
+#include "analysis/comparison/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+namespace saccade {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+/// Runs that differ in seed and name only have the same key.
+std::string group_key(const Run& run) {
+  json config = run.info().config;
+  config.erase("name");
+  if (config.contains("training")) config["training"].erase("seed");
+  return config.dump();
+}
+
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double v : values) sum += v;
+  return values.empty() ? kUnknown : sum / static_cast<double>(values.size());
+}
+
+std::optional<double> deviation(const std::vector<double>& values) {
+  if (values.size() < 2) return {};
+  const double m = mean(values);
+  double squares = 0;
+  for (const double v : values) squares += (v - m) * (v - m);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1));
+}
+
+double median(std::vector<double> values) {
+  std::erase_if(values, [](double v) { return !std::isfinite(v); });
+  if (values.empty()) return kUnknown;
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+double last(const Run& run, const std::string& name) {
+  const Series* series = run.find(name);
+  return series && !series->value.empty() ? series->value.back() : kUnknown;
+}
+
+/// The mean over the seeds of a row of what `measure` gives.
+template <class F>
+double mean_over(const std::vector<const Run*>& seeds, F measure) {
+  std::vector<double> values;
+  for (const Run* run : seeds) values.push_back(measure(*run));
+  return mean(values);
+}
+
+ComparisonRow make_row(const std::vector<const Run*>& seeds, std::optional<double> equal_loss, const std::string& domain) {
+  ComparisonRow row;
+  row.title = seeds.front()->info().title;
+  row.parameters = seeds.front()->info().parameters;
+  for (const Run* run : seeds) row.runs.push_back(run->info().name.empty() ? run->info().directory.filename().string() : run->info().name);
+  row.tokens_per_second = mean_over(seeds, [](const Run& r) {
+    const Series* speed = r.find("tokens_per_second");
+    return speed ? median(speed->value) : kUnknown;
+  });
+  row.pretraining_loss = mean_over(seeds, [](const Run& r) { return last(r, "validation/loss"); });
+  row.ood_loss = mean_over(seeds, [&](const Run& r) { return last(r, domain.empty() ? "ood/loss" : "ood/loss/" + domain); });
+  for (const std::string& name : seeds.front()->ood_domains())
+    row.domains.emplace_back(name, mean_over(seeds, [&](const Run& r) { return last(r, "ood/loss/" + name); }));
+  if (!equal_loss) return row;
+  std::vector<double> at_equal;
+  for (const Run* run : seeds)
+    if (const auto ood = ood_at(trajectory(*run, domain), *equal_loss)) at_equal.push_back(*ood);
+  if (at_equal.size() != seeds.size()) return row;
+  row.ood_at_equal = mean(at_equal);
+  row.spread = deviation(at_equal);
+  return row;
+}
+
+/// Rows that would read alike are told apart by the name of their first run.
+void tell_apart(std::vector<ComparisonRow>& rows) {
+  std::map<std::string, int> count;
+  for (const ComparisonRow& row : rows) ++count[row.title];
+  for (ComparisonRow& row : rows)
+    if (count[row.title] > 1) row.title += " (" + row.runs.front() + ")";
+}
+
+struct Condition {
+  const char* pointer;
+  bool in_provenance;
+  const char* what;
+};
+constexpr Condition kConditions[] = {
+    {"/corpus_hash", true, "train and test on another corpus"},
+    {"/tokenizer_hash", true, "use another tokenizer, so their losses per token cannot be compared"},
+    {"/data/train", false, "train on other domains"},
+    {"/data/ood", false, "are tested on other OOD domains"},
+    {"/data/sequence_length", false, "use another sequence length, so other evaluation batches"},
+    {"/training/evaluation_batches", false, "are evaluated on another number of batches"},
+};
+
+void warn(std::vector<std::string>& warnings, const std::vector<std::string>& names, const std::string& what, const std::string& first) {
+  if (names.empty()) return;
+  std::string line = names.front();
+  for (size_t i = 1; i < names.size(); ++i) line += ", " + names[i];
+  warnings.push_back(line + ": " + what + (first.empty() ? "" : " than " + first));
+}
+
+std::string name_of(const Run& run) { return run.info().name.empty() ? run.info().directory.filename().string() : run.info().name; }
+
+std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
+  std::vector<std::string> warnings;
+  const RunInfo& first = runs.front()->info();
+  const auto collect = [&](auto differs) {
+    std::vector<std::string> names;
+    for (const Run* run : runs)
+      if (differs(run->info())) names.push_back(name_of(*run));
+    return names;
+  };
+  for (const Condition& condition : kConditions) {
+    const json::json_pointer pointer(condition.pointer);
+    const auto value = [&](const RunInfo& info) {
+      return (condition.in_provenance ? info.provenance : info.config).value(pointer, json());
+    };
+    warn(warnings, collect([&](const RunInfo& info) { return value(info) != value(first); }), condition.what, name_of(*runs.front()));
+  }
+  const auto off = [&](const RunInfo& info) {
+    return std::abs(static_cast<double>(info.parameters - first.parameters)) > 0.01 * static_cast<double>(first.parameters);
+  };
+  warn(warnings, collect(off), "parameters differ by more than 1 %", "");
+  for (Run const* run : runs)
+    if (run->info().state != RunState::finished)
+      warnings.push_back(name_of(*run) + ": is not finished (" + to_string(run->info().state) + ")");
+  return warnings;
+}
+
+}  // namespace
+
+Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss, const std::string& domain) {
+  Comparison comparison;
+  if (runs.empty()) return comparison;
+  comparison.equal_loss = at_loss ? at_loss : common_loss(runs);
+  std::vector<std::pair<std::string, std::vector<const Run*>>> groups;
+  for (const Run* run : runs) {
+    const std::string key = group_key(*run);
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == key; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {key, {}});
+    group->second.push_back(run);
+  }
+  for (const auto& [key, seeds] : groups) comparison.rows.push_back(make_row(seeds, comparison.equal_loss, domain));
+  tell_apart(comparison.rows);
+  const std::optional<double> reference = comparison.rows.front().ood_at_equal;
+  for (ComparisonRow& row : comparison.rows)
+    if (reference && row.ood_at_equal) row.against_first = *row.ood_at_equal - *reference;
+  comparison.warnings = find_differences(runs);
+  return comparison;
+}
+
+}  // namespace saccade

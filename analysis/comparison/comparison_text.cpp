@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "analysis/comparison/comparison.h"
+#include "analysis/runs/record_json.h"
+
+namespace saccade {
+namespace {
+
+using nlohmann::json;
+
+std::string format(const char* pattern, double value) {
+  if (std::isnan(value)) return "–";
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), pattern, value);
+  return text.data();
+}
+std::string format(const char* pattern, const std::optional<double>& value) { return value ? format(pattern, *value) : "–"; }
+
+size_t width_of(const std::string& utf8) {
+  return static_cast<size_t>(
+      std::count_if(utf8.begin(), utf8.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+/// First column left, the others right.
+std::string aligned(const std::vector<std::vector<std::string>>& table) {
+  std::vector<size_t> widths(table.front().size(), 0);
+  for (const auto& line : table)
+    for (size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], width_of(line[c]));
+  std::string text;
+  for (const auto& line : table) {
+    std::string row;
+    for (size_t c = 0; c < line.size(); ++c) {
+      const std::string space(widths[c] - width_of(line[c]), ' ');
+      row += (c > 0 ? "  " : "") + (c == 0 ? line[c] + space : space + line[c]);
+    }
+    text += row + "\n";
+  }
+  return text;
+}
+
+std::vector<std::string> domain_names(const Comparison& comparison) {
+  std::vector<std::string> names;
+  for (const ComparisonRow& row : comparison.rows)
+    for (const auto& [name, loss] : row.domains)
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  return names;
+}
+
+json number_or_null(const std::optional<double>& value) { return value && std::isfinite(*value) ? json(*value) : json(); }
+
+}  // namespace
+
+std::string to_text(const Comparison& comparison) {
+  if (comparison.rows.empty()) return "no runs\n";
+  const std::vector<std::string> domains = domain_names(comparison);
+  std::vector<std::string> head = {"architecture", "seeds", "parameters", "tokens/s", "ID loss", "OOD loss"};
+  for (const std::string& name : domains) head.push_back("OOD " + name);
+  head.push_back(comparison.equal_loss ? "OOD at ID " + format("%.3f", *comparison.equal_loss) : "OOD at equal ID");
+  head.insert(head.end(), {"± seeds", "against first"});
+  std::vector<std::vector<std::string>> table = {head};
+  for (const ComparisonRow& row : comparison.rows) {
+    std::vector<std::string> line = {row.title,
+                                     std::to_string(row.runs.size()),
+                                     format("%.3f M", static_cast<double>(row.parameters) / 1e6),
+                                     format("%.0f", row.tokens_per_second),
+                                     format("%.4f", row.pretraining_loss),
+                                     format("%.4f", row.ood_loss)};
+    for (const std::string& name : domains) {
+      const auto at = std::find_if(row.domains.begin(), row.domains.end(), [&](const auto& d) { return d.first == name; });
+      line.push_back(at == row.domains.end() ? "–" : format("%.4f", at->second));
+    }
+    line.insert(line.end(), {format("%.4f", row.ood_at_equal), format("%.4f", row.spread), format("%+.4f", row.against_first)});
+    table.push_back(line);
+  }
+  std::string text = aligned(table) + "Losses in nats per token; ID: validation text of the training domains.\n";
+  if (!comparison.equal_loss) text += "There is no pre-training loss that all runs have passed, so none at which to compare.\n";
+  for (const std::string& warning : comparison.warnings) text += "warning: " + warning + "\n";
+  return text;
+}
+
+json to_json(const Comparison& comparison) {
+  json rows = json::array();
+  for (const ComparisonRow& row : comparison.rows) {
+    json domains = json::object();
+    for (const auto& [name, loss] : row.domains) domains[name] = number_or_null(loss);
+    rows.push_back({{"title", row.title},
+                    {"runs", row.runs},
+                    {"parameters", row.parameters},
+                    {"tokens_per_second", number_or_null(row.tokens_per_second)},
+                    {"pretraining_loss", number_or_null(row.pretraining_loss)},
+                    {"ood_loss", number_or_null(row.ood_loss)},
+                    {"ood_at_equal", number_or_null(row.ood_at_equal)},
+                    {"spread", number_or_null(row.spread)},
+                    {"against_first", number_or_null(row.against_first)},
+                    {"domains", domains}});
+  }
+  return {{"equal_loss", number_or_null(comparison.equal_loss)}, {"rows", rows}, {"warnings", comparison.warnings}};
+}
+
+}  // namespace saccade

@@ -1,0 +1,63 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "analysis/figures/figure.h"
+
+namespace saccade {
+namespace {
+
+/// The shortest text that reads back as the same number, whatever the locale.
+template <class T>
+std::string number(T value) {
+  if (std::isnan(value)) return "nan";
+  std::array<char, 64> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
+
+std::string map_csv(const HeatMap& map) {
+  std::string csv = map.marked.empty() ? "row,column,value\n" : "row,column,value,marked\n";
+  for (int64_t r = 0; r < map.rows; ++r)
+    for (int64_t c = 0; c < map.columns; ++c) {
+      csv += std::to_string(r) + "," + std::to_string(c) + "," + number(map.values[static_cast<size_t>(r * map.columns + c)]);
+      if (!map.marked.empty())
+        csv += std::find(map.marked.begin(), map.marked.end(), std::array<int64_t, 2>{r, c}) != map.marked.end() ? ",1" : ",0";
+      csv += "\n";
+    }
+  return csv;
+}
+
+}  // namespace
+
+std::string to_csv(const Figure& figure) {
+  if (figure.map) return map_csv(*figure.map);
+  std::string csv;
+  size_t rows = 0;
+  for (const Curve& curve : figure.curves) {
+    csv += (csv.empty() ? "" : ",") + quoted(curve.label + ": " + figure.x.title) + "," + quoted(curve.label + ": " + figure.y.title);
+    rows = std::max(rows, curve.x.size());
+  }
+  csv += "\n";
+  for (size_t r = 0; r < rows; ++r) {
+    for (size_t i = 0; i < figure.curves.size(); ++i) {
+      const Curve& curve = figure.curves[i];
+      if (i > 0) csv += ",";
+      csv += r < curve.x.size() ? number(curve.x[r]) + "," + number(curve.y[r]) : ",";
+    }
+    csv += "\n";
+  }
+  return csv;
+}
+
+}  // namespace saccade

@@ -1,0 +1,143 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "analysis/figures/figure.h"
+#include "analysis/runs/record_json.h"
+#include "kernels/error.h"
+
+namespace saccade {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array<const char*, 4> kDashNames = {"solid", "dash", "dot", "dash_dot"};
+constexpr std::array<const char*, 2> kMarkerNames = {"none", "circle"};
+
+template <class Enum, size_t N>
+Enum named(const std::array<const char*, N>& names, const std::string& name) {
+  const auto at = std::find(names.begin(), names.end(), name);
+  if (at == names.end()) throw DataError("\"" + name + "\" is no line style of a figure");
+  return static_cast<Enum>(at - names.begin());
+}
+
+template <class T>
+json numbers(const std::vector<T>& values) {
+  json list = json::array();
+  for (const T value : values) list.push_back(std::isfinite(value) ? json(value) : json(json_number(value)));
+  return list;
+}
+
+template <class T>
+std::vector<T> numbers_from(const json& list) {
+  std::vector<T> values;
+  for (const json& value : list) values.push_back(value.is_number() ? value.get<T>() : static_cast<T>(number_from(Record(value))));
+  return values;
+}
+
+json axis_json(const AxisRecipe& axis) {
+  return {{"title", axis.title},
+          {"logarithmic", axis.logarithmic},
+          {"reversed", axis.reversed},
+          {"range", axis.range ? json(*axis.range) : json()}};
+}
+
+AxisRecipe axis_from(const json& object) {
+  AxisRecipe axis{object.at("title").get<std::string>(), object.at("logarithmic").get<bool>(), object.at("reversed").get<bool>(), {}};
+  if (!object.at("range").is_null()) axis.range = object.at("range").get<std::array<double, 2>>();
+  return axis;
+}
+
+json curve_json(const Curve& curve) {
+  return {{"label", curve.label},
+          {"x", numbers(curve.x)},
+          {"y", numbers(curve.y)},
+          {"colour", {curve.colour.r, curve.colour.g, curve.colour.b}},
+          {"dash", kDashNames[static_cast<size_t>(curve.dash)]},
+          {"marker", kMarkerNames[static_cast<size_t>(curve.marker)]},
+          {"width", curve.width},
+          {"in_legend", curve.in_legend}};
+}
+
+Curve curve_from(const json& object) {
+  const auto rgb = object.at("colour").get<std::array<uint8_t, 3>>();
+  return {object.at("label").get<std::string>(),
+          numbers_from<double>(object.at("x")),
+          numbers_from<double>(object.at("y")),
+          {rgb[0], rgb[1], rgb[2]},
+          named<Dash>(kDashNames, object.at("dash").get<std::string>()),
+          named<Marker>(kMarkerNames, object.at("marker").get<std::string>()),
+          object.at("width").get<double>(),
+          object.at("in_legend").get<bool>()};
+}
+
+json map_json(const HeatMap& map) {
+  return {{"rows", map.rows},
+          {"columns", map.columns},
+          {"values", numbers(map.values)},
+          {"range", map.range},
+          {"logarithmic", map.logarithmic},
+          {"diverging", map.diverging},
+          {"value_title", map.value_title},
+          {"marked", map.marked},
+          {"row_extent", map.row_extent},
+          {"column_extent", map.column_extent},
+          {"top_down", map.top_down}};
+}
+
+HeatMap map_from(const json& object) {
+  HeatMap map{object.at("rows").get<int64_t>(),
+              object.at("columns").get<int64_t>(),
+              numbers_from<float>(object.at("values")),
+              object.at("range").get<std::array<double, 2>>(),
+              object.at("logarithmic").get<bool>(),
+              object.at("diverging").get<bool>(),
+              object.at("value_title").get<std::string>(),
+              object.at("marked").get<std::vector<std::array<int64_t, 2>>>(),
+              object.at("row_extent").get<std::array<double, 2>>(),
+              object.at("column_extent").get<std::array<double, 2>>(),
+              object.at("top_down").get<bool>()};
+  if (map.rows < 0 || map.columns < 0 || map.rows * map.columns != static_cast<int64_t>(map.values.size()))
+    throw DataError("a figure's map has " + std::to_string(map.values.size()) + " values for " + std::to_string(map.rows) + " × " +
+                    std::to_string(map.columns) + " cells");
+  return map;
+}
+
+}  // namespace
+
+json to_json(const Figure& figure) {
+  json object{{"id", figure.id},
+              {"title", figure.title},
+              {"x", axis_json(figure.x)},
+              {"y", axis_json(figure.y)},
+              {"curves", json::array()},
+              {"map", figure.map ? map_json(*figure.map) : json()},
+              {"identity_line", figure.identity_line},
+              {"vertical_line", figure.vertical_line ? json(*figure.vertical_line) : json()},
+              {"vertical_label", figure.vertical_label},
+              {"provenance", figure.provenance},
+              {"width_mm", figure.width_mm},
+              {"height_mm", figure.height_mm}};
+  for (const Curve& curve : figure.curves) object["curves"].push_back(curve_json(curve));
+  return object;
+}
+
+Figure figure_from_json(const json& object) try {
+  Figure figure{.id = object.at("id").get<std::string>(),
+                .title = object.at("title").get<std::string>(),
+                .x = axis_from(object.at("x")),
+                .y = axis_from(object.at("y"))};
+  for (const json& curve : object.at("curves")) figure.curves.push_back(curve_from(curve));
+  if (!object.at("map").is_null()) figure.map = map_from(object.at("map"));
+  figure.identity_line = object.at("identity_line").get<bool>();
+  if (!object.at("vertical_line").is_null()) figure.vertical_line = object.at("vertical_line").get<double>();
+  figure.vertical_label = object.at("vertical_label").get<std::string>();
+  figure.provenance = object.at("provenance").get<std::vector<std::string>>();
+  figure.width_mm = object.at("width_mm").get<double>();
+  figure.height_mm = object.at("height_mm").get<double>();
+  return figure;
+} catch (const json::exception& error) {
+  throw DataError(std::string("this JSON is no figure: ") + error.what());
+}
+
+}  // namespace saccade

@@ -1,0 +1,133 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "analysis/figures/capture_maps.h"
+#include "analysis/figures/figure.h"
+#include "kernels/error.h"
+
+namespace saccade {
+namespace {
+
+/// From the smallest to the largest finite value; around zero when there are values on both sides.
+void fit_range(HeatMap& map, bool from_zero) {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  for (float& v : map.values) {
+    if (!std::isfinite(v)) v = std::numeric_limits<float>::quiet_NaN();
+    if (std::isnan(v)) continue;
+    low = std::min(low, static_cast<double>(v));
+    high = std::max(high, static_cast<double>(v));
+  }
+  if (low > high) low = 0, high = 1;
+  if (from_zero && low < 0) {
+    map.diverging = true;
+    high = std::max(-low, high);
+    low = -high;
+  } else if (from_zero) {
+    low = 0;
+  }
+  if (low == high) high = low + 1;
+  map.range = {low, high};
+}
+
+std::vector<float> slice(const CapturedMap& map, int64_t index) {
+  const int64_t size = static_cast<int64_t>(map.values.size()) / map.shape.front();
+  return {map.values.begin() + index * size, map.values.begin() + (index + 1) * size};
+}
+
+Figure map_figure(const std::string& id, const std::string& title, const std::string& x, const std::string& y, HeatMap map) {
+  Figure figure{.id = id, .title = title, .x = {x, false, false, {}}, .y = {y, false, false, {}}};
+  figure.map = std::move(map);
+  figure.width_mm = 120;
+  figure.height_mm = 110;
+  return figure;
+}
+
+std::string place(int64_t layer, int64_t head) { return "layer " + std::to_string(layer) + ", head " + std::to_string(head); }
+std::string place_id(int64_t layer, int64_t head) { return "-layer" + std::to_string(layer) + "-head" + std::to_string(head); }
+
+Figure weights_figure(const Capture& capture, int64_t layer, int64_t head) {
+  const CapturedMap& weights = require_map(capture, "weights", layer, 3);
+  require_head(weights, head);
+  HeatMap map{.rows = weights.shape[1], .columns = weights.shape[2], .values = slice(weights, head), .value_title = "weight"};
+  for (int64_t t = 0; t < map.rows; ++t)  // what lies in the future was not read with weight zero: it could not be read
+    for (int64_t j = t + 1; j < map.columns; ++j) {
+      float& value = map.values[static_cast<size_t>(t * map.columns + j)];
+      if (value == 0) value = std::numeric_limits<float>::quiet_NaN();
+    }
+  fit_range(map, true);
+  return map_figure("weights" + place_id(layer, head), "Read weights, " + place(layer, head), "source position", "query position",
+                    std::move(map));
+}
+
+Figure score_figure(const Capture& capture, int64_t layer, int64_t head) {
+  const CapturedMap& scores = require_map(capture, "score", layer, 3);
+  require_head(scores, head);
+  HeatMap map{.rows = scores.shape[1], .columns = scores.shape[2], .values = slice(scores, head), .value_title = "chunk score"};
+  for (int64_t t = 0; t < map.rows; ++t)
+    for (const int64_t chunk : selected_at(capture, layer, head, t))
+      if (chunk < map.columns) map.marked.push_back({t, chunk});
+  fit_range(map, false);
+  return map_figure("score" + place_id(layer, head), "Chunk selection, " + place(layer, head), "chunk", "query position", std::move(map));
+}
+
+Figure maxsim_figure(const Capture& capture) {
+  const CapturedMap& scores = require_map(capture, "maxsim", -1, 2);
+  HeatMap map{.rows = scores.shape[0], .columns = scores.shape[1], .values = scores.values, .value_title = "MaxSim"};
+  for (int64_t i = 0; i < map.rows; ++i) {
+    for (int64_t p = i; p < map.columns; ++p)
+      map.values[static_cast<size_t>(i * map.columns + p)] = std::numeric_limits<float>::quiet_NaN();
+    for (const int64_t split : chosen_splits(capture, i)) map.marked.push_back({i, split});
+  }
+  fit_range(map, false);
+  return map_figure("maxsim", "Split similarity, chosen splits marked", "earlier split", "split that reads", std::move(map));
+}
+
+Figure per_query_figure(const Capture& capture, const std::string& name, int64_t layer) {
+  const CapturedMap& values = require_map(capture, name, layer, 2);
+  HeatMap map{.rows = values.shape[0],
+              .columns = values.shape[1],
+              .values = values.values,
+              .value_title = name == "margin" ? "margin" : "captured mass"};
+  fit_range(map, false);
+  if (name == "captured_mass") map.range = {0, 1};
+  return map_figure(name + "-layer" + std::to_string(layer), map.value_title + ", layer " + std::to_string(layer), "query position", "head",
+                    std::move(map));
+}
+
+}  // namespace
+
+Figure head_figure(const StatisticsRecord& record, const std::string& statistic) {
+  HeatMap map;
+  std::string unit;
+  for (const HeadStatistic& s : record.statistics)
+    if (s.name == statistic) {
+      map.rows = std::max(map.rows, s.layer + 1);
+      map.columns = std::max(map.columns, static_cast<int64_t>(s.heads.size()));
+      unit = s.unit;
+    }
+  if (map.rows == 0) throw UsageError("no statistic \"" + statistic + "\" was recorded at step " + std::to_string(record.at.step));
+  map.values.assign(static_cast<size_t>(map.rows * map.columns), std::numeric_limits<float>::quiet_NaN());
+  for (const HeadStatistic& s : record.statistics)
+    if (s.name == statistic && s.layer >= 0)
+      for (size_t h = 0; h < s.heads.size(); ++h)
+        map.values[static_cast<size_t>(s.layer * map.columns) + h] = static_cast<float>(s.heads[h]);
+  std::string words = statistic;
+  std::replace(words.begin(), words.end(), '_', ' ');
+  map.value_title = words + (unit.empty() || unit == "1" ? "" : " (" + unit + ")");
+  fit_range(map, false);
+  return map_figure(statistic + "-heads", words + " by layer and head, step " + std::to_string(record.at.step), "head", "layer",
+                    std::move(map));
+}
+
+Figure capture_figure(const Capture& capture, const std::string& map_name, int64_t layer, int64_t head) {
+  Figure figure = map_name == "weights"  ? weights_figure(capture, layer, head)
+                  : map_name == "score"  ? score_figure(capture, layer, head)
+                  : map_name == "maxsim" ? maxsim_figure(capture)
+                                         : per_query_figure(capture, map_name, layer);
+  figure.provenance = {"capture at step " + std::to_string(capture.at.step) + ", " + capture.domain + ", sample " +
+                       std::to_string(capture.sample)};
+  return figure;
+}
+
+}  // namespace saccade

@@ -1,0 +1,154 @@
+#pragma once
+#include <hdf5.h>
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/error.h"
+
+/// Our door to HDF5: every C call is made once here, checked once, and fails with the file's and the object's name.
+/// Written files have the hardened layout: latest format, fixed-length strings, everything chunked, shuffled, deflated and
+/// with Fletcher32. Read files may hold nothing of variable length, no links to elsewhere and no more data than their size
+/// can carry, so that damage ends in a DataError.
+namespace saccade::h5 {
+
+/// An HDF5 identifier that closes itself.
+class Id {
+ public:
+  using Close = herr_t (*)(hid_t);
+  Id() = default;
+  Id(hid_t id, Close closer) : id_(id), close_(closer) {}
+  ~Id();
+  Id(Id&& other) noexcept;
+  Id& operator=(Id&& other) noexcept;
+  operator hid_t() const { return id_; }
+  herr_t close();
+
+ private:
+  hid_t id_ = -1;
+  Close close_ = nullptr;
+};
+
+using Dims = std::vector<int64_t>;
+
+template <class T>
+hid_t native_type();
+template <>
+inline hid_t native_type<float>() {
+  return H5T_NATIVE_FLOAT;
+}
+template <>
+inline hid_t native_type<double>() {
+  return H5T_NATIVE_DOUBLE;
+}
+template <>
+inline hid_t native_type<int32_t>() {
+  return H5T_NATIVE_INT32;
+}
+template <>
+inline hid_t native_type<int64_t>() {
+  return H5T_NATIVE_INT64;
+}
+template <>
+inline hid_t native_type<uint64_t>() {
+  return H5T_NATIVE_UINT64;
+}
+template <>
+inline hid_t native_type<uint8_t>() {
+  return H5T_NATIVE_UINT8;
+}
+
+/// A group, the root included. Names may be paths: "series/train/loss"; groups on the way are made when writing.
+class Group {
+ public:
+  Group(Id id, std::string file, std::string path, int64_t file_size);
+
+  Group open(const std::string& name) const;
+  Group create(const std::string& name) const;
+  bool contains(const std::string& name) const;
+  std::vector<std::string> names() const;
+  bool is_group(const std::string& name) const;
+
+  template <class T>
+  void write(const std::string& name, std::span<const T> values, const Dims& dims, int deflate = 4) const {
+    write_raw(name, values.data(), values.size(), native_type<T>(), dims, deflate);
+  }
+  template <class T>
+  void write(const std::string& name, const std::vector<T>& values) const {
+    write<T>(name, values, {static_cast<int64_t>(values.size())});
+  }
+  void write_texts(const std::string& name, const std::vector<std::string>& texts) const;
+  void write_text(const std::string& name, const std::string& text) const { write_texts(name, {text}); }
+  /// A second name for an object of this file.
+  void link(const std::string& name, const std::string& existing_path) const;
+
+  Dims dims(const std::string& name) const;
+  /// Integer class and size in bytes of a data set's elements, for those who keep several types.
+  bool is_double(const std::string& name) const;
+  template <class T>
+  std::vector<T> read(const std::string& name) const {
+    std::vector<T> values(static_cast<size_t>(checked_size(name, sizeof(T))));
+    read_raw(name, values.data(), native_type<T>());
+    return values;
+  }
+  std::vector<std::string> read_texts(const std::string& name) const;
+  std::string read_text(const std::string& name) const;
+
+  /// Attributes of this group, or of `object` in it.
+  void set_attribute(const std::string& name, const std::string& text, const std::string& object = ".") const;
+  void set_attribute(const std::string& name, const std::vector<std::string>& texts, const std::string& object = ".") const;
+  void set_attribute(const std::string& name, double value, const std::string& object = ".") const;
+  void set_attribute(const std::string& name, int64_t value, const std::string& object = ".") const;
+  std::string text_attribute(const std::string& name, const std::string& object = ".") const;
+  double real_attribute(const std::string& name) const;
+  int64_t integer_attribute(const std::string& name) const;
+
+  const std::string& file() const { return file_; }
+  /// DataError "FILE: WHAT (/path/name)".
+  [[noreturn]] void fail(const std::string& what, const std::string& name) const;
+
+ private:
+  int64_t checked_size(const std::string& name, size_t element) const;
+  void write_raw(const std::string& name, const void* values, size_t count, hid_t type, const Dims& dims, int deflate) const;
+  void read_raw(const std::string& name, void* values, hid_t type) const;
+  void read_scalar_attribute(const std::string& name, hid_t type, void* value) const;
+  void write_attribute(const std::string& object, const std::string& name, hid_t type, hid_t space, const void* value) const;
+  Id data_set(const std::string& name) const;
+  void require_hard_links(const std::string& name) const;
+  template <class R>
+  R checked(R result, const std::string& what, const std::string& name) const {
+    if (result < 0) fail(what, name);
+    return result;
+  }
+
+  Id id_;
+  std::string file_, path_;
+  int64_t file_size_;  ///< 0: being written
+};
+
+/// A new file, written front to back and closed by `close`, which reports what a destructor could not.
+class Writer {
+ public:
+  explicit Writer(const std::filesystem::path& path);
+  const Group& root() const { return root_; }
+  void close();
+
+ private:
+  Id file_;
+  Group root_;
+};
+
+/// Read only; takes no lock. Throws DataError when it is no HDF5 file or damaged.
+class Reader {
+ public:
+  explicit Reader(const std::filesystem::path& path);
+  const Group& root() const { return root_; }
+
+ private:
+  Id file_;
+  Group root_;
+};
+
+}  // namespace saccade::h5

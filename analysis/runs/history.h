@@ -1,0 +1,40 @@
+#pragma once
+#include <map>
+#include <vector>
+
+#include "analysis/runs/record_json.h"
+#include "analysis/runs/run.h"
+
+namespace saccade {
+
+/// What the records of a journal add up to: series and statistics, in the order of steps. A `resume` record takes back what
+/// stood behind its step.
+class RunHistory {
+ public:
+  /// Throws nlohmann::json exceptions on a record that lacks something; unknown types are passed over.
+  void apply(const Record& record);
+
+  const std::vector<Series>& series() const { return series_; }
+  const Series* find(const std::string& name) const;
+  const std::vector<StatisticsRecord>& statistics() const { return statistics_; }
+  const std::vector<std::string>& ood_domains() const { return ood_domains_; }  ///< in the order of evaluation
+  int64_t step() const { return step_; }
+
+ private:
+  void add(const std::string& name, const char* unit, const Position& at, double value);
+  void add(const StepRecord& step);
+  void add(const EvaluationRecord& evaluation);
+  void add(StatisticsRecord statistics);
+  void rewind(int64_t step);
+
+  std::vector<Series> series_;
+  std::map<std::string, size_t> index_;
+  std::vector<StatisticsRecord> statistics_;
+  std::vector<std::string> ood_domains_;
+  int64_t step_ = 0;
+};
+
+/// Mean without NaN; NaN when nothing remains.
+double mean_of(const std::vector<double>& values);
+
+}  // namespace saccade

@@ -1,0 +1,121 @@
+#include "analysis/runs/record_json.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "kernels/error.h"
+
+namespace saccade {
+namespace {
+
+Record positioned(const char* type, const Position& at) {
+  return {{"type", type}, {"step", at.step}, {"tokens", at.tokens}, {"flops", json_number(at.flops)}, {"seconds", json_number(at.seconds)}};
+}
+
+Position position_from(const Record& record) {
+  return {record.at("step").get<int64_t>(), record.at("tokens").get<int64_t>(), number_from(record.at("flops")),
+          number_from(record.at("seconds"))};
+}
+
+constexpr std::array kStates = {RunState::created,  RunState::running, RunState::finished, RunState::stopped,
+                                RunState::diverged, RunState::failed,  RunState::crashed};
+
+}  // namespace
+
+const char* to_string(RunState state) {
+  switch (state) {
+    case RunState::created: return "created";
+    case RunState::running: return "running";
+    case RunState::finished: return "finished";
+    case RunState::stopped: return "stopped";
+    case RunState::diverged: return "diverged";
+    case RunState::failed: return "failed";
+    case RunState::crashed: return "crashed";
+  }
+  return "";
+}
+
+RunState parse_run_state(const std::string& text) {
+  for (const RunState state : kStates)
+    if (text == to_string(state)) return state;
+  throw DataError("\"" + text + "\" is no state of a run");
+}
+
+Record json_number(double value) {
+  if (std::isfinite(value)) return value;
+  if (std::isnan(value)) return "NaN";
+  return value > 0 ? "Infinity" : "-Infinity";
+}
+
+double number_from(const Record& value) {
+  if (value == "NaN") return std::numeric_limits<double>::quiet_NaN();
+  if (value == "Infinity") return std::numeric_limits<double>::infinity();
+  if (value == "-Infinity") return -std::numeric_limits<double>::infinity();
+  return value.get<double>();
+}
+
+Record to_record(const StepRecord& step) {
+  Record record = positioned("step", {step.step, step.tokens, step.flops, step.seconds});
+  record["loss"] = json_number(step.loss);
+  record["learning_rate"] = json_number(step.learning_rate);
+  record["gradient_norm"] = json_number(step.gradient_norm);
+  record["tokens_per_second"] = json_number(step.tokens_per_second);
+  return record;
+}
+
+StepRecord step_from(const Record& record) {
+  const Position at = position_from(record);
+  return {at.step,
+          at.tokens,
+          at.flops,
+          at.seconds,
+          number_from(record.at("loss")),
+          number_from(record.at("learning_rate")),
+          number_from(record.at("gradient_norm")),
+          number_from(record.at("tokens_per_second"))};
+}
+
+Record to_record(const EvaluationRecord& evaluation) {
+  Record record = positioned("evaluation", evaluation.at);
+  record["losses"] = Record::array();
+  for (const DomainLoss& loss : evaluation.losses)
+    record["losses"].push_back({{"domain", loss.domain}, {"ood", loss.ood}, {"loss", json_number(loss.loss)}});
+  return record;
+}
+
+EvaluationRecord evaluation_from(const Record& record) {
+  EvaluationRecord evaluation{position_from(record), {}};
+  for (const Record& loss : record.at("losses"))
+    evaluation.losses.push_back({loss.at("domain").get<std::string>(), loss.at("ood").get<bool>(), number_from(loss.at("loss"))});
+  return evaluation;
+}
+
+Record to_record(const StatisticsRecord& statistics) {
+  Record record = positioned("statistics", statistics.at);
+  record["statistics"] = Record::array();
+  for (const HeadStatistic& s : statistics.statistics) {
+    Record heads = Record::array();
+    for (const double value : s.heads) heads.push_back(json_number(value));
+    record["statistics"].push_back({{"name", s.name}, {"unit", s.unit}, {"layer", s.layer}, {"heads", std::move(heads)}});
+  }
+  return record;
+}
+
+StatisticsRecord statistics_from(const Record& record) {
+  StatisticsRecord statistics{position_from(record), {}};
+  for (const Record& s : record.at("statistics")) {
+    HeadStatistic head{s.at("name").get<std::string>(), s.at("unit").get<std::string>(), s.at("layer").get<int64_t>(), {}};
+    for (const Record& value : s.at("heads")) head.heads.push_back(number_from(value));
+    statistics.statistics.push_back(std::move(head));
+  }
+  return statistics;
+}
+
+Record state_record(RunState state, int64_t step, const std::string& message) {
+  return {{"type", "state"}, {"step", step}, {"state", to_string(state)}, {"message", message}};
+}
+
+Record resume_record(int64_t step) { return {{"type", "resume"}, {"step", step}}; }
+
+}  // namespace saccade

@@ -1,0 +1,30 @@
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include "analysis/runs/run_records.h"
+
+namespace saccade {
+
+/// Records as the journal keeps them: keys in a fixed order, numbers with all their digits, "NaN", "Infinity" and
+/// "-Infinity" as text. The key "type" tells them apart: step, evaluation, statistics, and from the run itself: state, resume.
+using Record = nlohmann::ordered_json;
+
+Record to_record(const StepRecord& step);
+Record to_record(const EvaluationRecord& evaluation);
+Record to_record(const StatisticsRecord& statistics);
+Record state_record(RunState state, int64_t step, const std::string& message);
+/// Training goes on from a checkpoint: what was recorded behind `step` no longer counts.
+Record resume_record(int64_t step);
+
+/// Throw nlohmann::json exceptions when something is missing or of another type.
+StepRecord step_from(const Record& record);
+EvaluationRecord evaluation_from(const Record& record);
+StatisticsRecord statistics_from(const Record& record);
+
+Record json_number(double value);
+double number_from(const Record& value);
+
+/// Throws DataError when it names no state.
+RunState parse_run_state(const std::string& text);
+
+}  // namespace saccade

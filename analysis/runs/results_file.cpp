@@ -1,0 +1,227 @@
+#include "analysis/runs/results_file.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <map>
+
+#include "analysis/runs/files.h"
+#include "analysis/runs/hdf5.h"
+#include "analysis/runs/history.h"
+#include "analysis/runs/journal.h"
+#include "analysis/runs/run_info.h"
+
+namespace saccade {
+namespace {
+
+constexpr int64_t kFormat = 1;
+
+struct AxisColumn {
+  const char* name;
+  const char* unit;
+  const char* long_name;
+  std::vector<double> Series::*values;
+};
+constexpr std::array<AxisColumn, 4> kAxes = {{{"step", "1", "step", &Series::step},
+                                              {"tokens", "tokens", "training tokens", &Series::tokens},
+                                              {"flops", "FLOP", "training FLOPs", &Series::flops},
+                                              {"seconds", "s", "training time (s)", &Series::seconds}}};
+
+/// A name for one object: levels are parted by dots, for a slash would part groups.
+std::string object_name(std::string name) {
+  std::replace(name.begin(), name.end(), '/', '.');
+  return name;
+}
+
+void describe(const h5::Group& group, const std::string& data, const std::string& unit, const std::string& long_name) {
+  group.set_attribute("units", unit, data);
+  group.set_attribute("long_name", long_name, data);
+}
+
+void write_axes(const h5::Group& group, const Series& series) {
+  for (const AxisColumn& axis : kAxes) {
+    group.write(axis.name, series.*axis.values);
+    describe(group, axis.name, axis.unit, axis.long_name);
+  }
+}
+
+/// Series measured at the same moments share their axes: a second name for the same data set.
+class SharedAxes {
+ public:
+  void write(const h5::Group& group, const std::string& path, const Series& series) {
+    const auto known = std::find_if(written_.begin(), written_.end(), [&](const auto& w) { return same_moments(*w.first, series); });
+    if (known == written_.end()) {
+      write_axes(group, series);
+      written_.emplace_back(&series, path);
+      return;
+    }
+    for (const AxisColumn& axis : kAxes) group.link(axis.name, known->second + "/" + axis.name);
+  }
+
+ private:
+  static bool same_moments(const Series& a, const Series& b) {
+    return std::all_of(kAxes.begin(), kAxes.end(), [&](const AxisColumn& axis) { return a.*axis.values == b.*axis.values; });
+  }
+  std::vector<std::pair<const Series*, std::string>> written_;
+};
+
+void write_series(const h5::Group& run, const RunHistory& history) {
+  SharedAxes axes;
+  std::vector<std::string> names;
+  for (const Series& series : history.series()) {
+    const std::string path = "series/" + object_name(series.name);
+    const h5::Group group = run.create(path);
+    group.set_attribute("NX_class", "NXdata");
+    group.set_attribute("signal", "value");
+    group.set_attribute("axes", std::vector<std::string>{"step"});
+    group.set_attribute("title", series.name);
+    group.set_attribute("name", series.name);
+    group.write("value", series.value);
+    describe(group, "value", series.unit, series.name + (series.unit == "1" ? "" : " (" + series.unit + ")"));
+    axes.write(group, "/run/" + path, series);
+    names.push_back(path);
+  }
+  run.write_texts("series_paths", names);
+}
+
+/// The plot that opens first: validation against OOD losses; before the first evaluation the training loss.
+void write_losses(const h5::Group& run, const RunHistory& history) {
+  std::vector<const Series*> shown;
+  const Series *mean = history.find("validation/loss"), *train = history.find("train/loss");
+  if (mean && !mean->value.empty()) {
+    shown.push_back(mean);
+    for (const std::string& domain : history.ood_domains()) shown.push_back(history.find("ood/loss/" + domain));
+  } else if (train && !train->value.empty()) {
+    shown.push_back(train);
+  } else {
+    return;
+  }
+  const h5::Group group = run.create("losses");
+  std::vector<std::string> names;
+  for (const Series* series : shown) {
+    if (series->value.size() != shown.front()->value.size()) continue;
+    const std::string name = object_name(series->name);
+    group.write(name, series->value);
+    describe(group, name, "nats", series->name + " (nats per token)");
+    names.push_back(name);
+  }
+  write_axes(group, *shown.front());
+  group.set_attribute("NX_class", "NXdata");
+  group.set_attribute("title", "Loss by training tokens");
+  group.set_attribute("signal", names.front());
+  group.set_attribute("axes", std::vector<std::string>{"tokens"});
+  names.erase(names.begin());
+  if (!names.empty()) group.set_attribute("auxiliary_signals", names);
+  run.set_attribute("default", "losses");
+}
+
+/// One statistic of all heads over the run; NaN where a layer or head has none.
+struct HeadTable {
+  std::string unit;
+  int64_t layers = 0, heads = 0;
+  std::vector<const StatisticsRecord*> records;
+};
+
+std::map<std::string, HeadTable> head_tables(const RunHistory& history) {
+  std::map<std::string, HeadTable> tables;
+  for (const StatisticsRecord& record : history.statistics())
+    for (const HeadStatistic& s : record.statistics) {
+      HeadTable& table = tables[s.name];
+      table.unit = s.unit;
+      table.layers = std::max(table.layers, s.layer + 1);
+      table.heads = std::max(table.heads, static_cast<int64_t>(s.heads.size()));
+      if (table.records.empty() || table.records.back() != &record) table.records.push_back(&record);
+    }
+  return tables;
+}
+
+void write_statistics(const h5::Group& run, const RunHistory& history) {
+  for (const auto& [name, table] : head_tables(history)) {
+    const int64_t layers = std::max<int64_t>(1, table.layers), per_record = layers * table.heads;
+    std::vector<double> values(table.records.size() * static_cast<size_t>(per_record), std::nan("")), steps;
+    for (size_t r = 0; r < table.records.size(); ++r) {
+      steps.push_back(static_cast<double>(table.records[r]->at.step));
+      for (const HeadStatistic& s : table.records[r]->statistics)
+        if (s.name == name)
+          std::copy(s.heads.begin(), s.heads.end(),
+                    values.begin() + static_cast<int64_t>(r) * per_record + std::max<int64_t>(0, s.layer) * table.heads);
+    }
+    const h5::Group group = run.create("statistics/" + object_name(name));
+    group.set_attribute("NX_class", "NXdata");
+    group.set_attribute("signal", "value");
+    group.set_attribute("axes", std::vector<std::string>{"step", ".", "."});
+    group.set_attribute("title", name + " by layer and head");
+    group.write<double>("value", values, {static_cast<int64_t>(steps.size()), layers, table.heads});
+    describe(group, "value", table.unit, name);
+    group.write("step", steps);
+  }
+}
+
+void write_file(const std::filesystem::path& path, const RunInfo& info, const RunHistory& history) {
+  h5::Writer file(path);
+  const h5::Group& root = file.root();
+  root.set_attribute("NX_class", "NXroot");
+  root.set_attribute("default", "run");
+  root.set_attribute("creator", "saccade " SACCADE_VERSION);
+  root.set_attribute("format_version", kFormat);
+  root.set_attribute("created", utc_now());
+  {
+    const h5::Group run = root.create("run");
+    run.set_attribute("NX_class", "NXentry");
+    run.set_attribute("title", info.title + (info.name.empty() ? "" : " (" + info.name + ")"));
+    run.set_attribute("state", to_string(info.state));
+    run.set_attribute("step", history.step());
+    run.set_attribute("parameters", info.parameters);
+    run.write_text("config", info.config.dump(2));
+    run.write_text("provenance", info.provenance.dump(2));
+    write_losses(run, history);
+    write_series(run, history);
+    write_statistics(run, history);
+  }
+  file.close();
+}
+
+bool same_values(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+}
+
+void verify_series(const std::filesystem::path& path, const RunHistory& history) {
+  const std::vector<Series> back = read_results_series(path);
+  const auto same = [](const Series& a, const Series& b) {
+    return a.name == b.name && a.unit == b.unit && same_values(a.value, b.value) &&
+           std::all_of(kAxes.begin(), kAxes.end(), [&](const AxisColumn& axis) { return same_values(a.*axis.values, b.*axis.values); });
+  };
+  if (!std::equal(back.begin(), back.end(), history.series().begin(), history.series().end(), same))
+    throw DataError(path.string() + ": read back other series than written");
+}
+
+}  // namespace
+
+void write_results_file(const RunInfo& info) {
+  RunHistory history;
+  JournalReader(info.directory / "journal.jsonl").poll([&](const Record& record) { history.apply(record); });
+  replace_file(info.directory / "results.h5", [&](const std::filesystem::path& aside) {
+    write_file(aside, info, history);
+    verify_series(aside, history);
+  });
+}
+
+std::vector<Series> read_results_series(const std::filesystem::path& path) {
+  const h5::Reader file(path);
+  if (file.root().integer_attribute("format_version") != kFormat) file.root().fail("another format version", ".");
+  const h5::Group run = file.root().open("run");
+  std::vector<Series> list;
+  for (const std::string& name : run.read_texts("series_paths")) {
+    const h5::Group group = run.open(name);
+    Series series;
+    series.name = group.text_attribute("name");
+    series.unit = group.text_attribute("units", "value");
+    series.value = group.read<double>("value");
+    for (const AxisColumn& axis : kAxes) series.*axis.values = group.read<double>(axis.name);
+    list.push_back(std::move(series));
+  }
+  return list;
+}
+
+}  // namespace saccade

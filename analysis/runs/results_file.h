@@ -1,0 +1,20 @@
+#pragma once
+#include "analysis/runs/run.h"
+
+namespace saccade {
+
+/// Builds RUN/results.h5 from the journal: every series with step, tokens, FLOPs and seconds, the statistics of every head,
+/// config and provenance, with NeXus attributes so that a viewer plots the losses on opening. Written aside, read back,
+/// compared, synced and renamed. Throws DataError; the earlier file then stays.
+///
+///     /run                      NXentry
+///     /run/losses               NXdata: validation and OOD losses over tokens (the default plot)
+///     /run/series/train.loss    NXdata: value, step, tokens, flops, seconds; likewise for every series
+///     /run/statistics/entropy   NXdata: value [records, layers, heads], step
+///     /run/config, /run/provenance   JSON
+void write_results_file(const RunInfo& info);
+
+/// The series of a results file. Throws DataError.
+std::vector<Series> read_results_series(const std::filesystem::path& path);
+
+}  // namespace saccade

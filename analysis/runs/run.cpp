@@ -1,0 +1,114 @@
+#include "analysis/runs/run.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "analysis/runs/capture_file.h"
+#include "analysis/runs/history.h"
+#include "analysis/runs/journal.h"
+#include "analysis/runs/run_info.h"
+#include "analysis/runs/run_lock.h"
+
+namespace saccade {
+
+namespace fs = std::filesystem;
+
+struct Run::Impl {
+  explicit Impl(const fs::path& directory) : info(read_run_info(directory)), journal(directory / "journal.jsonl") {}
+
+  RunInfo info;
+  JournalReader journal;
+  RunHistory history;
+  std::optional<StatisticsRecord> last_statistics;
+  std::pair<ino_t, int64_t> identity{};  ///< of the run.json that was read: replaced files differ in it
+
+  /// Reads run.json when it was replaced; true when it was.
+  bool read_info() {
+    struct stat state {};
+    const fs::path path = info.directory / "run.json";
+    if (::stat(path.c_str(), &state) != 0) throw_file_error("read", path);
+    const std::pair<ino_t, int64_t> now{state.st_ino, state.st_mtim.tv_sec * 1'000'000'000 + state.st_mtim.tv_nsec};
+    if (now == identity) return false;
+    info = read_run_info(info.directory);
+    identity = now;
+    return true;
+  }
+
+  bool read_state() {
+    const RunState before = info.state;
+    bool news = read_info();
+    const auto unfinished = [&] { return info.state == RunState::running || info.state == RunState::created; };
+    if (unfinished() && !lock_holder(info.directory)) {
+      news |= read_info();  // it may have ended between the two looks
+      if (unfinished()) info.state = RunState::crashed;
+    }
+    return news || info.state != before;
+  }
+
+  bool read_journal() {
+    const fs::path path = info.directory / "journal.jsonl";
+    if (!fs::exists(path)) return false;
+    const auto apply = [&](const Record& record) { history.apply(record); };
+    bool news = journal.poll(apply);
+    if (journal.shrunk()) {
+      history = {};
+      journal = JournalReader(path);
+      news = journal.poll(apply);
+    }
+    if (news) last_statistics = history.statistics().empty() ? std::nullopt : std::optional(history.statistics().back());
+    return news;
+  }
+};
+
+Run::Run(const fs::path& directory) : impl_(std::make_unique<Impl>(directory)) { poll(); }
+Run::~Run() = default;
+Run::Run(Run&&) noexcept = default;
+Run& Run::operator=(Run&&) noexcept = default;
+
+bool Run::poll() {
+  // The state first: when it says the run ended, the journal read after it is complete.
+  const bool state_changed = impl_->read_state();
+  const bool news = impl_->read_journal();
+  impl_->info.step = std::max(impl_->info.step, impl_->history.step());
+  if (impl_->journal.damaged() && impl_->info.message.empty())
+    impl_->info.message =
+        "the journal is damaged behind record " + std::to_string(impl_->journal.next_number() - 1) + "; what follows is not shown";
+  return state_changed || news;
+}
+
+const RunInfo& Run::info() const { return impl_->info; }
+const std::vector<Series>& Run::series() const { return impl_->history.series(); }
+const Series* Run::find(const std::string& series_name) const { return impl_->history.find(series_name); }
+const std::optional<StatisticsRecord>& Run::last_statistics() const { return impl_->last_statistics; }
+
+std::vector<std::string> Run::ood_domains() const {
+  if (!impl_->history.ood_domains().empty()) return impl_->history.ood_domains();
+  return impl_->info.config.value(nlohmann::json::json_pointer("/data/ood"), std::vector<std::string>{});
+}
+
+std::vector<int64_t> Run::capture_steps() const { return step_files(impl_->info.directory, kCaptures); }
+std::vector<Capture> Run::captures(int64_t step) const { return read_captures(step_file(impl_->info.directory, kCaptures, step)); }
+
+std::vector<fs::path> find_runs(const fs::path& folder, std::vector<std::string>* problems) {
+  std::vector<std::pair<std::string, fs::path>> found;  // by the time each was started
+  const auto look = [&](const fs::path& directory) {
+    if (!holds_run(directory)) return;
+    try {
+      found.emplace_back(read_run_info(directory).provenance.value("started", ""), directory);
+    } catch (const std::exception& error) {
+      if (problems) problems->push_back(error.what());
+    }
+  };
+  look(folder);
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (entry.is_directory(error)) look(entry.path());
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
+  std::vector<fs::path> runs;
+  for (auto& [time, directory] : found) runs.push_back(std::move(directory));
+  return runs;
+}
+
+}  // namespace saccade

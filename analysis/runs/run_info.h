@@ -1,0 +1,23 @@
+#pragma once
+#include "analysis/runs/run.h"
+
+namespace saccade {
+
+/// run.json of a run directory. Reading throws DataError naming the file; the state is the one recorded last, `crashed` is
+/// for those to find who look at the lock.
+RunInfo read_run_info(const std::filesystem::path& directory);
+void write_run_info(const RunInfo& info);
+
+bool holds_run(const std::filesystem::path& directory);
+
+/// "…/checkpoints/step-500.h5", and the steps for which such files exist, ascending.
+std::filesystem::path step_file(const std::filesystem::path& directory, const char* kind, int64_t step);
+std::vector<int64_t> step_files(const std::filesystem::path& directory, const char* kind);
+
+inline constexpr const char* kCheckpoints = "checkpoints";
+inline constexpr const char* kCaptures = "captures";
+
+/// "2026-11-20T10:58:03Z"
+std::string utc_now();
+
+}  // namespace saccade

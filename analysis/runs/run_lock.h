@@ -1,0 +1,30 @@
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "analysis/runs/files.h"
+
+namespace saccade {
+
+/// The mark of the process that writes a run: RUN/lock, held by flock and, so that others can ask without taking it, by an
+/// open-file-description lock. Both end with the process, however it ends. The file names the holder's process and host.
+class RunLock {
+ public:
+  /// Throws DataError naming the holder when it is taken, or when the file cannot be made.
+  explicit RunLock(const std::filesystem::path& directory);
+
+ private:
+  Descriptor file_;
+};
+
+struct LockHolder {
+  int process = 0;
+  std::string host;
+};
+/// Who holds the run now, asked without locking; nothing when nobody does.
+std::optional<LockHolder> lock_holder(const std::filesystem::path& directory);
+
+std::string host_name();
+
+}  // namespace saccade

@@ -1,0 +1,46 @@
+#pragma once
+#include <filesystem>
+#include <fstream>
+
+#include "analysis/runs/journal.h"
+#include "analysis/runs/run.h"
+#include "analysis/runs/run_lock.h"
+
+namespace saccade {
+
+/// The one writer of a run directory, for as long as it lives: holds the lock, keeps run.json, journal.jsonl, log.txt,
+/// captures/ and results.h5. Everything throws DataError; what was written before stays good.
+class RunWriter {
+ public:
+  /// Starts a run in a new or empty directory. Throws UsageError when it holds something else, DataError when a live process
+  /// holds it. `info` needs everything but the state.
+  static RunWriter create(const std::filesystem::path& directory, RunInfo info);
+  /// Takes up a run that no process holds; `report` hears what had to be cut from a torn journal.
+  static RunWriter take_up(const std::filesystem::path& directory, const std::function<void(const std::string&)>& report);
+
+  const RunInfo& info() const { return info_; }
+  void set_provenance(const std::string& key, nlohmann::json value) { info_.provenance[key] = std::move(value); }
+  void set_state(RunState state, int64_t step, const std::string& message = "");
+  /// Training goes on from this step: later records no longer count.
+  void resume_at(int64_t step);
+
+  void add(const StepRecord& step) { journal_.append(to_record(step)); }
+  void add(const EvaluationRecord& evaluation);
+  void add(const StatisticsRecord& statistics) { journal_.append(to_record(statistics)); }
+  void add(int64_t step, const std::vector<Capture>& captures);
+  void sync() { journal_.sync(); }
+  /// Builds results.h5 from the journal.
+  void write_results();
+  /// A line of log.txt, with the time.
+  void log(const std::string& line);
+
+ private:
+  RunWriter(RunLock lock, RunInfo info, const std::function<void(const std::string&)>& report);
+
+  RunLock lock_;
+  RunInfo info_;
+  JournalWriter journal_;
+  std::ofstream log_;
+};
+
+}  // namespace saccade
