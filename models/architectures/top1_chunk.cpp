@@ -1,0 +1,162 @@
+// Top-1 Chunk Selection, "base capabilities" (arXiv:2505.18522) section 5 and appendix D.
+//
+//   exact:  r(t) = argmax_{c < c(t)} logsumexp_{j in c} s_tj      approx: r(t) = argmax_{c < c(t)} q_t · mean_{j in c} k_j
+//   o_t = softmax attention over chunk r(t) and, causally, over the query's own chunk c(t), one softmax for both
+#include "kernels/top1_chunk.h"
+
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "models/layers/head_probe.h"
+#include "models/layers/score_heads.h"
+
+namespace saccade {
+namespace {
+
+struct Settings : ScoreSettings {
+  Settings() : ScoreSettings("rms") {}
+  int64_t chunk = 128;
+  int64_t top_k = 1;
+  bool share_selection = false;
+  std::string selection = "exact";
+};
+
+const Schema<Settings> schema{
+    field<Settings>("chunk", &Settings::chunk, {1, 65536}, "Keys in a chunk, usually 16 to 1024.", "BC 5"),
+    choice_field<Settings>("selection", &Settings::selection, {"exact", "approx", "oracle-recent", "random"},
+                           "How the remote chunk is chosen: by its mass, by its mean key, or a control.", "BC 5, D"),
+    field<Settings>("top_k", &Settings::top_k, {1, 64}, "Remote chunks a query reads; 1 is the paper."),
+    field<Settings>("share_selection", &Settings::share_selection, "All heads take the chunk with the greatest sum of scores."),
+    qk_norm_field<Settings>(),
+    temperature_field<Settings>(),
+};
+
+ChunkOptions chunk_options(const Settings& s, int64_t layer) {
+  ChunkOptions options;
+  options.chunk = s.chunk;
+  options.top_k = s.top_k;
+  options.share_selection = s.share_selection;
+  options.selection = parse_chunk_selection(s.selection);
+  options.seed = static_cast<uint64_t>(layer);
+  return options;
+}
+
+class Top1ChunkMixer : public Mixer {
+ public:
+  Top1ChunkMixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer)
+      : heads_(shape, settings, make, layer), options_(chunk_options(settings, layer)) {}
+
+  Tensor forward(Tape& tape, const Tensor& x, Probe* probe) const override {
+    const auto [q, k, v] = heads_(tape, x);
+    const Top1Chunk result = top1_chunk(tape, q, k, v, heads_.score(), options_, probe != nullptr);
+    if (probe) report(tape, q, k, result, *probe);
+    return heads_.output(tape, result.o);
+  }
+
+  double state_values_per_token() const override {
+    const double kept = static_cast<double>(heads_.kept_per_token());
+    const bool mean_keys = options_.selection == ChunkSelection::approx;
+    return mean_keys ? kept + kept / 2 / static_cast<double>(options_.chunk) : kept;
+  }
+
+ private:
+  void report(Tape& tape, const Tensor& q, const Tensor& k, const Top1Chunk& result, Probe& probe) const {
+    HeadProbe heads(probe, heads_.layer());
+    const auto weights = [&](int64_t b) { return top1_chunk_weights(tape, q, k, result, heads_.score(), options_, b); };
+    if (heads.wants_statistics()) {
+      heads.entropy(result.entropy);
+      heads.reads(result.lse.shape(), weights);
+      report_selection(heads, result);
+    }
+    if (heads.wants_maps()) {
+      heads.map("weights", weights(0));
+      heads.map_of_first("selected", result.selected);
+      heads.map_of_first("score", result.report.score);
+      heads.map_of_first("captured_mass", result.report.captured_mass);
+      heads.map_of_first("margin", result.report.margin);
+    }
+  }
+
+  /// Over the queries that have a remote chunk: captured mass, margin (where there was a choice), distance, and how evenly
+  /// the chunks are used.
+  void report_selection(HeadProbe& heads, const Top1Chunk& result) const {
+    constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
+    const Shape& bht = result.lse.shape();
+    const std::vector<double> selected = to_doubles(result.selected), mass = to_doubles(result.report.captured_mass),
+                              margin = to_doubles(result.report.margin);
+    const auto query = [&](int64_t b, int64_t h, int64_t t) { return static_cast<size_t>((b * bht[1] + h) * bht[2] + t); };
+    const auto choices = [&](size_t i) {
+      return std::span(selected).subspan(i * static_cast<size_t>(options_.top_k), static_cast<size_t>(options_.top_k));
+    };
+
+    heads.mean("captured_mass", "1", bht, [&](int64_t b, int64_t h, int64_t t) {
+      const size_t i = query(b, h, t);
+      return choices(i)[0] < 0 ? nothing : mass[i];
+    });
+    heads.mean("margin", "nats", bht, [&](int64_t b, int64_t h, int64_t t) {
+      const double m = margin[query(b, h, t)];
+      return std::isfinite(m) ? m : nothing;
+    });
+    heads.mean("chunk_distance", "chunks", bht, [&](int64_t b, int64_t h, int64_t t) {
+      double sum = 0;
+      int64_t count = 0;
+      for (double c : choices(query(b, h, t)))
+        if (c >= 0) sum += static_cast<double>(t / options_.chunk) - c, ++count;
+      return count ? sum / static_cast<double>(count) : nothing;
+    });
+    std::vector<double> usage;
+    for (int64_t h = 0; h < bht[1]; ++h) {
+      std::vector<double> counts(static_cast<size_t>(bht[2] / options_.chunk + 1));
+      for (int64_t b = 0; b < bht[0]; ++b)
+        for (int64_t t = 0; t < bht[2]; ++t)
+          for (double c : choices(query(b, h, t)))
+            if (c >= 0) ++counts[static_cast<size_t>(c)];
+      usage.push_back(entropy_of(counts));
+    }
+    heads.heads("usage_entropy", "nats", std::move(usage));
+  }
+
+  static double entropy_of(const std::vector<double>& counts) {
+    double total = 0, sum = 0;
+    for (double n : counts) total += n;
+    if (total == 0) return std::numeric_limits<double>::quiet_NaN();
+    for (double n : counts)
+      if (n > 0) sum -= n / total * std::log(n / total);
+    return sum;
+  }
+
+  ScoreHeads heads_;
+  ChunkOptions options_;
+};
+
+void check(const ModelShape& shape, const nlohmann::json& values, const std::string& pointer) {
+  const int64_t chunk = values.at("chunk");
+  if (chunk > shape.sequence_length)
+    throw UsageError(pointer + "/chunk is " + std::to_string(chunk) + "; expected at most the sequence length, " +
+                     std::to_string(shape.sequence_length));
+}
+
+std::string variant(const nlohmann::json& values) {
+  const Settings s = schema.read(values, "");
+  std::string words = s.selection;
+  if (s.top_k > 1) add_words(words, "top " + std::to_string(s.top_k));
+  if (s.share_selection) add_words(words, "shared");
+  add_words(words, score_variant(s, Settings()));
+  return words;
+}
+
+const RegisterArchitecture entry{{
+    .kind = Architecture::Kind::mixer,
+    .id = "top1_chunk",
+    .title = "Top-1 Chunk",
+    .paper = "arXiv:2505.18522, section 5 and appendix D",
+    .settings = schema.settings(),
+    .variant = variant,
+    .check = check,
+    .make_mixer = [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make,
+                     int64_t layer) { return std::make_unique<Top1ChunkMixer>(shape, schema.read(values, "/architecture"), make, layer); },
+}};
+
+}  // namespace
+}  // namespace saccade

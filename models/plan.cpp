@@ -1,0 +1,104 @@
+#include "models/plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "kernels/random.h"
+#include "models/training/training_step.h"
+
+namespace saccade {
+namespace {
+
+/// Costs of an optimizer step: all micro-batches after the first cost the same.
+Cost step_cost(TrainingStep& step, int64_t micro_batches) {
+  Tape& tape = step.tape();
+  const auto measured = [&](auto&& action) {
+    tape.reset_cost();
+    action();
+    return tape.cost();
+  };
+  step.begin();
+  Cost total = measured([&] { step.forward_backward(); });
+  if (micro_batches > 1) {
+    const Cost more = measured([&] { step.forward_backward(); });
+    total.flops += static_cast<double>(micro_batches - 1) * more.flops;
+    total.bytes += static_cast<double>(micro_batches - 1) * more.bytes;
+  }
+  const Cost update = measured([&] {
+    step.gradient_norm();
+    step.update(1e-3, 1);
+  });
+  return {total.flops + update.flops, total.bytes + update.bytes};
+}
+
+/// Forward passes over the frozen batches of every domain; a batch has the tokens of an optimizer step.
+double evaluation_flops(const RunConfig& config, TrainingStep& step) {
+  Tape tape(step.arena(), false);
+  const Tensor tokens = tape.empty({step.sequences(), step.length()}, DType::i32);
+  step.model().loss(tape, tokens, tokens);
+  const auto domains = static_cast<double>(config.data.train.size() + config.data.ood.size());
+  return tape.cost().flops * static_cast<double>(config.training.accumulate * config.training.evaluation_batches) * domains;
+}
+
+}  // namespace
+
+Plan make_plan(const RunConfig& config, int64_t vocabulary) {
+  TrainingStep step(config, vocabulary, Device::plan());
+  Plan plan;
+  plan.parameters = step.model().parameter_count();
+  for (const AdamWSlot& slot : step.slots()) {
+    plan.weight_bytes += slot.value.bytes();
+    plan.gradient_bytes += slot.grad.bytes();
+    plan.optimizer_bytes += slot.first_moment.bytes() + slot.second_moment.bytes();
+  }
+  const Cost cost = step_cost(step, config.training.accumulate);
+  plan.flops_per_step = cost.flops;
+  plan.bytes_per_step = cost.bytes;
+  plan.flops_per_evaluation = evaluation_flops(config, step);
+  plan.peak_bytes = step.arena().peak_extent();
+  plan.activation_bytes = plan.peak_bytes - plan.weight_bytes - plan.gradient_bytes - plan.optimizer_bytes;
+  plan.steps = config.training.steps;
+  plan.tokens_per_step = config.training.batch_tokens;
+  plan.state_bytes_per_token = std::llround(step.model().state_values_per_token() * static_cast<double>(byte_size(step.dtype())));
+  return plan;
+}
+
+double measure_step_seconds(const RunConfig& config, int64_t vocabulary, int steps) {
+  use_threads(config.threads);
+  TrainingStep step(config, vocabulary, parse_device(config.device));
+  const Random random(0, "tokens of a measured step");
+  const auto fill = [&](std::span<int32_t> tokens, uint64_t first) {
+    for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(random.below(static_cast<uint64_t>(vocabulary), first + i));
+  };
+  fill(step.tokens(), 0);
+  fill(step.targets(), step.tokens().size());
+  const auto run = [&](int64_t number) {
+    step.begin();
+    for (int64_t i = 0; i < config.training.accumulate; ++i) step.forward_backward();
+    step.gradient_norm();
+    step.update(config.training.learning_rate, number);
+  };
+  run(1);  // touches the memory
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < steps; ++i) run(2 + i);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / std::max(steps, 1);
+}
+
+nlohmann::json to_json(const Plan& plan) {
+  return {{"parameters", plan.parameters},
+          {"weight_bytes", plan.weight_bytes},
+          {"gradient_bytes", plan.gradient_bytes},
+          {"optimizer_bytes", plan.optimizer_bytes},
+          {"activation_bytes", plan.activation_bytes},
+          {"peak_bytes", plan.peak_bytes},
+          {"flops_per_step", plan.flops_per_step},
+          {"bytes_per_step", plan.bytes_per_step},
+          {"flops_per_evaluation", plan.flops_per_evaluation},
+          {"steps", plan.steps},
+          {"tokens_per_step", plan.tokens_per_step},
+          {"state_bytes_per_token", plan.state_bytes_per_token},
+          {"total_flops", plan.total_flops()}};
+}
+
+}  // namespace saccade

@@ -1,0 +1,172 @@
+#include "models/training/trainer.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include "models/plan.h"
+#include "models/training/training_step.h"
+
+namespace saccade {
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+std::string mebibytes(int64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; }
+
+/// Before anything is allocated: a run that does not fit would be killed by the system in the middle.
+Plan checked_plan(const RunConfig& config, int64_t vocabulary) {
+  const Device device = parse_device(config.device);
+  parse_precision(config.precision, device);
+  const Plan plan = make_plan(config, vocabulary);
+  if (const int64_t available = cpu_memory().available; device.is_cpu() && plan.peak_bytes > available)
+    throw DeviceError("the run needs " + mebibytes(plan.peak_bytes) + " of memory, " + mebibytes(available) +
+                      " are available; reduce /training/batch_tokens, raise /training/accumulate, or reduce /architecture/width");
+  return plan;
+}
+
+void copy_values(const std::vector<NamedTensor>& from, const std::vector<NamedTensor>& to, const char* what) {
+  const auto fail = [&](const std::string& problem) { throw DataError("the stored state does not fit the model: " + problem); };
+  if (from.size() != to.size()) fail(std::to_string(from.size()) + " " + what + ", expected " + std::to_string(to.size()));
+  for (size_t i = 0; i < to.size(); ++i) {
+    const auto& [name, tensor] = from[i];
+    const auto& [expected_name, target] = to[i];
+    if (name != expected_name) fail(std::string(what) + " of " + name + ", expected " + expected_name);
+    if (!tensor || tensor.shape() != target.shape() || tensor.dtype() != target.dtype())
+      fail(std::string(what) + " of " + name + " are " +
+           (tensor ? to_string(tensor.shape()) + " " + to_string(tensor.dtype()) : "missing") + ", expected " + to_string(target.shape()) +
+           " " + to_string(target.dtype()));
+  }
+  for (size_t i = 0; i < to.size(); ++i) std::memcpy(to[i].tensor.raw(), from[i].tensor.raw(), static_cast<size_t>(to[i].tensor.bytes()));
+}
+
+}  // namespace
+
+struct Trainer::Impl {
+  RunConfig config;
+  int64_t vocabulary;
+  std::unique_ptr<BatchSource> data;
+  Plan plan;
+  TrainingStep work;
+  StepRecord record;
+
+  Impl(const RunConfig& c, int64_t v, std::unique_ptr<BatchSource> d)
+      : config(c), vocabulary(v), data(std::move(d)), plan(checked_plan(c, v)), work(c, v, parse_device(c.device)) {
+    use_threads(c.threads);
+  }
+
+  /// Calls visit(first sequence, tokens, targets) with pieces of a frozen batch no longer than a training micro-batch.
+  template <class Visit>
+  void each_piece(const Frozen& batch, Visit&& visit) {
+    check(batch);
+    const int64_t most = std::max<int64_t>(1, work.sequences() * work.length() / batch.length);
+    for (int64_t first = 0; first < batch.sequences; first += most) {
+      const Shape shape{std::min(most, batch.sequences - first), batch.length};
+      const auto piece = [&](const std::vector<int32_t>& all) {
+        Tensor x = work.arena().allocate(shape, DType::i32);
+        std::memcpy(x.raw(), all.data() + first * batch.length, static_cast<size_t>(x.bytes()));
+        return x;
+      };
+      visit(first, piece(batch.tokens), piece(batch.targets));
+    }
+  }
+
+  void check(const Frozen& batch) const {
+    const auto size = static_cast<size_t>(batch.sequences * batch.length);
+    if (size == 0 || batch.tokens.size() != size || batch.targets.size() != size)
+      throw DataError("the evaluation batch of " + batch.domain + " has " + std::to_string(batch.tokens.size()) + " tokens and " +
+                      std::to_string(batch.targets.size()) + " targets; expected " + std::to_string(batch.sequences) + " sequences of " +
+                      std::to_string(batch.length));
+    for (const std::vector<int32_t>* numbers : {&batch.tokens, &batch.targets})
+      for (int32_t token : *numbers)
+        if (token < 0 || token >= vocabulary)
+          throw DataError("the evaluation batch of " + batch.domain + " holds token " + std::to_string(token) + "; expected 0 to " +
+                          std::to_string(vocabulary - 1));
+  }
+};
+
+Trainer::Trainer(const RunConfig& config, int64_t vocabulary, std::unique_ptr<BatchSource> data)
+    : impl_(std::make_unique<Impl>(config, vocabulary, std::move(data))) {}
+Trainer::~Trainer() = default;
+
+StepRecord Trainer::step() {
+  const double start = now();
+  TrainingStep& work = impl_->work;
+  const TrainingConfig& training = impl_->config.training;
+  StepRecord& record = impl_->record;
+  work.begin();
+  double loss = 0;
+  for (int64_t i = 0; i < training.accumulate; ++i) {
+    impl_->data->next(work.sequences(), work.tokens(), work.targets());
+    loss += work.forward_backward();
+  }
+  ++record.step;
+  record.tokens += training.batch_tokens;
+  record.loss = loss / static_cast<double>(training.accumulate);
+  record.gradient_norm = work.gradient_norm();
+  record.learning_rate = scheduled_learning_rate(training, record.step);
+  if (std::isfinite(record.loss) && std::isfinite(record.gradient_norm)) work.update(record.learning_rate, record.step);
+  record.flops += impl_->plan.flops_per_step;
+  const double seconds = now() - start;
+  record.seconds += seconds;
+  record.tokens_per_second = static_cast<double>(training.batch_tokens) / seconds;
+  return record;
+}
+
+bool Trainer::finished() const { return impl_->record.step >= impl_->config.training.steps; }
+const Model& Trainer::model() const { return impl_->work.model(); }
+const RunConfig& Trainer::config() const { return impl_->config; }
+Device Trainer::device() const { return impl_->work.arena().device(); }
+DType Trainer::dtype() const { return impl_->work.dtype(); }
+Arena& Trainer::arena() { return impl_->work.arena(); }
+double Trainer::flops_per_step() const { return impl_->plan.flops_per_step; }
+
+TrainingState Trainer::state() {
+  TrainingState state{impl_->record, impl_->data->position(), {}, {}, {}};
+  const std::vector<Parameter>& parameters = model().parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const AdamWSlot& slot = impl_->work.slots()[i];
+    state.weights.push_back({parameters[i].name, slot.value});
+    state.first_moments.push_back({parameters[i].name, slot.first_moment});
+    state.second_moments.push_back({parameters[i].name, slot.second_moment});
+  }
+  return state;
+}
+
+void Trainer::restore(const TrainingState& restored) {
+  const TrainingState mine = state();
+  copy_values(restored.weights, mine.weights, "weights");
+  copy_values(restored.first_moments, mine.first_moments, "first moments");
+  copy_values(restored.second_moments, mine.second_moments, "second moments");
+  impl_->record = restored.record;
+  impl_->data->seek(restored.data_position);
+}
+
+Trainer::Evaluation Trainer::evaluate(const Frozen& batch) {
+  std::vector<double> sums(static_cast<size_t>(batch.length));
+  impl_->each_piece(batch, [&](int64_t, const Tensor& tokens, const Tensor& targets) {
+    Tape tape(arena(), false);
+    Tensor losses;
+    model().loss(tape, tokens, targets, nullptr, &losses);
+    dispatch(dtype(), [&](auto zero) {
+      const auto* values = losses.data<decltype(zero)>();
+      for (int64_t i = 0; i < losses.size(); ++i) sums[static_cast<size_t>(i % batch.length)] += static_cast<double>(values[i]);
+    });
+  });
+  Evaluation evaluation;
+  for (double sum : sums) {
+    evaluation.by_position.push_back(sum / static_cast<double>(batch.sequences));
+    evaluation.loss += evaluation.by_position.back() / static_cast<double>(batch.length);
+  }
+  return evaluation;
+}
+
+void Trainer::probe(const Frozen& batch, Probe& probe) {
+  impl_->check(batch);
+  Tensor tokens = arena().allocate({batch.sequences, batch.length}, DType::i32);
+  std::memcpy(tokens.raw(), batch.tokens.data(), static_cast<size_t>(tokens.bytes()));
+  Tape tape(arena(), false);
+  model().hidden(tape, tokens, &probe);
+}
+
+}  // namespace saccade

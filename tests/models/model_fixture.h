@@ -1,0 +1,84 @@
+#pragma once
+#include <QTemporaryDir>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "models/architectures/registry.h"
+#include "models/corpus/corpus.h"
+#include "models/corpus/corpus_store.h"
+#include "models/training/trainer.h"
+
+namespace saccade::test {
+
+/// A corpus of one small domain, "lines", in a folder that ends with the test.
+class LinesCorpus {
+ public:
+  LinesCorpus() {
+    qputenv("SACCADE_DATA", (folder_.path() + "/data").toUtf8());
+    qputenv("SACCADE_CACHE", (folder_.path() + "/cache").toUtf8());
+    CorpusWriter writer("lines");
+    std::string text;
+    for (int i = 0; i < 60; ++i) text += "line " + std::to_string(i) + " of a text that says the same again\n";
+    writer.add("lines", Split::train, text);
+    writer.finish({}, false);
+  }
+  std::unique_ptr<BatchSource> source(const RunConfig& config) const {
+    const Corpus corpus = Corpus::open("lines");
+    return std::make_unique<BatchSource>(std::vector{TokenStore::open(corpus, "lines", Split::train, *tokenizer_)},
+                                         config.data.sequence_length, static_cast<uint64_t>(config.training.seed));
+  }
+  int64_t vocabulary() const { return tokenizer_->vocabulary(); }
+
+ private:
+  QTemporaryDir folder_;
+  std::unique_ptr<Tokenizer> tokenizer_ = make_byte_tokenizer();
+};
+
+/// A run small enough for a test: two layers of width 16, 4 sequences of 24 tokens a step.
+inline RunConfig small_run(const nlohmann::json& architecture, const nlohmann::json& training = {}, const std::string& precision = "f32") {
+  nlohmann::json a = {{"width", 16}, {"layers", 2}},
+                 t = {{"steps", 40}, {"batch_tokens", 96}, {"warmup_steps", 2}, {"learning_rate", 0.01}};
+  a.update(architecture);
+  if (training.is_object()) t.update(training);
+  return resolve_config({{"architecture", a},
+                         {"data", {{"corpus", "lines"}, {"train", {"lines"}}, {"sequence_length", 24}}},
+                         {"training", t},
+                         {"precision", precision}},
+                        "test");
+}
+
+/// Bytes of all weights and moments, to compare runs bit by bit.
+inline std::vector<char> bytes_of(const TrainingState& state) {
+  std::vector<char> bytes;
+  for (const auto* list : {&state.weights, &state.first_moments, &state.second_moments})
+    for (const NamedTensor& t : *list) {
+      const char* data = static_cast<const char*>(t.tensor.raw());
+      bytes.insert(bytes.end(), data, data + t.tensor.bytes());
+    }
+  return bytes;
+}
+
+/// The state with tensors of its own, as a checkpoint holds it.
+inline TrainingState copy_of(const TrainingState& state, Arena& arena) {
+  TrainingState copy = state;
+  for (auto* list : {&copy.weights, &copy.first_moments, &copy.second_moments})
+    for (NamedTensor& t : *list) {
+      const Tensor original = t.tensor;
+      t.tensor = arena.allocate(original.shape(), original.dtype());
+      std::memcpy(t.tensor.raw(), original.raw(), static_cast<size_t>(original.bytes()));
+    }
+  return copy;
+}
+
+/// Frozen sequences with tokens 0 … vocabulary-1 in some order.
+inline Trainer::Frozen frozen(int64_t sequences, int64_t length, int64_t vocabulary) {
+  Trainer::Frozen batch{"lines", {}, {}, sequences, length};
+  for (int64_t i = 0; i < sequences * length; ++i) {
+    batch.tokens.push_back(static_cast<int32_t>((i * i + 7 * i) % vocabulary));
+    batch.targets.push_back(static_cast<int32_t>((i * 5 + 3) % vocabulary));
+  }
+  return batch;
+}
+
+}  // namespace saccade::test

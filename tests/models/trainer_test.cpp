@@ -1,0 +1,183 @@
+#include <QtTest>
+#include <cmath>
+
+#include "kernels/parallel.h"
+#include "tests/models/model_fixture.h"
+
+namespace saccade::test {
+
+class TrainerTest : public QObject {
+  Q_OBJECT
+
+  LinesCorpus corpus_;
+
+  std::unique_ptr<Trainer> trainer(const RunConfig& config) const {
+    return std::make_unique<Trainer>(config, corpus_.vocabulary(), corpus_.source(config));
+  }
+  static nlohmann::json plain() { return {{"host", "llama"}, {"mixer", "attention"}, {"heads", 2}}; }
+  static nlohmann::json chunks() { return {{"host", "gpt"}, {"mixer", "top1_chunk"}, {"heads", 2}, {"chunk", 5}}; }
+
+  /// Weights and moments after `steps` steps.
+  std::vector<char> trained(const RunConfig& config, int steps) const {
+    const auto t = trainer(config);
+    for (int i = 0; i < steps; ++i) t->step();
+    return bytes_of(t->state());
+  }
+
+ private Q_SLOTS:
+  void init() { Arena::set_poison(true); }
+  void cleanup() { Arena::set_poison(false); }
+
+  void loss_falls_and_records_add_up() {
+    const auto t = trainer(small_run(plain()));
+    const StepRecord first = t->step();
+    QCOMPARE(first.step, 1);
+    QCOMPARE(first.tokens, 96);
+    QVERIFY(std::abs(first.loss - std::log(static_cast<double>(corpus_.vocabulary()))) < 0.2);
+    StepRecord last;
+    while (!t->finished()) last = t->step();
+    QCOMPARE(last.step, 40);
+    QCOMPARE(last.tokens, 96 * 40);
+    QVERIFY2(last.loss < first.loss - 1, qPrintable(QString("%1 after %2").arg(last.loss).arg(first.loss)));
+    QVERIFY(last.seconds > 0 && last.tokens_per_second > 0);
+    QCOMPARE(last.flops, 40 * t->flops_per_step());
+    QVERIFY(std::abs(last.learning_rate - 0.001) < 1e-12);
+  }
+
+  void restored_run_goes_on_bit_for_bit_data() {
+    QTest::addColumn<QString>("architecture");
+    QTest::newRow("attention") << QString::fromStdString(plain().dump());
+    QTest::newRow("chunk") << QString::fromStdString(chunks().dump());
+  }
+  void restored_run_goes_on_bit_for_bit() {
+    QFETCH(QString, architecture);
+    const RunConfig config = small_run(nlohmann::json::parse(architecture.toStdString()));
+    Arena storage(Device::cpu());
+    const auto whole = trainer(config), resumed = trainer(config);
+    for (int i = 0; i < 4; ++i) whole->step();
+    const TrainingState checkpoint = copy_of(whole->state(), storage);
+    resumed->step();  // whatever it did before is forgotten
+    resumed->restore(checkpoint);
+    for (int i = 0; i < 4; ++i) {
+      const StepRecord a = whole->step(), b = resumed->step();
+      QCOMPARE(a.step, b.step);
+      QCOMPARE(a.loss, b.loss);
+      QCOMPARE(a.gradient_norm, b.gradient_norm);
+      QCOMPARE(a.flops, b.flops);
+    }
+    QVERIFY(bytes_of(whole->state()) == bytes_of(resumed->state()));
+    QCOMPARE(whole->state().data_position, resumed->state().data_position);
+  }
+
+  void threads_change_nothing() {
+    for (nlohmann::json architecture : {plain(), chunks()}) {
+      RunConfig config = small_run(architecture);
+      config.threads = 1;
+      const std::vector<char> one = trained(config, 3);
+      for (int64_t threads : {2, 3, 5}) {
+        config.threads = threads;
+        QVERIFY(trained(config, 3) == one);
+        QCOMPARE(thread_count(), static_cast<int>(threads));
+      }
+    }
+  }
+
+  void seeds_change_the_start() {
+    QVERIFY(trained(small_run(plain(), {{"seed", 1}}), 0) == trained(small_run(plain(), {{"seed", 1}}), 0));
+    QVERIFY(trained(small_run(plain(), {{"seed", 1}}), 0) != trained(small_run(plain(), {{"seed", 2}}), 0));
+  }
+
+  void accumulating_micro_batches_is_one_big_batch() {
+    const auto whole = trainer(small_run(plain(), {}, "f64")), pieces = trainer(small_run(plain(), {{"accumulate", 4}}, "f64"));
+    for (int i = 0; i < 3; ++i) {
+      const StepRecord a = whole->step(), b = pieces->step();
+      QVERIFY(std::abs(a.loss - b.loss) < 1e-12);
+      QVERIFY(std::abs(a.gradient_norm - b.gradient_norm) < 1e-12);
+      QCOMPARE(a.tokens, b.tokens);
+    }
+    QVERIFY(pieces->arena().peak_extent() < whole->arena().peak_extent());
+  }
+
+  void evaluation_and_probes_do_not_disturb() {
+    const RunConfig config = small_run(chunks());
+    const auto watched = trainer(config), alone = trainer(config);
+    const Trainer::Frozen batch = frozen(7, 24, corpus_.vocabulary());
+    for (int i = 0; i < 3; ++i) {
+      watched->evaluate(batch);
+      ProbeRecord record;
+      record.maps_wanted = true;
+      watched->probe(batch, record);
+      QCOMPARE(watched->step().loss, alone->step().loss);
+    }
+    QVERIFY(bytes_of(watched->state()) == bytes_of(alone->state()));
+  }
+
+  void evaluation_is_the_mean_over_all_sequences() {
+    const auto t = trainer(small_run(plain(), {}, "f64"));
+    const Trainer::Frozen batch = frozen(9, 24, corpus_.vocabulary());  // more than a micro-batch of 4
+    const Trainer::Evaluation all = t->evaluate(batch);
+    QCOMPARE(all.by_position.size(), size_t(24));
+    double mean = 0, sum = 0;
+    for (double loss : all.by_position) mean += loss / 24;
+    QVERIFY(std::abs(mean - all.loss) < 1e-12);
+    for (int64_t s = 0; s < 9; ++s) {
+      const auto rows = [&](const std::vector<int32_t>& v) { return std::vector<int32_t>(v.begin() + s * 24, v.begin() + (s + 1) * 24); };
+      sum += t->evaluate({"lines", rows(batch.tokens), rows(batch.targets), 1, 24}).loss / 9;
+    }
+    QVERIFY(std::abs(sum - all.loss) < 1e-12);
+  }
+
+  void evaluation_refuses_wrong_batches() {
+    const auto t = trainer(small_run(plain()));
+    Trainer::Frozen batch = frozen(2, 24, corpus_.vocabulary());
+    batch.tokens[5] = static_cast<int32_t>(corpus_.vocabulary());
+    QVERIFY_THROWS_EXCEPTION(DataError, t->evaluate(batch));
+    batch = frozen(2, 24, corpus_.vocabulary());
+    batch.targets.pop_back();
+    QVERIFY_THROWS_EXCEPTION(DataError, t->evaluate(batch));
+  }
+
+  void non_finite_loss_leaves_the_weights() {
+    const auto t = trainer(small_run(plain()));
+    t->step();
+    const TrainingState state = t->state();
+    for (const NamedTensor& w : state.weights)
+      if (w.name == "final_norm") w.tensor.data<float>()[3] = std::numeric_limits<float>::infinity();
+    const std::vector<char> before = bytes_of(state);
+    const StepRecord record = t->step();
+    QVERIFY(!std::isfinite(record.loss));
+    QVERIFY(bytes_of(t->state()) == before);
+  }
+
+  void restore_refuses_what_does_not_fit() {
+    Arena storage(Device::cpu());
+    const auto t = trainer(small_run(plain()));
+    const std::vector<char> before = bytes_of(t->state());
+    const auto refused = [&](auto&& damage) {
+      TrainingState state = copy_of(t->state(), storage);
+      damage(state);
+      QVERIFY_THROWS_EXCEPTION(DataError, t->restore(state));
+      QVERIFY(bytes_of(t->state()) == before);
+    };
+    refused([](TrainingState& s) { s.weights.pop_back(); });
+    refused([](TrainingState& s) { s.weights[0].name = "other"; });
+    refused([](TrainingState& s) { s.second_moments[2].tensor = {}; });
+    refused([&](TrainingState& s) { s.first_moments[1].tensor = storage.allocate({3}, DType::f32); });
+    refused([&](TrainingState& s) { s.weights[1].tensor = storage.allocate(s.weights[1].tensor.shape(), DType::f64); });
+  }
+
+  void a_run_that_does_not_fit_says_so_before_it_starts() {
+    nlohmann::json huge = {{"host", "llama"}, {"width", 65536}, {"layers", 1000}, {"heads", 64}};
+    try {
+      trainer(small_run(huge));
+      QFAIL("it fits");
+    } catch (const DeviceError& error) {
+      QVERIFY2(QString(error.what()).contains("MiB are available"), error.what());
+    }
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::TrainerTest)
+#include "trainer_test.moc"
