@@ -19,9 +19,18 @@ SACCADE_INLINE void add_bias(const ScoreTile<T>& tile, T* s, int64_t r, int64_t 
   for (int64_t c = begin; c < end; ++c) s[c] -= tile.slope * static_cast<T>(static_cast<int32_t>(distance - c));
 }
 
+/// out = exp(s − shift); returns the sum. out may be s.
 template <class T>
-SACCADE_INLINE void exponentials(const T* s, T shift, int64_t begin, int64_t end, T* out) {
-  for (int64_t c = begin; c < end; ++c) out[c] = fast_exp(s[c] - shift);
+SACCADE_INLINE T exponentials(const T* s, T shift, int64_t n, T* out) {
+  Lanes<T> total = {}, x;
+  for (int64_t c = 0; c < n; c += kLanes<T>) {
+    load_some(s + c, n - c, x);
+    x -= shift;
+    exponential(x);
+    store_some(x, n - c, out + c);
+    total += x;
+  }
+  return sum_lanes<T>(total);
 }
 
 template <class T>
@@ -33,10 +42,11 @@ SACCADE_INLINE void zero_outside(T* s, int64_t begin, int64_t end, int64_t n) {
 /// Σ exp(s − m)(s − m); a probability of zero counts as nothing.
 template <class T>
 SACCADE_INLINE T weighted_sum(const T* s, T shift, int64_t n) {
-  T total = 0;
-  for (int64_t c = 0; c < n; ++c) {
-    const T p = fast_exp(s[c] - shift);
-    total += p > 0 ? p * (s[c] - shift) : T(0);
+  T total = 0, p[kLanes<T>];
+  for (int64_t c = 0; c < n; c += kLanes<T>) {
+    const int64_t count = std::min(n - c, kLanes<T>);
+    exponentials(s + c, shift, count, p);
+    for (int64_t i = 0; i < count; ++i) total += p[i] > 0 ? p[i] * (s[c + i] - shift) : T(0);
   }
   return total;
 }
@@ -60,10 +70,9 @@ SACCADE_INLINE void softmax_row(const ScoreTile<T>& tile, const SoftmaxState<T>&
     const T earlier = correction > 0 ? correction * (state.weighted[slot] + (before - max) * state.sum[slot]) : T(0);
     state.weighted[slot] = earlier + weighted_sum(s + begin, max, end - begin);
   }
-  exponentials(s, max, begin, end, s);
-  zero_outside(s, begin, end, tile.keys);
   const T earlier = correction > 0 ? correction * state.sum[slot] : T(0);
-  state.sum[slot] = earlier + sum(s + begin, end - begin);
+  state.sum[slot] = earlier + exponentials(s + begin, max, end - begin, s + begin);
+  zero_outside(s, begin, end, tile.keys);
   state.max[slot] = max;
 }
 
@@ -74,14 +83,16 @@ SACCADE_INLINE void softmax_step_impl(const ScoreTile<T>& tile, const SoftmaxSta
 
 template <class T>
 SACCADE_INLINE T sum_of_exponentials(const T* s, T shift, int64_t n) {
-  constexpr int64_t kBlock = 64;
-  T part[kBlock], total = 0;
-  for (int64_t c = 0; c < n; c += kBlock) {
-    const int64_t count = std::min(kBlock, n - c);
-    exponentials(s + c, shift, 0, count, part);
-    total += sum(part, count);
+  Lanes<T> total = {}, x;
+  int64_t c = 0;
+  for (; c + kLanes<T> <= n; c += kLanes<T>) {
+    load(s + c, x);
+    x -= shift;
+    exponential(x);
+    total += x;
   }
-  return total;
+  T rest[kLanes<T>];
+  return sum_lanes<T>(total) + exponentials(s + c, shift, n - c, rest);
 }
 
 template <class T>
@@ -137,10 +148,15 @@ SACCADE_INLINE void gradient_step_impl(const ScoreTile<T>& tile, const T* lse, c
     const int64_t begin = std::min(tile.begin(r), tile.end(r)), end = tile.end(r), slot = tile.slot(r);
     add_bias(tile, p, r, begin, end);
     const T shift = lse[slot], mean = d[slot];
-    for (int64_t c = begin; c < end; ++c) {
-      const T x = fast_exp(p[c] - shift);
-      p[c] = x;
-      ds[c] = x * (ds[c] - mean) * scale;
+    Lanes<T> x, y;
+    for (int64_t c = begin; c < end; c += kLanes<T>) {
+      load_some(p + c, end - c, x);
+      load_some(ds + c, end - c, y);
+      x -= shift;
+      exponential(x);
+      y = x * (y - mean) * scale;
+      store_some(x, end - c, p + c);
+      store_some(y, end - c, ds + c);
     }
     zero_outside(p, begin, end, tile.keys);
     zero_outside(ds, begin, end, tile.keys);
@@ -153,7 +169,7 @@ SACCADE_INLINE void probability_step_impl(const ScoreTile<T>& tile, const T* lse
     T* s = tile.s + r * tile.ld;
     const int64_t begin = std::min(tile.begin(r), tile.end(r)), end = tile.end(r);
     add_bias(tile, s, r, begin, end);
-    exponentials(s, lse[tile.slot(r)], begin, end, s);
+    exponentials(s + begin, lse[tile.slot(r)], end - begin, s + begin);
     zero_outside(s, begin, end, tile.keys);
   }
 }
@@ -164,8 +180,7 @@ SACCADE_INLINE void softmax_rows_impl(const ScoreTile<T>& tile) {
     T* s = tile.s + r * tile.ld;
     const int64_t begin = std::min(tile.begin(r), tile.end(r)), end = tile.end(r);
     add_bias(tile, s, r, begin, end);
-    exponentials(s, largest(s + begin, end - begin), begin, end, s);
-    const T inverse = 1 / sum(s + begin, end - begin);
+    const T inverse = 1 / exponentials(s + begin, largest(s + begin, end - begin), end - begin, s + begin);
     for (int64_t c = begin; c < end; ++c) s[c] *= inverse;
     zero_outside(s, begin, end, tile.keys);
   }
