@@ -1,0 +1,152 @@
+#include "kernels/avey/fuser.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/avey/activation.h"
+#include "kernels/avey/sums.h"
+#include "kernels/expect.h"
+#include "kernels/gemm.h"
+#include "kernels/parallel.h"
+
+namespace saccade::avey {
+namespace {
+
+constexpr int64_t kBlock = 128;
+
+template <class T>
+SACCADE_INLINE void gate_impl(const T* y, const T* l, T* gated, int64_t n, Activation f) {
+  with_activation(f, [&](auto a) SACCADE_INLINE_LAMBDA {
+    for (int64_t i = 0; i < n; ++i) gated[i] = activation_value<a()>(y[i]) * l[i];
+  });
+}
+SACCADE_SIMD void gate(const float* y, const float* l, float* gated, int64_t n, Activation f) { gate_impl(y, l, gated, n, f); }
+SACCADE_SIMD void gate(const double* y, const double* l, double* gated, int64_t n, Activation f) { gate_impl(y, l, gated, n, f); }
+
+/// From d_gated: d_y, d_l, and the gated value itself once more, in the place of d_gated.
+template <class T>
+SACCADE_INLINE void gate_backward_impl(T* d_gated, const T* y, const T* l, T* d_y, bool add_y, T* d_l, bool add_l, int64_t n,
+                                       Activation f) {
+  with_activation(f, [&](auto a) SACCADE_INLINE_LAMBDA {
+    for (int64_t i = 0; i < n; ++i) {
+      const T d = d_gated[i], value = activation_value<a()>(y[i]);
+      if (d_y) d_y[i] = (add_y ? d_y[i] : T(0)) + d * l[i] * activation_slope<a()>(y[i]);
+      if (d_l) d_l[i] = (add_l ? d_l[i] : T(0)) + d * value;
+      d_gated[i] = value * l[i];
+    }
+  });
+}
+SACCADE_SIMD void gate_backward(float* d, const float* y, const float* l, float* d_y, bool add_y, float* d_l, bool add_l, int64_t n,
+                                Activation f) {
+  gate_backward_impl(d, y, l, d_y, add_y, d_l, add_l, n, f);
+}
+SACCADE_SIMD void gate_backward(double* d, const double* y, const double* l, double* d_y, bool add_y, double* d_l, bool add_l, int64_t n,
+                                Activation f) {
+  gate_backward_impl(d, y, l, d_y, add_y, d_l, add_l, n, f);
+}
+
+template <class T>
+SACCADE_INLINE void add_bias_impl(const T* h, const T* bias, T* y, int64_t rows, int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c) y[r * columns + c] = h[r * columns + c] + bias[c];
+}
+SACCADE_SIMD void add_bias(const float* h, const float* bias, float* y, int64_t rows, int64_t columns) {
+  add_bias_impl(h, bias, y, rows, columns);
+}
+SACCADE_SIMD void add_bias(const double* h, const double* bias, double* y, int64_t rows, int64_t columns) {
+  add_bias_impl(h, bias, y, rows, columns);
+}
+
+struct Sizes {
+  int64_t R, Q, D, gated, head;
+  Activation f;
+  int64_t width() const { return gated + head; }
+};
+
+template <class T>
+void forward(const Sizes& s, const T* h, const T* Y, const T* l, const T* head, const T* weight, const T* bias, T* y) {
+  parallel_ranges(s.Q, kBlock, [&](int64_t begin, int64_t end) {
+    thread_local std::vector<T> gated;
+    const int64_t rows = end - begin;
+    gated.resize(static_cast<size_t>(rows * s.gated));
+    gate(Y + begin * s.gated, l + begin * s.gated, gated.data(), rows * s.gated, s.f);
+    T* to = y + begin * s.D;
+    add_bias(h + (s.R - s.Q + begin) * s.D, bias, to, rows, s.D);
+    cpu::gemm_serial<T>(false, true, rows, s.D, s.gated, 1, gated.data(), s.gated, weight, s.width(), true, to, s.D);
+    if (s.head)
+      cpu::gemm_serial<T>(false, true, rows, s.D, s.head, 1, head + begin * s.head, s.head, weight + s.gated, s.width(), true, to, s.D);
+  });
+}
+
+/// `gated` receives f(Y) * Z_l for the gradient of the weight.
+template <class T>
+void backward(const Sizes& s, const T* dy, const T* Y, const T* l, const T* weight, T* gated, T* d_Y, bool add_Y, T* d_l, bool add_l,
+              T* d_head, bool add_head) {
+  parallel_ranges(s.Q, kBlock, [&](int64_t begin, int64_t end) {
+    const int64_t rows = end - begin, at = begin * s.gated;
+    cpu::gemm_serial<T>(false, false, rows, s.gated, s.D, 1, dy + begin * s.D, s.D, weight, s.width(), false, gated + at, s.gated);
+    gate_backward(gated + at, Y + at, l + at, d_Y ? d_Y + at : nullptr, add_Y, d_l ? d_l + at : nullptr, add_l, rows * s.gated, s.f);
+    if (d_head)
+      cpu::gemm_serial<T>(false, false, rows, s.head, s.D, 1, dy + begin * s.D, s.D, weight + s.gated, s.width(), add_head,
+                          d_head + begin * s.head, s.head);
+  });
+}
+
+/// The residual's share: all of dy where every row went through, else into the last Q rows.
+void residual_backward(Tape& t, const Sizes& s, const Tensor& h, const Tensor& dy) {
+  if (s.Q == s.R) return t.add_grad(h, dy);
+  const GradTarget dh = t.grad_target(h);
+  if (!dh) return;
+  t.run("avey.fuse.residual", {static_cast<double>(dy.size()), static_cast<double>(h.bytes() + dy.bytes())}, [&] {
+    dispatch(h.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      T* to = dh.tensor.data<T>();
+      if (!dh.add) std::fill(to, to + h.size(), T(0));
+      const T* from = dy.data<T>();
+      T* last = to + (s.R - s.Q) * s.D;
+      for (int64_t i = 0; i < dy.size(); ++i) last[i] += from[i];
+    });
+  });
+}
+
+}  // namespace
+
+Tensor fuse(Tape& tape, const Tensor& h, const Tensor& Y, const Enriched& z, const Tensor& weight, const Tensor& bias, Activation f) {
+  const Sizes s{h.dim(0), Y.dim(0), h.dim(1), Y.dim(1), z.h ? z.h.dim(1) : 0, f};
+  expect(h.rank() == 2 && Y.shape() == z.l.shape() && s.Q <= s.R && weight.shape() == Shape{s.D, s.width()} && bias.size() == s.D,
+         "avey.fuse", "h is ", h, ", Y is ", Y, ", Z_l is ", z.l, ", Z_h is ", z.h, ", weight is ", weight, ", bias is ", bias);
+  const Tensor l = z.l, head = z.h;
+  Tensor y = tape.empty({s.Q, s.D}, h.dtype());
+  const double products = static_cast<double>(s.Q * s.D * s.width());
+  const double bytes = static_cast<double>(2 * y.bytes() + 2 * Y.bytes() + (head ? head.bytes() : 0) + weight.bytes());
+  tape.run("avey.fuse", {2 * products, bytes}, [&] {
+    dispatch(h.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      forward<T>(s, h.data<T>(), Y.data<T>(), l.data<T>(), head ? head.data<T>() : nullptr, weight.data<T>(), bias.data<T>(), y.data<T>());
+    });
+  });
+  tape.record({h, Y, l, head, weight, bias}, {&y}, [=](Tape& t) {
+    const Tensor dy = t.grad(y);
+    const GradTarget dY = t.grad_target(Y), dl = t.grad_target(l), dhead = t.grad_target(head);
+    const GradTarget dw = t.grad_target(weight), db = t.grad_target(bias);
+    {
+      const Tensor gated = t.empty({s.Q, s.gated}, h.dtype());
+      const WeightGradient of_gated(t, s.Q, s.D, s.gated, h.dtype()), of_head(t, s.Q, s.D, s.head, h.dtype());
+      t.run("avey.fuse.backward", {4 * products, 2 * bytes}, [&] {
+        dispatch(h.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          const auto data = [](const GradTarget& target) { return target ? target.tensor.data<T>() : nullptr; };
+          backward<T>(s, dy.data<T>(), Y.data<T>(), l.data<T>(), weight.data<T>(), gated.data<T>(), data(dY), dY.add, data(dl), dl.add,
+                      data(dhead), dhead.add);
+          if (dw) of_gated(dy.data<T>(), gated.data<T>(), data(dw), s.width(), dw.add);
+          if (dw && s.head) of_head(dy.data<T>(), head.data<T>(), data(dw) + s.gated, s.width(), dw.add);
+          if (db) column_sums(dy.data<T>(), s.Q, s.D, data(db), db.add);
+        });
+      });
+    }
+    residual_backward(t, s, h, dy);
+  });
+  return y;
+}
+
+}  // namespace saccade::avey
