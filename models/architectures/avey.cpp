@@ -1,0 +1,295 @@
+// Avey, "Don't Pay Attention" (arXiv:2506.11305; AV), section 2 and appendix A. Letters follow the paper.
+//
+//   X = E[token]                                                               cut into splits of S tokens
+//   h = contexts: [w_p X_p of the k splits p < i of greatest MaxSim(i, p) | X_i]                       ranker, 2.1
+//   per layer   Z = relu²(norm(h) U + b) = [Z_r | Z_l | Z_h]                                          enricher, 2.2.1
+//               Y = (tril(A) * Cos(Z_r)) Z_r                                                     contextualizer, 2.2.2
+//               h += [Y * Z_l | Z_h] O + c                                                                fuser, 2.2.3
+//   logits = E · norm(h of the split's own tokens)
+#include <cmath>
+#include <optional>
+
+#include "kernels/attention.h"
+#include "kernels/avey/contexts.h"
+#include "kernels/avey/contextualizer.h"
+#include "kernels/avey/enricher.h"
+#include "kernels/avey/fuser.h"
+#include "kernels/avey/ranker.h"
+#include "kernels/avey/reads.h"
+#include "kernels/elementwise.h"
+#include "kernels/embedding.h"
+#include "kernels/heads.h"
+#include "kernels/linear.h"
+#include "kernels/norm.h"
+#include "models/layers/head_probe.h"
+#include "models/layers/initialise.h"
+
+namespace saccade {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kRmsEpsilon = 1e-10, kLayerNormEpsilon = 1e-5;
+
+struct Settings {
+  int64_t split = 64, top_k = 7, expansion = 4;
+  double tail = 0.5;
+  bool ranker = true, weighting = true, bypass = true, dynamic = true, mask_padding = false;
+  std::string weight_reference = "max", ranker_query = "split", processor = "contextualizer", norm = "rms";
+  std::string enricher_activation = "relu2", contextualizer_activation = "none";
+};
+
+const Choices activations{"none", "gelu", "relu", "relu2", "silu"};
+
+const Schema<Settings> schema{
+    field("split", &Settings::split, {1, 65536}, "Tokens in a split, S.", "AV 2.1, G"),
+    field("top_k", &Settings::top_k, {1, 64}, "Earlier splits that a split is read with, k.", "AV 2.1, G"),
+    field("ranker", &Settings::ranker, "Off: one context, the whole sequence.", "AV K, table 12"),
+    choice_field("ranker_query", &Settings::ranker_query, {"split", "causal"},
+                 "Ranks with the whole current split (published; sees ahead inside it) or with the one before.", "AV 2.1"),
+    field("weighting", &Settings::weighting, "Weight chosen splits by their normalised scores; off: 1.", "AV 2.1, K"),
+    choice_field("weight_reference", &Settings::weight_reference, {"max", "first"},
+                 "Scores are divided by the best chosen one (paper) or the earliest chosen one (released code).", "AV 2.1"),
+    field("mask_padding", &Settings::mask_padding, "Contexts do not see the zero rows in front of them (published: they do).", ""),
+    field("expansion", &Settings::expansion, {1, 16}, "Features of the enricher over the width.", "AV 2.2.1, D"),
+    choice_field("enricher_activation", &Settings::enricher_activation, activations, "Of the enricher.", "AV B"),
+    field("bypass", &Settings::bypass, "The head of each enriched embedding bypasses the contextualizer; off: tail is all of it.",
+          "AV 2.2.1, K"),
+    field("tail", &Settings::tail, {0.0, 1.0}, "Share of the enriched features that is contextualized.", "AV 2.2.1, E"),
+    choice_field("processor", &Settings::processor, {"contextualizer", "attention"},
+                 "What mixes the rows of a context; attention has `heads` heads and takes `position`.", "AV 2.2.2, K"),
+    field("dynamic", &Settings::dynamic, "The contextualizer's weights are multiplied by cosines; off: they are fixed.", "AV 2.2.2, K"),
+    choice_field("contextualizer_activation", &Settings::contextualizer_activation, activations, "Of the contextualized features.", "AV C"),
+    choice_field("norm", &Settings::norm, {"rms", "layer"}, "RMSNorm or LayerNorm, before each layer and at the end.", "AV H"),
+};
+
+int64_t enriched_columns(const Settings& s, int64_t width) { return s.expansion * width; }
+
+/// Columns of Z_r and Z_l together: an even number.
+int64_t tail_columns(const Settings& s, int64_t width) {
+  const int64_t m = enriched_columns(s, width), even = m - m % 2;
+  if (!s.bypass) return even;
+  const auto tail = static_cast<int64_t>(static_cast<double>(m) * s.tail);
+  return std::min(tail + tail % 2, even);
+}
+
+struct Norm {
+  Tensor gain, bias;  // [D]; bias for LayerNorm
+  Tensor operator()(Tape& tape, const Tensor& x) const {
+    return bias ? layer_norm(tape, x, gain, bias, kLayerNormEpsilon) : rms_norm(tape, x, gain, kRmsEpsilon);
+  }
+};
+
+struct Layer {
+  Norm norm;
+  Tensor U, b;               // [m, D], [m]
+  Tensor A;                  // [C, C]
+  Tensor query, key, value;  // [r, r] in place of A
+  Tensor O, c;               // [D, r + m − tail], [D]
+};
+
+class Avey : public Model {
+ public:
+  Avey(const ModelShape& shape, const Settings& settings, ParameterMaker& make) : shape_(shape), s_(settings) {
+    const int64_t D = shape.width, m = enriched_columns(s_, D), r = tail_columns(s_, D) / 2;
+    const int64_t C = layout(1, 1).context_width();
+    const auto norm = [&](const std::string& name) {
+      return Norm{make.constant(name, {D}, 1), s_.norm == "layer" ? make.constant(name + "_bias", {D}, 0) : Tensor()};
+    };
+    E_ = make.xavier_normal("embedding", {shape.vocabulary, D});
+    for (int64_t l = 0; l < shape.layers; ++l) {
+      Layer& layer = layers_.emplace_back();
+      layer.norm = norm(layer_name(l, "norm"));
+      layer.U = make.xavier_normal(layer_name(l, "enricher.weight"), {m, D});
+      layer.b = make.constant(layer_name(l, "enricher.bias"), {m}, 0);
+      if (attends()) {
+        layer.query = make.xavier_normal(layer_name(l, "query"), {r, r});
+        layer.key = make.xavier_normal(layer_name(l, "key"), {r, r});
+        layer.value = make.xavier_normal(layer_name(l, "value"), {r, r});
+      } else {
+        layer.A = make.xavier_normal(layer_name(l, "contextualizer"), {C, C});
+      }
+      layer.O = make.xavier_normal(layer_name(l, "fuser.weight"), {D, m - r});
+      layer.c = make.constant(layer_name(l, "fuser.bias"), {D}, 0);
+    }
+    final_norm_ = norm("final_norm");
+    parameters_ = make.take();
+  }
+
+  Tensor hidden(Tape& tape, const Tensor& tokens, Probe* probe) const override {
+    const avey::ContextLayout contexts = layout(tokens.dim(0), tokens.dim(1));
+    const Tensor X = embedding(tape, E_, tokens);  // [B, T, D]
+    const avey::Ranked ranked = s_.ranker ? avey::rank(tape, X, ranker_options()) : avey::Ranked{};
+    if (probe && s_.ranker) report_ranker(ranked, *probe);
+    Tensor h = avey::contexts(tape, X, ranked, contexts);  // [rows of all contexts, D]
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      // Nobody reads what the last layer makes of rows that are not the split's own.
+      const bool own_only = l + 1 == layers_.size();
+      const Layer& layer = layers_[l];
+      const avey::Enriched z = avey::enrich(tape, layer.norm(tape, h), layer.U, layer.b, parse_activation(s_.enricher_activation),
+                                            tail_columns(s_, shape_.width), own_only ? contexts.own_rows() : contexts.rows());
+      std::optional<HeadProbe> watch;
+      if (probe) watch.emplace(*probe, static_cast<int64_t>(l));
+      const Tensor Y = attends() ? attend(tape, z.r, layer, contexts, own_only, ranked, watch)
+                                 : contextualize(tape, z.r, layer, contexts, own_only, ranked, watch);
+      h = avey::fuse(tape, h, Y, z, layer.O, layer.c, parse_activation(s_.contextualizer_activation));
+    }
+    return final_norm_(tape, h).reshape(X.shape());
+  }
+
+  Tensor output_weight() const override { return E_; }
+
+  /// The ranker compares with the embeddings of all earlier tokens.
+  double state_values_per_token() const override { return static_cast<double>(shape_.width); }
+
+ private:
+  bool attends() const { return s_.processor == "attention"; }
+
+  avey::ContextLayout layout(int64_t batch, int64_t tokens) const {
+    if (s_.ranker) return {batch, tokens, s_.split, s_.top_k, !s_.mask_padding};
+    if (tokens > shape_.sequence_length)
+      throw UsageError("a sequence of " + std::to_string(tokens) + " tokens; without the ranker Avey's context is its sequence length, " +
+                       std::to_string(shape_.sequence_length));
+    return {batch, tokens, shape_.sequence_length, 0, false};
+  }
+
+  avey::RankerOptions ranker_options() const {
+    return {s_.split, s_.top_k, s_.weighting, avey::parse_weight_reference(s_.weight_reference), avey::parse_ranker_query(s_.ranker_query)};
+  }
+
+  Tensor contextualize(Tape& tape, const Tensor& Z, const Layer& layer, const avey::ContextLayout& contexts, bool own_only,
+                       const avey::Ranked& ranked, std::optional<HeadProbe>& watch) const {
+    if (watch)
+      report_reads(tape, contexts, ranked, 1, *watch,
+                   [&](int64_t b, int64_t i) { return avey::contextualizer_weights(tape, Z, layer.A, contexts, s_.dynamic, b, i); });
+    return avey::contextualize(tape, Z, layer.A, contexts, s_.dynamic, own_only);
+  }
+
+  /// Softmax self-attention over each context in place of the contextualizer: q, k, v = W Z_r in H heads.
+  Tensor attend(Tape& tape, const Tensor& Z, const Layer& layer, const avey::ContextLayout& contexts, bool own_only,
+                const avey::Ranked& ranked, std::optional<HeadProbe>& watch) const {
+    const int64_t r = Z.dim(1), H = shape_.heads, d = r / H;
+    const std::vector<Tensor> qkv = linears(tape, Z, {layer.query, layer.key, layer.value});  // [rows, r]
+    const auto heads = [&](const Tensor& x, bool turned) {
+      const Tensor in_contexts = avey::to_rectangles(tape, x, contexts);  // [B·N, C, r]
+      const Tensor y = in_contexts.reshape({in_contexts.dim(0), in_contexts.dim(1), H, d});
+      HeadOptions options;
+      options.rotary_base = shape_.rotary_base;
+      return turned && shape_.position == "rotary" ? prepare_heads(tape, y, {}, options) : y;
+    };
+    const Tensor q = heads(qkv[0], true), k = heads(qkv[1], true), v = heads(qkv[2], false);
+    ScoreOptions score;
+    score.scale = 1 / std::sqrt(static_cast<double>(d));
+    score.alibi = shape_.position == "alibi";
+    if (watch)
+      report_reads(tape, contexts, ranked, H, *watch, [&](int64_t b, int64_t i) {
+        return own_part(tape, attention_weights(tape, q, k, score, b * contexts.splits() + i), avey::context_rows(contexts, b, i));
+      });
+    const Tensor o = attention(tape, q, k, v, score).o;
+    return avey::from_rectangles(tape, o.reshape({o.dim(0), o.dim(1), r}), contexts, own_only);
+  }
+
+  /// Of weights [H, C, C] those of the context's own tokens: [H, own, n].
+  static Tensor own_part(Tape& tape, const Tensor& weights, const avey::ContextRows& rows) {
+    const int64_t H = weights.dim(0), C = weights.dim(1), n = rows.size(), own = rows.runs[2].count;
+    const Tensor part = tape.empty({H, own, n}, weights.dtype());
+    tape.run("avey.own_part", {0, 2 * static_cast<double>(part.bytes())}, [&] {
+      dispatch(part.dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        for (int64_t row = 0; row < H * own; ++row)
+          std::copy_n(weights.data<T>() + (row / own * C + n - own + row % own) * C, n, part.data<T>() + row * n);
+      });
+    });
+    return part;
+  }
+
+  static void report_ranker(const avey::Ranked& ranked, Probe& probe) {
+    HeadProbe whole(probe, -1);
+    if (whole.wants_statistics()) whole.heads("margin", "1", {avey::ranker_margin(ranked)});
+    if (!whole.wants_maps()) return;
+    whole.map_of_first("maxsim", ranked.maxsim);
+    whole.map_of_first("chosen", ranked.chosen);
+    whole.map_of_first("split_weights", ranked.weights);
+  }
+
+  static void report_reads(Tape& tape, const avey::ContextLayout& contexts, const avey::Ranked& ranked, int64_t heads, HeadProbe& watch,
+                           const avey::ContextWeights& weights) {
+    const auto map = [&](int64_t b) { return avey::read_map(tape, weights, ranked, contexts, heads, b); };
+    if (watch.wants_statistics()) {
+      watch.entropy(avey::read_entropy(tape, weights, ranked, contexts, heads));
+      watch.reads({contexts.batch, heads, contexts.tokens}, map);
+    }
+    if (watch.wants_maps()) watch.map("weights", map(0));
+  }
+
+  ModelShape shape_;
+  Settings s_;
+  Tensor E_;  // [V, D]
+  std::vector<Layer> layers_;
+  Norm final_norm_;
+};
+
+void check(const ModelShape& shape, const json& values, const std::string& pointer) {
+  const Settings s = schema.read(values, pointer);
+  const auto fail = [&](const std::string& key, const std::string& rest) {
+    throw UsageError(pointer + "/" + key + " is " + values.at(key).dump() + rest);
+  };
+  if (s.ranker && s.split > shape.sequence_length)
+    fail("split", "; expected at most the sequence length, " + std::to_string(shape.sequence_length));
+  const int64_t tail = tail_columns(s, shape.width);
+  if (tail < 2)
+    fail("tail", ", which leaves nothing to contextualize of " + std::to_string(enriched_columns(s, shape.width)) + " features");
+  if (s.processor == "contextualizer") {
+    if (shape.position != "none")
+      fail("position", "; the contextualizer knows positions by its weights, expected \"none\" or processor \"attention\"");
+    return;
+  }
+  if (!s.dynamic) fail("dynamic", ", which only the contextualizer has; processor is \"attention\"");
+  if (shape.position == "absolute") fail("position", "; expected none, alibi or rotary in Avey's contexts");
+  if (tail / 2 % shape.heads != 0)
+    fail("heads", ", which does not divide the " + std::to_string(tail / 2) + " features that attention mixes (half the tail)");
+  if (shape.position == "rotary" && tail / 2 / shape.heads % 2 != 0)
+    fail("position", ", which needs heads of even width; they are " + std::to_string(tail / 2 / shape.heads) + " wide");
+}
+
+std::string looks_ahead(const json& values) {
+  const Settings s = schema.read(values, "/architecture");
+  if (!s.ranker || s.ranker_query == "causal") return "";
+  return "The published ranker compares with all tokens of the current split, so the choice of splits for a token depends on later "
+         "tokens of its own split; ranker_query \"causal\" ranks with the split before.";
+}
+
+std::string variant(const json& values) {
+  const Settings s = schema.read(values, "/architecture"), plain;
+  std::string words;
+  const auto add = [&](bool differs, const std::string& word) { words += differs ? (words.empty() ? "" : " ") + word : ""; };
+  add(!s.ranker, "without ranker");
+  add(s.ranker && s.ranker_query == "causal", "causal ranker");
+  add(s.ranker && !s.weighting, "without weighting");
+  add(s.ranker && s.weighting && s.weight_reference == "first", "weights of the first");
+  add(s.ranker && s.mask_padding, "masked padding");
+  add(!s.bypass, "without bypass");
+  add(s.processor == "attention", "with attention");
+  add(!s.dynamic, "static");
+  add(s.norm != plain.norm, "layer norm");
+  add(s.enricher_activation != plain.enricher_activation, "enricher " + s.enricher_activation);
+  add(s.contextualizer_activation != plain.contextualizer_activation, "contextualizer " + s.contextualizer_activation);
+  return words;
+}
+
+const RegisterArchitecture entry{{
+    .kind = Architecture::Kind::whole,
+    .id = "avey",
+    .title = "Avey",
+    .paper = "Hammoud and Acharya, \"Don't Pay Attention\", arXiv:2506.11305, section 2",
+    .settings = schema.settings(),
+    .defaults = {{"position", "none"}, {"heads", 4}, {"rotary_base", 10000.0}},
+    .variant = variant,
+    .looks_ahead = looks_ahead,
+    .check = check,
+    .make_model = [](const ModelShape& shape, const json& values, ParameterMaker& make,
+                     const Architecture::MakeMixer&) { return std::make_unique<Avey>(shape, schema.read(values, "/architecture"), make); },
+}};
+
+}  // namespace
+}  // namespace saccade
