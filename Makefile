@@ -15,7 +15,9 @@ build: setup
 demo: build
 	@$(BUILD)/app/saccade demo
 
-test: build
+test:
+	@packaging/setup --tests
+	@$(MAKE) --no-print-directory build
 	@ctest --test-dir $(BUILD) -j 2 $(CTEST_FLAGS)
 
 bench: build
