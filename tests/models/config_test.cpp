@@ -1,0 +1,145 @@
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include "models/config.h"
+
+namespace saccade::test {
+
+class ConfigTest : public QObject {
+  Q_OBJECT
+
+  static QString error_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
+    try {
+      parse_config(text, "run.json", overrides);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+ private Q_SLOTS:
+  void an_empty_object_is_a_whole_config() {
+    const RunConfig c = parse_config("{}", "run.json");
+    QCOMPARE(c.name, std::string("transformerpp"));
+    QCOMPARE(c.architecture.at("host").get<std::string>(), std::string("llama"));
+    QCOMPARE(c.training.steps, 1000);
+    QCOMPARE(c.device, std::string("auto"));
+  }
+
+  void the_resolved_form_reads_back_the_same() {
+    const RunConfig c = parse_config(R"({"name": "n", "architecture": {"mixer": "top1_chunk", "chunk": 32, "heads": 8},
+      "data": {"train": ["prose", "web"], "ood": ["c"], "sequence_length": 128}, "training": {"learning_rate": 2e-4, "steps": 2e3},
+      "device": "cpu", "precision": "f64", "threads": 2})",
+                                     "run.json");
+    QCOMPARE(c.training.steps, 2000);
+    QCOMPARE(c.training.capture_tokens, 128);
+    QCOMPARE(c.architecture.at("selection").get<std::string>(), std::string("exact"));
+    QVERIFY(to_json(parse_config(to_json(c).dump(), "again")) == to_json(c));
+  }
+
+  void overrides_are_json_or_text() {
+    const RunConfig c = parse_config(
+        "{\"training\": {\"seed\": 1}}", "run.json",
+        {"training.seed=2", "name=my run", "data.train=[\"a\",\"b\"]", "architecture.mixer=top1_chunk", "architecture.chunk=64"});
+    QCOMPARE(c.training.seed, 2);
+    QCOMPARE(c.name, std::string("my run"));
+    QCOMPARE(c.data.train.size(), size_t(2));
+    QCOMPARE(c.architecture.at("chunk").get<int>(), 64);
+  }
+
+  void wrong_overrides_are_refused() {
+    QVERIFY(error_of("{}", {"training.seed"}).contains("expected section.key=value"));
+    QVERIFY(error_of("{}", {"=3"}).contains("expected section.key=value"));
+    QVERIFY(error_of("{}", {"training..seed=3"}).contains("a name is empty"));
+    QVERIFY(error_of("{}", {"name.x=3", "name=5"}).contains("/name is 5"));
+    QVERIFY(error_of("{}", {"name=a", "name.x=3"}).contains("inside a value"));
+    QVERIFY(error_of("{}", {"training.sed=3"}).contains("did you mean \"seed\"?"));
+    QVERIFY(error_of("{}", {"name=\xff"}).contains("expected section.key=value"));
+    QVERIFY(error_of("{}", {"data={\"train\":[\"a\"],\"train\":[\"b\"]}"}).contains("given twice"));
+  }
+
+  void syntax_errors_say_line_and_column_data() {
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<QString>("place");
+    QTest::newRow("missing comma") << "{\n  \"name\": \"a\"\n  \"device\": \"cpu\"\n}"
+                                   << "run.json:3:10: not JSON: ";
+    QTest::newRow("trailing comma") << "{\"name\": \"a\",}"
+                                    << "run.json:1:14: not JSON: ";
+    QTest::newRow("empty") << ""
+                           << "run.json:1:1: not JSON: ";
+    QTest::newRow("cut off") << "{\n\"training\": {"
+                             << "run.json:2:14: not JSON: ";
+    QTest::newRow("bare word") << "{\"name\": yes}"
+                               << "run.json:1:10: not JSON: ";
+    QTest::newRow("two values") << "{} {}"
+                                << "run.json:1:4: not JSON: ";
+    QTest::newRow("overflow") << "{\"threads\": 1e999}"
+                              << "run.json: not JSON: ";
+    QTest::newRow("bad utf-8") << QString::fromLatin1("{\"name\": \"\xff\"}") << "";
+  }
+  void syntax_errors_say_line_and_column() {
+    QFETCH(QString, text);
+    QFETCH(QString, place);
+    const QString message = error_of(text.toLatin1().toStdString());
+    QVERIFY2(message.startsWith(place) && !message.isEmpty(), qPrintable(message));
+    QVERIFY(!message.contains('\n') && message.size() < 200);
+  }
+
+  void wrong_values_say_where_data() {
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<QString>("message");
+    const auto row = [](const char* text, const char* message) { QTest::newRow(text) << text << message; };
+    row(R"([1])", "the config is [1]; expected an object { … }");
+    row(R"({"trainin": {}})", "the config has no setting \"trainin\"; did you mean \"training\"?");
+    row(R"({"training": 3})", "/training is 3; expected an object { … }");
+    row(R"({"training": {"step": 3}})", "/training has no setting \"step\"; did you mean \"steps\"?");
+    row(R"({"training": {"steps": "many"}})", "/training/steps is \"many\"; expected an integer from 1 to 1000000000");
+    row(R"({"training": {"seed": 1, "seed": 2}})", "/training/seed is given twice; expected once");
+    row(R"({"training": {"schedule": "cosin"}})",
+        "/training/schedule is \"cosin\"; expected cosine, linear or constant; did you mean \"cosine\"?");
+    row(R"({"training": {"batch_tokens": 1000}})", "/training/batch_tokens is 1000; expected a multiple of /data/sequence_length, 512");
+    row(R"({"training": {"accumulate": 3}})",
+        "/training/accumulate is 3, which does not divide the 16 sequences of a step (batch_tokens / sequence_length)");
+    row(R"({"training": {"steps": 50}})", "/training/warmup_steps is 100; expected at most /training/steps, 50");
+    row(R"({"training": {"capture_tokens": 513}})", "/training/capture_tokens is 513; expected at most /data/sequence_length, 512");
+    row(R"({"data": {"train": []}})", "/data/train is empty; expected at least one domain to train on");
+    row(R"({"data": {"train": "prose"}})", "/data/train is \"prose\"; expected a list of texts, like [\"a\", \"b\"]");
+    row(R"({"data": {"ood": ["prose"]}})", "/data/ood names the domain \"prose\", which /data names already");
+    row(R"({"data": {"corpus": ""}})", "/data/corpus is empty; expected the name of a corpus");
+    row(R"({"name": ""})", "/name is empty, longer than 200 bytes or holds control characters; expected a short line of text");
+    row(R"({"device": "tpu"})", "/device is \"tpu\"; expected auto, cpu, cuda or cuda:N");
+    row(R"({"device": "cuda:x"})", "/device is \"cuda:x\"; expected auto, cpu, cuda or cuda:N");
+    row(R"({"device": "cpu", "precision": "bf16"})", "/precision is \"bf16\", which the CPU does not compute in; expected f32 or f64");
+    row(R"({"threads": -1})", "/threads is -1; expected an integer from 0 to 1024");
+    row(R"({"architecture": {"host": "lama"}})", "did you mean \"llama\"?");
+    row(R"({"architecture": {"heads": 3}})", "/architecture/heads is 3, which does not divide the width 256");
+    row(R"({"architecture": {"mixer": "top1_chunk", "chunk": 513}})",
+        "/architecture/chunk is 513; expected at most the sequence length, 512");
+    row(R"({"architecture": {"window": 0}})", "/architecture/window is 0; expected an integer from 1 to 1048576");
+    row(R"({"architecture": {"chunk": 16}})", "/architecture has no setting \"chunk\"");
+    row(R"({"architecture": {"width": 6, "heads": 2}})", "which needs heads of even width; width 6 in 2 heads makes them 3 wide");
+  }
+  void wrong_values_say_where() {
+    QFETCH(QString, text);
+    QFETCH(QString, message);
+    const QString error = error_of(text.toStdString());
+    QVERIFY2(error.startsWith("run.json: ") && error.contains(message), qPrintable(error));
+    QVERIFY(!error.contains('\n'));
+  }
+
+  void missing_files_are_named() {
+    try {
+      load_config("/nowhere/run.json");
+      QFAIL("it was read");
+    } catch (const UsageError& error) {
+      QVERIFY(QString(error.what()).startsWith("/nowhere/run.json cannot be read"));
+    }
+    QTemporaryDir folder;
+    QVERIFY_THROWS_EXCEPTION(UsageError, load_config(folder.path().toStdString()));
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::ConfigTest)
+#include "config_test.moc"
