@@ -2,8 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "analysis/figures/capture_maps.h"
 #include "analysis/figures/figure.h"
+#include "analysis/probes/capture_maps.h"
 #include "kernels/error.h"
 
 namespace saccade {

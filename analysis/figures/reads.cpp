@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "analysis/figures/capture_maps.h"
+#include "analysis/probes/capture_maps.h"
 #include "kernels/error.h"
 
 namespace saccade {

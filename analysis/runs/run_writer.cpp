@@ -37,10 +37,14 @@ RunWriter::RunWriter(RunLock lock, RunInfo info, const std::function<void(const 
   }
 }
 
-RunWriter RunWriter::create(const fs::path& directory, RunInfo info) {
+void RunWriter::require_free(const fs::path& directory) {
   if (const auto holder = lock_holder(directory))
     throw DataError(directory.string() + " is in use by process " + std::to_string(holder->process) + " on " + holder->host);
   claim(directory);
+}
+
+RunWriter RunWriter::create(const fs::path& directory, RunInfo info) {
+  require_free(directory);
   RunLock lock(directory);
   claim(directory);  // nobody else came first
   info.directory = directory;
@@ -63,6 +67,20 @@ void RunWriter::set_state(RunState state, int64_t step, const std::string& messa
   info_.message = message;
   journal_.append(state_record(state, step, message));
   journal_.sync();
+  write_run_info(info_);
+}
+
+void RunWriter::record_failure(int64_t step, const std::string& message) noexcept try {
+  info_.state = RunState::failed;
+  info_.step = step;
+  info_.message = message;
+  write_run_info(info_);
+  log("failed at step " + std::to_string(step) + ": " + message);
+} catch (...) {  // run.json then keeps saying "running", which without a lock reads as crashed
+}
+
+void RunWriter::set_step(int64_t step) {
+  info_.step = step;
   write_run_info(info_);
 }
 

@@ -14,13 +14,17 @@ class RunWriter {
  public:
   /// Starts a run in a new or empty directory. Throws UsageError when it holds something else, DataError when a live process
   /// holds it. `info` needs everything but the state.
+  /// Throws as `create` would, before there is anything to write.
+  static void require_free(const std::filesystem::path& directory);
   static RunWriter create(const std::filesystem::path& directory, RunInfo info);
   /// Takes up a run that no process holds; `report` hears what had to be cut from a torn journal.
   static RunWriter take_up(const std::filesystem::path& directory, const std::function<void(const std::string&)>& report);
 
   const RunInfo& info() const { return info_; }
-  void set_provenance(const std::string& key, nlohmann::json value) { info_.provenance[key] = std::move(value); }
   void set_state(RunState state, int64_t step, const std::string& message = "");
+  /// State `failed`, in run.json alone, for the journal may be what failed. Throws nothing: the error that led here matters.
+  void record_failure(int64_t step, const std::string& message) noexcept;
+  void set_step(int64_t step);  ///< in run.json
   /// Training goes on from this step: later records no longer count.
   void resume_at(int64_t step);
 

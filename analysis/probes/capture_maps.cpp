@@ -1,4 +1,4 @@
-#include "analysis/figures/capture_maps.h"
+#include "analysis/probes/capture_maps.h"
 
 #include <algorithm>
 #include <cmath>

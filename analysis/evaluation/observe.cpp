@@ -1,0 +1,104 @@
+#include "analysis/evaluation/observe.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/probes/capture_maps.h"
+
+namespace saccade {
+namespace {
+
+constexpr int64_t kProbedTokens = 4096;
+
+bool is_ood(const RunConfig& config, const std::string& domain) {
+  return std::find(config.data.train.begin(), config.data.train.end(), domain) == config.data.train.end();
+}
+
+/// The first `length` tokens of one sequence.
+Trainer::Frozen part(const Trainer::Frozen& batch, int64_t sequence, int64_t length) {
+  const auto cut = [&](const std::vector<int32_t>& all) {
+    const auto begin = all.begin() + sequence * batch.length;
+    return std::vector<int32_t>(begin, begin + length);
+  };
+  return {batch.domain, cut(batch.tokens), cut(batch.targets), 1, length};
+}
+
+/// Sums without NaN, and how many were summed.
+struct Mean {
+  std::vector<double> sum;
+  std::vector<int64_t> count;
+  void add(const std::vector<double>& values) {
+    sum.resize(values.size());
+    count.resize(values.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (std::isnan(values[i])) continue;
+      sum[i] += values[i];
+      ++count[i];
+    }
+  }
+  std::vector<double> values() const {
+    std::vector<double> means;
+    for (size_t i = 0; i < sum.size(); ++i) means.push_back(count[i] > 0 ? sum[i] / static_cast<double>(count[i]) : std::nan(""));
+    return means;
+  }
+};
+
+/// How many tokens a chunk or split has stands in the config alone, so it is kept beside the maps that need it.
+void add_candidate_size(Capture& capture, const nlohmann::json& architecture) {
+  const bool chunks = std::any_of(capture.maps.begin(), capture.maps.end(), [](const CapturedMap& m) { return m.name == "score"; });
+  const char* key = chunks ? "chunk" : "split";
+  if ((chunks || find_map(capture, "maxsim", -1)) && architecture.contains(key))
+    capture.maps.push_back({kCandidateSize, -1, {1}, {architecture.at(key).get<float>()}});
+}
+
+Capture capture_sample(Trainer& trainer, const Trainer::Frozen& text, int64_t sample, const Tokenizer& tokenizer, const Position& at) {
+  ProbeRecord probe;
+  probe.statistics_wanted = false;
+  probe.maps_wanted = true;
+  trainer.probe(text, probe);
+  Capture capture{at, text.domain, sample, text.tokens, {}, {}, std::move(probe.maps)};
+  for (const int32_t token : text.tokens) capture.pieces.push_back(tokenizer.piece(token));
+  for (const double loss : trainer.evaluate(text).by_position) capture.token_losses.push_back(static_cast<float>(loss));
+  add_candidate_size(capture, trainer.config().architecture);
+  return capture;
+}
+
+}  // namespace
+
+EvaluationRecord evaluate_domains(Trainer& trainer, const std::vector<Trainer::Frozen>& batches, const Position& at) {
+  EvaluationRecord record{at, {}};
+  for (const Trainer::Frozen& batch : batches)
+    record.losses.push_back({batch.domain, is_ood(trainer.config(), batch.domain), trainer.evaluate(batch).loss});
+  return record;
+}
+
+StatisticsRecord probe_statistics(Trainer& trainer, const Trainer::Frozen& batch, const Position& at) {
+  StatisticsRecord record{at, {}};
+  std::vector<Mean> means;
+  const int64_t sequences = std::min(batch.sequences, std::max<int64_t>(1, kProbedTokens / batch.length));
+  for (int64_t s = 0; s < sequences; ++s) {
+    ProbeRecord probe;
+    trainer.probe(part(batch, s, batch.length), probe);
+    if (s == 0) record.statistics = probe.statistics;
+    means.resize(record.statistics.size());
+    for (size_t i = 0; i < means.size(); ++i) means[i].add(probe.statistics.at(i).heads);
+  }
+  for (size_t i = 0; i < means.size(); ++i) record.statistics[i].heads = means[i].values();
+  return record;
+}
+
+std::vector<Capture> capture_samples(Trainer& trainer, const std::vector<Trainer::Frozen>& batches, const Tokenizer& tokenizer,
+                                     const Position& at) {
+  std::vector<Capture> captures;
+  bool trained_on = false;
+  for (const Trainer::Frozen& batch : batches) {
+    const bool ood = is_ood(trainer.config(), batch.domain);
+    if (!ood && trained_on) continue;
+    trained_on |= !ood;
+    const int64_t length = std::min(trainer.config().training.capture_tokens, batch.length);
+    captures.push_back(capture_sample(trainer, part(batch, 0, length), static_cast<int64_t>(captures.size()), tokenizer, at));
+  }
+  return captures;
+}
+
+}  // namespace saccade

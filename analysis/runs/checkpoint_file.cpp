@@ -1,0 +1,186 @@
+#include "analysis/runs/checkpoint_file.h"
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "analysis/runs/files.h"
+#include "analysis/runs/hdf5.h"
+#include "models/corpus/sha256.h"
+
+namespace saccade {
+namespace {
+
+constexpr int64_t kFormat = 1;
+constexpr int kDeflate = 1;  // weights hardly shrink further, and level 4 takes three times as long
+
+struct TensorFolder {
+  const char* name;
+  std::vector<NamedTensor> TrainingState::*tensors;
+};
+constexpr std::array<TensorFolder, 3> kFolders = {{{"weights", &TrainingState::weights},
+                                                   {"first_moments", &TrainingState::first_moments},
+                                                   {"second_moments", &TrainingState::second_moments}}};
+
+struct RealField {
+  const char* name;
+  double StepRecord::*value;
+};
+constexpr std::array<RealField, 6> kReals = {{{"flops", &StepRecord::flops},
+                                              {"seconds", &StepRecord::seconds},
+                                              {"loss", &StepRecord::loss},
+                                              {"learning_rate", &StepRecord::learning_rate},
+                                              {"gradient_norm", &StepRecord::gradient_norm},
+                                              {"tokens_per_second", &StepRecord::tokens_per_second}}};
+
+/// SHA-256 over all contents in a fixed order, every text and number with its length before it.
+class ContentDigest {
+ public:
+  void add(std::string_view text) {
+    sha_.update(static_cast<uint64_t>(text.size()));
+    sha_.update(text);
+  }
+  void add_header(const Checkpoint& c) {
+    for (const std::string& text : {c.config.dump(), c.corpus_hash, c.tokenizer_name, c.tokenizer_hash, c.tokenizer_model}) add(text);
+    sha_.update(static_cast<uint64_t>(c.state.record.step));
+    sha_.update(static_cast<uint64_t>(c.state.record.tokens));
+    sha_.update(c.state.data_position);
+    for (const RealField& field : kReals) sha_.update(std::bit_cast<uint64_t>(c.state.record.*field.value));
+  }
+  void add_tensor(std::string_view folder, const std::string& name, const Tensor& tensor) {
+    add(folder);
+    add(name);
+    add(to_string(tensor.dtype()));
+    add(to_string(tensor.shape()));
+    add({static_cast<const char*>(tensor.raw()), static_cast<size_t>(tensor.bytes())});
+  }
+  std::string finish() { return hex(sha_.finish()); }
+
+ private:
+  Sha256 sha_;
+};
+
+void write_header(const h5::Group& root, const Checkpoint& c) {
+  root.set_attribute("creator", "saccade " SACCADE_VERSION);
+  root.set_attribute("format_version", kFormat);
+  root.set_attribute("step", c.state.record.step);
+  root.set_attribute("tokens", c.state.record.tokens);
+  root.set_attribute("data_position", std::bit_cast<int64_t>(c.state.data_position));
+  for (const RealField& field : kReals) root.set_attribute(field.name, c.state.record.*field.value);
+  root.set_attribute("corpus_hash", c.corpus_hash);
+  root.set_attribute("tokenizer_name", c.tokenizer_name);
+  root.set_attribute("tokenizer_hash", c.tokenizer_hash);
+  root.write_text("config", c.config.dump());
+  root.write("tokenizer_model", std::vector<uint8_t>(c.tokenizer_model.begin(), c.tokenizer_model.end()));
+}
+
+Checkpoint read_header(const h5::Group& root) {
+  if (root.integer_attribute("format_version") != kFormat) root.fail("another format version", ".");
+  Checkpoint c;
+  c.state.record.step = root.integer_attribute("step");
+  c.state.record.tokens = root.integer_attribute("tokens");
+  c.state.data_position = std::bit_cast<uint64_t>(root.integer_attribute("data_position"));
+  for (const RealField& field : kReals) c.state.record.*field.value = root.real_attribute(field.name);
+  c.corpus_hash = root.text_attribute("corpus_hash");
+  c.tokenizer_name = root.text_attribute("tokenizer_name");
+  c.tokenizer_hash = root.text_attribute("tokenizer_hash");
+  c.config = nlohmann::json::parse(root.read_text("config"), nullptr, false);
+  if (c.config.is_discarded()) root.fail("damaged JSON", "config");
+  const auto model = root.read<uint8_t>("tokenizer_model");
+  c.tokenizer_model.assign(model.begin(), model.end());
+  return c;
+}
+
+void write_tensor(const h5::Group& group, const NamedTensor& named) {
+  const Tensor& tensor = named.tensor;
+  h5::Dims dims;
+  for (int i = 0; i < tensor.rank(); ++i) dims.push_back(tensor.dim(i));
+  dispatch(tensor.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    group.write<T>(named.name, std::span<const T>(tensor.data<T>(), static_cast<size_t>(tensor.size())), dims, kDeflate);
+  });
+}
+
+Tensor read_tensor(const h5::Group& group, const std::string& name, Arena& arena) {
+  Shape shape;
+  const h5::Dims dims = group.dims(name);
+  if (dims.size() > 5) group.fail("more than five dimensions", name);
+  for (const int64_t d : dims) shape.push_back(d);
+  const auto fill = [&](auto zero) {
+    using T = decltype(zero);
+    const std::vector<T> values = group.read<T>(name);
+    Tensor tensor = arena.allocate(shape, dtype_of<T>());
+    std::memcpy(tensor.raw(), values.data(), values.size() * sizeof(T));
+    return tensor;
+  };
+  return group.is_double(name) ? fill(double{}) : fill(float{});
+}
+
+/// Hands every tensor of a file to `visit`, one at a time.
+template <class Visit>
+void each_tensor(const h5::Group& root, Visit visit) {
+  const std::vector<std::string> names = root.read_texts("parameters");
+  Arena arena(Device::cpu());
+  for (const TensorFolder& folder : kFolders) {
+    const h5::Group group = root.open(folder.name);
+    for (const std::string& name : names) visit(folder, NamedTensor{name, read_tensor(group, name, arena)});
+  }
+}
+
+/// Reads everything through; `keep` collects the tensors.
+Checkpoint read_checked(const std::filesystem::path& path, bool keep) {
+  const h5::Reader file(path);
+  Checkpoint checkpoint = read_header(file.root());
+  ContentDigest digest;
+  digest.add_header(checkpoint);
+  each_tensor(file.root(), [&](const TensorFolder& folder, NamedTensor named) {
+    digest.add_tensor(folder.name, named.name, named.tensor);
+    if (keep) (checkpoint.state.*folder.tensors).push_back(std::move(named));
+  });
+  if (digest.finish() != file.root().text_attribute("sha256")) file.root().fail("the contents differ from their SHA-256", ".");
+  return checkpoint;
+}
+
+std::string write_file(const std::filesystem::path& path, const Checkpoint& checkpoint) {
+  ContentDigest digest;
+  digest.add_header(checkpoint);
+  h5::Writer file(path);
+  write_header(file.root(), checkpoint);
+  std::vector<std::string> names;
+  for (const NamedTensor& named : checkpoint.state.weights) names.push_back(named.name);
+  file.root().write_texts("parameters", names);
+  for (const TensorFolder& folder : kFolders) {
+    const h5::Group group = file.root().create(folder.name);
+    for (const NamedTensor& named : checkpoint.state.*folder.tensors) {
+      write_tensor(group, named);
+      digest.add_tensor(folder.name, named.name, named.tensor);
+    }
+  }
+  const std::string sha256 = digest.finish();
+  file.root().set_attribute("sha256", sha256);
+  file.close();
+  return sha256;
+}
+
+int64_t bytes_of(const Checkpoint& checkpoint) {
+  int64_t bytes = (int64_t{1} << 20) + static_cast<int64_t>(checkpoint.tokenizer_model.size());
+  for (const TensorFolder& folder : kFolders)
+    for (const NamedTensor& named : checkpoint.state.*folder.tensors) bytes += named.tensor.bytes();
+  return bytes;
+}
+
+}  // namespace
+
+void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint) {
+  require_free_space(path.parent_path(), bytes_of(checkpoint), "checkpoint " + path.filename().string());
+  replace_file(path, [&](const std::filesystem::path& aside) {
+    const std::string written = write_file(aside, checkpoint);
+    read_checked(aside, false);
+    if (h5::Reader(aside).root().text_attribute("sha256") != written)
+      throw DataError(path.string() + ": read back another checkpoint than written");
+  });
+}
+
+Checkpoint read_checkpoint(const std::filesystem::path& path) { return read_checked(path, true); }
+
+}  // namespace saccade

@@ -1,0 +1,24 @@
+#pragma once
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "models/training/trainer.h"
+
+namespace saccade {
+
+/// Everything a run needs to go on, or to be looked at on another machine.
+struct Checkpoint {
+  nlohmann::json config;  ///< resolved
+  std::string corpus_hash, tokenizer_name, tokenizer_hash;
+  std::string tokenizer_model;  ///< content of the model file; empty for tokenizers without one
+  TrainingState state;          ///< tensors on the CPU
+};
+
+/// Written aside, read back, its contents' SHA-256 compared, then renamed. Throws DataError; nothing written before is harmed.
+void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint);
+
+/// Throws DataError when anything is missing, unreadable or differs from the SHA-256 written with it.
+Checkpoint read_checkpoint(const std::filesystem::path& path);
+
+}  // namespace saccade

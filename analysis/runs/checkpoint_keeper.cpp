@@ -1,0 +1,38 @@
+#include "analysis/runs/checkpoint_keeper.h"
+
+#include "analysis/runs/run_info.h"
+
+namespace saccade {
+
+namespace {
+constexpr size_t kKept = 2;
+}
+
+CheckpointKeeper::CheckpointKeeper(std::filesystem::path directory, std::optional<int64_t> resumed) : directory_(std::move(directory)) {
+  if (resumed) good_.push_back(*resumed);
+}
+
+void CheckpointKeeper::write(const Checkpoint& checkpoint) {
+  const int64_t step = checkpoint.state.record.step;
+  write_checkpoint(step_file(directory_, kCheckpoints, step), checkpoint);
+  if (newest() != step) good_.push_back(step);
+  if (good_.size() < kKept) return;
+  const int64_t oldest_kept = good_[good_.size() - kKept];
+  for (const int64_t old : step_files(directory_, kCheckpoints))
+    if (old < oldest_kept) std::filesystem::remove(step_file(directory_, kCheckpoints, old));
+}
+
+std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& directory, const std::function<void(const std::string&)>& report) {
+  const std::vector<int64_t> steps = step_files(directory, kCheckpoints);
+  std::string last_problem;
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) try {
+      return read_checkpoint(step_file(directory, kCheckpoints, *step));
+    } catch (const DataError& error) {
+      last_problem = error.what();
+      report("checkpoint of step " + std::to_string(*step) + " is unusable, looking for an earlier one: " + last_problem);
+    }
+  if (!steps.empty()) throw DataError(directory.string() + " has no usable checkpoint: " + last_problem);
+  return {};
+}
+
+}  // namespace saccade

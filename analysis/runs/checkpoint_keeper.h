@@ -1,0 +1,26 @@
+#pragma once
+#include <optional>
+
+#include "analysis/runs/checkpoint_file.h"
+
+namespace saccade {
+
+/// The checkpoints of one run: writes them, and deletes old ones once two newer are known to be good.
+class CheckpointKeeper {
+ public:
+  /// `resumed`: the step of a checkpoint that was read and found good, if training goes on from one.
+  explicit CheckpointKeeper(std::filesystem::path directory, std::optional<int64_t> resumed = {});
+  void write(const Checkpoint& checkpoint);
+  /// Step of the newest good one, −1 for none.
+  int64_t newest() const { return good_.empty() ? -1 : good_.back(); }
+
+ private:
+  std::filesystem::path directory_;
+  std::vector<int64_t> good_;  ///< verified by this process, ascending
+};
+
+/// The newest checkpoint of a run that can be read whole; what is damaged is reported and passed over. Nothing when the run
+/// has no checkpoint file; throws DataError when it has some and all are damaged.
+std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& directory, const std::function<void(const std::string&)>& report);
+
+}  // namespace saccade

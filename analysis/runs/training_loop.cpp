@@ -1,0 +1,102 @@
+#include "analysis/runs/training_loop.h"
+
+#include <cmath>
+
+#include "analysis/evaluation/observe.h"
+#include "analysis/runs/run_info.h"
+
+namespace saccade {
+namespace {
+
+Position position_of(const StepRecord& step) { return {step.step, step.tokens, step.flops, step.seconds}; }
+
+std::string divergence(const StepRecord& step) {
+  if (std::isfinite(step.loss) && std::isfinite(step.gradient_norm)) return {};
+  const bool loss = !std::isfinite(step.loss);
+  const double value = loss ? step.loss : step.gradient_norm;
+  return std::string("the ") + (loss ? "loss" : "gradient norm") + " became " + (std::isnan(value) ? "NaN" : "infinite") + " at step " +
+         std::to_string(step.step);
+}
+
+}  // namespace
+
+TrainingInput prepare_training(const RunConfig& config, const RunProgress& progress, std::unique_ptr<Tokenizer> tokenizer) {
+  const auto tell = [&](const std::string& line) {
+    if (progress.message) progress.message(line);
+  };
+  Corpus corpus = Corpus::open(config.data.corpus, tell);
+  for (const auto* domains : {&config.data.train, &config.data.ood})
+    for (const std::string& domain : *domains)
+      if (!corpus.has_domain(domain)) {
+        std::string known;
+        for (const DomainInfo& d : corpus.domains()) known += (known.empty() ? "" : ", ") + d.name;
+        throw UsageError("/data: corpus " + corpus.name() + " has no domain \"" + domain + "\"; it has " + known);
+      }
+  if (!tokenizer) tokenizer = open_tokenizer(config.data.tokenizer, corpus, config.data.train, tell);
+  std::vector<std::shared_ptr<const TokenStore>> stores;
+  for (const std::string& domain : config.data.train) stores.push_back(TokenStore::open(corpus, domain, Split::train, *tokenizer, tell));
+  auto data = std::make_unique<BatchSource>(std::move(stores), config.data.sequence_length, static_cast<uint64_t>(config.training.seed));
+  auto trainer = std::make_unique<Trainer>(config, tokenizer->vocabulary(), std::move(data));
+  auto evaluation = evaluation_batches(config, corpus, *tokenizer);
+  return {std::move(corpus), std::move(tokenizer), std::move(evaluation), std::move(trainer)};
+}
+
+void TrainingLoop::tell(const std::string& line) const {
+  writer_.log(line);
+  if (progress_.message) progress_.message(line);
+}
+
+bool TrainingLoop::due(int64_t every, int64_t step) const { return (every > 0 && step % every == 0) || input_.trainer->finished(); }
+
+void TrainingLoop::write_checkpoint(const StepRecord& step) {
+  writer_.sync();
+  keeper_.write({writer_.info().config, input_.corpus.hash(), input_.tokenizer->name(), input_.tokenizer->hash(),
+                 input_.tokenizer->serialized(), input_.trainer->state()});
+  tell("checkpoint at step " + std::to_string(step.step));
+}
+
+void TrainingLoop::observe(const StepRecord& step) {
+  Trainer& trainer = *input_.trainer;
+  const TrainingConfig& training = trainer.config().training;
+  const Position at = position_of(step);
+  if (due(training.evaluate_every, step.step)) {
+    last_evaluation_ = evaluate_domains(trainer, input_.evaluation, at);
+    writer_.add(*last_evaluation_);
+  }
+  if (due(training.probe_every, step.step)) writer_.add(probe_statistics(trainer, input_.evaluation.front(), at));
+  if (due(training.capture_every > 0 ? training.capture_every : training.checkpoint_every, step.step))
+    writer_.add(step.step, capture_samples(trainer, input_.evaluation, *input_.tokenizer, at));
+  if (!due(training.checkpoint_every, step.step)) return;
+  write_checkpoint(step);
+  if (!trainer.finished()) {  // at the end they are written once, with the state
+    writer_.set_step(step.step);
+    writer_.write_results();
+  }
+}
+
+RunState TrainingLoop::end(RunState state, int64_t step, const std::string& message) {
+  writer_.set_state(state, step, message);
+  writer_.write_results();
+  tell(std::string(to_string(state)) + " at step " + std::to_string(step) + (message.empty() ? "" : ": " + message));
+  return state;
+}
+
+RunState TrainingLoop::run(const std::atomic<bool>& stop) {
+  Trainer& trainer = *input_.trainer;
+  StepRecord step = trainer.state().record;
+  writer_.set_state(RunState::running, step.step);
+  while (!trainer.finished()) {
+    if (stop) {
+      if (keeper_.newest() != step.step) write_checkpoint(step);
+      return end(RunState::stopped, step.step, "");
+    }
+    step = trainer.step();
+    writer_.add(step);
+    if (const std::string problem = divergence(step); !problem.empty()) return end(RunState::diverged, step.step, problem);
+    observe(step);
+    if (progress_.step) progress_.step(step, last_evaluation_ ? &*last_evaluation_ : nullptr);
+  }
+  return end(RunState::finished, step.step, "");
+}
+
+}  // namespace saccade

@@ -1,0 +1,40 @@
+#pragma once
+#include "analysis/runs/checkpoint_keeper.h"
+#include "analysis/runs/run_writer.h"
+#include "analysis/runs/training_run.h"
+
+namespace saccade {
+
+/// What training reads besides its config: made once, before a run directory is touched.
+struct TrainingInput {
+  Corpus corpus;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::vector<Trainer::Frozen> evaluation;
+  std::unique_ptr<Trainer> trainer;
+};
+/// `tokenizer` may be given (from a checkpoint). Throws UsageError, DataError, DeviceError.
+TrainingInput prepare_training(const RunConfig& config, const RunProgress& progress, std::unique_ptr<Tokenizer> tokenizer = {});
+
+/// Steps, evaluates, probes, captures and writes checkpoints as the config says until the end, a non-finite number or `stop`.
+/// Every checkpoint comes after all that is recorded at its step, so a run resumed from it has nothing to repeat.
+class TrainingLoop {
+ public:
+  TrainingLoop(RunWriter& writer, TrainingInput& input, CheckpointKeeper keeper, const RunProgress& progress)
+      : writer_(writer), input_(input), keeper_(std::move(keeper)), progress_(progress) {}
+  RunState run(const std::atomic<bool>& stop);
+
+ private:
+  void observe(const StepRecord& step);
+  void write_checkpoint(const StepRecord& step);
+  RunState end(RunState state, int64_t step, const std::string& message);
+  bool due(int64_t every, int64_t step) const;
+  void tell(const std::string& line) const;
+
+  RunWriter& writer_;
+  TrainingInput& input_;
+  CheckpointKeeper keeper_;
+  const RunProgress& progress_;
+  std::optional<EvaluationRecord> last_evaluation_;
+};
+
+}  // namespace saccade
