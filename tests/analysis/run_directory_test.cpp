@@ -1,0 +1,219 @@
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <QTemporaryDir>
+#include <QtTest>
+#include <csignal>
+#include <fstream>
+
+#include "analysis/runs/capture_file.h"
+#include "analysis/runs/results_file.h"
+#include "analysis/runs/run_info.h"
+#include "analysis/runs/training_run.h"
+#include "tests/analysis/fixture.h"
+
+namespace saccade::test {
+
+namespace fs = std::filesystem;
+
+/// Who may write where, what a reader sees while a run lives, dies or is damaged.
+class RunDirectoryTest : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void init() { folder_ = std::make_unique<QTemporaryDir>(); }
+
+  void followsALiveRun() {
+    FixtureOptions options;
+    RunWriter writer = RunWriter::create(path("live"), fixture_info(options));
+    Run run(path("live"));
+    QCOMPARE(run.info().state, RunState::created);
+    writer.set_state(RunState::running, 0);
+    for (int64_t step = 1; step <= 3; ++step) writer.add(fixture_step(options, step));
+    QVERIFY(run.poll());
+    QCOMPARE(run.info().state, RunState::running);
+    QCOMPARE(run.info().step, int64_t{3});
+    QVERIFY(!run.poll());
+    writer.add(fixture_statistics(options, 3));
+    QVERIFY(run.poll());
+    QCOMPARE(run.last_statistics()->statistics.front().name, std::string("entropy"));
+    QVERIFY(run.find("entropy/layer2"));
+    writer.set_state(RunState::finished, 3);
+    QVERIFY(run.poll());
+    QCOMPARE(run.info().state, RunState::finished);
+  }
+
+  void aRunWithoutItsProcessHasCrashed() {
+    FixtureOptions options;
+    options.end = RunState::running;
+    write_fixture(path("run"), options);
+    QCOMPARE(Run(path("run")).info().state, RunState::crashed);
+    QVERIFY(!is_live(path("run")));
+    QVERIFY(!stop_run(path("run")));
+  }
+
+  void aKilledProcessLeavesItsLock() {
+    int ready[2];
+    QCOMPARE(::pipe(ready), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      std::signal(SIGTERM, SIG_DFL);
+      RunWriter writer = RunWriter::create(path("held"), fixture_info({}));
+      writer.set_state(RunState::running, 0);
+      writer.add(fixture_step({}, 1));
+      [[maybe_unused]] const auto told = ::write(ready[1], "x", 1);
+      ::pause();
+      ::_exit(0);
+    }
+    char byte = 0;
+    QCOMPARE(::read(ready[0], &byte, 1), ssize_t{1});
+    QVERIFY(is_live(path("held")));
+    QCOMPARE(Run(path("held")).info().state, RunState::running);
+    QVERIFY(message_of([&] {
+              RunWriter::take_up(path("held"), [](const std::string&) {});
+            }).contains("in use by process " + QString::number(child)));
+    QVERIFY(message_of([&] { RunWriter::create(path("held"), fixture_info({})); }).contains("in use"));
+    QVERIFY(stop_run(path("held")));  // SIGTERM, which this child does not catch
+    ::waitpid(child, nullptr, 0);
+    QVERIFY(!is_live(path("held")));
+    const Run run(path("held"));
+    QCOMPARE(run.info().state, RunState::crashed);
+    QCOMPARE(run.find("train/loss")->value.size(), size_t{1});
+    RunWriter::take_up(path("held"), [](const std::string&) {});
+  }
+
+  void refusesWhatIsNotItsOwn() {
+    fs::create_directories(path("foreign"));
+    std::ofstream(path("foreign") / "thesis.txt") << "precious";
+    QVERIFY_EXCEPTION_THROWN(RunWriter::create(path("foreign"), fixture_info({})), UsageError);
+    QCOMPARE(std::distance(fs::directory_iterator(path("foreign")), {}), 1);
+    write_fixture(path("run"));
+    const std::string before = read_text(path("run") / "run.json");
+    QVERIFY_EXCEPTION_THROWN(RunWriter::create(path("run"), fixture_info({})), UsageError);
+    QCOMPARE(read_text(path("run") / "run.json"), before);
+    std::ofstream(path("file")) << "x";
+    QVERIFY_EXCEPTION_THROWN(RunWriter::create(path("file"), fixture_info({})), DataError);
+    QVERIFY_EXCEPTION_THROWN(RunWriter::create(path("file") / "below", fixture_info({})), DataError);
+  }
+
+  void takesAnEmptyDirectory() {
+    fs::create_directories(path("empty"));
+    write_fixture(path("empty"));
+    QCOMPARE(Run(path("empty")).info().state, RunState::finished);
+  }
+
+  void saysWhatIsWrongWithRunJson_data() {
+    QTest::addColumn<QByteArray>("content");
+    QTest::addColumn<QString>("said");
+    QTest::newRow("empty") << QByteArray("") << "run.json is damaged";
+    QTest::newRow("half") << QByteArray("{\"format_version\": 1,") << "run.json is damaged";
+    QTest::newRow("other type") << QByteArray("[]") << "run.json is damaged";
+    QTest::newRow("other version") << QByteArray("{\"format_version\": 9}") << "format version 9";
+  }
+  void saysWhatIsWrongWithRunJson() {
+    QFETCH(QByteArray, content);
+    QFETCH(QString, said);
+    write_fixture(path("run"));
+    std::ofstream(path("run") / "run.json") << content.toStdString();
+    const QString message = message_of([&] { Run run(path("run")); });
+    QVERIFY2(message.contains(said) && !message.contains('\n'), qPrintable(message));
+    std::vector<std::string> problems;
+    QVERIFY(find_runs(folder_->path().toStdString(), &problems).empty());
+    QCOMPARE(problems.size(), size_t{1});
+  }
+
+  void findsRuns() {
+    write_fixture(path("a"));
+    write_fixture(path("b"));
+    fs::create_directories(path("c"));
+    QCOMPARE(find_runs(folder_->path().toStdString()).size(), size_t{2});
+    QCOMPARE(find_runs(path("a")), std::vector{path("a")});
+    QVERIFY(find_runs(path("none")).empty());
+    QVERIFY_EXCEPTION_THROWN(Run run(path("c")), DataError);
+  }
+
+  void aDamagedJournalShowsItsGoodPart() {
+    write_fixture(path("run"));
+    std::string journal = read_text(path("run") / "journal.jsonl");
+    const size_t half = journal.find('\n', journal.size() / 2);
+    journal[half + 20] ^= 1;
+    std::ofstream(path("run") / "journal.jsonl") << journal;
+    const Run run(path("run"));
+    QVERIFY(QString::fromStdString(run.info().message).contains("damaged"));
+    const size_t steps = run.find("train/loss")->value.size();
+    QVERIFY(steps > 50 && steps < 150);
+  }
+
+  void damagedCapturesGiveOneLine() {
+    write_fixture(path("run"));
+    const fs::path file = step_file(path("run"), kCaptures, 200);
+    const std::string good = read_text(file);
+    int refused = 0;
+    for (int i = 0; i < 200; ++i) {
+      std::string bad = good;
+      bad[static_cast<size_t>(i) * (bad.size() - 1) / 199] ^= 0x10;
+      std::ofstream(file, std::ios::binary) << bad;
+      try {
+        Run(path("run")).captures(200);
+      } catch (const DataError& error) {
+        ++refused;
+        QVERIFY(QString(error.what()).contains("step-200.h5") && !QString(error.what()).contains('\n'));
+      }
+    }
+    QVERIFY2(refused > 190, qPrintable(QString("%1 of 200 noticed").arg(refused)));
+    std::ofstream(file) << "no HDF5";
+    QVERIFY_EXCEPTION_THROWN(Run(path("run")).captures(200), DataError);
+    fs::remove(file);
+    QVERIFY_EXCEPTION_THROWN(Run(path("run")).captures(200), DataError);
+  }
+
+  /// Files may not grow beyond a limit, as on a full disk: what was there stays, and the process lives.
+  void aFullDiskHarmsNothing() {
+    write_fixture(path("run"));
+    const std::string captures = read_text(step_file(path("run"), kCaptures, 200)), results = read_text(path("run") / "results.h5");
+    const RunInfo info = read_run_info(path("run"));
+    FixtureOptions other;
+    other.seed = 2;
+    for (const rlim_t bytes : {0, 100, 1000, 3000, 6000}) {
+      limit_file_size(bytes);
+      const QString a =
+          message_of([&] { write_captures(step_file(path("run"), kCaptures, 200), {fixture_capture(other, 200, 0, "prose")}); });
+      const QString b = message_of([&] { write_results_file(info); });
+      const QString c = message_of([&] { write_run_info(info); });
+      limit_file_size(RLIM_INFINITY);
+      QVERIFY2(a.contains("step-200") && b.contains("results.h5"), qPrintable(a + "\n" + b));
+      if (bytes <= 100) QVERIFY(c.contains("run.json"));
+      QCOMPARE(read_text(step_file(path("run"), kCaptures, 200)), captures);
+      QCOMPARE(read_text(path("run") / "results.h5"), results);
+      QCOMPARE(read_run_info(path("run")).title, info.title);
+      for (const auto& entry : fs::recursive_directory_iterator(path("run")))
+        QVERIFY2(entry.path().string().find(".tmp-") == std::string::npos, entry.path().c_str());
+    }
+  }
+
+ private:
+  fs::path path(const char* name) const { return folder_->filePath(name).toStdString(); }
+  template <class F>
+  static QString message_of(F action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  }
+  static void limit_file_size(rlim_t bytes) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit{};
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = bytes;
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+
+  std::unique_ptr<QTemporaryDir> folder_;
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::RunDirectoryTest)
+#include "run_directory_test.moc"
