@@ -1,0 +1,159 @@
+#include "ui/compare/compare_page.h"
+
+#include <QApplication>
+#include <QClipboard>
+#include <QComboBox>
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QSignalBlocker>
+#include <QTableView>
+#include <QToolButton>
+#include <QVBoxLayout>
+
+#include "analysis/comparison/comparison.h"
+#include "ui/charts/figure_view.h"
+#include "ui/charts/run_titles.h"
+#include "ui/compare/comparison_table.h"
+#include "ui/live/live_figures.h"
+#include "ui/page.h"
+#include "ui/run_list.h"
+#include "ui/session.h"
+
+namespace saccade::ui {
+
+namespace {
+
+const RegisterPage entry{{"compare", QObject::tr("Compare"), "compare", 50,
+                          [](Session& session, QWidget* parent) -> QWidget* { return new ComparePage(session, parent); }}};
+
+QString verdict(const Comparison& comparison) {
+  if (comparison.rows.size() < 2) return ComparePage::tr("Switch two or more runs visible to compare them.");
+  if (comparison.warnings.empty()) return ComparePage::tr("✓ Comparable: same text, tokenizer and evaluation; parameters within 1 %.");
+  QStringList lines;
+  for (const std::string& warning : comparison.warnings) lines << QStringLiteral("⚠ ") + QString::fromStdString(warning);
+  return lines.join(QLatin1Char('\n'));
+}
+
+}  // namespace
+
+ComparePage::ComparePage(Session& session, QWidget* parent)
+    : QWidget(parent),
+      session_(session),
+      trajectories_(new FigureView),
+      domain_(new QComboBox),
+      common_(new QToolButton),
+      verdict_(new QLabel(this)) {
+  trajectory_card_ = new Card(tr("OOD loss against pre-training loss"), tr("drag the line · dotted: equal losses"), trajectories_, this);
+  domain_->setAccessibleName(tr("OOD domain"));
+  domain_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  domain_->addItem(tr("domain: mean"));
+  common_->setText(tr("lowest common loss"));
+  common_->setToolTip(tr("Puts the line at the lowest pre-training loss that all runs have reached"));
+  trajectory_card_->addControl(domain_);
+  trajectory_card_->addControl(common_);
+  trajectories_->setEmptyText(
+      tr("No run has been evaluated on text outside its training domains yet. Such runs appear here once training.evaluate_every steps are "
+         "done."));
+
+  auto* columns = new QHBoxLayout(this);
+  columns->addWidget(trajectory_card_, 5);
+  columns->addWidget(makeTables(), 4);
+
+  connect(session_.runs(), &RunList::changed, this, &ComparePage::refresh);
+  connect(domain_, &QComboBox::currentIndexChanged, this, &ComparePage::refresh);
+  connect(trajectories_, &FigureView::failed, &session_, &Session::failed);
+  connect(trajectories_, &FigureView::verticalLineMoved, this, [this](double loss) {
+    at_loss_ = loss;
+    refresh();
+  });
+  connect(common_, &QToolButton::clicked, this, [this] {
+    at_loss_.reset();
+    refresh();
+  });
+}
+
+QWidget* ComparePage::makeTables() {
+  equal_ = new ComparisonTable(ComparisonTable::Kind::at_equal_loss, this);
+  end_ = new ComparisonTable(ComparisonTable::Kind::at_end, this);
+  equal_view_ = makeTable(*equal_, tr("OOD loss at equal pre-training loss"));
+  end_view_ = makeTable(*end_, tr("Size, speed and losses at the end"));
+  equal_card_ = new Card(tr("At equal pre-training loss"), {}, equal_view_, this);
+  end_card_ = new Card(tr("At the end"), tr("mean of seeds"), end_view_, this);
+  addCopyButton(*equal_card_, *equal_);
+  addCopyButton(*end_card_, *end_);
+  verdict_->setWordWrap(true);
+  verdict_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
+  verdict_->setAccessibleName(tr("Whether the runs can be compared"));
+  auto* tables = new QWidget(this);
+  auto* layout = new QVBoxLayout(tables);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(equal_card_, 1);
+  layout->addWidget(end_card_, 1);
+  layout->addWidget(verdict_);
+  return tables;
+}
+
+QTableView* ComparePage::makeTable(ComparisonTable& table, const QString& name) {
+  auto* view = new QTableView;
+  view->setModel(&table);
+  view->setAccessibleName(name);
+  view->setFrameShape(QFrame::NoFrame);
+  view->setShowGrid(false);
+  view->setSelectionBehavior(QAbstractItemView::SelectRows);
+  view->setTabKeyNavigation(false);
+  view->setWordWrap(false);
+  view->verticalHeader()->hide();
+  view->verticalHeader()->setDefaultSectionSize(static_cast<int>(1.7 * view->fontMetrics().height()));
+  view->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  view->horizontalHeader()->setHighlightSections(false);
+  connect(&table, &QAbstractItemModel::modelReset, view,
+          [view] { view->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch); });
+  return view;
+}
+
+void ComparePage::addCopyButton(Card& card, const ComparisonTable& table) {
+  auto* copy = new QToolButton;
+  copy->setText(tr("Copy"));
+  copy->setToolTip(tr("Copy the table, tab-separated"));
+  copy->setAutoRaise(true);
+  connect(copy, &QToolButton::clicked, this, [&table] { QApplication::clipboard()->setText(table.asText()); });
+  card.addControl(copy);
+}
+
+void ComparePage::showEvent(QShowEvent* event) {
+  QWidget::showEvent(event);
+  if (stale_) refresh();
+}
+
+std::string ComparePage::domain() const { return domain_->currentIndex() <= 0 ? std::string() : domain_->currentText().toStdString(); }
+
+void ComparePage::updateDomains() {
+  QStringList names{tr("domain: mean")}, present;
+  for (const std::string& name : all_domains(session_.runs()->visibleRuns())) names << QString::fromStdString(name);
+  for (int i = 0; i < domain_->count(); ++i) present << domain_->itemText(i);
+  if (names == present) return;
+  const QSignalBlocker blocker(domain_);
+  const QString chosen = domain_->currentText();
+  domain_->clear();
+  domain_->addItems(names);
+  domain_->setCurrentIndex(std::max(0, domain_->findText(chosen)));
+}
+
+void ComparePage::refresh() {
+  stale_ = !isVisible();
+  if (stale_) return;
+  updateDomains();
+  const auto runs = session_.runs()->visibleRuns();
+  const Comparison comparison = compare(runs, at_loss_, domain());
+  trajectories_->setFigure(trajectory_figure(runs, domain(), comparison.equal_loss, run_titles(*session_.runs())));
+  equal_->setComparison(comparison);
+  end_->setComparison(comparison);
+  equal_card_->setTitle(tr("At equal pre-training loss"),
+                        comparison.equal_loss ? tr("%1 nats · mean of seeds").arg(QString::number(*comparison.equal_loss, 'f', 3))
+                                              : tr("no loss that all have reached"));
+  common_->setEnabled(at_loss_.has_value());
+  verdict_->setText(verdict(comparison));
+}
+
+}  // namespace saccade::ui

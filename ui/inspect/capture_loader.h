@@ -1,0 +1,39 @@
+#pragma once
+#include <QObject>
+#include <QString>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "analysis/figures/figure.h"
+
+namespace saccade::ui {
+
+/// The captures of one step of one run, with what is computed from whole samples. Read only; shared between threads.
+struct LoadedCaptures {
+  QString directory;
+  int64_t step = 0;
+  std::vector<Capture> samples;
+  std::vector<Figure> heads;  ///< entropy by layer and head, one a sample
+};
+
+/// Reads captures in a worker thread. Only the last request is answered.
+class CaptureLoader : public QObject {
+  Q_OBJECT
+ public:
+  explicit CaptureLoader(QObject* parent = nullptr);
+  ~CaptureLoader() override;
+
+  void load(const QString& directory, int64_t step);
+  void cancel();  ///< no answer will come any more
+
+ Q_SIGNALS:
+  void loaded(std::shared_ptr<const saccade::ui::LoadedCaptures> captures);
+  void failed(const QString& reason);
+
+ private:
+  int request_ = 0;
+  std::shared_ptr<std::atomic<int>> latest_;  ///< outlives the loader in its workers
+};
+
+}  // namespace saccade::ui

@@ -1,0 +1,398 @@
+#include "ui/inspect/inspect_page.h"
+
+#include <QComboBox>
+#include <QHBoxLayout>
+#include <QKeyEvent>
+#include <QLabel>
+#include <QSignalBlocker>
+#include <QSlider>
+#include <QVBoxLayout>
+#include <algorithm>
+
+#include "analysis/figures/capture_maps.h"
+#include "ui/charts/figure_view.h"
+#include "ui/charts/run_titles.h"
+#include "ui/charts/ticks.h"
+#include "ui/inspect/query_panel.h"
+#include "ui/inspect/token_text.h"
+#include "ui/page.h"
+#include "ui/run_list.h"
+#include "ui/session.h"
+
+namespace saccade::ui {
+
+namespace {
+
+const RegisterPage entry{{"inspect", QObject::tr("Inspect"), "inspect", 40,
+                          [](Session& session, QWidget* parent) -> QWidget* { return new InspectPage(session, parent); }}};
+
+struct MapKind {
+  const char* name;
+  const char* title;
+  bool of_model;  ///< kept once, under layer −1
+};
+constexpr MapKind kMaps[] = {{"weights", QT_TR_NOOP("read weights"), false},
+                             {"score", QT_TR_NOOP("chunk scores"), false},
+                             {"maxsim", QT_TR_NOOP("split similarity"), true},
+                             {"soft_weights", QT_TR_NOOP("weights before the choice"), false}};
+
+}  // namespace
+
+InspectPage::InspectPage(Session& session, QWidget* parent) : QWidget(parent), session_(session), loader_(new CaptureLoader(this)) {
+  auto* column = new QVBoxLayout(this);
+  column->addWidget(makeTextCard(), 2);
+  column->addWidget(makeMaps(), 5);
+  column->addWidget(makeTimeCard());
+  for (QWidget* watched : {static_cast<QWidget*>(text_), static_cast<QWidget*>(heads_), static_cast<QWidget*>(map_)})
+    watched->installEventFilter(this);
+  connect(loader_, &CaptureLoader::loaded, this, &InspectPage::take);
+  connect(loader_, &CaptureLoader::failed, this, &InspectPage::showProblem);
+  connectSession();
+}
+
+InspectPage::~InspectPage() = default;
+
+QWidget* InspectPage::makeTextCard() {
+  text_ = new TokenText;
+  text_card_ = new Card(tr("Where did this query read from?"), {}, text_, this);
+  sample_ = new QComboBox;
+  sample_->setAccessibleName(tr("Text"));
+  sample_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  text_card_->addControl(sample_);
+  text_card_->setMinimumHeight(120);
+  connect(sample_, &QComboBox::activated, &session_, &Session::setSample);
+  connect(text_, &TokenText::queryClicked, &session_, &Session::setQuery);
+  return text_card_;
+}
+
+QWidget* InspectPage::makeMaps() {
+  heads_ = new FigureView;
+  map_ = new FigureView;
+  query_ = new QueryPanel;
+  heads_card_ = new Card(tr("Layer × head"), tr("entropy, 1 = evenly spread"), heads_, this);
+  map_card_ = new Card(tr("Map"), {}, map_, this);
+  query_card_ = new Card(tr("Query"), {}, query_, this);
+  map_choice_ = new QComboBox;
+  map_choice_->setAccessibleName(tr("What the map shows"));
+  map_choice_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  map_card_->addControl(map_choice_);
+  auto* row = new QWidget(this);
+  auto* layout = new QHBoxLayout(row);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(heads_card_, 3);
+  layout->addWidget(map_card_, 7);
+  layout->addWidget(query_card_, 4);
+  map_->setCellText([this](int r, int c) { return cellText(r, c); });
+  connect(heads_, &FigureView::cellClicked, &session_, &Session::setHead);
+  connect(map_, &FigureView::cellClicked, this, [this](int r, int) { session_.setQuery(queryOfRow(r)); });
+  connect(map_choice_, &QComboBox::activated, this, &InspectPage::showHead);
+  for (FigureView* view : {heads_, map_}) connect(view, &FigureView::failed, &session_, &Session::failed);
+  connect(query_, &QueryPanel::failed, &session_, &Session::failed);
+  return row;
+}
+
+QWidget* InspectPage::makeTimeCard() {
+  step_ = new QSlider(Qt::Horizontal);
+  step_->setAccessibleName(tr("Training step of the capture"));
+  step_->setPageStep(1);
+  step_->setTickPosition(QSlider::TicksBelow);
+  time_card_ = new Card(tr("Training time"), {}, step_, this);
+  connect(step_, &QSlider::valueChanged, this, [this](int index) {
+    if (index < 0 || index >= static_cast<int>(steps_.size())) return;
+    const bool newest = index + 1 == static_cast<int>(steps_.size());  // the newest stays the newest while the run goes on
+    session_.setCaptureStep(newest ? -1 : steps_[static_cast<size_t>(index)]);
+  });
+  return time_card_;
+}
+
+void InspectPage::connectSession() {
+  connect(session_.runs(), &RunList::changed, this, &InspectPage::followRun);
+  connect(&session_, &Session::currentRunChanged, this, &InspectPage::followRun);
+  connect(&session_, &Session::captureStepChanged, this, &InspectPage::request);
+  connect(&session_, &Session::sampleChanged, this, &InspectPage::showSample);
+  connect(&session_, &Session::headChanged, this, &InspectPage::showHead);
+  connect(&session_, &Session::queryChanged, this, &InspectPage::showQuery);
+  showNothing(tr("Select a run in the list to see where its queries read from."));
+}
+
+void InspectPage::showEvent(QShowEvent* event) {
+  QWidget::showEvent(event);
+  followRun();
+}
+
+void InspectPage::followRun() {
+  if (!isVisible()) return;
+  const Run* run = session_.runs()->run(session_.currentRun());
+  if (!run) {
+    directory_.clear();
+    steps_.clear();
+    return showNothing(tr("Select a run in the list to see where its queries read from."));
+  }
+  const auto steps = run->capture_steps();
+  if (directory_ == session_.currentRun() && steps == steps_) return;
+  directory_ = session_.currentRun();
+  steps_ = steps;
+  provenance_ = {"run " + run->info().directory.filename().string() + ": " + run_label(*run).toStdString()};
+  if (steps_.empty()) return showNothing(tr("This run has captured no text yet; it does so every training.probe_every steps."));
+  request();
+}
+
+int64_t InspectPage::shownStep() const {
+  if (steps_.empty()) return -1;
+  if (session_.captureStep() < 0) return steps_.back();
+  const auto at = std::upper_bound(steps_.begin(), steps_.end(), session_.captureStep());
+  return at == steps_.begin() ? steps_.front() : *(at - 1);
+}
+
+void InspectPage::request() {
+  if (!isVisible() || steps_.empty()) return;
+  const QSignalBlocker blocker(step_);
+  step_->setEnabled(steps_.size() > 1);
+  step_->setRange(0, static_cast<int>(steps_.size()) - 1);
+  step_->setValue(static_cast<int>(std::find(steps_.begin(), steps_.end(), shownStep()) - steps_.begin()));
+  time_card_->setTitle(
+      tr("Training time"),
+      tr("step %1 · %n captures, the last at step %2", nullptr, static_cast<int>(steps_.size())).arg(shownStep()).arg(steps_.back()));
+  if (captures_ && captures_->directory == directory_ && captures_->step == shownStep()) return showSample();
+  loader_->load(directory_, shownStep());
+}
+
+void InspectPage::take(const std::shared_ptr<const LoadedCaptures>& captures) {
+  captures_ = captures;
+  const QSignalBlocker blocker(sample_);
+  sample_->clear();
+  for (const Capture& sample : captures_->samples)
+    sample_->addItem(tr("%1, sample %2").arg(QString::fromStdString(sample.domain)).arg(sample.sample));
+  sample_->setEnabled(sample_->count() > 1);
+  showSample();
+}
+
+void InspectPage::showProblem(const QString& reason) {
+  showNothing(reason);
+  Q_EMIT session_.failed(reason);
+}
+
+void InspectPage::showNothing(const QString& text) {
+  loader_->cancel();
+  captures_.reset();
+  reads_.reset();
+  text_->clear();
+  sample_->clear();
+  query_->clear();
+  map_->setEmptyText(text);
+  map_->setFigure({});
+  heads_->setEmptyText({});
+  heads_->setFigure({});
+  text_card_->setTitle(tr("Where did this query read from?"), {});
+  map_card_->setTitle(tr("Map"), {});
+  query_card_->setTitle(tr("Query"), {});
+  time_card_->setTitle(tr("Training time"), {});
+  step_->setEnabled(false);
+}
+
+const Capture* InspectPage::capture() const {
+  if (!captures_ || captures_->samples.empty()) return nullptr;
+  const auto last = static_cast<int>(captures_->samples.size()) - 1;
+  return &captures_->samples[static_cast<size_t>(std::clamp(session_.sample(), 0, last))];
+}
+
+std::vector<int> InspectPage::layers() const {
+  std::vector<int> found;
+  if (const Capture* sample = capture())
+    for (const CapturedMap& map : sample->maps)
+      if (map.name == "weights" && map.shape.size() == 3) found.push_back(static_cast<int>(map.layer));
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+int InspectPage::heads(int layer) const {
+  const Capture* sample = capture();
+  const CapturedMap* map = sample ? find_map(*sample, "weights", layer) : nullptr;
+  return map && map->shape.size() == 3 ? static_cast<int>(map->shape[0]) : 0;
+}
+
+std::optional<InspectPage::Place> InspectPage::place() const {
+  const auto known = layers();
+  const Capture* sample = capture();
+  if (known.empty() || !sample) return {};
+  const auto nearest = std::min_element(known.begin(), known.end(),
+                                        [&](int a, int b) { return std::abs(a - session_.layer()) < std::abs(b - session_.layer()); });
+  const int head_count = heads(*nearest);
+  const int queries = static_cast<int>(find_map(*sample, "weights", *nearest)->shape[1]);
+  if (head_count == 0 || queries == 0) return {};
+  const int query = session_.query() < 0 ? std::max(0, queries - 2) : session_.query();  // the last one that has a next token
+  return Place{*nearest, std::clamp(session_.head(), 0, head_count - 1), std::clamp(query, 0, queries - 1)};
+}
+
+void InspectPage::showSample() {
+  const Capture* sample = capture();
+  if (!sample || !isVisible()) return;
+  const auto index = static_cast<size_t>(sample - captures_->samples.data());
+  sample_->setCurrentIndex(static_cast<int>(index));
+  text_->setPieces(sample->pieces);
+  Figure overview = captures_->heads[index];
+  overview.provenance = provenance_;
+  heads_->setFigure(std::move(overview));
+  showHead();
+}
+
+/// Keeps the choice of map where the layer has it.
+void InspectPage::chooseMap() {
+  const auto at = place();
+  const QString wanted = map_choice_->currentData().toString();
+  const QSignalBlocker blocker(map_choice_);
+  map_choice_->clear();
+  for (const MapKind& kind : kMaps)
+    if (at && find_map(*capture(), kind.name, kind.of_model ? -1 : at->layer) &&
+        QString::fromLatin1(kind.name) != QLatin1String("soft_weights"))
+      map_choice_->addItem(tr(kind.title), QString::fromLatin1(kind.name));
+  const int kept = map_choice_->findData(wanted);
+  map_choice_->setCurrentIndex(kept >= 0 ? kept : map_choice_->count() - 1);  // the choice, where the mixer makes one
+  map_choice_->setVisible(map_choice_->count() > 1);
+}
+
+void InspectPage::showHead() {
+  const auto at = place();
+  if (!isVisible()) return;
+  if (!at) {
+    if (capture()) showNothing(tr("This capture holds no read weights."));
+    return;
+  }
+  chooseMap();
+  heads_->setSelectedCell(at->layer, at->head);
+  try {
+    Figure figure = capture_figure(*capture(), map_choice_->currentData().toString().toStdString(), at->layer, at->head);
+    figure.provenance.insert(figure.provenance.begin(), provenance_.begin(), provenance_.end());
+    map_->setFigure(std::move(figure));
+  } catch (const std::exception& error) {
+    return showProblem(QString::fromUtf8(error.what()));
+  }
+  map_card_->setTitle(tr("Layer %1 · head %2").arg(at->layer).arg(at->head),
+                      tr("%1 · frame: this query · orange: chosen").arg(map_choice_->currentText()));
+  showQuery();
+}
+
+QString InspectPage::unit() const {
+  const auto at = place();
+  if (at && find_map(*capture(), "maxsim", -1)) return tr("split");
+  return at && find_map(*capture(), "score", at->layer) ? tr("chunk") : tr("element");
+}
+
+void InspectPage::showQuery() {
+  const auto at = place();
+  if (!at || !isVisible()) return;
+  const Capture& sample = *capture();
+  try {
+    reads_ = reads_of(sample, at->layer, at->head, at->query);
+  } catch (const std::exception& error) {
+    return showProblem(QString::fromUtf8(error.what()));
+  }
+  text_->setReads(at->query, *reads_);
+  map_->setSelectedCell(rowOfQuery(at->query), -1);
+  QStringList chosen;
+  if (reads_->candidate_size > 0)
+    for (const int64_t c : reads_->chosen_candidates)
+      chosen << text_->text(c * reads_->candidate_size, std::min<int64_t>((c + 1) * reads_->candidate_size, at->query + 1));
+  else
+    for (const int64_t p : reads_->chosen_positions) chosen << text_->text(p - 12, p + 1);
+  query_->show(sample, at->query, *reads_, unit(), chosen.join(QStringLiteral("\n…\n")), provenance_);
+  const QString token =
+      static_cast<size_t>(at->query) < sample.pieces.size() ? quoted(sample.pieces[static_cast<size_t>(at->query)]) : QString();
+  query_card_->setTitle(tr("Query %1 %2").arg(at->query).arg(token), {});
+  text_card_->setTitle(tr("Where did this query read from?"),
+                       tr("%1 · step %2 · query %3 %4 · shade: weight · blue line: chosen · frame: the query")
+                           .arg(QString::fromStdString(provenance_.front()).section(": ", 1))
+                           .arg(captures_->step)
+                           .arg(at->query)
+                           .arg(token));
+}
+
+int InspectPage::queryOfRow(int row) const {
+  if (map_choice_->currentData().toString() != QLatin1String("maxsim")) return row;
+  const int64_t size = std::max<int64_t>(1, candidate_size(*capture(), place()->layer));
+  return static_cast<int>(std::min<int64_t>((row + 1) * size, static_cast<int64_t>(capture()->tokens.size())) - 1);
+}
+
+int InspectPage::rowOfQuery(int query) const {
+  if (map_choice_->currentData().toString() != QLatin1String("maxsim")) return query;
+  return static_cast<int>(query / std::max<int64_t>(1, candidate_size(*capture(), place()->layer)));
+}
+
+QString InspectPage::cellText(int row, int column) const {
+  const Capture* sample = capture();
+  const Figure& figure = map_->figure();
+  if (!sample || !figure.map) return {};
+  const auto piece = [&](int position) {
+    return position >= 0 && static_cast<size_t>(position) < sample->pieces.size() ? quoted(sample->pieces[static_cast<size_t>(position)])
+                                                                                  : QString();
+  };
+  const float value = figure.map->values[static_cast<size_t>(row) * static_cast<size_t>(figure.map->columns) + static_cast<size_t>(column)];
+  const QString shown = std::isnan(value) ? tr("none") : short_number(static_cast<double>(value));
+  const QString kind = map_choice_->currentData().toString();
+  const int64_t size = std::max<int64_t>(1, candidate_size(*sample, place()->layer));
+  if (kind == QLatin1String("maxsim"))
+    return tr("split %1 and earlier split %2: %3 %4").arg(row).arg(column).arg(QString::fromStdString(figure.map->value_title), shown);
+  if (kind == QLatin1String("score"))
+    return tr("query %1 %2, chunk %3 (positions %4 to %5): %6 %7")
+        .arg(row)
+        .arg(piece(row))
+        .arg(column)
+        .arg(column * size)
+        .arg((column + 1) * size - 1)
+        .arg(QString::fromStdString(figure.map->value_title), shown);
+  return tr("query %1 %2 reads position %3 %4: %5 %6")
+      .arg(row)
+      .arg(piece(row))
+      .arg(column)
+      .arg(piece(column))
+      .arg(QString::fromStdString(figure.map->value_title), shown);
+}
+
+void InspectPage::moveQuery(int by) {
+  if (const auto at = place())
+    session_.setQuery(std::clamp(at->query + by, 0, static_cast<int>(find_map(*capture(), "weights", at->layer)->shape[1]) - 1));
+}
+
+void InspectPage::moveHead(int by_layers, int by_heads) {
+  const auto at = place();
+  if (!at) return;
+  const auto known = layers();
+  const auto index = std::find(known.begin(), known.end(), at->layer) - known.begin() + by_layers;
+  const int layer = known[static_cast<size_t>(std::clamp<std::ptrdiff_t>(index, 0, static_cast<std::ptrdiff_t>(known.size()) - 1))];
+  session_.setHead(layer, std::clamp(at->head + by_heads, 0, heads(layer) - 1));
+}
+
+void InspectPage::moveStep(int by) { step_->setValue(std::clamp(step_->value() + by, step_->minimum(), step_->maximum())); }
+
+bool InspectPage::handleKey(int key, Qt::KeyboardModifiers modifiers) {
+  const bool back = key == Qt::Key_Left || key == Qt::Key_Up, across = key == Qt::Key_Left || key == Qt::Key_Right;
+  const int by = back ? -1 : 1;
+  switch (key) {
+    case Qt::Key_Left:
+    case Qt::Key_Right:
+    case Qt::Key_Up:
+    case Qt::Key_Down:
+      if (modifiers & Qt::ControlModifier)
+        moveStep(by);
+      else if (modifiers & Qt::ShiftModifier)
+        moveHead(across ? 0 : by, across ? by : 0);
+      else
+        moveQuery(by);
+      return true;
+    case Qt::Key_PageUp: moveHead(-1, 0); return true;
+    case Qt::Key_PageDown: moveHead(1, 0); return true;
+    case Qt::Key_Home: moveQuery(-(1 << 28)); return true;
+    case Qt::Key_End: moveQuery(1 << 28); return true;
+    default: return false;
+  }
+}
+
+bool InspectPage::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::KeyPress) {
+    const auto* key = static_cast<QKeyEvent*>(event);
+    if (handleKey(key->key(), key->modifiers())) return true;
+  }
+  return QWidget::eventFilter(watched, event);
+}
+
+}  // namespace saccade::ui

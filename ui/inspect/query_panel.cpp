@@ -1,0 +1,115 @@
+#include "ui/inspect/query_panel.h"
+
+#include <QFontDatabase>
+#include <QFormLayout>
+#include <QLabel>
+#include <QPlainTextEdit>
+#include <QVBoxLayout>
+#include <cmath>
+
+#include "analysis/figures/derived.h"
+#include "ui/charts/figure_view.h"
+#include "ui/charts/ticks.h"
+
+namespace saccade::ui {
+
+namespace {
+
+QString number(double value, const QString& unit = {}) {
+  if (std::isnan(value)) return {};
+  return unit.isEmpty() ? short_number(value) : short_number(value) + QLatin1Char(' ') + unit;
+}
+
+QString list(const std::vector<int64_t>& values) {
+  QStringList parts;
+  for (const int64_t v : values) parts << QString::number(v);
+  return parts.join(QStringLiteral(", "));
+}
+
+}  // namespace
+
+QString quoted(const std::string& piece) {
+  QString text = QString::fromStdString(piece).replace(QChar(0x2581), QLatin1Char(' '));
+  text.replace(QLatin1Char('\n'), QChar(0x21B5)).replace(QLatin1Char('\t'), QChar(0x21E5));
+  return QStringLiteral("“%1”").arg(text);
+}
+
+QueryPanel::QueryPanel(QWidget* parent)
+    : QWidget(parent), scores_(new FigureView(this)), form_(new QFormLayout), text_(new QPlainTextEdit(this)) {
+  auto* scores = new Card(tr("Candidates"), {}, scores_, this);
+  form_->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+  form_->setVerticalSpacing(3);
+  chosen_ = addRow(tr("chosen"), tr("What the mixer selected for this query"));
+  margin_ = addRow(tr("margin"), tr("Score of the chosen candidate minus that of the best one not chosen"));
+  captured_ = addRow(tr("captured mass"), tr("Share of the full softmax mass that the choice kept; 1 = nothing lost"));
+  entropy_ = addRow(tr("entropy"), tr("Of the read weights, in nats; in parentheses divided by ln(positions)"));
+  outside_ = addRow(tr("beyond 256 tokens"), tr("Share of the weight that lies more than 256 positions back"));
+  median_ = addRow(tr("median distance"), tr("Half of the weight lies within this many positions"));
+  distance90_ = addRow(tr("90 % distance"), tr("Nine tenths of the weight lie within this many positions"));
+  next_ = addRow(tr("next token"), tr("What followed in the text, and the loss of predicting it"));
+  text_->setReadOnly(true);
+  text_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+  text_->setAccessibleName(tr("Text of what was chosen"));
+  text_->setMinimumHeight(60);
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(scores, 3);
+  column->addLayout(form_);
+  column->addWidget(text_, 2);
+  connect(scores_, &FigureView::failed, this, &QueryPanel::failed);
+  clear();
+}
+
+QLabel* QueryPanel::addRow(const QString& name, const QString& help) {
+  auto* value = new QLabel(this);
+  value->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+  value->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  value->setWordWrap(true);
+  value->setToolTip(help);
+  value->setAccessibleName(name);
+  auto* label = new QLabel(name, this);
+  label->setToolTip(help);
+  form_->addRow(label, value);
+  return value;
+}
+
+void QueryPanel::setRow(QLabel* value, const QString& text) {
+  value->setText(text);
+  value->setVisible(!text.isEmpty());
+  form_->labelForField(value)->setVisible(!text.isEmpty());
+}
+
+void QueryPanel::show(const Capture& capture, int query, const Reads& reads, const QString& unit, const QString& chosen_text,
+                      const std::vector<std::string>& provenance) {
+  Figure figure = candidates_figure(reads);
+  if (!reads.candidate_scores.empty() && figure.id == "candidate-scores") figure.x.title = unit.toStdString();
+  figure.provenance = provenance;
+  scores_->setFigure(std::move(figure));
+  setRow(chosen_, reads.chosen_candidates.empty() ? list(reads.candidate_size == 0 ? reads.chosen_positions : std::vector<int64_t>{})
+                                                  : QStringLiteral("%1 %2").arg(unit, list(reads.chosen_candidates)));
+  const bool selects = !reads.chosen_candidates.empty() || !reads.chosen_positions.empty();
+  setRow(margin_, selects ? number(reads.margin) : QString());
+  setRow(captured_, selects ? number(reads.captured_mass) : QString());
+  const QString normalized = number(reads.entropy_normalized);
+  setRow(entropy_, number(reads.entropy, tr("nats")) + (normalized.isEmpty() ? QString() : QStringLiteral(" (%1)").arg(normalized)));
+  setRow(outside_, number(reads.outside_256));
+  setRow(median_, number(reads.median_distance, tr("tokens")));
+  setRow(distance90_, number(reads.distance_90, tr("tokens")));
+  const auto q = static_cast<size_t>(query);
+  QString next;
+  if (q + 1 < capture.pieces.size()) next = quoted(capture.pieces[q + 1]);
+  if (q < capture.token_losses.size())
+    next += (next.isEmpty() ? QString() : QStringLiteral(" · ")) +
+            tr("loss %1 nats").arg(short_number(static_cast<double>(capture.token_losses[q])));
+  setRow(next_, next);
+  text_->setVisible(!chosen_text.isEmpty());
+  text_->setPlainText(chosen_text);
+}
+
+void QueryPanel::clear() {
+  scores_->setFigure({});
+  for (QLabel* value : {chosen_, margin_, captured_, entropy_, outside_, median_, distance90_, next_}) setRow(value, {});
+  text_->hide();
+}
+
+}  // namespace saccade::ui

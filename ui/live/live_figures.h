@@ -1,0 +1,27 @@
+#pragma once
+#include <QString>
+#include <vector>
+
+#include "analysis/figures/figure.h"
+
+namespace saccade::ui {
+
+/// What the reader chose on the Live page.
+struct LiveChoice {
+  XAxis x = XAxis::tokens;
+  bool log_x = false, log_y = false;
+  int smoothing = 0;   ///< steps of the centred mean; 0: off
+  std::string domain;  ///< of the per-domain card; empty: the first
+};
+
+/// Training, validation and OOD loss of all runs; where a run diverged a mark says so.
+Figure live_loss_figure(const std::vector<const Run*>& runs, const LiveChoice& choice, const Titles& titles);
+/// OOD loss minus in-domain validation loss.
+Figure gap_figure(const std::vector<const Run*>& runs, const LiveChoice& choice, const Titles& titles);
+
+/// OOD domains of any of the runs, in the order met.
+std::vector<std::string> all_domains(const std::vector<const Run*>& runs);
+/// One line per run that ended badly: what, at which step, why. Empty: none did.
+QString trouble(const std::vector<const Run*>& runs);
+
+}  // namespace saccade::ui

@@ -1,0 +1,179 @@
+#include "ui/live/live_page.h"
+
+#include <QComboBox>
+#include <QGridLayout>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QSignalBlocker>
+#include <QToolButton>
+#include <QVBoxLayout>
+
+#include "analysis/figures/derived.h"
+#include "ui/charts/figure_view.h"
+#include "ui/charts/run_titles.h"
+#include "ui/page.h"
+#include "ui/run_list.h"
+#include "ui/session.h"
+
+namespace saccade::ui {
+
+namespace {
+
+const RegisterPage entry{
+    {"live", QObject::tr("Live"), "live", 30, [](Session& session, QWidget* parent) -> QWidget* { return new LivePage(session, parent); }}};
+
+QToolButton* toggle(const QString& text, const QString& help) {
+  auto* button = new QToolButton;
+  button->setText(text);
+  button->setToolTip(help);
+  button->setCheckable(true);
+  return button;
+}
+
+/// The run that the single-run cards show: the selected one, else the first visible one.
+const Run* shown_run(const Session& session, const std::vector<const Run*>& runs) {
+  if (const Run* run = session.runs()->run(session.currentRun())) return run;
+  return runs.empty() ? nullptr : runs.front();
+}
+
+}  // namespace
+
+LivePage::LivePage(Session& session, QWidget* parent)
+    : QWidget(parent),
+      session_(session),
+      loss_(makePanel(tr("Pre-training and OOD loss"), tr("thin: training batches · line: validation · circles: OOD mean · dash: seed"))),
+      heads_(makePanel(tr("Attention entropy"), {})),
+      layers_(makePanel(tr("Entropy by layer"), {})),
+      gap_(makePanel(tr("OOD − pre-training gap"), tr("nats"))),
+      captured_(makePanel(tr("Captured mass of the choice"), {})),
+      gradient_(makePanel(tr("Gradient norm"), tr("before clipping"))),
+      domain_(makePanel(tr("OOD loss by domain"), tr("nats"))),
+      speed_(makePanel(tr("Speed"), tr("tokens per second"))),
+      trouble_(new QLabel(this)) {
+  makeControls();
+  loss_.view->setEmptyText(tr("No losses yet. Switch a run visible in the list, or configure and start one."));
+  trouble_->setWordWrap(true);
+  trouble_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
+  trouble_->hide();
+
+  auto* bottom = new QHBoxLayout;
+  for (Panel* panel : {&gradient_, &domain_, &speed_}) bottom->addWidget(panel->card, 1);
+  auto* left = new QVBoxLayout;
+  left->addWidget(loss_.card, 5);
+  left->addWidget(trouble_);
+  left->addLayout(bottom, 2);
+  auto* right = new QVBoxLayout;
+  for (Panel* panel : {&heads_, &layers_, &gap_, &captured_}) right->addWidget(panel->card, 1);
+  auto* columns = new QHBoxLayout(this);
+  columns->addLayout(left, 5);
+  columns->addLayout(right, 2);
+
+  connect(session_.runs(), &RunList::changed, this, &LivePage::refresh);
+  connect(&session_, &Session::currentRunChanged, this, &LivePage::refresh);
+  connect(&session_, &Session::xAxisChanged, this, &LivePage::refresh);
+  connect(heads_.view, &FigureView::cellClicked, &session_, &Session::setHead);
+  connect(heads_.view, &FigureView::cellClicked, &session_, [&session] { session.showPage("inspect"); });
+}
+
+LivePage::Panel LivePage::makePanel(const QString& title, const QString& subtitle) {
+  auto* view = new FigureView;
+  auto* card = new Card(title, subtitle, view, this);
+  connect(view, &FigureView::failed, &session_, &Session::failed);
+  return {card, view};
+}
+
+void LivePage::makeControls() {
+  x_axis_ = new QComboBox;
+  x_axis_->addItem(tr("x: step"), static_cast<int>(XAxis::step));
+  x_axis_->addItem(tr("x: tokens"), static_cast<int>(XAxis::tokens));
+  x_axis_->addItem(tr("x: FLOPs"), static_cast<int>(XAxis::flops));
+  x_axis_->addItem(tr("x: time"), static_cast<int>(XAxis::seconds));
+  x_axis_->setAccessibleName(tr("What the x axis shows"));
+  connect(x_axis_, &QComboBox::activated, this, [this] { session_.setXAxis(static_cast<XAxis>(x_axis_->currentData().toInt())); });
+  log_x_ = toggle(tr("log x"), tr("Logarithmic x axis"));
+  log_y_ = toggle(tr("log y"), tr("Logarithmic loss axis"));
+  smoothing_ = new QComboBox;
+  smoothing_->setAccessibleName(tr("Smoothing of the training loss"));
+  smoothing_->setToolTip(tr("Centred mean of the training loss; the raw values stay visible beneath"));
+  smoothing_->addItem(tr("no smoothing"), 0);
+  for (const int steps : {11, 51, 201}) smoothing_->addItem(tr("mean of %1 steps").arg(steps), steps);
+  domains_ = new QComboBox;
+  domains_->setAccessibleName(tr("OOD domain"));
+  domains_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  for (QWidget* control :
+       {static_cast<QWidget*>(x_axis_), static_cast<QWidget*>(log_x_), static_cast<QWidget*>(log_y_), static_cast<QWidget*>(smoothing_)})
+    loss_.card->addControl(control);
+  domain_.card->addControl(domains_);
+  for (QToolButton* button : {log_x_, log_y_}) connect(button, &QToolButton::toggled, this, &LivePage::refresh);
+  for (QComboBox* box : {smoothing_, domains_}) connect(box, &QComboBox::currentIndexChanged, this, &LivePage::refresh);
+}
+
+void LivePage::showEvent(QShowEvent* event) {
+  QWidget::showEvent(event);
+  if (stale_) refresh();
+}
+
+void LivePage::refresh() {
+  stale_ = !isVisible();
+  if (stale_) return;
+  const auto runs = session_.runs()->visibleRuns();
+  const Titles titles = run_titles(*session_.runs());
+  x_axis_->setCurrentIndex(x_axis_->findData(static_cast<int>(session_.xAxis())));
+  updateDomains(runs);
+  choice_ = {session_.xAxis(), log_x_->isChecked(), log_y_->isChecked(), smoothing_->currentData().toInt(),
+             domains_->currentText().toStdString()};
+
+  loss_.view->setFigure(live_loss_figure(runs, choice_, titles));
+  const auto series = [&](const std::string& name, bool log_y) {
+    return series_figure(runs, name, choice_.x, choice_.log_x, log_y, titles);
+  };
+  fill(gap_, gap_figure(runs, choice_, titles));
+  fill(gradient_, series("gradient_norm", true));
+  fill(speed_, series("tokens_per_second", false));
+  fill(domain_, choice_.domain.empty() ? Figure{} : series("ood/loss/" + choice_.domain, choice_.log_y));
+  fillCurrent(runs);
+  const QString text = trouble(runs);
+  trouble_->setText(text);
+  trouble_->setVisible(!text.isEmpty());
+}
+
+void LivePage::updateDomains(const std::vector<const Run*>& runs) {
+  QStringList names;
+  for (const std::string& domain : all_domains(runs)) names << QString::fromStdString(domain);
+  QStringList present;
+  for (int i = 0; i < domains_->count(); ++i) present << domains_->itemText(i);
+  if (names == present) return;
+  const QSignalBlocker blocker(domains_);
+  const QString chosen = domains_->currentText();
+  domains_->clear();
+  domains_->addItems(names);
+  domains_->setCurrentIndex(std::max(0, domains_->findText(chosen)));
+}
+
+void LivePage::fill(Panel& panel, Figure figure) {
+  panel.card->setVisible(has_data(figure));
+  panel.view->setFigure(std::move(figure));
+}
+
+void LivePage::fillCurrent(const std::vector<const Run*>& runs) {
+  const Run* run = shown_run(session_, runs);
+  const Titles titles = run_titles(*session_.runs());
+  for (Panel* panel : {&heads_, &layers_, &captured_})
+    if (!run) fill(*panel, {});
+  if (!run) return;
+  const QString name = run_label(*run);
+  const std::string statistic = run->find("entropy_normalized/layer0") ? "entropy_normalized" : "entropy";
+  fill(layers_, layers_figure(*run, statistic, choice_.x, titles));
+  layers_.card->setTitle(tr("Entropy by layer"),
+                         statistic == "entropy" ? tr("nats · %1").arg(name) : tr("1 = evenly spread · %1").arg(name));
+  fill(captured_, layers_figure(*run, "captured_mass", choice_.x, titles));
+  captured_.card->setTitle(tr("Captured mass of the choice"), tr("1 = nothing lost · %1").arg(name));
+  const auto& last = run->last_statistics();
+  const auto recorded = [&](const std::string& wanted) {
+    return last && std::any_of(last->statistics.begin(), last->statistics.end(), [&](const HeadStatistic& s) { return s.name == wanted; });
+  };
+  fill(heads_, recorded(statistic) ? head_figure(*last, statistic) : Figure{});
+  if (last) heads_.card->setTitle(tr("Attention entropy"), tr("%1, step %2").arg(name).arg(last->at.step));
+}
+
+}  // namespace saccade::ui
