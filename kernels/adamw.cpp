@@ -46,7 +46,7 @@ SACCADE_INLINE void update_block(const Update<T>& u, const T* grad, T* m, T* v, 
     const T g = grad[i] * u.scale;
     m[i] = u.beta1 * m[i] + u.rest1 * g;
     v[i] = u.beta2 * v[i] + u.rest2 * g * g;
-    w[i] = w[i] * u.shrink - u.step_size * m[i] / (std::sqrt(v[i] * u.inverse_correction2) + u.eps);
+    w[i] = w[i] * u.shrink - u.step_size * m[i] / (fast_sqrt(v[i] * u.inverse_correction2) + u.eps);
   }
 }
 SACCADE_SIMD void update(const Update<float>& u, const float* grad, float* m, float* v, float* w, int64_t n) {

@@ -26,8 +26,8 @@ SACCADE_INLINE T largest(const T* x, int64_t n) {
   for (T& lane : lanes) lane = x[0];
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
-    for (int l = 0; l < kLanes; ++l) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
-  for (; i < n; ++i) lanes[0] = x[i] > lanes[0] ? x[i] : lanes[0];
+    for (int l = 0; l < kLanes; ++l) lanes[l] = fast_max(x[i + l], lanes[l]);
+  for (; i < n; ++i) lanes[0] = fast_max(x[i], lanes[0]);
   return *std::max_element(lanes, lanes + kLanes);
 }
 

@@ -32,13 +32,13 @@ struct Gelu {
 struct Relu {
   template <class T>
   SACCADE_INLINE Point<T> at(T x) {
-    return {x > 0 ? x : T(0), x > 0 ? T(1) : T(0)};
+    return {select(is_positive(x), x, T(0)), select(is_positive(x), T(1), T(0))};
   }
 };
 struct Relu2 {
   template <class T>
   SACCADE_INLINE Point<T> at(T x) {
-    const T positive = x > 0 ? x : T(0);
+    const T positive = select(is_positive(x), x, T(0));
     return {positive * positive, 2 * positive};
   }
 };

@@ -97,6 +97,23 @@ class SimdTest : public QObject {
     QVERIFY(std::abs(cdf[3] - 0.5f) < 1e-7f);
   }
 
+  void square_roots_and_maxima() {
+    double worst = 0;
+    for (float x = 1e-30f; x < 1e30f; x *= 1.0173f) worst = std::max(worst, std::abs(fast_sqrt(x) / std::sqrt(double{x}) - 1));
+    QVERIFY2(worst < 3e-7, qPrintable(QString::number(worst)));
+    QCOMPARE(fast_sqrt(0.0f), 0.0f);
+    const float infinity = std::numeric_limits<float>::infinity();
+    const std::vector<float> ascending{-infinity, -1e30f, -2, -1, -1e-40f, 0, 1e-40f, 1, 1.5f, 1e30f, infinity};
+    for (size_t i = 0; i < ascending.size(); ++i)
+      for (size_t j = 0; j < ascending.size(); ++j) QCOMPARE(fast_max(ascending[i], ascending[j]), ascending[std::max(i, j)]);
+  }
+
+  void selections() {
+    QCOMPARE(select(true, 1.0f, 2.0f), 1.0f);
+    QCOMPARE(select(false, 1.0f, std::numeric_limits<float>::infinity()), std::numeric_limits<float>::infinity());
+    QVERIFY(is_positive(1e-40f) && !is_positive(0.0f) && !is_positive(-0.0f) && !is_positive(-1.0f) && !is_positive(-1.0));
+  }
+
   void lane_sums() {
     for (int n : {0, 1, 7, 15, 16, 17, 31, 37, 1000}) {
       std::vector<float> x;
