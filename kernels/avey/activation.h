@@ -42,13 +42,24 @@ SACCADE_INLINE T activation_slope(T x) {
   return T(1);
 }
 
+/// √y for y >= 0. Float: from the reciprocal root by Newton's steps, to 2e-7, since loops with the library's root (which may
+/// set errno) do not vectorise.
+SACCADE_INLINE double fast_sqrt(double y) { return std::sqrt(y); }
+SACCADE_INLINE float fast_sqrt(float y) {
+  float r = std::bit_cast<float>(0x5f375a86 - (std::bit_cast<int32_t>(y) >> 1));
+  r *= 1.5f - 0.5f * y * r * r;
+  r *= 1.5f - 0.5f * y * r * r;
+  r *= 1.5f - 0.5f * y * r * r;
+  return y * r;
+}
+
 /// Whether the slope can be told from the value alone, so that the input need not be kept.
 constexpr bool slope_from_value(Activation a) { return a == Activation::none || a == Activation::relu || a == Activation::relu2; }
 
 template <Activation A, class T>
 SACCADE_INLINE T activation_slope_from_value(T y) {
   if constexpr (A == Activation::relu) return y > 0 ? T(1) : T(0);
-  if constexpr (A == Activation::relu2) return 2 * std::sqrt(y);
+  if constexpr (A == Activation::relu2) return 2 * fast_sqrt(y);
   return T(1);
 }
 

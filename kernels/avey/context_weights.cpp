@@ -21,11 +21,12 @@ SACCADE_SIMD void inverse_norms(const float* z, float* inverse, int64_t n, int64
 SACCADE_SIMD void inverse_norms(const double* z, double* inverse, int64_t n, int64_t r) { inverse_norms_impl(z, inverse, n, r); }
 
 template <class T>
-SACCADE_INLINE void weigh_block_impl(T* gram, const T* inverse, const T* a, int64_t C, int64_t first, int64_t count, bool dynamic) {
+SACCADE_INLINE void weigh_block_impl(T* gram, const T* __restrict inverse, const T* a, int64_t C, int64_t first, int64_t count,
+                                     bool dynamic) {
   const int64_t columns = first + count;
   for (int64_t t = first; t < columns; ++t) {
-    T* w = gram + (t - first) * columns;
-    const T* row = a + t * C;
+    T* __restrict w = gram + (t - first) * columns;
+    const T* __restrict row = a + t * C;
     if (dynamic) {
       const T scale = inverse[t];
       for (int64_t j = 0; j <= t; ++j) w[j] *= row[j] * (scale * inverse[j]);

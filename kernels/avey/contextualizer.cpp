@@ -61,26 +61,28 @@ void forward(const Contexts& contexts, const Sizes& s, const T* z, const T* A, T
 /// One row block of the backward. In: gram, d_w = d_y zᵀ. Out: gram becomes W = A * cos; d_w becomes M = d_cos / (|z_t| |z_j|);
 /// d_a gathers d_w * cos; along[t], along[j] gather d_cos * cos.
 template <class T>
-SACCADE_INLINE void weigh_backward_impl(T* gram, T* d_w, const T* inverse, const T* a, T* d_a, T* along, int64_t C, int64_t first,
-                                        int64_t count, bool dynamic) {
+SACCADE_INLINE void weigh_backward_impl(T* gram, T* d_w, const T* __restrict inverse, const T* a, T* d_a, T* __restrict along, int64_t C,
+                                        int64_t first, int64_t count, bool dynamic) {
   const int64_t columns = first + count;
   for (int64_t t = first; t < columns; ++t) {
-    T *w = gram + (t - first) * columns, *d = d_w + (t - first) * columns, *da = d_a + t * C;
-    const T* row = a + t * C;
+    T* __restrict w = gram + (t - first) * columns, * __restrict d = d_w + (t - first) * columns, * __restrict da = d_a + t * C;
+    const T* __restrict row = a + t * C;
     if (dynamic) {
-      T sum = 0;
       const T scale = inverse[t];
-      sum = lane_sum<T>(t + 1, [&](int64_t j) SACCADE_INLINE_LAMBDA {
-        const T both = scale * inverse[j], cosine = w[j] * both, d_cosine = d[j] * row[j], share = d_cosine * cosine;
+      const T sum = lane_sum<T>(t + 1, [&](int64_t j) SACCADE_INLINE_LAMBDA { return d[j] * row[j] * w[j] * (scale * inverse[j]); });
+      for (int64_t j = 0; j <= t; ++j) {
+        const T both = scale * inverse[j], cosine = w[j] * both, d_cosine = d[j] * row[j];
         da[j] += d[j] * cosine;
+        along[j] += d_cosine * cosine;
         w[j] = row[j] * cosine;
         d[j] = d_cosine * both;
-        along[j] += share;
-        return share;
-      });
+      }
       along[t] += sum;
     } else {
-      for (int64_t j = 0; j <= t; ++j) da[j] += d[j], w[j] = row[j];
+      for (int64_t j = 0; j <= t; ++j) {
+        da[j] += d[j];
+        w[j] = row[j];
+      }
     }
     for (int64_t j = t + 1; j < columns; ++j) w[j] = 0, d[j] = 0;
   }
@@ -92,6 +94,21 @@ SACCADE_SIMD void weigh_backward(float* gram, float* d_w, const float* inverse, 
 SACCADE_SIMD void weigh_backward(double* gram, double* d_w, const double* inverse, const double* a, double* d_a, double* along, int64_t C,
                                  int64_t first, int64_t count, bool dynamic) {
   weigh_backward_impl(gram, d_w, inverse, a, d_a, along, C, first, count, dynamic);
+}
+
+/// Without the share of z_t in its own norm: d_z_t −= along_t / (|z_t|² + eps) z_t.
+template <class T>
+SACCADE_INLINE void remove_radial_impl(T* __restrict d_z, const T* __restrict z, const T* along, const T* inverse, int64_t n, int64_t r) {
+  for (int64_t t = 0; t < n; ++t) {
+    const T pull = along[t] * inverse[t] * inverse[t];
+    for (int64_t i = 0; i < r; ++i) d_z[t * r + i] -= pull * z[t * r + i];
+  }
+}
+SACCADE_SIMD void remove_radial(float* d_z, const float* z, const float* along, const float* inverse, int64_t n, int64_t r) {
+  remove_radial_impl(d_z, z, along, inverse, n, r);
+}
+SACCADE_SIMD void remove_radial(double* d_z, const double* z, const double* along, const double* inverse, int64_t n, int64_t r) {
+  remove_radial_impl(d_z, z, along, inverse, n, r);
 }
 
 /// Working memory of one thread.
@@ -134,13 +151,7 @@ void context_backward(const Contexts& contexts, int64_t index, const Sizes& s, c
       cpu::gemm_serial<T>(true, false, columns, r, count, 1, w, columns, d_block, r, true, work.d_z.data(), r);
     }
   });
-  if (!s.dynamic) return;
-  for (int64_t t = 0; t < n; ++t) {
-    const T pull = work.along[static_cast<size_t>(t)] * packed.inverse[static_cast<size_t>(t)] * packed.inverse[static_cast<size_t>(t)];
-    T* to = work.d_z.data() + t * r;
-    const T* from = packed.row(t);
-    for (int64_t i = 0; i < r; ++i) to[i] -= pull * from[i];
-  }
+  if (s.dynamic) remove_radial(work.d_z.data(), packed.z.data(), work.along.data(), packed.inverse.data(), n, r);
 }
 
 template <class T>

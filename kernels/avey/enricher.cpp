@@ -13,7 +13,7 @@
 namespace saccade::avey {
 namespace {
 
-constexpr int64_t kBlock = 128;
+constexpr int64_t kBlock = 256;
 
 template <class T>
 SACCADE_INLINE void bias_activate_impl(T* input, const T* bias, T* value, int64_t rows, int64_t columns, Activation f) {

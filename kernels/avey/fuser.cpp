@@ -12,7 +12,7 @@
 namespace saccade::avey {
 namespace {
 
-constexpr int64_t kBlock = 128;
+constexpr int64_t kBlock = 256;
 
 template <class T>
 SACCADE_INLINE void gate_impl(const T* y, const T* l, T* gated, int64_t n, Activation f) {
