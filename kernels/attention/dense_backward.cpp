@@ -7,9 +7,6 @@
 namespace saccade::cpu {
 namespace {
 
-constexpr int64_t kBlock = kTileKeys;
-static_assert(kTileQueries == kTileKeys);
-
 /// One head: its rows, and tiles of its gradients.
 template <class T>
 struct Head {
@@ -21,44 +18,52 @@ struct Head {
         lse(in.shape.line<T>(in.lse, b, h)),
         mean(in.shape.line<T>(in.mean, b, h)) {}
 
-  QueryRows<T> queries(int64_t first) const {
-    return {q + first * keys.stride, keys.stride, std::min(kBlock, length - first), first, nullptr, d_o + first * keys.stride};
+  QueryRows<T> queries(int64_t first, int64_t last) const {
+    return {q + first * keys.stride, keys.stride, std::min(kTileQueries, last - first), first, nullptr, d_o + first * keys.stride};
   }
   GradientTile<T> tile(const QueryRows<T>& rows, int64_t key) const {
-    return gradient_tile(keys, rows, key, std::min(kBlock, length - key), lse + rows.first, mean + rows.first);
+    return gradient_tile(keys, rows, key, std::min(kTileKeys, length - key), lse + rows.first, mean + rows.first);
   }
-  /// First block of keys that queries [first, …) see.
-  int64_t oldest(int64_t first) const { return keys.window > 0 ? std::max<int64_t>(0, first - keys.window + 1) / kBlock * kBlock : 0; }
 
   HeadKeys<T> keys;
   int64_t length;
   const T *q, *d_o, *lse, *mean;
 };
 
-/// dk and dv of one key block, over its query blocks in order; its share of dq too when `dq` is given.
+/// dk and dv of one key tile, over its queries in order; its share of dq is added too when `dq` is given.
 template <class T>
-void key_block(const DenseBackward& in, int64_t b, int64_t h, int64_t key, T* dq) {
+void key_tile(const DenseBackward& in, int64_t b, int64_t h, int64_t key, T* dq) {
   const Head<T> head(in, b, h);
-  const int64_t stride = head.keys.stride, end = std::min(head.length, key + kBlock);
+  const int64_t stride = head.keys.stride, end = std::min(head.length, key + kTileKeys);
   const int64_t last = head.keys.window > 0 ? std::min(head.length, end - 1 + head.keys.window) : head.length;
   T* dk = in.dk ? in.shape.rows<T>(in.dk.tensor, b, h) + key * stride : nullptr;
   T* dv = in.dv ? in.shape.rows<T>(in.dv.tensor, b, h) + key * stride : nullptr;
-  for (int64_t first = key; first < last; first += kBlock) {
-    const QueryRows<T> rows = head.queries(first);
+  for (int64_t first = key; first < last; first += kTileQueries) {
+    const QueryRows<T> rows = head.queries(first, last);
     const GradientTile<T> tile = head.tile(rows, key);
     key_gradients(head.keys, rows, tile, dk, in.dk.add || first > key, dv, in.dv.add || first > key);
-    if (dq) query_gradients(head.keys, tile, key, dq + first * stride, stride, in.dq.add || key > head.oldest(first));
+    if (dq) query_gradients(head.keys, tile, key, dq + first * stride, stride, true);
   }
 }
 
-/// dq of one query block alone, over its key blocks in order.
+/// Rows [first, last) of one head's dq start from zero unless they are added to.
 template <class T>
-void query_block(const DenseBackward& in, int64_t b, int64_t h, int64_t first) {
+void start_queries(const DenseBackward& in, int64_t b, int64_t h, int64_t first, int64_t last) {
+  if (in.dq.add) return;
+  T* dq = in.shape.rows<T>(in.dq.tensor, b, h);
+  for (int64_t t = first; t < last; ++t) std::fill_n(dq + t * in.shape.stride(), in.shape.width, T(0));
+}
+
+/// dq of a block of queries alone, over its key tiles in order.
+template <class T>
+void query_block(const DenseBackward& in, int64_t b, int64_t h, int64_t first, int64_t last) {
   const Head<T> head(in, b, h);
-  const QueryRows<T> rows = head.queries(first);
+  const QueryRows<T> rows = head.queries(first, last);
   T* dq = in.shape.rows<T>(in.dq.tensor, b, h) + first * head.keys.stride;
-  for (int64_t key = head.oldest(first); key < first + rows.rows; key += kBlock)
-    query_gradients(head.keys, head.tile(rows, key), key, dq, head.keys.stride, in.dq.add || key > head.oldest(first));
+  start_queries<T>(in, b, h, first, last);
+  const int64_t oldest = head.keys.window > 0 ? std::max<int64_t>(0, first - head.keys.window + 1) : 0;
+  for (int64_t key = oldest / kTileKeys * kTileKeys; key < last; key += kTileKeys)
+    query_gradients(head.keys, head.tile(rows, key), key, dq, head.keys.stride, true);
 }
 
 }  // namespace
@@ -66,24 +71,25 @@ void query_block(const DenseBackward& in, int64_t b, int64_t h, int64_t first) {
 template <class T>
 void dense_backward(const DenseBackward& in) {
   const HeadShape& shape = in.shape;
-  const int64_t blocks = (shape.length + kBlock - 1) / kBlock;
+  const int64_t tiles = (shape.length + kTileKeys - 1) / kTileKeys;
   if (shape.sequences() >= 2 * thread_count() || thread_count() == 1) {
     parallel_for(shape.sequences(), [&](int64_t sequence) {
       const int64_t b = sequence / shape.heads, h = sequence % shape.heads;
       T* dq = in.dq ? shape.rows<T>(in.dq.tensor, b, h) : nullptr;
-      for (int64_t block = 0; block < blocks; ++block) key_block(in, b, h, block * kBlock, dq);
+      if (dq) start_queries<T>(in, b, h, 0, shape.length);
+      for (int64_t tile = 0; tile < tiles; ++tile) key_tile(in, b, h, tile * kTileKeys, dq);
     });
     return;
   }
-  // Few heads: key blocks and query blocks apart, each recomputing its tiles. Sums keep their order, so the bits are the same.
-  parallel_for(shape.sequences() * blocks, [&](int64_t task) {
-    const int64_t sequence = task / blocks;
-    key_block<T>(in, sequence / shape.heads, sequence % shape.heads, task % blocks * kBlock, nullptr);
+  // Few heads: key tiles and query blocks apart, each recomputing its tiles. Sums keep their order, so the bits are the same.
+  parallel_for(shape.sequences() * tiles, [&](int64_t task) {
+    const int64_t sequence = task / tiles;
+    key_tile<T>(in, sequence / shape.heads, sequence % shape.heads, task % tiles * kTileKeys, nullptr);
   });
   if (!in.dq) return;
-  parallel_for(shape.sequences() * blocks, [&](int64_t task) {
-    const int64_t sequence = task / blocks;
-    query_block<T>(in, sequence / shape.heads, sequence % shape.heads, (blocks - 1 - task % blocks) * kBlock);
+  parallel_for(shape.sequences() * tiles, [&](int64_t task) {
+    const int64_t sequence = task / tiles, first = (tiles - 1 - task % tiles) * kTileKeys;
+    query_block<T>(in, sequence / shape.heads, sequence % shape.heads, first, std::min(shape.length, first + kTileKeys));
   });
 }
 

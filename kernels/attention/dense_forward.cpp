@@ -30,10 +30,13 @@ void forward_block(const DenseForward& in, int64_t b, int64_t h, int64_t first, 
 
 template <class T>
 void dense_forward(const DenseForward& in) {
-  const int64_t blocks = (in.shape.length + kTileQueries - 1) / kTileQueries;
-  parallel_for(in.shape.sequences() * blocks, [&](int64_t task) {
-    const int64_t sequence = task / blocks, first = (blocks - 1 - task % blocks) * kTileQueries;  // the longest first
-    forward_block<T>(in, sequence / in.shape.heads, sequence % in.shape.heads, first, std::min(kTileQueries, in.shape.length - first));
+  // Long blocks pack keys less often; short ones keep all threads busy when there are few heads.
+  const HeadShape& shape = in.shape;
+  const int64_t rows = shape.sequences() * shape.length >= 16 * kTileQueries ? kTileQueries : kTileKeys;
+  const int64_t blocks = (shape.length + rows - 1) / rows;
+  parallel_for(shape.sequences() * blocks, [&](int64_t task) {
+    const int64_t sequence = task / blocks, first = (blocks - 1 - task % blocks) * rows;  // the longest first
+    forward_block<T>(in, sequence / shape.heads, sequence % shape.heads, first, std::min(rows, shape.length - first));
   });
 }
 

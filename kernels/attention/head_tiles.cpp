@@ -16,6 +16,20 @@ ScoreTile<T> score_tile(const HeadKeys<T>& head, const QueryRows<T>& queries, in
   return tile;
 }
 
+/// The rows that see any of keys [begin, begin + keys).
+template <class T>
+struct SeeingRows {
+  SeeingRows(const HeadKeys<T>& head, const QueryRows<T>& queries, int64_t begin, int64_t keys) {
+    if (queries.position) {
+      last = queries.rows;
+      return;
+    }
+    first = std::max<int64_t>(0, begin - queries.first);
+    last = head.window > 0 ? std::min(queries.rows, begin + keys - 1 + head.window - queries.first) : queries.rows;
+  }
+  int64_t first = 0, last;
+};
+
 }  // namespace
 
 template <class T>
@@ -24,11 +38,18 @@ void absorb_keys(const HeadKeys<T>& head, const QueryRows<T>& queries, int64_t b
   T correction[kTileQueries];
   for (int64_t key = begin; key < end; key += kTileKeys) {
     const int64_t keys = std::min(kTileKeys, end - key);
-    const ScoreTile<T> tile = score_tile(head, queries, key, keys, s);
-    softmax_step(tile, state, correction);
-    gemm_serial<T>(false, false, queries.rows, head.width, keys, T(1), s, kTileKeys, head.v + key * head.stride, head.stride, false,
-                   product, head.width);
-    merge_rows(tile, correction, product, head.width, o, head.stride);
+    const SeeingRows<T> seeing(head, queries, key, keys);
+    if (seeing.first >= seeing.last) continue;
+    QueryRows<T> rows = queries;
+    rows.q += seeing.first * queries.stride;
+    rows.rows = seeing.last - seeing.first;
+    rows.first += seeing.first;
+    const ScoreTile<T> tile = score_tile(head, rows, key, keys, s);
+    const auto shifted = [&](auto* line) { return line ? line + seeing.first : nullptr; };
+    softmax_step(tile, {shifted(state.max), shifted(state.sum), shifted(state.weighted), shifted(state.best)}, correction);
+    gemm_serial<T>(false, false, rows.rows, head.width, keys, T(1), s, kTileKeys, head.v + key * head.stride, head.stride, false, product,
+                   head.width);
+    merge_rows(tile, correction, product, head.width, o + seeing.first * head.stride, head.stride);
   }
 }
 

@@ -32,9 +32,11 @@ struct QueryRows {
   const T* d_o = nullptr;  ///< rows as q's; backward only
 };
 
-constexpr int64_t kTileQueries = 64, kTileKeys = 64;
+/// Many queries against few keys: what is packed for a product is the keys' side, and only 64 x 64 are half hidden at the diagonal.
+constexpr int64_t kTileQueries = 256, kTileKeys = 64;
 
-/// Attends from the queries to keys [begin, end), tile after tile: updates state and the unnormalised o, both per slot.
+/// Attends from the queries to keys [begin, end), tile after tile: updates state and the unnormalised o, both per slot. Every
+/// query must see one of the keys or have an o already.
 template <class T>
 void absorb_keys(const HeadKeys<T>& head, const QueryRows<T>& queries, int64_t begin, int64_t end, const SoftmaxState<T>& state, T* o);
 

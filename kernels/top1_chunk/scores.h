@@ -3,7 +3,7 @@
 
 namespace saccade::cpu {
 
-constexpr int64_t kScoreQueries = 64, kScoreKeys = 256;
+constexpr int64_t kScoreQueries = 128, kScoreKeys = 256;
 
 /// Scores of queries [first, first + rows) of one head for chunks [begin, end), the last ones complete: out[r, c − begin], rows
 /// `ld` apart. Rows for which a chunk is no candidate hold nothing of meaning.

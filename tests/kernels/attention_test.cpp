@@ -55,7 +55,7 @@ class AttentionTest : public QObject {
   /// Sequences of several tiles: the last query of a tile, its neighbours and a prime.
   void tiles_data() { add_options(); }
   void tiles() {
-    for (int64_t length : {63, 64, 65, 131, 193}) {
+    for (int64_t length : {63, 64, 65, 131, 257, 523}) {
       const std::vector<Array> x = random_heads(2, length, 3, 5);
       const PlainAttention expected = plain_attention(plain_scores(x[0], x[1], 2, options()), x[2]);
       const OpRun run = run_op(op(options()), x, DType::f64, Device::cpu());
@@ -64,7 +64,7 @@ class AttentionTest : public QObject {
       COMPARE_CLOSE(run.values[2], expected.entropy, 1e-11, "entropy");
     }
     const std::vector<Array> x = random_heads(1, 71, 1, 2);
-    for (const QString& problem : {check_threads(op(options()), random_heads(1, 197, 2, 8)), check_plan(op(options()), x)})
+    for (const QString& problem : {check_threads(op(options()), random_heads(1, 523, 2, 8)), check_plan(op(options()), x)})
       QVERIFY2(problem.isEmpty(), qPrintable(problem));
     if (options().window == 1) return;
     for (const QString& problem : {check_gradient(op(options()), x), check_float(op(options()), random_heads(2, 193, 2, 16))})

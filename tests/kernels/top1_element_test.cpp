@@ -25,7 +25,7 @@ class Top1ElementTest : public QObject {
  private Q_SLOTS:
   void forward() {
     for (const ScoreOptions& score : variants())
-      for (int64_t length : {1, 13, 64, 131}) {
+      for (int64_t length : {1, 13, 64, 131, 300}) {
         const std::vector<Array> x = random_heads(2, length, 2, 5);
         const Array s = plain_scores(x[0], x[1], 2, score);
         const PlainAttention expected = plain_attention(s, x[2]);
