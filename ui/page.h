@@ -16,6 +16,7 @@ struct Page {
   QString icon;   ///< name of an icon in resources/icons
   int order = 0;  ///< place in the rail
   std::function<QWidget*(Session&, QWidget* parent)> make;
+  bool needs_runs = true;  ///< while the folder holds none, the window says what to do instead of showing the page
 };
 const std::vector<Page>& pages();  ///< in rail order
 

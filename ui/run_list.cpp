@@ -6,7 +6,7 @@
 #include <QSet>
 #include <QTimer>
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "analysis/figures/figure.h"
 #include "ui/run_loader.h"
@@ -146,23 +146,25 @@ void RunList::Impl::on_tick() {
   Q_EMIT list->changed();
 }
 
+/// As the figures do it: colour by title, dash by the run's rank among the seeds of its title.
 void RunList::Impl::assign_colours() {
-  std::set<std::string> titles;
-  std::map<std::string, std::set<int64_t>> seeds;
+  std::vector<std::string> titles;
+  std::map<std::string, std::vector<const Run*>> mates;
   for (const Entry& entry : entries) {
     if (!entry.run) continue;
-    titles.insert(entry.run->info().title);
-    seeds[entry.run->info().title].insert(entry.run->info().seed);
+    titles.push_back(entry.run->info().title);
+    mates[entry.run->info().title].push_back(entry.run.get());
   }
-  const std::vector<std::string> all(titles.begin(), titles.end());
+  for (auto& [title, runs] : mates)
+    std::stable_sort(runs.begin(), runs.end(), [](const Run* a, const Run* b) { return a->info().seed < b->info().seed; });
   for (size_t i = 0; i < entries.size(); ++i) {
     Entry& entry = entries[i];
     if (!entry.run) continue;
-    const RunInfo& info = entry.run->info();
-    const Colour colour = architecture_colour(info.title, all);
-    const auto& same = seeds[info.title];
+    const std::string& title = entry.run->info().title;
+    const Colour colour = architecture_colour(title, titles);
+    const auto& same = mates[title];
     const QColor wanted(colour.r, colour.g, colour.b);
-    const Dash dash = seed_dash(std::distance(same.begin(), same.find(info.seed)));
+    const Dash dash = seed_dash(std::find(same.begin(), same.end(), entry.run.get()) - same.begin());
     if (entry.colour == wanted && entry.dash == dash) continue;
     entry.colour = wanted, entry.dash = dash;
     Q_EMIT list->dataChanged(list->index(static_cast<int>(i)), list->index(static_cast<int>(i)), {ColourRole, DashRole});

@@ -46,6 +46,7 @@ Session::Session(const QString& runsFolder, QObject* parent) : QObject(parent), 
 
 /// There is a current run as long as there are runs: the chosen one, else one at work, else the newest.
 void Session::chooseRun() {
+  if (runs_->row(started_) >= 0) setCurrentRun(std::exchange(started_, {}));
   if (runs_->run(currentRun_)) return;
   QString choice;
   for (int row = runs_->rowCount() - 1; row >= 0; --row) {
@@ -127,6 +128,7 @@ void Session::launch(const QString& directory, const QStringList& arguments, con
     process->deleteLater();
     return Q_EMIT failed(reason);
   }
+  started_ = directory;
   Q_EMIT runStarted(directory);
 }
 

@@ -55,6 +55,7 @@ class Session : public QObject {
 
   RunList* runs_;
   QString currentRun_;
+  QString started_;  ///< becomes the current run once it is in the list
   qint64 captureStep_ = -1;
   int sample_ = 0, layer_ = 0, head_ = 0, query_ = -1;
   XAxis xAxis_ = XAxis::tokens;

@@ -1,0 +1,29 @@
+#include "app/workbench/screenshot.h"
+
+#include <QApplication>
+#include <QPixmap>
+#include <QTimer>
+#include <QWidget>
+#include <cstdio>
+
+#include "ui/run_list.h"
+#include "ui/session.h"
+
+namespace saccade::workbench {
+
+int take_screenshot(QApplication& application, QWidget& window, ui::Session& session, const QString& file) {
+  constexpr int drawing_ms = 2500;  // pages read captures and plan in worker threads; nobody signals that all have drawn
+  const auto save = [&] {
+    const bool saved = window.grab().save(file);
+    if (!saved) std::fprintf(stderr, "saccade-workbench: %s cannot be written\n", qPrintable(file));
+    QApplication::exit(saved ? 0 : 1);
+  };
+  const auto wait = [&] { QTimer::singleShot(drawing_ms, &window, save); };
+  if (session.runs()->loading())
+    QObject::connect(session.runs(), &ui::RunList::loaded, &window, wait);
+  else
+    wait();
+  return application.exec();
+}
+
+}  // namespace saccade::workbench

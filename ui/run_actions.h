@@ -1,0 +1,32 @@
+#pragma once
+#include <QObject>
+#include <QString>
+
+class QAction;
+
+namespace saccade::ui {
+
+class Session;
+
+/// What can be done with the current run; the same actions stand in the menu, the panel and on the Runs page.
+class RunActions : public QObject {
+  Q_OBJECT
+ public:
+  explicit RunActions(Session& session, QObject* parent = nullptr);
+
+  QAction* stop;
+  QAction* resume;
+  QAction* openFolder;
+  QAction* copyPath;
+  QAction* showOnly;  ///< hides every other run
+  QAction* showAll;
+  QList<QAction*> all() const { return {resume, stop, openFolder, copyPath, showOnly, showAll}; }
+
+ private:
+  QAction* add(const QString& text, const QString& icon, const QString& help);
+  void update();
+
+  Session& session_;
+};
+
+}  // namespace saccade::ui

@@ -1,0 +1,57 @@
+#include "ui/runs/differences.h"
+
+#include <map>
+#include <set>
+
+namespace saccade::ui {
+namespace {
+
+void flatten(const nlohmann::json& value, const std::string& pointer, std::map<std::string, QString>& flat) {
+  if (!value.is_object()) {
+    flat[pointer] = plainValue(value);
+    return;
+  }
+  for (const auto& [key, child] : value.items()) flatten(child, pointer + "/" + key, flat);
+}
+
+}  // namespace
+
+QString plainValue(const nlohmann::json& value) {
+  if (value.is_string()) return QString::fromStdString(value.get<std::string>());
+  if (value.is_boolean()) return value.get<bool>() ? QStringLiteral("on") : QStringLiteral("off");
+  if (value.is_array()) {
+    QStringList parts;
+    for (const auto& part : value) parts << plainValue(part);
+    return parts.isEmpty() ? QStringLiteral("none") : parts.join(QStringLiteral(" + "));
+  }
+  return value.is_null() ? QStringLiteral("–") : QString::fromStdString(value.dump());
+}
+
+std::vector<Difference> differences(const std::vector<const Run*>& runs) {
+  if (runs.size() < 2) return {};
+  std::vector<std::map<std::string, QString>> flat(runs.size());
+  std::set<std::string> pointers;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    flatten(runs[i]->info().config, "", flat[i]);
+    for (const auto& [pointer, value] : flat[i]) pointers.insert(pointer);
+  }
+  pointers.erase("/name");
+  std::map<QString, int> words;
+  std::vector<Difference> found;
+  for (const std::string& pointer : pointers) {
+    Difference difference{{}, QString::fromStdString(pointer), {}};
+    for (const auto& values : flat) {
+      const auto at = values.find(pointer);
+      difference.values << (at == values.end() ? QStringLiteral("–") : at->second);
+    }
+    if (difference.values.count(difference.values.first()) == difference.values.size()) continue;
+    difference.setting = difference.pointer.section(QLatin1Char('/'), -1);
+    ++words[difference.setting];
+    found.push_back(std::move(difference));
+  }
+  for (Difference& difference : found)
+    if (words[difference.setting] > 1) difference.setting = difference.pointer.mid(1).replace(QLatin1Char('/'), QStringLiteral(" "));
+  return found;
+}
+
+}  // namespace saccade::ui

@@ -1,0 +1,38 @@
+#include "ui/runs/differences_view.h"
+
+#include <QHeaderView>
+
+namespace saccade::ui {
+
+DifferencesView::DifferencesView(QWidget* parent) : QTableWidget(parent) {
+  setAccessibleName(tr("What differs between the selected runs"));
+  setEditTriggers(QAbstractItemView::NoEditTriggers);
+  setSelectionMode(QAbstractItemView::NoSelection);
+  setFrameShape(QFrame::NoFrame);
+  setShowGrid(false);
+  verticalHeader()->hide();
+  verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 6);
+  horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  horizontalHeader()->setHighlightSections(false);
+}
+
+void DifferencesView::setDifferences(const std::vector<Difference>& differences, const QStringList& heads) {
+  clear();
+  const int runs = differences.empty() ? 0 : static_cast<int>(differences.front().values.size());
+  setColumnCount(runs + 1);
+  setRowCount(static_cast<int>(differences.size()));
+  horizontalHeader()->setVisible(!heads.isEmpty());
+  setHorizontalHeaderLabels(QStringList{tr("Setting")} + heads);
+  for (int row = 0; row < rowCount(); ++row) {
+    const Difference& difference = differences[static_cast<size_t>(row)];
+    for (int column = 0; column <= runs; ++column) {
+      const QString text = column == 0 ? difference.setting : difference.values[column - 1];
+      auto* item = new QTableWidgetItem(text);
+      item->setToolTip(column == 0 ? difference.pointer : text);
+      item->setTextAlignment((column == 0 ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
+      setItem(row, column, item);
+    }
+  }
+}
+
+}  // namespace saccade::ui

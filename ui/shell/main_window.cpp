@@ -1,0 +1,182 @@
+#include "ui/shell/main_window.h"
+
+#include <QActionGroup>
+#include <QCloseEvent>
+#include <QDir>
+#include <QDockWidget>
+#include <QFileDialog>
+#include <QMimeData>
+#include <QSettings>
+#include <QStackedWidget>
+#include <QToolBar>
+#include <QVBoxLayout>
+
+#include "ui/page.h"
+#include "ui/run_actions.h"
+#include "ui/run_list.h"
+#include "ui/session.h"
+#include "ui/shell/empty_state.h"
+#include "ui/shell/message_bar.h"
+#include "ui/shell/rail.h"
+#include "ui/shell/runs_panel.h"
+#include "ui/shell/status_bar.h"
+
+namespace saccade::ui {
+namespace {
+constexpr int layout_version = 1;  // of docks and bars; raise it when their names change
+}
+
+MainWindow::MainWindow(Session& session, QSettings* settings, QWidget* parent)
+    : QMainWindow(parent),
+      session_(session),
+      settings_(settings),
+      actions_(new RunActions(session, this)),
+      rail_(new Rail),
+      panel_(new RunsPanel(session, *actions_)),
+      dock_(new QDockWidget(tr("Runs"), this)),
+      messages_(new MessageBar),
+      stack_(new QStackedWidget) {
+  setWindowIcon(QIcon(QStringLiteral(":/icons/io.github.saccade.Workbench.svg")));
+  setAcceptDrops(true);
+  setContextMenuPolicy(Qt::NoContextMenu);
+
+  auto* bar = new QToolBar(tr("Pages"), this);
+  bar->setObjectName(QStringLiteral("pages"));
+  bar->setMovable(false);
+  bar->setContentsMargins(0, 0, 0, 0);
+  bar->setStyleSheet(QStringLiteral("QToolBar { border: 0; padding: 0; spacing: 0; }"));
+  rail_->setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Expanding);
+  bar->addWidget(rail_);
+  addToolBar(Qt::LeftToolBarArea, bar);
+
+  dock_->setObjectName(QStringLiteral("runs"));
+  dock_->setWidget(panel_);
+  dock_->setAllowedAreas(Qt::LeftDockWidgetArea | Qt::RightDockWidgetArea);
+  dock_->setFeatures(QDockWidget::DockWidgetClosable);
+  dock_->setTitleBarWidget(new QWidget(dock_));  // the panel speaks for itself; View shows and hides it
+  addDockWidget(Qt::LeftDockWidgetArea, dock_);
+  resizeDocks({dock_}, {286}, Qt::Horizontal);
+
+  auto* centre = new QWidget(this);
+  auto* column = new QVBoxLayout(centre);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  column->addWidget(messages_);
+  column->addWidget(stack_, 1);
+  setCentralWidget(centre);
+
+  auto* status = new StatusBar(session, this);
+  setStatusBar(status);
+  makeMenus();
+
+  connect(rail_, &Rail::chosen, this, &MainWindow::showPage);
+  connect(status, &StatusBar::folderClicked, this, &MainWindow::chooseFolder);
+  connect(&session, &Session::pageRequested, this, &MainWindow::showPage);
+  connect(&session, &Session::failed, messages_, &MessageBar::showError);
+  connect(&session, &Session::currentRunChanged, this, &MainWindow::updateTitle);
+  connect(session.runs(), &RunList::changed, this, &MainWindow::showCurrent);
+  connect(session.runs(), &RunList::changed, this, &MainWindow::updateTitle);
+  connect(&session, &Session::runStarted, this, [this](const QString& directory) {
+    messages_->showNote(tr("%1 is starting. It goes on when this window is closed.").arg(QFileInfo(directory).fileName()));
+    session_.runs()->refresh();
+  });
+  restore();
+  updateTitle();
+}
+
+void MainWindow::showPage(const QString& id) {
+  const auto& all = pages();
+  const auto wanted = std::find_if(all.begin(), all.end(), [&](const Page& page) { return page.id == id; });
+  if (wanted == all.end()) return;
+  page_ = id;
+  rail_->setCurrent(id);
+  showCurrent();
+}
+
+/// The chosen page, or what to do first when it needs runs and there are none.
+void MainWindow::showCurrent() {
+  const auto& all = pages();
+  const auto chosen = std::find_if(all.begin(), all.end(), [&](const Page& page) { return page.id == page_; });
+  if (chosen == all.end()) return;
+  if (chosen->needs_runs && session_.runs()->rowCount() == 0) {
+    empty_->setText(session_.runs()->loading()
+                        ? tr("Reading %1 …").arg(session_.runs()->folder())
+                        : tr("The folder %1 holds no runs. Configure one and start it, or open a folder that has some.")
+                              .arg(session_.runs()->folder()));
+    return stack_->setCurrentWidget(empty_);
+  }
+  QWidget*& widget = made_[page_];
+  if (!widget) {
+    widget = chosen->make(session_, stack_);
+    stack_->addWidget(widget);
+  }
+  stack_->setCurrentWidget(widget);
+}
+
+void MainWindow::openFolder(const QString& folder) {
+  if (!QDir(folder).exists()) return messages_->showError(tr("%1 is no folder.").arg(folder));
+  session_.runs()->setFolder(folder);
+  rememberFolder(session_.runs()->folder());
+  showCurrent();
+}
+
+void MainWindow::chooseFolder() {
+  const QString folder = QFileDialog::getExistingDirectory(this, tr("Open a folder of runs"), session_.runs()->folder());
+  if (!folder.isEmpty()) openFolder(folder);
+}
+
+void MainWindow::rememberFolder(const QString& folder) {
+  if (!settings_) return;
+  QStringList recent = settings_->value(QStringLiteral("folders")).toStringList();
+  recent.removeAll(folder);
+  recent.prepend(folder);
+  settings_->setValue(QStringLiteral("folders"), recent.mid(0, 8));
+}
+
+void MainWindow::updateTitle() {
+  const int row = session_.runs()->row(session_.currentRun());
+  const QString run = row < 0 ? QString() : session_.runs()->index(row).data().toString();
+  setWindowTitle(run.isEmpty() ? tr("Saccade") : tr("%1 — Saccade").arg(run));
+}
+
+void MainWindow::setTheme(Theme theme) {
+  theme_ = theme;
+  applyTheme(theme);
+  for (QAction* action : themes_->actions()) action->setChecked(action->data().toInt() == static_cast<int>(theme));
+}
+
+void MainWindow::restore() {
+  resize(1360, 860);
+  if (!settings_) return;
+  restoreGeometry(settings_->value(QStringLiteral("geometry")).toByteArray());
+  restoreState(settings_->value(QStringLiteral("state")).toByteArray(), layout_version);
+  session_.runs()->setHidden(settings_->value(QStringLiteral("hidden")).toStringList());
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  if (settings_) {
+    settings_->setValue(QStringLiteral("geometry"), saveGeometry());
+    settings_->setValue(QStringLiteral("state"), saveState(layout_version));
+    settings_->setValue(QStringLiteral("page"), page_);
+    settings_->setValue(QStringLiteral("theme"), themeName(theme_));
+    settings_->setValue(QStringLiteral("hidden"), session_.runs()->hidden());
+    rememberFolder(session_.runs()->folder());
+  }
+  QMainWindow::closeEvent(event);
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
+  const QList<QUrl> urls = event->mimeData()->urls();
+  if (urls.size() == 1 && QFileInfo(urls.first().toLocalFile()).isDir()) event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent* event) { openFolder(event->mimeData()->urls().first().toLocalFile()); }
+
+/// Icons are drawn from the palette: everything that shows one repaints with it.
+void MainWindow::changeEvent(QEvent* event) {
+  if (event->type() == QEvent::PaletteChange || event->type() == QEvent::ApplicationPaletteChange)
+    for (QWidget* child : findChildren<QWidget*>()) child->update();
+  QMainWindow::changeEvent(event);
+}
+
+}  // namespace saccade::ui

@@ -1,0 +1,67 @@
+#pragma once
+#include <QMainWindow>
+#include <QMap>
+
+#include "ui/shell/theme.h"
+
+class QDockWidget;
+class QSettings;
+class QStackedWidget;
+
+namespace saccade::ui {
+
+class EmptyState;
+class MessageBar;
+class Rail;
+class RunActions;
+class RunsPanel;
+class Session;
+
+/// Arranges rail, runs panel, page, messages and status; pages are made when first shown.
+class MainWindow : public QMainWindow {
+  Q_OBJECT
+ public:
+  /// `settings` remembers place, docks, page and hidden runs; null: nothing is remembered.
+  MainWindow(Session& session, QSettings* settings, QWidget* parent = nullptr);
+
+  QString page() const { return page_; }
+  void setTheme(Theme theme);
+
+ public Q_SLOTS:
+  void showPage(const QString& id);
+  void openFolder(const QString& folder);
+
+ protected:
+  void closeEvent(QCloseEvent* event) override;
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
+  void changeEvent(QEvent* event) override;
+
+ private:
+  void makeMenus();
+  void makeThemeMenu(QMenu* menu);
+  void chooseFolder();
+  void rememberFolder(const QString& folder);
+  void fillRecent(QMenu* menu);
+  void showHelp();
+  void showAbout();
+  void showCurrent();
+  void updateTitle();
+  void restore();
+
+  Session& session_;
+  QSettings* settings_;
+  RunActions* actions_;
+  Rail* rail_;
+  RunsPanel* panel_;
+  QDockWidget* dock_;
+  MessageBar* messages_;
+  QStackedWidget* stack_;
+  EmptyState* empty_ = nullptr;
+  QMap<QString, QWidget*> made_;
+  QString page_;
+  Theme theme_ = Theme::system;
+  QActionGroup* themes_ = nullptr;
+};
+
+}  // namespace saccade::ui

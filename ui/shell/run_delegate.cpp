@@ -1,0 +1,158 @@
+#include "ui/shell/run_delegate.h"
+
+#include <QApplication>
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <cmath>
+
+#include "ui/charts/colours.h"
+#include "ui/run_summary.h"
+#include "ui/shell/grouped_runs.h"
+#include "ui/shell/theme.h"
+
+namespace saccade::ui {
+namespace {
+constexpr int margin = 6, check_width = 16, swatch_width = 18;
+
+QFont smaller(QFont font) {
+  font.setPointSizeF(font.pointSizeF() * 0.88);
+  return font;
+}
+
+QRect check_rect(const QRect& row, const QFont& font) {
+  const int line = QFontMetrics(font).height();
+  return {row.left() + margin, row.top() + 5 + (line - check_width) / 2, check_width, check_width};
+}
+
+/// What stands at the right: how far it is, or that it is done.
+QString progress_text(const QModelIndex& index) {
+  if (!index.data(RunList::ProblemRole).toString().isEmpty()) return {};
+  if (static_cast<RunState>(index.data(RunList::StateRole).toInt()) == RunState::finished) return QStringLiteral("✓");
+  return QStringLiteral("%1 %").arg(static_cast<int>(std::floor(index.data(RunList::ProgressRole).toDouble() * 100)));
+}
+
+void paint_heading(QPainter* painter, const QStyleOptionViewItem& option, const QString& text) {
+  painter->setFont(smaller(option.font));
+  painter->setPen(quietText(option.palette));
+  painter->drawText(option.rect.adjusted(margin, 0, -margin, -3), Qt::AlignLeft | Qt::AlignBottom, text);
+}
+
+void paint_ground(QPainter* painter, const QStyleOptionViewItem& option) {
+  const bool selected = option.state & QStyle::State_Selected, hovered = option.state & QStyle::State_MouseOver;
+  const bool focused = (option.state & QStyle::State_HasFocus) && (option.state & QStyle::State_KeyboardFocusChange);
+  if (!selected && !hovered && !focused) return;
+  const QColor hover = blend(option.palette.color(QPalette::Window), option.palette.color(QPalette::WindowText), 0.05);
+  painter->setBrush(selected ? selectionColour(option.palette) : hover);
+  painter->setPen(focused ? QPen(option.palette.color(QPalette::Highlight)) : QPen(Qt::NoPen));
+  painter->drawRoundedRect(QRectF(option.rect).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5);
+}
+
+void paint_progress(QPainter* painter, const QRect& bar, double fraction, const QPalette& palette) {
+  painter->setPen(Qt::NoPen);
+  painter->setBrush(lineColour(palette));
+  painter->drawRoundedRect(bar, 1.5, 1.5);
+  painter->setBrush(palette.color(QPalette::Highlight));
+  painter->drawRoundedRect(QRectF(bar.left(), bar.top(), bar.width() * fraction, bar.height()), 1.5, 1.5);
+}
+
+}  // namespace
+
+void paintSwatch(QPainter* painter, const QRect& rect, const QColor& paperColour, int dash, const QPalette& palette) {
+  if (!paperColour.isValid()) return;
+  const Colour colour{static_cast<uint8_t>(paperColour.red()), static_cast<uint8_t>(paperColour.green()),
+                      static_cast<uint8_t>(paperColour.blue())};
+  QPen pen(seen_colour(colour, isDark(palette)), 3);
+  pen.setCapStyle(Qt::FlatCap);
+  switch (static_cast<Dash>(dash)) {
+    case Dash::solid: break;
+    case Dash::dash: pen.setDashPattern({2.4, 0.9}); break;
+    case Dash::dot: pen.setDashPattern({1, 0.8}); break;
+    case Dash::dash_dot: pen.setDashPattern({2, 0.8, 0.8, 0.8}); break;
+  }
+  painter->setPen(pen);
+  const double y = rect.center().y() + 0.5;
+  painter->drawLine(QPointF(rect.left(), y), QPointF(rect.right() + 1, y));
+}
+
+void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, const QModelIndex& index) const {
+  QStyleOptionViewItem option = given;
+  initStyleOption(&option, index);
+  painter->save();
+  painter->setRenderHint(QPainter::Antialiasing);
+  if (index.data(GroupedRuns::HeadingRole).toBool()) {
+    paint_heading(painter, option, index.data().toString());
+    return painter->restore();
+  }
+  paint_ground(painter, option);
+
+  const QFontMetrics metrics(option.font), small_metrics(smaller(option.font));
+  const QRect check = check_rect(option.rect, option.font);
+  QStyleOptionViewItem box = option;
+  box.rect = check;
+  box.state = QStyle::State_Enabled | (index.data(Qt::CheckStateRole).toInt() == Qt::Checked ? QStyle::State_On : QStyle::State_Off);
+  const QStyle* style = option.widget ? option.widget->style() : QApplication::style();
+  style->drawPrimitive(QStyle::PE_IndicatorItemViewItemCheck, &box, painter, option.widget);
+
+  const bool damaged = !index.data(RunList::ProblemRole).toString().isEmpty();
+  const int top = option.rect.top() + 5, left = check.right() + 1 + margin, right = option.rect.right() - margin;
+  const QRect swatch(left, top, swatch_width, metrics.height());
+  if (damaged)
+    themedIcon(QStringLiteral("problem")).paint(painter, QRect(left + 1, top + (metrics.height() - 16) / 2, 16, 16));
+  else
+    paintSwatch(painter, swatch, index.data(RunList::ColourRole).value<QColor>(), index.data(RunList::DashRole).toInt(), option.palette);
+
+  const int text_left = swatch.right() + 1 + margin;
+  const QString progress = progress_text(index);
+  painter->setFont(smaller(option.font));
+  painter->setPen(quietText(option.palette));
+  const int progress_width = small_metrics.horizontalAdvance(progress);
+  painter->drawText(QRect(right - progress_width - 1, top, progress_width + 1, metrics.height()), Qt::AlignRight | Qt::AlignVCenter,
+                    progress);
+
+  const QString seed = damaged ? QString() : tr("seed %1").arg(index.data(RunList::SeedRole).toLongLong());
+  const int seed_width = seed.isEmpty() ? 0 : metrics.horizontalAdvance(seed) + 5;
+  const int room = right - progress_width - 8 - text_left;
+  const QString title = metrics.elidedText(index.data(RunList::TitleRole).toString(), Qt::ElideRight, room - seed_width);
+  painter->setFont(option.font);
+  painter->setPen(option.palette.color(QPalette::WindowText));
+  painter->drawText(QRect(text_left, top, room, metrics.height()), Qt::AlignLeft | Qt::AlignVCenter, title);
+  painter->setPen(quietText(option.palette));
+  painter->drawText(QRect(text_left + metrics.horizontalAdvance(title) + 5, top, seed_width, metrics.height()),
+                    Qt::AlignLeft | Qt::AlignVCenter, seed);
+
+  const QRect second(text_left, top + metrics.height() + 1, right - text_left, small_metrics.height());
+  painter->setFont(smaller(option.font));
+  painter->drawText(second, Qt::AlignLeft | Qt::AlignVCenter,
+                    small_metrics.elidedText(index.data(RunList::SummaryRole).toString(), Qt::ElideRight, second.width()));
+  if (!damaged && isActive(static_cast<RunState>(index.data(RunList::StateRole).toInt())))
+    paint_progress(painter, QRect(text_left, second.bottom() + 3, second.width(), 3), index.data(RunList::ProgressRole).toDouble(),
+                   option.palette);
+  painter->restore();
+}
+
+QSize RunDelegate::sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const {
+  const QFontMetrics metrics(option.font), small(smaller(option.font));
+  if (index.data(GroupedRuns::HeadingRole).toBool()) return {80, small.height() + (index.row() == 0 ? 6 : 14)};
+  const bool second = !index.data(RunList::SummaryRole).toString().isEmpty();
+  const bool active =
+      index.data(RunList::ProblemRole).toString().isEmpty() && isActive(static_cast<RunState>(index.data(RunList::StateRole).toInt()));
+  return {160, 10 + metrics.height() + (second ? small.height() + 1 : 0) + (active ? 6 : 0)};
+}
+
+bool RunDelegate::editorEvent(QEvent* event, QAbstractItemModel* model, const QStyleOptionViewItem& option, const QModelIndex& index) {
+  if (index.data(GroupedRuns::HeadingRole).toBool()) return false;
+  bool toggle = false;
+  if (event->type() == QEvent::KeyPress) {
+    toggle = static_cast<QKeyEvent*>(event)->key() == Qt::Key_Space;
+  } else if (event->type() == QEvent::MouseButtonRelease) {
+    const auto* mouse = static_cast<QMouseEvent*>(event);
+    toggle = mouse->button() == Qt::LeftButton &&
+             check_rect(option.rect, option.font).adjusted(-4, -4, 4, 4).contains(mouse->position().toPoint());
+  }
+  if (!toggle) return false;
+  const bool checked = index.data(Qt::CheckStateRole).toInt() == Qt::Checked;
+  return model->setData(index, checked ? Qt::Unchecked : Qt::Checked, Qt::CheckStateRole);
+}
+
+}  // namespace saccade::ui

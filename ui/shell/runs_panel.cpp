@@ -1,0 +1,117 @@
+#include "ui/shell/runs_panel.h"
+
+#include <QAction>
+#include <QLabel>
+#include <QLineEdit>
+#include <QListView>
+#include <QMenu>
+#include <QScrollBar>
+#include <QVBoxLayout>
+
+#include "ui/run_actions.h"
+#include "ui/run_list.h"
+#include "ui/runs/differences_view.h"
+#include "ui/session.h"
+#include "ui/shell/grouped_runs.h"
+#include "ui/shell/run_delegate.h"
+#include "ui/shell/theme.h"
+
+namespace saccade::ui {
+
+RunsPanel::RunsPanel(Session& session, const RunActions& actions, QWidget* parent)
+    : QWidget(parent),
+      session_(session),
+      model_(new GroupedRuns(session.runs(), this)),
+      filter_(new QLineEdit(this)),
+      list_(new QListView(this)),
+      empty_(new QLabel(this)),
+      differs_title_(new QLabel(this)),
+      differs_(new DifferencesView(this)) {
+  filter_->setPlaceholderText(tr("Filter: mixer:top1 seed:1 …"));
+  filter_->setAccessibleName(tr("Filter runs"));
+  filter_->setToolTip(tr("Words to find in name and state, or setting:value. Ctrl+F"));
+  filter_->setClearButtonEnabled(true);
+  list_->setModel(model_);
+  list_->setItemDelegate(new RunDelegate(list_));
+  list_->setSelectionMode(QAbstractItemView::ExtendedSelection);
+  list_->setVerticalScrollMode(QAbstractItemView::ScrollPerPixel);
+  list_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  list_->setFrameShape(QFrame::NoFrame);
+  list_->viewport()->setAutoFillBackground(false);
+  list_->setMouseTracking(true);
+  list_->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  list_->setAccessibleName(tr("Runs"));
+  list_->setContextMenuPolicy(Qt::ActionsContextMenu);
+  list_->addActions(actions.all());
+  empty_->setWordWrap(true);
+  empty_->setAlignment(Qt::AlignHCenter | Qt::AlignTop);
+  empty_->setForegroundRole(QPalette::PlaceholderText);
+  differs_title_->setForegroundRole(QPalette::PlaceholderText);
+  differs_title_->setWordWrap(true);
+
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(8, 8, 8, 8);
+  column->addWidget(filter_);
+  column->addWidget(empty_);
+  column->addWidget(list_, 3);
+  column->addWidget(differs_title_);
+  column->addWidget(differs_, 1);
+
+  connect(filter_, &QLineEdit::textChanged, model_, &GroupedRuns::setFilter);
+  connect(model_, &QAbstractItemModel::modelReset, this, &RunsPanel::selectCurrent);
+  connect(model_, &QAbstractItemModel::modelReset, this, &RunsPanel::updateEmptyText);
+  connect(session.runs(), &RunList::loaded, this, &RunsPanel::updateEmptyText);
+  connect(session.runs(), &RunList::changed, this, &RunsPanel::updateDifferences);
+  connect(&session, &Session::currentRunChanged, this, &RunsPanel::selectCurrent);
+  connect(list_->selectionModel(), &QItemSelectionModel::selectionChanged, this, &RunsPanel::updateDifferences);
+  connect(list_->selectionModel(), &QItemSelectionModel::currentChanged, this, [this](const QModelIndex& index) {
+    if (!selecting_ && index.isValid()) session_.setCurrentRun(index.data(RunList::DirectoryRole).toString());
+  });
+  connect(list_, &QListView::activated, this, [this] { session_.showPage(QStringLiteral("live")); });
+  updateEmptyText();
+  updateDifferences();
+}
+
+void RunsPanel::focusFilter() {
+  filter_->setFocus(Qt::ShortcutFocusReason);
+  filter_->selectAll();
+}
+
+/// The list shows the session's run as selected; a selection of several that holds it stays.
+void RunsPanel::selectCurrent() {
+  const int row = model_->row(session_.currentRun());
+  const QModelIndex index = row < 0 ? QModelIndex() : model_->index(row);
+  QItemSelectionModel* selection = list_->selectionModel();
+  if (index == selection->currentIndex() && (!index.isValid() || selection->isSelected(index))) return;
+  selecting_ = true;
+  const bool several = selection->selectedIndexes().size() > 1 && selection->isSelected(index);
+  selection->setCurrentIndex(index, several ? QItemSelectionModel::NoUpdate : QItemSelectionModel::ClearAndSelect);
+  selecting_ = false;
+}
+
+void RunsPanel::updateDifferences() {
+  std::vector<const Run*> runs;
+  QModelIndexList chosen = list_->selectionModel()->selectedIndexes();
+  std::sort(chosen.begin(), chosen.end());
+  for (const QModelIndex& index : chosen)
+    if (const Run* run = session_.runs()->run(index.data(RunList::DirectoryRole).toString())) runs.push_back(run);
+  const std::vector<Difference> found = differences(runs);
+  const bool several = runs.size() > 1;
+  differs_title_->setVisible(several);
+  differs_->setVisible(several && !found.empty());
+  if (!several) return;
+  differs_title_->setText(found.empty() ? tr("The %1 selected runs have equal settings.").arg(runs.size())
+                                        : tr("What differs (%1 runs, in the order above)").arg(runs.size()));
+  differs_->setDifferences(found, {});
+}
+
+void RunsPanel::updateEmptyText() {
+  const bool none = model_->rowCount() == 0;
+  empty_->setVisible(none);
+  if (!none) return;
+  empty_->setText(session_.runs()->loading()        ? tr("Reading the folder …")
+                  : session_.runs()->rowCount() > 0 ? tr("No run matches the filter.")
+                                                    : tr("No runs here yet.\nCtrl+N configures one, Ctrl+O opens another folder."));
+}
+
+}  // namespace saccade::ui
