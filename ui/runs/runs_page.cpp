@@ -1,0 +1,176 @@
+#include "ui/runs/runs_page.h"
+
+#include <QAction>
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QPainter>
+#include <QSortFilterProxyModel>
+#include <QSplitter>
+#include <QStyledItemDelegate>
+#include <QToolButton>
+#include <QTreeView>
+#include <QVBoxLayout>
+
+#include "ui/charts/figure_view.h"
+#include "ui/page.h"
+#include "ui/run_actions.h"
+#include "ui/run_list.h"
+#include "ui/run_summary.h"
+#include "ui/runs/differences_view.h"
+#include "ui/runs/runs_table.h"
+#include "ui/session.h"
+#include "ui/shell/run_delegate.h"
+
+namespace saccade::ui {
+namespace {
+
+const RegisterPage entry{{QStringLiteral("runs"), RunsPage::tr("Runs"), QStringLiteral("runs"), 10,
+                          [](Session& session, QWidget* parent) -> QWidget* { return new RunsPage(session, parent); }}};
+
+/// The name with the run's swatch before it.
+class NameDelegate : public QStyledItemDelegate {
+ public:
+  using QStyledItemDelegate::QStyledItemDelegate;
+  void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override {
+    QStyledItemDelegate::paint(painter, option, index);
+    const QRect swatch(option.rect.left() + 6, option.rect.top(), swatch_width, option.rect.height());
+    painter->save();
+    paintSwatch(painter, swatch, index.data(RunList::ColourRole).value<QColor>(), index.data(RunList::DashRole).toInt(), option.palette);
+    painter->restore();
+  }
+
+ protected:
+  void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override {
+    QStyledItemDelegate::initStyleOption(option, index);
+    option->features |= QStyleOptionViewItem::HasDecoration;
+    option->decorationSize = {swatch_width + 8, 4};
+    QPixmap room(swatch_width + 8, 4);
+    room.fill(Qt::transparent);
+    option->icon = QIcon(room);
+  }
+
+ private:
+  static constexpr int swatch_width = 18;
+};
+
+}  // namespace
+
+RunsPage::RunsPage(Session& session, QWidget* parent)
+    : QWidget(parent),
+      session_(session),
+      sorted_(new QSortFilterProxyModel(this)),
+      table_(new QTreeView(this)),
+      details_(new QLabel(this)),
+      differs_(new DifferencesView(this)) {
+  sorted_->setSourceModel(new RunsTable(session.runs(), this));
+  sorted_->setSortRole(RunsTable::SortRole);
+  auto* halves = new QSplitter(Qt::Vertical, this);
+  auto* runs_card = new Card(tr("Runs"), tr("loss in nats per token, last value"), makeTable(), halves);
+  auto* actions = new RunActions(session, this);
+  for (QAction* action : {actions->resume, actions->stop, actions->openFolder}) {
+    auto* button = new QToolButton(runs_card);
+    button->setDefaultAction(action);
+    button->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+    button->setAccessibleName(action->iconText());
+    runs_card->addControl(button);
+  }
+  halves->addWidget(runs_card);
+  halves->addWidget(new Card(tr("Selected"), tr("several runs: what differs"), makeDetails(), halves));
+  halves->setStretchFactor(0, 3);
+  halves->setStretchFactor(1, 2);
+  halves->setChildrenCollapsible(false);
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(8, 8, 8, 8);
+  column->addWidget(halves);
+  table_->setContextMenuPolicy(Qt::ActionsContextMenu);
+  table_->addActions(actions->all());
+
+  connect(&session, &Session::currentRunChanged, this, &RunsPage::selectCurrent);
+  connect(session.runs(), &RunList::changed, this, &RunsPage::updateDetails);
+  connect(sorted_, &QAbstractItemModel::modelReset, this, &RunsPage::selectCurrent);
+  connect(table_, &QTreeView::activated, this, [this] { session_.showPage(QStringLiteral("live")); });
+  connect(table_->selectionModel(), &QItemSelectionModel::selectionChanged, this, &RunsPage::updateDetails);
+  connect(table_->selectionModel(), &QItemSelectionModel::currentChanged, this, [this](const QModelIndex& index) {
+    if (!selecting_ && index.isValid()) session_.setCurrentRun(index.data(RunList::DirectoryRole).toString());
+  });
+  selectCurrent();
+  updateDetails();
+}
+
+QWidget* RunsPage::makeTable() {
+  table_->setModel(sorted_);
+  table_->setItemDelegateForColumn(RunsTable::name, new NameDelegate(table_));
+  table_->setRootIsDecorated(false);
+  table_->setUniformRowHeights(true);
+  table_->setSortingEnabled(true);
+  table_->sortByColumn(-1, Qt::AscendingOrder);
+  table_->setSelectionMode(QAbstractItemView::ExtendedSelection);
+  table_->setFrameShape(QFrame::NoFrame);
+  table_->setAccessibleName(tr("All runs"));
+  table_->setAllColumnsShowFocus(true);
+  table_->header()->setStretchLastSection(false);
+  table_->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  table_->header()->setSectionResizeMode(RunsTable::name, QHeaderView::Stretch);
+  table_->header()->setMinimumSectionSize(60);
+  return table_;
+}
+
+QWidget* RunsPage::makeDetails() {
+  auto* content = new QWidget(this);
+  details_->setWordWrap(true);
+  details_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  details_->setTextFormat(Qt::PlainText);
+  details_->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+  auto* column = new QVBoxLayout(content);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(details_);
+  column->addWidget(differs_, 1);
+  return content;
+}
+
+void RunsPage::selectCurrent() {
+  for (int row = 0; row < sorted_->rowCount(); ++row) {
+    const QModelIndex index = sorted_->index(row, 0);
+    if (index.data(RunList::DirectoryRole).toString() != session_.currentRun()) continue;
+    QItemSelectionModel* selection = table_->selectionModel();
+    if (selection->currentIndex().row() == row && selection->isRowSelected(row)) return;
+    selecting_ = true;
+    selection->setCurrentIndex(index, QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
+    selecting_ = false;
+  }
+}
+
+void RunsPage::updateDetails() {
+  QModelIndexList rows = table_->selectionModel()->selectedRows();
+  std::sort(rows.begin(), rows.end());
+  std::vector<const Run*> runs;
+  QStringList heads;
+  for (const QModelIndex& row : rows) {
+    const Run* run = session_.runs()->run(row.data(RunList::DirectoryRole).toString());
+    if (!run) continue;
+    runs.push_back(run);
+    heads << QString::fromStdString(run->info().name);
+  }
+  const std::vector<Difference> found = differences(runs);
+  differs_->setVisible(!found.empty());
+  differs_->setDifferences(found, heads);
+  details_->setVisible(found.empty());
+  if (rows.isEmpty()) return details_->setText(tr("Choose a run; with Ctrl or Shift several, to see in what they differ."));
+  if (runs.size() > 1) return details_->setText(tr("The %1 selected runs have equal settings.").arg(runs.size()));
+  if (runs.empty()) return details_->setText(rows.first().data(RunList::ProblemRole).toString());
+  const RunInfo& info = runs.front()->info();
+  QStringList lines{summary_of(*runs.front()), QString::fromStdString(info.directory.string())};
+  if (!info.message.empty()) lines.prepend(QString::fromStdString(info.message));
+  const auto text = [](const nlohmann::json& value) { return plainValue(value); };
+  for (const char* section : {"architecture", "data"}) {
+    if (!info.config.contains(section)) continue;
+    QStringList values;
+    for (const auto& [key, value] : info.config.at(section).items())
+      values << QString::fromStdString(key).replace(QLatin1Char('_'), QLatin1Char(' ')) + QLatin1Char(' ') + text(value);
+    lines << QString() << values.join(QStringLiteral(" · "));
+  }
+  details_->setText(lines.join(QLatin1Char('\n')));
+}
+
+}  // namespace saccade::ui

@@ -1,0 +1,107 @@
+#include "ui/runs/runs_table.h"
+
+#include <QLocale>
+#include <cmath>
+#include <limits>
+
+#include "ui/run_summary.h"
+
+namespace saccade::ui {
+namespace {
+
+QString number(double value, int decimals) { return std::isnan(value) ? QStringLiteral("–") : QLocale::c().toString(value, 'f', decimals); }
+
+double last_of(const Series* series) {
+  return series && !series->value.empty() ? series->value.back() : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace
+
+RunsTable::RunsTable(RunList* runs, QObject* parent) : QAbstractTableModel(parent), runs_(runs) {
+  connect(runs, &QAbstractItemModel::rowsAboutToBeInserted, this,
+          [this](const QModelIndex&, int first, int last) { beginInsertRows({}, first, last); });
+  connect(runs, &QAbstractItemModel::rowsInserted, this, [this] { endInsertRows(); });
+  connect(runs, &QAbstractItemModel::rowsAboutToBeRemoved, this,
+          [this](const QModelIndex&, int first, int last) { beginRemoveRows({}, first, last); });
+  connect(runs, &QAbstractItemModel::rowsRemoved, this, [this] { endRemoveRows(); });
+  connect(runs, &QAbstractItemModel::modelAboutToBeReset, this, [this] { beginResetModel(); });
+  connect(runs, &QAbstractItemModel::modelReset, this, [this] { endResetModel(); });
+  connect(runs, &QAbstractItemModel::layoutAboutToBeChanged, this, [this] { beginResetModel(); });
+  connect(runs, &QAbstractItemModel::layoutChanged, this, [this] { endResetModel(); });
+  connect(runs, &QAbstractItemModel::dataChanged, this, [this](const QModelIndex& first, const QModelIndex& last) {
+    Q_EMIT dataChanged(index(first.row(), 0), index(last.row(), column_count - 1));
+  });
+}
+
+int RunsTable::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : runs_->rowCount(); }
+
+int RunsTable::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : column_count; }
+
+QVariant RunsTable::headerData(int section, Qt::Orientation orientation, int role) const {
+  if (orientation != Qt::Horizontal) return {};
+  if (role == Qt::TextAlignmentRole) return QVariant(Qt::AlignVCenter | (section < progress ? Qt::AlignLeft : Qt::AlignRight));
+  static const QStringList tips{tr("Name of the run"),
+                                tr("Architecture, as charts call it"),
+                                tr("What the run is doing"),
+                                tr("Steps done"),
+                                tr("Loss on held-out text of the training domains, nats per token"),
+                                tr("Mean loss on domains not trained on, nats per token"),
+                                tr("Training tokens per second"),
+                                tr("Seed of weights and data order"),
+                                tr("Trained numbers in the model")};
+  if (role == Qt::ToolTipRole) return tips.value(section);
+  if (role != Qt::DisplayRole) return {};
+  static const QStringList titles{tr("Name"), tr("Architecture"), tr("State"), tr("Progress"),  tr("Loss"),
+                                  tr("OOD"),  tr("Tokens/s"),     tr("Seed"),  tr("Parameters")};
+  return titles.value(section);
+}
+
+QVariant RunsTable::data(const QModelIndex& index, int role) const {
+  if (!checkIndex(index, CheckIndexOption::IndexIsValid)) return {};
+  const QModelIndex source = runs_->index(index.row());
+  if (role == Qt::CheckStateRole) return {};
+  if (role == Qt::TextAlignmentRole) return QVariant(Qt::AlignVCenter | (index.column() < progress ? Qt::AlignLeft : Qt::AlignRight));
+  if (role != Qt::DisplayRole && role != SortRole && role != Qt::AccessibleTextRole) return source.data(role);
+  const Run* run = runs_->run(source.data(RunList::DirectoryRole).toString());
+  if (!run) {
+    if (index.column() == name) return source.data(RunList::TitleRole);
+    if (index.column() == state) return tr("Cannot be read");
+    return role == SortRole ? QVariant(-1.0) : QVariant();
+  }
+  return role == SortRole ? sorted(*run, index.column()) : shown(*run, index.column());
+}
+
+QVariant RunsTable::shown(const Run& run, int column) const {
+  const RunInfo& info = run.info();
+  switch (column) {
+    case name: return QString::fromStdString(info.name);
+    case architecture: return QString::fromStdString(info.title);
+    case state: return stateText(info.state);
+    case progress: return tr("%1 of %2").arg(info.step).arg(info.steps);
+    case loss: return number(numbers_of(run).loss, 3);
+    case ood: return number(numbers_of(run).ood, 3);
+    case speed: {
+      const double rate = last_of(run.find("tokens_per_second"));
+      return std::isnan(rate) ? QStringLiteral("–") : formatCount(rate);
+    }
+    case seed: return static_cast<qlonglong>(info.seed);
+    case parameters: return formatCount(static_cast<double>(info.parameters));
+    default: return {};
+  }
+}
+
+/// Numbers sort as numbers; what was not measured sorts last.
+QVariant RunsTable::sorted(const Run& run, int column) const {
+  const RunInfo& info = run.info();
+  const auto known = [](double value) { return std::isnan(value) ? std::numeric_limits<double>::infinity() : value; };
+  switch (column) {
+    case progress: return info.steps > 0 ? static_cast<double>(info.step) / static_cast<double>(info.steps) : 0.0;
+    case loss: return known(numbers_of(run).loss);
+    case ood: return known(numbers_of(run).ood);
+    case speed: return known(last_of(run.find("tokens_per_second")));
+    case parameters: return static_cast<double>(info.parameters);
+    default: return shown(run, column);
+  }
+}
+
+}  // namespace saccade::ui
