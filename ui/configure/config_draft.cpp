@@ -1,0 +1,177 @@
+#include "ui/configure/config_draft.h"
+
+#include <algorithm>
+#include <charconv>
+#include <regex>
+#include <set>
+
+#include "models/architectures/registry.h"
+#include "models/corpus/tokenizer.h"
+
+namespace saccade::ui {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::set<std::string> optimizer_settings{"accumulate", "warmup_steps", "schedule", "final_learning_rate", "weight_decay", "beta1",
+                                               "beta2",      "epsilon",      "clip"};
+const std::set<std::string> saving_settings{"evaluate_every", "evaluation_batches", "probe_every",
+                                            "capture_every",  "capture_tokens",     "checkpoint_every"};
+
+std::string training_group(const std::string& name) {
+  if (optimizer_settings.count(name)) return "Optimizer";
+  return saving_settings.count(name) ? "Evaluation and saving" : "Training";
+}
+
+Json::json_pointer at(const std::string& pointer) { return Json::json_pointer(pointer); }
+
+/// Groups in the order in which each is first met, their fields together.
+std::vector<FormField> gathered(const std::vector<FormField>& fields) {
+  std::vector<std::string> groups;
+  for (const FormField& field : fields)
+    if (std::find(groups.begin(), groups.end(), field.group) == groups.end()) groups.push_back(field.group);
+  std::vector<FormField> sorted;
+  for (const std::string& group : groups)
+    std::copy_if(fields.begin(), fields.end(), std::back_inserter(sorted), [&](const FormField& field) { return field.group == group; });
+  return sorted;
+}
+
+}  // namespace
+
+void ConfigDraft::start(const Json& preset) {
+  preset_ = preset;
+  json_ = preset;
+  aside_ = Json::object();
+}
+
+std::string ConfigDraft::chosen(const char* key) const {
+  const Json architecture = json_.value("architecture", Json::object());
+  if (architecture.is_object() && architecture.contains(key) && architecture.at(key).is_string()) return architecture.at(key);
+  for (const Setting& setting : common_settings())
+    if (setting.name == key) return setting.default_value;
+  return {};
+}
+
+std::vector<FormField> ConfigDraft::fields() const {
+  std::vector<FormField> list;
+  std::string host = chosen("host"), mixer = chosen("mixer");
+  const auto known = [](const std::string& id) {
+    const auto& all = architectures();
+    return std::any_of(all.begin(), all.end(), [&](const Architecture* a) { return a->id == id; });
+  };
+  if (!known(host) || !known(mixer)) host = "llama", mixer = "attention";  // a name mistyped in the JSON view; resolve() reports it
+  std::set<std::string> common;
+  for (const Setting& setting : common_settings()) common.insert(setting.name);
+  std::set<std::string> of_host;
+  for (const Setting& setting : architecture(host).settings) of_host.insert(setting.name);
+  for (Setting& setting : settings_of(host, mixer)) {
+    const std::string group = common.count(setting.name)    ? "Architecture"
+                              : of_host.count(setting.name) ? architecture(host).title
+                                                            : architecture(mixer).title;
+    const std::string pointer = "/architecture/" + setting.name;
+    list.push_back({std::move(setting), pointer, group});
+  }
+  for (Setting& setting : data_schema.settings()) {
+    const std::string pointer = "/data/" + setting.name;
+    list.push_back({std::move(setting), pointer, "Text"});
+  }
+  for (Setting& setting : training_schema.settings()) {
+    const std::string pointer = "/training/" + setting.name, group = training_group(setting.name);
+    list.push_back({std::move(setting), pointer, group});
+  }
+  for (Setting& setting : run_schema.settings()) {
+    const std::string pointer = "/" + setting.name;
+    list.push_back({std::move(setting), pointer, "Run"});
+  }
+  return gathered(list);
+}
+
+Json ConfigDraft::value(const FormField& field) const {
+  return json_.contains(at(field.pointer)) ? json_.at(at(field.pointer)) : field.setting.default_value;
+}
+
+Json ConfigDraft::preset_value(const FormField& field) const {
+  return preset_.contains(at(field.pointer)) ? preset_.at(at(field.pointer)) : field.setting.default_value;
+}
+
+void ConfigDraft::put(const std::string& pointer, const Json& value, const Json& default_value) {
+  if (value != default_value || preset_.contains(at(pointer))) {
+    json_[at(pointer)] = value;
+    return;
+  }
+  const Json::json_pointer place = at(pointer), section = place.parent_pointer();
+  if (!json_.contains(place)) return;
+  json_[section].erase(place.back());
+  if (!section.empty() && json_[section].empty()) json_.erase(section.back());
+}
+
+void ConfigDraft::set(const FormField& field, const Json& value) {
+  put(field.pointer, value, field.setting.default_value);
+  if (field.pointer == "/architecture/host" || field.pointer == "/architecture/mixer") keep_fitting_settings();
+}
+
+void ConfigDraft::keep_fitting_settings() {
+  if (!json_.contains("architecture")) return;
+  std::set<std::string> fitting;
+  for (const FormField& field : fields())
+    if (field.pointer.rfind("/architecture/", 0) == 0) fitting.insert(field.setting.name);
+  Json all = aside_;
+  all.update(json_.at("architecture"));
+  Json kept = Json::object();
+  aside_ = Json::object();
+  for (const auto& [name, value] : all.items()) (fitting.count(name) || name == "host" ? kept : aside_)[name] = value;
+  json_["architecture"] = kept;
+}
+
+int ConfigDraft::changes() const {
+  int count = 0;
+  for (const FormField& field : fields()) count += changed(field) ? 1 : 0;
+  return count;
+}
+
+std::string pointer_in(const std::string& message, const std::vector<FormField>& fields) {
+  static const std::regex pointer("(/[A-Za-z0-9_]+)+");
+  for (auto match = std::sregex_iterator(message.begin(), message.end(), pointer); match != std::sregex_iterator(); ++match) {
+    for (std::string candidate = match->str(); !candidate.empty(); candidate.erase(candidate.rfind('/')))
+      if (std::any_of(fields.begin(), fields.end(), [&](const FormField& field) { return field.pointer == candidate; })) return candidate;
+  }
+  return {};
+}
+
+std::optional<RunConfig> resolve(const ConfigDraft& draft, ConfigProblem* problem) {
+  const std::string origin = "config";
+  try {
+    return resolve_config(draft.json(), origin);
+  } catch (const Error& error) {
+    std::string message = error.what();
+    if (message.rfind(origin + ": ", 0) == 0) message.erase(0, origin.size() + 2);
+    *problem = {message, pointer_in(message, draft.fields())};
+    return {};
+  }
+}
+
+std::string causality_warning(const RunConfig& config) {
+  const Json& values = config.architecture;
+  for (const char* key : {"host", "mixer"}) {
+    if (!values.contains(key)) continue;
+    const Architecture& part = architecture(values.at(key));
+    if (const std::string warning = part.looks_ahead ? part.looks_ahead(values) : std::string(); !warning.empty()) return warning;
+  }
+  return {};
+}
+
+int64_t vocabulary_of(const std::string& tokenizer) {
+  if (tokenizer == "bytes") return make_byte_tokenizer()->vocabulary();
+  for (const std::string kind : {"bpe:", "unigram:"}) {
+    if (tokenizer.rfind(kind, 0) != 0) continue;
+    int64_t size = 0;
+    const char* end = tokenizer.data() + tokenizer.size();
+    const auto [rest, error] = std::from_chars(tokenizer.data() + kind.size(), end, size);
+    if (error != std::errc() || rest != end || size < 1)
+      throw UsageError("/data/tokenizer is \"" + tokenizer + "\"; expected " + kind + "N with a number of tokens");
+    return size;
+  }
+  return load_sentencepiece(tokenizer)->vocabulary();
+}
+
+}  // namespace saccade::ui

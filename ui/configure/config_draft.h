@@ -1,0 +1,64 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/config.h"
+#include "models/settings.h"
+
+namespace saccade::ui {
+
+/// A setting at its place in the config.
+struct FormField {
+  Setting setting;
+  std::string pointer;  ///< "/training/steps"
+  std::string group;    ///< title of the group it stands in
+};
+
+/// A config being written: what was set, over a preset, over the registry's defaults.
+class ConfigDraft {
+ public:
+  using Json = nlohmann::json;
+
+  /// What was set, and nothing else; always an object of objects where sections stand.
+  const Json& json() const { return json_; }
+  /// Starts over from a preset (or {}); "changed" then means: other than there.
+  void start(const Json& preset);
+  /// Takes a whole config over; "changed" stays measured against the preset.
+  void replace(const Json& config) { json_ = config; }
+
+  /// All fields of the chosen host and mixer, in form order; groups stand together.
+  std::vector<FormField> fields() const;
+  Json value(const FormField& field) const;  ///< as set, else the default
+  Json preset_value(const FormField& field) const;
+  bool changed(const FormField& field) const { return value(field) != preset_value(field); }
+  /// Settings that the new host or mixer does not have are put aside, and come back with it.
+  void set(const FormField& field, const Json& value);
+  void reset(const FormField& field) { set(field, preset_value(field)); }
+  int changes() const;
+
+ private:
+  std::string chosen(const char* key) const;
+  void put(const std::string& pointer, const Json& value, const Json& default_value);
+  void keep_fitting_settings();
+
+  Json json_ = Json::object(), preset_ = Json::object(), aside_ = Json::object();
+};
+
+/// Why a config is refused: the message without its origin, and the field it is about (empty: none of them).
+struct ConfigProblem {
+  std::string message, pointer;
+};
+/// The resolved config, or what is wrong with it.
+std::optional<RunConfig> resolve(const ConfigDraft& draft, ConfigProblem* problem);
+/// The field that a message names first by its JSON pointer, or empty.
+std::string pointer_in(const std::string& message, const std::vector<FormField>& fields);
+
+/// Where a position can see its future, or empty: the model is causal.
+std::string causality_warning(const RunConfig& config);
+
+/// Size of the vocabulary that a tokenizer setting stands for, read from its name or file. Throws DataError, UsageError.
+int64_t vocabulary_of(const std::string& tokenizer);
+
+}  // namespace saccade::ui

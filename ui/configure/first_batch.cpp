@@ -1,0 +1,160 @@
+#include "ui/configure/first_batch.h"
+
+#include <QFontDatabase>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPushButton>
+#include <QTextEdit>
+#include <QVBoxLayout>
+
+#include "kernels/error.h"
+
+namespace saccade::ui {
+namespace {
+
+constexpr int64_t most_tokens = 1200;       // shown
+constexpr int64_t quickly_read = 64 << 20;  // bytes of text that are tokenized unasked
+
+int64_t training_bytes(const CorpusSummary& corpus, const std::vector<std::string>& domains) {
+  int64_t bytes = 0;
+  for (const DomainInfo& domain : corpus.domains)
+    if (std::find(domains.begin(), domains.end(), domain.name) != domains.end())
+      if (const auto train = domain.bytes.find(to_string(Split::train)); train != domain.bytes.end()) bytes += train->second;
+  return bytes;
+}
+
+/// Text of the first sequence; pieces that end a document are empty strings.
+QStringList first_sequence(const RunConfig& config) {
+  const DataConfig& data = config.data;
+  const Corpus corpus = Corpus::open(data.corpus);
+  for (const std::string& domain : data.train)
+    if (!corpus.has_domain(domain)) throw DataError("the corpus " + data.corpus + " has no domain \"" + domain + "\"");
+  const auto tokenizer = open_tokenizer(data.tokenizer, corpus, data.train);
+  std::vector<std::shared_ptr<const TokenStore>> stores;
+  for (const std::string& domain : data.train) stores.push_back(TokenStore::open(corpus, domain, Split::train, *tokenizer));
+  BatchSource source(std::move(stores), data.sequence_length, static_cast<uint64_t>(config.training.seed));
+  std::vector<int32_t> tokens(static_cast<size_t>(data.sequence_length)), targets(tokens.size());
+  source.next(1, tokens, targets);
+  tokens.resize(static_cast<size_t>(std::min(data.sequence_length, most_tokens)));
+  QStringList documents;
+  for (auto begin = tokens.begin(); begin != tokens.end();) {
+    const auto end = std::find(begin, tokens.end(), tokenizer->end_of_text());
+    documents << QString::fromStdString(tokenizer->decode({begin, end}));
+    if (end != tokens.end()) documents << QString();
+    begin = end == tokens.end() ? end : end + 1;
+  }
+  return documents;
+}
+
+}  // namespace
+
+FirstBatch::FirstBatch(QWidget* parent)
+    : QWidget(parent), note_(new QLabel(this)), read_(new QPushButton(tr("Read it"), this)), text_(new QTextEdit(this)) {
+  auto* title = new QLabel(tr("<b>First sequence, decoded</b>"), this);
+  note_->setText(tr("so that you see what the model sees"));
+  note_->setForegroundRole(QPalette::PlaceholderText);
+  note_->setWordWrap(true);
+  read_->setAccessibleName(tr("Read and decode the first training sequence"));
+  text_->setReadOnly(true);
+  text_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+  text_->setAccessibleName(tr("First training sequence"));
+  text_->setTabChangesFocus(true);
+  auto* head = new QHBoxLayout;
+  head->addWidget(title);
+  head->addWidget(note_, 1);
+  head->addWidget(read_);
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addLayout(head);
+  column->addWidget(text_);
+  connect(read_, &QPushButton::clicked, this, &FirstBatch::decode);
+  read_->hide();
+  pool_.setMaxThreadCount(1);
+  findCorpora();
+}
+
+FirstBatch::~FirstBatch() {
+  ++wish_;
+  pool_.waitForDone();
+}
+
+void FirstBatch::findCorpora() {
+  pool_.start([this] {
+    std::vector<CorpusSummary> found;
+    QString problem;
+    try {
+      found = list_corpora();
+    } catch (const std::exception& error) {
+      problem = QString::fromUtf8(error.what());
+    }
+    QMetaObject::invokeMethod(
+        this,
+        [this, found, problem] {
+          corpora_ = found;
+          known_ = true;
+          if (!problem.isEmpty()) note_->setText(problem);
+          Q_EMIT corporaKnown(corpora_);
+          offer();
+        },
+        Qt::QueuedConnection);
+  });
+}
+
+void FirstBatch::setConfig(const RunConfig& config) {
+  const auto same = [&](const DataConfig& a, const DataConfig& b) {
+    return a.corpus == b.corpus && a.train == b.train && a.tokenizer == b.tokenizer && a.sequence_length == b.sequence_length;
+  };
+  const bool unchanged =
+      same(config.data, config_.data) && config.training.seed == config_.training.seed && !text_->toPlainText().isEmpty();
+  config_ = config;
+  if (!unchanged && known_) offer();
+}
+
+/// Reads at once what is there and small; offers a button for what takes long; says so when there is no such text yet.
+void FirstBatch::offer() {
+  ++wish_;
+  text_->clear();
+  const auto corpus = std::find_if(corpora_.begin(), corpora_.end(), [&](const CorpusSummary& c) { return c.name == config_.data.corpus; });
+  const bool present = corpus != corpora_.end() && corpus->present;
+  read_->setVisible(present || (corpus != corpora_.end() && corpus->built_in));
+  if (present && config_.data.tokenizer == "bytes" && training_bytes(*corpus, config_.data.train) <= quickly_read) return decode();
+  note_->setText(present                    ? tr("not read yet: it has to be turned into tokens first")
+                 : corpus == corpora_.end() ? tr("there is no corpus of this name; import it with `saccade corpus import`")
+                                            : tr("this corpus is made on first use"));
+}
+
+void FirstBatch::decode() {
+  read_->hide();
+  note_->setText(tr("reading …"));
+  pool_.start([this, config = config_, wish = wish_.load()] {
+    if (wish != wish_) return;
+    QStringList pieces;
+    QString problem;
+    try {
+      pieces = first_sequence(config);
+    } catch (const std::exception& error) {
+      problem = QString::fromUtf8(error.what());
+    }
+    QMetaObject::invokeMethod(
+        this,
+        [this, wish, pieces, problem] {
+          if (wish != wish_) return;
+          note_->setText(problem.isEmpty() ? tr("so that you see what the model sees") : problem);
+          showPieces(pieces);
+        },
+        Qt::QueuedConnection);
+  });
+}
+
+void FirstBatch::showPieces(const QStringList& pieces) {
+  QTextCharFormat plain, mark;
+  QColor ground = palette().color(QPalette::Highlight);
+  ground.setAlphaF(0.3f);
+  mark.setBackground(ground);
+  text_->clear();
+  QTextCursor cursor(text_->document());
+  for (const QString& piece : pieces) cursor.insertText(piece.isEmpty() ? tr("(end)") : piece, piece.isEmpty() ? mark : plain);
+  text_->moveCursor(QTextCursor::Start);
+}
+
+}  // namespace saccade::ui

@@ -1,0 +1,53 @@
+#include "ui/configure/json_view.h"
+
+#include <QFontDatabase>
+#include <QLabel>
+#include <QPlainTextEdit>
+#include <QVBoxLayout>
+
+#include "kernels/error.h"
+#include "models/config_text.h"
+#include "ui/shell/theme.h"
+
+namespace saccade::ui {
+
+JsonView::JsonView(QWidget* parent) : QWidget(parent), text_(new QPlainTextEdit(this)), problem_(new QLabel(this)) {
+  text_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+  text_->setAccessibleName(tr("Config as JSON"));
+  text_->setTabChangesFocus(true);
+  problem_->setWordWrap(true);
+  problem_->hide();
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(text_, 1);
+  column->addWidget(problem_);
+  connect(text_, &QPlainTextEdit::textChanged, this, &JsonView::read);
+}
+
+void JsonView::setConfig(const nlohmann::json& config) {
+  const QByteArray now = text_->toPlainText().toUtf8();
+  if (nlohmann::json::parse(now.begin(), now.end(), nullptr, false) == config) return;
+  writing_ = true;
+  text_->setPlainText(QString::fromStdString(config.dump(2)));
+  writing_ = false;
+}
+
+void JsonView::setProblem(const QString& problem) {
+  problem_->setVisible(!problem.isEmpty());
+  problem_->setText(problem);
+  QPalette red = palette();
+  red.setColor(QPalette::WindowText, errorColour(red));
+  problem_->setPalette(red);
+}
+
+void JsonView::read() {
+  if (writing_) return;
+  try {
+    const nlohmann::json config = parse_json_text(text_->toPlainText().toStdString(), tr("config").toStdString());
+    Q_EMIT edited(config);
+  } catch (const Error& error) {
+    Q_EMIT malformed(QString::fromUtf8(error.what()));
+  }
+}
+
+}  // namespace saccade::ui

@@ -1,0 +1,29 @@
+#pragma once
+#include <QWidget>
+#include <array>
+
+#include "models/plan.h"
+
+namespace saccade::ui {
+
+/// Memory by part, against what the device has free: weights, gradients, optimizer, activations.
+class MemoryBar : public QWidget {
+  Q_OBJECT
+ public:
+  explicit MemoryBar(QWidget* parent = nullptr);
+  void setPlan(const Plan& plan, int64_t available);
+  QSize sizeHint() const override;
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+
+ private:
+  struct Part {
+    QString name;
+    double bytes = 0;
+  };
+  std::array<Part, 4> parts_;
+  double available_ = 0;
+};
+
+}  // namespace saccade::ui

@@ -1,0 +1,169 @@
+#include "ui/configure/plan_view.h"
+
+#include <QFormLayout>
+#include <QLabel>
+#include <QLocale>
+#include <QPushButton>
+#include <QVBoxLayout>
+#include <cmath>
+
+#include "kernels/device.h"
+#include "ui/configure/config_draft.h"
+#include "ui/configure/memory_bar.h"
+#include "ui/configure/plan_worker.h"
+#include "ui/run_summary.h"
+#include "ui/shell/theme.h"
+
+namespace saccade::ui {
+namespace {
+
+/// 7.9 · 10¹⁵
+QString scientific(double value) {
+  if (value < 1e4) return QLocale::c().toString(value, 'f', 0);
+  const int power = static_cast<int>(std::floor(std::log10(value)));
+  static const QString digits = QStringLiteral("⁰¹²³⁴⁵⁶⁷⁸⁹");
+  QString exponent;
+  for (const QChar digit : QString::number(power)) exponent += digits[digit.digitValue()];
+  return QStringLiteral("%1 · 10%2").arg(QLocale::c().toString(value / std::pow(10.0, power), 'f', 1), exponent);
+}
+
+}  // namespace
+
+PlanView::PlanView(QWidget* parent)
+    : QWidget(parent),
+      worker_(new PlanWorker(this)),
+      bar_(new MemoryBar(this)),
+      notes_(new QLabel(this)),
+      problem_(new QLabel(this)),
+      measure_(new QPushButton(this)) {
+  auto* rows = new QFormLayout;
+  rows->setLabelAlignment(Qt::AlignLeft);
+  rows->setFormAlignment(Qt::AlignTop);
+  rows->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+  rows->setVerticalSpacing(5);
+  parameters_ = row(tr("parameters"), rows);
+  tokens_ = row(tr("tokens"), rows);
+  flops_ = row(tr("FLOPs"), rows);
+  state_ = row(tr("state per token"), rows);
+  memory_ = row(tr("memory at peak"), rows);
+  rows->addRow(bar_);
+  speed_ = row(tr("speed"), rows);
+  time_ = row(tr("time"), rows);
+  state_->setToolTip(tr("What decoding must keep for every token of context."));
+  for (QLabel* label : {notes_, problem_}) label->setWordWrap(true);
+  problem_->hide();
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addLayout(rows);
+  column->addWidget(measure_, 0, Qt::AlignRight);
+  column->addWidget(problem_);
+  column->addWidget(notes_);
+  connect(measure_, &QPushButton::clicked, this, &PlanView::toggleMeasurement);
+  connect(worker_, &PlanWorker::planned, this, &PlanView::showPlan);
+  connect(worker_, &PlanWorker::failed, this, &PlanView::setNoConfig);
+  connect(worker_, &PlanWorker::measured, this, [this](double seconds) {
+    seconds_per_step_ = seconds;
+    showTime();
+  });
+  connect(worker_, &PlanWorker::measurementFailed, this, [this](const QString& why) {
+    showTime();
+    speed_->setText(tr("could not be measured"));
+    speed_->setToolTip(why);
+    problem_->setText(why);
+    problem_->show();
+  });
+  showTime();
+}
+
+QLabel* PlanView::row(const QString& title, QFormLayout* rows) {
+  auto* name = new QLabel(title, this);
+  name->setForegroundRole(QPalette::PlaceholderText);
+  auto* value = new QLabel(QStringLiteral("–"), this);
+  value->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+  rows->addRow(name, value);
+  return value;
+}
+
+void PlanView::setConfig(const RunConfig& config) {
+  const bool same_step = config.architecture == config_.architecture && config.data.sequence_length == config_.data.sequence_length &&
+                         config.data.tokenizer == config_.data.tokenizer && config.training.batch_tokens == config_.training.batch_tokens &&
+                         config.training.accumulate == config_.training.accumulate && config.device == config_.device &&
+                         config.precision == config_.precision && config.threads == config_.threads;
+  if (!same_step) {
+    seconds_per_step_.reset();
+    worker_->cancelMeasurement();
+  }
+  config_ = config;
+  problem_->hide();
+  worker_->plan(config);
+}
+
+void PlanView::setNoConfig(const QString& why) {
+  worker_->forget();
+  worker_->cancelMeasurement();
+  plan_.reset();
+  seconds_per_step_.reset();
+  for (QLabel* value : {parameters_, tokens_, flops_, state_, memory_}) value->setText(QStringLiteral("–"));
+  bar_->setPlan({}, 0);
+  notes_->clear();
+  QPalette red = palette();
+  red.setColor(QPalette::WindowText, errorColour(red));
+  problem_->setPalette(red);
+  problem_->setText(why);
+  problem_->show();
+  showTime();
+}
+
+void PlanView::showPlan(const Plan& plan) {
+  plan_ = plan;
+  const int64_t free = cpu_memory().available;
+  const auto bytes = [](int64_t count) { return formatBytes(static_cast<double>(count)); };
+  parameters_->setText(formatCount(static_cast<double>(plan.parameters)));
+  parameters_->setToolTip(QLocale::c().toString(static_cast<qlonglong>(plan.parameters)));
+  tokens_->setText(tr("%1 in %2 steps")
+                       .arg(formatCount(static_cast<double>(plan.steps * plan.tokens_per_step)),
+                            QLocale::c().toString(static_cast<qlonglong>(plan.steps)).remove(QLatin1Char(','))));
+  flops_->setText(scientific(plan.total_flops()));
+  state_->setText(bytes(plan.state_bytes_per_token));
+  memory_->setText(tr("%1 of %2 free").arg(bytes(plan.peak_bytes), bytes(free)));
+  bar_->setPlan(plan, free);
+  const bool fits = plan.peak_bytes <= free;
+  if (!fits) {
+    problem_->setText(tr("This needs more memory than is free: reduce width, sequence length or batch tokens, or raise accumulate."));
+    QPalette red = palette();
+    red.setColor(QPalette::WindowText, errorColour(red));
+    problem_->setPalette(red);
+  }
+  problem_->setVisible(!fits);
+  const std::string looks_ahead = causality_warning(config_);
+  notes_->setText(looks_ahead.empty() ? tr("✓ causal: no position sees its future")
+                                      : tr("Not causal: %1").arg(QString::fromStdString(looks_ahead)));
+  showTime();
+}
+
+void PlanView::showTime() {
+  const bool measuring = worker_->measuring();
+  measure_->setText(measuring ? tr("Cancel measurement") : seconds_per_step_ ? tr("Measure again") : tr("Measure speed"));
+  measure_->setAccessibleName(measure_->text());
+  measure_->setToolTip(tr("Trains two steps on random tokens, on this device."));
+  measure_->setEnabled(plan_.has_value() || measuring);
+  if (!plan_ || !seconds_per_step_) {
+    speed_->setText(measuring ? tr("measuring …") : QStringLiteral("–"));
+    time_->setText(QStringLiteral("–"));
+    return;
+  }
+  speed_->setText(tr("%1tok/s").arg(formatCount(static_cast<double>(plan_->tokens_per_step) / *seconds_per_step_)));
+  time_->setText(tr("about %1").arg(formatDuration(*seconds_per_step_ * static_cast<double>(plan_->steps))));
+  time_->setToolTip(tr("Without evaluation and checkpoints."));
+}
+
+void PlanView::toggleMeasurement() {
+  problem_->hide();
+  if (worker_->measuring())
+    worker_->cancelMeasurement();
+  else
+    worker_->measure(config_);
+  showTime();
+}
+
+}  // namespace saccade::ui

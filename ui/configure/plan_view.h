@@ -1,0 +1,43 @@
+#pragma once
+#include <QWidget>
+#include <optional>
+
+#include "models/config.h"
+#include "models/plan.h"
+
+class QFormLayout;
+class QLabel;
+class QPushButton;
+
+namespace saccade::ui {
+
+class MemoryBar;
+class PlanWorker;
+
+/// What the run will take, beside the form: from the engine itself, nothing allocated.
+class PlanView : public QWidget {
+  Q_OBJECT
+ public:
+  explicit PlanView(QWidget* parent = nullptr);
+
+  void setConfig(const RunConfig& config);
+  void setNoConfig(const QString& why);  ///< the form holds an error
+
+ private:
+  void showPlan(const Plan& plan);
+  void showTime();
+  void toggleMeasurement();
+  QLabel* row(const QString& title, QFormLayout* rows);
+
+  PlanWorker* worker_;
+  RunConfig config_;
+  std::optional<Plan> plan_;
+  std::optional<double> seconds_per_step_;
+  QLabel *parameters_, *tokens_, *flops_, *memory_, *state_, *speed_, *time_;
+  MemoryBar* bar_;
+  QLabel* notes_;
+  QLabel* problem_;
+  QPushButton* measure_;
+};
+
+}  // namespace saccade::ui

@@ -1,0 +1,19 @@
+#pragma once
+#include <QList>
+#include <QString>
+#include <nlohmann/json.hpp>
+
+namespace saccade::ui {
+
+struct Preset {
+  QString title;  ///< file name without ending, "-" as spaces
+  QString path;
+  bool own = false;  ///< saved by the user
+};
+/// Configs delivered with the program and those the user saved, by title.
+QList<Preset> presets();
+/// Throws UsageError when it is no config.
+nlohmann::json read_preset(const QString& path);
+QString own_presets_folder();
+
+}  // namespace saccade::ui

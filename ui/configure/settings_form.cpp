@@ -1,0 +1,127 @@
+#include "ui/configure/settings_form.h"
+
+#include <QLabel>
+#include <QLineEdit>
+#include <QScrollArea>
+#include <QTimer>
+#include <QVBoxLayout>
+
+#include "ui/configure/setting_editor.h"
+#include "ui/configure/setting_group.h"
+
+namespace saccade::ui {
+namespace {
+
+/// What a first run needs; the rest is folded until wanted.
+bool starts_open(const std::string& group) { return group != "Optimizer" && group != "Evaluation and saving"; }
+
+bool same_field(const FormField& a, const FormField& b) {
+  return a.pointer == b.pointer && a.group == b.group && a.setting.choices == b.setting.choices && a.setting.minimum == b.setting.minimum &&
+         a.setting.maximum == b.setting.maximum;
+}
+
+}  // namespace
+
+SettingsForm::SettingsForm(QWidget* parent)
+    : QWidget(parent),
+      search_(new QLineEdit(this)),
+      nothing_(new QLabel(tr("No setting matches."), this)),
+      content_(new QWidget),
+      column_(new QVBoxLayout(content_)) {
+  search_->setPlaceholderText(tr("Search in all settings"));
+  search_->setAccessibleName(tr("Search in all settings"));
+  search_->setClearButtonEnabled(true);
+  nothing_->setForegroundRole(QPalette::PlaceholderText);
+  nothing_->hide();
+  column_->setContentsMargins(0, 0, 8, 0);
+  auto* scroll = new QScrollArea(this);
+  scroll->setWidget(content_);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  scroll->setFocusPolicy(Qt::NoFocus);
+  scroll->viewport()->setAutoFillBackground(false);
+  content_->setAutoFillBackground(false);
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(search_);
+  column->addWidget(nothing_);
+  column->addWidget(scroll, 1);
+  connect(search_, &QLineEdit::textChanged, this, &SettingsForm::search);
+}
+
+void SettingsForm::setDraft(const ConfigDraft& draft) {
+  const std::vector<FormField> fields = draft.fields();
+  const bool same = fields.size() == editors_.size() &&
+                    std::equal(fields.begin(), fields.end(), editors_.begin(),
+                               [](const FormField& field, const SettingEditor* editor) { return same_field(field, editor->field()); });
+  if (!same) build(fields);
+  for (size_t i = 0; i < fields.size(); ++i)
+    editors_[i]->setValue(draft.value(fields[i]), draft.changed(fields[i]), draft.preset_value(fields[i]));
+}
+
+void SettingsForm::build(const std::vector<FormField>& fields) {
+  std::string focused;
+  for (SettingEditor* editor : editors_)
+    if (editor->isAncestorOf(focusWidget())) focused = editor->field().pointer;
+  for (SettingGroup* group : groups_) {
+    column_->removeWidget(group);
+    group->hide();
+    group->deleteLater();
+  }
+  groups_.clear();
+  editors_.clear();
+  while (QLayoutItem* rest = column_->takeAt(0)) delete rest;
+  for (size_t begin = 0; begin < fields.size();) {
+    size_t end = begin;
+    std::vector<SettingEditor*> editors;
+    for (; end < fields.size() && fields[end].group == fields[begin].group; ++end) {
+      auto* editor = new SettingEditor(fields[end]);
+      connect(editor, &SettingEditor::edited, this, [this, editor](const nlohmann::json& value) { Q_EMIT edited(editor->field(), value); });
+      connect(editor, &SettingEditor::resetWanted, this, [this, editor] { Q_EMIT resetWanted(editor->field()); });
+      if (const auto known = proposals_.find(fields[end].pointer); known != proposals_.end()) editor->setProposals(known->second);
+      editors.push_back(editor);
+    }
+    editors_.insert(editors_.end(), editors.begin(), editors.end());
+    auto* group =
+        new SettingGroup(QString::fromStdString(fields[begin].group), std::move(editors), starts_open(fields[begin].group), content_);
+    groups_.push_back(group);
+    column_->addWidget(group);
+    begin = end;
+  }
+  column_->addStretch();
+  search(search_->text());
+  if (SettingEditor* again = editor(focused)) again->nextInFocusChain()->setFocus();
+}
+
+void SettingsForm::search(const QString& words) {
+  int found = 0;
+  for (SettingGroup* group : groups_) found += group->search(words.trimmed());
+  nothing_->setVisible(found == 0);
+}
+
+void SettingsForm::setProblem(const ConfigProblem& problem) {
+  for (SettingEditor* editor : editors_) {
+    const bool its = !problem.pointer.empty() && editor->field().pointer == problem.pointer;
+    QString text = QString::fromStdString(problem.message);
+    if (text.startsWith(QString::fromStdString(problem.pointer) + QStringLiteral(" is ")))
+      text = text.mid(static_cast<qsizetype>(problem.pointer.size()) + 1);
+    editor->setProblem(its ? text : QString());
+    if (!its) continue;
+    for (SettingGroup* group : groups_)
+      if (group->isAncestorOf(editor)) group->unfold();
+  }
+}
+
+void SettingsForm::setProposals(const std::string& pointer, const QStringList& proposals) {
+  proposals_[pointer] = proposals;
+  if (SettingEditor* its = editor(pointer)) its->setProposals(proposals);
+}
+
+SettingEditor* SettingsForm::editor(const std::string& pointer) const {
+  for (SettingEditor* editor : editors_)
+    if (editor->field().pointer == pointer) return editor;
+  return nullptr;
+}
+
+}  // namespace saccade::ui

@@ -1,0 +1,47 @@
+#pragma once
+#include <QStringList>
+#include <QWidget>
+#include <map>
+#include <vector>
+
+#include "ui/configure/config_draft.h"
+
+class QLabel;
+class QLineEdit;
+class QVBoxLayout;
+
+namespace saccade::ui {
+
+class SettingEditor;
+class SettingGroup;
+
+/// The form: every setting of the chosen architecture, grouped, searchable; made from the registry.
+class SettingsForm : public QWidget {
+  Q_OBJECT
+ public:
+  explicit SettingsForm(QWidget* parent = nullptr);
+
+  /// Shows the draft; makes new editors only when the fields are others than before.
+  void setDraft(const ConfigDraft& draft);
+  void setProblem(const ConfigProblem& problem);
+  void setProposals(const std::string& pointer, const QStringList& proposals);
+  SettingEditor* editor(const std::string& pointer) const;
+
+ Q_SIGNALS:
+  void edited(const saccade::ui::FormField& field, const nlohmann::json& value);
+  void resetWanted(const saccade::ui::FormField& field);
+
+ private:
+  void build(const std::vector<FormField>& fields);
+  void search(const QString& words);
+
+  QLineEdit* search_;
+  QLabel* nothing_;
+  QWidget* content_;
+  QVBoxLayout* column_;
+  std::vector<SettingGroup*> groups_;
+  std::vector<SettingEditor*> editors_;
+  std::map<std::string, QStringList> proposals_;
+};
+
+}  // namespace saccade::ui
