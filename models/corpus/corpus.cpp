@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "kernels/error.h"
 #include "models/corpus/corpus_store.h"
+#include "models/corpus/local_text.h"
+#include "models/corpus/tasks.h"
 
 namespace saccade {
 namespace fs = std::filesystem;
@@ -25,14 +28,26 @@ std::vector<fs::path> corpus_folders() {
   return folders;
 }
 
+bool is_built_in(const std::string& name) { return name == "local-text" || is_task_corpus(name); }
+
+bool make_built_in(const std::string& name, const std::function<void(const std::string&)>& progress) {
+  if (name == "local-text") {
+    make_local_text(name, {}, progress);
+    return true;
+  }
+  if (!is_task_corpus(name)) return false;
+  make_task_corpus(name, progress);
+  return true;
+}
+
 }  // namespace
 
-Corpus Corpus::open(const std::string& name, const std::function<void(const std::string&)>&) {
+Corpus Corpus::open(const std::string& name, const std::function<void(const std::string&)>& progress) {
   if (!valid_corpus_name(name)) throw UsageError("corpus \"" + name + "\": a name is made of letters, digits, '.', '_' and '-'");
   Corpus corpus;
   corpus.name_ = name;
   corpus.directory_ = corpora_folder() / name;
-  if (!fs::exists(corpus.directory_))
+  if (!fs::exists(corpus.directory_) && !make_built_in(name, progress))
     throw DataError("corpus \"" + name + "\" not found in " + corpora_folder().string() + " (" + known_corpora() +
                     "); saccade corpus import brings one in");
   StoredCorpus stored = read_stored_corpus(corpus.directory_);
@@ -45,12 +60,18 @@ bool Corpus::has_domain(const std::string& domain) const {
   return std::any_of(domains_.begin(), domains_.end(), [&](const DomainInfo& info) { return info.name == domain; });
 }
 
+std::string Corpus::missing_domain(const std::string& domain) const {
+  const nlohmann::json origin = read_origin(directory_);
+  std::string names;
+  for (const auto& info : domains_) names += (names.empty() ? "" : ", ") + info.name;
+  std::string message = "corpus \"" + name_ + "\" has no domain \"" + domain + "\", it has: " + names;
+  if (origin.contains("missing") && origin["missing"].contains(domain))
+    message += " (" + origin["missing"][domain].get<std::string>() + "; then remove " + directory_.string() + " and it is gathered again)";
+  return message;
+}
+
 void Corpus::each_document(const std::string& domain, Split split, const std::function<bool(std::string_view)>& visit) const {
-  if (!has_domain(domain)) {
-    std::string names;
-    for (const auto& info : domains_) names += (names.empty() ? "" : ", ") + info.name;
-    throw DataError("corpus \"" + name_ + "\" has no domain \"" + domain + "\", it has: " + names);
-  }
+  if (!has_domain(domain)) throw DataError(missing_domain(domain));
   const fs::path path = text_path(directory_, domain, split);
   if (!fs::exists(path)) return;  // a split without documents has no file; open() checked that the others stand
   const MappedFile text(path), ends(ends_path(directory_, domain, split));
@@ -69,10 +90,18 @@ void Corpus::each_document(const std::string& domain, Split split, const std::fu
 
 std::vector<CorpusSummary> list_corpora() {
   std::vector<CorpusSummary> list;
+  for (const char* name : {"local-text", "task-copy", "task-mqar", "task-passkey"})
+    if (!fs::exists(corpora_folder() / name)) list.push_back({name, "", true, false, {}, ""});
   for (const fs::path& folder : corpus_folders()) {
-    const StoredCorpus stored = read_stored_corpus(folder);
-    list.push_back({folder.filename().string(), stored.hash, false, true, domain_infos(stored.manifest)});
+    const std::string name = folder.filename().string();
+    try {
+      const StoredCorpus stored = read_stored_corpus(folder);
+      list.push_back({name, stored.hash, is_built_in(name), true, domain_infos(stored.manifest), ""});
+    } catch (const DataError& error) {
+      list.push_back({name, "", is_built_in(name), true, {}, error.what()});  // the others are still of use
+    }
   }
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return list;
 }
 

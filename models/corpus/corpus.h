@@ -24,14 +24,16 @@ struct DomainInfo {
 /// $XDG_DATA_HOME/saccade, ~/.local/share/saccade) as corpora/NAME/.
 class Corpus {
  public:
-  /// `name` is an imported corpus, or a built-in one ("local-text", "task-copy", "task-mqar", "task-passkey"), which is
-  /// made on first use. Throws DataError when there is none or it is damaged.
+  /// `name` is an imported corpus, or a built-in one ("local-text", "task-copy", "task-mqar", "task-passkey"; tasks with
+  /// settings as in tasks.h), which is made on first use. Throws DataError when there is none or it is damaged.
   static Corpus open(const std::string& name, const std::function<void(const std::string&)>& progress = {});
 
   const std::string& name() const { return name_; }
   const std::string& hash() const { return hash_; }  ///< SHA-256 over all documents, domains and splits
   const std::vector<DomainInfo>& domains() const { return domains_; }
   bool has_domain(const std::string& domain) const;
+  /// One line: that the domain is missing, why if that is known (too little of it on this machine), and which there are.
+  std::string missing_domain(const std::string& domain) const;
   /// Streams the documents of one domain and split in stored order; return false to stop.
   void each_document(const std::string& domain, Split split, const std::function<bool(std::string_view)>& visit) const;
   const std::filesystem::path& directory() const { return directory_; }
@@ -46,17 +48,19 @@ struct CorpusSummary {
   std::string name, hash;
   bool built_in = false, present = false;
   std::vector<DomainInfo> domains;
+  std::string problem;  ///< why it cannot be used, if so
 };
 std::vector<CorpusSummary> list_corpora();
 
 struct ImportOptions {
   std::string name;
   std::vector<std::filesystem::path> sources;            ///< folders of text files, .txt, .jsonl, .jsonl.gz, .jsonl.zst
-  std::string domain_field = "meta.redpajama_set_name";  ///< of JSON lines; else the file's or folder's name
+  std::string domain_field = "meta.redpajama_set_name";  ///< of JSON lines; where a record has none: the file's or folder's name
   std::string text_field = "text";
   std::map<std::string, std::string> rename;  ///< domain → domain ("RedPajamaGithub" → "github")
   double validation_share = 0.02, test_share = 0.02;
-  bool use_file_splits = true;  ///< "web.train.jsonl.zst": the split in the file's name decides
+  bool use_file_splits = true;  ///< "web.train.jsonl.zst", "train/part-1.jsonl": the split in a file's or folder's name decides
+  bool replace = false;         ///< a corpus of that name makes way
 };
 struct ImportReport {
   int64_t documents = 0, bytes = 0, duplicates = 0, invalid_utf8 = 0, malformed = 0;

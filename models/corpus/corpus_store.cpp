@@ -78,6 +78,13 @@ StoredCorpus read_stored_corpus(const fs::path& directory) {
   return stored;
 }
 
+nlohmann::json read_origin(const fs::path& directory) {
+  const fs::path path = directory / "corpus.json";
+  const auto json = nlohmann::json::parse(read_file(path), nullptr, false);
+  if (!json.is_object() || !json.contains("origin")) throw DataError(path.string() + ": damaged: no origin");
+  return json["origin"];
+}
+
 std::vector<DomainInfo> domain_infos(const Manifest& manifest) {
   std::vector<DomainInfo> infos;
   for (const auto& [key, record] : manifest) {

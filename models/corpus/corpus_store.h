@@ -34,6 +34,8 @@ struct StoredCorpus {
 };
 /// Throws DataError when corpus.json is missing or damaged, or a file has not the size that it says.
 StoredCorpus read_stored_corpus(const std::filesystem::path& directory);
+/// What was given to CorpusWriter::finish.
+nlohmann::json read_origin(const std::filesystem::path& directory);
 std::vector<DomainInfo> domain_infos(const Manifest& manifest);
 
 /// Streams documents into a new corpus. Without finish() nothing remains.

@@ -1,0 +1,26 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "models/corpus/import_sources.h"
+
+namespace saccade {
+
+/// What stands in a file, piece by piece, in bounded memory.
+class DocumentVisitor {
+ public:
+  virtual ~DocumentVisitor() = default;
+  /// One line of JSON lines, or one text (a whole file, or a part of a long one). `line` counts from 1.
+  virtual void piece(std::string_view bytes, int64_t line) = 0;
+  virtual void too_long(int64_t line) = 0;  ///< a JSON line of more than kLongestLine bytes
+  virtual void progress(int64_t bytes_of_file) = 0;
+};
+
+constexpr size_t kLongestLine = 64 << 20;
+/// Text files longer than this are cut into documents at a blank line, else a line end, else a character.
+constexpr size_t kLongestText = 1 << 20;
+
+void read_documents(const SourceFile& file, DocumentVisitor& visitor);
+
+}  // namespace saccade

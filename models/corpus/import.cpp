@@ -1,0 +1,200 @@
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+#include "kernels/error.h"
+#include "models/corpus/corpus.h"
+#include "models/corpus/corpus_store.h"
+#include "models/corpus/document_reader.h"
+#include "models/corpus/tasks.h"
+#include "models/corpus/utf8.h"
+
+namespace saccade {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kMostProblems = 100;
+
+/// The sets of SlimPajama and RedPajama (Soboleva et al. 2023) under the names people use.
+std::string known_set(const std::string& domain) {
+  static const std::map<std::string, std::string> sets{
+      {"RedPajamaCommonCrawl", "web"}, {"RedPajamaC4", "c4"},          {"RedPajamaGithub", "github"},      {"RedPajamaBook", "books"},
+      {"RedPajamaArXiv", "arxiv"},     {"RedPajamaWikipedia", "wiki"}, {"RedPajamaStackExchange", "stack"}};
+  const auto found = sets.find(domain);
+  return found == sets.end() ? domain : found->second;
+}
+
+/// "meta.redpajama_set_name" → the value there, or null.
+const nlohmann::json* find_field(const nlohmann::json& record, const std::string& path) {
+  const nlohmann::json* at = &record;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    if (!at->is_object()) return nullptr;
+    const auto found = at->find(path.substr(begin, end - begin));
+    if (found == at->end()) return nullptr;
+    at = &*found;
+    begin = end + 1;
+  }
+  return at;
+}
+
+/// The first 16 bytes of a document's SHA-256: two documents with the same are the same.
+struct DocumentKey {
+  uint64_t high = 0, low = 0;
+  bool operator==(const DocumentKey&) const = default;
+};
+struct DocumentKeyHash {
+  size_t operator()(const DocumentKey& key) const { return key.low; }
+};
+
+DocumentKey document_key(std::string_view text) {
+  const Digest digest = sha256(text);
+  DocumentKey key;
+  std::memcpy(&key.high, digest.data(), 8);
+  std::memcpy(&key.low, digest.data() + 8, 8);
+  return key;
+}
+
+class Importer : public DocumentVisitor {
+ public:
+  Importer(const ImportOptions& options, const std::function<void(double, const std::string&)>& progress)
+      : options_(options), progress_(progress), writer_(options.name) {}
+
+  ImportReport run(const std::vector<SourceFile>& files) {
+    for (const SourceFile& file : files) total_bytes_ += file.bytes;
+    for (const SourceFile& file : files) {
+      file_ = &file;
+      read_documents(file, *this);
+      bytes_before_ += file.bytes;
+    }
+    check_outcome(files);
+    const nlohmann::json origin = {{"made_by", "import"},
+                                   {"documents", report_.documents},
+                                   {"duplicates", report_.duplicates},
+                                   {"invalid_utf8", report_.invalid_utf8},
+                                   {"malformed", report_.malformed}};
+    writer_.finish(origin, options_.replace);
+    return report_;
+  }
+
+  void piece(std::string_view bytes, int64_t line) override {
+    if (const size_t valid = valid_utf8(bytes); valid != bytes.size()) {
+      ++report_.invalid_utf8;
+      return problem(line, "invalid UTF-8 at byte " + std::to_string(valid + 1));
+    }
+    if (file_->json_lines) return record(bytes, line);
+    if (bytes.find('\0') != bytes.npos) {
+      ++report_.malformed;
+      return problem(line, "a zero byte: this is no text");
+    }
+    add(bytes, file_->domain);
+  }
+
+  void too_long(int64_t line) override { malformed(line, "more than " + std::to_string(kLongestLine >> 20) + " MiB in one line"); }
+
+  void progress(int64_t bytes_of_file) override {
+    if (progress_)
+      progress_(static_cast<double>(bytes_before_ + bytes_of_file) / static_cast<double>(std::max<int64_t>(total_bytes_, 1)),
+                file_->path.filename().string() + ": " + std::to_string(report_.documents) + " documents");
+  }
+
+ private:
+  void record(std::string_view line, int64_t number) {
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (json.is_discarded()) return malformed(number, "no JSON");
+    if (!json.is_object()) return malformed(number, "a JSON " + std::string(json.type_name()) + ", expected an object");
+    const nlohmann::json* text = find_field(json, options_.text_field);
+    if (!text) return malformed(number, "no field \"" + options_.text_field + "\"");
+    if (!text->is_string()) return malformed(number, "\"" + options_.text_field + "\" is a " + text->type_name() + ", expected a string");
+    const nlohmann::json* domain = find_field(json, options_.domain_field);
+    domain_field_seen_ |= domain != nullptr;
+    if (domain && !domain->is_string() && !domain->is_null())
+      return malformed(number, "\"" + options_.domain_field + "\" is a " + domain->type_name() + ", expected a string");
+    add(text->get_ref<const std::string&>(), domain && domain->is_string() ? domain->get<std::string>() : file_->domain);
+  }
+
+  void add(std::string_view text, const std::string& domain) {
+    if (text.empty()) return malformed(0, "an empty document");
+    const DocumentKey key = document_key(text);
+    if (!seen_.insert(key).second) {
+      ++report_.duplicates;
+      return;
+    }
+    writer_.add(plain_name(domain), file_->split.value_or(split_of(key)), text);
+    ++report_.documents;
+    report_.bytes += static_cast<int64_t>(text.size());
+  }
+
+  std::string plain_name(const std::string& domain) {
+    auto& plain = plain_names_[domain];
+    if (!plain.empty()) return plain;
+    for (const std::string& name : {domain, known_set(domain), plain_domain(known_set(domain))})
+      if (const auto renamed = options_.rename.find(name); renamed != options_.rename.end()) return plain = plain_domain(renamed->second);
+    plain = plain_domain(known_set(domain));
+    if (plain.empty()) plain = "text";
+    return plain;
+  }
+
+  Split split_of(const DocumentKey& key) const {
+    const double place = static_cast<double>(key.high >> 11) * 0x1.0p-53;
+    if (place < options_.validation_share) return Split::validation;
+    return place < options_.validation_share + options_.test_share ? Split::test : Split::train;
+  }
+
+  void malformed(int64_t line, const std::string& what) {
+    ++report_.malformed;
+    problem(line, what);
+  }
+
+  void problem(int64_t line, const std::string& what) {
+    if (report_.problems.size() < kMostProblems)
+      report_.problems.push_back(file_->path.string() + (line ? ":" + std::to_string(line) : "") + ": " + what);
+  }
+
+  void check_outcome(const std::vector<SourceFile>& files) {
+    const bool json_lines = std::any_of(files.begin(), files.end(), [](const auto& file) { return file.json_lines; });
+    if (report_.documents == 0)
+      throw DataError("no document to import in " + std::to_string(files.size()) + (files.size() == 1 ? " file" : " files") +
+                      (report_.problems.empty() ? "" : "; first problem: " + report_.problems.front()));
+    if (json_lines && !domain_field_seen_ && options_.domain_field != ImportOptions().domain_field)
+      throw DataError("no record has the domain field \"" + options_.domain_field + "\"");
+    for (const DomainInfo& info : domain_infos(writer_.manifest()))
+      for (const char* split : {"train", "validation"})
+        if (!info.documents.contains(split) && report_.problems.size() < kMostProblems + 10)
+          report_.problems.push_back("domain " + info.name + " has no " + split + " documents");
+  }
+
+  const ImportOptions& options_;
+  const std::function<void(double, const std::string&)>& progress_;
+  CorpusWriter writer_;
+  ImportReport report_;
+  std::unordered_set<DocumentKey, DocumentKeyHash> seen_;
+  std::map<std::string, std::string> plain_names_;
+  const SourceFile* file_ = nullptr;
+  int64_t total_bytes_ = 0, bytes_before_ = 0;
+  bool domain_field_seen_ = false;
+};
+
+void check_options(const ImportOptions& options) {
+  if (!valid_corpus_name(options.name))
+    throw UsageError("corpus name \"" + options.name + "\": a name is made of letters, digits, '.', '_' and '-'");
+  if (options.name == "local-text" || is_task_corpus(options.name))
+    throw UsageError("corpus name \"" + options.name + "\" is built in, choose another");
+  if (!(options.validation_share >= 0 && options.test_share >= 0 && options.validation_share + options.test_share < 1))
+    throw UsageError("the shares of validation and test must be at least 0 and together less than 1");
+  for (const auto& [from, to] : options.rename)
+    if (plain_domain(to).empty()) throw UsageError("rename \"" + from + "\" to \"" + to + "\": the new name has no letter or digit");
+  if (!options.replace && fs::exists(corpora_folder() / options.name))
+    throw UsageError("corpus \"" + options.name + "\" exists already: choose another name, or replace it");
+}
+
+}  // namespace
+
+ImportReport import_corpus(const ImportOptions& options, const std::function<void(double, const std::string&)>& progress) {
+  check_options(options);
+  const std::vector<SourceFile> files = find_sources(options.sources, options.use_file_splits);
+  return Importer(options, progress).run(files);
+}
+
+}  // namespace saccade

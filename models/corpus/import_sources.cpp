@@ -1,0 +1,133 @@
+#include "models/corpus/import_sources.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+#include "kernels/error.h"
+#include "models/corpus/corpus_store.h"
+
+namespace saccade {
+namespace fs = std::filesystem;
+namespace {
+
+/// The parts of a name between dots, without those that say only how it is stored: "web.train.jsonl.zst" → web, train.
+std::vector<std::string> name_parts(const fs::path& path) {
+  static const std::set<std::string> storage{"gz", "zst", "jsonl", "ndjson", "json", "txt", "md", "text", "rst"};
+  std::string name = path.filename().string();
+  std::vector<std::string> parts;
+  for (size_t at = 0; at <= name.size();) {
+    const size_t end = std::min(name.find('.', at), name.size());
+    parts.push_back(name.substr(at, end - at));
+    at = end + 1;
+  }
+  while (parts.size() > 1 && storage.contains(parts.back())) parts.pop_back();
+  return parts;
+}
+
+std::optional<Split> split_named(const std::string& word) {
+  for (Split split : {Split::train, Split::validation, Split::test})
+    if (word == to_string(split)) return split;
+  if (word == "valid" || word == "val") return Split::validation;
+  return {};
+}
+
+bool is_json_lines(const fs::path& path) {
+  const fs::path name = path.extension() == ".gz" || path.extension() == ".zst" ? path.stem() : path.filename();
+  return name.extension() == ".jsonl" || name.extension() == ".ndjson" || name.extension() == ".json";
+}
+
+/// A part of a larger set, "part-00001" or "000_00000", names no domain.
+std::string without_number(std::string name) {
+  while (!name.empty() && (std::isdigit(static_cast<unsigned char>(name.back())) || name.back() == '-' || name.back() == '_'))
+    name.pop_back();
+  static const std::set<std::string> generic{"part", "shard", "chunk", "data", "file", "train", "validation", "test", "example_train"};
+  return generic.contains(name) ? std::string() : name;
+}
+
+std::optional<Split> find_split(const SourceFile& file, const fs::path& inside) {
+  const std::vector<std::string> parts = name_parts(file.path);
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (const auto split = split_named(parts[i]); split && (i > 0 || parts.size() == 1)) return split;
+  for (const auto& folder : inside.parent_path())
+    if (const auto split = split_named(folder.string())) return split;
+  return {};
+}
+
+/// `inside`: the path below the source folder, or the file's name. The first folder below the source names the domain of text
+/// files, the file's own name that of JSON lines, and the source folder where they say nothing.
+std::string find_domain(const SourceFile& file, const fs::path& source, const fs::path& inside) {
+  const std::string folder = plain_domain(fs::absolute(source).lexically_normal().filename().string().empty()
+                                              ? fs::absolute(source).lexically_normal().parent_path().filename().string()
+                                              : fs::absolute(source).lexically_normal().filename().string());
+  std::string name;
+  if (file.json_lines || source == file.path) {
+    name = plain_domain(without_number(name_parts(file.path).front()));
+  } else {
+    for (const auto& part : inside.parent_path()) {
+      if (split_named(part.string())) continue;
+      name = plain_domain(part.string());
+      break;
+    }
+  }
+  if (!name.empty()) return name;
+  return source == file.path || folder.empty() ? "text" : folder;
+}
+
+SourceFile describe(const fs::path& path, const fs::path& source, const fs::path& inside, bool use_file_splits) {
+  SourceFile file{path, is_json_lines(path), {}, {}, static_cast<int64_t>(fs::file_size(path))};
+  file.domain = find_domain(file, source, inside);
+  if (use_file_splits) file.split = find_split(file, inside);
+  return file;
+}
+
+void check_readable(const fs::path& path) {
+  if (::access(path.c_str(), R_OK) != 0) throw DataError(path.string() + ": cannot read: " + std::strerror(errno));
+}
+
+bool hidden(const fs::path& inside) {
+  return std::any_of(inside.begin(), inside.end(), [](const fs::path& part) { return part.string().starts_with('.'); });
+}
+
+std::vector<SourceFile> files_of_folder(const fs::path& folder, bool use_file_splits) {
+  std::vector<SourceFile> files;
+  try {
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      const fs::path inside = entry.path().lexically_relative(folder);
+      if (!entry.is_regular_file() || hidden(inside)) continue;
+      check_readable(entry.path());
+      files.push_back(describe(entry.path(), folder, inside, use_file_splits));
+    }
+  } catch (const fs::filesystem_error& error) {
+    throw DataError(error.path1().string() + ": cannot read the folder: " + error.code().message());
+  }
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  if (std::any_of(files.begin(), files.end(), [](const auto& file) { return file.json_lines; }))
+    std::erase_if(files, [](const auto& file) { return !file.json_lines; });
+  if (files.empty()) throw DataError(folder.string() + ": the folder holds no file to import");
+  return files;
+}
+
+}  // namespace
+
+std::vector<SourceFile> find_sources(const std::vector<fs::path>& sources, bool use_file_splits) {
+  if (sources.empty()) throw UsageError("nothing to import: name files or folders");
+  std::vector<SourceFile> files;
+  for (const fs::path& source : sources) {
+    std::error_code error;
+    if (!fs::exists(source, error)) throw DataError(source.string() + ": " + (error ? error.message() : "there is no such file or folder"));
+    check_readable(source);
+    if (fs::is_directory(source)) {
+      const auto found = files_of_folder(source, use_file_splits);
+      files.insert(files.end(), found.begin(), found.end());
+    } else {
+      files.push_back(describe(source, source, source.filename(), use_file_splits));
+    }
+  }
+  return files;
+}
+
+}  // namespace saccade

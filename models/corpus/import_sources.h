@@ -1,0 +1,24 @@
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/corpus/corpus.h"
+
+namespace saccade {
+
+/// One file to import.
+struct SourceFile {
+  std::filesystem::path path;
+  bool json_lines = false;
+  std::string domain;          ///< for documents that name none themselves
+  std::optional<Split> split;  ///< named by the file or a folder
+  int64_t bytes = 0;
+};
+
+/// The files of `sources` in order, those of a folder sorted by path. A folder that holds JSON lines gives only those, so that a
+/// README beside them is no document. Throws DataError for what is missing, unreadable or empty.
+std::vector<SourceFile> find_sources(const std::vector<std::filesystem::path>& sources, bool use_file_splits);
+
+}  // namespace saccade

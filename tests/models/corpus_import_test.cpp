@@ -1,0 +1,341 @@
+#include <sys/resource.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <QtTest>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "kernels/error.h"
+#include "models/corpus/corpus.h"
+#include "models/corpus/document_reader.h"
+
+namespace saccade::test {
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string gzip(const std::string& text) {
+  std::string out(compressBound(text.size()) + 64, '\0');
+  z_stream stream{};
+  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+std::string zstd(const std::string& text) {
+  std::string out(ZSTD_compressBound(text.size()), '\0');
+  ZSTD_CCtx* context = ZSTD_createCCtx();
+  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);  // as the zstd program does
+  out.resize(ZSTD_compress2(context, out.data(), out.size(), text.data(), text.size()));
+  ZSTD_freeCCtx(context);
+  return out;
+}
+
+std::string line(const std::string& text, const std::string& set) {
+  return "{\"text\": \"" + text + "\", \"meta\": {\"redpajama_set_name\": \"" + set + "\"}}\n";
+}
+
+std::string numbered(int from, int count, const std::string& set) {
+  std::string lines;
+  for (int i = from; i < from + count; ++i) lines += line("document number " + std::to_string(i), set);
+  return lines;
+}
+
+}  // namespace
+
+class CorpusImportTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void init() {
+    folder_ = std::make_unique<QTemporaryDir>();
+    qputenv("SACCADE_DATA", (folder_->path() + "/data").toUtf8());
+    qputenv("SACCADE_CACHE", (folder_->path() + "/cache").toUtf8());
+  }
+
+  void slimpajama_form_data() {
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QByteArray>("content");
+    const std::string a = numbered(0, 300, "RedPajamaC4"), b = numbered(300, 100, "RedPajamaGithub");
+    QTest::newRow("plain") << "part-0.jsonl" << QByteArray::fromStdString(a + b);
+    QTest::newRow("gzip members") << "part-0.jsonl.gz" << QByteArray::fromStdString(gzip(a) + gzip(b));
+    QTest::newRow("zstd frames") << "part-0.jsonl.zst" << QByteArray::fromStdString(zstd(a) + zstd(b));
+    QTest::newRow("no last line end") << "part-0.jsonl" << QByteArray::fromStdString((a + b).substr(0, (a + b).size() - 1));
+    QTest::newRow("carriage returns") << "part-0.jsonl" << QByteArray::fromStdString(a + b).replace("\n", "\r\n\r\n");
+  }
+  void slimpajama_form() {
+    QFETCH(QString, name);
+    QFETCH(QByteArray, content);
+    const fs::path file = write(name.toStdString(), content.toStdString());
+    const ImportReport report = import({file});
+    QCOMPARE(report.documents, 400);
+    QCOMPARE(report.malformed + report.invalid_utf8 + report.duplicates, 0);
+    const Corpus corpus = Corpus::open("mine");
+    QCOMPARE(documents(corpus, "c4").size(), size_t(300));
+    QCOMPARE(documents(corpus, "github").size(), size_t(100));
+    QCOMPARE(documents(corpus, "github").count("document number 399"), size_t(1));
+    static std::string hash = corpus.hash();  // the same for every form
+    QCOMPARE(corpus.hash(), hash);
+  }
+
+  void splits_follow_the_hash_and_their_shares() {
+    const fs::path file = write("a.jsonl", numbered(0, 5000, "x"));
+    const auto shares = [](double validation, double test) {
+      return [=](ImportOptions& o) { o.validation_share = validation, o.test_share = test, o.replace = true; };
+    };
+    import({file}, shares(0.1, 0.2));
+    const DomainInfo info = Corpus::open("mine").domains().at(0);
+    QVERIFY(std::abs(info.documents.at("validation") - 500) < 100);
+    QVERIFY(std::abs(info.documents.at("test") - 1000) < 130);
+    const std::string hash = Corpus::open("mine").hash();
+    import({file}, shares(0.1, 0.2));
+    QCOMPARE(Corpus::open("mine").hash(), hash);
+    import({file}, shares(0.2, 0.2));
+    QVERIFY(Corpus::open("mine").hash() != hash);
+  }
+
+  void splits_in_names_decide() {
+    write("set/web.train.jsonl", numbered(0, 10, "RedPajamaCommonCrawl"));
+    write("set/web.validation.jsonl", numbered(10, 5, "RedPajamaCommonCrawl"));
+    write("set/test/part.jsonl", numbered(15, 3, "RedPajamaCommonCrawl"));
+    write("set/README.md", "not a document");
+    import({folder() / "set"});
+    const DomainInfo info = Corpus::open("mine").domains().at(0);
+    QCOMPARE(info.name, std::string("web"));
+    QCOMPARE(info.documents, (std::map<std::string, int64_t>{{"train", 10}, {"validation", 5}, {"test", 3}}));
+  }
+
+  void domains_come_from_fields_names_and_folders() {
+    const auto fields = [](ImportOptions& o) { o.domain_field = "source", o.text_field = "content.body"; };
+    const auto replace = [](ImportOptions& o) { o.replace = true; };
+    const auto rename = [](ImportOptions& o) {
+      o.replace = true;
+      o.rename["prose"] = "text";
+      o.rename["b"] = "text";
+    };
+    write("a/code-0001.jsonl", "{\"content\": {\"body\": \"one\"}, \"source\": \"Rust Code\"}\n{\"content\": {\"body\": \"two\"}}\n");
+    import({folder() / "a"}, fields);
+    QCOMPARE(names(), (std::vector<std::string>{"code", "rust-code"}));
+    write("b/prose/1.txt", "one");
+    write("b/prose/deep/2.txt", "two");
+    write("b/3.txt", "three");
+    import({folder() / "b"}, replace);
+    QCOMPARE(names(), (std::vector<std::string>{"b", "prose"}));
+    import({folder() / "b"}, rename);
+    QCOMPARE(names(), (std::vector<std::string>{"text"}));
+    QCOMPARE(documents(Corpus::open("mine"), "text").size(), size_t(3));
+  }
+
+  void duplicates_are_dropped_over_all_domains() {
+    const fs::path file = write("a.jsonl", line("same", "A") + line("same", "B") + line("other", "B") + line("same", "A"));
+    const ImportReport report = import({file});
+    QCOMPARE(report.documents, 2);
+    QCOMPARE(report.duplicates, 2);
+    QCOMPARE(documents(Corpus::open("mine"), "a").count("same"), size_t(1));
+  }
+
+  void bad_lines_are_counted_named_and_skipped() {
+    const fs::path file = write("a.jsonl", line("good", "x") + "{\"text\": \"cut\n" + "[1]\n" + "{\"txt\": \"a\"}\n" + "{\"text\": 5}\n" +
+                                               "{\"text\": \"\xff\"}\n\n" + line("", "x") +
+                                               "{\"text\": \"b\", \"meta\": {\"redpajama_set_name\": 3}}\n" + line("also good", "x"));
+    const ImportReport report = import({file});
+    QCOMPARE(report.documents, 2);
+    QCOMPARE(report.invalid_utf8, 1);
+    QCOMPARE(report.malformed, 6);
+    QCOMPARE(report.problems.at(0), file.string() + ":2: no JSON");
+    QVERIFY(report.problems.at(3).starts_with(file.string() + ":5: \"text\" is a number"));
+    QVERIFY(report.problems.at(4).starts_with(file.string() + ":6: invalid UTF-8 at byte 11"));
+  }
+
+  void long_texts_are_cut_at_paragraphs() {
+    std::string text;
+    for (int i = 0; text.size() < 2 * kLongestText; ++i) text += "paragraph " + std::to_string(i) + "\n\n";
+    import({write("long.txt", text)});
+    const auto parts = documents(Corpus::open("mine"), "long");
+    QCOMPARE(parts.size(), size_t(3));
+    size_t bytes = 0;
+    for (const auto& part : parts) {
+      QVERIFY(part.starts_with("paragraph ") && part.ends_with("\n\n") && part.size() <= kLongestText + 4);
+      bytes += part.size();
+    }
+    QCOMPARE(bytes, text.size());
+  }
+
+  void damaged_and_missing_sources_are_data_errors_data() {
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QByteArray>("content");
+    const std::string lines = numbered(0, 5000, "x");
+    const auto row = [](const char* title, const char* name, const std::string& content) {
+      QTest::newRow(title) << name << QByteArray::fromStdString(content);
+    };
+    row("gzip cut short", "a.jsonl.gz", gzip(lines).substr(0, 5000));
+    row("zstd cut short", "a.jsonl.zst", zstd(lines).substr(0, 5000));
+    row("zstd header only", "a.jsonl.zst", zstd(lines).substr(0, 4));
+    row("no gzip", "a.jsonl.gz", lines);
+    row("no zstd", "a.jsonl.zst", lines);
+    std::string damaged = gzip(lines);
+    for (size_t i = damaged.size() / 2; i < damaged.size() / 2 + 40; ++i) damaged[i] = static_cast<char>(damaged[i] ^ 0x55);
+    row("damaged gzip", "a.jsonl.gz", damaged);
+    damaged = zstd(lines);
+    for (size_t i = damaged.size() / 2; i < damaged.size() / 2 + 40; ++i) damaged[i] = static_cast<char>(damaged[i] ^ 0x55);
+    row("damaged zstd", "a.jsonl.zst", damaged + damaged);
+    row("empty", "a.jsonl", "");
+    row("nothing but errors", "a.jsonl", "no json\n{}\n");
+    row("binary", "a.txt", std::string("\0\1\2", 3));
+    row("empty text", "a.txt", "");
+  }
+  void damaged_and_missing_sources_are_data_errors() {
+    QFETCH(QString, name);
+    QFETCH(QByteArray, content);
+    const fs::path file = write(name.toStdString(), content.toStdString());
+    QVERIFY_THROWS_EXCEPTION(DataError, import({file}));
+    nothing_left();
+  }
+
+  void wrong_options() {
+    const fs::path file = write("a.jsonl", line("x", "x"));
+    const auto usage = [&](const std::function<void(ImportOptions&)>& change) {
+      QVERIFY_THROWS_EXCEPTION(UsageError, import({file}, change));
+    };
+    usage([](ImportOptions& o) { o.name = "../up"; });
+    usage([](ImportOptions& o) { o.name = ""; });
+    usage([](ImportOptions& o) { o.name = "local-text"; });
+    usage([](ImportOptions& o) { o.name = "task-copy.seed-2"; });
+    usage([](ImportOptions& o) { o.validation_share = 0.6, o.test_share = 0.6; });
+    usage([](ImportOptions& o) { o.test_share = -0.1; });
+    usage([](ImportOptions& o) { o.rename["x"] = "//"; });
+    usage([](ImportOptions& o) { o.sources.clear(); });
+    QVERIFY_THROWS_EXCEPTION(DataError, import({folder() / "missing"}));
+    fs::create_directory(folder() / "empty");
+    QVERIFY_THROWS_EXCEPTION(DataError, import({folder() / "empty"}));
+    const auto no_such_field = [](ImportOptions& o) { o.domain_field = "meta.source"; };
+    QVERIFY_THROWS_EXCEPTION(DataError, import({file}, no_such_field));
+    nothing_left();
+    import({file});
+    usage([](ImportOptions&) {});  // it exists now
+    QCOMPARE(documents(Corpus::open("mine"), "x").size(), size_t(1));
+  }
+
+  void too_many_domains_are_a_data_error() {
+    std::string lines;
+    for (int i = 0; i < 400; ++i) lines += line("document " + std::to_string(i), "d" + std::to_string(i));
+    QVERIFY_THROWS_EXCEPTION(DataError, import({write("a.jsonl", lines)}));
+    nothing_left();
+  }
+
+  void an_interrupted_import_leaves_the_old_corpus() {
+    const fs::path file = write("a.jsonl", numbered(0, 20000, "x"));
+    struct Stop {};
+    ImportOptions options;
+    options.name = "mine";
+    options.sources = {file};
+    QVERIFY_THROWS_EXCEPTION(Stop, import_corpus(options, [](double, const std::string&) { throw Stop(); }));
+    nothing_left();
+    import({write("b.jsonl", line("old", "x"))});
+    options.replace = true;
+    QVERIFY_THROWS_EXCEPTION(Stop, import_corpus(options, [](double, const std::string&) { throw Stop(); }));
+    QCOMPARE(documents(Corpus::open("mine"), "x"), (std::multiset<std::string>{"old"}));
+  }
+
+  void what_a_killed_import_left_is_removed() {
+    fs::create_directories(folder() / "data/corpora/.other.aside-99999");
+    write("data/corpora/.other.aside-99999/x.train.text", "half");
+    import({write("a.jsonl", line("x", "x"))});
+    QVERIFY(!fs::exists(folder() / "data/corpora/.other.aside-99999"));
+  }
+
+  void a_full_disk_is_a_data_error() {
+    const fs::path file = write("a.jsonl", numbered(0, 20000, "x"));
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit before{};
+    getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit small{100'000, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+    QString message;
+    try {
+      import({file});
+    } catch (const DataError& error) {
+      message = error.what();
+    }
+    setrlimit(RLIMIT_FSIZE, &before);
+    QVERIFY2(message.contains("x.train.text: cannot write: File too large"), qPrintable(message));
+    nothing_left();
+  }
+
+  void memory_does_not_grow_with_the_file() {
+    std::string lines;
+    const std::string text(100'000, 'a');
+    for (int i = 0; i < 2000; ++i) lines += line(text + std::to_string(i), "x");  // 200 MB
+    const fs::path file = write("a.jsonl.zst", zstd(lines));
+    lines = std::string();
+    std::ofstream("/proc/self/clear_refs") << "5";  // the peak from here on
+    const int64_t before = memory("VmRSS:");
+    import({file});
+    const int64_t peak = memory("VmHWM:");
+    QVERIFY2(peak - before < 50'000, qPrintable(QString("%1 kB before, peak %2 kB").arg(before).arg(peak)));
+  }
+
+ private:
+  fs::path folder() const { return folder_->path().toStdString(); }
+
+  fs::path write(const std::string& name, const std::string& content) const {
+    fs::create_directories((folder() / name).parent_path());
+    std::ofstream(folder() / name, std::ios::binary) << content;
+    return folder() / name;
+  }
+
+  static ImportReport import(std::vector<fs::path> sources, const std::function<void(ImportOptions&)>& change = {}) {
+    ImportOptions options;
+    options.name = "mine";
+    options.sources = std::move(sources);
+    if (change) change(options);
+    return import_corpus(options);
+  }
+
+  static std::multiset<std::string> documents(const Corpus& corpus, const std::string& domain) {
+    std::multiset<std::string> all;
+    for (Split split : {Split::train, Split::validation, Split::test})
+      corpus.each_document(domain, split, [&](std::string_view document) {
+        all.emplace(document);
+        return true;
+      });
+    return all;
+  }
+
+  /// In kB.
+  static int64_t memory(const std::string& entry) {
+    std::ifstream status("/proc/self/status");
+    int64_t size = 0;
+    for (std::string word; status >> word;)
+      if (word == entry) status >> size;
+    return size;
+  }
+
+  static std::vector<std::string> names() {
+    std::vector<std::string> list;
+    const Corpus corpus = Corpus::open("mine");
+    for (const auto& info : corpus.domains()) list.push_back(info.name);
+    return list;
+  }
+
+  void nothing_left() const {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder() / "data/corpora", error)) QFAIL(entry.path().c_str());
+  }
+
+  std::unique_ptr<QTemporaryDir> folder_;
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::CorpusImportTest)
+#include "corpus_import_test.moc"
