@@ -1,0 +1,240 @@
+#include <QImage>
+#include <QPainter>
+#include <QSignalSpy>
+#include <QtTest>
+#include <ctime>
+#include <limits>
+#include <random>
+
+#include "ui/charts/chart_scene.h"
+#include "ui/charts/colours.h"
+#include "ui/charts/figure_view.h"
+#include "ui/charts/map_painter.h"
+#include "ui/charts/ticks.h"
+
+namespace saccade::test {
+
+using namespace saccade::ui;
+
+class ChartsTest : public QObject {
+  Q_OBJECT
+
+  static constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+  static Curve noise(size_t n, unsigned seed, double gap_share = 0) {
+    std::mt19937 random(seed);
+    std::normal_distribution<double> normal;
+    std::uniform_real_distribution<double> uniform;
+    Curve curve;
+    curve.label = "noise";
+    for (size_t i = 0; i < n; ++i) {
+      curve.x.push_back(static_cast<double>(i));
+      curve.y.push_back(uniform(random) < gap_share ? kNan : normal(random));
+    }
+    return curve;
+  }
+  static Plane plane(double x0, double x1, double y0, double y1, bool reversed = false) {
+    return {QRectF(10, 20, 500, 300), {x0, x1, false, reversed}, {y0, y1, false, false}};
+  }
+  static QStringList labels(const AxisScale& scale, int most) {
+    const Ticks ticks = ticks_for(scale, most);
+    return {ticks.labels.begin(), ticks.labels.end()};
+  }
+
+ private Q_SLOTS:
+  void pyramid_never_loses_an_extreme() {
+    std::mt19937 random(3);
+    for (const size_t n : {1U, 15U, 16U, 17U, 255U, 4097U, 10007U}) {
+      const Curve curve = noise(n, static_cast<unsigned>(n), 0.02);
+      const MinMaxPyramid pyramid(curve.y);
+      for (int trial = 0; trial < 200; ++trial) {
+        const size_t a = random() % (n + 1), b = a + random() % (n + 1 - a);
+        double low = std::numeric_limits<double>::infinity(), high = -low;
+        bool gap = false;
+        for (size_t i = a; i < b; ++i) {
+          gap = gap || std::isnan(curve.y[i]);
+          if (std::isnan(curve.y[i])) continue;
+          low = std::min(low, curve.y[i]);
+          high = std::max(high, curve.y[i]);
+        }
+        const auto extent = pyramid.extent(a, b);
+        QCOMPARE(extent.low, low);
+        QCOMPARE(extent.high, high);
+        QCOMPARE(extent.gap, gap);
+      }
+    }
+  }
+
+  /// Every drawable point lies on or in what is painted, however dense, gappy or reversed.
+  void no_point_is_hidden_data() {
+    QTest::addColumn<int>("points");
+    QTest::addColumn<double>("gaps");
+    QTest::addColumn<bool>("reversed");
+    for (const int n : {1, 50, 1001, 20000})
+      for (const double gaps : {0.0, 0.1, 0.9})
+        for (const bool reversed : {false, true})
+          QTest::addRow("%d points, %.0f %% gaps%s", n, 100 * gaps, reversed ? ", reversed" : "") << n << gaps << reversed;
+  }
+  void no_point_is_hidden() {
+    QFETCH(int, points);
+    QFETCH(double, gaps);
+    QFETCH(bool, reversed);
+    const Curve curve = noise(static_cast<size_t>(points), 7, gaps);
+    const Plane p = plane(0, std::max(1, points - 1), -6, 6, reversed);
+    const PreparedCurve prepared(curve, false);
+    const CurvePath path = curve_path(prepared, p, 1);
+    std::vector<std::pair<double, double>> covered(502, {1e9, -1e9});  // per pixel column: what is painted
+    const auto cover = [&](double x, double top, double bottom) {
+      for (const int k : {-1, 0, 1}) {
+        const int c = static_cast<int>(x - p.area.left()) + k;
+        if (c < 0 || c > 501) continue;
+        auto& column = covered[static_cast<size_t>(c)];
+        column = {std::min(column.first, top), std::max(column.second, bottom)};
+      }
+    };
+    for (const auto& bar : path.bars) cover(bar.x, bar.top, bar.bottom);
+    for (const auto& dot : path.dots) cover(dot.x(), dot.y(), dot.y());
+    for (const auto& line : path.lines)
+      for (const QPointF& at : line) cover(at.x(), at.y(), at.y());
+    for (size_t i = 0; i < curve.x.size(); ++i) {
+      if (std::isnan(curve.y[i])) continue;
+      const QPointF at = p.to(curve.x[i], curve.y[i]);
+      const auto& column = covered[static_cast<size_t>(at.x() - p.area.left())];
+      QVERIFY2(at.y() >= column.first - 1e-6 && at.y() <= column.second + 1e-6, qPrintable(QString("point %1").arg(i)));
+    }
+  }
+
+  void lines_are_clipped_to_the_plot_area() {
+    const Curve curve = noise(300, 5);
+    const Plane p = plane(50.5, 99.5, -0.5, 0.5);
+    const PreparedCurve prepared(curve, false);
+    const QRectF area = p.area.adjusted(-1e-6, -1e-6, 1e-6, 1e-6);
+    const CurvePath path = curve_path(prepared, p, 1);
+    QVERIFY(!path.lines.empty());
+    for (const auto& line : path.lines)
+      for (const QPointF& at : line) QVERIFY(area.contains(at));
+  }
+
+  void few_points_are_drawn_exactly() {
+    const Curve curve = noise(100, 5);
+    const Plane p = plane(0, 99, -5, 5);
+    const PreparedCurve prepared(curve, false);
+    const CurvePath path = curve_path(prepared, p, 1);
+    QVERIFY(path.bars.empty());
+    QCOMPARE(path.lines.size(), size_t{1});
+    QCOMPARE(path.lines[0].size(), curve.x.size());
+    QCOMPARE(path.lines[0][42], p.to(42, curve.y[42]));
+  }
+
+  void ticks_are_round_and_labelled() {
+    QCOMPARE(labels({0, 10, false, false}, 5), (QStringList{"0", "2", "4", "6", "8", "10"}));
+    QCOMPARE(labels({3.1, 3.4, false, false}, 4), (QStringList{"3.1", "3.2", "3.3", "3.4"}));
+    QCOMPARE(labels({0, 1e8, false, false}, 5), (QStringList{"0", "20 M", "40 M", "60 M", "80 M", "100 M"}));
+    QCOMPARE(labels({1e-4, 1, true, false}, 6), (QStringList{"10⁻⁴", "0.001", "0.01", "0.1", "1"}));
+    QCOMPARE(labels({1e6, 1e8, true, false}, 8), (QStringList{"1 M", "2 M", "5 M", "10 M", "20 M", "50 M", "100 M"}));
+    QCOMPARE(labels({-1, 1, false, false}, 2), (QStringList{"−1", "0", "1"}));
+    QVERIFY(ticks_for({1, 1, false, false}, 5).positions.empty());
+    QVERIFY(ticks_for({kNan, 1, false, false}, 5).positions.empty());
+  }
+
+  void numbers_are_short() {
+    QCOMPARE(short_number(3.14159), QString("3.142"));
+    QCOMPARE(short_number(-0.5), QString("−0.5"));
+    QCOMPARE(short_number(24.1e6), QString("24.1 M"));
+    QCOMPARE(short_number(0), QString("0"));
+    QCOMPARE(short_number(2.5e-7), QString("2.5·10⁻⁷"));
+    QCOMPARE(short_number(kNan), QString("not a number"));
+  }
+
+  void dark_curves_are_seen() {
+    for (const Colour c : {Colour{0, 0, 0}, Colour{0, 0x72, 0xB2}, Colour{0xD5, 0x5E, 0}, Colour{0, 0x9E, 0x73}})
+      QVERIFY(contrast(seen_colour(c, true), FigureColours::of(true).ground) >= 3);
+    QCOMPARE(seen_colour({0, 0x72, 0xB2}, false), QColor(0, 0x72, 0xB2));
+  }
+
+  void nan_is_transparent_and_the_map_grows_lighter() {
+    HeatMap map;
+    map.rows = 1, map.columns = 3;
+    map.values = {0, static_cast<float>(kNan), 1};
+    const QImage image = map_image(map);
+    QCOMPARE(qAlpha(image.pixel(1, 0)), 0);
+    QVERIFY(qGray(image.pixel(0, 0)) < qGray(image.pixel(2, 0)));
+    int before = -1;
+    for (const QRgb c : colour_map(false)) {
+      QVERIFY(qGray(c) >= before - 1);
+      before = qGray(c);
+    }
+  }
+
+  void a_million_points_are_painted_in_time() {
+    Figure figure;
+    figure.curves.push_back(noise(1'000'000, 1));
+    ChartScene scene(figure, {}, 96 / 72.0);
+    scene.layout({1000, 600});
+    QImage image(1000, 600, QImage::Format_RGB32);
+    std::clock_t best = std::numeric_limits<std::clock_t>::max();
+    for (int i = 0; i < 5; ++i) {
+      const std::clock_t start = std::clock();
+      QPainter painter(&image);
+      scene.paint(painter, 1, false);
+      painter.end();
+      best = std::min(best, std::clock() - start);
+    }
+    const double ms = 1e3 * static_cast<double>(best) / CLOCKS_PER_SEC;
+    qInfo("10^6 points: %.1f ms of processor time", ms);
+    QVERIFY2(ms < 100, "the budget is 16 ms on a quiet machine");
+  }
+
+  void wheel_zooms_and_double_click_shows_all() {
+    FigureView view;
+    Figure figure;
+    figure.curves.push_back(noise(100, 1));
+    view.resize(400, 300);
+    view.setFigure(figure);
+    view.show();
+    view.grab();
+    QVERIFY(!view.shownFigure().x.range);
+    const QPointF middle(220, 130);
+    QWheelEvent wheel(middle, view.mapToGlobal(middle), {}, {0, 120}, Qt::NoButton, Qt::NoModifier, Qt::NoScrollPhase, false);
+    QCoreApplication::sendEvent(&view, &wheel);
+    const auto range = view.shownFigure().x.range;
+    QVERIFY(range);
+    QVERIFY((*range)[0] > 0 && (*range)[1] < 99 && (*range)[0] < (*range)[1]);
+    QTest::mouseDClick(&view, Qt::LeftButton, {}, middle.toPoint());
+    QVERIFY(!view.shownFigure().x.range);
+  }
+
+  void a_click_names_the_cell() {
+    FigureView view;
+    Figure figure;
+    HeatMap map;
+    map.rows = map.columns = 2;
+    map.values = {0, 1, 2, 3};
+    figure.map = map;
+    view.resize(400, 300);
+    view.setFigure(figure);
+    view.show();
+    view.grab();
+    QSignalSpy clicks(&view, &FigureView::cellClicked);
+    QTest::mouseClick(&view, Qt::LeftButton, {}, QPoint(90, 60));
+    QCOMPARE(clicks.size(), 1);
+    QCOMPARE(clicks[0], (QVariantList{0, 0}));
+  }
+
+  void the_summary_says_what_is_shown() {
+    Figure figure;
+    QCOMPARE(figure_summary(figure), QString("No data."));
+    Curve curve;
+    curve.label = "Avey";
+    curve.x = {1, 2, 3};
+    curve.y = {6, 2, 4};
+    figure.curves.push_back(curve);
+    figure.x.title = "step", figure.y.title = "loss (nats)";
+    QCOMPARE(figure_summary(figure), QString("loss (nats) against step. Avey: from 6 at 1 to 4 at 3, least 2."));
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_MAIN(saccade::test::ChartsTest)
+#include "charts_test.moc"

@@ -1,0 +1,83 @@
+#include <QAbstractItemModelTester>
+#include <QComboBox>
+#include <QTableView>
+
+#include "tests/ui/reading_pages_fixture.h"
+#include "ui/charts/figure_view.h"
+#include "ui/compare/comparison_table.h"
+
+namespace saccade::test {
+
+using namespace saccade::ui;
+
+class CompareTest : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void shows_trajectories_and_tables() {
+    PageOnRuns page("compare", three_architectures());
+    auto* view = page.child<FigureView>("OOD loss against pre-training loss");
+    QCOMPARE(view->figure().curves.size(), size_t{4});
+    QVERIFY(view->figure().vertical_line && view->figure().identity_line && view->figure().x.reversed);
+    auto* equal = page.child<QTableView>("OOD loss at equal pre-training loss");
+    QCOMPARE(equal->model()->rowCount(), 3);  // two seeds of one architecture are one row
+    page.shoot("compare");
+    page.widget().resize(700, 480);
+    page.shoot("compare-small");
+  }
+
+  void the_line_can_be_dragged() {
+    PageOnRuns page("compare", three_architectures());
+    auto* view = page.child<FigureView>("OOD loss against pre-training loss");
+    const double before = *view->figure().vertical_line;
+    Q_EMIT view->verticalLineMoved(before + 0.5);
+    QCOMPARE(*view->figure().vertical_line, before + 0.5);
+    view->setFocus();
+    view->grab();
+    QTest::keyClick(view, Qt::Key_Left, Qt::ControlModifier);
+    QVERIFY(*view->figure().vertical_line > before + 0.5);  // the axis is reversed
+  }
+
+  void a_domain_can_be_chosen() {
+    PageOnRuns page("compare", three_architectures());
+    page.child<QComboBox>("OOD domain")->setCurrentText("c");
+    QVERIFY(page.child<FigureView>("OOD loss against pre-training loss")->figure().y.title.find("on c") != std::string::npos);
+  }
+
+  void tables_read_as_text() {
+    Comparison comparison;
+    comparison.equal_loss = 3.45;
+    ComparisonRow first, second;
+    first.title = "Transformer++", first.runs = {"a", "b"}, first.parameters = 10'020'000, first.tokens_per_second = 7.6e6;
+    first.pretraining_loss = 3.1, first.ood_loss = 3.9, first.ood_at_equal = 4.058, first.spread = 0.006, first.domains = {{"c", 3.8}};
+    second.title = "Avey", second.runs = {"c"}, second.ood_at_equal = 4.19, second.against_first = 0.132, second.ood_loss = 4;
+    comparison.rows = {first, second};
+    ComparisonTable equal(ComparisonTable::Kind::at_equal_loss), end(ComparisonTable::Kind::at_end);
+    QAbstractItemModelTester tester(&equal);
+    equal.setComparison(comparison);
+    end.setComparison(comparison);
+    QCOMPARE(equal.asText(), QString("architecture\tOOD (nats)\t± sd\tagainst first\tseeds\n"
+                                     "Transformer++\t4.058\t0.006\t–\t2\n"
+                                     "Avey\t4.190\t–\t+0.132\t1\n"));
+    QVERIFY(end.asText().contains("Transformer++\t10.02 M\t7.6 M\t3.100\t3.900\t3.800\n"));
+  }
+
+  void one_run_or_none() {
+    PageOnRuns none("compare", {});
+    none.shoot("compare-empty");
+    PageOnRuns one("compare", {FixtureOptions{}});
+    QCOMPARE(one.child<QTableView>("OOD loss at equal pre-training loss")->model()->rowCount(), 1);
+  }
+
+  void dark() {
+    const QPalette before = QApplication::palette();
+    darken();
+    PageOnRuns page("compare", three_architectures());
+    page.shoot("compare-dark");
+    QApplication::setPalette(before);
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_MAIN(saccade::test::CompareTest)
+#include "compare_test.moc"

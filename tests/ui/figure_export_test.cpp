@@ -1,0 +1,172 @@
+#include <QDir>
+#include <QFile>
+#include <QImage>
+#include <QProcess>
+#include <QRegularExpression>
+#include <QSet>
+#include <QStandardPaths>
+#include <QTemporaryDir>
+#include <QXmlStreamReader>
+#include <QtTest>
+
+#include "ui/charts/figure_view.h"
+
+namespace saccade::test {
+
+using namespace saccade::ui;
+
+class FigureExportTest : public QObject {
+  Q_OBJECT
+
+  QTemporaryDir folder_;
+
+  static Figure curves() {
+    Figure figure;
+    figure.id = "loss";
+    figure.title = "Loss <a & b>";
+    figure.x = {"training tokens", false, false, {}};
+    figure.y = {"loss (nats)", false, false, {}};
+    figure.provenance = {"run abc, config 1234"};
+    Curve curve;
+    curve.label = "Transformer++";
+    for (int i = 0; i < 20000; ++i) {
+      curve.x.push_back(i);
+      curve.y.push_back(3 + 1.0 / (1 + i) + 0.01 * (i % 7));
+    }
+    figure.curves.push_back(curve);
+    return figure;
+  }
+  static Figure two_colours() {
+    Figure figure;
+    figure.id = "map";
+    figure.title = "Map";
+    HeatMap map;
+    map.rows = map.columns = 32;
+    for (int i = 0; i < 32 * 32; ++i) map.values.push_back((i / 32 + i) % 2 ? 1.0F : 0.0F);
+    map.value_title = "weight";
+    figure.map = map;
+    figure.width_mm = 89;
+    figure.height_mm = 80;
+    return figure;
+  }
+  QString write(const Figure& figure, const QString& suffix) {
+    const QString path = folder_.filePath(QString::fromStdString(figure.id) + "." + suffix);
+    QString reason;
+    if (!exportFigure(figure, path, &reason)) qWarning("%s", qPrintable(reason));
+    return path;
+  }
+  static QByteArray read(const QString& path) {
+    QFile file(path);
+    return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
+  }
+  static QString output(const QString& program, const QStringList& arguments) {
+    QProcess process;
+    process.start(program, arguments);
+    process.waitForFinished();
+    return QString::fromUtf8(process.readAllStandardOutput());
+  }
+  static bool have(const char* program) { return !QStandardPaths::findExecutable(program).isEmpty(); }
+  /// Colours within a part of a picture, given in shares of its size.
+  static QSet<QRgb> colours(const QImage& image, const QRectF& part) {
+    QSet<QRgb> found;
+    for (int y = static_cast<int>(part.top() * image.height()); y < part.bottom() * image.height(); ++y)
+      for (int x = static_cast<int>(part.left() * image.width()); x < part.right() * image.width(); ++x) found.insert(image.pixel(x, y));
+    return found;
+  }
+
+ private Q_SLOTS:
+  void pdf_has_the_size_and_its_fonts() {
+    if (!have("pdfinfo") || !have("pdffonts")) QSKIP("poppler-utils is not installed");
+    const QString path = write(curves(), "pdf");
+    const auto size = QRegularExpression("Page size:\\s+([0-9.]+) x ([0-9.]+)").match(output("pdfinfo", {path}));
+    QVERIFY(size.hasMatch());
+    QVERIFY(std::abs(size.captured(1).toDouble() - 140 / 25.4 * 72) <= 0.5);  // Qt keeps page sizes in whole points
+    QVERIFY(std::abs(size.captured(2).toDouble() - 90 / 25.4 * 72) <= 0.5);
+    const QStringList fonts = output("pdffonts", {path}).trimmed().split('\n').mid(2);
+    QVERIFY(!fonts.isEmpty());
+    for (const QString& font : fonts) {
+      QVERIFY2(font.contains("TrueType"), qPrintable(font));
+      QVERIFY2(QRegularExpression("\\byes\\s+(yes|no)\\s+yes\\b").match(font).hasMatch(), qPrintable(font));  // embedded, to Unicode
+      QVERIFY(!font.contains("Type 3"));
+    }
+  }
+
+  void pdf_maps_are_lossless() {
+    if (!have("pdfimages")) QSKIP("poppler-utils is not installed");
+    const QString path = write(two_colours(), "pdf");
+    QVERIFY(!output("pdfimages", {"-list", path}).contains("jpeg"));
+    output("pdfimages", {"-png", path, folder_.filePath("image")});
+    bool seen = false;
+    for (const QString& name : QDir(folder_.path()).entryList({"image-*.png"})) {
+      const QImage image(folder_.filePath(name));
+      if (image.width() != 32) continue;
+      seen = true;
+      QCOMPARE(colours(image, {0, 0, 1, 1}).size(), 2);
+    }
+    QVERIFY(seen);
+  }
+
+  void pdf_says_where_it_comes_from() {
+    if (!have("pdfdetach")) QSKIP("poppler-utils is not installed");
+    const QString path = write(curves(), "pdf"), out = folder_.filePath("provenance.txt");
+    output("pdfdetach", {"-save", "1", "-o", out, path});
+    QVERIFY(read(out).contains("config 1234"));
+  }
+
+  void png_has_size_resolution_text_and_two_colours() {
+    const QImage image(write(two_colours(), "png"));
+    QCOMPARE(image.width(), qRound(89 / 25.4 * 300));
+    QCOMPARE(image.dotsPerMeterX(), 11811);
+    QCOMPARE(image.text("Title"), QString("Map"));
+    QVERIFY(image.text("Description").startsWith("Map of 32 rows"));
+    QCOMPARE(colours(image, {0.3, 0.3, 0.2, 0.2}).size(), 2);
+  }
+
+  void svg_is_well_formed_and_titled() {
+    QXmlStreamReader xml(read(write(curves(), "svg")));
+    QString title, description, width;
+    int text = 0;
+    while (!xml.atEnd()) {
+      if (xml.readNext() != QXmlStreamReader::StartElement) continue;
+      if (xml.name() == QLatin1String("svg")) width = xml.attributes().value("width").toString();
+      if (xml.name() == QLatin1String("title"))
+        title = xml.readElementText();
+      else if (xml.name() == QLatin1String("desc"))
+        description = xml.readElementText();
+      else if (xml.name() == QLatin1String("text"))
+        ++text;
+    }
+    QVERIFY2(!xml.hasError(), qPrintable(xml.errorString()));
+    QCOMPARE(title, QString("Loss <a & b>"));
+    QVERIFY(description.contains("Transformer++: from 4") && description.contains("config 1234"));
+    QCOMPARE(width, QString("140mm"));
+    QVERIFY(text > 8);
+  }
+
+  void csv_holds_every_point() {
+    const QByteArray csv = read(write(curves(), "csv"));
+    QCOMPARE(QString::fromUtf8(csv), QString::fromStdString(to_csv(curves())));
+    QVERIFY(csv.count('\n') > 20000);
+  }
+
+  void vector_files_stay_small() { QVERIFY(QFileInfo(write(curves(), "pdf")).size() < 400'000); }
+
+  void failures_leave_nothing_behind() {
+    QString reason;
+    QVERIFY(!exportFigure(curves(), folder_.filePath("no/such/folder/a.pdf"), &reason));
+    QVERIFY(reason.contains("no/such/folder"));
+    QVERIFY(!exportFigure(curves(), folder_.filePath("a.gif"), &reason));
+    QVERIFY(reason.contains(".pdf, .svg, .png or .csv"));
+    QFile kept(folder_.filePath("kept.png"));
+    QVERIFY(kept.open(QIODevice::WriteOnly) && kept.write("before") == 6);
+    kept.close();
+    QVERIFY(!exportFigure({}, kept.fileName(), &reason));
+    QVERIFY(reason.contains("no data"));
+    QCOMPARE(read(kept.fileName()), QByteArray("before"));
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_MAIN(saccade::test::FigureExportTest)
+#include "figure_export_test.moc"

@@ -1,0 +1,117 @@
+#include <QComboBox>
+#include <QPlainTextEdit>
+#include <QSlider>
+
+#include "tests/ui/reading_pages_fixture.h"
+#include "ui/charts/figure_view.h"
+#include "ui/inspect/token_text.h"
+
+namespace saccade::test {
+
+using namespace saccade::ui;
+
+class InspectTest : public QObject {
+  Q_OBJECT
+
+  static FigureView* map(PageOnRuns& page) {
+    for (FigureView* view : page.widget().findChildren<FigureView*>())
+      if (view->figure().map && view->figure().map->rows > 8) return view;
+    for (FigureView* view : page.widget().findChildren<FigureView*>())
+      if (view->figure().id == "maxsim") return view;
+    return nullptr;
+  }
+
+ private Q_SLOTS:
+  void every_mixer_is_shown_data() {
+    QTest::addColumn<QString>("mixer");
+    for (const char* mixer : {"attention", "top1_element", "top1_chunk", "avey"}) QTest::newRow(mixer) << mixer;
+  }
+  void every_mixer_is_shown() {
+    QFETCH(QString, mixer);
+    FixtureOptions options;
+    options.mixer = mixer.toStdString();
+    PageOnRuns page("inspect", {options});
+    page.session().setCurrentRun(page.directory(options));
+    QTRY_VERIFY(map(page));
+    page.session().setQuery(70);
+    auto* text = page.widget().findChild<TokenText*>();
+    QVERIFY2(text->summary().startsWith("Query 70 "), qPrintable(text->summary()));
+    page.shoot("inspect-" + mixer);
+    if (mixer == "top1_chunk") {
+      auto* chosen = page.child<QPlainTextEdit>("Text of what was chosen");
+      QVERIFY(chosen->isVisible());
+      QCOMPARE(chosen->toPlainText().size(), 16);
+    }
+  }
+
+  void keys_move_query_head_layer_and_step() {
+    FixtureOptions options;
+    PageOnRuns page("inspect", {options});
+    Session& session = page.session();
+    session.setCurrentRun(page.directory(options));
+    QTRY_VERIFY(map(page));
+    FigureView* view = map(page);
+    session.setQuery(40);
+    QTest::keyClick(view, Qt::Key_Right);
+    QCOMPARE(session.query(), 41);
+    QTest::keyClick(view, Qt::Key_Home);
+    QCOMPARE(session.query(), 0);
+    QTest::keyClick(view, Qt::Key_Left);
+    QCOMPARE(session.query(), 0);
+    QTest::keyClick(view, Qt::Key_PageDown);
+    QCOMPARE(session.layer(), 1);
+    QTest::keyClick(view, Qt::Key_Right, Qt::ShiftModifier);
+    QCOMPARE(session.head(), 1);
+    QTest::keyClick(view, Qt::Key_Left, Qt::ControlModifier);
+    QCOMPARE(session.captureStep(), qint64{100});
+    QTRY_COMPARE(page.child<QSlider>("Training step of the capture")->value(), 0);
+  }
+
+  void a_click_on_the_text_selects_a_query() {
+    FixtureOptions options;
+    PageOnRuns page("inspect", {options});
+    page.session().setCurrentRun(page.directory(options));
+    QTRY_VERIFY(map(page));
+    auto* text = page.widget().findChild<TokenText*>();
+    QTest::mouseClick(text->viewport(), Qt::LeftButton, {}, QPoint(6, 12));
+    QCOMPARE(page.session().query(), 0);
+  }
+
+  void nothing_selected_says_what_to_do() {
+    PageOnRuns page("inspect", {FixtureOptions{}});
+    QVERIFY(!map(page));
+    page.shoot("inspect-empty");
+  }
+
+  void a_damaged_capture_is_reported() {
+    FixtureOptions options;
+    PageOnRuns page("inspect", {options});
+    const QDir captures(page.directory(options) + "/captures");
+    for (const QString& name : captures.entryList(QDir::Files)) {
+      QFile file(captures.filePath(name));
+      QVERIFY(file.open(QIODevice::WriteOnly));
+      file.write("no HDF5");
+    }
+    QSignalSpy failed(&page.session(), &Session::failed);
+    page.session().setCurrentRun(page.directory(options));
+    QTRY_COMPARE(failed.size(), 1);
+    QVERIFY(!failed[0][0].toString().isEmpty());
+  }
+
+  void dark_and_small() {
+    const QPalette before = QApplication::palette();
+    darken();
+    FixtureOptions options;
+    options.mixer = "top1_chunk";
+    PageOnRuns page("inspect", {options}, {800, 560});
+    page.session().setCurrentRun(page.directory(options));
+    QTRY_VERIFY(map(page));
+    page.shoot("inspect-dark-small");
+    QApplication::setPalette(before);
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_MAIN(saccade::test::InspectTest)
+#include "inspect_test.moc"

@@ -1,0 +1,82 @@
+#include <QComboBox>
+#include <QLabel>
+#include <QToolButton>
+
+#include "tests/ui/reading_pages_fixture.h"
+#include "ui/charts/figure_view.h"
+#include "ui/live/live_figures.h"
+
+namespace saccade::test {
+
+using namespace saccade::ui;
+
+class LiveTest : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void shows_all_visible_runs() {
+    PageOnRuns page("live", three_architectures());
+    auto* loss = page.child<FigureView>("Pre-training and OOD loss");
+    QVERIFY(loss && has_data(loss->figure()));
+    QCOMPARE(loss->figure().curves.size(), size_t{12});  // training, validation, OOD of four runs
+    auto* speed = page.child<FigureView>("Speed");
+    QVERIFY(speed->isVisible());
+    page.shoot("live");
+    page.widget().resize(700, 480);
+    page.shoot("live-small");
+    auto* runs = page.session().runs();
+    QVERIFY(runs->setData(runs->index(0), false, RunList::VisibleRole));
+    QTRY_COMPARE(loss->figure().curves.size(), size_t{9});
+  }
+
+  void cards_without_data_are_hidden() {
+    PageOnRuns page("live", {FixtureOptions{}});
+    QVERIFY(!page.child<FigureView>("Captured mass of the choice")->isVisible());
+    QVERIFY(page.child<FigureView>("Entropy by layer")->isVisible());
+  }
+
+  void smoothing_keeps_raw_values() {
+    PageOnRuns page("live", {FixtureOptions{}});
+    auto* loss = page.child<FigureView>("Pre-training and OOD loss");
+    const size_t before = loss->figure().curves.size();
+    auto* box = page.child<QComboBox>("Smoothing of the training loss");
+    box->setCurrentIndex(box->findData(11));
+    QCOMPARE(loss->figure().curves.size(), before + 1);
+    page.shoot("live-smooth");
+  }
+
+  void x_axis_belongs_to_the_session() {
+    PageOnRuns page("live", {FixtureOptions{}});
+    page.session().setXAxis(XAxis::flops);
+    QCOMPARE(page.child<FigureView>("Speed")->figure().x.title, std::string("training FLOPs"));
+  }
+
+  void a_diverged_run_is_marked() {
+    FixtureOptions diverged;
+    diverged.end = RunState::diverged;
+    PageOnRuns page("live", {diverged});
+    const auto& curves = page.child<FigureView>("Pre-training and OOD loss")->figure().curves;
+    QVERIFY(curves.back().label.find("diverged at step 200") != std::string::npos);
+    QCOMPARE(curves.back().x.size(), size_t{1});
+    QVERIFY(trouble(page.session().runs()->visibleRuns()).contains("diverged at step 200"));
+    page.shoot("live-diverged");
+  }
+
+  void an_empty_folder_says_what_to_do() {
+    PageOnRuns page("live", {});
+    QVERIFY(!has_data(page.child<FigureView>("Pre-training and OOD loss")->figure()));
+    page.shoot("live-empty");
+  }
+
+  void dark() {
+    const QPalette before = QApplication::palette();
+    darken();
+    PageOnRuns page("live", three_architectures());
+    page.shoot("live-dark");
+    QApplication::setPalette(before);
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_MAIN(saccade::test::LiveTest)
+#include "live_test.moc"

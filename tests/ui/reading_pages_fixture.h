@@ -1,0 +1,67 @@
+#pragma once
+#include <QDir>
+#include <QSignalSpy>
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include "tests/analysis/fixture.h"
+#include "ui/page.h"
+#include "ui/run_list.h"
+#include "ui/session.h"
+
+namespace saccade::test {
+
+/// A folder of made-up runs, and one page of the window on it. With SACCADE_SHOTS set, pictures go to that folder.
+class PageOnRuns {
+ public:
+  explicit PageOnRuns(const QString& id, const std::vector<FixtureOptions>& runs, const QSize& size = {1100, 720}) {
+    for (const FixtureOptions& options : runs) write_fixture(directory(options).toStdString(), options);
+    session_ = std::make_unique<ui::Session>(folder_.path());
+    QSignalSpy loaded(session_->runs(), &ui::RunList::loaded);
+    if (session_->runs()->loading()) loaded.wait();
+    for (const ui::Page& page : ui::pages())
+      if (page.id == id) widget_.reset(page.make(*session_, nullptr));
+    widget_->resize(size);
+    widget_->show();
+  }
+  QString directory(const FixtureOptions& options) const {
+    return folder_.filePath(QString("%1-%2").arg(QString::fromStdString(options.mixer)).arg(options.seed));
+  }
+  ui::Session& session() { return *session_; }
+  QWidget& widget() { return *widget_; }
+  template <class T>
+  T* child(const QString& accessible_name) {
+    for (T* each : widget_->findChildren<T*>())
+      if (each->accessibleName() == accessible_name) return each;
+    return nullptr;
+  }
+  void shoot(const QString& name) {
+    if (const QString folder = qEnvironmentVariable("SACCADE_SHOTS"); !folder.isEmpty())
+      widget_->grab().save(QDir(folder).filePath(name + ".png"));
+  }
+
+ private:
+  QTemporaryDir folder_;
+  std::unique_ptr<ui::Session> session_;
+  std::unique_ptr<QWidget> widget_;
+};
+
+inline std::vector<FixtureOptions> three_architectures() {
+  FixtureOptions attention, chunk, avey, second;
+  chunk.mixer = "top1_chunk", chunk.offset = 0.1;
+  avey.mixer = "avey", avey.offset = 0.2;
+  second.seed = 2, second.offset = 0.02;
+  return {attention, chunk, avey, second};
+}
+
+inline void darken() {
+  QPalette palette;
+  palette.setColor(QPalette::Window, QColor(0x1a, 0x1b, 0x1e));
+  palette.setColor(QPalette::Base, QColor(0x20, 0x22, 0x25));
+  palette.setColor(QPalette::Button, QColor(0x2a, 0x2c, 0x30));
+  for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText}) palette.setColor(role, QColor(0xe4, 0xe4, 0xe4));
+  palette.setColor(QPalette::PlaceholderText, QColor(0xa8, 0xab, 0xae));
+  QApplication::setPalette(palette);
+}
+
+}  // namespace saccade::test
