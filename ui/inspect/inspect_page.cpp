@@ -9,7 +9,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "analysis/figures/capture_maps.h"
+#include "analysis/probes/capture_maps.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/run_titles.h"
 #include "ui/charts/ticks.h"
