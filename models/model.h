@@ -41,7 +41,10 @@ class ParameterMaker {
 
 /// Per layer and head numbers of one forward pass, averaged over queries (and sequences).
 struct HeadStatistic {
-  std::string name;  ///< entropy, entropy_normalized, captured_mass, margin, distance, outside_256 …
+  /// entropy, entropy_normalized (of the distribution used; Top-1 Element: of the soft one); distance (tokens back, weighted)
+  /// and outside_256 (share of reads beyond the last 256 positions); for chunks captured_mass, margin, chunk_distance and
+  /// usage_entropy (of how often each chunk is chosen).
+  std::string name;
   std::string unit;  ///< nats, 1, tokens, chunks …
   int64_t layer = 0;
   std::vector<double> heads;  ///< one value a head; NaN where undefined
@@ -49,6 +52,7 @@ struct HeadStatistic {
 
 /// A map kept for the inspector: one array of one layer (or of the whole model, layer −1) for one sequence.
 ///   weights   [H, T, T]     where each query read from (specification 5), zero above the diagonal
+///   soft_weights [H, T, T]  Top-1 Element's softmax beside its one-hot weights
 ///   selected  [H, T] or [H, T, k]   chosen element, chunk; −1 none
 ///   score     [H, T, N]     score of every candidate chunk; −inf: not a candidate
 ///   captured_mass, margin [H, T]

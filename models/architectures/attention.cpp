@@ -43,7 +43,7 @@ class AttentionMixer : public Mixer {
   Tensor forward(Tape& tape, const Tensor& x, Probe* probe) const override {
     const auto [q, k, v] = heads_(tape, x);
     ScoreOptions score = heads_.score();
-    score.window = window_ < length_ ? window_ : 0;
+    score.window = window_ < x.dim(1) ? window_ : 0;
     const Attention a = attention(tape, q, k, v, score, probe && probe->wants_statistics());
     if (probe) report(tape, q, k, a, score, *probe);
     return heads_.output(tape, a.o);

@@ -82,6 +82,9 @@ std::vector<Tensor> ScoreHeads::project(Tape& tape, const Tensor& x) const {
 
 /// Rows 0 … length-1 of a table as the heads of one sequence that stands for all.
 Tensor ScoreHeads::constant(Tape& tape, const Tensor& table, int64_t length) const {
+  if (length > table.dim(0))
+    throw UsageError("a sequence of " + std::to_string(length) + " tokens; the constant keys are trained for " +
+                     std::to_string(table.dim(0)));
   const Tensor rows = tape.empty({1, length}, DType::i32);
   tape.run("row_numbers", {0, static_cast<double>(rows.bytes())},
            [&] { std::iota(rows.data<int32_t>(), rows.data<int32_t>() + length, 0); });

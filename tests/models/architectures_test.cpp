@@ -33,6 +33,31 @@ class ArchitecturesTest : public QObject {
     return values;
   }
 
+  static bool accepted(const nlohmann::json& settings) {
+    try {
+      resolve_architecture(settings, kLength);
+      return true;
+    } catch (const UsageError&) {
+      return false;
+    }
+  }
+  /// A value may need another choice beside it (Avey's positions need its processor "attention"): the first one that helps.
+  /// What is refused beside all of them is returned as it is.
+  static nlohmann::json completed(const nlohmann::json& varied, const std::vector<Setting>& settings) {
+    if (accepted(varied)) return varied;
+    for (const Setting& s : settings)
+      for (const nlohmann::json& value : other_values(s)) {
+        nlohmann::json both = varied;
+        if (s.name == "host" || s.name == "mixer" || both.contains(s.name)) continue;
+        both[s.name] = value;
+        if (accepted(both)) return both;
+      }
+    return varied;
+  }
+
+  static void add_row(const std::string& name, const nlohmann::json& settings) {
+    QTest::newRow(name.c_str()) << QString::fromStdString(settings.dump());
+  }
   static void add_rows(const std::string& host, const std::string& mixer) {
     const std::vector<Setting> settings = settings_of(host, mixer);
     nlohmann::json base = {{"host", host}};
@@ -41,14 +66,15 @@ class ArchitecturesTest : public QObject {
     for (const Setting& s : settings)
       if (sizes.contains(s.name)) base[s.name] = sizes.at(s.name);
     const std::string name = host + (mixer.empty() ? "" : " " + mixer);
-    QTest::newRow(name.c_str()) << QString::fromStdString(base.dump());
+    add_row(name, base);
     for (const Setting& s : settings) {
       if (s.name == "host" || s.name == "mixer") continue;
       for (const nlohmann::json& value : other_values(s)) {
+        if (value == s.default_value) continue;
         nlohmann::json varied = base;
         varied[s.name] = value;
-        if (value != s.default_value)
-          QTest::newRow((name + " " + s.name + "=" + value.dump()).c_str()) << QString::fromStdString(varied.dump());
+        varied = completed(varied, settings);
+        if (accepted(varied)) add_row(name + " " + s.name + "=" + value.dump(), varied);
       }
     }
   }
@@ -160,6 +186,7 @@ class ArchitecturesTest : public QObject {
     enliven(*built.model);
     const Architecture& host = architecture(built.resolved.at("host"));
     const bool looks_ahead = host.looks_ahead && !host.looks_ahead(built.resolved).empty();
+    const int64_t split = built.resolved.value("split", kLength);
     Arena arena(Device::cpu());
     const std::vector<int32_t> before = random_tokens(kLength, "tokens");
     const Array expected = logits(built, arena, before);
@@ -170,7 +197,8 @@ class ArchitecturesTest : public QObject {
         after[static_cast<size_t>(i)] = static_cast<int32_t>((after[static_cast<size_t>(i)] + 1 + i) % kVocabulary);
       const int64_t changed = first_change(expected, logits(built, arena, after));
       QVERIFY2(looks_ahead || changed > t, qPrintable(QString("position %1 sees tokens from %2 on").arg(changed).arg(t + 1)));
-      if (changed == t + 1) ++seen;
+      QVERIFY2(!looks_ahead || changed >= (t + 1) / split * split, "it looks ahead into a later split");
+      if (changed <= t + 1) ++seen;
       if (changed <= t) ++futures;
     }
     QVERIFY2(seen > kLength / 2, "changed tokens hardly change their own logits: the check checks nothing");

@@ -1,0 +1,73 @@
+#include <QDir>
+#include <QtTest>
+
+#include "models/architectures/registry.h"
+#include "models/plan.h"
+#include "tests/models/model_fixture.h"
+
+namespace saccade::test {
+
+class PlanTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  /// Six FLOPs per parameter and token, and attention's share on top, tell whether the count is of the right size.
+  void a_paper_model_is_planned_without_its_memory() {
+    const RunConfig config = resolve_config({{"architecture", {{"width", 768}, {"layers", 12}, {"heads", 12}}},
+                                             {"data", {{"sequence_length", 2048}}},
+                                             {"training", {{"batch_tokens", 16384}, {"accumulate", 4}}}},
+                                            "test");
+    const Plan plan = make_plan(config, 32000);
+    QCOMPARE(plan.parameters, 109529856);
+    QCOMPARE(plan.weight_bytes, 4 * plan.parameters);
+    QCOMPARE(plan.gradient_bytes, plan.weight_bytes);
+    QCOMPARE(plan.optimizer_bytes, 2 * plan.weight_bytes);
+    const double plain = 6.0 * 109529856 * 16384;
+    QVERIFY2(plan.flops_per_step > plain && plan.flops_per_step < 1.5 * plain, qPrintable(QString::number(plan.flops_per_step / plain)));
+    QVERIFY(plan.flops_per_evaluation > 0 && plan.total_flops() == 1000 * plan.flops_per_step);
+    QCOMPARE(plan.state_bytes_per_token, 2 * 12 * 768 * 4);
+  }
+
+  void micro_batches_save_memory_and_cost_the_same() {
+    const Plan whole = make_plan(small_run({{"heads", 2}}), 257), pieces = make_plan(small_run({{"heads", 2}}, {{"accumulate", 4}}), 257);
+    QVERIFY(pieces.activation_bytes < whole.activation_bytes);
+    QVERIFY(std::abs(pieces.flops_per_step / whole.flops_per_step - 1) < 0.1);
+  }
+
+  void state_per_token_knows_the_mixer() {
+    const auto state = [](const nlohmann::json& a) { return make_plan(small_run(a, {}, "f64"), 257).state_bytes_per_token; };
+    QCOMPARE(state({{"heads", 2}}), 2 * 2 * 16 * 8);
+    QCOMPARE(state({{"heads", 2}, {"window", 6}}), 2 * 2 * 16 * 8 / 4);
+    QCOMPARE(state({{"heads", 2}, {"relation", "constant-both"}}), 2 * 16 * 8);
+    QCOMPARE(state({{"heads", 2}, {"mixer", "top1_chunk"}, {"chunk", 8}, {"selection", "approx"}}), 2 * (2 * 16 + 2) * 8);
+  }
+
+  void steps_are_really_timed() {
+    QVERIFY(measure_step_seconds(small_run({{"heads", 2}}), 257, 3) > 0);
+    QCOMPARE(to_json(make_plan(small_run({{"heads", 2}}), 257)).at("tokens_per_step").get<int>(), 96);
+  }
+
+  void presets_are_whole_configs_of_the_size_they_claim() {
+    const QDir folder(qEnvironmentVariable("SACCADE_SOURCE_DIR") + "/resources/presets");
+    const QStringList files = folder.entryList({"*.json"}, QDir::Files, QDir::Name);
+    QVERIFY(files.size() >= 20);
+    for (const QString& file : files) {
+      const RunConfig config = load_config(folder.filePath(file).toStdString());
+      QCOMPARE(QString::fromStdString(config.name), QFileInfo(file).completeBaseName());
+      const std::string& tokenizer = config.data.tokenizer;
+      const size_t colon = tokenizer.find(':');
+      const int64_t parameters = make_plan(config, colon == std::string::npos ? 257 : std::stoll(tokenizer.substr(colon + 1))).parameters;
+      const auto [low, high] = file.contains("tiny")   ? std::pair(5e4, 4e5)
+                               : file.contains("demo") ? std::pair(1e6, 2.2e6)
+                               : file.contains("10m")  ? std::pair(9e6, 12e6)
+                                                       : std::pair(105e6, 155e6);
+      QVERIFY2(static_cast<double>(parameters) > low && static_cast<double>(parameters) < high,
+               qPrintable(QString("%1: %2 parameters").arg(file).arg(parameters)));
+    }
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::PlanTest)
+#include "plan_test.moc"

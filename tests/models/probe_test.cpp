@@ -1,0 +1,129 @@
+#include <QtTest>
+#include <cmath>
+
+#include "models/architectures/registry.h"
+#include "tests/support/compare.h"
+
+namespace saccade::test {
+
+/// With all queries zero every score is equal, so what a probe must report is known: uniform weights, and ties that go to
+/// the smaller index.
+class ProbeTest : public QObject {
+  Q_OBJECT
+
+  static constexpr int64_t kLength = 300, kChunk = 20;
+
+  static ProbeRecord probed(nlohmann::json settings) {
+    settings.update({{"width", 8}, {"layers", 2}, {"heads", 2}, {"qk_norm", "none"}, {"position", "none"}});
+    Arena arena(Device::cpu());
+    const auto model = make_model(resolve_architecture(settings, kLength), 7, kLength, arena, DType::f64, 1, false);
+    for (const char* name : {"layer0.query", "layer1.query"}) {
+      const Tensor& query = model->parameter(name).value;
+      std::fill(query.data<double>(), query.data<double>() + query.size(), 0.0);
+    }
+    const Tensor tokens = arena.allocate({2, kLength}, DType::i32);
+    for (int64_t i = 0; i < tokens.size(); ++i) tokens.data<int32_t>()[i] = static_cast<int32_t>(i * i % 7);
+    Tape tape(arena, false);
+    ProbeRecord record;
+    record.maps_wanted = true;
+    model->hidden(tape, tokens, &record);
+    return record;
+  }
+
+  /// The mean over all queries of f(t).
+  static double mean(const std::function<double(int64_t)>& f, int64_t begin = 0) {
+    double sum = 0;
+    for (int64_t t = begin; t < kLength; ++t) sum += f(t);
+    return sum / static_cast<double>(kLength - begin);
+  }
+  static void check(const ProbeRecord& record, const std::string& name, double expected) {
+    int found = 0;
+    for (const HeadStatistic& s : record.statistics) {
+      if (s.name != name) continue;
+      QCOMPARE(s.layer, found++);
+      QCOMPARE(s.heads.size(), size_t(2));
+      for (double value : s.heads)
+        QVERIFY2(std::abs(value - expected) < 1e-9 * std::max(1.0, std::abs(expected)),
+                 qPrintable(QString("%1 is %2, expected %3").arg(name.c_str()).arg(value).arg(expected)));
+    }
+    QVERIFY2(found == 2, qPrintable(QString("%1 layers report %2").arg(found).arg(name.c_str())));
+  }
+  static const CapturedMap& map(const ProbeRecord& record, const std::string& name) {
+    for (const CapturedMap& m : record.maps)
+      if (m.name == name && m.layer == 1) return m;
+    throw std::runtime_error("no map " + name);
+  }
+  static void check_rows(const CapturedMap& weights) {
+    QCOMPARE(weights.shape, (std::vector<int64_t>{2, kLength, kLength}));
+    for (int64_t row = 0; row < 2 * kLength; ++row) {
+      double sum = 0;
+      for (int64_t j = 0; j < kLength; ++j) {
+        const double w = static_cast<double>(weights.values[static_cast<size_t>(row * kLength + j)]);
+        if (j > row % kLength) QCOMPARE(w, 0.0);
+        sum += w;
+      }
+      QVERIFY(std::abs(sum - 1) < 1e-5);
+    }
+  }
+  static double number(int64_t n) { return static_cast<double>(n); }
+  static double outside(int64_t t) { return number(std::max<int64_t>(0, t + 1 - 256)); }
+
+ private Q_SLOTS:
+  void attention() {
+    const ProbeRecord record = probed({{"mixer", "attention"}});
+    check(record, "entropy", mean([](int64_t t) { return std::log(number(t + 1)); }));
+    check(record, "entropy_normalized", 1);
+    check(record, "distance", mean([](int64_t t) { return number(t) / 2; }));
+    check(record, "outside_256", mean([](int64_t t) { return outside(t) / number(t + 1); }));
+    check_rows(map(record, "weights"));
+  }
+
+  void windows_bound_the_reads() {
+    const ProbeRecord record = probed({{"mixer", "attention"}, {"window", 16}});
+    check(record, "entropy", mean([](int64_t t) { return std::log(number(std::min<int64_t>(t + 1, 16))); }));
+    check(record, "outside_256", 0);
+  }
+
+  void top1_element() {
+    const ProbeRecord record = probed({{"mixer", "top1_element"}});
+    check(record, "entropy_normalized", 1);  // of the soft distribution
+    check(record, "distance", mean(number));
+    check(record, "outside_256", mean([](int64_t t) { return t >= 256 ? 1.0 : 0.0; }));
+    check_rows(map(record, "weights"));
+    check_rows(map(record, "soft_weights"));
+    QCOMPARE(map(record, "weights").values[static_cast<size_t>(kLength * kLength - kLength)], 1.0f);
+    QCOMPARE(map(record, "selected").shape, (std::vector<int64_t>{2, kLength}));
+  }
+
+  void top1_chunk() {
+    const ProbeRecord record = probed({{"mixer", "top1_chunk"}, {"chunk", kChunk}});
+    const auto used = [](int64_t t) { return number(t % kChunk + 1 + (t >= kChunk ? kChunk : 0)); };
+    check(record, "entropy", mean([&](int64_t t) { return std::log(used(t)); }));
+    check(record, "captured_mass", mean([](int64_t t) { return number(kChunk) / number(t + 1); }, kChunk));
+    check(record, "margin", 0);
+    check(record, "chunk_distance", mean([](int64_t t) { return number(t / kChunk); }, kChunk));
+    check(record, "usage_entropy", 0);
+    check_rows(map(record, "weights"));
+    QCOMPARE(map(record, "score").shape, (std::vector<int64_t>{2, kLength, kLength / kChunk}));
+    QCOMPARE(map(record, "captured_mass").shape, (std::vector<int64_t>{2, kLength}));
+    QCOMPARE(map(record, "margin").shape, (std::vector<int64_t>{2, kLength}));
+    QCOMPARE(map(record, "selected").values[0], -1.0f);
+  }
+
+  void nothing_is_reported_that_nobody_wants() {
+    Arena arena(Device::cpu());
+    const auto model = make_model(resolve_architecture({{"mixer", "top1_chunk"}, {"chunk", 4}}, 8), 7, 8, arena, DType::f32, 1, false);
+    const Tensor tokens = arena.allocate({1, 8}, DType::i32);
+    std::fill(tokens.data<int32_t>(), tokens.data<int32_t>() + 8, 1);
+    Tape tape(arena, false);
+    ProbeRecord record;
+    record.statistics_wanted = false;
+    model->hidden(tape, tokens, &record);
+    QVERIFY(record.statistics.empty() && record.maps.empty());
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::ProbeTest)
+#include "probe_test.moc"
