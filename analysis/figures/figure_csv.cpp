@@ -2,6 +2,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "analysis/figures/figure.h"
 
@@ -27,12 +28,12 @@ std::string quoted(const std::string& text) {
 }
 
 std::string map_csv(const HeatMap& map) {
-  std::string csv = map.marked.empty() ? "row,column,value\n" : "row,column,value,marked\n";
+  const std::set<std::array<int64_t, 2>> marked(map.marked.begin(), map.marked.end());
+  std::string csv = marked.empty() ? "row,column,value\n" : "row,column,value,marked\n";
   for (int64_t r = 0; r < map.rows; ++r)
     for (int64_t c = 0; c < map.columns; ++c) {
       csv += std::to_string(r) + "," + std::to_string(c) + "," + number(map.values[static_cast<size_t>(r * map.columns + c)]);
-      if (!map.marked.empty())
-        csv += std::find(map.marked.begin(), map.marked.end(), std::array<int64_t, 2>{r, c}) != map.marked.end() ? ",1" : ",0";
+      if (!marked.empty()) csv += marked.contains({r, c}) ? ",1" : ",0";
       csv += "\n";
     }
   return csv;

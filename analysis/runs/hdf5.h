@@ -31,6 +31,10 @@ class Id {
   Close close_ = nullptr;
 };
 
+Id property_list(hid_t kind);
+/// The library's own words for what failed last; forgets it.
+std::string take_error();
+
 using Dims = std::vector<int64_t>;
 
 template <class T>

@@ -1,6 +1,7 @@
 #include "analysis/runs/training_loop.h"
 
 #include <cmath>
+#include <sstream>
 
 #include "analysis/evaluation/observe.h"
 #include "analysis/runs/run_info.h"
@@ -16,6 +17,14 @@ std::string divergence(const StepRecord& step) {
   const double value = loss ? step.loss : step.gradient_norm;
   return std::string("the ") + (loss ? "loss" : "gradient norm") + " became " + (std::isnan(value) ? "NaN" : "infinite") + " at step " +
          std::to_string(step.step);
+}
+
+std::string describe(const StepRecord& step, const EvaluationRecord& evaluation) {
+  std::ostringstream line;
+  line.precision(4);
+  line << std::fixed << "step " << step.step << ": training loss " << step.loss;
+  for (const DomainLoss& loss : evaluation.losses) line << ", " << loss.domain << (loss.ood ? " (OOD) " : " ") << loss.loss;
+  return line.str();
 }
 
 }  // namespace
@@ -62,6 +71,7 @@ void TrainingLoop::observe(const StepRecord& step) {
   if (due(training.evaluate_every, step.step)) {
     last_evaluation_ = evaluate_domains(trainer, input_.evaluation, at);
     writer_.add(*last_evaluation_);
+    writer_.log(describe(step, *last_evaluation_));
   }
   if (due(training.probe_every, step.step)) writer_.add(probe_statistics(trainer, input_.evaluation.front(), at));
   if (due(training.capture_every > 0 ? training.capture_every : training.checkpoint_every, step.step))

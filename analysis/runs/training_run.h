@@ -22,10 +22,12 @@ RunState train_run(const RunConfig& config, const std::filesystem::path& directo
                    const std::atomic<bool>& stop);
 
 /// Goes on from the newest good checkpoint, exactly as the uninterrupted run would have.
-/// Finished runs return at once. Throws DataError when there is nothing usable.
+/// A run that ended before its first checkpoint starts again from its config; finished runs return at once. Damaged checkpoints
+/// are reported and passed over. Throws DataError when a live process holds the run, every checkpoint is damaged, or the
+/// corpus is no longer the one it was trained on.
 RunState resume_run(const std::filesystem::path& directory, const RunProgress& progress, const std::atomic<bool>& stop);
 
-/// Sends SIGTERM to the live process of a run; false when none is live.
+/// Sends SIGTERM to the live process of a run; false when none is live. Throws DataError when it lives on another host.
 bool stop_run(const std::filesystem::path& directory);
 bool is_live(const std::filesystem::path& directory);
 
@@ -38,7 +40,9 @@ struct LoadedRun {
 };
 LoadedRun load_run(const std::filesystem::path& directory, int64_t step = 0);
 
-/// The frozen evaluation batches of a config: the same for every run on the same corpus, tokenizer and sequence length.
+/// The frozen evaluation batches of a config, one per domain, training domains first: the same for every run on the same
+/// corpus, tokenizer and sequence length. `evaluation_batches` counts pieces of 4096 tokens of validation text (one sequence
+/// at least); a domain with less gives all it has. Throws DataError when a domain has not one sequence.
 std::vector<Trainer::Frozen> evaluation_batches(const RunConfig& config, const Corpus& corpus, const Tokenizer& tokenizer);
 
 }  // namespace saccade

@@ -1,0 +1,255 @@
+#include <algorithm>
+#include <utility>
+
+#include "analysis/runs/hdf5.h"
+
+namespace saccade::h5 {
+namespace {
+
+/// Fixed-length UTF-8, padded with zeros.
+Id text_type(size_t length) {
+  Id type(H5Tcopy(H5T_C_S1), H5Tclose);
+  H5Tset_size(type, std::max<size_t>(1, length));
+  H5Tset_strpad(type, H5T_STR_NULLPAD);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  return type;
+}
+
+struct PackedTexts {
+  size_t length = 1;
+  std::string bytes;
+};
+PackedTexts pack(const std::vector<std::string>& texts) {
+  PackedTexts packed;
+  for (const auto& text : texts) packed.length = std::max(packed.length, text.size());
+  packed.bytes.assign(packed.length * texts.size(), '\0');
+  for (size_t i = 0; i < texts.size(); ++i) texts[i].copy(packed.bytes.data() + i * packed.length, packed.length);
+  return packed;
+}
+
+herr_t collect_name(hid_t, const char* name, const H5L_info_t*, void* out) {
+  static_cast<std::vector<std::string>*>(out)->push_back(name);
+  return 0;
+}
+
+/// Chunks of about a megabyte at most, split along the first dimensions.
+std::vector<hsize_t> chunk_dims(const std::vector<hsize_t>& dims, size_t element) {
+  std::vector<hsize_t> chunk = dims;
+  const auto bytes = [&] {
+    hsize_t product = element;
+    for (const hsize_t d : chunk) product *= d;
+    return product;
+  };
+  for (size_t axis = 0; axis < chunk.size() && bytes() > (hsize_t{1} << 20);) {
+    if (chunk[axis] == 1)
+      ++axis;
+    else
+      chunk[axis] = (chunk[axis] + 1) / 2;
+  }
+  return chunk;
+}
+
+}  // namespace
+
+Group::Group(Id id, std::string file, std::string path, int64_t file_size)
+    : id_(std::move(id)), file_(std::move(file)), path_(std::move(path)), file_size_(file_size) {}
+
+void Group::fail(const std::string& what, const std::string& name) const {
+  const std::string reason = take_error();
+  throw DataError(file_ + ": " + what + " (" + path_ + (name == "." ? "" : name) + ")" + (reason.empty() ? "" : ": " + reason));
+}
+
+void Group::require_hard_links(const std::string& name) const {
+  for (size_t end = 0; end != std::string::npos;) {
+    end = name.find('/', end + 1);
+    const std::string part = name.substr(0, end);
+    H5L_info_t info{};
+    if (H5Lexists(id_, part.c_str(), H5P_DEFAULT) <= 0) fail("missing", part);
+    checked(H5Lget_info(id_, part.c_str(), &info, H5P_DEFAULT), "unreadable link", part);
+    if (info.type != H5L_TYPE_HARD) fail("a link to elsewhere is not followed", part);
+  }
+}
+
+Group Group::open(const std::string& name) const {
+  require_hard_links(name);
+  Id group(checked(H5Gopen2(id_, name.c_str(), H5P_DEFAULT), "unreadable group", name), H5Gclose);
+  return {std::move(group), file_, path_ + name + "/", file_size_};
+}
+
+Group Group::create(const std::string& name) const {
+  const Id on_the_way = property_list(H5P_LINK_CREATE);
+  H5Pset_create_intermediate_group(on_the_way, 1);
+  Id group(checked(H5Gcreate2(id_, name.c_str(), on_the_way, H5P_DEFAULT, H5P_DEFAULT), "cannot create group", name), H5Gclose);
+  return {std::move(group), file_, path_ + name + "/", file_size_};
+}
+
+bool Group::contains(const std::string& name) const { return H5Lexists(id_, name.c_str(), H5P_DEFAULT) > 0; }
+
+std::vector<std::string> Group::names() const {
+  std::vector<std::string> names;
+  checked(H5Literate(id_, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect_name, &names), "unreadable group", ".");
+  return names;
+}
+
+bool Group::is_group(const std::string& name) const {
+  require_hard_links(name);
+  const Id object(checked(H5Oopen(id_, name.c_str(), H5P_DEFAULT), "unreadable object", name), H5Oclose);
+  return H5Iget_type(object) == H5I_GROUP;
+}
+
+void Group::write_raw(const std::string& name, const void* values, size_t count, hid_t type, const Dims& dims, int deflate) const {
+  const std::vector<hsize_t> extent(dims.begin(), dims.end());
+  size_t product = 1;
+  for (const hsize_t d : extent) product *= d;
+  if (product != count)
+    throw Error("[hdf5] " + name + " has " + std::to_string(count) + " values for " + std::to_string(product) + " places");
+  const Id space(checked(H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr), "bad shape", name), H5Sclose);
+  const Id layout = property_list(H5P_DATASET_CREATE), on_the_way = property_list(H5P_LINK_CREATE);
+  H5Pset_create_intermediate_group(on_the_way, 1);
+  if (count > 0) {
+    const auto chunk = chunk_dims(extent, H5Tget_size(type));
+    checked(H5Pset_chunk(layout, static_cast<int>(chunk.size()), chunk.data()), "bad chunks", name);
+    checked(H5Pset_shuffle(layout), "no shuffle filter", name);
+    checked(H5Pset_deflate(layout, static_cast<unsigned>(deflate)), "no deflate filter", name);
+    checked(H5Pset_fletcher32(layout), "no Fletcher32 filter", name);
+  }
+  Id set(checked(H5Dcreate2(id_, name.c_str(), type, space, on_the_way, layout, H5P_DEFAULT), "cannot create", name), H5Dclose);
+  if (count > 0) checked(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), "cannot write", name);
+  checked(set.close(), "cannot write", name);
+}
+
+void Group::write_texts(const std::string& name, const std::vector<std::string>& texts) const {
+  const PackedTexts packed = pack(texts);
+  write_raw(name, packed.bytes.data(), texts.size(), text_type(packed.length), {static_cast<int64_t>(texts.size())}, 4);
+}
+
+void Group::link(const std::string& name, const std::string& existing_path) const {
+  checked(H5Lcreate_hard(id_, existing_path.c_str(), id_, name.c_str(), H5P_DEFAULT, H5P_DEFAULT), "cannot link", name);
+}
+
+Id Group::data_set(const std::string& name) const {
+  require_hard_links(name);
+  Id set(checked(H5Dopen2(id_, name.c_str(), H5P_DEFAULT), "unreadable data", name), H5Dclose);
+  const Id layout(checked(H5Dget_create_plist(set), "unreadable layout", name), H5Pclose);
+  if (H5Pget_layout(layout) == H5D_VIRTUAL || H5Pget_external_count(layout) > 0) fail("data outside the file is not read", name);
+  return set;
+}
+
+Dims Group::dims(const std::string& name) const {
+  const Id set = data_set(name);
+  const Id space(checked(H5Dget_space(set), "unreadable shape", name), H5Sclose);
+  std::vector<hsize_t> extent(static_cast<size_t>(checked(H5Sget_simple_extent_ndims(space), "unreadable shape", name)));
+  checked(H5Sget_simple_extent_dims(space, extent.data(), nullptr), "unreadable shape", name);
+  return {extent.begin(), extent.end()};
+}
+
+bool Group::is_double(const std::string& name) const {
+  const Id set = data_set(name);
+  const Id type(checked(H5Dget_type(set), "unreadable type", name), H5Tclose);
+  return H5Tget_class(type) == H5T_FLOAT && H5Tget_size(type) == 8;
+}
+
+int64_t Group::checked_size(const std::string& name, size_t element) const {
+  // deflate reaches 1 : 1032 at best, so a shape beyond that is damage and must not decide how much memory we ask for
+  const double most = 1100.0 * static_cast<double>(file_size_) + 65536;
+  double bytes = static_cast<double>(element);
+  int64_t size = 1;
+  for (const int64_t d : dims(name)) {
+    bytes *= static_cast<double>(d);
+    if (d < 0 || (file_size_ > 0 && bytes > most)) fail("a shape larger than the file can hold", name);
+    size *= d;
+  }
+  return size;
+}
+
+void Group::read_raw(const std::string& name, void* values, hid_t type) const {
+  const Id set = data_set(name);
+  const Id stored(checked(H5Dget_type(set), "unreadable type", name), H5Tclose);
+  const bool wants_float = H5Tget_class(type) == H5T_FLOAT;
+  if (H5Tget_class(stored) != (wants_float ? H5T_FLOAT : H5T_INTEGER)) fail(wants_float ? "not real numbers" : "not integers", name);
+  checked(H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), "unreadable data", name);
+}
+
+std::vector<std::string> Group::read_texts(const std::string& name) const {
+  const Id set = data_set(name);
+  const Id stored(checked(H5Dget_type(set), "unreadable type", name), H5Tclose);
+  if (H5Tget_class(stored) != H5T_STRING || H5Tis_variable_str(stored) > 0) fail("not fixed-length text", name);
+  const size_t length = H5Tget_size(stored), count = static_cast<size_t>(checked_size(name, length));
+  std::string bytes(length * count, '\0');
+  checked(H5Dread(set, stored, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()), "unreadable data", name);
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < count; ++i) {
+    std::string text = bytes.substr(i * length, length);
+    text.resize(text.find_last_not_of('\0') + 1);
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+std::string Group::read_text(const std::string& name) const {
+  const auto texts = read_texts(name);
+  if (texts.size() != 1) fail("not one text", name);
+  return texts.front();
+}
+
+void Group::write_attribute(const std::string& object, const std::string& name, hid_t type, hid_t space, const void* value) const {
+  const Id attribute(checked(H5Acreate_by_name(id_, object.c_str(), name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+                             "cannot create attribute " + name, object),
+                     H5Aclose);
+  checked(H5Awrite(attribute, type, value), "cannot write attribute " + name, object);
+}
+
+void Group::set_attribute(const std::string& name, const std::string& text, const std::string& object) const {
+  const Id space(H5Screate(H5S_SCALAR), H5Sclose);
+  const PackedTexts packed = pack({text});
+  write_attribute(object, name, text_type(packed.length), space, packed.bytes.data());
+}
+void Group::set_attribute(const std::string& name, const std::vector<std::string>& texts, const std::string& object) const {
+  const hsize_t count = texts.size();
+  const Id space(H5Screate_simple(1, &count, nullptr), H5Sclose);
+  const PackedTexts packed = pack(texts);
+  write_attribute(object, name, text_type(packed.length), space, packed.bytes.data());
+}
+void Group::set_attribute(const std::string& name, double value, const std::string& object) const {
+  const Id space(H5Screate(H5S_SCALAR), H5Sclose);
+  write_attribute(object, name, H5T_NATIVE_DOUBLE, space, &value);
+}
+void Group::set_attribute(const std::string& name, int64_t value, const std::string& object) const {
+  const Id space(H5Screate(H5S_SCALAR), H5Sclose);
+  write_attribute(object, name, H5T_NATIVE_INT64, space, &value);
+}
+
+std::string Group::text_attribute(const std::string& name, const std::string& object) const {
+  const Id attribute(checked(H5Aopen_by_name(id_, object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), "no attribute " + name, object),
+                     H5Aclose);
+  const Id type(checked(H5Aget_type(attribute), "unreadable attribute " + name, object), H5Tclose);
+  const Id space(checked(H5Aget_space(attribute), "unreadable attribute " + name, object), H5Sclose);
+  const size_t length = H5Tget_size(type);
+  if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) > 0 || H5Sget_simple_extent_npoints(space) != 1 || length > (1 << 20))
+    fail("attribute " + name + " is not one fixed-length text", object);
+  std::string text(length, '\0');
+  checked(H5Aread(attribute, type, text.data()), "unreadable attribute " + name, object);
+  text.resize(text.find_last_not_of('\0') + 1);
+  return text;
+}
+
+void Group::read_scalar_attribute(const std::string& name, hid_t type, void* value) const {
+  const Id attribute(checked(H5Aopen(id_, name.c_str(), H5P_DEFAULT), "no attribute " + name, "."), H5Aclose);
+  const Id stored(checked(H5Aget_type(attribute), "unreadable attribute " + name, "."), H5Tclose);
+  const Id space(checked(H5Aget_space(attribute), "unreadable attribute " + name, "."), H5Sclose);
+  if (H5Tget_class(stored) != H5Tget_class(type) || H5Sget_simple_extent_npoints(space) != 1)
+    fail("attribute " + name + " is not one number", ".");
+  checked(H5Aread(attribute, type, value), "unreadable attribute " + name, ".");
+}
+double Group::real_attribute(const std::string& name) const {
+  double value = 0;
+  read_scalar_attribute(name, H5T_NATIVE_DOUBLE, &value);
+  return value;
+}
+int64_t Group::integer_attribute(const std::string& name) const {
+  int64_t value = 0;
+  read_scalar_attribute(name, H5T_NATIVE_INT64, &value);
+  return value;
+}
+
+}  // namespace saccade::h5

@@ -1,0 +1,182 @@
+#include "analysis/comparison/comparison.h"
+
+#include <QTemporaryDir>
+#include <QtTest>
+#include <cmath>
+
+#include "analysis/runs/run_info.h"
+#include "tests/analysis/fixture.h"
+
+namespace saccade::test {
+
+namespace fs = std::filesystem;
+
+class ComparisonTest : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void init() { folder_ = std::make_unique<QTemporaryDir>(); }
+
+  void interpolatesAlongTheEnvelope_data() {
+    QTest::addColumn<double>("loss");
+    QTest::addColumn<double>("expected");
+    QTest::newRow("at the first point") << 5.0 << 6.0;
+    QTest::newRow("between") << 4.5 << 5.5;
+    QTest::newRow("at a point") << 4.0 << 5.0;
+    QTest::newRow("over a bump") << 3.5 << 4.75;  // the way from (4, 5) to (3, 4.5); (4.2, 9) is no part of it
+    QTest::newRow("at the last point") << 3.0 << 4.5;
+    QTest::newRow("above the first") << 5.1 << std::nan("");
+    QTest::newRow("below the last") << 2.9 << std::nan("");
+  }
+  void interpolatesAlongTheEnvelope() {
+    QFETCH(double, loss);
+    QFETCH(double, expected);
+    const Trajectory t{{5, 4, 4.2, 3}, {6, 5, 9, 4.5}, {1, 2, 3, 4}};
+    const auto ood = ood_at(t, loss);
+    QCOMPARE(ood.has_value(), !std::isnan(expected));
+    if (ood) QVERIFY(std::abs(*ood - expected) < 1e-12);
+  }
+
+  void nothingFromNothing() {
+    QVERIFY(!ood_at({}, 3));
+    QVERIFY(!common_loss({}));
+    QVERIFY(compare({}).rows.empty());
+    QCOMPARE(ood_at({{3}, {4}, {1}}, 3).value(), 4.0);
+  }
+
+  void pairsStepsThatAreBothKnown() {
+    RunWriter writer = RunWriter::create(path("gaps"), fixture_info({}));
+    for (const auto& [step, inside, outside] :
+         std::vector<std::tuple<int64_t, double, double>>{{1, 5, 6}, {2, std::nan(""), 5}, {3, 4, INFINITY}, {4, 3, 4}})
+      writer.add(EvaluationRecord{fixture_position(step), {{"prose", false, inside}, {"c", true, outside}}});
+    const Trajectory t = trajectory(Run(path("gaps")));
+    QCOMPARE(t.step, (std::vector<double>{1, 4}));
+    QCOMPARE(t.pretraining, (std::vector<double>{5, 3}));
+    QCOMPARE(t.ood, (std::vector<double>{6, 4}));
+    QVERIFY(trajectory(Run(path("gaps")), "none").step.empty());
+  }
+
+  void comparesAtTheLowestLossAllHaveReached() {
+    const auto runs = write({{.seed = 1}, {.mixer = "top1_chunk", .seed = 1, .steps = 100, .offset = 0.25}});
+    const auto pointers = pointers_to(runs);
+    const double expected = runs[1].find("validation/loss")->value.back();
+    QCOMPARE(common_loss(pointers).value(), expected);
+    const Comparison c = compare(pointers);
+    QCOMPARE(c.equal_loss.value(), expected);
+    QCOMPARE(c.rows.size(), size_t{2});
+    QCOMPARE(c.rows[0].title, std::string("Transformer++"));
+    QCOMPARE(c.rows[0].against_first.value(), 0.0);
+    QVERIFY(std::abs(c.rows[1].against_first.value() - 0.25) < 1e-9);  // OOD is 1.25 times the loss, plus the offset
+    QVERIFY(std::abs(c.rows[0].ood_at_equal.value() - 1.25 * expected) < 1e-9);
+    QVERIFY(!c.rows[0].spread);
+    QCOMPARE(c.rows[0].domains.size(), size_t{2});
+    QVERIFY(std::abs(compare(pointers, 3.0, "c").rows[0].ood_at_equal.value() - 3.6) < 1e-9);
+  }
+
+  void gathersSeeds() {
+    const auto runs =
+        write({{.seed = 1, .offset = 0.0}, {.seed = 2, .offset = 0.2}, {.seed = 3, .offset = 0.4}, {.mixer = "avey", .seed = 1}});
+    const Comparison c = compare(pointers_to(runs), 2.5);
+    QCOMPARE(c.rows.size(), size_t{2});
+    QCOMPARE(c.rows[0].runs, (std::vector<std::string>{"attention-seed1", "attention-seed2", "attention-seed3"}));
+    QVERIFY(std::abs(c.rows[0].ood_at_equal.value() - (1.25 * 2.5 + 0.2)) < 1e-9);
+    QVERIFY(std::abs(c.rows[0].spread.value() - 0.2) < 1e-9);  // sample deviation of 0, 0.2, 0.4
+    QVERIFY(!c.rows[1].spread);
+    QVERIFY(c.warnings.empty());
+  }
+
+  void aLossNotReachedByEverySeedIsNotAveraged() {
+    const auto runs = write({{.seed = 1, .steps = 200}, {.seed = 2, .steps = 200}});
+    QVERIFY(!compare(pointers_to(runs), 0.5).rows[0].ood_at_equal);
+    QVERIFY(!compare(pointers_to(runs), 9.0).rows[0].ood_at_equal);
+  }
+
+  void warnsOfRunsThatCannotBeCompared_data() {
+    QTest::addColumn<QString>("pointer");
+    QTest::addColumn<QString>("warning");
+    QTest::newRow("corpus") << "/provenance/corpus_hash"
+                            << "another corpus";
+    QTest::newRow("tokenizer") << "/provenance/tokenizer_hash"
+                               << "another tokenizer";
+    QTest::newRow("length") << "/config/data/sequence_length"
+                            << "another sequence length";
+    QTest::newRow("batches") << "/config/training/evaluation_batches"
+                             << "another number of batches";
+    QTest::newRow("domains") << "/config/data/train"
+                             << "other domains";
+    QTest::newRow("parameters") << "parameters"
+                                << "more than 1 %";
+    QTest::newRow("unfinished") << "state"
+                                << "not finished (stopped)";
+  }
+  void warnsOfRunsThatCannotBeCompared() {
+    QFETCH(QString, pointer);
+    QFETCH(QString, warning);
+    const auto good = write({{.seed = 1}, {.seed = 2}});
+    QVERIFY(compare(pointers_to(good)).warnings.empty());
+    RunInfo info = read_run_info(good[1].info().directory);
+    if (pointer == "parameters")
+      info.parameters = 1'010'001;
+    else if (pointer == "state")
+      info.state = RunState::stopped;
+    else if (pointer.startsWith("/config"))
+      info.config[nlohmann::json::json_pointer(pointer.mid(7).toStdString())] = {"changed"};
+    else
+      info.provenance[pointer.section('/', -1).toStdString()] = "changed";
+    write_run_info(info);
+    const Run first(good[0].info().directory), changed(info.directory);
+    const Comparison c = compare({&first, &changed});
+    QCOMPARE(c.warnings.size(), size_t{1});
+    const QString line = QString::fromStdString(c.warnings[0]);
+    QVERIFY2(line.contains(warning) && line.contains("attention-seed2"), qPrintable(line));
+    QVERIFY(QString::fromStdString(to_text(c)).contains("warning: "));
+  }
+
+  void onePercentOfParametersIsNear() {
+    const auto runs = write({{.seed = 1}, {.seed = 2}});
+    RunInfo info = read_run_info(runs[1].info().directory);
+    info.parameters = 1'010'000;
+    write_run_info(info);
+    const Run changed(info.directory);
+    QVERIFY(compare({&runs[0], &changed}).warnings.empty());
+  }
+
+  void tableIsAligned() {
+    const auto runs = write({{.seed = 1}, {.mixer = "top1_chunk", .seed = 1}});
+    const QString text = QString::fromStdString(to_text(compare(pointers_to(runs))));
+    const QStringList lines = text.split('\n');
+    QCOMPARE(lines[0].size(), lines[1].size());
+    QCOMPARE(lines[1].size(), lines[2].size());
+    QVERIFY(lines[2].startsWith("Top-1 Chunk exact"));
+    const auto json = to_json(compare(pointers_to(runs)));
+    QCOMPARE(json.at("rows").size(), size_t{2});
+    QVERIFY(json.at("rows")[0].at("spread").is_null());
+    QVERIFY(json.at("rows")[0].at("ood_at_equal").is_number());
+  }
+
+ private:
+  fs::path path(const std::string& name) const { return fs::path(folder_->path().toStdString()) / name; }
+  std::vector<Run> write(const std::vector<FixtureOptions>& all) const {
+    std::vector<Run> runs;
+    for (const FixtureOptions& options : all) {
+      const fs::path directory = path(options.mixer + std::to_string(options.seed));
+      write_fixture(directory, options);
+      RunInfo info = read_run_info(directory);
+      info.config["training"]["steps"] = 200;
+      write_run_info(info);
+      runs.emplace_back(directory);
+    }
+    return runs;
+  }
+  static std::vector<const Run*> pointers_to(const std::vector<Run>& runs) {
+    std::vector<const Run*> list;
+    for (const Run& run : runs) list.push_back(&run);
+    return list;
+  }
+
+  std::unique_ptr<QTemporaryDir> folder_;
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::ComparisonTest)
+#include "comparison_test.moc"

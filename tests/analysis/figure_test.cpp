@@ -1,0 +1,201 @@
+#include "analysis/figures/figure.h"
+
+#include <QTemporaryDir>
+#include <QtTest>
+#include <clocale>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+#include "kernels/error.h"
+#include "tests/analysis/fixture.h"
+
+namespace saccade::test {
+
+namespace fs = std::filesystem;
+
+class FigureTest : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void initTestCase() {
+    for (const FixtureOptions& o :
+         {FixtureOptions{.seed = 1}, FixtureOptions{.seed = 2}, FixtureOptions{.mixer = "top1_chunk"}, FixtureOptions{.mixer = "avey"}}) {
+      const fs::path directory = fs::path(folder_.path().toStdString()) / (o.mixer + std::to_string(o.seed));
+      write_fixture(directory, o);
+      runs_.emplace_back(directory);
+    }
+    for (const Run& run : runs_) pointers_.push_back(&run);
+  }
+
+  void coloursAreOkabeAndItos() {
+    const std::vector<std::string> titles = {"Transformer++", "Top-1 Chunk exact", "Avey", "Mamba-2", "a", "b", "c", "d"};
+    std::set<std::tuple<int, int, int>> found;
+    for (const auto& title : titles) {
+      const Colour c = architecture_colour(title, titles);
+      found.insert({c.r, c.g, c.b});
+    }
+    const std::set<std::tuple<int, int, int>> okabe_ito = {{0x00, 0x00, 0x00}, {0xE6, 0x9F, 0x00}, {0x56, 0xB4, 0xE9}, {0x00, 0x9E, 0x73},
+                                                           {0xF0, 0xE4, 0x42}, {0x00, 0x72, 0xB2}, {0xD5, 0x5E, 0x00}, {0xCC, 0x79, 0xA7}};
+    QVERIFY(found == okabe_ito);
+    QCOMPARE(architecture_colour("Transformer++", titles), (Colour{0x00, 0x00, 0x00}));
+    QCOMPARE(architecture_colour("Top-1 Chunk exact", titles), (Colour{0x00, 0x72, 0xB2}));
+    QCOMPARE(architecture_colour("Avey", {}), (Colour{0xD5, 0x5E, 0x00}));
+  }
+
+  void colourDoesNotDependOnOrder() {
+    std::vector<std::string> titles = {"Transformer++", "Transformer++ window 64", "Avey", "x", "y"};
+    std::vector<Colour> before;
+    for (const auto& t : titles) before.push_back(architecture_colour(t, titles));
+    auto reversed = titles;
+    std::reverse(reversed.begin(), reversed.end());
+    for (size_t i = 0; i < titles.size(); ++i) QCOMPARE(architecture_colour(titles[i], reversed), before[i]);
+  }
+
+  void lossFigure() {
+    const Figure f = loss_figure(pointers_, XAxis::tokens, true, false);
+    QCOMPARE(f.curves.size(), size_t{12});
+    QVERIFY(f.x.logarithmic && !f.y.logarithmic);
+    QCOMPARE(f.y.title, std::string("loss (nats)"));
+    QCOMPARE(f.curves[1].label, std::string("Transformer++, seed 1"));
+    QCOMPARE(f.curves[2].label, std::string("Transformer++, seed 1, OOD"));
+    QCOMPARE(f.curves[7].label, std::string("Top-1 Chunk exact"));
+    QCOMPARE(f.curves[1].x, runs_[0].find("validation/loss")->tokens);
+    QCOMPARE(f.curves[1].dash, Dash::solid);
+    QCOMPARE(f.curves[4].dash, Dash::dash);
+    QCOMPARE(f.curves[1].colour, f.curves[4].colour);
+    QVERIFY(f.curves[2].marker == Marker::circle && !f.curves[0].in_legend);
+    QCOMPARE(f.provenance.size(), size_t{4});
+    QVERIFY(f.provenance[0].find("corpus_hash c0ffee") != std::string::npos);
+  }
+
+  void everyAxis_data() {
+    QTest::addColumn<int>("axis");
+    QTest::addColumn<double>("last");
+    QTest::newRow("step") << static_cast<int>(XAxis::step) << 200.0;
+    QTest::newRow("tokens") << static_cast<int>(XAxis::tokens) << 204800.0;
+    QTest::newRow("flops") << static_cast<int>(XAxis::flops) << 1.2e12;
+    QTest::newRow("seconds") << static_cast<int>(XAxis::seconds) << 10.0;
+  }
+  void everyAxis() {
+    QFETCH(int, axis);
+    QFETCH(double, last);
+    QCOMPARE(series_figure(pointers_, "gradient_norm", static_cast<XAxis>(axis), false, false).curves[0].x.back(), last);
+  }
+
+  void otherRecipes() {
+    const Figure t = trajectory_figure(pointers_, "c", 3.0);
+    QVERIFY(t.identity_line && t.x.reversed);
+    QCOMPARE(t.vertical_line.value(), 3.0);
+    QCOMPARE(t.vertical_label, std::string("at loss 3.000"));
+    QCOMPARE(t.curves[0].y, runs_[0].find("ood/loss/c")->value);
+    QCOMPARE(entropy_figure({&runs_[0]}, XAxis::step, false).curves.size(), size_t{3});
+    QCOMPARE(entropy_figure({&runs_[0]}, XAxis::step, true).y.range->at(1), 1.0);
+    QVERIFY(series_figure(pointers_, "none", XAxis::step, false, false).curves.empty());
+    const Figure s = series_figure(pointers_, "captured_mass/layer1", XAxis::step, false, false);
+    QCOMPARE(s.curves.size(), size_t{1});
+    QCOMPARE(s.id, std::string("captured_mass-layer1"));
+  }
+
+  void headFigure() {
+    const Figure f = head_figure(*runs_[0].last_statistics(), "entropy");
+    QCOMPARE(f.map->rows, int64_t{3});
+    QCOMPARE(f.map->columns, int64_t{4});
+    QCOMPARE(f.map->values[5], static_cast<float>(runs_[0].last_statistics()->statistics[1].heads[1]));
+    QVERIFY(f.map->range[0] < f.map->range[1]);
+    QVERIFY_EXCEPTION_THROWN(head_figure(*runs_[0].last_statistics(), "none"), UsageError);
+  }
+
+  void weightsFigure() {
+    const Capture c = runs_[0].captures(200).front();
+    const Figure f = capture_figure(c, "weights", 1, 2);
+    QCOMPARE(f.map->rows, int64_t{96});
+    const CapturedMap& map = c.maps[1];
+    QCOMPARE(f.map->values[40 * 96 + 7], map.values[static_cast<size_t>((2 * 96 + 40) * 96 + 7)]);
+    QVERIFY(std::isnan(f.map->values[40 * 96 + 41]));  // the future
+    QVERIFY(f.map->marked.empty() && !f.map->diverging);
+    QVERIFY_EXCEPTION_THROWN(capture_figure(c, "score", 0, 0), UsageError);
+    QVERIFY_EXCEPTION_THROWN(capture_figure(c, "weights", 0, 9), UsageError);
+  }
+
+  void scoreFigureMarksWhatWasChosen() {
+    const Capture c = runs_[2].captures(200).front();
+    const Figure f = capture_figure(c, "score", 0, 1);
+    QCOMPARE(f.map->rows, int64_t{96});
+    QCOMPARE(f.map->columns, int64_t{6});
+    QCOMPARE(f.map->marked.size(), size_t{80});  // every query but those of the first chunk
+    for (const auto& [query, chunk] : f.map->marked) {
+      QVERIFY(chunk < query / 16);
+      for (int64_t other = 0; other < query / 16; ++other)
+        QVERIFY(f.map->values[static_cast<size_t>(query * 6 + other)] <= f.map->values[static_cast<size_t>(query * 6 + chunk)]);
+    }
+    QVERIFY(std::isnan(f.map->values[20 * 6 + 1]));
+    QVERIFY(std::isfinite(f.map->range[0]) && f.map->range[0] < f.map->range[1]);
+    QCOMPARE(capture_figure(c, "captured_mass", 0, 0).map->rows, int64_t{4});
+  }
+
+  void maxsimFigureMarksWhatWasChosen() {
+    const Figure f = capture_figure(runs_[3].captures(200).front(), "maxsim", 0, 0);
+    QCOMPARE(f.map->rows, int64_t{6});
+    QCOMPARE(f.map->marked.size(), size_t{9});  // 0 + 1 + 2 · 4
+    QVERIFY(std::isnan(f.map->values[0]) && f.map->values[6] > 5);
+  }
+
+  void signedMapsAreCentred() {
+    Capture c;
+    c.maps.push_back({"weights", 0, {1, 2, 2}, {0.5F, 0, -2, 1}});
+    const Figure f = capture_figure(c, "weights", 0, 0);
+    QVERIFY(f.map->diverging);
+    QCOMPARE(f.map->range, (std::array<double, 2>{-2, 2}));
+  }
+
+  void csvHasEveryDigitInAnyLocale() {
+    Figure f;
+    f.x.title = "step";
+    f.y.title = "loss (nats)";
+    f.curves.push_back({"a, \"b\"", {1, 2, 1e-300}, {0.1, std::nan(""), 1.0 / 3}, {}});
+    f.curves.push_back({"c", {1}, {1e22}, {}});
+    const char* before = std::setlocale(LC_ALL, nullptr);
+    std::setlocale(LC_ALL, "de_DE.UTF-8");
+    const std::string csv = to_csv(f);
+    std::setlocale(LC_ALL, before);
+    QCOMPARE(csv, std::string("\"a, \"\"b\"\": step\",\"a, \"\"b\"\": loss (nats)\",c: step,c: loss (nats)\n"
+                              "1,0.1,1,1e+22\n2,nan,,\n1e-300,0.3333333333333333,,\n"));
+  }
+
+  void csvOfMaps() {
+    Figure f;
+    f.map = HeatMap{.rows = 1, .columns = 2, .values = {0.1F, NAN}};
+    QCOMPARE(to_csv(f), std::string("row,column,value\n0,0,0.1\n0,1,nan\n"));
+    f.map->marked = {{0, 1}};
+    QCOMPARE(to_csv(f), std::string("row,column,value,marked\n0,0,0.1,0\n0,1,nan,1\n"));
+  }
+
+  void jsonBothWays() {
+    std::vector<Figure> figures = {loss_figure(pointers_, XAxis::flops, true, true), trajectory_figure(pointers_, "", 2.5),
+                                   capture_figure(runs_[2].captures(200).front(), "score", 0, 1), Figure{}};
+    figures[0].curves[0].y[3] = INFINITY;
+    figures[0].curves[0].y[4] = std::nan("");
+    for (const Figure& figure : figures) {
+      const std::string text = to_json(figure).dump();
+      const Figure back = figure_from_json(nlohmann::json::parse(text));
+      QCOMPARE(to_json(back).dump(), text);
+      QCOMPARE(to_csv(back), to_csv(figure));
+      QCOMPARE(back.curves.size(), figure.curves.size());
+      if (!figure.curves.empty()) QCOMPARE(back.curves.back().colour, figure.curves.back().colour);
+    }
+    QVERIFY_EXCEPTION_THROWN(figure_from_json(nlohmann::json::object()), DataError);
+    nlohmann::json bad = to_json(figures[2]);
+    bad["map"]["rows"] = 3;
+    QVERIFY_EXCEPTION_THROWN(figure_from_json(bad), DataError);
+  }
+
+ private:
+  QTemporaryDir folder_;
+  std::vector<Run> runs_;
+  std::vector<const Run*> pointers_;
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::FigureTest)
+#include "figure_test.moc"

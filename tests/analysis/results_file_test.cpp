@@ -1,0 +1,125 @@
+#include "analysis/runs/results_file.h"
+
+#include <QProcess>
+#include <QTemporaryDir>
+#include <QtTest>
+#include <cmath>
+
+#include "analysis/runs/run_info.h"
+#include "tests/analysis/fixture.h"
+
+namespace saccade::test {
+
+namespace fs = std::filesystem;
+
+/// results.h5 holds what the journal says, and other people's tools plot it on opening.
+class ResultsFileTest : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void initTestCase() {
+    directory_ = folder_.filePath("run").toStdString();
+    FixtureOptions options;
+    RunWriter writer = RunWriter::create(directory_, fixture_info(options));
+    writer.set_state(RunState::running, 0);
+    for (int64_t step = 1; step <= 60; ++step) {
+      StepRecord record = fixture_step(options, step);
+      if (step == 7) record.loss = std::nan("");
+      writer.add(record);
+      if (step % 20 == 0) writer.add(fixture_evaluation(options, step));
+      if (step % 30 == 0) writer.add(fixture_statistics(options, step));
+    }
+    writer.write_results();
+  }
+
+  void holdsEverySeries() {
+    const Run run(directory_);
+    const auto series = read_results_series(directory_ / "results.h5");
+    QCOMPARE(series.size(), run.series().size());
+    for (size_t i = 0; i < series.size(); ++i) QVERIFY2(same(series[i], run.series()[i]), series[i].name.c_str());
+  }
+
+  void h5pySeesLayoutAndFilters() {
+    run_python("import h5py", R"(
+import h5py, json, math, sys
+f = h5py.File(sys.argv[1], 'r')
+def text(v): return v.decode() if isinstance(v, bytes) else v
+assert text(f.attrs['NX_class']) == 'NXroot' and text(f.attrs['default']) == 'run'
+assert text(f['run'].attrs['default']) == 'losses' and text(f['run/losses'].attrs['signal']) == 'validation.loss'
+loss = f['run/series/train.loss/value']
+assert loss.shape == (60,) and math.isnan(loss[6]) and loss.attrs['units'] in ('nats', b'nats')
+assert json.loads(f['run/config'][0])['training']['seed'] == 1
+assert f['run/statistics/entropy/value'].shape == (2, 3, 4)
+def check(name, o):
+    if not isinstance(o, h5py.Dataset): return
+    assert o.chunks and o.shuffle and o.compression == 'gzip' and o.fletcher32, name
+    assert o.dtype.kind != 'O', name + ' is of variable length'
+f.visititems(check)
+)");
+  }
+
+  void silxPlotsTheLosses() {
+    run_python("import silx.io.nxdata", R"(
+import sys, silx.io
+from silx.io.nxdata import get_default
+f = silx.io.open(sys.argv[1])
+plot = get_default(f, validate=True)
+assert plot is not None and plot.is_valid and plot.is_curve, 'no default curve'
+assert 'validation/loss' in plot.signal_name, plot.signal_name
+assert 'training tokens' in str(plot.axes_names), plot.axes_names
+assert len(plot.auxiliary_signals_names) == 2, plot.auxiliary_signals_names
+assert len(plot.signal) == 3
+)");
+  }
+
+  void aFileWithoutAnyRecordIsComplete() {
+    const fs::path directory = folder_.filePath("empty").toStdString();
+    RunWriter::create(directory, fixture_info({})).write_results();
+    QVERIFY(read_results_series(directory / "results.h5").empty());
+  }
+
+  void everyChangedByteIsNoticedOrHarmless() {
+    const std::string good = read_text(directory_ / "results.h5");
+    const auto expected = read_results_series(directory_ / "results.h5");
+    const fs::path copy = folder_.filePath("copy.h5").toStdString();
+    int noticed = 0;
+    for (int i = 0; i < 500; ++i) {
+      std::string bad = good;
+      bad[static_cast<size_t>(i) * (bad.size() - 1) / 499] ^= static_cast<char>(1 << (i % 8));
+      std::ofstream(copy, std::ios::binary) << bad;
+      try {
+        const auto series = read_results_series(copy);
+        QCOMPARE(series.size(), expected.size());
+        for (size_t s = 0; s < series.size(); ++s) QVERIFY(same(series[s], expected[s]));
+      } catch (const DataError&) {
+        ++noticed;
+      }
+    }
+    QVERIFY2(noticed > 250, qPrintable(QString("%1 of 500 noticed").arg(noticed)));
+  }
+
+ private:
+  static bool same(const Series& a, const Series& b) {
+    const auto equal = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };
+    return a.name == b.name && a.unit == b.unit && a.step == b.step && a.tokens == b.tokens && a.flops == b.flops &&
+           a.seconds == b.seconds && std::equal(a.value.begin(), a.value.end(), b.value.begin(), b.value.end(), equal);
+  }
+
+  void run_python(const QString& needs, const char* program) {
+    const QString python = "/usr/bin/python3";
+    if (!QFile::exists(python) || QProcess::execute(python, {"-c", needs}) != 0)
+      QSKIP(qPrintable("NOT TESTED: Debian's Python cannot " + needs));
+    QProcess process;
+    process.setProcessChannelMode(QProcess::MergedChannels);
+    process.start(python, {"-c", program, QString::fromStdString((directory_ / "results.h5").string())});
+    QVERIFY(process.waitForFinished(60000));
+    QVERIFY2(process.exitCode() == 0, process.readAll().constData());
+  }
+
+  QTemporaryDir folder_;
+  fs::path directory_;
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::ResultsFileTest)
+#include "results_file_test.moc"
