@@ -4,7 +4,9 @@ add_library(saccade_options INTERFACE)
 target_compile_features(saccade_options INTERFACE cxx_std_20)
 target_include_directories(saccade_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_definitions(saccade_options INTERFACE SACCADE_VERSION="${PROJECT_VERSION}" QT_NO_KEYWORDS QT_NO_CAST_TO_ASCII)
+# g++ 12 warns of overlapping copies inside std::string itself (GCC bug 105651).
 target_compile_options(saccade_options INTERFACE
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-restrict>
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${SACCADE_WERROR}>>:-Werror>)
 if(SACCADE_SANITIZE)
