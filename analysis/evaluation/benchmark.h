@@ -1,0 +1,55 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/tape.h"
+
+namespace saccade {
+
+/// A training step that is timed: an architecture with the sizes of its batch. The same names and sizes stand in
+/// tests/bench/peers/tpp_step.py.
+struct StepPreset {
+  std::string name;
+  std::string host, mixer;
+  int64_t vocabulary = 0, width = 0, layers = 0, heads = 0, mlp_width = 0, length = 0, batch = 0;
+};
+const std::vector<StepPreset>& step_presets();
+/// Throws UsageError that lists the names.
+const StepPreset& step_preset(const std::string& name);
+
+struct BenchmarkOptions {
+  std::string device = "cpu";
+  int64_t threads = 0;  ///< 0: all cores
+  int warmup = 2, repeats = 5;
+  bool profile = false;  ///< time per op as well; costs a little
+};
+
+/// Wall time of one thing, over the repeats after the warm-up.
+struct Timing {
+  std::string name;
+  double median = 0, fastest = 0, slowest = 0;  ///< seconds
+  Cost cost;                                    ///< of one repeat
+  double gflops_per_second() const { return cost.flops / median / 1e9; }
+};
+
+struct StepBenchmark {
+  StepPreset preset;
+  Timing step;  ///< forward, backward, clipping and AdamW on random tokens
+  int64_t parameters = 0, threads = 0;
+  int64_t peak_bytes = 0;
+  double loss = 0;  ///< of the last step, nats: says that something was computed
+  double tokens_per_second() const { return static_cast<double>(preset.batch * preset.length) / step.median; }
+  struct Op {
+    std::string name;
+    double calls = 0, seconds = 0;  ///< of one step
+    Cost cost;
+  };
+  std::vector<Op> profile;  ///< longest first; empty unless asked for
+};
+StepBenchmark benchmark_step(const StepPreset& preset, const BenchmarkOptions& options);
+
+/// Forward and backward of single ops at the sizes of a preset: products, norm, gate, loss, attention.
+std::vector<Timing> benchmark_ops(const StepPreset& preset, const BenchmarkOptions& options);
+
+}  // namespace saccade

@@ -1,0 +1,91 @@
+// saccade bench: how fast this machine trains.
+#include "analysis/evaluation/benchmark.h"
+#include "app/cli/command.h"
+#include "app/cli/output.h"
+#include "kernels/device.h"
+
+namespace saccade::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> presets;
+  BenchmarkOptions benchmark;
+  bool ops = false;
+};
+
+std::string milliseconds(double seconds) { return number(seconds * 1e3, 2); }
+
+nlohmann::json to_json(const Timing& t) {
+  return {{"name", t.name},        {"ms", t.median * 1e3},  {"fastest_ms", t.fastest * 1e3},        {"slowest_ms", t.slowest * 1e3},
+          {"flops", t.cost.flops}, {"bytes", t.cost.bytes}, {"gflops_per_s", t.gflops_per_second()}};
+}
+
+nlohmann::json to_json(const StepBenchmark& b) {
+  nlohmann::json json = to_json(b.step);
+  json.erase("name");
+  json.update({{"preset", b.preset.name},
+               {"parameters", b.parameters},
+               {"threads", b.threads},
+               {"tokens_per_s", b.tokens_per_second()},
+               {"peak_bytes", b.peak_bytes},
+               {"loss", b.loss},
+               {"processor", cpu_name()}});
+  for (const StepBenchmark::Op& op : b.profile)
+    json["profile"].push_back(
+        {{"op", op.name}, {"calls", op.calls}, {"ms", op.seconds * 1e3}, {"flops", op.cost.flops}, {"bytes", op.cost.bytes}});
+  return json;
+}
+
+std::string profile_table(const StepBenchmark& b) {
+  std::vector<std::vector<std::string>> rows;
+  for (const StepBenchmark::Op& op : b.profile)
+    rows.push_back({op.name, number(op.calls, 0), milliseconds(op.seconds), number(100 * op.seconds / b.step.median, 1),
+                    number(op.cost.flops / op.seconds / 1e9, 1), number(op.cost.bytes / op.seconds / 1e9, 1)});
+  return "\n" + b.preset.name + "\n" + table({"op", "calls", "ms a step", "% of step", "GFLOP/s", "GB/s"}, rows);
+}
+
+int run(const Options& options) {
+  nlohmann::json json{{"steps", nlohmann::json::array()}, {"ops", nlohmann::json::array()}};
+  std::vector<std::vector<std::string>> steps, ops;
+  std::string profiles;
+  for (const std::string& name : options.presets) {
+    const StepPreset& preset = step_preset(name);
+    const StepBenchmark b = benchmark_step(preset, options.benchmark);
+    json["steps"].push_back(to_json(b));
+    steps.push_back({name, human(static_cast<double>(b.parameters)), std::to_string(b.threads), milliseconds(b.step.median),
+                     milliseconds(b.step.fastest), human(b.tokens_per_second()), number(b.step.gflops_per_second(), 1),
+                     human_bytes(static_cast<double>(b.peak_bytes))});
+    if (!b.profile.empty()) profiles += profile_table(b);
+    if (!options.ops) continue;
+    for (const Timing& t : benchmark_ops(preset, options.benchmark)) {
+      json["ops"].push_back(to_json(t));
+      json["ops"].back()["preset"] = name;
+      ops.push_back({name + ": " + t.name, milliseconds(t.median), milliseconds(t.fastest), number(t.gflops_per_second(), 1),
+                     number(t.cost.bytes / t.median / 1e9, 1)});
+    }
+  }
+  std::string text = table({"training step", "parameters", "threads", "ms", "fastest", "tokens/s", "GFLOP/s", "memory"}, steps) + profiles;
+  if (!ops.empty()) text += "\n" + table({"forward and backward", "ms", "fastest", "GFLOP/s", "GB/s"}, ops);
+  print_result(json, text);
+  return 0;
+}
+
+const RegisterCommand command{
+    {"bench", "Times training steps and single ops on this machine.", "saccade bench --preset 2m-cpu --profile", [](CLI::App& app) {
+       auto options = std::make_shared<Options>();
+       std::string names;
+       for (const StepPreset& preset : step_presets()) names += " " + preset.name;
+       app.add_option("--preset", options->presets, "Training step to time:" + names)->default_str("2m-cpu");
+       app.add_option("--threads", options->benchmark.threads, "CPU threads, 0: all cores")->check(CLI::Range(0, 1024));
+       app.add_option("--repeats", options->benchmark.repeats, "Timed repeats; the median is shown")->check(CLI::Range(1, 1000));
+       app.add_option("--warmup", options->benchmark.warmup, "Repeats before that")->check(CLI::Range(0, 1000));
+       app.add_flag("--profile", options->benchmark.profile, "Show the time of every op in the step");
+       app.add_flag("--ops", options->ops, "Time single ops at the preset's sizes as well");
+       return [options] {
+         if (options->presets.empty()) options->presets = {"2m-cpu"};
+         return run(*options);
+       };
+     }}};
+
+}  // namespace
+}  // namespace saccade::cli
