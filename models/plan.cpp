@@ -32,13 +32,14 @@ Cost step_cost(TrainingStep& step, int64_t micro_batches) {
   return {total.flops + update.flops, total.bytes + update.bytes};
 }
 
-/// Forward passes over the frozen batches of every domain; a batch has the tokens of an optimizer step.
+/// Forward passes over the frozen batches of every domain.
 double evaluation_flops(const RunConfig& config, TrainingStep& step) {
   Tape tape(step.arena(), false);
   const Tensor tokens = tape.empty({step.sequences(), step.length()}, DType::i32);
   step.model().loss(tape, tokens, tokens);
+  const int64_t sequences = config.training.evaluation_batches * std::max<int64_t>(1, kEvaluationBatchTokens / step.length());
   const auto domains = static_cast<double>(config.data.train.size() + config.data.ood.size());
-  return tape.cost().flops * static_cast<double>(config.training.accumulate * config.training.evaluation_batches) * domains;
+  return tape.cost().flops / static_cast<double>(step.sequences()) * static_cast<double>(sequences) * domains;
 }
 
 }  // namespace
