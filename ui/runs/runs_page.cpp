@@ -32,6 +32,9 @@ const RegisterPage entry{{QStringLiteral("runs"), RunsPage::tr("Runs"), QStringL
 class NameDelegate : public QStyledItemDelegate {
  public:
   using QStyledItemDelegate::QStyledItemDelegate;
+  QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
+    return QStyledItemDelegate::sizeHint(option, index) + QSize(0, 6);
+  }
   void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override {
     QStyledItemDelegate::paint(painter, option, index);
     const QRect swatch(option.rect.left() + 6, option.rect.top(), swatch_width, option.rect.height());
@@ -111,8 +114,6 @@ QWidget* RunsPage::makeTable() {
   table_->setAllColumnsShowFocus(true);
   table_->header()->setStretchLastSection(false);
   table_->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
-  table_->header()->setSectionResizeMode(RunsTable::name, QHeaderView::Stretch);
-  table_->header()->setMinimumSectionSize(60);
   return table_;
 }
 

@@ -20,8 +20,7 @@ EmptyState::EmptyState(const QString& title, const QString& text, const QList<QA
   heading->setAlignment(Qt::AlignHCenter);
   text_->setAlignment(Qt::AlignHCenter);
   text_->setWordWrap(true);
-  text_->setMaximumWidth(460);
-  text_->setMinimumWidth(240);
+  text_->setFixedWidth(440);
   auto* buttons = new QHBoxLayout;
   buttons->addStretch();
   for (QAction* action : actions) {

@@ -5,6 +5,7 @@
 #include <QDir>
 #include <QDockWidget>
 #include <QFileDialog>
+#include <QLayout>
 #include <QMimeData>
 #include <QSettings>
 #include <QStackedWidget>
@@ -43,8 +44,7 @@ MainWindow::MainWindow(Session& session, QSettings* settings, QWidget* parent)
   auto* bar = new QToolBar(tr("Pages"), this);
   bar->setObjectName(QStringLiteral("pages"));
   bar->setMovable(false);
-  bar->setContentsMargins(0, 0, 0, 0);
-  bar->setStyleSheet(QStringLiteral("QToolBar { border: 0; padding: 0; spacing: 0; }"));
+  bar->layout()->setContentsMargins(0, 0, 0, 0);
   rail_->setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Expanding);
   bar->addWidget(rail_);
   addToolBar(Qt::LeftToolBarArea, bar);
@@ -82,6 +82,7 @@ MainWindow::MainWindow(Session& session, QSettings* settings, QWidget* parent)
   });
   restore();
   updateTitle();
+  panel_->setFocus();
 }
 
 void MainWindow::showPage(const QString& id) {

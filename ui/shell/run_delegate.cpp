@@ -32,7 +32,8 @@ QString progress_text(const QModelIndex& index) {
   return QStringLiteral("%1 %").arg(static_cast<int>(std::floor(index.data(RunList::ProgressRole).toDouble() * 100)));
 }
 
-void paint_heading(QPainter* painter, const QStyleOptionViewItem& option, const QString& text) {
+void paint_heading(QPainter* painter, QStyleOptionViewItem& option, const QString& text) {
+  option.palette.setCurrentColorGroup(QPalette::Active);  // cannot be chosen, but is to be read
   painter->setFont(smaller(option.font));
   painter->setPen(quietText(option.palette));
   painter->drawText(option.rect.adjusted(margin, 0, -margin, -3), Qt::AlignLeft | Qt::AlignBottom, text);

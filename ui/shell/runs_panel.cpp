@@ -49,6 +49,7 @@ RunsPanel::RunsPanel(Session& session, const RunActions& actions, QWidget* paren
   differs_title_->setForegroundRole(QPalette::PlaceholderText);
   differs_title_->setWordWrap(true);
 
+  setFocusProxy(list_);
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(8, 8, 8, 8);
   column->addWidget(filter_);
