@@ -76,7 +76,7 @@ Figure series_figure(const std::vector<const Run*>& runs, const std::string& ser
 /// Entropy (or another per-head statistic) as layers × heads.
 Figure head_figure(const StatisticsRecord& record, const std::string& statistic);
 /// The map of one layer and head of a capture; throws UsageError when it has none of that name, layer or head.
-///   weights        row: query position, column: source position
+///   weights, soft_weights   row: query position, column: source position
 ///   score          row: query position, column: chunk; the chosen chunks are marked, what is no candidate is NaN
 ///   maxsim         row: split that reads, column: earlier split; the chosen ones are marked (layer and head do not matter)
 ///   captured_mass, margin   row: head, column: query position

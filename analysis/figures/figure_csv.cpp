@@ -46,7 +46,8 @@ std::string to_csv(const Figure& figure) {
   std::string csv;
   size_t rows = 0;
   for (const Curve& curve : figure.curves) {
-    csv += (csv.empty() ? "" : ",") + quoted(curve.label + ": " + figure.x.title) + "," + quoted(curve.label + ": " + figure.y.title);
+    if (!csv.empty()) csv += ',';
+    csv.append(quoted(curve.label + ": " + figure.x.title)).append(",").append(quoted(curve.label + ": " + figure.y.title));
     rows = std::max(rows, curve.x.size());
   }
   csv += "\n";

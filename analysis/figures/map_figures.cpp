@@ -46,8 +46,8 @@ Figure map_figure(const std::string& id, const std::string& title, const std::st
 std::string place(int64_t layer, int64_t head) { return "layer " + std::to_string(layer) + ", head " + std::to_string(head); }
 std::string place_id(int64_t layer, int64_t head) { return "-layer" + std::to_string(layer) + "-head" + std::to_string(head); }
 
-Figure weights_figure(const Capture& capture, int64_t layer, int64_t head) {
-  const CapturedMap& weights = require_map(capture, "weights", layer, 3);
+Figure weights_figure(const Capture& capture, const std::string& name, int64_t layer, int64_t head) {
+  const CapturedMap& weights = require_map(capture, name, layer, 3);
   require_head(weights, head);
   HeatMap map{.rows = weights.shape[1], .columns = weights.shape[2], .values = slice(weights, head), .value_title = "weight"};
   for (int64_t t = 0; t < map.rows; ++t)  // what lies in the future was not read with weight zero: it could not be read
@@ -56,8 +56,8 @@ Figure weights_figure(const Capture& capture, int64_t layer, int64_t head) {
       if (value == 0) value = std::numeric_limits<float>::quiet_NaN();
     }
   fit_range(map, true);
-  return map_figure("weights" + place_id(layer, head), "Read weights, " + place(layer, head), "source position", "query position",
-                    std::move(map));
+  const std::string title = name == "weights" ? "Read weights, " : "Soft weights behind the selection, ";
+  return map_figure(name + place_id(layer, head), title + place(layer, head), "source position", "query position", std::move(map));
 }
 
 Figure score_figure(const Capture& capture, int64_t layer, int64_t head) {
@@ -121,10 +121,10 @@ Figure head_figure(const StatisticsRecord& record, const std::string& statistic)
 }
 
 Figure capture_figure(const Capture& capture, const std::string& map_name, int64_t layer, int64_t head) {
-  Figure figure = map_name == "weights"  ? weights_figure(capture, layer, head)
-                  : map_name == "score"  ? score_figure(capture, layer, head)
-                  : map_name == "maxsim" ? maxsim_figure(capture)
-                                         : per_query_figure(capture, map_name, layer);
+  Figure figure = map_name == "weights" || map_name == "soft_weights" ? weights_figure(capture, map_name, layer, head)
+                  : map_name == "score"                               ? score_figure(capture, layer, head)
+                  : map_name == "maxsim"                              ? maxsim_figure(capture)
+                                                                      : per_query_figure(capture, map_name, layer);
   figure.provenance = {"capture at step " + std::to_string(capture.at.step) + ", " + capture.domain + ", sample " +
                        std::to_string(capture.sample)};
   return figure;

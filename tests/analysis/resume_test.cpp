@@ -1,6 +1,9 @@
 #include <QtTest>
 
-#include "analysis/runs/run_lock.h"
+#include <cmath>
+
+#include "analysis/figures/figure.h"
+#include "analysis/figures/reads.h"
 #include "tests/analysis/trained_run.h"
 
 namespace saccade::test {
@@ -39,6 +42,7 @@ class ResumeTest : public QObject {
     for (int after : {1, 4, 11}) QTest::addRow("attention after %d", after) << "attention" << after;
     QTest::newRow("top1_chunk after 7") << "top1_chunk" << 7;
     QTest::newRow("top1_element after 7") << "top1_element" << 7;
+    QTest::newRow("avey after 7") << "avey" << 7;
   }
   void resumesAfterStop() {
     QFETCH(QString, mixer);
@@ -49,6 +53,34 @@ class ResumeTest : public QObject {
     QCOMPARE(work_on(directory, config, after).state, RunState::stopped);
     QCOMPARE(work_on(directory, config).state, RunState::finished);
     QCOMPARE(difference(uninterrupted, directory), QString());
+  }
+
+  void capturesCanBeInspected_data() {
+    QTest::addColumn<QStringList>("maps");
+    QTest::newRow("attention") << QStringList{"weights"};
+    QTest::newRow("top1_element") << QStringList{"weights", "soft_weights"};
+    QTest::newRow("top1_chunk") << QStringList{"weights", "score", "captured_mass", "margin"};
+    QTest::newRow("avey") << QStringList{"weights", "maxsim"};
+  }
+  void capturesCanBeInspected() {
+    QFETCH(QStringList, maps);
+    const QString mixer = QTest::currentDataTag();
+    RunConfig config = tiny_config(mixer.toStdString());
+    config.training.steps = 4;
+    work_on(path("inspect"), config);
+    const auto captures = Run(path("inspect")).captures(4);
+    QCOMPARE(captures.size(), size_t{2});
+    QCOMPARE(captures[1].domain, std::string("code"));
+    QCOMPARE(captures[1].tokens.size(), size_t{48});
+    for (const QString& map : maps) QVERIFY(capture_figure(captures[0], map.toStdString(), 1, 0).map->rows > 0);
+    const Reads r = reads_of(captures[0], 1, 0, 40);
+    double sum = 0;
+    for (const double w : r.weights) sum += w;
+    QVERIFY2(std::abs(sum - 1) < 1e-5 || mixer == "avey", qPrintable(QString::number(sum)));
+    QVERIFY(r.entropy >= 0 && r.entropy_normalized <= 1);
+    const bool parts = mixer == "top1_chunk" || mixer == "avey";
+    QCOMPARE(r.candidate_size, int64_t{parts ? 16 : 0});
+    QCOMPARE(r.chosen_positions.size(), size_t{mixer == "top1_chunk" ? 16U : mixer == "avey" ? 32U : mixer == "top1_element" ? 1U : 0U});
   }
 
   void resumesAgainAndAgain() {
