@@ -5,8 +5,6 @@
 #include <Eigen/Core>
 #include <string>
 
-extern "C" char* openblas_get_config();
-
 namespace saccade {
 
 nlohmann::json library_versions() {
@@ -18,7 +16,6 @@ nlohmann::json library_versions() {
   return {{"saccade", std::string(SACCADE_VERSION) + (sizeof(SACCADE_COMMIT) > 1 ? " (" SACCADE_COMMIT ")" : "")},
           {"HDF5", dotted(major, minor, release)},
           {"Eigen", dotted(EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION)},
-          {"BLAS", openblas_get_config()},
           {"compiler", __VERSION__}};
 }
 
