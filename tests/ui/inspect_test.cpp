@@ -94,7 +94,7 @@ class InspectTest : public QObject {
     }
     QSignalSpy failed(&page.session(), &Session::failed);
     page.session().setCurrentRun(page.directory(options));
-    QTRY_COMPARE(failed.size(), 1);
+    QTRY_COMPARE_WITH_TIMEOUT(failed.size(), 1, 20000);
     QVERIFY(!failed[0][0].toString().isEmpty());
   }
 

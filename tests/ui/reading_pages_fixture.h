@@ -36,6 +36,7 @@ class PageOnRuns {
     return nullptr;
   }
   void shoot(const QString& name) {
+    QCoreApplication::processEvents();
     if (const QString folder = qEnvironmentVariable("SACCADE_SHOTS"); !folder.isEmpty())
       widget_->grab().save(QDir(folder).filePath(name + ".png"));
   }

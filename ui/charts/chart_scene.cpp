@@ -103,12 +103,13 @@ void ChartScene::setAxis(QCategoryAxis& axis, const AxisScale& scale, const Axis
   for (size_t i = 0; i < ticks.positions.size(); ++i)
     if (ticks.labels[i] != last) axis.append(last = ticks.labels[i], std::clamp(scale.shown(ticks.positions[i]), low, high));
   axis.setTitleText(QString::fromStdString(recipe.title).toHtmlEscaped());
-  axis.setTitleVisible(!recipe.title.empty());
+  axis.setTitleVisible(!recipe.title.empty() && !style_.compact);
 }
 
 /// Places the entries in rows from the left, in a third of the height at most; gives the height used.
 double ChartScene::layoutLegend(const QSizeF& size) {
   legend_.clear();
+  if (style_.compact) return 0;
   const QFontMetricsF metrics(font());
   const double row = 1.25 * metrics.height(), left = 4 * unit_, width = size.width();
   double x = left, y = 0.25 * metrics.height();
@@ -200,7 +201,9 @@ void ChartScene::paintLegend(QPainter& painter) const {
   for (const LegendEntry& entry : legend_) {
     const QColor colour = seen_colour(entry.curve->colour, style_.dark);
     const double y = entry.at.y() + metrics.height() / 2, end = entry.at.x() + kSample * unit_;
-    painter.setPen(curve_pen(*entry.curve, colour, unit_));
+    QPen pen = curve_pen(*entry.curve, colour, unit_);
+    pen.setWidthF(std::min(pen.widthF(), 4 * unit_));
+    painter.setPen(pen);
     painter.drawLine(QPointF(entry.at.x(), y), QPointF(end, y));
     if (entry.curve->marker == Marker::circle) {
       painter.setPen(Qt::NoPen);

@@ -245,7 +245,7 @@ CurvePath curve_path(const PreparedCurve& curve, const Plane& plane, double colu
 QPen curve_pen(const Curve& curve, const QColor& colour, double unit) {
   QPen pen(colour, curve.width * unit, Qt::SolidLine, Qt::FlatCap, Qt::RoundJoin);
   switch (curve.dash) {  // lengths in pen widths
-    case Dash::solid: pen.setCapStyle(Qt::RoundCap); break;
+    case Dash::solid: break;
     case Dash::dash: pen.setDashPattern({4.5, 2.5}); break;
     case Dash::dot: pen.setDashPattern({1.2, 1.8}); break;
     case Dash::dash_dot: pen.setDashPattern({5, 2, 1.2, 2}); break;

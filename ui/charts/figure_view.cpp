@@ -25,7 +25,7 @@ enum class Drag { none, zoom, pan, line };
 struct FigureView::Impl {
   FigureView* view;
   Figure figure;
-  bool filled = false;
+  bool filled = false, compact = false;
   QString empty_text = FigureView::tr("Nothing to show yet");
   std::function<QString(int, int)> cell_text;
   Cell selected{-1, -1};
@@ -50,7 +50,10 @@ struct FigureView::Impl {
     view->update();
   }
   void ensureScene() {
-    if (!scene) scene = std::make_unique<ChartScene>(figure, FigureStyle::fromPalette(view->palette(), view->font()), unit());
+    if (scene) return;
+    FigureStyle style = FigureStyle::fromPalette(view->palette(), view->font());
+    style.compact = compact;
+    scene = std::make_unique<ChartScene>(figure, style, unit());
   }
   void relayout() {
     if (!scene) return;
@@ -121,15 +124,15 @@ struct FigureView::Impl {
       frame.setLeft(column.left()), frame.setRight(column.right());
     }
     if (!frame.intersects(area())) return;
-    const double thin = 3 * unit();  // a row of less than a pixel is still framed visibly
-    if (frame.height() < thin) frame.adjust(0, (frame.height() - thin) / 2, 0, (thin - frame.height()) / 2);
-    if (frame.width() < thin) frame.adjust((frame.width() - thin) / 2, 0, (thin - frame.width()) / 2, 0);
+    const double thin = 4 * unit(), room = 2 * unit();  // a row of a pixel or less stays visible inside its frame
+    if (frame.height() < thin) frame.adjust(0, -room, 0, room);
+    if (frame.width() < thin) frame.adjust(-room, 0, room, 0);
     frame = frame.intersected(area().adjusted(-2, -2, 2, 2));
     painter.setRenderHint(QPainter::Antialiasing);
     painter.setBrush(Qt::NoBrush);
-    painter.setPen(QPen(scene->colours().ground, 3 * unit()));
+    painter.setPen(QPen(scene->colours().ground, 2.4 * unit()));
     painter.drawRect(frame);
-    painter.setPen(QPen(scene->colours().text, 1.4 * unit()));
+    painter.setPen(QPen(scene->colours().text, 1.2 * unit()));
     painter.drawRect(frame);
   }
   void tell(const QPointF& at, const QPoint& global) {
@@ -172,6 +175,11 @@ Figure FigureView::shownFigure() const {
 void FigureView::setEmptyText(const QString& text) {
   impl_->empty_text = text;
   update();
+}
+
+void FigureView::setCompact(bool compact) {
+  impl_->compact = compact;
+  impl_->forget();
 }
 
 void FigureView::setSelectedCell(int row, int column) {

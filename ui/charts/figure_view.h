@@ -17,6 +17,7 @@ namespace saccade::ui {
 struct FigureStyle {
   bool dark = false;
   double font_points = 9;
+  bool compact = false;  ///< no legend, no axis titles: a small chart whose card says what it shows
   QStringList families{"Liberation Sans", "DejaVu Sans", "Arial",
                        "Helvetica"};  ///< TrueType, so that PDF embeds them; empty: the application's
   static FigureStyle fromPalette(const QPalette& palette, const QFont& font);
@@ -45,6 +46,7 @@ class FigureView : public QWidget {
   void setFigure(Figure figure);
   const Figure& figure() const;
   void setEmptyText(const QString& text);     ///< shown when the figure holds no data: says what to do next
+  void setCompact(bool compact);              ///< on screen only: exports are complete
   void setSelectedCell(int row, int column);  ///< framed on a map; −1: the whole column or row; both −1: none
   /// What the read-out says about a map cell; default: row, column and value.
   void setCellText(std::function<QString(int row, int column)> text);

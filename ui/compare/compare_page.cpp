@@ -107,8 +107,6 @@ QTableView* ComparePage::makeTable(ComparisonTable& table, const QString& name) 
   view->verticalHeader()->setDefaultSectionSize(static_cast<int>(1.7 * view->fontMetrics().height()));
   view->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   view->horizontalHeader()->setHighlightSections(false);
-  connect(&table, &QAbstractItemModel::modelReset, view,
-          [view] { view->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch); });
   return view;
 }
 

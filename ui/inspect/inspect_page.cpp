@@ -72,6 +72,7 @@ QWidget* InspectPage::makeMaps() {
   heads_card_ = new Card(tr("Layer × head"), tr("entropy, 1 = evenly spread"), heads_, this);
   map_card_ = new Card(tr("Map"), {}, map_, this);
   query_card_ = new Card(tr("Query"), {}, query_, this);
+  query_card_->setMinimumWidth(250);
   map_choice_ = new QComboBox;
   map_choice_->setAccessibleName(tr("What the map shows"));
   map_choice_->setSizeAdjustPolicy(QComboBox::AdjustToContents);

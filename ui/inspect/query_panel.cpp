@@ -64,7 +64,6 @@ QLabel* QueryPanel::addRow(const QString& name, const QString& help) {
   auto* value = new QLabel(this);
   value->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
   value->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  value->setWordWrap(true);
   value->setToolTip(help);
   value->setAccessibleName(name);
   auto* label = new QLabel(name, this);

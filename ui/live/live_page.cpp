@@ -41,7 +41,7 @@ const Run* shown_run(const Session& session, const std::vector<const Run*>& runs
 LivePage::LivePage(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
-      loss_(makePanel(tr("Pre-training and OOD loss"), tr("thin: training batches · line: validation · circles: OOD mean · dash: seed"))),
+      loss_(makePanel(tr("Pre-training and OOD loss"), tr("line: validation · thin: training · circles: OOD · dash: seed"))),
       heads_(makePanel(tr("Attention entropy"), {})),
       layers_(makePanel(tr("Entropy by layer"), {})),
       gap_(makePanel(tr("OOD − pre-training gap"), tr("nats"))),
@@ -52,6 +52,7 @@ LivePage::LivePage(Session& session, QWidget* parent)
       trouble_(new QLabel(this)) {
   makeControls();
   loss_.view->setEmptyText(tr("No losses yet. Switch a run visible in the list, or configure and start one."));
+  for (Panel* panel : {&heads_, &gap_, &gradient_, &domain_, &speed_}) panel->view->setCompact(true);
   trouble_->setWordWrap(true);
   trouble_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
   trouble_->hide();
