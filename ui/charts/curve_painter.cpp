@@ -243,7 +243,7 @@ CurvePath curve_path(const PreparedCurve& curve, const Plane& plane, double colu
 }
 
 QPen curve_pen(const Curve& curve, const QColor& colour, double unit) {
-  QPen pen(colour, curve.width * unit, Qt::SolidLine, Qt::FlatCap, Qt::RoundJoin);
+  QPen pen(colour, curve.width * unit, Qt::SolidLine, Qt::FlatCap, Qt::BevelJoin);
   switch (curve.dash) {  // lengths in pen widths
     case Dash::solid: break;
     case Dash::dash: pen.setDashPattern({4.5, 2.5}); break;
