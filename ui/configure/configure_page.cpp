@@ -61,6 +61,7 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
   halves->setStretchFactor(0, 4);
   halves->setStretchFactor(1, 1);
   halves->setChildrenCollapsible(false);
+  halves->setSizes({600, 170});
   auto* left = new QWidget(this);
   auto* column = new QVBoxLayout(left);
   column->setContentsMargins(0, 0, 0, 0);
@@ -69,7 +70,7 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
 
   auto* sides = new QSplitter(Qt::Horizontal, this);
   sides->addWidget(new Card(tr("New run"), {}, left, sides));
-  sides->addWidget(new Card(tr("Plan"), tr("from the engine itself, nothing allocated yet"), makePlanSide(), sides));
+  sides->addWidget(new Card(tr("Plan"), tr("nothing is allocated yet"), makePlanSide(), sides));
   sides->setStretchFactor(0, 5);
   sides->setStretchFactor(1, 2);
   sides->setChildrenCollapsible(false);

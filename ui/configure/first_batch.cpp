@@ -61,12 +61,16 @@ FirstBatch::FirstBatch(QWidget* parent)
   text_->setTabChangesFocus(true);
   auto* head = new QHBoxLayout;
   head->addWidget(title);
-  head->addWidget(note_, 1);
+  head->addStretch();
   head->addWidget(read_);
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(2);
   column->addLayout(head);
-  column->addWidget(text_);
+  column->addWidget(note_);
+  column->addWidget(text_, 1);
+  column->addStretch();
+  text_->hide();
   connect(read_, &QPushButton::clicked, this, &FirstBatch::decode);
   read_->hide();
   pool_.setMaxThreadCount(1);
@@ -114,6 +118,7 @@ void FirstBatch::setConfig(const RunConfig& config) {
 void FirstBatch::offer() {
   ++wish_;
   text_->clear();
+  text_->hide();
   const auto corpus = std::find_if(corpora_.begin(), corpora_.end(), [&](const CorpusSummary& c) { return c.name == config_.data.corpus; });
   const bool present = corpus != corpora_.end() && corpus->present;
   read_->setVisible(present || (corpus != corpora_.end() && corpus->built_in));
@@ -151,6 +156,7 @@ void FirstBatch::showPieces(const QStringList& pieces) {
   QColor ground = palette().color(QPalette::Highlight);
   ground.setAlphaF(0.3f);
   mark.setBackground(ground);
+  text_->setVisible(!pieces.isEmpty());
   text_->clear();
   QTextCursor cursor(text_->document());
   for (const QString& piece : pieces) cursor.insertText(piece.isEmpty() ? tr("(end)") : piece, piece.isEmpty() ? mark : plain);

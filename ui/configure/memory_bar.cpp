@@ -12,7 +12,12 @@ constexpr std::array<QRgb, 4> colours{0xff0072b2, 0xff56b4e9, 0xff009e73, 0xffe6
 constexpr int bar_height = 12;
 }  // namespace
 
-MemoryBar::MemoryBar(QWidget* parent) : QWidget(parent) { setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed); }
+MemoryBar::MemoryBar(QWidget* parent) : QWidget(parent) {
+  setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+  QFont small = font();
+  small.setPointSizeF(small.pointSizeF() * 0.88);
+  setFont(small);
+}
 
 void MemoryBar::setPlan(const Plan& plan, int64_t available) {
   parts_ = {Part{tr("weights"), static_cast<double>(plan.weight_bytes)}, Part{tr("gradients"), static_cast<double>(plan.gradient_bytes)},

@@ -9,6 +9,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <cmath>
+#include <cstring>
 
 #include "models/architectures/registry.h"
 #include "ui/shell/theme.h"
@@ -20,7 +21,7 @@ using Json = nlohmann::json;
 using Kind = Setting::Kind;
 
 QString plain_number(double value) {
-  if (std::abs(value) < 1e6 && value == std::floor(value)) return QString::number(static_cast<qint64>(value));
+  if (std::abs(value) < 1e8 && value == std::floor(value)) return QString::number(static_cast<qint64>(value));
   return QString::number(value, 'g', 6).replace(QStringLiteral("e+0"), QStringLiteral("e"));
 }
 
@@ -57,6 +58,9 @@ QString settingTitle(const std::string& name) {
   QString title = QString::fromStdString(name).replace(QLatin1Char('_'), QLatin1Char(' '));
   if (title == QStringLiteral("ood")) return SettingEditor::tr("Out of distribution");
   if (title == QStringLiteral("train")) return SettingEditor::tr("Train on");
+  for (const char* letters : {"mlp", "qk"})
+    if (title.startsWith(QLatin1String(letters)))
+      return title.replace(0, static_cast<int>(strlen(letters)), QString::fromLatin1(letters).toUpper());
   title[0] = title[0].toUpper();
   return title;
 }
@@ -92,9 +96,9 @@ SettingEditor::SettingEditor(const FormField& field, QWidget* parent)
   auto* head = new QHBoxLayout;
   head->setSpacing(4);
   head->addWidget(name);
+  head->addWidget(reset_);
   head->addStretch();
   head->addWidget(hint_);
-  head->addWidget(reset_);
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 4);
   column->setSpacing(1);
@@ -156,6 +160,8 @@ Json SettingEditor::textValue(const QString& typed) const {
 
 QString SettingEditor::textOf(const Json& value) const {
   if (value.is_string()) return QString::fromStdString(value.get<std::string>());
+  if (value.is_number_float() && std::abs(value.get<double>()) < 1e8 && value.get<double>() == std::floor(value.get<double>()))
+    return QString::number(value.get<double>(), 'f', 0);
   if (!value.is_array()) return QString::fromStdString(value.dump());
   QStringList parts;
   for (const Json& part : value)

@@ -115,7 +115,8 @@ bool GroupedRuns::setData(const QModelIndex& index, const QVariant& value, int r
 }
 
 Qt::ItemFlags GroupedRuns::flags(const QModelIndex& index) const {
-  return index.isValid() && rows_[index.row()].heading.isEmpty() ? runs_->flags(source(index)) : Qt::ItemFlags(Qt::ItemNeverHasChildren);
+  if (!index.isValid()) return Qt::NoItemFlags;
+  return rows_[index.row()].heading.isEmpty() ? runs_->flags(source(index)) : Qt::ItemFlags(Qt::ItemNeverHasChildren);
 }
 
 }  // namespace saccade::ui

@@ -21,6 +21,7 @@ MessageBar::MessageBar(QWidget* parent)
   setFrameShape(QFrame::NoFrame);
   setAutoFillBackground(true);
   setAccessibleName(tr("Message"));
+  text_->setAccessibleName(tr("Message"));
   text_->setWordWrap(true);
   text_->setTextFormat(Qt::PlainText);
   text_->setTextInteractionFlags(Qt::TextSelectableByMouse);

@@ -1,0 +1,151 @@
+#include <QComboBox>
+#include <QLabel>
+#include <QLineEdit>
+#include <QSignalSpy>
+#include <QTemporaryDir>
+#include <QTest>
+
+#include "kernels/error.h"
+#include "ui/configure/config_draft.h"
+#include "ui/configure/configure_page.h"
+#include "ui/configure/setting_editor.h"
+#include "ui/configure/settings_form.h"
+#include "ui/session.h"
+
+/// QCOMPARE instantiates conversions that nlohmann::json cannot do.
+#define COMPARE_JSON(actual, expected) \
+  QVERIFY2((actual) == (expected),     \
+           qPrintable(QString::fromStdString(saccade::test::Json(actual).dump() + " is not " + saccade::test::Json(expected).dump())))
+
+namespace saccade::test {
+
+using namespace ui;
+using Json = nlohmann::json;
+
+class ConfigureTest : public QObject {
+  Q_OBJECT
+
+  static FormField field(const ConfigDraft& draft, const std::string& pointer) {
+    for (const FormField& each : draft.fields())
+      if (each.pointer == pointer) return each;
+    throw UsageError("no field " + pointer);
+  }
+  /// Types into the field's line as a person does.
+  static void type(const SettingsForm& form, const std::string& pointer, const QString& text) {
+    auto* line = form.editor(pointer)->findChild<QLineEdit*>();
+    line->setFocus();
+    line->selectAll();
+    QTest::keyClicks(line, text);
+  }
+
+ private Q_SLOTS:
+  void initTestCase() {
+    qputenv("SACCADE_DATA", data_.path().toUtf8());
+    qputenv("XDG_CACHE_HOME", data_.path().toUtf8());
+  }
+
+  void every_setting_has_a_field() {
+    ConfigDraft draft;
+    const Json resolved = to_json(resolve_config(Json::object(), "defaults"));
+    const std::vector<FormField> fields = draft.fields();
+    const Json flat = resolved.flatten();
+    size_t leaves = 0;
+    for (const auto& [pointer, value] : flat.items()) leaves += pointer.find("/train/0") == std::string::npos ? 1 : 0;
+    for (const FormField& each : fields)
+      if (each.pointer != "/name") COMPARE_JSON(draft.value(each), resolved.at(Json::json_pointer(each.pointer)));
+    QVERIFY(fields.size() + 1 >= leaves);
+  }
+
+  void form_to_json_and_back() {
+    ConfigDraft draft;
+    draft.set(field(draft, "/architecture/mixer"), "top1_chunk");
+    draft.set(field(draft, "/architecture/chunk"), 32);
+    draft.set(field(draft, "/training/steps"), 777);
+    draft.set(field(draft, "/data/ood"), Json::array({"c", "python"}));
+    ConfigProblem problem;
+    const auto config = resolve(draft, &problem);
+    QVERIFY2(config.has_value(), problem.message.c_str());
+    ConfigDraft again;
+    again.replace(Json::parse(draft.json().dump()));
+    COMPARE_JSON(to_json(*resolve(again, &problem)), to_json(*config));
+    for (const FormField& each : again.fields()) COMPARE_JSON(again.value(each), draft.value(each));
+    QCOMPARE(draft.changes(), 4);
+  }
+
+  void only_what_was_set_is_written_and_reset_takes_it_back() {
+    ConfigDraft draft;
+    const FormField steps = field(draft, "/training/steps");
+    draft.set(steps, 5);
+    COMPARE_JSON(draft.json(), (Json{{"training", {{"steps", 5}}}}));
+    QVERIFY(draft.changed(steps));
+    draft.reset(steps);
+    COMPARE_JSON(draft.json(), Json::object());
+    draft.start({{"training", {{"steps", 40}}}});
+    draft.set(steps, 1000);
+    draft.reset(steps);
+    COMPARE_JSON(draft.value(steps), Json(40));
+  }
+
+  void settings_of_another_mixer_are_put_aside_and_come_back() {
+    ConfigDraft draft;
+    draft.set(field(draft, "/architecture/mixer"), "top1_chunk");
+    draft.set(field(draft, "/architecture/chunk"), 32);
+    draft.set(field(draft, "/architecture/mixer"), "attention");
+    ConfigProblem problem;
+    QVERIFY2(resolve(draft, &problem).has_value(), problem.message.c_str());
+    draft.set(field(draft, "/architecture/mixer"), "top1_chunk");
+    COMPARE_JSON(draft.value(field(draft, "/architecture/chunk")), Json(32));
+  }
+
+  void errors_name_their_field() {
+    ConfigDraft draft;
+    draft.set(field(draft, "/architecture/heads"), 3);
+    ConfigProblem problem;
+    QVERIFY(!resolve(draft, &problem));
+    QCOMPARE(problem.pointer, std::string("/architecture/heads"));
+    draft.start(Json::object());
+    draft.set(field(draft, "/training/steps"), "many");
+    QVERIFY(!resolve(draft, &problem));
+    QCOMPARE(problem.pointer, std::string("/training/steps"));
+    QCOMPARE(pointer_in("the disk is full", draft.fields()), std::string());
+  }
+
+  void vocabularies_are_known_without_the_corpus() {
+    QVERIFY(vocabulary_of("bytes") >= 256);
+    QCOMPARE(vocabulary_of("bpe:4096"), int64_t{4096});
+    QVERIFY_EXCEPTION_THROWN(vocabulary_of("bpe:many"), UsageError);
+  }
+
+  void typing_changes_the_config_and_shows_mistakes_at_the_field() {
+    const QTemporaryDir folder;
+    Session session(folder.path());
+    ConfigurePage page(session);
+    page.show();
+    type(*page.form(), "/training/steps", QStringLiteral("12"));
+    COMPARE_JSON(page.draft().json(), (Json{{"training", {{"steps", 12}}}}));
+    type(*page.form(), "/training/steps", QStringLiteral("-1"));
+    const auto labels = page.form()->editor("/training/steps")->findChildren<QLabel*>();
+    QVERIFY(std::any_of(labels.begin(), labels.end(),
+                        [](const QLabel* label) { return label->isVisible() && label->text().contains(QStringLiteral("-1")); }));
+  }
+
+  void choosing_a_mixer_shows_its_settings() {
+    const QTemporaryDir folder;
+    Session session(folder.path());
+    ConfigurePage page(session);
+    page.show();
+    QVERIFY(!page.form()->editor("/architecture/chunk"));
+    auto* mixers = page.form()->editor("/architecture/mixer")->findChild<QComboBox*>();
+    mixers->setCurrentIndex(mixers->findData(QStringLiteral("top1_chunk")));
+    Q_EMIT mixers->activated(mixers->currentIndex());
+    QVERIFY(page.form()->editor("/architecture/chunk"));
+  }
+
+ private:
+  QTemporaryDir data_;
+};
+
+}  // namespace saccade::test
+
+QTEST_MAIN(saccade::test::ConfigureTest)
+#include "configure_test.moc"

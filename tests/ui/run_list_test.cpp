@@ -1,0 +1,157 @@
+#include "ui/run_list.h"
+
+#include <QAbstractItemModelTester>
+#include <QDir>
+#include <QSignalSpy>
+#include <QTemporaryDir>
+#include <QTest>
+#include <chrono>
+
+#include "tests/analysis/fixture.h"
+#include "ui/run_summary.h"
+#include "ui/shell/grouped_runs.h"
+
+namespace saccade::test {
+
+using ui::GroupedRuns;
+using ui::RunList;
+
+class RunListTest : public QObject {
+  Q_OBJECT
+
+  static void write(const QTemporaryDir& folder, const char* name, const FixtureOptions& options) {
+    write_fixture(folder.filePath(QLatin1String(name)).toStdString(), options);
+  }
+  static void damage(const QTemporaryDir& folder, const char* name) {
+    QDir(folder.path()).mkpath(QLatin1String(name));
+    QFile file(folder.filePath(QLatin1String(name)) + QStringLiteral("/run.json"));
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write("{\"name\": ");
+  }
+  static QStringList texts(const QAbstractItemModel& model, int role = Qt::DisplayRole) {
+    QStringList list;
+    for (int row = 0; row < model.rowCount(); ++row) list << model.index(row, 0).data(role).toString();
+    return list;
+  }
+
+ private Q_SLOTS:
+  void finds_runs_and_says_what_they_are() {
+    const QTemporaryDir folder;
+    write(folder, "a", {});
+    write(folder, "b", {.mixer = "avey", .seed = 2, .end = RunState::stopped});
+    RunList runs(folder.path());
+    const QAbstractItemModelTester tester(&runs);
+    QSignalSpy loaded(&runs, &RunList::loaded);
+    QVERIFY(runs.loading());
+    QVERIFY(loaded.wait());
+    QStringList found = texts(runs);
+    found.sort();
+    QCOMPARE(found, (QStringList{QStringLiteral("Avey seed 2"), QStringLiteral("Transformer++ seed 1")}));
+    const QModelIndex run = runs.index(runs.row(folder.filePath(QStringLiteral("a"))));
+    QVERIFY(run.data(RunList::SummaryRole).toString().startsWith(QStringLiteral("loss ")));
+    QCOMPARE(run.data(RunList::ProgressRole).toDouble(), 1.0);
+    QCOMPARE(run.data(RunList::StateRole).toInt(), static_cast<int>(RunState::finished));
+    QVERIFY(runs.index(0).data(RunList::ColourRole).value<QColor>() != runs.index(1).data(RunList::ColourRole).value<QColor>());
+  }
+
+  void shows_a_damaged_directory_with_the_reason() {
+    const QTemporaryDir folder;
+    write(folder, "good", {});
+    damage(folder, "bad");
+    RunList runs(folder.path());
+    const QAbstractItemModelTester tester(&runs);
+    QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
+    QCOMPARE(runs.rowCount(), 2);
+    const QModelIndex bad = runs.index(runs.row(folder.filePath(QStringLiteral("bad"))));
+    QVERIFY(!bad.data(RunList::ProblemRole).toString().isEmpty());
+    QVERIFY(!runs.run(folder.filePath(QStringLiteral("bad"))));
+    QCOMPARE(runs.visibleRuns().size(), size_t{1});
+  }
+
+  void takes_up_new_runs_and_drops_removed_ones() {
+    const QTemporaryDir folder;
+    write(folder, "first", {});
+    RunList runs(folder.path());
+    const QAbstractItemModelTester tester(&runs);
+    QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
+    write(folder, "second", {.seed = 2});
+    QTRY_COMPARE_WITH_TIMEOUT(runs.rowCount(), 2, 10000);
+    const int first_dash = runs.index(runs.row(folder.filePath(QStringLiteral("first")))).data(RunList::DashRole).toInt();
+    const int second_dash = runs.index(runs.row(folder.filePath(QStringLiteral("second")))).data(RunList::DashRole).toInt();
+    QVERIFY(first_dash != second_dash);
+    QVERIFY(QDir(folder.filePath(QStringLiteral("first"))).removeRecursively());
+    QTRY_COMPARE_WITH_TIMEOUT(runs.rowCount(), 1, 10000);
+    QCOMPARE(texts(runs), QStringList{QStringLiteral("Transformer++ seed 2")});
+  }
+
+  void follows_a_growing_run_at_most_five_times_a_second() {
+    const QTemporaryDir folder;
+    const FixtureOptions options{.steps = 1000};
+    RunWriter writer = RunWriter::create(folder.filePath(QStringLiteral("live")).toStdString(), fixture_info(options));
+    writer.set_state(RunState::running, 0);
+    RunList runs(folder.path());
+    QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
+    QSignalSpy changed(&runs, &RunList::changed);
+    QElapsedTimer clock;
+    clock.start();
+    for (int64_t step = 1; clock.elapsed() < 1500; ++step) {
+      writer.add(fixture_step(options, step));
+      QTest::qWait(5);
+    }
+    QVERIFY2(changed.size() >= 3 && changed.size() <= 9, qPrintable(QString::number(changed.size())));
+    const Series* loss = runs.run(folder.filePath(QStringLiteral("live")))->find("train/loss");
+    QVERIFY(loss && !loss->value.empty());
+  }
+
+  void visibility_is_by_directory_and_kept() {
+    const QTemporaryDir folder;
+    write(folder, "a", {});
+    write(folder, "b", {.seed = 2});
+    RunList runs(folder.path());
+    runs.setHidden({folder.filePath(QStringLiteral("b"))});
+    QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
+    QCOMPARE(runs.visibleRuns().size(), size_t{1});
+    const QModelIndex b = runs.index(runs.row(folder.filePath(QStringLiteral("b"))));
+    QSignalSpy changed(&runs, &RunList::changed);
+    QVERIFY(runs.setData(b, Qt::Checked, Qt::CheckStateRole));
+    QVERIFY(changed.wait());
+    QCOMPARE(runs.visibleRuns().size(), size_t{2});
+    QVERIFY(runs.hidden().isEmpty());
+  }
+
+  void groups_by_state_and_filters() {
+    const QTemporaryDir folder;
+    write(folder, "a", {});
+    write(folder, "b", {.mixer = "top1_chunk", .seed = 2});
+    write(folder, "c", {.mixer = "avey", .end = RunState::stopped});
+    damage(folder, "d");
+    RunList runs(folder.path());
+    GroupedRuns grouped(&runs);
+    const QAbstractItemModelTester tester(&grouped);
+    QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
+    QTRY_COMPARE(grouped.rowCount(), 7);
+    QCOMPARE(texts(grouped).filter(QStringLiteral("(")),
+             (QStringList{QStringLiteral("Done (2)"), QStringLiteral("Stopped (1)"), QStringLiteral("Cannot be read (1)")}));
+    QVERIFY(!(grouped.index(0).flags() & Qt::ItemIsSelectable));
+    grouped.setFilter(QStringLiteral("mixer:top1 seed:2"));
+    QCOMPARE(texts(grouped), (QStringList{QStringLiteral("Done (1)"), QStringLiteral("Top-1 Chunk exact seed 2")}));
+    grouped.setFilter(QStringLiteral("seed:20"));
+    QCOMPARE(grouped.rowCount(), 0);
+    grouped.setFilter(QStringLiteral("AVEY"));
+    QCOMPARE(grouped.rowCount(), 2);
+  }
+
+  void writes_quantities_for_people() {
+    QCOMPARE(ui::formatCount(999), QStringLiteral("999"));
+    QCOMPARE(ui::formatCount(1900000), QStringLiteral("1.90\u00a0M"));
+    QCOMPARE(ui::formatBytes(3.5 * 1024 * 1024), QStringLiteral("3.50\u00a0MiB"));
+    QCOMPARE(ui::formatDuration(46), QStringLiteral("46 s"));
+    QCOMPARE(ui::formatDuration(240), QStringLiteral("4 min"));
+    QCOMPARE(ui::formatDuration(3600 * 5 + 120), QStringLiteral("5 h 2 min"));
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_MAIN(saccade::test::RunListTest)
+#include "run_list_test.moc"

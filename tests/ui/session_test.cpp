@@ -1,0 +1,110 @@
+#include "ui/session.h"
+
+#include <unistd.h>
+#include <QFile>
+#include <QSignalSpy>
+#include <QTemporaryDir>
+#include <QTest>
+
+#include "tests/analysis/fixture.h"
+#include "ui/run_list.h"
+
+namespace saccade::test {
+
+using ui::Session;
+
+class SessionTest : public QObject {
+  Q_OBJECT
+
+  /// A stand-in for the command line program: writes its arguments beside itself, then does what `script` says.
+  static void put_program(const QTemporaryDir& folder, const QByteArray& script) {
+    QFile program(folder.filePath(QStringLiteral("program")));
+    QVERIFY(program.open(QIODevice::WriteOnly));
+    program.write("#!/bin/sh\necho \"$@\" > \"" + folder.path().toUtf8() + "/arguments\"\n" + script);
+    program.close();
+    QVERIFY(program.setPermissions(QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner));
+    qputenv("SACCADE_BINARY", program.fileName().toUtf8());
+  }
+  static QString content(const QString& path) {
+    QFile file(path);
+    return file.open(QIODevice::ReadOnly) ? QString::fromUtf8(file.readAll()).trimmed() : QString();
+  }
+
+ private Q_SLOTS:
+  void tells_changes_once() {
+    const QTemporaryDir folder;
+    Session session(folder.path());
+    QSignalSpy heads(&session, &Session::headChanged), queries(&session, &Session::queryChanged);
+    session.setHead(1, 2);
+    session.setHead(1, 2);
+    QCOMPARE(heads.size(), 1);
+    session.setQuery(7);
+    session.setCurrentRun(QStringLiteral("/elsewhere"));
+    QCOMPARE(session.query(), -1);
+    QCOMPARE(session.layer(), 0);
+    QCOMPARE(queries.size(), 2);
+  }
+
+  void chooses_a_run_when_there_are_some() {
+    const QTemporaryDir folder;
+    write_fixture(folder.filePath(QStringLiteral("a")).toStdString(), {});
+    Session session(folder.path());
+    QSignalSpy chosen(&session, &Session::currentRunChanged);
+    QVERIFY(chosen.wait());
+    QCOMPARE(session.currentRun(), folder.filePath(QStringLiteral("a")));
+  }
+
+  void starts_a_process_of_its_own() {
+    const QTemporaryDir folder, programs;
+    put_program(programs, "ps -o sid= -p $$ > \"$4.sid\"\n");
+    Session session(folder.path());
+    QSignalSpy started(&session, &Session::runStarted);
+    session.startRun(R"({"name": "My run!", "training": {"seed": 3}})");
+    QCOMPARE(started.size(), 1);
+    const QString directory = started.first().first().toString();
+    QVERIFY2(directory.endsWith(QStringLiteral("-my-run-s3")), qPrintable(directory));
+    QTRY_VERIFY(!content(directory + QStringLiteral(".sid")).isEmpty());
+    QVERIFY(content(directory + QStringLiteral(".sid")).toLongLong() != getsid(0));
+    const QStringList arguments = content(programs.filePath(QStringLiteral("arguments"))).split(QLatin1Char(' '));
+    QCOMPARE(arguments.value(0), QStringLiteral("train"));
+    QVERIFY(content(arguments.value(1)).contains(QStringLiteral("My run!")));
+    QCOMPARE(arguments.value(3), directory);
+  }
+
+  void says_why_a_run_did_not_begin() {
+    const QTemporaryDir folder, programs;
+    put_program(programs, "echo 'saccade: there is no corpus of that name' >&2\nexit 3\n");
+    Session session(folder.path());
+    QSignalSpy failed(&session, &Session::failed);
+    session.startRun("{}");
+    QVERIFY(failed.wait(5000));
+    QCOMPARE(failed.first().first().toString(), QStringLiteral("saccade: there is no corpus of that name"));
+  }
+
+  void refuses_what_it_cannot_start() {
+    const QTemporaryDir folder;
+    Session session(folder.path());
+    QSignalSpy failed(&session, &Session::failed);
+    session.startRun("[1");
+    session.stopRun(folder.filePath(QStringLiteral("none")));
+    QCOMPARE(failed.size(), 2);
+  }
+
+  void a_started_run_becomes_the_current_one() {
+    const QTemporaryDir folder, programs;
+    write_fixture(folder.filePath(QStringLiteral("old")).toStdString(), {});
+    put_program(programs, "");
+    Session session(folder.path());
+    QVERIFY(QSignalSpy(&session, &Session::currentRunChanged).wait());
+    QSignalSpy started(&session, &Session::runStarted);
+    session.startRun(R"({"name": "new"})");
+    const QString directory = started.first().first().toString();
+    write_fixture(directory.toStdString(), {.seed = 2});
+    QTRY_COMPARE_WITH_TIMEOUT(session.currentRun(), directory, 10000);
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_MAIN(saccade::test::SessionTest)
+#include "session_test.moc"

@@ -1,0 +1,141 @@
+#include <QAbstractButton>
+#include <QAccessible>
+#include <QApplication>
+#include <QMenu>
+#include <QSettings>
+#include <QTemporaryDir>
+#include <QTest>
+
+#include "tests/analysis/fixture.h"
+#include "ui/page.h"
+#include "ui/run_list.h"
+#include "ui/session.h"
+#include "ui/shell/empty_state.h"
+#include "ui/shell/main_window.h"
+#include "ui/shell/message_bar.h"
+#include "ui/shell/theme.h"
+
+namespace saccade::test {
+
+using namespace ui;
+
+class ShellTest : public QObject {
+  Q_OBJECT
+
+  static void wait_for_runs(Session& session) { QTRY_VERIFY(!session.runs()->loading()); }
+
+ private Q_SLOTS:
+  void initTestCase() { qputenv("SACCADE_DATA", data_.path().toUtf8()); }
+
+  void pages_stand_in_order() {
+    QVERIFY(pages().size() >= 2);
+    for (size_t i = 1; i < pages().size(); ++i) QVERIFY(pages()[i - 1].order <= pages()[i].order);
+    for (const Page& page : pages()) QVERIFY2(!themedIcon(page.icon).isNull(), qPrintable(page.icon));
+  }
+
+  void ctrl_and_number_opens_a_page() {
+    const QTemporaryDir folder;
+    write_fixture(folder.filePath(QStringLiteral("a")).toStdString(), {});
+    Session session(folder.path());
+    MainWindow window(session, nullptr);
+    window.show();
+    wait_for_runs(session);
+    QVERIFY(QTest::qWaitForWindowActive(&window));
+    for (size_t i = 0; i < pages().size(); ++i) {
+      QTest::keyClick(&window, static_cast<Qt::Key>(Qt::Key_1 + static_cast<int>(i)), Qt::ControlModifier);
+      QCOMPARE(window.page(), pages()[i].id);
+    }
+    QTest::keyClick(&window, Qt::Key_N, Qt::ControlModifier);
+    QCOMPARE(window.page(), QStringLiteral("configure"));
+  }
+
+  void an_empty_folder_says_what_to_do() {
+    const QTemporaryDir folder;
+    Session session(folder.path());
+    MainWindow window(session, nullptr);
+    window.showPage(QStringLiteral("runs"));
+    window.show();
+    wait_for_runs(session);
+    const auto* empty = window.findChild<EmptyState*>();
+    QVERIFY(empty && empty->isVisible());
+    QVERIFY(empty->findChild<QAbstractButton*>());
+    write_fixture(folder.filePath(QStringLiteral("a")).toStdString(), {});
+    QTRY_VERIFY_WITH_TIMEOUT(!empty->isVisible(), 10000);
+  }
+
+  void every_control_has_a_name() {
+    const QTemporaryDir folder;
+    write_fixture(folder.filePath(QStringLiteral("a")).toStdString(), {.mixer = "top1_chunk"});
+    write_fixture(folder.filePath(QStringLiteral("b")).toStdString(), {.mixer = "avey", .seed = 2});
+    Session session(folder.path());
+    MainWindow window(session, nullptr);
+    window.show();
+    wait_for_runs(session);
+    for (const Page& page : pages()) {
+      window.showPage(page.id);
+      QTest::qWait(50);
+    }
+    for (QWidget* widget : window.findChildren<QWidget*>()) {
+      const bool internal =
+          widget->window() != &window || widget->objectName().startsWith(QStringLiteral("qt_")) || qobject_cast<QMenu*>(widget);
+      if (internal || !(widget->focusPolicy() & Qt::TabFocus) || widget->focusProxy()) continue;
+      QAccessibleInterface* accessible = QAccessible::queryAccessibleInterface(widget);
+      const QString where =
+          QStringLiteral("%1 in %2")
+              .arg(QLatin1String(widget->metaObject()->className()), QLatin1String(widget->parentWidget()->metaObject()->className()));
+      QVERIFY2(accessible && !accessible->text(QAccessible::Name).isEmpty(), qPrintable(where));
+    }
+  }
+
+  void messages_wait_and_close() {
+    MessageBar bar;
+    QVERIFY(bar.isHidden());
+    bar.showError(QStringLiteral("the disk is full"));
+    bar.showError(QStringLiteral("the disk is full"));
+    bar.showError(QStringLiteral("no such run"));
+    QVERIFY(!bar.isHidden());
+    bar.closeMessage();
+    QVERIFY(!bar.isHidden());
+    bar.closeMessage();
+    QVERIFY(bar.isHidden());
+  }
+
+  void remembers_where_it_was() {
+    const QTemporaryDir folder;
+    const QString file = folder.filePath(QStringLiteral("window.ini"));
+    {
+      Session session(folder.path());
+      QSettings settings(file, QSettings::IniFormat);
+      MainWindow window(session, &settings);
+      window.showPage(QStringLiteral("configure"));
+      session.runs()->setHidden({QStringLiteral("/x")});
+      window.close();
+    }
+    Session session(folder.path());
+    QSettings settings(file, QSettings::IniFormat);
+    const MainWindow window(session, &settings);
+    QCOMPARE(settings.value(QStringLiteral("page")).toString(), QStringLiteral("configure"));
+    QCOMPARE(settings.value(QStringLiteral("folders")).toStringList(), QStringList{folder.path()});
+    QCOMPARE(session.runs()->hidden(), QStringList{QStringLiteral("/x")});
+  }
+
+  void themes_can_be_read() {
+    for (const Theme theme : {Theme::light, Theme::dark}) {
+      applyTheme(theme);
+      const QPalette palette = QApplication::palette();
+      QCOMPARE(isDark(palette), theme == Theme::dark);
+      const int difference = palette.color(QPalette::WindowText).lightness() - palette.color(QPalette::Window).lightness();
+      QVERIFY(std::abs(difference) > 150);
+      QCOMPARE(themeFromName(themeName(theme)), std::optional(theme));
+    }
+    QVERIFY(!themeFromName(QStringLiteral("pink")));
+  }
+
+ private:
+  QTemporaryDir data_;
+};
+
+}  // namespace saccade::test
+
+QTEST_MAIN(saccade::test::ShellTest)
+#include "shell_test.moc"
