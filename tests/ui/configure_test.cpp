@@ -95,6 +95,8 @@ class ConfigureTest : public QObject {
     QVERIFY2(resolve(draft, &problem).has_value(), problem.message.c_str());
     draft.set(field(draft, "/architecture/mixer"), "top1_chunk");
     COMPARE_JSON(draft.value(field(draft, "/architecture/chunk")), Json(32));
+    draft.set(field(draft, "/architecture/mixer"), "top1_chunk");
+    COMPARE_JSON(draft.value(field(draft, "/architecture/mixer")), Json("top1_chunk"));
   }
 
   void errors_name_their_field() {

@@ -61,7 +61,11 @@ std::vector<FormField> ConfigDraft::fields() const {
   };
   if (!known(host) || !known(mixer)) host = "llama", mixer = "attention";  // a name mistyped in the JSON view; resolve() reports it
   std::set<std::string> common;
-  for (const Setting& setting : common_settings()) common.insert(setting.name);
+  Json chosen_by_default = Json::object();  // settings_of() calls whatever is chosen the default
+  for (const Setting& setting : common_settings()) {
+    common.insert(setting.name);
+    if (setting.name == "host" || setting.name == "mixer") chosen_by_default[setting.name] = setting.default_value;
+  }
   std::set<std::string> of_host;
   for (const Setting& setting : architecture(host).settings) of_host.insert(setting.name);
   for (Setting& setting : settings_of(host, mixer)) {
@@ -69,6 +73,7 @@ std::vector<FormField> ConfigDraft::fields() const {
                               : of_host.count(setting.name) ? architecture(host).title
                                                             : architecture(mixer).title;
     const std::string pointer = "/architecture/" + setting.name;
+    if (chosen_by_default.contains(setting.name)) setting.default_value = chosen_by_default.at(setting.name);
     list.push_back({std::move(setting), pointer, group});
   }
   for (Setting& setting : data_schema.settings()) {

@@ -77,7 +77,7 @@ QVariant RunsTable::shown(const Run& run, int column) const {
     case name: return QString::fromStdString(info.name);
     case architecture: return QString::fromStdString(info.title);
     case state: return stateText(info.state);
-    case progress: return tr("%1 of %2").arg(info.step).arg(info.steps);
+    case progress: return info.steps > 0 ? tr("%1 %").arg(100 * info.step / info.steps) : QStringLiteral("–");
     case loss: return number(numbers_of(run).loss, 3);
     case ood: return number(numbers_of(run).ood, 3);
     case speed: {

@@ -32,11 +32,15 @@ EmptyState::EmptyState(const QString& title, const QString& text, const QList<QA
     buttons->addWidget(button);
   }
   buttons->addStretch();
+  auto* words = new QHBoxLayout;  // centred by stretches: an alignment would not let the text be as high as its lines need
+  words->addStretch();
+  words->addWidget(text_);
+  words->addStretch();
   auto* column = new QVBoxLayout(this);
   column->addStretch(2);
   column->addWidget(heading);
   column->addSpacing(6);
-  column->addWidget(text_, 0, Qt::AlignHCenter);
+  column->addLayout(words);
   column->addSpacing(14);
   column->addLayout(buttons);
   column->addStretch(3);
