@@ -12,6 +12,7 @@
 #include "app/cli/runs_option.h"
 #include "app/cli/train_progress.h"
 #include "kernels/error.h"
+#include "models/resources.h"
 
 extern char** environ;
 
@@ -25,19 +26,7 @@ struct Options {
 };
 
 /// The same text, steps and batches for all three; prose for training, code as the unseen domains.
-nlohmann::json config(const std::string& name, const nlohmann::json& architecture) {
-  return {{"name", name},
-          {"architecture", architecture},
-          {"data", {{"corpus", "local-text"}, {"train", {"prose"}}, {"ood", {"c", "python"}}, {"tokenizer", "bytes"}, {"sequence_length", 256}}},
-          {"training", {{"steps", 300}, {"batch_tokens", 2048}, {"learning_rate", 2e-3}, {"warmup_steps", 30}, {"schedule", "cosine"}, {"seed", 1},
-                        {"evaluate_every", 20}, {"evaluation_batches", 4}, {"probe_every", 50}, {"checkpoint_every", 100}}}};
-}
-
-std::vector<std::pair<std::string, nlohmann::json>> demo_configs() {
-  return {{"transformer-pp", config("transformer-pp", {{"host", "llama"}, {"mixer", "attention"}, {"width", 192}, {"layers", 3}, {"heads", 3}})},
-          {"top1-chunk", config("top1-chunk", {{"host", "llama"}, {"mixer", "top1_chunk"}, {"width", 192}, {"layers", 3}, {"heads", 3}, {"chunk", 32}, {"selection", "exact"}})},
-          {"avey", config("avey", {{"host", "avey"}, {"width", 128}, {"layers", 6}, {"split", 32}, {"top_k", 3}})}};
-}
+const std::vector<std::string> kPresets{"transformer-pp-demo", "top1-chunk-exact-demo", "avey-demo"};
 
 bool has_display() {
   const char *x = std::getenv("DISPLAY"), *wayland = std::getenv("WAYLAND_DISPLAY");
@@ -61,10 +50,11 @@ bool open_window(const fs::path& folder) {
   return started;
 }
 
-RunState run_one(const fs::path& directory, const nlohmann::json& wanted) {
+RunState run_one(const fs::path& directory, const std::string& preset) {
   if (!fs::exists(directory / "run.json")) {
-    const RunConfig config = resolve_config(wanted, "demo");
-    return watch_training(config.name, config.training.steps, [&](const RunProgress& p) { return train_run(config, directory, p, stop_requested()); });
+    const RunConfig config = load_config(resource_folder() / "presets" / (preset + ".json"));
+    return watch_training(config.name, config.training.steps,
+                          [&](const RunProgress& p) { return train_run(config, directory, p, stop_requested()); });
   }
   const Run run(directory);
   if (run.info().state == RunState::finished) {
@@ -72,7 +62,8 @@ RunState run_one(const fs::path& directory, const nlohmann::json& wanted) {
     return RunState::finished;
   }
   say(run.info().name + ": goes on from step " + std::to_string(run.info().step));
-  return watch_training(run.info().name, run.info().steps, [&](const RunProgress& p) { return resume_run(directory, p, stop_requested()); });
+  return watch_training(run.info().name, run.info().steps,
+                        [&](const RunProgress& p) { return resume_run(directory, p, stop_requested()); });
 }
 
 std::vector<std::string> write_figures(const std::vector<const Run*>& runs, const fs::path& folder) {
@@ -94,8 +85,10 @@ std::vector<std::string> write_figures(const std::vector<const Run*>& runs, cons
     if (steps.empty()) continue;
     const std::vector<Capture> captures = run->captures(steps.back());
     if (captures.empty()) continue;
-    const bool splits = std::any_of(captures[0].maps.begin(), captures[0].maps.end(), [](const CapturedMap& m) { return m.name == "maxsim"; });
-    const bool chunks = std::any_of(captures[0].maps.begin(), captures[0].maps.end(), [](const CapturedMap& m) { return m.name == "score"; });
+    const bool splits =
+        std::any_of(captures[0].maps.begin(), captures[0].maps.end(), [](const CapturedMap& m) { return m.name == "maxsim"; });
+    const bool chunks =
+        std::any_of(captures[0].maps.begin(), captures[0].maps.end(), [](const CapturedMap& m) { return m.name == "score"; });
     write(capture_figure(captures[0], splits ? "maxsim" : chunks ? "score" : "weights", splits ? -1 : 0, 0), "reads-" + run->info().name);
   }
   if (!pictures) say("pictures need saccade-workbench, which is not installed; the figures' data are in the .csv files");
@@ -107,11 +100,12 @@ int run(const Options& options) {
   fs::create_directories(folder);
   catch_stop_signals();
   const bool window = options.window && open_window(folder);
-  say(window ? "The window opens on " + folder.string() : "Training in " + folder.string() + (options.window ? " (no display: without the window)" : ""));
+  say(window ? "The window opens on " + folder.string()
+             : "Training in " + folder.string() + (options.window ? " (no display: without the window)" : ""));
   std::vector<std::string> directories;
-  for (const auto& [name, wanted] : demo_configs()) {
-    const fs::path directory = folder / name;
-    const RunState state = run_one(directory, wanted);
+  for (const std::string& preset : kPresets) {
+    const fs::path directory = folder / preset;
+    const RunState state = run_one(directory, preset);
     directories.push_back(directory.string());
     if (state == RunState::stopped) {
       say("stopped; saccade demo goes on from here");
@@ -124,19 +118,20 @@ int run(const Options& options) {
   const std::vector<std::string> files = write_figures(runs.pointers(), folder / "figures");
   std::string text = "\n" + to_text(comparison) + "\nFigures:\n";
   for (const std::string& file : files) text += "  " + file + "\n";
+  const std::string another = (resource_folder() / "presets" / "top1-chunk-approx-demo.json").string();
   text += "\nNext:\n  saccade-workbench --runs " + folder.string() + "\n  saccade inspect " + directories[1] +
-          " --layer 1 --head 0 --query 200\n  saccade train my.json --out runs/mine      (start from " + (folder / "top1-chunk" / "run.json").string() +
-          ", its \"config\")\n";
+          " --layer 1 --head 0 --query 200\n  saccade train " + another + " --out " + (folder / "top1-chunk-approx-demo").string() + "\n";
   print_result({{"runs", directories}, {"comparison", to_json(comparison)}, {"figures", files}}, text);
   return 0;
 }
 
-const RegisterCommand command{{"demo", "Train Transformer++, Top-1 Chunk and Avey on text of this machine, and compare them.", "saccade demo", [](CLI::App& app) {
-                                 auto options = std::make_shared<Options>();
-                                 app.add_option("--out,-o", options->out, "Folder for the runs (default: demo in the runs folder)");
-                                 app.add_flag("!--no-window", options->window, "Do not open the window");
-                                 return [options] { return run(*options); };
-                               }}};
+const RegisterCommand command{
+    {"demo", "Train Transformer++, Top-1 Chunk and Avey on text of this machine, and compare them.", "saccade demo", [](CLI::App& app) {
+       auto options = std::make_shared<Options>();
+       app.add_option("--out,-o", options->out, "Folder for the runs (default: demo in the runs folder)");
+       app.add_flag("!--no-window", options->window, "Do not open the window");
+       return [options] { return run(*options); };
+     }}};
 
 }  // namespace
 }  // namespace saccade::cli
