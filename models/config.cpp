@@ -164,7 +164,8 @@ RunConfig parse_config(const std::string& text, const std::string& origin, const
 RunConfig load_config(const std::string& path, const std::vector<std::string>& overrides) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
-  if (!file || !(content << file.rdbuf())) throw UsageError(path + " cannot be read; expected a config in JSON");
+  const bool empty = file.peek() == EOF && !file.bad();  // of which nothing can be copied
+  if (!file.is_open() || (!empty && !(content << file.rdbuf()))) throw UsageError(path + " cannot be read; expected a config in JSON");
   return parse_config(content.str(), path, overrides);
 }
 

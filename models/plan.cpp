@@ -65,6 +65,15 @@ Plan make_plan(const RunConfig& config, int64_t vocabulary) {
   return plan;
 }
 
+void require_device(const RunConfig& config, const Plan& plan) {
+  const Device device = parse_device(config.device);
+  parse_precision(config.precision, device);
+  const auto mebibytes = [](int64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; };
+  if (const int64_t available = cpu_memory().available; device.is_cpu() && plan.peak_bytes > available)
+    throw DeviceError("the run needs " + mebibytes(plan.peak_bytes) + " of memory, " + mebibytes(available) +
+                      " are available; reduce /training/batch_tokens, raise /training/accumulate, or reduce /architecture/width");
+}
+
 double measure_step_seconds(const RunConfig& config, int64_t vocabulary, int steps) {
   use_threads(config.threads);
   TrainingStep step(config, vocabulary, parse_device(config.device));

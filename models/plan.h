@@ -21,6 +21,10 @@ struct Plan {
 };
 Plan make_plan(const RunConfig& config, int64_t vocabulary);
 
+/// Throws DeviceError when the config's device is missing or has less memory available than the plan's peak, and UsageError
+/// for a precision that the device does not compute in. Allocates nothing.
+void require_device(const RunConfig& config, const Plan& plan);
+
 /// Seconds per optimizer step, measured by really running `steps` steps on random tokens on the config's device.
 double measure_step_seconds(const RunConfig& config, int64_t vocabulary, int steps = 2);
 

@@ -18,7 +18,12 @@ void start_library() {
 }
 
 herr_t keep_innermost(unsigned, const H5E_error2_t* error, void* text) {
-  *static_cast<std::string*>(text) = error->desc ? error->desc : "";
+  std::string& reason = *static_cast<std::string*>(text) = error->desc ? error->desc : "";
+  if (const size_t detail = reason.find(": time = "); detail != std::string::npos) {  // "…, error message = 'No space left', buf = …"
+    const size_t begin = reason.find("error message = '"), end = reason.find('\'', begin + 17);
+    const std::string cause = begin < end && end != std::string::npos ? ": " + reason.substr(begin + 17, end - begin - 17) : "";
+    reason = reason.substr(0, detail) + cause;
+  }
   return 0;
 }
 

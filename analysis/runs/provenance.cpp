@@ -9,6 +9,7 @@ namespace saccade {
 
 nlohmann::json library_versions() {
   unsigned major = 0, minor = 0, release = 0;
+  H5dont_atexit();  // before the library's first call, whichever that is: hdf5.cpp says why
   H5get_libversion(&major, &minor, &release);
   const auto dotted = [](unsigned a, unsigned b, unsigned c) {
     return std::to_string(a) + "." + std::to_string(b) + "." + std::to_string(c);

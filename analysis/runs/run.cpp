@@ -78,6 +78,20 @@ bool Run::poll() {
 }
 
 const RunInfo& Run::info() const { return impl_->info; }
+
+std::string Run::damage() const {
+  const fs::path path = impl_->info.directory / "journal.jsonl";
+  const int64_t step = impl_->history.step();
+  if (impl_->journal.damaged())
+    return path.string() + " is damaged behind record " + std::to_string(impl_->journal.next_number() - 1) + " (step " +
+           std::to_string(step) + ")";
+  if (impl_->info.step > 0 && !fs::exists(path)) return path.string() + " is missing";
+  if (impl_->info.state == RunState::finished && step < impl_->info.steps)
+    return path.string() + " ends at step " + std::to_string(step) + ", though the run finished at step " +
+           std::to_string(impl_->info.steps);
+  return {};
+}
+
 const std::vector<Series>& Run::series() const { return impl_->history.series(); }
 const Series* Run::find(const std::string& series_name) const { return impl_->history.find(series_name); }
 const std::optional<StatisticsRecord>& Run::last_statistics() const { return impl_->last_statistics; }

@@ -41,6 +41,8 @@ class Run {
   /// Reads what has come since; true when anything changed.
   bool poll();
   const RunInfo& info() const;
+  /// Why the series are not all that was recorded, in one line: the journal is damaged, missing or too short. Empty when they are.
+  std::string damage() const;
   const std::vector<Series>& series() const;
   const Series* find(const std::string& series_name) const;
   /// The last statistics record with all heads (entropy matrix …), if any.

@@ -7,6 +7,7 @@
 
 #include "analysis/runs/files.h"
 #include "kernels/error.h"
+#include "models/config_text.h"
 
 namespace saccade {
 
@@ -34,7 +35,7 @@ RunInfo read_run_info(const fs::path& directory) {
   const fs::path path = directory / "run.json";
   if (!holds_run(directory)) throw DataError(directory.string() + " is no run: it has no run.json");
   try {
-    const nlohmann::json object = nlohmann::json::parse(read_text(path));
+    const nlohmann::json object = parse_json_text(read_text(path), path.filename().string());
     if (object.at("format_version") != kFormat)
       throw DataError(path.string() + ": format version " + object.at("format_version").dump() + ", expected 1");
     RunInfo info;
@@ -51,8 +52,13 @@ RunInfo read_run_info(const fs::path& directory) {
     info.steps = object.at("steps").get<int64_t>();
     info.step = object.at("step").get<int64_t>();
     info.message = object.at("message").get<std::string>();
+    if (!info.config.is_object() || !info.provenance.is_object())
+      throw DataError(path.string() + " is damaged: config or provenance is no object");
     return info;
   } catch (const nlohmann::json::exception& error) {
+    const std::string what = error.what();  // "[json.exception.out_of_range.403] key 'title' not found"
+    throw DataError(path.string() + " is damaged: " + what.substr(what.find("] ") + 2));
+  } catch (const UsageError& error) {  // "run.json:1:22: not JSON: …"
     throw DataError(path.string() + " is damaged: " + error.what());
   }
 }

@@ -5,6 +5,8 @@
 
 #include "analysis/evaluation/observe.h"
 #include "analysis/runs/run_info.h"
+#include "models/plan.h"
+#include "models/training/training_step.h"
 
 namespace saccade {
 namespace {
@@ -33,6 +35,7 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
   const auto tell = [&](const std::string& line) {
     if (progress.message) progress.message(line);
   };
+  parse_precision(config.precision, parse_device(config.device));  // before text is gathered for nothing
   Corpus corpus = Corpus::open(config.data.corpus, tell);
   for (const auto* domains : {&config.data.train, &config.data.ood})
     for (const std::string& domain : *domains)
@@ -42,6 +45,7 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
         throw UsageError("/data: corpus " + corpus.name() + " has no domain \"" + domain + "\"; it has " + known);
       }
   if (!tokenizer) tokenizer = open_tokenizer(config.data.tokenizer, corpus, config.data.train, tell);
+  require_device(config, make_plan(config, tokenizer->vocabulary()));
   std::vector<std::shared_ptr<const TokenStore>> stores;
   for (const std::string& domain : config.data.train) stores.push_back(TokenStore::open(corpus, domain, Split::train, *tokenizer, tell));
   auto data = std::make_unique<BatchSource>(std::move(stores), config.data.sequence_length, static_cast<uint64_t>(config.training.seed));

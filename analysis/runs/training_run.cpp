@@ -67,7 +67,11 @@ std::unique_ptr<Tokenizer> stored_tokenizer(const Checkpoint& checkpoint, const 
   return tokenizer;
 }
 
-RunConfig stored_config(const RunInfo& info) { return resolve_config(info.config, (info.directory / "run.json").string()); }
+RunConfig stored_config(const RunInfo& info) try {
+  return resolve_config(info.config, (info.directory / "run.json").string());
+} catch (const UsageError& error) {
+  throw DataError(error.what());  // nobody typed this config: the run's file is not what was written
+}
 
 Checkpoint checkpoint_at(const fs::path& directory, int64_t step) {
   if (step > 0) return read_checkpoint(step_file(directory, kCheckpoints, step));

@@ -12,16 +12,11 @@ namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-std::string mebibytes(int64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; }
-
 /// Before anything is allocated: a run that does not fit would be killed by the system in the middle.
 Plan checked_plan(const RunConfig& config, int64_t vocabulary) {
-  const Device device = parse_device(config.device);
-  parse_precision(config.precision, device);
+  parse_precision(config.precision, parse_device(config.device));
   const Plan plan = make_plan(config, vocabulary);
-  if (const int64_t available = cpu_memory().available; device.is_cpu() && plan.peak_bytes > available)
-    throw DeviceError("the run needs " + mebibytes(plan.peak_bytes) + " of memory, " + mebibytes(available) +
-                      " are available; reduce /training/batch_tokens, raise /training/accumulate, or reduce /architecture/width");
+  require_device(config, plan);
   return plan;
 }
 
