@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "app/cli/output.h"
+#include "kernels/error.h"
 
 namespace saccade::cli {
 namespace {
@@ -19,6 +20,7 @@ std::vector<Command>& registered() {
 }
 
 OutputMode mode;
+Progress* shown_bar = nullptr;
 std::atomic<bool> stop{false};
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -26,14 +28,25 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 std::string duration(double seconds) {
   char text[32];
   const int s = static_cast<int>(seconds + 0.5);
-  if (s >= 3600) std::snprintf(text, sizeof text, "%d:%02d h", s / 3600, s / 60 % 60);
-  else if (s >= 60) std::snprintf(text, sizeof text, "%d:%02d min", s / 60, s % 60);
-  else std::snprintf(text, sizeof text, "%d s", s);
+  if (s >= 3600)
+    std::snprintf(text, sizeof text, "%d:%02d h", s / 3600, s / 60 % 60);
+  else if (s >= 60)
+    std::snprintf(text, sizeof text, "%d:%02d min", s / 60, s % 60);
+  else
+    std::snprintf(text, sizeof text, "%d s", s);
   return text;
 }
 
 extern "C" void on_stop_signal(int) {
   if (stop.exchange(true)) _exit(130);
+}
+
+void handle(int signal, void (*handler)(int)) {
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = handler;
+  sigemptyset(&action.sa_mask);
+  if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
 }
 
 }  // namespace
@@ -53,11 +66,13 @@ void print_result(const nlohmann::json& json, const std::string& text) {
   // Text from run directories may hold any bytes: replace what is not UTF-8 rather than fail.
   std::cout << (mode.json ? json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) : text);
   if (mode.json || text.empty() || text.back() != '\n') std::cout << '\n';
-  std::cout.flush();
+  if (!std::cout.flush()) throw Error("the result cannot be written to standard output");
 }
 
 void say(const std::string& line) {
-  if (!mode.quiet) std::cerr << line << std::endl;
+  if (mode.quiet) return;
+  if (shown_bar) shown_bar->clear();
+  std::cerr << line << std::endl;
 }
 
 Progress::Progress(std::string label) : label_(std::move(label)), started_(now()) {
@@ -66,13 +81,20 @@ Progress::Progress(std::string label) : label_(std::move(label)), started_(now()
 }
 
 Progress::~Progress() {
-  if (drawn_ && terminal_) std::cerr << std::endl;
+  if (shown_bar == this) std::cerr << std::endl;
+  shown_bar = nullptr;
+}
+
+void Progress::clear() {
+  std::cerr << "\r\033[K";
+  shown_bar = nullptr;
 }
 
 void Progress::update(double fraction, const std::string& detail) {
   if (mode.quiet) return;
   const double time = now(), pause = terminal_ ? 0.1 : 10.0;
   if (drawn_ && time - last_ < pause && fraction < 1) return;
+  fraction = std::clamp(fraction, 0.0, 1.0);
   const double left = fraction > 0 ? (time - started_) * (1 - fraction) / fraction : 0;
   const std::string eta = fraction >= 1 ? duration(time - started_) : fraction > 0 ? duration(left) + " left" : "";
   if (terminal_) {
@@ -80,7 +102,9 @@ void Progress::update(double fraction, const std::string& detail) {
     const int filled = static_cast<int>(fraction * kWidth);
     std::string bar;
     for (int i = 0; i < kWidth; ++i) bar += i < filled ? "█" : "·";
-    std::cerr << "\r\033[K" << label_ << ' ' << bar << ' ' << static_cast<int>(fraction * 100) << " %  " << detail << "  " << eta << std::flush;
+    std::cerr << "\r\033[K" << label_ << ' ' << bar << ' ' << static_cast<int>(fraction * 100) << " %  " << detail << "  " << eta
+              << std::flush;
+    shown_bar = this;
   } else {
     std::cerr << label_ << ": " << static_cast<int>(fraction * 100) << " %, " << detail << (eta.empty() ? "" : ", " + eta) << std::endl;
   }
@@ -91,11 +115,8 @@ void Progress::update(double fraction, const std::string& detail) {
 const std::atomic<bool>& stop_requested() { return stop; }
 
 void catch_stop_signals() {
-  struct sigaction action {};
-  action.sa_handler = on_stop_signal;
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) handle(signal, on_stop_signal);
+  std::signal(SIGPIPE, SIG_IGN);
 }
 
 }  // namespace saccade::cli

@@ -31,7 +31,7 @@ struct RegisterCommand {
 
 /// Set by --json: data on stdout as JSON, everything else on stderr.
 bool json_output();
-/// Prints a result: `json` with --json, else `text`.
+/// Prints a result: `json` with --json, else `text`. Throws Error when nobody takes it (full device, closed pipe).
 void print_result(const nlohmann::json& json, const std::string& text);
 /// A line for the person watching (stderr; nothing with --quiet).
 void say(const std::string& line);
@@ -41,15 +41,17 @@ class Progress {
   explicit Progress(std::string label);
   ~Progress();  ///< ends the line
   void update(double fraction, const std::string& detail);
+  void clear();  ///< the bar, so that a line can be written; it is drawn again at the next update
 
  private:
   std::string label_;
   double started_, last_ = 0;
   bool terminal_, drawn_ = false;
 };
-/// Raised by SIGINT and SIGTERM; a second signal ends the program at once (exit code 130).
+/// Raised by SIGINT, SIGTERM and SIGHUP; a second signal ends the program at once (exit code 130).
 const std::atomic<bool>& stop_requested();
-/// Installs those handlers.
+/// Installs those handlers (not where the caller has signals ignored, as nohup does). From then on a terminal or pipe that goes
+/// away does not end the work either.
 void catch_stop_signals();
 
 }  // namespace saccade::cli

@@ -4,6 +4,7 @@
 #include "app/cli/command.h"
 #include "app/cli/output.h"
 #include "app/cli/runs_option.h"
+#include "kernels/error.h"
 
 namespace saccade::cli {
 namespace {
@@ -16,6 +17,8 @@ struct Options {
 
 int run(const Options& options) {
   const OpenedRuns runs = open_runs(options.runs);
+  require_domain(runs, options.domain);
+  if (options.at_loss && !std::isfinite(*options.at_loss)) throw UsageError("--at-loss expects a loss in nats");
   const Comparison comparison = compare(runs.pointers(), options.at_loss, options.domain);
   print_result(to_json(comparison), to_text(comparison));
   return 0;
@@ -25,7 +28,8 @@ const RegisterCommand command{{"compare", "Compare runs: parameters, speed, ID a
                                "saccade compare runs/* --at-loss 2.1", [](CLI::App& app) {
                                  auto options = std::make_shared<Options>();
                                  app.add_option("RUN", options->runs, "Run directories, or folders of runs")->required();
-                                 app.add_option("--at-loss", options->at_loss, "Pre-training loss to compare at (default: the lowest that all reached)");
+                                 app.add_option("--at-loss", options->at_loss,
+                                                "Pre-training loss to compare at (default: the lowest that all reached)");
                                  app.add_option("--domain", options->domain, "One OOD domain (default: the mean of all)");
                                  return [options] { return run(*options); };
                                }}};

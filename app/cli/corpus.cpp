@@ -101,9 +101,9 @@ std::function<int()> declare_import(CLI::App& app) {
 
 // ---- list, show, samples
 
-int list() {
+int list_all() {
   nlohmann::json json = nlohmann::json::array();
-  std::string text;
+  std::vector<std::pair<std::string, std::string>> rows;
   for (const CorpusSummary& corpus : list_corpora()) {
     json.push_back({{"name", corpus.name},
                     {"hash", corpus.hash},
@@ -114,9 +114,9 @@ int list() {
     std::string names;
     for (const DomainInfo& info : corpus.domains) names += (names.empty() ? "" : " ") + info.name;
     const std::string what = !corpus.problem.empty() ? corpus.problem : corpus.present ? names : "(built in, made on first use)";
-    text += corpus.name + std::string(std::max<size_t>(2, 16 - std::min<size_t>(16, corpus.name.size())), ' ') + what + "\n";
+    rows.emplace_back(corpus.name, what);
   }
-  print_result(json, text);
+  print_result(json, list(rows));
   return 0;
 }
 
@@ -160,7 +160,7 @@ int samples(const SampleOptions& options) {
       json.push_back(
           {{"domain", info.name}, {"split", options.split}, {"document", number - 1}, {"bytes", document.size()}, {"text", shown_text}});
       text += "── " + info.name + "." + options.split + ", document " + std::to_string(number - 1) + ", " +
-              std::to_string(document.size()) + " bytes\n" + shown_text + "\n\n";
+              std::to_string(document.size()) + " bytes\n" + printable(shown_text, true) + "\n\n";
       return ++shown < options.count;
     });
   }
@@ -197,7 +197,7 @@ const RegisterCommand corpus_command{
        app.require_subcommand(1);
        add("import", "Make a corpus from files and folders.", "saccade corpus import mytext part-1.jsonl.zst --rename RedPajamaC4=web",
            declare_import);
-       add("list", "The corpora there are.", "saccade corpus list", [](CLI::App&) { return std::function<int()>(list); });
+       add("list", "The corpora there are.", "saccade corpus list", [](CLI::App&) { return std::function<int()>(list_all); });
        add("show", "Domains, splits, documents, bytes and hash.", "saccade corpus show local-text", declare_show);
        add("samples", "Some of the text itself.", "saccade corpus samples local-text --domain prose --count 2", declare_samples);
        return [chosen] { return (*chosen)(); };

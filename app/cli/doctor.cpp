@@ -1,4 +1,6 @@
 // saccade doctor: what this machine and this build can do.
+#include <unistd.h>
+
 #include <filesystem>
 
 #include "app/cli/command.h"
@@ -11,6 +13,7 @@
 #include "models/corpus/corpus.h"
 
 namespace saccade::cli {
+namespace fs = std::filesystem;
 namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -28,14 +31,22 @@ double gemm_rate() {
   return best / 1e9;
 }
 
+/// Looks without making anything: a folder that is not there yet is made in the nearest one that is.
+std::string describe_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::path there = fs::absolute(folder);
+  while (!fs::exists(there, error) && there.has_relative_path()) there = there.parent_path();
+  if (!fs::is_directory(there, error)) return folder.string() + ", unusable: " + there.string() + " is no folder";
+  if (access(there.c_str(), W_OK) != 0) return folder.string() + ", unusable: " + there.string() + " cannot be written";
+  const auto space = fs::space(there, error);
+  if (error) return folder.string() + ", unusable: " + error.message();
+  return folder.string() + ", " + human_bytes(static_cast<double>(space.available)) + " free";
+}
+
 int run() {
   const MemoryState memory = cpu_memory();
   const double rate = gemm_rate();
   const std::filesystem::path workbench = find_workbench();
-  std::error_code error;
-  std::filesystem::create_directories(runs_folder(), error);
-  const auto space = std::filesystem::space(runs_folder(), error);
-  const std::string free_space = error ? "cannot be read: " + error.message() : human_bytes(static_cast<double>(space.available)) + " free";
   nlohmann::json json{{"versions", version_json()},
                       {"processor", cpu_name()},
                       {"threads", thread_count()},
@@ -47,21 +58,21 @@ int run() {
                       {"runs_folder", runs_folder().string()},
                       {"data_folder", data_folder().string()},
                       {"cache_folder", cache_folder().string()}};
-  std::vector<std::vector<std::string>> rows{{"processor", cpu_name() + ", " + std::to_string(thread_count()) + " threads"},
-                                             {"memory", human_bytes(static_cast<double>(memory.total)) + ", " + human_bytes(static_cast<double>(memory.available)) + " available"},
-                                             {"matrix product", number(rate, 0) + " GFLOP/s in float32"},
-                                             {"GPU", "none: this build has no CUDA engine, training runs on the CPU"},
-                                             {"window", workbench.empty() ? "saccade-workbench is not installed; figures only as CSV and JSON" : workbench.string()},
-                                             {"runs", runs_folder().string() + ", " + free_space},
-                                             {"corpora", data_folder().string()},
-                                             {"cache", cache_folder().string()}};
-  std::string text;
-  for (const auto& row : rows) text += row[0] + std::string(16 - row[0].size(), ' ') + row[1] + "\n";
-  print_result(json, version_text() + "\n\n" + text);
+  std::vector<std::pair<std::string, std::string>> rows{
+      {"processor", cpu_name() + ", " + std::to_string(thread_count()) + " threads"},
+      {"memory", human_bytes(static_cast<double>(memory.total)) + ", " + human_bytes(static_cast<double>(memory.available)) + " available"},
+      {"matrix product", number(rate, 0) + " GFLOP/s in float32"},
+      {"GPU", "none: this build has no CUDA engine, training runs on the CPU"},
+      {"window", workbench.empty() ? "saccade-workbench is not installed; figures only as CSV and JSON" : workbench.string()},
+      {"runs", describe_folder(runs_folder())},
+      {"corpora", describe_folder(data_folder())},
+      {"cache", describe_folder(cache_folder())}};
+  print_result(json, version_text() + "\n\n" + list(rows));
   return 0;
 }
 
-const RegisterCommand command{{"doctor", "What this machine and this build can do.", "saccade doctor", [](CLI::App&) { return [] { return run(); }; }}};
+const RegisterCommand command{
+    {"doctor", "What this machine and this build can do.", "saccade doctor", [](CLI::App&) { return [] { return run(); }; }}};
 
 }  // namespace
 }  // namespace saccade::cli

@@ -1,13 +1,27 @@
 // saccade evaluate RUN: loss on every domain's frozen batches from a checkpoint.
 #include "analysis/runs/training_run.h"
 
+#include "analysis/runs/run_info.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
+#include "kernels/error.h"
+#include "models/suggest.h"
 
 namespace saccade::cli {
 namespace {
 
+/// 0 is the newest.
+void require_checkpoint(const std::string& directory, int64_t step) {
+  const Run run(directory);
+  const std::vector<int64_t> steps = step_files(directory, kCheckpoints);
+  if (step == 0 || steps.empty() || std::find(steps.begin(), steps.end(), step) != steps.end()) return;
+  std::vector<std::string> names;
+  for (const int64_t s : steps) names.push_back(std::to_string(s));
+  throw UsageError("--step " + std::to_string(step) + ": " + directory + " has checkpoints of step " + alternatives(names));
+}
+
 int run(const std::string& directory, int64_t step) {
+  require_checkpoint(directory, step);
   LoadedRun loaded = load_run(directory, step);
   const Corpus corpus = Corpus::open(loaded.config.data.corpus, [](const std::string& line) { say(line); });
   nlohmann::json json{{"run", directory}, {"step", loaded.step}, {"losses", nlohmann::json::array()}};
@@ -20,12 +34,13 @@ int run(const std::string& directory, int64_t step) {
                     std::to_string(batch.sequences * batch.length)});
     json["losses"].push_back({{"domain", batch.domain}, {"ood", ood}, {"loss", evaluation.loss}, {"by_position", evaluation.by_position}});
   }
-  print_result(json, directory + " at step " + std::to_string(loaded.step) + "\n" + table({"domain", "", "loss (nats)", "perplexity", "tokens"}, rows));
+  print_result(json, directory + " at step " + std::to_string(loaded.step) + "\n" +
+                         table({"domain", "kind", "loss (nats)", "perplexity", "tokens"}, rows));
   return 0;
 }
 
-const RegisterCommand command{{"evaluate", "Loss of a checkpoint on every domain, on the run's frozen batches.", "saccade evaluate runs/first --step 500",
-                               [](CLI::App& app) {
+const RegisterCommand command{{"evaluate", "Loss of a checkpoint on every domain, on the run's frozen batches.",
+                               "saccade evaluate runs/first --step 500", [](CLI::App& app) {
                                  auto directory = std::make_shared<std::string>();
                                  auto step = std::make_shared<int64_t>(0);
                                  app.add_option("RUN", *directory, "Run directory")->required();

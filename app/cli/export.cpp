@@ -1,18 +1,19 @@
 // saccade export FIGURE RUN… --out FILE: the paper's figures, without a display.
-#include <cstdlib>
-#include <fstream>
+#include <set>
 
 #include "analysis/figures/figure.h"
+#include "app/cli/capture_option.h"
 #include "app/cli/command.h"
 #include "app/cli/render.h"
 #include "app/cli/runs_option.h"
 #include "kernels/error.h"
+#include "models/suggest.h"
 
 namespace saccade::cli {
 namespace {
 
 struct Options {
-  std::string figure, out, x = "tokens", domain, map, series;
+  std::string figure, out, x = "tokens", domain, map, series, statistic = "entropy";
   std::vector<std::string> runs;
   bool log_x = false, log_y = false, normalized = false;
   int64_t step = -1, sample = 0, layer = 0, head = 0;
@@ -34,50 +35,81 @@ std::string default_map(const Capture& capture) {
   return "weights";
 }
 
-Figure selection_figure(const Options& o, const Run& run) {
-  const std::vector<int64_t> steps = run.capture_steps();
-  if (steps.empty()) throw DataError(run.info().directory.string() + ": holds no capture yet");
-  const std::vector<Capture> captures = run.captures(o.step < 0 ? steps.back() : o.step);
-  if (o.sample < 0 || o.sample >= static_cast<int64_t>(captures.size()))
-    throw UsageError("--sample is " + std::to_string(o.sample) + ", expected 0 … " + std::to_string(captures.size() - 1));
-  const Capture& capture = captures[static_cast<size_t>(o.sample)];
+const Run& single(const OpenedRuns& runs, const std::string& figure) {
+  if (runs.runs.size() != 1)
+    throw UsageError("the figure " + figure + " shows one run, " + std::to_string(runs.runs.size()) + " were given");
+  return runs.runs.front();
+}
+
+Figure selection(const Options& o, const Run& run) {
+  const Capture capture = open_capture(run, o.step, o.sample);
   return capture_figure(capture, o.map.empty() ? default_map(capture) : o.map, o.layer, o.head);
 }
 
-int run(const Options& o) {
-  const OpenedRuns runs = open_runs(o.runs);
+Figure heads(const Options& o, const Run& run) {
+  if (!run.last_statistics()) throw DataError(run.info().directory.string() + " has no statistics yet; /training/probe_every says when");
+  return head_figure(*run.last_statistics(), o.statistic);
+}
+
+/// UsageError with the names there are, when no run has the series.
+void require_series(const OpenedRuns& runs, const std::string& name) {
+  std::set<std::string> names;
+  for (const Run& run : runs.runs)
+    for (const Series& series : run.series()) names.insert(series.name);
+  if (names.contains(name)) return;
+  const std::vector<std::string> list(names.begin(), names.end());
+  throw UsageError(name.empty() ? "the figure series needs --series; there are " + alternatives(list)
+                                : "--series " + name + ": no run has it" + did_you_mean(name, list));
+}
+
+Figure make_figure(const Options& o, const OpenedRuns& runs) {
   const auto list = runs.pointers();
-  Figure figure;
-  if (o.figure == "loss") figure = loss_figure(list, parse_x(o.x), o.log_x, o.log_y);
-  else if (o.figure == "trajectory") figure = trajectory_figure(list, o.domain, o.at_loss);
-  else if (o.figure == "entropy") figure = entropy_figure(list, parse_x(o.x), o.normalized);
-  else if (o.figure == "series") figure = series_figure(list, o.series, parse_x(o.x), o.log_x, o.log_y);
-  else figure = selection_figure(o, runs.runs.front());
+  if (o.figure == "selection") return selection(o, single(runs, o.figure));
+  if (o.figure == "heads") return heads(o, single(runs, o.figure));
+  if (o.figure == "loss") return loss_figure(list, parse_x(o.x), o.log_x, o.log_y);
+  if (o.figure == "entropy") return entropy_figure(list, parse_x(o.x), o.normalized);
+  if (o.figure == "trajectory") {
+    require_domain(runs, o.domain);
+    return trajectory_figure(list, o.domain, o.at_loss);
+  }
+  require_series(runs, o.series);
+  return series_figure(list, o.series, parse_x(o.x), o.log_x, o.log_y);
+}
+
+int run(const Options& o) {
+  require_figure_format(o.out);
+  const OpenedRuns runs = open_runs(o.runs);
+  const Figure figure = make_figure(o, runs);
+  if (figure.curves.empty() && !figure.map) throw DataError("nothing is recorded yet that the figure " + o.figure + " could show");
   write_figure(figure, o.out);
   print_result({{"figure", figure.id}, {"file", o.out}}, "wrote " + o.out);
   return 0;
 }
 
 const RegisterCommand command{
-    {"export", "Write a figure as PDF, SVG, PNG or CSV, or its data as JSON.", "saccade export trajectory runs/* --out ood.pdf", [](CLI::App& app) {
+    {"export", "Write a figure as PDF, SVG, PNG or CSV, or its data as JSON.", "saccade export trajectory runs/* --out ood.pdf",
+     [](CLI::App& app) {
        auto o = std::make_shared<Options>();
-       app.add_option("FIGURE", o->figure, "loss, trajectory, entropy, selection or series")
+       app.add_option("FIGURE", o->figure, "loss, trajectory, entropy, heads, selection or series")
            ->required()
-           ->check(CLI::IsMember({"loss", "trajectory", "entropy", "selection", "series"}));
+           ->check(CLI::IsMember({"loss", "trajectory", "entropy", "heads", "selection", "series"}));
        app.add_option("RUN", o->runs, "Run directories, or folders of runs")->required();
        app.add_option("--out,-o", o->out, "File to write: .pdf .svg .png .csv .json")->required();
        app.add_option("--x", o->x, "x axis: step, tokens, flops or seconds")->check(CLI::IsMember({"step", "tokens", "flops", "seconds"}));
-       app.add_flag("--log-x", o->log_x);
-       app.add_flag("--log-y", o->log_y);
+       app.add_flag("--log-x", o->log_x, "Logarithmic x axis");
+       app.add_flag("--log-y", o->log_y, "Logarithmic y axis");
        app.add_flag("--normalized", o->normalized, "Entropy divided by its maximum");
        app.add_option("--series", o->series, "Which series, for FIGURE series: gradient_norm, captured_mass/layer0 …");
        app.add_option("--domain", o->domain, "One OOD domain (default: the mean)");
        app.add_option("--at-loss", o->at_loss, "Mark this pre-training loss");
-       app.add_option("--step", o->step, "Capture step (default: the newest)");
-       app.add_option("--sample", o->sample, "Captured sample");
-       app.add_option("--layer", o->layer);
-       app.add_option("--head", o->head);
-       app.add_option("--map", o->map, "weights, score or maxsim (default: what was selected)");
+       app.add_option("--step", o->step, "Step of the capture, for FIGURE selection (default: the newest)")->check(CLI::NonNegativeNumber);
+       app.add_option("--sample", o->sample, "Captured sample, from 0");
+       app.add_option("--layer", o->layer, "Layer, from 0");
+       app.add_option("--head", o->head, "Head, from 0");
+       app.add_option("--map", o->map,
+                      "weights, soft_weights, score, maxsim, captured_mass or margin (default: what was selected, else weights)");
+       app.add_option("--statistic", o->statistic, "Which, for FIGURE heads: entropy, entropy_normalized, distance, captured_mass …")
+           ->capture_default_str();
        return [o] { return run(*o); };
      }}};
 

@@ -1,11 +1,13 @@
 // saccade inspect RUN: where did this query read from?
 #include <cmath>
-#include <fstream>
+#include <sstream>
 
 #include "analysis/figures/reads.h"
 #include "analysis/runs/run.h"
+#include "app/cli/capture_option.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
+#include "app/cli/render.h"
 #include "kernels/error.h"
 
 namespace saccade::cli {
@@ -17,15 +19,10 @@ struct Options {
   int64_t top = 12;
 };
 
-/// One line, control characters visible.
-std::string shown(const std::string& piece) {
-  std::string text;
-  for (char c : piece) text += c == '\n' ? "⏎" : c == '\t' ? "⇥" : std::string(1, c);
-  return "\"" + text + "\"";
-}
+std::string shown(const std::string& piece) { return "\"" + printable(piece) + "\""; }
 
 void write_csv(const std::string& path, const Capture& capture, const Reads& reads) {
-  std::ofstream file(path);
+  std::ostringstream file;
   file.imbue(std::locale::classic());
   file.precision(9);
   file << "position,piece,weight\n";
@@ -34,20 +31,13 @@ void write_csv(const std::string& path, const Capture& capture, const Reads& rea
     for (size_t at = 0; (at = piece.find('"', at)) != std::string::npos; at += 2) piece.insert(at, 1, '"');
     file << j << ",\"" << piece << "\"," << reads.weights[j] << '\n';
   }
-  file.flush();
-  if (!file) throw DataError(path + ": cannot be written");
+  write_text(path, file.str());
 }
 
 int run(const Options& o) {
   const Run opened(o.run);
-  const std::vector<int64_t> steps = opened.capture_steps();
-  if (steps.empty()) throw DataError(o.run + ": holds no capture yet (they are written at every checkpoint)");
-  const int64_t step = o.step < 0 ? steps.back() : o.step;
-  if (std::find(steps.begin(), steps.end(), step) == steps.end()) throw UsageError("--step " + std::to_string(step) + ": no capture there; the newest is " + std::to_string(steps.back()));
-  const std::vector<Capture> captures = opened.captures(step);
-  if (o.sample < 0 || o.sample >= static_cast<int64_t>(captures.size()))
-    throw UsageError("--sample is " + std::to_string(o.sample) + ", expected 0 … " + std::to_string(captures.size() - 1));
-  const Capture& capture = captures[static_cast<size_t>(o.sample)];
+  const Capture capture = open_capture(opened, o.step, o.sample);
+  const int64_t step = capture.at.step;
   const int64_t query = o.query < 0 ? static_cast<int64_t>(capture.tokens.size()) - 1 : o.query;
   const Reads reads = reads_of(capture, o.layer, o.head, query);
   if (!o.csv.empty()) write_csv(o.csv, capture, reads);
@@ -57,40 +47,59 @@ int run(const Options& o) {
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return std::abs(reads.weights[a]) > std::abs(reads.weights[b]); });
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < order.size() && i < static_cast<size_t>(o.top); ++i)
-    rows.push_back({std::to_string(order[i]), std::to_string(query - static_cast<int64_t>(order[i])), number(reads.weights[order[i]], 4), shown(capture.pieces[order[i]])});
+    rows.push_back({std::to_string(order[i]), std::to_string(query - static_cast<int64_t>(order[i])), number(reads.weights[order[i]], 4),
+                    shown(capture.pieces[order[i]])});
 
-  std::string text = opened.info().title + ", step " + std::to_string(step) + ", sample " + std::to_string(o.sample) + " (" + capture.domain + "), layer " +
-                     std::to_string(o.layer) + ", head " + std::to_string(o.head) + ", query " + std::to_string(query) + " " +
-                     shown(capture.pieces[static_cast<size_t>(query)]) + "\n\n" + table({"position", "distance", "weight", "token"}, rows) + "\nentropy " +
-                     number(reads.entropy, 3) + " nats (" + number(reads.entropy_normalized, 3) + " of the maximum), median distance " +
-                     number(reads.median_distance, 0) + ", 90 % within " + number(reads.distance_90, 0) + ", outside the last 256: " + number(100 * reads.outside_256, 1) + " %\n";
+  std::string text = opened.info().title + ", step " + std::to_string(step) + ", sample " + std::to_string(o.sample) + " (" +
+                     capture.domain + "), layer " + std::to_string(o.layer) + ", head " + std::to_string(o.head) + ", query " +
+                     std::to_string(query) + " " + shown(capture.pieces[static_cast<size_t>(query)]) + "\n\n" +
+                     table({"position", "distance", "weight", "token"}, rows) + "\nentropy " + number(reads.entropy, 3) + " nats (" +
+                     number(reads.entropy_normalized, 3) + " of the maximum), median distance " + number(reads.median_distance, 0) +
+                     ", 90 % within " + number(reads.distance_90, 0) + ", outside the last 256: " + number(100 * reads.outside_256, 1) +
+                     " %\n";
   if (!reads.chosen_candidates.empty()) {
     text += "chosen:";
     for (int64_t c : reads.chosen_candidates) text += " " + std::to_string(c);
-    text += " (" + std::to_string(reads.candidate_size) + " tokens each), margin " + number(reads.margin, 3) + ", captured mass " + number(reads.captured_mass, 3) + "\n";
+    text += " (" + std::to_string(reads.candidate_size) + " tokens each), margin " + number(reads.margin, 3) + ", captured mass " +
+            number(reads.captured_mass, 3) + "\n";
   }
-  print_result({{"run", o.run}, {"step", step}, {"sample", o.sample}, {"domain", capture.domain}, {"layer", o.layer}, {"head", o.head}, {"query", query},
-                {"pieces", capture.pieces}, {"weights", reads.weights}, {"entropy", reads.entropy}, {"entropy_normalized", reads.entropy_normalized},
-                {"outside_256", reads.outside_256}, {"median_distance", reads.median_distance}, {"distance_90", reads.distance_90},
-                {"chosen", reads.chosen_candidates}, {"candidate_scores", reads.candidate_scores}, {"candidate_size", reads.candidate_size},
-                {"margin", reads.margin}, {"captured_mass", reads.captured_mass}},
+  print_result({{"run", o.run},
+                {"step", step},
+                {"sample", o.sample},
+                {"domain", capture.domain},
+                {"layer", o.layer},
+                {"head", o.head},
+                {"query", query},
+                {"pieces", capture.pieces},
+                {"weights", reads.weights},
+                {"entropy", reads.entropy},
+                {"entropy_normalized", reads.entropy_normalized},
+                {"outside_256", reads.outside_256},
+                {"median_distance", reads.median_distance},
+                {"distance_90", reads.distance_90},
+                {"chosen", reads.chosen_candidates},
+                {"candidate_scores", reads.candidate_scores},
+                {"candidate_size", reads.candidate_size},
+                {"margin", reads.margin},
+                {"captured_mass", reads.captured_mass}},
                text);
   return 0;
 }
 
-const RegisterCommand command{{"inspect", "Where did this query read from?", "saccade inspect runs/first --sample 1 --layer 2 --head 0 --query 100",
-                               [](CLI::App& app) {
-                                 auto o = std::make_shared<Options>();
-                                 app.add_option("RUN", o->run, "Run directory")->required();
-                                 app.add_option("--step", o->step, "Step of the capture (default: the newest)");
-                                 app.add_option("--sample", o->sample, "Captured sample, from 0");
-                                 app.add_option("--layer", o->layer, "Layer, from 0");
-                                 app.add_option("--head", o->head, "Head, from 0");
-                                 app.add_option("--query", o->query, "Position of the query (default: the last)");
-                                 app.add_option("--top", o->top, "Positions to list");
-                                 app.add_option("--csv", o->csv, "Write all weights to this file");
-                                 return [o] { return run(*o); };
-                               }}};
+const RegisterCommand command{
+    {"inspect", "Where did this query read from?", "saccade inspect runs/first --sample 1 --layer 2 --head 0 --query 100",
+     [](CLI::App& app) {
+       auto o = std::make_shared<Options>();
+       app.add_option("RUN", o->run, "Run directory")->required();
+       app.add_option("--step", o->step, "Step of the capture (default: the newest)")->check(CLI::NonNegativeNumber);
+       app.add_option("--sample", o->sample, "Captured sample, from 0");
+       app.add_option("--layer", o->layer, "Layer, from 0");
+       app.add_option("--head", o->head, "Head, from 0");
+       app.add_option("--query", o->query, "Position of the query (default: the last)")->check(CLI::NonNegativeNumber);
+       app.add_option("--top", o->top, "Positions to list, the greatest weights first")->check(CLI::NonNegativeNumber);
+       app.add_option("--csv", o->csv, "Write all weights to this file");
+       return [o] { return run(*o); };
+     }}};
 
 }  // namespace
 }  // namespace saccade::cli

@@ -1,7 +1,10 @@
+#include <csignal>
+#include <filesystem>
 #include <iostream>
 
 #include "app/cli/command.h"
 #include "app/cli/output.h"
+#include "app/cli/usage.h"
 #include "app/cli/version.h"
 #include "kernels/error.h"
 
@@ -9,22 +12,39 @@ using namespace saccade;
 
 namespace {
 
+/// Every failure is one line, whatever file names or other libraries put into it.
 int report(const std::string& message, int code) {
-  std::cerr << "saccade: " << message << std::endl;
+  std::cerr << "saccade: " << cli::printable(message) << std::endl;
   return code;
+}
+
+int perform(const std::function<int()>& action) {
+  try {
+    return action();
+  } catch (const Error& e) {
+    return report(e.what(), e.exit_code());
+  } catch (const std::bad_alloc&) {
+    return report("out of memory; reduce batch_tokens, sequence_length or width", 4);
+  } catch (const std::filesystem::filesystem_error& e) {
+    return report(e.path1().string() + ": " + e.code().message(), 3);
+  } catch (const std::exception& e) {
+    return report(std::string("internal error: ") + e.what(), 1);
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error of the write, with its message
   CLI::App app("Train small sequence models, see where they read from, compare them at equal loss.", "saccade");
   app.require_subcommand(0, 1);
   app.set_version_flag("--version", [] { return cli::version_text(); });
   app.fallthrough();
   app.add_flag("--json", cli::output_mode().json, "Data on stdout as JSON");
   app.add_flag("-q,--quiet", cli::output_mode().quiet, "No progress, no remarks");
-  app.footer("Exit codes: 0 done, 1 failed, 2 wrong usage or config, 3 input data or run unusable, 4 device or memory, 130 stopped.\n"
-             "Start here: saccade demo");
+  app.footer(
+      "Exit codes: 0 done, 1 failed, 2 wrong usage or config, 3 input data or run unusable, 4 device or memory, 130 stopped.\n"
+      "Start here: saccade demo");
 
   std::function<int()> action;
   for (const cli::Command& command : cli::commands()) {
@@ -38,19 +58,11 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    return report(std::string(e.what()) + " (see saccade --help)", 2);
+    return report(cli::usage_message(app, e), 2);
   }
   if (!action) {
     std::cout << app.help();
     return 0;
   }
-  try {
-    return action();
-  } catch (const Error& e) {
-    return report(e.what(), e.exit_code());
-  } catch (const std::bad_alloc&) {
-    return report("out of memory; reduce batch_tokens, sequence_length or width", 4);
-  } catch (const std::exception& e) {
-    return report(std::string("internal error: ") + e.what(), 1);
-  }
+  return perform(action);
 }

@@ -16,7 +16,7 @@ int run(const ConfigOptions& options, bool measure) {
   const Plan plan = make_plan(config, vocabulary);
   nlohmann::json json = to_json(plan);
   const auto bytes = [](int64_t b) { return human_bytes(static_cast<double>(b)); };
-  std::vector<std::vector<std::string>> rows{
+  std::vector<std::pair<std::string, std::string>> rows{
       {"parameters", human(static_cast<double>(plan.parameters)) + " (" + std::to_string(plan.parameters) + ")"},
       {"weights", bytes(plan.weight_bytes)},
       {"gradients", bytes(plan.gradient_bytes)},
@@ -24,26 +24,26 @@ int run(const ConfigOptions& options, bool measure) {
       {"activations at the peak", bytes(plan.activation_bytes)},
       {"memory at the peak", bytes(plan.peak_bytes) + " of " + bytes(cpu_memory().available) + " available"},
       {"state per token of context", bytes(plan.state_bytes_per_token)},
-      {"steps", std::to_string(plan.steps)},
+      {"steps", std::to_string(plan.steps) + " of " + std::to_string(plan.tokens_per_step) + " tokens"},
       {"tokens", human(static_cast<double>(plan.steps * plan.tokens_per_step))},
       {"FLOPs per step", human(plan.flops_per_step)},
       {"FLOPs in all", human(plan.total_flops())}};
   if (measure) {
+    require_device(config, plan);
     const double seconds = measure_step_seconds(config, vocabulary);
     json["seconds_per_step"] = seconds;
     json["seconds"] = seconds * static_cast<double>(plan.steps);
-    rows.push_back({"measured", human_seconds(seconds) + " a step, " + human(static_cast<double>(plan.tokens_per_step) / seconds) + " tokens/s"});
+    rows.push_back(
+        {"measured", human_seconds(seconds) + " a step, " + human(static_cast<double>(plan.tokens_per_step) / seconds) + " tokens/s"});
     rows.push_back({"time, without evaluation", human_seconds(seconds * static_cast<double>(plan.steps))});
   }
-  print_result(json, architecture_title(config.architecture) + "\n" + table({"", ""}, rows).substr(1));
-  if (plan.peak_bytes > cpu_memory().available)
-    throw DeviceError("this run needs " + bytes(plan.peak_bytes) + ", " + bytes(cpu_memory().available) +
-                      " are available; reduce batch_tokens (or raise accumulate), sequence_length or width");
+  print_result(json, architecture_title(config.architecture) + "\n\n" + list(rows));
+  require_device(config, plan);
   return 0;
 }
 
-const RegisterCommand command{{"plan", "What a run will take (parameters, memory, FLOPs), without starting it.", "saccade plan run.json --measure",
-                               [](CLI::App& app) {
+const RegisterCommand command{{"plan", "What a run will take (parameters, memory, FLOPs), without starting it.",
+                               "saccade plan run.json --measure", [](CLI::App& app) {
                                  auto options = add_config_options(app);
                                  auto measure = std::make_shared<bool>(false);
                                  app.add_flag("--measure", *measure, "Run two steps and say how long the run will take");

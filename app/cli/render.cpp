@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <sstream>
 #include <vector>
 
+#include "analysis/runs/files.h"
 #include "kernels/error.h"
 
 extern char** environ;
@@ -19,22 +19,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kWorkbench = "saccade-workbench";
-
-/// Writes aside, syncs and renames, so that no half-written file is ever seen.
-void write_text(const fs::path& out, const std::string& text) {
-  const fs::path aside = out.string() + ".tmp-" + std::to_string(getpid());
-  {
-    std::ofstream file(aside, std::ios::binary);
-    file << text;
-    file.flush();
-    if (!file) {
-      std::error_code ignored;
-      fs::remove(aside, ignored);
-      throw DataError(out.string() + ": cannot be written (" + std::strerror(errno) + ")");
-    }
-  }
-  fs::rename(aside, out);
-}
 
 /// Runs a program with an environment of ours plus `extra`; returns its exit status, its stderr in `errors`.
 int run_program(const std::vector<std::string>& arguments, const std::string& extra, std::string& errors) {
@@ -78,19 +62,31 @@ fs::path find_workbench() {
   return {};
 }
 
+void write_text(const fs::path& out, const std::string& text) {
+  if (!out.has_filename() || fs::is_directory(out)) throw DataError("cannot write " + out.string() + ": it is a folder");
+  replace_text(fs::absolute(out), text);
+}
+
+void require_figure_format(const fs::path& out) {
+  const std::string suffix = out.extension();
+  if (suffix == ".csv" || suffix == ".json") return;
+  if (suffix != ".pdf" && suffix != ".svg" && suffix != ".png")
+    throw UsageError("--out " + out.string() + ": expected a name that ends in .pdf, .svg, .png, .csv or .json");
+  if (find_workbench().empty())
+    throw Error("pictures are drawn by saccade-workbench, which is not installed; write .csv or .json instead, or install the workbench");
+}
+
 void write_figure(const Figure& figure, const fs::path& out) {
+  require_figure_format(out);
   const std::string suffix = out.extension();
   if (suffix == ".csv") return write_text(out, to_csv(figure));
   if (suffix == ".json") return write_text(out, to_json(figure).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
-  if (suffix != ".pdf" && suffix != ".svg" && suffix != ".png")
-    throw UsageError("--out " + out.string() + ": expected a name that ends in .pdf, .svg, .png, .csv or .json");
   const fs::path workbench = find_workbench();
-  if (workbench.empty())
-    throw Error("pictures are drawn by saccade-workbench, which is not installed; write .csv or .json instead, or install the workbench");
   const fs::path recipe = fs::temp_directory_path() / ("saccade-figure-" + std::to_string(getpid()) + ".json");
   write_text(recipe, to_json(figure).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   std::string errors;
-  const int status = run_program({workbench.string(), "--render", recipe.string(), "--out", fs::absolute(out).string()}, "QT_QPA_PLATFORM=offscreen", errors);
+  const int status = run_program({workbench.string(), "--render", recipe.string(), "--out", fs::absolute(out).string()},
+                                 "QT_QPA_PLATFORM=offscreen", errors);
   fs::remove(recipe);
   if (status == 0) return;
   while (!errors.empty() && errors.back() == '\n') errors.pop_back();

@@ -10,6 +10,12 @@ namespace saccade::cli {
 /// workbench is not installed.
 void write_figure(const Figure& figure, const std::filesystem::path& out);
 
+/// Writes a file aside, syncs and renames it, so that no half-written one is ever seen. Throws DataError.
+void write_text(const std::filesystem::path& out, const std::string& text);
+
+/// Throws UsageError for a suffix that write_figure does not know, Error when it takes the workbench and that is not installed.
+void require_figure_format(const std::filesystem::path& out);
+
 /// The workbench's path; empty when it is not installed.
 std::filesystem::path find_workbench();
 

@@ -1,7 +1,11 @@
 #include "app/cli/runs_option.h"
 
+#include <algorithm>
+#include <set>
+
 #include "app/cli/command.h"
 #include "kernels/error.h"
+#include "models/suggest.h"
 
 namespace saccade::cli {
 
@@ -11,12 +15,22 @@ std::vector<const Run*> OpenedRuns::pointers() const {
   return list;
 }
 
+namespace {
+
+void add(OpenedRuns& opened, const std::filesystem::path& directory) {
+  opened.runs.emplace_back(directory);
+  if (const std::string damage = opened.runs.back().damage(); !damage.empty())
+    throw DataError(damage + "; saccade resume goes on from the last checkpoint of an unfinished run");
+}
+
+}  // namespace
+
 OpenedRuns open_runs(const std::vector<std::string>& paths) {
   OpenedRuns opened;
   for (const std::string& path : paths) {
     if (!std::filesystem::exists(path)) throw DataError(path + ": no such run directory");
     if (std::filesystem::exists(std::filesystem::path(path) / "run.json")) {
-      opened.runs.emplace_back(path);
+      add(opened, path);
       continue;
     }
     std::vector<std::string> problems;
@@ -24,9 +38,18 @@ OpenedRuns open_runs(const std::vector<std::string>& paths) {
     for (const std::string& problem : problems) say("skipped: " + problem);
     if (found.empty()) throw DataError(path + ": holds no run (a run directory has a run.json)");
     std::sort(found.begin(), found.end());
-    for (const auto& directory : found) opened.runs.emplace_back(directory);
+    for (const auto& directory : found) add(opened, directory);
   }
   return opened;
+}
+
+void require_domain(const OpenedRuns& runs, const std::string& domain) {
+  std::set<std::string> names;
+  for (const Run& run : runs.runs)
+    for (const std::string& name : run.ood_domains()) names.insert(name);
+  if (domain.empty() || names.contains(domain)) return;
+  throw UsageError("--domain " + domain + ": " +
+                   (names.empty() ? "these runs have no OOD domain" : "expected " + alternatives({names.begin(), names.end()})));
 }
 
 }  // namespace saccade::cli

@@ -12,6 +12,10 @@ struct OpenedRuns {
 };
 
 /// Opens run directories; a folder that is no run stands for the runs in it. Throws DataError when there is none.
+/// So does a run whose records are damaged: what is shown would not be what was measured.
 OpenedRuns open_runs(const std::vector<std::string>& paths);
+
+/// Throws UsageError when `domain` (may be empty) is an OOD domain of none of the runs.
+void require_domain(const OpenedRuns& runs, const std::string& domain);
 
 }  // namespace saccade::cli

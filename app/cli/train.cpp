@@ -14,42 +14,47 @@ namespace {
 
 int train(const ConfigOptions& options, const std::string& out) {
   const RunConfig config = options.load();
-  return finish_training(out, watch_training(config.name.empty() ? architecture_title(config.architecture) : config.name, config.training.steps,
-                                             [&](const RunProgress& progress) { return train_run(config, out, progress, stop_requested()); }));
+  return finish_training(out,
+                         watch_training(config.name.empty() ? architecture_title(config.architecture) : config.name, config.training.steps,
+                                        [&](const RunProgress& progress) { return train_run(config, out, progress, stop_requested()); }));
 }
 
 int resume(const std::string& directory) {
   const Run run(directory);
-  return finish_training(directory, watch_training(run.info().name.empty() ? run.info().title : run.info().name, run.info().steps,
-                                                   [&](const RunProgress& progress) { return resume_run(directory, progress, stop_requested()); }));
+  if (run.info().state == RunState::finished) say(directory + " had finished before; nothing is left to do");
+  return finish_training(directory,
+                         watch_training(run.info().name.empty() ? run.info().title : run.info().name, run.info().steps,
+                                        [&](const RunProgress& progress) { return resume_run(directory, progress, stop_requested()); }));
 }
 
 int stop(const std::string& directory) {
+  const Run run(directory);  // there is one
   const bool stopped = stop_run(directory);
   print_result({{"stopping", stopped}}, stopped ? "asked " + directory + " to write a checkpoint and stop" : directory + " is not running");
   return 0;
 }
 
-const RegisterCommand train_command{{"train", "Train a model and record the run.", "saccade train run.json --out runs/first --set training.seed=2",
-                                     [](CLI::App& app) {
-                                       auto options = add_config_options(app);
-                                       auto out = std::make_shared<std::string>();
-                                       app.add_option("--out,-o", *out, "Run directory to create")->required();
-                                       return [=] { return train(*options, *out); };
-                                     }}};
+const RegisterCommand train_command{
+    {"train", "Train a model and record the run.", "saccade train run.json --out runs/first --set training.seed=2", [](CLI::App& app) {
+       auto options = add_config_options(app);
+       auto out = std::make_shared<std::string>();
+       app.add_option("--out,-o", *out, "Run directory to create")->required();
+       return [=] { return train(*options, *out); };
+     }}};
 
-const RegisterCommand resume_command{{"resume", "Go on with a stopped or crashed run, exactly where it was.", "saccade resume runs/first",
-                                      [](CLI::App& app) {
-                                        auto directory = std::make_shared<std::string>();
-                                        app.add_option("RUN", *directory, "Run directory")->required();
-                                        return [=] { return resume(*directory); };
-                                      }}};
+const RegisterCommand resume_command{
+    {"resume", "Go on with a stopped or crashed run, exactly where it was.", "saccade resume runs/first", [](CLI::App& app) {
+       auto directory = std::make_shared<std::string>();
+       app.add_option("RUN", *directory, "Run directory")->required();
+       return [=] { return resume(*directory); };
+     }}};
 
-const RegisterCommand stop_command{{"stop", "Ask a running run to write a checkpoint and stop.", "saccade stop runs/first", [](CLI::App& app) {
-                                      auto directory = std::make_shared<std::string>();
-                                      app.add_option("RUN", *directory, "Run directory")->required();
-                                      return [=] { return stop(*directory); };
-                                    }}};
+const RegisterCommand stop_command{
+    {"stop", "Ask a running run to write a checkpoint and stop.", "saccade stop runs/first", [](CLI::App& app) {
+       auto directory = std::make_shared<std::string>();
+       app.add_option("RUN", *directory, "Run directory")->required();
+       return [=] { return stop(*directory); };
+     }}};
 
 }  // namespace
 }  // namespace saccade::cli

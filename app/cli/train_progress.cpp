@@ -2,6 +2,7 @@
 
 #include "app/cli/command.h"
 #include "app/cli/output.h"
+#include "kernels/error.h"
 
 namespace saccade::cli {
 
@@ -16,8 +17,10 @@ RunState watch_training(const std::string& label, int64_t steps, const std::func
       double ood = 0;
       int domains = 0;
       for (const DomainLoss& d : last->losses) {
-        if (d.ood) ood += d.loss, ++domains;
-        else detail += "  " + d.domain + " " + number(d.loss, 3);
+        if (d.ood)
+          ood += d.loss, ++domains;
+        else
+          detail += "  " + d.domain + " " + number(d.loss, 3);
       }
       if (domains) detail += "  OOD " + number(ood / domains, 3);
     }
@@ -34,7 +37,8 @@ int finish_training(const std::filesystem::path& directory, RunState state) {
     const Series* s = run.find(name);
     return s && !s->value.empty() ? s->value.back() : std::numeric_limits<double>::quiet_NaN();
   };
-  std::string text = directory.string() + ": " + to_string(state) + " at step " + std::to_string(info.step) + " of " + std::to_string(info.steps);
+  std::string text =
+      directory.string() + ": " + to_string(state) + " at step " + std::to_string(info.step) + " of " + std::to_string(info.steps);
   if (!info.message.empty()) text += " (" + info.message + ")";
   print_result({{"directory", directory.string()},
                 {"state", to_string(state)},
@@ -45,8 +49,10 @@ int finish_training(const std::filesystem::path& directory, RunState state) {
                 {"ood_loss", last("ood/loss")},
                 {"message", info.message}},
                text);
-  if (state == RunState::stopped) return 130;
-  return state == RunState::finished ? 0 : 1;
+  if (state == RunState::diverged) throw Error(directory.string() + ": diverged, " + info.message + "; the last good checkpoint is kept");
+  if (state != RunState::stopped) return 0;
+  say("go on with: saccade resume " + directory.string());
+  return 130;
 }
 
 }  // namespace saccade::cli
