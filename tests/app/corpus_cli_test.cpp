@@ -52,7 +52,7 @@ class CorpusCliTest : public QObject {
     const auto row = [](const char* name, const QStringList& arguments, int code, const char* says) {
       QTest::newRow(name) << arguments << code << says;
     };
-    row("no subcommand", {"corpus"}, 2, "subcommand");
+    row("no subcommand", {"corpus"}, 2, "expected import, list");
     row("no source", {"corpus", "import", "x"}, 2, "SOURCE");
     row("bad name", {"corpus", "import", "a/b", path("web.train.jsonl")}, 2, "a/b");
     row("bad rename", {"corpus", "import", "x", path("web.train.jsonl"), "--rename", "c4"}, 2, "OLD=NEW");

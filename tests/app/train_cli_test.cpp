@@ -1,0 +1,171 @@
+#include <unistd.h>
+
+#include <csignal>
+
+#include "analysis/runs/checkpoint_file.h"
+#include "analysis/runs/results_file.h"
+#include "analysis/runs/run.h"
+#include "analysis/runs/run_info.h"
+#include "program.h"
+
+namespace saccade::test {
+
+/// Training as a person at a terminal drives it: train, signals, resume, stop, what is printed where.
+class TrainCliTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void initTestCase() {
+    program_.import_corpus();
+    program_.write("config.json", QByteArray::fromStdString(Program::config().dump()));
+  }
+
+  void prints_data_on_stdout_and_progress_on_stderr() {
+    const auto result = program_.run({"--json", "train", program_.path("config.json"), "--out", program_.path("first")});
+    QVERIFY2(result.code == 0, qPrintable(result.err));
+    const nlohmann::json json = result.json();
+    QCOMPARE(json["state"].get<std::string>(), "finished");
+    QCOMPARE(json["step"].get<int>(), 12);
+    QVERIFY(json["train_loss"].get<double>() > 1 && json["ood_loss"].get<double>() > 1);
+    QVERIFY(result.err.contains("checkpoint at step 4") && result.err.contains("tiny: 100 %"));
+    for (const char* file : {"run.json", "journal.jsonl", "results.h5", "log.txt", "checkpoints/step-12.h5", "captures/step-12.h5"})
+      QVERIFY2(QFile::exists(program_.path("first/") + file), file);
+
+    const auto quiet = program_.run({"train", program_.path("config.json"), "--out", program_.path("quiet"), "-q"});
+    QVERIFY(quiet.code == 0 && quiet.err.isEmpty() && quiet.out.contains("quiet: finished at step 12 of 12"));
+  }
+
+  void a_run_is_never_overwritten() {
+    const QByteArray before = program_.contents("first");
+    const auto again = program_.run({"-q", "train", program_.path("config.json"), "--out", program_.path("first")});
+    QVERIFY2(again.code == 2 && is_one_error(again) && again.err.contains("already holds a run; resume it"), qPrintable(again.err));
+    const auto resumed = program_.run({"resume", program_.path("first")});
+    QVERIFY2(resumed.code == 0 && resumed.err.contains("had finished before"), qPrintable(resumed.err));
+    QCOMPARE(program_.contents("first"), before);
+  }
+
+  void config_from_standard_input() {
+    auto process = program_.start({"-q", "--json", "plan", "-"});
+    process->write(QByteArray::fromStdString(Program::config().dump()));
+    process->closeWriteChannel();
+    const auto result = Program::finish(*process);
+    QVERIFY2(result.code == 0, qPrintable(result.err));
+    QCOMPARE(result.json()["parameters"].get<int64_t>(), Run(program_.path("first").toStdString()).info().parameters);
+  }
+
+  /// Stopped by three signals on the way, the run ends with the very numbers of one that was left alone.
+  void stopped_and_resumed_equals_uninterrupted() {
+    const QStringList overrides{"training.steps=600", "training.checkpoint_every=100", "training.evaluate_every=50",
+                                "training.probe_every=60"};
+    program_.train("whole", overrides);
+    QStringList arguments{"-q", "--json", "train", program_.path("config.json"), "--out", program_.path("parts")};
+    for (const QString& o : overrides) arguments << "--set" << o;
+    int interrupted = 0;
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, 0}) {
+      auto process = program_.start(arguments);
+      if (signal) {
+        QVERIFY(program_.wait_for_records("parts", 1 + 60 * (interrupted + 1)));
+        ::kill(static_cast<pid_t>(process->processId()), signal);
+      }
+      const auto result = Program::finish(*process);
+      QVERIFY2(result.code == 130 || result.code == 0, qPrintable(result.err));
+      interrupted += result.code == 130;
+      if (result.code == 130) QCOMPARE(result.json()["state"].get<std::string>(), "stopped");
+      if (result.code == 0) break;
+      arguments = {"-q", "--json", "resume", program_.path("parts")};
+    }
+    QVERIFY2(interrupted > 0, "the run ended before it could be stopped");
+    compare_series("results.h5", [&](const QString& run) { return read_results_series(program_.path(run + "/results.h5").toStdString()); });
+    compare_series("journal", [&](const QString& run) { return Run(program_.path(run).toStdString()).series(); });
+    compare_weights();
+  }
+
+  void a_divergence_is_an_error() {
+    const auto result = program_.run({"-q", "train", program_.path("config.json"), "--out", program_.path("diverged"), "--set",
+                                      "training.learning_rate=100", "--set", "training.clip=0", "--set", "training.steps=3000", "--set",
+                                      "training.warmup_steps=0"});
+    if (result.code == 0) QSKIP("the loss stayed finite");
+    QCOMPARE(result.code, 1);
+    QVERIFY2(result.err.startsWith("saccade: ") && result.err.contains("diverged") && result.err.count('\n') == 1, qPrintable(result.err));
+    QVERIFY(result.out.contains("diverged at step"));
+  }
+
+  /// Nobody reads what is printed: the run goes on to its end all the same.
+  void a_pipe_that_closes_does_not_end_a_run() {
+    const auto unread = [] {
+      int ends[2];
+      if (::pipe(ends) != 0 || ::dup2(ends[1], STDERR_FILENO) < 0) ::_exit(99);
+      ::close(ends[0]);
+      ::close(ends[1]);
+    };
+    const auto result =
+        program_.run({"train", program_.path("config.json"), "--out", program_.path("unread"), "--set", "training.steps=60"}, unread);
+    QCOMPARE(result.code, 0);
+    QVERIFY(Run(program_.path("unread").toStdString()).info().state == RunState::finished);
+  }
+
+  void compare_follows_a_live_run() {
+    auto process =
+        program_.start({"-q", "train", program_.path("config.json"), "--out", program_.path("live"), "--set", "training.steps=1000000"});
+    QVERIFY(program_.wait_for_records("live", 30));
+    const auto result = program_.run({"--json", "compare", program_.path("live"), program_.path("first")});
+    QCOMPARE(process->state(), QProcess::Running);
+    process->terminate();
+    QCOMPARE(Program::finish(*process).code, 130);
+    QVERIFY2(result.code == 0, qPrintable(result.err));
+    const nlohmann::json json = result.json();
+    QCOMPARE(json["rows"].size(), size_t(2));
+    QVERIFY(json["rows"][0]["pretraining_loss"].get<double>() > 1);
+    QVERIFY(json["warnings"].dump().find("not finished (running)") != std::string::npos);
+  }
+
+  void evaluate_repeats_the_last_evaluation() {
+    const auto result = program_.run({"-q", "--json", "evaluate", program_.path("first")});
+    QVERIFY2(result.code == 0, qPrintable(result.err));
+    const Run run(program_.path("first").toStdString());
+    for (const auto& loss : result.json()["losses"]) {
+      const bool ood = loss["ood"];
+      const Series* series = run.find((ood ? "ood/loss/" : "validation/loss/") + loss["domain"].get<std::string>());
+      QVERIFY(series);
+      QCOMPARE(loss["loss"].get<double>(), series->value.back());
+    }
+    const auto missing = program_.run({"-q", "evaluate", program_.path("first"), "--step", "5"});
+    QVERIFY2(missing.code == 2 && is_one_error(missing) && missing.err.contains("checkpoints of step 8 or 12"), qPrintable(missing.err));
+  }
+
+ private:
+  template <class Read>
+  void compare_series(const char* where, Read read) {
+    const std::vector<Series> whole = read("whole"), parts = read("parts");
+    QCOMPARE(parts.size(), whole.size());
+    for (size_t i = 0; i < whole.size(); ++i) {
+      const std::string what = std::string(where) + ": " + whole[i].name;
+      QCOMPARE(parts[i].name, whole[i].name);
+      if (whole[i].name == "tokens_per_second") continue;
+      const auto same = [](const std::vector<double>& a, const std::vector<double>& b) {
+        return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
+      };
+      QVERIFY2(!whole[i].value.empty() && same(parts[i].value, whole[i].value), what.c_str());
+      QVERIFY2(same(parts[i].step, whole[i].step) && same(parts[i].tokens, whole[i].tokens) && same(parts[i].flops, whole[i].flops),
+               what.c_str());
+    }
+  }
+
+  void compare_weights() {
+    const Checkpoint whole = read_checkpoint(program_.path("whole/checkpoints/step-600.h5").toStdString()),
+                     parts = read_checkpoint(program_.path("parts/checkpoints/step-600.h5").toStdString());
+    for (const auto tensors : {&TrainingState::weights, &TrainingState::first_moments, &TrainingState::second_moments}) {
+      const auto &a = whole.state.*tensors, &b = parts.state.*tensors;
+      QCOMPARE(b.size(), a.size());
+      for (size_t i = 0; i < a.size(); ++i)
+        QVERIFY2(std::memcmp(a[i].tensor.raw(), b[i].tensor.raw(), static_cast<size_t>(a[i].tensor.bytes())) == 0, a[i].name.c_str());
+    }
+  }
+
+  Program program_;
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::TrainCliTest)
+#include "train_cli_test.moc"
