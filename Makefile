@@ -3,21 +3,24 @@ BUILD := build/release
 CTEST_FLAGS ?= --output-on-failure
 WERROR := $(if $(CI),ON,OFF)
 
-.PHONY: setup build demo test bench lint format clean
+.PHONY: setup configure build demo test bench lint format clean
 
 setup:
 	@packaging/setup
 
-build: setup
+configure: setup
 	@mkdir -p build && cmake --preset release -DSACCADE_WERROR=$(WERROR) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
-	@cmake --build $(BUILD)
+
+build: configure
+	@cmake --build $(BUILD) --target saccade saccade-workbench
 
 demo: build
 	@$(BUILD)/app/saccade demo
 
 test:
 	@packaging/setup --tests
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory configure
+	@cmake --build $(BUILD)
 	@ctest --test-dir $(BUILD) -j 2 $(CTEST_FLAGS)
 
 bench: build

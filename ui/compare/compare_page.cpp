@@ -10,6 +10,7 @@
 #include <QTableView>
 #include <QToolButton>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "analysis/comparison/comparison.h"
 #include "ui/charts/figure_view.h"
@@ -33,6 +34,13 @@ QString verdict(const Comparison& comparison) {
   QStringList lines;
   for (const std::string& warning : comparison.warnings) lines << QStringLiteral("⚠ ") + QString::fromStdString(warning);
   return lines.join(QLatin1Char('\n'));
+}
+
+/// Asks for the room that all columns take, as far as a chart beside them stays readable.
+void showAllColumns(QTableView& view) {
+  constexpr int kWidest = 520;
+  view.resizeColumnsToContents();
+  view.setMinimumWidth(std::min(view.horizontalHeader()->length() + 2 * view.frameWidth() + 2, kWidest));
 }
 
 }  // namespace
@@ -150,6 +158,7 @@ void ComparePage::refresh() {
   equal_card_->setTitle(tr("At equal pre-training loss"),
                         comparison.equal_loss ? tr("%1 nats · mean of seeds").arg(QString::number(*comparison.equal_loss, 'f', 3))
                                               : tr("no loss that all have reached"));
+  for (QTableView* view : {equal_view_, end_view_}) showAllColumns(*view);
   common_->setEnabled(at_loss_.has_value());
   verdict_->setText(verdict(comparison));
 }

@@ -29,7 +29,11 @@ QString plain_number(double value) {
 QString range_text(const Setting& setting) {
   if (setting.kind != Kind::integer && setting.kind != Kind::real) return {};
   const bool low = std::isfinite(setting.minimum), high = std::isfinite(setting.maximum) && setting.maximum < 1e9;
-  if (low && high) return QStringLiteral("%1 … %2").arg(plain_number(setting.minimum), plain_number(setting.maximum));
+  if (low && high) {
+    const QString text = QStringLiteral("%1 … %2").arg(plain_number(setting.minimum), plain_number(setting.maximum));
+    // A default at the upper end means no limit (the window of full attention).
+    return setting.default_value == setting.maximum ? text + SettingEditor::tr(" = all") : text;
+  }
   return low ? SettingEditor::tr("from %1").arg(plain_number(setting.minimum)) : QString();
 }
 
@@ -56,6 +60,8 @@ QFont small_font(QFont font) {
 
 QString settingTitle(const std::string& name) {
   QString title = QString::fromStdString(name).replace(QLatin1Char('_'), QLatin1Char(' '));
+  if (title == QStringLiteral("qk norm")) return SettingEditor::tr("QK norm");
+  if (title == QStringLiteral("mlp width")) return SettingEditor::tr("MLP width");
   if (title == QStringLiteral("ood")) return SettingEditor::tr("Out of distribution");
   if (title == QStringLiteral("train")) return SettingEditor::tr("Train on");
   for (const char* letters : {"mlp", "qk"})
