@@ -14,7 +14,4 @@ struct ConfigOptions {
 };
 std::shared_ptr<ConfigOptions> add_config_options(CLI::App& app);
 
-/// Vocabulary of the tokenizer a config names, without touching the corpus where the name says it (bytes, bpe:N, unigram:N).
-int64_t vocabulary_of(const RunConfig& config);
-
 }  // namespace saccade::cli

@@ -6,13 +6,14 @@
 #include "app/cli/output.h"
 #include "kernels/device.h"
 #include "models/architectures/registry.h"
+#include "models/corpus/vocabulary.h"
 
 namespace saccade::cli {
 namespace {
 
 int run(const ConfigOptions& options, bool measure) {
   const RunConfig config = options.load();
-  const int64_t vocabulary = vocabulary_of(config);
+  const int64_t vocabulary = vocabulary_of(config.data.tokenizer);
   const Plan plan = make_plan(config, vocabulary);
   nlohmann::json json = to_json(plan);
   const auto bytes = [](int64_t b) { return human_bytes(static_cast<double>(b)); };

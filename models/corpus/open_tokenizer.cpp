@@ -6,6 +6,7 @@
 #include "models/corpus/corpus.h"
 #include "models/corpus/disk.h"
 #include "models/corpus/sha256.h"
+#include "models/corpus/vocabulary.h"
 
 namespace saccade {
 namespace fs = std::filesystem;
@@ -65,12 +66,25 @@ std::unique_ptr<Tokenizer> open_trained(const std::string& spec, const std::stri
 int64_t parse_vocabulary(const std::string& spec, const std::string& digits) {
   int64_t vocabulary = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), vocabulary);
-  if (error != std::errc() || end != digits.data() + digits.size() || digits.empty())
+  if (error != std::errc() || end != digits.data() + digits.size() || vocabulary < 1)
     throw UsageError("tokenizer \"" + spec + "\": after the colon stands the size of the vocabulary, as in bpe:4096");
   return vocabulary;
 }
 
+std::unique_ptr<Tokenizer> open_model(const std::string& spec) {
+  if (fs::is_regular_file(spec)) return load_sentencepiece(spec);
+  if (spec.ends_with(".model") || spec.find('/') != spec.npos) throw DataError("tokenizer " + spec + ": there is no such file");
+  throw UsageError("tokenizer \"" + spec + "\", expected bytes, bpe:SIZE, unigram:SIZE or the path of a SentencePiece .model");
+}
+
 }  // namespace
+
+int64_t vocabulary_of(const std::string& spec) {
+  if (spec == "bytes") return make_byte_tokenizer()->vocabulary();
+  for (const std::string kind : {"bpe:", "unigram:"})
+    if (spec.starts_with(kind)) return parse_vocabulary(spec, spec.substr(kind.size()));
+  return open_model(spec)->vocabulary();
+}
 
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& spec, const Corpus& corpus, const std::vector<std::string>& domains,
                                           const std::function<void(const std::string&)>& progress) {
@@ -78,9 +92,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& spec, const Corpus&
   for (const std::string kind : {"bpe", "unigram"})
     if (spec.starts_with(kind + ":"))
       return open_trained(spec, kind, parse_vocabulary(spec, spec.substr(kind.size() + 1)), corpus, domains, progress);
-  if (fs::is_regular_file(spec)) return load_sentencepiece(spec);
-  if (spec.ends_with(".model") || spec.find('/') != spec.npos) throw DataError("tokenizer " + spec + ": there is no such file");
-  throw UsageError("tokenizer \"" + spec + "\", expected bytes, bpe:SIZE, unigram:SIZE or the path of a SentencePiece .model");
+  return open_model(spec);
 }
 
 }  // namespace saccade

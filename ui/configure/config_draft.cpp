@@ -1,12 +1,10 @@
 #include "ui/configure/config_draft.h"
 
 #include <algorithm>
-#include <charconv>
 #include <regex>
 #include <set>
 
 #include "models/architectures/registry.h"
-#include "models/corpus/tokenizer.h"
 
 namespace saccade::ui {
 namespace {
@@ -163,20 +161,6 @@ std::string causality_warning(const RunConfig& config) {
     if (const std::string warning = part.looks_ahead ? part.looks_ahead(values) : std::string(); !warning.empty()) return warning;
   }
   return {};
-}
-
-int64_t vocabulary_of(const std::string& tokenizer) {
-  if (tokenizer == "bytes") return make_byte_tokenizer()->vocabulary();
-  for (const std::string kind : {"bpe:", "unigram:"}) {
-    if (tokenizer.rfind(kind, 0) != 0) continue;
-    int64_t size = 0;
-    const char* end = tokenizer.data() + tokenizer.size();
-    const auto [rest, error] = std::from_chars(tokenizer.data() + kind.size(), end, size);
-    if (error != std::errc() || rest != end || size < 1)
-      throw UsageError("/data/tokenizer is \"" + tokenizer + "\"; expected " + kind + "N with a number of tokens");
-    return size;
-  }
-  return load_sentencepiece(tokenizer)->vocabulary();
 }
 
 }  // namespace saccade::ui

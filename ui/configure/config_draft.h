@@ -58,7 +58,4 @@ std::string pointer_in(const std::string& message, const std::vector<FormField>&
 /// Where a position can see its future, or empty: the model is causal.
 std::string causality_warning(const RunConfig& config);
 
-/// Size of the vocabulary that a tokenizer setting stands for, read from its name or file. Throws DataError, UsageError.
-int64_t vocabulary_of(const std::string& tokenizer);
-
 }  // namespace saccade::ui

@@ -2,6 +2,7 @@
 
 #include <QProcess>
 
+#include "models/corpus/vocabulary.h"
 #include "ui/configure/config_draft.h"
 #include "ui/run_process.h"
 

@@ -7,6 +7,7 @@
 #include <QSignalBlocker>
 #include <QToolButton>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "analysis/figures/derived.h"
 #include "ui/charts/figure_view.h"
@@ -63,11 +64,13 @@ LivePage::LivePage(Session& session, QWidget* parent)
   left->addWidget(loss_.card, 5);
   left->addWidget(trouble_);
   left->addLayout(bottom, 2);
-  auto* right = new QVBoxLayout;
+  side_ = new QWidget(this);
+  auto* right = new QVBoxLayout(side_);
+  right->setContentsMargins(0, 0, 0, 0);
   for (Panel* panel : {&heads_, &layers_, &gap_, &captured_}) right->addWidget(panel->card, 1);
   auto* columns = new QHBoxLayout(this);
   columns->addLayout(left, 5);
-  columns->addLayout(right, 2);
+  columns->addWidget(side_, 2);
 
   connect(session_.runs(), &RunList::changed, this, &LivePage::refresh);
   connect(&session_, &Session::currentRunChanged, this, &LivePage::refresh);
@@ -133,6 +136,9 @@ void LivePage::refresh() {
   fill(speed_, series("tokens_per_second", false));
   fill(domain_, choice_.domain.empty() ? Figure{} : series("ood/loss/" + choice_.domain, choice_.log_y));
   fillCurrent(runs);
+  const auto shown = [this](const Panel* panel) { return !panel->card->isHidden(); };
+  const Panel* beside[] = {&heads_, &layers_, &gap_, &captured_};
+  side_->setVisible(std::any_of(std::begin(beside), std::end(beside), shown));
   const QString text = trouble(runs);
   trouble_->setText(text);
   trouble_->setVisible(!text.isEmpty());

@@ -40,6 +40,7 @@ class LivePage : public QWidget {
   bool stale_ = true;
   Panel loss_, heads_, layers_, gap_, captured_, gradient_, domain_, speed_;
   QLabel* trouble_;
+  QWidget* side_;  ///< the column beside the losses; hidden while it would be empty
   QComboBox *x_axis_, *smoothing_, *domains_;
   QToolButton *log_x_, *log_y_;
 };
