@@ -34,8 +34,7 @@ struct Arena::State {
       // Address space only: pages become real when touched. A strict overcommit policy may allow less.
       capacity = cpu_memory().total;
       while (true) {
-        void* p = mmap(nullptr, static_cast<size_t>(capacity), PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void* p = mmap(nullptr, static_cast<size_t>(capacity), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p != MAP_FAILED) {
           base = static_cast<char*>(p);
           madvise(base, static_cast<size_t>(capacity), MADV_HUGEPAGE);

@@ -20,9 +20,9 @@ class Arena {
   /// Contents undefined (NaN when poisoning). Throws DeviceError when the range is exhausted.
   Tensor allocate(const Shape& shape, DType dtype);
 
-  int64_t used() const;        ///< bytes in live tensors
-  int64_t peak_used() const;   ///< most bytes in live tensors so far
-  int64_t peak_extent() const; ///< highest address used so far: what the device must provide
+  int64_t used() const;         ///< bytes in live tensors
+  int64_t peak_used() const;    ///< most bytes in live tensors so far
+  int64_t peak_extent() const;  ///< highest address used so far: what the device must provide
   void reset_peak();
 
   /// Tests fill fresh memory with NaN bytes so that reading what nobody wrote shows.

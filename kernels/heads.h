@@ -10,7 +10,7 @@ QkNorm parse_qk_norm(const std::string& name);
 
 struct HeadOptions {
   QkNorm norm = QkNorm::none;
-  double rotary_base = 0;   ///< 0: no rotary positions
+  double rotary_base = 0;      ///< 0: no rotary positions
   int64_t first_position = 0;  ///< position of row 0 (decoding)
 };
 

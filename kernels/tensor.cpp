@@ -40,8 +40,7 @@ std::string to_string(const Shape& shape) {
   return text + "]";
 }
 
-Tensor::Tensor(std::shared_ptr<Storage> storage, Shape shape, DType dtype)
-    : storage_(std::move(storage)), shape_(shape), dtype_(dtype) {
+Tensor::Tensor(std::shared_ptr<Storage> storage, Shape shape, DType dtype) : storage_(std::move(storage)), shape_(shape), dtype_(dtype) {
   static std::atomic<uint64_t> next_id{1};
   id_ = next_id++;
 }

@@ -10,10 +10,10 @@ ChunkSelection parse_chunk_selection(const std::string& name);  ///< "exact", "a
 
 struct ChunkOptions {
   int64_t chunk = 128;
-  int64_t top_k = 1;              ///< remote chunks per query; 1 is the paper
-  bool share_selection = false;   ///< all heads take the chunk with the greatest sum of scores over heads
+  int64_t top_k = 1;             ///< remote chunks per query; 1 is the paper
+  bool share_selection = false;  ///< all heads take the chunk with the greatest sum of scores over heads
   ChunkSelection selection = ChunkSelection::exact;
-  uint64_t seed = 0;              ///< of `random`
+  uint64_t seed = 0;  ///< of `random`
 };
 
 /// What inspection asks for (specification 3.7); empty unless asked for.

@@ -12,6 +12,7 @@ struct Top1Element {
 
 /// Top-1 Element Selection (BC 4, specification 2): o_t = v_{a(t)}, straight-through gradient.
 /// q, k, v [B, T, H, d]. Backward: dV_j = Σ_{t: a(t)=j} dO_t, dS = P ∘ (dP − rowsum(P ∘ dP)) with dP_tj = dO_t · v_j.
-Top1Element top1_element(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const ScoreOptions& options, bool want_entropy = false);
+Top1Element top1_element(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const ScoreOptions& options,
+                         bool want_entropy = false);
 
 }  // namespace saccade

@@ -38,7 +38,7 @@ struct HeatMap {
   std::array<double, 2> range{0, 1};
   bool logarithmic = false;                                     ///< colour scale
   bool diverging = false;                                       ///< centred map for differences
-  std::string value_title{};                                      ///< "attention weight", "ln mass (nats)"
+  std::string value_title{};                                    ///< "attention weight", "ln mass (nats)"
   std::vector<std::array<int64_t, 2>> marked{};                 ///< cells (row, column) with an outline: what was chosen
   std::array<double, 2> row_extent{0, 0}, column_extent{0, 0};  ///< axis values of the edges; equal: 0 … rows, 0 … columns
   bool top_down = true;                                         ///< row 0 at the top

@@ -38,7 +38,8 @@ nlohmann::json describe(const Setting& s) {
 std::string describe_text(const std::vector<Setting>& settings) {
   std::string text;
   for (const Setting& s : settings) {
-    text += "  " + s.name + " = " + s.default_value.dump() + "   (" + range(s) + ")\n      " + s.help + (s.source.empty() ? "" : "  [" + s.source + "]") + "\n";
+    text += "  " + s.name + " = " + s.default_value.dump() + "   (" + range(s) + ")\n      " + s.help +
+            (s.source.empty() ? "" : "  [" + s.source + "]") + "\n";
   }
   return text;
 }
@@ -52,7 +53,8 @@ int run(const std::string& name) {
       rows.push_back({a->id, a->title, kind_name(a->kind)});
       json.push_back({{"id", a->id}, {"kind", kind_name(a->kind)}, {"title", a->title}, {"paper", a->paper}});
     }
-    text = table({"id", "title", "kind"}, rows) + "\nA model is a host block with a mixer, or a whole architecture. saccade architectures NAME lists the settings.\n";
+    text = table({"id", "title", "kind"}, rows) +
+           "\nA model is a host block with a mixer, or a whole architecture. saccade architectures NAME lists the settings.\n";
   } else {
     const Architecture& a = architecture(name);
     text = a.title + " (" + kind_name(a.kind) + " \"" + a.id + "\")\n" + a.paper + "\n\n" + describe_text(a.settings);

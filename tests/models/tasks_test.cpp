@@ -18,7 +18,8 @@ class TasksTest : public QObject {
     QTest::addColumn<QString>("task");
     QTest::addColumn<int>("length");
     for (const char* task : {"task-copy", "task-mqar", "task-passkey"})
-      for (int length : {96, 97, 256, 1024, 4096, 5000, 20000}) QTest::newRow(qPrintable(QString("%1 %2").arg(task).arg(length))) << task << length;
+      for (int length : {96, 97, 256, 1024, 4096, 5000, 20000})
+        QTest::newRow(qPrintable(QString("%1 %2").arg(task).arg(length))) << task << length;
   }
   void answers_stand_before() {
     QFETCH(QString, task);

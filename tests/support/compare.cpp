@@ -20,7 +20,8 @@ Array to_array(const Tensor& tensor) {
 Tensor to_tensor(const Array& array, DType dtype, Arena& arena) {
   Tensor tensor = arena.allocate(array.shape, array.integer ? DType::i32 : dtype);
   const auto copy = [&](auto* data) {
-    for (int64_t i = 0; i < tensor.size(); ++i) data[i] = static_cast<std::remove_reference_t<decltype(*data)>>(array.values[static_cast<size_t>(i)]);
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      data[i] = static_cast<std::remove_reference_t<decltype(*data)>>(array.values[static_cast<size_t>(i)]);
   };
   if (tensor.dtype() == DType::f32) copy(tensor.data<float>());
   if (tensor.dtype() == DType::f64) copy(tensor.data<double>());
@@ -47,8 +48,10 @@ Worst worst(const Array& actual, const Array& expected) {
   for (size_t i = 0; i < expected.values.size(); ++i) {
     const double a = actual.values[i], e = expected.values[i];
     double error = std::abs(a - e);
-    if (std::isfinite(e) != std::isfinite(a)) error = INFINITY;
-    else if (!std::isfinite(e)) error = (std::isnan(e) ? std::isnan(a) : a == e) ? 0 : INFINITY;
+    if (std::isfinite(e) != std::isfinite(a))
+      error = INFINITY;
+    else if (!std::isfinite(e))
+      error = (std::isnan(e) ? std::isnan(a) : a == e) ? 0 : INFINITY;
     if (error > w.error) w.error = error, w.at = i;
   }
   return w;
@@ -68,7 +71,13 @@ QString difference(const Array& actual, const Array& expected, double tolerance,
   const double relative = w.largest > 0 ? w.error / w.largest : w.error;
   if (relative <= tolerance) return {};
   return QString("%1 is off by %2 of its largest element %3 (allowed %4); element %5 is %6, expected %7")
-      .arg(name).arg(relative).arg(w.largest).arg(tolerance).arg(w.at).arg(actual.values[w.at], 0, 'g', 12).arg(expected.values[w.at], 0, 'g', 12);
+      .arg(name)
+      .arg(relative)
+      .arg(w.largest)
+      .arg(tolerance)
+      .arg(w.at)
+      .arg(actual.values[w.at], 0, 'g', 12)
+      .arg(expected.values[w.at], 0, 'g', 12);
 }
 
 }  // namespace saccade::test

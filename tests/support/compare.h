@@ -28,8 +28,8 @@ QString difference(const Array& actual, const Array& expected, double tolerance,
 }  // namespace saccade::test
 
 /// Compares by relative error to the largest element and says which tensor failed.
-#define COMPARE_CLOSE(actual, expected, tolerance, name)                                             \
-  do {                                                                                               \
+#define COMPARE_CLOSE(actual, expected, tolerance, name)                                              \
+  do {                                                                                                \
     const QString difference_ = saccade::test::difference((actual), (expected), (tolerance), (name)); \
-    QVERIFY2(difference_.isEmpty(), qPrintable(difference_));                                        \
+    QVERIFY2(difference_.isEmpty(), qPrintable(difference_));                                         \
   } while (false)

@@ -41,7 +41,8 @@ Array read_array(hid_t group, const std::string& name) {
   if (dims.empty()) array.shape = {1};
   array.integer = H5Tget_class(type) == H5T_INTEGER;
   array.values.resize(static_cast<size_t>(array.shape.size()));
-  if (H5Dread(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.values.data()) < 0) throw std::runtime_error("cannot read " + name);
+  if (H5Dread(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.values.data()) < 0)
+    throw std::runtime_error("cannot read " + name);
   return array;
 }
 

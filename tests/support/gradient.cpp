@@ -95,7 +95,8 @@ QString check_float(const Op& op, const std::vector<Array>& inputs, double toler
   for (size_t i = 0; i < exact.outputs.size(); ++i)
     if (QString d = difference(single.outputs[i], exact.outputs[i], tolerance, QString("float output %1").arg(i)); !d.isEmpty()) return d;
   for (size_t i = 0; i < exact.grads.size(); ++i)
-    if (QString d = difference(single.grads[i], exact.grads[i], tolerance, QString("float gradient of input %1").arg(i)); !d.isEmpty()) return d;
+    if (QString d = difference(single.grads[i], exact.grads[i], tolerance, QString("float gradient of input %1").arg(i)); !d.isEmpty())
+      return d;
   return {};
 }
 
