@@ -6,6 +6,7 @@
 #include <QTest>
 
 #include "kernels/error.h"
+#include "models/corpus/vocabulary.h"
 #include "ui/configure/config_draft.h"
 #include "ui/configure/configure_page.h"
 #include "ui/configure/setting_editor.h"
