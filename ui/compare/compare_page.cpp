@@ -38,7 +38,7 @@ QString verdict(const Comparison& comparison) {
 
 /// Asks for the room that all columns take, as far as a chart beside them stays readable.
 void showAllColumns(QTableView& view) {
-  constexpr int kWidest = 520;
+  constexpr int kWidest = 400;
   view.resizeColumnsToContents();
   view.setMinimumWidth(std::min(view.horizontalHeader()->length() + 2 * view.frameWidth() + 2, kWidest));
 }
