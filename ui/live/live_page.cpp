@@ -136,7 +136,7 @@ void LivePage::refresh() {
   fill(speed_, series("tokens_per_second", false));
   fill(domain_, choice_.domain.empty() ? Figure{} : series("ood/loss/" + choice_.domain, choice_.log_y));
   fillCurrent(runs);
-  const auto shown = [this](const Panel* panel) { return !panel->card->isHidden(); };
+  const auto shown = [](const Panel* panel) { return !panel->card->isHidden(); };
   const Panel* beside[] = {&heads_, &layers_, &gap_, &captured_};
   side_->setVisible(std::any_of(std::begin(beside), std::end(beside), shown));
   const QString text = trouble(runs);
