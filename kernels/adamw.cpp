@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cuda/adamw.h"
 #include "kernels/expect.h"
 #include "kernels/parallel.h"
 #include "kernels/simd.h"
@@ -70,10 +71,10 @@ void gradient_norm(const std::vector<AdamWSlot>& slots, const Tensor& norm) {
   *norm.data<double>() = std::sqrt(sum);
 }
 
-void adamw_step(const std::vector<AdamWSlot>& slots, const AdamW& o, double learning_rate, int64_t step, double clip, double norm) {
+void adamw_step(const std::vector<AdamWSlot>& slots, const AdamW& o, const double* rates, double clip, double norm) {
+  if (!std::isfinite(norm)) return;
+  const double learning_rate = rates[0], correction1 = rates[1], correction2 = rates[2];
   const double scale = clip > 0 && norm > clip ? clip / norm : 1.0;
-  const double correction1 = 1 - std::pow(o.beta1, static_cast<double>(step)),
-               correction2 = 1 - std::pow(o.beta2, static_cast<double>(step));
   const std::vector<Piece> all = pieces(slots);
   parallel_for(static_cast<int64_t>(all.size()), [&](int64_t i) {
     const Piece& piece = all[static_cast<size_t>(i)];
@@ -116,14 +117,25 @@ Cost cost(const std::vector<AdamWSlot>& slots, double flops, int tensors) {
 
 void gradient_norm(Tape& tape, const std::vector<AdamWSlot>& slots, const Tensor& norm) {
   for (const AdamWSlot& slot : slots) check(slot, norm, "gradient_norm");
-  tape.run("gradient_norm", cost(slots, 2, 1), [&] { cpu::gradient_norm(slots, norm); });
+  const Tensor partial = tape.device().targets_cuda() ? tape.empty({gradient_norm_parts(slots)}, DType::f64) : Tensor();
+  tape.run(
+      "gradient_norm", cost(slots, 2, 1), [&] { cpu::gradient_norm(slots, norm); },
+      [&] { cuda::gradient_norm(tape.stream(), slots, partial, norm); });
 }
 
-void adamw_step(Tape& tape, const std::vector<AdamWSlot>& slots, const AdamW& options, double learning_rate, int64_t step, double clip,
+std::array<double, 3> adamw_rates(const AdamW& options, double learning_rate, int64_t step) {
+  expect(step >= 1, "adamw_rates", "step is ", step, ", counted from 1");
+  const auto t = static_cast<double>(step);
+  return {learning_rate, 1 - std::pow(options.beta1, t), 1 - std::pow(options.beta2, t)};
+}
+
+void adamw_step(Tape& tape, const std::vector<AdamWSlot>& slots, const AdamW& options, const Tensor& rates, double clip,
                 const Tensor& norm) {
   for (const AdamWSlot& slot : slots) check(slot, norm, "adamw_step");
-  expect(step >= 1, "adamw_step", "step is ", step, ", counted from 1");
-  tape.run("adamw_step", cost(slots, 15, 7), [&] { cpu::adamw_step(slots, options, learning_rate, step, clip, *norm.data<double>()); });
+  expect(rates.size() == 3 && rates.dtype() == DType::f64, "adamw_step", "rates are ", rates, " ", rates.dtype(), ", expected f64 [3]");
+  tape.run(
+      "adamw_step", cost(slots, 15, 7), [&] { cpu::adamw_step(slots, options, rates.data<double>(), clip, *norm.data<double>()); },
+      [&] { cuda::adamw_step(tape.stream(), slots, options, rates, clip, norm); });
 }
 
 }  // namespace saccade

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "kernels/cuda/runtime.h"
 #include "kernels/error.h"
 
 namespace saccade {
@@ -26,6 +27,9 @@ struct Arena::State {
   int64_t extent = 0;               ///< everything at and above is untouched or free
   int64_t used = 0, peak_used = 0, peak_extent = 0;
   std::mutex mutex;  ///< tensors may end on another thread
+#ifdef SACCADE_CUDA
+  std::unique_ptr<cuda::MemoryRange> gpu_range;
+#endif
 
   explicit State(Device d) : device(d) {
     if (device.is_plan()) {
@@ -44,11 +48,19 @@ struct Arena::State {
         if (capacity < (int64_t{1} << 20)) throw DeviceError("no memory: the system refuses to reserve address space");
       }
     } else {
+#ifdef SACCADE_CUDA
+      for (const cuda::Gpu& gpu : cuda::gpus())
+        if (gpu.index == device.index) capacity = gpu.memory_total;
+      gpu_range = std::make_unique<cuda::MemoryRange>(device.index, capacity);
+      base = gpu_range->base();
+      capacity = gpu_range->capacity();
+#else
       throw DeviceError("device " + to_string(device) + ": this build has no CUDA engine");
+#endif
     }
   }
   ~State() {
-    if (base) munmap(base, static_cast<size_t>(capacity));
+    if (base && device.is_cpu()) munmap(base, static_cast<size_t>(capacity));
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -71,9 +83,20 @@ struct Arena::State {
                         " MiB; reduce batch_tokens, sequence_length or width");
     }
     const int64_t offset = extent;
+#ifdef SACCADE_CUDA
+    if (gpu_range) gpu_range->ensure(extent + bytes);
+#endif
     extent += bytes;
     peak_extent = std::max(peak_extent, extent);
     return offset;
+  }
+
+  void fill_with_nan(void* data, int64_t bytes) const {
+    constexpr int kNaN = 0xff;  // in every byte: NaN in every floating type
+#ifdef SACCADE_CUDA
+    if (device.is_cuda()) return cuda::fill_bytes(cuda::stream(device.index), data, kNaN, bytes);
+#endif
+    std::memset(data, kNaN, static_cast<size_t>(bytes));
   }
 
   void give_back(int64_t offset, int64_t bytes) {
@@ -119,7 +142,7 @@ Tensor Arena::allocate(const Shape& shape, DType dtype) {
   storage->bytes = wanted;
   if (state_->base) {
     storage->data = state_->base + offset;
-    if (poison) std::memset(storage->data, 0xff, static_cast<size_t>(bytes));  // NaN in every floating type
+    if (poison) state_->fill_with_nan(storage->data, bytes);
   }
   storage->owner = std::shared_ptr<void>(storage->data, [state = state_, offset, bytes](void*) { state->give_back(offset, bytes); });
   return Tensor(std::move(storage), shape, dtype);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cuda/cross_entropy.h"
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/gemm.h"
 #include "kernels/expect.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
@@ -102,35 +105,77 @@ void scale_in_place(const Tensor& x, T factor) {
 }  // namespace
 }  // namespace cpu
 
+namespace {
+
+/// A GPU wants fewer, larger products: up to 256 MiB of bf16 logits at a time.
+int64_t block_rows(Device device, int64_t rows, int64_t vocabulary) {
+  if (!device.targets_cuda()) return cpu::block_rows(rows, vocabulary);
+  return std::min(rows, std::max<int64_t>(256, (int64_t{1} << 27) / vocabulary / 256 * 256));
+}
+
+/// The same blocks on the GPU: logits of a block of rows by a matrix product, softmax in place, two products for the gradients.
+void on_cuda(Tape& tape, const Tensor& hidden, const Tensor& weight, const Tensor& targets, const CrossEntropy& loss,
+             const cpu::Buffers& buffers) {
+  const int device = tape.device().index;
+  const Tensor w = tape.compute_copy(weight), flat = hidden.rows_view();
+  const int64_t vocabulary = weight.dim(0), width = weight.dim(1), rows = flat.dim(0), step = buffers.logits.dim(0);
+  const Tensor d_hidden = buffers.d_hidden ? buffers.d_hidden.rows_view() : Tensor();
+  for (int64_t first = 0; first < rows; first += step) {
+    const int64_t count = std::min(step, rows - first);
+    const Tensor h = flat.head_slice(first, first + count);
+    cuda::gemm(device, false, true, count, vocabulary, width, 1, cuda::matrix(h, width), cuda::matrix(w, width), false,
+               cuda::matrix(buffers.logits, vocabulary));
+    cuda::softmax_cross_entropy(tape.stream(), buffers.logits, static_cast<const int32_t*>(targets.raw()) + first,
+                                static_cast<float*>(loss.tokens.raw()) + first, count, buffers.d_hidden || buffers.d_weight,
+                                1.0 / static_cast<double>(rows));
+    if (d_hidden)
+      cuda::gemm(device, false, false, count, width, vocabulary, 1, cuda::matrix(buffers.logits, vocabulary), cuda::matrix(w, width), false,
+                 cuda::matrix(d_hidden.head_slice(first, first + count), width));
+    if (buffers.d_weight)
+      cuda::gemm(device, true, false, vocabulary, width, count, 1, cuda::matrix(buffers.logits, vocabulary), cuda::matrix(h, width),
+                 first > 0, cuda::matrix(buffers.d_weight, width));
+  }
+  cuda::mean(tape.stream(), loss.tokens, loss.mean);
+}
+
+}  // namespace
+
 CrossEntropy linear_cross_entropy(Tape& tape, const Tensor& hidden, const Tensor& weight, const Tensor& targets) {
   const char* op = "linear_cross_entropy";
-  expect(weight.rank() == 2 && hidden.rank() >= 1 && hidden.dim(-1) == weight.dim(1) && hidden.dtype() == weight.dtype(), op, "hidden is ",
-         hidden, " ", hidden.dtype(), ", weight is ", weight, " ", weight.dtype(), "; expected hidden [..., D], weight [V, D]");
+  expect(
+      weight.rank() == 2 && hidden.rank() >= 1 && hidden.dim(-1) == weight.dim(1) && accumulation_dtype(hidden.dtype()) == weight.dtype(),
+      op, "hidden is ", hidden, " ", hidden.dtype(), ", weight is ", weight, " ", weight.dtype(),
+      "; expected hidden [..., D], weight [V, D]");
   const int64_t vocabulary = weight.dim(0), width = weight.dim(1), rows = hidden.size() / width;
   expect(targets.dtype() == DType::i32 && targets.size() == rows && rows > 0, op, "targets are ", targets, " ", targets.dtype(),
          ", hidden is ", hidden, "; expected one i32 a row");
-  const DType dtype = hidden.dtype();
-  CrossEntropy loss{tape.empty({1}, dtype), tape.empty({rows}, dtype)};
+  const DType dtype = hidden.dtype(), exact = accumulation_dtype(dtype);
+  CrossEntropy loss{tape.empty({1}, exact), tape.empty({rows}, exact)};
   // The gradients are made while the logits are there: going over them again in backward would double the work.
   cpu::Buffers buffers;
   if (tape.recording() && hidden.differentiable()) buffers.d_hidden = tape.empty(hidden.shape(), dtype);
-  if (tape.recording() && weight.differentiable()) buffers.d_weight = tape.empty(weight.shape(), dtype);
-  buffers.logits = tape.empty({cpu::block_rows(rows, vocabulary), vocabulary}, dtype);
+  if (tape.recording() && weight.differentiable()) buffers.d_weight = tape.empty(weight.shape(), exact);
+  buffers.logits = tape.empty({block_rows(tape.device(), rows, vocabulary), vocabulary}, dtype);
   const double products = 1 + (buffers.d_hidden ? 1 : 0) + (buffers.d_weight ? 1 : 0), logits = static_cast<double>(rows * vocabulary);
   const double bytes = static_cast<double>(hidden.bytes() + weight.bytes() + targets.bytes() + loss.tokens.bytes() +
                                            (buffers.d_hidden ? hidden.bytes() : 0) + (buffers.d_weight ? weight.bytes() : 0));
-  tape.run(op, {products * 2 * logits * static_cast<double>(width) + 5 * logits, bytes},
-           [&] { dispatch(dtype, [&](auto zero) { cpu::cross_entropy<decltype(zero)>(hidden, weight, targets, loss, buffers); }); });
+  tape.run(
+      op, {products * 2 * logits * static_cast<double>(width) + 5 * logits, bytes},
+      [&] { dispatch(dtype, [&](auto zero) { cpu::cross_entropy<decltype(zero)>(hidden, weight, targets, loss, buffers); }); },
+      [&] { on_cuda(tape, hidden, weight, targets, loss, buffers); });
   tape.record({hidden, weight}, {&loss.mean}, [=, d_hidden = buffers.d_hidden, d_weight = buffers.d_weight, mean = loss.mean](Tape& t) {
     const Tensor d_mean = t.grad(mean);
     for (const Tensor& d : {d_hidden, d_weight}) {
       if (!d) continue;
-      t.run("linear_cross_entropy.backward", {static_cast<double>(d.size()), 2.0 * static_cast<double>(d.bytes())}, [&] {
-        dispatch(dtype, [&](auto zero) {
-          using T = decltype(zero);
-          cpu::scale_in_place<T>(d, *d_mean.data<T>());
-        });
-      });
+      t.run(
+          "linear_cross_entropy.backward", {static_cast<double>(d.size()), 2.0 * static_cast<double>(d.bytes())},
+          [&] {
+            dispatch(dtype, [&](auto zero) {
+              using T = decltype(zero);
+              cpu::scale_in_place<T>(d, *d_mean.data<T>());
+            });
+          },
+          [&] { cuda::scale(t.stream(), d, d_mean); });
     }
     t.add_grad(hidden, d_hidden);
     t.add_grad(weight, d_weight);

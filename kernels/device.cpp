@@ -1,9 +1,10 @@
 #include "kernels/device.h"
 
+#include <algorithm>
 #include <fstream>
-#include <limits>
-#include <sstream>
+#include <optional>
 
+#include "kernels/cuda/runtime.h"
 #include "kernels/error.h"
 
 namespace saccade {
@@ -17,10 +18,33 @@ std::string to_string(Device device) {
   return "unknown";
 }
 
+namespace {
+
+/// The GPU with the most free memory; nothing when this build or machine has none, with the reason.
+std::optional<int> best_gpu(std::string* why_none) {
+  const std::vector<cuda::Gpu> gpus = cuda::gpus(why_none);
+  if (gpus.empty()) return std::nullopt;
+  return std::max_element(gpus.begin(), gpus.end(), [](const auto& a, const auto& b) { return a.memory_free < b.memory_free; })->index;
+}
+
+}  // namespace
+
 Device parse_device(const std::string& text) {
-  if (text == "cpu" || text == "auto") return Device::cpu();
-  if (text == "cuda" || text.rfind("cuda:", 0) == 0)
-    throw DeviceError("device \"" + text + "\": this version has no CUDA engine; use \"cpu\" or \"auto\"");
+  if (text == "cpu") return Device::cpu();
+  std::string why_none;
+  if (text == "auto" || text == "cuda") {
+    if (const std::optional<int> index = best_gpu(&why_none)) return Device::cuda(*index);
+    if (text == "auto") return Device::cpu();
+    throw DeviceError("device \"cuda\": " + why_none + "; use \"cpu\" or \"auto\"");
+  }
+  if (text.rfind("cuda:", 0) == 0 && text.size() > 5 && text.find_first_not_of("0123456789", 5) == std::string::npos && text.size() < 10) {
+    const int index = std::stoi(text.substr(5));
+    const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
+    if (std::any_of(gpus.begin(), gpus.end(), [&](const auto& gpu) { return gpu.index == index; })) return Device::cuda(index);
+    throw DeviceError("device \"" + text +
+                      "\": " + (gpus.empty() ? why_none : "there are " + std::to_string(gpus.size()) + " usable GPUs, counted from 0") +
+                      "; use \"cpu\" or \"auto\"");
+  }
   throw UsageError("device is \"" + text + "\", expected auto, cpu, cuda or cuda:N");
 }
 

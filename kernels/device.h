@@ -9,15 +9,18 @@ namespace saccade {
 struct Device {
   enum class Kind { cpu, plan, cuda };
   Kind kind = Kind::cpu;
-  int index = 0;  ///< which GPU, for cuda
+  int index = 0;  ///< which GPU, for cuda; 1 for a plan of the CUDA engine
 
   static Device cpu() { return {Kind::cpu, 0}; }
-  static Device plan() { return {Kind::plan, 0}; }
+  /// Plans for the CPU, or for the CUDA engine, whose ops take other scratch memory.
+  static Device plan(bool for_cuda = false) { return {Kind::plan, for_cuda ? 1 : 0}; }
   static Device cuda(int index) { return {Kind::cuda, index}; }
 
   bool is_cpu() const { return kind == Kind::cpu; }
   bool is_plan() const { return kind == Kind::plan; }
   bool is_cuda() const { return kind == Kind::cuda; }
+  /// Runs on, or plans for, the CUDA engine.
+  bool targets_cuda() const { return is_cuda() || (is_plan() && index == 1); }
   bool operator==(const Device&) const = default;
 };
 

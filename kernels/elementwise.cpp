@@ -1,5 +1,6 @@
 #include "kernels/elementwise.h"
 
+#include "kernels/cuda/elementwise.h"
 #include "kernels/expect.h"
 #include "kernels/parallel.h"
 #include "kernels/simd.h"
@@ -167,12 +168,15 @@ Activation parse_activation(const std::string& name) {
 Tensor add(Tape& tape, const Tensor& x1, const Tensor& x2) {
   expect(x1.shape() == x2.shape() && x1.dtype() == x2.dtype(), "add", "x1 is ", x1, " ", x1.dtype(), ", x2 is ", x2, " ", x2.dtype());
   Tensor y = tape.empty(x1.shape(), x1.dtype());
-  tape.run("add", cost(x1, 1, 3), [&] {
-    over(x1, [&](auto zero, int64_t begin, int64_t end) {
-      using T = decltype(zero);
-      cpu::add_run(x1.data<T>() + begin, x2.data<T>() + begin, y.data<T>() + begin, end - begin);
-    });
-  });
+  tape.run(
+      "add", cost(x1, 1, 3),
+      [&] {
+        over(x1, [&](auto zero, int64_t begin, int64_t end) {
+          using T = decltype(zero);
+          cpu::add_run(x1.data<T>() + begin, x2.data<T>() + begin, y.data<T>() + begin, end - begin);
+        });
+      },
+      [&] { cuda::add(tape.stream(), x1, x2, y); });
   tape.record({x1, x2}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
     t.add_grad(x1, dy);
@@ -183,22 +187,28 @@ Tensor add(Tape& tape, const Tensor& x1, const Tensor& x2) {
 
 Tensor activate(Tape& tape, const Tensor& x, Activation f) {
   Tensor y = tape.empty(x.shape(), x.dtype());
-  tape.run("activate", cost(x, flops_of(f), 2), [&] {
-    over(x, [&](auto zero, int64_t begin, int64_t end) {
-      using T = decltype(zero);
-      cpu::activate_run(f, x.data<T>() + begin, y.data<T>() + begin, end - begin);
-    });
-  });
+  tape.run(
+      "activate", cost(x, flops_of(f), 2),
+      [&] {
+        over(x, [&](auto zero, int64_t begin, int64_t end) {
+          using T = decltype(zero);
+          cpu::activate_run(f, x.data<T>() + begin, y.data<T>() + begin, end - begin);
+        });
+      },
+      [&] { cuda::activate(tape.stream(), f, x, y); });
   tape.record({x}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
     const GradTarget dx = t.grad_target(x);
     if (!dx) return;
-    t.run("activate.backward", cost(x, flops_of(f) + 1, 3), [&] {
-      over(x, [&](auto zero, int64_t begin, int64_t end) {
-        using T = decltype(zero);
-        cpu::activate_backward_run(f, x.data<T>() + begin, dy.data<T>() + begin, dx.tensor.data<T>() + begin, dx.add, end - begin);
-      });
-    });
+    t.run(
+        "activate.backward", cost(x, flops_of(f) + 1, 3),
+        [&] {
+          over(x, [&](auto zero, int64_t begin, int64_t end) {
+            using T = decltype(zero);
+            cpu::activate_backward_run(f, x.data<T>() + begin, dy.data<T>() + begin, dx.tensor.data<T>() + begin, dx.add, end - begin);
+          });
+        },
+        [&] { cuda::activate_backward(t.stream(), f, x, dy, dx.tensor, dx.add); });
   });
   return y;
 }
@@ -208,23 +218,29 @@ Tensor gated(Tape& tape, const Tensor& gate, const Tensor& up, Activation f) {
          up.dtype());
   expect(gate.id() != up.id(), "gated", "gate and up are one tensor");
   Tensor y = tape.empty(gate.shape(), gate.dtype());
-  tape.run("gated", cost(gate, flops_of(f) + 1, 3), [&] {
-    over(gate, [&](auto zero, int64_t begin, int64_t end) {
-      using T = decltype(zero);
-      cpu::gated_run(f, gate.data<T>() + begin, up.data<T>() + begin, y.data<T>() + begin, end - begin);
-    });
-  });
+  tape.run(
+      "gated", cost(gate, flops_of(f) + 1, 3),
+      [&] {
+        over(gate, [&](auto zero, int64_t begin, int64_t end) {
+          using T = decltype(zero);
+          cpu::gated_run(f, gate.data<T>() + begin, up.data<T>() + begin, y.data<T>() + begin, end - begin);
+        });
+      },
+      [&] { cuda::gated(tape.stream(), f, gate, up, y); });
   tape.record({gate, up}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
     const GradTarget d_gate = t.grad_target(gate), d_up = t.grad_target(up);
-    t.run("gated.backward", cost(gate, flops_of(f) + 5, 5), [&] {
-      over(gate, [&](auto zero, int64_t begin, int64_t end) {
-        using T = decltype(zero);
-        const auto at = [&](const GradTarget& target) { return target ? target.tensor.data<T>() + begin : nullptr; };
-        cpu::gated_backward_run(f, gate.data<T>() + begin, up.data<T>() + begin, dy.data<T>() + begin, at(d_gate), d_gate.add, at(d_up),
-                                d_up.add, end - begin);
-      });
-    });
+    t.run(
+        "gated.backward", cost(gate, flops_of(f) + 5, 5),
+        [&] {
+          over(gate, [&](auto zero, int64_t begin, int64_t end) {
+            using T = decltype(zero);
+            const auto at = [&](const GradTarget& target) { return target ? target.tensor.data<T>() + begin : nullptr; };
+            cpu::gated_backward_run(f, gate.data<T>() + begin, up.data<T>() + begin, dy.data<T>() + begin, at(d_gate), d_gate.add, at(d_up),
+                                    d_up.add, end - begin);
+          });
+        },
+        [&] { cuda::gated_backward(t.stream(), f, gate, up, dy, d_gate.tensor, d_gate.add, d_up.tensor, d_up.add); });
   });
   return y;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/embedding.h"
 #include "kernels/expect.h"
 #include "kernels/parallel.h"
 
@@ -93,31 +95,41 @@ void add_positions_backward(const Tensor& dy, const GradTarget& table) {
 Tensor embedding(Tape& tape, const Tensor& table, const Tensor& tokens) {
   expect(table.rank() == 2 && tokens.rank() == 2 && tokens.dtype() == DType::i32, "embedding", "table is ", table, ", tokens are ", tokens,
          " ", tokens.dtype(), "; expected [V, D] and i32 [B, T]");
-  Tensor y = tape.empty({tokens.dim(0), tokens.dim(1), table.dim(1)}, table.dtype());
-  tape.run("embedding", {0, static_cast<double>(tokens.bytes() + 2 * y.bytes())},
-           [&] { dispatch(table.dtype(), [&](auto zero) { cpu::embedding<decltype(zero)>(table, tokens, y); }); });
+  Tensor y = tape.empty({tokens.dim(0), tokens.dim(1), table.dim(1)}, tape.activation_dtype(table));
+  tape.run(
+      "embedding", {0, static_cast<double>(tokens.bytes() + 2 * y.bytes())},
+      [&] { dispatch(table.dtype(), [&](auto zero) { cpu::embedding<decltype(zero)>(table, tokens, y); }); },
+      [&] { cuda::embedding(tape.stream(), table, tokens, y); });
   tape.record({table}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
     const GradTarget d_table = t.grad_target(table);
     if (!d_table) return;
-    t.run("embedding.backward", {static_cast<double>(dy.size()), static_cast<double>(tokens.bytes() + dy.bytes() + table.bytes())},
-          [&] { dispatch(dy.dtype(), [&](auto zero) { cpu::embedding_backward<decltype(zero)>(dy, tokens, d_table); }); });
+    const Tensor scratch = t.device().targets_cuda() ? t.empty({embedding_scratch(tokens.size(), table.dim(0))}, DType::i32) : Tensor();
+    t.run(
+        "embedding.backward", {static_cast<double>(dy.size()), static_cast<double>(tokens.bytes() + dy.bytes() + table.bytes())},
+        [&] { dispatch(dy.dtype(), [&](auto zero) { cpu::embedding_backward<decltype(zero)>(dy, tokens, d_table); }); },
+        [&] { cuda::embedding_backward(t.stream(), dy, tokens, d_table.tensor, d_table.add, scratch); });
   });
   return y;
 }
 
 Tensor add_positions(Tape& tape, const Tensor& x, const Tensor& table) {
-  expect(x.rank() == 3 && table.rank() == 2 && x.dim(2) == table.dim(1) && x.dim(1) <= table.dim(0) && x.dtype() == table.dtype(),
+  expect(x.rank() == 3 && table.rank() == 2 && x.dim(2) == table.dim(1) && x.dim(1) <= table.dim(0) &&
+             accumulation_dtype(x.dtype()) == table.dtype(),
          "add_positions", "x is ", x, ", table is ", table, "; expected [B, T, D] and [Tmax, D] with Tmax >= T");
   Tensor y = tape.empty(x.shape(), x.dtype());
   const int64_t row = x.dim(2) * byte_size(x.dtype());
-  tape.run("add_positions", {static_cast<double>(x.size()), static_cast<double>(2 * x.bytes() + x.dim(1) * row)},
-           [&] { dispatch(x.dtype(), [&](auto zero) { cpu::add_positions<decltype(zero)>(x, table, y); }); });
+  tape.run(
+      "add_positions", {static_cast<double>(x.size()), static_cast<double>(2 * x.bytes() + x.dim(1) * row)},
+      [&] { dispatch(x.dtype(), [&](auto zero) { cpu::add_positions<decltype(zero)>(x, table, y); }); },
+      [&] { cuda::add_positions(tape.stream(), x, table, y); });
   tape.record({x, table}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
     if (const GradTarget d_table = t.grad_target(table)) {
-      t.run("add_positions.backward", {static_cast<double>(dy.size()), static_cast<double>(dy.bytes() + table.bytes())},
-            [&] { dispatch(dy.dtype(), [&](auto zero) { cpu::add_positions_backward<decltype(zero)>(dy, d_table); }); });
+      t.run(
+          "add_positions.backward", {static_cast<double>(dy.size()), static_cast<double>(dy.bytes() + table.bytes())},
+          [&] { dispatch(dy.dtype(), [&](auto zero) { cpu::add_positions_backward<decltype(zero)>(dy, d_table); }); },
+          [&] { cuda::add_positions_backward(t.stream(), dy, d_table.tensor, d_table.add); });
     }
     t.add_grad(x, dy);
   });

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/norm.h"
 #include "kernels/expect.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
@@ -48,8 +51,8 @@ Cost matmul_cost(const Tensor& x, const Tensor& weight, const Tensor& y) {
 }
 
 void check(const Tensor& x, const Tensor& weight, const char* op) {
-  expect(weight.rank() == 2 && x.rank() >= 1 && x.dim(-1) == weight.dim(1) && x.dtype() == weight.dtype(), op, "x is ", x, " ", x.dtype(),
-         ", weight is ", weight, " ", weight.dtype(), "; expected x [..., in], weight [out, in]");
+  expect(weight.rank() == 2 && x.rank() >= 1 && x.dim(-1) == weight.dim(1) && accumulation_dtype(x.dtype()) == weight.dtype(), op, "x is ",
+         x, " ", x.dtype(), ", weight is ", weight, " ", weight.dtype(), "; expected x [..., in], weight [out, in]");
 }
 
 Tensor forward(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias) {
@@ -58,13 +61,21 @@ Tensor forward(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& 
   for (int i = 0; i + 1 < x.rank(); ++i) shape.push_back(x.dim(i));
   shape.push_back(out);
   Tensor y = tape.empty(shape, x.dtype());
-  tape.run("linear", matmul_cost(x, weight, y), [&] {
-    dispatch(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      if (bias) cpu::fill_rows<T>(bias, y);
-      cpu::gemm<T>(false, true, rows, out, in, 1, x.data<T>(), in, weight.data<T>(), in, static_cast<bool>(bias), y.data<T>(), out);
-    });
-  });
+  tape.run(
+      "linear", matmul_cost(x, weight, y),
+      [&] {
+        dispatch(x.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          if (bias) cpu::fill_rows<T>(bias, y);
+          cpu::gemm<T>(false, true, rows, out, in, 1, x.data<T>(), in, weight.data<T>(), in, static_cast<bool>(bias), y.data<T>(), out);
+        });
+      },
+      [&] {
+        const Tensor w = tape.compute_copy(weight);
+        if (bias) cuda::fill_rows(tape.stream(), bias, y);
+        cuda::gemm(tape.device().index, false, true, rows, out, in, 1, cuda::matrix(x, in), cuda::matrix(w, in), static_cast<bool>(bias),
+                   cuda::matrix(y, out));
+      });
   return y;
 }
 
@@ -72,20 +83,33 @@ Tensor forward(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& 
 void backward(Tape& t, const Tensor& x, const Tensor& weight, const Tensor& dy) {
   const int64_t in = weight.dim(1), out = weight.dim(0), rows = x.size() / in;
   if (const GradTarget dw = t.grad_target(weight)) {
-    t.run("linear.backward.weight", matmul_cost(x, weight, dy), [&] {
-      dispatch(x.dtype(), [&](auto zero) {
-        using T = decltype(zero);
-        cpu::gemm<T>(true, false, out, in, rows, 1, dy.data<T>(), out, x.data<T>(), in, dw.add, dw.tensor.data<T>(), in);
-      });
-    });
+    t.run(
+        "linear.backward.weight", matmul_cost(x, weight, dy),
+        [&] {
+          dispatch(x.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            cpu::gemm<T>(true, false, out, in, rows, 1, dy.data<T>(), out, x.data<T>(), in, dw.add, dw.tensor.data<T>(), in);
+          });
+        },
+        [&] {
+          cuda::gemm(t.device().index, true, false, out, in, rows, 1, cuda::matrix(dy, out), cuda::matrix(x, in), dw.add,
+                     cuda::matrix(dw.tensor, in));
+        });
   }
   if (const GradTarget dx = t.grad_target(x)) {
-    t.run("linear.backward.input", matmul_cost(x, weight, dy), [&] {
-      dispatch(x.dtype(), [&](auto zero) {
-        using T = decltype(zero);
-        cpu::gemm<T>(false, false, rows, in, out, 1, dy.data<T>(), out, weight.data<T>(), in, dx.add, dx.tensor.data<T>(), in);
-      });
-    });
+    t.run(
+        "linear.backward.input", matmul_cost(x, weight, dy),
+        [&] {
+          dispatch(x.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            cpu::gemm<T>(false, false, rows, in, out, 1, dy.data<T>(), out, weight.data<T>(), in, dx.add, dx.tensor.data<T>(), in);
+          });
+        },
+        [&] {
+          const Tensor w = t.compute_copy(weight);
+          cuda::gemm(t.device().index, false, false, rows, in, out, 1, cuda::matrix(dy, out), cuda::matrix(w, in), dx.add,
+                     cuda::matrix(dx.tensor, in));
+        });
   }
 }
 
@@ -93,14 +117,17 @@ void backward(Tape& t, const Tensor& x, const Tensor& weight, const Tensor& dy) 
 
 Tensor linear(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   check(x, weight, "linear");
-  expect(!bias || (bias.size() == weight.dim(0) && bias.dtype() == x.dtype()), "linear", "bias is ", bias, ", weight is ", weight);
+  expect(!bias || (bias.size() == weight.dim(0) && bias.dtype() == weight.dtype()), "linear", "bias is ", bias, ", weight is ", weight);
   Tensor y = forward(tape, x, weight, bias);
   tape.record({x, weight, bias}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
     backward(t, x, weight, dy);
     if (const GradTarget db = t.grad_target(bias)) {
-      t.run("linear.backward.bias", {static_cast<double>(dy.size()), static_cast<double>(dy.bytes() + bias.bytes())},
-            [&] { dispatch(dy.dtype(), [&](auto zero) { cpu::sum_rows<decltype(zero)>(dy, db); }); });
+      const Tensor scratch = t.device().targets_cuda() ? t.empty({kColumnParts, bias.size()}, DType::f32) : Tensor();
+      t.run(
+          "linear.backward.bias", {static_cast<double>(dy.size()), static_cast<double>(dy.bytes() + bias.bytes())},
+          [&] { dispatch(dy.dtype(), [&](auto zero) { cpu::sum_rows<decltype(zero)>(dy, db); }); },
+          [&] { cuda::column_sums(t.stream(), dy, bias.size(), db.tensor, db.add, scratch); });
     }
   });
   return y;

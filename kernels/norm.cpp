@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/norm.h"
 #include "kernels/expect.h"
 #include "kernels/parallel.h"
 #include "kernels/simd.h"
@@ -142,23 +143,32 @@ namespace {
 /// Both norms; `bias` is empty for the one without centring.
 Tensor norm(Tape& tape, const char* op, const char* backward_op, const Tensor& x, const Tensor& gain, const Tensor& bias, double eps) {
   const bool centred = static_cast<bool>(bias);
-  expect(gain.rank() == 1 && x.rank() >= 1 && x.dim(-1) == gain.dim(0) && x.dtype() == gain.dtype(), op, "x is ", x, " ", x.dtype(),
-         ", gain is ", gain, " ", gain.dtype(), "; expected x [..., D], gain [D]");
-  expect(!centred || (bias.shape() == gain.shape() && bias.dtype() == x.dtype()), op, "bias is ", bias, ", gain is ", gain);
+  expect(gain.rank() == 1 && x.rank() >= 1 && x.dim(-1) == gain.dim(0) && accumulation_dtype(x.dtype()) == gain.dtype(), op, "x is ", x,
+         " ", x.dtype(), ", gain is ", gain, " ", gain.dtype(), "; expected x [..., D], gain [D]");
+  expect(!centred || (bias.shape() == gain.shape() && bias.dtype() == gain.dtype()), op, "bias is ", bias, ", gain is ", gain);
   Tensor y = tape.empty(x.shape(), x.dtype());
   const double elements = static_cast<double>(x.size()), bytes = static_cast<double>(x.bytes());
-  tape.run(op, {(centred ? 7 : 4) * elements, 2 * bytes},
-           [&] { dispatch(x.dtype(), [&](auto zero) { cpu::norm<decltype(zero)>(x, gain, bias, y, eps); }); });
+  tape.run(
+      op, {(centred ? 7 : 4) * elements, 2 * bytes},
+      [&] { dispatch(x.dtype(), [&](auto zero) { cpu::norm<decltype(zero)>(x, gain, bias, y, eps); }); },
+      [&] { cuda::norm(tape.stream(), x, gain, bias, y, eps); });
   tape.record({x, gain, bias}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
     const GradTarget dx = t.grad_target(x), d_gain = t.grad_target(gain), d_bias = t.grad_target(bias);
-    const Shape parts{cpu::Blocks(x.size() / gain.size()).count, gain.size()};
-    const Tensor gain_parts = d_gain ? t.empty(parts, x.dtype()) : Tensor(), bias_parts = d_bias ? t.empty(parts, x.dtype()) : Tensor();
-    t.run(backward_op, {(centred ? 18 : 12) * elements, 3 * bytes}, [&] {
-      dispatch(x.dtype(), [&](auto zero) {
-        cpu::norm_backward<decltype(zero)>(x, gain, dy, eps, centred, dx, d_gain, d_bias, gain_parts, bias_parts);
-      });
-    });
+    const Shape parts{t.device().targets_cuda() ? kNormParts : cpu::Blocks(x.size() / gain.size()).count, gain.size()};
+    const Tensor gain_parts = d_gain ? t.empty(parts, gain.dtype()) : Tensor(),
+                 bias_parts = d_bias ? t.empty(parts, gain.dtype()) : Tensor();
+    t.run(
+        backward_op, {(centred ? 18 : 12) * elements, 3 * bytes},
+        [&] {
+          dispatch(x.dtype(), [&](auto zero) {
+            cpu::norm_backward<decltype(zero)>(x, gain, dy, eps, centred, dx, d_gain, d_bias, gain_parts, bias_parts);
+          });
+        },
+        [&] {
+          cuda::norm_backward(t.stream(), x, gain, dy, centred, eps, dx.tensor, dx.add, d_gain.tensor, d_gain.add, gain_parts,
+                              d_bias.tensor, d_bias.add, bias_parts);
+        });
   });
   return y;
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "kernels/cuda/basic.h"
 #include "kernels/parallel.h"
 
 namespace saccade {
@@ -35,7 +36,9 @@ void Tape::end(const char* op) {
 
 Tensor Tape::zeros(const Shape& shape, DType dtype) {
   Tensor x = empty(shape, dtype);
-  run("zeros", {0, static_cast<double>(x.bytes())}, [&] { std::memset(x.raw(), 0, static_cast<size_t>(x.bytes())); });
+  run(
+      "zeros", {0, static_cast<double>(x.bytes())}, [&] { std::memset(x.raw(), 0, static_cast<size_t>(x.bytes())); },
+      [&] { cuda::fill_bytes(stream(), x.raw(), 0, x.bytes()); });
   return x;
 }
 
@@ -90,27 +93,35 @@ void Tape::add_grad(const Tensor& x, const Tensor& contribution) {
   if (target.add) {
     add_into(target.tensor, contribution);
   } else {
-    run("copy", {0, 2.0 * static_cast<double>(contribution.bytes())},
-        [&] { std::memcpy(target.tensor.raw(), contribution.raw(), static_cast<size_t>(contribution.bytes())); });
+    copy_into(target.tensor, contribution);
   }
 }
 
 void Tape::add_into(const Tensor& sum, const Tensor& term) {
-  run("add_into", {static_cast<double>(sum.size()), 3.0 * static_cast<double>(sum.bytes())}, [&] {
-    dispatch(sum.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      T* s = sum.data<T>();
-      const T* t = term.data<T>();
-      parallel_ranges(sum.size(), kGrain, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) s[i] += t[i];
-      });
-    });
-  });
+  run(
+      "add_into", {static_cast<double>(sum.size()), 3.0 * static_cast<double>(sum.bytes())},
+      [&] {
+        dispatch(sum.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          T* s = sum.data<T>();
+          const T* t = term.data<T>();
+          parallel_ranges(sum.size(), kGrain, [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) s[i] += t[i];
+          });
+        });
+      },
+      [&] { cuda::add_into(stream(), sum, term); });
+}
+
+void Tape::copy_into(const Tensor& to, const Tensor& from) {
+  run(
+      "copy", {0, 2.0 * static_cast<double>(from.bytes())}, [&] { std::memcpy(to.raw(), from.raw(), static_cast<size_t>(from.bytes())); },
+      [&] { cuda::convert(stream(), to, from); });
 }
 
 Tensor Tape::copy(const Tensor& x) {
   Tensor y = empty(x.shape(), x.dtype());
-  run("copy", {0, 2.0 * static_cast<double>(x.bytes())}, [&] { std::memcpy(y.raw(), x.raw(), static_cast<size_t>(x.bytes())); });
+  copy_into(y, x);
   return y;
 }
 
@@ -129,7 +140,9 @@ void Tape::fresh_grads() {
 
 void Tape::backward(const Tensor& loss, double scale) {
   Tensor seed = empty(loss.shape(), loss.dtype());
-  run("seed", {}, [&] { dispatch(loss.dtype(), [&](auto zero) { *seed.data<decltype(zero)>() = static_cast<decltype(zero)>(scale); }); });
+  run(
+      "seed", {}, [&] { dispatch(loss.dtype(), [&](auto zero) { *seed.data<decltype(zero)>() = static_cast<decltype(zero)>(scale); }); },
+      [&] { cuda::fill(stream(), seed, scale); });
   backward({{loss, seed}});
 }
 

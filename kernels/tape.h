@@ -2,11 +2,13 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "kernels/arena.h"
+#include "kernels/cuda/runtime.h"
 #include "kernels/error.h"
 #include "kernels/tensor.h"
 
@@ -43,6 +45,18 @@ class Tape {
   Tape& operator=(const Tape&) = delete;
 
   Device device() const { return arena_.device(); }
+  cuda::Stream stream() const { return cuda::stream(device().index); }  ///< on a CUDA device
+
+  /// Mixed precision (CUDA): activations are made in `activations` (bf16) although parameters are f32. Ops that turn
+  /// parameters into activations (embedding) ask for it; everything behind follows the type of its input.
+  void set_activation_dtype(DType dtype) { activations_ = dtype; }
+  DType activation_dtype(const Tensor& parameter) const { return activations_.value_or(parameter.dtype()); }
+  /// The copy of a parameter that matrix products read (bf16, kept up to date by the optimizer); itself without one.
+  void bind_compute_copy(const Tensor& parameter, const Tensor& copy) { compute_copies_[parameter.id()] = copy; }
+  Tensor compute_copy(const Tensor& parameter) const {
+    const auto found = compute_copies_.find(parameter.id());
+    return found == compute_copies_.end() ? parameter : found->second.reshape(parameter.shape());
+  }
   bool recording() const { return recording_; }
 
   Tensor empty(const Shape& shape, DType dtype) { return arena_.allocate(shape, dtype); }
@@ -133,17 +147,20 @@ class Tape {
   bool begin(const char* op, Cost cost);
   void end(const char* op);
   void add_into(const Tensor& sum, const Tensor& term);
+  void copy_into(const Tensor& to, const Tensor& from);
   Tensor copy(const Tensor& x);
 
   Arena& arena_;
   bool recording_;
   bool profiling_ = false;
   double started_ = 0;
+  std::optional<DType> activations_;
   Cost cost_;
   Cost current_;
   std::vector<Node> nodes_;
   std::unordered_map<uint64_t, Tensor> grads_;
   std::unordered_map<uint64_t, Bound> bound_;
+  std::unordered_map<uint64_t, Tensor> compute_copies_;
   std::map<std::string, OpTime> profile_;
 };
 

@@ -18,6 +18,9 @@ enum class DType { f32, f64, bf16, i32 };
 int64_t byte_size(DType dtype);
 const char* to_string(DType dtype);
 
+/// The type of sums and statistics (log-sum-exps, losses) over values of a type: f32 for bf16, else the same.
+inline DType accumulation_dtype(DType dtype) { return dtype == DType::bf16 ? DType::f32 : dtype; }
+
 template <class T>
 constexpr DType dtype_of() {
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, int32_t>);

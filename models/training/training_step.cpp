@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/parallel.h"
+#include "kernels/transfer.h"
 #include "models/architectures/registry.h"
 
 namespace saccade {
@@ -40,6 +41,7 @@ TrainingStep::TrainingStep(const RunConfig& config, int64_t vocabulary, Device d
   tokens_ = arena_.allocate({sequences, length}, DType::i32);
   targets_ = arena_.allocate({sequences, length}, DType::i32);
   norm_ = arena_.allocate({1}, DType::f64);
+  rates_ = arena_.allocate({3}, DType::f64);
 }
 
 std::span<int32_t> TrainingStep::tokens() const { return {tokens_.data<int32_t>(), static_cast<size_t>(tokens_.size())}; }
@@ -62,7 +64,9 @@ double TrainingStep::gradient_norm() {
 
 void TrainingStep::update(double learning_rate, int64_t step) {
   const AdamW options{training_.beta1, training_.beta2, training_.epsilon, training_.weight_decay};
-  adamw_step(tape_, slots_, options, learning_rate, step, training_.clip, norm_);
+  const auto rates = adamw_rates(options, learning_rate, step);
+  if (!arena_.device().is_plan()) copy_from_host(rates_, rates.data());
+  adamw_step(tape_, slots_, options, rates_, training_.clip, norm_);
 }
 
 }  // namespace saccade

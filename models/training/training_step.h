@@ -39,7 +39,7 @@ class TrainingStep {
   Tape tape_;
   std::unique_ptr<Model> model_;
   std::vector<AdamWSlot> slots_;
-  Tensor tokens_, targets_, norm_;
+  Tensor tokens_, targets_, norm_, rates_;
 };
 
 /// "f32", "f64" as a type the device computes in. Throws UsageError.

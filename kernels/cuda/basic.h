@@ -1,0 +1,14 @@
+#pragma once
+#include "kernels/cuda/runtime.h"
+#include "kernels/tensor.h"
+
+namespace saccade::cuda {
+
+/// sum += term, elementwise; f32 or bf16 each.
+void add_into(Stream stream, const Tensor& sum, const Tensor& term);
+/// to = from with conversion; f32 or bf16 each, i32 to i32.
+void convert(Stream stream, const Tensor& to, const Tensor& from);
+/// Every element of x = value (f32, bf16).
+void fill(Stream stream, const Tensor& x, double value);
+
+}  // namespace saccade::cuda

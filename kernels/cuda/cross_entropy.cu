@@ -1,0 +1,100 @@
+#include "kernels/cuda/cross_entropy.h"
+#include "kernels/cuda/device_code.cuh"
+
+namespace saccade::cuda {
+namespace {
+
+/// Running maximum and sum of exponentials relative to it.
+struct Soft {
+  float top, sum;
+};
+__device__ __forceinline__ Soft merge(Soft a, Soft b) {
+  const float top = fmaxf(a.top, b.top);
+  if (top == -INFINITY) return {top, 0.0f};
+  return {top, a.sum * __expf(a.top - top) + b.sum * __expf(b.top - top)};
+}
+
+/// A block of kThreads owns a row: one pass for maximum and sum, one that leaves the gradient.
+template <int kThreads, class T>
+__global__ void __launch_bounds__(kThreads)
+    softmax_kernel(T* logits, const int32_t* targets, float* losses, int n, bool gradient, float scale) {
+  __shared__ Soft parts[kThreads / 32];
+  constexpr int V = kVector<T>;
+  const int64_t row = blockIdx.x;
+  logits += row * n;
+  const int target = targets[row], packs = n % V == 0 ? n / V : 0;
+  const float wanted = to_float(logits[target]);
+  Soft mine{-INFINITY, 0.0f};
+  for (int p = threadIdx.x; p < packs; p += kThreads) {
+    const Pack<T> piece = load_pack(logits + p * V);
+    float top = to_float(piece.v[0]), sum = 0;
+#pragma unroll
+    for (int v = 1; v < V; ++v) top = fmaxf(top, to_float(piece.v[v]));
+#pragma unroll
+    for (int v = 0; v < V; ++v) sum += __expf(to_float(piece.v[v]) - top);
+    mine = merge(mine, {top, sum});
+  }
+  for (int i = packs * V + threadIdx.x; i < n; i += kThreads) mine = merge(mine, {to_float(logits[i]), 1.0f});
+#pragma unroll
+  for (int offset = 16; offset > 0; offset >>= 1)
+    mine = merge(mine, {__shfl_xor_sync(0xffffffffu, mine.top, offset), __shfl_xor_sync(0xffffffffu, mine.sum, offset)});
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = mine;
+  __syncthreads();
+  Soft all = parts[0];
+  for (int w = 1; w < kThreads / 32; ++w) all = merge(all, parts[w]);
+  if (threadIdx.x == 0) losses[row] = all.top + logf(all.sum) - wanted;
+  if (!gradient) return;
+  const float factor = scale / all.sum;
+  for (int p = threadIdx.x; p < packs; p += kThreads) {
+    Pack<T> piece = load_pack(logits + p * V);
+#pragma unroll
+    for (int v = 0; v < V; ++v)
+      piece.v[v] = from_float<T>(__expf(to_float(piece.v[v]) - all.top) * factor - (p * V + v == target ? scale : 0.0f));
+    store_pack(logits + p * V, piece);
+  }
+  for (int i = packs * V + threadIdx.x; i < n; i += kThreads)
+    logits[i] = from_float<T>(__expf(to_float(logits[i]) - all.top) * factor - (i == target ? scale : 0.0f));
+}
+
+__global__ void __launch_bounds__(1024) mean_kernel(const float* x, float* mean, int64_t n) {
+  __shared__ double parts[32];
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < n; i += 1024) sum += static_cast<double>(x[i]);
+#pragma unroll
+  for (int offset = 16; offset > 0; offset >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = sum;
+  __syncthreads();
+  if (threadIdx.x > 0) return;
+  sum = 0;
+  for (double part : parts) sum += part;
+  *mean = static_cast<float>(sum / static_cast<double>(n));
+}
+
+}  // namespace
+
+void softmax_cross_entropy(Stream stream, const Tensor& logits, const int32_t* targets, float* losses, int64_t rows, bool gradient,
+                           double scale) {
+  const int n = static_cast<int>(logits.dim(-1));
+  dispatch_cuda(logits.dtype(), [&](auto t) {
+    using T = decltype(t);
+    const auto launch = [&](auto threads) {
+      constexpr int k = decltype(threads)::value;
+      softmax_kernel<k>
+          <<<static_cast<unsigned>(rows), k, 0, stream>>>(pointer<T>(logits), targets, losses, n, gradient, static_cast<float>(scale));
+    };
+    if (n <= 1024)
+      launch(std::integral_constant<int, 64>{});
+    else if (n <= 8192)
+      launch(std::integral_constant<int, 256>{});
+    else
+      launch(std::integral_constant<int, 512>{});
+  });
+  check_launch();
+}
+
+void mean(Stream stream, const Tensor& x, const Tensor& result) {
+  mean_kernel<<<1, 1024, 0, stream>>>(pointer<float>(x), pointer<float>(result), x.size());
+  check_launch();
+}
+
+}  // namespace saccade::cuda

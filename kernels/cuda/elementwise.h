@@ -1,0 +1,25 @@
+#pragma once
+#include "kernels/cuda/runtime.h"
+#include "kernels/elementwise.h"
+#include "kernels/tensor.h"
+
+namespace saccade::cuda {
+
+/// f32 or bf16, equal shapes; the formulas stand in kernels/elementwise.h.
+void add(Stream stream, const Tensor& x1, const Tensor& x2, const Tensor& y);
+void activate(Stream stream, Activation f, const Tensor& x, const Tensor& y);
+void activate_backward(Stream stream, Activation f, const Tensor& x, const Tensor& dy, const Tensor& dx, bool add);
+void gated(Stream stream, Activation f, const Tensor& gate, const Tensor& up, const Tensor& y);
+/// Empty d_gate or d_up: not wanted.
+void gated_backward(Stream stream, Activation f, const Tensor& gate, const Tensor& up, const Tensor& dy, const Tensor& d_gate,
+                    bool add_gate, const Tensor& d_up, bool add_up);
+/// x *= *factor; factor f32 [1] on the device.
+void scale(Stream stream, const Tensor& x, const Tensor& factor);
+/// Every row of y = bias; y f32 or bf16 [rows, n], bias f32 [n].
+void fill_rows(Stream stream, const Tensor& bias, const Tensor& y);
+/// y[b, t] = x[b, t] + table[t]; x, y [B, T, D] f32 or bf16, table f32 [Tmax, D].
+void add_positions(Stream stream, const Tensor& x, const Tensor& table, const Tensor& y);
+/// d_table[t] (+)= Σ_b dy[b, t], zero rows behind T.
+void add_positions_backward(Stream stream, const Tensor& dy, const Tensor& d_table, bool add);
+
+}  // namespace saccade::cuda

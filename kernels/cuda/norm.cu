@@ -1,0 +1,229 @@
+// A warp owns a row; for the sums over rows (d_gain, d_bias) a block owns a fixed range of rows and writes one partial sum.
+#include "kernels/cuda/device_code.cuh"
+#include "kernels/cuda/norm.h"
+
+namespace saccade::cuda {
+namespace {
+
+constexpr int kWarps = 8;
+
+struct Moments {
+  float mean, inverse;
+};
+
+/// Mean and 1 / sqrt(var + eps) of the row at x, by one warp. Reads the row twice when centred (the second time from cache).
+template <bool kCentre, class T>
+__device__ Moments moments(const T* x, int n, float eps, int lane) {
+  float mean = 0;
+  if constexpr (kCentre) {
+    for (int i = lane; i < n; i += 32) mean += to_float(x[i]);
+    mean = warp_sum(mean) / static_cast<float>(n);
+  }
+  float squares = 0;
+  for (int i = lane; i < n; i += 32) {
+    const float z = to_float(x[i]) - mean;
+    squares += z * z;
+  }
+  return {mean, rsqrtf(warp_sum(squares) / static_cast<float>(n) + eps)};
+}
+
+template <bool kCentre, class T>
+__global__ void __launch_bounds__(32 * kWarps)
+    norm_kernel(const T* x, const float* gain, const float* bias, T* y, int64_t rows, int n, float eps) {
+  const int lane = threadIdx.x % 32;
+  const int64_t row = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
+  if (row >= rows) return;
+  x += row * n, y += row * n;
+  const Moments m = moments<kCentre>(x, n, eps, lane);
+  for (int i = lane; i < n; i += 32) {
+    float z = (to_float(x[i]) - m.mean) * m.inverse * gain[i];
+    if constexpr (kCentre) z += bias[i];
+    y[i] = from_float<T>(z);
+  }
+}
+
+/// The same with the row in registers, kPacks pieces of 16 bytes a lane.
+template <bool kCentre, int kPacks, class T>
+__global__ void __launch_bounds__(32 * kWarps)
+    norm_packed_kernel(const T* x, const float* gain, const float* bias, T* y, int64_t rows, int n, float eps) {
+  constexpr int V = kVector<T>;
+  const int lane = threadIdx.x % 32, packs = n / V;
+  const int64_t row = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
+  if (row >= rows) return;
+  x += row * n, y += row * n;
+  float z[kPacks][V];
+  float sum = 0, squares = 0;
+#pragma unroll
+  for (int p = 0; p < kPacks; ++p) {
+    const int at = lane + 32 * p;
+    if (at >= packs) continue;
+    const Pack<T> piece = load_pack(x + at * V);
+#pragma unroll
+    for (int v = 0; v < V; ++v) sum += z[p][v] = to_float(piece.v[v]);
+  }
+  const float mean = kCentre ? warp_sum(sum) / static_cast<float>(n) : 0.0f;
+#pragma unroll
+  for (int p = 0; p < kPacks; ++p)
+    if (lane + 32 * p < packs)
+#pragma unroll
+      for (int v = 0; v < V; ++v) squares += (z[p][v] - mean) * (z[p][v] - mean);
+  const float inverse = rsqrtf(warp_sum(squares) / static_cast<float>(n) + eps);
+#pragma unroll
+  for (int p = 0; p < kPacks; ++p) {
+    const int at = lane + 32 * p;
+    if (at >= packs) continue;
+    Pack<T> piece;
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      float r = (z[p][v] - mean) * inverse * gain[at * V + v];
+      if constexpr (kCentre) r += bias[at * V + v];
+      piece.v[v] = from_float<T>(r);
+    }
+    store_pack(y + at * V, piece);
+  }
+}
+
+/// d_x = inverse · (g − mean(g) [centred] − z · mean(g z)) with g = gain · d_y, z = (x − mean) · inverse.
+/// A block goes over rows blockIdx.x · kWarps + warp, + gridDim.x · kWarps …; partial sums of d_gain, d_bias per block.
+/// Shared memory: 2 n floats per warp when sums are wanted.
+template <bool kCentre, class T>
+__global__ void __launch_bounds__(32 * kWarps) norm_backward_kernel(const T* x, const float* gain, const T* dy, T* dx, bool add,
+                                                                    float* gain_parts, float* bias_parts, int64_t rows, int n, float eps) {
+  extern __shared__ float sums[];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  float* my_gain = sums + warp * n;
+  float* my_bias = sums + (kWarps + warp) * n;
+  for (int i = lane; i < n; i += 32) {
+    if (gain_parts) my_gain[i] = 0;
+    if (bias_parts) my_bias[i] = 0;
+  }
+  for (int64_t row = int64_t{blockIdx.x} * kWarps + warp; row < rows; row += int64_t{gridDim.x} * kWarps) {
+    const T *xr = x + row * n, *dr = dy + row * n;
+    const Moments m = moments<kCentre>(xr, n, eps, lane);
+    float offset = 0, slope = 0;
+    for (int i = lane; i < n; i += 32) {
+      const float d = to_float(dr[i]), z = (to_float(xr[i]) - m.mean) * m.inverse, g = gain[i] * d;
+      slope += g * z;
+      if constexpr (kCentre) offset += g;
+      if (gain_parts) my_gain[i] += d * z;
+      if (bias_parts) my_bias[i] += d;
+    }
+    slope = warp_sum(slope) / static_cast<float>(n);
+    if constexpr (kCentre) offset = warp_sum(offset) / static_cast<float>(n);
+    if (!dx) continue;
+    T* out = dx + row * n;
+    for (int i = lane; i < n; i += 32) {
+      const float z = (to_float(xr[i]) - m.mean) * m.inverse;
+      const float r = m.inverse * (gain[i] * to_float(dr[i]) - offset - z * slope);
+      out[i] = from_float<T>(add ? to_float(out[i]) + r : r);
+    }
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < n; i += 32 * kWarps) {
+    float g = 0, b = 0;
+    for (int w = 0; w < kWarps; ++w) {
+      if (gain_parts) g += sums[w * n + i];
+      if (bias_parts) b += sums[(kWarps + w) * n + i];
+    }
+    if (gain_parts) gain_parts[int64_t{blockIdx.x} * n + i] = g;
+    if (bias_parts) bias_parts[int64_t{blockIdx.x} * n + i] = b;
+  }
+}
+
+/// parts[block, j] = Σ x[r, j] over the block's rows; thread = column.
+template <class T>
+__global__ void column_parts_kernel(const T* x, float* parts, int64_t rows, int64_t columns) {
+  const int64_t j = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (j >= columns) return;
+  const int64_t share = (rows + gridDim.y - 1) / gridDim.y, begin = blockIdx.y * share, end = min(rows, begin + share);
+  float sum = 0;
+#pragma unroll 8
+  for (int64_t r = begin; r < end; ++r) sum += to_float(x[r * columns + j]);
+  parts[blockIdx.y * columns + j] = sum;
+}
+
+__global__ void gather_kernel(const float* parts, float* sums, bool add, int64_t count, int64_t columns) {
+  const int64_t j = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (j >= columns) return;
+  float sum = 0;
+#pragma unroll 8
+  for (int64_t p = 0; p < count; ++p) sum += parts[p * columns + j];
+  sums[j] = add ? sums[j] + sum : sum;
+}
+
+void gather(Stream stream, const Tensor& parts, const Tensor& sums, bool add) {
+  const int64_t columns = sums.size();
+  gather_kernel<<<blocks_for(columns, 64), 64, 0, stream>>>(pointer<float>(parts), pointer<float>(sums), add, parts.size() / columns,
+                                                            columns);
+  check_launch();
+}
+
+template <bool kCentre, class T>
+void launch_norm(Stream stream, const T* x, const float* gain, const float* bias, T* y, int64_t rows, int n, float eps) {
+  const unsigned blocks = blocks_for(rows, kWarps);
+  const int packs = n % kVector<T> == 0 ? (n / kVector<T> + 31) / 32 : 99;
+  const auto packed = [&](auto count) {
+    norm_packed_kernel<kCentre, decltype(count)::value><<<blocks, 32 * kWarps, 0, stream>>>(x, gain, bias, y, rows, n, eps);
+  };
+  if (packs <= 1)
+    packed(std::integral_constant<int, 1>{});
+  else if (packs <= 2)
+    packed(std::integral_constant<int, 2>{});
+  else if (packs <= 4)
+    packed(std::integral_constant<int, 4>{});
+  else if (packs <= 8)
+    packed(std::integral_constant<int, 8>{});
+  else
+    norm_kernel<kCentre><<<blocks, 32 * kWarps, 0, stream>>>(x, gain, bias, y, rows, n, eps);
+  check_launch();
+}
+
+}  // namespace
+
+void norm(Stream stream, const Tensor& x, const Tensor& gain, const Tensor& bias, const Tensor& y, double eps) {
+  const int n = static_cast<int>(gain.size());
+  const int64_t rows = x.size() / n;
+  dispatch_cuda(x.dtype(), [&](auto t) {
+    using T = decltype(t);
+    if (bias)
+      launch_norm<true>(stream, pointer<T>(x), pointer<float>(gain), pointer<float>(bias), pointer<T>(y), rows, n, static_cast<float>(eps));
+    else
+      launch_norm<false>(stream, pointer<T>(x), pointer<float>(gain), static_cast<const float*>(nullptr), pointer<T>(y), rows, n,
+                         static_cast<float>(eps));
+  });
+}
+
+void norm_backward(Stream stream, const Tensor& x, const Tensor& gain, const Tensor& dy, bool centred, double eps, const Tensor& dx,
+                   bool add_dx, const Tensor& d_gain, bool add_gain, const Tensor& gain_parts, const Tensor& d_bias, bool add_bias,
+                   const Tensor& bias_parts) {
+  const int n = static_cast<int>(gain.size());
+  const int64_t rows = x.size() / n;
+  const size_t shared = (d_gain || d_bias) ? sizeof(float) * 2 * kWarps * static_cast<size_t>(n) : 0;
+  dispatch_cuda(x.dtype(), [&](auto t) {
+    using T = decltype(t);
+    const auto launch = [&](auto kernel) {
+      if (shared > 48 * 1024) check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
+      kernel<<<kNormParts, 32 * kWarps, shared, stream>>>(
+          pointer<T>(x), pointer<float>(gain), pointer<T>(dy), dx ? pointer<T>(dx) : nullptr, add_dx,
+          d_gain ? pointer<float>(gain_parts) : nullptr, d_bias ? pointer<float>(bias_parts) : nullptr, rows, n, static_cast<float>(eps));
+      check_launch();
+    };
+    if (centred)
+      launch(norm_backward_kernel<true, T>);
+    else
+      launch(norm_backward_kernel<false, T>);
+  });
+  if (d_gain) gather(stream, gain_parts, d_gain, add_gain);
+  if (d_bias) gather(stream, bias_parts, d_bias, add_bias);
+}
+
+void column_sums(Stream stream, const Tensor& x, int64_t columns, const Tensor& sums, bool add, const Tensor& scratch) {
+  dispatch_cuda(x.dtype(), [&](auto t) {
+    const dim3 grid(blocks_for(columns, 64), kColumnParts);
+    column_parts_kernel<<<grid, 64, 0, stream>>>(pointer<decltype(t)>(x), pointer<float>(scratch), x.size() / columns, columns);
+  });
+  check_launch();
+  gather(stream, scratch, sums, add);
+}
+
+}  // namespace saccade::cuda

@@ -1,0 +1,23 @@
+#pragma once
+#include "kernels/cuda/runtime.h"
+#include "kernels/tensor.h"
+
+namespace saccade {
+/// Rows of the partial sums that norm_backward and column_sums write before they are added up in order.
+constexpr int64_t kNormParts = 256, kColumnParts = 128;
+}  // namespace saccade
+
+namespace saccade::cuda {
+
+/// y = (x − mean) · inverse · gain + bias; without bias (empty): no centring. x, y f32 or bf16 [rows, D]; gain, bias f32 [D].
+void norm(Stream stream, const Tensor& x, const Tensor& gain, const Tensor& bias, const Tensor& y, double eps);
+
+/// Empty tensors are not wanted. d_gain, d_bias f32 [D]; `add…` says += instead of =. Scratch f32 [kNormParts, D] for each.
+void norm_backward(Stream stream, const Tensor& x, const Tensor& gain, const Tensor& dy, bool centred, double eps, const Tensor& dx,
+                   bool add_dx, const Tensor& d_gain, bool add_gain, const Tensor& gain_parts, const Tensor& d_bias, bool add_bias,
+                   const Tensor& bias_parts);
+
+/// sums[j] (+)= Σ_r x[r, j] in order of r; x f32 or bf16 [rows, n], sums f32 [n]. Scratch f32 [kColumnParts, n].
+void column_sums(Stream stream, const Tensor& x, int64_t columns, const Tensor& sums, bool add, const Tensor& scratch);
+
+}  // namespace saccade::cuda

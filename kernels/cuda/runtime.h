@@ -1,0 +1,53 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+struct CUstream_st;
+
+/// The CUDA runtime as the rest of the program sees it; no CUDA header is needed to include this. In a build without CUDA
+/// (SACCADE_CUDA undefined) only `gpus` is defined and says so; nothing else is ever called (Tape::run).
+namespace saccade::cuda {
+
+using Stream = CUstream_st*;
+
+struct Gpu {
+  int index = 0;
+  std::string name;
+  int major = 0, minor = 0;  ///< compute capability
+  int multiprocessors = 0;
+  int64_t memory_total = 0, memory_free = 0;
+};
+
+/// GPUs this build can use (compute capability 8.0 and up). Empty with a reason when there are none: no driver, driver too
+/// old, unsupported GPUs, built without CUDA.
+std::vector<Gpu> gpus(std::string* why_none = nullptr);
+
+/// All work of a device goes through one stream, in program order.
+Stream stream(int index);
+void synchronize(int index);
+
+/// A reserved address range whose beginning is backed by memory and grows in place: addresses never change.
+class MemoryRange {
+ public:
+  MemoryRange(int index, int64_t capacity);
+  ~MemoryRange();
+  MemoryRange(const MemoryRange&) = delete;
+  MemoryRange& operator=(const MemoryRange&) = delete;
+  char* base() const;
+  int64_t capacity() const;
+  /// Backs [0, bytes); throws DeviceError with the numbers when the GPU has too little.
+  void ensure(int64_t bytes);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+void copy_to_device(int index, void* device, const void* host, int64_t bytes);  ///< returns when done
+void copy_to_host(int index, void* host, const void* device, int64_t bytes);    ///< waits for the stream
+void copy_on_device(Stream stream, void* to, const void* from, int64_t bytes);
+void fill_bytes(Stream stream, void* device, int value, int64_t bytes);
+
+}  // namespace saccade::cuda
