@@ -3,6 +3,7 @@
 #include "kernels/attention/dense.h"
 #include "kernels/attention/score_backward.h"
 #include "kernels/attention/score_tile.h"
+#include "kernels/cuda/attention.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
 
@@ -28,14 +29,22 @@ Attention attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& 
   const HeadShape shape = head_shape("attention", q, k, v);
   check_window("attention", options);
   const Shape lines{shape.batch, shape.heads, shape.length};
-  Attention out{tape.empty(v.shape(), v.dtype()), tape.empty(lines, v.dtype()), {}};
-  if (want_entropy) out.entropy = tape.empty(lines, v.dtype());
+  const DType statistics = accumulation_dtype(v.dtype());
+  Attention out{tape.empty(v.shape(), v.dtype()), tape.empty(lines, statistics), {}};
+  if (want_entropy) out.entropy = tape.empty(lines, statistics);
   const double bytes = static_cast<double>(q.bytes() + k.bytes() + 2 * v.bytes() + out.lse.bytes());
-  tape.run("attention", {pair_flops(shape, options), bytes}, [&] {
-    dispatch(v.dtype(), [&](auto zero) { cpu::dense_forward<decltype(zero)>({shape, options, q, k, v, out.o, out.lse, out.entropy, {}}); });
-  });
+  tape.run(
+      "attention", {pair_flops(shape, options), bytes},
+      [&] {
+        dispatch(v.dtype(), [&](auto zero) {
+          cpu::dense_forward<decltype(zero)>({shape, options, q, k, v, out.o, out.lse, out.entropy, {}});
+        });
+      },
+      [&] {
+        cuda::attention_forward(tape.stream(), {{shape, options}, q, k, v, out.o, out.lse, out.entropy, {}});
+      });
   tape.record({q, k, v}, {&out.o}, [=, o = out.o, lse = out.lse](Tape& t) {
-    score_backward(t, {"attention.backward", shape, options, q, k, v, lse, o, true}, t.grad(o));
+    score_backward(t, {"attention.backward", shape, options, q, k, v, lse, o, true, {}}, t.grad(o));
   });
   return out;
 }
@@ -66,16 +75,19 @@ Tensor attention_weights(Tape& tape, const Tensor& q, const Tensor& k, const Sco
   check_window("attention_weights", options);
   if (sequence < 0 || (sequence >= shape.batch && shape.batch > 1))
     throw UsageError("[attention_weights] has no sequence " + std::to_string(sequence) + " of " + std::to_string(shape.batch));
-  const Tensor weights = tape.empty({shape.heads, shape.length, shape.length}, q.dtype());
+  const Tensor weights = tape.empty({shape.heads, shape.length, shape.length}, accumulation_dtype(q.dtype()));
   const double flops = 2.0 * static_cast<double>(shape.heads * shape.width) * visible_pairs(shape.length, options.window);
-  tape.run("attention_weights", {flops, static_cast<double>(weights.bytes())}, [&] {
-    dispatch(q.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      for (int64_t h = 0; h < shape.heads; ++h)
-        head_weights<T>(shape, options, h, shape.rows<T>(q, sequence, h), shape.rows<T>(k, sequence, h),
-                        weights.data<T>() + h * shape.length * shape.length);
-    });
-  });
+  tape.run(
+      "attention_weights", {flops, static_cast<double>(weights.bytes())},
+      [&] {
+        dispatch(q.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          for (int64_t h = 0; h < shape.heads; ++h)
+            head_weights<T>(shape, options, h, shape.rows<T>(q, sequence, h), shape.rows<T>(k, sequence, h),
+                            weights.data<T>() + h * shape.length * shape.length);
+        });
+      },
+      [&] { cuda::attention_weights(tape.stream(), shape, options, q, k, sequence, 0, {}, {}, weights); });
   return weights;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/attention/lanes.h"
+#include "kernels/cuda/heads.h"
 #include "kernels/parallel.h"
 #include "kernels/simd.h"
 
@@ -206,18 +207,24 @@ Tensor prepare_heads(Tape& tape, const Tensor& x, const Tensor& gain, const Head
   if (options.norm == QkNorm::none && options.rotary_base == 0) return x;
   Tensor y = tape.empty(x.shape(), x.dtype());
   const double flops = 8.0 * static_cast<double>(x.size()), bytes = static_cast<double>(x.bytes());
-  tape.run("prepare_heads", {flops, 2 * bytes}, [&] { dispatch(x.dtype(), [&](auto zero) { run_forward<decltype(zero)>(p, y); }); });
+  tape.run(
+      "prepare_heads", {flops, 2 * bytes}, [&] { dispatch(x.dtype(), [&](auto zero) { run_forward<decltype(zero)>(p, y); }); },
+      [&] { cuda::prepare_heads(tape.stream(), x, gain, options, y); });
   tape.record({x, gain}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
     const GradTarget dx = t.grad_target(x), dgain = t.grad_target(gain);
-    const Tensor partial = dgain ? t.empty({p.blocks(), p.width()}, x.dtype()) : Tensor();
-    t.run("prepare_heads.backward", {2 * flops, 3 * bytes}, [&] {
-      dispatch(x.dtype(), [&](auto zero) {
-        using T = decltype(zero);
-        run_backward<T>(p, dy, dx, partial);
-        if (dgain) sum_partials<T>(partial, dgain);
-      });
-    });
+    const int64_t parts = t.device().targets_cuda() ? cuda::head_partials(x.shape()) : p.blocks();
+    const Tensor partial = dgain ? t.empty({parts, p.width()}, gain.dtype()) : Tensor();
+    t.run(
+        "prepare_heads.backward", {2 * flops, 3 * bytes},
+        [&] {
+          dispatch(x.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            run_backward<T>(p, dy, dx, partial);
+            if (dgain) sum_partials<T>(partial, dgain);
+          });
+        },
+        [&] { cuda::prepare_heads_backward(t.stream(), x, gain, p.options, dy, dx.tensor, dx.add, dgain.tensor, dgain.add, partial); });
   });
   return y;
 }

@@ -19,7 +19,7 @@ class Random {
   }
 
   /// The generator itself: ten rounds on a counter under a key.
-  static std::array<uint32_t, 4> philox(std::array<uint32_t, 4> x, std::array<uint32_t, 2> key) {
+  static constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> x, std::array<uint32_t, 2> key) {
     for (int round = 0; round < 10; ++round) {
       const uint64_t p0 = uint64_t{0xD2511F53} * x[0], p1 = uint64_t{0xCD9E8D57} * x[2];
       x = {static_cast<uint32_t>(p1 >> 32) ^ x[1] ^ key[0], static_cast<uint32_t>(p1), static_cast<uint32_t>(p0 >> 32) ^ x[3] ^ key[1],
@@ -30,20 +30,22 @@ class Random {
     return x;
   }
 
-  std::array<uint32_t, 4> block(uint64_t index) const {
+  constexpr std::array<uint32_t, 4> block(uint64_t index) const {
     return philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), static_cast<uint32_t>(stream_),
                    static_cast<uint32_t>(stream_ >> 32)},
                   key_);
   }
 
-  uint64_t bits(uint64_t index) const {
+  constexpr uint64_t bits(uint64_t index) const {
     const auto b = block(index);
     return (uint64_t{b[1]} << 32) | b[0];
   }
   /// In [0, 1).
   double uniform(uint64_t index) const { return static_cast<double>(bits(index) >> 11) * 0x1.0p-53; }
   /// In 0 … n-1.
-  uint64_t below(uint64_t n, uint64_t index) const { return static_cast<uint64_t>((static_cast<UInt128>(bits(index)) * n) >> 64); }
+  constexpr uint64_t below(uint64_t n, uint64_t index) const {
+    return static_cast<uint64_t>((static_cast<UInt128>(bits(index)) * n) >> 64);
+  }
   /// Standard normal (Box-Muller).
   double normal(uint64_t index) const {
     const auto b = block(index);

@@ -4,6 +4,8 @@
 
 #include "kernels/attention/dense.h"
 #include "kernels/attention/score_backward.h"
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/top1_element.h"
 #include "kernels/parallel.h"
 
 namespace saccade {
@@ -42,24 +44,34 @@ Top1Element top1_element(Tape& tape, const Tensor& q, const Tensor& k, const Ten
   const HeadShape shape = head_shape("top1_element", q, k, v);
   check_window("top1_element", options);
   const Shape lines{shape.batch, shape.heads, shape.length};
-  Top1Element out{tape.empty(v.shape(), v.dtype()), tape.empty(lines, DType::i32), tape.empty(lines, v.dtype()), {}};
-  if (want_entropy) out.entropy = tape.empty(lines, v.dtype());
+  const DType statistics = accumulation_dtype(v.dtype());
+  Top1Element out{tape.empty(v.shape(), v.dtype()), tape.empty(lines, DType::i32), tape.empty(lines, statistics), {}};
+  if (want_entropy) out.entropy = tape.empty(lines, statistics);
   const Tensor soft = tape.empty(v.shape(), v.dtype());
   const double bytes = static_cast<double>(q.bytes() + k.bytes() + 4 * v.bytes() + 2 * out.lse.bytes());
-  tape.run("top1_element", {pair_flops(shape, options), bytes}, [&] {
-    dispatch(v.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      cpu::dense_forward<T>({shape, options, q, k, v, soft, out.lse, out.entropy, out.selected});
-      gather_values<T>(shape, v, out.selected, out.o);
-    });
-  });
+  tape.run(
+      "top1_element", {pair_flops(shape, options), bytes},
+      [&] {
+        dispatch(v.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          cpu::dense_forward<T>({shape, options, q, k, v, soft, out.lse, out.entropy, out.selected});
+          gather_values<T>(shape, v, out.selected, out.o);
+        });
+      },
+      [&] {
+        cuda::attention_forward(tape.stream(), {{shape, options}, q, k, v, soft, out.lse, out.entropy, out.selected});
+        cuda::gather_values(tape.stream(), shape, v, out.selected, out.o);
+      });
   tape.record({q, k, v}, {&out.o}, [=, o = out.o, selected = out.selected, lse = out.lse](Tape& t) {
     const Tensor d_o = t.grad(o);
+    // One pass over all pairs gives every gradient on CUDA: a key that many queries selected costs no more than another.
+    if (t.device().targets_cuda())
+      return score_backward(t, {"top1_element.backward", shape, options, q, k, v, lse, soft, true, selected}, d_o);
     if (const GradTarget dv = t.grad_target(v))
       t.run("top1_element.values", {static_cast<double>(v.size()), 3.0 * static_cast<double>(v.bytes())},
             [&] { dispatch(v.dtype(), [&](auto zero) { scatter_gradients<decltype(zero)>(shape, d_o, selected, dv); }); });
     if (q.differentiable() || k.differentiable())
-      score_backward(t, {"top1_element.backward", shape, options, q, k, v, lse, soft, false}, d_o);
+      score_backward(t, {"top1_element.backward", shape, options, q, k, v, lse, soft, false, {}}, d_o);
   });
   return out;
 }

@@ -1,6 +1,7 @@
 #include "kernels/attention/head_gradient.h"
 
 #include "kernels/attention/dense.h"
+#include "kernels/cuda/attention.h"
 
 namespace saccade {
 
@@ -22,8 +23,10 @@ void HeadGradient::deliver() {
     return;
   }
   const GradTarget sum = tape_.grad_target(x_);
-  tape_.run(op_, {static_cast<double>(buffer_.size()), static_cast<double>(buffer_.bytes() + sum.tensor.bytes())},
-            [&] { dispatch(x_.dtype(), [&](auto zero) { cpu::sum_over_batch<decltype(zero)>(buffer_, sum); }); });
+  tape_.run(
+      op_, {static_cast<double>(buffer_.size()), static_cast<double>(buffer_.bytes() + sum.tensor.bytes())},
+      [&] { dispatch(x_.dtype(), [&](auto zero) { cpu::sum_over_batch<decltype(zero)>(buffer_, sum); }); },
+      [&] { cuda::sum_over_batch(tape_.stream(), buffer_, sum.tensor, sum.add); });
 }
 
 }  // namespace saccade

@@ -2,6 +2,7 @@
 
 #include "kernels/attention/dense.h"
 #include "kernels/attention/head_gradient.h"
+#include "kernels/cuda/attention.h"
 
 namespace saccade {
 
@@ -16,13 +17,33 @@ void score_backward(Tape& tape, const ScoreBackward& in, const Tensor& d_o) {
   const cpu::DenseBackward dense{in.shape, in.options, in.q, in.k, in.v, d_o, in.lse, mean, dq.target(), dk.target(), dv.target()};
   const int products = 2 + (dense.dq ? 1 : 0) + (dense.dk ? 1 : 0) + (dense.dv ? 1 : 0);
   const double bytes = static_cast<double>(in.q.bytes() + in.k.bytes() + (products + 1) * in.v.bytes() + 2 * in.lse.bytes());
-  tape.run(in.op, {0.5 * products * pair_flops(in.shape, in.options), bytes}, [&] {
-    dispatch(in.v.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      cpu::output_dots<T>(in.shape, d_o, in.soft, mean);
-      cpu::dense_backward<T>(dense);
-    });
-  });
+  tape.run(
+      in.op, {0.5 * products * pair_flops(in.shape, in.options), bytes},
+      [&] {
+        dispatch(in.v.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          cpu::output_dots<T>(in.shape, d_o, in.soft, mean);
+          cpu::dense_backward<T>(dense);
+        });
+      },
+      [&] {
+        cuda::output_dots(tape.stream(), in.shape, d_o, in.soft, mean);
+        cuda::attention_backward(tape.stream(), {{in.shape, in.options},
+                                                 in.q,
+                                                 in.k,
+                                                 in.v,
+                                                 d_o,
+                                                 in.lse,
+                                                 mean,
+                                                 in.selected,
+                                                 dense.dq.tensor,
+                                                 dense.dk.tensor,
+                                                 dense.dv.tensor,
+                                                 dense.dq.add,
+                                                 dense.dk.add,
+                                                 dense.dv.add,
+                                                 {}});
+      });
   dq.deliver();
   dk.deliver();
   dv.deliver();

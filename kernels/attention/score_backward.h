@@ -9,8 +9,9 @@ struct ScoreBackward {
   HeadShape shape;
   ScoreOptions options;
   Tensor q, k, v, lse;
-  Tensor soft;  ///< [B, T, H, d] P v: its product with dO is the mean of dP
-  bool values;  ///< whether dv = Pᵀ dO belongs to it
+  Tensor soft;      ///< [B, T, H, d] P v: its product with dO is the mean of dP
+  bool values;      ///< whether dv = Pᵀ dO belongs to it
+  Tensor selected;  ///< i32 [B, H, T], on CUDA: dv_j = Σ_{t: selected(t) = j} dO_t instead; else empty
 };
 
 /// Sends the gradients of q and k (and v) to the tape; those of a q or k with batch 1 are summed over the sequences.
