@@ -28,6 +28,21 @@ __global__ void output_dots_kernel(const T* d_o, const T* o, float* mean, int64_
   if (threadIdx.x % 32 == 0) mean[(b * heads + h) * length + t] = sum;
 }
 
+/// kLanes lanes per row, 16 bytes each.
+template <int kLanes>
+__global__ void output_dots_packed_kernel(const bf16* d_o, const bf16* o, float* mean, int64_t rows, int length, int heads) {
+  const int64_t row = (int64_t{blockIdx.x} * 256 + threadIdx.x) / kLanes;
+  const int64_t at = (min(row, rows - 1) * kLanes + threadIdx.x % kLanes) * 8;
+  const Pack<bf16> x = load_pack(d_o + at), y = load_pack(o + at);
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) sum += to_float(x.v[i]) * to_float(y.v[i]);
+#pragma unroll
+  for (int step = kLanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+  const int64_t b = row / heads / length, t = row / heads % length, h = row % heads;
+  if (row < rows && threadIdx.x % kLanes == 0) mean[(b * heads + h) * length + t] = sum;
+}
+
 template <class T>
 __global__ void sum_over_batch_kernel(const T* x, T* sum, bool add, int64_t size, int64_t batch) {
   const int64_t i = int64_t{blockIdx.x} * 256 + threadIdx.x;
@@ -86,7 +101,7 @@ __global__ void __launch_bounds__(kWeightThreads)
 
 }  // namespace
 
-Pattern pattern(const AttentionTask& task) {
+Pattern pattern(const AttentionTask& task, DType type) {
   const HeadShape& shape = task.shape;
   Pattern p{};
   p.length = static_cast<int>(shape.length), p.heads = static_cast<int>(shape.heads), p.width = static_cast<int>(shape.width);
@@ -99,6 +114,7 @@ Pattern pattern(const AttentionTask& task) {
   p.extra_offsets = pointer<int32_t>(lists.extra_offsets);
   p.places = static_cast<int>(lists.selected.dim(3)), p.place = static_cast<int>(task.place);
   p.chunks = static_cast<int>(lists.offsets.dim(3)) - 1, p.groups = static_cast<int>(lists.extra_offsets.dim(3)) - 1;
+  p.group_chunks = static_cast<int>(group_chunks(task.chunk, attention_block_rows(type, shape.width)));
   p.max_tiles = static_cast<int>(lists.tiles.dim(3)), p.max_extras = static_cast<int>(max_extras(shape.length));
   return p;
 }
@@ -106,17 +122,23 @@ Pattern pattern(const AttentionTask& task) {
 template <class T>
 ForwardArgs<T> forward_args(const AttentionForward& in) {
   const HeadShape& shape = in.task.shape;
-  return {pattern(in.task),           pointer<T>(in.q),
-          pointer<T>(in.k),           pointer<T>(in.v),
-          batch_stride(shape, in.q),  batch_stride(shape, in.k),
-          batch_stride(shape, in.v),  pointer<T>(in.o),
-          pointer<float>(in.lse),     optional<float>(in.entropy),
-          optional<int32_t>(in.best), in.resume};
+  return {pattern(in.task, in.v.dtype()),
+          pointer<T>(in.q),
+          pointer<T>(in.k),
+          pointer<T>(in.v),
+          batch_stride(shape, in.q),
+          batch_stride(shape, in.k),
+          batch_stride(shape, in.v),
+          pointer<T>(in.o),
+          pointer<float>(in.lse),
+          optional<float>(in.entropy),
+          optional<int32_t>(in.best),
+          in.resume};
 }
 template <class T>
 BackwardArgs<T> backward_args(const AttentionBackward& in) {
   const HeadShape& shape = in.task.shape;
-  return {pattern(in.task),
+  return {pattern(in.task, in.v.dtype()),
           pointer<T>(in.q),
           pointer<T>(in.k),
           pointer<T>(in.v),
@@ -149,6 +171,14 @@ void attention_backward(Stream stream, const AttentionBackward& in) {
 
 void output_dots(Stream stream, const HeadShape& shape, const Tensor& d_o, const Tensor& o, const Tensor& mean) {
   const int64_t rows = shape.sequences() * shape.length;
+  if (on_tensor_cores(o.dtype(), shape.width)) {
+    for_width(shape.width, [&](auto width) {
+      constexpr int kLanes = decltype(width)::value / 8;
+      output_dots_packed_kernel<kLanes><<<blocks_for(rows, 256 / kLanes), 256, 0, stream>>>(
+          pointer<bf16>(d_o), pointer<bf16>(o), pointer<float>(mean), rows, static_cast<int>(shape.length), static_cast<int>(shape.heads));
+    });
+    return check_launch();
+  }
   dispatch_cuda(o.dtype(), [&](auto t) {
     using T = decltype(t);
     output_dots_kernel<<<blocks_for(rows, 8), 256, 0, stream>>>(pointer<T>(d_o), pointer<T>(o), pointer<float>(mean), rows,
@@ -169,7 +199,7 @@ void sum_over_batch(Stream stream, const Tensor& x, const Tensor& sum, bool add)
 
 void attention_weights(Stream stream, const HeadShape& shape, const ScoreOptions& options, const Tensor& q, const Tensor& k,
                        int64_t sequence, int64_t chunk, const Tensor& selected, const Tensor& lse, const Tensor& weights) {
-  Pattern p = pattern({shape, options, chunk, {}});
+  Pattern p = pattern({shape, options, chunk, {}}, q.dtype());
   if (selected) p.selected = pointer<int32_t>(selected), p.places = static_cast<int>(selected.dim(3));
   dispatch_cuda(q.dtype(), [&](auto t) {
     using T = decltype(t);

@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) key_gradient_kernel(const Bac
       const int low = note.low[sub + lane], high = note.high[sub + lane];
       if (!__any_sync(0xffffffffu, low < key + 16 * M && high > key)) continue;
       const bool all = __all_sync(0xffffffffu, low <= key && high >= key + 16 * M);
-      float s[M][N][4];
+      float s[M][N][4], dp[M][N][4];
       if (want_scores) {
         clear(s);
 #pragma unroll
@@ -210,12 +210,28 @@ __global__ void __launch_bounds__(kTileThreads, 2) key_gradient_kernel(const Bac
             for (int m = 0; m < M; ++m) multiply(s[m][n], x[m], y[0], y[1]), multiply(s[m][n + 1], x[m], y[2], y[3]);
           }
         }
+        // Now, so that the tensor cores have work while the exponentials are made.
+        clear(dp);
 #pragma unroll
-        for (int n = 0; n < N; ++n)
+        for (int c = 0; c < D / 16; ++c) {
+          uint32_t x[M][4];
+#pragma unroll
+          for (int m = 0; m < M; ++m) values.load_a(x[m], warp * 16 * M + m * 16, c);
+#pragma unroll
+          for (int n = 0; n < N; n += 2) {
+            uint32_t y[4];
+            outputs.load_b(y, sub + 8 * n, c);
+#pragma unroll
+            for (int m = 0; m < M; ++m) multiply(dp[m][n], x[m], y[0], y[1]), multiply(dp[m][n + 1], x[m], y[2], y[3]);
+          }
+        }
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+          const float2 lses = *reinterpret_cast<const float2*>(&note.lse[sub + n * 8 + column]);
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
             const int r = sub + n * 8 + column + e;
-            const float lse = note.lse[r] * kLog2e;
+            const float lse = (e == 0 ? lses.x : lses.y) * kLog2e;
 #pragma unroll
             for (int m = 0; m < M; ++m)
 #pragma unroll
@@ -228,6 +244,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) key_gradient_kernel(const Bac
                 s[m][n][2 * i + e] = p;
               }
           }
+        }
       }
       if (a.dv) {
         if (a.best) {
@@ -245,31 +262,17 @@ __global__ void __launch_bounds__(kTileThreads, 2) key_gradient_kernel(const Bac
         }
       }
       if (!a.dk) continue;
-      float dp[M][N][4];
-      clear(dp);
 #pragma unroll
-      for (int c = 0; c < D / 16; ++c) {
-        uint32_t x[M][4];
+      for (int n = 0; n < N; ++n) {
+        const float2 means = *reinterpret_cast<const float2*>(&note.mean[sub + n * 8 + column]);
 #pragma unroll
-        for (int m = 0; m < M; ++m) values.load_a(x[m], warp * 16 * M + m * 16, c);
+        for (int m = 0; m < M; ++m)
 #pragma unroll
-        for (int n = 0; n < N; n += 2) {
-          uint32_t y[4];
-          outputs.load_b(y, sub + 8 * n, c);
-#pragma unroll
-          for (int m = 0; m < M; ++m) multiply(dp[m][n], x[m], y[0], y[1]), multiply(dp[m][n + 1], x[m], y[2], y[3]);
-        }
+          for (int i = 0; i < 2; ++i) {
+            s[m][n][2 * i] *= dp[m][n][2 * i] - means.x;
+            s[m][n][2 * i + 1] *= dp[m][n][2 * i + 1] - means.y;
+          }
       }
-#pragma unroll
-      for (int n = 0; n < N; ++n)
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          const float mean = note.mean[sub + n * 8 + column + e];
-#pragma unroll
-          for (int m = 0; m < M; ++m)
-#pragma unroll
-            for (int i = 0; i < 2; ++i) s[m][n][2 * i + e] *= dp[m][n][2 * i + e] - mean;
-        }
       multiply_weights<M, N, D>(dk, s, queries, sub);
     }
   }

@@ -138,7 +138,7 @@ struct BackwardArgs {
   float* partial;  ///< [lines, max_extras, pieces, 2, rows, width] sums of further queries
 };
 
-Pattern pattern(const AttentionTask& task);
+Pattern pattern(const AttentionTask& task, DType type);
 
 /// Kernels for any type and any width up to 256, on ordinary cores.
 void plain_forward(Stream stream, const AttentionForward& in);

@@ -60,8 +60,8 @@ __device__ __forceinline__ void for_tiles(const Problem& p, const bf16* q, const
 /// Log mass of a query's chunks, all relative to one shift: Σ 2^(s − shift) of the chunk at hand and of the best so far. The shift
 /// is raised (rarely) when a sum leaves the range of floats.
 struct Mass {
-  float shift = -INFINITY, pending = 0, best = 0;
-  int chosen = -1;
+  float shift, pending, best;
+  int chosen;
 };
 
 template <int D, int kPart>  // a chunk may end after every kPart columns of eight
@@ -78,6 +78,7 @@ __global__ void __launch_bounds__(kTileThreads, 3) exact_kernel(Problem p, const
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int r = warp * 16 * M + m * 16 + i * 8 + lane / 4, t = first + min(r, count - 1);
+      mass[m][i] = {-INFINITY, 0.0f, 0.0f, -1};
       limit[m][i] = t / p.chunk * p.chunk;
       least = min(least, limit[m][i]), most = max(most, limit[m][i]);
     }
