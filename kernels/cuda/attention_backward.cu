@@ -40,11 +40,8 @@ __global__ void __launch_bounds__(kTileThreads, 2) query_gradient_kernel(const B
   const SharedRows<D> queries{base}, outputs{base + kRowsBytes};
   const uint32_t key_tiles = base + 2 * kRowsBytes, value_tiles = key_tiles + 2 * kTile;
   const auto fetch = [&](int key, uint32_t stage) {
-    const auto rows = [&](const bf16* x) {
-      return [=, end = a.p.length](int r) { return key + r < end ? x + (key + r) * stride : nullptr; };
-    };
-    SharedRows<D>{key_tiles + stage * kTile}.template fill<kStage, kTileThreads>(k, rows(k));
-    SharedRows<D>{value_tiles + stage * kTile}.template fill<kStage, kTileThreads>(v, rows(v));
+    fill_pair<kStage, kTileThreads>(SharedRows<D>{key_tiles + stage * kTile}, SharedRows<D>{value_tiles + stage * kTile}, k, v,
+                                    static_cast<int>(stride), [&](int r) { return key + r < a.p.length ? key + r : -1; });
     copy_async_commit();
   };
   const auto own_rows = [&](const bf16* x) {
@@ -151,11 +148,8 @@ __global__ void __launch_bounds__(kTileThreads, 2) key_gradient_kernel(const Bac
   auto* notes = reinterpret_cast<QueryNotes*>(shared + kBackwardShared<D>);
   const int total = block.queries();
   const auto fetch = [&](int first, int stage) {
-    const auto rows = [&](const bf16* x) {
-      return [&, x](int r) { return first + r < total ? x + block.position(first + r) * stride : static_cast<const bf16*>(nullptr); };
-    };
-    SharedRows<D>{query_tiles + stage * kTile}.template fill<kStage, kTileThreads>(q, rows(q));
-    SharedRows<D>{output_tiles + stage * kTile}.template fill<kStage, kTileThreads>(d_o, rows(d_o));
+    fill_pair<kStage, kTileThreads>(SharedRows<D>{query_tiles + stage * kTile}, SharedRows<D>{output_tiles + stage * kTile}, q, d_o,
+                                    static_cast<int>(stride), [&](int r) { return first + r < total ? block.position(first + r) : -1; });
     if (threadIdx.x < kStage) {
       const int r = threadIdx.x, i = first + r;
       QueryNotes& note = notes[stage];

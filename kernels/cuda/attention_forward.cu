@@ -35,11 +35,8 @@ __global__ void __launch_bounds__(kTileThreads, 2) forward_kernel(const ForwardA
   constexpr uint32_t kTile = kKeys * D * 2;
   const uint32_t key_tiles = base + kTileRows<D> * D * 2, value_tiles = key_tiles + 2 * kTile;
   const auto fetch = [&](int key, uint32_t stage) {
-    const auto rows = [&](const bf16* x) {
-      return [=, end = a.p.length](int r) { return key + r < end ? x + (key + r) * stride : nullptr; };
-    };
-    SharedRows<D>{key_tiles + stage * kTile}.template fill<kKeys, kTileThreads>(k, rows(k));
-    SharedRows<D>{value_tiles + stage * kTile}.template fill<kKeys, kTileThreads>(v, rows(v));
+    fill_pair<kKeys, kTileThreads>(SharedRows<D>{key_tiles + stage * kTile}, SharedRows<D>{value_tiles + stage * kTile}, k, v,
+                                   static_cast<int>(stride), [&](int r) { return key + r < a.p.length ? key + r : -1; });
     copy_async_commit();
   };
   queries.template fill<kTileRows<D>, kTileThreads>(

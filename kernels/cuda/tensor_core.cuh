@@ -93,6 +93,22 @@ struct SharedRows {
   }
 };
 
+/// Copies rows position(0 … kCount − 1) of x and y, `stride` elements apart, with kThreads threads; a row of zeros where −1.
+template <int kCount, int kThreads, int D, class Position>
+__device__ __forceinline__ void fill_pair(const SharedRows<D>& to_x, const SharedRows<D>& to_y, const bf16* x, const bf16* y, int stride,
+                                          Position&& position) {
+  constexpr int kPieces = SharedRows<D>::kPieces;
+  static_assert(kCount * kPieces % kThreads == 0);
+#pragma unroll
+  for (int i = 0; i < kCount * kPieces / kThreads; ++i) {
+    const int item = static_cast<int>(threadIdx.x) + i * kThreads, row = item / kPieces, piece = item % kPieces, p = position(row);
+    const int64_t offset = int64_t{max(p, 0)} * stride + piece * 8;
+    const uint32_t at = to_x.at(row, piece);
+    copy_async_16(at, x + offset, p >= 0);
+    copy_async_16(at + (to_y.base - to_x.base), y + offset, p >= 0);
+  }
+}
+
 /// c [16 kM x 8 kN] += a bᵀ with b = rows [row, row + 8 kN) of `rows`, over all D columns; a in fragments.
 template <int kM, int kN, int D>
 __device__ __forceinline__ void multiply_rows(float (&c)[kM][kN][4], const uint32_t (&a)[kM][D / 16][4], const SharedRows<D>& rows,

@@ -24,6 +24,7 @@ struct Result {
   std::vector<Tensor> values;
   std::vector<const char*> names;
   Tensor selected;
+  Tensor margin = {};  ///< on the CPU, where one chunk is chosen by scores: how far the best is ahead
 };
 using Op = std::function<Result(Tape&, const Tensor&, const Tensor&, const Tensor&)>;
 
@@ -35,11 +36,12 @@ struct Case {
   double flips = 0;      ///< share of selections that may differ (mean keys rounded to bf16)
   bool same = false;     ///< q, k, v are one tensor
   bool popular = false;  ///< keys 192 … 255 are long: most queries choose their chunk
+  double margin = 1e-5;  ///< below it a selection may differ: rounding of the scores
 };
 
 struct Numbers {
   std::vector<Doubles> values, gradients;
-  Doubles selected;
+  Doubles selected, margin;
 };
 
 inline Shape one(const Shape& s) { return {1, s[1], s[2], s[3]}; }
@@ -74,6 +76,7 @@ inline Numbers evaluate(Arena& arena, DType dtype, const Case& c, const Doubles 
   Numbers out;
   for (const Tensor& v : r.values) out.values.push_back(to_doubles(v));
   if (r.selected) out.selected = to_doubles(r.selected);
+  if (r.margin) out.margin = to_doubles(r.margin);
   Tensor d = tape.empty(c.shape, dtype);
   from_doubles(d, in[3]);
   tape.backward({{r.values[0], d}});
@@ -114,7 +117,7 @@ inline bool check(Arena& cpu, Arena& gpu, const Case& c, DType dtype) {
   const Numbers want = evaluate(cpu, DType::f64, c, in), got = evaluate(gpu, dtype, c, in), again = evaluate(gpu, dtype, c, in);
   const double value_limit = dtype == DType::bf16 ? 1e-2 : 2e-5, gradient_limit = dtype == DType::bf16 ? 2e-2 : 2e-5;
 
-  int64_t flips = 0;
+  int64_t flips = 0, excused = 0;
   std::vector<bool> skip;  // rows [B, T, H] whose selection differs
   if (!want.selected.empty()) {
     const int64_t B = c.shape[0], T = c.shape[1], H = c.shape[2];
@@ -125,12 +128,11 @@ inline bool check(Arena& cpu, Arena& gpu, const Case& c, DType dtype) {
       const auto line = static_cast<int64_t>(i / places);
       const int64_t b = line / T / H, h = line / T % H, t = line % T;
       skip[static_cast<size_t>((b * T + t) * H + h)] = true;
-      if (++flips <= 3)
-        std::printf("  line %lld t %lld: %g, not %g\n", static_cast<long long>(b * H + h), static_cast<long long>(t), got.selected[i],
-                    want.selected[i]);
+      ++flips;
+      if (!want.margin.empty() && want.margin[i] <= c.margin) ++excused;
     }
   }
-  bool ok = static_cast<double>(flips) <= c.flips * static_cast<double>(want.selected.size());
+  bool ok = static_cast<double>(flips - excused) <= c.flips * static_cast<double>(want.selected.size());
   std::string line;
   char text[96];
   for (size_t i = 0; i < want.values.size(); ++i) {
@@ -178,12 +180,15 @@ inline Op element(ScoreOptions options) {
 
 inline Op chunked(ScoreOptions options, ChunkOptions chunk, bool report) {
   return [=](Tape& t, const Tensor& q, const Tensor& k, const Tensor& v) {
-    Top1Chunk a = top1_chunk(t, q, k, v, options, chunk, report);
+    const bool scored = chunk.selection == ChunkSelection::exact || chunk.selection == ChunkSelection::approx;
+    const bool want_margin = t.device().is_cpu() && scored && chunk.top_k == 1;
+    Top1Chunk a = top1_chunk(t, q, k, v, options, chunk, report || want_margin);
     Result r{{a.o, a.lse}, {"o", "lse"}, a.selected};
     if (report) {
       for (const Tensor& x : {a.entropy, a.report.score, a.report.captured_mass, a.report.margin}) r.values.push_back(x);
       r.values.push_back(top1_chunk_weights(t, q, k, a, options, chunk, q.dim(0) - 1));
     }
+    if (want_margin) r.margin = a.report.margin;
     return r;
   };
 }
