@@ -1,5 +1,6 @@
 #include "kernels/avey/contexts.h"
 
+#include "kernels/cuda/avey_contexts.h"
 #include "kernels/expect.h"
 #include "kernels/parallel.h"
 #include "kernels/simd.h"
@@ -145,25 +146,34 @@ Tensor contexts(Tape& tape, const Tensor& x, const Ranked& ranked, const Context
   const int64_t D = x.dim(2);
   Tensor h = tape.empty({l.rows(), D}, x.dtype());
   const Cost cost{static_cast<double>(h.size()), 2.0 * static_cast<double>(h.bytes())};
-  tape.run("avey.contexts", cost, [&] {
-    dispatch(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      gather<T>(l, D, x.data<T>(), l.top_k ? ranked.chosen.data<int32_t>() : nullptr, l.top_k ? ranked.weights.data<T>() : nullptr,
-                h.data<T>());
-    });
-  });
+  tape.run(
+      "avey.contexts", cost,
+      [&] {
+        dispatch(x.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          gather<T>(l, D, x.data<T>(), l.top_k ? ranked.chosen.data<int32_t>() : nullptr, l.top_k ? ranked.weights.data<T>() : nullptr,
+                    h.data<T>());
+        });
+      },
+      [&] { cuda::contexts(tape.stream(), l, x, ranked.chosen, ranked.weights, h); });
   tape.record({x, ranked.weights}, {&h}, [=](Tape& t) {
     const Tensor dh = t.grad(h);
     const GradTarget dx = t.grad_target(x), dw = t.grad_target(ranked.weights);
-    t.run("avey.contexts.backward", {2 * cost.flops, 1.5 * cost.bytes}, [&] {
-      dispatch(x.dtype(), [&](auto zero) {
-        using T = decltype(zero);
-        const int32_t* chosen = l.top_k ? ranked.chosen.data<int32_t>() : nullptr;
-        const T* weights = l.top_k ? ranked.weights.data<T>() : nullptr;
-        if (dx) gather_backward_x<T>(l, D, chosen, weights, dh.data<T>(), dx.tensor.data<T>(), dx.add);
-        if (dw) gather_backward_weights<T>(l, D, x.data<T>(), chosen, dh.data<T>(), dw.tensor.data<T>(), dw.add);
-      });
-    });
+    t.run(
+        "avey.contexts.backward", {2 * cost.flops, 1.5 * cost.bytes},
+        [&] {
+          dispatch(x.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            const int32_t* chosen = l.top_k ? ranked.chosen.data<int32_t>() : nullptr;
+            const T* weights = l.top_k ? ranked.weights.data<T>() : nullptr;
+            if (dx) gather_backward_x<T>(l, D, chosen, weights, dh.data<T>(), dx.tensor.data<T>(), dx.add);
+            if (dw) gather_backward_weights<T>(l, D, x.data<T>(), chosen, dh.data<T>(), dw.tensor.data<T>(), dw.add);
+          });
+        },
+        [&] {
+          if (dx) cuda::contexts_backward_x(t.stream(), l, ranked.chosen, ranked.weights, dh, dx.tensor, dx.add);
+          if (dw) cuda::contexts_backward_weights(t.stream(), l, x, ranked.chosen, dh, dw.tensor, dw.add);
+        });
   });
   return h;
 }
@@ -173,22 +183,32 @@ Tensor to_rectangles(Tape& tape, const Tensor& rows, const ContextLayout& l) {
   const int64_t W = rows.dim(1);
   Tensor y = tape.empty({l.batch * l.splits(), l.context_width(), W}, rows.dtype());
   const Cost cost{0, 2.0 * static_cast<double>(y.bytes())};
-  tape.run("avey.to_rectangles", cost, [&] {
-    dispatch(rows.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      rows_to_rectangles<T>(l, W, rows.data<T>(), y.data<T>());
-    });
-  });
+  const cuda::Rectangles all{.layout = l, .contexts = y.dim(0), .positions = y.dim(1), .shifted = true};
+  tape.run(
+      "avey.to_rectangles", cost,
+      [&] {
+        dispatch(rows.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          rows_to_rectangles<T>(l, W, rows.data<T>(), y.data<T>());
+        });
+      },
+      [&] { cuda::rows_to_rectangles(tape.stream(), all, rows, y, false); });
   tape.record({rows}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
     const GradTarget dx = t.grad_target(rows);
     if (!dx) return;
-    t.run("avey.to_rectangles.backward", cost, [&] {
-      dispatch(rows.dtype(), [&](auto zero) {
-        using T = decltype(zero);
-        rows_to_rectangles_backward<T>(l, W, dy.data<T>(), dx.tensor.data<T>(), dx.add);
-      });
-    });
+    t.run(
+        "avey.to_rectangles.backward", cost,
+        [&] {
+          dispatch(rows.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            rows_to_rectangles_backward<T>(l, W, dy.data<T>(), dx.tensor.data<T>(), dx.add);
+          });
+        },
+        [&] {
+          cuda::rectangles_to_rows(t.stream(), all, dy, dx.tensor, dx.add);
+          cuda::padding_from_rectangles(t.stream(), all, dy, dx.tensor, dx.add);
+        });
   });
   return y;
 }
@@ -199,22 +219,30 @@ Tensor from_rectangles(Tape& tape, const Tensor& rectangles, const ContextLayout
   const int64_t W = rectangles.dim(2);
   Tensor y = tape.empty({own_only ? l.own_rows() : l.rows(), W}, rectangles.dtype());
   const Cost cost{0, 2.0 * static_cast<double>(y.bytes())};
-  tape.run("avey.from_rectangles", cost, [&] {
-    dispatch(y.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      rectangles_to_rows<T>(l, W, own_only, rectangles.data<T>(), y.data<T>());
-    });
-  });
+  const cuda::Rectangles back{
+      .layout = l, .contexts = rectangles.dim(0), .positions = rectangles.dim(1), .shifted = true, .returning = true, .own_only = own_only};
+  tape.run(
+      "avey.from_rectangles", cost,
+      [&] {
+        dispatch(y.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          rectangles_to_rows<T>(l, W, own_only, rectangles.data<T>(), y.data<T>());
+        });
+      },
+      [&] { cuda::rectangles_to_rows(tape.stream(), back, rectangles, y, false); });
   tape.record({rectangles}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
     const GradTarget dx = t.grad_target(rectangles);
     if (!dx) return;
-    t.run("avey.from_rectangles.backward", {0, static_cast<double>(dy.bytes() + rectangles.bytes())}, [&] {
-      dispatch(dy.dtype(), [&](auto zero) {
-        using T = decltype(zero);
-        rectangles_to_rows_backward<T>(l, W, own_only, dy.data<T>(), dx.tensor.data<T>(), dx.add);
-      });
-    });
+    t.run(
+        "avey.from_rectangles.backward", {0, static_cast<double>(dy.bytes() + rectangles.bytes())},
+        [&] {
+          dispatch(dy.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            rectangles_to_rows_backward<T>(l, W, own_only, dy.data<T>(), dx.tensor.data<T>(), dx.add);
+          });
+        },
+        [&] { cuda::rows_to_rectangles(t.stream(), back, dy, dx.tensor, dx.add); });
   });
   return y;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/avey/context_weights.h"
+#include "kernels/cuda/avey_contextualizer.h"
 #include "kernels/expect.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
@@ -210,12 +211,20 @@ Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const Context
   Tensor Y = tape.empty({own_only ? layout.own_rows() : layout.rows(), s.r}, Z.dtype());
   const double product = 2.0 * static_cast<double>(s.r) * layout.causal_pairs(own_only);
   const double bytes = static_cast<double>(Z.bytes() + Y.bytes() + A.bytes());
-  tape.run("avey.contextualize", {(dynamic ? 2 : 1) * product, bytes}, [&] {
-    dispatch(Z.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      forward<T>({layout, own_only}, s, Z.data<T>(), A.data<T>(), Y.data<T>());
-    });
-  });
+  const cuda::ContextualizerShape shape{layout, s.r, dynamic, own_only};
+  const bool on_cuda = tape.device().targets_cuda();
+  {
+    const auto scratch = on_cuda ? cuda::contextualizer_scratch(tape, shape, Z.dtype(), false) : cuda::ContextualizerScratch{};
+    tape.run(
+        "avey.contextualize", {(dynamic ? 2 : 1) * product, bytes},
+        [&] {
+          dispatch(Z.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            forward<T>({layout, own_only}, s, Z.data<T>(), A.data<T>(), Y.data<T>());
+          });
+        },
+        [&] { cuda::contextualize(tape.device().index, shape, scratch, Z, A, Y); });
+  }
   tape.record({Z, A}, {&Y}, [=](Tape& t) {
     const Contexts contexts{layout, own_only};
     const Tensor dY = t.grad(Y);
@@ -223,15 +232,19 @@ Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const Context
     const GradTarget dA = t.grad_target(A);
     if (!dZ) dZ.tensor = t.empty(Z.shape(), Z.dtype());
     const int64_t groups = group_count(contexts, s.C);
-    const Tensor parts_A = t.empty({groups, s.C, s.C}, Z.dtype());
-    const Tensor parts_padding = layout.pad_rows() ? t.empty({groups, layout.pad_rows(), s.r}, Z.dtype()) : Tensor();
-    t.run("avey.contextualize.backward", {(dynamic ? 5 : 2) * product, 2 * bytes}, [&] {
-      dispatch(Z.dtype(), [&](auto zero) {
-        using T = decltype(zero);
-        backward<T>(contexts, s, groups, Z.data<T>(), A.data<T>(), dY.data<T>(), dZ.tensor.data<T>(), dZ.add, parts_A.data<T>(),
-                    parts_padding ? parts_padding.data<T>() : nullptr, dA ? dA.tensor.data<T>() : nullptr, dA.add);
-      });
-    });
+    const Tensor parts_A = on_cuda ? Tensor() : t.empty({groups, s.C, s.C}, Z.dtype());
+    const Tensor parts_padding = layout.pad_rows() && !on_cuda ? t.empty({groups, layout.pad_rows(), s.r}, Z.dtype()) : Tensor();
+    const auto scratch = on_cuda ? cuda::contextualizer_scratch(t, shape, Z.dtype(), true) : cuda::ContextualizerScratch{};
+    t.run(
+        "avey.contextualize.backward", {(dynamic ? 5 : 2) * product, 2 * bytes},
+        [&] {
+          dispatch(Z.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            backward<T>(contexts, s, groups, Z.data<T>(), A.data<T>(), dY.data<T>(), dZ.tensor.data<T>(), dZ.add, parts_A.data<T>(),
+                        parts_padding ? parts_padding.data<T>() : nullptr, dA ? dA.tensor.data<T>() : nullptr, dA.add);
+          });
+        },
+        [&] { cuda::contextualize_backward(t.device().index, shape, scratch, Z, A, dY, dZ.tensor, dZ.add, dA.tensor, dA.add); });
   });
   return Y;
 }

@@ -6,6 +6,9 @@
 
 #include "kernels/avey/activation.h"
 #include "kernels/avey/sums.h"
+#include "kernels/cuda/avey_gate.h"
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/norm.h"
 #include "kernels/expect.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
@@ -90,6 +93,39 @@ void backward_x(const std::vector<Part>& parts, const std::vector<Tensor>& d, in
   });
 }
 
+/// Weights and biases of a part's columns.
+Tensor rows_of(const Tensor& x, const Part& part) { return x.head_slice(part.column, part.column + part.columns()); }
+
+void cuda_forward(const Tape& tape, const std::vector<Part>& parts, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                  Activation f) {
+  const Tensor w = tape.compute_copy(weight);
+  const int64_t R = x.dim(0), D = x.dim(1);
+  for (const Part& part : parts) {
+    cuda::gemm(tape.device().index, false, true, part.rows(), part.columns(), D, 1, cuda::matrix(x.head_slice(part.row, R), D),
+               cuda::matrix(rows_of(w, part), D), false, cuda::matrix(part.input, part.columns()));
+    cuda::bias_activate(tape.stream(), f, part.input, rows_of(bias, part), part.value);
+  }
+}
+
+void cuda_backward(const Tape& tape, const std::vector<Part>& parts, const std::vector<Tensor>& d, const Tensor& x, const Tensor& weight,
+                   Activation f, const GradTarget& dx, const GradTarget& dw, const GradTarget& db, const Tensor& sums) {
+  const Tensor w = tape.compute_copy(weight);
+  const int64_t R = x.dim(0), D = x.dim(1);
+  const int device = tape.device().index;
+  for (size_t p = 0; p < parts.size(); ++p) {
+    const Part& part = parts[p];
+    const int64_t n = part.columns();
+    cuda::times_slope(tape.stream(), f, d[p], part.input, slope_from_value(f));
+    if (dx)
+      cuda::gemm(device, false, false, part.rows(), D, n, 1, cuda::matrix(d[p], n), cuda::matrix(rows_of(w, part), D), dx.add || p > 0,
+                 cuda::matrix(dx.tensor.head_slice(part.row, R), D));
+    if (dw)
+      cuda::gemm(device, true, false, n, D, part.rows(), 1, cuda::matrix(d[p], n), cuda::matrix(x.head_slice(part.row, R), D), dw.add,
+                 cuda::matrix(rows_of(dw.tensor, part), D));
+    if (db) cuda::column_sums(tape.stream(), d[p], n, rows_of(db.tensor, part), db.add, sums.head_slice(0, kColumnParts * n));
+  }
+}
+
 }  // namespace
 
 Enriched enrich(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias, Activation f, int64_t tail, int64_t Q) {
@@ -114,12 +150,15 @@ Enriched enrich(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor&
     products += static_cast<double>(part.value.size() * D);
     bytes += static_cast<double>(part.value.bytes());
   }
-  tape.run("avey.enrich", {2 * products, bytes}, [&] {
-    dispatch(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      forward<T>(parts, R, D, x.data<T>(), weight.data<T>(), bias.data<T>(), f);
-    });
-  });
+  tape.run(
+      "avey.enrich", {2 * products, bytes},
+      [&] {
+        dispatch(x.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          forward<T>(parts, R, D, x.data<T>(), weight.data<T>(), bias.data<T>(), f);
+        });
+      },
+      [&] { cuda_forward(tape, parts, x, weight, bias, f); });
   Enriched z{parts[0].value, parts[1].value, m > tail ? parts[2].value : Tensor()};
   std::vector<Tensor*> outputs{&z.r, &z.l};
   if (z.h) outputs.push_back(&z.h);
@@ -128,18 +167,24 @@ Enriched enrich(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor&
     std::vector<WeightGradient> weight_gradients;
     for (const Part& part : parts) d.push_back(t.grad_or_zeros(part.value));
     const GradTarget dx = t.grad_target(x), dw = t.grad_target(weight), db = t.grad_target(bias);
-    for (const Part& part : parts) weight_gradients.emplace_back(t, part.rows(), part.columns(), D, x.dtype());
-    t.run("avey.enrich.backward", {4 * products, 2 * bytes}, [&] {
-      dispatch(x.dtype(), [&](auto zero) {
-        using T = decltype(zero);
-        backward_x<T>(parts, d, R, D, weight.data<T>(), f, dx ? dx.tensor.data<T>() : nullptr, dx.add);
-        for (size_t p = 0; p < parts.size(); ++p) {
-          const Part& part = parts[p];
-          if (dw) weight_gradients[p](d[p].data<T>(), x.data<T>() + part.row * D, dw.tensor.data<T>() + part.column * D, D, dw.add);
-          if (db) column_sums(d[p].data<T>(), part.rows(), part.columns(), db.tensor.data<T>() + part.column, db.add);
-        }
-      });
-    });
+    const bool on_cuda = t.device().targets_cuda();
+    if (!on_cuda)
+      for (const Part& part : parts) weight_gradients.emplace_back(t, part.rows(), part.columns(), D, x.dtype());
+    const Tensor sums = on_cuda && db ? t.empty({kColumnParts * std::max(tail / 2, m - tail)}, DType::f32) : Tensor();
+    t.run(
+        "avey.enrich.backward", {4 * products, 2 * bytes},
+        [&] {
+          dispatch(x.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            backward_x<T>(parts, d, R, D, weight.data<T>(), f, dx ? dx.tensor.data<T>() : nullptr, dx.add);
+            for (size_t p = 0; p < parts.size(); ++p) {
+              const Part& part = parts[p];
+              if (dw) weight_gradients[p](d[p].data<T>(), x.data<T>() + part.row * D, dw.tensor.data<T>() + part.column * D, D, dw.add);
+              if (db) column_sums(d[p].data<T>(), part.rows(), part.columns(), db.tensor.data<T>() + part.column, db.add);
+            }
+          });
+        },
+        [&] { cuda_backward(t, parts, d, x, weight, f, dx, dw, db, sums); });
   });
   return z;
 }

@@ -5,6 +5,10 @@
 
 #include "kernels/avey/activation.h"
 #include "kernels/avey/sums.h"
+#include "kernels/cuda/avey_gate.h"
+#include "kernels/cuda/basic.h"
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/norm.h"
 #include "kernels/expect.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
@@ -92,21 +96,66 @@ void backward(const Sizes& s, const T* dy, const T* Y, const T* l, const T* weig
   });
 }
 
+/// Columns `first` … of a matrix with the fuser's row stride.
+cuda::Matrix columns(const Sizes& s, const Tensor& weight, int64_t first) {
+  return {static_cast<char*>(weight.raw()) + first * byte_size(weight.dtype()), weight.dtype(), s.width(), 0};
+}
+
+void cuda_forward(const Tape& tape, const Sizes& s, const Tensor& h, const Tensor& Y, const Enriched& z, const Tensor& weight,
+                  const Tensor& bias, const Tensor& gated, const Tensor& y) {
+  const Tensor w = tape.compute_copy(weight);
+  const int device = tape.device().index;
+  cuda::gate(tape.stream(), s.f, Y, z.l, gated);
+  cuda::add_bias(tape.stream(), h.head_slice(s.R - s.Q, s.R), bias, y);
+  cuda::gemm(device, false, true, s.Q, s.D, s.gated, 1, cuda::matrix(gated, s.gated), columns(s, w, 0), true, cuda::matrix(y, s.D));
+  if (s.head)
+    cuda::gemm(device, false, true, s.Q, s.D, s.head, 1, cuda::matrix(z.h, s.head), columns(s, w, s.gated), true, cuda::matrix(y, s.D));
+}
+
+struct Targets {
+  GradTarget Y, l, head, weight, bias;
+};
+
+void cuda_backward(const Tape& tape, const Sizes& s, const Tensor& dy, const Tensor& Y, const Tensor& l, const Tensor& head,
+                   const Tensor& weight, const Tensor& gated, const Targets& d, const Tensor& sums) {
+  const Tensor w = tape.compute_copy(weight);
+  const int device = tape.device().index;
+  const cuda::Matrix of_dy = cuda::matrix(dy, s.D);
+  cuda::gemm(device, false, false, s.Q, s.gated, s.D, 1, of_dy, columns(s, w, 0), false, cuda::matrix(gated, s.gated));
+  cuda::gate_backward(tape.stream(), s.f, gated, Y, l, d.Y.tensor, d.Y.add, d.l.tensor, d.l.add);
+  if (d.head)
+    cuda::gemm(device, false, false, s.Q, s.head, s.D, 1, of_dy, columns(s, w, s.gated), d.head.add, cuda::matrix(d.head.tensor, s.head));
+  if (d.weight) {
+    cuda::gemm(device, true, false, s.D, s.gated, s.Q, 1, of_dy, cuda::matrix(gated, s.gated), d.weight.add,
+               columns(s, d.weight.tensor, 0));
+    if (s.head)
+      cuda::gemm(device, true, false, s.D, s.head, s.Q, 1, of_dy, cuda::matrix(head, s.head), d.weight.add,
+                 columns(s, d.weight.tensor, s.gated));
+  }
+  if (d.bias) cuda::column_sums(tape.stream(), dy, s.D, d.bias.tensor, d.bias.add, sums);
+}
+
 /// The residual's share: all of dy where every row went through, else into the last Q rows.
 void residual_backward(Tape& t, const Sizes& s, const Tensor& h, const Tensor& dy) {
   if (s.Q == s.R) return t.add_grad(h, dy);
   const GradTarget dh = t.grad_target(h);
   if (!dh) return;
-  t.run("avey.fuse.residual", {static_cast<double>(dy.size()), static_cast<double>(h.bytes() + dy.bytes())}, [&] {
-    dispatch(h.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      T* to = dh.tensor.data<T>();
-      if (!dh.add) std::fill(to, to + h.size(), T(0));
-      const T* from = dy.data<T>();
-      T* last = to + (s.R - s.Q) * s.D;
-      for (int64_t i = 0; i < dy.size(); ++i) last[i] += from[i];
-    });
-  });
+  t.run(
+      "avey.fuse.residual", {static_cast<double>(dy.size()), static_cast<double>(h.bytes() + dy.bytes())},
+      [&] {
+        dispatch(h.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          T* to = dh.tensor.data<T>();
+          if (!dh.add) std::fill(to, to + h.size(), T(0));
+          const T* from = dy.data<T>();
+          T* last = to + (s.R - s.Q) * s.D;
+          for (int64_t i = 0; i < dy.size(); ++i) last[i] += from[i];
+        });
+      },
+      [&] {
+        if (!dh.add) cuda::fill_bytes(t.stream(), dh.tensor.raw(), 0, dh.tensor.bytes());
+        cuda::add_into(t.stream(), dh.tensor.head_slice(s.R - s.Q, s.R), dy);
+      });
 }
 
 }  // namespace
@@ -119,30 +168,44 @@ Tensor fuse(Tape& tape, const Tensor& h, const Tensor& Y, const Enriched& z, con
   Tensor y = tape.empty({s.Q, s.D}, h.dtype());
   const double products = static_cast<double>(s.Q * s.D * s.width());
   const double bytes = static_cast<double>(2 * y.bytes() + 2 * Y.bytes() + (head ? head.bytes() : 0) + weight.bytes());
-  tape.run("avey.fuse", {2 * products, bytes}, [&] {
-    dispatch(h.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      forward<T>(s, h.data<T>(), Y.data<T>(), l.data<T>(), head ? head.data<T>() : nullptr, weight.data<T>(), bias.data<T>(), y.data<T>());
-    });
-  });
+  const bool on_cuda = tape.device().targets_cuda();
+  {
+    const Tensor gated = on_cuda ? tape.empty({s.Q, s.gated}, h.dtype()) : Tensor();
+    tape.run(
+        "avey.fuse", {2 * products, bytes},
+        [&] {
+          dispatch(h.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            forward<T>(s, h.data<T>(), Y.data<T>(), l.data<T>(), head ? head.data<T>() : nullptr, weight.data<T>(), bias.data<T>(),
+                       y.data<T>());
+          });
+        },
+        [&] { cuda_forward(tape, s, h, Y, z, weight, bias, gated, y); });
+  }
   tape.record({h, Y, l, head, weight, bias}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
     const GradTarget dY = t.grad_target(Y), dl = t.grad_target(l), dhead = t.grad_target(head);
     const GradTarget dw = t.grad_target(weight), db = t.grad_target(bias);
     {
       const Tensor gated = t.empty({s.Q, s.gated}, h.dtype());
-      const WeightGradient of_gated(t, s.Q, s.D, s.gated, h.dtype()), of_head(t, s.Q, s.D, s.head, h.dtype());
-      t.run("avey.fuse.backward", {4 * products, 2 * bytes}, [&] {
-        dispatch(h.dtype(), [&](auto zero) {
-          using T = decltype(zero);
-          const auto data = [](const GradTarget& target) { return target ? target.tensor.data<T>() : nullptr; };
-          backward<T>(s, dy.data<T>(), Y.data<T>(), l.data<T>(), weight.data<T>(), gated.data<T>(), data(dY), dY.add, data(dl), dl.add,
-                      data(dhead), dhead.add);
-          if (dw) of_gated(dy.data<T>(), gated.data<T>(), data(dw), s.width(), dw.add);
-          if (dw && s.head) of_head(dy.data<T>(), head.data<T>(), data(dw) + s.gated, s.width(), dw.add);
-          if (db) column_sums(dy.data<T>(), s.Q, s.D, data(db), db.add);
-        });
-      });
+      const WeightGradient of_gated(t, on_cuda ? 1 : s.Q, s.D, s.gated, h.dtype()), of_head(t, on_cuda ? 1 : s.Q, s.D, s.head, h.dtype());
+      const Tensor sums = on_cuda && db ? t.empty({kColumnParts, s.D}, DType::f32) : Tensor();
+      t.run(
+          "avey.fuse.backward", {4 * products, 2 * bytes},
+          [&] {
+            dispatch(h.dtype(), [&](auto zero) {
+              using T = decltype(zero);
+              const auto data = [](const GradTarget& target) { return target ? target.tensor.data<T>() : nullptr; };
+              backward<T>(s, dy.data<T>(), Y.data<T>(), l.data<T>(), weight.data<T>(), gated.data<T>(), data(dY), dY.add, data(dl), dl.add,
+                          data(dhead), dhead.add);
+              if (dw) of_gated(dy.data<T>(), gated.data<T>(), data(dw), s.width(), dw.add);
+              if (dw && s.head) of_head(dy.data<T>(), head.data<T>(), data(dw) + s.gated, s.width(), dw.add);
+              if (db) column_sums(dy.data<T>(), s.Q, s.D, data(db), db.add);
+            });
+          },
+          [&] {
+            cuda_backward(t, s, dy, Y, l, head, weight, gated, {dY, dl, dhead, dw, db}, sums);
+          });
     }
     residual_backward(t, s, h, dy);
   });

@@ -18,28 +18,28 @@ struct ContextLayout {
   int64_t split = 64, top_k = 7;
   bool padding = true;  ///< false: zero rows are masked, so they do not exist
 
-  int64_t splits() const { return (tokens + split - 1) / split; }
-  int64_t context_width() const { return split * (top_k + 1); }
-  int64_t chosen_count(int64_t i) const { return std::min(i, top_k); }
-  int64_t own_count(int64_t i) const { return std::min(split, tokens - i * split); }
+  constexpr int64_t splits() const { return (tokens + split - 1) / split; }
+  constexpr int64_t context_width() const { return split * (top_k + 1); }
+  constexpr int64_t chosen_count(int64_t i) const { return std::min(i, top_k); }
+  constexpr int64_t own_count(int64_t i) const { return std::min(split, tokens - i * split); }
   /// Zero rows in front of context i.
-  int64_t padding_before(int64_t i) const { return split * (top_k - chosen_count(i)); }
+  constexpr int64_t padding_before(int64_t i) const { return split * (top_k - chosen_count(i)); }
 
-  int64_t pad_rows() const { return padding ? split * top_k : 0; }
-  int64_t chosen_rows() const { return split * chosen_before(splits()); }  ///< of one sequence
-  int64_t own_rows() const { return batch * tokens; }
-  int64_t rows() const { return pad_rows() + batch * chosen_rows() + own_rows(); }
-  int64_t first_own_row() const { return rows() - own_rows(); }
+  constexpr int64_t pad_rows() const { return padding ? split * top_k : 0; }
+  constexpr int64_t chosen_rows() const { return split * chosen_before(splits()); }  ///< of one sequence
+  constexpr int64_t own_rows() const { return batch * tokens; }
+  constexpr int64_t rows() const { return pad_rows() + batch * chosen_rows() + own_rows(); }
+  constexpr int64_t first_own_row() const { return rows() - own_rows(); }
 
-  int64_t chosen_row(int64_t b, int64_t i) const { return pad_rows() + b * chosen_rows() + split * chosen_before(i); }
-  int64_t own_row(int64_t b, int64_t i) const { return first_own_row() + b * tokens + i * split; }
+  constexpr int64_t chosen_row(int64_t b, int64_t i) const { return pad_rows() + b * chosen_rows() + split * chosen_before(i); }
+  constexpr int64_t own_row(int64_t b, int64_t i) const { return first_own_row() + b * tokens + i * split; }
 
   /// Multiply-adds of a causal product over all contexts per column, queries being the own rows only or all rows.
   double causal_pairs(bool own_queries) const;
 
  private:
   /// Σ_{j<i} min(j, k)
-  int64_t chosen_before(int64_t i) const {
+  constexpr int64_t chosen_before(int64_t i) const {
     const int64_t j = std::min(i, top_k + 1);
     return j * (j - 1) / 2 + (i - j) * top_k;
   }

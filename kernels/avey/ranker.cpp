@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/cuda/avey_ranker.h"
 #include "kernels/expect.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
@@ -243,28 +244,43 @@ Ranked rank(Tape& tape, const Tensor& x, const RankerOptions& o) {
   expect(x.rank() == 3 && o.split > 0 && o.top_k > 0, "avey.rank", "x is ", x, ", split ", o.split, ", top_k ", o.top_k,
          "; expected x [B, T, D] and positive numbers");
   const Sizes z = sizes(x, o);
-  const Tensor u = tape.empty(x.shape(), x.dtype()), norm = tape.empty({z.B, z.T}, x.dtype());
-  Ranked out{tape.empty({z.B, z.N, z.k}, DType::i32), tape.empty({z.B, z.N, z.k}, x.dtype()), tape.empty({z.B, z.N, z.N}, x.dtype())};
+  const cuda::RankShape shape{z.B, z.T, z.D, z.N, z.S, z.k, z.causal, o.weighting, o.reference == WeightReference::first};
+  const bool on_cuda = tape.device().targets_cuda();
+  const DType exact = accumulation_dtype(x.dtype());
+  const Tensor u = on_cuda ? Tensor() : tape.empty(x.shape(), x.dtype()), norm = tape.empty({z.B, z.T}, exact);
+  Ranked out{tape.empty({z.B, z.N, z.k}, DType::i32), tape.empty({z.B, z.N, z.k}, exact), tape.empty({z.B, z.N, z.N}, exact)};
+  const bool differentiated = o.weighting && tape.recording() && x.differentiable();
+  const Tensor winners_of_cuda = on_cuda && differentiated ? tape.empty({z.B, z.N, z.k, z.S}, DType::i32) : Tensor();
   const double touched = static_cast<double>(2 * x.bytes() + out.maxsim.bytes());
-  tape.run("avey.rank", {score_flops(z, z.N) + 3.0 * static_cast<double>(x.size()), touched}, [&] {
-    dispatch(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      forward<T>(z, o, x.data<T>(), u.data<T>(), norm.data<T>(), out.maxsim.data<T>(), out.chosen.data<int32_t>(), out.weights.data<T>());
-    });
-  });
+  {
+    const Tensor products = on_cuda ? tape.empty({shape.product_elements()}, DType::f32) : Tensor();
+    tape.run(
+        "avey.rank", {score_flops(z, z.N) + 3.0 * static_cast<double>(x.size()), touched},
+        [&] {
+          dispatch(x.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            forward<T>(z, o, x.data<T>(), u.data<T>(), norm.data<T>(), out.maxsim.data<T>(), out.chosen.data<int32_t>(),
+                       out.weights.data<T>());
+          });
+        },
+        [&] { cuda::rank(tape.device().index, shape, x, norm, products, out, winners_of_cuda); });
+  }
   if (!o.weighting) return out;
   tape.record({x}, {&out.weights}, [=](Tape& t) {
     const GradTarget dx = t.grad_target(x);
     if (!dx) return;
-    const Tensor d_weights = t.grad(out.weights);
-    const Tensor d_scores = t.empty(out.weights.shape(), x.dtype()), winners = t.empty({z.B, z.N, z.k, z.S}, DType::i32);
-    t.run("avey.rank.backward", {score_flops(z, z.k) + 8.0 * static_cast<double>(x.size()), touched + static_cast<double>(x.bytes())}, [&] {
-      dispatch(x.dtype(), [&](auto zero) {
-        using T = decltype(zero);
-        backward<T>(z, o, u.data<T>(), norm.data<T>(), out.maxsim.data<T>(), out.chosen.data<int32_t>(), d_weights.data<T>(),
-                    d_scores.data<T>(), winners.data<int32_t>(), dx.tensor.data<T>(), dx.add);
-      });
-    });
+    const Tensor d_weights = t.grad(out.weights), d_scores = t.empty(out.weights.shape(), exact);
+    const Tensor winners = on_cuda ? winners_of_cuda : t.empty({z.B, z.N, z.k, z.S}, DType::i32);
+    t.run(
+        "avey.rank.backward", {score_flops(z, z.k) + 8.0 * static_cast<double>(x.size()), touched + static_cast<double>(x.bytes())},
+        [&] {
+          dispatch(x.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            backward<T>(z, o, u.data<T>(), norm.data<T>(), out.maxsim.data<T>(), out.chosen.data<int32_t>(), d_weights.data<T>(),
+                        d_scores.data<T>(), winners.data<int32_t>(), dx.tensor.data<T>(), dx.add);
+          });
+        },
+        [&] { cuda::rank_backward(t.stream(), shape, x, norm, out, winners, d_weights, d_scores, dx.tensor, dx.add); });
   });
   return out;
 }

@@ -34,11 +34,14 @@ struct Table {
   int count = 0;
 };
 const Table& table(Stream stream, const std::vector<AdamWSlot>& slots) {
-  static std::map<std::vector<void*>, Table> tables;
-  std::vector<void*> key;
-  for (const AdamWSlot& slot : slots)
+  static std::map<std::vector<uintptr_t>, Table> tables;
+  std::vector<uintptr_t> key;
+  for (const AdamWSlot& slot : slots) {
     for (const Tensor& x : {slot.value, slot.grad, slot.first_moment, slot.second_moment, slot.compute_copy})
-      key.push_back(x ? x.raw() : nullptr);
+      key.push_back(x ? reinterpret_cast<uintptr_t>(x.raw()) : 0);
+    key.push_back(static_cast<uintptr_t>(slot.value.size()));
+    key.push_back(slot.decay);
+  }
   Table& t = tables[key];
   if (!t.pieces) {
     const std::vector<Piece> all = pieces(slots);

@@ -3,9 +3,9 @@
 #ifdef SACCADE_CUDA
 #include <cublasLt.h>
 
+#include <array>
 #include <map>
 #include <memory>
-#include <tuple>
 
 #include "kernels/cuda/check.h"
 
@@ -45,6 +45,12 @@ struct Prepared {
   cublasLtMatmulAlgo_t algorithm{};
 };
 
+/// Largest power of two up to 256 that divides an address.
+uint32_t alignment(const Matrix& x) {
+  const auto address = reinterpret_cast<uintptr_t>(x.data);
+  return static_cast<uint32_t>(address % 256 == 0 ? 256 : address & (~address + 1));
+}
+
 /// rows × columns as stored row-major is columns × rows in cuBLAS's column-major view.
 cublasLtMatrixLayout_t layout(int64_t rows, int64_t columns, const Matrix& m, int64_t batch) {
   cublasLtMatrixLayout_t l = nullptr;
@@ -72,10 +78,6 @@ Prepared prepare(Context& lt, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
   check(
       cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspaceBytes, sizeof kWorkspaceBytes),
       "workspace");
-  const auto alignment = [&](const Matrix& x) {
-    const auto address = reinterpret_cast<uintptr_t>(x.data);
-    return static_cast<uint32_t>(address % 256 == 0 ? 256 : address & (~address + 1));
-  };
   const uint32_t align_a = alignment(b), align_b = alignment(a), align_c = alignment(c);
   check(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &align_a, sizeof align_a),
         "alignment");
@@ -102,10 +104,8 @@ Prepared prepare(Context& lt, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
 void gemm(int device, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, const Matrix& b,
           bool add, const Matrix& c, int64_t batch) {
   Context& lt = context(device);
-  using Key = std::tuple<int, bool, bool, int64_t, int64_t, int64_t, int64_t, DType, DType, int64_t, int64_t, int64_t, int64_t, int64_t,
-                         int64_t, int>;
   // What the choice of algorithm depends on; addresses count by their alignment.
-  const auto aligned = [](const Matrix& x) { return reinterpret_cast<uintptr_t>(x.data) % 256 == 0 ? 1 : 0; };
+  using Key = std::array<int64_t, 18>;
   static std::map<Key, Prepared> prepared;
   const Key key{device,
                 transpose_a,
@@ -114,15 +114,17 @@ void gemm(int device, bool transpose_a, bool transpose_b, int64_t m, int64_t n, 
                 n,
                 k,
                 batch,
-                a.dtype,
-                c.dtype,
+                int64_t{a.dtype == DType::bf16},
+                int64_t{c.dtype == DType::bf16},
                 a.row_stride,
                 b.row_stride,
                 c.row_stride,
                 a.stride,
                 b.stride,
                 c.stride,
-                aligned(a) + 2 * aligned(b) + 4 * aligned(c)};
+                alignment(a),
+                alignment(b),
+                alignment(c)};
   auto found = prepared.find(key);
   if (found == prepared.end()) found = prepared.emplace(key, prepare(lt, transpose_a, transpose_b, m, n, k, a, b, c, batch)).first;
   const Prepared& p = found->second;

@@ -6,6 +6,7 @@ namespace saccade::cuda {
 namespace {
 
 constexpr int kWarps = 8;
+constexpr size_t kMostShared = 96 * 1024;  ///< of a block, on every supported GPU
 
 struct Moments {
   float mean, inverse;
@@ -84,20 +85,20 @@ __global__ void __launch_bounds__(32 * kWarps)
 }
 
 /// d_x = inverse · (g − mean(g) [centred] − z · mean(g z)) with g = gain · d_y, z = (x − mean) · inverse.
-/// A block goes over rows blockIdx.x · kWarps + warp, + gridDim.x · kWarps …; partial sums of d_gain, d_bias per block.
-/// Shared memory: 2 n floats per warp when sums are wanted.
+/// A block goes over rows blockIdx.x · warps + warp, + gridDim.x · warps …; partial sums of d_gain, d_bias per block.
+/// Shared memory: n floats per warp for each of the sums that are wanted.
 template <bool kCentre, class T>
 __global__ void __launch_bounds__(32 * kWarps) norm_backward_kernel(const T* x, const float* gain, const T* dy, T* dx, bool add,
                                                                     float* gain_parts, float* bias_parts, int64_t rows, int n, float eps) {
   extern __shared__ float sums[];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
   float* my_gain = sums + warp * n;
-  float* my_bias = sums + (kWarps + warp) * n;
+  float* my_bias = sums + ((gain_parts ? warps : 0) + warp) * n;
   for (int i = lane; i < n; i += 32) {
     if (gain_parts) my_gain[i] = 0;
     if (bias_parts) my_bias[i] = 0;
   }
-  for (int64_t row = int64_t{blockIdx.x} * kWarps + warp; row < rows; row += int64_t{gridDim.x} * kWarps) {
+  for (int64_t row = int64_t{blockIdx.x} * warps + warp; row < rows; row += int64_t{gridDim.x} * warps) {
     const T *xr = x + row * n, *dr = dy + row * n;
     const Moments m = moments<kCentre>(xr, n, eps, lane);
     float offset = 0, slope = 0;
@@ -119,11 +120,11 @@ __global__ void __launch_bounds__(32 * kWarps) norm_backward_kernel(const T* x, 
     }
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < n; i += 32 * kWarps) {
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
     float g = 0, b = 0;
-    for (int w = 0; w < kWarps; ++w) {
+    for (int w = 0; w < warps; ++w) {
       if (gain_parts) g += sums[w * n + i];
-      if (bias_parts) b += sums[(kWarps + w) * n + i];
+      if (bias_parts) b += sums[((gain_parts ? warps : 0) + w) * n + i];
     }
     if (gain_parts) gain_parts[int64_t{blockIdx.x} * n + i] = g;
     if (bias_parts) bias_parts[int64_t{blockIdx.x} * n + i] = b;
@@ -198,14 +199,19 @@ void norm_backward(Stream stream, const Tensor& x, const Tensor& gain, const Ten
                    const Tensor& bias_parts) {
   const int n = static_cast<int>(gain.size());
   const int64_t rows = x.size() / n;
-  const size_t shared = (d_gain || d_bias) ? sizeof(float) * 2 * kWarps * static_cast<size_t>(n) : 0;
+  // As many warps as their sums fit into a block's shared memory.
+  const size_t sums = sizeof(float) * static_cast<size_t>(n) * ((d_gain ? 1 : 0) + (d_bias ? 1 : 0));
+  const int warps = sums == 0 ? kWarps : static_cast<int>(std::min<size_t>(kWarps, kMostShared / sums));
+  if (warps == 0)
+    throw DeviceError("[norm] the CUDA engine takes widths up to " + std::to_string(kMostShared / 8) + ", not " + std::to_string(n));
+  const size_t shared = sums * static_cast<size_t>(warps);
   dispatch_cuda(x.dtype(), [&](auto t) {
     using T = decltype(t);
     const auto launch = [&](auto kernel) {
       if (shared > 48 * 1024) check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
-      kernel<<<kNormParts, 32 * kWarps, shared, stream>>>(
-          pointer<T>(x), pointer<float>(gain), pointer<T>(dy), dx ? pointer<T>(dx) : nullptr, add_dx,
-          d_gain ? pointer<float>(gain_parts) : nullptr, d_bias ? pointer<float>(bias_parts) : nullptr, rows, n, static_cast<float>(eps));
+      kernel<<<kNormParts, 32 * warps, shared, stream>>>(pointer<T>(x), pointer<float>(gain), pointer<T>(dy), dx ? pointer<T>(dx) : nullptr,
+                                                         add_dx, d_gain ? pointer<float>(gain_parts) : nullptr,
+                                                         d_bias ? pointer<float>(bias_parts) : nullptr, rows, n, static_cast<float>(eps));
       check_launch();
     };
     if (centred)

@@ -1,0 +1,182 @@
+// A block moves one row.
+#include "kernels/cuda/avey_contexts.h"
+#include "kernels/cuda/avey_layout.cuh"
+
+namespace saccade::cuda {
+namespace {
+
+using avey::ContextLayout;
+constexpr int kThreads = 128;
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    contexts_kernel(ContextLayout l, const T* x, const int32_t* chosen, const float* weights, T* h, int D) {
+  const int64_t C = l.context_width(), N = l.splits(), context = blockIdx.x / C, p = blockIdx.x % C, b = context / N, i = context % N;
+  const int64_t before = l.padding_before(i), own = l.split * l.top_k, row = row_at(l, b, i, p);
+  if (p < before || row < 0) return;
+  const T* sequence = x + b * l.tokens * D;
+  if (p >= own) {
+    const T* from = sequence + (i * l.split + p - own) * D;
+    for (int d = threadIdx.x; d < D; d += kThreads) h[row * D + d] = from[d];
+    return;
+  }
+  const int64_t at = context * l.top_k + (p - before) / l.split;
+  const float weight = weights[at];
+  const T* from = sequence + (chosen[at] * l.split + (p - before) % l.split) * D;
+  for (int d = threadIdx.x; d < D; d += kThreads) h[row * D + d] = from_float<T>(weight * to_float(from[d]));
+}
+
+/// d_x of one token: its own row, then w times the rows of every context that chose its split, in ascending order.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    contexts_backward_x_kernel(ContextLayout l, const int32_t* chosen, const float* weights, const T* dh, T* dx, bool add, int D) {
+  extern __shared__ float sum[];  // a thread owns its columns
+  const int64_t b = blockIdx.x / l.tokens, t = blockIdx.x % l.tokens, s = t / l.split, offset = t % l.split, N = l.splits();
+  const T* own = dh + (l.first_own_row() + blockIdx.x) * D;
+  T* to = dx + int64_t{blockIdx.x} * D;
+  for (int d = threadIdx.x; d < D; d += kThreads) sum[d] = (add ? to_float(to[d]) : 0.0f) + to_float(own[d]);
+  const int64_t k = l.top_k;
+  if (k > 0)
+    each_entry<kThreads>(chosen, (b * N + s + 1) * k, (b + 1) * N * k, static_cast<int32_t>(s), [&](int64_t e) {
+      const int64_t i = e / k % N;
+      const T* from = dh + (l.chosen_row(b, i) + e % k * l.split + offset) * D;
+      const float weight = weights[e];
+      for (int d = threadIdx.x; d < D; d += kThreads) sum[d] += weight * to_float(from[d]);
+    });
+  for (int d = threadIdx.x; d < D; d += kThreads) to[d] = from_float<T>(sum[d]);
+}
+
+template <class T>
+__global__ void __launch_bounds__(256)
+    contexts_backward_weights_kernel(ContextLayout l, const T* x, const int32_t* chosen, const T* dh, float* d_weights, bool add, int D) {
+  const int64_t e = blockIdx.x, k = l.top_k, N = l.splits(), context = e / k, b = context / N, i = context % N, slot = e % k;
+  float sum = 0;
+  if (slot < l.chosen_count(i)) {
+    const T* d = dh + (l.chosen_row(b, i) + slot * l.split) * D;
+    const T* from = x + (b * l.tokens + chosen[e] * l.split) * D;
+    for (int64_t j = threadIdx.x; j < l.split * D; j += 256) sum += to_float(d[j]) * to_float(from[j]);
+  }
+  sum = block_sum<256>(sum);
+  if (threadIdx.x == 0) d_weights[e] = (add ? d_weights[e] : 0.0f) + sum;
+}
+
+/// Row that a place in the rectangles stands for, −1 when there is none.
+__device__ int64_t row_of_place(const Rectangles& r, int64_t place) {
+  const int64_t context = r.first_context + place / r.positions, N = r.layout.splits(), i = context % N;
+  int64_t p = r.first_position + place % r.positions;
+  if (r.shifted && !r.layout.padding) p += r.layout.padding_before(i);
+  if (p >= r.layout.context_width()) return -1;
+  int64_t row = row_at(r.layout, context / N, i, p);
+  if (!r.returning || row < 0) return row;
+  if (r.own_only) return row - r.layout.first_own_row() >= 0 ? row - r.layout.first_own_row() : -1;
+  return row < r.layout.pad_rows() && context != 0 ? -1 : row;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) rows_to_rectangles_kernel(Rectangles r, const T* rows, T* rectangles, bool add, int W) {
+  const int64_t row = row_of_place(r, blockIdx.x);
+  T* to = rectangles + int64_t{blockIdx.x} * W;
+  for (int w = threadIdx.x; w < W; w += kThreads) {
+    const float value = row < 0 ? 0.0f : to_float(rows[row * W + w]);
+    to[w] = from_float<T>(add ? to_float(to[w]) + value : value);
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) rectangles_to_rows_kernel(Rectangles r, const T* rectangles, T* rows, bool add, int W) {
+  const int64_t row = row_of_place(r, blockIdx.x);
+  if (row < 0) return;
+  if (!r.own_only && row < r.layout.pad_rows() && (!r.returning || r.first_context + blockIdx.x / r.positions != 0)) return;
+  const T* from = rectangles + int64_t{blockIdx.x} * W;
+  for (int w = threadIdx.x; w < W; w += kThreads) {
+    T& to = rows[row * W + w];
+    to = add ? from_float<T>(to_float(to) + to_float(from[w])) : from[w];
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) padding_kernel(Rectangles r, const T* rectangles, T* rows, bool add, int W) {
+  const int64_t row = blockIdx.x, N = r.layout.splits();
+  for (int w = threadIdx.x; w < W; w += kThreads) {
+    float sum = add ? to_float(rows[row * W + w]) : 0.0f;
+    for (int64_t c = 0; c < r.contexts; ++c)
+      if (row < r.layout.padding_before((r.first_context + c) % N)) sum += to_float(rectangles[(c * r.positions + row) * W + w]);
+    rows[row * W + w] = from_float<T>(sum);
+  }
+}
+
+template <class F>
+void launch(int64_t blocks, F&& f) {
+  if (blocks > 0) f(static_cast<unsigned>(blocks));
+  check_launch();
+}
+
+}  // namespace
+
+void contexts(Stream stream, const ContextLayout& l, const Tensor& x, const Tensor& chosen, const Tensor& weights, const Tensor& h) {
+  const int D = static_cast<int>(x.dim(-1));
+  if (l.pad_rows()) fill_bytes(stream, h.raw(), 0, l.pad_rows() * D * byte_size(h.dtype()));
+  dispatch_cuda(x.dtype(), [&](auto t) {
+    using T = decltype(t);
+    launch(l.batch * l.splits() * l.context_width(), [&](unsigned blocks) {
+      contexts_kernel<<<blocks, kThreads, 0, stream>>>(l, pointer<T>(x), chosen ? pointer<int32_t>(chosen) : nullptr,
+                                                       weights ? pointer<float>(weights) : nullptr, pointer<T>(h), D);
+    });
+  });
+}
+
+void contexts_backward_x(Stream stream, const ContextLayout& l, const Tensor& chosen, const Tensor& weights, const Tensor& dh,
+                         const Tensor& dx, bool add) {
+  const int D = static_cast<int>(dx.dim(-1));
+  dispatch_cuda(dx.dtype(), [&](auto t) {
+    using T = decltype(t);
+    launch(l.own_rows(), [&](unsigned blocks) {
+      contexts_backward_x_kernel<<<blocks, kThreads, sizeof(float) * static_cast<size_t>(D), stream>>>(
+          l, chosen ? pointer<int32_t>(chosen) : nullptr, weights ? pointer<float>(weights) : nullptr, pointer<T>(dh), pointer<T>(dx), add,
+          D);
+    });
+  });
+}
+
+void contexts_backward_weights(Stream stream, const ContextLayout& l, const Tensor& x, const Tensor& chosen, const Tensor& dh,
+                               const Tensor& d_weights, bool add) {
+  const int D = static_cast<int>(x.dim(-1));
+  dispatch_cuda(x.dtype(), [&](auto t) {
+    using T = decltype(t);
+    launch(d_weights.size(), [&](unsigned blocks) {
+      contexts_backward_weights_kernel<<<blocks, 256, 0, stream>>>(l, pointer<T>(x), pointer<int32_t>(chosen), pointer<T>(dh),
+                                                                   pointer<float>(d_weights), add, D);
+    });
+  });
+}
+
+void rows_to_rectangles(Stream stream, const Rectangles& r, const Tensor& rows, const Tensor& rectangles, bool add) {
+  dispatch_cuda(rows.dtype(), [&](auto t) {
+    using T = decltype(t);
+    launch(r.contexts * r.positions, [&](unsigned blocks) {
+      rows_to_rectangles_kernel<<<blocks, kThreads, 0, stream>>>(r, pointer<T>(rows), pointer<T>(rectangles), add,
+                                                                 static_cast<int>(rows.dim(-1)));
+    });
+  });
+}
+
+void rectangles_to_rows(Stream stream, const Rectangles& r, const Tensor& rectangles, const Tensor& rows, bool add) {
+  dispatch_cuda(rows.dtype(), [&](auto t) {
+    using T = decltype(t);
+    launch(r.contexts * r.positions, [&](unsigned blocks) {
+      rectangles_to_rows_kernel<<<blocks, kThreads, 0, stream>>>(r, pointer<T>(rectangles), pointer<T>(rows), add,
+                                                                 static_cast<int>(rows.dim(-1)));
+    });
+  });
+}
+
+void padding_from_rectangles(Stream stream, const Rectangles& r, const Tensor& rectangles, const Tensor& rows, bool add) {
+  dispatch_cuda(rows.dtype(), [&](auto t) {
+    using T = decltype(t);
+    launch(r.layout.pad_rows(), [&](unsigned blocks) {
+      padding_kernel<<<blocks, kThreads, 0, stream>>>(r, pointer<T>(rectangles), pointer<T>(rows), add, static_cast<int>(rows.dim(-1)));
+    });
+  });
+}
+
+}  // namespace saccade::cuda

@@ -1,0 +1,40 @@
+#pragma once
+#include "kernels/avey/layout.h"
+#include "kernels/cuda/runtime.h"
+#include "kernels/tape.h"
+
+namespace saccade::cuda {
+
+/// What contextualize works on; see kernels/avey/contextualizer.h. The contexts are handled in groups whose [positions, C]
+/// products fit into bounded memory.
+struct ContextualizerShape {
+  avey::ContextLayout layout;
+  int64_t r = 0;
+  bool dynamic = true, own_only = false;
+
+  int64_t contexts() const { return layout.batch * layout.splits(); }
+  int64_t C() const { return layout.context_width(); }
+  int64_t first_query() const { return own_only ? layout.split * layout.top_k : 0; }
+  int64_t queries() const { return C() - first_query(); }
+  int64_t group() const;  ///< contexts at a time
+};
+
+/// Scratch of one group: rectangles of the activations' type and f32.
+struct ContextualizerScratch {
+  Tensor z, inverse;          ///< [n, C, r], f32 [n, C]
+  Tensor products, weights;   ///< f32 and activations' type [n, queries, C]
+  Tensor y;                   ///< [n, queries, r]: the result, or its gradient
+  Tensor d_products, slopes;  ///< backward: like products and weights
+  Tensor d_z, along;          ///< backward: f32 [n, C, r]
+  Tensor padding;             ///< backward: f32 [2, pad_rows, r]
+};
+ContextualizerScratch contextualizer_scratch(Tape& tape, const ContextualizerShape& shape, DType dtype, bool backward);
+
+/// Z, Y f32 or bf16, A f32.
+void contextualize(int device, const ContextualizerShape& shape, const ContextualizerScratch& scratch, const Tensor& Z, const Tensor& A,
+                   const Tensor& Y);
+/// Empty d_A: not wanted.
+void contextualize_backward(int device, const ContextualizerShape& shape, const ContextualizerScratch& scratch, const Tensor& Z,
+                            const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A);
+
+}  // namespace saccade::cuda

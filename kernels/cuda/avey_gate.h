@@ -1,0 +1,20 @@
+#pragma once
+#include "kernels/cuda/runtime.h"
+#include "kernels/elementwise.h"
+#include "kernels/tensor.h"
+
+namespace saccade::cuda {
+
+/// input += bias and value = f(input), row by row; value may be input itself. f32 or bf16 [rows, n], bias f32, n of them.
+void bias_activate(Stream stream, Activation f, const Tensor& input, const Tensor& bias, const Tensor& value);
+/// d *= f'(x), from the input; or from the value where `from_value` (none, relu, relu2).
+void times_slope(Stream stream, Activation f, const Tensor& d, const Tensor& kept, bool from_value);
+/// gated = f(y) * l
+void gate(Stream stream, Activation f, const Tensor& y, const Tensor& l, const Tensor& gated);
+/// d_gated is replaced by f(y) * l; empty d_y or d_l: not wanted.
+void gate_backward(Stream stream, Activation f, const Tensor& d_gated, const Tensor& y, const Tensor& l, const Tensor& d_y, bool add_y,
+                   const Tensor& d_l, bool add_l);
+/// y = h + bias, row by row.
+void add_bias(Stream stream, const Tensor& h, const Tensor& bias, const Tensor& y);
+
+}  // namespace saccade::cuda

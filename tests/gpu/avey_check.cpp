@@ -1,0 +1,147 @@
+// Every op of Avey on CUDA against the CPU in double. Needs a GPU; without one it ends with code 77 (skipped) and says so.
+#include "kernels/avey/contexts.h"
+#include "kernels/avey/contextualizer.h"
+#include "kernels/avey/fuser.h"
+#include "kernels/avey/ranker.h"
+#include "kernels/cuda/runtime.h"
+#include "tests/gpu/op_table.h"
+
+using namespace saccade;
+using namespace saccade::test;
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+using avey::ContextLayout;
+
+struct Layout {
+  int64_t batch, tokens, split, top_k;
+  bool padding;
+};
+constexpr Layout kLayouts[] = {{2, 1, 4, 2, true},   {1, 3, 4, 1, false}, {2, 12, 3, 2, true},  {3, 17, 3, 2, true},
+                               {3, 17, 3, 2, false}, {2, 5, 5, 0, false}, {2, 150, 16, 3, true}};
+
+std::string text(const Layout& l) {
+  return std::to_string(l.batch) + "x" + std::to_string(l.tokens) + "/" + std::to_string(l.split) + " k" + std::to_string(l.top_k) +
+         (l.padding ? "" : " masked");
+}
+ContextLayout layout_of(const Layout& l) { return {l.batch, l.tokens, l.split, l.top_k, l.padding}; }
+
+Input chosen_splits(const Layout& l) {
+  const int64_t N = layout_of(l).splits();
+  Input chosen{Input::Kind::integer, {l.batch, N, l.top_k}, {}};
+  for (int64_t b = 0; b < l.batch; ++b)
+    for (int64_t i = 0; i < N; ++i)
+      for (int64_t s = 0; s < l.top_k; ++s) {
+        const int64_t count = std::min(i, l.top_k);
+        chosen.values.push_back(s < count ? static_cast<double>((b + i) % 2 ? s : i - count + s) : -1);
+      }
+  return chosen;
+}
+
+void add_ranks(std::vector<OpCase>& cases) {
+  struct Rank {
+    int64_t batch, tokens, width, split, top_k;
+    avey::RankerQuery query;
+    avey::WeightReference reference;
+    bool weighting;
+  };
+  using avey::RankerQuery, avey::WeightReference;
+  const Rank ranks[] = {{2, 24, 8, 4, 2, RankerQuery::split, WeightReference::max, true},
+                        {3, 61, 20, 7, 3, RankerQuery::causal, WeightReference::max, true},
+                        {2, 40, 33, 8, 3, RankerQuery::split, WeightReference::first, true},
+                        {1, 200, 64, 16, 7, RankerQuery::split, WeightReference::max, true},
+                        {2, 30, 16, 4, 2, RankerQuery::causal, WeightReference::max, false},
+                        {2, 3, 16, 4, 2, RankerQuery::split, WeightReference::max, true},
+                        {1, 1030, 12, 64, 4, RankerQuery::causal, WeightReference::first, true}};
+  for (const Rank& r : ranks) {
+    // A common direction keeps scores positive, so that weights stay near one.
+    Input x = activation({r.batch, r.tokens, r.width}, 7);
+    for (double& v : x.values) v += 1.5;
+    cases.push_back({"rank " + std::to_string(r.tokens) + "/" + std::to_string(r.split) + " k" + std::to_string(r.top_k) +
+                         (r.query == RankerQuery::causal ? " causal" : "") + (r.reference == WeightReference::first ? " first" : "") +
+                         (r.weighting ? "" : " plain"),
+                     {x},
+                     [r](Tape& t, const Tensors& in) {
+                       const avey::Ranked ranked = avey::rank(t, in[0], {r.split, r.top_k, r.weighting, r.reference, r.query});
+                       return Tensors{ranked.weights, ranked.chosen, ranked.maxsim};
+                     }});
+  }
+}
+
+void add_contexts(std::vector<OpCase>& cases) {
+  for (const Layout& l : kLayouts) {
+    const ContextLayout layout = layout_of(l);
+    OpCase c{"contexts " + text(l), {activation({l.batch, l.tokens, 10}, 1)}, {}};
+    if (l.top_k) c.inputs.insert(c.inputs.end(), {parameter({l.batch, layout.splits(), l.top_k}, 2), chosen_splits(l)});
+    c.op = [layout](Tape& t, const Tensors& x) {
+      return Tensors{avey::contexts(t, x[0], layout.top_k ? avey::Ranked{x[2], x[1], {}} : avey::Ranked{}, layout)};
+    };
+    cases.push_back(c);
+    cases.push_back({"to_rectangles " + text(l), {activation({layout.rows(), 6}, 3)}, [layout](Tape& t, const Tensors& x) {
+                       return Tensors{avey::to_rectangles(t, x[0], layout)};
+                     }});
+    for (bool own_only : {false, true})
+      cases.push_back(
+          {"from_rectangles " + text(l) + (own_only ? " own" : ""),
+           {activation({l.batch * layout.splits(), layout.context_width(), 6}, 4)},
+           [layout, own_only](Tape& t, const Tensors& x) { return Tensors{avey::from_rectangles(t, x[0], layout, own_only)}; }});
+  }
+}
+
+void add_contextualizers(std::vector<OpCase>& cases) {
+  for (const Layout& l : kLayouts)
+    for (bool dynamic : {true, false})
+      for (bool own_only : {false, true}) {
+        const ContextLayout layout = layout_of(l);
+        const int64_t C = layout.context_width();
+        cases.push_back(
+            {"contextualize " + text(l) + (dynamic ? "" : " static") + (own_only ? " own" : ""),
+             {activation({layout.rows(), 14}, 5), parameter({C, C}, 6)},
+             [=](Tape& t, const Tensors& x) { return Tensors{avey::contextualize(t, x[0], x[1], layout, dynamic, own_only)}; }});
+      }
+}
+
+void add_feed_forwards(std::vector<OpCase>& cases) {
+  for (Activation f : {Activation::none, Activation::gelu, Activation::relu, Activation::relu2, Activation::silu})
+    for (const auto [rows, width, m, tail, Q] : {std::array<int64_t, 5>{70, 13, 40, 22, 70}, {301, 24, 96, 48, 123}, {33, 8, 16, 16, 20}}) {
+      const std::string name = std::to_string(rows) + "x" + std::to_string(m) + " f" + std::to_string(static_cast<int>(f)) +
+                               (Q < rows ? " own" : "") + (tail == m ? " tail" : "");
+      // Next to relu's kink rounding decides the slope; without a bias the sign of the product is sure.
+      const double bias = f == Activation::relu ? 0 : 1;
+      const auto enriched = [=](Tape& t, const Tensor& x, const Tensor& w, const Tensor& b) {
+        return avey::enrich(t, x, w, b, f, tail, Q);
+      };
+      cases.push_back({"enrich " + name,
+                       {activation({rows, width}, 1), parameter({m, width}, 2, 0.4), parameter({m}, 3, bias)},
+                       [=](Tape& t, const Tensors& x) {
+                         const avey::Enriched z = enriched(t, x[0], x[1], x[2]);
+                         return z.h ? Tensors{z.r, z.l, z.h} : Tensors{z.r, z.l};
+                       }});
+      const int64_t in = tail / 2 + (m - tail);
+      std::vector<Input> inputs{activation({rows, width}, 4), activation({Q, tail / 2}, 5), activation({Q, tail / 2}, 6),
+                                parameter({width, in}, 7, 0.3), parameter({width}, 8)};
+      if (m > tail) inputs.push_back(activation({Q, m - tail}, 9));
+      cases.push_back({"fuse " + name, inputs, [=](Tape& t, const Tensors& x) {
+                         const avey::Enriched z{x[1], x[2], x.size() > 5 ? x[5] : Tensor()};
+                         return Tensors{avey::fuse(t, x[0], x[1], z, x[3], x[4], f)};
+                       }});
+    }
+}
+
+}  // namespace
+
+int main() {
+  std::string why_none;
+  const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
+  if (gpus.empty()) {
+    std::printf("SKIPPED: %s\n", why_none.c_str());
+    return 77;
+  }
+  std::vector<OpCase> cases;
+  add_ranks(cases);
+  add_contexts(cases);
+  add_contextualizers(cases);
+  add_feed_forwards(cases);
+  return check_cases(cases, Device::cuda(gpus[0].index)) == 0 ? 0 : 1;
+}

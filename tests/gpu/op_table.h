@@ -1,0 +1,184 @@
+#pragma once
+// For programs that compare an op on CUDA with the same op on the CPU in double, on the same inputs.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/arena.h"
+#include "kernels/random.h"
+#include "kernels/tape.h"
+#include "kernels/transfer.h"
+
+namespace saccade::test {
+
+/// Values of one input. Parameters are f32 on the GPU whatever the activations are; matrices get a bf16 copy for products.
+struct Input {
+  enum class Kind { activation, parameter, integer } kind = Kind::activation;
+  Shape shape;
+  std::vector<double> values;
+};
+
+struct OpCase {
+  std::string name;
+  std::vector<Input> inputs;
+  std::function<std::vector<Tensor>(Tape&, const std::vector<Tensor>&)> op;  ///< outputs; differentiable ones get random gradients
+};
+
+inline Input activation(const Shape& shape, uint64_t seed, double scale = 1) {
+  Input x{Input::Kind::activation, shape, {}};
+  const Random random(seed, "values");
+  for (int64_t i = 0; i < shape.size(); ++i) x.values.push_back(scale * random.normal(static_cast<uint64_t>(i)));
+  return x;
+}
+inline Input parameter(const Shape& shape, uint64_t seed, double scale = 1) {
+  Input x = activation(shape, seed, scale);
+  x.kind = Input::Kind::parameter;
+  return x;
+}
+inline Input integers(const Shape& shape, uint64_t seed, uint64_t below) {
+  Input x{Input::Kind::integer, shape, {}};
+  const Random random(seed, "integers");
+  for (int64_t i = 0; i < shape.size(); ++i) x.values.push_back(static_cast<double>(random.below(below, static_cast<uint64_t>(i))));
+  return x;
+}
+
+/// Outputs, then gradients of the inputs, as doubles.
+struct OpValues {
+  std::vector<std::vector<double>> values;
+  std::vector<std::string> names;
+  int64_t peak = 0;
+};
+
+inline double to_bf16_and_back(double x) {
+  float f = static_cast<float>(x);
+  uint32_t bits = 0;
+  std::memcpy(&bits, &f, 4);
+  bits = (bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000u;
+  std::memcpy(&f, &bits, 4);
+  return static_cast<double>(f);
+}
+
+/// `dtype`: f64 on the CPU, f32 or bf16 on CUDA. `adding`: gradients start at one and are added to.
+inline OpValues run_case(const OpCase& c, Device device, DType dtype, bool adding) {
+  Arena arena(device);
+  Tape tape(arena, true);
+  const DType exact = accumulation_dtype(dtype);
+  const bool plan = device.is_plan();
+  std::vector<Tensor> x, grads, copies;
+  const auto put = [&](const Tensor& t, const std::vector<double>& values) {
+    if (!plan) from_doubles(t, values);
+  };
+  if (dtype == DType::bf16) tape.set_activation_dtype(DType::bf16);
+  for (const Input& in : c.inputs) {
+    const DType type = in.kind == Input::Kind::integer ? DType::i32 : in.kind == Input::Kind::parameter ? exact : dtype;
+    x.push_back(arena.allocate(in.shape, type));
+    put(x.back(), in.values);
+    grads.push_back(in.kind == Input::Kind::integer ? Tensor() : arena.allocate(in.shape, type));
+    if (in.kind == Input::Kind::integer) continue;
+    x.back().set_differentiable(true);
+    tape.bind_grad(x.back(), grads.back());
+    if (adding) {
+      put(grads.back(), std::vector<double>(in.values.size(), 1.0));
+      tape.grad_target(x.back());  // the first contribution overwrites; this one counts as it
+    }
+    if (in.kind == Input::Kind::parameter && dtype == DType::bf16 && in.shape.rank() == 2) {
+      copies.push_back(arena.allocate(in.shape, DType::bf16));
+      put(copies.back(), in.values);
+      tape.bind_compute_copy(x.back(), copies.back());
+    }
+  }
+  OpValues out;
+  arena.reset_peak();
+  {
+    const std::vector<Tensor> y = c.op(tape, x);
+    std::vector<std::pair<Tensor, Tensor>> seeds;
+    for (size_t i = 0; i < y.size(); ++i) {
+      if (!plan) out.values.push_back(to_doubles(y[i])), out.names.push_back("output " + std::to_string(i));
+      if (!y[i].differentiable()) continue;
+      const Tensor seed = arena.allocate(y[i].shape(), y[i].dtype());
+      std::vector<double> values = activation(y[i].shape(), 1000 + i).values;
+      for (double& v : values) v = to_bf16_and_back(v);
+      put(seed, values);
+      seeds.emplace_back(y[i], seed);
+    }
+    tape.backward(seeds);
+  }
+  out.peak = arena.peak_extent();
+  for (size_t i = 0; i < grads.size(); ++i)
+    if (grads[i] && !plan) out.values.push_back(to_doubles(grads[i])), out.names.push_back("gradient " + std::to_string(i));
+  return out;
+}
+
+/// Largest difference over the largest value; infinite where only one of the two is finite.
+inline double difference(const std::vector<double>& a, const std::vector<double>& truth) {
+  double worst = 0, largest = 1e-30;
+  for (size_t i = 0; i < truth.size(); ++i) {
+    if (std::isinf(truth[i]) && a[i] == truth[i]) continue;
+    if (std::isnan(truth[i]) && std::isnan(a[i])) continue;  // poisoned memory that neither writes: no gradient flows
+    if (!std::isfinite(a[i]) || !std::isfinite(truth[i])) return INFINITY;
+    worst = std::max(worst, std::abs(a[i] - truth[i]));
+    largest = std::max(largest, std::abs(truth[i]));
+  }
+  return worst / largest;
+}
+
+struct Worst {
+  double output = 0, gradient = 0;
+};
+
+/// Runs a case in one type; prints a line when it fails (or SACCADE_TEST_VERBOSE is set); returns whether it passed.
+inline bool check_case(const OpCase& given, DType dtype, bool adding, Device device, Worst& worst) {
+  OpCase c = given;
+  for (Input& in : c.inputs)
+    if (in.kind != Input::Kind::integer)
+      for (double& v : in.values) v = dtype == DType::bf16 ? to_bf16_and_back(v) : static_cast<double>(static_cast<float>(v));
+  std::string problem;
+  double output = 0, gradient = 0;
+  try {
+    Arena::set_poison(true);
+    const OpValues truth = run_case(c, Device::cpu(), DType::f64, adding), once = run_case(c, device, dtype, adding),
+                   again = run_case(c, device, dtype, adding), plan = run_case(c, Device::plan(true), dtype, adding);
+    for (size_t i = 0; i < truth.values.size(); ++i) {
+      const double d = difference(once.values[i], truth.values[i]);
+      const bool is_output = truth.names[i][0] == 'o';
+      (is_output ? output : gradient) = std::max(is_output ? output : gradient, d);
+      const double limit = dtype == DType::f32 ? 2e-5 : is_output ? 1e-2 : 2e-2;
+      if (!(d <= limit)) {
+        char text[96];
+        std::snprintf(text, sizeof text, " %s off by %.2g", truth.names[i].c_str(), d);
+        problem += text;
+      }
+      if (std::memcmp(once.values[i].data(), again.values[i].data(), once.values[i].size() * sizeof(double)) != 0)
+        problem += " " + truth.names[i] + " differs between two runs";
+    }
+    if (plan.peak != once.peak) problem += " plan peaks at " + std::to_string(plan.peak) + ", the run at " + std::to_string(once.peak);
+  } catch (const std::exception& e) {
+    problem = std::string(" ") + std::string(e.what()).substr(0, 300);
+  }
+  Arena::set_poison(false);
+  if (!problem.empty() || std::getenv("SACCADE_TEST_VERBOSE"))
+    std::printf("%-38s %-4s %-2s %8.1e %8.1e  %s%s\n", given.name.c_str(), to_string(dtype), adding ? "+=" : "=", output, gradient,
+                problem.empty() ? "ok" : "FAILED:", problem.c_str());
+  worst.output = std::max(worst.output, output);
+  worst.gradient = std::max(worst.gradient, gradient);
+  return problem.empty();
+}
+
+/// All cases in f32 and bf16, writing and adding. Returns how many failed.
+inline int check_cases(const std::vector<OpCase>& cases, Device device) {
+  int failed = 0;
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    Worst worst;
+    for (const OpCase& c : cases)
+      for (bool adding : {false, true}) failed += check_case(c, dtype, adding, device, worst) ? 0 : 1;
+    std::printf("%s: %zu cases, worst output %.1e, worst gradient %.1e\n", to_string(dtype), cases.size(), worst.output, worst.gradient);
+  }
+  std::printf("%d of %zu rows failed\n", failed, cases.size() * 4);
+  return failed;
+}
+
+}  // namespace saccade::test

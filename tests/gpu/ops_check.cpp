@@ -1,0 +1,162 @@
+// Every basic op on CUDA against the CPU in double. Needs a GPU; without one it ends with code 77 (skipped) and says so.
+#include "kernels/adamw.h"
+#include "kernels/cross_entropy.h"
+#include "kernels/cuda/runtime.h"
+#include "kernels/elementwise.h"
+#include "kernels/embedding.h"
+#include "kernels/linear.h"
+#include "kernels/norm.h"
+#include "tests/gpu/op_table.h"
+
+using namespace saccade;
+using namespace saccade::test;
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+void add_linears(std::vector<OpCase>& cases) {
+  const auto linear_case = [&](int64_t rows, int64_t in, int64_t out, bool bias) {
+    OpCase c{"linear " + std::to_string(rows) + "x" + std::to_string(in) + "x" + std::to_string(out) + (bias ? " bias" : ""), {}, {}};
+    c.inputs = {activation({rows, in}, 1), parameter({out, in}, 2, 0.1)};
+    if (bias) c.inputs.push_back(parameter({out}, 3));
+    c.op = [bias](Tape& t, const Tensors& x) { return Tensors{linear(t, x[0], x[1], bias ? x[2] : Tensor())}; };
+    cases.push_back(c);
+  };
+  linear_case(64, 32, 48, false);
+  linear_case(37, 17, 29, true);
+  linear_case(5, 129, 3, true);
+  linear_case(1000, 320, 264, true);
+  cases.push_back(
+      {"linears", {activation({2, 19, 24}, 4), parameter({40, 24}, 5, 0.2), parameter({7, 24}, 6, 0.2)}, [](Tape& t, const Tensors& x) {
+         return linears(t, x[0], {x[1], x[2]});
+       }});
+}
+
+void add_elementwise(std::vector<OpCase>& cases) {
+  cases.push_back({"add, add", {activation({3, 7, 11}, 1), activation({3, 7, 11}, 2)}, [](Tape& t, const Tensors& x) {
+                     return Tensors{add(t, x[0], add(t, x[1], x[0]))};
+                   }});
+  const std::pair<const char*, Activation> functions[] = {{"none", Activation::none},
+                                                          {"gelu", Activation::gelu},
+                                                          {"relu", Activation::relu},
+                                                          {"relu2", Activation::relu2},
+                                                          {"silu", Activation::silu}};
+  for (const auto& [name, f] : functions) {
+    cases.push_back({std::string("activate ") + name, {activation({5, 77}, 3, 2)}, [f = f](Tape& t, const Tensors& x) {
+                       return Tensors{activate(t, x[0], f)};
+                     }});
+    cases.push_back({std::string("gated ") + name,
+                     {activation({9, 133}, 4, 2), activation({9, 133}, 5)},
+                     [f = f](Tape& t, const Tensors& x) { return Tensors{gated(t, x[0], x[1], f)}; }});
+  }
+}
+
+void add_norms(std::vector<OpCase>& cases) {
+  for (int64_t width : {7, 64, 200, 320, 768, 1030, 4096}) {
+    const int64_t rows = width > 1000 ? 33 : 301;
+    cases.push_back({"rms_norm " + std::to_string(width),
+                     {activation({rows, width}, 1), parameter({width}, 2)},
+                     [](Tape& t, const Tensors& x) { return Tensors{rms_norm(t, x[0], x[1], 1e-6)}; }});
+    cases.push_back({"layer_norm " + std::to_string(width),
+                     {activation({rows, width}, 3), parameter({width}, 4), parameter({width}, 5)},
+                     [](Tape& t, const Tensors& x) { return Tensors{layer_norm(t, x[0], x[1], x[2], 1e-5)}; }});
+  }
+}
+
+void add_embeddings(std::vector<OpCase>& cases) {
+  for (auto [vocabulary, width, batch, length] : {std::array<int64_t, 4>{11, 5, 3, 17}, {300, 72, 4, 129}, {5000, 33, 2, 40}}) {
+    cases.push_back({"embedding " + std::to_string(vocabulary) + "x" + std::to_string(width),
+                     {parameter({vocabulary, width}, 1), integers({batch, length}, 2, static_cast<uint64_t>(vocabulary))},
+                     [](Tape& t, const Tensors& x) { return Tensors{embedding(t, x[0], x[1])}; }});
+  }
+  cases.push_back({"add_positions", {activation({3, 13, 10}, 3), parameter({20, 10}, 4)}, [](Tape& t, const Tensors& x) {
+                     return Tensors{add_positions(t, x[0], x[1])};
+                   }});
+}
+
+void add_cross_entropies(std::vector<OpCase>& cases) {
+  for (auto [rows, vocabulary, width] : {std::array<int64_t, 3>{13, 11, 8}, {150, 517, 33}, {700, 4096, 64}, {64, 20000, 40}}) {
+    cases.push_back(
+        {"linear_cross_entropy " + std::to_string(rows) + "x" + std::to_string(vocabulary),
+         {activation({rows, width}, 1), parameter({vocabulary, width}, 2, 0.3), integers({rows}, 3, static_cast<uint64_t>(vocabulary))},
+         [](Tape& t, const Tensors& x) {
+           const CrossEntropy loss = linear_cross_entropy(t, x[0], x[1], x[2]);
+           return Tensors{loss.mean, loss.tokens};
+         }});
+  }
+}
+
+/// Three steps of AdamW over slots of ragged sizes; norms and values against the CPU in double.
+bool check_adamw(Device gpu) {
+  const AdamW options;
+  const auto train = [&](Device device, DType dtype) {
+    Arena arena(device);
+    Tape tape(arena, false);
+    std::vector<AdamWSlot> slots;
+    const Shape shapes[] = {{3}, {130, 70}, {2049}, {1, 1}};
+    for (const Shape& shape : shapes) {
+      AdamWSlot slot{arena.allocate(shape, dtype),
+                     arena.allocate(shape, dtype),
+                     arena.allocate(shape, dtype),
+                     arena.allocate(shape, dtype),
+                     shape.rank() == 2,
+                     {}};
+      from_doubles(slot.value, activation(shape, 1).values);
+      for (const Tensor& zero : {slot.first_moment, slot.second_moment})
+        from_doubles(zero, std::vector<double>(static_cast<size_t>(shape.size())));
+      if (shape.rank() == 2 && device.is_cuda()) slot.compute_copy = arena.allocate(shape, DType::bf16);
+      slots.push_back(slot);
+    }
+    const Tensor norm = arena.allocate({1}, DType::f64), rates = arena.allocate({3}, DType::f64);
+    std::vector<double> result;
+    for (int step = 1; step <= 4; ++step) {
+      for (size_t i = 0; i < slots.size(); ++i) {
+        std::vector<double> g = activation(slots[i].value.shape(), static_cast<uint64_t>(step * 10) + i, step == 1 ? 3 : 0.001).values;
+        for (double& v : g) v = static_cast<double>(static_cast<float>(v));
+        if (step == 3 && i == 1) g[5] = NAN;  // this step must leave everything as it is
+        from_doubles(slots[i].grad, g);
+      }
+      gradient_norm(tape, slots, norm);
+      if (step != 3) result.push_back(to_doubles(norm)[0]);
+      const auto r = adamw_rates(options, 1e-2, step);
+      copy_from_host(rates, r.data());
+      adamw_step(tape, slots, options, rates, 1.0, norm);
+    }
+    for (const AdamWSlot& slot : slots) {
+      for (const Tensor& x : {slot.value, slot.first_moment, slot.second_moment})
+        for (double v : to_doubles(x)) result.push_back(v);
+      if (slot.compute_copy) {
+        const std::vector<double> copy = to_doubles(slot.compute_copy), value = to_doubles(slot.value);
+        for (size_t i = 0; i < copy.size(); ++i)
+          if (copy[i] != to_bf16_and_back(value[i])) result[0] = NAN;
+      }
+    }
+    return result;
+  };
+  const std::vector<double> truth = train(Device::cpu(), DType::f64), once = train(gpu, DType::f32), again = train(gpu, DType::f32);
+  const double d = difference(once, truth);
+  const bool same = std::memcmp(once.data(), again.data(), once.size() * sizeof(double)) == 0;
+  std::printf("%-34s f32       %9.2g            %s\n", "gradient_norm, adamw_step", d, d <= 2e-5 && same ? "ok" : "FAILED");
+  return d <= 2e-5 && same;
+}
+
+}  // namespace
+
+int main() {
+  std::string why_none;
+  const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
+  if (gpus.empty()) {
+    std::printf("SKIPPED: %s\n", why_none.c_str());
+    return 77;
+  }
+  const Device device = Device::cuda(gpus[0].index);
+  std::vector<OpCase> cases;
+  add_linears(cases);
+  add_elementwise(cases);
+  add_norms(cases);
+  add_embeddings(cases);
+  add_cross_entropies(cases);
+  const int failed = check_cases(cases, device) + (check_adamw(device) ? 0 : 1);
+  return failed == 0 ? 0 : 1;
+}
