@@ -77,4 +77,11 @@ std::string cpu_name() {
   return "unknown processor";
 }
 
+std::string gpu_name(Device device) {
+  if (device.is_cuda())
+    for (const cuda::Gpu& gpu : cuda::gpus())
+      if (gpu.index == device.index) return gpu.name;
+  return "";
+}
+
 }  // namespace saccade

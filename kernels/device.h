@@ -40,5 +40,7 @@ MemoryState cpu_memory();
 
 /// Name of the processor as the system gives it.
 std::string cpu_name();
+/// Name of a GPU as its driver gives it; empty for other devices.
+std::string gpu_name(Device device);
 
 }  // namespace saccade

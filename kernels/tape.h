@@ -62,12 +62,12 @@ class Tape {
   Tensor empty(const Shape& shape, DType dtype) { return arena_.allocate(shape, dtype); }
   Tensor zeros(const Shape& shape, DType dtype);
 
-  /// Runs the version of an op for this device and counts its cost. Without a CUDA version, a CUDA device is a
-  /// DeviceError that names the op.
+  /// Runs the version of an op for this device and counts its cost. Without a CUDA version, a CUDA device and
+  /// its plan are a DeviceError that names the op.
   template <class Cpu>
   void run(const char* op, Cost cost, Cpu&& cpu) {
+    if (device().targets_cuda()) throw DeviceError(std::string("[") + op + "] has no CUDA kernel");
     if (begin(op, cost)) {
-      if (device().is_cuda()) throw DeviceError(std::string("[") + op + "] has no CUDA kernel");
       cpu();
       end(op);
     }

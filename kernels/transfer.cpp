@@ -65,4 +65,27 @@ void from_doubles(const Tensor& tensor, const std::vector<double>& values) {
   copy_from_host(tensor, bytes.data());
 }
 
+void wait([[maybe_unused]] Device device) {
+#ifdef SACCADE_CUDA
+  if (device.is_cuda()) cuda::synchronize(device.index);
+#endif
+}
+
+void fill_zero(const Tensor& tensor) {
+#ifdef SACCADE_CUDA
+  if (tensor.device().is_cuda()) return cuda::fill_bytes(cuda::stream(tensor.device().index), tensor.raw(), 0, tensor.bytes());
+#endif
+  if (tensor.raw()) std::memset(tensor.raw(), 0, static_cast<size_t>(tensor.bytes()));
+}
+
+Tensor on_host(Arena& host, const Tensor& tensor) {
+  if (!tensor || tensor.device().is_cpu()) return tensor;
+  const Tensor copy = host.allocate(tensor.shape(), accumulation_dtype(tensor.dtype()));
+  if (copy.dtype() == tensor.dtype())
+    copy_to_host(copy.raw(), tensor);
+  else
+    from_doubles(copy, to_doubles(tensor));
+  return copy;
+}
+
 }  // namespace saccade

@@ -1,5 +1,7 @@
 #pragma once
-#include "kernels/tensor.h"
+#include <vector>
+
+#include "kernels/arena.h"
 
 namespace saccade {
 
@@ -11,5 +13,12 @@ void copy_from_host(const Tensor& tensor, const void* host);
 std::vector<double> to_doubles(const Tensor& tensor);
 /// Values rounded to the tensor's type.
 void from_doubles(const Tensor& tensor, const std::vector<double>& values);
+
+/// Until all work of a device is done.
+void wait(Device device);
+/// Every byte zero.
+void fill_zero(const Tensor& tensor);
+/// The tensor itself when it is on the CPU, else a copy of it in `host`, an arena on the CPU; bf16 becomes f32.
+Tensor on_host(Arena& host, const Tensor& tensor);
 
 }  // namespace saccade

@@ -143,7 +143,9 @@ const Schema<TrainingConfig> training_schema{
 const Schema<RunConfig> run_schema{
     text_field("name", &RunConfig::name, "What the run is called in lists and legends."),
     text_field("device", &RunConfig::device, "auto, cpu, cuda or cuda:N."),
-    choice_field("precision", &RunConfig::precision, {"f32", "f64", "bf16"}, "Numbers to compute in; f64 on the CPU, bf16 on CUDA."),
+    choice_field(
+        "precision", &RunConfig::precision, {"auto", "f32", "f64", "bf16"},
+        "Numbers to compute in: f64 on the CPU only, bf16 (with f32 sums and weights) on CUDA only; auto: f32 on the CPU, bf16 on CUDA."),
     field("threads", &RunConfig::threads, {0, 1024}, "CPU threads, 0: all cores."),
 };
 

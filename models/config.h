@@ -45,8 +45,8 @@ struct RunConfig {
   DataConfig data;
   TrainingConfig training;
   std::string device = "auto";
-  std::string precision = "f32";  ///< f32, f64 (CPU); bf16 with the CUDA engine
-  int64_t threads = 0;            ///< CPU threads, 0: all cores
+  std::string precision = "auto";  ///< f32 on both, f64 on the CPU, bf16 on CUDA; auto: f32 on the CPU, bf16 on CUDA
+  int64_t threads = 0;             ///< CPU threads, 0: all cores
 };
 
 /// What stands beside the three sections: name, device, precision, threads.

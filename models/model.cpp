@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <stdexcept>
 
 #include "kernels/cross_entropy.h"
 #include "kernels/linear.h"
 #include "kernels/parallel.h"
 #include "kernels/random.h"
+#include "kernels/transfer.h"
 
 namespace saccade {
 namespace {
@@ -18,10 +18,12 @@ constexpr int64_t kGrain = 1 << 14;
 void fill(const Tensor& tensor, const std::function<double(uint64_t)>& value) {
   dispatch(tensor.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    T* data = tensor.data<T>();
+    std::vector<T> host(tensor.device().is_cpu() ? 0 : static_cast<size_t>(tensor.size()));
+    T* data = host.empty() ? tensor.data<T>() : host.data();
     parallel_ranges(tensor.size(), kGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) data[i] = static_cast<T>(value(static_cast<uint64_t>(i)));
     });
+    if (!host.empty()) copy_from_host(tensor, host.data());
   });
 }
 
@@ -34,7 +36,7 @@ Tensor ParameterMaker::add(const std::string& name, const Shape& shape, bool dec
   if (training_) parameter.grad = arena_.allocate(shape, dtype_);
   if (!arena_.device().is_plan()) {
     fill(parameter.value, value);
-    if (training_) std::memset(parameter.grad.raw(), 0, static_cast<size_t>(parameter.grad.bytes()));
+    if (training_) fill_zero(parameter.grad);
   }
   parameter.value.set_differentiable(training_);
   parameters_.push_back(parameter);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "kernels/cuda/runtime.h"
 #include "kernels/random.h"
 #include "models/training/training_step.h"
 
@@ -35,6 +36,7 @@ Cost step_cost(TrainingStep& step, int64_t micro_batches) {
 /// Forward passes over the frozen batches of every domain.
 double evaluation_flops(const RunConfig& config, TrainingStep& step) {
   Tape tape(step.arena(), false);
+  step.prepare(tape);
   const Tensor tokens = tape.empty({step.sequences(), step.length()}, DType::i32);
   step.model().loss(tape, tokens, tokens);
   const int64_t sequences = config.training.evaluation_batches * std::max<int64_t>(1, kEvaluationBatchTokens / step.length());
@@ -42,14 +44,21 @@ double evaluation_flops(const RunConfig& config, TrainingStep& step) {
   return tape.cost().flops / static_cast<double>(step.sequences()) * static_cast<double>(sequences) * domains;
 }
 
-}  // namespace
+/// What is free now, less what libraries take on a GPU (workspace of products).
+int64_t memory_available(Device device) {
+  constexpr int64_t kLibraries = int64_t{256} << 20;
+  for (const cuda::Gpu& gpu : device.is_cuda() ? cuda::gpus() : std::vector<cuda::Gpu>())
+    if (gpu.index == device.index) return gpu.memory_free - kLibraries;
+  return cpu_memory().available;
+}
 
-Plan make_plan(const RunConfig& config, int64_t vocabulary) {
-  TrainingStep step(config, vocabulary, Device::plan());
+/// The plan of the engine that a device names; a GPU need not be there.
+Plan plan_of(const RunConfig& config, int64_t vocabulary, bool for_cuda) {
+  TrainingStep step(config, vocabulary, Device::plan(for_cuda));
   Plan plan;
   plan.parameters = step.model().parameter_count();
   for (const AdamWSlot& slot : step.slots()) {
-    plan.weight_bytes += slot.value.bytes();
+    plan.weight_bytes += slot.value.bytes() + (slot.compute_copy ? slot.compute_copy.bytes() : 0);
     plan.gradient_bytes += slot.grad.bytes();
     plan.optimizer_bytes += slot.first_moment.bytes() + slot.second_moment.bytes();
   }
@@ -61,22 +70,41 @@ Plan make_plan(const RunConfig& config, int64_t vocabulary) {
   plan.activation_bytes = plan.peak_bytes - plan.weight_bytes - plan.gradient_bytes - plan.optimizer_bytes;
   plan.steps = config.training.steps;
   plan.tokens_per_step = config.training.batch_tokens;
-  plan.state_bytes_per_token = std::llround(step.model().state_values_per_token() * static_cast<double>(byte_size(step.dtype())));
+  plan.state_bytes_per_token =
+      std::llround(step.model().state_values_per_token() * static_cast<double>(byte_size(step.precision().activations)));
   return plan;
 }
 
-void require_device(const RunConfig& config, const Plan& plan) {
+}  // namespace
+
+RunDevice run_device(const RunConfig& config, int64_t vocabulary) {
   const Device device = parse_device(config.device);
+  if (config.device != "auto" || !device.is_cuda()) return {device, ""};
+  try {
+    plan_of(config, vocabulary, true);
+  } catch (const Error& error) {
+    return {Device::cpu(), error.what()};
+  }
+  return {device, ""};
+}
+
+Plan make_plan(const RunConfig& config, int64_t vocabulary) {
+  if (config.device != "auto") return plan_of(config, vocabulary, config.device != "cpu");
+  return plan_of(config, vocabulary, run_device(config, vocabulary).device.is_cuda());
+}
+
+void require_device(const RunConfig& config, int64_t vocabulary, const Plan& plan) {
+  const Device device = run_device(config, vocabulary).device;
   parse_precision(config.precision, device);
   const auto mebibytes = [](int64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; };
-  if (const int64_t available = cpu_memory().available; device.is_cpu() && plan.peak_bytes > available)
-    throw DeviceError("the run needs " + mebibytes(plan.peak_bytes) + " of memory, " + mebibytes(available) +
+  if (const int64_t available = memory_available(device); plan.peak_bytes > available)
+    throw DeviceError("the run needs " + mebibytes(plan.peak_bytes) + " of memory on " + to_string(device) + ", " + mebibytes(available) +
                       " are available; reduce /training/batch_tokens, raise /training/accumulate, or reduce /architecture/width");
 }
 
 double measure_step_seconds(const RunConfig& config, int64_t vocabulary, int steps) {
   use_threads(config.threads);
-  TrainingStep step(config, vocabulary, parse_device(config.device));
+  TrainingStep step(config, vocabulary, run_device(config, vocabulary).device);
   const Random random(0, "tokens of a measured step");
   const auto fill = [&](std::span<int32_t> tokens, uint64_t first) {
     for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(random.below(static_cast<uint64_t>(vocabulary), first + i));
@@ -90,8 +118,11 @@ double measure_step_seconds(const RunConfig& config, int64_t vocabulary, int ste
     step.update(config.training.learning_rate, number);
   };
   run(1);  // touches the memory
+  run(2);  // records the step on a GPU
+  step.measures();
   const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < steps; ++i) run(2 + i);
+  for (int i = 0; i < steps; ++i) run(3 + i);
+  step.measures();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / std::max(steps, 1);
 }
 

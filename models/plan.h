@@ -1,4 +1,5 @@
 #pragma once
+#include "kernels/device.h"
 #include "models/config.h"
 
 namespace saccade {
@@ -19,11 +20,20 @@ struct Plan {
   int64_t state_bytes_per_token = 0;  ///< what decoding must keep per token of context (keys and values; embeddings for Avey)
   double total_flops() const { return flops_per_step * static_cast<double>(steps); }
 };
+/// For the device that run_device names. Throws DeviceError when an op of the config has no version for it.
 Plan make_plan(const RunConfig& config, int64_t vocabulary);
+
+/// Where a config's run goes. `auto` takes the GPU with the most free memory when all ops of the config have a CUDA version and
+/// the precision is one of CUDA's, else the CPU. Throws UsageError, DeviceError.
+struct RunDevice {
+  Device device;
+  std::string why_not_gpu;  ///< for `auto` on a machine with a GPU that is not used
+};
+RunDevice run_device(const RunConfig& config, int64_t vocabulary);
 
 /// Throws DeviceError when the config's device is missing or has less memory available than the plan's peak, and UsageError
 /// for a precision that the device does not compute in. Allocates nothing.
-void require_device(const RunConfig& config, const Plan& plan);
+void require_device(const RunConfig& config, int64_t vocabulary, const Plan& plan);
 
 /// Seconds per optimizer step, measured by really running `steps` steps on random tokens on the config's device.
 double measure_step_seconds(const RunConfig& config, int64_t vocabulary, int steps = 2);

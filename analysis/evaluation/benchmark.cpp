@@ -13,6 +13,8 @@
 #include "kernels/norm.h"
 #include "kernels/parallel.h"
 #include "kernels/random.h"
+#include "kernels/transfer.h"
+#include "models/plan.h"
 #include "models/training/training_step.h"
 
 namespace saccade {
@@ -37,7 +39,6 @@ Timing measure(const std::string& name, const BenchmarkOptions& options, const s
 
 void check(const BenchmarkOptions& options) {
   if (options.warmup < 0 || options.repeats < 1) throw UsageError("a benchmark needs at least one repeat");
-  if (!parse_device(options.device).is_cpu()) throw UsageError("device is \"" + options.device + "\", expected cpu");
 }
 
 RunConfig config_of(const StepPreset& preset, const BenchmarkOptions& options) {
@@ -66,11 +67,13 @@ std::vector<StepBenchmark::Op> profile_of(const Tape& tape, int repeats) {
   return ops;
 }
 
-/// A normal f32 tensor that takes a gradient.
-Tensor random_tensor(Arena& arena, const Shape& shape, const char* stream) {
-  Tensor x = arena.allocate(shape, DType::f32);
+/// A normal tensor that takes a gradient.
+Tensor random_tensor(Arena& arena, const Shape& shape, DType dtype, const char* stream) {
+  Tensor x = arena.allocate(shape, dtype);
   const Random random(1, stream);
-  for (int64_t i = 0; i < x.size(); ++i) x.data<float>()[i] = static_cast<float>(random.normal(static_cast<uint64_t>(i)));
+  std::vector<double> values(static_cast<size_t>(x.size()));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = random.normal(i);
+  from_doubles(x, values);
   x.set_differentiable(true);
   return x;
 }
@@ -110,16 +113,18 @@ StepBenchmark benchmark_step(const StepPreset& preset, const BenchmarkOptions& o
       preset.name, options,
       [&] {
         step.begin();
-        result.loss = step.forward_backward();
+        step.forward_backward();
         step.gradient_norm();
         step.update(3e-4, ++count);
+        result.loss = step.measures().loss;
       },
       [&] {
         step.tape().set_profiling(options.profile);
         step.tape().reset_cost();
       });
-  const Cost total = step.tape().cost();
-  result.step.cost = {total.flops / options.repeats, total.bytes / options.repeats};
+  // A replayed step counts nothing; the plan counts the same.
+  const Plan plan = make_plan(config_of(preset, options), preset.vocabulary);
+  result.step.cost = {plan.flops_per_step, plan.bytes_per_step};
   result.peak_bytes = step.arena().peak_used();
   result.profile = profile_of(step.tape(), options.repeats);
   return result;
@@ -131,25 +136,40 @@ std::vector<Timing> benchmark_ops(const StepPreset& preset, const BenchmarkOptio
   Arena arena(parse_device(options.device));
   const int64_t rows = preset.batch * preset.length, width = preset.width, inner = preset.mlp_width, head = width / preset.heads;
   Tensor targets = arena.allocate({rows}, DType::i32);
-  fill_random({targets.data<int32_t>(), static_cast<size_t>(rows)}, preset.vocabulary, "targets");
-  const Tensor x = random_tensor(arena, {rows, width}, "x"), gain = random_tensor(arena, {width}, "gain");
-  const Tensor table = random_tensor(arena, {preset.vocabulary, width}, "table");
-  const Tensor square = random_tensor(arena, {width, width}, "square"), up = random_tensor(arena, {inner, width}, "up");
-  const Tensor gate = random_tensor(arena, {rows, inner}, "gate"), value = random_tensor(arena, {rows, inner}, "value");
+  std::vector<int32_t> wanted(static_cast<size_t>(rows));
+  fill_random(wanted, preset.vocabulary, "targets");
+  copy_from_host(targets, wanted.data());
+  const DType type = arena.device().is_cuda() ? DType::bf16 : DType::f32;  // of activations
+  const Tensor x = random_tensor(arena, {rows, width}, type, "x"), gain = random_tensor(arena, {width}, DType::f32, "gain");
+  const Tensor table = random_tensor(arena, {preset.vocabulary, width}, DType::f32, "table");
+  const Tensor square = random_tensor(arena, {width, width}, DType::f32, "square"),
+               up = random_tensor(arena, {inner, width}, DType::f32, "up");
+  const Tensor gate = random_tensor(arena, {rows, inner}, type, "gate"), value = random_tensor(arena, {rows, inner}, type, "value");
   const Shape heads{preset.batch, preset.length, preset.heads, head};
-  const Tensor q = random_tensor(arena, heads, "q"), k = random_tensor(arena, heads, "k"), v = random_tensor(arena, heads, "v");
+  const Tensor q = random_tensor(arena, heads, type, "q"), k = random_tensor(arena, heads, type, "k"),
+               v = random_tensor(arena, heads, type, "v");
   ScoreOptions score;
   score.scale = 1 / std::sqrt(static_cast<double>(head));
 
+  const std::vector<Tensor> matrices{table, square, up};
+  std::vector<Tensor> copies;
+  for (const Tensor& matrix : matrices) {
+    if (type != DType::bf16) continue;
+    copies.push_back(arena.allocate(matrix.shape(), type));
+    from_doubles(copies.back(), to_doubles(matrix));
+  }
   std::vector<Timing> timings;
   const auto time = [&](const std::string& name, const std::function<Tensor(Tape&)>& op) {
     Tape tape(arena, true);
+    for (size_t i = 0; i < matrices.size(); ++i)
+      if (type == DType::bf16) tape.bind_compute_copy(matrices[i], copies[i]);
     timings.push_back(measure(
         name, options,
         [&] {
           const Tensor y = op(tape);
           tape.backward({{y, y}});
           tape.clear();
+          wait(arena.device());
         },
         [&] { tape.reset_cost(); }));
     timings.back().cost = {tape.cost().flops / options.repeats, tape.cost().bytes / options.repeats};

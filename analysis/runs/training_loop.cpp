@@ -45,7 +45,7 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
         throw UsageError("/data: corpus " + corpus.name() + " has no domain \"" + domain + "\"; it has " + known);
       }
   if (!tokenizer) tokenizer = open_tokenizer(config.data.tokenizer, corpus, config.data.train, tell);
-  require_device(config, make_plan(config, tokenizer->vocabulary()));
+  require_device(config, tokenizer->vocabulary(), make_plan(config, tokenizer->vocabulary()));
   std::vector<std::shared_ptr<const TokenStore>> stores;
   for (const std::string& domain : config.data.train) stores.push_back(TokenStore::open(corpus, domain, Split::train, *tokenizer, tell));
   auto data = std::make_unique<BatchSource>(std::move(stores), config.data.sequence_length, static_cast<uint64_t>(config.training.seed));

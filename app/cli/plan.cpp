@@ -30,7 +30,7 @@ int run(const ConfigOptions& options, bool measure) {
       {"FLOPs per step", human(plan.flops_per_step)},
       {"FLOPs in all", human(plan.total_flops())}};
   if (measure) {
-    require_device(config, plan);
+    require_device(config, vocabulary, plan);
     const double seconds = measure_step_seconds(config, vocabulary);
     json["seconds_per_step"] = seconds;
     json["seconds"] = seconds * static_cast<double>(plan.steps);
@@ -39,7 +39,7 @@ int run(const ConfigOptions& options, bool measure) {
     rows.push_back({"time, without evaluation", human_seconds(seconds * static_cast<double>(plan.steps))});
   }
   print_result(json, architecture_title(config.architecture) + "\n\n" + list(rows));
-  require_device(config, plan);
+  require_device(config, vocabulary, plan);
   return 0;
 }
 

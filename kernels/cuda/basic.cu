@@ -24,7 +24,35 @@ __global__ void fill_kernel(T* x, float value, int64_t n) {
   if (i < n) x[i] = from_float<T>(value);
 }
 
+__global__ void count_up_kernel(int32_t* x, int64_t n) {
+  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i < n) x[i] = static_cast<int32_t>(i);
+}
+
+__global__ void sum_up_kernel(double* sum, const float* term, double factor, bool fresh) {
+  *sum = (fresh ? 0.0 : *sum) + factor * static_cast<double>(*term);
+}
+
+__global__ void spoil_kernel(double* norm, const double* loss) {
+  if (!isfinite(*loss)) *norm = nan("");
+}
+
 }  // namespace
+
+void count_up(Stream stream, const Tensor& x) {
+  count_up_kernel<<<blocks_for(x.size(), kThreads), kThreads, 0, stream>>>(pointer<int32_t>(x), x.size());
+  check_launch();
+}
+
+void sum_up(Stream stream, const Tensor& sum, const Tensor& term, double factor, bool fresh) {
+  sum_up_kernel<<<1, 1, 0, stream>>>(pointer<double>(sum), pointer<float>(term), factor, fresh);
+  check_launch();
+}
+
+void spoil(Stream stream, const Tensor& norm, const Tensor& loss) {
+  spoil_kernel<<<1, 1, 0, stream>>>(pointer<double>(norm), pointer<double>(loss));
+  check_launch();
+}
 
 void add_into(Stream stream, const Tensor& sum, const Tensor& term) {
   dispatch_cuda(sum.dtype(), [&](auto s) {

@@ -11,4 +11,11 @@ void convert(Stream stream, const Tensor& to, const Tensor& from);
 /// Every element of x = value (f32, bf16).
 void fill(Stream stream, const Tensor& x, double value);
 
+/// x[i] = i; i32.
+void count_up(Stream stream, const Tensor& x);
+/// sum = (fresh ? 0 : sum) + factor · term; sum f64 [1], term f32 [1].
+void sum_up(Stream stream, const Tensor& sum, const Tensor& term, double factor, bool fresh);
+/// norm = NaN unless the loss is finite; both f64 [1].
+void spoil(Stream stream, const Tensor& norm, const Tensor& loss);
+
 }  // namespace saccade::cuda

@@ -159,9 +159,12 @@ class Avey : public Model {
 
   Tensor contextualize(Tape& tape, const Tensor& Z, const Layer& layer, const avey::ContextLayout& contexts, bool own_only,
                        const avey::Ranked& ranked, std::optional<HeadProbe>& watch) const {
-    if (watch)
-      report_reads(tape, contexts, ranked, 1, *watch,
-                   [&](int64_t b, int64_t i) { return avey::contextualizer_weights(tape, Z, layer.A, contexts, s_.dynamic, b, i); });
+    if (watch) {
+      OnHost host;
+      const Tensor z = host(Z), a = host(layer.A);
+      report_reads(host, contexts, ranked, 1, *watch,
+                   [&](int64_t b, int64_t i) { return avey::contextualizer_weights(host.tape, z, a, contexts, s_.dynamic, b, i); });
+    }
     return avey::contextualize(tape, Z, layer.A, contexts, s_.dynamic, own_only);
   }
 
@@ -181,10 +184,13 @@ class Avey : public Model {
     ScoreOptions score;
     score.scale = 1 / std::sqrt(static_cast<double>(d));
     score.alibi = shape_.position == "alibi";
-    if (watch)
-      report_reads(tape, contexts, ranked, H, *watch, [&](int64_t b, int64_t i) {
-        return own_part(tape, attention_weights(tape, q, k, score, b * contexts.splits() + i), avey::context_rows(contexts, b, i));
+    if (watch) {
+      OnHost host;
+      report_reads(host, contexts, ranked, H, *watch, [&](int64_t b, int64_t i) {
+        const Tensor weights = host(attention_weights(tape, q, k, score, b * contexts.splits() + i));
+        return own_part(host.tape, weights, avey::context_rows(contexts, b, i));
       });
+    }
     const Tensor o = attention(tape, q, k, v, score).o;
     return avey::from_rectangles(tape, o.reshape({o.dim(0), o.dim(1), r}), contexts, own_only);
   }
@@ -203,20 +209,32 @@ class Avey : public Model {
     return part;
   }
 
+  /// What is looked at is looked at on the CPU: a tape there, and the way to it.
+  struct OnHost {
+    Arena arena{Device::cpu()};
+    Tape tape{arena, false};
+    Tensor operator()(const Tensor& x) { return on_host(arena, x); }
+    avey::Ranked operator()(const avey::Ranked& ranked) {
+      return {(*this)(ranked.chosen), (*this)(ranked.weights), (*this)(ranked.maxsim)};
+    }
+  };
+
   static void report_ranker(const avey::Ranked& ranked, Probe& probe) {
     HeadProbe whole(probe, -1);
-    if (whole.wants_statistics()) whole.heads("margin", "1", {avey::ranker_margin(ranked)});
+    Arena host(Device::cpu());
+    if (whole.wants_statistics()) whole.heads("margin", "1", {avey::ranker_margin({ranked.chosen, {}, on_host(host, ranked.maxsim)})});
     if (!whole.wants_maps()) return;
     whole.map_of_first("maxsim", ranked.maxsim);
     whole.map_of_first("chosen", ranked.chosen);
     whole.map_of_first("split_weights", ranked.weights);
   }
 
-  static void report_reads(Tape& tape, const avey::ContextLayout& contexts, const avey::Ranked& ranked, int64_t heads, HeadProbe& watch,
-                           const avey::ContextWeights& weights) {
-    const auto map = [&](int64_t b) { return avey::read_map(tape, weights, ranked, contexts, heads, b); };
+  static void report_reads(OnHost& host, const avey::ContextLayout& contexts, const avey::Ranked& on_device, int64_t heads,
+                           HeadProbe& watch, const avey::ContextWeights& weights) {
+    const avey::Ranked ranked = host(on_device);
+    const auto map = [&](int64_t b) { return avey::read_map(host.tape, weights, ranked, contexts, heads, b); };
     if (watch.wants_statistics()) {
-      watch.entropy(avey::read_entropy(tape, weights, ranked, contexts, heads));
+      watch.entropy(avey::read_entropy(host.tape, weights, ranked, contexts, heads));
       watch.reads({contexts.batch, heads, contexts.tokens}, map);
     }
     if (watch.wants_maps()) watch.map("weights", map(0));

@@ -45,20 +45,19 @@ class Top1ElementMixer : public Mixer {
       heads.mean("outside_256", "1", bht, [&](int64_t b, int64_t h, int64_t t) { return distance(b, h, t) >= kNear ? 1.0 : 0.0; });
     }
     if (heads.wants_maps()) {
-      heads.map("weights", one_hot(tape, selected, bht, q.dtype()));
+      heads.map("weights", one_hot(selected, bht));
       heads.map("soft_weights", attention_weights(tape, q, k, heads_.score(), 0));
       heads.map_of_first("selected", selection.selected);
     }
   }
 
   /// [H, T, T] of sequence 0.
-  static Tensor one_hot(Tape& tape, const std::vector<double>& selected, const Shape& bht, DType dtype) {
-    const Tensor weights = tape.zeros({bht[1], bht[2], bht[2]}, dtype);
-    dispatch(dtype, [&](auto zero) {
-      using T = decltype(zero);
-      for (int64_t row = 0; row < bht[1] * bht[2]; ++row)
-        weights.data<T>()[row * bht[2] + static_cast<int64_t>(selected[static_cast<size_t>(row)])] = T{1};
-    });
+  static Tensor one_hot(const std::vector<double>& selected, const Shape& bht) {
+    Arena host(Device::cpu());
+    const Tensor weights = host.allocate({bht[1], bht[2], bht[2]}, DType::f32);
+    fill_zero(weights);
+    for (int64_t row = 0; row < bht[1] * bht[2]; ++row)
+      weights.data<float>()[row * bht[2] + static_cast<int64_t>(selected[static_cast<size_t>(row)])] = 1;
     return weights;
   }
 

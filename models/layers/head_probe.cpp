@@ -11,11 +11,6 @@ namespace {
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 constexpr int64_t kNear = 256;
 
-template <class T>
-std::vector<double> widened(const Tensor& tensor) {
-  return {tensor.data<T>(), tensor.data<T>() + tensor.size()};
-}
-
 /// Σ over queries of one head's reads, in a fixed order.
 struct Reads {
   double distance = 0, outside = 0;
@@ -33,11 +28,6 @@ Reads reads_of_head(const double* weights, int64_t length) {
 }
 
 }  // namespace
-
-std::vector<double> to_doubles(const Tensor& tensor) {
-  if (tensor.dtype() == DType::i32) return widened<int32_t>(tensor);
-  return tensor.dtype() == DType::f64 ? widened<double>(tensor) : widened<float>(tensor);
-}
 
 void HeadProbe::entropy(const Tensor& entropy) {
   const std::vector<double> h = to_doubles(entropy);

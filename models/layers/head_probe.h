@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/transfer.h"
 #include "models/model.h"
 
 namespace saccade {
@@ -36,8 +37,5 @@ class HeadProbe {
   Probe& probe_;
   int64_t layer_;
 };
-
-/// Elements of any tensor on the host, as double.
-std::vector<double> to_doubles(const Tensor& tensor);
 
 }  // namespace saccade

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernels/cuda/basic.h"
 #include "kernels/embedding.h"
 #include "kernels/heads.h"
 #include "kernels/linear.h"
@@ -86,8 +87,9 @@ Tensor ScoreHeads::constant(Tape& tape, const Tensor& table, int64_t length) con
     throw UsageError("a sequence of " + std::to_string(length) + " tokens; the constant keys are trained for " +
                      std::to_string(table.dim(0)));
   const Tensor rows = tape.empty({1, length}, DType::i32);
-  tape.run("row_numbers", {0, static_cast<double>(rows.bytes())},
-           [&] { std::iota(rows.data<int32_t>(), rows.data<int32_t>() + length, 0); });
+  tape.run(
+      "row_numbers", {0, static_cast<double>(rows.bytes())}, [&] { std::iota(rows.data<int32_t>(), rows.data<int32_t>() + length, 0); },
+      [&] { cuda::count_up(tape.stream(), rows); });
   return embedding(tape, table, rows).reshape({1, length, shape_.heads, shape_.head_width()});
 }
 

@@ -2,8 +2,9 @@
 
 #include <chrono>
 #include <cmath>
-#include <cstring>
 
+#include "kernels/cuda/runtime.h"
+#include "kernels/transfer.h"
 #include "models/plan.h"
 #include "models/training/training_step.h"
 
@@ -14,9 +15,8 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 /// Before anything is allocated: a run that does not fit would be killed by the system in the middle.
 Plan checked_plan(const RunConfig& config, int64_t vocabulary) {
-  parse_precision(config.precision, parse_device(config.device));
   const Plan plan = make_plan(config, vocabulary);
-  require_device(config, plan);
+  require_device(config, vocabulary, plan);
   return plan;
 }
 
@@ -32,7 +32,7 @@ void copy_values(const std::vector<NamedTensor>& from, const std::vector<NamedTe
            (tensor ? to_string(tensor.shape()) + " " + to_string(tensor.dtype()) : "missing") + ", expected " + to_string(target.shape()) +
            " " + to_string(target.dtype()));
   }
-  for (size_t i = 0; i < to.size(); ++i) std::memcpy(to[i].tensor.raw(), from[i].tensor.raw(), static_cast<size_t>(to[i].tensor.bytes()));
+  for (size_t i = 0; i < to.size(); ++i) copy_from_host(to[i].tensor, from[i].tensor.raw());
 }
 
 }  // namespace
@@ -41,13 +41,46 @@ struct Trainer::Impl {
   RunConfig config;
   int64_t vocabulary;
   std::unique_ptr<BatchSource> data;
+  RunDevice where;
   Plan plan;
   TrainingStep work;
   StepRecord record;
+  uint64_t position;     ///< behind the last micro-batch that was trained on
+  bool fetched = false;  ///< the next one is there already
 
   Impl(const RunConfig& c, int64_t v, std::unique_ptr<BatchSource> d)
-      : config(c), vocabulary(v), data(std::move(d)), plan(checked_plan(c, v)), work(c, v, parse_device(c.device)) {
+      : config(c),
+        vocabulary(v),
+        data(std::move(d)),
+        where(run_device(c, v)),
+        plan(checked_plan(c, v)),
+        work(c, v, where.device),
+        position(data->position()) {
     use_threads(c.threads);
+  }
+
+  void fetch() {
+    if (!fetched) data->next(work.sequences(), work.tokens(), work.targets());
+    fetched = true;
+  }
+  void train_on_next() {
+    fetch();
+    work.forward_backward();
+    fetched = false;
+    position = data->position();
+  }
+
+  /// The state in the trainer's own memory.
+  TrainingState live_state() const {
+    TrainingState state{record, position, {}, {}, {}};
+    const std::vector<Parameter>& parameters = work.model().parameters();
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const AdamWSlot& slot = work.slots()[i];
+      state.weights.push_back({parameters[i].name, slot.value});
+      state.first_moments.push_back({parameters[i].name, slot.first_moment});
+      state.second_moments.push_back({parameters[i].name, slot.second_moment});
+    }
+    return state;
   }
 
   /// Calls visit(first sequence, tokens, targets) with pieces of a frozen batch no longer than a training micro-batch.
@@ -59,7 +92,7 @@ struct Trainer::Impl {
       const Shape shape{std::min(most, batch.sequences - first), batch.length};
       const auto piece = [&](const std::vector<int32_t>& all) {
         Tensor x = work.arena().allocate(shape, DType::i32);
-        std::memcpy(x.raw(), all.data() + first * batch.length, static_cast<size_t>(x.bytes()));
+        copy_from_host(x, all.data() + first * batch.length);
         return x;
       };
       visit(first, piece(batch.tokens), piece(batch.targets));
@@ -90,17 +123,16 @@ StepRecord Trainer::step() {
   const TrainingConfig& training = impl_->config.training;
   StepRecord& record = impl_->record;
   work.begin();
-  double loss = 0;
-  for (int64_t i = 0; i < training.accumulate; ++i) {
-    impl_->data->next(work.sequences(), work.tokens(), work.targets());
-    loss += work.forward_backward();
-  }
+  for (int64_t i = 0; i < training.accumulate; ++i) impl_->train_on_next();
   ++record.step;
   record.tokens += training.batch_tokens;
-  record.loss = loss / static_cast<double>(training.accumulate);
-  record.gradient_norm = work.gradient_norm();
   record.learning_rate = scheduled_learning_rate(training, record.step);
-  if (std::isfinite(record.loss) && std::isfinite(record.gradient_norm)) work.update(record.learning_rate, record.step);
+  work.gradient_norm();
+  work.update(record.learning_rate, record.step);
+  if (device().is_cuda() && !finished()) impl_->fetch();  // while the GPU works
+  const auto [loss, gradient_norm] = work.measures();
+  record.loss = loss;
+  record.gradient_norm = gradient_norm;
   record.flops += impl_->plan.flops_per_step;
   const double seconds = now() - start;
   record.seconds += seconds;
@@ -112,41 +144,42 @@ bool Trainer::finished() const { return impl_->record.step >= impl_->config.trai
 const Model& Trainer::model() const { return impl_->work.model(); }
 const RunConfig& Trainer::config() const { return impl_->config; }
 Device Trainer::device() const { return impl_->work.arena().device(); }
-DType Trainer::dtype() const { return impl_->work.dtype(); }
+DType Trainer::dtype() const { return impl_->work.precision().parameters; }
+std::string Trainer::precision() const { return to_string(impl_->work.precision().activations); }
+std::string Trainer::why_not_gpu() const { return impl_->where.why_not_gpu; }
 Arena& Trainer::arena() { return impl_->work.arena(); }
 double Trainer::flops_per_step() const { return impl_->plan.flops_per_step; }
 
 TrainingState Trainer::state() {
-  TrainingState state{impl_->record, impl_->data->position(), {}, {}, {}};
-  const std::vector<Parameter>& parameters = model().parameters();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const AdamWSlot& slot = impl_->work.slots()[i];
-    state.weights.push_back({parameters[i].name, slot.value});
-    state.first_moments.push_back({parameters[i].name, slot.first_moment});
-    state.second_moments.push_back({parameters[i].name, slot.second_moment});
-  }
+  TrainingState state = impl_->live_state();
+  if (device().is_cpu()) return state;
+  Arena host(Device::cpu());
+  for (auto* tensors : {&state.weights, &state.first_moments, &state.second_moments})
+    for (NamedTensor& named : *tensors) named.tensor = on_host(host, named.tensor);
   return state;
 }
 
 void Trainer::restore(const TrainingState& restored) {
-  const TrainingState mine = state();
+  const TrainingState mine = impl_->live_state();
   copy_values(restored.weights, mine.weights, "weights");
   copy_values(restored.first_moments, mine.first_moments, "first moments");
   copy_values(restored.second_moments, mine.second_moments, "second moments");
+  impl_->work.refresh_copies();
   impl_->record = restored.record;
   impl_->data->seek(restored.data_position);
+  impl_->position = restored.data_position;
+  impl_->fetched = false;
 }
 
 Trainer::Evaluation Trainer::evaluate(const Frozen& batch) {
   std::vector<double> sums(static_cast<size_t>(batch.length));
   impl_->each_piece(batch, [&](int64_t, const Tensor& tokens, const Tensor& targets) {
     Tape tape(arena(), false);
+    impl_->work.prepare(tape);
     Tensor losses;
     model().loss(tape, tokens, targets, nullptr, &losses);
-    dispatch(dtype(), [&](auto zero) {
-      const auto* values = losses.data<decltype(zero)>();
-      for (int64_t i = 0; i < losses.size(); ++i) sums[static_cast<size_t>(i % batch.length)] += static_cast<double>(values[i]);
-    });
+    const std::vector<double> values = to_doubles(losses);
+    for (size_t i = 0; i < values.size(); ++i) sums[i % sums.size()] += values[i];
   });
   Evaluation evaluation;
   for (double sum : sums) {
@@ -159,8 +192,9 @@ Trainer::Evaluation Trainer::evaluate(const Frozen& batch) {
 void Trainer::probe(const Frozen& batch, Probe& probe) {
   impl_->check(batch);
   Tensor tokens = arena().allocate({batch.sequences, batch.length}, DType::i32);
-  std::memcpy(tokens.raw(), batch.tokens.data(), static_cast<size_t>(tokens.bytes()));
+  copy_from_host(tokens, batch.tokens.data());
   Tape tape(arena(), false);
+  impl_->work.prepare(tape);
   model().hidden(tape, tokens, &probe);
 }
 

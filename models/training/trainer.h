@@ -21,7 +21,7 @@ struct StepRecord {
 /// The complete state between two steps: with it a run goes on as if never interrupted.
 struct NamedTensor {
   std::string name;
-  Tensor tensor;  ///< shares the trainer's memory
+  Tensor tensor;  ///< on the CPU; shares the memory of a trainer there
 };
 struct TrainingState {
   StepRecord record;           ///< of the last step
@@ -46,12 +46,15 @@ class Trainer {
   const Model& model() const;
   const RunConfig& config() const;
   Device device() const;
-  DType dtype() const;
+  DType dtype() const;              ///< of the parameters
+  std::string precision() const;    ///< what activations and products are in: "f32", "bf16" …
+  std::string why_not_gpu() const;  ///< why `auto` left a GPU alone; empty otherwise
   Arena& arena();
   double flops_per_step() const;
 
+  /// In the trainer's memory on the CPU, a copy on the CPU from a GPU.
   TrainingState state();
-  /// Copies values from `restored` (same names and shapes; throws DataError otherwise) and continues behind it.
+  /// Copies values from `restored` (on the CPU; same names and shapes; throws DataError otherwise) and continues behind it.
   void restore(const TrainingState& restored);
 
   /// Mean loss over frozen batches: tokens, targets i32 [n, T] each. No gradient, no effect on training.

@@ -1,7 +1,10 @@
 #include "models/training/training_step.h"
 
-#include <cstring>
+#include <algorithm>
+#include <cmath>
+#include <limits>
 
+#include "kernels/cuda/basic.h"
 #include "kernels/parallel.h"
 #include "kernels/transfer.h"
 #include "models/architectures/registry.h"
@@ -11,17 +14,25 @@ namespace {
 
 Tensor zeroed(Arena& arena, const Tensor& like) {
   Tensor x = arena.allocate(like.shape(), like.dtype());
-  if (x.raw()) std::memset(x.raw(), 0, static_cast<size_t>(x.bytes()));
+  if (x.raw()) fill_zero(x);
   return x;
+}
+
+Tensor fresh_tokens(Arena& arena, const TrainingConfig& training, int64_t length) {
+  const int64_t sequences = training.batch_tokens / length / training.accumulate;
+  return arena.allocate({sequences, length}, DType::i32);
 }
 
 }  // namespace
 
-DType parse_precision(const std::string& precision, Device device) {
-  if (precision == "f32") return DType::f32;
-  if (precision == "f64" && !device.is_cuda()) return DType::f64;
-  throw UsageError("/precision is \"" + precision + "\", which " + to_string(device) + " does not compute in; expected f32" +
-                   (device.is_cuda() ? "" : " or f64"));
+Precision parse_precision(const std::string& precision, Device device) {
+  const bool on_cuda = device.targets_cuda();
+  if (precision == "auto") return {DType::f32, on_cuda ? DType::bf16 : DType::f32};
+  if (precision == "f32") return {DType::f32, DType::f32};
+  if (precision == "f64" && !on_cuda) return {DType::f64, DType::f64};
+  if (precision == "bf16" && on_cuda) return {DType::f32, DType::bf16};
+  throw UsageError("/precision is \"" + precision + "\", which " + (on_cuda ? "CUDA" : "the CPU") +
+                   " does not compute in; expected auto, f32 or " + (on_cuda ? "bf16" : "f64"));
 }
 
 void use_threads(int64_t threads) {
@@ -31,42 +42,99 @@ void use_threads(int64_t threads) {
 }
 
 TrainingStep::TrainingStep(const RunConfig& config, int64_t vocabulary, Device device)
-    : training_(config.training), dtype_(parse_precision(config.precision, device)), arena_(device), tape_(arena_, true) {
-  const int64_t length = config.data.sequence_length;
-  const int64_t sequences = training_.batch_tokens / length / training_.accumulate;
-  model_ = make_model(config.architecture, vocabulary, length, arena_, dtype_, static_cast<uint64_t>(training_.seed), true);
-  for (const Parameter& p : model_->parameters())
-    slots_.push_back({p.value, p.grad, zeroed(arena_, p.value), zeroed(arena_, p.value), p.decay});
+    : training_(config.training),
+      precision_(parse_precision(config.precision, device)),
+      arena_(device),
+      tape_(arena_, true),
+      model_(make_model(config.architecture, vocabulary, config.data.sequence_length, arena_, precision_.parameters,
+                        static_cast<uint64_t>(training_.seed), true)),
+      tokens_(fresh_tokens(arena_, training_, config.data.sequence_length)),
+      targets_(fresh_tokens(arena_, training_, config.data.sequence_length)),
+      rates_(arena_.allocate({3}, DType::f64)),
+      measures_(arena_.allocate({2}, DType::f64)),
+      next_tokens_(tokens_),
+      next_targets_(targets_),
+      next_rates_(rates_) {
+  for (const Parameter& p : model_->parameters()) {
+    slots_.push_back({p.value, p.grad, zeroed(arena_, p.value), zeroed(arena_, p.value), p.decay, {}});
+    if (precision_.activations == DType::bf16 && p.value.rank() == 2)
+      slots_.back().compute_copy = arena_.allocate(p.value.shape(), DType::bf16);
+  }
   model_->bind_gradients(tape_);
-  tokens_ = arena_.allocate({sequences, length}, DType::i32);
-  targets_ = arena_.allocate({sequences, length}, DType::i32);
-  norm_ = arena_.allocate({1}, DType::f64);
-  rates_ = arena_.allocate({3}, DType::f64);
+  prepare(tape_);
+  refresh_copies();
 }
 
-std::span<int32_t> TrainingStep::tokens() const { return {tokens_.data<int32_t>(), static_cast<size_t>(tokens_.size())}; }
-std::span<int32_t> TrainingStep::targets() const { return {targets_.data<int32_t>(), static_cast<size_t>(targets_.size())}; }
-
-void TrainingStep::begin() { tape_.fresh_grads(); }
-
-double TrainingStep::forward_backward() {
-  const Tensor loss = model_->loss(tape_, tokens_, targets_);
-  double value = 0;
-  if (loss.raw()) dispatch(dtype_, [&](auto zero) { value = static_cast<double>(*loss.data<decltype(zero)>()); });
-  tape_.backward(loss, 1.0 / static_cast<double>(training_.accumulate));
-  return value;
+void TrainingStep::prepare(Tape& tape) const {
+  if (precision_.activations != DType::bf16) return;
+  tape.set_activation_dtype(DType::bf16);
+  for (const AdamWSlot& slot : slots_)
+    if (slot.compute_copy) tape.bind_compute_copy(slot.value, slot.compute_copy);
 }
 
-double TrainingStep::gradient_norm() {
-  saccade::gradient_norm(tape_, slots_, norm_);
-  return norm_.raw() ? *norm_.data<double>() : 0;
+void TrainingStep::refresh_copies() {
+#ifdef SACCADE_CUDA
+  if (!arena_.device().is_cuda()) return;
+  for (const AdamWSlot& slot : slots_)
+    if (slot.compute_copy) cuda::convert(tape_.stream(), slot.compute_copy, slot.value);
+#endif
+}
+
+std::span<int32_t> TrainingStep::span_of(Staging& staging) {
+  return {static_cast<int32_t*>(staging.next()), static_cast<size_t>(tokens_.size())};
+}
+
+void TrainingStep::begin() { first_ = true; }
+
+void TrainingStep::forward_backward() {
+  next_tokens_.send();
+  next_targets_.send();
+  (first_ ? first_pass_ : further_pass_)(arena_.device(), [&] { run_forward_backward(); });
+  first_ = false;
+}
+
+void TrainingStep::run_forward_backward() {
+  if (first_) tape_.fresh_grads();
+  const Tensor loss = model_->loss(tape_, tokens_, targets_), sum = measures_.head_slice(0, 1);
+  const double share = 1.0 / static_cast<double>(training_.accumulate);
+  tape_.run(
+      "sum_losses", {},
+      [&] {
+        dispatch(loss.dtype(), [&](auto zero) {
+          double& to = *sum.data<double>();
+          to = (first_ ? 0.0 : to) + share * static_cast<double>(*loss.data<decltype(zero)>());
+        });
+      },
+      [&] { cuda::sum_up(tape_.stream(), sum, loss, share, first_); });
+  tape_.backward(loss, share);
+}
+
+void TrainingStep::gradient_norm() {
+  norm_pass_(arena_.device(), [&] {
+    const Tensor loss = measures_.head_slice(0, 1), norm = measures_.head_slice(1, 2);
+    saccade::gradient_norm(tape_, slots_, norm);
+    tape_.run(
+        "check_loss", {},
+        [&] {
+          if (!std::isfinite(*loss.data<double>())) *norm.data<double>() = std::numeric_limits<double>::quiet_NaN();
+        },
+        [&] { cuda::spoil(tape_.stream(), norm, loss); });
+  });
 }
 
 void TrainingStep::update(double learning_rate, int64_t step) {
   const AdamW options{training_.beta1, training_.beta2, training_.epsilon, training_.weight_decay};
   const auto rates = adamw_rates(options, learning_rate, step);
-  if (!arena_.device().is_plan()) copy_from_host(rates_, rates.data());
-  adamw_step(tape_, slots_, options, rates_, training_.clip, norm_);
+  if (auto* to = static_cast<double*>(next_rates_.next())) std::copy(rates.begin(), rates.end(), to);
+  next_rates_.send();
+  update_pass_(arena_.device(), [&] { adamw_step(tape_, slots_, options, rates_, training_.clip, measures_.head_slice(1, 2)); });
+}
+
+TrainingStep::Measures TrainingStep::measures() const {
+  if (arena_.device().is_plan()) return {};
+  double values[2];
+  copy_to_host(values, measures_);
+  return {values[0], values[1]};
 }
 
 }  // namespace saccade

@@ -4,13 +4,25 @@
 #include <vector>
 
 #include "kernels/adamw.h"
+#include "kernels/cuda/recorded.h"
+#include "kernels/staging.h"
 #include "models/config.h"
 #include "models/model.h"
 
 namespace saccade {
 
+/// Types that a run computes in. Mixed precision (CUDA): bf16 activations and products, everything else f32.
+struct Precision {
+  DType parameters = DType::f32;   ///< with their gradients and moments
+  DType activations = DType::f32;  ///< and the copies of matrices that products read
+};
+
+/// "auto", "f32", "f64" (CPU), "bf16" (CUDA); auto: f32 on the CPU, bf16 on CUDA. Throws UsageError.
+Precision parse_precision(const std::string& precision, Device device);
+
 /// A model with everything that one optimizer step touches, on any device: the trainer runs it, the plan runs it on
-/// `plan`, so what a plan says comes from the code that will train.
+/// `plan`, so what a plan says comes from the code that will train. On a GPU nothing waits until `measures` does, and from
+/// the second step on the work is replayed (cuda::Recorded).
 class TrainingStep {
  public:
   /// Throws UsageError for a precision the device does not compute in.
@@ -18,32 +30,49 @@ class TrainingStep {
 
   int64_t sequences() const { return tokens_.dim(0); }  ///< of a micro-batch
   int64_t length() const { return tokens_.dim(1); }
-  std::span<int32_t> tokens() const;  ///< where the next micro-batch goes, [sequences, length]
-  std::span<int32_t> targets() const;
+  /// Where the next micro-batch goes, [sequences, length]. Unless they are asked for, the last one is used again.
+  std::span<int32_t> tokens() { return span_of(next_tokens_); }
+  std::span<int32_t> targets() { return span_of(next_targets_); }
 
   void begin();                                     ///< of a step: gradients start anew
-  double forward_backward();                        ///< one micro-batch; returns its mean loss in nats (0 on `plan`)
-  double gradient_norm();                           ///< of the mean gradient over the micro-batches so far (0 on `plan`)
-  void update(double learning_rate, int64_t step);  ///< clip and AdamW; `step` counts from 1
+  void forward_backward();                          ///< one micro-batch
+  void gradient_norm();                             ///< of the mean gradient over the micro-batches so far
+  void update(double learning_rate, int64_t step);  ///< clip and AdamW, unless loss or norm is not finite; `step` counts from 1
+
+  /// Waits for the device. Both 0 on `plan`.
+  struct Measures {
+    double loss = 0;  ///< mean over the micro-batches since `begin`, in nats
+    double gradient_norm = 0;
+  };
+  Measures measures() const;
+
+  /// Makes a tape compute as this one does (mixed precision).
+  void prepare(Tape& tape) const;
+  /// After values of parameters were written from outside.
+  void refresh_copies();
 
   Tape& tape() { return tape_; }
   Arena& arena() { return arena_; }
   const Model& model() const { return *model_; }
   const std::vector<AdamWSlot>& slots() const { return slots_; }  ///< in the order of model().parameters()
-  DType dtype() const { return dtype_; }
+  Precision precision() const { return precision_; }
 
  private:
+  std::span<int32_t> span_of(Staging& staging);
+  void run_forward_backward();
+
   const TrainingConfig training_;
-  DType dtype_;
+  Precision precision_;
   Arena arena_;
   Tape tape_;
   std::unique_ptr<Model> model_;
   std::vector<AdamWSlot> slots_;
-  Tensor tokens_, targets_, norm_, rates_;
+  Tensor tokens_, targets_, rates_;
+  Tensor measures_;  ///< f64 [2]: loss, norm
+  Staging next_tokens_, next_targets_, next_rates_;
+  bool first_ = true;  ///< micro-batch of the step
+  cuda::Recorded first_pass_, further_pass_, norm_pass_, update_pass_;
 };
-
-/// "f32", "f64" as a type the device computes in. Throws UsageError.
-DType parse_precision(const std::string& precision, Device device);
 
 /// Sets the CPU threads a config asks for; 0: as many as the program started with.
 void use_threads(int64_t threads);
