@@ -1,0 +1,236 @@
+// Trains tiny configs on the CPU and on CUDA and compares: loss curves, two runs, resuming, plans, evaluation, probes. Then
+// times the presets. Needs a GPU; without one it ends with code 77 (skipped) and says so. Arguments: "check", "time" or both.
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "kernels/cuda/runtime.h"
+#include "kernels/random.h"
+#include "kernels/transfer.h"
+#include "models/config.h"
+#include "models/corpus/corpus.h"
+#include "models/plan.h"
+#include "models/training/trainer.h"
+#include "models/training/training_step.h"
+
+namespace saccade {
+
+/// A store without a corpus: a noisy rule that can be learnt.
+struct TokenStore::Map {
+  std::vector<int32_t> tokens;
+};
+TokenStore::TokenStore() : map_(std::make_unique<Map>()) {
+  const Random random(3, "text");
+  int32_t x = 1;
+  for (uint64_t i = 0; i < 200000; ++i) {
+    x = random.below(8, i) == 0 ? static_cast<int32_t>(random.below(257, i + (1 << 20))) : (x * 5 + 3) % 257;
+    map_->tokens.push_back(x);
+  }
+}
+TokenStore::~TokenStore() = default;
+int64_t TokenStore::size() const { return static_cast<int64_t>(map_->tokens.size()); }
+std::string TokenStore::label() const { return "rule"; }
+void TokenStore::read(int64_t begin, std::span<int32_t> tokens) const {
+  std::copy_n(map_->tokens.begin() + begin, tokens.size(), tokens.begin());
+}
+std::shared_ptr<const TokenStore> TokenStore::open(const Corpus&, const std::string&, Split, const Tokenizer&,
+                                                   const std::function<void(const std::string&)>&) {
+  return std::shared_ptr<const TokenStore>(new TokenStore());
+}
+
+}  // namespace saccade
+
+using namespace saccade;
+using nlohmann::json;
+
+namespace {
+
+constexpr int64_t kVocabulary = 257, kSteps = 100;
+
+json small(const json& architecture, const std::string& device, const std::string& precision, int64_t accumulate) {
+  json a{{"width", 32}, {"layers", 2}, {"heads", 2}};
+  a.update(architecture);
+  return {
+      {"name", "check"},
+      {"architecture", a},
+      {"data", {{"sequence_length", 64}}},
+      {"training", {{"batch_tokens", 1024}, {"accumulate", accumulate}, {"steps", kSteps}, {"warmup_steps", 10}, {"learning_rate", 3e-3}}},
+      {"device", device},
+      {"precision", precision}};
+}
+
+std::unique_ptr<Trainer> trainer_of(const json& object) {
+  const RunConfig config = resolve_config(object, "check");
+  const auto store = TokenStore::open({}, "", Split::train, *make_byte_tokenizer());
+  return std::make_unique<Trainer>(config, kVocabulary,
+                                   std::make_unique<BatchSource>(std::vector{store}, config.data.sequence_length, uint64_t{1}));
+}
+
+Trainer::Frozen frozen(int64_t sequences, int64_t length) {
+  Trainer::Frozen batch{"rule", {}, {}, sequences, length};
+  const Random random(9, "frozen");
+  for (int64_t i = 0; i < sequences * length; ++i) {
+    batch.tokens.push_back(static_cast<int32_t>(random.below(kVocabulary, static_cast<uint64_t>(i))));
+    batch.targets.push_back(static_cast<int32_t>(random.below(kVocabulary, static_cast<uint64_t>(i + 100000))));
+  }
+  return batch;
+}
+
+std::vector<double> train(Trainer& trainer, int64_t steps) {
+  std::vector<double> losses;
+  for (int64_t i = 0; i < steps; ++i) losses.push_back(trainer.step().loss);
+  return losses;
+}
+
+/// Largest relative difference of two curves.
+double apart(const std::vector<double>& a, const std::vector<double>& b) {
+  double worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double d = std::abs(a[i] - b[i]) / std::abs(b[i]);
+    if (!(d <= worst)) worst = d;
+  }
+  return worst;
+}
+
+bool same_bytes(const TrainingState& a, const TrainingState& b) {
+  const auto same = [](const std::vector<NamedTensor>& x, const std::vector<NamedTensor>& y) {
+    for (size_t i = 0; i < x.size(); ++i)
+      if (std::memcmp(x[i].tensor.raw(), y[i].tensor.raw(), static_cast<size_t>(x[i].tensor.bytes())) != 0) return false;
+    return x.size() == y.size();
+  };
+  return a.data_position == b.data_position && same(a.weights, b.weights) && same(a.first_moments, b.first_moments) &&
+         same(a.second_moments, b.second_moments);
+}
+
+/// Mean difference of probe statistics, relative to the largest; the number of them in `count`.
+double statistics_apart(Trainer& a, Trainer& b, size_t& count) {
+  ProbeRecord x, y;
+  x.maps_wanted = y.maps_wanted = true;
+  const Trainer::Frozen batch = frozen(2, 64);
+  a.probe(batch, x);
+  b.probe(batch, y);
+  count = x.statistics.size() + x.maps.size();
+  if (x.statistics.size() != y.statistics.size() || x.maps.size() != y.maps.size()) return INFINITY;
+  double worst = 0;
+  for (size_t i = 0; i < x.statistics.size(); ++i)
+    for (size_t h = 0; h < x.statistics[i].heads.size(); ++h) {
+      const double u = x.statistics[i].heads[h], v = y.statistics[i].heads[h];
+      if (std::isnan(u) && std::isnan(v)) continue;
+      const double d = std::abs(u - v) / std::max(1.0, std::abs(v));
+      if (!(d <= worst)) worst = d;
+    }
+  return worst;
+}
+
+bool check(const char* name, const json& architecture) {
+  std::string problems;
+  const auto expect = [&](bool ok, const std::string& problem) {
+    if (!ok) problems += " " + problem + ";";
+  };
+  double f32 = NAN, bf16 = NAN, evaluation = NAN, statistics = NAN;
+  size_t count = 0;
+  try {
+    auto cpu = trainer_of(small(architecture, "cpu", "f32", 2)), gpu = trainer_of(small(architecture, "cuda", "f32", 2));
+    const Plan plan = make_plan(gpu->config(), kVocabulary);
+    statistics = statistics_apart(*gpu, *cpu, count);
+    expect(statistics <= 1e-3, "probes differ");
+    gpu->arena().reset_peak();
+    const std::vector<double> truth = train(*cpu, kSteps);
+    f32 = apart(train(*gpu, kSteps), truth);
+    expect(f32 <= 1e-2, "f32 curve");
+    expect(gpu->arena().peak_extent() == plan.peak_bytes,
+           "planned " + std::to_string(plan.peak_bytes) + " bytes, used " + std::to_string(gpu->arena().peak_extent()));
+    evaluation = std::abs(gpu->evaluate(frozen(20, 64)).loss - cpu->evaluate(frozen(20, 64)).loss);
+    auto mixed = trainer_of(small(architecture, "cuda", "auto", 2)), again = trainer_of(small(architecture, "cuda", "bf16", 2)),
+         resumed = trainer_of(small(architecture, "cuda", "bf16", 2));
+    bf16 = apart(train(*mixed, kSteps), truth);
+    expect(bf16 <= 5e-2, "bf16 curve");
+    train(*again, kSteps / 2);
+    again->evaluate(frozen(3, 64));
+    resumed->restore(again->state());
+    train(*again, kSteps / 2);
+    train(*resumed, kSteps / 2);
+    expect(same_bytes(mixed->state(), again->state()), "two runs differ");
+    expect(same_bytes(resumed->state(), again->state()), "a resumed run differs");
+    cuda::Recorded::set_enabled(false);
+    auto plain = trainer_of(small(architecture, "cuda", "bf16", 2));
+    train(*plain, kSteps);
+    cuda::Recorded::set_enabled(true);
+    expect(same_bytes(plain->state(), again->state()), "recorded and plain steps differ");
+  } catch (const std::exception& error) {
+    cuda::Recorded::set_enabled(true);
+    problems += " " + std::string(error.what()).substr(0, 200);
+  }
+  std::printf("%-28s %8.1e %8.1e %8.1e %8.1e %4zu  %s%s\n", name, f32, bf16, evaluation, statistics, count,
+              problems.empty() ? "ok" : "FAILED:", problems.c_str());
+  return problems.empty();
+}
+
+/// Median seconds of a step of a preset, after the recording.
+void time_step(const char* name, const json& architecture, int64_t vocabulary, int64_t length, int64_t batch, const char* precision) {
+  try {
+    const RunConfig config = resolve_config({{"name", name},
+                                             {"architecture", architecture},
+                                             {"data", {{"sequence_length", length}}},
+                                             {"training", {{"batch_tokens", batch * length}}},
+                                             {"device", "cuda"},
+                                             {"precision", precision}},
+                                            name);
+    const Plan plan = make_plan(config, vocabulary);
+    const double seconds = measure_step_seconds(config, vocabulary, 10);
+    const double tokens = static_cast<double>(batch * length);
+    std::printf("%-24s %-5s %9.3f ms %8.3f Mtok/s %7.1f TFLOP/s  %7.2f GiB  %.1f M\n", name, precision, seconds * 1e3,
+                tokens / seconds / 1e6, plan.flops_per_step / seconds / 1e12, static_cast<double>(plan.peak_bytes) / (1 << 30),
+                static_cast<double>(plan.parameters) / 1e6);
+  } catch (const std::exception& error) {
+    std::printf("%-24s FAILED: %.200s\n", name, error.what());
+  }
+}
+
+void time_presets() {
+  const auto llama = [](int64_t width, int64_t layers, int64_t heads, int64_t mlp) {
+    return json{{"host", "llama"}, {"mixer", "attention"}, {"width", width}, {"layers", layers}, {"heads", heads}, {"mlp_width", mlp}};
+  };
+  const json avey_small{{"host", "avey"}, {"width", 256}, {"layers", 8}, {"split", 32}, {"top_k", 3}};
+  const json avey_large{{"host", "avey"}, {"width", 768}, {"layers", 26}, {"split", 64}, {"top_k", 7}};
+  time_step("Transformer++ 1.87 M", llama(192, 4, 3, 512), 512, 512, 32, "bf16");
+  time_step("Transformer++ 8.75 M", llama(320, 6, 5, 864), 4096, 1024, 32, "bf16");
+  time_step("Transformer++ 110 M", llama(768, 12, 12, 2048), 32000, 2048, 32, "bf16");
+  time_step("Avey 4.9 M", avey_small, 4096, 512, 32, "bf16");
+  time_step("Avey 153 M", avey_large, 32000, 512, 32, "bf16");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string why_none;
+  if (cuda::gpus(&why_none).empty()) {
+    std::printf("SKIPPED: %s\n", why_none.c_str());
+    return 77;
+  }
+  const std::string wanted = argc > 1 ? argv[1] : "both";
+  int failed = 0;
+  if (wanted != "time") {
+    std::printf("%-28s %8s %8s %8s %8s %4s\n", "", "f32", "bf16", "eval", "probe", "");
+    const std::pair<const char*, json> configs[] = {
+        {"avey", {{"host", "avey"}, {"split", 16}, {"top_k", 2}}},
+        {"avey causal, masked, layer",
+         {{"host", "avey"}, {"split", 16}, {"top_k", 2}, {"ranker_query", "causal"}, {"mask_padding", true}, {"norm", "layer"}}},
+        {"avey gelu, no ranker", {{"host", "avey"}, {"ranker", false}, {"enricher_activation", "gelu"}, {"bypass", false}}},
+        {"avey with attention",
+         {{"host", "avey"}, {"split", 16}, {"top_k", 2}, {"processor", "attention"}, {"heads", 2}, {"position", "rotary"}}},
+        {"llama, attention", {{"host", "llama"}, {"mixer", "attention"}}},
+        {"gpt, attention window 16", {{"host", "gpt"}, {"mixer", "attention"}, {"window", 16}}},
+        {"llama, constant keys", {{"host", "llama"}, {"mixer", "attention"}, {"relation", "constant-keys"}}},
+        {"llama, top1_element", {{"host", "llama"}, {"mixer", "top1_element"}}},
+        {"llama, top1_chunk exact", {{"host", "llama"}, {"mixer", "top1_chunk"}, {"chunk", 16}, {"selection", "exact"}}},
+        {"llama, top1_chunk approx", {{"host", "llama"}, {"mixer", "top1_chunk"}, {"chunk", 16}, {"selection", "approx"}}},
+    };
+    for (const auto& [name, architecture] : configs) failed += check(name, architecture) ? 0 : 1;
+    std::printf("%d of %zu configs failed\n", failed, std::size(configs));
+  }
+  if (wanted != "check") time_presets();
+  return failed == 0 ? 0 : 1;
+}
