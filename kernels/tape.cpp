@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/basic.h"
 #include "kernels/parallel.h"
+#include "kernels/transfer.h"
 
 namespace saccade {
 namespace {
@@ -21,12 +22,16 @@ bool Tape::begin(const char*, Cost cost) {
   cost_.bytes += cost.bytes;
   if (device().is_plan()) return false;
   current_ = cost;
-  if (profiling_) started_ = now();
+  if (profiling_) {
+    wait(device());
+    started_ = now();
+  }
   return true;
 }
 
 void Tape::end(const char* op) {
   if (!profiling_) return;
+  wait(device());
   OpTime& time = profile_[op];
   ++time.calls;
   time.seconds += now() - started_;

@@ -125,7 +125,8 @@ class Tape {
   Cost cost() const { return cost_; }
   void reset_cost() { cost_ = {}; }
 
-  /// Time per op, when switched on (CPU only; `saccade bench --profile`).
+  /// Time per op, when switched on (`saccade bench --profile`). On a GPU every op is waited for, so short ones look longer;
+  /// recorded steps must be off (cuda::Recorded::set_enabled).
   struct OpTime {
     int64_t calls = 0;
     double seconds = 0;

@@ -1,6 +1,7 @@
 // Trains tiny configs on the CPU and on CUDA and compares: loss curves, two runs, resuming, plans, evaluation, probes. Then
-// times the presets. Needs a GPU; without one it ends with code 77 (skipped) and says so. Arguments: "check", "time" or both.
-#include <chrono>
+// times the presets. Needs a GPU; without one it ends with code 77 (skipped) and says so. Argument: "check", "time" or
+// "profile"; without one, check and time.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -138,8 +139,10 @@ bool check(const char* name, const json& architecture) {
     expect(statistics <= 1e-3, "probes differ");
     gpu->arena().reset_peak();
     const std::vector<double> truth = train(*cpu, kSteps);
-    f32 = apart(train(*gpu, kSteps), truth);
-    expect(f32 <= 1e-2, "f32 curve");
+    const std::vector<double> losses = train(*gpu, kSteps);
+    f32 = apart(losses, truth);
+    expect(f32 <= 1e-2, "f32 curve (" + std::to_string(losses[0]) + " to " + std::to_string(losses.back()) + ", CPU " +
+                            std::to_string(truth[0]) + " to " + std::to_string(truth.back()) + ")");
     expect(gpu->arena().peak_extent() == plan.peak_bytes,
            "planned " + std::to_string(plan.peak_bytes) + " bytes, used " + std::to_string(gpu->arena().peak_extent()));
     evaluation = std::abs(gpu->evaluate(frozen(20, 64)).loss - cpu->evaluate(frozen(20, 64)).loss);
@@ -168,8 +171,35 @@ bool check(const char* name, const json& architecture) {
   return problems.empty();
 }
 
+/// The ops of a step that take longest, each waited for.
+void profile_step(const RunConfig& config, int64_t vocabulary) {
+  cuda::Recorded::set_enabled(false);
+  TrainingStep step(config, vocabulary, parse_device("cuda"));
+  const auto run = [&](int64_t number) {
+    for (auto tokens : {step.tokens(), step.targets()})
+      for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * 7919 % static_cast<size_t>(vocabulary));
+    step.begin();
+    step.forward_backward();
+    step.gradient_norm();
+    step.update(1e-4, number);
+  };
+  run(1);
+  step.tape().set_profiling(true);
+  run(2);
+  std::vector<std::pair<double, std::string>> ops;
+  for (const auto& [name, time] : step.tape().profile()) ops.emplace_back(time.seconds, name);
+  std::sort(ops.rbegin(), ops.rend());
+  for (size_t i = 0; i < std::min<size_t>(ops.size(), 14); ++i) {
+    const Tape::OpTime& time = step.tape().profile().at(ops[i].second);
+    std::printf("    %-36s %4ld calls %8.3f ms %7.1f TFLOP/s %7.2f TB/s\n", ops[i].second.c_str(), time.calls, ops[i].first * 1e3,
+                time.cost.flops / ops[i].first / 1e12, time.cost.bytes / ops[i].first / 1e12);
+  }
+  cuda::Recorded::set_enabled(true);
+}
+
 /// Median seconds of a step of a preset, after the recording.
-void time_step(const char* name, const json& architecture, int64_t vocabulary, int64_t length, int64_t batch, const char* precision) {
+void time_step(const char* name, const json& architecture, int64_t vocabulary, int64_t length, int64_t batch, const char* precision,
+               bool profile) {
   try {
     const RunConfig config = resolve_config({{"name", name},
                                              {"architecture", architecture},
@@ -184,22 +214,23 @@ void time_step(const char* name, const json& architecture, int64_t vocabulary, i
     std::printf("%-24s %-5s %9.3f ms %8.3f Mtok/s %7.1f TFLOP/s  %7.2f GiB  %.1f M\n", name, precision, seconds * 1e3,
                 tokens / seconds / 1e6, plan.flops_per_step / seconds / 1e12, static_cast<double>(plan.peak_bytes) / (1 << 30),
                 static_cast<double>(plan.parameters) / 1e6);
+    if (profile) profile_step(config, vocabulary);
   } catch (const std::exception& error) {
     std::printf("%-24s FAILED: %.200s\n", name, error.what());
   }
 }
 
-void time_presets() {
+void time_presets(bool profile) {
   const auto llama = [](int64_t width, int64_t layers, int64_t heads, int64_t mlp) {
     return json{{"host", "llama"}, {"mixer", "attention"}, {"width", width}, {"layers", layers}, {"heads", heads}, {"mlp_width", mlp}};
   };
   const json avey_small{{"host", "avey"}, {"width", 256}, {"layers", 8}, {"split", 32}, {"top_k", 3}};
   const json avey_large{{"host", "avey"}, {"width", 768}, {"layers", 26}, {"split", 64}, {"top_k", 7}};
-  time_step("Transformer++ 1.87 M", llama(192, 4, 3, 512), 512, 512, 32, "bf16");
-  time_step("Transformer++ 8.75 M", llama(320, 6, 5, 864), 4096, 1024, 32, "bf16");
-  time_step("Transformer++ 110 M", llama(768, 12, 12, 2048), 32000, 2048, 32, "bf16");
-  time_step("Avey 4.9 M", avey_small, 4096, 512, 32, "bf16");
-  time_step("Avey 153 M", avey_large, 32000, 512, 32, "bf16");
+  time_step("Transformer++ 1.87 M", llama(192, 4, 3, 512), 512, 512, 32, "bf16", profile);
+  time_step("Transformer++ 8.75 M", llama(320, 6, 5, 864), 4096, 1024, 32, "bf16", profile);
+  time_step("Transformer++ 110 M", llama(768, 12, 12, 2048), 32000, 2048, 32, "bf16", profile);
+  time_step("Avey 4.9 M", avey_small, 4096, 512, 32, "bf16", profile);
+  time_step("Avey 153 M", avey_large, 32000, 512, 32, "bf16", profile);
 }
 
 }  // namespace
@@ -212,7 +243,7 @@ int main(int argc, char** argv) {
   }
   const std::string wanted = argc > 1 ? argv[1] : "both";
   int failed = 0;
-  if (wanted != "time") {
+  if (wanted != "time" && wanted != "profile") {
     std::printf("%-28s %8s %8s %8s %8s %4s\n", "", "f32", "bf16", "eval", "probe", "");
     const std::pair<const char*, json> configs[] = {
         {"avey", {{"host", "avey"}, {"split", 16}, {"top_k", 2}}},
@@ -231,6 +262,6 @@ int main(int argc, char** argv) {
     for (const auto& [name, architecture] : configs) failed += check(name, architecture) ? 0 : 1;
     std::printf("%d of %zu configs failed\n", failed, std::size(configs));
   }
-  if (wanted != "check") time_presets();
+  if (wanted != "check") time_presets(wanted == "profile");
   return failed == 0 ? 0 : 1;
 }
