@@ -7,6 +7,7 @@
 #include "app/cli/output.h"
 #include "app/cli/render.h"
 #include "app/cli/version.h"
+#include "kernels/cuda/runtime.h"
 #include "kernels/device.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
@@ -43,7 +44,33 @@ std::string describe_folder(const fs::path& folder) {
   return folder.string() + ", " + human_bytes(static_cast<double>(space.available)) + " free";
 }
 
+/// GPUs that this build can train on: for JSON, and a line each.
+struct Gpus {
+  nlohmann::json json = nlohmann::json::array();
+  nlohmann::json devices{"cpu"};
+  std::vector<std::string> lines;
+};
+Gpus find_gpus() {
+  Gpus found;
+  std::string why_none;
+  for (const cuda::Gpu& gpu : cuda::gpus(&why_none)) {
+    const std::string device = to_string(Device::cuda(gpu.index));
+    found.devices.push_back(device);
+    found.json.push_back({{"device", device},
+                          {"name", gpu.name},
+                          {"compute_capability", std::to_string(gpu.major) + "." + std::to_string(gpu.minor)},
+                          {"multiprocessors", gpu.multiprocessors},
+                          {"memory_bytes", gpu.memory_total},
+                          {"memory_free_bytes", gpu.memory_free}});
+    found.lines.push_back(device + ": " + gpu.name + ", " + human_bytes(static_cast<double>(gpu.memory_total)) + ", " +
+                          human_bytes(static_cast<double>(gpu.memory_free)) + " free");
+  }
+  if (found.lines.empty()) found.lines.push_back("none: " + why_none + ", training runs on the CPU");
+  return found;
+}
+
 int run() {
+  const Gpus gpus = find_gpus();
   const MemoryState memory = cpu_memory();
   const double rate = gemm_rate();
   const std::filesystem::path workbench = find_workbench();
@@ -53,7 +80,8 @@ int run() {
                       {"memory_bytes", memory.total},
                       {"memory_available_bytes", memory.available},
                       {"gemm_gflops", rate},
-                      {"devices", {"cpu"}},
+                      {"devices", gpus.devices},
+                      {"gpus", gpus.json},
                       {"workbench", workbench.string()},
                       {"runs_folder", runs_folder().string()},
                       {"data_folder", data_folder().string()},
@@ -62,11 +90,11 @@ int run() {
       {"processor", cpu_name() + ", " + std::to_string(thread_count()) + " threads"},
       {"memory", human_bytes(static_cast<double>(memory.total)) + ", " + human_bytes(static_cast<double>(memory.available)) + " available"},
       {"matrix product", number(rate, 0) + " GFLOP/s in float32"},
-      {"GPU", "none: this build has no CUDA engine, training runs on the CPU"},
       {"window", workbench.empty() ? "saccade-workbench is not installed; figures only as CSV and JSON" : workbench.string()},
       {"runs", describe_folder(runs_folder())},
       {"corpora", describe_folder(data_folder())},
       {"cache", describe_folder(cache_folder())}};
+  for (const std::string& line : gpus.lines) rows.insert(rows.begin() + 3, {"GPU", line});
   print_result(json, version_text() + "\n\n" + list(rows));
   return 0;
 }

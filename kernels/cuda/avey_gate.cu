@@ -6,14 +6,48 @@ namespace {
 
 constexpr int kThreads = 256;
 
-template <class Body>
-__global__ void __launch_bounds__(kThreads) element_kernel(int64_t n, Body body) {
-  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (i < n) body(i);
+/// V elements as floats, in one access of 16 bytes or element by element.
+template <int V, class T>
+__device__ __forceinline__ void load(const T* from, float (&to)[V]) {
+  if constexpr (V == kVector<T>) {
+    const Pack<T> pack = load_pack(from);
+#pragma unroll
+    for (int v = 0; v < V; ++v) to[v] = to_float(pack.v[v]);
+  } else {
+    to[0] = to_float(*from);
+  }
 }
-template <class Body>
-void elements(Stream stream, int64_t n, Body body) {
-  element_kernel<<<blocks_for(n, kThreads), kThreads, 0, stream>>>(n, body);
+template <int V, class T>
+__device__ __forceinline__ void store(T* to, const float (&from)[V]) {
+  if constexpr (V == kVector<T>) {
+    Pack<T> pack;
+#pragma unroll
+    for (int v = 0; v < V; ++v) pack.v[v] = from_float<T>(from[v]);
+    store_pack(to, pack);
+  } else {
+    *to = from_float<T>(from[0]);
+  }
+}
+
+/// body(first element, its column) for pieces of V elements of one row each.
+template <int V, class Body>
+__global__ void __launch_bounds__(kThreads) pieces_kernel(int64_t pieces, unsigned per_row, Body body) {
+  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i >= pieces) return;
+  const unsigned column = pieces <= 0xffffffff ? static_cast<unsigned>(i) % per_row : static_cast<unsigned>(i % per_row);
+  body.template operator()<V>(i * V, static_cast<int>(column) * V);
+}
+template <class T, class Body>
+void pieces(Stream stream, const Tensor& x, Body body) {
+  const auto launch = [&](auto width) {
+    constexpr int V = decltype(width)::value;
+    const int64_t count = x.size() / V;
+    pieces_kernel<V><<<blocks_for(count, kThreads), kThreads, 0, stream>>>(count, static_cast<unsigned>(x.dim(-1) / V), body);
+  };
+  if (x.dim(-1) % kVector<T> == 0)
+    launch(std::integral_constant<int, kVector<T>>{});
+  else
+    launch(std::integral_constant<int, 1>{});
   check_launch();
 }
 
@@ -21,12 +55,17 @@ template <Activation kF, class T>
 struct BiasActivate {
   T* input;
   const float* bias;
-  T* value_;
-  int columns;
-  __device__ void operator()(int64_t i) const {
-    const float x = to_float(input[i]) + bias[i % columns];
-    if (input != value_) input[i] = from_float<T>(x);
-    value_[i] = from_float<T>(value<kF>(x));
+  T* result;
+  template <int V>
+  __device__ void operator()(int64_t i, int column) const {
+    float x[V];
+    load<V>(input + i, x);
+#pragma unroll
+    for (int v = 0; v < V; ++v) x[v] += bias[column + v];
+    if (input != result) store<V>(input + i, x);
+#pragma unroll
+    for (int v = 0; v < V; ++v) x[v] = value<kF>(x[v]);
+    store<V>(result + i, x);
   }
 };
 
@@ -35,9 +74,14 @@ struct TimesSlope {
   T* d;
   const T* kept;
   bool from_value;
-  __device__ void operator()(int64_t i) const {
-    const float x = to_float(kept[i]);
-    d[i] = from_float<T>(to_float(d[i]) * (from_value ? slope_of_value<kF>(x) : slope<kF>(x)));
+  template <int V>
+  __device__ void operator()(int64_t i, int) const {
+    float x[V], y[V];
+    load<V>(kept + i, x);
+    load<V>(d + i, y);
+#pragma unroll
+    for (int v = 0; v < V; ++v) y[v] *= from_value ? slope_of_value<kF>(x[v]) : slope<kF>(x[v]);
+    store<V>(d + i, y);
   }
 };
 
@@ -45,7 +89,15 @@ template <Activation kF, class T>
 struct Gate {
   const T *y, *l;
   T* gated;
-  __device__ void operator()(int64_t i) const { gated[i] = from_float<T>(value<kF>(to_float(y[i])) * to_float(l[i])); }
+  template <int V>
+  __device__ void operator()(int64_t i, int) const {
+    float a[V], b[V];
+    load<V>(y + i, a);
+    load<V>(l + i, b);
+#pragma unroll
+    for (int v = 0; v < V; ++v) a[v] = value<kF>(a[v]) * b[v];
+    store<V>(gated + i, a);
+  }
 };
 
 template <Activation kF, class T>
@@ -56,11 +108,24 @@ struct GateBackward {
   bool add_y;
   T* d_l;
   bool add_l;
-  __device__ void operator()(int64_t i) const {
-    const float d = to_float(d_gated[i]), x = to_float(y[i]), gate = to_float(l[i]), f = value<kF>(x);
-    if (d_y) d_y[i] = from_float<T>((add_y ? to_float(d_y[i]) : 0.0f) + d * gate * slope<kF>(x));
-    if (d_l) d_l[i] = from_float<T>((add_l ? to_float(d_l[i]) : 0.0f) + d * f);
-    d_gated[i] = from_float<T>(f * gate);
+  template <int V>
+  __device__ void operator()(int64_t i, int) const {
+    float d[V], x[V], gate[V], old_y[V] = {}, old_l[V] = {};
+    load<V>(d_gated + i, d);
+    load<V>(y + i, x);
+    load<V>(l + i, gate);
+    if (d_y && add_y) load<V>(d_y + i, old_y);
+    if (d_l && add_l) load<V>(d_l + i, old_l);
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      const float f = value<kF>(x[v]);
+      old_y[v] += d[v] * gate[v] * slope<kF>(x[v]);
+      old_l[v] += d[v] * f;
+      d[v] = f * gate[v];
+    }
+    if (d_y) store<V>(d_y + i, old_y);
+    if (d_l) store<V>(d_l + i, old_l);
+    store<V>(d_gated + i, d);
   }
 };
 
@@ -69,8 +134,14 @@ struct AddBias {
   const T* h;
   const float* bias;
   T* y;
-  int columns;
-  __device__ void operator()(int64_t i) const { y[i] = from_float<T>(to_float(h[i]) + bias[i % columns]); }
+  template <int V>
+  __device__ void operator()(int64_t i, int column) const {
+    float x[V];
+    load<V>(h + i, x);
+#pragma unroll
+    for (int v = 0; v < V; ++v) x[v] += bias[column + v];
+    store<V>(y + i, x);
+  }
 };
 
 template <class T>
@@ -89,23 +160,21 @@ void with_types(const Tensor& x, Activation f, F&& use) {
 void bias_activate(Stream stream, Activation f, const Tensor& input, const Tensor& bias, const Tensor& value) {
   with_types(input, f, [&](auto t, auto a) {
     using T = decltype(t);
-    elements(
-        stream, input.size(),
-        BiasActivate<decltype(a)::value, T>{pointer<T>(input), pointer<float>(bias), pointer<T>(value), static_cast<int>(input.dim(-1))});
+    pieces<T>(stream, input, BiasActivate<decltype(a)::value, T>{pointer<T>(input), pointer<float>(bias), pointer<T>(value)});
   });
 }
 
 void times_slope(Stream stream, Activation f, const Tensor& d, const Tensor& kept, bool from_value) {
   with_types(d, f, [&](auto t, auto a) {
     using T = decltype(t);
-    elements(stream, d.size(), TimesSlope<decltype(a)::value, T>{pointer<T>(d), pointer<T>(kept), from_value});
+    pieces<T>(stream, d, TimesSlope<decltype(a)::value, T>{pointer<T>(d), pointer<T>(kept), from_value});
   });
 }
 
 void gate(Stream stream, Activation f, const Tensor& y, const Tensor& l, const Tensor& gated) {
   with_types(y, f, [&](auto t, auto a) {
     using T = decltype(t);
-    elements(stream, y.size(), Gate<decltype(a)::value, T>{pointer<T>(y), pointer<T>(l), pointer<T>(gated)});
+    pieces<T>(stream, y, Gate<decltype(a)::value, T>{pointer<T>(y), pointer<T>(l), pointer<T>(gated)});
   });
 }
 
@@ -113,8 +182,8 @@ void gate_backward(Stream stream, Activation f, const Tensor& d_gated, const Ten
                    const Tensor& d_l, bool add_l) {
   with_types(y, f, [&](auto t, auto a) {
     using T = decltype(t);
-    elements(
-        stream, y.size(),
+    pieces<T>(
+        stream, y,
         GateBackward<decltype(a)::value, T>{pointer<T>(d_gated), pointer<T>(y), pointer<T>(l), maybe<T>(d_y), add_y, maybe<T>(d_l), add_l});
   });
 }
@@ -122,7 +191,7 @@ void gate_backward(Stream stream, Activation f, const Tensor& d_gated, const Ten
 void add_bias(Stream stream, const Tensor& h, const Tensor& bias, const Tensor& y) {
   dispatch_cuda(h.dtype(), [&](auto t) {
     using T = decltype(t);
-    elements(stream, h.size(), AddBias<T>{pointer<T>(h), pointer<float>(bias), pointer<T>(y), static_cast<int>(h.dim(-1))});
+    pieces<T>(stream, h, AddBias<T>{pointer<T>(h), pointer<float>(bias), pointer<T>(y)});
   });
 }
 

@@ -131,6 +131,85 @@ __global__ void __launch_bounds__(32 * kWarps) norm_backward_kernel(const T* x, 
   }
 }
 
+/// The same with rows and sums in registers, kPacks pieces of 16 bytes a lane. Shared memory: n floats per warp.
+template <bool kCentre, int kPacks, class T>
+__global__ void __launch_bounds__(32 * kWarps)
+    norm_backward_packed_kernel(const T* x, const float* gain, const T* dy, T* dx, bool add, float* gain_parts, float* bias_parts,
+                                int64_t rows, int n, float eps) {
+  extern __shared__ float sums[];
+  constexpr int V = kVector<T>;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, packs = n / V;
+  float gain_sum[kPacks][V] = {}, bias_sum[kPacks][V] = {};
+  for (int64_t row = int64_t{blockIdx.x} * kWarps + warp; row < rows; row += int64_t{gridDim.x} * kWarps) {
+    float z[kPacks][V], d[kPacks][V];
+    float sum = 0, squares = 0;
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      const int at = lane + 32 * p;
+      const bool in = at < packs;
+      const Pack<T> a = in ? load_pack(x + row * n + at * V) : Pack<T>{}, b = in ? load_pack(dy + row * n + at * V) : Pack<T>{};
+#pragma unroll
+      for (int v = 0; v < V; ++v) {
+        sum += z[p][v] = to_float(a.v[v]);
+        d[p][v] = to_float(b.v[v]);
+      }
+    }
+    const float mean = kCentre ? warp_sum(sum) / static_cast<float>(n) : 0.0f;
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p)
+      if (lane + 32 * p < packs)
+#pragma unroll
+        for (int v = 0; v < V; ++v) squares += (z[p][v] - mean) * (z[p][v] - mean);
+    const float inverse = rsqrtf(warp_sum(squares) / static_cast<float>(n) + eps);
+    float offset = 0, slope = 0;
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      const int at = lane + 32 * p;
+      if (at >= packs) continue;
+#pragma unroll
+      for (int v = 0; v < V; ++v) {
+        z[p][v] = (z[p][v] - mean) * inverse;
+        gain_sum[p][v] += d[p][v] * z[p][v];
+        if constexpr (kCentre) bias_sum[p][v] += d[p][v];
+        d[p][v] *= gain[at * V + v];
+        slope += d[p][v] * z[p][v];
+        if constexpr (kCentre) offset += d[p][v];
+      }
+    }
+    slope = warp_sum(slope) / static_cast<float>(n);
+    if constexpr (kCentre) offset = warp_sum(offset) / static_cast<float>(n);
+    if (!dx) continue;
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      const int at = lane + 32 * p;
+      if (at >= packs) continue;
+      Pack<T> out{};
+      if (add) out = load_pack(dx + row * n + at * V);
+#pragma unroll
+      for (int v = 0; v < V; ++v)
+        out.v[v] = from_float<T>((add ? to_float(out.v[v]) : 0.0f) + inverse * (d[p][v] - offset - z[p][v] * slope));
+      store_pack(dx + row * n + at * V, out);
+    }
+  }
+  const auto gather_warps = [&](const float(&mine)[kPacks][V], float* parts) {
+    if (!parts) return;
+    __syncthreads();
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p)
+      if (lane + 32 * p < packs)
+#pragma unroll
+        for (int v = 0; v < V; ++v) sums[warp * n + (lane + 32 * p) * V + v] = mine[p][v];
+    __syncthreads();
+    for (int i = threadIdx.x; i < n; i += 32 * kWarps) {
+      float sum = 0;
+      for (int w = 0; w < kWarps; ++w) sum += sums[w * n + i];
+      parts[int64_t{blockIdx.x} * n + i] = sum;
+    }
+  };
+  gather_warps(gain_sum, gain_parts);
+  if constexpr (kCentre) gather_warps(bias_sum, bias_parts);
+}
+
 /// parts[block, j] = Σ x[r, j] over the block's rows; thread = column.
 template <class T>
 __global__ void column_parts_kernel(const T* x, float* parts, int64_t rows, int64_t columns) {
@@ -143,19 +222,29 @@ __global__ void column_parts_kernel(const T* x, float* parts, int64_t rows, int6
   parts[blockIdx.y * columns + j] = sum;
 }
 
-__global__ void gather_kernel(const float* parts, float* sums, bool add, int64_t count, int64_t columns) {
-  const int64_t j = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (j >= columns) return;
+/// A block owns 32 columns: warp w adds the parts w, w + kWarps, …; the warps' sums are added in order.
+__global__ void __launch_bounds__(32 * kWarps) gather_kernel(const float* parts, float* sums, bool add, int64_t count, int64_t columns) {
+  __shared__ float of_warps[kWarps][32];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int64_t j = int64_t{blockIdx.x} * 32 + lane;
   float sum = 0;
+  if (j < columns) {
 #pragma unroll 8
-  for (int64_t p = 0; p < count; ++p) sum += parts[p * columns + j];
+    for (int64_t p = warp; p < count; p += kWarps) sum += parts[p * columns + j];
+  }
+  of_warps[warp][lane] = sum;
+  __syncthreads();
+  if (warp > 0 || j >= columns) return;
+  sum = 0;
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) sum += of_warps[w][lane];
   sums[j] = add ? sums[j] + sum : sum;
 }
 
 void gather(Stream stream, const Tensor& parts, const Tensor& sums, bool add) {
   const int64_t columns = sums.size();
-  gather_kernel<<<blocks_for(columns, 64), 64, 0, stream>>>(pointer<float>(parts), pointer<float>(sums), add, parts.size() / columns,
-                                                            columns);
+  gather_kernel<<<blocks_for(columns, 32), 32 * kWarps, 0, stream>>>(pointer<float>(parts), pointer<float>(sums), add,
+                                                                     parts.size() / columns, columns);
   check_launch();
 }
 
@@ -199,25 +288,37 @@ void norm_backward(Stream stream, const Tensor& x, const Tensor& gain, const Ten
                    const Tensor& bias_parts) {
   const int n = static_cast<int>(gain.size());
   const int64_t rows = x.size() / n;
-  // As many warps as their sums fit into a block's shared memory.
-  const size_t sums = sizeof(float) * static_cast<size_t>(n) * ((d_gain ? 1 : 0) + (d_bias ? 1 : 0));
-  const int warps = sums == 0 ? kWarps : static_cast<int>(std::min<size_t>(kWarps, kMostShared / sums));
-  if (warps == 0)
-    throw DeviceError("[norm] the CUDA engine takes widths up to " + std::to_string(kMostShared / 8) + ", not " + std::to_string(n));
-  const size_t shared = sums * static_cast<size_t>(warps);
   dispatch_cuda(x.dtype(), [&](auto t) {
     using T = decltype(t);
-    const auto launch = [&](auto kernel) {
+    const auto launch = [&](auto kernel, int warps, size_t shared) {
       if (shared > 48 * 1024) check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
       kernel<<<kNormParts, 32 * warps, shared, stream>>>(pointer<T>(x), pointer<float>(gain), pointer<T>(dy), dx ? pointer<T>(dx) : nullptr,
                                                          add_dx, d_gain ? pointer<float>(gain_parts) : nullptr,
                                                          d_bias ? pointer<float>(bias_parts) : nullptr, rows, n, static_cast<float>(eps));
       check_launch();
     };
+    const int packs = n % kVector<T> == 0 ? (n / kVector<T> + 31) / 32 : 99;
+    const auto packed = [&](auto count) {
+      const size_t shared = d_gain || d_bias ? sizeof(float) * kWarps * static_cast<size_t>(n) : 0;
+      if (centred)
+        launch(norm_backward_packed_kernel<true, decltype(count)::value, T>, kWarps, shared);
+      else
+        launch(norm_backward_packed_kernel<false, decltype(count)::value, T>, kWarps, shared);
+    };
+    if (packs <= 1) return packed(std::integral_constant<int, 1>{});
+    if (packs <= 2) return packed(std::integral_constant<int, 2>{});
+    if (packs <= 3) return packed(std::integral_constant<int, 3>{});
+    if (packs <= 4) return packed(std::integral_constant<int, 4>{});
+    if (packs <= 8 && kVector<T> == 4) return packed(std::integral_constant < int, kVector<T> == 4 ? 8 : 4 > {});
+    // As many warps as their sums fit into a block's shared memory.
+    const size_t sums = sizeof(float) * static_cast<size_t>(n) * ((d_gain ? 1 : 0) + (d_bias ? 1 : 0));
+    const int warps = sums == 0 ? kWarps : static_cast<int>(std::min<size_t>(kWarps, kMostShared / sums));
+    if (warps == 0)
+      throw DeviceError("[norm] the CUDA engine takes widths up to " + std::to_string(kMostShared / 8) + ", not " + std::to_string(n));
     if (centred)
-      launch(norm_backward_kernel<true, T>);
+      launch(norm_backward_kernel<true, T>, warps, sums * static_cast<size_t>(warps));
     else
-      launch(norm_backward_kernel<false, T>);
+      launch(norm_backward_kernel<false, T>, warps, sums * static_cast<size_t>(warps));
   });
   if (d_gain) gather(stream, gain_parts, d_gain, add_gain);
   if (d_bias) gather(stream, bias_parts, d_bias, add_bias);
