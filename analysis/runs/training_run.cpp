@@ -96,6 +96,10 @@ RunState train_run(const RunConfig& config, const fs::path& directory, const Run
   RunWriter writer = RunWriter::create(directory, make_info(config, *input));
   writer.log("training " + writer.info().title + ", " + std::to_string(writer.info().parameters) + " parameters, " +
              std::to_string(config.training.steps) + " steps on " + writer.info().provenance.at("device").get<std::string>());
+  if (const std::string why = input->trainer->why_not_gpu(); !why.empty()) {
+    writer.log("the CPU, not the GPU, because: " + why);
+    if (progress.message) progress.message("training on the CPU: " + why);
+  }
   return train(writer, *input, CheckpointKeeper(directory), progress, stop);
 }
 

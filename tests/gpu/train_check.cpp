@@ -16,6 +16,7 @@
 #include "models/training/trainer.h"
 #include "models/training/training_step.h"
 
+#ifdef SACCADE_NO_CORPUS  // built by hand, without the corpus room and what it links
 namespace saccade {
 
 /// A store without a corpus: a noisy rule that can be learnt.
@@ -42,6 +43,7 @@ std::shared_ptr<const TokenStore> TokenStore::open(const Corpus&, const std::str
 }
 
 }  // namespace saccade
+#endif
 
 using namespace saccade;
 using nlohmann::json;
@@ -62,9 +64,18 @@ json small(const json& architecture, const std::string& device, const std::strin
       {"precision", precision}};
 }
 
+std::shared_ptr<const TokenStore> open_store(const Tokenizer& tokenizer) {
+#ifdef SACCADE_NO_CORPUS
+  return TokenStore::open({}, "", Split::train, tokenizer);
+#else
+  const Corpus corpus = Corpus::open("task-copy");
+  return TokenStore::open(corpus, corpus.domains().front().name, Split::train, tokenizer);
+#endif
+}
+
 std::unique_ptr<Trainer> trainer_of(const json& object) {
   const RunConfig config = resolve_config(object, "check");
-  const auto store = TokenStore::open({}, "", Split::train, *make_byte_tokenizer());
+  const auto store = open_store(*make_byte_tokenizer());
   return std::make_unique<Trainer>(config, kVocabulary,
                                    std::make_unique<BatchSource>(std::vector{store}, config.data.sequence_length, uint64_t{1}));
 }
