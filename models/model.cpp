@@ -52,9 +52,22 @@ Tensor ParameterMaker::xavier_normal(const std::string& name, const Shape& shape
   return normal(name, shape, std::sqrt(2.0 / static_cast<double>(shape[0] + shape[1])));
 }
 
+Tensor ParameterMaker::uniform(const std::string& name, const Shape& shape, double bound) {
+  return add(name, shape, shape.rank() > 1,
+             [random = Random(seed_, "initialise " + name), bound](uint64_t i) { return bound * (2 * random.uniform(i) - 1); });
+}
+
 Tensor ParameterMaker::constant(const std::string& name, const Shape& shape, double value) {
   return add(name, shape, false, [value](uint64_t) { return value; });
 }
+
+Tensor ParameterMaker::formula(const std::string& name, const Shape& shape, const std::function<double(uint64_t)>& value) {
+  return add(name, shape, false, value);
+}
+
+DecodingState Model::begin(Arena&, DType, int64_t, int64_t) const { throw UsageError("this architecture does not decode piece by piece"); }
+
+Tensor Model::extend(Tape&, const Tensor&, DecodingState&) const { throw std::logic_error("extend without begin"); }
 
 Tensor Model::loss(Tape& tape, const Tensor& tokens, const Tensor& targets, Probe* probe, Tensor* token_losses) const {
   const CrossEntropy result = linear_cross_entropy(tape, hidden(tape, tokens, probe), output_weight(), targets);

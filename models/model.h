@@ -25,7 +25,10 @@ class ParameterMaker {
 
   Tensor normal(const std::string& name, const Shape& shape, double deviation);
   Tensor xavier_normal(const std::string& name, const Shape& shape);           ///< deviation sqrt(2 / (in + out)) of a matrix
+  Tensor uniform(const std::string& name, const Shape& shape, double bound);   ///< in ±bound
   Tensor constant(const std::string& name, const Shape& shape, double value);  ///< gains and biases: no decay
+  /// A formula of the element's index: decays, mix vectors. Weight decay does not apply.
+  Tensor formula(const std::string& name, const Shape& shape, const std::function<double(uint64_t index)>& value);
 
   std::vector<Parameter> take() { return std::move(parameters_); }
 
@@ -85,6 +88,27 @@ struct ProbeRecord : Probe {
   void map(CapturedMap m) override { maps.push_back(std::move(m)); }
 };
 
+/// What the layers of one forward pass share besides the stream of hidden states.
+struct Pass {
+  Probe* probe = nullptr;
+  Tensor first_values;  ///< values of layer 0, which later layers blend into theirs (RWKV-7's v_first); empty until it has run
+};
+
+/// What one layer keeps of the tokens it has seen when a sequence comes in pieces: keys and values, a recurrent state, the
+/// last inputs of a convolution or of a token shift.
+class LayerState {
+ public:
+  virtual ~LayerState() = default;
+};
+
+/// Sequences in progress (decoding). Made by Model::begin, advanced by Model::extend.
+struct DecodingState {
+  int64_t batch = 0;
+  int64_t capacity = 0;  ///< most tokens a sequence may get
+  int64_t length = 0;    ///< tokens seen
+  std::vector<std::unique_ptr<LayerState>> layers;
+};
+
 /// A whole sequence model.
 class Model {
  public:
@@ -94,6 +118,12 @@ class Model {
 
   /// Final-normed hidden states [B, T, D] of tokens i32 [B, T].
   virtual Tensor hidden(Tape& tape, const Tensor& tokens, Probe* probe) const = 0;
+  /// An empty state for `batch` sequences of at most `capacity` tokens, in `arena`, for activations of `dtype`.
+  /// Throws UsageError where the architecture cannot decode piece by piece.
+  virtual DecodingState begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const;
+  /// Final-normed hidden states [B, n, D] of the n tokens i32 [B, n] that follow those in the state, which then holds them
+  /// too: a prompt first, then token by token. Equal to `hidden` of the whole sequence at these positions.
+  virtual Tensor extend(Tape& tape, const Tensor& tokens, DecodingState& state) const;
   /// The matrix [V, D] that turns hidden states into logits (the embedding where tied).
   virtual Tensor output_weight() const = 0;
   /// Numbers that decoding keeps per token of a context as long as the sequence, over all layers: keys and values,

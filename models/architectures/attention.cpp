@@ -40,12 +40,12 @@ class AttentionMixer : public Mixer {
   AttentionMixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer)
       : heads_(shape, settings, make, layer, parse_relation(settings.relation)), length_(shape.sequence_length), window_(settings.window) {}
 
-  Tensor forward(Tape& tape, const Tensor& x, Probe* probe) const override {
+  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
     const auto [q, k, v] = heads_(tape, x);
     ScoreOptions score = heads_.score();
     score.window = window_ < x.dim(1) ? window_ : 0;
-    const Attention a = attention(tape, q, k, v, score, probe && probe->wants_statistics());
-    if (probe) report(tape, q, k, a, score, *probe);
+    const Attention a = attention(tape, q, k, v, score, pass.probe && pass.probe->wants_statistics());
+    if (pass.probe) report(tape, q, k, a, score, *pass.probe);
     return heads_.output(tape, a.o);
   }
 

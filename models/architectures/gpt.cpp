@@ -60,9 +60,10 @@ class Gpt : public Model {
   }
 
   Tensor hidden(Tape& tape, const Tensor& tokens, Probe* probe) const override {
+    Pass pass{probe, {}};
     Tensor x = embedding_(tape, tokens);  // [B, T, D]
     for (const Block& b : blocks_) {
-      x = add(tape, x, b.mixer->forward(tape, b.attention_norm(tape, x), probe));
+      x = add(tape, x, b.mixer->forward(tape, b.attention_norm(tape, x), pass));
       x = add(tape, x, mlp(tape, b, b.mlp_norm(tape, x)));
     }
     return final_norm_(tape, x);

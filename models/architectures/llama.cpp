@@ -50,9 +50,10 @@ class Llama : public Model {
   }
 
   Tensor hidden(Tape& tape, const Tensor& tokens, Probe* probe) const override {
+    Pass pass{probe, {}};
     Tensor x = embedding_(tape, tokens);  // [B, T, D]
     for (const Block& b : blocks_) {
-      x = add(tape, x, b.mixer->forward(tape, rms_norm(tape, x, b.attention_norm, kEpsilon), probe));
+      x = add(tape, x, b.mixer->forward(tape, rms_norm(tape, x, b.attention_norm, kEpsilon), pass));
       x = add(tape, x, mlp(tape, b, rms_norm(tape, x, b.mlp_norm, kEpsilon)));
     }
     return rms_norm(tape, x, final_norm_, kEpsilon);

@@ -68,6 +68,12 @@ RegisterArchitecture::RegisterArchitecture(Architecture entry) {
   std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return std::pair(a->kind, a->id) < std::pair(b->kind, b->id); });
 }
 
+std::unique_ptr<LayerState> Mixer::begin(Arena&, DType, int64_t, int64_t) const {
+  throw UsageError("this mixer does not decode piece by piece");
+}
+
+Tensor Mixer::extend(Tape&, const Tensor&, Pass&, LayerState&) const { throw std::logic_error("extend without begin"); }
+
 const std::vector<const Architecture*>& architectures() {
   static const std::vector<const Architecture*> list = [] {
     std::vector<const Architecture*> all;

@@ -47,10 +47,10 @@ class Top1ChunkMixer : public Mixer {
   Top1ChunkMixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer)
       : heads_(shape, settings, make, layer), options_(chunk_options(settings, layer)) {}
 
-  Tensor forward(Tape& tape, const Tensor& x, Probe* probe) const override {
+  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
     const auto [q, k, v] = heads_(tape, x);
-    const Top1Chunk result = top1_chunk(tape, q, k, v, heads_.score(), options_, probe != nullptr);
-    if (probe) report(tape, q, k, result, *probe);
+    const Top1Chunk result = top1_chunk(tape, q, k, v, heads_.score(), options_, pass.probe != nullptr);
+    if (pass.probe) report(tape, q, k, result, *pass.probe);
     return heads_.output(tape, result.o);
   }
 

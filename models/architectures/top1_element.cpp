@@ -22,10 +22,10 @@ class Top1ElementMixer : public Mixer {
   Top1ElementMixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer)
       : heads_(shape, settings, make, layer) {}
 
-  Tensor forward(Tape& tape, const Tensor& x, Probe* probe) const override {
+  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
     const auto [q, k, v] = heads_(tape, x);
-    const Top1Element selection = top1_element(tape, q, k, v, heads_.score(), probe && probe->wants_statistics());
-    if (probe) report(tape, q, k, selection, *probe);
+    const Top1Element selection = top1_element(tape, q, k, v, heads_.score(), pass.probe && pass.probe->wants_statistics());
+    if (pass.probe) report(tape, q, k, selection, *pass.probe);
     return heads_.output(tape, selection.o);
   }
 
