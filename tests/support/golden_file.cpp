@@ -95,12 +95,13 @@ std::vector<GoldenCase> read_golden_file(const std::string& path) {
     c.name = name;
     c.attributes = nlohmann::json::object();
     H5Aiterate2(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect_attribute, &c.attributes);
-    c.op = c.attributes.value("op", c.file);
+    c.op = c.attributes.value("op", "");
     read_folder(group, "inputs", c.inputs);
     read_folder(group, "params", c.inputs);
     read_folder(group, "outputs", c.outputs);
     read_folder(group, "grad_outputs", c.grad_outputs);
     read_folder(group, "grads", c.grads);
+    if (c.attributes.contains("loss")) c.outputs["loss"] = Array{{1}, {c.attributes.at("loss").get<double>()}, false};
     cases.push_back(std::move(c));
   }
   return cases;
@@ -109,6 +110,19 @@ std::vector<GoldenCase> read_golden_file(const std::string& path) {
 std::map<std::string, GoldenRunner>& golden_runners() {
   static std::map<std::string, GoldenRunner> runners;
   return runners;
+}
+
+const GoldenRunner& find_golden_runner(const GoldenCase& c) {
+  const std::string path = c.op.empty() ? c.file + "/" + c.name : c.op;
+  const GoldenRunner* best = nullptr;
+  size_t longest = 0;
+  for (const auto& [key, runner] : golden_runners()) {
+    if (path.rfind(key, 0) != 0 || key.size() < longest) continue;
+    if (path.size() > key.size() && (!c.op.empty() || (path[key.size()] != '_' && path[key.size()] != '/'))) continue;
+    best = &runner, longest = key.size();
+  }
+  if (!best) throw std::runtime_error("no runner for " + path);
+  return *best;
 }
 
 GoldenResult run_golden(const GoldenCase& c, DType dtype, Arena& arena,

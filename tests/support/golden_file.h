@@ -13,7 +13,7 @@ using Arrays = std::map<std::string, Array>;
 
 /// One group of a golden file.
 struct GoldenCase {
-  std::string file, name, op;  ///< op: the attribute "op", else the file's stem
+  std::string file, name, op;  ///< op: the attribute "op"; empty when there is none
   nlohmann::json attributes;
   Arrays inputs, outputs, grad_outputs, grads;  ///< inputs include the group "params"
 };
@@ -31,6 +31,10 @@ std::map<std::string, GoldenRunner>& golden_runners();
 struct RegisterGolden {
   RegisterGolden(const std::string& op, GoldenRunner runner) { golden_runners()[op] = std::move(runner); }
 };
+
+/// The runner of a case: of its op, else the one registered for the longest beginning of "file/name" that ends at a word:
+/// "norms/rms_norm_gate_first_t37" → "norms/rms_norm_gate_first", "mamba2_ssd/t1" → "mamba2_ssd". Throws std::runtime_error.
+const GoldenRunner& find_golden_runner(const GoldenCase& c);
 
 /// For runners of a single op: makes differentiable tensors of the inputs, calls `forward`, goes backward from
 /// grad_outputs and collects all gradients.
