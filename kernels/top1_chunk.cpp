@@ -131,8 +131,13 @@ void backward(Tape& tape, const cpu::ChunkBackward& saved, const cuda::QueryList
   in.mean = tape.empty(in.lse.shape(), in.lse.dtype());
   in.dq = dq.target(), in.dk = dk.target(), in.dv = dv.target();
   const int products = 2 + (in.dq ? 1 : 0) + (in.dk ? 1 : 0) + (in.dv ? 1 : 0);
-  const bool summed = tape.device().targets_cuda() && (in.dk || in.dv);
-  const Tensor partial = summed ? tape.empty(cuda::extra_scratch(p.shape, p.options.chunk, o.dtype()), DType::f32) : Tensor();
+  Tensor partial;
+  if (in.dk || in.dv) {
+    if (tape.device().targets_cuda())
+      partial = tape.empty(cuda::extra_scratch(p.shape, p.options.chunk, o.dtype()), DType::f32);
+    else
+      in.extra = tape.empty(cpu::extra_scratch(p), o.dtype());
+  }
   tape.run(
       "top1_chunk.backward", {2.0 * products * head_elements(p) * pairs, static_cast<double>((products + 3) * o.bytes())},
       [&] {

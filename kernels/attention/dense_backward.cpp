@@ -41,7 +41,7 @@ void key_tile(const DenseBackward& in, int64_t b, int64_t h, int64_t key, T* dq)
   for (int64_t first = key; first < last; first += kTileQueries) {
     const QueryRows<T> rows = head.queries(first, last);
     const GradientTile<T> tile = head.tile(rows, key);
-    key_gradients(head.keys, rows, tile, dk, in.dk.add || first > key, dv, in.dv.add || first > key);
+    key_gradients(head.keys, rows, tile, dk, in.dk.add || first > key, dv, in.dv.add || first > key, stride);
     if (dq) query_gradients(head.keys, tile, key, dq + first * stride, stride, true);
   }
 }

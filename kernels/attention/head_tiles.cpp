@@ -65,14 +65,12 @@ GradientTile<T> gradient_tile(const HeadKeys<T>& head, const QueryRows<T>& queri
 }
 
 template <class T>
-void key_gradients(const HeadKeys<T>& head, const QueryRows<T>& queries, const GradientTile<T>& tile, T* dk, bool add_k, T* dv,
-                   bool add_v) {
+void key_gradients(const HeadKeys<T>& head, const QueryRows<T>& queries, const GradientTile<T>& tile, T* dk, bool add_k, T* dv, bool add_v,
+                   int64_t stride) {
   if (dv)
-    gemm_serial<T>(true, false, tile.keys, head.width, tile.rows, T(1), tile.p, kTileKeys, queries.d_o, queries.stride, add_v, dv,
-                   head.stride);
+    gemm_serial<T>(true, false, tile.keys, head.width, tile.rows, T(1), tile.p, kTileKeys, queries.d_o, queries.stride, add_v, dv, stride);
   if (dk)
-    gemm_serial<T>(true, false, tile.keys, head.width, tile.rows, T(1), tile.ds, kTileKeys, queries.q, queries.stride, add_k, dk,
-                   head.stride);
+    gemm_serial<T>(true, false, tile.keys, head.width, tile.rows, T(1), tile.ds, kTileKeys, queries.q, queries.stride, add_k, dk, stride);
 }
 
 template <class T>
@@ -81,10 +79,10 @@ void query_gradients(const HeadKeys<T>& head, const GradientTile<T>& tile, int64
                  dq, stride);
 }
 
-#define SACCADE_INSTANTIATE(T)                                                                                              \
-  template void absorb_keys<T>(const HeadKeys<T>&, const QueryRows<T>&, int64_t, int64_t, const SoftmaxState<T>&, T*);      \
-  template GradientTile<T> gradient_tile<T>(const HeadKeys<T>&, const QueryRows<T>&, int64_t, int64_t, const T*, const T*); \
-  template void key_gradients<T>(const HeadKeys<T>&, const QueryRows<T>&, const GradientTile<T>&, T*, bool, T*, bool);      \
+#define SACCADE_INSTANTIATE(T)                                                                                                  \
+  template void absorb_keys<T>(const HeadKeys<T>&, const QueryRows<T>&, int64_t, int64_t, const SoftmaxState<T>&, T*);          \
+  template GradientTile<T> gradient_tile<T>(const HeadKeys<T>&, const QueryRows<T>&, int64_t, int64_t, const T*, const T*);     \
+  template void key_gradients<T>(const HeadKeys<T>&, const QueryRows<T>&, const GradientTile<T>&, T*, bool, T*, bool, int64_t); \
   template void query_gradients<T>(const HeadKeys<T>&, const GradientTile<T>&, int64_t, T*, int64_t, bool);
 SACCADE_INSTANTIATE(float)
 SACCADE_INSTANTIATE(double)

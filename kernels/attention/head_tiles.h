@@ -51,9 +51,10 @@ template <class T>
 GradientTile<T> gradient_tile(const HeadKeys<T>& head, const QueryRows<T>& queries, int64_t begin, int64_t keys, const T* lse,
                               const T* mean);
 
-/// dk (+)= dSᵀ q and dv (+)= Pᵀ dO for the tile's keys; null: not wanted.
+/// dk (+)= dSᵀ q and dv (+)= Pᵀ dO for the tile's keys, rows `stride` apart; null: not wanted.
 template <class T>
-void key_gradients(const HeadKeys<T>& head, const QueryRows<T>& queries, const GradientTile<T>& tile, T* dk, bool add_k, T* dv, bool add_v);
+void key_gradients(const HeadKeys<T>& head, const QueryRows<T>& queries, const GradientTile<T>& tile, T* dk, bool add_k, T* dv, bool add_v,
+                   int64_t stride);
 
 /// dq (+)= dS k, rows `stride` apart, for the tile whose first key is `begin`.
 template <class T>

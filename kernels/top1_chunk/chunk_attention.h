@@ -22,6 +22,15 @@ struct ChunkForward {
 template <class T>
 void chunk_forward(const ChunkForward& in);
 
+/// Queries of a chunk that one task takes.
+constexpr int64_t kPieceQueries = 512;
+/// Most pieces of a sequence-head beyond the first of every chunk.
+inline int64_t max_extras(int64_t length) { return length / kPieceQueries; }
+/// Shape of the scratch of a backward: what the further pieces add to a chunk's dk and dv.
+inline Shape extra_scratch(const ChunkProblem& p) {
+  return {p.shape.sequences(), max_extras(p.shape.length), 2, p.options.chunk, p.shape.width};
+}
+
 /// Gradients through the attention used (specification 3.4). mean [B, H, T] holds dO · o.
 struct ChunkBackward {
   ChunkProblem problem;
@@ -29,6 +38,7 @@ struct ChunkBackward {
   QueryOrder sorted;
   Tensor d_o, lse, mean;
   GradTarget dq, dk, dv;
+  Tensor extra = {};  ///< scratch (extra_scratch) where dk or dv are wanted
 };
 template <class T>
 void chunk_backward(const ChunkBackward& in);

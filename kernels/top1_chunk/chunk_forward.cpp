@@ -13,16 +13,16 @@ SoftmaxState<T> state_at(const ChunkForward& in, int64_t b, int64_t h, int64_t f
   return {shape.line<T>(in.lse, b, h) + first, shape.line<T>(in.sum, b, h) + first, weighted ? weighted + first : nullptr};
 }
 
-/// Queries that chose chunk c at one place attend to all its keys. No other task of this place has the same queries.
+/// Queries that chose a chunk attend to all its keys. No other piece of this place has the same queries.
 template <class T>
-void remote_chunk(const ChunkForward& in, int64_t b, int64_t h, int64_t place, int64_t c) {
+void remote_piece(const ChunkForward& in, const QueryPiece& piece) {
   const HeadShape& shape = in.problem.shape;
+  const int64_t b = piece.line / shape.heads, h = piece.line % shape.heads, chunk = in.problem.options.chunk;
   const HeadKeys<T> head(shape, in.problem.score, in.k, in.v, b, h);
-  const int64_t chunk = in.problem.options.chunk;
   T* q = scratch<T, 8>(kTileQueries * shape.width);
-  for_query_tiles(in.problem, in.sorted, b * shape.heads + h, place, c, [&](const int32_t* positions, int64_t rows) {
+  for_query_tiles(piece, [&](const int32_t* positions, int64_t rows) {
     gather_rows(shape.rows<T>(in.q, b, h), shape.stride(), positions, rows, shape.width, q);
-    absorb_keys<T>(head, {q, shape.width, rows, 0, positions}, c * chunk, (c + 1) * chunk, state_at<T>(in, b, h, 0),
+    absorb_keys<T>(head, {q, shape.width, rows, 0, positions}, piece.chunk * chunk, (piece.chunk + 1) * chunk, state_at<T>(in, b, h, 0),
                    shape.rows<T>(in.o, b, h));
   });
 }
@@ -65,11 +65,10 @@ template <class T>
 void chunk_forward(const ChunkForward& in) {
   const int64_t heads = in.problem.shape.heads, sequences = in.problem.shape.sequences(), chunks = in.problem.chunks();
   std::fill_n(in.lse.data<T>(), in.lse.size(), -std::numeric_limits<T>::infinity());
-  for (int64_t place = 0; place < in.problem.options.top_k; ++place)
-    parallel_for(sequences * chunks, [&](int64_t task) {
-      const int64_t line = task / chunks;
-      remote_chunk<T>(in, line / heads, line % heads, place, task % chunks);
-    });
+  for (int64_t place = 0; place < in.problem.options.top_k; ++place) {
+    const std::vector<QueryPiece> pieces = query_pieces(in.problem, in.sorted, place);
+    parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t i) { remote_piece<T>(in, pieces[static_cast<size_t>(i)]); });
+  }
   parallel_for(sequences * chunks, [&](int64_t task) {
     const int64_t line = task / chunks;
     local_chunk<T>(in, line / heads, line % heads, task % chunks);

@@ -1,20 +1,41 @@
 #pragma once
 #include <algorithm>
+#include <vector>
 
 #include "kernels/attention/head_tiles.h"
 #include "kernels/top1_chunk/chunk_attention.h"
 
 namespace saccade::cpu {
 
-/// Calls f(positions, count) for the queries of sequence-head `line` that chose `chunk` at place `place`, at most
-/// kTileQueries at a time, in order.
+/// Queries of one sequence-head that chose one chunk: kPieceQueries of them, or the rest. A popular chunk has many pieces, so
+/// that threads share it; how its queries are cut depends on their number alone.
+struct QueryPiece {
+  int64_t line, chunk;
+  const int32_t* positions;
+  int64_t queries;
+  int64_t extra;  ///< −1: the chunk's first; else its number among the further pieces of this sequence-head, below max_extras
+};
+
+/// All pieces at one place among the top_k, those of a chunk one after another.
+inline std::vector<QueryPiece> query_pieces(const ChunkProblem& problem, const QueryOrder& sorted, int64_t place) {
+  std::vector<QueryPiece> pieces;
+  for (int64_t line = 0; line < problem.shape.sequences(); ++line) {
+    const int64_t list = line * problem.options.top_k + place;
+    const int32_t* offsets = sorted.offsets.data<int32_t>() + list * (problem.chunks() + 1);
+    const int32_t* order = sorted.order.data<int32_t>() + list * problem.shape.length;
+    int64_t extras = 0;
+    for (int64_t c = 0; c < problem.chunks(); ++c)
+      for (int64_t i = offsets[c]; i < offsets[c + 1]; i += kPieceQueries)
+        pieces.push_back(
+            {line, c, order + i, std::min(kPieceQueries, static_cast<int64_t>(offsets[c + 1]) - i), i == offsets[c] ? -1 : extras++});
+  }
+  return pieces;
+}
+
+/// Calls f(positions, count) for the queries of a piece, at most kTileQueries at a time, in order.
 template <class F>
-void for_query_tiles(const ChunkProblem& problem, const QueryOrder& sorted, int64_t line, int64_t place, int64_t chunk, F&& f) {
-  const int64_t list = line * problem.options.top_k + place;
-  const int32_t* offsets = sorted.offsets.data<int32_t>() + list * (problem.chunks() + 1);
-  const int32_t* order = sorted.order.data<int32_t>() + list * problem.shape.length;
-  for (int64_t i = offsets[chunk]; i < offsets[chunk + 1]; i += kTileQueries)
-    f(order + i, std::min(kTileQueries, static_cast<int64_t>(offsets[chunk + 1]) - i));
+void for_query_tiles(const QueryPiece& piece, F&& f) {
+  for (int64_t i = 0; i < piece.queries; i += kTileQueries) f(piece.positions + i, std::min(kTileQueries, piece.queries - i));
 }
 
 /// Copies the rows at `positions` (elements `stride` apart) one after another.

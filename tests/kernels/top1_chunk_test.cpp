@@ -98,6 +98,16 @@ class Top1ChunkTest : public QObject {
     }
   }
 
+  /// One head whose queries all look for what the keys of chunk 1 (of 8 positions) have.
+  static std::vector<Array> popular(int64_t length) {
+    std::vector<Array> x = random_heads(1, length, 1, 4);
+    for (int64_t t = 0; t < length; ++t) {
+      x[0].values[static_cast<size_t>(4 * t)] = 3;
+      x[1].values[static_cast<size_t>(4 * t)] = t / 8 == 1 ? 6 : 0;
+    }
+    return x;
+  }
+
  private Q_SLOTS:
   void plain_data() {
     QTest::addColumn<int>("selection");
@@ -153,24 +163,39 @@ class Top1ChunkTest : public QObject {
     QVERIFY(std::all_of(run.values[1].values.begin(), run.values[1].values.end(), [](double c) { return c == -1; }));
   }
 
-  /// Every later query chooses chunk 1: its list spans many tiles.
+  /// Every later query chooses chunk 1: its list spans many tiles and pieces, which threads share.
   void popular_chunk() {
-    std::vector<Array> x = random_heads(1, 700, 1, 4);
-    for (int64_t t = 0; t < 700; ++t) {
-      x[0].values[static_cast<size_t>(4 * t)] = 3;
-      x[1].values[static_cast<size_t>(4 * t)] = t / 8 == 1 ? 6 : 0;
-    }
+    const std::vector<Array> x = popular(1300);
     const OpRun run = run_op(op({}, choose(ChunkSelection::exact, 8)), x, DType::f64, Device::cpu());
-    for (size_t t = 16; t < 700; ++t) {
+    for (size_t t = 16; t < 1300; ++t) {
       QCOMPARE(run.values[1].values[t], 1.0);
       QVERIFY(run.values[5].values[t] > 0.9);
     }
     for (const QString& problem :
-         {check_threads(op({}, choose(ChunkSelection::exact, 8)), x),
-          check_gradient(op({}, choose(ChunkSelection::exact, 8), false),
-                         {Array{{1, 90, 1, 4}, {x[0].values.begin(), x[0].values.begin() + 360}, false},
-                          Array{{1, 90, 1, 4}, {x[1].values.begin(), x[1].values.begin() + 360}, false}, random_array({1, 90, 1, 4}, 3)})})
+         {check_threads(op({}, choose(ChunkSelection::exact, 8)), x), check_plan(op({}, choose(ChunkSelection::exact, 8)), x),
+          check_gradient(op({}, choose(ChunkSelection::exact, 8), false), popular(90))})
       QVERIFY2(problem.isEmpty(), qPrintable(problem));
+  }
+
+  /// Its gradients, sums over three pieces, against central differences.
+  void popular_chunk_gradients() {
+    const Op attend = op({}, choose(ChunkSelection::exact, 8), false);
+    const std::vector<Array> x = popular(1300);
+    const OpRun run = run_op(attend, x, DType::f64, Device::cpu());  // o, selected, lse, dq, dk, dv
+    const Array seed = random_array(x[2].shape, 1000);
+    const auto loss = [&](size_t input, size_t element, double step) {
+      std::vector<Array> moved = x;
+      moved[input].values[element] += step;
+      const OpRun there = run_op(attend, moved, DType::f64, Device::cpu());
+      double sum = 0;
+      for (size_t i = 0; i < seed.values.size(); ++i) sum += there.values[0].values[i] * seed.values[i];
+      return sum;
+    };
+    for (size_t input : {1, 2})
+      for (size_t element = 32; element < 64; ++element) {
+        const double difference = (loss(input, element, 1e-5) - loss(input, element, -1e-5)) / 2e-5;
+        QVERIFY(std::abs(run.values[3 + input].values[element] - difference) < 1e-6);
+      }
   }
 
   /// All mass in the chosen chunk: the selection loses nothing.
