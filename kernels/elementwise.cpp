@@ -50,6 +50,25 @@ struct Silu {
     return {x * s, s * (T(1) + x * (T(1) - s))};
   }
 };
+struct Sigmoid {
+  template <class T>
+  SACCADE_INLINE Point<T> at(T x) {
+    const T s = T(1) / (T(1) + fast_exp(-x));
+    return {s, s * (T(1) - s)};
+  }
+};
+struct Tanh {
+  SACCADE_INLINE Point<double> at(double x) {
+    const double t = std::tanh(x);
+    return {t, 1 - t * t};
+  }
+  SACCADE_INLINE Point<float> at(float x) {
+    const float s = x * x;  // near 0 the quotient would lose digits
+    const float series = x * (1.0f - s * (0.333333333f - s * (0.133333333f - s * (0.0539682540f - s * 0.0218694885f))));
+    const float t = select(is_positive(0.09f - s), series, 1.0f - 2.0f / (1.0f + fast_exp(2.0f * x)));
+    return {t, 1.0f - t * t};
+  }
+};
 
 /// Calls body with the function as a type, so that loops hold no switch.
 template <class Body>
@@ -60,6 +79,8 @@ SACCADE_INLINE void choose(Activation f, Body body) {
     case Activation::relu: return body(Relu{});
     case Activation::relu2: return body(Relu2{});
     case Activation::silu: return body(Silu{});
+    case Activation::sigmoid: return body(Sigmoid{});
+    case Activation::tanh: return body(Tanh{});
   }
 }
 
@@ -138,6 +159,8 @@ double flops_of(Activation f) {
     case Activation::relu: return 1;
     case Activation::relu2: return 2;
     case Activation::silu: return 4;
+    case Activation::sigmoid: return 3;
+    case Activation::tanh: return 4;
     case Activation::gelu: return 18;
   }
   return 0;
@@ -162,7 +185,9 @@ Activation parse_activation(const std::string& name) {
   if (name == "relu") return Activation::relu;
   if (name == "relu2") return Activation::relu2;
   if (name == "silu") return Activation::silu;
-  throw UsageError("activation is \"" + name + "\", expected none, gelu, relu, relu2 or silu");
+  if (name == "sigmoid") return Activation::sigmoid;
+  if (name == "tanh") return Activation::tanh;
+  throw UsageError("activation is \"" + name + "\", expected none, gelu, relu, relu2, silu, sigmoid or tanh");
 }
 
 Tensor add(Tape& tape, const Tensor& x1, const Tensor& x2) {

@@ -15,6 +15,8 @@ SACCADE_INLINE void with_activation(Activation a, F&& f) {
     case Activation::relu: return f(std::integral_constant<Activation, Activation::relu>{});
     case Activation::relu2: return f(std::integral_constant<Activation, Activation::relu2>{});
     case Activation::silu: return f(std::integral_constant<Activation, Activation::silu>{});
+    case Activation::sigmoid: return f(std::integral_constant<Activation, Activation::sigmoid>{});
+    case Activation::tanh: return f(std::integral_constant<Activation, Activation::tanh>{});
   }
 }
 
@@ -24,6 +26,8 @@ SACCADE_INLINE T activation_value(T x) {
   if constexpr (A == Activation::relu) return x > 0 ? x : T(0);
   if constexpr (A == Activation::relu2) return x > 0 ? x * x : T(0);
   if constexpr (A == Activation::silu) return x / (1 + fast_exp(-x));
+  if constexpr (A == Activation::sigmoid) return 1 / (1 + fast_exp(-x));
+  if constexpr (A == Activation::tanh) return 1 - 2 / (1 + fast_exp(2 * x));
   return x;
 }
 
@@ -38,6 +42,10 @@ SACCADE_INLINE T activation_slope(T x) {
   if constexpr (A == Activation::silu) {
     const T s = 1 / (1 + fast_exp(-x));
     return s * (1 + x * (1 - s));
+  }
+  if constexpr (A == Activation::sigmoid || A == Activation::tanh) {
+    const T y = activation_value<A>(x);
+    return A == Activation::sigmoid ? y * (1 - y) : 1 - y * y;
   }
   return T(1);
 }

@@ -11,6 +11,8 @@ __device__ __forceinline__ float value(float x) {
   if constexpr (kF == Activation::relu) return fmaxf(x, 0.0f);
   if constexpr (kF == Activation::relu2) return fmaxf(x, 0.0f) * fmaxf(x, 0.0f);
   if constexpr (kF == Activation::silu) return x / (1.0f + __expf(-x));
+  if constexpr (kF == Activation::sigmoid) return 1.0f / (1.0f + __expf(-x));
+  if constexpr (kF == Activation::tanh) return tanhf(x);
   return x;
 }
 template <Activation kF>
@@ -21,6 +23,10 @@ __device__ __forceinline__ float slope(float x) {
   if constexpr (kF == Activation::silu) {
     const float s = 1.0f / (1.0f + __expf(-x));
     return s * (1.0f + x * (1.0f - s));
+  }
+  if constexpr (kF == Activation::sigmoid || kF == Activation::tanh) {
+    const float y = value<kF>(x);
+    return kF == Activation::sigmoid ? y * (1.0f - y) : 1.0f - y * y;
   }
   return 1.0f;
 }
@@ -33,6 +39,8 @@ void with_activation(Activation f, F&& use) {
     case Activation::relu: return use(std::integral_constant<Activation, Activation::relu>{});
     case Activation::relu2: return use(std::integral_constant<Activation, Activation::relu2>{});
     case Activation::silu: return use(std::integral_constant<Activation, Activation::silu>{});
+    case Activation::sigmoid: return use(std::integral_constant<Activation, Activation::sigmoid>{});
+    case Activation::tanh: return use(std::integral_constant<Activation, Activation::tanh>{});
   }
 }
 

@@ -11,7 +11,7 @@ class ElementwiseTest : public QObject {
 
   static void functions() {
     QTest::addColumn<QString>("name");
-    for (const char* name : {"none", "gelu", "relu", "relu2", "silu"}) QTest::newRow(name) << name;
+    for (const char* name : {"none", "gelu", "relu", "relu2", "silu", "sigmoid", "tanh"}) QTest::newRow(name) << name;
   }
 
   /// Away from 0, where relu has no derivative.
