@@ -61,6 +61,10 @@ Tensor ParameterMaker::constant(const std::string& name, const Shape& shape, dou
   return add(name, shape, false, [value](uint64_t) { return value; });
 }
 
+Tensor ParameterMaker::drawn(const std::string& name, const Shape& shape, const std::function<double(double)>& value) {
+  return add(name, shape, false, [random = Random(seed_, "initialise " + name), value](uint64_t i) { return value(random.uniform(i)); });
+}
+
 Tensor ParameterMaker::formula(const std::string& name, const Shape& shape, const std::function<double(uint64_t)>& value) {
   return add(name, shape, false, value);
 }

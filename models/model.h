@@ -27,6 +27,8 @@ class ParameterMaker {
   Tensor xavier_normal(const std::string& name, const Shape& shape);           ///< deviation sqrt(2 / (in + out)) of a matrix
   Tensor uniform(const std::string& name, const Shape& shape, double bound);   ///< in ±bound
   Tensor constant(const std::string& name, const Shape& shape, double value);  ///< gains and biases: no decay
+  /// A function of a number drawn uniformly from [0, 1): step sizes, decays. Weight decay does not apply.
+  Tensor drawn(const std::string& name, const Shape& shape, const std::function<double(double u)>& value);
   /// A formula of the element's index: decays, mix vectors. Weight decay does not apply.
   Tensor formula(const std::string& name, const Shape& shape, const std::function<double(uint64_t index)>& value);
 

@@ -51,8 +51,8 @@ ModelShape shape_of(const Json& resolved, int64_t vocabulary, int64_t sequence_l
   return shape;
 }
 
-void check_shape(const ModelShape& shape, const std::string& pointer) {
-  if (shape.width % shape.heads != 0)
+void check_shape(const ModelShape& shape, bool own_head_width, const std::string& pointer) {
+  if (!own_head_width && shape.width % shape.heads != 0)
     throw UsageError(pointer + "/heads is " + std::to_string(shape.heads) + ", which does not divide the width " +
                      std::to_string(shape.width));
   if (shape.position == "rotary" && shape.head_width() % 2 != 0)
@@ -119,11 +119,14 @@ std::vector<Setting> settings_of(const std::string& host_id, const std::string& 
     if (s.name == "host") s.default_value = host_id;
     if (s.name == "mixer") s.default_value = mixer_id;
     if (host.defaults.contains(s.name)) s.default_value = host.defaults.at(s.name);
-    if (mixer && mixer->defaults.contains(s.name)) s.default_value = mixer->defaults.at(s.name);
     list.push_back(std::move(s));
   }
   list.insert(list.end(), host.settings.begin(), host.settings.end());
-  if (mixer) list.insert(list.end(), mixer->settings.begin(), mixer->settings.end());
+  if (!mixer) return list;
+  for (Setting& s : list)
+    if (mixer->defaults.contains(s.name)) s.default_value = mixer->defaults.at(s.name);
+  std::erase_if(list, [](const Setting& s) { return s.default_value.is_null(); });
+  list.insert(list.end(), mixer->settings.begin(), mixer->settings.end());
   return list;
 }
 
@@ -146,9 +149,10 @@ Json resolve_architecture(const Json& config, int64_t sequence_length, const std
     if (s.kind == Setting::Kind::real) resolved[s.name] = config.at(s.name).get<double>();
   }
   const ModelShape shape = shape_of(resolved, ModelShape{}.vocabulary, sequence_length);
-  check_shape(shape, pointer);
+  const Architecture* mixer = mixer_of(host, mixer_id);
+  check_shape(shape, mixer && mixer->own_head_width, pointer);
   if (host.check) host.check(shape, resolved, pointer);
-  if (const Architecture* mixer = mixer_of(host, mixer_id); mixer && mixer->check) mixer->check(shape, resolved, pointer);
+  if (mixer && mixer->check) mixer->check(shape, resolved, pointer);
   return resolved;
 }
 
@@ -156,12 +160,12 @@ std::string architecture_title(const Json& resolved) {
   const Architecture& host = architecture(resolved.at("host"));
   const Architecture* mixer = mixer_of(host, resolved.value("mixer", std::string()));
   // The plain mixer is the host's own; any other gives the model its name.
-  const bool named_by_host = !mixer || mixer->id == "attention";
+  const bool named_by_host = !mixer || (mixer->id == "attention" && host.gives_attention_title);
   std::string title = named_by_host ? host.title : mixer->title;
   const auto add = [&](const std::string& words) { title += words.empty() ? "" : " " + words; };
   if (mixer && mixer->variant) add(mixer->variant(resolved));
   if (host.variant) add(host.variant(resolved));
-  if (!named_by_host && host.id != "llama") add("in " + host.title);
+  if (!named_by_host && host.id != mixer->home) add("in " + host.title);
   for (const Setting& s : settings_of(host.id, mixer ? mixer->id : ""))
     if (s.name == "position" && resolved.at("position") != s.default_value) add("position " + resolved.at("position").get<std::string>());
   return title;

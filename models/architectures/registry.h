@@ -41,9 +41,13 @@ struct Architecture {
   std::string title;  ///< "Transformer++", "Top-1 Chunk", "Avey"
   std::string paper;  ///< citation with section
   std::vector<Setting> settings;
-  /// What this entry overrides among the common settings (position …). A whole architecture has, beyond host, width and
-  /// layers, only those common settings that it names here.
+  /// What this entry overrides among the common settings (position …), and a mixer among its host's; null: the setting has no
+  /// meaning here and is left out. A whole architecture has, beyond host, width and layers, only those common settings that it
+  /// names here.
   nlohmann::json defaults = nlohmann::json::object();
+  bool own_head_width = false;        ///< a mixer whose heads need not divide the width
+  std::string home = "llama";         ///< the host that a mixer's title takes for granted
+  bool gives_attention_title = true;  ///< a host after which a model with plain attention is called
   /// What the title adds for these values ("window 64", "approx top 2"); may be empty. Sizes do not belong in it.
   std::function<std::string(const nlohmann::json& values)> variant = {};
   /// Empty: causal. Else a sentence that says where a position can see its future (Avey's published ranker), given the values.

@@ -27,6 +27,25 @@ Reads reads_of_head(const double* weights, int64_t length) {
   return sum;
 }
 
+/// What |w| of one query says, normalised to one; NaN when there is none.
+struct QueryReads {
+  double entropy = kNothing, distance = kNothing, outside = kNothing;
+};
+
+QueryReads reads_of_query(const double* weights, int64_t t) {
+  double total = 0;
+  for (int64_t j = 0; j <= t; ++j) total += std::abs(weights[j]);
+  if (!(total > 0)) return {};
+  QueryReads sum{0, 0, 0};
+  for (int64_t j = 0; j <= t; ++j) {
+    const double p = std::abs(weights[j]) / total;
+    if (p > 0) sum.entropy -= p * std::log(p);
+    sum.distance += p * static_cast<double>(t - j);
+    if (t - j >= kNear) sum.outside += p;
+  }
+  return sum;
+}
+
 }  // namespace
 
 void HeadProbe::entropy(const Tensor& entropy) {
@@ -71,6 +90,24 @@ void HeadProbe::reads(const Shape& bht, const std::function<Tensor(int64_t)>& we
   for (const Reads& r : sums) distance.push_back(r.distance / queries), outside.push_back(r.outside / queries);
   heads("distance", "tokens", std::move(distance));
   heads("outside_256", "1", std::move(outside));
+}
+
+void HeadProbe::signed_reads(const Shape& bht, const std::function<Tensor(int64_t)>& weights) {
+  const int64_t heads = bht[1], length = bht[2];
+  if (length > kLongestWeights) return;
+  std::vector<QueryReads> queries(static_cast<size_t>(bht.size()));
+  for (int64_t b = 0; b < bht[0]; ++b) {
+    const std::vector<double> w = to_doubles(weights(b));
+    parallel_for(heads * length, [&](int64_t row) {
+      queries[static_cast<size_t>(b * heads * length + row)] = reads_of_query(w.data() + row * length, row % length);
+    });
+  }
+  const auto at = [&](int64_t b, int64_t h, int64_t t) { return queries[static_cast<size_t>((b * heads + h) * length + t)]; };
+  mean("entropy", "nats", bht, [&](int64_t b, int64_t h, int64_t t) { return at(b, h, t).entropy; });
+  mean("entropy_normalized", "1", bht,
+       [&](int64_t b, int64_t h, int64_t t) { return t == 0 ? kNothing : at(b, h, t).entropy / std::log(static_cast<double>(t + 1)); });
+  mean("distance", "tokens", bht, [&](int64_t b, int64_t h, int64_t t) { return at(b, h, t).distance; });
+  mean("outside_256", "1", bht, [&](int64_t b, int64_t h, int64_t t) { return at(b, h, t).outside; });
 }
 
 void HeadProbe::map_of_first(const std::string& name, const Tensor& tensor) {

@@ -26,6 +26,9 @@ class HeadProbe {
   /// `distance` (tokens back, weighted) and `outside_256` (share of weight further back than the last 256 positions) from
   /// the weights of each sequence: weights(b) is [H, T, T]. Left out for sequences longer than kLongestWeights.
   void reads(const Shape& bht, const std::function<Tensor(int64_t sequence)>& weights);
+  /// The same for weights of any sign, from |w| of each query made to sum to one; and the entropy of that (`entropy`,
+  /// `entropy_normalized`). Queries without any weight are left out.
+  void signed_reads(const Shape& bht, const std::function<Tensor(int64_t sequence)>& weights);
   static constexpr int64_t kLongestWeights = 2048;
 
   /// Sequence 0 of a tensor whose first dimension is the sequence.

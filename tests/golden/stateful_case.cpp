@@ -33,6 +33,16 @@ std::map<std::string, std::string> set_parameters(const std::vector<Parameter>& 
 
 }  // namespace
 
+ParameterNames model_names(const ParameterNames& mixer, ParameterNames host) {
+  for (const auto& [golden, ours] : mixer) host["mix." + golden] = ours;
+  return host;
+}
+
+ParameterNames llama_names() {
+  return {{"emb", "embedding"},   {"norm_f_w", "final_norm"}, {"norm1_w", "attention_norm"}, {"norm2_w", "mlp_norm"},
+          {"mlp.W_gate", "gate"}, {"mlp.W_up", "up"},         {"mlp.W_down", "down"}};
+}
+
 GoldenResult run_golden_part(const GoldenCase& c, DType dtype, Arena& arena, const ParameterNames& names,
                              const std::function<PartForward(ParameterMaker&)>& make, const std::string& prefix) {
   ParameterMaker maker(arena, dtype, 1, true);

@@ -11,6 +11,11 @@ using Tensors = std::map<std::string, Tensor>;
 /// The project's name of a parameter of the specification: "mix.Wq" → "query".
 using ParameterNames = std::map<std::string, std::string>;
 
+/// A model's names: the mixer's as "mix.…", and those of its host.
+ParameterNames model_names(const ParameterNames& mixer, ParameterNames host);
+/// Names of the host "llama".
+ParameterNames llama_names();
+
 /// A mixer or another part of a model. `make` takes its parameters from the maker and returns what to run; parameters are then
 /// filled from the case: specification's name n is the parameter `prefix` + names.at(n). What is no parameter is an input.
 using PartForward = std::function<Tensors(Tape&, const Tensors& inputs)>;

@@ -20,7 +20,7 @@ class ArchitecturesTest : public QObject {
 
   /// Sizes that fit kLength; only those that the architecture has are used.
   static nlohmann::json small_sizes() {
-    return {{"width", 16}, {"layers", 2}, {"heads", 2}, {"mlp_width", 24}, {"chunk", 5}, {"split", 4}, {"top_k", 2}};
+    return {{"width", 16}, {"layers", 2}, {"heads", 2}, {"mlp_width", 24}, {"chunk", 5}, {"split", 4}, {"top_k", 2}, {"state", 6}};
   }
   /// Values beside the default of settings that are no choice.
   static std::vector<nlohmann::json> other_values(const Setting& s) {
@@ -142,7 +142,7 @@ class ArchitecturesTest : public QObject {
   void registry_is_complete() {
     std::vector<std::string> ids;
     for (const Architecture* a : architectures()) ids.push_back(a->id);
-    for (const char* id : {"gpt", "llama", "attention", "top1_element", "top1_chunk"})
+    for (const char* id : {"gpt", "llama", "mamba", "attention", "top1_element", "top1_chunk", "mamba2"})
       QVERIFY2(std::find(ids.begin(), ids.end(), id) != ids.end(), id);
   }
 

@@ -112,7 +112,7 @@ std::map<std::string, GoldenRunner>& golden_runners() {
   return runners;
 }
 
-const GoldenRunner& find_golden_runner(const GoldenCase& c) {
+const GoldenRunner* find_golden_runner(const GoldenCase& c) {
   const std::string path = c.op.empty() ? c.file + "/" + c.name : c.op;
   const GoldenRunner* best = nullptr;
   size_t longest = 0;
@@ -121,8 +121,7 @@ const GoldenRunner& find_golden_runner(const GoldenCase& c) {
     if (path.size() > key.size() && (!c.op.empty() || (path[key.size()] != '_' && path[key.size()] != '/'))) continue;
     best = &runner, longest = key.size();
   }
-  if (!best) throw std::runtime_error("no runner for " + path);
-  return *best;
+  return best;
 }
 
 GoldenResult run_golden(const GoldenCase& c, DType dtype, Arena& arena,

@@ -1,0 +1,157 @@
+#include "kernels/gated_norm.h"
+
+#include <algorithm>
+
+#include "kernels/attention/head_shape.h"
+#include "kernels/expect.h"
+#include "kernels/parallel.h"
+#include "kernels/smooth.h"
+
+namespace saccade {
+namespace cpu {
+namespace {
+
+/// Rows are the slices of which statistics are taken: n wide, `period` of them until the gain repeats.
+struct Slices {
+  int64_t n, period, count;
+  bool gate_first;
+  double eps;
+  int64_t rows_a_task() const { return std::max<int64_t>(32, (count / period + 63) / 64) * period; }
+  int64_t tasks() const { return (count + rows_a_task() - 1) / rows_a_task(); }
+};
+
+template <class T>
+SACCADE_INLINE T inverse_root(const T* u, int64_t n, double eps) {
+  const T squares = lane_sum<T>(n, [&](int64_t i) SACCADE_INLINE_LAMBDA { return u[i] * u[i]; });
+  return T(1) / std::sqrt(squares / static_cast<T>(n) + static_cast<T>(eps));
+}
+
+template <class T>
+SACCADE_INLINE void forward_rows(const Slices& s, const T* x, const T* z, const T* gain, T* y, int64_t first, int64_t last) {
+  for (int64_t row = first; row < last; ++row) {
+    const T *in = x + row * s.n, *gate = z + row * s.n, *g = gain + row % s.period * s.n;
+    T* out = y + row * s.n;
+    if (s.gate_first) {
+      for (int64_t i = 0; i < s.n; ++i) out[i] = in[i] * silu(gate[i]);
+      const T r = inverse_root(out, s.n, s.eps);
+      for (int64_t i = 0; i < s.n; ++i) out[i] *= r * g[i];
+    } else {
+      const T r = inverse_root(in, s.n, s.eps);
+      for (int64_t i = 0; i < s.n; ++i) out[i] = in[i] * r * g[i] * silu(gate[i]);
+    }
+  }
+}
+
+/// Gradients of one task; null pointers: not wanted. d_gain [period · n] is overwritten.
+template <class T>
+struct Backward {
+  const T *x, *z, *gain, *dy;
+  T *dx, *dz;
+  bool add_x, add_z;
+  T *d_gain, *u, *e;  ///< u, e: scratch rows
+};
+
+/// With u the normed row and e = d_u:  d_u' = r (e ∘ gain − u r² mean(e ∘ gain ∘ u)),  d_gain = Σ e ∘ u r
+///   gate first: u = x silu(z), e = d_y;    gate last: u = x, e = d_y silu(z), dz = d_y x r gain silu'(z)
+template <class T>
+SACCADE_INLINE void backward_rows(const Slices& s, const Backward<T>& b, int64_t first, int64_t last) {
+  T* __restrict__ u = b.u;
+  T* __restrict__ e = b.e;
+  if (b.d_gain) std::fill(b.d_gain, b.d_gain + s.period * s.n, T(0));
+  for (int64_t row = first; row < last; ++row) {
+    const int64_t at = row * s.n, slice = row % s.period * s.n;
+    const T *x = b.x + at, *z = b.z + at, *dy = b.dy + at, *gain = b.gain + slice;
+    for (int64_t i = 0; i < s.n; ++i) {
+      const T gate = silu(z[i]);
+      u[i] = s.gate_first ? x[i] * gate : x[i];
+      e[i] = s.gate_first ? dy[i] : dy[i] * gate;
+    }
+    const T r = inverse_root(u, s.n, s.eps);
+    if (b.d_gain)
+      for (int64_t i = 0; i < s.n; ++i) b.d_gain[slice + i] += e[i] * u[i] * r;
+    const T mean = lane_sum<T>(s.n, [&](int64_t i) SACCADE_INLINE_LAMBDA { return e[i] * gain[i] * u[i]; }) * r * r / static_cast<T>(s.n);
+    for (int64_t i = 0; i < s.n; ++i) e[i] = r * (e[i] * gain[i] - u[i] * mean);
+    for (int64_t i = 0; b.dz && i < s.n; ++i) {
+      const T d = (s.gate_first ? e[i] * x[i] : dy[i] * x[i] * r * gain[i]) * silu_slope(z[i]);
+      b.dz[at + i] = (b.add_z ? b.dz[at + i] : T(0)) + d;
+    }
+    for (int64_t i = 0; b.dx && i < s.n; ++i) {
+      const T d = s.gate_first ? e[i] * silu(z[i]) : e[i];
+      b.dx[at + i] = (b.add_x ? b.dx[at + i] : T(0)) + d;
+    }
+  }
+}
+
+#define ENTRY_POINTS(T)                                                                                                  \
+  SACCADE_SIMD void forward(const Slices& s, const T* x, const T* z, const T* gain, T* y, int64_t first, int64_t last) { \
+    forward_rows(s, x, z, gain, y, first, last);                                                                         \
+  }                                                                                                                      \
+  SACCADE_SIMD void backward(const Slices& s, const Backward<T>& b, int64_t first, int64_t last) { backward_rows(s, b, first, last); }
+ENTRY_POINTS(float)
+ENTRY_POINTS(double)
+#undef ENTRY_POINTS
+
+template <class T>
+void gated_norm(const Slices& s, const Tensor& x, const Tensor& z, const Tensor& gain, const Tensor& y) {
+  parallel_ranges(s.count, s.rows_a_task(),
+                  [&](int64_t first, int64_t last) { forward(s, x.data<T>(), z.data<T>(), gain.data<T>(), y.data<T>(), first, last); });
+}
+
+template <class T>
+void gated_norm_backward(const Slices& s, const Tensor& x, const Tensor& z, const Tensor& gain, const Tensor& dy, const GradTarget& dx,
+                         const GradTarget& dz, const GradTarget& d_gain, const Tensor& parts) {
+  parallel_for(s.tasks(), [&](int64_t task) {
+    const int64_t first = task * s.rows_a_task(), last = std::min(s.count, first + s.rows_a_task());
+    T* rows = scratch<T, 21>(2 * s.n);
+    const auto at = [](const GradTarget& target) { return target ? target.tensor.data<T>() : nullptr; };
+    backward(s,
+             {x.data<T>(), z.data<T>(), gain.data<T>(), dy.data<T>(), at(dx), at(dz), dx.add, dz.add,
+              parts ? parts.data<T>() + task * gain.size() : nullptr, rows, rows + s.n},
+             first, last);
+  });
+  for (int64_t i = 0; parts && i < gain.size(); ++i) {
+    T& out = d_gain.tensor.data<T>()[i];
+    T sum = d_gain.add ? out : T(0);
+    for (int64_t task = 0; task < parts.dim(0); ++task) sum += parts.data<T>()[task * gain.size() + i];
+    out = sum;
+  }
+}
+
+}  // namespace
+}  // namespace cpu
+
+namespace {
+
+Tensor gated_norm(Tape& tape, const char* op, const char* backward_op, const Tensor& x, const Tensor& z, const Tensor& gain, int64_t groups,
+                  bool gate_first, double eps) {
+  expect(x.shape() == z.shape() && x.dtype() == z.dtype(), op, "x is ", x, ", z is ", z);
+  expect(gain.rank() == 1 && gain.dim(0) == x.dim(-1) && gain.dtype() == accumulation_dtype(x.dtype()), op, "x is ", x, ", gain is ", gain,
+         "; expected x [..., D], gain [D]");
+  expect(groups > 0 && gain.size() % groups == 0, op, "gain is ", gain, ", which does not divide into ", groups, " groups");
+  const cpu::Slices slices{gain.size() / groups, groups, x.size() / gain.size() * groups, gate_first, eps};
+  Tensor y = tape.empty(x.shape(), x.dtype());
+  const double elements = static_cast<double>(x.size()), bytes = static_cast<double>(x.bytes());
+  tape.run(op, {9 * elements, 3 * bytes},
+           [&] { dispatch(x.dtype(), [&](auto zero) { cpu::gated_norm<decltype(zero)>(slices, x, z, gain, y); }); });
+  tape.record({x, z, gain}, {&y}, [=](Tape& t) {
+    const Tensor dy = t.grad(y);
+    const GradTarget dx = t.grad_target(x), dz = t.grad_target(z), d_gain = t.grad_target(gain);
+    const Tensor parts = d_gain ? t.empty({slices.tasks(), gain.size()}, gain.dtype()) : Tensor();
+    t.run(backward_op, {28 * elements, 5 * bytes}, [&] {
+      dispatch(x.dtype(), [&](auto zero) { cpu::gated_norm_backward<decltype(zero)>(slices, x, z, gain, dy, dx, dz, d_gain, parts); });
+    });
+  });
+  return y;
+}
+
+}  // namespace
+
+Tensor rms_norm_after_gate(Tape& tape, const Tensor& x, const Tensor& z, const Tensor& gain, int64_t groups, double eps) {
+  return gated_norm(tape, "rms_norm_after_gate", "rms_norm_after_gate.backward", x, z, gain, groups, true, eps);
+}
+
+Tensor rms_norm_before_gate(Tape& tape, const Tensor& x, const Tensor& z, const Tensor& gain, double eps) {
+  return gated_norm(tape, "rms_norm_before_gate", "rms_norm_before_gate.backward", x, z, gain, 1, false, eps);
+}
+
+}  // namespace saccade

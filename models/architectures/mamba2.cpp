@@ -1,0 +1,166 @@
+// Mamba-2 (Dao and Gu 2024, arXiv:2405.21060), as in "base capabilities" (arXiv:2505.18522) with its ablations.
+//
+//   z | x | B | C | Δ = W_in u;   x | B | C = silu(conv(x | B | C));   y = SSD(x, Δ, A, B, C) + D x
+//   out = W_out( RMSNorm(y ∘ silu(z)) )
+#include "kernels/mamba2_ssd.h"
+
+#include <cmath>
+
+#include "kernels/gated_norm.h"
+#include "kernels/linear.h"
+#include "kernels/split.h"
+#include "models/layers/head_probe.h"
+#include "models/layers/initialise.h"
+#include "models/layers/score_heads.h"
+#include "models/layers/short_conv.h"
+
+namespace saccade {
+namespace {
+
+constexpr double kEpsilon = 1e-5;
+
+struct Settings {
+  int64_t expansion = 2, state = 128, groups = 1, filter = 4;
+  std::string decay = "full";
+  bool convolution = true, norm = true;
+};
+
+const Schema<Settings> schema{
+    field("expansion", &Settings::expansion, {1, 16}, "Inner width of the mixer in widths of the model.", "arXiv:2405.21060, section 7"),
+    field("state", &Settings::state, {1, 4096}, "Keys N of the state, which is N by head width for each head.", "arXiv:2405.21060, 6"),
+    field("groups", &Settings::groups, {1, 1024}, "Groups of heads that share B and C; divides the heads.", "arXiv:2405.21060, 7.1"),
+    field("filter", &Settings::filter, {1, 64}, "Tokens that the convolution sees.", "arXiv:2405.21060, 7"),
+    choice_field("decay", &Settings::decay, {"full", "one", "none"}, "Forgetting: a factor for each head, one for all of a token, or none.",
+                 "BC 3.1.1"),
+    field("convolution", &Settings::convolution, "Off: x, B and C are a token's own.", "BC 3.1.1"),
+    field("norm", &Settings::norm, "Norm after the gate.", "BC 3.1.1"),
+};
+
+struct State : LayerState {
+  Tensor inputs;  ///< last inputs of the convolution
+  Tensor s;       ///< [B, H, N, P]
+};
+
+class Mamba2Mixer : public Mixer {
+ public:
+  Mamba2Mixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer)
+      : settings_(settings),
+        layer_(layer),
+        length_(shape.sequence_length),
+        width_(shape.width),
+        inner_(settings.expansion * shape.width),
+        heads_(shape.heads),
+        keys_(settings.groups * settings.state) {
+    const auto name = [&](const char* word) { return layer_name(layer, word); };
+    const bool one = settings.decay == "one";
+    in_proj_ = make.uniform(name("in_proj"), {2 * inner_ + 2 * keys_ + heads_ + (one ? 1 : 0), width_}, fan_in_bound(width_));
+    if (settings.convolution) {
+      const Tensor weight = make.uniform(name("conv"), {convolved(), settings.filter}, fan_in_bound(settings.filter));
+      conv_ = ShortConv(weight, make.uniform(name("conv_bias"), {convolved()}, fan_in_bound(settings.filter)));
+    }
+    dt_bias_ = make.drawn(name("dt_bias"), {heads_}, step_bias);
+    if (settings.decay == "full") a_log_ = make.drawn(name("a_log"), {heads_}, [](double u) { return std::log(1 + 15 * u); });
+    if (one) {
+      a_log_ = make.constant(name("shared_a_log"), {1}, 0);
+      shared_bias_ = make.constant(name("shared_dt_bias"), {1}, inverse_softplus(0.01));
+    }
+    skip_ = make.constant(name("skip"), {heads_}, 1);
+    if (settings.norm) norm_ = make.constant(name("gated_norm"), {inner_}, 1);
+    out_proj_ = make.uniform(name("out_proj"), {width_, inner_}, fan_in_bound(inner_) / std::sqrt(static_cast<double>(shape.layers)));
+  }
+
+  Tensor forward(Tape& tape, const Tensor& u, Pass& pass) const override {
+    return mix(
+        tape, u, {}, [&](const Tensor& xbc) { return conv_(tape, xbc); }, pass.probe);
+  }
+
+  std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
+    auto state = std::make_unique<State>();
+    state->inputs = conv_.begin(arena, dtype, batch);
+    state->s = zero_state(arena, {batch, heads_, settings_.state, inner_ / heads_}, accumulation_dtype(dtype));
+    return state;
+  }
+
+  Tensor extend(Tape& tape, const Tensor& u, Pass&, LayerState& state) const override {
+    State& kept = dynamic_cast<State&>(state);
+    return mix(
+        tape, u, {kept.s, false, true}, [&](const Tensor& xbc) { return conv_.extend(tape, xbc, kept.inputs); }, nullptr);
+  }
+
+  double state_values_per_token() const override {
+    return static_cast<double>(inner_ * settings_.state + conv_.kept()) / static_cast<double>(length_);
+  }
+
+ private:
+  int64_t convolved() const { return inner_ + 2 * keys_; }
+
+  template <class Conv>
+  Tensor mix(Tape& tape, const Tensor& u, const CarriedState& state, Conv&& conv, Probe* probe) const {
+    const int64_t batch = u.dim(0), length = u.dim(1);
+    std::vector<int64_t> widths{inner_, convolved(), heads_};
+    if (shared_bias_) widths.push_back(1);
+    const std::vector<Tensor> p = split(tape, linear(tape, u, in_proj_), widths);  // z, x | B | C, Δ
+    const std::vector<Tensor> xbc = split(tape, conv(p[1]), {inner_, keys_, keys_});
+    const Shape keys{batch, length, settings_.groups, settings_.state};
+    const Mamba2Ssd ssd{.x = xbc[0].reshape({batch, length, heads_, inner_ / heads_}),
+                        .dt = p[2],
+                        .b = xbc[1].reshape(keys),
+                        .c = xbc[2].reshape(keys),
+                        .skip = skip_,
+                        .dt_bias = dt_bias_,
+                        .a_log = a_log_,
+                        .shared_dt = shared_bias_ ? p[3] : Tensor(),
+                        .shared_bias = shared_bias_,
+                        .state = state};
+    const Tensor y = mamba2_ssd(tape, ssd).y.reshape(p[0].shape());
+    if (probe) report(tape, ssd, *probe);
+    return linear(tape,
+                  norm_ ? rms_norm_after_gate(tape, y, p[0], norm_, settings_.groups, kEpsilon) : gated(tape, p[0], y, Activation::silu),
+                  out_proj_);
+  }
+
+  void report(Tape& tape, const Mamba2Ssd& ssd, Probe& probe) const {
+    HeadProbe heads(probe, layer_);
+    if (heads.wants_statistics())
+      heads.signed_reads({ssd.x.dim(0), heads_, ssd.x.dim(1)}, [&](int64_t b) { return mamba2_weights(tape, ssd, b); });
+    if (heads.wants_maps()) heads.map("weights", mamba2_weights(tape, ssd, 0));
+  }
+
+  Settings settings_;
+  int64_t layer_, length_, width_, inner_, heads_, keys_;  // keys_: G N
+  ShortConv conv_;
+  Tensor in_proj_, dt_bias_, a_log_, shared_bias_, skip_, norm_, out_proj_;
+};
+
+std::string variant(const nlohmann::json& values) {
+  const Settings s = schema.read(values, "");
+  std::string words;
+  if (s.decay != "full") add_words(words, "decay " + s.decay);
+  if (!s.convolution) add_words(words, "without convolution");
+  if (!s.norm) add_words(words, "without norm");
+  return words;
+}
+
+void check(const ModelShape& shape, const nlohmann::json& values, const std::string& pointer) {
+  const Settings s = schema.read(values, pointer);
+  if (shape.heads % s.groups != 0)
+    throw UsageError(pointer + "/groups is " + std::to_string(s.groups) + ", which does not divide the " + std::to_string(shape.heads) +
+                     " heads");
+}
+
+const RegisterArchitecture entry{{
+    .kind = Architecture::Kind::mixer,
+    .id = "mamba2",
+    .title = "Mamba-2",
+    .paper = "Dao and Gu 2024, arXiv:2405.21060; ablations: arXiv:2505.18522, section 3.1.1",
+    .settings = schema.settings(),
+    .defaults = {{"position", nullptr}, {"rotary_base", nullptr}},
+    .home = "mamba",
+    .variant = variant,
+    .check = check,
+    .make_mixer = [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make,
+                     int64_t layer) { return std::make_unique<Mamba2Mixer>(shape, schema.read(values, "/architecture"), make, layer); },
+}};
+
+}  // namespace
+}  // namespace saccade

@@ -1,0 +1,32 @@
+#pragma once
+#include "kernels/causal_conv.h"
+#include "models/model.h"
+
+namespace saccade {
+
+/// A depthwise causal convolution with SiLU as mixers use it; without a filter only the SiLU is left.
+class ShortConv {
+ public:
+  ShortConv() = default;
+  ShortConv(Tensor weight, Tensor bias) : weight_(std::move(weight)), bias_(std::move(bias)) {}
+
+  Tensor operator()(Tape& tape, const Tensor& x) const {
+    return weight_ ? causal_conv(tape, x, weight_, bias_, Activation::silu) : activate(tape, x, Activation::silu);
+  }
+
+  /// The last inputs of no tokens, for extend; empty without a filter.
+  Tensor begin(Arena& arena, DType dtype, int64_t batch) const;
+  Tensor extend(Tape& tape, const Tensor& x, const Tensor& history) const {
+    return weight_ ? causal_conv_next(tape, x, weight_, bias_, Activation::silu, history) : activate(tape, x, Activation::silu);
+  }
+  /// Numbers that it keeps of a sequence.
+  int64_t kept() const { return weight_ ? weight_.dim(0) * (weight_.dim(1) - 1) : 0; }
+
+ private:
+  Tensor weight_, bias_;
+};
+
+/// Zeros in an arena; nothing is written on `plan`.
+Tensor zero_state(Arena& arena, const Shape& shape, DType dtype);
+
+}  // namespace saccade
