@@ -98,10 +98,11 @@ class AdamWTest : public QObject {
     s.g.values[57] = NAN;
     Fixture f;
     f.add(s, DType::f32, true);
+    const Array before = to_array(f.slots[0].value);
     gradient_norm(f.tape, f.slots, f.norm);
     QVERIFY(std::isnan(f.norm.data<double>()[0]));
     f.step({}, 1e-3, 1, 1.0);
-    COMPARE_CLOSE(to_array(f.slots[0].value), s.w, 0, "weights stay as they were");
+    COMPARE_CLOSE(to_array(f.slots[0].value), before, 0, "weights stay as they were");
   }
 
   void plan_counts_the_same() {
