@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/nvml.h"
 #endif
 
 namespace saccade::cuda {
@@ -38,6 +39,14 @@ void check_driver(CUresult status, const char* what) {
 
 constexpr int64_t kGrowth = int64_t{64} << 20;
 
+int64_t free_memory(int index) {
+  char bus_id[32] = "";
+  if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, index) == cudaSuccess)
+    if (const std::optional<int64_t> bytes = nvml_free_memory(bus_id)) return *bytes;
+  size_t free = 0, total = 0;
+  return cudaSetDevice(index) == cudaSuccess && cudaMemGetInfo(&free, &total) == cudaSuccess ? static_cast<int64_t>(free) : 0;
+}
+
 }  // namespace
 
 std::vector<Gpu> gpus(std::string* why_none) {
@@ -62,8 +71,7 @@ std::vector<Gpu> gpus(std::string* why_none) {
       continue;
     }
     Gpu gpu{i, p.name, p.major, p.minor, p.multiProcessorCount, static_cast<int64_t>(p.totalGlobalMem), 0};
-    size_t free = 0, total = 0;
-    if (cudaSetDevice(i) == cudaSuccess && cudaMemGetInfo(&free, &total) == cudaSuccess) gpu.memory_free = static_cast<int64_t>(free);
+    gpu.memory_free = free_memory(i);
     list.push_back(gpu);
   }
   if (list.empty() && why_none) *why_none = refused.empty() ? "no GPU" : "no supported GPU (8.0 and up are): " + refused;
