@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 
 #include "kernels/cuda/runtime.h"
 #include "kernels/random.h"
@@ -44,14 +45,6 @@ double evaluation_flops(const RunConfig& config, TrainingStep& step) {
   return tape.cost().flops / static_cast<double>(step.sequences()) * static_cast<double>(sequences) * domains;
 }
 
-/// What is free now, less what libraries take on a GPU (workspace of products).
-int64_t memory_available(Device device) {
-  constexpr int64_t kLibraries = int64_t{256} << 20;
-  for (const cuda::Gpu& gpu : device.is_cuda() ? cuda::gpus() : std::vector<cuda::Gpu>())
-    if (gpu.index == device.index) return gpu.memory_free - kLibraries;
-  return cpu_memory().available;
-}
-
 /// The plan of the engine that a device names; a GPU need not be there.
 Plan plan_of(const RunConfig& config, int64_t vocabulary, bool for_cuda) {
   TrainingStep step(config, vocabulary, Device::plan(for_cuda));
@@ -89,15 +82,31 @@ RunDevice run_device(const RunConfig& config, int64_t vocabulary) {
 }
 
 Plan make_plan(const RunConfig& config, int64_t vocabulary) {
-  if (config.device != "auto") return plan_of(config, vocabulary, config.device != "cpu");
-  return plan_of(config, vocabulary, run_device(config, vocabulary).device.is_cuda());
+  std::optional<Device> device;
+  try {
+    device = run_device(config, vocabulary).device;
+  } catch (const DeviceError&) {
+    if (config.device.rfind("cuda", 0) != 0) throw;
+  }
+  Plan plan = plan_of(config, vocabulary, !device || device->is_cuda());
+  plan.device = device ? to_string(*device) : config.device;
+  if (device) plan.memory = device_memory(*device);
+  return plan;
+}
+
+MemoryState device_memory(Device device) {
+  if (!device.is_cuda()) return cpu_memory();
+  constexpr int64_t kLibraries = int64_t{256} << 20;  // workspace of products
+  for (const cuda::Gpu& gpu : cuda::gpus())
+    if (gpu.index == device.index) return {gpu.memory_total, std::max<int64_t>(0, gpu.memory_free - kLibraries)};
+  return {};
 }
 
 void require_device(const RunConfig& config, int64_t vocabulary, const Plan& plan) {
   const Device device = run_device(config, vocabulary).device;
   parse_precision(config.precision, device);
   const auto mebibytes = [](int64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; };
-  if (const int64_t available = memory_available(device); plan.peak_bytes > available)
+  if (const int64_t available = device_memory(device).available; plan.peak_bytes > available)
     throw DeviceError("the run needs " + mebibytes(plan.peak_bytes) + " of memory on " + to_string(device) + ", " + mebibytes(available) +
                       " are available; reduce /training/batch_tokens, raise /training/accumulate, or reduce /architecture/width");
 }
@@ -127,7 +136,9 @@ double measure_step_seconds(const RunConfig& config, int64_t vocabulary, int ste
 }
 
 nlohmann::json to_json(const Plan& plan) {
-  return {{"parameters", plan.parameters},
+  return {{"device", plan.device},
+          {"memory_available_bytes", plan.memory.available},
+          {"parameters", plan.parameters},
           {"weight_bytes", plan.weight_bytes},
           {"gradient_bytes", plan.gradient_bytes},
           {"optimizer_bytes", plan.optimizer_bytes},

@@ -18,9 +18,12 @@ struct Plan {
   double flops_per_evaluation = 0;
   int64_t steps = 0, tokens_per_step = 0;
   int64_t state_bytes_per_token = 0;  ///< what decoding must keep per token of context (keys and values; embeddings for Avey)
+  std::string device;                 ///< what it is for: "cpu", "cuda:0"
+  MemoryState memory;                 ///< of that device now, in bytes; 0 when it is not there
   double total_flops() const { return flops_per_step * static_cast<double>(steps); }
 };
-/// For the device that run_device names. Throws DeviceError when an op of the config has no version for it.
+/// For the device that run_device names, or for a GPU that the config names and this machine lacks. Throws DeviceError when
+/// an op of the config has no version for it.
 Plan make_plan(const RunConfig& config, int64_t vocabulary);
 
 /// Where a config's run goes. `auto` takes the GPU with the most free memory when all ops of the config have a CUDA version and
@@ -30,6 +33,9 @@ struct RunDevice {
   std::string why_not_gpu;  ///< for `auto` on a machine with a GPU that is not used
 };
 RunDevice run_device(const RunConfig& config, int64_t vocabulary);
+
+/// Memory of a device, and what of it a run can have now: on a GPU what is free less what libraries take, 0 when it is not there.
+MemoryState device_memory(Device device);
 
 /// Throws DeviceError when the config's device is missing or has less memory available than the plan's peak, and UsageError
 /// for a precision that the device does not compute in. Allocates nothing.

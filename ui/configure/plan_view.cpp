@@ -116,7 +116,7 @@ void PlanView::setNoConfig(const QString& why) {
 
 void PlanView::showPlan(const Plan& plan) {
   plan_ = plan;
-  const int64_t free = cpu_memory().available;
+  const int64_t free = plan.memory.available;
   const auto bytes = [](int64_t count) { return formatBytes(static_cast<double>(count)); };
   parameters_->setText(formatCount(static_cast<double>(plan.parameters)));
   parameters_->setToolTip(QLocale::c().toString(static_cast<qlonglong>(plan.parameters)));
@@ -125,11 +125,15 @@ void PlanView::showPlan(const Plan& plan) {
                             QLocale::c().toString(static_cast<qlonglong>(plan.steps)).remove(QLatin1Char(','))));
   flops_->setText(scientific(plan.total_flops()));
   state_->setText(bytes(plan.state_bytes_per_token));
-  memory_->setText(tr("%1 of %2 free").arg(bytes(plan.peak_bytes), bytes(free)));
+  const bool present = plan.memory.total > 0;
+  const QString device = QString::fromStdString(plan.device);
+  memory_->setText(present ? tr("%1 of %2 free on %3").arg(bytes(plan.peak_bytes), bytes(free), device) : bytes(plan.peak_bytes));
   bar_->setPlan(plan, free);
   const bool fits = plan.peak_bytes <= free;
   if (!fits) {
-    problem_->setText(tr("This needs more memory than is free: reduce width, sequence length or batch tokens, or raise accumulate."));
+    problem_->setText(present
+                          ? tr("This needs more memory than is free: reduce width, sequence length or batch tokens, or raise accumulate.")
+                          : tr("There is no %1 that can be used here; device auto takes what there is.").arg(device));
     QPalette red = palette();
     red.setColor(QPalette::WindowText, errorColour(red));
     problem_->setPalette(red);

@@ -10,6 +10,7 @@
 
 #include "kernels/device.h"
 #include "kernels/parallel.h"
+#include "models/plan.h"
 #include "ui/run_list.h"
 #include "ui/run_summary.h"
 #include "ui/session.h"
@@ -22,15 +23,19 @@ QString shortened(const QString& folder) {
   return folder.startsWith(home + QLatin1Char('/')) ? QLatin1Char('~') + folder.mid(home.size()) : folder;
 }
 
+/// "NVIDIA H200 (cuda:0)", "CPU … , 16 threads".
+QString name_of(Device device) {
+  if (!device.is_cpu())
+    return QStringLiteral("%1 (%2)").arg(QString::fromStdString(gpu_name(device)), QString::fromStdString(to_string(device)));
+  return StatusBar::tr("CPU %1, %2 threads").arg(QString::fromStdString(cpu_name()).simplified()).arg(thread_count());
+}
+
 /// May take a moment where a GPU has to be asked.
-QString name_of_device() {
-  try {
-    const Device device = parse_device("auto");
-    if (!device.is_cpu()) return QString::fromStdString(to_string(device));
-    return StatusBar::tr("CPU %1, %2 threads").arg(QString::fromStdString(cpu_name()).simplified()).arg(thread_count());
-  } catch (const std::exception& error) {
-    return QString::fromUtf8(error.what());
-  }
+QString describe_device() {
+  const Device device = parse_device("auto");
+  const MemoryState memory = device_memory(device);
+  return StatusBar::tr("%1 · %2 of %3 free")
+      .arg(name_of(device), formatBytes(static_cast<double>(memory.available)), formatBytes(static_cast<double>(memory.total)));
 }
 
 }  // namespace
@@ -51,25 +56,24 @@ StatusBar::StatusBar(Session& session, QWidget* parent)
   auto* timer = new QTimer(this);
   connect(timer, &QTimer::timeout, this, &StatusBar::updateDevice);
   timer->start(5000);
-  QThreadPool::globalInstance()->start([bar = QPointer<StatusBar>(this)] {
-    const QString name = name_of_device();
-    QMetaObject::invokeMethod(
-        qApp,
-        [bar, name] {
-          if (!bar) return;
-          bar->device_name_ = name;
-          bar->updateDevice();
-        },
-        Qt::QueuedConnection);
-  });
+  updateDevice();
   updateRuns();
 }
 
 void StatusBar::updateDevice() {
-  const MemoryState memory = cpu_memory();
-  device_->setText(
-      tr("%1 · %2 of %3 free")
-          .arg(device_name_, formatBytes(static_cast<double>(memory.available)), formatBytes(static_cast<double>(memory.total))));
+  if (asking_) return;
+  asking_ = true;
+  QThreadPool::globalInstance()->start([bar = QPointer<StatusBar>(this)] {
+    const QString text = describe_device();
+    QMetaObject::invokeMethod(
+        qApp,
+        [bar, text] {
+          if (!bar) return;
+          bar->asking_ = false;
+          bar->device_->setText(text);
+        },
+        Qt::QueuedConnection);
+  });
 }
 
 void StatusBar::updateRuns() {

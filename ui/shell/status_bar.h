@@ -25,7 +25,7 @@ class StatusBar : public QStatusBar {
   QLabel* device_;
   QLabel* running_;
   QToolButton* folder_;
-  QString device_name_;
+  bool asking_ = false;  ///< in another thread
 };
 
 }  // namespace saccade::ui
