@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""Every C++ source goes through clang++ without a warning: clang_test.py BUILD SOURCE. Exits with 77 where there is no clang++."""
+import concurrent.futures
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+
+build, source = (os.path.realpath(path) for path in sys.argv[1:3])
+clang = shutil.which("clang++")
+if not clang:
+    print("skipped: no clang++ here")
+    sys.exit(77)
+
+
+def check(entry):
+    """What clang++ says about one entry of compile_commands.json; the compiler's own flags are g++'s."""
+    flags, words = [], iter(shlex.split(entry["command"]))
+    for word in words:
+        if word == "-o":
+            next(words)
+        elif word.startswith(("-I", "-D", "-W", "-std=")):
+            flags.append(word)
+        elif word == "-isystem":
+            flags += [word, next(words)]
+    command = [clang, *flags, "-Wno-unknown-warning-option", "-Werror", "-fsyntax-only", entry["file"]]
+    done = subprocess.run(command, cwd=entry["directory"], capture_output=True, text=True)
+    return done.stderr if done.returncode or done.stderr else ""
+
+
+with open(os.path.join(build, "compile_commands.json")) as file:
+    entries = {e["file"]: e for e in json.load(file) if e["file"].endswith(".cpp") and os.path.dirname(e["file"]).startswith(source)}
+entries = [e for name, e in sorted(entries.items()) if not name.startswith(build)]
+with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    complaints = [text for text in pool.map(check, entries) if text]
+print("\n".join(complaints))
+print(f"{len(entries)} sources, {len(complaints)} with complaints")
+sys.exit(bool(complaints) or not entries)
