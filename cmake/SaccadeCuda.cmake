@@ -16,6 +16,11 @@ if(NOT SACCADE_CUDA STREQUAL "OFF")
   endif()
 endif()
 message(STATUS "CUDA engine: ${SACCADE_HAS_CUDA}")
+# cuDNN's headers are enough to build with it; the library is loaded when the program runs, if it is there.
+if(SACCADE_HAS_CUDA)
+  find_path(CUDNN_INCLUDE cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  message(STATUS "cuDNN headers: ${CUDNN_INCLUDE}")
+endif()
 
 # Adds every .cu below the room to its library, and the runtime it needs.
 function(saccade_cuda target)
@@ -25,6 +30,11 @@ function(saccade_cuda target)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/*.cu ${CMAKE_SOURCE_DIR}/kernels/*.cuh)
   target_sources(${target} PRIVATE ${sources})
   target_compile_definitions(${target} PUBLIC SACCADE_CUDA)
+  if(CUDNN_INCLUDE)
+    target_compile_definitions(${target} PRIVATE SACCADE_CUDNN)
+    target_include_directories(${target} SYSTEM PRIVATE ${CUDNN_INCLUDE})
+    target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS})
+  endif()
   # CMake 3.25 does not know that nvcc speaks C++20.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 --expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra>)
   # The runtime is linked in; cuBLASLt is loaded when a GPU is used (kernels/cuda/cublas.cpp).

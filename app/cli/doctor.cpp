@@ -7,6 +7,7 @@
 #include "app/cli/output.h"
 #include "app/cli/render.h"
 #include "app/cli/version.h"
+#include "kernels/cuda/cudnn_graph.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/device.h"
 #include "kernels/gemm.h"
@@ -69,6 +70,13 @@ Gpus find_gpus() {
   return found;
 }
 
+std::string describe_cudnn() {
+  std::string why_none;
+  const std::string version = cuda::cudnn_version(&why_none);
+  return version.empty() ? "none, dense attention runs on own kernels: " + why_none
+                         : version + ", for dense attention forward where it applies";
+}
+
 int run() {
   const Gpus gpus = find_gpus();
   const MemoryState memory = cpu_memory();
@@ -94,6 +102,7 @@ int run() {
       {"runs", describe_folder(runs_folder())},
       {"corpora", describe_folder(data_folder())},
       {"cache", describe_folder(cache_folder())}};
+  if (!gpus.json.empty()) rows.insert(rows.begin() + 3, {"cuDNN", describe_cudnn()});
   for (const std::string& line : gpus.lines) rows.insert(rows.begin() + 3, {"GPU", line});
   print_result(json, version_text() + "\n\n" + list(rows));
   return 0;

@@ -1,8 +1,10 @@
 // Chooses between the kernels, and the small ones around them.
 #include "kernels/cuda/attention.h"
 
+#include "kernels/cuda/attention_hopper.h"
 #include "kernels/cuda/attention_pattern.cuh"
 #include "kernels/cuda/attention_tiles.cuh"
+#include "kernels/cuda/cudnn_attention.h"
 
 namespace saccade::cuda {
 namespace {
@@ -163,9 +165,11 @@ template BackwardArgs<float> backward_args(const AttentionBackward&);
 template BackwardArgs<bf16> backward_args(const AttentionBackward&);
 
 void attention_forward(Stream stream, const AttentionForward& in) {
+  if (cudnn_attention_forward(in) || hopper_forward(stream, in)) return;
   on_tensor_cores(in.v.dtype(), in.task.shape.width) ? tensor_forward(stream, in) : plain_forward(stream, in);
 }
 void attention_backward(Stream stream, const AttentionBackward& in) {
+  if (hopper_backward(stream, in)) return;
   on_tensor_cores(in.v.dtype(), in.task.shape.width) ? tensor_backward(stream, in) : plain_backward(stream, in);
 }
 

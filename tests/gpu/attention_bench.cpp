@@ -52,7 +52,11 @@ double median_ms(Tape& tape, int repeats, const std::function<void()>& work) {
 
 using Op = std::function<Tensor(Tape&, const Tensor&, const Tensor&, const Tensor&)>;
 
+/// Only rows whose name holds this are measured.
+std::string wanted_name;
+
 void measure(const char* name, int64_t batch, int64_t length, int64_t heads, int64_t width, double pairs, const Op& op, int wanted = 7) {
+  if (std::string(name).find(wanted_name) == std::string::npos) return;
   Arena arena(Device::cuda(0));
   Tape inputs(arena, false);
   const Shape shape{batch, length, heads, width};
@@ -80,7 +84,8 @@ void measure(const char* name, int64_t batch, int64_t length, int64_t heads, int
 
 }  // namespace
 
-int attention_bench() {
+int attention_bench(const std::string& only) {
+  wanted_name = only;
   const auto causal = [](double t) { return t * (t + 1) / 2; };
   const Op dense = [](Tape& t, const Tensor& q, const Tensor& k, const Tensor& v) {
     return attention(t, q, k, v, {1 / std::sqrt(static_cast<double>(q.dim(3))), 0, false}).o;

@@ -1,0 +1,257 @@
+// Forward on Hopper: blocks of 192 queries, three warpgroups own 64 of them each. A fourth keeps rings of keys and values filled.
+// Each warpgroup goes from the diagonal to the oldest key; while it exponentiates the scores of a tile, the product of the weights
+// before with their values runs (FlashAttention-3, Shah et al. 2024, section 3).
+#include "kernels/cuda/attention_hopper.cuh"
+#include "kernels/cuda/attention_hopper.h"
+
+namespace saccade::cuda {
+namespace hopper {
+namespace {
+
+constexpr int kConsumers = 3, kRows = kConsumers * kOwnRows, kKeys = 128, kStages = 4;
+constexpr int kThreads = (kConsumers + 1) * kWarpgroup;
+constexpr int kTileBytes = kKeys * kRowBytes, kQueryBytes = kRows * kRowBytes;
+constexpr int kShared = 2 * kQueryBytes + 2 * kStages * kTileBytes + 1024;
+
+struct ForwardMaps {
+  CUtensorMap q, k, v;
+};
+
+/// Barriers, by what they say.
+struct Barriers {
+  uint64_t queries_filled[2], queries_emptied[2];
+  uint64_t keys_filled[kStages], keys_emptied[kStages], values_filled[kStages], values_emptied[kStages];
+};
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+struct Block {
+  int line, first;
+  TileRange tiles;
+};
+__device__ __forceinline__ Block block_of(const Pattern& p, const Items& items, int item) {
+  const int blocks = items.count / items.lines, first = (blocks - 1 - item / items.lines) * kRows;
+  return {item % items.lines, first, key_tiles<kKeys>(p, first, kRows)};
+}
+
+__device__ __forceinline__ void produce(const ForwardArgs<bf16>& a, const ForwardMaps& maps, const Items& items, Barriers& barriers,
+                                        uint32_t queries, uint32_t keys, uint32_t values) {
+  Ring<2> query;
+  Ring<kStages> ring;
+  for (int item = blockIdx.x; item < items.count; item += gridDim.x, ++query.use) {
+    const Block block = block_of(a.p, items, item);
+    const int h = block.line % a.p.heads, b = block.line / a.p.heads;
+    const uint32_t filled = shared_address(&barriers.queries_filled[query.stage()]);
+    wait(shared_address(&barriers.queries_emptied[query.stage()]), query.emptied_parity());
+    arrive_expecting(filled, kQueryBytes);
+    copy_box(queries + query.stage() * kQueryBytes, maps.q, filled, 0, h, block.first, a.q_batch ? b : 0);
+    for (int tile = block.tiles.high; tile >= block.tiles.low; --tile, ++ring.use) {
+      const int s = ring.stage();
+      const uint32_t keys_filled = shared_address(&barriers.keys_filled[s]), values_filled = shared_address(&barriers.values_filled[s]);
+      wait(shared_address(&barriers.keys_emptied[s]), ring.emptied_parity());
+      arrive_expecting(keys_filled, kTileBytes);
+      copy_box(keys + s * kTileBytes, maps.k, keys_filled, 0, h, tile * kKeys, a.k_batch ? b : 0);
+      wait(shared_address(&barriers.values_emptied[s]), ring.emptied_parity());
+      arrive_expecting(values_filled, kTileBytes);
+      copy_box(values + s * kTileBytes, maps.v, values_filled, 0, h, tile * kKeys, b);
+    }
+  }
+}
+
+/// Two rows of scores that a thread holds: of its quad's row and the one eight further.
+struct RowStatistics {
+  float max[2], sum[2], correction[2];
+};
+
+/// Scores of one tile to exp(factor · (s − maximum so far)), and how much earlier sums shrink.
+template <bool kFirst>
+__device__ __forceinline__ void exponentiate(float (&s)[kKeys / 2], RowStatistics& rows, float factor) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    float top = kFirst ? -INFINITY : rows.max[i];
+    float tops[2] = {fmaxf(top, s[2 * i]), s[2 * i + 1]};
+#pragma unroll
+    for (int n = 1; n < kKeys / 8; ++n) tops[0] = fmaxf(tops[0], s[4 * n + 2 * i]), tops[1] = fmaxf(tops[1], s[4 * n + 2 * i + 1]);
+    top = quad_max(fmaxf(tops[0], tops[1]));
+    const float shift = top * factor;
+    rows.correction[i] = kFirst ? 0.0f : exp2_approximate(rows.max[i] * factor - shift);
+    rows.max[i] = top;
+    float sums[2] = {0, 0};
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        const float p = exp2_approximate(s[4 * n + 2 * i + e] * factor - shift);
+        s[4 * n + 2 * i + e] = p;
+        sums[e] += p;
+      }
+    rows.sum[i] = (kFirst ? 0.0f : rows.sum[i] * rows.correction[i]) + sums[0] + sums[1];
+  }
+}
+
+/// −∞ where key `first_key` + column is not seen from row t (and t + 8).
+__device__ __forceinline__ void mask(float (&s)[kKeys / 2], const Pattern& p, int t, int first_key) {
+  const int column = first_key + threadIdx.x % 4 * 2;
+#pragma unroll
+  for (int n = 0; n < kKeys / 8; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int key = column + n * 8 + i % 2, row = t + i / 2 * 8;
+      if (key > row || (p.window > 0 && key <= row - p.window)) s[4 * n + i] = -INFINITY;
+    }
+}
+
+__device__ __forceinline__ void store(const ForwardArgs<bf16>& a, const Block& block, int t, const float (&o)[kWidth / 2],
+                                      const RowStatistics& rows, float factor) {
+  const int b = block.line / a.p.heads, h = block.line % a.p.heads;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const float sum = quad_sum(rows.sum[i]), inverse = 1 / sum;
+    if (t + 8 * i >= a.p.length) continue;
+    bf16* to = a.o + b * a.v_batch + (t + 8 * i) * a.p.stride() + h * a.p.width + threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int n = 0; n < kWidth / 8; ++n)
+      if (n * 8 < a.p.width)
+        *reinterpret_cast<uint32_t*>(to + n * 8) = pack_bf16(o[4 * n + 2 * i] * inverse, o[4 * n + 2 * i + 1] * inverse);
+    if (threadIdx.x % 4 == 0) a.lse[int64_t{block.line} * a.p.length + t + 8 * i] = (rows.max[i] * factor + log2f(sum)) * kLn2;
+  }
+}
+
+__device__ __forceinline__ void consume(const ForwardArgs<bf16>& a, const Items& items, Barriers& barriers, uint32_t queries, uint32_t keys,
+                                        uint32_t values) {
+  const int warpgroup = threadIdx.x / kWarpgroup - 1, lane = threadIdx.x % 32;
+  const float factor = a.p.scale * kLog2e;
+  const auto release = [&](uint64_t& barrier) {
+    if (lane == 0) arrive(shared_address(&barrier));
+  };
+  Ring<2> query;
+  Ring<kStages> ring;
+  const auto pass_over = [&] {
+    wait(shared_address(&barriers.keys_filled[ring.stage()]), ring.filled_parity());
+    release(barriers.keys_emptied[ring.stage()]);
+    wait(shared_address(&barriers.values_filled[ring.stage()]), ring.filled_parity());
+    release(barriers.values_emptied[ring.stage()]);
+    ++ring.use;
+  };
+  for (int item = blockIdx.x; item < items.count; item += gridDim.x, ++query.use) {
+    const Block block = block_of(a.p, items, item);
+    const int own = block.first + warpgroup * kOwnRows, t = own + threadIdx.x % kWarpgroup / 32 * 16 + lane / 4;
+    const TileRange seen = key_tiles<kKeys>(a.p, own, kOwnRows);
+    const uint64_t query_rows = rows_of_64(queries + query.stage() * kQueryBytes + warpgroup * kOwnRows * kRowBytes);
+    wait(shared_address(&barriers.queries_filled[query.stage()]), query.filled_parity());
+    int tile = block.tiles.high;
+    for (; tile > seen.high && tile >= block.tiles.low; --tile) pass_over();
+    if (seen.high < seen.low) {
+      release(barriers.queries_emptied[query.stage()]);
+      continue;
+    }
+    float s[kKeys / 2], o[kWidth / 2];
+    uint32_t weights[kKeys / 16][4];
+    RowStatistics rows;
+    const auto scores = [&](const Ring<kStages>& at) {
+      const uint64_t key_rows = rows_of_64(keys + at.stage() * kTileBytes);
+      wait(shared_address(&barriers.keys_filled[at.stage()]), at.filled_parity());
+      hold(s);
+      begin_products();
+#pragma unroll
+      for (int k = 0; k < kWidth / 16; ++k) multiply(s, query_rows + k * kNextColumns, key_rows + k * kNextColumns, k > 0);
+      commit_products();
+    };
+    const auto add_values = [&](const Ring<kStages>& at, bool add) {
+      const uint64_t value_rows = rows_of_64(values + at.stage() * kTileBytes);
+      wait(shared_address(&barriers.values_filled[at.stage()]), at.filled_parity());
+      hold(o);
+      hold(weights);
+      begin_products();
+#pragma unroll
+      for (int k = 0; k < kKeys / 16; ++k) multiply_transposed(o, weights[k], value_rows + k * kNextRows, add || k > 0);
+      commit_products();
+    };
+    const auto hide = [&] {
+      if (tile * kKeys + kKeys > own + 1 || (a.p.window > 0 && tile * kKeys <= own + kOwnRows - 1 - a.p.window))
+        mask(s, a.p, t, tile * kKeys);
+    };
+    scores(ring);
+    finish_products<0>();
+    hold(s);
+    release(barriers.keys_emptied[ring.stage()]);
+    hide();
+    exponentiate<true>(s, rows, factor);
+    pack<kKeys / 2>(weights, s);
+    bool add = false;
+    for (--tile; tile >= seen.low; --tile, add = true) {
+      const Ring<kStages> before = ring;
+      ++ring.use;
+      scores(ring);
+      add_values(before, add);
+      finish_products<1>();
+      hold(s);
+      release(barriers.keys_emptied[ring.stage()]);
+      hide();
+      exponentiate<false>(s, rows, factor);
+      finish_products<0>();
+      hold(o);
+      release(barriers.values_emptied[before.stage()]);
+#pragma unroll
+      for (int i = 0; i < kWidth / 2; ++i) o[i] *= rows.correction[i / 2 % 2];
+      pack<kKeys / 2>(weights, s);
+    }
+    release(barriers.queries_emptied[query.stage()]);
+    add_values(ring, add);
+    finish_products<0>();
+    hold(o);
+    release(barriers.values_emptied[ring.stage()]);
+    ++ring.use;
+    for (; tile >= block.tiles.low; --tile) pass_over();
+    store(a, block, t, o, rows, factor);
+  }
+}
+
+#endif
+
+__global__ void __launch_bounds__(kThreads, 1)
+    forward_kernel(const ForwardArgs<bf16> a, const __grid_constant__ ForwardMaps maps, const Items items) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ char memory[];
+  __shared__ Barriers barriers;
+  const uint32_t queries = (shared_address(memory) + 1023) / 1024 * 1024, keys = queries + 2 * kQueryBytes;
+  const uint32_t values = keys + kStages * kTileBytes;
+  if (threadIdx.x == 0) {
+    constexpr int kReleases = kConsumers * 4;
+    for (int i = 0; i < 2; ++i)
+      init_barrier(shared_address(&barriers.queries_filled[i]), 1), init_barrier(shared_address(&barriers.queries_emptied[i]), kReleases);
+    for (int i = 0; i < kStages; ++i) {
+      init_barrier(shared_address(&barriers.keys_filled[i]), 1), init_barrier(shared_address(&barriers.keys_emptied[i]), kReleases);
+      init_barrier(shared_address(&barriers.values_filled[i]), 1), init_barrier(shared_address(&barriers.values_emptied[i]), kReleases);
+    }
+    publish_barriers();
+  }
+  __syncthreads();
+  if (threadIdx.x < kWarpgroup) {
+    give_registers<32>();
+    if (threadIdx.x == 0) produce(a, maps, items, barriers, queries, keys, values);
+  } else {
+    take_registers<160>();
+    consume(a, items, barriers, queries, keys, values);
+  }
+#endif
+}
+
+}  // namespace
+}  // namespace hopper
+
+bool hopper_forward(Stream stream, const AttentionForward& in) {
+  using namespace hopper;
+  const HeadShape& shape = in.task.shape;
+  const int device = in.o.device().index;
+  if (!covers(in.task, in.v.dtype()) || in.entropy || in.best || in.resume || !available(device)) return false;
+  const ForwardMaps maps{box_map(in.q, shape, kRows), box_map(in.k, shape, kKeys), box_map(in.v, shape, kKeys)};
+  const int64_t blocks = (shape.length + kRows - 1) / kRows;
+  const Items items{static_cast<int>(shape.sequences()), static_cast<int>(blocks * shape.sequences())};
+  allow_shared(forward_kernel, kShared);
+  forward_kernel<<<persistent_blocks(device, items.count), kThreads, kShared, stream>>>(forward_args<bf16>(in), maps, items);
+  check_launch();
+  return true;
+}
+
+}  // namespace saccade::cuda
