@@ -5,6 +5,7 @@
 #include "kernels/attention/head_shape.h"
 #include "kernels/expect.h"
 #include "kernels/parallel.h"
+#include "kernels/parts.h"
 #include "kernels/smooth.h"
 
 namespace saccade {
@@ -109,12 +110,7 @@ void gated_norm_backward(const Slices& s, const Tensor& x, const Tensor& z, cons
               parts ? parts.data<T>() + task * gain.size() : nullptr, rows, rows + s.n},
              first, last);
   });
-  for (int64_t i = 0; parts && i < gain.size(); ++i) {
-    T& out = d_gain.tensor.data<T>()[i];
-    T sum = d_gain.add ? out : T(0);
-    for (int64_t task = 0; task < parts.dim(0); ++task) sum += parts.data<T>()[task * gain.size() + i];
-    out = sum;
-  }
+  if (parts) sum_parts<T>(parts, d_gain);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "kernels/expect.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
+#include "kernels/parts.h"
 #include "kernels/recurrence/scalar_decay.h"
 #include "kernels/smooth.h"
 
@@ -161,18 +162,6 @@ Cost cost(const Mamba2Ssd& in, double flops, double tensors) {
   return {flops + 4 * elements, tensors * static_cast<double>(in.x.bytes() + in.b.bytes() + in.c.bytes() + in.dt.bytes())};
 }
 
-/// Σ of column `column` … of the tasks' parts, in order.
-template <class T>
-void sum_parts(const Tensor& parts, int64_t column, const GradTarget& target) {
-  if (!target) return;
-  for (int64_t i = 0; i < target.tensor.size(); ++i) {
-    T& out = target.tensor.data<T>()[i];
-    T sum = target.add ? out : T(0);
-    for (int64_t task = 0; task < parts.dim(0); ++task) sum += parts.data<T>()[task * parts.dim(1) + column + i];
-    out = sum;
-  }
-}
-
 struct Targets {
   GradTarget x, dt, b, c, skip, dt_bias, a_log, shared_dt, shared_bias, start;
 };
@@ -198,10 +187,10 @@ void backward(const Mamba2Ssd& in, const Prepared& p, const Tensor& dy, const Te
                    at(to.shared_dt), to.x.add, to.dt.add, to.shared_dt.add, parts},
                   first, last);
   });
-  sum_parts<T>(s.parts, 0, to.dt_bias);
-  sum_parts<T>(s.parts, heads, to.skip);
-  sum_parts<T>(s.parts, in.shared_dt ? 3 * heads : 2 * heads, to.a_log);
-  sum_parts<T>(s.parts, 3 * heads + 1, to.shared_bias);
+  cpu::sum_parts<T>(s.parts, 0, to.dt_bias);
+  cpu::sum_parts<T>(s.parts, heads, to.skip);
+  cpu::sum_parts<T>(s.parts, in.shared_dt ? 3 * heads : 2 * heads, to.a_log);
+  cpu::sum_parts<T>(s.parts, 3 * heads + 1, to.shared_bias);
 }
 
 }  // namespace

@@ -10,16 +10,20 @@
 namespace saccade {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
-
 struct Settings {
   int64_t mlp_width = 0;
   std::string activation = "gelu";
+  double norm_epsilon = 1e-5;
+  bool scaled_residual = true, tied = true;
 };
 
 const Schema<Settings> schema{
     field("mlp_width", &Settings::mlp_width, {0, 1 << 18}, "Width of the gated MLP, 0: 8/3 of the width, rounded up to 64.", "BC A"),
     choice_field("activation", &Settings::activation, {"gelu", "silu"}, "Of the gate: GeGLU or SwiGLU.", "BC A"),
+    field("norm_epsilon", &Settings::norm_epsilon, {1e-12, 1e-2}, "Added to the mean square in the norms.", "BC A"),
+    field("scaled_residual", &Settings::scaled_residual,
+          "What ends in the residual stream starts smaller, by the root of twice the layers.", "BC A"),
+    field("tied", &Settings::tied, "The embedding is the output matrix, too.", "BC A"),
 };
 
 /// 8 D / 3 rounded up to a multiple of 64.
@@ -34,7 +38,10 @@ struct Block {
 class Llama : public Model {
  public:
   Llama(const ModelShape& shape, const Settings& settings, ParameterMaker& make, const Architecture::MakeMixer& make_mixer)
-      : embedding_(shape, make), activation_(parse_activation(settings.activation)) {
+      : embedding_(shape, make),
+        output_(embedding_.table()),
+        activation_(parse_activation(settings.activation)),
+        epsilon_(settings.norm_epsilon) {
     const int64_t width = shape.width, inner = settings.mlp_width ? settings.mlp_width : default_mlp_width(width);
     for (int64_t l = 0; l < shape.layers; ++l) {
       Block& b = blocks_.emplace_back();
@@ -43,9 +50,10 @@ class Llama : public Model {
       b.mlp_norm = make.constant(layer_name(l, "mlp_norm"), {width}, 1);
       b.gate = make.normal(layer_name(l, "gate"), {inner, width}, kDeviation);
       b.up = make.normal(layer_name(l, "up"), {inner, width}, kDeviation);
-      b.down = make.normal(layer_name(l, "down"), {width, inner}, residual_deviation(shape));
+      b.down = make.normal(layer_name(l, "down"), {width, inner}, settings.scaled_residual ? residual_deviation(shape) : kDeviation);
     }
     final_norm_ = make.constant("final_norm", {width}, 1);
+    if (!settings.tied) output_ = make.normal("output", {shape.vocabulary, width}, kDeviation);
     parameters_ = make.take();
   }
 
@@ -53,13 +61,13 @@ class Llama : public Model {
     Pass pass{probe, {}};
     Tensor x = embedding_(tape, tokens);  // [B, T, D]
     for (const Block& b : blocks_) {
-      x = add(tape, x, b.mixer->forward(tape, rms_norm(tape, x, b.attention_norm, kEpsilon), pass));
-      x = add(tape, x, mlp(tape, b, rms_norm(tape, x, b.mlp_norm, kEpsilon)));
+      x = add(tape, x, b.mixer->forward(tape, rms_norm(tape, x, b.attention_norm, epsilon_), pass));
+      x = add(tape, x, mlp(tape, b, rms_norm(tape, x, b.mlp_norm, epsilon_)));
     }
-    return rms_norm(tape, x, final_norm_, kEpsilon);
+    return rms_norm(tape, x, final_norm_, epsilon_);
   }
 
-  Tensor output_weight() const override { return embedding_.table(); }
+  Tensor output_weight() const override { return output_; }
 
   double state_values_per_token() const override {
     double sum = 0;
@@ -74,7 +82,9 @@ class Llama : public Model {
   }
 
   TokenEmbedding embedding_;
+  Tensor output_;
   Activation activation_;
+  double epsilon_;
   std::vector<Block> blocks_;
   Tensor final_norm_;
 };
@@ -86,7 +96,12 @@ const RegisterArchitecture entry{{
     .paper = "Touvron et al. 2023, arXiv:2302.13971; as in arXiv:2505.18522, appendix A",
     .settings = schema.settings(),
     .defaults = {{"position", "rotary"}},
-    .variant = [](const nlohmann::json& values) { return std::string(values.at("activation") == "gelu" ? "" : "SwiGLU"); },
+    .variant =
+        [](const nlohmann::json& values) {
+          std::string words = values.at("activation") == "gelu" ? "" : "SwiGLU";
+          if (!values.at("tied").get<bool>()) words += words.empty() ? "own output matrix" : " own output matrix";
+          return words;
+        },
     .make_model =
         [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make, const Architecture::MakeMixer& mixer) {
           return std::make_unique<Llama>(shape, schema.read(values, "/architecture"), make, mixer);

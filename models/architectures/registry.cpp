@@ -60,6 +60,14 @@ void check_shape(const ModelShape& shape, bool own_head_width, const std::string
                      std::to_string(shape.heads) + " heads makes them " + std::to_string(shape.head_width()) + " wide");
 }
 
+/// The host's settings with those that are the usual ones for its mixer put back to the host's own defaults: a title says what
+/// is unusual.
+Json beside_mixer(Json resolved, const Architecture& host, const Architecture* mixer) {
+  for (const Setting& s : host.settings)
+    if (mixer && mixer->defaults.contains(s.name) && resolved.at(s.name) == mixer->defaults.at(s.name)) resolved[s.name] = s.default_value;
+  return resolved;
+}
+
 }  // namespace
 
 RegisterArchitecture::RegisterArchitecture(Architecture entry) {
@@ -164,7 +172,7 @@ std::string architecture_title(const Json& resolved) {
   std::string title = named_by_host ? host.title : mixer->title;
   const auto add = [&](const std::string& words) { title += words.empty() ? "" : " " + words; };
   if (mixer && mixer->variant) add(mixer->variant(resolved));
-  if (host.variant) add(host.variant(resolved));
+  if (host.variant) add(host.variant(beside_mixer(resolved, host, mixer)));
   if (!named_by_host && host.id != mixer->home) add("in " + host.title);
   for (const Setting& s : settings_of(host.id, mixer ? mixer->id : ""))
     if (s.name == "position" && resolved.at("position") != s.default_value) add("position " + resolved.at("position").get<std::string>());

@@ -56,7 +56,7 @@ class GoldenTest : public QObject {
 
  private:
   static bool zero_by_mathematics(const Array& x) {
-    return std::all_of(x.values.begin(), x.values.end(), [](double v) { return std::abs(v) < 1e-12; });
+    return std::all_of(x.values.begin(), x.values.end(), [](double v) { return std::abs(v) < 1e-10; });
   }
   static Array zeros(const Shape& shape) { return {shape, std::vector<double>(static_cast<size_t>(shape.size())), false}; }
 

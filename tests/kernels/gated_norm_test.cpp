@@ -19,7 +19,8 @@ class GatedNormTest : public QObject {
       const Op op = [=](Tape& tape, const std::vector<Tensor>& x) {
         return std::vector<Tensor>{rms_norm_after_gate(tape, x[0], x[1], x[2], groups, 1e-5)};
       };
-      for (int64_t rows : {1, 7, 37}) CHECK_OP(op, inputs(rows, 15));
+      for (int64_t rows : {1, 7}) CHECK_OP(op, inputs(rows, 15));
+      CHECK_OP(op, inputs(37, 3));
       QVERIFY(check_threads(op, inputs(3000, 39)).isEmpty());
     }
   }
@@ -34,7 +35,7 @@ class GatedNormTest : public QObject {
   void unit_vectors() {
     for (int64_t rows : {1, 41})
       CHECK_OP([](Tape& tape, const std::vector<Tensor>& x) { return std::vector<Tensor>{l2_norm(tape, x[0], 1e-6)}; },
-               {random_array({rows, 19}, 4)});
+               {random_array({rows, 7}, 4)});
   }
 
   void split_pieces() {

@@ -1,0 +1,27 @@
+#pragma once
+#include "kernels/parallel.h"
+#include "kernels/tape.h"
+
+namespace saccade {
+
+/// Room for a gradient that a kernel overwrites piece by piece: its target when that is to be written anyway, else memory of its
+/// own that is added to the target afterwards. Empty for an empty x.
+struct OwnGradient {
+  GradTarget target;
+  Tensor tensor;
+
+  OwnGradient(Tape& t, const Tensor& x) : target(t.grad_target(x)) {
+    if (x) tensor = target && !target.add ? target.tensor : t.empty(x.shape(), x.dtype());
+  }
+  template <class T>
+  void deliver() const {
+    if (!target || !target.add) return;
+    const T* from = tensor.data<T>();
+    T* to = target.tensor.data<T>();
+    parallel_ranges(tensor.size(), 1 << 14, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] += from[i];
+    });
+  }
+};
+
+}  // namespace saccade

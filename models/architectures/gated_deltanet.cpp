@@ -1,0 +1,107 @@
+// Gated DeltaNet (Yang et al. 2024, arXiv:2412.06464), as in "base capabilities" (arXiv:2505.18522), appendix A.
+//
+//   q, k, v = silu(conv(W x)),  q and k unit vectors,  β = σ(W_β x),  g = −e^{A_log} softplus(W_a x + bias)
+//   S̄ = e^{g_t} S_{t−1},  S_t = S̄ + k_t (β_t (v_t − S̄ᵀ k_t))ᵀ      o_t = S_tᵀ q_t / √K
+//   out = W_o( RMSNorm(o) ∘ silu(W_g x) )
+#include "kernels/delta_rule.h"
+
+#include <cmath>
+
+#include "kernels/gated_norm.h"
+#include "kernels/linear.h"
+#include "kernels/log_decay.h"
+#include "models/layers/delta_heads.h"
+#include "models/layers/initialise.h"
+
+namespace saccade {
+namespace {
+
+constexpr double kEpsilon = 1e-6;
+constexpr double kSmallestDecay = 1e-3, kLargestDecay = 16;
+
+struct Settings {
+  int64_t key_width = 0, value_width = 0, filter = 4;
+  bool convolution = true;
+};
+
+const Schema<Settings> schema{
+    field("key_width", &Settings::key_width, {0, 4096}, "Width of a head's keys, 0: all heads together 3/4 of the model's.",
+          "arXiv:2412.06464, 3.4"),
+    field("value_width", &Settings::value_width, {0, 8192}, "Width of a head's values, 0: twice that of its keys.",
+          "arXiv:2412.06464, 3.4"),
+    field("filter", &Settings::filter, {1, 64}, "Tokens that the convolutions see.", "arXiv:2412.06464, 3.4"),
+    field("convolution", &Settings::convolution, "Off: queries, keys and values are a token's own.", "arXiv:2412.06464, table S.1"),
+};
+
+DeltaHeads::Sizes sizes(const ModelShape& shape, const Settings& s) {
+  const int64_t keys = s.key_width > 0 ? s.key_width : 3 * shape.width / (4 * shape.heads);
+  return {shape.width, shape.heads, keys, s.value_width > 0 ? s.value_width : 2 * keys, s.convolution ? s.filter : 0};
+}
+
+class GatedDeltaNetMixer : public Mixer {
+ public:
+  GatedDeltaNetMixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer)
+      : length_(shape.sequence_length), heads_(sizes(shape, settings), make, layer) {
+    const auto name = [&](const char* word) { return layer_name(layer, word); };
+    const int64_t head_values = sizes(shape, settings).values, values = shape.heads * head_values;
+    decay_ = make.normal(name("decay"), {shape.heads, shape.width}, kDeviation);
+    a_log_ =
+        make.drawn(name("a_log"), {shape.heads}, [](double u) { return std::log(kSmallestDecay + (kLargestDecay - kSmallestDecay) * u); });
+    decay_bias_ = make.drawn(name("decay_bias"), {shape.heads}, step_bias);
+    gate_ = make.normal(name("output_gate"), {values, shape.width}, kDeviation);
+    norm_ = make.constant(name("output_norm"), {head_values}, 1);
+    output_ = make.normal(name("output"), {shape.width, values}, kDeviation);
+  }
+
+  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override { return mix(tape, x, nullptr, pass.probe); }
+
+  std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
+    return heads_.begin(arena, dtype, batch);
+  }
+  Tensor extend(Tape& tape, const Tensor& x, Pass&, LayerState& state) const override {
+    return mix(tape, x, &dynamic_cast<DeltaHeads::State&>(state), nullptr);
+  }
+
+  double state_values_per_token() const override { return heads_.kept() / static_cast<double>(length_); }
+
+ private:
+  Tensor mix(Tape& tape, const Tensor& x, DeltaHeads::State* state, Probe* probe) const {
+    std::vector<Tensor> more{decay_, gate_};
+    DeltaRule rule = heads_(tape, x, state, more);
+    rule.g = log_decay(tape, more[0], a_log_, decay_bias_);
+    const Tensor o = delta_rule(tape, rule).o;  // [B, T, H, V]
+    if (probe) heads_.report(tape, rule, *probe);
+    const Tensor y = rms_norm_before_gate(tape, o, more[1].reshape(o.shape()), norm_, kEpsilon);
+    return linear(tape, y.reshape(more[1].shape()), output_);
+  }
+
+  int64_t length_;
+  DeltaHeads heads_;
+  Tensor decay_, a_log_, decay_bias_, gate_, norm_, output_;
+};
+
+void check(const ModelShape& shape, const nlohmann::json& values, const std::string& pointer) {
+  if (schema.read(values, pointer).key_width == 0 && 3 * shape.width % (4 * shape.heads) != 0)
+    throw UsageError(pointer + "/key_width is 0, but 3/4 of the width " + std::to_string(shape.width) + " does not divide into " +
+                     std::to_string(shape.heads) + " heads");
+}
+
+const RegisterArchitecture entry{{
+    .kind = Architecture::Kind::mixer,
+    .id = "gated_deltanet",
+    .title = "Gated DeltaNet",
+    .paper = "Yang et al. 2024, arXiv:2412.06464; as in arXiv:2505.18522, appendix A",
+    .settings = schema.settings(),
+    .defaults =
+        {{"position", nullptr}, {"rotary_base", nullptr}, {"activation", "silu"}, {"norm_epsilon", 1e-6}, {"scaled_residual", false}},
+    .own_head_width = true,
+    .variant = [](const nlohmann::json& values) { return std::string(values.at("convolution").get<bool>() ? "" : "without convolution"); },
+    .check = check,
+    .make_mixer =
+        [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make, int64_t layer) {
+          return std::make_unique<GatedDeltaNetMixer>(shape, schema.read(values, "/architecture"), make, layer);
+        },
+}};
+
+}  // namespace
+}  // namespace saccade

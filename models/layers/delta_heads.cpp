@@ -1,0 +1,74 @@
+#include "models/layers/delta_heads.h"
+
+#include <cmath>
+
+#include "kernels/l2_norm.h"
+#include "kernels/linear.h"
+#include "models/layers/head_probe.h"
+#include "models/layers/initialise.h"
+
+namespace saccade {
+
+namespace {
+constexpr double kUnitEpsilon = 1e-6;
+}
+
+DeltaHeads::DeltaHeads(const Sizes& sizes, ParameterMaker& make, int64_t layer) : sizes_(sizes), layer_(layer) {
+  const auto matrix = [&](const char* word, int64_t out, int64_t in) {
+    return make.normal(layer_name(layer, word), {out, in}, kDeviation);
+  };
+  const auto conv = [&](const char* word, int64_t channels) {
+    return sizes.filter > 0 ? ShortConv(matrix(word, channels, sizes.filter), {}) : ShortConv();
+  };
+  const int64_t keys = sizes.heads * sizes.keys, values = sizes.heads * sizes.values;
+  query_ = matrix("query", keys, sizes.width);
+  key_ = matrix("key", keys, sizes.width);
+  value_ = matrix("value", values, sizes.width);
+  beta_ = matrix("beta", sizes.heads, sizes.width);
+  conv_query_ = conv("conv_query", keys);
+  conv_key_ = conv("conv_key", keys);
+  conv_value_ = conv("conv_value", values);
+}
+
+Tensor DeltaHeads::unit_heads(Tape& tape, const Tensor& x) const {
+  return l2_norm(tape, x.reshape({x.dim(0), x.dim(1), sizes_.heads, sizes_.keys}), kUnitEpsilon);
+}
+
+DeltaRule DeltaHeads::operator()(Tape& tape, const Tensor& x, State* state, std::vector<Tensor>& more) const {
+  std::vector<Tensor> weights{query_, key_, value_, beta_};
+  weights.insert(weights.end(), more.begin(), more.end());
+  const std::vector<Tensor> p = linears(tape, x, weights);
+  more.assign(p.begin() + 4, p.end());
+  const auto conv = [&](const ShortConv& f, const Tensor& input, Tensor State::*history) {
+    return state ? f.extend(tape, input, state->*history) : f(tape, input);
+  };
+  DeltaRule rule{.q = unit_heads(tape, conv(conv_query_, p[0], &State::query)),
+                 .k = unit_heads(tape, conv(conv_key_, p[1], &State::key)),
+                 .v = conv(conv_value_, p[2], &State::value).reshape({x.dim(0), x.dim(1), sizes_.heads, sizes_.values}),
+                 .beta = activate(tape, p[3], Activation::sigmoid),
+                 .scale = fan_in_bound(sizes_.keys)};
+  if (state) rule.state = {state->s, false, true};
+  return rule;
+}
+
+std::unique_ptr<DeltaHeads::State> DeltaHeads::begin(Arena& arena, DType dtype, int64_t batch) const {
+  auto state = std::make_unique<State>();
+  state->query = conv_query_.begin(arena, dtype, batch);
+  state->key = conv_key_.begin(arena, dtype, batch);
+  state->value = conv_value_.begin(arena, dtype, batch);
+  state->s = zero_state(arena, {batch, sizes_.heads, sizes_.keys, sizes_.values}, accumulation_dtype(dtype));
+  return state;
+}
+
+double DeltaHeads::kept() const {
+  return static_cast<double>(sizes_.heads * sizes_.keys * sizes_.values + conv_query_.kept() + conv_key_.kept() + conv_value_.kept());
+}
+
+void DeltaHeads::report(Tape& tape, const DeltaRule& rule, Probe& probe) const {
+  HeadProbe heads(probe, layer_);
+  if (heads.wants_statistics())
+    heads.signed_reads({rule.q.dim(0), sizes_.heads, rule.q.dim(1)}, [&](int64_t b) { return delta_rule_weights(tape, rule, b); });
+  if (heads.wants_maps()) heads.map("weights", delta_rule_weights(tape, rule, 0));
+}
+
+}  // namespace saccade

@@ -1,0 +1,40 @@
+#pragma once
+#include "kernels/delta_rule.h"
+#include "models/architectures/registry.h"
+#include "models/layers/short_conv.h"
+
+namespace saccade {
+
+/// What DeltaNet and Gated DeltaNet share: q, k, v = silu(conv(W x)), q and k made unit vectors head by head, β = σ(W_β x), and
+/// the state of decoding.
+class DeltaHeads {
+ public:
+  struct Sizes {
+    int64_t width, heads, keys, values, filter;  ///< keys, values: of one head; filter 0: no convolution
+  };
+  struct State : LayerState {
+    Tensor query, key, value;  ///< last inputs of the convolutions
+    Tensor s;                  ///< [B, H, K, V]
+  };
+
+  /// Parameters layerN.query, .key [H K, D], .value [H V, D], .beta [H, D] and .conv_query, .conv_key, .conv_value [·, W].
+  DeltaHeads(const Sizes& sizes, ParameterMaker& make, int64_t layer);
+
+  /// The rule's arguments without decay. `more`: further projections of x, run together with these.
+  DeltaRule operator()(Tape& tape, const Tensor& x, State* state, std::vector<Tensor>& more) const;
+
+  std::unique_ptr<State> begin(Arena& arena, DType dtype, int64_t batch) const;
+  /// Numbers kept of a sequence.
+  double kept() const;
+  void report(Tape& tape, const DeltaRule& rule, Probe& probe) const;
+
+ private:
+  Tensor unit_heads(Tape& tape, const Tensor& x) const;
+
+  Sizes sizes_;
+  int64_t layer_;
+  Tensor query_, key_, value_, beta_;
+  ShortConv conv_query_, conv_key_, conv_value_;
+};
+
+}  // namespace saccade
