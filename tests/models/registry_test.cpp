@@ -1,4 +1,5 @@
 #include <QtTest>
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -28,6 +29,14 @@ class RegistryTest : public QObject {
     row(R"({"mixer": "top1_element"})", "Top-1 Element");
     row(R"({"mixer": "top1_chunk"})", "Top-1 Chunk exact");
     row(R"({"mixer": "top1_chunk", "selection": "approx", "top_k": 2, "share_selection": true})", "Top-1 Chunk approx top 2 shared");
+    row(R"({"host": "mamba", "mixer": "mamba1"})", "Mamba");
+    row(R"({"host": "mamba", "mixer": "mamba1", "decay": "one", "convolution": false})", "Mamba decay one without convolution");
+    row(R"({"host": "mamba", "mixer": "mamba2", "norm": false, "tied": false})", "Mamba-2 without norm own output matrix");
+    row(R"({"mixer": "mamba2"})", "Mamba-2 in Transformer++");
+    row(R"({"mixer": "deltanet"})", "DeltaNet");
+    row(R"({"mixer": "gated_deltanet", "tied": false})", "Gated DeltaNet own output matrix");
+    row(R"({"host": "mamba", "mixer": "based"})", "Based in Mamba block");
+    row(R"({"host": "mamba"})", "Attention in Mamba block");
     row(R"({"host": "gpt", "mixer": "top1_chunk", "biases": false})", "Top-1 Chunk exact without biases in GPT");
   }
   void titles() {
@@ -46,6 +55,73 @@ class RegistryTest : public QObject {
     QCOMPARE(parameters(gpt, 32000, 2048), 111204864);  // ≈ 111 M
     transformer_pp["mixer"] = "top1_chunk";
     QCOMPARE(parameters(transformer_pp, 32000, 2048), 109529856 + 12 * 2 * 64);  // and the gains of qk-norm
+  }
+
+  /// Mamba, DeltaNet and Based as in BC, appendix A, with the ablations of its section 3.1.1, and smaller ones; sequences of 2 048.
+  void parameters_of_the_recurrences_data() {
+    QTest::addColumn<QString>("settings");
+    QTest::addColumn<int64_t>("vocabulary");
+    QTest::addColumn<int64_t>("expected");
+    const auto row = [](const char* settings, int64_t vocabulary, int64_t expected) {
+      QTest::newRow(settings) << settings << vocabulary << expected;
+    };
+    row(R"({"host": "mamba", "mixer": "mamba1", "width": 768, "layers": 24})", 32000, 115096320);
+    row(R"({"host": "mamba", "mixer": "mamba1", "width": 768, "layers": 24, "tied": false})", 32000, 139672320);
+    row(R"({"host": "mamba", "mixer": "mamba1", "width": 768, "layers": 24, "decay": "one"})", 32000, 89930928 + 24576768);
+    row(R"({"host": "mamba", "mixer": "mamba1", "width": 768, "layers": 24, "decay": "none"})", 32000, 89929728 + 24576768);
+    row(R"({"host": "mamba", "mixer": "mamba1", "width": 768, "layers": 24, "decay": "none", "convolution": false})", 32000,
+        89745408 + 24576768);
+    row(R"({"host": "mamba", "mixer": "mamba1", "width": 2048, "layers": 48})", 32000, 1334740992);
+    row(R"({"host": "mamba", "mixer": "mamba1", "width": 128, "layers": 12})", 4096, 1923712);
+    row(R"({"host": "mamba", "mixer": "mamba2", "width": 768, "layers": 24, "heads": 24})", 32000, 114944448);
+    row(R"({"host": "mamba", "mixer": "mamba2", "width": 768, "layers": 24, "heads": 24, "tied": false})", 32000, 139520448);
+    row(R"({"host": "mamba", "mixer": "mamba2", "width": 768, "layers": 24, "heads": 24, "decay": "one"})", 32000, 90385584 + 24576768);
+    row(R"({"host": "mamba", "mixer": "mamba2", "width": 768, "layers": 24, "heads": 24, "decay": "none"})", 32000, 90367104 + 24576768);
+    row(R"({"host": "mamba", "mixer": "mamba2", "width": 768, "layers": 24, "heads": 24, "decay": "none", "convolution": false})", 32000,
+        90152064 + 24576768);
+    row(R"({"host": "mamba", "mixer": "mamba2", "width": 768, "layers": 24, "heads": 24, "norm": false})", 32000, 90330816 + 24576768);
+    row(R"({"host": "mamba", "mixer": "mamba2", "width": 2048, "layers": 48, "heads": 64})", 32000, 1306303488);
+    row(R"({"host": "mamba", "mixer": "mamba2", "width": 128, "layers": 12, "heads": 8, "state": 64})", 4096, 1940896);
+    row(R"({"mixer": "deltanet", "width": 768, "layers": 12, "heads": 8})", 32000, 109715328);
+    row(R"({"mixer": "deltanet", "width": 768, "layers": 12, "heads": 8, "tied": false})", 32000, 134291328);
+    row(R"({"mixer": "deltanet", "width": 128, "layers": 6, "heads": 4})", 4096, 1816384);
+    row(R"({"mixer": "gated_deltanet", "width": 768, "layers": 12, "heads": 6})", 32000, 123909264);
+    row(R"({"mixer": "gated_deltanet", "width": 768, "layers": 12, "heads": 6, "tied": false})", 32000, 148485264);
+    row(R"({"mixer": "gated_deltanet", "width": 128, "layers": 6, "heads": 3})", 4096, 2014756);
+    row(R"({"mixer": "based", "width": 768, "layers": 15, "heads": 12, "mlp_width": 1536})", 32000, 121112064);
+    row(R"({"mixer": "based", "width": 768, "layers": 15, "heads": 12, "mlp_width": 1536, "tied": false})", 32000, 145688064);
+    row(R"({"mixer": "based", "width": 128, "layers": 10, "heads": 4, "mlp_width": 256, "window": 33})", 4096, 2337664);
+  }
+  void parameters_of_the_recurrences() {
+    QFETCH(QString, settings);
+    QFETCH(int64_t, vocabulary);
+    QFETCH(int64_t, expected);
+    QCOMPARE(parameters(nlohmann::json::parse(settings.toStdString()), vocabulary, 2048), expected);
+  }
+
+  /// Initial values of the recurrences: decays and step sizes in their ranges.
+  void initial_decays_and_steps() {
+    Arena arena(Device::cpu());
+    const auto range = [&](const nlohmann::json& settings, const char* name) {
+      const auto model = make_model(resolve_architecture(settings, 64), 16, 64, arena, DType::f64, 1, false);
+      const Tensor values = model->parameter(name).value;
+      const auto [low, high] = std::minmax_element(values.data<double>(), values.data<double>() + values.size());
+      return std::pair(*low, *high);
+    };
+    const auto softplus = [](double x) { return std::log1p(std::exp(x)); };
+    const nlohmann::json mamba1 = {{"host", "mamba"}, {"mixer", "mamba1"}, {"width", 256}, {"layers", 1}},
+                         mamba2 = {{"host", "mamba"}, {"mixer", "mamba2"}, {"width", 256}, {"layers", 1}, {"heads", 128}},
+                         gated = {{"mixer", "gated_deltanet"}, {"width", 256}, {"layers", 1}, {"heads", 64}};
+    QCOMPARE(range(mamba1, "layer0.a_log"), std::pair(0.0, std::log(16.0)));
+    for (const auto& [settings, name] : {std::pair(mamba1, "layer0.dt_bias"), {mamba2, "layer0.dt_bias"}, {gated, "layer0.decay_bias"}}) {
+      const auto [low, high] = range(settings, name);
+      QVERIFY(softplus(low) >= 0.000999 && softplus(low) < 0.002 && softplus(high) > 0.05 && softplus(high) <= 0.1001);
+    }
+    const auto [slow, fast] = range(mamba2, "layer0.a_log");
+    QVERIFY(slow >= 0 && slow < 0.5 && fast > 2.5 && fast <= std::log(16.0));
+    QVERIFY(range(gated, "layer0.a_log").first >= std::log(1e-3) && range(gated, "layer0.a_log").second <= std::log(16.0));
+    const auto bound = range(mamba1, "layer0.conv");
+    QVERIFY(bound.first >= -0.5 && bound.first < -0.45 && bound.second <= 0.5 && bound.second > 0.45);
   }
 
   void every_setting_is_declared_once_and_explained() {

@@ -1,0 +1,29 @@
+#pragma once
+#include "kernels/mamba1_scan.h"
+
+namespace saccade::cpu {
+
+/// The scan with a decay of its own for every channel and state, in chunks of kScanChunk tokens: several channels side by side in
+/// a vector, state after state, so that a state stays in a register through a chunk.
+constexpr int64_t kScanChunk = 32;
+constexpr int64_t kScanChannels = 64;  ///< of one task
+
+/// States at the start of every chunk, [B, chunks, N, D].
+Shape scan_starts_shape(const Mamba1Scan& in);
+
+/// y, `starts`, and end [B, D, N] unless it is empty.
+template <class T>
+void selective_scan(const Mamba1Scan& in, const Tensor& y, const Tensor& starts, const Tensor& end);
+
+/// Gradients; targets may be empty. Scratch: `pair_parts` for B and C [tasks a sequence, B, T, 2 N], `parts` [B, D, N + 2] for A_log,
+/// bias and D. d_end and d_start may be empty; d_start is overwritten.
+struct ScanGradients {
+  Tensor dy, d_end;
+  GradTarget u, dt, z, b, c, skip, dt_bias, a_log;
+  Tensor d_start, pair_parts, parts;
+};
+Shape scan_pair_parts_shape(const Mamba1Scan& in);
+template <class T>
+void selective_scan_backward(const Mamba1Scan& in, const Tensor& starts, const ScanGradients& out);
+
+}  // namespace saccade::cpu

@@ -1,0 +1,221 @@
+#include "kernels/mamba1_scan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/expect.h"
+#include "kernels/mamba1/linear_form.h"
+#include "kernels/mamba1/scan.h"
+#include "kernels/parallel.h"
+#include "kernels/smooth.h"
+
+namespace saccade {
+namespace {
+
+/// Whether the decay depends on channel and state; otherwise matrix products do.
+bool is_scan(const Mamba1Scan& in) { return in.a_log && !in.shared_dt; }
+
+void check(const Mamba1Scan& in) {
+  const char* op = "mamba1_scan";
+  expect(in.u.rank() == 3 && in.u.shape() == in.dt.shape() && in.u.shape() == in.z.shape(), op, "u is ", in.u, ", dt is ", in.dt, ", z is ",
+         in.z, "; expected [B, T, D]");
+  const int64_t batch = in.u.dim(0), length = in.u.dim(1), width = in.u.dim(2);
+  expect(in.b.rank() == 3 && in.b.dim(0) == batch && in.b.dim(1) == length && in.b.shape() == in.c.shape(), op, "u is ", in.u, ", B is ",
+         in.b, ", C is ", in.c, "; expected B, C [B, T, N]");
+  expect(in.skip.shape() == Shape{width} && in.dt_bias.shape() == Shape{width}, op, "D is ", in.skip, ", dt_bias is ", in.dt_bias,
+         ", u is ", in.u);
+  if (in.shared_dt)
+    expect(in.shared_dt.size() == batch * length && in.a_log.size() == 1 && in.shared_bias.size() == 1, op, "shared_dt is ", in.shared_dt,
+           ", a_log is ", in.a_log, ", shared_bias is ", in.shared_bias);
+  else
+    expect(!in.a_log || in.a_log.shape() == Shape{width, in.b.dim(2)}, op, "a_log is ", in.a_log, ", u is ", in.u, ", B is ", in.b);
+  expect(!in.state.start || in.state.start.shape() == Shape{batch, width, in.b.dim(2)}, op, "state is ", in.state.start, ", u is ", in.u,
+         ", B is ", in.b);
+}
+
+/// A pass of the scan: exponential, two multiply-adds and the read for every channel and state.
+Cost cost(const Mamba1Scan& in, double flops, double tensors) {
+  const double elements = static_cast<double>(in.u.size());
+  return {flops * elements * static_cast<double>(in.b.dim(2)) + 10 * elements,
+          tensors * static_cast<double>(in.u.bytes() + in.b.bytes() + in.c.bytes())};
+}
+
+std::vector<Tensor> inputs(const Mamba1Scan& in) {
+  return {in.u, in.dt, in.z, in.b, in.c, in.skip, in.dt_bias, in.a_log, in.shared_dt, in.shared_bias, in.state.start};
+}
+
+bool wants_start(const Mamba1Scan& in) { return in.state.start && in.state.start.differentiable(); }
+
+void scan_backward(Tape& t, const Mamba1Scan& in, const Tensor& starts, const Tensor& dy, const Tensor& d_end) {
+  const DType dtype = accumulation_dtype(in.u.dtype());
+  const cpu::ScanGradients out{.dy = dy,
+                               .d_end = d_end,
+                               .u = t.grad_target(in.u),
+                               .dt = t.grad_target(in.dt),
+                               .z = t.grad_target(in.z),
+                               .b = t.grad_target(in.b),
+                               .c = t.grad_target(in.c),
+                               .skip = t.grad_target(in.skip),
+                               .dt_bias = t.grad_target(in.dt_bias),
+                               .a_log = t.grad_target(in.a_log),
+                               .d_start = wants_start(in) ? t.empty(in.state.start.shape(), dtype) : Tensor(),
+                               .pair_parts = t.empty(cpu::scan_pair_parts_shape(in), dtype),
+                               .parts = t.empty({in.u.dim(0), in.u.dim(2), in.b.dim(2) + 2}, dtype)};
+  t.run("mamba1_scan.backward", cost(in, 24, 7),
+        [&] { dispatch(in.u.dtype(), [&](auto zero) { cpu::selective_scan_backward<decltype(zero)>(in, starts, out); }); });
+  if (out.d_start) t.add_grad(in.state.start, out.d_start);
+}
+
+cpu::LinearForm make_room(Tape& t, const Mamba1Scan& in) {
+  const DType dtype = accumulation_dtype(in.u.dtype());
+  cpu::LinearForm form{t.empty(in.u.shape(), dtype), t.empty(in.u.shape(), dtype), {}, {}};
+  if (in.shared_dt) form.g = t.empty({in.u.dim(0), in.u.dim(1), 1}, dtype);
+  if (in.state.start) form.start = t.empty({in.u.dim(0), 1, in.b.dim(2), in.u.dim(2)}, dtype);
+  return form;
+}
+
+void linear_backward(Tape& t, const Mamba1Scan& in, const Tensor& o, const Tensor& dy, const Tensor& d_end) {
+  const DType dtype = accumulation_dtype(in.u.dtype());
+  const cpu::LinearForm form = make_room(t, in);
+  const cpu::ScalarDecay chunks = cpu::chunk_form(in, form);
+  const Shape state{in.u.dim(0), 1, in.b.dim(2), in.u.dim(2)};
+  const cpu::LinearGradients out{
+      .o = o,
+      .dy = dy,
+      .d_end = d_end,
+      .u = t.grad_target(in.u),
+      .dt = t.grad_target(in.dt),
+      .z = t.grad_target(in.z),
+      .b = t.grad_target(in.b),
+      .c = t.grad_target(in.c),
+      .skip = t.grad_target(in.skip),
+      .dt_bias = t.grad_target(in.dt_bias),
+      .a_log = t.grad_target(in.a_log),
+      .shared_dt = t.grad_target(in.shared_dt),
+      .shared_bias = t.grad_target(in.shared_bias),
+      .d_start = wants_start(in) ? t.empty(in.state.start.shape(), dtype) : Tensor(),
+      .states = t.empty(chunks.states_shape(), dtype),
+      .d_states = t.empty(chunks.states_shape(), dtype),
+      .gated = t.empty(in.u.shape(), dtype),
+      .dv = t.empty(in.u.shape(), dtype),
+      .dg = form.g ? t.empty(form.g.shape(), dtype) : Tensor(),
+      .chunk_end = d_end ? t.empty(state, dtype) : Tensor(),
+      .chunk_start = wants_start(in) ? t.empty(state, dtype) : Tensor(),
+      .parts = t.empty({(in.u.dim(0) * in.u.dim(1) + cpu::kLinearRows - 1) / cpu::kLinearRows, 2 * in.u.dim(2) + 2}, dtype)};
+  const Cost pass = cost(in, 0, 8);
+  t.run("mamba1_linear.backward", {3.5 * chunks.flops() + 3 * pass.flops, pass.bytes}, [&] {
+    dispatch(in.u.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      cpu::prepare<T>(in, form);
+      cpu::linear_scan_backward<T>(in, form, out);
+    });
+  });
+  if (out.d_start) t.add_grad(in.state.start, out.d_start);
+}
+
+Tensor end_of(Tape& tape, const Mamba1Scan& in, Mamba1Output& out) {
+  if (in.state.want_end) out.end = tape.empty({in.u.dim(0), in.u.dim(2), in.b.dim(2)}, accumulation_dtype(in.u.dtype()));
+  return in.state.in_place ? in.state.start : out.end;
+}
+
+std::vector<Tensor*> outputs(Mamba1Output& out) { return out.end ? std::vector<Tensor*>{&out.y, &out.end} : std::vector<Tensor*>{&out.y}; }
+
+Mamba1Output scan(Tape& tape, const Mamba1Scan& in) {
+  Mamba1Output out{tape.empty(in.u.shape(), in.u.dtype()), {}};
+  const Tensor end = end_of(tape, in, out), starts = tape.empty(cpu::scan_starts_shape(in), accumulation_dtype(in.u.dtype()));
+  tape.run("mamba1_scan", cost(in, 8, 4),
+           [&] { dispatch(in.u.dtype(), [&](auto zero) { cpu::selective_scan<decltype(zero)>(in, out.y, starts, end); }); });
+  tape.record(inputs(in), outputs(out), [in, starts, y = out.y, end_state = out.end](Tape& t) {
+    scan_backward(t, in, starts, t.grad_or_zeros(y), end_state ? t.grad(end_state) : Tensor());
+  });
+  return out;
+}
+
+Mamba1Output linear(Tape& tape, const Mamba1Scan& in) {
+  Mamba1Output out{tape.empty(in.u.shape(), in.u.dtype()), {}};
+  const Tensor end = end_of(tape, in, out), o = tape.empty(in.u.shape(), accumulation_dtype(in.u.dtype()));
+  {
+    const cpu::LinearForm form = make_room(tape, in);
+    const cpu::ScalarDecay chunks = cpu::chunk_form(in, form);
+    const Tensor states = tape.empty(chunks.states_shape(), o.dtype());
+    const Cost pass = cost(in, 0, 4);
+    tape.run("mamba1_linear", {chunks.flops() + pass.flops, pass.bytes}, [&] {
+      dispatch(in.u.dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        cpu::prepare<T>(in, form);
+        cpu::linear_scan<T>(in, form, states, o, out.y, end);
+      });
+    });
+  }
+  tape.record(inputs(in), outputs(out), [in, o, y = out.y, end_state = out.end](Tape& t) {
+    linear_backward(t, in, o, t.grad_or_zeros(y), end_state ? t.grad(end_state) : Tensor());
+  });
+  return out;
+}
+
+}  // namespace
+
+Mamba1Output mamba1_scan(Tape& tape, const Mamba1Scan& in) {
+  check(in);
+  return is_scan(in) ? scan(tape, in) : linear(tape, in);
+}
+
+namespace {
+
+/// Δ [T] and the decays e^{ΔA} [T, N] of one channel.
+template <class T>
+struct Channel {
+  std::vector<T> step, decay;
+  Channel(const Mamba1Scan& in, int64_t sequence, int64_t d) {
+    const int64_t length = in.u.dim(1), width = in.u.dim(2), states = in.b.dim(2);
+    for (int64_t t = 0; t < length; ++t) {
+      step.push_back(softplus(in.dt.data<T>()[(sequence * length + t) * width + d] + in.dt_bias.data<T>()[d]));
+      T shared = 1;
+      if (in.shared_dt)
+        shared = std::exp(-std::exp(in.a_log.data<T>()[0]) *
+                          softplus(in.shared_dt.data<T>()[sequence * length + t] + in.shared_bias.data<T>()[0]));
+      for (int64_t n = 0; n < states; ++n)
+        decay.push_back(is_scan(in) ? std::exp(-std::exp(in.a_log.data<T>()[d * states + n]) * step.back()) : shared);
+    }
+  }
+};
+
+/// One row: C_t is carried back through the decays.
+template <class T>
+void weights_of_query(const Mamba1Scan& in, int64_t sequence, int64_t d, const Channel<T>& channel, int64_t t, T* row) {
+  const int64_t length = in.u.dim(1), states = in.b.dim(2);
+  const T *b = in.b.data<T>() + sequence * length * states, *c = in.c.data<T>() + (sequence * length + t) * states;
+  std::vector<T> w(c, c + states);
+  for (int64_t j = t; j >= 0; --j) {
+    T sum = 0;
+    for (int64_t n = 0; n < states; ++n) sum += w[static_cast<size_t>(n)] * b[j * states + n];
+    row[j] = channel.step[static_cast<size_t>(j)] * sum;
+    for (int64_t n = 0; n < states; ++n) w[static_cast<size_t>(n)] *= channel.decay[static_cast<size_t>(j * states + n)];
+  }
+  row[t] += in.skip.data<T>()[d];
+  std::fill(row + t + 1, row + length, T(0));
+}
+
+}  // namespace
+
+Tensor mamba1_weights(Tape& tape, const Mamba1Scan& in, int64_t sequence, const std::vector<int64_t>& channels) {
+  check(in);
+  const int64_t length = in.u.dim(1), count = static_cast<int64_t>(channels.size());
+  const Tensor weights = tape.empty({count, length, length}, accumulation_dtype(in.u.dtype()));
+  const double steps = static_cast<double>(count * length * (length + 1)) / 2;
+  tape.run("mamba1_weights", {steps * static_cast<double>(3 * in.b.dim(2)), static_cast<double>(weights.bytes())}, [&] {
+    dispatch(in.u.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t d = channels[static_cast<size_t>(i)];
+        const Channel<T> channel(in, sequence, d);
+        parallel_for(length,
+                     [&](int64_t t) { weights_of_query(in, sequence, d, channel, t, weights.data<T>() + (i * length + t) * length); });
+      }
+    });
+  });
+  return weights;
+}
+
+}  // namespace saccade

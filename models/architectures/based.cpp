@@ -1,0 +1,205 @@
+// Based (Arora et al. 2024, arXiv:2402.18668), as in "base capabilities" (arXiv:2505.18522), appendix A: gated convolutions, linear
+// attention with the Taylor series of the exponential, and attention in a small window take turns.
+//
+//   conv:    u | w = W_in x + b;   out = W_out(silu(conv(u)) ∘ w) + b
+//   linear:  p_tj = 1 + s + s²/2, s = q_t · k_j / √d;   o_t = Σ_{j≤t} p_tj v_j / Σ_{j≤t} p_tj
+//   window:  softmax attention with rotary positions over the last keys
+#include <algorithm>
+
+#include "kernels/attention.h"
+#include "kernels/heads.h"
+#include "kernels/linear.h"
+#include "kernels/split.h"
+#include "kernels/taylor_attention.h"
+#include "models/layers/head_probe.h"
+#include "models/layers/initialise.h"
+#include "models/layers/short_conv.h"
+
+namespace saccade {
+namespace {
+
+struct Settings {
+  std::vector<std::string> layout{"conv", "linear", "window", "conv", "conv"};
+  int64_t feature_width = 16, window = 65, filter = 3;
+};
+
+const Schema<Settings> schema{
+    list_field("layout", &Settings::layout, "Mixers of the layers in turn, over and over: conv, linear or window.",
+               "BC A; arXiv:2402.18668, E.1"),
+    field("feature_width", &Settings::feature_width, {1, 256}, "Width of queries and keys in linear attention.", "arXiv:2402.18668, 4"),
+    field("window", &Settings::window, {1, 1 << 20}, "Keys that window attention sees, the query's own included.", "arXiv:2402.18668, 4"),
+    field("filter", &Settings::filter, {1, 64}, "Tokens that the convolution sees.", "arXiv:2402.18668, E.1"),
+};
+
+/// What the three mixers share.
+struct Place {
+  ModelShape shape;
+  Settings settings;
+  int64_t layer;
+  std::string name(const char* word) const { return layer_name(layer, word); }
+  double per_token(int64_t values) const { return static_cast<double>(values) / static_cast<double>(shape.sequence_length); }
+};
+
+struct ConvState : LayerState {
+  Tensor inputs;
+};
+
+class ConvMixer : public Mixer {
+ public:
+  ConvMixer(const Place& place, ParameterMaker& make) : place_(place) {
+    const int64_t width = place.shape.width, inner = 2 * width;
+    in_ = make.normal(place.name("in_proj"), {2 * inner, width}, kDeviation);
+    in_bias_ = make.constant(place.name("in_bias"), {2 * inner}, 0);
+    conv_ = ShortConv(make.uniform(place.name("conv"), {inner, place.settings.filter}, fan_in_bound(place.settings.filter)), {});
+    out_ = make.normal(place.name("output"), {width, inner}, residual_deviation(place.shape));
+    out_bias_ = make.constant(place.name("output_bias"), {width}, 0);
+  }
+
+  Tensor forward(Tape& tape, const Tensor& x, Pass&) const override {
+    return mix(tape, x, [&](const Tensor& u) { return conv_(tape, u); });
+  }
+  std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
+    auto state = std::make_unique<ConvState>();
+    state->inputs = conv_.begin(arena, dtype, batch);
+    return state;
+  }
+  Tensor extend(Tape& tape, const Tensor& x, Pass&, LayerState& state) const override {
+    return mix(tape, x, [&](const Tensor& u) { return conv_.extend(tape, u, dynamic_cast<ConvState&>(state).inputs); });
+  }
+  double state_values_per_token() const override { return place_.per_token(conv_.kept()); }
+
+ private:
+  template <class Conv>
+  Tensor mix(Tape& tape, const Tensor& x, Conv&& conv) const {
+    const int64_t inner = 2 * place_.shape.width;
+    const std::vector<Tensor> p = split(tape, linear(tape, x, in_, in_bias_), {inner, inner});
+    return linear(tape, gated(tape, conv(p[0]), p[1], Activation::none), out_, out_bias_);
+  }
+
+  Place place_;
+  ShortConv conv_;
+  Tensor in_, in_bias_, out_, out_bias_;
+};
+
+struct LinearState : LayerState {
+  Tensor s;  ///< [B, H, F, V + 1]
+};
+
+class LinearMixer : public Mixer {
+ public:
+  LinearMixer(const Place& place, ParameterMaker& make) : place_(place) {
+    const int64_t width = place.shape.width, keys = place.shape.heads * place.settings.feature_width;
+    query_ = make.normal(place.name("query"), {keys, width}, kDeviation);
+    key_ = make.normal(place.name("key"), {keys, width}, kDeviation);
+    value_ = make.normal(place.name("value"), {width, width}, kDeviation);
+    output_ = make.normal(place.name("output"), {width, width}, residual_deviation(place.shape));
+  }
+
+  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override { return mix(tape, x, {}, pass.probe); }
+  std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
+    auto state = std::make_unique<LinearState>();
+    state->s = zero_state(arena, {batch, place_.shape.heads, taylor_features(place_.settings.feature_width), place_.shape.head_width() + 1},
+                          accumulation_dtype(dtype));
+    return state;
+  }
+  Tensor extend(Tape& tape, const Tensor& x, Pass&, LayerState& state) const override {
+    return mix(tape, x, dynamic_cast<LinearState&>(state).s, nullptr);
+  }
+  double state_values_per_token() const override {
+    return place_.per_token(place_.shape.heads * taylor_features(place_.settings.feature_width) * (place_.shape.head_width() + 1));
+  }
+
+ private:
+  Tensor mix(Tape& tape, const Tensor& x, const Tensor& state, Probe* probe) const {
+    const std::vector<Tensor> p = linears(tape, x, {query_, key_, value_});
+    const auto heads = [&](const Tensor& y, int64_t width) { return y.reshape({x.dim(0), x.dim(1), place_.shape.heads, width}); };
+    const Tensor q = heads(p[0], place_.settings.feature_width), k = heads(p[1], place_.settings.feature_width);
+    const Tensor o = taylor_attention(tape, q, k, heads(p[2], place_.shape.head_width()), state);
+    if (probe) report(tape, q, k, *probe);
+    return linear(tape, o.reshape(x.shape()), output_);
+  }
+
+  void report(Tape& tape, const Tensor& q, const Tensor& k, Probe& probe) const {
+    HeadProbe heads(probe, place_.layer);
+    if (heads.wants_statistics())
+      heads.signed_reads({q.dim(0), q.dim(2), q.dim(1)}, [&](int64_t b) { return taylor_weights(tape, q, k, b); });
+    if (heads.wants_maps()) heads.map("weights", taylor_weights(tape, q, k, 0));
+  }
+
+  Place place_;
+  Tensor query_, key_, value_, output_;
+};
+
+class WindowMixer : public Mixer {
+ public:
+  WindowMixer(const Place& place, ParameterMaker& make) : place_(place) {
+    const int64_t width = place.shape.width;
+    qkv_ = make.normal(place.name("query_key_value"), {3 * width, width}, kDeviation);
+    output_ = make.normal(place.name("output"), {width, width}, residual_deviation(place.shape));
+  }
+
+  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
+    const int64_t width = place_.shape.width;
+    const std::vector<Tensor> p = split(tape, linear(tape, x, qkv_), {width, width, width});
+    const auto heads = [&](const Tensor& y) { return y.reshape({x.dim(0), x.dim(1), place_.shape.heads, place_.shape.head_width()}); };
+    HeadOptions options;
+    options.rotary_base = place_.shape.rotary_base;
+    const Tensor q = prepare_heads(tape, heads(p[0]), {}, options), k = prepare_heads(tape, heads(p[1]), {}, options);
+    ScoreOptions score;
+    score.scale = fan_in_bound(place_.shape.head_width());
+    score.window = place_.settings.window < x.dim(1) ? place_.settings.window : 0;
+    const Attention a = attention(tape, q, k, heads(p[2]), score, pass.probe && pass.probe->wants_statistics());
+    if (pass.probe) report(tape, q, k, a, score, *pass.probe);
+    return linear(tape, a.o.reshape(x.shape()), output_);
+  }
+
+  double state_values_per_token() const override {
+    return place_.per_token(2 * place_.shape.width * std::min(place_.settings.window, place_.shape.sequence_length));
+  }
+
+ private:
+  void report(Tape& tape, const Tensor& q, const Tensor& k, const Attention& a, const ScoreOptions& score, Probe& probe) const {
+    HeadProbe heads(probe, place_.layer);
+    if (heads.wants_statistics()) {
+      heads.entropy(a.entropy);
+      heads.reads(a.entropy.shape(), [&](int64_t b) { return attention_weights(tape, q, k, score, b); });
+    }
+    if (heads.wants_maps()) heads.map("weights", attention_weights(tape, q, k, score, 0));
+  }
+
+  Place place_;
+  Tensor qkv_, output_;
+};
+
+std::unique_ptr<Mixer> make_mixer(const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make, int64_t layer) {
+  const Place place{shape, schema.read(values, "/architecture"), layer};
+  const std::string& kind = place.settings.layout[static_cast<size_t>(layer) % place.settings.layout.size()];
+  if (kind == "linear") return std::make_unique<LinearMixer>(place, make);
+  if (kind == "window") return std::make_unique<WindowMixer>(place, make);
+  return std::make_unique<ConvMixer>(place, make);
+}
+
+void check(const ModelShape& shape, const nlohmann::json& values, const std::string& pointer) {
+  const Settings s = schema.read(values, pointer);
+  if (s.layout.empty()) throw UsageError(pointer + "/layout is empty, expected mixers such as conv, linear, window");
+  for (const std::string& kind : s.layout)
+    if (kind != "conv" && kind != "linear" && kind != "window")
+      throw UsageError(pointer + "/layout has \"" + kind + "\", expected conv, linear or window");
+  if (shape.head_width() % 2 != 0)
+    throw UsageError(pointer + "/heads is " + std::to_string(shape.heads) + ": window attention turns pairs, but heads are " +
+                     std::to_string(shape.head_width()) + " wide");
+}
+
+const RegisterArchitecture entry{{
+    .kind = Architecture::Kind::mixer,
+    .id = "based",
+    .title = "Based",
+    .paper = "Arora et al. 2024, arXiv:2402.18668; as in arXiv:2505.18522, appendix A",
+    .settings = schema.settings(),
+    .defaults = {{"position", nullptr}, {"activation", "silu"}},
+    .check = check,
+    .make_mixer = make_mixer,
+}};
+
+}  // namespace
+}  // namespace saccade

@@ -1,0 +1,157 @@
+// Mamba (Gu and Dao 2023, arXiv:2312.00752), as in "base capabilities" (arXiv:2505.18522) with its ablations.
+//
+//   u | z = W_in x;   u = silu(conv(u));   ρ | B | C = W_x u;   Δ = softplus(W_Δ ρ + bias)
+//   h_t = e^{Δ_t A} h_{t−1} + Δ_t B_t u_t;   y_t = (C_t h_t + D u_t) silu(z_t);   out = W_out y
+#include "kernels/mamba1_scan.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/linear.h"
+#include "kernels/split.h"
+#include "models/layers/head_probe.h"
+#include "models/layers/initialise.h"
+#include "models/layers/score_heads.h"
+#include "models/layers/short_conv.h"
+
+namespace saccade {
+namespace {
+
+constexpr int64_t kShownChannels = 8;
+
+struct Settings {
+  int64_t expansion = 2, state = 16, step_rank = 0, filter = 4;
+  std::string decay = "full";
+  bool convolution = true;
+};
+
+const Schema<Settings> schema{
+    field("expansion", &Settings::expansion, {1, 16}, "Inner width of the mixer in widths of the model.", "arXiv:2312.00752, 3.4"),
+    field("state", &Settings::state, {1, 1024}, "States N of each inner channel.", "arXiv:2312.00752, 3.3"),
+    field("step_rank", &Settings::step_rank, {0, 4096}, "Rank of the projection that makes the step sizes, 0: a sixteenth of the width.",
+          "arXiv:2312.00752, 3.6"),
+    field("filter", &Settings::filter, {1, 64}, "Tokens that the convolution sees.", "arXiv:2312.00752, 3.4"),
+    choice_field("decay", &Settings::decay, {"full", "one", "none"},
+                 "Forgetting: a factor for each channel and state, one for all of a token, or none.", "BC 3.1.1"),
+    field("convolution", &Settings::convolution, "Off: u is a token's own.", "BC 3.1.1"),
+};
+
+struct State : LayerState {
+  Tensor inputs;  ///< last inputs of the convolution
+  Tensor h;       ///< [B, D, N]
+};
+
+class Mamba1Mixer : public Mixer {
+ public:
+  Mamba1Mixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer)
+      : settings_(settings),
+        layer_(layer),
+        length_(shape.sequence_length),
+        inner_(settings.expansion * shape.width),
+        rank_(settings.step_rank > 0 ? settings.step_rank : (shape.width + 15) / 16) {
+    const auto name = [&](const char* word) { return layer_name(layer, word); };
+    const int64_t states = settings.state;
+    in_proj_ = make.uniform(name("in_proj"), {2 * inner_, shape.width}, fan_in_bound(shape.width));
+    if (settings.convolution) {
+      const Tensor weight = make.uniform(name("conv"), {inner_, settings.filter}, fan_in_bound(settings.filter));
+      conv_ = ShortConv(weight, make.uniform(name("conv_bias"), {inner_}, fan_in_bound(settings.filter)));
+    }
+    x_proj_ = make.uniform(name("x_proj"), {rank_ + 2 * states, inner_}, fan_in_bound(inner_));
+    dt_proj_ = make.uniform(name("dt_proj"), {inner_, rank_}, fan_in_bound(rank_));
+    dt_bias_ = make.drawn(name("dt_bias"), {inner_}, step_bias);
+    if (settings.decay == "full")
+      a_log_ = make.formula(name("a_log"), {inner_, states},
+                            [states](uint64_t i) { return std::log(static_cast<double>(i % static_cast<uint64_t>(states)) + 1); });
+    if (settings.decay == "one") {
+      shared_dt_ = make.uniform(name("shared_dt"), {rank_}, fan_in_bound(rank_));
+      shared_bias_ = make.constant(name("shared_dt_bias"), {1}, inverse_softplus(0.01));
+      a_log_ = make.constant(name("shared_a_log"), {1}, 0);
+    }
+    skip_ = make.constant(name("skip"), {inner_}, 1);
+    out_proj_ = make.uniform(name("out_proj"), {shape.width, inner_}, fan_in_bound(inner_) / std::sqrt(static_cast<double>(shape.layers)));
+  }
+
+  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
+    return mix(
+        tape, x, {}, [&](const Tensor& u) { return conv_(tape, u); }, pass.probe);
+  }
+
+  std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
+    auto state = std::make_unique<State>();
+    state->inputs = conv_.begin(arena, dtype, batch);
+    state->h = zero_state(arena, {batch, inner_, settings_.state}, accumulation_dtype(dtype));
+    return state;
+  }
+
+  Tensor extend(Tape& tape, const Tensor& x, Pass&, LayerState& state) const override {
+    State& kept = dynamic_cast<State&>(state);
+    return mix(
+        tape, x, {kept.h, false, true}, [&](const Tensor& u) { return conv_.extend(tape, u, kept.inputs); }, nullptr);
+  }
+
+  double state_values_per_token() const override {
+    return static_cast<double>(inner_ * settings_.state + conv_.kept()) / static_cast<double>(length_);
+  }
+
+ private:
+  template <class Conv>
+  Tensor mix(Tape& tape, const Tensor& x, const CarriedState& state, Conv&& conv, Probe* probe) const {
+    const std::vector<Tensor> uz = split(tape, linear(tape, x, in_proj_), {inner_, inner_});
+    const Tensor u = conv(uz[0]);
+    const std::vector<Tensor> p = split(tape, linear(tape, u, x_proj_), {rank_, settings_.state, settings_.state});  // ρ, B, C
+    const Mamba1Scan scan{.u = u,
+                          .dt = linear(tape, p[0], dt_proj_),
+                          .z = uz[1],
+                          .b = p[1],
+                          .c = p[2],
+                          .skip = skip_,
+                          .dt_bias = dt_bias_,
+                          .a_log = a_log_,
+                          .shared_dt = shared_dt_ ? linear(tape, p[0], shared_dt_.reshape({1, rank_})) : Tensor(),
+                          .shared_bias = shared_bias_,
+                          .state = state};
+    const Tensor y = mamba1_scan(tape, scan).y;
+    if (probe) report(tape, scan, *probe);
+    return linear(tape, y, out_proj_);
+  }
+
+  /// Every channel reads in its own way; some of them, evenly spaced, stand for all.
+  void report(Tape& tape, const Mamba1Scan& scan, Probe& probe) const {
+    HeadProbe heads(probe, layer_);
+    const int64_t shown = std::min(kShownChannels, inner_);
+    std::vector<int64_t> channels;
+    for (int64_t i = 0; i < shown; ++i) channels.push_back(i * inner_ / shown);
+    if (heads.wants_statistics())
+      heads.signed_reads({scan.u.dim(0), shown, scan.u.dim(1)}, [&](int64_t b) { return mamba1_weights(tape, scan, b, channels); });
+    if (heads.wants_maps()) heads.map("weights", mamba1_weights(tape, scan, 0, channels));
+  }
+
+  Settings settings_;
+  int64_t layer_, length_, inner_, rank_;
+  ShortConv conv_;
+  Tensor in_proj_, x_proj_, dt_proj_, dt_bias_, a_log_, shared_dt_, shared_bias_, skip_, out_proj_;
+};
+
+std::string variant(const nlohmann::json& values) {
+  const Settings s = schema.read(values, "");
+  std::string words;
+  if (s.decay != "full") add_words(words, "decay " + s.decay);
+  if (!s.convolution) add_words(words, "without convolution");
+  return words;
+}
+
+const RegisterArchitecture entry{{
+    .kind = Architecture::Kind::mixer,
+    .id = "mamba1",
+    .title = "Mamba",
+    .paper = "Gu and Dao 2023, arXiv:2312.00752; ablations: arXiv:2505.18522, section 3.1.1",
+    .settings = schema.settings(),
+    .defaults = {{"heads", nullptr}, {"position", nullptr}, {"rotary_base", nullptr}},
+    .home = "mamba",
+    .variant = variant,
+    .make_mixer = [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make,
+                     int64_t layer) { return std::make_unique<Mamba1Mixer>(shape, schema.read(values, "/architecture"), make, layer); },
+}};
+
+}  // namespace
+}  // namespace saccade

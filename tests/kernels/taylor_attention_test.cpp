@@ -1,0 +1,110 @@
+#include "kernels/taylor_attention.h"
+
+#include "tests/support/op_checks.h"
+
+namespace saccade::test {
+
+class TaylorAttentionTest : public QObject {
+  Q_OBJECT
+
+  static Op op() {
+    return [](Tape& tape, const std::vector<Tensor>& x) { return std::vector<Tensor>{taylor_attention(tape, x[0], x[1], x[2])}; };
+  }
+  static std::vector<Array> inputs(int64_t batch, int64_t length, int64_t heads, int64_t d, int64_t values) {
+    return {random_array({batch, length, heads, d}, 1), random_array({batch, length, heads, d}, 2),
+            random_array({batch, length, heads, values}, 3)};
+  }
+  /// The definition, pair by pair.
+  static Array plain(const std::vector<Array>& x) {
+    const Shape& shape = x[2].shape;
+    const int64_t length = shape[1], heads = shape[2], values = shape[3], d = x[0].shape[3];
+    Array o{shape, std::vector<double>(static_cast<size_t>(shape.size())), false};
+    for (int64_t row = 0; row < shape[0] * length * heads; ++row) {
+      const int64_t h = row % heads, t = row / heads % length, b = row / heads / length;
+      double sum = 0;
+      for (int64_t j = 0; j <= t; ++j) {
+        const int64_t key = (b * length + j) * heads + h;
+        double s = 0;
+        for (int64_t i = 0; i < d; ++i) s += x[0].values[static_cast<size_t>(row * d + i)] * x[1].values[static_cast<size_t>(key * d + i)];
+        s /= std::sqrt(static_cast<double>(d));
+        const double p = 1 + s + s * s / 2;
+        sum += p;
+        for (int64_t i = 0; i < values; ++i)
+          o.values[static_cast<size_t>(row * values + i)] += p * x[2].values[static_cast<size_t>(key * values + i)];
+      }
+      for (int64_t i = 0; i < values; ++i) o.values[static_cast<size_t>(row * values + i)] /= sum + 1e-12;
+    }
+    return o;
+  }
+
+ private Q_SLOTS:
+  void definition() {
+    for (int64_t length : {1, 64, 131, 512, 513, 1100}) {
+      const std::vector<Array> x = inputs(1, length, 2, 3, 4);
+      COMPARE_CLOSE(run_op(op(), x, DType::f64, Device::cpu()).values[0], plain(x), 1e-12, QString("o of %1 tokens").arg(length));
+    }
+  }
+
+  void everything_of_an_op() {
+    for (int64_t length : {2, 19, 67}) CHECK_OP(op(), inputs(1, length, 2, 3, 2), 5e-5);
+  }
+
+  /// Beyond a chunk: gradients through the state against central differences of some elements.
+  void gradients_through_the_state() {
+    std::vector<Array> x = inputs(1, 1060, 1, 2, 2);
+    const OpRun run = run_op(op(), x, DType::f64, Device::cpu());
+    const Array seed = random_array(x[2].shape, 1000);
+    const auto loss = [&] {
+      const Array o = plain(x);
+      double sum = 0;
+      for (size_t i = 0; i < o.values.size(); ++i) sum += o.values[i] * seed.values[i];
+      return sum;
+    };
+    for (size_t input = 0; input < 3; ++input)
+      for (size_t element : {size_t(3), size_t(900), size_t(1030), size_t(2100)}) {
+        double& value = x[input].values[element];
+        const double kept = value, h = 1e-5;
+        value = kept + h;
+        const double up = loss();
+        value = kept - h;
+        const double down = loss();
+        value = kept;
+        const double expected = (up - down) / (2 * h), actual = run.values[1 + input].values[element];
+        QVERIFY2(std::abs(actual - expected) < 1e-7 * std::max(1.0, std::abs(expected)),
+                 qPrintable(QString("input %1, element %2: %3, expected %4").arg(input).arg(element).arg(actual).arg(expected)));
+      }
+  }
+
+  void long_sequences_on_threads_and_plan() {
+    const std::vector<Array> x = inputs(2, 700, 3, 4, 5);
+    for (const QString& problem : {check_float(op(), x, 5e-5), check_threads(op(), x), check_plan(op(), x)})
+      QVERIFY2(problem.isEmpty(), qPrintable(problem));
+  }
+
+  /// o_t is linear in v_j: its change with v_j is the weight.
+  void weights_are_the_derivatives() {
+    const int64_t length = 70, heads = 2;
+    std::vector<Array> x = inputs(2, length, heads, 3, 2);
+    const Array before = plain(x);
+    Arena arena(Device::cpu());
+    Tape tape(arena, false);
+    const Array weights = to_array(taylor_weights(tape, to_tensor(x[0], DType::f64, arena), to_tensor(x[1], DType::f64, arena), 1));
+    const auto at = [&](int64_t t, int64_t h) { return static_cast<size_t>(((length + t) * heads + h) * 2); };
+    for (int64_t j : {0, 13, 69})
+      for (int64_t h = 0; h < heads; ++h) {
+        double& value = x[2].values[at(j, h)];
+        value += 0.5;
+        const Array after = plain(x);
+        value -= 0.5;
+        for (int64_t t = 0; t < length; ++t) {
+          const double change = (after.values[at(t, h)] - before.values[at(t, h)]) / 0.5;
+          QVERIFY(std::abs(change - weights.values[static_cast<size_t>((h * length + t) * length + j)]) < 1e-12);
+        }
+      }
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::TaylorAttentionTest)
+#include "taylor_attention_test.moc"
