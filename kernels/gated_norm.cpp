@@ -49,36 +49,69 @@ struct Backward {
   const T *x, *z, *gain, *dy;
   T *dx, *dz;
   bool add_x, add_z;
-  T *d_gain, *u, *e;  ///< u, e: scratch rows
+  T *d_gain, *rows;  ///< rows: scratch, 3 n
 };
+
+// Loops of one statement with __restrict pointers: otherwise they do not vectorise.
+
+template <class T>
+SACCADE_INLINE void gate_row(const T* __restrict__ x, const T* __restrict__ z, int64_t n, T* __restrict__ to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = x[i] * silu(z[i]);
+}
+template <class T>
+SACCADE_INLINE void norm_slope_row(const T* __restrict__ e, const T* __restrict__ gain, const T* __restrict__ u, T r, T mean, int64_t n,
+                                   T* __restrict__ to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = r * (e[i] * gain[i] - u[i] * mean);
+}
+template <class T>
+SACCADE_INLINE void gate_slope_row(const T* __restrict__ x, const T* __restrict__ d, const T* __restrict__ z, int64_t n,
+                                   T* __restrict__ to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = x[i] * d[i] * silu_slope(z[i]);
+}
+template <class T>
+SACCADE_INLINE void scale_row(const T* __restrict__ x, const T* __restrict__ gain, T r, int64_t n, T* __restrict__ to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = x[i] * r * gain[i];
+}
+template <class T>
+SACCADE_INLINE void add_products(const T* __restrict__ a, const T* __restrict__ b, T factor, int64_t n, T* __restrict__ to) {
+  for (int64_t i = 0; i < n; ++i) to[i] += a[i] * b[i] * factor;
+}
+template <class T>
+SACCADE_INLINE void put_row(const T* __restrict__ from, int64_t n, bool add, T* __restrict__ to) {
+  if (add)
+    for (int64_t i = 0; i < n; ++i) to[i] += from[i];
+  else
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+}
 
 /// With u the normed row and e = d_u:  d_u' = r (e ∘ gain − u r² mean(e ∘ gain ∘ u)),  d_gain = Σ e ∘ u r
 ///   gate first: u = x silu(z), e = d_y;    gate last: u = x, e = d_y silu(z), dz = d_y x r gain silu'(z)
-template <class T>
+template <bool kGateFirst, class T>
 SACCADE_INLINE void backward_rows(const Slices& s, const Backward<T>& b, int64_t first, int64_t last) {
-  T* __restrict__ u = b.u;
-  T* __restrict__ e = b.e;
-  if (b.d_gain) std::fill(b.d_gain, b.d_gain + s.period * s.n, T(0));
+  const int64_t n = s.n;
+  T *gated = b.rows, *d = b.rows + n, *made = b.rows + 2 * n;
+  if (b.d_gain) std::fill(b.d_gain, b.d_gain + s.period * n, T(0));
   for (int64_t row = first; row < last; ++row) {
-    const int64_t at = row * s.n, slice = row % s.period * s.n;
+    const int64_t at = row * n, slice = row % s.period * n;
     const T *x = b.x + at, *z = b.z + at, *dy = b.dy + at, *gain = b.gain + slice;
-    for (int64_t i = 0; i < s.n; ++i) {
-      const T gate = silu(z[i]);
-      u[i] = s.gate_first ? x[i] * gate : x[i];
-      e[i] = s.gate_first ? dy[i] : dy[i] * gate;
+    gate_row(kGateFirst ? x : dy, z, n, gated);
+    const T *u = kGateFirst ? gated : x, *e = kGateFirst ? dy : gated;
+    const T r = inverse_root(u, n, s.eps);
+    if (b.d_gain) add_products(e, u, r, n, b.d_gain + slice);
+    const T mean = lane_sum<T>(n, [&](int64_t i) SACCADE_INLINE_LAMBDA { return e[i] * gain[i] * u[i]; }) * r * r / static_cast<T>(n);
+    norm_slope_row(e, gain, u, r, mean, n, d);
+    if (b.dz) {
+      if (!kGateFirst) scale_row(x, gain, r, n, made);
+      const T *factor = kGateFirst ? x : made, *slope = kGateFirst ? d : dy;
+      gate_slope_row(factor, slope, z, n, gated);
+      put_row(gated, n, b.add_z, b.dz + at);
     }
-    const T r = inverse_root(u, s.n, s.eps);
-    if (b.d_gain)
-      for (int64_t i = 0; i < s.n; ++i) b.d_gain[slice + i] += e[i] * u[i] * r;
-    const T mean = lane_sum<T>(s.n, [&](int64_t i) SACCADE_INLINE_LAMBDA { return e[i] * gain[i] * u[i]; }) * r * r / static_cast<T>(s.n);
-    for (int64_t i = 0; i < s.n; ++i) e[i] = r * (e[i] * gain[i] - u[i] * mean);
-    for (int64_t i = 0; b.dz && i < s.n; ++i) {
-      const T d = (s.gate_first ? e[i] * x[i] : dy[i] * x[i] * r * gain[i]) * silu_slope(z[i]);
-      b.dz[at + i] = (b.add_z ? b.dz[at + i] : T(0)) + d;
-    }
-    for (int64_t i = 0; b.dx && i < s.n; ++i) {
-      const T d = s.gate_first ? e[i] * silu(z[i]) : e[i];
-      b.dx[at + i] = (b.add_x ? b.dx[at + i] : T(0)) + d;
+    if (!b.dx) continue;
+    if (kGateFirst) {
+      gate_row(d, z, n, made);
+      put_row(made, n, b.add_x, b.dx + at);
+    } else {
+      put_row(d, n, b.add_x, b.dx + at);
     }
   }
 }
@@ -87,7 +120,9 @@ SACCADE_INLINE void backward_rows(const Slices& s, const Backward<T>& b, int64_t
   SACCADE_SIMD void forward(const Slices& s, const T* x, const T* z, const T* gain, T* y, int64_t first, int64_t last) { \
     forward_rows(s, x, z, gain, y, first, last);                                                                         \
   }                                                                                                                      \
-  SACCADE_SIMD void backward(const Slices& s, const Backward<T>& b, int64_t first, int64_t last) { backward_rows(s, b, first, last); }
+  SACCADE_SIMD void backward(const Slices& s, const Backward<T>& b, int64_t first, int64_t last) {                       \
+    s.gate_first ? backward_rows<true>(s, b, first, last) : backward_rows<false>(s, b, first, last);                     \
+  }
 ENTRY_POINTS(float)
 ENTRY_POINTS(double)
 #undef ENTRY_POINTS
@@ -103,11 +138,11 @@ void gated_norm_backward(const Slices& s, const Tensor& x, const Tensor& z, cons
                          const GradTarget& dz, const GradTarget& d_gain, const Tensor& parts) {
   parallel_for(s.tasks(), [&](int64_t task) {
     const int64_t first = task * s.rows_a_task(), last = std::min(s.count, first + s.rows_a_task());
-    T* rows = scratch<T, 21>(2 * s.n);
+    T* rows = scratch<T, 21>(3 * s.n);
     const auto at = [](const GradTarget& target) { return target ? target.tensor.data<T>() : nullptr; };
     backward(s,
              {x.data<T>(), z.data<T>(), gain.data<T>(), dy.data<T>(), at(dx), at(dz), dx.add, dz.add,
-              parts ? parts.data<T>() + task * gain.size() : nullptr, rows, rows + s.n},
+              parts ? parts.data<T>() + task * gain.size() : nullptr, rows},
              first, last);
   });
   if (parts) sum_parts<T>(parts, d_gain);

@@ -47,15 +47,70 @@ SACCADE_INLINE void load_decays(const Channels<T>& x, const Room<T>& room) {
     for (int64_t n = 0; n < x.states; ++n) room.a[n * x.row() + d] = -fast_exp(x.a_log[(x.first + d) * x.states + n]);
 }
 
+// Rows of channels. __restrict and loops of one statement each: otherwise they do not vectorise.
+
+template <class T>
+SACCADE_INLINE void step_row(const T* __restrict__ raw, const T* __restrict__ bias, const T* __restrict__ u, int64_t n,
+                             T* __restrict__ step, T* __restrict__ input) {
+  for (int64_t d = 0; d < n; ++d) step[d] = softplus(raw[d] + bias[d]);
+  for (int64_t d = 0; d < n; ++d) input[d] = step[d] * u[d];
+}
+
+/// y = (sum + D u) silu(z)
+template <class T>
+SACCADE_INLINE void gate_row(const T* __restrict__ sum, const T* __restrict__ skip, const T* __restrict__ u, const T* __restrict__ z,
+                             int64_t n, T* __restrict__ y) {
+  for (int64_t d = 0; d < n; ++d) y[d] = (sum[d] + skip[d] * u[d]) * silu(z[d]);
+}
+
+/// dy silu(z)
+template <class T>
+SACCADE_INLINE void gated_row(const T* __restrict__ dy, const T* __restrict__ z, int64_t n, T* __restrict__ to) {
+  for (int64_t d = 0; d < n; ++d) to[d] = dy[d] * silu(z[d]);
+}
+
+/// dz = dy (sum + D u) silu'(z)
+template <class T>
+SACCADE_INLINE void gate_slope_row(const T* __restrict__ dy, const T* __restrict__ sum, const T* __restrict__ skip, const T* __restrict__ u,
+                                   const T* __restrict__ z, int64_t n, T* __restrict__ to) {
+  for (int64_t d = 0; d < n; ++d) to[d] = dy[d] * (sum[d] + skip[d] * u[d]) * silu_slope(z[d]);
+}
+
+/// d_raw = (u d_input + d_step) σ(raw + bias)
+template <class T>
+SACCADE_INLINE void step_slope_row(const T* __restrict__ u, const T* __restrict__ d_input, const T* __restrict__ d_step,
+                                   const T* __restrict__ raw, const T* __restrict__ bias, int64_t n, T* __restrict__ to) {
+  for (int64_t d = 0; d < n; ++d) to[d] = (u[d] * d_input[d] + d_step[d]) * sigmoid(raw[d] + bias[d]);
+}
+
+/// du = D gated + Δ d_input
+template <class T>
+SACCADE_INLINE void input_slope_row(const T* __restrict__ skip, const T* __restrict__ gated, const T* __restrict__ step,
+                                    const T* __restrict__ d_input, int64_t n, T* __restrict__ to) {
+  for (int64_t d = 0; d < n; ++d) to[d] = skip[d] * gated[d] + step[d] * d_input[d];
+}
+
+/// to (+)= from; nothing where `to` is null
+template <class T>
+SACCADE_INLINE void put_row(const T* __restrict__ from, int64_t n, bool add, T* __restrict__ to) {
+  if (!to) return;
+  if (add)
+    for (int64_t d = 0; d < n; ++d) to[d] += from[d];
+  else
+    for (int64_t d = 0; d < n; ++d) to[d] = from[d];
+}
+
+template <class T>
+SACCADE_INLINE void add_products(const T* __restrict__ a, const T* __restrict__ b, int64_t n, T* __restrict__ to) {
+  for (int64_t d = 0; d < n; ++d) to[d] += a[d] * b[d];
+}
+
 /// Δ and Δ u of a chunk, padded.
 template <class T>
 SACCADE_INLINE void load_chunk(const Channels<T>& x, int64_t at, int64_t size, const Room<T>& room) {
-  const T* bias = x.bias + x.first;
   for (int64_t t = 0; t < size; ++t) {
-    const T *raw = x.dt + (at + t) * x.width + x.first, *u = x.u + (at + t) * x.width + x.first;
     T *step = room.step + t * x.row(), *input = room.input + t * x.row();
-    for (int64_t d = 0; d < x.count; ++d) step[d] = softplus(raw[d] + bias[d]);
-    for (int64_t d = 0; d < x.count; ++d) input[d] = step[d] * u[d];
+    step_row(x.dt + (at + t) * x.width + x.first, x.bias + x.first, x.u + (at + t) * x.width + x.first, x.count, step, input);
     for (int64_t d = x.count; d < x.row(); ++d) step[d] = input[d] = 0;
   }
 }
@@ -101,10 +156,8 @@ SACCADE_INLINE void forward_channels(const Channels<T>& x, const Room<T>& room) 
     for (int64_t column = 0; column < x.row(); column += kLanes<T>)
       for (int64_t n = 0; n < x.states; ++n) scan_state<T>(x, at, size, n, column, room, n == 0, nullptr, nullptr);
     for (int64_t t = 0; t < size; ++t) {
-      const T *u = x.u + (at + t) * x.width + x.first, *z = x.z + (at + t) * x.width + x.first, *skip = x.skip + x.first,
-              *sum = room.y + t * x.row();
-      T* y = x.y + (at + t) * x.width + x.first;
-      for (int64_t d = 0; d < x.count; ++d) y[d] = (sum[d] + skip[d] * u[d]) * silu(z[d]);
+      const int64_t here = (at + t) * x.width + x.first;
+      gate_row(room.y + t * x.row(), x.skip + x.first, x.u + here, x.z + here, x.count, x.y + here);
     }
   }
 }
@@ -166,19 +219,17 @@ SACCADE_INLINE void state_gradients(const Channels<T>& x, int64_t at, int64_t si
 template <class T>
 SACCADE_INLINE void token_gradients(const Channels<T>& x, int64_t t, int64_t in_chunk, const Room<T>& room,
                                     const ChannelGradients<T>& out) {
-  const int64_t at = t * x.width + x.first, row = in_chunk * x.row();
-  const T *u = x.u + at, *z = x.z + at, *raw = x.dt + at, *dy = out.dy + at, *skip = x.skip + x.first, *bias = x.bias + x.first;
-  const T *gated = room.dy + row, *step = room.step + row, *sum = room.y + row, *d_input = room.d_input + row, *d_step = room.d_step + row;
-  for (int64_t d = 0; out.du && d < x.count; ++d)
-    out.du[at + d] = (out.add_u ? out.du[at + d] : T(0)) + skip[d] * gated[d] + step[d] * d_input[d];
-  for (int64_t d = 0; out.dz && d < x.count; ++d)
-    out.dz[at + d] = (out.add_z ? out.dz[at + d] : T(0)) + dy[d] * (sum[d] + skip[d] * u[d]) * silu_slope(z[d]);
-  for (int64_t d = 0; d < x.count; ++d) {
-    const T slope = (u[d] * d_input[d] + d_step[d]) * sigmoid(raw[d] + bias[d]);
-    if (out.d_raw) out.d_raw[at + d] = (out.add_raw ? out.d_raw[at + d] : T(0)) + slope;
-    out.d_bias[d] += slope;
-    out.d_skip[d] += gated[d] * u[d];
-  }
+  const int64_t at = t * x.width + x.first, row = in_chunk * x.row(), n = x.count;
+  const T *u = x.u + at, *skip = x.skip + x.first, *gated = room.dy + row, *d_input = room.d_input + row;
+  T made[kScanChannels];
+  input_slope_row(skip, gated, room.step + row, d_input, n, made);
+  put_row(made, n, out.add_u, out.du ? out.du + at : nullptr);
+  gate_slope_row(out.dy + at, room.y + row, skip, u, x.z + at, n, made);
+  put_row(made, n, out.add_z, out.dz ? out.dz + at : nullptr);
+  step_slope_row(u, d_input, room.d_step + row, x.dt + at, x.bias + x.first, n, made);
+  put_row(made, n, out.add_raw, out.d_raw ? out.d_raw + at : nullptr);
+  put_row(made, n, true, out.d_bias);
+  add_products(gated, u, n, out.d_skip);
 }
 
 template <class T>
@@ -192,9 +243,8 @@ SACCADE_INLINE void backward_channels(const Channels<T>& x, const Room<T>& room,
       for (int64_t d = 0; d < x.row(); ++d)
         room.h[n * x.row() + d] = d < x.count ? x.starts[(chunk * x.states + n) * x.width + x.first + d] : T(0);
     for (int64_t t = 0; t < size; ++t) {
-      const T *dy = out.dy + (at + t) * x.width + x.first, *z = x.z + (at + t) * x.width + x.first;
       T* gated = room.dy + t * x.row();
-      for (int64_t d = 0; d < x.count; ++d) gated[d] = dy[d] * silu(z[d]);
+      gated_row(out.dy + (at + t) * x.width + x.first, x.z + (at + t) * x.width + x.first, x.count, gated);
       for (int64_t d = x.count; d < x.row(); ++d) gated[d] = 0;
     }
     std::fill(room.d_input, room.d_input + size * x.row(), T(0));

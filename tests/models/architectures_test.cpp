@@ -142,7 +142,8 @@ class ArchitecturesTest : public QObject {
   void registry_is_complete() {
     std::vector<std::string> ids;
     for (const Architecture* a : architectures()) ids.push_back(a->id);
-    for (const char* id : {"gpt", "llama", "mamba", "attention", "top1_element", "top1_chunk", "mamba2"})
+    for (const char* id :
+         {"gpt", "llama", "mamba", "attention", "top1_element", "top1_chunk", "mamba1", "mamba2", "deltanet", "gated_deltanet", "based"})
       QVERIFY2(std::find(ids.begin(), ids.end(), id) != ids.end(), id);
   }
 

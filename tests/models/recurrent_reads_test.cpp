@@ -1,0 +1,89 @@
+#include <QtTest>
+#include <cmath>
+
+#include "models/architectures/registry.h"
+#include "tests/support/compare.h"
+
+namespace saccade::test {
+
+/// What recurrences report to a probe; that the weights are exact is checked beside their ops.
+class RecurrentReadsTest : public QObject {
+  Q_OBJECT
+
+  static constexpr int64_t kLength = 300, kLayers = 2;
+
+  static ProbeRecord probed(nlohmann::json settings, const std::function<void(Model&)>& change = {}) {
+    settings.update({{"host", "mamba"}, {"width", 8}, {"layers", kLayers}});
+    Arena arena(Device::cpu());
+    const auto model = make_model(resolve_architecture(settings, kLength), 7, kLength, arena, DType::f64, 1, false);
+    if (change) change(*model);
+    const Tensor tokens = arena.allocate({2, kLength}, DType::i32);
+    for (int64_t i = 0; i < tokens.size(); ++i) tokens.data<int32_t>()[i] = static_cast<int32_t>(i * i % 7);
+    Tape tape(arena, false);
+    ProbeRecord record;
+    record.maps_wanted = true;
+    model->hidden(tape, tokens, &record);
+    return record;
+  }
+  static void fill(const Tensor& x, double value) { std::fill(x.data<double>(), x.data<double>() + x.size(), value); }
+  static const HeadStatistic& statistic(const ProbeRecord& record, const std::string& name) {
+    for (const HeadStatistic& s : record.statistics)
+      if (s.name == name && s.layer == 1) return s;
+    throw std::runtime_error("no statistic " + name);
+  }
+
+ private Q_SLOTS:
+  void every_recurrence_reports_data() {
+    QTest::addColumn<QString>("settings");
+    QTest::addColumn<int>("heads");
+    QTest::newRow("mamba1") << R"({"mixer": "mamba1"})" << 8;
+    QTest::newRow("mamba1 none") << R"({"mixer": "mamba1", "decay": "none"})" << 8;
+    QTest::newRow("mamba2") << R"({"mixer": "mamba2", "heads": 4, "state": 8})" << 4;
+    QTest::newRow("deltanet") << R"({"mixer": "deltanet", "heads": 2})" << 2;
+    QTest::newRow("gated_deltanet") << R"({"mixer": "gated_deltanet", "heads": 2})" << 2;
+    QTest::newRow("based linear") << R"({"mixer": "based", "heads": 2, "layout": ["linear"]})" << 2;
+    QTest::newRow("based window") << R"({"mixer": "based", "heads": 2, "layout": ["window"], "window": 20})" << 2;
+  }
+  void every_recurrence_reports() {
+    QFETCH(QString, settings);
+    QFETCH(int, heads);
+    const ProbeRecord record = probed(nlohmann::json::parse(settings.toStdString()));
+    QCOMPARE(record.maps.size(), size_t(kLayers));
+    for (const CapturedMap& map : record.maps) {
+      QCOMPARE(QString::fromStdString(map.name), QString("weights"));
+      QCOMPARE(map.shape, (std::vector<int64_t>{heads, kLength, kLength}));
+      double below = 0;
+      for (int64_t row = 0; row < heads * kLength; ++row)
+        for (int64_t j = 0; j < kLength; ++j) {
+          const float w = map.values[static_cast<size_t>(row * kLength + j)];
+          if (j > row % kLength) QCOMPARE(w, 0.0f);
+          if (j < row % kLength) below = std::max(below, static_cast<double>(std::abs(w)));
+        }
+      QVERIFY(below > 0);
+    }
+    for (const char* name : {"entropy", "entropy_normalized", "distance", "outside_256"}) {
+      QCOMPARE(statistic(record, name).heads.size(), static_cast<size_t>(heads));
+      for (double value : statistic(record, name).heads) QVERIFY2(std::isfinite(value) && value >= 0, name);
+    }
+  }
+
+  /// Queries and keys of zero: every pair has p = 1, so reads are uniform.
+  void uniform_reads() {
+    const ProbeRecord record = probed({{"mixer", "based"}, {"heads", 2}, {"layout", {"linear"}}}, [](Model& model) {
+      for (const char* name : {"layer0.query", "layer1.query"}) fill(model.parameter(name).value, 0);
+    });
+    double distance = 0, outside = 0;
+    for (int64_t t = 0; t < kLength; ++t) {
+      distance += static_cast<double>(t) / 2 / kLength;
+      outside += static_cast<double>(std::max<int64_t>(0, t + 1 - 256)) / static_cast<double>(t + 1) / kLength;
+    }
+    for (double value : statistic(record, "entropy_normalized").heads) QVERIFY(std::abs(value - 1) < 1e-9);
+    for (double value : statistic(record, "distance").heads) QVERIFY(std::abs(value - distance) < 1e-9);
+    for (double value : statistic(record, "outside_256").heads) QVERIFY(std::abs(value - outside) < 1e-9);
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::RecurrentReadsTest)
+#include "recurrent_reads_test.moc"
