@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
+#include "kernels/attention/head_shape.h"
+#include "kernels/mamba1/rows.h"
 #include "kernels/parallel.h"
 #include "kernels/parts.h"
-#include "kernels/smooth.h"
 
 namespace saccade::cpu {
 namespace {
@@ -28,30 +29,29 @@ template <class T>
 SACCADE_INLINE void prepare_rows(const Rows<T>& r, int64_t first, int64_t last) {
   for (int64_t row = first; row < last; ++row) {
     const int64_t at = row * r.width;
-    for (int64_t d = 0; d < r.width; ++d) r.step[at + d] = softplus(r.raw[at + d] + r.bias[d]);
-    for (int64_t d = 0; d < r.width; ++d) r.v[at + d] = r.step[at + d] * r.u[at + d];
+    step_row(r.raw + at, r.bias, r.u + at, r.width, r.step + at, r.v + at);
     if (r.g) r.g[row] = -fast_exp(r.alpha[0]) * softplus(r.shared[row] + r.shared_bias[0]);
   }
 }
 
 template <class T>
 SACCADE_INLINE void gate_rows(const Rows<T>& r, int64_t first, int64_t last, const T* o, T* y) {
-  for (int64_t row = first; row < last; ++row)
-    for (int64_t d = 0; d < r.width; ++d) {
-      const int64_t i = row * r.width + d;
-      y[i] = (o[i] + r.skip[d] * r.u[i]) * silu(r.z[i]);
-    }
+  for (int64_t row = first; row < last; ++row) {
+    const int64_t at = row * r.width;
+    gate_row(o + at, r.skip, r.u + at, r.z + at, r.width, y + at);
+  }
 }
 
-/// gated = dy silu(z),  dz = dy (o + D u) silu'(z)
+/// gated = dy silu(z),  dz = dy (o + D u) silu'(z); `made` is a scratch row.
 template <class T>
-SACCADE_INLINE void gate_backward_rows(const Rows<T>& r, int64_t first, int64_t last, const T* o, const T* dy, T* gated, T* dz, bool add) {
-  for (int64_t row = first; row < last; ++row)
-    for (int64_t d = 0; d < r.width; ++d) {
-      const int64_t i = row * r.width + d;
-      gated[i] = dy[i] * silu(r.z[i]);
-      if (dz) dz[i] = (add ? dz[i] : T(0)) + dy[i] * (o[i] + r.skip[d] * r.u[i]) * silu_slope(r.z[i]);
-    }
+SACCADE_INLINE void gate_backward_rows(const Rows<T>& r, int64_t first, int64_t last, const T* o, const T* dy, T* gated, T* dz, bool add,
+                                       T* made) {
+  for (int64_t row = first; row < last; ++row) {
+    const int64_t at = row * r.width;
+    gated_row(dy + at, r.z + at, r.width, gated + at);
+    gate_slope_row(dy + at, o + at, r.skip, r.u + at, r.z + at, r.width, made);
+    put_row(made, r.width, add, dz ? dz + at : nullptr);
+  }
 }
 
 template <class T>
@@ -60,6 +60,7 @@ struct Backward {
   T *du, *d_raw, *d_shared;
   bool add_u, add_raw, add_shared;
   T* parts;  ///< sums of one task: bias and D [D] each, then α and b
+  T* made;   ///< a scratch row
 };
 
 template <class T>
@@ -69,14 +70,13 @@ SACCADE_INLINE void backward_rows(const Rows<T>& r, const Backward<T>& b, int64_
   std::fill(b.parts, b.parts + 2 * width + 2, T(0));
   for (int64_t row = first; row < last; ++row) {
     const int64_t at = row * width;
-    for (int64_t d = 0; d < width; ++d) {
-      const int64_t i = at + d;
-      const T slope = r.u[i] * b.dv[i] * sigmoid(r.raw[i] + r.bias[d]);
-      d_bias[d] += slope;
-      d_skip[d] += b.gated[i] * r.u[i];
-      if (b.d_raw) b.d_raw[i] = (b.add_raw ? b.d_raw[i] : T(0)) + slope;
-      if (b.du) b.du[i] = (b.add_u ? b.du[i] : T(0)) + r.skip[d] * b.gated[i] + r.step[i] * b.dv[i];
-    }
+    const T *u = r.u + at, *gated = b.gated + at;
+    step_slope_row(u, b.dv + at, r.raw + at, r.bias, width, b.made);
+    put_row(b.made, width, b.add_raw, b.d_raw ? b.d_raw + at : nullptr);
+    put_row(b.made, width, true, d_bias);
+    add_products(gated, u, width, d_skip);
+    input_slope_row(r.skip, gated, r.step + at, b.dv + at, width, b.made);
+    put_row(b.made, width, b.add_u, b.du ? b.du + at : nullptr);
     if (!r.g) continue;
     const T slope = -fast_exp(r.alpha[0]) * b.dg[row] * sigmoid(r.shared[row] + r.shared_bias[0]);
     d_one[0] += r.g[row] * b.dg[row], d_one[1] += slope;
@@ -84,12 +84,13 @@ SACCADE_INLINE void backward_rows(const Rows<T>& r, const Backward<T>& b, int64_
   }
 }
 
-#define ENTRY_POINTS(T)                                                                                                                \
-  SACCADE_SIMD void prepare_run(const Rows<T>& r, int64_t first, int64_t last) { prepare_rows(r, first, last); }                       \
-  SACCADE_SIMD void gate(const Rows<T>& r, int64_t first, int64_t last, const T* o, T* y) { gate_rows(r, first, last, o, y); }         \
-  SACCADE_SIMD void gate_backward(const Rows<T>& r, int64_t first, int64_t last, const T* o, const T* dy, T* gated, T* dz, bool add) { \
-    gate_backward_rows(r, first, last, o, dy, gated, dz, add);                                                                         \
-  }                                                                                                                                    \
+#define ENTRY_POINTS(T)                                                                                                              \
+  SACCADE_SIMD void prepare_run(const Rows<T>& r, int64_t first, int64_t last) { prepare_rows(r, first, last); }                     \
+  SACCADE_SIMD void gate(const Rows<T>& r, int64_t first, int64_t last, const T* o, T* y) { gate_rows(r, first, last, o, y); }       \
+  SACCADE_SIMD void gate_backward(const Rows<T>& r, int64_t first, int64_t last, const T* o, const T* dy, T* gated, T* dz, bool add, \
+                                  T* made) {                                                                                         \
+    gate_backward_rows(r, first, last, o, dy, gated, dz, add, made);                                                                 \
+  }                                                                                                                                  \
   SACCADE_SIMD void backward(const Rows<T>& r, const Backward<T>& b, int64_t first, int64_t last) { backward_rows(r, b, first, last); }
 ENTRY_POINTS(float)
 ENTRY_POINTS(double)
@@ -142,17 +143,18 @@ void linear_scan_backward(const Mamba1Scan& in, const LinearForm& form, const Li
   const auto at = [](const GradTarget& target) { return target ? target.tensor.data<T>() : nullptr; };
   const int64_t width = in.u.dim(2), keys = in.b.dim(2);
   parallel_ranges(tokens(in), kLinearRows, [&](int64_t first, int64_t last) {
-    gate_backward(rows, first, last, out.o.data<T>(), out.dy.data<T>(), out.gated.data<T>(), at(out.z), out.z.add);
+    gate_backward(rows, first, last, out.o.data<T>(), out.dy.data<T>(), out.gated.data<T>(), at(out.z), out.z.add, scratch<T, 26>(width));
   });
   if (out.d_end) transpose_states<T>(out.d_end, width, keys, out.chunk_end);
   scalar_decay<T>(chunks, out.states, {});
   scalar_decay_backward<T>(chunks, out.states, {out.gated, out.chunk_end, out.d_states, out.c, out.b, out.dv, out.dg, out.chunk_start});
   if (out.d_start) transpose_states<T>(out.chunk_start, keys, width, out.d_start);
   parallel_ranges(tokens(in), kLinearRows, [&](int64_t first, int64_t last) {
-    backward(rows,
-             {out.gated.data<T>(), out.dv.data<T>(), out.dg ? out.dg.data<T>() : nullptr, at(out.u), at(out.dt), at(out.shared_dt),
-              out.u.add, out.dt.add, out.shared_dt.add, out.parts.data<T>() + first / kLinearRows * out.parts.dim(1)},
-             first, last);
+    backward(
+        rows,
+        {out.gated.data<T>(), out.dv.data<T>(), out.dg ? out.dg.data<T>() : nullptr, at(out.u), at(out.dt), at(out.shared_dt), out.u.add,
+         out.dt.add, out.shared_dt.add, out.parts.data<T>() + first / kLinearRows * out.parts.dim(1), scratch<T, 26>(width)},
+        first, last);
   });
   sum_parts<T>(out.parts, 0, out.dt_bias);
   sum_parts<T>(out.parts, width, out.skip);

@@ -46,7 +46,7 @@ class DeltaRuleTest : public QObject {
   }
 
   void several_chunks() {
-    for (int64_t length : {32, 131, 300})
+    for (int64_t length : {32, 131, 2048})
       for (bool gated : {false, true})
         for (const QString& problem :
              {check_float(op(gated, false), inputs(2, length, gated), 5e-5), check_threads(op(gated, false), inputs(2, length, gated)),

@@ -49,8 +49,9 @@ class Mamba1ScanTest : public QObject {
 
   void many_channels_and_chunks() {
     for (Decay decay : {full, one, none})
-      for (int64_t length : {32, 131}) {
-        const std::vector<Array> x = inputs(2, length, 150, 16, decay);
+      for (int64_t length : {32, 131, 2048}) {
+        if (decay == one && length == 2048) continue;  // α's gradient is one number, a sum of terms that cancel
+        const std::vector<Array> x = inputs(1, length, length > 1000 ? 20 : 150, 16, decay);
         for (const QString& problem :
              {check_float(op(decay, false), x, 5e-5), check_threads(op(decay, false), x), check_plan(op(decay, false), x)})
           QVERIFY2(problem.isEmpty(), qPrintable(problem));

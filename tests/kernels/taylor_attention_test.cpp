@@ -76,7 +76,7 @@ class TaylorAttentionTest : public QObject {
   }
 
   void long_sequences_on_threads_and_plan() {
-    const std::vector<Array> x = inputs(2, 700, 3, 4, 5);
+    const std::vector<Array> x = inputs(2, 2048, 3, 4, 5);
     for (const QString& problem : {check_float(op(), x, 5e-5), check_threads(op(), x), check_plan(op(), x)})
       QVERIFY2(problem.isEmpty(), qPrintable(problem));
   }
