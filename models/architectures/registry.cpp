@@ -34,6 +34,12 @@ std::string chosen(const Json& config, const char* key, const std::string& point
   return {};
 }
 
+/// The host that is chosen, else the usual one of the mixer that is.
+std::string chosen_host(const Json& config, const std::string& pointer) {
+  const bool by_mixer = !config.contains("host") && config.contains("mixer");
+  return by_mixer ? architecture(chosen(config, "mixer", pointer)).home : chosen(config, "host", pointer);
+}
+
 const Architecture* mixer_of(const Architecture& host, const std::string& mixer) {
   return host.kind == Kind::host ? &architecture(mixer) : nullptr;
 }
@@ -140,7 +146,7 @@ std::vector<Setting> settings_of(const std::string& host_id, const std::string& 
 
 Json resolve_architecture(const Json& config, int64_t sequence_length, const std::string& pointer) {
   if (!config.is_object()) check_known_keys(config, {}, pointer);
-  const Architecture& host = architecture(chosen(config, "host", pointer));
+  const Architecture& host = architecture(chosen_host(config, pointer));
   const std::string mixer_id = host.kind == Kind::whole ? "" : chosen(config, "mixer", pointer);
   const std::vector<Setting> settings = settings_of(host.id, mixer_id);
   std::vector<std::string> names;

@@ -46,7 +46,7 @@ struct Architecture {
   /// names here.
   nlohmann::json defaults = nlohmann::json::object();
   bool own_head_width = false;        ///< a mixer whose heads need not divide the width
-  std::string home = "llama";         ///< the host that a mixer's title takes for granted
+  std::string home = "llama";         ///< a mixer's usual host: where it stands unless one is chosen; its title takes it for granted
   bool gives_attention_title = true;  ///< a host after which a model with plain attention is called
   /// What the title adds for these values ("window 64", "approx top 2"); may be empty. Sizes do not belong in it.
   std::function<std::string(const nlohmann::json& values)> variant = {};

@@ -100,6 +100,19 @@ class ConfigureTest : public QObject {
     COMPARE_JSON(draft.value(field(draft, "/architecture/mixer")), Json("top1_chunk"));
   }
 
+  /// What the form shows is what the config resolves to.
+  void mixers_bring_their_usual_host() {
+    ConfigDraft draft;
+    draft.set(field(draft, "/architecture/mixer"), "rwkv5");
+    COMPARE_JSON(draft.value(field(draft, "/architecture/host")), Json("rwkv"));
+    COMPARE_JSON(draft.value(field(draft, "/architecture/channel_mix")), Json("5"));
+    draft.set(field(draft, "/architecture/host"), "llama");
+    ConfigProblem problem;
+    const auto config = resolve(draft, &problem);
+    QVERIFY2(config.has_value(), problem.message.c_str());
+    COMPARE_JSON(config->architecture.at("host"), Json("llama"));
+  }
+
   void errors_name_their_field() {
     ConfigDraft draft;
     draft.set(field(draft, "/architecture/heads"), 3);

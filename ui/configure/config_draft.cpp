@@ -34,6 +34,11 @@ std::vector<FormField> gathered(const std::vector<FormField>& fields) {
   return sorted;
 }
 
+bool known(const std::string& id) {
+  const auto& all = architectures();
+  return std::any_of(all.begin(), all.end(), [&](const Architecture* a) { return a->id == id; });
+}
+
 }  // namespace
 
 void ConfigDraft::start(const Json& preset) {
@@ -45,6 +50,7 @@ void ConfigDraft::start(const Json& preset) {
 std::string ConfigDraft::chosen(const char* key) const {
   const Json architecture = json_.value("architecture", Json::object());
   if (architecture.is_object() && architecture.contains(key) && architecture.at(key).is_string()) return architecture.at(key);
+  if (key == std::string("host") && known(chosen("mixer"))) return saccade::architecture(chosen("mixer")).home;
   for (const Setting& setting : common_settings())
     if (setting.name == key) return setting.default_value;
   return {};
@@ -53,10 +59,6 @@ std::string ConfigDraft::chosen(const char* key) const {
 std::vector<FormField> ConfigDraft::fields() const {
   std::vector<FormField> list;
   std::string host = chosen("host"), mixer = chosen("mixer");
-  const auto known = [](const std::string& id) {
-    const auto& all = architectures();
-    return std::any_of(all.begin(), all.end(), [&](const Architecture* a) { return a->id == id; });
-  };
   if (!known(host) || !known(mixer)) host = "llama", mixer = "attention";  // a name mistyped in the JSON view; resolve() reports it
   std::set<std::string> common;
   Json chosen_by_default = Json::object();  // settings_of() calls whatever is chosen the default
@@ -64,6 +66,7 @@ std::vector<FormField> ConfigDraft::fields() const {
     common.insert(setting.name);
     if (setting.name == "host" || setting.name == "mixer") chosen_by_default[setting.name] = setting.default_value;
   }
+  chosen_by_default["host"] = architecture(mixer).home;
   std::set<std::string> of_host;
   for (const Setting& setting : architecture(host).settings) of_host.insert(setting.name);
   for (Setting& setting : settings_of(host, mixer)) {
