@@ -9,6 +9,7 @@
 #include "kernels/parallel.h"
 #include "kernels/random.h"
 #include "kernels/transfer.h"
+#include "models/layers/orthogonal.h"
 
 namespace saccade {
 namespace {
@@ -55,6 +56,16 @@ Tensor ParameterMaker::xavier_normal(const std::string& name, const Shape& shape
 Tensor ParameterMaker::uniform(const std::string& name, const Shape& shape, double bound) {
   return add(name, shape, shape.rank() > 1,
              [random = Random(seed_, "initialise " + name), bound](uint64_t i) { return bound * (2 * random.uniform(i) - 1); });
+}
+
+Tensor ParameterMaker::orthogonal(const std::string& name, const Shape& shape, double gain) {
+  std::vector<double> matrix;
+  if (!arena_.device().is_plan()) matrix = orthogonal_matrix(Random(seed_, "initialise " + name), shape[0], shape[1]);
+  return add(name, shape, true, [&](uint64_t i) { return gain * matrix[i]; });
+}
+
+Tensor ParameterMaker::zeros(const std::string& name, const Shape& shape) {
+  return add(name, shape, true, [](uint64_t) { return 0.0; });
 }
 
 Tensor ParameterMaker::constant(const std::string& name, const Shape& shape, double value) {

@@ -24,9 +24,11 @@ class ParameterMaker {
       : arena_(arena), dtype_(dtype), seed_(seed), training_(training) {}
 
   Tensor normal(const std::string& name, const Shape& shape, double deviation);
-  Tensor xavier_normal(const std::string& name, const Shape& shape);           ///< deviation sqrt(2 / (in + out)) of a matrix
-  Tensor uniform(const std::string& name, const Shape& shape, double bound);   ///< in ±bound
-  Tensor constant(const std::string& name, const Shape& shape, double value);  ///< gains and biases: no decay
+  Tensor xavier_normal(const std::string& name, const Shape& shape);            ///< deviation sqrt(2 / (in + out)) of a matrix
+  Tensor uniform(const std::string& name, const Shape& shape, double bound);    ///< in ±bound
+  Tensor orthogonal(const std::string& name, const Shape& shape, double gain);  ///< gain times orthonormal columns, rows where wide
+  Tensor zeros(const std::string& name, const Shape& shape);                    ///< a matrix that starts at zero: decay applies
+  Tensor constant(const std::string& name, const Shape& shape, double value);   ///< gains and biases: no decay
   /// A function of a number drawn uniformly from [0, 1): step sizes, decays. Weight decay does not apply.
   Tensor drawn(const std::string& name, const Shape& shape, const std::function<double(double u)>& value);
   /// A formula of the element's index: decays, mix vectors. Weight decay does not apply.

@@ -142,8 +142,8 @@ class ArchitecturesTest : public QObject {
   void registry_is_complete() {
     std::vector<std::string> ids;
     for (const Architecture* a : architectures()) ids.push_back(a->id);
-    for (const char* id :
-         {"gpt", "llama", "mamba", "attention", "top1_element", "top1_chunk", "mamba1", "mamba2", "deltanet", "gated_deltanet", "based"})
+    for (const char* id : {"gpt", "llama", "mamba", "rwkv", "attention", "top1_element", "top1_chunk", "mamba1", "mamba2", "deltanet",
+                           "gated_deltanet", "based", "rwkv5", "rwkv6", "rwkv7"})
       QVERIFY2(std::find(ids.begin(), ids.end(), id) != ids.end(), id);
   }
 
@@ -278,7 +278,8 @@ class ArchitecturesTest : public QObject {
 
  private:
   static bool after_last_selection(const std::string& name) {
-    for (const char* part : {"layer1.value", "layer1.output", "layer1.mlp", "layer1.gate", "layer1.up", "layer1.down", "final_norm"})
+    for (const char* part : {"layer1.value", "layer1.output", "layer1.mlp", "layer1.gate", "layer1.up", "layer1.down", "layer1.channel",
+                             "final_norm", "output"})
       if (name.rfind(part, 0) == 0) return true;
     return false;
   }

@@ -50,7 +50,7 @@ class PlanTest : public QObject {
   void presets_are_whole_configs_of_the_size_they_claim() {
     const QDir folder(qEnvironmentVariable("SACCADE_SOURCE_DIR") + "/resources/presets");
     const QStringList files = folder.entryList({"*.json"}, QDir::Files, QDir::Name);
-    QVERIFY(files.size() >= 20);
+    QVERIFY(files.size() >= 48);
     for (const QString& file : files) {
       const RunConfig config = load_config(folder.filePath(file).toStdString());
       QCOMPARE(QString::fromStdString(config.name), QFileInfo(file).completeBaseName());

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "models/architectures/registry.h"
+#include "models/layers/orthogonal.h"
 #include "models/plan.h"
 
 namespace saccade::test {
@@ -32,11 +33,17 @@ class RegistryTest : public QObject {
     row(R"({"host": "mamba", "mixer": "mamba1"})", "Mamba");
     row(R"({"host": "mamba", "mixer": "mamba1", "decay": "one", "convolution": false})", "Mamba decay one without convolution");
     row(R"({"host": "mamba", "mixer": "mamba2", "norm": false, "tied": false})", "Mamba-2 without norm own output matrix");
-    row(R"({"mixer": "mamba2"})", "Mamba-2 in Transformer++");
+    row(R"({"host": "llama", "mixer": "mamba2"})", "Mamba-2 in Transformer++");
+    row(R"({"mixer": "mamba2"})", "Mamba-2");
     row(R"({"mixer": "deltanet"})", "DeltaNet");
     row(R"({"mixer": "gated_deltanet", "tied": false})", "Gated DeltaNet own output matrix");
     row(R"({"host": "mamba", "mixer": "based"})", "Based in Mamba block");
     row(R"({"host": "mamba"})", "Attention in Mamba block");
+    row(R"({"mixer": "rwkv7"})", "RWKV-7");
+    row(R"({"mixer": "rwkv5", "channel_mix": "7"})", "RWKV-5 channel mix 7");
+    row(R"({"host": "llama", "mixer": "rwkv6"})", "RWKV-6 in Transformer++");
+    row(R"({"host": "rwkv", "mixer": "attention", "window": 64})", "Attention window 64 in RWKV block");
+    row(R"({"host": "rwkv", "mixer": "top1_chunk", "selection": "approx"})", "Top-1 Chunk approx in RWKV block");
     row(R"({"host": "gpt", "mixer": "top1_chunk", "biases": false})", "Top-1 Chunk exact without biases in GPT");
   }
   void titles() {
@@ -122,6 +129,80 @@ class RegistryTest : public QObject {
     QVERIFY(range(gated, "layer0.a_log").first >= std::log(1e-3) && range(gated, "layer0.a_log").second <= std::log(16.0));
     const auto bound = range(mamba1, "layer0.conv");
     QVERIFY(bound.first >= -0.5 && bound.first < -0.45 && bound.second <= 0.5 && bound.second > 0.45);
+  }
+
+  /// Specification 1.1 and 1.2: V 32 000 and 4 096.
+  void parameters_of_rwkv_data() {
+    QTest::addColumn<QString>("settings");
+    QTest::addColumn<int>("small");
+    QTest::addColumn<int>("tied");
+    QTest::addColumn<int>("tiny");
+    QTest::newRow("RWKV-5") << R"({"mixer": "rwkv5"})" << 141296640 << 116720640 << 2337792;
+    QTest::newRow("RWKV-6") << R"({"mixer": "rwkv6"})" << 145443840 << 120867840 << 2486784;
+    QTest::newRow("RWKV-7") << R"({"mixer": "rwkv7"})" << 139523328 << 114947328 << 2361984;
+  }
+  void parameters_of_rwkv() {
+    QFETCH(QString, settings);
+    QFETCH(int, small);
+    QFETCH(int, tied);
+    QFETCH(int, tiny);
+    const nlohmann::json mixer = nlohmann::json::parse(settings.toStdString());
+    nlohmann::json a = mixer;
+    a.update({{"width", 768}, {"layers", 12}, {"heads", 12}});
+    QCOMPARE(parameters(a, 32000, 2048), small);
+    a["tied"] = true;
+    QCOMPARE(parameters(a, 32000, 2048), tied);
+    nlohmann::json b = mixer;
+    b.update({{"width", 128}, {"layers", 6}, {"heads", 4}});
+    if (mixer.at("mixer") == "rwkv6") b.update({{"mix_rank", 16}, {"decay_rank", 16}});
+    if (mixer.at("mixer") == "rwkv7") b.update({{"decay_rank", 16}, {"rate_rank", 16}, {"value_rank", 16}, {"gate_rank", 32}});
+    QCOMPARE(parameters(b, 4096, 512), tiny);
+  }
+
+  /// BC's second configuration: other mixers in the RWKV-7 block, 134.1 M.
+  void parameters_of_the_rwkv_block_with_attention() {
+    QCOMPARE(parameters({{"host", "rwkv"}, {"width", 768}, {"layers", 12}, {"heads", 12}}, 32000, 2048), 134135808);
+  }
+
+  void mixers_know_their_usual_host() {
+    const nlohmann::json five = resolve_architecture({{"mixer", "rwkv5"}}, 512),
+                         other = resolve_architecture({{"mixer", "attention"}}, 512);
+    QCOMPARE(five.at("host").get<std::string>(), std::string("rwkv"));
+    QCOMPARE(five.at("channel_mix").get<std::string>(), std::string("5"));
+    QCOMPARE(five.at("position").get<std::string>(), std::string("none"));
+    QCOMPARE(other.at("host").get<std::string>(), std::string("llama"));
+    QCOMPARE(resolve_architecture({{"host", "gpt"}, {"mixer", "rwkv7"}}, 512).at("host").get<std::string>(), std::string("gpt"));
+    for (const nlohmann::json& wrong : {nlohmann::json{{"mixer", "rwkv7"}, {"position", "rotary"}},
+                                        nlohmann::json{{"host", "rwkv"}, {"mixer", "attention"}, {"position", "absolute"}}})
+      QVERIFY_EXCEPTION_THROWN(resolve_architecture(wrong, 512), UsageError);
+  }
+
+  void orthogonal_matrices_are_orthogonal() {
+    for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {5, 3}, {3, 5}, {70, 70}, {131, 64}, {40, 97}}) {
+      const std::vector<double> q = orthogonal_matrix(Random(3, "test"), rows, columns);
+      const int64_t vectors = std::min(rows, columns), length = std::max(rows, columns), step = columns > rows ? 1 : columns;
+      const auto vector = [&](int64_t v) { return q.data() + (columns > rows ? v * columns : v); };
+      for (int64_t a = 0; a < vectors; ++a)
+        for (int64_t b = 0; b < vectors; ++b) {
+          double product = 0;
+          for (int64_t i = 0; i < length; ++i) product += vector(a)[i * step] * vector(b)[i * step];
+          QVERIFY(std::abs(product - (a == b)) < 1e-13);
+        }
+    }
+  }
+
+  /// Qᵀ times the matrix of normals is upper triangular with a positive diagonal: that makes Q unique.
+  void orthogonal_matrices_come_from_the_normals() {
+    constexpr int64_t kRows = 75, kColumns = 67;
+    const Random random(3, "test");
+    const std::vector<double> q = orthogonal_matrix(random, kRows, kColumns);
+    for (int64_t a = 0; a < kColumns; ++a)
+      for (int64_t b = 0; b <= a; ++b) {
+        double r = 0;
+        for (int64_t i = 0; i < kRows; ++i)
+          r += q[static_cast<size_t>(i * kColumns + a)] * random.normal(static_cast<uint64_t>(b * kRows + i));
+        QVERIFY(a == b ? r > 0 : std::abs(r) < 1e-12);
+      }
   }
 
   void every_setting_is_declared_once_and_explained() {

@@ -83,6 +83,38 @@ herr_t collect_attribute(hid_t object, const char* name, const H5A_info_t*, void
   return 0;
 }
 
+void read_case(hid_t group, GoldenCase& c) {
+  read_folder(group, "inputs", c.inputs);
+  read_folder(group, "params", c.inputs);
+  read_folder(group, "outputs", c.outputs);
+  read_folder(group, "grad_outputs", c.grad_outputs);
+  read_folder(group, "grads", c.grads);
+  if (c.attributes.contains("loss")) c.outputs["loss"] = Array{{1}, {c.attributes.at("loss").get<double>()}, false};
+}
+
+/// A case; or, in a group without folders for its parts, its datasets as outputs, and cases in the groups below ("a/b").
+void read_group(hid_t group, const std::string& file, const std::string& name, std::vector<GoldenCase>& cases) {
+  GoldenCase c;
+  c.file = file;
+  c.name = name;
+  c.attributes = nlohmann::json::object();
+  H5Aiterate2(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect_attribute, &c.attributes);
+  c.op = c.attributes.value("op", "");
+  if (H5Lexists(group, "outputs", H5P_DEFAULT) > 0) {
+    read_case(group, c);
+  } else {
+    for (const std::string& child : children(group)) {
+      Handle object(H5Oopen(group, child.c_str(), H5P_DEFAULT), H5Oclose, child);
+      if (H5Iget_type(object) == H5I_GROUP)
+        read_group(object, file, name + "/" + child, cases);
+      else
+        c.outputs[child] = read_array(group, child);
+    }
+    if (c.outputs.empty()) return;
+  }
+  cases.push_back(std::move(c));
+}
+
 }  // namespace
 
 std::vector<GoldenCase> read_golden_file(const std::string& path) {
@@ -90,19 +122,7 @@ std::vector<GoldenCase> read_golden_file(const std::string& path) {
   std::vector<GoldenCase> cases;
   for (const std::string& name : children(file)) {
     Handle group(H5Gopen2(file, name.c_str(), H5P_DEFAULT), H5Gclose, name);
-    GoldenCase c;
-    c.file = std::filesystem::path(path).stem();
-    c.name = name;
-    c.attributes = nlohmann::json::object();
-    H5Aiterate2(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect_attribute, &c.attributes);
-    c.op = c.attributes.value("op", "");
-    read_folder(group, "inputs", c.inputs);
-    read_folder(group, "params", c.inputs);
-    read_folder(group, "outputs", c.outputs);
-    read_folder(group, "grad_outputs", c.grad_outputs);
-    read_folder(group, "grads", c.grads);
-    if (c.attributes.contains("loss")) c.outputs["loss"] = Array{{1}, {c.attributes.at("loss").get<double>()}, false};
-    cases.push_back(std::move(c));
+    read_group(group, std::filesystem::path(path).stem(), name, cases);
   }
   return cases;
 }

@@ -1,0 +1,75 @@
+// RWKV-5 (Eagle): Peng et al. 2024, arXiv:2404.05892, section 3; initial values of RWKV-LM (specification 5.1).
+//
+//   x_• = x ∘ μ_• + x⁻ ∘ (1 − μ_•) for r, k, v, g      decay e^λ per channel, λ = −exp(decay), constant
+//   y = WKV(W_r x_r, W_k x_k, W_v x_v),   out = W_o( groupnorm(y) ∘ silu(W_g x_g) )
+#include "kernels/elementwise.h"
+#include "kernels/linear.h"
+#include "kernels/token_shift.h"
+#include "kernels/wkv.h"
+#include "models/layers/rwkv_heads.h"
+
+namespace saccade {
+namespace {
+
+class Rwkv5Mixer : public Mixer {
+ public:
+  Rwkv5Mixer(const ModelShape& shape, ParameterMaker& make, int64_t layer) : length_(shape.sequence_length), heads_(shape, make, layer) {
+    const RwkvDepth d = heads_.depth();
+    const auto blend = [&](const char* name, double exponent, double more) {
+      return heads_.formula(make, name, {d.width}, [=](uint64_t i) { return d.curve(i, exponent) + more; });
+    };
+    blends_ = {blend("mix_receptance", d.rest() / 2, 0), blend("mix_key", d.rest(), 0), blend("mix_value", d.rest(), 0.3 * d.depth()),
+               blend("mix_gate", d.rest() / 2, 0)};
+    decay_ =
+        heads_.formula(make, "decay", heads_.by_head(), [d](uint64_t i) { return -6 + 5 * std::pow(d.place(i), 0.7 + 1.3 * d.depth()); });
+    bonus_ = heads_.formula(make, "bonus", heads_.by_head(),
+                            [d](uint64_t i) { return d.depth() * (1 - d.place(i)) + 0.1 * (static_cast<double>((i + 1) % 3) - 1); });
+    receptance_ = heads_.matrix(make, "receptance", 1);
+    key_ = heads_.matrix(make, "key", 0.1);
+    value_ = heads_.matrix(make, "value", 1);
+    gate_ = heads_.matrix(make, "output_gate", 0.1);
+  }
+
+  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override { return mix(tape, x, pass, nullptr); }
+
+  std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
+    return heads_.begin(arena, dtype, batch);
+  }
+  Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
+    return mix(tape, x, pass, &dynamic_cast<RwkvState&>(state));
+  }
+  double state_values_per_token() const override { return heads_.state_values_per_token(length_); }
+
+ private:
+  Tensor mix(Tape& tape, const Tensor& x, Pass& pass, RwkvState* state) const {
+    const std::vector<Tensor> s = token_shift(tape, x, state ? state->before : Tensor(), blends_, ShiftWeight::current);
+    const Tensor r = heads_.split(linear(tape, s[0], receptance_)), k = heads_.split(linear(tape, s[1], key_)),
+                 v = heads_.split(linear(tape, s[2], value_)), g = linear(tape, s[3], gate_);
+    const Wkv out = wkv(tape, r, k, v, decay_, bonus_, state ? state->state : Tensor());
+    if (state) state->before = last_token(tape, x), state->state = out.state;
+    if (pass.probe) heads_.report(*pass.probe, out.y, [&](int64_t b) { return wkv_weights(tape, r, k, decay_, bonus_, b); });
+    return heads_.output(tape, gated(tape, g, heads_.norm(tape, out.y), Activation::silu));
+  }
+
+  int64_t length_;
+  RwkvHeads heads_;
+  std::vector<Tensor> blends_;              // of r, k, v, g: [C]
+  Tensor decay_, bonus_;                    // [H, N]
+  Tensor receptance_, key_, value_, gate_;  // [C, C]
+};
+
+const RegisterArchitecture entry{{
+    .kind = Architecture::Kind::mixer,
+    .id = "rwkv5",
+    .title = "RWKV-5",
+    .paper = "Peng et al. 2024, arXiv:2404.05892, section 3",
+    .settings = {},
+    .defaults = {{"position", "none"}, {"channel_mix", "5"}},
+    .home = "rwkv",
+    .check = check_rwkv,
+    .make_mixer = [](const ModelShape& shape, const nlohmann::json&, ParameterMaker& make,
+                     int64_t layer) { return std::make_unique<Rwkv5Mixer>(shape, make, layer); },
+}};
+
+}  // namespace
+}  // namespace saccade

@@ -1,0 +1,115 @@
+// RWKV-6 (Finch): Peng et al. 2024, arXiv:2404.05892, section 4; initial values of RWKV-LM (specification 5.2).
+//
+//   z = x + (x⁻ − x) ∘ μ_x,   x_• = x + (x⁻ − x) ∘ (μ_• + B_• tanh(A_• z)) for w, k, v, r, g
+//   decay e^λ per channel and token, λ = −exp(decay + D_up tanh(D_down x_w))
+//   y = WKV(W_r x_r, W_k x_k, W_v x_v),   out = W_o( groupnorm(y) ∘ silu(W_g x_g) )
+#include "kernels/elementwise.h"
+#include "kernels/linear.h"
+#include "kernels/token_shift.h"
+#include "kernels/wkv.h"
+#include "models/layers/rwkv_heads.h"
+
+namespace saccade {
+namespace {
+
+constexpr double kLowRankBound = 0.01;
+
+struct Settings {
+  int64_t mix_rank = 32;
+  int64_t decay_rank = 64;
+};
+
+const Schema<Settings> schema{
+    field("mix_rank", &Settings::mix_rank, {1, 4096}, "Rank of what the token adds to each blend of the token shift.",
+          "arXiv:2404.05892, 4"),
+    field("decay_rank", &Settings::decay_rank, {1, 4096}, "Rank of what the token adds to the decay.", "arXiv:2404.05892, 4"),
+};
+
+/// One blend of the token shift: its vector and the low-rank pair.
+struct Blend {
+  Tensor mix, down, up;  // [C], [R, C], [C, R]
+};
+
+class Rwkv6Mixer : public Mixer {
+ public:
+  Rwkv6Mixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer)
+      : length_(shape.sequence_length), heads_(shape, make, layer) {
+    const RwkvDepth d = heads_.depth();
+    const auto mix = [&](const char* name, double exponent, double less) {
+      return heads_.formula(make, name, {d.width}, [=](uint64_t i) { return 1 - (d.curve(i, exponent) + less); });
+    };
+    mix_input_ = mix("mix_input", d.rest(), 0);
+    const auto blend = [&](const std::string& name, double exponent, double less) {
+      return Blend{mix(name.c_str(), exponent, less), make.zeros(heads_.name(name + "_down"), {settings.mix_rank, d.width}),
+                   make.uniform(heads_.name(name + "_up"), {d.width, settings.mix_rank}, kLowRankBound)};
+    };
+    blends_ = {blend("mix_decay", d.rest(), 0), blend("mix_key", d.rest(), 0), blend("mix_value", d.rest(), 0.3 * d.depth()),
+               blend("mix_receptance", d.rest() / 2, 0), blend("mix_gate", d.rest() / 2, 0)};
+    decay_ = heads_.formula(make, "decay", {d.width}, [d](uint64_t i) { return -6 + 5 * std::pow(d.place(i), 0.7 + 1.3 * d.depth()); });
+    decay_down_ = make.zeros(heads_.name("decay_down"), {settings.decay_rank, d.width});
+    decay_up_ = make.uniform(heads_.name("decay_up"), {d.width, settings.decay_rank}, kLowRankBound);
+    bonus_ = heads_.formula(make, "bonus", heads_.by_head(),
+                            [d](uint64_t i) { return d.depth() * (1 - d.place(i)) + 0.1 * (static_cast<double>((i + 1) % 3) - 1); });
+    receptance_ = heads_.matrix(make, "receptance", 1);
+    key_ = heads_.matrix(make, "key", 0.1);
+    value_ = heads_.matrix(make, "value", 1);
+    gate_ = heads_.matrix(make, "output_gate", 0.1);
+  }
+
+  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override { return mix(tape, x, pass, nullptr); }
+
+  std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
+    return heads_.begin(arena, dtype, batch);
+  }
+  Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
+    return mix(tape, x, pass, &dynamic_cast<RwkvState&>(state));
+  }
+  double state_values_per_token() const override { return heads_.state_values_per_token(length_); }
+
+ private:
+  /// x_w, x_k, x_v, x_r, x_g.
+  std::vector<Tensor> shift(Tape& tape, const Tensor& x, const Tensor& before) const {
+    const Tensor z = token_shift(tape, x, before, {mix_input_}, ShiftWeight::previous)[0];
+    std::vector<Tensor> downs, weights;
+    for (const Blend& b : blends_) downs.push_back(b.down);
+    const std::vector<Tensor> low = linears(tape, z, downs);
+    for (size_t i = 0; i < blends_.size(); ++i)
+      weights.push_back(linear(tape, activate(tape, low[i], Activation::tanh), blends_[i].up, blends_[i].mix));
+    return token_shift(tape, x, before, weights, ShiftWeight::previous);
+  }
+
+  Tensor mix(Tape& tape, const Tensor& x, Pass& pass, RwkvState* state) const {
+    const std::vector<Tensor> s = shift(tape, x, state ? state->before : Tensor());
+    const Tensor w = heads_.split(linear(tape, activate(tape, linear(tape, s[0], decay_down_), Activation::tanh), decay_up_, decay_));
+    const Tensor k = heads_.split(linear(tape, s[1], key_)), v = heads_.split(linear(tape, s[2], value_)),
+                 r = heads_.split(linear(tape, s[3], receptance_)), g = linear(tape, s[4], gate_);
+    const Wkv out = wkv(tape, r, k, v, w, bonus_, state ? state->state : Tensor());
+    if (state) state->before = last_token(tape, x), state->state = out.state;
+    if (pass.probe) heads_.report(*pass.probe, out.y, [&](int64_t b) { return wkv_weights(tape, r, k, w, bonus_, b); });
+    return heads_.output(tape, gated(tape, g, heads_.norm(tape, out.y), Activation::silu));
+  }
+
+  int64_t length_;
+  RwkvHeads heads_;
+  Tensor mix_input_;
+  std::vector<Blend> blends_;               // of w, k, v, r, g
+  Tensor decay_, decay_down_, decay_up_;    // [C], [R, C], [C, R]
+  Tensor bonus_;                            // [H, N]
+  Tensor receptance_, key_, value_, gate_;  // [C, C]
+};
+
+const RegisterArchitecture entry{{
+    .kind = Architecture::Kind::mixer,
+    .id = "rwkv6",
+    .title = "RWKV-6",
+    .paper = "Peng et al. 2024, arXiv:2404.05892, section 4",
+    .settings = schema.settings(),
+    .defaults = {{"position", "none"}, {"channel_mix", "6"}},
+    .home = "rwkv",
+    .check = check_rwkv,
+    .make_mixer = [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make,
+                     int64_t layer) { return std::make_unique<Rwkv6Mixer>(shape, schema.read(values, "/architecture"), make, layer); },
+}};
+
+}  // namespace
+}  // namespace saccade

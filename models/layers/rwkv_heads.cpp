@@ -1,0 +1,68 @@
+#include "models/layers/rwkv_heads.h"
+
+#include "kernels/group_norm.h"
+#include "kernels/linear.h"
+#include "models/layers/head_probe.h"
+#include "models/layers/initialise.h"
+
+namespace saccade {
+namespace {
+
+/// As RWKV-LM has it: 1e-5 for a y that RWKV-5 divides by 8.
+constexpr double kGroupEpsilon = 64e-5;
+
+}  // namespace
+
+RwkvHeads::RwkvHeads(const ModelShape& shape, ParameterMaker& make, int64_t layer)
+    : depth_{layer, shape.layers, shape.width}, heads_(shape.heads) {
+  group_gain_ = make.constant(name("group_gain"), {shape.width}, depth_.group_gain());
+  group_bias_ = make.constant(name("group_bias"), {shape.width}, 0);
+  output_ = make.zeros(name("output"), {shape.width, shape.width});
+}
+
+Tensor RwkvHeads::split(const Tensor& x) const { return x.reshape({x.dim(0), x.dim(1), heads_, width() / heads_}); }
+
+Tensor RwkvHeads::norm(Tape& tape, const Tensor& y) const {
+  return group_norm(tape, y.reshape({y.dim(0), y.dim(1), width()}), group_gain_, group_bias_, heads_, kGroupEpsilon);
+}
+
+Tensor RwkvHeads::output(Tape& tape, const Tensor& y) const { return linear(tape, y, output_); }
+
+Tensor RwkvHeads::formula(ParameterMaker& make, const std::string& part, const Shape& shape,
+                          const std::function<double(uint64_t)>& value) const {
+  return make.formula(name(part), shape, value);
+}
+
+Tensor RwkvHeads::matrix(ParameterMaker& make, const std::string& part, double gain) const {
+  return make.orthogonal(name(part), {width(), width()}, gain);
+}
+
+std::string RwkvHeads::name(const std::string& part) const { return layer_name(depth_.layer, part); }
+
+std::unique_ptr<LayerState> RwkvHeads::begin(Arena& arena, DType dtype, int64_t batch) const {
+  auto state = std::make_unique<RwkvState>();
+  state->before = arena.allocate({batch, width()}, dtype);
+  state->state = arena.allocate({batch, heads_, width() / heads_, width() / heads_}, accumulation_dtype(dtype));
+  if (arena.device().is_plan()) return state;
+  fill_zero(state->before);
+  fill_zero(state->state);
+  return state;
+}
+
+double RwkvHeads::state_values_per_token(int64_t length) const {
+  return static_cast<double>(width() * (width() / heads_ + 1)) / static_cast<double>(length);
+}
+
+void RwkvHeads::report(Probe& probe, const Tensor& y, const std::function<Tensor(int64_t)>& weights) const {
+  HeadProbe heads(probe, depth_.layer);
+  if (heads.wants_statistics()) heads.signed_reads({y.dim(0), heads_, y.dim(1)}, weights);
+  if (heads.wants_maps()) heads.map("weights", weights(0));
+}
+
+void check_rwkv(const ModelShape& shape, const nlohmann::json&, const std::string& pointer) {
+  if (shape.position != "none" && shape.position != "absolute")
+    throw UsageError(pointer + "/position is \"" + shape.position +
+                     "\"; expected none or absolute: RWKV has no scores to put positions in");
+}
+
+}  // namespace saccade

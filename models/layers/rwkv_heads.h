@@ -1,0 +1,45 @@
+#pragma once
+#include "models/architectures/registry.h"
+#include "models/layers/rwkv_depth.h"
+
+namespace saccade {
+
+/// What RWKV keeps of a sequence in a time mix: the last input and the state.
+struct RwkvState : LayerState {
+  Tensor before;  ///< [B, C]
+  Tensor state;   ///< [B, H, N, N]
+};
+
+/// What the time mixes of RWKV-5, 6 and 7 share: heads, the group norm behind the recurrence, the output matrix.
+class RwkvHeads {
+ public:
+  /// Parameters layerN.group_gain, .group_bias [C], .output [C, C].
+  RwkvHeads(const ModelShape& shape, ParameterMaker& make, int64_t layer);
+
+  const RwkvDepth& depth() const { return depth_; }
+  int64_t width() const { return depth_.width; }
+  Shape by_head() const { return {heads_, width() / heads_}; }  ///< [H, N] of a vector of channels
+  Tensor split(const Tensor& x) const;                          ///< [B, T, C] → [B, T, H, N]
+  Tensor norm(Tape& tape, const Tensor& y) const;               ///< [B, T, H, N] → [B, T, C]
+  Tensor output(Tape& tape, const Tensor& y) const;             ///< W_o y
+  Tensor formula(ParameterMaker& make, const std::string& name, const Shape& shape, const std::function<double(uint64_t)>& value) const;
+  Tensor matrix(ParameterMaker& make, const std::string& name, double gain) const;  ///< [C, C], orthogonal
+  std::string name(const std::string& part) const;                                  ///< "layer3.key"
+
+  std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch) const;
+  /// Numbers kept of a sequence, per token of one of `length` tokens.
+  double state_values_per_token(int64_t length) const;
+
+  /// Reports where y reads from: weights(b) is [H, T, T] of sequence b, y [B, T, H, N].
+  void report(Probe& probe, const Tensor& y, const std::function<Tensor(int64_t sequence)>& weights) const;
+
+ private:
+  RwkvDepth depth_;
+  int64_t heads_;
+  Tensor group_gain_, group_bias_, output_;
+};
+
+/// Throws UsageError for positions that only a score can have.
+void check_rwkv(const ModelShape& shape, const nlohmann::json& values, const std::string& pointer);
+
+}  // namespace saccade
