@@ -106,14 +106,8 @@ void run_head(const WkvInputs& in, const Tensor& y, const Tensor& state, int64_t
 
 }  // namespace
 
-template <>
-void wkv_decay<float>(const float* w_raw, float* decay, int64_t n) {
-  decays(w_raw, decay, n);
-}
-template <>
-void wkv_decay<double>(const double* w_raw, double* decay, int64_t n) {
-  decays(w_raw, decay, n);
-}
+void wkv_decay(const float* w_raw, float* decay, int64_t n) { decays(w_raw, decay, n); }
+void wkv_decay(const double* w_raw, double* decay, int64_t n) { decays(w_raw, decay, n); }
 
 template <class T>
 void wkv_forward(const WkvInputs& in, const Tensor& y, const Tensor& state) {

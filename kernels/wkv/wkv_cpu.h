@@ -27,8 +27,8 @@ template <class T>
 void wkv_weights(const WkvInputs& in, int64_t sequence, const Tensor& weights);
 
 /// e^λ of n channels, λ = −exp(min(w_raw, 8)).
-template <class T>
-void wkv_decay(const T* w_raw, T* decay, int64_t n);
+void wkv_decay(const float* w_raw, float* decay, int64_t n);
+void wkv_decay(const double* w_raw, double* decay, int64_t n);
 
 extern template void wkv_forward<float>(const WkvInputs&, const Tensor&, const Tensor&);
 extern template void wkv_forward<double>(const WkvInputs&, const Tensor&, const Tensor&);
