@@ -51,7 +51,7 @@ class Mamba1ScanTest : public QObject {
     for (Decay decay : {full, one, none})
       for (int64_t length : {32, 131, 2048}) {
         if (decay == one && length == 2048) continue;  // α's gradient is one number, a sum of terms that cancel
-        const std::vector<Array> x = inputs(1, length, length > 1000 ? 20 : 150, 16, decay);
+        const std::vector<Array> x = inputs(2, length, length > 1000 ? 20 : 150, 16, decay);
         for (const QString& problem :
              {check_float(op(decay, false), x, 5e-5), check_threads(op(decay, false), x), check_plan(op(decay, false), x)})
           QVERIFY2(problem.isEmpty(), qPrintable(problem));
