@@ -9,7 +9,30 @@ int64_t ContextualizerShape::group() const {
   return std::clamp<int64_t>(kElements / (queries() * C()), 1, contexts());
 }
 
+namespace {
+
+ContextualizerScratch tiles_scratch(Tape& tape, const ContextualizerShape& s, DType dtype, bool backward) {
+  constexpr int64_t kTile = 128, kBlocks = 396;  // about three to a multiprocessor
+  const auto tiles = [](int64_t n) { return (n + kTile - 1) / kTile; };
+  const auto groups = [&](int64_t blocks) { return std::clamp<int64_t>(kBlocks / blocks, 1, s.group()); };
+  const int64_t n = s.group(), C = s.C(), Q = s.queries();
+  ContextualizerScratch scratch;
+  scratch.inverse = tape.empty({s.layout.rows()}, DType::f32);
+  scratch.weights = tape.empty({n, Q, C}, dtype);
+  if (!backward) return scratch;
+  scratch.slopes = tape.empty({n, Q, C}, dtype);
+  scratch.by_query = tape.empty({n, tiles(C), C}, DType::f32);
+  scratch.by_key = tape.empty({n, tiles(Q), C}, DType::f32);
+  scratch.parts_A = tape.empty({groups(tiles(Q) * (tiles(C) + 1) / 2), C, C}, DType::f32);
+  const int64_t padding = s.layout.pad_rows();
+  if (padding) scratch.padding = tape.empty({groups(tiles(padding) * tiles(s.r)), padding, s.r}, DType::f32);
+  return scratch;
+}
+
+}  // namespace
+
 ContextualizerScratch contextualizer_scratch(Tape& tape, const ContextualizerShape& s, DType dtype, bool backward) {
+  if (s.tiled(dtype)) return tiles_scratch(tape, s, dtype, backward);
   const int64_t n = s.group(), C = s.C(), Q = s.queries();
   ContextualizerScratch scratch;
   scratch.z = tape.empty({n, C, s.r}, dtype);

@@ -164,6 +164,7 @@ void each_group(int device, const ContextualizerShape& s, const ContextualizerSc
 
 void contextualize(int device, const ContextualizerShape& s, const ContextualizerScratch& scratch, const Tensor& Z, const Tensor& A,
                    const Tensor& Y) {
+  if (s.tiled(Z.dtype())) return contextualize_tiles(stream(device), s, scratch, Z, A, Y);
   dispatch_cuda(Z.dtype(), [&](auto t) {
     using T = decltype(t);
     each_group(device, s, scratch, [&](const Group& g) {
@@ -182,6 +183,7 @@ void contextualize(int device, const ContextualizerShape& s, const Contextualize
 void contextualize_backward(int device, const ContextualizerShape& s, const ContextualizerScratch& scratch, const Tensor& Z,
                             const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A) {
   Stream queue = stream(device);
+  if (s.tiled(Z.dtype())) return contextualize_tiles_backward(queue, s, scratch, Z, A, dY, dZ, add_z, dA, add_A);
   const int C = static_cast<int>(s.C()), Q = static_cast<int>(s.queries()), r = static_cast<int>(s.r);
   const int first_query = static_cast<int>(s.first_query());
   if (dA && !add_A) fill_bytes(queue, dA.raw(), 0, dA.bytes());

@@ -17,16 +17,21 @@ struct ContextualizerShape {
   int64_t first_query() const { return own_only ? layout.split * layout.top_k : 0; }
   int64_t queries() const { return C() - first_query(); }
   int64_t group() const;  ///< contexts at a time
+  /// Tensor cores, tile by tile; else products of whole rectangles.
+  bool tiled(DType dtype) const { return dtype == DType::bf16 && dynamic && r % 8 == 0 && layout.split % 8 == 0; }
 };
 
-/// Scratch of one group: rectangles of the activations' type and f32.
+/// Scratch of one group: rectangles of the activations' type and f32. Tiles need `inverse` [rows], weights, slopes and the
+/// last line only.
 struct ContextualizerScratch {
   Tensor z, inverse;          ///< [n, C, r], f32 [n, C]
   Tensor products, weights;   ///< f32 and activations' type [n, queries, C]
   Tensor y;                   ///< [n, queries, r]: the result, or its gradient
   Tensor d_products, slopes;  ///< backward: like products and weights
   Tensor d_z, along;          ///< backward: f32 [n, C, r]
-  Tensor padding;             ///< backward: f32 [2, pad_rows, r]
+  Tensor padding;             ///< backward: f32 [2, pad_rows, r]; tiles: [groups, pad_rows, r]
+  Tensor by_query, by_key;    ///< backward: f32 [n, tiles, C], sums of d_cos * cos over the keys and queries of a tile
+  Tensor parts_A;             ///< backward: f32 [groups, C, C]
 };
 ContextualizerScratch contextualizer_scratch(Tape& tape, const ContextualizerShape& shape, DType dtype, bool backward);
 
@@ -36,5 +41,13 @@ void contextualize(int device, const ContextualizerShape& shape, const Contextua
 /// Empty d_A: not wanted.
 void contextualize_backward(int device, const ContextualizerShape& shape, const ContextualizerScratch& scratch, const Tensor& Z,
                             const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A);
+
+/// inverse f32 [rows] = 1 / sqrt(|z|² + 1e-8); Z bf16 [rows, r].
+void inverse_norms(Stream stream, const Tensor& Z, const Tensor& inverse);
+/// The same in tiles; shape.tiled.
+void contextualize_tiles(Stream stream, const ContextualizerShape& shape, const ContextualizerScratch& scratch, const Tensor& Z,
+                         const Tensor& A, const Tensor& Y);
+void contextualize_tiles_backward(Stream stream, const ContextualizerShape& shape, const ContextualizerScratch& scratch, const Tensor& Z,
+                                  const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A);
 
 }  // namespace saccade::cuda

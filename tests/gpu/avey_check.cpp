@@ -100,6 +100,18 @@ void add_contextualizers(std::vector<OpCase>& cases) {
              {activation({layout.rows(), 14}, 5), parameter({C, C}, 6)},
              [=](Tape& t, const Tensors& x) { return Tensors{avey::contextualize(t, x[0], x[1], layout, dynamic, own_only)}; }});
       }
+  // In tiles of 128: one, several, cut by C, r or the padding's end, with a partial last split.
+  const std::pair<Layout, int64_t> tiled[] = {{{2, 150, 16, 3, true}, 24},   {{3, 100, 16, 3, false}, 40}, {{2, 520, 64, 3, true}, 136},
+                                              {{3, 600, 64, 7, true}, 72},   {{2, 300, 40, 4, true}, 200}, {{1, 600, 64, 7, false}, 16},
+                                              {{2, 264, 264, 0, false}, 48}, {{20, 128, 32, 3, true}, 256}};
+  for (const auto& [l, r] : tiled)
+    for (bool own_only : {false, true}) {
+      const ContextLayout layout = layout_of(l);
+      const int64_t C = layout.context_width();
+      cases.push_back({"contextualize " + text(l) + " r" + std::to_string(r) + (own_only ? " own" : ""),
+                       {activation({layout.rows(), r}, 5), parameter({C, C}, 6)},
+                       [=](Tape& t, const Tensors& x) { return Tensors{avey::contextualize(t, x[0], x[1], layout, true, own_only)}; }});
+    }
 }
 
 void add_feed_forwards(std::vector<OpCase>& cases) {

@@ -1,0 +1,206 @@
+#pragma once
+/// Products of 128 x 128 tiles on tensor cores for the contextualizer, and where the rows of a context are. A block of eight
+/// warps owns a tile, a warp 64 x 32 of it; operands come in steps of 64 along the sum, copied kStages − 1 steps ahead.
+#include "kernels/avey/layout.h"
+#include "kernels/cuda/tensor_core.cuh"
+
+namespace saccade::cuda::tiles {
+
+constexpr int kTile = 128, kDepth = 64, kStages = 3, kThreads = 256;
+constexpr uint32_t kPart = kTile * kDepth * 2;  ///< bytes of one operand of one step
+
+using Accumulator = float[4][4][4];
+
+__device__ __forceinline__ int warp_row() { return static_cast<int>(threadIdx.x) / 128 * 64; }
+__device__ __forceinline__ int warp_column() { return static_cast<int>(threadIdx.x) / 32 % 4 * 32; }
+/// Of element i of accumulator [m][n] in the tile.
+__device__ __forceinline__ int tile_row(int m, int i) { return warp_row() + 16 * m + i / 2 * 8 + static_cast<int>(threadIdx.x) % 32 / 4; }
+__device__ __forceinline__ int tile_column(int n, int i) { return warp_column() + 8 * n + static_cast<int>(threadIdx.x) % 4 * 2 + i % 2; }
+
+/// c [m][2 n], c [m][2 n + 1] += a b
+__device__ __forceinline__ void multiply_pair(Accumulator& c, int n, const uint32_t (&a)[4][4], const uint32_t (&b)[4]) {
+#pragma unroll
+  for (int m = 0; m < 4; ++m) {
+    multiply(c[m][2 * n], a[m], b[0], b[1]);
+    multiply(c[m][2 * n + 1], a[m], b[2], b[3]);
+  }
+}
+
+/// A tile of 128 rows, 64 along the sum, as the left operand.
+__device__ __forceinline__ void load_left(uint32_t (&a)[4][4], uint32_t tile, int k) {
+#pragma unroll
+  for (int m = 0; m < 4; ++m) SharedRows<kDepth>{tile}.load_a(a[m], warp_row() + 16 * m, k);
+}
+/// The same from 64 rows along the sum, 128 columns.
+__device__ __forceinline__ void load_left_transposed(uint32_t (&a)[4][4], uint32_t tile, int k) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int m = 0; m < 4; ++m)
+    load_matrices_transposed(a[m], SharedRows<kTile>{tile}.at(16 * k + lane / 16 * 8 + lane % 8, (warp_row() + 16 * m) / 8 + lane / 8 % 2));
+}
+
+/// c += x yᵀ and, where kTwo, d += x2 yᵀ; all of 128 rows, 64 along the sum.
+template <bool kTwo>
+__device__ __forceinline__ void multiply_rows(Accumulator& c, Accumulator& d, uint32_t x, uint32_t x2, uint32_t y) {
+#pragma unroll
+  for (int k = 0; k < kDepth / 16; ++k) {
+    uint32_t b[2][4], a[4][4];
+#pragma unroll
+    for (int n = 0; n < 2; ++n) SharedRows<kDepth>{y}.load_b(b[n], warp_column() + 16 * n, k);
+    load_left(a, x, k);
+#pragma unroll
+    for (int n = 0; n < 2; ++n) multiply_pair(c, n, a, b[n]);
+    if constexpr (kTwo) {
+      load_left(a, x2, k);
+#pragma unroll
+      for (int n = 0; n < 2; ++n) multiply_pair(d, n, a, b[n]);
+    }
+  }
+}
+
+/// c += x y, or xᵀ y; x 128 x 64 (64 x 128), y 64 x 128.
+__device__ __forceinline__ void multiply_columns(Accumulator& c, uint32_t x, bool transposed, uint32_t y) {
+#pragma unroll
+  for (int k = 0; k < kDepth / 16; ++k) {
+    uint32_t a[4][4], b[4];
+    if (transposed)
+      load_left_transposed(a, x, k);
+    else
+      load_left(a, x, k);
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+      SharedRows<kTile>{y}.load_b_transposed(b, 16 * k, warp_column() / 16 + n);
+      multiply_pair(c, n, a, b);
+    }
+  }
+}
+
+/// Copies 128 rows x 64 columns; source(row) is its first element or null, columns from `column` on exist below `width`.
+template <class Source>
+__device__ __forceinline__ void copy_rows(uint32_t tile, const bf16* any, int column, int width, Source&& source) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int row = static_cast<int>(threadIdx.x) / 8 + 32 * i, piece = static_cast<int>(threadIdx.x) % 8;
+    const bf16* from = source(row, i);
+    const bool valid = from != nullptr && column + piece * 8 < width;
+    copy_async_16(SharedRows<kDepth>{tile}.at(row, piece), valid ? from + column + piece * 8 : any, valid);
+  }
+}
+/// Copies 64 rows x 128 columns.
+template <class Source>
+__device__ __forceinline__ void copy_columns(uint32_t tile, const bf16* any, int column, int width, Source&& source) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int row = static_cast<int>(threadIdx.x) / 16 + 16 * i, piece = static_cast<int>(threadIdx.x) % 16;
+    const bf16* from = source(row);
+    const bool valid = from != nullptr && column + piece * 8 < width;
+    copy_async_16(SharedRows<kTile>{tile}.at(row, piece), valid ? from + column + piece * 8 : any, valid);
+  }
+}
+
+/// fetch(step, stage) copies, multiply(step, stage) uses; every thread calls it with the same steps.
+template <class Fetch, class Multiply>
+__device__ __forceinline__ void each_step(int steps, Fetch&& fetch, Multiply&& multiply) {
+  __syncthreads();
+#pragma unroll
+  for (int s = 0; s < kStages - 1; ++s) {
+    if (s < steps) fetch(s, s);
+    copy_async_commit();
+  }
+  for (int s = 0; s < steps; ++s) {
+    asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 2) : "memory");
+    __syncthreads();
+    if (s + kStages - 1 < steps) fetch(s + kStages - 1, (s + kStages - 1) % kStages);
+    copy_async_commit();
+    multiply(s, s % kStages);
+  }
+  copy_async_wait();
+  __syncthreads();
+}
+
+__device__ __forceinline__ void clear(Accumulator& c) { cuda::clear<4, 4>(c); }
+
+constexpr int kStagedRow = kTile + 8;  ///< floats of a row of a staged tile: no bank twice
+
+/// Accumulators to shared memory, then body(row, column, eight values of it) for pieces of a row, all 128 rows.
+template <class Body>
+__device__ __forceinline__ void each_piece(float* staged, const Accumulator& c, Body&& body) {
+#pragma unroll
+  for (int m = 0; m < 4; ++m)
+#pragma unroll
+    for (int n = 0; n < 4; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; i += 2)
+        *reinterpret_cast<float2*>(staged + tile_row(m, i) * kStagedRow + tile_column(n, i)) = make_float2(c[m][n][i], c[m][n][i + 1]);
+  __syncthreads();
+#pragma unroll
+  for (int p = 0; p < kTile * kTile / 8 / kThreads; ++p) {
+    const int item = static_cast<int>(threadIdx.x) + p * kThreads, row = item / 16, column = item % 16 * 8;
+    const auto* from = reinterpret_cast<const float4*>(staged + row * kStagedRow + column);
+    const float4 low = from[0], high = from[1];
+    const float values[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+    body(row, column, values);
+  }
+}
+
+/// The contexts of a launch, cut into tiles. Queries are the positions from first_query on.
+struct Plan {
+  avey::ContextLayout layout;
+  int64_t first_context;
+  int contexts, C, r, first_query;
+  bool own_only;
+
+  __host__ __device__ int queries() const { return C - first_query; }
+  __host__ __device__ int query_tiles() const { return (queries() + kTile - 1) / kTile; }
+  __host__ __device__ int key_tiles() const { return (C + kTile - 1) / kTile; }
+  /// Tiles of keys that the queries of a tile may see.
+  __host__ __device__ int keys_of(int query_tile) const {
+    const int last = first_query + (query_tile + 1) * kTile - 1;
+    return (last < C ? last : C - 1) / kTile + 1;
+  }
+  __host__ __device__ int pairs() const {
+    int sum = 0;
+    for (int t = 0; t < query_tiles(); ++t) sum += keys_of(t);
+    return sum;
+  }
+};
+
+/// One context: where its positions are.
+struct Context {
+  int before, own, own_count, padding_row;
+  int64_t chosen_row, own_row, first_own_row;
+  bool padding, shows_padding, own_only;
+
+  __device__ Context(const Plan& p, int64_t index) {
+    const int64_t N = p.layout.splits(), b = (p.first_context + index) / N, i = (p.first_context + index) % N;
+    before = static_cast<int>(p.layout.padding_before(i)), own = static_cast<int>(p.layout.split * p.layout.top_k);
+    own_count = static_cast<int>(p.layout.own_count(i)), padding = p.layout.padding;
+    chosen_row = p.layout.chosen_row(b, i), own_row = p.layout.own_row(b, i), first_own_row = p.layout.first_own_row();
+    shows_padding = padding && !p.own_only && p.first_context + index == 0, own_only = p.own_only;
+  }
+  /// Row of Z at a position, −1: none.
+  __device__ int64_t row(int position) const {
+    if (position < before) return padding ? position : -1;
+    if (position < own) return chosen_row + position - before;
+    return position - own < own_count ? own_row + position - own : -1;
+  }
+  /// Row of Y at a position, −1: no query, or padding that context 0 stands for.
+  __device__ int64_t result(int position) const {
+    if (position < before && !shows_padding) return -1;
+    const int64_t at = row(position);
+    return !own_only ? at : at >= first_own_row ? at - first_own_row : -1;
+  }
+  /// First tile of queries with any result.
+  __device__ int first_query_tile(const Plan& p) const {
+    return shows_padding || before <= p.first_query ? 0 : (before - p.first_query) / kTile;
+  }
+};
+
+/// Tiles of pair number `pair`: of queries and of keys.
+__device__ __forceinline__ int2 pair_of(const Plan& p, int pair) {
+  int query = 0;
+  for (; pair >= p.keys_of(query); ++query) pair -= p.keys_of(query);
+  return make_int2(query, pair);
+}
+
+}  // namespace saccade::cuda::tiles

@@ -1,0 +1,142 @@
+// Y = (tril(A) * Cos(Z)) Z in tiles: W = tril(A) * Cos(Z) in bf16, then W Z; only tiles on or below the diagonal, and no queries
+// that are padding of another context.
+#include "kernels/avey/context_weights.h"
+#include "kernels/cuda/avey_contextualizer.h"
+#include "kernels/cuda/avey_tiles.cuh"
+
+namespace saccade::cuda {
+namespace {
+
+using namespace tiles;
+
+constexpr uint32_t kShared = kStages * 2 * kPart;
+
+/// inverse[row] = 1 / sqrt(|z|² + 1e-8), a warp per row.
+__global__ void __launch_bounds__(kThreads) inverse_norms_kernel(const bf16* z, float* inverse, int64_t rows, int r) {
+  const int64_t row = int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
+  if (row >= rows) return;
+  float sum = 0;
+  for (int i = threadIdx.x % 32 * 8; i < r; i += 256) {
+    const Pack<bf16> pack = load_pack(z + row * r + i);
+#pragma unroll
+    for (int v = 0; v < 8; ++v) sum += to_float(pack.v[v]) * to_float(pack.v[v]);
+  }
+  sum = warp_sum(sum);
+  if (threadIdx.x % 32 == 0) inverse[row] = rsqrtf(sum + static_cast<float>(avey::kCosineEps));
+}
+
+/// Block (pair of tiles, context).
+__global__ void __launch_bounds__(kThreads, 2) weights_kernel(const Plan p, const bf16* Z, const float* inverse, const float* A, bf16* W) {
+  extern __shared__ __align__(128) char shared[];
+  const Context context(p, blockIdx.y);
+  const int2 pair = pair_of(p, static_cast<int>(blockIdx.x));
+  if (pair.x < context.first_query_tile(p)) return;
+  const int q0 = p.first_query + pair.x * kTile, k0 = pair.y * kTile;
+  const uint32_t base = shared_address(shared);
+  const bf16 *queries[4], *keys[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int row = static_cast<int>(threadIdx.x) / 8 + 32 * i;
+    const int64_t q = q0 + row < p.C ? context.row(q0 + row) : -1, k = k0 + row < p.C ? context.row(k0 + row) : -1;
+    queries[i] = q < 0 ? nullptr : Z + q * p.r;
+    keys[i] = k < 0 ? nullptr : Z + k * p.r;
+  }
+  Accumulator c;
+  clear(c);
+  each_step((p.r + kDepth - 1) / kDepth,
+            [&](int step, int stage) {
+              const uint32_t at = base + static_cast<uint32_t>(stage) * 2 * kPart;
+              copy_rows(at, Z, step * kDepth, p.r, [&](int, int i) { return queries[i]; });
+              copy_rows(at + kPart, Z, step * kDepth, p.r, [&](int, int i) { return keys[i]; });
+            },
+            [&](int, int stage) {
+              const uint32_t at = base + static_cast<uint32_t>(stage) * 2 * kPart;
+              multiply_rows<false>(c, c, at, at, at + kPart);
+            });
+  auto* inverses = reinterpret_cast<float*>(shared);  // of queries, then of keys
+  {
+    const int row = static_cast<int>(threadIdx.x) % kTile, position = (threadIdx.x < kTile ? q0 : k0) + row;
+    const int64_t at = position < p.C ? context.row(position) : -1;
+    inverses[threadIdx.x] = at < 0 ? 0.0f : inverse[at];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int m = 0; m < 4; ++m)
+#pragma unroll
+    for (int i = 0; i < 4; i += 2) {
+      const int row = tile_row(m, i), t = q0 + row;
+      if (t >= p.C) continue;
+      bf16* to = W + (int64_t{blockIdx.y} * p.queries() + t - p.first_query) * p.C;
+#pragma unroll
+      for (int n = 0; n < 4; ++n) {
+        const int column = tile_column(n, i), j = k0 + column;
+        if (j >= p.C) continue;
+        const float2 a = *reinterpret_cast<const float2*>(A + int64_t{t} * p.C + j);
+        const float w0 = j <= t ? a.x * c[m][n][i] * (inverses[row] * inverses[kTile + column]) : 0.0f;
+        const float w1 = j + 1 <= t ? a.y * c[m][n][i + 1] * (inverses[row] * inverses[kTile + column + 1]) : 0.0f;
+        *reinterpret_cast<uint32_t*>(to + j) = pack_bf16(w0, w1);
+      }
+    }
+}
+
+/// Block (tile of columns, tile of queries from the last on, context).
+__global__ void __launch_bounds__(kThreads, 2) mix_kernel(const Plan p, const bf16* Z, const bf16* W, bf16* Y) {
+  extern __shared__ __align__(128) char shared[];
+  const Context context(p, blockIdx.z);
+  const int tile = p.query_tiles() - 1 - static_cast<int>(blockIdx.y), q0 = p.first_query + tile * kTile;
+  if (tile < context.first_query_tile(p)) return;
+  const int column = static_cast<int>(blockIdx.x) * kTile;
+  const int last = min(q0 + kTile, p.C), first = context.padding ? 0 : context.before / kDepth * kDepth;
+  const uint32_t base = shared_address(shared);
+  const bf16* weights = W + (int64_t{blockIdx.z} * p.queries() + tile * kTile) * p.C;
+  Accumulator c;
+  clear(c);
+  each_step((last - first + kDepth - 1) / kDepth,
+            [&](int step, int stage) {
+              const uint32_t at = base + static_cast<uint32_t>(stage) * 2 * kPart;
+              const int k = first + step * kDepth;
+              copy_rows(at, Z, k, last, [&](int row, int) { return q0 + row < p.C ? weights + int64_t{row} * p.C : nullptr; });
+              copy_columns(at + kPart, Z, column, p.r, [&](int row) {
+                const int64_t z = k + row < last ? context.row(k + row) : -1;
+                return z < 0 ? nullptr : Z + z * p.r;
+              });
+            },
+            [&](int, int stage) {
+              const uint32_t at = base + static_cast<uint32_t>(stage) * 2 * kPart;
+              multiply_columns(c, at, false, at + kPart);
+            });
+  each_piece(reinterpret_cast<float*>(shared), c, [&](int row, int at, const float(&values)[8]) {
+    const int64_t to = q0 + row < p.C ? context.result(q0 + row) : -1;
+    if (to < 0 || column + at >= p.r) return;
+    Pack<bf16> pack;
+#pragma unroll
+    for (int v = 0; v < 8; ++v) pack.v[v] = from_float<bf16>(values[v]);
+    store_pack(Y + to * p.r + column + at, pack);
+  });
+}
+
+}  // namespace
+
+void inverse_norms(Stream stream, const Tensor& Z, const Tensor& inverse) {
+  inverse_norms_kernel<<<blocks_for(Z.dim(0), kThreads / 32), kThreads, 0, stream>>>(pointer<bf16>(Z), pointer<float>(inverse), Z.dim(0),
+                                                                                     static_cast<int>(Z.dim(1)));
+}
+
+void contextualize_tiles(Stream stream, const ContextualizerShape& s, const ContextualizerScratch& scratch, const Tensor& Z,
+                         const Tensor& A, const Tensor& Y) {
+  check(cudaFuncSetAttribute(weights_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
+  check(cudaFuncSetAttribute(mix_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
+  inverse_norms(stream, Z, scratch.inverse);
+  for (int64_t first = 0; first < s.contexts(); first += s.group()) {
+    const auto n = static_cast<unsigned>(std::min(s.group(), s.contexts() - first));
+    const Plan p{s.layout,  first, static_cast<int>(n), static_cast<int>(s.C()), static_cast<int>(s.r), static_cast<int>(s.first_query()),
+                 s.own_only};
+    weights_kernel<<<dim3(static_cast<unsigned>(p.pairs()), n), kThreads, kShared, stream>>>(
+        p, pointer<bf16>(Z), pointer<float>(scratch.inverse), pointer<float>(A), pointer<bf16>(scratch.weights));
+    mix_kernel<<<dim3(blocks_for(s.r, kTile), static_cast<unsigned>(p.query_tiles()), n), kThreads, kShared, stream>>>(
+        p, pointer<bf16>(Z), pointer<bf16>(scratch.weights), pointer<bf16>(Y));
+  }
+  check_launch();
+}
+
+}  // namespace saccade::cuda
