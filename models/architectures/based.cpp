@@ -9,6 +9,7 @@
 #include "kernels/attention.h"
 #include "kernels/heads.h"
 #include "kernels/linear.h"
+#include "kernels/linear_pieces.h"
 #include "kernels/split.h"
 #include "kernels/taylor_attention.h"
 #include "models/layers/head_probe.h"
@@ -140,7 +141,7 @@ class WindowMixer : public Mixer {
 
   Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
     const int64_t width = place_.shape.width;
-    const std::vector<Tensor> p = split(tape, linear(tape, x, qkv_), {width, width, width});
+    const std::vector<Tensor> p = linear_pieces(tape, x, qkv_, {width, width, width});
     const auto heads = [&](const Tensor& y) { return y.reshape({x.dim(0), x.dim(1), place_.shape.heads, place_.shape.head_width()}); };
     HeadOptions options;
     options.rotary_base = place_.shape.rotary_base;

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "kernels/linear.h"
-#include "kernels/split.h"
+#include "kernels/linear_pieces.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
 #include "models/layers/score_heads.h"
@@ -96,9 +96,9 @@ class Mamba1Mixer : public Mixer {
  private:
   template <class Conv>
   Tensor mix(Tape& tape, const Tensor& x, const CarriedState& state, Conv&& conv, Probe* probe) const {
-    const std::vector<Tensor> uz = split(tape, linear(tape, x, in_proj_), {inner_, inner_});
+    const std::vector<Tensor> uz = linear_pieces(tape, x, in_proj_, {inner_, inner_});
     const Tensor u = conv(uz[0]);
-    const std::vector<Tensor> p = split(tape, linear(tape, u, x_proj_), {rank_, settings_.state, settings_.state});  // ρ, B, C
+    const std::vector<Tensor> p = linear_pieces(tape, u, x_proj_, {rank_, settings_.state, settings_.state});  // ρ, B, C
     const Mamba1Scan scan{.u = u,
                           .dt = linear(tape, p[0], dt_proj_),
                           .z = uz[1],

@@ -8,6 +8,7 @@
 
 #include "kernels/gated_norm.h"
 #include "kernels/linear.h"
+#include "kernels/linear_pieces.h"
 #include "kernels/split.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
@@ -99,7 +100,7 @@ class Mamba2Mixer : public Mixer {
     const int64_t batch = u.dim(0), length = u.dim(1);
     std::vector<int64_t> widths{inner_, convolved(), heads_};
     if (shared_bias_) widths.push_back(1);
-    const std::vector<Tensor> p = split(tape, linear(tape, u, in_proj_), widths);  // z, x | B | C, Δ
+    const std::vector<Tensor> p = linear_pieces(tape, u, in_proj_, widths);  // z, x | B | C, Δ
     const std::vector<Tensor> xbc = split(tape, conv(p[1]), {inner_, keys_, keys_});
     const Shape keys{batch, length, settings_.groups, settings_.state};
     const Mamba2Ssd ssd{.x = xbc[0].reshape({batch, length, heads_, inner_ / heads_}),
