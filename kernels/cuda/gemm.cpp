@@ -3,16 +3,21 @@
 #ifdef SACCADE_CUDA
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/gemm_choice.h"
 
 namespace saccade::cuda {
 namespace {
 
 constexpr size_t kWorkspaceBytes = size_t{64} << 20;
+constexpr int kCandidates = 24;       ///< algorithms that are tried for a shape
+constexpr double kWorthTrying = 1e8;  ///< FLOPs of a product from which on that pays
 
 void check(cublasStatus_t status, const char* what) {
   if (status != CUBLAS_STATUS_SUCCESS) throw DeviceError(std::string("cuBLASLt: ") + what + ": " + cublasLtGetStatusString(status));
@@ -31,12 +36,20 @@ struct Context {
   }
 };
 
-Context& context(int device) {
+const Context& context(int device) {
   static std::map<int, std::unique_ptr<Context>> contexts;
   auto& slot = contexts[device];
   if (!slot) slot = std::make_unique<Context>(device);
   return *slot;
 }
+
+/// C = alpha · op(A) · op(B) + beta · addend.
+struct Product {
+  bool transpose_a, transpose_b;
+  int64_t m, n, k, batch;
+  float alpha, beta;
+  Matrix a, b, addend, c;
+};
 
 /// A product prepared once per shape: descriptors and the algorithm.
 struct Prepared {
@@ -44,6 +57,11 @@ struct Prepared {
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
   cublasLtMatmulAlgo_t algorithm{};
 };
+
+cublasStatus_t run(const Context& lt, Stream s, const Prepared& p, const cublasLtMatmulAlgo_t& algorithm, const Product& x, void* to) {
+  return cublasLtMatmul(lt.handle, p.operation, &x.alpha, x.b.data, p.b, x.a.data, p.a, &x.beta, x.addend.data, p.c, to, p.c, &algorithm,
+                        lt.workspace, kWorkspaceBytes, s);
+}
 
 /// Largest power of two up to 256 that divides an address.
 uint32_t alignment(const Matrix& x) {
@@ -62,76 +80,98 @@ cublasLtMatrixLayout_t layout(int64_t rows, int64_t columns, const Matrix& m, in
   return l;
 }
 
-Prepared prepare(Context& lt, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, const Matrix& c,
-                 int64_t batch) {
+/// Algorithms for a product, likeliest first, whose demands the alignment of its matrices meets.
+std::vector<cublasLtMatmulHeuristicResult_t> algorithms(const Context& lt, const Prepared& p, const Product& x) {
+  cublasLtMatmulPreference_t preference = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&preference), "preference");
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t what, const auto& value) {
+    check(cublasLtMatmulPreferenceSetAttribute(preference, what, &value, sizeof value), "preference");
+  };
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(x.b));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(x.a));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(x.addend));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(x.c));
+  std::vector<cublasLtMatmulHeuristicResult_t> found(kCandidates);
+  int count = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(lt.handle, p.operation, p.b, p.a, p.c, p.c, preference, kCandidates, found.data(), &count);
+  cublasLtMatmulPreferenceDestroy(preference);
+  check(status, "choosing an algorithm");
+  found.resize(static_cast<size_t>(count));
+  if (found.empty())
+    throw DeviceError("cuBLASLt has no algorithm for a product " + std::to_string(x.m) + " x " + std::to_string(x.n) + " x " +
+                      std::to_string(x.k));
+  return found;
+}
+
+Prepared prepare(const Context& lt, Stream s, const Product& x) {
   Prepared p;
   check(cublasLtMatmulDescCreate(&p.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), "operation");
   // Cᵀ = op(B)ᵀ op(A)ᵀ: the operands change places, their transposition flags stay.
-  const cublasOperation_t first = tb ? CUBLAS_OP_T : CUBLAS_OP_N, second = ta ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t first = x.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, second = x.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
   check(cublasLtMatmulDescSetAttribute(p.operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first), "transpose");
   check(cublasLtMatmulDescSetAttribute(p.operation, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second), "transpose");
-  p.b = tb ? layout(n, k, b, batch) : layout(k, n, b, batch);
-  p.a = ta ? layout(k, m, a, batch) : layout(m, k, a, batch);
-  p.c = layout(m, n, c, batch);
-  cublasLtMatmulPreference_t preference = nullptr;
-  check(cublasLtMatmulPreferenceCreate(&preference), "preference");
-  check(
-      cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspaceBytes, sizeof kWorkspaceBytes),
-      "workspace");
-  const uint32_t align_a = alignment(b), align_b = alignment(a), align_c = alignment(c);
-  check(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &align_a, sizeof align_a),
-        "alignment");
-  check(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &align_b, sizeof align_b),
-        "alignment");
-  check(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &align_c, sizeof align_c),
-        "alignment");
-  check(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &align_c, sizeof align_c),
-        "alignment");
-  cublasLtMatmulHeuristicResult_t result{};
-  int found = 0;
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(lt.handle, p.operation, p.b, p.a, p.c, p.c, preference, 1, &result, &found);
-  cublasLtMatmulPreferenceDestroy(preference);
-  check(status, "choosing an algorithm");
-  if (found == 0)
-    throw DeviceError("cuBLASLt has no algorithm for a product " + std::to_string(m) + " x " + std::to_string(n) + " x " +
-                      std::to_string(k));
-  p.algorithm = result.algo;
+  p.b = x.transpose_b ? layout(x.n, x.k, x.b, x.batch) : layout(x.k, x.n, x.b, x.batch);
+  p.a = x.transpose_a ? layout(x.k, x.m, x.a, x.batch) : layout(x.m, x.k, x.a, x.batch);
+  p.c = layout(x.m, x.n, x.c, x.batch);
+  const auto candidates = algorithms(lt, p, x);
+  p.algorithm = candidates.front().algo;
+  const bool dense = x.c.row_stride == x.n && (x.batch == 1 || x.c.stride == x.m * x.n);
+  if (dense && 2.0 * static_cast<double>(x.m * x.n * x.k * x.batch) >= kWorthTrying) {
+    const int best = fastest_of_equal(
+        s, static_cast<int>(candidates.size()), x.m * x.n * x.batch * byte_size(x.c.dtype),
+        [&](int i, void* to) { return run(lt, s, p, candidates[static_cast<size_t>(i)].algo, x, to) == CUBLAS_STATUS_SUCCESS; });
+    p.algorithm = candidates[static_cast<size_t>(best)].algo;
+  }
   return p;
+}
+
+/// What the choice of algorithm depends on; addresses count by their alignment.
+using Key = std::array<int64_t, 20>;
+Key key_of(int device, const Product& x) {
+  return {device,
+          x.transpose_a,
+          x.transpose_b,
+          x.m,
+          x.n,
+          x.k,
+          x.batch,
+          int64_t{x.a.dtype == DType::bf16},
+          int64_t{x.c.dtype == DType::bf16},
+          x.a.row_stride,
+          x.b.row_stride,
+          x.c.row_stride,
+          x.a.stride,
+          x.b.stride,
+          x.c.stride,
+          alignment(x.a),
+          alignment(x.b),
+          alignment(x.addend),
+          alignment(x.c),
+          int64_t{x.beta != 0}};
+}
+
+void multiply(int device, const Product& x) {
+  static std::map<Key, Prepared> prepared;
+  const Context& lt = context(device);
+  const Stream s = stream(device);
+  const Key key = key_of(device, x);
+  auto found = prepared.find(key);
+  if (found == prepared.end()) found = prepared.emplace(key, prepare(lt, s, x)).first;
+  check(run(lt, s, found->second, found->second.algorithm, x, const_cast<void*>(x.c.data)), "product");
 }
 
 }  // namespace
 
 void gemm(int device, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, const Matrix& b,
           bool add, const Matrix& c, int64_t batch) {
-  Context& lt = context(device);
-  // What the choice of algorithm depends on; addresses count by their alignment.
-  using Key = std::array<int64_t, 18>;
-  static std::map<Key, Prepared> prepared;
-  const Key key{device,
-                transpose_a,
-                transpose_b,
-                m,
-                n,
-                k,
-                batch,
-                int64_t{a.dtype == DType::bf16},
-                int64_t{c.dtype == DType::bf16},
-                a.row_stride,
-                b.row_stride,
-                c.row_stride,
-                a.stride,
-                b.stride,
-                c.stride,
-                alignment(a),
-                alignment(b),
-                alignment(c)};
-  auto found = prepared.find(key);
-  if (found == prepared.end()) found = prepared.emplace(key, prepare(lt, transpose_a, transpose_b, m, n, k, a, b, c, batch)).first;
-  const Prepared& p = found->second;
-  const float one = static_cast<float>(alpha), beta = add ? 1.0f : 0.0f;
-  check(cublasLtMatmul(lt.handle, p.operation, &one, b.data, p.b, a.data, p.a, &beta, c.data, p.c, const_cast<void*>(c.data), p.c,
-                       &p.algorithm, lt.workspace, kWorkspaceBytes, stream(device)),
-        "product");
+  multiply(device, {transpose_a, transpose_b, m, n, k, batch, static_cast<float>(alpha), add ? 1.0f : 0.0f, a, b, c, c});
+}
+
+void gemm_onto(int device, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b,
+               const Matrix& addend, const Matrix& c) {
+  multiply(device, {transpose_a, transpose_b, m, n, k, 1, 1.0f, 1.0f, a, b, addend, c});
 }
 
 }  // namespace saccade::cuda
