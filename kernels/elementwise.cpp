@@ -152,20 +152,6 @@ ENTRY_POINTS(double)
 
 namespace {
 
-/// FLOPs of one value or slope, counting an exponential or a division as one.
-double flops_of(Activation f) {
-  switch (f) {
-    case Activation::none: return 0;
-    case Activation::relu: return 1;
-    case Activation::relu2: return 2;
-    case Activation::silu: return 4;
-    case Activation::sigmoid: return 3;
-    case Activation::tanh: return 4;
-    case Activation::gelu: return 18;
-  }
-  return 0;
-}
-
 Cost cost(const Tensor& x, double flops, int tensors) {
   return {flops * static_cast<double>(x.size()), static_cast<double>(tensors * x.bytes())};
 }
@@ -178,6 +164,19 @@ void over(const Tensor& x, Body body) {
 }
 
 }  // namespace
+
+double flops_of(Activation f) {
+  switch (f) {
+    case Activation::none: return 0;
+    case Activation::relu: return 1;
+    case Activation::relu2: return 2;
+    case Activation::silu: return 4;
+    case Activation::sigmoid: return 3;
+    case Activation::tanh: return 4;
+    case Activation::gelu: return 18;
+  }
+  return 0;
+}
 
 Activation parse_activation(const std::string& name) {
   if (name == "none") return Activation::none;

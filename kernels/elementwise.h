@@ -7,6 +7,8 @@ namespace saccade {
 
 enum class Activation { none, gelu, relu, relu2, silu, sigmoid, tanh };  ///< gelu is exact (erf); relu2(x) = max(x, 0)²
 Activation parse_activation(const std::string& name);
+/// FLOPs of one value or slope, counting an exponential or a division as one.
+double flops_of(Activation f);
 
 /// y = x1 + x2, equal shapes.
 Tensor add(Tape& tape, const Tensor& x1, const Tensor& x2);

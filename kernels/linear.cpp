@@ -15,13 +15,20 @@ namespace {
 
 constexpr int64_t kBiasRows = 256;
 
+/// Every row of y = b + r; either may be empty.
 template <class T>
-void fill_rows(const Tensor& bias, const Tensor& y) {
-  const int64_t out = bias.size();
-  const T* b = bias.data<T>();
+void fill_rows(const Tensor& bias, const Tensor& residual, const Tensor& y) {
+  const int64_t out = y.dim(-1);
+  const T *b = bias ? bias.data<T>() : nullptr, *add = residual ? residual.data<T>() : nullptr;
   T* rows = y.data<T>();
   parallel_ranges(y.size() / out, kBiasRows, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) std::copy(b, b + out, rows + r * out);
+    for (int64_t r = begin; r < end; ++r) {
+      if (add)
+        std::copy(add + r * out, add + (r + 1) * out, rows + r * out);
+      else
+        std::copy(b, b + out, rows + r * out);
+      for (int64_t j = 0; add && b && j < out; ++j) rows[r * out + j] += b[j];
+    }
   });
 }
 
@@ -55,7 +62,7 @@ void check(const Tensor& x, const Tensor& weight, const char* op) {
          x, " ", x.dtype(), ", weight is ", weight, " ", weight.dtype(), "; expected x [..., in], weight [out, in]");
 }
 
-Tensor forward(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+Tensor forward(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& residual) {
   const int64_t in = weight.dim(1), out = weight.dim(0), rows = x.size() / in;
   Shape shape;
   for (int i = 0; i + 1 < x.rank(); ++i) shape.push_back(x.dim(i));
@@ -66,15 +73,18 @@ Tensor forward(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& 
       [&] {
         dispatch(x.dtype(), [&](auto zero) {
           using T = decltype(zero);
-          if (bias) cpu::fill_rows<T>(bias, y);
-          cpu::gemm<T>(false, true, rows, out, in, 1, x.data<T>(), in, weight.data<T>(), in, static_cast<bool>(bias), y.data<T>(), out);
+          if (bias || residual) cpu::fill_rows<T>(bias, residual, y);
+          cpu::gemm<T>(false, true, rows, out, in, 1, x.data<T>(), in, weight.data<T>(), in, bias || residual, y.data<T>(), out);
         });
       },
       [&] {
-        const Tensor w = tape.compute_copy(weight);
-        if (bias) cuda::fill_rows(tape.stream(), bias, y);
-        cuda::gemm(tape.device().index, false, true, rows, out, in, 1, cuda::matrix(x, in), cuda::matrix(w, in), static_cast<bool>(bias),
-                   cuda::matrix(y, out));
+        const cuda::Matrix w = cuda::matrix(tape.compute_copy(weight), in);
+        const int device = tape.device().index;
+        if (bias) cuda::fill_rows(tape.stream(), bias, residual, y);
+        if (residual && !bias)
+          cuda::gemm_onto(device, false, true, rows, out, in, cuda::matrix(x, in), w, cuda::matrix(residual, out), cuda::matrix(y, out));
+        else
+          cuda::gemm(device, false, true, rows, out, in, 1, cuda::matrix(x, in), w, static_cast<bool>(bias), cuda::matrix(y, out));
       });
   return y;
 }
@@ -115,12 +125,16 @@ void backward(Tape& t, const Tensor& x, const Tensor& weight, const Tensor& dy) 
 
 }  // namespace
 
-Tensor linear(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+Tensor linear(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& residual) {
   check(x, weight, "linear");
   expect(!bias || (bias.size() == weight.dim(0) && bias.dtype() == weight.dtype()), "linear", "bias is ", bias, ", weight is ", weight);
-  Tensor y = forward(tape, x, weight, bias);
-  tape.record({x, weight, bias}, {&y}, [=](Tape& t) {
+  expect(!residual || (residual.dim(-1) == weight.dim(0) && residual.size() / weight.dim(0) == x.size() / x.dim(-1) &&
+                       residual.dtype() == x.dtype()),
+         "linear", "residual is ", residual, ", x is ", x, ", weight is ", weight);
+  Tensor y = forward(tape, x, weight, bias, residual);
+  tape.record({x, weight, bias, residual}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
+    t.add_grad(residual, dy);
     backward(t, x, weight, dy);
     if (const GradTarget db = t.grad_target(bias)) {
       const Tensor scratch = t.device().targets_cuda() ? t.empty({kColumnParts, bias.size()}, DType::f32) : Tensor();
@@ -138,7 +152,7 @@ std::vector<Tensor> linears(Tape& tape, const Tensor& x, const std::vector<Tenso
   for (const Tensor& weight : weights) {
     check(x, weight, "linears");
     inputs.push_back(weight);
-    y.push_back(forward(tape, x, weight, {}));
+    y.push_back(forward(tape, x, weight, {}, {}));
   }
   std::vector<Tensor*> outputs;
   for (Tensor& tensor : y) outputs.push_back(&tensor);

@@ -34,14 +34,19 @@ Tensor ParameterMaker::add(const std::string& name, const Shape& shape, bool dec
   if (std::any_of(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == name; }))
     throw std::logic_error("two parameters are called " + name);
   Parameter parameter{name, arena_.allocate(shape, dtype_), {}, decay};
-  if (training_) parameter.grad = arena_.allocate(shape, dtype_);
-  if (!arena_.device().is_plan()) {
-    fill(parameter.value, value);
-    if (training_) fill_zero(parameter.grad);
-  }
+  if (!arena_.device().is_plan()) fill(parameter.value, value);
   parameter.value.set_differentiable(training_);
   parameters_.push_back(parameter);
   return parameter.value;
+}
+
+std::vector<Parameter> ParameterMaker::take() {
+  for (Parameter& p : parameters_) {
+    if (!training_) continue;
+    p.grad = arena_.allocate(p.value.shape(), dtype_);
+    if (!arena_.device().is_plan()) fill_zero(p.grad);
+  }
+  return std::move(parameters_);
 }
 
 Tensor ParameterMaker::normal(const std::string& name, const Shape& shape, double deviation) {

@@ -2,6 +2,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/arena.h"
@@ -17,7 +18,8 @@ struct Parameter {
   bool decay = true;  ///< weight decay applies (matrices)
 };
 
-/// Makes parameters in the model's arena and fills them from (seed, name), so the values depend on nothing else.
+/// Makes parameters in the model's arena and fills them from (seed, name), so the values depend on nothing else. Values lie in
+/// the order of making, gradients likewise: products take matrices that are neighbours as one (kernels/cuda/linear_stack.h).
 class ParameterMaker {
  public:
   ParameterMaker(Arena& arena, DType dtype, uint64_t seed, bool training)
@@ -34,7 +36,8 @@ class ParameterMaker {
   /// A formula of the element's index: decays, mix vectors. Weight decay does not apply.
   Tensor formula(const std::string& name, const Shape& shape, const std::function<double(uint64_t index)>& value);
 
-  std::vector<Parameter> take() { return std::move(parameters_); }
+  /// All of them, with their gradients when training.
+  std::vector<Parameter> take();
 
  private:
   Tensor add(const std::string& name, const Shape& shape, bool decay, const std::function<double(uint64_t)>& value);
@@ -96,6 +99,10 @@ struct ProbeRecord : Probe {
 struct Pass {
   Probe* probe = nullptr;
   Tensor first_values;  ///< values of layer 0, which later layers blend into theirs (RWKV-7's v_first); empty until it has run
+  /// The stream that a layer's output is added to. A mixer whose last product can do that (take_residual) saves a pass; it
+  /// then returns the sum. The host adds what nobody took.
+  Tensor residual = {};
+  Tensor take_residual() { return std::exchange(residual, Tensor()); }
 };
 
 /// What one layer keeps of the tokens it has seen when a sequence comes in pieces: keys and values, a recurrent state, the

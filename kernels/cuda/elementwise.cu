@@ -23,6 +23,20 @@ void each(Stream stream, int64_t n, Body body) {
   check_launch();
 }
 
+template <class Body>
+__global__ void __launch_bounds__(kThreads) one_by_one_kernel(int64_t n, Body body) {
+  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i < n) body.one(i);
+}
+
+/// Pieces where a row of h holds whole ones, else element by element.
+template <class T, class Body>
+void each_in_rows(Stream stream, int64_t size, int64_t n, Body body) {
+  if (n % kVector<T> == 0) return each<T>(stream, size, body);
+  one_by_one_kernel<<<blocks_for(size, kThreads), kThreads, 0, stream>>>(size, body);
+  check_launch();
+}
+
 template <class T>
 struct Add {
   const T *x1, *x2;
@@ -99,24 +113,99 @@ struct GatedBackward {
 #pragma unroll
     for (int v = 0; v < kVector<T>; ++v) {
       const float x = to_float(g.v[v]), e = to_float(d.v[v]);
-      a.v[v] = from_float<T>((add_gate ? to_float(a.v[v]) : 0.0f) + e * to_float(u.v[v]) * slope<kF>(x));
-      b.v[v] = from_float<T>((add_up ? to_float(b.v[v]) : 0.0f) + e * value<kF>(x));
+      const Point f = point<kF>(x);
+      a.v[v] = from_float<T>((add_gate ? to_float(a.v[v]) : 0.0f) + e * to_float(u.v[v]) * f.slope);
+      b.v[v] = from_float<T>((add_up ? to_float(b.v[v]) : 0.0f) + e * f.value);
     }
     if (d_gate) store_pack(d_gate + i, a);
     if (d_up) store_pack(d_up + i, b);
   }
 };
 
+/// Where element i of y [rows, n] has its gate and its up in h [rows, 2 n].
+struct Place {
+  int64_t gate, up;
+  __device__ Place(int64_t i, int64_t row, int n) : gate(i + row * n), up(gate + n) {}
+};
+template <int V>
+__device__ __forceinline__ Place place_of_pack(int64_t i, int n) {
+  return Place(i, static_cast<uint32_t>(i / V) / static_cast<uint32_t>(n / V), n);
+}
+
+/// Pieces lie within a row: n is a multiple of kVector or everything goes element by element.
+template <Activation kF, class T>
+struct GatedPacked {
+  const T* h;
+  T* y;
+  int n;
+  __device__ void one(int64_t i) const {
+    const Place at(i, i / n, n);
+    y[i] = from_float<T>(value<kF>(to_float(h[at.gate])) * to_float(h[at.up]));
+  }
+  __device__ void pack(int64_t i) const {
+    const Place at = place_of_pack<kVector<T>>(i, n);
+    const Pack<T> g = load_pack(h + at.gate), u = load_pack(h + at.up);
+    Pack<T> r;
+#pragma unroll
+    for (int v = 0; v < kVector<T>; ++v) r.v[v] = from_float<T>(value<kF>(to_float(g.v[v])) * to_float(u.v[v]));
+    store_pack(y + i, r);
+  }
+};
+
+template <Activation kF, class T>
+struct GatedPackedBackward {
+  T* h;
+  const T* dy;
+  int n;
+  __device__ void one(int64_t i) const {
+    const Place at(i, i / n, n);
+    const float d = to_float(dy[i]), u = to_float(h[at.up]);
+    const Point f = point<kF>(to_float(h[at.gate]));
+    h[at.gate] = from_float<T>(d * u * f.slope);
+    h[at.up] = from_float<T>(d * f.value);
+  }
+  __device__ void pack(int64_t i) const {
+    const Place at = place_of_pack<kVector<T>>(i, n);
+    Pack<T> g = load_pack(h + at.gate), u = load_pack(h + at.up);
+    const Pack<T> d = load_pack(dy + i);
+#pragma unroll
+    for (int v = 0; v < kVector<T>; ++v) {
+      const Point f = point<kF>(to_float(g.v[v]));
+      g.v[v] = from_float<T>(to_float(d.v[v]) * to_float(u.v[v]) * f.slope);
+      u.v[v] = from_float<T>(to_float(d.v[v]) * f.value);
+    }
+    store_pack(h + at.gate, g);
+    store_pack(h + at.up, u);
+  }
+};
+
+/// Only where the factor is not 1: the usual one costs a look.
 template <class T>
 struct Scale {
   T* x;
   const float* factor;
   __device__ void one(int64_t i) const { x[i] = from_float<T>(to_float(x[i]) * *factor); }
   __device__ void pack(int64_t i) const {
+    if (*factor == 1.0f) return;
     Pack<T> a = load_pack(x + i);
 #pragma unroll
     for (int v = 0; v < kVector<T>; ++v) a.v[v] = from_float<T>(to_float(a.v[v]) * *factor);
     store_pack(x + i, a);
+  }
+};
+
+struct ScaleInto {
+  float* to;
+  const float *from, *factor;
+  bool add;
+  __device__ void one(int64_t i) const { to[i] = (add ? to[i] : 0.0f) + from[i] * *factor; }
+  __device__ void pack(int64_t i) const {
+    const Pack<float> a = load_pack(from + i);
+    Pack<float> r{};
+    if (add) r = load_pack(to + i);
+#pragma unroll
+    for (int v = 0; v < kVector<float>; ++v) r.v[v] += a.v[v] * *factor;
+    store_pack(to + i, r);
   }
 };
 
@@ -137,9 +226,9 @@ __global__ void add_positions_backward_kernel(const T* dy, float* d_table, bool 
 }
 
 template <class T>
-__global__ void fill_rows_kernel(const float* bias, T* y, int64_t size, int64_t n) {
+__global__ void fill_rows_kernel(const float* bias, const T* residual, T* y, int64_t size, int64_t n) {
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (i < size) y[i] = from_float<T>(bias[i % n]);
+  if (i < size) y[i] = from_float<T>(bias[i % n] + (residual ? to_float(residual[i]) : 0.0f));
 }
 
 template <class T>
@@ -193,6 +282,30 @@ void gated_backward(Stream stream, Activation f, const Tensor& gate, const Tenso
   });
 }
 
+void gated_packed(Stream stream, Activation f, const Tensor& h, const Tensor& y) {
+  const int n = static_cast<int>(h.dim(-1) / 2);
+  dispatch_cuda(y.dtype(), [&](auto t) {
+    using T = decltype(t);
+    with_activation(f, [&](auto a) {
+      each_in_rows<T>(stream, y.size(), n, GatedPacked<decltype(a)::value, T>{pointer<T>(h), pointer<T>(y), n});
+    });
+  });
+}
+
+void gated_packed_backward(Stream stream, Activation f, const Tensor& h, const Tensor& dy) {
+  const int n = static_cast<int>(h.dim(-1) / 2);
+  dispatch_cuda(dy.dtype(), [&](auto t) {
+    using T = decltype(t);
+    with_activation(f, [&](auto a) {
+      each_in_rows<T>(stream, dy.size(), n, GatedPackedBackward<decltype(a)::value, T>{pointer<T>(h), pointer<T>(dy), n});
+    });
+  });
+}
+
+void scale_into(Stream stream, const Tensor& to, bool add, const Tensor& from, const Tensor& factor) {
+  each<float>(stream, to.size(), ScaleInto{pointer<float>(to), pointer<float>(from), pointer<float>(factor), add});
+}
+
 void scale(Stream stream, const Tensor& x, const Tensor& factor) {
   dispatch_cuda(x.dtype(), [&](auto t) {
     using T = decltype(t);
@@ -200,10 +313,11 @@ void scale(Stream stream, const Tensor& x, const Tensor& factor) {
   });
 }
 
-void fill_rows(Stream stream, const Tensor& bias, const Tensor& y) {
+void fill_rows(Stream stream, const Tensor& bias, const Tensor& residual, const Tensor& y) {
   dispatch_cuda(y.dtype(), [&](auto t) {
-    fill_rows_kernel<<<blocks_for(y.size(), kThreads), kThreads, 0, stream>>>(pointer<float>(bias), pointer<decltype(t)>(y), y.size(),
-                                                                              bias.size());
+    using T = decltype(t);
+    fill_rows_kernel<<<blocks_for(y.size(), kThreads), kThreads, 0, stream>>>(pointer<float>(bias), maybe<T>(residual), pointer<T>(y),
+                                                                              y.size(), bias.size());
   });
   check_launch();
 }

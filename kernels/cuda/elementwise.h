@@ -13,10 +13,16 @@ void gated(Stream stream, Activation f, const Tensor& gate, const Tensor& up, co
 /// Empty d_gate or d_up: not wanted.
 void gated_backward(Stream stream, Activation f, const Tensor& gate, const Tensor& up, const Tensor& dy, const Tensor& d_gate,
                     bool add_gate, const Tensor& d_up, bool add_up);
+/// The same with gate and up side by side: h [rows, 2 n], y [rows, n].
+void gated_packed(Stream stream, Activation f, const Tensor& h, const Tensor& y);
+/// h becomes its own gradient.
+void gated_packed_backward(Stream stream, Activation f, const Tensor& h, const Tensor& dy);
 /// x *= *factor; factor f32 [1] on the device.
 void scale(Stream stream, const Tensor& x, const Tensor& factor);
-/// Every row of y = bias; y f32 or bf16 [rows, n], bias f32 [n].
-void fill_rows(Stream stream, const Tensor& bias, const Tensor& y);
+/// to (+)= *factor · from; f32.
+void scale_into(Stream stream, const Tensor& to, bool add, const Tensor& from, const Tensor& factor);
+/// Every row of y = bias + residual; y, residual f32 or bf16 [rows, n], residual may be empty, bias f32 [n].
+void fill_rows(Stream stream, const Tensor& bias, const Tensor& residual, const Tensor& y);
 /// y[b, t] = x[b, t] + table[t]; x, y [B, T, D] f32 or bf16, table f32 [Tmax, D].
 void add_positions(Stream stream, const Tensor& x, const Tensor& table, const Tensor& y);
 /// d_table[t] (+)= Σ_b dy[b, t], zero rows behind T.

@@ -43,6 +43,20 @@ __global__ void __launch_bounds__(32 * kWarps)
   }
 }
 
+/// N neighbouring floats, 16 bytes at a time.
+template <int N>
+struct Floats {
+  float v[N];
+  __device__ explicit Floats(const float* p) {
+#pragma unroll
+    for (int i = 0; i < N; i += 4) {
+      const Pack<float> piece = load_pack(p + i);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) v[i + j] = piece.v[j];
+    }
+  }
+};
+
 /// The same with the row in registers, kPacks pieces of 16 bytes a lane.
 template <bool kCentre, int kPacks, class T>
 __global__ void __launch_bounds__(32 * kWarps)
@@ -73,13 +87,10 @@ __global__ void __launch_bounds__(32 * kWarps)
   for (int p = 0; p < kPacks; ++p) {
     const int at = lane + 32 * p;
     if (at >= packs) continue;
+    const Floats<V> factor(gain + at * V), offset(kCentre ? bias + at * V : gain);
     Pack<T> piece;
 #pragma unroll
-    for (int v = 0; v < V; ++v) {
-      float r = (z[p][v] - mean) * inverse * gain[at * V + v];
-      if constexpr (kCentre) r += bias[at * V + v];
-      piece.v[v] = from_float<T>(r);
-    }
+    for (int v = 0; v < V; ++v) piece.v[v] = from_float<T>((z[p][v] - mean) * inverse * factor.v[v] + (kCentre ? offset.v[v] : 0.0f));
     store_pack(y + at * V, piece);
   }
 }
@@ -142,12 +153,14 @@ __global__ void __launch_bounds__(32 * kWarps)
   float gain_sum[kPacks][V] = {}, bias_sum[kPacks][V] = {};
   for (int64_t row = int64_t{blockIdx.x} * kWarps + warp; row < rows; row += int64_t{gridDim.x} * kWarps) {
     float z[kPacks][V], d[kPacks][V];
+    Pack<T> out[kPacks];  // what d_x holds, fetched with the rest
     float sum = 0, squares = 0;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       const int at = lane + 32 * p;
       const bool in = at < packs;
       const Pack<T> a = in ? load_pack(x + row * n + at * V) : Pack<T>{}, b = in ? load_pack(dy + row * n + at * V) : Pack<T>{};
+      out[p] = in && add ? load_pack(dx + row * n + at * V) : Pack<T>{};
 #pragma unroll
       for (int v = 0; v < V; ++v) {
         sum += z[p][v] = to_float(a.v[v]);
@@ -166,12 +179,13 @@ __global__ void __launch_bounds__(32 * kWarps)
     for (int p = 0; p < kPacks; ++p) {
       const int at = lane + 32 * p;
       if (at >= packs) continue;
+      const Floats<V> factor(gain + at * V);
 #pragma unroll
       for (int v = 0; v < V; ++v) {
         z[p][v] = (z[p][v] - mean) * inverse;
         gain_sum[p][v] += d[p][v] * z[p][v];
         if constexpr (kCentre) bias_sum[p][v] += d[p][v];
-        d[p][v] *= gain[at * V + v];
+        d[p][v] *= factor.v[v];
         slope += d[p][v] * z[p][v];
         if constexpr (kCentre) offset += d[p][v];
       }
@@ -183,12 +197,10 @@ __global__ void __launch_bounds__(32 * kWarps)
     for (int p = 0; p < kPacks; ++p) {
       const int at = lane + 32 * p;
       if (at >= packs) continue;
-      Pack<T> out{};
-      if (add) out = load_pack(dx + row * n + at * V);
 #pragma unroll
       for (int v = 0; v < V; ++v)
-        out.v[v] = from_float<T>((add ? to_float(out.v[v]) : 0.0f) + inverse * (d[p][v] - offset - z[p][v] * slope));
-      store_pack(dx + row * n + at * V, out);
+        out[p].v[v] = from_float<T>((add ? to_float(out[p].v[v]) : 0.0f) + inverse * (d[p][v] - offset - z[p][v] * slope));
+      store_pack(dx + row * n + at * V, out[p]);
     }
   }
   const auto gather_warps = [&](const float(&mine)[kPacks][V], float* parts) {
@@ -223,7 +235,7 @@ __global__ void column_parts_kernel(const T* x, float* parts, int64_t rows, int6
 }
 
 /// A block owns 32 columns: warp w adds the parts w, w + kWarps, …; the warps' sums are added in order.
-__global__ void __launch_bounds__(32 * kWarps) gather_kernel(const float* parts, float* sums, bool add, int64_t count, int64_t columns) {
+__global__ void __launch_bounds__(32 * kWarps) sum_parts_kernel(const float* parts, float* sums, bool add, int64_t count, int64_t columns) {
   __shared__ float of_warps[kWarps][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t j = int64_t{blockIdx.x} * 32 + lane;
@@ -241,13 +253,6 @@ __global__ void __launch_bounds__(32 * kWarps) gather_kernel(const float* parts,
   sums[j] = add ? sums[j] + sum : sum;
 }
 
-void gather(Stream stream, const Tensor& parts, const Tensor& sums, bool add) {
-  const int64_t columns = sums.size();
-  gather_kernel<<<blocks_for(columns, 32), 32 * kWarps, 0, stream>>>(pointer<float>(parts), pointer<float>(sums), add,
-                                                                     parts.size() / columns, columns);
-  check_launch();
-}
-
 template <bool kCentre, class T>
 void launch_norm(Stream stream, const T* x, const float* gain, const float* bias, T* y, int64_t rows, int n, float eps) {
   const unsigned blocks = blocks_for(rows, kWarps);
@@ -259,6 +264,8 @@ void launch_norm(Stream stream, const T* x, const float* gain, const float* bias
     packed(std::integral_constant<int, 1>{});
   else if (packs <= 2)
     packed(std::integral_constant<int, 2>{});
+  else if (packs <= 3)
+    packed(std::integral_constant<int, 3>{});
   else if (packs <= 4)
     packed(std::integral_constant<int, 4>{});
   else if (packs <= 8)
@@ -269,6 +276,13 @@ void launch_norm(Stream stream, const T* x, const float* gain, const float* bias
 }
 
 }  // namespace
+
+void sum_parts(Stream stream, const Tensor& parts, const Tensor& sums, bool add) {
+  const int64_t columns = sums.size();
+  sum_parts_kernel<<<blocks_for(columns, 32), 32 * kWarps, 0, stream>>>(pointer<float>(parts), pointer<float>(sums), add,
+                                                                        parts.size() / columns, columns);
+  check_launch();
+}
 
 void norm(Stream stream, const Tensor& x, const Tensor& gain, const Tensor& bias, const Tensor& y, double eps) {
   const int n = static_cast<int>(gain.size());
@@ -320,8 +334,8 @@ void norm_backward(Stream stream, const Tensor& x, const Tensor& gain, const Ten
     else
       launch(norm_backward_kernel<false, T>, warps, sums * static_cast<size_t>(warps));
   });
-  if (d_gain) gather(stream, gain_parts, d_gain, add_gain);
-  if (d_bias) gather(stream, bias_parts, d_bias, add_bias);
+  if (d_gain) sum_parts(stream, gain_parts, d_gain, add_gain);
+  if (d_bias) sum_parts(stream, bias_parts, d_bias, add_bias);
 }
 
 void column_sums(Stream stream, const Tensor& x, int64_t columns, const Tensor& sums, bool add, const Tensor& scratch) {
@@ -330,7 +344,7 @@ void column_sums(Stream stream, const Tensor& x, int64_t columns, const Tensor& 
     column_parts_kernel<<<grid, 64, 0, stream>>>(pointer<decltype(t)>(x), pointer<float>(scratch), x.size() / columns, columns);
   });
   check_launch();
-  gather(stream, scratch, sums, add);
+  sum_parts(stream, scratch, sums, add);
 }
 
 }  // namespace saccade::cuda

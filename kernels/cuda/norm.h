@@ -4,7 +4,7 @@
 
 namespace saccade {
 /// Rows of the partial sums that norm_backward and column_sums write before they are added up in order.
-constexpr int64_t kNormParts = 256, kColumnParts = 128;
+constexpr int64_t kNormParts = 264, kColumnParts = 128;
 }  // namespace saccade
 
 namespace saccade::cuda {
@@ -16,6 +16,9 @@ void norm(Stream stream, const Tensor& x, const Tensor& gain, const Tensor& bias
 void norm_backward(Stream stream, const Tensor& x, const Tensor& gain, const Tensor& dy, bool centred, double eps, const Tensor& dx,
                    bool add_dx, const Tensor& d_gain, bool add_gain, const Tensor& gain_parts, const Tensor& d_bias, bool add_bias,
                    const Tensor& bias_parts);
+
+/// sums[j] (+)= Σ_p parts[p, j] in a fixed order; parts f32 [count, n], sums f32 [n].
+void sum_parts(Stream stream, const Tensor& parts, const Tensor& sums, bool add);
 
 /// sums[j] (+)= Σ_r x[r, j] in order of r; x f32 or bf16 [rows, n], sums f32 [n]. Scratch f32 [kColumnParts, n].
 void column_sums(Stream stream, const Tensor& x, int64_t columns, const Tensor& sums, bool add, const Tensor& scratch);

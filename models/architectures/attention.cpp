@@ -46,7 +46,7 @@ class AttentionMixer : public Mixer {
     score.window = window_ < x.dim(1) ? window_ : 0;
     const Attention a = attention(tape, q, k, v, score, pass.probe && pass.probe->wants_statistics());
     if (pass.probe) report(tape, q, k, a, score, *pass.probe);
-    return heads_.output(tape, a.o);
+    return heads_.output(tape, a.o, pass.take_residual());
   }
 
   double state_values_per_token() const override {

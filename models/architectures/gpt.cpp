@@ -63,8 +63,11 @@ class Gpt : public Model {
     Pass pass{probe, {}};
     Tensor x = embedding_(tape, tokens);  // [B, T, D]
     for (const Block& b : blocks_) {
-      x = add(tape, x, b.mixer->forward(tape, b.attention_norm(tape, x), pass));
-      x = add(tape, x, mlp(tape, b, b.mlp_norm(tape, x)));
+      pass.residual = x;
+      const Tensor mixed = b.mixer->forward(tape, b.attention_norm(tape, x), pass);
+      const Tensor left = pass.take_residual();
+      x = left ? add(tape, left, mixed) : mixed;
+      x = mlp(tape, b, b.mlp_norm(tape, x), x);
     }
     return final_norm_(tape, x);
   }
@@ -78,8 +81,9 @@ class Gpt : public Model {
   }
 
  private:
-  Tensor mlp(Tape& tape, const Block& b, const Tensor& u) const {
-    return linear(tape, activate(tape, linear(tape, u, b.up, b.up_bias), activation_), b.down, b.down_bias);
+  /// x + W_2 f(W_1 u + b_1) + b_2
+  Tensor mlp(Tape& tape, const Block& b, const Tensor& u, const Tensor& x) const {
+    return linear(tape, activate(tape, linear(tape, u, b.up, b.up_bias), activation_), b.down, b.down_bias, x);
   }
 
   TokenEmbedding embedding_;

@@ -2,6 +2,7 @@
 //
 //   x = E[token];   x += Mixer(RMSNorm x);   x += W_down( f(W_gate u) * (W_up u) ), u = RMSNorm x;   logits = E · RMSNorm x
 #include "kernels/elementwise.h"
+#include "kernels/gated_linear.h"
 #include "kernels/linear.h"
 #include "kernels/norm.h"
 #include "models/layers/initialise.h"
@@ -61,8 +62,11 @@ class Llama : public Model {
     Pass pass{probe, {}};
     Tensor x = embedding_(tape, tokens);  // [B, T, D]
     for (const Block& b : blocks_) {
-      x = add(tape, x, b.mixer->forward(tape, rms_norm(tape, x, b.attention_norm, epsilon_), pass));
-      x = add(tape, x, mlp(tape, b, rms_norm(tape, x, b.mlp_norm, epsilon_)));
+      pass.residual = x;
+      const Tensor mixed = b.mixer->forward(tape, rms_norm(tape, x, b.attention_norm, epsilon_), pass);
+      const Tensor left = pass.take_residual();
+      x = left ? add(tape, left, mixed) : mixed;
+      x = mlp(tape, b, rms_norm(tape, x, b.mlp_norm, epsilon_), x);
     }
     return rms_norm(tape, x, final_norm_, epsilon_);
   }
@@ -76,9 +80,9 @@ class Llama : public Model {
   }
 
  private:
-  Tensor mlp(Tape& tape, const Block& b, const Tensor& u) const {
-    const std::vector<Tensor> h = linears(tape, u, {b.gate, b.up});
-    return linear(tape, gated(tape, h[0], h[1], activation_), b.down);
+  /// x + W_down( f(W_gate u) * (W_up u) )
+  Tensor mlp(Tape& tape, const Block& b, const Tensor& u, const Tensor& x) const {
+    return linear(tape, gated_linear(tape, u, b.gate, b.up, activation_), b.down, {}, x);
   }
 
   TokenEmbedding embedding_;

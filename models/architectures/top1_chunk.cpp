@@ -51,7 +51,7 @@ class Top1ChunkMixer : public Mixer {
     const auto [q, k, v] = heads_(tape, x);
     const Top1Chunk result = top1_chunk(tape, q, k, v, heads_.score(), options_, pass.probe != nullptr);
     if (pass.probe) report(tape, q, k, result, *pass.probe);
-    return heads_.output(tape, result.o);
+    return heads_.output(tape, result.o, pass.take_residual());
   }
 
   double state_values_per_token() const override {

@@ -26,7 +26,7 @@ class Top1ElementMixer : public Mixer {
     const auto [q, k, v] = heads_(tape, x);
     const Top1Element selection = top1_element(tape, q, k, v, heads_.score(), pass.probe && pass.probe->wants_statistics());
     if (pass.probe) report(tape, q, k, selection, *pass.probe);
-    return heads_.output(tape, selection.o);
+    return heads_.output(tape, selection.o, pass.take_residual());
   }
 
   double state_values_per_token() const override { return static_cast<double>(heads_.kept_per_token()); }

@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/basic.h"
 #include "kernels/embedding.h"
+#include "kernels/head_projection.h"
 #include "kernels/heads.h"
 #include "kernels/linear.h"
 #include "models/layers/initialise.h"
@@ -58,6 +59,11 @@ ScoreHeads::Projection ScoreHeads::projection(ParameterMaker& make, const std::s
 }
 
 ScoreHeads::Heads ScoreHeads::operator()(Tape& tape, const Tensor& x) const {
+  if (relation_ == Relation::query_key && !shape_.biases) {
+    const auto [q, k, v] =
+        project_heads(tape, x, {query_.weight, key_.weight, value_.weight, query_gain_, key_gain_, shape_.heads, options()});
+    return {q, k, v};
+  }
   const int64_t length = x.dim(1);
   const Shape heads{x.dim(0), length, shape_.heads, shape_.head_width()};
   const std::vector<Tensor> projected = project(tape, x);
@@ -94,15 +100,18 @@ Tensor ScoreHeads::constant(Tape& tape, const Tensor& table, int64_t length) con
 }
 
 Tensor ScoreHeads::prepare(Tape& tape, const Tensor& heads, const Tensor& gain) const {
+  return prepare_heads(tape, heads, gain, options());
+}
+
+HeadOptions ScoreHeads::options() const {
   HeadOptions options;
   options.norm = parse_qk_norm(settings_.qk_norm);
   options.rotary_base = shape_.position == "rotary" ? shape_.rotary_base : 0;
-  if (options.norm == QkNorm::none && options.rotary_base == 0) return heads;
-  return prepare_heads(tape, heads, gain, options);
+  return options;
 }
 
-Tensor ScoreHeads::output(Tape& tape, const Tensor& o) const {
-  return linear(tape, o.reshape({o.dim(0), o.dim(1), shape_.width}), output_.weight, output_.bias);
+Tensor ScoreHeads::output(Tape& tape, const Tensor& o, const Tensor& residual) const {
+  return linear(tape, o.reshape({o.dim(0), o.dim(1), shape_.width}), output_.weight, output_.bias, residual);
 }
 
 int64_t ScoreHeads::kept_per_token() const { return relation_ == Relation::query_key ? 2 * shape_.width : shape_.width; }

@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/attention.h"
+#include "kernels/heads.h"
 #include "models/architectures/registry.h"
 
 namespace saccade {
@@ -35,7 +36,8 @@ class ScoreHeads {
     Tensor q, k, v;  ///< [B, T, H, d]; a constant q or k is [1, T, H, d]
   };
   Heads operator()(Tape& tape, const Tensor& x) const;  ///< x [B, T, D]
-  Tensor output(Tape& tape, const Tensor& o) const;     ///< o [B, T, H, d] → W_o o, [B, T, D]
+  /// o [B, T, H, d] → W_o o, [B, T, D], plus the residual unless it is empty.
+  Tensor output(Tape& tape, const Tensor& o, const Tensor& residual = {}) const;
 
   const ScoreOptions& score() const { return score_; }  ///< window 0: the mixer's business
   int64_t kept_per_token() const;                       ///< numbers decoding keeps of a token: its key and its value
@@ -49,6 +51,7 @@ class ScoreHeads {
   std::vector<Tensor> project(Tape& tape, const Tensor& x) const;
   Tensor constant(Tape& tape, const Tensor& table, int64_t length) const;
   Tensor prepare(Tape& tape, const Tensor& heads, const Tensor& gain) const;
+  HeadOptions options() const;
 
   ModelShape shape_;
   ScoreSettings settings_;

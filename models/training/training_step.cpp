@@ -55,11 +55,11 @@ TrainingStep::TrainingStep(const RunConfig& config, int64_t vocabulary, Device d
       next_tokens_(tokens_),
       next_targets_(targets_),
       next_rates_(rates_) {
-  for (const Parameter& p : model_->parameters()) {
+  for (const Parameter& p : model_->parameters())
     slots_.push_back({p.value, p.grad, zeroed(arena_, p.value), zeroed(arena_, p.value), p.decay, {}});
-    if (precision_.activations == DType::bf16 && p.value.rank() == 2)
-      slots_.back().compute_copy = arena_.allocate(p.value.shape(), DType::bf16);
-  }
+  for (AdamWSlot& slot : slots_)  // side by side in the order of the parameters: neighbours enter products together
+    if (precision_.activations == DType::bf16 && slot.value.rank() == 2)
+      slot.compute_copy = arena_.allocate(slot.value.shape(), DType::bf16);
   model_->bind_gradients(tape_);
   prepare(tape_);
   refresh_copies();

@@ -73,23 +73,26 @@ inline OpValues run_case(const OpCase& c, Device device, DType dtype, bool addin
     if (!plan) from_doubles(t, values);
   };
   if (dtype == DType::bf16) tape.set_activation_dtype(DType::bf16);
+  // Values, gradients and copies each lie side by side, as those of a model do: ops may take neighbours together.
   for (const Input& in : c.inputs) {
     const DType type = in.kind == Input::Kind::integer ? DType::i32 : in.kind == Input::Kind::parameter ? exact : dtype;
     x.push_back(arena.allocate(in.shape, type));
     put(x.back(), in.values);
-    grads.push_back(in.kind == Input::Kind::integer ? Tensor() : arena.allocate(in.shape, type));
-    if (in.kind == Input::Kind::integer) continue;
-    x.back().set_differentiable(true);
-    tape.bind_grad(x.back(), grads.back());
-    if (adding) {
-      put(grads.back(), std::vector<double>(in.values.size(), 1.0));
-      tape.grad_target(x.back());  // the first contribution overwrites; this one counts as it
-    }
-    if (in.kind == Input::Kind::parameter && dtype == DType::bf16 && in.shape.rank() == 2) {
-      copies.push_back(arena.allocate(in.shape, DType::bf16));
-      put(copies.back(), in.values);
-      tape.bind_compute_copy(x.back(), copies.back());
-    }
+  }
+  for (size_t i = 0; i < x.size(); ++i) {
+    grads.push_back(x[i].dtype() == DType::i32 ? Tensor() : arena.allocate(x[i].shape(), x[i].dtype()));
+    if (!grads[i]) continue;
+    x[i].set_differentiable(true);
+    tape.bind_grad(x[i], grads[i]);
+    if (!adding) continue;
+    put(grads[i], std::vector<double>(c.inputs[i].values.size(), 1.0));
+    tape.grad_target(x[i]);  // the first contribution overwrites; this one counts as it
+  }
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (c.inputs[i].kind != Input::Kind::parameter || dtype != DType::bf16 || x[i].rank() != 2) continue;
+    copies.push_back(arena.allocate(x[i].shape(), DType::bf16));
+    put(copies.back(), c.inputs[i].values);
+    tape.bind_compute_copy(x[i], copies.back());
   }
   OpValues out;
   arena.reset_peak();

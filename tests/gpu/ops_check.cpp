@@ -4,6 +4,8 @@
 #include "kernels/cuda/runtime.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
+#include "kernels/gated_linear.h"
+#include "kernels/head_projection.h"
 #include "kernels/linear.h"
 #include "kernels/norm.h"
 #include "tests/gpu/op_table.h"
@@ -27,6 +29,21 @@ void add_linears(std::vector<OpCase>& cases) {
   linear_case(37, 17, 29, true);
   linear_case(5, 129, 3, true);
   linear_case(1000, 320, 264, true);
+  for (bool bias : {false, true}) {
+    OpCase c{bias ? "linear residual bias" : "linear residual", {}, {}};
+    c.inputs = {activation({3, 41, 24}, 1), parameter({40, 24}, 2, 0.2), activation({3, 41, 40}, 3)};
+    if (bias) c.inputs.push_back(parameter({40}, 4));
+    c.op = [bias](Tape& t, const Tensors& x) { return Tensors{linear(t, x[0], x[1], bias ? x[3] : Tensor(), x[2])}; };
+    cases.push_back(c);
+  }
+  // Into the stream it reads, as a block does: the gradient of the residual is added to in place.
+  cases.push_back({"linear onto its input", {activation({70, 32}, 1), parameter({32, 32}, 2, 0.2)}, [](Tape& t, const Tensors& x) {
+                     return Tensors{linear(t, x[0], x[1], {}, x[0])};
+                   }});
+  // Large enough to try algorithms.
+  cases.push_back({"linear 2048x320x264", {activation({2048, 320}, 1), parameter({264, 320}, 2, 0.1)}, [](Tape& t, const Tensors& x) {
+                     return Tensors{linear(t, x[0], x[1])};
+                   }});
   cases.push_back(
       {"linears", {activation({2, 19, 24}, 4), parameter({40, 24}, 5, 0.2), parameter({7, 24}, 6, 0.2)}, [](Tape& t, const Tensors& x) {
          return linears(t, x[0], {x[1], x[2]});
@@ -52,6 +69,40 @@ void add_elementwise(std::vector<OpCase>& cases) {
   }
 }
 
+/// Widths where the weights are neighbours in memory (their size is a multiple of 256 bytes) and where they are not.
+void add_gated_linears(std::vector<OpCase>& cases) {
+  for (auto [rows, in, out] : {std::array<int64_t, 3>{37, 64, 96}, {129, 40, 72}, {11, 7, 13}, {2050, 192, 512}})
+    for (Activation f : {Activation::gelu, Activation::silu})
+      cases.push_back({"gated_linear " + std::to_string(rows) + "x" + std::to_string(in) + "x" + std::to_string(out),
+                       {activation({rows, in}, 1), parameter({out, in}, 2, 0.2), parameter({out, in}, 3, 0.2)},
+                       [f](Tape& t, const Tensors& x) { return Tensors{gated_linear(t, x[0], x[1], x[2], f)}; }});
+}
+
+void add_head_projections(std::vector<OpCase>& cases) {
+  const auto projection_case = [&](int64_t batch, int64_t length, int64_t heads, int64_t d, QkNorm norm, double base) {
+    const int64_t width = heads * d, in = 40;
+    OpCase c{"project_heads " + std::to_string(heads) + "x" + std::to_string(d), {}, {}};
+    c.name += norm == QkNorm::none ? "" : norm == QkNorm::l2 ? " l2" : " rms";
+    c.inputs = {activation({batch, length, in}, 1), parameter({width, in}, 2, 0.3), parameter({width, in}, 3, 0.3),
+                parameter({width, in}, 4, 0.3)};
+    if (norm == QkNorm::rms) c.inputs.push_back(parameter({d}, 5)), c.inputs.push_back(parameter({d}, 6));
+    c.op = [=](Tape& t, const Tensors& x) {
+      HeadProjection p{x[1], x[2], x[3], {}, {}, heads, {}};
+      if (norm == QkNorm::rms) p.query_gain = x[4], p.key_gain = x[5];
+      p.options.norm = norm;
+      p.options.rotary_base = base;
+      const ProjectedHeads y = project_heads(t, x[0], p);
+      return Tensors{y.q, y.k, y.v};
+    };
+    cases.push_back(c);
+  };
+  for (QkNorm norm : {QkNorm::none, QkNorm::l2, QkNorm::rms})
+    for (auto [heads, d] : {std::array<int64_t, 2>{3, 64}, {5, 16}, {17, 32}, {2, 128}, {2, 24}})
+      projection_case(3, 37, heads, d, norm, 1e4);
+  projection_case(200, 9, 3, 64, QkNorm::none, 1e4);
+  projection_case(2, 3, 3, 64, QkNorm::rms, 0);
+}
+
 void add_norms(std::vector<OpCase>& cases) {
   for (int64_t width : {7, 64, 200, 320, 768, 1030, 4096}) {
     const int64_t rows = width > 1000 ? 33 : 301;
@@ -65,7 +116,8 @@ void add_norms(std::vector<OpCase>& cases) {
 }
 
 void add_embeddings(std::vector<OpCase>& cases) {
-  for (auto [vocabulary, width, batch, length] : {std::array<int64_t, 4>{11, 5, 3, 17}, {300, 72, 4, 129}, {5000, 33, 2, 40}}) {
+  for (auto [vocabulary, width, batch, length] :
+       {std::array<int64_t, 4>{11, 5, 3, 17}, {300, 72, 4, 129}, {5000, 33, 2, 40}, {64, 48, 4, 513}, {9, 520, 3, 50}}) {
     cases.push_back({"embedding " + std::to_string(vocabulary) + "x" + std::to_string(width),
                      {parameter({vocabulary, width}, 1), integers({batch, length}, 2, static_cast<uint64_t>(vocabulary))},
                      [](Tape& t, const Tensors& x) { return Tensors{embedding(t, x[0], x[1])}; }});
@@ -76,7 +128,14 @@ void add_embeddings(std::vector<OpCase>& cases) {
 }
 
 void add_cross_entropies(std::vector<OpCase>& cases) {
-  for (auto [rows, vocabulary, width] : {std::array<int64_t, 3>{13, 11, 8}, {150, 517, 33}, {700, 4096, 64}, {64, 20000, 40}}) {
+  for (auto [rows, vocabulary, width] : {std::array<int64_t, 3>{13, 11, 8},
+                                         {150, 517, 33},
+                                         {700, 4096, 64},
+                                         {64, 20000, 40},
+                                         {33, 512, 24},
+                                         {17, 1024, 8},
+                                         {9, 8192, 8},
+                                         {7, 40000, 8}}) {
     cases.push_back(
         {"linear_cross_entropy " + std::to_string(rows) + "x" + std::to_string(vocabulary),
          {activation({rows, width}, 1), parameter({vocabulary, width}, 2, 0.3), integers({rows}, 3, static_cast<uint64_t>(vocabulary))},
@@ -154,6 +213,8 @@ int main() {
   std::vector<OpCase> cases;
   add_linears(cases);
   add_elementwise(cases);
+  add_gated_linears(cases);
+  add_head_projections(cases);
   add_norms(cases);
   add_embeddings(cases);
   add_cross_entropies(cases);

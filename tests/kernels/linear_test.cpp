@@ -26,6 +26,17 @@ class LinearTest : public QObject {
              {inputs[0], inputs[1]});
   }
 
+  void residual() {
+    const std::vector<Array> inputs{random_array({2, 5, 7}, 1), random_array({3, 7}, 2), random_array({2, 5, 3}, 3), random_array({3}, 4)};
+    CHECK_OP([](Tape& t, const std::vector<Tensor>& x) -> std::vector<Tensor> { return {saccade::linear(t, x[0], x[1], {}, x[2])}; },
+             {inputs[0], inputs[1], inputs[2]});
+    CHECK_OP([](Tape& t, const std::vector<Tensor>& x) -> std::vector<Tensor> { return {saccade::linear(t, x[0], x[1], x[3], x[2])}; },
+             inputs);
+    // Onto the very tensor it reads.
+    CHECK_OP([](Tape& t, const std::vector<Tensor>& x) -> std::vector<Tensor> { return {saccade::linear(t, x[0], x[1], {}, x[0])}; },
+             {random_array({4, 7}, 1), random_array({7, 7}, 2)});
+  }
+
   void values() {
     Arena arena(Device::cpu());
     Tape tape(arena, false);
@@ -57,6 +68,8 @@ class LinearTest : public QObject {
     Tape tape(arena, false);
     const Tensor x = tape.empty({2, 8}, DType::f32), w = tape.empty({4, 9}, DType::f32);
     QVERIFY_EXCEPTION_THROWN(saccade::linear(tape, x, w), std::invalid_argument);
+    QVERIFY_EXCEPTION_THROWN(saccade::linear(tape, x, tape.empty({4, 8}, DType::f32), {}, tape.empty({3, 4}, DType::f32)),
+                             std::invalid_argument);
     QVERIFY_EXCEPTION_THROWN(linears(tape, x, {w}), std::invalid_argument);
     try {
       saccade::linear(tape, x, w);

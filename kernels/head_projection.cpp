@@ -1,0 +1,98 @@
+#include "kernels/head_projection.h"
+
+#include "kernels/cuda/linear_stack.h"
+#include "kernels/cuda/packed_heads.h"
+#include "kernels/expect.h"
+#include "kernels/linear.h"
+
+namespace saccade {
+namespace {
+
+Cost product_cost(const Tensor& x, int64_t out) {
+  const int64_t in = x.dim(-1), rows = x.size() / in;
+  return {2.0 * static_cast<double>(rows * in) * static_cast<double>(out),
+          static_cast<double>((rows * (in + out) + in * out) * byte_size(x.dtype()))};
+}
+
+Cost heads_cost(const Tensor& q, double flops, int tensors) {
+  return {2 * flops * static_cast<double>(q.size()), static_cast<double>(2 * tensors * q.bytes())};
+}
+
+/// Op by op: what the fused form computes.
+ProjectedHeads apart(Tape& tape, const Tensor& x, const HeadProjection& p) {
+  const std::vector<Tensor> y = linears(tape, x, {p.query, p.key, p.value});
+  const Shape shape{x.dim(0), x.dim(1), p.heads, p.query.dim(0) / p.heads};
+  return {prepare_heads(tape, y[0].reshape(shape), p.query_gain, p.options),
+          prepare_heads(tape, y[1].reshape(shape), p.key_gain, p.options), y[2].reshape(shape)};
+}
+
+bool fuses(const Tape& tape, const Tensor& x, const HeadProjection& p) {
+  return tape.device().targets_cuda() && tape.recording() && p.options.first_position == 0 &&
+         (p.options.norm != QkNorm::none || p.options.rotary_base != 0) && p.query.shape() == p.key.shape() &&
+         packs_heads(x.dtype(), p.query.dim(0) / p.heads);
+}
+
+/// Backward of both heads into `d_packed` [rows, 2 H d]. `packed` as it came from the product, empty without a norm.
+void backward_heads(Tape& t, const HeadProjection& p, const ProjectedHeads& y, const Tensor& packed, const Tensor& d_packed) {
+  const Tensor dq = t.grad_or_zeros(y.q), dk = t.grad_or_zeros(y.k);
+  const GradTarget dq_gain = t.grad_target(p.query_gain), dk_gain = t.grad_target(p.key_gain);
+  const bool gains = dq_gain || dk_gain;
+  const Tensor partial = gains ? t.empty({2, packed_head_partials(y.q.shape()), y.q.dim(-1)}, DType::f32) : Tensor();
+  t.run(
+      "project_heads.backward.heads", heads_cost(y.q, 16, packed ? 3 : 2), [] {},
+      [&] {
+        cuda::unpack_heads_backward(t.stream(), packed, p.query_gain, p.key_gain, p.options, dq, dk, d_packed, {dq_gain, dk_gain}, partial);
+      });
+}
+
+void backward(Tape& t, const Tensor& x, const HeadProjection& p, const ProjectedHeads& y, const Tensor& packed) {
+  const int device = t.device().index;
+  const int64_t width = p.query.dim(0);
+  const Tensor dv = t.grad_or_zeros(y.v), d_packed = t.empty({x.size() / x.dim(-1), 2 * width}, x.dtype());
+  backward_heads(t, p, y, packed, d_packed);
+  const std::vector<GradTarget> d_weights{t.grad_target(p.query), t.grad_target(p.key)};
+  const GradTarget d_value = t.grad_target(p.value);
+  t.run(
+      "project_heads.backward.weights", product_cost(x, 2 * width + p.value.dim(0)), [] {},
+      [&] {
+        cuda::stack_backward_weights(device, x, d_packed, d_weights, {p.query, p.key});
+        cuda::stack_backward_weights(device, x, dv.reshape({x.size() / x.dim(-1), p.value.dim(0)}), {d_value}, {p.value});
+      });
+  if (const GradTarget dx = t.grad_target(x))
+    t.run(
+        "project_heads.backward.input", product_cost(x, 2 * width + p.value.dim(0)), [] {},
+        [&] {
+          cuda::stack_backward_input(device, d_packed, {t.compute_copy(p.query), t.compute_copy(p.key)}, dx);
+          cuda::stack_backward_input(device, dv.reshape({x.size() / x.dim(-1), p.value.dim(0)}), {t.compute_copy(p.value)},
+                                     {dx.tensor, true});
+        });
+}
+
+}  // namespace
+
+ProjectedHeads project_heads(Tape& tape, const Tensor& x, const HeadProjection& p) {
+  for (const Tensor& w : {p.query, p.key, p.value})
+    expect(x.rank() == 3 && w.rank() == 2 && w.dim(1) == x.dim(2) && w.dim(0) % p.heads == 0 && accumulation_dtype(x.dtype()) == w.dtype(),
+           "project_heads", "x is ", x, " ", x.dtype(), ", a weight is ", w, " ", w.dtype(),
+           "; expected x [B, T, D], weights [H d, D], H = ", p.heads);
+  if (!fuses(tape, x, p)) return apart(tape, x, p);
+  const int64_t width = p.query.dim(0), rows = x.dim(0) * x.dim(1);
+  const Shape heads{x.dim(0), x.dim(1), p.heads, width / p.heads};
+  Tensor packed = tape.empty({rows, 2 * width}, x.dtype());
+  ProjectedHeads y{tape.empty(heads, x.dtype()), tape.empty(heads, x.dtype()),
+                   tape.empty({x.dim(0), x.dim(1), p.heads, p.value.dim(0) / p.heads}, x.dtype())};
+  tape.run(
+      "project_heads", product_cost(x, 2 * width + p.value.dim(0)), [] {},
+      [&] {
+        cuda::stack_forward(tape.device().index, x, {tape.compute_copy(p.query), tape.compute_copy(p.key)}, packed);
+        cuda::stack_forward(tape.device().index, x, {tape.compute_copy(p.value)}, y.v.reshape({rows, p.value.dim(0)}));
+      });
+  tape.run(
+      "project_heads.heads", heads_cost(y.q, 8, 2), [] {},
+      [&] { cuda::unpack_heads(tape.stream(), packed, p.query_gain, p.key_gain, p.options, y.q, y.k); });
+  if (p.options.norm == QkNorm::none) packed = {};
+  tape.record({x, p.query, p.key, p.value, p.query_gain, p.key_gain}, {&y.q, &y.k, &y.v}, [=](Tape& t) { backward(t, x, p, y, packed); });
+  return y;
+}
+
+}  // namespace saccade

@@ -1,0 +1,23 @@
+#pragma once
+#include "kernels/heads.h"
+
+namespace saccade {
+
+struct HeadProjection {
+  Tensor query, key, value;     ///< [H d, D]
+  Tensor query_gain, key_gain;  ///< [d] with norm rms, else empty
+  int64_t heads = 1;
+  HeadOptions options;
+};
+
+struct ProjectedHeads {
+  Tensor q, k, v;  ///< [B, T, H, d]
+};
+
+/// q = prepare_heads(x W_qᵀ), k = prepare_heads(x W_kᵀ), v = x W_vᵀ      x [B, T, D]      (kernels/heads.h, kernels/linear.h)
+///
+/// When training on CUDA queries and keys are made by one product, where W_q and W_k are neighbours in memory, and go from
+/// there to where attention wants them in the pass that norms and turns them.
+ProjectedHeads project_heads(Tape& tape, const Tensor& x, const HeadProjection& projection);
+
+}  // namespace saccade

@@ -1,0 +1,66 @@
+#include "kernels/head_projection.h"
+
+#include "kernels/linear.h"
+#include "tests/support/op_checks.h"
+
+namespace saccade::test {
+
+namespace {
+
+HeadProjection projection(const std::vector<Tensor>& x, QkNorm norm) {
+  HeadProjection p{x[1], x[2], x[3], {}, {}, 2, {}};
+  if (norm == QkNorm::rms) p.query_gain = x[4], p.key_gain = x[5];
+  p.options.norm = norm;
+  p.options.rotary_base = 100;
+  return p;
+}
+
+std::vector<Array> arrays() {
+  return {random_array({2, 3, 5}, 1), random_array({8, 5}, 2), random_array({8, 5}, 3),
+          random_array({8, 5}, 4),    random_array({4}, 5),    random_array({4}, 6)};
+}
+
+}  // namespace
+
+class HeadProjectionTest : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void gradient() {
+    for (QkNorm norm : {QkNorm::none, QkNorm::l2, QkNorm::rms}) {
+      std::vector<Array> inputs = arrays();
+      if (norm != QkNorm::rms) inputs.resize(4);
+      CHECK_OP(
+          [norm](Tape& t, const std::vector<Tensor>& x) -> std::vector<Tensor> {
+            const ProjectedHeads y = project_heads(t, x[0], projection(x, norm));
+            return {y.q, y.k, y.v};
+          },
+          inputs);
+    }
+  }
+
+  void formula() {
+    Arena arena(Device::cpu());
+    Tape tape(arena, false);
+    std::vector<Tensor> x;
+    for (const Array& array : arrays()) x.push_back(to_tensor(array, DType::f64, arena));
+    const HeadProjection p = projection(x, QkNorm::rms);
+    const ProjectedHeads y = project_heads(tape, x[0], p);
+    const Shape heads{2, 3, 2, 4};
+    COMPARE_CLOSE(to_array(y.q), to_array(prepare_heads(tape, linear(tape, x[0], x[1]).reshape(heads), x[4], p.options)), 1e-15, "q");
+    COMPARE_CLOSE(to_array(y.k), to_array(prepare_heads(tape, linear(tape, x[0], x[2]).reshape(heads), x[5], p.options)), 1e-15, "k");
+    COMPARE_CLOSE(to_array(y.v), to_array(linear(tape, x[0], x[3]).reshape(heads)), 1e-15, "v");
+  }
+
+  void shapes() {
+    Arena arena(Device::plan());
+    Tape tape(arena, false);
+    const Tensor x = tape.empty({1, 2, 8}, DType::f32), w = tape.empty({6, 8}, DType::f32), other = tape.empty({6, 9}, DType::f32);
+    QVERIFY_EXCEPTION_THROWN(project_heads(tape, x, {w, w, other, {}, {}, 3, {}}), std::invalid_argument);
+    QVERIFY_EXCEPTION_THROWN(project_heads(tape, x, {w, w, w, {}, {}, 4, {}}), std::invalid_argument);
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::HeadProjectionTest)
+#include "head_projection_test.moc"
