@@ -93,12 +93,13 @@ void cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& tar
   *loss.mean.data<T>() = static_cast<T>(sum / static_cast<double>(rows));
 }
 
+/// to (+)= factor · from; to and from may be one.
 template <class T>
-void scale_in_place(const Tensor& x, T factor) {
-  if (factor == T(1)) return;
-  T* values = x.data<T>();
-  parallel_ranges(x.size(), 1 << 15, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) values[i] *= factor;
+void scale_into(const Tensor& to, bool add, const Tensor& from, T factor) {
+  T* values = to.data<T>();
+  const T* terms = from.data<T>();
+  parallel_ranges(to.size(), 1 << 15, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) values[i] = (add ? values[i] : T(0)) + terms[i] * factor;
   });
 }
 
@@ -165,20 +166,28 @@ CrossEntropy linear_cross_entropy(Tape& tape, const Tensor& hidden, const Tensor
       [&] { on_cuda(tape, hidden, weight, targets, loss, buffers); });
   tape.record({hidden, weight}, {&loss.mean}, [=, d_hidden = buffers.d_hidden, d_weight = buffers.d_weight, mean = loss.mean](Tape& t) {
     const Tensor d_mean = t.grad(mean);
-    for (const Tensor& d : {d_hidden, d_weight}) {
-      if (!d) continue;
+    if (d_hidden) {
       t.run(
-          "linear_cross_entropy.backward", {static_cast<double>(d.size()), 2.0 * static_cast<double>(d.bytes())},
+          "linear_cross_entropy.backward.hidden", {static_cast<double>(d_hidden.size()), 2.0 * static_cast<double>(d_hidden.bytes())},
           [&] {
             dispatch(dtype, [&](auto zero) {
               using T = decltype(zero);
-              cpu::scale_in_place<T>(d, *d_mean.data<T>());
+              if (const T factor = *d_mean.data<T>(); factor != T(1)) cpu::scale_into<T>(d_hidden, false, d_hidden, factor);
             });
           },
-          [&] { cuda::scale(t.stream(), d, d_mean); });
+          [&] { cuda::scale(t.stream(), d_hidden, d_mean); });
+      t.add_grad(hidden, d_hidden);
     }
-    t.add_grad(hidden, d_hidden);
-    t.add_grad(weight, d_weight);
+    if (const GradTarget to = d_weight ? t.grad_target(weight) : GradTarget())
+      t.run(
+          "linear_cross_entropy.backward.weight", {static_cast<double>(d_weight.size()), 3.0 * static_cast<double>(d_weight.bytes())},
+          [&] {
+            dispatch(dtype, [&](auto zero) {
+              using T = decltype(zero);
+              cpu::scale_into<T>(to.tensor, to.add, d_weight, *d_mean.data<T>());
+            });
+          },
+          [&] { cuda::scale_into(t.stream(), to.tensor, to.add, d_weight, d_mean); });
   });
   return loss;
 }

@@ -84,6 +84,24 @@ __global__ void __launch_bounds__(kThreads) norm_of_parts_kernel(const double* p
   if (threadIdx.x == 0) *norm = sqrt(sum);
 }
 
+/// kPerThread neighbours, moved 16 bytes at a time.
+struct Floats {
+  float x[kPerThread];
+  __device__ __forceinline__ void load(const float* p) {
+#pragma unroll
+    for (int i = 0; i < kPerThread; i += 4) {
+      const Pack<float> piece = load_pack(p + i);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) x[i + j] = piece.v[j];
+    }
+  }
+  __device__ __forceinline__ void store(float* p) const {
+#pragma unroll
+    for (int i = 0; i < kPerThread; i += 4) store_pack(p + i, Pack<float>{x[i], x[i + 1], x[i + 2], x[i + 3]});
+  }
+};
+static_assert(kPerThread == kVector<bf16>);
+
 __global__ void __launch_bounds__(kThreads)
     update_kernel(const Piece* pieces, AdamW o, const double* rates, double clip, const double* norm) {
   const double n = *norm;
@@ -93,19 +111,30 @@ __global__ void __launch_bounds__(kThreads)
   const float step_size = static_cast<float>(rates[0] / rates[1]), inverse_correction2 = static_cast<float>(1.0 / rates[2]);
   const float shrink = 1.0f - (p.decay ? rate * static_cast<float>(o.weight_decay) : 0.0f);
   const float beta1 = static_cast<float>(o.beta1), beta2 = static_cast<float>(o.beta2), eps = static_cast<float>(o.eps);
+  const auto update = [&](float g, float& m, float& v, float& w) {
+    g *= scale;
+    m = beta1 * m + (1.0f - beta1) * g;
+    v = beta2 * v + (1.0f - beta2) * g * g;
+    w = w * shrink - step_size * m / (sqrtf(v * inverse_correction2) + eps);
+  };
+  if (p.count < kPiece) {
+    for (int i = threadIdx.x; i < p.count; i += kThreads) {
+      update(p.grad[i], p.first[i], p.second[i], p.value[i]);
+      if (p.copy) p.copy[i] = __float2bfloat16_rn(p.value[i]);
+    }
+    return;
+  }
+  const int at = threadIdx.x * kPerThread;
+  Floats g, m, v, w;
+  g.load(p.grad + at), m.load(p.first + at), v.load(p.second + at), w.load(p.value + at);
+  Pack<bf16> copy;
 #pragma unroll
   for (int k = 0; k < kPerThread; ++k) {
-    const int i = threadIdx.x + k * kThreads;
-    if (i >= p.count) continue;
-    const float g = p.grad[i] * scale;
-    const float m = beta1 * p.first[i] + (1.0f - beta1) * g;
-    const float v = beta2 * p.second[i] + (1.0f - beta2) * g * g;
-    const float w = p.value[i] * shrink - step_size * m / (sqrtf(v * inverse_correction2) + eps);
-    p.first[i] = m;
-    p.second[i] = v;
-    p.value[i] = w;
-    if (p.copy) p.copy[i] = __float2bfloat16_rn(w);
+    update(g.x[k], m.x[k], v.x[k], w.x[k]);
+    copy.v[k] = __float2bfloat16_rn(w.x[k]);
   }
+  m.store(p.first + at), v.store(p.second + at), w.store(p.value + at);
+  if (p.copy) store_pack(p.copy + at, copy);
 }
 
 }  // namespace

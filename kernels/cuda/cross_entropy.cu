@@ -1,3 +1,5 @@
+#include <climits>
+
 #include "kernels/cuda/cross_entropy.h"
 #include "kernels/cuda/device_code.cuh"
 
@@ -56,6 +58,71 @@ __global__ void __launch_bounds__(kThreads)
     logits[i] = from_float<T>(__expf(to_float(logits[i]) - all.top) * factor - (i == target ? scale : 0.0f));
 }
 
+/// Largest value, or sum, over the kWarps warps of a block that share a row; of a warp alone for kWarps = 1.
+template <int kWarps, class Merge>
+__device__ __forceinline__ float over_row(float of_warp, Merge merge) {
+  if constexpr (kWarps == 1) return of_warp;
+  __shared__ float parts[kWarps];
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = of_warp;
+  __syncthreads();
+  float all = parts[0];
+#pragma unroll
+  for (int w = 1; w < kWarps; ++w) all = merge(all, parts[w]);
+  return all;
+}
+
+/// The same with the row in registers, kPacks pieces of 16 bytes a thread: it is read once. kWarps warps share a row; with one,
+/// a block takes kRowsOfWarps rows.
+constexpr int kRowsOfWarps = 8;
+template <int kWarps, int kPacks, class T>
+__global__ void __launch_bounds__(kWarps == 1 ? 32 * kRowsOfWarps : 32 * kWarps)
+    softmax_packed_kernel(T* logits, const int32_t* targets, float* losses, int64_t rows, int n, bool gradient, float scale) {
+  constexpr int V = kVector<T>;
+  const int64_t row = kWarps == 1 ? int64_t{blockIdx.x} * kRowsOfWarps + threadIdx.x / 32 : blockIdx.x;
+  if (row >= rows) return;
+  const int thread = kWarps == 1 ? threadIdx.x % 32 : threadIdx.x, packs = n / V, target = targets[row];
+  logits += row * n;
+  Pack<T> x[kPacks];
+  float top = -INFINITY;
+#pragma unroll
+  for (int p = 0; p < kPacks; ++p) {
+    const int at = thread + p * 32 * kWarps;
+    if (at < packs) x[p] = load_pack(logits + at * V);
+  }
+#pragma unroll
+  for (int p = 0; p < kPacks; ++p)
+    if (thread + p * 32 * kWarps < packs)
+#pragma unroll
+      for (int v = 0; v < V; ++v) top = fmaxf(top, to_float(x[p].v[v]));
+  top = over_row<kWarps>(warp_max(top), [](float a, float b) { return fmaxf(a, b); });
+  float sum = 0, wanted = 0;
+#pragma unroll
+  for (int p = 0; p < kPacks; ++p) {
+    const int at = (thread + p * 32 * kWarps) * V;
+    if (at < n)
+#pragma unroll
+      for (int v = 0; v < V; ++v) {
+        sum += __expf(to_float(x[p].v[v]) - top);
+        if (at + v == target) wanted = to_float(x[p].v[v]);
+      }
+  }
+  const auto plus = [](float a, float b) { return a + b; };
+  sum = over_row<kWarps>(warp_sum(sum), plus);
+  wanted = over_row<kWarps>(warp_sum(wanted), plus);
+  if (thread == 0) losses[row] = top + logf(sum) - wanted;
+  if (!gradient) return;
+  const float factor = scale / sum;
+#pragma unroll
+  for (int p = 0; p < kPacks; ++p) {
+    const int at = (thread + p * 32 * kWarps) * V;
+    if (at >= n) continue;
+#pragma unroll
+    for (int v = 0; v < V; ++v) x[p].v[v] = from_float<T>(__expf(to_float(x[p].v[v]) - top) * factor - (at + v == target ? scale : 0.0f));
+    store_pack(logits + at, x[p]);
+  }
+}
+
 __global__ void __launch_bounds__(1024) mean_kernel(const float* x, float* mean, int64_t n) {
   __shared__ double parts[32];
   double sum = 0;
@@ -77,17 +144,26 @@ void softmax_cross_entropy(Stream stream, const Tensor& logits, const int32_t* t
   const int n = static_cast<int>(logits.dim(-1));
   dispatch_cuda(logits.dtype(), [&](auto t) {
     using T = decltype(t);
-    const auto launch = [&](auto threads) {
-      constexpr int k = decltype(threads)::value;
-      softmax_kernel<k>
-          <<<static_cast<unsigned>(rows), k, 0, stream>>>(pointer<T>(logits), targets, losses, n, gradient, static_cast<float>(scale));
+    const auto packed = [&](auto warps, auto packs) {
+      constexpr int kWarps = decltype(warps)::value;
+      const unsigned blocks = kWarps == 1 ? blocks_for(rows, kRowsOfWarps) : static_cast<unsigned>(rows);
+      softmax_packed_kernel<kWarps, decltype(packs)::value><<<blocks, kWarps == 1 ? 32 * kRowsOfWarps : 32 * kWarps, 0, stream>>>(
+          pointer<T>(logits), targets, losses, rows, n, gradient, static_cast<float>(scale));
     };
-    if (n <= 1024)
-      launch(std::integral_constant<int, 64>{});
-    else if (n <= 8192)
-      launch(std::integral_constant<int, 256>{});
+    const int packs = n % kVector<T> == 0 ? n / kVector<T> : INT_MAX;
+    if (packs <= 64)
+      packed(std::integral_constant<int, 1>{}, std::integral_constant<int, 2>{});
+    else if (packs <= 128)
+      packed(std::integral_constant<int, 1>{}, std::integral_constant<int, 4>{});
+    else if (packs <= 512)
+      packed(std::integral_constant<int, 4>{}, std::integral_constant<int, 4>{});
+    else if (packs <= 1024)
+      packed(std::integral_constant<int, 4>{}, std::integral_constant<int, 8>{});
+    else if (packs <= 4096)
+      packed(std::integral_constant<int, 16>{}, std::integral_constant<int, 8>{});
     else
-      launch(std::integral_constant<int, 512>{});
+      softmax_kernel<512>
+          <<<static_cast<unsigned>(rows), 512, 0, stream>>>(pointer<T>(logits), targets, losses, n, gradient, static_cast<float>(scale));
   });
   check_launch();
 }

@@ -14,6 +14,24 @@ __global__ void embedding_kernel(const float* table, const int32_t* tokens, T* y
   if (i < elements) y[i] = from_float<T>(table[int64_t{tokens[i / width]} * width + i % width]);
 }
 
+/// A thread per piece of 16 bytes; a row holds whole ones.
+template <class T>
+__global__ void embedding_packed_kernel(const float* table, const int32_t* tokens, T* y, int64_t pieces, int pieces_a_row) {
+  constexpr int V = kVector<T>;
+  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i >= pieces) return;
+  const int64_t row = i / pieces_a_row, piece = i - row * pieces_a_row;
+  const float* from = table + (int64_t{tokens[row]} * pieces_a_row + piece) * V;
+  Pack<T> out;
+#pragma unroll
+  for (int v = 0; v < V; v += 4) {
+    const Pack<float> x = load_pack(from + v);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) out.v[v + j] = from_float<T>(x.v[j]);
+  }
+  store_pack(y + i * V, out);
+}
+
 __global__ void positions_kernel(int32_t* positions, int n) {
   const int i = blockIdx.x * kThreads + threadIdx.x;
   if (i < n) positions[i] = i;
@@ -27,27 +45,54 @@ __global__ void starts_kernel(const int32_t* sorted, int32_t* begin, int n, int 
   for (int v = low + 1; v <= high; ++v) begin[v] = i;
 }
 
-/// Block (v, tile of 32 columns): warp w adds the positions w, w + kWarps, … of token v; the warps' sums are added in order.
-constexpr int kWarps = 8;
-template <class T>
+/// Block (v, tile of 32 pieces of V columns), a lane per piece: warp w adds the positions w, w + kWarps, … of token v, the
+/// warps' sums are added in order; few positions are all added by the first warp.
+constexpr int kWarps = 4;
+template <int V, class T>
 __global__ void __launch_bounds__(32 * kWarps)
     gather_rows_kernel(const T* dy, const int32_t* positions, const int32_t* begin, float* d_table, bool add, int width) {
-  __shared__ float parts[kWarps][32];
-  const int v = blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32, column = blockIdx.y * 32 + lane;
+  __shared__ float parts[kWarps][V][32];
+  const int v = blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32, column = (blockIdx.y * 32 + lane) * V;
   const int first = begin[v], last = begin[v + 1];
-  float sum = 0;
-  if (column < width) {
+  const bool few = last - first <= kWarps, in = column < width;
+  if ((few && warp > 0) || (add && first == last)) return;
+  float sum[V] = {};
+  if (in) {
 #pragma unroll 4
-    for (int i = first + warp; i < last; i += kWarps) sum += to_float(dy[int64_t{positions[i]} * width + column]);
-  }
-  parts[warp][lane] = sum;
-  __syncthreads();
-  if (warp > 0 || column >= width) return;
-  sum = 0;
+    for (int i = first + warp; i < last; i += few ? 1 : kWarps) {
+      const T* row = dy + int64_t{positions[i]} * width + column;
+      if constexpr (V == 1) {
+        sum[0] += to_float(*row);
+      } else {
+        const Pack<T> piece = load_pack(row);
 #pragma unroll
-  for (int w = 0; w < kWarps; ++w) sum += parts[w][lane];
-  float& out = d_table[int64_t{v} * width + column];
-  out = add ? out + sum : sum;
+        for (int j = 0; j < V; ++j) sum[j] += to_float(piece.v[j]);
+      }
+    }
+  }
+  if (!few) {
+#pragma unroll
+    for (int j = 0; j < V; ++j) parts[warp][j][lane] = sum[j];
+    __syncthreads();
+    if (warp > 0) return;
+#pragma unroll
+    for (int j = 0; j < V; ++j)
+      for (int w = 1; w < kWarps; ++w) sum[j] += parts[w][j][lane];
+  }
+  if (!in) return;
+  float* out = d_table + int64_t{v} * width + column;
+  if constexpr (V == 1) {
+    *out = add ? *out + sum[0] : sum[0];
+  } else {
+#pragma unroll
+    for (int j = 0; j < V; j += 4) {
+      Pack<float> piece{};
+      if (add) piece = load_pack(out + j);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) piece.v[i] += sum[j + i];
+      store_pack(out + j, piece);
+    }
+  }
 }
 
 int bits_for(int64_t vocabulary) {
@@ -69,7 +114,15 @@ int64_t round_up(int64_t n) { return (n + 63) / 64 * 64; }
 }  // namespace
 
 void embedding(Stream stream, const Tensor& table, const Tensor& tokens, const Tensor& y) {
+  const int64_t width = table.dim(1);
   dispatch_cuda(y.dtype(), [&](auto t) {
+    using T = decltype(t);
+    if (width % kVector<T> == 0) {
+      const int64_t pieces = y.size() / kVector<T>;
+      embedding_packed_kernel<<<blocks_for(pieces, kThreads), kThreads, 0, stream>>>(
+          pointer<float>(table), pointer<int32_t>(tokens), pointer<T>(y), pieces, static_cast<int>(width / kVector<T>));
+      return;
+    }
     embedding_kernel<<<blocks_for(y.size(), kThreads), kThreads, 0, stream>>>(
         pointer<float>(table), pointer<int32_t>(tokens), pointer<decltype(t)>(y), y.size(), static_cast<int>(table.dim(1)));
   });
@@ -92,9 +145,16 @@ void embedding_backward(Stream stream, const Tensor& dy, const Tensor& tokens, c
                                         bits_for(vocabulary), stream));
   starts_kernel<<<blocks_for(n + 1, kThreads), kThreads, 0, stream>>>(sorted_tokens, begin, n, vocabulary);
   dispatch_cuda(dy.dtype(), [&](auto t) {
-    const dim3 grid(static_cast<unsigned>(vocabulary), blocks_for(width, 32));
-    gather_rows_kernel<<<grid, 32 * kWarps, 0, stream>>>(pointer<decltype(t)>(dy), sorted_positions, begin, pointer<float>(d_table), add,
-                                                         width);
+    using T = decltype(t);
+    const auto gather = [&](auto columns) {
+      constexpr int V = decltype(columns)::value;
+      const dim3 grid(static_cast<unsigned>(vocabulary), blocks_for(width, 32 * V));
+      gather_rows_kernel<V><<<grid, 32 * kWarps, 0, stream>>>(pointer<T>(dy), sorted_positions, begin, pointer<float>(d_table), add, width);
+    };
+    if (width % kVector<T> == 0)
+      gather(std::integral_constant<int, kVector<T>>{});
+    else
+      gather(std::integral_constant<int, 1>{});
   });
   check_launch();
 }
