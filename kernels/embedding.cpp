@@ -1,8 +1,10 @@
 #include "kernels/embedding.h"
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
+#include "kernels/cuda/branch.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/embedding.h"
 #include "kernels/expect.h"
@@ -92,6 +94,25 @@ void add_positions_backward(const Tensor& dy, const GradTarget& table) {
 }  // namespace
 }  // namespace cpu
 
+namespace {
+
+/// What backward needs of the tokens on a GPU, made beside the forward pass: a chain of small kernels that nobody waits for.
+struct TokenOrder {
+  Tensor tokens, memory;  ///< end after `ready`, which joins
+  std::shared_ptr<cuda::Branch> ready;
+};
+
+TokenOrder order_tokens(Tape& tape, const Tensor& tokens, int64_t vocabulary) {
+  if (!tape.device().targets_cuda()) return {};
+  TokenOrder order{tokens, tape.empty({embedding_scratch(tokens.size(), vocabulary)}, DType::i32), std::make_shared<cuda::Branch>()};
+  tape.run(
+      "embedding.order", {0, static_cast<double>(4 * tokens.bytes())}, [] {},
+      [&] { order.ready->start(tape.device().index, [&](cuda::Stream s) { cuda::order_by_token(s, tokens, vocabulary, order.memory); }); });
+  return order;
+}
+
+}  // namespace
+
 Tensor embedding(Tape& tape, const Tensor& table, const Tensor& tokens) {
   expect(table.rank() == 2 && tokens.rank() == 2 && tokens.dtype() == DType::i32, "embedding", "table is ", table, ", tokens are ", tokens,
          " ", tokens.dtype(), "; expected [V, D] and i32 [B, T]");
@@ -100,15 +121,18 @@ Tensor embedding(Tape& tape, const Tensor& table, const Tensor& tokens) {
       "embedding", {0, static_cast<double>(tokens.bytes() + 2 * y.bytes())},
       [&] { dispatch(table.dtype(), [&](auto zero) { cpu::embedding<decltype(zero)>(table, tokens, y); }); },
       [&] { cuda::embedding(tape.stream(), table, tokens, y); });
+  const TokenOrder order = tape.recording() && table.differentiable() ? order_tokens(tape, tokens, table.dim(0)) : TokenOrder();
   tape.record({table}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
     const GradTarget d_table = t.grad_target(table);
     if (!d_table) return;
-    const Tensor scratch = t.device().targets_cuda() ? t.empty({embedding_scratch(tokens.size(), table.dim(0))}, DType::i32) : Tensor();
     t.run(
         "embedding.backward", {static_cast<double>(dy.size()), static_cast<double>(tokens.bytes() + dy.bytes() + table.bytes())},
         [&] { dispatch(dy.dtype(), [&](auto zero) { cpu::embedding_backward<decltype(zero)>(dy, tokens, d_table); }); },
-        [&] { cuda::embedding_backward(t.stream(), dy, tokens, d_table.tensor, d_table.add, scratch); });
+        [&] {
+          order.ready->join();
+          cuda::embedding_backward(t.stream(), dy, order.memory, d_table.tensor, d_table.add);
+        });
   });
   return y;
 }

@@ -111,6 +111,18 @@ size_t sort_bytes(int64_t tokens, int64_t vocabulary) {
 
 int64_t round_up(int64_t n) { return (n + 63) / 64 * 64; }
 
+/// What lies where in the memory of order_by_token.
+struct Order {
+  int32_t *positions, *sorted_tokens, *sorted_positions, *begin;
+  void* temporary;
+  Order(const Tensor& memory, int64_t n, int64_t vocabulary)
+      : positions(pointer<int32_t>(memory)),
+        sorted_tokens(positions + round_up(n)),
+        sorted_positions(sorted_tokens + round_up(n)),
+        begin(sorted_positions + round_up(n)),
+        temporary(begin + round_up(vocabulary + 1)) {}
+};
+
 }  // namespace
 
 void embedding(Stream stream, const Tensor& table, const Tensor& tokens, const Tensor& y) {
@@ -129,27 +141,31 @@ void embedding(Stream stream, const Tensor& table, const Tensor& tokens, const T
   check_launch();
 }
 
-void embedding_backward(Stream stream, const Tensor& dy, const Tensor& tokens, const Tensor& d_table, bool add, const Tensor& scratch) {
-  const int n = static_cast<int>(tokens.size()), vocabulary = static_cast<int>(d_table.dim(0)), width = static_cast<int>(d_table.dim(1));
-  int32_t* positions = pointer<int32_t>(scratch);
-  int32_t* sorted_tokens = positions + round_up(n);
-  int32_t* sorted_positions = sorted_tokens + round_up(n);
-  int32_t* begin = sorted_positions + round_up(n);
-  void* temporary = begin + round_up(vocabulary + 1);
+void order_by_token(Stream stream, const Tensor& tokens, int64_t vocabulary, const Tensor& order) {
+  const int n = static_cast<int>(tokens.size());
+  const Order at(order, n, vocabulary);
   size_t bytes = sort_bytes(n, vocabulary);
-  const int64_t left = scratch.bytes() - (static_cast<char*>(temporary) - static_cast<char*>(scratch.raw()));
+  const int64_t left = order.bytes() - (static_cast<char*>(at.temporary) - static_cast<char*>(order.raw()));
   if (static_cast<int64_t>(bytes) > left)
     throw DeviceError("[embedding] sorting needs " + std::to_string(bytes) + " bytes, scratch has " + std::to_string(left));
-  positions_kernel<<<blocks_for(n, kThreads), kThreads, 0, stream>>>(positions, n);
-  check(cub::DeviceRadixSort::SortPairs(temporary, bytes, pointer<int32_t>(tokens), sorted_tokens, positions, sorted_positions, n, 0,
-                                        bits_for(vocabulary), stream));
-  starts_kernel<<<blocks_for(n + 1, kThreads), kThreads, 0, stream>>>(sorted_tokens, begin, n, vocabulary);
+  positions_kernel<<<blocks_for(n, kThreads), kThreads, 0, stream>>>(at.positions, n);
+  check(cub::DeviceRadixSort::SortPairs(at.temporary, bytes, pointer<int32_t>(tokens), at.sorted_tokens, at.positions, at.sorted_positions,
+                                        n, 0, bits_for(vocabulary), stream));
+  starts_kernel<<<blocks_for(n + 1, kThreads), kThreads, 0, stream>>>(at.sorted_tokens, at.begin, n, static_cast<int>(vocabulary));
+  check_launch();
+}
+
+void embedding_backward(Stream stream, const Tensor& dy, const Tensor& order, const Tensor& d_table, bool add) {
+  const int64_t vocabulary = d_table.dim(0);
+  const int width = static_cast<int>(d_table.dim(1));
+  const Order at(order, dy.size() / width, vocabulary);
   dispatch_cuda(dy.dtype(), [&](auto t) {
     using T = decltype(t);
     const auto gather = [&](auto columns) {
       constexpr int V = decltype(columns)::value;
       const dim3 grid(static_cast<unsigned>(vocabulary), blocks_for(width, 32 * V));
-      gather_rows_kernel<V><<<grid, 32 * kWarps, 0, stream>>>(pointer<T>(dy), sorted_positions, begin, pointer<float>(d_table), add, width);
+      gather_rows_kernel<V>
+          <<<grid, 32 * kWarps, 0, stream>>>(pointer<T>(dy), at.sorted_positions, at.begin, pointer<float>(d_table), add, width);
     };
     if (width % kVector<T> == 0)
       gather(std::integral_constant<int, kVector<T>>{});

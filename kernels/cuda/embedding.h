@@ -3,7 +3,7 @@
 #include "kernels/tensor.h"
 
 namespace saccade {
-/// Elements of i32 scratch that embedding_backward takes: sorted tokens, positions, the first place of every token, and what
+/// Elements of i32 that order_by_token takes: sorted tokens, positions, the first place of every token, and what
 /// the sort asks for (it grows slowly with the count; a bound keeps the plan free of CUDA calls).
 constexpr int64_t embedding_scratch(int64_t tokens, int64_t vocabulary) { return 7 * (tokens + 64) + vocabulary + 65 + (int64_t{1} << 18); }
 }  // namespace saccade
@@ -13,9 +13,12 @@ namespace saccade::cuda {
 /// y[i] = table[tokens[i]]      table f32 [V, D]   tokens i32 [N]   y f32 or bf16 [N, D]
 void embedding(Stream stream, const Tensor& table, const Tensor& tokens, const Tensor& y);
 
-/// d_table[v] (+)= Σ_{i: tokens[i] = v} dy[i], summed in a fixed order: the positions are sorted by token first (stable), a
-/// block gathers one row of the table. Rows nobody used become 0 unless `add`.
-/// scratch i32 [embedding_scratch(N, V)].
-void embedding_backward(Stream stream, const Tensor& dy, const Tensor& tokens, const Tensor& d_table, bool add, const Tensor& scratch);
+/// Positions 0 … N − 1 by token, ascending within one (a stable sort), and where every token begins, for embedding_backward.
+/// tokens i32 [N]   order i32 [embedding_scratch(N, V)]
+void order_by_token(Stream stream, const Tensor& tokens, int64_t vocabulary, const Tensor& order);
+
+/// d_table[v] (+)= Σ_{i: tokens[i] = v} dy[i], summed in a fixed order: a block gathers one row of the table. Rows nobody used
+/// become 0 unless `add`.
+void embedding_backward(Stream stream, const Tensor& dy, const Tensor& order, const Tensor& d_table, bool add);
 
 }  // namespace saccade::cuda
