@@ -234,22 +234,24 @@ __global__ void column_parts_kernel(const T* x, float* parts, int64_t rows, int6
   parts[blockIdx.y * columns + j] = sum;
 }
 
-/// A block owns 32 columns: warp w adds the parts w, w + kWarps, …; the warps' sums are added in order.
-__global__ void __launch_bounds__(32 * kWarps) sum_parts_kernel(const float* parts, float* sums, bool add, int64_t count, int64_t columns) {
-  __shared__ float of_warps[kWarps][32];
+/// A block owns 32 columns: warp w adds the parts w, w + kSumWarps, …; the warps' sums are added in order.
+constexpr int kSumWarps = 32;
+__global__ void __launch_bounds__(32 * kSumWarps)
+    sum_parts_kernel(const float* parts, float* sums, bool add, int64_t count, int64_t columns) {
+  __shared__ float of_warps[kSumWarps][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t j = int64_t{blockIdx.x} * 32 + lane;
   float sum = 0;
   if (j < columns) {
 #pragma unroll 8
-    for (int64_t p = warp; p < count; p += kWarps) sum += parts[p * columns + j];
+    for (int64_t p = warp; p < count; p += kSumWarps) sum += parts[p * columns + j];
   }
   of_warps[warp][lane] = sum;
   __syncthreads();
   if (warp > 0 || j >= columns) return;
   sum = 0;
 #pragma unroll
-  for (int w = 0; w < kWarps; ++w) sum += of_warps[w][lane];
+  for (int w = 0; w < kSumWarps; ++w) sum += of_warps[w][lane];
   sums[j] = add ? sums[j] + sum : sum;
 }
 
@@ -279,8 +281,8 @@ void launch_norm(Stream stream, const T* x, const float* gain, const float* bias
 
 void sum_parts(Stream stream, const Tensor& parts, const Tensor& sums, bool add) {
   const int64_t columns = sums.size();
-  sum_parts_kernel<<<blocks_for(columns, 32), 32 * kWarps, 0, stream>>>(pointer<float>(parts), pointer<float>(sums), add,
-                                                                        parts.size() / columns, columns);
+  sum_parts_kernel<<<blocks_for(columns, 32), 32 * kSumWarps, 0, stream>>>(pointer<float>(parts), pointer<float>(sums), add,
+                                                                           parts.size() / columns, columns);
   check_launch();
 }
 

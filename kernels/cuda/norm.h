@@ -4,7 +4,7 @@
 
 namespace saccade {
 /// Rows of the partial sums that norm_backward and column_sums write before they are added up in order.
-constexpr int64_t kNormParts = 264, kColumnParts = 128;
+constexpr int64_t kNormParts = 528, kColumnParts = 128;
 }  // namespace saccade
 
 namespace saccade::cuda {
