@@ -22,19 +22,42 @@ unsigned persistent_blocks(int device, int64_t items);
 /// x [B or 1, T, H, d] in boxes of `rows` positions of one head.
 CUtensorMap box_map(const Tensor& x, const HeadShape& shape, int rows);
 
-/// Work of a persistent grid: item i is block i / lines of line i % lines, so the blocks with most work must come first.
-struct Items {
-  int lines, count;
+/// A block of rows of a line; rank 0 has the most work.
+struct Item {
+  int line, rank;
 };
+/// Work of a persistent grid, in the order in which it is begun: lines a section at a time, so that what the blocks of a section
+/// read stays in the L2 cache, and within a section the longest blocks first. A thread block takes the next item when it has
+/// queued the loads of the one before; which one takes it changes no result.
+struct Items {
+  int lines, blocks, section;
+  unsigned* counters;  ///< items taken beyond the first of each thread block; thread blocks that are done. Zero between launches
+
+  __host__ __device__ int count() const { return lines * blocks; }
+  __device__ Item at(int index) const {
+    const int before = index / (section * blocks) * section, within = index % (section * blocks), width = min(section, lines - before);
+    return {before + within % width, within / width};
+  }
+  __device__ int take() const { return static_cast<int>(gridDim.x + atomicAdd(counters, 1u)); }
+  /// Once for each thread block, after its last take.
+  __device__ void close() const {
+    if (atomicAdd(counters + 1, 1u) == gridDim.x - 1) counters[0] = 0, counters[1] = 0;
+  }
+};
+/// Blocks of `rows` rows of every line.
+Items items_of(Stream stream, int device, const HeadShape& shape, int rows);
 
 /// Where a producer and its consumers stand in a ring of kStages tiles.
 template <int kStages>
 struct Ring {
-  int use = 0;
-  __device__ int stage() const { return use % kStages; }
+  uint32_t use = 0;
+  __device__ uint32_t stage() const { return use % kStages; }
   __device__ uint32_t filled_parity() const { return use / kStages & 1; }
   __device__ uint32_t emptied_parity() const { return (use / kStages & 1) ^ 1; }
 };
+
+/// Which of the consumers a warpgroup is, known to be the same for a warp.
+__device__ __forceinline__ int consumer() { return __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / kWarpgroup - 1, 0); }
 
 /// Tiles [low, high] of kTile keys that queries [first, first + count) see.
 struct TileRange {

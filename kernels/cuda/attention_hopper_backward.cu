@@ -1,4 +1,4 @@
-// Backward on Hopper, without atomics: one kernel sums dq over the keys, one sums dk and dv over the queries; both make the scores
+// Backward on Hopper, without atomic sums: one kernel sums dq over the keys, one sums dk and dv over the queries; both make the scores
 // again from q, k and lse. A block has two warpgroups that own 64 rows each, with their own factors in registers, and a third that
 // keeps a ring of tiles of the other side filled. Products are queued so that the scores of the next tile, and the sums of this
 // one, run while exponentials are made.
@@ -22,6 +22,7 @@ struct BackwardMaps {
 
 struct Barriers {
   uint64_t own_filled, own_emptied, filled[kStages], emptied[kStages];
+  int item;  // whose rows the own ones are; −1: there are no more
 };
 
 /// lse · log2 e and mean of the queries of each stage.
@@ -45,10 +46,9 @@ __device__ __forceinline__ TileRange tiles_of(const Pattern& p, int first, int c
 }
 /// The last queries, or the first keys, have the most work.
 template <bool kOwnsQueries>
-__device__ __forceinline__ Block block_of(const Pattern& p, const Items& items, int item) {
-  const int blocks = items.count / items.lines, rank = item / items.lines;
-  const int first = (kOwnsQueries ? blocks - 1 - rank : rank) * kRows;
-  return {item % items.lines, first, tiles_of<kOwnsQueries>(p, first, kRows)};
+__device__ __forceinline__ Block block_of(const Pattern& p, const Items& items, const Item& item) {
+  const int first = (kOwnsQueries ? items.blocks - 1 - item.rank : item.rank) * kRows;
+  return {item.line, first, tiles_of<kOwnsQueries>(p, first, kRows)};
 }
 
 /// One warp. Sequences of batch 1 are shared by all.
@@ -59,19 +59,25 @@ __device__ __forceinline__ void produce(const BackwardArgs<bf16>& a, const Backw
   const uint32_t own_filled = shared_address(&barriers.own_filled), own_emptied = shared_address(&barriers.own_emptied);
   uint32_t own_parity = 1;
   Ring<kStages> ring;
-  for (int item = blockIdx.x; item < items.count; item += gridDim.x, own_parity ^= 1) {
-    const Block block = block_of<kOwnsQueries>(a.p, items, item);
+  for (int index = blockIdx.x, next = 0;; index = __shfl_sync(0xffffffffu, next, 0), own_parity ^= 1) {
+    wait(own_emptied, own_parity);
+    if (lane == 0) barriers.item = index < items.count() ? index : -1;
+    if (index >= items.count()) {
+      if (lane == 0) arrive(own_filled), items.close();
+      return;
+    }
+    if (lane == 0) next = items.take();
+    const Block block = block_of<kOwnsQueries>(a.p, items, items.at(index));
     const int h = block.line % a.p.heads, b = block.line / a.p.heads;
     const int q_batch = a.q_batch ? b : 0, k_batch = a.k_batch ? b : 0;
     const int own_batch[2] = {kOwnsQueries ? q_batch : k_batch, b}, other_batch[2] = {kOwnsQueries ? k_batch : q_batch, b};
     const float *lse = a.lse + int64_t{block.line} * a.p.length, *mean = a.mean + int64_t{block.line} * a.p.length;
-    wait(own_emptied, own_parity);
     if (lane == 0) {
       arrive_expecting(own_filled, 2 * kOwnBytes);
       for (int i = 0; i < 2; ++i) copy_box(at.own[i], maps.own[i], own_filled, 0, h, block.first, own_batch[i]);
     }
     for (int tile = block.tiles.low; tile <= block.tiles.high; ++tile, ++ring.use) {
-      const int s = ring.stage();
+      const uint32_t s = ring.stage();
       const uint32_t filled = shared_address(&barriers.filled[s]);
       float lses[2], means[2];
       if constexpr (!kOwnsQueries)
@@ -101,13 +107,13 @@ using Factor = uint32_t[4][4];
 
 /// c = own · otherᵀ over the 64 columns, queued.
 __device__ __forceinline__ void queue_scores(Scores& c, const Factor& own, uint32_t other) {
-  const uint64_t rows = rows_of_64(other);
+  const uint32_t rows = rows_of_64(other);
 #pragma unroll
   for (int k = 0; k < kWidth / 16; ++k) multiply(c, own[k], rows + k * kNextColumns, k > 0);
 }
 /// c += weights · other over the 64 rows of a tile, queued.
 __device__ __forceinline__ void queue_sum(Sum& c, const Factor& weights, uint32_t other) {
-  const uint64_t rows = rows_of_64(other);
+  const uint32_t rows = rows_of_64(other);
 #pragma unroll
   for (int k = 0; k < kTile / 16; ++k) multiply_transposed(c, weights[k], rows + k * kNextRows, true);
 }
@@ -132,9 +138,10 @@ __device__ __forceinline__ void store(bf16* to, int width, const Sum& sum, int i
 template <bool kOwnsQueries>
 __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items& items, Barriers& barriers, const Addresses& at,
                                         const QueryNotes& notes) {
-  const int warpgroup = threadIdx.x / kWarpgroup - 1, lane = threadIdx.x % 32, column = lane % 4 * 2;
+  const int warpgroup = consumer(), lane = threadIdx.x % 32, column = lane % 4 * 2;
   const float factor = a.p.scale * kLog2e;
   const auto release = [&](uint64_t& barrier) {
+    __syncwarp();
     if (lane == 0) arrive(shared_address(&barrier));
   };
   Ring<kStages> ring;
@@ -145,13 +152,14 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
     ++ring.use;
   };
   uint32_t own_parity = 0;
-  for (int item = blockIdx.x; item < items.count; item += gridDim.x, own_parity ^= 1) {
-    const Block block = block_of<kOwnsQueries>(a.p, items, item);
+  for (;; own_parity ^= 1) {
+    wait(shared_address(&barriers.own_filled), own_parity);
+    if (barriers.item < 0) return;
+    const Block block = block_of<kOwnsQueries>(a.p, items, items.at(barriers.item));
     const int first = block.first + warpgroup * kOwnRows, row = first + threadIdx.x % kWarpgroup / 32 * 16 + lane / 4;
     const TileRange seen = tiles_of<kOwnsQueries>(a.p, first, kOwnRows);
     const int64_t offset = int64_t{block.line / a.p.heads} * a.p.length * a.p.stride() + block.line % a.p.heads * a.p.width + column;
     Factor own[2];
-    wait(shared_address(&barriers.own_filled), own_parity);
 #pragma unroll
     for (int i = 0; i < 2; ++i) load_factor(own[i], at.own[i] + warpgroup * kOwnRows * kRowBytes);
     release(barriers.own_emptied);
@@ -321,11 +329,11 @@ void launch(Stream stream, const AttentionBackward& in) {
   BackwardMaps maps;
   maps_of(in.q, in.d_o, kOwnsQueries ? kRows : kTile, kOwnsQueries ? maps.own : maps.other);
   maps_of(in.k, in.v, kOwnsQueries ? kTile : kRows, kOwnsQueries ? maps.other : maps.own);
-  const int64_t blocks = (shape.length + kRows - 1) / kRows;
-  const Items items{static_cast<int>(shape.sequences()), static_cast<int>(blocks * shape.sequences())};
+  const int device = in.v.device().index;
+  const Items items = items_of(stream, device, shape, kRows);
   allow_shared(backward_kernel<kOwnsQueries>, kShared);
   backward_kernel<kOwnsQueries>
-      <<<persistent_blocks(in.v.device().index, items.count), kThreads, kShared, stream>>>(backward_args<bf16>(in), maps, items);
+      <<<persistent_blocks(device, items.count()), kThreads, kShared, stream>>>(backward_args<bf16>(in), maps, items);
   check_launch();
 }
 

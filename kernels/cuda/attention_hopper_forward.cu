@@ -21,6 +21,7 @@ struct ForwardMaps {
 struct Barriers {
   uint64_t queries_filled[2], queries_emptied[2];
   uint64_t keys_filled[kStages], keys_emptied[kStages], values_filled[kStages], values_emptied[kStages];
+  int item[2];  // whose queries these are; −1: there are no more
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -29,24 +30,30 @@ struct Block {
   int line, first;
   TileRange tiles;
 };
-__device__ __forceinline__ Block block_of(const Pattern& p, const Items& items, int item) {
-  const int blocks = items.count / items.lines, first = (blocks - 1 - item / items.lines) * kRows;
-  return {item % items.lines, first, key_tiles<kKeys>(p, first, kRows)};
+__device__ __forceinline__ Block block_of(const Pattern& p, const Items& items, const Item& item) {
+  const int first = (items.blocks - 1 - item.rank) * kRows;
+  return {item.line, first, key_tiles<kKeys>(p, first, kRows)};
 }
 
 __device__ __forceinline__ void produce(const ForwardArgs<bf16>& a, const ForwardMaps& maps, const Items& items, Barriers& barriers,
                                         uint32_t queries, uint32_t keys, uint32_t values) {
   Ring<2> query;
   Ring<kStages> ring;
-  for (int item = blockIdx.x; item < items.count; item += gridDim.x, ++query.use) {
-    const Block block = block_of(a.p, items, item);
-    const int h = block.line % a.p.heads, b = block.line / a.p.heads;
+  for (int index = blockIdx.x, next = 0;; index = next, ++query.use) {
     const uint32_t filled = shared_address(&barriers.queries_filled[query.stage()]);
     wait(shared_address(&barriers.queries_emptied[query.stage()]), query.emptied_parity());
+    barriers.item[query.stage()] = index < items.count() ? index : -1;
+    if (index >= items.count()) {
+      arrive(filled);
+      return items.close();
+    }
+    next = items.take();
+    const Block block = block_of(a.p, items, items.at(index));
+    const int h = block.line % a.p.heads, b = block.line / a.p.heads;
     arrive_expecting(filled, kQueryBytes);
     copy_box(queries + query.stage() * kQueryBytes, maps.q, filled, 0, h, block.first, a.q_batch ? b : 0);
     for (int tile = block.tiles.high; tile >= block.tiles.low; --tile, ++ring.use) {
-      const int s = ring.stage();
+      const uint32_t s = ring.stage();
       const uint32_t keys_filled = shared_address(&barriers.keys_filled[s]), values_filled = shared_address(&barriers.values_filled[s]);
       wait(shared_address(&barriers.keys_emptied[s]), ring.emptied_parity());
       arrive_expecting(keys_filled, kTileBytes);
@@ -119,9 +126,10 @@ __device__ __forceinline__ void store(const ForwardArgs<bf16>& a, const Block& b
 
 __device__ __forceinline__ void consume(const ForwardArgs<bf16>& a, const Items& items, Barriers& barriers, uint32_t queries, uint32_t keys,
                                         uint32_t values) {
-  const int warpgroup = threadIdx.x / kWarpgroup - 1, lane = threadIdx.x % 32;
+  const int warpgroup = consumer(), lane = threadIdx.x % 32;
   const float factor = a.p.scale * kLog2e;
   const auto release = [&](uint64_t& barrier) {
+    __syncwarp();
     if (lane == 0) arrive(shared_address(&barrier));
   };
   Ring<2> query;
@@ -133,12 +141,14 @@ __device__ __forceinline__ void consume(const ForwardArgs<bf16>& a, const Items&
     release(barriers.values_emptied[ring.stage()]);
     ++ring.use;
   };
-  for (int item = blockIdx.x; item < items.count; item += gridDim.x, ++query.use) {
-    const Block block = block_of(a.p, items, item);
+  for (;; ++query.use) {
+    wait(shared_address(&barriers.queries_filled[query.stage()]), query.filled_parity());
+    const int index = barriers.item[query.stage()];
+    if (index < 0) return;
+    const Block block = block_of(a.p, items, items.at(index));
     const int own = block.first + warpgroup * kOwnRows, t = own + threadIdx.x % kWarpgroup / 32 * 16 + lane / 4;
     const TileRange seen = key_tiles<kKeys>(a.p, own, kOwnRows);
-    const uint64_t query_rows = rows_of_64(queries + query.stage() * kQueryBytes + warpgroup * kOwnRows * kRowBytes);
-    wait(shared_address(&barriers.queries_filled[query.stage()]), query.filled_parity());
+    const uint32_t query_rows = rows_of_64(queries + query.stage() * kQueryBytes + warpgroup * kOwnRows * kRowBytes);
     int tile = block.tiles.high;
     for (; tile > seen.high && tile >= block.tiles.low; --tile) pass_over();
     if (seen.high < seen.low) {
@@ -149,7 +159,7 @@ __device__ __forceinline__ void consume(const ForwardArgs<bf16>& a, const Items&
     uint32_t weights[kKeys / 16][4];
     RowStatistics rows;
     const auto scores = [&](const Ring<kStages>& at) {
-      const uint64_t key_rows = rows_of_64(keys + at.stage() * kTileBytes);
+      const uint32_t key_rows = rows_of_64(keys + at.stage() * kTileBytes);
       wait(shared_address(&barriers.keys_filled[at.stage()]), at.filled_parity());
       hold(s);
       begin_products();
@@ -158,7 +168,7 @@ __device__ __forceinline__ void consume(const ForwardArgs<bf16>& a, const Items&
       commit_products();
     };
     const auto add_values = [&](const Ring<kStages>& at, bool add) {
-      const uint64_t value_rows = rows_of_64(values + at.stage() * kTileBytes);
+      const uint32_t value_rows = rows_of_64(values + at.stage() * kTileBytes);
       wait(shared_address(&barriers.values_filled[at.stage()]), at.filled_parity());
       hold(o);
       hold(weights);
@@ -246,10 +256,9 @@ bool hopper_forward(Stream stream, const AttentionForward& in) {
   const int device = in.o.device().index;
   if (!covers(in.task, in.v.dtype()) || in.entropy || in.best || in.resume || !available(device)) return false;
   const ForwardMaps maps{box_map(in.q, shape, kRows), box_map(in.k, shape, kKeys), box_map(in.v, shape, kKeys)};
-  const int64_t blocks = (shape.length + kRows - 1) / kRows;
-  const Items items{static_cast<int>(shape.sequences()), static_cast<int>(blocks * shape.sequences())};
+  const Items items = items_of(stream, device, shape, kRows);
   allow_shared(forward_kernel, kShared);
-  forward_kernel<<<persistent_blocks(device, items.count), kThreads, kShared, stream>>>(forward_args<bf16>(in), maps, items);
+  forward_kernel<<<persistent_blocks(device, items.count()), kThreads, kShared, stream>>>(forward_args<bf16>(in), maps, items);
   check_launch();
   return true;
 }
