@@ -134,7 +134,13 @@ __device__ __forceinline__ void consume(const ForwardArgs<bf16>& a, const Items&
   };
   Ring<2> query;
   Ring<kStages> ring;
+  // Consumers queue their products in turn, so that one exponentiates while the others multiply.
+  const auto take_turn = [&] { asm volatile("bar.sync %0, 256;" ::"r"(warpgroup + 1) : "memory"); };
+  const auto pass_turn = [&] { asm volatile("bar.arrive %0, 256;" ::"r"((warpgroup + 1) % kConsumers + 1) : "memory"); };
+  if (warpgroup == kConsumers - 1) pass_turn();
   const auto pass_over = [&] {
+    take_turn();
+    pass_turn();
     wait(shared_address(&barriers.keys_filled[ring.stage()]), ring.filled_parity());
     release(barriers.keys_emptied[ring.stage()]);
     wait(shared_address(&barriers.values_filled[ring.stage()]), ring.filled_parity());
@@ -181,7 +187,9 @@ __device__ __forceinline__ void consume(const ForwardArgs<bf16>& a, const Items&
       if (tile * kKeys + kKeys > own + 1 || (a.p.window > 0 && tile * kKeys <= own + kOwnRows - 1 - a.p.window))
         mask(s, a.p, t, tile * kKeys);
     };
+    take_turn();
     scores(ring);
+    pass_turn();
     finish_products<0>();
     hold(s);
     release(barriers.keys_emptied[ring.stage()]);
@@ -192,8 +200,10 @@ __device__ __forceinline__ void consume(const ForwardArgs<bf16>& a, const Items&
     for (--tile; tile >= seen.low; --tile, add = true) {
       const Ring<kStages> before = ring;
       ++ring.use;
+      take_turn();
       scores(ring);
       add_values(before, add);
+      pass_turn();
       finish_products<1>();
       hold(s);
       release(barriers.keys_emptied[ring.stage()]);
