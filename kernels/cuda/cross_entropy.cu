@@ -159,9 +159,7 @@ void softmax_cross_entropy(Stream stream, const Tensor& logits, const int32_t* t
       packed(std::integral_constant<int, 4>{}, std::integral_constant<int, 4>{});
     else if (packs <= 1024)
       packed(std::integral_constant<int, 4>{}, std::integral_constant<int, 8>{});
-    else if (packs <= 4096)
-      packed(std::integral_constant<int, 16>{}, std::integral_constant<int, 8>{});
-    else
+    else  // 16 warps that wait for each other at V = 32 000: 260 us for 4096 rows on an H200, this one 173
       softmax_kernel<512>
           <<<static_cast<unsigned>(rows), 512, 0, stream>>>(pointer<T>(logits), targets, losses, n, gradient, static_cast<float>(scale));
   });
