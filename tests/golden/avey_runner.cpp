@@ -1,7 +1,7 @@
 #include "kernels/avey/ranker.h"
 #include "kernels/embedding.h"
 #include "models/architectures/registry.h"
-#include "tests/support/golden_file.h"
+#include "tests/golden/case_model.h"
 
 namespace saccade::test {
 namespace {
@@ -22,33 +22,18 @@ std::unique_ptr<Model> make_case_model(const GoldenCase& c, DType dtype, Arena& 
                         {"ranker_query", a.at("ranker_query")}};
   ParameterMaker make(arena, dtype, 1, true);
   std::unique_ptr<Model> model = architecture("avey").make_model(shape, values, make, {});
-  for (const Parameter& p : model->parameters()) {
-    const Tensor from = to_tensor(c.inputs.at(p.name), dtype, arena);
-    if (from.shape() != p.value.shape())
-      throw std::runtime_error(p.name + " is " + to_string(p.value.shape()) + ", the file has " + to_string(from.shape()));
-    std::copy_n(static_cast<const char*>(from.raw()), from.bytes(), static_cast<char*>(p.value.raw()));
-  }
+  set_parameters(*model, c);
   return model;
 }
 
 GoldenResult run_avey(const GoldenCase& c, DType dtype, Arena& arena) {
-  const std::unique_ptr<Model> model = make_case_model(c, dtype, arena);
-  const Tensor tokens = to_tensor(c.inputs.at("tokens"), dtype, arena), targets = to_tensor(c.inputs.at("targets"), dtype, arena);
-  GoldenResult result;
-  {
-    Tape tape(arena, true);
-    model->bind_gradients(tape);
-    const Tensor loss = model->loss(tape, tokens, targets);
-    result.outputs["loss"] = to_array(loss);
-    tape.backward(loss, c.grad_outputs.at("loss").values.at(0));
-  }
-  for (const Parameter& p : model->parameters()) result.grads[p.name] = to_array(p.grad);
-
+  const std::unique_ptr<Model> model = make_case_model(c, accumulation_dtype(dtype), arena);
+  GoldenResult result = run_model(*model, c, dtype, arena);
   Tape tape(arena, false);
-  result.outputs["logits"] = to_array(model->logits(tape, tokens));
+  if (dtype == DType::bf16) tape.set_activation_dtype(dtype);
   const auto& a = c.attributes;
   const avey::Ranked ranked =
-      avey::rank(tape, embedding(tape, model->parameter("embedding").value, tokens),
+      avey::rank(tape, embedding(tape, model->parameter("embedding").value, to_tensor(c.inputs.at("tokens"), DType::i32, arena)),
                  {a.at("split"), a.at("top_k"), a.at("weighting") != 0, avey::parse_weight_reference(a.at("weight_reference")),
                   avey::parse_ranker_query(a.at("ranker_query"))});
   result.outputs["chosen"] = to_array(ranked.chosen);

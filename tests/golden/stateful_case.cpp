@@ -2,16 +2,15 @@
 
 #include <stdexcept>
 
+#include "tests/models/mixed_precision.h"
+
 namespace saccade::test {
 namespace {
 
 void set_parameter(const Parameter& parameter, const Array& values) {
   if (!(parameter.value.shape() == values.shape))
     throw std::runtime_error(parameter.name + " is " + to_string(parameter.value.shape()) + ", the file has " + to_string(values.shape));
-  dispatch(parameter.value.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    for (size_t i = 0; i < values.values.size(); ++i) parameter.value.data<T>()[i] = static_cast<T>(values.values[i]);
-  });
+  from_doubles(parameter.value, values.values);
 }
 
 /// "layer1.mix.Wq" → "layer1." and "mix.Wq"; names outside the layers have no prefix.
@@ -45,7 +44,7 @@ ParameterNames llama_names() {
 
 GoldenResult run_golden_part(const GoldenCase& c, DType dtype, Arena& arena, const ParameterNames& names,
                              const std::function<PartForward(ParameterMaker&)>& make, const std::string& prefix) {
-  ParameterMaker maker(arena, dtype, 1, true);
+  ParameterMaker maker(arena, accumulation_dtype(dtype), 1, true);
   const PartForward forward = make(maker);
   const std::vector<Parameter> parameters = maker.take();
   const auto golden_names = set_parameters(parameters, c, [&](const std::string& name) {
@@ -54,6 +53,7 @@ GoldenResult run_golden_part(const GoldenCase& c, DType dtype, Arena& arena, con
   });
 
   Tape tape(arena, true);
+  compute_in(tape, arena, parameters, dtype);
   Tensors inputs, buffers;
   for (const Parameter& p : parameters) tape.bind_grad(p.value, buffers[golden_names.at(p.name)] = p.grad);
   for (const auto& [name, array] : c.inputs) {
@@ -66,7 +66,7 @@ GoldenResult run_golden_part(const GoldenCase& c, DType dtype, Arena& arena, con
   GoldenResult result;
   for (const auto& [name, tensor] : outputs) result.outputs[name] = to_array(tensor);
   std::vector<std::pair<Tensor, Tensor>> seeds;
-  for (const auto& [name, array] : c.grad_outputs) seeds.emplace_back(outputs.at(name), to_tensor(array, dtype, arena));
+  for (const auto& [name, array] : c.grad_outputs) seeds.emplace_back(outputs.at(name), to_tensor(array, outputs.at(name).dtype(), arena));
   tape.backward(seeds);
   for (const auto& [name, buffer] : buffers) result.grads[name] = to_array(buffer);
   return result;
@@ -90,7 +90,7 @@ GoldenResult run_golden_model(const GoldenCase& c, DType dtype, Arena& arena, nl
   const int64_t vocabulary = c.inputs.at("emb").shape[0], length = c.inputs.at("tokens").shape[1];
   architecture["width"] = c.inputs.at("emb").shape[1];
   architecture["layers"] = c.attributes.at("layers");
-  const auto model = make_model(resolve_architecture(architecture, length), vocabulary, length, arena, dtype, 1, true);
+  const auto model = make_model(resolve_architecture(architecture, length), vocabulary, length, arena, accumulation_dtype(dtype), 1, true);
   const auto golden_names = set_parameters(model->parameters(), c, [&](const std::string& name) {
     const std::string prefix = layer_prefix(name);
     const auto found = names.find(name.substr(prefix.size()));
@@ -99,6 +99,7 @@ GoldenResult run_golden_model(const GoldenCase& c, DType dtype, Arena& arena, nl
   const Tensor tokens = to_tensor(c.inputs.at("tokens"), dtype, arena), targets = to_tensor(c.inputs.at("targets"), dtype, arena);
   GoldenResult result;
   Tape tape(arena, true), plain(arena, false);
+  for (Tape* t : {&tape, &plain}) compute_in(*t, arena, model->parameters(), dtype);
   model->bind_gradients(tape);
   const Tensor loss = model->loss(tape, tokens, targets);
   result.outputs["loss"] = to_array(loss);

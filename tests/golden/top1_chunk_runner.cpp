@@ -7,7 +7,7 @@ namespace saccade::test {
 namespace {
 
 const RegisterGolden registration("top1_chunk", [](const GoldenCase& c, DType dtype, Arena& arena) {
-  return run_golden(c, dtype, arena, [&](Tape& tape, const std::map<std::string, Tensor>& x) {
+  GoldenResult result = run_golden(c, dtype, arena, [&](Tape& tape, const std::map<std::string, Tensor>& x) {
     const PreparedHeads heads = prepare_golden_heads(tape, c, x);
     ChunkOptions options;
     options.chunk = c.attributes.at("chunk");
@@ -19,6 +19,8 @@ const RegisterGolden registration("top1_chunk", [](const GoldenCase& c, DType dt
                                          {"lse", a.lse},
                                          {"captured_mass", a.report.captured_mass}};
   });
+  result.scores["selected"] = result.outputs.at("score");
+  return result;
 });
 
 }  // namespace

@@ -1,5 +1,5 @@
 #include "models/architectures/registry.h"
-#include "tests/support/golden_file.h"
+#include "tests/golden/case_model.h"
 
 namespace saccade::test {
 namespace {
@@ -14,28 +14,12 @@ nlohmann::json settings_of_case(const GoldenCase& c) {
   return settings;
 }
 
-void set_parameter(const Parameter& parameter, const Array& values) {
-  dispatch(parameter.value.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    for (size_t i = 0; i < values.values.size(); ++i) parameter.value.data<T>()[i] = static_cast<T>(values.values[i]);
-  });
-}
-
 GoldenResult run_transformer(const GoldenCase& c, DType dtype, Arena& arena) {
   const int64_t length = c.inputs.at("tokens").shape[1], vocabulary = c.inputs.at("embedding").shape[0];
-  const auto model = make_model(resolve_architecture(settings_of_case(c), length), vocabulary, length, arena, dtype, 1, true);
-  for (const Parameter& p : model->parameters()) set_parameter(p, c.inputs.at(p.name));
-  const Tensor tokens = to_tensor(c.inputs.at("tokens"), DType::i32, arena), targets = to_tensor(c.inputs.at("targets"), DType::i32, arena);
-
-  GoldenResult result;
-  Tape tape(arena, true), plain(arena, false);
-  model->bind_gradients(tape);
-  const Tensor loss = model->loss(tape, tokens, targets);
-  result.outputs["loss"] = to_array(loss);
-  result.outputs["logits"] = to_array(model->logits(plain, tokens));
-  tape.backward(loss, c.grad_outputs.at("loss").values[0]);
-  for (const Parameter& p : model->parameters()) result.grads[p.name] = to_array(p.grad);
-  return result;
+  const auto model =
+      make_model(resolve_architecture(settings_of_case(c), length), vocabulary, length, arena, accumulation_dtype(dtype), 1, true);
+  set_parameters(*model, c);
+  return run_model(*model, c, dtype, arena);
 }
 
 const RegisterGolden runner("transformer_pp", run_transformer);

@@ -3,29 +3,15 @@
 #include <cmath>
 
 #include "kernels/random.h"
+#include "kernels/transfer.h"
 
 namespace saccade::test {
 
-Array to_array(const Tensor& tensor) {
-  Array array{tensor.shape(), std::vector<double>(static_cast<size_t>(tensor.size())), tensor.dtype() == DType::i32};
-  const auto copy = [&](const auto* data) {
-    for (int64_t i = 0; i < tensor.size(); ++i) array.values[static_cast<size_t>(i)] = static_cast<double>(data[i]);
-  };
-  if (tensor.dtype() == DType::f32) copy(tensor.data<float>());
-  if (tensor.dtype() == DType::f64) copy(tensor.data<double>());
-  if (tensor.dtype() == DType::i32) copy(tensor.data<int32_t>());
-  return array;
-}
+Array to_array(const Tensor& tensor) { return {tensor.shape(), to_doubles(tensor), tensor.dtype() == DType::i32}; }
 
 Tensor to_tensor(const Array& array, DType dtype, Arena& arena) {
   Tensor tensor = arena.allocate(array.shape, array.integer ? DType::i32 : dtype);
-  const auto copy = [&](auto* data) {
-    for (int64_t i = 0; i < tensor.size(); ++i)
-      data[i] = static_cast<std::remove_reference_t<decltype(*data)>>(array.values[static_cast<size_t>(i)]);
-  };
-  if (tensor.dtype() == DType::f32) copy(tensor.data<float>());
-  if (tensor.dtype() == DType::f64) copy(tensor.data<double>());
-  if (tensor.dtype() == DType::i32) copy(tensor.data<int32_t>());
+  from_doubles(tensor, array.values);
   return tensor;
 }
 

@@ -85,7 +85,12 @@ herr_t collect_attribute(hid_t object, const char* name, const H5A_info_t*, void
 
 void read_case(hid_t group, GoldenCase& c) {
   read_folder(group, "inputs", c.inputs);
-  read_folder(group, "params", c.inputs);
+  for (const auto& [input, array] : c.inputs)
+    if (array.shape.rank() == 1 && !array.integer) c.parameters.insert(input);
+  Arrays parameters;
+  read_folder(group, "params", parameters);
+  for (const auto& [parameter, array] : parameters) c.parameters.insert(parameter);
+  c.inputs.merge(parameters);
   read_folder(group, "outputs", c.outputs);
   read_folder(group, "grad_outputs", c.grad_outputs);
   read_folder(group, "grads", c.grads);
@@ -149,17 +154,20 @@ GoldenResult run_golden(const GoldenCase& c, DType dtype, Arena& arena,
   Tape tape(arena, true);
   std::map<std::string, Tensor> inputs, buffers;
   for (const auto& [name, array] : c.inputs) {
-    inputs[name] = to_tensor(array, dtype, arena);
+    const DType type = c.parameters.contains(name) ? accumulation_dtype(dtype) : dtype;
+    inputs[name] = to_tensor(array, type, arena);
     if (array.integer) continue;
     inputs[name].set_differentiable(true);
-    tape.bind_grad(inputs[name], buffers[name] = arena.allocate(array.shape, dtype));
+    tape.bind_grad(inputs[name], buffers[name] = arena.allocate(array.shape, type));
   }
   const auto outputs = forward(tape, inputs);
   GoldenResult result;
   for (const auto& [name, tensor] : outputs) result.outputs[name] = to_array(tensor);
   std::vector<std::pair<Tensor, Tensor>> seeds;
-  for (const auto& [name, array] : c.grad_outputs)
-    seeds.emplace_back(outputs.at(name), to_tensor(array, dtype, arena).reshape(outputs.at(name).shape()));
+  for (const auto& [name, array] : c.grad_outputs) {
+    const Tensor& y = outputs.at(name);
+    seeds.emplace_back(y, to_tensor(array, y.dtype(), arena).reshape(y.shape()));
+  }
   tape.backward(seeds);
   for (const auto& [name, buffer] : buffers) result.grads[name] = to_array(buffer);
   return result;

@@ -2,6 +2,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,16 @@ struct GoldenCase {
   std::string file, name, op;  ///< op: the attribute "op"; empty when there is none
   nlohmann::json attributes;
   Arrays inputs, outputs, grad_outputs, grads;  ///< inputs include the group "params"
+  std::set<std::string> parameters;             ///< inputs of the group "params", and vectors (gains)
 };
 /// Throws std::runtime_error when a file cannot be read.
 std::vector<GoldenCase> read_golden_file(const std::string& path);
 
-/// Runs one case in a dtype: outputs, and gradients for the upstream gradients given.
+/// Runs one case in a dtype on the arena's device: outputs, and gradients for the upstream gradients given. In bf16 (CUDA)
+/// activations are bf16, parameters f32.
 struct GoldenResult {
   Arrays outputs, grads;
+  Arrays scores;  ///< [..., candidates] by the selection made from them; only from runs on the CPU
 };
 using GoldenRunner = std::function<GoldenResult(const GoldenCase&, DType, Arena&)>;
 
