@@ -36,7 +36,8 @@ class LinesCorpus {
 };
 
 /// A run small enough for a test: two layers of width 16, 4 sequences of 24 tokens a step.
-inline RunConfig small_run(const nlohmann::json& architecture, const nlohmann::json& training = {}, const std::string& precision = "f32") {
+inline RunConfig small_run(const nlohmann::json& architecture, const nlohmann::json& training = {}, const std::string& precision = "f32",
+                           const std::string& device = "cpu") {
   nlohmann::json a = {{"width", 16}, {"layers", 2}},
                  t = {{"steps", 40}, {"batch_tokens", 96}, {"warmup_steps", 2}, {"learning_rate", 0.01}};
   a.update(architecture);
@@ -44,6 +45,7 @@ inline RunConfig small_run(const nlohmann::json& architecture, const nlohmann::j
   return resolve_config({{"architecture", a},
                          {"data", {{"corpus", "lines"}, {"train", {"lines"}}, {"sequence_length", 24}}},
                          {"training", t},
+                         {"device", device},
                          {"precision", precision}},
                         "test");
 }
