@@ -14,7 +14,8 @@ class Staging {
   Staging(Staging&&) noexcept;
 
   void* next();  ///< memory to fill, of the tensor's size and type; the same until it is sent. Null on `plan`
-  void send();   ///< copies what was filled since the last time, in the order of the device's work; else does nothing
+  void ahead();  ///< starts carrying what was filled to the GPU, beside its work; the tensor stays as it is until `send`
+  void send();   ///< puts what was filled since the last time into the tensor, in the order of the device's work; else nothing
 
  private:
   struct Buffers;

@@ -5,7 +5,7 @@
 
 namespace saccade {
 
-/// Between a tensor on any device and plain host memory of the tensor's size and type. Waits for the device.
+/// Between a tensor on any device and plain (pageable) host memory of its size and type; copy_to_host waits for the device.
 void copy_to_host(void* host, const Tensor& tensor);
 void copy_from_host(const Tensor& tensor, const void* host);
 

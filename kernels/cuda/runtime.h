@@ -45,7 +45,7 @@ class MemoryRange {
   std::unique_ptr<State> state_;
 };
 
-void copy_to_device(int index, void* device, const void* host, int64_t bytes);  ///< returns when done
+void copy_to_device(int index, void* device, const void* host, int64_t bytes);  ///< host: pageable, free to change after
 void copy_to_host(int index, void* host, const void* device, int64_t bytes);    ///< waits for the stream
 void copy_on_device(Stream stream, void* to, const void* from, int64_t bytes);
 void fill_bytes(Stream stream, void* device, int value, int64_t bytes);

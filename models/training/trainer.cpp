@@ -6,6 +6,7 @@
 #include "kernels/cuda/runtime.h"
 #include "kernels/transfer.h"
 #include "models/plan.h"
+#include "models/training/evaluation_pass.h"
 #include "models/training/training_step.h"
 
 namespace saccade {
@@ -44,6 +45,7 @@ struct Trainer::Impl {
   RunDevice where;
   Plan plan;
   TrainingStep work;
+  EvaluationPass evaluation{work};
   StepRecord record;
   uint64_t position;     ///< behind the last micro-batch that was trained on
   bool fetched = false;  ///< the next one is there already
@@ -60,7 +62,9 @@ struct Trainer::Impl {
   }
 
   void fetch() {
-    if (!fetched) data->next(work.sequences(), work.tokens(), work.targets());
+    if (fetched) return;
+    data->next(work.sequences(), work.tokens(), work.targets());
+    work.send_ahead();
     fetched = true;
   }
   void train_on_next() {
@@ -81,22 +85,6 @@ struct Trainer::Impl {
       state.second_moments.push_back({parameters[i].name, slot.second_moment});
     }
     return state;
-  }
-
-  /// Calls visit(first sequence, tokens, targets) with pieces of a frozen batch no longer than a training micro-batch.
-  template <class Visit>
-  void each_piece(const Frozen& batch, Visit&& visit) {
-    check(batch);
-    const int64_t most = std::max<int64_t>(1, work.sequences() * work.length() / batch.length);
-    for (int64_t first = 0; first < batch.sequences; first += most) {
-      const Shape shape{std::min(most, batch.sequences - first), batch.length};
-      const auto piece = [&](const std::vector<int32_t>& all) {
-        Tensor x = work.arena().allocate(shape, DType::i32);
-        copy_from_host(x, all.data() + first * batch.length);
-        return x;
-      };
-      visit(first, piece(batch.tokens), piece(batch.targets));
-    }
   }
 
   void check(const Frozen& batch) const {
@@ -172,17 +160,9 @@ void Trainer::restore(const TrainingState& restored) {
 }
 
 Trainer::Evaluation Trainer::evaluate(const Frozen& batch) {
-  std::vector<double> sums(static_cast<size_t>(batch.length));
-  impl_->each_piece(batch, [&](int64_t, const Tensor& tokens, const Tensor& targets) {
-    Tape tape(arena(), false);
-    impl_->work.prepare(tape);
-    Tensor losses;
-    model().loss(tape, tokens, targets, nullptr, &losses);
-    const std::vector<double> values = to_doubles(losses);
-    for (size_t i = 0; i < values.size(); ++i) sums[i % sums.size()] += values[i];
-  });
+  impl_->check(batch);
   Evaluation evaluation;
-  for (double sum : sums) {
+  for (double sum : impl_->evaluation.losses(batch.tokens, batch.targets, batch.sequences, batch.length)) {
     evaluation.by_position.push_back(sum / static_cast<double>(batch.sequences));
     evaluation.loss += evaluation.by_position.back() / static_cast<double>(batch.length);
   }

@@ -84,6 +84,11 @@ std::span<int32_t> TrainingStep::span_of(Staging& staging) {
   return {static_cast<int32_t*>(staging.next()), static_cast<size_t>(tokens_.size())};
 }
 
+void TrainingStep::send_ahead() {
+  next_tokens_.ahead();
+  next_targets_.ahead();
+}
+
 void TrainingStep::begin() { first_ = true; }
 
 void TrainingStep::forward_backward() {

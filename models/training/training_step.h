@@ -34,6 +34,9 @@ class TrainingStep {
   std::span<int32_t> tokens() { return span_of(next_tokens_); }
   std::span<int32_t> targets() { return span_of(next_targets_); }
 
+  /// Starts carrying the micro-batch that was filled in to a GPU while it works on the one before.
+  void send_ahead();
+
   void begin();                                     ///< of a step: gradients start anew
   void forward_backward();                          ///< one micro-batch
   void gradient_norm();                             ///< of the mean gradient over the micro-batches so far

@@ -8,6 +8,7 @@
 #include "kernels/head_projection.h"
 #include "kernels/linear.h"
 #include "kernels/norm.h"
+#include "kernels/position_sums.h"
 #include "tests/gpu/op_table.h"
 
 using namespace saccade;
@@ -146,6 +147,17 @@ void add_cross_entropies(std::vector<OpCase>& cases) {
   }
 }
 
+void add_position_sums(std::vector<OpCase>& cases) {
+  for (const auto [sequences, length] : {std::array<int64_t, 2>{1, 1}, {13, 300}, {40, 129}})
+    cases.push_back({"add_position_sums " + std::to_string(sequences) + "x" + std::to_string(length),
+                     {parameter({sequences, length}, 1)},
+                     [length = length](Tape& t, const Tensors& x) {
+                       const Tensor sums = t.zeros({length}, DType::f64);
+                       saccade::add_position_sums(t, x[0], sums);
+                       return Tensors{sums};
+                     }});
+}
+
 /// Three steps of AdamW over slots of ragged sizes; norms and values against the CPU in double.
 bool check_adamw(Device gpu) {
   const AdamW options;
@@ -218,6 +230,7 @@ int main() {
   add_norms(cases);
   add_embeddings(cases);
   add_cross_entropies(cases);
+  add_position_sums(cases);
   const int failed = check_cases(cases, device) + (check_adamw(device) ? 0 : 1);
   return failed == 0 ? 0 : 1;
 }
