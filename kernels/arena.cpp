@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "kernels/cuda/runtime.h"
+#include "kernels/cuda/separate_memory.h"
 #include "kernels/error.h"
 
 namespace saccade {
@@ -140,6 +141,16 @@ Tensor Arena::allocate(const Shape& shape, DType dtype) {
   auto storage = std::make_shared<Storage>();
   storage->device = state_->device;
   storage->bytes = wanted;
+#ifdef SACCADE_CUDA
+  if (state_->device.is_cuda() && cuda::separate_memory()) {
+    storage->data = cuda::allocate_separately(state_->device.index, std::max<int64_t>(wanted, 1));
+    storage->owner = std::shared_ptr<void>(storage->data, [state = state_, offset, bytes](void* data) {
+      cuda::free_separately(state->device.index, data);
+      state->give_back(offset, bytes);
+    });
+    return Tensor(std::move(storage), shape, dtype);
+  }
+#endif
   if (state_->base) {
     storage->data = state_->base + offset;
     if (poison) state_->fill_with_nan(storage->data, bytes);

@@ -1,4 +1,5 @@
-// Every op of Avey on CUDA against the CPU in double. Needs a GPU; without one it ends with code 77 (skipped) and says so.
+// Every op of Avey on CUDA against the CPU in double: `avey_check [name]`. Needs a GPU; without one it ends with code 77
+// (skipped) and says so.
 #include "kernels/avey/contexts.h"
 #include "kernels/avey/contextualizer.h"
 #include "kernels/avey/fuser.h"
@@ -143,7 +144,7 @@ void add_feed_forwards(std::vector<OpCase>& cases) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   std::string why_none;
   const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
   if (gpus.empty()) {
@@ -155,5 +156,5 @@ int main() {
   add_contexts(cases);
   add_contextualizers(cases);
   add_feed_forwards(cases);
-  return check_cases(cases, Device::cuda(gpus[0].index)) == 0 ? 0 : 1;
+  return check_cases(cases, Device::cuda(gpus[0].index), argc > 1 ? argv[1] : "") == 0 ? 0 : 1;
 }
