@@ -7,7 +7,7 @@
 
 #include "kernels/cuda/runtime.h"
 #include "kernels/random.h"
-#include "models/training/training_step.h"
+#include "models/training/evaluation_pass.h"
 
 namespace saccade {
 namespace {
@@ -36,13 +36,17 @@ Cost step_cost(TrainingStep& step, int64_t micro_batches) {
 
 /// Forward passes over the frozen batches of every domain.
 double evaluation_flops(const RunConfig& config, TrainingStep& step) {
-  Tape tape(step.arena(), false);
-  step.prepare(tape);
-  const Tensor tokens = tape.empty({step.sequences(), step.length()}, DType::i32);
-  step.model().loss(tape, tokens, tokens);
   const int64_t sequences = config.training.evaluation_batches * std::max<int64_t>(1, kEvaluationBatchTokens / step.length());
+  EvaluationPass evaluation(step);
+  evaluation.losses({}, {}, step.sequences(), step.length());
   const auto domains = static_cast<double>(config.data.train.size() + config.data.ood.size());
-  return tape.cost().flops / static_cast<double>(step.sequences()) * static_cast<double>(sequences) * domains;
+  return evaluation.cost().flops / static_cast<double>(step.sequences()) * static_cast<double>(sequences) * domains;
+}
+
+/// Measured on an H200 with CUDA 13.0 (tests/gpu/memory_check.cpp); tensors come in pieces of kGrowth.
+int64_t cuda_runtime_bytes(int64_t peak) {
+  constexpr int64_t kContext = int64_t{600} << 20, kGrowth = int64_t{64} << 20;
+  return kContext + (kGrowth - peak % kGrowth) % kGrowth;
 }
 
 /// The plan of the engine that a device names; a GPU need not be there.
@@ -61,6 +65,7 @@ Plan plan_of(const RunConfig& config, int64_t vocabulary, bool for_cuda) {
   plan.flops_per_evaluation = evaluation_flops(config, step);
   plan.peak_bytes = step.arena().peak_extent();
   plan.activation_bytes = plan.peak_bytes - plan.weight_bytes - plan.gradient_bytes - plan.optimizer_bytes;
+  if (for_cuda) plan.runtime_bytes = cuda_runtime_bytes(plan.peak_bytes);
   plan.steps = config.training.steps;
   plan.tokens_per_step = config.training.batch_tokens;
   plan.state_bytes_per_token =
@@ -96,9 +101,8 @@ Plan make_plan(const RunConfig& config, int64_t vocabulary) {
 
 MemoryState device_memory(Device device) {
   if (!device.is_cuda()) return cpu_memory();
-  constexpr int64_t kLibraries = int64_t{256} << 20;  // workspace of products
   for (const cuda::Gpu& gpu : cuda::gpus())
-    if (gpu.index == device.index) return {gpu.memory_total, std::max<int64_t>(0, gpu.memory_free - kLibraries)};
+    if (gpu.index == device.index) return {gpu.memory_total, gpu.memory_free};
   return {};
 }
 
@@ -106,8 +110,9 @@ void require_device(const RunConfig& config, int64_t vocabulary, const Plan& pla
   const Device device = run_device(config, vocabulary).device;
   parse_precision(config.precision, device);
   const auto mebibytes = [](int64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; };
-  if (const int64_t available = device_memory(device).available; plan.peak_bytes > available)
-    throw DeviceError("the run needs " + mebibytes(plan.peak_bytes) + " of memory on " + to_string(device) + ", " + mebibytes(available) +
+  if (const int64_t available = device_memory(device).available; plan.device_bytes() > available)
+    throw DeviceError("the run needs " + mebibytes(plan.device_bytes()) + " of memory on " + to_string(device) + ", " +
+                      mebibytes(available) +
                       " are available; reduce /training/batch_tokens, raise /training/accumulate, or reduce /architecture/width");
 }
 
@@ -144,6 +149,8 @@ nlohmann::json to_json(const Plan& plan) {
           {"optimizer_bytes", plan.optimizer_bytes},
           {"activation_bytes", plan.activation_bytes},
           {"peak_bytes", plan.peak_bytes},
+          {"runtime_bytes", plan.runtime_bytes},
+          {"device_bytes", plan.device_bytes()},
           {"flops_per_step", plan.flops_per_step},
           {"bytes_per_step", plan.bytes_per_step},
           {"flops_per_evaluation", plan.flops_per_evaluation},

@@ -12,7 +12,8 @@ struct Plan {
   int64_t parameters = 0;
   int64_t weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
   int64_t activation_bytes = 0;  ///< at the peak, beyond the three above
-  int64_t peak_bytes = 0;        ///< all together: what the device must provide
+  int64_t peak_bytes = 0;        ///< all together
+  int64_t runtime_bytes = 0;     ///< what CUDA takes besides: context, code, workspace of products, recorded steps
   double flops_per_step = 0;     ///< forward, backward and update of one optimizer step
   double bytes_per_step = 0;     ///< least memory traffic of a step
   double flops_per_evaluation = 0;
@@ -20,6 +21,7 @@ struct Plan {
   int64_t state_bytes_per_token = 0;  ///< what decoding must keep per token of context (keys and values; embeddings for Avey)
   std::string device;                 ///< what it is for: "cpu", "cuda:0"
   MemoryState memory;                 ///< of that device now, in bytes; 0 when it is not there
+  int64_t device_bytes() const { return peak_bytes + runtime_bytes; }  ///< what the device must provide
   double total_flops() const { return flops_per_step * static_cast<double>(steps); }
 };
 /// For the device that run_device names, or for a GPU that the config names and this machine lacks. Throws DeviceError when
@@ -34,10 +36,10 @@ struct RunDevice {
 };
 RunDevice run_device(const RunConfig& config, int64_t vocabulary);
 
-/// Memory of a device, and what of it a run can have now: on a GPU what is free less what libraries take, 0 when it is not there.
+/// Memory of a device, and what of it is free now; 0 when it is not there.
 MemoryState device_memory(Device device);
 
-/// Throws DeviceError when the config's device is missing or has less memory available than the plan's peak, and UsageError
+/// Throws DeviceError when the config's device is missing or has less memory available than the plan needs, and UsageError
 /// for a precision that the device does not compute in. Allocates nothing.
 void require_device(const RunConfig& config, int64_t vocabulary, const Plan& plan);
 

@@ -22,7 +22,7 @@ int run(const ConfigOptions& options, bool measure) {
       {"gradients", bytes(plan.gradient_bytes)},
       {"optimizer", bytes(plan.optimizer_bytes)},
       {"activations at the peak", bytes(plan.activation_bytes)},
-      {"memory at the peak", bytes(plan.peak_bytes) + " of " + bytes(plan.memory.available) + " available on " + plan.device},
+      {"memory at the peak", bytes(plan.device_bytes()) + " of " + bytes(plan.memory.available) + " available on " + plan.device},
       {"state per token of context", bytes(plan.state_bytes_per_token)},
       {"steps", std::to_string(plan.steps) + " of " + std::to_string(plan.tokens_per_step) + " tokens"},
       {"tokens", human(static_cast<double>(plan.steps * plan.tokens_per_step))},

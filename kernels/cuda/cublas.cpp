@@ -4,8 +4,9 @@
 #include <cublasLt.h>
 #include <dlfcn.h>
 
-#include <string>
+#include <cstdlib>
 
+#include "kernels/cuda/cublas.h"
 #include "kernels/error.h"
 
 namespace {
@@ -13,7 +14,9 @@ namespace {
 void* library() {
   static void* const handle = [] {
     const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
-    for (const std::string& folder : {std::string(), std::string("/usr/local/cuda/lib64/")})
+    const char* home = std::getenv("CUDA_HOME");
+    for (const std::string& folder :
+         {std::string(), std::string(home ? home : "/usr/local/cuda") + "/lib64/", std::string("/usr/local/cuda/lib64/")})
       if (void* found = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL)) return found;
     const char* why = dlerror();
     throw saccade::DeviceError("training on a GPU needs " + name + ", which comes with the CUDA Toolkit and its runtime packages" +
@@ -29,6 +32,15 @@ F* find(F*, const char* name) {
 }
 
 }  // namespace
+
+std::string saccade::cuda::cublas_problem() {
+  try {
+    library();
+    return {};
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
+}
 
 #define FORWARD(result, name, parameters, arguments) \
   result name parameters {                           \

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/cublas.h"
 #include "kernels/cuda/nvml.h"
 #endif
 
@@ -43,8 +44,12 @@ int64_t free_memory(int index) {
   char bus_id[32] = "";
   if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, index) == cudaSuccess)
     if (const std::optional<int64_t> bytes = nvml_free_memory(bus_id)) return *bytes;
+  int current = 0;
+  (void)cudaGetDevice(&current);
   size_t free = 0, total = 0;
-  return cudaSetDevice(index) == cudaSuccess && cudaMemGetInfo(&free, &total) == cudaSuccess ? static_cast<int64_t>(free) : 0;
+  const bool known = cudaSetDevice(index) == cudaSuccess && cudaMemGetInfo(&free, &total) == cudaSuccess;
+  (void)cudaSetDevice(current);
+  return known ? static_cast<int64_t>(free) : 0;
 }
 
 }  // namespace
@@ -75,6 +80,11 @@ std::vector<Gpu> gpus(std::string* why_none) {
     list.push_back(gpu);
   }
   if (list.empty() && why_none) *why_none = refused.empty() ? "no GPU" : "no supported GPU (8.0 and up are): " + refused;
+  if (!list.empty())
+    if (const std::string problem = cublas_problem(); !problem.empty()) {
+      if (why_none) *why_none = problem;
+      return {};
+    }
   return list;
 }
 
@@ -152,7 +162,6 @@ void MemoryRange::ensure(int64_t bytes) {
 
 void copy_to_device(int index, void* device, const void* host, int64_t bytes) {
   check(cudaMemcpyAsync(device, host, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, stream(index)));
-  synchronize(index);
 }
 
 void copy_to_host(int index, void* host, const void* device, int64_t bytes) {

@@ -42,6 +42,15 @@ class PlanTest : public QObject {
     QCOMPARE(state({{"heads", 2}, {"mixer", "top1_chunk"}, {"chunk", 8}, {"selection", "approx"}}), 2 * (2 * 16 + 2) * 8);
   }
 
+  void a_gpu_needs_memory_besides_tensors() {
+    RunConfig config = small_run({{"heads", 2}}, {}, "auto");
+    QCOMPARE(make_plan(config, 257).runtime_bytes, 0);
+    config.device = "cuda:7";  // need not be there
+    const Plan plan = make_plan(config, 257);
+    QVERIFY(plan.runtime_bytes > 0 && plan.device_bytes() == plan.peak_bytes + plan.runtime_bytes);
+    QCOMPARE(QString::fromStdString(plan.device), "cuda:7");
+  }
+
   void steps_are_really_timed() {
     QVERIFY(measure_step_seconds(small_run({{"heads", 2}}), 257, 3) > 0);
     QCOMPARE(to_json(make_plan(small_run({{"heads", 2}}), 257)).at("tokens_per_step").get<int>(), 96);

@@ -127,9 +127,9 @@ void PlanView::showPlan(const Plan& plan) {
   state_->setText(bytes(plan.state_bytes_per_token));
   const bool present = plan.memory.total > 0;
   const QString device = QString::fromStdString(plan.device);
-  memory_->setText(present ? tr("%1 of %2 free on %3").arg(bytes(plan.peak_bytes), bytes(free), device) : bytes(plan.peak_bytes));
+  memory_->setText(present ? tr("%1 of %2 free on %3").arg(bytes(plan.device_bytes()), bytes(free), device) : bytes(plan.device_bytes()));
   bar_->setPlan(plan, free);
-  const bool fits = plan.peak_bytes <= free;
+  const bool fits = plan.device_bytes() <= free;
   if (!fits) {
     problem_->setText(present
                           ? tr("This needs more memory than is free: reduce width, sequence length or batch tokens, or raise accumulate.")
