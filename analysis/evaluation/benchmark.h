@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,9 @@ namespace saccade {
 /// tests/bench/peers/tpp_step.py.
 struct StepPreset {
   std::string name;
-  std::string host, mixer;
+  std::string host, mixer;  ///< mixer empty: a whole architecture, without heads and mlp_width
   int64_t vocabulary = 0, width = 0, layers = 0, heads = 0, mlp_width = 0, length = 0, batch = 0;
+  nlohmann::json settings = nlohmann::json::object();  ///< of the architecture, besides
 };
 const std::vector<StepPreset>& step_presets();
 /// Throws UsageError that lists the names.
@@ -22,14 +24,16 @@ struct BenchmarkOptions {
   std::string device = "cpu";
   int64_t threads = 0;  ///< 0: all cores
   int warmup = 2, repeats = 5;
-  bool profile = false;  ///< time per op as well; costs a little
+  bool profile = false;           ///< time per op as well; costs a little
+  std::vector<std::string> only;  ///< names of ops; empty: all
 };
 
-/// Wall time of one thing, over the repeats after the warm-up.
+/// Wall time of one thing, over the repeats after the warm-up. On a GPU a repeat is as many calls in a row as take about 50 ms,
+/// and is waited for at its end.
 struct Timing {
   std::string name;
   double median = 0, fastest = 0, slowest = 0;  ///< seconds
-  Cost cost;                                    ///< of one repeat
+  Cost cost;                                    ///< of one call
   double gflops_per_second() const { return cost.flops / median / 1e9; }
 };
 
@@ -37,6 +41,7 @@ struct StepBenchmark {
   StepPreset preset;
   Timing step;  ///< forward, backward, clipping and AdamW on random tokens
   int64_t parameters = 0, threads = 0;
+  Device device;
   int64_t peak_bytes = 0;
   double loss = 0;  ///< of the last step, nats: says that something was computed
   double tokens_per_second() const { return static_cast<double>(preset.batch * preset.length) / step.median; }
@@ -49,7 +54,7 @@ struct StepBenchmark {
 };
 StepBenchmark benchmark_step(const StepPreset& preset, const BenchmarkOptions& options);
 
-/// Forward and backward of single ops at the sizes of a preset: products, norm, gate, loss, attention.
+/// Forward and backward of single ops at the sizes of a preset: products, norm, gate, loss, attention and its selections.
 std::vector<Timing> benchmark_ops(const StepPreset& preset, const BenchmarkOptions& options);
 
 }  // namespace saccade

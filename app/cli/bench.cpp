@@ -10,7 +10,7 @@ namespace {
 struct Options {
   std::vector<std::string> presets;
   BenchmarkOptions benchmark;
-  bool ops = false;
+  bool ops = false, no_steps = false;
 };
 
 std::string milliseconds(double seconds) { return number(seconds * 1e3, 2); }
@@ -29,7 +29,9 @@ nlohmann::json to_json(const StepBenchmark& b) {
                {"tokens_per_s", b.tokens_per_second()},
                {"peak_bytes", b.peak_bytes},
                {"loss", b.loss},
-               {"processor", cpu_name()}});
+               {"device", to_string(b.device)},
+               {"processor", cpu_name()},
+               {"gpu", gpu_name(b.device)}});
   for (const StepBenchmark::Op& op : b.profile)
     json["profile"].push_back(
         {{"op", op.name}, {"calls", op.calls}, {"ms", op.seconds * 1e3}, {"flops", op.cost.flops}, {"bytes", op.cost.bytes}});
@@ -50,12 +52,14 @@ int run(const Options& options) {
   std::string profiles;
   for (const std::string& name : options.presets) {
     const StepPreset& preset = step_preset(name);
-    const StepBenchmark b = benchmark_step(preset, options.benchmark);
-    json["steps"].push_back(to_json(b));
-    steps.push_back({name, human(static_cast<double>(b.parameters)), std::to_string(b.threads), milliseconds(b.step.median),
-                     milliseconds(b.step.fastest), human(b.tokens_per_second()), number(b.step.gflops_per_second(), 1),
-                     human_bytes(static_cast<double>(b.peak_bytes))});
-    if (!b.profile.empty()) profiles += profile_table(b);
+    if (!options.no_steps) {
+      const StepBenchmark b = benchmark_step(preset, options.benchmark);
+      json["steps"].push_back(to_json(b));
+      steps.push_back({name, human(static_cast<double>(b.parameters)), to_string(b.device), milliseconds(b.step.median),
+                       milliseconds(b.step.fastest), human(b.tokens_per_second()), number(b.step.gflops_per_second(), 1),
+                       human_bytes(static_cast<double>(b.peak_bytes))});
+      if (!b.profile.empty()) profiles += profile_table(b);
+    }
     if (!options.ops) continue;
     for (const Timing& t : benchmark_ops(preset, options.benchmark)) {
       json["ops"].push_back(to_json(t));
@@ -64,8 +68,10 @@ int run(const Options& options) {
                      number(t.cost.bytes / t.median / 1e9, 1)});
     }
   }
-  std::string text = table({"training step", "parameters", "threads", "ms", "fastest", "tokens/s", "GFLOP/s", "memory"}, steps) + profiles;
-  if (!ops.empty()) text += "\n" + table({"forward and backward", "ms", "fastest", "GFLOP/s", "GB/s"}, ops);
+  std::string text;
+  if (!steps.empty())
+    text = table({"training step", "parameters", "device", "ms", "fastest", "tokens/s", "GFLOP/s", "memory"}, steps) + profiles;
+  if (!ops.empty()) text += (text.empty() ? "" : "\n") + table({"forward and backward", "ms", "fastest", "GFLOP/s", "GB/s"}, ops);
   print_result(json, text);
   return 0;
 }
@@ -76,13 +82,17 @@ const RegisterCommand command{
        std::string names;
        for (const StepPreset& preset : step_presets()) names += " " + preset.name;
        app.add_option("--preset", options->presets, "Training step to time:" + names)->default_str("2m-cpu");
+       app.add_option("--device", options->benchmark.device, "cpu, auto, cuda or cuda:N")->capture_default_str();
        app.add_option("--threads", options->benchmark.threads, "CPU threads, 0: all cores")->check(CLI::Range(0, 1024));
        app.add_option("--repeats", options->benchmark.repeats, "Timed repeats; the median is shown")->check(CLI::Range(1, 1000));
        app.add_option("--warmup", options->benchmark.warmup, "Repeats before that")->check(CLI::Range(0, 1000));
        app.add_flag("--profile", options->benchmark.profile, "Show the time of every op in the step");
        app.add_flag("--ops", options->ops, "Time single ops at the preset's sizes as well");
+       app.add_flag("--no-steps", options->no_steps, "Only the ops");
+       app.add_option("--only", options->benchmark.only, "Names of the ops to time, like attention; all without it");
        return [options] {
          if (options->presets.empty()) options->presets = {"2m-cpu"};
+         options->ops = options->ops || options->no_steps || !options->benchmark.only.empty();
          return run(*options);
        };
      }}};

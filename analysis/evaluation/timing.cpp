@@ -1,0 +1,34 @@
+#include "analysis/evaluation/timing.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace saccade {
+namespace {
+
+constexpr double kRepeat = 0.05;  // seconds of a repeat on a GPU
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+double seconds_of(const TimedWork& work, int64_t calls) {
+  const double start = now();
+  for (int64_t i = 0; i < calls; ++i) work.once();
+  work.finish();
+  return (now() - start) / static_cast<double>(calls);
+}
+
+}  // namespace
+
+Timing measure(const std::string& name, const BenchmarkOptions& options, Device device, const TimedWork& work, int64_t& calls) {
+  if (options.warmup < 0 || options.repeats < 1) throw UsageError("a benchmark needs at least one repeat");
+  for (int i = 0; i < options.warmup; ++i) seconds_of(work, 1);
+  const int64_t row = device.is_cuda() ? std::clamp<int64_t>(static_cast<int64_t>(kRepeat / seconds_of(work, 1)), 1, 1000) : 1;
+  work.reset();
+  std::vector<double> seconds;
+  for (int i = 0; i < options.repeats; ++i) seconds.push_back(seconds_of(work, row));
+  calls = row * options.repeats;
+  std::sort(seconds.begin(), seconds.end());
+  return {name, seconds[seconds.size() / 2], seconds.front(), seconds.back(), {}};
+}
+
+}  // namespace saccade
