@@ -18,13 +18,19 @@ int report(const std::string& message, int code) {
   return code;
 }
 
+/// A library that runs out of memory on a GPU does not know what would help.
+std::string with_remedy(const std::string& message) {
+  const bool has_none = message.find("out of memory") != std::string::npos && message.find("reduce") == std::string::npos;
+  return has_none ? message + "; reduce batch_tokens, sequence_length or width" : message;
+}
+
 int perform(const std::function<int()>& action) {
   try {
     return action();
   } catch (const Error& e) {
-    return report(e.what(), e.exit_code());
+    return report(with_remedy(e.what()), e.exit_code());
   } catch (const std::bad_alloc&) {
-    return report("out of memory; reduce batch_tokens, sequence_length or width", 4);
+    return report(with_remedy("out of memory"), 4);
   } catch (const std::filesystem::filesystem_error& e) {
     return report(e.path1().string() + ": " + e.code().message(), 3);
   } catch (const std::exception& e) {
