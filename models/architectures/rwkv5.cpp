@@ -64,9 +64,8 @@ const RegisterArchitecture entry{{
     .title = "RWKV-5",
     .paper = "Peng et al. 2024, arXiv:2404.05892, section 3",
     .settings = {},
-    .defaults = {{"position", "none"}, {"channel_mix", "5"}},
+    .defaults = {{"position", nullptr}, {"rotary_base", nullptr}, {"channel_mix", "5"}},
     .home = "rwkv",
-    .check = check_rwkv,
     .make_mixer = [](const ModelShape& shape, const nlohmann::json&, ParameterMaker& make,
                      int64_t layer) { return std::make_unique<Rwkv5Mixer>(shape, make, layer); },
 }};

@@ -104,9 +104,8 @@ const RegisterArchitecture entry{{
     .title = "RWKV-6",
     .paper = "Peng et al. 2024, arXiv:2404.05892, section 4",
     .settings = schema.settings(),
-    .defaults = {{"position", "none"}, {"channel_mix", "6"}},
+    .defaults = {{"position", nullptr}, {"rotary_base", nullptr}, {"channel_mix", "6"}},
     .home = "rwkv",
-    .check = check_rwkv,
     .make_mixer = [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make,
                      int64_t layer) { return std::make_unique<Rwkv6Mixer>(shape, schema.read(values, "/architecture"), make, layer); },
 }};

@@ -134,9 +134,8 @@ const RegisterArchitecture entry{{
     .title = "RWKV-7",
     .paper = "Peng et al. 2025, arXiv:2503.14456, section 3",
     .settings = schema.settings(),
-    .defaults = {{"position", "none"}, {"channel_mix", "7"}},
+    .defaults = {{"position", nullptr}, {"rotary_base", nullptr}, {"channel_mix", "7"}},
     .home = "rwkv",
-    .check = check_rwkv,
     .make_mixer = [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make,
                      int64_t layer) { return std::make_unique<Rwkv7Mixer>(shape, schema.read(values, "/architecture"), make, layer); },
 }};

@@ -4,11 +4,14 @@
 #include <cmath>
 
 #include "kernels/gemm.h"
+#include "kernels/parallel.h"
+#include "kernels/simd.h"
 
 namespace saccade {
 namespace {
 
 constexpr int64_t kBlock = 32;
+constexpr int64_t kGrain = 1 << 14;
 
 /// A tall matrix [m, n], m ≥ n, held by columns: element (i, j) is at[j · m + i].
 struct Tall {
@@ -17,17 +20,12 @@ struct Tall {
   double* column(int64_t j) { return at.data() + j * m; }
 };
 
-double dot(const double* x, const double* y, int64_t n) {
-  double lanes[8] = {};
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    for (int l = 0; l < 8; ++l) lanes[l] += x[i + l] * y[i + l];
-  for (int l = 0; i < n; ++i, ++l) lanes[l] += x[i] * y[i];
-  return ((lanes[0] + lanes[4]) + (lanes[1] + lanes[5])) + ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]));
+SACCADE_SIMD double dot(const double* x, const double* y, int64_t n) {
+  return lane_sum<double>(n, [&](int64_t i) SACCADE_INLINE_LAMBDA { return x[i] * y[i]; });
 }
 
 /// x −= factor · y
-void subtract(double factor, const double* y, double* x, int64_t n) {
+SACCADE_SIMD void subtract(double factor, const double* y, double* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] -= factor * y[i];
 }
 
@@ -53,11 +51,12 @@ Block factor(Tall& a, int64_t first, std::vector<double>& signs) {
     const double squares = dot(v, v, length), tau = squares > 0 ? 2 / squares : 0;
     signs[static_cast<size_t>(row)] = -sign;
     for (int64_t c = row + 1; c < first + block.count; ++c) subtract(tau * dot(v, a.column(c) + row, length), v, a.column(c) + row, length);
-    double* t = block.t.data();
+    double *t = block.t.data(), along[kBlock];
     t[j * block.count + j] = tau;
+    for (int64_t l = 0; l < j; ++l) along[l] = dot(block.v.data() + l * a.m + row, v, length);
     for (int64_t i = 0; i < j; ++i) {  // column j of T: −τ T (V v)
       double sum = 0;
-      for (int64_t l = i; l < j; ++l) sum += t[i * block.count + l] * dot(block.v.data() + l * a.m + row, v, length);
+      for (int64_t l = i; l < j; ++l) sum += t[i * block.count + l] * along[l];
       t[i * block.count + j] = -tau * sum;
     }
   }
@@ -95,7 +94,9 @@ Tall orthonormal_columns(Tall a) {
 std::vector<double> orthogonal_matrix(const Random& random, int64_t rows, int64_t columns) {
   const bool wide = columns > rows;
   Tall a{std::max(rows, columns), std::min(rows, columns), std::vector<double>(static_cast<size_t>(rows * columns))};
-  for (size_t i = 0; i < a.at.size(); ++i) a.at[i] = random.normal(i);
+  parallel_ranges(rows * columns, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) a.at[static_cast<size_t>(i)] = random.normal(static_cast<uint64_t>(i));
+  });
   const Tall q = orthonormal_columns(std::move(a));
   if (wide) return q.at;  // columns of q, one after the other, are the rows
   std::vector<double> matrix(q.at.size());

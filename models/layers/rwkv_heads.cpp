@@ -59,10 +59,4 @@ void RwkvHeads::report(Probe& probe, const Tensor& y, const std::function<Tensor
   if (heads.wants_maps()) heads.map("weights", weights(0));
 }
 
-void check_rwkv(const ModelShape& shape, const nlohmann::json&, const std::string& pointer) {
-  if (shape.position != "none" && shape.position != "absolute")
-    throw UsageError(pointer + "/position is \"" + shape.position +
-                     "\"; expected none or absolute: RWKV has no scores to put positions in");
-}
-
 }  // namespace saccade

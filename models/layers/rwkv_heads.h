@@ -39,7 +39,4 @@ class RwkvHeads {
   Tensor group_gain_, group_bias_, output_;
 };
 
-/// Throws UsageError for positions that only a score can have.
-void check_rwkv(const ModelShape& shape, const nlohmann::json& values, const std::string& pointer);
-
 }  // namespace saccade
