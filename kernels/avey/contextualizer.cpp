@@ -204,7 +204,8 @@ int64_t group_count(const Contexts& contexts, int64_t C) {
 
 }  // namespace
 
-Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const ContextLayout& layout, bool dynamic, bool own_only) {
+Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const ContextLayout& layout, bool dynamic, bool own_only,
+                     Activation slope) {
   const Sizes s{Z.dim(1), layout.context_width(), dynamic};
   expect(Z.rank() == 2 && Z.dim(0) == layout.rows() && A.shape() == Shape{s.C, s.C}, "avey.contextualize", "Z is ", Z, ", A is ", A,
          "; the layout has ", layout.rows(), " rows, contexts of ", s.C);
@@ -213,8 +214,10 @@ Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const Context
   const double bytes = static_cast<double>(Z.bytes() + Y.bytes() + A.bytes());
   const cuda::ContextualizerShape shape{layout, s.r, dynamic, own_only};
   const bool on_cuda = tape.device().targets_cuda();
+  const Tensor inverse = on_cuda && shape.tiled(Z.dtype()) ? tape.empty({Z.dim(0)}, DType::f32) : Tensor();
   {
-    const auto scratch = on_cuda ? cuda::contextualizer_scratch(tape, shape, Z.dtype(), false) : cuda::ContextualizerScratch{};
+    auto scratch = on_cuda ? cuda::contextualizer_scratch(tape, shape, Z.dtype(), false) : cuda::ContextualizerScratch{};
+    if (inverse) scratch.inverse = inverse;
     tape.run(
         "avey.contextualize", {(dynamic ? 2 : 1) * product, bytes},
         [&] {
@@ -234,7 +237,8 @@ Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const Context
     const int64_t groups = group_count(contexts, s.C);
     const Tensor parts_A = on_cuda ? Tensor() : t.empty({groups, s.C, s.C}, Z.dtype());
     const Tensor parts_padding = layout.pad_rows() && !on_cuda ? t.empty({groups, layout.pad_rows(), s.r}, Z.dtype()) : Tensor();
-    const auto scratch = on_cuda ? cuda::contextualizer_scratch(t, shape, Z.dtype(), true) : cuda::ContextualizerScratch{};
+    auto scratch = on_cuda ? cuda::contextualizer_scratch(t, shape, Z.dtype(), true) : cuda::ContextualizerScratch{};
+    if (inverse) scratch.inverse = inverse;
     t.run(
         "avey.contextualize.backward", {(dynamic ? 5 : 2) * product, 2 * bytes},
         [&] {
@@ -244,7 +248,10 @@ Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const Context
                         parts_padding ? parts_padding.data<T>() : nullptr, dA ? dA.tensor.data<T>() : nullptr, dA.add);
           });
         },
-        [&] { cuda::contextualize_backward(t.device().index, shape, scratch, Z, A, dY, dZ.tensor, dZ.add, dA.tensor, dA.add); });
+        [&] {
+          expect(slope == Activation::none || (on_cuda && !dZ.add), "avey.contextualize", "a gradient with a slope is made once, on CUDA");
+          cuda::contextualize_backward(t.device().index, shape, scratch, Z, A, dY, dZ.tensor, dZ.add, dA.tensor, dA.add, slope);
+        });
   });
   return Y;
 }

@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/avey/layout.h"
+#include "kernels/elementwise.h"
 #include "kernels/tape.h"
 
 namespace saccade::avey {
@@ -10,6 +11,8 @@ namespace saccade::avey {
 /// context is kept.
 /// Z [layout.rows(), r]   A [C, C], rows and columns are positions in the context; the upper half takes no gradient
 /// Y for all rows, or for the own rows [B·T, r] only (last layer, specification 4.2).
-Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const ContextLayout& layout, bool dynamic, bool own_only);
+/// d_Z is multiplied by slope'(Z); see Enriched.
+Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const ContextLayout& layout, bool dynamic, bool own_only,
+                     Activation slope = Activation::none);
 
 }  // namespace saccade::avey

@@ -7,6 +7,7 @@
 #include "kernels/avey/activation.h"
 #include "kernels/avey/sums.h"
 #include "kernels/cuda/avey_gate.h"
+#include "kernels/cuda/avey_linear.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/expect.h"
@@ -96,39 +97,59 @@ void backward_x(const std::vector<Part>& parts, const std::vector<Tensor>& d, in
 /// Weights and biases of a part's columns.
 Tensor rows_of(const Tensor& x, const Part& part) { return x.head_slice(part.column, part.column + part.columns()); }
 
+std::vector<cuda::EnrichedPart> on_cuda(const std::vector<Part>& parts) {
+  std::vector<cuda::EnrichedPart> same;
+  for (const Part& part : parts)
+    same.push_back({part.value, part.input.raw() == part.value.raw() ? Tensor() : part.input, part.row, part.column});
+  return same;
+}
+
 void cuda_forward(const Tape& tape, const std::vector<Part>& parts, const Tensor& x, const Tensor& weight, const Tensor& bias,
                   Activation f) {
   const Tensor w = tape.compute_copy(weight);
   const int64_t R = x.dim(0), D = x.dim(1);
+  const int device = tape.device().index;
+  if (cuda::enrich_product(device, f, x, w, bias, on_cuda(parts))) return;
   for (const Part& part : parts) {
-    cuda::gemm(tape.device().index, false, true, part.rows(), part.columns(), D, 1, cuda::matrix(x.head_slice(part.row, R), D),
+    cuda::gemm(device, false, true, part.rows(), part.columns(), D, 1, cuda::matrix(x.head_slice(part.row, R), D),
                cuda::matrix(rows_of(w, part), D), false, cuda::matrix(part.input, part.columns()));
     cuda::bias_activate(tape.stream(), f, part.input, rows_of(bias, part), part.value);
   }
 }
 
+struct Targets {
+  GradTarget x, weight, bias;
+};
+
+/// `d` are gradients of f's inputs.
 void cuda_backward(const Tape& tape, const std::vector<Part>& parts, const std::vector<Tensor>& d, const Tensor& x, const Tensor& weight,
-                   Activation f, const GradTarget& dx, const GradTarget& dw, const GradTarget& db, const Tensor& sums) {
+                   const Targets& to, const Tensor& sums) {
   const Tensor w = tape.compute_copy(weight);
   const int64_t R = x.dim(0), D = x.dim(1);
   const int device = tape.device().index;
+  const bool all = to.x && cuda::enrich_product_backward(device, on_cuda(parts), d, w, to.x.tensor, to.x.add);
   for (size_t p = 0; p < parts.size(); ++p) {
     const Part& part = parts[p];
     const int64_t n = part.columns();
-    cuda::times_slope(tape.stream(), f, d[p], part.input, slope_from_value(f));
-    if (dx)
-      cuda::gemm(device, false, false, part.rows(), D, n, 1, cuda::matrix(d[p], n), cuda::matrix(rows_of(w, part), D), dx.add || p > 0,
-                 cuda::matrix(dx.tensor.head_slice(part.row, R), D));
-    if (dw)
-      cuda::gemm(device, true, false, n, D, part.rows(), 1, cuda::matrix(d[p], n), cuda::matrix(x.head_slice(part.row, R), D), dw.add,
-                 cuda::matrix(rows_of(dw.tensor, part), D));
-    if (db) cuda::column_sums(tape.stream(), d[p], n, rows_of(db.tensor, part), db.add, sums.head_slice(0, kColumnParts * n));
+    if (to.x && !all)
+      cuda::gemm(device, false, false, part.rows(), D, n, 1, cuda::matrix(d[p], n), cuda::matrix(rows_of(w, part), D), to.x.add || p > 0,
+                 cuda::matrix(to.x.tensor.head_slice(part.row, R), D));
+    if (to.weight)
+      cuda::gemm(device, true, false, n, D, part.rows(), 1, cuda::matrix(d[p], n), cuda::matrix(x.head_slice(part.row, R), D),
+                 to.weight.add, cuda::matrix(rows_of(to.weight.tensor, part), D));
+    if (!to.bias) continue;
+    const Tensor of_part = rows_of(to.bias.tensor, part), scratch = sums.head_slice(0, kColumnParts * n);
+    if (n % 8 == 0)
+      cuda::column_sums_in_pieces(tape.stream(), d[p], of_part, to.bias.add, scratch);
+    else
+      cuda::column_sums(tape.stream(), d[p], n, of_part, to.bias.add, scratch);
   }
 }
 
 }  // namespace
 
-Enriched enrich(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias, Activation f, int64_t tail, int64_t Q) {
+Enriched enrich(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias, Activation f, int64_t tail, int64_t Q,
+                bool slope_by_consumers) {
   expect(x.rank() == 2 && weight.rank() == 2 && x.dim(1) == weight.dim(1) && bias.size() == weight.dim(0), "avey.enrich", "x is ", x,
          ", weight is ", weight, ", bias is ", bias);
   expect(tail >= 2 && tail % 2 == 0 && tail <= weight.dim(0) && Q <= x.dim(0), "avey.enrich", "tail ", tail, " of ", weight.dim(0),
@@ -159,7 +180,8 @@ Enriched enrich(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor&
         });
       },
       [&] { cuda_forward(tape, parts, x, weight, bias, f); });
-  Enriched z{parts[0].value, parts[1].value, m > tail ? parts[2].value : Tensor()};
+  const bool leave_slope = slope_by_consumers && tape.device().targets_cuda() && slope_from_value(f);
+  Enriched z{parts[0].value, parts[1].value, m > tail ? parts[2].value : Tensor(), leave_slope ? f : Activation::none};
   std::vector<Tensor*> outputs{&z.r, &z.l};
   if (z.h) outputs.push_back(&z.h);
   tape.record(std::vector<Tensor>{x, weight, bias}, outputs, [=](Tape& t) {
@@ -184,7 +206,11 @@ Enriched enrich(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor&
             }
           });
         },
-        [&] { cuda_backward(t, parts, d, x, weight, f, dx, dw, db, sums); });
+        [&] {
+          for (size_t p = 0; p < parts.size() && !leave_slope; ++p)
+            cuda::times_slope(t.stream(), f, d[p], parts[p].input, slope_from_value(f));
+          cuda_backward(t, parts, d, x, weight, {dx, dw, db}, sums);
+        });
   });
   return z;
 }

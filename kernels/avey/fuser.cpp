@@ -6,6 +6,7 @@
 #include "kernels/avey/activation.h"
 #include "kernels/avey/sums.h"
 #include "kernels/cuda/avey_gate.h"
+#include "kernels/cuda/avey_linear.h"
 #include "kernels/cuda/basic.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/norm.h"
@@ -106,7 +107,9 @@ void cuda_forward(const Tape& tape, const Sizes& s, const Tensor& h, const Tenso
   const Tensor w = tape.compute_copy(weight);
   const int device = tape.device().index;
   cuda::gate(tape.stream(), s.f, Y, z.l, gated);
-  cuda::add_bias(tape.stream(), h.head_slice(s.R - s.Q, s.R), bias, y);
+  const Tensor last = h.head_slice(s.R - s.Q, s.R);
+  if (cuda::fuse_product(device, last, gated, z.h, w, bias, y)) return;
+  cuda::add_bias(tape.stream(), last, bias, y);
   cuda::gemm(device, false, true, s.Q, s.D, s.gated, 1, cuda::matrix(gated, s.gated), columns(s, w, 0), true, cuda::matrix(y, s.D));
   if (s.head)
     cuda::gemm(device, false, true, s.Q, s.D, s.head, 1, cuda::matrix(z.h, s.head), columns(s, w, s.gated), true, cuda::matrix(y, s.D));
@@ -116,22 +119,35 @@ struct Targets {
   GradTarget Y, l, head, weight, bias;
 };
 
-void cuda_backward(const Tape& tape, const Sizes& s, const Tensor& dy, const Tensor& Y, const Tensor& l, const Tensor& head,
-                   const Tensor& weight, const Tensor& gated, const Targets& d, const Tensor& sums) {
-  const Tensor w = tape.compute_copy(weight);
+/// Gradients of Y and of Z's parts; leaves f(Y) * Z_l in `gated`.
+void cuda_backward_inputs(const Tape& tape, const Sizes& s, const Tensor& dy, const Tensor& Y, const Enriched& z, const Tensor& w,
+                          const Tensor& gated, const Targets& d) {
   const int device = tape.device().index;
   const cuda::Matrix of_dy = cuda::matrix(dy, s.D);
+  const bool fresh = d.Y && d.l && !d.Y.add && !d.l.add && (!s.head || (d.head && !d.head.add));
+  expect(fresh || z.slope == Activation::none, "avey.fuse", "gradients of Z's parts with a slope are made once");
   cuda::gemm(device, false, false, s.Q, s.gated, s.D, 1, of_dy, columns(s, w, 0), false, cuda::matrix(gated, s.gated));
-  cuda::gate_backward(tape.stream(), s.f, gated, Y, l, d.Y.tensor, d.Y.add, d.l.tensor, d.l.add);
+  cuda::gate_backward(tape.stream(), s.f, gated, Y, z.l, d.Y.tensor, d.Y.add, d.l.tensor, d.l.add);
   if (d.head)
     cuda::gemm(device, false, false, s.Q, s.head, s.D, 1, of_dy, columns(s, w, s.gated), d.head.add, cuda::matrix(d.head.tensor, s.head));
+  if (z.slope == Activation::none) return;
+  cuda::times_slope(tape.stream(), z.slope, d.l.tensor, z.l, true);
+  if (d.head) cuda::times_slope(tape.stream(), z.slope, d.head.tensor, z.h, true);
+}
+
+void cuda_backward(const Tape& tape, const Sizes& s, const Tensor& dy, const Tensor& Y, const Enriched& z, const Tensor& weight,
+                   const Tensor& gated, const Targets& d, const Tensor& sums) {
+  const int device = tape.device().index;
+  const cuda::Matrix of_dy = cuda::matrix(dy, s.D);
+  cuda_backward_inputs(tape, s, dy, Y, z, tape.compute_copy(weight), gated, d);
   if (d.weight) {
     cuda::gemm(device, true, false, s.D, s.gated, s.Q, 1, of_dy, cuda::matrix(gated, s.gated), d.weight.add,
                columns(s, d.weight.tensor, 0));
     if (s.head)
-      cuda::gemm(device, true, false, s.D, s.head, s.Q, 1, of_dy, cuda::matrix(head, s.head), d.weight.add,
+      cuda::gemm(device, true, false, s.D, s.head, s.Q, 1, of_dy, cuda::matrix(z.h, s.head), d.weight.add,
                  columns(s, d.weight.tensor, s.gated));
   }
+  if (d.bias && s.D % 8 == 0) return cuda::column_sums_in_pieces(tape.stream(), dy, d.bias.tensor, d.bias.add, sums);
   if (d.bias) cuda::column_sums(tape.stream(), dy, s.D, d.bias.tensor, d.bias.add, sums);
 }
 
@@ -204,7 +220,7 @@ Tensor fuse(Tape& tape, const Tensor& h, const Tensor& Y, const Enriched& z, con
             });
           },
           [&] {
-            cuda_backward(t, s, dy, Y, l, head, weight, gated, {dY, dl, dhead, dw, db}, sums);
+            cuda_backward(t, s, dy, Y, z, weight, gated, {dY, dl, dhead, dw, db}, sums);
           });
     }
     residual_backward(t, s, h, dy);

@@ -80,4 +80,10 @@ __device__ __forceinline__ float slope_of_value(float y) {
   return 1.0f;
 }
 
+/// The same where the function is known when it runs; 1 for none.
+__device__ __forceinline__ float slope_of_kept(Activation f, float y) {
+  if (f == Activation::none) return 1.0f;
+  return f == Activation::relu ? slope_of_value<Activation::relu>(y) : slope_of_value<Activation::relu2>(y);
+}
+
 }  // namespace saccade::cuda

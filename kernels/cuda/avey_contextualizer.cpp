@@ -12,12 +12,11 @@ int64_t ContextualizerShape::group() const {
 namespace {
 
 ContextualizerScratch tiles_scratch(Tape& tape, const ContextualizerShape& s, DType dtype, bool backward) {
-  constexpr int64_t kTile = 128, kBlocks = 396;  // about three to a multiprocessor
+  constexpr int64_t kTile = 128, kBlocks = 264;  // about two to a multiprocessor
   const auto tiles = [](int64_t n) { return (n + kTile - 1) / kTile; };
   const auto groups = [&](int64_t blocks) { return std::clamp<int64_t>(kBlocks / blocks, 1, s.group()); };
   const int64_t n = s.group(), C = s.C(), Q = s.queries();
   ContextualizerScratch scratch;
-  scratch.inverse = tape.empty({s.layout.rows()}, DType::f32);
   scratch.weights = tape.empty({n, Q, C}, dtype);
   if (!backward) return scratch;
   scratch.slopes = tape.empty({n, Q, C}, dtype);
@@ -25,7 +24,7 @@ ContextualizerScratch tiles_scratch(Tape& tape, const ContextualizerShape& s, DT
   scratch.by_key = tape.empty({n, tiles(Q), C}, DType::f32);
   scratch.parts_A = tape.empty({groups(tiles(Q) * (tiles(C) + 1) / 2), C, C}, DType::f32);
   const int64_t padding = s.layout.pad_rows();
-  if (padding) scratch.padding = tape.empty({groups(tiles(padding) * tiles(s.r)), padding, s.r}, DType::f32);
+  if (padding) scratch.padding = tape.empty({groups(std::max<int64_t>(4, tiles(padding) * tiles(s.r))), padding, s.r}, DType::f32);
   return scratch;
 }
 

@@ -2,6 +2,7 @@
 #include "kernels/avey/context_weights.h"
 #include "kernels/cuda/avey_contexts.h"
 #include "kernels/cuda/avey_contextualizer.h"
+#include "kernels/cuda/avey_gate.h"
 #include "kernels/cuda/avey_layout.cuh"
 #include "kernels/cuda/gemm.h"
 
@@ -181,9 +182,10 @@ void contextualize(int device, const ContextualizerShape& s, const Contextualize
 }
 
 void contextualize_backward(int device, const ContextualizerShape& s, const ContextualizerScratch& scratch, const Tensor& Z,
-                            const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A) {
+                            const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A,
+                            Activation slope) {
   Stream queue = stream(device);
-  if (s.tiled(Z.dtype())) return contextualize_tiles_backward(queue, s, scratch, Z, A, dY, dZ, add_z, dA, add_A);
+  if (s.tiled(Z.dtype())) return contextualize_tiles_backward(queue, s, scratch, Z, A, dY, dZ, add_z, dA, add_A, slope);
   const int C = static_cast<int>(s.C()), Q = static_cast<int>(s.queries()), r = static_cast<int>(s.r);
   const int first_query = static_cast<int>(s.first_query());
   if (dA && !add_A) fill_bytes(queue, dA.raw(), 0, dA.bytes());
@@ -215,6 +217,7 @@ void contextualize_backward(int device, const ContextualizerShape& s, const Cont
       padding_gradient_kernel<<<static_cast<unsigned>(s.layout.pad_rows()), 32, 0, queue>>>(
           pointer<T>(Z), pointer<float>(scratch.padding), pointer<T>(dZ), add_z, s.layout.pad_rows(), r, s.dynamic);
   });
+  if (slope != Activation::none) times_slope(queue, slope, dZ, Z, true);
   check_launch();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include "kernels/avey/layout.h"
 #include "kernels/cuda/runtime.h"
+#include "kernels/elementwise.h"
 #include "kernels/tape.h"
 
 namespace saccade::cuda {
@@ -21,8 +22,8 @@ struct ContextualizerShape {
   bool tiled(DType dtype) const { return dtype == DType::bf16 && dynamic && r % 8 == 0 && layout.split % 8 == 0; }
 };
 
-/// Scratch of one group: rectangles of the activations' type and f32. Tiles need `inverse` [rows], weights, slopes and the
-/// last line only.
+/// Scratch of one group: rectangles of the activations' type and f32. Tiles need weights, slopes and
+/// the last lines only, and `inverse` [rows], which the caller provides: the backward reads what the forward left in it.
 struct ContextualizerScratch {
   Tensor z, inverse;          ///< [n, C, r], f32 [n, C]
   Tensor products, weights;   ///< f32 and activations' type [n, queries, C]
@@ -38,9 +39,10 @@ ContextualizerScratch contextualizer_scratch(Tape& tape, const ContextualizerSha
 /// Z, Y f32 or bf16, A f32.
 void contextualize(int device, const ContextualizerShape& shape, const ContextualizerScratch& scratch, const Tensor& Z, const Tensor& A,
                    const Tensor& Y);
-/// Empty d_A: not wanted.
+/// Empty d_A: not wanted. With a slope (none, relu, relu2) d_Z is multiplied by slope'(Z); then add_z is false.
 void contextualize_backward(int device, const ContextualizerShape& shape, const ContextualizerScratch& scratch, const Tensor& Z,
-                            const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A);
+                            const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A,
+                            Activation slope);
 
 /// inverse f32 [rows] = 1 / sqrt(|z|² + 1e-8); Z bf16 [rows, r].
 void inverse_norms(Stream stream, const Tensor& Z, const Tensor& inverse);
@@ -48,6 +50,7 @@ void inverse_norms(Stream stream, const Tensor& Z, const Tensor& inverse);
 void contextualize_tiles(Stream stream, const ContextualizerShape& shape, const ContextualizerScratch& scratch, const Tensor& Z,
                          const Tensor& A, const Tensor& Y);
 void contextualize_tiles_backward(Stream stream, const ContextualizerShape& shape, const ContextualizerScratch& scratch, const Tensor& Z,
-                                  const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A);
+                                  const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A,
+                                  Activation slope);
 
 }  // namespace saccade::cuda

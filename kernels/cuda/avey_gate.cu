@@ -144,6 +144,50 @@ struct AddBias {
   }
 };
 
+/// parts[block, column] over the block's rows; a thread takes a piece of V columns of every eighth row.
+template <int V, class T>
+__global__ void __launch_bounds__(kThreads) column_parts_kernel(const T* x, float* parts, int64_t rows, int columns) {
+  __shared__ float sums[kThreads / 32][32 * V];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, column = (static_cast<int>(blockIdx.x) * 32 + lane) * V;
+  const int64_t begin = rows * blockIdx.y / gridDim.y, end = rows * (blockIdx.y + 1) / gridDim.y;
+  float sum[V] = {};
+  if (column < columns) {
+#pragma unroll 4
+    for (int64_t row = begin + warp; row < end; row += kThreads / 32) {
+      float values[V];
+      load<V>(x + row * columns + column, values);
+#pragma unroll
+      for (int v = 0; v < V; ++v) sum[v] += values[v];
+    }
+  }
+#pragma unroll
+  for (int v = 0; v < V; ++v) sums[warp][v * 32 + lane] = sum[v];
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < 32 * V; i += kThreads) {
+    const int to = (static_cast<int>(blockIdx.x) * 32 + i % 32) * V + i / 32;
+    float all = 0;
+#pragma unroll
+    for (int w = 0; w < kThreads / 32; ++w) all += sums[w][i];
+    if (to < columns) parts[int64_t{blockIdx.y} * columns + to] = all;
+  }
+}
+
+/// A block owns 32 columns: warp w adds the parts w, w + 8, …; the warps' sums are added in order.
+__global__ void __launch_bounds__(kThreads) add_parts_kernel(const float* parts, float* sums, bool add, int count, int columns) {
+  __shared__ float of_warp[kThreads];
+  const int column = static_cast<int>(blockIdx.x * 32 + threadIdx.x % 32);
+  float sum = 0;
+  if (column < columns)
+    for (int p = static_cast<int>(threadIdx.x) / 32; p < count; p += kThreads / 32) sum += parts[int64_t{p} * columns + column];
+  of_warp[threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.x >= 32 || column >= columns) return;
+  sum = add ? sums[column] : 0.0f;
+#pragma unroll
+  for (int w = 0; w < kThreads / 32; ++w) sum += of_warp[w * 32 + threadIdx.x];
+  sums[column] = sum;
+}
+
 template <class T>
 T* maybe(const Tensor& x) {
   return x ? pointer<T>(x) : nullptr;
@@ -193,6 +237,17 @@ void add_bias(Stream stream, const Tensor& h, const Tensor& bias, const Tensor& 
     using T = decltype(t);
     pieces<T>(stream, h, AddBias<T>{pointer<T>(h), pointer<float>(bias), pointer<T>(y)});
   });
+}
+
+void column_sums_in_pieces(Stream stream, const Tensor& x, const Tensor& sums, bool add, const Tensor& parts) {
+  const int columns = static_cast<int>(x.dim(-1)), count = static_cast<int>(parts.size() / columns);
+  dispatch_cuda(x.dtype(), [&](auto t) {
+    using T = decltype(t);
+    const dim3 grid(blocks_for(columns, 32 * kVector<T>), static_cast<unsigned>(count));
+    column_parts_kernel<kVector<T>><<<grid, kThreads, 0, stream>>>(pointer<T>(x), pointer<float>(parts), x.dim(0), columns);
+  });
+  add_parts_kernel<<<blocks_for(columns, 32), kThreads, 0, stream>>>(pointer<float>(parts), pointer<float>(sums), add, count, columns);
+  check_launch();
 }
 
 }  // namespace saccade::cuda

@@ -17,4 +17,7 @@ void gate_backward(Stream stream, Activation f, const Tensor& d_gated, const Ten
 /// y = h + bias, row by row.
 void add_bias(Stream stream, const Tensor& h, const Tensor& bias, const Tensor& y);
 
+/// sums (+)= Σ rows of x [rows, columns] in a fixed order; columns divisible by 8. parts f32 [count, columns] is scratch.
+void column_sums_in_pieces(Stream stream, const Tensor& x, const Tensor& sums, bool add, const Tensor& parts);
+
 }  // namespace saccade::cuda

@@ -1,29 +1,60 @@
 #pragma once
 /// Products of 128 x 128 tiles on tensor cores for the contextualizer, and where the rows of a context are. A block of eight
-/// warps owns a tile, a warp 64 x 32 of it; operands come in steps of 64 along the sum, copied kStages − 1 steps ahead.
+/// warps owns a tile; operands come in steps of 64 along the sum, copied kStages − 1 steps ahead.
 #include "kernels/avey/layout.h"
 #include "kernels/cuda/tensor_core.cuh"
+#include "kernels/cuda/warpgroup.cuh"
 
 namespace saccade::cuda::tiles {
 
 constexpr int kTile = 128, kDepth = 64, kStages = 3, kThreads = 256;
 constexpr uint32_t kPart = kTile * kDepth * 2;  ///< bytes of one operand of one step
 
-using Accumulator = float[4][4][4];
+/// Two warpgroups own 64 rows each (wgmma), where the GPU has them; else warps own 64 x 32 (mma).
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+constexpr bool kWarpgroups = true;
+#else
+constexpr bool kWarpgroups = false;
+#endif
 
+/// A thread's elements: kLines lines with kPairs pairs of columns each.
+constexpr int kLines = kWarpgroups ? 2 : 8, kPairs = 32 / kLines;
+/// Warps that share a line of the tile, or a column.
+constexpr int kLineWarps = kWarpgroups ? 1 : 4, kColumnWarps = kWarpgroups ? 8 : 2;
+using Accumulator = float[64];
+
+/// First element of a pair in the accumulator.
+__device__ __forceinline__ constexpr int element(int line, int pair) {
+  return kWarpgroups ? pair * 4 + line * 2 : line / 2 * 16 + pair * 4 + line % 2 * 2;
+}
 __device__ __forceinline__ int warp_row() { return static_cast<int>(threadIdx.x) / 128 * 64; }
 __device__ __forceinline__ int warp_column() { return static_cast<int>(threadIdx.x) / 32 % 4 * 32; }
-/// Of element i of accumulator [m][n] in the tile.
-__device__ __forceinline__ int tile_row(int m, int i) { return warp_row() + 16 * m + i / 2 * 8 + static_cast<int>(threadIdx.x) % 32 / 4; }
-__device__ __forceinline__ int tile_column(int n, int i) { return warp_column() + 8 * n + static_cast<int>(threadIdx.x) % 4 * 2 + i % 2; }
+__device__ __forceinline__ int tile_row(int line) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  return kWarpgroups ? static_cast<int>(threadIdx.x) / 32 * 16 + line * 8 + lane / 4 : warp_row() + line * 8 + lane / 4;
+}
+__device__ __forceinline__ int tile_column(int pair) {
+  return (kWarpgroups ? 0 : warp_column()) + 8 * pair + static_cast<int>(threadIdx.x) % 4 * 2;
+}
+/// Among the warps that share a line, or a column.
+__device__ __forceinline__ int warp_of_line() { return kWarpgroups ? 0 : static_cast<int>(threadIdx.x) / 32 % 4; }
+__device__ __forceinline__ int warp_of_column() { return static_cast<int>(threadIdx.x) / (kWarpgroups ? 32 : 128); }
 
-/// c [m][2 n], c [m][2 n + 1] += a b
+/// 64 rows of 128 columns: two tiles of 64 columns.
+struct SharedHalves {
+  uint32_t base;
+  __device__ uint32_t at(int row, int piece) const {
+    return SharedRows<kDepth>{base + static_cast<uint32_t>(piece / 8) * (kPart / 2)}.at(row, piece % 8);
+  }
+};
+
+/// Columns 16 n … of the tile += a b, with warps of 64 x 32.
 __device__ __forceinline__ void multiply_pair(Accumulator& c, int n, const uint32_t (&a)[4][4], const uint32_t (&b)[4]) {
 #pragma unroll
-  for (int m = 0; m < 4; ++m) {
-    multiply(c[m][2 * n], a[m], b[0], b[1]);
-    multiply(c[m][2 * n + 1], a[m], b[2], b[3]);
-  }
+  for (int m = 0; m < 4; ++m)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      multiply(*reinterpret_cast<float(*)[4]>(c + m * 16 + (2 * n + half) * 4), a[m], b[2 * half], b[2 * half + 1]);
 }
 
 /// A tile of 128 rows, 64 along the sum, as the left operand.
@@ -36,41 +67,66 @@ __device__ __forceinline__ void load_left_transposed(uint32_t (&a)[4][4], uint32
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int m = 0; m < 4; ++m)
-    load_matrices_transposed(a[m], SharedRows<kTile>{tile}.at(16 * k + lane / 16 * 8 + lane % 8, (warp_row() + 16 * m) / 8 + lane / 8 % 2));
+    load_matrices_transposed(a[m], SharedHalves{tile}.at(16 * k + lane / 16 * 8 + lane % 8, (warp_row() + 16 * m) / 8 + lane / 8 % 2));
 }
 
 /// c += x yᵀ and, where kTwo, d += x2 yᵀ; all of 128 rows, 64 along the sum.
 template <bool kTwo>
 __device__ __forceinline__ void multiply_rows(Accumulator& c, Accumulator& d, uint32_t x, uint32_t x2, uint32_t y) {
+  if constexpr (kWarpgroups) {
+    const uint32_t rows = threadIdx.x / 128 * (kPart / 2);
+    begin_products();
 #pragma unroll
-  for (int k = 0; k < kDepth / 16; ++k) {
-    uint32_t b[2][4], a[4][4];
+    for (int k = 0; k < kDepth / 16; ++k) {
+      multiply_background<false, false>(c, descriptor(x + rows + 32 * k, 16), descriptor(y + 32 * k, 16), false);
+      if constexpr (kTwo) multiply_background<false, false>(d, descriptor(x2 + rows + 32 * k, 16), descriptor(y + 32 * k, 16), false);
+    }
+    end_products();
+    wait_products<0>();
+  } else {
 #pragma unroll
-    for (int n = 0; n < 2; ++n) SharedRows<kDepth>{y}.load_b(b[n], warp_column() + 16 * n, k);
-    load_left(a, x, k);
+    for (int k = 0; k < kDepth / 16; ++k) {
+      uint32_t b[2][4], a[4][4];
 #pragma unroll
-    for (int n = 0; n < 2; ++n) multiply_pair(c, n, a, b[n]);
-    if constexpr (kTwo) {
-      load_left(a, x2, k);
+      for (int n = 0; n < 2; ++n) SharedRows<kDepth>{y}.load_b(b[n], warp_column() + 16 * n, k);
+      load_left(a, x, k);
 #pragma unroll
-      for (int n = 0; n < 2; ++n) multiply_pair(d, n, a, b[n]);
+      for (int n = 0; n < 2; ++n) multiply_pair(c, n, a, b[n]);
+      if constexpr (kTwo) {
+        load_left(a, x2, k);
+#pragma unroll
+        for (int n = 0; n < 2; ++n) multiply_pair(d, n, a, b[n]);
+      }
     }
   }
 }
 
 /// c += x y, or xᵀ y; x 128 x 64 (64 x 128), y 64 x 128.
-__device__ __forceinline__ void multiply_columns(Accumulator& c, uint32_t x, bool transposed, uint32_t y) {
+template <bool kTransposed>
+__device__ __forceinline__ void multiply_columns(Accumulator& c, uint32_t x, uint32_t y) {
+  if constexpr (kWarpgroups) {
+    const uint32_t rows = threadIdx.x / 128 * (kPart / 2);
+    begin_products();
 #pragma unroll
-  for (int k = 0; k < kDepth / 16; ++k) {
-    uint32_t a[4][4], b[4];
-    if (transposed)
-      load_left_transposed(a, x, k);
-    else
-      load_left(a, x, k);
+    for (int k = 0; k < kDepth / 16; ++k)
+      multiply_background<kTransposed, true>(c, descriptor(x + rows + (kTransposed ? 2048 : 32) * k, kPart / 2),
+                                             descriptor(y + 2048 * k, kPart / 2), false);
+    end_products();
+    wait_products<0>();
+  } else {
 #pragma unroll
-    for (int n = 0; n < 2; ++n) {
-      SharedRows<kTile>{y}.load_b_transposed(b, 16 * k, warp_column() / 16 + n);
-      multiply_pair(c, n, a, b);
+    for (int k = 0; k < kDepth / 16; ++k) {
+      uint32_t a[4][4], b[4];
+      if constexpr (kTransposed)
+        load_left_transposed(a, x, k);
+      else
+        load_left(a, x, k);
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+        const int lane = static_cast<int>(threadIdx.x) % 32;
+        load_matrices_transposed(b, SharedHalves{y}.at(16 * k + lane % 16, warp_column() / 8 + 2 * n + lane / 16));
+        multiply_pair(c, n, a, b);
+      }
     }
   }
 }
@@ -94,12 +150,17 @@ __device__ __forceinline__ void copy_columns(uint32_t tile, const bf16* any, int
     const int row = static_cast<int>(threadIdx.x) / 16 + 16 * i, piece = static_cast<int>(threadIdx.x) % 16;
     const bf16* from = source(row);
     const bool valid = from != nullptr && column + piece * 8 < width;
-    copy_async_16(SharedRows<kTile>{tile}.at(row, piece), valid ? from + column + piece * 8 : any, valid);
+    copy_async_16(SharedHalves{tile}.at(row, piece), valid ? from + column + piece * 8 : any, valid);
   }
 }
 
+/// What this thread copied becomes visible to products of warpgroups, once a barrier follows.
+__device__ __forceinline__ void publish_copies() {
+  if constexpr (kWarpgroups) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 /// fetch(step, stage) copies, multiply(step, stage) uses; every thread calls it with the same steps.
-template <class Fetch, class Multiply>
+template <int kStages = tiles::kStages, class Fetch, class Multiply>
 __device__ __forceinline__ void each_step(int steps, Fetch&& fetch, Multiply&& multiply) {
   __syncthreads();
 #pragma unroll
@@ -109,6 +170,7 @@ __device__ __forceinline__ void each_step(int steps, Fetch&& fetch, Multiply&& m
   }
   for (int s = 0; s < steps; ++s) {
     asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 2) : "memory");
+    publish_copies();
     __syncthreads();
     if (s + kStages - 1 < steps) fetch(s + kStages - 1, (s + kStages - 1) % kStages);
     copy_async_commit();
@@ -118,7 +180,10 @@ __device__ __forceinline__ void each_step(int steps, Fetch&& fetch, Multiply&& m
   __syncthreads();
 }
 
-__device__ __forceinline__ void clear(Accumulator& c) { cuda::clear<4, 4>(c); }
+__device__ __forceinline__ void clear(Accumulator& c) {
+#pragma unroll
+  for (int e = 0; e < 64; ++e) c[e] = 0;
+}
 
 constexpr int kStagedRow = kTile + 8;  ///< floats of a row of a staged tile: no bank twice
 
@@ -126,12 +191,11 @@ constexpr int kStagedRow = kTile + 8;  ///< floats of a row of a staged tile: no
 template <class Body>
 __device__ __forceinline__ void each_piece(float* staged, const Accumulator& c, Body&& body) {
 #pragma unroll
-  for (int m = 0; m < 4; ++m)
+  for (int line = 0; line < kLines; ++line)
 #pragma unroll
-    for (int n = 0; n < 4; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; i += 2)
-        *reinterpret_cast<float2*>(staged + tile_row(m, i) * kStagedRow + tile_column(n, i)) = make_float2(c[m][n][i], c[m][n][i + 1]);
+    for (int pair = 0; pair < kPairs; ++pair)
+      *reinterpret_cast<float2*>(staged + tile_row(line) * kStagedRow + tile_column(pair)) =
+          make_float2(c[element(line, pair)], c[element(line, pair) + 1]);
   __syncthreads();
 #pragma unroll
   for (int p = 0; p < kTile * kTile / 8 / kThreads; ++p) {
@@ -202,5 +266,18 @@ __device__ __forceinline__ int2 pair_of(const Plan& p, int pair) {
   for (; pair >= p.keys_of(query); ++query) pair -= p.keys_of(query);
   return make_int2(query, pair);
 }
+
+/// What the first kernel leaves for the second.
+struct Products {
+  bf16 *W, *M;               // [contexts, queries, C]
+  float *by_query, *by_key;  // sums of e: [contexts, key tiles, C], [contexts, query tiles, C]
+  float* parts_A;            // [groups, C, C]
+};
+
+/// The first kernel of the backward: recomputes products for every pair of tiles; a group of contexts adds up its part of d_A.
+void pairs_backward(Stream stream, const Plan& p, int groups, const bf16* Z, const float* inverse, const float* A, const bf16* dY,
+                    const Products& out);
+/// d_A (+)= Σ groups, in order; zero above the diagonal and for rows that are no queries.
+void sum_weights(Stream stream, const Plan& p, int groups, const float* parts, float* dA, bool add);
 
 }  // namespace saccade::cuda::tiles

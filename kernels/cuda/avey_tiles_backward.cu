@@ -1,7 +1,7 @@
 // Gradients of Y = W Z, W = A * cos, in tiles; only tiles on or below the diagonal, recomputed from Z:
 //   d_W = d_Y Zᵀ     d_A = Σ_contexts d_W * cos     M_tj = d_W A / (|z_t| |z_j|)
 //   d_z = Wᵀ d_Y + (M + Mᵀ) Z − diag(along / (|z|² + eps)) z,   along_t = Σ_j (e_tj + e_jt), e = d_W * W
-#include "kernels/avey/context_weights.h"
+#include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/avey_contextualizer.h"
 #include "kernels/cuda/avey_tiles.cuh"
 
@@ -10,144 +10,7 @@ namespace {
 
 using namespace tiles;
 
-constexpr uint32_t kPairShared = kStages * 3 * kPart + kTile * kTile * 4, kMixShared = kStages * 2 * kPart;
-
-/// What the first kernel leaves for the second.
-struct Products {
-  bf16 *W, *M;               // [contexts, queries, C]
-  float *by_query, *by_key;  // sums of e: [contexts, key tiles, C], [contexts, query tiles, C]
-  float* parts_A;            // [groups, C, C]
-};
-
-/// Adds over the warps that share a row (or column) of the tile; sums [kParts, kTile] in shared memory.
-template <int kParts>
-__device__ __forceinline__ float sum_of(const float* sums, int at) {
-  float sum = 0;
-#pragma unroll
-  for (int part = 0; part < kParts; ++part) sum += sums[part * kTile + at];
-  return sum;
-}
-
-/// Block (pair of tiles, group of contexts); what it adds to d_A stays in shared memory, one element of it in one thread.
-__global__ void __launch_bounds__(kThreads, 1)
-    pairs_kernel(const Plan p, int groups, const bf16* Z, const float* inverse, const float* A, const bf16* dY, const Products out) {
-  extern __shared__ __align__(128) char shared[];
-  auto* gathered = reinterpret_cast<float*>(shared + kStages * 3 * kPart) + threadIdx.x;
-#pragma unroll
-  for (int e = 0; e < 64; ++e) gathered[e * kThreads] = 0;
-  const int2 pair = pair_of(p, static_cast<int>(blockIdx.x));
-  const int q0 = p.first_query + pair.x * kTile, k0 = pair.y * kTile;
-  const uint32_t base = shared_address(shared);
-  const int begin = static_cast<int>(int64_t{p.contexts} * blockIdx.y / groups);
-  const int end = static_cast<int>(int64_t{p.contexts} * (blockIdx.y + 1) / groups);
-  for (int index = begin; index < end; ++index) {
-    const Context context(p, index);
-    if (pair.x < context.first_query_tile(p)) continue;
-    const bf16 *queries[4], *keys[4], *gradients[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int row = static_cast<int>(threadIdx.x) / 8 + 32 * i;
-      const int64_t q = q0 + row < p.C ? context.row(q0 + row) : -1, k = k0 + row < p.C ? context.row(k0 + row) : -1;
-      const int64_t y = q0 + row < p.C ? context.result(q0 + row) : -1;
-      queries[i] = q < 0 ? nullptr : Z + q * p.r;
-      keys[i] = k < 0 ? nullptr : Z + k * p.r;
-      gradients[i] = y < 0 ? nullptr : dY + y * p.r;
-    }
-    Accumulator s, d;
-    clear(s);
-    clear(d);
-    each_step((p.r + kDepth - 1) / kDepth,
-              [&](int step, int stage) {
-                const uint32_t at = base + static_cast<uint32_t>(stage) * 3 * kPart;
-                copy_rows(at, Z, step * kDepth, p.r, [&](int, int i) { return queries[i]; });
-                copy_rows(at + kPart, Z, step * kDepth, p.r, [&](int, int i) { return gradients[i]; });
-                copy_rows(at + 2 * kPart, Z, step * kDepth, p.r, [&](int, int i) { return keys[i]; });
-              },
-              [&](int, int stage) {
-                const uint32_t at = base + static_cast<uint32_t>(stage) * 3 * kPart;
-                multiply_rows<true>(s, d, at, at + kPart, at + 2 * kPart);
-              });
-    auto* inverses = reinterpret_cast<float*>(shared);  // of queries, then of keys
-    float *row_sums = inverses + 2 * kTile, *column_sums = row_sums + 4 * kTile;
-    {
-      const int row = static_cast<int>(threadIdx.x) % kTile, position = (threadIdx.x < kTile ? q0 : k0) + row;
-      const int64_t at = position < p.C ? context.row(position) : -1;
-      inverses[threadIdx.x] = at < 0 ? 0.0f : inverse[at];
-    }
-    __syncthreads();
-    float columns[4][2] = {};
-#pragma unroll
-    for (int m = 0; m < 4; ++m)
-#pragma unroll
-      for (int i = 0; i < 4; i += 2) {
-        const int row = tile_row(m, i), t = q0 + row;
-        const int64_t to = (int64_t{index} * p.queries() + t - p.first_query) * p.C;
-        float sum = 0;
-#pragma unroll
-        for (int n = 0; n < 4; ++n) {
-          const int column = tile_column(n, i), j = k0 + column;
-          if (t >= p.C || j >= p.C) continue;
-          const float2 pair_of_a = *reinterpret_cast<const float2*>(A + int64_t{t} * p.C + j);
-          float w[2], slope[2];
-#pragma unroll
-          for (int v = 0; v < 2; ++v) {
-            const float both = inverses[row] * inverses[kTile + column + v], a = v ? pair_of_a.y : pair_of_a.x;
-            const float cosine = s[m][n][i + v] * both, gradient = d[m][n][i + v];
-            const bool causal = j + v <= t;
-            w[v] = causal ? a * cosine : 0.0f;
-            slope[v] = causal ? gradient * a * both : 0.0f;
-            const float e = gradient * w[v];
-            sum += e;
-            columns[n][v] += e;
-            if (causal) gathered[(m * 16 + n * 4 + i + v) * kThreads] += gradient * cosine;
-          }
-          *reinterpret_cast<uint32_t*>(out.W + to + j) = pack_bf16(w[0], w[1]);
-          *reinterpret_cast<uint32_t*>(out.M + to + j) = pack_bf16(slope[0], slope[1]);
-        }
-        sum = quad_sum(sum);
-        if (threadIdx.x % 4 == 0) row_sums[threadIdx.x / 32 % 4 * kTile + row] = sum;
-      }
-#pragma unroll
-    for (int n = 0; n < 4; ++n)
-#pragma unroll
-      for (int v = 0; v < 2; ++v) {
-        float sum = columns[n][v];
-        sum += __shfl_xor_sync(0xffffffffu, sum, 4);
-        sum += __shfl_xor_sync(0xffffffffu, sum, 8);
-        sum += __shfl_xor_sync(0xffffffffu, sum, 16);
-        if (threadIdx.x % 32 < 4) column_sums[threadIdx.x / 128 * kTile + tile_column(n, v)] = sum;
-      }
-    __syncthreads();
-    const int at = static_cast<int>(threadIdx.x) % kTile;
-    if (threadIdx.x < kTile) {
-      if (q0 + at < p.C) out.by_query[(int64_t{index} * p.key_tiles() + pair.y) * p.C + q0 + at] = sum_of<4>(row_sums, at);
-    } else if (k0 + at < p.C) {
-      out.by_key[(int64_t{index} * p.query_tiles() + pair.x) * p.C + k0 + at] = sum_of<2>(column_sums, at);
-    }
-  }
-  float* part = out.parts_A + int64_t{blockIdx.y} * p.C * p.C;
-#pragma unroll
-  for (int m = 0; m < 4; ++m)
-#pragma unroll
-    for (int n = 0; n < 4; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; i += 2) {
-        const int t = q0 + tile_row(m, i), j = k0 + tile_column(n, i), e = m * 16 + n * 4 + i;
-        if (t < p.C && j < p.C)
-          *reinterpret_cast<float2*>(part + int64_t{t} * p.C + j) = make_float2(gathered[e * kThreads], gathered[(e + 1) * kThreads]);
-      }
-}
-
-/// d_A (+)= Σ groups, in order; zero above the diagonal and for rows that are no queries.
-__global__ void __launch_bounds__(kThreads)
-    sum_weights_kernel(const float* parts, int groups, float* dA, bool add, int C, int first_query) {
-  const int i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x), t = i / C, j = i % C;
-  if (t >= C) return;
-  float sum = add ? dA[i] : 0.0f;
-  if (j <= t && t >= first_query)
-    for (int g = 0; g < groups; ++g) sum += parts[int64_t{g} * C * C + i];
-  dA[i] = sum;
-}
+constexpr uint32_t kMixShared = kStages * 2 * kPart;
 
 /// along of a position: what its query and its key gathered.
 __device__ float along(const Plan& p, const Context& context, const Products& in, int64_t index, int position) {
@@ -183,7 +46,7 @@ __device__ __forceinline__ void add_context(Accumulator& c, const Plan& p, const
           for (int i = 0; i < 4; ++i) {
             const int row = static_cast<int>(threadIdx.x) / 16 + 16 * i, piece = static_cast<int>(threadIdx.x) % 16, j = j0 + piece * 8;
             const bool valid = t + row < p.C && j >= from && j < to;
-            copy_async_16(SharedRows<kTile>{at}.at(row, piece), valid ? weights + int64_t{row} * p.C + j : Z, valid);
+            copy_async_16(SharedHalves{at}.at(row, piece), valid ? weights + int64_t{row} * p.C + j : Z, valid);
           }
           copy_columns(at + kPart, Z, column, p.r, [&](int row) {
             const int64_t z = t + row >= p.C ? -1 : first ? context.result(t + row) : context.row(t + row);
@@ -203,14 +66,17 @@ __device__ __forceinline__ void add_context(Accumulator& c, const Plan& p, const
       },
       [&](int step, int stage) {
         const uint32_t at = base + static_cast<uint32_t>(stage) * 2 * kPart;
-        multiply_columns(c, at, step < 2 * by_key, at + kPart);
+        if (step < 2 * by_key)
+          multiply_columns<true>(c, at, at + kPart);
+        else
+          multiply_columns<false>(c, at, at + kPart);
       });
 }
 
 /// Gradients of a context's own and chosen rows. Block (tile of columns, tile of positions, context).
-__global__ void __launch_bounds__(kThreads, 2)
-    rows_kernel(const Plan p, const bf16* Z, const float* inverse, const bf16* dY, const Products in, bf16* dZ, bool add) {
-  extern __shared__ __align__(128) char shared[];
+__global__ void __launch_bounds__(kThreads, 2) rows_kernel(const Plan p, const bf16* Z, const float* inverse, const bf16* dY,
+                                                           const Products in, bf16* dZ, bool add, Activation slope) {
+  extern __shared__ __align__(1024) char shared[];
   const Context context(p, blockIdx.z);
   const int j0 = static_cast<int>(blockIdx.y) * kTile, column = static_cast<int>(blockIdx.x) * kTile;
   if (j0 + kTile <= context.before) return;
@@ -234,7 +100,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     if (add) result = load_pack(dZ + to);
 #pragma unroll
     for (int v = 0; v < 8; ++v) {
-      const float value = values[v] - pulls[at] * to_float(z.v[v]);
+      const float value = (values[v] - pulls[at] * to_float(z.v[v])) * slope_of_kept(slope, to_float(z.v[v]));
       result.v[v] = from_float<bf16>(add ? to_float(result.v[v]) + value : value);
     }
     store_pack(dZ + to, result);
@@ -245,7 +111,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 /// parts [groups, pad_rows, r].
 __global__ void __launch_bounds__(kThreads, 2)
     padding_kernel(const Plan p, int groups, const bf16* Z, const bf16* dY, const Products in, float* parts) {
-  extern __shared__ __align__(128) char shared[];
+  extern __shared__ __align__(1024) char shared[];
   const int j0 = static_cast<int>(blockIdx.y) * kTile, column = static_cast<int>(blockIdx.x) * kTile;
   const int begin = static_cast<int>(int64_t{p.contexts} * blockIdx.z / groups);
   const int end = static_cast<int>(int64_t{p.contexts} * (blockIdx.z + 1) / groups);
@@ -266,8 +132,9 @@ __global__ void __launch_bounds__(kThreads, 2)
 }
 
 /// A block finishes a padding row: what the groups gathered, without the row's share in its own norm.
-__global__ void __launch_bounds__(kThreads) finish_padding_kernel(const Plan p, int groups, const bf16* Z, const float* inverse,
-                                                                  const float* parts, const Products in, bf16* dZ, bool add) {
+__global__ void __launch_bounds__(kThreads)
+    finish_padding_kernel(const Plan p, int groups, const bf16* Z, const float* inverse, const float* parts, const Products in, bf16* dZ,
+                          bool add, Activation slope) {
   const int row = static_cast<int>(blockIdx.x), rows = static_cast<int>(gridDim.x);
   float sum = 0;
   for (int index = static_cast<int>(threadIdx.x); index < p.contexts; index += kThreads) {
@@ -277,20 +144,20 @@ __global__ void __launch_bounds__(kThreads) finish_padding_kernel(const Plan p, 
   const float pull = block_sum<kThreads>(sum) * inverse[row] * inverse[row];
   for (int i = static_cast<int>(threadIdx.x); i < p.r; i += kThreads) {
     bf16& to = dZ[int64_t{row} * p.r + i];
-    float value = (add ? to_float(to) : 0.0f) - pull * to_float(Z[int64_t{row} * p.r + i]);
+    const float z = to_float(Z[int64_t{row} * p.r + i]);
+    float value = -pull * z;
     for (int g = 0; g < groups; ++g) value += parts[(int64_t{g} * rows + row) * p.r + i];
-    to = from_float<bf16>(value);
+    to = from_float<bf16>((add ? to_float(to) : 0.0f) + value * slope_of_kept(slope, z));
   }
 }
 
 }  // namespace
 
 void contextualize_tiles_backward(Stream stream, const ContextualizerShape& s, const ContextualizerScratch& scratch, const Tensor& Z,
-                                  const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A) {
-  check(cudaFuncSetAttribute(pairs_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kPairShared));
+                                  const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A,
+                                  Activation slope) {
   check(cudaFuncSetAttribute(rows_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMixShared));
   check(cudaFuncSetAttribute(padding_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMixShared));
-  inverse_norms(stream, Z, scratch.inverse);
   const auto *z = pointer<bf16>(Z), *dy = pointer<bf16>(dY);
   const auto* inverse = pointer<float>(scratch.inverse);
   const Products products{pointer<bf16>(scratch.weights), pointer<bf16>(scratch.slopes), pointer<float>(scratch.by_query),
@@ -301,20 +168,17 @@ void contextualize_tiles_backward(Stream stream, const ContextualizerShape& s, c
     const Plan p{s.layout, first, static_cast<int>(n), C, static_cast<int>(s.r), static_cast<int>(s.first_query()), s.own_only};
     const bool more = first > 0;
     const auto groups = static_cast<int>(scratch.parts_A.dim(0));
-    pairs_kernel<<<dim3(static_cast<unsigned>(p.pairs()), static_cast<unsigned>(groups)), kThreads, kPairShared, stream>>>(
-        p, groups, z, inverse, pointer<float>(A), dy, products);
-    if (dA)
-      sum_weights_kernel<<<blocks_for(s.C() * s.C(), kThreads), kThreads, 0, stream>>>(products.parts_A, groups, pointer<float>(dA),
-                                                                                       add_A || more, C, p.first_query);
+    pairs_backward(stream, p, groups, z, inverse, pointer<float>(A), dy, products);
+    if (dA) sum_weights(stream, p, groups, products.parts_A, pointer<float>(dA), add_A || more);
     const unsigned columns = blocks_for(s.r, kTile);
     rows_kernel<<<dim3(columns, static_cast<unsigned>(p.key_tiles()), n), kThreads, kMixShared, stream>>>(p, z, inverse, dy, products,
-                                                                                                          pointer<bf16>(dZ), add_z);
+                                                                                                          pointer<bf16>(dZ), add_z, slope);
     if (pad_rows == 0) continue;
     const auto pad_groups = static_cast<int>(scratch.padding.dim(0));
     padding_kernel<<<dim3(columns, blocks_for(pad_rows, kTile), static_cast<unsigned>(pad_groups)), kThreads, kMixShared, stream>>>(
         p, pad_groups, z, dy, products, pointer<float>(scratch.padding));
     finish_padding_kernel<<<static_cast<unsigned>(pad_rows), kThreads, 0, stream>>>(
-        p, pad_groups, z, inverse, pointer<float>(scratch.padding), products, pointer<bf16>(dZ), add_z || more);
+        p, pad_groups, z, inverse, pointer<float>(scratch.padding), products, pointer<bf16>(dZ), add_z || more, slope);
   }
   check_launch();
 }

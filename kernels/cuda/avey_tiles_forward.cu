@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kThreads) inverse_norms_kernel(const bf16* z, 
 
 /// Block (pair of tiles, context).
 __global__ void __launch_bounds__(kThreads, 2) weights_kernel(const Plan p, const bf16* Z, const float* inverse, const float* A, bf16* W) {
-  extern __shared__ __align__(128) char shared[];
+  extern __shared__ __align__(1024) char shared[];
   const Context context(p, blockIdx.y);
   const int2 pair = pair_of(p, static_cast<int>(blockIdx.x));
   if (pair.x < context.first_query_tile(p)) return;
@@ -61,27 +61,25 @@ __global__ void __launch_bounds__(kThreads, 2) weights_kernel(const Plan p, cons
   }
   __syncthreads();
 #pragma unroll
-  for (int m = 0; m < 4; ++m)
+  for (int line = 0; line < kLines; ++line) {
+    const int row = tile_row(line), t = q0 + row;
+    if (t >= p.C) continue;
+    bf16* to = W + (int64_t{blockIdx.y} * p.queries() + t - p.first_query) * p.C;
 #pragma unroll
-    for (int i = 0; i < 4; i += 2) {
-      const int row = tile_row(m, i), t = q0 + row;
-      if (t >= p.C) continue;
-      bf16* to = W + (int64_t{blockIdx.y} * p.queries() + t - p.first_query) * p.C;
-#pragma unroll
-      for (int n = 0; n < 4; ++n) {
-        const int column = tile_column(n, i), j = k0 + column;
-        if (j >= p.C) continue;
-        const float2 a = *reinterpret_cast<const float2*>(A + int64_t{t} * p.C + j);
-        const float w0 = j <= t ? a.x * c[m][n][i] * (inverses[row] * inverses[kTile + column]) : 0.0f;
-        const float w1 = j + 1 <= t ? a.y * c[m][n][i + 1] * (inverses[row] * inverses[kTile + column + 1]) : 0.0f;
-        *reinterpret_cast<uint32_t*>(to + j) = pack_bf16(w0, w1);
-      }
+    for (int n = 0; n < kPairs; ++n) {
+      const int column = tile_column(n), j = k0 + column, e = element(line, n);
+      if (j >= p.C) continue;
+      const float2 a = *reinterpret_cast<const float2*>(A + int64_t{t} * p.C + j);
+      const float w0 = j <= t ? a.x * c[e] * (inverses[row] * inverses[kTile + column]) : 0.0f;
+      const float w1 = j + 1 <= t ? a.y * c[e + 1] * (inverses[row] * inverses[kTile + column + 1]) : 0.0f;
+      *reinterpret_cast<uint32_t*>(to + j) = pack_bf16(w0, w1);
     }
+  }
 }
 
 /// Block (tile of columns, tile of queries from the last on, context).
 __global__ void __launch_bounds__(kThreads, 2) mix_kernel(const Plan p, const bf16* Z, const bf16* W, bf16* Y) {
-  extern __shared__ __align__(128) char shared[];
+  extern __shared__ __align__(1024) char shared[];
   const Context context(p, blockIdx.z);
   const int tile = p.query_tiles() - 1 - static_cast<int>(blockIdx.y), q0 = p.first_query + tile * kTile;
   if (tile < context.first_query_tile(p)) return;
@@ -103,7 +101,7 @@ __global__ void __launch_bounds__(kThreads, 2) mix_kernel(const Plan p, const bf
             },
             [&](int, int stage) {
               const uint32_t at = base + static_cast<uint32_t>(stage) * 2 * kPart;
-              multiply_columns(c, at, false, at + kPart);
+              multiply_columns<false>(c, at, at + kPart);
             });
   each_piece(reinterpret_cast<float*>(shared), c, [&](int row, int at, const float(&values)[8]) {
     const int64_t to = q0 + row < p.C ? context.result(q0 + row) : -1;

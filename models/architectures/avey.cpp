@@ -127,11 +127,11 @@ class Avey : public Model {
       const bool own_only = l + 1 == layers_.size();
       const Layer& layer = layers_[l];
       const avey::Enriched z = avey::enrich(tape, layer.norm(tape, h), layer.U, layer.b, parse_activation(s_.enricher_activation),
-                                            tail_columns(s_, shape_.width), own_only ? contexts.own_rows() : contexts.rows());
+                                            tail_columns(s_, shape_.width), own_only ? contexts.own_rows() : contexts.rows(), !attends());
       std::optional<HeadProbe> watch;
       if (probe) watch.emplace(*probe, static_cast<int64_t>(l));
       const Tensor Y = attends() ? attend(tape, z.r, layer, contexts, own_only, ranked, watch)
-                                 : contextualize(tape, z.r, layer, contexts, own_only, ranked, watch);
+                                 : contextualize(tape, z, layer, contexts, own_only, ranked, watch);
       h = avey::fuse(tape, h, Y, z, layer.O, layer.c, parse_activation(s_.contextualizer_activation));
     }
     return final_norm_(tape, h).reshape(X.shape());
@@ -157,15 +157,16 @@ class Avey : public Model {
     return {s_.split, s_.top_k, s_.weighting, avey::parse_weight_reference(s_.weight_reference), avey::parse_ranker_query(s_.ranker_query)};
   }
 
-  Tensor contextualize(Tape& tape, const Tensor& Z, const Layer& layer, const avey::ContextLayout& contexts, bool own_only,
+  Tensor contextualize(Tape& tape, const avey::Enriched& enriched, const Layer& layer, const avey::ContextLayout& contexts, bool own_only,
                        const avey::Ranked& ranked, std::optional<HeadProbe>& watch) const {
+    const Tensor Z = enriched.r;
     if (watch) {
       OnHost host;
       const Tensor z = host(Z), a = host(layer.A);
       report_reads(host, contexts, ranked, 1, *watch,
                    [&](int64_t b, int64_t i) { return avey::contextualizer_weights(host.tape, z, a, contexts, s_.dynamic, b, i); });
     }
-    return avey::contextualize(tape, Z, layer.A, contexts, s_.dynamic, own_only);
+    return avey::contextualize(tape, Z, layer.A, contexts, s_.dynamic, own_only, enriched.slope);
   }
 
   /// Softmax self-attention over each context in place of the contextualizer: q, k, v = W Z_r in H heads.

@@ -115,9 +115,16 @@ void add_contextualizers(std::vector<OpCase>& cases) {
     }
 }
 
+struct FeedForward {
+  int64_t rows, width, m, tail, gated_rows;
+};
+constexpr FeedForward kFeedForwards[] = {{70, 13, 40, 22, 70},      {301, 24, 96, 48, 123},   {33, 8, 16, 16, 20},
+                                         {700, 136, 544, 272, 700}, {333, 64, 256, 128, 200}, {260, 192, 768, 768, 260}};
+
 void add_feed_forwards(std::vector<OpCase>& cases) {
   for (Activation f : {Activation::none, Activation::gelu, Activation::relu, Activation::relu2, Activation::silu})
-    for (const auto [rows, width, m, tail, Q] : {std::array<int64_t, 5>{70, 13, 40, 22, 70}, {301, 24, 96, 48, 123}, {33, 8, 16, 16, 20}}) {
+    for (const FeedForward& size : kFeedForwards) {
+      const int64_t rows = size.rows, width = size.width, m = size.m, tail = size.tail, Q = size.gated_rows;
       const std::string name = std::to_string(rows) + "x" + std::to_string(m) + " f" + std::to_string(static_cast<int>(f)) +
                                (Q < rows ? " own" : "") + (tail == m ? " tail" : "");
       // Next to relu's kink rounding decides the slope; without a bias the sign of the product is sure.
@@ -142,6 +149,26 @@ void add_feed_forwards(std::vector<OpCase>& cases) {
     }
 }
 
+/// A layer without its norm: gradients take f' with them on their way.
+void add_processors(std::vector<OpCase>& cases) {
+  for (Activation f : {Activation::none, Activation::relu2, Activation::silu})
+    for (const auto& [l, width] :
+         {std::pair<Layout, int64_t>{{2, 150, 16, 3, true}, 64}, {{3, 100, 16, 3, false}, 32}, {{2, 12, 3, 2, true}, 10}})
+      for (bool own_only : {false, true}) {
+        const ContextLayout layout = layout_of(l);
+        const int64_t C = layout.context_width(), D = width, m = 4 * D, tail = 2 * D;
+        cases.push_back({"processor " + text(l) + " f" + std::to_string(static_cast<int>(f)) + (own_only ? " own" : ""),
+                         {activation({layout.rows(), D}, 1), parameter({m, D}, 2, 0.2), parameter({m}, 3), parameter({C, C}, 4, 0.2),
+                          parameter({D, D + m - tail}, 5, 0.2), parameter({D}, 6)},
+                         [=](Tape& t, const Tensors& x) {
+                           const int64_t Q = own_only ? layout.own_rows() : layout.rows();
+                           const avey::Enriched z = avey::enrich(t, x[0], x[1], x[2], f, tail, Q, true);
+                           const Tensor Y = avey::contextualize(t, z.r, x[3], layout, true, own_only, z.slope);
+                           return Tensors{avey::fuse(t, x[0], Y, z, x[4], x[5], Activation::none)};
+                         }});
+      }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -156,5 +183,6 @@ int main(int argc, char** argv) {
   add_contexts(cases);
   add_contextualizers(cases);
   add_feed_forwards(cases);
+  add_processors(cases);
   return check_cases(cases, Device::cuda(gpus[0].index), argc > 1 ? argv[1] : "") == 0 ? 0 : 1;
 }

@@ -285,7 +285,7 @@ void time_presets(bool profile) {
   time_step("Transformer++ 8.75 M", llama(320, 6, 5, 864), 4096, 1024, 32, "bf16", profile);
   time_step("Transformer++ 110 M", llama(768, 12, 12, 2048), 32000, 2048, 32, "bf16", profile);
   time_step("Avey 4.9 M", avey_small, 4096, 512, 32, "bf16", profile);
-  time_step("Avey 153 M", avey_large, 32000, 512, 32, "bf16", profile);
+  time_step("Avey 153 M", avey_large, 50304, 512, 32, "bf16", profile);
 }
 
 }  // namespace

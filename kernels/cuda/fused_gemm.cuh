@@ -1,0 +1,228 @@
+#pragma once
+/// Matrix products with an epilogue of their own on Hopper (compute capability 9.0): C = Σ_i A_i op(B_i), bf16 operands, fp32
+/// sums. A block stays on its multiprocessor and takes tile after tile of 128 x 128: one warp brings operands (bulk tensor copies),
+/// two warpgroups take turns (wgmma), so that one's epilogue runs beside the other's products.
+#include <cuda.h>
+
+#include "kernels/cuda/device_code.cuh"
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/warpgroup.cuh"
+
+namespace saccade::cuda::fused {
+
+constexpr int kTile = 128, kDepth = 64, kStages = 6, kConsumers = 256, kThreads = kConsumers + 128, kMaxTerms = 3;
+constexpr uint32_t kOperand = kTile * kDepth * 2, kStage = 2 * kOperand, kStrip = 16 * 32 * 4;
+constexpr uint32_t kShared = kStages * kStage + kConsumers / 32 * kStrip + 2 * kStages * 8;
+
+/// The terms of a sum of products as the copy engine sees them.
+struct Operands {
+  CUtensorMap a[kMaxTerms], b[kMaxTerms];
+  int steps[kMaxTerms];  ///< along the sum
+  int rows, columns;
+};
+
+__device__ __forceinline__ uint32_t address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
+
+struct Barrier {
+  uint32_t at;
+  __device__ void init(int arrivals) const { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(arrivals) : "memory"); }
+  __device__ void expect(uint32_t bytes) const {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
+  }
+  __device__ void arrive() const { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory"); }
+  __device__ void wait(uint32_t parity) const {
+    asm volatile(
+        "{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@done bra over;\nbra again;\nover:\n}\n" ::
+            "r"(at),
+        "r"(parity)
+        : "memory");
+  }
+};
+
+__device__ __forceinline__ void copy_tile(uint32_t to, const CUtensorMap& map, int column, int row, Barrier full) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(to),
+               "l"(reinterpret_cast<uint64_t>(&map)), "r"(full.at), "r"(column), "r"(row)
+               : "memory");
+}
+
+constexpr int kAhead = 2;  ///< pieces
+
+/// What a body reads besides the sums, asked for while the products run: of four groups of columns, and of the next pieces.
+template <class Body>
+struct Ahead {
+  using Column = decltype(std::declval<Body>().of_column(0));
+  using Piece = decltype(std::declval<Body>().of_piece(0, 0));
+  Column columns[4];
+  Piece pieces[kAhead];
+};
+
+/// This lane's piece `index` (of eight) of the warp's 16 rows: rows and columns from the warp's first on.
+__device__ __forceinline__ int piece_row(int index) { return static_cast<int>(threadIdx.x) % 32 / 4 + 8 * (index % 2); }
+__device__ __forceinline__ int piece_column(int index) { return 32 * (index / 2) + 8 * (static_cast<int>(threadIdx.x) % 4); }
+
+/// Eight values of a row lie in one lane: through 2 KB of shared memory of the warp's own, 32 columns at a time.
+/// use(index, values) for the lane's eight pieces.
+template <class Use>
+__device__ __forceinline__ void each_piece(float* strip, const float (&d)[64], const Use& use) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, line = lane / 4, piece = lane % 4, turn = line % 4 * 2;
+#pragma unroll
+  for (int part = 0; part < 4; ++part) {
+    __syncwarp();
+#pragma unroll
+    for (int n = 0; n < 4; ++n)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int at = (4 * part + n) * 4 + 2 * half;
+        *reinterpret_cast<float2*>(strip + (line + 8 * half) * 32 + ((2 * n + piece / 2) ^ turn) * 4 + piece % 2 * 2) =
+            make_float2(d[at], d[at + 1]);
+      }
+    __syncwarp();
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const auto* from = reinterpret_cast<const float4*>(strip + (line + 8 * half) * 32 + ((2 * piece) ^ turn) * 4);
+      const float4 low = from[0], high = from[1];
+      float values[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+      use(2 * part + half, values);
+    }
+  }
+}
+
+/// The warpgroups' products take turns: a wait for operands tells one round of a stage from the next only.
+__device__ __forceinline__ void wait_for_turn(int group) { asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(kConsumers) : "memory"); }
+__device__ __forceinline__ void give_turn(int group) { asm volatile("bar.arrive %0, %1;" ::"r"(1 + group), "n"(kConsumers) : "memory"); }
+
+/// body.prefetch(row, column) brings what of_piece will read nearer.
+/// body(row, column, eight values, of_column(column), of_piece(row, column)) for every piece of C inside the matrix.
+template <bool kTransposedB, class Body>
+__global__ void __launch_bounds__(kThreads, 1) product_kernel(const __grid_constant__ Operands in, const Body body) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ __align__(1024) char shared[];
+  const uint32_t base = address(shared);
+  auto* strips = reinterpret_cast<float*>(shared + kStages * kStage);
+  const uint32_t barriers = base + kStages * kStage + kConsumers / 32 * kStrip;
+  const auto full = [&](int stage) { return Barrier{barriers + 8 * static_cast<uint32_t>(stage)}; };
+  const auto empty = [&](int stage) { return Barrier{barriers + 8 * static_cast<uint32_t>(kStages + stage)}; };
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < kStages; ++s) full(s).init(1), empty(s).init(4);
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+  const int across = (in.columns + kTile - 1) / kTile, tiles = across * ((in.rows + kTile - 1) / kTile);
+  const int steps = in.steps[0] + in.steps[1] + in.steps[2], group = static_cast<int>(threadIdx.x) / 128;
+  if (threadIdx.x >= kConsumers) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if (threadIdx.x == kConsumers) {
+      int stage = 0;
+      uint32_t round = 1;
+      for (int tile = static_cast<int>(blockIdx.x); tile < tiles; tile += static_cast<int>(gridDim.x)) {
+        const int row = tile / across * kTile, column = tile % across * kTile;
+        for (int term = 0; term < kMaxTerms; ++term)
+          for (int step = 0; step < in.steps[term]; ++step) {
+            empty(stage).wait(round);
+            full(stage).expect(kStage);
+            const uint32_t a = base + static_cast<uint32_t>(stage) * kStage, b = a + kOperand;
+            copy_tile(a, in.a[term], step * kDepth, row, full(stage));
+            if constexpr (kTransposedB) {
+              copy_tile(b, in.b[term], column, step * kDepth, full(stage));
+              copy_tile(b + kOperand / 2, in.b[term], column + kTile / 2, step * kDepth, full(stage));
+            } else {
+              copy_tile(b, in.b[term], step * kDepth, column, full(stage));
+            }
+            if (++stage == kStages) stage = 0, round ^= 1;
+          }
+      }
+    }
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    if (group == 1) give_turn(0);
+    int index = group * steps;  // of the step, counting the other warpgroup's
+    for (int tile = static_cast<int>(blockIdx.x + static_cast<unsigned>(group) * gridDim.x); tile < tiles;
+         tile += 2 * static_cast<int>(gridDim.x), index += steps) {
+      const int row0 = tile / across * kTile + warp % 4 * 16, column0 = tile % across * kTile;
+      const auto row_of = [&](int half, int piece) { return row0 + 64 * half + piece_row(piece); };
+      const auto column_of = [&](int piece) { return column0 + piece_column(piece); };
+      Ahead<Body> ahead;
+#pragma unroll
+      for (int part = 0; part < 4; ++part)
+        if (column_of(2 * part) < in.columns) ahead.columns[part] = body.of_column(column_of(2 * part));
+      const auto ask = [&](int half, int piece) {
+        if (row_of(half, piece) < in.rows && column_of(piece) < in.columns)
+          ahead.pieces[piece % kAhead] = body.of_piece(row_of(half, piece), column_of(piece));
+      };
+#pragma unroll
+      for (int piece = 0; piece < kAhead; ++piece) ask(0, piece);
+#pragma unroll
+      for (int piece = kAhead; piece < 16; ++piece)
+        if (row_of(piece / 8, piece % 8) < in.rows && column_of(piece % 8) < in.columns)
+          body.prefetch(row_of(piece / 8, piece % 8), column_of(piece % 8));
+      float d[2][64];
+      wait_for_turn(group);
+      for (int step = 0; step < steps; ++step, ++index) {
+        const int stage = index % kStages;
+        full(stage).wait(static_cast<uint32_t>(index / kStages) & 1);
+        const uint32_t a = base + static_cast<uint32_t>(stage) * kStage, b = a + kOperand;
+        begin_products();
+#pragma unroll
+        for (int k = 0; k < kDepth / 16; ++k)
+#pragma unroll
+          for (int half = 0; half < 2; ++half)
+            multiply_background<false, kTransposedB>(d[half], descriptor(a + half * (kOperand / 2) + 32 * k, 16),
+                                                     kTransposedB ? descriptor(b + 2048 * k, kOperand / 2) : descriptor(b + 32 * k, 16),
+                                                     step == 0 && k == 0);
+        end_products();
+        if (step > 0) {
+          wait_products<1>();
+          if (lane == 0) empty((index - 1) % kStages).arrive();
+        }
+      }
+      give_turn(1 - group);
+      wait_products<0>();
+      if (lane == 0) empty((index - 1) % kStages).arrive();
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        each_piece(strips + warp * (kStrip / 4), d[half], [&](int piece, float(&values)[8]) {
+          const int row = row_of(half, piece), column = column_of(piece);
+          if (row < in.rows && column < in.columns) body(row, column, values, ahead.columns[piece / 2], ahead.pieces[piece % kAhead]);
+          if (piece + kAhead < 8)
+            ask(half, piece + kAhead);
+          else if (half == 0)
+            ask(1, piece + kAhead - 8);
+        });
+    }
+  }
+#endif
+}
+
+/// Whether products of this kind run here: compute capability 9.0.
+bool available(int device);
+/// A matrix in boxes of 64 columns and `box_rows` rows.
+CUtensorMap tensor_map(const Matrix& x, int64_t rows, int64_t columns, int box_rows);
+
+/// One term: A [rows, k] times B [columns, k] transposed, or B [k, columns] where kTransposedB.
+struct Term {
+  Matrix a, b;
+  int64_t k;
+};
+
+template <bool kTransposedB, class Body>
+void product(int device, int64_t rows, int64_t columns, std::initializer_list<Term> terms, const Body& body) {
+  if (rows == 0) return;
+  Operands in{};
+  in.rows = static_cast<int>(rows), in.columns = static_cast<int>(columns);
+  int i = 0;
+  for (const Term& term : terms) {
+    in.a[i] = tensor_map(term.a, rows, term.k, kTile);
+    in.b[i] = kTransposedB ? tensor_map(term.b, term.k, columns, kDepth) : tensor_map(term.b, columns, term.k, kTile);
+    in.steps[i++] = static_cast<int>((term.k + kDepth - 1) / kDepth);
+  }
+  int multiprocessors = 0;
+  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  const int64_t tiles = ((rows + kTile - 1) / kTile) * ((columns + kTile - 1) / kTile);
+  check(cudaFuncSetAttribute(product_kernel<kTransposedB, Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
+  product_kernel<kTransposedB, Body>
+      <<<static_cast<unsigned>(std::min<int64_t>(tiles, multiprocessors)), kThreads, kShared, stream(device)>>>(in, body);
+  check_launch();
+}
+
+}  // namespace saccade::cuda::fused
