@@ -171,7 +171,8 @@ class ArchitecturesTest : public QObject {
     }
   }
 
-  /// In f32 every element; in bf16 all of them together, because a selection may differ by rounding and move some far.
+  /// In f32 every element; in bf16 all of them together. Where a query reads from one place alone, one that another place is
+  /// chosen for by rounding moves them far.
   static void gradients_are_those_of_the_cpu(const Row& row, const Built& built) {
     const Built truth(Row{row.settings, "cpu", "auto"}, DType::f64, true);
     truth.enliven();
@@ -195,7 +196,8 @@ class ArchitecturesTest : public QObject {
                qPrintable(QString("gradient of %1 is off by %2 of its largest element").arg(ours.name.c_str()).arg(worst / scale)));
     }
     const double error = std::sqrt(squared_error / squares);
-    QVERIFY2(error <= 0.1, qPrintable(QString("the gradient is off by %1 of its length").arg(error)));
+    const bool selects = built.resolved.value("mixer", "").rfind("top1", 0) == 0;
+    QVERIFY2(error <= (selects ? 0.5 : 0.1), qPrintable(QString("the gradient is off by %1 of its length").arg(error)));
     if (qEnvironmentVariableIsSet("SACCADE_TEST_VERBOSE")) qInfo("gradient off by %.2e of its length", error);
   }
 
