@@ -56,25 +56,25 @@ class ConvMixer : public Mixer {
     out_bias_ = make.constant(place.name("output_bias"), {width}, 0);
   }
 
-  Tensor forward(Tape& tape, const Tensor& x, Pass&) const override {
-    return mix(tape, x, [&](const Tensor& u) { return conv_(tape, u); });
+  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
+    return mix(tape, x, pass, [&](const Tensor& u) { return conv_(tape, u); });
   }
   std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
     auto state = std::make_unique<ConvState>();
     state->inputs = conv_.begin(arena, dtype, batch);
     return state;
   }
-  Tensor extend(Tape& tape, const Tensor& x, Pass&, LayerState& state) const override {
-    return mix(tape, x, [&](const Tensor& u) { return conv_.extend(tape, u, dynamic_cast<ConvState&>(state).inputs); });
+  Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
+    return mix(tape, x, pass, [&](const Tensor& u) { return conv_.extend(tape, u, dynamic_cast<ConvState&>(state).inputs); });
   }
   double state_values_per_token() const override { return place_.per_token(conv_.kept()); }
 
  private:
   template <class Conv>
-  Tensor mix(Tape& tape, const Tensor& x, Conv&& conv) const {
+  Tensor mix(Tape& tape, const Tensor& x, Pass& pass, Conv&& conv) const {
     const int64_t inner = 2 * place_.shape.width;
     const std::vector<Tensor> p = split(tape, linear(tape, x, in_, in_bias_), {inner, inner});
-    return linear(tape, gated(tape, conv(p[0]), p[1], Activation::none), out_, out_bias_);
+    return linear(tape, gated(tape, conv(p[0]), p[1], Activation::none), out_, out_bias_, pass.take_residual());
   }
 
   Place place_;
@@ -96,28 +96,28 @@ class LinearMixer : public Mixer {
     output_ = make.normal(place.name("output"), {width, width}, residual_deviation(place.shape));
   }
 
-  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override { return mix(tape, x, {}, pass.probe); }
+  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override { return mix(tape, x, {}, pass); }
   std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
     auto state = std::make_unique<LinearState>();
     state->s = zero_state(arena, {batch, place_.shape.heads, taylor_features(place_.settings.feature_width), place_.shape.head_width() + 1},
                           accumulation_dtype(dtype));
     return state;
   }
-  Tensor extend(Tape& tape, const Tensor& x, Pass&, LayerState& state) const override {
-    return mix(tape, x, dynamic_cast<LinearState&>(state).s, nullptr);
+  Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
+    return mix(tape, x, dynamic_cast<LinearState&>(state).s, pass);
   }
   double state_values_per_token() const override {
     return place_.per_token(place_.shape.heads * taylor_features(place_.settings.feature_width) * (place_.shape.head_width() + 1));
   }
 
  private:
-  Tensor mix(Tape& tape, const Tensor& x, const Tensor& state, Probe* probe) const {
+  Tensor mix(Tape& tape, const Tensor& x, const Tensor& state, Pass& pass) const {
     const std::vector<Tensor> p = linears(tape, x, {query_, key_, value_});
     const auto heads = [&](const Tensor& y, int64_t width) { return y.reshape({x.dim(0), x.dim(1), place_.shape.heads, width}); };
     const Tensor q = heads(p[0], place_.settings.feature_width), k = heads(p[1], place_.settings.feature_width);
     const Tensor o = taylor_attention(tape, q, k, heads(p[2], place_.shape.head_width()), state);
-    if (probe) report(tape, q, k, *probe);
-    return linear(tape, o.reshape(x.shape()), output_);
+    if (pass.probe) report(tape, q, k, *pass.probe);
+    return linear(tape, o.reshape(x.shape()), output_, {}, pass.take_residual());
   }
 
   void report(Tape& tape, const Tensor& q, const Tensor& k, Probe& probe) const {
@@ -151,7 +151,7 @@ class WindowMixer : public Mixer {
     score.window = place_.settings.window < x.dim(1) ? place_.settings.window : 0;
     const Attention a = attention(tape, q, k, heads(p[2]), score, pass.probe && pass.probe->wants_statistics());
     if (pass.probe) report(tape, q, k, a, score, *pass.probe);
-    return linear(tape, a.o.reshape(x.shape()), output_);
+    return linear(tape, a.o.reshape(x.shape()), output_, {}, pass.take_residual());
   }
 
   double state_values_per_token() const override {

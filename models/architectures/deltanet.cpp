@@ -32,24 +32,24 @@ class DeltaNetMixer : public Mixer {
         norm_(make.constant(layer_name(layer, "output_norm"), {shape.head_width()}, 1)),
         output_(make.normal(layer_name(layer, "output"), {shape.width, shape.width}, kDeviation)) {}
 
-  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override { return mix(tape, x, nullptr, pass.probe); }
+  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override { return mix(tape, x, nullptr, pass); }
 
   std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
     return heads_.begin(arena, dtype, batch);
   }
-  Tensor extend(Tape& tape, const Tensor& x, Pass&, LayerState& state) const override {
-    return mix(tape, x, &dynamic_cast<DeltaHeads::State&>(state), nullptr);
+  Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
+    return mix(tape, x, &dynamic_cast<DeltaHeads::State&>(state), pass);
   }
 
   double state_values_per_token() const override { return heads_.kept() / static_cast<double>(length_); }
 
  private:
-  Tensor mix(Tape& tape, const Tensor& x, DeltaHeads::State* state, Probe* probe) const {
+  Tensor mix(Tape& tape, const Tensor& x, DeltaHeads::State* state, Pass& pass) const {
     std::vector<Tensor> more;
     const DeltaRule rule = heads_(tape, x, state, more);
     const Tensor o = rms_norm(tape, delta_rule(tape, rule).o, norm_, kEpsilon);  // [B, T, H, V]
-    if (probe) heads_.report(tape, rule, *probe);
-    return linear(tape, o.reshape(x.shape()), output_);
+    if (pass.probe) heads_.report(tape, rule, *pass.probe);
+    return linear(tape, o.reshape(x.shape()), output_, {}, pass.take_residual());
   }
 
   int64_t length_;

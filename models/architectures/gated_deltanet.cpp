@@ -53,26 +53,26 @@ class GatedDeltaNetMixer : public Mixer {
     output_ = make.normal(name("output"), {shape.width, values}, kDeviation);
   }
 
-  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override { return mix(tape, x, nullptr, pass.probe); }
+  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override { return mix(tape, x, nullptr, pass); }
 
   std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
     return heads_.begin(arena, dtype, batch);
   }
-  Tensor extend(Tape& tape, const Tensor& x, Pass&, LayerState& state) const override {
-    return mix(tape, x, &dynamic_cast<DeltaHeads::State&>(state), nullptr);
+  Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
+    return mix(tape, x, &dynamic_cast<DeltaHeads::State&>(state), pass);
   }
 
   double state_values_per_token() const override { return heads_.kept() / static_cast<double>(length_); }
 
  private:
-  Tensor mix(Tape& tape, const Tensor& x, DeltaHeads::State* state, Probe* probe) const {
+  Tensor mix(Tape& tape, const Tensor& x, DeltaHeads::State* state, Pass& pass) const {
     std::vector<Tensor> more{decay_, gate_};
     DeltaRule rule = heads_(tape, x, state, more);
     rule.g = log_decay(tape, more[0], a_log_, decay_bias_);
     const Tensor o = delta_rule(tape, rule).o;  // [B, T, H, V]
-    if (probe) heads_.report(tape, rule, *probe);
+    if (pass.probe) heads_.report(tape, rule, *pass.probe);
     const Tensor y = rms_norm_before_gate(tape, o, more[1].reshape(o.shape()), norm_, kEpsilon);
-    return linear(tape, y.reshape(more[1].shape()), output_);
+    return linear(tape, y.reshape(more[1].shape()), output_, {}, pass.take_residual());
   }
 
   int64_t length_;

@@ -39,7 +39,7 @@ class Mamba : public Model {
 
   Tensor hidden(Tape& tape, const Tensor& tokens, Probe* probe) const override {
     Pass pass{probe, {}};
-    return run(tape, tokens, [&](size_t l, const Tensor& u) { return blocks_[l].mixer->forward(tape, u, pass); });
+    return run(tape, tokens, pass, [&](size_t l, const Tensor& u) { return blocks_[l].mixer->forward(tape, u, pass); });
   }
 
   DecodingState begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
@@ -51,7 +51,7 @@ class Mamba : public Model {
   Tensor extend(Tape& tape, const Tensor& tokens, DecodingState& state) const override {
     Pass pass;
     const Tensor x =
-        run(tape, tokens, [&](size_t l, const Tensor& u) { return blocks_[l].mixer->extend(tape, u, pass, *state.layers[l]); });
+        run(tape, tokens, pass, [&](size_t l, const Tensor& u) { return blocks_[l].mixer->extend(tape, u, pass, *state.layers[l]); });
     state.length += tokens.dim(1);
     return x;
   }
@@ -67,9 +67,14 @@ class Mamba : public Model {
  private:
   /// mix(l, u) is layer l's mixer.
   template <class Mix>
-  Tensor run(Tape& tape, const Tensor& tokens, Mix&& mix) const {
+  Tensor run(Tape& tape, const Tensor& tokens, Pass& pass, Mix&& mix) const {
     Tensor x = embedding_(tape, tokens);  // [B, T, D]
-    for (size_t l = 0; l < blocks_.size(); ++l) x = add(tape, x, mix(l, rms_norm(tape, x, blocks_[l].norm, kEpsilon)));
+    for (size_t l = 0; l < blocks_.size(); ++l) {
+      pass.residual = x;
+      const Tensor mixed = mix(l, rms_norm(tape, x, blocks_[l].norm, kEpsilon));
+      const Tensor left = pass.take_residual();
+      x = left ? add(tape, left, mixed) : mixed;
+    }
     return rms_norm(tape, x, final_norm_, kEpsilon);
   }
 

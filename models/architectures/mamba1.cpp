@@ -73,7 +73,7 @@ class Mamba1Mixer : public Mixer {
 
   Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
     return mix(
-        tape, x, {}, [&](const Tensor& u) { return conv_(tape, u); }, pass.probe);
+        tape, x, {}, [&](const Tensor& u) { return conv_(tape, u); }, pass);
   }
 
   std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
@@ -83,10 +83,10 @@ class Mamba1Mixer : public Mixer {
     return state;
   }
 
-  Tensor extend(Tape& tape, const Tensor& x, Pass&, LayerState& state) const override {
+  Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
     State& kept = dynamic_cast<State&>(state);
     return mix(
-        tape, x, {kept.h, false, true}, [&](const Tensor& u) { return conv_.extend(tape, u, kept.inputs); }, nullptr);
+        tape, x, {kept.h, false, true}, [&](const Tensor& u) { return conv_.extend(tape, u, kept.inputs); }, pass);
   }
 
   double state_values_per_token() const override {
@@ -95,7 +95,7 @@ class Mamba1Mixer : public Mixer {
 
  private:
   template <class Conv>
-  Tensor mix(Tape& tape, const Tensor& x, const CarriedState& state, Conv&& conv, Probe* probe) const {
+  Tensor mix(Tape& tape, const Tensor& x, const CarriedState& state, Conv&& conv, Pass& pass) const {
     const std::vector<Tensor> uz = linear_pieces(tape, x, in_proj_, {inner_, inner_});
     const Tensor u = conv(uz[0]);
     const std::vector<Tensor> p = linear_pieces(tape, u, x_proj_, {rank_, settings_.state, settings_.state});  // ρ, B, C
@@ -111,8 +111,8 @@ class Mamba1Mixer : public Mixer {
                           .shared_bias = shared_bias_,
                           .state = state};
     const Tensor y = mamba1_scan(tape, scan).y;
-    if (probe) report(tape, scan, *probe);
-    return linear(tape, y, out_proj_);
+    if (pass.probe) report(tape, scan, *pass.probe);
+    return linear(tape, y, out_proj_, {}, pass.take_residual());
   }
 
   /// Every channel reads in its own way; some of them, evenly spaced, stand for all.

@@ -72,7 +72,7 @@ class Mamba2Mixer : public Mixer {
 
   Tensor forward(Tape& tape, const Tensor& u, Pass& pass) const override {
     return mix(
-        tape, u, {}, [&](const Tensor& xbc) { return conv_(tape, xbc); }, pass.probe);
+        tape, u, {}, [&](const Tensor& xbc) { return conv_(tape, xbc); }, pass);
   }
 
   std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
@@ -82,10 +82,10 @@ class Mamba2Mixer : public Mixer {
     return state;
   }
 
-  Tensor extend(Tape& tape, const Tensor& u, Pass&, LayerState& state) const override {
+  Tensor extend(Tape& tape, const Tensor& u, Pass& pass, LayerState& state) const override {
     State& kept = dynamic_cast<State&>(state);
     return mix(
-        tape, u, {kept.s, false, true}, [&](const Tensor& xbc) { return conv_.extend(tape, xbc, kept.inputs); }, nullptr);
+        tape, u, {kept.s, false, true}, [&](const Tensor& xbc) { return conv_.extend(tape, xbc, kept.inputs); }, pass);
   }
 
   double state_values_per_token() const override {
@@ -96,7 +96,7 @@ class Mamba2Mixer : public Mixer {
   int64_t convolved() const { return inner_ + 2 * keys_; }
 
   template <class Conv>
-  Tensor mix(Tape& tape, const Tensor& u, const CarriedState& state, Conv&& conv, Probe* probe) const {
+  Tensor mix(Tape& tape, const Tensor& u, const CarriedState& state, Conv&& conv, Pass& pass) const {
     const int64_t batch = u.dim(0), length = u.dim(1);
     std::vector<int64_t> widths{inner_, convolved(), heads_};
     if (shared_bias_) widths.push_back(1);
@@ -114,10 +114,10 @@ class Mamba2Mixer : public Mixer {
                         .shared_bias = shared_bias_,
                         .state = state};
     const Tensor y = mamba2_ssd(tape, ssd).y.reshape(p[0].shape());
-    if (probe) report(tape, ssd, *probe);
-    return linear(tape,
-                  norm_ ? rms_norm_after_gate(tape, y, p[0], norm_, settings_.groups, kEpsilon) : gated(tape, p[0], y, Activation::silu),
-                  out_proj_);
+    if (pass.probe) report(tape, ssd, *pass.probe);
+    const Tensor gate =
+        norm_ ? rms_norm_after_gate(tape, y, p[0], norm_, settings_.groups, kEpsilon) : gated(tape, p[0], y, Activation::silu);
+    return linear(tape, gate, out_proj_, {}, pass.take_residual());
   }
 
   void report(Tape& tape, const Mamba2Ssd& ssd, Probe& probe) const {
