@@ -66,13 +66,13 @@ void embedding_backward(const Tensor& dy, const Tensor& tokens, const GradTarget
 }
 
 template <class T>
-void add_positions(const Tensor& x, const Tensor& table, const Tensor& y) {
+void add_positions(const Tensor& x, const Tensor& table, int64_t first, const Tensor& y) {
   const int64_t length = x.dim(1), width = x.dim(2);
   const T *a = x.data<T>(), *p = table.data<T>();
   T* out = y.data<T>();
   parallel_ranges(x.dim(0) * length, kRows, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
-      for (int64_t j = 0; j < width; ++j) out[r * width + j] = a[r * width + j] + p[r % length * width + j];
+      for (int64_t j = 0; j < width; ++j) out[r * width + j] = a[r * width + j] + p[(first + r % length) * width + j];
   });
 }
 
@@ -137,16 +137,17 @@ Tensor embedding(Tape& tape, const Tensor& table, const Tensor& tokens) {
   return y;
 }
 
-Tensor add_positions(Tape& tape, const Tensor& x, const Tensor& table) {
-  expect(x.rank() == 3 && table.rank() == 2 && x.dim(2) == table.dim(1) && x.dim(1) <= table.dim(0) &&
+Tensor add_positions(Tape& tape, const Tensor& x, const Tensor& table, const TokenPosition& position) {
+  expect(x.rank() == 3 && table.rank() == 2 && x.dim(2) == table.dim(1) && position.first + x.dim(1) <= table.dim(0) &&
              accumulation_dtype(x.dtype()) == table.dtype(),
-         "add_positions", "x is ", x, ", table is ", table, "; expected [B, T, D] and [Tmax, D] with Tmax >= T");
+         "add_positions", "x is ", x, ", table is ", table, ", first position ", position.first,
+         "; expected [B, T, D] and [Tmax, D] with Tmax >= p + T");
   Tensor y = tape.empty(x.shape(), x.dtype());
   const int64_t row = x.dim(2) * byte_size(x.dtype());
   tape.run(
       "add_positions", {static_cast<double>(x.size()), static_cast<double>(2 * x.bytes() + x.dim(1) * row)},
-      [&] { dispatch(x.dtype(), [&](auto zero) { cpu::add_positions<decltype(zero)>(x, table, y); }); },
-      [&] { cuda::add_positions(tape.stream(), x, table, y); });
+      [&] { dispatch(x.dtype(), [&](auto zero) { cpu::add_positions<decltype(zero)>(x, table, position.first, y); }); },
+      [&] { cuda::add_positions(tape.stream(), x, table, position, y); });
   tape.record({x, table}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
     if (const GradTarget d_table = t.grad_target(table)) {

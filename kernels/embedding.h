@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/tape.h"
+#include "kernels/token_position.h"
 
 namespace saccade {
 
@@ -7,7 +8,7 @@ namespace saccade {
 /// Backward sums in a fixed order (tokens ascending), so it is reproducible.
 Tensor embedding(Tape& tape, const Tensor& table, const Tensor& tokens);
 
-/// y[b,t] = x[b,t] + table[t]      x [B, T, D]   table [Tmax, D], Tmax >= T
-Tensor add_positions(Tape& tape, const Tensor& x, const Tensor& table);
+/// y[b,t] = x[b,t] + table[p + t]      x [B, T, D]   table [Tmax, D], Tmax >= p + T; backward for p = 0 only
+Tensor add_positions(Tape& tape, const Tensor& x, const Tensor& table, const TokenPosition& position = {});
 
 }  // namespace saccade

@@ -27,7 +27,7 @@ ProjectedHeads apart(Tape& tape, const Tensor& x, const HeadProjection& p) {
 }
 
 bool fuses(const Tape& tape, const Tensor& x, const HeadProjection& p) {
-  return tape.device().targets_cuda() && tape.recording() && p.options.first_position == 0 &&
+  return tape.device().targets_cuda() && tape.recording() && p.options.position.first == 0 &&
          (p.options.norm != QkNorm::none || p.options.rotary_base != 0) && p.query.shape() == p.key.shape() &&
          packs_heads(x.dtype(), p.query.dim(0) / p.heads);
 }

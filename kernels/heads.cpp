@@ -147,7 +147,7 @@ struct Problem {
 template <class T, class F>
 void for_rows(const Problem& p, int64_t block, F&& f) {
   const int64_t first = block * kPositions, last = std::min(p.length(), first + kPositions), size = p.heads() * p.width();
-  Angles<T> angles(p.options.rotary_base, p.width(), p.options.first_position + first);
+  Angles<T> angles(p.options.rotary_base, p.width(), p.options.position.first + first);
   const Rows<T> rows{p.options.norm, p.heads(), p.width(), p.gain ? p.gain.data<T>() : nullptr, angles.cosine(), angles.sine()};
   for (int64_t t = first; t < last; ++t, angles.next())
     for (int64_t b = 0; b < p.batch(); ++b) f(rows, (b * p.length() + t) * size);

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "kernels/tape.h"
+#include "kernels/token_position.h"
 
 namespace saccade {
 
@@ -10,8 +11,8 @@ QkNorm parse_qk_norm(const std::string& name);
 
 struct HeadOptions {
   QkNorm norm = QkNorm::none;
-  double rotary_base = 0;      ///< 0: no rotary positions
-  int64_t first_position = 0;  ///< position of row 0 (decoding)
+  double rotary_base = 0;       ///< 0: no rotary positions
+  TokenPosition position = {};  ///< of row 0 (decoding)
 };
 
 /// What happens to queries and keys before the score (BC 2, specification 1.2, 1.3): norm over the head, then rotary.

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "kernels/cross_entropy.h"
+#include "kernels/decoding.h"
 #include "kernels/linear.h"
 #include "kernels/parallel.h"
 #include "kernels/random.h"
@@ -83,6 +84,28 @@ Tensor ParameterMaker::drawn(const std::string& name, const Shape& shape, const 
 
 Tensor ParameterMaker::formula(const std::string& name, const Shape& shape, const std::function<double(uint64_t)>& value) {
   return add(name, shape, false, value);
+}
+
+DecodingState DecodingState::empty(Arena& arena, int64_t batch, int64_t capacity) {
+  DecodingState state{batch, capacity, 0, {}};
+  if (arena.device().targets_cuda()) {
+    state.length_on_device = arena.allocate({1}, DType::i32);
+    if (!arena.device().is_plan()) fill_zero(state.length_on_device);
+  }
+  return state;
+}
+
+Pass DecodingState::pass(int64_t n) const {
+  if (length + n > capacity)
+    throw UsageError("a sequence of " + std::to_string(length + n) + " tokens; decoding was begun for " + std::to_string(capacity));
+  Pass pass;
+  pass.position = {length, length_on_device};
+  return pass;
+}
+
+void DecodingState::advance(Tape& tape, int64_t n) {
+  saccade::advance(tape, {length, length_on_device}, n);
+  length += n;
 }
 
 DecodingState Model::begin(Arena&, DType, int64_t, int64_t) const { throw UsageError("this architecture does not decode piece by piece"); }

@@ -7,6 +7,7 @@
 
 #include "kernels/arena.h"
 #include "kernels/tape.h"
+#include "kernels/token_position.h"
 
 namespace saccade {
 
@@ -95,6 +96,12 @@ struct ProbeRecord : Probe {
   void map(CapturedMap m) override { maps.push_back(std::move(m)); }
 };
 
+/// The last position of one sequence [1, n, D]: [1, 1, D], sharing memory. Carries no gradient.
+inline Tensor last_row(const Tensor& x) {
+  const int64_t n = x.dim(1), width = x.dim(2);
+  return x.reshape({n, width}).head_slice(n - 1, n).reshape({1, 1, width});
+}
+
 /// What the layers of one forward pass share besides the stream of hidden states.
 struct Pass {
   Probe* probe = nullptr;
@@ -103,6 +110,16 @@ struct Pass {
   /// then returns the sum. The host adds what nobody took.
   Tensor residual = {};
   Tensor take_residual() { return std::exchange(residual, Tensor()); }
+  /// For an output of that many rows: its last row alone where the output is that of the last position.
+  Tensor take_residual(int64_t rows) {
+    const Tensor taken = take_residual();
+    return taken && taken.dim(1) > rows ? last_row(taken) : taken;
+  }
+  TokenPosition position = {};  ///< of the pass's first token, where a sequence comes in pieces (DecodingState::pass)
+  bool last_only = false;       ///< this layer's output is read at the last position only: Mixer::extend may return just that
+
+  /// Position of the queries of a pass over n tokens.
+  TokenPosition queries(int64_t n) const { return last_only ? TokenPosition{position.first + n - 1} : position; }
 };
 
 /// What one layer keeps of the tokens it has seen when a sequence comes in pieces: keys and values, a recurrent state, the
@@ -118,6 +135,15 @@ struct DecodingState {
   int64_t capacity = 0;  ///< most tokens a sequence may get
   int64_t length = 0;    ///< tokens seen
   std::vector<std::unique_ptr<LayerState>> layers;
+  bool last_only = false;        ///< with one sequence, extend may return the last position only, and leave out what only others need
+  Tensor length_on_device = {};  ///< i32 [1], the same number, on a GPU: so that a recorded step serves every position
+
+  /// For `batch` sequences on the arena's device; layers are the model's business.
+  static DecodingState empty(Arena& arena, int64_t batch, int64_t capacity);
+  /// Of the n tokens that follow. Throws UsageError when they do not fit.
+  Pass pass(int64_t n) const;
+  /// After a pass over n tokens.
+  void advance(Tape& tape, int64_t n);
 };
 
 /// A whole sequence model.
@@ -133,7 +159,8 @@ class Model {
   /// Throws UsageError where the architecture cannot decode piece by piece.
   virtual DecodingState begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const;
   /// Final-normed hidden states [B, n, D] of the n tokens i32 [B, n] that follow those in the state, which then holds them
-  /// too: a prompt first, then token by token. Equal to `hidden` of the whole sequence at these positions.
+  /// too: a prompt first, then token by token. Equal to `hidden` of the whole sequence at these positions. With
+  /// state.last_only it may be [1, 1, D], those of the last token.
   virtual Tensor extend(Tape& tape, const Tensor& tokens, DecodingState& state) const;
   /// The matrix [V, D] that turns hidden states into logits (the embedding where tied).
   virtual Tensor output_weight() const = 0;

@@ -4,12 +4,14 @@
 namespace saccade::cpu {
 
 /// Causal softmax attention in tiles: o = softmax(s) v with its statistics (shapes as in kernels/attention.h).
-/// entropy and best (greatest score's key, i32 [B, H, T]) may be empty.
+/// entropy and best (greatest score's key, i32 [B, H, T]) may be empty. Queries may be the newest of longer sequences.
 struct DenseForward {
-  HeadShape shape;
+  HeadShape shape;  ///< of queries
   ScoreOptions options;
   Tensor q, k, v;
   Tensor o, lse, entropy, best;
+  int64_t first = 0;     ///< position of the first query
+  int64_t capacity = 0;  ///< rows of k and v a sequence; 0: as many as queries
 };
 template <class T>
 void dense_forward(const DenseForward& in);

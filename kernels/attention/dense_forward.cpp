@@ -12,16 +12,18 @@ namespace {
 template <class T>
 void forward_block(const DenseForward& in, int64_t b, int64_t h, int64_t first, int64_t n) {
   const HeadShape& shape = in.shape;
-  const HeadKeys<T> head(shape, in.options, in.k, in.v, b, h);
-  const QueryRows<T> queries{shape.rows<T>(in.q, b, h) + first * shape.stride(), shape.stride(), n, first};
+  const HeadShape keys{shape.batch, in.capacity ? in.capacity : shape.length, shape.heads, shape.width};
+  const HeadKeys<T> head(keys, in.options, in.k, in.v, b, h);
+  const int64_t position = in.first + first;
+  const QueryRows<T> queries{shape.rows<T>(in.q, b, h) + first * shape.stride(), shape.stride(), n, position};
   T* o = shape.rows<T>(in.o, b, h) + first * shape.stride();
   T max[kTileQueries], sum[kTileQueries], weighted[kTileQueries];
   std::fill(max, max + n, -std::numeric_limits<T>::infinity());
   int32_t* best = in.best ? in.best.data<int32_t>() + (b * shape.heads + h) * shape.length + first : nullptr;
   const SoftmaxState<T> state{max, sum, in.entropy ? weighted : nullptr, best};
 
-  const int64_t oldest = head.window > 0 ? std::max<int64_t>(0, first - head.window + 1) : 0;
-  absorb_keys(head, queries, oldest / kTileKeys * kTileKeys, first + n, state, o);
+  const int64_t oldest = head.window > 0 ? std::max<int64_t>(0, position - head.window + 1) : 0;
+  absorb_keys(head, queries, oldest / kTileKeys * kTileKeys, position + n, state, o);
   T* entropy = shape.line<T>(in.entropy, b, h);
   finish_rows(state, n, shape.width, o, shape.stride(), shape.line<T>(in.lse, b, h) + first, entropy ? entropy + first : nullptr);
 }

@@ -1,6 +1,6 @@
 #pragma once
 #include "kernels/cuda/runtime.h"
-#include "kernels/tensor.h"
+#include "kernels/token_position.h"
 
 namespace saccade::cuda {
 
@@ -11,8 +11,8 @@ void convert(Stream stream, const Tensor& to, const Tensor& from);
 /// Every element of x = value (f32, bf16).
 void fill(Stream stream, const Tensor& x, double value);
 
-/// x[i] = i; i32.
-void count_up(Stream stream, const Tensor& x);
+/// x[i] = position + i; i32.
+void count_up(Stream stream, const Tensor& x, const TokenPosition& position);
 /// sum = (fresh ? 0 : sum) + factor · term; sum f64 [1], term f32 [1].
 void sum_up(Stream stream, const Tensor& sum, const Tensor& term, double factor, bool fresh);
 /// norm = NaN unless the loss is finite; both f64 [1].

@@ -1,6 +1,7 @@
 // A thread owns one piece of 16 bytes; the tail of an array is done element by element by the last thread.
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/start_position.cuh"
 
 namespace saccade::cuda {
 namespace {
@@ -210,9 +211,9 @@ struct ScaleInto {
 };
 
 template <class T>
-__global__ void add_positions_kernel(const T* x, const float* table, T* y, int64_t n, int64_t period) {
+__global__ void add_positions_kernel(const T* x, const float* table, T* y, int64_t n, int64_t period, int64_t width, StartPosition place) {
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (i < n) y[i] = from_float<T>(to_float(x[i]) + table[i % period]);
+  if (i < n) y[i] = from_float<T>(to_float(x[i]) + table[place() * width + i % period]);
 }
 
 template <class T>
@@ -322,11 +323,11 @@ void fill_rows(Stream stream, const Tensor& bias, const Tensor& residual, const 
   check_launch();
 }
 
-void add_positions(Stream stream, const Tensor& x, const Tensor& table, const Tensor& y) {
+void add_positions(Stream stream, const Tensor& x, const Tensor& table, const TokenPosition& position, const Tensor& y) {
   dispatch_cuda(x.dtype(), [&](auto t) {
     using T = decltype(t);
-    add_positions_kernel<<<blocks_for(x.size(), kThreads), kThreads, 0, stream>>>(pointer<T>(x), pointer<float>(table), pointer<T>(y),
-                                                                                  x.size(), x.size() / x.dim(0));
+    add_positions_kernel<<<blocks_for(x.size(), kThreads), kThreads, 0, stream>>>(
+        pointer<T>(x), pointer<float>(table), pointer<T>(y), x.size(), x.size() / x.dim(0), x.dim(2), start_position(position));
   });
   check_launch();
 }

@@ -1,7 +1,7 @@
 #pragma once
 #include "kernels/cuda/runtime.h"
 #include "kernels/elementwise.h"
-#include "kernels/tensor.h"
+#include "kernels/token_position.h"
 
 namespace saccade::cuda {
 
@@ -23,8 +23,8 @@ void scale(Stream stream, const Tensor& x, const Tensor& factor);
 void scale_into(Stream stream, const Tensor& to, bool add, const Tensor& from, const Tensor& factor);
 /// Every row of y = bias + residual; y, residual f32 or bf16 [rows, n], residual may be empty, bias f32 [n].
 void fill_rows(Stream stream, const Tensor& bias, const Tensor& residual, const Tensor& y);
-/// y[b, t] = x[b, t] + table[t]; x, y [B, T, D] f32 or bf16, table f32 [Tmax, D].
-void add_positions(Stream stream, const Tensor& x, const Tensor& table, const Tensor& y);
+/// y[b, t] = x[b, t] + table[p + t]; x, y [B, T, D] f32 or bf16, table f32 [Tmax, D].
+void add_positions(Stream stream, const Tensor& x, const Tensor& table, const TokenPosition& position, const Tensor& y);
 /// d_table[t] (+)= Σ_b dy[b, t], zero rows behind T.
 void add_positions_backward(Stream stream, const Tensor& dy, const Tensor& d_table, bool add);
 

@@ -2,6 +2,7 @@
 // warp takes a head at a time; lane i holds the pairs (i, i + d/2), (i + 32, i + 32 + d/2) …
 #include "kernels/cuda/device_code.cuh"
 #include "kernels/cuda/heads.h"
+#include "kernels/cuda/start_position.cuh"
 
 namespace saccade::cuda {
 namespace {
@@ -13,7 +14,7 @@ struct Problem {
   int batch, length, heads, width;
   QkNorm norm;
   double rotary_base;
-  int64_t first_position;
+  StartPosition place;  ///< of row 0
 };
 
 template <int kPairs>
@@ -68,7 +69,7 @@ __device__ void make_angles(const Problem& p, int first, float2* angles) {
   if (p.rotary_base != 0)
     for (int item = threadIdx.x; item < kPositions * half; item += 32 * kWarps) {
       const double frequency = exp2(-2.0 * (item % half) / p.width * log2(p.rotary_base));
-      const double turns = static_cast<double>(p.first_position + first + item / half) * frequency * 0.15915494309189533577;
+      const double turns = static_cast<double>(p.place() + first + item / half) * frequency * 0.15915494309189533577;
       float sine, cosine;
       sincospif(static_cast<float>(2 * (turns - rint(turns))), &sine, &cosine);
       angles[item] = {cosine, sine};
@@ -174,8 +175,8 @@ __global__ void __launch_bounds__(256) gather_kernel(const float* partial, float
 }
 
 Problem problem(const Shape& x, const HeadOptions& options) {
-  return {static_cast<int>(x[0]), static_cast<int>(x[1]), static_cast<int>(x[2]), static_cast<int>(x[3]),
-          options.norm,           options.rotary_base,    options.first_position};
+  return {static_cast<int>(x[0]), static_cast<int>(x[1]), static_cast<int>(x[2]),          static_cast<int>(x[3]),
+          options.norm,           options.rotary_base,    start_position(options.position)};
 }
 
 dim3 grid(const Shape& x) {

@@ -2,7 +2,7 @@
 #include "kernels/cuda/top1_chunk.h"
 
 #include "kernels/cuda/attention_pattern.cuh"
-#include "kernels/random.h"
+#include "kernels/cuda/chunk_controls.cuh"
 
 namespace saccade::cuda {
 namespace {
@@ -156,31 +156,12 @@ __global__ void __launch_bounds__(32 * kWarps)
         for (int i = lane; i < p.places; i += 32) selected[(at(r) + int64_t{h} * p.length) * p.places + i] = selected[at(r) * p.places + i];
 }
 
-/// Controls, a thread per query: the latest complete chunks, or distinct ones by Floyd's sampling as on the CPU.
+/// A thread per query.
 __global__ void control_kernel(Problem p, Random random, bool drawn, int64_t queries, int32_t* selected) {
   const int64_t i = int64_t{blockIdx.x} * 128 + threadIdx.x;
   if (i >= queries) return;
-  const int64_t sequence = i / p.length, t = i % p.length, candidates = t / p.chunk;
-  const int64_t line = p.shared ? sequence / p.heads * p.heads : sequence;
-  int32_t* chosen = selected + i * p.places;
-  const int64_t count = min(int64_t{p.places}, candidates);
-  for (int64_t place = 0; place < p.places; ++place) {
-    if (place >= count) {
-      chosen[place] = -1;
-    } else if (!drawn) {
-      chosen[place] = static_cast<int32_t>(candidates - 1 - place);
-    } else {
-      const int64_t last = candidates - count + place;
-      const uint64_t counter = (static_cast<uint64_t>(line) << 40) + (static_cast<uint64_t>(t) << 8) + static_cast<uint64_t>(place);
-      auto c = static_cast<int32_t>(random.below(static_cast<uint64_t>(last) + 1, counter));
-      for (int64_t earlier = 0; earlier < place; ++earlier)
-        if (chosen[earlier] == c) {
-          c = static_cast<int32_t>(last);
-          break;
-        }
-      chosen[place] = c;
-    }
-  }
+  const int64_t sequence = i / p.length, t = i % p.length;
+  take_control(random, drawn, p.places, p.shared ? sequence / p.heads * p.heads : sequence, t, t / p.chunk, selected + i * p.places);
 }
 
 /// A thread per query.

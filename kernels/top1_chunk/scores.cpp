@@ -14,20 +14,22 @@ int64_t ChunkScorer<T>::group() const {
 }
 
 template <class T>
-void ChunkScorer<T>::score(int64_t b, int64_t h, int64_t first, int64_t rows, int64_t begin, int64_t end, T* out, int64_t ld) const {
-  if (!means_) return log_mass(b, h, first, rows, begin, end, out, ld);
+void ChunkScorer<T>::score(int64_t b, int64_t h, const T* q, int64_t first, int64_t rows, int64_t begin, int64_t end, T* out,
+                           int64_t ld) const {
+  if (!means_) return log_mass(b, h, q, first, rows, begin, end, out, ld);
   const HeadShape& shape = problem_.shape;
   const int64_t stride = shape.stride();
   const T* mean = means_.data<T>() + ((means_.dim(0) == 1 ? 0 : b) * means_.dim(1) * shape.heads + h) * shape.width;
-  gemm_serial<T>(false, true, rows, end - begin, shape.width, static_cast<T>(problem_.score.scale),
-                 shape.rows<T>(q_, b, h) + first * stride, stride, mean + begin * stride, stride, false, out, ld);
+  gemm_serial<T>(false, true, rows, end - begin, shape.width, static_cast<T>(problem_.score.scale), q, stride, mean + begin * stride,
+                 stride, false, out, ld);
 }
 
 template <class T>
-void ChunkScorer<T>::log_mass(int64_t b, int64_t h, int64_t first, int64_t rows, int64_t begin, int64_t end, T* out, int64_t ld) const {
+void ChunkScorer<T>::log_mass(int64_t b, int64_t h, const T* q, int64_t first, int64_t rows, int64_t begin, int64_t end, T* out,
+                              int64_t ld) const {
   const HeadShape& shape = problem_.shape;
   const int64_t chunk = problem_.options.chunk, stride = shape.stride();
-  const T *q = shape.rows<T>(q_, b, h) + first * stride, *k = shape.rows<T>(k_, b, h);
+  const T* k = shape.rows<T>(k_, b, h);
   T* s = scratch<T, 4>(kScoreQueries * kScoreKeys);
   T max[kScoreQueries], sum[kScoreQueries];
   const auto one_chunk = [&](int64_t c, int64_t key, int64_t keys, T* scores) {
@@ -73,14 +75,14 @@ template <class T>
 void score_chunks(const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, const Tensor& score) {
   const HeadShape& shape = problem.shape;
   const int64_t blocks = (shape.length + kScoreQueries - 1) / kScoreQueries, chunks = problem.chunks();
-  const ChunkScorer<T> scorer(problem, q, k, means);
+  const ChunkScorer<T> scorer(problem, k, means);
   parallel_for(shape.sequences() * blocks, [&](int64_t task) {
-    const int64_t sequence = task / blocks, first = task % blocks * kScoreQueries;
+    const int64_t sequence = task / blocks, b = sequence / shape.heads, h = sequence % shape.heads, first = task % blocks * kScoreQueries;
     const int64_t rows = std::min(kScoreQueries, shape.length - first), most = problem.candidates(first + rows - 1);
     T* out = score.data<T>() + (sequence * shape.length + first) * chunks;
     for (int64_t begin = 0; begin < most; begin += scorer.group())
-      scorer.score(sequence / shape.heads, sequence % shape.heads, first, rows, begin, std::min(most, begin + scorer.group()), out + begin,
-                   chunks);
+      scorer.score(b, h, shape.rows<T>(q, b, h) + first * shape.stride(), first, rows, begin, std::min(most, begin + scorer.group()),
+                   out + begin, chunks);
     for (int64_t r = 0; r < rows; ++r)
       std::fill(out + r * chunks + problem.candidates(first + r), out + (r + 1) * chunks, -std::numeric_limits<T>::infinity());
   });

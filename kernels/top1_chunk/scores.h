@@ -5,24 +5,23 @@ namespace saccade::cpu {
 
 constexpr int64_t kScoreQueries = 128, kScoreKeys = 256;
 
-/// Scores of queries [first, first + rows) of one head for chunks [begin, end), the last ones complete: out[r, c − begin], rows
-/// `ld` apart. Rows for which a chunk is no candidate hold nothing of meaning.
+/// Scores of queries of one head for chunks [begin, end), the last ones complete: out[r, c − begin], rows `ld` apart. Query r stands
+/// at q + r · stride and has position first + r. Rows for which a chunk is no candidate hold nothing of meaning.
 template <class T>
 class ChunkScorer {
  public:
   /// Without means: log mass.
-  ChunkScorer(const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means)
-      : problem_(problem), q_(q), k_(k), means_(means) {}
+  ChunkScorer(const ChunkProblem& problem, const Tensor& k, const Tensor& means) : problem_(problem), k_(k), means_(means) {}
 
   /// Chunks that are scored at once.
   int64_t group() const;
-  void score(int64_t b, int64_t h, int64_t first, int64_t rows, int64_t begin, int64_t end, T* out, int64_t ld) const;
+  void score(int64_t b, int64_t h, const T* q, int64_t first, int64_t rows, int64_t begin, int64_t end, T* out, int64_t ld) const;
 
  private:
-  void log_mass(int64_t b, int64_t h, int64_t first, int64_t rows, int64_t begin, int64_t end, T* out, int64_t ld) const;
+  void log_mass(int64_t b, int64_t h, const T* q, int64_t first, int64_t rows, int64_t begin, int64_t end, T* out, int64_t ld) const;
 
   const ChunkProblem& problem_;
-  const Tensor &q_, &k_, &means_;
+  const Tensor &k_, &means_;
 };
 
 }  // namespace saccade::cpu

@@ -23,24 +23,31 @@ struct Best {
   }
 };
 
-/// Queries [first, first + rows) of heads [h, h + heads) of sequence b, which choose together.
+/// Queries of one head at positions first … first + rows − 1: their rows, and what they choose.
 template <class T>
-void select_block(const ChunkProblem& problem, const ChunkScorer<T>& scorer, int64_t b, int64_t h, int64_t heads, int64_t first,
-                  int64_t rows, int32_t* const* selected) {
+struct HeadQueries {
+  const T* q;
+  int32_t* selected;
+};
+
+/// `heads` heads of sequence b from head h on choose together.
+template <class T>
+void select_block(const ChunkProblem& problem, const ChunkScorer<T>& scorer, int64_t b, int64_t h, const std::vector<HeadQueries<T>>& heads,
+                  int64_t first, int64_t rows) {
   const int64_t places = problem.options.top_k, group = scorer.group(), most = problem.candidates(first + rows - 1);
   T* total = scratch<T, 5>(kScoreQueries * group);
-  T* one = heads > 1 ? scratch<T, 6>(kScoreQueries * group) : nullptr;
+  T* one = heads.size() > 1 ? scratch<T, 6>(kScoreQueries * group) : nullptr;
   T* best_scores = scratch<T, 7>(kScoreQueries * places);
   Best<T> best[kScoreQueries];
   for (int64_t r = 0; r < rows; ++r) {
-    best[r] = {best_scores + r * places, selected[0] + (first + r) * places, places};
+    best[r] = {best_scores + r * places, heads[0].selected + r * places, places};
     std::fill_n(best[r].chunk, places, -1);
   }
   for (int64_t begin = 0; begin < most; begin += group) {
     const int64_t end = std::min(most, begin + group), n = end - begin;
-    scorer.score(b, h, first, rows, begin, end, total, group);
-    for (int64_t other = 1; other < heads; ++other) {
-      scorer.score(b, h + other, first, rows, begin, end, one, group);
+    scorer.score(b, h, heads[0].q, first, rows, begin, end, total, group);
+    for (size_t other = 1; other < heads.size(); ++other) {
+      scorer.score(b, h + static_cast<int64_t>(other), heads[other].q, first, rows, begin, end, one, group);
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t i = 0; i < n; ++i) total[r * group + i] += one[r * group + i];
     }
@@ -48,23 +55,25 @@ void select_block(const ChunkProblem& problem, const ChunkScorer<T>& scorer, int
       for (int64_t i = 0; i < std::min(n, problem.candidates(first + r) - begin); ++i)
         best[r].offer(total[r * group + i], static_cast<int32_t>(begin + i));
   }
-  for (int64_t other = 1; other < heads; ++other)
-    std::copy_n(selected[0] + first * places, rows * places, selected[other] + first * places);
+  for (size_t other = 1; other < heads.size(); ++other) std::copy_n(heads[0].selected, rows * places, heads[other].selected);
 }
 
 template <class T>
-void select_by_score(const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, const Tensor& selected) {
-  const HeadShape& shape = problem.shape;
+void select_by_score(const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, const Tensor& selected,
+                     int64_t position) {
+  const HeadShape queries{problem.shape.batch, q.dim(1), problem.shape.heads, problem.shape.width};
   const bool shared = problem.options.share_selection;
-  const int64_t groups = shared ? shape.batch : shape.sequences(), heads = shared ? shape.heads : 1;
-  const int64_t blocks = (shape.length + kScoreQueries - 1) / kScoreQueries, line = shape.length * problem.options.top_k;
-  const ChunkScorer<T> scorer(problem, q, k, means);
+  const int64_t groups = shared ? queries.batch : queries.sequences(), heads = shared ? queries.heads : 1;
+  const int64_t blocks = (queries.length + kScoreQueries - 1) / kScoreQueries;
+  const ChunkScorer<T> scorer(problem, k, means);
   parallel_for(groups * blocks, [&](int64_t task) {
     const int64_t sequence = task / blocks * heads, first = (blocks - 1 - task % blocks) * kScoreQueries;  // the longest first
-    std::vector<int32_t*> lines;
-    for (int64_t i = 0; i < heads; ++i) lines.push_back(selected.data<int32_t>() + (sequence + i) * line);
-    select_block(problem, scorer, sequence / shape.heads, sequence % shape.heads, heads, first,
-                 std::min(kScoreQueries, shape.length - first), lines.data());
+    const int64_t b = sequence / queries.heads, h = sequence % queries.heads;
+    std::vector<HeadQueries<T>> together;
+    for (int64_t i = 0; i < heads; ++i)
+      together.push_back({queries.rows<T>(q, b, h + i) + first * queries.stride(),
+                          selected.data<int32_t>() + ((sequence + i) * queries.length + first) * problem.options.top_k});
+    select_block(problem, scorer, b, h, together, position + first, std::min(kScoreQueries, queries.length - first));
   });
 }
 
@@ -86,13 +95,14 @@ void take_random(const ChunkProblem& problem, const Random& random, int64_t line
   std::fill(chosen + count, chosen + problem.options.top_k, -1);
 }
 
-void select_control(const ChunkProblem& problem, const Tensor& selected) {
+void select_control(const ChunkProblem& problem, const Tensor& selected, int64_t first) {
   const HeadShape& shape = problem.shape;
+  const int64_t length = selected.dim(2);
   const Random random(problem.options.seed, "top1_chunk.random");
   parallel_for(shape.sequences(), [&](int64_t sequence) {
     const int64_t line = problem.options.share_selection ? sequence / shape.heads * shape.heads : sequence;
-    for (int64_t t = 0; t < shape.length; ++t) {
-      int32_t* chosen = selected.data<int32_t>() + (sequence * shape.length + t) * problem.options.top_k;
+    for (int64_t t = first; t < first + length; ++t) {
+      int32_t* chosen = selected.data<int32_t>() + (sequence * length + t - first) * problem.options.top_k;
       if (problem.options.selection == ChunkSelection::random) {
         take_random(problem, random, line, t, chosen);
       } else {
@@ -105,15 +115,16 @@ void select_control(const ChunkProblem& problem, const Tensor& selected) {
 }  // namespace
 
 template <class T>
-void select_chunks(const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, const Tensor& selected) {
+void select_chunks(const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, const Tensor& selected,
+                   int64_t first) {
   if (problem.needs_scores()) {
-    select_by_score<T>(problem, q, k, means, selected);
+    select_by_score<T>(problem, q, k, means, selected, first);
   } else {
-    select_control(problem, selected);
+    select_control(problem, selected, first);
   }
 }
 
-template void select_chunks<float>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&, const Tensor&);
-template void select_chunks<double>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void select_chunks<float>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t);
+template void select_chunks<double>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t);
 
 }  // namespace saccade::cpu

@@ -23,9 +23,11 @@ template <class T>
 void chunk_means(const ChunkProblem& problem, const Tensor& k, const Tensor& means);
 
 /// selected [B, H, T, top_k] (specification 3.1, 3.6), best first, −1 where there are fewer candidates; ties to the smaller chunk.
-/// means is used by approx only. Scores live in tiles; shared selections sum them over heads.
+/// means is used by approx only. Scores live in tiles; shared selections sum them over heads. The queries may be the newest of longer
+/// sequences: then problem.shape is that of k, `first` the position of query 0, and T stands for the queries in q and selected.
 template <class T>
-void select_chunks(const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, const Tensor& selected);
+void select_chunks(const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, const Tensor& selected,
+                   int64_t first = 0);
 
 /// score [B, H, T, chunks] of every candidate, −inf elsewhere: scale · q · mean k where means are given, else the log mass.
 template <class T>

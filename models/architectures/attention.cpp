@@ -42,11 +42,25 @@ class AttentionMixer : public Mixer {
 
   Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
     const auto [q, k, v] = heads_(tape, x);
-    ScoreOptions score = heads_.score();
-    score.window = window_ < x.dim(1) ? window_ : 0;
+    const ScoreOptions score = score_for(x.dim(1));
     const Attention a = attention(tape, q, k, v, score, pass.probe && pass.probe->wants_statistics());
     if (pass.probe) report(tape, q, k, a, score, *pass.probe);
     return heads_.output(tape, a.o, pass.take_residual());
+  }
+
+  std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
+    return std::make_unique<HeadCache>(heads_.begin(arena, dtype, batch, capacity));
+  }
+
+  Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
+    HeadCache& cache = dynamic_cast<HeadCache&>(state);
+    const auto [q, k, v] = pass.last_only ? heads_.with_last_query(tape, x, pass.position) : heads_(tape, x, pass.position);
+    cache.append(tape, k, v, pass.position);
+    const bool prompt = pass.position.first == 0 && !pass.last_only;
+    const ScoreOptions score = score_for(prompt ? x.dim(1) : cache.v.dim(1));
+    const Tensor o =
+        prompt ? attention(tape, q, k, v, score).o : cached_attention(tape, q, cache.k, cache.v, score, pass.queries(x.dim(1)));
+    return heads_.output(tape, o, pass.take_residual(o.dim(1)));
   }
 
   double state_values_per_token() const override {
@@ -55,6 +69,13 @@ class AttentionMixer : public Mixer {
   }
 
  private:
+  /// For sequences of at most `length` tokens.
+  ScoreOptions score_for(int64_t length) const {
+    ScoreOptions score = heads_.score();
+    score.window = window_ < length ? window_ : 0;
+    return score;
+  }
+
   void report(Tape& tape, const Tensor& q, const Tensor& k, const Attention& a, const ScoreOptions& score, Probe& probe) const {
     HeadProbe heads(probe, heads_.layer());
     if (heads.wants_statistics()) {

@@ -137,6 +137,10 @@ class Avey : public Model {
     return final_norm_(tape, h).reshape(X.shape());
   }
 
+  DecodingState begin(Arena&, DType, int64_t, int64_t) const override {
+    throw UsageError("Avey does not decode piece by piece: its ranker, as published, reads a split's later tokens before its earlier ones");
+  }
+
   Tensor output_weight() const override { return E_; }
 
   /// The ranker compares with the embeddings of all earlier tokens.

@@ -61,15 +61,25 @@ class Gpt : public Model {
 
   Tensor hidden(Tape& tape, const Tensor& tokens, Probe* probe) const override {
     Pass pass{probe, {}};
-    Tensor x = embedding_(tape, tokens);  // [B, T, D]
-    for (const Block& b : blocks_) {
-      pass.residual = x;
-      const Tensor mixed = b.mixer->forward(tape, b.attention_norm(tape, x), pass);
-      const Tensor left = pass.take_residual();
-      x = left ? add(tape, left, mixed) : mixed;
-      x = mlp(tape, b, b.mlp_norm(tape, x), x);
-    }
-    return final_norm_(tape, x);
+    return run(tape, tokens, pass, [&](size_t l, const Tensor& u) { return blocks_[l].mixer->forward(tape, u, pass); });
+  }
+
+  DecodingState begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
+    embedding_.check_capacity(capacity);
+    DecodingState state = DecodingState::empty(arena, batch, capacity);
+    for (const Block& b : blocks_) state.layers.push_back(b.mixer->begin(arena, dtype, batch, capacity));
+    return state;
+  }
+
+  Tensor extend(Tape& tape, const Tensor& tokens, DecodingState& state) const override {
+    Pass pass = state.pass(tokens.dim(1));
+    const bool trimmed = state.last_only && state.batch == 1 && tokens.dim(1) > 1;
+    const Tensor x = run(tape, tokens, pass, [&](size_t l, const Tensor& u) {
+      pass.last_only = trimmed && l + 1 == blocks_.size();
+      return blocks_[l].mixer->extend(tape, u, pass, *state.layers[l]);
+    });
+    state.advance(tape, tokens.dim(1));
+    return x;
   }
 
   Tensor output_weight() const override { return embedding_.table(); }
@@ -81,6 +91,23 @@ class Gpt : public Model {
   }
 
  private:
+  /// mix(l, u) is layer l's mixer, with pass.residual or without; the last one may give the last row only.
+  template <class Mix>
+  Tensor run(Tape& tape, const Tensor& tokens, Pass& pass, Mix&& mix) const {
+    Tensor x = embedding_(tape, tokens, pass.position);  // [B, T, D]
+    for (size_t l = 0; l < blocks_.size(); ++l) {
+      const Block& b = blocks_[l];
+      const Tensor u = b.attention_norm(tape, x);
+      pass.residual = x;
+      const Tensor mixed = mix(l, u);
+      const Tensor left = pass.take_residual(mixed.dim(1));
+      x = left ? add(tape, left, mixed) : mixed;
+      if (pass.last_only && x.dim(1) > 1) x = last_row(x);
+      x = mlp(tape, b, b.mlp_norm(tape, x), x);
+    }
+    return final_norm_(tape, x);
+  }
+
   /// x + W_2 f(W_1 u + b_1) + b_2
   Tensor mlp(Tape& tape, const Block& b, const Tensor& u, const Tensor& x) const {
     return linear(tape, activate(tape, linear(tape, u, b.up, b.up_bias), activation_), b.down, b.down_bias, x);

@@ -60,15 +60,25 @@ class Llama : public Model {
 
   Tensor hidden(Tape& tape, const Tensor& tokens, Probe* probe) const override {
     Pass pass{probe, {}};
-    Tensor x = embedding_(tape, tokens);  // [B, T, D]
-    for (const Block& b : blocks_) {
-      pass.residual = x;
-      const Tensor mixed = b.mixer->forward(tape, rms_norm(tape, x, b.attention_norm, epsilon_), pass);
-      const Tensor left = pass.take_residual();
-      x = left ? add(tape, left, mixed) : mixed;
-      x = mlp(tape, b, rms_norm(tape, x, b.mlp_norm, epsilon_), x);
-    }
-    return rms_norm(tape, x, final_norm_, epsilon_);
+    return run(tape, tokens, pass, [&](size_t l, const Tensor& u) { return blocks_[l].mixer->forward(tape, u, pass); });
+  }
+
+  DecodingState begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
+    embedding_.check_capacity(capacity);
+    DecodingState state = DecodingState::empty(arena, batch, capacity);
+    for (const Block& b : blocks_) state.layers.push_back(b.mixer->begin(arena, dtype, batch, capacity));
+    return state;
+  }
+
+  Tensor extend(Tape& tape, const Tensor& tokens, DecodingState& state) const override {
+    Pass pass = state.pass(tokens.dim(1));
+    const bool trimmed = state.last_only && state.batch == 1 && tokens.dim(1) > 1;
+    const Tensor x = run(tape, tokens, pass, [&](size_t l, const Tensor& u) {
+      pass.last_only = trimmed && l + 1 == blocks_.size();
+      return blocks_[l].mixer->extend(tape, u, pass, *state.layers[l]);
+    });
+    state.advance(tape, tokens.dim(1));
+    return x;
   }
 
   Tensor output_weight() const override { return output_; }
@@ -80,6 +90,23 @@ class Llama : public Model {
   }
 
  private:
+  /// mix(l, u) is layer l's mixer, with pass.residual or without; the last one may give the last row only.
+  template <class Mix>
+  Tensor run(Tape& tape, const Tensor& tokens, Pass& pass, Mix&& mix) const {
+    Tensor x = embedding_(tape, tokens, pass.position);  // [B, T, D]
+    for (size_t l = 0; l < blocks_.size(); ++l) {
+      const Block& b = blocks_[l];
+      const Tensor u = rms_norm(tape, x, b.attention_norm, epsilon_);
+      pass.residual = x;
+      const Tensor mixed = mix(l, u);
+      const Tensor left = pass.take_residual(mixed.dim(1));
+      x = left ? add(tape, left, mixed) : mixed;
+      if (pass.last_only && x.dim(1) > 1) x = last_row(x);
+      x = mlp(tape, b, rms_norm(tape, x, b.mlp_norm, epsilon_), x);
+    }
+    return rms_norm(tape, x, final_norm_, epsilon_);
+  }
+
   /// x + W_down( f(W_gate u) * (W_up u) )
   Tensor mlp(Tape& tape, const Block& b, const Tensor& u, const Tensor& x) const {
     return linear(tape, gated_linear(tape, u, b.gate, b.up, activation_), b.down, {}, x);

@@ -43,16 +43,17 @@ class Mamba : public Model {
   }
 
   DecodingState begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
-    DecodingState state{batch, capacity, 0, {}};
+    embedding_.check_capacity(capacity);
+    DecodingState state = DecodingState::empty(arena, batch, capacity);
     for (const Block& b : blocks_) state.layers.push_back(b.mixer->begin(arena, dtype, batch, capacity));
     return state;
   }
 
   Tensor extend(Tape& tape, const Tensor& tokens, DecodingState& state) const override {
-    Pass pass;
+    Pass pass = state.pass(tokens.dim(1));
     const Tensor x =
         run(tape, tokens, pass, [&](size_t l, const Tensor& u) { return blocks_[l].mixer->extend(tape, u, pass, *state.layers[l]); });
-    state.length += tokens.dim(1);
+    state.advance(tape, tokens.dim(1));
     return x;
   }
 
@@ -68,7 +69,7 @@ class Mamba : public Model {
   /// mix(l, u) is layer l's mixer.
   template <class Mix>
   Tensor run(Tape& tape, const Tensor& tokens, Pass& pass, Mix&& mix) const {
-    Tensor x = embedding_(tape, tokens);  // [B, T, D]
+    Tensor x = embedding_(tape, tokens, pass.position);  // [B, T, D]
     for (size_t l = 0; l < blocks_.size(); ++l) {
       pass.residual = x;
       const Tensor mixed = mix(l, rms_norm(tape, x, blocks_[l].norm, kEpsilon));

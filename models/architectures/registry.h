@@ -27,7 +27,8 @@ class Mixer {
   virtual Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const = 0;
   /// An empty state (see Model::begin). Throws UsageError where the mixer cannot decode piece by piece.
   virtual std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const;
-  /// `forward` of the n tokens x [B, n, D] that follow those in the state, which then holds them too.
+  /// `forward` of the n tokens x [B, n, D] that follow those in the state, which then holds them too. With pass.last_only and one
+  /// sequence it may be the last row, [1, 1, D].
   virtual Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const;
   /// Numbers that decoding keeps per token of a context as long as the sequence, in this layer.
   virtual double state_values_per_token() const = 0;

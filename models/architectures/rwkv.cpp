@@ -81,7 +81,7 @@ class Rwkv : public Model {
   }
 
   DecodingState begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
-    DecodingState state{batch, capacity, 0, {}};
+    DecodingState state = DecodingState::empty(arena, batch, capacity);
     for (const Block& b : blocks_) {
       auto block = std::make_unique<BlockState>();
       block->mixer = b.mixer->begin(arena, dtype, batch, capacity);
@@ -93,10 +93,7 @@ class Rwkv : public Model {
   }
 
   Tensor extend(Tape& tape, const Tensor& tokens, DecodingState& state) const override {
-    if (state.length + tokens.dim(1) > state.capacity)
-      throw UsageError("a sequence of " + std::to_string(state.length + tokens.dim(1)) + " tokens; decoding was begun for " +
-                       std::to_string(state.capacity));
-    Pass pass;
+    Pass pass = state.pass(tokens.dim(1));
     Tensor x = embedding_norm_(tape, embedding(tape, embedding_, tokens));
     for (size_t l = 0; l < blocks_.size(); ++l) {
       const Block& b = blocks_[l];
@@ -106,7 +103,7 @@ class Rwkv : public Model {
       x = add(tape, x, b.channel_mix(tape, u, kept.before));
       kept.before = last_token(tape, u);
     }
-    state.length += tokens.dim(1);
+    state.advance(tape, tokens.dim(1));
     return final_norm_(tape, x);
   }
 

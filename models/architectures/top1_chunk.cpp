@@ -8,6 +8,7 @@
 #include <limits>
 #include <span>
 
+#include "kernels/top1_chunk_decoding.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/score_heads.h"
 
@@ -42,6 +43,11 @@ ChunkOptions chunk_options(const Settings& s, int64_t layer) {
   return options;
 }
 
+struct ChunkCache : HeadCache {
+  explicit ChunkCache(HeadCache heads) : HeadCache(std::move(heads)) {}
+  Tensor means;  ///< [B, capacity / chunk, H, d] mean keys of complete chunks; empty unless selection goes by them
+};
+
 class Top1ChunkMixer : public Mixer {
  public:
   Top1ChunkMixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer)
@@ -52,6 +58,24 @@ class Top1ChunkMixer : public Mixer {
     const Top1Chunk result = top1_chunk(tape, q, k, v, heads_.score(), options_, pass.probe != nullptr);
     if (pass.probe) report(tape, q, k, result, *pass.probe);
     return heads_.output(tape, result.o, pass.take_residual());
+  }
+
+  std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
+    auto cache = std::make_unique<ChunkCache>(heads_.begin(arena, dtype, batch, capacity));
+    const Tensor& k = cache->k;
+    if (keeps_mean_keys(options_)) cache->means = arena.allocate({k.dim(0), capacity / options_.chunk, k.dim(2), k.dim(3)}, dtype);
+    return cache;
+  }
+
+  Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
+    ChunkCache& cache = dynamic_cast<ChunkCache&>(state);
+    const auto [q, k, v] = pass.last_only ? heads_.with_last_query(tape, x, pass.position) : heads_(tape, x, pass.position);
+    cache.append(tape, k, v, pass.position);
+    if (cache.means) extend_mean_keys(tape, cache.k, cache.means, options_, pass.position, x.dim(1));
+    const bool prompt = pass.position.first == 0 && !pass.last_only;
+    const Tensor o = prompt ? top1_chunk(tape, q, k, v, heads_.score(), options_).o
+                            : cached_top1_chunk(tape, q, cache.k, cache.v, cache.means, heads_.score(), options_, pass.queries(x.dim(1))).o;
+    return heads_.output(tape, o, pass.take_residual(o.dim(1)));
   }
 
   double state_values_per_token() const override {

@@ -29,6 +29,20 @@ class Top1ElementMixer : public Mixer {
     return heads_.output(tape, selection.o, pass.take_residual());
   }
 
+  std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
+    return std::make_unique<HeadCache>(heads_.begin(arena, dtype, batch, capacity));
+  }
+
+  Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
+    HeadCache& cache = dynamic_cast<HeadCache&>(state);
+    const auto [q, k, v] = pass.last_only ? heads_.with_last_query(tape, x, pass.position) : heads_(tape, x, pass.position);
+    cache.append(tape, k, v, pass.position);
+    const bool prompt = pass.position.first == 0 && !pass.last_only;
+    const Tensor o = prompt ? top1_element(tape, q, k, v, heads_.score()).o
+                            : cached_top1_element(tape, q, cache.k, cache.v, heads_.score(), pass.queries(x.dim(1))).o;
+    return heads_.output(tape, o, pass.take_residual(o.dim(1)));
+  }
+
   double state_values_per_token() const override { return static_cast<double>(heads_.kept_per_token()); }
 
  private:

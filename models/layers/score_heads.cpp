@@ -58,60 +58,82 @@ ScoreHeads::Projection ScoreHeads::projection(ParameterMaker& make, const std::s
   return p;
 }
 
-ScoreHeads::Heads ScoreHeads::operator()(Tape& tape, const Tensor& x) const {
+ScoreHeads::Heads ScoreHeads::operator()(Tape& tape, const Tensor& x, const TokenPosition& position) const {
   if (relation_ == Relation::query_key && !shape_.biases) {
     const auto [q, k, v] =
-        project_heads(tape, x, {query_.weight, key_.weight, value_.weight, query_gain_, key_gain_, shape_.heads, options()});
+        project_heads(tape, x, {query_.weight, key_.weight, value_.weight, query_gain_, key_gain_, shape_.heads, options(position)});
     return {q, k, v};
   }
   const int64_t length = x.dim(1);
-  const Shape heads{x.dim(0), length, shape_.heads, shape_.head_width()};
-  const std::vector<Tensor> projected = project(tape, x);
+  const std::vector<Tensor> projected = project(tape, x, {query_, key_, value_});
+  const Tensor q = side(tape, query_table_, projected[0], length, position), k = side(tape, key_table_, projected[1], length, position);
+  return {prepare(tape, q, query_gain_, position), prepare(tape, k, key_gain_, position), side(tape, {}, projected[2], length, position)};
+}
+
+ScoreHeads::Heads ScoreHeads::with_last_query(Tape& tape, const Tensor& x, const TokenPosition& position) const {
+  const int64_t length = x.dim(1);
+  const TokenPosition last{position.first + length - 1};
+  const std::vector<Tensor> projected = project(tape, x, {key_, value_});
+  const Tensor projected_q = project(tape, last_row(x), {query_})[0];
+  const Tensor q = side(tape, query_table_, projected_q, 1, last), k = side(tape, key_table_, projected[0], length, position);
+  return {prepare(tape, q, query_gain_, last), prepare(tape, k, key_gain_, position), side(tape, {}, projected[1], length, position)};
+}
+
+/// Heads [B or 1, length, H, d] of a projection, or of a table where there is one.
+Tensor ScoreHeads::side(Tape& tape, const Tensor& table, const Tensor& projected, int64_t length, const TokenPosition& position) const {
+  if (table) return constant(tape, table, length, position);
+  return projected.reshape({projected.dim(0), length, shape_.heads, shape_.head_width()});
+}
+
+/// W x of those that have a weight, empty for the others, which the relation does not take from the text.
+std::vector<Tensor> ScoreHeads::project(Tape& tape, const Tensor& x, const std::vector<Projection>& all) const {
+  std::vector<Tensor> weights, projected;
+  for (const Projection& p : all)
+    if (p.weight) weights.push_back(p.weight);
+  const std::vector<Tensor> products = shape_.biases || weights.empty() ? std::vector<Tensor>() : linears(tape, x, weights);
   size_t next = 0;
-  const auto side = [&](const Tensor& table) { return table ? constant(tape, table, length) : projected[next++].reshape(heads); };
-  const Tensor q = side(query_table_), k = side(key_table_), v = side({});
-  return {prepare(tape, q, query_gain_), prepare(tape, k, key_gain_), v};
+  for (const Projection& p : all)
+    projected.push_back(!p.weight ? Tensor() : shape_.biases ? linear(tape, x, p.weight, p.bias) : products[next++]);
+  return projected;
 }
 
-/// Those of W_q x, W_k x, W_v x that the relation takes from the text.
-std::vector<Tensor> ScoreHeads::project(Tape& tape, const Tensor& x) const {
-  std::vector<Projection> used;
-  for (const Projection& p : {query_, key_, value_})
-    if (p.weight) used.push_back(p);
-  std::vector<Tensor> projected;
-  if (shape_.biases) {
-    for (const Projection& p : used) projected.push_back(linear(tape, x, p.weight, p.bias));
-    return projected;
-  }
-  for (const Projection& p : used) projected.push_back(p.weight);
-  return linears(tape, x, projected);
-}
-
-/// Rows 0 … length-1 of a table as the heads of one sequence that stands for all.
-Tensor ScoreHeads::constant(Tape& tape, const Tensor& table, int64_t length) const {
-  if (length > table.dim(0))
-    throw UsageError("a sequence of " + std::to_string(length) + " tokens; the constant keys are trained for " +
+/// `length` rows of a table, from a position on, as the heads of one sequence that stands for all.
+Tensor ScoreHeads::constant(Tape& tape, const Tensor& table, int64_t length, const TokenPosition& position) const {
+  if (position.first + length > table.dim(0))
+    throw UsageError("a sequence of " + std::to_string(position.first + length) + " tokens; the constant keys are trained for " +
                      std::to_string(table.dim(0)));
   const Tensor rows = tape.empty({1, length}, DType::i32);
   tape.run(
-      "row_numbers", {0, static_cast<double>(rows.bytes())}, [&] { std::iota(rows.data<int32_t>(), rows.data<int32_t>() + length, 0); },
-      [&] { cuda::count_up(tape.stream(), rows); });
+      "row_numbers", {0, static_cast<double>(rows.bytes())},
+      [&] { std::iota(rows.data<int32_t>(), rows.data<int32_t>() + length, static_cast<int32_t>(position.first)); },
+      [&] { cuda::count_up(tape.stream(), rows, position); });
   return embedding(tape, table, rows).reshape({1, length, shape_.heads, shape_.head_width()});
 }
 
-Tensor ScoreHeads::prepare(Tape& tape, const Tensor& heads, const Tensor& gain) const {
-  return prepare_heads(tape, heads, gain, options());
+Tensor ScoreHeads::prepare(Tape& tape, const Tensor& heads, const Tensor& gain, const TokenPosition& position) const {
+  return prepare_heads(tape, heads, gain, options(position));
 }
 
-HeadOptions ScoreHeads::options() const {
+HeadOptions ScoreHeads::options(const TokenPosition& position) const {
   HeadOptions options;
   options.norm = parse_qk_norm(settings_.qk_norm);
   options.rotary_base = shape_.position == "rotary" ? shape_.rotary_base : 0;
+  options.position = position;
   return options;
 }
 
 Tensor ScoreHeads::output(Tape& tape, const Tensor& o, const Tensor& residual) const {
   return linear(tape, o.reshape({o.dim(0), o.dim(1), shape_.width}), output_.weight, output_.bias, residual);
+}
+
+HeadCache ScoreHeads::begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const {
+  if (key_table_ && capacity > key_table_.dim(0))
+    throw UsageError("a sequence of " + std::to_string(capacity) + " tokens; the constant keys are trained for " +
+                     std::to_string(key_table_.dim(0)));
+  HeadCache cache;
+  cache.k = arena.allocate({key_table_ ? 1 : batch, capacity, shape_.heads, shape_.head_width()}, dtype);
+  cache.v = arena.allocate({batch, capacity, shape_.heads, shape_.head_width()}, dtype);
+  return cache;
 }
 
 int64_t ScoreHeads::kept_per_token() const { return relation_ == Relation::query_key ? 2 * shape_.width : shape_.width; }

@@ -2,6 +2,7 @@
 #include "kernels/attention.h"
 #include "kernels/heads.h"
 #include "models/architectures/registry.h"
+#include "models/layers/head_cache.h"
 
 namespace saccade {
 
@@ -35,9 +36,14 @@ class ScoreHeads {
   struct Heads {
     Tensor q, k, v;  ///< [B, T, H, d]; a constant q or k is [1, T, H, d]
   };
-  Heads operator()(Tape& tape, const Tensor& x) const;  ///< x [B, T, D]
+  Heads operator()(Tape& tape, const Tensor& x, const TokenPosition& position = {}) const;  ///< x [B, T, D], from a position on
+  /// The same with a query for the last row only: x [1, n, D], q [1, 1, H, d].
+  Heads with_last_query(Tape& tape, const Tensor& x, const TokenPosition& position) const;
   /// o [B, T, H, d] → W_o o, [B, T, D], plus the residual unless it is empty.
   Tensor output(Tape& tape, const Tensor& o, const Tensor& residual = {}) const;
+
+  /// An empty cache of what they keep of every token.
+  HeadCache begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const;
 
   const ScoreOptions& score() const { return score_; }  ///< window 0: the mixer's business
   int64_t kept_per_token() const;                       ///< numbers decoding keeps of a token: its key and its value
@@ -48,10 +54,11 @@ class ScoreHeads {
     Tensor weight, bias;
   };
   Projection projection(ParameterMaker& make, const std::string& name, double deviation) const;
-  std::vector<Tensor> project(Tape& tape, const Tensor& x) const;
-  Tensor constant(Tape& tape, const Tensor& table, int64_t length) const;
-  Tensor prepare(Tape& tape, const Tensor& heads, const Tensor& gain) const;
-  HeadOptions options() const;
+  std::vector<Tensor> project(Tape& tape, const Tensor& x, const std::vector<Projection>& all) const;
+  Tensor side(Tape& tape, const Tensor& table, const Tensor& projected, int64_t length, const TokenPosition& position) const;
+  Tensor constant(Tape& tape, const Tensor& table, int64_t length, const TokenPosition& position) const;
+  Tensor prepare(Tape& tape, const Tensor& heads, const Tensor& gain, const TokenPosition& position) const;
+  HeadOptions options(const TokenPosition& position) const;
 
   ModelShape shape_;
   ScoreSettings settings_;

@@ -10,9 +10,15 @@ TokenEmbedding::TokenEmbedding(const ModelShape& shape, ParameterMaker& make)
   if (shape.position == "absolute") positions_ = make.normal("position", {shape.sequence_length, shape.width}, kDeviation);
 }
 
-Tensor TokenEmbedding::operator()(Tape& tape, const Tensor& tokens) const {
+Tensor TokenEmbedding::operator()(Tape& tape, const Tensor& tokens, const TokenPosition& position) const {
   const Tensor x = embedding(tape, table_, tokens);
-  return positions_ ? add_positions(tape, x, positions_) : x;
+  return positions_ ? add_positions(tape, x, positions_, position) : x;
+}
+
+void TokenEmbedding::check_capacity(int64_t capacity) const {
+  if (positions_ && capacity > positions_.dim(0))
+    throw UsageError("a sequence of " + std::to_string(capacity) + " tokens; the positions are trained for " +
+                     std::to_string(positions_.dim(0)));
 }
 
 }  // namespace saccade

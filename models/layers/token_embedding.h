@@ -9,7 +9,10 @@ class TokenEmbedding {
   /// Parameters `embedding` [V, D] and, with absolute positions, `position` [Tmax, D].
   TokenEmbedding(const ModelShape& shape, ParameterMaker& make);
 
-  Tensor operator()(Tape& tape, const Tensor& tokens) const;  ///< i32 [B, T] → [B, T, D]
+  /// i32 [B, T] → [B, T, D], from a position on.
+  Tensor operator()(Tape& tape, const Tensor& tokens, const TokenPosition& position = {}) const;
+  /// Throws UsageError when the position table is shorter than a sequence shall get.
+  void check_capacity(int64_t capacity) const;
   const Tensor& table() const { return table_; }
 
  private:

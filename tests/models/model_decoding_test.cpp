@@ -1,0 +1,95 @@
+#include "tests/models/architecture_rows.h"
+
+namespace saccade::test {
+
+/// Sequences that come in pieces give, position by position, what they give as a whole: everything in the registry.
+class ModelDecodingTest : public QObject {
+  Q_OBJECT
+
+  static constexpr int64_t kLong = 152;
+
+  /// Feeds the sequences [B, T] in pieces and compares what comes back with rows of `whole`, [B, T, D].
+  static void compare_pieces(const Model& model, const std::vector<int32_t>& values, const Array& whole, int64_t prompt) {
+    const int64_t batch = whole.shape[0], length = whole.shape[1], width = whole.shape[2];
+    Arena arena(Device::cpu());
+    Tape tape(arena, false);
+    DecodingState state = model.begin(arena, DType::f64, batch, length);
+    double largest = 1;
+    for (double v : whole.values) largest = std::max(largest, std::abs(v));
+    int64_t n = prompt;
+    for (int64_t first = 0, piece = 0; first < length; first += n, ++piece) {
+      if (piece > 0) n = std::min<int64_t>(length - first, piece % 4 == 3 ? 5 : 1);
+      const Tensor x = arena.allocate({batch, n}, DType::i32);
+      for (int64_t b = 0; b < batch; ++b) std::copy_n(values.begin() + b * length + first, n, x.data<int32_t>() + b * n);
+      const Array part = to_array(model.extend(tape, x, state));
+      QCOMPARE(part.shape, (Shape{batch, n, width}));
+      QCOMPARE(state.length, first + n);
+      for (int64_t b = 0; b < batch; ++b)
+        for (int64_t i = 0; i < n * width; ++i) {
+          const double expected = whole.values[static_cast<size_t>((b * length + first) * width + i)];
+          const double off = std::abs(part.values[static_cast<size_t>(b * n * width + i)] - expected) / largest;
+          QVERIFY2(off <= 1e-9, qPrintable(QString("prompt %1, position %2 is off by %3").arg(prompt).arg(first + i / width).arg(off)));
+        }
+    }
+    const Tensor more = arena.allocate({batch, 1}, DType::i32);
+    std::fill_n(more.data<int32_t>(), batch, 1);
+    QVERIFY_EXCEPTION_THROWN(model.extend(tape, more, state), UsageError);
+  }
+
+  /// Two pieces of the first sequence, of which only the last position is asked for.
+  static void compare_last_only(const Model& model, const std::vector<int32_t>& values, const Array& whole) {
+    const int64_t length = whole.shape[1], width = whole.shape[2];
+    Arena arena(Device::cpu());
+    Tape tape(arena, false);
+    DecodingState state = model.begin(arena, DType::f64, 1, length);
+    state.last_only = true;
+    for (int64_t n : {71, 20}) {
+      const int64_t first = state.length;
+      const Tensor x = arena.allocate({1, n}, DType::i32);
+      std::copy_n(values.begin() + first, n, x.data<int32_t>());
+      const std::vector<double> part = to_array(model.extend(tape, x, state)).values;
+      for (int64_t i = 0; i < width; ++i) {
+        const double expected = whole.values[static_cast<size_t>((first + n - 1) * width + i)];
+        QVERIFY(std::abs(part[part.size() - static_cast<size_t>(width - i)] - expected) <= 1e-9 * std::max(1.0, std::abs(expected)));
+      }
+    }
+  }
+
+ private Q_SLOTS:
+  void init() { Arena::set_poison(true); }
+  void cleanup() { Arena::set_poison(false); }
+
+  void pieces_are_the_whole_data() { add_all(); }
+  /// A prompt of 1, 37 or 131 tokens, then single ones and pieces of 5, in double.
+  void pieces_are_the_whole() {
+    QFETCH(QString, settings);
+    QFETCH(QString, device);
+    if (device != "cpu") QSKIP("on a GPU tests/gpu/decode_check.cpp asks this");
+    const nlohmann::json resolved = resolve_architecture(nlohmann::json::parse(settings.toStdString()), kLong);
+    Arena arena(Device::cpu());
+    const auto model = make_model(resolved, kVocabulary, kLong, arena, DType::f64, 3, false);
+    for (const Parameter& p : model->parameters()) {
+      const Random random(9, p.name);
+      for (int64_t i = 0; i < p.value.size(); ++i)
+        p.value.data<double>()[i] += (p.decay ? 0.25 : 0.1) * random.normal(static_cast<uint64_t>(i));
+    }
+    try {
+      model->begin(arena, DType::f64, 1, kLong);
+    } catch (const UsageError& error) {
+      QVERIFY2(resolved.value("host", "") == "avey", error.what());
+      return;
+    }
+    const std::vector<int32_t> values = random_tokens(2 * kLong, "decoded");
+    const Tensor x = arena.allocate({2, kLong}, DType::i32);
+    std::copy(values.begin(), values.end(), x.data<int32_t>());
+    Tape tape(arena, false);
+    const Array whole = to_array(model->hidden(tape, x, nullptr));
+    for (int64_t prompt : {1, 37, 131}) compare_pieces(*model, values, whole, prompt);
+    compare_last_only(*model, values, whole);
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::ModelDecodingTest)
+#include "model_decoding_test.moc"
