@@ -138,6 +138,20 @@ bool stop_run(const fs::path& directory) {
   return ::kill(holder->process, SIGTERM) == 0;
 }
 
+LoadedModel load_model(const fs::path& directory, int64_t step, const std::string& device) {
+  const RunInfo info = read_run_info(directory);
+  const Checkpoint checkpoint = checkpoint_at(directory, step);
+  LoadedModel loaded{stored_config(info), checkpoint.state.record.step, stored_tokenizer(checkpoint, directory), nullptr};
+  RunConfig& config = loaded.config;
+  if (!device.empty()) config.device = device;
+  const int64_t vocabulary = loaded.tokenizer->vocabulary();
+  loaded.model =
+      std::make_unique<InferenceModel>(config.architecture, vocabulary, config.data.sequence_length, run_device(config, vocabulary).device,
+                                       config.precision, static_cast<uint64_t>(config.training.seed));
+  loaded.model->load(checkpoint.state.weights);
+  return loaded;
+}
+
 LoadedRun load_run(const fs::path& directory, int64_t step) {
   const RunInfo info = read_run_info(directory);
   const Checkpoint checkpoint = checkpoint_at(directory, step);

@@ -5,6 +5,7 @@
 
 #include "analysis/runs/run.h"
 #include "models/config.h"
+#include "models/decoder.h"
 
 namespace saccade {
 
@@ -39,6 +40,16 @@ struct LoadedRun {
   std::unique_ptr<Trainer> trainer;
 };
 LoadedRun load_run(const std::filesystem::path& directory, int64_t step = 0);
+
+/// A run's weights at a checkpoint for running them forward only (step 0: the newest); the corpus need not be there. An empty
+/// `device` is the run's own.
+struct LoadedModel {
+  RunConfig config;
+  int64_t step = 0;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<InferenceModel> model;
+};
+LoadedModel load_model(const std::filesystem::path& directory, int64_t step = 0, const std::string& device = {});
 
 /// The frozen evaluation batches of a config, one per domain, training domains first: the same for every run on the same
 /// corpus, tokenizer and sequence length. `evaluation_batches` counts pieces of 4096 tokens of validation text (one sequence

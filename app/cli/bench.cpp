@@ -1,5 +1,6 @@
 // saccade bench: how fast this machine trains.
 #include "analysis/evaluation/benchmark.h"
+#include "analysis/evaluation/decoding_benchmark.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
 #include "kernels/device.h"
@@ -11,6 +12,8 @@ struct Options {
   std::vector<std::string> presets;
   BenchmarkOptions benchmark;
   bool ops = false, no_steps = false;
+  bool decode = false;
+  std::vector<int64_t> lengths{2048, 8192, 32768, 65536};
 };
 
 std::string milliseconds(double seconds) { return number(seconds * 1e3, 2); }
@@ -44,6 +47,28 @@ std::string profile_table(const StepBenchmark& b) {
     rows.push_back({op.name, number(op.calls, 0), milliseconds(op.seconds), number(100 * op.seconds / b.step.median, 1),
                     number(op.cost.flops / op.seconds / 1e9, 1), number(op.cost.bytes / op.seconds / 1e9, 1)});
   return "\n" + b.preset.name + "\n" + table({"op", "calls", "ms a step", "% of step", "GFLOP/s", "GB/s"}, rows);
+}
+
+int run_decoding(const Options& options) {
+  nlohmann::json json{{"decoding", nlohmann::json::array()}};
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& name : options.presets) {
+    const DecodingBenchmark b = benchmark_decoding(decoding_preset(name), options.lengths, options.benchmark);
+    nlohmann::json points = nlohmann::json::array();
+    for (const DecodingPoint& point : b.points) {
+      points.push_back({{"length", point.length}, {"prompt", to_json(point.prompt)}, {"token", to_json(point.token)}});
+      rows.push_back({name, std::to_string(point.length), milliseconds(point.prompt.median), milliseconds(point.prompt.fastest),
+                      number(point.prompt.gflops_per_second(), 1), milliseconds(point.token.median), milliseconds(point.token.fastest)});
+    }
+    json["decoding"].push_back({{"preset", name},
+                                {"parameters", b.parameters},
+                                {"threads", b.threads},
+                                {"device", options.benchmark.device},
+                                {"peak_bytes", b.peak_bytes},
+                                {"points", points}});
+  }
+  print_result(json, table({"decoding", "prompt", "ms", "fastest", "GFLOP/s", "ms a token", "fastest"}, rows));
+  return 0;
 }
 
 int run(const Options& options) {
@@ -81,6 +106,8 @@ const RegisterCommand command{
        auto options = std::make_shared<Options>();
        std::string names;
        for (const StepPreset& preset : step_presets()) names += " " + preset.name;
+       std::string decoding;
+       for (const DecodingPreset& preset : decoding_presets()) decoding += " " + preset.name;
        app.add_option("--preset", options->presets, "Training step to time:" + names)->default_str("2m-cpu");
        app.add_option("--device", options->benchmark.device, "cpu, auto, cuda or cuda:N")->capture_default_str();
        app.add_option("--threads", options->benchmark.threads, "CPU threads, 0: all cores")->check(CLI::Range(0, 1024));
@@ -90,10 +117,12 @@ const RegisterCommand command{
        app.add_flag("--ops", options->ops, "Time single ops at the preset's sizes as well");
        app.add_flag("--no-steps", options->no_steps, "Only the ops");
        app.add_option("--only", options->benchmark.only, "Names of the ops to time, like attention; all without it");
+       app.add_flag("--decode", options->decode, "Time reading a prompt and going on token by token instead of training:" + decoding);
+       app.add_option("--lengths", options->lengths, "With --decode: tokens of the prompt")->check(CLI::Range(1, 1 << 24));
        return [options] {
-         if (options->presets.empty()) options->presets = {"2m-cpu"};
+         if (options->presets.empty()) options->presets = {options->decode ? "2m" : "2m-cpu"};
          options->ops = options->ops || options->no_steps || !options->benchmark.only.empty();
-         return run(*options);
+         return options->decode ? run_decoding(*options) : run(*options);
        };
      }}};
 

@@ -21,7 +21,7 @@ class InspectExportCliTest : public QObject {
   void help_of_every_command_data() {
     QTest::addColumn<QStringList>("command");
     for (const char* name : {"doctor", "architectures", "corpus", "plan", "train", "resume", "stop", "evaluate", "inspect", "compare",
-                             "export", "bench", "demo"})
+                             "export", "bench", "generate", "demo"})
       QTest::newRow(name) << QStringList{name};
     for (const char* name : {"import", "list", "show", "samples"}) QTest::addRow("corpus %s", name) << QStringList{"corpus", name};
   }
@@ -36,6 +36,27 @@ class InspectExportCliTest : public QObject {
       QVERIFY2(!lines[i].startsWith("  -") || lines[i].size() > 34 || lines[i + 1].startsWith(QString(20, ' ')), qPrintable(lines[i]));
   }
 
+  /// The same seed writes the same text; temperature 0 needs none; what cannot go on says so.
+  void generates() {
+    const auto text = [&](const QStringList& more) {
+      const auto result =
+          program_.run(QStringList{"--json", "-q", "generate", "chunks", "--prompt", "Rain fell on", "--tokens", "90"} + more);
+      if (result.code != 0) qWarning("%s", qPrintable(result.err));
+      return result.json();
+    };
+    const nlohmann::json one = text({"--seed", "1"}), again = text({"--seed", "1"}), two = text({"--seed", "2"});
+    QVERIFY(one.at("ended").get<bool>() ? one.at("tokens").size() < 90 : one.at("tokens").size() == 90);
+    QCOMPARE(one.at("text"), again.at("text"));
+    QVERIFY(one.at("tokens") != two.at("tokens"));
+    QCOMPARE(text({"--temperature", "0", "--seed", "1"}).at("tokens"), text({"--temperature", "0", "--seed", "2"}).at("tokens"));
+    const auto plain = program_.run({"generate", "plain", "--prompt", "The road", "--tokens", "7", "--step", "8"});
+    QCOMPARE(plain.code, 0);
+    QVERIFY(plain.out.startsWith("The road"));
+    const auto avey = program_.run({"generate", "avey"});
+    QCOMPARE(avey.code, 2);
+    QVERIFY2(avey.err.contains("does not decode") && avey.err.count('\n') == 1, qPrintable(avey.err));
+  }
+
   void json_of_every_command_data() {
     QTest::addColumn<QStringList>("arguments");
     const auto row = [](const QStringList& arguments) { QTest::newRow(qPrintable(arguments.join(' '))) << arguments; };
@@ -48,6 +69,7 @@ class InspectExportCliTest : public QObject {
     row({"plan", "config.json"});
     row({"evaluate", "plain"});
     row({"inspect", "chunks"});
+    row({"generate", "plain", "--tokens", "3"});
     row({"compare", "."});
     row({"stop", "plain"});
     row({"resume", "plain"});
