@@ -29,6 +29,7 @@ bench: build
 lint:
 	@tests/layers_test.sh .
 	@git ls-files '*.h' '*.cpp' | xargs clang-format --dry-run -Werror
+	@tests/clang_test.py $(BUILD) .
 	@git ls-files '*.cpp' ':!tests' | xargs clang-tidy --quiet -p $(BUILD)
 
 format:
