@@ -45,6 +45,7 @@ PlanView::PlanView(QWidget* parent)
   tokens_ = row(tr("tokens"), rows);
   flops_ = row(tr("FLOPs"), rows);
   state_ = row(tr("state per token"), rows);
+  device_ = row(tr("device"), rows);
   memory_ = row(tr("memory at peak"), rows);
   rows->addRow(bar_);
   speed_ = row(tr("speed"), rows);
@@ -103,7 +104,7 @@ void PlanView::setNoConfig(const QString& why) {
   worker_->cancelMeasurement();
   plan_.reset();
   seconds_per_step_.reset();
-  for (QLabel* value : {parameters_, tokens_, flops_, state_, memory_}) value->setText(QStringLiteral("–"));
+  for (QLabel* value : {parameters_, tokens_, flops_, state_, device_, memory_}) value->setText(QStringLiteral("–"));
   bar_->setPlan({}, 0);
   notes_->clear();
   QPalette red = palette();
@@ -127,7 +128,8 @@ void PlanView::showPlan(const Plan& plan) {
   state_->setText(bytes(plan.state_bytes_per_token));
   const bool present = plan.memory.total > 0;
   const QString device = QString::fromStdString(plan.device);
-  memory_->setText(present ? tr("%1 of %2 free on %3").arg(bytes(plan.device_bytes()), bytes(free), device) : bytes(plan.device_bytes()));
+  device_->setText(device);
+  memory_->setText(present ? tr("%1 of %2 free").arg(bytes(plan.device_bytes()), bytes(free)) : bytes(plan.device_bytes()));
   bar_->setPlan(plan, free);
   const bool fits = plan.device_bytes() <= free;
   if (!fits) {

@@ -33,7 +33,7 @@ class PlanView : public QWidget {
   RunConfig config_;
   std::optional<Plan> plan_;
   std::optional<double> seconds_per_step_;
-  QLabel *parameters_, *tokens_, *flops_, *memory_, *state_, *speed_, *time_;
+  QLabel *parameters_, *tokens_, *flops_, *device_, *memory_, *state_, *speed_, *time_;
   MemoryBar* bar_;
   QLabel* notes_;
   QLabel* problem_;
