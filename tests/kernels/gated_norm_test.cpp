@@ -20,7 +20,7 @@ class GatedNormTest : public QObject {
         return std::vector<Tensor>{rms_norm_after_gate(tape, x[0], x[1], x[2], groups, 1e-5)};
       };
       for (int64_t rows : {1, 7}) CHECK_OP(op, inputs(rows, 15));
-      CHECK_OP(op, inputs(37, 6));
+      CHECK_OP(op, inputs(37, 12));  // not 6: two channels can nearly vanish together, where differences are poor
       QVERIFY(check_threads(op, inputs(3000, 39)).isEmpty());
     }
   }
