@@ -114,7 +114,8 @@ MemoryRange::MemoryRange(int index, int64_t capacity) : state_(std::make_unique<
   s.index = index;
   s.capacity = (capacity + kGrowth - 1) / kGrowth * kGrowth;
   s.properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  s.properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {index}};
+  s.properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  s.properties.location.id = index;
   static const auto reserve = driver_function<decltype(&cuMemAddressReserve)>("cuMemAddressReserve");
   check_driver(reserve(&s.base, static_cast<size_t>(s.capacity), 0, 0, 0), "reserving addresses");
 }
