@@ -22,9 +22,21 @@ constexpr Precision kPrecisions[] = {{"double", DType::f64, false, 1e-9, 1e-9},
                                      {"cuda bf16", DType::bf16, true, 1e-2, 2e-2}};
 
 constexpr double kRecurrentGradients = 5e-5;  // in float: section 12 of their specification
-// In a whole model the roundings of all its activations to bf16 meet: exact arithmetic with nothing but these is off by 2.7e-2 of
-// the largest logit of transformer_pp/full.
-constexpr double kModelInBf16 = 4;
+/// How many times further off a whole model in bf16 may be, where the roundings of all its activations meet. The same models in
+/// double with nothing rounded to bf16 but outputs of ops, copies of matrices and gradients of outputs, 12 draws of the parameters
+/// within 2 %, are off by this much of the largest element (mean and most of the draws, worst case of the file):
+///                                  logits            worst gradient
+///   avey                           1.0e-2, 1.7e-2    2.1e-2, 3.2e-2
+///   transformer_pp                 1.6e-2, 2.3e-2    4.0e-2, 5.4e-2
+///   with its residual stream f32   1.4e-2, 2.1e-2    3.3e-2, 6.6e-2
+///   only its norms rounded         1.0e-2, 1.8e-2    2.7e-2, 6.2e-2
+struct Slack {
+  double logits, gradients;
+};
+Slack slack_in_bf16(const GoldenCase& c) {
+  if (c.op == "avey") return {2, 2};
+  return {c.op == "transformer_pp" ? 2.5 : 4, 4};
+}
 
 GoldenResult run(const GoldenCase& c, DType dtype, Device device) {
   Arena arena(device);
@@ -125,12 +137,12 @@ class GoldenTest : public QObject {
         silence(result.outputs, selected, others);
       }
     }
-    const double slack = p.dtype == DType::bf16 && c.inputs.contains("tokens") ? kModelInBf16 : 1;
+    const Slack slack = p.dtype == DType::bf16 && c.inputs.contains("tokens") ? slack_in_bf16(c) : Slack{1, 1};
     for (const auto& [name, expected] : c.outputs) {
       QVERIFY2(result.outputs.contains(name), qPrintable("no output " + QString::fromStdString(name)));
       COMPARE_CLOSE(result.outputs.at(name), expected,
                     expected.integer   ? 0.0
-                    : name == "logits" ? slack * p.outputs
+                    : name == "logits" ? slack.logits * p.outputs
                                        : p.outputs,
                     QString::fromStdString(name));
     }
@@ -140,8 +152,8 @@ class GoldenTest : public QObject {
       if (zero_by_mathematics(expected))
         COMPARE_CLOSE(result.grads.at(name), zeros(expected.shape), p.dtype == DType::bf16 ? 1e-2 : 1e-6, what);
       else
-        COMPARE_CLOSE(result.grads.at(name), expected, c.op.empty() && p.dtype == DType::f32 ? kRecurrentGradients : slack * p.gradients,
-                      what);
+        COMPARE_CLOSE(result.grads.at(name), expected,
+                      c.op.empty() && p.dtype == DType::f32 ? kRecurrentGradients : slack.gradients * p.gradients, what);
     }
   }
 
