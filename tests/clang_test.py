@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every C++ source goes through clang++ without a warning: clang_test.py BUILD SOURCE. Exits with 77 where there is no clang++."""
+"""Every C++ source goes through clang++ without a warning: clang_test.py BUILD SOURCE [PART OF A NAME]... Exits with 77 where there is no clang++."""
 import concurrent.futures
 import json
 import os
@@ -32,7 +32,8 @@ def check(entry):
 
 with open(os.path.join(build, "compile_commands.json")) as file:
     entries = {e["file"]: e for e in json.load(file) if e["file"].endswith(".cpp") and os.path.dirname(e["file"]).startswith(source)}
-entries = [e for name, e in sorted(entries.items()) if not name.startswith(build)]
+parts = sys.argv[3:] or [""]
+entries = [e for name, e in sorted(entries.items()) if not name.startswith(build) and any(part in name for part in parts)]
 with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
     complaints = [text for text in pool.map(check, entries) if text]
 print("\n".join(complaints))

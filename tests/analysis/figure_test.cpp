@@ -102,7 +102,7 @@ class FigureTest : public QObject {
     QCOMPARE(f.map->columns, int64_t{4});
     QCOMPARE(f.map->values[5], static_cast<float>(runs_[0].last_statistics()->statistics[1].heads[1]));
     QVERIFY(f.map->range[0] < f.map->range[1]);
-    QVERIFY_EXCEPTION_THROWN(head_figure(*runs_[0].last_statistics(), "none"), UsageError);
+    QVERIFY_THROWS_EXCEPTION(UsageError, head_figure(*runs_[0].last_statistics(), "none"));
   }
 
   void weightsFigure() {
@@ -113,8 +113,8 @@ class FigureTest : public QObject {
     QCOMPARE(f.map->values[40 * 96 + 7], map.values[static_cast<size_t>((2 * 96 + 40) * 96 + 7)]);
     QVERIFY(std::isnan(f.map->values[40 * 96 + 41]));  // the future
     QVERIFY(f.map->marked.empty() && !f.map->diverging);
-    QVERIFY_EXCEPTION_THROWN(capture_figure(c, "score", 0, 0), UsageError);
-    QVERIFY_EXCEPTION_THROWN(capture_figure(c, "weights", 0, 9), UsageError);
+    QVERIFY_THROWS_EXCEPTION(UsageError, capture_figure(c, "score", 0, 0));
+    QVERIFY_THROWS_EXCEPTION(UsageError, capture_figure(c, "weights", 0, 9));
   }
 
   void scoreFigureMarksWhatWasChosen() {
@@ -183,10 +183,10 @@ class FigureTest : public QObject {
       QCOMPARE(back.curves.size(), figure.curves.size());
       if (!figure.curves.empty()) QCOMPARE(back.curves.back().colour, figure.curves.back().colour);
     }
-    QVERIFY_EXCEPTION_THROWN(figure_from_json(nlohmann::json::object()), DataError);
+    QVERIFY_THROWS_EXCEPTION(DataError, figure_from_json(nlohmann::json::object()));
     nlohmann::json bad = to_json(figures[2]);
     bad["map"]["rows"] = 3;
-    QVERIFY_EXCEPTION_THROWN(figure_from_json(bad), DataError);
+    QVERIFY_THROWS_EXCEPTION(DataError, figure_from_json(bad));
   }
 
  private:

@@ -133,10 +133,10 @@ class JournalTest : public QObject {
     for (int i = 0; i < 3; ++i) writer.append(record(i));
     const auto size = fs::file_size(path());
     limit_file_size(size + 10);  // the next record fits in part
-    QVERIFY_EXCEPTION_THROWN(writer.append(record(3)), DataError);
+    QVERIFY_THROWS_EXCEPTION(DataError, writer.append(record(3)));
     limit_file_size(RLIM_INFINITY);
     QCOMPARE(fs::file_size(path()), size);
-    QVERIFY_EXCEPTION_THROWN(writer.append(record(3)), DataError);
+    QVERIFY_THROWS_EXCEPTION(DataError, writer.append(record(3)));
     JournalReader reader(path());
     QCOMPARE(read(reader), 3);
     JournalWriter(path(), ignore).append(record(3));

@@ -111,7 +111,7 @@ class ReadsTest : public QObject {
     QFETCH(int, layer);
     QFETCH(int, head);
     QFETCH(int, query);
-    QVERIFY_EXCEPTION_THROWN(reads_of(fixture_capture({}, 200, 0, "prose"), layer, head, query), UsageError);
+    QVERIFY_THROWS_EXCEPTION(UsageError, reads_of(fixture_capture({}, 200, 0, "prose"), layer, head, query));
   }
 
  private:

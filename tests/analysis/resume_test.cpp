@@ -137,7 +137,7 @@ class ResumeTest : public QObject {
   void refusesWhenEveryCheckpointIsDamaged() {
     const fs::path directory = crashed("hopeless");
     for (int64_t step : step_files(directory, kCheckpoints)) fs::resize_file(step_file(directory, kCheckpoints, step), 100);
-    QVERIFY_EXCEPTION_THROWN(work_on(directory, tiny_config()), DataError);
+    QVERIFY_THROWS_EXCEPTION(DataError, work_on(directory, tiny_config()));
     QCOMPARE(Run(directory).find("train/loss")->value.size(), size_t{6});
   }
 
@@ -191,7 +191,7 @@ class ResumeTest : public QObject {
     RunInfo info = read_run_info(directory);
     info.provenance["corpus_hash"] = "0000000000000000";
     write_run_info(info);
-    QVERIFY_EXCEPTION_THROWN(work_on(directory, tiny_config()), DataError);
+    QVERIFY_THROWS_EXCEPTION(DataError, work_on(directory, tiny_config()));
   }
 
   void nonFiniteLossEndsTheRun() {
@@ -218,7 +218,7 @@ class ResumeTest : public QObject {
     QCOMPARE(batches.size(), size_t{2});
     QCOMPARE(loaded.trainer->evaluate(batches[1]).loss, Run(whole_).find("ood/loss/code")->value.back());
     QCOMPARE(load_run(whole_, 8).step, int64_t{8});
-    QVERIFY_EXCEPTION_THROWN(load_run(whole_, 5), DataError);
+    QVERIFY_THROWS_EXCEPTION(DataError, load_run(whole_, 5));
   }
 
   void evaluationBatchesDependOnTextAlone() {

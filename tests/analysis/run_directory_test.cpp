@@ -85,15 +85,15 @@ class RunDirectoryTest : public QObject {
   void refusesWhatIsNotItsOwn() {
     fs::create_directories(path("foreign"));
     std::ofstream(path("foreign") / "thesis.txt") << "precious";
-    QVERIFY_EXCEPTION_THROWN(RunWriter::create(path("foreign"), fixture_info({})), UsageError);
+    QVERIFY_THROWS_EXCEPTION(UsageError, RunWriter::create(path("foreign"), fixture_info({})));
     QCOMPARE(std::distance(fs::directory_iterator(path("foreign")), {}), 1);
     write_fixture(path("run"));
     const std::string before = read_text(path("run") / "run.json");
-    QVERIFY_EXCEPTION_THROWN(RunWriter::create(path("run"), fixture_info({})), UsageError);
+    QVERIFY_THROWS_EXCEPTION(UsageError, RunWriter::create(path("run"), fixture_info({})));
     QCOMPARE(read_text(path("run") / "run.json"), before);
     std::ofstream(path("file")) << "x";
-    QVERIFY_EXCEPTION_THROWN(RunWriter::create(path("file"), fixture_info({})), DataError);
-    QVERIFY_EXCEPTION_THROWN(RunWriter::create(path("file") / "below", fixture_info({})), DataError);
+    QVERIFY_THROWS_EXCEPTION(DataError, RunWriter::create(path("file"), fixture_info({})));
+    QVERIFY_THROWS_EXCEPTION(DataError, RunWriter::create(path("file") / "below", fixture_info({})));
   }
 
   void takesAnEmptyDirectory() {
@@ -129,7 +129,7 @@ class RunDirectoryTest : public QObject {
     QCOMPARE(find_runs(folder_->path().toStdString()).size(), size_t{2});
     QCOMPARE(find_runs(path("a")), std::vector{path("a")});
     QVERIFY(find_runs(path("none")).empty());
-    QVERIFY_EXCEPTION_THROWN(Run run(path("c")), DataError);
+    QVERIFY_THROWS_EXCEPTION(DataError, Run run(path("c")));
   }
 
   void aDamagedJournalShowsItsGoodPart() {
@@ -162,9 +162,9 @@ class RunDirectoryTest : public QObject {
     }
     QVERIFY2(refused > 190, qPrintable(QString("%1 of 200 noticed").arg(refused)));
     std::ofstream(file) << "no HDF5";
-    QVERIFY_EXCEPTION_THROWN(Run(path("run")).captures(200), DataError);
+    QVERIFY_THROWS_EXCEPTION(DataError, Run(path("run")).captures(200));
     fs::remove(file);
-    QVERIFY_EXCEPTION_THROWN(Run(path("run")).captures(200), DataError);
+    QVERIFY_THROWS_EXCEPTION(DataError, Run(path("run")).captures(200));
   }
 
   /// Files may not grow beyond a limit, as on a full disk: what was there stays, and the process lives.

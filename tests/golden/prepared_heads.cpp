@@ -8,7 +8,7 @@ namespace saccade::test {
 
 PreparedHeads prepare_golden_heads(Tape& tape, const GoldenCase& c, const std::map<std::string, Tensor>& inputs) {
   const std::string position = c.attributes.value("position", "none");
-  HeadOptions heads{parse_qk_norm(c.attributes.value("qk_norm", "none")), 0, 0};
+  HeadOptions heads{parse_qk_norm(c.attributes.value("qk_norm", "none"))};
   if (position == "rotary") heads.rotary_base = c.attributes.value("rotary_base", 10000.0);
   const auto gain = [&](const char* name) { return inputs.contains(name) ? inputs.at(name) : Tensor(); };
   const Tensor &q = inputs.at("q"), &k = inputs.at("k");

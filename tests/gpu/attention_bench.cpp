@@ -116,7 +116,7 @@ int attention_bench(const std::string& only) {
   measure("top1_chunk recent 102400 (sorted reads)", 1, 102400, 12, 64, 192.0 * 102400, chunk(ChunkSelection::oracle_recent));
   measure("top1_chunk exact 32 x 2048", 32, 2048, 12, 64, 192.0 * 2048, chunk(ChunkSelection::exact));
   measure("prepare_heads l2 + rotary 32 x 2048 x 12 x 64", 32, 2048, 12, 64, 1, [](Tape& t, const Tensor& q, const Tensor&, const Tensor&) {
-    return prepare_heads(t, q, {}, {QkNorm::l2, 10000, 0});
+    return prepare_heads(t, q, {}, {QkNorm::l2, 10000});
   });
   return 0;
 }

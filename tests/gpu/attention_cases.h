@@ -240,9 +240,9 @@ inline std::vector<Case> cases() {
       {"chunk popular", {1, 6000, 2, 64}, chunked({0.125, 0, false}, {64, 1, false, exact, 0}, false), false, false, 0, false, true});
   list.push_back(
       {"chunk popular d 24", {1, 4000, 2, 24}, chunked({0.2, 0, false}, {64, 1, false, exact, 0}, false), false, false, 0, false, true});
-  for (QkNorm norm : {QkNorm::none, QkNorm::l2}) list.push_back({"heads rotary", {2, 300, 3, 64}, heads({norm, 10000, 5})});
-  list.push_back({"heads l2 d 25", {2, 100, 3, 25}, heads({QkNorm::l2, 0, 0})});
-  list.push_back({"heads rotary d 192 far", {1, 64, 2, 192}, heads({QkNorm::none, 500000, 100000})});
+  for (QkNorm norm : {QkNorm::none, QkNorm::l2}) list.push_back({"heads rotary", {2, 300, 3, 64}, heads({norm, 10000, {5}})});
+  list.push_back({"heads l2 d 25", {2, 100, 3, 25}, heads({QkNorm::l2})});
+  list.push_back({"heads rotary d 192 far", {1, 64, 2, 192}, heads({QkNorm::none, 500000, {100000}})});
   return list;
 }
 

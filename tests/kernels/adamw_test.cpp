@@ -126,9 +126,9 @@ class AdamWTest : public QObject {
   void refused() {
     Fixture f;
     f.add(state(4, 1), DType::f32, true);
-    QVERIFY_EXCEPTION_THROWN(adamw_rates({}, 1e-3, 0), std::invalid_argument);
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, adamw_rates({}, 1e-3, 0));
     f.slots[0].grad = f.arena.allocate({5}, DType::f32);
-    QVERIFY_EXCEPTION_THROWN(gradient_norm(f.tape, f.slots, f.norm), std::invalid_argument);
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, gradient_norm(f.tape, f.slots, f.norm));
   }
 };
 

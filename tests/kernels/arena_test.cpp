@@ -140,7 +140,7 @@ class ArenaTest : public QObject {
   void more_than_there_is() {
     Arena arena(Device::cpu());
     const int64_t used = arena.used();
-    QVERIFY_EXCEPTION_THROWN(floats(arena, int64_t{1} << 50), DeviceError);
+    QVERIFY_THROWS_EXCEPTION(DeviceError, floats(arena, int64_t{1} << 50));
     QCOMPARE(arena.used(), used);
   }
 };

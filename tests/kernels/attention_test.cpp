@@ -161,11 +161,11 @@ class AttentionTest : public QObject {
     Tape tape(arena, false);
     const auto make = [&](const Shape& shape) { return tape.zeros(shape, DType::f32); };
     const Tensor x = make({2, 5, 2, 4});
-    QVERIFY_EXCEPTION_THROWN(attention(tape, x, make({2, 6, 2, 4}), x, {}), UsageError);
-    QVERIFY_EXCEPTION_THROWN(attention(tape, make({2, 5, 8}), x, x, {}), UsageError);
-    QVERIFY_EXCEPTION_THROWN(attention(tape, x, x, tape.zeros({2, 5, 2, 4}, DType::f64), {}), UsageError);
-    QVERIFY_EXCEPTION_THROWN(attention(tape, x, x, x, {1, -1, false}), UsageError);
-    QVERIFY_EXCEPTION_THROWN(attention_weights(tape, x, x, {}, 2), UsageError);
+    QVERIFY_THROWS_EXCEPTION(UsageError, attention(tape, x, make({2, 6, 2, 4}), x, {}));
+    QVERIFY_THROWS_EXCEPTION(UsageError, attention(tape, make({2, 5, 8}), x, x, {}));
+    QVERIFY_THROWS_EXCEPTION(UsageError, attention(tape, x, x, tape.zeros({2, 5, 2, 4}, DType::f64), {}));
+    QVERIFY_THROWS_EXCEPTION(UsageError, attention(tape, x, x, x, {1, -1, false}));
+    QVERIFY_THROWS_EXCEPTION(UsageError, attention_weights(tape, x, x, {}, 2));
   }
 };
 

@@ -117,8 +117,8 @@ class AveyRankerTest : public QObject {
 
   void words() {
     QVERIFY(avey::parse_ranker_query("causal") == RankerQuery::causal);
-    QVERIFY_EXCEPTION_THROWN(avey::parse_ranker_query("past"), UsageError);
-    QVERIFY_EXCEPTION_THROWN(avey::parse_weight_reference("last"), UsageError);
+    QVERIFY_THROWS_EXCEPTION(UsageError, avey::parse_ranker_query("past"));
+    QVERIFY_THROWS_EXCEPTION(UsageError, avey::parse_weight_reference("last"));
   }
 };
 

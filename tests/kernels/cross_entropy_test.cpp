@@ -86,11 +86,11 @@ class CrossEntropyTest : public QObject {
     const Tensor hidden = to_tensor(all[0], DType::f32, arena), weight = to_tensor(all[1], DType::f32, arena);
     for (double bad : {-1.0, 4.0}) {
       all[2].values[1] = bad;
-      QVERIFY_EXCEPTION_THROWN(linear_cross_entropy(tape, hidden, weight, to_tensor(all[2], DType::f32, arena)), DataError);
+      QVERIFY_THROWS_EXCEPTION(DataError, linear_cross_entropy(tape, hidden, weight, to_tensor(all[2], DType::f32, arena)));
     }
-    QVERIFY_EXCEPTION_THROWN(linear_cross_entropy(tape, hidden, weight, tape.empty({2}, DType::i32)), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(linear_cross_entropy(tape, hidden, tape.empty({4, 3}, DType::f32), tape.empty({3}, DType::i32)),
-                             std::invalid_argument);
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, linear_cross_entropy(tape, hidden, weight, tape.empty({2}, DType::i32)));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument,
+                             linear_cross_entropy(tape, hidden, tape.empty({4, 3}, DType::f32), tape.empty({3}, DType::i32)));
   }
 };
 

@@ -129,11 +129,11 @@ class DecodingTest : public QObject {
   void errors() {
     const std::vector<Array> x = random_heads(kBatch, kLength, kHeads, kWidth);
     Cache c(x, DType::f32, 10, 3);
-    QVERIFY_EXCEPTION_THROWN(append_rows(c.tape, c.q, c.k, {kCapacity - 2}), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(cached_attention(c.tape, c.q, c.k, c.v, {}, {kCapacity - 2}), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(cached_top1_element(c.tape, c.q, c.k, c.q, {}, {10}), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(cached_top1_chunk(c.tape, c.q, c.k, c.v, {}, {}, {16, 1, false, ChunkSelection::approx, 0}, {10}),
-                             std::invalid_argument);
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, append_rows(c.tape, c.q, c.k, {kCapacity - 2}));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, cached_attention(c.tape, c.q, c.k, c.v, {}, {kCapacity - 2}));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, cached_top1_element(c.tape, c.q, c.k, c.q, {}, {10}));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument,
+                             cached_top1_chunk(c.tape, c.q, c.k, c.v, {}, {}, {16, 1, false, ChunkSelection::approx, 0}, {10}));
   }
 };
 

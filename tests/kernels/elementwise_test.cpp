@@ -94,14 +94,14 @@ class ElementwiseTest : public QObject {
   }
 
   void refused() {
-    QVERIFY_EXCEPTION_THROWN(parse_activation("swish"), UsageError);
+    QVERIFY_THROWS_EXCEPTION(UsageError, parse_activation("swish"));
     Arena arena(Device::plan());
     Tape tape(arena, false);
     const Tensor a = tape.empty({4}, DType::f32), b = tape.empty({5}, DType::f32), c = tape.empty({4}, DType::f64);
-    QVERIFY_EXCEPTION_THROWN(saccade::add(tape, a, b), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(saccade::add(tape, a, c), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(saccade::gated(tape, a, b, Activation::gelu), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(saccade::gated(tape, a, a, Activation::gelu), std::invalid_argument);
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, saccade::add(tape, a, b));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, saccade::add(tape, a, c));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, saccade::gated(tape, a, b, Activation::gelu));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, saccade::gated(tape, a, a, Activation::gelu));
   }
 };
 

@@ -44,7 +44,7 @@ class EmbeddingTest : public QObject {
     const Tensor table = to_tensor(random_array({3, 2}, 1), DType::f32, arena);
     for (double bad : {-1.0, 3.0}) {
       const Tensor at = to_tensor({{1, 2}, {0, bad}, true}, DType::f32, arena);
-      QVERIFY_EXCEPTION_THROWN(saccade::embedding(tape, table, at), DataError);
+      QVERIFY_THROWS_EXCEPTION(DataError, saccade::embedding(tape, table, at));
     }
   }
 
@@ -64,9 +64,9 @@ class EmbeddingTest : public QObject {
     Arena arena(Device::plan());
     Tape tape(arena, false);
     const Tensor table = tape.empty({4, 8}, DType::f32);
-    QVERIFY_EXCEPTION_THROWN(saccade::embedding(tape, table, tape.empty({2, 3}, DType::f32)), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(add_positions(tape, tape.empty({2, 5, 8}, DType::f32), table), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(add_positions(tape, tape.empty({2, 4, 9}, DType::f32), table), std::invalid_argument);
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, saccade::embedding(tape, table, tape.empty({2, 3}, DType::f32)));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, add_positions(tape, tape.empty({2, 5, 8}, DType::f32), table));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, add_positions(tape, tape.empty({2, 4, 9}, DType::f32), table));
   }
 };
 

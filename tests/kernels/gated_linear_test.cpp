@@ -42,8 +42,8 @@ class GatedLinearTest : public QObject {
     Arena arena(Device::plan(true));
     Tape tape(arena, false);
     const Tensor x = tape.empty({2, 8}, DType::f32), gate = tape.empty({4, 8}, DType::f32), up = tape.empty({5, 8}, DType::f32);
-    QVERIFY_EXCEPTION_THROWN(gated_linear(tape, x, gate, up, Activation::gelu), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(gated_linear(tape, x, gate, gate, Activation::gelu), std::invalid_argument);
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, gated_linear(tape, x, gate, up, Activation::gelu));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, gated_linear(tape, x, gate, gate, Activation::gelu));
   }
 };
 

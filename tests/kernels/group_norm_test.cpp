@@ -61,9 +61,9 @@ class GroupNormTest : public QObject {
     Arena arena(Device::plan());
     Tape tape(arena, false);
     const Tensor x = tape.empty({2, 8}, DType::f32), g = tape.empty({8}, DType::f32), wrong = tape.empty({9}, DType::f32);
-    QVERIFY_EXCEPTION_THROWN(group_norm(tape, x, wrong, wrong, 1, 1e-5), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(group_norm(tape, x, g, g, 3, 1e-5), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(unit_norm(tape, x, wrong, 1e-12), std::invalid_argument);
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, group_norm(tape, x, wrong, wrong, 1, 1e-5));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, group_norm(tape, x, g, g, 3, 1e-5));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, unit_norm(tape, x, wrong, 1e-12));
   }
 };
 

@@ -55,8 +55,8 @@ class HeadProjectionTest : public QObject {
     Arena arena(Device::plan());
     Tape tape(arena, false);
     const Tensor x = tape.empty({1, 2, 8}, DType::f32), w = tape.empty({6, 8}, DType::f32), other = tape.empty({6, 9}, DType::f32);
-    QVERIFY_EXCEPTION_THROWN(project_heads(tape, x, {w, w, other, {}, {}, 3, {}}), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(project_heads(tape, x, {w, w, w, {}, {}, 4, {}}), std::invalid_argument);
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, project_heads(tape, x, {w, w, other, {}, {}, 3, {}}));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, project_heads(tape, x, {w, w, w, {}, {}, 4, {}}));
   }
 };
 

@@ -21,7 +21,7 @@ class HeadsTest : public QObject {
   }
   static const std::vector<HeadOptions>& variants() {
     static const std::vector<HeadOptions> all{
-        {QkNorm::l2, 0, 0}, {QkNorm::rms, 0, 0}, {QkNorm::none, 10000, 0}, {QkNorm::l2, 100, 5}, {QkNorm::rms, 1e6, 0}};
+        {QkNorm::l2}, {QkNorm::rms}, {QkNorm::none, 10000}, {QkNorm::l2, 100, {5}}, {QkNorm::rms, 1e6}};
     return all;
   }
 
@@ -45,7 +45,7 @@ class HeadsTest : public QObject {
   void values() {
     const int64_t first = 99000, width = 10;
     const Array x = random_array({1, 150, 1, width}, 3), gain = random_array({width}, 4);
-    const Array y = run_op(op({QkNorm::rms, 10000, first}), {x, gain}, DType::f64, Device::cpu()).values[0];
+    const Array y = run_op(op({QkNorm::rms, 10000, {first}}), {x, gain}, DType::f64, Device::cpu()).values[0];
     Array expected = y;
     for (int64_t t = 0; t < 150; ++t) {
       const double* row = x.values.data() + t * width;
@@ -72,11 +72,11 @@ class HeadsTest : public QObject {
     Arena arena(Device::cpu());
     Tape tape(arena, false);
     const Tensor x = tape.zeros({1, 2, 1, 3}, DType::f32), gain = tape.zeros({4}, DType::f32);
-    QVERIFY_EXCEPTION_THROWN(prepare_heads(tape, x, {}, {QkNorm::none, 10000, 0}), UsageError);
-    QVERIFY_EXCEPTION_THROWN(prepare_heads(tape, x, {}, {QkNorm::rms, 0, 0}), UsageError);
-    QVERIFY_EXCEPTION_THROWN(prepare_heads(tape, x, gain, {QkNorm::rms, 0, 0}), UsageError);
-    QVERIFY_EXCEPTION_THROWN(prepare_heads(tape, x.reshape({2, 3}), {}, {QkNorm::l2, 0, 0}), UsageError);
-    QVERIFY_EXCEPTION_THROWN(parse_qk_norm("layer"), UsageError);
+    QVERIFY_THROWS_EXCEPTION(UsageError, prepare_heads(tape, x, {}, {QkNorm::none, 10000}));
+    QVERIFY_THROWS_EXCEPTION(UsageError, prepare_heads(tape, x, {}, {QkNorm::rms}));
+    QVERIFY_THROWS_EXCEPTION(UsageError, prepare_heads(tape, x, gain, {QkNorm::rms}));
+    QVERIFY_THROWS_EXCEPTION(UsageError, prepare_heads(tape, x.reshape({2, 3}), {}, {QkNorm::l2}));
+    QVERIFY_THROWS_EXCEPTION(UsageError, parse_qk_norm("layer"));
     QCOMPARE(parse_qk_norm("rms"), QkNorm::rms);
   }
 };

@@ -67,10 +67,10 @@ class LinearTest : public QObject {
     Arena arena(Device::plan());
     Tape tape(arena, false);
     const Tensor x = tape.empty({2, 8}, DType::f32), w = tape.empty({4, 9}, DType::f32);
-    QVERIFY_EXCEPTION_THROWN(saccade::linear(tape, x, w), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(saccade::linear(tape, x, tape.empty({4, 8}, DType::f32), {}, tape.empty({3, 4}, DType::f32)),
-                             std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(linears(tape, x, {w}), std::invalid_argument);
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, saccade::linear(tape, x, w));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument,
+                             saccade::linear(tape, x, tape.empty({4, 8}, DType::f32), {}, tape.empty({3, 4}, DType::f32)));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, linears(tape, x, {w}));
     try {
       saccade::linear(tape, x, w);
     } catch (const std::invalid_argument& e) {

@@ -67,9 +67,9 @@ class NormTest : public QObject {
     Arena arena(Device::plan());
     Tape tape(arena, false);
     const Tensor x = tape.empty({2, 8}, DType::f32), g = tape.empty({9}, DType::f32), ok = tape.empty({8}, DType::f32);
-    QVERIFY_EXCEPTION_THROWN(rms_norm(tape, x, g, 1e-5), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(layer_norm(tape, x, ok, g, 1e-5), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(layer_norm(tape, x, ok, {}, 1e-5), std::invalid_argument);
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, rms_norm(tape, x, g, 1e-5));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, layer_norm(tape, x, ok, g, 1e-5));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, layer_norm(tape, x, ok, {}, 1e-5));
   }
 };
 

@@ -110,7 +110,7 @@ class ParallelTest : public QObject {
 
   void resizing_inside_a_task_is_refused() {
     set_thread_count(2);
-    QVERIFY_EXCEPTION_THROWN(parallel_for(4, [](int64_t) { set_thread_count(3); }), std::logic_error);
+    QVERIFY_THROWS_EXCEPTION(std::logic_error, parallel_for(4, [](int64_t) { set_thread_count(3); }));
     QCOMPARE(thread_count(), 2);
   }
 };

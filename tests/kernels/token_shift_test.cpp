@@ -73,8 +73,8 @@ class TokenShiftTest : public QObject {
     Arena arena(Device::plan());
     Tape tape(arena, false);
     const Tensor x = tape.empty({2, 3, 8}, DType::f32), w = tape.empty({9}, DType::f32), ok = tape.empty({8}, DType::f32);
-    QVERIFY_EXCEPTION_THROWN(token_shift(tape, x, {}, {w}, ShiftWeight::previous), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(token_shift(tape, x, ok, {ok}, ShiftWeight::previous), std::invalid_argument);
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, token_shift(tape, x, {}, {w}, ShiftWeight::previous));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, token_shift(tape, x, ok, {ok}, ShiftWeight::previous));
   }
 };
 

@@ -273,7 +273,7 @@ class Top1ChunkTest : public QObject {
     const Array s = restricted(plain_scores(x[0], x[1], 2, score), to_array(result.selected), 7);
     COMPARE_CLOSE(to_array(top1_chunk_weights(tape, q, k, result, score, options, 1)), one_sequence(plain_attention(s, x[2]).weights, 1),
                   1e-12, "weights");
-    QVERIFY_EXCEPTION_THROWN(top1_chunk_weights(tape, q, k, result, score, options, 2), UsageError);
+    QVERIFY_THROWS_EXCEPTION(UsageError, top1_chunk_weights(tape, q, k, result, score, options, 2));
     Arena::set_poison(false);
   }
 
@@ -289,9 +289,9 @@ class Top1ChunkTest : public QObject {
     Arena arena(Device::cpu());
     Tape tape(arena, false);
     const Tensor x = tape.zeros({1, 9, 1, 4}, DType::f32);
-    QVERIFY_EXCEPTION_THROWN(top1_chunk(tape, x, x, x, {}, choose(ChunkSelection::exact, 0)), UsageError);
-    QVERIFY_EXCEPTION_THROWN(top1_chunk(tape, x, x, x, {}, choose(ChunkSelection::exact, 4, 0)), UsageError);
-    QVERIFY_EXCEPTION_THROWN(parse_chunk_selection("best"), UsageError);
+    QVERIFY_THROWS_EXCEPTION(UsageError, top1_chunk(tape, x, x, x, {}, choose(ChunkSelection::exact, 0)));
+    QVERIFY_THROWS_EXCEPTION(UsageError, top1_chunk(tape, x, x, x, {}, choose(ChunkSelection::exact, 4, 0)));
+    QVERIFY_THROWS_EXCEPTION(UsageError, parse_chunk_selection("best"));
     QCOMPARE(parse_chunk_selection("oracle-recent"), ChunkSelection::oracle_recent);
   }
 };

@@ -156,10 +156,10 @@ class Wkv7Test : public QObject {
     Tape tape(arena, false);
     const Tensor x = tape.empty({2, 3, 2, 8}, DType::f32), wrong = tape.empty({2, 3, 2, 7}, DType::f32),
                  c = tape.empty({2, 3, 16}, DType::f32), short_ = tape.empty({15}, DType::f32);
-    QVERIFY_EXCEPTION_THROWN(wkv7(tape, x, x, x, x, x, wrong), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(wkv7(tape, x, x, x, x, x, x, x), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(rwkv7_gates(tape, c, c, c, c, short_), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(blend_values(tape, c, c, x), std::invalid_argument);
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, wkv7(tape, x, x, x, x, x, wrong));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, wkv7(tape, x, x, x, x, x, x, x));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, rwkv7_gates(tape, c, c, c, c, short_));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, blend_values(tape, c, c, x));
   }
 };
 

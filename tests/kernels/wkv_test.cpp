@@ -137,9 +137,9 @@ class WkvTest : public QObject {
     Arena arena(Device::plan());
     Tape tape(arena, false);
     const Tensor x = tape.empty({2, 3, 2, 8}, DType::f32), u = tape.empty({2, 8}, DType::f32), wrong = tape.empty({2, 7}, DType::f32);
-    QVERIFY_EXCEPTION_THROWN(wkv(tape, x, x, x, wrong, u), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(wkv(tape, x, x, x, x, wrong), std::invalid_argument);
-    QVERIFY_EXCEPTION_THROWN(wkv(tape, x, x, x, x, u, x), std::invalid_argument);
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, wkv(tape, x, x, x, wrong, u));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, wkv(tape, x, x, x, x, wrong));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, wkv(tape, x, x, x, x, u, x));
   }
 };
 

@@ -268,7 +268,7 @@ class AveyTest : public QObject {
 
   void longer_than_the_context_without_a_ranker() {
     Built built(avey({{"ranker", false}}), 8);
-    QVERIFY_EXCEPTION_THROWN(logits(built, random_tokens(1, 9, 1)), UsageError);
+    QVERIFY_THROWS_EXCEPTION(UsageError, logits(built, random_tokens(1, 9, 1)));
     QCOMPARE(logits(built, random_tokens(1, 8, 1)).shape[1], 8);
   }
 

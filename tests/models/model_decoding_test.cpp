@@ -33,7 +33,7 @@ class ModelDecodingTest : public QObject {
     }
     const Tensor more = arena.allocate({batch, 1}, DType::i32);
     std::fill_n(more.data<int32_t>(), batch, 1);
-    QVERIFY_EXCEPTION_THROWN(model.extend(tape, more, state), UsageError);
+    QVERIFY_THROWS_EXCEPTION(UsageError, model.extend(tape, more, state));
   }
 
   /// Two pieces of the first sequence, of which only the last position is asked for.

@@ -40,6 +40,9 @@ class RegistryTest : public QObject {
     row(R"({"host": "mamba", "mixer": "based"})", "Based in Mamba block");
     row(R"({"host": "mamba"})", "Attention in Mamba block");
     row(R"({"mixer": "rwkv7"})", "RWKV-7");
+    row(R"({"mixer": "deltanet", "activation": "gelu"})", "DeltaNet GeGLU");
+    row(R"({"host": "rwkv", "mixer": "rwkv6"})", "RWKV-6");
+    row(R"({"host": "rwkv", "mixer": "rwkv6", "channel_mix": "7"})", "RWKV-6 channel mix 7");
     row(R"({"mixer": "rwkv5", "channel_mix": "7"})", "RWKV-5 channel mix 7");
     row(R"({"host": "llama", "mixer": "rwkv6"})", "RWKV-6 in Transformer++");
     row(R"({"host": "rwkv", "mixer": "attention", "window": 64})", "Attention window 64 in RWKV block");
@@ -174,11 +177,12 @@ class RegistryTest : public QObject {
     QCOMPARE(resolve_architecture({{"host", "gpt"}, {"mixer", "rwkv7"}}, 512).at("host").get<std::string>(), std::string("gpt"));
     for (const nlohmann::json& wrong : {nlohmann::json{{"mixer", "rwkv7"}, {"position", "rotary"}},
                                         nlohmann::json{{"host", "rwkv"}, {"mixer", "attention"}, {"position", "absolute"}}})
-      QVERIFY_EXCEPTION_THROWN(resolve_architecture(wrong, 512), UsageError);
+      QVERIFY_THROWS_EXCEPTION(UsageError, resolve_architecture(wrong, 512));
   }
 
   void orthogonal_matrices_are_orthogonal() {
-    for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {5, 3}, {3, 5}, {70, 70}, {131, 64}, {40, 97}}) {
+    for (const auto& shape : std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {5, 3}, {3, 5}, {70, 70}, {131, 64}, {40, 97}}) {
+      const auto rows = shape.first, columns = shape.second;
       const std::vector<double> q = orthogonal_matrix(Random(3, "test"), rows, columns);
       const int64_t vectors = std::min(rows, columns), length = std::max(rows, columns), step = columns > rows ? 1 : columns;
       const auto vector = [&](int64_t v) { return q.data() + (columns > rows ? v * columns : v); };

@@ -81,7 +81,7 @@ class RwkvTest : public QObject {
                              whole.values[static_cast<size_t>((b * kLength + first) * 16 + i)]) < 1e-9);
       }
       QCOMPARE(state.length, kLength);
-      QVERIFY_EXCEPTION_THROWN(built.model->extend(tape, tokens(built.arena, 2, 0, 1), state), UsageError);
+      QVERIFY_THROWS_EXCEPTION(UsageError, built.model->extend(tape, tokens(built.arena, 2, 0, 1), state));
     }
   }
 

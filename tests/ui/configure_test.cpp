@@ -129,7 +129,7 @@ class ConfigureTest : public QObject {
   void vocabularies_are_known_without_the_corpus() {
     QVERIFY(vocabulary_of("bytes") >= 256);
     QCOMPARE(vocabulary_of("bpe:4096"), int64_t{4096});
-    QVERIFY_EXCEPTION_THROWN(vocabulary_of("bpe:many"), UsageError);
+    QVERIFY_THROWS_EXCEPTION(UsageError, vocabulary_of("bpe:many"));
   }
 
   void typing_changes_the_config_and_shows_mistakes_at_the_field() {
