@@ -129,7 +129,7 @@ const RegisterArchitecture entry{{
     .defaults = {{"position", "rotary"}},
     .variant =
         [](const nlohmann::json& values) {
-          std::string words = values.at("activation") == "gelu" ? "" : "SwiGLU";
+          std::string words = is_usual(values, "activation") ? "" : values.at("activation") == "gelu" ? "GeGLU" : "SwiGLU";
           if (!values.at("tied").get<bool>()) words += words.empty() ? "own output matrix" : " own output matrix";
           return words;
         },

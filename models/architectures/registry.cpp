@@ -66,14 +66,6 @@ void check_shape(const ModelShape& shape, bool own_head_width, const std::string
                      std::to_string(shape.heads) + " heads makes them " + std::to_string(shape.head_width()) + " wide");
 }
 
-/// The host's settings with those that are the usual ones for its mixer put back to the host's own defaults: a title says what
-/// is unusual.
-Json beside_mixer(Json resolved, const Architecture& host, const Architecture* mixer) {
-  for (const Setting& s : host.settings)
-    if (mixer && mixer->defaults.contains(s.name) && resolved.at(s.name) == mixer->defaults.at(s.name)) resolved[s.name] = s.default_value;
-  return resolved;
-}
-
 }  // namespace
 
 RegisterArchitecture::RegisterArchitecture(Architecture entry) {
@@ -170,6 +162,12 @@ Json resolve_architecture(const Json& config, int64_t sequence_length, const std
   return resolved;
 }
 
+bool is_usual(const Json& values, const std::string& name) {
+  for (const Setting& s : settings_of(values.at("host"), values.value("mixer", "")))
+    if (s.name == name) return values.at(name) == s.default_value;
+  throw std::logic_error(name + " is no setting here");
+}
+
 std::string architecture_title(const Json& resolved) {
   const Architecture& host = architecture(resolved.at("host"));
   const Architecture* mixer = mixer_of(host, resolved.value("mixer", std::string()));
@@ -178,7 +176,7 @@ std::string architecture_title(const Json& resolved) {
   std::string title = named_by_host ? host.title : mixer->title;
   const auto add = [&](const std::string& words) { title += words.empty() ? "" : " " + words; };
   if (mixer && mixer->variant) add(mixer->variant(resolved));
-  if (host.variant) add(host.variant(beside_mixer(resolved, host, mixer)));
+  if (host.variant) add(host.variant(resolved));
   if (!named_by_host && host.id != mixer->home) add("in " + host.title);
   for (const Setting& s : settings_of(host.id, mixer ? mixer->id : ""))
     if (s.name == "position" && resolved.at("position") != s.default_value) add("position " + resolved.at("position").get<std::string>());

@@ -82,6 +82,9 @@ std::vector<Setting> settings_of(const std::string& host, const std::string& mix
 /// Throws UsageError with a JSON pointer.
 nlohmann::json resolve_architecture(const nlohmann::json& config, int64_t sequence_length, const std::string& pointer = "/architecture");
 
+/// Whether a setting of a resolved architecture has the default that belongs to its host and mixer: what a title need not say.
+bool is_usual(const nlohmann::json& values, const std::string& name);
+
 /// "Transformer++", "Top-1 Chunk exact", "Transformer++ window 64", "Avey": what a legend calls a resolved architecture.
 std::string architecture_title(const nlohmann::json& resolved);
 

@@ -129,9 +129,7 @@ void check(const ModelShape& shape, const nlohmann::json&, const std::string& po
 
 /// The channel mix where it is not that of the mixer.
 std::string variant(const nlohmann::json& values) {
-  const std::string form = values.at("channel_mix"),
-                    usual = architecture(values.at("mixer")).defaults.value("channel_mix", Settings().channel_mix);
-  std::string words = form == usual ? "" : "channel mix " + form;
+  std::string words = is_usual(values, "channel_mix") ? "" : "channel mix " + values.at("channel_mix").get<std::string>();
   if (values.at("tied").get<bool>()) words += words.empty() ? "tied" : " tied";
   return words;
 }
