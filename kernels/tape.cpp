@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "kernels/cuda/basic.h"
 #include "kernels/parallel.h"
@@ -59,7 +60,33 @@ void Tape::record(const std::vector<Tensor>& inputs, const std::vector<Tensor*>&
     y->set_differentiable(true);
     node.outputs.push_back(y->id());
   }
-  nodes_.push_back(std::move(node));
+  if (keeping_) nodes_.push_back(std::move(node));
+}
+
+std::vector<Tensor> Tape::segment(const Part& part) {
+  if (!recomputes() || !keeping_) return part();
+  keeping_ = false;
+  std::vector<Tensor> outputs = part();
+  keeping_ = true;
+  std::vector<uint64_t> ids;
+  for (const Tensor& y : outputs) ids.push_back(y.id());
+  if (std::any_of(outputs.begin(), outputs.end(), [](const Tensor& y) { return y.differentiable(); }))
+    nodes_.push_back({ids, [part, ids](Tape& t) { t.run_again(part, ids); }});
+  return outputs;
+}
+
+/// Gradients that arrived for the outputs of the first run are those of the second's.
+void Tape::run_again(const Part& part, const std::vector<uint64_t>& outputs) {
+  std::vector<Node> earlier = std::exchange(nodes_, {});
+  std::vector<Tensor> again = part();
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (auto arrived = grads_.extract(outputs[i])) {
+      arrived.key() = again[i].id();
+      grads_.insert(std::move(arrived));
+    }
+  again.clear();
+  go_back();
+  nodes_ = std::move(earlier);
 }
 
 Tensor Tape::grad(const Tensor& x) const {
@@ -153,6 +180,10 @@ void Tape::backward(const Tensor& loss, double scale) {
 
 void Tape::backward(const std::vector<std::pair<Tensor, Tensor>>& outputs_and_grads) {
   for (const auto& [y, g] : outputs_and_grads) add_grad(y, g);
+  go_back();
+}
+
+void Tape::go_back() {
   while (!nodes_.empty()) {
     Node node = std::move(nodes_.back());
     nodes_.pop_back();
@@ -165,6 +196,7 @@ void Tape::backward(const std::vector<std::pair<Tensor, Tensor>>& outputs_and_gr
 void Tape::clear() {
   nodes_.clear();
   grads_.clear();
+  keeping_ = true;
 }
 
 }  // namespace saccade

@@ -93,6 +93,14 @@ class Tape {
   void record(std::initializer_list<Tensor> inputs, std::initializer_list<Tensor*> outputs, std::function<void(Tape&)> backward);
   void record(const std::vector<Tensor>& inputs, const std::vector<Tensor*>& outputs, std::function<void(Tape&)> backward);
 
+  /// Trades time for memory: from now on `segment` keeps of its part only what goes in and comes out, and backward runs the
+  /// part once more, recorded, to go through it. Gradients are the same to the bit.
+  void set_recompute(bool on) { recompute_ = on; }
+  bool recomputes() const { return recompute_ && recording_; }
+  /// A part of the forward pass that may be run twice: it holds what it needs by value and does the same both times.
+  using Part = std::function<std::vector<Tensor>()>;
+  std::vector<Tensor> segment(const Part& part);
+
   /// Gradient that has arrived for x, in the shape of x; an empty tensor when none did.
   Tensor grad(const Tensor& x) const;
   /// Like grad, but zeros when none arrived (an output that nobody used).
@@ -145,6 +153,8 @@ class Tape {
     bool fresh = true;
   };
 
+  void go_back();
+  void run_again(const Part& part, const std::vector<uint64_t>& outputs);
   bool begin(const char* op, Cost cost);
   void end(const char* op);
   void add_into(const Tensor& sum, const Tensor& term);
@@ -153,6 +163,8 @@ class Tape {
 
   Arena& arena_;
   bool recording_;
+  bool recompute_ = false;
+  bool keeping_ = true;  ///< off in a segment's first run: what is recorded then only says what is differentiable
   bool profiling_ = false;
   double started_ = 0;
   std::optional<DType> activations_;

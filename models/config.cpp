@@ -122,6 +122,8 @@ const Schema<TrainingConfig> training_schema{
     field("steps", &TrainingConfig::steps, {1, 1e9}, "Optimizer steps."),
     field("batch_tokens", &TrainingConfig::batch_tokens, {1, 1e9}, "Tokens in an optimizer step; a multiple of sequence_length."),
     field("accumulate", &TrainingConfig::accumulate, {1, 1e6}, "Micro-batches that an optimizer step is cut into; more need less memory."),
+    field("recompute", &TrainingConfig::recompute,
+          "Blocks are run again on the way back instead of keeping what they computed: much less memory, about a third more work."),
     field("learning_rate", &TrainingConfig::learning_rate, {0, 100}, "Peak learning rate."),
     field("warmup_steps", &TrainingConfig::warmup_steps, {0, 1e9}, "Steps of linear rise to the peak."),
     choice_field("schedule", &TrainingConfig::schedule, {"cosine", "linear", "constant"}, "Course of the learning rate after the warm-up."),

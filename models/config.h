@@ -22,6 +22,7 @@ struct TrainingConfig {
   int64_t steps = 1000;
   int64_t batch_tokens = 8192;  ///< tokens per optimizer step; a multiple of sequence_length
   int64_t accumulate = 1;       ///< micro-batches per step
+  bool recompute = false;       ///< keep the input of every block only, and run the block again in backward
   double learning_rate = 1e-3;
   int64_t warmup_steps = 100;
   std::string schedule = "cosine";   ///< cosine, linear, constant

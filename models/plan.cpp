@@ -113,7 +113,8 @@ void require_device(const RunConfig& config, int64_t vocabulary, const Plan& pla
   if (const int64_t available = device_memory(device).available; plan.device_bytes() > available)
     throw DeviceError("the run needs " + mebibytes(plan.device_bytes()) + " of memory on " + to_string(device) + ", " +
                       mebibytes(available) +
-                      " are available; reduce /training/batch_tokens, raise /training/accumulate, or reduce /architecture/width");
+                      " are available; set /training/recompute, reduce /training/batch_tokens, raise /training/accumulate, or reduce "
+                      "/architecture/width");
 }
 
 double measure_step_seconds(const RunConfig& config, int64_t vocabulary, int steps) {

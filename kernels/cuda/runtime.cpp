@@ -151,7 +151,7 @@ void MemoryRange::ensure(int64_t bytes) {
     (void)cudaMemGetInfo(&free, &total);
     throw DeviceError("out of memory on cuda:" + std::to_string(s.index) + ": " + std::to_string((s.backed + piece) >> 20) +
                       " MiB wanted, " + std::to_string(free >> 20) + " of " + std::to_string(total >> 20) +
-                      " MiB free; reduce batch_tokens (or raise accumulate), sequence_length or width");
+                      " MiB free; set recompute, reduce batch_tokens (or raise accumulate), sequence_length or width");
   }
   const CUdeviceptr at = s.base + static_cast<CUdeviceptr>(s.backed);
   check_driver(map(at, static_cast<size_t>(piece), 0, handle, 0), "mapping memory");

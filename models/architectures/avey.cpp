@@ -21,6 +21,7 @@
 #include "kernels/heads.h"
 #include "kernels/linear.h"
 #include "kernels/norm.h"
+#include "models/layers/block.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
 
@@ -122,18 +123,9 @@ class Avey : public Model {
     const avey::Ranked ranked = s_.ranker ? avey::rank(tape, X, ranker_options()) : avey::Ranked{};
     if (probe && s_.ranker) report_ranker(ranked, *probe);
     Tensor h = avey::contexts(tape, X, ranked, contexts);  // [rows of all contexts, D]
-    for (size_t l = 0; l < layers_.size(); ++l) {
-      // Nobody reads what the last layer makes of rows that are not the split's own.
-      const bool own_only = l + 1 == layers_.size();
-      const Layer& layer = layers_[l];
-      const avey::Enriched z = avey::enrich(tape, layer.norm(tape, h), layer.U, layer.b, parse_activation(s_.enricher_activation),
-                                            tail_columns(s_, shape_.width), own_only ? contexts.own_rows() : contexts.rows(), !attends());
-      std::optional<HeadProbe> watch;
-      if (probe) watch.emplace(*probe, static_cast<int64_t>(l));
-      const Tensor Y = attends() ? attend(tape, z.r, layer, contexts, own_only, ranked, watch)
-                                 : contextualize(tape, z, layer, contexts, own_only, ranked, watch);
-      h = avey::fuse(tape, h, Y, z, layer.O, layer.c, parse_activation(s_.contextualizer_activation));
-    }
+    Pass pass{probe, {}};
+    for (size_t l = 0; l < layers_.size(); ++l)
+      h = run_block(tape, h, pass, [=, this, &tape](const Tensor& in, Pass&) { return block(tape, l, in, contexts, ranked, probe); });
     return final_norm_(tape, h).reshape(X.shape());
   }
 
@@ -147,6 +139,19 @@ class Avey : public Model {
   double state_values_per_token() const override { return static_cast<double>(shape_.width); }
 
  private:
+  Tensor block(Tape& tape, size_t l, const Tensor& h, const avey::ContextLayout& contexts, const avey::Ranked& ranked, Probe* probe) const {
+    // Nobody reads what the last layer makes of rows that are not the split's own.
+    const bool own_only = l + 1 == layers_.size();
+    const Layer& layer = layers_[l];
+    const avey::Enriched z = avey::enrich(tape, layer.norm(tape, h), layer.U, layer.b, parse_activation(s_.enricher_activation),
+                                          tail_columns(s_, shape_.width), own_only ? contexts.own_rows() : contexts.rows(), !attends());
+    std::optional<HeadProbe> watch;
+    if (probe) watch.emplace(*probe, static_cast<int64_t>(l));
+    const Tensor Y = attends() ? attend(tape, z.r, layer, contexts, own_only, ranked, watch)
+                               : contextualize(tape, z, layer, contexts, own_only, ranked, watch);
+    return avey::fuse(tape, h, Y, z, layer.O, layer.c, parse_activation(s_.contextualizer_activation));
+  }
+
   bool attends() const { return s_.processor == "attention"; }
 
   avey::ContextLayout layout(int64_t batch, int64_t tokens) const {

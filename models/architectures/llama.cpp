@@ -5,6 +5,7 @@
 #include "kernels/gated_linear.h"
 #include "kernels/linear.h"
 #include "kernels/norm.h"
+#include "models/layers/block.h"
 #include "models/layers/initialise.h"
 #include "models/layers/token_embedding.h"
 
@@ -60,7 +61,7 @@ class Llama : public Model {
 
   Tensor hidden(Tape& tape, const Tensor& tokens, Probe* probe) const override {
     Pass pass{probe, {}};
-    return run(tape, tokens, pass, [&](size_t l, const Tensor& u) { return blocks_[l].mixer->forward(tape, u, pass); });
+    return run(tape, tokens, pass, [this, &tape](size_t l, const Tensor& u, Pass& p) { return blocks_[l].mixer->forward(tape, u, p); });
   }
 
   DecodingState begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
@@ -73,9 +74,9 @@ class Llama : public Model {
   Tensor extend(Tape& tape, const Tensor& tokens, DecodingState& state) const override {
     Pass pass = state.pass(tokens.dim(1));
     const bool trimmed = state.last_only && state.batch == 1 && tokens.dim(1) > 1;
-    const Tensor x = run(tape, tokens, pass, [&](size_t l, const Tensor& u) {
-      pass.last_only = trimmed && l + 1 == blocks_.size();
-      return blocks_[l].mixer->extend(tape, u, pass, *state.layers[l]);
+    const Tensor x = run(tape, tokens, pass, [&](size_t l, const Tensor& u, Pass& p) {
+      p.last_only = trimmed && l + 1 == blocks_.size();
+      return blocks_[l].mixer->extend(tape, u, p, *state.layers[l]);
     });
     state.advance(tape, tokens.dim(1));
     return x;
@@ -90,21 +91,25 @@ class Llama : public Model {
   }
 
  private:
-  /// mix(l, u) is layer l's mixer, with pass.residual or without; the last one may give the last row only.
+  /// mix(l, u, pass) is layer l's mixer, with pass.residual or without; the last one may give the last row only.
   template <class Mix>
-  Tensor run(Tape& tape, const Tensor& tokens, Pass& pass, Mix&& mix) const {
+  Tensor run(Tape& tape, const Tensor& tokens, Pass& pass, const Mix& mix) const {
     Tensor x = embedding_(tape, tokens, pass.position);  // [B, T, D]
-    for (size_t l = 0; l < blocks_.size(); ++l) {
-      const Block& b = blocks_[l];
-      const Tensor u = rms_norm(tape, x, b.attention_norm, epsilon_);
-      pass.residual = x;
-      const Tensor mixed = mix(l, u);
-      const Tensor left = pass.take_residual(mixed.dim(1));
-      x = left ? add(tape, left, mixed) : mixed;
-      if (pass.last_only && x.dim(1) > 1) x = last_row(x);
-      x = mlp(tape, b, rms_norm(tape, x, b.mlp_norm, epsilon_), x);
-    }
+    for (size_t l = 0; l < blocks_.size(); ++l)
+      x = run_block(tape, x, pass, [=, this, &tape](const Tensor& in, Pass& p) { return block(tape, l, in, p, mix); });
     return rms_norm(tape, x, final_norm_, epsilon_);
+  }
+
+  template <class Mix>
+  Tensor block(Tape& tape, size_t l, const Tensor& x, Pass& pass, const Mix& mix) const {
+    const Block& b = blocks_[l];
+    const Tensor u = rms_norm(tape, x, b.attention_norm, epsilon_);
+    pass.residual = x;
+    const Tensor mixed = mix(l, u, pass);
+    const Tensor left = pass.take_residual(mixed.dim(1));
+    Tensor h = left ? add(tape, left, mixed) : mixed;
+    if (pass.last_only && h.dim(1) > 1) h = last_row(h);
+    return mlp(tape, b, rms_norm(tape, h, b.mlp_norm, epsilon_), h);
   }
 
   /// x + W_down( f(W_gate u) * (W_up u) )

@@ -3,6 +3,7 @@
 //   x = E[token];   x += Mixer(RMSNorm x);   logits = W · RMSNorm x, W = E unless it has a matrix of its own
 #include "kernels/elementwise.h"
 #include "kernels/norm.h"
+#include "models/layers/block.h"
 #include "models/layers/initialise.h"
 #include "models/layers/token_embedding.h"
 
@@ -39,7 +40,7 @@ class Mamba : public Model {
 
   Tensor hidden(Tape& tape, const Tensor& tokens, Probe* probe) const override {
     Pass pass{probe, {}};
-    return run(tape, tokens, pass, [&](size_t l, const Tensor& u) { return blocks_[l].mixer->forward(tape, u, pass); });
+    return run(tape, tokens, pass, [this, &tape](size_t l, const Tensor& u, Pass& p) { return blocks_[l].mixer->forward(tape, u, p); });
   }
 
   DecodingState begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
@@ -52,7 +53,7 @@ class Mamba : public Model {
   Tensor extend(Tape& tape, const Tensor& tokens, DecodingState& state) const override {
     Pass pass = state.pass(tokens.dim(1));
     const Tensor x =
-        run(tape, tokens, pass, [&](size_t l, const Tensor& u) { return blocks_[l].mixer->extend(tape, u, pass, *state.layers[l]); });
+        run(tape, tokens, pass, [&](size_t l, const Tensor& u, Pass& p) { return blocks_[l].mixer->extend(tape, u, p, *state.layers[l]); });
     state.advance(tape, tokens.dim(1));
     return x;
   }
@@ -66,17 +67,21 @@ class Mamba : public Model {
   }
 
  private:
-  /// mix(l, u) is layer l's mixer.
+  /// mix(l, u, pass) is layer l's mixer.
   template <class Mix>
-  Tensor run(Tape& tape, const Tensor& tokens, Pass& pass, Mix&& mix) const {
+  Tensor run(Tape& tape, const Tensor& tokens, Pass& pass, const Mix& mix) const {
     Tensor x = embedding_(tape, tokens, pass.position);  // [B, T, D]
-    for (size_t l = 0; l < blocks_.size(); ++l) {
-      pass.residual = x;
-      const Tensor mixed = mix(l, rms_norm(tape, x, blocks_[l].norm, kEpsilon));
-      const Tensor left = pass.take_residual();
-      x = left ? add(tape, left, mixed) : mixed;
-    }
+    for (size_t l = 0; l < blocks_.size(); ++l)
+      x = run_block(tape, x, pass, [=, this, &tape](const Tensor& in, Pass& p) { return block(tape, l, in, p, mix); });
     return rms_norm(tape, x, final_norm_, kEpsilon);
+  }
+
+  template <class Mix>
+  Tensor block(Tape& tape, size_t l, const Tensor& x, Pass& pass, const Mix& mix) const {
+    pass.residual = x;
+    const Tensor mixed = mix(l, rms_norm(tape, x, blocks_[l].norm, kEpsilon), pass);
+    const Tensor left = pass.take_residual();
+    return left ? add(tape, left, mixed) : mixed;
   }
 
   TokenEmbedding embedding_;

@@ -7,6 +7,7 @@
 #include "kernels/norm.h"
 #include "kernels/token_shift.h"
 #include "kernels/transfer.h"
+#include "models/layers/block.h"
 #include "models/layers/channel_mix.h"
 #include "models/layers/initialise.h"
 
@@ -73,10 +74,11 @@ class Rwkv : public Model {
   Tensor hidden(Tape& tape, const Tensor& tokens, Probe* probe) const override {
     Pass pass{probe, {}};
     Tensor x = embedding_norm_(tape, embedding(tape, embedding_, tokens));  // [B, T, C]
-    for (const Block& b : blocks_) {
-      x = add(tape, x, b.mixer->forward(tape, b.mixer_norm(tape, x), pass));
-      x = add(tape, x, b.channel_mix(tape, b.channel_norm(tape, x)));
-    }
+    for (const Block& b : blocks_)
+      x = run_block(tape, x, pass, [&tape, &b](const Tensor& in, Pass& p) {
+        const Tensor h = add(tape, in, b.mixer->forward(tape, b.mixer_norm(tape, in), p));
+        return add(tape, h, b.channel_mix(tape, b.channel_norm(tape, h)));
+      });
     return final_norm_(tape, x);
   }
 

@@ -61,6 +61,7 @@ TrainingStep::TrainingStep(const RunConfig& config, int64_t vocabulary, Device d
     if (precision_.activations == DType::bf16 && slot.value.rank() == 2)
       slot.compute_copy = arena_.allocate(slot.value.shape(), DType::bf16);
   model_->bind_gradients(tape_);
+  tape_.set_recompute(training_.recompute);
   prepare(tape_);
   refresh_copies();
 }

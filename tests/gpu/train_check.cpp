@@ -53,18 +53,23 @@ namespace {
 
 constexpr int64_t kVocabulary = 257, kSteps = 100;
 
-json small(const json& architecture, const std::string& device, const std::string& precision, int64_t accumulate) {
+json small(const json& architecture, const std::string& device, const std::string& precision, int64_t accumulate, bool recompute = false) {
   json a{{"width", 32}, {"layers", 2}};
   for (const Setting& s : settings_of(architecture.at("host"), architecture.value("mixer", "")))
     if (s.name == "heads") a["heads"] = 2;
   a.update(architecture);
-  return {
-      {"name", "check"},
-      {"architecture", a},
-      {"data", {{"sequence_length", 64}}},
-      {"training", {{"batch_tokens", 1024}, {"accumulate", accumulate}, {"steps", kSteps}, {"warmup_steps", 10}, {"learning_rate", 3e-3}}},
-      {"device", device},
-      {"precision", precision}};
+  return {{"name", "check"},
+          {"architecture", a},
+          {"data", {{"sequence_length", 64}}},
+          {"training",
+           {{"batch_tokens", 1024},
+            {"accumulate", accumulate},
+            {"recompute", recompute},
+            {"steps", kSteps},
+            {"warmup_steps", 10},
+            {"learning_rate", 3e-3}}},
+          {"device", device},
+          {"precision", precision}};
 }
 
 std::shared_ptr<const TokenStore> open_store(const Tokenizer& tokenizer) {
@@ -181,6 +186,10 @@ bool check(const std::string& name, const json& architecture) {
     train(*plain, kSteps);
     cuda::Recorded::set_enabled(true);
     expect(same_bytes(plain->state(), again->state()), "recorded and plain steps differ");
+    auto recomputed = trainer_of(small(architecture, "cuda", "bf16", 2, true));
+    train(*recomputed, kSteps);
+    expect(same_bytes(recomputed->state(), again->state()), "recomputing blocks changes the run");
+    expect(recomputed->arena().peak_extent() == make_plan(recomputed->config(), kVocabulary).peak_bytes, "plan of the recomputing run");
   } catch (const std::exception& error) {
     cuda::Recorded::set_enabled(true);
     if (std::strstr(error.what(), "has no CUDA kernel")) skipped = error.what();

@@ -200,6 +200,64 @@ class TapeTest : public QObject {
     QVERIFY(std::abs(buffer.data<double>()[17] - std::pow(1.5, 20)) < 1e-9);
   }
 
+  /// The gradients of plain ops, of an output nobody used, and of what a later part takes from an earlier one.
+  void segments_run_twice_when_asked_to() {
+    for (bool recompute : {false, true}) {
+      Tape tape(arena_, true);
+      tape.set_recompute(recompute);
+      const Tensor x = number(5), w = number(3), d_x = number(NAN), d_w = number(NAN);
+      tape.bind_grad(x, d_x);
+      tape.bind_grad(w, d_w);
+      int runs = 0;
+      bool missing = false;
+      const std::vector<Tensor> first = tape.segment([&, x]() -> std::vector<Tensor> {
+        ++runs;
+        const auto [y, z] = twice(tape, sum(tape, scale(tape, x, 2), w), &missing);  // 2 and 3 of 2 x + w
+        return {y, z, scale(tape, y, 10)};
+      });
+      const std::vector<Tensor> second = tape.segment(
+          [&, h = first[0], z = first[1]]() -> std::vector<Tensor> { return {sum(tape, scale(tape, h, 7), sum(tape, z, h))}; });
+      QCOMPARE(value(second[0]), 13.0 * (7 * 2 + 3 + 2));
+      QCOMPARE(runs, 1);
+      tape.backward(second[0]);
+      QCOMPARE(runs, recompute ? 2 : 1);
+      QCOMPARE(value(d_w), 19.0);
+      QCOMPARE(value(d_x), 38.0);
+    }
+  }
+
+  void segments_keep_what_goes_in_and_comes_out() {
+    Arena arena(Device::cpu());
+    constexpr int64_t kBytes = 8 << 10;
+    Tape tape(arena, true);
+    tape.set_recompute(true);
+    Tensor x = tape.zeros({1024}, DType::f64);
+    x.set_differentiable(true);
+    const Tensor gradient = tape.zeros({1024}, DType::f64), seed = tape.zeros({1024}, DType::f64);
+    tape.bind_grad(x, gradient);
+    Tensor y = x;
+    for (int part = 0; part < 5; ++part)
+      y = tape.segment([&tape, y]() -> std::vector<Tensor> {
+        Tensor h = y;
+        for (int i = 0; i < 10; ++i) h = scale(tape, h, 1.5);
+        return {h};
+      })[0];
+    QCOMPARE(arena.used(), (3 + 5) * kBytes);
+    const Tensor last = y;
+    y = {};
+    tape.backward({{last, seed}});
+    QVERIFY2(arena.peak_used() <= (3 + 5 + 13) * kBytes, qPrintable(QString::number(arena.peak_used() / kBytes)));
+    QCOMPARE(arena.used(), 4 * kBytes);
+  }
+
+  void segments_of_nothing_differentiable_are_run_once() {
+    Tape tape(arena_, true);
+    tape.set_recompute(true);
+    const Tensor y = tape.segment([&, x = number(2, false)]() -> std::vector<Tensor> { return {scale(tape, x, 3)}; })[0];
+    QCOMPARE(value(y), 6.0);
+    QVERIFY(!y.differentiable());
+  }
+
   void same_steps_same_memory_on_cpu_and_plan() {
     int64_t peaks[2];
     for (int i : {0, 1}) {

@@ -65,7 +65,7 @@ inline void add_row(const std::string& name, const nlohmann::json& settings) {
   if (gpus().empty()) return;
   for (const char* precision : {"f32", "bf16"}) QTest::newRow((name + " cuda " + precision).c_str()) << text << "cuda" << precision;
 }
-inline void add_rows(const std::string& host, const std::string& mixer) {
+inline void add_rows(const std::string& host, const std::string& mixer, bool plain_only) {
   const std::vector<Setting> settings = settings_of(host, mixer);
   nlohmann::json base = {{"host", host}};
   if (!mixer.empty()) base["mixer"] = mixer;
@@ -74,6 +74,7 @@ inline void add_rows(const std::string& host, const std::string& mixer) {
     if (sizes.contains(s.name)) base[s.name] = sizes.at(s.name);
   const std::string name = host + (mixer.empty() ? "" : " " + mixer);
   add_row(name, base);
+  if (plain_only) return;
   for (const Setting& s : settings) {
     if (s.name == "host" || s.name == "mixer") continue;
     for (const nlohmann::json& value : other_values(s)) {
@@ -86,17 +87,17 @@ inline void add_rows(const std::string& host, const std::string& mixer) {
   }
 }
 
-inline void add_all() {
+inline void add_all(bool plain_only = false) {
   for (const char* column : {"settings", "device", "precision"}) QTest::addColumn<QString>(column);
   if (gpus().empty())
     QTest::newRow("cuda") << ""
                           << "cuda"
                           << "";
   for (const Architecture* host : architectures()) {
-    if (host->kind == Architecture::Kind::whole) add_rows(host->id, "");
+    if (host->kind == Architecture::Kind::whole) add_rows(host->id, "", plain_only);
     if (host->kind != Architecture::Kind::host) continue;
     for (const Architecture* mixer : architectures())
-      if (mixer->kind == Architecture::Kind::mixer) add_rows(host->id, mixer->id);
+      if (mixer->kind == Architecture::Kind::mixer) add_rows(host->id, mixer->id, plain_only);
   }
 }
 
@@ -162,8 +163,9 @@ struct Built {
     }
   }
   /// Of the mean loss of two sequences, into the parameters' gradients.
-  void differentiate() const {
+  void differentiate(bool recompute = false) const {
     Tape tape(arena, true);
+    tape.set_recompute(recompute);
     compute_in(tape, arena, model->parameters(), dtype);
     model->bind_gradients(tape);
     tape.backward(model->loss(tape, tokens(random_tokens(2 * kLength, "tokens")), tokens(random_tokens(2 * kLength, "targets"))));

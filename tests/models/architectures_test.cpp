@@ -109,32 +109,53 @@ class ArchitecturesTest : public QObject {
     });
   }
 
-  void plan_is_the_run_data() { add_all(); }
-  void plan_is_the_run() {
-    with_row([this](const Row& row) {
-      const RunConfig config = row.run({{"accumulate", 2}});
-      const Plan plan = make_plan(config, corpus_.vocabulary());
-      Trainer trainer(config, corpus_.vocabulary(), corpus_.source(config));
-      for (int i = 0; i < 3; ++i) trainer.step();
-      QCOMPARE(plan.parameters, trainer.model().parameter_count());
-      QCOMPARE(plan.peak_bytes, trainer.arena().peak_extent());
-      if (row.dtype() == DType::f32) QCOMPARE(plan.weight_bytes, 4 * plan.parameters);
-      QCOMPARE(plan.optimizer_bytes, 8 * plan.parameters);
-      QVERIFY(plan.activation_bytes > 0 && plan.flops_per_step > 6.0 * static_cast<double>(plan.tokens_per_step));
-
-      TrainingStep step(config, corpus_.vocabulary(), parse_device(row.device));
-      std::fill(step.tokens().begin(), step.tokens().end(), 1);
-      std::fill(step.targets().begin(), step.targets().end(), 2);
-      step.begin();
-      for (int i = 0; i < 2; ++i) step.forward_backward();
-      step.gradient_norm();
-      step.update(1e-3, 1);
-      QCOMPARE(plan.flops_per_step, step.tape().cost().flops);
-      QCOMPARE(plan.bytes_per_step, step.tape().cost().bytes);
+  void recomputed_gradients_are_the_same_data() { add_all(true); }
+  void recomputed_gradients_are_the_same() {
+    with_row([](const Row& row) {
+      const Built built(row, row.dtype(), true);
+      built.enliven();
+      built.differentiate();
+      std::vector<std::vector<double>> kept;
+      for (const Parameter& p : built.model->parameters()) kept.push_back(to_doubles(p.grad));
+      built.differentiate(true);
+      for (size_t i = 0; i < kept.size(); ++i) {
+        const Parameter& p = built.model->parameters()[i];
+        QVERIFY2(to_doubles(p.grad) == kept[i], p.name.c_str());
+      }
     });
   }
 
+  void plan_is_the_run_data() { add_all(); }
+  void plan_is_the_run() {
+    with_row([this](const Row& row) { compare_with_plan(row, row.run({{"accumulate", 2}})); });
+  }
+  void plan_of_a_recomputing_run_data() { add_all(true); }
+  void plan_of_a_recomputing_run() {
+    with_row([this](const Row& row) { compare_with_plan(row, row.run({{"recompute", true}})); });
+  }
+
  private:
+  void compare_with_plan(const Row& row, const RunConfig& config) const {
+    const Plan plan = make_plan(config, corpus_.vocabulary());
+    Trainer trainer(config, corpus_.vocabulary(), corpus_.source(config));
+    for (int i = 0; i < 3; ++i) trainer.step();
+    QCOMPARE(plan.parameters, trainer.model().parameter_count());
+    QCOMPARE(plan.peak_bytes, trainer.arena().peak_extent());
+    if (row.dtype() == DType::f32) QCOMPARE(plan.weight_bytes, 4 * plan.parameters);
+    QCOMPARE(plan.optimizer_bytes, 8 * plan.parameters);
+    QVERIFY(plan.activation_bytes > 0 && plan.flops_per_step > 6.0 * static_cast<double>(plan.tokens_per_step));
+
+    TrainingStep step(config, corpus_.vocabulary(), parse_device(row.device));
+    std::fill(step.tokens().begin(), step.tokens().end(), 1);
+    std::fill(step.targets().begin(), step.targets().end(), 2);
+    step.begin();
+    for (int64_t i = 0; i < config.training.accumulate; ++i) step.forward_backward();
+    step.gradient_norm();
+    step.update(1e-3, 1);
+    QCOMPARE(plan.flops_per_step, step.tape().cost().flops);
+    QCOMPARE(plan.bytes_per_step, step.tape().cost().bytes);
+  }
+
   /// Central differences of some elements of every parameter, in double. The straight-through gradient of Top-1 Element is
   /// no derivative: there only what comes after the last selection is compared.
   static void gradients_are_differences(const Built& built) {

@@ -34,6 +34,16 @@ class PlanTest : public QObject {
     QVERIFY(std::abs(pieces.flops_per_step / whole.flops_per_step - 1) < 0.1);
   }
 
+  /// A third more at most: every block runs forward twice, the rest once.
+  void recomputing_saves_memory_and_costs_a_third() {
+    const auto plan = [](bool recompute) { return make_plan(small_run({{"heads", 2}, {"layers", 12}}, {{"recompute", recompute}}), 257); };
+    const Plan kept = plan(false), again = plan(true);
+    QVERIFY2(again.activation_bytes < kept.activation_bytes / 3,
+             qPrintable(QString("%1 of %2 bytes").arg(again.activation_bytes).arg(kept.activation_bytes)));
+    const double more = again.flops_per_step / kept.flops_per_step;
+    QVERIFY2(more > 1.1 && more < 1.34, qPrintable(QString::number(more)));
+  }
+
   void state_per_token_knows_the_mixer() {
     const auto state = [](const nlohmann::json& a) { return make_plan(small_run(a, {}, "f64"), 257).state_bytes_per_token; };
     QCOMPARE(state({{"heads", 2}}), 2 * 2 * 16 * 8);

@@ -88,7 +88,8 @@ QLabel* PlanView::row(const QString& title, QFormLayout* rows) {
 void PlanView::setConfig(const RunConfig& config) {
   const bool same_step = config.architecture == config_.architecture && config.data.sequence_length == config_.data.sequence_length &&
                          config.data.tokenizer == config_.data.tokenizer && config.training.batch_tokens == config_.training.batch_tokens &&
-                         config.training.accumulate == config_.training.accumulate && config.device == config_.device &&
+                         config.training.accumulate == config_.training.accumulate &&
+                         config.training.recompute == config_.training.recompute && config.device == config_.device &&
                          config.precision == config_.precision && config.threads == config_.threads;
   if (!same_step) {
     seconds_per_step_.reset();
@@ -133,9 +134,10 @@ void PlanView::showPlan(const Plan& plan) {
   bar_->setPlan(plan, free);
   const bool fits = plan.device_bytes() <= free;
   if (!fits) {
-    problem_->setText(present
-                          ? tr("This needs more memory than is free: reduce width, sequence length or batch tokens, or raise accumulate.")
-                          : tr("There is no %1 that can be used here; device auto takes what there is.").arg(device));
+    problem_->setText(
+        present
+            ? tr("This needs more memory than is free: set recompute, reduce width, sequence length or batch tokens, or raise accumulate.")
+            : tr("There is no %1 that can be used here; device auto takes what there is.").arg(device));
     QPalette red = palette();
     red.setColor(QPalette::WindowText, errorColour(red));
     problem_->setPalette(red);
