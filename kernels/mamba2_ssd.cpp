@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cuda/mamba2_ssd.h"
 #include "kernels/expect.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
@@ -155,6 +156,9 @@ void prepare(const Mamba2Ssd& in, const Prepared& p) {
   parallel_ranges(in.x.dim(0) * in.x.dim(1), cpu::kRows, [&](int64_t first, int64_t last) { cpu::prepare(rows, first, last); });
 }
 
+/// The chunk form as far as its costs are concerned.
+cpu::ScalarDecay sizes(const Mamba2Ssd& in) { return {in.c, in.b, in.x, {}, {}}; }
+
 cpu::ScalarDecay chunk_form(const Mamba2Ssd& in, const Prepared& p) { return {in.c, in.b, p.v, p.g, in.state.start}; }
 
 Cost cost(const Mamba2Ssd& in, double flops, double tensors) {
@@ -163,8 +167,14 @@ Cost cost(const Mamba2Ssd& in, double flops, double tensors) {
 }
 
 struct Targets {
-  GradTarget x, dt, b, c, skip, dt_bias, a_log, shared_dt, shared_bias, start;
+  GradTarget x, dt, b, c, skip, dt_bias, a_log, shared_dt, shared_bias;
 };
+
+Targets targets(Tape& t, const Mamba2Ssd& in) {
+  return {t.grad_target(in.x),     t.grad_target(in.dt),        t.grad_target(in.b),
+          t.grad_target(in.c),     t.grad_target(in.skip),      t.grad_target(in.dt_bias),
+          t.grad_target(in.a_log), t.grad_target(in.shared_dt), t.grad_target(in.shared_bias)};
+}
 
 /// Scratch of the backward pass.
 struct Scratch {
@@ -193,16 +203,54 @@ void backward(const Mamba2Ssd& in, const Prepared& p, const Tensor& dy, const Te
   cpu::sum_parts<T>(s.parts, 3 * heads + 1, to.shared_bias);
 }
 
+void backward_on_cpu(Tape& t, const Mamba2Ssd& in, const Tensor& dy, const Tensor& d_end, const Targets& to, const Tensor& d_start) {
+  const Prepared again = make_room(t, in);
+  const cpu::ScalarDecay chunks = chunk_form(in, again);
+  const DType dtype = accumulation_dtype(in.x.dtype());
+  Scratch s{t.empty(chunks.states_shape(), dtype), t.empty(chunks.states_shape(), dtype), t.empty(in.x.shape(), dtype), {}, {}, d_start};
+  if (in.a_log) s.dg = t.empty({in.x.dim(0), in.x.dim(1), in.shared_dt ? in.b.dim(2) : in.x.dim(2)}, dtype);
+  s.parts = t.empty({(in.x.dim(0) * in.x.dim(1) + cpu::kRows - 1) / cpu::kRows, 3 * in.x.dim(2) + 2}, dtype);
+  t.run("mamba2_ssd.backward", cost(in, 3.5 * chunks.flops(), 5),
+        [&] { dispatch(in.x.dtype(), [&](auto zero) { backward<decltype(zero)>(in, again, dy, d_end, to, s); }); });
+}
+
+void backward_on_cuda(Tape& t, const Mamba2Ssd& in, const Tensor& dy, const Tensor& d_end, const Targets& to, const Tensor& d_start) {
+  const cuda::Mamba2Room room = cuda::mamba2_room(t, in, true);
+  const Shape lines{in.x.dim(0), in.x.dim(2), in.x.dim(1)};
+  const cuda::Mamba2Gradients out{.dy = dy,
+                                  .d_end = d_end,
+                                  .x = to.x,
+                                  .dt = to.dt,
+                                  .b = to.b,
+                                  .c = to.c,
+                                  .skip = to.skip,
+                                  .dt_bias = to.dt_bias,
+                                  .a_log = to.a_log,
+                                  .shared_dt = to.shared_dt,
+                                  .shared_bias = to.shared_bias,
+                                  .d_start = d_start,
+                                  .d_step = t.empty(lines, DType::f32),
+                                  .d_skip = t.empty(lines, DType::f32),
+                                  .dg = in.a_log ? t.empty(lines, DType::f32) : Tensor(),
+                                  .parts = t.empty({in.x.dim(0), 3 * in.x.dim(2) + 2}, DType::f32)};
+  t.run(
+      "mamba2_ssd.backward", cost(in, 3.5 * sizes(in).flops(), 5), [] {}, [&] { cuda::mamba2_ssd_backward(t.stream(), in, room, out); });
+}
+
 }  // namespace
 
 Mamba2Output mamba2_ssd(Tape& tape, const Mamba2Ssd& in) {
   check(in);
-  Prepared p = make_room(tape, in);
-  const cpu::ScalarDecay form = chunk_form(in, p);
   Mamba2Output out{tape.empty(in.x.shape(), in.x.dtype()), {}};
   if (in.state.want_end) out.end = tape.empty({in.x.dim(0), in.x.dim(2), in.b.dim(3), in.x.dim(3)}, accumulation_dtype(in.x.dtype()));
   const Tensor end = in.state.in_place ? in.state.start : out.end;
-  {
+  if (tape.device().targets_cuda()) {
+    const cuda::Mamba2Room room = cuda::mamba2_room(tape, in, false);
+    tape.run(
+        "mamba2_ssd", cost(in, sizes(in).flops(), 2), [] {}, [&] { cuda::mamba2_ssd(tape.stream(), in, room, out.y, end); });
+  } else {
+    const Prepared p = make_room(tape, in);
+    const cpu::ScalarDecay form = chunk_form(in, p);
     const Tensor states = tape.empty(form.states_shape(), accumulation_dtype(in.x.dtype()));
     tape.run("mamba2_ssd", cost(in, form.flops(), 2), [&] {
       dispatch(in.x.dtype(), [&](auto zero) {
@@ -216,28 +264,16 @@ Mamba2Output mamba2_ssd(Tape& tape, const Mamba2Ssd& in) {
       });
     });
   }
-  p = {};
   std::vector<Tensor*> outputs{&out.y};
   if (out.end) outputs.push_back(&out.end);
   tape.record({in.x, in.dt, in.b, in.c, in.skip, in.dt_bias, in.a_log, in.shared_dt, in.shared_bias, in.state.start}, outputs,
               [in, y = out.y, end_state = out.end](Tape& t) {
                 const Tensor dy = t.grad_or_zeros(y), d_end = end_state ? t.grad(end_state) : Tensor();
-                const Targets to{t.grad_target(in.x),           t.grad_target(in.dt),
-                                 t.grad_target(in.b),           t.grad_target(in.c),
-                                 t.grad_target(in.skip),        t.grad_target(in.dt_bias),
-                                 t.grad_target(in.a_log),       t.grad_target(in.shared_dt),
-                                 t.grad_target(in.shared_bias), {}};
-                const Prepared again = make_room(t, in);
-                const cpu::ScalarDecay chunks = chunk_form(in, again);
-                const DType dtype = accumulation_dtype(in.x.dtype());
-                Scratch s{
-                    t.empty(chunks.states_shape(), dtype), t.empty(chunks.states_shape(), dtype), t.empty(in.x.shape(), dtype), {}, {}, {}};
-                if (in.a_log) s.dg = t.empty({in.x.dim(0), in.x.dim(1), in.shared_dt ? in.b.dim(2) : in.x.dim(2)}, dtype);
-                s.parts = t.empty({(in.x.dim(0) * in.x.dim(1) + cpu::kRows - 1) / cpu::kRows, 3 * in.x.dim(2) + 2}, dtype);
-                if (in.state.start && in.state.start.differentiable()) s.d_start = t.empty(in.state.start.shape(), dtype);
-                t.run("mamba2_ssd.backward", cost(in, 3.5 * chunks.flops(), 5),
-                      [&] { dispatch(in.x.dtype(), [&](auto zero) { backward<decltype(zero)>(in, again, dy, d_end, to, s); }); });
-                if (s.d_start) t.add_grad(in.state.start, s.d_start);
+                Tensor d_start;
+                if (in.state.start && in.state.start.differentiable())
+                  d_start = t.empty(in.state.start.shape(), accumulation_dtype(in.x.dtype()));
+                (t.device().targets_cuda() ? backward_on_cuda : backward_on_cpu)(t, in, dy, d_end, targets(t, in), d_start);
+                if (d_start) t.add_grad(in.state.start, d_start);
               });
   return out;
 }
@@ -265,21 +301,25 @@ Tensor mamba2_weights(Tape& tape, const Mamba2Ssd& in, int64_t sequence) {
   check(in);
   const int64_t length = in.x.dim(1), heads = in.x.dim(2), groups = in.b.dim(2), n = in.b.dim(3);
   const Tensor weights = tape.empty({heads, length, length}, accumulation_dtype(in.x.dtype()));
-  const Prepared p = make_room(tape, in);
+  const Prepared p = tape.device().targets_cuda() ? Prepared{} : make_room(tape, in);
   const double pairs = static_cast<double>(heads * length * length);
-  tape.run("mamba2_weights", {pairs * static_cast<double>(2 * n + 3), static_cast<double>(weights.bytes())}, [&] {
-    dispatch(in.x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      prepare<T>(in, p);
-      const auto rows = rows_of<T>(in, p);
-      for (int64_t h = 0; h < heads; ++h) {
-        const int64_t at = (sequence * length * groups + h * groups / heads) * n;
-        T* w = weights.data<T>() + h * length * length;
-        cpu::gemm<T>(false, true, length, length, n, 1, in.c.data<T>() + at, groups * n, in.b.data<T>() + at, groups * n, false, w, length);
-        decay_weights(rows, length, sequence * length, h, w);
-      }
-    });
-  });
+  tape.run(
+      "mamba2_weights", {pairs * static_cast<double>(2 * n + 3), static_cast<double>(weights.bytes())},
+      [&] {
+        dispatch(in.x.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          prepare<T>(in, p);
+          const auto rows = rows_of<T>(in, p);
+          for (int64_t h = 0; h < heads; ++h) {
+            const int64_t at = (sequence * length * groups + h * groups / heads) * n;
+            T* w = weights.data<T>() + h * length * length;
+            cpu::gemm<T>(false, true, length, length, n, 1, in.c.data<T>() + at, groups * n, in.b.data<T>() + at, groups * n, false, w,
+                         length);
+            decay_weights(rows, length, sequence * length, h, w);
+          }
+        });
+      },
+      [&] { cuda::mamba2_weights(tape.stream(), in, sequence, weights); });
   return weights;
 }
 

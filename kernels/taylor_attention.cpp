@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cuda/taylor_attention.h"
 #include "kernels/expect.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
@@ -22,6 +23,26 @@ Cost cost(const Tensor& q, const Tensor& v, double passes) {
   return {passes * flops, passes * static_cast<double>(2 * q.bytes() + 2 * v.bytes())};
 }
 
+void backward_on_cpu(Tape& t, const cpu::TaylorAttention& in, const Tensor& o, const Tensor& denominator, const Tensor& d_o) {
+  const OwnGradient dq(t, in.q), dk(t, in.k), dv(t, in.v);
+  const cpu::TaylorGradients out{
+      o, denominator, d_o, dq.tensor, dk.tensor, dv.tensor, t.empty(cpu::taylor_states_shape(in), denominator.dtype())};
+  t.run("taylor_attention.backward", cost(in.q, in.v, 3), [&] {
+    dispatch(o.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      cpu::taylor_backward<T>(in, out);
+      for (const OwnGradient* gradient : {&dq, &dk, &dv}) gradient->deliver<T>();
+    });
+  });
+}
+
+void backward_on_cuda(Tape& t, const cpu::TaylorAttention& in, const Tensor& o, const Tensor& denominator, const Tensor& d_o) {
+  const cuda::TaylorGradients out{
+      o, denominator, d_o, t.grad_target(in.q), t.grad_target(in.k), t.grad_target(in.v), t.empty(denominator.shape(), DType::f32)};
+  t.run(
+      "taylor_attention.backward", cost(in.q, in.v, 3), [] {}, [&] { cuda::taylor_attention_backward(t.stream(), in.q, in.k, in.v, out); });
+}
+
 }  // namespace
 
 int64_t taylor_features(int64_t d) { return 1 + d + d * (d + 1) / 2; }
@@ -35,21 +56,13 @@ Tensor taylor_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tens
   const cpu::TaylorAttention in{q, k, v, state};
   Tensor o = tape.empty(v.shape(), v.dtype());
   const Tensor denominator = tape.empty({q.dim(0), q.dim(2), q.dim(1)}, accumulation_dtype(v.dtype()));
-  tape.run("taylor_attention", cost(q, v, 1),
-           [&] { dispatch(v.dtype(), [&](auto zero) { cpu::taylor_forward<decltype(zero)>(in, o, denominator); }); });
+  tape.run(
+      "taylor_attention", cost(q, v, 1),
+      [&] { dispatch(v.dtype(), [&](auto zero) { cpu::taylor_forward<decltype(zero)>(in, o, denominator); }); },
+      [&] { cuda::taylor_attention(tape.stream(), q, k, v, state, o, denominator); });
   if (state) return o;
-  tape.record({q, k, v}, {&o}, [=](Tape& t) {
-    const OwnGradient dq(t, q), dk(t, k), dv(t, v);
-    const cpu::TaylorGradients out{
-        o, denominator, t.grad(o), dq.tensor, dk.tensor, dv.tensor, t.empty(cpu::taylor_states_shape(in), denominator.dtype())};
-    t.run("taylor_attention.backward", cost(q, v, 3), [&] {
-      dispatch(v.dtype(), [&](auto zero) {
-        using T = decltype(zero);
-        cpu::taylor_backward<T>(in, out);
-        for (const OwnGradient* gradient : {&dq, &dk, &dv}) gradient->deliver<T>();
-      });
-    });
-  });
+  tape.record({q, k, v}, {&o},
+              [=](Tape& t) { (t.device().targets_cuda() ? backward_on_cuda : backward_on_cpu)(t, in, o, denominator, t.grad(o)); });
   return o;
 }
 
@@ -57,19 +70,22 @@ Tensor taylor_weights(Tape& tape, const Tensor& q, const Tensor& k, int64_t sequ
   const int64_t length = q.dim(1), heads = q.dim(2), d = q.dim(3), row = heads * d;
   const Tensor weights = tape.empty({heads, length, length}, accumulation_dtype(q.dtype()));
   const double pairs = static_cast<double>(weights.size());
-  tape.run("taylor_weights", {pairs * static_cast<double>(2 * d + 5), static_cast<double>(weights.bytes())}, [&] {
-    dispatch(q.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      parallel_for(heads * length, [&](int64_t task) {
-        const int64_t h = task / length, t = task % length, at = (sequence * length * heads + h) * d;
-        T *w = weights.data<T>() + task * length, sum = 0;
-        cpu::gemm_serial<T>(false, true, 1, length, d, static_cast<T>(1 / std::sqrt(static_cast<double>(d))), q.data<T>() + at + t * row,
-                            row, k.data<T>() + at, row, false, w, length);
-        cpu::taylor_rows(w, 1, length, t, w, &sum);
-        for (int64_t j = 0; j <= t; ++j) w[j] /= sum + static_cast<T>(cpu::kTaylorEpsilon);
-      });
-    });
-  });
+  tape.run(
+      "taylor_weights", {pairs * static_cast<double>(2 * d + 5), static_cast<double>(weights.bytes())},
+      [&] {
+        dispatch(q.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          parallel_for(heads * length, [&](int64_t task) {
+            const int64_t h = task / length, t = task % length, at = (sequence * length * heads + h) * d;
+            T *w = weights.data<T>() + task * length, sum = 0;
+            cpu::gemm_serial<T>(false, true, 1, length, d, static_cast<T>(1 / std::sqrt(static_cast<double>(d))),
+                                q.data<T>() + at + t * row, row, k.data<T>() + at, row, false, w, length);
+            cpu::taylor_rows(w, 1, length, t, w, &sum);
+            for (int64_t j = 0; j <= t; ++j) w[j] /= sum + static_cast<T>(cpu::kTaylorEpsilon);
+          });
+        });
+      },
+      [&] { cuda::taylor_weights(tape.stream(), q, k, sequence, weights); });
   return weights;
 }
 

@@ -1,0 +1,61 @@
+#pragma once
+/// Sizes and addresses of Taylor attention as kernels see them.
+#include "kernels/cuda/device_code.cuh"
+#include "kernels/cuda/taylor_attention.h"
+
+namespace saccade::cuda::taylor {
+
+constexpr float kEpsilon = 1e-12f;
+
+/// q, k [B, T, H, d]   v [B, T, H, V]
+template <class T>
+struct Heads {
+  int batch, length, heads, d, values;
+  float scale;  ///< 1 / √d
+  const T *q, *k, *v;
+
+  Heads(const Tensor& query, const Tensor& key, const Tensor& value)
+      : batch(static_cast<int>(query.dim(0))),
+        length(static_cast<int>(query.dim(1))),
+        heads(static_cast<int>(query.dim(2))),
+        d(static_cast<int>(query.dim(3))),
+        values(static_cast<int>(value.dim(3))),
+        scale(1.0f / sqrtf(static_cast<float>(d))),
+        q(pointer<T>(query)),
+        k(pointer<T>(key)),
+        v(pointer<T>(value)) {}
+
+  __device__ int64_t row(int head, int t) const { return (int64_t{head / heads} * length + t) * heads + head % heads; }
+  __device__ int64_t key(int head, int t) const { return row(head, t) * d; }
+  __device__ int64_t value(int head, int t) const { return row(head, t) * values; }
+  __device__ int64_t line(int head) const { return int64_t{head} * length; }
+  __host__ __device__ int count() const { return batch * heads; }
+};
+
+/// 1 + s + s² / 2
+__device__ __forceinline__ float series(float s) { return fmaf(s, fmaf(0.5f, s, 1.0f), 1.0f); }
+
+/// What backward reads and writes; targets null where not wanted.
+template <class T>
+struct Gradients {
+  const T* d_o;
+  const float *denominator, *d_denominator;
+  T *dq, *dk, *dv;
+  bool add_q, add_k, add_v;
+
+  explicit Gradients(const TaylorGradients& out)
+      : d_o(pointer<T>(out.d_o)),
+        denominator(pointer<float>(out.denominator)),
+        d_denominator(pointer<float>(out.d_denominator)),
+        dq(at(out.dq)),
+        dk(at(out.dk)),
+        dv(at(out.dv)),
+        add_q(out.dq.add),
+        add_k(out.dk.add),
+        add_v(out.dv.add) {}
+
+ private:
+  static T* at(const GradTarget& target) { return target ? pointer<T>(target.tensor) : nullptr; }
+};
+
+}  // namespace saccade::cuda::taylor

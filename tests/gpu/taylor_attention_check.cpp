@@ -1,0 +1,97 @@
+// Taylor attention on CUDA against the CPU in double: `taylor_attention_check [name]`; `taylor_attention_check --bench` measures.
+// Needs a GPU; without one it ends with code 77 (skipped) and says so.
+#include "kernels/cuda/runtime.h"
+#include "kernels/taylor_attention.h"
+#include "tests/gpu/op_table.h"
+#include "tests/gpu/op_timing.h"
+
+using namespace saccade;
+using namespace saccade::test;
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+struct Sizes {
+  int64_t batch, length, heads, d, values;
+};
+
+std::string text(const Sizes& s) {
+  return "taylor " + std::to_string(s.batch) + "x" + std::to_string(s.length) + " H" + std::to_string(s.heads) + " d" +
+         std::to_string(s.d) + " V" + std::to_string(s.values);
+}
+
+std::vector<Input> inputs_of(const Sizes& s) {
+  const Shape keys{s.batch, s.length, s.heads, s.d};
+  return {activation(keys, 1), activation(keys, 2), activation({s.batch, s.length, s.heads, s.values}, 3)};
+}
+
+void add_passes(std::vector<OpCase>& cases) {
+  const Sizes all[] = {{2, 1, 2, 16, 64},   {2, 37, 3, 16, 32},  {1, 64, 2, 16, 64}, {2, 131, 3, 16, 64}, {2, 131, 2, 16, 32},
+                       {2, 100, 3, 12, 20}, {1, 131, 2, 8, 130}, {1, 70, 1, 80, 16}, {1, 513, 2, 16, 64}, {1, 2048, 2, 16, 64}};
+  for (const Sizes& s : all)
+    cases.push_back({text(s), inputs_of(s), [s](Tape& t, const Tensors& x) {
+                       Tensor q = x[0], k = x[1];
+                       if (s.length == 1) q.set_differentiable(false), k.set_differentiable(false);  // the gradients are zero
+                       return Tensors{taylor_attention(t, q, k, x[2])};
+                     }});
+}
+
+/// From a state that two earlier tokens made, piece by piece.
+void add_decoding(std::vector<OpCase>& cases) {
+  for (const Sizes& s : {Sizes{2, 1, 3, 16, 64}, {2, 3, 2, 16, 32}, {1, 5, 2, 7, 40}})
+    cases.push_back({"decode " + text(s), inputs_of(s), [s](Tape& t, const Tensors& x) {
+                       Tensor q = x[0], k = x[1], v = x[2];
+                       for (Tensor* input : {&q, &k, &v}) input->set_differentiable(false);
+                       const Tensor state = t.zeros({s.batch, s.heads, taylor_features(s.d), s.values + 1}, accumulation_dtype(v.dtype()));
+                       Tensors out;
+                       for (int piece = 0; piece < 3; ++piece) out.push_back(taylor_attention(t, q, k, v, state));
+                       out.push_back(state);
+                       return out;
+                     }});
+}
+
+void add_weights(std::vector<OpCase>& cases) {
+  for (const Sizes& s : {Sizes{2, 131, 2, 16, 8}, {2, 1, 2, 7, 8}})
+    cases.push_back(
+        {"weights " + text(s), inputs_of(s), [](Tape& t, const Tensors& x) { return Tensors{taylor_weights(t, x[0], x[1], 1)}; }});
+}
+
+void bench(Device gpu, const Sizes& s, DType dtype) {
+  Arena arena(gpu);
+  Tensors x;
+  const Shape keys{s.batch, s.length, s.heads, s.d}, values{s.batch, s.length, s.heads, s.values};
+  for (const Shape& shape : {keys, keys, values}) {
+    x.push_back(random_values(arena, shape, dtype, x.size()));
+    x.back().set_differentiable(true);
+  }
+  const double pairs = static_cast<double>(s.batch * s.heads * s.length) * static_cast<double>(s.length + 1) / 2;
+  const double d = static_cast<double>(s.d), width = static_cast<double>(s.values);
+  const double bytes = static_cast<double>(2 * x[0].bytes() + 2 * x[2].bytes());
+  print_times(std::string("taylor_attention ") + to_string(dtype) + " " + text(s).substr(7),
+              time_op(arena, [&](Tape& t) { return taylor_attention(t, x[0], x[1], x[2]); }), {2 * pairs * (d + width), bytes},
+              {2 * pairs * (3 * d + 2 * width), 2.5 * bytes});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string why_none;
+  const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
+  if (gpus.empty()) {
+    std::printf("SKIPPED: %s\n", why_none.c_str());
+    return 77;
+  }
+  const Device gpu = Device::cuda(gpus[0].index);
+  const std::string word = argc > 1 ? argv[1] : "";
+  if (word == "--bench") {
+    for (DType dtype : {DType::bf16, DType::f32})
+      for (const Sizes& s : {Sizes{16, 2048, 12, 16, 64}, {32, 512, 4, 16, 32}}) bench(gpu, s, dtype);
+    return 0;
+  }
+  std::vector<OpCase> cases;
+  add_passes(cases);
+  add_decoding(cases);
+  add_weights(cases);
+  return check_cases(cases, gpu, word) == 0 ? 0 : 1;
+}
