@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/cuda/mamba1_scan.h"
 #include "kernels/expect.h"
 #include "kernels/mamba1/linear_form.h"
 #include "kernels/mamba1/scan.h"
@@ -47,7 +48,33 @@ std::vector<Tensor> inputs(const Mamba1Scan& in) {
 
 bool wants_start(const Mamba1Scan& in) { return in.state.start && in.state.start.differentiable(); }
 
+Tensor start_gradient(Tape& t, const Mamba1Scan& in) {
+  return wants_start(in) ? t.empty(in.state.start.shape(), accumulation_dtype(in.u.dtype())) : Tensor();
+}
+
+/// On CUDA the scan keeps nothing; backward goes through it again first.
+void cuda_scan_backward(Tape& t, const Mamba1Scan& in, const Tensor& dy, const Tensor& d_end) {
+  const cuda::ScanBackward out{.dy = dy,
+                               .d_end = d_end,
+                               .u = t.grad_target(in.u),
+                               .dt = t.grad_target(in.dt),
+                               .z = t.grad_target(in.z),
+                               .b = t.grad_target(in.b),
+                               .c = t.grad_target(in.c),
+                               .skip = t.grad_target(in.skip),
+                               .dt_bias = t.grad_target(in.dt_bias),
+                               .a_log = t.grad_target(in.a_log),
+                               .d_start = start_gradient(t, in),
+                               .starts = t.empty(cuda::scan_starts_shape(in), DType::f32),
+                               .pair_parts = t.empty(cuda::scan_pair_parts_shape(in), DType::f32),
+                               .parts = t.empty(cuda::scan_parts_shape(in), DType::f32)};
+  t.run(
+      "mamba1_scan.backward", cost(in, 24, 7), [] {}, [&] { cuda::selective_scan_backward(t.stream(), in, out); });
+  if (out.d_start) t.add_grad(in.state.start, out.d_start);
+}
+
 void scan_backward(Tape& t, const Mamba1Scan& in, const Tensor& starts, const Tensor& dy, const Tensor& d_end) {
+  if (t.device().targets_cuda()) return cuda_scan_backward(t, in, dy, d_end);
   const DType dtype = accumulation_dtype(in.u.dtype());
   const cpu::ScanGradients out{.dy = dy,
                                .d_end = d_end,
@@ -59,7 +86,7 @@ void scan_backward(Tape& t, const Mamba1Scan& in, const Tensor& starts, const Te
                                .skip = t.grad_target(in.skip),
                                .dt_bias = t.grad_target(in.dt_bias),
                                .a_log = t.grad_target(in.a_log),
-                               .d_start = wants_start(in) ? t.empty(in.state.start.shape(), dtype) : Tensor(),
+                               .d_start = start_gradient(t, in),
                                .pair_parts = t.empty(cpu::scan_pair_parts_shape(in), dtype),
                                .parts = t.empty({in.u.dim(0), in.u.dim(2), in.b.dim(2) + 2}, dtype)};
   t.run("mamba1_scan.backward", cost(in, 24, 7),
@@ -94,7 +121,7 @@ void linear_backward(Tape& t, const Mamba1Scan& in, const Tensor& o, const Tenso
       .a_log = t.grad_target(in.a_log),
       .shared_dt = t.grad_target(in.shared_dt),
       .shared_bias = t.grad_target(in.shared_bias),
-      .d_start = wants_start(in) ? t.empty(in.state.start.shape(), dtype) : Tensor(),
+      .d_start = start_gradient(t, in),
       .states = t.empty(chunks.states_shape(), dtype),
       .d_states = t.empty(chunks.states_shape(), dtype),
       .gated = t.empty(in.u.shape(), dtype),
@@ -123,9 +150,15 @@ std::vector<Tensor*> outputs(Mamba1Output& out) { return out.end ? std::vector<T
 
 Mamba1Output scan(Tape& tape, const Mamba1Scan& in) {
   Mamba1Output out{tape.empty(in.u.shape(), in.u.dtype()), {}};
-  const Tensor end = end_of(tape, in, out), starts = tape.empty(cpu::scan_starts_shape(in), accumulation_dtype(in.u.dtype()));
-  tape.run("mamba1_scan", cost(in, 8, 4),
-           [&] { dispatch(in.u.dtype(), [&](auto zero) { cpu::selective_scan<decltype(zero)>(in, out.y, starts, end); }); });
+  const Tensor end = end_of(tape, in, out);
+  const bool on_gpu = tape.device().targets_cuda();
+  expect(!on_gpu || in.b.dim(2) <= cuda::kMaxScanStates, "mamba1_scan", "B is ", in.b, ", a GPU takes at most ", cuda::kMaxScanStates,
+         " states");
+  const Tensor starts = on_gpu ? Tensor() : tape.empty(cpu::scan_starts_shape(in), accumulation_dtype(in.u.dtype()));
+  tape.run(
+      "mamba1_scan", cost(in, 8, 4),
+      [&] { dispatch(in.u.dtype(), [&](auto zero) { cpu::selective_scan<decltype(zero)>(in, out.y, starts, end); }); },
+      [&] { cuda::selective_scan(tape.stream(), in, out.y, end); });
   tape.record(inputs(in), outputs(out), [in, starts, y = out.y, end_state = out.end](Tape& t) {
     scan_backward(t, in, starts, t.grad_or_zeros(y), end_state ? t.grad(end_state) : Tensor());
   });
@@ -204,17 +237,23 @@ Tensor mamba1_weights(Tape& tape, const Mamba1Scan& in, int64_t sequence, const 
   const int64_t length = in.u.dim(1), count = static_cast<int64_t>(channels.size());
   const Tensor weights = tape.empty({count, length, length}, accumulation_dtype(in.u.dtype()));
   const double steps = static_cast<double>(count * length * (length + 1)) / 2;
-  tape.run("mamba1_weights", {steps * static_cast<double>(3 * in.b.dim(2)), static_cast<double>(weights.bytes())}, [&] {
-    dispatch(in.u.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      for (int64_t i = 0; i < count; ++i) {
-        const int64_t d = channels[static_cast<size_t>(i)];
-        const Channel<T> channel(in, sequence, d);
-        parallel_for(length,
-                     [&](int64_t t) { weights_of_query(in, sequence, d, channel, t, weights.data<T>() + (i * length + t) * length); });
-      }
-    });
-  });
+  tape.run(
+      "mamba1_weights", {steps * static_cast<double>(3 * in.b.dim(2)), static_cast<double>(weights.bytes())},
+      [&] {
+        dispatch(in.u.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          for (int64_t i = 0; i < count; ++i) {
+            const int64_t d = channels[static_cast<size_t>(i)];
+            const Channel<T> channel(in, sequence, d);
+            parallel_for(length,
+                         [&](int64_t t) { weights_of_query(in, sequence, d, channel, t, weights.data<T>() + (i * length + t) * length); });
+          }
+        });
+      },
+      [&] {
+        for (int64_t i = 0; i < count; ++i)
+          cuda::mamba1_weights(tape.stream(), in, sequence, channels[static_cast<size_t>(i)], weights.head_slice(i, i + 1));
+      });
   return weights;
 }
 

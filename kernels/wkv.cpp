@@ -1,5 +1,6 @@
 #include "kernels/wkv.h"
 
+#include "kernels/cuda/wkv.h"
 #include "kernels/expect.h"
 #include "kernels/parts.h"
 #include "kernels/wkv/wkv_cpu.h"
@@ -24,7 +25,28 @@ Cost cost(const cpu::WkvInputs& in, double squares, double tensors) {
   return {squares * static_cast<double>(in.r.size() * in.shape.width), bytes};
 }
 
+/// On CUDA nothing is kept: backward goes through the head again first.
+void cuda_backward(Tape& t, const cpu::WkvInputs& in, const Wkv& out) {
+  const Shape parts{in.shape.batch, in.shape.heads, in.shape.width};
+  cuda::WkvBackward g{t.grad(out.y),
+                      t.grad(out.state),
+                      t.grad_target(in.r),
+                      t.grad_target(in.k),
+                      t.grad_target(in.v),
+                      t.grad_target(in.w_raw),
+                      t.grad_target(in.bonus),
+                      t.grad_target(in.start),
+                      t.empty(cuda::wkv_starts_shape(in), DType::f32),
+                      {},
+                      {}};
+  if (g.bonus) g.bonus_parts = t.empty(parts, DType::f32);
+  if (g.dw_raw && in.constant_decay()) g.decay_parts = t.empty(parts, DType::f32);
+  t.run(
+      "wkv.backward", cost(in, 18, 8), [] {}, [&] { cuda::wkv_backward(t.stream(), in, g); });
+}
+
 void backward(Tape& t, const cpu::WkvInputs& in, const Wkv& out) {
+  if (t.device().targets_cuda()) return cuda_backward(t, in, out);
   const Shape parts{in.shape.batch, in.shape.heads, in.shape.width};
   cpu::WkvGradients g;
   g.dy = t.grad(out.y), g.d_state = t.grad(out.state);
@@ -48,8 +70,12 @@ void backward(Tape& t, const cpu::WkvInputs& in, const Wkv& out) {
 Wkv wkv(Tape& tape, const Tensor& r, const Tensor& k, const Tensor& v, const Tensor& w_raw, const Tensor& bonus, const Tensor& start) {
   const cpu::WkvInputs in = checked("wkv", r, k, v, w_raw, bonus, start);
   const int64_t n = in.shape.width;
+  expect(!tape.device().targets_cuda() || n <= cuda::kMaxWkvWidth, "wkv", "r is ", r, ", a GPU takes heads of at most ",
+         cuda::kMaxWkvWidth);
   Wkv out{tape.empty(v.shape(), v.dtype()), tape.empty({in.shape.batch, in.shape.heads, n, n}, accumulation_dtype(v.dtype()))};
-  tape.run("wkv", cost(in, 5, 4), [&] { dispatch(v.dtype(), [&](auto zero) { cpu::wkv_forward<decltype(zero)>(in, out.y, out.state); }); });
+  tape.run(
+      "wkv", cost(in, 5, 4), [&] { dispatch(v.dtype(), [&](auto zero) { cpu::wkv_forward<decltype(zero)>(in, out.y, out.state); }); },
+      [&] { cuda::wkv_forward(tape.stream(), in, out.y, out.state); });
   tape.record({r, k, v, w_raw, bonus, start}, {&out.y, &out.state}, [in, out](Tape& t) { backward(t, in, out); });
   return out;
 }
@@ -59,8 +85,10 @@ Tensor wkv_weights(Tape& tape, const Tensor& r, const Tensor& k, const Tensor& w
   expect(sequence >= 0 && sequence < in.shape.batch, "wkv_weights", "there is no sequence ", sequence, " of ", in.shape.batch);
   const Tensor weights = tape.empty({in.shape.heads, in.shape.length, in.shape.length}, accumulation_dtype(r.dtype()));
   const double flops = 1.5 * static_cast<double>(weights.size() * in.shape.width);
-  tape.run("wkv_weights", {flops, static_cast<double>(weights.bytes())},
-           [&] { dispatch(r.dtype(), [&](auto zero) { cpu::wkv_weights<decltype(zero)>(in, sequence, weights); }); });
+  tape.run(
+      "wkv_weights", {flops, static_cast<double>(weights.bytes())},
+      [&] { dispatch(r.dtype(), [&](auto zero) { cpu::wkv_weights<decltype(zero)>(in, sequence, weights); }); },
+      [&] { cuda::wkv_weights(tape.stream(), in, sequence, weights); });
   return weights;
 }
 

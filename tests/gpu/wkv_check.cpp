@@ -1,0 +1,97 @@
+// The WKV recurrence of RWKV-5 and RWKV-6 on CUDA against the CPU in double. Needs a GPU; without one it ends with code 77 (skipped)
+// and says so. --bench: times at the sizes of the 110M presets.
+#include "kernels/wkv.h"
+
+#include "kernels/cuda/runtime.h"
+#include "tests/gpu/op_table.h"
+#include "tests/gpu/recurrence_bench.h"
+
+using namespace saccade;
+using namespace saccade::test;
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+struct Size {
+  int64_t batch, length, heads, width;
+};
+
+std::string text(const Size& s) {
+  return std::to_string(s.batch) + "x" + std::to_string(s.length) + "x" + std::to_string(s.heads) + "x" + std::to_string(s.width);
+}
+
+/// Raw decays around `center`.
+Input decays(const Size& s, bool per_token, double center) {
+  Input w = per_token ? activation({s.batch, s.length, s.heads, s.width}, 4) : parameter({s.heads, s.width}, 4);
+  for (double& x : w.values) x += center;
+  return w;
+}
+
+OpCase wkv_case(const Size& s, bool per_token, bool state, double center = -2) {
+  const Shape rows{s.batch, s.length, s.heads, s.width};
+  OpCase c{std::string(per_token ? "wkv6 " : "wkv5 ") + text(s) + (state ? " state" : "") + (center > 0 ? " strong" : ""), {}, {}};
+  c.inputs = {activation(rows, 1), activation(rows, 2), activation(rows, 3), decays(s, per_token, center),
+              parameter({s.heads, s.width}, 5)};
+  if (state) c.inputs.push_back(parameter({s.batch, s.heads, s.width * s.width}, 6));
+  c.op = [=](Tape& t, const Tensors& x) {
+    const Tensor start = state ? x[5].reshape({s.batch, s.heads, s.width, s.width}) : Tensor();
+    const Wkv out = wkv(t, x[0], x[1], x[2], x[3], x[4], start);
+    return state ? Tensors{out.y, out.state} : Tensors{out.y};
+  };
+  return c;
+}
+
+OpCase weights_case(const Size& s, bool per_token) {
+  const Shape rows{s.batch, s.length, s.heads, s.width};
+  return {std::string(per_token ? "weights6 " : "weights5 ") + text(s),
+          {activation(rows, 1), activation(rows, 2), decays(s, per_token, -2), parameter({s.heads, s.width}, 5)},
+          [](Tape& t, const Tensors& x) { return Tensors{wkv_weights(t, x[0], x[1], x[2], x[3], 1)}; }};
+}
+
+std::vector<OpCase> all_cases() {
+  std::vector<OpCase> cases;
+  for (bool per_token : {false, true}) {
+    for (bool state : {false, true})
+      for (int64_t length : {1, 37, 64, 131}) cases.push_back(wkv_case({2, length, 3, 64}, per_token, state));
+    for (int64_t width : {5, 16, 24, 32, 72, 128, 130}) cases.push_back(wkv_case({2, 37, 2, width}, per_token, true));
+    cases.push_back(wkv_case({1, 2048, 2, 64}, per_token, false));
+    cases.push_back(wkv_case({2, 131, 2, 64}, per_token, true, 3));
+    cases.push_back(wkv_case({1, 70, 2, 32}, per_token, true, 100));
+    cases.push_back(weights_case({2, 70, 3, 64}, per_token));
+    cases.push_back(weights_case({2, 37, 2, 24}, per_token));
+  }
+  return cases;
+}
+
+/// Batch 16 of the 110M presets. Least traffic: r, k, v, y (and w), then the same, their gradients and dy.
+void bench(Device device, DType dtype, bool per_token) {
+  const Size s{16, 2048, 12, 64};
+  const Shape rows{s.batch, s.length, s.heads, s.width};
+  std::vector<Timed> inputs(3, Timed{rows, dtype});
+  inputs.push_back(per_token ? Timed{rows, dtype, -2} : Timed{{s.heads, s.width}, DType::f32, -2});
+  inputs.push_back({{s.heads, s.width}, DType::f32});
+  const double forward = per_token ? 5 : 4, backward = per_token ? 9 : 7;
+  const double tensor = static_cast<double>(rows.size() * byte_size(dtype));
+  time_op(std::string(per_token ? "wkv6 " : "wkv5 ") + to_string(dtype), device, inputs, forward * tensor, backward * tensor,
+          [](Tape& t, const Tensors& x) { return wkv(t, x[0], x[1], x[2], x[3], x[4]).y; });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string why_none;
+  const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
+  if (gpus.empty()) {
+    std::printf("SKIPPED: %s\n", why_none.c_str());
+    return 77;
+  }
+  const Device device = Device::cuda(gpus[0].index);
+  const std::string argument = argc > 1 ? argv[1] : "";
+  if (argument == "--bench") {
+    for (DType dtype : {DType::bf16, DType::f32})
+      for (bool per_token : {false, true}) bench(device, dtype, per_token);
+    return 0;
+  }
+  return check_cases(all_cases(), device, argument) == 0 ? 0 : 1;
+}
