@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "kernels/attention/head_shape.h"
+#include "kernels/cuda/causal_conv.h"
+#include "kernels/cuda/column_runs.h"
 #include "kernels/expect.h"
 #include "kernels/parallel.h"
 #include "kernels/smooth.h"
@@ -206,21 +208,42 @@ Cost cost(const Tensor& x, const Tensor& weight, Activation f, double products, 
           tensors * static_cast<double>(x.bytes()) + static_cast<double>(weight.bytes())};
 }
 
+cuda::CausalConvScratch cuda_scratch(Tape& t, const Tensor& x, const Tensor& weight, const GradTarget& d_weight, const GradTarget& d_bias) {
+  const int64_t channels = x.dim(2), taps = weight.dim(1), parts = x.dim(0) * run_parts(x.dim(1));
+  cuda::CausalConvScratch scratch;
+  if (taps > cuda::kConvTaps) scratch.d_pre = t.empty(x.shape(), DType::f32);
+  if (d_weight) scratch.weight_parts = t.empty({parts, channels, taps}, DType::f32);
+  if (d_bias) scratch.bias_parts = t.empty({parts, channels}, DType::f32);
+  return scratch;
+}
+
 }  // namespace
 
 Tensor causal_conv(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias, Activation f) {
   check("causal_conv", x, weight, bias, f);
   Tensor y = tape.empty(x.shape(), x.dtype());
-  tape.run("causal_conv", cost(x, weight, f, 1, 2),
-           [&] { dispatch(x.dtype(), [&](auto zero) { cpu::convolve<decltype(zero)>(x, weight, bias, f, {}, y); }); });
+  tape.run(
+      "causal_conv", cost(x, weight, f, 1, 2),
+      [&] { dispatch(x.dtype(), [&](auto zero) { cpu::convolve<decltype(zero)>(x, weight, bias, f, {}, y); }); },
+      [&] {
+        cuda::causal_conv(tape.stream(), {x, weight, bias, f}, {}, y);
+      });
   tape.record({x, weight, bias}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
     const GradTarget dx = t.grad_target(x), d_weight = t.grad_target(weight), d_bias = t.grad_target(bias);
+    const bool on_cuda = t.device().targets_cuda();
     const Shape shape{x.dim(0) * cpu::blocks_of(x.dim(1)), weight.dim(1) + 1, x.dim(2)};
-    const Tensor parts = d_weight || d_bias ? t.empty(shape, weight.dtype()) : Tensor();
-    t.run("causal_conv.backward", cost(x, weight, f, 3, 3), [&] {
-      dispatch(x.dtype(), [&](auto zero) { cpu::convolve_backward<decltype(zero)>(x, weight, bias, f, dy, dx, d_weight, d_bias, parts); });
-    });
+    const Tensor parts = !on_cuda && (d_weight || d_bias) ? t.empty(shape, weight.dtype()) : Tensor();
+    const cuda::CausalConvScratch scratch = on_cuda ? cuda_scratch(t, x, weight, d_weight, d_bias) : cuda::CausalConvScratch();
+    t.run(
+        "causal_conv.backward", cost(x, weight, f, 3, 3),
+        [&] {
+          dispatch(x.dtype(),
+                   [&](auto zero) { cpu::convolve_backward<decltype(zero)>(x, weight, bias, f, dy, dx, d_weight, d_bias, parts); });
+        },
+        [&] {
+          cuda::causal_conv_backward(t.stream(), {x, weight, bias, f}, dy, dx, d_weight, d_bias, scratch);
+        });
   });
   return y;
 }
@@ -230,13 +253,18 @@ Tensor causal_conv_next(Tape& tape, const Tensor& x, const Tensor& weight, const
   expect(history.shape() == Shape{x.dim(0), weight.dim(1) - 1, x.dim(2)} && history.dtype() == x.dtype(), "causal_conv_next", "history is ",
          history, ", x is ", x, ", weight is ", weight);
   const Tensor y = tape.empty(x.shape(), x.dtype());
-  tape.run("causal_conv_next", cost(x, weight, f, 1, 2), [&] {
-    dispatch(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      cpu::convolve<T>(x, weight, bias, f, history, y);
-      cpu::move_history<T>(x, history);
-    });
-  });
+  tape.run(
+      "causal_conv_next", cost(x, weight, f, 1, 2),
+      [&] {
+        dispatch(x.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          cpu::convolve<T>(x, weight, bias, f, history, y);
+          cpu::move_history<T>(x, history);
+        });
+      },
+      [&] {
+        cuda::causal_conv(tape.stream(), {x, weight, bias, f}, history, y);
+      });
   return y;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "kernels/attention/head_shape.h"
+#include "kernels/cuda/gated_norm.h"
+#include "kernels/cuda/slices.h"
 #include "kernels/expect.h"
 #include "kernels/parallel.h"
 #include "kernels/parts.h"
@@ -162,15 +164,25 @@ Tensor gated_norm(Tape& tape, const char* op, const char* backward_op, const Ten
   const cpu::Slices slices{gain.size() / groups, groups, x.size() / gain.size() * groups, gate_first, eps};
   Tensor y = tape.empty(x.shape(), x.dtype());
   const double elements = static_cast<double>(x.size()), bytes = static_cast<double>(x.bytes());
-  tape.run(op, {9 * elements, 3 * bytes},
-           [&] { dispatch(x.dtype(), [&](auto zero) { cpu::gated_norm<decltype(zero)>(slices, x, z, gain, y); }); });
+  tape.run(
+      op, {9 * elements, 3 * bytes},
+      [&] { dispatch(x.dtype(), [&](auto zero) { cpu::gated_norm<decltype(zero)>(slices, x, z, gain, y); }); },
+      [&] {
+        cuda::gated_norm(tape.stream(), {x, z, gain, groups, gate_first, eps}, y);
+      });
   tape.record({x, z, gain}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
     const GradTarget dx = t.grad_target(x), dz = t.grad_target(z), d_gain = t.grad_target(gain);
-    const Tensor parts = d_gain ? t.empty({slices.tasks(), gain.size()}, gain.dtype()) : Tensor();
-    t.run(backward_op, {28 * elements, 5 * bytes}, [&] {
-      dispatch(x.dtype(), [&](auto zero) { cpu::gated_norm_backward<decltype(zero)>(slices, x, z, gain, dy, dx, dz, d_gain, parts); });
-    });
+    const int64_t sums = t.device().targets_cuda() ? slice_parts(x.size() / gain.size(), groups) : slices.tasks();
+    const Tensor parts = d_gain ? t.empty({sums, gain.size()}, gain.dtype()) : Tensor();
+    t.run(
+        backward_op, {28 * elements, 5 * bytes},
+        [&] {
+          dispatch(x.dtype(), [&](auto zero) { cpu::gated_norm_backward<decltype(zero)>(slices, x, z, gain, dy, dx, dz, d_gain, parts); });
+        },
+        [&] {
+          cuda::gated_norm_backward(t.stream(), {x, z, gain, groups, gate_first, eps}, dy, dx, dz, d_gain, parts);
+        });
   });
   return y;
 }

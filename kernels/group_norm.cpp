@@ -1,5 +1,8 @@
 #include "kernels/group_norm.h"
 
+#include "kernels/cuda/group_norm.h"
+#include "kernels/cuda/slices.h"
+#include "kernels/cuda/unit_norm.h"
 #include "kernels/expect.h"
 #include "kernels/parallel.h"
 #include "kernels/parts.h"
@@ -105,6 +108,11 @@ namespace {
 
 int64_t tasks_of(int64_t tokens) { return (tokens + cpu::kTokens - 1) / cpu::kTokens; }
 
+/// Partial sums of parameter gradients.
+int64_t parts_of(Tape& t, int64_t tokens, int64_t groups) {
+  return t.device().targets_cuda() ? slice_parts(tokens, groups) : tasks_of(tokens);
+}
+
 /// Calls body(task, begin, end) for blocks of rows.
 template <class Body>
 void for_blocks(int64_t rows, Body body) {
@@ -114,22 +122,25 @@ void for_blocks(int64_t rows, Body body) {
 void group_norm_backward(Tape& t, const Tensor& x, const Tensor& gain, const Tensor& bias, const Tensor& dy, int64_t groups, double eps) {
   const int64_t width = gain.size(), rows = x.size() / width;
   const GradTarget dx = t.grad_target(x), d_gain = t.grad_target(gain), d_bias = t.grad_target(bias);
-  const Tensor gains = t.empty({tasks_of(rows), width}, gain.dtype()), biases = t.empty(gains.shape(), gain.dtype());
-  t.run("group_norm.backward", {18.0 * static_cast<double>(x.size()), 3.0 * static_cast<double>(x.bytes())}, [&] {
-    dispatch(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      for_blocks(rows, [&](int64_t task, int64_t begin, int64_t end) {
-        T *part = gains.data<T>() + task * width, *bias_part = biases.data<T>() + task * width;
-        std::fill_n(part, width, T(0)), std::fill_n(bias_part, width, T(0));
-        for (int64_t row = begin; row < end; ++row)
-          cpu::group_token_back(x.data<T>() + row * width, gain.data<T>(), dy.data<T>() + row * width,
-                                dx ? dx.tensor.data<T>() + row * width : nullptr, dx.add, part, bias_part, groups, width / groups,
-                                static_cast<T>(eps));
-      });
-      cpu::sum_parts<T>(gains, d_gain);
-      cpu::sum_parts<T>(biases, d_bias);
-    });
-  });
+  const Tensor gains = t.empty({parts_of(t, rows, groups), width}, gain.dtype()), biases = t.empty(gains.shape(), gain.dtype());
+  t.run(
+      "group_norm.backward", {18.0 * static_cast<double>(x.size()), 3.0 * static_cast<double>(x.bytes())},
+      [&] {
+        dispatch(x.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          for_blocks(rows, [&](int64_t task, int64_t begin, int64_t end) {
+            T *part = gains.data<T>() + task * width, *bias_part = biases.data<T>() + task * width;
+            std::fill_n(part, width, T(0)), std::fill_n(bias_part, width, T(0));
+            for (int64_t row = begin; row < end; ++row)
+              cpu::group_token_back(x.data<T>() + row * width, gain.data<T>(), dy.data<T>() + row * width,
+                                    dx ? dx.tensor.data<T>() + row * width : nullptr, dx.add, part, bias_part, groups, width / groups,
+                                    static_cast<T>(eps));
+          });
+          cpu::sum_parts<T>(gains, d_gain);
+          cpu::sum_parts<T>(biases, d_bias);
+        });
+      },
+      [&] { cuda::group_norm_backward(t.stream(), x, gain, dy, groups, eps, dx, d_gain, d_bias, gains, biases); });
 }
 
 /// Rows of x [..., N] in tokens of as many rows as `scale` has.
@@ -140,23 +151,28 @@ struct UnitShape {
 void unit_norm_backward(Tape& t, const Tensor& x, const Tensor& scale, const Tensor& dy, const UnitShape& shape, double floor) {
   const int64_t token = shape.heads * shape.width;
   const GradTarget dx = t.grad_target(x), ds = t.grad_target(scale);
-  const Tensor parts = ds ? t.empty({tasks_of(shape.tokens), token}, scale.dtype()) : Tensor();
-  t.run("unit_norm.backward", {10.0 * static_cast<double>(x.size()), 3.0 * static_cast<double>(x.bytes())}, [&] {
-    dispatch(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      for_blocks(shape.tokens, [&](int64_t task, int64_t begin, int64_t end) {
-        T* part = parts ? parts.data<T>() + task * token : nullptr;
-        if (part) std::fill_n(part, token, T(0));
-        for (int64_t row = begin * shape.heads; row < end * shape.heads; ++row) {
-          const int64_t at = row * shape.width, own = row % shape.heads * shape.width;
-          cpu::unit_head_back(x.data<T>() + at, scale ? scale.data<T>() + own : nullptr, dy.data<T>() + at,
-                              dx ? dx.tensor.data<T>() + at : nullptr, dx.add, part ? part + own : nullptr, shape.width,
-                              static_cast<T>(floor));
-        }
+  const Tensor parts = ds ? t.empty({parts_of(t, shape.tokens, shape.heads), token}, scale.dtype()) : Tensor();
+  t.run(
+      "unit_norm.backward", {10.0 * static_cast<double>(x.size()), 3.0 * static_cast<double>(x.bytes())},
+      [&] {
+        dispatch(x.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          for_blocks(shape.tokens, [&](int64_t task, int64_t begin, int64_t end) {
+            T* part = parts ? parts.data<T>() + task * token : nullptr;
+            if (part) std::fill_n(part, token, T(0));
+            for (int64_t row = begin * shape.heads; row < end * shape.heads; ++row) {
+              const int64_t at = row * shape.width, own = row % shape.heads * shape.width;
+              cpu::unit_head_back(x.data<T>() + at, scale ? scale.data<T>() + own : nullptr, dy.data<T>() + at,
+                                  dx ? dx.tensor.data<T>() + at : nullptr, dx.add, part ? part + own : nullptr, shape.width,
+                                  static_cast<T>(floor));
+            }
+          });
+          cpu::sum_parts<T>(parts, ds);
+        });
+      },
+      [&] {
+        cuda::unit_norm_backward(t.stream(), {x, scale, 0, floor}, dy, dx, ds, parts);
       });
-      cpu::sum_parts<T>(parts, ds);
-    });
-  });
 }
 
 }  // namespace
@@ -167,16 +183,19 @@ Tensor group_norm(Tape& tape, const Tensor& x, const Tensor& gain, const Tensor&
   expect(groups > 0 && gain.size() % groups == 0, "group_norm", groups, " groups do not divide ", gain);
   const int64_t width = gain.size(), rows = x.size() / width;
   Tensor y = tape.empty(x.shape(), x.dtype());
-  tape.run("group_norm", {7.0 * static_cast<double>(x.size()), 2.0 * static_cast<double>(x.bytes())}, [&] {
-    dispatch(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      for_blocks(rows, [&](int64_t, int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row)
-          cpu::group_token(x.data<T>() + row * width, gain.data<T>(), bias.data<T>(), y.data<T>() + row * width, groups, width / groups,
-                           static_cast<T>(eps));
-      });
-    });
-  });
+  tape.run(
+      "group_norm", {7.0 * static_cast<double>(x.size()), 2.0 * static_cast<double>(x.bytes())},
+      [&] {
+        dispatch(x.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          for_blocks(rows, [&](int64_t, int64_t begin, int64_t end) {
+            for (int64_t row = begin; row < end; ++row)
+              cpu::group_token(x.data<T>() + row * width, gain.data<T>(), bias.data<T>(), y.data<T>() + row * width, groups, width / groups,
+                               static_cast<T>(eps));
+          });
+        });
+      },
+      [&] { cuda::group_norm(tape.stream(), x, gain, bias, groups, eps, y); });
   tape.record({x, gain, bias}, {&y}, [=](Tape& t) { group_norm_backward(t, x, gain, bias, t.grad(y), groups, eps); });
   return y;
 }
@@ -186,16 +205,21 @@ Tensor unit_norm(Tape& tape, const Tensor& x, const Tensor& scale, double floor)
   expect(!scale || (scale.dim(-1) == width && rows % heads == 0), "unit_norm", "scale is ", scale, ", x is ", x);
   const UnitShape shape{width, heads, rows / heads};
   Tensor y = tape.empty(x.shape(), x.dtype());
-  tape.run("unit_norm", {5.0 * static_cast<double>(x.size()), 2.0 * static_cast<double>(x.bytes())}, [&] {
-    dispatch(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      for_blocks(shape.tokens, [&](int64_t, int64_t begin, int64_t end) {
-        for (int64_t row = begin * heads; row < end * heads; ++row)
-          cpu::unit_head(x.data<T>() + row * width, scale ? scale.data<T>() + row % heads * width : nullptr, y.data<T>() + row * width,
-                         width, static_cast<T>(floor));
+  tape.run(
+      "unit_norm", {5.0 * static_cast<double>(x.size()), 2.0 * static_cast<double>(x.bytes())},
+      [&] {
+        dispatch(x.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          for_blocks(shape.tokens, [&](int64_t, int64_t begin, int64_t end) {
+            for (int64_t row = begin * heads; row < end * heads; ++row)
+              cpu::unit_head(x.data<T>() + row * width, scale ? scale.data<T>() + row % heads * width : nullptr, y.data<T>() + row * width,
+                             width, static_cast<T>(floor));
+          });
+        });
+      },
+      [&] {
+        cuda::unit_norm(tape.stream(), {x, scale, 0, floor}, y);
       });
-    });
-  });
   tape.record({x, scale}, {&y}, [=](Tape& t) { unit_norm_backward(t, x, scale, t.grad(y), shape, floor); });
   return y;
 }

@@ -1,5 +1,6 @@
 #include "kernels/l2_norm.h"
 
+#include "kernels/cuda/unit_norm.h"
 #include "kernels/expect.h"
 #include "kernels/parallel.h"
 #include "kernels/simd.h"
@@ -54,25 +55,36 @@ Tensor l2_norm(Tape& tape, const Tensor& x, double eps) {
   Tensor y = tape.empty(x.shape(), x.dtype());
   const int64_t n = x.dim(-1), rows = x.size() / n;
   const double elements = static_cast<double>(x.size()), bytes = static_cast<double>(x.bytes());
-  tape.run("l2_norm", {3 * elements, 2 * bytes}, [&] {
-    dispatch(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      parallel_ranges(rows, cpu::kRows, [&](int64_t begin, int64_t end) {
-        cpu::forward(x.data<T>() + begin * n, y.data<T>() + begin * n, end - begin, n, eps);
+  tape.run(
+      "l2_norm", {3 * elements, 2 * bytes},
+      [&] {
+        dispatch(x.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          parallel_ranges(rows, cpu::kRows, [&](int64_t begin, int64_t end) {
+            cpu::forward(x.data<T>() + begin * n, y.data<T>() + begin * n, end - begin, n, eps);
+          });
+        });
+      },
+      [&] {
+        cuda::unit_norm(tape.stream(), {x, {}, eps, 0}, y);
       });
-    });
-  });
   tape.record({x}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
     const GradTarget dx = t.grad_target(x);
-    t.run("l2_norm.backward", {7 * elements, 3 * bytes}, [&] {
-      dispatch(x.dtype(), [&](auto zero) {
-        using T = decltype(zero);
-        parallel_ranges(rows, cpu::kRows, [&](int64_t begin, int64_t end) {
-          cpu::backward(x.data<T>() + begin * n, dy.data<T>() + begin * n, dx.tensor.data<T>() + begin * n, dx.add, end - begin, n, eps);
+    t.run(
+        "l2_norm.backward", {7 * elements, 3 * bytes},
+        [&] {
+          dispatch(x.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            parallel_ranges(rows, cpu::kRows, [&](int64_t begin, int64_t end) {
+              cpu::backward(x.data<T>() + begin * n, dy.data<T>() + begin * n, dx.tensor.data<T>() + begin * n, dx.add, end - begin, n,
+                            eps);
+            });
+          });
+        },
+        [&] {
+          cuda::unit_norm_backward(t.stream(), {x, {}, eps, 0}, dy, dx, {}, {});
         });
-      });
-    });
   });
   return y;
 }

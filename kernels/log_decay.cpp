@@ -1,5 +1,7 @@
 #include "kernels/log_decay.h"
 
+#include "kernels/cuda/column_runs.h"
+#include "kernels/cuda/log_decay.h"
 #include "kernels/expect.h"
 #include "kernels/parallel.h"
 #include "kernels/parts.h"
@@ -52,29 +54,41 @@ Tensor log_decay(Tape& tape, const Tensor& a, const Tensor& a_log, const Tensor&
   expect(a_log.shape() == Shape{heads} && bias.shape() == a_log.shape(), "log_decay", "a is ", a, ", a_log is ", a_log, ", bias is ", bias);
   Tensor g = tape.empty(a.shape(), accumulation_dtype(a.dtype()));
   const double elements = static_cast<double>(a.size());
-  tape.run("log_decay", {8 * elements, static_cast<double>(a.bytes() + g.bytes())}, [&] {
-    dispatch(a.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      parallel_ranges(rows, cpu::kRows, [&](int64_t first, int64_t last) {
-        cpu::decay(a.data<T>(), a_log.data<T>(), bias.data<T>(), heads, first, last, g.data<T>());
+  tape.run(
+      "log_decay", {8 * elements, static_cast<double>(a.bytes() + g.bytes())},
+      [&] {
+        dispatch(a.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          parallel_ranges(rows, cpu::kRows, [&](int64_t first, int64_t last) {
+            cpu::decay(a.data<T>(), a_log.data<T>(), bias.data<T>(), heads, first, last, g.data<T>());
+          });
+        });
+      },
+      [&] {
+        cuda::log_decay(tape.stream(), {a, a_log, bias}, g);
       });
-    });
-  });
   tape.record({a, a_log, bias}, {&g}, [=](Tape& t) {
     const Tensor dg = t.grad(g);
     const GradTarget da = t.grad_target(a), d_log = t.grad_target(a_log), d_bias = t.grad_target(bias);
-    const Tensor parts = t.empty({(rows + cpu::kRows - 1) / cpu::kRows, 2 * heads}, g.dtype());
-    t.run("log_decay.backward", {14 * elements, static_cast<double>(2 * a.bytes() + g.bytes())}, [&] {
-      dispatch(a.dtype(), [&](auto zero) {
-        using T = decltype(zero);
-        parallel_ranges(rows, cpu::kRows, [&](int64_t first, int64_t last) {
-          cpu::decay_backward(a.data<T>(), a_log.data<T>(), bias.data<T>(), dg.data<T>(), heads, first, last,
-                              da ? da.tensor.data<T>() : nullptr, da.add, parts.data<T>() + first / cpu::kRows * 2 * heads);
+    const Shape sums =
+        t.device().targets_cuda() ? Shape{2, run_parts(rows), heads} : Shape{(rows + cpu::kRows - 1) / cpu::kRows, 2 * heads};
+    const Tensor parts = t.empty(sums, g.dtype());
+    t.run(
+        "log_decay.backward", {14 * elements, static_cast<double>(2 * a.bytes() + g.bytes())},
+        [&] {
+          dispatch(a.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            parallel_ranges(rows, cpu::kRows, [&](int64_t first, int64_t last) {
+              cpu::decay_backward(a.data<T>(), a_log.data<T>(), bias.data<T>(), dg.data<T>(), heads, first, last,
+                                  da ? da.tensor.data<T>() : nullptr, da.add, parts.data<T>() + first / cpu::kRows * 2 * heads);
+            });
+            cpu::sum_parts<T>(parts, 0, d_log);
+            cpu::sum_parts<T>(parts, heads, d_bias);
+          });
+        },
+        [&] {
+          cuda::log_decay_backward(t.stream(), {a, a_log, bias}, dg, da, d_log, d_bias, parts);
         });
-        cpu::sum_parts<T>(parts, 0, d_log);
-        cpu::sum_parts<T>(parts, heads, d_bias);
-      });
-    });
   });
   return g;
 }

@@ -1,5 +1,7 @@
 #include "kernels/rwkv7_gates.h"
 
+#include "kernels/cuda/column_runs.h"
+#include "kernels/cuda/rwkv7_gates.h"
 #include "kernels/expect.h"
 #include "kernels/parts.h"
 #include "kernels/smooth.h"
@@ -102,6 +104,7 @@ Cost cost(const Tensor& x, double flops, double tensors) {
 
 struct GateInputs {
   Tensor d, rate_raw, k, kappa, k_a;
+  cuda::Rwkv7GateInputs on_cuda() const { return {d, rate_raw, k, kappa, k_a}; }
   template <class T>
   cpu::GateRow<T> row(int64_t at) const {
     return {d.data<T>() + at, rate_raw.data<T>() + at, k.data<T>() + at, kappa.data<T>() + at, k_a.data<T>(), nullptr, nullptr, nullptr,
@@ -113,21 +116,27 @@ void gates_backward(Tape& t, const GateInputs& in, const Rwkv7Gates& out) {
   const Tensor d_log_w = t.grad_or_zeros(out.log_w), dk = t.grad_or_zeros(out.k), da = t.grad_or_zeros(out.a), db = t.grad_or_zeros(out.b);
   const GradTarget d = t.grad_target(in.d), rate = t.grad_target(in.rate_raw), k = t.grad_target(in.k), kappa = t.grad_target(in.kappa),
                    k_a = t.grad_target(in.k_a);
-  const Tensor parts = t.empty({cpu::token_tasks(in.d.size() / in.d.dim(-1)), in.d.dim(-1)}, in.k_a.dtype());
-  t.run("rwkv7_gates.backward", cost(in.d, 28, 12), [&] {
-    dispatch(in.d.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      const int64_t n = in.d.dim(-1);
-      cpu::for_tokens(in.d, [&](int64_t task, int64_t at) {
-        const auto up = [&](const Tensor& g) { return g.data<T>() + at; };
-        cpu::gates_token_back(in.row<T>(at),
-                              {up(d_log_w), up(dk), up(da), up(db), cpu::into<T>(d, at), cpu::into<T>(rate, at), cpu::into<T>(k, at),
-                               cpu::into<T>(kappa, at), cpu::part_of<T>(parts, task, at)},
-                              n);
+  const int64_t tokens = in.d.size() / in.d.dim(-1);
+  const Tensor parts = t.empty({t.device().targets_cuda() ? run_parts(tokens) : cpu::token_tasks(tokens), in.d.dim(-1)}, in.k_a.dtype());
+  t.run(
+      "rwkv7_gates.backward", cost(in.d, 28, 12),
+      [&] {
+        dispatch(in.d.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          const int64_t n = in.d.dim(-1);
+          cpu::for_tokens(in.d, [&](int64_t task, int64_t at) {
+            const auto up = [&](const Tensor& g) { return g.data<T>() + at; };
+            cpu::gates_token_back(in.row<T>(at),
+                                  {up(d_log_w), up(dk), up(da), up(db), cpu::into<T>(d, at), cpu::into<T>(rate, at), cpu::into<T>(k, at),
+                                   cpu::into<T>(kappa, at), cpu::part_of<T>(parts, task, at)},
+                                  n);
+          });
+          cpu::sum_parts<T>(parts, k_a);
+        });
+      },
+      [&] {
+        cuda::rwkv7_gates_backward(t.stream(), in.on_cuda(), {d_log_w, dk, da, db}, {d, rate, k, kappa, k_a}, parts);
       });
-      cpu::sum_parts<T>(parts, k_a);
-    });
-  });
 }
 
 void expect_equal(const char* op, const Tensor& x, std::initializer_list<const Tensor*> others) {
@@ -142,17 +151,23 @@ Rwkv7Gates rwkv7_gates(Tape& tape, const Tensor& d, const Tensor& rate_raw, cons
   expect(k_a.size() == d.dim(-1), "rwkv7_gates", "k_a is ", k_a, ", d is ", d);
   const GateInputs in{d, rate_raw, k, kappa, k_a};
   const auto like = [&] { return tape.empty(d.shape(), d.dtype()); };
-  Rwkv7Gates out{like(), like(), like(), like()};
-  tape.run("rwkv7_gates", cost(d, 14, 8), [&] {
-    dispatch(d.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      cpu::for_tokens(d, [&](int64_t, int64_t at) {
-        cpu::GateRow<T> row = in.row<T>(at);
-        row.log_w = out.log_w.data<T>() + at, row.k_out = out.k.data<T>() + at, row.a = out.a.data<T>() + at, row.b = out.b.data<T>() + at;
-        cpu::gates_token(row, d.dim(-1));
+  Rwkv7Gates out{tape.empty(d.shape(), accumulation_dtype(d.dtype())), like(), like(), like()};
+  tape.run(
+      "rwkv7_gates", cost(d, 14, 8),
+      [&] {
+        dispatch(d.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          cpu::for_tokens(d, [&](int64_t, int64_t at) {
+            cpu::GateRow<T> row = in.row<T>(at);
+            row.log_w = out.log_w.data<T>() + at, row.k_out = out.k.data<T>() + at, row.a = out.a.data<T>() + at,
+            row.b = out.b.data<T>() + at;
+            cpu::gates_token(row, d.dim(-1));
+          });
+        });
+      },
+      [&] {
+        cuda::rwkv7_gates(tape.stream(), in.on_cuda(), {out.log_w, out.k, out.a, out.b});
       });
-    });
-  });
   tape.record({d, rate_raw, k, kappa, k_a}, {&out.log_w, &out.k, &out.a, &out.b}, [in, out](Tape& t) { gates_backward(t, in, out); });
   return out;
 }
@@ -160,26 +175,32 @@ Rwkv7Gates rwkv7_gates(Tape& tape, const Tensor& d, const Tensor& rate_raw, cons
 Tensor blend_values(Tape& tape, const Tensor& v, const Tensor& first, const Tensor& raw) {
   expect_equal("blend_values", v, {&first, &raw});
   Tensor y = tape.empty(v.shape(), v.dtype());
-  tape.run("blend_values", cost(v, 7, 4), [&] {
-    dispatch(v.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      cpu::for_tokens(v, [&](int64_t, int64_t at) {
-        cpu::blend(v.data<T>() + at, first.data<T>() + at, raw.data<T>() + at, y.data<T>() + at, v.dim(-1));
-      });
-    });
-  });
+  tape.run(
+      "blend_values", cost(v, 7, 4),
+      [&] {
+        dispatch(v.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          cpu::for_tokens(v, [&](int64_t, int64_t at) {
+            cpu::blend(v.data<T>() + at, first.data<T>() + at, raw.data<T>() + at, y.data<T>() + at, v.dim(-1));
+          });
+        });
+      },
+      [&] { cuda::blend_values(tape.stream(), v, first, raw, y); });
   tape.record({v, first, raw}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
     const GradTarget dv = t.grad_target(v), d_first = t.grad_target(first), d_raw = t.grad_target(raw);
-    t.run("blend_values.backward", cost(v, 12, 7), [&] {
-      dispatch(v.dtype(), [&](auto zero) {
-        using T = decltype(zero);
-        cpu::for_tokens(v, [&](int64_t, int64_t at) {
-          cpu::blend_back(v.data<T>() + at, first.data<T>() + at, raw.data<T>() + at, dy.data<T>() + at, cpu::into<T>(dv, at),
-                          cpu::into<T>(d_first, at), cpu::into<T>(d_raw, at), v.dim(-1));
-        });
-      });
-    });
+    t.run(
+        "blend_values.backward", cost(v, 12, 7),
+        [&] {
+          dispatch(v.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            cpu::for_tokens(v, [&](int64_t, int64_t at) {
+              cpu::blend_back(v.data<T>() + at, first.data<T>() + at, raw.data<T>() + at, dy.data<T>() + at, cpu::into<T>(dv, at),
+                              cpu::into<T>(d_first, at), cpu::into<T>(d_raw, at), v.dim(-1));
+            });
+          });
+        },
+        [&] { cuda::blend_values_backward(t.stream(), v, first, raw, dy, dv, d_first, d_raw); });
   });
   return y;
 }

@@ -3,7 +3,8 @@
 
 namespace saccade {
 
-/// What stands in front of RWKV-7's recurrence (arXiv:2503.14456, section 3; specification 6.1). Everything [B, T, C]:
+/// What stands in front of RWKV-7's recurrence (arXiv:2503.14456, section 3; specification 6.1). Everything [B, T, C], log_w f32 also
+/// where the others are bf16:
 ///   log_w = −e^{−1/2} σ(d),   η = σ(rate_raw),   k' = k ∘ (1 + (η − 1) ∘ k_a),   a = −κ,   b = κ ∘ η
 struct Rwkv7Gates {
   Tensor log_w, k, a, b;

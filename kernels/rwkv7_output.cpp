@@ -1,5 +1,7 @@
 #include "kernels/rwkv7_gates.h"
 
+#include "kernels/cuda/rwkv7_output.h"
+#include "kernels/cuda/slices.h"
 #include "kernels/expect.h"
 #include "kernels/parts.h"
 #include "kernels/token_runs.h"
@@ -81,6 +83,7 @@ struct OutputInputs {
   Tensor y, r, k, v, g, r_k;
   int64_t heads() const { return r_k.dim(0); }
   int64_t width() const { return r_k.dim(1); }
+  cuda::Rwkv7Output on_cuda() const { return {y, r, k, v, g, r_k}; }
   template <class T>
   cpu::OutputRow<T> row(int64_t at) const {
     return {y.data<T>() + at, r.data<T>() + at, k.data<T>() + at, v.data<T>() + at, g.data<T>() + at, r_k.data<T>()};
@@ -91,19 +94,26 @@ void output_backward(Tape& t, const OutputInputs& in, const Tensor& out) {
   const Tensor d_out = t.grad(out);
   const GradTarget y = t.grad_target(in.y), r = t.grad_target(in.r), k = t.grad_target(in.k), v = t.grad_target(in.v),
                    g = t.grad_target(in.g), r_k = t.grad_target(in.r_k);
-  const Tensor parts = t.empty({cpu::token_tasks(in.y.size() / in.y.dim(-1)), in.y.dim(-1)}, in.r_k.dtype());
-  t.run("rwkv7_output.backward", cost(in.y, 22, 11), [&] {
-    dispatch(in.y.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      cpu::for_tokens(in.y, [&](int64_t task, int64_t at) {
-        cpu::output_token_back(in.row<T>(at),
-                               {d_out.data<T>() + at, cpu::into<T>(y, at), cpu::into<T>(r, at), cpu::into<T>(k, at), cpu::into<T>(v, at),
-                                cpu::into<T>(g, at), cpu::part_of<T>(parts, task, at)},
-                               in.heads(), in.width());
+  const int64_t tokens = in.y.size() / in.y.dim(-1);
+  const Tensor parts =
+      t.empty({t.device().targets_cuda() ? slice_parts(tokens, in.heads()) : cpu::token_tasks(tokens), in.y.dim(-1)}, in.r_k.dtype());
+  t.run(
+      "rwkv7_output.backward", cost(in.y, 22, 11),
+      [&] {
+        dispatch(in.y.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          cpu::for_tokens(in.y, [&](int64_t task, int64_t at) {
+            cpu::output_token_back(in.row<T>(at),
+                                   {d_out.data<T>() + at, cpu::into<T>(y, at), cpu::into<T>(r, at), cpu::into<T>(k, at),
+                                    cpu::into<T>(v, at), cpu::into<T>(g, at), cpu::part_of<T>(parts, task, at)},
+                                   in.heads(), in.width());
+          });
+          cpu::sum_parts<T>(parts, r_k);
+        });
+      },
+      [&] {
+        cuda::rwkv7_output_backward(t.stream(), in.on_cuda(), d_out, {y, r, k, v, g, r_k}, parts);
       });
-      cpu::sum_parts<T>(parts, r_k);
-    });
-  });
 }
 
 }  // namespace
@@ -114,12 +124,15 @@ Tensor rwkv7_output(Tape& tape, const Tensor& y, const Tensor& r, const Tensor& 
   expect(r_k.rank() == 2 && r_k.size() == y.dim(-1), "rwkv7_output", "r_k is ", r_k, ", y is ", y);
   const OutputInputs in{y, r, k, v, g, r_k};
   Tensor out = tape.empty(y.shape(), y.dtype());
-  tape.run("rwkv7_output", cost(y, 6, 6), [&] {
-    dispatch(y.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      cpu::for_tokens(y, [&](int64_t, int64_t at) { cpu::output_token(in.row<T>(at), out.data<T>() + at, in.heads(), in.width()); });
-    });
-  });
+  tape.run(
+      "rwkv7_output", cost(y, 6, 6),
+      [&] {
+        dispatch(y.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          cpu::for_tokens(y, [&](int64_t, int64_t at) { cpu::output_token(in.row<T>(at), out.data<T>() + at, in.heads(), in.width()); });
+        });
+      },
+      [&] { cuda::rwkv7_output(tape.stream(), in.on_cuda(), out); });
   tape.record({y, r, k, v, g, r_k}, {&out}, [in, out](Tape& t) { output_backward(t, in, out); });
   return out;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernels/cuda/split.h"
 #include "kernels/expect.h"
 #include "kernels/parallel.h"
 
@@ -48,23 +49,31 @@ std::vector<Tensor> split(Tape& tape, const Tensor& x, const std::vector<int64_t
     shape.push_back(width);
     y.push_back(tape.empty(shape, x.dtype()));
   }
-  tape.run("split", {0, 2.0 * static_cast<double>(x.bytes())}, [&] {
-    dispatch(x.dtype(), [&](auto zero) {
-      int64_t column = 0;
-      for (const Tensor& piece : y) take<decltype(zero)>(x, column, piece), column += piece.dim(-1);
-    });
-  });
+  tape.run(
+      "split", {0, 2.0 * static_cast<double>(x.bytes())},
+      [&] {
+        dispatch(x.dtype(), [&](auto zero) {
+          int64_t column = 0;
+          for (const Tensor& piece : y) take<decltype(zero)>(x, column, piece), column += piece.dim(-1);
+        });
+      },
+      [&] { cuda::split(tape.stream(), x, y); });
   std::vector<Tensor*> outputs;
   for (Tensor& piece : y) outputs.push_back(&piece);
   std::vector<Tensor> recorded = y;
-  tape.record(std::vector<Tensor>{x}, outputs, [x, recorded](Tape& t) {
+  tape.record(std::vector<Tensor>{x}, outputs, [x, widths, recorded](Tape& t) {
     const GradTarget dx = t.grad_target(x);
-    t.run("split.backward", {0, 2.0 * static_cast<double>(x.bytes())}, [&] {
-      dispatch(x.dtype(), [&](auto zero) {
-        int64_t column = 0;
-        for (const Tensor& piece : recorded) put<decltype(zero)>(dx, column, t.grad(piece), piece), column += piece.dim(-1);
-      });
-    });
+    std::vector<Tensor> dy;
+    for (const Tensor& piece : recorded) dy.push_back(t.grad(piece));
+    t.run(
+        "split.backward", {0, 2.0 * static_cast<double>(x.bytes())},
+        [&] {
+          dispatch(x.dtype(), [&](auto zero) {
+            int64_t column = 0;
+            for (size_t i = 0; i < dy.size(); ++i) put<decltype(zero)>(dx, column, dy[i], recorded[i]), column += widths[i];
+          });
+        },
+        [&] { cuda::split_backward(t.stream(), dy, widths, dx); });
   });
   return y;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/column_runs.h"
+#include "kernels/cuda/token_shift.h"
 #include "kernels/expect.h"
 #include "kernels/parallel.h"
 #include "kernels/parts.h"
@@ -144,16 +146,20 @@ Cost cost(const cpu::Shift& s, double flops, double tensors) {
   return {flops * blends * static_cast<double>(s.x.size()), bytes};
 }
 
+cuda::TokenShift on_cuda(const cpu::Shift& s) { return {s.x, s.before, s.weights, s.of == ShiftWeight::previous}; }
+
 void backward(Tape& t, const cpu::Shift& s, const std::vector<Tensor>& y) {
   cpu::ShiftGradients g;
   for (const Tensor& blend : y) g.dy.push_back(t.grad(blend));
   g.dx = t.grad_target(s.x);
   for (size_t i = 0; i < y.size(); ++i) {
     g.dw.push_back(g.dy[i] ? t.grad_target(s.weights[i]) : GradTarget());
-    g.parts.push_back(g.dw[i] && s.shared(i) ? t.empty({s.tasks(), s.channels()}, s.x.dtype()) : Tensor());
+    const int64_t sums = t.device().targets_cuda() ? s.x.dim(0) * run_parts(s.length()) : s.tasks();
+    g.parts.push_back(g.dw[i] && s.shared(i) ? t.empty({sums, s.channels()}, s.weights[i].dtype()) : Tensor());
   }
-  t.run("token_shift.backward", cost(s, 7, 2),
-        [&] { dispatch(s.x.dtype(), [&](auto zero) { cpu::shift_backward<decltype(zero)>(s, g); }); });
+  t.run(
+      "token_shift.backward", cost(s, 7, 2), [&] { dispatch(s.x.dtype(), [&](auto zero) { cpu::shift_backward<decltype(zero)>(s, g); }); },
+      [&] { cuda::token_shift_backward(t.stream(), on_cuda(s), g.dy, g.dx, g.dw, g.parts); });
 }
 
 }  // namespace
@@ -169,7 +175,9 @@ std::vector<Tensor> token_shift(Tape& tape, const Tensor& x, const Tensor& befor
     y.push_back(tape.empty(x.shape(), x.dtype()));
   }
   const cpu::Shift s{x, before, weights, of};
-  tape.run("token_shift", cost(s, 3, 1), [&] { dispatch(x.dtype(), [&](auto zero) { cpu::shift<decltype(zero)>(s, y); }); });
+  tape.run(
+      "token_shift", cost(s, 3, 1), [&] { dispatch(x.dtype(), [&](auto zero) { cpu::shift<decltype(zero)>(s, y); }); },
+      [&] { cuda::token_shift(tape.stream(), on_cuda(s), y); });
   std::vector<Tensor*> outputs;
   for (Tensor& blend : y) outputs.push_back(&blend);
   const std::vector<Tensor> recorded = y;
@@ -181,12 +189,15 @@ Tensor last_token(Tape& tape, const Tensor& x) {
   expect(x.rank() == 3 && x.dim(1) > 0, "last_token", "x is ", x, "; expected [B, T, C]");
   const int64_t batch = x.dim(0), length = x.dim(1), n = x.dim(2);
   Tensor last = tape.empty({batch, n}, x.dtype());
-  tape.run("last_token", {0, 2.0 * static_cast<double>(last.bytes())}, [&] {
-    dispatch(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      for (int64_t b = 0; b < batch; ++b) std::copy_n(x.data<T>() + ((b + 1) * length - 1) * n, n, last.data<T>() + b * n);
-    });
-  });
+  tape.run(
+      "last_token", {0, 2.0 * static_cast<double>(last.bytes())},
+      [&] {
+        dispatch(x.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          for (int64_t b = 0; b < batch; ++b) std::copy_n(x.data<T>() + ((b + 1) * length - 1) * n, n, last.data<T>() + b * n);
+        });
+      },
+      [&] { cuda::last_token(tape.stream(), x, last); });
   return last;
 }
 

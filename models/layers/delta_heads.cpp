@@ -4,6 +4,7 @@
 
 #include "kernels/l2_norm.h"
 #include "kernels/linear.h"
+#include "kernels/sigmoid_gate.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
 
@@ -45,7 +46,7 @@ DeltaRule DeltaHeads::operator()(Tape& tape, const Tensor& x, State* state, std:
   DeltaRule rule{.q = unit_heads(tape, conv(conv_query_, p[0], &State::query)),
                  .k = unit_heads(tape, conv(conv_key_, p[1], &State::key)),
                  .v = conv(conv_value_, p[2], &State::value).reshape({x.dim(0), x.dim(1), sizes_.heads, sizes_.values}),
-                 .beta = activate(tape, p[3], Activation::sigmoid),
+                 .beta = sigmoid_gate(tape, p[3]),
                  .scale = fan_in_bound(sizes_.keys)};
   if (state) rule.state = {state->s, false, true};
   return rule;

@@ -55,11 +55,9 @@ void add_elementwise(std::vector<OpCase>& cases) {
   cases.push_back({"add, add", {activation({3, 7, 11}, 1), activation({3, 7, 11}, 2)}, [](Tape& t, const Tensors& x) {
                      return Tensors{add(t, x[0], add(t, x[1], x[0]))};
                    }});
-  const std::pair<const char*, Activation> functions[] = {{"none", Activation::none},
-                                                          {"gelu", Activation::gelu},
-                                                          {"relu", Activation::relu},
-                                                          {"relu2", Activation::relu2},
-                                                          {"silu", Activation::silu}};
+  const std::pair<const char*, Activation> functions[] = {
+      {"none", Activation::none}, {"gelu", Activation::gelu},       {"relu", Activation::relu}, {"relu2", Activation::relu2},
+      {"silu", Activation::silu}, {"sigmoid", Activation::sigmoid}, {"tanh", Activation::tanh}};
   for (const auto& [name, f] : functions) {
     cases.push_back({std::string("activate ") + name, {activation({5, 77}, 3, 2)}, [f = f](Tape& t, const Tensors& x) {
                        return Tensors{activate(t, x[0], f)};

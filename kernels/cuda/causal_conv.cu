@@ -1,0 +1,193 @@
+// Filters of up to kConvTaps taps: a thread owns a few columns and a run of tokens and keeps the last W inputs in registers.
+// Longer ones: causal_conv_long.cuh.
+#include "kernels/cuda/causal_conv.h"
+#include "kernels/cuda/causal_conv_long.cuh"
+#include "kernels/cuda/norm.h"
+
+namespace saccade::cuda {
+namespace {
+
+constexpr int kColumns = 4, kAhead = 4;  ///< tokens that are fetched together
+
+/// The taps of N columns.
+template <int W, int N>
+struct Filter {
+  Values<N> tap[W], bias;
+  bool silu;
+  template <class T>
+  __device__ Filter(const ConvInputs<T>& in, int column) : silu(in.silu) {
+    constexpr int kPiece = N % 4 == 0 ? 4 : 1;
+#pragma unroll
+    for (int i = 0; i < N * W; i += kPiece) {
+      const Values<kPiece> piece = load_values<kPiece>(in.weight + int64_t{column} * W + i);
+#pragma unroll
+      for (int k = 0; k < kPiece; ++k) tap[(i + k) % W].v[(i + k) / W] = piece.v[k];
+    }
+    if (in.bias) bias = load_values<N>(in.bias + column);
+  }
+};
+
+/// The last W inputs of N columns, newest last.
+template <int W, int N>
+struct Window {
+  Values<N> x[W];
+  __device__ void push(const Values<N>& next) {
+#pragma unroll
+    for (int j = 0; j + 1 < W; ++j) x[j] = x[j + 1];
+    x[W - 1] = next;
+  }
+  __device__ float pre(const Filter<W, N>& f, int i) const {
+    float p = f.bias.v[i];
+#pragma unroll
+    for (int j = 0; j < W; ++j) p += f.tap[j].v[i] * x[j].v[i];
+    return p;
+  }
+};
+
+template <int W, int N, class T>
+__device__ __forceinline__ Window<W, N> window_before(const ConvInputs<T>& in, int64_t b, int64_t t, int column) {
+  Window<W, N> w;
+#pragma unroll
+  for (int j = 1; j < W; ++j) {
+    const T* x = in.at(b, t - W + j);
+    w.push(x ? load_values<N>(x + column) : Values<N>());
+  }
+  return w;
+}
+
+template <int W, int N, class T>
+__global__ void __launch_bounds__(kColumnThreads* kRuns) causal_conv_kernel(ConvInputs<T> in, T* __restrict__ y) {
+  const Run run(N, in.length);
+  const int64_t b = blockIdx.z;
+  if (run.column >= in.columns || run.first >= run.last) return;
+  const Filter<W, N> filter(in, run.column);
+  Window<W, N> window = window_before<W, N>(in, b, run.first, run.column);
+  const T* __restrict__ x = in.x + (b * in.length + run.first) * in.columns + run.column;
+  y += (b * in.length + run.first) * in.columns + run.column;
+  const int count = static_cast<int>(run.last - run.first);
+  for (int t = 0; t < count; t += kAhead) {
+    Values<N> next[kAhead];
+#pragma unroll
+    for (int u = 0; u < kAhead; ++u)
+      if (t + u < count) next[u] = load_values<N>(x + int64_t{t + u} * in.columns);
+#pragma unroll
+    for (int u = 0; u < kAhead; ++u) {
+      if (t + u >= count) break;
+      window.push(next[u]);
+      Values<N> out;
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        const float p = window.pre(filter, i);
+        out.v[i] = filter.silu ? silu(p) : p;
+      }
+      store_values(y + int64_t{t + u} * in.columns, out);
+    }
+  }
+}
+
+/// dp = dy silu'(p), dx_s = Σ_j w_j dp_{s+W−1−j}, dw_j = Σ_t dp_t x_{t−W+1+j}, db = Σ_t dp_t; a run goes on for W − 1 tokens for dx.
+template <int W, int N, class T>
+__global__ void __launch_bounds__(kColumnThreads* kRuns)
+    causal_conv_backward_kernel(ConvInputs<T> in, const T* __restrict__ dy, Goal<T> dx, float* weight_parts, float* bias_parts) {
+  const Run run(N, in.length);
+  const int64_t b = blockIdx.z;
+  Values<N> d_tap[W], d_bias;
+  if (run.column < in.columns && run.first < run.last) {
+    const Filter<W, N> filter(in, run.column);
+    Window<W, N> window = window_before<W, N>(in, b, run.first, run.column), d_pre;
+    const int64_t begin = b * in.length * in.columns + run.column;
+    for (int64_t from = run.first; from < run.last + W - 1; from += kAhead) {
+      Values<N> next[kAhead], d[kAhead];
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u)
+        if (from + u < min(in.length, run.last + W - 1)) {
+          next[u] = load_values<N>(in.x + begin + (from + u) * in.columns);
+          d[u] = load_values<N>(dy + begin + (from + u) * in.columns);
+        }
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) {
+        const int64_t t = from + u, s = t - W + 1;
+        if (t >= run.last + W - 1) break;
+        window.push(next[u]);
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+          if (filter.silu) d[u].v[i] *= silu_slope(window.pre(filter, i));
+          if (t >= run.last) continue;
+          d_bias.v[i] += d[u].v[i];
+#pragma unroll
+          for (int j = 0; j < W; ++j) d_tap[j].v[i] += d[u].v[i] * window.x[j].v[i];
+        }
+        d_pre.push(d[u]);
+        if (s < run.first) continue;
+        Values<N> out;
+#pragma unroll
+        for (int i = 0; i < N; ++i)
+#pragma unroll
+          for (int j = 0; j < W; ++j) out.v[i] += filter.tap[j].v[i] * d_pre.x[W - 1 - j].v[i];
+        dx.put(begin + s * in.columns, out);
+      }
+    }
+  }
+  const int64_t part = b * gridDim.y + blockIdx.y;
+  if (bias_parts) write_part(bias_parts + part * in.columns, in.columns, d_bias);
+  if (!weight_parts) return;
+#pragma unroll
+  for (int j = 0; j < W; ++j) write_part(weight_parts + part * in.columns * W + j, in.columns, d_tap[j], W);
+}
+
+/// f(std::integral_constant<int, W>) for the short filters.
+template <class F>
+void with_taps(int taps, F&& f) {
+  if (taps == 1) return f(std::integral_constant<int, 1>{});
+  if (taps == 2) return f(std::integral_constant<int, 2>{});
+  if (taps == 3) return f(std::integral_constant<int, 3>{});
+  f(std::integral_constant<int, 4>{});
+}
+
+}  // namespace
+
+void causal_conv(Stream stream, const CausalConv& in, const Tensor& history, const Tensor& y) {
+  const int64_t batch = in.x.dim(0), length = in.x.dim(1), columns = in.x.dim(2);
+  dispatch_cuda(in.x.dtype(), [&](auto t) {
+    using T = decltype(t);
+    const ConvInputs<T> inputs(in, history);
+    if (inputs.taps > kConvTaps)
+      long_conv(stream, inputs, pointer<T>(y), batch);
+    else
+      with_taps(inputs.taps, [&](auto taps) {
+        in_pieces<kVector<T>>(columns, [&](auto n) {
+          constexpr int N = decltype(n)::value;
+          causal_conv_kernel<decltype(taps)::value, N>
+              <<<run_grid(columns, N, length, batch), run_block(), 0, stream>>>(inputs, pointer<T>(y));
+        });
+      });
+    if (history && inputs.taps > 1)
+      move_history_kernel<<<blocks_for(batch * columns, kLongThreads), kLongThreads, 0, stream>>>(inputs, pointer<T>(history), batch);
+  });
+  check_launch();
+}
+
+void causal_conv_backward(Stream stream, const CausalConv& in, const Tensor& dy, const GradTarget& dx, const GradTarget& d_weight,
+                          const GradTarget& d_bias, const CausalConvScratch& scratch) {
+  const int64_t batch = in.x.dim(0), length = in.x.dim(1), columns = in.x.dim(2);
+  float *weight_parts = pointer_or_null<float>(scratch.weight_parts), *bias_parts = pointer_or_null<float>(scratch.bias_parts);
+  dispatch_cuda(in.x.dtype(), [&](auto t) {
+    using T = decltype(t);
+    const ConvInputs<T> inputs(in, {});
+    if (inputs.taps > kConvTaps)
+      return long_conv_backward(stream, inputs, pointer<T>(dy), goal<T>(dx), pointer<float>(scratch.d_pre), weight_parts, bias_parts,
+                                batch);
+    with_taps(inputs.taps, [&](auto taps) {
+      in_pieces<kColumns>(columns, [&](auto n) {
+        constexpr int N = decltype(n)::value;
+        causal_conv_backward_kernel<decltype(taps)::value, N><<<run_grid(columns, N, length, batch), run_block(), 0, stream>>>(
+            inputs, pointer<T>(dy), goal<T>(dx), weight_parts, bias_parts);
+      });
+    });
+  });
+  check_launch();
+  if (d_weight) sum_parts(stream, scratch.weight_parts, d_weight.tensor, d_weight.add);
+  if (d_bias) sum_parts(stream, scratch.bias_parts, d_bias.tensor, d_bias.add);
+}
+
+}  // namespace saccade::cuda
