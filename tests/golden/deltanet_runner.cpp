@@ -1,7 +1,7 @@
 #include "kernels/delta_rule.h"
-#include "kernels/elementwise.h"
 #include "kernels/l2_norm.h"
 #include "kernels/log_decay.h"
+#include "kernels/sigmoid_gate.h"
 #include "tests/golden/stateful_case.h"
 
 namespace saccade::test {
@@ -9,19 +9,22 @@ namespace {
 
 /// core_*: the rule alone; fused_*: L2 norms and gates in front of it.
 GoldenResult run_rule(const GoldenCase& c, DType dtype, Arena& arena) {
-  return run_golden(c, dtype, arena, [&](Tape& tape, const Tensors& x) {
-    const auto at = [&](const char* name) { return x.contains(name) ? x.at(name) : Tensor(); };
-    DeltaRule in{.q = at("q"), .k = at("k"), .v = at("v"), .beta = at("beta"), .g = at("g"), .scale = c.attributes.at("scale")};
-    if (x.contains("q_raw")) {
-      in.q = l2_norm(tape, at("q_raw"), c.attributes.at("l2_eps"));
-      in.k = l2_norm(tape, at("k_raw"), c.attributes.at("l2_eps"));
-      in.beta = activate(tape, at("beta_raw"), Activation::sigmoid);
-      if (x.contains("a_raw")) in.g = log_decay(tape, at("a_raw"), at("A_log"), at("dt_bias"));
-    }
-    in.state = {at("S0"), true, false};
-    const DeltaRuleOutput out = delta_rule(tape, in);
-    return Tensors{{"y", out.o}, {"final_state", out.end}};
-  });
+  return run_golden(c, dtype, arena,
+                    [&](Tape& tape, const Tensors& x) {
+                      const auto at = [&](const char* name) { return x.contains(name) ? x.at(name) : Tensor(); };
+                      DeltaRule in{
+                          .q = at("q"), .k = at("k"), .v = at("v"), .beta = at("beta"), .g = at("g"), .scale = c.attributes.at("scale")};
+                      if (x.contains("q_raw")) {
+                        in.q = l2_norm(tape, at("q_raw"), c.attributes.at("l2_eps"));
+                        in.k = l2_norm(tape, at("k_raw"), c.attributes.at("l2_eps"));
+                        in.beta = sigmoid_gate(tape, at("beta_raw"));
+                        if (x.contains("a_raw")) in.g = log_decay(tape, at("a_raw"), at("A_log"), at("dt_bias"));
+                      }
+                      in.state = {at("S0"), true, false};
+                      const DeltaRuleOutput out = delta_rule(tape, in);
+                      return Tensors{{"y", out.o}, {"final_state", out.end}};
+                    },
+                    {"beta", "g", "S0"});
 }
 
 const ParameterNames names{{"Wq", "query"},          {"Wk", "key"},          {"Wv", "value"},          {"Wb", "beta"},

@@ -5,21 +5,23 @@ namespace saccade::test {
 namespace {
 
 const RegisterGolden scan("mamba1_scan", [](const GoldenCase& c, DType dtype, Arena& arena) {
-  return run_golden(c, dtype, arena, [&](Tape& tape, const Tensors& x) {
-    const auto at = [&](const char* name) { return x.contains(name) ? x.at(name) : Tensor(); };
-    const Mamba1Output out = mamba1_scan(tape, {.u = at("u"),
-                                                .dt = at("dt_raw"),
-                                                .z = at("z"),
-                                                .b = at("B"),
-                                                .c = at("C"),
-                                                .skip = at("D"),
-                                                .dt_bias = at("dt_bias"),
-                                                .a_log = at(x.contains("shared_raw") ? "shared_A_log" : "A_log"),
-                                                .shared_dt = at("shared_raw"),
-                                                .shared_bias = at("shared_bias"),
-                                                .state = {at("h0"), true, false}});
-    return Tensors{{"y", out.y}, {"final_state", out.end}};
-  });
+  return run_golden(c, dtype, arena,
+                    [&](Tape& tape, const Tensors& x) {
+                      const auto at = [&](const char* name) { return x.contains(name) ? x.at(name) : Tensor(); };
+                      const Mamba1Output out = mamba1_scan(tape, {.u = at("u"),
+                                                                  .dt = at("dt_raw"),
+                                                                  .z = at("z"),
+                                                                  .b = at("B"),
+                                                                  .c = at("C"),
+                                                                  .skip = at("D"),
+                                                                  .dt_bias = at("dt_bias"),
+                                                                  .a_log = at(x.contains("shared_raw") ? "shared_A_log" : "A_log"),
+                                                                  .shared_dt = at("shared_raw"),
+                                                                  .shared_bias = at("shared_bias"),
+                                                                  .state = {at("h0"), true, false}});
+                      return Tensors{{"y", out.y}, {"final_state", out.end}};
+                    },
+                    {"h0"});
 });
 
 const ParameterNames names{{"in_proj", "in_proj"},

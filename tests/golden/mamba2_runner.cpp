@@ -5,20 +5,22 @@ namespace saccade::test {
 namespace {
 
 const RegisterGolden ssd("mamba2_ssd", [](const GoldenCase& c, DType dtype, Arena& arena) {
-  return run_golden(c, dtype, arena, [&](Tape& tape, const Tensors& x) {
-    const auto at = [&](const char* name) { return x.contains(name) ? x.at(name) : Tensor(); };
-    const Mamba2Output out = mamba2_ssd(tape, {.x = at("x"),
-                                               .dt = at("dt_raw"),
-                                               .b = at("B"),
-                                               .c = at("C"),
-                                               .skip = at("D"),
-                                               .dt_bias = at("dt_bias"),
-                                               .a_log = at(x.contains("shared_raw") ? "shared_A_log" : "A_log"),
-                                               .shared_dt = at("shared_raw"),
-                                               .shared_bias = at("shared_bias"),
-                                               .state = {at("S0"), true, false}});
-    return Tensors{{"y", out.y}, {"final_state", out.end}};
-  });
+  return run_golden(c, dtype, arena,
+                    [&](Tape& tape, const Tensors& x) {
+                      const auto at = [&](const char* name) { return x.contains(name) ? x.at(name) : Tensor(); };
+                      const Mamba2Output out = mamba2_ssd(tape, {.x = at("x"),
+                                                                 .dt = at("dt_raw"),
+                                                                 .b = at("B"),
+                                                                 .c = at("C"),
+                                                                 .skip = at("D"),
+                                                                 .dt_bias = at("dt_bias"),
+                                                                 .a_log = at(x.contains("shared_raw") ? "shared_A_log" : "A_log"),
+                                                                 .shared_dt = at("shared_raw"),
+                                                                 .shared_bias = at("shared_bias"),
+                                                                 .state = {at("S0"), true, false}});
+                      return Tensors{{"y", out.y}, {"final_state", out.end}};
+                    },
+                    {"S0"});
 });
 
 const ParameterNames names{{"in_proj", "in_proj"},           {"conv_w", "conv"},       {"conv_b", "conv_bias"},

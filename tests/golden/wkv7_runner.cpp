@@ -8,11 +8,13 @@ namespace saccade::test {
 namespace {
 
 GoldenResult run_core(const GoldenCase& c, DType dtype, Arena& arena) {
-  return run_golden(c, dtype, arena, [](Tape& tape, const Tensors& x) {
-    const Wkv7 out =
-        wkv7(tape, x.at("r"), x.at("log_w"), x.at("k"), x.at("v"), x.at("a"), x.at("b"), x.contains("S0") ? x.at("S0") : Tensor());
-    return Tensors{{"y", out.y}, {"final_state", out.state}};
-  });
+  return run_golden(c, dtype, arena,
+                    [](Tape& tape, const Tensors& x) {
+                      const Wkv7 out = wkv7(tape, x.at("r"), x.at("log_w"), x.at("k"), x.at("v"), x.at("a"), x.at("b"),
+                                            x.contains("S0") ? x.at("S0") : Tensor());
+                      return Tensors{{"y", out.y}, {"final_state", out.state}};
+                    },
+                    {"log_w", "S0"});
 }
 
 /// Everything between the projections and the output matrix.

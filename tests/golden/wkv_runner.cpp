@@ -10,10 +10,12 @@ namespace {
 Tensor optional(const Tensors& x, const char* name) { return x.contains(name) ? x.at(name) : Tensor(); }
 
 GoldenResult run_wkv(const GoldenCase& c, DType dtype, Arena& arena) {
-  return run_golden(c, dtype, arena, [](Tape& tape, const Tensors& x) {
-    const Wkv out = wkv(tape, x.at("r"), x.at("k"), x.at("v"), x.at("w_raw"), x.at("u"), optional(x, "S0"));
-    return Tensors{{"y", out.y}, {"final_state", out.state}};
-  });
+  return run_golden(c, dtype, arena,
+                    [](Tape& tape, const Tensors& x) {
+                      const Wkv out = wkv(tape, x.at("r"), x.at("k"), x.at("v"), x.at("w_raw"), x.at("u"), optional(x, "S0"));
+                      return Tensors{{"y", out.y}, {"final_state", out.state}};
+                    },
+                    {"S0"});
 }
 
 GoldenResult run_group_norm(const GoldenCase& c, DType dtype, Arena& arena) {

@@ -150,12 +150,15 @@ const GoldenRunner* find_golden_runner(const GoldenCase& c) {
 }
 
 GoldenResult run_golden(const GoldenCase& c, DType dtype, Arena& arena,
-                        const std::function<std::map<std::string, Tensor>(Tape&, const std::map<std::string, Tensor>&)>& forward) {
+                        const std::function<std::map<std::string, Tensor>(Tape&, const std::map<std::string, Tensor>&)>& forward,
+                        const std::set<std::string>& exact) {
   Tape tape(arena, true);
   std::map<std::string, Tensor> inputs, buffers;
   for (const auto& [name, array] : c.inputs) {
-    const DType type = c.parameters.contains(name) ? accumulation_dtype(dtype) : dtype;
+    const DType type = c.parameters.contains(name) || exact.contains(name) ? accumulation_dtype(dtype) : dtype;
     inputs[name] = to_tensor(array, type, arena);
+    if (dtype == DType::bf16 && c.parameters.contains(name) && array.shape.rank() == 2)
+      tape.bind_compute_copy(inputs[name], to_tensor(array, dtype, arena));
     if (array.integer) continue;
     inputs[name].set_differentiable(true);
     tape.bind_grad(inputs[name], buffers[name] = arena.allocate(array.shape, type));

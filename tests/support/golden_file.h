@@ -41,8 +41,9 @@ struct RegisterGolden {
 const GoldenRunner* find_golden_runner(const GoldenCase& c);
 
 /// For runners of a single op: makes differentiable tensors of the inputs, calls `forward`, goes backward from
-/// grad_outputs and collects all gradients.
+/// grad_outputs and collects all gradients. `exact`: inputs that stay f32 in bf16 besides parameters (states, log decays).
 GoldenResult run_golden(const GoldenCase& c, DType dtype, Arena& arena,
-                        const std::function<std::map<std::string, Tensor>(Tape&, const std::map<std::string, Tensor>& inputs)>& forward);
+                        const std::function<std::map<std::string, Tensor>(Tape&, const std::map<std::string, Tensor>& inputs)>& forward,
+                        const std::set<std::string>& exact = {});
 
 }  // namespace saccade::test
