@@ -12,6 +12,7 @@
 #include "kernels/linear_pieces.h"
 #include "kernels/split.h"
 #include "kernels/taylor_attention.h"
+#include "models/layers/head_cache.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
 #include "models/layers/short_conv.h"
@@ -140,18 +141,28 @@ class WindowMixer : public Mixer {
   }
 
   Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
-    const int64_t width = place_.shape.width;
-    const std::vector<Tensor> p = linear_pieces(tape, x, qkv_, {width, width, width});
-    const auto heads = [&](const Tensor& y) { return y.reshape({x.dim(0), x.dim(1), place_.shape.heads, place_.shape.head_width()}); };
-    HeadOptions options;
-    options.rotary_base = place_.shape.rotary_base;
-    const Tensor q = prepare_heads(tape, heads(p[0]), {}, options), k = prepare_heads(tape, heads(p[1]), {}, options);
-    ScoreOptions score;
-    score.scale = fan_in_bound(place_.shape.head_width());
-    score.window = place_.settings.window < x.dim(1) ? place_.settings.window : 0;
-    const Attention a = attention(tape, q, k, heads(p[2]), score, pass.probe && pass.probe->wants_statistics());
-    if (pass.probe) report(tape, q, k, a, score, *pass.probe);
-    return linear(tape, a.o.reshape(x.shape()), output_, {}, pass.take_residual());
+    const Heads h = heads(tape, x, {});
+    const ScoreOptions score = score_for(x.dim(1));
+    const Attention a = attention(tape, h.q, h.k, h.v, score, pass.probe && pass.probe->wants_statistics());
+    if (pass.probe) report(tape, h.q, h.k, a, score, *pass.probe);
+    return out(tape, a.o, x, pass);
+  }
+
+  std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
+    auto cache = std::make_unique<HeadCache>();
+    const Shape rows{batch, capacity, place_.shape.heads, place_.shape.head_width()};
+    cache->k = arena.allocate(rows, dtype);
+    cache->v = arena.allocate(rows, dtype);
+    return cache;
+  }
+  Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
+    HeadCache& cache = dynamic_cast<HeadCache&>(state);
+    const Heads h = heads(tape, x, pass.position);
+    cache.append(tape, h.k, h.v, pass.position);
+    const bool prompt = pass.position.first == 0;
+    const ScoreOptions score = score_for(prompt ? x.dim(1) : cache.v.dim(1));
+    const Tensor o = prompt ? attention(tape, h.q, h.k, h.v, score).o : cached_attention(tape, h.q, cache.k, cache.v, score, pass.position);
+    return out(tape, o, x, pass);
   }
 
   double state_values_per_token() const override {
@@ -159,6 +170,29 @@ class WindowMixer : public Mixer {
   }
 
  private:
+  struct Heads {
+    Tensor q, k, v;  // [B, T, H, d], turned
+  };
+  Heads heads(Tape& tape, const Tensor& x, const TokenPosition& position) const {
+    const int64_t width = place_.shape.width;
+    const std::vector<Tensor> p = linear_pieces(tape, x, qkv_, {width, width, width});
+    const auto split = [&](const Tensor& y) { return y.reshape({x.dim(0), x.dim(1), place_.shape.heads, place_.shape.head_width()}); };
+    HeadOptions options;
+    options.rotary_base = place_.shape.rotary_base;
+    options.position = position;
+    return {prepare_heads(tape, split(p[0]), {}, options), prepare_heads(tape, split(p[1]), {}, options), split(p[2])};
+  }
+  /// For sequences of at most `length` tokens.
+  ScoreOptions score_for(int64_t length) const {
+    ScoreOptions score;
+    score.scale = fan_in_bound(place_.shape.head_width());
+    score.window = place_.settings.window < length ? place_.settings.window : 0;
+    return score;
+  }
+  Tensor out(Tape& tape, const Tensor& o, const Tensor& x, Pass& pass) const {
+    return linear(tape, o.reshape(x.shape()), output_, {}, pass.take_residual());
+  }
+
   void report(Tape& tape, const Tensor& q, const Tensor& k, const Attention& a, const ScoreOptions& score, Probe& probe) const {
     HeadProbe heads(probe, place_.layer);
     if (heads.wants_statistics()) {

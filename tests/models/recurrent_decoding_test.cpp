@@ -60,7 +60,9 @@ class RecurrentDecodingTest : public QObject {
           R"({"mixer": "mamba2", "heads": 4, "state": 8, "decay": "one"})",
           R"({"mixer": "mamba2", "heads": 4, "state": 8, "decay": "none", "convolution": false, "norm": false})",
           R"({"mixer": "deltanet", "heads": 2})", R"({"mixer": "deltanet", "heads": 2, "convolution": false})",
-          R"({"mixer": "gated_deltanet", "heads": 2})", R"({"mixer": "based", "heads": 2, "layout": ["conv", "linear"]})"})
+          R"({"mixer": "gated_deltanet", "heads": 2})", R"({"mixer": "based", "heads": 2, "layout": ["conv", "linear"]})",
+          R"({"mixer": "based", "heads": 2, "layout": ["linear", "window"], "window": 9})",
+          R"({"mixer": "based", "heads": 2, "layout": ["window", "conv"], "window": 1000})"})
       QTest::newRow(settings) << settings;
   }
   void pieces_are_the_whole() {
