@@ -10,6 +10,7 @@
 #include "models/layers/block.h"
 #include "models/layers/channel_mix.h"
 #include "models/layers/initialise.h"
+#include "models/layers/short_conv.h"
 
 namespace saccade {
 namespace {
@@ -103,7 +104,7 @@ class Rwkv : public Model {
       x = add(tape, x, b.mixer->extend(tape, b.mixer_norm(tape, x), pass, *kept.mixer));
       const Tensor u = b.channel_norm(tape, x);
       x = add(tape, x, b.channel_mix(tape, u, kept.before));
-      kept.before = last_token(tape, u);
+      replace_state(tape, kept.before, last_token(tape, u));
     }
     state.advance(tape, tokens.dim(1));
     return final_norm_(tape, x);

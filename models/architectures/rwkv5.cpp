@@ -46,7 +46,7 @@ class Rwkv5Mixer : public Mixer {
     const Tensor r = heads_.split(linear(tape, s[0], receptance_)), k = heads_.split(linear(tape, s[1], key_)),
                  v = heads_.split(linear(tape, s[2], value_)), g = linear(tape, s[3], gate_);
     const Wkv out = wkv(tape, r, k, v, decay_, bonus_, state ? state->state : Tensor());
-    if (state) state->before = last_token(tape, x), state->state = out.state;
+    if (state) heads_.keep(tape, *state, x, out.state);
     if (pass.probe) heads_.report(*pass.probe, out.y, [&](int64_t b) { return wkv_weights(tape, r, k, decay_, bonus_, b); });
     return heads_.output(tape, gated(tape, g, heads_.norm(tape, out.y), Activation::silu));
   }

@@ -84,7 +84,7 @@ class Rwkv6Mixer : public Mixer {
     const Tensor k = heads_.split(linear(tape, s[1], key_)), v = heads_.split(linear(tape, s[2], value_)),
                  r = heads_.split(linear(tape, s[3], receptance_)), g = linear(tape, s[4], gate_);
     const Wkv out = wkv(tape, r, k, v, w, bonus_, state ? state->state : Tensor());
-    if (state) state->before = last_token(tape, x), state->state = out.state;
+    if (state) heads_.keep(tape, *state, x, out.state);
     if (pass.probe) heads_.report(*pass.probe, out.y, [&](int64_t b) { return wkv_weights(tape, r, k, w, bonus_, b); });
     return heads_.output(tape, gated(tape, g, heads_.norm(tape, out.y), Activation::silu));
   }

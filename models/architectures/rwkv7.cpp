@@ -112,7 +112,7 @@ class Rwkv7Mixer : public Mixer {
     const auto split = [&](const Tensor& t) { return heads_.split(t); };
     const Wkv7 out =
         wkv7(tape, split(r), split(gates.log_w), split(gates.k), split(v), split(gates.a), split(gates.b), state ? state->state : Tensor());
-    if (state) state->before = last_token(tape, x), state->state = out.state;
+    if (state) heads_.keep(tape, *state, x, out.state);
     if (pass.probe)
       heads_.report(*pass.probe, out.y, [&](int64_t b) {
         return wkv7_weights(tape, split(r), split(gates.log_w), split(gates.k), split(gates.a), split(gates.b), b);

@@ -2,8 +2,10 @@
 
 #include "kernels/group_norm.h"
 #include "kernels/linear.h"
+#include "kernels/token_shift.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
+#include "models/layers/short_conv.h"
 
 namespace saccade {
 namespace {
@@ -38,6 +40,11 @@ Tensor RwkvHeads::matrix(ParameterMaker& make, const std::string& part, double g
 }
 
 std::string RwkvHeads::name(const std::string& part) const { return layer_name(depth_.layer, part); }
+
+void RwkvHeads::keep(Tape& tape, const RwkvState& state, const Tensor& x, const Tensor& end) {
+  replace_state(tape, state.before, last_token(tape, x));
+  replace_state(tape, state.state, end);
+}
 
 std::unique_ptr<LayerState> RwkvHeads::begin(Arena& arena, DType dtype, int64_t batch) const {
   auto state = std::make_unique<RwkvState>();

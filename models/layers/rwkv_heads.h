@@ -26,6 +26,8 @@ class RwkvHeads {
   Tensor matrix(ParameterMaker& make, const std::string& name, double gain) const;  ///< [C, C], orthogonal
   std::string name(const std::string& part) const;                                  ///< "layer3.key"
 
+  /// What is kept behind x [B, T, C]: its last token and the state after it.
+  static void keep(Tape& tape, const RwkvState& state, const Tensor& x, const Tensor& end);
   std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch) const;
   /// Numbers kept of a sequence, per token of one of `length` tokens.
   double state_values_per_token(int64_t length) const;

@@ -1,5 +1,6 @@
 #include "models/layers/short_conv.h"
 
+#include "kernels/decoding.h"
 #include "kernels/transfer.h"
 
 namespace saccade {
@@ -12,6 +13,11 @@ Tensor zero_state(Arena& arena, const Shape& shape, DType dtype) {
   const Tensor state = arena.allocate(shape, dtype);
   if (!arena.device().is_plan()) fill_zero(state);
   return state;
+}
+
+void replace_state(Tape& tape, const Tensor& state, const Tensor& next) {
+  const Shape row{state.dim(0), 1, state.size() / state.dim(0)};
+  append_rows(tape, next.reshape(row), state.reshape(row), {});
 }
 
 }  // namespace saccade
