@@ -146,7 +146,9 @@ void check_ops() {
 /// Logits behind every token of a sequence that a decoder is fed, against the whole sequence's.
 void check_model(const json& settings, const std::string& precision) {
   constexpr int64_t kLength = 400, kVocabulary = 97;
-  json architecture{{"width", 128}, {"layers", 2}, {"heads", 2}};
+  json architecture{{"width", 128}, {"layers", 2}};
+  for (const Setting& s : settings_of(settings.at("host"), settings.at("mixer")))
+    if (s.name == "heads") architecture["heads"] = 2;
   architecture.update(settings);
   InferenceModel model(resolve_architecture(architecture, kLength), kVocabulary, kLength, Device::cuda(0), precision, 3);
   std::vector<NamedTensor> weights;  // larger than initial ones, so that what is read shows
@@ -189,7 +191,7 @@ void check_model(const json& settings, const std::string& precision) {
   std::snprintf(what, sizeof what, "off by %.2g, %lld of %lld pieces beyond %.0e", off, static_cast<long long>(wrong),
                 static_cast<long long>(pieces), tolerance);
   // In bf16 a choice may fall otherwise where two are as good as equal, and what follows reads that.
-  const bool selects = architecture.value("mixer", "") != "attention";
+  const bool selects = architecture.value("mixer", "").starts_with("top1");
   report(settings.dump() + " " + precision, wrong == 0 || (selects && wrong * 20 <= pieces && precision == "bf16"), what);
 }
 
@@ -209,6 +211,16 @@ void check_models() {
         settings["host"] = host;
         check_model(settings, precision);
       }
+  for (const std::string precision : {"f32", "bf16"})
+    for (const json& settings : std::vector<json>{{{"host", "mamba"}, {"mixer", "mamba1"}},
+                                                  {{"host", "mamba"}, {"mixer", "mamba2"}, {"heads", 4}, {"state", 16}},
+                                                  {{"host", "rwkv"}, {"mixer", "rwkv5"}},
+                                                  {{"host", "rwkv"}, {"mixer", "rwkv6"}},
+                                                  {{"host", "rwkv"}, {"mixer", "rwkv7"}},
+                                                  {{"host", "llama"}, {"mixer", "deltanet"}},
+                                                  {{"host", "llama"}, {"mixer", "gated_deltanet"}},
+                                                  {{"host", "llama"}, {"mixer", "based"}, {"layers", 3}, {"window", 50}}})
+      check_model(settings, precision);
 }
 
 }  // namespace
