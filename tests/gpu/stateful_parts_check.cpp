@@ -1,5 +1,5 @@
 // What stands around the recurrences of the stateful architectures on CUDA against the CPU in double. Needs a GPU; without one it
-// ends with code 77 (skipped) and says so. An argument picks the cases whose name holds it.
+// ends with code 77 (skipped) and says so. An argument picks the cases whose name holds it; `--bench [name]` measures.
 #include "kernels/causal_conv.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/gated_norm.h"
@@ -12,6 +12,7 @@
 #include "kernels/split.h"
 #include "kernels/token_shift.h"
 #include "tests/gpu/op_table.h"
+#include "tests/gpu/stateful_parts_bench.h"
 
 using namespace saccade;
 using namespace saccade::test;
@@ -169,6 +170,11 @@ int main(int argc, char** argv) {
     std::printf("SKIPPED: %s\n", why_none.c_str());
     return 77;
   }
+  const std::string word = argc > 1 ? argv[1] : "";
+  if (word == "--bench") {
+    stateful_parts_bench(argc > 2 ? argv[2] : "");
+    return 0;
+  }
   std::vector<OpCase> cases;
   add_convolutions(cases);
   add_norms(cases);
@@ -176,5 +182,5 @@ int main(int argc, char** argv) {
   add_rwkv7(cases);
   add_gates(cases);
   add_pieces(cases);
-  return check_cases(cases, Device::cuda(gpus[0].index), argc > 1 ? argv[1] : "") == 0 ? 0 : 1;
+  return check_cases(cases, Device::cuda(gpus[0].index), word) == 0 ? 0 : 1;
 }

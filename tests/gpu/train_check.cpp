@@ -1,10 +1,11 @@
 // Trains tiny configs on the CPU and on CUDA and compares: loss curves, two runs, resuming, plans, evaluation, probes. Then
 // times the presets. Needs a GPU; without one it ends with code 77 (skipped) and says so. Argument: "check", "time" or
-// "profile"; without one, check and time.
+// "profile"; without one, check and time. A second argument picks the configs or presets whose name holds it.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <string>
 
 #include "kernels/cuda/runtime.h"
@@ -14,6 +15,7 @@
 #include "models/config.h"
 #include "models/corpus/corpus.h"
 #include "models/plan.h"
+#include "models/resources.h"
 #include "models/training/trainer.h"
 #include "models/training/training_step.h"
 
@@ -249,7 +251,7 @@ void profile_step(const RunConfig& config, int64_t vocabulary) {
   std::vector<std::pair<double, std::string>> ops;
   for (const auto& [name, time] : step.tape().profile()) ops.emplace_back(time.seconds, name);
   std::sort(ops.rbegin(), ops.rend());
-  for (size_t i = 0; i < std::min<size_t>(ops.size(), 14); ++i) {
+  for (size_t i = 0; i < std::min<size_t>(ops.size(), 24); ++i) {
     const Tape::OpTime& time = step.tape().profile().at(ops[i].second);
     std::printf("    %-36s %4ld calls %8.3f ms %7.1f TFLOP/s %7.2f TB/s\n", ops[i].second.c_str(), time.calls, ops[i].first * 1e3,
                 time.cost.flops / ops[i].first / 1e12, time.cost.bytes / ops[i].first / 1e12);
@@ -280,17 +282,27 @@ void time_step(const char* name, const json& architecture, int64_t vocabulary, i
   }
 }
 
-void time_presets(bool profile) {
+json architecture_of_preset(const std::string& name) {
+  std::ifstream file(resource_folder() / "presets" / (name + ".json"));
+  return json::parse(file).at("architecture");
+}
+
+void time_presets(bool profile, const std::string& only) {
+  const auto time_step = [&](const char* name, const json& architecture, int64_t vocabulary, int64_t length, int64_t batch) {
+    if (std::string(name).find(only) != std::string::npos) ::time_step(name, architecture, vocabulary, length, batch, "bf16", profile);
+  };
   const auto llama = [](int64_t width, int64_t layers, int64_t heads, int64_t mlp) {
     return json{{"host", "llama"}, {"mixer", "attention"}, {"width", width}, {"layers", layers}, {"heads", heads}, {"mlp_width", mlp}};
   };
   const json avey_small{{"host", "avey"}, {"width", 256}, {"layers", 8}, {"split", 32}, {"top_k", 3}};
   const json avey_large{{"host", "avey"}, {"width", 768}, {"layers", 26}, {"split", 64}, {"top_k", 7}};
-  time_step("Transformer++ 1.87 M", llama(192, 4, 3, 512), 512, 512, 32, "bf16", profile);
-  time_step("Transformer++ 8.75 M", llama(320, 6, 5, 864), 4096, 1024, 32, "bf16", profile);
-  time_step("Transformer++ 110 M", llama(768, 12, 12, 2048), 32000, 2048, 32, "bf16", profile);
-  time_step("Avey 4.9 M", avey_small, 4096, 512, 32, "bf16", profile);
-  time_step("Avey 153 M", avey_large, 50304, 512, 32, "bf16", profile);
+  time_step("Transformer++ 1.87 M", llama(192, 4, 3, 512), 512, 512, 32);
+  time_step("Transformer++ 8.75 M", llama(320, 6, 5, 864), 4096, 1024, 32);
+  time_step("Transformer++ 110 M", llama(768, 12, 12, 2048), 32000, 2048, 32);
+  time_step("Avey 4.9 M", avey_small, 4096, 512, 32);
+  time_step("Avey 153 M", avey_large, 50304, 512, 32);
+  for (const char* id : {"mamba1", "mamba2", "rwkv5", "rwkv6", "rwkv7", "deltanet", "gated-deltanet", "based"})
+    time_step(id, architecture_of_preset(id + std::string("-paper-small")), 32000, 2048, 8);
 }
 
 }  // namespace
@@ -301,14 +313,15 @@ int main(int argc, char** argv) {
     std::printf("SKIPPED: %s\n", why_none.c_str());
     return 77;
   }
-  const std::string wanted = argc > 1 ? argv[1] : "both";
+  const std::string wanted = argc > 1 ? argv[1] : "both", only = argc > 2 ? argv[2] : "";
   int failed = 0;
   if (wanted != "time" && wanted != "profile") {
     std::printf("%-28s %8s %8s %8s %8s %4s\n", "", "f32", "bf16", "eval", "probe", "");
     const auto configs = all_configs();
-    for (const auto& [name, architecture] : configs) failed += check(name, architecture) ? 0 : 1;
+    for (const auto& [name, architecture] : configs)
+      if (name.find(only) != std::string::npos) failed += check(name, architecture) ? 0 : 1;
     std::printf("%d of %zu configs failed\n", failed, configs.size());
   }
-  if (wanted != "check") time_presets(wanted == "profile");
+  if (wanted != "check") time_presets(wanted == "profile", only);
   return failed == 0 ? 0 : 1;
 }
