@@ -1,7 +1,7 @@
 // The scalar-decay chunk form in float32 without tensor cores: any sizes. Scores and local states of all chunks, states chained,
 // outputs; backward likewise.
 #include "kernels/cuda/plain_tile.cuh"
-#include "kernels/cuda/scalar_decay.cuh"
+#include "kernels/cuda/scalar_decay_tiles.cuh"
 
 namespace saccade::cuda {
 namespace {
@@ -313,9 +313,38 @@ void key_gradients(Stream stream, const DecayForm& in, const DecayScratch& scrat
   check_launch();
 }
 
+void forward_on_tensor_cores(Stream stream, const DecayForm& in, const DecayScratch& scratch, const Tensor& o, const Tensor& end) {
+  decay::launch_scores(stream, in, scratch.scores);
+  decay::launch_sweep<decay::Pass::outputs>(
+      stream, in, {.scores = pointer<bf16>(scratch.scores), .out = pointer<bf16>(o), .from = Form<bf16>(in).start, .to = optional(end)});
+}
+
+void backward_on_tensor_cores(Stream stream, const DecayForm& in, const DecayScratch& scratch, const DecayGradients& out) {
+  const auto target = [](const GradTarget& to) { return to ? pointer<bf16>(to.tensor) : nullptr; };
+  const bf16 *scores = pointer<bf16>(scratch.scores), *d_o = pointer<bf16>(out.d_o);
+  bf16 *states = pointer<bf16>(scratch.states), *d_states = pointer<bf16>(scratch.d_states);
+  float *reads = pointer<float>(scratch.reads), *writes = pointer<float>(scratch.writes);
+  decay::launch_scores(stream, in, scratch.scores);
+  decay::launch_sweep<decay::Pass::states>(stream, in, {.d_o = d_o, .states = states, .from = Form<bf16>(in).start, .reads = reads});
+  decay::launch_sweep<decay::Pass::gradients>(stream, in,
+                                              {.scores = scores,
+                                               .d_o = d_o,
+                                               .out = target(out.dx),
+                                               .add = out.dx.add,
+                                               .states = d_states,
+                                               .from = optional(out.d_end),
+                                               .to = optional(out.d_start),
+                                               .writes = writes,
+                                               .d_step = pointer<float>(out.d_step),
+                                               .d_skip = pointer<float>(out.d_skip)});
+  decay::launch_key_gradients(
+      stream, in, {scores, d_o, states, d_states, reads, writes, target(out.dq), target(out.dk), out.dq.add, out.dk.add, optional(out.dg)});
+}
+
 }  // namespace
 
 void scalar_decay(Stream stream, const DecayForm& in, const DecayScratch& scratch, const Tensor& o, const Tensor& end) {
+  if (runs_on_tensor_cores(in)) return forward_on_tensor_cores(stream, in, scratch, o, end);
   dispatch_cuda(in.x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const Form<T> f(in);
@@ -328,6 +357,7 @@ void scalar_decay(Stream stream, const DecayForm& in, const DecayScratch& scratc
 }
 
 void scalar_decay_backward(Stream stream, const DecayForm& in, const DecayScratch& scratch, const DecayGradients& out) {
+  if (runs_on_tensor_cores(in)) return backward_on_tensor_cores(stream, in, scratch, out);
   dispatch_cuda(in.x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const Form<T> f(in);

@@ -16,22 +16,36 @@ struct DecayForm {
   int64_t chunks() const { return (x.dim(1) + kChunk - 1) / kChunk; }
 };
 
-/// Scratch of one pass; backward asks for more.
+/// Whether tensor cores run it: bf16, and sizes that there are kernels for.
+inline bool runs_on_tensor_cores(const DecayForm& in) {
+  const int64_t keys = in.q.dim(3), width = in.x.dim(3);
+  return in.x.dtype() == DType::bf16 && (keys == 64 || keys == 128) && (width == 32 || width == 64);
+}
+
+/// Scratch of one pass.
 struct DecayScratch {
-  Tensor scores;              ///< q kᵀ inside chunks, f32 [B, chunks, G, 64, 64]
-  Tensor states;              ///< at the start of every chunk and at the end, f32 [B, chunks + 1, H, N, P]
-  Tensor d_states, d_scores;  ///< the same of gradients; scores head by head
+  Tensor scores;            ///< q kᵀ inside chunks, [B, chunks, G, 64, 64]; bf16 on tensor cores, else f32
+  Tensor states, d_states;  ///< of all chunks: f32 [B, chunks + 1, H, N, P]; on tensor cores bf16 [B, chunks, H, P, N], backward alone
+  Tensor d_scores;          ///< without tensor cores: gradients of every head's scores
+  Tensor reads, writes;     ///< with them: what a token's reading and writing of the state adds to decays, f32 [B, H, T]
 };
 
 inline DecayScratch decay_scratch(Tape& tape, const DecayForm& in, bool backward) {
   constexpr int64_t kChunk = DecayForm::kChunk;
-  const int64_t batch = in.x.dim(0), chunks = in.chunks(), heads = in.x.dim(2);
-  const Shape states{batch, chunks + 1, heads, in.q.dim(3), in.x.dim(3)};
-  DecayScratch scratch{tape.empty({batch, chunks, in.q.dim(2), kChunk, kChunk}, DType::f32), tape.empty(states, DType::f32), {}, {}};
-  if (backward) {
-    scratch.d_states = tape.empty(states, DType::f32);
+  const int64_t batch = in.x.dim(0), length = in.x.dim(1), chunks = in.chunks(), heads = in.x.dim(2), keys = in.q.dim(3),
+                width = in.x.dim(3);
+  const bool tensor_cores = runs_on_tensor_cores(in);
+  const DType dtype = tensor_cores ? DType::bf16 : DType::f32;
+  const Shape states = tensor_cores ? Shape{batch, chunks, heads, width, keys} : Shape{batch, chunks + 1, heads, keys, width};
+  DecayScratch scratch;
+  scratch.scores = tape.empty({batch, chunks, in.q.dim(2), kChunk, kChunk}, dtype);
+  if (backward || !tensor_cores) scratch.states = tape.empty(states, dtype);
+  if (!backward) return scratch;
+  scratch.d_states = tape.empty(states, dtype);
+  if (tensor_cores)
+    scratch.reads = tape.empty({batch, heads, length}, DType::f32), scratch.writes = tape.empty({batch, heads, length}, DType::f32);
+  else
     scratch.d_scores = tape.empty({batch, chunks, heads, kChunk, kChunk}, DType::f32);
-  }
   return scratch;
 }
 

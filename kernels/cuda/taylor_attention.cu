@@ -217,13 +217,15 @@ void taylor_attention(Stream stream, const Tensor& q, const Tensor& k, const Ten
   dispatch_cuda(v.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const Heads<T> x(q, k, v);
+    float* sums = pointer<float>(denominator);
     if (state) {
       const size_t shared = static_cast<size_t>(2 * x.d + x.values + 1 + kSlices * 32) * sizeof(float);
-      carried_kernel<T><<<static_cast<unsigned>(x.count()), 32 * kSlices, shared, stream>>>(x, pointer<float>(state), pointer<T>(o),
-                                                                                            pointer<float>(denominator));
-    } else {
-      forward_kernel<T><<<blocks(x, x.values), kThreads, 0, stream>>>(x, pointer<T>(o), pointer<float>(denominator));
+      carried_kernel<T><<<static_cast<unsigned>(x.count()), 32 * kSlices, shared, stream>>>(x, pointer<float>(state), pointer<T>(o), sums);
+      return;
     }
+    if constexpr (std::is_same_v<T, bf16>)
+      if (taylor::runs_on_tensor_cores(x)) return taylor::forward_on_tensor_cores(stream, x, pointer<T>(o), sums);
+    forward_kernel<T><<<blocks(x, x.values), kThreads, 0, stream>>>(x, pointer<T>(o), sums);
   });
   check_launch();
 }
@@ -235,6 +237,8 @@ void taylor_attention_backward(Stream stream, const Tensor& q, const Tensor& k, 
     const Gradients<T> gradients(out);
     denominator_gradients_kernel<T><<<blocks_for(out.denominator.size(), kThreads / 32), kThreads, 0, stream>>>(
         x, pointer<T>(out.o), gradients.d_o, gradients.denominator, pointer<float>(out.d_denominator));
+    if constexpr (std::is_same_v<T, bf16>)
+      if (taylor::runs_on_tensor_cores(x)) return taylor::backward_on_tensor_cores(stream, x, gradients);
     if (out.dq) query_gradients_kernel<T><<<blocks(x, x.d), kThreads, 0, stream>>>(x, gradients);
     if (out.dk) key_gradients_kernel<true, T><<<blocks(x, x.d), kThreads, 0, stream>>>(x, gradients);
     if (out.dv) key_gradients_kernel<false, T><<<blocks(x, x.values), kThreads, 0, stream>>>(x, gradients);

@@ -58,4 +58,12 @@ struct Gradients {
   static T* at(const GradTarget& target) { return target ? pointer<T>(target.tensor) : nullptr; }
 };
 
+/// On tensor cores: bf16, d 16, values of 32 or 64. d_denominator is there.
+template <class T>
+bool runs_on_tensor_cores(const Heads<T>& x) {
+  return std::is_same_v<T, bf16> && x.d == 16 && (x.values == 32 || x.values == 64);
+}
+void forward_on_tensor_cores(Stream stream, const Heads<bf16>& x, bf16* o, float* denominator);
+void backward_on_tensor_cores(Stream stream, const Heads<bf16>& x, const Gradients<bf16>& g);
+
 }  // namespace saccade::cuda::taylor

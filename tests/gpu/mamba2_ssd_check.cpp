@@ -71,8 +71,8 @@ void add_passes(std::vector<OpCase>& cases) {
                        {2, 131, 2, 1, 64, 32, Decay::none, true},
                        {1, 200, 4, 2, 16, 64, Decay::one},
                        {1, 100, 2, 1, 70, 130, Decay::none},
-                       {2, 131, 3, 1, 128, 64, Decay::full, true, 4},
-                       {2, 131, 3, 1, 20, 24, Decay::full, true, 4},
+                       {2, 131, 3, 1, 128, 64, Decay::full, true, 3},
+                       {2, 131, 3, 1, 20, 24, Decay::full, true, 3},
                        {1, 2048, 3, 1, 128, 64},
                        {1, 2048, 2, 1, 64, 32, Decay::one}};
   for (const Sizes& s : all)

@@ -1,0 +1,328 @@
+// Gradients of q and k and of the log decays on tensor cores. A block owns a chunk of a group and walks its heads, so that what they add to
+// the shared rows stays in registers: with dM = d_o vᵀ of a head, F = dM ∘ Γ and states S before and dS behind the chunk,
+//   dq = Σ_h F k + head ∘ (d_o Sᵀ),   dk = Σ_h Fᵀ q + tail ∘ (v dSᵀ)
+//   dG_i = Σ_j P_ij − Σ_j P_ji + reads_i − writes_i,  P = F ∘ (q kᵀ) below the diagonal;  dG_last += Σ writes + last ⟨dS, S⟩
+#include "kernels/cuda/scalar_decay_tiles.cuh"
+
+namespace saccade::cuda::decay {
+namespace {
+
+constexpr int kWarps = 8, kThreads = 32 * kWarps;
+
+template <int P, int N>
+struct Sizes {
+  static constexpr uint32_t kValues = kChunk * P * 2, kState = P * N * 2, kStage = 2 * kValues + 2 * kState, kScores = kChunk * kChunk * 2;
+  static constexpr uint32_t kRows = 2 * kChunk * N * 2;  ///< q and k, at last
+  static constexpr uint32_t kShared = kScores + (2 * kStage > kRows ? 2 * kStage : kRows);
+};
+
+/// Of one head: factors, and sums until the decays' gradient is put together.
+struct HeadRoom {
+  float running[kChunk], head[kChunk], tail[kChunk], step[kChunk];
+  float rows[2][kChunk], columns[4][kChunk], kept[kWarps];
+};
+
+/// A head's tiles.
+template <int P, int N>
+struct Stage {
+  SharedRows<P> d_o, x;
+  SharedRows<N> state, d_state;
+  explicit __device__ Stage(uint32_t base)
+      : d_o{base}, x{base + Sizes<P, N>::kValues}, state{base + 2 * Sizes<P, N>::kValues}, d_state{state.base + Sizes<P, N>::kState} {}
+
+  __device__ void load(const Form<bf16>& f, const KeyGradients& g, const Place& p) const {
+    fill_pair<kChunk, kThreads>(d_o, x, g.d_o + f.value_row(p, 0), f.x + f.value_row(p, 0), f.heads * P,
+                                [&](int row) { return row < p.size ? row : -1; });
+    const int64_t at = state_row<P, N>(f, p.b, p.c, p.h, 0);
+    fill_pair<P, kThreads>(state, d_state, g.states + at, g.d_states + at, N, [](int row) { return row; });
+    copy_async_commit();
+  }
+};
+
+/// Rows [16 r, +16) of a left operand, each scaled.
+template <int P>
+__device__ __forceinline__ void scale_rows(uint32_t (&a)[P / 16][4], const float* factors, int row) {
+  const float first = factors[row + threadIdx.x % 32 / 4], second = factors[row + threadIdx.x % 32 / 4 + 8];
+#pragma unroll
+  for (int k = 0; k < P / 16; ++k)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float f = i % 2 ? second : first;
+      a[k][i] = pack_bf16(low(a[k][i]) * f, high(a[k][i]) * f);
+    }
+}
+
+/// c [16, N / 2] += a times columns [column, + N / 2) of the rows.
+template <int P, int N>
+__device__ __forceinline__ void add_product(float (&c)[N / 16][4], const uint32_t (&a)[P / 16][4], const SharedRows<N>& rows, int column) {
+#pragma unroll
+  for (int k = 0; k < P / 16; ++k)
+#pragma unroll
+    for (int n = 0; n < N / 32; ++n) {
+      uint32_t b[4];
+      rows.load_b_transposed(b, 16 * k, column / 16 + n);
+      multiply(c[2 * n], a[k], b[0], b[1]);
+      multiply(c[2 * n + 1], a[k], b[2], b[3]);
+    }
+}
+
+/// Where a warp works in a chunk: 16 rows, and half of the columns.
+struct Own {
+  int warp, lane, row, half;
+  __device__ Own()
+      : warp(static_cast<int>(threadIdx.x) / 32), lane(static_cast<int>(threadIdx.x) % 32), row(warp % 4 * 16), half(warp / 4) {}
+  /// Row and column of element i of tile n of a [16, 32] part of pairs.
+  __device__ int pair_row(int i) const { return row + lane / 4 + i / 2 * 8; }
+  __device__ int pair_column(int n, int i) const { return half * 32 + n * 8 + lane % 4 * 2 + i % 2; }
+  __device__ bool sees_pairs() const { return half * 32 <= row + 15; }
+};
+
+/// d_scores += F of a head, and the sums of P over rows and columns.
+template <int P>
+__device__ __forceinline__ void add_pairs_of_head(const Own& own, const uint32_t (&d_o)[P / 16][4], const SharedRows<P>& x,
+                                                  const uint32_t (&scores)[4][2], HeadRoom& room, float (&d_scores)[4][4]) {
+  float c[4][4];
+#pragma unroll
+  for (int n = 0; n < 4; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) c[n][i] = 0;
+#pragma unroll
+  for (int k = 0; k < P / 16; ++k)
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+      uint32_t b[4];
+      x.load_b(b, own.half * 32 + 16 * n, k);
+      multiply(c[2 * n], d_o[k], b[0], b[1]);
+      multiply(c[2 * n + 1], d_o[k], b[2], b[3]);
+    }
+  float row_sums[2] = {0, 0}, sums[4][2];
+#pragma unroll
+  for (int n = 0; n < 4; ++n)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) sums[n][e] = 0;
+#pragma unroll
+  for (int n = 0; n < 4; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int t = own.pair_row(i), j = own.pair_column(n, i);
+      float value = c[n][i] * room.step[j] * exp2_approximate(room.running[t] - room.running[j]);
+      if (j > t) value = 0;
+      d_scores[n][i] += value;
+      const float product = j < t ? value * (i % 2 ? high(scores[n][i / 2]) : low(scores[n][i / 2])) : 0.0f;
+      row_sums[i / 2] += product;
+      sums[n][i % 2] += product;
+    }
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    row_sums[half] = quad_sum(row_sums[half]);
+    if (own.lane % 4 == 0) room.rows[own.half][own.pair_row(2 * half)] = row_sums[half];
+  }
+  // Over the eight lanes that share columns: lane bits 4 and 3 choose the tile, bit 2 the column of a pair.
+#pragma unroll
+  for (int half = 2; half > 0; half /= 2) {
+    const bool upper = own.lane & (8 * half);
+#pragma unroll
+    for (int n = 0; n < half; ++n)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        const float keep = upper ? sums[n + half][e] : sums[n][e], send = upper ? sums[n][e] : sums[n + half][e];
+        sums[n][e] = keep + __shfl_xor_sync(0xffffffffu, send, 8 * half);
+      }
+  }
+  const bool odd = own.lane & 4;
+  const float total = (odd ? sums[0][1] : sums[0][0]) + __shfl_xor_sync(0xffffffffu, odd ? sums[0][0] : sums[0][1], 4);
+  room.columns[own.warp % 4][own.half * 32 + own.lane / 8 * 8 + own.lane % 4 * 2 + (odd ? 1 : 0)] = total;
+}
+
+/// ⟨a, b⟩ of two tiles laid out alike, a thread's part.
+__device__ __forceinline__ float dot_tiles(uint32_t a, uint32_t b, int bytes) {
+  float sum = 0;
+  for (int at = static_cast<int>(threadIdx.x) * 16; at < bytes; at += kThreads * 16) {
+    const uint4 x = load_shared_16(a + at), y = load_shared_16(b + at);
+    const uint32_t xs[4] = {x.x, x.y, x.z, x.w}, ys[4] = {y.x, y.y, y.z, y.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sum = fmaf(low(xs[i]), low(ys[i]), fmaf(high(xs[i]), high(ys[i]), sum));
+  }
+  return sum;
+}
+
+/// dg of a head's chunk from its sums; one warp.
+__device__ __forceinline__ void put_decay_gradient(const Form<bf16>& f, const KeyGradients& g, const Place& p, const HeadRoom& room) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t line = f.line(p);
+  float d[2], written = 0;
+#pragma unroll
+  for (int e = 0; e < 2; ++e) {
+    const int t = 2 * lane + e;
+    const float writes = t < p.size ? g.writes[line + t] : 0.0f;
+    d[e] = room.rows[0][t] + room.rows[1][t] + (t < p.size ? g.reads[line + t] : 0.0f) - writes;
+#pragma unroll
+    for (int r = 0; r < 4; ++r) d[e] -= room.columns[r][t];
+    written += writes;
+  }
+  float behind = warp_sum(written);
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) behind += room.kept[w];
+  float sum = d[0] + d[1];
+#pragma unroll
+  for (int offset = 1; offset < 32; offset *= 2) {
+    const float next = __shfl_down_sync(0xffffffffu, sum, offset);
+    if (lane + offset < 32) sum += next;
+  }
+  if (2 * lane < p.size) g.dg[line + 2 * lane] = behind + sum;
+  if (2 * lane + 1 < p.size) g.dg[line + 2 * lane + 1] = behind + (sum - d[0]);
+}
+
+/// Rows of q or k with their columns as the states have theirs.
+template <int N>
+__device__ __forceinline__ void load_permuted(const SharedRows<N>& to, const bf16* from, int stride, int size) {
+  for (int item = static_cast<int>(threadIdx.x); item < kChunk * N / 8; item += kThreads) {
+    const int row = item / (N / 8), piece = item % (N / 8);
+    uint4 x{0, 0, 0, 0};
+    if (row < size) x = *reinterpret_cast<const uint4*>(from + int64_t{row} * stride + piece * 8);
+    const uint32_t pairs[4] = {x.x, x.y, x.z, x.w};
+#pragma unroll
+    for (int q = 0; q < 4; ++q) store_shared(to.at(row, piece / 4 * 4 + q) + static_cast<uint32_t>(piece % 4 * 4), pairs[q]);
+  }
+}
+
+/// A warp's part of dq or dk, its columns back in order.
+template <int N>
+__device__ __forceinline__ void put_rows(const Own& own, const float (&c)[N / 16][4], bf16* to, int stride, int size, bool add) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = own.row + own.lane / 4 + 8 * half;
+    if (row >= size) continue;
+#pragma unroll
+    for (int g = 0; g < N / 64; ++g) {
+      uint32_t pairs[4];
+#pragma unroll
+      for (int u = 0; u < 4; ++u) pairs[u] = pack_bf16(c[4 * g + u][2 * half], c[4 * g + u][2 * half + 1]);
+      put_16(to + int64_t{row} * stride + own.half * (N / 2) + 32 * g + own.lane % 4 * 8, {pairs[0], pairs[1], pairs[2], pairs[3]}, add);
+    }
+  }
+}
+
+template <int P, int N>
+__global__ void __launch_bounds__(kThreads) key_gradients_kernel(Form<bf16> f, KeyGradients g) {
+  extern __shared__ __align__(128) char shared[];
+  __shared__ HeadRoom rooms[2];
+  const uint32_t base = shared_address(shared), stages = base + Sizes<P, N>::kScores;
+  const SharedRows<kChunk> pairs{base};
+  const Own own;
+  Place p = f.place(static_cast<int>(blockIdx.x), f.groups);
+  const int count = f.heads / f.groups;
+  p.h = p.group * count;
+  const auto stage = [&](int i) { return Stage<P, N>(stages + static_cast<uint32_t>(i % 2) * Sizes<P, N>::kStage); };
+  const int token = min(static_cast<int>(threadIdx.x), kChunk - 1);
+  const auto put_factors = [&](HeadRoom& room, const TokenDecay& decay) {
+    if (threadIdx.x >= kChunk) return;
+    room.running[token] = decay.running, room.step[token] = decay.step;
+    room.head[token] = exp2_approximate(decay.running);
+    room.tail[token] = exp2_approximate(decay.end - decay.running) * decay.step;
+  };
+  const bf16* given = g.scores + f.scores(p);
+  pairs.template fill<kChunk, kThreads>(given, [=](int row) { return given + row * kChunk; });
+  stage(0).load(f, g, p);
+  for (int i = static_cast<int>(threadIdx.x); i < 2 * static_cast<int>(sizeof(HeadRoom) / sizeof(float)); i += kThreads)
+    reinterpret_cast<float*>(rooms)[i] = 0;
+  TokenDecay decay;
+  decay.load(f, p, token);
+  __syncthreads();
+  put_factors(rooms[0], decay);
+
+  float dq[N / 16][4], dk[N / 16][4], d_scores[4][4];
+  uint32_t scores[4][2];
+#pragma unroll
+  for (int n = 0; n < N / 16; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) dq[n][i] = dk[n][i] = 0;
+#pragma unroll
+  for (int n = 0; n < 4; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) d_scores[n][i] = 0;
+  for (int i = 0; i < count; ++i) {
+    HeadRoom& room = rooms[i % 2];
+    const Stage<P, N> s = stage(i);
+    copy_async_wait();
+    __syncthreads();
+    if (i == 0) {
+#pragma unroll
+      for (int n = 0; n < 4; ++n)
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+          scores[n][half] = load_shared(pairs.at(own.pair_row(2 * half), own.half * 4 + n) + static_cast<uint32_t>(own.lane % 4 * 4));
+    }
+    Place next = p;
+    ++next.h;
+    if (i + 1 < count) {
+      stage(i + 1).load(f, g, next);
+      decay.load(f, next, token);
+    }
+    if (g.dg && i > 0 && own.warp == i % kWarps) {
+      Place before = p;
+      --before.h;
+      put_decay_gradient(f, g, before, rooms[(i + 1) % 2]);
+    }
+    uint32_t a[P / 16][4];
+#pragma unroll
+    for (int k = 0; k < P / 16; ++k) s.d_o.load_a(a[k], own.row, k);
+    if (own.sees_pairs()) add_pairs_of_head<P>(own, a, s.x, scores, room, d_scores);
+    scale_rows<P>(a, room.head, own.row);
+    add_product<P, N>(dq, a, s.state, own.half * (N / 2));
+#pragma unroll
+    for (int k = 0; k < P / 16; ++k) s.x.load_a(a[k], own.row, k);
+    scale_rows<P>(a, room.tail, own.row);
+    add_product<P, N>(dk, a, s.d_state, own.half * (N / 2));
+    if (g.dg) {
+      const float kept = warp_sum(dot_tiles(s.state.base, s.d_state.base, P * N * 2));
+      if (own.lane == 0) room.kept[own.warp] = kept * room.head[kChunk - 1];
+    }
+    if (i + 1 < count) {
+      put_factors(rooms[(i + 1) % 2], decay);
+      p = next;
+    }
+  }
+  __syncthreads();
+  if (g.dg && own.warp == 0) put_decay_gradient(f, g, p, rooms[(count + 1) % 2]);
+  const SharedRows<N> q{stages}, k{stages + kChunk * N * 2};
+  load_permuted<N>(q, f.q + f.key_row(p, 0), f.groups * N, p.size);
+  load_permuted<N>(k, f.k + f.key_row(p, 0), f.groups * N, p.size);
+#pragma unroll
+  for (int n = 0; n < 4; ++n)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      store_shared(pairs.at(own.pair_row(2 * half), own.half * 4 + n) + static_cast<uint32_t>(own.lane % 4 * 4),
+                   pack_bf16(d_scores[n][2 * half], d_scores[n][2 * half + 1]));
+  __syncthreads();
+  for (int block = 0; block < 4; ++block) {
+    uint32_t a[1][4];
+    const SharedRows<N> keys{k.base + static_cast<uint32_t>(16 * block * N * 2)},
+        queries{q.base + static_cast<uint32_t>(16 * block * N * 2)};
+    if (block * 16 <= own.row) {
+      pairs.load_a(a[0], own.row, block);
+      add_product<16, N>(dq, a, keys, own.half * (N / 2));
+    }
+    if (block * 16 >= own.row) {
+      load_a_transposed(a[0], pairs, 16 * block, own.row / 8);
+      add_product<16, N>(dk, a, queries, own.half * (N / 2));
+    }
+  }
+  if (g.dq) put_rows<N>(own, dq, g.dq + f.key_row(p, 0), f.groups * N, p.size, g.add_q);
+  if (g.dk) put_rows<N>(own, dk, g.dk + f.key_row(p, 0), f.groups * N, p.size, g.add_k);
+}
+
+}  // namespace
+
+void launch_key_gradients(Stream stream, const DecayForm& in, const KeyGradients& out) {
+  with_sizes(in, [&](auto p, auto n) {
+    constexpr int kBytes = Sizes<p(), n()>::kShared;
+    const Form<bf16> f(in);
+    const auto kernel = key_gradients_kernel<p(), n()>;
+    allow_shared(kernel, kBytes);
+    kernel<<<static_cast<unsigned>(in.x.dim(0) * f.chunks * f.groups), kThreads, kBytes, stream>>>(f, out);
+  });
+  check_launch();
+}
+
+}  // namespace saccade::cuda::decay

@@ -1,0 +1,110 @@
+#pragma once
+/// The scalar-decay chunk form on tensor cores: what the passes over chunks and the gradients of keys share.
+#include <algorithm>
+
+#include "kernels/cuda/scalar_decay.cuh"
+#include "kernels/cuda/tensor_core.cuh"
+
+namespace saccade::cuda::decay {
+
+constexpr float kLog2e = 1.4426950408889634f;
+
+__device__ __forceinline__ float low(uint32_t pair) { return __uint_as_float(pair << 16); }
+__device__ __forceinline__ float high(uint32_t pair) { return __uint_as_float(pair & 0xffff0000u); }
+
+/// A [16 columns from 8 piece, 16 rows from row] of a product from rows in memory.
+template <int D>
+__device__ __forceinline__ void load_a_transposed(uint32_t (&r)[4], const SharedRows<D>& rows, int row, int piece) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  load_matrices_transposed(r, rows.at(row + lane / 16 * 8 + lane % 8, piece + lane / 8 % 2));
+}
+
+__device__ __forceinline__ uint32_t load_shared(uint32_t at) {
+  uint32_t x;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
+  return x;
+}
+__device__ __forceinline__ uint4 load_shared_16(uint32_t at) {
+  uint4 x;
+  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(at) : "memory");
+  return x;
+}
+__device__ __forceinline__ void store_shared(uint32_t at, uint32_t x) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(x) : "memory");
+}
+__device__ __forceinline__ void store_shared_16(uint32_t at, uint4 x) {
+  asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w) : "memory");
+}
+
+__device__ __forceinline__ uint32_t add_pairs(uint32_t a, uint32_t b) { return pack_bf16(low(a) + low(b), high(a) + high(b)); }
+/// *to = or += eight bf16
+__device__ __forceinline__ void put_16(bf16* to, uint4 x, bool add) {
+  uint4* at = reinterpret_cast<uint4*>(to);
+  if (add) {
+    const uint4 old = *at;
+    x = {add_pairs(old.x, x.x), add_pairs(old.y, x.y), add_pairs(old.z, x.z), add_pairs(old.w, x.w)};
+  }
+  *at = x;
+}
+
+/// Log decays (base 2) and steps of one token, on their way to shared memory.
+struct TokenDecay {
+  float running, end, step;
+
+  __device__ void load(const Form<bf16>& f, const Place& p, int i) {
+    const float* G = f.running_of(p);
+    const int token = min(i, p.size - 1);
+    running = G ? G[token] * kLog2e : 0.0f;
+    end = G ? G[p.size - 1] * kLog2e : 0.0f;
+    step = f.step ? f.step[f.line(p) + token] : 1.0f;
+  }
+};
+
+/// In memory, states are bf16 [B, chunks, H, P, N]. Inside every 32 keys they stand as a thread of the accumulator holds them: key
+/// 8 u + 2 q + e at place 8 q + 2 u + e (u, q < 4; e < 2).
+template <int P, int N>
+__device__ __forceinline__ int64_t state_row(const Form<bf16>& f, int b, int c, int h, int row) {
+  return ((((int64_t{b} * f.chunks + c) * f.heads + h) * P) + row) * N;
+}
+
+/// What a pass over chunks does: makes o; leaves the states at the starts of chunks; leaves their gradients and makes dx.
+enum class Pass { outputs, states, gradients };
+
+struct Sweep {
+  const bf16 *scores = nullptr, *d_o = nullptr;
+  bf16* out = nullptr;
+  bool add = false;
+  bf16* states = nullptr;
+  const float* from = nullptr;
+  float *to = nullptr, *reads = nullptr, *writes = nullptr, *d_step = nullptr, *d_skip = nullptr;
+};
+
+struct KeyGradients {
+  const bf16 *scores, *d_o, *states, *d_states;
+  const float *reads, *writes;
+  bf16 *dq, *dk;
+  bool add_q, add_k;
+  float* dg;
+};
+
+void launch_scores(Stream stream, const DecayForm& in, const Tensor& scores);
+template <Pass kPass>
+void launch_sweep(Stream stream, const DecayForm& in, const Sweep& sweep);
+void launch_key_gradients(Stream stream, const DecayForm& in, const KeyGradients& out);
+
+/// use<P, N>() for the sizes there are kernels for (runs_on_tensor_cores).
+template <class Use>
+void with_sizes(const DecayForm& in, const Use& use) {
+  const bool wide = in.x.dim(3) == 64, many = in.q.dim(3) == 128;
+  if (wide && many) return use(std::integral_constant<int, 64>{}, std::integral_constant<int, 128>{});
+  if (wide) return use(std::integral_constant<int, 64>{}, std::integral_constant<int, 64>{});
+  if (many) return use(std::integral_constant<int, 32>{}, std::integral_constant<int, 128>{});
+  return use(std::integral_constant<int, 32>{}, std::integral_constant<int, 64>{});
+}
+
+template <class Kernel>
+void allow_shared(Kernel* kernel, int bytes) {
+  if (bytes > 48 * 1024) check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+}
+
+}  // namespace saccade::cuda::decay
