@@ -1,0 +1,207 @@
+// Exact selection on Hopper: blocks of 192 queries, three warpgroups own 64 of them each and go over the keys from the oldest on; a
+// fourth keeps a ring of keys filled. Exponentials, one for every query and key, bound it, not products.
+#include "kernels/cuda/attention_hopper.cuh"
+#include "kernels/cuda/top1_chunk.h"
+
+namespace saccade::cuda {
+namespace hopper {
+namespace {
+
+constexpr int kConsumers = 3, kRows = kConsumers * kOwnRows, kKeys = 128, kStages = 6;
+constexpr int kPart = 64;  ///< keys that are summed at a time: chunks begin and end between parts
+constexpr int kThreads = (kConsumers + 1) * kWarpgroup;
+constexpr int kTileBytes = kKeys * kRowBytes, kQueryBytes = kRows * kRowBytes;
+constexpr int kShared = 2 * kQueryBytes + kStages * kTileBytes + 1024;
+
+struct Problem {
+  int length, heads, chunk;
+  float factor;             ///< scale · log2 e
+  bool q_shared, k_shared;  ///< one sequence stands for all
+};
+
+struct Maps {
+  CUtensorMap q, k;
+};
+
+/// Barriers, by what they say.
+struct Barriers {
+  uint64_t queries_filled[2], queries_emptied[2], filled[kStages], emptied[kStages];
+  int item[2];  // whose queries these are; −1: there are no more
+};
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+/// Keys before it belong to candidates of the 64 queries from `first` on, which share their own chunk.
+__device__ __forceinline__ int candidate_keys(const Problem& p, int first) { return first < p.length ? first / p.chunk * p.chunk : 0; }
+
+struct Block {
+  int line, first, tiles;
+};
+__device__ __forceinline__ Block block_of(const Problem& p, const Items& items, const Item& item) {
+  const int first = (items.blocks - 1 - item.rank) * kRows, last = (min(first + kRows, p.length) - 1) / kOwnRows * kOwnRows;
+  return {item.line, first, (candidate_keys(p, last) + kKeys - 1) / kKeys};
+}
+
+__device__ __forceinline__ void produce(const Problem& p, const Maps& maps, const Items& items, Barriers& barriers, uint32_t queries,
+                                        uint32_t keys) {
+  Ring<2> query;
+  Ring<kStages> ring;
+  for (int index = blockIdx.x, next = 0;; index = next, ++query.use) {
+    const uint32_t filled = shared_address(&barriers.queries_filled[query.stage()]);
+    wait(shared_address(&barriers.queries_emptied[query.stage()]), query.emptied_parity());
+    barriers.item[query.stage()] = index < items.count() ? index : -1;
+    if (index >= items.count()) {
+      arrive(filled);
+      return items.close();
+    }
+    next = items.take();
+    const Block block = block_of(p, items, items.at(index));
+    const int h = block.line % p.heads, b = block.line / p.heads;
+    arrive_expecting(filled, kQueryBytes);
+    copy_box(queries + query.stage() * kQueryBytes, maps.q, filled, 0, h, block.first, p.q_shared ? 0 : b);
+    for (int tile = 0; tile < block.tiles; ++tile, ++ring.use) {
+      const uint32_t keys_filled = shared_address(&barriers.filled[ring.stage()]);
+      wait(shared_address(&barriers.emptied[ring.stage()]), ring.emptied_parity());
+      arrive_expecting(keys_filled, kTileBytes);
+      copy_box(keys + ring.stage() * kTileBytes, maps.k, keys_filled, 0, h, tile * kKeys, p.k_shared ? 0 : b);
+    }
+  }
+}
+
+/// Σ 2^(factor · score − shift) over this thread's scores of a part, those of row i.
+template <int kFirst>
+__device__ __forceinline__ float sum_part(const float (&s)[kKeys / 2], int i, float factor, float shift) {
+  float sums[2] = {0, 0};
+#pragma unroll
+  for (int n = kFirst / 8; n < (kFirst + kPart) / 8; ++n)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) sums[e] += exp2_approximate(s[4 * n + 2 * i + e] * factor - shift);
+  return sums[0] + sums[1];
+}
+
+/// Log mass of a query's chunks, all relative to one shift: Σ 2^(s − shift) of the chunk at hand (this thread's share) and of the
+/// best so far. The shift is raised (rarely) when a sum leaves the range of floats.
+struct Mass {
+  float shift, pending, best;
+  int chosen;
+};
+
+/// Adds keys [key, key + kPart), the ones from kFirst on in the tile.
+template <int kFirst>
+__device__ __forceinline__ void add_part(const Problem& p, const float (&s)[kKeys / 2], Mass (&mass)[2], int key) {
+  constexpr float kLimit = 1e30f;
+  const bool completes = (key + kPart) % p.chunk == 0;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    Mass& x = mass[i];
+    float sum = sum_part<kFirst>(s, i, p.factor, x.shift);
+    if (__any_sync(0xffffffffu, !(sum < kLimit))) {
+      float top = s[4 * (kFirst / 8) + 2 * i];
+#pragma unroll
+      for (int n = kFirst / 8; n < (kFirst + kPart) / 8; ++n) top = fmaxf(top, fmaxf(s[4 * n + 2 * i], s[4 * n + 2 * i + 1]));
+      const float raised = fmaxf(x.shift, quad_max(top) * p.factor), scale = exp2_approximate(x.shift - raised);
+      x.shift = raised, x.pending *= scale, x.best *= scale;
+      sum = sum_part<kFirst>(s, i, p.factor, raised);
+    }
+    x.pending += sum;
+    if (!completes) continue;
+    const float total = quad_sum(x.pending);
+    if (total > x.best) x.best = total, x.chosen = key / p.chunk;
+    x.pending = 0;
+  }
+}
+
+__device__ __forceinline__ void consume(const Problem& p, const Items& items, Barriers& barriers, uint32_t queries, uint32_t keys,
+                                        int32_t* selected) {
+  const int warpgroup = consumer(), lane = threadIdx.x % 32;
+  const auto release = [&](uint64_t& barrier) {
+    __syncwarp();
+    if (lane == 0) arrive(shared_address(&barrier));
+  };
+  Ring<2> query;
+  Ring<kStages> ring;
+  for (;; ++query.use) {
+    wait(shared_address(&barriers.queries_filled[query.stage()]), query.filled_parity());
+    const int index = barriers.item[query.stage()];
+    if (index < 0) return;
+    const Block block = block_of(p, items, items.at(index));
+    const int own = block.first + warpgroup * kOwnRows, end = candidate_keys(p, own);
+    const uint32_t query_rows = rows_of_64(queries + query.stage() * kQueryBytes + warpgroup * kOwnRows * kRowBytes);
+    Mass mass[2] = {{-INFINITY, 0, 0, -1}, {-INFINITY, 0, 0, -1}};
+    for (int tile = 0; tile < block.tiles; ++tile, ++ring.use) {
+      const int key = tile * kKeys;
+      wait(shared_address(&barriers.filled[ring.stage()]), ring.filled_parity());
+      float s[kKeys / 2];
+      if (key < end) {
+        const uint32_t key_rows = rows_of_64(keys + ring.stage() * kTileBytes);
+        hold(s);
+        begin_products();
+#pragma unroll
+        for (int k = 0; k < kWidth / 16; ++k) multiply(s, query_rows + k * kNextColumns, key_rows + k * kNextColumns, k > 0);
+        commit_products();
+        finish_products<0>();
+        hold(s);
+      }
+      release(barriers.emptied[ring.stage()]);
+      if (key < end) add_part<0>(p, s, mass, key);
+      if (key + kPart < end) add_part<kPart>(p, s, mass, key + kPart);
+    }
+    release(barriers.queries_emptied[query.stage()]);
+    const int t = own + threadIdx.x % kWarpgroup / 32 * 16 + lane / 4;
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      if (lane % 4 == 0 && t + 8 * i < p.length) selected[int64_t{block.line} * p.length + t + 8 * i] = mass[i].chosen;
+  }
+}
+
+#endif
+
+__global__ void __launch_bounds__(kThreads, 1)
+    select_kernel(const Problem p, const __grid_constant__ Maps maps, const Items items, int32_t* selected) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ char memory[];
+  __shared__ Barriers barriers;
+  const uint32_t queries = (shared_address(memory) + 1023) / 1024 * 1024, keys = queries + 2 * kQueryBytes;
+  if (threadIdx.x == 0) {
+    constexpr int kReleases = kConsumers * 4;
+    for (int i = 0; i < 2; ++i)
+      init_barrier(shared_address(&barriers.queries_filled[i]), 1), init_barrier(shared_address(&barriers.queries_emptied[i]), kReleases);
+    for (int i = 0; i < kStages; ++i)
+      init_barrier(shared_address(&barriers.filled[i]), 1), init_barrier(shared_address(&barriers.emptied[i]), kReleases);
+    publish_barriers();
+  }
+  __syncthreads();
+  if (threadIdx.x < kWarpgroup) {
+    give_registers<32>();
+    if (threadIdx.x == 0) produce(p, maps, items, barriers, queries, keys);
+  } else {
+    take_registers<160>();
+    consume(p, items, barriers, queries, keys, selected);
+  }
+#endif
+}
+
+}  // namespace
+}  // namespace hopper
+
+bool hopper_select(Stream stream, const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& selected) {
+  using namespace hopper;
+  const HeadShape& shape = problem.shape;
+  const int device = q.device().index;
+  if (problem.options.chunk % kPart != 0 || !covers({shape, problem.score}, q.dtype()) || !available(device)) return false;
+  const auto shared = [&](const Tensor& x) { return x.dim(0) == 1; };
+  const Problem p{static_cast<int>(shape.length),
+                  static_cast<int>(shape.heads),
+                  static_cast<int>(problem.options.chunk),
+                  static_cast<float>(problem.score.scale) * kLog2e,
+                  shared(q),
+                  shared(k)};
+  const Maps maps{box_map(q, shape, kRows), box_map(k, shape, kKeys)};
+  const Items items = items_of(stream, device, shape, kRows);
+  allow_shared(select_kernel, kShared);
+  select_kernel<<<persistent_blocks(device, items.count()), kThreads, kShared, stream>>>(p, maps, items, pointer<int32_t>(selected));
+  check_launch();
+  return true;
+}
+
+}  // namespace saccade::cuda
