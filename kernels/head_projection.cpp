@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/linear_stack.h"
 #include "kernels/cuda/packed_heads.h"
+#include "kernels/decoding.h"
 #include "kernels/expect.h"
 #include "kernels/linear.h"
 
@@ -22,12 +23,18 @@ Cost heads_cost(const Tensor& q, double flops, int tensors) {
 ProjectedHeads apart(Tape& tape, const Tensor& x, const HeadProjection& p) {
   const std::vector<Tensor> y = linears(tape, x, {p.query, p.key, p.value});
   const Shape shape{x.dim(0), x.dim(1), p.heads, p.query.dim(0) / p.heads};
-  return {prepare_heads(tape, y[0].reshape(shape), p.query_gain, p.options),
-          prepare_heads(tape, y[1].reshape(shape), p.key_gain, p.options), y[2].reshape(shape)};
+  ProjectedHeads out{prepare_heads(tape, y[0].reshape(shape), p.query_gain, p.options),
+                     prepare_heads(tape, y[1].reshape(shape), p.key_gain, p.options), y[2].reshape(shape)};
+  for (const auto& [made, rows] : {std::pair(&out.k, p.key_rows), std::pair(&out.v, p.value_rows)})
+    if (rows) {
+      append_rows(tape, *made, rows, {});
+      *made = rows;
+    }
+  return out;
 }
 
 bool fuses(const Tape& tape, const Tensor& x, const HeadProjection& p) {
-  return tape.device().targets_cuda() && tape.recording() && p.options.position.first == 0 &&
+  return tape.device().targets_cuda() && (tape.recording() || x.dim(1) > 1) && p.options.position.first == 0 &&
          (p.options.norm != QkNorm::none || p.options.rotary_base != 0) && p.query.shape() == p.key.shape() &&
          packs_heads(x.dtype(), p.query.dim(0) / p.heads);
 }
@@ -75,12 +82,16 @@ ProjectedHeads project_heads(Tape& tape, const Tensor& x, const HeadProjection& 
     expect(x.rank() == 3 && w.rank() == 2 && w.dim(1) == x.dim(2) && w.dim(0) % p.heads == 0 && accumulation_dtype(x.dtype()) == w.dtype(),
            "project_heads", "x is ", x, " ", x.dtype(), ", a weight is ", w, " ", w.dtype(),
            "; expected x [B, T, D], weights [H d, D], H = ", p.heads);
+  for (const Tensor& rows : {p.key_rows, p.value_rows})
+    expect(!rows || (!tape.recording() && rows.shape() == Shape{x.dim(0), x.dim(1), p.heads, p.key.dim(0) / p.heads} &&
+                     rows.dtype() == x.dtype()),
+           "project_heads", "x is ", x, ", k and v go to ", rows, "; expected [B, T, H, d], and no gradient");
   if (!fuses(tape, x, p)) return apart(tape, x, p);
   const int64_t width = p.query.dim(0), rows = x.dim(0) * x.dim(1);
   const Shape heads{x.dim(0), x.dim(1), p.heads, width / p.heads};
   Tensor packed = tape.empty({rows, 2 * width}, x.dtype());
-  ProjectedHeads y{tape.empty(heads, x.dtype()), tape.empty(heads, x.dtype()),
-                   tape.empty({x.dim(0), x.dim(1), p.heads, p.value.dim(0) / p.heads}, x.dtype())};
+  ProjectedHeads y{tape.empty(heads, x.dtype()), p.key_rows ? p.key_rows : tape.empty(heads, x.dtype()),
+                   p.value_rows ? p.value_rows : tape.empty({x.dim(0), x.dim(1), p.heads, p.value.dim(0) / p.heads}, x.dtype())};
   tape.run(
       "project_heads", product_cost(x, 2 * width + p.value.dim(0)), [] {},
       [&] {

@@ -8,6 +8,7 @@ struct HeadProjection {
   Tensor query_gain, key_gain;  ///< [d] with norm rms, else empty
   int64_t heads = 1;
   HeadOptions options;
+  Tensor key_rows = {}, value_rows = {};  ///< where k and v go, of their size; empty: new memory. Not when recording
 };
 
 struct ProjectedHeads {
@@ -16,7 +17,7 @@ struct ProjectedHeads {
 
 /// q = prepare_heads(x W_qᵀ), k = prepare_heads(x W_kᵀ), v = x W_vᵀ      x [B, T, D]      (kernels/heads.h, kernels/linear.h)
 ///
-/// When training on CUDA queries and keys are made by one product, where W_q and W_k are neighbours in memory, and go from
+/// On CUDA, but for a single position, queries and keys are made by one product, where W_q and W_k are neighbours in memory, and go from
 /// there to where attention wants them in the pass that norms and turns them.
 ProjectedHeads project_heads(Tape& tape, const Tensor& x, const HeadProjection& projection);
 

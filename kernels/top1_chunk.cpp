@@ -3,6 +3,7 @@
 #include "kernels/attention/dense.h"
 #include "kernels/attention/head_gradient.h"
 #include "kernels/cuda/top1_chunk.h"
+#include "kernels/expect.h"
 #include "kernels/top1_chunk/chunk_attention.h"
 #include "kernels/top1_chunk/report.h"
 #include "kernels/top1_chunk/weights.h"
@@ -164,10 +165,12 @@ ChunkSelection parse_chunk_selection(const std::string& name) {
 }
 
 Top1Chunk top1_chunk(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const ScoreOptions& score, const ChunkOptions& options,
-                     bool want_report) {
+                     bool want_report, const Tensor& known_means) {
   const ChunkProblem p = chunk_problem("top1_chunk", q, k, v, score, options);
   const Shape lines{p.shape.batch, p.shape.heads, p.shape.length};
-  const Tensor means = mean_keys(tape, p, k);
+  expect(!known_means || known_means.shape() == Shape{k.dim(0), p.shape.length / p.options.chunk, p.shape.heads, p.shape.width},
+         "top1_chunk", "k is ", k, ", mean keys are ", known_means, " for chunks of ", p.options.chunk);
+  const Tensor means = known_means ? known_means : mean_keys(tape, p, k);
   const DType statistics = accumulation_dtype(v.dtype());
   Top1Chunk out{tape.empty(v.shape(), v.dtype()), select(tape, p, q, k, means), tape.empty(lines, statistics), {}, {}};
   if (want_report) out.entropy = tape.empty(lines, statistics);

@@ -33,9 +33,9 @@ struct Top1Chunk {
 
 /// Top-1 Chunk Selection (BC 5 and appendix D, specification 3): each query attends to its own chunk causally and to the
 /// chosen complete earlier chunk(s), one softmax over the union. Selection carries no gradient.
-/// q, k, v [B, T, H, d].
+/// q, k, v [B, T, H, d]. `means`: the mean keys of the complete chunks [B, T / chunk, H, d] where they are known (approx).
 Top1Chunk top1_chunk(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const ScoreOptions& score, const ChunkOptions& options,
-                     bool want_report = false);
+                     bool want_report = false, const Tensor& means = {});
 
 /// The weights that top1_chunk used for one sequence: [H, T, T].
 Tensor top1_chunk_weights(Tape& tape, const Tensor& q, const Tensor& k, const Top1Chunk& result, const ScoreOptions& score,

@@ -30,16 +30,6 @@ void fill_random(std::span<int32_t> tokens, int64_t vocabulary, const char* stre
   for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(random.below(static_cast<uint64_t>(vocabulary), i));
 }
 
-std::vector<StepBenchmark::Op> profile_of(const Tape& tape, int64_t calls) {
-  const auto repeats = static_cast<double>(calls);
-  std::vector<StepBenchmark::Op> ops;
-  for (const auto& [name, time] : tape.profile())
-    ops.push_back(
-        {name, static_cast<double>(time.calls) / repeats, time.seconds / repeats, {time.cost.flops / repeats, time.cost.bytes / repeats}});
-  std::sort(ops.begin(), ops.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
-  return ops;
-}
-
 }  // namespace
 
 const std::vector<StepPreset>& step_presets() {
@@ -93,7 +83,7 @@ StepBenchmark benchmark_step(const StepPreset& preset, const BenchmarkOptions& o
   const Plan plan = make_plan(config_of(preset, options), preset.vocabulary);
   result.step.cost = {plan.flops_per_step, plan.bytes_per_step};
   result.peak_bytes = step.arena().peak_extent();
-  result.profile = profile_of(step.tape(), calls);
+  result.profile = profile_of(step.tape().profile(), calls);
   return result;
 }
 

@@ -37,6 +37,13 @@ struct Timing {
   double gflops_per_second() const { return cost.flops / median / 1e9; }
 };
 
+/// What one op takes of something that is timed.
+struct OpShare {
+  std::string name;
+  double calls = 0, seconds = 0;
+  Cost cost;
+};
+
 struct StepBenchmark {
   StepPreset preset;
   Timing step;  ///< forward, backward, clipping and AdamW on random tokens
@@ -45,12 +52,7 @@ struct StepBenchmark {
   int64_t peak_bytes = 0;
   double loss = 0;  ///< of the last step, nats: says that something was computed
   double tokens_per_second() const { return static_cast<double>(preset.batch * preset.length) / step.median; }
-  struct Op {
-    std::string name;
-    double calls = 0, seconds = 0;  ///< of one step
-    Cost cost;
-  };
-  std::vector<Op> profile;  ///< longest first; empty unless asked for
+  std::vector<OpShare> profile;  ///< of one step, longest first; empty unless asked for
 };
 StepBenchmark benchmark_step(const StepPreset& preset, const BenchmarkOptions& options);
 

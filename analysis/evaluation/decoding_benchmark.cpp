@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 
+#include "analysis/evaluation/timing.h"
 #include "kernels/parallel.h"
 #include "kernels/random.h"
 #include "kernels/transfer.h"
@@ -32,6 +33,24 @@ std::vector<int32_t> random_tokens(int64_t count, int64_t vocabulary) {
   return tokens;
 }
 
+std::vector<OpShare> profile_of_prompt(InferenceModel& model, const std::vector<int32_t>& tokens) {
+  Tape& tape = model.tape();
+  const auto earlier = tape.profile();
+  Decoder decoder(model, static_cast<int64_t>(tokens.size()));
+  tape.set_profiling(true);
+  decoder.feed(tokens);
+  tape.set_profiling(false);
+  auto profile = tape.profile();
+  for (const auto& [name, before] : earlier) {
+    Tape::OpTime& time = profile.at(name);
+    time = {time.calls - before.calls,
+            time.seconds - before.seconds,
+            {time.cost.flops - before.cost.flops, time.cost.bytes - before.cost.bytes}};
+  }
+  std::erase_if(profile, [](const auto& op) { return op.second.calls == 0; });
+  return profile_of(profile, 1);
+}
+
 DecodingPoint measure(InferenceModel& model, int64_t vocabulary, int64_t length, const BenchmarkOptions& options) {
   const std::vector<int32_t> tokens = random_tokens(length, vocabulary);
   const int warm = 3;
@@ -55,7 +74,8 @@ DecodingPoint measure(InferenceModel& model, int64_t vocabulary, int64_t length,
     decoder->logits();
     if (i >= warm) singles.push_back(now() - start);
   }
-  DecodingPoint point{length, timing("prompt", prompts), timing("token", singles)};
+  DecodingPoint point{length, timing("prompt", prompts), timing("token", singles), {}};
+  if (options.profile) point.profile = profile_of_prompt(model, tokens);
   point.prompt.cost = cost;
   return point;
 }

@@ -18,8 +18,9 @@ const DecodingPreset& decoding_preset(const std::string& name);
 /// One sequence at one length.
 struct DecodingPoint {
   int64_t length = 0;
-  Timing prompt;  ///< from an empty state to the logits behind the last token of the prompt, on the host
-  Timing token;   ///< one token more, to its logits on the host
+  Timing prompt;                 ///< from an empty state to the logits behind the last token of the prompt, on the host
+  Timing token;                  ///< one token more, to its logits on the host
+  std::vector<OpShare> profile;  ///< of the prompt, longest first; empty unless asked for
 };
 struct DecodingBenchmark {
   DecodingPreset preset;

@@ -31,4 +31,14 @@ Timing measure(const std::string& name, const BenchmarkOptions& options, Device 
   return {name, seconds[seconds.size() / 2], seconds.front(), seconds.back(), {}};
 }
 
+std::vector<OpShare> profile_of(const std::map<std::string, Tape::OpTime>& profile, int64_t calls) {
+  const auto repeats = static_cast<double>(calls);
+  std::vector<OpShare> ops;
+  for (const auto& [name, time] : profile)
+    ops.push_back(
+        {name, static_cast<double>(time.calls) / repeats, time.seconds / repeats, {time.cost.flops / repeats, time.cost.bytes / repeats}});
+  std::sort(ops.begin(), ops.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+  return ops;
+}
+
 }  // namespace saccade

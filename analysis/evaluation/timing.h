@@ -13,4 +13,7 @@ struct TimedWork {
 /// Times work as the options say; `calls` receives how often it was run after the warm-up. Throws UsageError.
 Timing measure(const std::string& name, const BenchmarkOptions& options, Device device, const TimedWork& work, int64_t& calls);
 
+/// Where the time of one of `calls` calls went that a tape has profiled; longest first.
+std::vector<OpShare> profile_of(const std::map<std::string, Tape::OpTime>& profile, int64_t calls);
+
 }  // namespace saccade

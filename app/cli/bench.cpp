@@ -23,6 +23,13 @@ nlohmann::json to_json(const Timing& t) {
           {"flops", t.cost.flops}, {"bytes", t.cost.bytes}, {"gflops_per_s", t.gflops_per_second()}};
 }
 
+nlohmann::json to_json(const std::vector<OpShare>& profile) {
+  nlohmann::json ops = nlohmann::json::array();
+  for (const OpShare& op : profile)
+    ops.push_back({{"op", op.name}, {"calls", op.calls}, {"ms", op.seconds * 1e3}, {"flops", op.cost.flops}, {"bytes", op.cost.bytes}});
+  return ops;
+}
+
 nlohmann::json to_json(const StepBenchmark& b) {
   nlohmann::json json = to_json(b.step);
   json.erase("name");
@@ -35,28 +42,32 @@ nlohmann::json to_json(const StepBenchmark& b) {
                {"device", to_string(b.device)},
                {"processor", cpu_name()},
                {"gpu", gpu_name(b.device)}});
-  for (const StepBenchmark::Op& op : b.profile)
-    json["profile"].push_back(
-        {{"op", op.name}, {"calls", op.calls}, {"ms", op.seconds * 1e3}, {"flops", op.cost.flops}, {"bytes", op.cost.bytes}});
+  if (!b.profile.empty()) json["profile"] = to_json(b.profile);
   return json;
 }
 
-std::string profile_table(const StepBenchmark& b) {
+/// `whole`: seconds of what the ops are part of.
+std::string profile_table(const std::string& title, double whole, const std::vector<OpShare>& profile) {
   std::vector<std::vector<std::string>> rows;
-  for (const StepBenchmark::Op& op : b.profile)
-    rows.push_back({op.name, number(op.calls, 0), milliseconds(op.seconds), number(100 * op.seconds / b.step.median, 1),
+  for (const OpShare& op : profile)
+    rows.push_back({op.name, number(op.calls, 0), milliseconds(op.seconds), number(100 * op.seconds / whole, 1),
                     number(op.cost.flops / op.seconds / 1e9, 1), number(op.cost.bytes / op.seconds / 1e9, 1)});
-  return "\n" + b.preset.name + "\n" + table({"op", "calls", "ms a step", "% of step", "GFLOP/s", "GB/s"}, rows);
+  return "\n" + title + "\n" + table({"op", "calls", "ms", "%", "GFLOP/s", "GB/s"}, rows);
 }
 
 int run_decoding(const Options& options) {
   nlohmann::json json{{"decoding", nlohmann::json::array()}};
   std::vector<std::vector<std::string>> rows;
+  std::string profiles;
   for (const std::string& name : options.presets) {
     const DecodingBenchmark b = benchmark_decoding(decoding_preset(name), options.lengths, options.benchmark);
     nlohmann::json points = nlohmann::json::array();
     for (const DecodingPoint& point : b.points) {
       points.push_back({{"length", point.length}, {"prompt", to_json(point.prompt)}, {"token", to_json(point.token)}});
+      if (!point.profile.empty()) {
+        points.back()["profile"] = to_json(point.profile);
+        profiles += profile_table(name + ", prompt of " + std::to_string(point.length), point.prompt.median, point.profile);
+      }
       rows.push_back({name, std::to_string(point.length), milliseconds(point.prompt.median), milliseconds(point.prompt.fastest),
                       number(point.prompt.gflops_per_second(), 1), milliseconds(point.token.median), milliseconds(point.token.fastest)});
     }
@@ -67,7 +78,7 @@ int run_decoding(const Options& options) {
                                 {"peak_bytes", b.peak_bytes},
                                 {"points", points}});
   }
-  print_result(json, table({"decoding", "prompt", "ms", "fastest", "GFLOP/s", "ms a token", "fastest"}, rows));
+  print_result(json, table({"decoding", "prompt", "ms", "fastest", "GFLOP/s", "ms a token", "fastest"}, rows) + profiles);
   return 0;
 }
 
@@ -83,7 +94,7 @@ int run(const Options& options) {
       steps.push_back({name, human(static_cast<double>(b.parameters)), to_string(b.device), milliseconds(b.step.median),
                        milliseconds(b.step.fastest), human(b.tokens_per_second()), number(b.step.gflops_per_second(), 1),
                        human_bytes(static_cast<double>(b.peak_bytes))});
-      if (!b.profile.empty()) profiles += profile_table(b);
+      if (!b.profile.empty()) profiles += profile_table(name, b.step.median, b.profile);
     }
     if (!options.ops) continue;
     for (const Timing& t : benchmark_ops(preset, options.benchmark)) {
@@ -113,7 +124,7 @@ const RegisterCommand command{
        app.add_option("--threads", options->benchmark.threads, "CPU threads, 0: all cores")->check(CLI::Range(0, 1024));
        app.add_option("--repeats", options->benchmark.repeats, "Timed repeats; the median is shown")->check(CLI::Range(1, 1000));
        app.add_option("--warmup", options->benchmark.warmup, "Repeats before that")->check(CLI::Range(0, 1000));
-       app.add_flag("--profile", options->benchmark.profile, "Show the time of every op in the step");
+       app.add_flag("--profile", options->benchmark.profile, "Show the time of every op in the step, or in the prompt");
        app.add_flag("--ops", options->ops, "Time single ops at the preset's sizes as well");
        app.add_flag("--no-steps", options->no_steps, "Only the ops");
        app.add_option("--only", options->benchmark.only, "Names of the ops to time, like attention; all without it");

@@ -54,8 +54,7 @@ class AttentionMixer : public Mixer {
 
   Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
     HeadCache& cache = dynamic_cast<HeadCache&>(state);
-    const auto [q, k, v] = pass.last_only ? heads_.with_last_query(tape, x, pass.position) : heads_(tape, x, pass.position);
-    cache.append(tape, k, v, pass.position);
+    const auto [q, k, v] = heads_.extend(tape, x, pass.position, pass.last_only, cache);
     const bool prompt = pass.position.first == 0 && !pass.last_only;
     const ScoreOptions score = score_for(prompt ? x.dim(1) : cache.v.dim(1));
     const Tensor o =

@@ -46,6 +46,11 @@ ChunkOptions chunk_options(const Settings& s, int64_t layer) {
 struct ChunkCache : HeadCache {
   explicit ChunkCache(HeadCache heads) : HeadCache(std::move(heads)) {}
   Tensor means;  ///< [B, capacity / chunk, H, d] mean keys of complete chunks; empty unless selection goes by them
+
+  /// Those of the first n tokens of one sequence; empty where there are none or sequences lie apart.
+  Tensor means_of(int64_t n, int64_t chunk) const {
+    return means && means.dim(0) == 1 && n >= chunk ? rows(means, 0, n / chunk) : Tensor();
+  }
 };
 
 class Top1ChunkMixer : public Mixer {
@@ -69,11 +74,10 @@ class Top1ChunkMixer : public Mixer {
 
   Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
     ChunkCache& cache = dynamic_cast<ChunkCache&>(state);
-    const auto [q, k, v] = pass.last_only ? heads_.with_last_query(tape, x, pass.position) : heads_(tape, x, pass.position);
-    cache.append(tape, k, v, pass.position);
+    const auto [q, k, v] = heads_.extend(tape, x, pass.position, pass.last_only, cache);
     if (cache.means) extend_mean_keys(tape, cache.k, cache.means, options_, pass.position, x.dim(1));
     const bool prompt = pass.position.first == 0 && !pass.last_only;
-    const Tensor o = prompt ? top1_chunk(tape, q, k, v, heads_.score(), options_).o
+    const Tensor o = prompt ? top1_chunk(tape, q, k, v, heads_.score(), options_, false, cache.means_of(x.dim(1), options_.chunk)).o
                             : cached_top1_chunk(tape, q, cache.k, cache.v, cache.means, heads_.score(), options_, pass.queries(x.dim(1))).o;
     return heads_.output(tape, o, pass.take_residual(o.dim(1)));
   }

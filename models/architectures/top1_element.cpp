@@ -35,8 +35,7 @@ class Top1ElementMixer : public Mixer {
 
   Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
     HeadCache& cache = dynamic_cast<HeadCache&>(state);
-    const auto [q, k, v] = pass.last_only ? heads_.with_last_query(tape, x, pass.position) : heads_(tape, x, pass.position);
-    cache.append(tape, k, v, pass.position);
+    const auto [q, k, v] = heads_.extend(tape, x, pass.position, pass.last_only, cache);
     const bool prompt = pass.position.first == 0 && !pass.last_only;
     const Tensor o = prompt ? top1_element(tape, q, k, v, heads_.score()).o
                             : cached_top1_element(tape, q, cache.k, cache.v, heads_.score(), pass.queries(x.dim(1))).o;

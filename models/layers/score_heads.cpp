@@ -79,6 +79,20 @@ ScoreHeads::Heads ScoreHeads::with_last_query(Tape& tape, const Tensor& x, const
   return {prepare(tape, q, query_gain_, last), prepare(tape, k, key_gain_, position), side(tape, {}, projected[1], length, position)};
 }
 
+ScoreHeads::Heads ScoreHeads::extend(Tape& tape, const Tensor& x, const TokenPosition& position, bool last_query, HeadCache& cache) const {
+  // The rows of one sequence are neighbours; of a single row only the device may know the place.
+  if (x.dim(0) == 1 && x.dim(1) > 1 && !last_query && relation_ == Relation::query_key && !shape_.biases) {
+    const auto [q, k, v] =
+        project_heads(tape, x,
+                      {query_.weight, key_.weight, value_.weight, query_gain_, key_gain_, shape_.heads, options(position),
+                       cache.rows(cache.k, position.first, x.dim(1)), cache.rows(cache.v, position.first, x.dim(1))});
+    return {q, k, v};
+  }
+  const Heads heads = last_query ? with_last_query(tape, x, position) : (*this)(tape, x, position);
+  cache.append(tape, heads.k, heads.v, position);
+  return heads;
+}
+
 /// Heads [B or 1, length, H, d] of a projection, or of a table where there is one.
 Tensor ScoreHeads::side(Tape& tape, const Tensor& table, const Tensor& projected, int64_t length, const TokenPosition& position) const {
   if (table) return constant(tape, table, length, position);

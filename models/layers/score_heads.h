@@ -39,6 +39,8 @@ class ScoreHeads {
   Heads operator()(Tape& tape, const Tensor& x, const TokenPosition& position = {}) const;  ///< x [B, T, D], from a position on
   /// The same with a query for the last row only: x [1, n, D], q [1, 1, H, d].
   Heads with_last_query(Tape& tape, const Tensor& x, const TokenPosition& position) const;
+  /// The next rows of sequences in progress, whose keys and values go to the cache. `last_query`: for the last row only.
+  Heads extend(Tape& tape, const Tensor& x, const TokenPosition& position, bool last_query, HeadCache& cache) const;
   /// o [B, T, H, d] → W_o o, [B, T, D], plus the residual unless it is empty.
   Tensor output(Tape& tape, const Tensor& o, const Tensor& residual = {}) const;
 
