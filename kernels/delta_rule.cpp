@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/cuda/delta_rule_chunks.h"
 #include "kernels/delta_rule/chunks.h"
 #include "kernels/expect.h"
 #include "kernels/parallel.h"
@@ -30,6 +31,39 @@ Cost cost(const DeltaRule& in, double flops, double bytes) {
   return {flops * forward, bytes * static_cast<double>(in.q.bytes() + in.k.bytes() + 2 * in.v.bytes() + in.beta.bytes())};
 }
 
+void backward_on_cpu(Tape& t, const DeltaRule& in, const Tensor& d_o, const Tensor& d_end) {
+  const DType dtype = in.v.dtype();
+  const cpu::DeltaRecord record{t.empty(in.v.shape(), dtype), t.empty(cpu::delta_states_shape(in), dtype)};
+  const OwnGradient dq(t, in.q), dk(t, in.k), dv(t, in.v), d_beta(t, in.beta), dg(t, in.g);
+  Tensor d_start;
+  if (in.state.start && in.state.start.differentiable()) d_start = t.empty(in.state.start.shape(), dtype);
+  t.run("delta_rule.backward", cost(in, 3.5, 3), [&] {
+    dispatch(dtype, [&](auto zero) {
+      using T = decltype(zero);
+      cpu::delta_rule_forward<T>(in, {}, {}, record);
+      cpu::delta_rule_backward<T>(in, record, {d_o, d_end, dq.tensor, dk.tensor, dv.tensor, d_beta.tensor, dg.tensor, d_start});
+      for (const OwnGradient* gradient : {&dq, &dk, &dv, &d_beta, &dg}) gradient->deliver<T>();
+    });
+  });
+  if (d_start) t.add_grad(in.state.start, d_start);
+}
+
+GradTarget target(Tape& t, const Tensor& x) { return x ? t.grad_target(x) : GradTarget(); }
+
+void backward_on_cuda(Tape& t, const DeltaRule& in, const Tensor& d_o, const Tensor& d_end) {
+  const cuda::DeltaTargets out{
+      d_o, d_end, target(t, in.q), target(t, in.k), target(t, in.v), target(t, in.beta), target(t, in.g), target(t, in.state.start)};
+  const Cost both = cost(in, 3.5, 3);
+  if (cuda::has_delta_chunks(in)) {
+    const cuda::DeltaChunks scratch(t, in, true, out.dv);
+    return t.run(
+        "delta_rule.backward", both, [] {}, [&] { cuda::delta_chunks_backward(t.stream(), in, scratch, out); });
+  }
+  const cuda::RankOneScratch scratch(t, cuda::delta_shape(in));
+  t.run(
+      "delta_rule.backward", both, [] {}, [&] { cuda::delta_rule_backward(t.stream(), in, out, scratch); });
+}
+
 }  // namespace
 
 DeltaRuleOutput delta_rule(Tape& tape, const DeltaRule& in) {
@@ -37,26 +71,20 @@ DeltaRuleOutput delta_rule(Tape& tape, const DeltaRule& in) {
   DeltaRuleOutput out{tape.empty(in.v.shape(), in.v.dtype()), {}};
   if (in.state.want_end) out.end = tape.empty({in.q.dim(0), in.q.dim(2), in.q.dim(3), in.v.dim(3)}, accumulation_dtype(in.v.dtype()));
   const Tensor end = in.state.in_place ? in.state.start : out.end;
-  tape.run("delta_rule", cost(in, 1, 1),
-           [&] { dispatch(in.v.dtype(), [&](auto zero) { cpu::delta_rule_forward<decltype(zero)>(in, out.o, end, {}); }); });
+  const bool chunks = tape.device().targets_cuda() && cuda::has_delta_chunks(in);
+  const cuda::DeltaChunks scratch = chunks ? cuda::DeltaChunks(tape, in, false, {}) : cuda::DeltaChunks();
+  tape.run(
+      "delta_rule", cost(in, 1, 1),
+      [&] { dispatch(in.v.dtype(), [&](auto zero) { cpu::delta_rule_forward<decltype(zero)>(in, out.o, end, {}); }); },
+      [&] {
+        chunks ? cuda::delta_chunks_forward(tape.stream(), in, scratch, out.o, end)
+               : cuda::delta_rule_forward(tape.stream(), in, out.o, end);
+      });
   std::vector<Tensor*> outputs{&out.o};
   if (out.end) outputs.push_back(&out.end);
   tape.record({in.q, in.k, in.v, in.beta, in.g, in.state.start}, outputs, [in, o = out.o, end_state = out.end](Tape& t) {
     const Tensor d_o = t.grad_or_zeros(o), d_end = end_state ? t.grad(end_state) : Tensor();
-    const DType dtype = accumulation_dtype(in.v.dtype());
-    const cpu::DeltaRecord record{t.empty(in.v.shape(), dtype), t.empty(cpu::delta_states_shape(in), dtype)};
-    const OwnGradient dq(t, in.q), dk(t, in.k), dv(t, in.v), d_beta(t, in.beta), dg(t, in.g);
-    Tensor d_start;
-    if (in.state.start && in.state.start.differentiable()) d_start = t.empty(in.state.start.shape(), dtype);
-    t.run("delta_rule.backward", cost(in, 3.5, 3), [&] {
-      dispatch(in.v.dtype(), [&](auto zero) {
-        using T = decltype(zero);
-        cpu::delta_rule_forward<T>(in, {}, {}, record);
-        cpu::delta_rule_backward<T>(in, record, {d_o, d_end, dq.tensor, dk.tensor, dv.tensor, d_beta.tensor, dg.tensor, d_start});
-        for (const OwnGradient* gradient : {&dq, &dk, &dv, &d_beta, &dg}) gradient->deliver<T>();
-      });
-    });
-    if (d_start) t.add_grad(in.state.start, d_start);
+    t.device().targets_cuda() ? backward_on_cuda(t, in, d_o, d_end) : backward_on_cpu(t, in, d_o, d_end);
   });
   return out;
 }
@@ -88,13 +116,17 @@ Tensor delta_rule_weights(Tape& tape, const DeltaRule& in, int64_t sequence) {
   const int64_t length = in.q.dim(1), heads = in.q.dim(2);
   const Tensor weights = tape.empty({heads, length, length}, accumulation_dtype(in.v.dtype()));
   const double steps = static_cast<double>(heads * length * (length + 1)) / 2;
-  tape.run("delta_rule_weights", {steps * static_cast<double>(5 * in.q.dim(3)), static_cast<double>(weights.bytes())}, [&] {
-    dispatch(in.v.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      parallel_for(heads * length,
-                   [&](int64_t row) { weights_of_query<T>(in, sequence, row / length, row % length, weights.data<T>() + row * length); });
-    });
-  });
+  tape.run(
+      "delta_rule_weights", {steps * static_cast<double>(5 * in.q.dim(3)), static_cast<double>(weights.bytes())},
+      [&] {
+        dispatch(in.v.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          parallel_for(heads * length, [&](int64_t row) {
+            weights_of_query<T>(in, sequence, row / length, row % length, weights.data<T>() + row * length);
+          });
+        });
+      },
+      [&] { cuda::delta_rule_weights(tape.stream(), in, sequence, weights); });
   return weights;
 }
 

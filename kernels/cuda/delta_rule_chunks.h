@@ -1,0 +1,45 @@
+#pragma once
+#include "kernels/cuda/chunk_states.h"
+#include "kernels/cuda/delta_rule.h"
+
+namespace saccade::cuda {
+
+/// The chunk form of the delta rule on tensor cores, in bf16 (arXiv:2412.06464, section 3.3; specification 8.3), chunks of 64. With G the
+/// running sum of g inside a chunk, Γ_ij = e^{G_i − G_j} for j ≤ i, N what lies below the diagonal of (k kᵀ) ∘ Γ, and
+/// T = (I + diag(β) N)⁻¹ diag(β):
+///   X = T (v − e^G ∘ (k S)),   o = scale e^G ∘ (q S) + P X with P = scale (q kᵀ) ∘ Γ,   S' = e^{G_L} S + (k ∘ e^{G_L − G})ᵀ X
+/// All but the chain of states runs over all chunks at once: S' = e^{G_L} S + M S + L with M = −(k ∘ e^{G_L − G})ᵀ T (e^G ∘ k) and
+/// L = (k ∘ e^{G_L − G})ᵀ T v (chunk_states.h). Likewise backward, with Y' = Tᵀ dX = dv:
+///   dX = Pᵀ dO + e^{G_L − G} ∘ (k dS'),   dS = e^{G_L} dS' + scale (e^G ∘ q)ᵀ dO − (e^G ∘ k)ᵀ Y'
+/// A token that fills up a chunk is zero, its log decay too.
+inline bool has_delta_chunks(const DeltaRule& in) {
+  const int64_t keys = in.q.dim(3), values = in.v.dim(3);
+  return in.v.dtype() == DType::bf16 && in.q.dim(1) >= kChunkTokens / 2 && (keys == 32 || keys == 64 || keys == 96) && values % 32 == 0;
+}
+
+/// Scratch of a pass; `backward` adds what that needs.
+struct DeltaChunks {
+  ChunkStates states, gradients;  ///< they share M and e^{G_L}
+  Tensor solve, solve_decayed;    ///< T and T diag(e^G), bf16 [B H, chunks, 64, 64]; the same without g
+  Tensor x;                       ///< X bf16 [B, T, H, V]
+  Tensor dv;                      ///< Y', where dv is added to or not wanted
+
+  DeltaChunks() = default;
+  DeltaChunks(Tape& t, const DeltaRule& in, bool backward, const GradTarget& d_values) {
+    const int64_t lines = in.q.dim(0) * in.q.dim(2), chunks = (in.q.dim(1) + kChunkTokens - 1) / kChunkTokens;
+    const Shape square{lines, chunks, kChunkTokens, kChunkTokens}, slots{lines, chunks + 1, in.q.dim(3), in.v.dim(3)};
+    states = {t.empty({lines, chunks, in.q.dim(3), in.q.dim(3)}, DType::bf16), t.empty({lines, chunks, 1}, DType::f32),
+              t.empty(slots, DType::bf16)};
+    solve = t.empty(square, DType::bf16);
+    solve_decayed = in.g ? t.empty(square, DType::bf16) : solve;
+    if (!backward) return;
+    gradients = {states.transition, states.last, t.empty(slots, DType::bf16)};
+    x = t.empty(in.v.shape(), DType::bf16);
+    dv = d_values && !d_values.add ? d_values.tensor : t.empty(in.v.shape(), DType::bf16);
+  }
+};
+
+void delta_chunks_forward(Stream stream, const DeltaRule& in, const DeltaChunks& scratch, const Tensor& o, const Tensor& end);
+void delta_chunks_backward(Stream stream, const DeltaRule& in, const DeltaChunks& scratch, const DeltaTargets& out);
+
+}  // namespace saccade::cuda

@@ -1,0 +1,20 @@
+#pragma once
+#include "kernels/cuda/rank_one_recurrence.h"
+#include "kernels/cuda/runtime.h"
+#include "kernels/wkv7/wkv7_cpu.h"
+
+namespace saccade::cuda {
+
+/// The recurrence as it stands, w = e^{log_w}.
+inline RankOneShape wkv7_shape(const cpu::Wkv7Inputs& in) {
+  return {in.shape.batch, in.shape.length, in.shape.heads, in.shape.width, in.shape.width};
+}
+
+/// r, k, v, a, b, y f32 or bf16; log_w f32 or bf16; states f32.
+void wkv7_forward(Stream stream, const cpu::Wkv7Inputs& in, const Tensor& y, const Tensor& state);
+void wkv7_backward(Stream stream, const cpu::Wkv7Inputs& in, const cpu::Wkv7Gradients& out, const RankOneScratch& scratch);
+
+/// Weights of one sequence, f32 [H, T, T].
+void wkv7_weights(Stream stream, const cpu::Wkv7Inputs& in, int64_t sequence, const Tensor& weights);
+
+}  // namespace saccade::cuda

@@ -1,0 +1,39 @@
+#pragma once
+#include "kernels/cuda/chunk_states.h"
+#include "kernels/cuda/wkv7.h"
+
+namespace saccade::cuda {
+
+/// The chunk form of RWKV-7's recurrence on tensor cores, in bf16 (specification 6.3), chunks of 64. With G and E the running sums of
+/// log w in a chunk, the token's own included or not, m = G in the middle of the chunk, and factors of r, a, k, b
+///   R = r e^{G − m},   A = a e^{E − m},   K = k e^{m − G},   B = b e^{m − G}
+/// whose exponents stay small because log w > −0.61 (log w of half a chunk must not add up to less than −80):
+///   A_rk = R Kᵀ, A_rb = R Bᵀ (j ≤ i),   A_ak = A Kᵀ, A_ab = A Bᵀ (j < i),   T = (I − A_ab)⁻¹,   S̃ = e^m S
+///   X = T (A S̃ + A_ak V),   y = R S̃ + A_rk V + A_rb X,   S' = e^{G_L} S + e^{G_L − m} (Kᵀ V + Bᵀ X)
+/// All but the chain of states runs over all chunks at once: S' = e^{G_L} S + M S + L with M = e^{G_L − m} Bᵀ T A e^m and
+/// L = e^{G_L − m} (Kᵀ V + Bᵀ T A_ak V) (chunk_states.h). Likewise backward, with D̃ = e^{G_L − m} dS':
+///   Y = Tᵀ (A_rbᵀ dO + B D̃),   dS = e^{G_L} dS' + Mᵀ dS' + e^m (Rᵀ dO + Aᵀ Tᵀ A_rbᵀ dO)
+inline bool has_wkv7_chunks(const cpu::Wkv7Inputs& in) {
+  return in.r.dtype() == DType::bf16 && in.shape.length >= kChunkTokens / 2 && (in.shape.width == 32 || in.shape.width == 64);
+}
+
+/// Scratch of a pass; `backward` adds what that needs.
+struct Wkv7Chunks {
+  ChunkStates states, gradients;  ///< they share M and e^{G_L}
+  Tensor solve;                   ///< T bf16 [B H, chunks, 64, 64]
+
+  Wkv7Chunks() = default;
+  Wkv7Chunks(Tape& t, const cpu::Wkv7Inputs& in, bool backward) {
+    const int64_t lines = in.shape.sequences(), n = in.shape.width, chunks = (in.shape.length + kChunkTokens - 1) / kChunkTokens;
+    const Shape slots{lines, chunks + 1, n, n};
+    states = {t.empty({lines, chunks, n, n}, DType::bf16), t.empty({lines, chunks, n}, DType::f32), t.empty(slots, DType::bf16)};
+    solve = t.empty({lines, chunks, kChunkTokens, kChunkTokens}, DType::bf16);
+    if (backward) gradients = {states.transition, states.last, t.empty(slots, DType::bf16)};
+  }
+};
+
+void wkv7_chunks_forward(Stream stream, const cpu::Wkv7Inputs& in, const Wkv7Chunks& scratch, const Tensor& y, const Tensor& state);
+/// out.dy must be there.
+void wkv7_chunks_backward(Stream stream, const cpu::Wkv7Inputs& in, const Wkv7Chunks& scratch, const cpu::Wkv7Gradients& out);
+
+}  // namespace saccade::cuda
