@@ -25,7 +25,8 @@ struct Wkv7Chunk {
   __device__ explicit Wkv7Chunk(const Wkv7Problem& p)
       : line(static_cast<int>(blockIdx.x) / p.chunks),
         count(min(kChunkTokens, p.length - static_cast<int>(blockIdx.x) % p.chunks * kChunkTokens)),
-        first(((int64_t{line / p.heads} * p.length + static_cast<int>(blockIdx.x) % p.chunks * kChunkTokens) * p.heads + line % p.heads) * N),
+        first(((int64_t{line / p.heads} * p.length + static_cast<int>(blockIdx.x) % p.chunks * kChunkTokens) * p.heads + line % p.heads) *
+              N),
         stride(int64_t{p.heads} * N),
         at(blockIdx.x) {}
   __device__ bf16* square(bf16* x) const { return x + at * kChunkTokens * kChunkTokens; }
