@@ -21,6 +21,8 @@ void check(const char* op, const DeltaRule& in) {
   expect(!in.g || in.g.shape() == in.beta.shape(), op, "g is ", in.g, ", q is ", in.q);
   expect(!in.state.start || in.state.start.shape() == Shape{batch, heads, in.q.dim(3), in.v.dim(3)}, op, "state is ", in.state.start,
          ", q is ", in.q, ", v is ", in.v);
+  expect(!in.state.start || in.state.start.dtype() == accumulation_dtype(in.v.dtype()), op, "state is ", in.state.start.dtype(), ", v is ",
+         in.v.dtype());
 }
 
 /// FLOPs of one pass forward and bytes of the inputs and o.

@@ -5,6 +5,7 @@ namespace saccade {
 
 /// The delta rule (Yang et al. 2024, arXiv:2406.06484), gated when g is given (Gated DeltaNet, arXiv:2412.06464), head by head:
 ///   S̄ = e^{g_t} S_{t−1},   S_t = S̄ + k_t (β_t (v_t − S̄ᵀ k_t))ᵀ,   o_t = scale · S_tᵀ q_t
+/// In bf16 (q, k, v, o) states, β and g are f32.
 struct DeltaRule {
   Tensor q, k;              ///< [B, T, H, K]; keys of length 1 at most, or the state grows
   Tensor v;                 ///< [B, T, H, V]

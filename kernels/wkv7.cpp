@@ -16,6 +16,7 @@ cpu::Wkv7Inputs checked(const char* op, const Tensor& r, const Tensor& log_w, co
     expect(!*x || x->dtype() == r.dtype() || x == &log_w, op, "r is ", r.dtype(), ", another input ", x->dtype());
   }
   expect(!start || start.shape() == Shape{r.dim(0), r.dim(2), r.dim(3), r.dim(3)}, op, "start is ", start, ", r is ", r);
+  expect(!start || start.dtype() == accumulation_dtype(r.dtype()), op, "start is ", start.dtype(), ", r is ", r.dtype());
   return {{r.dim(0), r.dim(1), r.dim(2), r.dim(3)}, r, log_w, k, v, a, b, start};
 }
 

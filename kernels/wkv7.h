@@ -11,6 +11,7 @@ struct Wkv7 {
 /// The recurrence of RWKV-7 (Peng et al. 2025, arXiv:2503.14456, section 3), a generalised delta rule. Per head:
 ///   S_t = diag(e^{log_w_t}) S_{t−1} + b_t (S_{t−1}ᵀ a_t)ᵀ + k_t v_tᵀ,   y_t = S_tᵀ r_t
 /// The output reads the state after the update. Everything [B, T, H, N]; start [B, H, N, N], zeros when empty.
+/// In bf16 states and log_w are f32, and log_w ≥ −2.5: RWKV-7's own are above −0.61, and the chunk form on CUDA lives on that.
 Wkv7 wkv7(Tape& tape, const Tensor& r, const Tensor& log_w, const Tensor& k, const Tensor& v, const Tensor& a, const Tensor& b,
           const Tensor& start = {});
 

@@ -7,7 +7,7 @@ namespace saccade::cuda {
 /// The chunk form of RWKV-7's recurrence on tensor cores, in bf16 (specification 6.3), chunks of 64. With G and E the running sums of
 /// log w in a chunk, the token's own included or not, m = G in the middle of the chunk, and factors of r, a, k, b
 ///   R = r e^{G − m},   A = a e^{E − m},   K = k e^{m − G},   B = b e^{m − G}
-/// whose exponents stay small because log w > −0.61 (log w of half a chunk must not add up to less than −80):
+/// whose exponents stay small because log w > −0.61 (that of half a chunk may not add up to less than −80):
 ///   A_rk = R Kᵀ, A_rb = R Bᵀ (j ≤ i),   A_ak = A Kᵀ, A_ab = A Bᵀ (j < i),   T = (I − A_ab)⁻¹,   S̃ = e^m S
 ///   X = T (A S̃ + A_ak V),   y = R S̃ + A_rk V + A_rb X,   S' = e^{G_L} S + e^{G_L − m} (Kᵀ V + Bᵀ X)
 /// All but the chain of states runs over all chunks at once: S' = e^{G_L} S + M S + L with M = e^{G_L − m} Bᵀ T A e^m and

@@ -19,8 +19,8 @@ struct Sizes {
 };
 
 std::string text(const Sizes& s) {
-  std::string name = s.gated ? "gated " : "delta ";
-  for (int64_t n : {s.batch, s.length, s.heads, s.keys, s.values}) name += std::to_string(n) + (n == s.values ? "" : "x");
+  std::string name = (s.gated ? "gated " : "delta ") + std::to_string(s.batch);
+  for (int64_t n : {s.length, s.heads, s.keys, s.values}) name += "x" + std::to_string(n);
   return name + (s.kind == Sizes::similar_keys ? " similar keys" : s.kind == Sizes::strong_decay ? " strong decay" : "");
 }
 
@@ -61,7 +61,9 @@ DeltaRule rule(const Tensors& x, bool gated) {
 }
 
 OpCase from_zeros(const Sizes& s) {
-  return {text(s), inputs(s), [gated = s.gated](Tape& t, const Tensors& x) { return Tensors{delta_rule(t, rule(x, gated)).o}; }};
+  OpCase c{text(s), inputs(s), [gated = s.gated](Tape& t, const Tensors& x) { return Tensors{delta_rule(t, rule(x, gated)).o}; }};
+  if (s.kind == Sizes::similar_keys) c.slack = 3;  // specification 12
+  return c;
 }
 
 OpCase carried(const Sizes& s) {
@@ -132,7 +134,7 @@ int main(int argc, char** argv) {
   const Device device = Device::cuda(gpus[0].index);
   const std::string argument = argc > 1 ? argv[1] : "";
   if (argument != "--bench") return check_cases(cases(), device, argument) == 0 ? 0 : 1;
-  bench_case(from_zeros({16, 2048, 8, 96, 96, false}), device);
-  bench_case(from_zeros({16, 2048, 6, 96, 192, true}), device);
+  bench_case(from_zeros({1, 2048, 8, 96, 96, false}), 16, device);
+  bench_case(from_zeros({1, 2048, 6, 96, 192, true}), 16, device);
   return 0;
 }

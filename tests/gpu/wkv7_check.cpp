@@ -106,6 +106,6 @@ int main(int argc, char** argv) {
   const Device device = Device::cuda(gpus[0].index);
   const std::string argument = argc > 1 ? argv[1] : "";
   if (argument != "--bench") return check_cases(cases(), device, argument) == 0 ? 0 : 1;
-  bench_case(from_zeros({16, 2048, 12, 64}), device);
+  bench_case(from_zeros({1, 2048, 12, 64}), 16, device);
   return 0;
 }
