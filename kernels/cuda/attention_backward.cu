@@ -26,9 +26,9 @@ __device__ __forceinline__ void store_row(bf16* to, const float (&acc)[D / 8][4]
   }
 }
 
-template <int D, bool kGather>
-__global__ void __launch_bounds__(kTileThreads, 2) query_gradient_kernel(const BackwardArgs<bf16> a) {
-  constexpr int M = kRowTiles<D>, N = kStep / 8;
+template <int D, int kThreads, bool kGather>
+__global__ void __launch_bounds__(kThreads, 2) query_gradient_kernel(const BackwardArgs<bf16> a) {
+  constexpr int M = kWarpTiles<D, kThreads>, N = kStep / 8;
   extern __shared__ __align__(128) char shared[];
   const QueryBlock block = query_block<kGather, kTileRows<D>>(a.p);
   if (block.count == 0) return;
@@ -40,15 +40,15 @@ __global__ void __launch_bounds__(kTileThreads, 2) query_gradient_kernel(const B
   const SharedRows<D> queries{base}, outputs{base + kRowsBytes};
   const uint32_t key_tiles = base + 2 * kRowsBytes, value_tiles = key_tiles + 2 * kTile;
   const auto fetch = [&](int key, uint32_t stage) {
-    fill_pair<kStage, kTileThreads>(SharedRows<D>{key_tiles + stage * kTile}, SharedRows<D>{value_tiles + stage * kTile}, k, v,
-                                    static_cast<int>(stride), [&](int r) { return key + r < a.p.length ? key + r : -1; });
+    fill_pair<kStage, kThreads>(SharedRows<D>{key_tiles + stage * kTile}, SharedRows<D>{value_tiles + stage * kTile}, k, v,
+                                static_cast<int>(stride), [&](int r) { return key + r < a.p.length ? key + r : -1; });
     copy_async_commit();
   };
   const auto own_rows = [&](const bf16* x) {
     return [&, x](int r) { return r < block.count ? x + block.position(r) * stride : static_cast<const bf16*>(nullptr); };
   };
-  queries.template fill<kTileRows<D>, kTileThreads>(q, own_rows(q));
-  outputs.template fill<kTileRows<D>, kTileThreads>(d_o, own_rows(d_o));
+  queries.template fill<kTileRows<D>, kThreads>(q, own_rows(q));
+  outputs.template fill<kTileRows<D>, kThreads>(d_o, own_rows(d_o));
   fetch(block.key_begin, 0);
 
   int position[M][2], low[M][2], high[M][2];
@@ -132,9 +132,9 @@ struct QueryNotes {
   int position[kStage], low[kStage], high[kStage], best[kStage];
 };
 
-template <int D>
-__global__ void __launch_bounds__(kTileThreads, 2) key_gradient_kernel(const BackwardArgs<bf16> a, bool extra) {
-  constexpr int M = kRowTiles<D>, N = kStep / 8, kRows = kTileRows<D>;
+template <int D, int kThreads>
+__global__ void __launch_bounds__(kThreads, 2) key_gradient_kernel(const BackwardArgs<bf16> a, bool extra) {
+  constexpr int M = kWarpTiles<D, kThreads>, N = kStep / 8, kRows = kTileRows<D>;
   extern __shared__ __align__(128) char shared[];
   const KeyBlock block = key_block<kRows>(a.p, extra);
   if (block.count <= 0) return;
@@ -148,8 +148,8 @@ __global__ void __launch_bounds__(kTileThreads, 2) key_gradient_kernel(const Bac
   auto* notes = reinterpret_cast<QueryNotes*>(shared + kBackwardShared<D>);
   const int total = block.queries();
   const auto fetch = [&](int first, int stage) {
-    fill_pair<kStage, kTileThreads>(SharedRows<D>{query_tiles + stage * kTile}, SharedRows<D>{output_tiles + stage * kTile}, q, d_o,
-                                    static_cast<int>(stride), [&](int r) { return first + r < total ? block.position(first + r) : -1; });
+    fill_pair<kStage, kThreads>(SharedRows<D>{query_tiles + stage * kTile}, SharedRows<D>{output_tiles + stage * kTile}, q, d_o,
+                                static_cast<int>(stride), [&](int r) { return first + r < total ? block.position(first + r) : -1; });
     if (threadIdx.x < kStage) {
       const int r = threadIdx.x, i = first + r;
       QueryNotes& note = notes[stage];
@@ -166,8 +166,8 @@ __global__ void __launch_bounds__(kTileThreads, 2) key_gradient_kernel(const Bac
   const auto own_rows = [&](const bf16* x) {
     return [&, x](int r) { return r < block.count ? x + (block.key + r) * stride : static_cast<const bf16*>(nullptr); };
   };
-  keys.template fill<kRows, kTileThreads>(k, own_rows(k));
-  values.template fill<kRows, kTileThreads>(v, own_rows(v));
+  keys.template fill<kRows, kThreads>(k, own_rows(k));
+  values.template fill<kRows, kThreads>(v, own_rows(v));
   fetch(0, 0);
 
   float dk[M][D / 8][4], dv[M][D / 8][4];
@@ -311,28 +311,27 @@ void tensor_backward(Stream stream, const AttentionBackward& in) {
   const auto lines = static_cast<unsigned>(in.task.shape.sequences());
   for_width(in.task.shape.width, [&](auto width) {
     constexpr int D = decltype(width)::value;
-    const auto tiles = static_cast<unsigned>((in.task.shape.length + kTileRows<D> - 1) / kTileRows<D>);
+    const int64_t tiles = (in.task.shape.length + kTileRows<D> - 1) / kTileRows<D>;
     const bool gather = static_cast<bool>(in.task.lists.order);
+    constexpr int kLong = kTileThreads, kShort = kShortThreads<D>, kKeyShared = kBackwardShared<D> + kQueryShared;
+    const auto launch = [&](auto kernel, int64_t blocks, int threads, int shared, auto... more) {
+      allow_shared(kernel, shared);
+      kernel<<<dim3(static_cast<unsigned>(blocks), lines), threads, shared, stream>>>(args, more...);
+      check_launch();
+    };
     if (in.dq) {
-      const auto launch = [&](auto kernel, unsigned blocks) {
-        allow_shared(kernel, kBackwardShared<D>);
-        kernel<<<dim3(blocks, lines), kTileThreads, kBackwardShared<D>, stream>>>(args);
-        check_launch();
-      };
-      gather ? launch(query_gradient_kernel<D, true>, static_cast<unsigned>(args.p.max_tiles))
-             : launch(query_gradient_kernel<D, false>, tiles);
+      if (gather)
+        launch(query_gradient_kernel<D, kShort, true>, args.p.max_tiles, kShort, kBackwardShared<D>);
+      else if (in.task.chunk > 0)
+        launch(query_gradient_kernel<D, kShort, false>, tiles, kShort, kBackwardShared<D>);
+      else
+        launch(query_gradient_kernel<D, kLong, false>, tiles, kLong, kBackwardShared<D>);
     }
     if (!in.dk && !in.dv) return;
-    constexpr int kShared = kBackwardShared<D> + kQueryShared;
-    allow_shared(key_gradient_kernel<D>, kShared);
-    const auto pieces = static_cast<unsigned>(chunk_pieces(args.p.chunk, kTileRows<D>));
-    if (gather && args.p.max_extras > 0) {
-      key_gradient_kernel<D><<<dim3(static_cast<unsigned>(args.p.max_extras) * pieces, lines), kTileThreads, kShared, stream>>>(args, true);
-      check_launch();
-    }
-    const unsigned blocks = gather ? static_cast<unsigned>(args.p.groups) * pieces : tiles;
-    key_gradient_kernel<D><<<dim3(blocks, lines), kTileThreads, kShared, stream>>>(args, false);
-    check_launch();
+    if (!gather) return launch(key_gradient_kernel<D, kLong>, tiles, kLong, kKeyShared, false);
+    const int pieces = chunk_pieces(args.p.chunk, kTileRows<D>);
+    if (args.p.max_extras > 0) launch(key_gradient_kernel<D, kShort>, args.p.max_extras * pieces, kShort, kKeyShared, true);
+    launch(key_gradient_kernel<D, kShort>, args.p.groups * pieces, kShort, kKeyShared, false);
   });
 }
 

@@ -20,9 +20,9 @@ struct Row {
   int32_t best_key;
 };
 
-template <int D, bool kGather, bool kExtra>
-__global__ void __launch_bounds__(kTileThreads, 2) forward_kernel(const ForwardArgs<bf16> a) {
-  constexpr int M = kRowTiles<D>, N = kKeys / 8;
+template <int D, int kThreads, bool kGather, bool kExtra>
+__global__ void __launch_bounds__(kThreads, 2) forward_kernel(const ForwardArgs<bf16> a) {
+  constexpr int M = kWarpTiles<D, kThreads>, N = kKeys / 8;
   extern __shared__ __align__(128) char shared[];
   const QueryBlock block = query_block<kGather, kTileRows<D>>(a.p);
   if (block.count == 0) return;
@@ -35,11 +35,11 @@ __global__ void __launch_bounds__(kTileThreads, 2) forward_kernel(const ForwardA
   constexpr uint32_t kTile = kKeys * D * 2;
   const uint32_t key_tiles = base + kTileRows<D> * D * 2, value_tiles = key_tiles + 2 * kTile;
   const auto fetch = [&](int key, uint32_t stage) {
-    fill_pair<kKeys, kTileThreads>(SharedRows<D>{key_tiles + stage * kTile}, SharedRows<D>{value_tiles + stage * kTile}, k, v,
-                                   static_cast<int>(stride), [&](int r) { return key + r < a.p.length ? key + r : -1; });
+    fill_pair<kKeys, kThreads>(SharedRows<D>{key_tiles + stage * kTile}, SharedRows<D>{value_tiles + stage * kTile}, k, v,
+                               static_cast<int>(stride), [&](int r) { return key + r < a.p.length ? key + r : -1; });
     copy_async_commit();
   };
-  queries.template fill<kTileRows<D>, kTileThreads>(
+  queries.template fill<kTileRows<D>, kThreads>(
       q, [&](int r) { return r < block.count ? q + block.position(r) * stride : static_cast<const bf16*>(nullptr); });
   fetch(block.key_begin, 0);
 
@@ -195,18 +195,20 @@ void tensor_forward(Stream stream, const AttentionForward& in) {
   const ForwardArgs<bf16> args = forward_args<bf16>(in);
   for_width(in.task.shape.width, [&](auto width) {
     constexpr int D = decltype(width)::value;
-    const auto launch = [&](auto kernel, int64_t tiles) {
+    const auto launch = [&](auto kernel, int64_t tiles, int threads) {
       allow_shared(kernel, kForwardShared<D>);
-      kernel<<<dim3(static_cast<unsigned>(tiles), static_cast<unsigned>(in.task.shape.sequences())), kTileThreads, kForwardShared<D>,
-               stream>>>(args);
+      kernel<<<dim3(static_cast<unsigned>(tiles), static_cast<unsigned>(in.task.shape.sequences())), threads, kForwardShared<D>, stream>>>(
+          args);
       check_launch();
     };
     const int64_t tiles = (in.task.shape.length + kTileRows<D> - 1) / kTileRows<D>;
     const bool gather = static_cast<bool>(in.task.lists.order), extra = in.entropy || in.best;
-    if (gather)
-      extra ? launch(forward_kernel<D, true, true>, args.p.max_tiles) : launch(forward_kernel<D, true, false>, args.p.max_tiles);
-    else
-      extra ? launch(forward_kernel<D, false, true>, tiles) : launch(forward_kernel<D, false, false>, tiles);
+    constexpr int kLong = kTileThreads, kShort = kShortThreads<D>;
+    if (gather && extra) return launch(forward_kernel<D, kLong, true, true>, args.p.max_tiles, kLong);
+    if (gather) return launch(forward_kernel<D, kShort, true, false>, args.p.max_tiles, kShort);
+    if (extra) return launch(forward_kernel<D, kLong, false, true>, tiles, kLong);
+    if (in.task.chunk > 0) return launch(forward_kernel<D, kShort, false, false>, tiles, kShort);
+    launch(forward_kernel<D, kLong, false, false>, tiles, kLong);
   });
 }
 
