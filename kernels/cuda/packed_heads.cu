@@ -21,8 +21,15 @@ struct Sides {
   float* partial[2];
 };
 
+/// That of this block. An index known only when it runs would put kernel arguments into memory.
+template <class P>
+__device__ __forceinline__ P mine_of(const P (&sides)[2]) {
+  return blockIdx.z == 0 ? sides[0] : sides[1];
+}
+
 struct Problem {
   int batch, length, heads, splits;
+  int groups;  ///< of positions, that a block takes one after the other
   QkNorm norm;
   double log2_base;  ///< of the rotary angles; 0: no rotation
 };
@@ -76,27 +83,34 @@ struct Mine {
   Row<T> gain;
   int lane, first_head, position;
 
-  /// `angles`: shared memory for kPositions * kHalf.
-  __device__ Mine(const Problem& p, const float* gains, float2* angles) {
-    lane = threadIdx.x % kLanes;
-    const int slot = threadIdx.x / kLanes, first = blockIdx.x * kPositions;
-    first_head = slot % kHeadsAtOnce;
-    position = first + slot / kHeadsAtOnce;
-    // In double: positions reach 10^5.
-    for (int item = threadIdx.x; p.log2_base != 0 && item < kPositions * kHalf; item += kThreads) {
-      const double frequency = exp2(-(item % kHalf) / static_cast<double>(kHalf) * p.log2_base);
-      const double turns = static_cast<double>(first + item / kHalf) * frequency * 0.15915494309189533577;
+  static_assert(kThreads % kHalf == 0);
+  double turns_a_position;  ///< in double: positions reach 10^5
+
+  __device__ Mine(const Problem& p, const float* gains)
+      : lane(threadIdx.x % kLanes), first_head(threadIdx.x / kLanes % kHeadsAtOnce), position(0) {
+    const double pair = static_cast<double>(threadIdx.x % kHalf) / kHalf;
+    turns_a_position = p.log2_base != 0 ? exp2(-pair * p.log2_base) * 0.15915494309189533577 : 0.0;
+#pragma unroll
+    for (int v = 0; v < kPairs; ++v) {
+      gain.low[v] = gains ? gains[lane * kPairs + v] : 1.0f;
+      gain.high[v] = gains ? gains[kHalf + lane * kPairs + v] : 1.0f;
+    }
+  }
+
+  /// The block's group number `group`. `angles`: shared memory for kPositions * kHalf.
+  __device__ void take(const Problem& p, int group, float2* angles) {
+    const int first = (static_cast<int>(blockIdx.x) * p.groups + group) * kPositions, slot = threadIdx.x / kLanes / kHeadsAtOnce;
+    position = first + slot;
+    __syncthreads();
+    for (int item = threadIdx.x; item < kPositions * kHalf; item += kThreads) {
+      const double turns = static_cast<double>(first + item / kHalf) * turns_a_position;
       float sine, cosine;
       sincospif(static_cast<float>(2 * (turns - rint(turns))), &sine, &cosine);
       angles[item] = {cosine, sine};
     }
     __syncthreads();
 #pragma unroll
-    for (int v = 0; v < kPairs; ++v) {
-      angle[v] = p.log2_base != 0 ? angles[slot / kHeadsAtOnce * kHalf + lane * kPairs + v] : float2{1, 0};
-      gain.low[v] = gains ? gains[lane * kPairs + v] : 1.0f;
-      gain.high[v] = gains ? gains[kHalf + lane * kPairs + v] : 1.0f;
-    }
+    for (int v = 0; v < kPairs; ++v) angle[v] = angles[slot * kHalf + lane * kPairs + v];
   }
 
   __device__ __forceinline__ void turn(Row<T>& x, float direction) const {
@@ -127,9 +141,9 @@ template <int kLanes, bool kNorm, class T>
 __global__ void __launch_bounds__(kThreads) forward_kernel(Problem p, Sides<T> sides) {
   using M = Mine<kLanes, T>;
   __shared__ float2 angles[M::kPositions * M::kHalf];
-  const M mine(p, sides.gain[blockIdx.z], angles);
-  T* to = sides.heads[blockIdx.z];
-  mine.for_heads(p, [&](int64_t packed, int64_t at) {
+  M mine(p, mine_of(sides.gain));
+  T* to = mine_of(sides.heads);
+  const auto turn = [&](int64_t packed, int64_t at) {
     Row<T> row = load_row(sides.packed + packed, M::kHalf);
     if constexpr (kNorm) {
       const float r = inverse_norm<kLanes>(p.norm, row);
@@ -138,7 +152,11 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(Problem p, Sides<T> s
     }
     mine.turn(row, 1);
     store_row(to + at, M::kHalf, row);
-  });
+  };
+  for (int group = 0; group < p.groups; ++group) {
+    mine.take(p, group, angles);
+    mine.for_heads(p, turn);
+  }
 }
 
 /// partial[block, i] = Σ of the block's threads' share of d_gain[i], in order.
@@ -164,10 +182,10 @@ template <int kLanes, bool kNorm, class T>
 __global__ void __launch_bounds__(kThreads) backward_kernel(Problem p, Sides<T> sides) {
   using M = Mine<kLanes, T>;
   __shared__ float2 angles[M::kPositions * M::kHalf];
-  const M mine(p, sides.gain[blockIdx.z], angles);
-  const T* from = sides.heads[blockIdx.z];
+  M mine(p, mine_of(sides.gain));
+  const T* from = mine_of(sides.heads);
   Row<T> d_gain = {};
-  mine.for_heads(p, [&](int64_t packed, int64_t at) {
+  const auto turn_back = [&](int64_t packed, int64_t at) {
     Row<T> g = load_row(from + at, M::kHalf);
     mine.turn(g, -1);
     if constexpr (kNorm) {
@@ -187,21 +205,32 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(Problem p, Sides<T> 
       }
     }
     store_row(sides.packed + packed, M::kHalf, g);
-  });
+  };
+  for (int group = 0; group < p.groups; ++group) {
+    mine.take(p, group, angles);
+    mine.for_heads(p, turn_back);
+  }
   if constexpr (kNorm)
-    if (sides.partial[blockIdx.z]) sum_gains<kLanes>(d_gain, sides.partial[blockIdx.z]);
+    if (float* partial = mine_of(sides.partial)) sum_gains<kLanes>(d_gain, partial);
 }
 
+/// A thread takes some heads at least, so that its part of the angles is worth it.
 Problem problem(const Shape& q, const HeadOptions& options) {
-  return {static_cast<int>(q[0]), static_cast<int>(q[1]),
-          static_cast<int>(q[2]), static_cast<int>(packed_head_splits(q)),
-          options.norm,           options.rotary_base == 0 ? 0.0 : std::log2(options.rotary_base)};
+  constexpr int64_t kHeadsOfThread = 4;
+  const int64_t splits = packed_head_splits(q), heads = (q[0] + splits - 1) / splits * q[2];
+  return {static_cast<int>(q[0]),
+          static_cast<int>(q[1]),
+          static_cast<int>(q[2]),
+          static_cast<int>(splits),
+          static_cast<int>(std::max<int64_t>(1, kHeadsOfThread * kHeadsAtOnce / heads)),
+          options.norm,
+          options.rotary_base == 0 ? 0.0 : std::log2(options.rotary_base)};
 }
 
 template <int kLanes>
 dim3 grid(const Problem& p) {
   constexpr int kPositions = kThreads / kLanes / kHeadsAtOnce;
-  return dim3(blocks_for(p.length, kPositions), static_cast<unsigned>(p.splits), 2);
+  return dim3(blocks_for(p.length, kPositions * p.groups), static_cast<unsigned>(p.splits), 2);
 }
 
 /// f(integral_constant of the threads that hold a head)
