@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/cuda/mamba1_linear.h"
 #include "kernels/cuda/mamba1_scan.h"
 #include "kernels/expect.h"
 #include "kernels/mamba1/linear_form.h"
@@ -102,6 +103,12 @@ cpu::LinearForm make_room(Tape& t, const Mamba1Scan& in) {
   return form;
 }
 
+/// The chunk form as far as its costs are concerned.
+cpu::ScalarDecay sizes(const Mamba1Scan& in) {
+  const Shape keys{in.b.dim(0), in.b.dim(1), 1, in.b.dim(2)};
+  return {in.c.reshape(keys), in.b.reshape(keys), in.u.reshape({in.u.dim(0), in.u.dim(1), 1, in.u.dim(2)}), {}, {}};
+}
+
 void linear_backward(Tape& t, const Mamba1Scan& in, const Tensor& o, const Tensor& dy, const Tensor& d_end) {
   const DType dtype = accumulation_dtype(in.u.dtype());
   const cpu::LinearForm form = make_room(t, in);
@@ -165,24 +172,70 @@ Mamba1Output scan(Tape& tape, const Mamba1Scan& in) {
   return out;
 }
 
-Mamba1Output linear(Tape& tape, const Mamba1Scan& in) {
-  Mamba1Output out{tape.empty(in.u.shape(), in.u.dtype()), {}};
-  const Tensor end = end_of(tape, in, out), o = tape.empty(in.u.shape(), accumulation_dtype(in.u.dtype()));
-  {
-    const cpu::LinearForm form = make_room(tape, in);
-    const cpu::ScalarDecay chunks = cpu::chunk_form(in, form);
-    const Tensor states = tape.empty(chunks.states_shape(), o.dtype());
-    const Cost pass = cost(in, 0, 4);
-    tape.run("mamba1_linear", {chunks.flops() + pass.flops, pass.bytes}, [&] {
-      dispatch(in.u.dtype(), [&](auto zero) {
-        using T = decltype(zero);
-        cpu::prepare<T>(in, form);
-        cpu::linear_scan<T>(in, form, states, o, out.y, end);
-      });
+void cuda_linear_backward(Tape& t, const Mamba1Scan& in, const Tensor& o, const Tensor& dy, const Tensor& d_end) {
+  const cuda::Mamba1Room room = cuda::mamba1_room(t, in, false, true);
+  const int64_t batch = in.u.dim(0), length = in.u.dim(1), heads = room.form.x.dim(2);
+  const Shape state{batch, heads, in.b.dim(2), room.form.x.dim(3)};
+  const cuda::Mamba1LinearGradients out{.o = o,
+                                        .dy = dy,
+                                        .d_end = d_end,
+                                        .u = t.grad_target(in.u),
+                                        .dt = t.grad_target(in.dt),
+                                        .z = t.grad_target(in.z),
+                                        .b = t.grad_target(in.b),
+                                        .c = t.grad_target(in.c),
+                                        .skip = t.grad_target(in.skip),
+                                        .dt_bias = t.grad_target(in.dt_bias),
+                                        .a_log = t.grad_target(in.a_log),
+                                        .shared_dt = t.grad_target(in.shared_dt),
+                                        .shared_bias = t.grad_target(in.shared_bias),
+                                        .d_start = start_gradient(t, in),
+                                        .gated = t.empty(in.u.shape(), in.u.dtype()),
+                                        .dv = t.empty(in.u.shape(), in.u.dtype()),
+                                        .lines = t.empty({2, batch, heads, length}, DType::f32),
+                                        .dg = in.shared_dt ? t.empty({batch, heads, length}, DType::f32) : Tensor(),
+                                        .parts = t.empty({2, run_parts(batch * length), in.u.dim(2)}, DType::f32),
+                                        .shared_parts = in.shared_dt ? t.empty({2, batch}, DType::f32) : Tensor(),
+                                        .chunk_end = d_end ? t.empty(state, DType::f32) : Tensor(),
+                                        .chunk_start = wants_start(in) ? t.empty(state, DType::f32) : Tensor()};
+  const Cost pass = cost(in, 0, 8);
+  t.run(
+      "mamba1_linear.backward", {3.5 * sizes(in).flops() + 3 * pass.flops, pass.bytes}, [] {},
+      [&] { cuda::mamba1_linear_backward(t.stream(), in, room, out); });
+  if (out.d_start) t.add_grad(in.state.start, out.d_start);
+}
+
+void cpu_linear(Tape& tape, const Mamba1Scan& in, const Tensor& o, const Tensor& y, const Tensor& end) {
+  const cpu::LinearForm form = make_room(tape, in);
+  const cpu::ScalarDecay chunks = cpu::chunk_form(in, form);
+  const Tensor states = tape.empty(chunks.states_shape(), o.dtype());
+  const Cost pass = cost(in, 0, 4);
+  tape.run("mamba1_linear", {chunks.flops() + pass.flops, pass.bytes}, [&] {
+    dispatch(in.u.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      cpu::prepare<T>(in, form);
+      cpu::linear_scan<T>(in, form, states, o, y, end);
     });
-  }
+  });
+}
+
+void cuda_linear(Tape& tape, const Mamba1Scan& in, const Tensor& o, const Tensor& y, const Tensor& end) {
+  const cuda::Mamba1Room room = cuda::mamba1_room(tape, in, static_cast<bool>(end), false);
+  const Cost pass = cost(in, 0, 4);
+  tape.run(
+      "mamba1_linear", {sizes(in).flops() + pass.flops, pass.bytes}, [] {},
+      [&] { cuda::mamba1_linear(tape.stream(), in, room, o, y, end); });
+}
+
+Mamba1Output linear(Tape& tape, const Mamba1Scan& in) {
+  const bool on_gpu = tape.device().targets_cuda();
+  Mamba1Output out{tape.empty(in.u.shape(), in.u.dtype()), {}};
+  const Tensor end = end_of(tape, in, out);
+  const Tensor o = tape.empty(in.u.shape(), on_gpu ? in.u.dtype() : accumulation_dtype(in.u.dtype()));
+  (on_gpu ? cuda_linear : cpu_linear)(tape, in, o, out.y, end);
   tape.record(inputs(in), outputs(out), [in, o, y = out.y, end_state = out.end](Tape& t) {
-    linear_backward(t, in, o, t.grad_or_zeros(y), end_state ? t.grad(end_state) : Tensor());
+    (t.device().targets_cuda() ? cuda_linear_backward : linear_backward)(t, in, o, t.grad_or_zeros(y),
+                                                                         end_state ? t.grad(end_state) : Tensor());
   });
   return out;
 }

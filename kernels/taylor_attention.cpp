@@ -37,8 +37,14 @@ void backward_on_cpu(Tape& t, const cpu::TaylorAttention& in, const Tensor& o, c
 }
 
 void backward_on_cuda(Tape& t, const cpu::TaylorAttention& in, const Tensor& o, const Tensor& denominator, const Tensor& d_o) {
-  const cuda::TaylorGradients out{
-      o, denominator, d_o, t.grad_target(in.q), t.grad_target(in.k), t.grad_target(in.v), t.empty(denominator.shape(), DType::f32)};
+  const cuda::TaylorGradients out{o,
+                                  denominator,
+                                  d_o,
+                                  t.grad_target(in.q),
+                                  t.grad_target(in.k),
+                                  t.grad_target(in.v),
+                                  t.empty(denominator.shape(), DType::f32),
+                                  cuda::taylor_on_tensor_cores(in.q, in.v) ? t.empty(in.v.shape(), in.v.dtype()) : Tensor()};
   t.run(
       "taylor_attention.backward", cost(in.q, in.v, 3), [] {}, [&] { cuda::taylor_attention_backward(t.stream(), in.q, in.k, in.v, out); });
 }

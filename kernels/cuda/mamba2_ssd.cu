@@ -1,17 +1,15 @@
 // What stands around the chunk form in Mamba-2: steps and log decays before it, gradients of dt and the parameters after it, weights.
 #include "kernels/cuda/mamba2_ssd.h"
 
-#include "kernels/cuda/device_code.cuh"
+#include "kernels/cuda/norm.h"
+#include "kernels/cuda/running_sum.cuh"
+#include "kernels/cuda/shared_decay.h"
+#include "kernels/cuda/values.cuh"
 
 namespace saccade::cuda {
 namespace {
 
 constexpr int kThreads = 256, kWarps = kThreads / 32;
-constexpr int kChunk = DecayForm::kChunk;
-
-__device__ __forceinline__ float softplus(float x) { return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x))); }
-__device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
-
 /// dt and the decays' parameters; a_log null: no decay, shared not null: one for all heads.
 template <class T>
 struct Steps {
@@ -36,52 +34,28 @@ struct Steps {
   __device__ float log_decay(int h, float step) const { return -expf(a_log[shared ? 0 : h]) * step; }
 };
 
-/// Inclusive running sum over a warp.
-__device__ __forceinline__ float warp_scan(float x) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-  for (int offset = 1; offset < 32; offset *= 2) {
-    const float before = __shfl_up_sync(0xffffffffu, x, offset);
-    if (lane >= offset) x += before;
-  }
-  return x;
-}
-
-/// A warp owns a chunk of one head: Δ [B, H, T] and log decays summed inside the chunk, [B, H or 1, T].
+/// A warp owns a chunk of one head: Δ [B, H, T] and, unless null, its own log decays summed inside the chunk.
 template <class T>
 __global__ void __launch_bounds__(kThreads) prepare_kernel(Steps<T> s, float* step, float* running, int64_t count) {
   const int64_t item = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
   if (item >= count) return;
-  const int chunks = (s.length + kChunk - 1) / kChunk, lane = static_cast<int>(threadIdx.x) % 32;
+  const int chunks = (s.length + DecayForm::kChunk - 1) / DecayForm::kChunk;
   const int h = static_cast<int>(item % s.heads), c = static_cast<int>(item / s.heads % chunks),
             b = static_cast<int>(item / s.heads / chunks);
-  float sum = 0;
-  for (int t = c * kChunk + lane; t - lane < min(s.length, (c + 1) * kChunk); t += 32) {
-    const bool valid = t < s.length;
-    const float d = valid ? softplus(s.raw(b, t, h)) : 0.0f;
-    if (valid) step[(int64_t{b} * s.heads + h) * s.length + t] = d;
-    if (!running || (s.shared && h > 0)) continue;
-    float g = 0;
-    if (valid) g = s.log_decay(h, s.shared ? softplus(s.raw_shared(b, t)) : d);
-    g = sum + warp_scan(g);
-    sum = __shfl_sync(0xffffffffu, g, 31);
-    if (valid) running[(int64_t{b} * (s.shared ? 1 : s.heads) + h) * s.length + t] = g;
-  }
+  const int64_t line = (int64_t{b} * s.heads + h) * s.length;
+  running_sum(c, s.length, running ? running + line : nullptr, [&](int t) {
+    step[line + t] = softplus(s.raw(b, t, h));
+    return running ? s.log_decay(h, step[line + t]) : 0.0f;
+  });
 }
 
-/// What comes out of the chunk form, [B, H, T], and where the rest goes.
+/// What comes out of the chunk form, [B, H, T], and where the rest goes; parts [B, H].
 template <class T>
 struct StepGradients {
   const float *d_step, *d_skip, *dg;
-  T *d_dt, *d_shared;
-  bool add_dt, add_shared;
-  float* parts;  ///< [B, 3 H + 2]: bias, D and A_log of every head; then of a shared decay α and b
+  Goal<T> d_dt;
+  float *bias_parts, *skip_parts, *log_parts;
 };
-
-template <class T>
-__device__ __forceinline__ void put(T* to, float value, bool add) {
-  *to = from_float<T>(add ? to_float(*to) + value : value);
-}
 
 /// A block owns a head of a sequence.
 template <class T>
@@ -97,55 +71,41 @@ __global__ void __launch_bounds__(kThreads) step_gradients_kernel(Steps<T> s, St
     bias += d_raw;
     skip += out.d_skip[line + t];
     decay += a * softplus(raw) * dg;
-    if (out.d_dt) put(out.d_dt + s.at(b, t, h), d_raw, out.add_dt);
+    out.d_dt.template put<1>(s.at(b, t, h), {{d_raw}});
   }
   bias = block_sum<kThreads>(bias), skip = block_sum<kThreads>(skip), decay = block_sum<kThreads>(decay);
-  if (threadIdx.x != 0) return;
-  float* parts = out.parts + int64_t{b} * (3 * s.heads + 2) + h;
-  parts[0] = bias, parts[s.heads] = skip, parts[2 * s.heads] = decay;
+  if (threadIdx.x == 0) out.bias_parts[blockIdx.x] = bias, out.skip_parts[blockIdx.x] = skip, out.log_parts[blockIdx.x] = decay;
 }
 
-/// One decay for all heads: a block owns a sequence.
-template <class T>
-__global__ void __launch_bounds__(kThreads) shared_gradients_kernel(Steps<T> s, StepGradients<T> out) {
-  const int b = static_cast<int>(blockIdx.x);
-  const float a = -expf(s.a_log[0]);
-  float alpha = 0, bias = 0;
-  for (int t = threadIdx.x; t < s.length; t += kThreads) {
-    float dg = 0;
-    for (int h = 0; h < s.heads; ++h) dg += out.dg[(int64_t{b} * s.heads + h) * s.length + t];
-    const float raw = s.raw_shared(b, t), d_raw = a * dg * sigmoid(raw);
-    alpha += a * softplus(raw) * dg, bias += d_raw;
-    if (out.d_shared) put(out.d_shared + int64_t{b} * s.length + t, d_raw, out.add_shared);
-  }
-  alpha = block_sum<kThreads>(alpha), bias = block_sum<kThreads>(bias);
-  if (threadIdx.x != 0) return;
-  float* parts = out.parts + int64_t{b} * (3 * s.heads + 2) + 3 * s.heads;
-  parts[0] = alpha, parts[1] = bias;
-}
+SharedDecay shared_of(const Mamba2Ssd& in) { return {in.shared_dt, in.shared_bias, in.a_log}; }
 
-/// A thread owns an element of d: its column of the parts [batch, row], summed in order.
-__global__ void sum_parts_kernel(const float* parts, int batch, int row, float* d, int n, bool add) {
-  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (i >= n) return;
-  float sum = 0;
-  for (int b = 0; b < batch; ++b) sum += parts[int64_t{b} * row + i];
-  put(d + i, sum, add);
-}
-
-void sum_parts(Stream stream, const Tensor& parts, int64_t column, const GradTarget& d) {
-  if (!d) return;
-  const int n = static_cast<int>(d.tensor.size());
-  sum_parts_kernel<<<blocks_for(n, 128), 128, 0, stream>>>(pointer<float>(parts) + column, static_cast<int>(parts.dim(0)),
-                                                           static_cast<int>(parts.dim(1)), pointer<float>(d.tensor), n, d.add);
-}
-
-template <class T>
 void prepare(Stream stream, const Mamba2Ssd& in, const DecayForm& form) {
   const int64_t count = in.x.dim(0) * form.chunks() * in.x.dim(2);
-  prepare_kernel<T><<<blocks_for(count, kWarps), kThreads, 0, stream>>>(Steps<T>(in), pointer<float>(form.step),
-                                                                        form.running ? pointer<float>(form.running) : nullptr, count);
+  dispatch_cuda(in.x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    prepare_kernel<T><<<blocks_for(count, kWarps), kThreads, 0, stream>>>(
+        Steps<T>(in), pointer<float>(form.step), in.a_log && !in.shared_dt ? pointer<float>(form.running) : nullptr, count);
+  });
   check_launch();
+  if (in.shared_dt) shared_decay(stream, shared_of(in), form.running);
+}
+
+void step_gradients(Stream stream, const Mamba2Ssd& in, const Mamba2Gradients& out) {
+  const Tensor bias = out.parts.head_slice(0, 1), skip = out.parts.head_slice(1, 2), log = out.parts.head_slice(2, 3);
+  dispatch_cuda(in.x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const Steps<T> steps(in);
+    step_gradients_kernel<T><<<static_cast<unsigned>(steps.batch * steps.heads), kThreads, 0, stream>>>(
+        steps, {pointer<float>(out.d_step), pointer<float>(out.d_skip), pointer_or_null<float>(out.dg), goal<T>(out.dt),
+                pointer<float>(bias), pointer<float>(skip), pointer<float>(log)});
+  });
+  check_launch();
+  if (out.dt_bias) sum_parts(stream, bias, out.dt_bias.tensor, out.dt_bias.add);
+  if (out.skip) sum_parts(stream, skip, out.skip.tensor, out.skip.add);
+  if (in.shared_dt)
+    shared_decay_backward(stream, shared_of(in), {out.dg, out.shared_dt, out.shared_bias, out.a_log, out.shared_parts});
+  else if (out.a_log)
+    sum_parts(stream, log, out.a_log.tensor, out.a_log.add);
 }
 
 /// A warp owns a query of a head and walks the keys from its own token back; log decays are summed on the way.
@@ -177,35 +137,15 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void mamba2_ssd(Stream stream, const Mamba2Ssd& in, const Mamba2Room& room, const Tensor& y, const Tensor& end) {
-  dispatch_cuda(in.x.dtype(), [&](auto zero) { prepare<decltype(zero)>(stream, in, room.form); });
+  prepare(stream, in, room.form);
   scalar_decay(stream, room.form, room.scratch, y, end);
 }
 
 void mamba2_ssd_backward(Stream stream, const Mamba2Ssd& in, const Mamba2Room& room, const Mamba2Gradients& out) {
-  dispatch_cuda(in.x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    prepare<T>(stream, in, room.form);
-    scalar_decay_backward(stream, room.form, room.scratch,
-                          {out.dy, out.d_end, out.c, out.b, out.x, out.d_step, out.d_skip, out.dg, out.d_start});
-    const auto at = [](const GradTarget& target) { return target ? pointer<T>(target.tensor) : nullptr; };
-    const StepGradients<T> gradients{pointer<float>(out.d_step),
-                                     pointer<float>(out.d_skip),
-                                     out.dg ? pointer<float>(out.dg) : nullptr,
-                                     at(out.dt),
-                                     at(out.shared_dt),
-                                     out.dt.add,
-                                     out.shared_dt.add,
-                                     pointer<float>(out.parts)};
-    const Steps<T> steps(in);
-    step_gradients_kernel<T><<<static_cast<unsigned>(steps.batch * steps.heads), kThreads, 0, stream>>>(steps, gradients);
-    if (in.shared_dt) shared_gradients_kernel<T><<<static_cast<unsigned>(steps.batch), kThreads, 0, stream>>>(steps, gradients);
-  });
-  const int64_t heads = in.x.dim(2);
-  sum_parts(stream, out.parts, 0, out.dt_bias);
-  sum_parts(stream, out.parts, heads, out.skip);
-  sum_parts(stream, out.parts, in.shared_dt ? 3 * heads : 2 * heads, out.a_log);
-  sum_parts(stream, out.parts, 3 * heads + 1, out.shared_bias);
-  check_launch();
+  prepare(stream, in, room.form);
+  scalar_decay_backward(stream, room.form, room.scratch,
+                        {out.dy, out.d_end, out.c, out.b, out.x, out.d_step, out.d_skip, out.dg, out.d_start});
+  step_gradients(stream, in, out);
 }
 
 void mamba2_weights(Stream stream, const Mamba2Ssd& in, int64_t sequence, const Tensor& weights) {

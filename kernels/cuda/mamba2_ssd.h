@@ -21,11 +21,11 @@ inline Mamba2Room mamba2_room(Tape& tape, const Mamba2Ssd& in, bool backward) {
 void mamba2_ssd(Stream stream, const Mamba2Ssd& in, const Mamba2Room& room, const Tensor& y, const Tensor& end);
 
 /// Targets may be empty, so may d_end and d_start. Scratch f32: d_step, d_skip and dg [B, H, T] (dg empty without decay),
-/// parts [B, 3 H + 2].
+/// parts [3, B, H], shared_parts [2, B] (empty without a shared decay).
 struct Mamba2Gradients {
   Tensor dy, d_end;
   GradTarget x, dt, b, c, skip, dt_bias, a_log, shared_dt, shared_bias;
-  Tensor d_start, d_step, d_skip, dg, parts;
+  Tensor d_start, d_step, d_skip, dg, parts, shared_parts;
 };
 void mamba2_ssd_backward(Stream stream, const Mamba2Ssd& in, const Mamba2Room& room, const Mamba2Gradients& out);
 

@@ -31,10 +31,11 @@ struct Stage {
       : d_o{base}, x{base + Sizes<P, N>::kValues}, state{base + 2 * Sizes<P, N>::kValues}, d_state{state.base + Sizes<P, N>::kState} {}
 
   __device__ void load(const Form<bf16>& f, const KeyGradients& g, const Place& p) const {
-    fill_pair<kChunk, kThreads>(d_o, x, g.d_o + f.value_row(p, 0), f.x + f.value_row(p, 0), f.heads * P,
-                                [&](int row) { return row < p.size ? row : -1; });
-    const int64_t at = state_row<P, N>(f, p.b, p.c, p.h, 0);
-    fill_pair<P, kThreads>(state, d_state, g.states + at, g.d_states + at, N, [](int row) { return row; });
+    const int64_t row = f.value_row(p, 0), stride = int64_t{f.heads} * P, at = state_row<P, N>(f, p.b, p.c, p.h, 0);
+    copy_rows<kChunk, kThreads>(d_o, g.d_o + row, stride, p.size);
+    copy_rows<kChunk, kThreads>(x, f.x + row, stride, p.size);
+    copy_rows<P, kThreads>(state, g.states + at, N, P);
+    copy_rows<P, kThreads>(d_state, g.d_states + at, N, P);
     copy_async_commit();
   }
 };
@@ -95,11 +96,7 @@ __device__ __forceinline__ void add_pairs_of_head(const Own& own, const uint32_t
       multiply(c[2 * n], d_o[k], b[0], b[1]);
       multiply(c[2 * n + 1], d_o[k], b[2], b[3]);
     }
-  float row_sums[2] = {0, 0}, sums[4][2];
-#pragma unroll
-  for (int n = 0; n < 4; ++n)
-#pragma unroll
-    for (int e = 0; e < 2; ++e) sums[n][e] = 0;
+  float row_sums[2] = {0, 0}, sums[8] = {};
 #pragma unroll
   for (int n = 0; n < 4; ++n)
 #pragma unroll
@@ -110,28 +107,15 @@ __device__ __forceinline__ void add_pairs_of_head(const Own& own, const uint32_t
       d_scores[n][i] += value;
       const float product = j < t ? value * (i % 2 ? high(scores[n][i / 2]) : low(scores[n][i / 2])) : 0.0f;
       row_sums[i / 2] += product;
-      sums[n][i % 2] += product;
+      sums[2 * n + i % 2] += product;
     }
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     row_sums[half] = quad_sum(row_sums[half]);
     if (own.lane % 4 == 0) room.rows[own.half][own.pair_row(2 * half)] = row_sums[half];
   }
-  // Over the eight lanes that share columns: lane bits 4 and 3 choose the tile, bit 2 the column of a pair.
-#pragma unroll
-  for (int half = 2; half > 0; half /= 2) {
-    const bool upper = own.lane & (8 * half);
-#pragma unroll
-    for (int n = 0; n < half; ++n)
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        const float keep = upper ? sums[n + half][e] : sums[n][e], send = upper ? sums[n][e] : sums[n + half][e];
-        sums[n][e] = keep + __shfl_xor_sync(0xffffffffu, send, 8 * half);
-      }
-  }
-  const bool odd = own.lane & 4;
-  const float total = (odd ? sums[0][1] : sums[0][0]) + __shfl_xor_sync(0xffffffffu, odd ? sums[0][0] : sums[0][1], 4);
-  room.columns[own.warp % 4][own.half * 32 + own.lane / 8 * 8 + own.lane % 4 * 2 + (odd ? 1 : 0)] = total;
+  lane_sums<8, 16, 4>(sums);  // eight lanes share the columns of four tiles: each ends with one
+  room.columns[own.warp % 4][own.half * 32 + own.lane / 8 * 8 + own.lane % 4 * 2 + own.lane / 4 % 2] = sums[0];
 }
 
 /// ⟨a, b⟩ of two tiles laid out alike, a thread's part.
@@ -222,7 +206,7 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Form<bf16> f, K
     room.tail[token] = exp2_approximate(decay.end - decay.running) * decay.step;
   };
   const bf16* given = g.scores + f.scores(p);
-  pairs.template fill<kChunk, kThreads>(given, [=](int row) { return given + row * kChunk; });
+  copy_rows<kChunk, kThreads>(pairs, given, kChunk, kChunk);
   stage(0).load(f, g, p);
   for (int i = static_cast<int>(threadIdx.x); i < 2 * static_cast<int>(sizeof(HeadRoom) / sizeof(float)); i += kThreads)
     reinterpret_cast<float*>(rooms)[i] = 0;

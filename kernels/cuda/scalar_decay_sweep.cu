@@ -18,25 +18,10 @@ struct Sizes {
 /// Factors of a chunk's tokens and sums over a head's columns.
 template <int kWarps>
 struct TokenRoom {
-  float running[kChunk], read[kChunk], write[kChunk], step[kChunk], sums[3][kWarps][kChunk];
+  float running[kChunk], read[kChunk], write[kChunk], step[kChunk];
+  float stepped[kChunk];  ///< running − log2 step: a step with its column
+  float sums[3][kWarps][kChunk];
 };
-
-/// v[n][e]: a thread's part of the sum of token 8 n + 2 (lane mod 4) + e over a warp's rows. The lane gets tokens 2 lane, 2 lane + 1.
-__device__ __forceinline__ float2 token_sums(float (&v)[8][2]) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-  for (int half = 4; half > 0; half /= 2) {
-    const bool upper = lane & (4 * half);
-#pragma unroll
-    for (int n = 0; n < half; ++n)
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        const float keep = upper ? v[n + half][e] : v[n][e], send = upper ? v[n][e] : v[n + half][e];
-        v[n][e] = keep + __shfl_xor_sync(0xffffffffu, send, 4 * half);
-      }
-  }
-  return {v[0][0], v[0][1]};
-}
 
 /// x [16 columns, 64 tokens] as the left operand of products over tokens: element by element where an accumulator has (column, token).
 using Values = uint32_t[4][4];
@@ -52,16 +37,16 @@ __device__ __forceinline__ float value(const Values& x, int n, int i) {
   return i % 2 ? high(pair) : low(pair);
 }
 
-/// Σ over the columns of product(tile, element).
+/// to[token] = Σ over a warp's columns of product(tile, element); after the sums a lane holds two tokens.
 template <class Product>
 __device__ __forceinline__ void put_token_sums(float* to, const Product& product) {
-  float v[8][2];
+  float sums[16];
 #pragma unroll
   for (int n = 0; n < 8; ++n)
 #pragma unroll
-    for (int e = 0; e < 2; ++e) v[n][e] = product(n, e) + product(n, 2 + e);
-  const float2 sum = token_sums(v);
-  *reinterpret_cast<float2*>(to + threadIdx.x % 32 * 2) = sum;
+    for (int e = 0; e < 2; ++e) sums[2 * n + e] = product(n, e) + product(n, 2 + e);
+  lane_sums<16, 16, 4>(sums);
+  *reinterpret_cast<float2*>(to + threadIdx.x % 32 * 2) = {sums[0], sums[1]};
 }
 
 /// c ∘ factor of the token
@@ -73,29 +58,33 @@ __device__ __forceinline__ void scale_tokens(Output& c, const float* factors) {
   }
 }
 
-/// Scores become mix, in place; what lies above the diagonal's 16 x 16 blocks is not read.
+/// Scores become mix, in place; what lies above the diagonal's 16 x 16 blocks is not read. A thread owns eight columns.
 template <bool kForward, int kThreads, int kWarps>
 __device__ __forceinline__ void mix_scores(const SharedRows<kChunk>& scores, const TokenRoom<kWarps>& room, float skip) {
-  for (int item = static_cast<int>(threadIdx.x); item < kChunk * kChunk / 8; item += kThreads) {
-    const int i = item / 8, first = item % 8 * 8;
-    if (first > (i | 15)) continue;
-    const uint4 piece = load_shared_16(scores.at(i, item % 8));
-    const uint32_t pairs[4] = {piece.x, piece.y, piece.z, piece.w};
-    uint32_t mixed[4];
+  constexpr int kRows = kThreads / 8;
+  const int piece = static_cast<int>(threadIdx.x) % 8;
+  float column[8];
 #pragma unroll
-    for (int p = 0; p < 4; ++p) {
-      float m[2];
+  for (int e = 0; e < 8; ++e) column[e] = kForward ? room.stepped[piece * 8 + e] : room.running[piece * 8 + e];
 #pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        const int j = first + 2 * p + e;
-        m[e] = (e ? high(pairs[p]) : low(pairs[p])) * exp2_approximate(room.running[i] - room.running[j]);
-        if (kForward) m[e] *= room.step[j];
+  for (int r = 0; r < kChunk / kRows; ++r) {
+    const int i = static_cast<int>(threadIdx.x) / 8 + r * kRows, block = i / 16;
+    if (block < piece / 2) continue;
+    const float row = room.running[i];
+    const uint4 given = load_shared_16(scores.at(i, piece));
+    const uint32_t pairs[4] = {given.x, given.y, given.z, given.w};
+    float m[8];
+#pragma unroll
+    for (int e = 0; e < 8; ++e) m[e] = (e % 2 ? high(pairs[e / 2]) : low(pairs[e / 2])) * exp2_approximate(row - column[e]);
+    if (block == piece / 2) {
+#pragma unroll
+      for (int e = 0; e < 8; ++e) {
+        const int j = piece * 8 + e;
         if (kForward && j == i) m[e] += skip;
         if (j > i) m[e] = 0;
       }
-      mixed[p] = pack_bf16(m[0], m[1]);
     }
-    store_shared_16(scores.at(i, item % 8), {mixed[0], mixed[1], mixed[2], mixed[3]});
+    store_shared_16(scores.at(i, piece), {pack_bf16(m[0], m[1]), pack_bf16(m[2], m[3]), pack_bf16(m[4], m[5]), pack_bf16(m[6], m[7])});
   }
 }
 
@@ -223,25 +212,24 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThr
     p.c = kForward ? step : f.chunks - 1 - step;
     p.first = p.c * kChunk, p.size = min(kChunk, f.length - p.first);
   };
-  const auto keys = [&](const bf16* x) { return [=, &f, &p](int row) { return row < p.size ? x + f.key_row(p, row) : nullptr; }; };
-  const auto columns = [&](const bf16* x) { return [=, &f, &p](int row) { return row < p.size ? x + f.value_row(p, row) : nullptr; }; };
-  const auto load_readers = [&] {
-    readers.template fill<kChunk, kThreads>(f.q, keys(kForward ? f.q : f.k));
-    if constexpr (kMixes) {
-      const bf16* scores = s.scores + f.scores(p);
-      mix.template fill<kChunk, kThreads>(scores, [=](int row) { return scores + row * kChunk; });
-    }
-  };
+  const int64_t key_stride = int64_t{f.groups} * N, value_stride = int64_t{f.heads} * P;
   TokenDecay decay;
-  const auto load_writers = [&] {
-    writers.template fill<kChunk, kThreads>(f.q, keys(kForward ? f.k : f.q));
-    values.template fill<kChunk, kThreads>(f.x, columns(kForward ? f.x : s.d_o));
-    if constexpr (kPass != Pass::outputs) others.template fill<kChunk, kThreads>(f.x, columns(kForward ? s.d_o : f.x));
+  const auto load_readers = [&] {
+    copy_rows<kChunk, kThreads>(readers, (kForward ? f.q : f.k) + f.key_row(p, 0), key_stride, p.size);
+    if constexpr (kMixes) copy_rows<kChunk, kThreads>(mix, s.scores + f.scores(p), kChunk, kChunk);
     copy_async_commit();
     if (threadIdx.x < kChunk) decay.load(f, p, static_cast<int>(threadIdx.x));
   };
+  const auto load_writers = [&] {
+    const int64_t at = f.value_row(p, 0);
+    copy_rows<kChunk, kThreads>(writers, (kForward ? f.k : f.q) + f.key_row(p, 0), key_stride, p.size);
+    copy_rows<kChunk, kThreads>(values, (kForward ? f.x : s.d_o) + at, value_stride, p.size);
+    if constexpr (kPass != Pass::outputs) copy_rows<kChunk, kThreads>(others, (kForward ? s.d_o : f.x) + at, value_stride, p.size);
+    copy_async_commit();
+  };
 
   const float skip = f.skip ? f.skip[p.h] : 0.0f;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
   const int64_t given = int64_t{blockIdx.x} * N * P;
   float state[N / 8][4];
   for_state<P, N>(state, [&](int element, float& x) { x = s.from ? s.from[given + element] : 0.0f; });
@@ -250,36 +238,29 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThr
   load_writers();
   for (int step = 0; step < f.chunks; ++step) {
     go_to(step);
-    copy_async_wait();
+    copy_async_wait_but<1>();
     if (threadIdx.x < kChunk) {
       const int t = static_cast<int>(threadIdx.x);
       const float head = exp2_approximate(decay.running), tail = exp2_approximate(decay.end - decay.running);
-      room.running[t] = decay.running, room.step[t] = decay.step;
+      room.running[t] = decay.running, room.step[t] = decay.step, room.stepped[t] = decay.running - log2f(decay.step);
       room.read[t] = kForward ? head : tail;
       room.write[t] = kForward ? tail * decay.step : head;
     }
-    __syncthreads();
+    __syncthreads();  // readers and scores are there
     if constexpr (kMixes) mix_scores<kForward, kThreads>(mix, room, skip);
-    const float last = exp2_approximate(room.running[kChunk - 1]);
-    Values x;
-    load_values(x, values);
     Output out;
     read_state<N>(out, state, readers);
     scale_tokens(out, room.read);
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-    if constexpr (kPass == Pass::states) {
-      Values d_o;
-      load_values(d_o, others);
-      put_token_sums(room.sums[0][warp], [&](int n, int i) { return out[n][i] * value(d_o, n, i); });
-    }
     if constexpr (kPass != Pass::outputs) store_state<P, N>(state, f, p, s.states);
+    copy_async_wait();
+    __syncthreads();  // writers, values, others and mix are there
+    Values x, other;
+    load_values(x, values);
+    if constexpr (kPass != Pass::outputs) {
+      load_values(other, others);
+      put_token_sums(room.sums[0][warp], [&](int n, int i) { return out[n][i] * value(other, n, i); });
+    }
     if constexpr (kMixes) {
-      Values other;
-      if constexpr (kGradients) {
-        load_values(other, others);
-        put_token_sums(room.sums[0][warp], [&](int n, int i) { return out[n][i] * value(other, n, i); });
-      }
-      __syncthreads();
       add_mixed<kForward>(out, x, mix);
       if constexpr (kGradients) {
         put_token_sums(room.sums[1][warp], [&](int n, int i) { return out[n][i] * value(other, n, i); });
@@ -295,20 +276,21 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThr
     __syncthreads();  // readers and mix are free
     const Place done = p;
     const bool more = step + 1 < f.chunks;
+    const float last = exp2_approximate(room.running[kChunk - 1]), own_step = room.step[min(static_cast<int>(threadIdx.x), kChunk - 1)];
     if (more) {
       go_to(step + 1);
       load_readers();
     }
     write_state<N>(state, x, room.write, last, writers);
-    const float own_step = room.step[min(static_cast<int>(threadIdx.x), kChunk - 1)];
     __syncthreads();  // writers, values and others are free, made and the sums complete
     if (more) load_writers();
     if (kMixes && s.out) {
+      constexpr int kPieces = P / 8, kStep = kThreads / kPieces;
+      const int first = static_cast<int>(threadIdx.x) / kPieces, piece = static_cast<int>(threadIdx.x) % kPieces;
+      bf16* to = s.out + f.value_row(done, first) + piece * 8;
 #pragma unroll
-      for (int i = 0; i < kChunk * P / 8 / kThreads; ++i) {
-        const int item = static_cast<int>(threadIdx.x) + i * kThreads, row = item / (P / 8), piece = item % (P / 8);
-        if (row < done.size) put_16(s.out + f.value_row(done, row) + piece * 8, load_shared_16(made.at(row, piece)), s.add);
-      }
+      for (int i = 0; i < kChunk / kStep; ++i, to += kStep * value_stride)
+        if (first + i * kStep < done.size) put_16(to, load_shared_16(made.at(first + i * kStep, piece)), s.add);
     }
     if (kPass != Pass::outputs && static_cast<int>(threadIdx.x) < done.size) {
       const auto sum = [&](int which) {

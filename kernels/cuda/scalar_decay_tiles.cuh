@@ -2,8 +2,9 @@
 /// The scalar-decay chunk form on tensor cores: what the passes over chunks and the gradients of keys share.
 #include <algorithm>
 
+#include "kernels/cuda/copy_rows.cuh"
+#include "kernels/cuda/lane_sums.cuh"
 #include "kernels/cuda/scalar_decay.cuh"
-#include "kernels/cuda/tensor_core.cuh"
 
 namespace saccade::cuda::decay {
 
@@ -104,7 +105,7 @@ void with_sizes(const DecayForm& in, const Use& use) {
 
 template <class Kernel>
 void allow_shared(Kernel* kernel, int bytes) {
-  if (bytes > 48 * 1024) check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
 }
 
 }  // namespace saccade::cuda::decay

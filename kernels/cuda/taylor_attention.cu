@@ -224,7 +224,7 @@ void taylor_attention(Stream stream, const Tensor& q, const Tensor& k, const Ten
       return;
     }
     if constexpr (std::is_same_v<T, bf16>)
-      if (taylor::runs_on_tensor_cores(x)) return taylor::forward_on_tensor_cores(stream, x, pointer<T>(o), sums);
+      if (taylor_on_tensor_cores(q, v)) return taylor::forward_on_tensor_cores(stream, x, pointer<T>(o), sums);
     forward_kernel<T><<<blocks(x, x.values), kThreads, 0, stream>>>(x, pointer<T>(o), sums);
   });
   check_launch();
@@ -235,10 +235,10 @@ void taylor_attention_backward(Stream stream, const Tensor& q, const Tensor& k, 
     using T = decltype(zero);
     const Heads<T> x(q, k, v);
     const Gradients<T> gradients(out);
+    if constexpr (std::is_same_v<T, bf16>)
+      if (taylor_on_tensor_cores(q, v)) return taylor::backward_on_tensor_cores(stream, x, gradients, pointer<T>(out.o));
     denominator_gradients_kernel<T><<<blocks_for(out.denominator.size(), kThreads / 32), kThreads, 0, stream>>>(
         x, pointer<T>(out.o), gradients.d_o, gradients.denominator, pointer<float>(out.d_denominator));
-    if constexpr (std::is_same_v<T, bf16>)
-      if (taylor::runs_on_tensor_cores(x)) return taylor::backward_on_tensor_cores(stream, x, gradients);
     if (out.dq) query_gradients_kernel<T><<<blocks(x, x.d), kThreads, 0, stream>>>(x, gradients);
     if (out.dk) key_gradients_kernel<true, T><<<blocks(x, x.d), kThreads, 0, stream>>>(x, gradients);
     if (out.dv) key_gradients_kernel<false, T><<<blocks(x, x.values), kThreads, 0, stream>>>(x, gradients);

@@ -39,14 +39,16 @@ __device__ __forceinline__ float series(float s) { return fmaf(s, fmaf(0.5f, s, 
 template <class T>
 struct Gradients {
   const T* d_o;
-  const float *denominator, *d_denominator;
-  T *dq, *dk, *dv;
+  const float* denominator;
+  float* d_denominator;
+  T *dn, *dq, *dk, *dv;
   bool add_q, add_k, add_v;
 
   explicit Gradients(const TaylorGradients& out)
       : d_o(pointer<T>(out.d_o)),
         denominator(pointer<float>(out.denominator)),
         d_denominator(pointer<float>(out.d_denominator)),
+        dn(out.dn ? pointer<T>(out.dn) : nullptr),
         dq(at(out.dq)),
         dk(at(out.dk)),
         dv(at(out.dv)),
@@ -58,12 +60,8 @@ struct Gradients {
   static T* at(const GradTarget& target) { return target ? pointer<T>(target.tensor) : nullptr; }
 };
 
-/// On tensor cores: bf16, d 16, values of 32 or 64. d_denominator is there.
-template <class T>
-bool runs_on_tensor_cores(const Heads<T>& x) {
-  return std::is_same_v<T, bf16> && x.d == 16 && (x.values == 32 || x.values == 64);
-}
+/// On tensor cores.
 void forward_on_tensor_cores(Stream stream, const Heads<bf16>& x, bf16* o, float* denominator);
-void backward_on_tensor_cores(Stream stream, const Heads<bf16>& x, const Gradients<bf16>& g);
+void backward_on_tensor_cores(Stream stream, const Heads<bf16>& x, const Gradients<bf16>& g, const bf16* o);
 
 }  // namespace saccade::cuda::taylor

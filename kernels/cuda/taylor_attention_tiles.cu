@@ -1,13 +1,17 @@
 // Taylor attention on tensor cores for d 16 (1/√d is exact in bf16): all pairs in tiles, as attention without a maximum. A block of four
 // warps owns 128 queries (or keys) of a head, a warp 32 of them, and walks tiles of 64 keys (queries), loaded one ahead.
+#include "kernels/cuda/copy_rows.cuh"
 #include "kernels/cuda/taylor_attention.cuh"
-#include "kernels/cuda/tensor_core.cuh"
+#include "kernels/cuda/values.cuh"
 
 namespace saccade::cuda::taylor {
 namespace {
 
 constexpr int kD = 16, kWarps = 4, kThreads = 32 * kWarps, kOwn = 32, kBlock = kWarps * kOwn, kTile = 64, kStep = 32;
-constexpr float kScale = 0.25f;
+
+/// 1 + s + s² / 2 and its slope over √d, of s = dot / 4
+__device__ __forceinline__ float weight(float dot) { return fmaf(dot, fmaf(dot, 1.0f / 32, 0.25f), 1.0f); }
+__device__ __forceinline__ float slope(float dot) { return fmaf(dot, 1.0f / 16, 0.25f); }
 
 /// Pairs of a warp's rows and kStep others: element [m][n][i] at row 16 m + lane / 4 + 8 (i / 2), column 8 n + 2 (lane mod 4) + i mod 2.
 using Pairs = float[2][4][4];
@@ -28,6 +32,16 @@ __device__ __forceinline__ void for_pairs(const Use& use) {
       for (int i = 0; i < 4; ++i) use(m, n, i);
 }
 
+/// Zeros for columns behind the diagonal, which the warp's first row meets at column `first`; kKeys: rows are keys, zeros before it.
+template <bool kKeys = false>
+__device__ __forceinline__ void hide(Pairs& x, int first) {
+  if (kKeys ? first <= -kOwn : first >= kStep) return;
+  for_pairs([&](int m, int n, int i) {
+    const int diagonal = first + row_of(m, i) - warp_row();
+    if (kKeys ? column_of(n, i) < diagonal : column_of(n, i) > diagonal) x[m][n][i] = 0;
+  });
+}
+
 /// Rows of one head from `first` on, as tiles take them: zeros behind the last token.
 struct Rows {
   const bf16* x;
@@ -36,7 +50,7 @@ struct Rows {
 
   template <int kCount, int D>
   __device__ __forceinline__ void fill(const SharedRows<D>& to, int first) const {
-    to.template fill<kCount, kThreads>(x, [&](int row) { return first + row < length ? x + (first + row) * stride : nullptr; });
+    copy_rows<kCount, kThreads>(to, x + first * stride, stride, length - first);
   }
 };
 __device__ __forceinline__ Rows keys(const Heads<bf16>& x, const bf16* rows, int head) {
@@ -117,12 +131,9 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(Heads<bf16> x, bf16* 
       Pairs p;
       clear(p);
       multiply_rows<2, 4, kD>(p, q, k_tile(j), step);
-      for_pairs([&](int m, int n, int i) {
-        float& element = p[m][n][i];
-        element = series(element * kScale);
-        if (last < kStep && column_of(n, i) > last + row_of(m, i) - warp_row()) element = 0;
-        sums[m][i / 2] += element;
-      });
+      for_pairs([&](int m, int n, int i) { p[m][n][i] = weight(p[m][n][i]); });
+      hide(p, last);
+      for_pairs([&](int m, int n, int i) { sums[m][i / 2] += p[m][n][i]; });
       multiply_weights<2, 4, V>(c, p, v_tile(j), step);
     }
   }
@@ -139,13 +150,26 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(Heads<bf16> x, bf16* 
   put_own<V>(c, o + x.value(head, 0), int64_t{x.heads} * V, first, x.length, false);
 }
 
-/// What backward knows of a query: dn = scale d_o, the denominator's gradient. Zero behind the last token.
-struct Query {
-  float scale, d_sum;
-};
-__device__ __forceinline__ Query query(const Heads<bf16>& x, const Gradients<bf16>& g, int head, int t) {
-  if (t >= x.length) return {0, 0};
-  return {1.0f / (g.denominator[x.line(head) + t] + kEpsilon), g.d_denominator[x.line(head) + t]};
+/// dn = d_o / (denominator + ε), d_denominator = −dn · o: V / 8 lanes own a row.
+template <int V>
+__global__ void __launch_bounds__(256)
+    output_gradients_kernel(Heads<bf16> x, const bf16* o, const bf16* d_o, const float* denominator, bf16* dn, float* d_denominator) {
+  const int64_t item = int64_t{blockIdx.x} * 256 + threadIdx.x, rows = int64_t{x.count()} * x.length;
+  const bool valid = item / (V / 8) < rows;
+  const int64_t row = valid ? item / (V / 8) : rows - 1;  // of [B, T, H]
+  const int64_t at = row * V + item % (V / 8) * 8, token = row / x.heads;
+  const int64_t line = (token / x.length * x.heads + row % x.heads) * x.length + token % x.length;
+  const float inverse = 1.0f / (denominator[line] + kEpsilon);
+  const Values<8> y = load_values<8>(o + at);
+  Values<8> d = load_values<8>(d_o + at);
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) d.v[i] *= inverse, sum = fmaf(d.v[i], y.v[i], sum);
+#pragma unroll
+  for (int offset = V / 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+  if (!valid) return;
+  store_values(dn + at, d);
+  if (item % (V / 8) == 0) d_denominator[line] = -sum;
 }
 
 template <int V>
@@ -154,11 +178,11 @@ __global__ void __launch_bounds__(kThreads) query_gradients_kernel(Heads<bf16> x
   __shared__ alignas(128) bf16 value_memory[kTile * V];
   const auto [head, first] = block_of(x.count(), true);
   const SharedRows<kD> q_rows{shared_address(memory)};
-  const SharedRows<V> d_o_rows{q_rows.base + kBlock * kD * 2}, second_v{shared_address(value_memory)};
-  const uint32_t tiles = d_o_rows.base + kBlock * V * 2;
+  const SharedRows<V> dn_rows{q_rows.base + kBlock * kD * 2}, second_v{shared_address(value_memory)};
+  const uint32_t tiles = dn_rows.base + kBlock * V * 2;
   const auto k_tile = [&](int j) { return SharedRows<kD>{tiles + static_cast<uint32_t>(j / kTile % 2 * kTile * kD * 2)}; };
-  // d_o is in registers once the first tile is there: its memory holds every second tile of v.
-  const auto v_tile = [&](int j) { return j / kTile % 2 ? SharedRows<V>{d_o_rows.base} : second_v; };
+  // dn is in registers once the first tile is there: its memory holds every second tile of v.
+  const auto v_tile = [&](int j) { return j / kTile % 2 ? SharedRows<V>{dn_rows.base} : second_v; };
   const Rows k = keys(x, x.k, head), v = values<V>(x, x.v, head);
   const auto load = [&](int j) {
     k.fill<kTile>(k_tile(j), j);
@@ -166,14 +190,14 @@ __global__ void __launch_bounds__(kThreads) query_gradients_kernel(Heads<bf16> x
     copy_async_commit();
   };
   keys(x, x.q, head).template fill<kBlock>(q_rows, first);
-  values<V>(x, g.d_o, head).template fill<kBlock>(d_o_rows, first);
+  values<V>(x, g.dn, head).template fill<kBlock>(dn_rows, first);
   load(0);
-  uint32_t q[2][1][4], d_o[2][V / 16][4];
-  Query own[2][2];
+  uint32_t q[2][1][4], dn[2][V / 16][4];
+  float d_sums[2][2];
 #pragma unroll
   for (int m = 0; m < 2; ++m)
 #pragma unroll
-    for (int half = 0; half < 2; ++half) own[m][half] = query(x, g, head, first + row_of(m, 2 * half));
+    for (int half = 0; half < 2; ++half) d_sums[m][half] = g.d_denominator[x.line(head) + min(first + row_of(m, 2 * half), x.length - 1)];
   float c[2][kD / 8][4];
   clear(c);
   const int end = min(first + kBlock, x.length);
@@ -182,7 +206,7 @@ __global__ void __launch_bounds__(kThreads) query_gradients_kernel(Heads<bf16> x
     __syncthreads();
     if (j == 0) {
       load_own(q, q_rows);
-      load_own(d_o, d_o_rows);
+      load_own(dn, dn_rows);
       __syncthreads();
     }
     if (j + kTile < end) load(j + kTile);
@@ -193,13 +217,9 @@ __global__ void __launch_bounds__(kThreads) query_gradients_kernel(Heads<bf16> x
       clear(s);
       clear(dp);
       multiply_rows<2, 4, kD>(s, q, k_tile(j), step);
-      multiply_rows<2, 4, V>(dp, d_o, v_tile(j), step);
-      for_pairs([&](int m, int n, int i) {
-        const Query row = own[m][i / 2];
-        float& element = dp[m][n][i];
-        element = fmaf(row.scale, element, row.d_sum) * fmaf(kScale * kScale, s[m][n][i], kScale);
-        if (last < kStep && column_of(n, i) > last + row_of(m, i) - warp_row()) element = 0;
-      });
+      multiply_rows<2, 4, V>(dp, dn, v_tile(j), step);
+      for_pairs([&](int m, int n, int i) { dp[m][n][i] = (dp[m][n][i] + d_sums[m][i / 2]) * slope(s[m][n][i]); });
+      hide(dp, last);
       multiply_weights<2, 4, kD>(c, dp, k_tile(j), step);
     }
   }
@@ -210,20 +230,21 @@ template <int V>
 __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Heads<bf16> x, Gradients<bf16> g) {
   __shared__ alignas(128) bf16 memory[kBlock * (kD + V) + 2 * kTile * kD];
   __shared__ alignas(128) bf16 row_memory[kTile * V];
-  __shared__ Query queries[2][kTile];
+  __shared__ float d_sums[2][kTile];
   const auto [head, first] = block_of(x.count(), false);
   const SharedRows<kD> k_rows{shared_address(memory)};
   const SharedRows<V> v_rows{k_rows.base + kBlock * kD * 2}, second{shared_address(row_memory)};
   const uint32_t tiles = v_rows.base + kBlock * V * 2;
   const auto q_tile = [&](int t) { return SharedRows<kD>{tiles + static_cast<uint32_t>((t - first) / kTile % 2 * kTile * kD * 2)}; };
-  // v is in registers once the first tile is there: its memory holds every second tile of d_o.
-  const auto d_o_tile = [&](int t) { return (t - first) / kTile % 2 ? SharedRows<V>{v_rows.base} : second; };
-  const Rows q = keys(x, x.q, head), d_o = values<V>(x, g.d_o, head);
+  // v is in registers once the first tile is there: its memory holds every second tile of dn.
+  const auto dn_tile = [&](int t) { return (t - first) / kTile % 2 ? SharedRows<V>{v_rows.base} : second; };
+  const Rows q = keys(x, x.q, head), dn = values<V>(x, g.dn, head);
   const auto load = [&](int t) {
     q.fill<kTile>(q_tile(t), t);
-    d_o.fill<kTile>(d_o_tile(t), t);
+    dn.fill<kTile>(dn_tile(t), t);
     copy_async_commit();
-    if (threadIdx.x < kTile) queries[(t - first) / kTile % 2][threadIdx.x] = query(x, g, head, t + static_cast<int>(threadIdx.x));
+    const int own = t + static_cast<int>(threadIdx.x);
+    if (threadIdx.x < kTile) d_sums[(t - first) / kTile % 2][threadIdx.x] = own < x.length ? g.d_denominator[x.line(head) + own] : 0.0f;
   };
   keys(x, x.k, head).template fill<kBlock>(k_rows, first);
   values<V>(x, x.v, head).template fill<kBlock>(v_rows, first);
@@ -241,7 +262,7 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Heads<bf16> x, 
       __syncthreads();
     }
     if (t + kTile < x.length) load(t + kTile);
-    const Query* known = queries[(t - first) / kTile % 2];
+    const float* known = d_sums[(t - first) / kTile % 2];
     for (int step = 0; step < kTile; step += kStep) {
       const int begin = first + warp_row() - t - step;  // first query that sees the warp's first key, from this step's first
       if (begin >= kStep) continue;
@@ -249,15 +270,14 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Heads<bf16> x, 
       clear(s);
       clear(dp);
       multiply_rows<2, 4, kD>(s, k, q_tile(t), step);
-      multiply_rows<2, 4, V>(dp, v, d_o_tile(t), step);
+      multiply_rows<2, 4, V>(dp, v, dn_tile(t), step);
       for_pairs([&](int m, int n, int i) {
-        const Query column = known[step + column_of(n, i)];
-        const bool seen = begin + kOwn <= 0 || column_of(n, i) >= begin + row_of(m, i) - warp_row();
-        const float score = s[m][n][i] * kScale;
-        dp[m][n][i] = seen ? fmaf(column.scale, dp[m][n][i], column.d_sum) * fmaf(kScale, score, kScale) : 0.0f;
-        s[m][n][i] = seen ? series(score) * column.scale : 0.0f;
+        dp[m][n][i] = (dp[m][n][i] + known[step + column_of(n, i)]) * slope(s[m][n][i]);
+        s[m][n][i] = weight(s[m][n][i]);
       });
-      multiply_weights<2, 4, V>(dv, s, d_o_tile(t), step);
+      hide<true>(dp, begin);
+      hide<true>(s, begin);
+      multiply_weights<2, 4, V>(dv, s, dn_tile(t), step);
       multiply_weights<2, 4, kD>(dk, dp, q_tile(t), step);
     }
   }
@@ -280,8 +300,10 @@ void forward_on_tensor_cores(Stream stream, const Heads<bf16>& x, bf16* o, float
   with_values(x, [&](auto width) { forward_kernel<width()><<<blocks(x), kThreads, 0, stream>>>(x, o, denominator); });
 }
 
-void backward_on_tensor_cores(Stream stream, const Heads<bf16>& x, const Gradients<bf16>& g) {
+void backward_on_tensor_cores(Stream stream, const Heads<bf16>& x, const Gradients<bf16>& g, const bf16* o) {
   with_values(x, [&](auto width) {
+    const int64_t items = int64_t{x.count()} * x.length * (width() / 8);
+    output_gradients_kernel<width()><<<blocks_for(items, 256), 256, 0, stream>>>(x, o, g.d_o, g.denominator, g.dn, g.d_denominator);
     if (g.dq) query_gradients_kernel<width()><<<blocks(x), kThreads, 0, stream>>>(x, g);
     if (g.dk || g.dv) key_gradients_kernel<width()><<<blocks(x), kThreads, 0, stream>>>(x, g);
   });
