@@ -63,7 +63,7 @@ class Mamba1Mixer : public Mixer {
       a_log_ = make.formula(name("a_log"), {inner_, states},
                             [states](uint64_t i) { return std::log(static_cast<double>(i % static_cast<uint64_t>(states)) + 1); });
     if (settings.decay == "one") {
-      shared_dt_ = make.uniform(name("shared_dt"), {rank_}, fan_in_bound(rank_));
+      shared_dt_ = make.uniform(name("shared_dt"), {1, rank_}, fan_in_bound(rank_));
       shared_bias_ = make.constant(name("shared_dt_bias"), {1}, inverse_softplus(0.01));
       a_log_ = make.constant(name("shared_a_log"), {1}, 0);
     }
@@ -107,7 +107,7 @@ class Mamba1Mixer : public Mixer {
                           .skip = skip_,
                           .dt_bias = dt_bias_,
                           .a_log = a_log_,
-                          .shared_dt = shared_dt_ ? linear(tape, p[0], shared_dt_.reshape({1, rank_})) : Tensor(),
+                          .shared_dt = shared_dt_ ? linear(tape, p[0], shared_dt_) : Tensor(),
                           .shared_bias = shared_bias_,
                           .state = state};
     const Tensor y = mamba1_scan(tape, scan).y;
