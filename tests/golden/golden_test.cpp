@@ -37,7 +37,7 @@ double gradient_limit(const GoldenCase& c, const Precision& p, const std::string
   return c.op.empty() ? recurrent_gradient_limit(c, p, input) : p.gradients;
 }
 
-/// How many times further off a whole model in bf16 may be, where the roundings of all its activations meet. The same models in
+/// How many times further off a mixer or a whole model in bf16 may be, where the roundings of all its activations meet. The same in
 /// double with nothing rounded to bf16 but outputs of ops, copies of matrices and gradients of outputs, 12 draws of the parameters
 /// within 2 %, are off by this much of the largest element (mean and most of the draws, worst case of the file):
 ///                                  logits            worst gradient
@@ -45,11 +45,17 @@ double gradient_limit(const GoldenCase& c, const Precision& p, const std::string
 ///   transformer_pp                 1.6e-2, 2.3e-2    4.0e-2, 5.4e-2
 ///   with its residual stream f32   1.4e-2, 2.1e-2    3.3e-2, 6.6e-2
 ///   only its norms rounded         1.0e-2, 1.8e-2    2.7e-2, 6.2e-2
+/// and with the parameters of the file, worst of the output or logits and of the gradients:
+///   layers: mamba1 3.0e-2, 3.0e-2; rwkv7 1.9e-2, 4.3e-2; gated_deltanet 8e-3, 8.5e-2; others 1.1e-2, 3.6e-2
+///   models: rwkv5 5.4e-2, 4.3e-1; others 2.1e-2, 1.7e-1
 struct Slack {
   double logits, gradients;
 };
+bool made_of_parts(const GoldenCase& c) { return c.inputs.contains("tokens") || c.file == "layers"; }
 Slack slack_in_bf16(const GoldenCase& c) {
   if (c.op == "avey") return {2, 2};
+  if (c.file == "layers") return {2, 4};
+  if (c.file == "models") return {4, c.name == "rwkv5" ? 20.0 : 8.0};
   return {c.op == "transformer_pp" ? 2.5 : 4, 4};
 }
 
@@ -129,9 +135,9 @@ class GoldenTest : public QObject {
     QVERIFY2(find_golden_runner(cases_[static_cast<size_t>(index)]), "no runner is registered for it");
     try {
       check(cases_[static_cast<size_t>(index)], p, device);
-    } catch (const DeviceError& error) {
-      if (!QString(error.what()).contains("has no CUDA kernel")) throw;
-      QSKIP(error.what());
+    } catch (const std::exception& error) {
+      if (QString(error.what()).contains("has no CUDA kernel")) QSKIP(error.what());
+      QFAIL(error.what());
     }
   }
 
@@ -152,10 +158,11 @@ class GoldenTest : public QObject {
         silence(result.outputs, selected, others);
       }
     }
-    const Slack slack = p.dtype == DType::bf16 && c.inputs.contains("tokens") ? slack_in_bf16(c) : Slack{1, 1};
+    const Slack slack = p.dtype == DType::bf16 && made_of_parts(c) ? slack_in_bf16(c) : Slack{1, 1};
     for (const auto& [name, expected] : c.outputs) {
       QVERIFY2(result.outputs.contains(name), qPrintable("no output " + QString::fromStdString(name)));
-      COMPARE_CLOSE(result.outputs.at(name), expected, expected.integer ? 0.0 : (name == "logits" ? slack.logits : 1) * output_limit(c, p),
+      COMPARE_CLOSE(result.outputs.at(name), expected,
+                    expected.integer ? 0.0 : (name == "logits" || name == "y" ? slack.logits : 1) * output_limit(c, p),
                     QString::fromStdString(name));
     }
     for (const auto& [name, expected] : c.grads) {
