@@ -7,7 +7,8 @@
 namespace saccade::cuda {
 namespace {
 
-constexpr int kColumns = 4, kAhead = 4;  ///< tokens that are fetched together
+/// Columns of a thread forward and backward: few, so that many threads fit. kAhead tokens are fetched together.
+constexpr int kForwardColumns = 4, kBackwardColumns = 2, kAhead = 4;
 
 /// The taps of N columns.
 template <int W, int N>
@@ -16,7 +17,7 @@ struct Filter {
   bool silu;
   template <class T>
   __device__ Filter(const ConvInputs<T>& in, int column) : silu(in.silu) {
-    constexpr int kPiece = N % 4 == 0 ? 4 : 1;
+    constexpr int kPiece = N * W % 4 == 0 && N > 1 ? 4 : N * W % 2 == 0 && N > 1 ? 2 : 1;
 #pragma unroll
     for (int i = 0; i < N * W; i += kPiece) {
       const Values<kPiece> piece = load_values<kPiece>(in.weight + int64_t{column} * W + i);
@@ -66,14 +67,14 @@ __global__ void __launch_bounds__(kColumnThreads* kRuns) causal_conv_kernel(Conv
   y += (b * in.length + run.first) * in.columns + run.column;
   const int count = static_cast<int>(run.last - run.first);
   for (int t = 0; t < count; t += kAhead) {
-    Values<N> next[kAhead];
+    Piece<N, T> next[kAhead];
 #pragma unroll
     for (int u = 0; u < kAhead; ++u)
-      if (t + u < count) next[u] = load_values<N>(x + int64_t{t + u} * in.columns);
+      if (t + u < count) next[u] = load_piece<N>(x + int64_t{t + u} * in.columns);
 #pragma unroll
     for (int u = 0; u < kAhead; ++u) {
       if (t + u >= count) break;
-      window.push(next[u]);
+      window.push(values_of(next[u]));
       Values<N> out;
 #pragma unroll
       for (int i = 0; i < N; ++i) {
@@ -87,7 +88,7 @@ __global__ void __launch_bounds__(kColumnThreads* kRuns) causal_conv_kernel(Conv
 
 /// dp = dy silu'(p), dx_s = Σ_j w_j dp_{s+W−1−j}, dw_j = Σ_t dp_t x_{t−W+1+j}, db = Σ_t dp_t; a run goes on for W − 1 tokens for dx.
 template <int W, int N, class T>
-__global__ void __launch_bounds__(kColumnThreads* kRuns)
+__global__ void __launch_bounds__(kColumnThreads* kRuns, sizeof(T) == 2 ? 3 : 2)
     causal_conv_backward_kernel(ConvInputs<T> in, const T* __restrict__ dy, Goal<T> dx, float* weight_parts, float* bias_parts) {
   const Run run(N, in.length);
   const int64_t b = blockIdx.z;
@@ -96,28 +97,35 @@ __global__ void __launch_bounds__(kColumnThreads* kRuns)
     const Filter<W, N> filter(in, run.column);
     Window<W, N> window = window_before<W, N>(in, b, run.first, run.column), d_pre;
     const int64_t begin = b * in.length * in.columns + run.column;
+    const int64_t end = min(in.length, run.last + W - 1);
     for (int64_t from = run.first; from < run.last + W - 1; from += kAhead) {
-      Values<N> next[kAhead], d[kAhead];
+      Piece<N, T> next[kAhead], above[kAhead];
 #pragma unroll
       for (int u = 0; u < kAhead; ++u)
-        if (from + u < min(in.length, run.last + W - 1)) {
-          next[u] = load_values<N>(in.x + begin + (from + u) * in.columns);
-          d[u] = load_values<N>(dy + begin + (from + u) * in.columns);
+        if (from + u < end) {
+          next[u] = load_piece<N>(in.x + begin + (from + u) * in.columns);
+          above[u] = load_piece<N>(dy + begin + (from + u) * in.columns);
         }
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
         const int64_t t = from + u, s = t - W + 1;
         if (t >= run.last + W - 1) break;
-        window.push(next[u]);
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-          if (filter.silu) d[u].v[i] *= silu_slope(window.pre(filter, i));
-          if (t >= run.last) continue;
-          d_bias.v[i] += d[u].v[i];
-#pragma unroll
-          for (int j = 0; j < W; ++j) d_tap[j].v[i] += d[u].v[i] * window.x[j].v[i];
+        Values<N> d;
+        if (t < end) {
+          window.push(values_of(next[u]));
+          d = values_of(above[u]);
         }
-        d_pre.push(d[u]);
+        if (filter.silu)
+#pragma unroll
+          for (int i = 0; i < N; ++i) d.v[i] *= silu_slope(window.pre(filter, i));
+        if (t < run.last)
+#pragma unroll
+          for (int i = 0; i < N; ++i) {
+            d_bias.v[i] += d.v[i];
+#pragma unroll
+            for (int j = 0; j < W; ++j) d_tap[j].v[i] += d.v[i] * window.x[j].v[i];
+          }
+        d_pre.push(d);
         if (s < run.first) continue;
         Values<N> out;
 #pragma unroll
@@ -155,7 +163,7 @@ void causal_conv(Stream stream, const CausalConv& in, const Tensor& history, con
       long_conv(stream, inputs, pointer<T>(y), batch);
     else
       with_taps(inputs.taps, [&](auto taps) {
-        in_pieces<kVector<T>>(columns, [&](auto n) {
+        in_pieces<kForwardColumns>(columns, [&](auto n) {
           constexpr int N = decltype(n)::value;
           causal_conv_kernel<decltype(taps)::value, N>
               <<<run_grid(columns, N, length, batch), run_block(), 0, stream>>>(inputs, pointer<T>(y));
@@ -178,7 +186,7 @@ void causal_conv_backward(Stream stream, const CausalConv& in, const Tensor& dy,
       return long_conv_backward(stream, inputs, pointer<T>(dy), goal<T>(dx), pointer<float>(scratch.d_pre), weight_parts, bias_parts,
                                 batch);
     with_taps(inputs.taps, [&](auto taps) {
-      in_pieces<kColumns>(columns, [&](auto n) {
+      in_pieces<kBackwardColumns>(columns, [&](auto n) {
         constexpr int N = decltype(n)::value;
         causal_conv_backward_kernel<decltype(taps)::value, N><<<run_grid(columns, N, length, batch), run_block(), 0, stream>>>(
             inputs, pointer<T>(dy), goal<T>(dx), weight_parts, bias_parts);

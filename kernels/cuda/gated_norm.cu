@@ -38,14 +38,16 @@ __global__ void __launch_bounds__(Team::kThreads) gated_norm_backward_kernel(Sli
     Mine u = in, e = d;
 #pragma unroll
     for (int i = 0; i < Team::kCount; ++i) (kGateFirst ? u : e).v[i] *= silu(gate.v[i]);
-    const float r = rsqrtf(team.dot(u, u) / static_cast<float>(s.n) + eps);
+    Mine d_z;  // e ∘ u first
 #pragma unroll
     for (int i = 0; i < Team::kCount; ++i) {
-      d_gain.v[i] += e.v[i] * u.v[i] * r;
+      d_z.v[i] = e.v[i] * u.v[i];
       e.v[i] *= factor.v[i];
     }
-    const float mean = team.dot(e, u) * r * r / static_cast<float>(s.n);
-    Mine d_z;
+    const auto sums = team.sum(typename Team::template Sums<2>{Team::own_dot(u, u), Team::own_dot(e, u)});
+    const float r = rsqrtf(sums.of[0] / static_cast<float>(s.n) + eps), mean = sums.of[1] * r * r / static_cast<float>(s.n);
+#pragma unroll
+    for (int i = 0; i < Team::kCount; ++i) d_gain.v[i] += d_z.v[i] * r;
 #pragma unroll
     for (int i = 0; i < Team::kCount; ++i) {
       const float d_u = r * (e.v[i] - u.v[i] * mean);

@@ -5,16 +5,15 @@
 namespace saccade::cuda {
 namespace {
 
-/// x becomes (x − mean) / sqrt(var + eps), 0 outside the slice. Returns the factor.
+/// x becomes x − mean, 0 outside the slice.
 template <class Team>
-__device__ __forceinline__ float normalise(const Team& team, typename Team::Mine& x, int n, float eps) {
+__device__ __forceinline__ void centre(const Team& team, typename Team::Mine& x, int n) {
   const float mean = team.total(x) / static_cast<float>(n);
 #pragma unroll
   for (int i = 0; i < Team::kCount; ++i) x.v[i] = team.has(i) ? x.v[i] - mean : 0.0f;
-  const float inverse = rsqrtf(team.dot(x, x) / static_cast<float>(n) + eps);
-#pragma unroll
-  for (int i = 0; i < Team::kCount; ++i) x.v[i] *= inverse;
-  return inverse;
+}
+__device__ __forceinline__ float inverse_deviation(float squares, int n, float eps) {
+  return rsqrtf(squares / static_cast<float>(n) + eps);
 }
 
 template <class Team, class T>
@@ -24,9 +23,10 @@ __global__ void __launch_bounds__(Team::kThreads)
   const typename Team::Mine factor = team.parameter(gain), offset = team.parameter(bias);
   while (team.next()) {
     typename Team::Mine z = team.load(x);
-    normalise(team, z, s.n, eps);
+    centre(team, z, s.n);
+    const float inverse = inverse_deviation(team.dot(z, z), s.n, eps);
 #pragma unroll
-    for (int i = 0; i < Team::kCount; ++i) z.v[i] = z.v[i] * factor.v[i] + offset.v[i];
+    for (int i = 0; i < Team::kCount; ++i) z.v[i] = z.v[i] * inverse * factor.v[i] + offset.v[i];
     team.store(y, z);
   }
 }
@@ -40,17 +40,22 @@ __global__ void __launch_bounds__(Team::kThreads) group_norm_backward_kernel(Sli
   const Mine factor = team.parameter(gain);
   Mine d_gain, d_bias;
   while (team.next()) {
-    Mine z = team.load(x), e = team.load(dy);
-    const float inverse = normalise(team, z, s.n, eps);
+    Mine z = team.load(x), e = team.load(dy), product;
+    centre(team, z, s.n);
 #pragma unroll
     for (int i = 0; i < Team::kCount; ++i) {
-      d_gain.v[i] += e.v[i] * z.v[i];
+      product.v[i] = e.v[i] * z.v[i];
       d_bias.v[i] += e.v[i];
       e.v[i] *= factor.v[i];
     }
-    const float offset = team.total(e) / static_cast<float>(s.n), slope = team.dot(e, z) / static_cast<float>(s.n);
+    const auto sums = team.sum(typename Team::template Sums<3>{Team::own_dot(z, z), Team::own_total(e), Team::own_dot(e, z)});
+    const float inverse = inverse_deviation(sums.of[0], s.n, eps), offset = sums.of[1] / static_cast<float>(s.n),
+                slope = sums.of[2] * inverse * inverse / static_cast<float>(s.n);
 #pragma unroll
-    for (int i = 0; i < Team::kCount; ++i) e.v[i] = inverse * (e.v[i] - offset - z.v[i] * slope);
+    for (int i = 0; i < Team::kCount; ++i) {
+      d_gain.v[i] += product.v[i] * inverse;
+      e.v[i] = inverse * (e.v[i] - offset - z.v[i] * slope);
+    }
     team.store(dx.to, e, dx.add);
   }
   team.write_part(gain_parts, d_gain);

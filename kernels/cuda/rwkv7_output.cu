@@ -56,7 +56,8 @@ __global__ void __launch_bounds__(Team::kThreads)
   while (team.next()) {
     const Mine r_k = team.parameter(in.r_k), r = team.load(in.r), k = team.load(in.k), v = team.load(in.v), d = team.load(d_out);
     const Mine e = product(d, team.load(in.g));
-    const float own = team.dot(product(r, k), r_k), d_own = team.dot(e, v);
+    const auto sums = team.sum(typename Team::template Sums<2>{Team::own_dot(product(r, k), r_k), Team::own_dot(e, v)});
+    const float own = sums.of[0], d_own = sums.of[1];
     team.store(to.y.to, e, to.y.add);
     Mine made = team.load(in.y);
 #pragma unroll

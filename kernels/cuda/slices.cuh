@@ -17,7 +17,7 @@ struct Slices {
 template <class T, int kSize, bool kPacked>
 class Team {
  public:
-  static constexpr int kThreads = kSize > 0 ? 256 : 1024;  ///< of a block at most
+  static constexpr int kThreads = kSize > 0 ? 256 : kPacked ? 512 : 1024;  ///< of a block at most
   static constexpr int kCount = kPacked ? kVector<T> : 4;
   using Mine = Values<kCount>;
 
@@ -62,36 +62,47 @@ class Team {
     }
   }
 
-  /// Over the team, in every thread, in a fixed order.
-  __device__ float sum(float x) const {
-    if constexpr (kSize > 0) {
+  /// Sums over the team, in every thread, in a fixed order; several at once cost little more than one.
+  template <int K>
+  struct Sums {
+    float of[K];
+  };
+  template <int K>
+  __device__ Sums<K> sum(Sums<K> x) const {
+    constexpr int kLanes = kSize > 0 ? kSize : 32;
 #pragma unroll
-      for (int offset = kSize / 2; offset > 0; offset >>= 1) x += __shfl_xor_sync(0xffffffffu, x, offset);
-      return x;
-    } else {
-      __shared__ float warps[32];
-      x = warp_sum(x);
+    for (int offset = kLanes / 2; offset > 0; offset >>= 1)
+#pragma unroll
+      for (int k = 0; k < K; ++k) x.of[k] += __shfl_xor_sync(0xffffffffu, x.of[k], offset);
+    if constexpr (kSize == 0) {
+      __shared__ float warps[K][32];
       __syncthreads();
-      if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = x;
+#pragma unroll
+      for (int k = 0; k < K; ++k)
+        if (threadIdx.x % 32 == 0) warps[k][threadIdx.x / 32] = x.of[k];
       __syncthreads();
-      float total = 0;
-      for (unsigned w = 0; w < blockDim.x / 32; ++w) total += warps[w];
-      return total;
+      x = {};
+      for (unsigned w = 0; w < blockDim.x / 32; ++w)
+#pragma unroll
+        for (int k = 0; k < K; ++k) x.of[k] += warps[k][w];
     }
+    return x;
   }
-  /// Σ a_i and Σ a_i b_i over the slice.
-  __device__ float total(const Mine& a) const {
+  /// Of this thread alone: Σ a_i and Σ a_i b_i.
+  __device__ static float own_total(const Mine& a) {
     float x = 0;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) x += a.v[i];
-    return sum(x);
+    return x;
   }
-  __device__ float dot(const Mine& a, const Mine& b) const {
+  __device__ static float own_dot(const Mine& a, const Mine& b) {
     float x = 0;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) x += a.v[i] * b.v[i];
-    return sum(x);
+    return x;
   }
+  __device__ float total(const Mine& a) const { return sum(Sums<1>{own_total(a)}).of[0]; }
+  __device__ float dot(const Mine& a, const Mine& b) const { return sum(Sums<1>{own_dot(a, b)}).of[0]; }
 
   /// The block's row of parts [share, groups, n] = Σ of `mine` over its teams, in order. Nothing when parts is null.
   __device__ void write_part(float* parts, const Mine& mine) const {
@@ -155,7 +166,7 @@ void with_team(const char* op, const Slices& s, int64_t shares, Launch&& launch)
   if (s.n % kVector<T> == 0 && packs <= 8) return go(TeamOf<T, 8, true>{}, 256, 8);
   if (s.n % kVector<T> == 0 && packs <= 16) return go(TeamOf<T, 16, true>{}, 256, 16);
   if (s.n % kVector<T> == 0 && packs <= 32) return go(TeamOf<T, 32, true>{}, 256, 32);
-  if (s.n % kVector<T> == 0 && packs <= 1024) return go(TeamOf<T, 0, true>{}, whole_warps(packs), 0);
+  if (s.n % kVector<T> == 0 && packs <= 512) return go(TeamOf<T, 0, true>{}, whole_warps(packs), 0);
   if (s.n <= 4096) return go(TeamOf<T, 0, false>{}, whole_warps((s.n + 3) / 4), 0);
   throw DeviceError(std::string("[") + op + "] the CUDA engine does not take slices of " + std::to_string(s.n));
 }

@@ -1,4 +1,5 @@
 // A thread owns a few columns and a run of tokens: forward it reads a token once, backward it goes from the last token to the first.
+#include <algorithm>
 #include <string>
 
 #include "kernels/cuda/column_runs.cuh"
@@ -8,7 +9,7 @@
 namespace saccade::cuda {
 namespace {
 
-constexpr int kMostBlends = 8, kColumns = 4;
+constexpr int kMostBlends = 8, kColumns = 2;  ///< columns of a thread backward
 
 template <class T>
 struct Shift {
@@ -83,65 +84,106 @@ struct Gradients {
   float* parts[kMostBlends];
 };
 
-/// What token t gives to itself and to the one before it.
+/// Σ_i dy_i and Σ_i dy_i w_i at a token: what it gives to itself and to the one before it.
 template <int N>
 struct Shares {
-  Values<N> own, before;
+  Values<N> all, weighted;
+  __device__ float own(int c, bool previous) const { return previous ? all.v[c] - weighted.v[c] : weighted.v[c]; }
+  __device__ float before(int c, bool previous) const { return previous ? weighted.v[c] : all.v[c] - weighted.v[c]; }
 };
 
-template <int N, class T>
-__device__ __forceinline__ Shares<N> shares(const Shift<T>& s, const Gradients<T>& g, int64_t at, int column) {
-  Shares<N> r;
-#pragma unroll
-  for (int i = 0; i < kMostBlends; ++i) {
-    if (i >= s.count) break;
-    if (!g.dy[i]) continue;
-    const Values<N> d = load_values<N>(g.dy[i] + at), w = s.template weight<N>(i, at, column);
-#pragma unroll
-    for (int c = 0; c < N; ++c) {
-      r.own.v[c] += d.v[c] * (s.previous ? 1.0f - w.v[c] : w.v[c]);
-      r.before.v[c] += d.v[c] * (s.previous ? w.v[c] : 1.0f - w.v[c]);
-    }
-  }
-  return r;
-}
+/// kCount blends at most. Weights that all tokens share stay in registers (kShared), others are read at each token.
+template <int kCount, bool kShared, int N, class T>
+struct BlendGradients {
+  const Shift<T>& s;
+  const Gradients<T>& g;
+  int column;
+  Values<N> weights[kShared ? kCount : 1], dy[kCount];
 
-template <int N, class T>
+  __device__ BlendGradients(const Shift<T>& shift, const Gradients<T>& gradients, int first) : s(shift), g(gradients), column(first) {
+    if constexpr (kShared)
+#pragma unroll
+      for (int i = 0; i < kCount; ++i)
+        if (i < s.count) weights[i] = load_values<N>(s.shared[i] + column);
+  }
+  __device__ Shares<N> read(int64_t at) {
+    Values<N> w[kShared ? 1 : kCount];
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      dy[i] = g.dy[i] ? load_values<N>(g.dy[i] + at) : Values<N>();
+      if constexpr (!kShared)
+        if (i < s.count) w[i] = s.template weight<N>(i, at, column);
+    }
+    Shares<N> r;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+#pragma unroll
+      for (int c = 0; c < N; ++c) {
+        r.all.v[c] += dy[i].v[c];
+        r.weighted.v[c] += dy[i].v[c] * (kShared ? weights[i % (kShared ? kCount : 1)] : w[kShared ? 0 : i]).v[c];
+      }
+    return r;
+  }
+};
+
+template <int kCount, bool kShared, int N, class T>
 __global__ void __launch_bounds__(kColumnThreads* kRuns) token_shift_backward_kernel(Shift<T> s, Gradients<T> g) {
   const Run run(N, s.length);
   const int64_t b = blockIdx.z;
-  Values<N> sums[kMostBlends];
+  Values<N> sums[kCount];
   if (run.column < s.columns && run.first < run.last) {
+    BlendGradients<kCount, kShared, N, T> blends(s, g, run.column);
     Values<N> later;  // what the next token gives this one
-    if (run.last < s.length) later = shares<N>(s, g, s.at(b, run.last, run.column), run.column).before;
+    if (run.last < s.length) {
+      const Shares<N> next = blends.read(s.at(b, run.last, run.column));
+#pragma unroll
+      for (int c = 0; c < N; ++c) later.v[c] = next.before(c, s.previous);
+    }
     Values<N> x = s.template token<N>(b, run.last - 1, run.column);
+#pragma unroll 2
     for (int64_t t = run.last - 1; t >= run.first; --t) {
       const int64_t at = s.at(b, t, run.column);
       const Values<N> before = s.template token<N>(b, t - 1, run.column);
-      Shares<N> share = shares<N>(s, g, at, run.column);
+      const Shares<N> share = blends.read(at);
+      Values<N> dx, step;
 #pragma unroll
-      for (int c = 0; c < N; ++c) share.own.v[c] += later.v[c];
-      g.dx.put(at, share.own);
-      later = share.before;
+      for (int c = 0; c < N; ++c) {
+        dx.v[c] = share.own(c, s.previous) + later.v[c];
+        later.v[c] = share.before(c, s.previous);
+        step.v[c] = s.previous ? before.v[c] - x.v[c] : x.v[c] - before.v[c];
+      }
+      g.dx.put(at, dx);
 #pragma unroll
-      for (int i = 0; i < kMostBlends; ++i) {
-        if (i >= s.count) break;
-        if (!g.parts[i] && !g.dw[i].to) continue;
-        Values<N> d = load_values<N>(g.dy[i] + at);
+      for (int i = 0; i < kCount; ++i) {
+        Values<N> d;
 #pragma unroll
         for (int c = 0; c < N; ++c) {
-          d.v[c] *= s.previous ? before.v[c] - x.v[c] : x.v[c] - before.v[c];
+          d.v[c] = blends.dy[i].v[c] * step.v[c];
           sums[i].v[c] += d.v[c];
         }
-        g.dw[i].put(at, d);
+        if constexpr (!kShared) g.dw[i].put(at, d);
       }
       x = before;
     }
   }
   const int64_t part = (b * gridDim.y + blockIdx.y) * s.columns;
 #pragma unroll
-  for (int i = 0; i < kMostBlends; ++i)
-    if (i < s.count && g.parts[i]) write_part(g.parts[i] + part, s.columns, sums[i]);
+  for (int i = 0; i < kCount; ++i)
+    if (g.parts[i]) write_part(g.parts[i] + part, s.columns, sums[i]);
+}
+
+/// f(std::integral_constant<int, as many blends at least>, whether all tokens share all weights) for the kernels there are.
+template <class F>
+void with_blends(const TokenShift& in, F&& f) {
+  const size_t count = in.weights.size();
+  const bool shared = std::all_of(in.weights.begin(), in.weights.end(), [](const Tensor& w) { return w.rank() == 1; });
+  if (!shared && count <= 5) return f(std::integral_constant<int, 5>{}, std::false_type{});
+  if (!shared) return f(std::integral_constant<int, kMostBlends>{}, std::false_type{});
+  if (count == 1) return f(std::integral_constant<int, 1>{}, std::true_type{});
+  if (count == 2) return f(std::integral_constant<int, 2>{}, std::true_type{});
+  if (count <= 4) return f(std::integral_constant<int, 4>{}, std::true_type{});
+  if (count <= 6) return f(std::integral_constant<int, 6>{}, std::true_type{});
+  f(std::integral_constant<int, kMostBlends>{}, std::true_type{});
 }
 
 }  // namespace
@@ -174,9 +216,12 @@ void token_shift_backward(Stream stream, const TokenShift& in, const std::vector
       g.parts[i] = pointer_or_null<float>(parts[i]);
       if (!parts[i]) g.dw[i] = goal<T>(dw[i]);
     }
-    in_pieces<kColumns>(columns, [&](auto n) {
-      constexpr int N = decltype(n)::value;
-      token_shift_backward_kernel<N><<<run_grid(columns, N, in.x.dim(1), in.x.dim(0)), run_block(), 0, stream>>>(s, g);
+    with_blends(in, [&](auto count, auto shared) {
+      in_pieces<kColumns>(columns, [&](auto n) {
+        constexpr int N = decltype(n)::value;
+        token_shift_backward_kernel<decltype(count)::value, decltype(shared)::value, N>
+            <<<run_grid(columns, N, in.x.dim(1), in.x.dim(0)), run_block(), 0, stream>>>(s, g);
+      });
     });
   });
   check_launch();

@@ -44,8 +44,9 @@ __global__ void __launch_bounds__(Team::kThreads)
 #pragma unroll
     for (int i = 0; i < Team::kCount; ++i)
       if (scale) z.v[i] *= factor.v[i];
-    const Length length(team.dot(z, z), eps, floor);
-    const float along = team.dot(z, d) * (length.normed ? length.inverse * length.inverse : 0.0f);
+    const auto sums = team.sum(typename Team::template Sums<2>{Team::own_dot(z, z), Team::own_dot(z, d)});
+    const Length length(sums.of[0], eps, floor);
+    const float along = sums.of[1] * (length.normed ? length.inverse * length.inverse : 0.0f);
 #pragma unroll
     for (int i = 0; i < Team::kCount; ++i) {
       d.v[i] = length.inverse * (d.v[i] - z.v[i] * along);

@@ -19,12 +19,19 @@ struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Piece {
 };
 
 template <int N, class T>
-__device__ __forceinline__ Values<N> load_values(const T* p) {
-  const Piece<N, T> piece = *reinterpret_cast<const Piece<N, T>*>(p);
+__device__ __forceinline__ Piece<N, T> load_piece(const T* p) {
+  return *reinterpret_cast<const Piece<N, T>*>(p);
+}
+template <int N, class T>
+__device__ __forceinline__ Values<N> values_of(const Piece<N, T>& piece) {
   Values<N> r;
 #pragma unroll
   for (int i = 0; i < N; ++i) r.v[i] = to_float(piece.v[i]);
   return r;
+}
+template <int N, class T>
+__device__ __forceinline__ Values<N> load_values(const T* p) {
+  return values_of(load_piece<N>(p));
 }
 
 /// p (+)= x
@@ -57,7 +64,7 @@ Goal<T> goal(const GradTarget& target) {
   return {pointer_or_null<T>(target.tensor), target.add};
 }
 
-__device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + __expf(-x)); }
+__device__ __forceinline__ float sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
 __device__ __forceinline__ float silu(float x) { return x * sigmoid(x); }
 __device__ __forceinline__ float silu_slope(float x) {
   const float s = sigmoid(x);
