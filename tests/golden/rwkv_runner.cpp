@@ -160,7 +160,7 @@ GoldenResult run_init(const GoldenCase& c, DType dtype, Arena& arena) {
   const int64_t width = c.attributes.at("C"), head = c.attributes.at("head"), layer = c.attributes.at("layer");
   ModelShape shape;
   shape.width = width, shape.heads = width / head, shape.layers = c.attributes.at("layers"), shape.position = "none";
-  ParameterMaker maker(arena, dtype, 1, false);
+  ParameterMaker maker(arena, accumulation_dtype(dtype), 1, false);
   architecture(id).make_mixer(shape, nlohmann::json::object(), maker, layer);
   const ChannelMix mix(shape, ChannelMix::parse(form), width, maker, layer);
   std::map<std::string, Array> made;
