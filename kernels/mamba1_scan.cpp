@@ -65,10 +65,14 @@ void cuda_scan_backward(Tape& t, const Mamba1Scan& in, const Tensor& dy, const T
                                .skip = t.grad_target(in.skip),
                                .dt_bias = t.grad_target(in.dt_bias),
                                .a_log = t.grad_target(in.a_log),
+                               .shared_dt = t.grad_target(in.shared_dt),
+                               .shared_bias = t.grad_target(in.shared_bias),
                                .d_start = start_gradient(t, in),
                                .starts = t.empty(cuda::scan_starts_shape(in), DType::f32),
                                .pair_parts = t.empty(cuda::scan_pair_parts_shape(in), DType::f32),
-                               .parts = t.empty(cuda::scan_parts_shape(in), DType::f32)};
+                               .parts = t.empty(cuda::scan_parts_shape(in), DType::f32),
+                               .shared_parts = in.shared_dt ? t.empty(cuda::scan_shared_parts_shape(in), DType::f32) : Tensor(),
+                               .shared_sums = in.shared_dt ? t.empty({in.u.dim(0), 2}, DType::f32) : Tensor()};
   t.run(
       "mamba1_scan.backward", cost(in, 24, 7), [] {}, [&] { cuda::selective_scan_backward(t.stream(), in, out); });
   if (out.d_start) t.add_grad(in.state.start, out.d_start);
@@ -244,7 +248,7 @@ Mamba1Output linear(Tape& tape, const Mamba1Scan& in) {
 
 Mamba1Output mamba1_scan(Tape& tape, const Mamba1Scan& in) {
   check(in);
-  return is_scan(in) ? scan(tape, in) : linear(tape, in);
+  return is_scan(in) || tape.device().targets_cuda() ? scan(tape, in) : linear(tape, in);
 }
 
 namespace {

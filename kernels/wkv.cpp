@@ -27,18 +27,21 @@ Cost cost(const cpu::WkvInputs& in, double squares, double tensors) {
 
 /// On CUDA nothing is kept: backward goes through the head again first.
 void cuda_backward(Tape& t, const cpu::WkvInputs& in, const Wkv& out) {
-  const Shape parts{in.shape.batch, in.shape.heads, in.shape.width};
-  cuda::WkvBackward g{t.grad(out.y),
-                      t.grad(out.state),
-                      t.grad_target(in.r),
-                      t.grad_target(in.k),
-                      t.grad_target(in.v),
-                      t.grad_target(in.w_raw),
-                      t.grad_target(in.bonus),
-                      t.grad_target(in.start),
-                      t.empty(cuda::wkv_starts_shape(in), DType::f32),
-                      {},
-                      {}};
+  const bool in_chunks = cuda::wkv_in_chunks(in);
+  const DType state = in_chunks ? DType::bf16 : DType::f32;
+  const Shape parts = cuda::wkv_parts_shape(in);
+  cuda::WkvBackward g{.dy = t.grad(out.y),
+                      .d_state = t.grad(out.state),
+                      .dr = t.grad_target(in.r),
+                      .dk = t.grad_target(in.k),
+                      .dv = t.grad_target(in.v),
+                      .dw_raw = t.grad_target(in.w_raw),
+                      .bonus = t.grad_target(in.bonus),
+                      .d_start = t.grad_target(in.start),
+                      .starts = t.empty(cuda::wkv_starts_shape(in), state),
+                      .d_states = in_chunks ? t.empty(cuda::wkv_starts_shape(in), state) : Tensor(),
+                      .bonus_parts = {},
+                      .decay_parts = {}};
   if (g.bonus) g.bonus_parts = t.empty(parts, DType::f32);
   if (g.dw_raw && in.constant_decay()) g.decay_parts = t.empty(parts, DType::f32);
   t.run(

@@ -1,4 +1,3 @@
-#include "kernels/cuda/gradient_target.cuh"
 #include "kernels/cuda/mamba1_scan.cuh"
 
 namespace saccade::cuda {
@@ -10,13 +9,13 @@ struct Gradients {
   const T* dy;
   const float *d_end, *starts;
   Target<T> u, dt, z;
-  float *d_start, *pair_parts, *parts;
+  float *d_start, *pair_parts, *shared_parts, *parts;
 };
 
 template <class W>
 struct TileRows {
-  Rows<W> step, input, dy;       ///< Δ, Δ u and dỹ
-  Rows<W> sum, d_input, d_step;  ///< Σ_n C h, Σ_n E B and Σ_n A κ log₂ e
+  Rows<W> step, drive, input, dy;  ///< Δ, what drives the decay, Δ u and dỹ
+  Rows<W> sum, d_input, d_drive;   ///< Σ_n C h, Σ_n E B and the gradient of the drive times log₂ e
 };
 template <class W>
 struct PairSums {
@@ -37,7 +36,7 @@ __device__ __forceinline__ void recompute(TileRows<W>& rows, const Pairs<W>& pai
       float b[W::kStates], c[W::kStates];
       load_row(pairs.b[t] + W::first_state(), b);
       load_row(pairs.c[t] + W::first_state(), c);
-      const float s = rows.step[t][channel], su = rows.input[t][channel];
+      const float s = rows.drive[t][channel], su = rows.input[t][channel];
 #pragma unroll
       for (int n = 0; n < W::kStates; ++n) {
         h[t][n] = exp2_approximate(s * a[n]) * (t > 0 ? h[t > 0 ? t - 1 : 0][n] : start[n]) + su * b[n];
@@ -79,7 +78,7 @@ __device__ __forceinline__ void reverse(TileRows<W>& rows, const Pairs<W>& pairs
       float b[W::kStates], c[W::kStates], pair[2 * W::kStates];
       load_row(pairs.b[t] + W::first_state(), b);
       load_row(pairs.c[t] + W::first_state(), c);
-      const float s = rows.step[t][channel], su = rows.input[t][channel], dy = rows.dy[t][channel];
+      const float s = rows.drive[t][channel], su = rows.input[t][channel], dy = rows.dy[t][channel];
 #pragma unroll
       for (int n = 0; n < W::kStates; ++n) {
         e[n] += c[n] * dy;
@@ -96,36 +95,91 @@ __device__ __forceinline__ void reverse(TileRows<W>& rows, const Pairs<W>& pairs
     lane_sums<W::kTogether, 16, W::kSpan>(inputs);
     lane_sums<W::kTogether, 16, W::kSpan>(steps);
     rows.d_input[t0 + W::summed_token()][channel] = inputs[0];
-    rows.d_step[t0 + W::summed_token()][channel] = steps[0];
+    rows.d_drive[t0 + W::summed_token()][channel] = steps[0];
   }
 }
 
-template <class W, class T>
-__device__ __forceinline__ void load_tile(const Inputs<T>& x, const T* dy, const Place& at, int t0, TileRows<W>& rows) {
-  for_elements<W>(x, at, t0, [&](int t, int c, int64_t element, bool inside) {
-    const float step = inside ? softplus(to_float(x.dt[element]) + x.bias[at.first + c]) : 0.0f;
-    rows.step[t][c] = step;
-    rows.input[t][c] = inside ? step * to_float(x.u[element]) : 0.0f;
-    const float z = inside ? to_float(x.z[element]) : 0.0f;
-    rows.dy[t][c] = inside ? to_float(dy[element]) * z * sigmoid(z) : 0.0f;
-  });
+/// What a thread has of the tile's elements.
+template <class E>
+struct Fetched {
+  typename E::P u[E::kCount], dt[E::kCount], z[E::kCount], dy[E::kCount];
+};
+
+template <class W, class E, class T>
+__device__ __forceinline__ void load_tile(const E& e, const T* dy, int t0, Fetched<E>& f, TileRows<W>& rows) {
+  float bias[E::kVector];
+  e.parameter(e.x.bias, bias);
+  e.fetch(e.x.u, t0, f.u);
+  e.fetch(e.x.dt, t0, f.dt);
+  e.fetch(e.x.z, t0, f.z);
+  e.fetch(dy, t0, f.dy);
+#pragma unroll
+  for (int i = 0; i < E::kCount; ++i) {
+    if (E::token(i) >= W::kTile) break;
+    const Steps<E> steps(e, t0, i, f.u[i], f.dt[i], bias);
+    E::put(rows.step[E::token(i)], steps.step);
+    E::put(rows.drive[E::token(i)], steps.drive);
+    E::put(rows.input[E::token(i)], steps.input);
+    const bool inside = e.inside(t0, i);
+    float gated[E::kVector];
+#pragma unroll
+    for (int j = 0; j < E::kVector; ++j) {
+      const float z = to_float(f.z[i].v[j]);
+      gated[j] = inside ? to_float(f.dy[i].v[j]) * z * sigmoid(z) : 0.0f;
+    }
+    E::put(rows.dy[E::token(i)], gated);
+  }
 }
 
-/// du, dΔraw and dz of the tile; adds to the sums over tokens that this thread keeps for its channel.
-template <class W, class T>
-__device__ __forceinline__ void token_gradients(const Inputs<T>& x, const Gradients<T>& out, const Place& at, int t0,
-                                                const TileRows<W>& rows, float& d_bias, float& d_skip) {
-  for_elements<W>(x, at, t0, [&](int t, int c, int64_t element, bool inside) {
-    if (!inside) return;
-    const int d = at.first + c;
-    const float u = to_float(x.u[element]), z = to_float(x.z[element]), skip = x.skip[d], s = sigmoid(z), gated = rows.dy[t][c];
-    out.u.put(element, skip * gated + rows.step[t][c] * rows.d_input[t][c]);
-    out.z.put(element, to_float(out.dy[element]) * (rows.sum[t][c] + skip * u) * s * (1 + z * (1 - s)));
-    const float d_raw = (u * rows.d_input[t][c] + kLn2 * rows.d_step[t][c]) * sigmoid(to_float(x.dt[element]) + x.bias[d]);
-    out.dt.put(element, d_raw);
-    d_bias += d_raw;
-    d_skip += gated * u;
-  });
+/// Writes or adds kVector neighbours.
+template <class T, int kVector>
+__device__ __forceinline__ void put_piece(const Target<T>& to, int64_t element, const float (&values)[kVector]) {
+  if (!to.at) return;
+  auto* at = reinterpret_cast<Piece<T, kVector>*>(to.at + element);
+  Piece<T, kVector> made;
+  if (to.add) made = *at;
+#pragma unroll
+  for (int j = 0; j < kVector; ++j) made.v[j] = from_float<T>(values[j] + (to.add ? to_float(made.v[j]) : 0.0f));
+  *at = made;
+}
+
+/// Sums over tokens that a thread keeps for its channels, in shared memory for want of registers.
+template <class E>
+struct ParameterSums {
+  float bias[kThreads * E::kVector], skip[kThreads * E::kVector];
+
+  static __device__ int at(int j) { return static_cast<int>(threadIdx.x) * E::kVector + j; }
+  __device__ void clear() {
+    for (int j = 0; j < E::kVector; ++j) bias[at(j)] = skip[at(j)] = 0;
+  }
+};
+
+/// du, dΔraw and dz of the tile.
+template <class W, class E, class T>
+__device__ __forceinline__ void token_gradients(const E& e, const Gradients<T>& out, int t0, const Fetched<E>& f, const TileRows<W>& rows,
+                                                ParameterSums<E>& sums) {
+  float bias[E::kVector], skip[E::kVector];
+  e.parameter(e.x.bias, bias);
+  e.parameter(e.x.skip, skip);
+#pragma unroll
+  for (int i = 0; i < E::kCount; ++i) {
+    if (!e.inside(t0, i)) continue;
+    float du[E::kVector], dz[E::kVector], d_raw[E::kVector];
+#pragma unroll
+    for (int j = 0; j < E::kVector; ++j) {
+      const int t = E::token(i), c = E::channel() + j;
+      const float u = to_float(f.u[i].v[j]), z = to_float(f.z[i].v[j]), s = sigmoid(z), gated = rows.dy[t][c];
+      du[j] = skip[j] * gated + rows.step[t][c] * rows.d_input[t][c];
+      dz[j] = to_float(f.dy[i].v[j]) * (rows.sum[t][c] + skip[j] * u) * s * (1 + z * (1 - s));
+      d_raw[j] = (u * rows.d_input[t][c] + (e.x.shared ? 0.0f : kLn2 * rows.d_drive[t][c])) * sigmoid(to_float(f.dt[i].v[j]) + bias[j]);
+      sums.bias[sums.at(j)] += d_raw[j];
+      sums.skip[sums.at(j)] += gated * u;
+    }
+    const int64_t element = e.element(t0, i);
+    put_piece(out.u, element, du);
+    put_piece(out.z, element, dz);
+    put_piece(out.dt, element, d_raw);
+  }
 }
 
 template <class W, class T>
@@ -140,99 +194,80 @@ __device__ __forceinline__ void store_pairs(const Inputs<T>& x, const Place& at,
   }
 }
 
-/// Parts [B, D, padded + 2]: dA, then dbias and dD, whose sums lie in the threads of a channel.
+/// What the block's channels add to the gradient of a log decay that all share, parts [blocks, B, T].
 template <class W, class T>
-__device__ __forceinline__ void store_parts(const Inputs<T>& x, const Place& at, const float (&da)[W::kStates], float d_bias, float d_skip,
-                                            float* parts) {
-  __shared__ float bias_sums[kThreads], skip_sums[kThreads];
-  bias_sums[threadIdx.x] = d_bias, skip_sums[threadIdx.x] = d_skip;
-  __syncthreads();
-  const int d = at.first + W::channel();
-  constexpr int kRow = W::kPadded + 2;
-  if (d < x.width)
-    for (int n = 0; n < W::kStates; ++n) parts[(at.sequence * x.width + d) * kRow + W::first_state() + n] = da[n];
-  const int own = static_cast<int>(threadIdx.x);
-  if (own >= W::kChannels || at.first + own >= x.width) return;
-  float* to = parts + (at.sequence * x.width + at.first + own) * kRow + W::kPadded;
-  to[0] = to[1] = 0;
-  for (int i = own; i < kThreads; i += W::kChannels) to[0] += bias_sums[i], to[1] += skip_sums[i];
+__device__ __forceinline__ void store_shared(const Inputs<T>& x, const Place& at, int t0, const TileRows<W>& rows, float* parts) {
+  const int t = static_cast<int>(threadIdx.x);
+  if (t >= W::kTile || t0 + t >= x.length) return;
+  float sum = 0;
+  for (int c = 0; c < W::kChannels; ++c) sum += rows.d_drive[t][c];
+  parts[(blockIdx.x * int64_t{gridDim.y} + at.sequence) * x.length + t0 + t] = kLn2 * sum;
 }
 
-template <class T, class W>
+/// Parts [B, D, padded + 2]: dA, then dbias and dD, whose sums lie in the threads of a channel.
+template <class W, class E>
+__device__ __forceinline__ void store_parts(const E& e, const float (&da)[W::kStates], const ParameterSums<E>& sums, float* parts) {
+  __syncthreads();
+  const int64_t channels = e.at.sequence * e.x.width, d = e.at.first + W::channel();
+  constexpr int kRow = W::kPadded + 2;
+  if (d < e.x.width)
+    for (int n = 0; n < W::kStates; ++n) parts[(channels + d) * kRow + W::first_state() + n] = da[n];
+  const int own = static_cast<int>(threadIdx.x);
+  if (own >= W::kChannels || e.at.first + own >= e.x.width) return;
+  float bias = 0, skip = 0;
+  for (int i = own; i < kThreads * E::kVector; i += W::kChannels) bias += sums.bias[i], skip += sums.skip[i];
+  float* to = parts + (channels + e.at.first + own) * kRow + W::kPadded;
+  to[0] = bias, to[1] = skip;
+}
+
+template <class T, class W, int kVector>
 __global__ void __launch_bounds__(kThreads, W::kTile == 16 ? 4 : 1) reverse_kernel(Inputs<T> x, Gradients<T> out) {
+  using E = Elements<W, T, kVector>;
   __shared__ TileRows<W> rows;
   __shared__ Pairs<W> pairs;
   __shared__ PairSums<W> sums;
+  __shared__ ParameterSums<E> parameter_sums;
   const Place at{static_cast<int>(blockIdx.x) * W::kChannels, blockIdx.y};
+  const E elements{x, at};
   const int d = at.first + W::channel();
-  float a[W::kStates], e[W::kStates], da[W::kStates] = {}, d_bias = 0, d_skip = 0;
+  float a[W::kStates], e[W::kStates], da[W::kStates] = {};
+  parameter_sums.clear();
   load_decays<W>(x, d, a);
   load_state<W>(x, out.d_end, at.sequence, d, e);
   for (int tile = (x.length - 1) / W::kTile; tile >= 0; --tile) {
     const int t0 = tile * W::kTile;
     float start[W::kStates] = {}, h[W::kTile][W::kStates];
+    Fetched<E> fetched;
     if (d < x.width) load_row(out.starts + start_offset<W>(x, at.sequence, tile, d), start);
     __syncthreads();
-    load_tile<W>(x, out.dy, at, t0, rows);
+    load_tile<W>(elements, out.dy, t0, fetched, rows);
     load_pairs<W>(x, at, t0, pairs);
     __syncthreads();
     recompute<W>(rows, pairs, a, start, h);
     reverse<W>(rows, pairs, sums, a, start, h, e, da);
     __syncthreads();
-    token_gradients<W>(x, out, at, t0, rows, d_bias, d_skip);
+    token_gradients<W>(elements, out, t0, fetched, rows, parameter_sums);
     store_pairs<W>(x, at, t0, sums, out.pair_parts);
+    if (x.shared) store_shared<W>(x, at, t0, rows, out.shared_parts);
   }
   if (out.d_start) store_state<W>(x, e, at.sequence, d, out.d_start);
-  store_parts<W>(x, at, da, d_bias, d_skip, out.parts);
-}
-
-/// dB and dC: Σ over blocks of channels, in order. A thread owns a token and a column of both.
-template <class T>
-__global__ void sum_pairs_kernel(const float* parts, int blocks, int64_t rows, int states, int padded, Target<T> b, Target<T> c) {
-  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x, row = i / (2 * padded);
-  const int column = static_cast<int>(i % (2 * padded)), n = column % padded;
-  if (row >= rows || n >= states) return;
-  float sum = 0;
-  for (int block = 0; block < blocks; ++block) sum += parts[(block * rows + row) * 2 * padded + column];
-  (column < padded ? b : c).put(row * states + n, sum);
-}
-
-/// dA_log = A Σ dA, dbias and dD: Σ over sequences, in order. A thread owns a channel and a column of the parts.
-__global__ void sum_parts_kernel(const float* parts, int64_t batch, int64_t width, int states, int padded, const float* a_log,
-                                 Target<float> to_a_log, Target<float> bias, Target<float> skip) {
-  const int row = padded + 2;
-  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x, d = i / row;
-  const int column = static_cast<int>(i % row);
-  if (d >= width || (column >= states && column < padded)) return;
-  float sum = 0;
-  for (int64_t b = 0; b < batch; ++b) sum += parts[(b * width + d) * row + column];
-  if (column < states)
-    to_a_log.put(d * states + column, -expf(a_log[d * states + column]) * sum);
-  else
-    (column == padded ? bias : skip).put(d, sum);
+  store_parts<W>(elements, da, parameter_sums, out.parts);
 }
 
 template <class T>
 void backward(Stream stream, const Mamba1Scan& in, const ScanBackward& out) {
-  const int64_t batch = in.u.dim(0), length = in.u.dim(1), width = in.u.dim(2);
+  const int64_t batch = in.u.dim(0), width = in.u.dim(2);
   const Inputs<T> x = inputs_of<T>(in);
   const Gradients<T> to{pointer<T>(out.dy),        maybe<float>(out.d_end),      maybe<float>(out.starts),
                         target_of<T>(out.u),       target_of<T>(out.dt),         target_of<T>(out.z),
-                        maybe<float>(out.d_start), maybe<float>(out.pair_parts), maybe<float>(out.parts)};
+                        maybe<float>(out.d_start), maybe<float>(out.pair_parts), maybe<float>(out.shared_parts),
+                        maybe<float>(out.parts)};
   with_widths(x.states, [&](auto at) {
     using W = Widths<decltype(at)::value>;
-    const unsigned blocks = blocks_for(width, W::kChannels);
-    reverse_kernel<T, W><<<dim3(blocks, static_cast<unsigned>(batch)), kThreads, 0, stream>>>(x, to);
-    check_launch();
-    const int64_t pairs = batch * length * 2 * W::kPadded, parameters = width * (W::kPadded + 2);
-    if (out.b || out.c)
-      sum_pairs_kernel<<<blocks_for(pairs, kThreads), kThreads, 0, stream>>>(
-          to.pair_parts, static_cast<int>(blocks), batch * length, x.states, W::kPadded, target_of<T>(out.b), target_of<T>(out.c));
-    sum_parts_kernel<<<blocks_for(parameters, kThreads), kThreads, 0, stream>>>(to.parts, batch, width, x.states, W::kPadded, x.a_log,
-                                                                                target_of<float>(out.a_log), target_of<float>(out.dt_bias),
-                                                                                target_of<float>(out.skip));
-    check_launch();
+    const dim3 grid(blocks_for(width, W::kChannels), static_cast<unsigned>(batch));
+    with_vector(width, [&](auto vector) { reverse_kernel<T, W, decltype(vector)::value><<<grid, kThreads, 0, stream>>>(x, to); });
   });
+  check_launch();
 }
 
 }  // namespace
@@ -241,6 +276,7 @@ void backward(Stream stream, const Mamba1Scan& in, const ScanBackward& out) {
 void selective_scan_backward(Stream stream, const Mamba1Scan& in, const ScanBackward& out) {
   scan::scan_starts(stream, in, out.starts);
   dispatch_cuda(in.u.dtype(), [&](auto zero) { scan::backward<decltype(zero)>(stream, in, out); });
+  scan::sum_parts(stream, in, out);
 }
 
 }  // namespace saccade::cuda

@@ -1,4 +1,3 @@
-#include "kernels/cuda/gradient_target.cuh"
 #include "kernels/cuda/mamba1_scan.cuh"
 
 namespace saccade::cuda {
@@ -7,20 +6,12 @@ namespace {
 
 constexpr int kSlots = static_cast<int>(kMaxScanStates / 32);  ///< states of a lane
 
-/// Decays that a token and channel share instead of having one for each state.
-template <class T>
-struct Shared {
-  const T* dt;
-  const float* bias;
-};
-
 /// A warp owns a query t; C_t is carried back through the decays. kDecay: one for each state.
 template <class T, bool kDecay>
-__global__ void weights_kernel(Inputs<T> x, Shared<T> shared, int64_t sequence, int d, float* weights) {
+__global__ void weights_kernel(Inputs<T> x, int64_t sequence, int d, float* weights) {
   const int t = static_cast<int>(blockIdx.x * (kThreads / 32) + threadIdx.x / 32), lane = static_cast<int>(threadIdx.x) % 32;
   if (t >= x.length) return;
   const int64_t first = sequence * x.length;
-  const float rate = !kDecay && x.a_log ? expf(x.a_log[0]) : 0.0f;
   float carried[kSlots], a[kSlots];
 #pragma unroll
   for (int i = 0; i < kSlots; ++i) {
@@ -31,7 +22,7 @@ __global__ void weights_kernel(Inputs<T> x, Shared<T> shared, int64_t sequence, 
   float* row = weights + int64_t{t} * x.length;
   for (int j = t; j >= 0; --j) {
     const float step = softplus(to_float(x.dt[(first + j) * x.width + d]) + x.bias[d]);
-    const float log_decay = shared.dt ? -rate * softplus(to_float(shared.dt[first + j]) + shared.bias[0]) : 0.0f;
+    const float log_decay = x.shared ? x.shared_decay(first + j) : 0.0f;
     float sum = 0;
 #pragma unroll
     for (int i = 0; i < kSlots; ++i) {
@@ -53,15 +44,10 @@ void mamba1_weights(Stream stream, const Mamba1Scan& in, int64_t sequence, int64
   const bool decay = in.a_log && !in.shared_dt;
   dispatch_cuda(in.u.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    scan::Inputs<T> x = scan::inputs_of<T>(in);
-    const scan::Shared<T> shared{maybe<T>(in.shared_dt), maybe<float>(in.shared_bias)};
+    const scan::Inputs<T> x = scan::inputs_of<T>(in);
     const unsigned blocks = blocks_for(x.length, scan::kThreads / 32);
-    if (decay)
-      scan::weights_kernel<T, true>
-          <<<blocks, scan::kThreads, 0, stream>>>(x, shared, sequence, static_cast<int>(channel), pointer<float>(weights));
-    else
-      scan::weights_kernel<T, false>
-          <<<blocks, scan::kThreads, 0, stream>>>(x, shared, sequence, static_cast<int>(channel), pointer<float>(weights));
+    const auto kernel = decay ? scan::weights_kernel<T, true> : scan::weights_kernel<T, false>;
+    kernel<<<blocks, scan::kThreads, 0, stream>>>(x, sequence, static_cast<int>(channel), pointer<float>(weights));
   });
   check_launch();
 }

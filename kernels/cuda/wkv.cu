@@ -1,4 +1,4 @@
-#include "kernels/cuda/wkv.cuh"
+#include "kernels/cuda/wkv_chunk.cuh"
 
 namespace saccade::cuda {
 namespace wkv5 {
@@ -176,6 +176,19 @@ template void run_sweep<bf16>(Stream, const cpu::WkvInputs&, const Sweep<bf16>&)
 }  // namespace wkv5
 
 void wkv_forward(Stream stream, const cpu::WkvInputs& in, const Tensor& y, const Tensor& state) {
+  if (wkv_in_chunks(in)) {
+    const wkv5::StatePass pass{pointer<bf16>(in.r),
+                               pointer<bf16>(in.k),
+                               pointer<bf16>(in.v),
+                               wkv5::decays_of<bf16>(in),
+                               pointer<float>(in.bonus),
+                               maybe<float>(in.start),
+                               pointer<bf16>(y),
+                               nullptr,
+                               {pointer<float>(state), false},
+                               false};
+    return wkv5::run_state_pass(stream, in, pass);
+  }
   dispatch_cuda(in.r.dtype(), [&](auto zero) {
     using T = decltype(zero);
     wkv5::run_sweep<T>(stream, in,

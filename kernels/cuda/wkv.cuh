@@ -90,4 +90,7 @@ struct Sweep {
 template <class T>
 void run_sweep(Stream stream, const cpu::WkvInputs& in, const Sweep<T>& sweep);
 
+/// Σ over sequences and chunks of parts [B, H, chunks, N] or [B, H, N].
+void sum_parts(Stream stream, const cpu::WkvInputs& in, const Tensor& parts, const GradTarget& to);
+
 }  // namespace saccade::cuda::wkv5

@@ -8,6 +8,11 @@ namespace saccade::cuda {
 constexpr int64_t kMaxWkvWidth = 256;
 constexpr int64_t kWkvTile = 16;  ///< tokens between two states that backward starts from
 
+/// Whether products between tokens go to tensor cores, in chunks of kWkvTile tokens.
+inline bool wkv_in_chunks(const cpu::WkvInputs& in) {
+  return in.r.dtype() == DType::bf16 && (in.shape.width == 32 || in.shape.width == 64);
+}
+
 constexpr int64_t wkv_padded(int64_t width) {
   int64_t padded = 16;
   while (padded < width) padded *= 2;
@@ -17,18 +22,27 @@ constexpr int64_t wkv_padded(int64_t width) {
 /// y and the state after the last token.
 void wkv_forward(Stream stream, const cpu::WkvInputs& in, const Tensor& y, const Tensor& state);
 
-/// Gradients; targets, dy and d_state may be empty. Scratch f32: `starts`, states before every tile, and partial sums a sequence of
-/// the gradients of the bonus and of a constant decay (a decay per token leaves its own empty).
+/// Gradients; targets, dy and d_state may be empty. Scratch: `starts`, states before every tile; in chunks also `d_states`, the gradients
+/// of the states after them, both bf16, else f32; partial sums f32 of the gradients of the bonus and of a constant decay (a decay per
+/// token leaves its own empty).
 struct WkvBackward {
   Tensor dy, d_state;
   GradTarget dr, dk, dv, dw_raw, bonus, d_start;
-  Tensor starts, bonus_parts, decay_parts;
+  Tensor starts, d_states, bonus_parts, decay_parts;
 };
+inline int64_t wkv_tiles(const cpu::WkvInputs& in) { return (in.shape.length + kWkvTile - 1) / kWkvTile; }
 inline Shape wkv_starts_shape(const cpu::WkvInputs& in) {
   const int64_t padded = wkv_padded(in.shape.width);
-  return {in.shape.batch, in.shape.heads, (in.shape.length + kWkvTile - 1) / kWkvTile, padded, padded};
+  return {in.shape.batch, in.shape.heads, wkv_tiles(in), padded, padded};
+}
+inline Shape wkv_parts_shape(const cpu::WkvInputs& in) {
+  if (wkv_in_chunks(in)) return {in.shape.batch, in.shape.heads, wkv_tiles(in), in.shape.width};
+  return {in.shape.batch, in.shape.heads, in.shape.width};
 }
 void wkv_backward(Stream stream, const cpu::WkvInputs& in, const WkvBackward& g);
+
+/// wkv_backward where wkv_in_chunks.
+void wkv_chunk_backward(Stream stream, const cpu::WkvInputs& in, const WkvBackward& g);
 
 /// As the op says.
 void wkv_weights(Stream stream, const cpu::WkvInputs& in, int64_t sequence, const Tensor& weights);

@@ -157,21 +157,6 @@ __global__ void __launch_bounds__(W::kThreads) rows_kernel(Head head, Rows<T> x)
   store_parts<W>(head, x, first_row, d_bonus, d_decay);
 }
 
-/// Σ over sequences, in order.
-__global__ void sum_parts_kernel(const float* parts, int64_t batch, int64_t size, Target<float> to) {
-  const int64_t i = int64_t{blockIdx.x} * 128 + threadIdx.x;
-  if (i >= size) return;
-  float sum = 0;
-  for (int64_t b = 0; b < batch; ++b) sum += parts[b * size + i];
-  to.put(i, sum);
-}
-void sum_parts(Stream stream, const Tensor& parts, const GradTarget& to) {
-  if (!parts || !to) return;
-  const int64_t size = to.tensor.size();
-  sum_parts_kernel<<<blocks_for(size, 128), 128, 0, stream>>>(pointer<float>(parts), parts.dim(0), size, target_of<float>(to));
-  check_launch();
-}
-
 template <class T>
 void backward(Stream stream, const cpu::WkvInputs& in, const WkvBackward& g) {
   const Decays<T> decays = decays_of<T>(in);
@@ -204,9 +189,10 @@ void backward(Stream stream, const cpu::WkvInputs& in, const WkvBackward& g) {
 }  // namespace wkv5
 
 void wkv_backward(Stream stream, const cpu::WkvInputs& in, const WkvBackward& g) {
+  if (wkv_in_chunks(in)) return wkv_chunk_backward(stream, in, g);
   dispatch_cuda(in.r.dtype(), [&](auto zero) { wkv5::backward<decltype(zero)>(stream, in, g); });
-  wkv5::sum_parts(stream, g.bonus_parts, g.bonus);
-  wkv5::sum_parts(stream, g.decay_parts, g.dw_raw);
+  wkv5::sum_parts(stream, in, g.bonus_parts, g.bonus);
+  wkv5::sum_parts(stream, in, g.decay_parts, g.dw_raw);
 }
 
 }  // namespace saccade::cuda

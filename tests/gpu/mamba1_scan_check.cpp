@@ -47,6 +47,38 @@ OpCase scan_case(const Size& s, bool state, double drive = -2, double rate = 0) 
   return c;
 }
 
+/// The ablations: one decay for all channels of a token, or none.
+Mamba1Scan ablated(const Tensors& x, bool one) {
+  Mamba1Scan in{.u = x[0], .dt = x[1], .z = x[2], .b = x[3], .c = x[4], .skip = x[5], .dt_bias = x[6]};
+  if (one) in.a_log = x[7], in.shared_dt = x[8], in.shared_bias = x[9];
+  return in;
+}
+std::vector<Input> ablated_inputs(const Size& s, bool one) {
+  std::vector<Input> x = inputs(s);
+  x.pop_back();
+  if (one) {
+    for (const Input& in : {parameter({1}, 8), activation({s.batch, s.length}, 9), parameter({1}, 10)}) x.push_back(in);
+    x[7].values = {-1};
+  }
+  return x;
+}
+OpCase ablation_case(const Size& s, bool one, bool state) {
+  OpCase c{(one ? "one decay " : "no decay ") + text(s) + (state ? " state" : ""), ablated_inputs(s, one), {}};
+  if (state) c.inputs.push_back(parameter({s.batch * s.width, 1, s.states}, 9));
+  c.op = [=](Tape& t, const Tensors& x) {
+    Mamba1Scan in = ablated(x, one);
+    if (state) in.state = {x.back().reshape({s.batch, s.width, s.states}), true, false};
+    const Mamba1Output out = mamba1_scan(t, in);
+    return state ? Tensors{out.y, out.end} : Tensors{out.y};
+  };
+  return c;
+}
+OpCase ablated_weights_case(const Size& s, bool one) {
+  return {(one ? "one decay weights " : "no decay weights ") + text(s), ablated_inputs(s, one), [=](Tape& t, const Tensors& x) {
+            return Tensors{mamba1_weights(t, ablated(x, one), 1, {0, 3})};
+          }};
+}
+
 OpCase weights_case(const Size& s) {
   return {"weights " + text(s), inputs(s), [](Tape& t, const Tensors& x) { return Tensors{mamba1_weights(t, arguments(x), 1, {0, 3})}; }};
 }
@@ -59,6 +91,10 @@ std::vector<OpCase> all_cases() {
     cases.push_back(scan_case({2, 37, width, states}, true));
   cases.push_back(scan_case({1, 2048, 33, 16}, false));
   cases.push_back(scan_case({2, 131, 40, 16}, true, 60, 3));
+  for (bool one : {false, true}) {
+    for (const Size& s : {Size{2, 1, 70, 16}, {2, 37, 33, 5}, {2, 131, 40, 64}}) cases.push_back(ablation_case(s, one, s.length < 100));
+    cases.push_back(ablated_weights_case({2, 37, 20, 16}, one));
+  }
   cases.push_back(weights_case({2, 70, 20, 16}));
   cases.push_back(weights_case({2, 37, 20, 50}));
   return cases;
