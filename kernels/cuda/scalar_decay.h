@@ -19,15 +19,18 @@ struct DecayForm {
 /// Whether tensor cores run it: bf16, and sizes that there are kernels for.
 inline bool runs_on_tensor_cores(const DecayForm& in) {
   const int64_t keys = in.q.dim(3), width = in.x.dim(3);
-  return in.x.dtype() == DType::bf16 && (keys == 64 || keys == 128) && (width == 32 || width == 64);
+  return in.x.dtype() == DType::bf16 && keys % 8 == 0 && keys <= 128 && (width == 32 || width == 64);
 }
+/// Keys as tensor cores take them, zeros behind N.
+inline int64_t padded_keys(const DecayForm& in) { return in.q.dim(3) > 64 ? 128 : 64; }
 
 /// Scratch of one pass.
 struct DecayScratch {
-  Tensor scores;            ///< q kᵀ inside chunks, [B, chunks, G, 64, 64]; bf16 on tensor cores, else f32
-  Tensor states, d_states;  ///< of all chunks: f32 [B, chunks + 1, H, N, P]; on tensor cores bf16 [B, chunks, H, P, N], backward alone
-  Tensor d_scores;          ///< without tensor cores: gradients of every head's scores
-  Tensor reads, writes;     ///< with them: what a token's reading and writing of the state adds to decays, f32 [B, H, T]
+  Tensor scores;  ///< q kᵀ inside chunks, [B, chunks, G, 64, 64]; bf16 on tensor cores, else f32
+  Tensor states,
+      d_states;          ///< of all chunks: f32 [B, chunks + 1, H, N, P]; on tensor cores bf16 [B, chunks, H, P, padded N], backward alone
+  Tensor d_scores;       ///< without tensor cores: gradients of every head's scores
+  Tensor reads, writes;  ///< with them: what a token's reading and writing of the state adds to decays, f32 [B, H, T]
 };
 
 inline DecayScratch decay_scratch(Tape& tape, const DecayForm& in, bool backward) {
@@ -36,7 +39,7 @@ inline DecayScratch decay_scratch(Tape& tape, const DecayForm& in, bool backward
                 width = in.x.dim(3);
   const bool tensor_cores = runs_on_tensor_cores(in);
   const DType dtype = tensor_cores ? DType::bf16 : DType::f32;
-  const Shape states = tensor_cores ? Shape{batch, chunks, heads, width, keys} : Shape{batch, chunks + 1, heads, keys, width};
+  const Shape states = tensor_cores ? Shape{batch, chunks, heads, width, padded_keys(in)} : Shape{batch, chunks + 1, heads, keys, width};
   DecayScratch scratch;
   scratch.scores = tape.empty({batch, chunks, in.q.dim(2), kChunk, kChunk}, dtype);
   if (backward || !tensor_cores) scratch.states = tape.empty(states, dtype);

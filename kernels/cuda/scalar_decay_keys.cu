@@ -7,19 +7,20 @@
 namespace saccade::cuda::decay {
 namespace {
 
-constexpr int kWarps = 8, kThreads = 32 * kWarps;
+/// A warp owns 16 rows and a quarter of the columns.
+constexpr int kWarps = 16, kThreads = 32 * kWarps, kQuarters = 4;
 
 template <int P, int N>
 struct Sizes {
   static constexpr uint32_t kValues = kChunk * P * 2, kState = P * N * 2, kStage = 2 * kValues + 2 * kState, kScores = kChunk * kChunk * 2;
   static constexpr uint32_t kRows = 2 * kChunk * N * 2;  ///< q and k, at last
-  static constexpr uint32_t kShared = kScores + (2 * kStage > kRows ? 2 * kStage : kRows);
+  static constexpr int shared(int stages) { return static_cast<int>(kScores + std::max(static_cast<uint32_t>(stages) * kStage, kRows)); }
 };
 
 /// Of one head: factors, and sums until the decays' gradient is put together.
 struct HeadRoom {
-  float running[kChunk], head[kChunk], tail[kChunk], step[kChunk];
-  float rows[2][kChunk], columns[4][kChunk], kept[kWarps];
+  float running[kChunk], head[kChunk], tail[kChunk], stepped[kChunk];  ///< stepped: running − log2 step
+  float rows[kQuarters][kChunk], columns[4][kChunk], kept[kWarps];
 };
 
 /// A head's tiles.
@@ -40,26 +41,24 @@ struct Stage {
   }
 };
 
-/// Rows [16 r, +16) of a left operand, each scaled.
+/// A left operand's 16 rows from `row` on, each scaled (by bf16 factors).
 template <int P>
 __device__ __forceinline__ void scale_rows(uint32_t (&a)[P / 16][4], const float* factors, int row) {
   const float first = factors[row + threadIdx.x % 32 / 4], second = factors[row + threadIdx.x % 32 / 4 + 8];
+  const uint32_t pairs[2] = {pack_bf16(first, first), pack_bf16(second, second)};
 #pragma unroll
   for (int k = 0; k < P / 16; ++k)
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float f = i % 2 ? second : first;
-      a[k][i] = pack_bf16(low(a[k][i]) * f, high(a[k][i]) * f);
-    }
+    for (int i = 0; i < 4; ++i) a[k][i] = multiply_pairs(a[k][i], pairs[i % 2]);
 }
 
-/// c [16, N / 2] += a times columns [column, + N / 2) of the rows.
+/// c [16, N / 4] += a times columns [column, + N / 4) of the rows.
 template <int P, int N>
-__device__ __forceinline__ void add_product(float (&c)[N / 16][4], const uint32_t (&a)[P / 16][4], const SharedRows<N>& rows, int column) {
+__device__ __forceinline__ void add_product(float (&c)[N / 32][4], const uint32_t (&a)[P / 16][4], const SharedRows<N>& rows, int column) {
 #pragma unroll
   for (int k = 0; k < P / 16; ++k)
 #pragma unroll
-    for (int n = 0; n < N / 32; ++n) {
+    for (int n = 0; n < N / 64; ++n) {
       uint32_t b[4];
       rows.load_b_transposed(b, 16 * k, column / 16 + n);
       multiply(c[2 * n], a[k], b[0], b[1]);
@@ -67,42 +66,40 @@ __device__ __forceinline__ void add_product(float (&c)[N / 16][4], const uint32_
     }
 }
 
-/// Where a warp works in a chunk: 16 rows, and half of the columns.
+/// Where a warp works in a chunk.
 struct Own {
-  int warp, lane, row, half;
+  int warp, lane, row, quarter;
   __device__ Own()
-      : warp(static_cast<int>(threadIdx.x) / 32), lane(static_cast<int>(threadIdx.x) % 32), row(warp % 4 * 16), half(warp / 4) {}
-  /// Row and column of element i of tile n of a [16, 32] part of pairs.
+      : warp(static_cast<int>(threadIdx.x) / 32), lane(static_cast<int>(threadIdx.x) % 32), row(warp % 4 * 16), quarter(warp / 4) {}
+  /// Row and column of element i of tile n of a [16, 16] part of pairs.
   __device__ int pair_row(int i) const { return row + lane / 4 + i / 2 * 8; }
-  __device__ int pair_column(int n, int i) const { return half * 32 + n * 8 + lane % 4 * 2 + i % 2; }
-  __device__ bool sees_pairs() const { return half * 32 <= row + 15; }
+  __device__ int pair_column(int n, int i) const { return quarter * 16 + n * 8 + lane % 4 * 2 + i % 2; }
+  __device__ bool sees_pairs() const { return quarter * 16 <= row; }
+  /// Elements 0, 1 (2, 3 with `half`) of tile n of pairs in memory.
+  __device__ uint32_t pair_address(const SharedRows<kChunk>& pairs, int n, int half) const {
+    return pairs.at(pair_row(2 * half), quarter * 2 + n) + static_cast<uint32_t>(lane % 4 * 4);
+  }
 };
 
 /// d_scores += F of a head, and the sums of P over rows and columns.
 template <int P>
 __device__ __forceinline__ void add_pairs_of_head(const Own& own, const uint32_t (&d_o)[P / 16][4], const SharedRows<P>& x,
-                                                  const uint32_t (&scores)[4][2], HeadRoom& room, float (&d_scores)[4][4]) {
-  float c[4][4];
+                                                  const uint32_t (&scores)[2][2], HeadRoom& room, float (&d_scores)[2][4]) {
+  float c[2][4] = {};
 #pragma unroll
-  for (int n = 0; n < 4; ++n)
+  for (int k = 0; k < P / 16; ++k) {
+    uint32_t b[4];
+    x.load_b(b, own.quarter * 16, k);
+    multiply(c[0], d_o[k], b[0], b[1]);
+    multiply(c[1], d_o[k], b[2], b[3]);
+  }
+  float row_sums[2] = {}, sums[4] = {};
 #pragma unroll
-    for (int i = 0; i < 4; ++i) c[n][i] = 0;
-#pragma unroll
-  for (int k = 0; k < P / 16; ++k)
-#pragma unroll
-    for (int n = 0; n < 2; ++n) {
-      uint32_t b[4];
-      x.load_b(b, own.half * 32 + 16 * n, k);
-      multiply(c[2 * n], d_o[k], b[0], b[1]);
-      multiply(c[2 * n + 1], d_o[k], b[2], b[3]);
-    }
-  float row_sums[2] = {0, 0}, sums[8] = {};
-#pragma unroll
-  for (int n = 0; n < 4; ++n)
+  for (int n = 0; n < 2; ++n)
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int t = own.pair_row(i), j = own.pair_column(n, i);
-      float value = c[n][i] * room.step[j] * exp2_approximate(room.running[t] - room.running[j]);
+      float value = c[n][i] * exp2_approximate(room.running[t] - room.stepped[j]);
       if (j > t) value = 0;
       d_scores[n][i] += value;
       const float product = j < t ? value * (i % 2 ? high(scores[n][i / 2]) : low(scores[n][i / 2])) : 0.0f;
@@ -112,10 +109,11 @@ __device__ __forceinline__ void add_pairs_of_head(const Own& own, const uint32_t
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     row_sums[half] = quad_sum(row_sums[half]);
-    if (own.lane % 4 == 0) room.rows[own.half][own.pair_row(2 * half)] = row_sums[half];
+    if (own.lane % 4 == 0) room.rows[own.quarter][own.pair_row(2 * half)] = row_sums[half];
   }
-  lane_sums<8, 16, 4>(sums);  // eight lanes share the columns of four tiles: each ends with one
-  room.columns[own.warp % 4][own.half * 32 + own.lane / 8 * 8 + own.lane % 4 * 2 + own.lane / 4 % 2] = sums[0];
+  lane_sums<4, 16, 4>(sums);  // eight lanes share the columns of two tiles: two of them end with each
+  if (own.lane / 4 % 2 == 0)
+    room.columns[own.warp % 4][own.quarter * 16 + own.lane / 16 * 8 + own.lane % 4 * 2 + own.lane / 8 % 2] = sums[0];
 }
 
 /// ⟨a, b⟩ of two tiles laid out alike, a thread's part.
@@ -139,9 +137,9 @@ __device__ __forceinline__ void put_decay_gradient(const Form<bf16>& f, const Ke
   for (int e = 0; e < 2; ++e) {
     const int t = 2 * lane + e;
     const float writes = t < p.size ? g.writes[line + t] : 0.0f;
-    d[e] = room.rows[0][t] + room.rows[1][t] + (t < p.size ? g.reads[line + t] : 0.0f) - writes;
+    d[e] = (t < p.size ? g.reads[line + t] : 0.0f) - writes;
 #pragma unroll
-    for (int r = 0; r < 4; ++r) d[e] -= room.columns[r][t];
+    for (int r = 0; r < 4; ++r) d[e] += room.rows[r][t] - room.columns[r][t];
     written += writes;
   }
   float behind = warp_sum(written);
@@ -159,11 +157,11 @@ __device__ __forceinline__ void put_decay_gradient(const Form<bf16>& f, const Ke
 
 /// Rows of q or k with their columns as the states have theirs.
 template <int N>
-__device__ __forceinline__ void load_permuted(const SharedRows<N>& to, const bf16* from, int stride, int size) {
+__device__ __forceinline__ void load_permuted(const SharedRows<N>& to, const bf16* from, int64_t stride, int size, int keys) {
   for (int item = static_cast<int>(threadIdx.x); item < kChunk * N / 8; item += kThreads) {
     const int row = item / (N / 8), piece = item % (N / 8);
     uint4 x{0, 0, 0, 0};
-    if (row < size) x = *reinterpret_cast<const uint4*>(from + int64_t{row} * stride + piece * 8);
+    if (row < size && piece * 8 < keys) x = *reinterpret_cast<const uint4*>(from + row * stride + piece * 8);
     const uint32_t pairs[4] = {x.x, x.y, x.z, x.w};
 #pragma unroll
     for (int q = 0; q < 4; ++q) store_shared(to.at(row, piece / 4 * 4 + q) + static_cast<uint32_t>(piece % 4 * 4), pairs[q]);
@@ -172,23 +170,23 @@ __device__ __forceinline__ void load_permuted(const SharedRows<N>& to, const bf1
 
 /// A warp's part of dq or dk, its columns back in order.
 template <int N>
-__device__ __forceinline__ void put_rows(const Own& own, const float (&c)[N / 16][4], bf16* to, int stride, int size, bool add) {
+__device__ __forceinline__ void put_rows(const Own& own, const float (&c)[N / 32][4], bf16* to, int64_t stride, int size, int keys,
+                                         bool add) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = own.row + own.lane / 4 + 8 * half;
-    if (row >= size) continue;
 #pragma unroll
-    for (int g = 0; g < N / 64; ++g) {
-      uint32_t pairs[4];
-#pragma unroll
-      for (int u = 0; u < 4; ++u) pairs[u] = pack_bf16(c[4 * g + u][2 * half], c[4 * g + u][2 * half + 1]);
-      put_16(to + int64_t{row} * stride + own.half * (N / 2) + 32 * g + own.lane % 4 * 8, {pairs[0], pairs[1], pairs[2], pairs[3]}, add);
+    for (int n = 0; n < N / 32; n += 2) {
+      const int place = own.quarter * (N / 4) + 8 * n, column = place / 32 * 32 + own.lane % 4 * 8 + place % 32 / 4;
+      if (row >= size || column >= keys) continue;
+      put_8(to + row * stride + column,
+            {pack_bf16(c[n][2 * half], c[n][2 * half + 1]), pack_bf16(c[n + 1][2 * half], c[n + 1][2 * half + 1])}, add);
     }
   }
 }
 
 template <int P, int N>
-__global__ void __launch_bounds__(kThreads) key_gradients_kernel(Form<bf16> f, KeyGradients g) {
+__global__ void __launch_bounds__(kThreads) key_gradients_kernel(Form<bf16> f, KeyGradients g, int stage_count) {
   extern __shared__ __align__(128) char shared[];
   __shared__ HeadRoom rooms[2];
   const uint32_t base = shared_address(shared), stages = base + Sizes<P, N>::kScores;
@@ -197,11 +195,11 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Form<bf16> f, K
   Place p = f.place(static_cast<int>(blockIdx.x), f.groups);
   const int count = f.heads / f.groups;
   p.h = p.group * count;
-  const auto stage = [&](int i) { return Stage<P, N>(stages + static_cast<uint32_t>(i % 2) * Sizes<P, N>::kStage); };
+  const auto stage = [&](int i) { return Stage<P, N>(stages + static_cast<uint32_t>(i % stage_count) * Sizes<P, N>::kStage); };
   const int token = min(static_cast<int>(threadIdx.x), kChunk - 1);
   const auto put_factors = [&](HeadRoom& room, const TokenDecay& decay) {
     if (threadIdx.x >= kChunk) return;
-    room.running[token] = decay.running, room.step[token] = decay.step;
+    room.running[token] = decay.running, room.stepped[token] = decay.running - log2f(decay.step);
     room.head[token] = exp2_approximate(decay.running);
     room.tail[token] = exp2_approximate(decay.end - decay.running) * decay.step;
   };
@@ -215,16 +213,8 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Form<bf16> f, K
   __syncthreads();
   put_factors(rooms[0], decay);
 
-  float dq[N / 16][4], dk[N / 16][4], d_scores[4][4];
-  uint32_t scores[4][2];
-#pragma unroll
-  for (int n = 0; n < N / 16; ++n)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) dq[n][i] = dk[n][i] = 0;
-#pragma unroll
-  for (int n = 0; n < 4; ++n)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) d_scores[n][i] = 0;
+  float dq[N / 32][4] = {}, dk[N / 32][4] = {}, d_scores[2][4] = {};
+  uint32_t scores[2][2];
   for (int i = 0; i < count; ++i) {
     HeadRoom& room = rooms[i % 2];
     const Stage<P, N> s = stage(i);
@@ -232,15 +222,14 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Form<bf16> f, K
     __syncthreads();
     if (i == 0) {
 #pragma unroll
-      for (int n = 0; n < 4; ++n)
+      for (int n = 0; n < 2; ++n)
 #pragma unroll
-        for (int half = 0; half < 2; ++half)
-          scores[n][half] = load_shared(pairs.at(own.pair_row(2 * half), own.half * 4 + n) + static_cast<uint32_t>(own.lane % 4 * 4));
+        for (int half = 0; half < 2; ++half) scores[n][half] = load_shared(own.pair_address(pairs, n, half));
     }
     Place next = p;
     ++next.h;
     if (i + 1 < count) {
-      stage(i + 1).load(f, g, next);
+      if (stage_count > 1) stage(i + 1).load(f, g, next);
       decay.load(f, next, token);
     }
     if (g.dg && i > 0 && own.warp == i % kWarps) {
@@ -253,11 +242,11 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Form<bf16> f, K
     for (int k = 0; k < P / 16; ++k) s.d_o.load_a(a[k], own.row, k);
     if (own.sees_pairs()) add_pairs_of_head<P>(own, a, s.x, scores, room, d_scores);
     scale_rows<P>(a, room.head, own.row);
-    add_product<P, N>(dq, a, s.state, own.half * (N / 2));
+    add_product<P, N>(dq, a, s.state, own.quarter * (N / 4));
 #pragma unroll
     for (int k = 0; k < P / 16; ++k) s.x.load_a(a[k], own.row, k);
     scale_rows<P>(a, room.tail, own.row);
-    add_product<P, N>(dk, a, s.d_state, own.half * (N / 2));
+    add_product<P, N>(dk, a, s.d_state, own.quarter * (N / 4));
     if (g.dg) {
       const float kept = warp_sum(dot_tiles(s.state.base, s.d_state.base, P * N * 2));
       if (own.lane == 0) room.kept[own.warp] = kept * room.head[kChunk - 1];
@@ -265,19 +254,23 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Form<bf16> f, K
     if (i + 1 < count) {
       put_factors(rooms[(i + 1) % 2], decay);
       p = next;
+      if (stage_count == 1) {
+        __syncthreads();
+        stage(0).load(f, g, p);
+      }
     }
   }
   __syncthreads();
   if (g.dg && own.warp == 0) put_decay_gradient(f, g, p, rooms[(count + 1) % 2]);
   const SharedRows<N> q{stages}, k{stages + kChunk * N * 2};
-  load_permuted<N>(q, f.q + f.key_row(p, 0), f.groups * N, p.size);
-  load_permuted<N>(k, f.k + f.key_row(p, 0), f.groups * N, p.size);
+  const int64_t rows = f.key_row(p, 0), stride = int64_t{f.groups} * f.keys;
+  load_permuted<N>(q, f.q + rows, stride, p.size, f.keys);
+  load_permuted<N>(k, f.k + rows, stride, p.size, f.keys);
 #pragma unroll
-  for (int n = 0; n < 4; ++n)
+  for (int n = 0; n < 2; ++n)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      store_shared(pairs.at(own.pair_row(2 * half), own.half * 4 + n) + static_cast<uint32_t>(own.lane % 4 * 4),
-                   pack_bf16(d_scores[n][2 * half], d_scores[n][2 * half + 1]));
+      store_shared(own.pair_address(pairs, n, half), pack_bf16(d_scores[n][2 * half], d_scores[n][2 * half + 1]));
   __syncthreads();
   for (int block = 0; block < 4; ++block) {
     uint32_t a[1][4];
@@ -285,26 +278,30 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Form<bf16> f, K
         queries{q.base + static_cast<uint32_t>(16 * block * N * 2)};
     if (block * 16 <= own.row) {
       pairs.load_a(a[0], own.row, block);
-      add_product<16, N>(dq, a, keys, own.half * (N / 2));
+      add_product<16, N>(dq, a, keys, own.quarter * (N / 4));
     }
     if (block * 16 >= own.row) {
       load_a_transposed(a[0], pairs, 16 * block, own.row / 8);
-      add_product<16, N>(dk, a, queries, own.half * (N / 2));
+      add_product<16, N>(dk, a, queries, own.quarter * (N / 4));
     }
   }
-  if (g.dq) put_rows<N>(own, dq, g.dq + f.key_row(p, 0), f.groups * N, p.size, g.add_q);
-  if (g.dk) put_rows<N>(own, dk, g.dk + f.key_row(p, 0), f.groups * N, p.size, g.add_k);
+  if (g.dq) put_rows<N>(own, dq, g.dq + rows, stride, p.size, f.keys, g.add_q);
+  if (g.dk) put_rows<N>(own, dk, g.dk + rows, stride, p.size, f.keys, g.add_k);
 }
 
 }  // namespace
 
 void launch_key_gradients(Stream stream, const DecayForm& in, const KeyGradients& out) {
+  int device = 0, limit = 0;
+  check(cudaGetDevice(&device));
+  check(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   with_sizes(in, [&](auto p, auto n) {
-    constexpr int kBytes = Sizes<p(), n()>::kShared;
+    using Size = Sizes<p(), n()>;
+    const int stages = Size::shared(2) + static_cast<int>(2 * sizeof(HeadRoom)) <= limit ? 2 : 1, bytes = Size::shared(stages);
     const Form<bf16> f(in);
     const auto kernel = key_gradients_kernel<p(), n()>;
-    allow_shared(kernel, kBytes);
-    kernel<<<static_cast<unsigned>(in.x.dim(0) * f.chunks * f.groups), kThreads, kBytes, stream>>>(f, out);
+    allow_shared(kernel, bytes);
+    kernel<<<static_cast<unsigned>(in.x.dim(0) * f.chunks * f.groups), kThreads, bytes, stream>>>(f, out, stages);
   });
   check_launch();
 }

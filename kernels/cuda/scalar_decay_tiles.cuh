@@ -13,6 +13,11 @@ constexpr float kLog2e = 1.4426950408889634f;
 __device__ __forceinline__ float low(uint32_t pair) { return __uint_as_float(pair << 16); }
 __device__ __forceinline__ float high(uint32_t pair) { return __uint_as_float(pair & 0xffff0000u); }
 
+__device__ __forceinline__ uint32_t multiply_pairs(uint32_t a, uint32_t b) {
+  const __nv_bfloat162 c = __hmul2(reinterpret_cast<const __nv_bfloat162&>(a), reinterpret_cast<const __nv_bfloat162&>(b));
+  return reinterpret_cast<const uint32_t&>(c);
+}
+
 /// A [16 columns from 8 piece, 16 rows from row] of a product from rows in memory.
 template <int D>
 __device__ __forceinline__ void load_a_transposed(uint32_t (&r)[4], const SharedRows<D>& rows, int row, int piece) {
@@ -38,7 +43,12 @@ __device__ __forceinline__ void store_shared_16(uint32_t at, uint4 x) {
 }
 
 __device__ __forceinline__ uint32_t add_pairs(uint32_t a, uint32_t b) { return pack_bf16(low(a) + low(b), high(a) + high(b)); }
-/// *to = or += eight bf16
+/// *to = or += four or eight bf16
+__device__ __forceinline__ void put_8(bf16* to, uint2 x, bool add) {
+  uint2* at = reinterpret_cast<uint2*>(to);
+  if (add) x = {add_pairs(at->x, x.x), add_pairs(at->y, x.y)};
+  *at = x;
+}
 __device__ __forceinline__ void put_16(bf16* to, uint4 x, bool add) {
   uint4* at = reinterpret_cast<uint4*>(to);
   if (add) {
@@ -61,7 +71,7 @@ struct TokenDecay {
   }
 };
 
-/// In memory, states are bf16 [B, chunks, H, P, N]. Inside every 32 keys they stand as a thread of the accumulator holds them: key
+/// In memory, states are bf16 [B, chunks, H, P, padded N]. Inside every 32 keys they stand as a thread of the accumulator holds them: key
 /// 8 u + 2 q + e at place 8 q + 2 u + e (u, q < 4; e < 2).
 template <int P, int N>
 __device__ __forceinline__ int64_t state_row(const Form<bf16>& f, int b, int c, int h, int row) {
@@ -93,10 +103,10 @@ template <Pass kPass>
 void launch_sweep(Stream stream, const DecayForm& in, const Sweep& sweep);
 void launch_key_gradients(Stream stream, const DecayForm& in, const KeyGradients& out);
 
-/// use<P, N>() for the sizes there are kernels for (runs_on_tensor_cores).
+/// use(P, padded N) for the sizes there are kernels for (runs_on_tensor_cores).
 template <class Use>
 void with_sizes(const DecayForm& in, const Use& use) {
-  const bool wide = in.x.dim(3) == 64, many = in.q.dim(3) == 128;
+  const bool wide = in.x.dim(3) == 64, many = padded_keys(in) == 128;
   if (wide && many) return use(std::integral_constant<int, 64>{}, std::integral_constant<int, 128>{});
   if (wide) return use(std::integral_constant<int, 64>{}, std::integral_constant<int, 64>{});
   if (many) return use(std::integral_constant<int, 32>{}, std::integral_constant<int, 128>{});

@@ -70,6 +70,8 @@ void add_passes(std::vector<OpCase>& cases) {
                        {1, 131, 2, 2, 128, 64, Decay::one, true},
                        {2, 131, 2, 1, 64, 32, Decay::none, true},
                        {1, 200, 4, 2, 16, 64, Decay::one},
+                       {2, 100, 2, 1, 64, 64, Decay::full, true},
+                       {1, 70, 4, 2, 80, 32, Decay::full, true},
                        {1, 100, 2, 1, 70, 130, Decay::none},
                        {2, 131, 3, 1, 128, 64, Decay::full, true, 3},
                        {2, 131, 3, 1, 20, 24, Decay::full, true, 3},
