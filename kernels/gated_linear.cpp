@@ -1,5 +1,6 @@
 #include "kernels/gated_linear.h"
 
+#include "kernels/beside.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/linear_stack.h"
 #include "kernels/expect.h"
@@ -24,8 +25,8 @@ void backward(Tape& t, const Tensor& x, const Tensor& gate, const Tensor& up, co
       "gated_linear.backward.gate", gate_cost(dy, flops_of(f) + 5, 5), [] {}, [&] { cuda::gated_packed_backward(t.stream(), f, h, dy); });
   const std::vector<GradTarget> d_weights{t.grad_target(gate), t.grad_target(up)};
   if (d_weights[0] || d_weights[1])
-    t.run(
-        "gated_linear.backward.weights", products_cost(x, h, gate), [] {},
+    run_beside(
+        t, "gated_linear.backward.weights", products_cost(x, h, gate), {x, h}, d_weights, [] {},
         [&] {
           cuda::stack_backward_weights(device, x, h, d_weights, {gate, up});
         });

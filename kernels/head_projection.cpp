@@ -1,5 +1,6 @@
 #include "kernels/head_projection.h"
 
+#include "kernels/beside.h"
 #include "kernels/cuda/linear_stack.h"
 #include "kernels/cuda/packed_heads.h"
 #include "kernels/decoding.h"
@@ -57,13 +58,12 @@ void backward(Tape& t, const Tensor& x, const HeadProjection& p, const Projected
   const int64_t width = p.query.dim(0);
   const Tensor dv = t.grad_or_zeros(y.v), d_packed = t.empty({x.size() / x.dim(-1), 2 * width}, x.dtype());
   backward_heads(t, p, y, packed, d_packed);
-  const std::vector<GradTarget> d_weights{t.grad_target(p.query), t.grad_target(p.key)};
-  const GradTarget d_value = t.grad_target(p.value);
-  t.run(
-      "project_heads.backward.weights", product_cost(x, 2 * width + p.value.dim(0)), [] {},
+  const std::vector<GradTarget> d_weights{t.grad_target(p.query), t.grad_target(p.key), t.grad_target(p.value)};
+  run_beside(
+      t, "project_heads.backward.weights", product_cost(x, 2 * width + p.value.dim(0)), {x, d_packed, dv}, d_weights, [] {},
       [&] {
-        cuda::stack_backward_weights(device, x, d_packed, d_weights, {p.query, p.key});
-        cuda::stack_backward_weights(device, x, dv.reshape({x.size() / x.dim(-1), p.value.dim(0)}), {d_value}, {p.value});
+        cuda::stack_backward_weights(device, x, d_packed, {d_weights[0], d_weights[1]}, {p.query, p.key});
+        cuda::stack_backward_weights(device, x, dv.reshape({x.size() / x.dim(-1), p.value.dim(0)}), {d_weights[2]}, {p.value});
       });
   if (const GradTarget dx = t.grad_target(x))
     t.run(

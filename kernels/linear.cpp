@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/beside.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/norm.h"
@@ -93,8 +94,8 @@ Tensor forward(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& 
 void backward(Tape& t, const Tensor& x, const Tensor& weight, const Tensor& dy) {
   const int64_t in = weight.dim(1), out = weight.dim(0), rows = x.size() / in;
   if (const GradTarget dw = t.grad_target(weight)) {
-    t.run(
-        "linear.backward.weight", matmul_cost(x, weight, dy),
+    run_beside(
+        t, "linear.backward.weight", matmul_cost(x, weight, dy), {x, dy}, {dw},
         [&] {
           dispatch(x.dtype(), [&](auto zero) {
             using T = decltype(zero);

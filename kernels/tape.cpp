@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "kernels/beside.h"
 #include "kernels/cuda/basic.h"
 #include "kernels/parallel.h"
 #include "kernels/transfer.h"
@@ -91,7 +92,9 @@ void Tape::run_again(const Part& part, const std::vector<uint64_t>& outputs) {
 
 Tensor Tape::grad(const Tensor& x) const {
   const auto found = grads_.find(x.id());
-  return found == grads_.end() ? Tensor() : found->second.reshape(x.shape());
+  if (found == grads_.end()) return {};
+  wait_for_writes(*this, found->second);
+  return found->second.reshape(x.shape());
 }
 
 Tensor Tape::grad_or_zeros(const Tensor& x) {
@@ -104,13 +107,15 @@ GradTarget Tape::grad_target(const Tensor& x) {
   if (auto bound = bound_.find(x.id()); bound != bound_.end()) {
     const bool add = !bound->second.fresh;
     bound->second.fresh = false;
+    wait_for_writes(*this, bound->second.buffer);
     return {bound->second.buffer.reshape(x.shape()), add};
   }
   auto [slot, fresh] = grads_.try_emplace(x.id());
   if (fresh) {
     slot->second = empty(x.shape(), x.dtype());
-  } else if (!slot->second.sole_owner()) {
-    slot->second = copy(slot->second);  // somebody else still reads the shared contribution
+  } else {
+    wait_for_reads(*this, slot->second);
+    if (!slot->second.sole_owner()) slot->second = copy(slot->second);  // somebody else still reads the shared contribution
   }
   return {slot->second.reshape(x.shape()), !fresh};
 }
@@ -179,6 +184,7 @@ void Tape::backward(const Tensor& loss, double scale) {
 }
 
 void Tape::backward(const std::vector<std::pair<Tensor, Tensor>>& outputs_and_grads) {
+  const BesideEnds guard(*this);
   for (const auto& [y, g] : outputs_and_grads) add_grad(y, g);
   go_back();
 }

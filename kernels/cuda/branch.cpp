@@ -6,6 +6,7 @@
 #include <map>
 
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/redirect.h"
 #endif
 
 namespace saccade::cuda {
@@ -44,7 +45,10 @@ void Branch::start(int device, const std::function<void(Stream)>& work) {
   auto state = std::make_unique<State>(device);
   check(cudaEventRecord(state->begin, main));
   check(cudaStreamWaitEvent(side, state->begin));
-  work(side);
+  {
+    const Redirect redirect(device, side);
+    work(side);
+  }
   check(cudaEventRecord(state->end, side));
   state_ = std::move(state);
 }

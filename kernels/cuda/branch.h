@@ -15,6 +15,7 @@ class Branch {
   Branch(const Branch&) = delete;
   Branch& operator=(const Branch&) = delete;
 
+  /// While the work is begun, stream(device) is the one it is given. All branches of a device share a stream, in order.
   void start(int device, const std::function<void(Stream)>& work);
   /// The device's stream waits for it. Nothing where nothing was started.
   void join();

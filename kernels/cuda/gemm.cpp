@@ -25,21 +25,20 @@ void check(cublasStatus_t status, const char* what) {
 
 cudaDataType_t data_type(DType dtype) { return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
 
-/// Handle and workspace of one device.
+/// Handle and workspace of one stream: products of two streams may run at once.
 struct Context {
   cublasLtHandle_t handle = nullptr;
   void* workspace = nullptr;
-  explicit Context(int device) {
-    stream(device);
+  Context() {
     check(cublasLtCreate(&handle), "create");
     cuda::check(cudaMalloc(&workspace, kWorkspaceBytes));
   }
 };
 
-const Context& context(int device) {
-  static std::map<int, std::unique_ptr<Context>> contexts;
-  auto& slot = contexts[device];
-  if (!slot) slot = std::make_unique<Context>(device);
+const Context& context(Stream s) {
+  static std::map<Stream, std::unique_ptr<Context>> contexts;
+  auto& slot = contexts[s];
+  if (!slot) slot = std::make_unique<Context>();
   return *slot;
 }
 
@@ -154,8 +153,8 @@ Key key_of(int device, const Product& x) {
 
 void multiply(int device, const Product& x) {
   static std::map<Key, Prepared> prepared;
-  const Context& lt = context(device);
   const Stream s = stream(device);
+  const Context& lt = context(s);
   const Key key = key_of(device, x);
   auto found = prepared.find(key);
   if (found == prepared.end()) found = prepared.emplace(key, prepare(lt, s, x)).first;

@@ -73,6 +73,7 @@ float milliseconds(Stream stream, const Trial& trial, const std::function<void()
 
 int fastest_of_equal(Stream stream, int count, int64_t bytes, const std::function<bool(int, void*)>& run) {
   if (count < 2 || bytes % 4 != 0 || recording(stream)) return 0;
+  check(cudaDeviceSynchronize());  // nothing runs beside what is measured
   const Trial trial(bytes);
   if (!trial || !run(0, trial.truth)) return 0;
   int best = 0;

@@ -10,6 +10,7 @@
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cublas.h"
 #include "kernels/cuda/nvml.h"
+#include "kernels/cuda/redirect.h"
 #endif
 
 namespace saccade::cuda {
@@ -88,7 +89,16 @@ std::vector<Gpu> gpus(std::string* why_none) {
   return list;
 }
 
+namespace {
+thread_local int redirected = -1;
+thread_local Stream redirected_to = nullptr;
+}  // namespace
+
+Redirect::Redirect(int device, Stream to) { redirected = device, redirected_to = to; }
+Redirect::~Redirect() { redirected = -1; }
+
 Stream stream(int index) {
+  if (index == redirected) return redirected_to;
   static std::mutex mutex;
   static std::map<int, cudaStream_t> streams;
   std::lock_guard lock(mutex);
@@ -98,7 +108,10 @@ Stream stream(int index) {
   return s;
 }
 
-void synchronize(int index) { check(cudaStreamSynchronize(stream(index))); }
+void synchronize(int index) {
+  stream(index);  // makes the device current
+  check(cudaDeviceSynchronize());
+}
 
 struct MemoryRange::State {
   int index = 0;

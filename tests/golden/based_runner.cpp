@@ -2,6 +2,7 @@
 #include "kernels/linear.h"
 #include "kernels/taylor_attention.h"
 #include "tests/golden/stateful_case.h"
+#include "tests/models/mixed_precision.h"
 
 namespace saccade::test {
 namespace {
@@ -29,7 +30,10 @@ const RegisterGolden linear_layer("layers/based_linear", layer("linear"));
 const RegisterGolden window_layer("layers/based_window", layer("window"));
 
 const RegisterGolden mlp("layers/swiglu_mlp", [](const GoldenCase& c, DType dtype, Arena& arena) {
-  return run_golden(c, dtype, arena, [](Tape& tape, const Tensors& x) {
+  return run_golden(c, dtype, arena, [&](Tape& tape, const Tensors& x) {
+    std::vector<Parameter> weights;
+    for (const char* name : {"W_gate", "W_up", "W_down"}) weights.push_back({name, x.at(name), {}});
+    compute_in(tape, arena, weights, dtype);
     const std::vector<Tensor> h = linears(tape, x.at("x"), {x.at("W_gate"), x.at("W_up")});
     return Tensors{{"y", linear(tape, gated(tape, h[0], h[1], Activation::silu), x.at("W_down"))}};
   });
