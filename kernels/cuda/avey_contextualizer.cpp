@@ -14,7 +14,7 @@ namespace {
 ContextualizerScratch tiles_scratch(Tape& tape, const ContextualizerShape& s, DType dtype, bool backward) {
   constexpr int64_t kTile = 128, kBlocks = 264;  // about two to a multiprocessor
   const auto tiles = [](int64_t n) { return (n + kTile - 1) / kTile; };
-  const auto groups = [&](int64_t blocks) { return std::clamp<int64_t>(kBlocks / blocks, 1, s.group()); };
+  const auto groups = [&](int64_t blocks, int64_t most) { return std::clamp<int64_t>(most / blocks, 1, s.group()); };
   const int64_t n = s.group(), C = s.C(), Q = s.queries();
   ContextualizerScratch scratch;
   scratch.weights = tape.empty({n, Q, C}, dtype);
@@ -22,9 +22,13 @@ ContextualizerScratch tiles_scratch(Tape& tape, const ContextualizerShape& s, DT
   scratch.slopes = tape.empty({n, Q, C}, dtype);
   scratch.by_query = tape.empty({n, tiles(C), C}, DType::f32);
   scratch.by_key = tape.empty({n, tiles(Q), C}, DType::f32);
-  scratch.parts_A = tape.empty({groups(tiles(Q) * (tiles(C) + 1) / 2), C, C}, DType::f32);
+  scratch.parts_A = tape.empty({groups(tiles(Q) * (tiles(C) + 1) / 2, kBlocks), C, C}, DType::f32);
   const int64_t padding = s.layout.pad_rows();
-  if (padding) scratch.padding = tape.empty({groups(std::max<int64_t>(4, tiles(padding) * tiles(s.r))), padding, s.r}, DType::f32);
+  if (padding) {
+    // The first of several tiles of padding has most of the work: smaller groups, so that others share it.
+    const int64_t most = tiles(padding) > 1 ? 2 * kBlocks : kBlocks;
+    scratch.padding = tape.empty({groups(std::max<int64_t>(4, tiles(padding) * tiles(s.r)), most), padding, s.r}, DType::f32);
+  }
   return scratch;
 }
 

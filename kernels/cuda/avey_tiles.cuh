@@ -185,6 +185,28 @@ __device__ __forceinline__ void clear(Accumulator& c) {
   for (int e = 0; e < 64; ++e) c[e] = 0;
 }
 
+/// Lane q of four holds word q of four pieces (of eight bf16): afterwards all words of piece q.
+__device__ __forceinline__ void gather_piece(uint32_t (&words)[4]) {
+  const bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
+#pragma unroll
+  for (int i = 0; i < 4; i += 2) {
+    const uint32_t other = __shfl_xor_sync(0xffffffffu, odd ? words[i] : words[i + 1], 1);
+    (odd ? words[i] : words[i + 1]) = other;
+  }
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const uint32_t other = __shfl_xor_sync(0xffffffffu, high ? words[i] : words[i + 2], 2);
+    (high ? words[i] : words[i + 2]) = other;
+  }
+}
+
+/// Pairs n … n + 3 of a line of the tile, as words of four lanes, to the columns from k0 on of a row of `width`, if `inside`.
+__device__ __forceinline__ void store_piece(bf16* row, int k0, int n, bool inside, int width, uint32_t (&words)[4]) {
+  gather_piece(words);
+  const int lane = static_cast<int>(threadIdx.x) % 4, column = k0 + tile_column(n) - 2 * lane + 8 * lane;
+  if (inside && column < width) *reinterpret_cast<uint4*>(row + column) = make_uint4(words[0], words[1], words[2], words[3]);
+}
+
 constexpr int kStagedRow = kTile + 8;  ///< floats of a row of a staged tile: no bank twice
 
 /// Accumulators to shared memory, then body(row, column, eight values of it) for pieces of a row, all 128 rows.
@@ -231,27 +253,28 @@ struct Plan {
 
 /// One context: where its positions are.
 struct Context {
-  int before, own, own_count, padding_row;
-  int64_t chosen_row, own_row, first_own_row;
+  int before, own, own_count;
+  int chosen_row, own_row, first_own_row;
   bool padding, shows_padding, own_only;
 
   __device__ Context(const Plan& p, int64_t index) {
     const int64_t N = p.layout.splits(), b = (p.first_context + index) / N, i = (p.first_context + index) % N;
     before = static_cast<int>(p.layout.padding_before(i)), own = static_cast<int>(p.layout.split * p.layout.top_k);
     own_count = static_cast<int>(p.layout.own_count(i)), padding = p.layout.padding;
-    chosen_row = p.layout.chosen_row(b, i), own_row = p.layout.own_row(b, i), first_own_row = p.layout.first_own_row();
+    chosen_row = static_cast<int>(p.layout.chosen_row(b, i)), own_row = static_cast<int>(p.layout.own_row(b, i));
+    first_own_row = static_cast<int>(p.layout.first_own_row());
     shows_padding = padding && !p.own_only && p.first_context + index == 0, own_only = p.own_only;
   }
   /// Row of Z at a position, −1: none.
-  __device__ int64_t row(int position) const {
+  __device__ int row(int position) const {
     if (position < before) return padding ? position : -1;
     if (position < own) return chosen_row + position - before;
     return position - own < own_count ? own_row + position - own : -1;
   }
   /// Row of Y at a position, −1: no query, or padding that context 0 stands for.
-  __device__ int64_t result(int position) const {
+  __device__ int result(int position) const {
     if (position < before && !shows_padding) return -1;
-    const int64_t at = row(position);
+    const int at = row(position);
     return !own_only ? at : at >= first_own_row ? at - first_own_row : -1;
   }
   /// First tile of queries with any result.

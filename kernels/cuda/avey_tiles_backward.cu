@@ -107,14 +107,14 @@ __global__ void __launch_bounds__(kThreads, 2) rows_kernel(const Plan p, const b
   });
 }
 
-/// Gradients of the padding's rows, summed over a group of contexts. Block (tile of columns, tile of positions, group);
-/// parts [groups, pad_rows, r].
+/// Gradients of the padding's rows, summed over a group of contexts. Block (tile of columns, group, tile of positions: the first ones
+/// have most to do); parts [groups, pad_rows, r].
 __global__ void __launch_bounds__(kThreads, 2)
     padding_kernel(const Plan p, int groups, const bf16* Z, const bf16* dY, const Products in, float* parts) {
   extern __shared__ __align__(1024) char shared[];
-  const int j0 = static_cast<int>(blockIdx.y) * kTile, column = static_cast<int>(blockIdx.x) * kTile;
-  const int begin = static_cast<int>(int64_t{p.contexts} * blockIdx.z / groups);
-  const int end = static_cast<int>(int64_t{p.contexts} * (blockIdx.z + 1) / groups);
+  const int j0 = static_cast<int>(blockIdx.z) * kTile, column = static_cast<int>(blockIdx.x) * kTile;
+  const int begin = static_cast<int>(int64_t{p.contexts} * blockIdx.y / groups);
+  const int end = static_cast<int>(int64_t{p.contexts} * (blockIdx.y + 1) / groups);
   Accumulator c;
   clear(c);
   for (int index = begin; index < end; ++index) {
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   const int rows = static_cast<int>(p.layout.pad_rows());
   each_piece(reinterpret_cast<float*>(shared), c, [&](int at, int piece, const float(&values)[8]) {
     if (j0 + at >= rows || column + piece >= p.r) return;
-    auto* to = reinterpret_cast<float4*>(parts + (int64_t{blockIdx.z} * rows + j0 + at) * p.r + column + piece);
+    auto* to = reinterpret_cast<float4*>(parts + (int64_t{blockIdx.y} * rows + j0 + at) * p.r + column + piece);
     to[0] = make_float4(values[0], values[1], values[2], values[3]);
     to[1] = make_float4(values[4], values[5], values[6], values[7]);
   });
@@ -175,7 +175,7 @@ void contextualize_tiles_backward(Stream stream, const ContextualizerShape& s, c
                                                                                                           pointer<bf16>(dZ), add_z, slope);
     if (pad_rows == 0) continue;
     const auto pad_groups = static_cast<int>(scratch.padding.dim(0));
-    padding_kernel<<<dim3(columns, blocks_for(pad_rows, kTile), static_cast<unsigned>(pad_groups)), kThreads, kMixShared, stream>>>(
+    padding_kernel<<<dim3(columns, static_cast<unsigned>(pad_groups), blocks_for(pad_rows, kTile)), kThreads, kMixShared, stream>>>(
         p, pad_groups, z, dy, products, pointer<float>(scratch.padding));
     finish_padding_kernel<<<static_cast<unsigned>(pad_rows), kThreads, 0, stream>>>(
         p, pad_groups, z, inverse, pointer<float>(scratch.padding), products, pointer<bf16>(dZ), add_z || more, slope);

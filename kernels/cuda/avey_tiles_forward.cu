@@ -63,16 +63,19 @@ __global__ void __launch_bounds__(kThreads, 2) weights_kernel(const Plan p, cons
 #pragma unroll
   for (int line = 0; line < kLines; ++line) {
     const int row = tile_row(line), t = q0 + row;
-    if (t >= p.C) continue;
-    bf16* to = W + (int64_t{blockIdx.y} * p.queries() + t - p.first_query) * p.C;
+    const float* of_t = A + int64_t{min(t, p.C - 1)} * p.C;
 #pragma unroll
-    for (int n = 0; n < kPairs; ++n) {
-      const int column = tile_column(n), j = k0 + column, e = element(line, n);
-      if (j >= p.C) continue;
-      const float2 a = *reinterpret_cast<const float2*>(A + int64_t{t} * p.C + j);
-      const float w0 = j <= t ? a.x * c[e] * (inverses[row] * inverses[kTile + column]) : 0.0f;
-      const float w1 = j + 1 <= t ? a.y * c[e + 1] * (inverses[row] * inverses[kTile + column + 1]) : 0.0f;
-      *reinterpret_cast<uint32_t*>(to + j) = pack_bf16(w0, w1);
+    for (int n = 0; n < kPairs; n += 4) {
+      uint32_t words[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int column = tile_column(n + i), j = k0 + column, e = element(line, n + i);
+        const float2 a = *reinterpret_cast<const float2*>(of_t + min(j, p.C - 2));
+        const float w0 = j <= t ? a.x * c[e] * (inverses[row] * inverses[kTile + column]) : 0.0f;
+        const float w1 = j + 1 <= t ? a.y * c[e + 1] * (inverses[row] * inverses[kTile + column + 1]) : 0.0f;
+        words[i] = pack_bf16(w0, w1);
+      }
+      store_piece(W + (int64_t{blockIdx.y} * p.queries() + t - p.first_query) * p.C, k0, n, t < p.C, p.C, words);
     }
   }
 }

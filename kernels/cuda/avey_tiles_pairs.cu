@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   constexpr int kPairStages = stages<kLarge>;
   auto* gathered = reinterpret_cast<float2*>(shared + kPairStages * 3 * kPart) + threadIdx.x;
   float* part = out.parts_A + int64_t{blockIdx.y} * p.C * p.C;
-  const int2 pair = pair_of(p, static_cast<int>(blockIdx.x));
+  const int2 pair = pair_of(p, p.pairs() - 1 - static_cast<int>(blockIdx.x));  // the last queries are those of all contexts
   const int q0 = p.first_query + pair.x * kTile, k0 = pair.y * kTile;
   const auto place_of_part = [&](int line, int n) -> float2& {
     return *reinterpret_cast<float2*>(part + int64_t{q0 + tile_row(line)} * p.C + k0 + tile_column(n));
@@ -90,29 +90,37 @@ __global__ void __launch_bounds__(kThreads, 1)
     for (int line = 0; line < kLines; ++line) {
       const int row = tile_row(line), t = q0 + row;
       const int64_t to = (int64_t{index} * p.queries() + t - p.first_query) * p.C;
+      const float* of_t = A + int64_t{min(t, p.C - 1)} * p.C;
       float sum = 0;
 #pragma unroll
-      for (int n = 0; n < kPairs; ++n) {
-        const int column = tile_column(n), j = k0 + column, first = element(line, n);
-        if (t >= p.C || j >= p.C) continue;
-        const float2 pair_of_a = *reinterpret_cast<const float2*>(A + int64_t{t} * p.C + j);
-        float w[2], slope[2], along_A[2];
+      for (int n0 = 0; n0 < kPairs; n0 += 4) {
+        uint32_t words_W[4], words_M[4];
 #pragma unroll
-        for (int v = 0; v < 2; ++v) {
-          const float both = inverses[row] * inverses[kTile + column + v], a = v ? pair_of_a.y : pair_of_a.x;
-          const float cosine = s[first + v] * both, gradient = d[first + v];
-          const bool causal = j + v <= t;
-          w[v] = causal ? a * cosine : 0.0f;
-          slope[v] = causal ? gradient * a * both : 0.0f;
-          const float e = gradient * w[v];
-          sum += e;
-          columns[n][v] += e;
-          along_A[v] = causal ? gradient * cosine : 0.0f;
+        for (int i = 0; i < 4; ++i) {
+          const int n = n0 + i, column = tile_column(n), j = k0 + column, first = element(line, n);
+          const bool inside = t < p.C && j < p.C;
+          const float2 pair_of_a = *reinterpret_cast<const float2*>(of_t + min(j, p.C - 2));
+          float w[2], slope[2], along_A[2];
+#pragma unroll
+          for (int v = 0; v < 2; ++v) {
+            const float both = inverses[row] * inverses[kTile + column + v], a = v ? pair_of_a.y : pair_of_a.x;
+            const float cosine = s[first + v] * both, gradient = d[first + v];
+            const bool causal = inside && j + v <= t;
+            w[v] = causal ? a * cosine : 0.0f;
+            slope[v] = causal ? gradient * a * both : 0.0f;
+            const float e = gradient * w[v];
+            sum += e;
+            columns[n][v] += e;
+            along_A[v] = causal ? gradient * cosine : 0.0f;
+          }
+          if (inside) {
+            float2& sum_A = place(line, n);
+            sum_A = make_float2(sum_A.x + along_A[0], sum_A.y + along_A[1]);
+          }
+          words_W[i] = pack_bf16(w[0], w[1]), words_M[i] = pack_bf16(slope[0], slope[1]);
         }
-        float2& sum_A = place(line, n);
-        sum_A = make_float2(sum_A.x + along_A[0], sum_A.y + along_A[1]);
-        *reinterpret_cast<uint32_t*>(out.W + to + j) = pack_bf16(w[0], w[1]);
-        *reinterpret_cast<uint32_t*>(out.M + to + j) = pack_bf16(slope[0], slope[1]);
+        store_piece(out.W + to, k0, n0, t < p.C, p.C, words_W);
+        store_piece(out.M + to, k0, n0, t < p.C, p.C, words_M);
       }
       sum = quad_sum(sum);
       if (threadIdx.x % 4 == 0) row_sums[warp_of_line() * kTile + row] = sum;
