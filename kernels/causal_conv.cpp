@@ -1,6 +1,7 @@
 #include "kernels/causal_conv.h"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "kernels/attention/head_shape.h"
@@ -9,6 +10,7 @@
 #include "kernels/expect.h"
 #include "kernels/parallel.h"
 #include "kernels/smooth.h"
+#include "kernels/split.h"
 
 namespace saccade {
 namespace cpu {
@@ -226,7 +228,7 @@ Tensor causal_conv(Tape& tape, const Tensor& x, const Tensor& weight, const Tens
       "causal_conv", cost(x, weight, f, 1, 2),
       [&] { dispatch(x.dtype(), [&](auto zero) { cpu::convolve<decltype(zero)>(x, weight, bias, f, {}, y); }); },
       [&] {
-        cuda::causal_conv(tape.stream(), {x, weight, bias, f}, {}, y);
+        cuda::causal_conv(tape.stream(), {x, weight, bias, f}, {}, {y});
       });
   tape.record({x, weight, bias}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
@@ -242,8 +244,33 @@ Tensor causal_conv(Tape& tape, const Tensor& x, const Tensor& weight, const Tens
                    [&](auto zero) { cpu::convolve_backward<decltype(zero)>(x, weight, bias, f, dy, dx, d_weight, d_bias, parts); });
         },
         [&] {
-          cuda::causal_conv_backward(t.stream(), {x, weight, bias, f}, dy, dx, d_weight, d_bias, scratch);
+          cuda::causal_conv_backward(t.stream(), {x, weight, bias, f}, {dy}, {x.dim(2)}, dx, d_weight, d_bias, scratch);
         });
+  });
+  return y;
+}
+
+std::vector<Tensor> causal_conv_pieces(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias, Activation f,
+                                       const std::vector<int64_t>& widths) {
+  if (!tape.device().targets_cuda() || weight.dim(1) > cuda::kConvTaps) return split(tape, causal_conv(tape, x, weight, bias, f), widths);
+  check("causal_conv", x, weight, bias, f);
+  expect(std::accumulate(widths.begin(), widths.end(), int64_t{0}) == x.dim(2), "causal_conv", "x is ", x,
+         ", the widths do not add up to its channels");
+  std::vector<Tensor> y;
+  for (int64_t width : widths) y.push_back(tape.empty({x.dim(0), x.dim(1), width}, x.dtype()));
+  const auto nothing = [] {};  // the CPU has gone its way
+  tape.run("causal_conv", cost(x, weight, f, 1, 2), nothing, [&] { cuda::causal_conv(tape.stream(), {x, weight, bias, f}, {}, y); });
+  std::vector<Tensor*> outputs;
+  for (Tensor& piece : y) outputs.push_back(&piece);
+  const std::vector<Tensor> recorded = y;
+  tape.record({x, weight, bias}, outputs, [=](Tape& t) {
+    std::vector<Tensor> dy;
+    for (const Tensor& piece : recorded) dy.push_back(t.grad(piece));
+    const GradTarget dx = t.grad_target(x), d_weight = t.grad_target(weight), d_bias = t.grad_target(bias);
+    const cuda::CausalConvScratch scratch = cuda_scratch(t, x, weight, d_weight, d_bias);
+    t.run("causal_conv.backward", cost(x, weight, f, 3, 3), nothing, [&] {
+      cuda::causal_conv_backward(t.stream(), {x, weight, bias, f}, dy, widths, dx, d_weight, d_bias, scratch);
+    });
   });
   return y;
 }
@@ -263,7 +290,7 @@ Tensor causal_conv_next(Tape& tape, const Tensor& x, const Tensor& weight, const
         });
       },
       [&] {
-        cuda::causal_conv(tape.stream(), {x, weight, bias, f}, history, y);
+        cuda::causal_conv(tape.stream(), {x, weight, bias, f}, history, {y});
       });
   return y;
 }

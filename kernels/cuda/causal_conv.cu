@@ -3,6 +3,7 @@
 #include "kernels/cuda/causal_conv.h"
 #include "kernels/cuda/causal_conv_long.cuh"
 #include "kernels/cuda/norm.h"
+#include "kernels/cuda/pieces.cuh"
 
 namespace saccade::cuda {
 namespace {
@@ -57,14 +58,15 @@ __device__ __forceinline__ Window<W, N> window_before(const ConvInputs<T>& in, i
 }
 
 template <int W, int N, class T>
-__global__ void __launch_bounds__(kColumnThreads* kRuns) causal_conv_kernel(ConvInputs<T> in, T* __restrict__ y) {
+__global__ void __launch_bounds__(kColumnThreads* kRuns) causal_conv_kernel(ConvInputs<T> in, Pieces<T> pieces) {
   const Run run(N, in.length);
   const int64_t b = blockIdx.z;
   if (run.column >= in.columns || run.first >= run.last) return;
   const Filter<W, N> filter(in, run.column);
   Window<W, N> window = window_before<W, N>(in, b, run.first, run.column);
   const T* __restrict__ x = in.x + (b * in.length + run.first) * in.columns + run.column;
-  y += (b * in.length + run.first) * in.columns + run.column;
+  const auto to = pieces.column(run.column);
+  T* __restrict__ y = to.data + (b * in.length + run.first) * to.stride;
   const int count = static_cast<int>(run.last - run.first);
   for (int t = 0; t < count; t += kAhead) {
     Piece<N, T> next[kAhead];
@@ -81,7 +83,7 @@ __global__ void __launch_bounds__(kColumnThreads* kRuns) causal_conv_kernel(Conv
         const float p = window.pre(filter, i);
         out.v[i] = filter.silu ? silu(p) : p;
       }
-      store_values(y + int64_t{t + u} * in.columns, out);
+      store_values(y + int64_t{t + u} * to.stride, out);
     }
   }
 }
@@ -89,7 +91,7 @@ __global__ void __launch_bounds__(kColumnThreads* kRuns) causal_conv_kernel(Conv
 /// dp = dy silu'(p), dx_s = Σ_j w_j dp_{s+W−1−j}, dw_j = Σ_t dp_t x_{t−W+1+j}, db = Σ_t dp_t; a run goes on for W − 1 tokens for dx.
 template <int W, int N, class T>
 __global__ void __launch_bounds__(kColumnThreads* kRuns, sizeof(T) == 2 ? 3 : 2)
-    causal_conv_backward_kernel(ConvInputs<T> in, const T* __restrict__ dy, Goal<T> dx, float* weight_parts, float* bias_parts) {
+    causal_conv_backward_kernel(ConvInputs<T> in, Pieces<T> pieces, Goal<T> dx, float* weight_parts, float* bias_parts) {
   const Run run(N, in.length);
   const int64_t b = blockIdx.z;
   Values<N> d_tap[W], d_bias;
@@ -98,13 +100,15 @@ __global__ void __launch_bounds__(kColumnThreads* kRuns, sizeof(T) == 2 ? 3 : 2)
     Window<W, N> window = window_before<W, N>(in, b, run.first, run.column), d_pre;
     const int64_t begin = b * in.length * in.columns + run.column;
     const int64_t end = min(in.length, run.last + W - 1);
+    const auto of = pieces.column(run.column);
+    const T* __restrict__ dy = of.data ? of.data + b * in.length * of.stride : nullptr;
     for (int64_t from = run.first; from < run.last + W - 1; from += kAhead) {
       Piece<N, T> next[kAhead], above[kAhead];
 #pragma unroll
       for (int u = 0; u < kAhead; ++u)
         if (from + u < end) {
           next[u] = load_piece<N>(in.x + begin + (from + u) * in.columns);
-          above[u] = load_piece<N>(dy + begin + (from + u) * in.columns);
+          if (dy) above[u] = load_piece<N>(dy + (from + u) * of.stride);
         }
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
@@ -113,7 +117,7 @@ __global__ void __launch_bounds__(kColumnThreads* kRuns, sizeof(T) == 2 ? 3 : 2)
         Values<N> d;
         if (t < end) {
           window.push(values_of(next[u]));
-          d = values_of(above[u]);
+          if (dy) d = values_of(above[u]);
         }
         if (filter.silu)
 #pragma unroll
@@ -154,19 +158,21 @@ void with_taps(int taps, F&& f) {
 
 }  // namespace
 
-void causal_conv(Stream stream, const CausalConv& in, const Tensor& history, const Tensor& y) {
+void causal_conv(Stream stream, const CausalConv& in, const Tensor& history, const std::vector<Tensor>& y) {
   const int64_t batch = in.x.dim(0), length = in.x.dim(1), columns = in.x.dim(2);
   dispatch_cuda(in.x.dtype(), [&](auto t) {
     using T = decltype(t);
     const ConvInputs<T> inputs(in, history);
+    std::vector<int64_t> widths;
+    for (const Tensor& piece : y) widths.push_back(piece.dim(-1));
+    const Pieces<T> pieces(y, widths);
     if (inputs.taps > kConvTaps)
-      long_conv(stream, inputs, pointer<T>(y), batch);
+      long_conv(stream, inputs, pointer<T>(y[0]), batch);
     else
       with_taps(inputs.taps, [&](auto taps) {
-        in_pieces<kForwardColumns>(columns, [&](auto n) {
+        in_pieces_of<kForwardColumns>(widths, [&](auto n) {
           constexpr int N = decltype(n)::value;
-          causal_conv_kernel<decltype(taps)::value, N>
-              <<<run_grid(columns, N, length, batch), run_block(), 0, stream>>>(inputs, pointer<T>(y));
+          causal_conv_kernel<decltype(taps)::value, N><<<run_grid(columns, N, length, batch), run_block(), 0, stream>>>(inputs, pieces);
         });
       });
     if (history && inputs.taps > 1)
@@ -175,21 +181,22 @@ void causal_conv(Stream stream, const CausalConv& in, const Tensor& history, con
   check_launch();
 }
 
-void causal_conv_backward(Stream stream, const CausalConv& in, const Tensor& dy, const GradTarget& dx, const GradTarget& d_weight,
-                          const GradTarget& d_bias, const CausalConvScratch& scratch) {
+void causal_conv_backward(Stream stream, const CausalConv& in, const std::vector<Tensor>& dy, const std::vector<int64_t>& widths,
+                          const GradTarget& dx, const GradTarget& d_weight, const GradTarget& d_bias, const CausalConvScratch& scratch) {
   const int64_t batch = in.x.dim(0), length = in.x.dim(1), columns = in.x.dim(2);
   float *weight_parts = pointer_or_null<float>(scratch.weight_parts), *bias_parts = pointer_or_null<float>(scratch.bias_parts);
   dispatch_cuda(in.x.dtype(), [&](auto t) {
     using T = decltype(t);
     const ConvInputs<T> inputs(in, {});
     if (inputs.taps > kConvTaps)
-      return long_conv_backward(stream, inputs, pointer<T>(dy), goal<T>(dx), pointer<float>(scratch.d_pre), weight_parts, bias_parts,
+      return long_conv_backward(stream, inputs, pointer<T>(dy[0]), goal<T>(dx), pointer<float>(scratch.d_pre), weight_parts, bias_parts,
                                 batch);
+    const Pieces<T> pieces(dy, widths);
     with_taps(inputs.taps, [&](auto taps) {
-      in_pieces<kBackwardColumns>(columns, [&](auto n) {
+      in_pieces_of<kBackwardColumns>(widths, [&](auto n) {
         constexpr int N = decltype(n)::value;
-        causal_conv_backward_kernel<decltype(taps)::value, N><<<run_grid(columns, N, length, batch), run_block(), 0, stream>>>(
-            inputs, pointer<T>(dy), goal<T>(dx), weight_parts, bias_parts);
+        causal_conv_backward_kernel<decltype(taps)::value, N>
+            <<<run_grid(columns, N, length, batch), run_block(), 0, stream>>>(inputs, pieces, goal<T>(dx), weight_parts, bias_parts);
       });
     });
   });

@@ -72,7 +72,11 @@ class Mamba2Mixer : public Mixer {
 
   Tensor forward(Tape& tape, const Tensor& u, Pass& pass) const override {
     return mix(
-        tape, u, {}, [&](const Tensor& xbc) { return conv_(tape, xbc); }, pass);
+        tape, u, {},
+        [&](const Tensor& xbc) {
+          return conv_.pieces(tape, xbc, {inner_, keys_, keys_});
+        },
+        pass);
   }
 
   std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
@@ -85,7 +89,11 @@ class Mamba2Mixer : public Mixer {
   Tensor extend(Tape& tape, const Tensor& u, Pass& pass, LayerState& state) const override {
     State& kept = dynamic_cast<State&>(state);
     return mix(
-        tape, u, {kept.s, false, true}, [&](const Tensor& xbc) { return conv_.extend(tape, xbc, kept.inputs); }, pass);
+        tape, u, {kept.s, false, true},
+        [&](const Tensor& xbc) {
+          return split(tape, conv_.extend(tape, xbc, kept.inputs), {inner_, keys_, keys_});
+        },
+        pass);
   }
 
   double state_values_per_token() const override {
@@ -101,7 +109,7 @@ class Mamba2Mixer : public Mixer {
     std::vector<int64_t> widths{inner_, convolved(), heads_};
     if (shared_bias_) widths.push_back(1);
     const std::vector<Tensor> p = linear_pieces(tape, u, in_proj_, widths);  // z, x | B | C, Δ
-    const std::vector<Tensor> xbc = split(tape, conv(p[1]), {inner_, keys_, keys_});
+    const std::vector<Tensor> xbc = conv(p[1]);
     const Shape keys{batch, length, settings_.groups, settings_.state};
     const Mamba2Ssd ssd{.x = xbc[0].reshape({batch, length, heads_, inner_ / heads_}),
                         .dt = p[2],

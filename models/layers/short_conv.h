@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/causal_conv.h"
+#include "kernels/split.h"
 #include "models/model.h"
 
 namespace saccade {
@@ -12,6 +13,10 @@ class ShortConv {
 
   Tensor operator()(Tape& tape, const Tensor& x) const {
     return weight_ ? causal_conv(tape, x, weight_, bias_, Activation::silu) : activate(tape, x, Activation::silu);
+  }
+
+  std::vector<Tensor> pieces(Tape& tape, const Tensor& x, const std::vector<int64_t>& widths) const {
+    return weight_ ? causal_conv_pieces(tape, x, weight_, bias_, Activation::silu, widths) : split(tape, (*this)(tape, x), widths);
   }
 
   /// The last inputs of no tokens, for extend; empty without a filter.

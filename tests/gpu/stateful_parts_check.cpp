@@ -1,5 +1,7 @@
 // What stands around the recurrences of the stateful architectures on CUDA against the CPU in double. Needs a GPU; without one it
 // ends with code 77 (skipped) and says so. An argument picks the cases whose name holds it; `--bench [name]` measures.
+#include <numeric>
+
 #include "kernels/causal_conv.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/gated_norm.h"
@@ -39,6 +41,17 @@ void add_convolutions(std::vector<OpCase>& cases) {
       conv_case(shape, taps, taps % 2 == 0, Activation::silu);
   conv_case({2, 300, 776}, 4, false, Activation::silu);
   conv_case({2, 257, 136}, 3, true, Activation::none);
+  for (const std::vector<int64_t>& widths : {std::vector<int64_t>{3, 5, 1}, {24, 8, 8}, {10, 6}})
+    for (int64_t taps : {3, 4, 7})
+      for (size_t used : {size_t{1}, widths.size()}) {
+        const int64_t n = std::accumulate(widths.begin(), widths.end(), int64_t{0});
+        cases.push_back({label("causal_conv_pieces", {2, 131, n}) + " W" + std::to_string(taps),
+                         {activation({2, 131, n}, 1), parameter({n, taps}, 2, 0.5), parameter({n}, 3)},
+                         [=](Tape& t, const Tensors& x) {
+                           const Tensors y = causal_conv_pieces(t, x[0], x[1], x[2], Activation::silu, widths);
+                           return Tensors(y.end() - static_cast<std::ptrdiff_t>(used), y.end());
+                         }});
+      }
   for (int64_t taps : {1, 3, 4, 7})
     for (const Shape& shape : {Shape{2, 1, 16}, {3, 2, 7}, {1, 150, 40}}) {
       OpCase c{label("causal_conv_next", shape) + " W" + std::to_string(taps), {}, {}};

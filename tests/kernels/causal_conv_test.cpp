@@ -62,6 +62,15 @@ class CausalConvTest : public QObject {
       QVERIFY(QString(error.what()).startsWith("[causal_conv] x is [1, 4, 3], weight is [2, 4]"));
     }
   }
+
+  void channels_in_pieces() {
+    for (int64_t taps : {3, 7})
+      CHECK_OP(
+          [](Tape& tape, const std::vector<Tensor>& x) {
+            return causal_conv_pieces(tape, x[0], x[1], x[2], Activation::silu, {2, 1, 4});
+          },
+          {random_array({2, 9, 7}, 1), random_array({7, taps}, 2), random_array({7}, 3)});
+  }
 };
 
 }  // namespace saccade::test
