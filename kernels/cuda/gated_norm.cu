@@ -35,9 +35,12 @@ __global__ void __launch_bounds__(Team::kThreads) gated_norm_backward_kernel(Sli
   Mine d_gain;
   while (team.next()) {
     const Mine in = team.load(x), gate = team.load(z), d = team.load(dy), factor = team.parameter(gain);
-    Mine u = in, e = d;
+    Mine u = in, e = d, s_gate;
 #pragma unroll
-    for (int i = 0; i < Team::kCount; ++i) (kGateFirst ? u : e).v[i] *= silu(gate.v[i]);
+    for (int i = 0; i < Team::kCount; ++i) {
+      s_gate.v[i] = sigmoid(gate.v[i]);
+      (kGateFirst ? u : e).v[i] *= gate.v[i] * s_gate.v[i];
+    }
     Mine d_z;  // e ∘ u first
 #pragma unroll
     for (int i = 0; i < Team::kCount; ++i) {
@@ -51,8 +54,9 @@ __global__ void __launch_bounds__(Team::kThreads) gated_norm_backward_kernel(Sli
 #pragma unroll
     for (int i = 0; i < Team::kCount; ++i) {
       const float d_u = r * (e.v[i] - u.v[i] * mean);
-      d_z.v[i] = silu_slope(gate.v[i]) * (kGateFirst ? d_u * in.v[i] : d.v[i] * u.v[i] * r * factor.v[i]);
-      e.v[i] = kGateFirst ? d_u * silu(gate.v[i]) : d_u;
+      const float slope = s_gate.v[i] * (1.0f + gate.v[i] * (1.0f - s_gate.v[i]));
+      d_z.v[i] = slope * (kGateFirst ? d_u * in.v[i] : d.v[i] * u.v[i] * r * factor.v[i]);
+      e.v[i] = kGateFirst ? d_u * gate.v[i] * s_gate.v[i] : d_u;
     }
     team.store(dx.to, e, dx.add);
     team.store(dz.to, d_z, dz.add);

@@ -7,7 +7,7 @@ namespace {
 
 /// x becomes x − mean, 0 outside the slice.
 template <class Team>
-__device__ __forceinline__ void centre(const Team& team, typename Team::Mine& x, int n) {
+__device__ __forceinline__ void centre(Team& team, typename Team::Mine& x, int n) {
   const float mean = team.total(x) / static_cast<float>(n);
 #pragma unroll
   for (int i = 0; i < Team::kCount; ++i) x.v[i] = team.has(i) ? x.v[i] - mean : 0.0f;

@@ -26,6 +26,7 @@ __global__ void __launch_bounds__(kColumnThreads* kRuns)
   Values<1> d_log, d_bias;
   if (run.column < heads) {
     const float size = -expf(a_log[run.column]), offset = bias[run.column];
+#pragma unroll 4
     for (int64_t row = run.first; row < run.last; ++row) {
       const int64_t i = row * heads + run.column;
       const float x = to_float(a[i]) + offset, d = size * dg[i];

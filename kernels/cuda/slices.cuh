@@ -68,23 +68,23 @@ class Team {
     float of[K];
   };
   template <int K>
-  __device__ Sums<K> sum(Sums<K> x) const {
+  __device__ Sums<K> sum(Sums<K> x) {
     constexpr int kLanes = kSize > 0 ? kSize : 32;
 #pragma unroll
     for (int offset = kLanes / 2; offset > 0; offset >>= 1)
 #pragma unroll
       for (int k = 0; k < K; ++k) x.of[k] += __shfl_xor_sync(0xffffffffu, x.of[k], offset);
     if constexpr (kSize == 0) {
-      __shared__ float warps[K][32];
-      __syncthreads();
+      __shared__ float warps[2][K][32];  // in turns: whoever writes one again has passed the barrier behind the other's reads
+      turn_ = 1 - turn_;
 #pragma unroll
       for (int k = 0; k < K; ++k)
-        if (threadIdx.x % 32 == 0) warps[k][threadIdx.x / 32] = x.of[k];
+        if (threadIdx.x % 32 == 0) warps[turn_][k][threadIdx.x / 32] = x.of[k];
       __syncthreads();
       x = {};
       for (unsigned w = 0; w < blockDim.x / 32; ++w)
 #pragma unroll
-        for (int k = 0; k < K; ++k) x.of[k] += warps[k][w];
+        for (int k = 0; k < K; ++k) x.of[k] += warps[turn_][k][w];
     }
     return x;
   }
@@ -101,8 +101,8 @@ class Team {
     for (int i = 0; i < kCount; ++i) x += a.v[i] * b.v[i];
     return x;
   }
-  __device__ float total(const Mine& a) const { return sum(Sums<1>{own_total(a)}).of[0]; }
-  __device__ float dot(const Mine& a, const Mine& b) const { return sum(Sums<1>{own_dot(a, b)}).of[0]; }
+  __device__ float total(const Mine& a) { return sum(Sums<1>{own_total(a)}).of[0]; }
+  __device__ float dot(const Mine& a, const Mine& b) { return sum(Sums<1>{own_dot(a, b)}).of[0]; }
 
   /// The block's row of parts [share, groups, n] = Σ of `mine` over its teams, in order. Nothing when parts is null.
   __device__ void write_part(float* parts, const Mine& mine) const {
@@ -146,6 +146,7 @@ class Team {
   int64_t row_;
   int group_, lane_, team_, teams_;
   int64_t token_, end_;
+  int turn_ = 0;
 };
 
 template <class T, int kSize, bool kPacked>

@@ -92,47 +92,53 @@ struct Shares {
   __device__ float before(int c, bool previous) const { return previous ? weighted.v[c] : all.v[c] - weighted.v[c]; }
 };
 
-/// kCount blends at most. Weights that all tokens share stay in registers (kShared), others are read at each token.
-template <int kCount, bool kShared, int N, class T>
+/// What the weights of all blends are: [C] each, [B, T, C] each, or some of both.
+enum class Weights { shared, own, mixed };
+
+/// kCount blends at most. Weights that all tokens share stay in registers, others are read at each token.
+template <int kCount, Weights kWeights, int N, class T>
 struct BlendGradients {
   const Shift<T>& s;
   const Gradients<T>& g;
   int column;
-  Values<N> weights[kShared ? kCount : 1], dy[kCount];
+  Values<N> weights[kCount], dy[kCount];
 
   __device__ BlendGradients(const Shift<T>& shift, const Gradients<T>& gradients, int first) : s(shift), g(gradients), column(first) {
-    if constexpr (kShared)
 #pragma unroll
-      for (int i = 0; i < kCount; ++i)
-        if (i < s.count) weights[i] = load_values<N>(s.shared[i] + column);
+    for (int i = 0; i < kCount; ++i)
+      if (kWeights == Weights::shared && i < s.count) weights[i] = load_values<N>(s.shared[i] + column);
   }
+  /// All loads first, then their use: so that they are under way together.
   __device__ Shares<N> read(int64_t at) {
-    Values<N> w[kShared ? 1 : kCount];
+    Piece<N, T> raw[kCount] = {}, own[kCount] = {};
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      dy[i] = g.dy[i] ? load_values<N>(g.dy[i] + at) : Values<N>();
-      if constexpr (!kShared)
-        if (i < s.count) w[i] = s.template weight<N>(i, at, column);
+      if (g.dy[i]) raw[i] = load_piece<N>(g.dy[i] + at);
+      if (kWeights == Weights::own && i < s.count) own[i] = load_piece<N>(s.own[i] + at);
     }
     Shares<N> r;
 #pragma unroll
-    for (int i = 0; i < kCount; ++i)
+    for (int i = 0; i < kCount; ++i) {
+      dy[i] = values_of(raw[i]);
+      if (kWeights == Weights::own) weights[i] = values_of(own[i]);
+      if (kWeights == Weights::mixed && i < s.count) weights[i] = s.template weight<N>(i, at, column);
 #pragma unroll
       for (int c = 0; c < N; ++c) {
         r.all.v[c] += dy[i].v[c];
-        r.weighted.v[c] += dy[i].v[c] * (kShared ? weights[i % (kShared ? kCount : 1)] : w[kShared ? 0 : i]).v[c];
+        r.weighted.v[c] += dy[i].v[c] * weights[i].v[c];
       }
+    }
     return r;
   }
 };
 
-template <int kCount, bool kShared, int N, class T>
+template <int kCount, Weights kWeights, int N, class T>
 __global__ void __launch_bounds__(kColumnThreads* kRuns) token_shift_backward_kernel(Shift<T> s, Gradients<T> g) {
   const Run run(N, s.length);
   const int64_t b = blockIdx.z;
   Values<N> sums[kCount];
   if (run.column < s.columns && run.first < run.last) {
-    BlendGradients<kCount, kShared, N, T> blends(s, g, run.column);
+    BlendGradients<kCount, kWeights, N, T> blends(s, g, run.column);
     Values<N> later;  // what the next token gives this one
     if (run.last < s.length) {
       const Shares<N> next = blends.read(s.at(b, run.last, run.column));
@@ -140,7 +146,6 @@ __global__ void __launch_bounds__(kColumnThreads* kRuns) token_shift_backward_ke
       for (int c = 0; c < N; ++c) later.v[c] = next.before(c, s.previous);
     }
     Values<N> x = s.template token<N>(b, run.last - 1, run.column);
-#pragma unroll 2
     for (int64_t t = run.last - 1; t >= run.first; --t) {
       const int64_t at = s.at(b, t, run.column);
       const Values<N> before = s.template token<N>(b, t - 1, run.column);
@@ -161,7 +166,7 @@ __global__ void __launch_bounds__(kColumnThreads* kRuns) token_shift_backward_ke
           d.v[c] = blends.dy[i].v[c] * step.v[c];
           sums[i].v[c] += d.v[c];
         }
-        if constexpr (!kShared) g.dw[i].put(at, d);
+        if constexpr (kWeights != Weights::shared) g.dw[i].put(at, d);
       }
       x = before;
     }
@@ -172,18 +177,23 @@ __global__ void __launch_bounds__(kColumnThreads* kRuns) token_shift_backward_ke
     if (g.parts[i]) write_part(g.parts[i] + part, s.columns, sums[i]);
 }
 
-/// f(std::integral_constant<int, as many blends at least>, whether all tokens share all weights) for the kernels there are.
+/// f(as many blends at least, what the weights are), as std::integral_constants, for the kernels there are.
 template <class F>
 void with_blends(const TokenShift& in, F&& f) {
+  const auto go = [&]<int kCount, Weights kWeights>() {
+    f(std::integral_constant<int, kCount>{}, std::integral_constant<Weights, kWeights>{});
+  };
+  const auto all = [&](int rank) {
+    return std::all_of(in.weights.begin(), in.weights.end(), [&](const Tensor& w) { return w.rank() == rank; });
+  };
   const size_t count = in.weights.size();
-  const bool shared = std::all_of(in.weights.begin(), in.weights.end(), [](const Tensor& w) { return w.rank() == 1; });
-  if (!shared && count <= 5) return f(std::integral_constant<int, 5>{}, std::false_type{});
-  if (!shared) return f(std::integral_constant<int, kMostBlends>{}, std::false_type{});
-  if (count == 1) return f(std::integral_constant<int, 1>{}, std::true_type{});
-  if (count == 2) return f(std::integral_constant<int, 2>{}, std::true_type{});
-  if (count <= 4) return f(std::integral_constant<int, 4>{}, std::true_type{});
-  if (count <= 6) return f(std::integral_constant<int, 6>{}, std::true_type{});
-  f(std::integral_constant<int, kMostBlends>{}, std::true_type{});
+  if (all(3) && count <= 5) return go.template operator()<5, Weights::own>();
+  if (!all(1)) return go.template operator()<kMostBlends, Weights::mixed>();
+  if (count == 1) return go.template operator()<1, Weights::shared>();
+  if (count == 2) return go.template operator()<2, Weights::shared>();
+  if (count <= 4) return go.template operator()<4, Weights::shared>();
+  if (count <= 6) return go.template operator()<6, Weights::shared>();
+  go.template operator()<kMostBlends, Weights::shared>();
 }
 
 }  // namespace
@@ -216,10 +226,10 @@ void token_shift_backward(Stream stream, const TokenShift& in, const std::vector
       g.parts[i] = pointer_or_null<float>(parts[i]);
       if (!parts[i]) g.dw[i] = goal<T>(dw[i]);
     }
-    with_blends(in, [&](auto count, auto shared) {
+    with_blends(in, [&](auto count, auto kind) {
       in_pieces<kColumns>(columns, [&](auto n) {
         constexpr int N = decltype(n)::value;
-        token_shift_backward_kernel<decltype(count)::value, decltype(shared)::value, N>
+        token_shift_backward_kernel<decltype(count)::value, decltype(kind)::value, N>
             <<<run_grid(columns, N, in.x.dim(1), in.x.dim(0)), run_block(), 0, stream>>>(s, g);
       });
     });
