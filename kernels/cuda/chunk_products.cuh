@@ -1,8 +1,9 @@
 #pragma once
 /// What the chunk forms of recurrences share on tensor cores: matrices of bf16 in shared memory and their products, by blocks of
-/// eight warps, chunks of 64 tokens. A product of 64 or so rows is cut into strips of 16 rows and two halves of its columns, a warp each.
+/// eight or sixteen warps, chunks of 64 tokens. A product is cut into strips of 16 rows and halves (quarters) of its columns, a warp each.
 #include "kernels/cuda/chunk_states.h"
 #include "kernels/cuda/tensor_core.cuh"
+#include "kernels/cuda/values.cuh"
 
 namespace saccade::cuda {
 
@@ -90,13 +91,14 @@ __device__ __forceinline__ void each_pair(float (&c)[kTiles][4], int row, int co
     for (int i = 0; i < 2; ++i) f(row + lane / 4 + 8 * i, column + 8 * n + lane % 4 * 2, c[n][2 * i], c[n][2 * i + 1]);
 }
 
-/// body(accumulators of zeros, row, column) for the warp's parts of a product [kRows, kColumns].
-template <int kRows, int kColumns, class Body>
+/// body(accumulators of zeros, row, column) for the warp's parts of a product [kRows, kColumns], by kThreads threads.
+template <int kRows, int kColumns, int kThreads = kChunkThreads, class Body>
 __device__ __forceinline__ void for_parts(Body&& body) {
-  static_assert(kRows % 16 == 0 && kColumns % 32 == 0);
-  for (int part = threadIdx.x / 32; part < kRows / 16 * 2; part += kChunkThreads / 32) {
-    float c[kColumns / 16][4] = {};
-    body(c, part % (kRows / 16) * 16, part / (kRows / 16) * (kColumns / 2));
+  constexpr int kCuts = kThreads / 128;  // of the columns
+  static_assert(kRows % 16 == 0 && kColumns % (16 * kCuts) == 0);
+  for (int part = threadIdx.x / 32; part < kRows / 16 * kCuts; part += kThreads / 32) {
+    float c[kColumns / kCuts / 8][4] = {};
+    body(c, part % (kRows / 16) * 16, part / (kRows / 16) * (kColumns / kCuts));
   }
 }
 
@@ -155,6 +157,13 @@ __device__ __forceinline__ void invert_unit_lower(const float* a, float* t) {
   };
   merge(16, thread / 128 * 32, thread % 128 / 8, thread % 8 * 2, std::integral_constant<int, 2>{});
   merge(32, 0, thread / 8, thread % 8 * 4, std::integral_constant<int, 4>{});
+}
+
+template <class Kernel, class... Arguments>
+void launch_chunks(Stream stream, Kernel kernel, int blocks, int threads, int shared, const Arguments&... arguments) {
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+  kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared, stream>>>(arguments...);
+  check_launch();
 }
 
 }  // namespace saccade::cuda

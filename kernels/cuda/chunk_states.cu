@@ -99,15 +99,9 @@ __global__ void __launch_bounds__(2 * K) states_kernel(Problem p) {
 template <bool kBackward>
 void run(Stream stream, const ChunkStates& s, const Tensor& start, const Tensor& end, bool add) {
   const int64_t lines = s.states.dim(0), keys = s.states.dim(2), values = s.states.dim(3);
-  const Problem p{pointer<bf16>(s.transition),
-                  pointer<float>(s.last),
-                  pointer<bf16>(s.states),
-                  start ? pointer<float>(start) : nullptr,
-                  end ? pointer<float>(end) : nullptr,
-                  static_cast<int>(s.transition.dim(1)),
-                  static_cast<int>(values),
-                  static_cast<int>(s.last.dim(2)),
-                  add};
+  const Problem p{pointer<bf16>(s.transition),   pointer<float>(s.last),          pointer<bf16>(s.states),
+                  pointer_or_null<float>(start), pointer_or_null<float>(end),     static_cast<int>(s.transition.dim(1)),
+                  static_cast<int>(values),      static_cast<int>(s.last.dim(2)), add};
   const dim3 grid(static_cast<unsigned>(values / kStateColumns), static_cast<unsigned>(lines));
   const auto launch = [&](auto width) {
     constexpr int K = decltype(width)::value;

@@ -6,6 +6,10 @@
 
 namespace saccade::cuda {
 
+constexpr int kSquareBytes = SharedMatrix<kChunkTokens>::bytes(kChunkTokens);
+template <int W>
+constexpr int kRowBytes = SharedMatrix<W>::bytes(kChunkTokens);
+
 struct DeltaProblem {
   int length, heads, values, chunks, blocks;  ///< blocks: B H chunks
   float scale;
@@ -90,16 +94,12 @@ __device__ __forceinline__ void put_scores(const DeltaProblem& problem, const De
   });
 }
 
-DeltaProblem delta_problem(const DeltaRule& in, const DeltaChunks& scratch);
+/// A chunk's own part of the gradient of the state at its start, into d_states.
+void delta_local_gradients(Stream stream, const DeltaRule& in, const DeltaProblem& p);
+/// Y' into p.dv, from the gradients of the states.
+void delta_value_gradients(Stream stream, const DeltaRule& in, const DeltaProblem& p);
 /// The gradients of q, k, β, g, and of v where it is added to; everything else is in the scratch.
 void delta_chunk_targets(Stream stream, const DeltaRule& in, const DeltaProblem& problem, const DeltaTargets& out);
-
-template <class Kernel>
-void launch_chunks(Stream stream, Kernel kernel, int blocks, int shared, const DeltaProblem& p) {
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-  kernel<<<static_cast<unsigned>(blocks), kChunkThreads, shared, stream>>>(p);
-  check_launch();
-}
 
 /// f(K, width of a block of values), both as std::integral_constant
 template <class F>

@@ -205,17 +205,16 @@ __global__ void __launch_bounds__(kChunkThreads, 1) gradients_kernel(DeltaProble
 }  // namespace
 
 void delta_chunk_targets(Stream stream, const DeltaRule& in, const DeltaProblem& problem, const DeltaTargets& out) {
-  const auto bf16_of = [](const Tensor& x) { return x ? pointer<bf16>(x) : nullptr; };
-  const Targets targets{
-      bf16_of(out.dq.tensor), bf16_of(out.dk.tensor), out.dv.add ? bf16_of(out.dv.tensor) : nullptr, out.dq.add, out.dk.add,
-      elements(out.d_beta),   elements(out.dg)};
-  with_delta_widths(in.q.dim(3), 32, [&](auto k, auto) {
-    const auto kernel = gradients_kernel<k()>;
-    constexpr int shared = gradients_bytes<k()>();
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-    kernel<<<static_cast<unsigned>(problem.blocks), kChunkThreads, shared, stream>>>(problem, targets);
+  const Targets targets{pointer_or_null<bf16>(out.dq.tensor),
+                        pointer_or_null<bf16>(out.dk.tensor),
+                        out.dv.add ? pointer_or_null<bf16>(out.dv.tensor) : nullptr,
+                        out.dq.add,
+                        out.dk.add,
+                        elements(out.d_beta),
+                        elements(out.dg)};
+  with_delta_widths(in.q.dim(3), kBlock, [&](auto k, auto) {
+    launch_chunks(stream, gradients_kernel<k()>, problem.blocks, kChunkThreads, gradients_bytes<k()>(), problem, targets);
   });
-  check_launch();
 }
 
 }  // namespace saccade::cuda

@@ -189,33 +189,27 @@ __global__ void __launch_bounds__(kChunkThreads) local_gradients_kernel(Wkv7Prob
   });
 }
 
-template <class Kernel, class... Arguments>
-void launch(Stream stream, Kernel kernel, int shared, const Wkv7Problem& p, Arguments... arguments) {
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-  kernel<<<static_cast<unsigned>(p.blocks), kChunkThreads, shared, stream>>>(p, arguments...);
-  check_launch();
+Wkv7Problem wkv7_problem(const cpu::Wkv7Inputs& in, const Wkv7Chunks& scratch) {
+  Wkv7Problem p{};
+  p.length = static_cast<int>(in.shape.length), p.heads = static_cast<int>(in.shape.heads);
+  p.chunks = static_cast<int>(scratch.solve.dim(1)), p.blocks = p.chunks * static_cast<int>(in.shape.sequences());
+  p.r = pointer_or_null<bf16>(in.r), p.k = pointer_or_null<bf16>(in.k), p.v = pointer_or_null<bf16>(in.v),
+  p.a = pointer_or_null<bf16>(in.a), p.b = pointer_or_null<bf16>(in.b);
+  p.log_w = elements(in.log_w);
+  p.solve = pointer_or_null<bf16>(scratch.solve), p.transition = pointer_or_null<bf16>(scratch.states.transition),
+  p.states = pointer_or_null<bf16>(scratch.states.states);
+  p.d_states = pointer_or_null<bf16>(scratch.gradients.states), p.last = pointer<float>(scratch.states.last);
+  return p;
 }
 
 }  // namespace
 
-Wkv7Problem wkv7_problem(const cpu::Wkv7Inputs& in, const Wkv7Chunks& scratch) {
-  const auto bf16_of = [](const Tensor& x) { return x ? pointer<bf16>(x) : nullptr; };
-  Wkv7Problem p{};
-  p.length = static_cast<int>(in.shape.length), p.heads = static_cast<int>(in.shape.heads);
-  p.chunks = static_cast<int>(scratch.solve.dim(1)), p.blocks = p.chunks * static_cast<int>(in.shape.sequences());
-  p.r = bf16_of(in.r), p.k = bf16_of(in.k), p.v = bf16_of(in.v), p.a = bf16_of(in.a), p.b = bf16_of(in.b);
-  p.log_w = elements(in.log_w);
-  p.solve = bf16_of(scratch.solve), p.transition = bf16_of(scratch.states.transition), p.states = bf16_of(scratch.states.states);
-  p.d_states = bf16_of(scratch.gradients.states), p.last = pointer<float>(scratch.states.last);
-  return p;
-}
-
 void wkv7_chunks_forward(Stream stream, const cpu::Wkv7Inputs& in, const Wkv7Chunks& scratch, const Tensor& y, const Tensor& state) {
   const Wkv7Problem p = wkv7_problem(in, scratch);
   with_wkv7_width(in.shape.width, [&](auto n) {
-    launch(stream, prepare_kernel<n()>, prepare_bytes<n()>(), p);
+    launch_chunks(stream, prepare_kernel<n()>, p.blocks, kChunkThreads, prepare_bytes<n()>(), p);
     chunk_states_forward(stream, scratch.states, in.start, state);
-    launch(stream, outputs_kernel<n()>, outputs_bytes<n()>(), p, pointer<bf16>(y));
+    launch_chunks(stream, outputs_kernel<n()>, p.blocks, kChunkThreads, outputs_bytes<n()>(), p, pointer<bf16>(y));
   });
 }
 
@@ -223,9 +217,9 @@ void wkv7_chunks_backward(Stream stream, const cpu::Wkv7Inputs& in, const Wkv7Ch
   Wkv7Problem p = wkv7_problem(in, scratch);
   p.dy = pointer<bf16>(out.dy);
   with_wkv7_width(in.shape.width, [&](auto n) {
-    launch(stream, prepare_kernel<n()>, prepare_bytes<n()>(), p);
+    launch_chunks(stream, prepare_kernel<n()>, p.blocks, kChunkThreads, prepare_bytes<n()>(), p);
     chunk_states_forward(stream, scratch.states, in.start, {});
-    launch(stream, local_gradients_kernel<n()>, local_gradients_bytes<n()>(), p);
+    launch_chunks(stream, local_gradients_kernel<n()>, p.blocks, kChunkThreads, local_gradients_bytes<n()>(), p);
     chunk_states_backward(stream, scratch.gradients, out.d_state, out.d_start.tensor, out.d_start.add);
   });
   wkv7_chunk_targets(stream, p, in.shape.width, out);

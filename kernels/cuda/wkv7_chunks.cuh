@@ -38,16 +38,16 @@ struct Wkv7Chunk {
 };
 
 /// The decays of a chunk: G in `sums` [64, kStride], and e^m, e^{G_L − m}, e^{G_L}.
-template <int N>
+template <int N, int kThreads = kChunkThreads>
 struct Wkv7Decays {
   static constexpr int kStride = N + 4;
   static constexpr int kFloats = kChunkTokens * kStride;
   float middle[N], rest[N], all[N];
-  float parts[kChunkThreads];
+  float parts[kThreads];
 
   /// G of the chunk; ends behind a barrier.
   __device__ void load(const Wkv7Problem& p, const Wkv7Chunk<N>& chunk, float* sums) {
-    constexpr int kSegments = kChunkThreads / N, kRows = kChunkTokens / kSegments;
+    constexpr int kSegments = kThreads / N, kRows = kChunkTokens / kSegments;
     const int channel = threadIdx.x % N, segment = threadIdx.x / N;
     float own[kRows], sum = 0;
 #pragma unroll
@@ -79,7 +79,7 @@ template <int N>
 __device__ __forceinline__ void put_factor(const Wkv7Chunk<N>& chunk, const float* sums, const bf16* x, Power power,
                                            const SharedMatrix<N>& to) {
   constexpr int kStride = Wkv7Decays<N>::kStride, kPieces = N / 8;
-  for (int item = threadIdx.x; item < kChunkTokens * kPieces; item += kChunkThreads) {
+  for (int item = threadIdx.x; item < kChunkTokens * kPieces; item += blockDim.x) {
     const int i = item / kPieces, c = item % kPieces * 8;
     Pack<bf16> values{};
     if (i < chunk.count) values = load_pack(chunk.token(x, i) + c);
@@ -97,7 +97,7 @@ __device__ __forceinline__ void put_factor(const Wkv7Chunk<N>& chunk, const floa
 template <int N>
 __device__ __forceinline__ void put_state(const bf16* state, const float* factor, const SharedMatrix<N>& to) {
   constexpr int kPieces = N / 8;
-  for (int item = threadIdx.x; item < N * kPieces; item += kChunkThreads) {
+  for (int item = threadIdx.x; item < N * kPieces; item += blockDim.x) {
     const int c = item / kPieces, j = item % kPieces * 8;
     Pack<bf16> values = load_pack(state + c * N + j);
 #pragma unroll
@@ -107,10 +107,10 @@ __device__ __forceinline__ void put_state(const bf16* state, const float* factor
 }
 
 /// to = x yᵀ for j ≤ i (j < i when `strict`), else 0.
-template <int N>
+template <int kThreads = kChunkThreads, int N>
 __device__ __forceinline__ void put_triangle(const SharedMatrix<N>& x, const SharedMatrix<N>& y, bool strict,
                                              const SharedMatrix<kChunkTokens>& to) {
-  for_parts<kChunkTokens, kChunkTokens>([&](auto& c, int row, int column) {
+  for_parts<kChunkTokens, kChunkTokens, kThreads>([&](auto& c, int row, int column) {
     add_product<Form::plain, Form::transposed, N>(c, x, row, y, column);
     each_pair(c, row, column, [&](int i, int j, float first, float second) {
       const int last = strict ? i - 1 : i;
@@ -119,7 +119,6 @@ __device__ __forceinline__ void put_triangle(const SharedMatrix<N>& x, const Sha
   });
 }
 
-Wkv7Problem wkv7_problem(const cpu::Wkv7Inputs& in, const Wkv7Chunks& scratch);
 /// All gradients, from the states and their gradients.
 void wkv7_chunk_targets(Stream stream, const Wkv7Problem& problem, int64_t width, const cpu::Wkv7Gradients& out);
 

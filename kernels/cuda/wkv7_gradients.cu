@@ -50,36 +50,36 @@ __device__ __forceinline__ void end_products(const Wkv7Problem& p, const Wkv7Chu
 }
 
 /// X and Y, dv, and the gradients of A_rk, A_rb, A_ak, A_ab in place of rk, rb, ak, solve. Begins and ends with a barrier.
-template <int N>
+template <int kThreads, int N>
 __device__ __forceinline__ void solve_and_pair(const Room<N>& m, const Wkv7Chunk<N>& chunk, Target dv) {
   __syncthreads();
-  put_triangle(m.r, m.k, false, m.rk);
-  put_triangle(m.r, m.b, false, m.rb);
-  put_triangle(m.a, m.k, true, m.ak);
+  put_triangle<kThreads>(m.r, m.k, false, m.rk);
+  put_triangle<kThreads>(m.r, m.b, false, m.rb);
+  put_triangle<kThreads>(m.a, m.k, true, m.ak);
   __syncthreads();
   const auto put = [](const SharedMatrix<N>& to) { return [to](int i, int j, float one, float two) { to.put(i, j, one, two); }; };
-  for_parts<kChunkTokens, N>([&](auto& c, int row, int column) {
+  for_parts<kChunkTokens, N, kThreads>([&](auto& c, int row, int column) {
     add_product<Form::plain, Form::plain, N>(c, m.a, row, m.s, column);
     add_product<Form::plain, Form::plain, kChunkTokens>(c, m.ak, row, m.v, column);
     each_pair(c, row, column, put(m.h));
   });
-  for_parts<kChunkTokens, N>([&](auto& c, int row, int column) {
+  for_parts<kChunkTokens, N, kThreads>([&](auto& c, int row, int column) {
     add_product<Form::transposed, Form::plain, kChunkTokens>(c, m.rb, row, m.dy, column);
     add_product<Form::plain, Form::plain, N>(c, m.b, row, m.ds, column);
     each_pair(c, row, column, put(m.dx));
   });
   __syncthreads();
-  for_parts<kChunkTokens, N>([&](auto& c, int row, int column) {
+  for_parts<kChunkTokens, N, kThreads>([&](auto& c, int row, int column) {
     add_product<Form::plain, Form::plain, kChunkTokens>(c, m.solve, row, m.h, column);
     each_pair(c, row, column, put(m.x));
   });
-  for_parts<kChunkTokens, N>([&](auto& c, int row, int column) {
+  for_parts<kChunkTokens, N, kThreads>([&](auto& c, int row, int column) {
     add_product<Form::transposed, Form::plain, kChunkTokens>(c, m.solve, row, m.dx, column);
     each_pair(c, row, column, put(m.y));
   });
   __syncthreads();
   if (dv.to)
-    for_parts<kChunkTokens, N>([&](auto& c, int row, int column) {
+    for_parts<kChunkTokens, N, kThreads>([&](auto& c, int row, int column) {
       add_product<Form::transposed, Form::plain, kChunkTokens>(c, m.rk, row, m.dy, column);
       add_product<Form::plain, Form::plain, N>(c, m.k, row, m.ds, column);
       add_product<Form::transposed, Form::plain, kChunkTokens>(c, m.ak, row, m.y, column);
@@ -88,22 +88,22 @@ __device__ __forceinline__ void solve_and_pair(const Room<N>& m, const Wkv7Chunk
       });
     });
   __syncthreads();
-  put_triangle(m.dy, m.v, false, m.rk);
-  put_triangle(m.dy, m.x, false, m.rb);
-  put_triangle(m.y, m.v, true, m.ak);
-  put_triangle(m.y, m.x, true, m.solve);
+  put_triangle<kThreads>(m.dy, m.v, false, m.rk);
+  put_triangle<kThreads>(m.dy, m.x, false, m.rb);
+  put_triangle<kThreads>(m.y, m.v, true, m.ak);
+  put_triangle<kThreads>(m.y, m.x, true, m.solve);
   __syncthreads();
 }
 
 /// With S̃, D̃ as in the header:  dR = dA_rk K + dA_rb B + dO S̃ᵀ, dA = dA_ak K + dA_ab B + Y S̃ᵀ, dK = dA_rkᵀ R + dA_akᵀ A + V D̃ᵀ,
 /// dB = dA_rbᵀ R + dA_abᵀ A + X D̃ᵀ, each times its power of e;
 ///   d log w_t = Σ_{i≥t} r_i ∘ dr_i + Σ_{i>t} a_i ∘ da_i − Σ_{j≥t} (k_j ∘ dk_j + b_j ∘ db_j) + Σ_v dS' ∘ S'
-template <int N>
-__global__ void __launch_bounds__(kChunkThreads, 1) gradients_kernel(Wkv7Problem p, Targets out) {
+template <int N, int kThreads>
+__global__ void __launch_bounds__(kThreads, 1) gradients_kernel(Wkv7Problem p, Targets out) {
   extern __shared__ __align__(16) char memory[];
-  __shared__ Wkv7Decays<N> decays;
+  __shared__ Wkv7Decays<N, kThreads> decays;
   __shared__ float ends[N];
-  constexpr int kStride = Wkv7Decays<N>::kStride, kTiles = N / 16;
+  constexpr int kStride = Wkv7Decays<N>::kStride, kWidth = N / (kThreads / 128), kTiles = kWidth / 8;
   const Wkv7Chunk<N> chunk(p);
   const Room<N> m(memory);
   m.v.template load<kChunkTokens>(chunk.token(p.v, 0), chunk.stride, chunk.count);
@@ -119,9 +119,9 @@ __global__ void __launch_bounds__(kChunkThreads, 1) gradients_kernel(Wkv7Problem
   put_state(chunk.state(p.d_states), decays.rest, m.ds);
   end_products(p, chunk, ends);
   copy_async_wait();
-  solve_and_pair(m, chunk, out.dv);
+  solve_and_pair<kThreads>(m, chunk, out.dv);
 
-  const int warp = threadIdx.x / 32, row = warp % 4 * 16, column = warp / 4 * (N / 2);
+  const int warp = threadIdx.x / 32, row = warp % 4 * 16, column = warp / 4 * kWidth;
   float mass[kTiles][4] = {}, mass_before[kTiles][4] = {};
   /// A gradient from its accumulators: times its power, to its target; its products with the input go to `to`.
   const auto deliver = [&](float(&c)[kTiles][4], Power power, Target target, const bf16* input, float sign, float(&to)[kTiles][4]) {
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(kChunkThreads, 1) gradients_kernel(Wkv7Problem
   each_pair(mass_before, row, column,
             [&](int i, int j, float x, float y) { before[i * kStride + j] = x, before[i * kStride + j + 1] = y; });
   __syncthreads();
-  constexpr int kSegments = kChunkThreads / N, kRows = kChunkTokens / kSegments;
+  constexpr int kSegments = kThreads / N, kRows = kChunkTokens / kSegments;
   const int channel = threadIdx.x % N, segment = threadIdx.x / N;
   float sums[kRows], sum = 0;
 #pragma unroll
@@ -196,15 +196,14 @@ __global__ void __launch_bounds__(kChunkThreads, 1) gradients_kernel(Wkv7Problem
 }  // namespace
 
 void wkv7_chunk_targets(Stream stream, const Wkv7Problem& problem, int64_t width, const cpu::Wkv7Gradients& out) {
-  const auto target = [](const GradTarget& x) { return Target{x ? pointer<bf16>(x.tensor) : nullptr, x.add}; };
+  const auto target = [](const GradTarget& x) { return Target{pointer_or_null<bf16>(x.tensor), x.add}; };
   const Targets targets{target(out.dr), target(out.dk), target(out.dv), target(out.da), target(out.db), elements(out.d_log_w)};
-  with_wkv7_width(width, [&](auto n) {
-    const auto kernel = gradients_kernel<n()>;
-    constexpr int shared = Room<n()>::bytes();
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-    kernel<<<static_cast<unsigned>(problem.blocks), kChunkThreads, shared, stream>>>(problem, targets);
-  });
-  check_launch();
+  const auto launch = [&](auto n, auto threads) {
+    launch_chunks(stream, gradients_kernel<n(), threads()>, problem.blocks, threads(), Room<n()>::bytes(), problem, targets);
+  };
+  if (width == 32) return launch(std::integral_constant<int, 32>{}, std::integral_constant<int, 256>{});
+  if (getenv("W7")) return launch(std::integral_constant<int, 64>{}, std::integral_constant<int, 256>{});
+  launch(std::integral_constant<int, 64>{}, std::integral_constant<int, 512>{});
 }
 
 }  // namespace saccade::cuda

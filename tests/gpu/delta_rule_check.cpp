@@ -1,5 +1,5 @@
-// The delta rule on CUDA against the CPU in double: `delta_rule_check [name]`; with --bench its times at the sizes of the 110M
-// presets. Needs a GPU; without one it ends with code 77 (skipped) and says so.
+// The delta rule on CUDA against the CPU in double: `delta_rule_check [name]`; with --bench [name] its times at the sizes of the
+// 110M presets. Needs a GPU; without one it ends with code 77 (skipped) and says so.
 #include "kernels/delta_rule.h"
 
 #include "kernels/cuda/runtime.h"
@@ -134,7 +134,7 @@ int main(int argc, char** argv) {
   const Device device = Device::cuda(gpus[0].index);
   const std::string argument = argc > 1 ? argv[1] : "";
   if (argument != "--bench") return check_cases(cases(), device, argument) == 0 ? 0 : 1;
-  bench_case(from_zeros({1, 2048, 8, 96, 96, false}), 16, device);
-  bench_case(from_zeros({1, 2048, 6, 96, 192, true}), 16, device);
+  for (const Sizes& s : {Sizes{1, 2048, 8, 96, 96, false}, {1, 2048, 6, 96, 192, true}})
+    if (argc < 3 || text(s).find(argv[2]) != std::string::npos) bench_case(from_zeros(s), 16, device);
   return 0;
 }
