@@ -52,12 +52,12 @@ void backward_on_cpu(Tape& t, const DeltaRule& in, const Tensor& d_o, const Tens
 
 GradTarget target(Tape& t, const Tensor& x) { return x ? t.grad_target(x) : GradTarget(); }
 
-void backward_on_cuda(Tape& t, const DeltaRule& in, const Tensor& d_o, const Tensor& d_end) {
+void backward_on_cuda(Tape& t, const DeltaRule& in, const cuda::DeltaChunks& chunks, const Tensor& d_o, const Tensor& d_end) {
   const cuda::DeltaTargets out{
       d_o, d_end, target(t, in.q), target(t, in.k), target(t, in.v), target(t, in.beta), target(t, in.g), target(t, in.state.start)};
   const Cost both = cost(in, 3.5, 3);
-  if (cuda::has_delta_chunks(in)) {
-    const cuda::DeltaChunks scratch(t, in, true, out.dv);
+  if (chunks.solve) {
+    const cuda::DeltaChunks scratch = chunks.for_backward(t, in, out.dv);
     return t.run(
         "delta_rule.backward", both, [] {}, [&] { cuda::delta_chunks_backward(t.stream(), in, scratch, out); });
   }
@@ -73,20 +73,20 @@ DeltaRuleOutput delta_rule(Tape& tape, const DeltaRule& in) {
   DeltaRuleOutput out{tape.empty(in.v.shape(), in.v.dtype()), {}};
   if (in.state.want_end) out.end = tape.empty({in.q.dim(0), in.q.dim(2), in.q.dim(3), in.v.dim(3)}, accumulation_dtype(in.v.dtype()));
   const Tensor end = in.state.in_place ? in.state.start : out.end;
-  const bool chunks = tape.device().targets_cuda() && cuda::has_delta_chunks(in);
-  const cuda::DeltaChunks scratch = chunks ? cuda::DeltaChunks(tape, in, false, {}) : cuda::DeltaChunks();
+  cuda::DeltaChunks chunks;
+  if (tape.device().targets_cuda() && cuda::has_delta_chunks(in)) chunks = cuda::DeltaChunks(tape, in);
   tape.run(
       "delta_rule", cost(in, 1, 1),
       [&] { dispatch(in.v.dtype(), [&](auto zero) { cpu::delta_rule_forward<decltype(zero)>(in, out.o, end, {}); }); },
       [&] {
-        chunks ? cuda::delta_chunks_forward(tape.stream(), in, scratch, out.o, end)
-               : cuda::delta_rule_forward(tape.stream(), in, out.o, end);
+        chunks.solve ? cuda::delta_chunks_forward(tape.stream(), in, chunks, out.o, end)
+                     : cuda::delta_rule_forward(tape.stream(), in, out.o, end);
       });
   std::vector<Tensor*> outputs{&out.o};
   if (out.end) outputs.push_back(&out.end);
-  tape.record({in.q, in.k, in.v, in.beta, in.g, in.state.start}, outputs, [in, o = out.o, end_state = out.end](Tape& t) {
+  tape.record({in.q, in.k, in.v, in.beta, in.g, in.state.start}, outputs, [in, chunks, o = out.o, end_state = out.end](Tape& t) {
     const Tensor d_o = t.grad_or_zeros(o), d_end = end_state ? t.grad(end_state) : Tensor();
-    t.device().targets_cuda() ? backward_on_cuda(t, in, d_o, d_end) : backward_on_cpu(t, in, d_o, d_end);
+    t.device().targets_cuda() ? backward_on_cuda(t, in, chunks, d_o, d_end) : backward_on_cpu(t, in, d_o, d_end);
   });
   return out;
 }

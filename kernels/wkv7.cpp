@@ -25,18 +25,20 @@ Cost cost(const cpu::Wkv7Inputs& in, double squares, double tensors) {
   return {squares * static_cast<double>(in.r.size() * in.shape.width), tensors * static_cast<double>(in.r.bytes())};
 }
 
-void backward(Tape& t, const cpu::Wkv7Inputs& in, const Wkv7& out) {
+void backward(Tape& t, const cpu::Wkv7Inputs& in, const cuda::Wkv7Chunks& kept, const Wkv7& out) {
   cpu::Wkv7Gradients g;
   g.dy = t.grad(out.y), g.d_state = t.grad(out.state);
   g.dr = t.grad_target(in.r), g.d_log_w = t.grad_target(in.log_w), g.dk = t.grad_target(in.k), g.dv = t.grad_target(in.v);
   g.da = t.grad_target(in.a), g.db = t.grad_target(in.b), g.d_start = t.grad_target(in.start);
-  const bool cuda = t.device().targets_cuda(), in_chunks = cuda && cuda::has_wkv7_chunks(in);
-  if (in_chunks) g.dy = t.grad_or_zeros(out.y);
-  const cuda::Wkv7Chunks chunks = in_chunks ? cuda::Wkv7Chunks(t, in, true) : cuda::Wkv7Chunks();
-  const cuda::RankOneScratch scratch = cuda && !in_chunks ? cuda::RankOneScratch(t, cuda::wkv7_shape(in)) : cuda::RankOneScratch();
+  cuda::Wkv7Chunks chunks;
+  cuda::RankOneScratch scratch;
+  if (kept.solve)
+    g.dy = t.grad_or_zeros(out.y), chunks = kept.for_backward(t);
+  else if (t.device().targets_cuda())
+    scratch = cuda::RankOneScratch(t, cuda::wkv7_shape(in));
   t.run(
       "wkv7.backward", cost(in, 34, 13), [&] { dispatch(in.r.dtype(), [&](auto zero) { cpu::wkv7_backward<decltype(zero)>(in, g); }); },
-      [&] { in_chunks ? cuda::wkv7_chunks_backward(t.stream(), in, chunks, g) : cuda::wkv7_backward(t.stream(), in, g, scratch); });
+      [&] { kept.solve ? cuda::wkv7_chunks_backward(t.stream(), in, chunks, g) : cuda::wkv7_backward(t.stream(), in, g, scratch); });
 }
 
 }  // namespace
@@ -46,15 +48,15 @@ Wkv7 wkv7(Tape& tape, const Tensor& r, const Tensor& log_w, const Tensor& k, con
   const cpu::Wkv7Inputs in = checked("wkv7", r, log_w, k, v, a, b, start);
   const int64_t n = in.shape.width;
   Wkv7 out{tape.empty(v.shape(), v.dtype()), tape.empty({in.shape.batch, in.shape.heads, n, n}, accumulation_dtype(v.dtype()))};
-  const bool in_chunks = tape.device().targets_cuda() && cuda::has_wkv7_chunks(in);
-  const cuda::Wkv7Chunks scratch = in_chunks ? cuda::Wkv7Chunks(tape, in, false) : cuda::Wkv7Chunks();
+  cuda::Wkv7Chunks chunks;
+  if (tape.device().targets_cuda() && cuda::has_wkv7_chunks(in)) chunks = cuda::Wkv7Chunks(tape, in);
   tape.run(
       "wkv7", cost(in, 9, 7), [&] { dispatch(v.dtype(), [&](auto zero) { cpu::wkv7_forward<decltype(zero)>(in, out.y, out.state); }); },
       [&] {
-        in_chunks ? cuda::wkv7_chunks_forward(tape.stream(), in, scratch, out.y, out.state)
-                  : cuda::wkv7_forward(tape.stream(), in, out.y, out.state);
+        chunks.solve ? cuda::wkv7_chunks_forward(tape.stream(), in, chunks, out.y, out.state)
+                     : cuda::wkv7_forward(tape.stream(), in, out.y, out.state);
       });
-  tape.record({r, log_w, k, v, a, b, start}, {&out.y, &out.state}, [in, out](Tape& t) { backward(t, in, out); });
+  tape.record({r, log_w, k, v, a, b, start}, {&out.y, &out.state}, [in, chunks, out](Tape& t) { backward(t, in, chunks, out); });
   return out;
 }
 

@@ -189,8 +189,6 @@ void delta_chunks_forward(Stream stream, const DeltaRule& in, const DeltaChunks&
 void delta_chunks_backward(Stream stream, const DeltaRule& in, const DeltaChunks& scratch, const DeltaTargets& out) {
   DeltaProblem p = delta_problem(in, scratch);
   p.d_o = pointer<bf16>(out.d_o);
-  prepare(stream, in, p);
-  chunk_states_forward(stream, scratch.states, in.state.start, {});
   launch_outputs<true>(stream, in, p, p.x);
   delta_local_gradients(stream, in, p);
   chunk_states_backward(stream, scratch.gradients, out.d_end, out.d_start.tensor, out.d_start.add);

@@ -17,7 +17,7 @@ inline bool has_delta_chunks(const DeltaRule& in) {
   return in.v.dtype() == DType::bf16 && in.q.dim(1) >= kChunkTokens / 2 && (keys == 32 || keys == 64 || keys == 96) && values % 32 == 0;
 }
 
-/// Scratch of a pass; `backward` adds what that needs.
+/// What a forward pass makes besides its outputs; the backward pass reads it, and adds to it.
 struct DeltaChunks {
   ChunkStates states, gradients;  ///< they share M and e^{G_L}
   Tensor solve, solve_decayed;    ///< T and T diag(e^G), bf16 [B H, chunks, 64, 64]; the same without g
@@ -25,17 +25,20 @@ struct DeltaChunks {
   Tensor dv;                      ///< Y', where dv is added to or not wanted
 
   DeltaChunks() = default;
-  DeltaChunks(Tape& t, const DeltaRule& in, bool backward, const GradTarget& d_values) {
+  DeltaChunks(Tape& t, const DeltaRule& in) {
     const int64_t lines = in.q.dim(0) * in.q.dim(2), chunks = (in.q.dim(1) + kChunkTokens - 1) / kChunkTokens;
-    const Shape square{lines, chunks, kChunkTokens, kChunkTokens}, slots{lines, chunks + 1, in.q.dim(3), in.v.dim(3)};
+    const Shape square{lines, chunks, kChunkTokens, kChunkTokens};
     states = {t.empty({lines, chunks, in.q.dim(3), in.q.dim(3)}, DType::bf16), t.empty({lines, chunks, 1}, DType::f32),
-              t.empty(slots, DType::bf16)};
+              t.empty({lines, chunks + 1, in.q.dim(3), in.v.dim(3)}, DType::bf16)};
     solve = t.empty(square, DType::bf16);
     solve_decayed = in.g ? t.empty(square, DType::bf16) : solve;
-    if (!backward) return;
-    gradients = {states.transition, states.last, t.empty(slots, DType::bf16)};
-    x = t.empty(in.v.shape(), DType::bf16);
-    dv = d_values && !d_values.add ? d_values.tensor : t.empty(in.v.shape(), DType::bf16);
+  }
+  DeltaChunks for_backward(Tape& t, const DeltaRule& in, const GradTarget& d_values) const {
+    DeltaChunks all = *this;
+    all.gradients = {states.transition, states.last, t.empty(states.states.shape(), DType::bf16)};
+    all.x = t.empty(in.v.shape(), DType::bf16);
+    all.dv = d_values && !d_values.add ? d_values.tensor : t.empty(in.v.shape(), DType::bf16);
+    return all;
   }
 };
 

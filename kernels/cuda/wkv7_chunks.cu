@@ -217,8 +217,6 @@ void wkv7_chunks_backward(Stream stream, const cpu::Wkv7Inputs& in, const Wkv7Ch
   Wkv7Problem p = wkv7_problem(in, scratch);
   p.dy = pointer<bf16>(out.dy);
   with_wkv7_width(in.shape.width, [&](auto n) {
-    launch_chunks(stream, prepare_kernel<n()>, p.blocks, kChunkThreads, prepare_bytes<n()>(), p);
-    chunk_states_forward(stream, scratch.states, in.start, {});
     launch_chunks(stream, local_gradients_kernel<n()>, p.blocks, kChunkThreads, local_gradients_bytes<n()>(), p);
     chunk_states_backward(stream, scratch.gradients, out.d_state, out.d_start.tensor, out.d_start.add);
   });

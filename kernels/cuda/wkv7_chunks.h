@@ -17,18 +17,22 @@ inline bool has_wkv7_chunks(const cpu::Wkv7Inputs& in) {
   return in.r.dtype() == DType::bf16 && in.shape.length >= kChunkTokens / 2 && (in.shape.width == 32 || in.shape.width == 64);
 }
 
-/// Scratch of a pass; `backward` adds what that needs.
+/// What a forward pass makes besides its outputs; the backward pass reads it, and adds to it.
 struct Wkv7Chunks {
   ChunkStates states, gradients;  ///< they share M and e^{G_L}
   Tensor solve;                   ///< T bf16 [B H, chunks, 64, 64]
 
   Wkv7Chunks() = default;
-  Wkv7Chunks(Tape& t, const cpu::Wkv7Inputs& in, bool backward) {
+  Wkv7Chunks(Tape& t, const cpu::Wkv7Inputs& in) {
     const int64_t lines = in.shape.sequences(), n = in.shape.width, chunks = (in.shape.length + kChunkTokens - 1) / kChunkTokens;
-    const Shape slots{lines, chunks + 1, n, n};
-    states = {t.empty({lines, chunks, n, n}, DType::bf16), t.empty({lines, chunks, n}, DType::f32), t.empty(slots, DType::bf16)};
+    states = {t.empty({lines, chunks, n, n}, DType::bf16), t.empty({lines, chunks, n}, DType::f32),
+              t.empty({lines, chunks + 1, n, n}, DType::bf16)};
     solve = t.empty({lines, chunks, kChunkTokens, kChunkTokens}, DType::bf16);
-    if (backward) gradients = {states.transition, states.last, t.empty(slots, DType::bf16)};
+  }
+  Wkv7Chunks for_backward(Tape& t) const {
+    Wkv7Chunks all = *this;
+    all.gradients = {states.transition, states.last, t.empty(states.states.shape(), DType::bf16)};
+    return all;
   }
 };
 

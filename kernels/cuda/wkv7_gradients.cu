@@ -202,7 +202,6 @@ void wkv7_chunk_targets(Stream stream, const Wkv7Problem& problem, int64_t width
     launch_chunks(stream, gradients_kernel<n(), threads()>, problem.blocks, threads(), Room<n()>::bytes(), problem, targets);
   };
   if (width == 32) return launch(std::integral_constant<int, 32>{}, std::integral_constant<int, 256>{});
-  if (getenv("W7")) return launch(std::integral_constant<int, 64>{}, std::integral_constant<int, 256>{});
   launch(std::integral_constant<int, 64>{}, std::integral_constant<int, 512>{});
 }
 
