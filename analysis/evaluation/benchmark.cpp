@@ -6,6 +6,7 @@
 #include "analysis/evaluation/timing.h"
 #include "kernels/parallel.h"
 #include "kernels/random.h"
+#include "models/corpus/vocabulary.h"
 #include "models/plan.h"
 #include "models/training/training_step.h"
 
@@ -58,17 +59,27 @@ const StepPreset& step_preset(const std::string& name) {
   throw UsageError("preset is \"" + name + "\", expected one of" + names);
 }
 
-StepBenchmark benchmark_step(const StepPreset& preset, const BenchmarkOptions& options) {
+StepWork step_work(const StepPreset& preset, const BenchmarkOptions& options) {
+  return {preset.name, config_of(preset, options), preset.vocabulary};
+}
+
+StepWork step_work(RunConfig config, const BenchmarkOptions& options) {
+  config.device = options.device, config.threads = options.threads;
+  const int64_t vocabulary = vocabulary_of(config.data.tokenizer);
+  return {config.name, std::move(config), vocabulary};
+}
+
+StepBenchmark benchmark_step(const StepWork& work, const BenchmarkOptions& options) {
   use_threads(options.threads);
-  TrainingStep step(config_of(preset, options), preset.vocabulary, parse_device(options.device));
-  fill_random(step.tokens(), preset.vocabulary, "tokens");
-  fill_random(step.targets(), preset.vocabulary, "targets");
+  TrainingStep step(work.config, work.vocabulary, parse_device(options.device));
+  fill_random(step.tokens(), work.vocabulary, "tokens");
+  fill_random(step.targets(), work.vocabulary, "targets");
   const Device device = step.arena().device();
-  StepBenchmark result{preset, {}, step.model().parameter_count(), thread_count(), device, 0, 0, {}};
+  StepBenchmark result{work, {}, step.model().parameter_count(), thread_count(), device, 0, 0, {}};
   int64_t count = 0, calls = 0;
   const auto once = [&] {
     step.begin();
-    step.forward_backward();
+    for (int64_t i = 0; i < work.config.training.accumulate; ++i) step.forward_backward();
     step.gradient_norm();
     step.update(3e-4, ++count);
   };
@@ -77,10 +88,10 @@ StepBenchmark benchmark_step(const StepPreset& preset, const BenchmarkOptions& o
     step.tape().reset_cost();
   };
   cuda::Recorded::set_enabled(!options.profile);
-  result.step = measure(preset.name, options, device, {once, [&] { result.loss = step.measures().loss; }, reset}, calls);
+  result.step = measure(work.name, options, device, {once, [&] { result.loss = step.measures().loss; }, reset}, calls);
   cuda::Recorded::set_enabled(true);
   // A replayed step counts nothing; the plan counts the same.
-  const Plan plan = make_plan(config_of(preset, options), preset.vocabulary);
+  const Plan plan = make_plan(work.config, work.vocabulary);
   result.step.cost = {plan.flops_per_step, plan.bytes_per_step};
   result.peak_bytes = step.arena().peak_extent();
   result.profile = profile_of(step.tape().profile(), calls);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/tape.h"
+#include "models/config.h"
 
 namespace saccade {
 
@@ -44,17 +45,27 @@ struct OpShare {
   Cost cost;
 };
 
+/// A training step to time: a whole one with all its accumulations.
+struct StepWork {
+  std::string name;
+  RunConfig config;
+  int64_t vocabulary = 0;
+};
+StepWork step_work(const StepPreset& preset, const BenchmarkOptions& options);
+/// The step of a config; device and threads are those of `options`. Throws UsageError, DataError.
+StepWork step_work(RunConfig config, const BenchmarkOptions& options);
+
 struct StepBenchmark {
-  StepPreset preset;
+  StepWork work;
   Timing step;  ///< forward, backward, clipping and AdamW on random tokens
   int64_t parameters = 0, threads = 0;
   Device device;
   int64_t peak_bytes = 0;
   double loss = 0;  ///< of the last step, nats: says that something was computed
-  double tokens_per_second() const { return static_cast<double>(preset.batch * preset.length) / step.median; }
+  double tokens_per_second() const { return static_cast<double>(work.config.training.batch_tokens) / step.median; }
   std::vector<OpShare> profile;  ///< of one step, longest first; empty unless asked for
 };
-StepBenchmark benchmark_step(const StepPreset& preset, const BenchmarkOptions& options);
+StepBenchmark benchmark_step(const StepWork& work, const BenchmarkOptions& options);
 
 /// Forward and backward of single ops at the sizes of a preset: products, norm, gate, loss, attention and its selections.
 std::vector<Timing> benchmark_ops(const StepPreset& preset, const BenchmarkOptions& options);

@@ -9,7 +9,7 @@ namespace saccade::cli {
 namespace {
 
 struct Options {
-  std::vector<std::string> presets;
+  std::vector<std::string> presets, configs, overrides;
   BenchmarkOptions benchmark;
   bool ops = false, no_steps = false;
   bool decode = false;
@@ -33,7 +33,9 @@ nlohmann::json to_json(const std::vector<OpShare>& profile) {
 nlohmann::json to_json(const StepBenchmark& b) {
   nlohmann::json json = to_json(b.step);
   json.erase("name");
-  json.update({{"preset", b.preset.name},
+  json.update({{"preset", b.work.name},
+               {"sequence_length", b.work.config.data.sequence_length},
+               {"batch_tokens", b.work.config.training.batch_tokens},
                {"parameters", b.parameters},
                {"threads", b.threads},
                {"tokens_per_s", b.tokens_per_second()},
@@ -82,33 +84,44 @@ int run_decoding(const Options& options) {
   return 0;
 }
 
-int run(const Options& options) {
-  nlohmann::json json{{"steps", nlohmann::json::array()}, {"ops", nlohmann::json::array()}};
-  std::vector<std::vector<std::string>> steps, ops;
+struct StepReport {
+  nlohmann::json json = nlohmann::json::array();
+  std::vector<std::vector<std::string>> rows;
   std::string profiles;
+
+  void add(const StepBenchmark& b) {
+    json.push_back(to_json(b));
+    rows.push_back({b.work.name, human(static_cast<double>(b.parameters)), to_string(b.device), milliseconds(b.step.median),
+                    milliseconds(b.step.fastest), human(b.tokens_per_second()), number(b.step.gflops_per_second(), 1),
+                    human_bytes(static_cast<double>(b.peak_bytes))});
+    if (!b.profile.empty()) profiles += profile_table(b.work.name, b.step.median, b.profile);
+  }
+  std::string text() const {
+    if (rows.empty()) return "";
+    return table({"training step", "parameters", "device", "ms", "fastest", "tokens/s", "GFLOP/s", "memory"}, rows) + profiles;
+  }
+};
+
+int run(const Options& options) {
+  StepReport steps;
+  nlohmann::json ops = nlohmann::json::array();
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& path : options.configs)
+    steps.add(benchmark_step(step_work(load_config(path, options.overrides), options.benchmark), options.benchmark));
   for (const std::string& name : options.presets) {
     const StepPreset& preset = step_preset(name);
-    if (!options.no_steps) {
-      const StepBenchmark b = benchmark_step(preset, options.benchmark);
-      json["steps"].push_back(to_json(b));
-      steps.push_back({name, human(static_cast<double>(b.parameters)), to_string(b.device), milliseconds(b.step.median),
-                       milliseconds(b.step.fastest), human(b.tokens_per_second()), number(b.step.gflops_per_second(), 1),
-                       human_bytes(static_cast<double>(b.peak_bytes))});
-      if (!b.profile.empty()) profiles += profile_table(name, b.step.median, b.profile);
-    }
+    if (!options.no_steps) steps.add(benchmark_step(step_work(preset, options.benchmark), options.benchmark));
     if (!options.ops) continue;
     for (const Timing& t : benchmark_ops(preset, options.benchmark)) {
-      json["ops"].push_back(to_json(t));
-      json["ops"].back()["preset"] = name;
-      ops.push_back({name + ": " + t.name, milliseconds(t.median), milliseconds(t.fastest), number(t.gflops_per_second(), 1),
-                     number(t.cost.bytes / t.median / 1e9, 1)});
+      ops.push_back(to_json(t));
+      ops.back()["preset"] = name;
+      rows.push_back({name + ": " + t.name, milliseconds(t.median), milliseconds(t.fastest), number(t.gflops_per_second(), 1),
+                      number(t.cost.bytes / t.median / 1e9, 1)});
     }
   }
-  std::string text;
-  if (!steps.empty())
-    text = table({"training step", "parameters", "device", "ms", "fastest", "tokens/s", "GFLOP/s", "memory"}, steps) + profiles;
-  if (!ops.empty()) text += (text.empty() ? "" : "\n") + table({"forward and backward", "ms", "fastest", "GFLOP/s", "GB/s"}, ops);
-  print_result(json, text);
+  std::string text = steps.text();
+  if (!rows.empty()) text += (text.empty() ? "" : "\n") + table({"forward and backward", "ms", "fastest", "GFLOP/s", "GB/s"}, rows);
+  print_result({{"steps", steps.json}, {"ops", ops}}, text);
   return 0;
 }
 
@@ -120,6 +133,8 @@ const RegisterCommand command{
        std::string decoding;
        for (const DecodingPreset& preset : decoding_presets()) decoding += " " + preset.name;
        app.add_option("--preset", options->presets, "Training step to time:" + names)->default_str("2m-cpu");
+       app.add_option("--config", options->configs, "Config file whose training step to time, on --device, with random tokens");
+       app.add_option("--set", options->overrides, "Override a value in it: --set data.sequence_length=4096")->allow_extra_args(false);
        app.add_option("--device", options->benchmark.device, "cpu, auto, cuda or cuda:N")->capture_default_str();
        app.add_option("--threads", options->benchmark.threads, "CPU threads, 0: all cores")->check(CLI::Range(0, 1024));
        app.add_option("--repeats", options->benchmark.repeats, "Timed repeats; the median is shown")->check(CLI::Range(1, 1000));
@@ -131,7 +146,7 @@ const RegisterCommand command{
        app.add_flag("--decode", options->decode, "Time reading a prompt and going on token by token instead of training:" + decoding);
        app.add_option("--lengths", options->lengths, "With --decode: tokens of the prompt")->check(CLI::Range(1, 1 << 24));
        return [options] {
-         if (options->presets.empty()) options->presets = {options->decode ? "2m" : "2m-cpu"};
+         if (options->presets.empty() && options->configs.empty()) options->presets = {options->decode ? "2m" : "2m-cpu"};
          options->ops = options->ops || options->no_steps || !options->benchmark.only.empty();
          return options->decode ? run_decoding(*options) : run(*options);
        };

@@ -53,6 +53,25 @@ class TrainCliTest : public QObject {
     QCOMPARE(result.json()["parameters"].get<int64_t>(), Run(program_.path("first").toStdString()).info().parameters);
   }
 
+  /// What a run of the config would do a step, with all its accumulations, on the device that bench is given.
+  void bench_times_a_config() {
+    const auto parts = [&](const char* accumulate) {
+      const auto result = program_.run({"-q", "--json", "bench", "--config", program_.path("config.json"), "--set",
+                                        "training.batch_tokens=128", "--set", accumulate, "--set", "device=cuda:7", "--repeats", "1"});
+      if (result.code != 0) qWarning("%s", qPrintable(result.err));
+      return result.json()["steps"][0];
+    };
+    const nlohmann::json one = parts("training.accumulate=1"), two = parts("training.accumulate=2");
+    QCOMPARE(one["batch_tokens"].get<int>(), 128);
+    QCOMPARE(one["device"].get<std::string>(), "cpu");
+    QCOMPARE(one["parameters"].get<int64_t>(), Run(program_.path("first").toStdString()).info().parameters);
+    QCOMPARE(one["tokens_per_s"].get<double>(), 128 / (one["ms"].get<double>() / 1e3));
+    QVERIFY(two["peak_bytes"].get<double>() < one["peak_bytes"].get<double>());
+    QVERIFY(two["flops"].get<double>() > 0.9 * one["flops"].get<double>());
+    const auto missing = program_.run({"bench", "--config", program_.path("none.json")});
+    QVERIFY2(missing.code == 2 && is_one_error(missing), qPrintable(missing.err));
+  }
+
   /// Stopped by three signals on the way, the run ends with the very numbers of one that was left alone.
   void stopped_and_resumed_equals_uninterrupted() {
     const QStringList overrides{"training.steps=600", "training.checkpoint_every=100", "training.evaluate_every=50",
