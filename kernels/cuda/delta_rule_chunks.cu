@@ -157,6 +157,7 @@ void launch_outputs(Stream stream, const DeltaRule& in, const DeltaProblem& p, b
 
 void prepare(Stream stream, const DeltaRule& in, const DeltaProblem& p) {
   with_delta_widths(in.q.dim(3), in.v.dim(3), [&](auto k, auto v) {
+    static_assert(std::max(prepare_bytes<k(), v()>(), outputs_bytes<k(), v()>()) + (8 << 10) <= kDeltaChunkShared);
     launch_chunks(stream, prepare_kernel<k(), v()>, p.blocks, kChunkThreads, prepare_bytes<k(), v()>(), p);
   });
 }

@@ -1,8 +1,11 @@
 #pragma once
 #include "kernels/cuda/chunk_states.h"
 #include "kernels/cuda/delta_rule.h"
+#include "kernels/cuda/device_limits.h"
 
 namespace saccade::cuda {
+
+constexpr int64_t kDeltaChunkShared = 163 << 10;  ///< bytes of shared memory that every kernel of the chunk form stays within
 
 /// The chunk form of the delta rule on tensor cores, in bf16 (arXiv:2412.06464, section 3.3; specification 8.3), chunks of 64. With G the
 /// running sum of g inside a chunk, Γ_ij = e^{G_i − G_j} for j ≤ i, N what lies below the diagonal of (k kᵀ) ∘ Γ, and
@@ -12,9 +15,11 @@ namespace saccade::cuda {
 /// L = (k ∘ e^{G_L − G})ᵀ T v (chunk_states.h). Likewise backward, with Y' = Tᵀ dX = dv:
 ///   dX = Pᵀ dO + e^{G_L − G} ∘ (k dS'),   dS = e^{G_L} dS' + scale (e^G ∘ q)ᵀ dO − (e^G ∘ k)ᵀ Y'
 /// A token that fills up a chunk is zero, its log decay too.
-inline bool has_delta_chunks(const DeltaRule& in) {
+/// On a GPU whose blocks have less shared memory than the kernels take, the plain form runs instead.
+inline bool has_delta_chunks(const Device& device, const DeltaRule& in) {
   const int64_t keys = in.q.dim(3), values = in.v.dim(3);
-  return in.v.dtype() == DType::bf16 && in.q.dim(1) >= kChunkTokens / 2 && (keys == 32 || keys == 64 || keys == 96) && values % 32 == 0;
+  return in.v.dtype() == DType::bf16 && in.q.dim(1) >= kChunkTokens / 2 && (keys == 32 || keys == 64 || keys == 96) && values % 32 == 0 &&
+         kDeltaChunkShared <= shared_memory_per_block(device.index);
 }
 
 /// What a forward pass makes besides its outputs; the backward pass reads it, and adds to it.

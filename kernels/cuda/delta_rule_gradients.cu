@@ -213,6 +213,7 @@ void delta_chunk_targets(Stream stream, const DeltaRule& in, const DeltaProblem&
                         elements(out.d_beta),
                         elements(out.dg)};
   with_delta_widths(in.q.dim(3), kBlock, [&](auto k, auto) {
+    static_assert(gradients_bytes<k()>() + (8 << 10) <= kDeltaChunkShared);
     launch_chunks(stream, gradients_kernel<k()>, problem.blocks, kChunkThreads, gradients_bytes<k()>(), problem, targets);
   });
 }

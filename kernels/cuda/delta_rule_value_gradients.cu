@@ -115,6 +115,7 @@ __global__ void __launch_bounds__(kChunkThreads) value_gradients_kernel(DeltaPro
 
 void delta_local_gradients(Stream stream, const DeltaRule& in, const DeltaProblem& p) {
   with_delta_widths(in.q.dim(3), in.v.dim(3), [&](auto k, auto v) {
+    static_assert(std::max(local_gradients_bytes<k(), v()>(), value_gradients_bytes<k(), v()>()) + (8 << 10) <= kDeltaChunkShared);
     launch_chunks(stream, local_gradients_kernel<k(), v()>, p.blocks, kChunkThreads, local_gradients_bytes<k(), v()>(), p);
   });
 }

@@ -1,8 +1,12 @@
 #pragma once
 #include "kernels/cuda/chunk_states.h"
+#include "kernels/cuda/device_limits.h"
 #include "kernels/cuda/wkv7.h"
 
 namespace saccade::cuda {
+
+/// Bytes of shared memory that every kernel of the chunk form stays within.
+constexpr int64_t wkv7_chunk_shared(int64_t width) { return width == 32 ? 120 << 10 : 176 << 10; }
 
 /// The chunk form of RWKV-7's recurrence on tensor cores, in bf16 (specification 6.3), chunks of 64. With G and E the running sums of
 /// log w in a chunk, the token's own included or not, m = G in the middle of the chunk, and factors of r, a, k, b
@@ -13,8 +17,11 @@ namespace saccade::cuda {
 /// All but the chain of states runs over all chunks at once: S' = e^{G_L} S + M S + L with M = e^{G_L − m} Bᵀ T A e^m and
 /// L = e^{G_L − m} (Kᵀ V + Bᵀ T A_ak V) (chunk_states.h). Likewise backward, with D̃ = e^{G_L − m} dS':
 ///   Y = Tᵀ (A_rbᵀ dO + B D̃),   dS = e^{G_L} dS' + Mᵀ dS' + e^m (Rᵀ dO + Aᵀ Tᵀ A_rbᵀ dO)
-inline bool has_wkv7_chunks(const cpu::Wkv7Inputs& in) {
-  return in.r.dtype() == DType::bf16 && in.shape.length >= kChunkTokens / 2 && (in.shape.width == 32 || in.shape.width == 64);
+/// On a GPU whose blocks have less shared memory than the kernels take, the plain form runs instead.
+inline bool has_wkv7_chunks(const Device& device, const cpu::Wkv7Inputs& in) {
+  const int64_t n = in.shape.width;
+  return in.r.dtype() == DType::bf16 && in.shape.length >= kChunkTokens / 2 && (n == 32 || n == 64) &&
+         wkv7_chunk_shared(n) <= shared_memory_per_block(device.index);
 }
 
 /// What a forward pass makes besides its outputs; the backward pass reads it, and adds to it.

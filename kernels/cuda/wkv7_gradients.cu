@@ -199,6 +199,7 @@ void wkv7_chunk_targets(Stream stream, const Wkv7Problem& problem, int64_t width
   const auto target = [](const GradTarget& x) { return Target{pointer_or_null<bf16>(x.tensor), x.add}; };
   const Targets targets{target(out.dr), target(out.dk), target(out.dv), target(out.da), target(out.db), elements(out.d_log_w)};
   const auto launch = [&](auto n, auto threads) {
+    static_assert(Room<n()>::bytes() + sizeof(Wkv7Decays<n(), threads()>) + n() * sizeof(float) <= wkv7_chunk_shared(n()));
     launch_chunks(stream, gradients_kernel<n(), threads()>, problem.blocks, threads(), Room<n()>::bytes(), problem, targets);
   };
   if (width == 32) return launch(std::integral_constant<int, 32>{}, std::integral_constant<int, 256>{});
