@@ -74,7 +74,7 @@ DeltaRuleOutput delta_rule(Tape& tape, const DeltaRule& in) {
   if (in.state.want_end) out.end = tape.empty({in.q.dim(0), in.q.dim(2), in.q.dim(3), in.v.dim(3)}, accumulation_dtype(in.v.dtype()));
   const Tensor end = in.state.in_place ? in.state.start : out.end;
   cuda::DeltaChunks chunks;
-  if (tape.device().targets_cuda() && cuda::has_delta_chunks(tape.device(), in)) chunks = cuda::DeltaChunks(tape, in);
+  if (tape.device().targets_cuda() && cuda::has_delta_chunks(in)) chunks = cuda::DeltaChunks(tape, in);
   tape.run(
       "delta_rule", cost(in, 1, 1),
       [&] { dispatch(in.v.dtype(), [&](auto zero) { cpu::delta_rule_forward<decltype(zero)>(in, out.o, end, {}); }); },

@@ -16,10 +16,10 @@ constexpr int64_t kDeltaChunkShared = 163 << 10;  ///< bytes of shared memory th
 ///   dX = Pᵀ dO + e^{G_L − G} ∘ (k dS'),   dS = e^{G_L} dS' + scale (e^G ∘ q)ᵀ dO − (e^G ∘ k)ᵀ Y'
 /// A token that fills up a chunk is zero, its log decay too.
 /// On a GPU whose blocks have less shared memory than the kernels take, the plain form runs instead.
-inline bool has_delta_chunks(const Device& device, const DeltaRule& in) {
+inline bool has_delta_chunks(const DeltaRule& in) {
   const int64_t keys = in.q.dim(3), values = in.v.dim(3);
   return in.v.dtype() == DType::bf16 && in.q.dim(1) >= kChunkTokens / 2 && (keys == 32 || keys == 64 || keys == 96) && values % 32 == 0 &&
-         kDeltaChunkShared <= shared_memory_per_block(device.index);
+         kDeltaChunkShared <= shared_memory_per_block();
 }
 
 /// What a forward pass makes besides its outputs; the backward pass reads it, and adds to it.

@@ -1,19 +1,32 @@
 #include "kernels/cuda/device_limits.h"
 
+#include <algorithm>
+
 #ifdef SACCADE_CUDA
 #include "kernels/cuda/check.h"
 #endif
+#include "kernels/cuda/runtime.h"
 
 namespace saccade::cuda {
+namespace {
 
+int64_t least_shared_memory() {
+  int64_t least = 227 << 10;
 #ifdef SACCADE_CUDA
-int64_t shared_memory_per_block(int index) {
-  int bytes = 0;
-  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, index));
+  for (const Gpu& gpu : gpus()) {
+    int bytes = 0;
+    check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu.index));
+    least = std::min<int64_t>(least, bytes);
+  }
+#endif
+  return least;
+}
+
+}  // namespace
+
+int64_t shared_memory_per_block() {
+  static const int64_t bytes = least_shared_memory();
   return bytes;
 }
-#else
-int64_t shared_memory_per_block(int) { return 0; }
-#endif
 
 }  // namespace saccade::cuda

@@ -18,10 +18,10 @@ constexpr int64_t wkv7_chunk_shared(int64_t width) { return width == 32 ? 120 <<
 /// L = e^{G_L − m} (Kᵀ V + Bᵀ T A_ak V) (chunk_states.h). Likewise backward, with D̃ = e^{G_L − m} dS':
 ///   Y = Tᵀ (A_rbᵀ dO + B D̃),   dS = e^{G_L} dS' + Mᵀ dS' + e^m (Rᵀ dO + Aᵀ Tᵀ A_rbᵀ dO)
 /// On a GPU whose blocks have less shared memory than the kernels take, the plain form runs instead.
-inline bool has_wkv7_chunks(const Device& device, const cpu::Wkv7Inputs& in) {
+inline bool has_wkv7_chunks(const cpu::Wkv7Inputs& in) {
   const int64_t n = in.shape.width;
   return in.r.dtype() == DType::bf16 && in.shape.length >= kChunkTokens / 2 && (n == 32 || n == 64) &&
-         wkv7_chunk_shared(n) <= shared_memory_per_block(device.index);
+         wkv7_chunk_shared(n) <= shared_memory_per_block();
 }
 
 /// What a forward pass makes besides its outputs; the backward pass reads it, and adds to it.
