@@ -36,15 +36,18 @@ void backward_on_cpu(Tape& t, const cpu::TaylorAttention& in, const Tensor& o, c
   });
 }
 
-void backward_on_cuda(Tape& t, const cpu::TaylorAttention& in, const Tensor& o, const Tensor& denominator, const Tensor& d_o) {
-  const cuda::TaylorGradients out{o,
+void backward_on_cuda(Tape& t, const cpu::TaylorAttention& in, const cuda::TaylorSegments& segments, const Tensor& o,
+                      const Tensor& denominator, const Tensor& d_o) {
+  const cuda::TaylorGradients out{segments,
+                                  o,
                                   denominator,
                                   d_o,
                                   t.grad_target(in.q),
                                   t.grad_target(in.k),
                                   t.grad_target(in.v),
                                   t.empty(denominator.shape(), DType::f32),
-                                  cuda::taylor_on_tensor_cores(in.q, in.v) ? t.empty(in.v.shape(), in.v.dtype()) : Tensor()};
+                                  cuda::taylor_on_tensor_cores(in.q, in.v) ? t.empty(in.v.shape(), in.v.dtype()) : Tensor(),
+                                  segments.past ? t.empty(segments.past.shape(), DType::f32) : Tensor()};
   t.run(
       "taylor_attention.backward", cost(in.q, in.v, 3), [] {}, [&] { cuda::taylor_attention_backward(t.stream(), in.q, in.k, in.v, out); });
 }
@@ -53,22 +56,28 @@ void backward_on_cuda(Tape& t, const cpu::TaylorAttention& in, const Tensor& o, 
 
 int64_t taylor_features(int64_t d) { return 1 + d + d * (d + 1) / 2; }
 
-Tensor taylor_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& state) {
+Tensor taylor_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& state, int64_t segment) {
   expect(q.rank() == 4 && q.shape() == k.shape(), "taylor_attention", "q is ", q, ", k is ", k, "; expected [B, T, H, d]");
   expect(v.rank() == 4 && v.dim(0) == q.dim(0) && v.dim(1) == q.dim(1) && v.dim(2) == q.dim(2), "taylor_attention", "v is ", v, ", q is ",
          q);
   expect(!state || state.shape() == Shape{q.dim(0), q.dim(2), taylor_features(q.dim(3)), v.dim(3) + 1}, "taylor_attention", "state is ",
          state, ", q is ", q, ", v is ", v);
+  expect(segment > 0 && segment % 128 == 0, "taylor_attention", "segment is ", segment, "; expected a multiple of 128");
   const cpu::TaylorAttention in{q, k, v, state};
   Tensor o = tape.empty(v.shape(), v.dtype());
   const Tensor denominator = tape.empty({q.dim(0), q.dim(2), q.dim(1)}, accumulation_dtype(v.dtype()));
+  cuda::TaylorSegments segments;
+  if (tape.device().targets_cuda() && !state && cuda::taylor_in_segments(q, v, segment))
+    segments = {segment, tape.empty({q.dim(0) * q.dim(2), (q.dim(1) - 1) / segment, taylor_features(q.dim(3)), v.dim(3) + 1}, DType::f32)};
   tape.run(
       "taylor_attention", cost(q, v, 1),
       [&] { dispatch(v.dtype(), [&](auto zero) { cpu::taylor_forward<decltype(zero)>(in, o, denominator); }); },
-      [&] { cuda::taylor_attention(tape.stream(), q, k, v, state, o, denominator); });
+      [&] { cuda::taylor_attention(tape.stream(), q, k, v, state, segments, o, denominator); });
   if (state) return o;
-  tape.record({q, k, v}, {&o},
-              [=](Tape& t) { (t.device().targets_cuda() ? backward_on_cuda : backward_on_cpu)(t, in, o, denominator, t.grad(o)); });
+  tape.record({q, k, v}, {&o}, [=](Tape& t) {
+    if (t.device().targets_cuda()) return backward_on_cuda(t, in, segments, o, denominator, t.grad(o));
+    backward_on_cpu(t, in, o, denominator, t.grad(o));
+  });
   return o;
 }
 

@@ -1,5 +1,5 @@
-// Taylor attention in float32 without tensor cores, any sizes: all pairs in tiles of 64 queries and 64 keys; with a carried state token
-// by token through the features. The weights.
+// Taylor attention in float32 without tensor cores, any sizes: all pairs of a segment in tiles of 64 queries and 64 keys; with a carried
+// state token by token through the features. The weights.
 #include "kernels/cuda/plain_tile.cuh"
 #include "kernels/cuda/taylor_attention.cuh"
 
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(Heads<T> x, T* o, flo
   if (threadIdx.x < kTile) sums[threadIdx.x] = 0;
   Accumulator s, c;
   clear(c);
-  for (int keys = 0; keys <= first; keys += kTile) {
+  for (int keys = x.segment_begin(first); keys <= first; keys += kTile) {
     scores(x, head, first, keys, s, room);
     for_own(s, [&](int i, int j, float& value) { pairs.at[i][j] = value = keys + j <= first + i ? series(value) : 0.0f; });
     add_row_sums(s, sums, [](int, int, float value) { return value; });
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kThreads) query_gradients_kernel(Heads<T> x, G
             n0 = static_cast<int>(blockIdx.y) * kTile;
   Accumulator c;
   clear(c);
-  for (int keys = 0; keys <= first; keys += kTile) {
+  for (int keys = x.segment_begin(first); keys <= first; keys += kTile) {
     weigh<true>(x, out, head, first, keys, room, pairs);
     accumulate<Fast::sum, Fast::tile>(
         c, room, min(kTile, x.length - keys), [&](int i, int j) { return pairs.at[i][j]; },
@@ -123,7 +123,8 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Heads<T> x, Gra
             n0 = static_cast<int>(blockIdx.y) * kTile, columns = kKeys ? x.d : x.values;
   Accumulator c;
   clear(c);
-  for (int queries = first; queries < x.length; queries += kTile) {
+  const int end = x.segment_end(first);
+  for (int queries = first; queries < end; queries += kTile) {
     weigh<kKeys>(x, out, head, queries, first, room, pairs);
     accumulate<Fast::tile, Fast::tile>(
         c, room, min(kTile, x.length - queries), [&](int j, int i) { return pairs.at[i][j]; },
@@ -210,22 +211,39 @@ dim3 blocks(const Heads<T>& x, int columns) {
   return {blocks_for(x.length, kTile) * static_cast<unsigned>(x.count()), blocks_for(columns, kTile)};
 }
 
+template <class T>
+void forward_pairs(Stream stream, const Heads<T>& x, bool on_tensor_cores, T* o, float* denominator) {
+  if constexpr (std::is_same_v<T, bf16>)
+    if (on_tensor_cores) return taylor::forward_on_tensor_cores(stream, x, o, denominator);
+  forward_kernel<T><<<blocks(x, x.values), kThreads, 0, stream>>>(x, o, denominator);
+}
+
+template <class T>
+void backward_pairs(Stream stream, const Heads<T>& x, bool on_tensor_cores, const Gradients<T>& g, const T* o) {
+  if constexpr (std::is_same_v<T, bf16>)
+    if (on_tensor_cores) return taylor::backward_on_tensor_cores(stream, x, g, o);
+  denominator_gradients_kernel<T>
+      <<<blocks_for(int64_t{x.count()} * x.length, kThreads / 32), kThreads, 0, stream>>>(x, o, g.d_o, g.denominator, g.d_denominator);
+  if (g.dq) query_gradients_kernel<T><<<blocks(x, x.d), kThreads, 0, stream>>>(x, g);
+  if (g.dk) key_gradients_kernel<true, T><<<blocks(x, x.d), kThreads, 0, stream>>>(x, g);
+  if (g.dv) key_gradients_kernel<false, T><<<blocks(x, x.values), kThreads, 0, stream>>>(x, g);
+}
+
 }  // namespace
 
-void taylor_attention(Stream stream, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& state, const Tensor& o,
-                      const Tensor& denominator) {
+void taylor_attention(Stream stream, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& state, const TaylorSegments& segments,
+                      const Tensor& o, const Tensor& denominator) {
   dispatch_cuda(v.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const Heads<T> x(q, k, v);
+    const Heads<T> x(q, k, v, segments);
     float* sums = pointer<float>(denominator);
     if (state) {
       const size_t shared = static_cast<size_t>(2 * x.d + x.values + 1 + kSlices * 32) * sizeof(float);
       carried_kernel<T><<<static_cast<unsigned>(x.count()), 32 * kSlices, shared, stream>>>(x, pointer<float>(state), pointer<T>(o), sums);
       return;
     }
-    if constexpr (std::is_same_v<T, bf16>)
-      if (taylor_on_tensor_cores(q, v)) return taylor::forward_on_tensor_cores(stream, x, pointer<T>(o), sums);
-    forward_kernel<T><<<blocks(x, x.values), kThreads, 0, stream>>>(x, pointer<T>(o), sums);
+    forward_pairs(stream, x, taylor_on_tensor_cores(q, v), pointer<T>(o), sums);
+    if (segments.past) taylor::add_past(stream, x, pointer<float>(segments.past), pointer<T>(o), sums);
   });
   check_launch();
 }
@@ -233,15 +251,10 @@ void taylor_attention(Stream stream, const Tensor& q, const Tensor& k, const Ten
 void taylor_attention_backward(Stream stream, const Tensor& q, const Tensor& k, const Tensor& v, const TaylorGradients& out) {
   dispatch_cuda(v.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const Heads<T> x(q, k, v);
+    const Heads<T> x(q, k, v, out.segments);
     const Gradients<T> gradients(out);
-    if constexpr (std::is_same_v<T, bf16>)
-      if (taylor_on_tensor_cores(q, v)) return taylor::backward_on_tensor_cores(stream, x, gradients, pointer<T>(out.o));
-    denominator_gradients_kernel<T><<<blocks_for(out.denominator.size(), kThreads / 32), kThreads, 0, stream>>>(
-        x, pointer<T>(out.o), gradients.d_o, gradients.denominator, pointer<float>(out.d_denominator));
-    if (out.dq) query_gradients_kernel<T><<<blocks(x, x.d), kThreads, 0, stream>>>(x, gradients);
-    if (out.dk) key_gradients_kernel<true, T><<<blocks(x, x.d), kThreads, 0, stream>>>(x, gradients);
-    if (out.dv) key_gradients_kernel<false, T><<<blocks(x, x.values), kThreads, 0, stream>>>(x, gradients);
+    backward_pairs(stream, x, taylor_on_tensor_cores(q, v), gradients, pointer<T>(out.o));
+    if (out.segments.past) taylor::add_state_gradients(stream, x, gradients, pointer<float>(out.segments.past), pointer<float>(out.future));
   });
   check_launch();
 }

@@ -11,15 +11,17 @@ constexpr float kEpsilon = 1e-12f;
 template <class T>
 struct Heads {
   int batch, length, heads, d, values;
+  int segment;  ///< tokens of one; pairs do not cross segments
   float scale;  ///< 1 / √d
   const T *q, *k, *v;
 
-  Heads(const Tensor& query, const Tensor& key, const Tensor& value)
+  Heads(const Tensor& query, const Tensor& key, const Tensor& value, const TaylorSegments& segments = {})
       : batch(static_cast<int>(query.dim(0))),
         length(static_cast<int>(query.dim(1))),
         heads(static_cast<int>(query.dim(2))),
         d(static_cast<int>(query.dim(3))),
         values(static_cast<int>(value.dim(3))),
+        segment(segments.past ? static_cast<int>(segments.length) : length),
         scale(1.0f / sqrtf(static_cast<float>(d))),
         q(pointer<T>(query)),
         k(pointer<T>(key)),
@@ -30,6 +32,10 @@ struct Heads {
   __device__ int64_t value(int head, int t) const { return row(head, t) * values; }
   __device__ int64_t line(int head) const { return int64_t{head} * length; }
   __host__ __device__ int count() const { return batch * heads; }
+
+  __host__ __device__ int boundaries() const { return (length - 1) / segment; }  ///< between segments
+  __device__ int segment_begin(int t) const { return t / segment * segment; }
+  __device__ int segment_end(int t) const { return min(segment_begin(t) + segment, length); }
 };
 
 /// 1 + s + s² / 2
@@ -44,6 +50,7 @@ struct Gradients {
   T *dn, *dq, *dk, *dv;
   bool add_q, add_k, add_v;
 
+  Gradients() = default;
   explicit Gradients(const TaylorGradients& out)
       : d_o(pointer<T>(out.d_o)),
         denominator(pointer<float>(out.denominator)),
@@ -63,5 +70,12 @@ struct Gradients {
 /// On tensor cores.
 void forward_on_tensor_cores(Stream stream, const Heads<bf16>& x, bf16* o, float* denominator);
 void backward_on_tensor_cores(Stream stream, const Heads<bf16>& x, const Gradients<bf16>& g, const bf16* o);
+
+/// Adds earlier segments to o and the denominators of the pairs; makes their sums, `past`.
+template <class T>
+void add_past(Stream stream, const Heads<T>& x, float* past, T* o, float* denominator);
+/// Adds the gradients through the states between segments to those of the pairs; d_denominator and (where there is one) dn are made.
+template <class T>
+void add_state_gradients(Stream stream, const Heads<T>& x, const Gradients<T>& g, const float* past, float* future);
 
 }  // namespace saccade::cuda::taylor

@@ -1,5 +1,5 @@
-// Taylor attention on tensor cores for d 16 (1/√d is exact in bf16): all pairs in tiles, as attention without a maximum. A block of four
-// warps owns 128 queries (or keys) of a head, a warp 32 of them, and walks tiles of 64 keys (queries), loaded one ahead.
+// Taylor attention on tensor cores for d 16 (1/√d is exact in bf16): all pairs of a segment in tiles, as attention without a maximum. A
+// block of four warps owns 128 queries (or keys) of a head, a warp 32 of them, and walks tiles of 64 keys (queries), loaded one ahead.
 #include "kernels/cuda/copy_rows.cuh"
 #include "kernels/cuda/taylor_attention.cuh"
 #include "kernels/cuda/values.cuh"
@@ -115,15 +115,15 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(Heads<bf16> x, bf16* 
     copy_async_commit();
   };
   keys(x, x.q, head).template fill<kBlock>(q_rows, first);
-  load(0);
+  const int begin = x.segment_begin(first), end = min(first + kBlock, x.length);
+  load(begin);
   uint32_t q[2][1][4];
   float c[2][V / 8][4], sums[2][2] = {};
   clear(c);
-  const int end = min(first + kBlock, x.length);
-  for (int j = 0; j < end; j += kTile) {
+  for (int j = begin; j < end; j += kTile) {
     copy_async_wait();
     __syncthreads();
-    if (j == 0) load_own(q, q_rows);
+    if (j == begin) load_own(q, q_rows);
     if (j + kTile < end) load(j + kTile);
     for (int step = 0; step < kTile; step += kStep) {
       const int last = first + warp_row() - j - step;  // column of the diagonal in the warp's first row
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(kThreads) query_gradients_kernel(Heads<bf16> x
   const SharedRows<V> dn_rows{q_rows.base + kBlock * kD * 2}, second_v{shared_address(value_memory)};
   const uint32_t tiles = dn_rows.base + kBlock * V * 2;
   const auto k_tile = [&](int j) { return SharedRows<kD>{tiles + static_cast<uint32_t>(j / kTile % 2 * kTile * kD * 2)}; };
-  // dn is in registers once the first tile is there: its memory holds every second tile of v.
+  // dn is in registers once the first tile, an even one, is there: its memory holds every second tile of v.
   const auto v_tile = [&](int j) { return j / kTile % 2 ? SharedRows<V>{dn_rows.base} : second_v; };
   const Rows k = keys(x, x.k, head), v = values<V>(x, x.v, head);
   const auto load = [&](int j) {
@@ -191,7 +191,8 @@ __global__ void __launch_bounds__(kThreads) query_gradients_kernel(Heads<bf16> x
   };
   keys(x, x.q, head).template fill<kBlock>(q_rows, first);
   values<V>(x, g.dn, head).template fill<kBlock>(dn_rows, first);
-  load(0);
+  const int begin = x.segment_begin(first), end = min(first + kBlock, x.length);
+  load(begin);
   uint32_t q[2][1][4], dn[2][V / 16][4];
   float d_sums[2][2];
 #pragma unroll
@@ -200,11 +201,10 @@ __global__ void __launch_bounds__(kThreads) query_gradients_kernel(Heads<bf16> x
     for (int half = 0; half < 2; ++half) d_sums[m][half] = g.d_denominator[x.line(head) + min(first + row_of(m, 2 * half), x.length - 1)];
   float c[2][kD / 8][4];
   clear(c);
-  const int end = min(first + kBlock, x.length);
-  for (int j = 0; j < end; j += kTile) {
+  for (int j = begin; j < end; j += kTile) {
     copy_async_wait();
     __syncthreads();
-    if (j == 0) {
+    if (j == begin) {
       load_own(q, q_rows);
       load_own(dn, dn_rows);
       __syncthreads();
@@ -253,7 +253,8 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Heads<bf16> x, 
   float dk[2][kD / 8][4], dv[2][V / 8][4];
   clear(dk);
   clear(dv);
-  for (int t = first; t < x.length; t += kTile) {
+  const int end = x.segment_end(first);
+  for (int t = first; t < end; t += kTile) {
     copy_async_wait();
     __syncthreads();
     if (t == first) {
@@ -261,7 +262,7 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Heads<bf16> x, 
       load_own(v, v_rows);
       __syncthreads();
     }
-    if (t + kTile < x.length) load(t + kTile);
+    if (t + kTile < end) load(t + kTile);
     const float* known = d_sums[(t - first) / kTile % 2];
     for (int step = 0; step < kTile; step += kStep) {
       const int begin = first + warp_row() - t - step;  // first query that sees the warp's first key, from this step's first

@@ -13,12 +13,12 @@ namespace {
 using Tensors = std::vector<Tensor>;
 
 struct Sizes {
-  int64_t batch, length, heads, d, values;
+  int64_t batch, length, heads, d, values, segment = kTaylorSegment;
 };
 
 std::string text(const Sizes& s) {
   return "taylor " + std::to_string(s.batch) + "x" + std::to_string(s.length) + " H" + std::to_string(s.heads) + " d" +
-         std::to_string(s.d) + " V" + std::to_string(s.values);
+         std::to_string(s.d) + " V" + std::to_string(s.values) + (s.length > s.segment ? " segments of " + std::to_string(s.segment) : "");
 }
 
 std::vector<Input> inputs_of(const Sizes& s) {
@@ -27,13 +27,16 @@ std::vector<Input> inputs_of(const Sizes& s) {
 }
 
 void add_passes(std::vector<OpCase>& cases) {
-  const Sizes all[] = {{2, 1, 2, 16, 64},   {2, 37, 3, 16, 32},  {1, 64, 2, 16, 64}, {2, 131, 3, 16, 64}, {2, 131, 2, 16, 32},
-                       {2, 100, 3, 12, 20}, {1, 131, 2, 8, 130}, {1, 70, 1, 80, 16}, {1, 513, 2, 16, 64}, {1, 2048, 2, 16, 64}};
+  const Sizes all[] = {{2, 1, 2, 16, 64},         {2, 37, 3, 16, 32},       {1, 64, 2, 16, 64},       {2, 131, 3, 16, 64},
+                       {2, 131, 2, 16, 32},       {2, 100, 3, 12, 20},      {1, 131, 2, 8, 130},      {1, 70, 1, 80, 16},
+                       {1, 513, 2, 16, 64},       {1, 2048, 2, 16, 64},     {1, 128, 2, 16, 64, 128}, {2, 129, 2, 16, 64, 128},
+                       {1, 129, 3, 16, 32, 128},  {2, 293, 3, 16, 64, 128}, {1, 293, 2, 16, 32, 128}, {1, 512, 2, 16, 64, 128},
+                       {1, 1000, 2, 16, 64, 384}, {1, 2049, 1, 16, 64},     {1, 300, 1, 12, 64, 128}, {1, 4133, 1, 16, 32}};
   for (const Sizes& s : all)
     cases.push_back({text(s), inputs_of(s), [s](Tape& t, const Tensors& x) {
                        Tensor q = x[0], k = x[1];
                        if (s.length == 1) q.set_differentiable(false), k.set_differentiable(false);  // the gradients are zero
-                       return Tensors{taylor_attention(t, q, k, x[2])};
+                       return Tensors{taylor_attention(t, q, k, x[2], {}, s.segment)};
                      }});
 }
 
@@ -65,12 +68,14 @@ void bench(Device gpu, const Sizes& s, DType dtype) {
     x.push_back(random_values(arena, shape, dtype, x.size()));
     x.back().set_differentiable(true);
   }
-  const double pairs = static_cast<double>(s.batch * s.heads * s.length) * static_cast<double>(s.length + 1) / 2;
+  const double tokens = static_cast<double>(s.batch * s.heads * s.length),
+               pairs = tokens * static_cast<double>(std::min(s.length, s.segment) + 1) / 2;
   const double d = static_cast<double>(s.d), width = static_cast<double>(s.values);
+  const double state = s.length > s.segment ? 2 * tokens * static_cast<double>(taylor_features(s.d) * (s.values + 1)) : 0;  // a product
   const double bytes = static_cast<double>(2 * x[0].bytes() + 2 * x[2].bytes());
   print_times(std::string("taylor_attention ") + to_string(dtype) + " " + text(s).substr(7),
-              time_op(arena, [&](Tape& t) { return taylor_attention(t, x[0], x[1], x[2]); }), {2 * pairs * (d + width), bytes},
-              {2 * pairs * (3 * d + 2 * width), 2.5 * bytes});
+              time_op(arena, [&](Tape& t) { return taylor_attention(t, x[0], x[1], x[2]); }), {2 * pairs * (d + width) + 2 * state, bytes},
+              {2 * pairs * (3 * d + 2 * width) + 4 * state, 2.5 * bytes});
 }
 
 }  // namespace
@@ -85,8 +90,9 @@ int main(int argc, char** argv) {
   const Device gpu = Device::cuda(gpus[0].index);
   const std::string word = argc > 1 ? argv[1] : "";
   if (word == "--bench") {
-    for (DType dtype : {DType::bf16, DType::f32})
-      for (const Sizes& s : {Sizes{16, 2048, 12, 16, 64}, {32, 512, 4, 16, 32}}) bench(gpu, s, dtype);
+    for (const Sizes& s : {Sizes{16, 2048, 12, 16, 64}, {2, 16384, 12, 16, 64}, {1, 102400, 12, 16, 64}, {32, 512, 4, 16, 32}})
+      bench(gpu, s, DType::bf16);
+    for (const Sizes& s : {Sizes{16, 2048, 12, 16, 64}, {32, 512, 4, 16, 32}}) bench(gpu, s, DType::f32);
     return 0;
   }
   std::vector<OpCase> cases;
