@@ -16,7 +16,7 @@ for name in "$@"; do
   "$saccade" train "$presets/$preset-10m.json" -o "$runs/$name-seed$seed" "$@" \
     --set "name=$name" --set data.corpus=slimpajama --set 'data.train=["web"]' \
     --set 'data.ood=["arxiv","github","stack","books","wiki"]' --set data.tokenizer=bpe:4096 --set data.sequence_length=512 \
-    --set training.steps=1500 --set training.batch_tokens=32768 --set training.learning_rate=0.001 --set training.warmup_steps=200 \
-    --set training.evaluate_every=100 --set training.probe_every=750 --set training.checkpoint_every=1500 \
+    --set training.steps=1000 --set training.batch_tokens=32768 --set training.learning_rate=0.001 --set training.warmup_steps=200 \
+    --set training.evaluate_every=100 --set training.probe_every=500 --set training.checkpoint_every=1000 \
     --set "training.seed=$seed" --set "device=$device" ${EXTRA:-}
 done

@@ -35,8 +35,8 @@ int64_t kept(const std::deque<Work>& works) {
 
 }  // namespace
 
-void run_beside(Tape& tape, const char* op, Cost cost, const std::vector<Tensor>& reads, const std::vector<GradTarget>& writes,
-                const std::function<void()>& cpu, const std::function<void()>& cuda) {
+void begin_beside(Tape& tape, const char* op, Cost cost, const std::vector<Tensor>& reads, const std::vector<GradTarget>& writes,
+                  const std::function<void()>& cpu, const std::function<void()>& cuda) {
   if (cost.flops > kMostFlops) return tape.run(op, cost, cpu, cuda);
   Work work{reads, {}, std::make_unique<cuda::Branch>()};
   for (const GradTarget& target : writes)

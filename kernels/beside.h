@@ -6,12 +6,22 @@
 
 namespace saccade {
 
+void begin_beside(Tape& tape, const char* op, Cost cost, const std::vector<Tensor>& reads, const std::vector<GradTarget>& writes,
+                  const std::function<void()>& cpu, const std::function<void()>& cuda);
+
 /// An op of a backward pass whose results nothing on the way down waits for: gradients of weights. On a GPU it goes on beside
 /// what follows, on a second stream, in the order of these calls, unless it is large enough to fill the GPU by itself; what it
 /// reads and writes lives until it is done, at the latest at the end of Tape::backward. Elsewhere it is Tape::run. It may not take
 /// memory from the tape.
-void run_beside(Tape& tape, const char* op, Cost cost, const std::vector<Tensor>& reads, const std::vector<GradTarget>& writes,
-                const std::function<void()>& cpu, const std::function<void()>& cuda);
+template <class Cpu, class Cuda>
+void run_beside(Tape& tape, const char* op, Cost cost, const std::vector<Tensor>& reads, const std::vector<GradTarget>& writes, Cpu&& cpu,
+                Cuda&& cuda) {
+#ifdef SACCADE_CUDA
+  begin_beside(tape, op, cost, reads, writes, cpu, cuda);
+#else  // what `cuda` calls is not there
+  tape.run(op, cost, cpu, cuda);
+#endif
+}
 
 /// The device waits for what is done beside and writes to x.
 void wait_for_writes(const Tape& tape, const Tensor& x);
