@@ -14,12 +14,12 @@ void begin_beside(Tape& tape, const char* op, Cost cost, const std::vector<Tenso
 /// reads and writes lives until it is done, at the latest at the end of Tape::backward. Elsewhere it is Tape::run. It may not take
 /// memory from the tape.
 template <class Cpu, class Cuda>
-void run_beside(Tape& tape, const char* op, Cost cost, [[maybe_unused]] const std::vector<Tensor>& reads,
-                [[maybe_unused]] const std::vector<GradTarget>& writes, Cpu&& cpu, Cuda&& cuda) {
+void run_beside(Tape& tape, const char* op, Cost cost, const std::vector<Tensor>& reads, const std::vector<GradTarget>& writes, Cpu&& cpu,
+                [[maybe_unused]] Cuda&& cuda) {
 #ifdef SACCADE_CUDA
   begin_beside(tape, op, cost, reads, writes, cpu, cuda);
-#else  // what `cuda` calls is not there
-  tape.run(op, cost, cpu, cuda);
+#else  // what `cuda` calls is not there; a plan for a GPU counts all the same
+  begin_beside(tape, op, cost, reads, writes, cpu, {});
 #endif
 }
 
