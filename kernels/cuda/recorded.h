@@ -22,7 +22,7 @@ class Recorded {
  private:
   struct Graph;
   std::unique_ptr<Graph> graph_;
-  int runs_ = 0;
+  [[maybe_unused]] int runs_ = 0;  ///< a build without CUDA never counts
 };
 
 }  // namespace saccade::cuda
