@@ -19,6 +19,10 @@ constexpr int64_t kGrain = 1 << 15;
 
 }  // namespace
 
+Tape::Tape(Arena& arena, bool recording) : arena_(arena), recording_(recording), beside_(std::make_unique<Beside>()) {}
+
+Tape::~Tape() = default;
+
 bool Tape::begin(const char*, Cost cost) {
   cost_.flops += cost.flops;
   cost_.bytes += cost.bytes;
@@ -93,7 +97,7 @@ void Tape::run_again(const Part& part, const std::vector<uint64_t>& outputs) {
 Tensor Tape::grad(const Tensor& x) const {
   const auto found = grads_.find(x.id());
   if (found == grads_.end()) return {};
-  wait_for_writes(*this, found->second);
+  beside_->wait_for_writes(found->second);
   return found->second.reshape(x.shape());
 }
 
@@ -107,14 +111,14 @@ GradTarget Tape::grad_target(const Tensor& x) {
   if (auto bound = bound_.find(x.id()); bound != bound_.end()) {
     const bool add = !bound->second.fresh;
     bound->second.fresh = false;
-    wait_for_writes(*this, bound->second.buffer);
+    beside_->wait_for_writes(bound->second.buffer);
     return {bound->second.buffer.reshape(x.shape()), add};
   }
   auto [slot, fresh] = grads_.try_emplace(x.id());
   if (fresh) {
     slot->second = empty(x.shape(), x.dtype());
   } else {
-    wait_for_reads(*this, slot->second);
+    beside_->wait_for_reads(slot->second);
     if (!slot->second.sole_owner()) slot->second = copy(slot->second);  // somebody else still reads the shared contribution
   }
   return {slot->second.reshape(x.shape()), !fresh};

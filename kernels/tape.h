@@ -2,6 +2,7 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -13,6 +14,8 @@
 #include "kernels/tensor.h"
 
 namespace saccade {
+
+class Beside;
 
 /// What an op does at least: multiply-adds count as two FLOPs; bytes read and written once each.
 struct Cost {
@@ -40,7 +43,8 @@ struct Cost {
 class Tape {
  public:
   /// With recording off (evaluation, inspection) nothing is kept for backward.
-  Tape(Arena& arena, bool recording) : arena_(arena), recording_(recording) {}
+  Tape(Arena& arena, bool recording);
+  ~Tape();
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
@@ -128,6 +132,8 @@ class Tape {
   void backward(const std::vector<std::pair<Tensor, Tensor>>& outputs_and_grads);
   /// Forgets what was recorded.
   void clear();
+  /// What goes on beside the backward pass (kernels/beside.h).
+  Beside& beside() { return *beside_; }
 
   /// Sum of the costs of everything run since the last reset.
   Cost cost() const { return cost_; }
@@ -175,6 +181,7 @@ class Tape {
   std::unordered_map<uint64_t, Bound> bound_;
   std::unordered_map<uint64_t, Tensor> compute_copies_;
   std::map<std::string, OpTime> profile_;
+  std::unique_ptr<Beside> beside_;
 };
 
 using GradTarget = Tape::Target;

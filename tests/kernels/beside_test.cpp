@@ -38,7 +38,7 @@ class BesideTest : public QObject {
     begin(tape, first);
     begin(tape, second);
     QVERIFY(!first.sole_owner() && !second.sole_owner());
-    wait_for_reads(tape, first);
+    tape.beside().wait_for_reads(first);
     QVERIFY(first.sole_owner() && !second.sole_owner());
     second = {};
     QVERIFY(arena.used() > first.bytes());
@@ -63,9 +63,9 @@ class BesideTest : public QObject {
                  b = tape.empty({8}, DType::f32);
     begin(tape, x, {a, false});
     begin(tape, y, {b, false});
-    wait_for_writes(tape, a.reshape({2, 4}));
+    tape.beside().wait_for_writes(a.reshape({2, 4}));
     QVERIFY(x.sole_owner() && !y.sole_owner());
-    wait_for_writes(tape, b);
+    tape.beside().wait_for_writes(b);
     QVERIFY(y.sole_owner());
   }
 
