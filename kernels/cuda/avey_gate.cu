@@ -1,5 +1,6 @@
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/avey_gate.h"
+#include "kernels/cuda/values.cuh"
 
 namespace saccade::cuda {
 namespace {
@@ -226,9 +227,9 @@ void gate_backward(Stream stream, Activation f, const Tensor& d_gated, const Ten
                    const Tensor& d_l, bool add_l) {
   with_types(y, f, [&](auto t, auto a) {
     using T = decltype(t);
-    pieces<T>(
-        stream, y,
-        GateBackward<decltype(a)::value, T>{pointer<T>(d_gated), pointer<T>(y), pointer<T>(l), maybe<T>(d_y), add_y, maybe<T>(d_l), add_l});
+    pieces<T>(stream, y,
+              GateBackward<decltype(a)::value, T>{pointer<T>(d_gated), pointer<T>(y), pointer<T>(l), pointer_or_null<T>(d_y), add_y,
+                                                  pointer_or_null<T>(d_l), add_l});
   });
 }
 

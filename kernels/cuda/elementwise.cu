@@ -2,6 +2,7 @@
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/start_position.cuh"
+#include "kernels/cuda/values.cuh"
 
 namespace saccade::cuda {
 namespace {
@@ -277,8 +278,8 @@ void gated_backward(Stream stream, Activation f, const Tensor& gate, const Tenso
     using T = decltype(t);
     with_activation(f, [&](auto a) {
       each<T>(stream, gate.size(),
-              GatedBackward<decltype(a)::value, T>{pointer<T>(gate), pointer<T>(up), pointer<T>(dy), maybe<T>(d_gate), maybe<T>(d_up),
-                                                   add_gate, add_up});
+              GatedBackward<decltype(a)::value, T>{pointer<T>(gate), pointer<T>(up), pointer<T>(dy), pointer_or_null<T>(d_gate),
+                                                   pointer_or_null<T>(d_up), add_gate, add_up});
     });
   });
 }
@@ -317,8 +318,8 @@ void scale(Stream stream, const Tensor& x, const Tensor& factor) {
 void fill_rows(Stream stream, const Tensor& bias, const Tensor& residual, const Tensor& y) {
   dispatch_cuda(y.dtype(), [&](auto t) {
     using T = decltype(t);
-    fill_rows_kernel<<<blocks_for(y.size(), kThreads), kThreads, 0, stream>>>(pointer<float>(bias), maybe<T>(residual), pointer<T>(y),
-                                                                              y.size(), bias.size());
+    fill_rows_kernel<<<blocks_for(y.size(), kThreads), kThreads, 0, stream>>>(pointer<float>(bias), pointer_or_null<T>(residual),
+                                                                              pointer<T>(y), y.size(), bias.size());
   });
   check_launch();
 }

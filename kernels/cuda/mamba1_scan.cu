@@ -93,8 +93,9 @@ void launch(Stream stream, const Mamba1Scan& in, const Tensor& y, const Tensor& 
     dispatch_cuda(in.u.dtype(), [&](auto zero) {
       with_vector(in.u.dim(2), [&](auto vector) {
         using T = decltype(zero);
-        scan_kernel<T, W, decltype(vector)::value, kRead><<<grid, kThreads, 0, stream>>>(
-            inputs_of<T>(in), maybe<float>(in.state.start), maybe<T>(y), maybe<float>(end), maybe<float>(starts));
+        scan_kernel<T, W, decltype(vector)::value, kRead>
+            <<<grid, kThreads, 0, stream>>>(inputs_of<T>(in), pointer_or_null<float>(in.state.start), pointer_or_null<T>(y),
+                                            pointer_or_null<float>(end), pointer_or_null<float>(starts));
       });
     });
   });

@@ -5,10 +5,10 @@
 /// float32 in shared memory; then the lanes of a channel, neighbours of a block of 32 / kLanes channels, carry the states through
 /// the tile in registers; at the end the threads make what the tile gives. Padding (channels, states, tokens) has Δ = 0: it stays as
 /// it is.
-#include "kernels/cuda/gradient_target.cuh"
 #include "kernels/cuda/lane_sums.cuh"
 #include "kernels/cuda/mamba1_scan.h"
 #include "kernels/cuda/tensor_core.cuh"
+#include "kernels/cuda/values.cuh"
 
 namespace saccade::cuda::scan {
 
@@ -43,9 +43,9 @@ Inputs<T> inputs_of(const Mamba1Scan& in) {
           pointer<T>(in.c),
           pointer<float>(in.skip),
           pointer<float>(in.dt_bias),
-          maybe<float>(in.a_log),
-          maybe<T>(in.shared_dt),
-          maybe<float>(in.shared_bias),
+          pointer_or_null<float>(in.a_log),
+          pointer_or_null<T>(in.shared_dt),
+          pointer_or_null<float>(in.shared_bias),
           static_cast<int>(in.u.dim(1)),
           static_cast<int>(in.u.dim(2)),
           static_cast<int>(in.b.dim(2))};

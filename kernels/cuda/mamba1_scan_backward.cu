@@ -8,7 +8,7 @@ template <class T>
 struct Gradients {
   const T* dy;
   const float *d_end, *starts;
-  Target<T> u, dt, z;
+  Goal<T> u, dt, z;
   float *d_start, *pair_parts, *shared_parts, *parts;
 };
 
@@ -133,9 +133,9 @@ __device__ __forceinline__ void load_tile(const E& e, const T* dy, int t0, Fetch
 
 /// Writes or adds kVector neighbours.
 template <class T, int kVector>
-__device__ __forceinline__ void put_piece(const Target<T>& to, int64_t element, const float (&values)[kVector]) {
-  if (!to.at) return;
-  auto* at = reinterpret_cast<Piece<T, kVector>*>(to.at + element);
+__device__ __forceinline__ void put_piece(const Goal<T>& to, int64_t element, const float (&values)[kVector]) {
+  if (!to.to) return;
+  auto* at = reinterpret_cast<Piece<T, kVector>*>(to.to + element);
   Piece<T, kVector> made;
   if (to.add) made = *at;
 #pragma unroll
@@ -258,10 +258,16 @@ template <class T>
 void backward(Stream stream, const Mamba1Scan& in, const ScanBackward& out) {
   const int64_t batch = in.u.dim(0), width = in.u.dim(2);
   const Inputs<T> x = inputs_of<T>(in);
-  const Gradients<T> to{pointer<T>(out.dy),        maybe<float>(out.d_end),      maybe<float>(out.starts),
-                        target_of<T>(out.u),       target_of<T>(out.dt),         target_of<T>(out.z),
-                        maybe<float>(out.d_start), maybe<float>(out.pair_parts), maybe<float>(out.shared_parts),
-                        maybe<float>(out.parts)};
+  const Gradients<T> to{pointer<T>(out.dy),
+                        pointer_or_null<float>(out.d_end),
+                        pointer_or_null<float>(out.starts),
+                        goal<T>(out.u),
+                        goal<T>(out.dt),
+                        goal<T>(out.z),
+                        pointer_or_null<float>(out.d_start),
+                        pointer_or_null<float>(out.pair_parts),
+                        pointer_or_null<float>(out.shared_parts),
+                        pointer_or_null<float>(out.parts)};
   with_widths(x.states, [&](auto at) {
     using W = Widths<decltype(at)::value>;
     const dim3 grid(blocks_for(width, W::kChannels), static_cast<unsigned>(batch));

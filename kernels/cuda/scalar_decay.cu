@@ -1,16 +1,18 @@
 // Which kernels run the scalar-decay chunk form.
-#include "kernels/cuda/gradient_target.cuh"
 #include "kernels/cuda/scalar_decay_plain.cuh"
 #include "kernels/cuda/scalar_decay_tiles.cuh"
+#include "kernels/cuda/values.cuh"
 
 namespace saccade::cuda {
 namespace {
 
 void forward_on_tensor_cores(Stream stream, const DecayForm& in, const DecayScratch& scratch, const Tensor& o, const Tensor& end) {
   decay::launch_scores(stream, in, scratch.scores);
-  decay::launch_sweep<decay::Pass::outputs>(
-      stream, in,
-      {.scores = pointer<bf16>(scratch.scores), .out = pointer<bf16>(o), .from = maybe<float>(in.start), .to = maybe<float>(end)});
+  decay::launch_sweep<decay::Pass::outputs>(stream, in,
+                                            {.scores = pointer<bf16>(scratch.scores),
+                                             .out = pointer<bf16>(o),
+                                             .from = pointer_or_null<float>(in.start),
+                                             .to = pointer_or_null<float>(end)});
 }
 
 void backward_on_tensor_cores(Stream stream, const DecayForm& in, const DecayScratch& scratch, const DecayGradients& out) {
@@ -18,21 +20,22 @@ void backward_on_tensor_cores(Stream stream, const DecayForm& in, const DecayScr
   bf16 *states = pointer<bf16>(scratch.states), *d_states = pointer<bf16>(scratch.d_states);
   float *reads = pointer<float>(scratch.reads), *writes = pointer<float>(scratch.writes);
   decay::launch_scores(stream, in, scratch.scores);
-  decay::launch_sweep<decay::Pass::states>(stream, in, {.d_o = d_o, .states = states, .from = maybe<float>(in.start), .reads = reads});
+  decay::launch_sweep<decay::Pass::states>(stream, in,
+                                           {.d_o = d_o, .states = states, .from = pointer_or_null<float>(in.start), .reads = reads});
   decay::launch_sweep<decay::Pass::gradients>(stream, in,
                                               {.scores = scores,
                                                .d_o = d_o,
-                                               .out = maybe<bf16>(out.dx.tensor),
+                                               .out = pointer_or_null<bf16>(out.dx.tensor),
                                                .add = out.dx.add,
                                                .states = d_states,
-                                               .from = maybe<float>(out.d_end),
-                                               .to = maybe<float>(out.d_start),
+                                               .from = pointer_or_null<float>(out.d_end),
+                                               .to = pointer_or_null<float>(out.d_start),
                                                .writes = writes,
                                                .d_step = pointer<float>(out.d_step),
                                                .d_skip = pointer<float>(out.d_skip)});
   decay::launch_key_gradients(stream, in,
-                              {scores, d_o, states, d_states, reads, writes, maybe<bf16>(out.dq.tensor), maybe<bf16>(out.dk.tensor),
-                               out.dq.add, out.dk.add, maybe<float>(out.dg)});
+                              {scores, d_o, states, d_states, reads, writes, pointer_or_null<bf16>(out.dq.tensor),
+                               pointer_or_null<bf16>(out.dk.tensor), out.dq.add, out.dk.add, pointer_or_null<float>(out.dg)});
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ void plain_states(Stream stream, const DecayForm& in, const DecayScratch& scratc
     float* states = pointer<float>(scratch.states);
     scores_kernel<T><<<grid.groups, kThreads, 0, stream>>>(f, pointer<float>(scratch.scores));
     local_states_kernel<false, T><<<dim3(grid.heads, grid.key_tiles * grid.width_tiles), kThreads, 0, stream>>>(f, nullptr, states);
-    chain_kernel<false, T><<<grid.chain, kThreads, 0, stream>>>(f, states, f.start, maybe<float>(end));
+    chain_kernel<false, T><<<grid.chain, kThreads, 0, stream>>>(f, states, f.start, pointer_or_null<float>(end));
   });
   check_launch();
 }
@@ -122,7 +122,8 @@ void plain_state_gradients(Stream stream, const DecayForm& in, const DecayScratc
     float* d_states = pointer<float>(scratch.d_states);
     local_states_kernel<true, T>
         <<<dim3(grid.heads, grid.key_tiles * grid.width_tiles), kThreads, 0, stream>>>(f, pointer<T>(out.d_o), d_states);
-    chain_kernel<true, T><<<grid.chain, kThreads, 0, stream>>>(f, d_states, maybe<float>(out.d_end), maybe<float>(out.d_start));
+    chain_kernel<true, T>
+        <<<grid.chain, kThreads, 0, stream>>>(f, d_states, pointer_or_null<float>(out.d_end), pointer_or_null<float>(out.d_start));
   });
   check_launch();
 }

@@ -1,9 +1,9 @@
 #pragma once
 /// The scalar-decay chunk form in float32 without tensor cores, any sizes: scores and local states of all chunks, states chained, outputs;
 /// backward likewise.
-#include "kernels/cuda/gradient_target.cuh"
 #include "kernels/cuda/plain_tile.cuh"
 #include "kernels/cuda/scalar_decay.cuh"
+#include "kernels/cuda/values.cuh"
 
 namespace saccade::cuda::decay {
 

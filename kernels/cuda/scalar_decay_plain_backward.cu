@@ -9,7 +9,7 @@ using namespace plain;
 template <class T>
 struct Gradients {
   const T* d_o;
-  Target<T> dx;
+  Goal<T> dx;
   float *d_step, *d_skip, *dg, *d_scores;
 };
 
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kThreads)
 /// dq (kKeys: dk) of 64 keys of a chunk of a group, summed over its heads: from pairs, then from the states.
 template <bool kKeys, class T>
 __global__ void __launch_bounds__(kThreads)
-    key_gradients_kernel(Form<T> f, const T* d_o, const float* d_scores, const float* states, Target<T> to) {
+    key_gradients_kernel(Form<T> f, const T* d_o, const float* d_scores, const float* states, Goal<T> to) {
   __shared__ alignas(16) Room room;
   __shared__ Decays decays;
   Place p = f.place(static_cast<int>(blockIdx.x), f.groups);
@@ -162,12 +162,12 @@ void plain_backward(Stream stream, const DecayForm& in, const DecayScratch& scra
     const T* d_o = pointer<T>(out.d_o);
     float *states = pointer<float>(scratch.states), *d_states = pointer<float>(scratch.d_states),
           *d_scores = pointer<float>(scratch.d_scores);
-    const Gradients<T> head{d_o,     target_of<T>(out.dx), pointer<float>(out.d_step), pointer<float>(out.d_skip), maybe<float>(out.dg),
-                            d_scores};
+    const Gradients<T> head{
+        d_o, goal<T>(out.dx), pointer<float>(out.d_step), pointer<float>(out.d_skip), pointer_or_null<float>(out.dg), d_scores};
     head_gradients_kernel<T><<<grid.heads, kThreads, 0, stream>>>(f, head, pointer<float>(scratch.scores), states, d_states);
     const dim3 tiles(grid.groups, grid.key_tiles);
-    if (out.dq) key_gradients_kernel<false, T><<<tiles, kThreads, 0, stream>>>(f, d_o, d_scores, states, target_of<T>(out.dq));
-    if (out.dk) key_gradients_kernel<true, T><<<tiles, kThreads, 0, stream>>>(f, d_o, d_scores, d_states, target_of<T>(out.dk));
+    if (out.dq) key_gradients_kernel<false, T><<<tiles, kThreads, 0, stream>>>(f, d_o, d_scores, states, goal<T>(out.dq));
+    if (out.dk) key_gradients_kernel<true, T><<<tiles, kThreads, 0, stream>>>(f, d_o, d_scores, d_states, goal<T>(out.dk));
   });
   check_launch();
 }

@@ -47,8 +47,12 @@ __device__ __forceinline__ void store_values(T* p, const Values<N>& x, bool add 
 /// Where a gradient goes, if it is wanted.
 template <class T>
 struct Goal {
-  T* to;
-  bool add;
+  T* to = nullptr;
+  bool add = false;
+
+  __device__ __forceinline__ void put(int64_t at, float x) const {
+    if (to) to[at] = from_float<T>(add ? to_float(to[at]) + x : x);
+  }
   template <int N>
   __device__ __forceinline__ void put(int64_t at, const Values<N>& x) const {
     if (to) store_values(to + at, x, add);

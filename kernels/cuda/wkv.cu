@@ -111,13 +111,13 @@ __global__ void __launch_bounds__(W::kThreads) sweep_kernel(Head head, Sweep<T> 
         *reinterpret_cast<float2*>(to + W::element(i) * W::kPadded) = make_float2(state[i][0], state[i][1]);
     }
     __syncthreads();
-    if (s.out.at) own_terms<W>(head, s.bonus, tile);
+    if (s.out.to) own_terms<W>(head, s.bonus, tile);
     advance<W>(tile, state);
-    if (!s.out.at) continue;
+    if (!s.out.to) continue;
     __syncthreads();
     store_out<W>(head, s, first_column, t0, tile);
   }
-  if (!s.end.at) return;
+  if (!s.end.to) return;
 #pragma unroll
   for (int i = 0; i < W::kEach; ++i)
 #pragma unroll
@@ -182,7 +182,7 @@ void wkv_forward(Stream stream, const cpu::WkvInputs& in, const Tensor& y, const
                                pointer<bf16>(in.v),
                                wkv5::decays_of<bf16>(in),
                                pointer<float>(in.bonus),
-                               maybe<float>(in.start),
+                               pointer_or_null<float>(in.start),
                                pointer<bf16>(y),
                                nullptr,
                                {pointer<float>(state), false},
@@ -197,7 +197,7 @@ void wkv_forward(Stream stream, const cpu::WkvInputs& in, const Tensor& y, const
                         pointer<T>(in.v),
                         wkv5::decays_of<T>(in),
                         pointer<float>(in.bonus),
-                        maybe<float>(in.start),
+                        pointer_or_null<float>(in.start),
                         {pointer<T>(y), false},
                         {pointer<float>(state), false},
                         nullptr,

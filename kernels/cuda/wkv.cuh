@@ -1,7 +1,7 @@
 #pragma once
 /// What the WKV kernels share. Device code only.
-#include "kernels/cuda/gradient_target.cuh"
 #include "kernels/cuda/lane_sums.cuh"
+#include "kernels/cuda/values.cuh"
 #include "kernels/cuda/wkv.h"
 
 namespace saccade::cuda::wkv5 {
@@ -82,8 +82,8 @@ struct Sweep {
   Decays<T> decays;
   const float* bonus;
   const float* start;  ///< null: zeros
-  Target<T> out;
-  Target<float> end;
+  Goal<T> out;
+  Goal<float> end;
   float* starts;  ///< the state before every tile where not null, [B, H, tiles, padded, padded]
   bool from_right;
 };

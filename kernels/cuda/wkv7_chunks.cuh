@@ -2,6 +2,7 @@
 /// What the kernels of RWKV-7's chunk form share.
 #include "kernels/cuda/chunk_products.cuh"
 #include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/values.cuh"
 #include "kernels/cuda/wkv7_chunks.h"
 
 namespace saccade::cuda {

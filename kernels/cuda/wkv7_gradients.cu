@@ -3,12 +3,8 @@
 namespace saccade::cuda {
 namespace {
 
-struct Target {
-  bf16* to;
-  bool add;
-};
 struct Targets {
-  Target dr, dk, dv, da, db;
+  Goal<bf16> dr, dk, dv, da, db;
   ElementsTarget d_log_w;
 };
 
@@ -51,7 +47,7 @@ __device__ __forceinline__ void end_products(const Wkv7Problem& p, const Wkv7Chu
 
 /// X and Y, dv, and the gradients of A_rk, A_rb, A_ak, A_ab in place of rk, rb, ak, solve. Begins and ends with a barrier.
 template <int kThreads, int N>
-__device__ __forceinline__ void solve_and_pair(const Room<N>& m, const Wkv7Chunk<N>& chunk, Target dv) {
+__device__ __forceinline__ void solve_and_pair(const Room<N>& m, const Wkv7Chunk<N>& chunk, Goal<bf16> dv) {
   __syncthreads();
   put_triangle<kThreads>(m.r, m.k, false, m.rk);
   put_triangle<kThreads>(m.r, m.b, false, m.rb);
@@ -124,7 +120,7 @@ __global__ void __launch_bounds__(kThreads, 1) gradients_kernel(Wkv7Problem p, T
   const int warp = threadIdx.x / 32, row = warp % 4 * 16, column = warp / 4 * kWidth;
   float mass[kTiles][4] = {}, mass_before[kTiles][4] = {};
   /// A gradient from its accumulators: times its power, to its target; its products with the input go to `to`.
-  const auto deliver = [&](float(&c)[kTiles][4], Power power, Target target, const bf16* input, float sign, float(&to)[kTiles][4]) {
+  const auto deliver = [&](float(&c)[kTiles][4], Power power, Goal<bf16> target, const bf16* input, float sign, float(&to)[kTiles][4]) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int n = 0; n < kTiles; ++n)
@@ -145,7 +141,7 @@ __global__ void __launch_bounds__(kThreads, 1) gradients_kernel(Wkv7Problem p, T
       }
   };
   const auto read = [&](const SharedMatrix<kChunkTokens>& on_k, const SharedMatrix<kChunkTokens>& on_b, const SharedMatrix<N>& rows,
-                        Power power, Target target, const bf16* input, float(&to)[kTiles][4]) {
+                        Power power, Goal<bf16> target, const bf16* input, float(&to)[kTiles][4]) {
     float c[kTiles][4] = {};
     add_product<Form::plain, Form::plain, kChunkTokens>(c, on_k, row, m.k, column);
     add_product<Form::plain, Form::plain, kChunkTokens>(c, on_b, row, m.b, column);
@@ -153,7 +149,7 @@ __global__ void __launch_bounds__(kThreads, 1) gradients_kernel(Wkv7Problem p, T
     deliver(c, power, target, input, 1, to);
   };
   const auto write = [&](const SharedMatrix<kChunkTokens>& by_r, const SharedMatrix<kChunkTokens>& by_a, const SharedMatrix<N>& rows,
-                         Target target, const bf16* input) {
+                         Goal<bf16> target, const bf16* input) {
     float c[kTiles][4] = {};
     add_product<Form::transposed, Form::plain, kChunkTokens>(c, by_r, row, m.r, column);
     add_product<Form::transposed, Form::plain, kChunkTokens>(c, by_a, row, m.a, column);
@@ -196,8 +192,8 @@ __global__ void __launch_bounds__(kThreads, 1) gradients_kernel(Wkv7Problem p, T
 }  // namespace
 
 void wkv7_chunk_targets(Stream stream, const Wkv7Problem& problem, int64_t width, const cpu::Wkv7Gradients& out) {
-  const auto target = [](const GradTarget& x) { return Target{pointer_or_null<bf16>(x.tensor), x.add}; };
-  const Targets targets{target(out.dr), target(out.dk), target(out.dv), target(out.da), target(out.db), elements(out.d_log_w)};
+  const Targets targets{goal<bf16>(out.dr), goal<bf16>(out.dk), goal<bf16>(out.dv),
+                        goal<bf16>(out.da), goal<bf16>(out.db), elements(out.d_log_w)};
   const auto launch = [&](auto n, auto threads) {
     static_assert(Room<n()>::bytes() + sizeof(Wkv7Decays<n(), threads()>) + n() * sizeof(float) <= wkv7_chunk_shared(n()));
     launch_chunks(stream, gradients_kernel<n(), threads()>, problem.blocks, threads(), Room<n()>::bytes(), problem, targets);

@@ -20,7 +20,7 @@ struct Rows {
   const T *r, *k, *v, *dy;  ///< dy null: zeros
   Decays<T> decays;
   const float *bonus, *starts, *d_state;  ///< d_state null: zeros
-  Target<T> dr, dk, dw;
+  Goal<T> dr, dk, dw;
   float *bonus_parts, *decay_parts;  ///< [B, H, N], null where not wanted
 };
 
@@ -160,10 +160,10 @@ __global__ void __launch_bounds__(W::kThreads) rows_kernel(Head head, Rows<T> x)
 template <class T>
 void backward(Stream stream, const cpu::WkvInputs& in, const WkvBackward& g) {
   const Decays<T> decays = decays_of<T>(in);
-  const T *r = pointer<T>(in.r), *k = pointer<T>(in.k), *v = pointer<T>(in.v), *dy = maybe<T>(g.dy);
-  const float *bonus = pointer<float>(in.bonus), *d_state = maybe<float>(g.d_state);
-  run_sweep<T>(stream, in, {r, k, v, decays, bonus, maybe<float>(in.start), {}, {}, pointer<float>(g.starts), false});
-  run_sweep<T>(stream, in, {k, r, dy, decays, bonus, d_state, target_of<T>(g.dv), target_of<float>(g.d_start), nullptr, true});
+  const T *r = pointer<T>(in.r), *k = pointer<T>(in.k), *v = pointer<T>(in.v), *dy = pointer_or_null<T>(g.dy);
+  const float *bonus = pointer<float>(in.bonus), *d_state = pointer_or_null<float>(g.d_state);
+  run_sweep<T>(stream, in, {r, k, v, decays, bonus, pointer_or_null<float>(in.start), {}, {}, pointer<float>(g.starts), false});
+  run_sweep<T>(stream, in, {k, r, dy, decays, bonus, d_state, goal<T>(g.dv), goal<float>(g.d_start), nullptr, true});
   const Rows<T> rows{r,
                      k,
                      v,
@@ -172,11 +172,11 @@ void backward(Stream stream, const cpu::WkvInputs& in, const WkvBackward& g) {
                      bonus,
                      pointer<float>(g.starts),
                      d_state,
-                     target_of<T>(g.dr),
-                     target_of<T>(g.dk),
-                     in.constant_decay() ? Target<T>{} : target_of<T>(g.dw_raw),
-                     maybe<float>(g.bonus_parts),
-                     maybe<float>(g.decay_parts)};
+                     goal<T>(g.dr),
+                     goal<T>(g.dk),
+                     in.constant_decay() ? Goal<T>{} : goal<T>(g.dw_raw),
+                     pointer_or_null<float>(g.bonus_parts),
+                     pointer_or_null<float>(g.decay_parts)};
   const Head head{0, 0, in.shape.heads, static_cast<int>(in.shape.length), static_cast<int>(in.shape.width)};
   with_padded(in.shape.width, [&](auto padded) {
     using W = RowWidths<decltype(padded)::value>;

@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(C::kThreads) state_kernel(Head head, StatePass
     update<C>(tile, state);
     __syncthreads();
   }
-  if (!p.end.at) return;
+  if (!p.end.to) return;
 #pragma unroll
   for (int n = 0; n < C::kWidth / 8; ++n)
 #pragma unroll

@@ -151,7 +151,7 @@ struct StatePass {
   const float *bonus, *start;  ///< start null: zeros
   bf16* y;                     ///< outputs, from the left; null: none
   bf16* saved;                 ///< Sᵀ where a chunk begins, [B, H, chunks, N, N]; null: not wanted
-  Target<float> end;
+  Goal<float> end;
   bool from_right;
 };
 /// One pass, or two without outputs side by side.

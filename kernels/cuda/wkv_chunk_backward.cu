@@ -9,7 +9,7 @@ struct ChunkBackward {
   Decays<bf16> decays;
   const float* bonus;
   const bf16 *states, *d_states;  ///< Sᵀ before every chunk, Dᵀ after it
-  Target<bf16> dr, dk, dv, dw;
+  Goal<bf16> dr, dk, dv, dw;
   float *bonus_parts, *decay_parts;  ///< [B, H, chunks, N], null where not wanted
 };
 
@@ -116,7 +116,7 @@ __device__ __forceinline__ void earlier_tokens(const BackwardTile<C>& tile, OwnT
 
 /// dv = Aᵀ dy + K̃ D for the warp's 16 columns.
 template <class C>
-__device__ __forceinline__ void value_gradients(const Head& head, const BackwardTile<C>& tile, int t0, const Target<bf16>& dv) {
+__device__ __forceinline__ void value_gradients(const Head& head, const BackwardTile<C>& tile, int t0, const Goal<bf16>& dv) {
   float out[2][4] = {};
   uint32_t a[4], b[4];
 #pragma unroll
@@ -135,16 +135,16 @@ __device__ __forceinline__ void value_gradients(const Head& head, const Backward
 #pragma unroll
     for (int i = 0; i < 4; i += 2) {
       const Spot at = spot(n, i);
-      if (t0 + at.row >= head.length || !dv.at) continue;
-      auto* to = reinterpret_cast<__nv_bfloat162*>(dv.at + head.at(t0 + at.row, 16 * C::warp() + at.column));
+      if (t0 + at.row >= head.length || !dv.to) continue;
+      auto* to = reinterpret_cast<__nv_bfloat162*>(dv.to + head.at(t0 + at.row, 16 * C::warp() + at.column));
       const float2 before = dv.add ? __bfloat1622float2(*to) : float2{};
       *to = __floats2bfloat162_rn(before.x + out[n][i], before.y + out[n][i + 1]);
     }
 }
 
-__device__ __forceinline__ void put_eight(const Target<bf16>& to, int64_t element, const Eight& x) {
-  if (!to.at) return;
-  auto* at = reinterpret_cast<uint4*>(to.at + element);
+__device__ __forceinline__ void put_eight(const Goal<bf16>& to, int64_t element, const Eight& x) {
+  if (!to.to) return;
+  auto* at = reinterpret_cast<uint4*>(to.to + element);
   Eight made = {};
   if (to.add) unpack(*at, made);
 #pragma unroll
@@ -219,11 +219,12 @@ void launch(Stream stream, const cpu::WkvInputs& in, const ChunkBackward& x) {
 void wkv_chunk_backward(Stream stream, const cpu::WkvInputs& in, const WkvBackward& g) {
   using namespace wkv5;
   const Decays<bf16> decays = decays_of<bf16>(in);
-  const bf16 *r = pointer<bf16>(in.r), *k = pointer<bf16>(in.k), *v = pointer<bf16>(in.v), *dy = maybe<bf16>(g.dy);
+  const bf16 *r = pointer<bf16>(in.r), *k = pointer<bf16>(in.k), *v = pointer<bf16>(in.v), *dy = pointer_or_null<bf16>(g.dy);
   const float* bonus = pointer<float>(in.bonus);
   const StatePass back{
-      r, nullptr, dy, decays, nullptr, maybe<float>(g.d_state), nullptr, pointer<bf16>(g.d_states), target_of<float>(g.d_start), true};
-  run_state_pass(stream, in, {nullptr, k, v, decays, nullptr, maybe<float>(in.start), nullptr, pointer<bf16>(g.starts), {}, false}, &back);
+      r, nullptr, dy, decays, nullptr, pointer_or_null<float>(g.d_state), nullptr, pointer<bf16>(g.d_states), goal<float>(g.d_start), true};
+  run_state_pass(stream, in,
+                 {nullptr, k, v, decays, nullptr, pointer_or_null<float>(in.start), nullptr, pointer<bf16>(g.starts), {}, false}, &back);
   const ChunkBackward x{r,
                         k,
                         v,
@@ -232,12 +233,12 @@ void wkv_chunk_backward(Stream stream, const cpu::WkvInputs& in, const WkvBackwa
                         bonus,
                         pointer<bf16>(g.starts),
                         pointer<bf16>(g.d_states),
-                        target_of<bf16>(g.dr),
-                        target_of<bf16>(g.dk),
-                        target_of<bf16>(g.dv),
-                        in.constant_decay() ? Target<bf16>{} : target_of<bf16>(g.dw_raw),
-                        maybe<float>(g.bonus_parts),
-                        maybe<float>(g.decay_parts)};
+                        goal<bf16>(g.dr),
+                        goal<bf16>(g.dk),
+                        goal<bf16>(g.dv),
+                        in.constant_decay() ? Goal<bf16>{} : goal<bf16>(g.dw_raw),
+                        pointer_or_null<float>(g.bonus_parts),
+                        pointer_or_null<float>(g.decay_parts)};
   if (in.shape.width == 32)
     launch<Chunk<32>>(stream, in, x);
   else

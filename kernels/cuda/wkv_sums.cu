@@ -7,7 +7,7 @@ constexpr int kThreads = 1024;
 
 /// A block owns a head; its threads take channels and slices of the rows, the slices added in order.
 __global__ void __launch_bounds__(kThreads)
-    sum_parts_kernel(const float* parts, int batch, int heads, int chunks, int width, int slices, Target<float> to) {
+    sum_parts_kernel(const float* parts, int batch, int heads, int chunks, int width, int slices, Goal<float> to) {
   __shared__ float sums[kThreads];
   const int c = static_cast<int>(threadIdx.x) % width, slice = static_cast<int>(threadIdx.x) / width, head = static_cast<int>(blockIdx.x);
   float sum = 0;
@@ -27,7 +27,7 @@ void sum_parts(Stream stream, const cpu::WkvInputs& in, const Tensor& parts, con
   const int batch = static_cast<int>(in.shape.batch), heads = static_cast<int>(in.shape.heads), width = static_cast<int>(in.shape.width);
   const int chunks = static_cast<int>(parts.size() / to.tensor.size()) / batch, slices = std::min(16, kThreads / width);
   sum_parts_kernel<<<static_cast<unsigned>(heads), static_cast<unsigned>(slices * width), 0, stream>>>(
-      pointer<float>(parts), batch, heads, chunks, width, slices, target_of<float>(to));
+      pointer<float>(parts), batch, heads, chunks, width, slices, goal<float>(to));
   check_launch();
 }
 
