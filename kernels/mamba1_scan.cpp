@@ -248,7 +248,7 @@ Mamba1Output linear(Tape& tape, const Mamba1Scan& in) {
 
 Mamba1Output mamba1_scan(Tape& tape, const Mamba1Scan& in) {
   check(in);
-  return is_scan(in) || tape.device().targets_cuda() ? scan(tape, in) : linear(tape, in);
+  return is_scan(in) ? scan(tape, in) : linear(tape, in);
 }
 
 namespace {
