@@ -15,6 +15,7 @@
 #include "kernels/top1_chunk.h"
 #include "kernels/top1_element.h"
 #include "kernels/transfer.h"
+#include "tests/gpu/shard.h"
 
 namespace saccade::attention_check {
 
@@ -259,10 +260,11 @@ inline int run(const std::string& only) {
   Arena cpu(Device::cpu()), gpu(Device::cuda(0));
   int failed = 0, count = 0;
   const bool is_short = std::getenv("SACCADE_SHORT_CASES") != nullptr;
-  for (const Case& given : cases())
+  const std::vector<Case> list = cases();
+  for (size_t i = 0; i < list.size(); ++i)
     for (DType dtype : {DType::f32, DType::bf16}) {
-      const Case c = is_short ? shortened(given) : given;
-      if (c.name.find(only) == std::string::npos) continue;
+      const Case c = is_short ? shortened(list[i]) : list[i];
+      if (!test::in_shard(i) || c.name.find(only) == std::string::npos) continue;
       ++count;
       try {
         failed += !check(cpu, gpu, c, dtype);

@@ -4,7 +4,6 @@
 #include "kernels/avey/contextualizer.h"
 #include "kernels/avey/fuser.h"
 #include "kernels/avey/ranker.h"
-#include "kernels/cuda/runtime.h"
 #include "tests/gpu/op_table.h"
 
 using namespace saccade;
@@ -169,20 +168,16 @@ void add_processors(std::vector<OpCase>& cases) {
       }
 }
 
+std::vector<OpCase> cases() {
+  std::vector<OpCase> all;
+  add_ranks(all);
+  add_contexts(all);
+  add_contextualizers(all);
+  add_feed_forwards(all);
+  add_processors(all);
+  return all;
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  std::string why_none;
-  const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
-  if (gpus.empty()) {
-    std::printf("SKIPPED: %s\n", why_none.c_str());
-    return 77;
-  }
-  std::vector<OpCase> cases;
-  add_ranks(cases);
-  add_contexts(cases);
-  add_contextualizers(cases);
-  add_feed_forwards(cases);
-  add_processors(cases);
-  return check_cases(cases, Device::cuda(gpus[0].index), argc > 1 ? argv[1] : "") == 0 ? 0 : 1;
-}
+int main(int argc, char** argv) { return check_main(argc, argv, cases); }

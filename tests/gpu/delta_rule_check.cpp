@@ -2,7 +2,6 @@
 // 110M presets. Needs a GPU; without one it ends with code 77 (skipped) and says so.
 #include "kernels/delta_rule.h"
 
-#include "kernels/cuda/runtime.h"
 #include "tests/gpu/op_bench.h"
 
 using namespace saccade;
@@ -122,19 +121,11 @@ std::vector<OpCase> cases() {
   return c;
 }
 
+void bench(Device device, const std::string& only) {
+  for (const Sizes& s : {Sizes{1, 2048, 8, 96, 96, false}, {1, 2048, 6, 96, 192, true}})
+    if (text(s).find(only) != std::string::npos) bench_case(from_zeros(s), 16, device);
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  std::string why_none;
-  const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
-  if (gpus.empty()) {
-    std::printf("SKIPPED: %s\n", why_none.c_str());
-    return 77;
-  }
-  const Device device = Device::cuda(gpus[0].index);
-  const std::string argument = argc > 1 ? argv[1] : "";
-  if (argument != "--bench") return check_cases(cases(), device, argument) == 0 ? 0 : 1;
-  for (const Sizes& s : {Sizes{1, 2048, 8, 96, 96, false}, {1, 2048, 6, 96, 192, true}})
-    if (argc < 3 || text(s).find(argv[2]) != std::string::npos) bench_case(from_zeros(s), 16, device);
-  return 0;
-}
+int main(int argc, char** argv) { return check_main(argc, argv, cases, bench); }

@@ -1,6 +1,5 @@
 // Mamba's recurrence with one decay or none (matrix products, no scan) on CUDA against the CPU in double: `mamba1_linear_check [name]`;
 // `mamba1_linear_check --bench` measures. Needs a GPU; without one it ends with code 77 (skipped) and says so.
-#include "kernels/cuda/runtime.h"
 #include "kernels/mamba1_scan.h"
 #include "tests/gpu/op_table.h"
 #include "tests/gpu/op_timing.h"
@@ -97,24 +96,18 @@ void bench(Device gpu, const Sizes& s, DType dtype) {
               time_op(arena, [&](Tape& t) { return mamba1_scan(t, scan_of(s, x)).y; }), {flops, bytes}, {2.5 * flops, 1.75 * bytes});
 }
 
+std::vector<OpCase> cases() {
+  std::vector<OpCase> all;
+  add_passes(all);
+  add_decoding(all);
+  return all;
+}
+
+void bench_all(Device device, const std::string&) {
+  for (DType dtype : {DType::bf16, DType::f32})
+    for (bool decays : {true, false}) bench(device, {16, 2048, 1536, 16, decays, false}, dtype);
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  std::string why_none;
-  const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
-  if (gpus.empty()) {
-    std::printf("SKIPPED: %s\n", why_none.c_str());
-    return 77;
-  }
-  const Device gpu = Device::cuda(gpus[0].index);
-  const std::string word = argc > 1 ? argv[1] : "";
-  if (word == "--bench") {
-    for (DType dtype : {DType::bf16, DType::f32})
-      for (bool decays : {true, false}) bench(gpu, {16, 2048, 1536, 16, decays, false}, dtype);
-    return 0;
-  }
-  std::vector<OpCase> cases;
-  add_passes(cases);
-  add_decoding(cases);
-  return check_cases(cases, gpu, word) == 0 ? 0 : 1;
-}
+int main(int argc, char** argv) { return check_main(argc, argv, cases, bench_all); }

@@ -2,9 +2,8 @@
 // --bench: times at the sizes of the 110M preset.
 #include "kernels/mamba1_scan.h"
 
-#include "kernels/cuda/runtime.h"
 #include "tests/gpu/op_table.h"
-#include "tests/gpu/recurrence_bench.h"
+#include "tests/gpu/op_timing.h"
 
 using namespace saccade;
 using namespace saccade::test;
@@ -150,29 +149,22 @@ int check_decoding(Device device) {
 /// Batch 16 of the 110M preset. Least traffic: u, dt, z, y, then the same with their gradients and dy.
 void bench(Device device, DType dtype) {
   const Size s{16, 2048, 1536, 16};
-  const Shape rows{s.batch, s.length, s.width}, pairs{s.batch, s.length, s.states};
-  const double tensor = static_cast<double>(rows.size() * byte_size(dtype));
-  const std::vector<Timed> timed{{rows, dtype},  {rows, dtype, -4},       {rows, dtype},           {pairs, dtype},
-                                 {pairs, dtype}, {{s.width}, DType::f32}, {{s.width}, DType::f32}, {{s.width, s.states}, DType::f32}};
-  time_op(std::string("mamba1_scan ") + to_string(dtype), device, timed, 4 * tensor, 7 * tensor,
-          [](Tape& t, const Tensors& x) { return mamba1_scan(t, arguments(x)).y; });
+  Arena arena(device);
+  const Shape rows{s.batch, s.length, s.width}, pairs{s.batch, s.length, s.states}, channels{s.width};
+  const Tensors x{random_values(arena, rows, dtype, 0),          random_values(arena, rows, dtype, 1, -4),
+                  random_values(arena, rows, dtype, 2),          random_values(arena, pairs, dtype, 3),
+                  random_values(arena, pairs, dtype, 4),         random_values(arena, channels, DType::f32, 5),
+                  random_values(arena, channels, DType::f32, 6), random_values(arena, {s.width, s.states}, DType::f32, 7)};
+  for (Tensor input : x) input.set_differentiable(true);
+  const double tensor = static_cast<double>(x[0].bytes()), flops = 8 * static_cast<double>(x[0].size() * s.states);
+  print_times(std::string("mamba1_scan ") + to_string(dtype), time_op(arena, [&](Tape& t) { return mamba1_scan(t, arguments(x)).y; }),
+              {flops, 4 * tensor}, {3 * flops, 7 * tensor});
+}
+
+void bench_all(Device device, const std::string&) {
+  for (DType dtype : {DType::bf16, DType::f32}) bench(device, dtype);
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  std::string why_none;
-  const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
-  if (gpus.empty()) {
-    std::printf("SKIPPED: %s\n", why_none.c_str());
-    return 77;
-  }
-  const Device device = Device::cuda(gpus[0].index);
-  const std::string argument = argc > 1 ? argv[1] : "";
-  if (argument == "--bench") {
-    for (DType dtype : {DType::bf16, DType::f32}) bench(device, dtype);
-    return 0;
-  }
-  const int failed = check_decoding(device);
-  return check_cases(all_cases(), device, argument) + failed == 0 ? 0 : 1;
-}
+int main(int argc, char** argv) { return check_main(argc, argv, all_cases, bench_all, check_decoding); }

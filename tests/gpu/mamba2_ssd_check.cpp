@@ -1,6 +1,5 @@
 // Mamba-2's recurrence on CUDA against the CPU in double: `mamba2_ssd_check [name]`; `mamba2_ssd_check --bench` measures.
 // Needs a GPU; without one it ends with code 77 (skipped) and says so.
-#include "kernels/cuda/runtime.h"
 #include "kernels/mamba2_ssd.h"
 #include "tests/gpu/op_table.h"
 #include "tests/gpu/op_timing.h"
@@ -126,25 +125,19 @@ void bench(Device gpu, const Sizes& s, DType dtype) {
               {2.5 * flops + 0.5 * tokens * keys * values, 2.5 * bytes});
 }
 
+std::vector<OpCase> cases() {
+  std::vector<OpCase> all;
+  add_passes(all);
+  add_decoding(all);
+  add_weights(all);
+  return all;
+}
+
+void bench_all(Device device, const std::string&) {
+  for (DType dtype : {DType::bf16, DType::f32})
+    for (const Sizes& s : {Sizes{16, 2048, 24, 1, 128, 64}, {32, 512, 8, 1, 64, 32}}) bench(device, s, dtype);
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  std::string why_none;
-  const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
-  if (gpus.empty()) {
-    std::printf("SKIPPED: %s\n", why_none.c_str());
-    return 77;
-  }
-  const Device gpu = Device::cuda(gpus[0].index);
-  const std::string word = argc > 1 ? argv[1] : "";
-  if (word == "--bench") {
-    for (DType dtype : {DType::bf16, DType::f32})
-      for (const Sizes& s : {Sizes{16, 2048, 24, 1, 128, 64}, {32, 512, 8, 1, 64, 32}}) bench(gpu, s, dtype);
-    return 0;
-  }
-  std::vector<OpCase> cases;
-  add_passes(cases);
-  add_decoding(cases);
-  add_weights(cases);
-  return check_cases(cases, gpu, word) == 0 ? 0 : 1;
-}
+int main(int argc, char** argv) { return check_main(argc, argv, cases, bench_all); }

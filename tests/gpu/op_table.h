@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "kernels/arena.h"
+#include "kernels/cuda/runtime.h"
 #include "kernels/random.h"
 #include "kernels/tape.h"
 #include "kernels/transfer.h"
+#include "tests/gpu/shard.h"
 
 namespace saccade::test {
 
@@ -178,12 +180,32 @@ inline int check_cases(std::vector<OpCase> cases, Device device, const std::stri
   int failed = 0;
   for (DType dtype : {DType::f32, DType::bf16}) {
     Worst worst;
-    for (const OpCase& c : cases)
-      for (bool adding : {false, true}) failed += check_case(c, dtype, adding, device, worst) ? 0 : 1;
+    for (size_t i = 0; i < cases.size(); ++i)
+      for (bool adding : {false, true}) failed += !in_shard(i) || check_case(cases[i], dtype, adding, device, worst) ? 0 : 1;
     std::printf("%s: %zu cases, worst output %.1e, worst gradient %.1e\n", to_string(dtype), cases.size(), worst.output, worst.gradient);
   }
   std::printf("%d of %zu rows failed\n", failed, cases.size() * 4);
   return failed;
+}
+
+/// What a check program does: `program [name]` compares the cases whose name holds the word on the first GPU, and `more` besides, which
+/// returns how much failed; `program --bench [name]` times. Exit code 77 without a GPU, saying why.
+inline int check_main(int argc, char** argv, const std::function<std::vector<OpCase>()>& cases,
+                      const std::function<void(Device, const std::string& only)>& bench = {}, const std::function<int(Device)>& more = {}) {
+  std::string why_none;
+  const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
+  if (gpus.empty()) {
+    std::printf("SKIPPED: %s\n", why_none.c_str());
+    return 77;
+  }
+  const Device device = Device::cuda(gpus[0].index);
+  const std::string word = argc > 1 ? argv[1] : "";
+  if (bench && word == "--bench") {
+    bench(device, argc > 2 ? argv[2] : "");
+    return 0;
+  }
+  const int failed = check_cases(cases(), device, word) + (more ? more(device) : 0);
+  return failed == 0 ? 0 : 1;
 }
 
 }  // namespace saccade::test

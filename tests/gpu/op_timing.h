@@ -14,14 +14,14 @@
 
 namespace saccade::test {
 
-/// Values from a small generator, spread over (−√3, √3).
-inline Tensor random_values(Arena& arena, const Shape& shape, DType dtype, uint64_t seed) {
+/// Values from a small generator, spread over (center − √3, center + √3).
+inline Tensor random_values(Arena& arena, const Shape& shape, DType dtype, uint64_t seed, double center = 0) {
   const Tensor x = arena.allocate(shape, dtype);
   std::vector<double> values(static_cast<size_t>(x.size()));
   uint64_t state = (seed + 1) * 0x9E3779B97F4A7C15ull;
   for (double& v : values) {
     state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-    v = (static_cast<double>(state >> 11) * 0x1p-53 * 2 - 1) * 1.7320508;
+    v = center + (static_cast<double>(state >> 11) * 0x1p-53 * 2 - 1) * 1.7320508;
   }
   from_doubles(x, values);
   return x;

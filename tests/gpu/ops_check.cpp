@@ -1,7 +1,6 @@
 // Every basic op on CUDA against the CPU in double. Needs a GPU; without one it ends with code 77 (skipped) and says so.
 #include "kernels/adamw.h"
 #include "kernels/cross_entropy.h"
-#include "kernels/cuda/runtime.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/gated_linear.h"
@@ -210,25 +209,21 @@ bool check_adamw(Device gpu) {
   return d <= 2e-5 && same;
 }
 
+std::vector<OpCase> cases() {
+  std::vector<OpCase> all;
+  add_linears(all);
+  add_elementwise(all);
+  add_gated_linears(all);
+  add_head_projections(all);
+  add_norms(all);
+  add_embeddings(all);
+  add_cross_entropies(all);
+  add_position_sums(all);
+  return all;
+}
+
 }  // namespace
 
-int main() {
-  std::string why_none;
-  const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
-  if (gpus.empty()) {
-    std::printf("SKIPPED: %s\n", why_none.c_str());
-    return 77;
-  }
-  const Device device = Device::cuda(gpus[0].index);
-  std::vector<OpCase> cases;
-  add_linears(cases);
-  add_elementwise(cases);
-  add_gated_linears(cases);
-  add_head_projections(cases);
-  add_norms(cases);
-  add_embeddings(cases);
-  add_cross_entropies(cases);
-  add_position_sums(cases);
-  const int failed = check_cases(cases, device) + (check_adamw(device) ? 0 : 1);
-  return failed == 0 ? 0 : 1;
+int main(int argc, char** argv) {
+  return check_main(argc, argv, cases, {}, [](Device device) { return check_adamw(device) ? 0 : 1; });
 }

@@ -3,7 +3,6 @@
 #include <numeric>
 
 #include "kernels/causal_conv.h"
-#include "kernels/cuda/runtime.h"
 #include "kernels/gated_norm.h"
 #include "kernels/group_norm.h"
 #include "kernels/l2_norm.h"
@@ -174,26 +173,19 @@ void add_pieces(std::vector<OpCase>& cases) {
   }
 }
 
+std::vector<OpCase> cases() {
+  std::vector<OpCase> all;
+  add_convolutions(all);
+  add_norms(all);
+  add_shifts(all);
+  add_rwkv7(all);
+  add_gates(all);
+  add_pieces(all);
+  return all;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string why_none;
-  const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
-  if (gpus.empty()) {
-    std::printf("SKIPPED: %s\n", why_none.c_str());
-    return 77;
-  }
-  const std::string word = argc > 1 ? argv[1] : "";
-  if (word == "--bench") {
-    stateful_parts_bench(argc > 2 ? argv[2] : "");
-    return 0;
-  }
-  std::vector<OpCase> cases;
-  add_convolutions(cases);
-  add_norms(cases);
-  add_shifts(cases);
-  add_rwkv7(cases);
-  add_gates(cases);
-  add_pieces(cases);
-  return check_cases(cases, Device::cuda(gpus[0].index), word) == 0 ? 0 : 1;
+  return check_main(argc, argv, cases, [](Device, const std::string& only) { stateful_parts_bench(only); });
 }

@@ -1,6 +1,5 @@
 // Taylor attention on CUDA against the CPU in double: `taylor_attention_check [name]`; `taylor_attention_check --bench` measures.
 // Needs a GPU; without one it ends with code 77 (skipped) and says so.
-#include "kernels/cuda/runtime.h"
 #include "kernels/taylor_attention.h"
 #include "tests/gpu/op_table.h"
 #include "tests/gpu/op_timing.h"
@@ -78,26 +77,20 @@ void bench(Device gpu, const Sizes& s, DType dtype) {
               {2 * pairs * (3 * d + 2 * width) + 4 * state, 2.5 * bytes});
 }
 
+std::vector<OpCase> cases() {
+  std::vector<OpCase> all;
+  add_passes(all);
+  add_decoding(all);
+  add_weights(all);
+  return all;
+}
+
+void bench_all(Device device, const std::string&) {
+  for (const Sizes& s : {Sizes{16, 2048, 12, 16, 64}, {2, 16384, 12, 16, 64}, {1, 102400, 12, 16, 64}, {32, 512, 4, 16, 32}})
+    bench(device, s, DType::bf16);
+  for (const Sizes& s : {Sizes{16, 2048, 12, 16, 64}, {32, 512, 4, 16, 32}}) bench(device, s, DType::f32);
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  std::string why_none;
-  const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
-  if (gpus.empty()) {
-    std::printf("SKIPPED: %s\n", why_none.c_str());
-    return 77;
-  }
-  const Device gpu = Device::cuda(gpus[0].index);
-  const std::string word = argc > 1 ? argv[1] : "";
-  if (word == "--bench") {
-    for (const Sizes& s : {Sizes{16, 2048, 12, 16, 64}, {2, 16384, 12, 16, 64}, {1, 102400, 12, 16, 64}, {32, 512, 4, 16, 32}})
-      bench(gpu, s, DType::bf16);
-    for (const Sizes& s : {Sizes{16, 2048, 12, 16, 64}, {32, 512, 4, 16, 32}}) bench(gpu, s, DType::f32);
-    return 0;
-  }
-  std::vector<OpCase> cases;
-  add_passes(cases);
-  add_decoding(cases);
-  add_weights(cases);
-  return check_cases(cases, gpu, word) == 0 ? 0 : 1;
-}
+int main(int argc, char** argv) { return check_main(argc, argv, cases, bench_all); }

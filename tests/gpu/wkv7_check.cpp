@@ -2,7 +2,6 @@
 // preset. Needs a GPU; without one it ends with code 77 (skipped) and says so.
 #include "kernels/wkv7.h"
 
-#include "kernels/cuda/runtime.h"
 #include "tests/gpu/op_bench.h"
 
 using namespace saccade;
@@ -97,15 +96,5 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string why_none;
-  const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
-  if (gpus.empty()) {
-    std::printf("SKIPPED: %s\n", why_none.c_str());
-    return 77;
-  }
-  const Device device = Device::cuda(gpus[0].index);
-  const std::string argument = argc > 1 ? argv[1] : "";
-  if (argument != "--bench") return check_cases(cases(), device, argument) == 0 ? 0 : 1;
-  bench_case(from_zeros({1, 2048, 12, 64}), 16, device);
-  return 0;
+  return check_main(argc, argv, cases, [](Device device, const std::string&) { bench_case(from_zeros({1, 2048, 12, 64}), 16, device); });
 }

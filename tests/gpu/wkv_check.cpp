@@ -2,9 +2,8 @@
 // and says so. --bench: times at the sizes of the 110M presets.
 #include "kernels/wkv.h"
 
-#include "kernels/cuda/runtime.h"
 #include "tests/gpu/op_table.h"
-#include "tests/gpu/recurrence_bench.h"
+#include "tests/gpu/op_timing.h"
 
 using namespace saccade;
 using namespace saccade::test;
@@ -67,31 +66,23 @@ std::vector<OpCase> all_cases() {
 /// Batch 16 of the 110M presets. Least traffic: r, k, v, y (and w), then the same, their gradients and dy.
 void bench(Device device, DType dtype, bool per_token) {
   const Size s{16, 2048, 12, 64};
-  const Shape rows{s.batch, s.length, s.heads, s.width};
-  std::vector<Timed> inputs(3, Timed{rows, dtype});
-  inputs.push_back(per_token ? Timed{rows, dtype, -2} : Timed{{s.heads, s.width}, DType::f32, -2});
-  inputs.push_back({{s.heads, s.width}, DType::f32});
-  const double forward = per_token ? 5 : 4, backward = per_token ? 9 : 7;
-  const double tensor = static_cast<double>(rows.size() * byte_size(dtype));
-  time_op(std::string(per_token ? "wkv6 " : "wkv5 ") + to_string(dtype), device, inputs, forward * tensor, backward * tensor,
-          [](Tape& t, const Tensors& x) { return wkv(t, x[0], x[1], x[2], x[3], x[4]).y; });
+  Arena arena(device);
+  const Shape rows{s.batch, s.length, s.heads, s.width}, channels{s.heads, s.width};
+  const Tensor r = random_values(arena, rows, dtype, 0), k = random_values(arena, rows, dtype, 1), v = random_values(arena, rows, dtype, 2),
+               w = per_token ? random_values(arena, rows, dtype, 3, -2) : random_values(arena, channels, DType::f32, 3, -2),
+               bonus = random_values(arena, channels, DType::f32, 4);
+  for (Tensor x : {r, k, v, w, bonus}) x.set_differentiable(true);
+  const double tensor = static_cast<double>(r.bytes()), flops = 4 * static_cast<double>(r.size() * s.width);
+  print_times(std::string(per_token ? "wkv6 " : "wkv5 ") + to_string(dtype),
+              time_op(arena, [&](Tape& t) { return wkv(t, r, k, v, w, bonus).y; }), {flops, (per_token ? 5 : 4) * tensor},
+              {3 * flops, (per_token ? 9 : 7) * tensor});
+}
+
+void bench_all(Device device, const std::string&) {
+  for (DType dtype : {DType::bf16, DType::f32})
+    for (bool per_token : {false, true}) bench(device, dtype, per_token);
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  std::string why_none;
-  const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
-  if (gpus.empty()) {
-    std::printf("SKIPPED: %s\n", why_none.c_str());
-    return 77;
-  }
-  const Device device = Device::cuda(gpus[0].index);
-  const std::string argument = argc > 1 ? argv[1] : "";
-  if (argument == "--bench") {
-    for (DType dtype : {DType::bf16, DType::f32})
-      for (bool per_token : {false, true}) bench(device, dtype, per_token);
-    return 0;
-  }
-  return check_cases(all_cases(), device, argument) == 0 ? 0 : 1;
-}
+int main(int argc, char** argv) { return check_main(argc, argv, all_cases, bench_all); }

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Runs the op checks of a build under compute-sanitizer, shared out over processes. Needs a GPU and the CUDA Toolkit.
+
+  tests/gpu/sanitize.py FOLDER [--tool memcheck racecheck initcheck] [--program ops_check …] [--jobs N] [--limit SECONDS]
+
+FOLDER holds the check programs (build/release/tests). Tensors get memory of their own (SACCADE_SEPARATE_MEMORY), so that reading beside,
+after the end of, or before writing one shows. Complaints about kernels of libraries (cuBLASLt, cuDNN) are counted apart.
+Exit code 1 when a kernel of ours is complained about, a check fails, or the limit ended a process before its last case.
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+PROGRAMS = [
+    "attention_check", "avey_check", "ops_check", "stateful_parts_check", "delta_rule_check", "wkv_check", "wkv7_check",
+    "mamba1_scan_check", "mamba1_linear_check", "mamba2_ssd_check", "taylor_attention_check",
+]
+COMPLAINT = re.compile(r"^=+ (?:Error: |Warning: )?(Invalid|Uninitialized|Race|Potential|Program hit|Out-of-bounds|Misaligned|Leaked|.*hazard)")
+
+
+def run(job, arguments):
+    program, tool, shard, shards = job
+    environment = dict(os.environ, SACCADE_TEST_SHARD=f"{shard}/{shards}", SACCADE_TEST_VERBOSE="1", SACCADE_SEPARATE_MEMORY="1",
+                       SACCADE_SHORT_CASES="1", SACCADE_CUDNN="off")
+    command = ["timeout", "-k", "5", str(arguments.limit), "compute-sanitizer", "--tool", tool, "--print-limit", "20", "--error-exitcode", "9",
+               str(pathlib.Path(arguments.folder) / program)]
+    begin = time.time()
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    lines = done.stdout.splitlines()
+    ours, theirs, examples = 0, 0, []
+    for i, line in enumerate(lines):
+        if not COMPLAINT.match(line):
+            continue
+        context = "\n".join(lines[i:i + 4])
+        if "saccade" in context:
+            ours += 1
+            examples.append(context)
+        else:
+            theirs += 1
+    cases = sum(bool(re.search(r" (ok|FAILED:)|^(ok|FAIL) ", line)) for line in lines)
+    failed = sum(bool(re.search(r" FAILED:|^FAIL ", line)) for line in lines)
+    return {"job": job, "seconds": time.time() - begin, "ended": done.returncode not in (124, 137), "code": done.returncode, "ours": ours,
+            "theirs": theirs, "cases": cases, "failed": failed, "examples": examples, "output": done.stdout}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder")
+    parser.add_argument("--tool", nargs="+", default=["memcheck", "racecheck", "initcheck"])
+    parser.add_argument("--program", nargs="+", default=PROGRAMS)
+    parser.add_argument("--shards", type=int, default=4, help="processes that share a program's cases")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time")
+    parser.add_argument("--limit", type=int, default=600, help="seconds a process may take")
+    parser.add_argument("--logs", help="a folder for what every process printed")
+    arguments = parser.parse_args()
+    jobs = [(program, tool, shard, arguments.shards) for tool in arguments.tool for program in arguments.program for shard in range(arguments.shards)]
+    bad = False
+    totals = {}
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        for result in concurrent.futures.as_completed([pool.submit(run, job, arguments) for job in jobs]):
+            result = result.result()
+            program, tool, shard, _ = result["job"]
+            if arguments.logs:
+                pathlib.Path(arguments.logs, f"{program}-{tool}-{shard}.log").write_text(result["output"])
+            total = totals.setdefault((program, tool), [0, 0, 0, 0, 0])
+            for i, key in enumerate(["cases", "failed", "ours", "theirs"]):
+                total[i] += result[key]
+            total[4] += not result["ended"]
+            wrong = result["ours"] or result["failed"] or not result["ended"] or (result["code"] and not result["theirs"])
+            bad = bad or bool(wrong)
+            if wrong:
+                print(f"{program} {tool} {shard}: exit code {result['code']} after {result['seconds']:.0f} s", *result["examples"][:3], sep="\n", flush=True)
+    print(f"{'program':24} {'tool':10} cases failed complaints in-libraries cut-short")
+    for (program, tool), (cases, failed, ours, theirs, cut) in sorted(totals.items()):
+        print(f"{program:24} {tool:10} {cases:5} {failed:6} {ours:10} {theirs:12} {cut:9}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

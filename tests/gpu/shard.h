@@ -1,0 +1,20 @@
+#pragma once
+#include <cstdio>
+#include <cstdlib>
+
+namespace saccade::test {
+
+/// Whether this process runs case `i`: with SACCADE_TEST_SHARD=k/n in the environment only every n-th does, from k on (0 ≤ k < n), so
+/// that several processes share the cases of a program (tests/gpu/sanitize.py).
+inline bool in_shard(size_t i) {
+  unsigned k = 0, n = 1;
+  if (const char* shard = std::getenv("SACCADE_TEST_SHARD")) {
+    if (std::sscanf(shard, "%u/%u", &k, &n) != 2 || k >= n) {
+      std::fprintf(stderr, "SACCADE_TEST_SHARD is k/n with k < n\n");
+      std::exit(2);
+    }
+  }
+  return i % n == k;
+}
+
+}  // namespace saccade::test
