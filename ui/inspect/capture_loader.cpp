@@ -3,7 +3,6 @@
 #include <QCoreApplication>
 #include <QThreadPool>
 #include <filesystem>
-#include <mutex>
 
 #include "analysis/figures/derived.h"
 #include "analysis/runs/capture_file.h"
@@ -14,8 +13,6 @@ namespace saccade::ui {
 namespace {
 
 std::shared_ptr<const LoadedCaptures> read(const QString& directory, int64_t step) {
-  static std::mutex one_at_a_time;  // HDF5 as distributions build it is not safe for threads
-  const std::lock_guard lock(one_at_a_time);
   auto loaded = std::make_shared<LoadedCaptures>();
   loaded->directory = directory;
   loaded->step = step;
