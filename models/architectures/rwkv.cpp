@@ -3,12 +3,10 @@
 //
 //   x = LN0 E[token];   x += Mixer(LN1 x);   x += ChannelMix(LN2 x);   logits = Head · LN x
 #include "kernels/elementwise.h"
-#include "kernels/embedding.h"
 #include "kernels/norm.h"
 #include "kernels/token_shift.h"
-#include "kernels/transfer.h"
-#include "models/layers/block.h"
 #include "models/layers/channel_mix.h"
+#include "models/layers/host.h"
 #include "models/layers/initialise.h"
 #include "models/layers/short_conv.h"
 
@@ -42,7 +40,6 @@ struct Norm {
 
 struct Block {
   Norm mixer_norm, channel_norm;
-  std::unique_ptr<Mixer> mixer;
   ChannelMix channel_mix;
 };
 
@@ -52,75 +49,58 @@ struct BlockState : LayerState {
   Tensor before;  ///< [B, C]
 };
 
-class Rwkv : public Model {
+class Rwkv : public HostModel {
  public:
   Rwkv(const ModelShape& shape, const Settings& settings, ParameterMaker& make, const Architecture::MakeMixer& make_mixer)
-      : width_(shape.width), length_(shape.sequence_length) {
+      : HostModel(TokenEmbedding(make.uniform("embedding", {shape.vocabulary, shape.width}, kEmbeddingBound))),
+        width_(shape.width),
+        length_(shape.sequence_length) {
     const ChannelMix::Form form = ChannelMix::parse(settings.channel_mix);
     const int64_t inner = settings.mlp_width ? settings.mlp_width : ChannelMix::usual_width(form, width_);
-    embedding_ = make.uniform("embedding", {shape.vocabulary, width_}, kEmbeddingBound);
     embedding_norm_ = Norm(make, "embedding_norm", width_);
     for (int64_t l = 0; l < shape.layers; ++l) {
       const Norm mixer_norm(make, layer_name(l, "mixer_norm"), width_);
-      std::unique_ptr<Mixer> mixer = make_mixer(make, l);
+      mixers_.push_back(make_mixer(make, l));
       const Norm channel_norm(make, layer_name(l, "channel_norm"), width_);
-      blocks_.push_back({mixer_norm, channel_norm, std::move(mixer), ChannelMix(shape, form, inner, make, l)});
+      blocks_.push_back({mixer_norm, channel_norm, ChannelMix(shape, form, inner, make, l)});
     }
     final_norm_ = Norm(make, "final_norm", width_);
     const double ratio = static_cast<double>(shape.vocabulary) / static_cast<double>(width_);
-    output_ = settings.tied ? embedding_ : make.orthogonal("output", {shape.vocabulary, width_}, 0.5 * std::sqrt(std::max(1.0, ratio)));
+    if (!settings.tied) output_ = make.orthogonal("output", {shape.vocabulary, width_}, 0.5 * std::sqrt(std::max(1.0, ratio)));
     parameters_ = make.take();
   }
 
-  Tensor hidden(Tape& tape, const Tensor& tokens, Probe* probe) const override {
-    Pass pass{probe, {}};
-    Tensor x = embedding_norm_(tape, embedding(tape, embedding_, tokens));  // [B, T, C]
-    for (const Block& b : blocks_)
-      x = run_block(tape, x, pass, [&tape, &b](const Tensor& in, Pass& p) {
-        const Tensor h = add(tape, in, b.mixer->forward(tape, b.mixer_norm(tape, in), p));
-        return add(tape, h, b.channel_mix(tape, b.channel_norm(tape, h)));
-      });
-    return final_norm_(tape, x);
-  }
-
-  DecodingState begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
-    DecodingState state = DecodingState::empty(arena, batch, capacity);
-    for (const Block& b : blocks_) {
-      auto block = std::make_unique<BlockState>();
-      block->mixer = b.mixer->begin(arena, dtype, batch, capacity);
-      block->before = arena.allocate({batch, width_}, dtype);
-      if (!arena.device().is_plan()) fill_zero(block->before);
-      state.layers.push_back(std::move(block));
-    }
-    return state;
-  }
-
-  Tensor extend(Tape& tape, const Tensor& tokens, DecodingState& state) const override {
-    Pass pass = state.pass(tokens.dim(1));
-    Tensor x = embedding_norm_(tape, embedding(tape, embedding_, tokens));
-    for (size_t l = 0; l < blocks_.size(); ++l) {
-      const Block& b = blocks_[l];
-      BlockState& kept = dynamic_cast<BlockState&>(*state.layers[l]);
-      x = add(tape, x, b.mixer->extend(tape, b.mixer_norm(tape, x), pass, *kept.mixer));
-      const Tensor u = b.channel_norm(tape, x);
-      x = add(tape, x, b.channel_mix(tape, u, kept.before));
-      replace_state(tape, kept.before, last_token(tape, u));
-    }
-    state.advance(tape, tokens.dim(1));
-    return final_norm_(tape, x);
-  }
-
-  Tensor output_weight() const override { return output_; }
-
   double state_values_per_token() const override {
-    double sum = static_cast<double>(width_) * static_cast<double>(blocks_.size()) / static_cast<double>(length_);
-    for (const Block& b : blocks_) sum += b.mixer->state_values_per_token();
-    return sum;
+    return HostModel::state_values_per_token() +
+           static_cast<double>(width_) * static_cast<double>(blocks_.size()) / static_cast<double>(length_);
   }
 
  private:
+  Tensor embed(Tape& tape, const Tensor& tokens, const TokenPosition& position) const override {
+    return embedding_norm_(tape, HostModel::embed(tape, tokens, position));
+  }
+
+  Tensor block(Tape& tape, size_t layer, const Tensor& x, Pass& pass, LayerState* state) const override {
+    const Block& b = blocks_[layer];
+    pass.last_only = false;  // the channel mix reads the token before, too
+    BlockState* kept = dynamic_cast<BlockState*>(state);
+    const Tensor h = add(tape, x, mixed(tape, layer, b.mixer_norm(tape, x), pass, kept ? kept->mixer.get() : nullptr));
+    const Tensor u = b.channel_norm(tape, h);
+    const Tensor y = add(tape, h, b.channel_mix(tape, u, kept ? kept->before : Tensor()));
+    if (kept) replace_state(tape, kept->before, last_token(tape, u));
+    return y;
+  }
+
+  Tensor final_norm(Tape& tape, const Tensor& x) const override { return final_norm_(tape, x); }
+
+  std::unique_ptr<LayerState> begin_layer(size_t layer, Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
+    auto state = std::make_unique<BlockState>();
+    state->mixer = HostModel::begin_layer(layer, arena, dtype, batch, capacity);
+    state->before = zero_state(arena, {batch, width_}, dtype);
+    return state;
+  }
+
   int64_t width_, length_;
-  Tensor embedding_, output_;
   Norm embedding_norm_, final_norm_;
   std::vector<Block> blocks_;
 };
