@@ -76,12 +76,7 @@ class AttentionMixer : public Mixer {
   }
 
   void report(Tape& tape, const Tensor& q, const Tensor& k, const Attention& a, const ScoreOptions& score, Probe& probe) const {
-    HeadProbe heads(probe, heads_.layer());
-    if (heads.wants_statistics()) {
-      heads.entropy(a.entropy);
-      heads.reads(a.entropy.shape(), [&](int64_t b) { return attention_weights(tape, q, k, score, b); });
-    }
-    if (heads.wants_maps()) heads.map("weights", attention_weights(tape, q, k, score, 0));
+    HeadProbe(probe, heads_.layer()).weights(a.entropy, [&](int64_t b) { return attention_weights(tape, q, k, score, b); });
   }
 
   ScoreHeads heads_;
@@ -104,8 +99,7 @@ const RegisterArchitecture entry{{
     .paper = "Vaswani et al. 2017, arXiv:1706.03762; variants: arXiv:2505.18522, section 3",
     .settings = schema.settings(),
     .variant = variant,
-    .make_mixer = [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make,
-                     int64_t layer) { return std::make_unique<AttentionMixer>(shape, schema.read(values, "/architecture"), make, layer); },
+    .make_mixer = maker_of<AttentionMixer>(schema),
 }};
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
 #include "models/layers/short_conv.h"
+#include "models/layers/stateful_mixer.h"
 
 namespace saccade {
 namespace {
@@ -46,7 +47,7 @@ struct ConvState : LayerState {
   Tensor inputs;
 };
 
-class ConvMixer : public Mixer {
+class ConvMixer : public StatefulMixer<ConvState> {
  public:
   ConvMixer(const Place& place, ParameterMaker& make) : place_(place) {
     const int64_t width = place.shape.width, inner = 2 * width;
@@ -57,25 +58,19 @@ class ConvMixer : public Mixer {
     out_bias_ = make.constant(place.name("output_bias"), {width}, 0);
   }
 
-  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
-    return mix(tape, x, pass, [&](const Tensor& u) { return conv_(tape, u); });
-  }
   std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
     auto state = std::make_unique<ConvState>();
     state->inputs = conv_.begin(arena, dtype, batch);
     return state;
   }
-  Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
-    return mix(tape, x, pass, [&](const Tensor& u) { return conv_.extend(tape, u, dynamic_cast<ConvState&>(state).inputs); });
-  }
   double state_values_per_token() const override { return place_.per_token(conv_.kept()); }
 
  private:
-  template <class Conv>
-  Tensor mix(Tape& tape, const Tensor& x, Pass& pass, Conv&& conv) const {
+  Tensor mix(Tape& tape, const Tensor& x, Pass& pass, ConvState* state) const override {
     const int64_t inner = 2 * place_.shape.width;
     const std::vector<Tensor> p = split(tape, linear(tape, x, in_, in_bias_), {inner, inner});
-    return linear(tape, gated(tape, conv(p[0]), p[1], Activation::none), out_, out_bias_, pass.take_residual());
+    return linear(tape, gated(tape, conv_(tape, p[0], state ? &state->inputs : nullptr), p[1], Activation::none), out_, out_bias_,
+                  pass.take_residual());
   }
 
   Place place_;
@@ -87,7 +82,7 @@ struct LinearState : LayerState {
   Tensor s;  ///< [B, H, F, V + 1]
 };
 
-class LinearMixer : public Mixer {
+class LinearMixer : public StatefulMixer<LinearState> {
  public:
   LinearMixer(const Place& place, ParameterMaker& make) : place_(place) {
     const int64_t width = place.shape.width, keys = place.shape.heads * place.settings.feature_width;
@@ -97,35 +92,28 @@ class LinearMixer : public Mixer {
     output_ = make.normal(place.name("output"), {width, width}, residual_deviation(place.shape));
   }
 
-  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override { return mix(tape, x, {}, pass); }
   std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
     auto state = std::make_unique<LinearState>();
     state->s = zero_state(arena, {batch, place_.shape.heads, taylor_features(place_.settings.feature_width), place_.shape.head_width() + 1},
                           accumulation_dtype(dtype));
     return state;
   }
-  Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
-    return mix(tape, x, dynamic_cast<LinearState&>(state).s, pass);
-  }
   double state_values_per_token() const override {
     return place_.per_token(place_.shape.heads * taylor_features(place_.settings.feature_width) * (place_.shape.head_width() + 1));
   }
 
  private:
-  Tensor mix(Tape& tape, const Tensor& x, const Tensor& state, Pass& pass) const {
+  Tensor mix(Tape& tape, const Tensor& x, Pass& pass, LinearState* state) const override {
     const std::vector<Tensor> p = linears(tape, x, {query_, key_, value_});
     const auto heads = [&](const Tensor& y, int64_t width) { return y.reshape({x.dim(0), x.dim(1), place_.shape.heads, width}); };
     const Tensor q = heads(p[0], place_.settings.feature_width), k = heads(p[1], place_.settings.feature_width);
-    const Tensor o = taylor_attention(tape, q, k, heads(p[2], place_.shape.head_width()), state);
+    const Tensor o = taylor_attention(tape, q, k, heads(p[2], place_.shape.head_width()), state ? state->s : Tensor());
     if (pass.probe) report(tape, q, k, *pass.probe);
     return linear(tape, o.reshape(x.shape()), output_, {}, pass.take_residual());
   }
 
   void report(Tape& tape, const Tensor& q, const Tensor& k, Probe& probe) const {
-    HeadProbe heads(probe, place_.layer);
-    if (heads.wants_statistics())
-      heads.signed_reads({q.dim(0), q.dim(2), q.dim(1)}, [&](int64_t b) { return taylor_weights(tape, q, k, b); });
-    if (heads.wants_maps()) heads.map("weights", taylor_weights(tape, q, k, 0));
+    HeadProbe(probe, place_.layer).signed_weights({q.dim(0), q.dim(2), q.dim(1)}, [&](int64_t b) { return taylor_weights(tape, q, k, b); });
   }
 
   Place place_;
@@ -194,12 +182,7 @@ class WindowMixer : public Mixer {
   }
 
   void report(Tape& tape, const Tensor& q, const Tensor& k, const Attention& a, const ScoreOptions& score, Probe& probe) const {
-    HeadProbe heads(probe, place_.layer);
-    if (heads.wants_statistics()) {
-      heads.entropy(a.entropy);
-      heads.reads(a.entropy.shape(), [&](int64_t b) { return attention_weights(tape, q, k, score, b); });
-    }
-    if (heads.wants_maps()) heads.map("weights", attention_weights(tape, q, k, score, 0));
+    HeadProbe(probe, place_.layer).weights(a.entropy, [&](int64_t b) { return attention_weights(tape, q, k, score, b); });
   }
 
   Place place_;

@@ -24,27 +24,17 @@ const Schema<Settings> schema{
     field("convolution", &Settings::convolution, "Off: queries, keys and values are a token's own.", "arXiv:2406.06484, table 2"),
 };
 
-class DeltaNetMixer : public Mixer {
+class DeltaNetMixer : public DeltaMixer {
  public:
   DeltaNetMixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer)
-      : length_(shape.sequence_length),
-        heads_({shape.width, shape.heads, shape.head_width(), shape.head_width(), settings.convolution ? settings.filter : 0}, make, layer),
+      : DeltaMixer(
+            shape.sequence_length,
+            {{shape.width, shape.heads, shape.head_width(), shape.head_width(), settings.convolution ? settings.filter : 0}, make, layer}),
         norm_(make.constant(layer_name(layer, "output_norm"), {shape.head_width()}, 1)),
         output_(make.normal(layer_name(layer, "output"), {shape.width, shape.width}, kDeviation)) {}
 
-  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override { return mix(tape, x, nullptr, pass); }
-
-  std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
-    return heads_.begin(arena, dtype, batch);
-  }
-  Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
-    return mix(tape, x, &dynamic_cast<DeltaHeads::State&>(state), pass);
-  }
-
-  double state_values_per_token() const override { return heads_.kept() / static_cast<double>(length_); }
-
  private:
-  Tensor mix(Tape& tape, const Tensor& x, DeltaHeads::State* state, Pass& pass) const {
+  Tensor mix(Tape& tape, const Tensor& x, Pass& pass, DeltaHeads::State* state) const override {
     std::vector<Tensor> more;
     const DeltaRule rule = heads_(tape, x, state, more);
     const Tensor o = rms_norm(tape, delta_rule(tape, rule).o, norm_, kEpsilon);  // [B, T, H, V]
@@ -52,8 +42,6 @@ class DeltaNetMixer : public Mixer {
     return linear(tape, o.reshape(x.shape()), output_, {}, pass.take_residual());
   }
 
-  int64_t length_;
-  DeltaHeads heads_;
   Tensor norm_, output_;
 };
 
@@ -66,8 +54,7 @@ const RegisterArchitecture entry{{
     .defaults =
         {{"position", nullptr}, {"rotary_base", nullptr}, {"activation", "silu"}, {"norm_epsilon", 1e-6}, {"scaled_residual", false}},
     .variant = [](const nlohmann::json& values) { return std::string(values.at("convolution").get<bool>() ? "" : "without convolution"); },
-    .make_mixer = [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make,
-                     int64_t layer) { return std::make_unique<DeltaNetMixer>(shape, schema.read(values, "/architecture"), make, layer); },
+    .make_mixer = maker_of<DeltaNetMixer>(schema),
 }};
 
 }  // namespace

@@ -38,10 +38,10 @@ DeltaHeads::Sizes sizes(const ModelShape& shape, const Settings& s) {
   return {shape.width, shape.heads, keys, s.value_width > 0 ? s.value_width : 2 * keys, s.convolution ? s.filter : 0};
 }
 
-class GatedDeltaNetMixer : public Mixer {
+class GatedDeltaNetMixer : public DeltaMixer {
  public:
   GatedDeltaNetMixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer)
-      : length_(shape.sequence_length), heads_(sizes(shape, settings), make, layer) {
+      : DeltaMixer(shape.sequence_length, {sizes(shape, settings), make, layer}) {
     const auto name = [&](const char* word) { return layer_name(layer, word); };
     const int64_t head_values = sizes(shape, settings).values, values = shape.heads * head_values;
     decay_ = make.normal(name("decay"), {shape.heads, shape.width}, kDeviation);
@@ -53,19 +53,8 @@ class GatedDeltaNetMixer : public Mixer {
     output_ = make.normal(name("output"), {shape.width, values}, kDeviation);
   }
 
-  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override { return mix(tape, x, nullptr, pass); }
-
-  std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
-    return heads_.begin(arena, dtype, batch);
-  }
-  Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
-    return mix(tape, x, &dynamic_cast<DeltaHeads::State&>(state), pass);
-  }
-
-  double state_values_per_token() const override { return heads_.kept() / static_cast<double>(length_); }
-
  private:
-  Tensor mix(Tape& tape, const Tensor& x, DeltaHeads::State* state, Pass& pass) const {
+  Tensor mix(Tape& tape, const Tensor& x, Pass& pass, DeltaHeads::State* state) const override {
     std::vector<Tensor> more{decay_, gate_};
     DeltaRule rule = heads_(tape, x, state, more);
     rule.g = log_decay(tape, more[0], a_log_, decay_bias_);
@@ -75,8 +64,6 @@ class GatedDeltaNetMixer : public Mixer {
     return linear(tape, y.reshape(more[1].shape()), output_, {}, pass.take_residual());
   }
 
-  int64_t length_;
-  DeltaHeads heads_;
   Tensor decay_, a_log_, decay_bias_, gate_, norm_, output_;
 };
 
@@ -97,10 +84,7 @@ const RegisterArchitecture entry{{
     .own_head_width = true,
     .variant = [](const nlohmann::json& values) { return std::string(values.at("convolution").get<bool>() ? "" : "without convolution"); },
     .check = check,
-    .make_mixer =
-        [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make, int64_t layer) {
-          return std::make_unique<GatedDeltaNetMixer>(shape, schema.read(values, "/architecture"), make, layer);
-        },
+    .make_mixer = maker_of<GatedDeltaNetMixer>(schema),
 }};
 
 }  // namespace

@@ -85,10 +85,7 @@ const RegisterArchitecture entry{{
     .settings = schema.settings(),
     .defaults = {{"position", "absolute"}},
     .variant = [](const nlohmann::json& values) { return std::string(values.at("biases").get<bool>() ? "" : "without biases"); },
-    .make_model =
-        [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make, const Architecture::MakeMixer& mixer) {
-          return std::make_unique<Gpt>(shape, schema.read(values, "/architecture"), make, mixer);
-        },
+    .make_model = maker_of<Gpt>(schema),
 }};
 
 }  // namespace

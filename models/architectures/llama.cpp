@@ -87,10 +87,7 @@ const RegisterArchitecture entry{{
           if (!values.at("tied").get<bool>()) words += words.empty() ? "own output matrix" : " own output matrix";
           return words;
         },
-    .make_model =
-        [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make, const Architecture::MakeMixer& mixer) {
-          return std::make_unique<Llama>(shape, schema.read(values, "/architecture"), make, mixer);
-        },
+    .make_model = maker_of<Llama>(schema),
 }};
 
 }  // namespace

@@ -50,10 +50,7 @@ const RegisterArchitecture entry{{
     .settings = schema.settings(),
     .gives_attention_title = false,
     .variant = [](const nlohmann::json& values) { return std::string(values.at("tied").get<bool>() ? "" : "own output matrix"); },
-    .make_model =
-        [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make, const Architecture::MakeMixer& mixer) {
-          return std::make_unique<Mamba>(shape, schema.read(values, "/architecture"), make, mixer);
-        },
+    .make_model = maker_of<Mamba>(schema),
 }};
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "models/layers/initialise.h"
 #include "models/layers/score_heads.h"
 #include "models/layers/short_conv.h"
+#include "models/layers/stateful_mixer.h"
 
 namespace saccade {
 namespace {
@@ -41,7 +42,7 @@ struct State : LayerState {
   Tensor h;       ///< [B, D, N]
 };
 
-class Mamba1Mixer : public Mixer {
+class Mamba1Mixer : public StatefulMixer<State> {
  public:
   Mamba1Mixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer)
       : settings_(settings),
@@ -71,11 +72,6 @@ class Mamba1Mixer : public Mixer {
     out_proj_ = make.uniform(name("out_proj"), {shape.width, inner_}, fan_in_bound(inner_) / std::sqrt(static_cast<double>(shape.layers)));
   }
 
-  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
-    return mix(
-        tape, x, {}, [&](const Tensor& u) { return conv_(tape, u); }, pass);
-  }
-
   std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
     auto state = std::make_unique<State>();
     state->inputs = conv_.begin(arena, dtype, batch);
@@ -83,21 +79,14 @@ class Mamba1Mixer : public Mixer {
     return state;
   }
 
-  Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
-    State& kept = dynamic_cast<State&>(state);
-    return mix(
-        tape, x, {kept.h, false, true}, [&](const Tensor& u) { return conv_.extend(tape, u, kept.inputs); }, pass);
-  }
-
   double state_values_per_token() const override {
     return static_cast<double>(inner_ * settings_.state + conv_.kept()) / static_cast<double>(length_);
   }
 
  private:
-  template <class Conv>
-  Tensor mix(Tape& tape, const Tensor& x, const CarriedState& state, Conv&& conv, Pass& pass) const {
+  Tensor mix(Tape& tape, const Tensor& x, Pass& pass, State* state) const override {
     const std::vector<Tensor> uz = linear_pieces(tape, x, in_proj_, {inner_, inner_});
-    const Tensor u = conv(uz[0]);
+    const Tensor u = conv_(tape, uz[0], state ? &state->inputs : nullptr);
     const std::vector<Tensor> p = linear_pieces(tape, u, x_proj_, {rank_, settings_.state, settings_.state});  // ρ, B, C
     const Mamba1Scan scan{.u = u,
                           .dt = linear(tape, p[0], dt_proj_),
@@ -109,7 +98,7 @@ class Mamba1Mixer : public Mixer {
                           .a_log = a_log_,
                           .shared_dt = shared_dt_ ? linear(tape, p[0], shared_dt_) : Tensor(),
                           .shared_bias = shared_bias_,
-                          .state = state};
+                          .state = state ? CarriedState{state->h, false, true} : CarriedState{}};
     const Tensor y = mamba1_scan(tape, scan).y;
     if (pass.probe) report(tape, scan, *pass.probe);
     return linear(tape, y, out_proj_, {}, pass.take_residual());
@@ -117,13 +106,12 @@ class Mamba1Mixer : public Mixer {
 
   /// Every channel reads in its own way; some of them, evenly spaced, stand for all.
   void report(Tape& tape, const Mamba1Scan& scan, Probe& probe) const {
-    HeadProbe heads(probe, layer_);
     const int64_t shown = std::min(kShownChannels, inner_);
     std::vector<int64_t> channels;
     for (int64_t i = 0; i < shown; ++i) channels.push_back(i * inner_ / shown);
-    if (heads.wants_statistics())
-      heads.signed_reads({scan.u.dim(0), shown, scan.u.dim(1)}, [&](int64_t b) { return mamba1_weights(tape, scan, b, channels); });
-    if (heads.wants_maps()) heads.map("weights", mamba1_weights(tape, scan, 0, channels));
+    HeadProbe(probe, layer_).signed_weights({scan.u.dim(0), shown, scan.u.dim(1)}, [&](int64_t b) {
+      return mamba1_weights(tape, scan, b, channels);
+    });
   }
 
   Settings settings_;
@@ -149,8 +137,7 @@ const RegisterArchitecture entry{{
     .defaults = {{"heads", nullptr}, {"position", nullptr}, {"rotary_base", nullptr}},
     .home = "mamba",
     .variant = variant,
-    .make_mixer = [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make,
-                     int64_t layer) { return std::make_unique<Mamba1Mixer>(shape, schema.read(values, "/architecture"), make, layer); },
+    .make_mixer = maker_of<Mamba1Mixer>(schema),
 }};
 
 }  // namespace

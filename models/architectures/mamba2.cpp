@@ -9,11 +9,11 @@
 #include "kernels/gated_norm.h"
 #include "kernels/linear.h"
 #include "kernels/linear_pieces.h"
-#include "kernels/split.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
 #include "models/layers/score_heads.h"
 #include "models/layers/short_conv.h"
+#include "models/layers/stateful_mixer.h"
 
 namespace saccade {
 namespace {
@@ -42,7 +42,7 @@ struct State : LayerState {
   Tensor s;       ///< [B, H, N, P]
 };
 
-class Mamba2Mixer : public Mixer {
+class Mamba2Mixer : public StatefulMixer<State> {
  public:
   Mamba2Mixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer)
       : settings_(settings),
@@ -70,30 +70,11 @@ class Mamba2Mixer : public Mixer {
     out_proj_ = make.uniform(name("out_proj"), {width_, inner_}, fan_in_bound(inner_) / std::sqrt(static_cast<double>(shape.layers)));
   }
 
-  Tensor forward(Tape& tape, const Tensor& u, Pass& pass) const override {
-    return mix(
-        tape, u, {},
-        [&](const Tensor& xbc) {
-          return conv_.pieces(tape, xbc, {inner_, keys_, keys_});
-        },
-        pass);
-  }
-
   std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
     auto state = std::make_unique<State>();
     state->inputs = conv_.begin(arena, dtype, batch);
     state->s = zero_state(arena, {batch, heads_, settings_.state, inner_ / heads_}, accumulation_dtype(dtype));
     return state;
-  }
-
-  Tensor extend(Tape& tape, const Tensor& u, Pass& pass, LayerState& state) const override {
-    State& kept = dynamic_cast<State&>(state);
-    return mix(
-        tape, u, {kept.s, false, true},
-        [&](const Tensor& xbc) {
-          return split(tape, conv_.extend(tape, xbc, kept.inputs), {inner_, keys_, keys_});
-        },
-        pass);
   }
 
   double state_values_per_token() const override {
@@ -103,13 +84,12 @@ class Mamba2Mixer : public Mixer {
  private:
   int64_t convolved() const { return inner_ + 2 * keys_; }
 
-  template <class Conv>
-  Tensor mix(Tape& tape, const Tensor& u, const CarriedState& state, Conv&& conv, Pass& pass) const {
+  Tensor mix(Tape& tape, const Tensor& u, Pass& pass, State* state) const override {
     const int64_t batch = u.dim(0), length = u.dim(1);
     std::vector<int64_t> widths{inner_, convolved(), heads_};
     if (shared_bias_) widths.push_back(1);
     const std::vector<Tensor> p = linear_pieces(tape, u, in_proj_, widths);  // z, x | B | C, Δ
-    const std::vector<Tensor> xbc = conv(p[1]);
+    const std::vector<Tensor> xbc = conv_.pieces(tape, p[1], {inner_, keys_, keys_}, state ? &state->inputs : nullptr);
     const Shape keys{batch, length, settings_.groups, settings_.state};
     const Mamba2Ssd ssd{.x = xbc[0].reshape({batch, length, heads_, inner_ / heads_}),
                         .dt = p[2],
@@ -120,7 +100,7 @@ class Mamba2Mixer : public Mixer {
                         .a_log = a_log_,
                         .shared_dt = shared_bias_ ? p[3] : Tensor(),
                         .shared_bias = shared_bias_,
-                        .state = state};
+                        .state = state ? CarriedState{state->s, false, true} : CarriedState{}};
     const Tensor y = mamba2_ssd(tape, ssd).y.reshape(p[0].shape());
     if (pass.probe) report(tape, ssd, *pass.probe);
     const Tensor gate =
@@ -129,10 +109,7 @@ class Mamba2Mixer : public Mixer {
   }
 
   void report(Tape& tape, const Mamba2Ssd& ssd, Probe& probe) const {
-    HeadProbe heads(probe, layer_);
-    if (heads.wants_statistics())
-      heads.signed_reads({ssd.x.dim(0), heads_, ssd.x.dim(1)}, [&](int64_t b) { return mamba2_weights(tape, ssd, b); });
-    if (heads.wants_maps()) heads.map("weights", mamba2_weights(tape, ssd, 0));
+    HeadProbe(probe, layer_).signed_weights({ssd.x.dim(0), heads_, ssd.x.dim(1)}, [&](int64_t b) { return mamba2_weights(tape, ssd, b); });
   }
 
   Settings settings_;
@@ -167,8 +144,7 @@ const RegisterArchitecture entry{{
     .home = "mamba",
     .variant = variant,
     .check = check,
-    .make_mixer = [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make,
-                     int64_t layer) { return std::make_unique<Mamba2Mixer>(shape, schema.read(values, "/architecture"), make, layer); },
+    .make_mixer = maker_of<Mamba2Mixer>(schema),
 }};
 
 }  // namespace

@@ -72,6 +72,14 @@ struct RegisterArchitecture {
   explicit RegisterArchitecture(Architecture entry);
 };
 
+/// make_model or make_mixer by a constructor M(shape, settings, make, what a host or a mixer gets last).
+template <class M, class Settings>
+auto maker_of(const Schema<Settings>& schema) {
+  return [&schema](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make, const auto& last) {
+    return std::make_unique<M>(shape, schema.read(values, "/architecture"), make, last);
+  };
+}
+
 /// Settings that every architecture has: host, mixer, width, layers, heads, position, rotary_base.
 std::vector<Setting> common_settings();
 /// Everything that can be set for a host with a mixer (common, host's, mixer's), in form order, defaults adjusted.

@@ -127,10 +127,7 @@ const RegisterArchitecture entry{{
     .gives_attention_title = false,
     .variant = variant,
     .check = check,
-    .make_model =
-        [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make, const Architecture::MakeMixer& mixer) {
-          return std::make_unique<Rwkv>(shape, schema.read(values, "/architecture"), make, mixer);
-        },
+    .make_model = maker_of<Rwkv>(schema),
 }};
 
 }  // namespace

@@ -11,9 +11,9 @@
 namespace saccade {
 namespace {
 
-class Rwkv5Mixer : public Mixer {
+class Rwkv5Mixer : public RwkvMixer {
  public:
-  Rwkv5Mixer(const ModelShape& shape, ParameterMaker& make, int64_t layer) : length_(shape.sequence_length), heads_(shape, make, layer) {
+  Rwkv5Mixer(const ModelShape& shape, ParameterMaker& make, int64_t layer) : RwkvMixer(shape, make, layer) {
     const RwkvDepth d = heads_.depth();
     const auto blend = [&](const char* name, double exponent, double more) {
       return heads_.formula(make, name, {d.width}, [=](uint64_t i) { return d.curve(i, exponent) + more; });
@@ -30,18 +30,8 @@ class Rwkv5Mixer : public Mixer {
     gate_ = heads_.matrix(make, "output_gate", 0.1);
   }
 
-  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override { return mix(tape, x, pass, nullptr); }
-
-  std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
-    return heads_.begin(arena, dtype, batch);
-  }
-  Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
-    return mix(tape, x, pass, &dynamic_cast<RwkvState&>(state));
-  }
-  double state_values_per_token() const override { return heads_.state_values_per_token(length_); }
-
  private:
-  Tensor mix(Tape& tape, const Tensor& x, Pass& pass, RwkvState* state) const {
+  Tensor mix(Tape& tape, const Tensor& x, Pass& pass, RwkvState* state) const override {
     const std::vector<Tensor> s = token_shift(tape, x, state ? state->before : Tensor(), blends_, ShiftWeight::current);
     const Tensor r = heads_.split(linear(tape, s[0], receptance_)), k = heads_.split(linear(tape, s[1], key_)),
                  v = heads_.split(linear(tape, s[2], value_)), g = linear(tape, s[3], gate_);
@@ -51,8 +41,6 @@ class Rwkv5Mixer : public Mixer {
     return heads_.output(tape, gated(tape, g, heads_.norm(tape, out.y), Activation::silu));
   }
 
-  int64_t length_;
-  RwkvHeads heads_;
   std::vector<Tensor> blends_;              // of r, k, v, g: [C]
   Tensor decay_, bonus_;                    // [H, N]
   Tensor receptance_, key_, value_, gate_;  // [C, C]

@@ -30,10 +30,9 @@ struct Blend {
   Tensor mix, down, up;  // [C], [R, C], [C, R]
 };
 
-class Rwkv6Mixer : public Mixer {
+class Rwkv6Mixer : public RwkvMixer {
  public:
-  Rwkv6Mixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer)
-      : length_(shape.sequence_length), heads_(shape, make, layer) {
+  Rwkv6Mixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer) : RwkvMixer(shape, make, layer) {
     const RwkvDepth d = heads_.depth();
     const auto mix = [&](const char* name, double exponent, double less) {
       return heads_.formula(make, name, {d.width}, [=](uint64_t i) { return 1 - (d.curve(i, exponent) + less); });
@@ -56,16 +55,6 @@ class Rwkv6Mixer : public Mixer {
     gate_ = heads_.matrix(make, "output_gate", 0.1);
   }
 
-  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override { return mix(tape, x, pass, nullptr); }
-
-  std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
-    return heads_.begin(arena, dtype, batch);
-  }
-  Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
-    return mix(tape, x, pass, &dynamic_cast<RwkvState&>(state));
-  }
-  double state_values_per_token() const override { return heads_.state_values_per_token(length_); }
-
  private:
   /// x_w, x_k, x_v, x_r, x_g.
   std::vector<Tensor> shift(Tape& tape, const Tensor& x, const Tensor& before) const {
@@ -78,7 +67,7 @@ class Rwkv6Mixer : public Mixer {
     return token_shift(tape, x, before, weights, ShiftWeight::previous);
   }
 
-  Tensor mix(Tape& tape, const Tensor& x, Pass& pass, RwkvState* state) const {
+  Tensor mix(Tape& tape, const Tensor& x, Pass& pass, RwkvState* state) const override {
     const std::vector<Tensor> s = shift(tape, x, state ? state->before : Tensor());
     const Tensor w = heads_.split(linear(tape, activate(tape, linear(tape, s[0], decay_down_), Activation::tanh), decay_up_, decay_));
     const Tensor k = heads_.split(linear(tape, s[1], key_)), v = heads_.split(linear(tape, s[2], value_)),
@@ -89,8 +78,6 @@ class Rwkv6Mixer : public Mixer {
     return heads_.output(tape, gated(tape, g, heads_.norm(tape, out.y), Activation::silu));
   }
 
-  int64_t length_;
-  RwkvHeads heads_;
   Tensor mix_input_;
   std::vector<Blend> blends_;               // of w, k, v, r, g
   Tensor decay_, decay_down_, decay_up_;    // [C], [R, C], [C, R]
@@ -106,8 +93,7 @@ const RegisterArchitecture entry{{
     .settings = schema.settings(),
     .defaults = {{"position", nullptr}, {"rotary_base", nullptr}, {"channel_mix", "6"}},
     .home = "rwkv",
-    .make_mixer = [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make,
-                     int64_t layer) { return std::make_unique<Rwkv6Mixer>(shape, schema.read(values, "/architecture"), make, layer); },
+    .make_mixer = maker_of<Rwkv6Mixer>(schema),
 }};
 
 }  // namespace

@@ -44,10 +44,9 @@ struct LowRank {
   }
 };
 
-class Rwkv7Mixer : public Mixer {
+class Rwkv7Mixer : public RwkvMixer {
  public:
-  Rwkv7Mixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer)
-      : length_(shape.sequence_length), heads_(shape, make, layer) {
+  Rwkv7Mixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer) : RwkvMixer(shape, make, layer) {
     const RwkvDepth d = heads_.depth();
     const int64_t head_width = shape.head_width();
     const auto blend = [&](const char* name, double factor) {
@@ -84,16 +83,6 @@ class Rwkv7Mixer : public Mixer {
     value_ = heads_.matrix(make, "value", 1);
   }
 
-  Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override { return mix(tape, x, pass, nullptr); }
-
-  std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const override {
-    return heads_.begin(arena, dtype, batch);
-  }
-  Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
-    return mix(tape, x, pass, &dynamic_cast<RwkvState&>(state));
-  }
-  double state_values_per_token() const override { return heads_.state_values_per_token(length_); }
-
  private:
   /// W_v x_v, in later layers blended with that of layer 0.
   Tensor values(Tape& tape, const Tensor& x, Pass& pass) const {
@@ -102,7 +91,7 @@ class Rwkv7Mixer : public Mixer {
     return blend_values(tape, v, pass.first_values, value_blend_(tape, x, Activation::none));
   }
 
-  Tensor mix(Tape& tape, const Tensor& x, Pass& pass, RwkvState* state) const {
+  Tensor mix(Tape& tape, const Tensor& x, Pass& pass, RwkvState* state) const override {
     const std::vector<Tensor> s = token_shift(tape, x, state ? state->before : Tensor(), blends_, ShiftWeight::previous);
     const Tensor r = linear(tape, s[0], receptance_), k = linear(tape, s[2], key_), v = values(tape, s[3], pass);
     const Tensor d = decay_(tape, s[1], Activation::tanh), rate = rate_(tape, s[4], Activation::none);
@@ -120,8 +109,6 @@ class Rwkv7Mixer : public Mixer {
     return heads_.output(tape, rwkv7_output(tape, heads_.norm(tape, out.y), r, gates.k, v, g, bonus_));
   }
 
-  int64_t length_;
-  RwkvHeads heads_;
   std::vector<Tensor> blends_;                 // of r, w, k, v, a, g: [C]
   LowRank decay_, rate_, value_blend_, gate_;  // value_blend_: not in layer 0
   Tensor removal_scale_, rate_scale_, bonus_;  // k_k [C], k_a [C], r_k [H, N]
@@ -136,8 +123,7 @@ const RegisterArchitecture entry{{
     .settings = schema.settings(),
     .defaults = {{"position", nullptr}, {"rotary_base", nullptr}, {"channel_mix", "7"}},
     .home = "rwkv",
-    .make_mixer = [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make,
-                     int64_t layer) { return std::make_unique<Rwkv7Mixer>(shape, schema.read(values, "/architecture"), make, layer); },
+    .make_mixer = maker_of<Rwkv7Mixer>(schema),
 }};
 
 }  // namespace

@@ -182,8 +182,7 @@ const RegisterArchitecture entry{{
     .settings = schema.settings(),
     .variant = variant,
     .check = check,
-    .make_mixer = [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make,
-                     int64_t layer) { return std::make_unique<Top1ChunkMixer>(shape, schema.read(values, "/architecture"), make, layer); },
+    .make_mixer = maker_of<Top1ChunkMixer>(schema),
 }};
 
 }  // namespace

@@ -86,10 +86,7 @@ const RegisterArchitecture entry{{
     .paper = "arXiv:2505.18522, section 4",
     .settings = schema.settings(),
     .variant = variant,
-    .make_mixer =
-        [](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make, int64_t layer) {
-          return std::make_unique<Top1ElementMixer>(shape, schema.read(values, "/architecture"), make, layer);
-        },
+    .make_mixer = maker_of<Top1ElementMixer>(schema),
 }};
 
 }  // namespace

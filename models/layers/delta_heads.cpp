@@ -40,12 +40,9 @@ DeltaRule DeltaHeads::operator()(Tape& tape, const Tensor& x, State* state, std:
   weights.insert(weights.end(), more.begin(), more.end());
   const std::vector<Tensor> p = linears(tape, x, weights);
   more.assign(p.begin() + 4, p.end());
-  const auto conv = [&](const ShortConv& f, const Tensor& input, Tensor State::*history) {
-    return state ? f.extend(tape, input, state->*history) : f(tape, input);
-  };
-  DeltaRule rule{.q = unit_heads(tape, conv(conv_query_, p[0], &State::query)),
-                 .k = unit_heads(tape, conv(conv_key_, p[1], &State::key)),
-                 .v = conv(conv_value_, p[2], &State::value).reshape({x.dim(0), x.dim(1), sizes_.heads, sizes_.values}),
+  DeltaRule rule{.q = unit_heads(tape, conv_query_(tape, p[0], state ? &state->query : nullptr)),
+                 .k = unit_heads(tape, conv_key_(tape, p[1], state ? &state->key : nullptr)),
+                 .v = conv_value_(tape, p[2], state ? &state->value : nullptr).reshape({x.dim(0), x.dim(1), sizes_.heads, sizes_.values}),
                  .beta = sigmoid_gate(tape, p[3]),
                  .scale = fan_in_bound(sizes_.keys)};
   if (state) rule.state = {state->s, false, true};
@@ -66,10 +63,9 @@ double DeltaHeads::kept() const {
 }
 
 void DeltaHeads::report(Tape& tape, const DeltaRule& rule, Probe& probe) const {
-  HeadProbe heads(probe, layer_);
-  if (heads.wants_statistics())
-    heads.signed_reads({rule.q.dim(0), sizes_.heads, rule.q.dim(1)}, [&](int64_t b) { return delta_rule_weights(tape, rule, b); });
-  if (heads.wants_maps()) heads.map("weights", delta_rule_weights(tape, rule, 0));
+  HeadProbe(probe, layer_).signed_weights({rule.q.dim(0), sizes_.heads, rule.q.dim(1)}, [&](int64_t b) {
+    return delta_rule_weights(tape, rule, b);
+  });
 }
 
 }  // namespace saccade

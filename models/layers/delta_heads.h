@@ -1,7 +1,7 @@
 #pragma once
 #include "kernels/delta_rule.h"
-#include "models/architectures/registry.h"
 #include "models/layers/short_conv.h"
+#include "models/layers/stateful_mixer.h"
 
 namespace saccade {
 
@@ -35,6 +35,23 @@ class DeltaHeads {
   int64_t layer_;
   Tensor query_, key_, value_, beta_;
   ShortConv conv_query_, conv_key_, conv_value_;
+};
+
+/// A mixer with such heads.
+class DeltaMixer : public StatefulMixer<DeltaHeads::State> {
+ public:
+  std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const final {
+    return heads_.begin(arena, dtype, batch);
+  }
+  double state_values_per_token() const final { return heads_.kept() / static_cast<double>(length_); }
+
+ protected:
+  DeltaMixer(int64_t sequence_length, DeltaHeads heads) : heads_(std::move(heads)), length_(sequence_length) {}
+
+  DeltaHeads heads_;
+
+ private:
+  int64_t length_;
 };
 
 }  // namespace saccade

@@ -110,6 +110,16 @@ void HeadProbe::signed_reads(const Shape& bht, const std::function<Tensor(int64_
   mean("outside_256", "1", bht, [&](int64_t b, int64_t h, int64_t t) { return at(b, h, t).outside; });
 }
 
+void HeadProbe::weights(const Tensor& entropies, const std::function<Tensor(int64_t)>& weights) {
+  if (wants_statistics()) entropy(entropies), reads(entropies.shape(), weights);
+  if (wants_maps()) map("weights", weights(0));
+}
+
+void HeadProbe::signed_weights(const Shape& bht, const std::function<Tensor(int64_t)>& weights) {
+  if (wants_statistics()) signed_reads(bht, weights);
+  if (wants_maps()) map("weights", weights(0));
+}
+
 void HeadProbe::map_of_first(const std::string& name, const Tensor& tensor) {
   Shape rest;
   for (int i = 1; i < tensor.rank(); ++i) rest.push_back(tensor.dim(i));

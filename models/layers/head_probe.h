@@ -31,6 +31,11 @@ class HeadProbe {
   void signed_reads(const Shape& bht, const std::function<Tensor(int64_t sequence)>& weights);
   static constexpr int64_t kLongestWeights = 2048;
 
+  /// What is wanted of weights(b) [H, T, T]: `entropy` and reads, and the map `weights`.
+  void weights(const Tensor& entropy, const std::function<Tensor(int64_t sequence)>& weights);
+  /// The same of weights of any sign.
+  void signed_weights(const Shape& bht, const std::function<Tensor(int64_t sequence)>& weights);
+
   /// Sequence 0 of a tensor whose first dimension is the sequence.
   void map_of_first(const std::string& name, const Tensor& tensor);
   /// A tensor that is of sequence 0 already.

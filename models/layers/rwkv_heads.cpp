@@ -48,11 +48,8 @@ void RwkvHeads::keep(Tape& tape, const RwkvState& state, const Tensor& x, const 
 
 std::unique_ptr<LayerState> RwkvHeads::begin(Arena& arena, DType dtype, int64_t batch) const {
   auto state = std::make_unique<RwkvState>();
-  state->before = arena.allocate({batch, width()}, dtype);
-  state->state = arena.allocate({batch, heads_, width() / heads_, width() / heads_}, accumulation_dtype(dtype));
-  if (arena.device().is_plan()) return state;
-  fill_zero(state->before);
-  fill_zero(state->state);
+  state->before = zero_state(arena, {batch, width()}, dtype);
+  state->state = zero_state(arena, {batch, heads_, width() / heads_, width() / heads_}, accumulation_dtype(dtype));
   return state;
 }
 
@@ -61,9 +58,7 @@ double RwkvHeads::state_values_per_token(int64_t length) const {
 }
 
 void RwkvHeads::report(Probe& probe, const Tensor& y, const std::function<Tensor(int64_t)>& weights) const {
-  HeadProbe heads(probe, depth_.layer);
-  if (heads.wants_statistics()) heads.signed_reads({y.dim(0), heads_, y.dim(1)}, weights);
-  if (heads.wants_maps()) heads.map("weights", weights(0));
+  HeadProbe(probe, depth_.layer).signed_weights({y.dim(0), heads_, y.dim(1)}, weights);
 }
 
 }  // namespace saccade

@@ -1,6 +1,6 @@
 #pragma once
-#include "models/architectures/registry.h"
 #include "models/layers/rwkv_depth.h"
+#include "models/layers/stateful_mixer.h"
 
 namespace saccade {
 
@@ -39,6 +39,23 @@ class RwkvHeads {
   RwkvDepth depth_;
   int64_t heads_;
   Tensor group_gain_, group_bias_, output_;
+};
+
+/// A time mix.
+class RwkvMixer : public StatefulMixer<RwkvState> {
+ public:
+  std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t) const final {
+    return heads_.begin(arena, dtype, batch);
+  }
+  double state_values_per_token() const final { return heads_.state_values_per_token(length_); }
+
+ protected:
+  RwkvMixer(const ModelShape& shape, ParameterMaker& make, int64_t layer) : heads_(shape, make, layer), length_(shape.sequence_length) {}
+
+  RwkvHeads heads_;
+
+ private:
+  int64_t length_;
 };
 
 }  // namespace saccade

@@ -11,19 +11,20 @@ class ShortConv {
   ShortConv() = default;
   ShortConv(Tensor weight, Tensor bias) : weight_(std::move(weight)), bias_(std::move(bias)) {}
 
-  Tensor operator()(Tape& tape, const Tensor& x) const {
-    return weight_ ? causal_conv(tape, x, weight_, bias_, Activation::silu) : activate(tape, x, Activation::silu);
+  /// Of a whole sequence, or of the tokens that follow those in `history`, which then holds them too.
+  Tensor operator()(Tape& tape, const Tensor& x, const Tensor* history = nullptr) const {
+    if (!weight_) return activate(tape, x, Activation::silu);
+    return history ? causal_conv_next(tape, x, weight_, bias_, Activation::silu, *history)
+                   : causal_conv(tape, x, weight_, bias_, Activation::silu);
+  }
+  /// The same, its channels apart.
+  std::vector<Tensor> pieces(Tape& tape, const Tensor& x, const std::vector<int64_t>& widths, const Tensor* history = nullptr) const {
+    return weight_ && !history ? causal_conv_pieces(tape, x, weight_, bias_, Activation::silu, widths)
+                               : split(tape, (*this)(tape, x, history), widths);
   }
 
-  std::vector<Tensor> pieces(Tape& tape, const Tensor& x, const std::vector<int64_t>& widths) const {
-    return weight_ ? causal_conv_pieces(tape, x, weight_, bias_, Activation::silu, widths) : split(tape, (*this)(tape, x), widths);
-  }
-
-  /// The last inputs of no tokens, for extend; empty without a filter.
+  /// The last inputs of no tokens; empty without a filter.
   Tensor begin(Arena& arena, DType dtype, int64_t batch) const;
-  Tensor extend(Tape& tape, const Tensor& x, const Tensor& history) const {
-    return weight_ ? causal_conv_next(tape, x, weight_, bias_, Activation::silu, history) : activate(tape, x, Activation::silu);
-  }
   /// Numbers that it keeps of a sequence.
   int64_t kept() const { return weight_ ? weight_.dim(0) * (weight_.dim(1) - 1) : 0; }
 
