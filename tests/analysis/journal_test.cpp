@@ -4,13 +4,11 @@
 #include <QtTest>
 #include <bit>
 #include <cmath>
-#include <csignal>
 #include <fstream>
-
-#include <sys/resource.h>
 
 #include "analysis/runs/crc32c.h"
 #include "kernels/error.h"
+#include "tests/support/file_size_limit.h"
 
 namespace saccade::test {
 
@@ -132,9 +130,10 @@ class JournalTest : public QObject {
     JournalWriter writer(path(), ignore);
     for (int i = 0; i < 3; ++i) writer.append(record(i));
     const auto size = fs::file_size(path());
-    limit_file_size(size + 10);  // the next record fits in part
-    QVERIFY_THROWS_EXCEPTION(DataError, writer.append(record(3)));
-    limit_file_size(RLIM_INFINITY);
+    {
+      const FileSizeLimit limit(size + 10);  // the next record fits in part
+      QVERIFY_THROWS_EXCEPTION(DataError, writer.append(record(3)));
+    }
     QCOMPARE(fs::file_size(path()), size);
     QVERIFY_THROWS_EXCEPTION(DataError, writer.append(record(3)));
     JournalReader reader(path());
@@ -166,13 +165,6 @@ class JournalTest : public QObject {
     int count = 0;
     reader.poll([&](const Record&) { ++count; });
     return count;
-  }
-  static void limit_file_size(rlim_t bytes) {
-    std::signal(SIGXFSZ, SIG_IGN);
-    rlimit limit{};
-    getrlimit(RLIMIT_FSIZE, &limit);
-    limit.rlim_cur = bytes;
-    setrlimit(RLIMIT_FSIZE, &limit);
   }
 
   std::unique_ptr<QTemporaryDir> folder_;

@@ -1,4 +1,3 @@
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +11,8 @@
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/training_run.h"
 #include "tests/analysis/fixture.h"
+#include "tests/support/file_size_limit.h"
+#include "tests/support/message.h"
 
 namespace saccade::test {
 
@@ -175,12 +176,14 @@ class RunDirectoryTest : public QObject {
     FixtureOptions other;
     other.seed = 2;
     for (const rlim_t bytes : {0, 100, 1000, 3000, 6000}) {
-      limit_file_size(bytes);
+      const auto on_a_full_disk = [bytes](const auto& write) {
+        const FileSizeLimit limit(bytes);
+        return message_of(write);
+      };
       const QString a =
-          message_of([&] { write_captures(step_file(path("run"), kCaptures, 200), {fixture_capture(other, 200, 0, "prose")}); });
-      const QString b = message_of([&] { write_results_file(info); });
-      const QString c = message_of([&] { write_run_info(info); });
-      limit_file_size(RLIM_INFINITY);
+          on_a_full_disk([&] { write_captures(step_file(path("run"), kCaptures, 200), {fixture_capture(other, 200, 0, "prose")}); });
+      const QString b = on_a_full_disk([&] { write_results_file(info); });
+      const QString c = on_a_full_disk([&] { write_run_info(info); });
       QVERIFY2(a.contains("step-200") && b.contains("results.h5"), qPrintable(a + "\n" + b));
       if (bytes <= 100) QVERIFY(c.contains("run.json"));
       QCOMPARE(read_text(step_file(path("run"), kCaptures, 200)), captures);
@@ -193,22 +196,6 @@ class RunDirectoryTest : public QObject {
 
  private:
   fs::path path(const char* name) const { return folder_->filePath(name).toStdString(); }
-  template <class F>
-  static QString message_of(F action) {
-    try {
-      action();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return {};
-  }
-  static void limit_file_size(rlim_t bytes) {
-    std::signal(SIGXFSZ, SIG_IGN);
-    rlimit limit{};
-    getrlimit(RLIMIT_FSIZE, &limit);
-    limit.rlim_cur = bytes;
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
 
   std::unique_ptr<QTemporaryDir> folder_;
 };

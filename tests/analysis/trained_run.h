@@ -15,6 +15,7 @@
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/training_run.h"
 #include "models/corpus/corpus_store.h"
+#include "tests/support/tiny_run.h"
 
 /// Small real runs: a corpus made here, a tiny model, twelve steps.
 namespace saccade::test {
@@ -44,20 +45,9 @@ class TinyCorpus {
 };
 
 inline RunConfig tiny_config(const std::string& mixer = "attention") {
-  nlohmann::json object = {
-      {"name", "tiny"},
-      {"architecture", {{"host", "llama"}, {"mixer", mixer}, {"width", 16}, {"layers", 2}, {"heads", 2}}},
-      {"data", {{"corpus", "tiny"}, {"train", {"prose"}}, {"ood", {"code"}}, {"tokenizer", "bytes"}, {"sequence_length", 64}}},
-      {"training",
-       {{"steps", 12},
-        {"batch_tokens", 128},
-        {"warmup_steps", 2},
-        {"evaluate_every", 3},
-        {"evaluation_batches", 1},
-        {"probe_every", 4},
-        {"checkpoint_every", 4},
-        {"capture_tokens", 48}}},
-      {"device", "cpu"}};
+  nlohmann::json object = tiny_run("tiny");
+  object["architecture"]["mixer"] = mixer;
+  object["training"].update({{"evaluate_every", 3}, {"capture_tokens", 48}});
   if (mixer == "top1_chunk") object["architecture"]["chunk"] = 16;
   if (mixer == "avey") object["architecture"] = {{"host", "avey"}, {"width", 16}, {"layers", 2}, {"split", 16}, {"top_k", 2}};
   return resolve_config(object, "tiny");

@@ -6,6 +6,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/tiny_run.h"
+
 namespace saccade::test {
 
 /// The real program with folders of its own and a small corpus "mine" of two domains, prose and code.
@@ -62,22 +64,10 @@ class Program {
     if (result.code != 0) qFatal("%s", qPrintable(result.err));
   }
 
-  /// A config of a model so small that a step takes a millisecond.
   static nlohmann::json config() {
-    return {{"name", "tiny"},
-            {"architecture", {{"host", "llama"}, {"mixer", "attention"}, {"width", 16}, {"layers", 2}, {"heads", 2}}},
-            {"data", {{"corpus", "mine"}, {"train", {"prose"}}, {"ood", {"code"}}, {"tokenizer", "bytes"}, {"sequence_length", 64}}},
-            {"training",
-             {{"steps", 12},
-              {"batch_tokens", 128},
-              {"warmup_steps", 2},
-              {"evaluate_every", 4},
-              {"evaluation_batches", 1},
-              {"probe_every", 4},
-              {"checkpoint_every", 4},
-              {"capture_tokens", 32}}},
-            {"device", "cpu"},
-            {"threads", 1}};
+    nlohmann::json config = tiny_run("mine");
+    config["threads"] = 1;
+    return config;
   }
 
   /// Trains `config` with overrides into `directory`; what is not finished is a mistake of the test.

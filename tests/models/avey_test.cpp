@@ -3,6 +3,7 @@
 
 #include "models/architectures/registry.h"
 #include "tests/support/compare.h"
+#include "tests/support/message.h"
 
 namespace saccade::test {
 
@@ -258,12 +259,8 @@ class AveyTest : public QObject {
   void impossible() {
     QFETCH(QString, changes);
     QFETCH(QString, message);
-    try {
-      resolve_architecture(avey(json::parse(changes.toStdString())), 64);
-      QFAIL("accepted");
-    } catch (const UsageError& e) {
-      QVERIFY2(QString(e.what()).startsWith(message), e.what());
-    }
+    const QString said = message_of<UsageError>([&] { resolve_architecture(avey(json::parse(changes.toStdString())), 64); });
+    QVERIFY2(said.startsWith(message), qPrintable(said));
   }
 
   void longer_than_the_context_without_a_ranker() {

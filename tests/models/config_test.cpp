@@ -2,6 +2,7 @@
 #include <QtTest>
 
 #include "models/config.h"
+#include "tests/support/message.h"
 
 namespace saccade::test {
 
@@ -9,12 +10,7 @@ class ConfigTest : public QObject {
   Q_OBJECT
 
   static QString error_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
-    try {
-      parse_config(text, "run.json", overrides);
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<UsageError>([&] { parse_config(text, "run.json", overrides); });
   }
 
  private Q_SLOTS:
@@ -128,12 +124,7 @@ class ConfigTest : public QObject {
   }
 
   void missing_files_are_named() {
-    try {
-      load_config("/nowhere/run.json");
-      QFAIL("it was read");
-    } catch (const UsageError& error) {
-      QVERIFY(QString(error.what()).startsWith("/nowhere/run.json cannot be read"));
-    }
+    QVERIFY(message_of<UsageError>([] { load_config("/nowhere/run.json"); }).startsWith("/nowhere/run.json cannot be read"));
     QTemporaryDir folder;
     QVERIFY_THROWS_EXCEPTION(UsageError, load_config(folder.path().toStdString()));
   }

@@ -1,16 +1,15 @@
-#include <sys/resource.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include <QtTest>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
-#include "kernels/error.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/document_reader.h"
+#include "tests/support/file_size_limit.h"
+#include "tests/support/message.h"
 
 namespace saccade::test {
 namespace fs = std::filesystem;
@@ -255,18 +254,10 @@ class CorpusImportTest : public QObject {
 
   void a_full_disk_is_a_data_error() {
     const fs::path file = write("a.jsonl", numbered(0, 20000, "x"));
-    std::signal(SIGXFSZ, SIG_IGN);
-    rlimit before{};
-    getrlimit(RLIMIT_FSIZE, &before);
-    const rlimit small{100'000, before.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &small);
-    QString message;
-    try {
+    const QString message = message_of<DataError>([&] {
+      const FileSizeLimit limit(100'000);
       import({file});
-    } catch (const DataError& error) {
-      message = error.what();
-    }
-    setrlimit(RLIMIT_FSIZE, &before);
+    });
     QVERIFY2(message.contains("x.train.text: cannot write: File too large"), qPrintable(message));
     nothing_left();
   }

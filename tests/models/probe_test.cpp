@@ -1,7 +1,7 @@
 #include <QtTest>
 #include <cmath>
 
-#include "models/architectures/registry.h"
+#include "tests/models/probed_run.h"
 #include "tests/support/compare.h"
 
 namespace saccade::test {
@@ -14,20 +14,13 @@ class ProbeTest : public QObject {
   static constexpr int64_t kLength = 300, kChunk = 20;
 
   static ProbeRecord probed(nlohmann::json settings) {
-    settings.update({{"width", 8}, {"layers", 2}, {"heads", 2}, {"qk_norm", "none"}, {"position", "none"}});
-    Arena arena(Device::cpu());
-    const auto model = make_model(resolve_architecture(settings, kLength), 7, kLength, arena, DType::f64, 1, false);
-    for (const char* name : {"layer0.query", "layer1.query"}) {
-      const Tensor& query = model->parameter(name).value;
-      std::fill(query.data<double>(), query.data<double>() + query.size(), 0.0);
-    }
-    const Tensor tokens = arena.allocate({2, kLength}, DType::i32);
-    for (int64_t i = 0; i < tokens.size(); ++i) tokens.data<int32_t>()[i] = static_cast<int32_t>(i * i % 7);
-    Tape tape(arena, false);
-    ProbeRecord record;
-    record.maps_wanted = true;
-    model->hidden(tape, tokens, &record);
-    return record;
+    settings.update({{"heads", 2}, {"qk_norm", "none"}, {"position", "none"}});
+    return test::probed(settings, kLength, [](Model& model) {
+      for (const char* name : {"layer0.query", "layer1.query"}) {
+        const Tensor& query = model.parameter(name).value;
+        std::fill(query.data<double>(), query.data<double>() + query.size(), 0.0);
+      }
+    });
   }
 
   /// The mean over all queries of f(t).

@@ -1,7 +1,7 @@
 #include <QtTest>
 #include <cmath>
 
-#include "models/architectures/registry.h"
+#include "tests/models/probed_run.h"
 #include "tests/support/compare.h"
 
 namespace saccade::test {
@@ -13,17 +13,8 @@ class RecurrentReadsTest : public QObject {
   static constexpr int64_t kLength = 300, kLayers = 2;
 
   static ProbeRecord probed(nlohmann::json settings, const std::function<void(Model&)>& change = {}) {
-    settings.update({{"host", "mamba"}, {"width", 8}, {"layers", kLayers}});
-    Arena arena(Device::cpu());
-    const auto model = make_model(resolve_architecture(settings, kLength), 7, kLength, arena, DType::f64, 1, false);
-    if (change) change(*model);
-    const Tensor tokens = arena.allocate({2, kLength}, DType::i32);
-    for (int64_t i = 0; i < tokens.size(); ++i) tokens.data<int32_t>()[i] = static_cast<int32_t>(i * i % 7);
-    Tape tape(arena, false);
-    ProbeRecord record;
-    record.maps_wanted = true;
-    model->hidden(tape, tokens, &record);
-    return record;
+    settings["host"] = "mamba";
+    return test::probed(settings, kLength, change);
   }
   static void fill(const Tensor& x, double value) { std::fill(x.data<double>(), x.data<double>() + x.size(), value); }
   static const HeadStatistic& statistic(const ProbeRecord& record, const std::string& name) {

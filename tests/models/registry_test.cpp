@@ -6,6 +6,7 @@
 #include "models/architectures/registry.h"
 #include "models/layers/orthogonal.h"
 #include "models/plan.h"
+#include "tests/support/message.h"
 
 namespace saccade::test {
 
@@ -250,12 +251,8 @@ class RegistryTest : public QObject {
   }
 
   void unknown_names_get_a_suggestion() {
-    try {
-      architecture("top1_chnk");
-      QFAIL("it exists");
-    } catch (const UsageError& error) {
-      QCOMPARE(QString(error.what()), "there is no architecture \"top1_chnk\"; did you mean \"top1_chunk\"?");
-    }
+    QCOMPARE(message_of<UsageError>([] { architecture("top1_chnk"); }),
+             "there is no architecture \"top1_chnk\"; did you mean \"top1_chunk\"?");
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include "models/settings.h"
 #include "models/suggest.h"
+#include "tests/support/message.h"
 
 namespace saccade::test {
 
@@ -25,12 +26,7 @@ class SettingsTest : public QObject {
     return s;
   }
   static QString error_of(const nlohmann::json& object) {
-    try {
-      schema().read(object, "/sample");
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<UsageError>([&] { schema().read(object, "/sample"); });
   }
 
  private Q_SLOTS:
@@ -92,12 +88,7 @@ class SettingsTest : public QObject {
 
   void unknown_keys_get_a_suggestion() {
     const auto message = [](const nlohmann::json& object) {
-      try {
-        check_known_keys(object, {"steps", "seed", "warmup_steps"}, "/training");
-      } catch (const UsageError& error) {
-        return QString(error.what());
-      }
-      return QString();
+      return message_of<UsageError>([&] { check_known_keys(object, {"steps", "seed", "warmup_steps"}, "/training"); });
     };
     QCOMPARE(message({{"steps", 1}, {"seed", 2}}), "");
     QCOMPARE(message({{"step", 1}}), "/training has no setting \"step\"; did you mean \"steps\"?");
