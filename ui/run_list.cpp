@@ -6,9 +6,9 @@
 #include <QSet>
 #include <QTimer>
 #include <algorithm>
-#include <map>
+#include <utility>
 
-#include "analysis/figures/figure.h"
+#include "analysis/figures/palette.h"
 #include "ui/run_loader.h"
 #include "ui/run_summary.h"
 
@@ -23,8 +23,7 @@ struct Entry {
   QDateTime stamp;
   std::shared_ptr<Run> run;
   QString problem;  ///< not empty: damaged
-  QColor colour;
-  Dash dash = Dash::solid;
+  RunLook look;
 };
 }  // namespace
 
@@ -39,7 +38,7 @@ struct RunList::Impl {
   QTimer search_soon;
   int tick = 0;
   size_t poll_next = 0;
-  bool loading = true, dirty = false;
+  bool loading = true, dirty = false, looks_stale = false;
   std::vector<std::shared_ptr<Run>> retired;  ///< left the list; alive until changed() has told everyone
 
   explicit Impl(RunList* owner) : list(owner) {}
@@ -50,7 +49,7 @@ struct RunList::Impl {
   bool poll(Entry& entry, int row);
   void poll_all(bool active_only);
   void on_tick();
-  void assign_colours();
+  void assign_looks();
   void watch(const QString& path);
 };
 
@@ -65,7 +64,7 @@ void RunList::Impl::opened(const LoadedDirectory& loaded) {
   if (row < 0) {
     row = static_cast<int>(entries.size());
     list->beginInsertRows({}, row, row);
-    entries.push_back({loaded.directory, loaded.stamp, loaded.run, loaded.problem, {}, Dash::solid});
+    entries.push_back({loaded.directory, loaded.stamp, loaded.run, loaded.problem, {}});
     list->endInsertRows();
   } else {
     Entry& entry = entries[static_cast<size_t>(row)];
@@ -73,8 +72,7 @@ void RunList::Impl::opened(const LoadedDirectory& loaded) {
     entry.stamp = loaded.stamp, entry.run = loaded.run, entry.problem = loaded.problem;
     Q_EMIT list->dataChanged(list->index(row), list->index(row));
   }
-  assign_colours();
-  dirty = true;
+  looks_stale = dirty = true;
 }
 
 void RunList::Impl::searched(const QStringList& directories) {
@@ -100,7 +98,7 @@ void RunList::Impl::searched(const QStringList& directories) {
     Q_EMIT list->layoutChanged();
     dirty = true;
   }
-  assign_colours();
+  assign_looks();
   if (loading) {
     loading = false;
     dirty = false;
@@ -142,32 +140,22 @@ void RunList::Impl::on_tick() {
   poll_all(!whole);
   if (!dirty) return;
   dirty = false;
+  if (looks_stale) assign_looks();
   const auto gone = std::exchange(retired, {});
   Q_EMIT list->changed();
 }
 
-/// As the figures do it: colour by title, dash by the run's rank among the seeds of its title.
-void RunList::Impl::assign_colours() {
-  std::vector<std::string> titles;
-  std::map<std::string, std::vector<const Run*>> mates;
-  for (const Entry& entry : entries) {
-    if (!entry.run) continue;
-    titles.push_back(entry.run->info().title);
-    mates[entry.run->info().title].push_back(entry.run.get());
-  }
-  for (auto& [title, runs] : mates)
-    std::stable_sort(runs.begin(), runs.end(), [](const Run* a, const Run* b) { return a->info().seed < b->info().seed; });
+/// As the figures do it.
+void RunList::Impl::assign_looks() {
+  looks_stale = false;
+  const std::vector<const Run*> runs = list->runs();
+  const std::vector<RunLook> looks = run_looks(runs);
+  auto next = looks.begin();
   for (size_t i = 0; i < entries.size(); ++i) {
-    Entry& entry = entries[i];
-    if (!entry.run) continue;
-    const std::string& title = entry.run->info().title;
-    const Colour colour = architecture_colour(title, titles);
-    const auto& same = mates[title];
-    const QColor wanted(colour.r, colour.g, colour.b);
-    const Dash dash = seed_dash(std::find(same.begin(), same.end(), entry.run.get()) - same.begin());
-    if (entry.colour == wanted && entry.dash == dash) continue;
-    entry.colour = wanted, entry.dash = dash;
-    Q_EMIT list->dataChanged(list->index(static_cast<int>(i)), list->index(static_cast<int>(i)), {ColourRole, DashRole});
+    if (!entries[i].run) continue;
+    const RunLook& wanted = *next++;
+    if (std::exchange(entries[i].look, wanted) != wanted)
+      Q_EMIT list->dataChanged(list->index(static_cast<int>(i)), list->index(static_cast<int>(i)));
   }
 }
 
@@ -234,8 +222,9 @@ QVariant RunList::data(const QModelIndex& index, int role) const {
     case VisibleRole: return visible;
     case Qt::CheckStateRole: return visible ? Qt::Checked : Qt::Unchecked;
     case ProblemRole: return entry.problem;
-    case ColourRole: return entry.colour;
-    case DashRole: return static_cast<int>(entry.dash);
+    case ColourRole: return entry.run ? QColor(entry.look.colour.r, entry.look.colour.g, entry.look.colour.b) : QColor();
+    case DashRole: return static_cast<int>(entry.look.dash);
+    case MarkerRole: return static_cast<int>(entry.look.marker);
     default: break;
   }
   if (!entry.run) {
@@ -251,7 +240,8 @@ QVariant RunList::data(const QModelIndex& index, int role) const {
     }
   }
   const RunInfo& info = entry.run->info();
-  const QString title = QString::fromStdString(info.title.empty() ? info.name : info.title);
+  const std::string& told = entry.look.architecture.empty() ? info.title : entry.look.architecture;
+  const QString title = QString::fromStdString(told.empty() ? info.name : told);
   switch (role) {
     case Qt::DisplayRole: return tr("%1 seed %2").arg(title).arg(info.seed);
     case TitleRole: return title;
@@ -290,6 +280,20 @@ std::vector<const Run*> RunList::visibleRuns() const {
   for (const Entry& entry : impl_->entries)
     if (entry.run && !impl_->hidden.contains(entry.directory)) runs.push_back(entry.run.get());
   return runs;
+}
+
+std::vector<const Run*> RunList::runs() const {
+  std::vector<const Run*> runs;
+  for (const Entry& entry : impl_->entries)
+    if (entry.run) runs.push_back(entry.run.get());
+  return runs;
+}
+
+QString RunList::label(const Run& run) const {
+  const auto& entries = impl_->entries;
+  const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.run.get() == &run; });
+  const std::string& title = found == entries.end() ? run.info().title : found->look.architecture;
+  return tr("%1, seed %2").arg(QString::fromStdString(title)).arg(run.info().seed);
 }
 
 const Run* RunList::run(const QString& directory) const {

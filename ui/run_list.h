@@ -25,10 +25,12 @@ class RunList : public QAbstractListModel {
     VisibleRole,
     SummaryRole,
     DashRole,
+    MarkerRole,
     ProblemRole
   };
   // Text roles are QString, SeedRole qint64, StateRole int (RunState), ProgressRole double 0 … 1, ColourRole QColor as drawn on
-  // paper, DashRole int (Dash). ProblemRole is one line, not empty when the directory is damaged: run() is null then.
+  // paper, DashRole int (Dash), MarkerRole int (Marker). TitleRole tells settings apart as figures do ("Avey (run-b)").
+  // ProblemRole is one line, not empty when the directory is damaged: run() is null then.
 
   explicit RunList(const QString& folder, QObject* parent = nullptr);
   ~RunList() override;
@@ -48,6 +50,10 @@ class RunList : public QAbstractListModel {
 
   /// Runs switched visible, in list order: what charts draw.
   std::vector<const Run*> visibleRuns() const;
+  /// All that can be read: among these the looks of runs differ (run_looks()).
+  std::vector<const Run*> runs() const;
+  /// "Top-1 Chunk exact, seed 2"
+  QString label(const Run& run) const;
   /// Null when not in the list. Runs live until the changed() after they left it: ask again on changed().
   const Run* run(const QString& directory) const;
   int row(const QString& directory) const;

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
+
+#include "analysis/comparison/groups.h"
 
 namespace saccade {
 namespace {
@@ -11,14 +12,6 @@ namespace {
 using nlohmann::json;
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-
-/// Runs that differ in seed and name only have the same key.
-std::string group_key(const Run& run) {
-  json config = run.info().config;
-  config.erase("name");
-  if (config.contains("training")) config["training"].erase("seed");
-  return config.dump();
-}
 
 double mean(const std::vector<double>& values) {
   double sum = 0;
@@ -55,9 +48,11 @@ double mean_over(const std::vector<const Run*>& seeds, F measure) {
   return mean(values);
 }
 
-ComparisonRow make_row(const std::vector<const Run*>& seeds, std::optional<double> equal_loss, const std::string& domain) {
+ComparisonRow make_row(const RunGroup& group, std::optional<double> equal_loss, const std::string& domain) {
+  const std::vector<const Run*>& seeds = group.seeds;
   ComparisonRow row;
-  row.title = seeds.front()->info().title;
+  row.title = group.label;
+  row.directory = seeds.front()->info().directory;
   row.parameters = seeds.front()->info().parameters;
   for (const Run* run : seeds) row.runs.push_back(run->info().name.empty() ? run->info().directory.filename().string() : run->info().name);
   row.tokens_per_second = mean_over(seeds, [](const Run& r) {
@@ -76,14 +71,6 @@ ComparisonRow make_row(const std::vector<const Run*>& seeds, std::optional<doubl
   row.ood_at_equal = mean(at_equal);
   row.spread = deviation(at_equal);
   return row;
-}
-
-/// Rows that would read alike are told apart by the name of their first run.
-void tell_apart(std::vector<ComparisonRow>& rows) {
-  std::map<std::string, int> count;
-  for (const ComparisonRow& row : rows) ++count[row.title];
-  for (ComparisonRow& row : rows)
-    if (count[row.title] > 1) row.title += " (" + row.runs.front() + ")";
 }
 
 struct Condition {
@@ -137,19 +124,12 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
 
 }  // namespace
 
-Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss, const std::string& domain) {
+Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss, const std::string& domain,
+                   const std::vector<const Run*>& among) {
   Comparison comparison;
   if (runs.empty()) return comparison;
   comparison.equal_loss = at_loss ? at_loss : common_loss(runs);
-  std::vector<std::pair<std::string, std::vector<const Run*>>> groups;
-  for (const Run* run : runs) {
-    const std::string key = group_key(*run);
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == key; });
-    if (group == groups.end()) group = groups.insert(groups.end(), {key, {}});
-    group->second.push_back(run);
-  }
-  for (const auto& [key, seeds] : groups) comparison.rows.push_back(make_row(seeds, comparison.equal_loss, domain));
-  tell_apart(comparison.rows);
+  for (const RunGroup& group : group_runs(runs, among)) comparison.rows.push_back(make_row(group, comparison.equal_loss, domain));
   const std::optional<double> reference = comparison.rows.front().ood_at_equal;
   for (ComparisonRow& row : comparison.rows)
     if (reference && row.ood_at_equal) row.against_first = *row.ood_at_equal - *reference;

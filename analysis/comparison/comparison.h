@@ -23,7 +23,8 @@ std::optional<double> common_loss(const std::vector<const Run*>& runs);
 
 struct ComparisonRow {
   std::string title;
-  std::vector<std::string> runs;  ///< names of the seeds gathered here
+  std::filesystem::path directory;  ///< of the first seed
+  std::vector<std::string> runs;    ///< names of the seeds gathered here
   int64_t parameters = 0;
   double tokens_per_second = 0;
   double pretraining_loss = 0, ood_loss = 0;            ///< at the end, mean of seeds
@@ -37,8 +38,9 @@ struct Comparison {
   std::vector<ComparisonRow> rows;
   std::vector<std::string> warnings;  ///< what makes the runs incomparable: other corpus, tokenizer, evaluation, parameters off by > 1 %
 };
-/// Runs of one architecture (config equal but for seed and name) are one row.
-Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss = {}, const std::string& domain = "");
+/// Runs of one architecture (config equal but for seed and name) are one row. `among`: see group_runs().
+Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss = {}, const std::string& domain = "",
+                   const std::vector<const Run*>& among = {});
 
 std::string to_text(const Comparison& comparison);
 nlohmann::json to_json(const Comparison& comparison);

@@ -91,7 +91,10 @@ Figure smoothed(Figure figure, int64_t points) {
     mean.y = moving_mean(curve.y, points);
     mean.label += ", mean of " + std::to_string(points) + " steps";
     mean.width = 1.2;
-    mean.in_legend = true;
+    if (curve.x.empty()) {
+      rest.push_back(std::move(mean));
+      continue;
+    }
     curve.colour = paler(curve.colour, 0.35);
     curve.in_legend = false;
     raw.push_back(std::move(curve));
@@ -126,17 +129,17 @@ Figure difference(const Figure& a, const Figure& b, const std::string& id, const
   return figure;
 }
 
-Figure layers_figure(const Run& run, const std::string& statistic, XAxis x, const Titles& titles) {
+Figure layers_figure(const Run& run, const std::string& statistic, XAxis x, const RunSet& among) {
   const auto name = [&](size_t layer) { return statistic + "/layer" + std::to_string(layer); };
   size_t layers = 0;
   while (run.find(name(layers))) ++layers;
-  Figure figure = series_figure({&run}, layers > 0 ? name(0) : statistic, x, false, false, titles);
+  Figure figure = series_figure({&run}, layers > 0 ? name(0) : statistic, x, false, false, among);
   figure.id = statistic + "-layers";
   figure.title = statistic + " by layer";
   std::replace(figure.title.begin(), figure.title.end(), '_', ' ');
   figure.curves.clear();
   for (size_t layer = 0; layer < layers; ++layer)
-    for (Curve& curve : series_figure({&run}, name(layer), x, false, false, titles).curves) {
+    for (Curve& curve : series_figure({&run}, name(layer), x, false, false, among).curves) {
       curve.label = "layer " + std::to_string(layer);
       curve.colour = paler(curve.colour, layers == 1 ? 1 : 0.4 + 0.6 * static_cast<double>(layer) / static_cast<double>(layers - 1));
       figure.curves.push_back(std::move(curve));
@@ -148,15 +151,16 @@ Figure layers_figure(const Run& run, const std::string& statistic, XAxis x, cons
   return figure;
 }
 
-std::optional<Curve> divergence_mark(const Run& run, XAxis x, const Titles& titles) {
+std::optional<Curve> divergence_mark(const Run& run, XAxis x, const RunSet& among) {
   if (run.info().state != RunState::diverged) return {};
-  for (Curve& curve : series_figure({&run}, "train/loss", x, false, false, titles).curves) {
+  for (Curve& curve : series_figure({&run}, "train/loss", x, false, false, among).curves) {
     for (size_t i = curve.y.size(); i > 0; --i) {
       if (!std::isfinite(curve.y[i - 1])) continue;
       curve.label += " diverged at step " + std::to_string(run.info().step) + (run.info().message.empty() ? "" : ": " + run.info().message);
       curve.x = {curve.x[i - 1]};
       curve.y = {curve.y[i - 1]};
-      curve.marker = Marker::circle;
+      curve.marker = Marker::cross;
+      curve.sparse = false;
       curve.width = 3;
       return curve;
     }

@@ -15,9 +15,10 @@ struct Colour {
   bool operator==(const Colour&) const = default;
 };
 enum class Dash { solid, dash, dot, dash_dot };
-enum class Marker { none, circle };
+enum class Marker { none, circle, square, triangle, diamond, wedge, cross };
 
-/// A figure is data and a recipe, no pixels: the window, PDF, SVG, PNG and CSV are all made from it.
+/// A figure is data and a recipe, no pixels: the window, PDF, SVG, PNG and CSV are all made from it. A curve without points
+/// stands in the legend only.
 struct Curve {
   std::string label;
   std::vector<double> x, y;  ///< NaN breaks the line
@@ -26,6 +27,7 @@ struct Curve {
   Marker marker = Marker::none;
   double width = 1.5;  ///< points
   bool in_legend = true;
+  bool sparse = false;  ///< markers are hollow and stand at a few places only: they tell curves apart, not points
 };
 struct AxisRecipe {
   std::string title;  ///< with the unit: "loss (nats)"
@@ -58,21 +60,15 @@ struct Figure {
 
 enum class XAxis { step, tokens, flops, seconds };
 
-/// Colour belongs to the architecture, line style to the seed; the same in every chart. Okabe-Ito.
-Colour architecture_colour(const std::string& title, const std::vector<std::string>& all_titles);
-Dash seed_dash(int64_t seed_index);
-
-/// Recipes. Runs must outlive the call only. `titles`: all architectures that are to have different colours, when those are
-/// more than the runs of this figure (the window gives those of its whole list, so that hiding a run recolours no other).
-using Titles = std::vector<std::string>;
-/// Training loss (thin), validation loss, and mean OOD loss (with circles) of every run.
-Figure loss_figure(const std::vector<const Run*>& runs, XAxis x, bool log_x, bool log_y, const Titles& titles = {});
-Figure trajectory_figure(const std::vector<const Run*>& runs, const std::string& domain = "", std::optional<double> at_loss = {},
-                         const Titles& titles = {});
+/// Recipes. Runs must outlive the call only. `among`: all runs that are to look different (run_looks()), when those are more
+/// than the runs of this figure (the window gives its whole list, so that hiding a run changes no other).
+using RunSet = std::vector<const Run*>;
+/// Training loss (thin), validation loss, and mean OOD loss (with markers) of every run.
+Figure loss_figure(const RunSet& runs, XAxis x, bool log_x, bool log_y, const RunSet& among = {});
+Figure trajectory_figure(const RunSet& runs, const std::string& domain = "", std::optional<double> at_loss = {}, const RunSet& among = {});
 /// A curve per run and layer; the first layers lightest.
-Figure entropy_figure(const std::vector<const Run*>& runs, XAxis x, bool normalized, const Titles& titles = {});
-Figure series_figure(const std::vector<const Run*>& runs, const std::string& series_name, XAxis x, bool log_x, bool log_y,
-                     const Titles& titles = {});
+Figure entropy_figure(const RunSet& runs, XAxis x, bool normalized, const RunSet& among = {});
+Figure series_figure(const RunSet& runs, const std::string& series_name, XAxis x, bool log_x, bool log_y, const RunSet& among = {});
 /// Entropy (or another per-head statistic) as layers × heads.
 Figure head_figure(const StatisticsRecord& record, const std::string& statistic);
 /// The map of one layer and head of a capture; throws UsageError when it has none of that name, layer or head.

@@ -45,15 +45,19 @@ std::string to_csv(const Figure& figure) {
   if (figure.map) return map_csv(*figure.map);
   std::string csv;
   size_t rows = 0;
-  for (const Curve& curve : figure.curves) {
+  std::vector<const Curve*> curves;
+  for (const Curve& each : figure.curves)
+    if (!each.x.empty()) curves.push_back(&each);
+  for (const Curve* each : curves) {
+    const Curve& curve = *each;
     if (!csv.empty()) csv += ',';
     csv.append(quoted(curve.label + ": " + figure.x.title)).append(",").append(quoted(curve.label + ": " + figure.y.title));
     rows = std::max(rows, curve.x.size());
   }
   csv += "\n";
   for (size_t r = 0; r < rows; ++r) {
-    for (size_t i = 0; i < figure.curves.size(); ++i) {
-      const Curve& curve = figure.curves[i];
+    for (size_t i = 0; i < curves.size(); ++i) {
+      const Curve& curve = *curves[i];
       if (i > 0) csv += ",";
       csv += r < curve.x.size() ? number(curve.x[r]) + "," + number(curve.y[r]) : ",";
     }

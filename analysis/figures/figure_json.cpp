@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::array<const char*, 4> kDashNames = {"solid", "dash", "dot", "dash_dot"};
-constexpr std::array<const char*, 2> kMarkerNames = {"none", "circle"};
+constexpr std::array<const char*, 7> kMarkerNames = {"none", "circle", "square", "triangle", "diamond", "wedge", "cross"};
 
 template <class Enum, size_t N>
 Enum named(const std::array<const char*, N>& names, const std::string& name) {
@@ -56,7 +56,8 @@ json curve_json(const Curve& curve) {
           {"dash", kDashNames[static_cast<size_t>(curve.dash)]},
           {"marker", kMarkerNames[static_cast<size_t>(curve.marker)]},
           {"width", curve.width},
-          {"in_legend", curve.in_legend}};
+          {"in_legend", curve.in_legend},
+          {"sparse", curve.sparse}};
 }
 
 Curve curve_from(const json& object) {
@@ -68,7 +69,8 @@ Curve curve_from(const json& object) {
           named<Dash>(kDashNames, object.at("dash").get<std::string>()),
           named<Marker>(kMarkerNames, object.at("marker").get<std::string>()),
           object.at("width").get<double>(),
-          object.at("in_legend").get<bool>()};
+          object.at("in_legend").get<bool>(),
+          object.at("sparse").get<bool>()};
 }
 
 json map_json(const HeatMap& map) {

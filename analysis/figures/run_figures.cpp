@@ -1,41 +1,25 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <map>
+#include <functional>
 
 #include "analysis/comparison/comparison.h"
 #include "analysis/figures/figure.h"
+#include "analysis/figures/palette.h"
 
 namespace saccade {
 namespace {
 
-/// How the curves of one run look and what the legend calls it.
-struct RunStyle {
+/// A run and how its curves look.
+struct Styled {
   const Run* run;
-  std::string label;
-  Colour colour;
-  Dash dash;
+  RunLook look;
 };
 
-std::vector<RunStyle> styles(const std::vector<const Run*>& runs, Titles titles) {
-  std::map<std::string, std::vector<const Run*>> by_title;
-  for (const Run* run : runs) {
-    by_title[run->info().title].push_back(run);
-    titles.push_back(run->info().title);
-  }
-  std::vector<RunStyle> list;
-  for (const Run* run : runs) {
-    const RunInfo& info = run->info();
-    auto& mates = by_title[info.title];
-    std::stable_sort(mates.begin(), mates.end(), [](const Run* a, const Run* b) { return a->info().seed < b->info().seed; });
-    const auto rank = std::find(mates.begin(), mates.end(), run) - mates.begin();
-    const bool same_seed = std::any_of(mates.begin(), mates.end(), [&](const Run* m) { return m != run && m->info().seed == info.seed; });
-    std::string label = info.title;
-    if (same_seed)
-      label += " (" + info.name + ")";
-    else if (mates.size() > 1)
-      label += ", seed " + std::to_string(info.seed);
-    list.push_back({run, label, architecture_colour(info.title, titles), seed_dash(rank)});
-  }
+std::vector<Styled> styles(const RunSet& runs, const RunSet& among) {
+  std::vector<RunLook> looks = run_looks(runs, among);
+  std::vector<Styled> list;
+  for (size_t i = 0; i < runs.size(); ++i) list.push_back({runs[i], std::move(looks[i])});
   return list;
 }
 
@@ -59,16 +43,28 @@ const char* axis_title(XAxis x) {
   return "step";
 }
 
-void add_curve(Figure& figure, const RunStyle& style, const std::string& series_name, XAxis x,
+/// A line; where its colour does not tell the architecture, a few markers do.
+void add_curve(Figure& figure, const Styled& style, const std::string& series_name, XAxis x,
                const std::function<void(Curve&)>& adjust = {}) {
   const Series* series = style.run->find(series_name);
   if (!series || series->value.empty()) return;
-  Curve curve{style.label, positions(*series, x), series->value, style.colour, style.dash};
+  const RunLook& look = style.look;
+  Curve curve{look.label, positions(*series, x), series->value, look.colour, look.dash};
+  curve.marker = look.marker == Marker::circle ? Marker::none : look.marker;
+  curve.sparse = true;
   if (adjust) adjust(curve);
   figure.curves.push_back(std::move(curve));
 }
 
-std::vector<std::string> provenance(const std::vector<const Run*>& runs) {
+/// What kind of curve it is, for the legend only.
+void add_key(Figure& figure, const std::string& label, double width, Marker marker) {
+  Curve key{label, {}, {}, {0x70, 0x70, 0x70}};
+  key.width = width;
+  key.marker = marker;
+  figure.curves.push_back(std::move(key));
+}
+
+std::vector<std::string> provenance(const RunSet& runs) {
   std::vector<std::string> lines;
   for (const Run* run : runs) {
     const RunInfo& info = run->info();
@@ -98,33 +94,41 @@ std::string readable(const std::string& name, const std::string& unit) {
 
 }  // namespace
 
-Figure loss_figure(const std::vector<const Run*>& runs, XAxis x, bool log_x, bool log_y, const Titles& titles) {
+Figure loss_figure(const RunSet& runs, XAxis x, bool log_x, bool log_y, const RunSet& among) {
   Figure figure{
       .id = "loss", .title = "Pre-training and OOD loss", .x = {axis_title(x), log_x, false, {}}, .y = {"loss (nats)", log_y, false, {}}};
-  for (const RunStyle& style : styles(runs, titles)) {
+  bool any_validation = false, any_ood = false, any_training = false;
+  for (const Styled& style : styles(runs, among)) {
     const bool validated = style.run->find("validation/loss") != nullptr;
+    any_validation = any_validation || validated;
+    any_training = any_training || style.run->find("train/loss");
+    any_ood = any_ood || style.run->find("ood/loss");
     add_curve(figure, style, "train/loss", x, [&](Curve& c) {
       c.width = 0.6;
       c.in_legend = !validated;
-      if (validated) c.label += ", training";
+      if (validated) c.label += ", training", c.marker = Marker::none;
     });
     add_curve(figure, style, "validation/loss", x);
-    add_curve(figure, style, "ood/loss", x, [](Curve& c) { c.label += ", OOD", c.marker = Marker::circle; });
+    add_curve(figure, style, "ood/loss", x,
+              [&](Curve& c) { c.label += ", OOD", c.marker = style.look.marker, c.sparse = false, c.in_legend = false; });
   }
+  if (any_validation) add_key(figure, "validation", 1.5, Marker::none);
+  if (any_ood) add_key(figure, "OOD", 1.5, Marker::circle);
+  if (any_training) add_key(figure, "training", 0.6, Marker::none);
   figure.provenance = provenance(runs);
   return figure;
 }
 
-Figure trajectory_figure(const std::vector<const Run*>& runs, const std::string& domain, std::optional<double> at_loss,
-                         const Titles& titles) {
+Figure trajectory_figure(const RunSet& runs, const std::string& domain, std::optional<double> at_loss, const RunSet& among) {
   Figure figure{.id = "ood-against-pretraining", .title = "OOD loss against pre-training loss"};
   figure.x = {"pre-training loss (nats)", false, true, {}};
   figure.y = {domain.empty() ? "OOD loss (nats)" : "OOD loss on " + domain + " (nats)", false, false, {}};
   if (!domain.empty()) figure.id += "-" + domain;
-  for (const RunStyle& style : styles(runs, titles)) {
+  for (const Styled& style : styles(runs, among)) {
     Trajectory t = trajectory(*style.run, domain);
     if (t.step.empty()) continue;
-    figure.curves.push_back({style.label, std::move(t.pretraining), std::move(t.ood), style.colour, style.dash, Marker::circle});
+    const RunLook& look = style.look;
+    figure.curves.push_back({look.label, std::move(t.pretraining), std::move(t.ood), look.colour, look.dash, look.marker});
   }
   figure.identity_line = true;
   if (at_loss) {
@@ -137,12 +141,12 @@ Figure trajectory_figure(const std::vector<const Run*>& runs, const std::string&
   return figure;
 }
 
-Figure entropy_figure(const std::vector<const Run*>& runs, XAxis x, bool normalized, const Titles& titles) {
+Figure entropy_figure(const RunSet& runs, XAxis x, bool normalized, const RunSet& among) {
   const std::string name = normalized ? "entropy_normalized" : "entropy";
   Figure figure{
       .id = name, .title = "Attention entropy by layer", .x = {axis_title(x), false, false, {}}, .y = {"entropy (nats)", false, false, {}}};
   if (normalized) figure.y = {"entropy / ln(positions)", false, false, std::array<double, 2>{0, 1}};
-  for (const RunStyle& style : styles(runs, titles)) {
+  for (const Styled& style : styles(runs, among)) {
     std::vector<std::string> layers;
     for (int64_t layer = 0; style.run->find(name + "/layer" + std::to_string(layer)); ++layer)
       layers.push_back(name + "/layer" + std::to_string(layer));
@@ -156,8 +160,7 @@ Figure entropy_figure(const std::vector<const Run*>& runs, XAxis x, bool normali
   return figure;
 }
 
-Figure series_figure(const std::vector<const Run*>& runs, const std::string& series_name, XAxis x, bool log_x, bool log_y,
-                     const Titles& titles) {
+Figure series_figure(const RunSet& runs, const std::string& series_name, XAxis x, bool log_x, bool log_y, const RunSet& among) {
   std::string unit;
   for (const Run* run : runs)
     if (const Series* series = run->find(series_name)) unit = series->unit;
@@ -166,7 +169,7 @@ Figure series_figure(const std::vector<const Run*>& runs, const std::string& ser
                 .x = {axis_title(x), log_x, false, {}},
                 .y = {readable(series_name, unit), log_y, false, {}}};
   std::replace(figure.id.begin(), figure.id.end(), '/', '-');
-  for (const RunStyle& style : styles(runs, titles)) add_curve(figure, style, series_name, x);
+  for (const Styled& style : styles(runs, among)) add_curve(figure, style, series_name, x);
   figure.provenance = provenance(runs);
   return figure;
 }

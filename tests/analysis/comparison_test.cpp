@@ -4,6 +4,7 @@
 #include <QtTest>
 #include <cmath>
 
+#include "analysis/comparison/groups.h"
 #include "analysis/runs/run_info.h"
 #include "tests/analysis/fixture.h"
 
@@ -131,6 +132,22 @@ class ComparisonTest : public QObject {
     QVERIFY(QString::fromStdString(to_text(c)).contains("warning: "));
   }
 
+  void settingsThatReadAlikeAreToldApart() {
+    const auto runs = write({{.seed = 1}, {.seed = 2}, {.seed = 1, .layers = 5}, {.seed = 1, .layers = 7}});
+    const auto labels = [&](const std::vector<const Run*>& some, const std::vector<const Run*>& among = {}) {
+      std::vector<std::string> list;
+      for (const RunGroup& group : group_runs(some, among)) list.push_back(group.label);
+      return list;
+    };
+    const auto folder = [&](size_t i) { return runs[i].info().directory.filename().string(); };
+    // All first seeds have the same name, so the directory's tells them apart.
+    QCOMPARE(labels(pointers_to(runs)), (std::vector<std::string>{"Transformer++ (" + folder(0) + ")", "Transformer++ (" + folder(2) + ")",
+                                                                  "Transformer++ (" + folder(3) + ")"}));
+    QCOMPARE(labels({&runs[0], &runs[1]}), std::vector<std::string>{"Transformer++"});
+    QCOMPARE(labels({&runs[2]}, pointers_to(runs)), std::vector<std::string>{"Transformer++ (" + folder(2) + ")"});
+    QCOMPARE(compare({&runs[2]}, {}, "", pointers_to(runs)).rows.at(0).title, "Transformer++ (" + folder(2) + ")");
+  }
+
   void onePercentOfParametersIsNear() {
     const auto runs = write({{.seed = 1}, {.seed = 2}});
     RunInfo info = read_run_info(runs[1].info().directory);
@@ -158,7 +175,7 @@ class ComparisonTest : public QObject {
   std::vector<Run> write(const std::vector<FixtureOptions>& all) const {
     std::vector<Run> runs;
     for (const FixtureOptions& options : all) {
-      const fs::path directory = path(options.mixer + std::to_string(options.seed));
+      const fs::path directory = path(options.mixer + std::to_string(options.seed) + "-" + std::to_string(options.layers));
       write_fixture(directory, options);
       RunInfo info = read_run_info(directory);
       info.config["training"]["steps"] = 200;

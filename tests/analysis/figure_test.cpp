@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "analysis/figures/palette.h"
 #include "kernels/error.h"
 #include "tests/analysis/fixture.h"
 
@@ -28,32 +29,77 @@ class FigureTest : public QObject {
   }
 
   void coloursAreOkabeAndItos() {
-    const std::vector<std::string> titles = {"Transformer++", "Top-1 Chunk exact", "Avey", "Mamba-2", "a", "b", "c", "d"};
+    const auto looks = architecture_looks({"Transformer++", "Top-1 Chunk exact", "Avey", "b", "c", "d", "e"});
     std::set<std::tuple<int, int, int>> found;
-    for (const auto& title : titles) {
-      const Colour c = architecture_colour(title, titles);
-      found.insert({c.r, c.g, c.b});
+    for (const auto& [label, look] : looks) {
+      found.insert({look.colour.r, look.colour.g, look.colour.b});
+      QCOMPARE(look.marker, Marker::circle);
     }
     const std::set<std::tuple<int, int, int>> okabe_ito = {{0x00, 0x00, 0x00}, {0xE6, 0x9F, 0x00}, {0x56, 0xB4, 0xE9}, {0x00, 0x9E, 0x73},
-                                                           {0xF0, 0xE4, 0x42}, {0x00, 0x72, 0xB2}, {0xD5, 0x5E, 0x00}, {0xCC, 0x79, 0xA7}};
+                                                           {0x00, 0x72, 0xB2}, {0xD5, 0x5E, 0x00}, {0xCC, 0x79, 0xA7}};
     QVERIFY(found == okabe_ito);
-    QCOMPARE(architecture_colour("Transformer++", titles), (Colour{0x00, 0x00, 0x00}));
-    QCOMPARE(architecture_colour("Top-1 Chunk exact", titles), (Colour{0x00, 0x72, 0xB2}));
-    QCOMPARE(architecture_colour("Avey", {}), (Colour{0xD5, 0x5E, 0x00}));
+    QCOMPARE(looks.at("Transformer++").colour, (Colour{0x00, 0x00, 0x00}));
+    QCOMPARE(looks.at("Top-1 Chunk exact").colour, (Colour{0x00, 0x72, 0xB2}));
   }
 
-  void colourDoesNotDependOnOrder() {
-    std::vector<std::string> titles = {"Transformer++", "Transformer++ window 64", "Avey", "x", "y"};
-    std::vector<Colour> before;
-    for (const auto& t : titles) before.push_back(architecture_colour(t, titles));
-    auto reversed = titles;
-    std::reverse(reversed.begin(), reversed.end());
-    for (size_t i = 0; i < titles.size(); ++i) QCOMPARE(architecture_colour(titles[i], reversed), before[i]);
+  void manyArchitecturesDiffer() {
+    std::vector<std::string> labels;
+    for (int i = 0; i < 35; ++i) {
+      labels.push_back(i % 2 ? "Avey " + std::to_string(i) : "RWKV-" + std::to_string(i));
+      std::set<std::tuple<int, int, int, Marker>> found;
+      for (const auto& [label, look] : architecture_looks(labels)) found.insert({look.colour.r, look.colour.g, look.colour.b, look.marker});
+      QCOMPARE(found.size(), labels.size());
+    }
+  }
+
+  void knownArchitecturesKeepTheirLook() {
+    const std::vector<std::string> known = {
+        "GPT",     "Transformer++", "Top-1 Element", "Top-1 Chunk exact", "Top-1 Chunk approx", "Avey",  "Mamba",
+        "Mamba-2", "RWKV-5",        "RWKV-6",        "DeltaNet",          "Gated DeltaNet",     "Based", "RWKV-7"};
+    std::vector<std::string> more = known;
+    for (const char* variant : {"Transformer++ window 64", "A", "Avey ranker off"}) more.push_back(variant);
+    const auto all = architecture_looks(more);
+    std::set<std::tuple<int, int, int, Marker>> found;
+    for (const std::string& label : known) {
+      const ArchitectureLook alone = architecture_looks({label}).at(label), beside = all.at(label);
+      QCOMPARE(alone.colour, beside.colour);
+      QCOMPARE(alone.marker, beside.marker);
+      found.insert({alone.colour.r, alone.colour.g, alone.colour.b, alone.marker});
+    }
+    QCOMPARE(found.size(), known.size());
+  }
+
+  void looksDoNotDependOnOrder() {
+    const std::vector<std::string> labels = {"Transformer++", "Transformer++ window 64", "Avey", "x", "y"};
+    const auto before = architecture_looks(labels), after = architecture_looks({labels.rbegin(), labels.rend()});
+    for (const auto& [label, look] : before) QVERIFY(after.at(label).colour == look.colour && after.at(label).marker == look.marker);
+  }
+
+  void runsLookAlikeAmongOthers() {
+    const auto all = run_looks(pointers_), one = run_looks({pointers_[1]}, pointers_);
+    QVERIFY(all[1] == one[0]);
+    QCOMPARE(all[1].label, std::string("Transformer++, seed 2"));
+    QCOMPARE(all[1].dash, Dash::dash);
+    QCOMPARE(run_looks({pointers_[1]})[0].label, std::string("Transformer++"));
+  }
+
+  /// The eighth colour is the first again: a line without points of its own gets a few hollow markers.
+  void aColourUsedTwiceIsToldByMarkers() {
+    const RunInfo info = fixture_info({});
+    const fs::path directory = fs::path(folder_.path().toStdString()) / "gpt";
+    RunInfo gpt = info;
+    gpt.title = "GPT";
+    RunWriter writer = RunWriter::create(directory, gpt);
+    for (int64_t step = 1; step <= 20; ++step) writer.add(fixture_step({}, step));
+    const Run run(directory);
+    const Curve curve = series_figure({&run}, "gradient_norm", XAxis::step, false, false).curves.at(0);
+    QVERIFY(curve.sparse && curve.marker == Marker::square);
+    QCOMPARE(series_figure({pointers_[0]}, "gradient_norm", XAxis::step, false, false).curves.at(0).marker, Marker::none);
   }
 
   void lossFigure() {
     const Figure f = loss_figure(pointers_, XAxis::tokens, true, false);
-    QCOMPARE(f.curves.size(), size_t{12});
+    QCOMPARE(f.curves.size(), size_t{15});  // and three that say in the legend what a line, a thin line and markers are
     QVERIFY(f.x.logarithmic && !f.y.logarithmic);
     QCOMPARE(f.y.title, std::string("loss (nats)"));
     QCOMPARE(f.curves[1].label, std::string("Transformer++, seed 1"));
@@ -64,6 +110,9 @@ class FigureTest : public QObject {
     QCOMPARE(f.curves[4].dash, Dash::dash);
     QCOMPARE(f.curves[1].colour, f.curves[4].colour);
     QVERIFY(f.curves[2].marker == Marker::circle && !f.curves[0].in_legend);
+    QCOMPARE(std::count_if(f.curves.begin(), f.curves.end(), [](const Curve& c) { return c.in_legend; }), std::ptrdiff_t{7});
+    QVERIFY(f.curves[13].x.empty() && f.curves[13].label == "OOD");
+    QCOMPARE(to_csv(f).substr(0, to_csv(f).find('\n')).find("validation"), std::string::npos);
     QCOMPARE(f.provenance.size(), size_t{4});
     QVERIFY(f.provenance[0].find("corpus_hash c0ffee") != std::string::npos);
   }

@@ -10,6 +10,7 @@
 #include "ui/charts/colours.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/map_painter.h"
+#include "ui/charts/marker_painter.h"
 #include "ui/charts/ticks.h"
 
 namespace saccade::test {
@@ -183,6 +184,66 @@ class ChartsTest : public QObject {
     const double ms = 1e3 * static_cast<double>(best) / CLOCKS_PER_SEC;
     qInfo("10^6 points: %.1f ms of processor time", ms);
     QVERIFY2(ms < 100, "the budget is 16 ms on a quiet machine");
+  }
+
+  /// Every entry has a place of its own over the plot; what does not fit is counted.
+  void the_legend_covers_nothing_data() {
+    QTest::addColumn<int>("curves");
+    QTest::addColumn<QSize>("size");
+    for (const int curves : {1, 8, 14, 40})
+      for (const QSize size : {QSize(1000, 600), QSize(420, 300), QSize(200, 160)})
+        QTest::addRow("%d in %d x %d", curves, size.width(), size.height()) << curves << size;
+  }
+  void the_legend_covers_nothing() {
+    QFETCH(int, curves);
+    QFETCH(QSize, size);
+    Figure figure;
+    for (int i = 0; i < curves; ++i) {
+      figure.curves.push_back(noise(10, static_cast<unsigned>(i)));
+      figure.curves.back().label = "architecture " + std::string(static_cast<size_t>(i % 9), 'x') + std::to_string(i);
+    }
+    ChartScene scene(figure, {}, 96 / 72.0);
+    scene.layout(size);
+    const Legend& legend = scene.legend();
+    QVERIFY(scene.plane().area.top() >= legend.height && scene.plane().area.height() > 20);
+    const QFontMetricsF metrics(scene.font());
+    std::vector<QRectF> boxes;
+    for (const Legend::Entry& entry : legend.entries) {
+      const double sample = entry.curve ? 26 * scene.unit() : 0;
+      const QRectF box(entry.at, QSizeF(sample + metrics.horizontalAdvance(entry.text), metrics.height()));
+      QVERIFY(QRectF(QPointF(), size).contains(box));
+      for (const QRectF& other : boxes) QVERIFY(!box.intersects(other));
+      boxes.push_back(box);
+    }
+    const auto named = std::count_if(legend.entries.begin(), legend.entries.end(), [](const auto& e) { return e.curve; });
+    if (named < curves) QCOMPARE(legend.entries.back().text, QString("and %1 more").arg(curves - named));
+  }
+
+  void sparse_markers_stand_on_the_curve() {
+    Curve curve = noise(5000, 3);
+    curve.marker = Marker::square;
+    curve.sparse = true;
+    const Plane p = plane(0, 4999, -6, 6);
+    const PreparedCurve prepared(curve, false);
+    const std::vector<QPointF> places = sparse_places(prepared, p, 1);
+    QVERIFY(places.size() >= 5 && places.size() <= 8);
+    for (const QPointF& at : places) {
+      const auto i = prepared.nearest(p.from(at).x());
+      QVERIFY(i && std::abs(p.to(curve.x[*i], curve.y[*i]).y() - at.y()) < 1e-6);
+    }
+    QCOMPARE(places.back(), p.to(4999, curve.y.back()));
+  }
+
+  void every_marker_shows() {
+    for (const Marker marker : {Marker::circle, Marker::square, Marker::triangle, Marker::diamond, Marker::wedge, Marker::cross}) {
+      QImage image(40, 40, QImage::Format_RGB32);
+      image.fill(Qt::white);
+      QPainter painter(&image);
+      paint_marker(painter, marker, {20, 20}, 10, Qt::black);
+      painter.end();
+      QCOMPARE(image.pixelColor(20, 20), QColor(Qt::black));
+      QCOMPARE(image.pixelColor(1, 20), QColor(Qt::white));
+    }
   }
 
   void wheel_zooms_and_double_click_shows_all() {

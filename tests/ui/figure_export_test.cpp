@@ -122,6 +122,23 @@ class FigureExportTest : public QObject {
     QCOMPARE(colours(image, {0.3, 0.3, 0.2, 0.2}).size(), 2);
   }
 
+  void the_page_grows_with_its_legend() {
+    Figure figure = curves();
+    QCOMPARE(figure_size_mm(figure, {}), QSizeF(140, 90));
+    figure.curves[0].x.resize(3);
+    for (int i = 0; i < 40; ++i) {
+      figure.curves.push_back(figure.curves[0]);
+      figure.curves.back().label = "a rather long name of an architecture " + std::to_string(i);
+    }
+    figure.id = "many";
+    const QSizeF size = figure_size_mm(figure, {});
+    QVERIFY(size.width() == 140 && size.height() > 110);
+    const QByteArray svg = read(write(figure, "svg"));
+    for (const Curve& curve : figure.curves)
+      QVERIFY2(svg.contains(">" + QByteArray::fromStdString(curve.label) + "<"), curve.label.c_str());
+    QCOMPARE(QImage(write(figure, "png")).height(), qRound(size.height() / 25.4 * 300));
+  }
+
   void svg_is_well_formed_and_titled() {
     QXmlStreamReader xml(read(write(curves(), "svg")));
     QString title, description, width;

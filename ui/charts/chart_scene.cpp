@@ -15,8 +15,6 @@ namespace saccade::ui {
 
 namespace {
 
-constexpr double kSample = 22;    // points of line in the legend
-constexpr double kEntryGap = 12;  // points between legend entries
 constexpr double kColourBar = 9;  // points, width
 
 QCategoryAxis* make_axis(QChart& chart, Qt::Alignment side) {
@@ -66,7 +64,9 @@ QFont ChartScene::font(double scale) const {
 
 void ChartScene::layout(const QSizeF& size, const Window& window) {
   const QFontMetricsF metrics(font());
-  const double legend = layoutLegend(size);
+  const double nominal = figure_.height_mm / 25.4 * 72 * unit_, most = std::max(0.55 * size.height(), size.height() - nominal * 2 / 3);
+  legend_ = style_.compact ? Legend{} : legend_of(figure_, metrics, {size.width(), most}, unit_);
+  const double legend = legend_.height;
   const double bar = map_.isNull() ? 0 : kColourBar * unit_ + 3.2 * metrics.height() + metrics.horizontalAdvance(QStringLiteral("0.00"));
   const double edge = 0.8 * metrics.height();  // half a tick label may stand past the end of an axis
   chart_->setMargins(QMargins(whole(2 * unit_), whole(legend + edge / 2),
@@ -106,29 +106,6 @@ void ChartScene::setAxis(QCategoryAxis& axis, const AxisScale& scale, const Axis
   axis.setTitleVisible(!recipe.title.empty() && !style_.compact);
 }
 
-/// Places the entries in rows from the left, in a third of the height at most; gives the height used.
-double ChartScene::layoutLegend(const QSizeF& size) {
-  legend_.clear();
-  if (style_.compact) return 0;
-  const QFontMetricsF metrics(font());
-  const double row = 1.25 * metrics.height(), left = 4 * unit_, width = size.width();
-  double x = left, y = 0.25 * metrics.height();
-  for (const Curve& curve : figure_.curves) {
-    if (!curve.in_legend || curve.label.empty()) continue;
-    const double most = width - 2 * left - (kSample + 4) * unit_;
-    const QString text = metrics.elidedText(QString::fromStdString(curve.label), Qt::ElideMiddle, most);
-    const double needed = (kSample + 4) * unit_ + metrics.horizontalAdvance(text);
-    if (x > left && x + needed > width - left) {
-      x = left;
-      y += row;
-    }
-    if (y + row > 0.34 * size.height()) break;
-    legend_.push_back({&curve, {x, y}, text});
-    x += needed + kEntryGap * unit_;
-  }
-  return legend_.empty() ? 0 : legend_.back().at.y() + row;
-}
-
 void ChartScene::paint(QPainter& painter, double column, bool exact_map) {
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setRenderHint(QPainter::LosslessImageRendering);
@@ -139,9 +116,11 @@ void ChartScene::paint(QPainter& painter, double column, bool exact_map) {
   painter.save();
   if (!map_.isNull()) paint_map(painter, *figure_.map, map_, plane_, colours_, unit_, exact_map);
   paintLines(painter);
-  for (const auto& curve : curves_) paint_curve(painter, *curve, plane_, seen_colour(curve->curve().colour, style_.dark), unit_, column);
+  const auto colour = [&](const auto& curve) { return seen_colour(curve->curve().colour, style_.dark); };
+  for (const auto& curve : curves_) paint_curve(painter, *curve, plane_, colour(curve), unit_, column);
+  for (const auto& curve : curves_) paint_markers(painter, *curve, plane_, colour(curve), colours_.ground, unit_);
   paintFrame(painter);
-  paintLegend(painter);
+  paint_legend(painter, legend_, font(), colours_, style_.dark, unit_);
   if (!map_.isNull()) paintColourBar(painter);
   painter.restore();
 }
@@ -193,26 +172,6 @@ void ChartScene::paintLines(QPainter& painter) const {
   painter.setFont(font());
   painter.setPen(contrast(colours_.accent, Qt::white) > 3.5 ? Qt::white : Qt::black);
   painter.drawText(box, Qt::AlignCenter, text);
-}
-
-void ChartScene::paintLegend(QPainter& painter) const {
-  const QFontMetricsF metrics(font());
-  painter.setFont(font());
-  for (const LegendEntry& entry : legend_) {
-    const QColor colour = seen_colour(entry.curve->colour, style_.dark);
-    const double y = entry.at.y() + metrics.height() / 2, end = entry.at.x() + kSample * unit_;
-    QPen pen = curve_pen(*entry.curve, colour, unit_);
-    pen.setWidthF(std::min(pen.widthF(), 4 * unit_));
-    painter.setPen(pen);
-    painter.drawLine(QPointF(entry.at.x(), y), QPointF(end, y));
-    if (entry.curve->marker == Marker::circle) {
-      painter.setPen(Qt::NoPen);
-      painter.setBrush(colour);
-      painter.drawEllipse(QPointF((entry.at.x() + end) / 2, y), 2 * unit_, 2 * unit_);
-    }
-    painter.setPen(colours_.text);
-    painter.drawText(QPointF(end + 4 * unit_, entry.at.y() + metrics.ascent()), entry.text);
-  }
 }
 
 void ChartScene::paintColourBar(QPainter& painter) const {

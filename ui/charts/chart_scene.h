@@ -9,6 +9,7 @@
 #include "ui/charts/colours.h"
 #include "ui/charts/curve_painter.h"
 #include "ui/charts/figure_view.h"
+#include "ui/charts/legend.h"
 
 class QCategoryAxis;
 class QChart;
@@ -34,21 +35,15 @@ class ChartScene {
 
   const Plane& plane() const { return plane_; }
   const std::vector<std::unique_ptr<PreparedCurve>>& curves() const { return curves_; }
+  const Legend& legend() const { return legend_; }
   const FigureColours& colours() const { return colours_; }
   QFont font(double scale = 1) const;
   double unit() const { return unit_; }
 
  private:
-  struct LegendEntry {
-    const Curve* curve;
-    QPointF at;
-    QString text;
-  };
-  double layoutLegend(const QSizeF& size);
   void setAxis(QCategoryAxis& axis, const AxisScale& scale, const AxisRecipe& recipe, double length, bool cells);
   void paintFrame(QPainter& painter) const;
   void paintLines(QPainter& painter) const;
-  void paintLegend(QPainter& painter) const;
   void paintColourBar(QPainter& painter) const;
 
   const Figure& figure_;
@@ -62,7 +57,7 @@ class ChartScene {
   QImage map_;
   Plane plane_;
   std::vector<double> x_minor_, y_minor_;
-  std::vector<LegendEntry> legend_;
+  Legend legend_;
   QRectF colour_bar_;
 };
 

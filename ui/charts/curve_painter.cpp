@@ -7,6 +7,8 @@
 #include <limits>
 #include <numeric>
 
+#include "ui/charts/marker_painter.h"
+
 namespace saccade::ui {
 
 namespace {
@@ -267,12 +269,51 @@ void paint_curve(QPainter& painter, const PreparedCurve& curve, const Plane& pla
   painter.setPen(Qt::NoPen);
   painter.setBrush(colour);
   for (const QPointF& dot : path.dots) painter.drawEllipse(dot, 1.1 * curve.curve().width * unit, 1.1 * curve.curve().width * unit);
-  if (curve.curve().marker != Marker::circle) return;
-  const double radius = std::max(1.6, 1.3 * curve.curve().width) * unit;
+}
+
+std::vector<QPointF> sparse_places(const PreparedCurve& curve, const Plane& plane, double unit) {
+  std::vector<size_t> chosen;
+  if (curve.sorted()) {
+    const double step = 90 * unit, from = step * (0.2 + 0.17 * static_cast<double>(curve.curve().marker));  // shapes take turns
+    for (double x = std::fmod(from, step); x < plane.area.width(); x += step) {
+      const auto i = curve.nearest(plane.from({plane.area.left() + x, plane.area.center().y()}).x());
+      if (i && std::abs(point_of(curve, *i, plane).x() - plane.area.left() - x) < step / 2) chosen.push_back(*i);
+    }
+    const auto [begin, end] = curve.range(plane.x.low, plane.x.high);
+    for (size_t i = end; i > begin; --i)
+      if (drawable(curve, i - 1, plane)) {
+        chosen.push_back(i - 1);
+        break;
+      }
+  } else {
+    const size_t step = std::max<size_t>(1, curve.size() / 6);
+    for (size_t i = step - 1; i < curve.size(); i += step) chosen.push_back(i);
+  }
+  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+  std::vector<QPointF> places;
+  for (const size_t i : chosen) {
+    if (!drawable(curve, i, plane)) continue;
+    const QPointF p = point_of(curve, i, plane);
+    if (plane.area.adjusted(-0.5, -0.5, 0.5, 0.5).contains(p)) places.push_back(p);
+  }
+  return places;
+}
+
+double marker_radius(const Curve& curve, double unit) { return std::max(1.8, (curve.sparse ? 1.6 : 1.3) * curve.width) * unit; }
+
+void paint_markers(QPainter& painter, const PreparedCurve& curve, const Plane& plane, const QColor& colour, const QColor& ground,
+                   double unit) {
+  const Curve& of = curve.curve();
+  if (of.marker == Marker::none) return;
+  const double radius = marker_radius(of, unit);
+  if (of.sparse) {
+    for (const QPointF& p : sparse_places(curve, plane, unit)) paint_marker(painter, of.marker, p, radius, colour, ground);
+    return;
+  }
   for (size_t i = 0; i < curve.size(); ++i) {
     if (!drawable(curve, i, plane)) continue;
     const QPointF p = point_of(curve, i, plane);
-    if (plane.area.adjusted(-0.5, -0.5, 0.5, 0.5).contains(p)) painter.drawEllipse(p, radius, radius);
+    if (plane.area.adjusted(-0.5, -0.5, 0.5, 0.5).contains(p)) paint_marker(painter, of.marker, p, radius, colour);
   }
 }
 

@@ -65,8 +65,14 @@ struct CurvePath {
 };
 CurvePath curve_path(const PreparedCurve& curve, const Plane& plane, double column);
 
-/// `unit`: painter units per point (1/72 inch).
+/// The points at which a curve of sparse markers has them: about every 90 points of paper, and the last that is seen.
+std::vector<QPointF> sparse_places(const PreparedCurve& curve, const Plane& plane, double unit);
+
+/// `unit`: painter units per point (1/72 inch). Markers apart, so that no line covers them.
 void paint_curve(QPainter& painter, const PreparedCurve& curve, const Plane& plane, const QColor& colour, double unit, double column);
+void paint_markers(QPainter& painter, const PreparedCurve& curve, const Plane& plane, const QColor& colour, const QColor& ground,
+                   double unit);
+double marker_radius(const Curve& curve, double unit);
 QPen curve_pen(const Curve& curve, const QColor& colour, double unit);
 
 }  // namespace saccade::ui

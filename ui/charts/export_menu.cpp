@@ -4,13 +4,10 @@
 #include <QDir>
 #include <QFileDialog>
 #include <QGuiApplication>
-#include <QImage>
 #include <QMenu>
-#include <QPainter>
 #include <QSettings>
 #include <QStandardPaths>
 
-#include "ui/charts/colours.h"
 #include "ui/charts/figure_view.h"
 
 namespace saccade::ui {
@@ -39,20 +36,6 @@ void ask_and_save(FigureView& view, const QString& suffix) {
   dialog->open();
 }
 
-void copy_picture(const FigureView& view) {
-  constexpr double kDpi = 300;
-  const Figure figure = view.shownFigure();
-  QImage image(static_cast<int>(figure.width_mm / 25.4 * kDpi), static_cast<int>(figure.height_mm / 25.4 * kDpi), QImage::Format_RGB32);
-  image.setDotsPerMeterX(static_cast<int>(kDpi / 0.0254));
-  image.setDotsPerMeterY(image.dotsPerMeterX());
-  const FigureStyle style = FigureStyle::forExport();
-  image.fill(FigureColours::of(style.dark).ground);
-  QPainter painter(&image);
-  paintFigure(painter, image.rect(), figure, style);
-  painter.end();
-  QGuiApplication::clipboard()->setImage(image);
-}
-
 }  // namespace
 
 QMenu* make_export_menu(FigureView& view) {
@@ -62,7 +45,10 @@ QMenu* make_export_menu(FigureView& view) {
     menu->addAction(FigureView::tr("Save as %1…").arg(name.toUpper()), &view, [&view, name] { ask_and_save(view, name); });
   }
   menu->addSeparator();
-  menu->addAction(FigureView::tr("Copy picture"), &view, [&view] { copy_picture(view); });
+  menu->addAction(FigureView::tr("Copy picture"), &view, [&view] {
+    constexpr int kDpi = 300;
+    QGuiApplication::clipboard()->setImage(figure_picture(view.shownFigure(), FigureStyle::forExport(), kDpi));
+  });
   menu->addAction(FigureView::tr("Copy numbers"), &view,
                   [&view] { QGuiApplication::clipboard()->setText(QString::fromStdString(to_csv(view.shownFigure()))); });
   menu->addSeparator();

@@ -26,7 +26,7 @@ QString provenance_of(const Figure& figure) {
   return lines.join(QLatin1Char('\n'));
 }
 
-QRectF page(const Figure& figure, double dpi) { return {0, 0, figure.width_mm * kMillimetre * dpi, figure.height_mm * kMillimetre * dpi}; }
+QRectF page(const QSizeF& mm, double dpi) { return {QPointF(), mm * kMillimetre * dpi}; }
 
 /// False when the device takes no painting.
 bool paint_page(QPaintDevice& device, const QRectF& area, const Figure& figure, const FigureStyle& style, bool ground) {
@@ -41,17 +41,18 @@ bool paint_page(QPaintDevice& device, const QRectF& area, const Figure& figure, 
 bool write_pdf(QIODevice& file, const Figure& figure, const FigureStyle& style) {
   QPdfWriter writer(&file);
   writer.setResolution(kPdfDpi);
-  writer.setPageSize(QPageSize(QSizeF(figure.width_mm, figure.height_mm), QPageSize::Millimeter, {}, QPageSize::ExactMatch));
+  const QSizeF size = figure_size_mm(figure, style);
+  writer.setPageSize(QPageSize(size, QPageSize::Millimeter, {}, QPageSize::ExactMatch));
   writer.setPageMargins(QMarginsF());
   writer.setTitle(title_of(figure));
   writer.setCreator(QStringLiteral("Saccade " SACCADE_VERSION));
   writer.addFileAttachment(QStringLiteral("provenance.txt"), provenance_of(figure).toUtf8(), QStringLiteral("text/plain"));
-  return paint_page(writer, page(figure, kPdfDpi), figure, style, false);
+  return paint_page(writer, page(size, kPdfDpi), figure, style, false);
 }
 
 bool write_svg(QIODevice& file, const Figure& figure, const FigureStyle& style) {
   QSvgGenerator generator;
-  const QRectF area = page(figure, kSvgDpi);
+  const QRectF area = page(figure_size_mm(figure, style), kSvgDpi);
   generator.setOutputDevice(&file);
   generator.setResolution(kSvgDpi);
   generator.setSize(area.size().toSize());
@@ -61,22 +62,8 @@ bool write_svg(QIODevice& file, const Figure& figure, const FigureStyle& style) 
   return paint_page(generator, area, figure, style, false);
 }
 
-QImage picture(const Figure& figure, const FigureStyle& style, int dpi) {
-  const QRectF area = page(figure, dpi);
-  QImage image(area.size().toSize(), QImage::Format_RGB32);
-  const int per_metre = static_cast<int>(std::lround(dpi / 0.0254));
-  image.setDotsPerMeterX(per_metre);
-  image.setDotsPerMeterY(per_metre);
-  if (!paint_page(image, QRectF(image.rect()), figure, style, true)) return {};
-  image.setText(QStringLiteral("Title"), title_of(figure));
-  image.setText(QStringLiteral("Description"), figure_summary(figure));
-  image.setText(QStringLiteral("Source"), provenance_of(figure));
-  image.setText(QStringLiteral("Software"), QStringLiteral("Saccade " SACCADE_VERSION));
-  return image;
-}
-
 bool write_png(QIODevice& file, const Figure& figure, const FigureStyle& style) {
-  const QImage image = picture(figure, style, kPngDpi);
+  const QImage image = figure_picture(figure, style, kPngDpi);
   return !image.isNull() && QImageWriter(&file, "png").write(image);
 }
 
@@ -91,6 +78,19 @@ bool fail(QString* reason, const QString& text) {
 }
 
 }  // namespace
+
+QImage figure_picture(const Figure& figure, const FigureStyle& style, int dpi) {
+  QImage image(page(figure_size_mm(figure, style), dpi).size().toSize(), QImage::Format_RGB32);
+  const int per_metre = static_cast<int>(std::lround(dpi / 0.0254));
+  image.setDotsPerMeterX(per_metre);
+  image.setDotsPerMeterY(per_metre);
+  if (!paint_page(image, QRectF(image.rect()), figure, style, true)) return {};
+  image.setText(QStringLiteral("Title"), title_of(figure));
+  image.setText(QStringLiteral("Description"), figure_summary(figure));
+  image.setText(QStringLiteral("Source"), provenance_of(figure));
+  image.setText(QStringLiteral("Software"), QStringLiteral("Saccade " SACCADE_VERSION));
+  return image;
+}
 
 bool exportFigure(const Figure& figure, const QString& path, QString* reason, const FigureStyle& style) {
   const QString suffix = QFileInfo(path).suffix().toLower();

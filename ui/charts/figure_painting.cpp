@@ -1,4 +1,6 @@
+#include <QFontMetricsF>
 #include <QPainter>
+#include <limits>
 
 #include "ui/charts/chart_scene.h"
 #include "ui/charts/figure_view.h"
@@ -37,6 +39,14 @@ void paintFigure(QPainter& painter, const QRectF& area, const Figure& figure, co
   painter.restore();
 }
 
+QSizeF figure_size_mm(const Figure& figure, const FigureStyle& style) {
+  constexpr double kUnit = 2, kUnitsPerMm = 72 * kUnit / 25.4;
+  const ChartScene scene(figure, style, kUnit);
+  const QSizeF endless(figure.width_mm * kUnitsPerMm, std::numeric_limits<int>::max());
+  const double legend = legend_of(figure, QFontMetricsF(scene.font()), endless, kUnit).height / kUnitsPerMm;
+  return {figure.width_mm, figure.height_mm + std::max(0.0, legend - figure.height_mm / 3)};
+}
+
 namespace {
 
 QString curve_summary(const Curve& curve) {
@@ -70,7 +80,7 @@ QString figure_summary(const Figure& figure) {
   else
     parts << QStringLiteral("%1 against %2.").arg(QString::fromStdString(figure.y.title), QString::fromStdString(figure.x.title));
   for (const Curve& curve : figure.curves)
-    if (curve.in_legend && !curve.label.empty()) parts << curve_summary(curve);
+    if (!curve.x.empty() && curve.in_legend && !curve.label.empty()) parts << curve_summary(curve);
   return parts.join(QLatin1Char(' '));
 }
 

@@ -1,4 +1,6 @@
 #pragma once
+#include <QImage>
+#include <QSizeF>
 #include <QStringList>
 #include <QWidget>
 #include <functional>
@@ -26,6 +28,11 @@ struct FigureStyle {
 
 /// The one paint path: axes, legend and layout by Qt Charts, curves and maps by our layer inside its plot area.
 void paintFigure(QPainter& painter, const QRectF& area, const Figure& figure, const FigureStyle& style);
+
+/// The page a figure takes: its own size, higher where the legend needs more than a third of it.
+QSizeF figure_size_mm(const Figure& figure, const FigureStyle& style);
+/// Null when it can't be painted.
+QImage figure_picture(const Figure& figure, const FigureStyle& style, int dpi);
 
 /// Whether there is anything to see: a drawable point or a map.
 bool has_data(const Figure& figure);

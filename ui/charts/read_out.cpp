@@ -2,9 +2,11 @@
 
 #include <QFontMetricsF>
 #include <QPainter>
+#include <algorithm>
 #include <cmath>
 
 #include "ui/charts/map_painter.h"
+#include "ui/charts/marker_painter.h"
 #include "ui/charts/ticks.h"
 
 namespace saccade::ui {
@@ -32,11 +34,12 @@ std::optional<ReadOut> nearest_point(const Figure& figure, const ChartScene& sce
       const double distance = std::hypot(p.x() - at.x(), p.y() - at.y());
       if (!(distance < best) || !scene.plane().area.contains(p)) continue;
       best = distance;
-      out = ReadOut{QString::fromStdString(curve->curve().label),
-                    {{with_unit(short_number(curve->curve().x[i]), figure.x.title), seen_colour(curve->curve().colour, dark)},
-                     {with_unit(short_number(curve->curve().y[i]), figure.y.title), {}}},
-                    {p},
-                    {}};
+      out = ReadOut{
+          QString::fromStdString(curve->curve().label),
+          {{with_unit(short_number(curve->curve().x[i]), figure.x.title), seen_colour(curve->curve().colour, dark), curve->curve().marker},
+           {with_unit(short_number(curve->curve().y[i]), figure.y.title), {}}},
+          {p},
+          {}};
     }
   }
   return out;
@@ -51,24 +54,31 @@ std::optional<ReadOut> read_out(const Figure& figure, const ChartScene& scene, c
   const double x = scene.plane().from(at).x();
   out.heading = with_unit(short_number(x), figure.x.title);
   out.x = at.x();
-  size_t more = 0;
+  struct Found {
+    const Curve* curve;
+    double y;
+    QPointF at;
+  };
+  std::vector<Found> found;
   for (const auto& curve : scene.curves()) {
     if (!curve->sorted() || curve->curve().label.empty() || curve->size() == 0) continue;
     const auto& xs = curve->curve().x;
     const double slack = (scene.plane().from(at + QPointF(3 * scene.unit(), 0)).x() - x);
     if (x < xs.front() - std::abs(slack) || x > xs.back() + std::abs(slack)) continue;
-    const auto i = curve->nearest(x);
-    if (!i) continue;
-    if (out.lines.size() == kMostLines) {
-      ++more;
-      continue;
-    }
-    out.lines.push_back({QString::fromStdString(curve->curve().label) + QStringLiteral("  ") + short_number(curve->curve().y[*i]),
-                         seen_colour(curve->curve().colour, dark)});
-    const QPointF p = scene.plane().to(xs[*i], curve->curve().y[*i]);
-    if (scene.plane().area.contains(p)) out.points.push_back(p);
+    if (const auto i = curve->nearest(x))
+      found.push_back({&curve->curve(), curve->curve().y[*i], scene.plane().to(xs[*i], curve->curve().y[*i])});
   }
-  if (more > 0) out.lines.push_back({QStringLiteral("and %1 more").arg(more), {}});
+  const size_t most = std::min(found.size(), kMostLines), more = found.size() - most;
+  const auto away = [&](const Found& f) { return std::abs(f.at.y() - at.y()); };
+  std::stable_sort(found.begin(), found.end(), [&](const Found& a, const Found& b) { return away(a) < away(b); });
+  found.resize(most);
+  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.at.y() < b.at.y(); });
+  for (const Found& f : found) {
+    out.lines.push_back({QString::fromStdString(f.curve->label) + QStringLiteral("  ") + short_number(f.y),
+                         seen_colour(f.curve->colour, dark), f.curve->marker});
+    if (scene.plane().area.contains(f.at)) out.points.push_back(f.at);
+  }
+  if (more > 0) out.lines.push_back({QStringLiteral("and %1 further away").arg(more), {}});
   if (out.lines.empty()) return {};
   return out;
 }
@@ -88,7 +98,7 @@ void paint_read_out(QPainter& painter, const ReadOut& out, const ChartScene& sce
   QFont bold = scene.font();
   bold.setBold(true);
   const QFontMetricsF heading(bold), metrics(scene.font());
-  const double row = 1.25 * metrics.height(), swatch = 8 * u;
+  const double row = 1.25 * metrics.height(), swatch = 12 * u;
   double width = heading.horizontalAdvance(out.heading);
   for (const auto& line : out.lines) width = std::max(width, metrics.horizontalAdvance(line.text) + swatch);
   QRectF box(0, 0, width + 12 * u, row * static_cast<double>(out.lines.size() + 1) + 6 * u);
@@ -109,7 +119,11 @@ void paint_read_out(QPainter& painter, const ReadOut& out, const ChartScene& sce
   painter.setFont(scene.font());
   for (const auto& line : out.lines) {
     y += row;
-    if (line.colour.isValid()) painter.fillRect(QRectF(box.left() + 6 * u, y - 0.5 * metrics.ascent(), 5 * u, 2 * u), line.colour);
+    if (line.colour.isValid()) {
+      const QRectF stroke(box.left() + 6 * u, y - 0.5 * metrics.ascent(), 9 * u, 1.5 * u);
+      painter.fillRect(stroke, line.colour);
+      paint_marker(painter, line.marker, stroke.center(), 2 * u, line.colour);
+    }
     painter.setPen(scene.colours().text);
     painter.drawText(QPointF(box.left() + 6 * u + swatch, y), line.text);
   }

@@ -12,6 +12,7 @@ struct ReadOut {
   struct Line {
     QString text;
     QColor colour;  ///< invalid: none
+    Marker marker = Marker::none;
   };
   QString heading;
   std::vector<Line> lines;
@@ -19,7 +20,8 @@ struct ReadOut {
   std::optional<double> x;      ///< where the vertical hair stands
 };
 
-/// All curves at x, or the nearest point of curves that run back and forth. Nothing outside the plot area.
+/// The curves at x, those nearest to the mouse when they are many, or the nearest point of curves that run back and forth. Nothing outside
+/// the plot area.
 std::optional<ReadOut> read_out(const Figure& figure, const ChartScene& scene, const QPointF& at, bool dark);
 void paint_read_out(QPainter& painter, const ReadOut& out, const ChartScene& scene, const QPointF& at);
 

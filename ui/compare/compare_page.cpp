@@ -14,7 +14,6 @@
 
 #include "analysis/comparison/comparison.h"
 #include "ui/charts/figure_view.h"
-#include "ui/charts/run_titles.h"
 #include "ui/compare/comparison_table.h"
 #include "ui/live/live_figures.h"
 #include "ui/page.h"
@@ -151,8 +150,8 @@ void ComparePage::refresh() {
   if (stale_) return;
   updateDomains();
   const auto runs = session_.runs()->visibleRuns();
-  const Comparison comparison = compare(runs, at_loss_, domain());
-  trajectories_->setFigure(trajectory_figure(runs, domain(), comparison.equal_loss, run_titles(*session_.runs())));
+  const Comparison comparison = compare(runs, at_loss_, domain(), session_.runs()->runs());
+  trajectories_->setFigure(trajectory_figure(runs, domain(), comparison.equal_loss, session_.runs()->runs()));
   equal_->setComparison(comparison);
   end_->setComparison(comparison);
   equal_card_->setTitle(tr("At equal pre-training loss"),

@@ -11,7 +11,6 @@
 
 #include "analysis/probes/capture_maps.h"
 #include "ui/charts/figure_view.h"
-#include "ui/charts/run_titles.h"
 #include "ui/charts/ticks.h"
 #include "ui/inspect/query_panel.h"
 #include "ui/inspect/token_text.h"
@@ -133,7 +132,7 @@ void InspectPage::followRun() {
   if (directory_ == session_.currentRun() && steps == steps_) return;
   directory_ = session_.currentRun();
   steps_ = steps;
-  provenance_ = {"run " + run->info().directory.filename().string() + ": " + run_label(*run).toStdString()};
+  provenance_ = {"run " + run->info().directory.filename().string() + ": " + session_.runs()->label(*run).toStdString()};
   if (steps_.empty()) return showNothing(tr("This run has captured no text yet; it does so every training.probe_every steps."));
   request();
 }

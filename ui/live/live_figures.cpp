@@ -4,24 +4,24 @@
 #include <algorithm>
 
 #include "analysis/figures/derived.h"
-#include "ui/charts/run_titles.h"
+#include "ui/run_list.h"
 
 namespace saccade::ui {
 
-Figure live_loss_figure(const std::vector<const Run*>& runs, const LiveChoice& choice, const Titles& titles) {
-  Figure figure = smoothed(loss_figure(runs, choice.x, choice.log_x, choice.log_y, titles), choice.smoothing);
+Figure live_loss_figure(const RunSet& runs, const LiveChoice& choice, const RunSet& among) {
+  Figure figure = smoothed(loss_figure(runs, choice.x, choice.log_x, choice.log_y, among), choice.smoothing);
   for (const Run* run : runs)
-    if (auto mark = divergence_mark(*run, choice.x, titles)) figure.curves.push_back(std::move(*mark));
+    if (auto mark = divergence_mark(*run, choice.x, among)) figure.curves.push_back(std::move(*mark));
   return figure;
 }
 
-Figure gap_figure(const std::vector<const Run*>& runs, const LiveChoice& choice, const Titles& titles) {
-  return difference(series_figure(runs, "ood/loss", choice.x, choice.log_x, false, titles),
-                    series_figure(runs, "validation/loss", choice.x, choice.log_x, false, titles), "ood-gap",
+Figure gap_figure(const RunSet& runs, const LiveChoice& choice, const RunSet& among) {
+  return difference(series_figure(runs, "ood/loss", choice.x, choice.log_x, false, among),
+                    series_figure(runs, "validation/loss", choice.x, choice.log_x, false, among), "ood-gap",
                     "OOD loss minus pre-training loss", "gap (nats)");
 }
 
-std::vector<std::string> all_domains(const std::vector<const Run*>& runs) {
+std::vector<std::string> all_domains(const RunSet& runs) {
   std::vector<std::string> domains;
   for (const Run* run : runs)
     for (const std::string& domain : run->ood_domains())
@@ -29,12 +29,12 @@ std::vector<std::string> all_domains(const std::vector<const Run*>& runs) {
   return domains;
 }
 
-QString trouble(const std::vector<const Run*>& runs) {
+QString trouble(const RunList& list) {
   QStringList lines;
-  for (const Run* run : runs) {
+  for (const Run* run : list.visibleRuns()) {
     const RunInfo& info = run->info();
     if (info.state != RunState::diverged && info.state != RunState::failed && info.state != RunState::crashed) continue;
-    QString line = QStringLiteral("%1 %2 at step %3").arg(run_label(*run), QString::fromLatin1(to_string(info.state))).arg(info.step);
+    QString line = QStringLiteral("%1 %2 at step %3").arg(list.label(*run), QString::fromLatin1(to_string(info.state))).arg(info.step);
     if (!info.message.empty()) line += QStringLiteral(": ") + QString::fromStdString(info.message);
     lines << line;
   }

@@ -6,6 +6,8 @@
 
 namespace saccade::ui {
 
+class RunList;
+
 /// What the reader chose on the Live page.
 struct LiveChoice {
   XAxis x = XAxis::tokens;
@@ -15,13 +17,13 @@ struct LiveChoice {
 };
 
 /// Training, validation and OOD loss of all runs; where a run diverged a mark says so.
-Figure live_loss_figure(const std::vector<const Run*>& runs, const LiveChoice& choice, const Titles& titles);
+Figure live_loss_figure(const RunSet& runs, const LiveChoice& choice, const RunSet& among);
 /// OOD loss minus in-domain validation loss.
-Figure gap_figure(const std::vector<const Run*>& runs, const LiveChoice& choice, const Titles& titles);
+Figure gap_figure(const RunSet& runs, const LiveChoice& choice, const RunSet& among);
 
 /// OOD domains of any of the runs, in the order met.
-std::vector<std::string> all_domains(const std::vector<const Run*>& runs);
+std::vector<std::string> all_domains(const RunSet& runs);
 /// One line per run that ended badly: what, at which step, why. Empty: none did.
-QString trouble(const std::vector<const Run*>& runs);
+QString trouble(const RunList& list);
 
 }  // namespace saccade::ui

@@ -11,7 +11,6 @@
 
 #include "analysis/figures/derived.h"
 #include "ui/charts/figure_view.h"
-#include "ui/charts/run_titles.h"
 #include "ui/page.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
@@ -42,7 +41,7 @@ const Run* shown_run(const Session& session, const std::vector<const Run*>& runs
 LivePage::LivePage(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
-      loss_(makePanel(tr("Pre-training and OOD loss"), tr("line: validation · thin: training · circles: OOD · dash: seed"))),
+      loss_(makePanel(tr("Pre-training and OOD loss"), tr("dash: seed"))),
       heads_(makePanel(tr("Attention entropy"), {})),
       layers_(makePanel(tr("Entropy by layer"), {})),
       gap_(makePanel(tr("OOD − pre-training gap"), tr("nats"))),
@@ -121,17 +120,15 @@ void LivePage::refresh() {
   stale_ = !isVisible();
   if (stale_) return;
   const auto runs = session_.runs()->visibleRuns();
-  const Titles titles = run_titles(*session_.runs());
+  const RunSet all = session_.runs()->runs();
   x_axis_->setCurrentIndex(x_axis_->findData(static_cast<int>(session_.xAxis())));
   updateDomains(runs);
   choice_ = {session_.xAxis(), log_x_->isChecked(), log_y_->isChecked(), smoothing_->currentData().toInt(),
              domains_->currentText().toStdString()};
 
-  loss_.view->setFigure(live_loss_figure(runs, choice_, titles));
-  const auto series = [&](const std::string& name, bool log_y) {
-    return series_figure(runs, name, choice_.x, choice_.log_x, log_y, titles);
-  };
-  fill(gap_, gap_figure(runs, choice_, titles));
+  loss_.view->setFigure(live_loss_figure(runs, choice_, all));
+  const auto series = [&](const std::string& name, bool log_y) { return series_figure(runs, name, choice_.x, choice_.log_x, log_y, all); };
+  fill(gap_, gap_figure(runs, choice_, all));
   fill(gradient_, series("gradient_norm", true));
   fill(speed_, series("tokens_per_second", false));
   fill(domain_, choice_.domain.empty() ? Figure{} : series("ood/loss/" + choice_.domain, choice_.log_y));
@@ -139,7 +136,7 @@ void LivePage::refresh() {
   const auto shown = [](const Panel* panel) { return !panel->card->isHidden(); };
   const Panel* beside[] = {&heads_, &layers_, &gap_, &captured_};
   side_->setVisible(std::any_of(std::begin(beside), std::end(beside), shown));
-  const QString text = trouble(runs);
+  const QString text = trouble(*session_.runs());
   trouble_->setText(text);
   trouble_->setVisible(!text.isEmpty());
 }
@@ -164,16 +161,16 @@ void LivePage::fill(Panel& panel, Figure figure) {
 
 void LivePage::fillCurrent(const std::vector<const Run*>& runs) {
   const Run* run = shown_run(session_, runs);
-  const Titles titles = run_titles(*session_.runs());
+  const RunSet all = session_.runs()->runs();
   for (Panel* panel : {&heads_, &layers_, &captured_})
     if (!run) fill(*panel, {});
   if (!run) return;
-  const QString name = run_label(*run);
+  const QString name = session_.runs()->label(*run);
   const std::string statistic = run->find("entropy_normalized/layer0") ? "entropy_normalized" : "entropy";
-  fill(layers_, layers_figure(*run, statistic, choice_.x, titles));
+  fill(layers_, layers_figure(*run, statistic, choice_.x, all));
   layers_.card->setTitle(tr("Entropy by layer"),
                          statistic == "entropy" ? tr("nats · %1").arg(name) : tr("1 = evenly spread · %1").arg(name));
-  fill(captured_, layers_figure(*run, "captured_mass", choice_.x, titles));
+  fill(captured_, layers_figure(*run, "captured_mass", choice_.x, all));
   captured_.card->setTitle(tr("Captured mass of the choice"), tr("1 = nothing lost · %1").arg(name));
   const auto& last = run->last_statistics();
   const auto recorded = [&](const std::string& wanted) {

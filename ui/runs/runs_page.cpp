@@ -39,7 +39,7 @@ class NameDelegate : public QStyledItemDelegate {
     QStyledItemDelegate::paint(painter, option, index);
     const QRect swatch(option.rect.left() + 6, option.rect.top(), swatch_width, option.rect.height());
     painter->save();
-    paintSwatch(painter, swatch, index.data(RunList::ColourRole).value<QColor>(), index.data(RunList::DashRole).toInt(), option.palette);
+    paintSwatch(painter, swatch, index, option.palette);
     painter->restore();
   }
 
@@ -54,7 +54,7 @@ class NameDelegate : public QStyledItemDelegate {
   }
 
  private:
-  static constexpr int swatch_width = 18;
+  static constexpr int swatch_width = 20;
 };
 
 }  // namespace

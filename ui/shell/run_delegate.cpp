@@ -7,13 +7,14 @@
 #include <cmath>
 
 #include "ui/charts/colours.h"
+#include "ui/charts/marker_painter.h"
 #include "ui/run_summary.h"
 #include "ui/shell/grouped_runs.h"
 #include "ui/shell/theme.h"
 
 namespace saccade::ui {
 namespace {
-constexpr int margin = 6, check_width = 16, swatch_width = 18;
+constexpr int margin = 6, check_width = 16, swatch_width = 20;
 
 QFont smaller(QFont font) {
   font.setPointSizeF(font.pointSizeF() * 0.88);
@@ -59,21 +60,25 @@ void paint_progress(QPainter* painter, const QRect& bar, double fraction, const 
 
 }  // namespace
 
-void paintSwatch(QPainter* painter, const QRect& rect, const QColor& paperColour, int dash, const QPalette& palette) {
-  if (!paperColour.isValid()) return;
-  const Colour colour{static_cast<uint8_t>(paperColour.red()), static_cast<uint8_t>(paperColour.green()),
-                      static_cast<uint8_t>(paperColour.blue())};
+void paintSwatch(QPainter* painter, const QRect& rect, const QModelIndex& run, const QPalette& palette) {
+  const QColor paper = run.data(RunList::ColourRole).value<QColor>();
+  if (!paper.isValid()) return;
+  const Colour colour{static_cast<uint8_t>(paper.red()), static_cast<uint8_t>(paper.green()), static_cast<uint8_t>(paper.blue())};
   QPen pen(seen_colour(colour, isDark(palette)), 3);
   pen.setCapStyle(Qt::FlatCap);
-  switch (static_cast<Dash>(dash)) {
+  switch (static_cast<Dash>(run.data(RunList::DashRole).toInt())) {
     case Dash::solid: break;
     case Dash::dash: pen.setDashPattern({2.4, 0.9}); break;
     case Dash::dot: pen.setDashPattern({1, 0.8}); break;
     case Dash::dash_dot: pen.setDashPattern({2, 0.8, 0.8, 0.8}); break;
   }
+  painter->setRenderHint(QPainter::Antialiasing);
   painter->setPen(pen);
   const double y = rect.center().y() + 0.5;
   painter->drawLine(QPointF(rect.left(), y), QPointF(rect.right() + 1, y));
+  const auto marker = static_cast<Marker>(run.data(RunList::MarkerRole).toInt());
+  if (marker != Marker::circle)
+    paint_marker(*painter, marker, {rect.left() + 0.5 * rect.width(), y}, 4, pen.color(), palette.color(QPalette::Base));
 }
 
 void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, const QModelIndex& index) const {
@@ -101,7 +106,7 @@ void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, co
   if (damaged)
     themedIcon(QStringLiteral("problem")).paint(painter, QRect(left + 1, top + (metrics.height() - 16) / 2, 16, 16));
   else
-    paintSwatch(painter, swatch, index.data(RunList::ColourRole).value<QColor>(), index.data(RunList::DashRole).toInt(), option.palette);
+    paintSwatch(painter, swatch, index, option.palette);
 
   const int text_left = swatch.right() + 1 + margin;
   const QString progress = progress_text(index);

@@ -3,8 +3,8 @@
 
 namespace saccade::ui {
 
-/// Paints a line of colour as charts do: the architecture's colour in the seed's dash.
-void paintSwatch(QPainter* painter, const QRect& rect, const QColor& paperColour, int dash, const QPalette& palette);
+/// Paints a run's line as charts do: the architecture's colour and marker, the seed's dash. `run`: an index with RunList's roles.
+void paintSwatch(QPainter* painter, const QRect& rect, const QModelIndex& run, const QPalette& palette);
 
 /// Draws the rows of GroupedRuns: visibility, swatch, title and seed, progress, and a line of numbers.
 class RunDelegate : public QStyledItemDelegate {

@@ -1,0 +1,18 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "analysis/runs/run.h"
+
+namespace saccade {
+
+/// Runs whose configs are equal but for seed and name: one architecture in one setting, repeated.
+struct RunGroup {
+  std::string label;              ///< the title; with the name of its first run where groups would read alike
+  std::vector<const Run*> seeds;  ///< by seed
+};
+
+/// In the order in which each is first met. `among`: all runs that labels must tell apart, when those are more than `runs`.
+std::vector<RunGroup> group_runs(const std::vector<const Run*>& runs, const std::vector<const Run*>& among = {});
+
+}  // namespace saccade

@@ -1,0 +1,75 @@
+#include "ui/charts/legend.h"
+
+#include <QPainter>
+#include <algorithm>
+#include <numeric>
+
+#include "ui/charts/curve_painter.h"
+#include "ui/charts/marker_painter.h"
+
+namespace saccade::ui {
+
+namespace {
+
+constexpr double kSample = 22, kTextGap = 4, kEntryGap = 12, kEdge = 4;  // points
+
+/// Widths of as many columns as fit, entries going from left to right.
+std::vector<double> column_widths(const std::vector<double>& needed, double width, double gap) {
+  for (size_t columns = needed.size(); columns > 1; --columns) {
+    std::vector<double> widths(columns, 0);
+    for (size_t i = 0; i < needed.size(); ++i) widths[i % columns] = std::max(widths[i % columns], needed[i]);
+    if (std::accumulate(widths.begin(), widths.end(), gap * static_cast<double>(columns - 1)) <= width) return widths;
+  }
+  return {width};
+}
+
+}  // namespace
+
+Legend legend_of(const Figure& figure, const QFontMetricsF& metrics, const QSizeF& room, double unit) {
+  Legend legend;
+  const double row = 1.25 * metrics.height(), top = 0.25 * metrics.height(), width = room.width() - 2 * kEdge * unit;
+  const double sample = (kSample + kTextGap) * unit;
+  std::vector<double> needed;
+  for (const Curve& curve : figure.curves) {
+    if (!curve.in_legend || curve.label.empty()) continue;
+    const QString text = metrics.elidedText(QString::fromStdString(curve.label), Qt::ElideMiddle, width - sample);
+    legend.entries.push_back({&curve, {}, text});
+    needed.push_back(sample + metrics.horizontalAdvance(text));
+  }
+  if (legend.entries.empty()) return legend;
+  const std::vector<double> widths = column_widths(needed, width, kEntryGap * unit);
+  const size_t rows = std::max<size_t>(1, static_cast<size_t>(std::max(0.0, (room.height() - top) / row)));
+  if (const size_t most = rows * widths.size(); legend.entries.size() > most) {
+    const size_t left_out = legend.entries.size() - most + 1;
+    legend.entries.resize(most);
+    legend.entries.back() = {nullptr, {}, QStringLiteral("and %1 more").arg(left_out)};
+  }
+  for (size_t i = 0; i < legend.entries.size(); ++i) {
+    const auto column = widths.begin() + static_cast<std::ptrdiff_t>(i % widths.size());
+    const double left = std::accumulate(widths.begin(), column, kEdge * unit) + kEntryGap * unit * static_cast<double>(i % widths.size());
+    legend.entries[i].at = {left, top + row * static_cast<double>(i / widths.size())};
+  }
+  legend.height = legend.entries.back().at.y() + row;
+  return legend;
+}
+
+void paint_legend(QPainter& painter, const Legend& legend, const QFont& font, const FigureColours& colours, bool dark, double unit) {
+  const QFontMetricsF metrics(font);
+  painter.setFont(font);
+  for (const Legend::Entry& entry : legend.entries) {
+    const double y = entry.at.y() + metrics.height() / 2, end = entry.at.x() + kSample * unit;
+    if (entry.curve) {
+      const QColor colour = seen_colour(entry.curve->colour, dark);
+      QPen pen = curve_pen(*entry.curve, colour, unit);
+      pen.setWidthF(std::min(pen.widthF(), 4 * unit));
+      painter.setPen(pen);
+      painter.drawLine(QPointF(entry.at.x(), y), QPointF(end, y));
+      paint_marker(painter, entry.curve->marker, {(entry.at.x() + end) / 2, y}, marker_radius(*entry.curve, unit), colour,
+                   entry.curve->sparse ? colours.ground : QColor());
+    }
+    painter.setPen(colours.text);
+    painter.drawText(QPointF(entry.curve ? end + kTextGap * unit : entry.at.x(), entry.at.y() + metrics.ascent()), entry.text);
+  }
+}
+
+}  // namespace saccade::ui

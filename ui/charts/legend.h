@@ -1,0 +1,29 @@
+#pragma once
+#include <QFontMetricsF>
+#include <QPointF>
+#include <QSizeF>
+#include <QString>
+#include <vector>
+
+#include "ui/charts/colours.h"
+
+class QPainter;
+
+namespace saccade::ui {
+
+/// What stands over a chart, in columns: a piece of line with its marker and a label for every curve that has one.
+struct Legend {
+  struct Entry {
+    const Curve* curve;  ///< null: only words, of the curves that found no room
+    QPointF at;
+    QString text;
+  };
+  std::vector<Entry> entries;
+  double height = 0;
+};
+
+/// In painter units; `unit`: of them a point. Beyond `room.height()` the last entry counts those left out.
+Legend legend_of(const Figure& figure, const QFontMetricsF& metrics, const QSizeF& room, double unit);
+void paint_legend(QPainter& painter, const Legend& legend, const QFont& font, const FigureColours& colours, bool dark, double unit);
+
+}  // namespace saccade::ui
