@@ -61,7 +61,7 @@ QColor seen_colour(const Colour& colour, bool dark) {
   if (seen.hslSaturationF() < 0.05 && contrast(seen, ground) < 3) return QColor(0xee, 0xee, 0xee);  // black turns white
   float h, s, l;
   seen.getHslF(&h, &s, &l);
-  while (contrast(seen, ground) < 4.5 && l < 0.95f) {
+  while (contrast(seen, ground) < 3.6 && l < 0.95f) {
     l += 0.02f;
     seen.setHslF(h, s, l);
   }

@@ -6,7 +6,8 @@
 
 namespace saccade::ui {
 
-/// A curve's colour on a light or dark ground: the figure's own, brightened where it would not be seen (3 : 1).
+/// A curve's colour on a light or dark ground: the figure's own, brightened where it would hardly be seen (3.6 : 1; more would
+/// make blue look like sky blue).
 QColor seen_colour(const Colour& colour, bool dark);
 
 /// Ground, ink and lines of a figure.

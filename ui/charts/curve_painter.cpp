@@ -266,6 +266,7 @@ void paint_curve(QPainter& painter, const PreparedCurve& curve, const Plane& pla
     if (dash_on(pen, bar.x - plane.area.left()))
       painter.fillRect(QRectF(QPointF(bar.x - half, bar.top - half), QPointF(bar.x + half, bar.bottom + half)).intersected(plane.area),
                        colour);
+  if (curve.curve().marker != Marker::none && !curve.curve().sparse) return;  // a point that stands alone has its marker
   painter.setPen(Qt::NoPen);
   painter.setBrush(colour);
   for (const QPointF& dot : path.dots) painter.drawEllipse(dot, 1.1 * curve.curve().width * unit, 1.1 * curve.curve().width * unit);

@@ -29,10 +29,11 @@ Legend legend_of(const Figure& figure, const QFontMetricsF& metrics, const QSize
   Legend legend;
   const double row = 1.25 * metrics.height(), top = 0.25 * metrics.height(), width = room.width() - 2 * kEdge * unit;
   const double sample = (kSample + kTextGap) * unit;
+  const double widest = std::max(0.48 * width, std::min(width, 120 * unit));  // one long name must not take the columns of all
   std::vector<double> needed;
   for (const Curve& curve : figure.curves) {
     if (!curve.in_legend || curve.label.empty()) continue;
-    const QString text = metrics.elidedText(QString::fromStdString(curve.label), Qt::ElideMiddle, width - sample);
+    const QString text = metrics.elidedText(QString::fromStdString(curve.label), Qt::ElideMiddle, widest - sample);
     legend.entries.push_back({&curve, {}, text});
     needed.push_back(sample + metrics.horizontalAdvance(text));
   }
@@ -63,7 +64,7 @@ void paint_legend(QPainter& painter, const Legend& legend, const QFont& font, co
       QPen pen = curve_pen(*entry.curve, colour, unit);
       pen.setWidthF(std::min(pen.widthF(), 4 * unit));
       painter.setPen(pen);
-      painter.drawLine(QPointF(entry.at.x(), y), QPointF(end, y));
+      if (entry.curve->marker != Marker::cross) painter.drawLine(QPointF(entry.at.x(), y), QPointF(end, y));
       paint_marker(painter, entry.curve->marker, {(entry.at.x() + end) / 2, y}, marker_radius(*entry.curve, unit), colour,
                    entry.curve->sparse ? colours.ground : QColor());
     }
