@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ui/charts/ticks.h"
+
 namespace saccade::ui {
 namespace {
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
@@ -65,8 +67,8 @@ QString summary_of(const Run& run) {
   const RunInfo& info = run.info();
   const RunNumbers numbers = numbers_of(run);
   QStringList parts;
-  if (!std::isnan(numbers.loss)) parts << tr("loss %1").arg(QLocale::c().toString(numbers.loss, 'f', 2));
-  if (!std::isnan(numbers.ood)) parts << tr("OOD %1").arg(QLocale::c().toString(numbers.ood, 'f', 2));
+  if (!std::isnan(numbers.loss)) parts << tr("loss %1").arg(formatLoss(numbers.loss, 2));
+  if (!std::isnan(numbers.ood)) parts << tr("OOD %1").arg(formatLoss(numbers.ood, 2));
   if (isActive(info.state)) {
     if (!std::isnan(numbers.tokens_per_second)) parts << tr("%1tok/s").arg(formatCount(numbers.tokens_per_second));
     parts << (std::isnan(numbers.seconds_left) ? tr("preparing") : tr("%1 left").arg(formatDuration(numbers.seconds_left)));
@@ -74,6 +76,10 @@ QString summary_of(const Run& run) {
     parts << tr("step %1 of %2").arg(info.step).arg(info.steps);
   }
   return parts.join(QStringLiteral(" · "));
+}
+
+QString formatLoss(double value, int decimals) {
+  return std::abs(value) < 1000 ? QLocale::c().toString(value, 'f', decimals) : short_number(value);
 }
 
 QString formatCount(double count) {

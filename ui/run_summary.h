@@ -18,8 +18,9 @@ RunNumbers numbers_of(const Run& run);
 /// "loss 3.41 · OOD 4.02 · 12.3 ktok/s · 4 min left"
 QString summary_of(const Run& run);
 
-QString formatCount(double count);       ///< 12.3 k, 1.9 M
-QString formatBytes(double bytes);       ///< 3.1 GiB
-QString formatDuration(double seconds);  ///< 46 s, 4 min, 2 h 10 min
+QString formatLoss(double value, int decimals);  ///< 3.41; 84.3 T once it has run away
+QString formatCount(double count);               ///< 12.3 k, 1.9 M
+QString formatBytes(double bytes);               ///< 3.1 GiB
+QString formatDuration(double seconds);          ///< 46 s, 4 min, 2 h 10 min
 
 }  // namespace saccade::ui

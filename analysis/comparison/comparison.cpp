@@ -89,8 +89,10 @@ constexpr Condition kConditions[] = {
 
 void warn(std::vector<std::string>& warnings, const std::vector<std::string>& names, const std::string& what, const std::string& first) {
   if (names.empty()) return;
+  constexpr size_t kNamed = 3;
   std::string line = names.front();
-  for (size_t i = 1; i < names.size(); ++i) line += ", " + names[i];
+  for (size_t i = 1; i < std::min(names.size(), kNamed); ++i) line += ", " + names[i];
+  if (names.size() > kNamed) line += " and " + std::to_string(names.size() - kNamed) + " more";
   warnings.push_back(line + ": " + what + (first.empty() ? "" : " than " + first));
 }
 
@@ -115,7 +117,7 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
   const auto off = [&](const RunInfo& info) {
     return std::abs(static_cast<double>(info.parameters - first.parameters)) > 0.01 * static_cast<double>(first.parameters);
   };
-  warn(warnings, collect(off), "parameters differ by more than 1 %", "");
+  warn(warnings, collect(off), "have more than 1 % more or fewer parameters", name_of(*runs.front()));
   for (Run const* run : runs)
     if (run->info().state != RunState::finished)
       warnings.push_back(name_of(*run) + ": is not finished (" + to_string(run->info().state) + ")");

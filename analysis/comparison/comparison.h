@@ -18,7 +18,8 @@ Trajectory trajectory(const Run& run, const std::string& domain = "");
 /// the pre-training loss); nothing when the run never crossed it.
 std::optional<double> ood_at(const Trajectory& trajectory, double pretraining_loss);
 
-/// The lowest pre-training loss that every run has reached: where they can be compared.
+/// The lowest pre-training loss that every run has reached: where they can be compared. Runs that diverged or have not been
+/// evaluated yet do not count.
 std::optional<double> common_loss(const std::vector<const Run*>& runs);
 
 struct ComparisonRow {

@@ -42,11 +42,11 @@ std::optional<double> common_loss(const std::vector<const Run*>& runs) {
   double lowest_of_all = -INFINITY, start = INFINITY;
   for (const Run* run : runs) {
     const Trajectory t = trajectory(*run);
-    if (t.pretraining.empty()) return {};
+    if (t.pretraining.empty() || run->info().state == RunState::diverged) continue;
     lowest_of_all = std::max(lowest_of_all, *std::min_element(t.pretraining.begin(), t.pretraining.end()));
     start = std::min(start, t.pretraining.front());
   }
-  if (runs.empty() || lowest_of_all > start) return {};
+  if (!std::isfinite(lowest_of_all) || lowest_of_all > start) return {};
   return lowest_of_all;
 }
 

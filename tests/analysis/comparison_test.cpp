@@ -73,6 +73,13 @@ class ComparisonTest : public QObject {
     QVERIFY(std::abs(compare(pointers, 3.0, "c").rows[0].ood_at_equal.value() - 3.6) < 1e-9);
   }
 
+  void runsThatDivergedOrHaveNoLossYetDoNotCount() {
+    const auto runs = write({{.seed = 1}, {.seed = 2, .end = RunState::diverged}, {.seed = 3, .steps = 5}});
+    QVERIFY(!runs[2].find("validation/loss"));
+    QCOMPARE(common_loss(pointers_to(runs)).value(), runs[0].find("validation/loss")->value.back());
+    QVERIFY(!common_loss({&runs[1], &runs[2]}));
+  }
+
   void gathersSeeds() {
     const auto runs =
         write({{.seed = 1, .offset = 0.0}, {.seed = 2, .offset = 0.2}, {.seed = 3, .offset = 0.4}, {.mixer = "avey", .seed = 1}});

@@ -76,6 +76,7 @@ void ChartScene::layout(const QSizeF& size, const Window& window) {
 
   plane_.x = x_scale(figure_, window);
   plane_.y = y_scale(figure_, curves_, plane_.x, window);
+  runs_off_ = window.x || window.y ? std::vector<RunsOff>{} : runs_off(figure_, curves_, plane_.x, plane_.y);
   const bool cells = figure_.map.has_value();
   setAxis(*x_axis_, plane_.x, figure_.x, size.width(), cells && figure_.map->column_extent[0] == figure_.map->column_extent[1]);
   setAxis(*y_axis_, plane_.y, figure_.y, size.height() - legend, cells && figure_.map->row_extent[0] == figure_.map->row_extent[1]);
@@ -92,7 +93,8 @@ void ChartScene::setAxis(QCategoryAxis& axis, const AxisScale& scale, const Axis
   const double room = horizontal ? 5.5 * metrics.averageCharWidth() + 2 * metrics.height() : 2.6 * metrics.height();
   const int most = std::clamp(static_cast<int>(0.85 * length / room), 2, 12);
   const Ticks ticks = cells ? cell_ticks(scale.low, scale.high, most) : ticks_for(scale, most);
-  (horizontal ? x_minor_ : y_minor_) = cells ? std::vector<double>{} : ticks.minor;
+  const bool dense = static_cast<double>(ticks.minor.size()) > length / (4 * unit_);
+  (horizontal ? x_minor_ : y_minor_) = cells || dense ? std::vector<double>{} : ticks.minor;
 
   for (const QString& label : axis.categoriesLabels()) axis.remove(label);
   const double low = scale.shown(scale.low), high = scale.shown(scale.high);
@@ -120,6 +122,7 @@ void ChartScene::paint(QPainter& painter, double column, bool exact_map) {
   for (const auto& curve : curves_) paint_curve(painter, *curve, plane_, colour(curve), unit_, column);
   for (const auto& curve : curves_) paint_markers(painter, *curve, plane_, colour(curve), colours_.ground, unit_);
   paintFrame(painter);
+  paintRunaway(painter);
   paint_legend(painter, legend_, font(), colours_, style_.dark, unit_);
   if (!map_.isNull()) paintColourBar(painter);
   painter.restore();
@@ -172,6 +175,29 @@ void ChartScene::paintLines(QPainter& painter) const {
   painter.setFont(font());
   painter.setPen(contrast(colours_.accent, Qt::white) > 3.5 ? Qt::white : Qt::black);
   painter.drawText(box, Qt::AlignCenter, text);
+}
+
+/// Says at the edges how far curves go on beyond them.
+void ChartScene::paintRunaway(QPainter& painter) const {
+  const QFontMetricsF metrics(font());
+  const QRectF& a = plane_.area;
+  painter.setFont(font());
+  for (const auto& [edge, value] : runs_off_) {
+    const QChar arrow(edge == Qt::TopEdge ? 0x2191 : edge == Qt::BottomEdge ? 0x2193 : edge == Qt::LeftEdge ? 0x2190 : 0x2192);
+    const QString text = arrow + QStringLiteral(" to ") + short_number(value);
+    const double gap = 3 * unit_;
+    QRectF box(0, 0, metrics.horizontalAdvance(text) + 2 * gap, 1.2 * metrics.height());
+    box.moveCenter(a.center());
+    if (edge == Qt::TopEdge) box.moveTopRight(a.topRight() + QPointF(-gap, gap));
+    if (edge == Qt::BottomEdge) box.moveBottomRight(a.bottomRight() - QPointF(gap, gap));
+    if (edge == Qt::LeftEdge) box.moveLeft(a.left() + gap);
+    if (edge == Qt::RightEdge) box.moveRight(a.right() - gap);
+    painter.setPen(QPen(colours_.axis, 0.5 * unit_));
+    painter.setBrush(colours_.ground);
+    painter.drawRoundedRect(box, 2 * unit_, 2 * unit_);
+    painter.setPen(colours_.text);
+    painter.drawText(box, Qt::AlignCenter, text);
+  }
 }
 
 void ChartScene::paintColourBar(QPainter& painter) const {

@@ -21,6 +21,12 @@ struct Window {
   std::optional<std::array<double, 2>> x, y;
 };
 
+/// A value beyond the edge of what an axis shows by itself.
+struct RunsOff {
+  Qt::Edge edge;
+  double value;
+};
+
 /// A figure laid out on a rectangle: Qt Charts carries axes, titles, grid, layout; curves, map, legend and colour bar are
 /// painted by us over it. (Qt Charts' own legend shows 13 pixels of a line, too short to tell dashes apart.)
 class ChartScene {
@@ -44,6 +50,7 @@ class ChartScene {
   void setAxis(QCategoryAxis& axis, const AxisScale& scale, const AxisRecipe& recipe, double length, bool cells);
   void paintFrame(QPainter& painter) const;
   void paintLines(QPainter& painter) const;
+  void paintRunaway(QPainter& painter) const;
   void paintColourBar(QPainter& painter) const;
 
   const Figure& figure_;
@@ -59,11 +66,16 @@ class ChartScene {
   std::vector<double> x_minor_, y_minor_;
   Legend legend_;
   QRectF colour_bar_;
+  std::vector<RunsOff> runs_off_;  ///< empty while someone looks at a part
 };
 
 /// The ranges a figure shows by itself: recipe, else data with a little air; whole map.
 AxisScale x_scale(const Figure& figure, const Window& window = {});
 AxisScale y_scale(const Figure& figure, const std::vector<std::unique_ptr<PreparedCurve>>& curves, const AxisScale& x,
                   const Window& window = {});
+
+/// How far curves go on outside these scales, at each edge where any does.
+std::vector<RunsOff> runs_off(const Figure& figure, const std::vector<std::unique_ptr<PreparedCurve>>& curves, const AxisScale& x,
+                              const AxisScale& y);
 
 }  // namespace saccade::ui

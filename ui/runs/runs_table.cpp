@@ -1,6 +1,5 @@
 #include "ui/runs/runs_table.h"
 
-#include <QLocale>
 #include <cmath>
 #include <limits>
 
@@ -9,7 +8,7 @@
 namespace saccade::ui {
 namespace {
 
-QString number(double value, int decimals) { return std::isnan(value) ? QStringLiteral("–") : QLocale::c().toString(value, 'f', decimals); }
+QString number(double value, int decimals) { return std::isnan(value) ? QStringLiteral("–") : formatLoss(value, decimals); }
 
 double last_of(const Series* series) {
   return series && !series->value.empty() ? series->value.back() : std::numeric_limits<double>::quiet_NaN();
