@@ -97,6 +97,7 @@ Figure smoothed(Figure figure, int64_t points) {
     }
     curve.colour = paler(curve.colour, 0.35);
     curve.in_legend = false;
+    curve.marker = Marker::none;
     raw.push_back(std::move(curve));
     rest.push_back(std::move(mean));
   }
@@ -156,7 +157,7 @@ std::optional<Curve> divergence_mark(const Run& run, XAxis x, const RunSet& amon
   for (Curve& curve : series_figure({&run}, "train/loss", x, false, false, among).curves) {
     for (size_t i = curve.y.size(); i > 0; --i) {
       if (!std::isfinite(curve.y[i - 1])) continue;
-      curve.label += " diverged at step " + std::to_string(run.info().step) + (run.info().message.empty() ? "" : ": " + run.info().message);
+      curve.label += " diverged at step " + std::to_string(run.info().step);
       curve.x = {curve.x[i - 1]};
       curve.y = {curve.y[i - 1]};
       curve.marker = Marker::cross;
@@ -188,6 +189,25 @@ Figure capture_heads_figure(const Capture& capture) {
   }
   figure.map = std::move(map);
   figure.width_mm = figure.height_mm = 80;
+  return figure;
+}
+
+Figure faint_too(Figure figure) {
+  if (!figure.map) return figure;
+  HeatMap& map = *figure.map;
+  if (!map.diverging) {
+    map.logarithmic = true;
+    map.range = {map.range[1] * 1e-4, map.range[1]};
+    return figure;
+  }
+  std::vector<float> sizes;
+  for (const float v : map.values)
+    if (v != 0 && std::isfinite(v)) sizes.push_back(std::abs(v));
+  if (sizes.empty()) return figure;
+  const auto end = sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() - 1 - sizes.size() / 100);
+  std::nth_element(sizes.begin(), end, sizes.end());
+  map.range = {-static_cast<double>(*end), static_cast<double>(*end)};
+  map.value_title += ", 1 % beyond the ends";
   return figure;
 }
 

@@ -16,12 +16,16 @@ Figure difference(const Figure& a, const Figure& b, const std::string& id, const
 /// One run's `statistic` of every layer ("entropy_normalized" → series "entropy_normalized/layer0" …), first layers lightest.
 Figure layers_figure(const Run& run, const std::string& statistic, XAxis x, const RunSet& among = {});
 
-/// Where a run's training loss ended, for a run that diverged; nothing else. The label says the step and the reason.
+/// Where a run's training loss ended, for a run that diverged; nothing else. The label says the step.
 std::optional<Curve> divergence_mark(const Run& run, XAxis x, const RunSet& among = {});
 
 /// Normalised entropy of |weights| (1: evenly spread over all positions), mean over a sample's queries after the first:
 /// layers × heads. No map when the capture holds no weights.
 Figure capture_heads_figure(const Capture& capture);
+
+/// A map of weights with colours for its small ones too: four powers of ten below the greatest on a logarithmic scale; with weights
+/// of both signs, to the hundredth part that is largest, which then all have the end's colour.
+Figure faint_too(Figure figure);
 
 /// What a query's selection was made from: a stem per candidate (chunk, split), the chosen ones in a colour of their own.
 /// A query of a mixer that selects nothing: its weight over source positions.

@@ -25,6 +25,26 @@ class CompareTest : public QObject {
     page.shoot("compare-small");
   }
 
+  void the_selected_run_stands_first() {
+    const auto options = three_architectures();
+    PageOnRuns page("compare", options);
+    auto* equal = page.child<QTableView>("OOD loss at equal pre-training loss")->model();
+    for (const size_t i : {1U, 2U}) {
+      page.session().setCurrentRun(page.directory(options[i]));
+      QCOMPARE(equal->index(0, 0).data().toString(), QString::fromStdString(fixture_title(options[i].mixer)));
+      QCOMPARE(equal->index(0, 3).data().toString(), QString("–"));
+    }
+    const RunList& runs = *page.session().runs();
+    QCOMPARE(equal->index(0, 0).data(RunList::ColourRole), runs.index(runs.row(page.directory(options[2]))).data(RunList::ColourRole));
+    QVERIFY(equal->index(0, 0).data(RunList::ColourRole).value<QColor>().isValid());
+  }
+
+  void fits_a_narrow_window() {
+    PageOnRuns page("compare", three_architectures(), {520, 460});
+    QVERIFY2(page.widget().minimumSizeHint().width() <= 520, qPrintable(QString::number(page.widget().minimumSizeHint().width())));
+    page.shoot("compare-narrow");
+  }
+
   void the_line_can_be_dragged() {
     PageOnRuns page("compare", three_architectures());
     auto* view = page.child<FigureView>("OOD loss against pre-training loss");

@@ -1,6 +1,7 @@
 #include <QComboBox>
 #include <QPlainTextEdit>
 #include <QSlider>
+#include <QToolButton>
 
 #include "tests/ui/reading_pages_fixture.h"
 #include "ui/charts/figure_view.h"
@@ -42,6 +43,26 @@ class InspectTest : public QObject {
       QVERIFY(chosen->isVisible());
       QCOMPARE(chosen->toPlainText().size(), 16);
     }
+  }
+
+  void faint_weights_can_be_shown() {
+    PageOnRuns page("inspect", {FixtureOptions{}});
+    page.session().setCurrentRun(page.directory({}));
+    QTRY_VERIFY(map(page));
+    QVERIFY(!map(page)->figure().map->logarithmic);
+    for (auto* button : page.widget().findChildren<QToolButton*>())
+      if (button->text() == "faint too") button->click();
+    QVERIFY(map(page)->figure().map->logarithmic);
+    page.shoot("inspect-faint");
+  }
+
+  void fits_a_narrow_window() {
+    PageOnRuns page("inspect", {FixtureOptions{}});
+    page.session().setCurrentRun(page.directory({}));
+    QTRY_VERIFY(map(page));
+    QVERIFY2(page.widget().minimumSizeHint().width() <= 520, qPrintable(QString::number(page.widget().minimumSizeHint().width())));
+    page.widget().resize(520, 460);
+    page.shoot("inspect-narrow");
   }
 
   void keys_move_query_head_layer_and_step() {

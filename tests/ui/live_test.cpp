@@ -3,6 +3,7 @@
 #include <QToolButton>
 
 #include "tests/ui/reading_pages_fixture.h"
+#include "ui/charts/chart_scene.h"
 #include "ui/charts/figure_view.h"
 #include "ui/live/live_figures.h"
 
@@ -38,7 +39,7 @@ class LiveTest : public QObject {
     PageOnRuns page("live", {FixtureOptions{}});
     auto* loss = page.child<FigureView>("Pre-training and OOD loss");
     const size_t before = loss->figure().curves.size();
-    auto* box = page.child<QComboBox>("Smoothing of the training loss");
+    auto* box = page.child<QComboBox>("Smoothing of what is recorded at every step");
     box->setCurrentIndex(box->findData(11));
     QCOMPARE(loss->figure().curves.size(), before + 1);
     page.shoot("live-smooth");
@@ -59,6 +60,43 @@ class LiveTest : public QObject {
     QCOMPARE(curves.back().x.size(), size_t{1});
     QVERIFY(trouble(*page.session().runs()).contains("diverged at step 200"));
     page.shoot("live-diverged");
+  }
+
+  /// In a small window cards stand below each other and controls below their title; nothing asks for more width.
+  void fits_a_narrow_window() {
+    PageOnRuns page("live", three_architectures(), {520, 460});
+    QVERIFY2(page.widget().minimumSizeHint().width() <= 520, qPrintable(QString::number(page.widget().minimumSizeHint().width())));
+    auto* loss = page.child<FigureView>("Pre-training and OOD loss");
+    auto* axis = page.child<QComboBox>("What the x axis shows");
+    const auto top = [&](QWidget* widget) { return widget->mapTo(&page.widget(), QPoint()).y(); };
+    const int title = top(loss->parentWidget());
+    QTRY_VERIFY(top(axis) > title + 20);
+    page.shoot("live-narrow");
+    page.widget().resize(1300, 800);
+    QTRY_VERIFY(top(axis) < top(loss->parentWidget()) + 20);
+    QVERIFY(page.child<FigureView>("OOD − pre-training gap")->mapTo(&page.widget(), QPoint()).x() > 700);
+  }
+
+  void a_runaway_loss_does_not_flatten_the_others() {
+    PageOnRuns page("live", three_architectures());
+    Figure figure = page.child<FigureView>("Pre-training and OOD loss")->figure();
+    Curve away = figure.curves.at(0);
+    for (size_t i = away.y.size() - 4; i < away.y.size(); ++i) away.y[i] = std::pow(10.0, static_cast<double>(i + 10 - away.y.size()));
+    const auto ends = [&] {
+      std::vector<std::unique_ptr<PreparedCurve>> curves;
+      for (const Curve& curve : figure.curves) curves.push_back(std::make_unique<PreparedCurve>(curve, false));
+      const AxisScale x = x_scale(figure), y = y_scale(figure, curves, x);
+      return std::pair(y, runs_off(figure, curves, x, y));
+    };
+    const auto [before, nothing] = ends();
+    QVERIFY(nothing.empty());
+    figure.curves.push_back(away);
+    const auto [after, told] = ends();
+    QCOMPARE(after.high, before.high);
+    QCOMPARE(told.size(), size_t{1});
+    QVERIFY(told[0].edge == Qt::TopEdge && told[0].value == 1e9);
+    figure.curves = {away};
+    QVERIFY(ends().first.high >= 1e9);  // alone it is shown whole
   }
 
   void an_empty_folder_says_what_to_do() {

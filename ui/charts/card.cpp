@@ -5,6 +5,7 @@
 #include <QStyle>
 #include <QToolButton>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "ui/charts/figure_view.h"
 
@@ -15,7 +16,8 @@ namespace {
 /// Gives way when there is little room, and says the rest in its tool tip.
 class ElidedLabel : public QLabel {
  public:
-  explicit ElidedLabel(QWidget* parent) : QLabel(parent) { setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred); }
+  explicit ElidedLabel(QWidget* parent) : QLabel(parent) {}
+  QSize minimumSizeHint() const override { return {std::min(QLabel::sizeHint().width(), 60), QLabel::minimumSizeHint().height()}; }
 
  protected:
   void paintEvent(QPaintEvent*) override {
@@ -26,7 +28,7 @@ class ElidedLabel : public QLabel {
   }
 };
 
-QToolButton* export_button(FigureView& view, QWidget* parent) {
+QWidget* export_button(FigureView& view, QWidget* parent) {
   auto* button = new QToolButton(parent);
   button->setText(QObject::tr("Export"));
   button->setAccessibleName(QObject::tr("Export this figure"));
@@ -40,21 +42,33 @@ QToolButton* export_button(FigureView& view, QWidget* parent) {
 }  // namespace
 
 Card::Card(const QString& title, const QString& subtitle, QWidget* content, QWidget* parent)
-    : QWidget(parent), title_(new QLabel(this)), subtitle_(new ElidedLabel(this)), header_(new QHBoxLayout) {
+    : QWidget(parent),
+      title_(new ElidedLabel(this)),
+      subtitle_(new ElidedLabel(this)),
+      header_(new QHBoxLayout),
+      column_(new QVBoxLayout(this)),
+      controls_(new QWidget(this)),
+      content_(content) {
   QFont bold = font();
   bold.setBold(true);
   title_->setFont(bold);
+  title_->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Preferred);
   subtitle_->setForegroundRole(QPalette::PlaceholderText);
+  subtitle_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  auto* row = new QHBoxLayout(controls_);
+  row->setContentsMargins(0, 0, 0, 0);
+  row->setSpacing(6);
+  controls_->hide();
   header_->setSpacing(6);
   header_->addWidget(title_);
   header_->addWidget(subtitle_, 1);
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(10, 6, 8, 8);
-  column->setSpacing(4);
-  column->addLayout(header_);
-  column->addWidget(content, 1);
+  header_->addWidget(controls_);
+  column_->setContentsMargins(10, 6, 8, 8);
+  column_->setSpacing(4);
+  column_->addLayout(header_);
+  column_->addWidget(content, 1);
   if (auto* view = qobject_cast<FigureView*>(content)) {
-    header_->addWidget(export_button(*view, this));
+    header_->addWidget(export_ = export_button(*view, this));
     view->setAccessibleName(title);
   }
   setTitle(title, subtitle);
@@ -66,7 +80,30 @@ void Card::setTitle(const QString& title, const QString& subtitle) {
   if (auto* view = findChild<FigureView*>(QString(), Qt::FindDirectChildrenOnly)) view->setAccessibleName(title);
 }
 
-void Card::addControl(QWidget* control) { header_->insertWidget(2 + controls_++, control); }
+void Card::addControl(QWidget* control) {
+  controls_->layout()->addWidget(control);
+  controls_->show();
+}
+
+/// As narrow as the controls can be in a row of their own.
+QSize Card::minimumSizeHint() const {
+  const QMargins margins = column_->contentsMargins();
+  const int title = title_->minimumSizeHint().width() + (export_ ? header_->spacing() + export_->minimumSizeHint().width() : 0);
+  const int controls = controls_->isHidden() ? 0 : controls_->minimumSizeHint().width();
+  const int content = std::max(content_->minimumWidth(), content_->minimumSizeHint().width());
+  return {std::max({title, controls, content}) + margins.left() + margins.right(), QWidget::minimumSizeHint().height()};
+}
+
+/// Controls stand in the header where it has room for them beside the title, else under it.
+void Card::resizeEvent(QResizeEvent*) {
+  const QMargins margins = column_->contentsMargins();
+  const int needed = margins.left() + title_->sizeHint().width() + controls_->sizeHint().width() + 3 * header_->spacing() +
+                     (export_ ? export_->sizeHint().width() : 0) + margins.right();
+  const bool under = needed > width(), is_under = header_->indexOf(controls_) < 0;
+  if (under == is_under || controls_->isHidden()) return;
+  is_under ? column_->removeWidget(controls_) : header_->removeWidget(controls_);
+  under ? column_->insertWidget(1, controls_, 0, Qt::AlignLeft) : header_->insertWidget(2, controls_);
+}
 
 void Card::paintEvent(QPaintEvent*) {
   QPainter painter(this);

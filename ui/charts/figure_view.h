@@ -12,6 +12,7 @@ class QPainter;
 class QLabel;
 class QHBoxLayout;
 class QMenu;
+class QVBoxLayout;
 
 namespace saccade::ui {
 
@@ -103,15 +104,20 @@ class Card : public QWidget {
   Card(const QString& title, const QString& subtitle, QWidget* content, QWidget* parent = nullptr);
   void setTitle(const QString& title, const QString& subtitle);
   void addControl(QWidget* control);  ///< right side of the header, in order
+  QSize minimumSizeHint() const override;
 
  protected:
   void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   QLabel* title_;
   QLabel* subtitle_;
   QHBoxLayout* header_;
-  int controls_ = 0;
+  QVBoxLayout* column_;
+  QWidget* controls_;
+  QWidget* content_;
+  QWidget* export_ = nullptr;  ///< only over a figure
 };
 
 }  // namespace saccade::ui

@@ -3,7 +3,6 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QComboBox>
-#include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
 #include <QSignalBlocker>
@@ -14,11 +13,13 @@
 
 #include "analysis/comparison/comparison.h"
 #include "ui/charts/figure_view.h"
+#include "ui/charts/two_columns.h"
 #include "ui/compare/comparison_table.h"
 #include "ui/live/live_figures.h"
 #include "ui/page.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
+#include "ui/shell/run_delegate.h"
 
 namespace saccade::ui {
 
@@ -37,7 +38,7 @@ QString verdict(const Comparison& comparison) {
 
 /// Asks for the room that all columns take, as far as a chart beside them stays readable.
 void showAllColumns(QTableView& view) {
-  constexpr int kWidest = 400;
+  constexpr int kWidest = 460;
   view.resizeColumnsToContents();
   view.setMinimumWidth(std::min(view.horizontalHeader()->length() + 2 * view.frameWidth() + 2, kWidest));
 }
@@ -63,11 +64,11 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
       tr("No run has been evaluated on text outside its training domains yet. Such runs appear here once training.evaluate_every steps are "
          "done."));
 
-  auto* columns = new QHBoxLayout(this);
-  columns->addWidget(trajectory_card_, 5);
-  columns->addWidget(makeTables(), 4);
+  auto* column = new QVBoxLayout(this);
+  column->addWidget(new TwoColumns({trajectory_card_, 5, 5}, {makeTables(), 4, 5}, 760, 2, this));
 
   connect(session_.runs(), &RunList::changed, this, &ComparePage::refresh);
+  connect(&session_, &Session::currentRunChanged, this, &ComparePage::refresh);
   connect(domain_, &QComboBox::currentIndexChanged, this, &ComparePage::refresh);
   connect(trajectories_, &FigureView::failed, &session_, &Session::failed);
   connect(trajectories_, &FigureView::verticalLineMoved, this, [this](double loss) {
@@ -81,8 +82,8 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
 }
 
 QWidget* ComparePage::makeTables() {
-  equal_ = new ComparisonTable(ComparisonTable::Kind::at_equal_loss, this);
-  end_ = new ComparisonTable(ComparisonTable::Kind::at_end, this);
+  equal_ = new ComparisonTable(ComparisonTable::Kind::at_equal_loss, session_.runs(), this);
+  end_ = new ComparisonTable(ComparisonTable::Kind::at_end, session_.runs(), this);
   equal_view_ = makeTable(*equal_, tr("OOD loss at equal pre-training loss"));
   end_view_ = makeTable(*end_, tr("Size, speed and losses at the end"));
   equal_card_ = new Card(tr("At equal pre-training loss"), {}, equal_view_, this);
@@ -107,6 +108,9 @@ QTableView* ComparePage::makeTable(ComparisonTable& table, const QString& name) 
   view->setAccessibleName(name);
   view->setFrameShape(QFrame::NoFrame);
   view->setShowGrid(false);
+  view->setItemDelegateForColumn(0, new SwatchDelegate(view));
+  view->setTextElideMode(Qt::ElideMiddle);
+  view->horizontalHeader()->setMaximumSectionSize(180);
   view->setSelectionBehavior(QAbstractItemView::SelectRows);
   view->setTabKeyNavigation(false);
   view->setWordWrap(false);
@@ -149,14 +153,17 @@ void ComparePage::refresh() {
   stale_ = !isVisible();
   if (stale_) return;
   updateDomains();
-  const auto runs = session_.runs()->visibleRuns();
+  auto runs = session_.runs()->visibleRuns();
+  if (const auto chosen = std::find(runs.begin(), runs.end(), session_.runs()->run(session_.currentRun())); chosen != runs.end())
+    std::rotate(runs.begin(), chosen, chosen + 1);  // the others are measured against it
   const Comparison comparison = compare(runs, at_loss_, domain(), session_.runs()->runs());
   trajectories_->setFigure(trajectory_figure(runs, domain(), comparison.equal_loss, session_.runs()->runs()));
   equal_->setComparison(comparison);
   end_->setComparison(comparison);
   equal_card_->setTitle(tr("At equal pre-training loss"),
-                        comparison.equal_loss ? tr("%1 nats · mean of seeds").arg(QString::number(*comparison.equal_loss, 'f', 3))
-                                              : tr("no loss that all have reached"));
+                        comparison.equal_loss
+                            ? tr("%1 nats · mean of seeds · first: the selected run").arg(QString::number(*comparison.equal_loss, 'f', 3))
+                            : tr("no loss that all have reached"));
   for (QTableView* view : {equal_view_, end_view_}) showAllColumns(*view);
   common_->setEnabled(at_loss_.has_value());
   verdict_->setText(verdict(comparison));

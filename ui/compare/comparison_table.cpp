@@ -1,9 +1,13 @@
 #include "ui/compare/comparison_table.h"
 
+#include <QFont>
 #include <QStringList>
 #include <cmath>
+#include <limits>
 
 #include "ui/charts/ticks.h"
+#include "ui/run_list.h"
+#include "ui/run_summary.h"
 
 namespace saccade::ui {
 
@@ -11,7 +15,7 @@ namespace {
 
 const QString kNone = QStringLiteral("–");
 
-QString loss(double value) { return std::isfinite(value) ? QString::number(value, 'f', 3) : kNone; }
+QString loss(double value) { return std::isfinite(value) ? formatLoss(value, 3) : kNone; }
 QString loss(const std::optional<double>& value) { return value ? loss(*value) : kNone; }
 QString positive(double value) { return value > 0 && std::isfinite(value) ? short_number(value) : kNone; }
 QString signed_loss(const std::optional<double>& value) {
@@ -21,16 +25,24 @@ QString signed_loss(const std::optional<double>& value) {
 
 }  // namespace
 
-ComparisonTable::ComparisonTable(Kind kind, QObject* parent) : QAbstractTableModel(parent), kind_(kind) {}
+ComparisonTable::ComparisonTable(Kind kind, const RunList* runs, QObject* parent) : QAbstractTableModel(parent), kind_(kind), runs_(runs) {}
 
 void ComparisonTable::setComparison(const Comparison& comparison) {
   beginResetModel();
   cells_.clear();
+  directories_.clear();
+  best_ = -1;
+  double least = std::numeric_limits<double>::infinity();
+  for (const ComparisonRow& row : comparison.rows) {
+    const double ood = kind_ == Kind::at_end ? row.ood_loss : row.ood_at_equal.value_or(NAN);
+    if (ood < least) least = ood, best_ = static_cast<int>(directories_.size());
+    directories_.push_back(QString::fromStdString(row.directory.string()));
+  }
   if (kind_ == Kind::at_equal_loss) {
     columns_ = {{tr("architecture"), {}},
                 {tr("OOD (nats)"), tr("OOD loss where the pre-training loss is equal, mean of seeds")},
                 {tr("± sd"), tr("Sample standard deviation over seeds; needs two or more")},
-                {tr("against first"), tr("OOD loss minus that of the first row")},
+                {tr("against first"), tr("OOD loss minus that of the first row, the run selected in the list")},
                 {tr("seeds"), tr("Runs gathered in this row")}};
     for (const ComparisonRow& row : comparison.rows)
       cells_.push_back({QString::fromStdString(row.title), loss(row.ood_at_equal),
@@ -67,7 +79,13 @@ QVariant ComparisonTable::data(const QModelIndex& index, int role) const {
   if (role == Qt::DisplayRole || role == Qt::ToolTipRole)
     return cells_[static_cast<size_t>(index.row())][static_cast<size_t>(index.column())];
   if (role == Qt::TextAlignmentRole) return QVariant(Qt::AlignVCenter | (index.column() == 0 ? Qt::AlignLeft : Qt::AlignRight));
-  return {};
+  if (role == Qt::FontRole && rowCount() > 1 && index.row() == best_ && index.column() == (kind_ == Kind::at_end ? 4 : 1)) {
+    QFont bold;
+    bold.setBold(true);
+    return bold;
+  }
+  if (role < Qt::UserRole || index.column() != 0 || !runs_) return {};
+  return runs_->index(runs_->row(directories_[static_cast<size_t>(index.row())])).data(role);
 }
 
 QVariant ComparisonTable::headerData(int section, Qt::Orientation orientation, int role) const {

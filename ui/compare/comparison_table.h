@@ -7,12 +7,15 @@
 
 namespace saccade::ui {
 
+class RunList;
+
 /// A comparison as rows and columns of text: one table for where the runs ended, one for equal pre-training loss.
 class ComparisonTable : public QAbstractTableModel {
   Q_OBJECT
  public:
   enum class Kind { at_equal_loss, at_end };
-  explicit ComparisonTable(Kind kind, QObject* parent = nullptr);
+  /// `runs`: whose look a row's first cell has, by RunList's roles; may be null.
+  explicit ComparisonTable(Kind kind, const RunList* runs = nullptr, QObject* parent = nullptr);
 
   void setComparison(const Comparison& comparison);
 
@@ -29,8 +32,11 @@ class ComparisonTable : public QAbstractTableModel {
     QString name, help;
   };
   Kind kind_;
+  const RunList* runs_;
   std::vector<Column> columns_;
   std::vector<std::vector<QString>> cells_;
+  std::vector<QString> directories_;
+  int best_ = -1;  ///< row of the least OOD loss
 };
 
 }  // namespace saccade::ui

@@ -150,7 +150,7 @@ QWidget* ConfigurePage::makePlanSide() {
   column->addSpacing(8);
   column->addLayout(buttons);
   column->addStretch();
-  side->setMinimumWidth(250);
+  side->setMinimumWidth(220);
   connect(save, &QPushButton::clicked, this, &ConfigurePage::savePreset);
   connect(start_, &QPushButton::clicked, this, &ConfigurePage::start);
   for (const int key : {Qt::Key_Return, Qt::Key_Enter})
@@ -161,7 +161,11 @@ QWidget* ConfigurePage::makePlanSide() {
 void ConfigurePage::fillPresets() {
   presets_->clear();
   presets_->addItem(tr("defaults"), QString());
-  for (const Preset& preset : presets()) presets_->addItem(preset.own ? tr("%1 (yours)").arg(preset.title) : preset.title, preset.path);
+  try {
+    for (const Preset& preset : presets()) presets_->addItem(preset.own ? tr("%1 (yours)").arg(preset.title) : preset.title, preset.path);
+  } catch (const Error& error) {  // the defaults are there all the same
+    Q_EMIT session_.failed(QString::fromUtf8(error.what()));
+  }
 }
 
 void ConfigurePage::choosePreset(int index) {

@@ -40,6 +40,7 @@ PlanView::PlanView(QWidget* parent)
   rows->setLabelAlignment(Qt::AlignLeft);
   rows->setFormAlignment(Qt::AlignTop);
   rows->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+  rows->setRowWrapPolicy(QFormLayout::WrapLongRows);
   rows->setVerticalSpacing(5);
   parameters_ = row(tr("parameters"), rows);
   tokens_ = row(tr("tokens"), rows);

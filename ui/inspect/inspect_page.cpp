@@ -6,12 +6,15 @@
 #include <QLabel>
 #include <QSignalBlocker>
 #include <QSlider>
+#include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "analysis/figures/derived.h"
 #include "analysis/probes/capture_maps.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/ticks.h"
+#include "ui/charts/two_columns.h"
 #include "ui/inspect/query_panel.h"
 #include "ui/inspect/token_text.h"
 #include "ui/page.h"
@@ -75,20 +78,25 @@ QWidget* InspectPage::makeMaps() {
   map_choice_ = new QComboBox;
   map_choice_->setAccessibleName(tr("What the map shows"));
   map_choice_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  faint_ = new QToolButton;
+  faint_->setText(tr("faint too"));
+  faint_->setToolTip(tr("Colours for small weights too: a logarithmic scale, or with weights of both signs one that the largest leave"));
+  faint_->setCheckable(true);
+  map_card_->addControl(faint_);
   map_card_->addControl(map_choice_);
-  auto* row = new QWidget(this);
-  auto* layout = new QHBoxLayout(row);
+  auto* maps = new QWidget;
+  auto* layout = new QHBoxLayout(maps);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(heads_card_, 3);
   layout->addWidget(map_card_, 7);
-  layout->addWidget(query_card_, 4);
   map_->setCellText([this](int r, int c) { return cellText(r, c); });
   connect(heads_, &FigureView::cellClicked, &session_, &Session::setHead);
   connect(map_, &FigureView::cellClicked, this, [this](int r, int) { session_.setQuery(queryOfRow(r)); });
   connect(map_choice_, &QComboBox::activated, this, &InspectPage::showHead);
+  connect(faint_, &QToolButton::toggled, this, &InspectPage::showHead);
   for (FigureView* view : {heads_, map_}) connect(view, &FigureView::failed, &session_, &Session::failed);
   connect(query_, &QueryPanel::failed, &session_, &Session::failed);
-  return row;
+  return new TwoColumns({maps, 10, 1}, {query_card_, 4, 1}, 680, 2.2, this);
 }
 
 QWidget* InspectPage::makeTimeCard() {
@@ -164,6 +172,7 @@ void InspectPage::take(const std::shared_ptr<const LoadedCaptures>& captures) {
   for (const Capture& sample : captures_->samples)
     sample_->addItem(tr("%1, sample %2").arg(QString::fromStdString(sample.domain)).arg(sample.sample));
   sample_->setEnabled(sample_->count() > 1);
+  sample_->show();
   showSample();
 }
 
@@ -179,6 +188,8 @@ void InspectPage::showNothing(const QString& text) {
   text_->clear();
   sample_->clear();
   query_->clear();
+  for (QWidget* control : {static_cast<QWidget*>(faint_), static_cast<QWidget*>(map_choice_), static_cast<QWidget*>(sample_)})
+    control->hide();
   map_->setEmptyText(text);
   map_->setFigure({});
   heads_->setEmptyText({});
@@ -263,12 +274,17 @@ void InspectPage::showHead() {
   try {
     Figure figure = capture_figure(*capture(), map_choice_->currentData().toString().toStdString(), at->layer, at->head);
     figure.provenance.insert(figure.provenance.begin(), provenance_.begin(), provenance_.end());
+    const bool weights = map_choice_->currentData().toString() == QLatin1String("weights");
+    faint_->setVisible(weights);
+    if (weights && faint_->isChecked()) figure = faint_too(std::move(figure));
     map_->setFigure(std::move(figure));
   } catch (const std::exception& error) {
     return showProblem(QString::fromUtf8(error.what()));
   }
   map_card_->setTitle(tr("Layer %1 · head %2").arg(at->layer).arg(at->head),
-                      tr("%1 · frame: this query · orange: chosen").arg(map_choice_->currentText()));
+                      (map_->figure().map && !map_->figure().map->marked.empty() ? tr("%1 · frame: this query · orange: chosen")
+                                                                                 : tr("%1 · frame: this query"))
+                          .arg(map_choice_->currentText()));
   showQuery();
 }
 
@@ -299,12 +315,14 @@ void InspectPage::showQuery() {
   const QString token =
       static_cast<size_t>(at->query) < sample.pieces.size() ? quoted(sample.pieces[static_cast<size_t>(at->query)]) : QString();
   query_card_->setTitle(tr("Query %1 %2").arg(at->query).arg(token), {});
-  text_card_->setTitle(tr("Where did this query read from?"),
-                       tr("%1 · step %2 · query %3 %4 · shade: weight · blue line: chosen · frame: the query")
-                           .arg(QString::fromStdString(provenance_.front()).section(": ", 1))
-                           .arg(captures_->step)
-                           .arg(at->query)
-                           .arg(token));
+  text_card_->setTitle(
+      tr("Where did this query read from?"),
+      (reads_->chosen_positions.empty() ? tr("%1 · step %2 · query %3 %4 · shade: weight · frame: the query")
+                                        : tr("%1 · step %2 · query %3 %4 · shade: weight · blue line: chosen · frame: the query"))
+          .arg(QString::fromStdString(provenance_.front()).section(": ", 1))
+          .arg(captures_->step)
+          .arg(at->query)
+          .arg(token));
 }
 
 int InspectPage::queryOfRow(int row) const {

@@ -9,6 +9,7 @@
 class QComboBox;
 class QLabel;
 class QSlider;
+class QToolButton;
 
 namespace saccade::ui {
 
@@ -76,6 +77,7 @@ class InspectPage : public QWidget {
   FigureView *heads_, *map_;
   QueryPanel* query_;
   QComboBox *sample_, *map_choice_;
+  QToolButton* faint_;
   QSlider* step_;
 };
 

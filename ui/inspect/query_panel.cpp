@@ -35,8 +35,11 @@ QString quoted(const std::string& piece) {
 }
 
 QueryPanel::QueryPanel(QWidget* parent)
-    : QWidget(parent), scores_(new FigureView(this)), form_(new QFormLayout), text_(new QPlainTextEdit(this)) {
-  auto* scores = new Card(tr("Candidates"), {}, scores_, this);
+    : QWidget(parent),
+      scores_(new FigureView(this)),
+      scores_card_(new Card(tr("Candidates"), {}, scores_, this)),
+      form_(new QFormLayout),
+      text_(new QPlainTextEdit(this)) {
   form_->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
   form_->setVerticalSpacing(3);
   chosen_ = addRow(tr("chosen"), tr("What the mixer selected for this query"));
@@ -53,7 +56,7 @@ QueryPanel::QueryPanel(QWidget* parent)
   text_->setMinimumHeight(60);
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
-  column->addWidget(scores, 3);
+  column->addWidget(scores_card_, 3);
   column->addLayout(form_);
   column->addWidget(text_, 2);
   connect(scores_, &FigureView::failed, this, &QueryPanel::failed);
@@ -81,7 +84,9 @@ void QueryPanel::setRow(QLabel* value, const QString& text) {
 void QueryPanel::show(const Capture& capture, int query, const Reads& reads, const QString& unit, const QString& chosen_text,
                       const std::vector<std::string>& provenance) {
   Figure figure = candidates_figure(reads);
-  if (!reads.candidate_scores.empty() && figure.id == "candidate-scores") figure.x.title = unit.toStdString();
+  const bool candidates = figure.id == "candidate-scores";
+  if (candidates) figure.x.title = unit.toStdString();
+  scores_card_->setTitle(candidates ? tr("Candidates") : tr("Weight by position"), {});
   figure.provenance = provenance;
   scores_->setFigure(std::move(figure));
   setRow(chosen_, reads.chosen_candidates.empty() ? list(reads.candidate_size == 0 ? reads.chosen_positions : std::vector<int64_t>{})
@@ -92,8 +97,9 @@ void QueryPanel::show(const Capture& capture, int query, const Reads& reads, con
   const QString normalized = number(reads.entropy_normalized);
   setRow(entropy_, number(reads.entropy, tr("nats")) + (normalized.isEmpty() ? QString() : QStringLiteral(" (%1)").arg(normalized)));
   setRow(outside_, number(reads.outside_256));
-  setRow(median_, number(reads.median_distance, tr("tokens")));
-  setRow(distance90_, number(reads.distance_90, tr("tokens")));
+  const auto tokens = [](double count) { return number(count, count == 1 ? tr("token") : tr("tokens")); };
+  setRow(median_, tokens(reads.median_distance));
+  setRow(distance90_, tokens(reads.distance_90));
   const auto q = static_cast<size_t>(query);
   QString next;
   if (q + 1 < capture.pieces.size()) next = quoted(capture.pieces[q + 1]);

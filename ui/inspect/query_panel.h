@@ -10,6 +10,7 @@ class QPlainTextEdit;
 
 namespace saccade::ui {
 
+class Card;
 class FigureView;
 
 /// One query in numbers: candidate scores, what was chosen and its text, how far and how widely it read, what came next.
@@ -31,6 +32,7 @@ class QueryPanel : public QWidget {
   void setRow(QLabel* value, const QString& text);  ///< empty: the row is hidden
 
   FigureView* scores_;
+  Card* scores_card_;
   QFormLayout* form_;
   QLabel *chosen_, *margin_, *captured_, *entropy_, *outside_, *median_, *distance90_, *next_;
   QPlainTextEdit* text_;

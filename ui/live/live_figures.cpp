@@ -15,6 +15,12 @@ Figure live_loss_figure(const RunSet& runs, const LiveChoice& choice, const RunS
   return figure;
 }
 
+Figure step_figure(const RunSet& runs, const std::string& name, bool log_y, const LiveChoice& choice, const RunSet& among) {
+  Figure figure = series_figure(runs, name, choice.x, choice.log_x, log_y, among);
+  for (Curve& curve : figure.curves) curve.width = 0.8;
+  return smoothed(std::move(figure), choice.smoothing);
+}
+
 Figure gap_figure(const RunSet& runs, const LiveChoice& choice, const RunSet& among) {
   return difference(series_figure(runs, "ood/loss", choice.x, choice.log_x, false, among),
                     series_figure(runs, "validation/loss", choice.x, choice.log_x, false, among), "ood-gap",

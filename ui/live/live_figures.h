@@ -18,6 +18,8 @@ struct LiveChoice {
 
 /// Training, validation and OOD loss of all runs; where a run diverged a mark says so.
 Figure live_loss_figure(const RunSet& runs, const LiveChoice& choice, const RunSet& among);
+/// A series recorded at every step, thin, and smoothed as the training loss is.
+Figure step_figure(const RunSet& runs, const std::string& name, bool log_y, const LiveChoice& choice, const RunSet& among);
 /// OOD loss minus in-domain validation loss.
 Figure gap_figure(const RunSet& runs, const LiveChoice& choice, const RunSet& among);
 

@@ -11,6 +11,7 @@
 
 #include "analysis/figures/derived.h"
 #include "ui/charts/figure_view.h"
+#include "ui/charts/two_columns.h"
 #include "ui/page.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
@@ -59,17 +60,23 @@ LivePage::LivePage(Session& session, QWidget* parent)
 
   auto* bottom = new QHBoxLayout;
   for (Panel* panel : {&gradient_, &domain_, &speed_}) bottom->addWidget(panel->card, 1);
-  auto* left = new QVBoxLayout;
+  auto* main = new QWidget;
+  auto* left = new QVBoxLayout(main);
+  left->setContentsMargins(0, 0, 0, 0);
   left->addWidget(loss_.card, 5);
   left->addWidget(trouble_);
   left->addLayout(bottom, 2);
-  side_ = new QWidget(this);
+  side_ = new QWidget;
   auto* right = new QVBoxLayout(side_);
   right->setContentsMargins(0, 0, 0, 0);
   for (Panel* panel : {&heads_, &layers_, &gap_, &captured_}) right->addWidget(panel->card, 1);
-  auto* columns = new QHBoxLayout(this);
-  columns->addLayout(left, 5);
-  columns->addWidget(side_, 2);
+  auto* column = new QVBoxLayout(this);
+  auto* both = new TwoColumns({main, 5, 12}, {side_, 2, 9}, 700, 4.2, this);
+  column->addWidget(both);
+  connect(both, &TwoColumns::narrowChanged, this, [left, bottom](bool narrow) {
+    bottom->setDirection(narrow ? QBoxLayout::TopToBottom : QBoxLayout::LeftToRight);
+    left->setStretchFactor(bottom, narrow ? 7 : 2);
+  });
 
   connect(session_.runs(), &RunList::changed, this, &LivePage::refresh);
   connect(&session_, &Session::currentRunChanged, this, &LivePage::refresh);
@@ -96,8 +103,8 @@ void LivePage::makeControls() {
   log_x_ = toggle(tr("log x"), tr("Logarithmic x axis"));
   log_y_ = toggle(tr("log y"), tr("Logarithmic loss axis"));
   smoothing_ = new QComboBox;
-  smoothing_->setAccessibleName(tr("Smoothing of the training loss"));
-  smoothing_->setToolTip(tr("Centred mean of the training loss; the raw values stay visible beneath"));
+  smoothing_->setAccessibleName(tr("Smoothing of what is recorded at every step"));
+  smoothing_->setToolTip(tr("Centred mean of training loss, gradient norm and speed; the raw values stay visible beneath"));
   smoothing_->addItem(tr("no smoothing"), 0);
   for (const int steps : {11, 51, 201}) smoothing_->addItem(tr("mean of %1 steps").arg(steps), steps);
   domains_ = new QComboBox;
@@ -127,11 +134,11 @@ void LivePage::refresh() {
              domains_->currentText().toStdString()};
 
   loss_.view->setFigure(live_loss_figure(runs, choice_, all));
-  const auto series = [&](const std::string& name, bool log_y) { return series_figure(runs, name, choice_.x, choice_.log_x, log_y, all); };
   fill(gap_, gap_figure(runs, choice_, all));
-  fill(gradient_, series("gradient_norm", true));
-  fill(speed_, series("tokens_per_second", false));
-  fill(domain_, choice_.domain.empty() ? Figure{} : series("ood/loss/" + choice_.domain, choice_.log_y));
+  fill(gradient_, step_figure(runs, "gradient_norm", true, choice_, all));
+  fill(speed_, step_figure(runs, "tokens_per_second", false, choice_, all));
+  fill(domain_,
+       choice_.domain.empty() ? Figure{} : series_figure(runs, "ood/loss/" + choice_.domain, choice_.x, choice_.log_x, choice_.log_y, all));
   fillCurrent(runs);
   const auto shown = [](const Panel* panel) { return !panel->card->isHidden(); };
   const Panel* beside[] = {&heads_, &layers_, &gap_, &captured_};

@@ -54,4 +54,18 @@ std::vector<Difference> differences(const std::vector<const Run*>& runs) {
   return found;
 }
 
+std::vector<Difference> all_settings(const Run& run) {
+  std::vector<Difference> all;
+  for (const auto& [values, prefix] :
+       {std::pair(run.info().config, std::string()), std::pair(run.info().provenance, std::string("/provenance"))}) {
+    std::map<std::string, QString> flat;
+    flatten(values, prefix, flat);
+    for (const auto& [pointer, value] : flat) {
+      const QString path = QString::fromStdString(pointer);
+      all.push_back({path.mid(1).replace(QLatin1Char('/'), QLatin1Char(' ')).replace(QLatin1Char('_'), QLatin1Char(' ')), path, {value}});
+    }
+  }
+  return all;
+}
+
 }  // namespace saccade::ui

@@ -16,6 +16,9 @@ struct Difference {
 /// Names of runs apart. Empty for fewer than two runs.
 std::vector<Difference> differences(const std::vector<const Run*>& runs);
 
+/// Every setting of one run and where it comes from, as differences() gives them.
+std::vector<Difference> all_settings(const Run& run);
+
 /// A JSON value as a person writes it: 32, exact, prose + code.
 QString plainValue(const nlohmann::json& value);
 

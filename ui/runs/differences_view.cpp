@@ -29,7 +29,7 @@ void DifferencesView::setDifferences(const std::vector<Difference>& differences,
       const QString text = column == 0 ? difference.setting : difference.values[column - 1];
       auto* item = new QTableWidgetItem(text);
       item->setToolTip(column == 0 ? difference.pointer : text);
-      item->setTextAlignment((column == 0 ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
+      item->setTextAlignment((column == 0 || runs == 1 ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
       setItem(row, column, item);
     }
   }

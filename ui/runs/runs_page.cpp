@@ -4,10 +4,8 @@
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
-#include <QPainter>
 #include <QSortFilterProxyModel>
 #include <QSplitter>
-#include <QStyledItemDelegate>
 #include <QToolButton>
 #include <QTreeView>
 #include <QVBoxLayout>
@@ -27,35 +25,6 @@ namespace {
 
 const RegisterPage entry{{QStringLiteral("runs"), RunsPage::tr("Runs"), QStringLiteral("runs"), 10,
                           [](Session& session, QWidget* parent) -> QWidget* { return new RunsPage(session, parent); }}};
-
-/// The name with the run's swatch before it.
-class NameDelegate : public QStyledItemDelegate {
- public:
-  using QStyledItemDelegate::QStyledItemDelegate;
-  QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
-    return QStyledItemDelegate::sizeHint(option, index) + QSize(0, 6);
-  }
-  void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override {
-    QStyledItemDelegate::paint(painter, option, index);
-    const QRect swatch(option.rect.left() + 6, option.rect.top(), swatch_width, option.rect.height());
-    painter->save();
-    paintSwatch(painter, swatch, index, option.palette);
-    painter->restore();
-  }
-
- protected:
-  void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override {
-    QStyledItemDelegate::initStyleOption(option, index);
-    option->features |= QStyleOptionViewItem::HasDecoration;
-    option->decorationSize = {swatch_width + 8, 4};
-    QPixmap room(swatch_width + 8, 4);
-    room.fill(Qt::transparent);
-    option->icon = QIcon(room);
-  }
-
- private:
-  static constexpr int swatch_width = 20;
-};
 
 }  // namespace
 
@@ -103,7 +72,7 @@ RunsPage::RunsPage(Session& session, QWidget* parent)
 
 QWidget* RunsPage::makeTable() {
   table_->setModel(sorted_);
-  table_->setItemDelegateForColumn(RunsTable::name, new NameDelegate(table_));
+  table_->setItemDelegateForColumn(RunsTable::name, new SwatchDelegate(table_));
   table_->setRootIsDecorated(false);
   table_->setUniformRowHeights(true);
   table_->setSortingEnabled(true);
@@ -114,6 +83,8 @@ QWidget* RunsPage::makeTable() {
   table_->setAllColumnsShowFocus(true);
   table_->header()->setStretchLastSection(false);
   table_->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  table_->header()->setMaximumSectionSize(260);
+  table_->setTextElideMode(Qt::ElideMiddle);
   return table_;
 }
 
@@ -153,24 +124,18 @@ void RunsPage::updateDetails() {
     runs.push_back(run);
     heads << QString::fromStdString(run->info().name);
   }
-  const std::vector<Difference> found = differences(runs);
+  const bool one = runs.size() == 1;
+  const std::vector<Difference> found = one ? all_settings(*runs.front()) : differences(runs);
   differs_->setVisible(!found.empty());
-  differs_->setDifferences(found, heads);
-  details_->setVisible(found.empty());
+  differs_->setAccessibleName(one ? tr("Settings of the selected run") : tr("What differs between the selected runs"));
+  differs_->setDifferences(found, one ? QStringList() : heads);
+  details_->setVisible(one || found.empty());
   if (rows.isEmpty()) return details_->setText(tr("Choose a run; with Ctrl or Shift several, to see in what they differ."));
   if (runs.size() > 1) return details_->setText(tr("The %1 selected runs have equal settings.").arg(runs.size()));
   if (runs.empty()) return details_->setText(rows.first().data(RunList::ProblemRole).toString());
   const RunInfo& info = runs.front()->info();
   QStringList lines{summary_of(*runs.front()), QString::fromStdString(info.directory.string())};
   if (!info.message.empty()) lines.prepend(QString::fromStdString(info.message));
-  const auto text = [](const nlohmann::json& value) { return plainValue(value); };
-  for (const char* section : {"architecture", "data"}) {
-    if (!info.config.contains(section)) continue;
-    QStringList values;
-    for (const auto& [key, value] : info.config.at(section).items())
-      values << QString::fromStdString(key).replace(QLatin1Char('_'), QLatin1Char(' ')) + QLatin1Char(' ') + text(value);
-    lines << QString() << values.join(QStringLiteral(" · "));
-  }
   details_->setText(lines.join(QLatin1Char('\n')));
 }
 

@@ -4,6 +4,7 @@
 #include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPainter>
+#include <algorithm>
 #include <cmath>
 
 #include "ui/charts/colours.h"
@@ -81,6 +82,27 @@ void paintSwatch(QPainter* painter, const QRect& rect, const QModelIndex& run, c
     paint_marker(*painter, marker, {rect.left() + 0.5 * rect.width(), y}, 4, pen.color(), palette.color(QPalette::Base));
 }
 
+void SwatchDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const {
+  QStyledItemDelegate::paint(painter, option, index);
+  painter->save();
+  paintSwatch(painter, {option.rect.left() + margin, option.rect.top(), swatch_width, option.rect.height()}, index, option.palette);
+  painter->restore();
+}
+
+QSize SwatchDelegate::sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const {
+  return QStyledItemDelegate::sizeHint(option, index) + QSize(0, 6);
+}
+
+/// An empty picture keeps the place of the swatch.
+void SwatchDelegate::initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const {
+  QStyledItemDelegate::initStyleOption(option, index);
+  option->features |= QStyleOptionViewItem::HasDecoration;
+  option->decorationSize = {swatch_width + 8, 4};
+  QPixmap room(option->decorationSize);
+  room.fill(Qt::transparent);
+  option->icon = QIcon(room);
+}
+
 void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, const QModelIndex& index) const {
   QStyleOptionViewItem option = given;
   initStyleOption(&option, index);
@@ -116,10 +138,12 @@ void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, co
   painter->drawText(QRect(right - progress_width - 1, top, progress_width + 1, metrics.height()), Qt::AlignRight | Qt::AlignVCenter,
                     progress);
 
-  const QString seed = damaged ? QString() : tr("seed %1").arg(index.data(RunList::SeedRole).toLongLong());
-  const int seed_width = seed.isEmpty() ? 0 : metrics.horizontalAdvance(seed) + 5;
   const int room = right - progress_width - 8 - text_left;
-  const QString title = metrics.elidedText(index.data(RunList::TitleRole).toString(), Qt::ElideRight, room - seed_width);
+  const QString whole = index.data(RunList::TitleRole).toString();
+  QString seed = damaged ? QString() : tr("seed %1").arg(index.data(RunList::SeedRole).toLongLong());
+  if (room - metrics.horizontalAdvance(seed) < std::min(metrics.horizontalAdvance(whole), 80)) seed.clear();
+  const int seed_width = seed.isEmpty() ? 0 : metrics.horizontalAdvance(seed) + 5;
+  const QString title = metrics.elidedText(whole, Qt::ElideMiddle, room - seed_width);
   painter->setFont(option.font);
   painter->setPen(option.palette.color(QPalette::WindowText));
   painter->drawText(QRect(text_left, top, room, metrics.height()), Qt::AlignLeft | Qt::AlignVCenter, title);

@@ -50,6 +50,7 @@ RunsPanel::RunsPanel(Session& session, const RunActions& actions, QWidget* paren
   differs_title_->setWordWrap(true);
 
   setFocusProxy(list_);
+  setMinimumWidth(180);  // a title, a swatch and a number must stay readable
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(8, 8, 8, 8);
   column->addWidget(filter_);
