@@ -50,15 +50,6 @@ const std::vector<StepPreset>& step_presets() {
   return presets;
 }
 
-const StepPreset& step_preset(const std::string& name) {
-  std::string names;
-  for (const StepPreset& preset : step_presets()) {
-    if (preset.name == name) return preset;
-    names += " " + preset.name;
-  }
-  throw UsageError("preset is \"" + name + "\", expected one of" + names);
-}
-
 StepWork step_work(const StepPreset& preset, const BenchmarkOptions& options) {
   return {preset.name, config_of(preset, options), preset.vocabulary};
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/error.h"
 #include "kernels/tape.h"
 #include "models/config.h"
 
@@ -18,8 +19,21 @@ struct StepPreset {
   nlohmann::json settings = nlohmann::json::object();  ///< of the architecture, besides
 };
 const std::vector<StepPreset>& step_presets();
+
+/// " 2m-cpu 2m 10m"
+template <class Preset>
+std::string names_of(const std::vector<Preset>& presets) {
+  std::string names;
+  for (const Preset& preset : presets) names += " " + preset.name;
+  return names;
+}
 /// Throws UsageError that lists the names.
-const StepPreset& step_preset(const std::string& name);
+template <class Preset>
+const Preset& preset_of(const std::vector<Preset>& presets, const std::string& name) {
+  for (const Preset& preset : presets)
+    if (preset.name == name) return preset;
+  throw UsageError("preset is \"" + name + "\", expected one of" + names_of(presets));
+}
 
 struct BenchmarkOptions {
   std::string device = "cpu";

@@ -102,15 +102,6 @@ const std::vector<DecodingPreset>& decoding_presets() {
   return presets;
 }
 
-const DecodingPreset& decoding_preset(const std::string& name) {
-  std::string names;
-  for (const DecodingPreset& preset : decoding_presets()) {
-    if (preset.name == name) return preset;
-    names += " " + preset.name;
-  }
-  throw UsageError("preset is \"" + name + "\", expected one of" + names);
-}
-
 DecodingBenchmark benchmark_decoding(const DecodingPreset& preset, std::vector<int64_t> lengths, const BenchmarkOptions& options,
                                      const std::string& precision) {
   if (lengths.empty() || options.warmup < 0 || options.repeats < 1) throw UsageError("a benchmark needs a length and a repeat");

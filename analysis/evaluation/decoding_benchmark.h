@@ -12,8 +12,6 @@ struct DecodingPreset {
   int64_t vocabulary = 0;
 };
 const std::vector<DecodingPreset>& decoding_presets();
-/// Throws UsageError that lists the names.
-const DecodingPreset& decoding_preset(const std::string& name);
 
 /// One sequence at one length.
 struct DecodingPoint {

@@ -62,7 +62,7 @@ int run_decoding(const Options& options) {
   std::vector<std::vector<std::string>> rows;
   std::string profiles;
   for (const std::string& name : options.presets) {
-    const DecodingBenchmark b = benchmark_decoding(decoding_preset(name), options.lengths, options.benchmark);
+    const DecodingBenchmark b = benchmark_decoding(preset_of(decoding_presets(), name), options.lengths, options.benchmark);
     nlohmann::json points = nlohmann::json::array();
     for (const DecodingPoint& point : b.points) {
       points.push_back({{"length", point.length}, {"prompt", to_json(point.prompt)}, {"token", to_json(point.token)}});
@@ -109,7 +109,7 @@ int run(const Options& options) {
   for (const std::string& path : options.configs)
     steps.add(benchmark_step(step_work(load_config(path, options.overrides), options.benchmark), options.benchmark));
   for (const std::string& name : options.presets) {
-    const StepPreset& preset = step_preset(name);
+    const StepPreset& preset = preset_of(step_presets(), name);
     if (!options.no_steps) steps.add(benchmark_step(step_work(preset, options.benchmark), options.benchmark));
     if (!options.ops) continue;
     for (const Timing& t : benchmark_ops(preset, options.benchmark)) {
@@ -128,11 +128,7 @@ int run(const Options& options) {
 const RegisterCommand command{
     {"bench", "Times training steps and single ops on this machine.", "saccade bench --preset 2m-cpu --profile", [](CLI::App& app) {
        auto options = std::make_shared<Options>();
-       std::string names;
-       for (const StepPreset& preset : step_presets()) names += " " + preset.name;
-       std::string decoding;
-       for (const DecodingPreset& preset : decoding_presets()) decoding += " " + preset.name;
-       app.add_option("--preset", options->presets, "Training step to time:" + names)->default_str("2m-cpu");
+       app.add_option("--preset", options->presets, "Training step to time:" + names_of(step_presets()))->default_str("2m-cpu");
        app.add_option("--config", options->configs, "Config file whose training step to time, on --device, with random tokens");
        app.add_option("--set", options->overrides, "Override a value in it: --set data.sequence_length=4096")->allow_extra_args(false);
        app.add_option("--device", options->benchmark.device, "cpu, auto, cuda or cuda:N")->capture_default_str();
@@ -143,7 +139,8 @@ const RegisterCommand command{
        app.add_flag("--ops", options->ops, "Time single ops at the preset's sizes as well");
        app.add_flag("--no-steps", options->no_steps, "Only the ops");
        app.add_option("--only", options->benchmark.only, "Names of the ops to time, like attention; all without it");
-       app.add_flag("--decode", options->decode, "Time reading a prompt and going on token by token instead of training:" + decoding);
+       app.add_flag("--decode", options->decode,
+                    "Time reading a prompt and going on token by token instead of training:" + names_of(decoding_presets()));
        app.add_option("--lengths", options->lengths, "With --decode: tokens of the prompt")->check(CLI::Range(1, 1 << 24));
        return [options] {
          if (options->presets.empty() && options->configs.empty()) options->presets = {options->decode ? "2m" : "2m-cpu"};
