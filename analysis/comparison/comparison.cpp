@@ -102,9 +102,9 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
   std::vector<std::string> warnings;
   const RunInfo& first = runs.front()->info();
   const auto collect = [&](auto differs) {
-    std::vector<std::string> names;
+    std::vector<std::string> names;  // of runs; seeds share one
     for (const Run* run : runs)
-      if (differs(run->info())) names.push_back(name_of(*run));
+      if (differs(run->info()) && std::find(names.begin(), names.end(), name_of(*run)) == names.end()) names.push_back(name_of(*run));
     return names;
   };
   for (const Condition& condition : kConditions) {
