@@ -41,7 +41,8 @@ void cuda_backward(Tape& t, const cpu::WkvInputs& in, const Wkv& out) {
                       .starts = t.empty(cuda::wkv_starts_shape(in), state),
                       .d_states = in_chunks ? t.empty(cuda::wkv_starts_shape(in), state) : Tensor(),
                       .bonus_parts = {},
-                      .decay_parts = {}};
+                      .decay_parts = {},
+                      .carried = cuda::wkv_carried(t, in, 2)};
   if (g.bonus) g.bonus_parts = t.empty(parts, DType::f32);
   if (g.dw_raw && in.constant_decay()) g.decay_parts = t.empty(parts, DType::f32);
   t.run(
@@ -76,9 +77,10 @@ Wkv wkv(Tape& tape, const Tensor& r, const Tensor& k, const Tensor& v, const Ten
   expect(!tape.device().targets_cuda() || n <= cuda::kMaxWkvWidth, "wkv", "r is ", r, ", a GPU takes heads of at most ",
          cuda::kMaxWkvWidth);
   Wkv out{tape.empty(v.shape(), v.dtype()), tape.empty({in.shape.batch, in.shape.heads, n, n}, accumulation_dtype(v.dtype()))};
+  const Tensor carried = tape.device().targets_cuda() ? cuda::wkv_carried(tape, in, 1) : Tensor();
   tape.run(
       "wkv", cost(in, 5, 4), [&] { dispatch(v.dtype(), [&](auto zero) { cpu::wkv_forward<decltype(zero)>(in, out.y, out.state); }); },
-      [&] { cuda::wkv_forward(tape.stream(), in, out.y, out.state); });
+      [&] { cuda::wkv_forward(tape.stream(), in, carried, out.y, out.state); });
   tape.record({r, k, v, w_raw, bonus, start}, {&out.y, &out.state}, [in, out](Tape& t) { backward(t, in, out); });
   return out;
 }

@@ -24,7 +24,7 @@ inline bool has_delta_chunks(const DeltaRule& in) {
 
 /// What a forward pass makes besides its outputs; the backward pass reads it, and adds to it.
 struct DeltaChunks {
-  ChunkStates states, gradients;  ///< they share M and e^{G_L}
+  ChunkStates states, gradients;  ///< they share all but the states
   Tensor solve, solve_decayed;    ///< T and T diag(e^G), bf16 [B H, chunks, 64, 64]; the same without g
   Tensor x;                       ///< X bf16 [B, T, H, V]
   Tensor dv;                      ///< Y', where dv is added to or not wanted
@@ -34,13 +34,14 @@ struct DeltaChunks {
     const int64_t lines = in.q.dim(0) * in.q.dim(2), chunks = (in.q.dim(1) + kChunkTokens - 1) / kChunkTokens;
     const Shape square{lines, chunks, kChunkTokens, kChunkTokens};
     states = {t.empty({lines, chunks, in.q.dim(3), in.q.dim(3)}, DType::bf16), t.empty({lines, chunks, 1}, DType::f32),
-              t.empty({lines, chunks + 1, in.q.dim(3), in.v.dim(3)}, DType::bf16)};
+              t.empty({lines, chunks + 1, in.q.dim(3), in.v.dim(3)}, DType::bf16),
+              chunk_states_carried(t, lines, chunks, in.q.dim(3), in.v.dim(3))};
     solve = t.empty(square, DType::bf16);
     solve_decayed = in.g ? t.empty(square, DType::bf16) : solve;
   }
   DeltaChunks for_backward(Tape& t, const DeltaRule& in, const GradTarget& d_values) const {
     DeltaChunks all = *this;
-    all.gradients = {states.transition, states.last, t.empty(states.states.shape(), DType::bf16)};
+    all.gradients = {states.transition, states.last, t.empty(states.states.shape(), DType::bf16), states.carried};
     all.x = t.empty(in.v.shape(), DType::bf16);
     all.dv = d_values && !d_values.add ? d_values.tensor : t.empty(in.v.shape(), DType::bf16);
     return all;

@@ -1,6 +1,7 @@
 #include "kernels/cuda/device_limits.h"
 
 #include <algorithm>
+#include <vector>
 
 #ifdef SACCADE_CUDA
 #include "kernels/cuda/check.h"
@@ -22,11 +23,22 @@ int64_t least_shared_memory() {
   return least;
 }
 
+int64_t fewest_multiprocessors() {
+  std::vector<int64_t> counts;
+  for (const Gpu& gpu : gpus()) counts.push_back(gpu.multiprocessors);
+  return counts.empty() ? 132 : *std::min_element(counts.begin(), counts.end());
+}
+
 }  // namespace
 
 int64_t shared_memory_per_block() {
   static const int64_t bytes = least_shared_memory();
   return bytes;
+}
+
+int64_t multiprocessors() {
+  static const int64_t count = fewest_multiprocessors();
+  return count;
 }
 
 }  // namespace saccade::cuda

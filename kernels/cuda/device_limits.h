@@ -8,4 +8,7 @@ namespace saccade::cuda {
 /// yet, takes the kernels that the run will take.
 int64_t shared_memory_per_block();
 
+/// Multiprocessors of the GPU that has the fewest, 132 where there is none; the same for all of them likewise.
+int64_t multiprocessors();
+
 }  // namespace saccade::cuda

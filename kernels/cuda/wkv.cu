@@ -175,7 +175,7 @@ template void run_sweep<bf16>(Stream, const cpu::WkvInputs&, const Sweep<bf16>&)
 
 }  // namespace wkv5
 
-void wkv_forward(Stream stream, const cpu::WkvInputs& in, const Tensor& y, const Tensor& state) {
+void wkv_forward(Stream stream, const cpu::WkvInputs& in, const Tensor& carried, const Tensor& y, const Tensor& state) {
   if (wkv_in_chunks(in)) {
     const wkv5::StatePass pass{pointer<bf16>(in.r),
                                pointer<bf16>(in.k),
@@ -185,6 +185,7 @@ void wkv_forward(Stream stream, const cpu::WkvInputs& in, const Tensor& y, const
                                pointer_or_null<float>(in.start),
                                pointer<bf16>(y),
                                nullptr,
+                               pointer_or_null<float>(carried),
                                {pointer<float>(state), false},
                                false};
     return wkv5::run_state_pass(stream, in, pass);

@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/cuda/runtime.h"
+#include "kernels/cuda/segments.h"
 #include "kernels/tape.h"
 #include "kernels/wkv/wkv_cpu.h"
 
@@ -19,18 +20,30 @@ constexpr int64_t wkv_padded(int64_t width) {
   return padded;
 }
 
-/// y and the state after the last token.
-void wkv_forward(Stream stream, const cpu::WkvInputs& in, const Tensor& y, const Tensor& state);
+inline int64_t wkv_tiles(const cpu::WkvInputs& in) { return (in.shape.length + kWkvTile - 1) / kWkvTile; }
+
+/// Segments that the chunks of a head are cut into.
+inline int64_t wkv_segments(const cpu::WkvInputs& in) {
+  return wkv_in_chunks(in) ? segments_of(wkv_tiles(in), in.shape.sequences(), {4, 16}) : 1;
+}
+/// Scratch of `passes` over a head of several segments, f32: the state where each begins and, behind it, the decay of the one before.
+/// Empty where there is one.
+inline Tensor wkv_carried(Tape& t, const cpu::WkvInputs& in, int64_t passes) {
+  const int64_t segments = wkv_segments(in), n = in.shape.width;
+  return segments > 1 ? t.empty({passes, in.shape.sequences(), segments, n, n + 1}, DType::f32) : Tensor();
+}
+
+/// y and the state after the last token; `carried` for one pass.
+void wkv_forward(Stream stream, const cpu::WkvInputs& in, const Tensor& carried, const Tensor& y, const Tensor& state);
 
 /// Gradients; targets, dy and d_state may be empty. Scratch: `starts`, states before every tile; in chunks also `d_states`, the gradients
 /// of the states after them, both bf16, else f32; partial sums f32 of the gradients of the bonus and of a constant decay (a decay per
-/// token leaves its own empty).
+/// token leaves its own empty); `carried` for two passes.
 struct WkvBackward {
   Tensor dy, d_state;
   GradTarget dr, dk, dv, dw_raw, bonus, d_start;
-  Tensor starts, d_states, bonus_parts, decay_parts;
+  Tensor starts, d_states, bonus_parts, decay_parts, carried;
 };
-inline int64_t wkv_tiles(const cpu::WkvInputs& in) { return (in.shape.length + kWkvTile - 1) / kWkvTile; }
 inline Shape wkv_starts_shape(const cpu::WkvInputs& in) {
   const int64_t padded = wkv_padded(in.shape.width);
   return {in.shape.batch, in.shape.heads, wkv_tiles(in), padded, padded};

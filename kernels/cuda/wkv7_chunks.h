@@ -26,19 +26,19 @@ inline bool has_wkv7_chunks(const cpu::Wkv7Inputs& in) {
 
 /// What a forward pass makes besides its outputs; the backward pass reads it, and adds to it.
 struct Wkv7Chunks {
-  ChunkStates states, gradients;  ///< they share M and e^{G_L}
+  ChunkStates states, gradients;  ///< they share all but the states
   Tensor solve;                   ///< T bf16 [B H, chunks, 64, 64]
 
   Wkv7Chunks() = default;
   Wkv7Chunks(Tape& t, const cpu::Wkv7Inputs& in) {
     const int64_t lines = in.shape.sequences(), n = in.shape.width, chunks = (in.shape.length + kChunkTokens - 1) / kChunkTokens;
     states = {t.empty({lines, chunks, n, n}, DType::bf16), t.empty({lines, chunks, n}, DType::f32),
-              t.empty({lines, chunks + 1, n, n}, DType::bf16)};
+              t.empty({lines, chunks + 1, n, n}, DType::bf16), chunk_states_carried(t, lines, chunks, n, n)};
     solve = t.empty({lines, chunks, kChunkTokens, kChunkTokens}, DType::bf16);
   }
   Wkv7Chunks for_backward(Tape& t) const {
     Wkv7Chunks all = *this;
-    all.gradients = {states.transition, states.last, t.empty(states.states.shape(), DType::bf16)};
+    all.gradients = {states.transition, states.last, t.empty(states.states.shape(), DType::bf16), states.carried};
     return all;
   }
 };

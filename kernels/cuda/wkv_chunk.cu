@@ -83,18 +83,37 @@ __device__ __forceinline__ void update(const Tile<C>& tile, float (&state)[C::kW
   }
 }
 
-template <class C, bool kRead>
-__global__ void __launch_bounds__(C::kThreads) state_kernel(Head head, StatePass p, StatePass second, int64_t count) {
+/// Row c of [S | Π e^λ] where a segment begins.
+template <class C>
+__device__ __forceinline__ float* boundary(const StatePass& p, int64_t index, int segments, int segment, int c) {
+  return p.carried + ((index * segments + segment) * C::kWidth + c) * (C::kWidth + 1);
+}
+
+enum class Wanted { ends, states, outputs };
+
+/// Block (x, y): segment y, in the order of the pass, of head x; with Wanted::ends only what the segment behind starts from.
+template <class C, Wanted kWanted>
+__global__ void __launch_bounds__(C::kThreads) state_kernel(Head head, StatePass p, StatePass second, int64_t count, int segments) {
+  constexpr bool kRead = kWanted == Wanted::outputs, kEnds = kWanted == Wanted::ends;
   __shared__ Tile<C> tile;
   const int64_t index = blockIdx.x % count;
   if (blockIdx.x >= count) p = second;
   head.sequence = index / head.heads, head.head = index % head.heads;
-  const int chunks = (head.length + kTile - 1) / kTile;
-  float state[C::kWidth / 8][4];
+  const int chunks = (head.length + kTile - 1) / kTile, steps = (chunks + segments - 1) / segments;
+  const int segment = static_cast<int>(blockIdx.y), first = segment * steps, behind = min(chunks, first + steps);
+  float state[C::kWidth / 8][4], carried_decay = 1;
 #pragma unroll
   for (int n = 0; n < C::kWidth / 8; ++n)
 #pragma unroll
-    for (int i = 0; i < 4; ++i) state[n][i] = p.start ? p.start[head.state(spot(n, i).column, 16 * C::warp() + spot(n, i).row)] : 0.0f;
+    for (int i = 0; i < 4; ++i) {
+      const int c = spot(n, i).column, v = 16 * C::warp() + spot(n, i).row;
+      state[n][i] = 0;
+      if (!kEnds && p.carried)
+        state[n][i] = boundary<C>(p, index, segments, segment, c)[v];
+      else if (segment == 0 && p.start)
+        state[n][i] = p.start[head.state(c, v)];
+      if (kEnds && segment == 0) boundary<C>(p, index, segments, 0, c)[v] = state[n][i];
+    }
   Eight bonus = {};
   if (kRead) load_eight(p.bonus + head.parameter(C::channel()), bonus);
   const bf16* x = p.from_right ? p.r : p.k;
@@ -105,8 +124,8 @@ __global__ void __launch_bounds__(C::kThreads) state_kernel(Head head, StatePass
     if (kRead) next_r = fetch<C>(head, p.r, token);
     if (p.decays.per_token) next_w = fetch<C>(head, p.decays.per_token, token);
   };
-  fetch_chunk(p.from_right ? chunks - 1 : 0);
-  for (int step = 0; step < chunks; ++step) {
+  fetch_chunk(p.from_right ? chunks - 1 - first : first);
+  for (int step = first; step < behind; ++step) {
     const int chunk = p.from_right ? chunks - 1 - step : step, t0 = chunk * kTile;
     Eight own_x, own_r, rate, decay, factor;
     unpack(next_x, own_x);
@@ -114,7 +133,7 @@ __global__ void __launch_bounds__(C::kThreads) state_kernel(Head head, StatePass
     store_eight(decay, tile.w.own());
     if (kRead) unpack(next_r, own_r), store_eight(own_x, tile.k.own());
     tile.o.put_own(next_o);
-    if (step + 1 < chunks) fetch_chunk(p.from_right ? chunk - 1 : chunk + 1);
+    if (step + 1 < behind) fetch_chunk(p.from_right ? chunk - 1 : chunk + 1);
     __syncthreads();
     if (kRead) {
       score<C>(tile, own_r, own_x, bonus, factor);
@@ -130,7 +149,7 @@ __global__ void __launch_bounds__(C::kThreads) state_kernel(Head head, StatePass
     for (int c = 0; c < 8; ++c) own_x[c] *= factor[c], factor[c] *= decay[c];
     tile.scaled.put_own(pack(own_x));
     if (C::token() == (p.from_right ? kTile - 1 : 0)) store_eight(factor, tile.total + C::channel());
-    if (p.saved) {
+    if (kWanted == Wanted::states) {
       bf16* to = p.saved + (index * chunks + chunk) * C::kWidth * C::kWidth + 16 * C::warp() * C::kWidth;
 #pragma unroll
       for (int n = 0; n < C::kWidth / 8; ++n)
@@ -141,22 +160,61 @@ __global__ void __launch_bounds__(C::kThreads) state_kernel(Head head, StatePass
     __syncthreads();
     if (kRead) outputs<C>(head, tile, state, t0, p.y);
     update<C>(tile, state);
+    if (kEnds && threadIdx.x < C::kWidth) carried_decay *= tile.total[threadIdx.x];
     __syncthreads();
   }
-  if (!p.end.to) return;
+  if (!kEnds && segment + 1 < segments) return;
 #pragma unroll
   for (int n = 0; n < C::kWidth / 8; ++n)
 #pragma unroll
-    for (int i = 0; i < 4; ++i) p.end.put(head.state(spot(n, i).column, 16 * C::warp() + spot(n, i).row), state[n][i]);
+    for (int i = 0; i < 4; ++i) {
+      const int c = spot(n, i).column, v = 16 * C::warp() + spot(n, i).row;
+      if (kEnds)
+        boundary<C>(p, index, segments, segment + 1, c)[v] = state[n][i];
+      else
+        p.end.put(head.state(c, v), state[n][i]);
+    }
+  if (kEnds && threadIdx.x < C::kWidth)
+    boundary<C>(p, index, segments, segment + 1, static_cast<int>(threadIdx.x))[C::kWidth] = carried_decay;
+}
+
+/// From segment to segment S += diag(Π e^λ) S of the one before; a thread owns an element of the state.
+template <class C>
+__global__ void __launch_bounds__(C::kWidth) carry_kernel(StatePass p, StatePass second, int64_t count, int segments) {
+  const int64_t index = blockIdx.x % count;
+  if (blockIdx.x >= count) p = second;
+  const int c = static_cast<int>(blockIdx.y), v = static_cast<int>(threadIdx.x);
+  float state = boundary<C>(p, index, segments, 1, c)[v];
+  constexpr int kAhead = 8;
+  for (int first = 2; first < segments; first += kAhead) {
+    float own[kAhead] = {}, decay[kAhead] = {};
+    const auto each = [&](auto&& use) {
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i)
+        if (first + i < segments) use(i, boundary<C>(p, index, segments, first + i, c));
+    };
+    each([&](int i, const float* row) { own[i] = row[v], decay[i] = row[C::kWidth]; });
+    each([&](int i, float* row) { row[v] = state = decay[i] * state + own[i]; });
+  }
 }
 
 template <class C>
 void launch(Stream stream, const cpu::WkvInputs& in, const StatePass& pass, const StatePass* second) {
   const Head head{0, 0, in.shape.heads, static_cast<int>(in.shape.length), static_cast<int>(in.shape.width)};
   const int64_t count = in.shape.sequences();
-  const auto kernel = pass.y ? state_kernel<C, true> : state_kernel<C, false>;
-  kernel<<<blocks_for(second ? 2 * count : count, 1), C::kThreads, 0, stream>>>(head, pass, second ? *second : StatePass{}, count);
-  check_launch();
+  const unsigned heads = blocks_for(second ? 2 * count : count, 1);
+  const int segments = pass.carried ? static_cast<int>(wkv_segments(in)) : 1;
+  const StatePass other = second ? *second : StatePass{};
+  const auto walk = [&](auto kernel, int of) {
+    kernel<<<dim3(heads, static_cast<unsigned>(of)), C::kThreads, 0, stream>>>(head, pass, other, count, segments);
+    check_launch();
+  };
+  if (segments > 1) {
+    walk(state_kernel<C, Wanted::ends>, segments - 1);
+    carry_kernel<C><<<dim3(heads, C::kWidth), C::kWidth, 0, stream>>>(pass, other, count, segments);
+    check_launch();
+  }
+  walk(pass.y ? state_kernel<C, Wanted::outputs> : state_kernel<C, Wanted::states>, segments);
 }
 
 }  // namespace

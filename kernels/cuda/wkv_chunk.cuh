@@ -151,10 +151,12 @@ struct StatePass {
   const float *bonus, *start;  ///< start null: zeros
   bf16* y;                     ///< outputs, from the left; null: none
   bf16* saved;                 ///< Sᵀ where a chunk begins, [B, H, chunks, N, N]; null: not wanted
+  float* carried;              ///< [S | Π e^λ] of wkv_carried_shape; null: one segment
   Goal<float> end;
   bool from_right;
 };
-/// One pass, or two without outputs side by side.
+/// One pass, or two without outputs side by side. A head of several segments goes through them at once: first for the state and the decay
+/// that every segment leaves from zeros, which are added up from segment to segment; then from the true starts.
 void run_state_pass(Stream stream, const cpu::WkvInputs& in, const StatePass& pass, const StatePass* second = nullptr);
 
 }  // namespace saccade::cuda::wkv5

@@ -11,6 +11,7 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ float sums[kThreads];
   const int c = static_cast<int>(threadIdx.x) % width, slice = static_cast<int>(threadIdx.x) / width, head = static_cast<int>(blockIdx.x);
   float sum = 0;
+#pragma unroll 8
   for (int i = slice; i < batch * chunks; i += slices)
     sum += parts[((int64_t{i / chunks} * heads + head) * chunks + i % chunks) * width + c];
   sums[threadIdx.x] = sum;

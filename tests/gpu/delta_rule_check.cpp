@@ -110,7 +110,12 @@ std::vector<OpCase> cases() {
                                                {131, 128, 64},
                                                {20, 200, 9}})
       c.push_back(from_zeros({2, length, 3, keys, values, gated}));
-    for (const Sizes& s : {Sizes{2, 1, 3, 96, 96, gated}, {2, 37, 2, 32, 64, gated}, {2, 131, 2, 96, 96, gated}, {1, 70, 2, 12, 20, gated}})
+    for (const Sizes& s : {Sizes{2, 1, 3, 96, 96, gated},
+                           {2, 37, 2, 32, 64, gated},
+                           {2, 131, 2, 96, 96, gated},
+                           {1, 70, 2, 12, 20, gated},
+                           {1, 2509, 1, 96, 96, gated},
+                           {2, 2093, 1, 64, 32, gated}})
       c.push_back(carried(s));
     for (const Sizes& s : {Sizes{2, 1, 3, 96, 192, gated}, {2, 3, 2, 32, 64, gated}}) c.push_back(decoding(s));
     c.push_back(weights({2, 75, 3, 96, 96, gated}));

@@ -87,7 +87,8 @@ std::vector<OpCase> cases() {
                          {2, 200, 2, 64, 8, 0},
                          {2, 200, 2, 64, 0, 3}})
     c.push_back(from_zeros(s));
-  for (const Sizes& s : {Sizes{2, 1, 3, 64}, {2, 37, 2, 32}, {2, 131, 2, 64}, {1, 70, 2, 12}}) c.push_back(carried(s));
+  for (const Sizes& s : {Sizes{2, 1, 3, 64}, {2, 37, 2, 32}, {2, 131, 2, 64}, {1, 70, 2, 12}, {1, 2509, 2, 64}, {2, 2093, 1, 32}})
+    c.push_back(carried(s));
   c.push_back(state_only({2, 131, 2, 64}));
   c.push_back(weights({2, 75, 3, 64}));
   return c;

@@ -55,6 +55,8 @@ std::vector<OpCase> all_cases() {
       for (int64_t length : {1, 37, 64, 131}) cases.push_back(wkv_case({2, length, 3, 64}, per_token, state));
     for (int64_t width : {5, 16, 24, 32, 72, 128, 130}) cases.push_back(wkv_case({2, 37, 2, width}, per_token, true));
     cases.push_back(wkv_case({1, 2048, 2, 64}, per_token, false));
+    cases.push_back(wkv_case({1, 1533, 2, 64}, per_token, true));  // in segments
+    cases.push_back(wkv_case({2, 1043, 1, 32}, per_token, true));
     cases.push_back(wkv_case({2, 131, 2, 64}, per_token, true, 3));
     cases.push_back(wkv_case({1, 70, 2, 32}, per_token, true, 100));
     cases.push_back(weights_case({2, 70, 3, 64}, per_token));
