@@ -84,7 +84,7 @@ const RegisterArchitecture entry{{
     .variant =
         [](const nlohmann::json& values) {
           std::string words = is_usual(values, "activation") ? "" : values.at("activation") == "gelu" ? "GeGLU" : "SwiGLU";
-          if (!values.at("tied").get<bool>()) words += words.empty() ? "own output matrix" : " own output matrix";
+          if (!values.at("tied").get<bool>()) add_words(words, "own output matrix");
           return words;
         },
     .make_model = maker_of<Llama>(schema),

@@ -11,7 +11,6 @@
 #include "kernels/linear_pieces.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
-#include "models/layers/score_heads.h"
 #include "models/layers/short_conv.h"
 #include "models/layers/stateful_mixer.h"
 

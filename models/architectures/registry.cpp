@@ -168,18 +168,23 @@ bool is_usual(const Json& values, const std::string& name) {
   throw std::logic_error(name + " is no setting here");
 }
 
+void add_words(std::string& title, const std::string& words) {
+  if (!title.empty() && !words.empty()) title += ' ';
+  title += words;
+}
+
 std::string architecture_title(const Json& resolved) {
   const Architecture& host = architecture(resolved.at("host"));
   const Architecture* mixer = mixer_of(host, resolved.value("mixer", std::string()));
   // The plain mixer is the host's own; any other gives the model its name.
   const bool named_by_host = !mixer || (mixer->id == "attention" && host.gives_attention_title);
   std::string title = named_by_host ? host.title : mixer->title;
-  const auto add = [&](const std::string& words) { title += words.empty() ? "" : " " + words; };
-  if (mixer && mixer->variant) add(mixer->variant(resolved));
-  if (host.variant) add(host.variant(resolved));
-  if (!named_by_host && host.id != mixer->home) add("in " + host.title);
+  if (mixer && mixer->variant) add_words(title, mixer->variant(resolved));
+  if (host.variant) add_words(title, host.variant(resolved));
+  if (!named_by_host && host.id != mixer->home) add_words(title, "in " + host.title);
   for (const Setting& s : settings_of(host.id, mixer ? mixer->id : ""))
-    if (s.name == "position" && resolved.at("position") != s.default_value) add("position " + resolved.at("position").get<std::string>());
+    if (s.name == "position" && resolved.at("position") != s.default_value)
+      add_words(title, "position " + resolved.at("position").get<std::string>());
   return title;
 }
 

@@ -93,6 +93,9 @@ nlohmann::json resolve_architecture(const nlohmann::json& config, int64_t sequen
 /// Whether a setting of a resolved architecture has the default that belongs to its host and mixer: what a title need not say.
 bool is_usual(const nlohmann::json& values, const std::string& name);
 
+/// Adds words to a title, with a space between; nothing when there are none.
+void add_words(std::string& title, const std::string& words);
+
 /// "Transformer++", "Top-1 Chunk exact", "Transformer++ window 64", "Avey": what a legend calls a resolved architecture.
 std::string architecture_title(const nlohmann::json& resolved);
 

@@ -113,7 +113,7 @@ void check(const ModelShape& shape, const nlohmann::json&, const std::string& po
 /// The channel mix where it is not that of the mixer.
 std::string variant(const nlohmann::json& values) {
   std::string words = is_usual(values, "channel_mix") ? "" : "channel mix " + values.at("channel_mix").get<std::string>();
-  if (values.at("tied").get<bool>()) words += words.empty() ? "tied" : " tied";
+  if (values.at("tied").get<bool>()) add_words(words, "tied");
   return words;
 }
 

@@ -19,11 +19,6 @@ std::string score_variant(const ScoreSettings& settings, const ScoreSettings& us
   return words;
 }
 
-void add_words(std::string& title, const std::string& words) {
-  if (!title.empty() && !words.empty()) title += ' ';
-  title += words;
-}
-
 ScoreHeads::ScoreHeads(const ModelShape& shape, const ScoreSettings& settings, ParameterMaker& make, int64_t layer, Relation relation)
     : shape_(shape), settings_(settings), layer_(layer), relation_(relation) {
   const double d = static_cast<double>(shape.head_width());

@@ -15,8 +15,6 @@ struct ScoreSettings {
 
 /// "qk-norm l2 temperature 0.5": what differs from the usual, for titles.
 std::string score_variant(const ScoreSettings& settings, const ScoreSettings& usual);
-/// Adds words to a title, with a space between; nothing when there are none.
-void add_words(std::string& title, const std::string& words);
 
 /// Queries, keys and values of H heads, normed and turned, ready to be scored; and the projection back.
 ///
