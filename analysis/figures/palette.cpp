@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <tuple>
 
 #include "analysis/comparison/groups.h"
@@ -37,11 +36,14 @@ constexpr Known kKnown[] = {
     {"Mamba-2", {blue, 1}},          {"RWKV-6", {vermilion, 1}},       {"RWKV-5", {green, 1}},   {"Based", {purple, 1}},
     {"Gated DeltaNet", {orange, 1}}, {"Top-1 Chunk approx", {sky, 1}}};
 
-/// The slot of a variant ("Transformer++ window 64"): free, of the colour that is used least, then near its own family's.
+/// The slot of a variant ("Transformer++ window 64"): free, of the colour that is used least, then near its own family's. The first
+/// of several settings of a known architecture ("Avey (run-a)", "Avey (run-b)") has the architecture's own.
 Slot free_slot(const std::string& label, const std::vector<Slot>& used) {
   size_t family = green, longest = 0;
-  for (const Known& known : kKnown)
+  for (const Known& known : kKnown) {
+    if (label.starts_with(std::string(known.label) + " (") && std::count(used.begin(), used.end(), known.slot) == 0) return known.slot;
     if (label.starts_with(known.label) && known.label.size() > longest) family = known.slot.colour, longest = known.label.size();
+  }
   const auto cost = [&](const Slot& slot) {
     return std::tuple(std::count(used.begin(), used.end(), slot),
                       std::count_if(used.begin(), used.end(), [&](const Slot& u) { return u.colour == slot.colour; }), slot.marker,
@@ -54,15 +56,24 @@ Slot free_slot(const std::string& label, const std::vector<Slot>& used) {
   return best;
 }
 
+std::string first_start(const RunGroup& group) {
+  std::string first;
+  for (const Run* run : group.seeds) {
+    const auto started = run->info().provenance.find("started");
+    if (started == run->info().provenance.end() || !started->is_string()) continue;
+    if (const std::string time = started->get<std::string>(); first.empty() || time < first) first = time;
+  }
+  return first;
+}
+
 }  // namespace
 
 std::map<std::string, ArchitectureLook> architecture_looks(const std::vector<std::string>& labels) {
-  const std::set<std::string> all(labels.begin(), labels.end());
   std::map<std::string, Slot> slots;
   std::vector<Slot> used;
   for (const Known& known : kKnown)
-    if (all.contains(std::string(known.label))) used.push_back(slots[std::string(known.label)] = known.slot);
-  for (const std::string& label : all)
+    if (std::find(labels.begin(), labels.end(), known.label) != labels.end()) used.push_back(slots[std::string(known.label)] = known.slot);
+  for (const std::string& label : labels)
     if (!slots.contains(label)) used.push_back(slots[label] = free_slot(label, used));
   std::map<std::string, ArchitectureLook> looks;
   for (const auto& [label, slot] : slots) looks[label] = {kColours[slot.colour], kMarkers[slot.marker]};
@@ -78,7 +89,10 @@ std::vector<RunLook> run_looks(const std::vector<const Run*>& runs, const std::v
   std::vector<const Run*> all = among;
   for (const Run* run : runs)
     if (std::find(all.begin(), all.end(), run) == all.end()) all.push_back(run);
-  const std::vector<RunGroup> groups = group_runs(all);
+  std::vector<RunGroup> groups = group_runs(all);
+  std::sort(groups.begin(), groups.end(), [](const RunGroup& a, const RunGroup& b) {  // who comes later changes nobody's look
+    return std::tuple(first_start(a), a.label) < std::tuple(first_start(b), b.label);
+  });
   std::vector<std::string> labels;
   for (const RunGroup& group : groups) labels.push_back(group.label);
   const auto architectures = architecture_looks(labels);

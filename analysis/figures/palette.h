@@ -12,7 +12,7 @@ struct ArchitectureLook {
   Marker marker = Marker::circle;
 };
 /// Colour and marker of each label; 35 differ, then they come again. The known architectures keep theirs whatever else there
-/// is; variants get what is free, so theirs depends on all labels, but not on their order.
+/// is; variants get in turn what is free, so that a later variant changes nothing for others.
 std::map<std::string, ArchitectureLook> architecture_looks(const std::vector<std::string>& labels);
 
 /// Of the seed of this rank in its group.
@@ -28,7 +28,7 @@ struct RunLook {
   Dash dash = Dash::solid;
   bool operator==(const RunLook&) const = default;
 };
-/// In the order of `runs`. `among`: all runs to tell apart, when those are more than `runs`.
+/// In the order of `runs`; which look is whose depends on when runs started, not on that order. `among`: all runs to tell apart, when those are more than `runs`.
 std::vector<RunLook> run_looks(const std::vector<const Run*>& runs, const std::vector<const Run*>& among = {});
 
 }  // namespace saccade

@@ -69,10 +69,26 @@ class FigureTest : public QObject {
     QCOMPARE(found.size(), known.size());
   }
 
-  void looksDoNotDependOnOrder() {
-    const std::vector<std::string> labels = {"Transformer++", "Transformer++ window 64", "Avey", "x", "y"};
-    const auto before = architecture_looks(labels), after = architecture_looks({labels.rbegin(), labels.rend()});
+  void theFirstSettingKeepsItsArchitecturesLook() {
+    const auto looks = architecture_looks({"Avey (a)", "Avey (b)", "Avey ranker off"});
+    QCOMPARE(looks.at("Avey (a)").colour, architecture_looks({"Avey"}).at("Avey").colour);
+    QVERIFY(!(looks.at("Avey (b)").colour == looks.at("Avey (a)").colour));
+    QVERIFY(!(looks.at("Avey ranker off").colour == looks.at("Avey (a)").colour));
+  }
+
+  void aLaterVariantChangesNothingForOthers() {
+    std::vector<std::string> labels = {"Transformer++", "Transformer++ window 64", "x", "y"};
+    const auto before = architecture_looks(labels);
+    labels.push_back("a");
+    const auto after = architecture_looks(labels);
     for (const auto& [label, look] : before) QVERIFY(after.at(label).colour == look.colour && after.at(label).marker == look.marker);
+  }
+
+  void looksDoNotDependOnTheOrderOfRuns() {
+    std::vector<const Run*> reversed(pointers_.rbegin(), pointers_.rend());
+    auto looks = run_looks(reversed);
+    std::reverse(looks.begin(), looks.end());
+    QVERIFY(looks == run_looks(pointers_));
   }
 
   void runsLookAlikeAmongOthers() {

@@ -275,7 +275,9 @@ void paint_curve(QPainter& painter, const PreparedCurve& curve, const Plane& pla
 std::vector<QPointF> sparse_places(const PreparedCurve& curve, const Plane& plane, double unit) {
   std::vector<size_t> chosen;
   if (curve.sorted()) {
-    const double step = 90 * unit, from = step * (0.2 + 0.17 * static_cast<double>(curve.curve().marker));  // shapes take turns
+    const Curve& of = curve.curve();
+    const double turn = 0.17 * static_cast<double>(of.marker) + 0.13 * ((of.colour.r + 2 * of.colour.g + 3 * of.colour.b) % 7);
+    const double step = 90 * unit, from = step * turn;  // shapes and colours take turns, so that they seldom meet
     for (double x = std::fmod(from, step); x < plane.area.width(); x += step) {
       const auto i = curve.nearest(plane.from({plane.area.left() + x, plane.area.center().y()}).x());
       if (i && std::abs(point_of(curve, *i, plane).x() - plane.area.left() - x) < step / 2) chosen.push_back(*i);

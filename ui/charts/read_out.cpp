@@ -13,7 +13,7 @@ namespace saccade::ui {
 
 namespace {
 
-constexpr size_t kMostLines = 14;
+constexpr size_t kMostLines = 12;
 constexpr double kReach = 18;  // points around the mouse within which a single point is told
 
 /// "tokens" of "tokens (log)" and the like stays; the unit in parentheses goes behind the number.
@@ -73,9 +73,10 @@ std::optional<ReadOut> read_out(const Figure& figure, const ChartScene& scene, c
   std::stable_sort(found.begin(), found.end(), [&](const Found& a, const Found& b) { return away(a) < away(b); });
   found.resize(most);
   std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.at.y() < b.at.y(); });
+  const QFontMetricsF metrics(scene.font());
   for (const Found& f : found) {
-    out.lines.push_back({QString::fromStdString(f.curve->label) + QStringLiteral("  ") + short_number(f.y),
-                         seen_colour(f.curve->colour, dark), f.curve->marker});
+    const QString label = metrics.elidedText(QString::fromStdString(f.curve->label), Qt::ElideMiddle, 170 * scene.unit());
+    out.lines.push_back({label + QStringLiteral("  ") + short_number(f.y), seen_colour(f.curve->colour, dark), f.curve->marker});
     if (scene.plane().area.contains(f.at)) out.points.push_back(f.at);
   }
   if (more > 0) out.lines.push_back({QStringLiteral("and %1 further away").arg(more), {}});
