@@ -7,10 +7,12 @@
 
 #include "kernels/error.h"
 #include "models/corpus/vocabulary.h"
+#include "tests/analysis/fixture.h"
 #include "ui/configure/config_draft.h"
 #include "ui/configure/configure_page.h"
 #include "ui/configure/setting_editor.h"
 #include "ui/configure/settings_form.h"
+#include "ui/run_list.h"
 #include "ui/session.h"
 
 /// QCOMPARE instantiates conversions that nlohmann::json cannot do.
@@ -143,6 +145,25 @@ class ConfigureTest : public QObject {
     const auto labels = page.form()->editor("/training/steps")->findChildren<QLabel*>();
     QVERIFY(std::any_of(labels.begin(), labels.end(),
                         [](const QLabel* label) { return label->isVisible() && label->text().contains(QStringLiteral("-1")); }));
+  }
+
+  void the_selected_run_can_be_started_from() {
+    const QTemporaryDir folder;
+    const FixtureOptions options{.mixer = "top1_chunk"};
+    write_fixture(folder.filePath(QStringLiteral("run")).toStdString(), options);
+    Session session(folder.path());
+    QVERIFY(QSignalSpy(session.runs(), &RunList::loaded).wait());
+    ConfigurePage page(session);
+    page.show();
+    auto* presets = page.findChild<QComboBox*>();
+    QCOMPARE(presets->accessibleName(), QStringLiteral("Preset"));
+    const int item = presets->findText(QStringLiteral("as the selected run"));
+    Q_EMIT presets->activated(item);
+    COMPARE_JSON(page.draft().json(), fixture_info(options).config);
+    session.setCurrentRun({});
+    QSignalSpy failed(&session, &Session::failed);
+    Q_EMIT presets->activated(item);
+    QCOMPARE(failed.size(), 1);
   }
 
   void choosing_a_mixer_shows_its_settings() {

@@ -21,6 +21,7 @@
 #include "ui/configure/presets.h"
 #include "ui/configure/settings_form.h"
 #include "ui/page.h"
+#include "ui/run_list.h"
 #include "ui/session.h"
 
 namespace saccade::ui {
@@ -28,6 +29,8 @@ namespace {
 
 const RegisterPage entry{{QStringLiteral("configure"), ConfigurePage::tr("Configure"), QStringLiteral("configure"), 20,
                           [](Session& session, QWidget* parent) -> QWidget* { return new ConfigurePage(session, parent); }, false}};
+
+const QString kSelectedRun = QStringLiteral("selected run");  // in place of a preset's path
 
 QToolButton* mode_button(const QString& text, const QString& name, QWidget* parent) {
   auto* button = new QToolButton(parent);
@@ -116,6 +119,8 @@ QWidget* ConfigurePage::makeHeader() {
   presets_->setAccessibleName(tr("Preset"));
   presets_->setToolTip(tr("A config to start from; what you change is measured against it."));
   presets_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  presets_->setStyleSheet(QStringLiteral("QComboBox { combobox-popup: 0; }"));  // a list to scroll: Fusion would cover the screen
+  presets_->setMaxVisibleItems(20);
   changes_->setForegroundRole(QPalette::PlaceholderText);
   auto* modes = new QButtonGroup(this);
   modes->addButton(as_form_);
@@ -161,6 +166,7 @@ QWidget* ConfigurePage::makePlanSide() {
 void ConfigurePage::fillPresets() {
   presets_->clear();
   presets_->addItem(tr("defaults"), QString());
+  presets_->addItem(tr("as the selected run"), kSelectedRun);
   try {
     for (const Preset& preset : presets()) presets_->addItem(preset.own ? tr("%1 (yours)").arg(preset.title) : preset.title, preset.path);
   } catch (const Error& error) {  // the defaults are there all the same
@@ -170,8 +176,10 @@ void ConfigurePage::fillPresets() {
 
 void ConfigurePage::choosePreset(int index) {
   const QString path = presets_->itemData(index).toString();
+  const Run* run = session_.runs()->run(session_.currentRun());
+  if (path == kSelectedRun && !run) return Q_EMIT session_.failed(tr("No run is selected in the list."));
   try {
-    draft_.start(path.isEmpty() ? nlohmann::json::object() : read_preset(path));
+    draft_.start(path.isEmpty() ? nlohmann::json::object() : path == kSelectedRun ? run->info().config : read_preset(path));
   } catch (const Error& error) {
     Q_EMIT session_.failed(QString::fromUtf8(error.what()));
     return;

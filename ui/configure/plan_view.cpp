@@ -145,8 +145,10 @@ void PlanView::showPlan(const Plan& plan) {
   }
   problem_->setVisible(!fits);
   const std::string looks_ahead = causality_warning(config_);
-  notes_->setText(looks_ahead.empty() ? tr("✓ causal: no position sees its future")
-                                      : tr("Not causal: %1").arg(QString::fromStdString(looks_ahead)));
+  QStringList notes{looks_ahead.empty() ? tr("✓ causal: no position sees its future")
+                                        : tr("Not causal: %1").arg(QString::fromStdString(looks_ahead))};
+  if (config_.data.ood.empty()) notes << tr("No domain is out of distribution: only the pre-training loss will be measured.");
+  notes_->setText(notes.join(QLatin1Char('\n')));
   showTime();
 }
 

@@ -315,14 +315,13 @@ void InspectPage::showQuery() {
   const QString token =
       static_cast<size_t>(at->query) < sample.pieces.size() ? quoted(sample.pieces[static_cast<size_t>(at->query)]) : QString();
   query_card_->setTitle(tr("Query %1 %2").arg(at->query).arg(token), {});
-  text_card_->setTitle(
-      tr("Where did this query read from?"),
-      (reads_->chosen_positions.empty() ? tr("%1 · step %2 · query %3 %4 · shade: weight · frame: the query")
-                                        : tr("%1 · step %2 · query %3 %4 · shade: weight · blue line: chosen · frame: the query"))
-          .arg(QString::fromStdString(provenance_.front()).section(": ", 1))
-          .arg(captures_->step)
-          .arg(at->query)
-          .arg(token));
+  QStringList words{QString::fromStdString(provenance_.front()).section(": ", 1), tr("step %1").arg(captures_->step),
+                    tr("query %1 %2").arg(at->query).arg(token)};
+  const bool signed_weights = std::any_of(reads_->weights.begin(), reads_->weights.end(), [](double w) { return w < 0; });
+  words << (signed_weights ? tr("orange: weight above 0, blue: below") : tr("shade: weight"));
+  if (!reads_->chosen_positions.empty()) words << tr("blue line: chosen");
+  words << tr("frame: the query");
+  text_card_->setTitle(tr("Where did this query read from?"), words.join(QStringLiteral(" · ")));
 }
 
 int InspectPage::queryOfRow(int row) const {
