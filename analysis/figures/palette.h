@@ -28,7 +28,8 @@ struct RunLook {
   Dash dash = Dash::solid;
   bool operator==(const RunLook&) const = default;
 };
-/// In the order of `runs`; which look is whose depends on when runs started, not on that order. `among`: all runs to tell apart, when those are more than `runs`.
+/// In the order of `runs`; which look is whose depends on when runs started, not on that order. `among`: all runs to tell apart, when those
+/// are more than `runs`.
 std::vector<RunLook> run_looks(const std::vector<const Run*>& runs, const std::vector<const Run*>& among = {});
 
 }  // namespace saccade

@@ -128,7 +128,7 @@ class FigureExportTest : public QObject {
     figure.curves[0].x.resize(3);
     for (int i = 0; i < 40; ++i) {
       figure.curves.push_back(figure.curves[0]);
-      figure.curves.back().label = "an architecture of ours " + std::to_string(i);
+      figure.curves.back().label = "our architecture " + std::to_string(i);
     }
     figure.id = "many";
     const QSizeF size = figure_size_mm(figure, {});

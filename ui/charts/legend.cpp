@@ -29,7 +29,7 @@ Legend legend_of(const Figure& figure, const QFontMetricsF& metrics, const QSize
   Legend legend;
   const double row = 1.25 * metrics.height(), top = 0.25 * metrics.height(), width = room.width() - 2 * kEdge * unit;
   const double sample = (kSample + kTextGap) * unit;
-  const double widest = std::max(0.48 * width, std::min(width, 120 * unit));  // one long name must not take the columns of all
+  const double widest = std::max(0.36 * width, std::min(width, 120 * unit));  // one long name must not take the columns of all
   std::vector<double> needed;
   for (const Curve& curve : figure.curves) {
     if (!curve.in_legend || curve.label.empty()) continue;

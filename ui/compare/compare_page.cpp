@@ -38,7 +38,7 @@ QString verdict(const Comparison& comparison) {
 
 /// Asks for the room that all columns take, as far as a chart beside them stays readable.
 void showAllColumns(QTableView& view) {
-  constexpr int kWidest = 460;
+  constexpr int kWidest = 540;
   view.resizeColumnsToContents();
   view.setMinimumWidth(std::min(view.horizontalHeader()->length() + 2 * view.frameWidth() + 2, kWidest));
 }
@@ -65,7 +65,7 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
          "done."));
 
   auto* column = new QVBoxLayout(this);
-  column->addWidget(new TwoColumns({trajectory_card_, 5, 5}, {makeTables(), 4, 5}, 760, 2, this));
+  column->addWidget(new TwoColumns({trajectory_card_, 5, 5}, {makeTables(), 4, 5}, 860, 2, this));
 
   connect(session_.runs(), &RunList::changed, this, &ComparePage::refresh);
   connect(&session_, &Session::currentRunChanged, this, &ComparePage::refresh);

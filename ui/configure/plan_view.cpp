@@ -40,7 +40,6 @@ PlanView::PlanView(QWidget* parent)
   rows->setLabelAlignment(Qt::AlignLeft);
   rows->setFormAlignment(Qt::AlignTop);
   rows->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
-  rows->setRowWrapPolicy(QFormLayout::WrapLongRows);
   rows->setVerticalSpacing(5);
   parameters_ = row(tr("parameters"), rows);
   tokens_ = row(tr("tokens"), rows);
@@ -82,6 +81,7 @@ QLabel* PlanView::row(const QString& title, QFormLayout* rows) {
   name->setForegroundRole(QPalette::PlaceholderText);
   auto* value = new QLabel(QStringLiteral("–"), this);
   value->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+  value->setWordWrap(true);  // a number that is cut off reads as another one
   rows->addRow(name, value);
   return value;
 }

@@ -64,7 +64,6 @@ LivePage::LivePage(Session& session, QWidget* parent)
   auto* left = new QVBoxLayout(main);
   left->setContentsMargins(0, 0, 0, 0);
   left->addWidget(loss_.card, 5);
-  left->addWidget(trouble_);
   left->addLayout(bottom, 2);
   side_ = new QWidget;
   auto* right = new QVBoxLayout(side_);
@@ -72,7 +71,8 @@ LivePage::LivePage(Session& session, QWidget* parent)
   for (Panel* panel : {&heads_, &layers_, &gap_, &captured_}) right->addWidget(panel->card, 1);
   auto* column = new QVBoxLayout(this);
   auto* both = new TwoColumns({main, 5, 12}, {side_, 2, 9}, 700, 4.2, this);
-  column->addWidget(both);
+  column->addWidget(both, 1);
+  column->addWidget(trouble_);  // not within: a wrapped line would make the parts ask for all the height they like
   connect(both, &TwoColumns::narrowChanged, this, [left, bottom](bool narrow) {
     bottom->setDirection(narrow ? QBoxLayout::TopToBottom : QBoxLayout::LeftToRight);
     left->setStretchFactor(bottom, narrow ? 7 : 2);

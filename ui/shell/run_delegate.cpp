@@ -141,7 +141,7 @@ void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, co
   const int room = right - progress_width - 8 - text_left;
   const QString whole = index.data(RunList::TitleRole).toString();
   QString seed = damaged ? QString() : tr("seed %1").arg(index.data(RunList::SeedRole).toLongLong());
-  if (room - metrics.horizontalAdvance(seed) < std::min(metrics.horizontalAdvance(whole), 80)) seed.clear();
+  if (room - metrics.horizontalAdvance(seed) - 5 < std::min(metrics.horizontalAdvance(whole), 80)) seed.clear();
   const int seed_width = seed.isEmpty() ? 0 : metrics.horizontalAdvance(seed) + 5;
   const QString title = metrics.elidedText(whole, Qt::ElideMiddle, room - seed_width);
   painter->setFont(option.font);
