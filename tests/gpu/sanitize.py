@@ -27,7 +27,7 @@ def run(job, arguments):
     program, tool, shard, shards = job
     environment = dict(os.environ, SACCADE_TEST_SHARD=f"{shard}/{shards}", SACCADE_TEST_VERBOSE="1", SACCADE_SEPARATE_MEMORY="1",
                        SACCADE_SHORT_CASES="1", SACCADE_CUDNN="off")
-    command = ["timeout", "-k", "5", str(arguments.limit), "compute-sanitizer", "--tool", tool, "--print-limit", "20", "--error-exitcode", "9",
+    command = ["timeout", "-k", "5", str(arguments.limit), "stdbuf", "-oL", "compute-sanitizer", "--tool", tool, "--print-limit", "20", "--error-exitcode", "9",
                str(pathlib.Path(arguments.folder) / program)]
     begin = time.time()
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")

@@ -70,10 +70,10 @@ void bench(Device device, DType dtype, bool per_token) {
   const Size s{16, 2048, 12, 64};
   Arena arena(device);
   const Shape rows{s.batch, s.length, s.heads, s.width}, channels{s.heads, s.width};
-  const Tensor r = random_values(arena, rows, dtype, 0), k = random_values(arena, rows, dtype, 1), v = random_values(arena, rows, dtype, 2),
-               w = per_token ? random_values(arena, rows, dtype, 3, -2) : random_values(arena, channels, DType::f32, 3, -2),
-               bonus = random_values(arena, channels, DType::f32, 4);
-  for (Tensor x : {r, k, v, w, bonus}) x.set_differentiable(true);
+  Tensor r = random_values(arena, rows, dtype, 0), k = random_values(arena, rows, dtype, 1), v = random_values(arena, rows, dtype, 2),
+         w = per_token ? random_values(arena, rows, dtype, 3, -2) : random_values(arena, channels, DType::f32, 3, -2),
+         bonus = random_values(arena, channels, DType::f32, 4);
+  for (Tensor* x : {&r, &k, &v, &w, &bonus}) x->set_differentiable(true);
   const double tensor = static_cast<double>(r.bytes()), flops = 4 * static_cast<double>(r.size() * s.width);
   print_times(std::string(per_token ? "wkv6 " : "wkv5 ") + to_string(dtype),
               time_op(arena, [&](Tape& t) { return wkv(t, r, k, v, w, bonus).y; }), {flops, (per_token ? 5 : 4) * tensor},
