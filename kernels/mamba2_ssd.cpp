@@ -232,7 +232,7 @@ void backward_on_cuda(Tape& t, const Mamba2Ssd& in, const Tensor& dy, const Tens
                                   .d_step = t.empty(lines, DType::f32),
                                   .d_skip = t.empty(lines, DType::f32),
                                   .dg = in.a_log ? t.empty(lines, DType::f32) : Tensor(),
-                                  .parts = t.empty({3, in.x.dim(0), in.x.dim(2)}, DType::f32),
+                                  .parts = t.empty({3, in.x.dim(0), room.form.chunks(), in.x.dim(2)}, DType::f32),
                                   .shared_parts = in.shared_dt ? t.empty({2, in.x.dim(0)}, DType::f32) : Tensor()};
   t.run(
       "mamba2_ssd.backward", cost(in, 3.5 * sizes(in).flops(), 5), [] {}, [&] { cuda::mamba2_ssd_backward(t.stream(), in, room, out); });

@@ -13,13 +13,12 @@ constexpr int kThreads = 256, kWarps = kThreads / 32;
 /// dt and the decays' parameters; a_log null: no decay, shared not null: one for all heads.
 template <class T>
 struct Steps {
-  int batch, length, heads;
+  int length, heads;
   const T *dt, *shared;
   const float *bias, *a_log, *shared_bias;
 
   explicit Steps(const Mamba2Ssd& in)
-      : batch(static_cast<int>(in.x.dim(0))),
-        length(static_cast<int>(in.x.dim(1))),
+      : length(static_cast<int>(in.x.dim(1))),
         heads(static_cast<int>(in.x.dim(2))),
         dt(pointer<T>(in.dt)),
         shared(in.shared_dt ? pointer<T>(in.shared_dt) : nullptr),
@@ -34,22 +33,31 @@ struct Steps {
   __device__ float log_decay(int h, float step) const { return -expf(a_log[shared ? 0 : h]) * step; }
 };
 
-/// A warp owns a chunk of one head: Δ [B, H, T] and, unless null, its own log decays summed inside the chunk.
+/// What a warp owns: a chunk of one head.
+struct Item {
+  int64_t index;  ///< of [B, chunks, H]
+  int b, c, h;
+  int64_t line;  ///< of [B, H, T]
+  template <class T>
+  __device__ explicit Item(const Steps<T>& s) : index(int64_t{blockIdx.x} * kWarps + threadIdx.x / 32) {
+    const int chunks = (s.length + DecayForm::kChunk - 1) / DecayForm::kChunk;
+    h = static_cast<int>(index % s.heads), c = static_cast<int>(index / s.heads % chunks), b = static_cast<int>(index / s.heads / chunks);
+    line = (int64_t{b} * s.heads + h) * s.length;
+  }
+};
+
+/// Δ [B, H, T] and, unless null, a head's own log decays summed inside chunks.
 template <class T>
 __global__ void __launch_bounds__(kThreads) prepare_kernel(Steps<T> s, float* step, float* running, int64_t count) {
-  const int64_t item = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
-  if (item >= count) return;
-  const int chunks = (s.length + DecayForm::kChunk - 1) / DecayForm::kChunk;
-  const int h = static_cast<int>(item % s.heads), c = static_cast<int>(item / s.heads % chunks),
-            b = static_cast<int>(item / s.heads / chunks);
-  const int64_t line = (int64_t{b} * s.heads + h) * s.length;
-  running_sum(c, s.length, running ? running + line : nullptr, [&](int t) {
-    step[line + t] = softplus(s.raw(b, t, h));
-    return running ? s.log_decay(h, step[line + t]) : 0.0f;
+  const Item item(s);
+  if (item.index >= count) return;
+  running_sum(item.c, s.length, running ? running + item.line : nullptr, [&](int t) {
+    step[item.line + t] = softplus(s.raw(item.b, t, item.h));
+    return running ? s.log_decay(item.h, step[item.line + t]) : 0.0f;
   });
 }
 
-/// What comes out of the chunk form, [B, H, T], and where the rest goes; parts [B, H].
+/// What comes out of the chunk form, [B, H, T], and where the rest goes; parts [B, chunks, H].
 template <class T>
 struct StepGradients {
   const float *d_step, *d_skip, *dg;
@@ -57,24 +65,25 @@ struct StepGradients {
   float *bias_parts, *skip_parts, *log_parts;
 };
 
-/// A block owns a head of a sequence.
 template <class T>
-__global__ void __launch_bounds__(kThreads) step_gradients_kernel(Steps<T> s, StepGradients<T> out) {
-  const int b = static_cast<int>(blockIdx.x) / s.heads, h = static_cast<int>(blockIdx.x) % s.heads;
-  const int64_t line = int64_t{blockIdx.x} * s.length;
+__global__ void __launch_bounds__(kThreads) step_gradients_kernel(Steps<T> s, StepGradients<T> out, int64_t count) {
+  constexpr int kChunk = static_cast<int>(DecayForm::kChunk);
+  const Item item(s);
+  if (item.index >= count) return;
   const bool own_decay = s.a_log && !s.shared;
-  const float a = own_decay ? -expf(s.a_log[h]) : 0.0f;
+  const float a = own_decay ? -expf(s.a_log[item.h]) : 0.0f;
+  const int end = min(s.length, (item.c + 1) * kChunk);
   float bias = 0, skip = 0, decay = 0;
-  for (int t = threadIdx.x; t < s.length; t += kThreads) {
-    const float raw = s.raw(b, t, h), dg = own_decay ? out.dg[line + t] : 0.0f;
-    const float d_raw = (out.d_step[line + t] + a * dg) * sigmoid(raw);
+  for (int t = item.c * kChunk + static_cast<int>(threadIdx.x) % 32; t < end; t += 32) {
+    const float raw = s.raw(item.b, t, item.h), dg = own_decay ? out.dg[item.line + t] : 0.0f;
+    const float d_raw = (out.d_step[item.line + t] + a * dg) * sigmoid(raw);
     bias += d_raw;
-    skip += out.d_skip[line + t];
+    skip += out.d_skip[item.line + t];
     decay += a * softplus(raw) * dg;
-    out.d_dt.template put<1>(s.at(b, t, h), {{d_raw}});
+    out.d_dt.template put<1>(s.at(item.b, t, item.h), {{d_raw}});
   }
-  bias = block_sum<kThreads>(bias), skip = block_sum<kThreads>(skip), decay = block_sum<kThreads>(decay);
-  if (threadIdx.x == 0) out.bias_parts[blockIdx.x] = bias, out.skip_parts[blockIdx.x] = skip, out.log_parts[blockIdx.x] = decay;
+  bias = warp_sum(bias), skip = warp_sum(skip), decay = warp_sum(decay);
+  if (threadIdx.x % 32 == 0) out.bias_parts[item.index] = bias, out.skip_parts[item.index] = skip, out.log_parts[item.index] = decay;
 }
 
 SharedDecay shared_of(const Mamba2Ssd& in) { return {in.shared_dt, in.shared_bias, in.a_log}; }
@@ -94,10 +103,11 @@ void step_gradients(Stream stream, const Mamba2Ssd& in, const Mamba2Gradients& o
   const Tensor bias = out.parts.head_slice(0, 1), skip = out.parts.head_slice(1, 2), log = out.parts.head_slice(2, 3);
   dispatch_cuda(in.x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const Steps<T> steps(in);
-    step_gradients_kernel<T><<<static_cast<unsigned>(steps.batch * steps.heads), kThreads, 0, stream>>>(
-        steps, {pointer<float>(out.d_step), pointer<float>(out.d_skip), pointer_or_null<float>(out.dg), goal<T>(out.dt),
-                pointer<float>(bias), pointer<float>(skip), pointer<float>(log)});
+    step_gradients_kernel<T><<<blocks_for(bias.size(), kWarps), kThreads, 0, stream>>>(
+        Steps<T>(in),
+        {pointer<float>(out.d_step), pointer<float>(out.d_skip), pointer_or_null<float>(out.dg), goal<T>(out.dt), pointer<float>(bias),
+         pointer<float>(skip), pointer<float>(log)},
+        bias.size());
   });
   check_launch();
   if (out.dt_bias) sum_parts(stream, bias, out.dt_bias.tensor, out.dt_bias.add);

@@ -21,7 +21,7 @@ inline Mamba2Room mamba2_room(Tape& tape, const Mamba2Ssd& in, bool backward) {
 void mamba2_ssd(Stream stream, const Mamba2Ssd& in, const Mamba2Room& room, const Tensor& y, const Tensor& end);
 
 /// Targets may be empty, so may d_end and d_start. Scratch f32: d_step, d_skip and dg [B, H, T] (dg empty without decay),
-/// parts [3, B, H], shared_parts [2, B] (empty without a shared decay).
+/// parts [3, B, chunks, H], shared_parts [2, B] (empty without a shared decay).
 struct Mamba2Gradients {
   Tensor dy, d_end;
   GradTarget x, dt, b, c, skip, dt_bias, a_log, shared_dt, shared_bias;

@@ -6,12 +6,24 @@
 namespace saccade::cuda {
 namespace {
 
+/// What a pass begins with: the state given, carried from segment to segment where there are several.
+const float* begin_forward(Stream stream, const DecayForm& in, const DecayScratch& scratch) {
+  if (in.segments() == 1) return pointer_or_null<float>(in.start);
+  decay::launch_segments(stream, in, scratch, in.start);
+  return pointer<float>(scratch.given);
+}
+const float* begin_backward(Stream stream, const DecayForm& in, const DecayScratch& scratch, const DecayGradients& out) {
+  if (in.segments() == 1) return pointer_or_null<float>(out.d_end);
+  decay::launch_segment_gradients(stream, in, scratch, out.d_o, out.d_end);
+  return pointer<float>(scratch.given);
+}
+
 void forward_on_tensor_cores(Stream stream, const DecayForm& in, const DecayScratch& scratch, const Tensor& o, const Tensor& end) {
   decay::launch_scores(stream, in, scratch.scores);
   decay::launch_sweep<decay::Pass::outputs>(stream, in,
                                             {.scores = pointer<bf16>(scratch.scores),
                                              .out = pointer<bf16>(o),
-                                             .from = pointer_or_null<float>(in.start),
+                                             .from = begin_forward(stream, in, scratch),
                                              .to = pointer_or_null<float>(end)});
 }
 
@@ -21,14 +33,14 @@ void backward_on_tensor_cores(Stream stream, const DecayForm& in, const DecayScr
   float *reads = pointer<float>(scratch.reads), *writes = pointer<float>(scratch.writes);
   decay::launch_scores(stream, in, scratch.scores);
   decay::launch_sweep<decay::Pass::states>(stream, in,
-                                           {.d_o = d_o, .states = states, .from = pointer_or_null<float>(in.start), .reads = reads});
+                                           {.d_o = d_o, .states = states, .from = begin_forward(stream, in, scratch), .reads = reads});
   decay::launch_sweep<decay::Pass::gradients>(stream, in,
                                               {.scores = scores,
                                                .d_o = d_o,
                                                .out = pointer_or_null<bf16>(out.dx.tensor),
                                                .add = out.dx.add,
                                                .states = d_states,
-                                               .from = pointer_or_null<float>(out.d_end),
+                                               .from = begin_backward(stream, in, scratch, out),
                                                .to = pointer_or_null<float>(out.d_start),
                                                .writes = writes,
                                                .d_step = pointer<float>(out.d_step),

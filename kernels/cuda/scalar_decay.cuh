@@ -13,7 +13,7 @@ struct Place {
 
 template <class T>
 struct Form {
-  int length, heads, groups, keys, width, chunks, decays;
+  int length, heads, groups, keys, width, chunks, segments, segment_chunks, decays;
   const T *q, *k, *x;
   const float *step, *running, *skip, *start;
 
@@ -24,6 +24,8 @@ struct Form {
         keys(static_cast<int>(in.q.dim(3))),
         width(static_cast<int>(in.x.dim(3))),
         chunks(static_cast<int>(in.chunks())),
+        segments(static_cast<int>(in.segments())),
+        segment_chunks(static_cast<int>(in.segment_chunks())),
         decays(in.running ? static_cast<int>(in.running.dim(1)) : 0),
         q(pointer<T>(in.q)),
         k(pointer<T>(in.k)),

@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "kernels/tape.h"
 
 namespace saccade::cuda {
@@ -14,6 +16,16 @@ struct DecayForm {
 
   static constexpr int64_t kChunk = 64;
   int64_t chunks() const { return (x.dim(1) + kChunk - 1) / kChunk; }
+
+  /// Passes over chunks run side by side on tensor cores, in segments: as many as fill a large GPU where lines (heads of sequences) are
+  /// few.
+  int64_t segments() const {
+    constexpr int64_t kBlocks = 384, kLeastChunks = 8;
+    const int64_t most = std::max<int64_t>(std::min(kBlocks / (x.dim(0) * x.dim(2)), chunks() / kLeastChunks), 1),
+                  length = (chunks() + most - 1) / most;
+    return (chunks() + length - 1) / length;
+  }
+  int64_t segment_chunks() const { return (chunks() + segments() - 1) / segments(); }
 };
 
 /// Whether tensor cores run it: bf16, and sizes that there are kernels for.
@@ -31,6 +43,8 @@ struct DecayScratch {
       d_states;          ///< of all chunks: f32 [B, chunks + 1, H, N, P]; on tensor cores bf16 [B, chunks, H, P, padded N], backward alone
   Tensor d_scores;       ///< without tensor cores: gradients of every head's scores
   Tensor reads, writes;  ///< with them: what a token's reading and writing of the state adds to decays, f32 [B, H, T]
+  Tensor given;          ///< with several segments: states that they start (their gradients: end) with, f32 [B, H, segments, N, P]
+  Tensor kept;           ///< and what is left of a state behind a segment, f32 [B, H, segments]
 };
 
 inline DecayScratch decay_scratch(Tape& tape, const DecayForm& in, bool backward) {
@@ -43,6 +57,10 @@ inline DecayScratch decay_scratch(Tape& tape, const DecayForm& in, bool backward
   DecayScratch scratch;
   scratch.scores = tape.empty({batch, chunks, in.q.dim(2), kChunk, kChunk}, dtype);
   if (backward || !tensor_cores) scratch.states = tape.empty(states, dtype);
+  if (const int64_t segments = in.segments(); tensor_cores && segments > 1) {
+    scratch.given = tape.empty({batch, heads, segments, keys, width}, DType::f32);
+    scratch.kept = tape.empty({batch, heads, segments}, DType::f32);
+  }
   if (!backward) return scratch;
   scratch.d_states = tape.empty(states, dtype);
   if (tensor_cores)

@@ -1,4 +1,4 @@
-// One pass over the chunks of a head, its state in registers: a block of P / 16 warps owns the head, a warp 16 columns of x.
+// One pass over the chunks of a head, its state in registers: a block of P / 16 warps owns a segment of the head, a warp 16 columns of x.
 //
 // Forward and backward are one recurrence with parts exchanged. With rows that read (q | k) and write (k | q) and values (x | d_o):
 //   out_t = Σ_s mix_ts value_s + read_t ∘ (S row_t),   S ← last S + Σ_s (write_s value_s) row_sᵀ,   S [P, N]
@@ -27,10 +27,11 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThr
   const SharedRows<P> values{base + 2 * Size::kKeys}, others{values.base + Size::kValues}, made{others.base + Size::kValues};
   const SharedRows<kChunk> mix{made.base + Size::kValues};
 
-  Place p{};
-  p.b = static_cast<int>(blockIdx.x) / f.heads, p.h = static_cast<int>(blockIdx.x) % f.heads, p.group = p.h * f.groups / f.heads;
+  const Segment segment(f, static_cast<int>(blockIdx.x));
+  Place p = segment.place(f);
+  const int begin = p.c, steps = segment.chunks(f);
   const auto go_to = [&](int step) {
-    p.c = kForward ? step : f.chunks - 1 - step;
+    p.c = kForward ? begin + step : begin + steps - 1 - step;
     p.first = p.c * kChunk, p.size = min(kChunk, f.length - p.first);
   };
   const int64_t key_stride = int64_t{f.groups} * f.keys, value_stride = int64_t{f.heads} * P;
@@ -51,13 +52,12 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThr
 
   const float skip = f.skip ? f.skip[p.h] : 0.0f;
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int64_t given = int64_t{blockIdx.x} * f.keys * P;
   float state[N / 8][4] = {};
-  for_state<P, N>(state, f.keys, [&](int element, float& x) { x = s.from ? s.from[given + element] : 0.0f; });
+  for_state<P, N>(state, f.keys, [&](int element, float& x) { x = s.from ? s.from[int64_t{blockIdx.x} * f.keys * P + element] : 0.0f; });
   go_to(0);
   load_readers();
   load_writers();
-  for (int step = 0; step < f.chunks; ++step) {
+  for (int step = 0; step < steps; ++step) {
     go_to(step);
     copy_async_wait_but<1>();
     if (threadIdx.x < kChunk) {
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThr
     }
     __syncthreads();  // readers and mix are free
     const Place done = p;
-    const bool more = step + 1 < f.chunks;
+    const bool more = step + 1 < steps;
     const float last = exp2_approximate(room.running[kChunk - 1]), own_step = room.step[min(static_cast<int>(threadIdx.x), kChunk - 1)];
     if (more) {
       go_to(step + 1);
@@ -126,7 +126,8 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThr
       if constexpr (kGradients) s.writes[line] = own_step * sum(0), s.d_step[line] = sum(1), s.d_skip[line] = sum(2);
     }
   }
-  if (s.to) for_state<P, N>(state, f.keys, [&](int element, float x) { s.to[given + element] = x; });
+  if (const Segment own(f, static_cast<int>(blockIdx.x)); s.to && own.index == (kForward ? f.segments - 1 : 0))
+    for_state<P, N>(state, f.keys, [&](int element, float x) { s.to[int64_t{own.line} * f.keys * P + element] = x; });
 }
 
 /// A block of four warps owns a chunk of a group.
@@ -174,7 +175,8 @@ void launch_sweep(Stream stream, const DecayForm& in, const Sweep& sweep) {
     using Size = Sizes<p(), n()>;
     const auto kernel = sweep_kernel<kPass, p(), n()>;
     allow_shared(kernel, Size::kShared);
-    kernel<<<static_cast<unsigned>(in.x.dim(0) * in.x.dim(2)), Size::kThreads, Size::kShared, stream>>>(Form<bf16>(in), sweep);
+    const auto blocks = static_cast<unsigned>(in.x.dim(0) * in.x.dim(2) * in.segments());
+    kernel<<<blocks, Size::kThreads, Size::kShared, stream>>>(Form<bf16>(in), sweep);
   });
   check_launch();
 }

@@ -78,9 +78,23 @@ __device__ __forceinline__ int64_t state_row(const Form<bf16>& f, int b, int c, 
   return ((((int64_t{b} * f.chunks + c) * f.heads + h) * P) + row) * N;
 }
 
+/// A block of a pass: a segment of a line.
+struct Segment {
+  int line, index;
+  __device__ Segment(const Form<bf16>& f, int block) : line(block / f.segments), index(block % f.segments) {}
+  /// Its first chunk.
+  __device__ Place place(const Form<bf16>& f) const {
+    Place p{};
+    p.b = line / f.heads, p.h = line % f.heads, p.group = p.h * f.groups / f.heads, p.c = index * f.segment_chunks;
+    return p;
+  }
+  __device__ int chunks(const Form<bf16>& f) const { return min(f.segment_chunks, f.chunks - index * f.segment_chunks); }
+};
+
 /// What a pass over chunks does: makes o; leaves the states at the starts of chunks; leaves their gradients and makes dx.
 enum class Pass { outputs, states, gradients };
 
+/// `from`: [lines, segments, N, P]; `to`: of lines alone.
 struct Sweep {
   const bf16 *scores = nullptr, *d_o = nullptr;
   bf16* out = nullptr;
@@ -101,6 +115,10 @@ struct KeyGradients {
 void launch_scores(Stream stream, const DecayForm& in, const Tensor& scores);
 template <Pass kPass>
 void launch_sweep(Stream stream, const DecayForm& in, const Sweep& sweep);
+/// What segments start with (forward) or the gradients of what they end with: [lines, segments, N, P] from `given`, [lines, N, P] or empty.
+/// Only with several segments.
+void launch_segments(Stream stream, const DecayForm& in, const DecayScratch& scratch, const Tensor& given);
+void launch_segment_gradients(Stream stream, const DecayForm& in, const DecayScratch& scratch, const Tensor& d_o, const Tensor& given);
 void launch_key_gradients(Stream stream, const DecayForm& in, const KeyGradients& out);
 
 /// use(P, padded N) for the sizes there are kernels for (runs_on_tensor_cores).

@@ -75,7 +75,10 @@ void add_passes(std::vector<OpCase>& cases) {
                        {2, 131, 3, 1, 128, 64, Decay::full, true, 3},
                        {2, 131, 3, 1, 20, 24, Decay::full, true, 3},
                        {1, 2048, 3, 1, 128, 64},
-                       {1, 2048, 2, 1, 64, 32, Decay::one}};
+                       {1, 2048, 2, 1, 64, 32, Decay::one},
+                       {1, 1100, 2, 1, 128, 64, Decay::full, true},
+                       {2, 1600, 2, 2, 72, 64, Decay::one, true},
+                       {1, 1600, 2, 1, 64, 32, Decay::none, true}};
   for (const Sizes& s : all)
     cases.push_back({text(s), inputs_of(s), [s](Tape& t, const Tensors& x) {
                        const Mamba2Output out = mamba2_ssd(t, ssd_of(s, x));
@@ -136,6 +139,7 @@ std::vector<OpCase> cases() {
 void bench_all(Device device, const std::string&) {
   for (DType dtype : {DType::bf16, DType::f32})
     for (const Sizes& s : {Sizes{16, 2048, 24, 1, 128, 64}, {32, 512, 8, 1, 64, 32}}) bench(device, s, dtype);
+  for (const Sizes& s : {Sizes{50, 2048, 24, 1, 128, 64}, {1, 102400, 24, 1, 128, 64}}) bench(device, s, DType::bf16);
 }
 
 }  // namespace
