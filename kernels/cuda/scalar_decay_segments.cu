@@ -8,7 +8,7 @@ namespace {
 template <int P, int N>
 struct Sizes {
   static constexpr int kWarps = P / 16, kThreads = 32 * kWarps;
-  static constexpr uint32_t kKeys = kChunk * N * 2, kStage = kKeys + kChunk * P * 2;
+  static constexpr uint32_t kKeys = kChunk * N * 2, kStage = kKeys + kChunk * P * 2, kShared = kTileAlignment + 2 * kStage;
 };
 
 /// A block owns a segment of a head; states [lines, segments, N, P], kept [lines, segments]. The last one (backward: the first) adds to
@@ -17,19 +17,19 @@ template <bool kForward, int P, int N>
 __global__ void __launch_bounds__(Sizes<P, N>::kThreads) local_kernel(Form<bf16> f, const bf16* d_o, float* states, float* kept) {
   using Size = Sizes<P, N>;
   constexpr int kThreads = Size::kThreads;
-  extern __shared__ __align__(128) char shared[];
+  extern __shared__ char shared[];
   __shared__ float write[2][kChunk], last[2];
   const Segment segment(f, static_cast<int>(blockIdx.x));
   Place p = segment.place(f);
   const int begin = p.c, steps = segment.chunks(f);
-  const uint32_t base = shared_address(shared);
-  const auto writers = [&](int step) { return SharedRows<N>{base + static_cast<uint32_t>(step % 2) * Size::kStage}; };
+  const uint32_t base = aligned_tiles(shared);
+  const auto writers = [&](int step) { return KeyRows<N>{base + static_cast<uint32_t>(step % 2) * Size::kStage}; };
   const auto values = [&](int step) { return SharedRows<P>{writers(step).base + Size::kKeys}; };
   TokenDecay decay;
   const auto load = [&](int step) {
     p.c = kForward ? begin + step : begin + steps - 1 - step;
     p.first = p.c * kChunk, p.size = min(kChunk, f.length - p.first);
-    copy_rows<kChunk, kThreads>(writers(step), (kForward ? f.k : f.q) + f.key_row(p, 0), int64_t{f.groups} * f.keys, p.size, f.keys);
+    writers(step).template copy<kThreads>((kForward ? f.k : f.q) + f.key_row(p, 0), int64_t{f.groups} * f.keys, p.size, f.keys);
     copy_rows<kChunk, kThreads>(values(step), (kForward ? f.x : d_o) + f.value_row(p, 0), int64_t{f.heads} * P, p.size);
     copy_async_commit();
     if (threadIdx.x < kChunk) decay.load(f, p, static_cast<int>(threadIdx.x));
@@ -44,12 +44,13 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads) local_kernel(Form<bf16>
       through += decay.end;
     }
     copy_async_wait();
+    publish_writes();
     __syncthreads();
     if (step + 1 < steps) load(step + 1);
     if (!adds) continue;
     Values x;
     load_values(x, values(step));
-    write_state<N>(state, x, write[step % 2], last[step % 2], writers(step));
+    write_state<P, N>(state, x, write[step % 2], last[step % 2], writers(step));
   }
   if (threadIdx.x == 0) kept[blockIdx.x] = exp2_approximate(through);
   if (adds) for_state<P, N>(state, f.keys, [&](int element, float x) { states[int64_t{blockIdx.x} * f.keys * P + element] = x; });
@@ -88,8 +89,8 @@ void launch(Stream stream, const DecayForm& in, const DecayScratch& scratch, con
   with_sizes(in, [&](auto p, auto n) {
     using Size = Sizes<p(), n()>;
     const auto kernel = local_kernel<kForward, p(), n()>;
-    allow_shared(kernel, 2 * Size::kStage);
-    kernel<<<lines * segments, Size::kThreads, 2 * Size::kStage, stream>>>(Form<bf16>(in), d_o, states, kept);
+    allow_shared(kernel, Size::kShared);
+    kernel<<<lines * segments, Size::kThreads, Size::kShared, stream>>>(Form<bf16>(in), d_o, states, kept);
   });
   check_launch();
   const int64_t size = in.q.dim(3) * in.x.dim(3);

@@ -12,7 +12,7 @@ template <int P, int N>
 struct Sizes {
   static constexpr int kWarps = P / 16, kThreads = 32 * kWarps;
   static constexpr uint32_t kKeys = kChunk * N * 2, kValues = kChunk * P * 2, kScores = kChunk * kChunk * 2;
-  static constexpr uint32_t kShared = 2 * kKeys + 3 * kValues + kScores;
+  static constexpr uint32_t kShared = kTileAlignment + 2 * kKeys + 3 * kValues + kScores;
 };
 
 template <Pass kPass, int P, int N>
@@ -20,10 +20,10 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThr
   using Size = Sizes<P, N>;
   constexpr int kThreads = Size::kThreads;
   constexpr bool kForward = kPass != Pass::gradients, kMixes = kPass != Pass::states, kGradients = !kForward;
-  extern __shared__ __align__(128) char shared[];
+  extern __shared__ char shared[];
   __shared__ TokenRoom<Size::kWarps> room;
-  const uint32_t base = shared_address(shared);
-  const SharedRows<N> readers{base}, writers{base + Size::kKeys};
+  const uint32_t base = aligned_tiles(shared);
+  const KeyRows<N> readers{base}, writers{base + Size::kKeys};
   const SharedRows<P> values{base + 2 * Size::kKeys}, others{values.base + Size::kValues}, made{others.base + Size::kValues};
   const SharedRows<kChunk> mix{made.base + Size::kValues};
 
@@ -37,14 +37,14 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThr
   const int64_t key_stride = int64_t{f.groups} * f.keys, value_stride = int64_t{f.heads} * P;
   TokenDecay decay;
   const auto load_readers = [&] {
-    copy_rows<kChunk, kThreads>(readers, (kForward ? f.q : f.k) + f.key_row(p, 0), key_stride, p.size, f.keys);
+    readers.template copy<kThreads>((kForward ? f.q : f.k) + f.key_row(p, 0), key_stride, p.size, f.keys);
     if constexpr (kMixes) copy_rows<kChunk, kThreads>(mix, s.scores + f.scores(p), kChunk, kChunk);
     copy_async_commit();
     if (threadIdx.x < kChunk) decay.load(f, p, static_cast<int>(threadIdx.x));
   };
   const auto load_writers = [&] {
     const int64_t at = f.value_row(p, 0);
-    copy_rows<kChunk, kThreads>(writers, (kForward ? f.k : f.q) + f.key_row(p, 0), key_stride, p.size, f.keys);
+    writers.template copy<kThreads>((kForward ? f.k : f.q) + f.key_row(p, 0), key_stride, p.size, f.keys);
     copy_rows<kChunk, kThreads>(values, (kForward ? f.x : s.d_o) + at, value_stride, p.size);
     if constexpr (kPass != Pass::outputs) copy_rows<kChunk, kThreads>(others, (kForward ? s.d_o : f.x) + at, value_stride, p.size);
     copy_async_commit();
@@ -67,13 +67,15 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThr
       room.read[t] = kForward ? head : tail;
       room.write[t] = kForward ? tail * decay.step : head;
     }
+    publish_writes();
     __syncthreads();  // readers and scores are there
-    if constexpr (kMixes) mix_scores<kForward, kThreads>(mix, room, skip);
+    if constexpr (kMixes) mix_scores<kForward, kWarpgroup<P>, kThreads>(mix, room, skip);
     Output out;
-    read_state<N>(out, state, readers);
+    read_state<P, N>(out, state, readers);
     scale_tokens(out, room.read);
     if constexpr (kPass != Pass::outputs) store_state<P, N>(state, f, p, s.states);
     copy_async_wait();
+    publish_writes();
     __syncthreads();  // writers, values, others and mix are there
     Values x, other;
     load_values(x, values);
@@ -82,7 +84,7 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThr
       put_token_sums(room.sums[0][warp], [&](int n, int i) { return out[n][i] * value(other, n, i); });
     }
     if constexpr (kMixes) {
-      add_mixed<kForward>(out, x, mix);
+      add_mixed<kForward, P>(out, x, mix);
       if constexpr (kGradients) {
         load_values(other, others);  // again: kept, it would not fit beside the product
         put_token_sums(room.sums[1][warp], [&](int n, int i) { return out[n][i] * value(other, n, i); });
@@ -103,7 +105,7 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThr
       go_to(step + 1);
       load_readers();
     }
-    write_state<N>(state, x, room.write, last, writers);
+    write_state<P, N>(state, x, room.write, last, writers);
     __syncthreads();  // writers, values and others are free, made and the sums complete
     if (more) load_writers();
     if (kMixes && s.out) {

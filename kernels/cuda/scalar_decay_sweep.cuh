@@ -1,5 +1,6 @@
 #pragma once
 /// Steps of a pass over the chunks of a head. A warp owns 16 columns of x; accumulators are [column, token] or [column, key].
+#include "kernels/cuda/hopper.cuh"
 #include "kernels/cuda/scalar_decay_tiles.cuh"
 
 namespace saccade::cuda::decay {
@@ -11,6 +12,15 @@ struct TokenRoom {
   float stepped[kChunk];  ///< running − log2 step: a step with its column
   float sums[3][kWarps][kChunk];
 };
+
+/// Whether the four warps of a head of 64 multiply as one warpgroup (wgmma).
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+template <int P>
+constexpr bool kWarpgroup = P == 64;
+#else
+template <int P>
+constexpr bool kWarpgroup = false;
+#endif
 
 /// x [16 columns, 64 tokens] as the left operand of products over tokens: element by element where an accumulator has (column, token).
 using Values = uint32_t[4][4];
@@ -47,8 +57,8 @@ __device__ __forceinline__ void scale_tokens(Output& c, const float* factors) {
   }
 }
 
-/// Scores become mix, in place; what lies above the diagonal's 16 x 16 blocks is not read. A thread owns eight columns.
-template <bool kForward, int kThreads, int kWarps>
+/// Scores become mix, in place; what lies above the diagonal's 16 x 16 blocks becomes zero or is not read. A thread owns eight columns.
+template <bool kForward, bool kWhole, int kThreads, int kWarps>
 __device__ __forceinline__ void mix_scores(const SharedRows<kChunk>& scores, const TokenRoom<kWarps>& room, float skip) {
   constexpr int kRows = kThreads / 8;
   const int piece = static_cast<int>(threadIdx.x) % 8;
@@ -58,7 +68,10 @@ __device__ __forceinline__ void mix_scores(const SharedRows<kChunk>& scores, con
 #pragma unroll
   for (int r = 0; r < kChunk / kRows; ++r) {
     const int i = static_cast<int>(threadIdx.x) / 8 + r * kRows, block = i / 16;
-    if (block < piece / 2) continue;
+    if (block < piece / 2) {
+      if (kWhole) store_shared_16(scores.at(i, piece), {0, 0, 0, 0});
+      continue;
+    }
     const float row = room.running[i];
     const uint4 given = load_shared_16(scores.at(i, piece));
     const uint32_t pairs[4] = {given.x, given.y, given.z, given.w};
@@ -77,68 +90,145 @@ __device__ __forceinline__ void mix_scores(const SharedRows<kChunk>& scores, con
   }
 }
 
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+/// 64 columns of an accumulator.
+__device__ __forceinline__ float (&flat(float (&c)[8][4]))[32] { return reinterpret_cast<float(&)[32]>(c); }
+template <int kSize>
+__device__ __forceinline__ float (&flat(float (&c)[kSize][4], int tile))[32] {
+  return reinterpret_cast<float(&)[32]>(c[8 * tile]);
+}
+#endif
+
 /// out += mix values: sums over the tokens s at or before (kForward), or at or behind, a token t.
-template <bool kForward>
-__device__ __forceinline__ void add_mixed(Output& out, const Values& values, const SharedRows<kChunk>& mix) {
+template <bool kForward, int P>
+__device__ __forceinline__ void add_mixed(Output& out, Values& values, const SharedRows<kChunk>& mix) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  if constexpr (kWarpgroup<P>) {
+    hopper::begin_products();
 #pragma unroll
-  for (int k = 0; k < 4; ++k)
-#pragma unroll
-    for (int n = 0; n < 4; ++n) {
-      if (kForward ? n < k : n > k) continue;
-      uint32_t b[4];
-      if (kForward)
-        mix.load_b(b, 16 * n, k);
+    for (uint32_t k = 0; k < 4; ++k)
+      if constexpr (kForward)
+        hopper::multiply(flat(out), values[k], hopper::rows_of_64(mix.base) + k * hopper::kNextColumns, true);
       else
-        mix.load_b_transposed(b, 16 * k, n);
-      multiply(out[2 * n], values[k], b[0], b[1]);
-      multiply(out[2 * n + 1], values[k], b[2], b[3]);
-    }
+        hopper::multiply_transposed(flat(out), values[k], hopper::rows_of_64(mix.base) + k * hopper::kNextRows, true);
+    hopper::commit_products();
+    hopper::finish_products<0>();
+    hopper::hold(values), hopper::hold(flat(out));
+  } else
+#endif
+  {
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+#pragma unroll
+      for (int n = 0; n < 4; ++n) {
+        if (kForward ? n < k : n > k) continue;
+        uint32_t b[4];
+        if (kForward)
+          mix.load_b(b, 16 * n, k);
+        else
+          mix.load_b_transposed(b, 16 * k, n);
+        multiply(out[2 * n], values[k], b[0], b[1]);
+        multiply(out[2 * n + 1], values[k], b[2], b[3]);
+      }
+  }
+}
+
+/// 16 keys of a state as the left operand.
+template <int N>
+__device__ __forceinline__ void pack_state(uint32_t (&a)[4], const float (&state)[N / 8][4], int k) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) a[i] = pack_bf16(state[2 * k + i / 2][i % 2 * 2], state[2 * k + i / 2][i % 2 * 2 + 1]);
 }
 
 /// out = S rowᵀ of all tokens.
-template <int N>
-__device__ __forceinline__ void read_state(Output& out, const float (&state)[N / 8][4], const SharedRows<N>& rows) {
+template <int P, int N>
+__device__ __forceinline__ void read_state(Output& out, const float (&state)[N / 8][4], const KeyRows<N>& rows) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  if constexpr (kWarpgroup<P>) {
 #pragma unroll
-  for (int n = 0; n < 8; ++n)
+    for (int tile = 0; tile < N / 64; ++tile) {
+      uint32_t a[4][4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) out[n][i] = 0;
+      for (int k = 0; k < 4; ++k) pack_state<N>(a[k], state, 4 * tile + k);
+      hopper::begin_products();
 #pragma unroll
-  for (int k = 0; k < N / 16; ++k) {
-    uint32_t a[4];
+      for (int k = 0; k < 4; ++k)
+        hopper::multiply(flat(out), a[k], hopper::rows_of_64(rows.tile(tile).base) + static_cast<uint32_t>(k) * hopper::kNextColumns,
+                         tile + k > 0);
+      hopper::commit_products();
+      hopper::finish_products<0>();
+      hopper::hold(a), hopper::hold(flat(out));
+    }
+  } else
+#endif
+  {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) a[i] = pack_bf16(state[2 * k + i / 2][i % 2 * 2], state[2 * k + i / 2][i % 2 * 2 + 1]);
+    for (int n = 0; n < 8; ++n)
 #pragma unroll
-    for (int n = 0; n < 4; ++n) {
-      uint32_t b[4];
-      rows.load_b(b, 16 * n, k);
-      multiply(out[2 * n], a, b[0], b[1]);
-      multiply(out[2 * n + 1], a, b[2], b[3]);
+      for (int i = 0; i < 4; ++i) out[n][i] = 0;
+#pragma unroll
+    for (int k = 0; k < N / 16; ++k) {
+      uint32_t a[4];
+      pack_state<N>(a, state, k);
+#pragma unroll
+      for (int n = 0; n < 4; ++n) {
+        uint32_t b[4];
+        rows.load_b(b, 16 * n, k);
+        multiply(out[2 * n], a, b[0], b[1]);
+        multiply(out[2 * n + 1], a, b[2], b[3]);
+      }
     }
   }
 }
 
+/// 16 tokens of write ∘ values.
+__device__ __forceinline__ void scale_values(uint32_t (&a)[4], const Values& values, const float* write, int k) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float2 f = *reinterpret_cast<const float2*>(write + 16 * k + i / 2 * 8 + threadIdx.x % 4 * 2);
+    a[i] = pack_bf16(low(values[k][i]) * f.x, high(values[k][i]) * f.y);
+  }
+}
+
 /// S ← last S + (write ∘ values) rows
-template <int N>
+template <int P, int N>
 __device__ __forceinline__ void write_state(float (&state)[N / 8][4], const Values& values, const float* write, float last,
-                                            const SharedRows<N>& rows) {
+                                            const KeyRows<N>& rows) {
 #pragma unroll
   for (int n = 0; n < N / 8; ++n)
 #pragma unroll
     for (int i = 0; i < 4; ++i) state[n][i] *= last;
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  if constexpr (kWarpgroup<P>) {
+    uint32_t a[4][4];
 #pragma unroll
-  for (int k = 0; k < 4; ++k) {
-    uint32_t a[4];
+    for (int k = 0; k < 4; ++k) scale_values(a[k], values, write, k);
+    hopper::begin_products();
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float2 f = *reinterpret_cast<const float2*>(write + 16 * k + i / 2 * 8 + threadIdx.x % 4 * 2);
-      a[i] = pack_bf16(low(values[k][i]) * f.x, high(values[k][i]) * f.y);
-    }
+    for (int k = 0; k < 4; ++k)
 #pragma unroll
-    for (int n = 0; n < N / 16; ++n) {
-      uint32_t b[4];
-      rows.load_b_transposed(b, 16 * k, n);
-      multiply(state[2 * n], a, b[0], b[1]);
-      multiply(state[2 * n + 1], a, b[2], b[3]);
+      for (int tile = 0; tile < N / 64; ++tile)
+        hopper::multiply_transposed(flat(state, tile), a[k],
+                                    hopper::rows_of_64(rows.tile(tile).base) + static_cast<uint32_t>(k) * hopper::kNextRows, true);
+    hopper::commit_products();
+    hopper::finish_products<0>();
+    hopper::hold(a);
+#pragma unroll
+    for (int tile = 0; tile < N / 64; ++tile) hopper::hold(flat(state, tile));
+  } else
+#endif
+  {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      uint32_t a[4];
+      scale_values(a, values, write, k);
+#pragma unroll
+      for (int n = 0; n < N / 16; ++n) {
+        uint32_t b[4];
+        rows.load_b_transposed(b, 16 * k, n);
+        multiply(state[2 * n], a, b[0], b[1]);
+        multiply(state[2 * n + 1], a, b[2], b[3]);
+      }
     }
   }
 }

@@ -58,6 +58,37 @@ __device__ __forceinline__ void put_16(bf16* to, uint4 x, bool add) {
   *at = x;
 }
 
+/// 64 rows of N bf16 in tiles of 64 columns, which products of warpgroups read, too.
+template <int N>
+struct KeyRows {
+  static constexpr uint32_t kTile = 64 * 64 * 2;
+  uint32_t base;
+
+  __device__ SharedRows<64> tile(int i) const { return {base + static_cast<uint32_t>(i) * kTile}; }
+  __device__ uint32_t at(int row, int piece) const { return tile(piece / 8).at(row, piece % 8); }
+  __device__ void load_b(uint32_t (&r)[4], int row, int k) const { tile(k / 4).load_b(r, row, k % 4); }
+  __device__ void load_b_transposed(uint32_t (&r)[4], int row, int n) const { tile(n / 4).load_b_transposed(r, row, n % 4); }
+
+  /// As copy_rows.
+  template <int kThreads>
+  __device__ void copy(const bf16* from, int64_t stride, int size, int width = N) const {
+#pragma unroll
+    for (int i = 0; i < N / 64; ++i) copy_rows<64, kThreads>(tile(i), from + 64 * i, stride, size, width - 64 * i);
+  }
+};
+
+/// What this thread wrote to shared memory becomes visible to products of warpgroups, once a barrier follows.
+__device__ __forceinline__ void publish_writes() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+/// Such products want tiles at multiples of this.
+constexpr uint32_t kTileAlignment = 1024;
+__device__ __forceinline__ uint32_t aligned_tiles(const char* shared) {
+  return (shared_address(shared) + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
+}
+
 /// Log decays (base 2) and steps of one token, on their way to shared memory.
 struct TokenDecay {
   float running, end, step;
