@@ -2,7 +2,7 @@
 // the shared rows stays in registers: with dM = d_o vᵀ of a head, F = dM ∘ Γ and states S before and dS behind the chunk,
 //   dq = Σ_h F k + head ∘ (d_o Sᵀ),   dk = Σ_h Fᵀ q + tail ∘ (v dSᵀ)
 //   dG_i = Σ_j P_ij − Σ_j P_ji + reads_i − writes_i,  P = F ∘ (q kᵀ) below the diagonal;  dG_last += Σ writes + last ⟨dS, S⟩
-#include "kernels/cuda/scalar_decay_tiles.cuh"
+#include "kernels/cuda/scalar_decay_keys.cuh"
 
 namespace saccade::cuda::decay {
 namespace {
@@ -17,11 +17,7 @@ struct Sizes {
   static constexpr int shared(int stages) { return static_cast<int>(kScores + std::max(static_cast<uint32_t>(stages) * kStage, kRows)); }
 };
 
-/// Of one head: factors, and sums until the decays' gradient is put together.
-struct HeadRoom {
-  float running[kChunk], head[kChunk], tail[kChunk], stepped[kChunk];  ///< stepped: running − log2 step
-  float rows[kQuarters][kChunk], columns[4][kChunk], kept[kWarps];
-};
+using Room = HeadRoom<kQuarters, kWarps>;
 
 /// A head's tiles.
 template <int P, int N>
@@ -40,17 +36,6 @@ struct Stage {
     copy_async_commit();
   }
 };
-
-/// A left operand's 16 rows from `row` on, each scaled (by bf16 factors).
-template <int P>
-__device__ __forceinline__ void scale_rows(uint32_t (&a)[P / 16][4], const float* factors, int row) {
-  const float first = factors[row + threadIdx.x % 32 / 4], second = factors[row + threadIdx.x % 32 / 4 + 8];
-  const uint32_t pairs[2] = {pack_bf16(first, first), pack_bf16(second, second)};
-#pragma unroll
-  for (int k = 0; k < P / 16; ++k)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) a[k][i] = multiply_pairs(a[k][i], pairs[i % 2]);
-}
 
 /// c [16, N / 4] += a times columns [column, + N / 4) of the rows.
 template <int P, int N>
@@ -84,7 +69,7 @@ struct Own {
 /// d_scores += F of a head, and the sums of P over rows and columns.
 template <int P>
 __device__ __forceinline__ void add_pairs_of_head(const Own& own, const uint32_t (&d_o)[P / 16][4], const SharedRows<P>& x,
-                                                  const uint32_t (&scores)[2][2], HeadRoom& room, float (&d_scores)[2][4]) {
+                                                  const uint32_t (&scores)[2][2], Room& room, float (&d_scores)[2][4]) {
   float c[2][4] = {};
 #pragma unroll
   for (int k = 0; k < P / 16; ++k) {
@@ -116,58 +101,6 @@ __device__ __forceinline__ void add_pairs_of_head(const Own& own, const uint32_t
     room.columns[own.warp % 4][own.quarter * 16 + own.lane / 16 * 8 + own.lane % 4 * 2 + own.lane / 8 % 2] = sums[0];
 }
 
-/// ⟨a, b⟩ of two tiles laid out alike, a thread's part.
-__device__ __forceinline__ float dot_tiles(uint32_t a, uint32_t b, int bytes) {
-  float sum = 0;
-  for (int at = static_cast<int>(threadIdx.x) * 16; at < bytes; at += kThreads * 16) {
-    const uint4 x = load_shared_16(a + at), y = load_shared_16(b + at);
-    const uint32_t xs[4] = {x.x, x.y, x.z, x.w}, ys[4] = {y.x, y.y, y.z, y.w};
-#pragma unroll
-    for (int i = 0; i < 4; ++i) sum = fmaf(low(xs[i]), low(ys[i]), fmaf(high(xs[i]), high(ys[i]), sum));
-  }
-  return sum;
-}
-
-/// dg of a head's chunk from its sums; one warp.
-__device__ __forceinline__ void put_decay_gradient(const Form<bf16>& f, const KeyGradients& g, const Place& p, const HeadRoom& room) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int64_t line = f.line(p);
-  float d[2], written = 0;
-#pragma unroll
-  for (int e = 0; e < 2; ++e) {
-    const int t = 2 * lane + e;
-    const float writes = t < p.size ? g.writes[line + t] : 0.0f;
-    d[e] = (t < p.size ? g.reads[line + t] : 0.0f) - writes;
-#pragma unroll
-    for (int r = 0; r < 4; ++r) d[e] += room.rows[r][t] - room.columns[r][t];
-    written += writes;
-  }
-  float behind = warp_sum(written);
-#pragma unroll
-  for (int w = 0; w < kWarps; ++w) behind += room.kept[w];
-  float sum = d[0] + d[1];
-#pragma unroll
-  for (int offset = 1; offset < 32; offset *= 2) {
-    const float next = __shfl_down_sync(0xffffffffu, sum, offset);
-    if (lane + offset < 32) sum += next;
-  }
-  if (2 * lane < p.size) g.dg[line + 2 * lane] = behind + sum;
-  if (2 * lane + 1 < p.size) g.dg[line + 2 * lane + 1] = behind + (sum - d[0]);
-}
-
-/// Rows of q or k with their columns as the states have theirs.
-template <int N>
-__device__ __forceinline__ void load_permuted(const SharedRows<N>& to, const bf16* from, int64_t stride, int size, int keys) {
-  for (int item = static_cast<int>(threadIdx.x); item < kChunk * N / 8; item += kThreads) {
-    const int row = item / (N / 8), piece = item % (N / 8);
-    uint4 x{0, 0, 0, 0};
-    if (row < size && piece * 8 < keys) x = *reinterpret_cast<const uint4*>(from + row * stride + piece * 8);
-    const uint32_t pairs[4] = {x.x, x.y, x.z, x.w};
-#pragma unroll
-    for (int q = 0; q < 4; ++q) store_shared(to.at(row, piece / 4 * 4 + q) + static_cast<uint32_t>(piece % 4 * 4), pairs[q]);
-  }
-}
-
 /// A warp's part of dq or dk, its columns back in order.
 template <int N>
 __device__ __forceinline__ void put_rows(const Own& own, const float (&c)[N / 32][4], bf16* to, int64_t stride, int size, int keys,
@@ -188,7 +121,7 @@ __device__ __forceinline__ void put_rows(const Own& own, const float (&c)[N / 32
 template <int P, int N>
 __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Form<bf16> f, KeyGradients g, int stage_count) {
   extern __shared__ __align__(128) char shared[];
-  __shared__ HeadRoom rooms[2];
+  __shared__ Room rooms[2];
   const uint32_t base = shared_address(shared), stages = base + Sizes<P, N>::kScores;
   const SharedRows<kChunk> pairs{base};
   const Own own;
@@ -197,16 +130,13 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Form<bf16> f, K
   p.h = p.group * count;
   const auto stage = [&](int i) { return Stage<P, N>(stages + static_cast<uint32_t>(i % stage_count) * Sizes<P, N>::kStage); };
   const int token = min(static_cast<int>(threadIdx.x), kChunk - 1);
-  const auto put_factors = [&](HeadRoom& room, const TokenDecay& decay) {
-    if (threadIdx.x >= kChunk) return;
-    room.running[token] = decay.running, room.stepped[token] = decay.running - log2f(decay.step);
-    room.head[token] = exp2_approximate(decay.running);
-    room.tail[token] = exp2_approximate(decay.end - decay.running) * decay.step;
+  const auto put_factors = [&](Room& room, const TokenDecay& decay) {
+    if (threadIdx.x < kChunk) room.put(token, decay);
   };
   const bf16* given = g.scores + f.scores(p);
   copy_rows<kChunk, kThreads>(pairs, given, kChunk, kChunk);
   stage(0).load(f, g, p);
-  for (int i = static_cast<int>(threadIdx.x); i < 2 * static_cast<int>(sizeof(HeadRoom) / sizeof(float)); i += kThreads)
+  for (int i = static_cast<int>(threadIdx.x); i < 2 * static_cast<int>(sizeof(Room) / sizeof(float)); i += kThreads)
     reinterpret_cast<float*>(rooms)[i] = 0;
   TokenDecay decay;
   decay.load(f, p, token);
@@ -216,7 +146,7 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Form<bf16> f, K
   float dq[N / 32][4] = {}, dk[N / 32][4] = {}, d_scores[2][4] = {};
   uint32_t scores[2][2];
   for (int i = 0; i < count; ++i) {
-    HeadRoom& room = rooms[i % 2];
+    Room& room = rooms[i % 2];
     const Stage<P, N> s = stage(i);
     copy_async_wait();
     __syncthreads();
@@ -248,7 +178,7 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Form<bf16> f, K
     scale_rows<P>(a, room.tail, own.row);
     add_product<P, N>(dk, a, s.d_state, own.quarter * (N / 4));
     if (g.dg) {
-      const float kept = warp_sum(dot_tiles(s.state.base, s.d_state.base, P * N * 2));
+      const float kept = warp_sum(dot_tiles<kThreads>(s.state.base, s.d_state.base, P * N * 2, static_cast<int>(threadIdx.x)));
       if (own.lane == 0) room.kept[own.warp] = kept * room.head[kChunk - 1];
     }
     if (i + 1 < count) {
@@ -264,8 +194,8 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Form<bf16> f, K
   if (g.dg && own.warp == 0) put_decay_gradient(f, g, p, rooms[(count + 1) % 2]);
   const SharedRows<N> q{stages}, k{stages + kChunk * N * 2};
   const int64_t rows = f.key_row(p, 0), stride = int64_t{f.groups} * f.keys;
-  load_permuted<N>(q, f.q + rows, stride, p.size, f.keys);
-  load_permuted<N>(k, f.k + rows, stride, p.size, f.keys);
+  load_permuted<N, kThreads>(q, f.q + rows, stride, p.size, f.keys);
+  load_permuted<N, kThreads>(k, f.k + rows, stride, p.size, f.keys);
 #pragma unroll
   for (int n = 0; n < 2; ++n)
 #pragma unroll
@@ -292,12 +222,13 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Form<bf16> f, K
 }  // namespace
 
 void launch_key_gradients(Stream stream, const DecayForm& in, const KeyGradients& out) {
+  if (hopper_key_gradients(stream, in, out)) return;
   int device = 0, limit = 0;
   check(cudaGetDevice(&device));
   check(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   with_sizes(in, [&](auto p, auto n) {
     using Size = Sizes<p(), n()>;
-    const int stages = Size::shared(2) + static_cast<int>(2 * sizeof(HeadRoom)) <= limit ? 2 : 1, bytes = Size::shared(stages);
+    const int stages = Size::shared(2) + static_cast<int>(2 * sizeof(Room)) <= limit ? 2 : 1, bytes = Size::shared(stages);
     const Form<bf16> f(in);
     const auto kernel = key_gradients_kernel<p(), n()>;
     allow_shared(kernel, bytes);

@@ -151,6 +151,8 @@ void launch_sweep(Stream stream, const DecayForm& in, const Sweep& sweep);
 void launch_segments(Stream stream, const DecayForm& in, const DecayScratch& scratch, const Tensor& given);
 void launch_segment_gradients(Stream stream, const DecayForm& in, const DecayScratch& scratch, const Tensor& d_o, const Tensor& given);
 void launch_key_gradients(Stream stream, const DecayForm& in, const KeyGradients& out);
+/// The same by wgmma; false: not such a GPU or not such sizes, and nothing was done.
+bool hopper_key_gradients(Stream stream, const DecayForm& in, const KeyGradients& out);
 
 /// use(P, padded N) for the sizes there are kernels for (runs_on_tensor_cores).
 template <class Use>
