@@ -214,8 +214,15 @@ void backward_on_cpu(Tape& t, const Mamba2Ssd& in, const Tensor& dy, const Tenso
         [&] { dispatch(in.x.dtype(), [&](auto zero) { backward<decltype(zero)>(in, again, dy, d_end, to, s); }); });
 }
 
-void backward_on_cuda(Tape& t, const Mamba2Ssd& in, const Tensor& dy, const Tensor& d_end, const Targets& to, const Tensor& d_start) {
-  const cuda::Mamba2Room room = cuda::mamba2_room(t, in, true);
+/// What a forward pass on CUDA keeps.
+struct Kept {
+  cuda::DecayForm form;
+  Tensor scores;
+};
+
+void backward_on_cuda(Tape& t, const Mamba2Ssd& in, const Kept& kept, const Tensor& dy, const Tensor& d_end, const Targets& to,
+                      const Tensor& d_start) {
+  const cuda::Mamba2Room room = cuda::mamba2_backward_room(t, kept.form, kept.scores);
   const Shape lines{in.x.dim(0), in.x.dim(2), in.x.dim(1)};
   const cuda::Mamba2Gradients out{.dy = dy,
                                   .d_end = d_end,
@@ -245,8 +252,10 @@ Mamba2Output mamba2_ssd(Tape& tape, const Mamba2Ssd& in) {
   Mamba2Output out{tape.empty(in.x.shape(), in.x.dtype()), {}};
   if (in.state.want_end) out.end = tape.empty({in.x.dim(0), in.x.dim(2), in.b.dim(3), in.x.dim(3)}, accumulation_dtype(in.x.dtype()));
   const Tensor end = in.state.in_place ? in.state.start : out.end;
+  Kept kept;
   if (tape.device().targets_cuda()) {
-    const cuda::Mamba2Room room = cuda::mamba2_room(tape, in, false);
+    const cuda::Mamba2Room room = cuda::mamba2_room(tape, in);
+    kept = {room.form, room.scratch.scores};
     tape.run(
         "mamba2_ssd", cost(in, sizes(in).flops(), 2), [] {}, [&] { cuda::mamba2_ssd(tape.stream(), in, room, out.y, end); });
   } else {
@@ -268,12 +277,15 @@ Mamba2Output mamba2_ssd(Tape& tape, const Mamba2Ssd& in) {
   std::vector<Tensor*> outputs{&out.y};
   if (out.end) outputs.push_back(&out.end);
   tape.record({in.x, in.dt, in.b, in.c, in.skip, in.dt_bias, in.a_log, in.shared_dt, in.shared_bias, in.state.start}, outputs,
-              [in, y = out.y, end_state = out.end](Tape& t) {
+              [in, kept, y = out.y, end_state = out.end](Tape& t) {
                 const Tensor dy = t.grad_or_zeros(y), d_end = end_state ? t.grad(end_state) : Tensor();
                 Tensor d_start;
                 if (in.state.start && in.state.start.differentiable())
                   d_start = t.empty(in.state.start.shape(), accumulation_dtype(in.x.dtype()));
-                (t.device().targets_cuda() ? backward_on_cuda : backward_on_cpu)(t, in, dy, d_end, targets(t, in), d_start);
+                if (t.device().targets_cuda())
+                  backward_on_cuda(t, in, kept, dy, d_end, targets(t, in), d_start);
+                else
+                  backward_on_cpu(t, in, dy, d_end, targets(t, in), d_start);
                 if (d_start) t.add_grad(in.state.start, d_start);
               });
   return out;

@@ -152,7 +152,6 @@ void mamba2_ssd(Stream stream, const Mamba2Ssd& in, const Mamba2Room& room, cons
 }
 
 void mamba2_ssd_backward(Stream stream, const Mamba2Ssd& in, const Mamba2Room& room, const Mamba2Gradients& out) {
-  prepare(stream, in, room.form);
   scalar_decay_backward(stream, room.form, room.scratch,
                         {out.dy, out.d_end, out.c, out.b, out.x, out.d_step, out.d_skip, out.dg, out.d_start});
   step_gradients(stream, in, out);

@@ -9,12 +9,16 @@ struct Mamba2Room {
   DecayForm form;
   DecayScratch scratch;
 };
-inline Mamba2Room mamba2_room(Tape& tape, const Mamba2Ssd& in, bool backward) {
+inline Mamba2Room mamba2_room(Tape& tape, const Mamba2Ssd& in) {
   const int64_t batch = in.x.dim(0), length = in.x.dim(1), heads = in.x.dim(2);
   Mamba2Room room{{in.c, in.b, in.x, tape.empty({batch, heads, length}, DType::f32), {}, in.skip, in.state.start}, {}};
   if (in.a_log) room.form.running = tape.empty({batch, in.shared_dt ? 1 : heads, length}, DType::f32);
-  room.scratch = decay_scratch(tape, room.form, backward);
+  room.scratch = decay_scratch(tape, room.form, false);
   return room;
+}
+/// Of the backward pass: steps, log decays and scores are those of the forward pass.
+inline Mamba2Room mamba2_backward_room(Tape& tape, const DecayForm& form, const Tensor& scores) {
+  return {form, decay_scratch(tape, form, true, scores)};
 }
 
 /// y, and the state after the last token unless `end` is empty.

@@ -31,7 +31,7 @@ void backward_on_tensor_cores(Stream stream, const DecayForm& in, const DecayScr
   const bf16 *scores = pointer<bf16>(scratch.scores), *d_o = pointer<bf16>(out.d_o);
   bf16 *states = pointer<bf16>(scratch.states), *d_states = pointer<bf16>(scratch.d_states);
   float *reads = pointer<float>(scratch.reads), *writes = pointer<float>(scratch.writes);
-  decay::launch_scores(stream, in, scratch.scores);
+  if (!scratch.scored) decay::launch_scores(stream, in, scratch.scores);
   decay::launch_sweep<decay::Pass::states>(stream, in,
                                            {.d_o = d_o, .states = states, .from = begin_forward(stream, in, scratch), .reads = reads});
   decay::launch_sweep<decay::Pass::gradients>(stream, in,
