@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "kernels/beside.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/expect.h"
 #include "kernels/gemm.h"
@@ -39,18 +40,20 @@ void forward(Tape& tape, const Tensor& x, const Tensor& weight, const Piece& pie
 }
 
 /// d_W_i = d_y_iᵀ x
-void weight_gradient(Tape& t, const Tensor& x, const Tensor& dy, const Tensor& dw, bool add) {
+void weight_gradient(Tape& t, const Tensor& x, const Piece& piece, const Tensor& dy, const GradTarget& whole) {
+  const Tensor dw = piece.of(whole.tensor);
   const int64_t in = dw.dim(1), rows = x.size() / in, out = dw.dim(0);
-  t.run(
-      "linear.backward.weight", cost(x, dw, dy),
+  run_beside(
+      t, "linear.backward.weight", cost(x, dw, dy), {x, dy}, {whole},
       [&] {
         dispatch(x.dtype(), [&](auto zero) {
           using T = decltype(zero);
-          cpu::gemm<T>(true, false, out, in, rows, 1, dy.data<T>(), out, x.data<T>(), in, add, dw.data<T>(), in);
+          cpu::gemm<T>(true, false, out, in, rows, 1, dy.data<T>(), out, x.data<T>(), in, whole.add, dw.data<T>(), in);
         });
       },
       [&] {
-        cuda::gemm(t.device().index, true, false, out, in, rows, 1, cuda::matrix(dy, out), cuda::matrix(x, in), add, cuda::matrix(dw, in));
+        cuda::gemm(t.device().index, true, false, out, in, rows, 1, cuda::matrix(dy, out), cuda::matrix(x, in), whole.add,
+                   cuda::matrix(dw, in));
       });
 }
 
@@ -99,7 +102,7 @@ std::vector<Tensor> linear_pieces(Tape& tape, const Tensor& x, const Tensor& wei
     GradTarget dx = t.grad_target(x);
     for (size_t i = 0; i < pieces.size(); ++i) {
       const Tensor dy = t.grad_or_zeros(recorded[i]);
-      if (dw) weight_gradient(t, x, dy, pieces[i].of(dw.tensor), dw.add);
+      if (dw) weight_gradient(t, x, pieces[i], dy, dw);
       if (dx) input_gradient(t, x, weight, pieces[i], dy, dx.tensor, dx.add);
       dx.add = true;
     }
