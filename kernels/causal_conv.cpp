@@ -211,7 +211,7 @@ Cost cost(const Tensor& x, const Tensor& weight, Activation f, double products, 
 }
 
 cuda::CausalConvScratch cuda_scratch(Tape& t, const Tensor& x, const Tensor& weight, const GradTarget& d_weight, const GradTarget& d_bias) {
-  const int64_t channels = x.dim(2), taps = weight.dim(1), parts = x.dim(0) * run_parts(x.dim(1));
+  const int64_t channels = x.dim(2), taps = weight.dim(1), parts = x.dim(0) * cuda::conv_parts(x.dim(1), taps);
   cuda::CausalConvScratch scratch;
   if (taps > cuda::kConvTaps) scratch.d_pre = t.empty(x.shape(), DType::f32);
   if (d_weight) scratch.weight_parts = t.empty({parts, channels, taps}, DType::f32);

@@ -57,33 +57,51 @@ __device__ __forceinline__ Window<W, N> window_before(const ConvInputs<T>& in, i
   return w;
 }
 
+/// What a thread owns.
+struct ConvRun {
+  int column, count;  ///< count: of tokens, at most 0 for none
+  int64_t first;
+  template <class T>
+  __device__ ConvRun(const ConvInputs<T>& in, int n)
+      : column(static_cast<int>(blockIdx.x * kColumnThreads + threadIdx.x) * n),
+        first((int64_t{blockIdx.y} * kRuns + threadIdx.y) * kConvRunTokens) {
+    count = column < in.columns ? static_cast<int>(min(in.length - first, int64_t{kConvRunTokens})) : 0;
+  }
+};
+
 template <int W, int N, class T>
 __global__ void __launch_bounds__(kColumnThreads* kRuns) causal_conv_kernel(ConvInputs<T> in, Pieces<T> pieces) {
-  const Run run(N, in.length);
-  const int64_t b = blockIdx.z;
-  if (run.column >= in.columns || run.first >= run.last) return;
+  const ConvRun run(in, N);
+  const int64_t b = blockIdx.z, row = b * in.length + run.first;
+  if (run.count <= 0) return;
   const Filter<W, N> filter(in, run.column);
   Window<W, N> window = window_before<W, N>(in, b, run.first, run.column);
-  const T* __restrict__ x = in.x + (b * in.length + run.first) * in.columns + run.column;
+  const T* __restrict__ x = in.x + row * in.columns + run.column;
   const auto to = pieces.column(run.column);
-  T* __restrict__ y = to.data + (b * in.length + run.first) * to.stride;
-  const int count = static_cast<int>(run.last - run.first);
-  for (int t = 0; t < count; t += kAhead) {
-    Piece<N, T> next[kAhead];
+  T* __restrict__ y = to.data + row * to.stride;
+  Piece<N, T> next[kAhead];
+  const auto fetch = [&](int from) {
 #pragma unroll
     for (int u = 0; u < kAhead; ++u)
-      if (t + u < count) next[u] = load_piece<N>(x + int64_t{t + u} * in.columns);
+      if (from + u < run.count) next[u] = load_piece<N>(x + int64_t{from + u} * in.columns);
+  };
+  fetch(0);
+  for (int from = 0; from < run.count; from += kAhead) {
+    Piece<N, T> now[kAhead];
+#pragma unroll
+    for (int u = 0; u < kAhead; ++u) now[u] = next[u];
+    fetch(from + kAhead);
 #pragma unroll
     for (int u = 0; u < kAhead; ++u) {
-      if (t + u >= count) break;
-      window.push(values_of(next[u]));
+      if (from + u >= run.count) break;
+      window.push(values_of(now[u]));
       Values<N> out;
 #pragma unroll
       for (int i = 0; i < N; ++i) {
         const float p = window.pre(filter, i);
         out.v[i] = filter.silu ? silu(p) : p;
       }
-      store_values(y + int64_t{t + u} * to.stride, out);
+      store_values(y + int64_t{from + u} * to.stride, out);
     }
   }
 }
@@ -92,37 +110,45 @@ __global__ void __launch_bounds__(kColumnThreads* kRuns) causal_conv_kernel(Conv
 template <int W, int N, class T>
 __global__ void __launch_bounds__(kColumnThreads* kRuns, sizeof(T) == 2 ? 3 : 2)
     causal_conv_backward_kernel(ConvInputs<T> in, Pieces<T> pieces, Goal<T> dx, float* weight_parts, float* bias_parts) {
-  const Run run(N, in.length);
-  const int64_t b = blockIdx.z;
+  const ConvRun run(in, N);
+  const int64_t b = blockIdx.z, row = b * in.length + run.first;
   Values<N> d_tap[W], d_bias;
-  if (run.column < in.columns && run.first < run.last) {
+  if (run.count > 0) {
     const Filter<W, N> filter(in, run.column);
     Window<W, N> window = window_before<W, N>(in, b, run.first, run.column), d_pre;
-    const int64_t begin = b * in.length * in.columns + run.column;
-    const int64_t end = min(in.length, run.last + W - 1);
+    const int64_t begin = row * in.columns + run.column;
     const auto of = pieces.column(run.column);
-    const T* __restrict__ dy = of.data ? of.data + b * in.length * of.stride : nullptr;
-    for (int64_t from = run.first; from < run.last + W - 1; from += kAhead) {
-      Piece<N, T> next[kAhead], above[kAhead];
+    const T* __restrict__ x = in.x + begin;
+    const T* __restrict__ dy = of.data ? of.data + row * of.stride : nullptr;
+    const int steps = run.count + W - 1, there = static_cast<int>(min(in.length - run.first, int64_t{steps}));
+    Piece<N, T> next[kAhead], above[kAhead];
+    const auto fetch = [&](int from) {
 #pragma unroll
       for (int u = 0; u < kAhead; ++u)
-        if (from + u < end) {
-          next[u] = load_piece<N>(in.x + begin + (from + u) * in.columns);
-          if (dy) above[u] = load_piece<N>(dy + (from + u) * of.stride);
+        if (from + u < there) {
+          next[u] = load_piece<N>(x + int64_t{from + u} * in.columns);
+          if (dy) above[u] = load_piece<N>(dy + int64_t{from + u} * of.stride);
         }
+    };
+    fetch(0);
+    for (int from = 0; from < steps; from += kAhead) {
+      Piece<N, T> now[kAhead], d_now[kAhead];
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) now[u] = next[u], d_now[u] = above[u];
+      fetch(from + kAhead);
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
-        const int64_t t = from + u, s = t - W + 1;
-        if (t >= run.last + W - 1) break;
+        const int t = from + u, s = t - W + 1;
+        if (t >= steps) break;
         Values<N> d;
-        if (t < end) {
-          window.push(values_of(next[u]));
-          if (dy) d = values_of(above[u]);
+        if (t < there) {
+          window.push(values_of(now[u]));
+          if (dy) d = values_of(d_now[u]);
         }
         if (filter.silu)
 #pragma unroll
           for (int i = 0; i < N; ++i) d.v[i] *= silu_slope(window.pre(filter, i));
-        if (t < run.last)
+        if (t < run.count)
 #pragma unroll
           for (int i = 0; i < N; ++i) {
             d_bias.v[i] += d.v[i];
@@ -130,13 +156,13 @@ __global__ void __launch_bounds__(kColumnThreads* kRuns, sizeof(T) == 2 ? 3 : 2)
             for (int j = 0; j < W; ++j) d_tap[j].v[i] += d.v[i] * window.x[j].v[i];
           }
         d_pre.push(d);
-        if (s < run.first) continue;
+        if (s < 0) continue;
         Values<N> out;
 #pragma unroll
         for (int i = 0; i < N; ++i)
 #pragma unroll
           for (int j = 0; j < W; ++j) out.v[i] += filter.tap[j].v[i] * d_pre.x[W - 1 - j].v[i];
-        dx.put(begin + s * in.columns, out);
+        dx.put(begin + int64_t{s} * in.columns, out);
       }
     }
   }
@@ -145,6 +171,12 @@ __global__ void __launch_bounds__(kColumnThreads* kRuns, sizeof(T) == 2 ? 3 : 2)
   if (!weight_parts) return;
 #pragma unroll
   for (int j = 0; j < W; ++j) write_part(weight_parts + part * in.columns * W + j, in.columns, d_tap[j], W);
+}
+
+/// Of blocks of n columns a thread.
+dim3 conv_grid(const CausalConv& in, int n) {
+  return dim3(blocks_for(in.x.dim(2), kColumnThreads * n), static_cast<unsigned>(conv_parts(in.x.dim(1), in.weight.dim(1))),
+              static_cast<unsigned>(in.x.dim(0)));
 }
 
 /// f(std::integral_constant<int, W>) for the short filters.
@@ -172,7 +204,7 @@ void causal_conv(Stream stream, const CausalConv& in, const Tensor& history, con
       with_taps(inputs.taps, [&](auto taps) {
         in_pieces_of<kForwardColumns>(widths, [&](auto n) {
           constexpr int N = decltype(n)::value;
-          causal_conv_kernel<decltype(taps)::value, N><<<run_grid(columns, N, length, batch), run_block(), 0, stream>>>(inputs, pieces);
+          causal_conv_kernel<decltype(taps)::value, N><<<conv_grid(in, N), run_block(), 0, stream>>>(inputs, pieces);
         });
       });
     if (history && inputs.taps > 1)
@@ -196,7 +228,7 @@ void causal_conv_backward(Stream stream, const CausalConv& in, const std::vector
       in_pieces_of<kBackwardColumns>(widths, [&](auto n) {
         constexpr int N = decltype(n)::value;
         causal_conv_backward_kernel<decltype(taps)::value, N>
-            <<<run_grid(columns, N, length, batch), run_block(), 0, stream>>>(inputs, pieces, goal<T>(dx), weight_parts, bias_parts);
+            <<<conv_grid(in, N), run_block(), 0, stream>>>(inputs, pieces, goal<T>(dx), weight_parts, bias_parts);
       });
     });
   });

@@ -1,6 +1,7 @@
 #pragma once
 #include <vector>
 
+#include "kernels/cuda/column_runs.h"
 #include "kernels/elementwise.h"
 #include "kernels/tape.h"
 
@@ -16,9 +17,14 @@ void causal_conv(Stream stream, const CausalConv& in, const Tensor& history, con
 
 /// Scratch f32. d_pre [B, T, C] for filters of more than kConvTaps taps, else empty; the others empty when not wanted.
 constexpr int64_t kConvTaps = 4;
+/// Partial sums over the tokens of a sequence: a thread of the short filters owns kConvRunTokens of them, a block kRuns runs.
+constexpr int64_t kConvRunTokens = 64;
+inline int64_t conv_parts(int64_t tokens, int64_t taps) {
+  return taps > kConvTaps ? run_parts(tokens) : (tokens + kRuns * kConvRunTokens - 1) / (kRuns * kConvRunTokens);
+}
 struct CausalConvScratch {
   Tensor d_pre;
-  Tensor weight_parts, bias_parts;  ///< [B · run_parts(T), C, W] and [B · run_parts(T), C]
+  Tensor weight_parts, bias_parts;  ///< [B · conv_parts(T, W), C, W] and [B · conv_parts(T, W), C]
 };
 /// dy: empty for zeros; widths of the pieces.
 void causal_conv_backward(Stream stream, const CausalConv& in, const std::vector<Tensor>& dy, const std::vector<int64_t>& widths,
