@@ -25,8 +25,8 @@ Cost cost(const cpu::WkvInputs& in, double squares, double tensors) {
   return {squares * static_cast<double>(in.r.size() * in.shape.width), bytes};
 }
 
-/// On CUDA nothing is kept: backward goes through the head again first.
-void cuda_backward(Tape& t, const cpu::WkvInputs& in, const Wkv& out) {
+/// On CUDA nothing is kept but states between segments: backward goes through the head again first.
+void cuda_backward(Tape& t, const cpu::WkvInputs& in, const Tensor& carried, const Wkv& out) {
   const bool in_chunks = cuda::wkv_in_chunks(in);
   const DType state = in_chunks ? DType::bf16 : DType::f32;
   const Shape parts = cuda::wkv_parts_shape(in);
@@ -42,15 +42,16 @@ void cuda_backward(Tape& t, const cpu::WkvInputs& in, const Wkv& out) {
                       .d_states = in_chunks ? t.empty(cuda::wkv_starts_shape(in), state) : Tensor(),
                       .bonus_parts = {},
                       .decay_parts = {},
-                      .carried = cuda::wkv_carried(t, in, 2)};
+                      .carried = carried,
+                      .d_carried = cuda::wkv_carried(t, in)};
   if (g.bonus) g.bonus_parts = t.empty(parts, DType::f32);
   if (g.dw_raw && in.constant_decay()) g.decay_parts = t.empty(parts, DType::f32);
   t.run(
       "wkv.backward", cost(in, 18, 8), [] {}, [&] { cuda::wkv_backward(t.stream(), in, g); });
 }
 
-void backward(Tape& t, const cpu::WkvInputs& in, const Wkv& out) {
-  if (t.device().targets_cuda()) return cuda_backward(t, in, out);
+void backward(Tape& t, const cpu::WkvInputs& in, const Tensor& carried, const Wkv& out) {
+  if (t.device().targets_cuda()) return cuda_backward(t, in, carried, out);
   const Shape parts{in.shape.batch, in.shape.heads, in.shape.width};
   cpu::WkvGradients g;
   g.dy = t.grad(out.y), g.d_state = t.grad(out.state);
@@ -77,11 +78,11 @@ Wkv wkv(Tape& tape, const Tensor& r, const Tensor& k, const Tensor& v, const Ten
   expect(!tape.device().targets_cuda() || n <= cuda::kMaxWkvWidth, "wkv", "r is ", r, ", a GPU takes heads of at most ",
          cuda::kMaxWkvWidth);
   Wkv out{tape.empty(v.shape(), v.dtype()), tape.empty({in.shape.batch, in.shape.heads, n, n}, accumulation_dtype(v.dtype()))};
-  const Tensor carried = tape.device().targets_cuda() ? cuda::wkv_carried(tape, in, 1) : Tensor();
+  const Tensor carried = tape.device().targets_cuda() ? cuda::wkv_carried(tape, in) : Tensor();
   tape.run(
       "wkv", cost(in, 5, 4), [&] { dispatch(v.dtype(), [&](auto zero) { cpu::wkv_forward<decltype(zero)>(in, out.y, out.state); }); },
       [&] { cuda::wkv_forward(tape.stream(), in, carried, out.y, out.state); });
-  tape.record({r, k, v, w_raw, bonus, start}, {&out.y, &out.state}, [in, out](Tape& t) { backward(t, in, out); });
+  tape.record({r, k, v, w_raw, bonus, start}, {&out.y, &out.state}, [in, carried, out](Tape& t) { backward(t, in, carried, out); });
   return out;
 }
 

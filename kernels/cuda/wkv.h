@@ -26,23 +26,22 @@ inline int64_t wkv_tiles(const cpu::WkvInputs& in) { return (in.shape.length + k
 inline int64_t wkv_segments(const cpu::WkvInputs& in) {
   return wkv_in_chunks(in) ? segments_of(wkv_tiles(in), in.shape.sequences(), {4, 16}) : 1;
 }
-/// Scratch of `passes` over a head of several segments, f32: the state where each begins and, behind it, the decay of the one before.
-/// Empty where there is one.
-inline Tensor wkv_carried(Tape& t, const cpu::WkvInputs& in, int64_t passes) {
+/// Where a head has several segments, f32: the state where each begins and, behind it, the decay of the one before. Else empty.
+inline Tensor wkv_carried(Tape& t, const cpu::WkvInputs& in) {
   const int64_t segments = wkv_segments(in), n = in.shape.width;
-  return segments > 1 ? t.empty({passes, in.shape.sequences(), segments, n, n + 1}, DType::f32) : Tensor();
+  return segments > 1 ? t.empty({in.shape.sequences(), segments, n, n + 1}, DType::f32) : Tensor();
 }
 
-/// y and the state after the last token; `carried` for one pass.
+/// y, the state after the last token, and `carried`.
 void wkv_forward(Stream stream, const cpu::WkvInputs& in, const Tensor& carried, const Tensor& y, const Tensor& state);
 
 /// Gradients; targets, dy and d_state may be empty. Scratch: `starts`, states before every tile; in chunks also `d_states`, the gradients
 /// of the states after them, both bf16, else f32; partial sums f32 of the gradients of the bonus and of a constant decay (a decay per
-/// token leaves its own empty); `carried` for two passes.
+/// token leaves its own empty); `d_carried` as `carried`, which is the forward pass's.
 struct WkvBackward {
   Tensor dy, d_state;
   GradTarget dr, dk, dv, dw_raw, bonus, d_start;
-  Tensor starts, d_states, bonus_parts, decay_parts, carried;
+  Tensor starts, d_states, bonus_parts, decay_parts, carried, d_carried;
 };
 inline Shape wkv_starts_shape(const cpu::WkvInputs& in) {
   const int64_t padded = wkv_padded(in.shape.width);

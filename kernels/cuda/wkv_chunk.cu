@@ -180,9 +180,8 @@ __global__ void __launch_bounds__(C::kThreads) state_kernel(Head head, StatePass
 
 /// From segment to segment S += diag(Π e^λ) S of the one before; a thread owns an element of the state.
 template <class C>
-__global__ void __launch_bounds__(C::kWidth) carry_kernel(StatePass p, StatePass second, int64_t count, int segments) {
-  const int64_t index = blockIdx.x % count;
-  if (blockIdx.x >= count) p = second;
+__global__ void __launch_bounds__(C::kWidth) carry_kernel(StatePass p, int segments) {
+  const int64_t index = blockIdx.x;
   const int c = static_cast<int>(blockIdx.y), v = static_cast<int>(threadIdx.x);
   float state = boundary<C>(p, index, segments, 1, c)[v];
   constexpr int kAhead = 8;
@@ -202,19 +201,19 @@ template <class C>
 void launch(Stream stream, const cpu::WkvInputs& in, const StatePass& pass, const StatePass* second) {
   const Head head{0, 0, in.shape.heads, static_cast<int>(in.shape.length), static_cast<int>(in.shape.width)};
   const int64_t count = in.shape.sequences();
-  const unsigned heads = blocks_for(second ? 2 * count : count, 1);
   const int segments = pass.carried ? static_cast<int>(wkv_segments(in)) : 1;
-  const StatePass other = second ? *second : StatePass{};
-  const auto walk = [&](auto kernel, int of) {
-    kernel<<<dim3(heads, static_cast<unsigned>(of)), C::kThreads, 0, stream>>>(head, pass, other, count, segments);
+  const auto walk = [&](auto kernel, int64_t heads, int of, const StatePass& first) {
+    kernel<<<dim3(blocks_for(heads, 1), static_cast<unsigned>(of)), C::kThreads, 0, stream>>>(head, first, second ? *second : StatePass{},
+                                                                                              count, segments);
     check_launch();
   };
   if (segments > 1) {
-    walk(state_kernel<C, Wanted::ends>, segments - 1);
-    carry_kernel<C><<<dim3(heads, C::kWidth), C::kWidth, 0, stream>>>(pass, other, count, segments);
+    const StatePass& last = second ? *second : pass;
+    walk(state_kernel<C, Wanted::ends>, count, segments - 1, last);
+    carry_kernel<C><<<dim3(blocks_for(count, 1), C::kWidth), C::kWidth, 0, stream>>>(last, segments);
     check_launch();
   }
-  walk(pass.y ? state_kernel<C, Wanted::outputs> : state_kernel<C, Wanted::states>, segments);
+  walk(pass.y ? state_kernel<C, Wanted::outputs> : state_kernel<C, Wanted::states>, second ? 2 * count : count, segments, pass);
 }
 
 }  // namespace

@@ -156,7 +156,8 @@ struct StatePass {
   bool from_right;
 };
 /// One pass, or two without outputs side by side. A head of several segments goes through them at once: first for the state and the decay
-/// that every segment leaves from zeros, which are added up from segment to segment; then from the true starts.
+/// that every segment leaves from zeros, which are added up from segment to segment; then from the true starts. Of two passes the first
+/// has these already.
 void run_state_pass(Stream stream, const cpu::WkvInputs& in, const StatePass& pass, const StatePass* second = nullptr);
 
 }  // namespace saccade::cuda::wkv5

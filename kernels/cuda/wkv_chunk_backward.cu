@@ -221,9 +221,17 @@ void wkv_chunk_backward(Stream stream, const cpu::WkvInputs& in, const WkvBackwa
   const Decays<bf16> decays = decays_of<bf16>(in);
   const bf16 *r = pointer<bf16>(in.r), *k = pointer<bf16>(in.k), *v = pointer<bf16>(in.v), *dy = pointer_or_null<bf16>(g.dy);
   const float* bonus = pointer<float>(in.bonus);
-  float* carried = pointer_or_null<float>(g.carried);
-  const StatePass forth{nullptr, k,  v,    decays, nullptr, pointer_or_null<float>(in.start), nullptr, pointer<bf16>(g.starts),
-                        carried, {}, false};
+  const StatePass forth{nullptr,
+                        k,
+                        v,
+                        decays,
+                        nullptr,
+                        pointer_or_null<float>(in.start),
+                        nullptr,
+                        pointer<bf16>(g.starts),
+                        pointer_or_null<float>(g.carried),
+                        {},
+                        false};
   const StatePass back{r,
                        nullptr,
                        dy,
@@ -232,7 +240,7 @@ void wkv_chunk_backward(Stream stream, const cpu::WkvInputs& in, const WkvBackwa
                        pointer_or_null<float>(g.d_state),
                        nullptr,
                        pointer<bf16>(g.d_states),
-                       carried ? carried + g.carried.size() / 2 : nullptr,
+                       pointer_or_null<float>(g.d_carried),
                        goal<float>(g.d_start),
                        true};
   run_state_pass(stream, in, forth, &back);
