@@ -214,15 +214,9 @@ void backward_on_cpu(Tape& t, const Mamba2Ssd& in, const Tensor& dy, const Tenso
         [&] { dispatch(in.x.dtype(), [&](auto zero) { backward<decltype(zero)>(in, again, dy, d_end, to, s); }); });
 }
 
-/// What a forward pass on CUDA keeps.
-struct Kept {
-  cuda::DecayForm form;
-  Tensor scores;
-};
-
-void backward_on_cuda(Tape& t, const Mamba2Ssd& in, const Kept& kept, const Tensor& dy, const Tensor& d_end, const Targets& to,
+void backward_on_cuda(Tape& t, const Mamba2Ssd& in, const cuda::Mamba2Kept& kept, const Tensor& dy, const Tensor& d_end, const Targets& to,
                       const Tensor& d_start) {
-  const cuda::Mamba2Room room = cuda::mamba2_backward_room(t, kept.form, kept.scores);
+  const cuda::Mamba2Room room = cuda::mamba2_backward_room(t, kept);
   const Shape lines{in.x.dim(0), in.x.dim(2), in.x.dim(1)};
   const cuda::Mamba2Gradients out{.dy = dy,
                                   .d_end = d_end,
@@ -252,10 +246,10 @@ Mamba2Output mamba2_ssd(Tape& tape, const Mamba2Ssd& in) {
   Mamba2Output out{tape.empty(in.x.shape(), in.x.dtype()), {}};
   if (in.state.want_end) out.end = tape.empty({in.x.dim(0), in.x.dim(2), in.b.dim(3), in.x.dim(3)}, accumulation_dtype(in.x.dtype()));
   const Tensor end = in.state.in_place ? in.state.start : out.end;
-  Kept kept;
+  cuda::Mamba2Kept kept;
   if (tape.device().targets_cuda()) {
     const cuda::Mamba2Room room = cuda::mamba2_room(tape, in);
-    kept = {room.form, room.scratch.scores};
+    kept = {room.form, {room.scratch.scores, room.scratch.given}};
     tape.run(
         "mamba2_ssd", cost(in, sizes(in).flops(), 2), [] {}, [&] { cuda::mamba2_ssd(tape.stream(), in, room, out.y, end); });
   } else {

@@ -16,9 +16,13 @@ inline Mamba2Room mamba2_room(Tape& tape, const Mamba2Ssd& in) {
   room.scratch = decay_scratch(tape, room.form, false);
   return room;
 }
-/// Of the backward pass: steps, log decays and scores are those of the forward pass.
-inline Mamba2Room mamba2_backward_room(Tape& tape, const DecayForm& form, const Tensor& scores) {
-  return {form, decay_scratch(tape, form, true, scores)};
+/// What a forward pass keeps of its room, and the room of the backward pass.
+struct Mamba2Kept {
+  DecayForm form;
+  DecayKept made;
+};
+inline Mamba2Room mamba2_backward_room(Tape& tape, const Mamba2Kept& kept) {
+  return {kept.form, decay_scratch(tape, kept.form, true, kept.made)};
 }
 
 /// y, and the state after the last token unless `end` is empty.

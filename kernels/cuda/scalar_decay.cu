@@ -9,6 +9,7 @@ namespace {
 /// What a pass begins with: the state given, carried from segment to segment where there are several.
 const float* begin_forward(Stream stream, const DecayForm& in, const DecayScratch& scratch) {
   if (in.segments() == 1) return pointer_or_null<float>(in.start);
+  if (scratch.made.given) return pointer<float>(scratch.made.given);
   decay::launch_segments(stream, in, scratch, in.start);
   return pointer<float>(scratch.given);
 }
@@ -31,7 +32,7 @@ void backward_on_tensor_cores(Stream stream, const DecayForm& in, const DecayScr
   const bf16 *scores = pointer<bf16>(scratch.scores), *d_o = pointer<bf16>(out.d_o);
   bf16 *states = pointer<bf16>(scratch.states), *d_states = pointer<bf16>(scratch.d_states);
   float *reads = pointer<float>(scratch.reads), *writes = pointer<float>(scratch.writes);
-  if (!scratch.scored) decay::launch_scores(stream, in, scratch.scores);
+  if (!scratch.made.scores) decay::launch_scores(stream, in, scratch.scores);
   decay::launch_sweep<decay::Pass::states>(stream, in,
                                            {.d_o = d_o, .states = states, .from = begin_forward(stream, in, scratch), .reads = reads});
   decay::launch_sweep<decay::Pass::gradients>(stream, in,

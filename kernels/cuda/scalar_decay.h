@@ -36,10 +36,15 @@ inline bool runs_on_tensor_cores(const DecayForm& in) {
 /// Keys as tensor cores take them, zeros behind N.
 inline int64_t padded_keys(const DecayForm& in) { return in.q.dim(3) > 64 ? 128 : 64; }
 
+/// What a backward pass may take from the forward pass: `scores` and `given` of its scratch. Empty: made again.
+struct DecayKept {
+  Tensor scores, given;
+};
+
 /// Scratch of one pass.
 struct DecayScratch {
-  Tensor scores;        ///< q kᵀ inside chunks, [B, chunks, G, 64, 64]; bf16 on tensor cores, else f32
-  bool scored = false;  ///< they stand there
+  DecayKept made;
+  Tensor scores;  ///< q kᵀ inside chunks, [B, chunks, G, 64, 64]; bf16 on tensor cores, else f32
   Tensor states,
       d_states;          ///< of all chunks: f32 [B, chunks + 1, H, N, P]; on tensor cores bf16 [B, chunks, H, P, padded N], backward alone
   Tensor d_scores;       ///< without tensor cores: gradients of every head's scores
@@ -48,8 +53,7 @@ struct DecayScratch {
   Tensor kept;           ///< and what is left of a state behind a segment, f32 [B, H, segments]
 };
 
-/// scores: of the forward pass, where they were kept.
-inline DecayScratch decay_scratch(Tape& tape, const DecayForm& in, bool backward, const Tensor& scores = {}) {
+inline DecayScratch decay_scratch(Tape& tape, const DecayForm& in, bool backward, const DecayKept& made = {}) {
   constexpr int64_t kChunk = DecayForm::kChunk;
   const int64_t batch = in.x.dim(0), length = in.x.dim(1), chunks = in.chunks(), heads = in.x.dim(2), keys = in.q.dim(3),
                 width = in.x.dim(3);
@@ -57,8 +61,8 @@ inline DecayScratch decay_scratch(Tape& tape, const DecayForm& in, bool backward
   const DType dtype = tensor_cores ? DType::bf16 : DType::f32;
   const Shape states = tensor_cores ? Shape{batch, chunks, heads, width, padded_keys(in)} : Shape{batch, chunks + 1, heads, keys, width};
   DecayScratch scratch;
-  scratch.scored = static_cast<bool>(scores);
-  scratch.scores = scores ? scores : tape.empty({batch, chunks, in.q.dim(2), kChunk, kChunk}, dtype);
+  scratch.made = made;
+  scratch.scores = made.scores ? made.scores : tape.empty({batch, chunks, in.q.dim(2), kChunk, kChunk}, dtype);
   if (backward || !tensor_cores) scratch.states = tape.empty(states, dtype);
   if (const int64_t segments = in.segments(); tensor_cores && segments > 1) {
     scratch.given = tape.empty({batch, heads, segments, keys, width}, DType::f32);
