@@ -83,29 +83,34 @@ __device__ __forceinline__ float block_max(float x) {
   return x;
 }
 
+/// f(i, row i) for rows 0 … count − 1 from `from`, `stride` elements apart: kGroups groups of lanes take them in turn, kRowsAhead of
+/// a group's on the way at once. No lane leaves before the others: f gets zeros for rows from `count` on.
+template <class Row, int kGroups = Row::kGroups, class F>
+__device__ __forceinline__ void each_row(const typename Row::Element* from, int64_t stride, int width, int count, F&& f) {
+  const int group = threadIdx.x / Row::kLanes % kGroups, lane = threadIdx.x % Row::kLanes;
+  for (int base = 0; base < count; base += kGroups * kRowsAhead) {
+    const auto index = [&](int a) { return base + a * kGroups + group; };
+    Row rows[kRowsAhead];
+#pragma unroll
+    for (int a = 0; a < kRowsAhead; ++a) rows[a].load(index(a) < count ? from + index(a) * stride : nullptr, width, lane);
+#pragma unroll
+    for (int a = 0; a < kRowsAhead; ++a) f(index(a), rows[a]);
+  }
+}
+
 /// Scores of keys begin … begin + count − 1 into shared memory, by all threads of the block; returns their maximum.
 template <class Row>
 __device__ float score_keys(const CachedHead<typename Row::Element>& head, int begin, int count, float* scores) {
-  const int group = threadIdx.x / Row::kLanes, lane = threadIdx.x % Row::kLanes;
+  const int lane = threadIdx.x % Row::kLanes;
   Row query;
   query.load(head.q, head.width, lane);
   float top = -INFINITY;
-  for (int base = 0; base < count; base += Row::kGroups * kRowsAhead) {
-    Row keys[kRowsAhead];
-#pragma unroll
-    for (int a = 0; a < kRowsAhead; ++a) {
-      const int i = base + a * Row::kGroups + group;
-      keys[a].load(i < count ? head.k + int64_t{begin + i} * head.stride : nullptr, head.width, lane);
-    }
-#pragma unroll
-    for (int a = 0; a < kRowsAhead; ++a) {
-      const int i = base + a * Row::kGroups + group;
-      const float s = head.score(query.dot(keys[a]), begin + i);
-      if (i >= count) continue;
-      if (lane == 0) scores[i] = s;
-      top = fmaxf(top, s);
-    }
-  }
+  each_row<Row>(head.k + begin * head.stride, head.stride, head.width, count, [&](int i, const Row& key) {
+    const float s = head.score(query.dot(key), begin + i);
+    if (i >= count) return;
+    if (lane == 0) scores[i] = s;
+    top = fmaxf(top, s);
+  });
   return block_max(top);
 }
 
@@ -116,7 +121,7 @@ __device__ void attend_split(const CachedHead<typename Row::Element>& head, int 
   constexpr int kWarps = kSplitThreads / 32;
   __shared__ float scores[kSplitKeys];
   __shared__ float sums[kWarps][256];
-  const int group = threadIdx.x / Row::kLanes, lane = threadIdx.x % Row::kLanes;
+  const int lane = threadIdx.x % Row::kLanes;
   if (count <= 0) {
     for (int i = threadIdx.x; i < head.width + 2; i += kSplitThreads) out[i] = i == 0 ? -INFINITY : 0.0f;
     return;
@@ -130,21 +135,11 @@ __device__ void attend_split(const CachedHead<typename Row::Element>& head, int 
   sum = block_sum<kSplitThreads>(sum);
 
   float acc[Row::kElements] = {};
-  for (int base = 0; base < count; base += Row::kGroups * kRowsAhead) {
-    Row values[kRowsAhead];
+  each_row<Row>(head.v + begin * head.stride, head.stride, head.width, count, [&](int i, const Row& value) {
+    const float p = i < count ? scores[i] : 0.0f;
 #pragma unroll
-    for (int a = 0; a < kRowsAhead; ++a) {
-      const int i = base + a * Row::kGroups + group;
-      values[a].load(i < count ? head.v + int64_t{begin + i} * head.stride : nullptr, head.width, lane);
-    }
-#pragma unroll
-    for (int a = 0; a < kRowsAhead; ++a) {
-      const int i = base + a * Row::kGroups + group;
-      const float p = i < count ? scores[i] : 0.0f;
-#pragma unroll
-      for (int e = 0; e < Row::kElements; ++e) acc[e] += p * values[a].x[e];
-    }
-  }
+    for (int e = 0; e < Row::kElements; ++e) acc[e] += p * value.x[e];
+  });
 #pragma unroll
   for (int e = 0; e < Row::kElements; ++e) {
 #pragma unroll

@@ -57,27 +57,17 @@ __global__ void __launch_bounds__(kSplitThreads)
   constexpr int kGroups = 32 / Row::kLanes;
   const auto head = a.head(blockIdx.y, a.from + blockIdx.z);
   const int chosen = blockIdx.x * (kSplitThreads / 32) + threadIdx.x / 32, lane = threadIdx.x % Row::kLanes;
-  const int group = threadIdx.x % 32 / Row::kLanes, begin = chosen * c.chunk, low = a.low(head.t);
+  const int begin = chosen * c.chunk, low = a.low(head.t);
   if (chosen >= head.t / c.chunk) return;
   Row query;
   query.load(head.q, head.width, lane);
   float max = -INFINITY, sum = 0;
-  for (int base = 0; base < c.chunk; base += kGroups * kRowsAhead) {
-    Row keys[kRowsAhead];
-#pragma unroll
-    for (int i = 0; i < kRowsAhead; ++i) {
-      const int j = base + i * kGroups + group;
-      keys[i].load(j < c.chunk ? head.k + int64_t{begin + j} * head.stride : nullptr, head.width, lane);
-    }
-#pragma unroll
-    for (int i = 0; i < kRowsAhead; ++i) {
-      const int j = base + i * kGroups + group;
-      const float dot = query.dot(keys[i]), s = j < c.chunk && begin + j >= low ? head.score(dot, begin + j) : -INFINITY;
-      const float top = fmaxf(max, s), shift = top == -INFINITY ? 0.0f : top;
-      sum = sum * expf(max - shift) + expf(s - shift);
-      max = top;
-    }
-  }
+  each_row<Row, kGroups>(head.k + begin * head.stride, head.stride, head.width, c.chunk, [&](int j, const Row& key) {
+    const float dot = query.dot(key), s = j < c.chunk && begin + j >= low ? head.score(dot, begin + j) : -INFINITY;
+    const float top = fmaxf(max, s), shift = top == -INFINITY ? 0.0f : top;
+    sum = sum * expf(max - shift) + expf(s - shift);
+    max = top;
+  });
 #pragma unroll
   for (int step = Row::kLanes; step < 32; step *= 2) {
     const float other_max = __shfl_xor_sync(0xffffffffu, max, step), other_sum = __shfl_xor_sync(0xffffffffu, sum, step);
