@@ -47,17 +47,69 @@ struct Items {
 /// Blocks of `rows` rows of every line.
 Items items_of(Stream stream, int device, const HeadShape& shape, int rows);
 
-/// Where a producer and its consumers stand in a ring of kStages tiles.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+/// Barriers of a ring of kStages tiles that a producer fills and consumers empty.
+template <int kStages>
+struct RingBarriers {
+  uint64_t filled[kStages], emptied[kStages];
+
+  /// `releases`: how many empty a tile, counting warps.
+  __device__ __forceinline__ void init(int releases) {
+    for (int i = 0; i < kStages; ++i) init_barrier(shared_address(&filled[i]), 1), init_barrier(shared_address(&emptied[i]), releases);
+  }
+};
+
+/// Where a producer or a consumer stands in a ring.
 template <int kStages>
 struct Ring {
   uint32_t use = 0;
-  __device__ uint32_t stage() const { return use % kStages; }
-  __device__ uint32_t filled_parity() const { return use / kStages & 1; }
-  __device__ uint32_t emptied_parity() const { return (use / kStages & 1) ^ 1; }
+  __device__ __forceinline__ uint32_t stage() const { return use % kStages; }
+  __device__ __forceinline__ uint32_t parity() const { return use / kStages & 1; }
+
+  /// For the producer: once the tile is empty, the barrier that counts what fills it.
+  __device__ __forceinline__ uint32_t claim(RingBarriers<kStages>& barriers) const {
+    wait(shared_address(&barriers.emptied[stage()]), parity() ^ 1);
+    return shared_address(&barriers.filled[stage()]);
+  }
+  /// For a consumer: until the tile is filled.
+  __device__ __forceinline__ void await(RingBarriers<kStages>& barriers) const {
+    wait(shared_address(&barriers.filled[stage()]), parity());
+  }
+  /// By every warp of every consumer.
+  __device__ __forceinline__ void release(RingBarriers<kStages>& barriers) const {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) arrive(shared_address(&barriers.emptied[stage()]));
+  }
 };
+
+/// The rows that consumers own, those of the next item beside those of the one at hand.
+struct OwnRows {
+  RingBarriers<2> ring;
+  int item[2];  ///< whose rows these are; −1: there are no more
+};
+
+/// The producer's side: load(item, stage, filled) for each item of this thread block, where `filled` counts the `bytes` of its rows.
+template <class Load>
+__device__ __forceinline__ void for_items(const Items& items, OwnRows& rows, uint32_t bytes, Load&& load) {
+  Ring<2> own;
+  for (int index = blockIdx.x, next = 0;; index = next, ++own.use) {
+    const uint32_t filled = own.claim(rows.ring);
+    rows.item[own.stage()] = index < items.count() ? index : -1;
+    if (index >= items.count()) {
+      arrive(filled);
+      return items.close();
+    }
+    next = items.take();
+    arrive_expecting(filled, bytes);
+    load(items.at(index), own.stage(), filled);
+  }
+}
 
 /// Which of the consumers a warpgroup is, known to be the same for a warp.
 __device__ __forceinline__ int consumer() { return __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / kWarpgroup - 1, 0); }
+
+#endif
 
 /// Tiles [low, high] of kTile keys that queries [first, first + count) see.
 struct TileRange {

@@ -13,16 +13,10 @@ constexpr int kConsumers = 2, kRows = kConsumers * kOwnRows, kTile = 64, kStages
 constexpr int kThreads = (kConsumers + 1) * kWarpgroup;
 constexpr int kOwnBytes = kRows * kRowBytes, kTileBytes = kTile * kRowBytes;
 constexpr int kShared = 2 * kOwnBytes + 2 * kStages * kTileBytes + 1024;
-constexpr int kReleases = kConsumers * 4;
 
 /// Rows that a block owns (q and dO, or k and v), and the two tensors it goes over.
 struct BackwardMaps {
   CUtensorMap own[2], other[2];
-};
-
-struct Barriers {
-  uint64_t own_filled, own_emptied, filled[kStages], emptied[kStages];
-  int item;  // whose rows the own ones are; −1: there are no more
 };
 
 /// lse · log2 e and mean of the queries of each stage.
@@ -31,6 +25,12 @@ struct QueryNotes {
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+struct Barriers {
+  RingBarriers<1> own;
+  RingBarriers<kStages> tiles;
+  int item;  // whose rows the own ones are; −1: there are no more
+};
 
 struct Addresses {
   uint32_t own[2], tiles[2];
@@ -56,11 +56,10 @@ template <bool kOwnsQueries>
 __device__ __forceinline__ void produce(const BackwardArgs<bf16>& a, const BackwardMaps& maps, const Items& items, Barriers& barriers,
                                         const Addresses& at, QueryNotes& notes) {
   const int lane = threadIdx.x;
-  const uint32_t own_filled = shared_address(&barriers.own_filled), own_emptied = shared_address(&barriers.own_emptied);
-  uint32_t own_parity = 1;
+  Ring<1> own;
   Ring<kStages> ring;
-  for (int index = blockIdx.x, next = 0;; index = __shfl_sync(0xffffffffu, next, 0), own_parity ^= 1) {
-    wait(own_emptied, own_parity);
+  for (int index = blockIdx.x, next = 0;; index = __shfl_sync(0xffffffffu, next, 0), ++own.use) {
+    const uint32_t own_filled = own.claim(barriers.own);
     if (lane == 0) barriers.item = index < items.count() ? index : -1;
     if (index >= items.count()) {
       if (lane == 0) arrive(own_filled), items.close();
@@ -78,7 +77,6 @@ __device__ __forceinline__ void produce(const BackwardArgs<bf16>& a, const Backw
     }
     for (int tile = block.tiles.low; tile <= block.tiles.high; ++tile, ++ring.use) {
       const uint32_t s = ring.stage();
-      const uint32_t filled = shared_address(&barriers.filled[s]);
       float lses[2], means[2];
       if constexpr (!kOwnsQueries)
 #pragma unroll
@@ -87,7 +85,7 @@ __device__ __forceinline__ void produce(const BackwardArgs<bf16>& a, const Backw
           lses[i] = t < a.p.length ? lse[t] * kLog2e : INFINITY;
           means[i] = t < a.p.length ? mean[t] : 0.0f;
         }
-      wait(shared_address(&barriers.emptied[s]), ring.emptied_parity());
+      const uint32_t filled = ring.claim(barriers.tiles);
       if constexpr (!kOwnsQueries) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) notes.lse[s][i * 32 + lane] = lses[i], notes.mean[s][i * 32 + lane] = means[i];
@@ -140,20 +138,15 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
                                         const QueryNotes& notes) {
   const int warpgroup = consumer(), lane = threadIdx.x % 32, column = lane % 4 * 2;
   const float factor = a.p.scale * kLog2e;
-  const auto release = [&](uint64_t& barrier) {
-    __syncwarp();
-    if (lane == 0) arrive(shared_address(&barrier));
-  };
   Ring<kStages> ring;
-  const auto await = [&](const Ring<kStages>& r) { wait(shared_address(&barriers.filled[r.stage()]), r.filled_parity()); };
   const auto pass_over = [&] {
-    await(ring);
-    release(barriers.emptied[ring.stage()]);
+    ring.await(barriers.tiles);
+    ring.release(barriers.tiles);
     ++ring.use;
   };
-  uint32_t own_parity = 0;
-  for (;; own_parity ^= 1) {
-    wait(shared_address(&barriers.own_filled), own_parity);
+  Ring<1> own_ring;
+  for (;; ++own_ring.use) {
+    own_ring.await(barriers.own);
     if (barriers.item < 0) return;
     const Block block = block_of<kOwnsQueries>(a.p, items, items.at(barriers.item));
     const int first = block.first + warpgroup * kOwnRows, row = first + threadIdx.x % kWarpgroup / 32 * 16 + lane / 4;
@@ -162,7 +155,7 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
     Factor own[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) load_factor(own[i], at.own[i] + warpgroup * kOwnRows * kRowBytes);
-    release(barriers.own_emptied);
+    own_ring.release(barriers.own);
     int tile = block.tiles.low;
     for (; tile < seen.low && tile <= block.tiles.high; ++tile) pass_over();
     if (seen.high < seen.low) {
@@ -186,7 +179,7 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
       for (float& x : sum) x = 0;
 
     const auto queue_both = [&](const Ring<kStages>& r) {
-      await(r);
+      r.await(barriers.tiles);
       hold(s), hold(dp);
       begin_products();
       queue_scores(s, own[0], at.tiles[0] + r.stage() * kTileBytes);
@@ -203,18 +196,19 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
       if constexpr (!kOwnsQueries) queue_sum(sums[1], p, at.tiles[1] + r.stage() * kTileBytes);
       commit_products();
     };
-    /// s = exp(factor s − lse), 0 where the query does not see the key.
-    const auto exponentiate = [&](int stage) {
+    /// f(index, note) for this thread's scores: notes of its own queries, or of those of the tile.
+    const auto each_score = [&](const float(&own_notes)[2], const float(&noted)[kTile], auto&& f) {
 #pragma unroll
       for (int n = 0; n < kTile / 8; ++n) {
-        float2 lses = {0, 0};
-        if constexpr (!kOwnsQueries) lses = *reinterpret_cast<const float2*>(&notes.lse[stage][n * 8 + column]);
+        float2 pair = {0, 0};
+        if constexpr (!kOwnsQueries) pair = *reinterpret_cast<const float2*>(&noted[n * 8 + column]);
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const float l = kOwnsQueries ? lse[i / 2] : (i % 2 == 0 ? lses.x : lses.y);
-          s[4 * n + i] = exp2_approximate(s[4 * n + i] * factor - l);
-        }
+        for (int i = 0; i < 4; ++i) f(4 * n + i, kOwnsQueries ? own_notes[i / 2] : (i % 2 == 0 ? pair.x : pair.y));
       }
+    };
+    /// s = exp(factor s − lse), 0 where the query does not see the key.
+    const auto exponentiate = [&](int stage) {
+      each_score(lse, notes.lse[stage], [&](int i, float l) { s[i] = exp2_approximate(s[i] * factor - l); });
       const int other = tile * kTile;
       const bool diagonal = kOwnsQueries ? other + kTile > first + 1 : other < first + kOwnRows - 1;
       const bool edge =
@@ -230,18 +224,7 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
         }
     };
     /// dp = p ∘ (dp − mean)
-    const auto differentiate = [&](int stage) {
-#pragma unroll
-      for (int n = 0; n < kTile / 8; ++n) {
-        float2 means = {0, 0};
-        if constexpr (!kOwnsQueries) means = *reinterpret_cast<const float2*>(&notes.mean[stage][n * 8 + column]);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const float m = kOwnsQueries ? mean[i / 2] : (i % 2 == 0 ? means.x : means.y);
-          dp[4 * n + i] = s[4 * n + i] * (dp[4 * n + i] - m);
-        }
-      }
-    };
+    const auto differentiate = [&](int stage) { each_score(mean, notes.mean[stage], [&](int i, float m) { dp[i] = s[i] * (dp[i] - m); }); };
 
     queue_both(ring);
     finish_products<1>();
@@ -266,7 +249,7 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
       finish_products<0>();
       hold(sums[0]);
       if constexpr (!kOwnsQueries) hold(sums[1]);
-      release(barriers.emptied[before.stage()]);
+      before.release(barriers.tiles);
     }
     pack<kTile / 2>(ds, dp);
     if constexpr (!kOwnsQueries) pack<kTile / 2>(p, s);
@@ -274,7 +257,7 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
     finish_products<0>();
     hold(sums[0]);
     if constexpr (!kOwnsQueries) hold(sums[1]);
-    release(barriers.emptied[ring.stage()]);
+    ring.release(barriers.tiles);
     ++ring.use;
     for (; tile <= block.tiles.high; ++tile) pass_over();
 
@@ -304,9 +287,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   const uint32_t base = (shared_address(memory) + 1023) / 1024 * 1024, tiles = base + 2 * kOwnBytes;
   const Addresses at{{base, base + kOwnBytes}, {tiles, tiles + kStages * kTileBytes}};
   if (threadIdx.x == 0) {
-    init_barrier(shared_address(&barriers.own_filled), 1), init_barrier(shared_address(&barriers.own_emptied), kReleases);
-    for (int i = 0; i < kStages; ++i)
-      init_barrier(shared_address(&barriers.filled[i]), 1), init_barrier(shared_address(&barriers.emptied[i]), kReleases);
+    constexpr int kReleases = kConsumers * 4;
+    barriers.own.init(kReleases), barriers.tiles.init(kReleases);
     publish_barriers();
   }
   __syncthreads();

@@ -17,14 +17,12 @@ struct ForwardMaps {
   CUtensorMap q, k, v;
 };
 
-/// Barriers, by what they say.
-struct Barriers {
-  uint64_t queries_filled[2], queries_emptied[2];
-  uint64_t keys_filled[kStages], keys_emptied[kStages], values_filled[kStages], values_emptied[kStages];
-  int item[2];  // whose queries these are; −1: there are no more
-};
-
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+struct Barriers {
+  OwnRows queries;
+  RingBarriers<kStages> keys, values;
+};
 
 struct Block {
   int line, first;
@@ -37,32 +35,20 @@ __device__ __forceinline__ Block block_of(const Pattern& p, const Items& items, 
 
 __device__ __forceinline__ void produce(const ForwardArgs<bf16>& a, const ForwardMaps& maps, const Items& items, Barriers& barriers,
                                         uint32_t queries, uint32_t keys, uint32_t values) {
-  Ring<2> query;
   Ring<kStages> ring;
-  for (int index = blockIdx.x, next = 0;; index = next, ++query.use) {
-    const uint32_t filled = shared_address(&barriers.queries_filled[query.stage()]);
-    wait(shared_address(&barriers.queries_emptied[query.stage()]), query.emptied_parity());
-    barriers.item[query.stage()] = index < items.count() ? index : -1;
-    if (index >= items.count()) {
-      arrive(filled);
-      return items.close();
-    }
-    next = items.take();
-    const Block block = block_of(a.p, items, items.at(index));
+  for_items(items, barriers.queries, kQueryBytes, [&](const Item& item, uint32_t stage, uint32_t queries_filled) {
+    const Block block = block_of(a.p, items, item);
     const int h = block.line % a.p.heads, b = block.line / a.p.heads;
-    arrive_expecting(filled, kQueryBytes);
-    copy_box(queries + query.stage() * kQueryBytes, maps.q, filled, 0, h, block.first, a.q_batch ? b : 0);
+    copy_box(queries + stage * kQueryBytes, maps.q, queries_filled, 0, h, block.first, a.q_batch ? b : 0);
     for (int tile = block.tiles.high; tile >= block.tiles.low; --tile, ++ring.use) {
-      const uint32_t s = ring.stage();
-      const uint32_t keys_filled = shared_address(&barriers.keys_filled[s]), values_filled = shared_address(&barriers.values_filled[s]);
-      wait(shared_address(&barriers.keys_emptied[s]), ring.emptied_parity());
+      const uint32_t keys_filled = ring.claim(barriers.keys);
       arrive_expecting(keys_filled, kTileBytes);
-      copy_box(keys + s * kTileBytes, maps.k, keys_filled, 0, h, tile * kKeys, a.k_batch ? b : 0);
-      wait(shared_address(&barriers.values_emptied[s]), ring.emptied_parity());
+      copy_box(keys + ring.stage() * kTileBytes, maps.k, keys_filled, 0, h, tile * kKeys, a.k_batch ? b : 0);
+      const uint32_t values_filled = ring.claim(barriers.values);
       arrive_expecting(values_filled, kTileBytes);
-      copy_box(values + s * kTileBytes, maps.v, values_filled, 0, h, tile * kKeys, b);
+      copy_box(values + ring.stage() * kTileBytes, maps.v, values_filled, 0, h, tile * kKeys, b);
     }
-  }
+  });
 }
 
 /// Two rows of scores that a thread holds: of its quad's row and the one eight further.
@@ -128,10 +114,6 @@ __device__ __forceinline__ void consume(const ForwardArgs<bf16>& a, const Items&
                                         uint32_t values) {
   const int warpgroup = consumer(), lane = threadIdx.x % 32;
   const float factor = a.p.scale * kLog2e;
-  const auto release = [&](uint64_t& barrier) {
-    __syncwarp();
-    if (lane == 0) arrive(shared_address(&barrier));
-  };
   Ring<2> query;
   Ring<kStages> ring;
   // Consumers queue their products in turn, so that one exponentiates while the others multiply.
@@ -141,15 +123,15 @@ __device__ __forceinline__ void consume(const ForwardArgs<bf16>& a, const Items&
   const auto pass_over = [&] {
     take_turn();
     pass_turn();
-    wait(shared_address(&barriers.keys_filled[ring.stage()]), ring.filled_parity());
-    release(barriers.keys_emptied[ring.stage()]);
-    wait(shared_address(&barriers.values_filled[ring.stage()]), ring.filled_parity());
-    release(barriers.values_emptied[ring.stage()]);
+    ring.await(barriers.keys);
+    ring.release(barriers.keys);
+    ring.await(barriers.values);
+    ring.release(barriers.values);
     ++ring.use;
   };
   for (;; ++query.use) {
-    wait(shared_address(&barriers.queries_filled[query.stage()]), query.filled_parity());
-    const int index = barriers.item[query.stage()];
+    query.await(barriers.queries.ring);
+    const int index = barriers.queries.item[query.stage()];
     if (index < 0) return;
     const Block block = block_of(a.p, items, items.at(index));
     const int own = block.first + warpgroup * kOwnRows, t = own + threadIdx.x % kWarpgroup / 32 * 16 + lane / 4;
@@ -158,7 +140,7 @@ __device__ __forceinline__ void consume(const ForwardArgs<bf16>& a, const Items&
     int tile = block.tiles.high;
     for (; tile > seen.high && tile >= block.tiles.low; --tile) pass_over();
     if (seen.high < seen.low) {
-      release(barriers.queries_emptied[query.stage()]);
+      query.release(barriers.queries.ring);
       continue;
     }
     float s[kKeys / 2], o[kWidth / 2];
@@ -166,7 +148,7 @@ __device__ __forceinline__ void consume(const ForwardArgs<bf16>& a, const Items&
     RowStatistics rows;
     const auto scores = [&](const Ring<kStages>& at) {
       const uint32_t key_rows = rows_of_64(keys + at.stage() * kTileBytes);
-      wait(shared_address(&barriers.keys_filled[at.stage()]), at.filled_parity());
+      at.await(barriers.keys);
       hold(s);
       begin_products();
 #pragma unroll
@@ -175,7 +157,7 @@ __device__ __forceinline__ void consume(const ForwardArgs<bf16>& a, const Items&
     };
     const auto add_values = [&](const Ring<kStages>& at, bool add) {
       const uint32_t value_rows = rows_of_64(values + at.stage() * kTileBytes);
-      wait(shared_address(&barriers.values_filled[at.stage()]), at.filled_parity());
+      at.await(barriers.values);
       hold(o);
       hold(weights);
       begin_products();
@@ -192,7 +174,7 @@ __device__ __forceinline__ void consume(const ForwardArgs<bf16>& a, const Items&
     pass_turn();
     finish_products<0>();
     hold(s);
-    release(barriers.keys_emptied[ring.stage()]);
+    ring.release(barriers.keys);
     hide();
     exponentiate<true>(s, rows, factor);
     pack<kKeys / 2>(weights, s);
@@ -206,21 +188,21 @@ __device__ __forceinline__ void consume(const ForwardArgs<bf16>& a, const Items&
       pass_turn();
       finish_products<1>();
       hold(s);
-      release(barriers.keys_emptied[ring.stage()]);
+      ring.release(barriers.keys);
       hide();
       exponentiate<false>(s, rows, factor);
       finish_products<0>();
       hold(o);
-      release(barriers.values_emptied[before.stage()]);
+      before.release(barriers.values);
 #pragma unroll
       for (int i = 0; i < kWidth / 2; ++i) o[i] *= rows.correction[i / 2 % 2];
       pack<kKeys / 2>(weights, s);
     }
-    release(barriers.queries_emptied[query.stage()]);
+    query.release(barriers.queries.ring);
     add_values(ring, add);
     finish_products<0>();
     hold(o);
-    release(barriers.values_emptied[ring.stage()]);
+    ring.release(barriers.values);
     ++ring.use;
     for (; tile >= block.tiles.low; --tile) pass_over();
     store(a, block, t, o, rows, factor);
@@ -238,12 +220,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const uint32_t values = keys + kStages * kTileBytes;
   if (threadIdx.x == 0) {
     constexpr int kReleases = kConsumers * 4;
-    for (int i = 0; i < 2; ++i)
-      init_barrier(shared_address(&barriers.queries_filled[i]), 1), init_barrier(shared_address(&barriers.queries_emptied[i]), kReleases);
-    for (int i = 0; i < kStages; ++i) {
-      init_barrier(shared_address(&barriers.keys_filled[i]), 1), init_barrier(shared_address(&barriers.keys_emptied[i]), kReleases);
-      init_barrier(shared_address(&barriers.values_filled[i]), 1), init_barrier(shared_address(&barriers.values_emptied[i]), kReleases);
-    }
+    barriers.queries.ring.init(kReleases), barriers.keys.init(kReleases), barriers.values.init(kReleases);
     publish_barriers();
   }
   __syncthreads();

@@ -23,13 +23,12 @@ struct Maps {
   CUtensorMap q, k;
 };
 
-/// Barriers, by what they say.
-struct Barriers {
-  uint64_t queries_filled[2], queries_emptied[2], filled[kStages], emptied[kStages];
-  int item[2];  // whose queries these are; −1: there are no more
-};
-
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+struct Barriers {
+  OwnRows queries;
+  RingBarriers<kStages> keys;
+};
 
 /// Keys before it belong to candidates of the 64 queries from `first` on, which share their own chunk.
 __device__ __forceinline__ int candidate_keys(const Problem& p, int first) { return first < p.length ? first / p.chunk * p.chunk : 0; }
@@ -44,28 +43,17 @@ __device__ __forceinline__ Block block_of(const Problem& p, const Items& items, 
 
 __device__ __forceinline__ void produce(const Problem& p, const Maps& maps, const Items& items, Barriers& barriers, uint32_t queries,
                                         uint32_t keys) {
-  Ring<2> query;
   Ring<kStages> ring;
-  for (int index = blockIdx.x, next = 0;; index = next, ++query.use) {
-    const uint32_t filled = shared_address(&barriers.queries_filled[query.stage()]);
-    wait(shared_address(&barriers.queries_emptied[query.stage()]), query.emptied_parity());
-    barriers.item[query.stage()] = index < items.count() ? index : -1;
-    if (index >= items.count()) {
-      arrive(filled);
-      return items.close();
-    }
-    next = items.take();
-    const Block block = block_of(p, items, items.at(index));
+  for_items(items, barriers.queries, kQueryBytes, [&](const Item& item, uint32_t stage, uint32_t queries_filled) {
+    const Block block = block_of(p, items, item);
     const int h = block.line % p.heads, b = block.line / p.heads;
-    arrive_expecting(filled, kQueryBytes);
-    copy_box(queries + query.stage() * kQueryBytes, maps.q, filled, 0, h, block.first, p.q_shared ? 0 : b);
+    copy_box(queries + stage * kQueryBytes, maps.q, queries_filled, 0, h, block.first, p.q_shared ? 0 : b);
     for (int tile = 0; tile < block.tiles; ++tile, ++ring.use) {
-      const uint32_t keys_filled = shared_address(&barriers.filled[ring.stage()]);
-      wait(shared_address(&barriers.emptied[ring.stage()]), ring.emptied_parity());
+      const uint32_t keys_filled = ring.claim(barriers.keys);
       arrive_expecting(keys_filled, kTileBytes);
       copy_box(keys + ring.stage() * kTileBytes, maps.k, keys_filled, 0, h, tile * kKeys, p.k_shared ? 0 : b);
     }
-  }
+  });
 }
 
 /// Σ 2^(factor · score − shift) over this thread's scores of a part, those of row i.
@@ -114,15 +102,11 @@ __device__ __forceinline__ void add_part(const Problem& p, const float (&s)[kKey
 __device__ __forceinline__ void consume(const Problem& p, const Items& items, Barriers& barriers, uint32_t queries, uint32_t keys,
                                         int32_t* selected) {
   const int warpgroup = consumer(), lane = threadIdx.x % 32;
-  const auto release = [&](uint64_t& barrier) {
-    __syncwarp();
-    if (lane == 0) arrive(shared_address(&barrier));
-  };
   Ring<2> query;
   Ring<kStages> ring;
   for (;; ++query.use) {
-    wait(shared_address(&barriers.queries_filled[query.stage()]), query.filled_parity());
-    const int index = barriers.item[query.stage()];
+    query.await(barriers.queries.ring);
+    const int index = barriers.queries.item[query.stage()];
     if (index < 0) return;
     const Block block = block_of(p, items, items.at(index));
     const int own = block.first + warpgroup * kOwnRows, end = candidate_keys(p, own);
@@ -130,7 +114,7 @@ __device__ __forceinline__ void consume(const Problem& p, const Items& items, Ba
     Mass mass[2] = {{-INFINITY, 0, 0, -1}, {-INFINITY, 0, 0, -1}};
     for (int tile = 0; tile < block.tiles; ++tile, ++ring.use) {
       const int key = tile * kKeys;
-      wait(shared_address(&barriers.filled[ring.stage()]), ring.filled_parity());
+      ring.await(barriers.keys);
       float s[kKeys / 2];
       if (key < end) {
         const uint32_t key_rows = rows_of_64(keys + ring.stage() * kTileBytes);
@@ -142,11 +126,11 @@ __device__ __forceinline__ void consume(const Problem& p, const Items& items, Ba
         finish_products<0>();
         hold(s);
       }
-      release(barriers.emptied[ring.stage()]);
+      ring.release(barriers.keys);
       if (key < end) add_part<0>(p, s, mass, key);
       if (key + kPart < end) add_part<kPart>(p, s, mass, key + kPart);
     }
-    release(barriers.queries_emptied[query.stage()]);
+    query.release(barriers.queries.ring);
     const int t = own + threadIdx.x % kWarpgroup / 32 * 16 + lane / 4;
 #pragma unroll
     for (int i = 0; i < 2; ++i)
@@ -164,10 +148,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const uint32_t queries = (shared_address(memory) + 1023) / 1024 * 1024, keys = queries + 2 * kQueryBytes;
   if (threadIdx.x == 0) {
     constexpr int kReleases = kConsumers * 4;
-    for (int i = 0; i < 2; ++i)
-      init_barrier(shared_address(&barriers.queries_filled[i]), 1), init_barrier(shared_address(&barriers.queries_emptied[i]), kReleases);
-    for (int i = 0; i < kStages; ++i)
-      init_barrier(shared_address(&barriers.filled[i]), 1), init_barrier(shared_address(&barriers.emptied[i]), kReleases);
+    barriers.queries.ring.init(kReleases), barriers.keys.init(kReleases);
     publish_barriers();
   }
   __syncthreads();
