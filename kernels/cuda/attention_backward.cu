@@ -126,6 +126,25 @@ __global__ void __launch_bounds__(kThreads, 2) query_gradient_kernel(const Backw
       if (position[m][i] >= 0) store_row<D>(a.dq + offset + position[m][i] * stride, acc[m], i, a.p.scale, a.add_dq);
 }
 
+/// c [16 M x 8 N] = x yᵀ over all D columns, rows `row_x` … of x and `row_y` … of y.
+template <int M, int N, int D>
+__device__ __forceinline__ void multiply_tiles(float (&c)[M][N][4], const SharedRows<D>& x, int row_x, const SharedRows<D>& y, int row_y) {
+  clear(c);
+#pragma unroll
+  for (int k = 0; k < D / 16; ++k) {
+    uint32_t a[M][4];
+#pragma unroll
+    for (int m = 0; m < M; ++m) x.load_a(a[m], row_x + m * 16, k);
+#pragma unroll
+    for (int n = 0; n < N; n += 2) {
+      uint32_t b[4];
+      y.load_b(b, row_y + 8 * n, k);
+#pragma unroll
+      for (int m = 0; m < M; ++m) multiply(c[m][n], a[m], b[0], b[1]), multiply(c[m][n + 1], a[m], b[2], b[3]);
+    }
+  }
+}
+
 /// What a stage of queries brings besides its rows.
 struct QueryNotes {
   float lse[kStage], mean[kStage];
@@ -190,35 +209,9 @@ __global__ void __launch_bounds__(kThreads, 2) key_gradient_kernel(const Backwar
       const bool all = __all_sync(0xffffffffu, low <= key && high >= key + 16 * M);
       float s[M][N][4], dp[M][N][4];
       if (want_scores) {
-        clear(s);
-#pragma unroll
-        for (int c = 0; c < D / 16; ++c) {
-          uint32_t x[M][4];
-#pragma unroll
-          for (int m = 0; m < M; ++m) keys.load_a(x[m], warp * 16 * M + m * 16, c);
-#pragma unroll
-          for (int n = 0; n < N; n += 2) {
-            uint32_t y[4];
-            queries.load_b(y, sub + 8 * n, c);
-#pragma unroll
-            for (int m = 0; m < M; ++m) multiply(s[m][n], x[m], y[0], y[1]), multiply(s[m][n + 1], x[m], y[2], y[3]);
-          }
-        }
+        multiply_tiles(s, keys, warp * 16 * M, queries, sub);
         // Now, so that the tensor cores have work while the exponentials are made.
-        clear(dp);
-#pragma unroll
-        for (int c = 0; c < D / 16; ++c) {
-          uint32_t x[M][4];
-#pragma unroll
-          for (int m = 0; m < M; ++m) values.load_a(x[m], warp * 16 * M + m * 16, c);
-#pragma unroll
-          for (int n = 0; n < N; n += 2) {
-            uint32_t y[4];
-            outputs.load_b(y, sub + 8 * n, c);
-#pragma unroll
-            for (int m = 0; m < M; ++m) multiply(dp[m][n], x[m], y[0], y[1]), multiply(dp[m][n + 1], x[m], y[2], y[3]);
-          }
-        }
+        multiply_tiles(dp, values, warp * 16 * M, outputs, sub);
 #pragma unroll
         for (int n = 0; n < N; ++n) {
           const float2 lses = *reinterpret_cast<const float2*>(&note.lse[sub + n * 8 + column]);
