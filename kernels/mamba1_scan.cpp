@@ -53,8 +53,8 @@ Tensor start_gradient(Tape& t, const Mamba1Scan& in) {
   return wants_start(in) ? t.empty(in.state.start.shape(), accumulation_dtype(in.u.dtype())) : Tensor();
 }
 
-/// On CUDA the scan keeps nothing; backward goes through it again first.
-void cuda_scan_backward(Tape& t, const Mamba1Scan& in, const Tensor& dy, const Tensor& d_end) {
+/// On CUDA the scan keeps no states but those at the starts of segments; backward goes through it again first.
+void cuda_scan_backward(Tape& t, const Mamba1Scan& in, const Tensor& segment_starts, const Tensor& dy, const Tensor& d_end) {
   const cuda::ScanBackward out{.dy = dy,
                                .d_end = d_end,
                                .u = t.grad_target(in.u),
@@ -65,21 +65,18 @@ void cuda_scan_backward(Tape& t, const Mamba1Scan& in, const Tensor& dy, const T
                                .skip = t.grad_target(in.skip),
                                .dt_bias = t.grad_target(in.dt_bias),
                                .a_log = t.grad_target(in.a_log),
-                               .shared_dt = t.grad_target(in.shared_dt),
-                               .shared_bias = t.grad_target(in.shared_bias),
                                .d_start = start_gradient(t, in),
+                               .segment_starts = segment_starts,
+                               .segment_ends = cuda::segment_states(t, in),
                                .starts = t.empty(cuda::scan_starts_shape(in), DType::f32),
                                .pair_parts = t.empty(cuda::scan_pair_parts_shape(in), DType::f32),
-                               .parts = t.empty(cuda::scan_parts_shape(in), DType::f32),
-                               .shared_parts = in.shared_dt ? t.empty(cuda::scan_shared_parts_shape(in), DType::f32) : Tensor(),
-                               .shared_sums = in.shared_dt ? t.empty({in.u.dim(0), 2}, DType::f32) : Tensor()};
+                               .parts = t.empty(cuda::scan_parts_shape(in), DType::f32)};
   t.run(
       "mamba1_scan.backward", cost(in, 24, 7), [] {}, [&] { cuda::selective_scan_backward(t.stream(), in, out); });
   if (out.d_start) t.add_grad(in.state.start, out.d_start);
 }
 
 void scan_backward(Tape& t, const Mamba1Scan& in, const Tensor& starts, const Tensor& dy, const Tensor& d_end) {
-  if (t.device().targets_cuda()) return cuda_scan_backward(t, in, dy, d_end);
   const DType dtype = accumulation_dtype(in.u.dtype());
   const cpu::ScanGradients out{.dy = dy,
                                .d_end = d_end,
@@ -159,19 +156,27 @@ Tensor end_of(Tape& tape, const Mamba1Scan& in, Mamba1Output& out) {
 
 std::vector<Tensor*> outputs(Mamba1Output& out) { return out.end ? std::vector<Tensor*>{&out.y, &out.end} : std::vector<Tensor*>{&out.y}; }
 
+/// Runs the scan; the states from which backward goes on.
+Tensor cpu_scan(Tape& tape, const Mamba1Scan& in, const Tensor& y, const Tensor& end) {
+  const Tensor starts = tape.empty(cpu::scan_starts_shape(in), accumulation_dtype(in.u.dtype()));
+  tape.run("mamba1_scan", cost(in, 8, 4),
+           [&] { dispatch(in.u.dtype(), [&](auto zero) { cpu::selective_scan<decltype(zero)>(in, y, starts, end); }); });
+  return starts;
+}
+Tensor cuda_scan(Tape& tape, const Mamba1Scan& in, const Tensor& y, const Tensor& end) {
+  expect(in.b.dim(2) <= cuda::kMaxScanStates, "mamba1_scan", "B is ", in.b, ", a GPU takes at most ", cuda::kMaxScanStates, " states");
+  const cuda::SegmentStates segments = cuda::segment_states(tape, in);
+  tape.run(
+      "mamba1_scan", cost(in, 8, 4), [] {}, [&] { cuda::selective_scan(tape.stream(), in, segments, y, end); });
+  return segments.states;
+}
+
 Mamba1Output scan(Tape& tape, const Mamba1Scan& in) {
   Mamba1Output out{tape.empty(in.u.shape(), in.u.dtype()), {}};
-  const Tensor end = end_of(tape, in, out);
-  const bool on_gpu = tape.device().targets_cuda();
-  expect(!on_gpu || in.b.dim(2) <= cuda::kMaxScanStates, "mamba1_scan", "B is ", in.b, ", a GPU takes at most ", cuda::kMaxScanStates,
-         " states");
-  const Tensor starts = on_gpu ? Tensor() : tape.empty(cpu::scan_starts_shape(in), accumulation_dtype(in.u.dtype()));
-  tape.run(
-      "mamba1_scan", cost(in, 8, 4),
-      [&] { dispatch(in.u.dtype(), [&](auto zero) { cpu::selective_scan<decltype(zero)>(in, out.y, starts, end); }); },
-      [&] { cuda::selective_scan(tape.stream(), in, out.y, end); });
+  const Tensor end = end_of(tape, in, out), starts = (tape.device().targets_cuda() ? cuda_scan : cpu_scan)(tape, in, out.y, end);
   tape.record(inputs(in), outputs(out), [in, starts, y = out.y, end_state = out.end](Tape& t) {
-    scan_backward(t, in, starts, t.grad_or_zeros(y), end_state ? t.grad(end_state) : Tensor());
+    (t.device().targets_cuda() ? cuda_scan_backward : scan_backward)(t, in, starts, t.grad_or_zeros(y),
+                                                                     end_state ? t.grad(end_state) : Tensor());
   });
   return out;
 }

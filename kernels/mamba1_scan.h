@@ -9,7 +9,7 @@ namespace saccade {
 ///   Δ_td = softplus(dt_td + bias_d),  A = −e^{A_log},  h_t = e^{Δ_td A_dn} h_{t−1} + Δ_td B_tn u_td
 ///   y_td = (Σ_n C_tn h_t + D_d u_td) silu(z_td)
 /// B is not discretised exactly but by Δ B, as in the published code. Ablations of the decay (arXiv:2505.18522, section 3.1): one
-/// factor a token, e^{−e^α softplus(s_t + b)}, or none; the CPU takes these as linear attention in matrix products, a GPU by the scan.
+/// factor a token, e^{−e^α softplus(s_t + b)}, or none; these are taken as linear attention in matrix products.
 struct Mamba1Scan {
   Tensor u, dt, z;          ///< [B, T, D]
   Tensor b, c;              ///< [B, T, N]

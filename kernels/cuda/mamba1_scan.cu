@@ -4,24 +4,34 @@ namespace saccade::cuda {
 namespace scan {
 namespace {
 
-/// h through the tile, and Σ_n C h when kRead.
-template <class W, bool kRead>
-__device__ __forceinline__ void advance(const Rows<W>& drive, const Rows<W>& input, const Pairs<W>& pairs, const float (&a)[W::kStates],
-                                        float (&h)[W::kStates], Rows<W>& sum) {
+/// What a pass through the states gives: y and the last state; the state before every tile; or the last state of every segment but the
+/// last, from zeros, with ΣΔ.
+enum class Pass { outputs, tile_starts, segment_ends };
+
+struct Targets {
+  float *end = nullptr, *tile_starts = nullptr, *segment_ends = nullptr, *steps = nullptr;
+};
+
+/// h through the tile; Σ_n C h for `outputs`, ΣΔ for `segment_ends`.
+template <class W, Pass kPass>
+__device__ __forceinline__ void advance(const Rows<W>& step, const Rows<W>& input, const Columns<W>& b, const Columns<W>& c,
+                                        const float (&a)[W::kStates], float (&h)[W::kStates], Rows<W>& sum, float& steps) {
+  constexpr bool kRead = kPass == Pass::outputs;
   const int channel = W::channel();
 #pragma unroll
   for (int t = 0; t < W::kTile; t += W::kTogether) {
     float reads[W::kTogether] = {};
 #pragma unroll
     for (int i = 0; i < W::kTogether; ++i) {
-      float b[W::kStates], c[W::kStates];
-      load_row(pairs.b[t + i] + W::first_state(), b);
-      if (kRead) load_row(pairs.c[t + i] + W::first_state(), c);
-      const float s = drive[t + i][channel], su = input[t + i][channel];
+      float bt[W::kStates], ct[W::kStates];
+      load_row(b[t + i], bt);
+      if (kRead) load_row(c[t + i], ct);
+      const float s = step[t + i][channel], su = input[t + i][channel];
+      if (kPass == Pass::segment_ends) steps += s;
 #pragma unroll
       for (int n = 0; n < W::kStates; ++n) {
-        h[n] = exp2_approximate(s * a[n]) * h[n] + su * b[n];
-        if (kRead) reads[i] += c[n] * h[n];
+        h[n] = exp2_approximate(s * a[n]) * h[n] + su * bt[n];
+        if (kRead) reads[i] += ct[n] * h[n];
       }
     }
     if constexpr (kRead) {
@@ -35,67 +45,67 @@ __device__ __forceinline__ void advance(const Rows<W>& drive, const Rows<W>& inp
 template <class W, class E, class T>
 __device__ __forceinline__ void store_outputs(const E& e, int t0, const typename E::P (&u)[E::kCount], const typename E::P (&z)[E::kCount],
                                               const Rows<W>& sum, T* y) {
-  float skip[E::kVector];
-  e.parameter(e.x.skip, skip);
+  const typename E::V skip = e.parameter(e.x.skip);
 #pragma unroll
   for (int i = 0; i < E::kCount; ++i) {
     if (!e.inside(t0, i)) continue;
-    typename E::P made;
+    typename E::V made;
 #pragma unroll
-    for (int j = 0; j < E::kVector; ++j) {
-      const float gate = to_float(z[i].v[j]), read = sum[E::token(i)][E::channel() + j] + skip[j] * to_float(u[i].v[j]);
-      made.v[j] = from_float<T>(read * gate * sigmoid(gate));
-    }
-    *reinterpret_cast<typename E::P*>(y + e.element(t0, i)) = made;
+    for (int j = 0; j < E::kVector; ++j)
+      made.v[j] = (sum[E::token(i)][E::channel() + j] + skip.v[j] * to_float(u[i].v[j])) * silu(to_float(z[i].v[j]));
+    store_values(y + e.element(t0, i), made);
   }
 }
 
-/// kRead: y and the end; otherwise the state before every tile.
-template <class T, class W, int kVector, bool kRead>
-__global__ void __launch_bounds__(kThreads) scan_kernel(Inputs<T> x, const float* start, T* y, float* end, float* starts) {
+/// `start` has a line for every segment.
+template <class T, class W, int kVector, Pass kPass>
+__global__ void __launch_bounds__(kThreads) scan_kernel(Inputs<T> x, const float* start, T* y, Targets to) {
   using E = Elements<W, T, kVector>;
-  __shared__ Rows<W> drive, input, sum;
-  __shared__ Pairs<W> pairs;
-  const Place at{static_cast<int>(blockIdx.x) * W::kChannels, blockIdx.y};
+  __shared__ Rows<W> step, input, sum;
+  __shared__ Columns<W> b, c;
+  const Place at(x, W::kChannels);
+  if (kPass == Pass::segment_ends && at.end == x.length) return;
   const E e{x, at};
   const int d = at.first + W::channel();
-  float a[W::kStates], h[W::kStates], bias[kVector];
+  float a[W::kStates], h[W::kStates], steps = 0;
   load_decays<W>(x, d, a);
-  load_state<W>(x, start, at.sequence, d, h);
-  e.parameter(x.bias, bias);
-  for (int t0 = 0; t0 < x.length; t0 += W::kTile) {
+  load_state<W>(x, start, at.line, d, h);
+  const typename E::V bias = e.parameter(x.bias);
+  for (int t0 = at.begin; t0 < at.end; t0 += W::kTile) {
     typename E::P u[E::kCount], dt[E::kCount], z[E::kCount];
     e.fetch(x.u, t0, u);
     e.fetch(x.dt, t0, dt);
-    if (kRead) e.fetch(x.z, t0, z);
-    load_pairs<W>(x, at, t0, pairs);
+    if (kPass == Pass::outputs) e.fetch(x.z, t0, z);
+    load_columns(x, x.b, at, t0, b);
+    if (kPass == Pass::outputs) load_columns(x, x.c, at, t0, c);
 #pragma unroll
     for (int i = 0; i < E::kCount; ++i) {
-      if (E::token(i) >= W::kTile) break;
-      const Steps<E> steps(e, t0, i, u[i], dt[i], bias);
-      E::put(drive[E::token(i)], steps.drive);
-      E::put(input[E::token(i)], steps.input);
+      const typename E::V made = e.steps(t0, i, dt[i], bias);
+      E::put(step, i, made);
+      E::put(input, i, e.drives(made, u[i]));
     }
-    if (!kRead && d < x.width) store_row(h, starts + start_offset<W>(x, at.sequence, t0 / W::kTile, d));
+    if (kPass == Pass::tile_starts && d < x.width) store_row(h, to.tile_starts + start_offset<W>(x, at, t0 / W::kTile));
     __syncthreads();
-    advance<W, kRead>(drive, input, pairs, a, h, sum);
+    advance<W, kPass>(step, input, b, c, a, h, sum, steps);
     __syncthreads();
-    if constexpr (kRead) store_outputs<W>(e, t0, u, z, sum, y);
+    if constexpr (kPass == Pass::outputs) store_outputs<W>(e, t0, u, z, sum, y);
   }
-  if (kRead && end) store_state<W>(x, h, at.sequence, d, end);
+  if (kPass == Pass::outputs && to.end && at.end == x.length) store_state<W>(x, h, at.sequence, d, to.end);
+  if (kPass != Pass::segment_ends) return;
+  store_state<W>(x, h, at.line, d, to.segment_ends);
+  if (W::group() == 0 && d < x.width) to.steps[at.line * x.width + d] = steps;
 }
 
-template <bool kRead>
-void launch(Stream stream, const Mamba1Scan& in, const Tensor& y, const Tensor& end, const Tensor& starts) {
+template <Pass kPass>
+void launch(Stream stream, const Mamba1Scan& in, const Tensor& start, const Tensor& y, const Targets& to) {
   with_widths(in.b.dim(2), [&](auto at) {
     using W = Widths<decltype(at)::value>;
-    const dim3 grid(blocks_for(in.u.dim(2), W::kChannels), static_cast<unsigned>(in.u.dim(0)));
     dispatch_cuda(in.u.dtype(), [&](auto zero) {
-      with_vector(in.u.dim(2), [&](auto vector) {
+      in_pieces<4>(in.u.dim(2), [&](auto vector) {
         using T = decltype(zero);
-        scan_kernel<T, W, decltype(vector)::value, kRead>
-            <<<grid, kThreads, 0, stream>>>(inputs_of<T>(in), pointer_or_null<float>(in.state.start), pointer_or_null<T>(y),
-                                            pointer_or_null<float>(end), pointer_or_null<float>(starts));
+        const Inputs<T> x = inputs_of<T>(in);
+        scan_kernel<T, W, decltype(vector)::value, kPass>
+            <<<grid_of<W>(x), kThreads, 0, stream>>>(x, pointer_or_null<float>(start), pointer_or_null<T>(y), to);
       });
     });
   });
@@ -104,10 +114,21 @@ void launch(Stream stream, const Mamba1Scan& in, const Tensor& y, const Tensor& 
 
 }  // namespace
 
-void scan_starts(Stream stream, const Mamba1Scan& in, const Tensor& starts) { launch<false>(stream, in, {}, {}, starts); }
+void find_tile_starts(Stream stream, const Mamba1Scan& in, const Tensor& segment_starts, const Tensor& to) {
+  launch<Pass::tile_starts>(stream, in, segment_starts ? segment_starts : in.state.start, {}, {.tile_starts = pointer<float>(to)});
+}
 
 }  // namespace scan
 
-void selective_scan(Stream stream, const Mamba1Scan& in, const Tensor& y, const Tensor& end) { scan::launch<true>(stream, in, y, end, {}); }
+void selective_scan(Stream stream, const Mamba1Scan& in, const SegmentStates& segments, const Tensor& y, const Tensor& end) {
+  using namespace scan;
+  const bool one = !segments.states;
+  if (!one) {
+    launch<Pass::segment_ends>(stream, in, {}, {},
+                               {.segment_ends = pointer<float>(segments.states), .steps = pointer<float>(segments.steps)});
+    carry_on(stream, in, in.state.start, segments, false);
+  }
+  launch<Pass::outputs>(stream, in, one ? in.state.start : segments.states, y, {.end = pointer_or_null<float>(end)});
+}
 
 }  // namespace saccade::cuda

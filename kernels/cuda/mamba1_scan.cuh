@@ -1,10 +1,9 @@
 #pragma once
 /// The selective scan through a tile of tokens. Device code only.
 ///
-/// A block takes some channels of one sequence from tile to tile. First its threads make Δ and Δ u of every token and channel, in
-/// float32 in shared memory; then the lanes of a channel, neighbours of a block of 32 / kLanes channels, carry the states through
-/// the tile in registers; at the end the threads make what the tile gives. Padding (channels, states, tokens) has Δ = 0: it stays as
-/// it is.
+/// A block takes some channels of a segment of one sequence from tile to tile. First its threads make Δ and Δ u of every token and channel,
+/// in float32 in shared memory; then the lanes of a channel, neighbours of a block of 32 / kLanes channels, carry the states through the
+/// tile in registers; at the end the threads make what the tile gives. Padding (channels, states, tokens) has Δ = 0: it stays as it is.
 #include "kernels/cuda/lane_sums.cuh"
 #include "kernels/cuda/mamba1_scan.h"
 #include "kernels/cuda/tensor_core.cuh"
@@ -15,7 +14,6 @@ namespace saccade::cuda::scan {
 constexpr int kThreads = 128;
 constexpr float kLog2E = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
 
-__device__ __forceinline__ float sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
 /// ln(1 + e) for e = e^{−|x|} as 2 artanh(e / (2 + e)), by its series as on the CPU.
 __device__ __forceinline__ float softplus(float x) {
   const float e = __expf(-fabsf(x)), z = __fdividef(e, 2.0f + e), s = z * z;
@@ -27,15 +25,12 @@ template <class T>
 struct Inputs {
   const T *u, *dt, *z, *b, *c;
   const float *skip, *bias, *a_log;
-  const T* shared;           ///< s [B, T] of one decay a token, else null
-  const float* shared_bias;  ///< with it
-  int length, width, states;
-
-  /// Log decay of a token that all channels share.
-  __device__ float shared_decay(int64_t row) const { return -expf(a_log[0]) * softplus(to_float(shared[row]) + shared_bias[0]); }
+  int batch, length, width, states;
+  int segments, segment_tokens;
 };
 template <class T>
 Inputs<T> inputs_of(const Mamba1Scan& in) {
+  const ScanSegments segments = scan_segments(in);
   return {pointer<T>(in.u),
           pointer<T>(in.dt),
           pointer<T>(in.z),
@@ -44,11 +39,12 @@ Inputs<T> inputs_of(const Mamba1Scan& in) {
           pointer<float>(in.skip),
           pointer<float>(in.dt_bias),
           pointer_or_null<float>(in.a_log),
-          pointer_or_null<T>(in.shared_dt),
-          pointer_or_null<float>(in.shared_bias),
+          static_cast<int>(in.u.dim(0)),
           static_cast<int>(in.u.dim(1)),
           static_cast<int>(in.u.dim(2)),
-          static_cast<int>(in.b.dim(2))};
+          static_cast<int>(in.b.dim(2)),
+          static_cast<int>(segments.count),
+          static_cast<int>(segments.tokens)};
 }
 
 /// f(widths) with the first of kScanWidths that holds the states, as a constant.
@@ -82,28 +78,36 @@ struct alignas(16) Rows {
   __device__ const float (&operator[](int t) const)[W::kRow] { return row[t]; }
 };
 template <class W>
-struct alignas(16) Pairs {
-  float b[W::kTile][W::kPadded], c[W::kTile][W::kPadded];
+struct alignas(16) Columns {
+  float row[W::kTile][W::kPadded];
+  __device__ const float* operator[](int t) const { return row[t] + W::first_state(); }  ///< of the lane
 };
 
-/// Where a block stands: channels [first, …) of a sequence.
+/// Where a block stands: channels [first, …) of tokens [begin, end) of a sequence; `line` counts the segments of all sequences.
 struct Place {
-  int first;
-  int64_t sequence;
-};
+  int first, begin, end;
+  int64_t line, sequence;
 
-/// kVector neighbours in memory.
-template <class T, int kVector>
-struct alignas(kVector * sizeof(T)) Piece {
-  T v[kVector];
+  template <class T>
+  __device__ Place(const Inputs<T>& x, int channels)
+      : first(static_cast<int>(blockIdx.x) * channels),
+        begin(static_cast<int>(blockIdx.y) % x.segments * x.segment_tokens),
+        end(min(x.length, begin + x.segment_tokens)),
+        line(blockIdx.y),
+        sequence(static_cast<int>(blockIdx.y) / x.segments) {}
 };
+template <class W, class T>
+dim3 grid_of(const Inputs<T>& x) {
+  return {blocks_for(x.width, W::kChannels), static_cast<unsigned>(x.batch * x.segments)};
+}
 
 /// The tokens and channels of a tile, kVector channels a piece; a thread always has the same channels.
 template <class W, class T, int kVectorSize>
 struct Elements {
   static constexpr int kVector = kVectorSize, kAcross = W::kChannels / kVector, kAll = W::kTile * kAcross;
   static constexpr int kCount = (kAll + kThreads - 1) / kThreads;  ///< pieces of a thread
-  using P = Piece<T, kVector>;
+  using P = Piece<kVector, T>;
+  using V = Values<kVector>;
 
   const Inputs<T>& x;
   const Place& at;
@@ -112,90 +116,81 @@ struct Elements {
   static __device__ int channel() { return static_cast<int>(threadIdx.x) % kAcross * kVector; }
   __device__ bool inside(int t0, int i) const { return token(i) < W::kTile && t0 + token(i) < x.length && at.first + channel() < x.width; }
   /// Of the piece's first element in [B, T, D].
-  __device__ int64_t element(int t0, int i) const { return (at.sequence * x.length + t0 + token(i)) * x.width + at.first + channel(); }
+  __device__ int64_t element(int t0, int i) const {
+    return (at.sequence * x.length + t0) * x.width + at.first + (token(i) * x.width + channel());
+  }
   __device__ void fetch(const T* from, int t0, P (&pieces)[kCount]) const {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i)
-      if (inside(t0, i)) pieces[i] = *reinterpret_cast<const P*>(from + element(t0, i));
+    for (int i = 0; i < kCount; ++i) pieces[i] = inside(t0, i) ? load_piece<kVector>(from + element(t0, i)) : P{};
   }
   /// The thread's channels of a parameter [D]; zero for padding.
-  __device__ void parameter(const float* from, float (&values)[kVector]) const {
+  __device__ V parameter(const float* from) const {
+    return at.first + channel() < x.width ? load_values<kVector>(from + at.first + channel()) : V();
+  }
+  /// Δ of a piece, zero for padding.
+  __device__ V steps(int t0, int i, const P& dt, const V& bias) const {
+    V made;
+    if (inside(t0, i))
 #pragma unroll
-    for (int j = 0; j < kVector; ++j) values[j] = at.first + channel() + j < x.width ? from[at.first + channel() + j] : 0.0f;
+      for (int j = 0; j < kVector; ++j) made.v[j] = softplus(to_float(dt.v[j]) + bias.v[j]);
+    return made;
   }
-  static __device__ void put(float (&row)[W::kRow], const float (&values)[kVector]) {
-    if constexpr (kVector == 4)
-      *reinterpret_cast<float4*>(row + channel()) = make_float4(values[0], values[1], values[2], values[3]);
-    else
-      row[channel()] = values[0];
+  /// Δ u
+  __device__ V drives(const V& steps, const P& u) const {
+    V made;
+#pragma unroll
+    for (int j = 0; j < kVector; ++j) made.v[j] = steps.v[j] * to_float(u.v[j]);
+    return made;
   }
+  /// dỹ = dy silu(z)
+  __device__ V gated(const P& dy, const P& z) const {
+    V made;
+#pragma unroll
+    for (int j = 0; j < kVector; ++j) made.v[j] = to_float(dy.v[j]) * silu(to_float(z.v[j]));
+    return made;
+  }
+  static __device__ void put(Rows<W>& rows, int i, const V& values) {
+    if (token(i) < W::kTile) store_values(rows[token(i)] + channel(), values);
+  }
+  static __device__ V get(const Rows<W>& rows, int i) { return load_values<kVector>(rows[token(i)] + channel()); }
 };
 
-/// f(vector size as a constant): four where rows of D elements lie so.
-template <class F>
-void with_vector(int64_t width, F&& f) {
-  if (width % 4 == 0)
-    f(std::integral_constant<int, 4>{});
-  else
-    f(std::integral_constant<int, 1>{});
-}
-
-/// Δ, Δ u and the drive of the decay (Δ, or the log decay that all channels share) of a piece.
-template <class E>
-struct Steps {
-  float step[E::kVector], input[E::kVector], drive[E::kVector];
-
-  __device__ Steps(const E& e, int t0, int i, const typename E::P& u, const typename E::P& dt, const float (&bias)[E::kVector]) {
-    const bool inside = e.inside(t0, i);
-    float shared = 0;
-    if (inside && e.x.shared) shared = e.x.shared_decay(e.at.sequence * e.x.length + t0 + E::token(i));
-#pragma unroll
-    for (int j = 0; j < E::kVector; ++j) {
-      step[j] = inside ? softplus(to_float(dt.v[j]) + bias[j]) : 0.0f;
-      input[j] = inside ? step[j] * to_float(u.v[j]) : 0.0f;
-      drive[j] = e.x.shared ? shared : step[j];
-    }
-  }
-};
-
+/// A tile of B or C.
 template <class W, class T>
-__device__ __forceinline__ void load_pairs(const Inputs<T>& x, const Place& at, int t0, Pairs<W>& pairs) {
+__device__ __forceinline__ void load_columns(const Inputs<T>& x, const T* from, const Place& at, int t0, Columns<W>& columns) {
+  from += (at.sequence * x.length + t0) * x.states;
+  const int tokens = x.length - t0;
   for (int i = static_cast<int>(threadIdx.x); i < W::kTile * W::kPadded; i += kThreads) {
     const int t = i / W::kPadded, n = i % W::kPadded;
-    const bool inside = t0 + t < x.length && n < x.states;
-    const int64_t element = (at.sequence * x.length + t0 + t) * x.states + n;
-    pairs.b[t][n] = inside ? to_float(x.b[element]) : 0.0f;
-    pairs.c[t][n] = inside ? to_float(x.c[element]) : 0.0f;
+    columns.row[t][n] = t < tokens && n < x.states ? to_float(from[t * x.states + n]) : 0.0f;
   }
 }
 
-/// What the drives of a token are multiplied with in the exponents of 2, for each of the lane's states: A log₂ e where the drive is Δ,
-/// log₂ e where it is a log decay. Zero for padding and without decay.
+/// A log₂ e of the lane's states, zero for padding.
 template <class W, class T>
 __device__ __forceinline__ void load_decays(const Inputs<T>& x, int d, float (&a)[W::kStates]) {
 #pragma unroll
   for (int n = 0; n < W::kStates; ++n) {
     const int state = W::first_state() + n;
-    const bool inside = x.a_log && d < x.width && state < x.states;
-    a[n] = inside ? (x.shared ? 1.0f : -expf(x.a_log[int64_t{d} * x.states + state])) * kLog2E : 0.0f;
+    a[n] = d < x.width && state < x.states ? -expf(x.a_log[int64_t{d} * x.states + state]) * kLog2E : 0.0f;
   }
 }
 
-/// The lane's states in or out of [B, D, N]; zeros from a null pointer.
+/// The lane's states in or out of a line of [lines, D, N]; zeros from a null pointer.
 template <class W, class T>
-__device__ __forceinline__ void load_state(const Inputs<T>& x, const float* from, int64_t sequence, int d, float (&h)[W::kStates]) {
+__device__ __forceinline__ void load_state(const Inputs<T>& x, const float* from, int64_t line, int d, float (&h)[W::kStates]) {
 #pragma unroll
   for (int n = 0; n < W::kStates; ++n) {
     const int state = W::first_state() + n;
-    h[n] = from && d < x.width && state < x.states ? from[(sequence * x.width + d) * x.states + state] : 0.0f;
+    h[n] = from && d < x.width && state < x.states ? from[(line * x.width + d) * x.states + state] : 0.0f;
   }
 }
 template <class W, class T>
-__device__ __forceinline__ void store_state(const Inputs<T>& x, const float (&h)[W::kStates], int64_t sequence, int d, float* to) {
+__device__ __forceinline__ void store_state(const Inputs<T>& x, const float (&h)[W::kStates], int64_t line, int d, float* to) {
 #pragma unroll
   for (int n = 0; n < W::kStates; ++n) {
     const int state = W::first_state() + n;
-    if (d < x.width && state < x.states) to[(sequence * x.width + d) * x.states + state] = h[n];
+    if (d < x.width && state < x.states) to[(line * x.width + d) * x.states + state] = h[n];
   }
 }
 
@@ -217,15 +212,21 @@ __device__ __forceinline__ void store_row(const float (&x)[kStates], float* to) 
 
 /// The lane's place in the states before every tile, [B, tiles, D, padded].
 template <class W, class T>
-__device__ __forceinline__ int64_t start_offset(const Inputs<T>& x, int64_t sequence, int tile, int d) {
+__device__ __forceinline__ int64_t start_offset(const Inputs<T>& x, const Place& at, int tile) {
   const int64_t tiles = (x.length + W::kTile - 1) / W::kTile;
-  return ((sequence * tiles + tile) * x.width + d) * W::kPadded + W::first_state();
+  return ((at.sequence * tiles + tile) * x.width + at.first) * W::kPadded + W::channel() * W::kPadded + W::first_state();
 }
+
+/// The states before every tile; `segment_starts` is empty where there is one segment.
+void find_tile_starts(Stream stream, const Mamba1Scan& in, const Tensor& segment_starts, const Tensor& to);
+
+/// From what every segment leaves by itself, starting from zeros, to what goes into each: segment after segment from `start` (empty:
+/// zeros), in the order of time or `back`.
+void carry_on(Stream stream, const Mamba1Scan& in, const Tensor& start, const SegmentStates& segments, bool back);
+/// The gradients of the states at the segments' ends.
+void find_segment_ends(Stream stream, const Mamba1Scan& in, const Tensor& dy, const Tensor& d_end, const SegmentStates& to);
 
 /// Gradients that sum over channels, tokens or sequences, from the scratch that the scan back has filled.
 void sum_parts(Stream stream, const Mamba1Scan& in, const ScanBackward& out);
-
-/// The states before every tile.
-void scan_starts(Stream stream, const Mamba1Scan& in, const Tensor& starts);
 
 }  // namespace saccade::cuda::scan

@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "kernels/mamba1_scan.h"
 
 namespace saccade::cuda {
@@ -21,8 +23,34 @@ constexpr ScanWidths scan_widths(int64_t states) {
 
 constexpr int64_t scan_blocks(int64_t width, const ScanWidths& w) { return (width + w.channels() - 1) / w.channels(); }
 
-/// All three forms of the decay; y and, unless it is empty, the state after the last token, [B, D, N].
-void selective_scan(Stream stream, const Mamba1Scan& in, const Tensor& y, const Tensor& end);
+/// Few sequences leave most of a GPU idle. They are cut into segments of `tokens` tokens, whole tiles, the last one shorter, which are
+/// scanned side by side once the state at the start of each is known: that of every segment by itself, from zeros, is carried on by its
+/// whole decay e^{A ΣΔ} (the scan form of arXiv:2312.00752, section 3.3, with chunks as long as they can be).
+struct ScanSegments {
+  int64_t count, tokens;
+};
+inline ScanSegments scan_segments(const Mamba1Scan& in) {
+  constexpr int64_t kBlocks = 792, kLeastTokens = 128;  // six for each of 132 multiprocessors
+  const ScanWidths w = scan_widths(in.b.dim(2));
+  const int64_t length = in.u.dim(1), room = kBlocks / (in.u.dim(0) * scan_blocks(in.u.dim(2), w));
+  const int64_t wanted = std::max<int64_t>(1, std::min(room, length / kLeastTokens));
+  const int64_t tiles = (length + wanted * w.tile - 1) / (wanted * w.tile), tokens = tiles * w.tile;
+  return {(length + tokens - 1) / tokens, tokens};
+}
+
+/// The states at the segments' starts (or their gradients at their ends) f32 [B, segments, D, N], and scratch for them, ΣΔ of each
+/// f32 [B, segments, D]. Both empty where there is one segment.
+struct SegmentStates {
+  Tensor states, steps;
+};
+inline SegmentStates segment_states(Tape& tape, const Mamba1Scan& in) {
+  const int64_t batch = in.u.dim(0), width = in.u.dim(2), segments = scan_segments(in).count;
+  if (segments == 1) return {};
+  return {tape.empty({batch, segments, width, in.b.dim(2)}, DType::f32), tape.empty({batch, segments, width}, DType::f32)};
+}
+
+/// y, `segments`, and, unless it is empty, the state after the last token, [B, D, N].
+void selective_scan(Stream stream, const Mamba1Scan& in, const SegmentStates& segments, const Tensor& y, const Tensor& end);
 
 inline Shape scan_starts_shape(const Mamba1Scan& in) {
   const ScanWidths w = scan_widths(in.b.dim(2));
@@ -32,19 +60,20 @@ inline Shape scan_pair_parts_shape(const Mamba1Scan& in) {
   const ScanWidths w = scan_widths(in.b.dim(2));
   return {scan_blocks(in.u.dim(2), w), in.u.dim(0), in.u.dim(1), 2 * w.padded()};
 }
-inline Shape scan_shared_parts_shape(const Mamba1Scan& in) {
-  return {scan_blocks(in.u.dim(2), scan_widths(in.b.dim(2))), in.u.dim(0), in.u.dim(1)};
+inline Shape scan_parts_shape(const Mamba1Scan& in) {
+  return {in.u.dim(0) * scan_segments(in).count, in.u.dim(2), scan_widths(in.b.dim(2)).padded() + 2};
 }
-inline Shape scan_parts_shape(const Mamba1Scan& in) { return {in.u.dim(0), in.u.dim(2), scan_widths(in.b.dim(2)).padded() + 2}; }
 
-/// Gradients; targets, d_end and d_start may be empty, d_start is overwritten. Scratch f32: the states before every tile, partial
-/// sums of dB and dC over channels and those of the parameters over tokens; with a shared decay the same of its gradients, [B, 2].
+/// Gradients; targets, d_end and d_start may be empty, d_start is overwritten. `segment_starts` as the forward pass has left them.
+/// Scratch f32: gradients at the segments' ends, the states before every tile, partial sums of dB and dC over channels and those of
+/// the parameters over tokens.
 struct ScanBackward {
   Tensor dy, d_end;
-  GradTarget u, dt, z, b, c, skip, dt_bias, a_log, shared_dt, shared_bias;
+  GradTarget u, dt, z, b, c, skip, dt_bias, a_log;
   Tensor d_start;
+  Tensor segment_starts;
+  SegmentStates segment_ends;
   Tensor starts, pair_parts, parts;
-  Tensor shared_parts, shared_sums;
 };
 void selective_scan_backward(Stream stream, const Mamba1Scan& in, const ScanBackward& out);
 

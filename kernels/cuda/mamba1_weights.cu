@@ -6,9 +6,17 @@ namespace {
 
 constexpr int kSlots = static_cast<int>(kMaxScanStates / 32);  ///< states of a lane
 
+/// Log decay −e^α softplus(s + b) of a token, the same for all channels and states; zero without s.
+template <class T>
+struct SharedDecay {
+  const T* s;
+  const float *bias, *exponent;
+  __device__ float of(int64_t row) const { return s ? -expf(exponent[0]) * softplus(to_float(s[row]) + bias[0]) : 0.0f; }
+};
+
 /// A warp owns a query t; C_t is carried back through the decays. kDecay: one for each state.
 template <class T, bool kDecay>
-__global__ void weights_kernel(Inputs<T> x, int64_t sequence, int d, float* weights) {
+__global__ void weights_kernel(Inputs<T> x, SharedDecay<T> shared, int64_t sequence, int d, float* weights) {
   const int t = static_cast<int>(blockIdx.x * (kThreads / 32) + threadIdx.x / 32), lane = static_cast<int>(threadIdx.x) % 32;
   if (t >= x.length) return;
   const int64_t first = sequence * x.length;
@@ -22,7 +30,7 @@ __global__ void weights_kernel(Inputs<T> x, int64_t sequence, int d, float* weig
   float* row = weights + int64_t{t} * x.length;
   for (int j = t; j >= 0; --j) {
     const float step = softplus(to_float(x.dt[(first + j) * x.width + d]) + x.bias[d]);
-    const float log_decay = x.shared ? x.shared_decay(first + j) : 0.0f;
+    const float log_decay = kDecay ? 0.0f : shared.of(first + j);
     float sum = 0;
 #pragma unroll
     for (int i = 0; i < kSlots; ++i) {
@@ -46,8 +54,9 @@ void mamba1_weights(Stream stream, const Mamba1Scan& in, int64_t sequence, int64
     using T = decltype(zero);
     const scan::Inputs<T> x = scan::inputs_of<T>(in);
     const unsigned blocks = blocks_for(x.length, scan::kThreads / 32);
+    const scan::SharedDecay<T> shared{pointer_or_null<T>(in.shared_dt), pointer_or_null<float>(in.shared_bias), x.a_log};
     const auto kernel = decay ? scan::weights_kernel<T, true> : scan::weights_kernel<T, false>;
-    kernel<<<blocks, scan::kThreads, 0, stream>>>(x, sequence, static_cast<int>(channel), pointer<float>(weights));
+    kernel<<<blocks, scan::kThreads, 0, stream>>>(x, shared, sequence, static_cast<int>(channel), pointer<float>(weights));
   });
   check_launch();
 }
