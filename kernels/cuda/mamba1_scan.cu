@@ -57,9 +57,25 @@ __device__ __forceinline__ void store_outputs(const E& e, int t0, const typename
   }
 }
 
+/// What a thread brings of a tile: fetched before the states go through the tile in front, so that they need not wait for memory.
+template <class W, class E, class T, Pass kPass>
+struct Fetched {
+  typename E::P u[E::kCount], dt[E::kCount], z[E::kCount];
+  ColumnPieces<W, T> b, c;
+
+  __device__ Fetched(const E& e, int t0) {
+    e.fetch(e.x.u, t0, u);
+    e.fetch(e.x.dt, t0, dt);
+    b.fetch(e.x, e.x.b, e.at, t0);
+    if (kPass != Pass::outputs) return;
+    e.fetch(e.x.z, t0, z);
+    c.fetch(e.x, e.x.c, e.at, t0);
+  }
+};
+
 /// `start` has a line for every segment.
 template <class T, class W, int kVector, Pass kPass>
-__global__ void __launch_bounds__(kThreads) scan_kernel(Inputs<T> x, const float* start, T* y, Targets to) {
+__global__ void __launch_bounds__(kThreads, W::kTile == 16 ? 6 : 1) scan_kernel(Inputs<T> x, const float* start, T* y, Targets to) {
   using E = Elements<W, T, kVector>;
   __shared__ Rows<W> step, input, sum;
   __shared__ Columns<W> b, c;
@@ -71,24 +87,23 @@ __global__ void __launch_bounds__(kThreads) scan_kernel(Inputs<T> x, const float
   load_decays<W>(x, d, a);
   load_state<W>(x, start, at.line, d, h);
   const typename E::V bias = e.parameter(x.bias);
+  Fetched<W, E, T, kPass> next(e, at.begin);
   for (int t0 = at.begin; t0 < at.end; t0 += W::kTile) {
-    typename E::P u[E::kCount], dt[E::kCount], z[E::kCount];
-    e.fetch(x.u, t0, u);
-    e.fetch(x.dt, t0, dt);
-    if (kPass == Pass::outputs) e.fetch(x.z, t0, z);
-    load_columns(x, x.b, at, t0, b);
-    if (kPass == Pass::outputs) load_columns(x, x.c, at, t0, c);
+    const Fetched<W, E, T, kPass> now = next;
+    now.b.put(b);
+    if (kPass == Pass::outputs) now.c.put(c);
 #pragma unroll
     for (int i = 0; i < E::kCount; ++i) {
-      const typename E::V made = e.steps(t0, i, dt[i], bias);
+      const typename E::V made = e.steps(t0, i, now.dt[i], bias);
       E::put(step, i, made);
-      E::put(input, i, e.drives(made, u[i]));
+      E::put(input, i, e.drives(made, now.u[i]));
     }
     if (kPass == Pass::tile_starts && d < x.width) store_row(h, to.tile_starts + start_offset<W>(x, at, t0 / W::kTile));
     __syncthreads();
+    next = Fetched<W, E, T, kPass>(e, t0 + W::kTile);
     advance<W, kPass>(step, input, b, c, a, h, sum, steps);
     __syncthreads();
-    if constexpr (kPass == Pass::outputs) store_outputs<W>(e, t0, u, z, sum, y);
+    if constexpr (kPass == Pass::outputs) store_outputs<W>(e, t0, now.u, now.z, sum, y);
   }
   if (kPass == Pass::outputs && to.end && at.end == x.length) store_state<W>(x, h, at.sequence, d, to.end);
   if (kPass != Pass::segment_ends) return;

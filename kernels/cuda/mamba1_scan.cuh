@@ -155,15 +155,32 @@ struct Elements {
   static __device__ V get(const Rows<W>& rows, int i) { return load_values<kVector>(rows[token(i)] + channel()); }
 };
 
-/// A tile of B or C.
+/// What a thread brings of a tile of B or C.
+template <class W, class T>
+struct ColumnPieces {
+  static constexpr int kAll = W::kTile * W::kPadded, kCount = (kAll + kThreads - 1) / kThreads;
+  T v[kCount];
+
+  static __device__ int place(int i) { return static_cast<int>(threadIdx.x) + i * kThreads; }
+  __device__ void fetch(const Inputs<T>& x, const T* from, const Place& at, int t0) {
+    from += (at.sequence * x.length + t0) * x.states;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const int t = place(i) / W::kPadded, n = place(i) % W::kPadded;
+      v[i] = t0 + t < x.length && n < x.states ? from[t * x.states + n] : T{};
+    }
+  }
+  __device__ void put(Columns<W>& columns) const {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      if (place(i) < kAll) columns.row[place(i) / W::kPadded][place(i) % W::kPadded] = to_float(v[i]);
+  }
+};
 template <class W, class T>
 __device__ __forceinline__ void load_columns(const Inputs<T>& x, const T* from, const Place& at, int t0, Columns<W>& columns) {
-  from += (at.sequence * x.length + t0) * x.states;
-  const int tokens = x.length - t0;
-  for (int i = static_cast<int>(threadIdx.x); i < W::kTile * W::kPadded; i += kThreads) {
-    const int t = i / W::kPadded, n = i % W::kPadded;
-    columns.row[t][n] = t < tokens && n < x.states ? to_float(from[t * x.states + n]) : 0.0f;
-  }
+  ColumnPieces<W, T> pieces;
+  pieces.fetch(x, from, at, t0);
+  pieces.put(columns);
 }
 
 /// A log₂ e of the lane's states, zero for padding.
