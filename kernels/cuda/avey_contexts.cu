@@ -1,6 +1,7 @@
-// A block moves one row.
+// A block moves one row; a thread N neighbours of it at a time.
 #include "kernels/cuda/avey_contexts.h"
 #include "kernels/cuda/avey_layout.cuh"
+#include "kernels/cuda/values.cuh"
 
 namespace saccade::cuda {
 namespace {
@@ -8,42 +9,52 @@ namespace {
 using avey::ContextLayout;
 constexpr int kThreads = 128;
 
-template <class T>
+template <int N, class T>
 __global__ void __launch_bounds__(kThreads)
     contexts_kernel(ContextLayout l, const T* x, const int32_t* chosen, const float* weights, T* h, int D) {
-  const int64_t C = l.context_width(), N = l.splits(), context = blockIdx.x / C, p = blockIdx.x % C, b = context / N, i = context % N;
+  const int64_t C = l.context_width(), context = blockIdx.x / C, p = blockIdx.x % C, b = context / l.splits(), i = context % l.splits();
   const int64_t before = l.padding_before(i), own = l.split * l.top_k, row = row_at(l, b, i, p);
   if (p < before || row < 0) return;
   const T* sequence = x + b * l.tokens * D;
-  if (p >= own) {
-    const T* from = sequence + (i * l.split + p - own) * D;
-    for (int d = threadIdx.x; d < D; d += kThreads) h[row * D + d] = from[d];
-    return;
-  }
   const int64_t at = context * l.top_k + (p - before) / l.split;
-  const float weight = weights[at];
-  const T* from = sequence + (chosen[at] * l.split + (p - before) % l.split) * D;
-  for (int d = threadIdx.x; d < D; d += kThreads) h[row * D + d] = from_float<T>(weight * to_float(from[d]));
+  const float weight = p >= own ? 1.0f : weights[at];
+  const T* from = sequence + (p >= own ? i * l.split + p - own : chosen[at] * l.split + (p - before) % l.split) * D;
+  for (int d = static_cast<int>(threadIdx.x) * N; d < D; d += kThreads * N) {
+    Values<N> x = load_values<N>(from + d);
+#pragma unroll
+    for (int v = 0; v < N; ++v) x.v[v] *= weight;
+    store_values(h + row * D + d, x);
+  }
 }
 
 /// d_x of one token: its own row, then w times the rows of every context that chose its split, in ascending order.
-template <class T>
+template <int N, class T>
 __global__ void __launch_bounds__(kThreads)
     contexts_backward_x_kernel(ContextLayout l, const int32_t* chosen, const float* weights, const T* dh, T* dx, bool add, int D) {
   extern __shared__ float sum[];  // a thread owns its columns
-  const int64_t b = blockIdx.x / l.tokens, t = blockIdx.x % l.tokens, s = t / l.split, offset = t % l.split, N = l.splits();
+  const int64_t b = blockIdx.x / l.tokens, t = blockIdx.x % l.tokens, s = t / l.split, offset = t % l.split, splits = l.splits();
   const T* own = dh + (l.first_own_row() + blockIdx.x) * D;
   T* to = dx + int64_t{blockIdx.x} * D;
-  for (int d = threadIdx.x; d < D; d += kThreads) sum[d] = (add ? to_float(to[d]) : 0.0f) + to_float(own[d]);
+  const auto gather = [&](const T* from, float weight, bool more) {
+    for (int d = static_cast<int>(threadIdx.x) * N; d < D; d += kThreads * N) {
+      const Values<N> x = load_values<N>(from + d);
+#pragma unroll
+      for (int v = 0; v < N; ++v) sum[d + v] = (more ? sum[d + v] : 0.0f) + weight * x.v[v];
+    }
+  };
+  if (add) gather(to, 1, false);
+  gather(own, 1, add);
   const int64_t k = l.top_k;
   if (k > 0)
-    each_entry<kThreads>(chosen, (b * N + s + 1) * k, (b + 1) * N * k, static_cast<int32_t>(s), [&](int64_t e) {
-      const int64_t i = e / k % N;
-      const T* from = dh + (l.chosen_row(b, i) + e % k * l.split + offset) * D;
-      const float weight = weights[e];
-      for (int d = threadIdx.x; d < D; d += kThreads) sum[d] += weight * to_float(from[d]);
+    each_entry<kThreads>(chosen, (b * splits + s + 1) * k, (b + 1) * splits * k, static_cast<int32_t>(s), [&](int64_t e) {
+      gather(dh + (l.chosen_row(b, e / k % splits) + e % k * l.split + offset) * D, weights[e], true);
     });
-  for (int d = threadIdx.x; d < D; d += kThreads) to[d] = from_float<T>(sum[d]);
+  for (int d = static_cast<int>(threadIdx.x) * N; d < D; d += kThreads * N) {
+    Values<N> x;
+#pragma unroll
+    for (int v = 0; v < N; ++v) x.v[v] = sum[d + v];
+    store_values(to + d, x);
+  }
 }
 
 template <class T>
@@ -118,9 +129,11 @@ void contexts(Stream stream, const ContextLayout& l, const Tensor& x, const Tens
   if (l.pad_rows()) fill_bytes(stream, h.raw(), 0, l.pad_rows() * D * byte_size(h.dtype()));
   dispatch_cuda(x.dtype(), [&](auto t) {
     using T = decltype(t);
-    launch(l.batch * l.splits() * l.context_width(), [&](unsigned blocks) {
-      contexts_kernel<<<blocks, kThreads, 0, stream>>>(l, pointer<T>(x), chosen ? pointer<int32_t>(chosen) : nullptr,
-                                                       weights ? pointer<float>(weights) : nullptr, pointer<T>(h), D);
+    in_pieces<8>(D, [&](auto n) {
+      launch(l.batch * l.splits() * l.context_width(), [&](unsigned blocks) {
+        contexts_kernel<n()><<<blocks, kThreads, 0, stream>>>(l, pointer<T>(x), pointer_or_null<int32_t>(chosen),
+                                                              pointer_or_null<float>(weights), pointer<T>(h), D);
+      });
     });
   });
 }
@@ -130,10 +143,11 @@ void contexts_backward_x(Stream stream, const ContextLayout& l, const Tensor& ch
   const int D = static_cast<int>(dx.dim(-1));
   dispatch_cuda(dx.dtype(), [&](auto t) {
     using T = decltype(t);
-    launch(l.own_rows(), [&](unsigned blocks) {
-      contexts_backward_x_kernel<<<blocks, kThreads, sizeof(float) * static_cast<size_t>(D), stream>>>(
-          l, chosen ? pointer<int32_t>(chosen) : nullptr, weights ? pointer<float>(weights) : nullptr, pointer<T>(dh), pointer<T>(dx), add,
-          D);
+    in_pieces<8>(D, [&](auto n) {
+      launch(l.own_rows(), [&](unsigned blocks) {
+        contexts_backward_x_kernel<n()><<<blocks, kThreads, sizeof(float) * static_cast<size_t>(D), stream>>>(
+            l, pointer_or_null<int32_t>(chosen), pointer_or_null<float>(weights), pointer<T>(dh), pointer<T>(dx), add, D);
+      });
     });
   });
 }

@@ -174,9 +174,11 @@ __global__ void __launch_bounds__(kThreads) token_gradient_kernel(RankShape z, c
       take(chosen[e] * z.S + winners[e * z.S + a], d_scores[e]);
     }
   each_entry<kThreads>(chosen, first + (s + 1) * z.k, first + z.N * z.k, static_cast<int32_t>(s), [&](int64_t e) {
-    const int64_t q = z.query((e - first) / z.k);
-    for (int64_t j = 0; j < z.count(q); ++j)
-      if (winners[e * z.S + j] == a) take(q * z.S + j, d_scores[e]);
+    const int64_t q = z.query((e - first) / z.k), count = z.count(q), lane = threadIdx.x % 32;
+    for (int64_t j = 0; j < count; j += 32) {
+      unsigned hits = __ballot_sync(0xffffffffu, j + lane < count && winners[e * z.S + j + lane] == a);
+      for (; hits; hits &= hits - 1) take(q * z.S + j + __ffs(static_cast<int>(hits)) - 1, d_scores[e]);
+    }
   });
   const int64_t row = blockIdx.x;
   float dot = 0;
