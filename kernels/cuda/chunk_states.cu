@@ -127,17 +127,23 @@ constexpr int kCarryWarps = 8;
 template <int K>
 __global__ void __launch_bounds__(32 * kCarryWarps) carry_kernel(Problem p) {
   __shared__ float state[K][kStateColumns];
+  __shared__ alignas(16) float transition[K][K];
   const int line = blockIdx.y, warp = threadIdx.x / 32, lane = threadIdx.x % 32, column = blockIdx.x * kStateColumns + lane;
   for (int i = warp; i < K; i += kCarryWarps) state[i][lane] = *p.boundary<K>(line, 1, i, column);
   for (int segment = 2; segment < p.segments; ++segment) {
-    __syncthreads();
     float sums[K / kCarryWarps];
 #pragma unroll
     for (int n = 0; n < K / kCarryWarps; ++n) sums[n] = *p.boundary<K>(line, segment, warp + n * kCarryWarps, column);
+#pragma unroll
+    for (int item = threadIdx.x; item < K * K / 4; item += 32 * kCarryWarps) {
+      const int i = item / (K / 4), k = item % (K / 4) * 4;
+      *reinterpret_cast<float4*>(&transition[i][k]) = *reinterpret_cast<const float4*>(p.boundary<K>(line, segment, i, p.values + k));
+    }
+    __syncthreads();
     for (int k = 0; k < K; k += 4)
 #pragma unroll
       for (int n = 0; n < K / kCarryWarps; ++n) {
-        const float4 from = *reinterpret_cast<const float4*>(p.boundary<K>(line, segment, warp + n * kCarryWarps, p.values + k));
+        const float4 from = *reinterpret_cast<const float4*>(&transition[warp + n * kCarryWarps][k]);
         sums[n] += from.x * state[k][lane] + from.y * state[k + 1][lane] + from.z * state[k + 2][lane] + from.w * state[k + 3][lane];
       }
     __syncthreads();
