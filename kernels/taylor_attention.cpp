@@ -62,7 +62,8 @@ Tensor taylor_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tens
          q);
   expect(!state || state.shape() == Shape{q.dim(0), q.dim(2), taylor_features(q.dim(3)), v.dim(3) + 1}, "taylor_attention", "state is ",
          state, ", q is ", q, ", v is ", v);
-  expect(segment > 0 && segment % 128 == 0, "taylor_attention", "segment is ", segment, "; expected a multiple of 128");
+  expect(segment >= 0 && segment % 128 == 0, "taylor_attention", "segment is ", segment, "; expected a multiple of 128");
+  if (segment == 0) segment = taylor_segment(q.dim(1));
   const cpu::TaylorAttention in{q, k, v, state};
   Tensor o = tape.empty(v.shape(), v.dtype());
   const Tensor denominator = tape.empty({q.dim(0), q.dim(2), q.dim(1)}, accumulation_dtype(v.dtype()));

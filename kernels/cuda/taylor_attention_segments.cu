@@ -137,10 +137,17 @@ __global__ void __launch_bounds__(kThreads) running_sums_kernel(float* sums, Sid
   const int64_t item = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (item >= items) return;
   float* at = sums + item / size * boundaries * size + item % size;
+  constexpr int kAhead = 8;
   float sum = 0;
-  for (int i = 0; i < boundaries; ++i) {
-    float& value = at[int64_t{side == Side::keys ? i : boundaries - 1 - i} * size];
-    value = sum += value;
+  for (int first = 0; first < boundaries; first += kAhead) {
+    float values[kAhead];
+    const auto each = [&](auto&& use) {
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i)
+        if (first + i < boundaries) use(values[i], at[int64_t{side == Side::keys ? first + i : boundaries - 1 - first - i} * size]);
+    };
+    each([](float& value, float stored) { value = stored; });
+    each([&](float value, float& stored) { stored = sum += value; });
   }
 }
 

@@ -12,7 +12,7 @@ namespace {
 using Tensors = std::vector<Tensor>;
 
 struct Sizes {
-  int64_t batch, length, heads, d, values, segment = kTaylorSegment;
+  int64_t batch, length, heads, d, values, segment = taylor_segment(length);
 };
 
 std::string text(const Sizes& s) {
@@ -73,8 +73,8 @@ void bench(Device gpu, const Sizes& s, DType dtype) {
   const double state = s.length > s.segment ? 2 * tokens * static_cast<double>(taylor_features(s.d) * (s.values + 1)) : 0;  // a product
   const double bytes = static_cast<double>(2 * x[0].bytes() + 2 * x[2].bytes());
   print_times(std::string("taylor_attention ") + to_string(dtype) + " " + text(s).substr(7),
-              time_op(arena, [&](Tape& t) { return taylor_attention(t, x[0], x[1], x[2]); }), {2 * pairs * (d + width) + 2 * state, bytes},
-              {2 * pairs * (3 * d + 2 * width) + 4 * state, 2.5 * bytes});
+              time_op(arena, [&](Tape& t) { return taylor_attention(t, x[0], x[1], x[2], {}, s.segment); }),
+              {2 * pairs * (d + width) + 2 * state, bytes}, {2 * pairs * (3 * d + 2 * width) + 4 * state, 2.5 * bytes});
 }
 
 std::vector<OpCase> cases() {
@@ -86,7 +86,12 @@ std::vector<OpCase> cases() {
 }
 
 void bench_all(Device device, const std::string&) {
-  for (const Sizes& s : {Sizes{16, 2048, 12, 16, 64}, {2, 16384, 12, 16, 64}, {1, 102400, 12, 16, 64}, {32, 512, 4, 16, 32}})
+  for (const Sizes& s : {Sizes{16, 2048, 12, 16, 64},
+                         {2, 16384, 12, 16, 64},
+                         {1, 102400, 12, 16, 64},
+                         {1, 102400, 12, 16, 64, 1024},
+                         {1, 102400, 12, 16, 64, 512},
+                         {32, 512, 4, 16, 32}})
     bench(device, s, DType::bf16);
   for (const Sizes& s : {Sizes{16, 2048, 12, 16, 64}, {32, 512, 4, 16, 32}}) bench(device, s, DType::f32);
 }
