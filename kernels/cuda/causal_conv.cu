@@ -122,47 +122,56 @@ __global__ void __launch_bounds__(kColumnThreads* kRuns, sizeof(T) == 2 ? 3 : 2)
     const T* __restrict__ dy = of.data ? of.data + row * of.stride : nullptr;
     const int steps = run.count + W - 1, there = static_cast<int>(min(in.length - run.first, int64_t{steps}));
     Piece<N, T> next[kAhead], above[kAhead];
-    const auto fetch = [&](int from) {
+    const auto fetch = [&](int from, auto whole) {
 #pragma unroll
       for (int u = 0; u < kAhead; ++u)
-        if (from + u < there) {
+        if (whole || from + u < there) {
           next[u] = load_piece<N>(x + int64_t{from + u} * in.columns);
-          if (dy) above[u] = load_piece<N>(dy + int64_t{from + u} * of.stride);
+          if (whole || dy) above[u] = load_piece<N>(dy + int64_t{from + u} * of.stride);
         }
     };
-    fetch(0);
+    const auto step = [&](int t, const Piece<N, T>& now, const Piece<N, T>& d_now, auto whole) {
+      const int s = t - W + 1;
+      if (!whole && t >= steps) return;
+      Values<N> d;
+      if (whole || t < there) {
+        window.push(values_of(now));
+        if (whole || dy) d = values_of(d_now);
+      }
+      if (filter.silu)
+#pragma unroll
+        for (int i = 0; i < N; ++i) d.v[i] *= silu_slope(window.pre(filter, i));
+      if (whole || t < run.count)
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+          d_bias.v[i] += d.v[i];
+#pragma unroll
+          for (int j = 0; j < W; ++j) d_tap[j].v[i] += d.v[i] * window.x[j].v[i];
+        }
+      d_pre.push(d);
+      if (!whole && s < 0) return;
+      Values<N> out;
+#pragma unroll
+      for (int i = 0; i < N; ++i)
+#pragma unroll
+        for (int j = 0; j < W; ++j) out.v[i] += filter.tap[j].v[i] * d_pre.x[W - 1 - j].v[i];
+      dx.put(begin + int64_t{s} * in.columns, out);
+    };
+    fetch(0, std::false_type{});
     for (int from = 0; from < steps; from += kAhead) {
       Piece<N, T> now[kAhead], d_now[kAhead];
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) now[u] = next[u], d_now[u] = above[u];
-      fetch(from + kAhead);
+      const auto go = [&](auto whole) {
 #pragma unroll
-      for (int u = 0; u < kAhead; ++u) {
-        const int t = from + u, s = t - W + 1;
-        if (t >= steps) break;
-        Values<N> d;
-        if (t < there) {
-          window.push(values_of(now[u]));
-          if (dy) d = values_of(d_now[u]);
-        }
-        if (filter.silu)
-#pragma unroll
-          for (int i = 0; i < N; ++i) d.v[i] *= silu_slope(window.pre(filter, i));
-        if (t < run.count)
-#pragma unroll
-          for (int i = 0; i < N; ++i) {
-            d_bias.v[i] += d.v[i];
-#pragma unroll
-            for (int j = 0; j < W; ++j) d_tap[j].v[i] += d.v[i] * window.x[j].v[i];
-          }
-        d_pre.push(d);
-        if (s < 0) continue;
-        Values<N> out;
-#pragma unroll
-        for (int i = 0; i < N; ++i)
-#pragma unroll
-          for (int j = 0; j < W; ++j) out.v[i] += filter.tap[j].v[i] * d_pre.x[W - 1 - j].v[i];
-        dx.put(begin + int64_t{s} * in.columns, out);
+        for (int u = 0; u < kAhead; ++u) step(from + u, now[u], d_now[u], whole);
+      };
+      if (dy && from > 0 && from + 2 * kAhead <= run.count) {  // nothing to ask for: most of a run
+        fetch(from + kAhead, std::true_type{});
+        go(std::true_type{});
+      } else {
+        fetch(from + kAhead, std::false_type{});
+        go(std::false_type{});
       }
     }
   }
