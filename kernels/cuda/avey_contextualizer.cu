@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t C = l.context_width(), N = l.splits(), context = first_context + place / C;
   const int64_t row = row_at(l, context / N, context % N, place % C);
   if (row < l.pad_rows()) return;
-  store_gradient(z + place * r, d_z + place * r, along + place * r, inverse[place], dZ + row * r, add, r, dynamic);
+  store_gradient(z + place * r, d_z + place * r, along + place * r, dynamic ? inverse[place] : 0.0f, dZ + row * r, add, r, dynamic);
 }
 
 /// Padding rows gather over the contexts that have them, in order: sums [2, pad_rows, r] of d_z and along.
