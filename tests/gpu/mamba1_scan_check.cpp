@@ -153,11 +153,11 @@ void bench(Device device, DType dtype) {
   const Size s{16, 2048, 1536, 16};
   Arena arena(device);
   const Shape rows{s.batch, s.length, s.width}, pairs{s.batch, s.length, s.states}, channels{s.width};
-  const Tensors x{random_values(arena, rows, dtype, 0),          random_values(arena, rows, dtype, 1, -4),
-                  random_values(arena, rows, dtype, 2),          random_values(arena, pairs, dtype, 3),
-                  random_values(arena, pairs, dtype, 4),         random_values(arena, channels, DType::f32, 5),
-                  random_values(arena, channels, DType::f32, 6), random_values(arena, {s.width, s.states}, DType::f32, 7)};
-  for (Tensor input : x) input.set_differentiable(true);
+  Tensors x{random_values(arena, rows, dtype, 0),          random_values(arena, rows, dtype, 1, -4),
+            random_values(arena, rows, dtype, 2),          random_values(arena, pairs, dtype, 3),
+            random_values(arena, pairs, dtype, 4),         random_values(arena, channels, DType::f32, 5),
+            random_values(arena, channels, DType::f32, 6), random_values(arena, {s.width, s.states}, DType::f32, 7)};
+  for (Tensor& input : x) input.set_differentiable(true);
   const double tensor = static_cast<double>(x[0].bytes()), flops = 8 * static_cast<double>(x[0].size() * s.states);
   print_times(std::string("mamba1_scan ") + to_string(dtype), time_op(arena, [&](Tape& t) { return mamba1_scan(t, arguments(x)).y; }),
               {flops, 4 * tensor}, {3 * flops, 7 * tensor});

@@ -4,7 +4,10 @@
   tests/gpu/sanitize.py FOLDER [--tool memcheck racecheck initcheck] [--program ops_check …] [--jobs N] [--limit SECONDS]
 
 FOLDER holds the check programs (build/release/tests). Tensors get memory of their own (SACCADE_SEPARATE_MEMORY), so that reading beside,
-after the end of, or before writing one shows. Complaints about kernels of libraries (cuBLASLt, cuDNN) are counted apart.
+after the end of, or before writing one shows. Counted apart: complaints about kernels of libraries (cuBLASLt, cuDNN) and about copies to the
+host (a check reads whole tensors, also parts that nothing writes); and hazards that racecheck cannot judge, between threads ordered by a
+barrier in shared memory (mbarrier) at which one lane arrives for its warp, after __syncwarp. A probe of 32 writers, 32 readers and two
+barriers is clean where every lane arrives and full of hazards where lane 0 does (compute-sanitizer of CUDA 13.0); UNJUDGED names the kernels.
 Exit code 1 when a kernel of ours is complained about, a check fails, or the limit ended a process before its last case.
 """
 import argparse
@@ -20,15 +23,16 @@ PROGRAMS = [
     "attention_check", "avey_check", "ops_check", "stateful_parts_check", "delta_rule_check", "wkv_check", "wkv7_check",
     "mamba1_scan_check", "mamba1_linear_check", "mamba2_ssd_check", "taylor_attention_check",
 ]
-COMPLAINT = re.compile(r"^=+ (?:Error: |Warning: )?(Invalid|Uninitialized|Race|Potential|Program hit|Out-of-bounds|Misaligned|Leaked|.*hazard)")
+UNJUDGED = re.compile(r"hopper::<unnamed>::(produce|consume)<")
+COMPLAINT = re.compile(r"^=+ (?:Error: |Warning: )?(Invalid|Uninitialized|Race|Potential|Program hit|Out-of-bounds|Misaligned|Leaked|Host API|.*hazard)")
 
 
 def run(job, arguments):
     program, tool, shard, shards = job
     environment = dict(os.environ, SACCADE_TEST_SHARD=f"{shard}/{shards}", SACCADE_TEST_VERBOSE="1", SACCADE_SEPARATE_MEMORY="1",
                        SACCADE_SHORT_CASES="1", SACCADE_CUDNN="off")
-    command = ["timeout", "-k", "5", str(arguments.limit), "stdbuf", "-oL", "compute-sanitizer", "--tool", tool, "--print-limit", "20", "--error-exitcode", "9",
-               str(pathlib.Path(arguments.folder) / program)]
+    command = ["timeout", "-k", "5", str(arguments.limit), "stdbuf", "-oL", "compute-sanitizer", "--tool", tool, "--print-limit", "10000",
+               "--error-exitcode", "9", str(pathlib.Path(arguments.folder) / program)]
     begin = time.time()
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     lines = done.stdout.splitlines()
@@ -37,7 +41,9 @@ def run(job, arguments):
         if not COMPLAINT.match(line):
             continue
         context = "\n".join(lines[i:i + 4])
-        if "saccade" in context:
+        if "Host API" in line or tool == "racecheck" and UNJUDGED.search(line):
+            theirs += 1
+        elif "saccade" in context:
             ours += 1
             examples.append(context)
         else:
@@ -75,9 +81,9 @@ def main():
             bad = bad or bool(wrong)
             if wrong:
                 print(f"{program} {tool} {shard}: exit code {result['code']} after {result['seconds']:.0f} s", *result["examples"][:3], sep="\n", flush=True)
-    print(f"{'program':24} {'tool':10} cases failed complaints in-libraries cut-short")
+    print(f"{'program':24} {'tool':10} cases failed complaints others cut-short")
     for (program, tool), (cases, failed, ours, theirs, cut) in sorted(totals.items()):
-        print(f"{program:24} {tool:10} {cases:5} {failed:6} {ours:10} {theirs:12} {cut:9}")
+        print(f"{program:24} {tool:10} {cases:5} {failed:6} {ours:10} {theirs:6} {cut:9}")
     return 1 if bad else 0
 
 
