@@ -8,7 +8,8 @@ after the end of, or before writing one shows. Counted apart: complaints about k
 host (a check reads whole tensors, also parts that nothing writes); and hazards that racecheck cannot judge, between threads ordered by a
 barrier in shared memory (mbarrier) at which one lane arrives for its warp, after __syncwarp. A probe of 32 writers, 32 readers and two
 barriers is clean where every lane arrives and full of hazards where lane 0 does (compute-sanitizer of CUDA 13.0); UNJUDGED names the kernels.
-Exit code 1 when a kernel of ours is complained about, a check fails, or the limit ended a process before its last case.
+Exit code 1 when a kernel of ours is complained about, or the limit ended a process before its last case. Whether values are right the checks
+say by themselves: here memory is not poisoned, so gradients that nothing writes differ.
 """
 import argparse
 import concurrent.futures
@@ -77,7 +78,7 @@ def main():
             for i, key in enumerate(["cases", "failed", "ours", "theirs"]):
                 total[i] += result[key]
             total[4] += not result["ended"]
-            wrong = result["ours"] or result["failed"] or not result["ended"] or (result["code"] and not result["theirs"])
+            wrong = result["ours"] or not result["ended"] or (result["code"] and not result["theirs"])
             bad = bad or bool(wrong)
             if wrong:
                 print(f"{program} {tool} {shard}: exit code {result['code']} after {result['seconds']:.0f} s", *result["examples"][:3], sep="\n", flush=True)
