@@ -1,4 +1,5 @@
 // saccade export FIGURE RUN… --out FILE: the paper's figures, without a display.
+#include <array>
 #include <set>
 
 #include "analysis/figures/figure.h"
@@ -18,6 +19,7 @@ struct Options {
   bool log_x = false, log_y = false, normalized = false;
   int64_t step = -1, sample = 0, layer = 0, head = 0;
   std::optional<double> at_loss;
+  std::vector<double> x_range, y_range;  ///< two ends, or none: from the data
 };
 
 XAxis parse_x(const std::string& x) {
@@ -76,11 +78,20 @@ Figure make_figure(const Options& o, const OpenedRuns& runs) {
   return series_figure(list, o.series, parse_x(o.x), o.log_x, o.log_y);
 }
 
+void set_range(AxisRecipe& axis, const std::vector<double>& ends, const std::string& option) {
+  if (ends.empty()) return;
+  if (!(ends[0] < ends[1])) throw UsageError(option + ": the first end is to be below the second");
+  if (axis.logarithmic && !(ends[0] > 0)) throw UsageError(option + ": a logarithmic axis begins above 0");
+  axis.range = std::array<double, 2>{ends[0], ends[1]};
+}
+
 int run(const Options& o) {
   require_figure_format(o.out);
   const OpenedRuns runs = open_runs(o.runs);
-  const Figure figure = make_figure(o, runs);
+  Figure figure = make_figure(o, runs);
   if (figure.curves.empty() && !figure.map) throw DataError("nothing is recorded yet that the figure " + o.figure + " could show");
+  set_range(figure.x, o.x_range, "--x-range");
+  set_range(figure.y, o.y_range, "--y-range");
   write_figure(figure, o.out);
   print_result({{"figure", figure.id}, {"file", o.out}}, "wrote " + o.out);
   return 0;
@@ -98,6 +109,8 @@ const RegisterCommand command{
        app.add_option("--x", o->x, "x axis: step, tokens, flops or seconds")->check(CLI::IsMember({"step", "tokens", "flops", "seconds"}));
        app.add_flag("--log-x", o->log_x, "Logarithmic x axis");
        app.add_flag("--log-y", o->log_y, "Logarithmic y axis");
+       app.add_option("--x-range", o->x_range, "Ends of the x axis (default: all there is)")->expected(2);
+       app.add_option("--y-range", o->y_range, "Ends of the y axis (default: what lies between those of x)")->expected(2);
        app.add_flag("--normalized", o->normalized, "Entropy divided by its maximum");
        app.add_option("--series", o->series, "Which series, for FIGURE series: gradient_norm, captured_mass/layer0 …");
        app.add_option("--domain", o->domain, "One OOD domain (default: the mean)");

@@ -138,6 +138,8 @@ class InspectExportCliTest : public QObject {
     row({"export", "series", "plain", "--out", "x.csv"}, "needs --series; there are ");
     row({"export", "series", "plain", "--series", "gradient_nrm", "--out", "x.csv"}, "did you mean \"gradient_norm\"?");
     row({"export", "selection", "plain", "seed2", "--out", "x.csv"}, "shows one run, 2 were given");
+    row({"export", "loss", "plain", "--x-range", "5", "5", "--out", "x.csv"}, "--x-range: the first end is to be below the second");
+    row({"export", "loss", "plain", "--log-y", "--y-range", "0", "5", "--out", "x.csv"}, "--y-range: a logarithmic axis begins above 0");
     row({"export", "selection", "plain", "--map", "score", "--out", "x.csv"}, "no map \"score\"");
     row({"export", "heads", "plain", "--statistic", "hunger", "--out", "x.csv"}, "no statistic \"hunger\"");
   }
@@ -209,6 +211,17 @@ class InspectExportCliTest : public QObject {
         QVERIFY2(content.split('\n').size() > 2 && content.contains(','), content.constData());
       }
     }
+  }
+
+  void ends_of_the_axes() {
+    const QString out = program_.path("ends.json");
+    const auto result = program_.run({"-q", "export", "loss", "plain", "--x-range", "100", "200.5", "--y-range", "-1", "4", "--out", out});
+    QVERIFY2(result.code == 0, qPrintable(result.err));
+    QFile file(out);
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    const auto figure = nlohmann::json::parse(file.readAll().toStdString());
+    QCOMPARE(figure["x"]["range"].get<std::vector<double>>(), (std::vector<double>{100, 200.5}));
+    QCOMPARE(figure["y"]["range"].get<std::vector<double>>(), (std::vector<double>{-1, 4}));
   }
 
   void pictures_without_the_workbench() {
