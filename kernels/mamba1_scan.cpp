@@ -53,24 +53,27 @@ Tensor start_gradient(Tape& t, const Mamba1Scan& in) {
   return wants_start(in) ? t.empty(in.state.start.shape(), accumulation_dtype(in.u.dtype())) : Tensor();
 }
 
+/// G is a Mamba1Gradients and what a way of going back needs besides.
+template <class G>
+G gradients(Tape& t, const Mamba1Scan& in, const Tensor& dy, const Tensor& d_end) {
+  G out;
+  out.dy = dy, out.d_end = d_end;
+  out.u = t.grad_target(in.u), out.dt = t.grad_target(in.dt), out.z = t.grad_target(in.z);
+  out.b = t.grad_target(in.b), out.c = t.grad_target(in.c);
+  out.skip = t.grad_target(in.skip), out.dt_bias = t.grad_target(in.dt_bias), out.a_log = t.grad_target(in.a_log);
+  out.shared_dt = t.grad_target(in.shared_dt), out.shared_bias = t.grad_target(in.shared_bias);
+  out.d_start = start_gradient(t, in);
+  return out;
+}
+
 /// On CUDA the scan keeps no states but those at the starts of segments; backward goes through it again first.
 void cuda_scan_backward(Tape& t, const Mamba1Scan& in, const Tensor& segment_starts, const Tensor& dy, const Tensor& d_end) {
-  const cuda::ScanBackward out{.dy = dy,
-                               .d_end = d_end,
-                               .u = t.grad_target(in.u),
-                               .dt = t.grad_target(in.dt),
-                               .z = t.grad_target(in.z),
-                               .b = t.grad_target(in.b),
-                               .c = t.grad_target(in.c),
-                               .skip = t.grad_target(in.skip),
-                               .dt_bias = t.grad_target(in.dt_bias),
-                               .a_log = t.grad_target(in.a_log),
-                               .d_start = start_gradient(t, in),
-                               .segment_starts = segment_starts,
-                               .segment_ends = cuda::segment_states(t, in),
-                               .starts = t.empty(cuda::scan_starts_shape(in), DType::f32),
-                               .pair_parts = t.empty(cuda::scan_pair_parts_shape(in), DType::f32),
-                               .parts = t.empty(cuda::scan_parts_shape(in), DType::f32)};
+  auto out = gradients<cuda::ScanBackward>(t, in, dy, d_end);
+  out.segment_starts = segment_starts;
+  out.segment_ends = cuda::segment_states(t, in);
+  out.starts = t.empty(cuda::scan_starts_shape(in), DType::f32);
+  out.pair_parts = t.empty(cuda::scan_pair_parts_shape(in), DType::f32);
+  out.parts = t.empty(cuda::scan_parts_shape(in), DType::f32);
   t.run(
       "mamba1_scan.backward", cost(in, 24, 7), [] {}, [&] { cuda::selective_scan_backward(t.stream(), in, out); });
   if (out.d_start) t.add_grad(in.state.start, out.d_start);
@@ -78,19 +81,9 @@ void cuda_scan_backward(Tape& t, const Mamba1Scan& in, const Tensor& segment_sta
 
 void scan_backward(Tape& t, const Mamba1Scan& in, const Tensor& starts, const Tensor& dy, const Tensor& d_end) {
   const DType dtype = accumulation_dtype(in.u.dtype());
-  const cpu::ScanGradients out{.dy = dy,
-                               .d_end = d_end,
-                               .u = t.grad_target(in.u),
-                               .dt = t.grad_target(in.dt),
-                               .z = t.grad_target(in.z),
-                               .b = t.grad_target(in.b),
-                               .c = t.grad_target(in.c),
-                               .skip = t.grad_target(in.skip),
-                               .dt_bias = t.grad_target(in.dt_bias),
-                               .a_log = t.grad_target(in.a_log),
-                               .d_start = start_gradient(t, in),
-                               .pair_parts = t.empty(cpu::scan_pair_parts_shape(in), dtype),
-                               .parts = t.empty({in.u.dim(0), in.u.dim(2), in.b.dim(2) + 2}, dtype)};
+  auto out = gradients<cpu::ScanGradients>(t, in, dy, d_end);
+  out.pair_parts = t.empty(cpu::scan_pair_parts_shape(in), dtype);
+  out.parts = t.empty({in.u.dim(0), in.u.dim(2), in.b.dim(2) + 2}, dtype);
   t.run("mamba1_scan.backward", cost(in, 24, 7),
         [&] { dispatch(in.u.dtype(), [&](auto zero) { cpu::selective_scan_backward<decltype(zero)>(in, starts, out); }); });
   if (out.d_start) t.add_grad(in.state.start, out.d_start);
@@ -115,29 +108,16 @@ void linear_backward(Tape& t, const Mamba1Scan& in, const Tensor& o, const Tenso
   const cpu::LinearForm form = make_room(t, in);
   const cpu::ScalarDecay chunks = cpu::chunk_form(in, form);
   const Shape state{in.u.dim(0), 1, in.b.dim(2), in.u.dim(2)};
-  const cpu::LinearGradients out{
-      .o = o,
-      .dy = dy,
-      .d_end = d_end,
-      .u = t.grad_target(in.u),
-      .dt = t.grad_target(in.dt),
-      .z = t.grad_target(in.z),
-      .b = t.grad_target(in.b),
-      .c = t.grad_target(in.c),
-      .skip = t.grad_target(in.skip),
-      .dt_bias = t.grad_target(in.dt_bias),
-      .a_log = t.grad_target(in.a_log),
-      .shared_dt = t.grad_target(in.shared_dt),
-      .shared_bias = t.grad_target(in.shared_bias),
-      .d_start = start_gradient(t, in),
-      .states = t.empty(chunks.states_shape(), dtype),
-      .d_states = t.empty(chunks.states_shape(), dtype),
-      .gated = t.empty(in.u.shape(), dtype),
-      .dv = t.empty(in.u.shape(), dtype),
-      .dg = form.g ? t.empty(form.g.shape(), dtype) : Tensor(),
-      .chunk_end = d_end ? t.empty(state, dtype) : Tensor(),
-      .chunk_start = wants_start(in) ? t.empty(state, dtype) : Tensor(),
-      .parts = t.empty({(in.u.dim(0) * in.u.dim(1) + cpu::kLinearRows - 1) / cpu::kLinearRows, 2 * in.u.dim(2) + 2}, dtype)};
+  auto out = gradients<cpu::LinearGradients>(t, in, dy, d_end);
+  out.o = o;
+  out.states = t.empty(chunks.states_shape(), dtype);
+  out.d_states = t.empty(chunks.states_shape(), dtype);
+  out.gated = t.empty(in.u.shape(), dtype);
+  out.dv = t.empty(in.u.shape(), dtype);
+  out.dg = form.g ? t.empty(form.g.shape(), dtype) : Tensor();
+  out.chunk_end = d_end ? t.empty(state, dtype) : Tensor();
+  out.chunk_start = wants_start(in) ? t.empty(state, dtype) : Tensor();
+  out.parts = t.empty({(in.u.dim(0) * in.u.dim(1) + cpu::kLinearRows - 1) / cpu::kLinearRows, 2 * in.u.dim(2) + 2}, dtype);
   const Cost pass = cost(in, 0, 8);
   t.run("mamba1_linear.backward", {3.5 * chunks.flops() + 3 * pass.flops, pass.bytes}, [&] {
     dispatch(in.u.dtype(), [&](auto zero) {
@@ -185,28 +165,16 @@ void cuda_linear_backward(Tape& t, const Mamba1Scan& in, const Tensor& o, const 
   const cuda::Mamba1Room room = cuda::mamba1_room(t, in, false, true);
   const int64_t batch = in.u.dim(0), length = in.u.dim(1), heads = room.form.x.dim(2);
   const Shape state{batch, heads, in.b.dim(2), room.form.x.dim(3)};
-  const cuda::Mamba1LinearGradients out{.o = o,
-                                        .dy = dy,
-                                        .d_end = d_end,
-                                        .u = t.grad_target(in.u),
-                                        .dt = t.grad_target(in.dt),
-                                        .z = t.grad_target(in.z),
-                                        .b = t.grad_target(in.b),
-                                        .c = t.grad_target(in.c),
-                                        .skip = t.grad_target(in.skip),
-                                        .dt_bias = t.grad_target(in.dt_bias),
-                                        .a_log = t.grad_target(in.a_log),
-                                        .shared_dt = t.grad_target(in.shared_dt),
-                                        .shared_bias = t.grad_target(in.shared_bias),
-                                        .d_start = start_gradient(t, in),
-                                        .gated = t.empty(in.u.shape(), in.u.dtype()),
-                                        .dv = t.empty(in.u.shape(), in.u.dtype()),
-                                        .lines = t.empty({2, batch, heads, length}, DType::f32),
-                                        .dg = in.shared_dt ? t.empty({batch, heads, length}, DType::f32) : Tensor(),
-                                        .parts = t.empty({2, run_parts(batch * length), in.u.dim(2)}, DType::f32),
-                                        .shared_parts = in.shared_dt ? t.empty({2, batch}, DType::f32) : Tensor(),
-                                        .chunk_end = d_end ? t.empty(state, DType::f32) : Tensor(),
-                                        .chunk_start = wants_start(in) ? t.empty(state, DType::f32) : Tensor()};
+  auto out = gradients<cuda::Mamba1LinearGradients>(t, in, dy, d_end);
+  out.o = o;
+  out.gated = t.empty(in.u.shape(), in.u.dtype());
+  out.dv = t.empty(in.u.shape(), in.u.dtype());
+  out.lines = t.empty({2, batch, heads, length}, DType::f32);
+  out.dg = in.shared_dt ? t.empty({batch, heads, length}, DType::f32) : Tensor();
+  out.parts = t.empty({2, run_parts(batch * length), in.u.dim(2)}, DType::f32);
+  out.shared_parts = in.shared_dt ? t.empty({2, batch}, DType::f32) : Tensor();
+  out.chunk_end = d_end ? t.empty(state, DType::f32) : Tensor();
+  out.chunk_start = wants_start(in) ? t.empty(state, DType::f32) : Tensor();
   const Cost pass = cost(in, 0, 8);
   t.run(
       "mamba1_linear.backward", {3.5 * sizes(in).flops() + 3 * pass.flops, pass.bytes}, [] {},

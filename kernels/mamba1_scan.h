@@ -27,6 +27,13 @@ struct Mamba1Output {
 
 Mamba1Output mamba1_scan(Tape& tape, const Mamba1Scan& in);
 
+/// Its way back: what has arrived for the outputs, and where the inputs' gradients go (nowhere where none is wanted).
+struct Mamba1Gradients {
+  Tensor dy, d_end;
+  GradTarget u, dt, z, b, c, skip, dt_bias, a_log, shared_dt, shared_bias;
+  Tensor d_start;
+};
+
 /// Where each query read from, of one sequence and some channels: u_jd's weight in y_td / silu(z_td), exact,
 ///   a_tj = Δ_jd Σ_n C_tn B_jn e^{A_dn Σ_{j<i≤t} Δ_id} (+ D_d for j = t)
 /// [channels, T, T], zero above the diagonal. No gradient.

@@ -30,10 +30,8 @@ void mamba1_linear(Stream stream, const Mamba1Scan& in, const Mamba1Room& room, 
 /// Targets may be empty, d_end and d_start [B, D, N] too. Scratch: gated and dv [B, T, D] of u's type; f32 lines, two of [B, H, T];
 /// dg [B, H, T] and shared_parts [2, B] with a decay; parts [2, run_parts(B T), D]; chunk_end and chunk_start as the form has them
 /// (empty with d_end and d_start).
-struct Mamba1LinearGradients {
-  Tensor o, dy, d_end;
-  GradTarget u, dt, z, b, c, skip, dt_bias, a_log, shared_dt, shared_bias;
-  Tensor d_start, gated, dv, lines, dg, parts, shared_parts, chunk_end, chunk_start;
+struct Mamba1LinearGradients : Mamba1Gradients {
+  Tensor o, gated, dv, lines, dg, parts, shared_parts, chunk_end, chunk_start;
 };
 void mamba1_linear_backward(Stream stream, const Mamba1Scan& in, const Mamba1Room& room, const Mamba1LinearGradients& out);
 

@@ -67,10 +67,7 @@ inline Shape scan_parts_shape(const Mamba1Scan& in) {
 /// Gradients; targets, d_end and d_start may be empty, d_start is overwritten. `segment_starts` as the forward pass has left them.
 /// Scratch f32: gradients at the segments' ends, the states before every tile, partial sums of dB and dC over channels and those of
 /// the parameters over tokens.
-struct ScanBackward {
-  Tensor dy, d_end;
-  GradTarget u, dt, z, b, c, skip, dt_bias, a_log;
-  Tensor d_start;
+struct ScanBackward : Mamba1Gradients {
   Tensor segment_starts;
   SegmentStates segment_ends;
   Tensor starts, pair_parts, parts;

@@ -28,10 +28,8 @@ void linear_scan(const Mamba1Scan& in, const LinearForm& form, const Tensor& sta
 /// form, gated and dv [B, T, D], dg [B, T, 1] (empty without decay), chunk_end and chunk_start [B, 1, N, D] (empty with d_end and
 /// d_start), parts [⌈B T / kLinearRows⌉, 2 D + 2].
 constexpr int64_t kLinearRows = 64;
-struct LinearGradients {
-  Tensor o, dy, d_end;
-  GradTarget u, dt, z, b, c, skip, dt_bias, a_log, shared_dt, shared_bias;
-  Tensor d_start, states, d_states, gated, dv, dg, chunk_end, chunk_start, parts;
+struct LinearGradients : Mamba1Gradients {
+  Tensor o, states, d_states, gated, dv, dg, chunk_end, chunk_start, parts;
 };
 template <class T>
 void linear_scan_backward(const Mamba1Scan& in, const LinearForm& form, const LinearGradients& out);

@@ -17,10 +17,8 @@ void selective_scan(const Mamba1Scan& in, const Tensor& y, const Tensor& starts,
 
 /// Gradients; targets may be empty. Scratch: `pair_parts` for B and C [tasks a sequence, B, T, 2 N], `parts` [B, D, N + 2] for A_log,
 /// bias and D. d_end and d_start may be empty; d_start is overwritten.
-struct ScanGradients {
-  Tensor dy, d_end;
-  GradTarget u, dt, z, b, c, skip, dt_bias, a_log;
-  Tensor d_start, pair_parts, parts;
+struct ScanGradients : Mamba1Gradients {
+  Tensor pair_parts, parts;
 };
 Shape scan_pair_parts_shape(const Mamba1Scan& in);
 template <class T>
