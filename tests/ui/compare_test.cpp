@@ -75,10 +75,45 @@ class CompareTest : public QObject {
     QAbstractItemModelTester tester(&equal);
     equal.setComparison(comparison);
     end.setComparison(comparison);
-    QCOMPARE(equal.asText(), QString("architecture\tOOD (nats)\t± sd\tagainst first\tseeds\n"
+    QCOMPARE(equal.asText(), QString("architecture\tOOD (nats)\t± sd\tagainst selected\tseeds\n"
                                      "Transformer++\t4.058\t0.006\t–\t2\n"
                                      "Avey\t4.190\t–\t+0.132\t1\n"));
     QVERIFY(end.asText().contains("Transformer++\t10.02 M\t7.6 M\t3.100\t3.900\t3.800\n"));
+  }
+
+  void columns_sort() {
+    Comparison comparison;
+    comparison.equal_loss = 3;
+    for (const auto& [title, ood] :
+         std::vector<std::pair<const char*, std::optional<double>>>{{"B", 10.5}, {"C", {}}, {"A", 9.5}, {"D", 9.75}}) {
+      ComparisonRow row;
+      row.title = title, row.runs = {title}, row.ood_at_equal = ood;
+      comparison.rows.push_back(row);
+    }
+    ComparisonTable table(ComparisonTable::Kind::at_equal_loss);
+    QAbstractItemModelTester tester(&table);
+    table.setComparison(comparison);
+    const auto shown = [&] {
+      QString titles;
+      for (int row = 0; row < table.rowCount(); ++row) titles += table.index(row, 0).data().toString();
+      return titles;
+    };
+    const auto bold = [&](int row) { return table.index(row, 1).data(Qt::FontRole).value<QFont>().bold(); };
+    QCOMPARE(shown(), QString("BCAD"));
+    const QPersistentModelIndex kept = table.index(3, 1);
+    table.sort(1, Qt::AscendingOrder);
+    QCOMPARE(shown(), QString("ADBC"));  // as numbers, unknown last
+    QVERIFY(bold(0) && !bold(1));
+    QCOMPARE(kept.data().toString(), QString("9.750"));
+    QVERIFY(table.asText().contains("\nA\t9.500"));
+    table.sort(1, Qt::DescendingOrder);
+    QCOMPARE(shown(), QString("BDAC"));
+    table.setComparison(comparison);
+    QCOMPARE(shown(), QString("BDAC"));
+    table.sort(0, Qt::AscendingOrder);
+    QCOMPARE(shown(), QString("ABCD"));
+    table.sort(-1, Qt::AscendingOrder);
+    QCOMPARE(shown(), QString("BCAD"));
   }
 
   void one_run_or_none() {

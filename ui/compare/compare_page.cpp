@@ -118,6 +118,9 @@ QTableView* ComparePage::makeTable(ComparisonTable& table, const QString& name) 
   view->verticalHeader()->setDefaultSectionSize(static_cast<int>(1.7 * view->fontMetrics().height()));
   view->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   view->horizontalHeader()->setHighlightSections(false);
+  view->horizontalHeader()->setSortIndicatorClearable(true);
+  view->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
+  view->setSortingEnabled(true);
   return view;
 }
 
@@ -161,9 +164,8 @@ void ComparePage::refresh() {
   equal_->setComparison(comparison);
   end_->setComparison(comparison);
   equal_card_->setTitle(tr("At equal pre-training loss"),
-                        comparison.equal_loss
-                            ? tr("%1 nats · mean of seeds · first: the selected run").arg(QString::number(*comparison.equal_loss, 'f', 3))
-                            : tr("no loss that all have reached"));
+                        comparison.equal_loss ? tr("%1 nats · mean of seeds").arg(QString::number(*comparison.equal_loss, 'f', 3))
+                                              : tr("no loss that all have reached"));
   for (QTableView* view : {equal_view_, end_view_}) showAllColumns(*view);
   common_->setEnabled(at_loss_.has_value());
   verdict_->setText(verdict(comparison));

@@ -2,8 +2,10 @@
 
 #include <QFont>
 #include <QStringList>
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "ui/charts/ticks.h"
 #include "ui/run_list.h"
@@ -18,9 +20,9 @@ const QString kNone = QStringLiteral("–");
 QString loss(double value) { return std::isfinite(value) ? formatLoss(value, 3) : kNone; }
 QString loss(const std::optional<double>& value) { return value ? loss(*value) : kNone; }
 QString positive(double value) { return value > 0 && std::isfinite(value) ? short_number(value) : kNone; }
-QString signed_loss(const std::optional<double>& value) {
-  if (!value || !std::isfinite(*value)) return kNone;
-  return (*value < 0 ? QStringLiteral("−") : QStringLiteral("+")) + QString::number(std::abs(*value), 'f', 3);
+QString signed_loss(double value) {
+  if (!std::isfinite(value)) return kNone;
+  return (value < 0 ? QStringLiteral("−") : QStringLiteral("+")) + QString::number(std::abs(value), 'f', 3);
 }
 
 }  // namespace
@@ -28,26 +30,32 @@ QString signed_loss(const std::optional<double>& value) {
 ComparisonTable::ComparisonTable(Kind kind, const RunList* runs, QObject* parent) : QAbstractTableModel(parent), kind_(kind), runs_(runs) {}
 
 void ComparisonTable::setComparison(const Comparison& comparison) {
+  const auto optional = [](const std::optional<double>& value) { return value.value_or(NAN); };
   beginResetModel();
-  cells_.clear();
-  directories_.clear();
-  best_ = -1;
+  rows_.clear();
+  best_.reset();
   double least = std::numeric_limits<double>::infinity();
   for (const ComparisonRow& row : comparison.rows) {
-    const double ood = kind_ == Kind::at_end ? row.ood_loss : row.ood_at_equal.value_or(NAN);
-    if (ood < least) least = ood, best_ = static_cast<int>(directories_.size());
-    directories_.push_back(QString::fromStdString(row.directory.string()));
+    const double ood = kind_ == Kind::at_end ? row.ood_loss : optional(row.ood_at_equal);
+    if (ood < least) least = ood, best_ = rows_.size();
+    rows_.push_back({{{QString::fromStdString(row.title), NAN}}, QString::fromStdString(row.directory.string())});
   }
   if (kind_ == Kind::at_equal_loss) {
-    columns_ = {{tr("architecture"), {}},
-                {tr("OOD (nats)"), tr("OOD loss where the pre-training loss is equal, mean of seeds")},
-                {tr("± sd"), tr("Sample standard deviation over seeds; needs two or more")},
-                {tr("against first"), tr("OOD loss minus that of the first row, the run selected in the list")},
-                {tr("seeds"), tr("Runs gathered in this row")}};
-    for (const ComparisonRow& row : comparison.rows)
-      cells_.push_back({QString::fromStdString(row.title), loss(row.ood_at_equal),
-                        row.spread ? QString::number(*row.spread, 'f', 3) : kNone, cells_.empty() ? kNone : signed_loss(row.against_first),
-                        QString::number(row.runs.size())});
+    columns_ = {
+        {tr("architecture"), {}},
+        {tr("OOD (nats)"), tr("OOD loss where the pre-training loss is equal, mean of seeds")},
+        {tr("± sd"), tr("Sample standard deviation over seeds; needs two or more")},
+        {tr("against selected"), tr("OOD loss minus that of the run selected in the list, or of the first one where that is hidden")},
+        {tr("seeds"), tr("Runs gathered in this row")}};
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const ComparisonRow& row = comparison.rows[i];
+      const double against = i == 0 ? NAN : optional(row.against_first);
+      for (Cell& cell : std::vector<Cell>{{loss(row.ood_at_equal), optional(row.ood_at_equal)},
+                                          {row.spread ? QString::number(*row.spread, 'f', 3) : kNone, optional(row.spread)},
+                                          {signed_loss(against), against},
+                                          {QString::number(row.runs.size()), static_cast<double>(row.runs.size())}})
+        rows_[i].cells.push_back(std::move(cell));
+    }
   } else {
     columns_ = {{tr("architecture"), {}},
                 {tr("parameters"), {}},
@@ -57,35 +65,69 @@ void ComparisonTable::setComparison(const Comparison& comparison) {
     if (!comparison.rows.empty())
       for (const auto& [domain, value] : comparison.rows.front().domains)
         columns_.push_back({QString::fromStdString(domain), tr("OOD loss on this domain at the end, nats")});
-    for (const ComparisonRow& row : comparison.rows) {
-      cells_.push_back({QString::fromStdString(row.title), positive(static_cast<double>(row.parameters)), positive(row.tokens_per_second),
-                        loss(row.pretraining_loss), loss(row.ood_loss)});
-      for (size_t i = 5; i < columns_.size(); ++i) {
-        QString shown = kNone;
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const ComparisonRow& row = comparison.rows[i];
+      const auto parameters = static_cast<double>(row.parameters);
+      for (Cell& cell : std::vector<Cell>{{positive(parameters), parameters},
+                                          {positive(row.tokens_per_second), row.tokens_per_second},
+                                          {loss(row.pretraining_loss), row.pretraining_loss},
+                                          {loss(row.ood_loss), row.ood_loss}})
+        rows_[i].cells.push_back(std::move(cell));
+      for (size_t column = 5; column < columns_.size(); ++column) {
+        double of_domain = NAN;
         for (const auto& [domain, value] : row.domains)
-          if (QString::fromStdString(domain) == columns_[i].name) shown = loss(value);
-        cells_.back().push_back(shown);
+          if (QString::fromStdString(domain) == columns_[column].name) of_domain = value;
+        rows_[i].cells.push_back({loss(of_domain), of_domain});
       }
     }
   }
+  arrange();
   endResetModel();
 }
 
-int ComparisonTable::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(cells_.size()); }
+void ComparisonTable::arrange() {
+  shown_.resize(rows_.size());
+  std::iota(shown_.begin(), shown_.end(), size_t{0});
+  if (sorted_by_ < 0 || sorted_by_ >= columnCount()) return;
+  const auto cell = [this](size_t row) -> const Cell& { return rows_[row].cells[static_cast<size_t>(sorted_by_)]; };
+  const bool up = order_ == Qt::AscendingOrder;
+  std::stable_sort(shown_.begin(), shown_.end(), [&](size_t a, size_t b) {
+    const Cell &x = cell(a), &y = cell(b);
+    if (sorted_by_ == 0) return up ? x.text < y.text : y.text < x.text;
+    if (std::isnan(x.value) || std::isnan(y.value)) return std::isnan(y.value) && !std::isnan(x.value);
+    return up ? x.value < y.value : y.value < x.value;
+  });
+}
+
+void ComparisonTable::sort(int column, Qt::SortOrder order) {
+  Q_EMIT layoutAboutToBeChanged({}, VerticalSortHint);
+  sorted_by_ = column, order_ = order;
+  const std::vector<size_t> before = shown_;
+  arrange();
+  QModelIndexList from = persistentIndexList(), to;
+  for (const QModelIndex& each : from) {
+    const auto place = std::find(shown_.begin(), shown_.end(), before[static_cast<size_t>(each.row())]);
+    to << index(static_cast<int>(place - shown_.begin()), each.column());
+  }
+  changePersistentIndexList(from, to);
+  Q_EMIT layoutChanged({}, VerticalSortHint);
+}
+
+int ComparisonTable::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(rows_.size()); }
 int ComparisonTable::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(columns_.size()); }
 
 QVariant ComparisonTable::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
-  if (role == Qt::DisplayRole || role == Qt::ToolTipRole)
-    return cells_[static_cast<size_t>(index.row())][static_cast<size_t>(index.column())];
+  if (role == Qt::DisplayRole || role == Qt::ToolTipRole) return shown(index.row()).cells[static_cast<size_t>(index.column())].text;
   if (role == Qt::TextAlignmentRole) return QVariant(Qt::AlignVCenter | (index.column() == 0 ? Qt::AlignLeft : Qt::AlignRight));
-  if (role == Qt::FontRole && rowCount() > 1 && index.row() == best_ && index.column() == (kind_ == Kind::at_end ? 4 : 1)) {
+  if (role == Qt::FontRole && rowCount() > 1 && shown_[static_cast<size_t>(index.row())] == best_ &&
+      index.column() == (kind_ == Kind::at_end ? 4 : 1)) {
     QFont bold;
     bold.setBold(true);
     return bold;
   }
   if (role < Qt::UserRole || index.column() != 0 || !runs_) return {};
-  return runs_->index(runs_->row(directories_[static_cast<size_t>(index.row())])).data(role);
+  return runs_->index(runs_->row(shown(index.row()).directory)).data(role);
 }
 
 QVariant ComparisonTable::headerData(int section, Qt::Orientation orientation, int role) const {
@@ -100,7 +142,11 @@ QString ComparisonTable::asText() const {
   QStringList lines, names;
   for (const Column& column : columns_) names << column.name;
   lines << names.join(QLatin1Char('\t'));
-  for (const auto& row : cells_) lines << QStringList(row.begin(), row.end()).join(QLatin1Char('\t'));
+  for (int row = 0; row < rowCount(); ++row) {
+    QStringList texts;
+    for (const Cell& cell : shown(row).cells) texts << cell.text;
+    lines << texts.join(QLatin1Char('\t'));
+  }
   return lines.join(QLatin1Char('\n')) + QLatin1Char('\n');
 }
 

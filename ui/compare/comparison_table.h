@@ -1,6 +1,7 @@
 #pragma once
 #include <QAbstractTableModel>
 #include <QString>
+#include <optional>
 #include <vector>
 
 #include "analysis/comparison/comparison.h"
@@ -9,7 +10,8 @@ namespace saccade::ui {
 
 class RunList;
 
-/// A comparison as rows and columns of text: one table for where the runs ended, one for equal pre-training loss.
+/// A comparison as rows and columns: one table for where the runs ended, one for equal pre-training loss. Rows stand as compared,
+/// or by a column, unknown numbers last.
 class ComparisonTable : public QAbstractTableModel {
   Q_OBJECT
  public:
@@ -23,20 +25,34 @@ class ComparisonTable : public QAbstractTableModel {
   int columnCount(const QModelIndex& parent = {}) const override;
   QVariant data(const QModelIndex& index, int role) const override;
   QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
+  void sort(int column, Qt::SortOrder order) override;  ///< column −1: as compared
 
-  /// Tab-separated with a header line, for a spreadsheet.
+  /// As shown, tab-separated with a header line, for a spreadsheet.
   QString asText() const;
 
  private:
   struct Column {
     QString name, help;
   };
+  struct Cell {
+    QString text;
+    double value;  ///< NaN: unknown, or the architecture's name
+  };
+  struct Row {
+    std::vector<Cell> cells;
+    QString directory;
+  };
+  void arrange();
+  const Row& shown(int row) const { return rows_[shown_[static_cast<size_t>(row)]]; }
+
   Kind kind_;
   const RunList* runs_;
   std::vector<Column> columns_;
-  std::vector<std::vector<QString>> cells_;
-  std::vector<QString> directories_;
-  int best_ = -1;  ///< row of the least OOD loss
+  std::vector<Row> rows_;       ///< as compared
+  std::vector<size_t> shown_;   ///< which of them stands where
+  std::optional<size_t> best_;  ///< the one of the least OOD loss
+  int sorted_by_ = -1;
+  Qt::SortOrder order_ = Qt::AscendingOrder;
 };
 
 }  // namespace saccade::ui
