@@ -29,6 +29,25 @@ class LiveTest : public QObject {
     QTRY_COMPARE(loss->figure().curves.size(), size_t{12});
   }
 
+  void training_losses_of_many_runs_do_not_cover_the_rest() {
+    std::vector<FixtureOptions> runs(7);
+    for (size_t i = 0; i < runs.size(); ++i) runs[i].seed = static_cast<int64_t>(i) + 1;
+    PageOnRuns page("live", runs);
+    page.session().setCurrentRun(page.directory(runs[2]));
+    auto* loss = page.child<FigureView>("Pre-training and OOD loss");
+    const auto labels = [&](const char* end) {
+      QStringList list;
+      for (const Curve& curve : loss->figure().curves)
+        if (const QString label = QString::fromStdString(curve.label); label.endsWith(end)) list << label;
+      return list;
+    };
+    QTRY_COMPARE(labels(", training"), QStringList("Transformer++, seed 3, training"));
+    QCOMPARE(labels(", OOD").size(), 7);
+    QCOMPARE(labels("training (Transformer++, seed 3)").size(), 1);
+    page.session().setCurrentRun(page.directory(runs[4]));
+    QTRY_COMPARE(labels(", training"), QStringList("Transformer++, seed 5, training"));
+  }
+
   void cards_without_data_are_hidden() {
     PageOnRuns page("live", {FixtureOptions{}});
     QVERIFY(!page.child<FigureView>("Captured mass of the choice")->isVisible());

@@ -4,12 +4,28 @@
 #include <algorithm>
 
 #include "analysis/figures/derived.h"
+#include "analysis/figures/palette.h"
 #include "ui/run_list.h"
 
 namespace saccade::ui {
 
-Figure live_loss_figure(const RunSet& runs, const LiveChoice& choice, const RunSet& among) {
-  Figure figure = smoothed(loss_figure(runs, choice.x, choice.log_x, choice.log_y, among), choice.smoothing);
+namespace {
+
+void keep_training_of(const Run& run, const RunSet& among, Figure& figure) {
+  const std::string label = run_looks({&run}, among).front().label;
+  std::erase_if(figure.curves,
+                [&](const Curve& curve) { return curve.label.ends_with(", training") && curve.label != label + ", training"; });
+  for (Curve& curve : figure.curves)
+    if (curve.label == "training") curve.label += " (" + label + ")";
+}
+
+}  // namespace
+
+Figure live_loss_figure(const RunSet& runs, const LiveChoice& choice, const RunSet& among, const Run* current) {
+  constexpr size_t kFewRuns = 6;
+  Figure figure = loss_figure(runs, choice.x, choice.log_x, choice.log_y, among);
+  if (current && runs.size() > kFewRuns) keep_training_of(*current, among, figure);
+  figure = smoothed(std::move(figure), choice.smoothing);
   for (const Run* run : runs)
     if (auto mark = divergence_mark(*run, choice.x, among)) figure.curves.push_back(std::move(*mark));
   return figure;

@@ -16,8 +16,9 @@ struct LiveChoice {
   std::string domain;  ///< of the per-domain card; empty: the first
 };
 
-/// Training, validation and OOD loss of all runs; where a run diverged a mark says so.
-Figure live_loss_figure(const RunSet& runs, const LiveChoice& choice, const RunSet& among);
+/// Training, validation and OOD loss of all runs; where a run diverged a mark says so. Training losses of more than six runs would
+/// cover the rest: then only that of `current` is shown, and the legend says whose it is.
+Figure live_loss_figure(const RunSet& runs, const LiveChoice& choice, const RunSet& among, const Run* current);
 /// A series recorded at every step, thin, and smoothed as the training loss is.
 Figure step_figure(const RunSet& runs, const std::string& name, bool log_y, const LiveChoice& choice, const RunSet& among);
 /// OOD loss minus in-domain validation loss.

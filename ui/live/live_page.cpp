@@ -133,7 +133,7 @@ void LivePage::refresh() {
   choice_ = {session_.xAxis(), log_x_->isChecked(), log_y_->isChecked(), smoothing_->currentData().toInt(),
              domains_->currentText().toStdString()};
 
-  loss_.view->setFigure(live_loss_figure(runs, choice_, all));
+  loss_.view->setFigure(live_loss_figure(runs, choice_, all, shown_run(session_, runs)));
   fill(gap_, gap_figure(runs, choice_, all));
   fill(gradient_, step_figure(runs, "gradient_norm", true, choice_, all));
   fill(speed_, step_figure(runs, "tokens_per_second", false, choice_, all));
