@@ -54,7 +54,7 @@ ComparisonRow make_row(const RunGroup& group, std::optional<double> equal_loss, 
   row.title = group.label;
   row.directory = seeds.front()->info().directory;
   row.parameters = seeds.front()->info().parameters;
-  for (const Run* run : seeds) row.runs.push_back(run->info().name.empty() ? run->info().directory.filename().string() : run->info().name);
+  for (const Run* run : seeds) row.runs.push_back(run->name());
   row.tokens_per_second = mean_over(seeds, [](const Run& r) {
     const Series* speed = r.find("tokens_per_second");
     return speed ? median(speed->value) : kUnknown;
@@ -96,15 +96,13 @@ void warn(std::vector<std::string>& warnings, const std::vector<std::string>& na
   warnings.push_back(line + ": " + what + (first.empty() ? "" : " than " + first));
 }
 
-std::string name_of(const Run& run) { return run.info().name.empty() ? run.info().directory.filename().string() : run.info().name; }
-
 std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
   std::vector<std::string> warnings;
   const RunInfo& first = runs.front()->info();
   const auto collect = [&](auto differs) {
     std::vector<std::string> names;  // of runs; seeds share one
     for (const Run* run : runs)
-      if (differs(run->info()) && std::find(names.begin(), names.end(), name_of(*run)) == names.end()) names.push_back(name_of(*run));
+      if (differs(run->info()) && std::find(names.begin(), names.end(), run->name()) == names.end()) names.push_back(run->name());
     return names;
   };
   for (const Condition& condition : kConditions) {
@@ -112,15 +110,15 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
     const auto value = [&](const RunInfo& info) {
       return (condition.in_provenance ? info.provenance : info.config).value(pointer, json());
     };
-    warn(warnings, collect([&](const RunInfo& info) { return value(info) != value(first); }), condition.what, name_of(*runs.front()));
+    warn(warnings, collect([&](const RunInfo& info) { return value(info) != value(first); }), condition.what, runs.front()->name());
   }
   const auto off = [&](const RunInfo& info) {
     return std::abs(static_cast<double>(info.parameters - first.parameters)) > 0.01 * static_cast<double>(first.parameters);
   };
-  warn(warnings, collect(off), "have more than 1 % more or fewer parameters", name_of(*runs.front()));
+  warn(warnings, collect(off), "have more than 1 % more or fewer parameters", runs.front()->name());
   for (Run const* run : runs)
     if (run->info().state != RunState::finished)
-      warnings.push_back(name_of(*run) + ": is not finished (" + to_string(run->info().state) + ")");
+      warnings.push_back(run->name() + ": is not finished (" + to_string(run->info().state) + ")");
   return warnings;
 }
 

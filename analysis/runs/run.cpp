@@ -14,10 +14,23 @@ namespace saccade {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+std::string setting_of(const RunInfo& info) {
+  nlohmann::json config = info.config;
+  config.erase("name");
+  if (config.contains("training")) config["training"].erase("seed");
+  return config.dump();
+}
+
+}  // namespace
+
 struct Run::Impl {
-  explicit Impl(const fs::path& directory) : info(read_run_info(directory)), journal(directory / "journal.jsonl") {}
+  explicit Impl(const fs::path& directory)
+      : info(read_run_info(directory)), setting(setting_of(info)), journal(directory / "journal.jsonl") {}
 
   RunInfo info;
+  std::string setting;
   JournalReader journal;
   RunHistory history;
   std::optional<StatisticsRecord> last_statistics;
@@ -31,6 +44,7 @@ struct Run::Impl {
     const std::pair<ino_t, int64_t> now{state.st_ino, state.st_mtim.tv_sec * 1'000'000'000 + state.st_mtim.tv_nsec};
     if (now == identity) return false;
     info = read_run_info(info.directory);
+    setting = setting_of(info);
     identity = now;
     return true;
   }
@@ -78,6 +92,10 @@ bool Run::poll() {
 }
 
 const RunInfo& Run::info() const { return impl_->info; }
+
+std::string Run::name() const { return info().name.empty() ? info().directory.filename().string() : info().name; }
+
+const std::string& Run::setting() const { return impl_->setting; }
 
 std::string Run::damage() const {
   const fs::path path = impl_->info.directory / "journal.jsonl";

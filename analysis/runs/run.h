@@ -41,6 +41,10 @@ class Run {
   /// Reads what has come since; true when anything changed.
   bool poll();
   const RunInfo& info() const;
+  /// As its user called it, else its folder's.
+  std::string name() const;
+  /// Its config but for name and seed, as text: what repetitions of one setting have in common.
+  const std::string& setting() const;
   /// Why the series are not all that was recorded, in one line: the journal is damaged, missing or too short. Empty when they are.
   std::string damage() const;
   const std::vector<Series>& series() const;

@@ -12,6 +12,7 @@
 #include "kernels/transfer.h"
 #include "models/architectures/registry.h"
 #include "models/decoder.h"
+#include "tests/gpu/first_gpu.h"
 
 using namespace saccade;
 using nlohmann::json;
@@ -226,11 +227,7 @@ void check_models() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string why;
-  if (cuda::gpus(&why).empty()) {
-    std::printf("SKIPPED: %s\n", why.c_str());
-    return 77;
-  }
+  test::first_gpu();
   const std::string what = argc > 1 ? argv[1] : "";
   if (what != "models") check_ops();
   if (what != "ops") check_models();

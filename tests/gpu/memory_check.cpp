@@ -7,6 +7,7 @@
 #include "kernels/cuda/runtime.h"
 #include "models/plan.h"
 #include "models/training/evaluation_pass.h"
+#include "tests/gpu/first_gpu.h"
 
 using namespace saccade;
 using nlohmann::json;
@@ -102,16 +103,11 @@ json llama(int64_t width, int64_t layers, int64_t heads, int64_t mlp) {
 }  // namespace
 
 int main() {
-  std::string why_none;
-  const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
-  if (gpus.empty()) {
-    std::printf("SKIPPED: %s\n", why_none.c_str());
-    return 77;
-  }
-  const Device device = Device::cuda(gpus[0].index);
-  const int64_t before = gpus[0].memory_free;
-  if (gpus[0].memory_total - before > int64_t{1} << 30) {
-    std::printf("SKIPPED: somebody else uses this GPU (%.0f MiB are taken)\n", mebibytes(gpus[0].memory_total - before));
+  const cuda::Gpu gpu = test::first_gpu();
+  const Device device = Device::cuda(gpu.index);
+  const int64_t before = gpu.memory_free;
+  if (gpu.memory_total - before > int64_t{1} << 30) {
+    std::printf("SKIPPED: somebody else uses this GPU (%.0f MiB are taken)\n", mebibytes(gpu.memory_total - before));
     return 77;
   }
   bool ok = true;

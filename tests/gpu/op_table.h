@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "kernels/arena.h"
-#include "kernels/cuda/runtime.h"
 #include "kernels/random.h"
 #include "kernels/tape.h"
 #include "kernels/transfer.h"
+#include "tests/gpu/first_gpu.h"
 #include "tests/gpu/shard.h"
 
 namespace saccade::test {
@@ -192,13 +192,7 @@ inline int check_cases(std::vector<OpCase> cases, Device device, const std::stri
 /// returns how much failed; `program --bench [name]` times. Exit code 77 without a GPU, saying why.
 inline int check_main(int argc, char** argv, const std::function<std::vector<OpCase>()>& cases,
                       const std::function<void(Device, const std::string& only)>& bench = {}, const std::function<int(Device)>& more = {}) {
-  std::string why_none;
-  const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
-  if (gpus.empty()) {
-    std::printf("SKIPPED: %s\n", why_none.c_str());
-    return 77;
-  }
-  const Device device = Device::cuda(gpus[0].index);
+  const Device device = Device::cuda(first_gpu().index);
   const std::string word = argc > 1 ? argv[1] : "";
   if (bench && word == "--bench") {
     bench(device, argc > 2 ? argv[2] : "");

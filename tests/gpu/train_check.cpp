@@ -18,6 +18,7 @@
 #include "models/resources.h"
 #include "models/training/trainer.h"
 #include "models/training/training_step.h"
+#include "tests/gpu/first_gpu.h"
 
 #ifdef SACCADE_NO_CORPUS  // built by hand, without the corpus room and what it links
 namespace saccade {
@@ -308,11 +309,7 @@ void time_presets(bool profile, const std::string& only) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string why_none;
-  if (cuda::gpus(&why_none).empty()) {
-    std::printf("SKIPPED: %s\n", why_none.c_str());
-    return 77;
-  }
+  test::first_gpu();
   const std::string wanted = argc > 1 ? argv[1] : "both", only = argc > 2 ? argv[2] : "";
   int failed = 0;
   if (wanted != "time" && wanted != "profile") {
