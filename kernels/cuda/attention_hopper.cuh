@@ -1,10 +1,9 @@
 #pragma once
 /// What the attention kernels for Hopper share: bf16 heads of up to 64, causal, with or without a window. Narrower heads are padded
 /// with zeros to 64 as they are copied to shared memory: exponentials, not products, bound those.
-#include <cuda.h>
-
 #include "kernels/cuda/attention_pattern.cuh"
 #include "kernels/cuda/hopper.cuh"
+#include "kernels/cuda/hopper.h"
 
 namespace saccade::cuda::hopper {
 
@@ -13,8 +12,6 @@ constexpr int kWarpgroup = 128;  ///< threads
 constexpr int kOwnRows = 64;     ///< rows that a warpgroup owns
 constexpr int kRowBytes = kWidth * 2;
 
-/// Whether these kernels can run there: compute capability 9.0.
-bool available(int device);
 /// Whether they cover the pattern: bf16 heads of 8, 16, … 64, plain causal or windowed, scale > 0, at least two blocks of rows.
 bool covers(const AttentionTask& task, DType type);
 /// Blocks that fill the device, at most `items`.

@@ -2,10 +2,9 @@
 /// Matrix products with an epilogue of their own on Hopper (compute capability 9.0): C = Σ_i A_i op(B_i), bf16 operands, fp32
 /// sums. A block stays on its multiprocessor and takes tile after tile of 128 x 128: one warp brings operands (bulk tensor copies),
 /// two warpgroups take turns (wgmma), so that one's epilogue runs beside the other's products.
-#include <cuda.h>
-
 #include "kernels/cuda/device_code.cuh"
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/hopper.h"
 #include "kernels/cuda/warpgroup.cuh"
 
 namespace saccade::cuda::fused {
@@ -194,8 +193,7 @@ __global__ void __launch_bounds__(kThreads, 1) product_kernel(const __grid_const
 #endif
 }
 
-/// Whether products of this kind run here: compute capability 9.0.
-bool available(int device);
+using hopper::available;
 /// A matrix in boxes of 64 columns and `box_rows` rows.
 CUtensorMap tensor_map(const Matrix& x, int64_t rows, int64_t columns, int box_rows);
 

@@ -1,0 +1,20 @@
+#pragma once
+/// Host side of the Hopper kernels: where they run, and how their copy engine sees a tensor.
+#include <cuda.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace saccade::cuda::hopper {
+
+/// Whether they run on `device`: compute capability 9, and the program holds code for sm_90a. Code for older GPUs, or for plain sm_90,
+/// runs there too, but has empty kernels in their place.
+bool available(int device);
+
+/// A bf16 tensor in boxes: sizes and box innermost first, `strides` in bytes of every axis but the innermost. Boxes lie in shared memory in
+/// 128-byte swizzle; what lies outside of the tensor is zero. Throws DeviceError where the driver refuses (address or stride no multiple of
+/// 16).
+CUtensorMap tensor_map(const void* values, const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides,
+                       const std::vector<int64_t>& box);
+
+}  // namespace saccade::cuda::hopper
