@@ -116,6 +116,11 @@ inline bool check(Arena& cpu, Arena& gpu, const Case& c, DType dtype) {
       for (int64_t j = 192 * row; j < 256 * row; ++j) in[i][static_cast<size_t>(j)] *= 4;
     in[i] = rounded(gpu, in[i], dtype);
   }
+  if (!test::compares()) {
+    evaluate(gpu, dtype, c, in);
+    std::printf("ok %s %s\n", c.name.c_str(), to_string(dtype));
+    return true;
+  }
   const Numbers want = evaluate(cpu, DType::f64, c, in), got = evaluate(gpu, dtype, c, in), again = evaluate(gpu, dtype, c, in);
   const double value_limit = dtype == DType::bf16 ? 1e-2 : 2e-5, gradient_limit = dtype == DType::bf16 ? 2e-2 : 2e-5;
 

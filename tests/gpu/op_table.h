@@ -136,6 +136,29 @@ struct Worst {
   double output = 0, gradient = 0;
 };
 
+/// What is wrong with a case in one type, or nothing; how far it is off goes to `off`.
+inline std::string compare_case(const OpCase& c, DType dtype, bool adding, Device device, Worst& off) {
+  const OpValues truth = run_case(c, Device::cpu(), DType::f64, adding), once = run_case(c, device, dtype, adding),
+                 again = run_case(c, device, dtype, adding), plan = run_case(c, Device::plan(true), dtype, adding);
+  std::string problem;
+  for (size_t i = 0; i < truth.values.size(); ++i) {
+    const double d = difference(once.values[i], truth.values[i]);
+    const bool is_output = truth.names[i][0] == 'o';
+    double& worst = is_output ? off.output : off.gradient;
+    worst = std::max(worst, d);
+    const double limit = dtype == DType::f32 ? 2e-5 : (is_output ? 1e-2 : 2e-2) * c.slack;
+    if (!(d <= limit)) {
+      char text[96];
+      std::snprintf(text, sizeof text, " %s off by %.2g", truth.names[i].c_str(), d);
+      problem += text;
+    }
+    if (std::memcmp(once.values[i].data(), again.values[i].data(), once.values[i].size() * sizeof(double)) != 0)
+      problem += " " + truth.names[i] + " differs between two runs";
+  }
+  if (plan.peak != once.peak) problem += " plan peaks at " + std::to_string(plan.peak) + ", the run at " + std::to_string(once.peak);
+  return problem;
+}
+
 /// Runs a case in one type; prints a line when it fails (or SACCADE_TEST_VERBOSE is set); returns whether it passed.
 inline bool check_case(const OpCase& given, DType dtype, bool adding, Device device, Worst& worst) {
   OpCase c = given;
@@ -143,34 +166,21 @@ inline bool check_case(const OpCase& given, DType dtype, bool adding, Device dev
     if (in.kind != Input::Kind::integer)
       for (double& v : in.values) v = dtype == DType::bf16 ? to_bf16_and_back(v) : static_cast<double>(static_cast<float>(v));
   std::string problem;
-  double output = 0, gradient = 0;
+  Worst off;
   try {
     Arena::set_poison(true);
-    const OpValues truth = run_case(c, Device::cpu(), DType::f64, adding), once = run_case(c, device, dtype, adding),
-                   again = run_case(c, device, dtype, adding), plan = run_case(c, Device::plan(true), dtype, adding);
-    for (size_t i = 0; i < truth.values.size(); ++i) {
-      const double d = difference(once.values[i], truth.values[i]);
-      const bool is_output = truth.names[i][0] == 'o';
-      (is_output ? output : gradient) = std::max(is_output ? output : gradient, d);
-      const double limit = dtype == DType::f32 ? 2e-5 : (is_output ? 1e-2 : 2e-2) * c.slack;
-      if (!(d <= limit)) {
-        char text[96];
-        std::snprintf(text, sizeof text, " %s off by %.2g", truth.names[i].c_str(), d);
-        problem += text;
-      }
-      if (std::memcmp(once.values[i].data(), again.values[i].data(), once.values[i].size() * sizeof(double)) != 0)
-        problem += " " + truth.names[i] + " differs between two runs";
-    }
-    if (plan.peak != once.peak) problem += " plan peaks at " + std::to_string(plan.peak) + ", the run at " + std::to_string(once.peak);
+    if (compares())
+      problem = compare_case(c, dtype, adding, device, off);
+    else
+      run_case(c, device, dtype, adding);
   } catch (const std::exception& e) {
     problem = std::string(" ") + std::string(e.what()).substr(0, 300);
   }
   Arena::set_poison(false);
   if (!problem.empty() || std::getenv("SACCADE_TEST_VERBOSE"))
-    std::printf("%-38s %-4s %-2s %8.1e %8.1e  %s%s\n", given.name.c_str(), to_string(dtype), adding ? "+=" : "=", output, gradient,
+    std::printf("%-38s %-4s %-2s %8.1e %8.1e  %s%s\n", given.name.c_str(), to_string(dtype), adding ? "+=" : "=", off.output, off.gradient,
                 problem.empty() ? "ok" : "FAILED:", problem.c_str());
-  worst.output = std::max(worst.output, output);
-  worst.gradient = std::max(worst.gradient, gradient);
+  worst = {std::max(worst.output, off.output), std::max(worst.gradient, off.gradient)};
   return problem.empty();
 }
 

@@ -9,7 +9,7 @@ host (a check reads whole tensors, also parts that nothing writes); and hazards 
 barrier in shared memory (mbarrier) at which one lane arrives for its warp, after __syncwarp. A probe of 32 writers, 32 readers and two
 barriers is clean where every lane arrives and full of hazards where lane 0 does (compute-sanitizer of CUDA 13.0); UNJUDGED names the kernels.
 Exit code 1 when a kernel of ours is complained about, or the limit ended a process before its last case. Whether values are right the checks
-say by themselves: here memory is not poisoned, so gradients that nothing writes differ.
+say by themselves: here cases only run.
 """
 import argparse
 import concurrent.futures
@@ -30,8 +30,8 @@ COMPLAINT = re.compile(r"^=+ (?:Error: |Warning: )?(Invalid|Uninitialized|Race|P
 
 def run(job, arguments):
     program, tool, shard, shards = job
-    environment = dict(os.environ, SACCADE_TEST_SHARD=f"{shard}/{shards}", SACCADE_TEST_VERBOSE="1", SACCADE_SEPARATE_MEMORY="1",
-                       SACCADE_SHORT_CASES="1", SACCADE_CUDNN="off")
+    environment = dict(os.environ, SACCADE_TEST_SHARD=f"{shard}/{shards}", SACCADE_TEST_VERBOSE="1", SACCADE_TEST_COMPARE="0",
+                       SACCADE_SEPARATE_MEMORY="1", SACCADE_SHORT_CASES="1", SACCADE_CUDNN="off")
     command = ["timeout", "-k", "5", str(arguments.limit), "stdbuf", "-oL", "compute-sanitizer", "--tool", tool, "--print-limit", "10000",
                "--error-exitcode", "9", str(pathlib.Path(arguments.folder) / program)]
     begin = time.time()

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace saccade::test {
 
@@ -15,6 +16,13 @@ inline bool in_shard(size_t i) {
     }
   }
   return i % n == k;
+}
+
+/// Whether a case is compared with the CPU and with a second run; with SACCADE_TEST_COMPARE=0 it only runs on the GPU, once, for a tool
+/// that watches its kernels (tests/gpu/sanitize.py).
+inline bool compares() {
+  const char* word = std::getenv("SACCADE_TEST_COMPARE");
+  return !word || std::strcmp(word, "0") != 0;
 }
 
 }  // namespace saccade::test
