@@ -13,6 +13,7 @@
 #include "models/architectures/registry.h"
 #include "models/decoder.h"
 #include "tests/gpu/first_gpu.h"
+#include "tests/gpu/shard.h"
 
 using namespace saccade;
 using nlohmann::json;
@@ -99,8 +100,10 @@ std::string title(const char* op, DType dtype, const Inputs& in, const std::stri
 }
 
 void check_ops() {
+  size_t place = 0;
   for (DType dtype : {DType::f32, DType::bf16})
-    for (int64_t width : {16, 25, 32, 64, 80, 128, 256})
+    for (int64_t width : {16, 25, 32, 64, 80, 128, 256}) {
+      if (!test::in_shard(place++)) continue;
       for (const auto& [first, n] : std::vector<std::pair<int64_t, int64_t>>{{0, 1}, {63, 1}, {700, 11}, {1700, 1}}) {
         for (const ScoreOptions& score : {ScoreOptions{0.3, 0, false}, ScoreOptions{0.3, 0, true}, ScoreOptions{0.3, 300, false}}) {
           Inputs in({2, 1800, 3, width}, n, first, dtype);
@@ -142,10 +145,13 @@ void check_ops() {
                     dtype, in, o.o, expected.o, o.selected, expected.selected);
           }
       }
+    }
 }
 
 /// Logits behind every token of a sequence that a decoder is fed, against the whole sequence's.
 void check_model(const json& settings, const std::string& precision) {
+  static size_t place = 0;
+  if (!test::in_shard(place++)) return;
   constexpr int64_t kLength = 400, kVocabulary = 97;
   json architecture{{"width", 128}, {"layers", 2}};
   for (const Setting& s : settings_of(settings.at("host"), settings.at("mixer")))

@@ -49,7 +49,7 @@ inline Input integers(const Shape& shape, uint64_t seed, uint64_t below) {
   return x;
 }
 
-/// Outputs, then gradients of the inputs, as doubles.
+/// Outputs, then gradients of the inputs, as doubles, where they are compared.
 struct OpValues {
   std::vector<std::vector<double>> values;
   std::vector<std::string> names;
@@ -70,7 +70,7 @@ inline OpValues run_case(const OpCase& c, Device device, DType dtype, bool addin
   Arena arena(device);
   Tape tape(arena, true);
   const DType exact = accumulation_dtype(dtype);
-  const bool plan = device.is_plan();
+  const bool plan = device.is_plan(), read = !plan && compares();
   std::vector<Tensor> x, grads, copies;
   const auto put = [&](const Tensor& t, const std::vector<double>& values) {
     if (!plan) from_doubles(t, values);
@@ -103,7 +103,7 @@ inline OpValues run_case(const OpCase& c, Device device, DType dtype, bool addin
     const std::vector<Tensor> y = c.op(tape, x);
     std::vector<std::pair<Tensor, Tensor>> seeds;
     for (size_t i = 0; i < y.size(); ++i) {
-      if (!plan) out.values.push_back(to_doubles(y[i])), out.names.push_back("output " + std::to_string(i));
+      if (read) out.values.push_back(to_doubles(y[i])), out.names.push_back("output " + std::to_string(i));
       if (!y[i].differentiable()) continue;
       const Tensor seed = arena.allocate(y[i].shape(), y[i].dtype());
       std::vector<double> values = activation(y[i].shape(), 1000 + i).values;
@@ -115,7 +115,7 @@ inline OpValues run_case(const OpCase& c, Device device, DType dtype, bool addin
   }
   out.peak = arena.peak_extent();
   for (size_t i = 0; i < grads.size(); ++i)
-    if (grads[i] && !plan) out.values.push_back(to_doubles(grads[i])), out.names.push_back("gradient " + std::to_string(i));
+    if (grads[i] && read) out.values.push_back(to_doubles(grads[i])), out.names.push_back("gradient " + std::to_string(i));
   return out;
 }
 

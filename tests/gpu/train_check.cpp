@@ -19,6 +19,7 @@
 #include "models/training/trainer.h"
 #include "models/training/training_step.h"
 #include "tests/gpu/first_gpu.h"
+#include "tests/gpu/shard.h"
 
 #ifdef SACCADE_NO_CORPUS  // built by hand, without the corpus room and what it links
 namespace saccade {
@@ -315,8 +316,9 @@ int main(int argc, char** argv) {
   if (wanted != "time" && wanted != "profile") {
     std::printf("%-28s %8s %8s %8s %8s %4s\n", "", "f32", "bf16", "eval", "probe", "");
     const auto configs = all_configs();
-    for (const auto& [name, architecture] : configs)
-      if (name.find(only) != std::string::npos) failed += check(name, architecture) ? 0 : 1;
+    for (size_t i = 0; i < configs.size(); ++i)
+      if (test::in_shard(i) && configs[i].first.find(only) != std::string::npos)
+        failed += check(configs[i].first, configs[i].second) ? 0 : 1;
     std::printf("%d of %zu configs failed\n", failed, configs.size());
   }
   if (wanted != "check") time_presets(wanted == "profile", only);
