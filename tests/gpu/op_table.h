@@ -1,5 +1,6 @@
 #pragma once
 // For programs that compare an op on CUDA with the same op on the CPU in double, on the same inputs.
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -167,6 +168,7 @@ inline bool check_case(const OpCase& given, DType dtype, bool adding, Device dev
       for (double& v : in.values) v = dtype == DType::bf16 ? to_bf16_and_back(v) : static_cast<double>(static_cast<float>(v));
   std::string problem;
   Worst off;
+  const auto begin = std::chrono::steady_clock::now();
   try {
     Arena::set_poison(true);
     if (compares())
@@ -178,7 +180,8 @@ inline bool check_case(const OpCase& given, DType dtype, bool adding, Device dev
   }
   Arena::set_poison(false);
   if (!problem.empty() || std::getenv("SACCADE_TEST_VERBOSE"))
-    std::printf("%-38s %-4s %-2s %8.1e %8.1e  %s%s\n", given.name.c_str(), to_string(dtype), adding ? "+=" : "=", off.output, off.gradient,
+    std::printf("%-38s %-4s %-2s %8.1e %8.1e %5.1f s  %s%s\n", given.name.c_str(), to_string(dtype), adding ? "+=" : "=", off.output,
+                off.gradient, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
                 problem.empty() ? "ok" : "FAILED:", problem.c_str());
   worst = {std::max(worst.output, off.output), std::max(worst.gradient, off.gradient)};
   return problem.empty();
