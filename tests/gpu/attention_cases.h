@@ -265,11 +265,10 @@ inline int run(const std::string& only) {
   Arena::set_poison(true);
   Arena cpu(Device::cpu()), gpu(Device::cuda(0));
   int failed = 0, count = 0;
-  const bool is_short = std::getenv("SACCADE_SHORT_CASES") != nullptr;
   const std::vector<Case> list = cases();
   for (size_t i = 0; i < list.size(); ++i)
     for (DType dtype : {DType::f32, DType::bf16}) {
-      const Case c = is_short ? shortened(list[i]) : list[i];
+      const Case c = test::short_cases() ? shortened(list[i]) : list[i];
       if (!test::in_shard(i) || c.name.find(only) == std::string::npos) continue;
       ++count;
       try {

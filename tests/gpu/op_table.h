@@ -187,14 +187,17 @@ inline bool check_case(const OpCase& given, DType dtype, bool adding, Device dev
   return problem.empty();
 }
 
-/// The cases whose name holds `only` in f32 and bf16, writing and adding. Returns how many rows failed.
+/// The cases whose name holds `only` in f32 and bf16, writing and adding (short: writing in f32, adding in bf16). Returns how many rows
+/// failed.
 inline int check_cases(std::vector<OpCase> cases, Device device, const std::string& only = "") {
   std::erase_if(cases, [&](const OpCase& c) { return c.name.find(only) == std::string::npos; });
   int failed = 0;
   for (DType dtype : {DType::f32, DType::bf16}) {
     Worst worst;
     for (size_t i = 0; i < cases.size(); ++i)
-      for (bool adding : {false, true}) failed += !in_shard(i) || check_case(cases[i], dtype, adding, device, worst) ? 0 : 1;
+      for (bool adding : {false, true})
+        if (in_shard(i) && !(short_cases() && adding != (dtype == DType::bf16)))
+          failed += check_case(cases[i], dtype, adding, device, worst) ? 0 : 1;
     std::printf("%s: %zu cases, worst output %.1e, worst gradient %.1e\n", to_string(dtype), cases.size(), worst.output, worst.gradient);
   }
   std::printf("%d of %zu rows failed\n", failed, cases.size() * 4);

@@ -25,4 +25,7 @@ inline bool compares() {
   return !word || std::strcmp(word, "0") != 0;
 }
 
+/// SACCADE_SHORT_CASES in the environment: for tools under which a GPU is slow, less of what looks alike.
+inline bool short_cases() { return std::getenv("SACCADE_SHORT_CASES") != nullptr; }
+
 }  // namespace saccade::test
