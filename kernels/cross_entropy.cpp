@@ -34,24 +34,37 @@ SACCADE_INLINE T largest(const T* x, int64_t n) {
   return *std::max_element(lanes, lanes + kLanes);
 }
 
-/// logits → −ln softmax(logits)[target] per row; logits are left as (softmax − onehot) · scale.
+/// The first x[i] that equals `value`; the last index when none does (NaN).
 template <class T>
-SACCADE_INLINE void softmax_rows(T* logits, const int32_t* targets, T* losses, int64_t rows, int64_t n, double scale) {
+SACCADE_INLINE int32_t first_of(const T* x, int32_t n, T value) {
+  int32_t first = n - 1;
+  for (int32_t i = 0; i < n; ++i) {
+    const int32_t at = x[i] == value ? i : n;
+    first = at < first ? at : first;  // std::min would not be vectorised
+  }
+  return first;
+}
+
+/// logits → −ln softmax(logits)[target] per row; logits are left as (softmax − onehot + penalty · largest, where it is) · scale.
+template <class T>
+SACCADE_INLINE void softmax_rows(T* logits, const int32_t* targets, T* losses, int64_t rows, int64_t n, double scale, double penalty) {
   for (int64_t r = 0; r < rows; ++r, logits += n) {
     const T top = largest(logits, n), wanted = logits[targets[r]];
+    const int32_t winner = penalty > 0 ? first_of(logits, static_cast<int32_t>(n), top) : 0;
     for (int64_t i = 0; i < n; ++i) logits[i] = fast_exp(logits[i] - top);
     const T sum = lane_sum<T>(n, [&](int64_t i) SACCADE_INLINE_LAMBDA { return logits[i]; });
     losses[r] = top + std::log(sum) - wanted;
     const T factor = static_cast<T>(scale) / sum;
     for (int64_t i = 0; i < n; ++i) logits[i] *= factor;
     logits[targets[r]] -= static_cast<T>(scale);
+    if (penalty > 0) logits[winner] += static_cast<T>(scale * penalty) * top;
   }
 }
-SACCADE_SIMD void softmax(float* logits, const int32_t* targets, float* losses, int64_t rows, int64_t n, double scale) {
-  softmax_rows(logits, targets, losses, rows, n, scale);
+SACCADE_SIMD void softmax(float* logits, const int32_t* targets, float* losses, int64_t rows, int64_t n, double scale, double penalty) {
+  softmax_rows(logits, targets, losses, rows, n, scale, penalty);
 }
-SACCADE_SIMD void softmax(double* logits, const int32_t* targets, double* losses, int64_t rows, int64_t n, double scale) {
-  softmax_rows(logits, targets, losses, rows, n, scale);
+SACCADE_SIMD void softmax(double* logits, const int32_t* targets, double* losses, int64_t rows, int64_t n, double scale, double penalty) {
+  softmax_rows(logits, targets, losses, rows, n, scale, penalty);
 }
 
 void check_targets(const Tensor& targets, int64_t vocabulary) {
@@ -68,7 +81,8 @@ struct Buffers {
 };
 
 template <class T>
-void cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets, const CrossEntropy& loss, const Buffers& buffers) {
+void cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets, const CrossEntropy& loss, const Buffers& buffers,
+                   double penalty) {
   const int64_t vocabulary = weight.dim(0), width = weight.dim(1), rows = targets.size(), step = buffers.logits.dim(0);
   check_targets(targets, vocabulary);
   const T *h = hidden.data<T>(), *w = weight.data<T>();
@@ -79,7 +93,7 @@ void cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& tar
       const int64_t m = end - begin, at = first + begin;
       T* p = logits + begin * vocabulary;
       gemm_serial<T>(false, true, m, vocabulary, width, 1, h + at * width, width, w, width, false, p, vocabulary);
-      softmax(p, targets.data<int32_t>() + at, tokens + at, m, vocabulary, 1.0 / static_cast<double>(rows));
+      softmax(p, targets.data<int32_t>() + at, tokens + at, m, vocabulary, 1.0 / static_cast<double>(rows), penalty);
       if (buffers.d_hidden)
         gemm_serial<T>(false, false, m, width, vocabulary, 1, p, vocabulary, w, width, false, buffers.d_hidden.data<T>() + at * width,
                        width);
@@ -116,7 +130,7 @@ int64_t block_rows(Device device, int64_t rows, int64_t vocabulary) {
 
 /// The same blocks on the GPU: logits of a block of rows by a matrix product, softmax in place, two products for the gradients.
 void on_cuda(Tape& tape, const Tensor& hidden, const Tensor& weight, const Tensor& targets, const CrossEntropy& loss,
-             const cpu::Buffers& buffers) {
+             const cpu::Buffers& buffers, double penalty) {
   const int device = tape.device().index;
   const Tensor w = tape.compute_copy(weight), flat = hidden.rows_view();
   const int64_t vocabulary = weight.dim(0), width = weight.dim(1), rows = flat.dim(0), step = buffers.logits.dim(0);
@@ -128,7 +142,7 @@ void on_cuda(Tape& tape, const Tensor& hidden, const Tensor& weight, const Tenso
                cuda::matrix(buffers.logits, vocabulary));
     cuda::softmax_cross_entropy(tape.stream(), buffers.logits, static_cast<const int32_t*>(targets.raw()) + first,
                                 static_cast<float*>(loss.tokens.raw()) + first, count, buffers.d_hidden || buffers.d_weight,
-                                1.0 / static_cast<double>(rows));
+                                1.0 / static_cast<double>(rows), penalty);
     if (d_hidden)
       cuda::gemm(device, false, false, count, width, vocabulary, 1, cuda::matrix(buffers.logits, vocabulary), cuda::matrix(w, width), false,
                  cuda::matrix(d_hidden.head_slice(first, first + count), width));
@@ -141,7 +155,7 @@ void on_cuda(Tape& tape, const Tensor& hidden, const Tensor& weight, const Tenso
 
 }  // namespace
 
-CrossEntropy linear_cross_entropy(Tape& tape, const Tensor& hidden, const Tensor& weight, const Tensor& targets) {
+CrossEntropy linear_cross_entropy(Tape& tape, const Tensor& hidden, const Tensor& weight, const Tensor& targets, double max_logit_penalty) {
   const char* op = "linear_cross_entropy";
   expect(
       weight.rank() == 2 && hidden.rank() >= 1 && hidden.dim(-1) == weight.dim(1) && accumulation_dtype(hidden.dtype()) == weight.dtype(),
@@ -150,6 +164,7 @@ CrossEntropy linear_cross_entropy(Tape& tape, const Tensor& hidden, const Tensor
   const int64_t vocabulary = weight.dim(0), width = weight.dim(1), rows = hidden.size() / width;
   expect(targets.dtype() == DType::i32 && targets.size() == rows && rows > 0, op, "targets are ", targets, " ", targets.dtype(),
          ", hidden is ", hidden, "; expected one i32 a row");
+  expect(max_logit_penalty >= 0, op, "max_logit_penalty is negative; expected 0 or more");
   const DType dtype = hidden.dtype(), exact = accumulation_dtype(dtype);
   CrossEntropy loss{tape.empty({1}, exact), tape.empty({rows}, exact)};
   // The gradients are made while the logits are there: going over them again in backward would double the work.
@@ -162,8 +177,10 @@ CrossEntropy linear_cross_entropy(Tape& tape, const Tensor& hidden, const Tensor
                                            (buffers.d_hidden ? hidden.bytes() : 0) + (buffers.d_weight ? weight.bytes() : 0));
   tape.run(
       op, {products * 2 * logits * static_cast<double>(width) + 5 * logits, bytes},
-      [&] { dispatch(dtype, [&](auto zero) { cpu::cross_entropy<decltype(zero)>(hidden, weight, targets, loss, buffers); }); },
-      [&] { on_cuda(tape, hidden, weight, targets, loss, buffers); });
+      [&] {
+        dispatch(dtype, [&](auto zero) { cpu::cross_entropy<decltype(zero)>(hidden, weight, targets, loss, buffers, max_logit_penalty); });
+      },
+      [&] { on_cuda(tape, hidden, weight, targets, loss, buffers, max_logit_penalty); });
   tape.record({hidden, weight}, {&loss.mean}, [=, d_hidden = buffers.d_hidden, d_weight = buffers.d_weight, mean = loss.mean](Tape& t) {
     const Tensor d_mean = t.grad(mean);
     if (d_hidden) {

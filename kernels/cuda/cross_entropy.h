@@ -4,10 +4,11 @@
 
 namespace saccade::cuda {
 
-/// Per row: losses[r] = −ln softmax(logits[r])[targets[r]]; logits are left as (softmax − onehot) · scale when `gradient`.
+/// Per row: losses[r] = −ln softmax(logits[r])[targets[r]]; logits are left as (softmax − onehot + penalty · largest logit, on
+/// the first element that has it) · scale when `gradient`.
 /// logits f32 or bf16 [rows, V]; targets i32 [rows]; losses f32 [rows].
 void softmax_cross_entropy(Stream stream, const Tensor& logits, const int32_t* targets, float* losses, int64_t rows, bool gradient,
-                           double scale);
+                           double scale, double penalty);
 
 /// mean[0] = (Σ x) / n in a fixed order. x f32 [n], mean f32 [1].
 void mean(Stream stream, const Tensor& x, const Tensor& mean);

@@ -1,6 +1,8 @@
 #include "kernels/cross_entropy.h"
 
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "tests/support/op_checks.h"
 
@@ -20,8 +22,36 @@ class CrossEntropyTest : public QObject {
     return {loss.mean, loss.tokens};
   }
 
- private Q_SLOTS:
-  void gradients_data() {
+  static constexpr double kPenalty = 0.5;
+  static std::vector<Tensor> penalized(Tape& t, const std::vector<Tensor>& x) {
+    const CrossEntropy loss = linear_cross_entropy(t, x[0], x[1], x[2], kPenalty);
+    return {loss.mean, loss.tokens};
+  }
+  /// c/2 · mean over the rows of (largest logit)².
+  template <class T>
+  static T penalty_of(const Tensor& hidden, const Tensor& weight) {
+    const T *h = hidden.data<T>(), *w = weight.data<T>();
+    const int64_t rows = hidden.dim(0), width = hidden.dim(1);
+    T sum = 0;
+    for (int64_t r = 0; r < rows; ++r) {
+      T top = -std::numeric_limits<T>::infinity();
+      for (int64_t v = 0; v < weight.dim(0); ++v)
+        top = std::max(top, std::inner_product(h + r * width, h + (r + 1) * width, w + v * width, T(0)));
+      sum += top * top;
+    }
+    return static_cast<T>(kPenalty / 2) * sum / static_cast<T>(rows);
+  }
+  /// What the gradients of `penalized` are those of: its values with the penalty that they leave out.
+  static std::vector<Tensor> penalized_loss(Tape& t, const std::vector<Tensor>& x) {
+    const std::vector<Tensor> loss = penalized(t, x);
+    if (!t.device().is_plan())
+      dispatch(loss[0].dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        *loss[0].data<T>() += penalty_of<T>(x[0], x[1]);
+      });
+    return loss;
+  }
+  static void gradient_rows() {
     QTest::addColumn<int>("rows");
     QTest::addColumn<int>("width");
     QTest::addColumn<int>("vocabulary");
@@ -29,17 +59,40 @@ class CrossEntropyTest : public QObject {
     QTest::newRow("primes") << 13 << 7 << 11;
     QTest::newRow("ragged lanes") << 5 << 3 << 37;
   }
+
+ private Q_SLOTS:
+  void gradients_data() { gradient_rows(); }
   void gradients() {
     QFETCH(int, rows);
     QFETCH(int, width);
     QFETCH(int, vocabulary);
     CHECK_OP(both, inputs(rows, width, vocabulary));
   }
+  void penalized_gradients_data() { gradient_rows(); }
+  void penalized_gradients() {
+    QFETCH(int, rows);
+    QFETCH(int, width);
+    QFETCH(int, vocabulary);
+    CHECK_OP(penalized_loss, inputs(rows, width, vocabulary));
+  }
+  /// Logits −2, −1, −1, −3 with target 3: −1 is pulled up to 0 where it stands first, and the values stay the same.
+  void the_first_of_equal_logits_is_penalized() {
+    const std::vector<Array> all{{{1, 1}, {2}}, {{4, 1}, {-1, -0.5, -0.5, -1.5}}, {{1}, {3}, true}};
+    for (DType dtype : {DType::f64, DType::f32}) {
+      const OpRun off = run_op(both, all, dtype, Device::cpu()), on = run_op(penalized, all, dtype, Device::cpu());
+      for (size_t i : {size_t{0}, size_t{1}}) QCOMPARE(on.values[i].values, off.values[i].values);
+      const double d_mean = random_array({1}, 1000).values[0], pull = kPenalty * -1 * d_mean;  // run_op goes back from random gradients
+      const std::vector<double> expected_weight{0, pull * 2, 0, 0};
+      for (size_t v = 0; v < 4; ++v) QVERIFY(std::abs(on.values[3].values[v] - off.values[3].values[v] - expected_weight[v]) < 1e-6);
+      QVERIFY(std::abs(on.values[2].values[0] - off.values[2].values[0] - pull * -0.5) < 1e-6);
+    }
+  }
   /// More rows than one block and one task, neither a divisor.
   void blocks() {
     for (const auto& [rows, vocabulary] : {std::pair{2311, 53}, std::pair{307, 33001}}) {
       const std::vector<Array> all = inputs(rows, 5, vocabulary);
-      for (const QString& problem : {check_float(both, all), check_threads(both, all), check_plan(both, all)})
+      for (const QString& problem : {check_float(both, all), check_threads(both, all), check_plan(both, all), check_float(penalized, all),
+                                     check_threads(penalized, all)})
         QVERIFY2(problem.isEmpty(), qPrintable(problem));
     }
   }
@@ -89,6 +142,7 @@ class CrossEntropyTest : public QObject {
       QVERIFY_THROWS_EXCEPTION(DataError, linear_cross_entropy(tape, hidden, weight, to_tensor(all[2], DType::f32, arena)));
     }
     QVERIFY_THROWS_EXCEPTION(std::invalid_argument, linear_cross_entropy(tape, hidden, weight, tape.empty({2}, DType::i32)));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, linear_cross_entropy(tape, hidden, weight, tape.empty({3}, DType::i32), -1e-4));
     QVERIFY_THROWS_EXCEPTION(std::invalid_argument,
                              linear_cross_entropy(tape, hidden, tape.empty({4, 3}, DType::f32), tape.empty({3}, DType::i32)));
   }
