@@ -28,7 +28,8 @@ struct TrainingConfig {
   std::string schedule = "cosine";   ///< cosine, linear, constant
   double final_learning_rate = 0.1;  ///< fraction of the peak at the end (cosine, linear)
   double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, clip = 1.0;
-  int64_t seed = 1;  ///< initialisation and data order; evaluation batches never depend on it
+  double max_logit_penalty = 0;  ///< of linear_cross_entropy; 0 in RWKV's presets too, whose papers name none
+  int64_t seed = 1;              ///< initialisation and data order; evaluation batches never depend on it
   int64_t evaluate_every = 50, evaluation_batches = 4;
   int64_t probe_every = 200;
   int64_t capture_every = 0;     ///< 0: at every checkpoint

@@ -112,8 +112,9 @@ DecodingState Model::begin(Arena&, DType, int64_t, int64_t) const { throw UsageE
 
 Tensor Model::extend(Tape&, const Tensor&, DecodingState&) const { throw std::logic_error("extend without begin"); }
 
-Tensor Model::loss(Tape& tape, const Tensor& tokens, const Tensor& targets, Probe* probe, Tensor* token_losses) const {
-  const CrossEntropy result = linear_cross_entropy(tape, hidden(tape, tokens, probe), output_weight(), targets);
+Tensor Model::loss(Tape& tape, const Tensor& tokens, const Tensor& targets, Probe* probe, Tensor* token_losses,
+                   double max_logit_penalty) const {
+  const CrossEntropy result = linear_cross_entropy(tape, hidden(tape, tokens, probe), output_weight(), targets, max_logit_penalty);
   if (token_losses) *token_losses = result.tokens;
   return result.mean;
 }

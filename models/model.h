@@ -168,8 +168,10 @@ class Model {
   /// embeddings for Avey's ranker …
   virtual double state_values_per_token() const = 0;
 
-  /// Mean next-token cross-entropy in nats, scalar [1]; `token_losses` receives [B·T] when given.
-  Tensor loss(Tape& tape, const Tensor& tokens, const Tensor& targets, Probe* probe = nullptr, Tensor* token_losses = nullptr) const;
+  /// Mean next-token cross-entropy in nats, scalar [1]; `token_losses` receives [B·T] when given. A max_logit_penalty is in the
+  /// gradient only (kernels/cross_entropy.h).
+  Tensor loss(Tape& tape, const Tensor& tokens, const Tensor& targets, Probe* probe = nullptr, Tensor* token_losses = nullptr,
+              double max_logit_penalty = 0) const;
   /// [B, T, V]
   Tensor logits(Tape& tape, const Tensor& tokens, Probe* probe = nullptr) const;
 

@@ -101,7 +101,8 @@ void TrainingStep::forward_backward() {
 
 void TrainingStep::run_forward_backward() {
   if (first_) tape_.fresh_grads();
-  const Tensor loss = model_->loss(tape_, tokens_, targets_), sum = measures_.head_slice(0, 1);
+  const Tensor loss = model_->loss(tape_, tokens_, targets_, nullptr, nullptr, training_.max_logit_penalty);
+  const Tensor sum = measures_.head_slice(0, 1);
   const double share = 1.0 / static_cast<double>(training_.accumulate);
   tape_.run(
       "sum_losses", {},

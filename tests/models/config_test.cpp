@@ -19,16 +19,18 @@ class ConfigTest : public QObject {
     QCOMPARE(c.name, std::string("transformerpp"));
     QCOMPARE(c.architecture.at("host").get<std::string>(), std::string("llama"));
     QCOMPARE(c.training.steps, 1000);
+    QCOMPARE(c.training.max_logit_penalty, 0.0);
     QCOMPARE(c.device, std::string("auto"));
   }
 
   void the_resolved_form_reads_back_the_same() {
     const RunConfig c = parse_config(R"({"name": "n", "architecture": {"mixer": "top1_chunk", "chunk": 32, "heads": 8},
-      "data": {"train": ["prose", "web"], "ood": ["c"], "sequence_length": 128}, "training": {"learning_rate": 2e-4, "steps": 2e3},
+      "data": {"train": ["prose", "web"], "ood": ["c"], "sequence_length": 128}, "training": {"learning_rate": 2e-4, "steps": 2e3, "max_logit_penalty": 1e-4},
       "device": "cpu", "precision": "f64", "threads": 2})",
                                      "run.json");
     QCOMPARE(c.training.steps, 2000);
     QCOMPARE(c.training.capture_tokens, 128);
+    QCOMPARE(c.training.max_logit_penalty, 1e-4);
     QCOMPARE(c.architecture.at("selection").get<std::string>(), std::string("exact"));
     QVERIFY(to_json(parse_config(to_json(c).dump(), "again")) == to_json(c));
   }
@@ -91,6 +93,7 @@ class ConfigTest : public QObject {
     row(R"({"training": {"step": 3}})", "/training has no setting \"step\"; did you mean \"steps\"?");
     row(R"({"training": {"steps": "many"}})", "/training/steps is \"many\"; expected an integer from 1 to 1000000000");
     row(R"({"training": {"seed": 1, "seed": 2}})", "/training/seed is given twice; expected once");
+    row(R"({"training": {"max_logit_penalty": -1e-4}})", "/training/max_logit_penalty is -0.0001; expected a number from 0 to 100");
     row(R"({"training": {"schedule": "cosin"}})",
         "/training/schedule is \"cosin\"; expected cosine, linear or constant; did you mean \"cosine\"?");
     row(R"({"training": {"batch_tokens": 1000}})", "/training/batch_tokens is 1000; expected a multiple of /data/sequence_length, 512");

@@ -1,7 +1,9 @@
 #include <QtTest>
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/parallel.h"
+#include "kernels/transfer.h"
 #include "tests/models/model_fixture.h"
 
 namespace saccade::test {
@@ -16,6 +18,14 @@ class TrainerTest : public QObject {
   }
   static nlohmann::json plain() { return {{"host", "llama"}, {"mixer", "attention"}, {"heads", 2}}; }
   static nlohmann::json chunks() { return {{"host", "gpt"}, {"mixer", "top1_chunk"}, {"heads", 2}, {"chunk", 5}}; }
+
+  static double largest_logit(Trainer& trainer, const Trainer::Frozen& batch) {
+    Tape tape(trainer.arena(), false);
+    const Tensor tokens = tape.empty({batch.sequences, batch.length}, DType::i32);
+    copy_from_host(tokens, batch.tokens.data());
+    const std::vector<double> logits = to_doubles(trainer.model().logits(tape, tokens));
+    return *std::max_element(logits.begin(), logits.end());
+  }
 
   /// Weights and moments after `steps` steps.
   std::vector<char> trained(const RunConfig& config, int steps) const {
@@ -87,8 +97,14 @@ class TrainerTest : public QObject {
     QVERIFY(trained(small_run(plain(), {{"seed", 1}}), 0) != trained(small_run(plain(), {{"seed", 2}}), 0));
   }
 
+  void accumulating_micro_batches_is_one_big_batch_data() {
+    QTest::addColumn<double>("penalty");
+    for (double penalty : {0.0, 0.5}) QTest::addRow("max_logit_penalty %g", penalty) << penalty;
+  }
   void accumulating_micro_batches_is_one_big_batch() {
-    const auto whole = trainer(small_run(plain(), {}, "f64")), pieces = trainer(small_run(plain(), {{"accumulate", 4}}, "f64"));
+    QFETCH(double, penalty);
+    const nlohmann::json training{{"max_logit_penalty", penalty}}, cut{{"max_logit_penalty", penalty}, {"accumulate", 4}};
+    const auto whole = trainer(small_run(plain(), training, "f64")), pieces = trainer(small_run(plain(), cut, "f64"));
     for (int i = 0; i < 3; ++i) {
       const StepRecord a = whole->step(), b = pieces->step();
       QVERIFY(std::abs(a.loss - b.loss) < 1e-12);
@@ -96,6 +112,19 @@ class TrainerTest : public QObject {
       QCOMPARE(a.tokens, b.tokens);
     }
     QVERIFY(pieces->arena().peak_extent() < whole->arena().peak_extent());
+  }
+
+  /// It moves the weights, while what is reported of equal weights stays the cross-entropy, in training and in evaluation.
+  void a_penalty_keeps_logits_small() {
+    const auto plainly = trainer(small_run(plain())), penalized = trainer(small_run(plain(), {{"max_logit_penalty", 0.5}}));
+    const Trainer::Frozen batch = frozen(4, 24, corpus_.vocabulary());
+    QCOMPARE(penalized->evaluate(batch).by_position, plainly->evaluate(batch).by_position);
+    const StepRecord first = plainly->step(), first_penalized = penalized->step();
+    QCOMPARE(first_penalized.loss, first.loss);
+    QVERIFY(first_penalized.gradient_norm != first.gradient_norm);
+    while (!plainly->finished()) plainly->step(), penalized->step();
+    const double large = largest_logit(*plainly, batch), small = largest_logit(*penalized, batch);
+    QVERIFY2(small < large / 2, qPrintable(QString("%1 with, %2 without").arg(small).arg(large)));
   }
 
   void evaluation_and_probes_do_not_disturb() {

@@ -11,8 +11,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-const std::set<std::string> optimizer_settings{"accumulate",   "recompute", "warmup_steps", "schedule", "final_learning_rate",
-                                               "weight_decay", "beta1",     "beta2",        "epsilon",  "clip"};
+const std::set<std::string> optimizer_settings{"accumulate", "recompute", "warmup_steps", "schedule", "final_learning_rate", "weight_decay",
+                                               "beta1",      "beta2",     "epsilon",      "clip",     "max_logit_penalty"};
 const std::set<std::string> saving_settings{"evaluate_every", "evaluation_batches", "probe_every",
                                             "capture_every",  "capture_tokens",     "checkpoint_every"};
 
