@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/attention_pattern.cuh"
 #include "kernels/cuda/chunk_controls.cuh"
+#include "kernels/cuda/chunk_mean.cuh"
 
 namespace saccade::cuda {
 namespace {
@@ -19,17 +20,11 @@ struct Problem {
   __device__ int64_t stride() const { return int64_t{heads} * width; }
 };
 
-/// A thread per (sequence, chunk, column of all heads).
-template <class T>
-__global__ void means_kernel(const T* k, T* means, int64_t count, int64_t length, int64_t chunk, int64_t row) {
-  const int64_t i = int64_t{blockIdx.x} * 128 + threadIdx.x;
-  if (i >= count) return;
-  const int64_t complete = length / chunk, b = i / row / complete, c = i / row % complete;
-  const T* from = k + (b * length + c * chunk) * row + i % row;
-  float sum = 0;
-#pragma unroll 8
-  for (int64_t j = 0; j < chunk; ++j) sum += to_float(from[j * row]);
-  means[i] = from_float<T>(sum / static_cast<float>(chunk));
+/// Block (complete chunk, columns of all heads, sequence).
+template <int kPiece, class T>
+__global__ void __launch_bounds__(kMeanThreads) means_kernel(const T* k, T* means, int64_t length, int64_t chunk, int64_t row) {
+  mean_of_rows<kPiece>(k + (blockIdx.z * length + blockIdx.x * chunk) * row, row, chunk,
+                       means + (int64_t{blockIdx.z} * gridDim.x + blockIdx.x) * row);
 }
 
 template <class T>
@@ -237,8 +232,13 @@ void launch_scores(Stream stream, const ChunkProblem& problem, const Tensor& q, 
 void chunk_means(Stream stream, const ChunkProblem& problem, const Tensor& k, const Tensor& means) {
   dispatch_cuda(k.dtype(), [&](auto t) {
     using T = decltype(t);
-    means_kernel<<<blocks_for(means.size(), 128), 128, 0, stream>>>(pointer<T>(k), pointer<T>(means), means.size(), problem.shape.length,
-                                                                    problem.options.chunk, problem.shape.stride());
+    const int64_t row = problem.shape.stride();
+    for_mean_piece<T>(row, [&](auto piece) {
+      constexpr int kPiece = decltype(piece)::value;
+      const dim3 grid(static_cast<unsigned>(means.dim(1)), blocks_for(row, kMeanColumns<kPiece>), static_cast<unsigned>(means.dim(0)));
+      means_kernel<kPiece>
+          <<<grid, kMeanThreads, 0, stream>>>(pointer<T>(k), pointer<T>(means), problem.shape.length, problem.options.chunk, row);
+    });
   });
   check_launch();
 }

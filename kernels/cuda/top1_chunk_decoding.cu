@@ -4,23 +4,20 @@
 
 #include "kernels/cuda/cached_keys.cuh"
 #include "kernels/cuda/chunk_controls.cuh"
+#include "kernels/cuda/chunk_mean.cuh"
 
 namespace saccade::cuda {
 namespace {
 
-constexpr int kMeanThreads = 128, kSelectThreads = 128, kMeansOfBlock = 64;
+constexpr int kSelectThreads = 128, kMeansOfBlock = 64;
 
 /// Block (which of the chunks that may have become complete, columns, sequence).
-template <class T>
+template <int kPiece, class T>
 __global__ void __launch_bounds__(kMeanThreads)
     extend_means_kernel(const T* k, T* means, int64_t row, int64_t capacity, int64_t chunk, int64_t n, StartPosition place) {
-  const int64_t i = int64_t{blockIdx.y} * kMeanThreads + threadIdx.x, b = blockIdx.z, first = place(), c = first / chunk + blockIdx.x;
-  if (i >= row || (c + 1) * chunk > first + n) return;
-  const T* from = k + (b * capacity + c * chunk) * row + i;
-  float sum = 0;
-#pragma unroll 8
-  for (int64_t j = 0; j < chunk; ++j) sum += to_float(from[j * row]);
-  means[(b * (capacity / chunk) + c) * row + i] = from_float<T>(sum / static_cast<float>(chunk));
+  const int64_t b = blockIdx.z, first = place(), c = first / chunk + blockIdx.x;
+  if ((c + 1) * chunk > first + n) return;
+  mean_of_rows<kPiece>(k + (b * capacity + c * chunk) * row, row, chunk, means + (b * (capacity / chunk) + c) * row);
 }
 
 struct ChunkArgs {
@@ -143,11 +140,14 @@ __global__ void __launch_bounds__(kSplitThreads)
 
 void extend_mean_keys(Stream stream, const Tensor& k, const Tensor& means, int64_t chunk, const TokenPosition& position, int64_t n) {
   const int64_t row = k.dim(2) * k.dim(3);
-  const dim3 grid(static_cast<unsigned>(n / chunk + 1), blocks_for(row, kMeanThreads), static_cast<unsigned>(k.dim(0)));
   dispatch_cuda(k.dtype(), [&](auto t) {
     using T = decltype(t);
-    extend_means_kernel<<<grid, kMeanThreads, 0, stream>>>(pointer<T>(k), pointer<T>(means), row, k.dim(1), chunk, n,
-                                                           start_position(position));
+    for_mean_piece<T>(row, [&](auto piece) {
+      constexpr int kPiece = decltype(piece)::value;
+      const dim3 grid(static_cast<unsigned>(n / chunk + 1), blocks_for(row, kMeanColumns<kPiece>), static_cast<unsigned>(k.dim(0)));
+      extend_means_kernel<kPiece>
+          <<<grid, kMeanThreads, 0, stream>>>(pointer<T>(k), pointer<T>(means), row, k.dim(1), chunk, n, start_position(position));
+    });
   });
   check_launch();
 }
