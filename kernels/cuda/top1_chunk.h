@@ -34,6 +34,9 @@ void sort_queries(Stream stream, const ChunkProblem& problem, int64_t block_rows
 /// Attention to the chosen chunks and the own chunk, one softmax over the union. entropy may be empty.
 void chunk_forward(Stream stream, const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& v, const QueryLists& lists,
                    const Tensor& o, const Tensor& lse, const Tensor& entropy);
+/// The same on Hopper's own matrix instructions: one chosen chunk of 128 keys, bf16 heads of up to 64, no window, no ALiBi, no entropy; lse
+/// is −∞ on entry. False: not such a GPU or not such a case, and nothing was done.
+bool hopper_chunk_forward(Stream stream, const AttentionForward& in);
 /// Its gradients; in.sorted is not used. partial: scratch (extra_scratch) where dk or dv are wanted.
 void chunk_backward(Stream stream, const cpu::ChunkBackward& in, const QueryLists& lists, const Tensor& o, const Tensor& partial);
 

@@ -10,6 +10,7 @@ void chunk_forward(Stream stream, const ChunkProblem& problem, const Tensor& q, 
                    const Tensor& o, const Tensor& lse, const Tensor& entropy) {
   fill(stream, lse, -std::numeric_limits<double>::infinity());
   AttentionForward in{{problem.shape, problem.score, problem.options.chunk, lists}, q, k, v, o, lse, entropy, {}, true};
+  if (hopper_chunk_forward(stream, in)) return;
   for (in.task.place = 0; in.task.place < problem.options.top_k; ++in.task.place) attention_forward(stream, in);
   in.task.lists = {};
   attention_forward(stream, in);

@@ -242,6 +242,8 @@ inline std::vector<Case> cases() {
   chunk_case("chunk random 32 top 2", {2, 515, 2, 64}, {0.125, 0, false}, {32, 2, false, random, 5}, false);
   chunk_case("chunk random 128 shared", {1, 1500, 2, 64}, {0.125, 0, false}, {128, 1, true, random, 5}, false);
   chunk_case("chunk recent 64", {2, 515, 2, 32}, {0.125, 0, false}, {64, 1, false, oracle_recent, 0}, true);
+  chunk_case("chunk recent 128", {2, 1031, 3, 32}, {0.2, 0, false}, {128, 1, false, oracle_recent, 0}, false);
+  chunk_case("chunk approx 128", {2, 777, 3, 64}, {0.125, 0, false}, {128, 1, false, approx, 0}, false, 0.03);
   chunk_case("chunk longer than T", {2, 100, 2, 64}, {0.125, 0, false}, {128, 1, false, exact, 0}, false);
   list.push_back(
       {"chunk popular", {1, 6000, 2, 64}, chunked({0.125, 0, false}, {64, 1, false, exact, 0}, false), false, false, 0, false, true});
