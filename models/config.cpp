@@ -134,7 +134,7 @@ const Schema<TrainingConfig> training_schema{
     field("epsilon", &TrainingConfig::epsilon, {1e-20, 1}, "AdamW's epsilon."),
     field("clip", &TrainingConfig::clip, {0, kMany}, "Largest norm of the gradient, 0: not clipped."),
     field("max_logit_penalty", &TrainingConfig::max_logit_penalty, {0, 100},
-          "Penalty c on large logits, in 1/nats: c/2 · the mean square of each position's largest one, in the gradient only (the "
+          "Penalty c on large logits, in 1/nats: half of c times the mean square of each position's largest, in the gradient only (the "
           "reported loss stays the cross-entropy). 0: off; RWKV-LM, the official training of RWKV, has 1e-4."),
     field("seed", &TrainingConfig::seed, {0, 1e15}, "Initial weights and data order."),
     field("evaluate_every", &TrainingConfig::evaluate_every, {1, kMany}, "Steps between evaluations."),

@@ -10,6 +10,7 @@
 #include "ui/charts/ticks.h"
 #include "ui/run_list.h"
 #include "ui/run_summary.h"
+#include "ui/wrapped_tip.h"
 
 namespace saccade::ui {
 
@@ -133,7 +134,7 @@ QVariant ComparisonTable::data(const QModelIndex& index, int role) const {
 QVariant ComparisonTable::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal || section < 0 || section >= columnCount()) return {};
   if (role == Qt::DisplayRole) return columns_[static_cast<size_t>(section)].name;
-  if (role == Qt::ToolTipRole) return columns_[static_cast<size_t>(section)].help;
+  if (role == Qt::ToolTipRole) return wrapped_tip(columns_[static_cast<size_t>(section)].help);
   if (role == Qt::TextAlignmentRole) return QVariant(Qt::AlignVCenter | (section == 0 ? Qt::AlignLeft : Qt::AlignRight));
   return {};
 }

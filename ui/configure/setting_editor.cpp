@@ -13,6 +13,7 @@
 
 #include "models/architectures/registry.h"
 #include "ui/shell/theme.h"
+#include "ui/wrapped_tip.h"
 
 namespace saccade::ui {
 namespace {
@@ -91,7 +92,7 @@ SettingEditor::SettingEditor(const FormField& field, QWidget* parent)
   problem_->setFont(small_font(font()));
   problem_->hide();
   QWidget* editor = makeEditor();
-  setToolTip(help);
+  setToolTip(wrapped_tip(help));
   name->setBuddy(editor);
   for (QWidget* focusable : {static_cast<QWidget*>(check_), static_cast<QWidget*>(combo_), static_cast<QWidget*>(line_)}) {
     if (!focusable) continue;

@@ -20,6 +20,7 @@
 #include "ui/page.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
+#include "ui/wrapped_tip.h"
 
 namespace saccade::ui {
 
@@ -80,7 +81,8 @@ QWidget* InspectPage::makeMaps() {
   map_choice_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
   faint_ = new QToolButton;
   faint_->setText(tr("faint too"));
-  faint_->setToolTip(tr("Colours for small weights too: a logarithmic scale, or with weights of both signs one that the largest leave"));
+  faint_->setToolTip(
+      wrapped_tip(tr("Colours for small weights too: a logarithmic scale, or with weights of both signs one that the largest leave")));
   faint_->setCheckable(true);
   map_card_->addControl(faint_);
   map_card_->addControl(map_choice_);

@@ -10,6 +10,7 @@
 #include "analysis/figures/derived.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/ticks.h"
+#include "ui/wrapped_tip.h"
 
 namespace saccade::ui {
 
@@ -67,10 +68,10 @@ QLabel* QueryPanel::addRow(const QString& name, const QString& help) {
   auto* value = new QLabel(this);
   value->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
   value->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  value->setToolTip(help);
+  value->setToolTip(wrapped_tip(help));
   value->setAccessibleName(name);
   auto* label = new QLabel(name, this);
-  label->setToolTip(help);
+  label->setToolTip(wrapped_tip(help));
   form_->addRow(label, value);
   return value;
 }

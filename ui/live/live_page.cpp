@@ -15,6 +15,7 @@
 #include "ui/page.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
+#include "ui/wrapped_tip.h"
 
 namespace saccade::ui {
 
@@ -26,7 +27,7 @@ const RegisterPage entry{
 QToolButton* toggle(const QString& text, const QString& help) {
   auto* button = new QToolButton;
   button->setText(text);
-  button->setToolTip(help);
+  button->setToolTip(wrapped_tip(help));
   button->setCheckable(true);
   return button;
 }
