@@ -253,7 +253,7 @@ void select_chunks(Stream stream, const ChunkProblem& problem, const Tensor& q, 
     return check_launch();
   }
   if (problem.candidates(problem.shape.length - 1) == 0) return fill_bytes(stream, selected.raw(), 0xff, selected.bytes());
-  if (selects_on_tensor_cores(problem, q.dtype()) && !means && hopper_select(stream, problem, q, k, selected)) return;
+  if (selects_on_tensor_cores(problem, q.dtype()) && hopper_select(stream, problem, q, k, means, selected)) return;
   if (selects_on_tensor_cores(problem, q.dtype())) return select_on_tensor_cores(stream, problem, q, k, means, selected);
   launch_scores(stream, problem, q, k, means, pointer<int32_t>(selected), pointer<float>(best), nullptr);
 }

@@ -22,12 +22,13 @@ void select_chunks(Stream stream, const ChunkProblem& problem, const Tensor& q, 
 void select_on_tensor_cores(Stream stream, const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means,
                             const Tensor& selected);
 
-/// The same, exact, on Hopper's own matrix instructions: chunks of a multiple of 64, heads of up to 64. False: not such a GPU or not
-/// such a case, and nothing was done.
-bool hopper_select(Stream stream, const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& selected);
+/// The same on Hopper's own matrix instructions: chunks of a multiple of 64, heads of up to 64. False: not such a GPU or not such a case,
+/// and nothing was done.
+bool hopper_select(Stream stream, const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means,
+                   const Tensor& selected);
 
-/// Queries that one warp sorts.
-constexpr int64_t kSortSegment = 1024;
+/// Queries that one block sorts.
+constexpr int64_t kSortSegment = 2048;
 /// Counting sort of the queries by chosen chunk. counts: scratch i32 [B · H · top_k, segments, chunks]. block_rows as attention takes.
 void sort_queries(Stream stream, const ChunkProblem& problem, int64_t block_rows, const QueryLists& lists, const Tensor& counts);
 

@@ -1,5 +1,5 @@
-// Exact selection on Hopper: blocks of 192 queries, three warpgroups own 64 of them each and go over the keys from the oldest on; a
-// fourth keeps a ring of keys filled. Exponentials, one for every query and key, bound it, not products.
+// Selection on Hopper: blocks of 192 queries, three warpgroups own 64 of them each and go over the keys, or the mean keys, from the oldest
+// on; a fourth keeps a ring of them filled. Exponentials, one for every query and key, bound the exact one, not products.
 #include "kernels/cuda/attention_hopper.cuh"
 #include "kernels/cuda/top1_chunk.h"
 
@@ -8,13 +8,14 @@ namespace hopper {
 namespace {
 
 constexpr int kConsumers = 3, kRows = kConsumers * kOwnRows, kKeys = 128, kStages = 6;
-constexpr int kPart = 64;  ///< keys that are summed at a time: chunks begin and end between parts
+constexpr int kPart = 64;  ///< keys that are summed at a time: chunks begin and end between parts, and 64 queries share theirs
 constexpr int kThreads = (kConsumers + 1) * kWarpgroup;
 constexpr int kTileBytes = kKeys * kRowBytes, kQueryBytes = kRows * kRowBytes;
 constexpr int kShared = 2 * kQueryBytes + kStages * kTileBytes + 1024;
 
 struct Problem {
   int length, heads, chunk;
+  int rows_of_chunk;        ///< rows of k: its keys, or 1, its mean
   float factor;             ///< scale · log2 e
   bool q_shared, k_shared;  ///< one sequence stands for all
 };
@@ -30,15 +31,17 @@ struct Barriers {
   RingBarriers<kStages> keys;
 };
 
-/// Keys before it belong to candidates of the 64 queries from `first` on, which share their own chunk.
-__device__ __forceinline__ int candidate_keys(const Problem& p, int first) { return first < p.length ? first / p.chunk * p.chunk : 0; }
+/// Rows of k before it belong to candidates of the 64 queries from `first` on, which share their own chunk.
+__device__ __forceinline__ int candidate_rows(const Problem& p, int first) {
+  return first < p.length ? first / p.chunk * p.rows_of_chunk : 0;
+}
 
 struct Block {
   int line, first, tiles;
 };
 __device__ __forceinline__ Block block_of(const Problem& p, const Items& items, const Item& item) {
   const int first = (items.blocks - 1 - item.rank) * kRows, last = (min(first + kRows, p.length) - 1) / kOwnRows * kOwnRows;
-  return {item.line, first, (candidate_keys(p, last) + kKeys - 1) / kKeys};
+  return {item.line, first, (candidate_rows(p, last) + kKeys - 1) / kKeys};
 }
 
 __device__ __forceinline__ void produce(const Problem& p, const Maps& maps, const Items& items, Barriers& barriers, uint32_t queries,
@@ -99,6 +102,48 @@ __device__ __forceinline__ void add_part(const Problem& p, const float (&s)[kKey
   }
 }
 
+/// By log mass.
+struct ByMass {
+  Mass mass[2] = {{-INFINITY, 0, 0, -1}, {-INFINITY, 0, 0, -1}};
+  __device__ __forceinline__ void add(const Problem& p, const float (&s)[kKeys / 2], int key, int end) {
+    add_part<0>(p, s, mass, key);
+    if (key + kPart < end) add_part<kPart>(p, s, mass, key + kPart);
+  }
+  __device__ __forceinline__ int chosen(int i) const { return mass[i].chosen; }
+};
+
+/// By mean key: this thread's share of the candidates, the first of equals.
+struct ByMean {
+  float best[2] = {-INFINITY, -INFINITY};
+  int chunk[2] = {-1, -1};
+  template <bool kAll>
+  __device__ __forceinline__ void offer(const float (&s)[kKeys / 2], int first, int end) {
+    first += threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int c = first + 8 * n + i % 2;
+        if ((kAll || c < end) && s[4 * n + i] > best[i / 2]) best[i / 2] = s[4 * n + i], chunk[i / 2] = c;
+      }
+  }
+  __device__ __forceinline__ void add(const Problem&, const float (&s)[kKeys / 2], int first, int end) {
+    first + kKeys <= end ? offer<true>(s, first, end) : offer<false>(s, first, end);
+  }
+  __device__ __forceinline__ int chosen(int i) const {
+    float most = best[i];
+    int c = chunk[i];
+#pragma unroll
+    for (int step = 1; step < 4; step <<= 1) {
+      const float other = __shfl_xor_sync(0xffffffffu, most, step);
+      const int of_other = __shfl_xor_sync(0xffffffffu, c, step);
+      if (other > most || (other == most && of_other < c)) most = other, c = of_other;
+    }
+    return c;
+  }
+};
+
+template <class Choice>
 __device__ __forceinline__ void consume(const Problem& p, const Items& items, Barriers& barriers, uint32_t queries, uint32_t keys,
                                         int32_t* selected) {
   const int warpgroup = consumer(), lane = threadIdx.x % 32;
@@ -109,9 +154,9 @@ __device__ __forceinline__ void consume(const Problem& p, const Items& items, Ba
     const int index = barriers.queries.item[query.stage()];
     if (index < 0) return;
     const Block block = block_of(p, items, items.at(index));
-    const int own = block.first + warpgroup * kOwnRows, end = candidate_keys(p, own);
+    const int own = block.first + warpgroup * kOwnRows, end = candidate_rows(p, own);
     const uint32_t query_rows = rows_of_64(queries + query.stage() * kQueryBytes + warpgroup * kOwnRows * kRowBytes);
-    Mass mass[2] = {{-INFINITY, 0, 0, -1}, {-INFINITY, 0, 0, -1}};
+    Choice choice;
     for (int tile = 0; tile < block.tiles; ++tile, ++ring.use) {
       const int key = tile * kKeys;
       ring.await(barriers.keys);
@@ -127,19 +172,24 @@ __device__ __forceinline__ void consume(const Problem& p, const Items& items, Ba
         hold(s);
       }
       ring.release(barriers.keys);
-      if (key < end) add_part<0>(p, s, mass, key);
-      if (key + kPart < end) add_part<kPart>(p, s, mass, key + kPart);
+      if (key < end) choice.add(p, s, key, end);
     }
     query.release(barriers.queries.ring);
     const int t = own + threadIdx.x % kWarpgroup / 32 * 16 + lane / 4;
 #pragma unroll
-    for (int i = 0; i < 2; ++i)
-      if (lane % 4 == 0 && t + 8 * i < p.length) selected[int64_t{block.line} * p.length + t + 8 * i] = mass[i].chosen;
+    for (int i = 0; i < 2; ++i) {
+      const int chosen = choice.chosen(i);
+      if (lane % 4 == 0 && t + 8 * i < p.length) selected[int64_t{block.line} * p.length + t + 8 * i] = chosen;
+    }
   }
 }
 
+#else
+struct ByMass;
+struct ByMean;
 #endif
 
+template <class Choice>
 __global__ void __launch_bounds__(kThreads, 1)
     select_kernel(const Problem p, const __grid_constant__ Maps maps, const Items items, int32_t* selected) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -157,7 +207,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (threadIdx.x == 0) produce(p, maps, items, barriers, queries, keys);
   } else {
     take_registers<160>();
-    consume(p, items, barriers, queries, keys, selected);
+    consume<Choice>(p, items, barriers, queries, keys, selected);
   }
 #endif
 }
@@ -165,7 +215,8 @@ __global__ void __launch_bounds__(kThreads, 1)
 }  // namespace
 }  // namespace hopper
 
-bool hopper_select(Stream stream, const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& selected) {
+bool hopper_select(Stream stream, const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means,
+                   const Tensor& selected) {
   using namespace hopper;
   const HeadShape& shape = problem.shape;
   const int device = q.device().index;
@@ -174,13 +225,17 @@ bool hopper_select(Stream stream, const ChunkProblem& problem, const Tensor& q, 
   const Problem p{static_cast<int>(shape.length),
                   static_cast<int>(shape.heads),
                   static_cast<int>(problem.options.chunk),
+                  static_cast<int>(means ? 1 : problem.options.chunk),
                   static_cast<float>(problem.score.scale) * kLog2e,
                   shared(q),
                   shared(k)};
-  const Maps maps{box_map(q, shape, kRows), box_map(k, shape, kKeys)};
+  HeadShape rows = shape;
+  if (means) rows.length = means.dim(1);
+  const Maps maps{box_map(q, shape, kRows), box_map(means ? means : k, rows, kKeys)};
   const Items items = items_of(stream, device, shape, kRows);
-  allow_shared(select_kernel, kShared);
-  select_kernel<<<persistent_blocks(device, items.count()), kThreads, kShared, stream>>>(p, maps, items, pointer<int32_t>(selected));
+  const auto kernel = means ? select_kernel<ByMean> : select_kernel<ByMass>;
+  allow_shared(kernel, kShared);
+  kernel<<<persistent_blocks(device, items.count()), kThreads, kShared, stream>>>(p, maps, items, pointer<int32_t>(selected));
   check_launch();
   return true;
 }

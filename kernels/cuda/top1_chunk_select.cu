@@ -140,12 +140,13 @@ __global__ void __launch_bounds__(kTileThreads, 3) exact_kernel(Problem p, const
 }
 
 template <int D>
-__global__ void __launch_bounds__(kTileThreads, 2) approximate_kernel(Problem p, const bf16* q, const bf16* means, int32_t* selected) {
+__global__ void __launch_bounds__(kTileThreads, 3) approximate_kernel(Problem p, const bf16* q, const bf16* means, int32_t* selected) {
   constexpr int M = kRowTiles<D>, N = kKeys / 8;
   const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kTileRows<D>, count = min(kTileRows<D>, p.length - first);
   const int line = blockIdx.y, b = line / p.heads, h = line % p.heads, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   float best[M][2];
   int chosen[M][2], candidates[M][2];
+  const int sure = (first + warp * 16 * M) / p.chunk;  // chunks before it are candidates of all queries of the warp
 #pragma unroll
   for (int m = 0; m < M; ++m)
 #pragma unroll
@@ -157,17 +158,21 @@ __global__ void __launch_bounds__(kTileThreads, 2) approximate_kernel(Problem p,
   for_tiles<D>(
       p, q + b * p.q_batch + h * D, means + b * p.k_batch + h * D, first, count, end, [](int) { return true; },
       [&](int row, float(&s)[M][N][4]) {
+        const auto offer = [&](auto certain) {
 #pragma unroll
-        for (int m = 0; m < M; ++m)
+          for (int m = 0; m < M; ++m)
 #pragma unroll
-          for (int i = 0; i < 2; ++i)
+            for (int i = 0; i < 2; ++i)
 #pragma unroll
-            for (int n = 0; n < N; ++n)
+              for (int n = 0; n < N; ++n)
 #pragma unroll
-              for (int e = 0; e < 2; ++e) {
-                const int c = row + n * 8 + lane % 4 * 2 + e;
-                if (c < candidates[m][i] && s[m][n][2 * i + e] > best[m][i]) best[m][i] = s[m][n][2 * i + e], chosen[m][i] = c;
-              }
+                for (int e = 0; e < 2; ++e) {
+                  const int c = row + n * 8 + lane % 4 * 2 + e;
+                  if ((decltype(certain)::value || c < candidates[m][i]) && s[m][n][2 * i + e] > best[m][i])
+                    best[m][i] = s[m][n][2 * i + e], chosen[m][i] = c;
+                }
+        };
+        row + kKeys <= sure ? offer(std::true_type{}) : offer(std::false_type{});
       });
 #pragma unroll
   for (int m = 0; m < M; ++m)
