@@ -30,6 +30,7 @@ struct OpCase {
   std::vector<Input> inputs;
   std::function<std::vector<Tensor>(Tape&, const std::vector<Tensor>&)> op;  ///< outputs; differentiable ones get random gradients
   double slack = 1;                                                          ///< how much more rounding to bf16 may cost
+  bool unrecorded = false;                                                   ///< whether outputs are compared without a record, too
 };
 
 inline Input activation(const Shape& shape, uint64_t seed, double scale = 1) {
@@ -66,10 +67,10 @@ inline double to_bf16_and_back(double x) {
   return static_cast<double>(f);
 }
 
-/// `dtype`: f64 on the CPU, f32 or bf16 on CUDA. `adding`: gradients start at one and are added to.
-inline OpValues run_case(const OpCase& c, Device device, DType dtype, bool adding) {
+/// `dtype`: f64 on the CPU, f32 or bf16 on CUDA. `adding`: gradients start at one and are added to. Without `recording` outputs only.
+inline OpValues run_case(const OpCase& c, Device device, DType dtype, bool adding, bool recording = true) {
   Arena arena(device);
-  Tape tape(arena, true);
+  Tape tape(arena, recording);
   const DType exact = accumulation_dtype(dtype);
   const bool plan = device.is_plan(), read = !plan && compares();
   std::vector<Tensor> x, grads, copies;
@@ -85,7 +86,7 @@ inline OpValues run_case(const OpCase& c, Device device, DType dtype, bool addin
   }
   for (size_t i = 0; i < x.size(); ++i) {
     grads.push_back(x[i].dtype() == DType::i32 ? Tensor() : arena.allocate(x[i].shape(), x[i].dtype()));
-    if (!grads[i]) continue;
+    if (!grads[i] || !recording) continue;
     x[i].set_differentiable(true);
     tape.bind_grad(x[i], grads[i]);
     if (!adding) continue;
@@ -112,9 +113,10 @@ inline OpValues run_case(const OpCase& c, Device device, DType dtype, bool addin
       put(seed, values);
       seeds.emplace_back(y[i], seed);
     }
-    tape.backward(seeds);
+    if (recording) tape.backward(seeds);
   }
   out.peak = arena.peak_extent();
+  if (!recording) return out;
   for (size_t i = 0; i < grads.size(); ++i)
     if (grads[i] && read) out.values.push_back(to_doubles(grads[i])), out.names.push_back("gradient " + std::to_string(i));
   return out;
@@ -140,8 +142,14 @@ struct Worst {
 /// What is wrong with a case in one type, or nothing; how far it is off goes to `off`.
 inline std::string compare_case(const OpCase& c, DType dtype, bool adding, Device device, Worst& off) {
   const OpValues truth = run_case(c, Device::cpu(), DType::f64, adding), once = run_case(c, device, dtype, adding),
-                 again = run_case(c, device, dtype, adding), plan = run_case(c, Device::plan(true), dtype, adding);
+                 again = run_case(c, device, dtype, adding), plan = run_case(c, Device::plan(true), dtype, adding),
+                 unrecorded = c.unrecorded ? run_case(c, device, dtype, adding, false) : OpValues();
   std::string problem;
+  for (size_t i = 0; i < unrecorded.values.size(); ++i) {
+    const double d = difference(unrecorded.values[i], truth.values[i]);
+    off.output = std::max(off.output, d);
+    if (!(d <= (dtype == DType::f32 ? 2e-5 : 1e-2 * c.slack))) problem += " " + truth.names[i] + " is off where nothing is recorded";
+  }
   for (size_t i = 0; i < truth.values.size(); ++i) {
     const double d = difference(once.values[i], truth.values[i]);
     const bool is_output = truth.names[i][0] == 'o';
