@@ -2,6 +2,7 @@
 
 #include "kernels/beside.h"
 #include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/fused_linear.h"
 #include "kernels/cuda/linear_stack.h"
 #include "kernels/expect.h"
 #include "kernels/linear.h"
@@ -55,13 +56,19 @@ Tensor gated_linear(Tape& tape, const Tensor& x, const Tensor& gate, const Tenso
   shape.push_back(out);
   const Tensor h = tape.empty({rows, 2 * out}, x.dtype());
   Tensor y = tape.empty(shape, x.dtype());
+  bool gated = false;  // by the products' own pass
   tape.run(
       "gated_linear", products_cost(x, h, gate), [] {},
       [&] {
-        cuda::stack_forward(tape.device().index, x, {tape.compute_copy(gate), tape.compute_copy(up)}, h);
+        const Tensor w_gate = tape.compute_copy(gate), w_up = tape.compute_copy(up);
+        gated = !tape.recording() && cuda::gated_product(tape.device().index, f, x, w_gate, w_up, y);
+        if (!gated) cuda::stack_forward(tape.device().index, x, {w_gate, w_up}, h);
       });
   tape.run(
-      "gated_linear.gate", gate_cost(y, flops_of(f) + 1, 3), [] {}, [&] { cuda::gated_packed(tape.stream(), f, h, y); });
+      "gated_linear.gate", gate_cost(y, flops_of(f) + 1, 3), [] {},
+      [&] {
+        if (!gated) cuda::gated_packed(tape.stream(), f, h, y);
+      });
   tape.record({x, gate, up}, {&y}, [=](Tape& t) { backward(t, x, gate, up, h, t.grad(y), f); });
   return y;
 }

@@ -1,6 +1,7 @@
 #include "kernels/head_projection.h"
 
 #include "kernels/beside.h"
+#include "kernels/cuda/fused_linear.h"
 #include "kernels/cuda/linear_stack.h"
 #include "kernels/cuda/packed_heads.h"
 #include "kernels/decoding.h"
@@ -22,10 +23,12 @@ Cost heads_cost(const Tensor& q, double flops, int tensors) {
 
 /// Op by op: what the fused form computes.
 ProjectedHeads apart(Tape& tape, const Tensor& x, const HeadProjection& p) {
-  const std::vector<Tensor> y = linears(tape, x, {p.query, p.key, p.value});
-  const Shape shape{x.dim(0), x.dim(1), p.heads, p.query.dim(0) / p.heads};
-  ProjectedHeads out{prepare_heads(tape, y[0].reshape(shape), p.query_gain, p.options),
-                     prepare_heads(tape, y[1].reshape(shape), p.key_gain, p.options), y[2].reshape(shape)};
+  std::vector<Tensor> weights{p.key, p.value};
+  if (p.query) weights.insert(weights.begin(), p.query);
+  std::vector<Tensor> y = linears(tape, x, weights);
+  for (Tensor& side : y) side = side.reshape({x.dim(0), x.dim(1), p.heads, side.dim(-1) / p.heads});
+  ProjectedHeads out{p.query ? prepare_heads(tape, y[0], p.query_gain, p.options) : Tensor(),
+                     prepare_heads(tape, y[y.size() - 2], p.key_gain, p.options), y.back()};
   for (const auto& [made, rows] : {std::pair(&out.k, p.key_rows), std::pair(&out.v, p.value_rows)})
     if (rows) {
       append_rows(tape, *made, rows, {});
@@ -35,9 +38,31 @@ ProjectedHeads apart(Tape& tape, const Tensor& x, const HeadProjection& p) {
 }
 
 bool fuses(const Tape& tape, const Tensor& x, const HeadProjection& p) {
-  return tape.device().targets_cuda() && (tape.recording() || x.dim(1) > 1) && p.options.position.first == 0 &&
+  return tape.device().targets_cuda() && p.query && (tape.recording() || x.dim(1) > 1) && p.options.position.first == 0 &&
          (p.options.norm != QkNorm::none || p.options.rotary_base != 0) && p.query.shape() == p.key.shape() &&
          packs_heads(x.dtype(), p.query.dim(0) / p.heads);
+}
+
+Tensor rows_or_new(Tape& tape, const Tensor& x, const HeadProjection& p, const Tensor& weight, const Tensor& rows) {
+  return rows ? rows : tape.empty({x.dim(0), x.dim(1), p.heads, weight.dim(0) / p.heads}, x.dtype());
+}
+
+/// Product, norm and rotation in one pass on a GPU that can; whether it did.
+bool at_once(const Tape& tape, const Tensor& x, const HeadProjection& p, const ProjectedHeads& y) {
+  return cuda::heads_product(tape.device().index, x, p, p.query ? tape.compute_copy(p.query) : Tensor(), tape.compute_copy(p.key),
+                             tape.compute_copy(p.value), y);
+}
+
+/// Keys and values only.
+ProjectedHeads without_queries(Tape& tape, const Tensor& x, const HeadProjection& p) {
+  bool done = false;
+  if (tape.device().is_cuda() && p.options.position.first == 0) {
+    const ProjectedHeads y{{}, rows_or_new(tape, x, p, p.key, p.key_rows), rows_or_new(tape, x, p, p.value, p.value_rows)};
+    tape.run(
+        "project_heads", product_cost(x, p.key.dim(0) + p.value.dim(0)), [] {}, [&] { done = at_once(tape, x, p, y); });
+    if (done) return y;
+  }
+  return apart(tape, x, p);
 }
 
 /// Backward of both heads into `d_packed` [rows, 2 H d]. `packed` as it came from the product, empty without a norm.
@@ -78,7 +103,7 @@ void backward(Tape& t, const Tensor& x, const HeadProjection& p, const Projected
 }  // namespace
 
 ProjectedHeads project_heads(Tape& tape, const Tensor& x, const HeadProjection& p) {
-  for (const Tensor& w : {p.query, p.key, p.value})
+  for (const Tensor& w : {p.query ? p.query : p.key, p.key, p.value})
     expect(x.rank() == 3 && w.rank() == 2 && w.dim(1) == x.dim(2) && w.dim(0) % p.heads == 0 && accumulation_dtype(x.dtype()) == w.dtype(),
            "project_heads", "x is ", x, " ", x.dtype(), ", a weight is ", w, " ", w.dtype(),
            "; expected x [B, T, D], weights [H d, D], H = ", p.heads);
@@ -86,21 +111,27 @@ ProjectedHeads project_heads(Tape& tape, const Tensor& x, const HeadProjection& 
     expect(!rows || (!tape.recording() && rows.shape() == Shape{x.dim(0), x.dim(1), p.heads, p.key.dim(0) / p.heads} &&
                      rows.dtype() == x.dtype()),
            "project_heads", "x is ", x, ", k and v go to ", rows, "; expected [B, T, H, d], and no gradient");
+  if (!p.query && !tape.recording()) return without_queries(tape, x, p);
   if (!fuses(tape, x, p)) return apart(tape, x, p);
   const int64_t width = p.query.dim(0), rows = x.dim(0) * x.dim(1);
   const Shape heads{x.dim(0), x.dim(1), p.heads, width / p.heads};
   Tensor packed = tape.empty({rows, 2 * width}, x.dtype());
-  ProjectedHeads y{tape.empty(heads, x.dtype()), p.key_rows ? p.key_rows : tape.empty(heads, x.dtype()),
-                   p.value_rows ? p.value_rows : tape.empty({x.dim(0), x.dim(1), p.heads, p.value.dim(0) / p.heads}, x.dtype())};
+  ProjectedHeads y{tape.empty(heads, x.dtype()), rows_or_new(tape, x, p, p.key, p.key_rows),
+                   rows_or_new(tape, x, p, p.value, p.value_rows)};
+  bool prepared = false;  // by the products' own pass
   tape.run(
       "project_heads", product_cost(x, 2 * width + p.value.dim(0)), [] {},
       [&] {
+        prepared = !tape.recording() && at_once(tape, x, p, y);
+        if (prepared) return;
         cuda::stack_forward(tape.device().index, x, {tape.compute_copy(p.query), tape.compute_copy(p.key)}, packed);
         cuda::stack_forward(tape.device().index, x, {tape.compute_copy(p.value)}, y.v.reshape({rows, p.value.dim(0)}));
       });
   tape.run(
       "project_heads.heads", heads_cost(y.q, 8, 2), [] {},
-      [&] { cuda::unpack_heads(tape.stream(), packed, p.query_gain, p.key_gain, p.options, y.q, y.k); });
+      [&] {
+        if (!prepared) cuda::unpack_heads(tape.stream(), packed, p.query_gain, p.key_gain, p.options, y.q, y.k);
+      });
   if (p.options.norm == QkNorm::none) packed = {};
   tape.record({x, p.query, p.key, p.value, p.query_gain, p.key_gain}, {&y.q, &y.k, &y.v}, [=](Tape& t) { backward(t, x, p, y, packed); });
   return y;

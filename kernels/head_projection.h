@@ -4,7 +4,7 @@
 namespace saccade {
 
 struct HeadProjection {
-  Tensor query, key, value;     ///< [H d, D]
+  Tensor query, key, value;     ///< [H d, D]; query may be empty: then there is no q
   Tensor query_gain, key_gain;  ///< [d] with norm rms, else empty
   int64_t heads = 1;
   HeadOptions options;

@@ -65,25 +65,28 @@ ScoreHeads::Heads ScoreHeads::operator()(Tape& tape, const Tensor& x, const Toke
   return {prepare(tape, q, query_gain_, position), prepare(tape, k, key_gain_, position), side(tape, {}, projected[2], length, position)};
 }
 
-ScoreHeads::Heads ScoreHeads::with_last_query(Tape& tape, const Tensor& x, const TokenPosition& position) const {
-  const int64_t length = x.dim(1);
-  const TokenPosition last{position.first + length - 1};
-  const std::vector<Tensor> projected = project(tape, x, {key_, value_});
-  const Tensor projected_q = project(tape, last_row(x), {query_})[0];
-  const Tensor q = side(tape, query_table_, projected_q, 1, last), k = side(tape, key_table_, projected[0], length, position);
-  return {prepare(tape, q, query_gain_, last), prepare(tape, k, key_gain_, position), side(tape, {}, projected[1], length, position)};
+Tensor ScoreHeads::last_query(Tape& tape, const Tensor& x, const TokenPosition& position) const {
+  const TokenPosition last{position.first + x.dim(1) - 1};
+  return prepare(tape, side(tape, query_table_, project(tape, last_row(x), {query_})[0], 1, last), query_gain_, last);
 }
 
-ScoreHeads::Heads ScoreHeads::extend(Tape& tape, const Tensor& x, const TokenPosition& position, bool last_query, HeadCache& cache) const {
+ScoreHeads::Heads ScoreHeads::with_last_query(Tape& tape, const Tensor& x, const TokenPosition& position) const {
+  const int64_t length = x.dim(1);
+  const std::vector<Tensor> projected = project(tape, x, {key_, value_});
+  const Tensor k = side(tape, key_table_, projected[0], length, position);
+  return {last_query(tape, x, position), prepare(tape, k, key_gain_, position), side(tape, {}, projected[1], length, position)};
+}
+
+ScoreHeads::Heads ScoreHeads::extend(Tape& tape, const Tensor& x, const TokenPosition& position, bool only_last, HeadCache& cache) const {
   // The rows of one sequence are neighbours; of a single row only the device may know the place.
-  if (x.dim(0) == 1 && x.dim(1) > 1 && !last_query && relation_ == Relation::query_key && !shape_.biases) {
+  if (x.dim(0) == 1 && x.dim(1) > 1 && relation_ == Relation::query_key && !shape_.biases) {
     const auto [q, k, v] =
         project_heads(tape, x,
-                      {query_.weight, key_.weight, value_.weight, query_gain_, key_gain_, shape_.heads, options(position),
-                       cache.rows(cache.k, position.first, x.dim(1)), cache.rows(cache.v, position.first, x.dim(1))});
-    return {q, k, v};
+                      {only_last ? Tensor() : query_.weight, key_.weight, value_.weight, query_gain_, key_gain_, shape_.heads,
+                       options(position), cache.rows(cache.k, position.first, x.dim(1)), cache.rows(cache.v, position.first, x.dim(1))});
+    return {only_last ? last_query(tape, x, position) : q, k, v};
   }
-  const Heads heads = last_query ? with_last_query(tape, x, position) : (*this)(tape, x, position);
+  const Heads heads = only_last ? with_last_query(tape, x, position) : (*this)(tape, x, position);
   cache.append(tape, heads.k, heads.v, position);
   return heads;
 }

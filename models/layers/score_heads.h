@@ -35,10 +35,9 @@ class ScoreHeads {
     Tensor q, k, v;  ///< [B, T, H, d]; a constant q or k is [1, T, H, d]
   };
   Heads operator()(Tape& tape, const Tensor& x, const TokenPosition& position = {}) const;  ///< x [B, T, D], from a position on
-  /// The same with a query for the last row only: x [1, n, D], q [1, 1, H, d].
-  Heads with_last_query(Tape& tape, const Tensor& x, const TokenPosition& position) const;
-  /// The next rows of sequences in progress, whose keys and values go to the cache. `last_query`: for the last row only.
-  Heads extend(Tape& tape, const Tensor& x, const TokenPosition& position, bool last_query, HeadCache& cache) const;
+  /// The next rows of sequences in progress, whose keys and values go to the cache. `only_last`: x [1, n, D] and a query for its last row
+  /// only, q [1, 1, H, d].
+  Heads extend(Tape& tape, const Tensor& x, const TokenPosition& position, bool only_last, HeadCache& cache) const;
   /// o [B, T, H, d] → W_o o, [B, T, D], plus the residual unless it is empty.
   Tensor output(Tape& tape, const Tensor& o, const Tensor& residual = {}) const;
 
@@ -54,6 +53,8 @@ class ScoreHeads {
     Tensor weight, bias;
   };
   Projection projection(ParameterMaker& make, const std::string& name, double deviation) const;
+  Tensor last_query(Tape& tape, const Tensor& x, const TokenPosition& position) const;
+  Heads with_last_query(Tape& tape, const Tensor& x, const TokenPosition& position) const;
   std::vector<Tensor> project(Tape& tape, const Tensor& x, const std::vector<Projection>& all) const;
   Tensor side(Tape& tape, const Tensor& table, const Tensor& projected, int64_t length, const TokenPosition& position) const;
   Tensor constant(Tape& tape, const Tensor& table, int64_t length, const TokenPosition& position) const;

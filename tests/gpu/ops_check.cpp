@@ -69,7 +69,7 @@ void add_elementwise(std::vector<OpCase>& cases) {
 
 /// Widths where the weights are neighbours in memory (their size is a multiple of 256 bytes) and where they are not.
 void add_gated_linears(std::vector<OpCase>& cases) {
-  for (auto [rows, in, out] : {std::array<int64_t, 3>{37, 64, 96}, {129, 40, 72}, {11, 7, 13}, {2050, 192, 512}})
+  for (auto [rows, in, out] : {std::array<int64_t, 3>{37, 64, 96}, {129, 40, 72}, {11, 7, 13}, {2050, 192, 512}, {300, 384, 200}})
     for (Activation f : {Activation::gelu, Activation::silu})
       cases.push_back({"gated_linear " + std::to_string(rows) + "x" + std::to_string(in) + "x" + std::to_string(out),
                        {activation({rows, in}, 1), parameter({out, in}, 2, 0.2), parameter({out, in}, 3, 0.2)},
@@ -77,8 +77,8 @@ void add_gated_linears(std::vector<OpCase>& cases) {
 }
 
 void add_head_projections(std::vector<OpCase>& cases) {
-  const auto projection_case = [&](int64_t batch, int64_t length, int64_t heads, int64_t d, QkNorm norm, double base) {
-    const int64_t width = heads * d, in = 40;
+  const auto projection_case = [&](int64_t batch, int64_t length, int64_t heads, int64_t d, QkNorm norm, double base, int64_t in = 40) {
+    const int64_t width = heads * d;
     OpCase c{"project_heads " + std::to_string(heads) + "x" + std::to_string(d), {}, {}};
     c.name += norm == QkNorm::none ? "" : norm == QkNorm::l2 ? " l2" : " rms";
     c.inputs = {activation({batch, length, in}, 1), parameter({width, in}, 2, 0.3), parameter({width, in}, 3, 0.3),
@@ -95,10 +95,12 @@ void add_head_projections(std::vector<OpCase>& cases) {
     cases.push_back(c);
   };
   for (QkNorm norm : {QkNorm::none, QkNorm::l2, QkNorm::rms})
-    for (auto [heads, d] : {std::array<int64_t, 2>{3, 64}, {5, 16}, {17, 32}, {2, 128}, {2, 24}})
+    for (auto [heads, d] : {std::array<int64_t, 2>{3, 64}, {4, 64}, {5, 16}, {17, 32}, {2, 128}, {2, 24}})
       projection_case(3, 37, heads, d, norm, 1e4);
   projection_case(200, 9, 3, 64, QkNorm::none, 1e4);
   projection_case(2, 3, 3, 64, QkNorm::rms, 0);
+  projection_case(1, 300, 4, 64, QkNorm::rms, 1e4, 384);
+  projection_case(2, 150, 6, 64, QkNorm::l2, 1e4, 328);
 }
 
 void add_norms(std::vector<OpCase>& cases) {
@@ -229,6 +231,7 @@ std::vector<OpCase> cases() {
   add_head_projections(all);
   add_norms(all);
   add_embeddings(all);
+  for (OpCase& c : all) c.unrecorded = true;
   add_cross_entropies(all);
   add_position_sums(all);
   return all;

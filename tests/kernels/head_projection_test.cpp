@@ -49,6 +49,12 @@ class HeadProjectionTest : public QObject {
     COMPARE_CLOSE(to_array(y.q), to_array(prepare_heads(tape, linear(tape, x[0], x[1]).reshape(heads), x[4], p.options)), 1e-15, "q");
     COMPARE_CLOSE(to_array(y.k), to_array(prepare_heads(tape, linear(tape, x[0], x[2]).reshape(heads), x[5], p.options)), 1e-15, "k");
     COMPARE_CLOSE(to_array(y.v), to_array(linear(tape, x[0], x[3]).reshape(heads)), 1e-15, "v");
+    HeadProjection without = p;
+    without.query = {};
+    const ProjectedHeads z = project_heads(tape, x[0], without);
+    QVERIFY(!z.q);
+    COMPARE_CLOSE(to_array(z.k), to_array(y.k), 1e-15, "k without queries");
+    COMPARE_CLOSE(to_array(z.v), to_array(y.v), 1e-15, "v without queries");
   }
 
   void shapes() {
