@@ -14,6 +14,9 @@ void score_backward(Tape& tape, const ScoreBackward& in, const Tensor& d_o) {
   HeadGradient dq(tape, in.op, in.q, in.shape, false), dk(tape, in.op, in.k, in.shape, in.k.id() == in.q.id());
   HeadGradient dv(tape, in.op, in.values ? in.v : Tensor(), in.shape, in.v.id() == in.q.id() || in.v.id() == in.k.id());
   const Tensor mean = tape.empty(in.lse.shape(), in.lse.dtype());
+  Tensor sums;
+  if (tape.device().targets_cuda() && cuda::sums_queries(in.shape, in.options, in.v.dtype()) && !in.selected)
+    sums = tape.empty(cuda::query_sums(in.shape), DType::f32);
   const cpu::DenseBackward dense{in.shape, in.options, in.q, in.k, in.v, d_o, in.lse, mean, dq.target(), dk.target(), dv.target()};
   const int products = 2 + (dense.dq ? 1 : 0) + (dense.dk ? 1 : 0) + (dense.dv ? 1 : 0);
   const double bytes = static_cast<double>(in.q.bytes() + in.k.bytes() + (products + 1) * in.v.bytes() + 2 * in.lse.bytes());
@@ -42,7 +45,7 @@ void score_backward(Tape& tape, const ScoreBackward& in, const Tensor& d_o) {
                                                  dense.dq.add,
                                                  dense.dk.add,
                                                  dense.dv.add,
-                                                 {}});
+                                                 sums});
       });
   dq.deliver();
   dk.deliver();

@@ -57,7 +57,7 @@ struct AttentionBackward {
   Tensor q, k, v, d_o, lse, mean, best;
   Tensor dq, dk, dv;
   bool add_dq = false, add_dk = false, add_dv = false;
-  Tensor partial = {};  ///< scratch f32 (extra_scratch), with lists
+  Tensor partial = {};  ///< scratch f32: extra_scratch with lists, query_sums where all earlier keys are seen
 };
 void attention_backward(Stream stream, const AttentionBackward& in);
 
@@ -65,6 +65,19 @@ void attention_backward(Stream stream, const AttentionBackward& in);
 inline Shape extra_scratch(const HeadShape& shape, int64_t chunk, DType dtype) {
   const int64_t rows = attention_block_rows(dtype, shape.width);
   return {shape.sequences(), std::max<int64_t>(1, max_extras(shape.length)), chunk_blocks(chunk, rows) * 2, rows, shape.width};
+}
+
+/// Queries whose dq is summed together, in float, by kernels that go over the keys.
+constexpr int kQueryTile = 64;
+constexpr int kShareOfQueries = kQueryTile * 64;  ///< floats: heads of up to 64
+/// Whether there are such kernels (some GPUs have them).
+inline bool sums_queries(const HeadShape& shape, const ScoreOptions& options, DType dtype) {
+  return dtype == DType::bf16 && shape.width % 8 == 0 && shape.width <= 64 && shape.length >= 2 * kQueryTile && !options.alibi &&
+         options.scale > 0;
+}
+/// Shape of their scratch: the sums, and from how many blocks of keys.
+inline Shape query_sums(const HeadShape& shape) {
+  return {shape.sequences() * ((shape.length + kQueryTile - 1) / kQueryTile), kShareOfQueries + 1};
 }
 
 /// mean[b, h, t] = d_o[b, t, h] · o[b, t, h]; mean f32.

@@ -51,9 +51,9 @@ template <int kStages>
 struct RingBarriers {
   uint64_t filled[kStages], emptied[kStages];
 
-  /// `releases`: how many empty a tile, counting warps.
-  __device__ __forceinline__ void init(int releases) {
-    for (int i = 0; i < kStages; ++i) init_barrier(shared_address(&filled[i]), 1), init_barrier(shared_address(&emptied[i]), releases);
+  /// `releases`: how many empty a tile, counting warps; `fills`: how many fill it.
+  __device__ __forceinline__ void init(int releases, int fills = 1) {
+    for (int i = 0; i < kStages; ++i) init_barrier(shared_address(&filled[i]), fills), init_barrier(shared_address(&emptied[i]), releases);
   }
 };
 
@@ -72,6 +72,12 @@ struct Ring {
   /// For a consumer: until the tile is filled.
   __device__ __forceinline__ void await(RingBarriers<kStages>& barriers) const {
     wait(shared_address(&barriers.filled[stage()]), parity());
+  }
+  /// By every warp that fills a claimed tile with ordinary stores, once they are done.
+  __device__ __forceinline__ void hand_over(uint32_t to_fill) const {
+    publish_shared();
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) arrive(to_fill);
   }
   /// By every warp of every consumer.
   __device__ __forceinline__ void release(RingBarriers<kStages>& barriers) const {
@@ -97,9 +103,9 @@ __device__ __forceinline__ void for_items(const Items& items, OwnRows& rows, uin
       arrive(filled);
       return items.close();
     }
-    next = items.take();
     arrive_expecting(filled, bytes);
     load(items.at(index), own.stage(), filled);
+    next = items.take();
   }
 }
 

@@ -42,6 +42,53 @@ __device__ __forceinline__ void copy_box(uint32_t to, const CUtensorMap& map, ui
                : "memory");
 }
 
+/// Makes what this thread wrote to shared memory visible to the copy engine and to products.
+__device__ __forceinline__ void publish_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+/// Stores four matrices [8 x 8] of bf16 as ldmatrix would load them.
+__device__ __forceinline__ void store_matrices(uint32_t at, const uint32_t (&r)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
+}
+/// Writes shared memory to device memory, or adds it to the floats there, in the background.
+__device__ __forceinline__ void put_bytes(void* to, uint32_t from, uint32_t bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void add_floats(float* to, uint32_t from, uint32_t bytes) {
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
+}
+/// Until what this thread put or added has arrived.
+__device__ __forceinline__ void finish_writes() {
+  asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nfence.proxy.async;" ::: "memory");
+}
+
+/// Copies device memory to shared memory; the barrier counts the bytes.
+__device__ __forceinline__ void get_bytes(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes),
+               "r"(barrier)
+               : "memory");
+}
+
+/// A count in device memory by which thread blocks follow each other: what the copy engine wrote before it was raised is seen after it.
+__device__ __forceinline__ void await_count(const int* count, int wanted) {
+  const auto read = [&] {
+    int seen;
+    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(seen) : "l"(count) : "memory");
+    return seen;
+  };
+  while (read() != wanted) __nanosleep(40);
+  asm volatile("fence.proxy.async;" ::: "memory");
+}
+__device__ __forceinline__ void raise_count(int* count) { asm volatile("red.release.gpu.global.add.s32 [%0], 1;" ::"l"(count) : "memory"); }
+
+__device__ __forceinline__ void store_four(uint32_t to, float x, float y, float z, float w) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(x), "f"(y), "f"(z), "f"(w) : "memory");
+}
+__device__ __forceinline__ float4 load_four(uint32_t from) {
+  float4 x;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w) : "r"(from) : "memory");
+  return x;
+}
+
 template <int kRegisters>
 __device__ __forceinline__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -109,6 +156,28 @@ __device__ __forceinline__ void multiply(float (&c)[32], const uint32_t (&a)[4],
 /// c [64 x 64] (+)= a b, b [16 x 64].
 __device__ __forceinline__ void multiply_transposed(float (&c)[32], const uint32_t (&a)[4], uint32_t b, bool add) {
   multiply_registers<true>(c, a, b, add);
+}
+
+/// c [64 x 64] (+)= a bᵀ, a and b [64 x 16], or, transposed, aᵀ b, a and b [16 x 64].
+template <bool kTransposed>
+__device__ __forceinline__ void multiply_shared(float (&c)[32], uint32_t a, uint32_t b, bool add) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      ".reg .b64 da, db;\n"
+      "mov.b64 da, {%32, 0x40000040};\n"
+      "mov.b64 db, {%33, 0x40000040};\n"
+      "setp.ne.b32 p, %34, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+      "da, db, p, 1, 1, %35, %35;\n"
+      "}"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]),
+        "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]),
+        "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]),
+        "+f"(c[31])
+      : "r"(a), "r"(b), "r"(static_cast<int>(add)), "n"(static_cast<int>(kTransposed)));
 }
 
 /// An accumulator rounded to bf16, as the first factor of a product: kSteps steps of 16.

@@ -221,6 +221,7 @@ inline std::vector<Case> cases() {
   }
   list.push_back({"attention T 1", {2, 1, 2, 64}, dense({0.125, 0, false}, true)});
   list.push_back({"attention T 1000 shared k", {3, 1000, 2, 64}, dense({0.125, 0, false}, false), false, true});
+  list.push_back({"attention T 4100", {1, 4100, 1, 64}, dense({0.125, 0, false}, false)});
   list.push_back({"attention shared q and k", {3, 257, 2, 64}, dense({0.125, 0, false}, false), true, true});
   list.push_back({"attention negative scale", {1, 200, 2, 64}, dense({-0.2, 0, false}, false)});
   list.push_back({"attention q = k = v", {2, 130, 2, 64}, dense({0.125, 0, false}, false), false, false, 0, true});

@@ -1,0 +1,86 @@
+#pragma once
+/// What the parts of the backward on Hopper share: how blocks of keys go over tiles of queries, and what waits for what.
+#include "kernels/cuda/attention_hopper.cuh"
+
+namespace saccade::cuda::hopper::backward {
+
+constexpr int kConsumers = 2, kRows = kConsumers * kOwnRows, kTile = kQueryTile, kStages = 4, kReducers = 3;
+constexpr int kThreads = (kConsumers + 2) * kWarpgroup;
+constexpr int kOwnBytes = kRows * kRowBytes, kTileBytes = kTile * kRowBytes;
+constexpr int kSlopeBytes = kRows * kTile * 2, kShareFloats = kTile * kWidth, kShareBytes = kShareFloats * 4;
+constexpr int kShared = 2 * 2 * kOwnBytes + 2 * kStages * kTileBytes + 2 * kSlopeBytes + kReducers * kShareBytes + 1024;
+static_assert(kShareFloats == kShareOfQueries);
+
+/// What of dq has been summed: kShareFloats for each tile of queries of each line, and from how many blocks.
+struct QuerySums {
+  float* sums;
+  int* counts;
+  int tiles;
+};
+
+/// lse · log2 e and mean of the queries of each stage, in the order in which threads read them, four at a time.
+struct alignas(16) QueryNotes {
+  float lse[kStages][kTile], mean[kStages][kTile];
+
+  static __device__ __forceinline__ int place(int query) { return query / 16 * 16 + query % 8 / 2 * 4 + query / 8 % 2 * 2 + query % 2; }
+};
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+struct Barriers {
+  OwnRows own;
+  RingBarriers<kStages> tiles;
+  RingBarriers<2> slopes;          // dS: filled by consumers, emptied by the warpgroup of dq
+  RingBarriers<kReducers> shares;  // of dq: emptied by the reducers
+  uint64_t sums[kReducers];        // what other blocks have summed: filled by the reducers
+};
+
+struct Addresses {
+  uint32_t own[2], tiles[2], slopes, shares;
+};
+
+/// The last keys have the least work.
+struct Block {
+  int line, first;
+  TileRange tiles;
+};
+__device__ __forceinline__ Block block_of(const Pattern& p, const Items& items, int index) {
+  const Item item = items.at(index);
+  const int first = (items.blocks - 1 - item.rank) * kRows;
+  return {item.line, first, query_tiles<kTile>(p, first, kRows)};
+}
+
+/// How many blocks add to a tile of queries before this one, and whether any does after it.
+struct Turn {
+  int before;
+  bool last;
+};
+__device__ __forceinline__ Turn turn_of(const Pattern& p, const Block& block, int tile) {
+  const TileRange blocks = key_tiles<kRows>(p, tile * kTile, kTile);
+  return {blocks.high - block.first / kRows, block.first / kRows == blocks.low};
+}
+
+using Sum = float[kWidth / 2];
+
+__device__ __forceinline__ void store(bf16* to, int width, const Sum& sum, int i, float factor, bool add) {
+#pragma unroll
+  for (int n = 0; n < kWidth / 8; ++n) {
+    if (n * 8 >= width) return;
+    auto* at = reinterpret_cast<__nv_bfloat162*>(to + n * 8);
+    float x = sum[4 * n + 2 * i] * factor, y = sum[4 * n + 2 * i + 1] * factor;
+    if (add) x += __low2float(*at), y += __high2float(*at);
+    *at = __floats2bfloat162_rn(x, y);
+  }
+}
+
+/// Where a thread's numbers of a tile [64 x 64] lie: rows `row` and `row` + 8, columns `column` + 8 n and the next.
+struct Place {
+  int row = threadIdx.x % kWarpgroup / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+};
+__device__ __forceinline__ int64_t head_offset(const Pattern& p, int line) {
+  return int64_t{line / p.heads} * p.length * p.stride() + line % p.heads * p.width;
+}
+
+#endif
+
+}  // namespace saccade::cuda::hopper::backward
