@@ -165,7 +165,7 @@ template BackwardArgs<float> backward_args(const AttentionBackward&);
 template BackwardArgs<bf16> backward_args(const AttentionBackward&);
 
 void attention_forward(Stream stream, const AttentionForward& in) {
-  if (cudnn_attention_forward(in) || hopper_forward(stream, in)) return;
+  if (hopper_forward(stream, in) || cudnn_attention_forward(in)) return;
   on_tensor_cores(in.v.dtype(), in.task.shape.width) ? tensor_forward(stream, in) : plain_forward(stream, in);
 }
 void attention_backward(Stream stream, const AttentionBackward& in) {
