@@ -1,4 +1,4 @@
-// A block moves one row; a thread N neighbours of it at a time.
+// A block or a warp moves one row; a thread N neighbours of it at a time.
 #include "kernels/cuda/avey_contexts.h"
 #include "kernels/cuda/avey_layout.cuh"
 #include "kernels/cuda/values.cuh"
@@ -9,20 +9,23 @@ namespace {
 using avey::ContextLayout;
 constexpr int kThreads = 128;
 
-template <int N, class T>
+template <int kValues, class T>
 __global__ void __launch_bounds__(kThreads)
     contexts_kernel(ContextLayout l, const T* x, const int32_t* chosen, const float* weights, T* h, int D) {
-  const int64_t C = l.context_width(), context = blockIdx.x / C, p = blockIdx.x % C, b = context / l.splits(), i = context % l.splits();
+  const unsigned place = blockIdx.x * (kThreads / 32) + threadIdx.x / 32, C = static_cast<unsigned>(l.context_width());
+  const unsigned index = place / C, N = static_cast<unsigned>(l.splits());
+  const int64_t context = index, p = place % C, b = index / N, i = index % N;
+  if (b >= l.batch) return;
   const int64_t before = l.padding_before(i), own = l.split * l.top_k, row = row_at(l, b, i, p);
   if (p < before || row < 0) return;
   const T* sequence = x + b * l.tokens * D;
   const int64_t at = context * l.top_k + (p - before) / l.split;
   const float weight = p >= own ? 1.0f : weights[at];
   const T* from = sequence + (p >= own ? i * l.split + p - own : chosen[at] * l.split + (p - before) % l.split) * D;
-  for (int d = static_cast<int>(threadIdx.x) * N; d < D; d += kThreads * N) {
-    Values<N> x = load_values<N>(from + d);
+  for (int d = static_cast<int>(threadIdx.x) % 32 * kValues; d < D; d += 32 * kValues) {
+    Values<kValues> x = load_values<kValues>(from + d);
 #pragma unroll
-    for (int v = 0; v < N; ++v) x.v[v] *= weight;
+    for (int v = 0; v < kValues; ++v) x.v[v] *= weight;
     store_values(h + row * D + d, x);
   }
 }
@@ -31,12 +34,15 @@ __global__ void __launch_bounds__(kThreads)
 template <int N, class T>
 __global__ void __launch_bounds__(kThreads)
     contexts_backward_x_kernel(ContextLayout l, const int32_t* chosen, const float* weights, const T* dh, T* dx, bool add, int D) {
-  extern __shared__ float sum[];  // a thread owns its columns
-  const int64_t b = blockIdx.x / l.tokens, t = blockIdx.x % l.tokens, s = t / l.split, offset = t % l.split, splits = l.splits();
-  const T* own = dh + (l.first_own_row() + blockIdx.x) * D;
-  T* to = dx + int64_t{blockIdx.x} * D;
+  extern __shared__ float sums[];
+  float* sum = sums + threadIdx.x / 32 * static_cast<unsigned>(D);  // a lane owns its columns
+  const int64_t token = int64_t{blockIdx.x} * (blockDim.x / 32) + threadIdx.x / 32;
+  if (token >= l.own_rows()) return;
+  const int64_t b = token / l.tokens, t = token % l.tokens, s = t / l.split, offset = t % l.split, splits = l.splits();
+  const T* own = dh + (l.first_own_row() + token) * D;
+  T* to = dx + token * D;
   const auto gather = [&](const T* from, float weight, bool more) {
-    for (int d = static_cast<int>(threadIdx.x) * N; d < D; d += kThreads * N) {
+    for (int d = static_cast<int>(threadIdx.x) % 32 * N; d < D; d += 32 * N) {
       const Values<N> x = load_values<N>(from + d);
 #pragma unroll
       for (int v = 0; v < N; ++v) sum[d + v] = (more ? sum[d + v] : 0.0f) + weight * x.v[v];
@@ -46,10 +52,9 @@ __global__ void __launch_bounds__(kThreads)
   gather(own, 1, add);
   const int64_t k = l.top_k;
   if (k > 0)
-    each_entry<kThreads>(chosen, (b * splits + s + 1) * k, (b + 1) * splits * k, static_cast<int32_t>(s), [&](int64_t e) {
-      gather(dh + (l.chosen_row(b, e / k % splits) + e % k * l.split + offset) * D, weights[e], true);
-    });
-  for (int d = static_cast<int>(threadIdx.x) * N; d < D; d += kThreads * N) {
+    each_entry(chosen, (b * splits + s + 1) * k, (b + 1) * splits * k, static_cast<int32_t>(s),
+               [&](int64_t e) { gather(dh + (l.chosen_row(b, e / k % splits) + e % k * l.split + offset) * D, weights[e], true); });
+  for (int d = static_cast<int>(threadIdx.x) % 32 * N; d < D; d += 32 * N) {
     Values<N> x;
 #pragma unroll
     for (int v = 0; v < N; ++v) x.v[v] = sum[d + v];
@@ -130,7 +135,7 @@ void contexts(Stream stream, const ContextLayout& l, const Tensor& x, const Tens
   dispatch_cuda(x.dtype(), [&](auto t) {
     using T = decltype(t);
     in_pieces<8>(D, [&](auto n) {
-      launch(l.batch * l.splits() * l.context_width(), [&](unsigned blocks) {
+      launch(blocks_for(l.batch * l.splits() * l.context_width(), kThreads / 32), [&](unsigned blocks) {
         contexts_kernel<n()><<<blocks, kThreads, 0, stream>>>(l, pointer<T>(x), pointer_or_null<int32_t>(chosen),
                                                               pointer_or_null<float>(weights), pointer<T>(h), D);
       });
@@ -144,8 +149,10 @@ void contexts_backward_x(Stream stream, const ContextLayout& l, const Tensor& ch
   dispatch_cuda(dx.dtype(), [&](auto t) {
     using T = decltype(t);
     in_pieces<8>(D, [&](auto n) {
-      launch(l.own_rows(), [&](unsigned blocks) {
-        contexts_backward_x_kernel<n()><<<blocks, kThreads, sizeof(float) * static_cast<size_t>(D), stream>>>(
+      const int warps = gathering_warps(D);
+      launch(blocks_for(l.own_rows(), warps), [&](unsigned blocks) {
+        const size_t bytes = sizeof(float) * static_cast<size_t>(warps * D);
+        contexts_backward_x_kernel<n()><<<blocks, static_cast<unsigned>(32 * warps), bytes, stream>>>(
             l, pointer_or_null<int32_t>(chosen), pointer_or_null<float>(weights), pointer<T>(dh), pointer<T>(dx), add, D);
       });
     });

@@ -14,19 +14,17 @@ __device__ __forceinline__ int64_t row_at(const avey::ContextLayout& l, int64_t 
   return p - own < l.own_count(i) ? l.own_row(b, i) + p - own : -1;
 }
 
-/// Calls f(entry) in every thread of the block for each entry of list[first … last) that is `wanted`, in ascending order.
-template <int kThreads, class F>
+/// By a warp: calls f(entry) in every lane for each entry of list[first … last) that is `wanted`, in ascending order.
+template <class F>
 __device__ __forceinline__ void each_entry(const int32_t* list, int64_t first, int64_t last, int32_t wanted, F&& f) {
-  __shared__ unsigned found[kThreads / 32];
-  for (int64_t base = first; base < last; base += kThreads) {
-    const int64_t e = base + threadIdx.x;
-    const unsigned hits = __ballot_sync(0xffffffffu, e < last && list[e] == wanted);
-    __syncthreads();
-    if (threadIdx.x % 32 == 0) found[threadIdx.x / 32] = hits;
-    __syncthreads();
-    for (int w = 0; w < kThreads / 32; ++w)
-      for (unsigned bits = found[w]; bits; bits &= bits - 1) f(base + 32 * w + __ffs(static_cast<int>(bits)) - 1);
+  for (int64_t base = first; base < last; base += 32) {
+    const int64_t e = base + threadIdx.x % 32;
+    for (unsigned hits = __ballot_sync(0xffffffffu, e < last && list[e] == wanted); hits; hits &= hits - 1)
+      f(base + __ffs(static_cast<int>(hits)) - 1);
   }
 }
+
+/// Warps of a block that gather a row of D floats each in shared memory.
+inline int gathering_warps(int64_t D) { return static_cast<int>(std::clamp<int64_t>(12288 / D, 1, 4)); }
 
 }  // namespace saccade::cuda

@@ -1,6 +1,7 @@
 #include "kernels/cuda/avey_layout.cuh"
 #include "kernels/cuda/avey_ranker.h"
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/values.cuh"
 
 namespace saccade::cuda {
 namespace {
@@ -153,19 +154,32 @@ __global__ void score_gradient_kernel(RankShape z, const float* maxsim, const in
   d_scores[r] += d_reference;
 }
 
-/// A block owns one token: d_u as a query of its split, then as a winner for later splits in ascending order; then through
+/// A warp owns one token: d_u as a query of its split, then as a winner for later splits in ascending order; then through
 /// u = x / (n + eps):  d_x = (d_u − u (x · d_u) / n) / (n + eps).
-template <class T>
+template <int kValues, class T>
 __global__ void __launch_bounds__(kThreads) token_gradient_kernel(RankShape z, const T* x, const float* norm, const int32_t* chosen,
                                                                   const int32_t* winners, const float* d_scores, T* dx, bool add) {
-  extern __shared__ float d_u[];  // a thread owns its columns
-  const int D = static_cast<int>(z.D);
-  const int64_t b = blockIdx.x / z.T, t = blockIdx.x % z.T, s = t / z.S, a = t % z.S, first = b * z.N * z.k;
-  for (int d = threadIdx.x; d < D; d += kThreads) d_u[d] = 0;
+  extern __shared__ float gathered[];
+  const int D = static_cast<int>(z.D), lane = static_cast<int>(threadIdx.x) % 32;
+  float* d_u = gathered + threadIdx.x / 32 * static_cast<unsigned>(D);  // a lane owns its columns
+  const int64_t row = int64_t{blockIdx.x} * (blockDim.x / 32) + threadIdx.x / 32;
+  if (row >= z.B * z.T) return;
+  const int64_t b = row / z.T, t = row % z.T, s = t / z.S, a = t % z.S, first = b * z.N * z.k;
+  const auto each = [&](auto&& use) {
+    for (int d = lane * kValues; d < D; d += 32 * kValues) use(d);
+  };
+  each([&](int d) {
+#pragma unroll
+    for (int v = 0; v < kValues; ++v) d_u[d + v] = 0;
+  });
   const auto take = [&](int64_t token, float scale) {
     const T* from = x + (b * z.T + token) * D;
     const float factor = scale * inverse(norm[b * z.T + token]);
-    for (int d = threadIdx.x; d < D; d += kThreads) d_u[d] += factor * to_float(from[d]);
+    each([&](int d) {
+      const Values<kValues> values = load_values<kValues>(from + d);
+#pragma unroll
+      for (int v = 0; v < kValues; ++v) d_u[d + v] += factor * values.v[v];
+    });
   };
   const int64_t asked_for = z.causal ? s + 1 : s;
   if (asked_for > 0 && asked_for < z.N)
@@ -173,22 +187,28 @@ __global__ void __launch_bounds__(kThreads) token_gradient_kernel(RankShape z, c
       const int64_t e = first + asked_for * z.k + slot;
       take(chosen[e] * z.S + winners[e * z.S + a], d_scores[e]);
     }
-  each_entry<kThreads>(chosen, first + (s + 1) * z.k, first + z.N * z.k, static_cast<int32_t>(s), [&](int64_t e) {
-    const int64_t q = z.query((e - first) / z.k), count = z.count(q), lane = threadIdx.x % 32;
+  each_entry(chosen, first + (s + 1) * z.k, first + z.N * z.k, static_cast<int32_t>(s), [&](int64_t e) {
+    const int64_t q = z.query((e - first) / z.k), count = z.count(q);
     for (int64_t j = 0; j < count; j += 32) {
       unsigned hits = __ballot_sync(0xffffffffu, j + lane < count && winners[e * z.S + j + lane] == a);
       for (; hits; hits &= hits - 1) take(q * z.S + j + __ffs(static_cast<int>(hits)) - 1, d_scores[e]);
     }
   });
-  const int64_t row = blockIdx.x;
   float dot = 0;
-  for (int d = threadIdx.x; d < D; d += kThreads) dot += to_float(x[row * D + d]) * d_u[d];
-  dot = block_sum<kThreads>(dot);
+  each([&](int d) {
+    const Values<kValues> values = load_values<kValues>(x + row * D + d);
+#pragma unroll
+    for (int v = 0; v < kValues; ++v) dot += values.v[v] * d_u[d + v];
+  });
+  dot = warp_sum(dot);
   const float n = norm[row], scale = inverse(n), along = n > 0 ? dot / n : 0.0f;
-  for (int d = threadIdx.x; d < D; d += kThreads) {
-    const float value = scale * (d_u[d] - to_float(x[row * D + d]) * scale * along);
-    dx[row * D + d] = from_float<T>((add ? to_float(dx[row * D + d]) : 0.0f) + value);
-  }
+  each([&](int d) {
+    Values<kValues> values = load_values<kValues>(x + row * D + d), before{};
+    if (add) before = load_values<kValues>(dx + row * D + d);
+#pragma unroll
+    for (int v = 0; v < kValues; ++v) values.v[v] = before.v[v] + scale * (d_u[d + v] - values.v[v] * scale * along);
+    store_values(dx + row * D + d, values);
+  });
 }
 
 }  // namespace
@@ -227,9 +247,13 @@ void rank_backward(Stream s, const RankShape& z, const Tensor& x, const Tensor& 
                                                                  pointer<float>(d_weights), pointer<float>(d_scores));
   dispatch_cuda(x.dtype(), [&](auto t) {
     using T = decltype(t);
-    token_gradient_kernel<<<static_cast<unsigned>(z.B * z.T), kThreads, sizeof(float) * static_cast<size_t>(z.D), s>>>(
-        z, pointer<T>(x), pointer<float>(norm), pointer<int32_t>(ranked.chosen), pointer<int32_t>(winners), pointer<float>(d_scores),
-        pointer<T>(dx), add);
+    in_pieces<8>(static_cast<int>(z.D), [&](auto n) {
+      const int warps = gathering_warps(z.D);
+      const size_t bytes = sizeof(float) * static_cast<size_t>(warps * z.D);
+      token_gradient_kernel<n()><<<blocks_for(z.B * z.T, warps), static_cast<unsigned>(32 * warps), bytes, s>>>(
+          z, pointer<T>(x), pointer<float>(norm), pointer<int32_t>(ranked.chosen), pointer<int32_t>(winners), pointer<float>(d_scores),
+          pointer<T>(dx), add);
+    });
   });
   check_launch();
 }
