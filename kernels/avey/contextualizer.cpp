@@ -204,8 +204,13 @@ int64_t group_count(const Contexts& contexts, int64_t C) {
 
 }  // namespace
 
+Gate gate_with(Tape& tape, const Tensor& l, Activation f) {
+  if (f != Activation::none || !tape.device().targets_cuda()) return {};
+  return {l, tape.empty(l.shape(), l.dtype())};
+}
+
 Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const ContextLayout& layout, bool dynamic, bool own_only,
-                     Activation slope) {
+                     const Beside& beside) {
   const Sizes s{Z.dim(1), layout.context_width(), dynamic};
   expect(Z.rank() == 2 && Z.dim(0) == layout.rows() && A.shape() == Shape{s.C, s.C}, "avey.contextualize", "Z is ", Z, ", A is ", A,
          "; the layout has ", layout.rows(), " rows, contexts of ", s.C);
@@ -214,6 +219,9 @@ Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const Context
   const double bytes = static_cast<double>(Z.bytes() + Y.bytes() + A.bytes());
   const cuda::ContextualizerShape shape{layout, s.r, dynamic, own_only};
   const bool on_cuda = tape.device().targets_cuda();
+  const Gate& gate = beside.gate;
+  expect(!gate.product || (on_cuda && gate.factor.shape() == Y.shape()), "avey.contextualize", "a gate is of Y's shape, on CUDA; it is ",
+         gate.factor);
   const Tensor inverse = on_cuda && shape.tiled(Z.dtype()) ? tape.empty({Z.dim(0)}, DType::f32) : Tensor();
   {
     auto scratch = on_cuda ? cuda::contextualizer_scratch(tape, shape, Z.dtype(), false) : cuda::ContextualizerScratch{};
@@ -226,19 +234,20 @@ Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const Context
             forward<T>({layout, own_only}, s, Z.data<T>(), A.data<T>(), Y.data<T>());
           });
         },
-        [&] { cuda::contextualize(tape.device().index, shape, scratch, Z, A, Y); });
+        [&] { cuda::contextualize(tape.device().index, shape, scratch, Z, A, Y, gate, beside.squares); });
   }
-  tape.record({Z, A}, {&Y}, [=](Tape& t) {
+  tape.record({Z, A, beside.shift}, {&Y}, [=, slope = beside.slope, shift = beside.shift](Tape& t) {
     const Contexts contexts{layout, own_only};
     const Tensor dY = t.grad(Y);
     GradTarget dZ = t.grad_target(Z);
-    const GradTarget dA = t.grad_target(A);
+    const GradTarget dA = t.grad_target(A), dshift = t.grad_target(shift);
     if (!dZ) dZ.tensor = t.empty(Z.shape(), Z.dtype());
     const int64_t groups = group_count(contexts, s.C);
     const Tensor parts_A = on_cuda ? Tensor() : t.empty({groups, s.C, s.C}, Z.dtype());
     const Tensor parts_padding = layout.pad_rows() && !on_cuda ? t.empty({groups, layout.pad_rows(), s.r}, Z.dtype()) : Tensor();
     auto scratch = on_cuda ? cuda::contextualizer_scratch(t, shape, Z.dtype(), true) : cuda::ContextualizerScratch{};
     if (inverse) scratch.inverse = inverse;
+    if (dshift) scratch.columns = t.empty({shape.column_parts(), s.r}, DType::f32);
     t.run(
         "avey.contextualize.backward", {(dynamic ? 5 : 2) * product, 2 * bytes},
         [&] {
@@ -250,7 +259,7 @@ Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const Context
         },
         [&] {
           expect(slope == Activation::none || (on_cuda && !dZ.add), "avey.contextualize", "a gradient with a slope is made once, on CUDA");
-          cuda::contextualize_backward(t.device().index, shape, scratch, Z, A, dY, dZ.tensor, dZ.add, dA.tensor, dA.add, slope);
+          cuda::contextualize_backward(t.device().index, shape, scratch, Z, A, dY, dZ.tensor, dZ.add, dA.tensor, dA.add, slope, dshift);
         });
   });
   return Y;

@@ -10,6 +10,7 @@
 #include "kernels/cuda/avey_linear.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/norm.h"
+#include "kernels/cuda/tall_products.h"
 #include "kernels/expect.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
@@ -104,46 +105,50 @@ std::vector<cuda::EnrichedPart> on_cuda(const std::vector<Part>& parts) {
   return same;
 }
 
-void cuda_forward(const Tape& tape, const std::vector<Part>& parts, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                  Activation f) {
+void cuda_forward(const Tape& tape, const std::vector<Part>& parts, const Tensor& x, const Tensor& weight, const Tensor& bias, Activation f,
+                  const Tensor& squares) {
   const Tensor w = tape.compute_copy(weight);
   const int64_t R = x.dim(0), D = x.dim(1);
   const int device = tape.device().index;
-  if (cuda::enrich_product(device, f, x, w, bias, on_cuda(parts))) return;
+  if (cuda::enrich_product(device, f, x, w, bias, on_cuda(parts), squares)) return;
   for (const Part& part : parts) {
     cuda::gemm(device, false, true, part.rows(), part.columns(), D, 1, cuda::matrix(x.head_slice(part.row, R), D),
                cuda::matrix(rows_of(w, part), D), false, cuda::matrix(part.input, part.columns()));
     cuda::bias_activate(tape.stream(), f, part.input, rows_of(bias, part), part.value);
   }
+  if (squares) cuda::row_squares(tape.stream(), parts[0].value, squares);
 }
 
 struct Targets {
   GradTarget x, weight, bias;
 };
 
-/// `d` are gradients of f's inputs.
-void cuda_backward(const Tape& tape, const std::vector<Part>& parts, const std::vector<Tensor>& d, const Tensor& x, const Tensor& weight,
-                   const Targets& to, const Tensor& sums) {
+/// `d` are gradients of f's inputs; `d_shifts` their sums over rows, of the first part and of all others, or none.
+void cuda_backward(const Tape& tape, const std::vector<Part>& parts, const std::vector<Tensor>& d, const std::vector<Tensor>& d_shifts,
+                   const Tensor& x, const Tensor& weight, const Targets& to, const Tensor& sums, const Tensor& products) {
   const Tensor w = tape.compute_copy(weight);
   const int64_t R = x.dim(0), D = x.dim(1);
   const int device = tape.device().index;
   const bool all = to.x && cuda::enrich_product_backward(device, on_cuda(parts), d, w, to.x.tensor, to.x.add);
+  std::vector<cuda::TallProduct> tall;
+  for (size_t p = 0; p < parts.size() && to.weight; ++p)
+    tall.push_back({d[p], x.head_slice(parts[p].row, R), cuda::matrix(rows_of(to.weight.tensor, parts[p]), D), to.weight.add});
+  const bool weights = to.weight && !cuda::tall_products(device, tall, products);
   for (size_t p = 0; p < parts.size(); ++p) {
     const Part& part = parts[p];
     const int64_t n = part.columns();
     if (to.x && !all)
       cuda::gemm(device, false, false, part.rows(), D, n, 1, cuda::matrix(d[p], n), cuda::matrix(rows_of(w, part), D), to.x.add || p > 0,
                  cuda::matrix(to.x.tensor.head_slice(part.row, R), D));
-    if (to.weight)
+    if (weights)
       cuda::gemm(device, true, false, n, D, part.rows(), 1, cuda::matrix(d[p], n), cuda::matrix(x.head_slice(part.row, R), D),
                  to.weight.add, cuda::matrix(rows_of(to.weight.tensor, part), D));
-    if (!to.bias) continue;
-    const Tensor of_part = rows_of(to.bias.tensor, part), scratch = sums.head_slice(0, kColumnParts * n);
-    if (n % 8 == 0)
-      cuda::column_sums_in_pieces(tape.stream(), d[p], of_part, to.bias.add, scratch);
-    else
-      cuda::column_sums(tape.stream(), d[p], n, of_part, to.bias.add, scratch);
+    if (to.bias && d_shifts.empty()) cuda::sum_rows(tape.stream(), d[p], rows_of(to.bias.tensor, part), to.bias.add, sums);
   }
+  if (!to.bias || d_shifts.empty()) return;
+  const int64_t rest = parts[1].column;
+  cuda::sum_parts(tape.stream(), d_shifts[0], to.bias.tensor.head_slice(0, rest), to.bias.add);
+  cuda::sum_parts(tape.stream(), d_shifts[1], to.bias.tensor.head_slice(rest, weight.dim(0)), to.bias.add);
 }
 
 }  // namespace
@@ -166,6 +171,9 @@ Enriched enrich(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor&
   add_part(R - Q, tail / 2, tail / 2);
   if (m > tail) add_part(R - Q, tail, m - tail);
 
+  const bool leave_slope = slope_by_consumers && tape.device().targets_cuda() && slope_from_value(f);
+  const bool with_squares = leave_slope && x.dtype() == DType::bf16 && tail / 2 % cuda::kSquaresTile == 0;
+  const Tensor squares = with_squares ? tape.empty({tail / 2 / cuda::kSquaresTile, R}, DType::f32) : Tensor();
   double products = 0, bytes = static_cast<double>(x.bytes() + weight.bytes());
   for (const Part& part : parts) {
     products += static_cast<double>(part.value.size() * D);
@@ -179,20 +187,26 @@ Enriched enrich(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor&
           forward<T>(parts, R, D, x.data<T>(), weight.data<T>(), bias.data<T>(), f);
         });
       },
-      [&] { cuda_forward(tape, parts, x, weight, bias, f); });
-  const bool leave_slope = slope_by_consumers && tape.device().targets_cuda() && slope_from_value(f);
-  Enriched z{parts[0].value, parts[1].value, m > tail ? parts[2].value : Tensor(), leave_slope ? f : Activation::none};
+      [&] { cuda_forward(tape, parts, x, weight, bias, f, squares); });
+  Enriched z{parts[0].value, parts[1].value, m > tail ? parts[2].value : Tensor(), leave_slope ? f : Activation::none, {}, {}, squares};
   std::vector<Tensor*> outputs{&z.r, &z.l};
   if (z.h) outputs.push_back(&z.h);
-  tape.record(std::vector<Tensor>{x, weight, bias}, outputs, [=](Tape& t) {
+  if (leave_slope && bias.differentiable()) {
+    z.shift_r = tape.empty({tail / 2}, DType::f32), z.shift = tape.empty({m - tail / 2}, DType::f32);
+    outputs.insert(outputs.end(), {&z.shift_r, &z.shift});
+  }
+  tape.record(std::vector<Tensor>{x, weight, bias}, outputs, [=, shift_r = z.shift_r, shift = z.shift](Tape& t) {
     std::vector<Tensor> d;
     std::vector<WeightGradient> weight_gradients;
     for (const Part& part : parts) d.push_back(t.grad_or_zeros(part.value));
     const GradTarget dx = t.grad_target(x), dw = t.grad_target(weight), db = t.grad_target(bias);
+    const std::vector<Tensor> d_shifts = shift ? std::vector{t.grad(shift_r), t.grad(shift)} : std::vector<Tensor>{};
     const bool on_cuda = t.device().targets_cuda();
     if (!on_cuda)
       for (const Part& part : parts) weight_gradients.emplace_back(t, part.rows(), part.columns(), D, x.dtype());
-    const Tensor sums = on_cuda && db ? t.empty({kColumnParts * std::max(tail / 2, m - tail)}, DType::f32) : Tensor();
+    const Tensor sums = on_cuda && db ? t.empty({cuda::kSumParts * std::max(tail / 2, m - tail)}, DType::f32) : Tensor();
+    const int64_t products_size = on_cuda && dw ? cuda::tall_scratch(weight.size()) : 0;
+    const Tensor of_products = products_size ? t.empty({products_size}, DType::f32) : Tensor();
     t.run(
         "avey.enrich.backward", {4 * products, 2 * bytes},
         [&] {
@@ -209,7 +223,7 @@ Enriched enrich(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor&
         [&] {
           for (size_t p = 0; p < parts.size() && !leave_slope; ++p)
             cuda::times_slope(t.stream(), f, d[p], parts[p].input, slope_from_value(f));
-          cuda_backward(t, parts, d, x, weight, {dx, dw, db}, sums);
+          cuda_backward(t, parts, d, d_shifts, x, weight, {dx, dw, db}, sums, of_products);
         });
   });
   return z;

@@ -10,6 +10,7 @@
 #include "kernels/cuda/basic.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/norm.h"
+#include "kernels/cuda/tall_products.h"
 #include "kernels/expect.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
@@ -103,10 +104,10 @@ cuda::Matrix columns(const Sizes& s, const Tensor& weight, int64_t first) {
 }
 
 void cuda_forward(const Tape& tape, const Sizes& s, const Tensor& h, const Tensor& Y, const Enriched& z, const Tensor& weight,
-                  const Tensor& bias, const Tensor& gated, const Tensor& y) {
+                  const Tensor& bias, const Tensor& gated, bool made, const Tensor& y) {
   const Tensor w = tape.compute_copy(weight);
   const int device = tape.device().index;
-  cuda::gate(tape.stream(), s.f, Y, z.l, gated);
+  if (!made) cuda::gate(tape.stream(), s.f, Y, z.l, gated);
   const Tensor last = h.head_slice(s.R - s.Q, s.R);
   if (cuda::fuse_product(device, last, gated, z.h, w, bias, y)) return;
   cuda::add_bias(tape.stream(), last, bias, y);
@@ -116,39 +117,49 @@ void cuda_forward(const Tape& tape, const Sizes& s, const Tensor& h, const Tenso
 }
 
 struct Targets {
-  GradTarget Y, l, head, weight, bias;
+  GradTarget Y, l, head, weight, bias, shift;
 };
 
-/// Gradients of Y and of Z's parts; leaves f(Y) * Z_l in `gated`.
+/// Gradients of Y and of Z's parts.
 void cuda_backward_inputs(const Tape& tape, const Sizes& s, const Tensor& dy, const Tensor& Y, const Enriched& z, const Tensor& w,
-                          const Tensor& gated, const Targets& d) {
+                          const Tensor& d_gated, const Targets& d, const Tensor& sums) {
   const int device = tape.device().index;
   const cuda::Matrix of_dy = cuda::matrix(dy, s.D);
   const bool fresh = d.Y && d.l && !d.Y.add && !d.l.add && (!s.head || (d.head && !d.head.add));
   expect(fresh || z.slope == Activation::none, "avey.fuse", "gradients of Z's parts with a slope are made once");
-  cuda::gemm(device, false, false, s.Q, s.gated, s.D, 1, of_dy, columns(s, w, 0), false, cuda::matrix(gated, s.gated));
-  cuda::gate_backward(tape.stream(), s.f, gated, Y, z.l, d.Y.tensor, d.Y.add, d.l.tensor, d.l.add);
+  if (fresh && s.f == Activation::none) {
+    const Tensor parts = d.shift ? sums.head_slice(0, cuda::row_sum_parts(s.Q) * s.width()) : Tensor();
+    if (cuda::fuse_product_backward(device, dy, w, {Y, z.l, z.h}, {d.Y.tensor, d.l.tensor, d.head.tensor}, z.slope, parts)) {
+      if (d.shift) cuda::sum_parts(tape.stream(), parts, d.shift.tensor, d.shift.add);
+      return;
+    }
+  }
+  cuda::gemm(device, false, false, s.Q, s.gated, s.D, 1, of_dy, columns(s, w, 0), false, cuda::matrix(d_gated, s.gated));
+  cuda::gate_backward(tape.stream(), s.f, d_gated, Y, z.l, d.Y.tensor, d.Y.add, d.l.tensor, d.l.add, z.slope);
   if (d.head)
     cuda::gemm(device, false, false, s.Q, s.head, s.D, 1, of_dy, columns(s, w, s.gated), d.head.add, cuda::matrix(d.head.tensor, s.head));
-  if (z.slope == Activation::none) return;
-  cuda::times_slope(tape.stream(), z.slope, d.l.tensor, z.l, true);
-  if (d.head) cuda::times_slope(tape.stream(), z.slope, d.head.tensor, z.h, true);
+  if (z.slope != Activation::none && d.head) cuda::times_slope(tape.stream(), z.slope, d.head.tensor, z.h, true);
+  if (!d.shift) return;
+  cuda::sum_rows(tape.stream(), d.l.tensor, d.shift.tensor.head_slice(0, s.gated), d.shift.add, sums);
+  if (d.head) cuda::sum_rows(tape.stream(), d.head.tensor, d.shift.tensor.head_slice(s.gated, s.width()), d.shift.add, sums);
 }
 
 void cuda_backward(const Tape& tape, const Sizes& s, const Tensor& dy, const Tensor& Y, const Enriched& z, const Tensor& weight,
-                   const Tensor& gated, const Targets& d, const Tensor& sums) {
+                   const Tensor& gated, const Tensor& d_gated, const Targets& d, const Tensor& sums, const Tensor& products) {
   const int device = tape.device().index;
   const cuda::Matrix of_dy = cuda::matrix(dy, s.D);
-  cuda_backward_inputs(tape, s, dy, Y, z, tape.compute_copy(weight), gated, d);
-  if (d.weight) {
+  cuda_backward_inputs(tape, s, dy, Y, z, tape.compute_copy(weight), d_gated, d, sums);
+  std::vector<cuda::TallProduct> tall;
+  if (d.weight) tall.push_back({dy, gated, columns(s, d.weight.tensor, 0), d.weight.add});
+  if (d.weight && s.head) tall.push_back({dy, z.h, columns(s, d.weight.tensor, s.gated), d.weight.add});
+  if (d.weight && !cuda::tall_products(device, tall, products)) {
     cuda::gemm(device, true, false, s.D, s.gated, s.Q, 1, of_dy, cuda::matrix(gated, s.gated), d.weight.add,
                columns(s, d.weight.tensor, 0));
     if (s.head)
       cuda::gemm(device, true, false, s.D, s.head, s.Q, 1, of_dy, cuda::matrix(z.h, s.head), d.weight.add,
                  columns(s, d.weight.tensor, s.gated));
   }
-  if (d.bias && s.D % 8 == 0) return cuda::column_sums_in_pieces(tape.stream(), dy, d.bias.tensor, d.bias.add, sums);
-  if (d.bias) cuda::column_sums(tape.stream(), dy, s.D, d.bias.tensor, d.bias.add, sums);
+  if (d.bias) cuda::sum_rows(tape.stream(), dy, d.bias.tensor, d.bias.add, sums);
 }
 
 /// The residual's share: all of dy where every row went through, else into the last Q rows.
@@ -176,7 +187,8 @@ void residual_backward(Tape& t, const Sizes& s, const Tensor& h, const Tensor& d
 
 }  // namespace
 
-Tensor fuse(Tape& tape, const Tensor& h, const Tensor& Y, const Enriched& z, const Tensor& weight, const Tensor& bias, Activation f) {
+Tensor fuse(Tape& tape, const Tensor& h, const Tensor& Y, const Enriched& z, const Tensor& weight, const Tensor& bias, Activation f,
+            const Tensor& made) {
   const Sizes s{h.dim(0), Y.dim(0), h.dim(1), Y.dim(1), z.h ? z.h.dim(1) : 0, f};
   expect(h.rank() == 2 && Y.shape() == z.l.shape() && s.Q <= s.R && weight.shape() == Shape{s.D, s.width()} && bias.size() == s.D,
          "avey.fuse", "h is ", h, ", Y is ", Y, ", Z_l is ", z.l, ", Z_h is ", z.h, ", weight is ", weight, ", bias is ", bias);
@@ -185,42 +197,43 @@ Tensor fuse(Tape& tape, const Tensor& h, const Tensor& Y, const Enriched& z, con
   const double products = static_cast<double>(s.Q * s.D * s.width());
   const double bytes = static_cast<double>(2 * y.bytes() + 2 * Y.bytes() + (head ? head.bytes() : 0) + weight.bytes());
   const bool on_cuda = tape.device().targets_cuda();
-  {
-    const Tensor gated = on_cuda ? tape.empty({s.Q, s.gated}, h.dtype()) : Tensor();
-    tape.run(
-        "avey.fuse", {2 * products, bytes},
-        [&] {
-          dispatch(h.dtype(), [&](auto zero) {
-            using T = decltype(zero);
-            forward<T>(s, h.data<T>(), Y.data<T>(), l.data<T>(), head ? head.data<T>() : nullptr, weight.data<T>(), bias.data<T>(),
-                       y.data<T>());
-          });
-        },
-        [&] { cuda_forward(tape, s, h, Y, z, weight, bias, gated, y); });
-  }
-  tape.record({h, Y, l, head, weight, bias}, {&y}, [=](Tape& t) {
+  const Tensor gated = made || !on_cuda ? made : tape.empty({s.Q, s.gated}, h.dtype());
+  tape.run(
+      "avey.fuse", {2 * products, bytes},
+      [&] {
+        dispatch(h.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          forward<T>(s, h.data<T>(), Y.data<T>(), l.data<T>(), head ? head.data<T>() : nullptr, weight.data<T>(), bias.data<T>(),
+                     y.data<T>());
+        });
+      },
+      [&] { cuda_forward(tape, s, h, Y, z, weight, bias, gated, static_cast<bool>(made), y); });
+  tape.record({h, Y, l, head, weight, bias, z.shift}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
     const GradTarget dY = t.grad_target(Y), dl = t.grad_target(l), dhead = t.grad_target(head);
-    const GradTarget dw = t.grad_target(weight), db = t.grad_target(bias);
+    const GradTarget dw = t.grad_target(weight), db = t.grad_target(bias), dshift = t.grad_target(z.shift);
     {
-      const Tensor gated = t.empty({s.Q, s.gated}, h.dtype());
+      const Tensor d_gated = t.empty({s.Q, s.gated}, h.dtype());
       const WeightGradient of_gated(t, on_cuda ? 1 : s.Q, s.D, s.gated, h.dtype()), of_head(t, on_cuda ? 1 : s.Q, s.D, s.head, h.dtype());
-      const Tensor sums = on_cuda && db ? t.empty({kColumnParts, s.D}, DType::f32) : Tensor();
+      const int64_t parts = dshift ? std::max(cuda::kSumParts, cuda::row_sum_parts(s.Q)) * s.width() : 0;
+      const Tensor sums = on_cuda ? t.empty({std::max(cuda::kSumParts * s.D, parts)}, DType::f32) : Tensor();
+      const int64_t products_size = on_cuda && dw ? cuda::tall_scratch(weight.size()) : 0;
+      const Tensor of_products = products_size ? t.empty({products_size}, DType::f32) : Tensor();
       t.run(
           "avey.fuse.backward", {4 * products, 2 * bytes},
           [&] {
             dispatch(h.dtype(), [&](auto zero) {
               using T = decltype(zero);
               const auto data = [](const GradTarget& target) { return target ? target.tensor.data<T>() : nullptr; };
-              backward<T>(s, dy.data<T>(), Y.data<T>(), l.data<T>(), weight.data<T>(), gated.data<T>(), data(dY), dY.add, data(dl), dl.add,
-                          data(dhead), dhead.add);
-              if (dw) of_gated(dy.data<T>(), gated.data<T>(), data(dw), s.width(), dw.add);
+              backward<T>(s, dy.data<T>(), Y.data<T>(), l.data<T>(), weight.data<T>(), d_gated.data<T>(), data(dY), dY.add, data(dl),
+                          dl.add, data(dhead), dhead.add);
+              if (dw) of_gated(dy.data<T>(), d_gated.data<T>(), data(dw), s.width(), dw.add);
               if (dw && s.head) of_head(dy.data<T>(), head.data<T>(), data(dw) + s.gated, s.width(), dw.add);
               if (db) column_sums(dy.data<T>(), s.Q, s.D, data(db), db.add);
             });
           },
           [&] {
-            cuda_backward(t, s, dy, Y, z, weight, gated, {dY, dl, dhead, dw, db}, sums);
+            cuda_backward(t, s, dy, Y, z, weight, gated, d_gated, {dY, dl, dhead, dw, db, dshift}, sums, of_products);
           });
     }
     residual_backward(t, s, h, dy);

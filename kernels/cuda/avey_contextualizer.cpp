@@ -6,13 +6,14 @@ namespace saccade::cuda {
 
 int64_t ContextualizerShape::group() const {
   constexpr int64_t kElements = int64_t{1} << 26;
-  return std::clamp<int64_t>(kElements / (queries() * C()), 1, contexts());
+  const int64_t most = std::clamp<int64_t>(kElements / (queries() * C()), 1, contexts()), N = layout.splits();
+  return most < N ? most : most / N * N;  // whole sequences
 }
 
 namespace {
 
 ContextualizerScratch tiles_scratch(Tape& tape, const ContextualizerShape& s, DType dtype, bool backward) {
-  constexpr int64_t kTile = 128, kBlocks = 264;  // about two to a multiprocessor
+  constexpr int64_t kTile = 128, kBlocks = 320;  // more than two to a multiprocessor
   const auto tiles = [](int64_t n) { return (n + kTile - 1) / kTile; };
   const auto groups = [&](int64_t blocks, int64_t most) { return std::clamp<int64_t>(most / blocks, 1, s.group()); };
   const int64_t n = s.group(), C = s.C(), Q = s.queries();
@@ -21,13 +22,14 @@ ContextualizerScratch tiles_scratch(Tape& tape, const ContextualizerShape& s, DT
   if (!backward) return scratch;
   scratch.slopes = tape.empty({n, Q, C}, dtype);
   scratch.by_query = tape.empty({n, tiles(C), C}, DType::f32);
-  scratch.by_key = tape.empty({n, tiles(Q), C}, DType::f32);
+  scratch.by_key = tape.empty({n, (Q + 63) / 64, C}, DType::f32);
   scratch.parts_A = tape.empty({groups(tiles(Q) * (tiles(C) + 1) / 2, kBlocks), C, C}, DType::f32);
   const int64_t padding = s.layout.pad_rows();
   if (padding) {
     // The first of several tiles of padding has most of the work: smaller groups, so that others share it.
-    const int64_t most = tiles(padding) > 1 ? 2 * kBlocks : kBlocks;
-    scratch.padding = tape.empty({groups(std::max<int64_t>(4, tiles(padding) * tiles(s.r)), most), padding, s.r}, DType::f32);
+    const int64_t most = tiles(padding) > 1 ? 768 : kBlocks;
+    const int64_t parts = groups(std::max<int64_t>(4, tiles(padding) * tiles(s.r)), most);
+    scratch.padding = tape.empty({s.one_tile() ? std::max(parts, s.padded_contexts()) : parts, padding, s.r}, DType::f32);
   }
   return scratch;
 }

@@ -5,6 +5,7 @@
 #include "kernels/cuda/avey_gate.h"
 #include "kernels/cuda/avey_layout.cuh"
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/norm.h"
 
 namespace saccade::cuda {
 namespace {
@@ -164,8 +165,8 @@ void each_group(int device, const ContextualizerShape& s, const ContextualizerSc
 }  // namespace
 
 void contextualize(int device, const ContextualizerShape& s, const ContextualizerScratch& scratch, const Tensor& Z, const Tensor& A,
-                   const Tensor& Y) {
-  if (s.tiled(Z.dtype())) return contextualize_tiles(stream(device), s, scratch, Z, A, Y);
+                   const Tensor& Y, const avey::Gate& to, const Tensor& squares) {
+  if (s.tiled(Z.dtype())) return contextualize_tiles(device, s, scratch, Z, A, Y, to, squares);
   dispatch_cuda(Z.dtype(), [&](auto t) {
     using T = decltype(t);
     each_group(device, s, scratch, [&](const Group& g) {
@@ -178,14 +179,19 @@ void contextualize(int device, const ContextualizerShape& s, const Contextualize
       rectangles_to_rows(stream(device), g.results(), scratch.y, Y, false);
     });
   });
+  if (to.product) gate(stream(device), Activation::none, Y, to.factor, to.product);
   check_launch();
 }
 
 void contextualize_backward(int device, const ContextualizerShape& s, const ContextualizerScratch& scratch, const Tensor& Z,
-                            const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A,
-                            Activation slope) {
+                            const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A, Activation slope,
+                            const GradTarget& d_shift) {
   Stream queue = stream(device);
-  if (s.tiled(Z.dtype())) return contextualize_tiles_backward(queue, s, scratch, Z, A, dY, dZ, add_z, dA, add_A, slope);
+  if (s.tiled(Z.dtype())) {
+    contextualize_tiles_backward(device, s, scratch, Z, A, dY, dZ, add_z, dA, add_A, slope);
+    if (d_shift) sum_parts(queue, scratch.columns, d_shift.tensor, d_shift.add);
+    return;
+  }
   const int C = static_cast<int>(s.C()), Q = static_cast<int>(s.queries()), r = static_cast<int>(s.r);
   const int first_query = static_cast<int>(s.first_query());
   if (dA && !add_A) fill_bytes(queue, dA.raw(), 0, dA.bytes());
@@ -218,6 +224,7 @@ void contextualize_backward(int device, const ContextualizerShape& s, const Cont
           pointer<T>(Z), pointer<float>(scratch.padding), pointer<T>(dZ), add_z, s.layout.pad_rows(), r, s.dynamic);
   });
   if (slope != Activation::none) times_slope(queue, slope, dZ, Z, true);
+  if (d_shift) sum_rows(queue, dZ, d_shift.tensor, d_shift.add, scratch.columns.reshape({scratch.columns.size()}));
   check_launch();
 }
 

@@ -1,5 +1,8 @@
 #pragma once
-#include "kernels/avey/layout.h"
+#include <algorithm>
+
+#include "kernels/avey/contextualizer.h"
+#include "kernels/cuda/avey_gate.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/elementwise.h"
 #include "kernels/tape.h"
@@ -18,8 +21,18 @@ struct ContextualizerShape {
   int64_t first_query() const { return own_only ? layout.split * layout.top_k : 0; }
   int64_t queries() const { return C() - first_query(); }
   int64_t group() const;  ///< contexts at a time
-  /// Tensor cores, tile by tile; else products of whole rectangles.
+  /// Which way a size goes: on tensor cores, tile by tile; else as products of whole rectangles.
   bool tiled(DType dtype) const { return dtype == DType::bf16 && dynamic && r % 8 == 0 && layout.split % 8 == 0; }
+  /// Of those, on Hopper: a block can hold a whole context, and neither W nor M is written.
+  bool one_tile() const { return C() <= 128 && r <= 256; }
+  /// Of the others, on Hopper: contexts consist of whole runs of 32 rows that lie one behind the other, which the copy engine brings for
+  /// the first kernel of the backward. The other kernels were slower that way: less of a tile's products than of what follows them, and
+  /// half as many warps to hide it.
+  bool in_runs() const { return layout.split % 32 == 0 && layout.tokens % layout.split == 0; }
+  /// Parts of sums over the rows of a gradient of Z: of tiles or of blocks, and of every row of the padding.
+  int64_t column_parts() const { return std::max(contexts() * ((C() + 127) / 128), kSumParts) + layout.pad_rows(); }
+  /// Contexts that have padding in front.
+  int64_t padded_contexts() const { return layout.batch * std::min(layout.splits(), layout.top_k); }
 };
 
 /// Scratch of one group: rectangles of the activations' type and f32. Tiles need weights, slopes and
@@ -30,26 +43,28 @@ struct ContextualizerScratch {
   Tensor y;                   ///< [n, queries, r]: the result, or its gradient
   Tensor d_products, slopes;  ///< backward: like products and weights
   Tensor d_z, along;          ///< backward: f32 [n, C, r]
-  Tensor padding;             ///< backward: f32 [2, pad_rows, r]; tiles: [groups, pad_rows, r]
+  Tensor padding;             ///< backward: f32 [2, pad_rows, r]; tiles: [groups or padded contexts, pad_rows, r]
   Tensor by_query, by_key;    ///< backward: f32 [n, tiles, C], sums of d_cos * cos over the keys and queries of a tile
   Tensor parts_A;             ///< backward: f32 [groups, C, C]
+  Tensor columns;             ///< backward: f32 [column_parts, r]
 };
 ContextualizerScratch contextualizer_scratch(Tape& tape, const ContextualizerShape& shape, DType dtype, bool backward);
 
-/// Z, Y f32 or bf16, A f32.
+/// Z, Y and the gate's f32 or bf16, A f32.
 void contextualize(int device, const ContextualizerShape& shape, const ContextualizerScratch& scratch, const Tensor& Z, const Tensor& A,
-                   const Tensor& Y);
-/// Empty d_A: not wanted. With a slope (none, relu, relu2) d_Z is multiplied by slope'(Z); then add_z is false.
+                   const Tensor& Y, const avey::Gate& gate, const Tensor& squares);
+/// Empty d_A: not wanted. d_shift: where the sum of d_Z's rows goes, if it is wanted. With a slope (none, relu, relu2) d_Z is multiplied by
+/// slope'(Z); then add_z is false.
 void contextualize_backward(int device, const ContextualizerShape& shape, const ContextualizerScratch& scratch, const Tensor& Z,
-                            const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A,
-                            Activation slope);
+                            const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A, Activation slope,
+                            const GradTarget& d_shift);
 
-/// inverse f32 [rows] = 1 / sqrt(|z|² + 1e-8); Z bf16 [rows, r].
-void inverse_norms(Stream stream, const Tensor& Z, const Tensor& inverse);
+/// inverse f32 [rows] = 1 / sqrt(|z|² + 1e-8); Z bf16 [rows, r]; squares f32 [tiles, rows], sums of parts of |z|², or empty.
+void inverse_norms(Stream stream, const Tensor& Z, const Tensor& squares, const Tensor& inverse);
 /// The same in tiles; shape.tiled.
-void contextualize_tiles(Stream stream, const ContextualizerShape& shape, const ContextualizerScratch& scratch, const Tensor& Z,
-                         const Tensor& A, const Tensor& Y);
-void contextualize_tiles_backward(Stream stream, const ContextualizerShape& shape, const ContextualizerScratch& scratch, const Tensor& Z,
+void contextualize_tiles(int device, const ContextualizerShape& shape, const ContextualizerScratch& scratch, const Tensor& Z,
+                         const Tensor& A, const Tensor& Y, const avey::Gate& gate, const Tensor& squares);
+void contextualize_tiles_backward(int device, const ContextualizerShape& shape, const ContextualizerScratch& scratch, const Tensor& Z,
                                   const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A,
                                   Activation slope);
 

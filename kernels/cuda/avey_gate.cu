@@ -1,5 +1,6 @@
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/avey_gate.h"
+#include "kernels/cuda/norm.h"
 #include "kernels/cuda/values.cuh"
 
 namespace saccade::cuda {
@@ -103,12 +104,12 @@ struct Gate {
 
 template <Activation kF, class T>
 struct GateBackward {
-  T* d_gated;
-  const T *y, *l;
+  const T *d_gated, *y, *l;
   T* d_y;
   bool add_y;
   T* d_l;
   bool add_l;
+  Activation of_l;
   template <int V>
   __device__ void operator()(int64_t i, int) const {
     float d[V], x[V], gate[V], old_y[V] = {}, old_l[V] = {};
@@ -119,14 +120,11 @@ struct GateBackward {
     if (d_l && add_l) load<V>(d_l + i, old_l);
 #pragma unroll
     for (int v = 0; v < V; ++v) {
-      const float f = value<kF>(x[v]);
       old_y[v] += d[v] * gate[v] * slope<kF>(x[v]);
-      old_l[v] += d[v] * f;
-      d[v] = f * gate[v];
+      old_l[v] += d[v] * value<kF>(x[v]) * slope_of_kept(of_l, gate[v]);
     }
     if (d_y) store<V>(d_y + i, old_y);
     if (d_l) store<V>(d_l + i, old_l);
-    store<V>(d_gated + i, d);
   }
 };
 
@@ -153,7 +151,7 @@ __global__ void __launch_bounds__(kThreads) column_parts_kernel(const T* x, floa
   const int64_t begin = rows * blockIdx.y / gridDim.y, end = rows * (blockIdx.y + 1) / gridDim.y;
   float sum[V] = {};
   if (column < columns) {
-#pragma unroll 4
+#pragma unroll 8
     for (int64_t row = begin + warp; row < end; row += kThreads / 32) {
       float values[V];
       load<V>(x + row * columns + column, values);
@@ -179,6 +177,7 @@ __global__ void __launch_bounds__(kThreads) add_parts_kernel(const float* parts,
   const int column = static_cast<int>(blockIdx.x * 32 + threadIdx.x % 32);
   float sum = 0;
   if (column < columns)
+#pragma unroll 8
     for (int p = static_cast<int>(threadIdx.x) / 32; p < count; p += kThreads / 32) sum += parts[int64_t{p} * columns + column];
   of_warp[threadIdx.x] = sum;
   __syncthreads();
@@ -224,12 +223,12 @@ void gate(Stream stream, Activation f, const Tensor& y, const Tensor& l, const T
 }
 
 void gate_backward(Stream stream, Activation f, const Tensor& d_gated, const Tensor& y, const Tensor& l, const Tensor& d_y, bool add_y,
-                   const Tensor& d_l, bool add_l) {
+                   const Tensor& d_l, bool add_l, Activation slope) {
   with_types(y, f, [&](auto t, auto a) {
     using T = decltype(t);
     pieces<T>(stream, y,
               GateBackward<decltype(a)::value, T>{pointer<T>(d_gated), pointer<T>(y), pointer<T>(l), pointer_or_null<T>(d_y), add_y,
-                                                  pointer_or_null<T>(d_l), add_l});
+                                                  pointer_or_null<T>(d_l), add_l, slope});
   });
 }
 
@@ -240,14 +239,15 @@ void add_bias(Stream stream, const Tensor& h, const Tensor& bias, const Tensor& 
   });
 }
 
-void column_sums_in_pieces(Stream stream, const Tensor& x, const Tensor& sums, bool add, const Tensor& parts) {
-  const int columns = static_cast<int>(x.dim(-1)), count = static_cast<int>(parts.size() / columns);
+void sum_rows(Stream stream, const Tensor& x, const Tensor& sums, bool add, const Tensor& scratch) {
+  const int columns = static_cast<int>(x.dim(-1)), count = static_cast<int>(kSumParts);
+  if (columns % 8 != 0) return column_sums(stream, x, columns, sums, add, scratch.head_slice(0, kColumnParts * columns));
   dispatch_cuda(x.dtype(), [&](auto t) {
     using T = decltype(t);
     const dim3 grid(blocks_for(columns, 32 * kVector<T>), static_cast<unsigned>(count));
-    column_parts_kernel<kVector<T>><<<grid, kThreads, 0, stream>>>(pointer<T>(x), pointer<float>(parts), x.dim(0), columns);
+    column_parts_kernel<kVector<T>><<<grid, kThreads, 0, stream>>>(pointer<T>(x), pointer<float>(scratch), x.dim(0), columns);
   });
-  add_parts_kernel<<<blocks_for(columns, 32), kThreads, 0, stream>>>(pointer<float>(parts), pointer<float>(sums), add, count, columns);
+  add_parts_kernel<<<blocks_for(columns, 32), kThreads, 0, stream>>>(pointer<float>(scratch), pointer<float>(sums), add, count, columns);
   check_launch();
 }
 

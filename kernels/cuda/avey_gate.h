@@ -11,13 +11,14 @@ void bias_activate(Stream stream, Activation f, const Tensor& input, const Tenso
 void times_slope(Stream stream, Activation f, const Tensor& d, const Tensor& kept, bool from_value);
 /// gated = f(y) * l
 void gate(Stream stream, Activation f, const Tensor& y, const Tensor& l, const Tensor& gated);
-/// d_gated is replaced by f(y) * l; empty d_y or d_l: not wanted.
+/// Empty d_y or d_l: not wanted. d_l comes multiplied by slope'(l), for none, relu and relu2.
 void gate_backward(Stream stream, Activation f, const Tensor& d_gated, const Tensor& y, const Tensor& l, const Tensor& d_y, bool add_y,
-                   const Tensor& d_l, bool add_l);
+                   const Tensor& d_l, bool add_l, Activation slope);
 /// y = h + bias, row by row.
 void add_bias(Stream stream, const Tensor& h, const Tensor& bias, const Tensor& y);
 
-/// sums (+)= Σ rows of x [rows, columns] in a fixed order; columns divisible by 8. parts f32 [count, columns] is scratch.
-void column_sums_in_pieces(Stream stream, const Tensor& x, const Tensor& sums, bool add, const Tensor& parts);
+constexpr int64_t kSumParts = 256;  ///< of rows: enough for 256 columns to keep the GPU busy
+/// sums (+)= Σ rows of x [rows, columns] in a fixed order. scratch f32, kSumParts or more for each column.
+void sum_rows(Stream stream, const Tensor& x, const Tensor& sums, bool add, const Tensor& scratch);
 
 }  // namespace saccade::cuda

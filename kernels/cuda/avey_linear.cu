@@ -75,24 +75,6 @@ struct StoreOrAdd {
   }
 };
 
-struct Residual {
-  const bf16* h;
-  const float* bias;
-  bf16* y;
-  int width;
-  __device__ Bias of_column(int column) const { return load_bias(bias + column); }
-  __device__ void prefetch(int row, int column) const { to_cache(h + row * width + column); }
-  __device__ Pack<bf16> of_piece(int row, int column) const { return load_pack(h + row * width + column); }
-  __device__ void operator()(int row, int column, float (&x)[8], const Bias& of_bias, const Pack<bf16>& of_h) const {
-    float residual[8];
-    unpack(of_h, residual);
-    add_bias(x, of_bias);
-#pragma unroll
-    for (int v = 0; v < 8; ++v) x[v] += residual[v];
-    store(y + row * width + column, x);
-  }
-};
-
 }  // namespace epilogues
 
 namespace {
@@ -107,22 +89,37 @@ bool suits(std::initializer_list<int64_t> widths, const Tensor& x) {
   return x.dtype() == DType::bf16;
 }
 
-Matrix rows_of(const Tensor& x, int64_t first) { return matrix(x.head_slice(first, x.dim(0)), x.dim(1)); }
-Matrix columns_of(const Tensor& x, int64_t first) {
-  return {static_cast<char*>(x.raw()) + first * byte_size(x.dtype()), x.dtype(), x.dim(1), 0};
+/// A warp per row.
+__global__ void __launch_bounds__(256) row_squares_kernel(const bf16* x, float* squares, int64_t rows, int columns) {
+  const int64_t row = int64_t{blockIdx.x} * 8 + threadIdx.x / 32;
+  if (row >= rows) return;
+  for (int tile = 0; tile < columns / kSquaresTile; ++tile) {
+    float sum = 0;
+    for (int i = static_cast<int>(threadIdx.x) % 32; i < kSquaresTile; i += 32) {
+      const float v = to_float(x[row * columns + tile * kSquaresTile + i]);
+      sum += v * v;
+    }
+    sum = warp_sum(sum);
+    if (threadIdx.x % 32 == 0) squares[tile * rows + row] = sum;
+  }
 }
+
+Matrix rows_of(const Tensor& x, int64_t first) { return matrix(x.head_slice(first, x.dim(0)), x.dim(1)); }
 
 }  // namespace
 
 bool enrich_product(int device, Activation f, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                    const std::vector<EnrichedPart>& parts) {
+                    const std::vector<EnrichedPart>& parts, const Tensor& squares) {
   const int64_t R = x.dim(0), D = x.dim(1);
   for (const EnrichedPart& part : parts)
     if (!suits({part.value.dim(1), D}, x)) return false;
   if (!fused::available(device)) return false;
+  bool fallback = false;
   // Parts of the same rows in one product.
   for (size_t begin = 0, end = 0; begin < parts.size(); begin = end) {
     for (end = begin + 1; end < parts.size() && parts[end].row == parts[begin].row;) ++end;
+    if (enrich_values(device, f, x, weight, bias, std::span(parts).subspan(begin, end - begin), squares)) continue;
+    if (begin == 0) fallback = true;
     const int64_t first = parts[begin].column, last = parts[end - 1].column + parts[end - 1].value.dim(1);
     with_activation(f, [&](auto a) {
       Enrich<decltype(a)::value> body{pointer<float>(bias) + first, {}, {}, {INT_MAX, INT_MAX, INT_MAX}, {}};
@@ -136,6 +133,7 @@ bool enrich_product(int device, Activation f, const Tensor& x, const Tensor& wei
                             {Term{rows_of(x, parts[begin].row), matrix(weight.head_slice(first, last), D), D}}, body);
     });
   }
+  if (squares && fallback) row_squares(stream(device), parts[0].value, squares);
   return true;
 }
 
@@ -156,17 +154,10 @@ bool enrich_product_backward(int device, const std::vector<EnrichedPart>& parts,
   return true;
 }
 
-bool fuse_product(int device, const Tensor& h, const Tensor& gated, const Tensor& head, const Tensor& weight, const Tensor& bias,
-                  const Tensor& y) {
-  const int64_t Q = y.dim(0), D = y.dim(1), gates = gated.dim(1), heads = head ? head.dim(1) : 0;
-  if (!suits({D, gates, heads}, h) || !fused::available(device)) return false;
-  const Residual body{pointer<bf16>(h), pointer<float>(bias), pointer<bf16>(y), static_cast<int>(D)};
-  const Term first{rows_of(gated, 0), columns_of(weight, 0), gates};
-  if (head)
-    fused::product<false>(device, Q, D, {first, Term{rows_of(head, 0), columns_of(weight, gates), heads}}, body);
-  else
-    fused::product<false>(device, Q, D, {first}, body);
-  return true;
+void row_squares(Stream stream, const Tensor& x, const Tensor& squares) {
+  row_squares_kernel<<<blocks_for(x.dim(0), 8), 256, 0, stream>>>(pointer<bf16>(x), pointer<float>(squares), x.dim(0),
+                                                                  static_cast<int>(x.dim(1)));
+  check_launch();
 }
 
 }  // namespace saccade::cuda

@@ -4,6 +4,7 @@
 #include "kernels/avey/layout.h"
 #include "kernels/cuda/tensor_core.cuh"
 #include "kernels/cuda/warpgroup.cuh"
+#include "kernels/elementwise.h"
 
 namespace saccade::cuda::tiles {
 
@@ -207,9 +208,23 @@ __device__ __forceinline__ void store_piece(bf16* row, int k0, int n, bool insid
   if (inside && column < width) *reinterpret_cast<uint4*>(row + column) = make_uint4(words[0], words[1], words[2], words[3]);
 }
 
+/// A piece times another one.
+__device__ __forceinline__ Pack<bf16> times(const uint4& piece, Pack<bf16> x) {
+  Pack<bf16> y;
+  memcpy(&y, &piece, sizeof y);
+#pragma unroll
+  for (int v = 0; v < 8; ++v) x.v[v] = from_float<bf16>(to_float(x.v[v]) * to_float(y.v[v]));
+  return x;
+}
+
 constexpr int kStagedRow = kTile + 8;  ///< floats of a row of a staged tile: no bank twice
 
-/// Accumulators to shared memory, then body(row, column, eight values of it) for pieces of a row, all 128 rows.
+constexpr int kPieces = kTile * kTile / 8 / kThreads;
+/// This thread's piece `index` of a tile: row and first column.
+__device__ __forceinline__ int piece_row(int index) { return static_cast<int>(threadIdx.x) / 16 + index * (kThreads / 16); }
+__device__ __forceinline__ int piece_column() { return static_cast<int>(threadIdx.x) % 16 * 8; }
+
+/// Accumulators to shared memory, then body(index, eight values) for this thread's pieces.
 template <class Body>
 __device__ __forceinline__ void each_piece(float* staged, const Accumulator& c, Body&& body) {
 #pragma unroll
@@ -220,12 +235,11 @@ __device__ __forceinline__ void each_piece(float* staged, const Accumulator& c, 
           make_float2(c[element(line, pair)], c[element(line, pair) + 1]);
   __syncthreads();
 #pragma unroll
-  for (int p = 0; p < kTile * kTile / 8 / kThreads; ++p) {
-    const int item = static_cast<int>(threadIdx.x) + p * kThreads, row = item / 16, column = item % 16 * 8;
-    const auto* from = reinterpret_cast<const float4*>(staged + row * kStagedRow + column);
+  for (int p = 0; p < kPieces; ++p) {
+    const auto* from = reinterpret_cast<const float4*>(staged + piece_row(p) * kStagedRow + piece_column());
     const float4 low = from[0], high = from[1];
     const float values[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-    body(row, column, values);
+    body(p, values);
   }
 }
 
@@ -235,13 +249,14 @@ struct Plan {
   int64_t first_context;
   int contexts, C, r, first_query;
   bool own_only;
+  int query_tile = kTile;
 
   __host__ __device__ int queries() const { return C - first_query; }
-  __host__ __device__ int query_tiles() const { return (queries() + kTile - 1) / kTile; }
+  __host__ __device__ int query_tiles() const { return (queries() + query_tile - 1) / query_tile; }
   __host__ __device__ int key_tiles() const { return (C + kTile - 1) / kTile; }
   /// Tiles of keys that the queries of a tile may see.
-  __host__ __device__ int keys_of(int query_tile) const {
-    const int last = first_query + (query_tile + 1) * kTile - 1;
+  __host__ __device__ int keys_of(int tile) const {
+    const int last = first_query + (tile + 1) * query_tile - 1;
     return (last < C ? last : C - 1) / kTile + 1;
   }
   __host__ __device__ int pairs() const {
@@ -277,9 +292,10 @@ struct Context {
     const int at = row(position);
     return !own_only ? at : at >= first_own_row ? at - first_own_row : -1;
   }
+  __device__ int first_key_tile() const { return padding ? 0 : before / kTile; }
   /// First tile of queries with any result.
   __device__ int first_query_tile(const Plan& p) const {
-    return shows_padding || before <= p.first_query ? 0 : (before - p.first_query) / kTile;
+    return shows_padding || before <= p.first_query ? 0 : (before - p.first_query) / p.query_tile;
   }
 };
 
@@ -297,9 +313,24 @@ struct Products {
   float* parts_A;            // [groups, C, C]
 };
 
+/// along of a position: what its query and its key gathered.
+__device__ inline float along(const Plan& p, const Context& context, const Products& in, int64_t index, int position) {
+  const int first = context.first_query_tile(p), key = position / kTile;
+  float sum = 0;
+  const int query = (position - p.first_query) / p.query_tile;
+  if (position >= p.first_query && query >= first && (position >= context.before || context.shows_padding))
+    for (int k = context.first_key_tile(); k < p.keys_of(query); ++k) sum += in.by_query[(index * p.key_tiles() + k) * p.C + position];
+  for (int q = first; q < p.query_tiles(); ++q)
+    if (key < p.keys_of(q)) sum += in.by_key[(index * p.query_tiles() + q) * p.C + position];
+  return sum;
+}
+
 /// The first kernel of the backward: recomputes products for every pair of tiles; a group of contexts adds up its part of d_A.
 void pairs_backward(Stream stream, const Plan& p, int groups, const bf16* Z, const float* inverse, const float* A, const bf16* dY,
                     const Products& out);
+/// The same on Hopper, for tiles of 64 queries, where contexts consist of whole runs of 32 rows (ContextualizerShape::in_runs).
+void pairs_in_runs(int device, const Plan& p, int groups, const Tensor& Z, const Tensor& inverse, const Tensor& A, const Tensor& dY,
+                   const Products& out);
 /// d_A (+)= Σ groups, in order; zero above the diagonal and for rows that are no queries.
 void sum_weights(Stream stream, const Plan& p, int groups, const float* parts, float* dA, bool add);
 

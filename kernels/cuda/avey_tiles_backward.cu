@@ -3,7 +3,9 @@
 //   d_z = Wᵀ d_Y + (M + Mᵀ) Z − diag(along / (|z|² + eps)) z,   along_t = Σ_j (e_tj + e_jt), e = d_W * W
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/avey_contextualizer.h"
-#include "kernels/cuda/avey_tiles.cuh"
+#include "kernels/cuda/avey_one_tile.cuh"
+#include "kernels/cuda/hopper.h"
+#include "kernels/cuda/values.cuh"
 
 namespace saccade::cuda {
 namespace {
@@ -12,23 +14,11 @@ using namespace tiles;
 
 constexpr uint32_t kMixShared = kStages * 2 * kPart;
 
-/// along of a position: what its query and its key gathered.
-__device__ float along(const Plan& p, const Context& context, const Products& in, int64_t index, int position) {
-  const int first = context.first_query_tile(p), key = position / kTile;
-  float sum = 0;
-  if (position >= p.first_query && (position - p.first_query) / kTile >= first && (position >= context.before || context.shows_padding))
-    for (int k = 0; k < p.keys_of((position - p.first_query) / kTile); ++k)
-      sum += in.by_query[(index * p.key_tiles() + k) * p.C + position];
-  for (int q = first; q < p.query_tiles(); ++q)
-    if (key < p.keys_of(q)) sum += in.by_key[(index * p.query_tiles() + q) * p.C + position];
-  return sum;
-}
-
 /// c += Wᵀ d_Y + Mᵀ Z + M Z for positions j0 … j0 + 127 of one context and a tile of columns.
 /// Of the positions those in [from, to) count.
 __device__ __forceinline__ void add_context(Accumulator& c, const Plan& p, const Context& context, const Products& in, int64_t index,
                                             const bf16* Z, const bf16* dY, int j0, int from, int to, int column, uint32_t base) {
-  const int first_query = p.first_query + context.first_query_tile(p) * kTile, t0 = max(j0, first_query);
+  const int first_query = p.first_query + context.first_query_tile(p) * p.query_tile, t0 = max(j0, first_query);
   const int by_key = max(0, (p.C - t0 + kDepth - 1) / kDepth), first_key = context.padding ? 0 : context.before / kDepth * kDepth;
   const int last_key = min(j0 + kTile, p.C);
   const bool asks = j0 + kTile > first_query && (context.shows_padding || to > context.before);
@@ -75,11 +65,18 @@ __device__ __forceinline__ void add_context(Accumulator& c, const Plan& p, const
 
 /// Gradients of a context's own and chosen rows. Block (tile of columns, tile of positions, context).
 __global__ void __launch_bounds__(kThreads, 2) rows_kernel(const Plan p, const bf16* Z, const float* inverse, const bf16* dY,
-                                                           const Products in, bf16* dZ, bool add, Activation slope) {
+                                                           const Products in, bf16* dZ, bool add, Activation slope, float* columns) {
   extern __shared__ __align__(1024) char shared[];
   const Context context(p, blockIdx.z);
   const int j0 = static_cast<int>(blockIdx.y) * kTile, column = static_cast<int>(blockIdx.x) * kTile;
-  if (j0 + kTile <= context.before) return;
+  const auto store_sum = [&](float sum) {
+    const int at = column + static_cast<int>(threadIdx.x);
+    if (threadIdx.x < kTile && at < p.r) columns[((p.first_context + blockIdx.z) * p.key_tiles() + blockIdx.y) * p.r + at] = sum;
+  };
+  if (j0 + kTile <= context.before) {
+    if (columns) store_sum(0);
+    return;
+  }
   Accumulator c;
   clear(c);
   add_context(c, p, context, in, blockIdx.z, Z, dY, j0, max(j0, context.before), min(j0 + kTile, p.C), column, shared_address(shared));
@@ -90,21 +87,38 @@ __global__ void __launch_bounds__(kThreads, 2) rows_kernel(const Plan p, const b
     const int64_t row = position >= context.before && position < p.C ? context.row(position) : -1;
     pulls[threadIdx.x] = row < 0 ? 0.0f : along(p, context, in, blockIdx.z, position) * inverse[row] * inverse[row];
   }
-  each_piece(staged, c, [&](int at, int piece, const float(&values)[8]) {
-    const int position = j0 + at;
-    const int64_t row = position >= context.before && position < p.C ? context.row(position) : -1;
-    if (row < 0 || column + piece >= p.r) return;
-    const int64_t to = row * p.r + column + piece;
-    const Pack<bf16> z = load_pack(Z + to);
+  const int first = column + piece_column();
+  int to_row[kPieces];
+  Pack<bf16> of_z[kPieces];
+#pragma unroll
+  for (int i = 0; i < kPieces; ++i) {
+    const int position = j0 + piece_row(i), row = position >= context.before && position < p.C && first < p.r ? context.row(position) : -1;
+    to_row[i] = row;
+    of_z[i] = row < 0 ? Pack<bf16>{} : load_pack(Z + int64_t{row} * p.r + first);
+  }
+  float of_columns[8] = {};  // a thread's pieces are all of the same columns
+  each_piece(staged, c, [&](int i, const float(&values)[8]) {
+    if (to_row[i] < 0) return;
+    const int64_t place = int64_t{to_row[i]} * p.r + first;
     Pack<bf16> result;
-    if (add) result = load_pack(dZ + to);
+    if (add) result = load_pack(dZ + place);
 #pragma unroll
     for (int v = 0; v < 8; ++v) {
-      const float value = (values[v] - pulls[at] * to_float(z.v[v])) * slope_of_kept(slope, to_float(z.v[v]));
+      const float z = to_float(of_z[i].v[v]), value = (values[v] - pulls[piece_row(i)] * z) * slope_of_kept(slope, z);
+      of_columns[v] += value;
       result.v[v] = from_float<bf16>(add ? to_float(result.v[v]) + value : value);
     }
-    store_pack(dZ + to, result);
+    store_pack(dZ + place, result);
   });
+  if (!columns) return;
+  __syncthreads();
+  float* sums = staged + static_cast<int>(threadIdx.x) / 16 * kTile + piece_column();
+#pragma unroll
+  for (int v = 0; v < 8; ++v) sums[v] = of_columns[v];
+  __syncthreads();
+  float sum = 0;
+  for (int part = 0; part < kThreads / 16; ++part) sum += staged[part * kTile + static_cast<int>(threadIdx.x) % kTile];
+  store_sum(sum);
 }
 
 /// Gradients of the padding's rows, summed over a group of contexts. Block (tile of columns, group, tile of positions: the first ones
@@ -123,18 +137,21 @@ __global__ void __launch_bounds__(kThreads, 2)
     add_context(c, p, context, in, index, Z, dY, j0, j0, min(j0 + kTile, context.before), column, shared_address(shared));
   }
   const int rows = static_cast<int>(p.layout.pad_rows());
-  each_piece(reinterpret_cast<float*>(shared), c, [&](int at, int piece, const float(&values)[8]) {
-    if (j0 + at >= rows || column + piece >= p.r) return;
-    auto* to = reinterpret_cast<float4*>(parts + (int64_t{blockIdx.y} * rows + j0 + at) * p.r + column + piece);
+  const int first = column + piece_column();
+  each_piece(reinterpret_cast<float*>(shared), c, [&](int i, const float(&values)[8]) {
+    const int row = j0 + piece_row(i);
+    if (row >= rows || first >= p.r) return;
+    auto* to = reinterpret_cast<float4*>(parts + (int64_t{blockIdx.y} * rows + row) * p.r + first);
     to[0] = make_float4(values[0], values[1], values[2], values[3]);
     to[1] = make_float4(values[4], values[5], values[6], values[7]);
   });
 }
 
-/// A block finishes a padding row: what the groups gathered, without the row's share in its own norm.
+/// A block finishes a padding row: what the groups gathered, without the row's share in its own norm. columns [pad_rows, r], or null:
+/// the same in f32, summed over the launches.
 __global__ void __launch_bounds__(kThreads)
     finish_padding_kernel(const Plan p, int groups, const bf16* Z, const float* inverse, const float* parts, const Products in, bf16* dZ,
-                          bool add, Activation slope) {
+                          bool add, Activation slope, float* columns) {
   const int row = static_cast<int>(blockIdx.x), rows = static_cast<int>(gridDim.x);
   float sum = 0;
   for (int index = static_cast<int>(threadIdx.x); index < p.contexts; index += kThreads) {
@@ -146,16 +163,29 @@ __global__ void __launch_bounds__(kThreads)
     bf16& to = dZ[int64_t{row} * p.r + i];
     const float z = to_float(Z[int64_t{row} * p.r + i]);
     float value = -pull * z;
+#pragma unroll 8
     for (int g = 0; g < groups; ++g) value += parts[(int64_t{g} * rows + row) * p.r + i];
-    to = from_float<bf16>((add ? to_float(to) : 0.0f) + value * slope_of_kept(slope, z));
+    value *= slope_of_kept(slope, z);
+    to = from_float<bf16>((add ? to_float(to) : 0.0f) + value);
+    if (float* of_row = columns + int64_t{row} * p.r; columns) of_row[i] = (p.first_context > 0 ? of_row[i] : 0.0f) + value;
   }
 }
 
 }  // namespace
 
-void contextualize_tiles_backward(Stream stream, const ContextualizerShape& s, const ContextualizerScratch& scratch, const Tensor& Z,
+void contextualize_tiles_backward(int device, const ContextualizerShape& s, const ContextualizerScratch& scratch, const Tensor& Z,
                                   const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A,
                                   Activation slope) {
+  if (s.one_tile() && hopper::available(device)) {
+    const Plan p = whole_plan(s);
+    int multiprocessors = 0;
+    check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+    const int groups = std::min(static_cast<int>(scratch.parts_A.dim(0)), multiprocessors);
+    contextualize_one_tile_backward(device, p, groups, Z, scratch.inverse, A, dY, pointer<float>(scratch.parts_A), dZ, add_z, slope,
+                                    scratch.padding, scratch.columns);
+    if (dA) sum_weights(stream(device), p, groups, pointer<float>(scratch.parts_A), pointer<float>(dA), add_A);
+    return check_launch();
+  }
   check(cudaFuncSetAttribute(rows_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMixShared));
   check(cudaFuncSetAttribute(padding_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMixShared));
   const auto *z = pointer<bf16>(Z), *dy = pointer<bf16>(dY);
@@ -163,22 +193,36 @@ void contextualize_tiles_backward(Stream stream, const ContextualizerShape& s, c
   const Products products{pointer<bf16>(scratch.weights), pointer<bf16>(scratch.slopes), pointer<float>(scratch.by_query),
                           pointer<float>(scratch.by_key), pointer<float>(scratch.parts_A)};
   const int pad_rows = static_cast<int>(s.layout.pad_rows()), C = static_cast<int>(s.C());
+  const int pad_groups = pad_rows ? static_cast<int>(scratch.padding.dim(0)) : 0, groups = static_cast<int>(scratch.parts_A.dim(0));
+  const unsigned columns = blocks_for(s.r, kTile);
+  // Parts of rows, then those of the padding; between them nothing is added.
+  float* columns_of_rows = pointer_or_null<float>(scratch.columns);
+  const int64_t row_parts = s.contexts() * ((s.C() + kTile - 1) / kTile),
+                first_of_padding = scratch.columns ? scratch.columns.dim(0) - pad_rows : 0;
+  float* columns_of_padding = columns_of_rows ? columns_of_rows + first_of_padding * s.r : nullptr;
+  if (first_of_padding > row_parts)
+    fill_bytes(stream(device), columns_of_rows + row_parts * s.r, 0, (first_of_padding - row_parts) * s.r * 4);
+  const bool runs = s.in_runs() && hopper::available(device);
+  Stream queue = stream(device);
   for (int64_t first = 0; first < s.contexts(); first += s.group()) {
     const auto n = static_cast<unsigned>(std::min(s.group(), s.contexts() - first));
-    const Plan p{s.layout, first, static_cast<int>(n), C, static_cast<int>(s.r), static_cast<int>(s.first_query()), s.own_only};
+    const Plan p{s.layout,         first, static_cast<int>(n), C, static_cast<int>(s.r), static_cast<int>(s.first_query()), s.own_only,
+                 runs ? 64 : kTile};
     const bool more = first > 0;
-    const auto groups = static_cast<int>(scratch.parts_A.dim(0));
-    pairs_backward(stream, p, groups, z, inverse, pointer<float>(A), dy, products);
-    if (dA) sum_weights(stream, p, groups, products.parts_A, pointer<float>(dA), add_A || more);
-    const unsigned columns = blocks_for(s.r, kTile);
-    rows_kernel<<<dim3(columns, static_cast<unsigned>(p.key_tiles()), n), kThreads, kMixShared, stream>>>(p, z, inverse, dy, products,
-                                                                                                          pointer<bf16>(dZ), add_z, slope);
-    if (pad_rows == 0) continue;
-    const auto pad_groups = static_cast<int>(scratch.padding.dim(0));
-    padding_kernel<<<dim3(columns, static_cast<unsigned>(pad_groups), blocks_for(pad_rows, kTile)), kThreads, kMixShared, stream>>>(
-        p, pad_groups, z, dy, products, pointer<float>(scratch.padding));
-    finish_padding_kernel<<<static_cast<unsigned>(pad_rows), kThreads, 0, stream>>>(
-        p, pad_groups, z, inverse, pointer<float>(scratch.padding), products, pointer<bf16>(dZ), add_z || more, slope);
+    if (runs)
+      pairs_in_runs(device, p, groups, Z, scratch.inverse, A, dY, products);
+    else
+      pairs_backward(queue, p, groups, z, inverse, pointer<float>(A), dy, products);
+    if (dA) sum_weights(queue, p, groups, products.parts_A, pointer<float>(dA), add_A || more);
+    rows_kernel<<<dim3(columns, static_cast<unsigned>(p.key_tiles()), n), kThreads, kMixShared, queue>>>(
+        p, z, inverse, dy, products, pointer<bf16>(dZ), add_z, slope, columns_of_rows);
+    if (pad_rows)
+      padding_kernel<<<dim3(columns, static_cast<unsigned>(pad_groups), blocks_for(pad_rows, kTile)), kThreads, kMixShared, queue>>>(
+          p, pad_groups, z, dy, products, pointer<float>(scratch.padding));
+    if (pad_rows)
+      finish_padding_kernel<<<static_cast<unsigned>(pad_rows), kThreads, 0, queue>>>(
+          p, pad_groups, z, inverse, pointer<float>(scratch.padding), products, pointer<bf16>(dZ), add_z || more, slope,
+          columns_of_padding);
   }
   check_launch();
 }

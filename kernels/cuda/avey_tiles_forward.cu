@@ -2,7 +2,9 @@
 // that are padding of another context.
 #include "kernels/avey/context_weights.h"
 #include "kernels/cuda/avey_contextualizer.h"
-#include "kernels/cuda/avey_tiles.cuh"
+#include "kernels/cuda/avey_one_tile.cuh"
+#include "kernels/cuda/hopper.h"
+#include "kernels/cuda/values.cuh"
 
 namespace saccade::cuda {
 namespace {
@@ -23,6 +25,14 @@ __global__ void __launch_bounds__(kThreads) inverse_norms_kernel(const bf16* z, 
   }
   sum = warp_sum(sum);
   if (threadIdx.x % 32 == 0) inverse[row] = rsqrtf(sum + static_cast<float>(avey::kCosineEps));
+}
+
+__global__ void __launch_bounds__(kThreads) inverse_of_squares_kernel(const float* squares, float* inverse, int64_t rows, int tiles) {
+  const int64_t row = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (row >= rows) return;
+  float sum = 0;
+  for (int tile = 0; tile < tiles; ++tile) sum += squares[tile * rows + row];
+  inverse[row] = rsqrtf(sum + static_cast<float>(avey::kCosineEps));
 }
 
 /// Block (pair of tiles, context).
@@ -81,7 +91,8 @@ __global__ void __launch_bounds__(kThreads, 2) weights_kernel(const Plan p, cons
 }
 
 /// Block (tile of columns, tile of queries from the last on, context).
-__global__ void __launch_bounds__(kThreads, 2) mix_kernel(const Plan p, const bf16* Z, const bf16* W, bf16* Y) {
+__global__ void __launch_bounds__(kThreads, 2)
+    mix_kernel(const Plan p, const bf16* Z, const bf16* W, bf16* Y, const bf16* gate, bf16* gated) {
   extern __shared__ __align__(1024) char shared[];
   const Context context(p, blockIdx.z);
   const int tile = p.query_tiles() - 1 - static_cast<int>(blockIdx.y), q0 = p.first_query + tile * kTile;
@@ -106,36 +117,53 @@ __global__ void __launch_bounds__(kThreads, 2) mix_kernel(const Plan p, const bf
               const uint32_t at = base + static_cast<uint32_t>(stage) * 2 * kPart;
               multiply_columns<false>(c, at, at + kPart);
             });
-  each_piece(reinterpret_cast<float*>(shared), c, [&](int row, int at, const float(&values)[8]) {
-    const int64_t to = q0 + row < p.C ? context.result(q0 + row) : -1;
-    if (to < 0 || column + at >= p.r) return;
-    Pack<bf16> pack;
+  const int at = column + piece_column();
+  int to_row[kPieces];
+  Pack<bf16> of_gate[kPieces];
 #pragma unroll
-    for (int v = 0; v < 8; ++v) pack.v[v] = from_float<bf16>(values[v]);
-    store_pack(Y + to * p.r + column + at, pack);
+  for (int i = 0; i < kPieces; ++i) {
+    const int position = q0 + piece_row(i), to = position < p.C && at < p.r ? context.result(position) : -1;
+    to_row[i] = to;
+    of_gate[i] = gated && to >= 0 ? load_pack(gate + int64_t{to} * p.r + at) : Pack<bf16>{};
+  }
+  each_piece(reinterpret_cast<float*>(shared), c, [&](int i, const float(&values)[8]) {
+    if (to_row[i] < 0) return;
+    const int64_t place = int64_t{to_row[i]} * p.r + at;
+    const uint4 words = make_uint4(pack_bf16(values[0], values[1]), pack_bf16(values[2], values[3]), pack_bf16(values[4], values[5]),
+                                   pack_bf16(values[6], values[7]));
+    *reinterpret_cast<uint4*>(Y + place) = words;
+    if (gated) store_pack(gated + place, times(words, of_gate[i]));
   });
 }
 
 }  // namespace
 
-void inverse_norms(Stream stream, const Tensor& Z, const Tensor& inverse) {
+void inverse_norms(Stream stream, const Tensor& Z, const Tensor& squares, const Tensor& inverse) {
+  if (squares) {
+    inverse_of_squares_kernel<<<blocks_for(Z.dim(0), kThreads), kThreads, 0, stream>>>(pointer<float>(squares), pointer<float>(inverse),
+                                                                                       Z.dim(0), static_cast<int>(squares.dim(0)));
+    return check_launch();
+  }
   inverse_norms_kernel<<<blocks_for(Z.dim(0), kThreads / 32), kThreads, 0, stream>>>(pointer<bf16>(Z), pointer<float>(inverse), Z.dim(0),
                                                                                      static_cast<int>(Z.dim(1)));
 }
 
-void contextualize_tiles(Stream stream, const ContextualizerShape& s, const ContextualizerScratch& scratch, const Tensor& Z,
-                         const Tensor& A, const Tensor& Y) {
+void contextualize_tiles(int device, const ContextualizerShape& s, const ContextualizerScratch& scratch, const Tensor& Z, const Tensor& A,
+                         const Tensor& Y, const avey::Gate& to, const Tensor& squares) {
+  if (s.one_tile() && hopper::available(device)) return contextualize_one_tile(device, whole_plan(s), Z, A, scratch.inverse, Y, to);
   check(cudaFuncSetAttribute(weights_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
   check(cudaFuncSetAttribute(mix_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
-  inverse_norms(stream, Z, scratch.inverse);
+  Stream queue = stream(device);
+  inverse_norms(queue, Z, squares, scratch.inverse);
   for (int64_t first = 0; first < s.contexts(); first += s.group()) {
     const auto n = static_cast<unsigned>(std::min(s.group(), s.contexts() - first));
     const Plan p{s.layout,  first, static_cast<int>(n), static_cast<int>(s.C()), static_cast<int>(s.r), static_cast<int>(s.first_query()),
                  s.own_only};
-    weights_kernel<<<dim3(static_cast<unsigned>(p.pairs()), n), kThreads, kShared, stream>>>(
+    weights_kernel<<<dim3(static_cast<unsigned>(p.pairs()), n), kThreads, kShared, queue>>>(
         p, pointer<bf16>(Z), pointer<float>(scratch.inverse), pointer<float>(A), pointer<bf16>(scratch.weights));
-    mix_kernel<<<dim3(blocks_for(s.r, kTile), static_cast<unsigned>(p.query_tiles()), n), kThreads, kShared, stream>>>(
-        p, pointer<bf16>(Z), pointer<bf16>(scratch.weights), pointer<bf16>(Y));
+    mix_kernel<<<dim3(blocks_for(s.r, kTile), static_cast<unsigned>(p.query_tiles()), n), kThreads, kShared, queue>>>(
+        p, pointer<bf16>(Z), pointer<bf16>(scratch.weights), pointer<bf16>(Y), pointer_or_null<bf16>(to.factor),
+        pointer_or_null<bf16>(to.product));
   }
   check_launch();
 }

@@ -86,6 +86,17 @@ __device__ __forceinline__ void each_piece(float* strip, const float (&d)[64], c
   }
 }
 
+/// v[0 … N / 2) = sums of the lower half in one lane, of the upper half in the one `mask` away.
+template <int N>
+__device__ __forceinline__ void add_halves(float (&v)[32], int mask) {
+  const bool upper = static_cast<int>(threadIdx.x) & mask;
+#pragma unroll
+  for (int i = 0; i < N / 2; ++i) {
+    const float other = __shfl_xor_sync(0xffffffffu, upper ? v[i] : v[i + N / 2], mask);
+    v[i] = (upper ? v[i + N / 2] : v[i]) + other;
+  }
+}
+
 /// The warpgroups' products take turns: a wait for operands tells one round of a stage from the next only.
 __device__ __forceinline__ void wait_for_turn(int group) { asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(kConsumers) : "memory"); }
 __device__ __forceinline__ void give_turn(int group) { asm volatile("bar.arrive %0, %1;" ::"r"(1 + group), "n"(kConsumers) : "memory"); }

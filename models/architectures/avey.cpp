@@ -147,9 +147,11 @@ class Avey : public Model {
                                           tail_columns(s_, shape_.width), own_only ? contexts.own_rows() : contexts.rows(), !attends());
     std::optional<HeadProbe> watch;
     if (probe) watch.emplace(*probe, static_cast<int64_t>(l));
+    const Activation f = parse_activation(s_.contextualizer_activation);
+    const avey::Gate gate = attends() ? avey::Gate{} : avey::gate_with(tape, z.l, f);
     const Tensor Y = attends() ? attend(tape, z.r, layer, contexts, own_only, ranked, watch)
-                               : contextualize(tape, z, layer, contexts, own_only, ranked, watch);
-    return avey::fuse(tape, h, Y, z, layer.O, layer.c, parse_activation(s_.contextualizer_activation));
+                               : contextualize(tape, z, layer, contexts, own_only, ranked, watch, gate);
+    return avey::fuse(tape, h, Y, z, layer.O, layer.c, f, gate.product);
   }
 
   bool attends() const { return s_.processor == "attention"; }
@@ -167,7 +169,7 @@ class Avey : public Model {
   }
 
   Tensor contextualize(Tape& tape, const avey::Enriched& enriched, const Layer& layer, const avey::ContextLayout& contexts, bool own_only,
-                       const avey::Ranked& ranked, std::optional<HeadProbe>& watch) const {
+                       const avey::Ranked& ranked, std::optional<HeadProbe>& watch, const avey::Gate& gate) const {
     const Tensor Z = enriched.r;
     if (watch) {
       OnHost host;
@@ -175,7 +177,8 @@ class Avey : public Model {
       report_reads(host, contexts, ranked, 1, *watch,
                    [&](int64_t b, int64_t i) { return avey::contextualizer_weights(host.tape, z, a, contexts, s_.dynamic, b, i); });
     }
-    return avey::contextualize(tape, Z, layer.A, contexts, s_.dynamic, own_only, enriched.slope);
+    return avey::contextualize(tape, Z, layer.A, contexts, s_.dynamic, own_only,
+                               {enriched.slope, gate, enriched.squares, enriched.shift_r});
   }
 
   /// Softmax self-attention over each context in place of the contextualizer: q, k, v = W Z_r in H heads.

@@ -101,9 +101,28 @@ void add_contextualizers(std::vector<OpCase>& cases) {
              [=](Tape& t, const Tensors& x) { return Tensors{avey::contextualize(t, x[0], x[1], layout, dynamic, own_only)}; }});
       }
   // In tiles of 128: one, several, cut by C, r or the padding's end, with a partial last split.
-  const std::pair<Layout, int64_t> tiled[] = {{{2, 150, 16, 3, true}, 24},   {{3, 100, 16, 3, false}, 40}, {{2, 520, 64, 3, true}, 136},
-                                              {{3, 600, 64, 7, true}, 72},   {{2, 300, 40, 4, true}, 200}, {{1, 600, 64, 7, false}, 16},
-                                              {{2, 264, 264, 0, false}, 48}, {{20, 128, 32, 3, true}, 256}};
+  const std::pair<Layout, int64_t> tiled[] = {{{2, 150, 16, 3, true}, 24},
+                                              {{3, 100, 16, 3, false}, 40},
+                                              {{2, 520, 64, 3, true}, 136},
+                                              {{3, 600, 64, 7, true}, 72},
+                                              {{2, 300, 40, 4, true}, 200},
+                                              {{1, 600, 64, 7, false}, 16},
+                                              {{2, 264, 264, 0, false}, 48},
+                                              {{20, 128, 32, 3, true}, 256},
+                                              // One tile and a bit more than that, in columns or rows.
+                                              {{2, 150, 24, 3, true}, 200},
+                                              {{3, 128, 32, 3, false}, 64},
+                                              {{2, 160, 32, 3, true}, 256},
+                                              {{2, 100, 8, 2, true}, 8},
+                                              {{1, 100, 16, 3, true}, 264},
+                                              // In runs of 32 rows.
+                                              {{3, 512, 64, 7, true}, 72},
+                                              {{2, 320, 64, 2, true}, 136},
+                                              {{2, 256, 64, 7, false}, 200},
+                                              {{2, 640, 128, 3, false}, 64},
+                                              {{2, 256, 32, 3, false}, 72},
+                                              {{3, 288, 32, 4, true}, 136},
+                                              {{2, 288, 96, 2, true}, 72}};
   for (const auto& [l, r] : tiled)
     for (bool own_only : {false, true}) {
       const ContextLayout layout = layout_of(l);
@@ -151,20 +170,25 @@ void add_feed_forwards(std::vector<OpCase>& cases) {
 /// A layer without its norm: gradients take f' with them on their way.
 void add_processors(std::vector<OpCase>& cases) {
   for (Activation f : {Activation::none, Activation::relu2, Activation::silu})
-    for (const auto& [l, width] :
-         {std::pair<Layout, int64_t>{{2, 150, 16, 3, true}, 64}, {{3, 100, 16, 3, false}, 32}, {{2, 12, 3, 2, true}, 10}})
+    for (const auto& [l, width] : {std::pair<Layout, int64_t>{{2, 150, 16, 3, true}, 64},
+                                   {{3, 100, 16, 3, false}, 32},
+                                   {{2, 12, 3, 2, true}, 10},
+                                   {{1, 300, 40, 4, true}, 32},
+                                   {{2, 192, 64, 2, true}, 128}})
       for (bool own_only : {false, true}) {
         const ContextLayout layout = layout_of(l);
         const int64_t C = layout.context_width(), D = width, m = 4 * D, tail = 2 * D;
-        cases.push_back({"processor " + text(l) + " f" + std::to_string(static_cast<int>(f)) + (own_only ? " own" : ""),
-                         {activation({layout.rows(), D}, 1), parameter({m, D}, 2, 0.2), parameter({m}, 3), parameter({C, C}, 4, 0.2),
-                          parameter({D, D + m - tail}, 5, 0.2), parameter({D}, 6)},
-                         [=](Tape& t, const Tensors& x) {
-                           const int64_t Q = own_only ? layout.own_rows() : layout.rows();
-                           const avey::Enriched z = avey::enrich(t, x[0], x[1], x[2], f, tail, Q, true);
-                           const Tensor Y = avey::contextualize(t, z.r, x[3], layout, true, own_only, z.slope);
-                           return Tensors{avey::fuse(t, x[0], Y, z, x[4], x[5], Activation::none)};
-                         }});
+        cases.push_back(
+            {"processor " + text(l) + " f" + std::to_string(static_cast<int>(f)) + (own_only ? " own" : ""),
+             {activation({layout.rows(), D}, 1), parameter({m, D}, 2, 0.2), parameter({m}, 3), parameter({C, C}, 4, 0.2),
+              parameter({D, D + m - tail}, 5, 0.2), parameter({D}, 6)},
+             [=](Tape& t, const Tensors& x) {
+               const int64_t Q = own_only ? layout.own_rows() : layout.rows();
+               const avey::Enriched z = avey::enrich(t, x[0], x[1], x[2], f, tail, Q, true);
+               const avey::Gate gate = avey::gate_with(t, z.l, Activation::none);
+               const Tensor Y = avey::contextualize(t, z.r, x[3], layout, true, own_only, {z.slope, gate, z.squares, z.shift_r});
+               return Tensors{avey::fuse(t, x[0], Y, z, x[4], x[5], Activation::none, gate.product)};
+             }});
       }
 }
 

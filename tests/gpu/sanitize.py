@@ -25,7 +25,7 @@ PROGRAMS = [
 ]
 # racecheck watches all kernels: with a filter, cuBLASLt's fault under it.
 OPTIONS = {"memcheck": ["--kernel-name", "kns=saccade"], "initcheck": ["--kernel-name", "kns=saccade"], "racecheck": []}
-UNJUDGED = re.compile(r"hopper::(backward::<unnamed>::(produce|consume)\(|get_bytes\(|<unnamed>::(produce|consume)<)")
+UNJUDGED = re.compile(r"turns::kernel<|hopper::(backward::<unnamed>::(produce|consume)\(|get_bytes\(|<unnamed>::(produce|consume)<)")
 COMPLAINT = re.compile(r"^=+ (?:Error: |Warning: )?(Invalid|Uninitialized|Race|Potential|Program hit|Out-of-bounds|Misaligned|Leaked|.*hazard)")
 
 

@@ -1,0 +1,23 @@
+#pragma once
+#include <span>
+
+#include "kernels/cuda/gemm.h"
+#include "kernels/tensor.h"
+
+namespace saccade::cuda {
+
+/// to [m, n] (+)= aᵀ b, summed over many rows. a bf16 [rows, m], b bf16 [rows, n], to f32 with a row stride.
+struct TallProduct {
+  Tensor a, b;
+  Matrix to;
+  bool add = false;
+};
+constexpr int kMostTallProducts = 3;
+
+/// Floats of scratch for results of `elements` in all; none where the products have enough tiles of their own.
+int64_t tall_scratch(int64_t elements);
+/// All products in one launch, their rows cut into parts that run side by side and are added in order: for results of a few tiles of
+/// 128 x 128, where a product at a time does not fill the GPU. bf16 with widths divisible by 8 on Hopper; false: not done.
+bool tall_products(int device, std::span<const TallProduct> products, const Tensor& scratch);
+
+}  // namespace saccade::cuda
