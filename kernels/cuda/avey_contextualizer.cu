@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kThreads)
   store_gradient(z + place * r, d_z + place * r, along + place * r, dynamic ? inverse[place] : 0.0f, dZ + row * r, add, r, dynamic);
 }
 
-/// Padding rows gather over the contexts that have them, in order: sums [2, pad_rows, r] of d_z and along.
+/// Padding rows gather over the contexts that have them, in order: sums [2, pad_rows, r] of d_z and, where it is given, along.
 __global__ void __launch_bounds__(kThreads) padding_sums_kernel(avey::ContextLayout l, int64_t first_context, int n, const float* d_z,
                                                                 const float* along, float* sums, bool add, int r) {
   const int64_t row = blockIdx.x, C = l.context_width(), N = l.splits(), size = l.pad_rows() * r;
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kThreads) padding_sums_kernel(avey::ContextLay
     for (int64_t c = 0; c < n; ++c) {
       if (row >= l.padding_before((first_context + c) % N)) continue;
       a += d_z[(c * C + row) * r + i];
-      b += along[(c * C + row) * r + i];
+      if (along) b += along[(c * C + row) * r + i];
     }
     sums[to] = a, sums[size + to] = b;
   }
@@ -216,7 +216,7 @@ void contextualize_backward(int device, const ContextualizerShape& s, const Cont
           pointer<float>(scratch.along), pointer<T>(dZ), add_z, r, s.dynamic);
       if (scratch.padding)
         padding_sums_kernel<<<static_cast<unsigned>(s.layout.pad_rows()), kThreads, 0, queue>>>(
-            s.layout, g.first, static_cast<int>(g.n), pointer<float>(scratch.d_z), pointer<float>(scratch.along),
+            s.layout, g.first, static_cast<int>(g.n), pointer<float>(scratch.d_z), s.dynamic ? pointer<float>(scratch.along) : nullptr,
             pointer<float>(scratch.padding), g.first > 0, r);
     });
     if (scratch.padding)

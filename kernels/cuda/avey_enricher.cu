@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/avey_linear.h"
+#include "kernels/cuda/separate_memory.h"
 #include "kernels/cuda/turns.cuh"
 #include "kernels/cuda/values.cuh"
 
@@ -118,8 +119,10 @@ void launch(int device, const Tensor& x, const Tensor& weight, const Tensor& bia
                              static_cast<int>(last - first),
                              static_cast<int>(x.dim(1)),
                              parts.front().column == 0 ? pointer_or_null<float>(squares) : nullptr};
-  for (size_t p = 0; p < parts.size(); ++p)
+  for (size_t p = 0; p < parts.size(); ++p) {
     work.values[p] = blocks_of(parts[p].value, 0, parts[p].value.dim(0)), work.begins[p] = static_cast<int>(parts[p].column - first);
+    count_as_written(stream(device), parts[p].value);
+  }
   turns::launch(device, work);
 }
 

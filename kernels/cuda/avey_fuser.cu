@@ -1,6 +1,7 @@
 // The fuser's product with its residual, and the way back through it and the gate in front of it.
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/avey_linear.h"
+#include "kernels/cuda/separate_memory.h"
 #include "kernels/cuda/turns.cuh"
 #include "kernels/cuda/values.cuh"
 
@@ -202,6 +203,7 @@ bool fuse_product(int device, const Tensor& h, const Tensor& gated, const Tensor
                   const Tensor& y) {
   const int64_t Q = y.dim(0), D = y.dim(1), gates = gated.dim(1), heads = head ? head.dim(1) : 0;
   if (h.dtype() != DType::bf16 || D % 8 != 0 || gates % 64 != 0 || heads % 8 != 0 || !fused::available(device)) return false;
+  count_as_written(stream(device), y);
   turns::launch(device, fuser::Forward{blocks_of(gated), blocks_of(head ? head : gated), blocks_of(weight), blocks_of(h), blocks_of(y),
                                        pointer<float>(bias), static_cast<int>(Q), static_cast<int>(D), static_cast<int>(gates),
                                        static_cast<int>(heads)});
@@ -214,6 +216,8 @@ bool fuse_product_backward(int device, const Tensor& dy, const Tensor& weight, c
   const bool whole_tiles = gates % kTile == 0 && D % 8 == 0 && heads % 8 == 0;
   if (dy.dtype() != DType::bf16 || !whole_tiles || Q * (gates + heads) > INT_MAX || !fused::available(device)) return false;
   const auto or_l = [](const Tensor& x, const Tensor& l) { return blocks_of(x ? x : l); };
+  for (const Tensor& x : {d.Y, d.l, d.head})
+    if (x) count_as_written(stream(device), x);
   turns::launch(device, fuser::Backward{blocks_of(dy), blocks_of(weight), blocks_of(z.Y), blocks_of(z.l), or_l(z.head, z.l), blocks_of(d.Y),
                                         blocks_of(d.l), or_l(d.head, d.l), pointer_or_null<float>(sums), static_cast<int>(Q),
                                         static_cast<int>(D), static_cast<int>(gates), static_cast<int>(heads), slope});

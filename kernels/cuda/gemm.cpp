@@ -152,14 +152,12 @@ Key key_of(int device, const Product& x) {
           int64_t{x.beta != 0}};
 }
 
-/// initcheck does not see what the library's kernels write: the result counts as written from here on.
-void write_for_initcheck(Stream s, const Product& x) {
+/// cuBLASLt's kernels store by the copy engine.
+void count_as_written(Stream s, const Product& x) {
   if (x.beta != 0 && x.addend.data == x.c.data) return;
-  const auto bytes = [&](int64_t n) { return static_cast<size_t>(n * byte_size(x.c.dtype)); };
-  for (int64_t i = 0; i < x.batch; ++i) {
-    char* at = static_cast<char*>(const_cast<void*>(x.c.data)) + bytes(i * x.c.stride);
-    cuda::check(cudaMemset2DAsync(at, bytes(x.c.row_stride), 0, bytes(x.n), static_cast<size_t>(x.m), s));
-  }
+  const int64_t element = byte_size(x.c.dtype);
+  for (int64_t i = 0; i < x.batch; ++i)
+    cuda::count_as_written(s, static_cast<char*>(const_cast<void*>(x.c.data)) + i * x.c.stride * element, x.m, x.n, x.c.row_stride, element);
 }
 
 void multiply(int device, const Product& x) {
@@ -169,7 +167,7 @@ void multiply(int device, const Product& x) {
   const Key key = key_of(device, x);
   auto found = prepared.find(key);
   if (found == prepared.end()) found = prepared.emplace(key, prepare(lt, s, x)).first;
-  if (separate_memory()) write_for_initcheck(s, x);
+  count_as_written(s, x);
   check(run(lt, s, found->second, found->second.algorithm, x, const_cast<void*>(x.c.data)), "product");
 }
 

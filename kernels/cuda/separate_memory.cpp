@@ -27,5 +27,11 @@ void free_separately(int index, void* data) {
   (void)cudaFree(data);
 }
 
+void count_as_written(Stream stream, void* data, int64_t rows, int64_t columns, int64_t row_stride, int64_t element_bytes) {
+  if (!separate_memory()) return;
+  const auto bytes = [&](int64_t n) { return static_cast<size_t>(n * element_bytes); };
+  check(cudaMemset2DAsync(data, bytes(row_stride), 0, bytes(columns), static_cast<size_t>(rows), stream));
+}
+
 }  // namespace saccade::cuda
 #endif

@@ -96,6 +96,7 @@ template <class Position>
 __device__ __forceinline__ void store(const ForwardArgs<bf16>& a, int line, const Part& part, const SharedRows<kWidth>& rows,
                                       Position&& position) {
   const int lane = threadIdx.x % 32;
+  __syncwarp();  // all lanes have read the queries that lay there
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const float inverse = 1 / part.sum[i];

@@ -188,7 +188,8 @@ void add_processors(std::vector<OpCase>& cases) {
                const avey::Gate gate = avey::gate_with(t, z.l, Activation::none);
                const Tensor Y = avey::contextualize(t, z.r, x[3], layout, true, own_only, {z.slope, gate, z.squares, z.shift_r});
                return Tensors{avey::fuse(t, x[0], Y, z, x[4], x[5], Activation::none, gate.product)};
-             }});
+             },
+             1.5});  // three ops round to bf16, one after the other
       }
 }
 
