@@ -7,7 +7,7 @@ namespace tall {
 
 using turns::kTile;
 
-constexpr int kElements = kTile * kTile, kMostTiles = 32, kUnits = 264;  ///< two for each multiprocessor
+static_assert(kElements == kTile * kTile);
 
 struct Result {
   int first_tile, across, m, n, rows;
@@ -104,10 +104,6 @@ __global__ void __launch_bounds__(kThreads) add_kernel(const Goals goals, const 
 }
 
 }  // namespace tall
-
-int64_t tall_scratch(int64_t elements) {
-  return elements > 0 && elements <= tall::kMostTiles * tall::kElements ? int64_t{tall::kUnits} * tall::kElements : 0;
-}
 
 bool tall_products(int device, std::span<const TallProduct> products, const Tensor& scratch) {
   if (!scratch || products.size() > kMostTallProducts || !fused::available(device)) return false;

@@ -14,8 +14,13 @@ struct TallProduct {
 };
 constexpr int kMostTallProducts = 3;
 
+namespace tall {
+constexpr int kElements = 128 * 128, kMostTiles = 32, kUnits = 264;  ///< of a tile; of all results; two for each multiprocessor
+}
 /// Floats of scratch for results of `elements` in all; none where the products have enough tiles of their own.
-int64_t tall_scratch(int64_t elements);
+inline int64_t tall_scratch(int64_t elements) {
+  return elements > 0 && elements <= tall::kMostTiles * tall::kElements ? int64_t{tall::kUnits} * tall::kElements : 0;
+}
 /// All products in one launch, their rows cut into parts that run side by side and are added in order: for results of a few tiles of
 /// 128 x 128, where a product at a time does not fill the GPU. bf16 with widths divisible by 8 on Hopper; false: not done.
 bool tall_products(int device, std::span<const TallProduct> products, const Tensor& scratch);
