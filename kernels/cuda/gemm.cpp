@@ -154,10 +154,11 @@ Key key_of(int device, const Product& x) {
 
 /// cuBLASLt's kernels store by the copy engine.
 void count_as_written(Stream s, const Product& x) {
-  if (x.beta != 0 && x.addend.data == x.c.data) return;
+  if (!separate_memory() || (x.beta != 0 && x.addend.data == x.c.data)) return;
   const int64_t element = byte_size(x.c.dtype);
   for (int64_t i = 0; i < x.batch; ++i)
-    cuda::count_as_written(s, static_cast<char*>(const_cast<void*>(x.c.data)) + i * x.c.stride * element, x.m, x.n, x.c.row_stride, element);
+    cuda::count_as_written(s, static_cast<char*>(const_cast<void*>(x.c.data)) + i * x.c.stride * element, x.m, x.n, x.c.row_stride,
+                           element);
 }
 
 void multiply(int device, const Product& x) {

@@ -143,7 +143,9 @@ void InspectPage::followRun() {
   directory_ = session_.currentRun();
   steps_ = steps;
   provenance_ = {"run " + run->info().directory.filename().string() + ": " + session_.runs()->label(*run).toStdString()};
-  if (steps_.empty()) return showNothing(tr("This run has captured no text yet; it does so every training.probe_every steps."));
+  if (steps_.empty())
+    return showNothing(
+        tr("This run has captured no text yet; it does so at every checkpoint, or as often as its setting Capture every says."));
   request();
 }
 
