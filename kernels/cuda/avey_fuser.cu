@@ -202,7 +202,7 @@ CUtensorMap blocks_of(const Tensor& x) { return fused::tensor_map(matrix(x, x.di
 bool fuse_product(int device, const Tensor& h, const Tensor& gated, const Tensor& head, const Tensor& weight, const Tensor& bias,
                   const Tensor& y) {
   const int64_t Q = y.dim(0), D = y.dim(1), gates = gated.dim(1), heads = head ? head.dim(1) : 0;
-  if (h.dtype() != DType::bf16 || D % 8 != 0 || gates % 64 != 0 || heads % 8 != 0 || !fused::available(device)) return false;
+  if (h.dtype() != DType::bf16 || D % 8 != 0 || gates % 64 != 0 || heads % 8 != 0 || !hopper::available(device)) return false;
   count_as_written(stream(device), y);
   turns::launch(device, fuser::Forward{blocks_of(gated), blocks_of(head ? head : gated), blocks_of(weight), blocks_of(h), blocks_of(y),
                                        pointer<float>(bias), static_cast<int>(Q), static_cast<int>(D), static_cast<int>(gates),
@@ -214,7 +214,7 @@ bool fuse_product_backward(int device, const Tensor& dy, const Tensor& weight, c
                            const Tensor& sums) {
   const int64_t Q = dy.dim(0), D = dy.dim(1), gates = z.Y.dim(1), heads = z.head ? z.head.dim(1) : 0;
   const bool whole_tiles = gates % kTile == 0 && D % 8 == 0 && heads % 8 == 0;
-  if (dy.dtype() != DType::bf16 || !whole_tiles || Q * (gates + heads) > INT_MAX || !fused::available(device)) return false;
+  if (dy.dtype() != DType::bf16 || !whole_tiles || Q * (gates + heads) > INT_MAX || !hopper::available(device)) return false;
   const auto or_l = [](const Tensor& x, const Tensor& l) { return blocks_of(x ? x : l); };
   for (const Tensor& x : {d.Y, d.l, d.head})
     if (x) count_as_written(stream(device), x);

@@ -113,7 +113,7 @@ bool enrich_product(int device, Activation f, const Tensor& x, const Tensor& wei
   const int64_t R = x.dim(0), D = x.dim(1);
   for (const EnrichedPart& part : parts)
     if (!suits({part.value.dim(1), D}, x)) return false;
-  if (!fused::available(device)) return false;
+  if (!hopper::available(device)) return false;
   bool fallback = false;
   // Parts of the same rows in one product.
   for (size_t begin = 0, end = 0; begin < parts.size(); begin = end) {
@@ -142,7 +142,7 @@ bool enrich_product_backward(int device, const std::vector<EnrichedPart>& parts,
   const int64_t R = dx.dim(0), D = dx.dim(1), split = parts.size() > 1 ? parts[1].row : 0;
   for (const EnrichedPart& part : parts)
     if (!suits({part.value.dim(1), D}, dx)) return false;
-  if (!fused::available(device)) return false;
+  if (!hopper::available(device)) return false;
   const auto term = [&](size_t p, int64_t first) {
     return Term{rows_of(d[p], first), matrix(weight.head_slice(parts[p].column, parts[p].column + d[p].dim(1)), D), d[p].dim(1)};
   };

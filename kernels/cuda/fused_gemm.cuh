@@ -204,7 +204,6 @@ __global__ void __launch_bounds__(kThreads, 1) product_kernel(const __grid_const
 #endif
 }
 
-using hopper::available;
 /// A matrix in boxes of 64 columns and `box_rows` rows.
 CUtensorMap tensor_map(const Matrix& x, int64_t rows, int64_t columns, int box_rows);
 

@@ -140,7 +140,7 @@ int64_t rows_of(const Tensor& x) { return x.size() / x.dim(-1); }
 
 /// Few rows leave tiles empty.
 bool fills(int device, const Tensor& x) {
-  return rows_of(x) >= 2 * fused::kTile && x.dim(-1) >= 6 * fused::kDepth && fused::available(device);
+  return rows_of(x) >= 2 * fused::kTile && x.dim(-1) >= 6 * fused::kDepth && hopper::available(device);
 }
 
 bool follows(const Tensor& next, const Tensor& matrix) { return static_cast<char*>(matrix.raw()) + matrix.bytes() == next.raw(); }

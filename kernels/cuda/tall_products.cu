@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kThreads) add_kernel(const Goals goals, const 
 }  // namespace tall
 
 bool tall_products(int device, std::span<const TallProduct> products, const Tensor& scratch) {
-  if (!scratch || products.size() > kMostTallProducts || !fused::available(device)) return false;
+  if (!scratch || products.size() > kMostTallProducts || !hopper::available(device)) return false;
   tall::Sum work{};
   tall::Goals goals{};
   for (const TallProduct& p : products) {
