@@ -24,7 +24,19 @@ PROGRAMS = [
     "mamba1_scan_check", "mamba1_linear_check", "mamba2_ssd_check", "taylor_attention_check",
 ]
 UNJUDGED = re.compile(r"turns::(mark_of|read_turn)\(|hopper::(backward::<unnamed>::(produce|consume)\(|get_bytes\(|<unnamed>::(produce|consume)<)")
-COMPLAINT = re.compile(r"^=+ (?:Error: |Warning: )?(Invalid|Uninitialized|Race|Potential|Program hit|Out-of-bounds|Misaligned|Leaked|.*hazard)")
+COMPLAINT = re.compile(r"^=+ (?:Error: |Warning: )?(Invalid|Uninitialized|Race|Potential|Program hit|Out-of-bounds|Misaligned|Leaked)")
+
+
+def complaints_in(lines):
+    """Each complaint with the indented lines that belong to it, of the product's own kernels."""
+    found = []
+    for i, line in enumerate(lines):
+        if COMPLAINT.match(line):
+            end = i + 1
+            while end < len(lines) and re.match(r"=+  ", lines[end]):
+                end += 1
+            found.append("\n".join(lines[i:end]))
+    return [text for text in found if "saccade" in text]
 
 
 def run(job, arguments):
@@ -36,7 +48,7 @@ def run(job, arguments):
     begin = time.time()
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     lines = done.stdout.splitlines()
-    complaints = ["\n".join(lines[i:i + 4]) for i, line in enumerate(lines) if COMPLAINT.match(line) and "saccade" in "".join(lines[i:i + 4])]
+    complaints = complaints_in(lines)
     unjudged = sum(tool == "racecheck" and bool(UNJUDGED.search(text)) for text in complaints)
     complaints = [text for text in complaints if tool != "racecheck" or not UNJUDGED.search(text)]
     cases = sum(bool(re.search(r" (ok|FAILED:)|^(ok|FAIL) ", line)) for line in lines)

@@ -64,7 +64,8 @@ QFont ChartScene::font(double scale) const {
 
 void ChartScene::layout(const QSizeF& size, const Window& window) {
   const QFontMetricsF metrics(font());
-  const double nominal = figure_.height_mm / 25.4 * 72 * unit_, most = std::max(0.55 * size.height(), size.height() - nominal * 2 / 3);
+  const double nominal = figure_.height_mm / 25.4 * 72 * unit_;
+  const double most = style_.whole_legend ? std::max(0.55 * size.height(), size.height() - nominal * 2 / 3) : 0.4 * size.height();
   legend_ = style_.compact ? Legend{} : legend_of(figure_, metrics, {size.width(), most}, unit_);
   const double legend = legend_.height;
   const double bar = map_.isNull() ? 0 : kColourBar * unit_ + 3.2 * metrics.height() + metrics.horizontalAdvance(QStringLiteral("0.00"));

@@ -13,6 +13,7 @@ FigureStyle FigureStyle::fromPalette(const QPalette& palette, const QFont& font)
   style.dark = palette.color(QPalette::Base).lightness() < 128;
   style.font_points = 0.9 * (font.pointSizeF() > 0 ? font.pointSizeF() : 10);
   style.families = font.families();
+  style.whole_legend = false;
   return style;
 }
 
