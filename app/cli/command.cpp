@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <iostream>
+#include <limits>
 
 #include "app/cli/output.h"
 #include "kernels/error.h"
@@ -90,13 +92,19 @@ void Progress::clear() {
   shown_bar = nullptr;
 }
 
+double Progress::left(double fraction, double time) const {
+  if (!first_ || fraction <= first_->fraction) return std::numeric_limits<double>::quiet_NaN();
+  return (time - first_->time) * (1 - fraction) / (fraction - first_->fraction);
+}
+
 void Progress::update(double fraction, const std::string& detail) {
   if (mode.quiet) return;
   const double time = now(), pause = terminal_ ? 0.1 : 10.0;
-  if (drawn_ && time - last_ < pause && fraction < 1) return;
   fraction = std::clamp(fraction, 0.0, 1.0);
-  const double left = fraction > 0 ? (time - started_) * (1 - fraction) / fraction : 0;
-  const std::string eta = fraction >= 1 ? duration(time - started_) : fraction > 0 ? duration(left) + " left" : "";
+  if (!first_) first_ = Mark{fraction, time};
+  if (drawn_ && time - last_ < pause && fraction < 1) return;
+  const double seconds = left(fraction, time);
+  const std::string eta = fraction >= 1 ? duration(time - started_) : std::isnan(seconds) ? "" : duration(seconds) + " left";
   if (terminal_) {
     constexpr int kWidth = 24;
     const int filled = static_cast<int>(fraction * kWidth);

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,8 +45,15 @@ class Progress {
   void clear();  ///< the bar, so that a line can be written; it is drawn again at the next update
 
  private:
+  /// Seconds from now to the end at the pace since the first update; NaN until there is one.
+  double left(double fraction, double time) const;
+
   std::string label_;
   double started_, last_ = 0;
+  struct Mark {
+    double fraction, time;
+  };
+  std::optional<Mark> first_;  ///< the first update: what came before it (a corpus read, a run resumed) tells no pace
   bool terminal_, drawn_ = false;
 };
 /// Raised by SIGINT, SIGTERM and SIGHUP; a second signal ends the program at once (exit code 130).

@@ -162,9 +162,10 @@ void InspectPage::request() {
   step_->setEnabled(steps_.size() > 1);
   step_->setRange(0, static_cast<int>(steps_.size()) - 1);
   step_->setValue(static_cast<int>(std::find(steps_.begin(), steps_.end(), shownStep()) - steps_.begin()));
-  time_card_->setTitle(
-      tr("Training time"),
-      tr("step %1 · %n captures, the last at step %2", nullptr, static_cast<int>(steps_.size())).arg(shownStep()).arg(steps_.back()));
+  const QString step = tr("step %1").arg(shownStep());
+  time_card_->setTitle(tr("Training time"),
+                       steps_.size() == 1 ? tr("%1 · the only capture").arg(step)
+                                          : tr("%1 · %2 captures, the last at step %3").arg(step).arg(steps_.size()).arg(steps_.back()));
   if (captures_ && captures_->directory == directory_ && captures_->step == shownStep()) return showSample();
   loader_->load(directory_, shownStep());
 }

@@ -67,6 +67,7 @@ QueryPanel::QueryPanel(QWidget* parent)
 QLabel* QueryPanel::addRow(const QString& name, const QString& help) {
   auto* value = new QLabel(this);
   value->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+  value->setWordWrap(true);
   value->setTextInteractionFlags(Qt::TextSelectableByMouse);
   value->setToolTip(wrapped_tip(help));
   value->setAccessibleName(name);
