@@ -54,12 +54,8 @@ bool canResume(RunState state) { return state == RunState::stopped || state == R
 
 RunNumbers numbers_of(const Run& run) {
   RunNumbers numbers{last_validation(run), last_value(run.find("ood/loss")), last_value(run.find("tokens_per_second")), unknown};
-  const Series* training = run.find("train/loss");
-  if (std::isnan(numbers.loss)) numbers.loss = last_value(training);
-  if (training && !training->step.empty() && training->step.back() > 0 && isActive(run.info().state)) {
-    const double steps_left = static_cast<double>(run.info().steps) - training->step.back();
-    numbers.seconds_left = std::max(0.0, steps_left) * training->seconds.back() / training->step.back();
-  }
+  if (std::isnan(numbers.loss)) numbers.loss = last_value(run.find("train/loss"));
+  if (isActive(run.info().state)) numbers.seconds_left = run.seconds_left();
   return numbers;
 }
 

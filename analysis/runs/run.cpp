@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
 
 #include "analysis/runs/capture_file.h"
 #include "analysis/runs/history.h"
@@ -35,6 +37,19 @@ struct Run::Impl {
   RunHistory history;
   std::optional<StatisticsRecord> last_statistics;
   std::pair<ino_t, int64_t> identity{};  ///< of the run.json that was read: replaced files differ in it
+
+  struct Mark {
+    int64_t step;
+    std::chrono::steady_clock::time_point time;
+  };
+  std::optional<Mark> first, last;  ///< steps as they came, from the first look at the run at work on
+
+  void note_step(bool state_changed) {
+    if (state_changed && info.state != RunState::running) first.reset();
+    if (info.state != RunState::running || (first && last->step == info.step)) return;
+    last = {info.step, std::chrono::steady_clock::now()};
+    if (!first) first = last;
+  }
 
   /// Reads run.json when it was replaced; true when it was.
   bool read_info() {
@@ -85,6 +100,7 @@ bool Run::poll() {
   const bool state_changed = impl_->read_state();
   const bool news = impl_->read_journal();
   impl_->info.step = std::max(impl_->info.step, impl_->history.step());
+  impl_->note_step(state_changed);
   if (impl_->journal.damaged() && impl_->info.message.empty())
     impl_->info.message =
         "the journal is damaged behind record " + std::to_string(impl_->journal.next_number() - 1) + "; what follows is not shown";
@@ -117,6 +133,16 @@ const std::optional<StatisticsRecord>& Run::last_statistics() const { return imp
 std::vector<std::string> Run::ood_domains() const {
   if (!impl_->history.ood_domains().empty()) return impl_->history.ood_domains();
   return impl_->info.config.value(nlohmann::json::json_pointer("/data/ood"), std::vector<std::string>{});
+}
+
+double Run::seconds_left() const {
+  const auto steps = static_cast<double>(std::max<int64_t>(0, info().steps - info().step));
+  const auto &first = impl_->first, &last = impl_->last;
+  if (first && last->step > first->step)
+    return steps * std::chrono::duration<double>(last->time - first->time).count() / static_cast<double>(last->step - first->step);
+  const Series* training = find("train/loss");
+  if (!training || training->step.empty() || training->step.back() <= 0) return std::numeric_limits<double>::quiet_NaN();
+  return steps * training->seconds.back() / training->step.back();
 }
 
 std::vector<int64_t> Run::capture_steps() const { return step_files(impl_->info.directory, kCaptures); }

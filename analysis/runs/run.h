@@ -52,6 +52,9 @@ class Run {
   /// The last statistics record with all heads (entropy matrix …), if any.
   const std::optional<StatisticsRecord>& last_statistics() const;
   std::vector<std::string> ood_domains() const;
+  /// From now to the last step of a run at work, at the pace of its steps while this followed it, evaluation and checkpoints
+  /// included; before any was seen, at that of its training alone. NaN when nothing tells the pace.
+  double seconds_left() const;
 
   /// Steps at which captures exist, ascending; samples in each are read on demand. Throws DataError.
   std::vector<int64_t> capture_steps() const;

@@ -1,8 +1,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <QElapsedTimer>
 #include <QTemporaryDir>
 #include <QtTest>
+#include <cmath>
 #include <csignal>
 #include <fstream>
 
@@ -42,6 +44,31 @@ class RunDirectoryTest : public QObject {
     writer.set_state(RunState::finished, 3);
     QVERIFY(run.poll());
     QCOMPARE(run.info().state, RunState::finished);
+  }
+
+  void tellsTheTimeLeft() {
+    FixtureOptions options;
+    RunWriter writer = RunWriter::create(path("live"), fixture_info(options));
+    Run run(path("live"));
+    QVERIFY(std::isnan(run.seconds_left()));
+    writer.set_state(RunState::running, 0);
+    writer.add(fixture_step(options, 1));
+    QVERIFY(run.poll());
+    const double steps = static_cast<double>(run.info().steps);
+    QCOMPARE(run.seconds_left(), (steps - 1) * fixture_step(options, 1).seconds);  // no second step seen: training alone
+    QElapsedTimer watch;
+    watch.start();
+    QTest::qSleep(60);  // an evaluation, say
+    writer.add(fixture_step(options, 2));
+    writer.add(fixture_step(options, 3));
+    QVERIFY(run.poll());
+    const double pace = run.seconds_left() / (steps - 3);
+    QVERIFY2(pace >= 0.03 && pace <= static_cast<double>(watch.elapsed() + 20) / 2000, qPrintable(QString::number(pace)));
+    writer.set_state(RunState::stopped, 3);
+    QVERIFY(run.poll());
+    writer.set_state(RunState::running, 3);
+    QVERIFY(run.poll());
+    QCOMPARE(run.seconds_left(), (steps - 3) * fixture_step(options, 3).seconds / 3);  // the pause tells no pace
   }
 
   void aRunWithoutItsProcessHasCrashed() {
