@@ -1,6 +1,8 @@
 #include "kernels/head_projection.h"
 
+#include "kernels/attention/score_backward.h"
 #include "kernels/beside.h"
+#include "kernels/cuda/attention.h"
 #include "kernels/cuda/fused_linear.h"
 #include "kernels/cuda/linear_stack.h"
 #include "kernels/cuda/packed_heads.h"
@@ -78,44 +80,58 @@ void backward_heads(Tape& t, const HeadProjection& p, const ProjectedHeads& y, c
       });
 }
 
-void backward(Tape& t, const Tensor& x, const HeadProjection& p, const ProjectedHeads& y, const Tensor& packed) {
+/// Gradients of products with some matrices, side by side in rows.
+struct Side {
+  Tensor d_packed;  ///< [rows, Σ n_i]
+  std::vector<Tensor> weights;
+};
+
+void backward_products(Tape& t, const Tensor& x, const std::vector<Side>& sides) {
   const int device = t.device().index;
-  const int64_t width = p.query.dim(0);
-  const Tensor dv = t.grad_or_zeros(y.v), d_packed = t.empty({x.size() / x.dim(-1), 2 * width}, x.dtype());
-  backward_heads(t, p, y, packed, d_packed);
-  const std::vector<GradTarget> d_weights{t.grad_target(p.query), t.grad_target(p.key), t.grad_target(p.value)};
+  std::vector<Tensor> reads{x};
+  std::vector<GradTarget> d_weights;
+  int64_t out = 0;
+  for (const Side& side : sides) {
+    reads.push_back(side.d_packed);
+    for (const Tensor& w : side.weights) d_weights.push_back(t.grad_target(w));
+    out += side.d_packed.dim(1);
+  }
   run_beside(
-      t, "project_heads.backward.weights", product_cost(x, 2 * width + p.value.dim(0)), {x, d_packed, dv}, d_weights, [] {},
+      t, "project_heads.backward.weights", product_cost(x, out), reads, d_weights, [] {},
       [&] {
-        cuda::stack_backward_weights(device, x, d_packed, {d_weights[0], d_weights[1]}, {p.query, p.key});
-        cuda::stack_backward_weights(device, x, dv.reshape({x.size() / x.dim(-1), p.value.dim(0)}), {d_weights[2]}, {p.value});
+        auto target = d_weights.begin();
+        for (const Side& side : sides) {
+          const auto end = target + static_cast<std::ptrdiff_t>(side.weights.size());
+          cuda::stack_backward_weights(device, x, side.d_packed, {target, end}, side.weights);
+          target = end;
+        }
       });
-  if (const GradTarget dx = t.grad_target(x))
-    t.run(
-        "project_heads.backward.input", product_cost(x, 2 * width + p.value.dim(0)), [] {},
-        [&] {
-          cuda::stack_backward_input(device, d_packed, {t.compute_copy(p.query), t.compute_copy(p.key)}, dx);
-          cuda::stack_backward_input(device, dv.reshape({x.size() / x.dim(-1), p.value.dim(0)}), {t.compute_copy(p.value)},
-                                     {dx.tensor, true});
-        });
+  GradTarget dx = t.grad_target(x);
+  if (!dx) return;
+  t.run(
+      "project_heads.backward.input", product_cost(x, out), [] {},
+      [&] {
+        for (const Side& side : sides) {
+          std::vector<Tensor> copies;
+          for (const Tensor& w : side.weights) copies.push_back(t.compute_copy(w));
+          cuda::stack_backward_input(device, side.d_packed, copies, dx);
+          dx.add = true;
+        }
+      });
 }
 
-}  // namespace
+void backward(Tape& t, const Tensor& x, const HeadProjection& p, const ProjectedHeads& y, const Tensor& packed) {
+  const int64_t rows = x.size() / x.dim(-1), width = p.query.dim(0);
+  const Tensor dv = t.grad_or_zeros(y.v), d_packed = t.empty({rows, 2 * width}, x.dtype());
+  backward_heads(t, p, y, packed, d_packed);
+  backward_products(t, x, {{d_packed, {p.query, p.key}}, {dv.reshape({rows, p.value.dim(0)}), {p.value}}});
+}
 
-ProjectedHeads project_heads(Tape& tape, const Tensor& x, const HeadProjection& p) {
-  for (const Tensor& w : {p.query ? p.query : p.key, p.key, p.value})
-    expect(x.rank() == 3 && w.rank() == 2 && w.dim(1) == x.dim(2) && w.dim(0) % p.heads == 0 && accumulation_dtype(x.dtype()) == w.dtype(),
-           "project_heads", "x is ", x, " ", x.dtype(), ", a weight is ", w, " ", w.dtype(),
-           "; expected x [B, T, D], weights [H d, D], H = ", p.heads);
-  for (const Tensor& rows : {p.key_rows, p.value_rows})
-    expect(!rows || (!tape.recording() && rows.shape() == Shape{x.dim(0), x.dim(1), p.heads, p.key.dim(0) / p.heads} &&
-                     rows.dtype() == x.dtype()),
-           "project_heads", "x is ", x, ", k and v go to ", rows, "; expected [B, T, H, d], and no gradient");
-  if (!p.query && !tape.recording()) return without_queries(tape, x, p);
-  if (!fuses(tape, x, p)) return apart(tape, x, p);
+/// The fused form, not recorded. `packed`: queries and keys as they came from the product.
+ProjectedHeads make_heads(Tape& tape, const Tensor& x, const HeadProjection& p, Tensor& packed) {
   const int64_t width = p.query.dim(0), rows = x.dim(0) * x.dim(1);
   const Shape heads{x.dim(0), x.dim(1), p.heads, width / p.heads};
-  Tensor packed = tape.empty({rows, 2 * width}, x.dtype());
+  packed = tape.empty({rows, 2 * width}, x.dtype());
   ProjectedHeads y{tape.empty(heads, x.dtype()), rows_or_new(tape, x, p, p.key, p.key_rows),
                    rows_or_new(tape, x, p, p.value, p.value_rows)};
   bool prepared = false;  // by the products' own pass
@@ -132,9 +148,52 @@ ProjectedHeads project_heads(Tape& tape, const Tensor& x, const HeadProjection& 
       [&] {
         if (!prepared) cuda::unpack_heads(tape.stream(), packed, p.query_gain, p.key_gain, p.options, y.q, y.k);
       });
+  return y;
+}
+
+void check(const Tape& tape, const Tensor& x, const HeadProjection& p) {
+  for (const Tensor& w : {p.query ? p.query : p.key, p.key, p.value})
+    expect(x.rank() == 3 && w.rank() == 2 && w.dim(1) == x.dim(2) && w.dim(0) % p.heads == 0 && accumulation_dtype(x.dtype()) == w.dtype(),
+           "project_heads", "x is ", x, " ", x.dtype(), ", a weight is ", w, " ", w.dtype(),
+           "; expected x [B, T, D], weights [H d, D], H = ", p.heads);
+  for (const Tensor& rows : {p.key_rows, p.value_rows})
+    expect(!rows || (!tape.recording() && rows.shape() == Shape{x.dim(0), x.dim(1), p.heads, p.key.dim(0) / p.heads} &&
+                     rows.dtype() == x.dtype()),
+           "project_heads", "x is ", x, ", k and v go to ", rows, "; expected [B, T, H, d], and no gradient");
+}
+
+}  // namespace
+
+ProjectedHeads project_heads(Tape& tape, const Tensor& x, const HeadProjection& p) {
+  check(tape, x, p);
+  if (!p.query && !tape.recording()) return without_queries(tape, x, p);
+  if (!fuses(tape, x, p)) return apart(tape, x, p);
+  Tensor packed;
+  ProjectedHeads y = make_heads(tape, x, p, packed);
   if (p.options.norm == QkNorm::none) packed = {};
   tape.record({x, p.query, p.key, p.value, p.query_gain, p.key_gain}, {&y.q, &y.k, &y.v}, [=](Tape& t) { backward(t, x, p, y, packed); });
   return y;
+}
+
+AttendedHeads attend_heads(Tape& tape, const Tensor& x, const HeadProjection& p, const ScoreOptions& score, bool want_entropy) {
+  check(tape, x, p);
+  const HeadShape shape{x.dim(0), x.dim(1), p.heads, p.value.dim(0) / p.heads};
+  if (!tape.recording() || !fuses(tape, x, p) || p.options.norm != QkNorm::none || p.value.shape() != p.query.shape() ||
+      !cuda::sums_queries(shape, score, x.dtype())) {
+    const ProjectedHeads y = project_heads(tape, x, p);
+    return {y, attention(tape, y.q, y.k, y.v, score, want_entropy)};
+  }
+  Tensor packed;
+  const ProjectedHeads y = make_heads(tape, x, p, packed);
+  packed = {};
+  AttendedHeads out{y, attention(tape, y.q, y.k, y.v, score, want_entropy)};
+  tape.record({x, p.query, p.key, p.value}, {&out.attention.o}, [=, a = out.attention](Tape& t) {
+    const Tensor d_packed = t.empty({shape.batch * shape.length, 3, shape.stride()}, x.dtype());
+    score_backward(t, {"attention.backward", shape, score, y.q, y.k, y.v, a.lse, a.o, true, {}, d_packed, p.options.rotary_base},
+                   t.grad(a.o));
+    backward_products(t, x, {{d_packed.reshape({shape.batch * shape.length, 3 * shape.stride()}), {p.query, p.key, p.value}}});
+  });
+  return out;
 }
 
 }  // namespace saccade

@@ -1,4 +1,5 @@
 #pragma once
+#include "kernels/attention.h"
 #include "kernels/heads.h"
 
 namespace saccade {
@@ -20,5 +21,15 @@ struct ProjectedHeads {
 /// On CUDA, but for a single position, queries and keys are made by one product, where W_q and W_k are neighbours in memory, and go from
 /// there to where attention wants them in the pass that norms and turns them.
 ProjectedHeads project_heads(Tape& tape, const Tensor& x, const HeadProjection& projection);
+
+struct AttendedHeads {
+  ProjectedHeads heads;
+  Attention attention;
+};
+
+/// attention(project_heads(x)) (kernels/attention.h). On CUDA, without norms, backward leaves the gradients of queries, keys and values
+/// side by side, turned back, as one product takes them to x and one to the weights; then heads have no gradients of their own.
+AttendedHeads attend_heads(Tape& tape, const Tensor& x, const HeadProjection& projection, const ScoreOptions& score,
+                           bool want_entropy = false);
 
 }  // namespace saccade

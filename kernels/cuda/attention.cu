@@ -5,6 +5,7 @@
 #include "kernels/cuda/attention_pattern.cuh"
 #include "kernels/cuda/attention_tiles.cuh"
 #include "kernels/cuda/cudnn_attention.h"
+#include "kernels/cuda/packed_heads.h"
 
 namespace saccade::cuda {
 namespace {
@@ -157,7 +158,9 @@ BackwardArgs<T> backward_args(const AttentionBackward& in) {
           in.add_dq,
           in.add_dk,
           in.add_dv,
-          optional<float>(in.partial)};
+          optional<float>(in.partial),
+          in.gradient_stride ? in.gradient_stride : shape.stride(),
+          nullptr};
 }
 template ForwardArgs<float> forward_args(const AttentionForward&);
 template ForwardArgs<bf16> forward_args(const AttentionForward&);
@@ -171,6 +174,7 @@ void attention_forward(Stream stream, const AttentionForward& in) {
 void attention_backward(Stream stream, const AttentionBackward& in) {
   if (hopper_backward(stream, in)) return;
   on_tensor_cores(in.v.dtype(), in.task.shape.width) ? tensor_backward(stream, in) : plain_backward(stream, in);
+  if (in.rotary_base != 0) turn_back_heads(stream, in.task.shape, in.rotary_base, in.dq, in.gradient_stride);
 }
 
 void output_dots(Stream stream, const HeadShape& shape, const Tensor& d_o, const Tensor& o, const Tensor& mean) {

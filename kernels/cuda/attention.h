@@ -57,7 +57,9 @@ struct AttentionBackward {
   Tensor q, k, v, d_o, lse, mean, best;
   Tensor dq, dk, dv;
   bool add_dq = false, add_dk = false, add_dv = false;
-  Tensor partial = {};  ///< scratch f32: extra_scratch with lists, query_sums where all earlier keys are seen
+  Tensor partial = {};          ///< scratch f32: extra_scratch with lists, query_sums where all earlier keys are seen
+  int64_t gradient_stride = 0;  ///< elements between positions of dq, dk, dv; 0: H d
+  double rotary_base = 0;       ///< not 0: dq and dk are turned back by the angles of their positions (kernels/heads.h)
 };
 void attention_backward(Stream stream, const AttentionBackward& in);
 

@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kThreads, 2) query_gradient_kernel(const Backw
   for (int m = 0; m < M; ++m)
 #pragma unroll
     for (int i = 0; i < 2; ++i)
-      if (position[m][i] >= 0) store_row<D>(a.dq + offset + position[m][i] * stride, acc[m], i, a.p.scale, a.add_dq);
+      if (position[m][i] >= 0) store_row<D>(a.dq + a.gradient(block.line, position[m][i]), acc[m], i, a.p.scale, a.add_dq);
 }
 
 /// c [16 M x 8 N] = x yᵀ over all D columns, rows `row_x` … of x and `row_y` … of y.
@@ -291,7 +291,7 @@ __global__ void __launch_bounds__(kThreads, 2) key_gradient_kernel(const Backwar
           dk[m][n][2 * i] += x.x, dk[m][n][2 * i + 1] += x.y;
           dv[m][n][2 * i] += y.x, dv[m][n][2 * i + 1] += y.y;
         }
-      const int64_t at = offset + (block.key + r) * stride;
+      const int64_t at = a.gradient(block.line, block.key + r);
       if (a.dk) store_row<D>(a.dk + at, dk[m], i, a.p.scale, a.add_dk);
       if (a.dv) store_row<D>(a.dv + at, dv[m], i, 1.0f, a.add_dv);
     }

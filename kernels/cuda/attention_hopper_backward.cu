@@ -5,6 +5,7 @@
 // are queued so that the scores of the next tile, and the sums of this one, run while exponentials are made.
 #include "kernels/cuda/attention_hopper.h"
 #include "kernels/cuda/attention_hopper_query_sums.cuh"
+#include "kernels/cuda/head_angles.h"
 
 namespace saccade::cuda {
 namespace hopper::backward {
@@ -206,6 +207,8 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
     pack<kTile / 2>(p, s);
     leave_slopes(ds, ring);
     queue_sums(ring);
+    Angles angles;
+    angles.load(a, row, place.column);
     finish_products<0>();
     hold(dk), hold(dv);
     ring.release(barriers.tiles);
@@ -216,7 +219,8 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       if (row + 8 * i >= a.p.length) continue;
-      const int64_t to = head_offset(a.p, block.line) + (row + 8 * i) * a.p.stride() + place.column;
+      const int64_t to = a.gradient(block.line, row + 8 * i) + place.column;
+      angles.turn_back(a, dk, i);
       if (a.dk) store(a.dk + to, a.p.width, dk, i, a.p.scale, a.add_dk);
       if (a.dv) store(a.dv + to, a.p.width, dv, i, 1.0f, a.add_dv);
     }
@@ -272,8 +276,10 @@ bool hopper_backward(Stream stream, const AttentionBackward& in) {
   float* sums = pointer<float>(in.partial);
   int* counts = reinterpret_cast<int*>(sums + places * kShareFloats);
   check(cudaMemsetAsync(counts, 0, static_cast<size_t>(places) * sizeof *counts, stream));
+  BackwardArgs<bf16> args = backward_args<bf16>(in);
+  if (in.rotary_base != 0) args.angles = head_angles(stream, device, in.rotary_base, shape.width, shape.length);
   allow_shared(backward_kernel, kShared);
-  backward_kernel<<<persistent_blocks(device, items.count()), kThreads, kShared, stream>>>(backward_args<bf16>(in), maps, items,
+  backward_kernel<<<persistent_blocks(device, items.count()), kThreads, kShared, stream>>>(args, maps, items,
                                                                                            {sums, counts, static_cast<int>(tiles)});
   check_launch();
   return true;

@@ -73,14 +73,53 @@ __device__ __forceinline__ void store(bf16* to, int width, const Sum& sum, int i
   }
 }
 
+/// Cosines and sines of what a thread holds of rows t and t + 8 of a head, asked for before they are needed.
+struct Angles {
+  uint2 pairs[2][kWidth / 16];
+
+  __device__ __forceinline__ void load(const BackwardArgs<bf16>& a, int t, int column) {
+    if (!a.angles) return;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const __half2* row = a.angles + int64_t{min(t + 8 * i, a.p.length - 1)} * (a.p.width / 2) + column;
+#pragma unroll
+      for (int n = 0; n < kWidth / 16; ++n)
+        if (n * 16 < a.p.width) pairs[i][n] = *reinterpret_cast<const uint2*>(row + 8 * n);
+    }
+  }
+
+  /// Turns row i back: pairs (j, j + width / 2), both in this thread.
+  __device__ __forceinline__ void turn_back(const BackwardArgs<bf16>& a, Sum& sum, int i) const {
+    if (!a.angles) return;
+    if (a.p.width == 64)
+      turn_back<4>(sum, i);
+    else if (a.p.width == 32)
+      turn_back<2>(sum, i);
+    else
+      turn_back<1>(sum, i);
+  }
+
+ private:
+  template <int kPieces>
+  __device__ __forceinline__ void turn_back(Sum& sum, int i) const {
+#pragma unroll
+    for (int n = 0; n < kPieces; ++n)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        const uint32_t pair = e == 0 ? pairs[i][n].x : pairs[i][n].y;
+        const float2 angle = __half22float2(reinterpret_cast<const __half2&>(pair));
+        float &low = sum[4 * n + 2 * i + e], &high = sum[4 * (n + kPieces) + 2 * i + e];
+        const float turned = low * angle.x + high * angle.y;
+        high = high * angle.x - low * angle.y;
+        low = turned;
+      }
+  }
+};
+
 /// Where a thread's numbers of a tile [64 x 64] lie: rows `row` and `row` + 8, columns `column` + 8 n and the next.
 struct Place {
   int row = threadIdx.x % kWarpgroup / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
 };
-__device__ __forceinline__ int64_t head_offset(const Pattern& p, int line) {
-  return int64_t{line / p.heads} * p.length * p.stride() + line % p.heads * p.width;
-}
-
 #endif
 
 }  // namespace saccade::cuda::hopper::backward

@@ -59,7 +59,10 @@ __device__ __forceinline__ void sum_queries(const BackwardArgs<bf16>& a, const I
     const uint32_t keys = rows_of_64(at.own[0] + own.stage() * kOwnBytes);
     for (int tile = block.tiles.low; tile <= block.tiles.high; ++tile, ++slopes.use) {
       const uint32_t slope_rows = rows_of_64(at.slopes + slopes.stage() * kSlopeBytes);
+      const Turn turn = turn_of(a.p, block, tile);
       Sum dq;
+      Angles angles;
+      if (turn.last) angles.load(a, tile * kTile + place.row, place.column);
       slopes.await(barriers.slopes);
       hold(dq);
       begin_products();
@@ -69,7 +72,6 @@ __device__ __forceinline__ void sum_queries(const BackwardArgs<bf16>& a, const I
       finish_products<0>();
       hold(dq);
       slopes.release(barriers.slopes);
-      const Turn turn = turn_of(a.p, block, tile);
       const uint32_t filled = shares.claim(barriers.shares), share = at.shares + shares.stage() * kShareBytes + piece * 16;
       if (!turn.last) {
 #pragma unroll
@@ -89,8 +91,9 @@ __device__ __forceinline__ void sum_queries(const BackwardArgs<bf16>& a, const I
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const int t = tile * kTile + place.row + 8 * i;
-        if (t < a.p.length)
-          store(a.dq + head_offset(a.p, block.line) + t * a.p.stride() + place.column, a.p.width, dq, i, a.p.scale, a.add_dq);
+        if (t >= a.p.length) continue;
+        angles.turn_back(a, dq, i);
+        store(a.dq + a.gradient(block.line, t) + place.column, a.p.width, dq, i, a.p.scale, a.add_dq);
       }
     }
     own.release(barriers.own.ring);

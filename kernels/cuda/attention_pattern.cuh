@@ -1,5 +1,7 @@
 #pragma once
 /// Which queries meet which keys, and how blocks share them. Device code only.
+#include <cuda_fp16.h>
+
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/device_code.cuh"
 
@@ -135,7 +137,14 @@ struct BackwardArgs {
   const int32_t* best;  ///< dv takes dO of the queries that selected the key instead of Pᵀ dO
   T *dq, *dk, *dv;
   bool add_dq, add_dk, add_dv;
-  float* partial;  ///< [lines, max_extras, pieces, 2, rows, width] sums of further queries
+  float* partial;           ///< [lines, max_extras, pieces, 2, rows, width] sums of further queries
+  int64_t gradient_stride;  ///< elements between positions of dq, dk, dv
+  const __half2* angles;    ///< [length, d / 2] by which dq and dk are turned back, on Hopper; null: none
+
+  /// Where those of a position of a line begin.
+  __device__ int64_t gradient(int line, int t) const {
+    return (int64_t{line / p.heads} * p.length + t) * gradient_stride + line % p.heads * p.width;
+  }
 };
 
 Pattern pattern(const AttentionTask& task, DType type);

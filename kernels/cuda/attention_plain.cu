@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(32 * kWarps) query_gradient_kernel(const Backw
 #pragma unroll
     for (int c = 0; c < kColumns; ++c)
       if (t[r] >= 0 && lane + 32 * c < width) {
-        T* to = a.dq + offset + t[r] * stride + lane + 32 * c;
+        T* to = a.dq + a.gradient(block.line, t[r]) + lane + 32 * c;
         *to = from_float<T>(acc[r][c] + (a.add_dq ? to_float(*to) : 0.0f));
       }
 }
@@ -222,7 +222,7 @@ __global__ void __launch_bounds__(32 * kWarps) key_gradient_kernel(const Backwar
         continue;
       }
       for (int index = block.extra_begin; index < block.extra_end; ++index) dk[r][c] += *part(index, 0), dv[r][c] += *part(index, 1);
-      const int64_t at = offset + (block.key + own + r) * stride + i;
+      const int64_t at = a.gradient(block.line, block.key + own + r) + i;
       if (a.dk) a.dk[at] = from_float<T>(dk[r][c] + (a.add_dk ? to_float(a.dk[at]) : 0.0f));
       if (a.dv) a.dv[at] = from_float<T>(dv[r][c] + (a.add_dv ? to_float(a.dv[at]) : 0.0f));
     }

@@ -29,6 +29,7 @@ __device__ __forceinline__ P mine_of(const P (&sides)[2]) {
 
 struct Problem {
   int batch, length, heads, splits;
+  int parts;   ///< of a row of packed; queries and keys come first
   int groups;  ///< of positions, that a block takes one after the other
   QkNorm norm;
   double log2_base;  ///< of the rotary angles; 0: no rotation
@@ -132,7 +133,7 @@ struct Mine {
       const int64_t row = int64_t{begin + i / p.heads} * p.length + position;
       const int at = i % p.heads * 2 * kHalf + lane * kPairs;
       const int64_t width = int64_t{p.heads} * 2 * kHalf;
-      f((2 * row + blockIdx.z) * width + at, row * width + at);
+      f((p.parts * row + blockIdx.z) * width + at, row * width + at);
     }
   }
 };
@@ -183,10 +184,10 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(Problem p, Sides<T> 
   using M = Mine<kLanes, T>;
   __shared__ float2 angles[M::kPositions * M::kHalf];
   M mine(p, mine_of(sides.gain));
-  const T* from = mine_of(sides.heads);
+  const T* from = mine_of(sides.heads);  // null: packed, in place
   Row<T> d_gain = {};
   const auto turn_back = [&](int64_t packed, int64_t at) {
-    Row<T> g = load_row(from + at, M::kHalf);
+    Row<T> g = load_row(from ? from + at : sides.packed + packed, M::kHalf);
     mine.turn(g, -1);
     if constexpr (kNorm) {
       const Row<T> x = load_row(sides.raw + packed, M::kHalf);
@@ -222,6 +223,7 @@ Problem problem(const Shape& q, const HeadOptions& options) {
           static_cast<int>(q[1]),
           static_cast<int>(q[2]),
           static_cast<int>(splits),
+          2,
           static_cast<int>(std::max<int64_t>(1, kHeadsOfThread * kHeadsAtOnce / heads)),
           options.norm,
           options.rotary_base == 0 ? 0.0 : std::log2(options.rotary_base)};
@@ -291,6 +293,21 @@ void unpack_heads_backward(Stream stream, const Tensor& packed, const Tensor& q_
     if (const GradTarget& d_gain = d_gains[static_cast<size_t>(i)])
       sum_parts(stream, partial.head_slice(i, i + 1).reshape({partial.dim(1), partial.dim(2)}).head_slice(0, parts), d_gain.tensor,
                 d_gain.add);
+}
+
+void turn_back_heads(Stream stream, const HeadShape& shape, double rotary_base, const Tensor& packed, int64_t stride) {
+  HeadOptions options;
+  options.rotary_base = rotary_base;
+  Problem p = problem({shape.batch, shape.length, shape.heads, shape.width}, options);
+  p.parts = static_cast<int>(stride / shape.stride());
+  dispatch_cuda(packed.dtype(), [&](auto t) {
+    using T = decltype(t);
+    for_lanes(packed.dtype(), shape.width, [&](auto lanes) {
+      constexpr int kLanes = decltype(lanes)::value;
+      backward_kernel<kLanes, false, T><<<grid<kLanes>(p), kThreads, 0, stream>>>(p, Sides<T>{pointer<T>(packed), {}, nullptr, {}, {}});
+    });
+  });
+  check_launch();
 }
 
 }  // namespace saccade::cuda

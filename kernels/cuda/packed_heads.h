@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/attention/head_shape.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/heads.h"
 #include "kernels/tape.h"
@@ -32,5 +33,9 @@ void unpack_heads(Stream stream, const Tensor& packed, const Tensor& q_gain, con
 void unpack_heads_backward(Stream stream, const Tensor& packed, const Tensor& q_gain, const Tensor& k_gain, const HeadOptions& options,
                            const Tensor& dq, const Tensor& dk, const Tensor& d_packed, const std::array<GradTarget, 2>& d_gains,
                            const Tensor& partial);
+
+/// Turns the gradients of q and k back by the angles of their positions, in place: the first two of the parts of rows that are
+/// `stride` apart.
+void turn_back_heads(Stream stream, const HeadShape& shape, double rotary_base, const Tensor& packed, int64_t stride);
 
 }  // namespace saccade::cuda

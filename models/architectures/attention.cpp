@@ -41,10 +41,9 @@ class AttentionMixer : public Mixer {
       : heads_(shape, settings, make, layer, parse_relation(settings.relation)), length_(shape.sequence_length), window_(settings.window) {}
 
   Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
-    const auto [q, k, v] = heads_(tape, x);
     const ScoreOptions score = score_for(x.dim(1));
-    const Attention a = attention(tape, q, k, v, score, pass.probe && pass.probe->wants_statistics());
-    if (pass.probe) report(tape, q, k, a, score, *pass.probe);
+    const auto [heads, a] = heads_.attend(tape, x, score, pass.probe && pass.probe->wants_statistics());
+    if (pass.probe) report(tape, heads.q, heads.k, a, score, *pass.probe);
     return heads_.output(tape, a.o, pass.take_residual());
   }
 

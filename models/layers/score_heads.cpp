@@ -55,14 +55,19 @@ ScoreHeads::Projection ScoreHeads::projection(ParameterMaker& make, const std::s
 
 ScoreHeads::Heads ScoreHeads::operator()(Tape& tape, const Tensor& x, const TokenPosition& position) const {
   if (relation_ == Relation::query_key && !shape_.biases) {
-    const auto [q, k, v] =
-        project_heads(tape, x, {query_.weight, key_.weight, value_.weight, query_gain_, key_gain_, shape_.heads, options(position)});
+    const auto [q, k, v] = project_heads(tape, x, head_projection(position));
     return {q, k, v};
   }
   const int64_t length = x.dim(1);
   const std::vector<Tensor> projected = project(tape, x, {query_, key_, value_});
   const Tensor q = side(tape, query_table_, projected[0], length, position), k = side(tape, key_table_, projected[1], length, position);
   return {prepare(tape, q, query_gain_, position), prepare(tape, k, key_gain_, position), side(tape, {}, projected[2], length, position)};
+}
+
+AttendedHeads ScoreHeads::attend(Tape& tape, const Tensor& x, const ScoreOptions& score, bool want_entropy) const {
+  if (relation_ == Relation::query_key && !shape_.biases) return attend_heads(tape, x, head_projection({}), score, want_entropy);
+  const auto [q, k, v] = (*this)(tape, x);
+  return {{q, k, v}, attention(tape, q, k, v, score, want_entropy)};
 }
 
 Tensor ScoreHeads::last_query(Tape& tape, const Tensor& x, const TokenPosition& position) const {
@@ -80,10 +85,10 @@ ScoreHeads::Heads ScoreHeads::with_last_query(Tape& tape, const Tensor& x, const
 ScoreHeads::Heads ScoreHeads::extend(Tape& tape, const Tensor& x, const TokenPosition& position, bool only_last, HeadCache& cache) const {
   // The rows of one sequence are neighbours; of a single row only the device may know the place.
   if (x.dim(0) == 1 && x.dim(1) > 1 && relation_ == Relation::query_key && !shape_.biases) {
-    const auto [q, k, v] =
-        project_heads(tape, x,
-                      {only_last ? Tensor() : query_.weight, key_.weight, value_.weight, query_gain_, key_gain_, shape_.heads,
-                       options(position), cache.rows(cache.k, position.first, x.dim(1)), cache.rows(cache.v, position.first, x.dim(1))});
+    HeadProjection p = head_projection(position);
+    if (only_last) p.query = {};
+    p.key_rows = cache.rows(cache.k, position.first, x.dim(1)), p.value_rows = cache.rows(cache.v, position.first, x.dim(1));
+    const auto [q, k, v] = project_heads(tape, x, p);
     return {only_last ? last_query(tape, x, position) : q, k, v};
   }
   const Heads heads = only_last ? with_last_query(tape, x, position) : (*this)(tape, x, position);
@@ -132,6 +137,11 @@ HeadOptions ScoreHeads::options(const TokenPosition& position) const {
   options.rotary_base = shape_.position == "rotary" ? shape_.rotary_base : 0;
   options.position = position;
   return options;
+}
+
+/// Of queries and keys that come from the text.
+HeadProjection ScoreHeads::head_projection(const TokenPosition& position) const {
+  return {query_.weight, key_.weight, value_.weight, query_gain_, key_gain_, shape_.heads, options(position)};
 }
 
 Tensor ScoreHeads::output(Tape& tape, const Tensor& o, const Tensor& residual) const {

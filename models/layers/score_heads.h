@@ -1,6 +1,6 @@
 #pragma once
 #include "kernels/attention.h"
-#include "kernels/heads.h"
+#include "kernels/head_projection.h"
 #include "models/architectures/registry.h"
 #include "models/layers/head_cache.h"
 
@@ -35,6 +35,8 @@ class ScoreHeads {
     Tensor q, k, v;  ///< [B, T, H, d]; a constant q or k is [1, T, H, d]
   };
   Heads operator()(Tape& tape, const Tensor& x, const TokenPosition& position = {}) const;  ///< x [B, T, D], from a position on
+  /// With the attention that follows, from position 0 on; `score` as score() but for the window.
+  AttendedHeads attend(Tape& tape, const Tensor& x, const ScoreOptions& score, bool want_entropy) const;
   /// The next rows of sequences in progress, whose keys and values go to the cache. `only_last`: x [1, n, D] and a query for its last row
   /// only, q [1, 1, H, d].
   Heads extend(Tape& tape, const Tensor& x, const TokenPosition& position, bool only_last, HeadCache& cache) const;
@@ -60,6 +62,7 @@ class ScoreHeads {
   Tensor constant(Tape& tape, const Tensor& table, int64_t length, const TokenPosition& position) const;
   Tensor prepare(Tape& tape, const Tensor& heads, const Tensor& gain, const TokenPosition& position) const;
   HeadOptions options(const TokenPosition& position) const;
+  HeadProjection head_projection(const TokenPosition& position) const;
 
   ModelShape shape_;
   ScoreSettings settings_;

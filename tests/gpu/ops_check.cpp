@@ -1,4 +1,6 @@
 // Every basic op on CUDA against the CPU in double. Needs a GPU; without one it ends with code 77 (skipped) and says so.
+#include <cmath>
+
 #include "kernels/adamw.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/elementwise.h"
@@ -103,6 +105,27 @@ void add_head_projections(std::vector<OpCase>& cases) {
   projection_case(2, 150, 6, 64, QkNorm::l2, 1e4, 328);
 }
 
+/// Projection and attention at once, where backward has a form of its own (heads of 16, 32, 64, long enough) and where it has not.
+void add_attended_heads(std::vector<OpCase>& cases) {
+  for (auto [batch, length, heads, d, in, window] : {std::array<int64_t, 6>{2, 300, 3, 64, 40, 0},
+                                                     {1, 200, 5, 32, 72, 0},
+                                                     {3, 129, 4, 16, 64, 0},
+                                                     {1, 400, 2, 64, 384, 70},
+                                                     {2, 60, 2, 64, 40, 0},
+                                                     {1, 140, 2, 24, 40, 0}}) {
+    const int64_t width = heads * d;
+    const double deviation = 1 / std::sqrt(static_cast<double>(in));  // scores about 1: large ones magnify what rounding leaves in q and k
+    cases.push_back({"attend_heads " + std::to_string(length) + "x" + std::to_string(heads) + "x" + std::to_string(d),
+                     {activation({batch, length, in}, 1), parameter({width, in}, 2, deviation), parameter({width, in}, 3, deviation),
+                      parameter({width, in}, 4, deviation)},
+                     [heads = heads, d = d, window = window](Tape& t, const Tensors& x) {
+                       HeadProjection p{x[1], x[2], x[3], {}, {}, heads, {}};
+                       p.options.rotary_base = 1e4;
+                       return Tensors{attend_heads(t, x[0], p, {1 / std::sqrt(static_cast<double>(d)), window, false}).attention.o};
+                     }});
+  }
+}
+
 void add_norms(std::vector<OpCase>& cases) {
   for (int64_t width : {7, 64, 200, 320, 768, 1030, 4096}) {
     const int64_t rows = width > 1000 ? 33 : 301;
@@ -147,6 +170,7 @@ void add_cross_entropies(std::vector<OpCase>& cases) {
                                          {150, 517, 33},
                                          {700, 4096, 64},
                                          {64, 20000, 40},
+                                         {600, 9000, 16},
                                          {33, 512, 24},
                                          {33, 256, 24},
                                          {17, 1024, 8},
@@ -229,6 +253,7 @@ std::vector<OpCase> cases() {
   add_elementwise(all);
   add_gated_linears(all);
   add_head_projections(all);
+  add_attended_heads(all);
   add_norms(all);
   add_embeddings(all);
   for (OpCase& c : all) c.unrecorded = true;

@@ -38,6 +38,16 @@ class HeadProjectionTest : public QObject {
     }
   }
 
+  void attended() {
+    std::vector<Array> inputs = arrays();
+    inputs.resize(4);
+    CHECK_OP(
+        [](Tape& t, const std::vector<Tensor>& x) -> std::vector<Tensor> {
+          return {attend_heads(t, x[0], projection(x, QkNorm::none), {0.5, 2, false}).attention.o};
+        },
+        inputs);
+  }
+
   void formula() {
     Arena arena(Device::cpu());
     Tape tape(arena, false);
