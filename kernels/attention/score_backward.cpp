@@ -43,7 +43,7 @@ void score_backward(Tape& tape, const ScoreBackward& in, const Tensor& d_o) {
         });
       },
       [&] {
-        cuda::output_dots(tape.stream(), in.shape, d_o, in.soft, mean);
+        cuda::output_dots(tape.stream(), in.shape, d_o, in.soft, mean, sums);
         cuda::attention_backward(tape.stream(), {{in.shape, in.options},
                                                  in.q,
                                                  in.k,

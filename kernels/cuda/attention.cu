@@ -19,21 +19,25 @@ T* optional(const Tensor& x) {
   return x ? pointer<T>(x) : nullptr;
 }
 
-/// A warp per row of one head.
+/// A warp per row of one head. `places` counts are cleared, fewer than rows.
 template <class T>
-__global__ void output_dots_kernel(const T* d_o, const T* o, float* mean, int64_t rows, int length, int heads, int width) {
+__global__ void output_dots_kernel(const T* d_o, const T* o, float* mean, int64_t rows, int length, int heads, int width, int* counts,
+                                   int64_t places) {
   const int64_t row = int64_t{blockIdx.x} * 8 + threadIdx.x / 32;
   if (row >= rows) return;
   float sum = 0;
   for (int i = threadIdx.x % 32; i < width; i += 32) sum += to_float(d_o[row * width + i]) * to_float(o[row * width + i]);
   sum = warp_sum(sum);
   const int64_t b = row / heads / length, t = row / heads % length, h = row % heads;
-  if (threadIdx.x % 32 == 0) mean[(b * heads + h) * length + t] = sum;
+  if (threadIdx.x % 32 != 0) return;
+  mean[(b * heads + h) * length + t] = sum;
+  if (row < places) counts[row] = 0;
 }
 
-/// kLanes lanes per row, 16 bytes each.
+/// The same with kLanes lanes per row, 16 bytes each.
 template <int kLanes>
-__global__ void output_dots_packed_kernel(const bf16* d_o, const bf16* o, float* mean, int64_t rows, int length, int heads) {
+__global__ void output_dots_packed_kernel(const bf16* d_o, const bf16* o, float* mean, int64_t rows, int length, int heads, int* counts,
+                                          int64_t places) {
   const int64_t row = (int64_t{blockIdx.x} * 256 + threadIdx.x) / kLanes;
   const int64_t at = (min(row, rows - 1) * kLanes + threadIdx.x % kLanes) * 8;
   const Pack<bf16> x = load_pack(d_o + at), y = load_pack(o + at);
@@ -43,7 +47,9 @@ __global__ void output_dots_packed_kernel(const bf16* d_o, const bf16* o, float*
 #pragma unroll
   for (int step = kLanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
   const int64_t b = row / heads / length, t = row / heads % length, h = row % heads;
-  if (row < rows && threadIdx.x % kLanes == 0) mean[(b * heads + h) * length + t] = sum;
+  if (threadIdx.x % kLanes != 0) return;
+  if (row < rows) mean[(b * heads + h) * length + t] = sum;
+  if (row < places) counts[row] = 0;
 }
 
 template <class T>
@@ -177,13 +183,15 @@ void attention_backward(Stream stream, const AttentionBackward& in) {
   if (in.rotary_base != 0) turn_back_heads(stream, in.task.shape, in.rotary_base, in.dq, in.gradient_stride);
 }
 
-void output_dots(Stream stream, const HeadShape& shape, const Tensor& d_o, const Tensor& o, const Tensor& mean) {
-  const int64_t rows = shape.sequences() * shape.length;
+void output_dots(Stream stream, const HeadShape& shape, const Tensor& d_o, const Tensor& o, const Tensor& mean, const Tensor& sums) {
+  const int64_t rows = shape.sequences() * shape.length, places = sums ? sums.dim(0) : 0;
+  int* counts = sums ? query_counts(sums) : nullptr;
   if (on_tensor_cores(o.dtype(), shape.width)) {
     for_width(shape.width, [&](auto width) {
       constexpr int kLanes = decltype(width)::value / 8;
       output_dots_packed_kernel<kLanes><<<blocks_for(rows, 256 / kLanes), 256, 0, stream>>>(
-          pointer<bf16>(d_o), pointer<bf16>(o), pointer<float>(mean), rows, static_cast<int>(shape.length), static_cast<int>(shape.heads));
+          pointer<bf16>(d_o), pointer<bf16>(o), pointer<float>(mean), rows, static_cast<int>(shape.length), static_cast<int>(shape.heads),
+          counts, places);
     });
     return check_launch();
   }
@@ -191,7 +199,7 @@ void output_dots(Stream stream, const HeadShape& shape, const Tensor& d_o, const
     using T = decltype(t);
     output_dots_kernel<<<blocks_for(rows, 8), 256, 0, stream>>>(pointer<T>(d_o), pointer<T>(o), pointer<float>(mean), rows,
                                                                 static_cast<int>(shape.length), static_cast<int>(shape.heads),
-                                                                static_cast<int>(shape.width));
+                                                                static_cast<int>(shape.width), counts, places);
   });
   check_launch();
 }

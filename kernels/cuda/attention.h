@@ -57,7 +57,7 @@ struct AttentionBackward {
   Tensor q, k, v, d_o, lse, mean, best;
   Tensor dq, dk, dv;
   bool add_dq = false, add_dk = false, add_dv = false;
-  Tensor partial = {};          ///< scratch f32: extra_scratch with lists, query_sums where all earlier keys are seen
+  Tensor partial = {};          ///< scratch f32: extra_scratch with lists; where all earlier keys are seen query_sums, their counts cleared
   int64_t gradient_stride = 0;  ///< elements between positions of dq, dk, dv; 0: H d
   double rotary_base = 0;       ///< not 0: dq and dk are turned back by the angles of their positions (kernels/heads.h)
 };
@@ -82,8 +82,11 @@ inline Shape query_sums(const HeadShape& shape) {
   return {shape.sequences() * ((shape.length + kQueryTile - 1) / kQueryTile), kShareOfQueries + 1};
 }
 
-/// mean[b, h, t] = d_o[b, t, h] · o[b, t, h]; mean f32.
-void output_dots(Stream stream, const HeadShape& shape, const Tensor& d_o, const Tensor& o, const Tensor& mean);
+/// Where the counts begin in it.
+inline int* query_counts(const Tensor& sums) { return static_cast<int*>(sums.raw()) + sums.dim(0) * kShareOfQueries; }
+
+/// mean[b, h, t] = d_o[b, t, h] · o[b, t, h]; mean f32. Clears the counts of `sums`, unless that is empty.
+void output_dots(Stream stream, const HeadShape& shape, const Tensor& d_o, const Tensor& o, const Tensor& mean, const Tensor& sums = {});
 /// sum (+)= Σ_b x[b], in order of b.
 void sum_over_batch(Stream stream, const Tensor& x, const Tensor& sum, bool add);
 /// p_tj of one sequence, f32 [H, T, T]. With `chunk`, exp(s − lse) in the own chunk and those in selected [B, H, T, places].

@@ -272,15 +272,11 @@ bool hopper_backward(Stream stream, const AttentionBackward& in) {
   const BackwardMaps maps{{box_map(in.k, shape, kRows), box_map(in.v, shape, kRows)},
                           {box_map(in.q, shape, kTile), box_map(in.d_o, shape, kTile)}};
   const Items items = items_of(stream, device, shape, kRows);
-  const int64_t tiles = (shape.length + kTile - 1) / kTile, places = shape.sequences() * tiles;
-  float* sums = pointer<float>(in.partial);
-  int* counts = reinterpret_cast<int*>(sums + places * kShareFloats);
-  check(cudaMemsetAsync(counts, 0, static_cast<size_t>(places) * sizeof *counts, stream));
+  const QuerySums sums{pointer<float>(in.partial), query_counts(in.partial), static_cast<int>((shape.length + kTile - 1) / kTile)};
   BackwardArgs<bf16> args = backward_args<bf16>(in);
   if (in.rotary_base != 0) args.angles = head_angles(stream, device, in.rotary_base, shape.width, shape.length);
   allow_shared(backward_kernel, kShared);
-  backward_kernel<<<persistent_blocks(device, items.count()), kThreads, kShared, stream>>>(args, maps, items,
-                                                                                           {sums, counts, static_cast<int>(tiles)});
+  backward_kernel<<<persistent_blocks(device, items.count()), kThreads, kShared, stream>>>(args, maps, items, sums);
   check_launch();
   return true;
 }
