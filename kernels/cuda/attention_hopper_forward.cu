@@ -24,12 +24,14 @@ struct Barriers {
   RingBarriers<kStages> keys, values;
 };
 
+/// From the end of the sequence on: what is left of a block, before position 0, is where there is least to do. Rows of a warpgroup begin
+/// at multiples of kOwnRows: each sees a key of the first tile that any of them sees.
 struct Block {
   int line, first;
   TileRange tiles;
 };
-__device__ __forceinline__ Block block_of(const Pattern& p, const Items& items, const Item& item) {
-  const int first = (items.blocks - 1 - item.rank) * kRows;
+__device__ __forceinline__ Block block_of(const Pattern& p, const Item& item) {
+  const int first = (p.length + kOwnRows - 1) / kOwnRows * kOwnRows - (item.rank + 1) * kRows;
   return {item.line, first, key_tiles<kKeys>(p, first, kRows)};
 }
 
@@ -37,7 +39,7 @@ __device__ __forceinline__ void produce(const ForwardArgs<bf16>& a, const Forwar
                                         uint32_t queries, uint32_t keys, uint32_t values) {
   Ring<kStages> ring;
   for_items(items, barriers.queries, kQueryBytes, [&](const Item& item, uint32_t stage, uint32_t queries_filled) {
-    const Block block = block_of(a.p, items, item);
+    const Block block = block_of(a.p, item);
     const int h = block.line % a.p.heads, b = block.line / a.p.heads;
     copy_box(queries + stage * kQueryBytes, maps.q, queries_filled, 0, h, block.first, a.q_batch ? b : 0);
     for (int tile = block.tiles.high; tile >= block.tiles.low; --tile, ++ring.use) {
@@ -133,9 +135,9 @@ __device__ __forceinline__ void consume(const ForwardArgs<bf16>& a, const Items&
     query.await(barriers.queries.ring);
     const int index = barriers.queries.item[query.stage()];
     if (index < 0) return;
-    const Block block = block_of(a.p, items, items.at(index));
+    const Block block = block_of(a.p, items.at(index));
     const int own = block.first + warpgroup * kOwnRows, t = own + threadIdx.x % kWarpgroup / 32 * 16 + lane / 4;
-    const TileRange seen = key_tiles<kKeys>(a.p, own, kOwnRows);
+    const TileRange seen = own >= 0 ? key_tiles<kKeys>(a.p, own, kOwnRows) : TileRange{0, -1};
     const uint32_t query_rows = rows_of_64(queries + query.stage() * kQueryBytes + warpgroup * kOwnRows * kRowBytes);
     int tile = block.tiles.high;
     for (; tile > seen.high && tile >= block.tiles.low; --tile) pass_over();
