@@ -1,4 +1,7 @@
-// A warp owns a row; for the sums over rows (d_gain, d_bias) a block owns a fixed range of rows and writes one partial sum.
+// A warp, or half of one where that leaves fewer lanes idle, owns a row; for the sums over rows (d_gain, d_bias) a block owns a fixed range
+// of rows and writes one partial sum.
+#include <climits>
+
 #include "kernels/cuda/device_code.cuh"
 #include "kernels/cuda/norm.h"
 
@@ -57,35 +60,43 @@ struct Floats {
   }
 };
 
-/// The same with the row in registers, kPacks pieces of 16 bytes a lane.
-template <bool kCentre, int kPacks, class T>
+/// Sum over kLanes neighbouring lanes, in each of them.
+template <int kLanes>
+__device__ __forceinline__ float sum_of_lanes(float x) {
+#pragma unroll
+  for (int offset = kLanes / 2; offset > 0; offset >>= 1) x += __shfl_xor_sync(0xffffffffu, x, offset);
+  return x;
+}
+
+/// The same with the row in registers, kPacks pieces of 16 bytes for each of kLanes lanes.
+template <bool kCentre, int kLanes, int kPacks, class T>
 __global__ void __launch_bounds__(32 * kWarps)
     norm_packed_kernel(const T* x, const float* gain, const float* bias, T* y, int64_t rows, int n, float eps) {
   constexpr int V = kVector<T>;
-  const int lane = threadIdx.x % 32, packs = n / V;
-  const int64_t row = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
-  if (row >= rows) return;
+  const int lane = threadIdx.x % kLanes, packs = n / V;
+  const int64_t own = int64_t{blockIdx.x} * (32 * kWarps / kLanes) + threadIdx.x / kLanes, row = min(own, rows - 1);
   x += row * n, y += row * n;
   float z[kPacks][V];
   float sum = 0, squares = 0;
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
-    const int at = lane + 32 * p;
+    const int at = lane + kLanes * p;
     if (at >= packs) continue;
     const Pack<T> piece = load_pack(x + at * V);
 #pragma unroll
     for (int v = 0; v < V; ++v) sum += z[p][v] = to_float(piece.v[v]);
   }
-  const float mean = kCentre ? warp_sum(sum) / static_cast<float>(n) : 0.0f;
+  const float mean = kCentre ? sum_of_lanes<kLanes>(sum) / static_cast<float>(n) : 0.0f;
 #pragma unroll
   for (int p = 0; p < kPacks; ++p)
-    if (lane + 32 * p < packs)
+    if (lane + kLanes * p < packs)
 #pragma unroll
       for (int v = 0; v < V; ++v) squares += (z[p][v] - mean) * (z[p][v] - mean);
-  const float inverse = rsqrtf(warp_sum(squares) / static_cast<float>(n) + eps);
+  const float inverse = rsqrtf(sum_of_lanes<kLanes>(squares) / static_cast<float>(n) + eps);
+  if (own >= rows) return;
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
-    const int at = lane + 32 * p;
+    const int at = lane + kLanes * p;
     if (at >= packs) continue;
     const Floats<V> factor(gain + at * V), offset(kCentre ? bias + at * V : gain);
     Pack<T> piece;
@@ -142,23 +153,24 @@ __global__ void __launch_bounds__(32 * kWarps) norm_backward_kernel(const T* x, 
   }
 }
 
-/// The same with rows and sums in registers, kPacks pieces of 16 bytes a lane. Shared memory: n floats per warp.
-template <bool kCentre, int kPacks, class T>
+/// The same with rows and sums in registers, kPacks pieces of 16 bytes for each of kLanes lanes. Shared memory: n floats per warp.
+template <bool kCentre, int kLanes, int kPacks, class T>
 __global__ void __launch_bounds__(32 * kWarps)
     norm_backward_packed_kernel(const T* x, const float* gain, const T* dy, T* dx, bool add, float* gain_parts, float* bias_parts,
                                 int64_t rows, int n, float eps) {
   extern __shared__ float sums[];
-  constexpr int V = kVector<T>;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, packs = n / V;
+  constexpr int V = kVector<T>, kRows = 32 * kWarps / kLanes;  // of a block at a time
+  const int lane = threadIdx.x % kLanes, warp = threadIdx.x / 32, packs = n / V;
   float gain_sum[kPacks][V] = {}, bias_sum[kPacks][V] = {};
-  for (int64_t row = int64_t{blockIdx.x} * kWarps + warp; row < rows; row += int64_t{gridDim.x} * kWarps) {
+  for (int64_t first = int64_t{blockIdx.x} * kRows; first < rows; first += int64_t{gridDim.x} * kRows) {
+    const int64_t row = first + threadIdx.x / kLanes;
     float z[kPacks][V], d[kPacks][V];
     Pack<T> out[kPacks];  // what d_x holds, fetched with the rest
     float sum = 0, squares = 0;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const int at = lane + 32 * p;
-      const bool in = at < packs;
+      const int at = lane + kLanes * p;
+      const bool in = at < packs && row < rows;
       const Pack<T> a = in ? load_pack(x + row * n + at * V) : Pack<T>{}, b = in ? load_pack(dy + row * n + at * V) : Pack<T>{};
       out[p] = in && add ? load_pack(dx + row * n + at * V) : Pack<T>{};
 #pragma unroll
@@ -167,17 +179,17 @@ __global__ void __launch_bounds__(32 * kWarps)
         d[p][v] = to_float(b.v[v]);
       }
     }
-    const float mean = kCentre ? warp_sum(sum) / static_cast<float>(n) : 0.0f;
+    const float mean = kCentre ? sum_of_lanes<kLanes>(sum) / static_cast<float>(n) : 0.0f;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p)
-      if (lane + 32 * p < packs)
+      if (lane + kLanes * p < packs)
 #pragma unroll
         for (int v = 0; v < V; ++v) squares += (z[p][v] - mean) * (z[p][v] - mean);
-    const float inverse = rsqrtf(warp_sum(squares) / static_cast<float>(n) + eps);
+    const float inverse = rsqrtf(sum_of_lanes<kLanes>(squares) / static_cast<float>(n) + eps);
     float offset = 0, slope = 0;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const int at = lane + 32 * p;
+      const int at = lane + kLanes * p;
       if (at >= packs) continue;
       const Floats<V> factor(gain + at * V);
 #pragma unroll
@@ -190,12 +202,12 @@ __global__ void __launch_bounds__(32 * kWarps)
         if constexpr (kCentre) offset += d[p][v];
       }
     }
-    slope = warp_sum(slope) / static_cast<float>(n);
-    if constexpr (kCentre) offset = warp_sum(offset) / static_cast<float>(n);
-    if (!dx) continue;
+    slope = sum_of_lanes<kLanes>(slope) / static_cast<float>(n);
+    if constexpr (kCentre) offset = sum_of_lanes<kLanes>(offset) / static_cast<float>(n);
+    if (!dx || row >= rows) continue;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const int at = lane + 32 * p;
+      const int at = lane + kLanes * p;
       if (at >= packs) continue;
 #pragma unroll
       for (int v = 0; v < V; ++v)
@@ -203,14 +215,20 @@ __global__ void __launch_bounds__(32 * kWarps)
       store_pack(dx + row * n + at * V, out[p]);
     }
   }
-  const auto gather_warps = [&](const float(&mine)[kPacks][V], float* parts) {
+  const auto gather_warps = [&](float(&mine)[kPacks][V], float* parts) {
     if (!parts) return;
+#pragma unroll
+    for (int step = kLanes; step < 32; step *= 2)
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p)
+#pragma unroll
+        for (int v = 0; v < V; ++v) mine[p][v] += __shfl_xor_sync(0xffffffffu, mine[p][v], step);
     __syncthreads();
 #pragma unroll
     for (int p = 0; p < kPacks; ++p)
-      if (lane + 32 * p < packs)
+      if (threadIdx.x % 32 < kLanes && lane + kLanes * p < packs)
 #pragma unroll
-        for (int v = 0; v < V; ++v) sums[warp * n + (lane + 32 * p) * V + v] = mine[p][v];
+        for (int v = 0; v < V; ++v) sums[warp * n + (lane + kLanes * p) * V + v] = mine[p][v];
     __syncthreads();
     for (int i = threadIdx.x; i < n; i += 32 * kWarps) {
       float sum = 0;
@@ -255,25 +273,34 @@ __global__ void __launch_bounds__(32 * kSumWarps)
   sums[j] = add ? sums[j] + sum : sum;
 }
 
+/// Lanes of a row and pieces of each.
+template <int kLanes, int kPacks>
+struct Layout {
+  static constexpr int lanes = kLanes, packs = kPacks;
+};
+/// f(Layout) for rows of n that registers hold, as few lanes idle as can be; false: there is none.
+template <class T, int kMost, class F>
+bool with_layout(int n, F&& f) {
+  const int packs = n % kVector<T> == 0 ? n / kVector<T> : INT_MAX;
+  const auto with = [&](auto layout) { return f(layout), true; };
+  if (packs <= 32) return with(Layout<32, 1>{});
+  if (packs <= 48) return with(Layout<16, 3>{});
+  if (packs <= 64) return with(Layout<32, 2>{});
+  if (packs <= 96) return with(Layout<32, 3>{});
+  if (packs <= 128) return with(Layout<32, 4>{});
+  if constexpr (kMost >= 8)
+    if (packs <= 256) return with(Layout<32, 8>{});
+  return false;
+}
+
 template <bool kCentre, class T>
 void launch_norm(Stream stream, const T* x, const float* gain, const float* bias, T* y, int64_t rows, int n, float eps) {
-  const unsigned blocks = blocks_for(rows, kWarps);
-  const int packs = n % kVector<T> == 0 ? (n / kVector<T> + 31) / 32 : 99;
-  const auto packed = [&](auto count) {
-    norm_packed_kernel<kCentre, decltype(count)::value><<<blocks, 32 * kWarps, 0, stream>>>(x, gain, bias, y, rows, n, eps);
-  };
-  if (packs <= 1)
-    packed(std::integral_constant<int, 1>{});
-  else if (packs <= 2)
-    packed(std::integral_constant<int, 2>{});
-  else if (packs <= 3)
-    packed(std::integral_constant<int, 3>{});
-  else if (packs <= 4)
-    packed(std::integral_constant<int, 4>{});
-  else if (packs <= 8)
-    packed(std::integral_constant<int, 8>{});
-  else
-    norm_kernel<kCentre><<<blocks, 32 * kWarps, 0, stream>>>(x, gain, bias, y, rows, n, eps);
+  const bool packed = with_layout<T, 8>(n, [&](auto layout) {
+    using L = decltype(layout);
+    norm_packed_kernel<kCentre, L::lanes, L::packs>
+        <<<blocks_for(rows, 32 * kWarps / L::lanes), 32 * kWarps, 0, stream>>>(x, gain, bias, y, rows, n, eps);
+  });
+  if (!packed) norm_kernel<kCentre><<<blocks_for(rows, kWarps), 32 * kWarps, 0, stream>>>(x, gain, bias, y, rows, n, eps);
   check_launch();
 }
 
@@ -313,19 +340,16 @@ void norm_backward(Stream stream, const Tensor& x, const Tensor& gain, const Ten
                                                          d_bias ? pointer<float>(bias_parts) : nullptr, rows, n, static_cast<float>(eps));
       check_launch();
     };
-    const int packs = n % kVector<T> == 0 ? (n / kVector<T> + 31) / 32 : 99;
-    const auto packed = [&](auto count) {
+    constexpr int kMost = kVector<T> == 4 ? 8 : 4;
+    const bool packed = with_layout<T, kMost>(n, [&](auto layout) {
+      using L = decltype(layout);
       const size_t shared = d_gain || d_bias ? sizeof(float) * kWarps * static_cast<size_t>(n) : 0;
       if (centred)
-        launch(norm_backward_packed_kernel<true, decltype(count)::value, T>, kWarps, shared);
+        launch(norm_backward_packed_kernel<true, L::lanes, L::packs, T>, kWarps, shared);
       else
-        launch(norm_backward_packed_kernel<false, decltype(count)::value, T>, kWarps, shared);
-    };
-    if (packs <= 1) return packed(std::integral_constant<int, 1>{});
-    if (packs <= 2) return packed(std::integral_constant<int, 2>{});
-    if (packs <= 3) return packed(std::integral_constant<int, 3>{});
-    if (packs <= 4) return packed(std::integral_constant<int, 4>{});
-    if (packs <= 8 && kVector<T> == 4) return packed(std::integral_constant < int, kVector<T> == 4 ? 8 : 4 > {});
+        launch(norm_backward_packed_kernel<false, L::lanes, L::packs, T>, kWarps, shared);
+    });
+    if (packed) return;
     // As many warps as their sums fit into a block's shared memory.
     const size_t sums = sizeof(float) * static_cast<size_t>(n) * ((d_gain ? 1 : 0) + (d_bias ? 1 : 0));
     const int warps = sums == 0 ? kWarps : static_cast<int>(std::min<size_t>(kWarps, kMostShared / sums));
