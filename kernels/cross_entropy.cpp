@@ -122,10 +122,10 @@ void scale_into(const Tensor& to, bool add, const Tensor& from, T factor) {
 
 namespace {
 
-/// A GPU wants fewer, larger products: up to 256 MiB of bf16 logits at a time.
+/// A GPU wants fewer, larger products: up to 512 MiB of bf16 logits at a time.
 int64_t block_rows(Device device, int64_t rows, int64_t vocabulary) {
   if (!device.targets_cuda()) return cpu::block_rows(rows, vocabulary);
-  return std::min(rows, std::max<int64_t>(256, (int64_t{1} << 27) / vocabulary / 256 * 256));
+  return std::min(rows, std::max<int64_t>(256, (int64_t{1} << 28) / vocabulary / 256 * 256));
 }
 
 /// The same blocks on the GPU: logits of a block of rows by a matrix product, softmax in place, two products for the gradients.

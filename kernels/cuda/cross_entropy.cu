@@ -198,7 +198,7 @@ void launch_softmax(Stream stream, const Tensor& logits, const int32_t* targets,
       packed(std::integral_constant<int, 4>{}, std::integral_constant<int, 4>{});
     else if (packs <= 1024)
       packed(std::integral_constant<int, 4>{}, std::integral_constant<int, 8>{});
-    else  // 16 warps that wait for each other at V = 32 000: 260 us for 4096 rows on an H200, this one 173
+    else if (!hopper_softmax_cross_entropy(stream, logits, targets, losses, rows, gradient, scale, penalty))
       softmax_kernel<512, kPenalty>
           <<<static_cast<unsigned>(rows), 512, 0, stream>>>(pointer<T>(logits), targets, losses, n, gradient, scaled, pull);
   });

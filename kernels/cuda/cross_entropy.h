@@ -10,6 +10,10 @@ namespace saccade::cuda {
 void softmax_cross_entropy(Stream stream, const Tensor& logits, const int32_t* targets, float* losses, int64_t rows, bool gradient,
                            double scale, double penalty);
 
+/// The same for long rows of bf16 on Hopper. False: not such a GPU or not such rows, and nothing was done.
+bool hopper_softmax_cross_entropy(Stream stream, const Tensor& logits, const int32_t* targets, float* losses, int64_t rows, bool gradient,
+                                  double scale, double penalty);
+
 /// mean[0] = (Σ x) / n in a fixed order. x f32 [n], mean f32 [1].
 void mean(Stream stream, const Tensor& x, const Tensor& mean);
 

@@ -56,6 +56,12 @@ __device__ __forceinline__ void put_bytes(void* to, uint32_t from, uint32_t byte
 __device__ __forceinline__ void add_floats(float* to, uint32_t from, uint32_t bytes) {
   asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
 }
+/// Those begun so far by this thread are a group; until shared memory of all but the last kPending groups has been read.
+__device__ __forceinline__ void commit_writes() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+template <int kPending>
+__device__ __forceinline__ void finish_reads() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
+}
 /// Until what this thread put or added has arrived.
 __device__ __forceinline__ void finish_writes() {
   asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nfence.proxy.async;" ::: "memory");
