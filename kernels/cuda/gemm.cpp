@@ -51,16 +51,22 @@ struct Product {
   Matrix a, b, addend, c;
 };
 
+/// With the workspace that it may use.
+struct Algorithm {
+  cublasLtMatmulAlgo_t how{};
+  size_t workspace = 0;
+};
+
 /// A product prepared once per shape: descriptors and the algorithm.
 struct Prepared {
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
-  cublasLtMatmulAlgo_t algorithm{};
+  Algorithm algorithm{};
 };
 
-cublasStatus_t run(const Context& lt, Stream s, const Prepared& p, const cublasLtMatmulAlgo_t& algorithm, const Product& x, void* to) {
-  return cublasLtMatmul(lt.handle, p.operation, &x.alpha, x.b.data, p.b, x.a.data, p.a, &x.beta, x.addend.data, p.c, to, p.c, &algorithm,
-                        lt.workspace, kWorkspaceBytes, s);
+cublasStatus_t run(const Context& lt, Stream s, const Prepared& p, const Algorithm& algorithm, const Product& x, void* to) {
+  return cublasLtMatmul(lt.handle, p.operation, &x.alpha, x.b.data, p.b, x.a.data, p.a, &x.beta, x.addend.data, p.c, to, p.c,
+                        &algorithm.how, algorithm.workspace > 0 ? lt.workspace : nullptr, algorithm.workspace, s);
 }
 
 /// Largest power of two up to 256 that divides an address.
@@ -80,14 +86,14 @@ cublasLtMatrixLayout_t layout(int64_t rows, int64_t columns, const Matrix& m, in
   return l;
 }
 
-/// Algorithms for a product, likeliest first, whose demands the alignment of its matrices meets.
-std::vector<cublasLtMatmulHeuristicResult_t> algorithms(const Context& lt, const Prepared& p, const Product& x) {
+/// Adds algorithms for a product, likeliest first, whose demands the alignment of its matrices meets.
+void add_algorithms(std::vector<Algorithm>& all, const Context& lt, const Prepared& p, const Product& x, size_t workspace) {
   cublasLtMatmulPreference_t preference = nullptr;
   check(cublasLtMatmulPreferenceCreate(&preference), "preference");
   const auto set = [&](cublasLtMatmulPreferenceAttributes_t what, const auto& value) {
     check(cublasLtMatmulPreferenceSetAttribute(preference, what, &value, sizeof value), "preference");
   };
-  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes);
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(x.b));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(x.a));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(x.addend));
@@ -97,12 +103,19 @@ std::vector<cublasLtMatmulHeuristicResult_t> algorithms(const Context& lt, const
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(lt.handle, p.operation, p.b, p.a, p.c, p.c, preference, kCandidates, found.data(), &count);
   cublasLtMatmulPreferenceDestroy(preference);
-  check(status, "choosing an algorithm");
-  found.resize(static_cast<size_t>(count));
-  if (found.empty())
+  if (workspace > 0) check(status, "choosing an algorithm");
+  for (int i = 0; i < count; ++i) all.push_back({found[static_cast<size_t>(i)].algo, workspace});
+}
+
+/// Those without a workspace come last. They need none cleared in front of them, which takes as long as a short product's tail.
+std::vector<Algorithm> algorithms(const Context& lt, const Prepared& p, const Product& x) {
+  std::vector<Algorithm> all;
+  add_algorithms(all, lt, p, x, kWorkspaceBytes);
+  if (all.empty())
     throw DeviceError("cuBLASLt has no algorithm for a product " + std::to_string(x.m) + " x " + std::to_string(x.n) + " x " +
                       std::to_string(x.k));
-  return found;
+  add_algorithms(all, lt, p, x, 0);
+  return all;
 }
 
 Prepared prepare(const Context& lt, Stream s, const Product& x) {
@@ -116,13 +129,13 @@ Prepared prepare(const Context& lt, Stream s, const Product& x) {
   p.a = x.transpose_a ? layout(x.k, x.m, x.a, x.batch) : layout(x.m, x.k, x.a, x.batch);
   p.c = layout(x.m, x.n, x.c, x.batch);
   const auto candidates = algorithms(lt, p, x);
-  p.algorithm = candidates.front().algo;
+  p.algorithm = candidates.front();
   const bool dense = x.c.row_stride == x.n && (x.batch == 1 || x.c.stride == x.m * x.n);
   if (dense && !separate_memory() && 2.0 * static_cast<double>(x.m * x.n * x.k * x.batch) >= kWorthTrying) {
     const int best = fastest_of_equal(
         s, static_cast<int>(candidates.size()), x.m * x.n * x.batch * byte_size(x.c.dtype),
-        [&](int i, void* to) { return run(lt, s, p, candidates[static_cast<size_t>(i)].algo, x, to) == CUBLAS_STATUS_SUCCESS; });
-    p.algorithm = candidates[static_cast<size_t>(best)].algo;
+        [&](int i, void* to) { return run(lt, s, p, candidates[static_cast<size_t>(i)], x, to) == CUBLAS_STATUS_SUCCESS; });
+    p.algorithm = candidates[static_cast<size_t>(best)];
   }
   return p;
 }
