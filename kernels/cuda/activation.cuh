@@ -112,4 +112,25 @@ __device__ __forceinline__ float slope_of_kept(Activation f, float y) {
   return slope;
 }
 
+/// f'(x) / f(x) from y = f(x) for relu and relu2, zero where y is; 1 for none.
+template <Activation kF>
+__device__ __forceinline__ float slope_over_value(float y) {
+  if constexpr (kF == Activation::none) return 1.0f;
+  float root;
+  asm("rsqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(y));
+  return y < 1.17549435e-38f ? 0.0f : kF == Activation::relu ? root * root : 2.0f * root;
+}
+__device__ __forceinline__ float slope_over_kept(Activation f, float y) {
+  if (f == Activation::none) return 1.0f;
+  return f == Activation::relu ? slope_over_value<Activation::relu>(y) : slope_over_value<Activation::relu2>(y);
+}
+
+/// use(f as a constant) for those functions.
+template <class Use>
+void with_slope(Activation f, Use&& use) {
+  if (f == Activation::relu2) return use(std::integral_constant<Activation, Activation::relu2>{});
+  if (f == Activation::relu) return use(std::integral_constant<Activation, Activation::relu>{});
+  use(std::integral_constant<Activation, Activation::none>{});
+}
+
 }  // namespace saccade::cuda

@@ -11,17 +11,16 @@ constexpr int kThreads = 128;
 
 template <int kValues, class T>
 __global__ void __launch_bounds__(kThreads)
-    contexts_kernel(ContextLayout l, const T* x, const int32_t* chosen, const float* weights, T* h, int D) {
-  const unsigned place = blockIdx.x * (kThreads / 32) + threadIdx.x / 32, C = static_cast<unsigned>(l.context_width());
-  const unsigned index = place / C, N = static_cast<unsigned>(l.splits());
-  const int64_t context = index, p = place % C, b = index / N, i = index % N;
+    contexts_kernel(Places l, const T* x, const int32_t* chosen, const float* weights, T* h, int D) {
+  const int place = static_cast<int>(blockIdx.x * (kThreads / 32) + threadIdx.x / 32), C = l.context_width();
+  const int context = place / C, p = place % C, b = context / l.splits(), i = context % l.splits();
   if (b >= l.batch) return;
-  const int64_t before = l.padding_before(i), own = l.split * l.top_k, row = row_at(l, b, i, p);
+  const int before = l.padding_before(i), own = l.split * l.top_k;
+  const int64_t row = row_at(l, b, i, p);
   if (p < before || row < 0) return;
-  const T* sequence = x + b * l.tokens * D;
-  const int64_t at = context * l.top_k + (p - before) / l.split;
+  const int at = context * l.top_k + (p - before) / l.split;
   const float weight = p >= own ? 1.0f : weights[at];
-  const T* from = sequence + (p >= own ? i * l.split + p - own : chosen[at] * l.split + (p - before) % l.split) * D;
+  const T* from = x + int64_t{b * l.tokens + (p >= own ? i * l.split + p - own : chosen[at] * l.split + (p - before) % l.split)} * D;
   for (int d = static_cast<int>(threadIdx.x) % 32 * kValues; d < D; d += 32 * kValues) {
     Values<kValues> x = load_values<kValues>(from + d);
 #pragma unroll
@@ -33,14 +32,14 @@ __global__ void __launch_bounds__(kThreads)
 /// d_x of one token: its own row, then w times the rows of every context that chose its split, in ascending order.
 template <int N, class T>
 __global__ void __launch_bounds__(kThreads)
-    contexts_backward_x_kernel(ContextLayout l, const int32_t* chosen, const float* weights, const T* dh, T* dx, bool add, int D) {
+    contexts_backward_x_kernel(Places l, const int32_t* chosen, const float* weights, const T* dh, T* dx, bool add, int D) {
   extern __shared__ float sums[];
   float* sum = sums + threadIdx.x / 32 * static_cast<unsigned>(D);  // a lane owns its columns
-  const int64_t token = int64_t{blockIdx.x} * (blockDim.x / 32) + threadIdx.x / 32;
+  const int token = static_cast<int>(blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32);
   if (token >= l.own_rows()) return;
-  const int64_t b = token / l.tokens, t = token % l.tokens, s = t / l.split, offset = t % l.split, splits = l.splits();
-  const T* own = dh + (l.first_own_row() + token) * D;
-  T* to = dx + token * D;
+  const int b = token / l.tokens, t = token % l.tokens, s = t / l.split, offset = t % l.split, splits = l.splits();
+  const T* own = dh + int64_t{l.first_own_row() + token} * D;
+  T* to = dx + int64_t{token} * D;
   const auto gather = [&](const T* from, float weight, bool more) {
     for (int d = static_cast<int>(threadIdx.x) % 32 * N; d < D; d += 32 * N) {
       const Values<N> x = load_values<N>(from + d);
@@ -50,10 +49,12 @@ __global__ void __launch_bounds__(kThreads)
   };
   if (add) gather(to, 1, false);
   gather(own, 1, add);
-  const int64_t k = l.top_k;
+  const int k = l.top_k;
   if (k > 0)
-    each_entry(chosen, (b * splits + s + 1) * k, (b + 1) * splits * k, static_cast<int32_t>(s),
-               [&](int64_t e) { gather(dh + (l.chosen_row(b, e / k % splits) + e % k * l.split + offset) * D, weights[e], true); });
+    each_entry(chosen, (b * splits + s + 1) * k, (b + 1) * splits * k, s, [&](int64_t entry) {
+      const int e = static_cast<int>(entry);
+      gather(dh + int64_t{l.chosen_row(b, e / k % splits) + e % k * l.split + offset} * D, weights[e], true);
+    });
   for (int d = static_cast<int>(threadIdx.x) % 32 * N; d < D; d += 32 * N) {
     Values<N> x;
 #pragma unroll
@@ -64,13 +65,14 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class T>
 __global__ void __launch_bounds__(256)
-    contexts_backward_weights_kernel(ContextLayout l, const T* x, const int32_t* chosen, const T* dh, float* d_weights, bool add, int D) {
-  const int64_t e = blockIdx.x, k = l.top_k, N = l.splits(), context = e / k, b = context / N, i = context % N, slot = e % k;
+    contexts_backward_weights_kernel(Places l, const T* x, const int32_t* chosen, const T* dh, float* d_weights, bool add, int D) {
+  const int e = static_cast<int>(blockIdx.x), k = l.top_k, N = l.splits(), context = e / k, b = context / N, i = context % N, slot = e % k;
   float sum = 0;
   if (slot < l.chosen_count(i)) {
-    const T* d = dh + (l.chosen_row(b, i) + slot * l.split) * D;
-    const T* from = x + (b * l.tokens + chosen[e] * l.split) * D;
-    for (int64_t j = threadIdx.x; j < l.split * D; j += 256) sum += to_float(d[j]) * to_float(from[j]);
+    const T* d = dh + int64_t{l.chosen_row(b, i) + slot * l.split} * D;
+    const T* from = x + int64_t{b * l.tokens + chosen[e] * l.split} * D;
+#pragma unroll 4
+    for (int j = static_cast<int>(threadIdx.x); j < l.split * D; j += 256) sum += to_float(d[j]) * to_float(from[j]);
   }
   sum = block_sum<256>(sum);
   if (threadIdx.x == 0) d_weights[e] = (add ? d_weights[e] : 0.0f) + sum;

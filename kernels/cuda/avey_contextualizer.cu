@@ -188,8 +188,8 @@ void contextualize_backward(int device, const ContextualizerShape& s, const Cont
                             const GradTarget& d_shift) {
   Stream queue = stream(device);
   if (s.tiled(Z.dtype())) {
-    contextualize_tiles_backward(device, s, scratch, Z, A, dY, dZ, add_z, dA, add_A, slope);
-    if (d_shift) sum_parts(queue, scratch.columns, d_shift.tensor, d_shift.add);
+    const int64_t parts = contextualize_tiles_backward(device, s, scratch, Z, A, dY, dZ, add_z, dA, add_A, slope);
+    if (d_shift) sum_parts(queue, scratch.columns.head_slice(0, parts), d_shift.tensor, d_shift.add);
     return;
   }
   const int C = static_cast<int>(s.C()), Q = static_cast<int>(s.queries()), r = static_cast<int>(s.r);

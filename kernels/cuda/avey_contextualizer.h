@@ -64,8 +64,9 @@ void inverse_norms(Stream stream, const Tensor& Z, const Tensor& squares, const 
 /// The same in tiles; shape.tiled.
 void contextualize_tiles(int device, const ContextualizerShape& shape, const ContextualizerScratch& scratch, const Tensor& Z,
                          const Tensor& A, const Tensor& Y, const avey::Gate& gate, const Tensor& squares);
-void contextualize_tiles_backward(int device, const ContextualizerShape& shape, const ContextualizerScratch& scratch, const Tensor& Z,
-                                  const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A,
-                                  Activation slope);
+/// How many rows of scratch.columns it has filled comes back.
+int64_t contextualize_tiles_backward(int device, const ContextualizerShape& shape, const ContextualizerScratch& scratch, const Tensor& Z,
+                                     const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A,
+                                     Activation slope);
 
 }  // namespace saccade::cuda

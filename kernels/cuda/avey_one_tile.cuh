@@ -3,6 +3,7 @@
 /// shared memory, so that neither W nor M is written.
 #include "kernels/cuda/avey_contextualizer.h"
 #include "kernels/cuda/avey_tiles.cuh"
+#include "kernels/cuda/hopper.cuh"
 #include "kernels/tensor.h"
 
 namespace saccade::cuda::tiles {
@@ -18,8 +19,8 @@ inline Plan whole_plan(const ContextualizerShape& s) {
 /// Y, its product with the gate, and inverse norms of all rows of Z for the backward.
 void contextualize_one_tile(int device, const Plan& p, const Tensor& Z, const Tensor& A, const Tensor& inverse, const Tensor& Y,
                             const avey::Gate& gate);
-/// Gradients of Z; in parts_A [groups, C, C] those of A. padding f32 [padded_contexts, pad_rows, r]. columns f32 [parts, r], or empty:
-/// parts of the sum of the gradients' rows.
+/// Gradients of Z; in parts_A [groups, C, C] those of A. padding f32 [padded_contexts, pad_rows, r]. columns f32 [groups + pad_rows …, r],
+/// or empty: parts of the sum of the gradients' rows.
 void contextualize_one_tile_backward(int device, const Plan& p, int groups, const Tensor& Z, const Tensor& inverse, const Tensor& A,
                                      const Tensor& dY, float* parts_A, const Tensor& dZ, bool add, Activation slope, const Tensor& padding,
                                      const Tensor& columns);
@@ -33,23 +34,77 @@ constexpr int kMostBlocks = kOneTileColumns / 64;
 __host__ __device__ constexpr int blocks_of(int r) { return (r + kTile - 1) / kTile * 2; }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-/// Where this thread's lines and columns of a warpgroup's 64 x 128 sums are.
-__device__ __forceinline__ int group() { return __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0); }
-__device__ __forceinline__ int line(int half) {
-  return static_cast<int>(threadIdx.x) / 32 * 16 + 8 * half + static_cast<int>(threadIdx.x) % 32 / 4;
-}
+/// First of this lane's pair of columns.
 __device__ __forceinline__ int column_of(int n) { return 8 * n + static_cast<int>(threadIdx.x) % 4 * 2; }
-/// All columns of 128 positions; row_of(position) is −1 where there is none.
-template <class RowOf>
+/// All columns of 128 positions, by kThreads threads; row_of(position) is −1 where there is none.
+template <int kThreads, class RowOf>
 __device__ __forceinline__ void copy_context(uint32_t to, const Plan& p, const bf16* x, RowOf&& row_of) {
-  const bf16* rows[4];
+  constexpr int kRows = kThreads / 8, kTimes = (kTile + kRows - 1) / kRows;
+  const bf16* rows[kTimes];
+  const int first = static_cast<int>(threadIdx.x) / 8, piece = static_cast<int>(threadIdx.x) % 8;
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const int position = static_cast<int>(threadIdx.x) / 8 + 32 * i, row = position < p.C ? row_of(position) : -1;
+  for (int i = 0; i < kTimes; ++i) {
+    const int position = first + kRows * i, row = position < p.C ? row_of(position) : -1;
     rows[i] = row < 0 ? nullptr : x + int64_t{row} * p.r;
   }
   for (int block = 0; block < blocks_of(p.r); ++block)
-    copy_rows(to + static_cast<uint32_t>(block) * kBlock, x, 64 * block, p.r, [&](int, int i) { return rows[i]; });
+#pragma unroll
+    for (int i = 0; i < kTimes; ++i) {
+      const int column = 64 * block + 8 * piece;
+      const bool valid = rows[i] != nullptr && column < p.r;
+      if (kTile % kRows == 0 || first + kRows * i < kTile)
+        copy_async_16(SharedRows<64>{to + static_cast<uint32_t>(block) * kBlock}.at(first + kRows * i, piece), valid ? rows[i] + column : x,
+                      valid);
+    }
+}
+
+/// The same value, of which the compiler keeps no addresses from one context to the next: there are no registers for them.
+template <class T>
+__device__ __forceinline__ T anew(T value) {
+  if constexpr (sizeof(T) == 8)
+    asm volatile("" : "+l"(value));
+  else
+    asm volatile("" : "+r"(value));
+  return value;
+}
+/// d [64 x 64] = (first ? 0 : d) + a bᵀ over 16 terms of the sum, in the background; either may be transposed.
+template <bool kTurnedA, bool kTurnedB>
+__device__ __forceinline__ void multiply_half(float (&d)[32], uint64_t a, uint64_t b, bool first) {
+  asm volatile(
+      "{\n.reg .pred more;\nsetp.ne.b32 more, %34, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, "
+      "%28, %29, %30, %31}, %32, %33, more, 1, 1, %35, %36;\n}\n"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]),
+        "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
+        "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]),
+        "+f"(d[31])
+      : "l"(a), "l"(b), "r"(static_cast<int>(!first)), "n"(static_cast<int>(kTurnedA)), "n"(static_cast<int>(kTurnedB)));
+}
+
+/// This warp among those of its 64 rows, and the first of its lines.
+__device__ __forceinline__ int warp_of_rows() { return static_cast<int>(threadIdx.x) % 128 / 32; }
+__device__ __forceinline__ int line_of(int rows, int half) {
+  return 64 * rows + 16 * warp_of_rows() + 8 * half + static_cast<int>(threadIdx.x) % 32 / 4;
+}
+
+/// This lane's pairs of A at keys 8 n … 8 n + 15 of 64 queries and 64 keys.
+struct OfPairs {
+  float2 a[2][2];
+  __device__ OfPairs(const Plan& p, const float* A, int queries, int keys, int n) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float* of_t = A + min(line_of(queries, half), p.C - 1) * p.C;
+#pragma unroll
+      for (int i = 0; i < 2; ++i) a[i][half] = *reinterpret_cast<const float2*>(of_t + min(64 * keys + column_of(n + i), p.C - 2));
+    }
+  }
+};
+
+/// Where a lane points at for eight rows of eight values: of the warp's 16 rows, columns 8 n … 8 n + 15 of a block.
+__device__ __forceinline__ uint32_t matrices_at(uint32_t block, int rows, int n) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  return SharedRows<64>{block}.at(64 * rows + 16 * warp_of_rows() + lane % 16, n + lane / 16);
 }
 
 __device__ __forceinline__ void copies_are_there() {

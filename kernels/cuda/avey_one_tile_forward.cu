@@ -1,7 +1,8 @@
-// W = tril(A) * Cos(Z) and Y = W Z of contexts that are one tile each: two warpgroups have 64 queries each, W stays in registers.
+// W = tril(A) * Cos(Z) and Y = W Z of contexts that are one tile each: three of four warpgroups have 64 queries and 64 keys each, which is
+// all that is causal; in the product with W all share out blocks of 64 queries and 64 columns.
 #include "kernels/avey/context_weights.h"
 #include "kernels/cuda/avey_one_tile.cuh"
-#include "kernels/cuda/hopper.cuh"
+#include "kernels/cuda/turns.cuh"
 #include "kernels/cuda/values.cuh"
 
 namespace saccade::cuda::tiles {
@@ -16,95 +17,142 @@ __device__ __forceinline__ void take_if(float& to, float from, bool wanted) {
 }
 #endif
 
-__global__ void __launch_bounds__(kThreads, 2)
+constexpr uint32_t kBuffer = kMostBlocks * kBlock, kWeights = 2 * kBlock;
+constexpr int kGroups = 4, kOwnThreads = 128 * kGroups;
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+/// 1 / |z| of 64 positions from their products with each other, into shared memory and, for rows that this context stands for, `inverse`.
+__device__ __forceinline__ void take_norms(const float (&s)[32], const Plan& p, const Context& context, bool first_of_all, int rows,
+                                           float* norms, float* inverse) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int position = line_of(rows, half), row = position < p.C ? context.row(position) : -1;
+    float even = 0, odd = 0;  // of the diagonal, where this lane has some of it
+#pragma unroll
+    for (int n = 0; n < 8; ++n) {
+      take_if(even, s[n * 4 + half * 2], position % 64 / 8 == n);
+      take_if(odd, s[n * 4 + half * 2 + 1], position % 64 / 8 == n);
+    }
+    if (lane % 4 != lane / 8) continue;
+    const float norm = row < 0 ? 0.0f : rsqrtf((lane / 4 % 2 ? odd : even) + static_cast<float>(avey::kCosineEps));
+    norms[position] = norm;
+    if (row >= 0 && (position >= context.before || first_of_all)) inverse[row] = norm;
+  }
+}
+
+/// W of 64 queries and 64 keys into shared memory.
+__device__ __forceinline__ void weigh(const Plan& p, const float* A, OfPairs of_pairs, const float (&s)[32], int queries, int keys,
+                                      uint32_t w, const float* norms) {
+#pragma unroll
+  for (int n = 0; n < 8; n += 2) {
+    const OfPairs following(p, A, queries, keys, min(n + 2, 6));
+    float x[8];
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const int half = e / 2 % 2, t = line_of(queries, half), j = 64 * keys + column_of(n + e / 4) + e % 2;
+      const float2 a = of_pairs.a[e / 4][half];
+      x[e] = j <= t ? (e % 2 ? a.y : a.x) * s[4 * n + e] * (norms[t] * norms[j]) : 0.0f;
+    }
+    turns::store_matrices(matrices_at(w + static_cast<uint32_t>(keys) * kBlock, queries, n), x);
+    of_pairs = following;
+  }
+}
+#endif
+
+/// A block takes contexts one after the other; the rows of the next one come while it works.
+__global__ void __launch_bounds__(kOwnThreads, 1)
     forward_kernel(const Plan p, const bf16* Z, const float* A, float* inverse, bf16* Y, const bf16* gate, bf16* gated) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  constexpr int kMostTasks = 2 * kMostBlocks / kGroups;  // of a warpgroup
   extern __shared__ __align__(1024) char shared[];
   __shared__ float norms[kTile];
-  const uint32_t z = shared_address(shared);
-  const Context context(p, blockIdx.x);
-  copy_context(z, p, Z, [&](int position) { return context.row(position); });
-  copies_are_there();
-  uint32_t weights[8][4];
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  {
-    float s[64];
-    const uint32_t rows = z + static_cast<uint32_t>(group()) * (kBlock / 2);
+  const uint32_t base = shared_address(shared);
+  const int begin = static_cast<int>(int64_t{p.contexts} * blockIdx.x / gridDim.x);
+  const int end = static_cast<int>(int64_t{p.contexts} * (blockIdx.x + 1) / gridDim.x);
+  const int lane = static_cast<int>(threadIdx.x) % 32, group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
+  const int queries = min(group, 1), keys = group / 2, tasks = 2 * ((p.r + 63) / 64);  // of a pair; the last group only helps with W Z
+  const auto fetch = [&](int index) {
+    const Context context(p, index);
+    copy_context<kOwnThreads>(base + static_cast<uint32_t>(index - begin) % 2 * kBuffer, p, Z,
+                              [&](int position) { return context.row(position); });
+    for (int i = static_cast<int>(threadIdx.x); gated && i < kTile * kMostBlocks; i += kOwnThreads) {
+      const int position = i / kMostBlocks, column = i % kMostBlocks * 64, row = position < p.C ? context.result(position) : -1;
+      if (row >= 0 && column < p.r) asm volatile("prefetch.global.L2 [%0];" ::"l"(gate + int64_t{row} * p.r + column));
+    }
+  };
+  fetch(begin);
+  for (int index = begin; index < end; ++index) {
+    const Context context(p, index);
+    const uint32_t z = anew(base) + static_cast<uint32_t>(index - begin) % 2 * kBuffer, w = anew(base) + 2 * kBuffer;
+    copies_are_there();
+    if (index + 1 < end) fetch(index + 1);
+    const int of_queries = anew(queries), of_keys = anew(keys);
+    float s[32] = {};
+    OfPairs of_pairs(p, A, of_queries, of_keys, 0);
     begin_products();
     int block = 0;
     do {
-      const uint32_t at = static_cast<uint32_t>(block) * kBlock;
+      const uint32_t at = z + static_cast<uint32_t>(block) * kBlock;
 #pragma unroll
       for (int k = 0; k < 4; ++k)
-        multiply_background<false, false>(s, descriptor(rows + at + 32 * k, 16), descriptor(z + at + 32 * k, 16), block == 0 && k == 0);
+        multiply_half<false, false>(s, descriptor(at + static_cast<uint32_t>(of_queries) * (kBlock / 2) + 32 * k, 16),
+                                    descriptor(at + static_cast<uint32_t>(of_keys) * (kBlock / 2) + 32 * k, 16), block == 0 && k == 0);
     } while (++block < blocks_of(p.r));
     end_products();
     wait_products<0>();
     hopper::hold(s);
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int position = line(half), row = position < p.C ? context.row(position) : -1;
-      float even = 0, odd = 0;  // of the diagonal, where this lane has some of it
-#pragma unroll
-      for (int n = 0; n < 16; ++n) {
-        take_if(even, s[n * 4 + half * 2], position / 8 == n);
-        take_if(odd, s[n * 4 + half * 2 + 1], position / 8 == n);
-      }
-      if (lane % 4 != lane / 8) continue;
-      const float norm = row < 0 ? 0.0f : rsqrtf((lane / 4 % 2 ? odd : even) + static_cast<float>(avey::kCosineEps));
-      norms[position] = norm;
-      if (row >= 0 && (position >= context.before || blockIdx.x == 0)) inverse[row] = norm;
-    }
+    if (group < 3 && of_queries == of_keys) take_norms(s, p, context, index == 0, of_queries, norms, inverse);
     __syncthreads();
+    if (group < 3) weigh(p, A, of_pairs, s, of_queries, of_keys, w, norms);
+    publish_copies();
+    __syncthreads();
+    float y[kMostTasks][32] = {};
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int t = line(half);
-      const float* of_t = A + int64_t{min(t, p.C - 1)} * p.C;
-      const float of_row = norms[t];
-#pragma unroll
-      for (int n = 0; n < 16; ++n) {
-        const int j = column_of(n);
-        const float2 a = *reinterpret_cast<const float2*>(of_t + min(j, p.C - 2)), keys = *reinterpret_cast<const float2*>(norms + j);
-        weights[n / 2][n % 2 * 2 + half] = pack_bf16(j <= t ? a.x * s[n * 4 + half * 2] * (of_row * keys.x) : 0.0f,
-                                                     j + 1 <= t ? a.y * s[n * 4 + half * 2 + 1] * (of_row * keys.y) : 0.0f);
-      }
-    }
-  }
-  int64_t rows[2];
-#pragma unroll
-  for (int half = 0; half < 2; ++half) rows[half] = line(half) < p.C ? context.result(line(half)) : -1;
-  for (int block = 0; block < (p.r + 63) / 64; ++block) {
-    const auto column_of = [&](int part) { return 64 * block + 8 * (4 * part + lane % 4); };
-    Pack<bf16> of_gate[2][2];
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-#pragma unroll
-      for (int part = 0; part < 2; ++part)
-        of_gate[half][part] =
-            gated && rows[half] >= 0 && column_of(part) < p.r ? load_pack(gate + rows[half] * p.r + column_of(part)) : Pack<bf16>{};
-    float y[32];
-    const uint32_t at = z + static_cast<uint32_t>(block) * kBlock;
-    hopper::hold(weights);
+    for (int i = 0; i < kMostTasks; ++i) hopper::hold(y[i]);
     begin_products();
 #pragma unroll
-    for (uint32_t k = 0; k < 8; ++k) hopper::multiply_transposed(y, weights[k], hopper::rows_of_64(at) + k * hopper::kNextRows, k > 0);
+    for (int i = 0; i < kMostTasks; ++i) {
+      const int task = min(group + kGroups * i, tasks - 1);
+      const auto g = static_cast<uint32_t>(task % 2);
+      uint32_t k = 0;
+      do
+        multiply_half<false, true>(y[i], descriptor(w + k / 4 * kBlock + g * (kBlock / 2) + 32 * (k % 4), 16),
+                                   descriptor(z + static_cast<uint32_t>(task / 2) * kBlock + 2048 * k, kBlock), k == 0);
+      while (++k < 4 * (g + 1));
+    }
     end_products();
     wait_products<0>();
-    hopper::hold(y);
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
+    for (int i = 0; i < kMostTasks; ++i) hopper::hold(y[i]);
 #pragma unroll
-      for (int part = 0; part < 2; ++part) {
-        uint32_t words[4];
+    for (int i = 0; i < kMostTasks; ++i) {
+      const int task = group + kGroups * i;
+      if (task >= tasks) break;
 #pragma unroll
-        for (int i = 0; i < 4; ++i) words[i] = pack_bf16(y[(4 * part + i) * 4 + half * 2], y[(4 * part + i) * 4 + half * 2 + 1]);
-        gather_piece(words);
-        if (rows[half] < 0 || column_of(part) >= p.r) continue;
-        const int64_t to = rows[half] * p.r + column_of(part);
-        const uint4 piece = make_uint4(words[0], words[1], words[2], words[3]);
-        *reinterpret_cast<uint4*>(Y + to) = piece;
-        if (gated) store_pack(gated + to, times(piece, of_gate[half][part]));
+      for (int half = 0; half < 2; ++half) {
+        const int position = line_of(task % 2, half), row = position < p.C ? context.result(position) : -1;
+        Pack<bf16> of_gate[2];
+#pragma unroll
+        for (int part = 0; part < 2; ++part) {
+          const int column = task / 2 * 64 + 8 * (4 * part + lane % 4);
+          of_gate[part] = gated && row >= 0 && column < p.r ? load_pack(gate + int64_t{row} * p.r + column) : Pack<bf16>{};
+        }
+#pragma unroll
+        for (int part = 0; part < 2; ++part) {
+          const int column = task / 2 * 64 + 8 * (4 * part + lane % 4);
+          uint32_t words[4];
+#pragma unroll
+          for (int n = 0; n < 4; ++n) words[n] = pack_bf16(y[i][(4 * part + n) * 4 + half * 2], y[i][(4 * part + n) * 4 + half * 2 + 1]);
+          gather_piece(words);
+          if (row < 0 || column >= p.r) continue;
+          const int64_t to = int64_t{row} * p.r + column;
+          const uint4 piece = make_uint4(words[0], words[1], words[2], words[3]);
+          if (Y != gated) *reinterpret_cast<uint4*>(Y + to) = piece;
+          if (gated) store_pack(gated + to, times(piece, of_gate[part]));
+        }
       }
+    }
   }
 #endif
 }
@@ -113,8 +161,11 @@ __global__ void __launch_bounds__(kThreads, 2)
 
 void contextualize_one_tile(int device, const Plan& p, const Tensor& Z, const Tensor& A, const Tensor& inverse, const Tensor& Y,
                             const avey::Gate& gate) {
-  check(cudaFuncSetAttribute(forward_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBlocks * kBlock));
-  forward_kernel<<<static_cast<unsigned>(p.contexts), kThreads, static_cast<uint32_t>(blocks_of(p.r)) * kBlock, stream(device)>>>(
+  int multiprocessors = 0;
+  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  constexpr uint32_t kShared = 2 * kBuffer + kWeights;
+  check(cudaFuncSetAttribute(forward_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
+  forward_kernel<<<static_cast<unsigned>(std::min(p.contexts, multiprocessors)), kOwnThreads, kShared, stream(device)>>>(
       p, pointer<bf16>(Z), pointer<float>(A), pointer<float>(inverse), pointer<bf16>(Y), pointer_or_null<bf16>(gate.factor),
       pointer_or_null<bf16>(gate.product));
   check_launch();

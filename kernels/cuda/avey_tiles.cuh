@@ -1,7 +1,7 @@
 #pragma once
 /// Products of 128 x 128 tiles on tensor cores for the contextualizer, and where the rows of a context are. A block of eight
 /// warps owns a tile; operands come in steps of 64 along the sum, copied kStages − 1 steps ahead.
-#include "kernels/avey/layout.h"
+#include "kernels/cuda/avey_layout.cuh"
 #include "kernels/cuda/tensor_core.cuh"
 #include "kernels/cuda/warpgroup.cuh"
 #include "kernels/elementwise.h"
@@ -245,7 +245,7 @@ __device__ __forceinline__ void each_piece(float* staged, const Accumulator& c, 
 
 /// The contexts of a launch, cut into tiles. Queries are the positions from first_query on.
 struct Plan {
-  avey::ContextLayout layout;
+  Places layout;
   int64_t first_context;
   int contexts, C, r, first_query;
   bool own_only;
@@ -273,11 +273,11 @@ struct Context {
   bool padding, shows_padding, own_only;
 
   __device__ Context(const Plan& p, int64_t index) {
-    const int64_t N = p.layout.splits(), b = (p.first_context + index) / N, i = (p.first_context + index) % N;
-    before = static_cast<int>(p.layout.padding_before(i)), own = static_cast<int>(p.layout.split * p.layout.top_k);
-    own_count = static_cast<int>(p.layout.own_count(i)), padding = p.layout.padding;
-    chosen_row = static_cast<int>(p.layout.chosen_row(b, i)), own_row = static_cast<int>(p.layout.own_row(b, i));
-    first_own_row = static_cast<int>(p.layout.first_own_row());
+    const int N = p.layout.splits(), number = static_cast<int>(p.first_context + index), b = number / N, i = number % N;
+    before = p.layout.padding_before(i), own = p.layout.split * p.layout.top_k;
+    own_count = p.layout.own_count(i), padding = p.layout.padding;
+    chosen_row = p.layout.chosen_row(b, i), own_row = p.layout.own_row(b, i);
+    first_own_row = p.layout.first_own_row();
     shows_padding = padding && !p.own_only && p.first_context + index == 0, own_only = p.own_only;
   }
   /// Row of Z at a position, −1: none.

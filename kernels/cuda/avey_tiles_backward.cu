@@ -173,9 +173,10 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void contextualize_tiles_backward(int device, const ContextualizerShape& s, const ContextualizerScratch& scratch, const Tensor& Z,
-                                  const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A,
-                                  Activation slope) {
+int64_t contextualize_tiles_backward(int device, const ContextualizerShape& s, const ContextualizerScratch& scratch, const Tensor& Z,
+                                     const Tensor& A, const Tensor& dY, const Tensor& dZ, bool add_z, const Tensor& dA, bool add_A,
+                                     Activation slope) {
+  const int64_t pad_rows = s.layout.pad_rows();
   if (s.one_tile() && hopper::available(device)) {
     const Plan p = whole_plan(s);
     int multiprocessors = 0;
@@ -184,7 +185,8 @@ void contextualize_tiles_backward(int device, const ContextualizerShape& s, cons
     contextualize_one_tile_backward(device, p, groups, Z, scratch.inverse, A, dY, pointer<float>(scratch.parts_A), dZ, add_z, slope,
                                     scratch.padding, scratch.columns);
     if (dA) sum_weights(stream(device), p, groups, pointer<float>(scratch.parts_A), pointer<float>(dA), add_A);
-    return check_launch();
+    check_launch();
+    return groups + pad_rows;
   }
   check(cudaFuncSetAttribute(rows_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMixShared));
   check(cudaFuncSetAttribute(padding_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMixShared));
@@ -192,16 +194,13 @@ void contextualize_tiles_backward(int device, const ContextualizerShape& s, cons
   const auto* inverse = pointer<float>(scratch.inverse);
   const Products products{pointer<bf16>(scratch.weights), pointer<bf16>(scratch.slopes), pointer<float>(scratch.by_query),
                           pointer<float>(scratch.by_key), pointer<float>(scratch.parts_A)};
-  const int pad_rows = static_cast<int>(s.layout.pad_rows()), C = static_cast<int>(s.C());
+  const int C = static_cast<int>(s.C());
   const int pad_groups = pad_rows ? static_cast<int>(scratch.padding.dim(0)) : 0, groups = static_cast<int>(scratch.parts_A.dim(0));
   const unsigned columns = blocks_for(s.r, kTile);
-  // Parts of rows, then those of the padding; between them nothing is added.
+  // Parts of rows, then those of the padding.
   float* columns_of_rows = pointer_or_null<float>(scratch.columns);
-  const int64_t row_parts = s.contexts() * ((s.C() + kTile - 1) / kTile),
-                first_of_padding = scratch.columns ? scratch.columns.dim(0) - pad_rows : 0;
-  float* columns_of_padding = columns_of_rows ? columns_of_rows + first_of_padding * s.r : nullptr;
-  if (first_of_padding > row_parts)
-    fill_bytes(stream(device), columns_of_rows + row_parts * s.r, 0, (first_of_padding - row_parts) * s.r * 4);
+  const int64_t row_parts = s.contexts() * ((s.C() + kTile - 1) / kTile);
+  float* columns_of_padding = columns_of_rows ? columns_of_rows + row_parts * s.r : nullptr;
   const bool runs = s.in_runs() && hopper::available(device);
   Stream queue = stream(device);
   for (int64_t first = 0; first < s.contexts(); first += s.group()) {
@@ -225,6 +224,7 @@ void contextualize_tiles_backward(int device, const ContextualizerShape& s, cons
           columns_of_padding);
   }
   check_launch();
+  return row_parts + pad_rows;
 }
 
 }  // namespace saccade::cuda
