@@ -204,9 +204,9 @@ int64_t group_count(const Contexts& contexts, int64_t C) {
 
 }  // namespace
 
-Gate gate_with(Tape& tape, const Tensor& l, Activation f) {
+Gate gate_with(Tape& tape, const Tensor& l, Activation f, Activation slope) {
   if (f != Activation::none || !tape.device().targets_cuda()) return {};
-  return {l, tape.empty(l.shape(), l.dtype())};
+  return {l, tape.empty(l.shape(), l.dtype()), slope == Activation::relu || slope == Activation::relu2};
 }
 
 Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const ContextLayout& layout, bool dynamic, bool own_only,
@@ -214,7 +214,7 @@ Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const Context
   const Sizes s{Z.dim(1), layout.context_width(), dynamic};
   expect(Z.rank() == 2 && Z.dim(0) == layout.rows() && A.shape() == Shape{s.C, s.C}, "avey.contextualize", "Z is ", Z, ", A is ", A,
          "; the layout has ", layout.rows(), " rows, contexts of ", s.C);
-  Tensor Y = tape.empty({own_only ? layout.own_rows() : layout.rows(), s.r}, Z.dtype());
+  Tensor Y = beside.gate.alone ? beside.gate.product : tape.empty({own_only ? layout.own_rows() : layout.rows(), s.r}, Z.dtype());
   const double product = 2.0 * static_cast<double>(s.r) * layout.causal_pairs(own_only);
   const double bytes = static_cast<double>(Z.bytes() + Y.bytes() + A.bytes());
   const cuda::ContextualizerShape shape{layout, s.r, dynamic, own_only};

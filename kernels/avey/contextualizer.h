@@ -8,9 +8,10 @@ namespace saccade::avey {
 /// What the fuser multiplies Y by, and where the product goes.
 struct Gate {
   Tensor factor, product;  ///< Z_l and Y * Z_l, of Y's shape
+  bool alone = false;      ///< Y itself is not kept: where Z_l is zero nobody asks for it, elsewhere the product tells
 };
-/// For f(Y) * Z_l; empty where the fuser has to do it.
-Gate gate_with(Tape& tape, const Tensor& l, Activation f);
+/// For f(Y) * Z_l, with the slope that goes with gradients of Z_l; empty where the fuser has to do it.
+Gate gate_with(Tape& tape, const Tensor& l, Activation f, Activation slope);
 
 /// What the neighbours of the contextualizer leave to it, on CUDA; see Enriched.
 struct Beside {
@@ -24,7 +25,8 @@ struct Beside {
 /// With `dynamic` off, y_t = Σ_{j <= t} A_tj z_j. Only the causal half is computed, in row blocks: nothing of size C x C per
 /// context is kept.
 /// Z [layout.rows(), r]   A [C, C], rows and columns are positions in the context; the upper half takes no gradient
-/// Y for all rows, or for the own rows [B·T, r] only (last layer, specification 4.2).
+/// Y for all rows, or for the own rows [B·T, r] only (last layer, specification 4.2). With a gate that stands alone the product is in
+/// Y's place; its gradient is still Y's.
 Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const ContextLayout& layout, bool dynamic, bool own_only,
                      const Beside& beside = {});
 

@@ -129,26 +129,31 @@ void cuda_backward(const Tape& tape, const std::vector<Part>& parts, const std::
   const Tensor w = tape.compute_copy(weight);
   const int64_t R = x.dim(0), D = x.dim(1);
   const int device = tape.device().index;
+  const bool biases = to.bias && d_shifts.empty();  // to be summed here
   const bool all = to.x && cuda::enrich_product_backward(device, on_cuda(parts), d, w, to.x.tensor, to.x.add);
   std::vector<cuda::TallProduct> tall;
   for (size_t p = 0; p < parts.size() && to.weight; ++p)
-    tall.push_back({d[p], x.head_slice(parts[p].row, R), cuda::matrix(rows_of(to.weight.tensor, parts[p]), D), to.weight.add});
-  const bool weights = to.weight && !cuda::tall_products(device, tall, products);
+    tall.push_back({d[p], x.head_slice(parts[p].row, R), cuda::matrix(rows_of(to.weight.tensor, parts[p]), D), to.weight.add,
+                    biases ? GradTarget{rows_of(to.bias.tensor, parts[p]), to.bias.add} : GradTarget{}});
+  const int64_t rest = parts.size() > 1 ? parts[1].column : 0;
+  std::vector<cuda::TallSum> shifts;
+  if (to.bias && !biases)
+    shifts = {{d_shifts[0], {to.bias.tensor.head_slice(0, rest), to.bias.add}},
+              {d_shifts[1], {to.bias.tensor.head_slice(rest, weight.dim(0)), to.bias.add}}};
+  const bool together = to.weight && cuda::tall_products(device, tall, shifts, products);
   for (size_t p = 0; p < parts.size(); ++p) {
     const Part& part = parts[p];
     const int64_t n = part.columns();
     if (to.x && !all)
       cuda::gemm(device, false, false, part.rows(), D, n, 1, cuda::matrix(d[p], n), cuda::matrix(rows_of(w, part), D), to.x.add || p > 0,
                  cuda::matrix(to.x.tensor.head_slice(part.row, R), D));
-    if (weights)
+    if (to.weight && !together)
       cuda::gemm(device, true, false, n, D, part.rows(), 1, cuda::matrix(d[p], n), cuda::matrix(x.head_slice(part.row, R), D),
                  to.weight.add, cuda::matrix(rows_of(to.weight.tensor, part), D));
-    if (to.bias && d_shifts.empty()) cuda::sum_rows(tape.stream(), d[p], rows_of(to.bias.tensor, part), to.bias.add, sums);
+    if (biases && !together) cuda::sum_rows(tape.stream(), d[p], rows_of(to.bias.tensor, part), to.bias.add, sums);
   }
-  if (!to.bias || d_shifts.empty()) return;
-  const int64_t rest = parts[1].column;
-  cuda::sum_parts(tape.stream(), d_shifts[0], to.bias.tensor.head_slice(0, rest), to.bias.add);
-  cuda::sum_parts(tape.stream(), d_shifts[1], to.bias.tensor.head_slice(rest, weight.dim(0)), to.bias.add);
+  for (const cuda::TallSum& sum : shifts)
+    if (!together) cuda::sum_parts(tape.stream(), sum.parts, sum.to.tensor, sum.to.add);
 }
 
 }  // namespace
@@ -191,7 +196,7 @@ Enriched enrich(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor&
   Enriched z{parts[0].value, parts[1].value, m > tail ? parts[2].value : Tensor(), leave_slope ? f : Activation::none, {}, {}, squares};
   std::vector<Tensor*> outputs{&z.r, &z.l};
   if (z.h) outputs.push_back(&z.h);
-  if (leave_slope && bias.differentiable()) {
+  if (leave_slope && bias.differentiable() && !cuda::tall_scratch(weight.size())) {
     z.shift_r = tape.empty({tail / 2}, DType::f32), z.shift = tape.empty({m - tail / 2}, DType::f32);
     outputs.insert(outputs.end(), {&z.shift_r, &z.shift});
   }

@@ -11,7 +11,8 @@ struct Enriched {
   Tensor h;  ///< [Q, m − tail]   what bypasses it
   /// Gradients of the parts are those of f's inputs already: who makes them multiplies by slope'(value).
   Activation slope = Activation::none;
-  /// Then: [tail / 2] and [tail / 2 + m − tail] without values, whose gradients are Σ rows of the gradients of r, and of l and h.
+  /// Then, for large weights: [tail / 2] and [tail / 2 + m − tail] without values, whose gradients are Σ rows of the gradients of r, and of
+  /// l and h.
   Tensor shift_r = {}, shift = {};
   /// On CUDA f32 [tiles of columns, R], if any: sums of squares of r.
   Tensor squares = {};

@@ -120,20 +120,11 @@ struct Targets {
   GradTarget Y, l, head, weight, bias, shift;
 };
 
-/// Gradients of Y and of Z's parts.
+/// Gradients of Y and of Z's parts by products alone.
 void cuda_backward_inputs(const Tape& tape, const Sizes& s, const Tensor& dy, const Tensor& Y, const Enriched& z, const Tensor& w,
                           const Tensor& d_gated, const Targets& d, const Tensor& sums) {
   const int device = tape.device().index;
   const cuda::Matrix of_dy = cuda::matrix(dy, s.D);
-  const bool fresh = d.Y && d.l && !d.Y.add && !d.l.add && (!s.head || (d.head && !d.head.add));
-  expect(fresh || z.slope == Activation::none, "avey.fuse", "gradients of Z's parts with a slope are made once");
-  if (fresh && s.f == Activation::none) {
-    const Tensor parts = d.shift ? sums.head_slice(0, cuda::row_sum_parts(s.Q) * s.width()) : Tensor();
-    if (cuda::fuse_product_backward(device, dy, w, {Y, z.l, z.h}, {d.Y.tensor, d.l.tensor, d.head.tensor}, z.slope, parts)) {
-      if (d.shift) cuda::sum_parts(tape.stream(), parts, d.shift.tensor, d.shift.add);
-      return;
-    }
-  }
   cuda::gemm(device, false, false, s.Q, s.gated, s.D, 1, of_dy, columns(s, w, 0), false, cuda::matrix(d_gated, s.gated));
   cuda::gate_backward(tape.stream(), s.f, d_gated, Y, z.l, d.Y.tensor, d.Y.add, d.l.tensor, d.l.add, z.slope);
   if (d.head)
@@ -144,22 +135,37 @@ void cuda_backward_inputs(const Tape& tape, const Sizes& s, const Tensor& dy, co
   if (d.head) cuda::sum_rows(tape.stream(), d.head.tensor, d.shift.tensor.head_slice(s.gated, s.width()), d.shift.add, sums);
 }
 
-void cuda_backward(const Tape& tape, const Sizes& s, const Tensor& dy, const Tensor& Y, const Enriched& z, const Tensor& weight,
-                   const Tensor& gated, const Tensor& d_gated, const Targets& d, const Tensor& sums, const Tensor& products) {
+void cuda_backward_weights(const Tape& tape, const Sizes& s, const Tensor& dy, const Tensor& gated, const Tensor& head, const Targets& d,
+                           const Tensor& sums) {
   const int device = tape.device().index;
   const cuda::Matrix of_dy = cuda::matrix(dy, s.D);
-  cuda_backward_inputs(tape, s, dy, Y, z, tape.compute_copy(weight), d_gated, d, sums);
-  std::vector<cuda::TallProduct> tall;
-  if (d.weight) tall.push_back({dy, gated, columns(s, d.weight.tensor, 0), d.weight.add});
-  if (d.weight && s.head) tall.push_back({dy, z.h, columns(s, d.weight.tensor, s.gated), d.weight.add});
-  if (d.weight && !cuda::tall_products(device, tall, products)) {
+  if (d.weight)
     cuda::gemm(device, true, false, s.D, s.gated, s.Q, 1, of_dy, cuda::matrix(gated, s.gated), d.weight.add,
                columns(s, d.weight.tensor, 0));
-    if (s.head)
-      cuda::gemm(device, true, false, s.D, s.head, s.Q, 1, of_dy, cuda::matrix(z.h, s.head), d.weight.add,
-                 columns(s, d.weight.tensor, s.gated));
-  }
+  if (d.weight && s.head)
+    cuda::gemm(device, true, false, s.D, s.head, s.Q, 1, of_dy, cuda::matrix(head, s.head), d.weight.add,
+               columns(s, d.weight.tensor, s.gated));
   if (d.bias) cuda::sum_rows(tape.stream(), dy, d.bias.tensor, d.bias.add, sums);
+}
+
+void cuda_backward(const Tape& tape, const Sizes& s, const Tensor& dy, const Tensor& Y, const Enriched& z, const Tensor& weight,
+                   const Tensor& gated, const Tensor& d_gated, const Targets& d, const Tensor& sums, const Tensor& products) {
+  const Tensor w = tape.compute_copy(weight);
+  const bool fresh = d.Y && d.l && !d.Y.add && !d.l.add && (!s.head || (d.head && !d.head.add));
+  expect(fresh || z.slope == Activation::none, "avey.fuse", "gradients of Z's parts with a slope are made once");
+  const Tensor parts = d.shift ? sums.head_slice(0, cuda::row_sum_parts(s.Q) * s.width()) : Tensor();
+  const int device = tape.device().index;
+  const bool inputs = fresh && s.f == Activation::none &&
+                      cuda::fuse_product_backward(device, dy, w, {Y, z.l, z.h}, {d.Y.tensor, d.l.tensor, d.head.tensor}, z.slope, parts);
+  if (!inputs) cuda_backward_inputs(tape, s, dy, Y, z, w, d_gated, d, sums);
+  std::vector<cuda::TallSum> shift;
+  if (inputs && parts) shift.push_back({parts, d.shift});
+  std::vector<cuda::TallProduct> tall;
+  if (d.weight) tall.push_back({dy, gated, columns(s, d.weight.tensor, 0), d.weight.add, s.head ? GradTarget{} : d.bias});
+  if (d.weight && s.head) tall.push_back({dy, z.h, columns(s, d.weight.tensor, s.gated), d.weight.add, d.bias});
+  if (d.weight && cuda::tall_products(device, tall, shift, products)) return;
+  if (!shift.empty()) cuda::sum_parts(tape.stream(), parts, d.shift.tensor, d.shift.add);
+  cuda_backward_weights(tape, s, dy, gated, z.h, d, sums);
 }
 
 /// The residual's share: all of dy where every row went through, else into the last Q rows.
@@ -197,6 +203,7 @@ Tensor fuse(Tape& tape, const Tensor& h, const Tensor& Y, const Enriched& z, con
   const double products = static_cast<double>(s.Q * s.D * s.width());
   const double bytes = static_cast<double>(2 * y.bytes() + 2 * Y.bytes() + (head ? head.bytes() : 0) + weight.bytes());
   const bool on_cuda = tape.device().targets_cuda();
+  expect(z.slope == Activation::none || f != Activation::none || made.id() == Y.id(), "avey.fuse", "with a slope of Z_l, Y is Y * Z_l");
   const Tensor gated = made || !on_cuda ? made : tape.empty({s.Q, s.gated}, h.dtype());
   tape.run(
       "avey.fuse", {2 * products, bytes},

@@ -90,6 +90,7 @@ struct Forward {
 };
 
 /// d_y O with what belongs to the gate or to the head.
+template <Activation kSlope, bool kSums>
 struct Backward {
   static constexpr int kStages = 3, kSlots = 4, kSumParts = 4;
   static constexpr uint32_t kOwn = 0;
@@ -98,7 +99,6 @@ struct Backward {
   CUtensorMap dy, weight, Y, l, head, d_Y, d_l, d_head;
   float* sums;
   int rows, D, gates, heads;
-  Activation slope;
 
   using Unit = fuser::Unit;
   __device__ Unit first(int tile) const { return unit_of(tile, rows, gates + heads); }
@@ -124,58 +124,68 @@ struct Backward {
   struct Nothing {};
   __device__ Nothing ask(const Unit&) const { return {}; }
 
-  /// Eight of d_l or d_head from eight of a product and of the values; entries e % 2 of `columns` gather them.
-  __device__ void times_slope(float (&x)[8], const float (&value)[8], float* columns) const {
+  /// Eight of d_l or d_head; entries e % 2 of `columns` gather them.
+  __device__ static void gather(const float (&x)[8], float* columns) {
+    if constexpr (kSums)
 #pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      x[e] *= slope_of_kept(slope, value[e]);
-      columns[e / 4 * 2 + e % 2] += x[e];
-    }
+      for (int e = 0; e < 8; ++e) columns[e / 4 * 2 + e % 2] += x[e];
   }
 
   __device__ void finish(const Unit& u, const Unit&, turns::Sums& d, Nothing, char*, const turns::Tiles<kSlots>& tiles) const {
     const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) % 128 / 32;
     float of_columns[32] = {};  // entries 2 n + v of columns 8 n + 2 (lane % 4) + v
-    /// use(half, n, eight of the product, what gathers them)
-    const auto each_eight = [&](auto&& use) {
+    /// use(half, n, eight of the product, what gathers them, fetch(half, n)), fetched one step ahead
+    const auto each_eight = [&](auto&& fetch, auto&& use) {
+      auto ahead = fetch(0, 0);
 #pragma unroll
-      for (int half = 0; half < 2; ++half)
+      for (int i = 0; i < 16; ++i) {
+        const int half = i / 8, n = i % 8 * 2;
+        const auto fetched = ahead;
+        if (i < 15) ahead = fetch((i + 1) / 8, (i + 1) % 8 * 2);
+        float x[8];
 #pragma unroll
-        for (int n = 0; n < 16; n += 2) {
-          float x[8];
-#pragma unroll
-          for (int e = 0; e < 8; ++e) x[e] = d[half][4 * n + e];
-          use(half, n, x, of_columns + 2 * n);
-        }
+        for (int e = 0; e < 8; ++e) x[e] = d[half][4 * n + e];
+        use(half, n, x, of_columns + 2 * n, fetched);
+      }
     };
+    using Eight = typename turns::Tiles<kSlots>::Eight;
     tiles.wait(0);
     if (gate(u)) {
+      struct Pair {
+        Eight y, value;
+      };
       tiles.wait(1);
-      each_eight([&](int half, int n, float(&x)[8], float* columns) {
-        float y[8], value[8], of_y[8];
-        tiles.load(0, half, n, y);
-        tiles.load(1, half, n, value);
+      each_eight(
+          [&](int half, int n) {
+            return Pair{tiles.load(0, half, n), tiles.load(1, half, n)};
+          },
+          [&](int half, int n, float(&x)[8], float* columns, const Pair& fetched) {
+            float y[8], value[8], of_y[8];
+            fetched.y.unpack(y), fetched.value.unpack(value);
 #pragma unroll
-        for (int e = 0; e < 8; ++e) of_y[e] = x[e] * value[e], x[e] *= y[e];
-        tiles.store(0, half, n, of_y);
-        times_slope(x, value, columns);
-        tiles.store(1, half, n, x);
-      });
+            for (int e = 0; e < 8; ++e) of_y[e] = x[e] * value[e], x[e] *= y[e] * slope_over_value<kSlope>(value[e]);
+            tiles.store(0, half, n, of_y);
+            gather(x, columns);
+            tiles.store(1, half, n, x);
+          });
       tiles.give_back(2, [&](int i, int block, int half, uint32_t from) {
         turns::store_block(i == 0 ? d_Y : d_l, u.column + 64 * block, u.row + 64 * half, from);
       });
     } else {
-      each_eight([&](int half, int n, float(&x)[8], float* columns) {
-        float value[8];
-        tiles.load(0, half, n, value);
-        times_slope(x, value, columns);
-        tiles.store(0, half, n, x);
-      });
+      each_eight([&](int half, int n) { return tiles.load(0, half, n); },
+                 [&](int half, int n, float(&x)[8], float* columns, const Eight& fetched) {
+                   float value[8];
+                   fetched.unpack(value);
+#pragma unroll
+                   for (int e = 0; e < 8; ++e) x[e] *= slope_of_value<kSlope>(value[e]);
+                   gather(x, columns);
+                   tiles.store(0, half, n, x);
+                 });
       tiles.give_back(1, [&](int, int block, int half, uint32_t from) {
         turns::store_block(d_head, u.column - gates + 64 * block, u.row + 64 * half, from);
       });
     }
-    if (!sums) return;
+    if constexpr (!kSums) return;
     fused::add_halves<32>(of_columns, 16);
     fused::add_halves<16>(of_columns, 8);
     fused::add_halves<8>(of_columns, 4);
@@ -187,7 +197,7 @@ struct Backward {
     }
   }
 };
-static_assert(row_sum_parts(kTile) == Backward::kSumParts);
+static_assert(row_sum_parts(kTile) == Backward<Activation::none, true>::kSumParts);
 
 }  // namespace fuser
 
@@ -218,9 +228,18 @@ bool fuse_product_backward(int device, const Tensor& dy, const Tensor& weight, c
   const auto or_l = [](const Tensor& x, const Tensor& l) { return blocks_of(x ? x : l); };
   for (const Tensor& x : {d.Y, d.l, d.head})
     if (x) count_as_written(stream(device), x);
-  turns::launch(device, fuser::Backward{blocks_of(dy), blocks_of(weight), blocks_of(z.Y), blocks_of(z.l), or_l(z.head, z.l), blocks_of(d.Y),
-                                        blocks_of(d.l), or_l(d.head, d.l), pointer_or_null<float>(sums), static_cast<int>(Q),
-                                        static_cast<int>(D), static_cast<int>(gates), static_cast<int>(heads), slope});
+  with_slope(slope, [&](auto f) {
+    const auto launch = [&](auto with_sums) {
+      turns::launch(device, fuser::Backward<decltype(f)::value, decltype(with_sums)::value>{
+                                blocks_of(dy), blocks_of(weight), blocks_of(z.Y), blocks_of(z.l), or_l(z.head, z.l), blocks_of(d.Y),
+                                blocks_of(d.l), or_l(d.head, d.l), pointer_or_null<float>(sums), static_cast<int>(Q), static_cast<int>(D),
+                                static_cast<int>(gates), static_cast<int>(heads)});
+    };
+    if (sums)
+      launch(std::true_type{});
+    else
+      launch(std::false_type{});
+  });
   return true;
 }
 

@@ -121,7 +121,7 @@ struct GateBackward {
 #pragma unroll
     for (int v = 0; v < V; ++v) {
       old_y[v] += d[v] * gate[v] * slope<kF>(x[v]);
-      old_l[v] += d[v] * value<kF>(x[v]) * slope_of_kept(of_l, gate[v]);
+      old_l[v] += d[v] * (kF == Activation::none ? x[v] * slope_over_kept(of_l, gate[v]) : value<kF>(x[v]) * slope_of_kept(of_l, gate[v]));
     }
     if (d_y) store<V>(d_y + i, old_y);
     if (d_l) store<V>(d_l + i, old_l);

@@ -11,7 +11,7 @@ void bias_activate(Stream stream, Activation f, const Tensor& input, const Tenso
 void times_slope(Stream stream, Activation f, const Tensor& d, const Tensor& kept, bool from_value);
 /// gated = f(y) * l
 void gate(Stream stream, Activation f, const Tensor& y, const Tensor& l, const Tensor& gated);
-/// Empty d_y or d_l: not wanted. d_l comes multiplied by slope'(l), for none, relu and relu2.
+/// Empty d_y or d_l: not wanted. d_l comes multiplied by slope'(l), for none, relu and relu2; with the latter and f none y is y * l.
 void gate_backward(Stream stream, Activation f, const Tensor& d_gated, const Tensor& y, const Tensor& l, const Tensor& d_y, bool add_y,
                    const Tensor& d_l, bool add_l, Activation slope);
 /// y = h + bias, row by row.

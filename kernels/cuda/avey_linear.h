@@ -38,8 +38,8 @@ bool fuse_product(int device, const Tensor& h, const Tensor& gated, const Tensor
 struct FusedParts {
   Tensor Y, l, head;
 };
-/// Of dx = dy W [Q, g + ·]: d.Y = dx * l, d.l = dx * Y * slope'(l), d.head = dx * slope'(head); slope is none, relu or relu2. sums f32
-/// [row_sum_parts(Q), g + ·] or empty: of the columns of d.l and d.head over some rows each.
+/// Of dx = dy W [Q, g + ·]: d.Y = dx * l, d.l = dx * Y * slope'(l), d.head = dx * slope'(head); slope is none, relu or relu2, with the
+/// latter z.Y is Y * l. sums f32 [row_sum_parts(Q), g + ·] or empty: of the columns of d.l and d.head over some rows each.
 bool fuse_product_backward(int device, const Tensor& dy, const Tensor& weight, const FusedParts& z, const FusedParts& d, Activation slope,
                            const Tensor& sums);
 constexpr int64_t row_sum_parts(int64_t rows) { return (rows + 127) / 128 * 4; }

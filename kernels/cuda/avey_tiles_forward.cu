@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     const int64_t place = int64_t{to_row[i]} * p.r + at;
     const uint4 words = make_uint4(pack_bf16(values[0], values[1]), pack_bf16(values[2], values[3]), pack_bf16(values[4], values[5]),
                                    pack_bf16(values[6], values[7]));
-    *reinterpret_cast<uint4*>(Y + place) = words;
+    if (Y != gated) *reinterpret_cast<uint4*>(Y + place) = words;
     if (gated) store_pack(gated + place, times(words, of_gate[i]));
   });
 }

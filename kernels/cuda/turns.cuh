@@ -77,11 +77,18 @@ struct Tiles {
   int index;  ///< of the first one, over all units
   __device__ uint32_t address(int i) const { return base + static_cast<uint32_t>((index + i) % kSlots) * kStage; }
   /// This lane's values of a warpgroup's sums: two pairs of lines eight apart at columns 8 n …, and the same at 8 n + 8 …
-  __device__ void load(int i, int half, int n, float (&to)[8]) const {
+  __device__ void load(int i, int half, int n, float (&to)[8]) const { load(i, half, n).unpack(to); }
+  struct Eight {
     uint32_t words[4];
-    load_matrices(words, matrices_at(address(i), half, n));
+    __device__ void unpack(float (&to)[8]) const {
 #pragma unroll
-    for (int w = 0; w < 4; ++w) to[2 * w] = __uint_as_float(words[w] << 16), to[2 * w + 1] = __uint_as_float(words[w] & 0xffff0000u);
+      for (int w = 0; w < 4; ++w) to[2 * w] = __uint_as_float(words[w] << 16), to[2 * w + 1] = __uint_as_float(words[w] & 0xffff0000u);
+    }
+  };
+  __device__ Eight load(int i, int half, int n) const {
+    Eight eight;
+    load_matrices(eight.words, matrices_at(address(i), half, n));
+    return eight;
   }
   /// In their place.
   __device__ void store(int i, int half, int n, const float* x) const {
@@ -117,11 +124,16 @@ struct Tiles {
 ///                                       wait for a tile tells one round of a slot from the next only, so that a slot's next tile must
 ///                                       not be that of the other warpgroup
 ///   Ask ask(unit)                       what is loaded while the products run
+///   watch(unit, a, asked)               where it looks at the left operand of a step as well, at a in shared memory
 ///   finish(unit, following, sums, asked, own[, tiles])
 ///   kStages, kOwn (bytes for each warpgroup), kTurnedB, kTurnsA
 template <class Work>
 constexpr bool kReadsTiles = requires(const Work& work, const typename Work::Unit& unit) {
   work.tiles(unit);
+};
+template <class Work>
+constexpr bool kWatches = requires(const Work& work) {
+  &Work::watch;
 };
 template <class Work>
 constexpr int slots() {
@@ -209,7 +221,7 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Wo
         other = work.next(other);
         continue;
       }
-      const auto asked = work.ask(mine);
+      auto asked = work.ask(mine);
       Sums d;
       fused::wait_for_turn(group);
       const int2 so_far = read_turn(turn);
@@ -231,6 +243,10 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Wo
                 d[half], descriptor(a + half * kBlock + (decltype(turned)::value ? 2048 : 32) * k, decltype(turned)::value ? kBlock : 16),
                 Work::kTurnedB ? descriptor(b + 2048 * k, kBlock) : descriptor(b + 32 * k, 16), first && k == 0);
         end_products();
+        if constexpr (kWatches<Work>) {
+          work.watch(mine, a, asked);
+          __syncwarp();
+        }
         if (!first) {
           wait_products<1>();
           if (lane == 0) empty((index - 1) % kStages).arrive();

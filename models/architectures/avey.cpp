@@ -148,7 +148,7 @@ class Avey : public Model {
     std::optional<HeadProbe> watch;
     if (probe) watch.emplace(*probe, static_cast<int64_t>(l));
     const Activation f = parse_activation(s_.contextualizer_activation);
-    const avey::Gate gate = attends() ? avey::Gate{} : avey::gate_with(tape, z.l, f);
+    const avey::Gate gate = attends() ? avey::Gate{} : avey::gate_with(tape, z.l, f, z.slope);
     const Tensor Y = attends() ? attend(tape, z.r, layer, contexts, own_only, ranked, watch)
                                : contextualize(tape, z, layer, contexts, own_only, ranked, watch, gate);
     return avey::fuse(tape, h, Y, z, layer.O, layer.c, f, gate.product);

@@ -174,20 +174,22 @@ void add_processors(std::vector<OpCase>& cases) {
                                    {{3, 100, 16, 3, false}, 32},
                                    {{2, 12, 3, 2, true}, 10},
                                    {{1, 300, 40, 4, true}, 32},
-                                   {{2, 192, 64, 2, true}, 128}})
-      for (bool own_only : {false, true}) {
+                                   {{2, 192, 64, 2, true}, 128},
+                                   {{3, 160, 32, 3, true}, 256}})
+      for (const auto& [own_only, g] : {std::pair(false, Activation::none), {true, Activation::none}, {false, Activation::silu}}) {
         const ContextLayout layout = layout_of(l);
         const int64_t C = layout.context_width(), D = width, m = 4 * D, tail = 2 * D;
         cases.push_back(
-            {"processor " + text(l) + " f" + std::to_string(static_cast<int>(f)) + (own_only ? " own" : ""),
+            {"processor " + text(l) + " f" + std::to_string(static_cast<int>(f)) + (own_only ? " own" : "") +
+                 (g == Activation::none ? "" : " active"),
              {activation({layout.rows(), D}, 1), parameter({m, D}, 2, 0.2), parameter({m}, 3), parameter({C, C}, 4, 0.2),
               parameter({D, D + m - tail}, 5, 0.2), parameter({D}, 6)},
-             [=](Tape& t, const Tensors& x) {
+             [=, own_only = own_only, g = g](Tape& t, const Tensors& x) {
                const int64_t Q = own_only ? layout.own_rows() : layout.rows();
                const avey::Enriched z = avey::enrich(t, x[0], x[1], x[2], f, tail, Q, true);
-               const avey::Gate gate = avey::gate_with(t, z.l, Activation::none);
+               const avey::Gate gate = avey::gate_with(t, z.l, g, z.slope);
                const Tensor Y = avey::contextualize(t, z.r, x[3], layout, true, own_only, {z.slope, gate, z.squares, z.shift_r});
-               return Tensors{avey::fuse(t, x[0], Y, z, x[4], x[5], Activation::none, gate.product)};
+               return Tensors{avey::fuse(t, x[0], Y, z, x[4], x[5], g, gate.product)};
              },
              1.5});  // three ops round to bf16, one after the other
       }
