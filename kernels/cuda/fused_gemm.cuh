@@ -5,6 +5,7 @@
 #include "kernels/cuda/device_code.cuh"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/hopper.h"
+#include "kernels/cuda/tensor_core.cuh"
 #include "kernels/cuda/warpgroup.cuh"
 
 namespace saccade::cuda::fused {
@@ -43,6 +44,46 @@ __device__ __forceinline__ void copy_tile(uint32_t to, const CUtensorMap& map, i
                "l"(reinterpret_cast<uint64_t>(&map)), "r"(full.at), "r"(column), "r"(row)
                : "memory");
 }
+
+constexpr uint32_t kBlock = 64 * 64 * 2;  ///< bytes of 64 rows of 64 columns
+
+/// Columns 8 n … of a warpgroup's sums: this lane's pair.
+__device__ __forceinline__ int pair_column(int n) { return 8 * n + static_cast<int>(threadIdx.x) % 4 * 2; }
+/// Where a lane points at for eight rows of eight values: of the warp's 16 rows in a tile of blocks, columns 8 n … 8 n + 15.
+__device__ __forceinline__ uint32_t matrices_at(uint32_t tile, int half, int n) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, row = static_cast<int>(threadIdx.x) % 128 / 32 * 16 + lane % 16;
+  return SharedRows<64>{tile + static_cast<uint32_t>(2 * half + n / 8) * kBlock}.at(row, n % 8 + lane / 16);
+}
+/// Eight of a lane's sums, rounded: two pairs of lines eight apart at columns 8 n …, and the same at 8 n + 8 …
+__device__ __forceinline__ void store_matrices(uint32_t at, const float* x) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(pack_bf16(x[0], x[1])),
+               "r"(pack_bf16(x[2], x[3])), "r"(pack_bf16(x[4], x[5])), "r"(pack_bf16(x[6], x[7]))
+               : "memory");
+}
+/// The same the other way round.
+struct Eight {
+  uint32_t words[4];
+  __device__ __forceinline__ void unpack(float* to) const {
+#pragma unroll
+    for (int w = 0; w < 4; ++w) to[2 * w] = __uint_as_float(words[w] << 16), to[2 * w + 1] = __uint_as_float(words[w] & 0xffff0000u);
+  }
+};
+__device__ __forceinline__ Eight load_eight(uint32_t at) {
+  Eight eight;
+  load_matrices(eight.words, at);
+  return eight;
+}
+/// What this thread wrote to shared memory the copy engine may read, after a barrier.
+__device__ __forceinline__ void publish_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+/// To a matrix, in the background, as part of the thread's open group of stores.
+__device__ __forceinline__ void store_block(const CUtensorMap& map, int column, int row, uint32_t from) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(reinterpret_cast<uint64_t>(&map)),
+               "r"(column), "r"(row), "r"(from)
+               : "memory");
+}
+__device__ __forceinline__ void end_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+/// Until what this thread's stores read may be overwritten.
+__device__ __forceinline__ void wait_stores() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 
 constexpr int kAhead = 2;  ///< pieces
 

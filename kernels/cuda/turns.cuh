@@ -3,12 +3,11 @@
 /// brings operands (bulk tensor copies), two warpgroups take turns at units of work of their own (wgmma, 128 x 128 sums each), so that
 /// what one makes of its sums runs beside the other's products.
 #include "kernels/cuda/fused_gemm.cuh"
-#include "kernels/cuda/tensor_core.cuh"
 
 namespace saccade::cuda::turns {
 
 using fused::Barrier, fused::kConsumers, fused::kDepth, fused::kOperand, fused::kStage, fused::kStrip, fused::kThreads, fused::kTile;
-constexpr uint32_t kBlock = 64 * 64 * 2;  ///< bytes of 64 rows of 64 columns
+using fused::kBlock, fused::matrices_at, fused::pair_column, fused::store_block, fused::store_matrices;
 
 /// Only the threads of a warpgroup wait for each other.
 __device__ __forceinline__ void sync_group(int group) { asm volatile("bar.sync %0, 128;" ::"r"(3 + group) : "memory"); }
@@ -29,27 +28,14 @@ struct Stage {
 /// The sums of a warpgroup: two times 64 x 128.
 using Sums = float[2][64];
 
-/// Columns 8 n … of the sums: this lane's pair.
-__device__ __forceinline__ int pair_column(int n) { return 8 * n + static_cast<int>(threadIdx.x) % 4 * 2; }
-
 constexpr uint32_t kStaged = 4 * kBlock;  ///< bytes of 128 x 128 values on their way to a matrix
 /// Before a warpgroup stages again, and before its next sync_group.
 __device__ __forceinline__ void staged_is_free() {
-  if (threadIdx.x % 128 == 0) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-}
-/// Where a lane points at for eight rows of eight values: of the warp's 16 rows in a tile of blocks, columns 8 n … 8 n + 15.
-__device__ __forceinline__ uint32_t matrices_at(uint32_t tile, int half, int n) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, row = static_cast<int>(threadIdx.x) % 128 / 32 * 16 + lane % 16;
-  return SharedRows<64>{tile + static_cast<uint32_t>(2 * half + n / 8) * kBlock}.at(row, n % 8 + lane / 16);
-}
-__device__ __forceinline__ void store_matrices(uint32_t at, const float* x) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(pack_bf16(x[0], x[1])),
-               "r"(pack_bf16(x[2], x[3])), "r"(pack_bf16(x[4], x[5])), "r"(pack_bf16(x[6], x[7]))
-               : "memory");
+  if (threadIdx.x % 128 == 0) fused::wait_stores();
 }
 /// What a warpgroup wrote to shared memory the copy engine may read.
 __device__ __forceinline__ void publish(int group) {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  fused::publish_shared();
   sync_group(group);
 }
 /// Rounds the sums into blocks at `to`; then store(block of columns, block of rows, its address) by one thread.
@@ -62,12 +48,7 @@ __device__ __forceinline__ void stage(uint32_t to, const Sums& d, Store&& store)
   publish(static_cast<int>(threadIdx.x) / 128);
   if (threadIdx.x % 128 != 0) return;
   for (int block = 0; block < 4; ++block) store(block % 2, block / 2, to + static_cast<uint32_t>(block) * kBlock);
-  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-}
-__device__ __forceinline__ void store_block(const CUtensorMap& map, int column, int row, uint32_t from) {
-  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(reinterpret_cast<uint64_t>(&map)),
-               "r"(column), "r"(row), "r"(from)
-               : "memory");
+  fused::end_stores();
 }
 
 /// What a unit reads besides its operands: tiles of 128 x 128, brought as the blocks left 0, left 1, right 0, right 1.
@@ -78,18 +59,8 @@ struct Tiles {
   __device__ uint32_t address(int i) const { return base + static_cast<uint32_t>((index + i) % kSlots) * kStage; }
   /// This lane's values of a warpgroup's sums: two pairs of lines eight apart at columns 8 n …, and the same at 8 n + 8 …
   __device__ void load(int i, int half, int n, float (&to)[8]) const { load(i, half, n).unpack(to); }
-  struct Eight {
-    uint32_t words[4];
-    __device__ void unpack(float (&to)[8]) const {
-#pragma unroll
-      for (int w = 0; w < 4; ++w) to[2 * w] = __uint_as_float(words[w] << 16), to[2 * w + 1] = __uint_as_float(words[w] & 0xffff0000u);
-    }
-  };
-  __device__ Eight load(int i, int half, int n) const {
-    Eight eight;
-    load_matrices(eight.words, matrices_at(address(i), half, n));
-    return eight;
-  }
+  using Eight = fused::Eight;
+  __device__ Eight load(int i, int half, int n) const { return fused::load_eight(matrices_at(address(i), half, n)); }
   /// In their place.
   __device__ void store(int i, int half, int n, const float* x) const {
     __syncwarp();
@@ -107,7 +78,7 @@ struct Tiles {
     if (threadIdx.x % 128 == 0) {
       for (int i = 0; i < count; ++i)
         for (int block = 0; block < 4; ++block) store(i, block % 2, block / 2, address(i) + static_cast<uint32_t>(block) * kBlock);
-      asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+      fused::end_stores();
       staged_is_free();
     }
     __syncwarp();

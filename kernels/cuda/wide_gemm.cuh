@@ -1,15 +1,16 @@
 #pragma once
-/// Products like those of fused_gemm.cuh, C = A Bᵀ, by tiles of 128 x 256: two warpgroups own 64 rows each. Pairs of blocks work on two
-/// tiles of the same columns: each brings half of B to both.
+/// Products like those of fused_gemm.cuh, C = A Bᵀ, by tiles of 128 x 256: two warpgroups own 64 rows each, and what they make of
+/// their sums is stored while the next tile's products run. Pairs of blocks work on two tiles of the same columns: each brings half of B to
+/// both.
 #include <map>
 
 #include "kernels/cuda/fused_gemm.cuh"
+#include "kernels/cuda/hopper.cuh"
 
 namespace saccade::cuda::fused {
 
 constexpr int kWide = 256, kWideStages = 4, kPair = 2;  ///< columns, buffers, blocks that share B
 constexpr uint32_t kWideStage = 3 * kOperand;
-constexpr uint32_t kWideShared = kWideStages * kWideStage + kConsumers / 32 * kStrip + 2 * kWideStages * 8;
 
 /// Of the blocks of a cluster.
 __device__ __forceinline__ int rank_in_pair() {
@@ -77,44 +78,65 @@ constexpr bool kBeside = requires {
   Body::kBeside;
 };
 
+/// With kAdds the sums begin with an addend, which comes before the operands, 128 columns a step.
+template <class Body>
+constexpr bool kAdds = requires {
+  Body::kAdds;
+};
+
 struct WideOperands {
-  CUtensorMap a, b, second;  ///< with kBeside, `second` is B from columns / 2 on
+  CUtensorMap a, b, second;  ///< with kBeside, `second` is B from columns / 2 on; with kAdds the addend
   int steps, rows, columns;
 };
 
-/// Columns [32 part, 32 part + 32) of a warp's 16 rows of sums, through its strip of shared memory: each lane gets eight neighbours of rows
-/// lane / 4 and lane / 4 + 8, from column 8 (lane % 4) on.
-__device__ __forceinline__ void take_part(float* strip, const float (&d)[64], int part, float (&values)[2][8]) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, line = lane / 4, piece = lane % 4, turn = line % 4 * 2;
-  __syncwarp();
-#pragma unroll
-  for (int n = 0; n < 4; ++n)
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int at = (4 * part + n) * 4 + 2 * i;
-      *reinterpret_cast<float2*>(strip + (line + 8 * i) * 32 + ((2 * n + piece / 2) ^ turn) * 4 + piece % 2 * 2) =
-          make_float2(d[at], d[at + 1]);
-    }
-  __syncwarp();
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const auto* from = reinterpret_cast<const float4*>(strip + (line + 8 * i) * 32 + ((2 * piece) ^ turn) * 4);
-    const float4 low = from[0], high = from[1];
-    values[i][0] = low.x, values[i][1] = low.y, values[i][2] = low.z, values[i][3] = low.w;
-    values[i][4] = high.x, values[i][5] = high.y, values[i][6] = high.z, values[i][7] = high.w;
+/// Where a warp stages what goes to matrices: two blocks of its 16 rows of 64 columns.
+struct Staging {
+  static constexpr uint32_t kBytes = kBlock / 4;  ///< of a block
+  uint32_t at;
+  /// Until what was staged before may be overwritten.
+  __device__ __forceinline__ void wait() const {
+    if (threadIdx.x % 32 == 0) wait_stores();
+    __syncwarp();
   }
-}
+  /// Rounds kCount blocks of sums, two at a time; store(block, its address) by one lane.
+  template <int kCount, class Store>
+  __device__ __forceinline__ void put(const float (&d)[2][64], Store&& store) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int first = 0; first < kCount; first += 2) {
+      wait();
+#pragma unroll
+      for (int block = 0; block < 2; ++block)
+#pragma unroll
+        for (int n = 0; n < 8; n += 2)
+          store_matrices(SharedRows<64>{at + static_cast<uint32_t>(block) * kBytes}.at(lane % 16, n + lane / 16),
+                         d[first / 2] + block * 32 + 4 * n);
+      publish_shared();
+      __syncwarp();
+      if (lane == 0) {
+        for (int block = 0; block < 2; ++block) store(first + block, at + static_cast<uint32_t>(block) * kBytes);
+        end_stores();
+      }
+    }
+  }
+};
+constexpr uint32_t kWideStaged = kWideStages * kWideStage, kWideBarriers = kWideStaged + kConsumers / 32 * 2 * Staging::kBytes;
+constexpr uint32_t kWideShared = kWideBarriers + 2 * kWideStages * 8;
 
-/// body(take, row, column, rows, columns) turns a tile's sums into what is wanted: take(half, part, values) gives the sums of rows `row`
-/// and row + 8, columns column + 128 half + 32 part + 8 (lane % 4) …, of C [rows, columns]; all lanes take together.
+/// Where a warp's sums belong in C: 16 rows from `row` on, 256 columns (128 of each kind with kBeside) from `column` on, of `columns`.
+struct Place {
+  int row, column, columns;
+};
+
+/// A body has
+///   Own own()                          what a lane keeps for all tiles
+///   finish(own, sums, place, staging)  makes what is wanted of a warp's sums and puts it where it belongs
 template <class Body>
 __global__ void __launch_bounds__(kThreads, 1) wide_kernel(const __grid_constant__ WideOperands in, const __grid_constant__ Body body) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  constexpr int kHalves = kBeside<Body> ? 1 : 2, kOutput = kTile * kHalves;
+  constexpr int kOutput = kBeside<Body> ? kTile : kWide;
   extern __shared__ __align__(1024) char shared[];
-  const uint32_t base = address(shared);
-  auto* strips = reinterpret_cast<float*>(shared + kWideStages * kWideStage);
-  const uint32_t barriers = base + kWideStages * kWideStage + kConsumers / 32 * kStrip;
+  const uint32_t base = address(shared), barriers = base + kWideBarriers;
   const auto full = [&](int stage) { return Barrier{barriers + 8 * static_cast<uint32_t>(stage)}; };
   const auto empty = [&](int stage) { return Barrier{barriers + 8 * static_cast<uint32_t>(kWideStages + stage)}; };
   if (threadIdx.x == 0) {
@@ -134,14 +156,24 @@ __global__ void __launch_bounds__(kThreads, 1) wide_kernel(const __grid_constant
       uint32_t round = 1;
       for (int tile = first_tile; tile < tiles; tile += next_tile) {
         const int row = row_of_tile(tile), column = tile % across * kOutput;
-        for (int step = 0; step < in.steps; ++step) {
+        const auto next = [&] {
+          if (++stage == kWideStages) stage = 0, round ^= 1;
+        };
+        if constexpr (kAdds<Body>)
+          for (int half = 0; half < 2; ++half, next()) {
+            empty(stage).wait(round);
+            full(stage).expect(2 * kOperand);
+            for (uint32_t block = 0; block < 2; ++block)
+              copy_tile(base + static_cast<uint32_t>(stage) * kWideStage + block * kOperand, in.second,
+                        column + half * kTile + static_cast<int>(block) * kTile / 2, row, full(stage));
+          }
+        for (int step = 0; step < in.steps; ++step, next()) {
           empty(stage).wait(round);
           full(stage).expect(kWideStage);
           const uint32_t a = base + static_cast<uint32_t>(stage) * kWideStage, b = a + kOperand;
           copy_tile(a, in.a, step * kDepth, row, full(stage));
           copy_tile_to_both(b + static_cast<uint32_t>(rank) * kOperand, kBeside<Body> && rank == 1 ? in.second : in.b, step * kDepth,
                             kBeside<Body> ? column : column + rank * kTile, full(stage));
-          if (++stage == kWideStages) stage = 0, round ^= 1;
         }
       }
     }
@@ -152,35 +184,57 @@ __global__ void __launch_bounds__(kThreads, 1) wide_kernel(const __grid_constant
       if (lane < kPair) arrive_at(empty(stage), lane);
     };
     const uint32_t rows = base >> 4 | 1u << 16;  // low word of a descriptor
-    int index = 0;                               // of the step
+    const auto own = body.own();
+    const Staging staging{base + kWideStaged + static_cast<uint32_t>(warp) * 2 * Staging::kBytes};
+    int index = 0;  // of the step
     for (int tile = first_tile; tile < tiles; tile += next_tile) {
       const int row0 = row_of_tile(tile) + group * 64 + warp % 4 * 16, column0 = tile % across * kOutput;
       float d[2][64];
-      for (int step = 0; step < in.steps; ++step, ++index) {
-        const int stage = index % kWideStages;
-        full(stage).wait(static_cast<uint32_t>(index / kWideStages) & 1);
+      const auto stage_when_full = [&] {
+        full(index % kWideStages).wait(static_cast<uint32_t>(index / kWideStages) & 1);
+        return index % kWideStages;
+      };
+      const auto multiply = [&](bool first) {
+        const int stage = stage_when_full();
         const uint32_t b = rows + static_cast<uint32_t>(stage) * (kWideStage >> 4) + (kOperand >> 4);
         const uint32_t a = rows + static_cast<uint32_t>(stage) * (kWideStage >> 4) + static_cast<uint32_t>(group) * (kOperand >> 5);
         begin_products();
 #pragma unroll
-        for (int k = 0; k < kDepth / 16; ++k) multiply_wide(d, a + 2 * k, b + 2 * k, step > 0 || k > 0);
+        for (int k = 0; k < kDepth / 16; ++k) multiply_wide(d, a + 2 * k, b + 2 * k, kAdds<Body> || !first || k > 0);
         end_products();
-        if (step > 0) {
-          wait_products<1>();
-          release((index - 1) % kWideStages);
+        ++index;
+      };
+      if constexpr (kAdds<Body>)
+#pragma unroll
+        for (int half = 0; half < 2; ++half, ++index) {
+          const uint32_t at = base + static_cast<uint32_t>(stage_when_full()) * kWideStage + static_cast<uint32_t>(group) * kBlock;
+#pragma unroll
+          for (int n = 0; n < 16; n += 2) load_eight(matrices_at(at, n / 8, n % 8)).unpack(d[half] + 4 * n);
+          __syncwarp();
+          release(index % kWideStages);
         }
+      multiply(true);
+      for (int step = 1; step < in.steps; ++step) {
+        multiply(false);
+        wait_products<1>();
+        release((index - 2) % kWideStages);
       }
       wait_products<0>();
       release((index - 1) % kWideStages);
-      const auto take = [&](int half, int part, float(&values)[2][8]) { take_part(strips + warp * (kStrip / 4), d[half], part, values); };
-      body(take, row0 + lane / 4, column0, in.rows, outputs);
+      hopper::hold(d[0]), hopper::hold(d[1]);
+      body.finish(own, d, Place{row0, column0, outputs}, staging);
     }
+    staging.wait();
   }
   meet_pair();
 #endif
 }
 
-/// C [rows, columns] = A [rows, k] B [columns, k]ᵀ; for a body with kBeside, B is [columns / 2, k] and `second` the other half.
+/// Where a body stores rows of `columns` values.
+inline CUtensorMap stored(const Tensor& y, int64_t columns) { return tensor_map(matrix(y, columns), y.size() / columns, columns, 16); }
+
+/// C [rows, columns] = A [rows, k] B [columns, k]ᵀ; for a body with kBeside, B is [columns / 2, k] and `second` the other half;
+/// with kAdds `second` is what the sums begin with.
 template <class Body>
 void wide_product(int device, int64_t rows, int64_t columns, int64_t k, const Matrix& a, const Matrix& b, const Matrix& second,
                   const Body& body) {
@@ -189,6 +243,7 @@ void wide_product(int device, int64_t rows, int64_t columns, int64_t k, const Ma
   in.rows = static_cast<int>(rows), in.columns = static_cast<int>(columns), in.steps = static_cast<int>((k + kDepth - 1) / kDepth);
   in.a = tensor_map(a, rows, k, kTile), in.b = tensor_map(b, columns / beside, k, kTile);
   if (kBeside<Body>) in.second = tensor_map(second, columns / beside, k, kTile);
+  if (kAdds<Body>) in.second = tensor_map(second, rows, columns, kTile);
   const int64_t tiles = (rows + kPair * kTile - 1) / (kPair * kTile) * ((columns + kWide - 1) / kWide);
   const auto kernel = wide_kernel<Body>;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kWideShared));
