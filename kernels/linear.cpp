@@ -4,7 +4,6 @@
 
 #include "kernels/beside.h"
 #include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/fused_linear.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/expect.h"
@@ -80,15 +79,13 @@ Tensor forward(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& 
         });
       },
       [&] {
-        const Tensor w = tape.compute_copy(weight);
+        const cuda::Matrix w = cuda::matrix(tape.compute_copy(weight), in);
         const int device = tape.device().index;
         if (bias) cuda::fill_rows(tape.stream(), bias, residual, y);
-        if (bias || !residual)
-          cuda::gemm(device, false, true, rows, out, in, 1, cuda::matrix(x, in), cuda::matrix(w, in), static_cast<bool>(bias),
-                     cuda::matrix(y, out));
-        else if (tape.recording() || !cuda::product_onto(device, x, w, residual, y))
-          cuda::gemm_onto(device, false, true, rows, out, in, cuda::matrix(x, in), cuda::matrix(w, in), cuda::matrix(residual, out),
-                          cuda::matrix(y, out));
+        if (residual && !bias)
+          cuda::gemm_onto(device, false, true, rows, out, in, cuda::matrix(x, in), w, cuda::matrix(residual, out), cuda::matrix(y, out));
+        else
+          cuda::gemm(device, false, true, rows, out, in, 1, cuda::matrix(x, in), w, static_cast<bool>(bias), cuda::matrix(y, out));
       });
   return y;
 }

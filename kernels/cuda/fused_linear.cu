@@ -47,18 +47,6 @@ struct Gate {
   }
 };
 
-/// Onto what the sums began with.
-struct Onto {
-  static constexpr bool kAdds = true;
-  CUtensorMap y;
-  __device__ __forceinline__ Nothing own() const { return {}; }
-  __device__ __forceinline__ void finish(Nothing, const float (&d)[2][64], const fused::Place& c, const fused::Staging& staging) const {
-    staging.put<4>(d, [&](int block, uint32_t from) {
-      if (c.column + 64 * block < c.columns) fused::store_block(y, c.column + 64 * block, c.row, from);
-    });
-  }
-};
-
 /// Norm and rotation of queries and keys. Half a tile has whole heads of D; both of a pair (i, i + D/2) lie in the same lane.
 template <int D>
 struct Heads {
@@ -196,15 +184,6 @@ bool fills(int device, const Tensor& x) {
   return rows_of(x) >= 2 * fused::kTile && x.dim(-1) >= 6 * fused::kDepth && hopper::available(device);
 }
 
-/// Whether few multiprocessors wait at the end for the last tiles.
-bool divides(int device, int64_t rows, int64_t columns) {
-  int multiprocessors = 0;
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  const int64_t tiles = (rows + 2 * fused::kTile - 1) / (2 * fused::kTile) * 2 * ((columns + fused::kWide - 1) / fused::kWide);
-  const int64_t rounds = (tiles + multiprocessors - 1) / multiprocessors;
-  return 5 * tiles >= 4 * rounds * multiprocessors;
-}
-
 bool follows(const Tensor& next, const Tensor& matrix) { return static_cast<char*>(matrix.raw()) + matrix.bytes() == next.raw(); }
 
 template <int D>
@@ -234,14 +213,6 @@ bool gated_product(int device, Activation f, const Tensor& x, const Tensor& gate
     const epilogues::Gate<decltype(a)::value> body{fused::stored(y, out)};
     fused::wide_product(device, rows_of(x), 2 * out, in, matrix(x, in), matrix(gate, in), matrix(up, in), body);
   });
-  return true;
-}
-
-bool product_onto(int device, const Tensor& x, const Tensor& weight, const Tensor& addend, const Tensor& y) {
-  const int64_t in = x.dim(-1), out = weight.dim(0);
-  if (x.dtype() != DType::bf16 || in % 8 != 0 || out % 8 != 0 || !fills(device, x) || !divides(device, rows_of(x), out)) return false;
-  fused::wide_product(device, rows_of(x), out, in, matrix(x, in), matrix(weight, in), matrix(addend, out),
-                      epilogues::Onto{fused::stored(y, out)});
   return true;
 }
 

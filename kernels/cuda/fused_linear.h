@@ -12,9 +12,6 @@ namespace saccade::cuda {
 /// y = f(x W_gᵀ) * (x W_uᵀ)      x [..., in]   gate, up bf16 [out, in], in and out divisible by 8   y [..., out]
 bool gated_product(int device, Activation f, const Tensor& x, const Tensor& gate, const Tensor& up, const Tensor& y);
 
-/// y = addend + x Wᵀ      x [..., in]   weight bf16 [out, in], in and out divisible by 8   addend, y [..., out]
-bool product_onto(int device, const Tensor& x, const Tensor& weight, const Tensor& addend, const Tensor& y);
-
 /// q (where y has it), k, v of kernels/head_projection.h from bf16 matrices [query; key; value] that are neighbours in memory; heads of 64
 /// or 128, of which 128 columns hold whole ones, sequences of at least eight positions, from 0 on.
 bool heads_product(int device, const Tensor& x, const HeadProjection& projection, const Tensor& query, const Tensor& key,

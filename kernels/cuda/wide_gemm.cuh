@@ -78,14 +78,8 @@ constexpr bool kBeside = requires {
   Body::kBeside;
 };
 
-/// With kAdds the sums begin with an addend, which comes before the operands, 128 columns a step.
-template <class Body>
-constexpr bool kAdds = requires {
-  Body::kAdds;
-};
-
 struct WideOperands {
-  CUtensorMap a, b, second;  ///< with kBeside, `second` is B from columns / 2 on; with kAdds the addend
+  CUtensorMap a, b, second;  ///< with kBeside, `second` is B from columns / 2 on
   int steps, rows, columns;
 };
 
@@ -156,24 +150,14 @@ __global__ void __launch_bounds__(kThreads, 1) wide_kernel(const __grid_constant
       uint32_t round = 1;
       for (int tile = first_tile; tile < tiles; tile += next_tile) {
         const int row = row_of_tile(tile), column = tile % across * kOutput;
-        const auto next = [&] {
-          if (++stage == kWideStages) stage = 0, round ^= 1;
-        };
-        if constexpr (kAdds<Body>)
-          for (int half = 0; half < 2; ++half, next()) {
-            empty(stage).wait(round);
-            full(stage).expect(2 * kOperand);
-            for (uint32_t block = 0; block < 2; ++block)
-              copy_tile(base + static_cast<uint32_t>(stage) * kWideStage + block * kOperand, in.second,
-                        column + half * kTile + static_cast<int>(block) * kTile / 2, row, full(stage));
-          }
-        for (int step = 0; step < in.steps; ++step, next()) {
+        for (int step = 0; step < in.steps; ++step) {
           empty(stage).wait(round);
           full(stage).expect(kWideStage);
           const uint32_t a = base + static_cast<uint32_t>(stage) * kWideStage, b = a + kOperand;
           copy_tile(a, in.a, step * kDepth, row, full(stage));
           copy_tile_to_both(b + static_cast<uint32_t>(rank) * kOperand, kBeside<Body> && rank == 1 ? in.second : in.b, step * kDepth,
                             kBeside<Body> ? column : column + rank * kTile, full(stage));
+          if (++stage == kWideStages) stage = 0, round ^= 1;
         }
       }
     }
@@ -190,29 +174,17 @@ __global__ void __launch_bounds__(kThreads, 1) wide_kernel(const __grid_constant
     for (int tile = first_tile; tile < tiles; tile += next_tile) {
       const int row0 = row_of_tile(tile) + group * 64 + warp % 4 * 16, column0 = tile % across * kOutput;
       float d[2][64];
-      const auto stage_when_full = [&] {
-        full(index % kWideStages).wait(static_cast<uint32_t>(index / kWideStages) & 1);
-        return index % kWideStages;
-      };
       const auto multiply = [&](bool first) {
-        const int stage = stage_when_full();
+        const int stage = index % kWideStages;
+        full(stage).wait(static_cast<uint32_t>(index / kWideStages) & 1);
         const uint32_t b = rows + static_cast<uint32_t>(stage) * (kWideStage >> 4) + (kOperand >> 4);
         const uint32_t a = rows + static_cast<uint32_t>(stage) * (kWideStage >> 4) + static_cast<uint32_t>(group) * (kOperand >> 5);
         begin_products();
 #pragma unroll
-        for (int k = 0; k < kDepth / 16; ++k) multiply_wide(d, a + 2 * k, b + 2 * k, kAdds<Body> || !first || k > 0);
+        for (int k = 0; k < kDepth / 16; ++k) multiply_wide(d, a + 2 * k, b + 2 * k, !first || k > 0);
         end_products();
         ++index;
       };
-      if constexpr (kAdds<Body>)
-#pragma unroll
-        for (int half = 0; half < 2; ++half, ++index) {
-          const uint32_t at = base + static_cast<uint32_t>(stage_when_full()) * kWideStage + static_cast<uint32_t>(group) * kBlock;
-#pragma unroll
-          for (int n = 0; n < 16; n += 2) load_eight(matrices_at(at, n / 8, n % 8)).unpack(d[half] + 4 * n);
-          __syncwarp();
-          release(index % kWideStages);
-        }
       multiply(true);
       for (int step = 1; step < in.steps; ++step) {
         multiply(false);
@@ -233,8 +205,7 @@ __global__ void __launch_bounds__(kThreads, 1) wide_kernel(const __grid_constant
 /// Where a body stores rows of `columns` values.
 inline CUtensorMap stored(const Tensor& y, int64_t columns) { return tensor_map(matrix(y, columns), y.size() / columns, columns, 16); }
 
-/// C [rows, columns] = A [rows, k] B [columns, k]ᵀ; for a body with kBeside, B is [columns / 2, k] and `second` the other half;
-/// with kAdds `second` is what the sums begin with.
+/// C [rows, columns] = A [rows, k] B [columns, k]ᵀ; for a body with kBeside, B is [columns / 2, k] and `second` the other half.
 template <class Body>
 void wide_product(int device, int64_t rows, int64_t columns, int64_t k, const Matrix& a, const Matrix& b, const Matrix& second,
                   const Body& body) {
@@ -243,7 +214,6 @@ void wide_product(int device, int64_t rows, int64_t columns, int64_t k, const Ma
   in.rows = static_cast<int>(rows), in.columns = static_cast<int>(columns), in.steps = static_cast<int>((k + kDepth - 1) / kDepth);
   in.a = tensor_map(a, rows, k, kTile), in.b = tensor_map(b, columns / beside, k, kTile);
   if (kBeside<Body>) in.second = tensor_map(second, columns / beside, k, kTile);
-  if (kAdds<Body>) in.second = tensor_map(second, rows, columns, kTile);
   const int64_t tiles = (rows + kPair * kTile - 1) / (kPair * kTile) * ((columns + kWide - 1) / kWide);
   const auto kernel = wide_kernel<Body>;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kWideShared));
