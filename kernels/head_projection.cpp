@@ -175,11 +175,15 @@ ProjectedHeads project_heads(Tape& tape, const Tensor& x, const HeadProjection& 
   return y;
 }
 
+/// Turning heads back costs attention's backward some of its registers, and so 4 % of its time; in longer sequences that is more than the
+/// passes left out.
+constexpr int64_t kLongestTurned = 4096;
+
 AttendedHeads attend_heads(Tape& tape, const Tensor& x, const HeadProjection& p, const ScoreOptions& score, bool want_entropy) {
   check(tape, x, p);
   const HeadShape shape{x.dim(0), x.dim(1), p.heads, p.value.dim(0) / p.heads};
   if (!tape.recording() || !fuses(tape, x, p) || p.options.norm != QkNorm::none || p.value.shape() != p.query.shape() ||
-      !cuda::sums_queries(shape, score, x.dtype())) {
+      shape.length > kLongestTurned || !cuda::sums_queries(shape, score, x.dtype())) {
     const ProjectedHeads y = project_heads(tape, x, p);
     return {y, attention(tape, y.q, y.k, y.v, score, want_entropy)};
   }

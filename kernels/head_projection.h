@@ -27,8 +27,9 @@ struct AttendedHeads {
   Attention attention;
 };
 
-/// attention(project_heads(x)) (kernels/attention.h). On CUDA, without norms, backward leaves the gradients of queries, keys and values
-/// side by side, turned back, as one product takes them to x and one to the weights; then heads have no gradients of their own.
+/// attention(project_heads(x)) (kernels/attention.h). On CUDA, without norms and in sequences not too long, backward leaves the gradients
+/// of queries, keys and values side by side, turned back, as one product takes them to x and one to the weights; then heads have no
+/// gradients of their own.
 AttendedHeads attend_heads(Tape& tape, const Tensor& x, const HeadProjection& projection, const ScoreOptions& score,
                            bool want_entropy = false);
 

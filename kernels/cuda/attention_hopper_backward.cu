@@ -84,6 +84,7 @@ __device__ __forceinline__ void store_factor(uint32_t rows, const Factor& f) {
   for (int k = 0; k < kTile / 16; ++k) store_matrices(own.at(row, 2 * k + lane / 16), f[k]);
 }
 
+template <bool kTurns>
 __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items& items, Barriers& barriers, const Addresses& at,
                                         const QueryNotes& notes) {
   const int warpgroup = consumer() - 1;
@@ -207,7 +208,7 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
     pack<kTile / 2>(p, s);
     leave_slopes(ds, ring);
     queue_sums(ring);
-    Angles angles;
+    Angles<kTurns> angles;
     angles.load(a, row, place.column);
     finish_products<0>();
     hold(dk), hold(dv);
@@ -229,6 +230,7 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
 
 #endif
 
+template <bool kTurns>
 __global__ void __launch_bounds__(kThreads, 1)
     backward_kernel(const BackwardArgs<bf16> a, const __grid_constant__ BackwardMaps maps, const Items items, const QuerySums sums) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -252,10 +254,10 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (warp > 0 && threadIdx.x % 32 == 0) reduce(a, items, barriers, at, sums, warp - 1);
   } else if (threadIdx.x < 2 * kWarpgroup) {
     give_registers<72>();
-    sum_queries(a, items, barriers, at, sums);
+    sum_queries<kTurns>(a, items, barriers, at, sums);
   } else {
     take_registers<208>();
-    consume(a, items, barriers, at, notes);
+    consume<kTurns>(a, items, barriers, at, notes);
   }
 #endif
 }
@@ -275,8 +277,9 @@ bool hopper_backward(Stream stream, const AttentionBackward& in) {
   const QuerySums sums{pointer<float>(in.partial), query_counts(in.partial), static_cast<int>((shape.length + kTile - 1) / kTile)};
   BackwardArgs<bf16> args = backward_args<bf16>(in);
   if (in.rotary_base != 0) args.angles = head_angles(stream, device, in.rotary_base, shape.width, shape.length);
-  allow_shared(backward_kernel, kShared);
-  backward_kernel<<<persistent_blocks(device, items.count()), kThreads, kShared, stream>>>(args, maps, items, sums);
+  const auto kernel = args.angles ? backward_kernel<true> : backward_kernel<false>;
+  allow_shared(kernel, kShared);
+  kernel<<<persistent_blocks(device, items.count()), kThreads, kShared, stream>>>(args, maps, items, sums);
   check_launch();
   return true;
 }

@@ -74,11 +74,11 @@ __device__ __forceinline__ void store(bf16* to, int width, const Sum& sum, int i
 }
 
 /// Cosines and sines of what a thread holds of rows t and t + 8 of a head, asked for before they are needed.
+template <bool kTurns>
 struct Angles {
   uint2 pairs[2][kWidth / 16];
 
   __device__ __forceinline__ void load(const BackwardArgs<bf16>& a, int t, int column) {
-    if (!a.angles) return;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const __half2* row = a.angles + int64_t{min(t + 8 * i, a.p.length - 1)} * (a.p.width / 2) + column;
@@ -90,7 +90,6 @@ struct Angles {
 
   /// Turns row i back: pairs (j, j + width / 2), both in this thread.
   __device__ __forceinline__ void turn_back(const BackwardArgs<bf16>& a, Sum& sum, int i) const {
-    if (!a.angles) return;
     if (a.p.width == 64)
       turn_back<4>(sum, i);
     else if (a.p.width == 32)
@@ -114,6 +113,11 @@ struct Angles {
         low = turned;
       }
   }
+};
+template <>
+struct Angles<false> {
+  __device__ void load(const BackwardArgs<bf16>&, int, int) {}
+  __device__ void turn_back(const BackwardArgs<bf16>&, Sum&, int) const {}
 };
 
 /// Where a thread's numbers of a tile [64 x 64] lie: rows `row` and `row` + 8, columns `column` + 8 n and the next.

@@ -44,6 +44,7 @@ __device__ __forceinline__ void reduce(const BackwardArgs<bf16>& a, const Items&
 }
 
 /// The warpgroup of dq.
+template <bool kTurns>
 __device__ __forceinline__ void sum_queries(const BackwardArgs<bf16>& a, const Items& items, Barriers& barriers, const Addresses& at,
                                             const QuerySums& to) {
   const Place place;
@@ -61,7 +62,7 @@ __device__ __forceinline__ void sum_queries(const BackwardArgs<bf16>& a, const I
       const uint32_t slope_rows = rows_of_64(at.slopes + slopes.stage() * kSlopeBytes);
       const Turn turn = turn_of(a.p, block, tile);
       Sum dq;
-      Angles angles;
+      Angles<kTurns> angles;
       if (turn.last) angles.load(a, tile * kTile + place.row, place.column);
       slopes.await(barriers.slopes);
       hold(dq);
