@@ -130,7 +130,7 @@ void CorpusWriter::add(const std::string& domain, Split split, std::string_view 
   ++documents_;
 }
 
-std::string CorpusWriter::finish(const nlohmann::json& origin, bool replace) {
+std::string CorpusWriter::finish(const nlohmann::json& origin, Existing existing) {
   for (auto& [key, stream] : streams_) {
     stream->record.sha256 = hex(stream->sha.finish());
     stream->text.close();
@@ -142,7 +142,7 @@ std::string CorpusWriter::finish(const nlohmann::json& origin, bool replace) {
     json["domains"][key.first][to_string(key.second)] = {
         {"documents", record.documents}, {"bytes", record.bytes}, {"sha256", record.sha256}};
   write_file(folder_.path() / "corpus.json", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-  folder_.commit(replace);
+  folder_.commit(existing);
   return hash;
 }
 

@@ -48,7 +48,7 @@ class CorpusWriter {
   int64_t documents() const { return documents_; }
   const Manifest& manifest() const { return manifest_; }  ///< counts so far; hashes come with finish()
   /// `origin` is kept in corpus.json. Returns the corpus hash.
-  std::string finish(const nlohmann::json& origin, bool replace);
+  std::string finish(const nlohmann::json& origin, Existing existing);
 
  private:
   struct Stream;

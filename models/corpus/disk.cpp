@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "kernels/error.h"
@@ -29,7 +31,20 @@ void sync_folder(const fs::path& folder) {
   if (result != 0 && errno != EINVAL) fail(folder, "sync");  // EINVAL: the file system knows no folder sync
 }
 
-std::string suffix() { return ".aside-" + std::to_string(::getpid()); }
+std::string suffix() {
+  static std::atomic<int> count{0};
+  return ".aside-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
+}
+
+/// At once where the file system can.
+void exchange(const fs::path& a, const fs::path& b) {
+  if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return;
+  if (errno != EINVAL && errno != ENOSYS) fail(b, "exchange");
+  const fs::path between = a.string() + "-between";
+  if (::rename(b.c_str(), between.c_str()) != 0) fail(b, "move aside");
+  if (::rename(a.c_str(), b.c_str()) != 0) fail(b, "rename to");
+  if (::rename(between.c_str(), a.c_str()) != 0) fail(a, "rename to");
+}
 
 /// Folders left aside whose process is gone: nobody holds their lock.
 void remove_abandoned(const fs::path& folder) {
@@ -105,9 +120,23 @@ StagedFolder::StagedFolder(fs::path target)
     : target_(std::move(target)), aside_(target_.parent_path() / (std::string(".").append(target_.filename().string()).append(suffix()))) {
   make_folder(target_.parent_path());
   remove_abandoned(target_.parent_path());
+  for (int tries = 0; !take_lock(); ++tries)
+    if (tries == 100) fail(aside_, "lock");
+}
+
+/// False when another process took the new folder for an abandoned one and removes it.
+bool StagedFolder::take_lock() {
   make_folder(aside_);
   lock_ = ::open(aside_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock_ < 0 || ::flock(lock_, LOCK_EX | LOCK_NB) != 0) fail(aside_, "lock");
+  struct stat mine {
+  }, there{};
+  if (lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) == 0 && ::fstat(lock_, &mine) == 0 && ::stat(aside_.c_str(), &there) == 0 &&
+      mine.st_ino == there.st_ino)
+    return true;
+  const int reason = errno;
+  if (lock_ >= 0) ::close(lock_);
+  lock_ = -1, errno = reason;
+  return false;
 }
 
 StagedFolder::~StagedFolder() {
@@ -116,18 +145,16 @@ StagedFolder::~StagedFolder() {
   if (lock_ >= 0) ::close(lock_);
 }
 
-void StagedFolder::commit(bool replace) {
+void StagedFolder::commit(Existing existing) {
   sync_folder(aside_);
-  fs::path old;
-  if (replace && fs::exists(target_)) {
-    old = aside_.string() + "-replaced";
-    if (::rename(target_.c_str(), old.c_str()) != 0) fail(target_, "move aside");
+  if (existing == Existing::replace && fs::exists(target_)) {
+    exchange(aside_, target_);  // what stood there is then aside, and goes with the destructor
+  } else if (::rename(aside_.c_str(), target_.c_str()) == 0) {
+    aside_.clear();
+  } else if (existing != Existing::keep || (errno != ENOTEMPTY && errno != EEXIST)) {
+    fail(target_, "rename to");
   }
-  if (::rename(aside_.c_str(), target_.c_str()) != 0) fail(target_, "rename to");
-  aside_.clear();
   sync_folder(target_.parent_path());
-  std::error_code ignored;
-  if (!old.empty()) fs::remove_all(old, ignored);
 }
 
 MappedFile::MappedFile(const fs::path& path) {

@@ -43,6 +43,9 @@ class StagedFile {
   std::unique_ptr<OutputFile> file_;
 };
 
+/// What becomes of a folder that already stands where one is to go.
+enum class Existing { refuse, replace, keep };
+
 /// The same for a folder. What earlier processes left behind when they were killed is removed.
 class StagedFolder {
  public:
@@ -52,10 +55,13 @@ class StagedFolder {
   StagedFolder& operator=(const StagedFolder&) = delete;
 
   const std::filesystem::path& path() const { return aside_; }
-  /// With `replace` a folder that stands at the target makes way, else that is an error.
-  void commit(bool replace);
+  /// refuse: a folder at the target is an error. replace: it makes way, at once where the file system can. keep: it stays,
+  /// as one that another process has made meanwhile, and this one goes.
+  void commit(Existing existing);
 
  private:
+  bool take_lock();
+
   std::filesystem::path target_, aside_;
   int lock_ = -1;
 };

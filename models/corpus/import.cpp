@@ -74,7 +74,7 @@ class Importer : public DocumentVisitor {
                                    {"duplicates", report_.duplicates},
                                    {"invalid_utf8", report_.invalid_utf8},
                                    {"malformed", report_.malformed}};
-    writer_.finish(origin, options_.replace);
+    writer_.finish(origin, options_.replace ? Existing::replace : Existing::refuse);
     return report_;
   }
 

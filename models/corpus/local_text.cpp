@@ -147,7 +147,7 @@ void make_local_text(const std::string& name, const LocalTextOptions& options, c
                " documents");
   }
   if (writer.documents() == 0) throw DataError("corpus \"" + name + "\": " + all_missing);
-  writer.finish({{"made_by", "local-text"}, {"version", 1}, {"missing", missing}}, true);
+  writer.finish({{"made_by", "local-text"}, {"version", 1}, {"missing", missing}}, Existing::keep);
 }
 
 }  // namespace saccade

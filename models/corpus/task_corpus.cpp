@@ -79,7 +79,7 @@ void make_task_corpus(const std::string& name, const std::function<void(const st
   if (progress) progress("generating " + name);
   CorpusWriter writer(name);
   for (int64_t length : settings.lengths) write_domain(writer, settings, length);
-  writer.finish({{"made_by", settings.task}, {"version", 1}, {"seed", settings.seed}}, true);
+  writer.finish({{"made_by", settings.task}, {"version", 1}, {"seed", settings.seed}}, Existing::keep);
 }
 
 }  // namespace saccade

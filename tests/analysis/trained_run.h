@@ -29,7 +29,7 @@ class TinyCorpus {
     CorpusWriter writer("tiny");
     add(writer, "prose", "the cat sat on the mat and looked at the moon over hill ");
     add(writer, "code", "for (int i = 0; i < n; ++i) sum += values[i]; // line ");
-    writer.finish({}, false);
+    writer.finish({}, Existing::refuse);
   }
 
  private:

@@ -21,7 +21,7 @@ class BatchSourceTest : public QObject {
     writer.add("long", Split::train, text(0, 600));
     writer.add("long", Split::train, text(600, 399));   // 1001 tokens with two ends of text
     writer.add("short", Split::train, text(100, 100));  // 101 tokens
-    writer.finish({}, false);
+    writer.finish({}, Existing::refuse);
   }
 
   void permutation_visits_each_number_once() {

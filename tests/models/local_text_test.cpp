@@ -112,6 +112,7 @@ them.
     }
     corpus.each_document("prose", Split::train, [](std::string_view document) { return document.find(".SH") == document.npos; });
     const std::string hash = corpus.hash();
+    std::filesystem::remove_all(folder_->path().toStdString() + "/data/corpora/gathered");
     make();
     QCOMPARE(Corpus::open("gathered").hash(), hash);
   }

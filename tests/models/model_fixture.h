@@ -21,7 +21,7 @@ class LinesCorpus {
     std::string text;
     for (int i = 0; i < 60; ++i) text += "line " + std::to_string(i) + " of a text that says the same again\n";
     writer.add("lines", Split::train, text);
-    writer.finish({}, false);
+    writer.finish({}, Existing::refuse);
   }
   std::unique_ptr<BatchSource> source(const RunConfig& config) const {
     const Corpus corpus = Corpus::open("lines");

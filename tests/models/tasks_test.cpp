@@ -1,7 +1,12 @@
 #include "models/corpus/tasks.h"
 
+#include <QDirIterator>
 #include <QtTest>
+#include <array>
+#include <barrier>
+#include <filesystem>
 #include <set>
+#include <thread>
 
 #include "kernels/error.h"
 #include "models/corpus/corpus.h"
@@ -86,6 +91,31 @@ class TasksTest : public QObject {
     QVERIFY(Corpus::open("task-mqar.seed-4.lengths-64-128.kilobytes-20").hash() != corpus.hash());
     for (const char* name : {"task-copy.seed-x", "task-copy.lengths", "task-copy.lengths-8", "task-copy.colour-red", "task-copy.seed-0"})
       QVERIFY_THROWS_EXCEPTION(UsageError, Corpus::open(name));
+  }
+
+  /// As when two runs are started where no run was before.
+  void several_may_make_a_corpus_at_once() {
+    const std::string name = "task-copy.lengths-64.kilobytes-5";
+    for (int round = 0; round < 20; ++round) {
+      std::filesystem::remove_all((folder_.path() + "/data/corpora").toStdString());
+      std::array<std::string, 4> hashes;
+      std::barrier start(static_cast<std::ptrdiff_t>(hashes.size()));
+      std::vector<std::thread> threads;
+      for (std::string& hash : hashes)
+        threads.emplace_back([&] {
+          start.arrive_and_wait();
+          try {
+            hash = Corpus::open(name).hash();
+          } catch (const std::exception& error) {
+            hash = error.what();
+          }
+        });
+      for (std::thread& thread : threads) thread.join();
+      for (const std::string& hash : hashes) QCOMPARE(hash, Corpus::open(name).hash());
+      QDirIterator left((folder_.path() + "/data/corpora"), QDir::Dirs | QDir::Hidden | QDir::NoDotAndDotDot);
+      QCOMPARE(left.next(), folder_.path() + "/data/corpora/" + QString::fromStdString(name));
+      QVERIFY(!left.hasNext());
+    }
   }
 
  private:

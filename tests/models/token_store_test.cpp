@@ -38,7 +38,7 @@ class TokenStoreTest : public QObject {
     writer.add("a", Split::train, "hello");
     writer.add("a", Split::train, "");
     writer.add("a", Split::train, "wörld");
-    writer.finish({}, false);
+    writer.finish({}, Existing::refuse);
   }
 
   void tokens_are_the_documents_each_closed() {

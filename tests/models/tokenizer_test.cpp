@@ -24,7 +24,7 @@ class TokenizerTest : public QObject {
       writer.add("a", Split::train, sentence(i));
       writer.add("b", Split::train, sentence(i + 7777));
     }
-    writer.finish({}, false);
+    writer.finish({}, Existing::refuse);
   }
 
   void round_trip_data() {
