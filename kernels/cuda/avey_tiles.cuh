@@ -2,6 +2,7 @@
 /// Products of 128 x 128 tiles on tensor cores for the contextualizer, and where the rows of a context are. A block of eight
 /// warps owns a tile; operands come in steps of 64 along the sum, copied kStages − 1 steps ahead.
 #include "kernels/cuda/avey_layout.cuh"
+#include "kernels/cuda/copy_engine.cuh"
 #include "kernels/cuda/tensor_core.cuh"
 #include "kernels/cuda/warpgroup.cuh"
 #include "kernels/elementwise.h"
@@ -157,7 +158,7 @@ __device__ __forceinline__ void copy_columns(uint32_t tile, const bf16* any, int
 
 /// What this thread copied becomes visible to products of warpgroups, once a barrier follows.
 __device__ __forceinline__ void publish_copies() {
-  if constexpr (kWarpgroups) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  if constexpr (kWarpgroups) hopper::publish_shared();
 }
 
 /// fetch(step, stage) copies, multiply(step, stage) uses; every thread calls it with the same steps.

@@ -2,6 +2,7 @@
 /// Matrix products with an epilogue of their own on Hopper (compute capability 9.0): C = Σ_i A_i op(B_i), bf16 operands, fp32
 /// sums. A block stays on its multiprocessor and takes tile after tile of 128 x 128: one warp brings operands (bulk tensor copies),
 /// two warpgroups take turns (wgmma), so that one's epilogue runs beside the other's products.
+#include "kernels/cuda/copy_engine.cuh"
 #include "kernels/cuda/device_code.cuh"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/hopper.h"
@@ -25,18 +26,10 @@ __device__ __forceinline__ uint32_t address(const void* p) { return static_cast<
 
 struct Barrier {
   uint32_t at;
-  __device__ void init(int arrivals) const { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(arrivals) : "memory"); }
-  __device__ void expect(uint32_t bytes) const {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
-  }
-  __device__ void arrive() const { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory"); }
-  __device__ void wait(uint32_t parity) const {
-    asm volatile(
-        "{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@done bra over;\nbra again;\nover:\n}\n" ::
-            "r"(at),
-        "r"(parity)
-        : "memory");
-  }
+  __device__ void init(int arrivals) const { hopper::init_barrier(at, arrivals); }
+  __device__ void expect(uint32_t bytes) const { hopper::arrive_expecting(at, bytes); }
+  __device__ void arrive() const { hopper::arrive(at); }
+  __device__ void wait(uint32_t parity) const { hopper::wait(at, parity); }
 };
 
 __device__ __forceinline__ void copy_tile(uint32_t to, const CUtensorMap& map, int column, int row, Barrier full) {
@@ -73,17 +66,12 @@ __device__ __forceinline__ Eight load_eight(uint32_t at) {
   load_matrices(eight.words, at);
   return eight;
 }
-/// What this thread wrote to shared memory the copy engine may read, after a barrier.
-__device__ __forceinline__ void publish_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 /// To a matrix, in the background, as part of the thread's open group of stores.
 __device__ __forceinline__ void store_block(const CUtensorMap& map, int column, int row, uint32_t from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(reinterpret_cast<uint64_t>(&map)),
                "r"(column), "r"(row), "r"(from)
                : "memory");
 }
-__device__ __forceinline__ void end_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-/// Until what this thread's stores read may be overwritten.
-__device__ __forceinline__ void wait_stores() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 
 constexpr int kAhead = 2;  ///< pieces
 
@@ -155,7 +143,7 @@ __global__ void __launch_bounds__(kThreads, 1) product_kernel(const __grid_const
   const auto empty = [&](int stage) { return Barrier{barriers + 8 * static_cast<uint32_t>(kStages + stage)}; };
   if (threadIdx.x == 0) {
     for (int s = 0; s < kStages; ++s) full(s).init(1), empty(s).init(4);
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    hopper::publish_barriers();
   }
   __syncthreads();
   const int across = (in.columns + kTile - 1) / kTile, tiles = across * ((in.rows + kTile - 1) / kTile);

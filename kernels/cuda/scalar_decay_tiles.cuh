@@ -2,6 +2,7 @@
 /// The scalar-decay chunk form on tensor cores: what the passes over chunks and the gradients of keys share.
 #include <algorithm>
 
+#include "kernels/cuda/copy_engine.cuh"
 #include "kernels/cuda/copy_rows.cuh"
 #include "kernels/cuda/lane_sums.cuh"
 #include "kernels/cuda/scalar_decay.cuh"
@@ -80,7 +81,7 @@ struct KeyRows {
 /// What this thread wrote to shared memory becomes visible to products of warpgroups, once a barrier follows.
 __device__ __forceinline__ void publish_writes() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  hopper::publish_shared();
 #endif
 }
 /// Such products want tiles at multiples of this.

@@ -31,11 +31,11 @@ using Sums = float[2][64];
 constexpr uint32_t kStaged = 4 * kBlock;  ///< bytes of 128 x 128 values on their way to a matrix
 /// Before a warpgroup stages again, and before its next sync_group.
 __device__ __forceinline__ void staged_is_free() {
-  if (threadIdx.x % 128 == 0) fused::wait_stores();
+  if (threadIdx.x % 128 == 0) hopper::finish_reads<0>();
 }
 /// What a warpgroup wrote to shared memory the copy engine may read.
 __device__ __forceinline__ void publish(int group) {
-  fused::publish_shared();
+  hopper::publish_shared();
   sync_group(group);
 }
 /// Rounds the sums into blocks at `to`; then store(block of columns, block of rows, its address) by one thread.
@@ -48,7 +48,7 @@ __device__ __forceinline__ void stage(uint32_t to, const Sums& d, Store&& store)
   publish(static_cast<int>(threadIdx.x) / 128);
   if (threadIdx.x % 128 != 0) return;
   for (int block = 0; block < 4; ++block) store(block % 2, block / 2, to + static_cast<uint32_t>(block) * kBlock);
-  fused::end_stores();
+  hopper::commit_writes();
 }
 
 /// What a unit reads besides its operands: tiles of 128 x 128, brought as the blocks left 0, left 1, right 0, right 1.
@@ -78,7 +78,7 @@ struct Tiles {
     if (threadIdx.x % 128 == 0) {
       for (int i = 0; i < count; ++i)
         for (int block = 0; block < 4; ++block) store(i, block % 2, block / 2, address(i) + static_cast<uint32_t>(block) * kBlock);
-      fused::end_stores();
+      hopper::commit_writes();
       staged_is_free();
     }
     __syncwarp();
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Wo
     if constexpr (kReadsTiles<Work>)
       for (int s = 0; s < Work::kSlots; ++s) tiles_from(s).full(0).init(1), tiles_from(s).empty(0).init(4);
     turn[0] = 0, turn[1] = 0;
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    hopper::publish_barriers();
   }
   __syncthreads();
   const int group = static_cast<int>(threadIdx.x) / 128, workers = static_cast<int>(gridDim.x);

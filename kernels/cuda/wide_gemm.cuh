@@ -89,7 +89,7 @@ struct Staging {
   uint32_t at;
   /// Until what was staged before may be overwritten.
   __device__ __forceinline__ void wait() const {
-    if (threadIdx.x % 32 == 0) wait_stores();
+    if (threadIdx.x % 32 == 0) hopper::finish_reads<0>();
     __syncwarp();
   }
   /// Rounds kCount blocks of sums, two at a time; store(block, its address) by one lane.
@@ -105,11 +105,11 @@ struct Staging {
         for (int n = 0; n < 8; n += 2)
           store_matrices(SharedRows<64>{at + static_cast<uint32_t>(block) * kBytes}.at(lane % 16, n + lane / 16),
                          d[first / 2] + block * 32 + 4 * n);
-      publish_shared();
+      hopper::publish_shared();
       __syncwarp();
       if (lane == 0) {
         for (int block = 0; block < 2; ++block) store(first + block, at + static_cast<uint32_t>(block) * kBytes);
-        end_stores();
+        hopper::commit_writes();
       }
     }
   }
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kThreads, 1) wide_kernel(const __grid_constant
   const auto empty = [&](int stage) { return Barrier{barriers + 8 * static_cast<uint32_t>(kWideStages + stage)}; };
   if (threadIdx.x == 0) {
     for (int s = 0; s < kWideStages; ++s) full(s).init(1), empty(s).init(kConsumers / 32 * kPair);
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    hopper::publish_barriers();
   }
   meet_pair();
   const int rank = rank_in_pair(), group = static_cast<int>(threadIdx.x) / 128;
