@@ -219,7 +219,8 @@ class ChartsTest : public QObject {
     if (named < curves) QCOMPARE(legend.entries.back().text, QString("and %1 more").arg(curves - named));
     ChartScene shown(figure, FigureStyle::fromPalette(QPalette(), QFont()), 96 / 72.0);
     shown.layout(size);
-    QVERIFY2(shown.legend().height <= 0.4 * size.height() || shown.legend().entries.size() == 1, "on screen the curves keep most of the height");
+    QVERIFY2(shown.legend().height <= 0.4 * size.height() || shown.legend().entries.size() == 1,
+             "on screen the curves keep most of the height");
   }
 
   void sparse_markers_stand_on_the_curve() {

@@ -20,7 +20,7 @@ namespace saccade::ui {
 struct FigureStyle {
   bool dark = false;
   double font_points = 9;
-  bool compact = false;  ///< no legend, no axis titles: a small chart whose card says what it shows
+  bool compact = false;      ///< no legend, no axis titles: a small chart whose card says what it shows
   bool whole_legend = true;  ///< pages grow with it (figure_size_mm); on screen the curves keep most of the height
   QStringList families{"Liberation Sans", "DejaVu Sans", "Arial",
                        "Helvetica"};  ///< TrueType, so that PDF embeds them; empty: the application's
