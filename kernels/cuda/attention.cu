@@ -44,8 +44,7 @@ __global__ void output_dots_packed_kernel(const bf16* d_o, const bf16* o, float*
   float sum = 0;
 #pragma unroll
   for (int i = 0; i < 8; ++i) sum += to_float(x.v[i]) * to_float(y.v[i]);
-#pragma unroll
-  for (int step = kLanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+  sum = sum_of_lanes<kLanes>(sum);
   const int64_t b = row / heads / length, t = row / heads % length, h = row % heads;
   if (threadIdx.x % kLanes != 0) return;
   if (row < rows) mean[(b * heads + h) * length + t] = sum;

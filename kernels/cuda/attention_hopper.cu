@@ -10,12 +10,6 @@ bool covers(const AttentionTask& task, DType type) {
          task.chunk == 0 && !task.lists.order && !task.options.alibi && task.options.scale > 0;
 }
 
-unsigned persistent_blocks(int device, int64_t items) {
-  int multiprocessors = 0;
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  return static_cast<unsigned>(std::min<int64_t>(items, multiprocessors));
-}
-
 namespace {
 
 /// One launch at a time uses them: all work of a device goes through one

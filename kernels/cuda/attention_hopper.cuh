@@ -14,8 +14,6 @@ constexpr int kRowBytes = kWidth * 2;
 
 /// Whether they cover the pattern: bf16 heads of 8, 16, … 64, plain causal or windowed, scale > 0, at least two blocks of rows.
 bool covers(const AttentionTask& task, DType type);
-/// Blocks that fill the device, at most `items`.
-unsigned persistent_blocks(int device, int64_t items);
 /// x [B or 1, T, H, d] in boxes of `rows` positions of one head.
 CUtensorMap box_map(const Tensor& x, const HeadShape& shape, int rows);
 

@@ -27,8 +27,8 @@ __device__ __forceinline__ void multiply_pairs(float (&s)[32], float (&d)[32], c
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       const bool first = block == 0 && k == 0;
-      multiply_half<false, false>(s, descriptor(z + at + rows + 32 * k, 16), descriptor(of_keys + at + 32 * k, 16), first);
-      multiply_half<false, false>(d, descriptor(dy + at + rows + 32 * k, 16), descriptor(of_keys + at + 32 * k, 16), first);
+      multiply_background<false, false>(s, descriptor(z + at + rows + 32 * k, 16), descriptor(of_keys + at + 32 * k, 16), first);
+      multiply_background<false, false>(d, descriptor(dy + at + rows + 32 * k, 16), descriptor(of_keys + at + 32 * k, 16), first);
     }
   } while (++block < blocks_of(p.r));
   end_products();
@@ -96,13 +96,13 @@ __device__ __forceinline__ void multiply_gradients(float (&c)[32], uint32_t z, u
   uint32_t k = 4 * g;
   do {
     const uint32_t queries = g * kBlock + 2048 * k;
-    multiply_half<true, true>(c, descriptor(w + queries, kBlock), descriptor(dy + 2048 * k, kBlock), k == 4 * g);
-    multiply_half<true, true>(c, descriptor(m + queries, kBlock), descriptor(z + 2048 * k, kBlock), false);
+    multiply_background<true, true>(c, descriptor(w + queries, kBlock), descriptor(dy + 2048 * k, kBlock), k == 4 * g);
+    multiply_background<true, true>(c, descriptor(m + queries, kBlock), descriptor(z + 2048 * k, kBlock), false);
   } while (++k < 8);
   k = 0;
   do
-    multiply_half<false, true>(c, descriptor(m + k / 4 * kBlock + g * (kBlock / 2) + 32 * (k % 4), 16), descriptor(z + 2048 * k, kBlock),
-                               false);
+    multiply_background<false, true>(c, descriptor(m + k / 4 * kBlock + g * (kBlock / 2) + 32 * (k % 4), 16),
+                                     descriptor(z + 2048 * k, kBlock), false);
   while (++k < 4 * (g + 1));
 }
 #endif

@@ -96,8 +96,9 @@ __global__ void __launch_bounds__(kOwnThreads, 1)
       const uint32_t at = z + static_cast<uint32_t>(block) * kBlock;
 #pragma unroll
       for (int k = 0; k < 4; ++k)
-        multiply_half<false, false>(s, descriptor(at + static_cast<uint32_t>(of_queries) * (kBlock / 2) + 32 * k, 16),
-                                    descriptor(at + static_cast<uint32_t>(of_keys) * (kBlock / 2) + 32 * k, 16), block == 0 && k == 0);
+        multiply_background<false, false>(s, descriptor(at + static_cast<uint32_t>(of_queries) * (kBlock / 2) + 32 * k, 16),
+                                          descriptor(at + static_cast<uint32_t>(of_keys) * (kBlock / 2) + 32 * k, 16),
+                                          block == 0 && k == 0);
     } while (++block < blocks_of(p.r));
     end_products();
     wait_products<0>();
@@ -117,8 +118,8 @@ __global__ void __launch_bounds__(kOwnThreads, 1)
       const auto g = static_cast<uint32_t>(task % 2);
       uint32_t k = 0;
       do
-        multiply_half<false, true>(y[i], descriptor(w + k / 4 * kBlock + g * (kBlock / 2) + 32 * (k % 4), 16),
-                                   descriptor(z + static_cast<uint32_t>(task / 2) * kBlock + 2048 * k, kBlock), k == 0);
+        multiply_background<false, true>(y[i], descriptor(w + k / 4 * kBlock + g * (kBlock / 2) + 32 * (k % 4), 16),
+                                         descriptor(z + static_cast<uint32_t>(task / 2) * kBlock + 2048 * k, kBlock), k == 0);
       while (++k < 4 * (g + 1));
     }
     end_products();
@@ -161,11 +162,9 @@ __global__ void __launch_bounds__(kOwnThreads, 1)
 
 void contextualize_one_tile(int device, const Plan& p, const Tensor& Z, const Tensor& A, const Tensor& inverse, const Tensor& Y,
                             const avey::Gate& gate) {
-  int multiprocessors = 0;
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   constexpr uint32_t kShared = 2 * kBuffer + kWeights;
   check(cudaFuncSetAttribute(forward_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
-  forward_kernel<<<static_cast<unsigned>(std::min(p.contexts, multiprocessors)), kOwnThreads, kShared, stream(device)>>>(
+  forward_kernel<<<hopper::persistent_blocks(device, p.contexts), kOwnThreads, kShared, stream(device)>>>(
       p, pointer<bf16>(Z), pointer<float>(A), pointer<float>(inverse), pointer<bf16>(Y), pointer_or_null<bf16>(gate.factor),
       pointer_or_null<bf16>(gate.product));
   check_launch();

@@ -127,11 +127,9 @@ bool hopper_softmax_cross_entropy(Stream stream, const Tensor& logits, const int
   const int64_t n = logits.dim(-1);
   const int device = logits.device().index, shared = static_cast<int>(kRows * n * 2);
   if (logits.dtype() != DType::bf16 || n % kVector<bf16> != 0 || n > kMost || !hopper::available(device)) return false;
-  int multiprocessors = 0;
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   const auto launch = [&](auto kernel) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-    kernel<<<static_cast<unsigned>(std::min<int64_t>(rows, multiprocessors)), kThreads, static_cast<size_t>(shared), stream>>>(
+    kernel<<<hopper::persistent_blocks(device, rows), kThreads, static_cast<size_t>(shared), stream>>>(
         pointer<bf16>(logits), targets, losses, static_cast<int>(rows), static_cast<int>(n), gradient, static_cast<float>(scale),
         static_cast<float>(scale * penalty));
     check_launch();

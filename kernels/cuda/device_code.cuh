@@ -41,12 +41,15 @@ __device__ __forceinline__ T from_float(float x) {
     return x;
 }
 
-/// Sum (or maximum) over the 32 lanes of a warp, in every lane; the order of additions is fixed.
-__device__ __forceinline__ float warp_sum(float x) {
+/// Sum over kLanes neighbouring lanes, in each of them; the order of additions is fixed.
+template <int kLanes>
+__device__ __forceinline__ float sum_of_lanes(float x) {
 #pragma unroll
-  for (int offset = 16; offset > 0; offset >>= 1) x += __shfl_xor_sync(0xffffffffu, x, offset);
+  for (int offset = kLanes / 2; offset > 0; offset >>= 1) x += __shfl_xor_sync(0xffffffffu, x, offset);
   return x;
 }
+/// Sum (or maximum) over the 32 lanes of a warp, in every lane.
+__device__ __forceinline__ float warp_sum(float x) { return sum_of_lanes<32>(x); }
 __device__ __forceinline__ float warp_max(float x) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset >>= 1) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, offset));

@@ -253,12 +253,9 @@ void product(int device, int64_t rows, int64_t columns, std::initializer_list<Te
     in.b[i] = kTransposedB ? tensor_map(term.b, term.k, columns, kDepth) : tensor_map(term.b, columns, term.k, kTile);
     in.steps[i++] = static_cast<int>((term.k + kDepth - 1) / kDepth);
   }
-  int multiprocessors = 0;
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   const int64_t tiles = ((rows + kTile - 1) / kTile) * ((columns + kTile - 1) / kTile);
   check(cudaFuncSetAttribute(product_kernel<kTransposedB, Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
-  product_kernel<kTransposedB, Body>
-      <<<static_cast<unsigned>(std::min<int64_t>(tiles, multiprocessors)), kThreads, kShared, stream(device)>>>(in, body);
+  product_kernel<kTransposedB, Body><<<hopper::persistent_blocks(device, tiles), kThreads, kShared, stream(device)>>>(in, body);
   check_launch();
 }
 

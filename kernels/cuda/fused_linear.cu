@@ -17,7 +17,8 @@ __device__ __forceinline__ void round_pair(float& x, float& y) {
 }
 struct Nothing {};
 
-/// x · 1 / (1 + exp(−x)) · up of two at once, for one reciprocal. Where exp would be beyond 2^63 the product is below 1e-17 anyhow.
+/// x · 1 / (1 + exp(−x)) · up of two at once, for one reciprocal. exp is held at 2^63, so that the product of two stays finite:
+/// beyond it the result is x · up · 1e-19, not nearer to zero.
 __device__ __forceinline__ void gate_pair(float (&x)[2], float u, float v) {
   const auto denominator = [](float x) { return 1.0f + power_of_two(fminf(-1.4426950408889634f * x, 63.0f)); };
   const float a = denominator(x[0]), b = denominator(x[1]), of_both = reciprocal(a * b);

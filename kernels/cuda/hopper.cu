@@ -45,6 +45,12 @@ bool available(int device) {
   return major == 9 && attributes.sharedSizeBytes > 0;
 }
 
+unsigned persistent_blocks(int device, int64_t items) {
+  int multiprocessors = 0;
+  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  return static_cast<unsigned>(std::min<int64_t>(items, multiprocessors));
+}
+
 CUtensorMap tensor_map(const void* values, const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides,
                        const std::vector<int64_t>& box) {
   constexpr size_t kMostAxes = 5;

@@ -11,6 +11,9 @@ namespace saccade::cuda::hopper {
 /// runs there too, but has empty kernels in their place.
 bool available(int device);
 
+/// Blocks of which each stays on a multiprocessor of its own, at most `items`.
+unsigned persistent_blocks(int device, int64_t items);
+
 /// A bf16 tensor in boxes: sizes and box innermost first, `strides` in bytes of every axis but the innermost. Boxes lie in shared memory in
 /// 128-byte swizzle; what lies outside of the tensor is zero. Throws DeviceError where the driver refuses (address or stride no multiple of
 /// 16).

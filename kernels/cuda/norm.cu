@@ -60,14 +60,6 @@ struct Floats {
   }
 };
 
-/// Sum over kLanes neighbouring lanes, in each of them.
-template <int kLanes>
-__device__ __forceinline__ float sum_of_lanes(float x) {
-#pragma unroll
-  for (int offset = kLanes / 2; offset > 0; offset >>= 1) x += __shfl_xor_sync(0xffffffffu, x, offset);
-  return x;
-}
-
 /// The same with the row in registers, kPacks pieces of 16 bytes for each of kLanes lanes.
 template <bool kCentre, int kLanes, int kPacks, class T>
 __global__ void __launch_bounds__(32 * kWarps)

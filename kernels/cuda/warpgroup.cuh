@@ -29,6 +29,21 @@ __device__ __forceinline__ void multiply_background(float (&d)[64], uint64_t a, 
       : "l"(a), "l"(b), "r"(static_cast<int>(!first)), "n"(static_cast<int>(kTransposedA)), "n"(static_cast<int>(kTransposedB)));
 }
 
+/// The same for d [64 x 64].
+template <bool kTransposedA, bool kTransposedB>
+__device__ __forceinline__ void multiply_background(float (&d)[32], uint64_t a, uint64_t b, bool first) {
+  asm volatile(
+      "{\n.reg .pred more;\nsetp.ne.b32 more, %34, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, "
+      "%28, %29, %30, %31}, %32, %33, more, 1, 1, %35, %36;\n}\n"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]),
+        "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
+        "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]),
+        "+f"(d[31])
+      : "l"(a), "l"(b), "r"(static_cast<int>(!first)), "n"(static_cast<int>(kTransposedA)), "n"(static_cast<int>(kTransposedB)));
+}
+
 __device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 /// Until at most kLeft groups of products run.
