@@ -114,8 +114,11 @@ constexpr int slots() {
 /// Where things are in shared memory: stages, tiles, what the warpgroups own, barriers, marks of the stages, turns.
 template <class Work>
 struct Shared {
+  /// A block on its way to a matrix begins at a multiple of 1024, also that of the second warpgroup: the 128-byte swizzle of bulk tensor
+  /// copies goes by bits of the address, that of SharedRows by the row.
   static constexpr uint32_t tiles = Work::kStages * kStage, own = tiles + slots<Work>() * kStage;
-  static constexpr uint32_t barriers = own + 2 * Work::kOwn, tile_barriers = barriers + 2 * 8 * Work::kStages;
+  static constexpr uint32_t own_bytes = (Work::kOwn + 1023) / 1024 * 1024;
+  static constexpr uint32_t barriers = own + 2 * own_bytes, tile_barriers = barriers + 2 * 8 * Work::kStages;
   static constexpr uint32_t marks = tile_barriers + 2 * 8 * slots<Work>(), turns = marks + 4 * Work::kStages, bytes = turns + 8;
 };
 
@@ -181,7 +184,7 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Wo
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    char* own = shared + Shared<Work>::own + group * Work::kOwn;
+    char* own = shared + Shared<Work>::own + group * Shared<Work>::own_bytes;
     auto mine = work.first(static_cast<int>(blockIdx.x) + group * workers);
     auto other = work.first(static_cast<int>(blockIdx.x) + (1 - group) * workers);
     if (group == 1) fused::give_turn(0);
@@ -253,6 +256,7 @@ void launch(int device, const Work& work) {
   int multiprocessors = 0;
   check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   constexpr uint32_t bytes = Shared<Work>::bytes;
+  static_assert(Shared<Work>::tiles % 1024 == 0 && Shared<Work>::own % 1024 == 0 && bytes <= 227 * 1024);
   check(cudaFuncSetAttribute(kernel<Work>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
   kernel<Work><<<static_cast<unsigned>(multiprocessors), kThreads, bytes, stream(device)>>>(work);
   check_launch();
