@@ -5,6 +5,7 @@
 #include "analysis/runs/provenance.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/training_loop.h"
+#include "kernels/plain.h"
 #include "models/architectures/registry.h"
 #include "models/corpus/sha256.h"
 #include "models/plan.h"
@@ -24,6 +25,7 @@ nlohmann::json describe(const RunConfig& config, const TrainingInput& input) {
           {"processor", cpu_name()},
           {"gpu", gpu_name(input.trainer->device())},
           {"precision", input.trainer->precision()},
+          {"plain_kernels", plain_kernels()},
           {"config_hash", hex(sha256(to_json(config).dump()))},
           {"corpus_hash", input.corpus.hash()},
           {"tokenizer", input.tokenizer->name()},

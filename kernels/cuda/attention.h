@@ -1,6 +1,7 @@
 #pragma once
 #include "kernels/attention/head_shape.h"
 #include "kernels/cuda/runtime.h"
+#include "kernels/plain.h"
 #include "kernels/tensor.h"
 
 namespace saccade::cuda {
@@ -30,7 +31,7 @@ struct AttentionTask {
 
 /// bf16 heads of these widths go to tensor cores, everything else to plain kernels.
 inline bool on_tensor_cores(DType dtype, int64_t width) {
-  return dtype == DType::bf16 && (width == 16 || width == 32 || width == 64 || width == 128);
+  return tensor_core_type(dtype) && (width == 16 || width == 32 || width == 64 || width == 128);
 }
 /// Rows of queries, or of keys, that a block takes.
 inline int64_t attention_block_rows(DType dtype, int64_t width) { return !on_tensor_cores(dtype, width) ? 32 : (width <= 64 ? 128 : 64); }
@@ -74,7 +75,7 @@ constexpr int kQueryTile = 64;
 constexpr int kShareOfQueries = kQueryTile * 64;  ///< floats: heads of up to 64
 /// Whether there are such kernels (some GPUs have them).
 inline bool sums_queries(const HeadShape& shape, const ScoreOptions& options, DType dtype) {
-  return dtype == DType::bf16 && shape.width % 8 == 0 && shape.width <= 64 && shape.length >= 2 * kQueryTile && !options.alibi &&
+  return tensor_core_type(dtype) && shape.width % 8 == 0 && shape.width <= 64 && shape.length >= 2 * kQueryTile && !options.alibi &&
          options.scale > 0;
 }
 /// Shape of their scratch: the sums, and from how many blocks of keys.

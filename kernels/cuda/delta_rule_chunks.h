@@ -2,6 +2,7 @@
 #include "kernels/cuda/chunk_states.h"
 #include "kernels/cuda/delta_rule.h"
 #include "kernels/cuda/device_limits.h"
+#include "kernels/plain.h"
 
 namespace saccade::cuda {
 
@@ -18,7 +19,7 @@ constexpr int64_t kDeltaChunkShared = 163 << 10;  ///< bytes of shared memory th
 /// On a GPU whose blocks have less shared memory than the kernels take, the plain form runs instead.
 inline bool has_delta_chunks(const DeltaRule& in) {
   const int64_t keys = in.q.dim(3), values = in.v.dim(3);
-  return in.v.dtype() == DType::bf16 && in.q.dim(1) >= kChunkTokens / 2 && (keys == 32 || keys == 64 || keys == 96) && values % 32 == 0 &&
+  return tensor_core_type(in.v.dtype()) && in.q.dim(1) >= kChunkTokens / 2 && (keys == 32 || keys == 64 || keys == 96) && values % 32 == 0 &&
          kDeltaChunkShared <= shared_memory_per_block();
 }
 

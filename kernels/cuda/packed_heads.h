@@ -5,6 +5,7 @@
 #include "kernels/attention/head_shape.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/heads.h"
+#include "kernels/plain.h"
 #include "kernels/tape.h"
 
 namespace saccade {
@@ -12,7 +13,7 @@ namespace saccade {
 /// Whether a head's halves fall into pieces of 16 bytes that a power of two of threads, at most 16, can hold.
 inline bool packs_heads(DType dtype, int64_t width) {
   const int64_t lanes = width * byte_size(dtype) / 32;
-  return lanes * 32 == width * byte_size(dtype) && (lanes == 1 || lanes == 2 || lanes == 4 || lanes == 8 || lanes == 16);
+  return !plain_kernels() && lanes * 32 == width * byte_size(dtype) && (lanes == 1 || lanes == 2 || lanes == 4 || lanes == 8 || lanes == 16);
 }
 
 /// Blocks that share the sequences of a position: enough for a GPU, few enough that they share angles.

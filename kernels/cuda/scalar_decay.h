@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 
+#include "kernels/plain.h"
 #include "kernels/tape.h"
 
 namespace saccade::cuda {
@@ -31,7 +32,7 @@ struct DecayForm {
 /// Whether tensor cores run it: bf16, and sizes that there are kernels for.
 inline bool runs_on_tensor_cores(const DecayForm& in) {
   const int64_t keys = in.q.dim(3), width = in.x.dim(3);
-  return in.x.dtype() == DType::bf16 && keys % 8 == 0 && keys <= 128 && (width == 32 || width == 64);
+  return tensor_core_type(in.x.dtype()) && keys % 8 == 0 && keys <= 128 && (width == 32 || width == 64);
 }
 /// Keys as tensor cores take them, zeros behind N.
 inline int64_t padded_keys(const DecayForm& in) { return in.q.dim(3) > 64 ? 128 : 64; }

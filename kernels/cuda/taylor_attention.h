@@ -1,4 +1,5 @@
 #pragma once
+#include "kernels/plain.h"
 #include "kernels/tape.h"
 
 namespace saccade::cuda {
@@ -22,7 +23,7 @@ void taylor_attention(Stream stream, const Tensor& q, const Tensor& k, const Ten
 
 /// Whether tensor cores run it (without a state).
 inline bool taylor_on_tensor_cores(const Tensor& q, const Tensor& v) {
-  return v.dtype() == DType::bf16 && q.dim(3) == 16 && (v.dim(3) == 32 || v.dim(3) == 64);
+  return tensor_core_type(v.dtype()) && q.dim(3) == 16 && (v.dim(3) == 32 || v.dim(3) == 64);
 }
 
 /// Targets may be empty. Scratch: d_denominator f32 [B, H, T]; on tensor cores dn as v; with segments `future` as their past.

@@ -1,6 +1,7 @@
 #pragma once
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/segments.h"
+#include "kernels/plain.h"
 #include "kernels/tape.h"
 #include "kernels/wkv/wkv_cpu.h"
 
@@ -11,7 +12,7 @@ constexpr int64_t kWkvTile = 16;  ///< tokens between two states that backward s
 
 /// Whether products between tokens go to tensor cores, in chunks of kWkvTile tokens.
 inline bool wkv_in_chunks(const cpu::WkvInputs& in) {
-  return in.r.dtype() == DType::bf16 && (in.shape.width == 32 || in.shape.width == 64);
+  return tensor_core_type(in.r.dtype()) && (in.shape.width == 32 || in.shape.width == 64);
 }
 
 constexpr int64_t wkv_padded(int64_t width) {

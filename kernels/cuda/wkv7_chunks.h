@@ -2,6 +2,7 @@
 #include "kernels/cuda/chunk_states.h"
 #include "kernels/cuda/device_limits.h"
 #include "kernels/cuda/wkv7.h"
+#include "kernels/plain.h"
 
 namespace saccade::cuda {
 
@@ -20,7 +21,7 @@ constexpr int64_t wkv7_chunk_shared(int64_t width) { return width == 32 ? 120 <<
 /// On a GPU whose blocks have less shared memory than the kernels take, the plain form runs instead.
 inline bool has_wkv7_chunks(const cpu::Wkv7Inputs& in) {
   const int64_t n = in.shape.width;
-  return in.r.dtype() == DType::bf16 && in.shape.length >= kChunkTokens / 2 && (n == 32 || n == 64) &&
+  return tensor_core_type(in.r.dtype()) && in.shape.length >= kChunkTokens / 2 && (n == 32 || n == 64) &&
          wkv7_chunk_shared(n) <= shared_memory_per_block();
 }
 
