@@ -38,6 +38,7 @@ struct Settings {
   bool ranker = true, weighting = true, bypass = true, dynamic = true, mask_padding = false;
   std::string weight_reference = "max", ranker_query = "split", processor = "contextualizer", norm = "rms";
   std::string enricher_activation = "relu2", contextualizer_activation = "none";
+  std::string initialisation = "uniform";
 };
 
 const Choices activations{"none", "gelu", "relu", "relu2", "silu"};
@@ -62,6 +63,10 @@ const Schema<Settings> schema{
     field("dynamic", &Settings::dynamic, "The contextualizer's weights are multiplied by cosines; off: they are fixed.", "AV 2.2.2, K"),
     choice_field("contextualizer_activation", &Settings::contextualizer_activation, activations, "Of the contextualized features.", "AV C"),
     choice_field("norm", &Settings::norm, {"rms", "layer"}, "RMSNorm or LayerNorm, before each layer and at the end.", "AV H"),
+    choice_field(
+        "initialisation", &Settings::initialisation, {"uniform", "xavier"},
+        "Of enricher, fuser and attention: uniform in ±1/sqrt(fan-in), biases too (released code), or Xavier normal and zero biases.",
+        "released code of arXiv:2506.11305"),
 };
 
 int64_t enriched_columns(const Settings& s, int64_t width) { return s.expansion * width; }
@@ -97,21 +102,28 @@ class Avey : public Model {
     const auto norm = [&](const std::string& name) {
       return Norm{make.constant(name, {D}, 1), s_.norm == "layer" ? make.constant(name + "_bias", {D}, 0) : Tensor()};
     };
+    const bool uniform = s_.initialisation == "uniform";
+    const auto weight = [&](const std::string& name, const Shape& size) {
+      return uniform ? make.uniform(name, size, fan_in_bound(size[1])) : make.xavier_normal(name, size);
+    };
+    const auto bias = [&](const std::string& name, int64_t size, int64_t inputs) {
+      return uniform ? make.uniform(name, {size}, fan_in_bound(inputs)) : make.constant(name, {size}, 0);
+    };
     E_ = make.xavier_normal("embedding", {shape.vocabulary, D});
     for (int64_t l = 0; l < shape.layers; ++l) {
       Layer& layer = layers_.emplace_back();
       layer.norm = norm(layer_name(l, "norm"));
-      layer.U = make.xavier_normal(layer_name(l, "enricher.weight"), {m, D});
-      layer.b = make.constant(layer_name(l, "enricher.bias"), {m}, 0);
+      layer.U = weight(layer_name(l, "enricher.weight"), {m, D});
+      layer.b = bias(layer_name(l, "enricher.bias"), m, D);
       if (attends()) {
-        layer.query = make.xavier_normal(layer_name(l, "query"), {r, r});
-        layer.key = make.xavier_normal(layer_name(l, "key"), {r, r});
-        layer.value = make.xavier_normal(layer_name(l, "value"), {r, r});
+        layer.query = weight(layer_name(l, "query"), {r, r});
+        layer.key = weight(layer_name(l, "key"), {r, r});
+        layer.value = weight(layer_name(l, "value"), {r, r});
       } else {
         layer.A = make.xavier_normal(layer_name(l, "contextualizer"), {C, C});
       }
-      layer.O = make.xavier_normal(layer_name(l, "fuser.weight"), {D, m - r});
-      layer.c = make.constant(layer_name(l, "fuser.bias"), {D}, 0);
+      layer.O = weight(layer_name(l, "fuser.weight"), {D, m - r});
+      layer.c = bias(layer_name(l, "fuser.bias"), D, m - r);
     }
     final_norm_ = norm("final_norm");
     parameters_ = make.take();
@@ -303,6 +315,7 @@ std::string variant(const json& values) {
   add(s.processor == "attention", "with attention");
   add(!s.dynamic, "static");
   add(s.norm != plain.norm, "layer norm");
+  add(s.initialisation != plain.initialisation, "xavier");
   add(s.enricher_activation != plain.enricher_activation, "enricher " + s.enricher_activation);
   add(s.contextualizer_activation != plain.contextualizer_activation, "contextualizer " + s.contextualizer_activation);
   return words;
