@@ -114,8 +114,9 @@ __device__ __forceinline__ void store_pair(bf16* p, float x, float y, bool add =
 constexpr int kSquareStride = kChunkTokens + 4;  ///< of a square of floats
 constexpr int kSquareFloats = kChunkTokens * kSquareStride;
 
-/// t = (I + a)⁻¹ on and below the diagonal, a [64, 64] below it; what stands above is scratch. 16 x 16 by substitution, then
-/// t21 = −t22 a21 t11 twice, all in float32 (specification 7.3). By the whole block; ends behind a barrier.
+/// t = (I + a)⁻¹ on and below the diagonal, a [64, 64] below it; what stands above is workspace (the UT transform's inverse,
+/// arXiv:2412.06464, section 3.3). 16 x 16 by substitution, then t21 = −t22 a21 t11 twice, all in float32: powers of a would overflow where
+/// keys resemble each other. By the whole block; ends behind a barrier.
 __device__ __forceinline__ void invert_unit_lower(const float* a, float* t) {
   constexpr int S = kSquareStride;
   const int thread = threadIdx.x;

@@ -7,7 +7,7 @@ namespace saccade::cuda {
 
 constexpr int64_t kDeltaChunkShared = 163 << 10;  ///< bytes of shared memory that every kernel of the chunk form stays within
 
-/// The chunk form of the delta rule on tensor cores, in bf16 (arXiv:2412.06464, section 3.3; specification 8.3), chunks of 64. With G the
+/// The chunk form of the delta rule on tensor cores, in bf16 (arXiv:2412.06464, section 3.3), chunks of 64. With G the
 /// running sum of g inside a chunk, Γ_ij = e^{G_i − G_j} for j ≤ i, N what lies below the diagonal of (k kᵀ) ∘ Γ, and
 /// T = (I + diag(β) N)⁻¹ diag(β):
 ///   X = T (v − e^G ∘ (k S)),   o = scale e^G ∘ (q S) + P X with P = scale (q kᵀ) ∘ Γ,   S' = e^{G_L} S + (k ∘ e^{G_L − G})ᵀ X

@@ -3,7 +3,7 @@
 
 namespace saccade::cuda {
 
-/// One decay for all heads of a token, g_t = −e^α softplus(s_t + b) (ablation of arXiv:2505.18522, section 3).
+/// One decay for all heads of a token, g_t = −e^α softplus(s_t + b) (ablation of arXiv:2505.18522, section 3.1.1).
 struct SharedDecay {
   Tensor s;               ///< [B, T], f32 or bf16
   Tensor bias, exponent;  ///< b and α, f32 [1]

@@ -8,8 +8,8 @@ namespace saccade::cuda {
 /// Bytes of shared memory that every kernel of the chunk form stays within.
 constexpr int64_t wkv7_chunk_shared(int64_t width) { return width == 32 ? 120 << 10 : 176 << 10; }
 
-/// The chunk form of RWKV-7's recurrence on tensor cores, in bf16 (specification 6.3), chunks of 64. With G and E the running sums of
-/// log w in a chunk, the token's own included or not, m = G in the middle of the chunk, and factors of r, a, k, b
+/// The chunk form of RWKV-7's recurrence (arXiv:2503.14456, equation 17) on tensor cores, in bf16, chunks of 64. With G and E the running
+/// sums of log w in a chunk, the token's own included or not, m = G in the middle of the chunk, and factors of r, a, k, b
 ///   R = r e^{G − m},   A = a e^{E − m},   K = k e^{m − G},   B = b e^{m − G}
 /// whose exponents stay small because log w > −0.61 (that of half a chunk may not add up to less than −80):
 ///   A_rk = R Kᵀ, A_rb = R Bᵀ (j ≤ i),   A_ak = A Kᵀ, A_ab = A Bᵀ (j < i),   T = (I − A_ab)⁻¹,   S̃ = e^m S

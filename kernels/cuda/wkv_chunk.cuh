@@ -1,6 +1,7 @@
 #pragma once
 /// WKV in chunks of 16 tokens for bf16 heads of 32 or 64 channels: products between tokens go to tensor cores, the decays between the
-/// tokens of a chunk are running products in float32, all ≤ 1 (specification 5.3 with chunks of one sub-block). Device code only.
+/// tokens of a chunk are running products in float32, all ≤ 1 (the secondary chunks of arXiv:2312.06635, section 4.3, as chunks of their
+/// own). Device code only.
 ///
 /// A thread owns a token and eight channels; for matrix products a warp owns 16 columns.
 #include "kernels/cuda/tensor_core.cuh"
