@@ -4,8 +4,8 @@
 
 namespace saccade {
 
-/// Where tensors live and ops run. On `plan` an op only computes shapes, bytes and FLOPs: nothing is allocated,
-/// so what is shown before a run starts comes from the very code that will run.
+/// Where tensors live and ops run. On `plan` an op only computes shapes, bytes and FLOPs and nothing is allocated, so the estimate before a
+/// run comes from the code that will run.
 struct Device {
   enum class Kind { cpu, plan, cuda };
   Kind kind = Kind::cpu;
