@@ -12,7 +12,7 @@ struct SharedDecay {
 /// running f32 [B, 1, T]: sums of g inside each chunk of DecayForm.
 void shared_decay(Stream stream, const SharedDecay& in, const Tensor& running);
 
-/// dg f32 [B, H, T], summed over heads here. Targets may be empty. parts: scratch f32 [2, B].
+/// dg f32 [B, H, T], summed over heads here. Targets may be empty. parts: workspace f32 [2, B].
 struct SharedDecayGradients {
   Tensor dg;
   GradTarget s, bias, exponent;
