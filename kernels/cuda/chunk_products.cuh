@@ -1,6 +1,6 @@
 #pragma once
-/// What the chunk forms of recurrences share on tensor cores: matrices of bf16 in shared memory and their products, by blocks of
-/// eight or sixteen warps, chunks of 64 tokens. A product is cut into strips of 16 rows and halves (quarters) of its columns, a warp each.
+/// Shared by the chunk forms of recurrences on tensor cores: matrices of bf16 in shared memory and their products, in blocks of eight or
+/// sixteen warps, chunks of 64 tokens. Each warp has a strip of 16 rows and half (a quarter) of the columns of a product.
 #include "kernels/cuda/chunk_states.h"
 #include "kernels/cuda/tensor_core.cuh"
 #include "kernels/cuda/values.cuh"
@@ -35,7 +35,7 @@ struct SharedMatrix {
   }
 };
 
-/// Takes pieces of the block's shared memory, one after the other.
+/// Allocates consecutive parts of the block's shared memory.
 struct SharedPieces {
   char* next;
 
@@ -111,7 +111,7 @@ __device__ __forceinline__ void store_pair(bf16* p, float x, float y, bool add =
   *reinterpret_cast<uint32_t*>(p) = pack_bf16(x, y);
 }
 
-constexpr int kSquareStride = kChunkTokens + 4;  ///< of a square of floats
+constexpr int kSquareStride = kChunkTokens + 4;  ///< row stride of a [64, 64] matrix of floats
 constexpr int kSquareFloats = kChunkTokens * kSquareStride;
 
 /// t = (I + a)⁻¹ on and below the diagonal, a [64, 64] below it; what stands above is workspace (the UT transform's inverse,

@@ -135,7 +135,7 @@ __device__ __forceinline__ void multiply_columns(float (&c)[2][4], const SharedR
   }
 }
 
-/// Where element i (0 … 3) of the n-th 16 x 8 accumulator lies in its tile; i and i + 1 are neighbours for even i.
+/// Position of element i (0 … 3) of the n-th 16 x 8 accumulator in its tile; i and i + 1 are neighbours for even i.
 struct Spot {
   int row, column;
 };
@@ -156,9 +156,8 @@ struct StatePass {
   Goal<float> end;
   bool from_right;
 };
-/// One pass, or two without outputs side by side. A head of several segments goes through them at once: first for the state and the decay
-/// that every segment leaves from zeros, which are added up from segment to segment; then from the true starts. Of two passes the first
-/// has these already.
+/// One pass, or two passes without outputs in parallel. The segments of a head run in parallel: first from zeros, for every segment's end
+/// state and decay, which are then combined from segment to segment; then from the true starts. The first of two passes has these already.
 void run_state_pass(Stream stream, const cpu::WkvInputs& in, const StatePass& pass, const StatePass* second = nullptr);
 
 }  // namespace saccade::cuda::wkv5
