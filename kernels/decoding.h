@@ -12,7 +12,7 @@ namespace saccade {
 
 /// cache[:, first … first + n − 1] = rows   rows [B, n, …], cache [B, capacity, …] of one dtype. Throws std::invalid_argument as above.
 void append_rows(Tape& tape, const Tensor& rows, const Tensor& cache, const TokenPosition& position);
-/// position.on_device += n where there is one, once per decoded step.
+/// position.on_device += n where there is one: the sequences have n tokens more. Throws nothing of its own.
 void advance(Tape& tape, const TokenPosition& position, int64_t n);
 
 /// o_t = Σ_{j ≤ t} softmax_j(s_tj) v_j, the rows that `attention` gives for these queries: [B, n, H, d] of v's dtype.

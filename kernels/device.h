@@ -12,7 +12,7 @@ struct Device {
   int index = 0;  ///< which GPU, for cuda; 1 for a plan of the CUDA engine
 
   static Device cpu() { return {Kind::cpu, 0}; }
-  /// Plans for the CPU, or for the CUDA engine, whose ops take other scratch memory.
+  /// Plans for the CPU, or for the CUDA engine, whose ops need other workspaces.
   static Device plan(bool for_cuda = false) { return {Kind::plan, for_cuda ? 1 : 0}; }
   static Device cuda(int index) { return {Kind::cuda, index}; }
 

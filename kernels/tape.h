@@ -111,7 +111,7 @@ class Tape {
 
   /// Gradient that has arrived for x, in the shape of x; an empty tensor when none did.
   Tensor grad(const Tensor& x) const;
-  /// Like grad, but zeros when none arrived (an output that nobody used).
+  /// Like grad, but zeros when none arrived (an output that no op used).
   Tensor grad_or_zeros(const Tensor& x);
 
   /// Where an op writes its contribution to the gradient of x: `tensor` in the shape of x; add when `add`, else write.

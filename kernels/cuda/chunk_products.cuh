@@ -23,7 +23,7 @@ struct SharedMatrix {
   __device__ __forceinline__ void put(int row, int column, float x, float y) const {
     *reinterpret_cast<uint32_t*>(at(row, column)) = pack_bf16(x, y);
   }
-  /// Rows [0, kRows) from `from`, `stride` elements apart, in the background; zeros from row `count` on.
+  /// Rows [0, kRows) from `from`, `stride` elements apart, asynchronously; zeros from row `count` on.
   template <int kRows>
   __device__ __forceinline__ void load(const bf16* from, int64_t stride, int count) const {
     constexpr int kPieces = kWidth / 8;

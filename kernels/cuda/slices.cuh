@@ -75,7 +75,7 @@ class Team {
 #pragma unroll
       for (int k = 0; k < K; ++k) x.of[k] += __shfl_xor_sync(0xffffffffu, x.of[k], offset);
     if constexpr (kSize == 0) {
-      __shared__ float warps[2][K][32];  // in turns: whoever writes one again has passed the barrier behind the other's reads
+      __shared__ float warps[2][K][32];  // used alternately: a thread that writes one again has passed the barrier after the other's reads
       turn_ = 1 - turn_;
 #pragma unroll
       for (int k = 0; k < K; ++k)
