@@ -4,15 +4,15 @@
 
 namespace saccade {
 
-/// Where tensors live and ops run. On `plan` an op only computes shapes, bytes and FLOPs: nothing is allocated,
-/// so what is shown before a run starts comes from the very code that will run.
+/// Where tensors live and ops run. On `plan` an op only computes shapes, bytes and FLOPs and nothing is allocated, so the estimate before a
+/// run comes from the code that will run.
 struct Device {
   enum class Kind { cpu, plan, cuda };
   Kind kind = Kind::cpu;
   int index = 0;  ///< which GPU, for cuda; 1 for a plan of the CUDA engine
 
   static Device cpu() { return {Kind::cpu, 0}; }
-  /// Plans for the CPU, or for the CUDA engine, whose ops take other scratch memory.
+  /// Plans for the CPU, or for the CUDA engine, whose ops need other workspaces.
   static Device plan(bool for_cuda = false) { return {Kind::plan, for_cuda ? 1 : 0}; }
   static Device cuda(int index) { return {Kind::cuda, index}; }
 

@@ -3,8 +3,8 @@
 
 namespace saccade::cpu {
 
-/// margin [B, H, T] of the scores that decided (summed over heads when shared): best minus second best candidate; +inf with
-/// one, NaN with none.
+/// margin [B, H, T]: best minus second best score of the candidates (scores summed over heads when the selection is shared); +inf with one
+/// candidate, NaN with none.
 template <class T>
 void selection_margin(const ChunkProblem& problem, const Tensor& score, const Tensor& margin);
 
