@@ -51,7 +51,7 @@ int64_t cuda_runtime_bytes(int64_t peak) {
 
 /// The plan of the engine that a device names; a GPU need not be there.
 Plan plan_of(const RunConfig& config, int64_t vocabulary, bool for_cuda) {
-  TrainingStep step(config, vocabulary, Device::plan(for_cuda));
+  TrainingStep step(config, vocabulary, Device::plan(for_cuda ? Engine::cuda : Engine::cpu));
   Plan plan;
   plan.parameters = step.model().parameter_count();
   for (const AdamWSlot& slot : step.slots()) {
