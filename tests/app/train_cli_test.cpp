@@ -148,7 +148,7 @@ class TrainCliTest : public QObject {
       QVERIFY(series);
       QCOMPARE(loss["loss"].get<double>(), series->value.back());
     }
-    const auto missing = program_.run({"-q", "evaluate", program_.path("first"), "--step", "5"});
+    const auto missing = program_.run({"-q", "evaluate", program_.path("first"), "--checkpoint", "5"});
     QVERIFY2(missing.code == 2 && is_one_error(missing) && missing.err.contains("checkpoints of step 8 or 12"), qPrintable(missing.err));
   }
 
