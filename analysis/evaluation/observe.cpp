@@ -63,8 +63,10 @@ Capture capture_sample(Trainer& trainer, const FrozenBatch& text, int64_t sample
 
 EvaluationRecord evaluate_domains(Trainer& trainer, const std::vector<FrozenBatch>& batches, const Position& at) {
   EvaluationRecord record{at, {}};
-  for (const FrozenBatch& batch : batches)
-    record.losses.push_back({batch.domain, is_ood(trainer.config().data, batch.domain), trainer.evaluate(batch).loss});
+  for (const FrozenBatch& batch : batches) {
+    const Evaluation evaluation = trainer.evaluate(batch);
+    record.losses.push_back({batch.domain, is_ood(trainer.config().data, batch.domain), evaluation.loss, evaluation.standard_error});
+  }
   return record;
 }
 

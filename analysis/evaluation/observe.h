@@ -6,7 +6,7 @@ namespace saccade {
 
 /// What is measured on frozen text while a model trains. No effect on training; the same text gives the same numbers.
 
-/// Losses on every frozen batch; the domains that were not trained on are OOD.
+/// Losses on every frozen batch with their standard errors; the domains that were not trained on are OOD.
 EvaluationRecord evaluate_domains(Trainer& trainer, const std::vector<FrozenBatch>& batches, const Position& at);
 
 /// Per layer and head, the mean over sequences of a frozen batch (4096 tokens of it at most).

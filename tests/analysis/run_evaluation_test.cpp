@@ -52,6 +52,7 @@ class RunEvaluationTest : public QObject {
       const Series* series = run.find((d.ood ? "ood/loss/" : "validation/loss/") + d.domain);
       QVERIFY(series);
       QCOMPARE(d.result.loss, series->value.back());
+      QCOMPARE(d.result.standard_error, series->error.back());
       QVERIFY(d.result.standard_error > 0 && d.result.standard_error < d.result.loss);
       QCOMPARE(d.sequences, int64_t{64});
       QCOMPARE(d.tokens, int64_t{4096});
