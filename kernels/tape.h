@@ -70,11 +70,10 @@ class Tape {
   Tensor empty(const Shape& shape, DType dtype) { return arena_.allocate(shape, dtype); }
   Tensor zeros(const Shape& shape, DType dtype);
 
-  /// Runs the version of an op for this device and counts its cost. Without a CUDA version, a CUDA device and
-  /// its plan are a DeviceError that names the op.
+  /// Runs the version of an op for this device and counts its cost. An op without a CUDA version is refused there.
   template <class Cpu>
   void run(const char* op, Cost cost, Cpu&& cpu) {
-    if (device().targets_cuda()) throw DeviceError(std::string("[") + op + "] has no CUDA kernel");
+    if (device().targets_cuda()) return refuse(op, "has no CUDA kernel");
     if (begin(op, cost)) {
       cpu();
       end(op);
@@ -95,6 +94,12 @@ class Tape {
       end(op);
     }
   }
+
+  /// An op says that the engine of this device has no version of it, or none of that size. On a device this is a DeviceError; on
+  /// `plan` it is noted and planning goes on, so that a plan can be asked whether its engine can run everything.
+  void refuse(const char* op, const std::string& why);
+  /// The first refusal on `plan`, "[wkv] heads are 512 wide, a GPU takes at most 256"; empty when there was none.
+  const std::string& refusal() const { return refusal_; }
 
   /// Records `backward` when any input is differentiable, and marks the outputs so. Gradients of outputs are complete
   /// when it is called and are dropped after it.
@@ -185,6 +190,7 @@ class Tape {
   std::unordered_map<uint64_t, Bound> bound_;
   std::unordered_map<uint64_t, Tensor> compute_copies_;
   std::map<std::string, OpTime> profile_;
+  std::string refusal_;
   std::unique_ptr<Beside> beside_;
 };
 

@@ -16,6 +16,7 @@ struct Series {
                      ///< "learning_rate", "tokens_per_second", "entropy/layer0" (mean over heads), "captured_mass/layer2" …
   std::string unit;  ///< nats, 1, tokens/s …
   std::vector<double> step, tokens, flops, seconds, value;
+  std::vector<double> error = {};  ///< standard errors of the values, NaN where not known; empty where none is
 };
 
 /// What stands in run.json, and what can be told from outside.

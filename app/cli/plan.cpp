@@ -12,8 +12,7 @@ namespace {
 
 int run(const ConfigOptions& options, bool measure) {
   const RunConfig config = options.load();
-  const int64_t vocabulary = vocabulary_of(config.data.tokenizer);
-  const Plan plan = make_plan(config, vocabulary);
+  const Plan plan = make_plan(config, vocabulary_of(config.data.tokenizer));
   nlohmann::json json = to_json(plan);
   const auto bytes = [](int64_t b) { return human_bytes(static_cast<double>(b)); };
   std::vector<std::pair<std::string, std::string>> rows{
@@ -29,8 +28,8 @@ int run(const ConfigOptions& options, bool measure) {
       {"FLOPs per step", human(plan.flops_per_step)},
       {"FLOPs in all", human(plan.total_flops())}};
   if (measure) {
-    require_device(config, vocabulary, plan);
-    const double seconds = measure_step_seconds(config, vocabulary);
+    require_device(config, plan);
+    const double seconds = measure_step_seconds(config, plan);
     json["seconds_per_step"] = seconds;
     json["seconds"] = seconds * static_cast<double>(plan.steps);
     rows.push_back(
@@ -38,7 +37,7 @@ int run(const ConfigOptions& options, bool measure) {
     rows.push_back({"time, without evaluation", human_seconds(seconds * static_cast<double>(plan.steps))});
   }
   print_result(json, architecture_title(config.architecture) + "\n\n" + list(rows));
-  require_device(config, vocabulary, plan);
+  require_device(config, plan);
   return 0;
 }
 

@@ -19,20 +19,24 @@ Tensor zeroed(Arena& arena, const Tensor& like) {
 }
 
 Tensor fresh_tokens(Arena& arena, const TrainingConfig& training, int64_t length) {
-  const int64_t sequences = training.batch_tokens / length / training.accumulate;
-  return arena.allocate({sequences, length}, DType::i32);
+  return arena.allocate({micro_batch_tokens(training) / length, length}, DType::i32);
 }
 
 }  // namespace
 
+int64_t micro_batch_tokens(const TrainingConfig& training) { return training.batch_tokens / training.accumulate; }
+
+bool computes_in(const std::string& precision, Engine engine) {
+  return precision == "auto" || precision == "f32" || precision == (engine == Engine::cuda ? "bf16" : "f64");
+}
+
 Precision parse_precision(const std::string& precision, Device device) {
   const bool on_cuda = device.targets_cuda();
-  if (precision == "auto") return {DType::f32, on_cuda ? DType::bf16 : DType::f32};
-  if (precision == "f32") return {DType::f32, DType::f32};
-  if (precision == "f64" && !on_cuda) return {DType::f64, DType::f64};
-  if (precision == "bf16" && on_cuda) return {DType::f32, DType::bf16};
-  throw UsageError("/precision is \"" + precision + "\", which " + (on_cuda ? "CUDA" : "the CPU") +
-                   " does not compute in; expected auto, f32 or " + (on_cuda ? "bf16" : "f64"));
+  if (!computes_in(precision, device.engine))
+    throw UsageError("/precision is \"" + precision + "\", which " + (on_cuda ? "CUDA" : "the CPU") +
+                     " does not compute in; expected auto, f32 or " + (on_cuda ? "bf16" : "f64"));
+  if (precision == "f64") return {DType::f64, DType::f64};
+  return {DType::f32, on_cuda && precision != "f32" ? DType::bf16 : DType::f32};
 }
 
 void use_threads(int64_t threads) {

@@ -64,7 +64,8 @@ inline StepRecord fixture_step(const FixtureOptions& o, int64_t step) {
 
 inline EvaluationRecord fixture_evaluation(const FixtureOptions& o, int64_t step) {
   const double loss = fixture_loss(o, step);
-  return {fixture_position(step), {{"prose", false, loss}, {"c", true, 1.2 * loss + o.offset}, {"python", true, 1.3 * loss + o.offset}}};
+  return {fixture_position(step),
+          {{"prose", false, loss, 0.01 * loss}, {"c", true, 1.2 * loss + o.offset, 0.02}, {"python", true, 1.3 * loss + o.offset, 0.03}}};
 }
 
 inline StatisticsRecord fixture_statistics(const FixtureOptions& o, int64_t step) {

@@ -78,7 +78,7 @@ class BadConfigTest : public QObject {
     row("one argument too many", {"evaluate", "a", "b"}, 2, "evaluate: nothing is expected at \"b\"");
     row("no run directory", {"train", file("config.json")}, 2, "--out is required");
     row("no inner command", {"corpus"}, 2, "corpus: expected import, list, show or samples");
-    row("no number", {"evaluate", "a", "--step", "last"}, 2, "--step");
+    row("no number", {"evaluate", "a", "--checkpoint", "last"}, 2, "--checkpoint");
     row("unknown architecture", {"architectures", "avei"}, 2, "did you mean \"avey\"?");
     row("override without value", {"plan", file("config.json"), "--set", "training.steps"}, 2, "expected section.key=value");
     row("syntax error", {"plan", file("syntax.json")}, 2, "syntax.json:3:12: not JSON");

@@ -27,6 +27,7 @@ class TrainCliTest : public QObject {
     QCOMPARE(json["state"].get<std::string>(), "finished");
     QCOMPARE(json["step"].get<int>(), 12);
     QVERIFY(json["train_loss"].get<double>() > 1 && json["ood_loss"].get<double>() > 1);
+    QVERIFY(json["ood_loss_standard_error"].get<double>() > 0);
     QVERIFY(result.err.contains("checkpoint at step 4") && result.err.contains("tiny: 100 %"));
     for (const char* file : {"run.json", "journal.jsonl", "results.h5", "log.txt", "checkpoints/step-12.h5", "captures/step-12.h5"})
       QVERIFY2(QFile::exists(program_.path("first/") + file), file);
@@ -147,8 +148,9 @@ class TrainCliTest : public QObject {
       const Series* series = run.find((ood ? "ood/loss/" : "validation/loss/") + loss["domain"].get<std::string>());
       QVERIFY(series);
       QCOMPARE(loss["loss"].get<double>(), series->value.back());
+      QCOMPARE(loss["standard_error"].get<double>(), series->error.back());
     }
-    const auto missing = program_.run({"-q", "evaluate", program_.path("first"), "--step", "5"});
+    const auto missing = program_.run({"-q", "evaluate", program_.path("first"), "--checkpoint", "5"});
     QVERIFY2(missing.code == 2 && is_one_error(missing) && missing.err.contains("checkpoints of step 8 or 12"), qPrintable(missing.err));
   }
 

@@ -14,6 +14,7 @@
 #include "models/architectures/registry.h"
 #include "models/config.h"
 #include "models/corpus/corpus.h"
+#include "models/decoder.h"
 #include "models/plan.h"
 #include "models/resources.h"
 #include "models/training/trainer.h"
@@ -92,8 +93,8 @@ std::unique_ptr<Trainer> trainer_of(const json& object) {
                                    std::make_unique<BatchSource>(std::vector{store}, config.data.sequence_length, uint64_t{1}));
 }
 
-Trainer::Frozen frozen(int64_t sequences, int64_t length) {
-  Trainer::Frozen batch{"rule", {}, {}, sequences, length};
+FrozenBatch frozen(int64_t sequences, int64_t length) {
+  FrozenBatch batch{"rule", {}, {}, sequences, length};
   const Random random(9, "frozen");
   for (int64_t i = 0; i < sequences * length; ++i) {
     batch.tokens.push_back(static_cast<int32_t>(random.below(kVocabulary, static_cast<uint64_t>(i))));
@@ -132,7 +133,7 @@ bool same_bytes(const TrainingState& a, const TrainingState& b) {
 double statistics_apart(Trainer& a, Trainer& b, size_t& count) {
   ProbeRecord x, y;
   x.maps_wanted = y.maps_wanted = true;
-  const Trainer::Frozen batch = frozen(2, 64);
+  const FrozenBatch batch = frozen(2, 64);
   a.probe(batch, x);
   b.probe(batch, y);
   count = x.statistics.size() + x.maps.size();
@@ -146,6 +147,31 @@ double statistics_apart(Trainer& a, Trainer& b, size_t& count) {
       if (!(d <= worst)) worst = d;
     }
   return worst;
+}
+
+/// On an inference model with the trainer's weights.
+double evaluation_of_weights(Trainer& trainer) {
+  const RunConfig& config = trainer.config();
+  InferenceModel model(config.architecture, kVocabulary, config.data.sequence_length, trainer.device(), config.precision, 5);
+  model.load(trainer.state().weights);
+  EvaluationPass pass(
+      model.model(), model.arena(), [&](Tape& tape) { model.prepare(tape); }, micro_batch_tokens(config.training));
+  return pass.evaluate(frozen(20, 64)).loss;
+}
+
+/// `auto` takes the GPU in one plan; the CPU where the precision is not CUDA's, in one too; and in a second plan where the engine
+/// refuses an op.
+bool check_auto() {
+  const auto chosen = [](const json& architecture, const char* precision, int64_t plans) {
+    const int64_t before = plans_made();
+    const Plan plan = make_plan(resolve_config(small(architecture, "auto", precision, 1), "check"), kVocabulary);
+    std::printf("auto, %s: %s%s%s\n", precision, plan.device.c_str(), plan.why_not_gpu.empty() ? "" : ", ", plan.why_not_gpu.c_str());
+    return plans_made() - before == plans && plan.where ? plan : Plan{};
+  };
+  const json plain{{"host", "llama"}, {"mixer", "attention"}}, wide{{"host", "rwkv"}, {"mixer", "rwkv6"}, {"width", 512}, {"heads", 1}};
+  const Plan gpu = chosen(plain, "auto", 1), precise = chosen(plain, "f64", 1), refused = chosen(wide, "auto", 2);
+  return gpu.where && gpu.where->is_cuda() && gpu.why_not_gpu.empty() && precise.where == Device::cpu() && !precise.why_not_gpu.empty() &&
+         refused.where == Device::cpu() && refused.why_not_gpu.find("[wkv]") != std::string::npos;
 }
 
 bool check(const std::string& name, const json& architecture) {
@@ -163,6 +189,7 @@ bool check(const std::string& name, const json& architecture) {
     for (int i = 0; i < 3; ++i) evaluation = gpu->evaluate(frozen(20, 64)).loss;  // the third time replayed
     evaluation = std::abs(evaluation - cpu->evaluate(frozen(20, 64)).loss);
     expect(evaluation <= 1e-4, "evaluation");
+    expect(std::abs(evaluation_of_weights(*gpu) - gpu->evaluate(frozen(20, 64)).loss) <= 1e-5, "evaluation of the weights alone");
     gpu->arena().reset_peak();
     const std::vector<double> truth = train(*cpu, kSteps);
     const std::vector<double> losses = train(*gpu, kSteps);
@@ -273,7 +300,7 @@ void time_step(const char* name, const json& architecture, int64_t vocabulary, i
                                              {"precision", precision}},
                                             name);
     const Plan plan = make_plan(config, vocabulary);
-    const double seconds = measure_step_seconds(config, vocabulary, 10);
+    const double seconds = measure_step_seconds(config, plan, 10);
     const double tokens = static_cast<double>(batch * length);
     std::printf("%-24s %-5s %9.3f ms %8.3f Mtok/s %7.1f TFLOP/s  %7.2f GiB  %.1f M\n", name, precision, seconds * 1e3,
                 tokens / seconds / 1e6, plan.flops_per_step / seconds / 1e12, static_cast<double>(plan.peak_bytes) / (1 << 30),
@@ -316,6 +343,10 @@ int main(int argc, char** argv) {
   if (wanted != "time" && wanted != "profile") {
     std::printf("%-28s %8s %8s %8s %8s %4s\n", "", "f32", "bf16", "eval", "probe", "");
     const auto configs = all_configs();
+    if (test::in_shard(0) && !check_auto()) {
+      std::printf("auto: FAILED\n");
+      ++failed;
+    }
     for (size_t i = 0; i < configs.size(); ++i)
       if (test::in_shard(i) && configs[i].first.find(only) != std::string::npos)
         failed += check(configs[i].first, configs[i].second) ? 0 : 1;

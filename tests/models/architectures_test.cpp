@@ -57,7 +57,7 @@ class ArchitecturesTest : public QObject {
       const RunConfig config = row.run({{"schedule", "constant"}});
       const auto make = [&] { return std::make_unique<Trainer>(config, corpus_.vocabulary(), corpus_.source(config)); };
       const auto first = make(), second = make();
-      const Trainer::Frozen batch = frozen(4, kLength, corpus_.vocabulary());
+      const FrozenBatch batch = frozen(4, kLength, corpus_.vocabulary());
       const double start = first->step().loss;
       double end = start;
       for (int i = 0; i < 14; ++i) end = first->step().loss;
