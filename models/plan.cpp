@@ -36,7 +36,7 @@ Cost step_cost(TrainingStep& step, int64_t micro_batches) {
 
 /// Forward passes over the frozen batches of every domain.
 double evaluation_flops(const RunConfig& config, TrainingStep& step) {
-  const int64_t sequences = config.training.evaluation_batches * std::max<int64_t>(1, kEvaluationBatchTokens / step.length());
+  const int64_t sequences = evaluation_sequences(config);
   EvaluationPass evaluation(step);
   evaluation.losses({}, {}, step.sequences(), step.length());
   const auto domains = static_cast<double>(config.data.train.size() + config.data.ood.size());
@@ -59,7 +59,7 @@ Plan plan_of(const RunConfig& config, int64_t vocabulary, bool for_cuda) {
     plan.gradient_bytes += slot.grad.bytes();
     plan.optimizer_bytes += slot.first_moment.bytes() + slot.second_moment.bytes();
   }
-  const Cost cost = step_cost(step, config.training.accumulate);
+  const Cost cost = step_cost(step, config.training.gradient_accumulation);
   plan.flops_per_step = cost.flops;
   plan.bytes_per_step = cost.bytes;
   plan.flops_per_evaluation = evaluation_flops(config, step);
@@ -113,7 +113,8 @@ void require_device(const RunConfig& config, int64_t vocabulary, const Plan& pla
   if (const int64_t available = device_memory(device).available; plan.device_bytes() > available)
     throw DeviceError("the run needs " + mebibytes(plan.device_bytes()) + " of memory on " + to_string(device) + ", " +
                       mebibytes(available) +
-                      " are available; set /training/recompute, reduce /training/batch_tokens, raise /training/accumulate, or reduce "
+                      " are available; set /training/activation_checkpointing, reduce /training/batch_tokens, raise "
+                      "/training/gradient_accumulation, or reduce "
                       "/architecture/width");
 }
 
@@ -128,7 +129,7 @@ double measure_step_seconds(const RunConfig& config, int64_t vocabulary, int ste
   fill(step.targets(), step.tokens().size());
   const auto run = [&](int64_t number) {
     step.begin();
-    for (int64_t i = 0; i < config.training.accumulate; ++i) step.forward_backward();
+    for (int64_t i = 0; i < config.training.gradient_accumulation; ++i) step.forward_backward();
     step.gradient_norm();
     step.update(config.training.learning_rate, number);
   };

@@ -4,9 +4,6 @@
 
 namespace saccade {
 
-/// Tokens in a frozen batch of evaluation (at least one sequence).
-constexpr int64_t kEvaluationBatchTokens = 4096;
-
 /// What a run will take, from running its step on the plan device: nothing is allocated.
 struct Plan {
   int64_t parameters = 0;

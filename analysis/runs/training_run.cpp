@@ -6,7 +6,6 @@
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/training_loop.h"
 #include "models/architectures/registry.h"
-#include "models/corpus/sha256.h"
 #include "models/plan.h"
 
 namespace saccade {
@@ -24,7 +23,7 @@ nlohmann::json describe(const RunConfig& config, const TrainingInput& input) {
           {"processor", cpu_name()},
           {"gpu", gpu_name(input.trainer->device())},
           {"precision", input.trainer->precision()},
-          {"config_hash", hex(sha256(to_json(config).dump()))},
+          {"config_hash", config_hash(to_json(config))},
           {"corpus_hash", input.corpus.hash()},
           {"tokenizer", input.tokenizer->name()},
           {"tokenizer_hash", input.tokenizer->hash()},
@@ -111,6 +110,7 @@ RunState resume_run(const fs::path& directory, const RunProgress& progress, cons
     if (progress.message) progress.message(line);
   };
   RunWriter writer = RunWriter::take_up(directory, report);
+  if (!writer.info().old_names.empty()) report(writer.info().old_names);
   const std::optional<Checkpoint> checkpoint = newest_checkpoint(directory, report);
   for (const std::string& line : reports) writer.log(line);
   const RunConfig config = stored_config(writer.info());

@@ -52,8 +52,8 @@ struct LoadedModel {
 LoadedModel load_model(const std::filesystem::path& directory, int64_t step = 0, const std::string& device = {});
 
 /// The frozen evaluation batches of a config, one per domain, training domains first: the same for every run on the same
-/// corpus, tokenizer and sequence length. `evaluation_batches` counts pieces of 4096 tokens of validation text (one sequence
-/// at least); a domain with less gives all it has. Throws DataError when a domain has not one sequence.
+/// corpus, tokenizer and sequence length: evaluation_sequences(config) of the validation text, or all of a domain that has fewer. Throws
+/// DataError when a domain has not one sequence.
 std::vector<Trainer::Frozen> evaluation_batches(const RunConfig& config, const Corpus& corpus, const Tokenizer& tokenizer);
 
 }  // namespace saccade

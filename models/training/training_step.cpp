@@ -19,7 +19,7 @@ Tensor zeroed(Arena& arena, const Tensor& like) {
 }
 
 Tensor fresh_tokens(Arena& arena, const TrainingConfig& training, int64_t length) {
-  const int64_t sequences = training.batch_tokens / length / training.accumulate;
+  const int64_t sequences = training.batch_tokens / length / training.gradient_accumulation;
   return arena.allocate({sequences, length}, DType::i32);
 }
 
@@ -61,7 +61,7 @@ TrainingStep::TrainingStep(const RunConfig& config, int64_t vocabulary, Device d
     if (precision_.activations == DType::bf16 && slot.value.rank() == 2)
       slot.compute_copy = arena_.allocate(slot.value.shape(), DType::bf16);
   model_->bind_gradients(tape_);
-  tape_.set_recompute(training_.recompute);
+  tape_.set_recompute(training_.activation_checkpointing);
   prepare(tape_);
   refresh_copies();
 }
@@ -103,7 +103,7 @@ void TrainingStep::run_forward_backward() {
   if (first_) tape_.fresh_grads();
   const Tensor loss = model_->loss(tape_, tokens_, targets_, nullptr, nullptr, training_.max_logit_penalty);
   const Tensor sum = measures_.head_slice(0, 1);
-  const double share = 1.0 / static_cast<double>(training_.accumulate);
+  const double share = 1.0 / static_cast<double>(training_.gradient_accumulation);
   tape_.run(
       "sum_losses", {},
       [&] {
@@ -134,7 +134,7 @@ void TrainingStep::update(double learning_rate, int64_t step) {
   const auto rates = adamw_rates(options, learning_rate, step);
   if (auto* to = static_cast<double*>(next_rates_.next())) std::copy(rates.begin(), rates.end(), to);
   next_rates_.send();
-  update_pass_(arena_.device(), [&] { adamw_step(tape_, slots_, options, rates_, training_.clip, measures_.head_slice(1, 2)); });
+  update_pass_(arena_.device(), [&] { adamw_step(tape_, slots_, options, rates_, training_.max_grad_norm, measures_.head_slice(1, 2)); });
 }
 
 TrainingStep::Measures TrainingStep::measures() const {

@@ -40,7 +40,7 @@ QString range_text(const Setting& setting) {
 
 /// A choice as a person calls it: architectures have titles.
 QString choice_title(const Setting& setting, const std::string& choice) {
-  if (setting.name == "host" || setting.name == "mixer")
+  if (setting.name == "block" || setting.name == "mixer")
     for (const Architecture* entry : architectures())
       if (entry->id == choice) return QString::fromStdString(entry->title);
   return QString::fromStdString(choice);
