@@ -63,6 +63,7 @@ QString settingTitle(const std::string& name) {
   QString title = QString::fromStdString(name).replace(QLatin1Char('_'), QLatin1Char(' '));
   if (title == QStringLiteral("qk norm")) return SettingEditor::tr("QK norm");
   if (title == QStringLiteral("mlp width")) return SettingEditor::tr("MLP width");
+  if (title == QStringLiteral("min lr ratio")) return SettingEditor::tr("Min LR ratio");
   if (title == QStringLiteral("ood")) return SettingEditor::tr("Out of distribution");
   if (title == QStringLiteral("train")) return SettingEditor::tr("Train on");
   for (const char* letters : {"mlp", "qk"})
