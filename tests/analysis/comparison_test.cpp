@@ -108,7 +108,7 @@ class ComparisonTest : public QObject {
     QTest::newRow("length") << "/config/data/sequence_length"
                             << "another sequence length";
     QTest::newRow("evaluation") << "/config/training/evaluation_tokens"
-                                << "another number of batches";
+                                << "another number of tokens";
     QTest::newRow("domains") << "/config/data/train"
                              << "other domains";
     QTest::newRow("parameters") << "parameters"
