@@ -67,7 +67,7 @@ Planned plan_of(const RunConfig& config, int64_t vocabulary, Engine engine) {
     plan.gradient_bytes += slot.grad.bytes();
     plan.optimizer_bytes += slot.first_moment.bytes() + slot.second_moment.bytes();
   }
-  const Cost cost = step_cost(step, config.training.accumulate);
+  const Cost cost = step_cost(step, config.training.gradient_accumulation);
   plan.flops_per_step = cost.flops;
   plan.bytes_per_step = cost.bytes;
   EvaluationPass evaluation(
@@ -149,7 +149,8 @@ void require_device(const RunConfig& config, const Plan& plan) {
   if (const int64_t available = device_memory(device).available; plan.device_bytes() > available)
     throw DeviceError("the run needs " + mebibytes(plan.device_bytes()) + " of memory on " + to_string(device) + ", " +
                       mebibytes(available) +
-                      " are available; set /training/recompute, reduce /training/batch_tokens, raise /training/accumulate, or reduce "
+                      " are available; set /training/activation_checkpointing, reduce /training/batch_tokens, raise "
+                      "/training/gradient_accumulation, or reduce "
                       "/architecture/width");
 }
 
@@ -165,7 +166,7 @@ double measure_step_seconds(const RunConfig& config, const Plan& plan, int steps
   fill(step.targets(), step.tokens().size());
   const auto run = [&](int64_t number) {
     step.begin();
-    for (int64_t i = 0; i < config.training.accumulate; ++i) step.forward_backward();
+    for (int64_t i = 0; i < config.training.gradient_accumulation; ++i) step.forward_backward();
     step.gradient_norm();
     step.update(config.training.learning_rate, number);
   };

@@ -1,5 +1,7 @@
 #!/bin/sh
 # Rooms may include only rooms to their right: app > ui > analysis > models > kernels. Qt stands in ui and app/workbench only.
+# Sources are cited by arXiv number and section, never by the names of pages that the project does not have.
+cited="app ui analysis models resources docs tests README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md"
 cd "$1" || exit 2
 fail=0
 deny() {
@@ -12,5 +14,8 @@ deny analysis '#include "(app|ui)/'
 deny ui '#include "app/'
 for room in kernels models analysis app/cli; do deny $room '#include <Q[A-Z]'; done
 for room in kernels models ui app; do deny $room '#include <(hdf5|H5)'; done
-[ $fail -eq 0 ] && echo "every include points down"
+# shellcheck disable=SC2086  # the list is cut into words
+found=$(grep -rnIE 'specification [0-9]|architecture page|\b(BC|AV) [A-Z0-9]' $cited --exclude=layers_test.sh --exclude-dir=data)
+[ -z "$found" ] || { echo "$found"; echo "cite an arXiv number and section"; fail=1; }
+[ $fail -eq 0 ] && echo "every include points down, every citation can be followed"
 exit $fail

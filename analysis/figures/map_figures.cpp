@@ -56,7 +56,7 @@ Figure weights_figure(const Capture& capture, const std::string& name, int64_t l
       if (value == 0) value = std::numeric_limits<float>::quiet_NaN();
     }
   fit_range(map, true);
-  const std::string title = name == "weights" ? "Read weights, " : "Soft weights behind the selection, ";
+  const std::string title = name == "weights" ? "Attention (or read) weights, " : "Soft weights behind the selection, ";
   return map_figure(name + place_id(layer, head), title + place(layer, head), "source position", "query position", std::move(map));
 }
 

@@ -24,10 +24,11 @@ struct RunInfo {
   std::filesystem::path directory;
   std::string name, title;  ///< title: of the architecture, as legends call it
   RunState state = RunState::created;
-  nlohmann::json config;      ///< resolved
+  nlohmann::json config;      ///< resolved, with today's names of settings
   nlohmann::json provenance;  ///< code version, device, libraries, corpus and tokenizer hash, parameters, host …
   int64_t parameters = 0, seed = 0, steps = 0, step = 0;
-  std::string message;  ///< why it failed or diverged, one line
+  std::string message;    ///< why it failed or diverged, one line
+  std::string old_names;  ///< settings that run.json has under names of an earlier version, in one line; empty when there are none
 };
 
 /// A run directory, read only; follows a live one from its journal. Never waits, never locks, never writes.

@@ -7,7 +7,6 @@
 #include "analysis/runs/training_loop.h"
 #include "kernels/plain.h"
 #include "models/architectures/registry.h"
-#include "models/corpus/sha256.h"
 
 namespace saccade {
 
@@ -25,7 +24,7 @@ nlohmann::json describe(const RunConfig& config, const TrainingInput& input) {
           {"gpu", gpu_name(input.trainer->device())},
           {"precision", input.trainer->precision()},
           {"plain_kernels", plain_kernels()},
-          {"config_hash", hex(sha256(to_json(config).dump()))},
+          {"config_hash", config_hash(to_json(config))},
           {"corpus_hash", input.corpus.hash()},
           {"tokenizer", input.tokenizer->name()},
           {"tokenizer_hash", input.tokenizer->hash()},
@@ -112,6 +111,7 @@ RunState resume_run(const fs::path& directory, const RunProgress& progress, cons
     if (progress.message) progress.message(line);
   };
   RunWriter writer = RunWriter::take_up(directory, report);
+  if (!writer.info().old_names.empty()) report(writer.info().old_names);
   const std::optional<Checkpoint> checkpoint = newest_checkpoint(directory, report);
   for (const std::string& line : reports) writer.log(line);
   const RunConfig config = stored_config(writer.info());

@@ -22,7 +22,7 @@ int run(const ConfigOptions& options, bool measure) {
       {"optimizer", bytes(plan.optimizer_bytes)},
       {"activations at the peak", bytes(plan.activation_bytes)},
       {"memory at the peak", bytes(plan.device_bytes()) + " of " + bytes(plan.memory.available) + " available on " + plan.device},
-      {"state per token of context", bytes(plan.state_bytes_per_token)},
+      {"cache / state per token of context", bytes(plan.state_bytes_per_token)},
       {"steps", std::to_string(plan.steps) + " of " + std::to_string(plan.tokens_per_step) + " tokens"},
       {"tokens", human(static_cast<double>(plan.steps * plan.tokens_per_step))},
       {"FLOPs per step", human(plan.flops_per_step)},
@@ -41,13 +41,13 @@ int run(const ConfigOptions& options, bool measure) {
   return 0;
 }
 
-const RegisterCommand command{{"plan", "What a run will take (parameters, memory, FLOPs), without starting it.",
-                               "saccade plan run.json --measure", [](CLI::App& app) {
-                                 auto options = add_config_options(app);
-                                 auto measure = std::make_shared<bool>(false);
-                                 app.add_flag("--measure", *measure, "Run two steps and say how long the run will take");
-                                 return [=] { return run(*options, *measure); };
-                               }}};
+const RegisterCommand command{
+    {"plan", "Parameters, memory and FLOPs of a run, without starting it.", "saccade plan run.json --measure", [](CLI::App& app) {
+       auto options = add_config_options(app);
+       auto measure = std::make_shared<bool>(false);
+       app.add_flag("--measure", *measure, "Time two steps and estimate the duration of the run");
+       return [=] { return run(*options, *measure); };
+     }}};
 
 }  // namespace
 }  // namespace saccade::cli

@@ -23,13 +23,6 @@ struct FrozenText {
 /// the split has no text of that domain, or not one sequence.
 FrozenBatch frozen_batch(const Corpus& corpus, const std::string& domain, const FrozenText& text, const Tokenizer& tokenizer);
 
-/// Sequences of every domain that a run of this config is evaluated on: `evaluation_batches` pieces of 4096 tokens, or of one
-/// sequence where that is longer.
-inline int64_t evaluation_sequences(const TrainingConfig& training, int64_t length) {
-  constexpr int64_t kPiece = 4096;
-  return training.evaluation_batches * std::max<int64_t>(1, kPiece / length);
-}
-
 /// The domains that a run did not train on are OOD.
 inline bool is_ood(const DataConfig& data, const std::string& domain) {
   return std::find(data.train.begin(), data.train.end(), domain) == data.train.end();

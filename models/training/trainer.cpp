@@ -96,7 +96,7 @@ StepRecord Trainer::step() {
   const TrainingConfig& training = impl_->config.training;
   StepRecord& record = impl_->record;
   work.begin();
-  for (int64_t i = 0; i < training.accumulate; ++i) impl_->train_on_next();
+  for (int64_t i = 0; i < training.gradient_accumulation; ++i) impl_->train_on_next();
   ++record.step;
   record.tokens += training.batch_tokens;
   record.learning_rate = scheduled_learning_rate(training, record.step);

@@ -32,7 +32,7 @@ struct TrainingState {
   std::vector<NamedTensor> weights, first_moments, second_moments;
 };
 
-/// Learning rate of step s (1-based): linear warm-up, then the schedule down to final_learning_rate · peak at `steps`.
+/// Learning rate of step s (1-based): linear warm-up, then the schedule down to min_lr_ratio · peak at `steps`.
 double scheduled_learning_rate(const TrainingConfig& config, int64_t step);
 
 /// One model in training on one device.

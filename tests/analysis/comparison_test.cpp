@@ -107,8 +107,8 @@ class ComparisonTest : public QObject {
                                << "another tokenizer";
     QTest::newRow("length") << "/config/data/sequence_length"
                             << "another sequence length";
-    QTest::newRow("batches") << "/config/training/evaluation_batches"
-                             << "another number of batches";
+    QTest::newRow("evaluation") << "/config/training/evaluation_tokens"
+                                << "another number of tokens";
     QTest::newRow("domains") << "/config/data/train"
                              << "other domains";
     QTest::newRow("parameters") << "parameters"

@@ -33,14 +33,14 @@ inline RunInfo fixture_info(const FixtureOptions& o) {
   info.config = {
       {"name", info.name},
       {"architecture",
-       {{"host", o.mixer == "avey" ? "avey" : "llama"},
+       {{"block", o.mixer == "avey" ? "avey" : "llama"},
         {"mixer", o.mixer},
         {"width", 64},
         {"layers", o.layers},
         {"heads", o.heads},
         {"chunk", o.chunk}}},
       {"data", {{"corpus", "fixture"}, {"train", {"prose"}}, {"ood", {"c", "python"}}, {"tokenizer", "bytes"}, {"sequence_length", 128}}},
-      {"training", {{"steps", o.steps}, {"batch_tokens", 1024}, {"seed", o.seed}, {"evaluate_every", 20}, {"evaluation_batches", 4}}}};
+      {"training", {{"steps", o.steps}, {"batch_tokens", 1024}, {"seed", o.seed}, {"evaluate_every", 20}, {"evaluation_tokens", 16384}}}};
   info.provenance = {{"code_version", "fixture"}, {"device", "cpu"}, {"corpus_hash", "c0ffee"}, {"tokenizer_hash", "bytes"}};
   info.parameters = 1'000'000;
   info.seed = o.seed;

@@ -62,7 +62,7 @@ class TrainCliTest : public QObject {
       if (result.code != 0) qWarning("%s", qPrintable(result.err));
       return result.json()["steps"][0];
     };
-    const nlohmann::json one = parts("training.accumulate=1"), two = parts("training.accumulate=2");
+    const nlohmann::json one = parts("training.gradient_accumulation=1"), two = parts("training.gradient_accumulation=2");
     QCOMPARE(one["batch_tokens"].get<int>(), 128);
     QCOMPARE(one["device"].get<std::string>(), "cpu");
     QCOMPARE(one["parameters"].get<int64_t>(), Run(program_.path("first").toStdString()).info().parameters);
@@ -102,8 +102,8 @@ class TrainCliTest : public QObject {
 
   void a_divergence_is_an_error() {
     const auto result = program_.run({"-q", "train", program_.path("config.json"), "--out", program_.path("diverged"), "--set",
-                                      "training.learning_rate=100", "--set", "training.clip=0", "--set", "training.steps=3000", "--set",
-                                      "training.warmup_steps=0"});
+                                      "training.learning_rate=100", "--set", "training.max_grad_norm=0", "--set", "training.steps=3000",
+                                      "--set", "training.warmup_steps=0"});
     if (result.code == 0) QSKIP("the loss stayed finite");
     QCOMPARE(result.code, 1);
     QVERIFY2(result.err.startsWith("saccade: ") && result.err.contains("diverged") && result.err.count('\n') == 1, qPrintable(result.err));

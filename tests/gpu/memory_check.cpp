@@ -99,7 +99,7 @@ bool check_full(const json& architecture, Device device) {
 }
 
 json llama(int64_t width, int64_t layers, int64_t heads, int64_t mlp) {
-  return {{"host", "llama"}, {"mixer", "attention"}, {"width", width}, {"layers", layers}, {"heads", heads}, {"mlp_width", mlp}};
+  return {{"block", "llama"}, {"mixer", "attention"}, {"width", width}, {"layers", layers}, {"heads", heads}, {"mlp_width", mlp}};
 }
 
 }  // namespace
@@ -113,8 +113,8 @@ int main() {
     return 77;
   }
   bool ok = true;
-  const json chunks{{"host", "llama"}, {"mixer", "top1_chunk"}, {"width", 320}, {"layers", 6}, {"heads", 5}, {"chunk", 32}};
-  const json avey{{"host", "avey"}, {"width", 256}, {"layers", 8}, {"split", 32}, {"top_k", 3}};
+  const json chunks{{"block", "llama"}, {"mixer", "top1_chunk"}, {"width", 320}, {"layers", 6}, {"heads", 5}, {"chunk", 32}};
+  const json avey{{"block", "avey"}, {"width", 256}, {"layers", 8}, {"split", 32}, {"top_k", 3}};
   ok &= check("Transformer++ 1.87 M", llama(192, 4, 3, 512), 512, 512, 32, "bf16", device, before);
   ok &= check("Transformer++ 8.75 M", llama(320, 6, 5, 864), 4096, 1024, 32, "bf16", device, before);
   ok &= check("Transformer++ 8.75 M", llama(320, 6, 5, 864), 4096, 1024, 32, "f32", device, before);

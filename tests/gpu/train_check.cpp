@@ -60,7 +60,7 @@ constexpr int64_t kVocabulary = 257, kSteps = 100;
 
 json small(const json& architecture, const std::string& device, const std::string& precision, int64_t accumulate, bool recompute = false) {
   json a{{"width", 32}, {"layers", 2}};
-  for (const Setting& s : settings_of(architecture.at("host"), architecture.value("mixer", "")))
+  for (const Setting& s : settings_of(architecture.at("block"), architecture.value("mixer", "")))
     if (s.name == "heads") a["heads"] = 2;
   a.update(architecture);
   return {{"name", "check"},
@@ -68,8 +68,8 @@ json small(const json& architecture, const std::string& device, const std::strin
           {"data", {{"sequence_length", 64}}},
           {"training",
            {{"batch_tokens", 1024},
-            {"accumulate", accumulate},
-            {"recompute", recompute},
+            {"gradient_accumulation", accumulate},
+            {"activation_checkpointing", recompute},
             {"steps", kSteps},
             {"warmup_steps", 10},
             {"learning_rate", 3e-3}}},
@@ -231,32 +231,32 @@ bool check(const std::string& name, const json& architecture) {
   return problems.empty();
 }
 
-/// Every whole architecture and every mixer in every host as the registry has them, and settings that take other ways.
+/// Every whole architecture and every mixer in every block as the registry has them, and settings that take other ways.
 std::vector<std::pair<std::string, json>> all_configs() {
   std::vector<std::pair<std::string, json>> configs;
-  const auto add = [&](const std::string& host, const std::string& mixer) {
-    json config{{"host", host}};
+  const auto add = [&](const std::string& block, const std::string& mixer) {
+    json config{{"block", block}};
     if (!mixer.empty()) config["mixer"] = mixer;
-    for (const Setting& s : settings_of(host, mixer))
+    for (const Setting& s : settings_of(block, mixer))
       for (const auto& [name, value] : {std::pair("split", 16), std::pair("top_k", 2), std::pair("chunk", 16)})
         if (s.name == name) config[name] = value;
-    configs.emplace_back(host + (mixer.empty() ? "" : ", " + mixer), config);
+    configs.emplace_back(block + (mixer.empty() ? "" : ", " + mixer), config);
   };
-  for (const Architecture* host : architectures()) {
-    if (host->kind == Architecture::Kind::whole) add(host->id, "");
-    if (host->kind != Architecture::Kind::host) continue;
+  for (const Architecture* block : architectures()) {
+    if (block->kind == Architecture::Kind::whole) add(block->id, "");
+    if (block->kind != Architecture::Kind::block) continue;
     for (const Architecture* mixer : architectures())
-      if (mixer->kind == Architecture::Kind::mixer) add(host->id, mixer->id);
+      if (mixer->kind == Architecture::Kind::mixer) add(block->id, mixer->id);
   }
   const std::pair<const char*, json> more[] = {
       {"avey causal, masked, layer",
-       {{"host", "avey"}, {"split", 16}, {"top_k", 2}, {"ranker_query", "causal"}, {"mask_padding", true}, {"norm", "layer"}}},
-      {"avey gelu, no ranker", {{"host", "avey"}, {"ranker", false}, {"enricher_activation", "gelu"}, {"bypass", false}}},
+       {{"block", "avey"}, {"split", 16}, {"top_k", 2}, {"ranker_query", "causal"}, {"mask_padding", true}, {"norm", "layer"}}},
+      {"avey gelu, no ranker", {{"block", "avey"}, {"ranker", false}, {"enricher_activation", "gelu"}, {"bypass", false}}},
       {"avey with attention",
-       {{"host", "avey"}, {"split", 16}, {"top_k", 2}, {"processor", "attention"}, {"heads", 2}, {"position", "rotary"}}},
-      {"gpt, attention window 16", {{"host", "gpt"}, {"mixer", "attention"}, {"window", 16}}},
-      {"llama, constant keys", {{"host", "llama"}, {"mixer", "attention"}, {"relation", "constant-keys"}}},
-      {"llama, top1_chunk approx", {{"host", "llama"}, {"mixer", "top1_chunk"}, {"chunk", 16}, {"selection", "approx"}}},
+       {{"block", "avey"}, {"split", 16}, {"top_k", 2}, {"processor", "attention"}, {"heads", 2}, {"position", "rotary"}}},
+      {"gpt, attention window 16", {{"block", "gpt"}, {"mixer", "attention"}, {"window", 16}}},
+      {"llama, constant keys", {{"block", "llama"}, {"mixer", "attention"}, {"relation", "constant-keys"}}},
+      {"llama, top1_chunk approx", {{"block", "llama"}, {"mixer", "top1_chunk"}, {"chunk", 16}, {"selection", "approx"}}},
   };
   configs.insert(configs.end(), std::begin(more), std::end(more));
   return configs;
@@ -321,10 +321,10 @@ void time_presets(bool profile, const std::string& only) {
     if (std::string(name).find(only) != std::string::npos) ::time_step(name, architecture, vocabulary, length, batch, "bf16", profile);
   };
   const auto llama = [](int64_t width, int64_t layers, int64_t heads, int64_t mlp) {
-    return json{{"host", "llama"}, {"mixer", "attention"}, {"width", width}, {"layers", layers}, {"heads", heads}, {"mlp_width", mlp}};
+    return json{{"block", "llama"}, {"mixer", "attention"}, {"width", width}, {"layers", layers}, {"heads", heads}, {"mlp_width", mlp}};
   };
-  const json avey_small{{"host", "avey"}, {"width", 256}, {"layers", 8}, {"split", 32}, {"top_k", 3}};
-  const json avey_large{{"host", "avey"}, {"width", 768}, {"layers", 26}, {"split", 64}, {"top_k", 7}};
+  const json avey_small{{"block", "avey"}, {"width", 256}, {"layers", 8}, {"split", 32}, {"top_k", 3}};
+  const json avey_large{{"block", "avey"}, {"width", 768}, {"layers", 26}, {"split", 64}, {"top_k", 7}};
   time_step("Transformer++ 1.87 M", llama(192, 4, 3, 512), 512, 512, 32);
   time_step("Transformer++ 8.75 M", llama(320, 6, 5, 864), 4096, 1024, 32);
   time_step("Transformer++ 110 M", llama(768, 12, 12, 2048), 32000, 2048, 32);

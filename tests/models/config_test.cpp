@@ -1,5 +1,6 @@
 #include <QTemporaryDir>
 #include <QtTest>
+#include <fstream>
 
 #include "models/config.h"
 #include "tests/support/message.h"
@@ -17,7 +18,7 @@ class ConfigTest : public QObject {
   void an_empty_object_is_a_whole_config() {
     const RunConfig c = parse_config("{}", "run.json");
     QCOMPARE(c.name, std::string("transformerpp"));
-    QCOMPARE(c.architecture.at("host").get<std::string>(), std::string("llama"));
+    QCOMPARE(c.architecture.at("block").get<std::string>(), std::string("llama"));
     QCOMPARE(c.training.steps, 1000);
     QCOMPARE(c.training.max_logit_penalty, 0.0);
     QCOMPARE(c.device, std::string("auto"));
@@ -97,8 +98,8 @@ class ConfigTest : public QObject {
     row(R"({"training": {"schedule": "cosin"}})",
         "/training/schedule is \"cosin\"; expected cosine, linear or constant; did you mean \"cosine\"?");
     row(R"({"training": {"batch_tokens": 1000}})", "/training/batch_tokens is 1000; expected a multiple of /data/sequence_length, 512");
-    row(R"({"training": {"accumulate": 3}})",
-        "/training/accumulate is 3, which does not divide the 16 sequences of a step (batch_tokens / sequence_length)");
+    row(R"({"training": {"gradient_accumulation": 3}})",
+        "/training/gradient_accumulation is 3, which does not divide the 16 sequences of a step (batch_tokens / sequence_length)");
     row(R"({"training": {"steps": 50}})", "/training/warmup_steps is 100; expected at most /training/steps, 50");
     row(R"({"training": {"capture_tokens": 513}})", "/training/capture_tokens is 513; expected at most /data/sequence_length, 512");
     row(R"({"data": {"train": []}})", "/data/train is empty; expected at least one domain to train on");
@@ -110,7 +111,7 @@ class ConfigTest : public QObject {
     row(R"({"device": "cuda:x"})", "/device is \"cuda:x\"; expected auto, cpu, cuda or cuda:N");
     row(R"({"device": "cpu", "precision": "bf16"})", "/precision is \"bf16\", which the CPU does not compute in; expected f32 or f64");
     row(R"({"threads": -1})", "/threads is -1; expected an integer from 0 to 1024");
-    row(R"({"architecture": {"host": "lama"}})", "did you mean \"llama\"?");
+    row(R"({"architecture": {"block": "lama"}})", "did you mean \"llama\"?");
     row(R"({"architecture": {"heads": 3}})", "/architecture/heads is 3, which does not divide the width 256");
     row(R"({"architecture": {"mixer": "top1_chunk", "chunk": 513}})",
         "/architecture/chunk is 513; expected at most the sequence length, 512");
@@ -124,6 +125,50 @@ class ConfigTest : public QObject {
     const QString error = error_of(text.toStdString());
     QVERIFY2(error.startsWith("run.json: ") && error.contains(message), qPrintable(error));
     QVERIFY(!error.contains('\n'));
+  }
+
+  /// The presets as they were before settings were renamed.
+  void old_presets_are_read() {
+    std::ifstream file(qEnvironmentVariable("SACCADE_SOURCE_DIR").toStdString() + "/tests/fixtures/before-renaming/presets.json");
+    std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    const nlohmann::json old = nlohmann::json::parse(text);
+    for (const auto& [from, to] : {std::pair("\"host\":", "\"block\":"), std::pair("\"recompute\":", "\"activation_checkpointing\":"),
+                                   std::pair("\"clip\":", "\"max_grad_norm\":"), std::pair("\"accumulate\":", "\"gradient_accumulation\":"),
+                                   std::pair("\"final_learning_rate\":", "\"min_lr_ratio\":")})
+      text = QString::fromStdString(text).replace(from, to).toStdString();
+    const nlohmann::json renamed = nlohmann::json::parse(text);
+    QCOMPARE(old.size(), size_t(68));
+    for (const auto& [name, preset] : old.items()) {
+      std::string note;
+      QVERIFY2(to_json(resolve_config(preset, name, &note)) == to_json(resolve_config(renamed.at(name), name)), name.c_str());
+      QVERIFY2(note.starts_with(name + ": architecture.host is now architecture.block"), note.c_str());
+    }
+  }
+
+  void old_names_are_converted_and_noted() {
+    const auto tokens = [](const char* config) { return parse_config(config, "run.json").training.evaluation_tokens; };
+    QCOMPARE(tokens("{}"), 16384);
+    QCOMPARE(tokens(R"({"training": {"evaluation_batches": 4}})"), 16384);
+    QCOMPARE(tokens(R"({"training": {"evaluation_batches": 1, "batch_tokens": 9600}, "data": {"sequence_length": 48}})"), 85 * 48);
+    QCOMPARE(tokens(R"({"training": {"evaluation_batches": 3, "batch_tokens": 10000}, "data": {"sequence_length": 5000}})"), 3 * 5000);
+    std::string note = "before";
+    parse_config(R"({"training": {"max_grad_norm": 2}})", "run.json", {}, &note);
+    QCOMPARE(note, std::string());
+    const RunConfig c = parse_config(R"({"training": {"max_grad_norm": 2, "accumulate": 2}})", "run.json",
+                                     {"training.clip=3", "training.gradient_accumulation=4"}, &note);
+    QCOMPARE(c.training.max_grad_norm, 3.0);
+    QCOMPARE(c.training.gradient_accumulation, 4);
+    QCOMPARE(note, std::string("run.json: training.clip is now training.max_grad_norm"));
+  }
+
+  void a_setting_under_both_names_is_refused() {
+    const QString both = "run.json: /training/clip is the old name of /training/max_grad_norm; both are given, expected one";
+    QCOMPARE(error_of(R"({"training": {"clip": 1, "max_grad_norm": 1}})"), both);
+    QCOMPARE(error_of(R"({"training": {"clip": 1, "max_grad_norm": 1}})", {"training.clip=2"}), both);
+    QVERIFY(error_of("{}", {"training.clip=1", "training.max_grad_norm=1"}).startsWith("--set: /training/clip is the old name of"));
+    QVERIFY(error_of(R"({"training": {"clip": -1}})").contains("/training/max_grad_norm is -1; expected a number from 0"));
+    QVERIFY(error_of(R"({"training": {"evaluation_batches": "many"}})").contains("/training/evaluation_tokens is \"many\""));
+    QVERIFY(error_of(R"({"training": {"evaluation_batches": 0}})").contains("/training/evaluation_tokens is 0; expected"));
   }
 
   void missing_files_are_named() {

@@ -15,7 +15,7 @@ class PlanTest : public QObject {
   void a_paper_model_is_planned_without_its_memory() {
     const RunConfig config = resolve_config({{"architecture", {{"width", 768}, {"layers", 12}, {"heads", 12}}},
                                              {"data", {{"sequence_length", 2048}}},
-                                             {"training", {{"batch_tokens", 16384}, {"accumulate", 4}}}},
+                                             {"training", {{"batch_tokens", 16384}, {"gradient_accumulation", 4}}}},
                                             "test");
     const Plan plan = make_plan(config, 32000);
     QCOMPARE(plan.parameters, 109529856);
@@ -29,14 +29,17 @@ class PlanTest : public QObject {
   }
 
   void micro_batches_save_memory_and_cost_the_same() {
-    const Plan whole = make_plan(small_run({{"heads", 2}}), 257), pieces = make_plan(small_run({{"heads", 2}}, {{"accumulate", 4}}), 257);
+    const Plan whole = make_plan(small_run({{"heads", 2}}), 257),
+               pieces = make_plan(small_run({{"heads", 2}}, {{"gradient_accumulation", 4}}), 257);
     QVERIFY(pieces.activation_bytes < whole.activation_bytes);
     QVERIFY(std::abs(pieces.flops_per_step / whole.flops_per_step - 1) < 0.1);
   }
 
   /// A third more at most: every block runs forward twice, the rest once.
   void recomputing_saves_memory_and_costs_a_third() {
-    const auto plan = [](bool recompute) { return make_plan(small_run({{"heads", 2}, {"layers", 12}}, {{"recompute", recompute}}), 257); };
+    const auto plan = [](bool recompute) {
+      return make_plan(small_run({{"heads", 2}, {"layers", 12}}, {{"activation_checkpointing", recompute}}), 257);
+    };
     const Plan kept = plan(false), again = plan(true);
     QVERIFY2(again.activation_bytes < kept.activation_bytes / 3,
              qPrintable(QString("%1 of %2 bytes").arg(again.activation_bytes).arg(kept.activation_bytes)));

@@ -16,8 +16,8 @@ class TrainerTest : public QObject {
   std::unique_ptr<Trainer> trainer(const RunConfig& config) const {
     return std::make_unique<Trainer>(config, corpus_.vocabulary(), corpus_.source(config));
   }
-  static nlohmann::json plain() { return {{"host", "llama"}, {"mixer", "attention"}, {"heads", 2}}; }
-  static nlohmann::json chunks() { return {{"host", "gpt"}, {"mixer", "top1_chunk"}, {"heads", 2}, {"chunk", 5}}; }
+  static nlohmann::json plain() { return {{"block", "llama"}, {"mixer", "attention"}, {"heads", 2}}; }
+  static nlohmann::json chunks() { return {{"block", "gpt"}, {"mixer", "top1_chunk"}, {"heads", 2}, {"chunk", 5}}; }
 
   static double largest_logit(Trainer& trainer, const FrozenBatch& batch) {
     Tape tape(trainer.arena(), false);
@@ -103,7 +103,7 @@ class TrainerTest : public QObject {
   }
   void accumulating_micro_batches_is_one_big_batch() {
     QFETCH(double, penalty);
-    const nlohmann::json training{{"max_logit_penalty", penalty}}, cut{{"max_logit_penalty", penalty}, {"accumulate", 4}};
+    const nlohmann::json training{{"max_logit_penalty", penalty}}, cut{{"max_logit_penalty", penalty}, {"gradient_accumulation", 4}};
     const auto whole = trainer(small_run(plain(), training, "f64")), pieces = trainer(small_run(plain(), cut, "f64"));
     for (int i = 0; i < 3; ++i) {
       const StepRecord a = whole->step(), b = pieces->step();
@@ -196,7 +196,7 @@ class TrainerTest : public QObject {
   }
 
   void a_run_that_does_not_fit_says_so_before_it_starts() {
-    nlohmann::json huge = {{"host", "llama"}, {"width", 65536}, {"layers", 1000}, {"heads", 64}};
+    nlohmann::json huge = {{"block", "llama"}, {"width", 65536}, {"layers", 1000}, {"heads", 64}};
     try {
       trainer(small_run(huge));
       QFAIL("it fits");

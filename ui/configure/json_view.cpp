@@ -7,6 +7,7 @@
 
 #include "kernels/error.h"
 #include "models/config_text.h"
+#include "models/old_names.h"
 #include "ui/shell/theme.h"
 
 namespace saccade::ui {
@@ -43,7 +44,8 @@ void JsonView::setProblem(const QString& problem) {
 void JsonView::read() {
   if (writing_) return;
   try {
-    const nlohmann::json config = parse_json_text(text_->toPlainText().toStdString(), tr("config").toStdString());
+    nlohmann::json config = parse_json_text(text_->toPlainText().toStdString(), tr("config").toStdString());
+    rename_settings(config);
     Q_EMIT edited(config);
   } catch (const Error& error) {
     Q_EMIT malformed(QString::fromUtf8(error.what()));

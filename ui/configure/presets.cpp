@@ -6,6 +6,7 @@
 #include "models/config.h"
 #include "models/config_text.h"
 #include "models/corpus/corpus.h"
+#include "models/old_names.h"
 #include "models/resources.h"
 
 namespace saccade::ui {
@@ -28,10 +29,11 @@ QList<Preset> presets() {
   return list;
 }
 
-nlohmann::json read_preset(const QString& path) {
+nlohmann::json read_preset(const QString& path, QString* note) {
   QFile file(path);
   if (!file.open(QIODevice::ReadOnly)) throw UsageError(path.toStdString() + ": " + file.errorString().toStdString());
   nlohmann::json preset = parse_json_text(file.readAll().toStdString(), path.toStdString());
+  *note = QString::fromStdString(rename_settings(preset, path.toStdString()));
   resolve_config(preset, path.toStdString());
   return preset;
 }
