@@ -168,7 +168,7 @@ bool check_auto() {
     std::printf("auto, %s: %s%s%s\n", precision, plan.device.c_str(), plan.why_not_gpu.empty() ? "" : ", ", plan.why_not_gpu.c_str());
     return plans_made() - before == plans && plan.where ? plan : Plan{};
   };
-  const json plain{{"host", "llama"}, {"mixer", "attention"}}, wide{{"host", "rwkv"}, {"mixer", "rwkv6"}, {"width", 512}, {"heads", 1}};
+  const json plain{{"block", "llama"}, {"mixer", "attention"}}, wide{{"block", "rwkv"}, {"mixer", "rwkv6"}, {"width", 512}, {"heads", 1}};
   const Plan gpu = chosen(plain, "auto", 1), precise = chosen(plain, "f64", 1), refused = chosen(wide, "auto", 2);
   return gpu.where && gpu.where->is_cuda() && gpu.why_not_gpu.empty() && precise.where == Device::cpu() && !precise.why_not_gpu.empty() &&
          refused.where == Device::cpu() && refused.why_not_gpu.find("[wkv]") != std::string::npos;

@@ -15,7 +15,7 @@ OOD = ["arxiv", "github", "stack", "books", "wiki"]
 SYSTEMS = {"transformer-pp": ("transformer-pp-10m", [], "tpp"),
            "avey": ("avey-10m", [], "avey"),
            "avey-xavier": ("avey-10m", ["architecture.initialisation=xavier"], "avey-xavier"),
-           "avey-paper": ("avey-paper-small", ["training.epsilon=1e-8"], "avey-paper")}
+           "avey-paper": ("avey-paper-small", ["training.epsilon=1e-8", "training.gradient_accumulation=1"], "avey-paper")}
 
 
 def train_ours(a, system, rate, precision):
@@ -26,8 +26,6 @@ def train_ours(a, system, rate, precision):
         f"data.sequence_length={a.length}", f"training.steps={a.steps}", f"training.batch_tokens={a.batch_tokens}", f"training.learning_rate={rate}",
         f"training.warmup_steps={min(200, a.steps * 2 // 3)}", "training.schedule=cosine", f"training.evaluate_every={a.steps}", "training.probe_every=1000000",
         "training.checkpoint_every=1000000", "training.seed=1", f"device={a.device}", f"precision={precision}"]
-    if system == "avey-paper":
-        settings.append(f"training.{'accumulate' if 'accumulate' in open(presets / (preset + '.json')).read() else 'gradient_accumulation'}=1")
     if not (run / "journal.jsonl").exists():
         command = [a.saccade, "train", str(presets / (preset + ".json")), "-o", str(run)] + [x for s in settings for x in ("--set", s)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL if a.quiet else None)

@@ -63,8 +63,7 @@ def main():
     for name in [domain] + data["ood"]:
         tokens = store(f"{a.stores}/{name}.validation.tokens")
         count = (len(tokens) - 1) // T
-        sequences = training["evaluation_tokens"] // T if "evaluation_tokens" in training else training["evaluation_batches"] * max(1, 4096 // T)
-        rows = [permute(count, 20251, i) for i in range(min(max(1, sequences), count))]
+        rows = [permute(count, 20251, i) for i in range(min(-(-training["evaluation_tokens"] // T), count))]
         out["eval_" + name] = np.stack([tokens[r * T: r * T + T + 1] for r in rows])
     np.savez_compressed(a.out, **out)
     print(f"{len(train)} tokens, {n} sequences; evaluation:", {k: v.shape for k, v in out.items() if k.startswith("eval_")})
