@@ -64,4 +64,8 @@ RunConfig resolve_config(const nlohmann::json& object, const std::string& origin
 /// The resolved form; parse_config(to_json(c).dump()) == c.
 nlohmann::json to_json(const RunConfig& config);
 
+/// What a stored config says of the model and of how it is trained: every setting that is not a Setting::repetition, with its default
+/// where the config, of another version, lacks it. Equal for runs that repeat one experiment. `config` is an object.
+nlohmann::json experiment_of(const nlohmann::json& config);
+
 }  // namespace saccade

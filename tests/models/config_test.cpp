@@ -35,6 +35,21 @@ class ConfigTest : public QObject {
     QVERIFY(to_json(parse_config(to_json(c).dump(), "again")) == to_json(c));
   }
 
+  void an_experiment_is_the_model_and_its_training() {
+    const auto experiment = [](const std::vector<std::string>& overrides) {
+      return experiment_of(to_json(parse_config(R"({"data": {"train": ["prose"], "sequence_length": 128}})", "run.json", overrides)));
+    };
+    const nlohmann::json usual = experiment({});
+    for (const char* repeated : {"training.seed=2", "training.accumulate=2", "training.recompute=true", "training.evaluate_every=3",
+                                 "training.probe_every=3", "training.capture_every=3", "training.capture_tokens=3",
+                                 "training.checkpoint_every=3", "device=cpu", "threads=3", "name=another"})
+      QVERIFY2(experiment({repeated}) == usual, repeated);
+    for (const char* changed : {"training.learning_rate=0.5", "training.warmup_steps=3", "training.batch_tokens=1280", "training.beta2=0.5",
+                                "training.clip=0.5", "training.steps=300", "precision=f64", "data.train=[\"code\"]",
+                                "data.tokenizer=bpe:512", "data.sequence_length=256", "architecture.window=64", "architecture.layers=3"})
+      QVERIFY2(experiment({changed}) != usual, changed);
+  }
+
   void overrides_are_json_or_text() {
     const RunConfig c = parse_config(
         "{\"training\": {\"seed\": 1}}", "run.json",
