@@ -4,6 +4,7 @@
 #include <fstream>
 #include <optional>
 
+#include "kernels/cuda/cudnn_graph.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/error.h"
 
@@ -69,6 +70,10 @@ MemoryState cpu_memory() {
   }
   return state;
 }
+
+std::vector<Gpu> gpus(std::string* why_none) { return cuda::gpus(why_none); }
+
+std::string cudnn_version(std::string* why_none) { return cuda::cudnn_version(why_none); }
 
 std::string cpu_name() {
   std::ifstream file("/proc/cpuinfo");

@@ -11,4 +11,7 @@ Tensor embedding(Tape& tape, const Tensor& table, const Tensor& tokens);
 /// y[b,t] = x[b,t] + table[p + t]      x [B, T, D]   table [Tmax, D], Tmax >= p + T; backward for p = 0 only
 Tensor add_positions(Tape& tape, const Tensor& x, const Tensor& table, const TokenPosition& position = {});
 
+/// The positions p, p + 1 … of n tokens, as tokens of a table of positions: i32 [1, n].
+Tensor position_numbers(Tape& tape, int64_t n, const TokenPosition& position);
+
 }  // namespace saccade

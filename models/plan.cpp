@@ -5,7 +5,6 @@
 #include <cmath>
 #include <optional>
 
-#include "kernels/cuda/runtime.h"
 #include "kernels/random.h"
 #include "models/training/evaluation_pass.h"
 
@@ -101,7 +100,7 @@ Plan make_plan(const RunConfig& config, int64_t vocabulary) {
 
 MemoryState device_memory(Device device) {
   if (!device.is_cuda()) return cpu_memory();
-  for (const cuda::Gpu& gpu : cuda::gpus())
+  for (const Gpu& gpu : gpus())
     if (gpu.index == device.index) return {gpu.memory_total, gpu.memory_free};
   return {};
 }

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/device.h"
+
 struct CUstream_st;
 
 /// The CUDA runtime as the rest of the program sees it; no CUDA header is needed to include this. In a build without CUDA
@@ -12,16 +14,9 @@ namespace saccade::cuda {
 
 using Stream = CUstream_st*;
 
-struct Gpu {
-  int index = 0;
-  std::string name;
-  int major = 0, minor = 0;  ///< compute capability
-  int multiprocessors = 0;
-  int64_t memory_total = 0, memory_free = 0;
-};
+using saccade::Gpu;
 
-/// GPUs this build can use (compute capability 8.0 and up). Empty with a reason when there are none: no driver, driver too
-/// old, unsupported GPUs, built without CUDA.
+/// See saccade::gpus.
 std::vector<Gpu> gpus(std::string* why_none = nullptr);
 
 /// All work of a device goes through one stream, in program order.

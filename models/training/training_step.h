@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/adamw.h"
-#include "kernels/cuda/recorded.h"
+#include "kernels/recorded.h"
 #include "kernels/staging.h"
 #include "models/config.h"
 #include "models/model.h"
