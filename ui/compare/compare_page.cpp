@@ -19,7 +19,7 @@
 #include "ui/page.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
-#include "ui/shell/run_delegate.h"
+#include "ui/swatch.h"
 
 namespace saccade::ui {
 

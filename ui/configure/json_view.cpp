@@ -7,7 +7,7 @@
 
 #include "kernels/error.h"
 #include "models/config_text.h"
-#include "ui/shell/theme.h"
+#include "ui/theme.h"
 
 namespace saccade::ui {
 
