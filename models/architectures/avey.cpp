@@ -21,6 +21,7 @@
 #include "kernels/heads.h"
 #include "kernels/linear.h"
 #include "kernels/norm.h"
+#include "models/architectures/registry.h"
 #include "models/layers/block.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"

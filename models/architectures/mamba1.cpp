@@ -9,6 +9,7 @@
 
 #include "kernels/linear.h"
 #include "kernels/linear_pieces.h"
+#include "models/architectures/registry.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
 #include "models/layers/short_conv.h"

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "kernels/top1_chunk_decoding.h"
+#include "models/architectures/registry.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/score_heads.h"
 

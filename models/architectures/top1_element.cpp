@@ -3,6 +3,7 @@
 //   a(t) = argmax_{j ≤ t} s_tj      o_t = v_{a(t)}      backward through softmax(s) (straight-through)
 #include "kernels/top1_element.h"
 
+#include "models/architectures/registry.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/score_heads.h"
 

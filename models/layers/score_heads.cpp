@@ -7,6 +7,7 @@
 #include "kernels/heads.h"
 #include "kernels/linear.h"
 #include "models/layers/initialise.h"
+#include "models/suggest.h"
 
 namespace saccade {
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "models/architectures/registry.h"
-#include "models/layers/orthogonal.h"
+#include "models/orthogonal.h"
 #include "models/plan.h"
 #include "tests/support/message.h"
 
