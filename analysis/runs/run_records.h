@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct Capture {
   std::vector<std::string> pieces;  ///< what each token shows
   std::vector<float> token_losses;  ///< nats of predicting the next token
   std::vector<CapturedMap> maps;
+  std::optional<Selection> selection = {};  ///< what queries chose among, where the model makes a choice
 };
 
 enum class RunState { created, running, finished, stopped, diverged, failed, crashed };

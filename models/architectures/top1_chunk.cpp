@@ -99,11 +99,12 @@ class Top1ChunkMixer : public Mixer {
       report_selection(heads, result);
     }
     if (heads.wants_maps()) {
-      heads.map("weights", weights(0));
-      heads.map_of_first("selected", result.selected);
-      heads.map_of_first("score", result.report.score);
-      heads.map_of_first("captured_mass", result.report.captured_mass);
-      heads.map_of_first("margin", result.report.margin);
+      heads.selects({Selection::Unit::chunk, options_.chunk});
+      heads.map(MapKind::weights, weights(0));
+      heads.map_of_first(MapKind::selected, result.selected);
+      heads.map_of_first(MapKind::score, result.report.score);
+      heads.map_of_first(MapKind::captured_mass, result.report.captured_mass);
+      heads.map_of_first(MapKind::margin, result.report.margin);
     }
   }
 

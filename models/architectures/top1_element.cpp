@@ -16,8 +16,6 @@ struct Settings : ScoreSettings {
 
 const Schema<Settings> schema{qk_norm_field<Settings>(), temperature_field<Settings>()};
 
-constexpr int64_t kNear = 256;
-
 class Top1ElementMixer : public Mixer {
  public:
   Top1ElementMixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer)
@@ -59,9 +57,10 @@ class Top1ElementMixer : public Mixer {
       heads.mean("outside_256", "1", bht, [&](int64_t b, int64_t h, int64_t t) { return distance(b, h, t) >= kNear ? 1.0 : 0.0; });
     }
     if (heads.wants_maps()) {
-      heads.map("weights", one_hot(selected, bht));
-      heads.map("soft_weights", attention_weights(tape, q, k, heads_.score(), 0));
-      heads.map_of_first("selected", selection.selected);
+      heads.selects({Selection::Unit::element, 1});
+      heads.map(MapKind::weights, one_hot(selected, bht));
+      heads.map(MapKind::soft_weights, attention_weights(tape, q, k, heads_.score(), 0));
+      heads.map_of_first(MapKind::selected, selection.selected);
     }
   }
 

@@ -41,7 +41,7 @@ class RecurrentReadsTest : public QObject {
     const ProbeRecord record = probed(nlohmann::json::parse(settings.toStdString()));
     QCOMPARE(record.maps.size(), size_t(kLayers));
     for (const CapturedMap& map : record.maps) {
-      QCOMPARE(QString::fromStdString(map.name), QString("weights"));
+      QCOMPARE(map.kind, MapKind::weights);
       QCOMPARE(map.shape, (std::vector<int64_t>{heads, kLength, kLength}));
       double below = 0;
       for (int64_t row = 0; row < heads * kLength; ++row)
