@@ -1,5 +1,6 @@
 #!/bin/sh
-# Rooms may include only rooms to their right: app > ui > analysis > models > kernels. Qt stands in ui and app/workbench only.
+# Rooms may include only rooms to their right: app > ui > analysis > models > kernels. Qt stands in ui and app/workbench only, HDF5 in
+# analysis/runs, CUDA in kernels. Folders do not include each other in circles (circles_test.py).
 cd "$1" || exit 2
 fail=0
 deny() {
@@ -12,5 +13,13 @@ deny analysis '#include "(app|ui)/'
 deny ui '#include "app/'
 for room in kernels models analysis app/cli; do deny $room '#include <Q[A-Z]'; done
 for room in kernels models ui app; do deny $room '#include <(hdf5|H5)'; done
+for room in models analysis ui app; do
+  deny $room '#include ("kernels/cuda/|<(cuda|cudnn|cublas|nvml))'
+  deny $room '^[[:space:]]*#[[:space:]]*(if|elif).*SACCADE_(CUDA|CUDNN)'
+done
+for folder in models ui app $(ls -d analysis/*/ | grep -v '^analysis/runs/$'); do deny "$folder" '#include "analysis/runs/hdf5\.h"|h5::'; done
+deny ui 'cuda::|#include "kernels/recorded\.h"'
 [ $fail -eq 0 ] && echo "every include points down"
+tests/circles_test.py --self-test || fail=1
+tests/circles_test.py . || fail=1
 exit $fail

@@ -10,7 +10,7 @@
 #include "kernels/random.h"
 #include "kernels/transfer.h"
 #include "models/architectures/registry.h"
-#include "models/decoder.h"
+#include "models/training/decoder.h"
 #include "models/training/training_step.h"
 
 namespace saccade {

@@ -6,7 +6,7 @@
 
 #include "analysis/comparison/comparison.h"
 #include "analysis/probes/capture_maps.h"
-#include "analysis/runs/training_run.h"
+#include "analysis/training/training_run.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
 #include "app/cli/render.h"

@@ -1,5 +1,5 @@
 // saccade evaluate RUN: loss on every domain's frozen batches from a checkpoint.
-#include "analysis/runs/training_run.h"
+#include "analysis/training/training_run.h"
 
 #include "analysis/runs/run_info.h"
 #include "app/cli/command.h"

@@ -4,8 +4,8 @@
 
 #include "kernels/clock.h"
 #include "kernels/transfer.h"
-#include "models/plan.h"
 #include "models/training/evaluation_pass.h"
+#include "models/training/plan.h"
 #include "models/training/training_step.h"
 
 namespace saccade {

@@ -11,7 +11,7 @@
 #include "analysis/runs/capture_file.h"
 #include "analysis/runs/results_file.h"
 #include "analysis/runs/run_info.h"
-#include "analysis/runs/training_run.h"
+#include "analysis/training/training_run.h"
 #include "tests/analysis/fixture.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/message.h"

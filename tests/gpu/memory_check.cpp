@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "kernels/cuda/runtime.h"
-#include "models/plan.h"
 #include "models/training/evaluation_pass.h"
+#include "models/training/plan.h"
 #include "tests/gpu/first_gpu.h"
 
 using namespace saccade;

@@ -1,7 +1,7 @@
 #include <QTemporaryDir>
 #include <QtTest>
 
-#include "models/config.h"
+#include "models/training/config.h"
 #include "tests/support/message.h"
 
 namespace saccade::test {

@@ -5,7 +5,7 @@
 
 #include "models/architectures/registry.h"
 #include "models/orthogonal.h"
-#include "models/plan.h"
+#include "models/training/plan.h"
 #include "tests/support/message.h"
 
 namespace saccade::test {

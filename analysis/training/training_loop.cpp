@@ -1,11 +1,11 @@
-#include "analysis/runs/training_loop.h"
+#include "analysis/training/training_loop.h"
 
 #include <cmath>
 #include <sstream>
 
-#include "analysis/evaluation/observe.h"
 #include "analysis/runs/run_info.h"
-#include "models/plan.h"
+#include "analysis/training/observe.h"
+#include "models/training/plan.h"
 #include "models/training/training_step.h"
 
 namespace saccade {

@@ -1,13 +1,13 @@
-#include "analysis/runs/training_run.h"
+#include "analysis/training/training_run.h"
 
 #include <csignal>
 
 #include "analysis/runs/provenance.h"
 #include "analysis/runs/run_info.h"
-#include "analysis/runs/training_loop.h"
+#include "analysis/training/training_loop.h"
 #include "models/architectures/registry.h"
 #include "models/corpus/sha256.h"
-#include "models/plan.h"
+#include "models/training/plan.h"
 
 namespace saccade {
 

@@ -1,4 +1,4 @@
-#include "analysis/evaluation/observe.h"
+#include "analysis/training/observe.h"
 
 #include <algorithm>
 #include <cmath>

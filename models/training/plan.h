@@ -1,6 +1,6 @@
 #pragma once
 #include "kernels/device.h"
-#include "models/config.h"
+#include "models/training/config.h"
 
 namespace saccade {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include "analysis/runs/checkpoint_keeper.h"
 #include "analysis/runs/run_writer.h"
-#include "analysis/runs/training_run.h"
+#include "analysis/training/training_run.h"
 
 namespace saccade {
 

@@ -1,4 +1,4 @@
-#include "models/plan.h"
+#include "models/training/plan.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "models/config.h"
+#include "models/training/config.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "analysis/runs/training_run.h"
+#include "analysis/training/training_run.h"
 
 namespace saccade {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/decoder.h"
+#include "models/training/decoder.h"
 
 #include <algorithm>
 #include <cmath>
