@@ -14,7 +14,8 @@ inline constexpr int64_t kNear = 256;
 struct HeadStatistic {
   /// entropy, entropy_normalized (of the distribution used; Top-1 Element: of the soft one); distance (tokens back, weighted)
   /// and outside_256 (share of reads beyond the last 256 positions); for chunks captured_mass, margin, chunk_distance and
-  /// usage_entropy (of how often each chunk is chosen).
+  /// usage_entropy (of how often each chunk is chosen); for Mamba skip, D of the head: the weight of a token's own input beside what the
+  /// recurrence reads, which the other statistics and the map `weights` are of.
   std::string name;
   std::string unit;  ///< nats, 1, tokens, chunks …
   int64_t layer = 0;

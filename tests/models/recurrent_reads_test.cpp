@@ -58,6 +58,28 @@ class RecurrentReadsTest : public QObject {
     }
   }
 
+  /// D u_t is the token's own input, not a read: another D changes no read, and is reported itself.
+  void a_skip_is_no_read_data() {
+    QTest::addColumn<QString>("settings");
+    QTest::newRow("mamba1") << R"({"mixer": "mamba1"})";
+    QTest::newRow("mamba1 none") << R"({"mixer": "mamba1", "decay": "none"})";
+    QTest::newRow("mamba2") << R"({"mixer": "mamba2", "heads": 4, "state": 8})";
+    QTest::newRow("mamba2 one") << R"({"mixer": "mamba2", "heads": 4, "state": 8, "decay": "one"})";
+  }
+  void a_skip_is_no_read() {
+    QFETCH(QString, settings);
+    // In the last layer alone, so that what it reads from is the same.
+    const auto with_skip = [&](double d) {
+      return probed(nlohmann::json::parse(settings.toStdString()), [d](Model& model) { fill(model.parameter("layer1.skip").value, d); });
+    };
+    const ProbeRecord usual = with_skip(1), other = with_skip(-30);
+    QVERIFY(usual.maps[1].values == other.maps[1].values);
+    for (const char* name : {"entropy", "entropy_normalized", "distance", "outside_256"})
+      QVERIFY2(statistic(usual, name).heads == statistic(other, name).heads, name);
+    for (const double d : statistic(other, "skip").heads) QCOMPARE(d, -30.0);
+    for (const double d : statistic(usual, "skip").heads) QCOMPARE(d, 1.0);
+  }
+
   /// Queries and keys of zero: every pair has p = 1, so reads are uniform.
   void uniform_reads() {
     const ProbeRecord record = probed({{"mixer", "based"}, {"heads", 2}, {"layout", {"linear"}}}, [](Model& model) {
