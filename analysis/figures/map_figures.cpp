@@ -69,7 +69,8 @@ Figure score_figure(const Capture& capture, int64_t layer, int64_t head) {
     for (const int64_t chunk : selected_at(capture, layer, head, t))
       if (chunk < map.columns) map.marked.push_back({t, chunk});
   fit_range(map, false);
-  return map_figure("score" + place_id(layer, head), "Chunk selection, " + place(layer, head), "chunk", "query position", std::move(map));
+  return map_figure(to_string(MapKind::score) + place_id(layer, head), "Chunk selection, " + place(layer, head), "chunk", "query position",
+                    std::move(map));
 }
 
 Figure maxsim_figure(const Capture& capture) {
@@ -81,7 +82,8 @@ Figure maxsim_figure(const Capture& capture) {
     for (const int64_t split : chosen_splits(capture, i)) map.marked.push_back({i, split});
   }
   fit_range(map, false);
-  return map_figure("maxsim", "Split similarity, chosen splits marked", "earlier split", "split that reads", std::move(map));
+  return map_figure(to_string(MapKind::maxsim), "Split similarity, chosen splits marked", "earlier split", "split that reads",
+                    std::move(map));
 }
 
 Figure per_query_figure(const Capture& capture, MapKind kind, int64_t layer) {

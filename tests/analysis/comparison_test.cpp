@@ -121,7 +121,7 @@ class ComparisonTest : public QObject {
     QFETCH(QString, pointer);
     QFETCH(QString, value);
     QFETCH(int, rows);
-    const auto runs = write({{.seed = 1, .offset = 0.0}, {.seed = 2, .offset = 0.2}, {.seed = 3, .offset = 0.4}});
+    const auto runs = write({small(1, 0), small(2, 0.2), small(3, 0.4)});
     const Run changed = rewritten(runs[2], pointer, value);
     const Comparison c = compare({&runs[0], &runs[1], &changed}, 2.5);
     QCOMPARE(c.rows.size(), static_cast<size_t>(rows));
@@ -149,7 +149,7 @@ class ComparisonTest : public QObject {
     QFETCH(QString, pointer);
     QFETCH(QString, value);
     QFETCH(QString, warning);
-    const auto runs = write({{.seed = 1}, {.seed = 2}});
+    const auto runs = write({small(1, 0), small(2, 0)});
     const Run first = rewritten(runs[0], "/provenance/precision", "\"f32\""), same = rewritten(runs[1], "/provenance/precision", "\"f32\"");
     QVERIFY(compare({&first, &same}).warnings.empty());
     const Run changed = rewritten(runs[1], pointer, value);
@@ -257,6 +257,9 @@ class ComparisonTest : public QObject {
       runs.emplace_back(directory);
     }
     return runs;
+  }
+  static FixtureOptions small(int64_t seed, double offset) {
+    return {.seed = seed, .layers = 1, .heads = 1, .length = 16, .offset = offset};
   }
   /// The run with one value of its run.json, "/config/…" or "/provenance/…", replaced.
   static Run rewritten(const Run& run, const QString& pointer, const QString& value) {
