@@ -11,7 +11,7 @@
 #include "analysis/runs/journal.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/run_lock.h"
-#include "models/training/config.h"
+#include "models/config/config.h"
 
 namespace saccade {
 

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "analysis/runs/run.h"
-#include "models/training/config.h"
+#include "models/config/config.h"
 #include "models/training/decoder.h"
 
 namespace saccade {

@@ -1,6 +1,6 @@
 #pragma once
 #include "kernels/device.h"
-#include "models/training/config.h"
+#include "models/config/config.h"
 
 namespace saccade {
 

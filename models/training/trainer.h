@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "models/config/config.h"
 #include "models/corpus/corpus.h"
 #include "models/model.h"
-#include "models/training/config.h"
 
 namespace saccade {
 

@@ -6,8 +6,8 @@
 #include "kernels/adamw.h"
 #include "kernels/recorded.h"
 #include "kernels/staging.h"
+#include "models/config/config.h"
 #include "models/model.h"
-#include "models/training/config.h"
 
 namespace saccade {
 

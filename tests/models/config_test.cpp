@@ -1,7 +1,7 @@
 #include <QTemporaryDir>
 #include <QtTest>
 
-#include "models/training/config.h"
+#include "models/config/config.h"
 #include "tests/support/message.h"
 
 namespace saccade::test {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "models/config/config.h"
 #include "models/settings.h"
-#include "models/training/config.h"
 
 namespace saccade::ui {
 

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <vector>
 
+#include "models/config/config.h"
 #include "models/corpus/corpus.h"
-#include "models/training/config.h"
 
 class QLabel;
 class QPushButton;

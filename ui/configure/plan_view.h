@@ -2,7 +2,7 @@
 #include <QWidget>
 #include <optional>
 
-#include "models/training/config.h"
+#include "models/config/config.h"
 #include "models/training/plan.h"
 
 class QFormLayout;

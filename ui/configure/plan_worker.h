@@ -5,7 +5,7 @@
 #include <QTimer>
 #include <atomic>
 
-#include "models/training/config.h"
+#include "models/config/config.h"
 #include "models/training/plan.h"
 
 class QProcess;

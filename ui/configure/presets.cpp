@@ -3,10 +3,10 @@
 #include <QDir>
 #include <algorithm>
 
+#include "models/config/config.h"
 #include "models/config_text.h"
 #include "models/corpus/corpus.h"
 #include "models/resources.h"
-#include "models/training/config.h"
 
 namespace saccade::ui {
 namespace {

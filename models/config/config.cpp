@@ -1,4 +1,4 @@
-#include "models/training/config.h"
+#include "models/config/config.h"
 
 #include <algorithm>
 #include <cctype>
