@@ -81,7 +81,7 @@ struct Arena::State {
       used -= bytes;
       throw DeviceError("out of memory on " + to_string(device) + ": " + std::to_string(bytes >> 20) + " MiB more than " +
                         std::to_string(extent >> 20) + " MiB in use do not fit in " + std::to_string(capacity >> 20) +
-                        " MiB; set recompute, reduce batch_tokens, sequence_length or width");
+                        " MiB; set activation_checkpointing, reduce batch_tokens, sequence_length or width");
     }
     const int64_t offset = extent;
 #ifdef SACCADE_CUDA

@@ -7,9 +7,9 @@
 
 namespace saccade {
 
-/// One address range per device, handed out lowest-fit and taken back as tensors end. The same sequence of requests
-/// yields the same addresses, so a step that was run once can be replayed (CUDA Graph), and on `plan` the very same
-/// bookkeeping runs on offsets alone: its peak is the peak of the run.
+/// One address range per device, allocated lowest-fit and freed as tensors are destroyed. The same sequence of requests yields the same
+/// addresses, so a captured graph of a step can be replayed, and on `plan` the same bookkeeping runs on offsets alone: its peak is the peak
+/// of the run.
 ///
 /// Tensors keep the arena's state alive; one thread at a time may allocate.
 class Arena {
@@ -17,7 +17,7 @@ class Arena {
   explicit Arena(Device device);
 
   Device device() const;
-  /// Contents undefined (NaN when poisoning). Throws DeviceError when the range is exhausted.
+  /// Contents undefined (NaN with set_poison). Throws DeviceError when the range is exhausted.
   Tensor allocate(const Shape& shape, DType dtype);
 
   int64_t used() const;         ///< bytes in live tensors
@@ -25,7 +25,7 @@ class Arena {
   int64_t peak_extent() const;  ///< highest address used so far: what the device must provide
   void reset_peak();
 
-  /// Tests fill fresh memory with NaN bytes so that reading what nobody wrote shows.
+  /// For tests: new memory is filled with NaN, so that reads before the first write show.
   static void set_poison(bool on);
 
  private:

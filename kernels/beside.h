@@ -9,7 +9,7 @@
 
 namespace saccade {
 
-/// What a tape has begun beside its backward pass (run_beside): on a GPU, work on a second stream, in the order it was begun.
+/// Work of a tape's backward pass on a side stream (run_beside): on a GPU a second stream, in the order it was begun.
 class Beside {
  public:
   Beside() = default;
@@ -19,11 +19,11 @@ class Beside {
 
   void begin(Tape& tape, const char* op, Cost cost, const std::vector<Tensor>& reads, const std::vector<GradTarget>& writes,
              const std::function<void()>& cpu, const std::function<void()>& cuda);
-  /// The device waits for what writes to x.
+  /// The device waits for the side stream's writes to x.
   void wait_for_writes(const Tensor& x);
-  /// The device waits until x belongs to its owner alone, or nothing goes on any more.
+  /// The device waits until the side stream no longer holds x, or has no work left.
   void wait_for_reads(const Tensor& x);
-  /// The device waits for everything.
+  /// The device waits for all work of the side stream.
   void end();
 
  private:
@@ -34,7 +34,7 @@ class Beside {
   std::deque<Work> works_;  ///< oldest first
 };
 
-/// The end of what was begun beside a backward pass, whichever way that ends.
+/// Ends the side stream's work of a backward pass on every exit from it.
 class BesideEnds {
  public:
   explicit BesideEnds(Tape& tape) : beside_(tape.beside()) {}
@@ -46,9 +46,9 @@ class BesideEnds {
   Beside& beside_;
 };
 
-/// An op of a backward pass whose results nothing on the way down waits for: gradients of weights. On a GPU it goes on beside
-/// what follows, unless it is large enough to fill the GPU by itself; what it reads and writes lives until it is done, at the
-/// latest at the end of Tape::backward. Elsewhere it is Tape::run. It may not take memory from the tape.
+/// An op of a backward pass whose results no later op of that pass reads: gradients of weights. On a GPU it runs on the side stream, unless
+/// it is large enough to fill the GPU by itself; the tensors it reads and writes live until it is done, at the latest at the end of
+/// Tape::backward. Elsewhere it is Tape::run. It may not allocate from the tape.
 template <class Cpu, class Cuda>
 void run_beside(Tape& tape, const char* op, Cost cost, const std::vector<Tensor>& reads, const std::vector<GradTarget>& writes, Cpu&& cpu,
                 [[maybe_unused]] Cuda&& cuda) {

@@ -3,9 +3,12 @@
 
 namespace saccade {
 
-/// The delta rule (Yang et al. 2024, arXiv:2406.06484), gated when g is given (Gated DeltaNet, arXiv:2412.06464), head by head:
+/// The delta rule (Yang et al. 2024, arXiv:2406.06484, section 2.2), with decay α_t = e^{g_t} where g is given (Gated DeltaNet,
+/// arXiv:2412.06464, section 3.1, equation 10), head by head, S transposed against the papers:
 ///   S̄ = e^{g_t} S_{t−1},   S_t = S̄ + k_t (β_t (v_t − S̄ᵀ k_t))ᵀ,   o_t = scale · S_tᵀ q_t
-/// In bf16 (q, k, v, o) states, β and g are f32.
+/// q, k, v and o are of one dtype, β, g and the states of accumulation_dtype(v).
+/// Throws std::invalid_argument where a shape differs from those below or state.start has another dtype; on CUDA without the chunk form
+/// also for K above 256. Other dtypes are not checked.
 struct DeltaRule {
   Tensor q, k;              ///< [B, T, H, K]; keys of length 1 at most, or the state grows
   Tensor v;                 ///< [B, T, H, V]
@@ -17,13 +20,14 @@ struct DeltaRule {
 
 struct DeltaRuleOutput {
   Tensor o;    ///< [B, T, H, V]
-  Tensor end;  ///< S after the last token when asked for
+  Tensor end;  ///< S after the last token, [B, H, K, V], when asked for
 };
 
 DeltaRuleOutput delta_rule(Tape& tape, const DeltaRule& in);
 
-/// Where each query read from: v_j's weight in o_t of one sequence, exact, by running the recurrence backward from w = scale q_t:
-/// for i = t … 0: a_ti = β_i (k_i · w), w ← e^{g_i} (w − β_i k_i (k_i · w)). [H, T, T], zero above the diagonal. No gradient.
+/// Read weights, o_t = Σ_j a_tj v_j from a zero state, of one sequence, exact: the recurrence run backward from w = scale q_t,
+///   a_ti = β_i (k_i · w),   w ← e^{g_i} (w − k_i a_ti)   for i = t … 0
+/// [H, T, T] of accumulation_dtype(v), zero above the diagonal. No gradient. Throws as delta_rule; `sequence` is not checked.
 Tensor delta_rule_weights(Tape& tape, const DeltaRule& in, int64_t sequence);
 
 }  // namespace saccade

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <optional>
 
 #include "kernels/cuda/cudnn_graph.h"
 #include "kernels/cuda/runtime.h"
@@ -30,23 +29,30 @@ std::optional<int> best_gpu(std::string* why_none) {
 
 }  // namespace
 
-Device parse_device(const std::string& text) {
+std::optional<Device> find_device(const std::string& text, std::string* why_missing) {
   if (text == "cpu") return Device::cpu();
   std::string why_none;
+  const auto missing = [&](const std::string& why) -> std::optional<Device> {
+    if (why_missing) *why_missing = "device \"" + text + "\": " + why + "; use \"cpu\" or \"auto\"";
+    return std::nullopt;
+  };
   if (text == "auto" || text == "cuda") {
     if (const std::optional<int> index = best_gpu(&why_none)) return Device::cuda(*index);
-    if (text == "auto") return Device::cpu();
-    throw DeviceError("device \"cuda\": " + why_none + "; use \"cpu\" or \"auto\"");
+    return text == "auto" ? Device::cpu() : missing(why_none);
   }
   if (text.rfind("cuda:", 0) == 0 && text.size() > 5 && text.find_first_not_of("0123456789", 5) == std::string::npos && text.size() < 10) {
     const int index = std::stoi(text.substr(5));
     const std::vector<cuda::Gpu> gpus = cuda::gpus(&why_none);
     if (std::any_of(gpus.begin(), gpus.end(), [&](const auto& gpu) { return gpu.index == index; })) return Device::cuda(index);
-    throw DeviceError("device \"" + text +
-                      "\": " + (gpus.empty() ? why_none : "there are " + std::to_string(gpus.size()) + " usable GPUs, counted from 0") +
-                      "; use \"cpu\" or \"auto\"");
+    return missing(gpus.empty() ? why_none : "there are " + std::to_string(gpus.size()) + " usable GPUs, counted from 0");
   }
   throw UsageError("device is \"" + text + "\", expected auto, cpu, cuda or cuda:N");
+}
+
+Device parse_device(const std::string& text) {
+  std::string why_missing;
+  if (const std::optional<Device> device = find_device(text, &why_missing)) return *device;
+  throw DeviceError(why_missing);
 }
 
 MemoryState cpu_memory() {

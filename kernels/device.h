@@ -1,36 +1,42 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace saccade {
 
-/// Where tensors live and ops run. On `plan` an op only computes shapes, bytes and FLOPs: nothing is allocated,
-/// so what is shown before a run starts comes from the very code that will run.
+/// The code that an op runs: its CPU body or its CUDA kernels. They take different scratch memory.
+enum class Engine { cpu, cuda };
+
+/// Where tensors live and ops run. On `plan` an op only computes shapes, bytes and FLOPs and nothing is allocated, so the estimate before a
+/// run comes from the code that will run.
 struct Device {
   enum class Kind { cpu, plan, cuda };
   Kind kind = Kind::cpu;
-  int index = 0;  ///< which GPU, for cuda; 1 for a plan of the CUDA engine
+  Engine engine = Engine::cpu;  ///< what runs there; for `plan`, what is planned
+  int index = 0;                ///< which GPU; 0 for the CPU and for a plan
 
-  static Device cpu() { return {Kind::cpu, 0}; }
-  /// Plans for the CPU, or for the CUDA engine, whose ops take other scratch memory.
-  static Device plan(bool for_cuda = false) { return {Kind::plan, for_cuda ? 1 : 0}; }
-  static Device cuda(int index) { return {Kind::cuda, index}; }
+  static Device cpu() { return {}; }
+  static Device plan(Engine engine = Engine::cpu) { return {Kind::plan, engine, 0}; }
+  static Device cuda(int index) { return {Kind::cuda, Engine::cuda, index}; }
 
   bool is_cpu() const { return kind == Kind::cpu; }
   bool is_plan() const { return kind == Kind::plan; }
   bool is_cuda() const { return kind == Kind::cuda; }
   /// Runs on, or plans for, the CUDA engine.
-  bool targets_cuda() const { return is_cuda() || (is_plan() && index == 1); }
+  bool targets_cuda() const { return engine == Engine::cuda; }
   bool operator==(const Device&) const = default;
 };
 
 /// "cpu", "plan", "cuda:0".
 std::string to_string(Device device);
 
-/// Reads "auto", "cpu", "cuda", "cuda:N". `auto` takes a GPU this build can use, else the CPU.
+/// Reads "auto", "cpu", "cuda", "cuda:N". `auto` takes the GPU with the most free memory of those this build can use, else the CPU.
 /// Throws UsageError on other words and DeviceError when the named GPU is not there.
 Device parse_device(const std::string& text);
+/// The same, but nothing, with the reason, for a GPU that is not there.
+std::optional<Device> find_device(const std::string& text, std::string* why_missing = nullptr);
 
 /// Physical memory of this machine, and what of it is available now, in bytes.
 struct MemoryState {

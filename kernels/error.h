@@ -5,7 +5,7 @@
 namespace saccade {
 
 /// Every error that a user can meet says in one line what is wrong, where, and what was expected.
-/// Its class decides the exit code of the command line (architecture page, section 5.1).
+/// Its class decides the exit code of the command line.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -14,7 +14,8 @@ inline std::string text(int64_t number) { return std::to_string(number); }
 inline std::string text(const char* words) { return words; }
 }  // namespace detail
 
-/// Checks what an op is given: unless `ok`, throws "[linear] x is [2, 8], weight is [4, 9]". Tensors print as their shape.
+/// Checks the arguments of an op: unless `ok`, throws std::invalid_argument "[linear] x is [2, 8], weight is [4, 9]". Tensors print as
+/// their shape.
 template <class... Parts>
 void expect(bool ok, const char* op, const Parts&... parts) {
   if (!ok) throw std::invalid_argument(std::string("[") + op + "] " + (detail::text(parts) + ...));

@@ -3,7 +3,7 @@
 
 namespace saccade::cpu {
 
-/// One block of a product that lives in registers: C [rows, columns] = alpha · A · B + (add ? C : 0).
+/// One block of a product, held in registers: C [rows, columns] = alpha · A · B + (add ? C : 0).
 template <class T>
 struct GemmTile {
   int64_t k;

@@ -144,7 +144,8 @@ Tensor cpu_scan(Tape& tape, const Mamba1Scan& in, const Tensor& y, const Tensor&
   return starts;
 }
 Tensor cuda_scan(Tape& tape, const Mamba1Scan& in, const Tensor& y, const Tensor& end) {
-  expect(in.b.dim(2) <= cuda::kMaxScanStates, "mamba1_scan", "B is ", in.b, ", a GPU takes at most ", cuda::kMaxScanStates, " states");
+  if (const int64_t states = in.b.dim(2); states > cuda::kMaxScanStates)
+    tape.refuse("mamba1_scan", std::to_string(states) + " states, a GPU takes at most " + std::to_string(cuda::kMaxScanStates));
   const cuda::SegmentStates segments = cuda::segment_states(tape, in);
   tape.run(
       "mamba1_scan", cost(in, 8, 4), [] {}, [&] { cuda::selective_scan(tape.stream(), in, segments, y, end); });

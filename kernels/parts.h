@@ -5,8 +5,7 @@
 
 namespace saccade::cpu {
 
-/// Gradients of parameters are summed per task first: d (+)= Σ over the rows of parts [tasks, n], in order. Nothing where d is not
-/// wanted.
+/// Gradients of parameters are summed per task first: d (+)= Σ over the rows of parts [tasks, n], in order. Does nothing where d is empty.
 template <class T>
 void sum_parts(const Tensor& parts, const GradTarget& d) {
   if (!d) return;
@@ -18,7 +17,7 @@ void sum_parts(const Tensor& parts, const GradTarget& d) {
     for (int64_t i = 0; i < n; ++i) sum[i] += part[task * n + i];
 }
 
-/// The same from columns column … column + size(d) − 1 of parts [tasks, n].
+/// The same for the columns column … column + size(d) − 1 of parts [tasks, n].
 template <class T>
 void sum_parts(const Tensor& parts, int64_t column, const GradTarget& d) {
   if (!d) return;

@@ -10,7 +10,7 @@ namespace saccade {
 __extension__ typedef unsigned __int128 UInt128;
 
 /// Counter-based random numbers (Philox 4x32-10, Salmon et al. 2011): the value depends on (seed, stream, index) only, so
-/// it is the same on every device, in any order and for any number of threads, and needs no state to resume.
+/// it is the same on every device, in any order and for any number of threads, and resuming needs no saved state.
 class Random {
  public:
   /// `stream` separates purposes: initialisation of one parameter, data order, evaluation …
@@ -18,7 +18,7 @@ class Random {
     for (char c : stream) stream_ = (stream_ ^ static_cast<unsigned char>(c)) * 1099511628211ull;  // FNV-1a
   }
 
-  /// The generator itself: ten rounds on a counter under a key.
+  /// The generator: ten rounds on a counter under a key.
   static constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> x, std::array<uint32_t, 2> key) {
     for (int round = 0; round < 10; ++round) {
       const uint64_t p0 = uint64_t{0xD2511F53} * x[0], p1 = uint64_t{0xCD9E8D57} * x[2];

@@ -6,9 +6,9 @@
 
 namespace saccade::cuda {
 
-/// Work that is the same every time, on the same memory. On a GPU it runs as it is the first time (which prepares products,
-/// tables and memory), is recorded into a CUDA graph the second time, and is only replayed from then on. Elsewhere it always
-/// runs. What the work does on the host is done the first two times only.
+/// Work that is the same every time, on the same memory, as a captured graph. On a GPU the first call runs it plainly (which prepares
+/// products, tables and memory), the second one captures a CUDA graph, and later ones replay the graph. Elsewhere every call runs it. The
+/// host code of the work runs in the first two calls only.
 class Recorded {
  public:
   Recorded();
@@ -16,13 +16,13 @@ class Recorded {
   Recorded(Recorded&&) noexcept;
   void operator()(Device device, const std::function<void()>& work);
 
-  /// Off: everything runs plainly, everywhere (profiles, looking for errors). On at start.
+  /// Off: every call of every object runs plainly (profiles, debugging). On by default.
   static void set_enabled(bool on);
 
  private:
   struct Graph;
   std::unique_ptr<Graph> graph_;
-  [[maybe_unused]] int runs_ = 0;  ///< a build without CUDA never counts
+  [[maybe_unused]] int runs_ = 0;  ///< unused in a build without CUDA
 };
 
 }  // namespace saccade::cuda

@@ -1,13 +1,13 @@
 #pragma once
-/// Hot CPU loops are compiled for several instruction sets and chosen when the program starts, so a package built for
-/// baseline x86-64 is as fast as a local build. Write the loop once as an always-inline template and give it plain
+/// Hot CPU loops are compiled for several instruction sets, and the program chooses at its start, so a package built for baseline x86-64 is
+/// as fast as a local build. Write the loop once as an always-inline template and give it plain
 /// (non-template) entry points:
 ///
 ///     template <class T> SACCADE_INLINE void scale_impl(T* x, int64_t n, T a) { for (…) x[i] *= a; }
 ///     SACCADE_SIMD void scale(float* x, int64_t n, float a) { scale_impl(x, n, a); }
 ///     SACCADE_SIMD void scale(double* x, int64_t n, double a) { scale_impl(x, n, a); }
 ///
-/// Everything called inside must be inlined (std::exp is not: use fast_exp below for float).
+/// Every function called inside must be inlined (std::exp is not: use fast_exp below for float).
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -38,7 +38,7 @@ SACCADE_INLINE double select(bool first, double a, double b) { return first ? a 
 SACCADE_INLINE bool is_positive(float x) { return std::bit_cast<int32_t>(x) > 0; }
 SACCADE_INLINE bool is_positive(double x) { return std::bit_cast<int64_t>(x) > 0; }
 
-/// e^x. Double: the library's, the truth. Float: branch-free so that loops vectorise; relative error below 2e-7 on
+/// e^x. Double: the library's. Float: branch-free so that loops vectorise; relative error below 2e-7 on
 /// [-87, 88], 0 below (also for -inf), clamped above; NaN stays NaN.
 SACCADE_INLINE double fast_exp(double x) { return std::exp(x); }
 SACCADE_INLINE float fast_exp(float x) {
@@ -74,7 +74,7 @@ SACCADE_INLINE float fast_sqrt(float x) {
 /// The larger one (either when equal); no promise for NaN.
 SACCADE_INLINE double fast_max(double a, double b) { return a > b ? a : b; }
 SACCADE_INLINE float fast_max(float a, float b) {
-  // Bit patterns of floats order like integers once those of negative numbers are turned round.
+  // Bit patterns of floats order like integers once those of negative numbers are flipped.
   const int32_t i = std::bit_cast<int32_t>(a), j = std::bit_cast<int32_t>(b);
   return (i ^ ((i >> 31) & 0x7fffffff)) > (j ^ ((j >> 31) & 0x7fffffff)) ? std::bit_cast<float>(i) : std::bit_cast<float>(j);
 }

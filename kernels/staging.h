@@ -5,8 +5,8 @@
 
 namespace saccade {
 
-/// Fills a tensor again and again from the host. On a GPU there are two buffers of pinned memory in turn: one is filled while
-/// the other is still being copied. On the CPU the tensor itself is filled; on `plan` there is nothing to fill.
+/// Fills a tensor repeatedly from CPU memory. On a GPU it has two buffers of pinned memory: one is filled while the other is still being
+/// copied. On the CPU the tensor itself is filled; on `plan` there is nothing to fill.
 class Staging {
  public:
   explicit Staging(const Tensor& tensor);
@@ -14,8 +14,8 @@ class Staging {
   Staging(Staging&&) noexcept;
 
   void* next();  ///< memory to fill, of the tensor's size and type; the same until it is sent. Null on `plan`
-  void ahead();  ///< starts carrying what was filled to the GPU, beside its work; the tensor stays as it is until `send`
-  void send();   ///< puts what was filled since the last time into the tensor, in the order of the device's work; else nothing
+  void ahead();  ///< starts the copy to the GPU on a side stream; the tensor does not change before `send`
+  void send();   ///< copies what was filled since the last `send` into the tensor, in stream order; nothing where nothing was filled
 
  private:
   struct Buffers;

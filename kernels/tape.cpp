@@ -33,6 +33,12 @@ bool Tape::begin(const char*, Cost cost) {
   return true;
 }
 
+void Tape::refuse(const char* op, const std::string& why) {
+  const std::string message = std::string("[") + op + "] " + why;
+  if (!device().is_plan()) throw DeviceError(message);
+  if (refusal_.empty()) refusal_ = message;
+}
+
 void Tape::end(const char* op) {
   if (!profiling_) return;
   wait(device());

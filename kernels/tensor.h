@@ -49,7 +49,7 @@ class Shape {
 /// "[2, 37, 16]"
 std::string to_string(const Shape& shape);
 
-/// A piece of memory on one device; given back to its arena when the last tensor on it is gone.
+/// A block of memory on one device; returned to its arena when the last tensor on it is destroyed.
 struct Storage {
   Device device;
   void* data = nullptr;  ///< null on `plan`

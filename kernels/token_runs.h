@@ -8,15 +8,15 @@
 
 namespace saccade::cpu {
 
-/// Where a gradient goes, if it is wanted.
+/// Target of a gradient; `to` is null where it is not wanted.
 template <class T>
 struct Into {
   T* to;
   bool add;
 };
 
-/// Elements computed at a time into local arrays: loops over many pointers that may alias are not vectorised, short ones over few
-/// are.
+/// Elements computed at a time into local arrays: the compiler vectorises short loops over few pointers, not loops over many pointers that
+/// may alias.
 constexpr int64_t kRun = 64;
 
 /// d[at …] (+)= values, n of them.

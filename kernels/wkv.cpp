@@ -75,8 +75,8 @@ void backward(Tape& t, const cpu::WkvInputs& in, const Tensor& carried, const Wk
 Wkv wkv(Tape& tape, const Tensor& r, const Tensor& k, const Tensor& v, const Tensor& w_raw, const Tensor& bonus, const Tensor& start) {
   const cpu::WkvInputs in = checked("wkv", r, k, v, w_raw, bonus, start);
   const int64_t n = in.shape.width;
-  expect(!tape.device().targets_cuda() || n <= cuda::kMaxWkvWidth, "wkv", "r is ", r, ", a GPU takes heads of at most ",
-         cuda::kMaxWkvWidth);
+  if (tape.device().targets_cuda() && n > cuda::kMaxWkvWidth)
+    tape.refuse("wkv", "heads are " + std::to_string(n) + " wide, a GPU takes at most " + std::to_string(cuda::kMaxWkvWidth));
   Wkv out{tape.empty(v.shape(), v.dtype()), tape.empty({in.shape.batch, in.shape.heads, n, n}, accumulation_dtype(v.dtype()))};
   const Tensor carried = tape.device().targets_cuda() ? cuda::wkv_carried(tape, in) : Tensor();
   tape.run(

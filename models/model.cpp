@@ -108,7 +108,7 @@ void DecodingState::advance(Tape& tape, int64_t n) {
   length += n;
 }
 
-DecodingState Model::begin(Arena&, DType, int64_t, int64_t) const { throw UsageError("this architecture does not decode piece by piece"); }
+DecodingState Model::begin(Arena&, DType, int64_t, int64_t) const { throw UsageError("this architecture does not decode incrementally"); }
 
 Tensor Model::extend(Tape&, const Tensor&, DecodingState&) const { throw std::logic_error("extend without begin"); }
 

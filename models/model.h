@@ -62,7 +62,7 @@ struct Pass {
   Probe* probe = nullptr;
   Tensor first_values;  ///< values of layer 0, which later layers blend into theirs (RWKV-7's v_first); empty until it has run
   /// The stream that a layer's output is added to. A mixer whose last product can do that (take_residual) saves a pass; it
-  /// then returns the sum. The host adds what nobody took.
+  /// then returns the sum. The block adds what nobody took.
   Tensor residual = {};
   Tensor take_residual() { return std::exchange(residual, Tensor()); }
   /// For an output of that many rows: its last row alone where the output is that of the last position.
@@ -111,7 +111,7 @@ class Model {
   /// Final-normed hidden states [B, T, D] of tokens i32 [B, T].
   virtual Tensor hidden(Tape& tape, const Tensor& tokens, Probe* probe) const = 0;
   /// An empty state for `batch` sequences of at most `capacity` tokens, in `arena`, for activations of `dtype`.
-  /// Throws UsageError where the architecture cannot decode piece by piece.
+  /// Throws UsageError where the architecture cannot decode incrementally.
   virtual DecodingState begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const;
   /// Final-normed hidden states [B, n, D] of the n tokens i32 [B, n] that follow those in the state, which then holds them
   /// too: a prompt first, then token by token. Equal to `hidden` of the whole sequence at these positions. With

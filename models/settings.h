@@ -35,8 +35,9 @@ void check_known_keys(const nlohmann::json& object, const std::vector<std::strin
 ///
 ///     struct Settings { int64_t chunk = 128; std::string selection = "exact"; };
 ///     const Schema<Settings> schema{
-///         field("chunk", &Settings::chunk, {16, 1024}, "Keys in a chunk.", "BC 5"),
-///         field("selection", &Settings::selection, {"exact", "approx"}, "How the remote chunk is chosen.", "BC 5")};
+///         field("chunk", &Settings::chunk, {16, 1024}, "Keys in a chunk.", "arXiv:2505.18522, section 5.1.1"),
+///         field("selection", &Settings::selection, {"exact", "approx"}, "How the remote chunk is selected.",
+///              "arXiv:2505.18522, section 5.1.2")};
 ///     Settings s = schema.read(config_json, "/architecture");
 template <class S>
 struct Field {

@@ -48,6 +48,7 @@ class Session : public QObject {
   void runStarted(const QString& directory);
   void pageRequested(const QString& id);
   void failed(const QString& message);  ///< shown in the window's message bar
+  void noted(const QString& message);   ///< likewise, where nothing failed
 
  private:
   void chooseRun();

@@ -85,7 +85,7 @@ constexpr Condition kConditions[] = {
     {"/data/train", false, "train on other domains"},
     {"/data/ood", false, "are tested on other OOD domains"},
     {"/data/sequence_length", false, "use another sequence length, so other evaluation batches"},
-    {"/training/evaluation_batches", false, "are evaluated on another number of batches"},
+    {"/training/evaluation_tokens", false, "are evaluated on another number of tokens"},
 };
 
 /// The first three, and how many more there are.

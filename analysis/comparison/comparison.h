@@ -7,7 +7,7 @@
 
 namespace saccade {
 
-/// (pre-training loss, OOD loss) along one run, at the steps where both are known (specification 7).
+/// (pre-training loss, OOD loss) along one run, at the steps where both are known (arXiv:2505.18522, section 2.1, figure 1).
 struct Trajectory {
   std::vector<double> pretraining, ood, step;
 };

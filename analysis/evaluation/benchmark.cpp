@@ -14,7 +14,7 @@ namespace saccade {
 namespace {
 
 RunConfig config_of(const StepPreset& preset, const BenchmarkOptions& options) {
-  nlohmann::json architecture{{"host", preset.host}, {"width", preset.width}, {"layers", preset.layers}};
+  nlohmann::json architecture{{"block", preset.block}, {"width", preset.width}, {"layers", preset.layers}};
   if (!preset.mixer.empty()) architecture.update({{"mixer", preset.mixer}, {"heads", preset.heads}, {"mlp_width", preset.mlp_width}});
   architecture.update(preset.settings);
   return resolve_config({{"name", preset.name},
@@ -70,7 +70,7 @@ StepBenchmark benchmark_step(const StepWork& work, const BenchmarkOptions& optio
   int64_t count = 0, calls = 0;
   const auto once = [&] {
     step.begin();
-    for (int64_t i = 0; i < work.config.training.accumulate; ++i) step.forward_backward();
+    for (int64_t i = 0; i < work.config.training.gradient_accumulation; ++i) step.forward_backward();
     step.gradient_norm();
     step.update(3e-4, ++count);
   };

@@ -14,7 +14,7 @@ namespace saccade {
 /// tests/bench/peers/tpp_step.py.
 struct StepPreset {
   std::string name;
-  std::string host, mixer;  ///< mixer empty: a whole architecture, without heads and mlp_width
+  std::string block, mixer;  ///< mixer empty: a whole architecture, without heads and mlp_width
   int64_t vocabulary = 0, width = 0, layers = 0, heads = 0, mlp_width = 0, length = 0, batch = 0;
   nlohmann::json settings = nlohmann::json::object();  ///< of the architecture, besides
 };

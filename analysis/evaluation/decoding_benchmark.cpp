@@ -80,7 +80,7 @@ DecodingPoint measure(InferenceModel& model, int64_t vocabulary, int64_t length,
 
 nlohmann::json transformer(int64_t width, int64_t layers, int64_t heads, int64_t mlp_width, const char* mixer,
                            const char* selection = nullptr) {
-  nlohmann::json settings{{"host", "llama"},  {"mixer", mixer}, {"width", width},
+  nlohmann::json settings{{"block", "llama"}, {"mixer", mixer}, {"width", width},
                           {"layers", layers}, {"heads", heads}, {"mlp_width", mlp_width}};
   if (selection) settings["selection"] = selection;
   return settings;

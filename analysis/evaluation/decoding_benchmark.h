@@ -5,7 +5,7 @@
 
 namespace saccade {
 
-/// A model that reads a prompt and then goes on token by token.
+/// A model whose prefill and incremental decoding are timed.
 struct DecodingPreset {
   std::string name;
   nlohmann::json architecture;

@@ -192,7 +192,7 @@ Figure capture_heads_figure(const Capture& capture) {
   return figure;
 }
 
-Figure faint_too(Figure figure) {
+Figure log_colours(Figure figure) {
   if (!figure.map) return figure;
   HeatMap& map = *figure.map;
   if (!map.diverging) {

@@ -25,7 +25,7 @@ Figure capture_heads_figure(const Capture& capture);
 
 /// A map of weights with colours for its small ones too: four powers of ten below the greatest on a logarithmic scale; with weights
 /// of both signs, to the hundredth part that is largest, which then all have the end's colour.
-Figure faint_too(Figure figure);
+Figure log_colours(Figure figure);
 
 /// What a query's selection was made from: a stem per candidate (chunk, split), the chosen ones in a colour of their own.
 /// A query of a mixer that selects nothing: its weight over source positions.

@@ -56,7 +56,7 @@ Figure weights_figure(const Capture& capture, MapKind kind, int64_t layer, int64
       if (value == 0) value = std::numeric_limits<float>::quiet_NaN();
     }
   fit_range(map, true);
-  const std::string title = kind == MapKind::weights ? "Read weights, " : "Soft weights behind the selection, ";
+  const std::string title = kind == MapKind::weights ? "Attention (or read) weights, " : "Soft weights behind the selection, ";
   return map_figure(to_string(kind) + place_id(layer, head), title + place(layer, head), "source position", "query position",
                     std::move(map));
 }

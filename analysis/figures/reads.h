@@ -3,7 +3,7 @@
 
 namespace saccade {
 
-/// "Where did this query read from?" (specification 5): one query's weights over source positions, comparable between architectures.
+/// "Where did this query read from?": one query's weights over source positions, comparable between architectures.
 struct Reads {
   std::vector<double> weights;    ///< over positions 0 … query; non-negative or signed
   double entropy = 0;             ///< of |w| normalised to sum 1, nats

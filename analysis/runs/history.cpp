@@ -4,6 +4,23 @@
 #include <cmath>
 
 namespace saccade {
+namespace {
+
+/// Mean over D domains and its standard error, sqrt(Σ e_d²) / D: their texts are independent. A mean that lacks a domain would be
+/// another quantity: one NaN makes it NaN.
+struct DomainMean {
+  int64_t domains = 0;
+  double sum = 0, squares = 0;
+  void add(const DomainLoss& loss) {
+    ++domains;
+    sum += loss.loss;
+    squares += loss.standard_error * loss.standard_error;
+  }
+  double loss() const { return sum / static_cast<double>(domains); }
+  double standard_error() const { return std::sqrt(squares) / static_cast<double>(domains); }
+};
+
+}  // namespace
 
 double mean_of(const std::vector<double>& values) {
   double sum = 0;
@@ -29,7 +46,7 @@ const Series* RunHistory::find(const std::string& name) const {
   return at == index_.end() ? nullptr : &series_[at->second];
 }
 
-void RunHistory::add(const std::string& name, const char* unit, const Position& at, double value) {
+void RunHistory::add(const std::string& name, const char* unit, const Position& at, double value, double error) {
   const auto [entry, fresh] = index_.try_emplace(name, series_.size());
   if (fresh) series_.push_back({name, unit, {}, {}, {}, {}, {}});
   Series& series = series_[entry->second];
@@ -37,6 +54,10 @@ void RunHistory::add(const std::string& name, const char* unit, const Position& 
   series.tokens.push_back(static_cast<double>(at.tokens));
   series.flops.push_back(at.flops);
   series.seconds.push_back(at.seconds);
+  if (!series.error.empty() || !std::isnan(error)) {
+    series.error.resize(series.value.size(), std::nan(""));
+    series.error.push_back(error);
+  }
   series.value.push_back(value);
 }
 
@@ -50,21 +71,15 @@ void RunHistory::add(const StepRecord& step) {
 }
 
 void RunHistory::add(const EvaluationRecord& evaluation) {
-  std::vector<double> inside, outside;
+  DomainMean inside, outside;
   for (const DomainLoss& loss : evaluation.losses) {
-    add((loss.ood ? "ood/loss/" : "validation/loss/") + loss.domain, "nats", evaluation.at, loss.loss);
-    (loss.ood ? outside : inside).push_back(loss.loss);
+    add((loss.ood ? "ood/loss/" : "validation/loss/") + loss.domain, "nats", evaluation.at, loss.loss, loss.standard_error);
+    (loss.ood ? outside : inside).add(loss);
     if (loss.ood && std::find(ood_domains_.begin(), ood_domains_.end(), loss.domain) == ood_domains_.end())
       ood_domains_.push_back(loss.domain);
   }
-  // A mean that lacks a domain would be another quantity: one NaN makes it NaN.
-  const auto mean = [](const std::vector<double>& values) {
-    double sum = 0;
-    for (const double value : values) sum += value;
-    return sum / static_cast<double>(values.size());
-  };
-  if (!inside.empty()) add("validation/loss", "nats", evaluation.at, mean(inside));
-  if (!outside.empty()) add("ood/loss", "nats", evaluation.at, mean(outside));
+  if (inside.domains > 0) add("validation/loss", "nats", evaluation.at, inside.loss(), inside.standard_error());
+  if (outside.domains > 0) add("ood/loss", "nats", evaluation.at, outside.loss(), outside.standard_error());
 }
 
 void RunHistory::add(StatisticsRecord statistics) {
@@ -78,6 +93,7 @@ void RunHistory::rewind(int64_t step) {
     const auto keep = std::upper_bound(series.step.begin(), series.step.end(), static_cast<double>(step)) - series.step.begin();
     for (auto* column : {&series.step, &series.tokens, &series.flops, &series.seconds, &series.value})
       column->resize(static_cast<size_t>(keep));
+    if (!series.error.empty()) series.error.resize(static_cast<size_t>(keep));
   }
   while (!statistics_.empty() && statistics_.back().at.step > step) statistics_.pop_back();
   step_ = std::min(step_, step);

@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <map>
 #include <vector>
 
@@ -21,7 +22,8 @@ class RunHistory {
   int64_t step() const { return step_; }
 
  private:
-  void add(const std::string& name, const char* unit, const Position& at, double value);
+  /// `error`: the value's standard error, NaN where not known.
+  void add(const std::string& name, const char* unit, const Position& at, double value, double error = std::nan(""));
   void add(const StepRecord& step);
   void add(const EvaluationRecord& evaluation);
   void add(StatisticsRecord statistics);

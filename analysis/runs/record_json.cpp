@@ -80,14 +80,18 @@ Record to_record(const EvaluationRecord& evaluation) {
   Record record = positioned("evaluation", evaluation.at);
   record["losses"] = Record::array();
   for (const DomainLoss& loss : evaluation.losses)
-    record["losses"].push_back({{"domain", loss.domain}, {"ood", loss.ood}, {"loss", json_number(loss.loss)}});
+    record["losses"].push_back({{"domain", loss.domain},
+                                {"ood", loss.ood},
+                                {"loss", json_number(loss.loss)},
+                                {"standard_error", json_number(loss.standard_error)}});
   return record;
 }
 
 EvaluationRecord evaluation_from(const Record& record) {
   EvaluationRecord evaluation{position_from(record), {}};
   for (const Record& loss : record.at("losses"))
-    evaluation.losses.push_back({loss.at("domain").get<std::string>(), loss.at("ood").get<bool>(), number_from(loss.at("loss"))});
+    evaluation.losses.push_back({loss.at("domain").get<std::string>(), loss.at("ood").get<bool>(), number_from(loss.at("loss")),
+                                 number_from(loss.value("standard_error", Record("NaN")))});  // journals before had none
   return evaluation;
 }
 

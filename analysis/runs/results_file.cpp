@@ -16,6 +16,7 @@ namespace saccade {
 namespace {
 
 constexpr int64_t kFormat = 1;
+constexpr const char* kErrors = "_errors";
 
 struct AxisColumn {
   const char* name;
@@ -37,6 +38,15 @@ std::string object_name(std::string name) {
 void describe(const h5::Group& group, const std::string& data, const std::string& unit, const std::string& long_name) {
   group.set_attribute("units", unit, data);
   group.set_attribute("long_name", long_name, data);
+}
+
+/// The values, and their standard errors as NeXus names them: "value", "value_errors".
+void write_values(const h5::Group& group, const std::string& data, const Series& series, const std::string& long_name) {
+  group.write(data, series.value);
+  describe(group, data, series.unit, long_name);
+  if (series.error.empty()) return;
+  group.write(data + kErrors, series.error);
+  describe(group, data + kErrors, series.unit, "standard error of " + long_name);
 }
 
 void write_axes(const h5::Group& group, const Series& series) {
@@ -77,8 +87,7 @@ void write_series(const h5::Group& run, const RunHistory& history) {
     group.set_attribute("axes", std::vector<std::string>{"step"});
     group.set_attribute("title", series.name);
     group.set_attribute("name", series.name);
-    group.write("value", series.value);
-    describe(group, "value", series.unit, series.name + (series.unit == "1" ? "" : " (" + series.unit + ")"));
+    write_values(group, "value", series, series.name + (series.unit == "1" ? "" : " (" + series.unit + ")"));
     axes.write(group, "/run/" + path, series);
     names.push_back(path);
   }
@@ -102,8 +111,7 @@ void write_losses(const h5::Group& run, const RunHistory& history) {
   for (const Series* series : shown) {
     if (series->value.size() != shown.front()->value.size()) continue;
     const std::string name = object_name(series->name);
-    group.write(name, series->value);
-    describe(group, name, "nats", series->name + " (nats per token)");
+    write_values(group, name, *series, series->name + " (nats per token)");
     names.push_back(name);
   }
   write_axes(group, *shown.front());
@@ -189,7 +197,7 @@ bool same_values(const std::vector<double>& a, const std::vector<double>& b) {
 void verify_series(const std::filesystem::path& path, const RunHistory& history) {
   const std::vector<Series> back = read_results_series(path);
   const auto same = [](const Series& a, const Series& b) {
-    return a.name == b.name && a.unit == b.unit && same_values(a.value, b.value) &&
+    return a.name == b.name && a.unit == b.unit && same_values(a.value, b.value) && same_values(a.error, b.error) &&
            std::all_of(kAxes.begin(), kAxes.end(), [&](const AxisColumn& axis) { return same_values(a.*axis.values, b.*axis.values); });
   };
   if (!std::equal(back.begin(), back.end(), history.series().begin(), history.series().end(), same))
@@ -218,6 +226,7 @@ std::vector<Series> read_results_series(const std::filesystem::path& path) {
     series.name = group.text_attribute("name");
     series.unit = group.text_attribute("units", "value");
     series.value = group.read<double>("value");
+    if (const std::string errors = std::string("value") + kErrors; group.contains(errors)) series.error = group.read<double>(errors);
     for (const AxisColumn& axis : kAxes) series.*axis.values = group.read<double>(axis.name);
     list.push_back(std::move(series));
   }

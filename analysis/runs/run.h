@@ -16,6 +16,7 @@ struct Series {
                      ///< "learning_rate", "tokens_per_second", "entropy/layer0" (mean over heads), "captured_mass/layer2" …
   std::string unit;  ///< nats, 1, tokens/s …
   std::vector<double> step, tokens, flops, seconds, value;
+  std::vector<double> error = {};  ///< standard errors of the values, NaN where not known; empty where none is
 };
 
 /// What stands in run.json, and what can be told from outside.
@@ -23,10 +24,11 @@ struct RunInfo {
   std::filesystem::path directory;
   std::string name, title;  ///< title: of the architecture, as legends call it
   RunState state = RunState::created;
-  nlohmann::json config;      ///< resolved
+  nlohmann::json config;      ///< resolved, with today's names of settings
   nlohmann::json provenance;  ///< code version, device, libraries, corpus and tokenizer hash, parameters, host …
   int64_t parameters = 0, seed = 0, steps = 0, step = 0;
-  std::string message;  ///< why it failed or diverged, one line
+  std::string message;    ///< why it failed or diverged, one line
+  std::string old_names;  ///< settings that run.json has under names of an earlier version, in one line; empty when there are none
 };
 
 /// A run directory, read only; follows a live one from its journal. Never waits, never locks, never writes.

@@ -7,7 +7,9 @@
 
 #include "analysis/runs/files.h"
 #include "kernels/error.h"
+#include "models/config/old_names.h"
 #include "models/config_text.h"
+#include "models/corpus/sha256.h"
 
 namespace saccade {
 
@@ -16,6 +18,8 @@ namespace fs = std::filesystem;
 namespace {
 constexpr int64_t kFormat = 1;
 }
+
+std::string config_hash(const nlohmann::json& resolved) { return hex(sha256(resolved.dump())); }
 
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
@@ -54,6 +58,9 @@ RunInfo read_run_info(const fs::path& directory) {
     info.message = object.at("message").get<std::string>();
     if (!info.config.is_object() || !info.provenance.is_object())
       throw DataError(path.string() + " is damaged: config or provenance is no object");
+    info.old_names = rename_settings(info.config, path.string());
+    fill_old_defaults(info.config);
+    if (info.config != object.at("config")) info.provenance["config_hash"] = config_hash(info.config);
     return info;
   } catch (const nlohmann::json::exception& error) {
     const std::string what = error.what();  // "[json.exception.out_of_range.403] key 'title' not found"

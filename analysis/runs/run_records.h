@@ -1,4 +1,5 @@
 #pragma once
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,8 +19,9 @@ struct Position {
 
 struct DomainLoss {
   std::string domain;
-  bool ood = false;  ///< not among the training domains
-  double loss = 0;   ///< nats per token
+  bool ood = false;                                                  ///< not among the training domains
+  double loss = 0;                                                   ///< nats per token
+  double standard_error = std::numeric_limits<double>::quiet_NaN();  ///< of the loss, over sequences (Evaluation); NaN: not known
 };
 struct EvaluationRecord {
   Position at;

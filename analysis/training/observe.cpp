@@ -8,12 +8,8 @@ namespace {
 
 constexpr int64_t kProbedTokens = 4096;
 
-bool is_ood(const RunConfig& config, const std::string& domain) {
-  return std::find(config.data.train.begin(), config.data.train.end(), domain) == config.data.train.end();
-}
-
 /// The first `length` tokens of one sequence.
-Trainer::Frozen part(const Trainer::Frozen& batch, int64_t sequence, int64_t length) {
+FrozenBatch part(const FrozenBatch& batch, int64_t sequence, int64_t length) {
   const auto cut = [&](const std::vector<int32_t>& all) {
     const auto begin = all.begin() + sequence * batch.length;
     return std::vector<int32_t>(begin, begin + length);
@@ -41,7 +37,7 @@ struct Mean {
   }
 };
 
-Capture capture_sample(Trainer& trainer, const Trainer::Frozen& text, int64_t sample, const Tokenizer& tokenizer, const Position& at) {
+Capture capture_sample(Trainer& trainer, const FrozenBatch& text, int64_t sample, const Tokenizer& tokenizer, const Position& at) {
   ProbeRecord probe;
   probe.statistics_wanted = false;
   probe.maps_wanted = true;
@@ -54,14 +50,16 @@ Capture capture_sample(Trainer& trainer, const Trainer::Frozen& text, int64_t sa
 
 }  // namespace
 
-EvaluationRecord evaluate_domains(Trainer& trainer, const std::vector<Trainer::Frozen>& batches, const Position& at) {
+EvaluationRecord evaluate_domains(Trainer& trainer, const std::vector<FrozenBatch>& batches, const Position& at) {
   EvaluationRecord record{at, {}};
-  for (const Trainer::Frozen& batch : batches)
-    record.losses.push_back({batch.domain, is_ood(trainer.config(), batch.domain), trainer.evaluate(batch).loss});
+  for (const FrozenBatch& batch : batches) {
+    const Evaluation evaluation = trainer.evaluate(batch);
+    record.losses.push_back({batch.domain, is_ood(trainer.config().data, batch.domain), evaluation.loss, evaluation.standard_error});
+  }
   return record;
 }
 
-StatisticsRecord probe_statistics(Trainer& trainer, const Trainer::Frozen& batch, const Position& at) {
+StatisticsRecord probe_statistics(Trainer& trainer, const FrozenBatch& batch, const Position& at) {
   StatisticsRecord record{at, {}};
   std::vector<Mean> means;
   const int64_t sequences = std::min(batch.sequences, std::max<int64_t>(1, kProbedTokens / batch.length));
@@ -76,12 +74,12 @@ StatisticsRecord probe_statistics(Trainer& trainer, const Trainer::Frozen& batch
   return record;
 }
 
-std::vector<Capture> capture_samples(Trainer& trainer, const std::vector<Trainer::Frozen>& batches, const Tokenizer& tokenizer,
+std::vector<Capture> capture_samples(Trainer& trainer, const std::vector<FrozenBatch>& batches, const Tokenizer& tokenizer,
                                      const Position& at) {
   std::vector<Capture> captures;
   bool trained_on = false;
-  for (const Trainer::Frozen& batch : batches) {
-    const bool ood = is_ood(trainer.config(), batch.domain);
+  for (const FrozenBatch& batch : batches) {
+    const bool ood = is_ood(trainer.config().data, batch.domain);
     if (!ood && trained_on) continue;
     trained_on |= !ood;
     const int64_t length = std::min(trainer.config().training.capture_tokens, batch.length);

@@ -6,14 +6,14 @@ namespace saccade {
 
 /// What is measured on frozen text while a model trains. No effect on training; the same text gives the same numbers.
 
-/// Losses on every frozen batch; the domains that were not trained on are OOD.
-EvaluationRecord evaluate_domains(Trainer& trainer, const std::vector<Trainer::Frozen>& batches, const Position& at);
+/// Losses on every frozen batch with their standard errors; the domains that were not trained on are OOD.
+EvaluationRecord evaluate_domains(Trainer& trainer, const std::vector<FrozenBatch>& batches, const Position& at);
 
 /// Per layer and head, the mean over sequences of a frozen batch (4096 tokens of it at most).
-StatisticsRecord probe_statistics(Trainer& trainer, const Trainer::Frozen& batch, const Position& at);
+StatisticsRecord probe_statistics(Trainer& trainer, const FrozenBatch& batch, const Position& at);
 
 /// Maps of the first `capture_tokens` of one sequence of the first training domain and of each OOD domain.
-std::vector<Capture> capture_samples(Trainer& trainer, const std::vector<Trainer::Frozen>& batches, const Tokenizer& tokenizer,
+std::vector<Capture> capture_samples(Trainer& trainer, const std::vector<FrozenBatch>& batches, const Tokenizer& tokenizer,
                                      const Position& at);
 
 }  // namespace saccade

@@ -5,8 +5,6 @@
 
 #include "analysis/runs/run_info.h"
 #include "analysis/training/observe.h"
-#include "models/training/plan.h"
-#include "models/training/training_step.h"
 
 namespace saccade {
 namespace {
@@ -35,7 +33,7 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
   const auto tell = [&](const std::string& line) {
     if (progress.message) progress.message(line);
   };
-  parse_precision(config.precision, parse_device(config.device));  // before text is gathered for nothing
+  require_precision(config);  // before text is gathered for nothing
   Corpus corpus = Corpus::open(config.data.corpus, tell);
   for (const auto* domains : {&config.data.train, &config.data.ood})
     for (const std::string& domain : *domains)
@@ -45,13 +43,14 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
         throw UsageError("/data: corpus " + corpus.name() + " has no domain \"" + domain + "\"; it has " + known);
       }
   if (!tokenizer) tokenizer = open_tokenizer(config.data.tokenizer, corpus, config.data.train, tell);
-  require_device(config, tokenizer->vocabulary(), make_plan(config, tokenizer->vocabulary()));
+  Plan plan = make_plan(config, tokenizer->vocabulary());
+  require_device(config, plan);
   std::vector<std::shared_ptr<const TokenStore>> stores;
   for (const std::string& domain : config.data.train) stores.push_back(TokenStore::open(corpus, domain, Split::train, *tokenizer, tell));
   auto data = std::make_unique<BatchSource>(std::move(stores), config.data.sequence_length, static_cast<uint64_t>(config.training.seed));
-  auto trainer = std::make_unique<Trainer>(config, tokenizer->vocabulary(), std::move(data));
+  auto trainer = std::make_unique<Trainer>(config, plan, std::move(data));
   auto evaluation = evaluation_batches(config, corpus, *tokenizer);
-  return {std::move(corpus), std::move(tokenizer), std::move(evaluation), std::move(trainer)};
+  return {std::move(corpus), std::move(tokenizer), std::move(plan), std::move(evaluation), std::move(trainer)};
 }
 
 void TrainingLoop::tell(const std::string& line) const {

@@ -2,6 +2,7 @@
 #include "analysis/runs/checkpoint_keeper.h"
 #include "analysis/runs/run_writer.h"
 #include "analysis/training/training_run.h"
+#include "models/training/plan.h"
 
 namespace saccade {
 
@@ -9,7 +10,8 @@ namespace saccade {
 struct TrainingInput {
   Corpus corpus;
   std::unique_ptr<Tokenizer> tokenizer;
-  std::vector<Trainer::Frozen> evaluation;
+  Plan plan;
+  std::vector<FrozenBatch> evaluation;
   std::unique_ptr<Trainer> trainer;
 };
 /// `tokenizer` may be given (from a checkpoint). Throws UsageError, DataError, DeviceError.

@@ -5,9 +5,8 @@
 #include "analysis/runs/provenance.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/training/training_loop.h"
+#include "kernels/plain.h"
 #include "models/architectures/registry.h"
-#include "models/corpus/sha256.h"
-#include "models/training/plan.h"
 
 namespace saccade {
 
@@ -16,7 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 nlohmann::json describe(const RunConfig& config, const TrainingInput& input) {
-  const Plan plan = make_plan(config, input.tokenizer->vocabulary());
+  const Plan& plan = input.plan;
   const nlohmann::json libraries = library_versions();
   return {{"code_version", libraries.value("saccade", SACCADE_VERSION)},
           {"libraries", libraries},
@@ -24,7 +23,8 @@ nlohmann::json describe(const RunConfig& config, const TrainingInput& input) {
           {"processor", cpu_name()},
           {"gpu", gpu_name(input.trainer->device())},
           {"precision", input.trainer->precision()},
-          {"config_hash", hex(sha256(to_json(config).dump()))},
+          {"plain_kernels", plain_kernels()},
+          {"config_hash", config_hash(to_json(config))},
           {"corpus_hash", input.corpus.hash()},
           {"tokenizer", input.tokenizer->name()},
           {"tokenizer_hash", input.tokenizer->hash()},
@@ -96,7 +96,7 @@ RunState train_run(const RunConfig& config, const fs::path& directory, const Run
   RunWriter writer = RunWriter::create(directory, make_info(config, *input));
   writer.log("training " + writer.info().title + ", " + std::to_string(writer.info().parameters) + " parameters, " +
              std::to_string(config.training.steps) + " steps on " + writer.info().provenance.at("device").get<std::string>());
-  if (const std::string why = input->trainer->why_not_gpu(); !why.empty()) {
+  if (const std::string why = input->plan.why_not_gpu; !why.empty()) {
     writer.log("the CPU, not the GPU, because: " + why);
     if (progress.message) progress.message("training on the CPU: " + why);
   }
@@ -111,6 +111,7 @@ RunState resume_run(const fs::path& directory, const RunProgress& progress, cons
     if (progress.message) progress.message(line);
   };
   RunWriter writer = RunWriter::take_up(directory, report);
+  if (!writer.info().old_names.empty()) report(writer.info().old_names);
   const std::optional<Checkpoint> checkpoint = newest_checkpoint(directory, report);
   for (const std::string& line : reports) writer.log(line);
   const RunConfig config = stored_config(writer.info());
@@ -141,25 +142,15 @@ bool stop_run(const fs::path& directory) {
 LoadedModel load_model(const fs::path& directory, int64_t step, const std::string& device) {
   const RunInfo info = read_run_info(directory);
   const Checkpoint checkpoint = checkpoint_at(directory, step);
-  LoadedModel loaded{stored_config(info), checkpoint.state.record.step, stored_tokenizer(checkpoint, directory), nullptr};
+  LoadedModel loaded{stored_config(info), checkpoint.state.record.step, checkpoint.corpus_hash, stored_tokenizer(checkpoint, directory),
+                     nullptr};
   RunConfig& config = loaded.config;
   if (!device.empty()) config.device = device;
   const int64_t vocabulary = loaded.tokenizer->vocabulary();
   loaded.model =
-      std::make_unique<InferenceModel>(config.architecture, vocabulary, config.data.sequence_length, run_device(config, vocabulary).device,
+      std::make_unique<InferenceModel>(config.architecture, vocabulary, config.data.sequence_length, run_device(config, vocabulary),
                                        config.precision, static_cast<uint64_t>(config.training.seed));
   loaded.model->load(checkpoint.state.weights);
-  return loaded;
-}
-
-LoadedRun load_run(const fs::path& directory, int64_t step) {
-  const RunInfo info = read_run_info(directory);
-  const Checkpoint checkpoint = checkpoint_at(directory, step);
-  LoadedRun loaded{stored_config(info), checkpoint.state.record.step, nullptr, nullptr};
-  TrainingInput input = prepare_training(loaded.config, {}, stored_tokenizer(checkpoint, directory));
-  input.trainer->restore(checkpoint.state);
-  loaded.tokenizer = std::move(input.tokenizer);
-  loaded.trainer = std::move(input.trainer);
   return loaded;
 }
 

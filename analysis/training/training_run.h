@@ -32,28 +32,15 @@ RunState resume_run(const std::filesystem::path& directory, const RunProgress& p
 bool stop_run(const std::filesystem::path& directory);
 bool is_live(const std::filesystem::path& directory);
 
-/// A finished or stopped run's model at a checkpoint, ready for evaluation and inspection (step 0: the newest).
-struct LoadedRun {
-  RunConfig config;
-  int64_t step = 0;
-  std::unique_ptr<Tokenizer> tokenizer;
-  std::unique_ptr<Trainer> trainer;
-};
-LoadedRun load_run(const std::filesystem::path& directory, int64_t step = 0);
-
 /// A run's weights at a checkpoint for running them forward only (step 0: the newest); the corpus need not be there. An empty
 /// `device` is the run's own.
 struct LoadedModel {
   RunConfig config;
   int64_t step = 0;
+  std::string corpus_hash;  ///< of the text it was trained on
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<InferenceModel> model;
 };
 LoadedModel load_model(const std::filesystem::path& directory, int64_t step = 0, const std::string& device = {});
-
-/// The frozen evaluation batches of a config, one per domain, training domains first: the same for every run on the same
-/// corpus, tokenizer and sequence length. `evaluation_batches` counts pieces of 4096 tokens of validation text (one sequence
-/// at least); a domain with less gives all it has. Throws DataError when a domain has not one sequence.
-std::vector<Trainer::Frozen> evaluation_batches(const RunConfig& config, const Corpus& corpus, const Tokenizer& tokenizer);
 
 }  // namespace saccade

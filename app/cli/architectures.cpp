@@ -8,7 +8,7 @@ namespace {
 
 const char* kind_name(Architecture::Kind kind) {
   switch (kind) {
-    case Architecture::Kind::host: return "host";
+    case Architecture::Kind::block: return "block";
     case Architecture::Kind::mixer: return "mixer";
     case Architecture::Kind::whole: return "whole";
   }
@@ -54,7 +54,7 @@ int run(const std::string& name) {
       json.push_back({{"id", a->id}, {"kind", kind_name(a->kind)}, {"title", a->title}, {"paper", a->paper}});
     }
     text = table({"id", "title", "kind"}, rows) +
-           "\nA model is a host block with a mixer, or a whole architecture. saccade architectures NAME lists the settings.\n";
+           "\nA model is a block with a mixer, or a whole architecture. saccade architectures NAME lists the settings.\n";
   } else {
     const Architecture& a = architecture(name);
     text = a.title + " (" + kind_name(a.kind) + " \"" + a.id + "\")\n" + a.paper + "\n\n" + describe_text(a.settings);
@@ -73,12 +73,12 @@ int run(const std::string& name) {
   return 0;
 }
 
-const RegisterCommand command{{"architectures", "What can be built: hosts, mixers, whole architectures and their settings.",
-                               "saccade architectures top1_chunk", [](CLI::App& app) {
-                                 auto name = std::make_shared<std::string>();
-                                 app.add_option("NAME", *name, "Show the settings of this one");
-                                 return [name] { return run(*name); };
-                               }}};
+const RegisterCommand command{
+    {"architectures", "Blocks, mixers and whole architectures, and their settings.", "saccade architectures top1_chunk", [](CLI::App& app) {
+       auto name = std::make_shared<std::string>();
+       app.add_option("NAME", *name, "Show the settings of this one");
+       return [name] { return run(*name); };
+     }}};
 
 }  // namespace
 }  // namespace saccade::cli

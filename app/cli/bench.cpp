@@ -2,6 +2,7 @@
 #include "analysis/evaluation/benchmark.h"
 #include "analysis/evaluation/decoding_benchmark.h"
 #include "app/cli/command.h"
+#include "app/cli/config_options.h"
 #include "app/cli/output.h"
 #include "kernels/device.h"
 
@@ -107,7 +108,7 @@ int run(const Options& options) {
   nlohmann::json ops = nlohmann::json::array();
   std::vector<std::vector<std::string>> rows;
   for (const std::string& path : options.configs)
-    steps.add(benchmark_step(step_work(load_config(path, options.overrides), options.benchmark), options.benchmark));
+    steps.add(benchmark_step(step_work(load_config_file(path, options.overrides), options.benchmark), options.benchmark));
   for (const std::string& name : options.presets) {
     const StepPreset& preset = preset_of(step_presets(), name);
     if (!options.no_steps) steps.add(benchmark_step(step_work(preset, options.benchmark), options.benchmark));
@@ -140,7 +141,7 @@ const RegisterCommand command{
        app.add_flag("--no-steps", options->no_steps, "Only the ops");
        app.add_option("--only", options->benchmark.only, "Names of the ops to time, like attention; all without it");
        app.add_flag("--decode", options->decode,
-                    "Time reading a prompt and going on token by token instead of training:" + names_of(decoding_presets()));
+                    "Time prefill of a prompt and incremental decoding instead of training:" + names_of(decoding_presets()));
        app.add_option("--lengths", options->lengths, "With --decode: tokens of the prompt")->check(CLI::Range(1, 1 << 24));
        return [options] {
          if (options->presets.empty() && options->configs.empty()) options->presets = {options->decode ? "2m" : "2m-cpu"};

@@ -3,12 +3,24 @@
 #include <iostream>
 #include <iterator>
 
+#include "app/cli/command.h"
+
 namespace saccade::cli {
 
 RunConfig ConfigOptions::load() const {
-  if (path != "-") return load_config(path, overrides);
+  if (path != "-") return load_config_file(path, overrides);
   const std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-  return parse_config(text, "standard input", overrides);
+  std::string note;
+  RunConfig config = parse_config(text, "standard input", overrides, &note);
+  if (!note.empty()) say(note);
+  return config;
+}
+
+RunConfig load_config_file(const std::string& path, const std::vector<std::string>& overrides) {
+  std::string note;
+  RunConfig config = load_config(path, overrides, &note);
+  if (!note.empty()) say(note);
+  return config;
 }
 
 std::shared_ptr<ConfigOptions> add_config_options(CLI::App& app) {

@@ -14,4 +14,7 @@ struct ConfigOptions {
 };
 std::shared_ptr<ConfigOptions> add_config_options(CLI::App& app);
 
+/// load_config; says which settings have old names, on standard error.
+RunConfig load_config_file(const std::string& path, const std::vector<std::string>& overrides);
+
 }  // namespace saccade::cli

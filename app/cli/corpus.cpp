@@ -88,7 +88,7 @@ std::function<int()> declare_import(CLI::App& app) {
   app.add_option("--domain-field", options->domain_field, "Field of a JSON line that names the domain, dots lead inside")
       ->capture_default_str();
   app.add_option("--text-field", options->text_field, "Field of a JSON line that holds the text")->capture_default_str();
-  app.add_option("--rename", *renames, "Rename a domain: OLD=NEW; the same NEW puts domains together")->allow_extra_args(false);
+  app.add_option("--rename", *renames, "Rename a domain: OLD=NEW; domains with the same NEW are merged")->allow_extra_args(false);
   app.add_option("--validation-share", options->validation_share, "Share of documents for validation")->capture_default_str();
   app.add_option("--test-share", options->test_share, "Share of documents for test")->capture_default_str();
   app.add_flag("--ignore-file-splits", *ignore_splits, "Split by document hash even where names say train, validation or test");
@@ -186,8 +186,8 @@ std::function<int()> declare_show(CLI::App& app) {
 }
 
 const RegisterCommand corpus_command{
-    {"corpus", "Text: bring it in, list it, look at it.", "saccade corpus import mytext part-1.jsonl.zst --domain-field meta.source",
-     [](CLI::App& app) {
+    {"corpus", "Import text as a corpus, list corpora, show documents.",
+     "saccade corpus import mytext part-1.jsonl.zst --domain-field meta.source", [](CLI::App& app) {
        auto chosen = std::make_shared<std::function<int()>>();
        const auto add = [&](const std::string& name, const std::string& summary, const std::string& example, auto declare) {
          CLI::App* sub = app.add_subcommand(name, summary);
@@ -197,9 +197,9 @@ const RegisterCommand corpus_command{
        app.require_subcommand(1);
        add("import", "Make a corpus from files and folders.", "saccade corpus import mytext part-1.jsonl.zst --rename RedPajamaC4=web",
            declare_import);
-       add("list", "The corpora there are.", "saccade corpus list", [](CLI::App&) { return std::function<int()>(list_all); });
+       add("list", "Corpora on this machine.", "saccade corpus list", [](CLI::App&) { return std::function<int()>(list_all); });
        add("show", "Domains, splits, documents, bytes and hash.", "saccade corpus show local-text", declare_show);
-       add("samples", "Some of the text itself.", "saccade corpus samples local-text --domain prose --count 2", declare_samples);
+       add("samples", "Documents of a corpus, as text.", "saccade corpus samples local-text --domain prose --count 2", declare_samples);
        return [chosen] { return (*chosen)(); };
      }}};
 

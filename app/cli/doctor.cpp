@@ -106,7 +106,7 @@ int run() {
 }
 
 const RegisterCommand command{
-    {"doctor", "What this machine and this build can do.", "saccade doctor", [](CLI::App&) { return [] { return run(); }; }}};
+    {"doctor", "Devices, libraries and folders that this build uses.", "saccade doctor", [](CLI::App&) { return [] { return run(); }; }}};
 
 }  // namespace
 }  // namespace saccade::cli

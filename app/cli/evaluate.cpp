@@ -1,6 +1,8 @@
-// saccade evaluate RUN: loss on every domain's frozen batches from a checkpoint.
-#include "analysis/training/training_run.h"
+// saccade evaluate RUN: losses of a checkpoint on frozen text, with their standard errors.
+#include <algorithm>
+#include <cmath>
 
+#include "analysis/evaluation/run_evaluation.h"
 #include "analysis/runs/run_info.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
@@ -10,6 +12,11 @@
 namespace saccade::cli {
 namespace {
 
+struct Options {
+  std::string run, split = "validation";
+  RunEvaluationOptions evaluation;
+};
+
 /// 0 is the newest.
 void require_checkpoint(const std::string& directory, int64_t step) {
   const Run run(directory);
@@ -17,36 +24,70 @@ void require_checkpoint(const std::string& directory, int64_t step) {
   if (step == 0 || steps.empty() || std::find(steps.begin(), steps.end(), step) != steps.end()) return;
   std::vector<std::string> names;
   for (const int64_t s : steps) names.push_back(std::to_string(s));
-  throw UsageError("--step " + std::to_string(step) + ": " + directory + " has checkpoints of step " + alternatives(names));
+  throw UsageError("--checkpoint " + std::to_string(step) + ": " + directory + " has checkpoints of step " + alternatives(names));
 }
 
-int run(const std::string& directory, int64_t step) {
-  require_checkpoint(directory, step);
-  LoadedRun loaded = load_run(directory, step);
-  const Corpus corpus = Corpus::open(loaded.config.data.corpus, [](const std::string& line) { say(line); });
-  nlohmann::json json{{"run", directory}, {"step", loaded.step}, {"losses", nlohmann::json::array()}};
+RunEvaluation evaluate(const Options& options) {
+  Progress bar("evaluate");
+  return evaluate_run(
+      options.run, options.evaluation,
+      {[](const std::string& line) { say(line); }, [&](double fraction, const std::string& domain) { bar.update(fraction, domain); }});
+}
+
+int run(Options options) {
+  require_checkpoint(options.run, options.evaluation.checkpoint);
+  options.evaluation.split = options.split == "test" ? Split::test : Split::validation;
+  const RunEvaluation e = evaluate(options);
+  nlohmann::json json{{"run", options.run},
+                      {"step", e.step},
+                      {"corpus", e.corpus},
+                      {"corpus_hash", e.corpus_hash},
+                      {"split", to_string(e.split)},
+                      {"sequence_length", e.length},
+                      {"device", to_string(e.device)},
+                      {"precision", e.precision},
+                      {"losses", nlohmann::json::array()}};
   std::vector<std::vector<std::string>> rows;
-  for (const Trainer::Frozen& batch : evaluation_batches(loaded.config, corpus, *loaded.tokenizer)) {
-    const Trainer::Evaluation evaluation = loaded.trainer->evaluate(batch);
-    const auto& train = loaded.config.data.train;
-    const bool ood = std::find(train.begin(), train.end(), batch.domain) == train.end();
-    rows.push_back({batch.domain, ood ? "OOD" : "training domain", number(evaluation.loss, 4), number(std::exp(evaluation.loss), 2),
-                    std::to_string(batch.sequences * batch.length)});
-    json["losses"].push_back({{"domain", batch.domain}, {"ood", ood}, {"loss", evaluation.loss}, {"by_position", evaluation.by_position}});
+  for (const DomainEvaluation& d : e.domains) {
+    rows.push_back({d.domain, d.ood ? "OOD" : "training domain", number(d.result.loss, 4), number(d.result.standard_error, 4),
+                    number(std::exp(d.result.loss), 2), std::to_string(d.sequences), std::to_string(d.tokens)});
+    json["losses"].push_back({{"domain", d.domain},
+                              {"ood", d.ood},
+                              {"loss", d.result.loss},
+                              {"standard_error", d.result.standard_error},
+                              {"sequences", d.sequences},
+                              {"tokens", d.tokens},
+                              {"by_position", d.result.by_position}});
   }
-  print_result(json, directory + " at step " + std::to_string(loaded.step) + "\n" +
-                         table({"domain", "kind", "loss (nats)", "perplexity", "tokens"}, rows));
+  print_result(json, options.run + " at step " + std::to_string(e.step) + ", " + to_string(e.split) + " text of " + e.corpus +
+                         ", sequences of " + std::to_string(e.length) + " tokens\n" +
+                         table({"domain", "kind", "loss (nats)", "± standard error", "perplexity", "sequences", "tokens"}, rows));
   return 0;
 }
 
-const RegisterCommand command{{"evaluate", "Loss of a checkpoint on every domain, on the run's frozen batches.",
-                               "saccade evaluate runs/first --step 500", [](CLI::App& app) {
-                                 auto directory = std::make_shared<std::string>();
-                                 auto step = std::make_shared<int64_t>(0);
-                                 app.add_option("RUN", *directory, "Run directory")->required();
-                                 app.add_option("--step", *step, "Checkpoint (default: the newest)");
-                                 return [=] { return run(*directory, *step); };
-                               }}};
+const RegisterCommand command{
+    {"evaluate", "Losses of a checkpoint on frozen text, with their standard errors.",
+     "saccade evaluate runs/first --checkpoint 500 --split test --length 1024 --tokens 200000", [](CLI::App& app) {
+       auto o = std::make_shared<Options>();
+       app.description(
+           "Losses of a checkpoint on frozen text, in nats per token, with their standard errors over the sequences. Without options: on "
+           "what the run was evaluated on while it trained. Only the weights are loaded, and no training text.");
+       app.add_option("RUN", o->run, "Run directory")->required();
+       app.add_option("--checkpoint,--step", o->evaluation.checkpoint, "Step of the checkpoint (default: the newest)")
+           ->check(CLI::Range(1, 1'000'000'000));
+       app.add_option("--split", o->split, "validation or test")->check(CLI::IsMember({"validation", "test"}))->capture_default_str();
+       app.add_option("--corpus", o->evaluation.corpus, "Another corpus (default: the run's)");
+       app.add_option("--domains", o->evaluation.domains,
+                      "Domains, with commas between (default: the run's; all of another corpus that have text in the split)")
+           ->delimiter(',')
+           ->allow_extra_args(false);
+       app.add_option("--length", o->evaluation.length, "Tokens in a sequence (default: the run's)")->check(CLI::Range(1, 1 << 20));
+       app.add_option("--tokens", o->evaluation.tokens,
+                      "Tokens of every domain, in whole sequences, as far as there is text (default: as while training)")
+           ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+       app.add_option("--device", o->evaluation.device, "cpu, cuda:N or auto (default: the run's)");
+       return [o] { return run(*o); };
+     }}};
 
 }  // namespace
 }  // namespace saccade::cli

@@ -107,8 +107,8 @@ const RegisterCommand command{
        app.add_option("--x", o->x, "x axis: step, tokens, flops or seconds")->check(CLI::IsMember({"step", "tokens", "flops", "seconds"}));
        app.add_flag("--log-x", o->log_x, "Logarithmic x axis");
        app.add_flag("--log-y", o->log_y, "Logarithmic y axis");
-       app.add_option("--x-range", o->x_range, "Ends of the x axis (default: all there is)")->expected(2);
-       app.add_option("--y-range", o->y_range, "Ends of the y axis (default: what lies between those of x)")->expected(2);
+       app.add_option("--x-range", o->x_range, "Range of the x axis (default: all data)")->expected(2);
+       app.add_option("--y-range", o->y_range, "Range of the y axis (default: the data within the x range)")->expected(2);
        app.add_flag("--normalized", o->normalized, "Entropy divided by its maximum");
        app.add_option("--series", o->series, "Which series, for FIGURE series: gradient_norm, captured_mass/layer0 …");
        app.add_option("--domain", o->domain, "One OOD domain (default: the mean)");

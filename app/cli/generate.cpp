@@ -30,20 +30,19 @@ int run(const Options& options) {
   return 0;
 }
 
-const RegisterCommand command{{"generate", "Text from a checkpoint, going on from a prompt.",
-                               "saccade generate runs/first --prompt \"The \" --tokens 200 --temperature 0.8", [](CLI::App& app) {
-                                 auto o = std::make_shared<Options>();
-                                 app.add_option("RUN", o->run, "Run directory")->required();
-                                 app.add_option("--step", o->step, "Checkpoint (default: the newest)");
-                                 app.add_option("--prompt", o->generation.prompt, "Text to go on from (default: a new text)");
-                                 app.add_option("--tokens", o->generation.tokens, "Tokens to write at most")->check(CLI::Range(1, 1 << 24));
-                                 app.add_option("--temperature", o->generation.temperature,
-                                                "Divides the logits; 0 takes the likeliest token")
-                                     ->check(CLI::Range(0.0, 1e4));
-                                 app.add_option("--seed", o->generation.seed, "Of the draws: the same seed writes the same text");
-                                 app.add_option("--device", o->device, "cpu, cuda:N or auto (default: the run's)");
-                                 return [o] { return run(*o); };
-                               }}};
+const RegisterCommand command{
+    {"generate", "Generate text from a checkpoint, given a prompt.",
+     "saccade generate runs/first --prompt \"The \" --tokens 200 --temperature 0.8", [](CLI::App& app) {
+       auto o = std::make_shared<Options>();
+       app.add_option("RUN", o->run, "Run directory")->required();
+       app.add_option("--step", o->step, "Checkpoint (default: the newest)");
+       app.add_option("--prompt", o->generation.prompt, "Prompt (default: the beginning of a text)");
+       app.add_option("--tokens", o->generation.tokens, "Largest number of tokens to generate")->check(CLI::Range(1, 1 << 24));
+       app.add_option("--temperature", o->generation.temperature, "Divides the logits; 0: greedy decoding")->check(CLI::Range(0.0, 1e4));
+       app.add_option("--seed", o->generation.seed, "Seed of sampling: the same seed gives the same text");
+       app.add_option("--device", o->device, "cpu, cuda:N or auto (default: the run's)");
+       return [o] { return run(*o); };
+     }}};
 
 }  // namespace
 }  // namespace saccade::cli

@@ -21,7 +21,7 @@ int report(const std::string& message, int code) {
 /// A library that runs out of memory on a GPU does not know what would help.
 std::string with_remedy(const std::string& message) {
   const bool has_none = message.find("out of memory") != std::string::npos && message.find("reduce") == std::string::npos;
-  return has_none ? message + "; set recompute, reduce batch_tokens, sequence_length or width" : message;
+  return has_none ? message + "; set activation_checkpointing, reduce batch_tokens, sequence_length or width" : message;
 }
 
 int perform(const std::function<int()>& action) {

@@ -12,8 +12,7 @@ namespace {
 
 int run(const ConfigOptions& options, bool measure) {
   const RunConfig config = options.load();
-  const int64_t vocabulary = vocabulary_of(config.data.tokenizer);
-  const Plan plan = make_plan(config, vocabulary);
+  const Plan plan = make_plan(config, vocabulary_of(config.data.tokenizer));
   nlohmann::json json = to_json(plan);
   const auto bytes = [](int64_t b) { return human_bytes(static_cast<double>(b)); };
   std::vector<std::pair<std::string, std::string>> rows{
@@ -23,14 +22,14 @@ int run(const ConfigOptions& options, bool measure) {
       {"optimizer", bytes(plan.optimizer_bytes)},
       {"activations at the peak", bytes(plan.activation_bytes)},
       {"memory at the peak", bytes(plan.device_bytes()) + " of " + bytes(plan.memory.available) + " available on " + plan.device},
-      {"state per token of context", bytes(plan.state_bytes_per_token)},
+      {"cache / state per token of context", bytes(plan.state_bytes_per_token)},
       {"steps", std::to_string(plan.steps) + " of " + std::to_string(plan.tokens_per_step) + " tokens"},
       {"tokens", human(static_cast<double>(plan.steps * plan.tokens_per_step))},
       {"FLOPs per step", human(plan.flops_per_step)},
       {"FLOPs in all", human(plan.total_flops())}};
   if (measure) {
-    require_device(config, vocabulary, plan);
-    const double seconds = measure_step_seconds(config, vocabulary);
+    require_device(config, plan);
+    const double seconds = measure_step_seconds(config, plan);
     json["seconds_per_step"] = seconds;
     json["seconds"] = seconds * static_cast<double>(plan.steps);
     rows.push_back(
@@ -38,17 +37,17 @@ int run(const ConfigOptions& options, bool measure) {
     rows.push_back({"time, without evaluation", human_seconds(seconds * static_cast<double>(plan.steps))});
   }
   print_result(json, architecture_title(config.architecture) + "\n\n" + list(rows));
-  require_device(config, vocabulary, plan);
+  require_device(config, plan);
   return 0;
 }
 
-const RegisterCommand command{{"plan", "What a run will take (parameters, memory, FLOPs), without starting it.",
-                               "saccade plan run.json --measure", [](CLI::App& app) {
-                                 auto options = add_config_options(app);
-                                 auto measure = std::make_shared<bool>(false);
-                                 app.add_flag("--measure", *measure, "Run two steps and say how long the run will take");
-                                 return [=] { return run(*options, *measure); };
-                               }}};
+const RegisterCommand command{
+    {"plan", "Parameters, memory and FLOPs of a run, without starting it.", "saccade plan run.json --measure", [](CLI::App& app) {
+       auto options = add_config_options(app);
+       auto measure = std::make_shared<bool>(false);
+       app.add_flag("--measure", *measure, "Time two steps and estimate the duration of the run");
+       return [=] { return run(*options, *measure); };
+     }}};
 
 }  // namespace
 }  // namespace saccade::cli

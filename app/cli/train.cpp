@@ -43,7 +43,7 @@ const RegisterCommand train_command{
      }}};
 
 const RegisterCommand resume_command{
-    {"resume", "Go on with a stopped or crashed run, exactly where it was.", "saccade resume runs/first", [](CLI::App& app) {
+    {"resume", "Resume a stopped or crashed run from its last checkpoint.", "saccade resume runs/first", [](CLI::App& app) {
        auto directory = std::make_shared<std::string>();
        app.add_option("RUN", *directory, "Run directory")->required();
        return [=] { return resume(*directory); };

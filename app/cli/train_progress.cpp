@@ -37,6 +37,8 @@ int finish_training(const std::filesystem::path& directory, RunState state) {
     const Series* s = run.find(name);
     return s && !s->value.empty() ? s->value.back() : std::numeric_limits<double>::quiet_NaN();
   };
+  const Series* ood = run.find("ood/loss");
+  const double error = ood && !ood->error.empty() ? ood->error.back() : std::numeric_limits<double>::quiet_NaN();
   std::string text =
       directory.string() + ": " + to_string(state) + " at step " + std::to_string(info.step) + " of " + std::to_string(info.steps);
   if (!info.message.empty()) text += " (" + info.message + ")";
@@ -47,6 +49,7 @@ int finish_training(const std::filesystem::path& directory, RunState state) {
                 {"parameters", info.parameters},
                 {"train_loss", last("train/loss")},
                 {"ood_loss", last("ood/loss")},
+                {"ood_loss_standard_error", error},
                 {"message", info.message}},
                text);
   if (state == RunState::diverged) throw Error(directory.string() + ": diverged, " + info.message + "; the last good checkpoint is kept");

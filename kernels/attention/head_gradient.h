@@ -3,15 +3,15 @@
 
 namespace saccade {
 
-/// Where a backward writes the gradient of x per sequence, [B, T, H, d]: the tape's own target, or a buffer that `deliver`
-/// passes on when x is shared by all sequences (batch 1) or stands for another input too.
+/// Where a backward pass writes the gradient of x per sequence, [B, T, H, d]: the tape's own target, or a buffer that `deliver` adds to it
+/// where x is shared by all sequences (batch 1) or is another input, too.
 class HeadGradient {
  public:
-  /// `op` names the cost of summing; x may be empty or take no gradient: then so is the target.
+  /// `op` names the cost of summing. Where x is empty or takes no gradient, the target is empty.
   HeadGradient(Tape& tape, const char* op, const Tensor& x, const HeadShape& shape, bool repeated);
 
   const GradTarget& target() const { return target_; }
-  /// After the backward ran.
+  /// Call it after the backward pass has run.
   void deliver();
 
  private:

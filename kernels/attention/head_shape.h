@@ -9,7 +9,7 @@
 
 namespace saccade {
 
-/// How queries, keys and values [B, T, H, d] lie in memory, and where the rows of one head begin.
+/// Sizes of queries, keys and values [B, T, H, d], and where the rows of one head begin in memory.
 struct HeadShape {
   int64_t batch, length, heads, width;
 
@@ -29,13 +29,14 @@ struct HeadShape {
   }
 };
 
-/// Checks the shapes that every attention-type op shares; `op` names the op in the error.
+/// Checks the shapes and dtypes of an attention-type op: v [B, T, H, d], q and k the same or with B = 1, all of one dtype. Throws
+/// UsageError where they are not; `op` names the op in it.
 HeadShape head_shape(const char* op, const Tensor& q, const Tensor& k, const Tensor& v);
 
 /// Throws UsageError for a negative window.
 void check_window(const char* op, const ScoreOptions& options);
 
-/// ALiBi slope of head h (0-based): 2^(−8(h+1)/H), or 0 without it (specification 1.3).
+/// ALiBi slope of head h (0-based): 2^(−8(h+1)/H), or 0 without it (arXiv:2108.12409, section 3).
 inline double alibi_slope(const ScoreOptions& options, int64_t h, int64_t heads) {
   return options.alibi ? std::exp2(-8.0 * static_cast<double>(h + 1) / static_cast<double>(heads)) : 0.0;
 }
@@ -48,7 +49,7 @@ inline double visible_pairs(int64_t length, int64_t window) {
 
 namespace cpu {
 
-/// Memory of one thread, kept between tasks; grows to the largest request. `Purpose` keeps buffers apart.
+/// Workspace of one thread, reused between tasks; grows to the largest request. Each `Purpose` has its own. Throws std::bad_alloc.
 template <class T, int Purpose>
 T* scratch(int64_t size) {
   struct Free {

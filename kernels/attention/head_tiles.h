@@ -32,16 +32,16 @@ struct QueryRows {
   const T* d_o = nullptr;  ///< rows as q's; backward only
 };
 
-/// Many queries against few keys: what is packed for a product is the keys' side, and only 64 x 64 are half hidden at the diagonal.
+/// Many queries against few keys: a product packs the keys' side, and only tiles of 64 x 64 at the diagonal are half masked.
 constexpr int64_t kTileQueries = 256, kTileKeys = 64;
 
-/// Attends from the queries to keys [begin, end), tile after tile: updates state and the unnormalised o, both per slot. Every
-/// query must see one of the keys or have an o already.
+/// Attention from the queries to keys [begin, end), tile after tile: updates the running softmax and the unnormalised o, both per slot.
+/// Every query must see one of the keys or have an o already.
 template <class T>
 void absorb_keys(const HeadKeys<T>& head, const QueryRows<T>& queries, int64_t begin, int64_t end, const SoftmaxState<T>& state, T* o);
 
-/// P and dS · scale of queries × keys [begin, begin + keys), at most kTileKeys, in memory of this thread, rows kTileKeys apart.
-/// lse and mean are per slot.
+/// P and dS · scale of queries × keys [begin, begin + keys), at most kTileKeys, in a workspace of this thread, rows kTileKeys
+/// apart. lse and delta = `mean` are per slot.
 template <class T>
 struct GradientTile {
   const T *p, *ds;

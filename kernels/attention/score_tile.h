@@ -3,7 +3,7 @@
 
 namespace saccade::cpu {
 
-/// A tile of scaled products q·k on its way to probabilities. Row r is the query at position first_query + r, or
+/// A tile of scaled products q·k that becomes probabilities in place. Row r is the query at position first_query + r, or
 /// query[r] when rows were gathered; column c is the key at position first_key + c.
 template <class T>
 struct ScoreTile {
@@ -16,7 +16,7 @@ struct ScoreTile {
   T slope = 0;         ///< of ALiBi: s_tj −= slope (t − j)
 
   int64_t position(int64_t r) const { return query ? query[r] : first_query + r; }
-  /// Where per-query arrays keep row r: by position for gathered rows, else by row.
+  /// Index of row r in arrays per query: the position for gathered rows, else the row.
   int64_t slot(int64_t r) const { return query ? query[r] : r; }
   /// Columns [begin, end) that row r sees.
   int64_t begin(int64_t r) const {
@@ -39,12 +39,11 @@ struct SoftmaxState {
   int32_t* best = nullptr;
 };
 
-/// Scores become exp(s − m), zero where invisible; correction[r] is what earlier results of row r are multiplied with
-/// (0 when there are none).
+/// Scores become exp(s − m), zero where masked; correction[r] is the factor for earlier results of row r (0 when there are none).
 void softmax_step(const ScoreTile<float>& tile, const SoftmaxState<float>& state, float* correction);
 void softmax_step(const ScoreTile<double>& tile, const SoftmaxState<double>& state, double* correction);
 
-/// Adds a tile to a running max and Σ exp(s − max) per row; nothing is stored in the tile but ALiBi's bias.
+/// Adds a tile to a running max and Σ exp(s − max) per row; the tile itself only gets ALiBi's bias.
 void mass_step(const ScoreTile<float>& tile, float* max, float* sum);
 void mass_step(const ScoreTile<double>& tile, double* max, double* sum);
 
@@ -56,19 +55,19 @@ void log_of_mass(const double* max, const double* sum, int64_t rows, double* out
 void merge_rows(const ScoreTile<float>& tile, const float* correction, const float* product, int64_t width, float* o, int64_t stride);
 void merge_rows(const ScoreTile<double>& tile, const double* correction, const double* product, int64_t width, double* o, int64_t stride);
 
-/// Ends rows [0, n): o /= sum, lse = m + ln sum, entropy = ln sum − weighted / sum (null: not wanted).
+/// Normalises rows [0, n): o /= sum, lse = m + ln sum, entropy = ln sum − weighted / sum (null: not wanted).
 void finish_rows(const SoftmaxState<float>& state, int64_t n, int64_t width, float* o, int64_t stride, float* lse, float* entropy);
 void finish_rows(const SoftmaxState<double>& state, int64_t n, int64_t width, double* o, int64_t stride, double* lse, double* entropy);
 
-/// Scores become p = exp(s − lse), and dp (same layout) becomes dS · scale with dS = p (dp − d), d per query slot.
+/// Scores become p = exp(s − lse), and dp (same layout) becomes dS · scale with dS = p (dp − delta), delta = d per query slot.
 void gradient_step(const ScoreTile<float>& tile, const float* lse, const float* d, float scale, float* dp);
 void gradient_step(const ScoreTile<double>& tile, const double* lse, const double* d, double scale, double* dp);
 
-/// Scores become p = exp(s − lse), zero where invisible.
+/// Scores become p = exp(s − lse), zero where masked.
 void probability_step(const ScoreTile<float>& tile, const float* lse);
 void probability_step(const ScoreTile<double>& tile, const double* lse);
 
-/// Scores of whole rows become probabilities, zero where invisible.
+/// Scores of whole rows become probabilities, zero where masked.
 void softmax_rows(const ScoreTile<float>& tile);
 void softmax_rows(const ScoreTile<double>& tile);
 

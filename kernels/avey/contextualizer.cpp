@@ -8,6 +8,7 @@
 #include "kernels/expect.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
+#include "kernels/plain.h"
 #include "kernels/simd.h"
 
 namespace saccade::avey {
@@ -205,7 +206,7 @@ int64_t group_count(const Contexts& contexts, int64_t C) {
 }  // namespace
 
 Gate gate_with(Tape& tape, const Tensor& l, Activation f, Activation slope) {
-  if (f != Activation::none || !tape.device().targets_cuda()) return {};
+  if (f != Activation::none || plain_kernels() || !tape.device().targets_cuda()) return {};
   return {l, tape.empty(l.shape(), l.dtype()), slope == Activation::relu || slope == Activation::relu2};
 }
 

@@ -14,6 +14,7 @@
 #include "kernels/expect.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
+#include "kernels/plain.h"
 
 namespace saccade::avey {
 namespace {
@@ -176,7 +177,7 @@ Enriched enrich(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor&
   add_part(R - Q, tail / 2, tail / 2);
   if (m > tail) add_part(R - Q, tail, m - tail);
 
-  const bool leave_slope = slope_by_consumers && tape.device().targets_cuda() && slope_from_value(f);
+  const bool leave_slope = slope_by_consumers && !plain_kernels() && tape.device().targets_cuda() && slope_from_value(f);
   const bool with_squares = leave_slope && x.dtype() == DType::bf16 && tail / 2 % cuda::kSquaresTile == 0;
   const Tensor squares = with_squares ? tape.empty({tail / 2 / cuda::kSquaresTile, R}, DType::f32) : Tensor();
   double products = 0, bytes = static_cast<double>(x.bytes() + weight.bytes());

@@ -5,7 +5,7 @@
 
 namespace saccade::cuda {
 
-/// 1 / x and 2^x to some 2e-7 of them; what is smaller than normal numbers is zero.
+/// 1 / x and 2^x with a relative error of about 2e-7; results below the normal numbers are zero.
 __device__ __forceinline__ float reciprocal(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -84,14 +84,14 @@ void with_activation(Activation f, F&& use) {
   }
 }
 
-/// √x to 2e-7 of it.
+/// √x with a relative error of 2e-7.
 __device__ __forceinline__ float root(float x) {
   float y;
   asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-/// f' from f(x), for those functions where that is enough.
+/// f' from f(x), for the functions where f(x) determines it.
 template <Activation kF>
 __device__ __forceinline__ float slope_of_value(float y) {
   if constexpr (kF == Activation::relu) return y > 0 ? 1.0f : 0.0f;
@@ -99,7 +99,7 @@ __device__ __forceinline__ float slope_of_value(float y) {
   return 1.0f;
 }
 
-/// The same where the function is known when it runs: none, relu or relu2. Without branches, which would cost more than all of it.
+/// The same for a function chosen at run time: none, relu or relu2. Without branches, which would cost more than the rest.
 __device__ __forceinline__ float slope_of_kept(Activation f, float y) {
   float slope;
   asm("{\n.reg .pred positive, step, none;\n.reg .f32 root, one;\n"

@@ -6,7 +6,7 @@
 
 namespace saccade {
 
-/// Elements that one block of the multi-tensor kernels works on.
+/// Elements per block of the multi-tensor kernels.
 constexpr int64_t kAdamWPiece = 2048;
 inline int64_t gradient_norm_parts(const std::vector<AdamWSlot>& slots) {
   int64_t count = 0;
@@ -18,7 +18,7 @@ inline int64_t gradient_norm_parts(const std::vector<AdamWSlot>& slots) {
 
 namespace saccade::cuda {
 
-/// Multi-tensor: one launch over pieces of all slots. `partial` f64 [gradient_norm_parts(slots)] is scratch.
+/// Multi-tensor: one launch over pieces of all slots. `partial` f64 [gradient_norm_parts(slots)] is workspace.
 void gradient_norm(Stream stream, const std::vector<AdamWSlot>& slots, const Tensor& partial, const Tensor& norm);
 
 /// `rates` f64 [3] on the device: learning rate, 1 − β1^t, 1 − β2^t. Nothing is touched when the norm is not finite.

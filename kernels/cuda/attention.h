@@ -1,48 +1,49 @@
 #pragma once
 #include "kernels/attention/head_shape.h"
 #include "kernels/cuda/runtime.h"
+#include "kernels/plain.h"
 #include "kernels/tensor.h"
 
 namespace saccade::cuda {
 
-/// Queries of a group of chunks beyond the first kExtraQueries are summed by blocks of their own (a popular chunk).
+/// Of a popular group of chunks, queries beyond the first kExtraQueries are summed by separate blocks.
 constexpr int kExtraQueries = 1024;
 
-/// Queries sorted by the chunk they chose, and how blocks share them (kernels/cuda/top1_chunk.h makes them).
+/// Queries sorted by the chunk they chose, and how blocks share them (made by kernels/cuda/top1_chunk.h). `places` counts the top-k slots.
 struct QueryLists {
   Tensor selected;       ///< i32 [B, H, T, places]
   Tensor order;          ///< i32 [B, H, places, T]
   Tensor offsets;        ///< i32 [B, H, places, chunks + 1]
-  Tensor tiles;          ///< i32 [B, H, places, tiles, 2] group of chunks and place in `order` where a tile of queries begins; −1: none
-  Tensor extras;         ///< i32 [B, H, places, extras, 2] the same for pieces of kExtraQueries after the first of a group
+  Tensor tiles;          ///< i32 [B, H, places, tiles, 2] group of chunks and index in `order` where a tile of queries begins; −1: none
+  Tensor extras;         ///< i32 [B, H, places, extras, 2] the same for each kExtraQueries queries after the first of a group
   Tensor extra_offsets;  ///< i32 [B, H, places, groups + 1] which extras belong to a group
 };
 
-/// What attention kernels have in common. Lines are (sequence, head).
+/// Common arguments of attention kernels. A line is one (sequence, head) of batch x heads.
 struct AttentionTask {
   HeadShape shape;
   ScoreOptions options;
   int64_t chunk = 0;      ///< 0: all earlier keys; else each query's own chunk, and with lists the chosen ones
   QueryLists lists = {};  ///< empty: queries in order
-  int64_t place = 0;      ///< which of the chosen chunks
+  int64_t place = 0;      ///< top-k slot of the chosen chunk
   bool local = true;      ///< backward with lists: own chunk too
 };
 
 /// bf16 heads of these widths go to tensor cores, everything else to plain kernels.
 inline bool on_tensor_cores(DType dtype, int64_t width) {
-  return dtype == DType::bf16 && (width == 16 || width == 32 || width == 64 || width == 128);
+  return tensor_core_type(dtype) && (width == 16 || width == 32 || width == 64 || width == 128);
 }
-/// Rows of queries, or of keys, that a block takes.
+/// Rows of queries, or of keys, per block.
 inline int64_t attention_block_rows(DType dtype, int64_t width) { return !on_tensor_cores(dtype, width) ? 32 : (width <= 64 ? 128 : 64); }
 /// Chunks that share a block's keys.
 inline int64_t group_chunks(int64_t chunk, int64_t block_rows) { return std::max<int64_t>(1, block_rows / chunk); }
-/// Blocks that a long chunk is cut into.
+/// Blocks per chunk, for chunks longer than a block's rows.
 inline int64_t chunk_blocks(int64_t chunk, int64_t block_rows) { return std::max<int64_t>(1, (chunk + block_rows - 1) / block_rows); }
-/// Most pieces of kExtraQueries that one line needs.
+/// Most groups of kExtraQueries queries that one (sequence, head) needs.
 inline int64_t max_extras(int64_t length) { return length / kExtraQueries; }
 
 /// q, k, v f32 or bf16 [B, T, H, d] (q, k may be [1, …]), o alike; lse, entropy f32 and best i32 [B, H, T]. entropy, best may be
-/// empty. With lists only the listed queries are done, against the chunk they chose. `resume`: goes on from o, lse, entropy.
+/// empty. With lists only the listed queries are computed, against the chunk they chose. `resume`: continues from o, lse, entropy.
 struct AttentionForward {
   AttentionTask task;
   Tensor q, k, v, o, lse, entropy, best;
@@ -50,42 +51,42 @@ struct AttentionForward {
 };
 void attention_forward(Stream stream, const AttentionForward& in);
 
-/// P recomputed from lse, dS = P ∘ (dO vᵀ − mean). Empty targets are left out. With `best`, dv_j = Σ_{t: best(t) = j} dO_t.
-/// With lists: the listed queries' chosen chunks, and in dk, dv also the own chunks if task.local.
+/// P recomputed from lse, dS = P ∘ (dO vᵀ − delta), delta = `mean` = rowsum(dO ∘ o). Empty targets are left out. With `best`, dv_j = Σ_{t:
+/// best(t) = j} dO_t. With lists: the listed queries' chosen chunks, and in dk, dv also the own chunks if task.local.
 struct AttentionBackward {
   AttentionTask task;
   Tensor q, k, v, d_o, lse, mean, best;
   Tensor dq, dk, dv;
   bool add_dq = false, add_dk = false, add_dv = false;
-  Tensor partial = {};          ///< scratch f32: extra_scratch with lists; where all earlier keys are seen query_sums, their counts cleared
+  Tensor partial = {};          ///< workspace f32: extra_scratch with lists; for dense attention query_sums, its counts cleared
   int64_t gradient_stride = 0;  ///< elements between positions of dq, dk, dv; 0: H d
-  double rotary_base = 0;       ///< not 0: dq and dk are turned back by the angles of their positions (kernels/heads.h)
+  double rotary_base = 0;       ///< not 0: dq and dk are rotated back by the angles of their positions (kernels/heads.h)
 };
 void attention_backward(Stream stream, const AttentionBackward& in);
 
-/// Shape of the scratch of a backward with lists.
+/// Shape of the workspace of a backward pass with lists.
 inline Shape extra_scratch(const HeadShape& shape, int64_t chunk, DType dtype) {
   const int64_t rows = attention_block_rows(dtype, shape.width);
   return {shape.sequences(), std::max<int64_t>(1, max_extras(shape.length)), chunk_blocks(chunk, rows) * 2, rows, shape.width};
 }
 
-/// Queries whose dq is summed together, in float, by kernels that go over the keys.
+/// Queries per tile of dq, summed in float by kernels whose blocks own keys.
 constexpr int kQueryTile = 64;
 constexpr int kShareOfQueries = kQueryTile * 64;  ///< floats: heads of up to 64
-/// Whether there are such kernels (some GPUs have them).
+/// Whether this GPU has such kernels.
 inline bool sums_queries(const HeadShape& shape, const ScoreOptions& options, DType dtype) {
-  return dtype == DType::bf16 && shape.width % 8 == 0 && shape.width <= 64 && shape.length >= 2 * kQueryTile && !options.alibi &&
+  return tensor_core_type(dtype) && shape.width % 8 == 0 && shape.width <= 64 && shape.length >= 2 * kQueryTile && !options.alibi &&
          options.scale > 0;
 }
-/// Shape of their scratch: the sums, and from how many blocks of keys.
+/// Shape of their workspace: the sums, and the number of blocks of keys added so far.
 inline Shape query_sums(const HeadShape& shape) {
   return {shape.sequences() * ((shape.length + kQueryTile - 1) / kQueryTile), kShareOfQueries + 1};
 }
 
-/// Where the counts begin in it.
+/// Index of the first count in it.
 inline int* query_counts(const Tensor& sums) { return static_cast<int*>(sums.raw()) + sums.dim(0) * kShareOfQueries; }
 
-/// mean[b, h, t] = d_o[b, t, h] · o[b, t, h]; mean f32. Clears the counts of `sums`, unless that is empty.
+/// delta = rowsum(dO ∘ o): mean[b, h, t] = d_o[b, t, h] · o[b, t, h]; mean f32. Clears the counts of `sums`, unless that is empty.
 void output_dots(Stream stream, const HeadShape& shape, const Tensor& d_o, const Tensor& o, const Tensor& mean, const Tensor& sums = {});
 /// sum (+)= Σ_b x[b], in order of b.
 void sum_over_batch(Stream stream, const Tensor& x, const Tensor& sum, bool add);

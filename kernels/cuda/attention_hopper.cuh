@@ -1,13 +1,13 @@
 #pragma once
-/// What the attention kernels for Hopper share: bf16 heads of up to 64, causal, with or without a window. Narrower heads are padded
-/// with zeros to 64 as they are copied to shared memory: exponentials, not products, bound those.
+/// Shared by the attention kernels for Hopper: bf16 heads of up to 64, causal, with or without a window. Narrower heads are padded with
+/// zeros to 64 in the copy to shared memory: their time is that of the exponentials, not of the products.
 #include "kernels/cuda/attention_pattern.cuh"
 #include "kernels/cuda/hopper.cuh"
 #include "kernels/cuda/hopper.h"
 
 namespace saccade::cuda::hopper {
 
-constexpr int kWidth = 64;       ///< of a head, padded
+constexpr int kWidth = 64;       ///< padded head width
 constexpr int kWarpgroup = 128;  ///< threads
 constexpr int kOwnRows = 64;     ///< rows that a warpgroup owns
 constexpr int kRowBytes = kWidth * 2;
@@ -17,13 +17,13 @@ bool covers(const AttentionTask& task, DType type);
 /// x [B or 1, T, H, d] in boxes of `rows` positions of one head.
 CUtensorMap box_map(const Tensor& x, const HeadShape& shape, int rows);
 
-/// A block of rows of a line; rank 0 has the most work.
+/// A block of rows of one (sequence, head); rank 0 has the most work.
 struct Item {
   int line, rank;
 };
-/// Work of a persistent grid, in the order in which it is begun: lines a section at a time, so that what the blocks of a section
-/// read stays in the L2 cache, and within a section the longest blocks first. A thread block takes the next item when it has
-/// queued the loads of the one before; which one takes it changes no result.
+/// Work of a persistent grid, in the order of its start: batch x heads in sections, so that what the blocks of a section read stays in the
+/// L2 cache, and within a section the longest blocks first. A thread block takes the next item after it has queued the loads of the one
+/// before; which block takes an item changes no result.
 struct Items {
   int lines, blocks, section;
   unsigned* counters;  ///< items taken beyond the first of each thread block; thread blocks that are done. Zero between launches
@@ -34,12 +34,12 @@ struct Items {
     return {before + within % width, within / width};
   }
   __device__ int take() const { return static_cast<int>(gridDim.x + atomicAdd(counters, 1u)); }
-  /// Once for each thread block, after its last take.
+  /// Called once by each thread block, after its last take.
   __device__ void close() const {
     if (atomicAdd(counters + 1, 1u) == gridDim.x - 1) counters[0] = 0, counters[1] = 0;
   }
 };
-/// Blocks of `rows` rows of every line.
+/// Blocks of `rows` rows of every (sequence, head).
 Items items_of(Stream stream, int device, const HeadShape& shape, int rows);
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -55,39 +55,39 @@ struct RingBarriers {
   }
 };
 
-/// Where a producer or a consumer stands in a ring.
+/// Position of a producer or a consumer in a ring.
 template <int kStages>
 struct Ring {
   uint32_t use = 0;
   __device__ __forceinline__ uint32_t stage() const { return use % kStages; }
   __device__ __forceinline__ uint32_t parity() const { return use / kStages & 1; }
 
-  /// For the producer: once the tile is empty, the barrier that counts what fills it.
+  /// For the producer: waits until the tile is empty; the barrier that counts the bytes that fill it.
   __device__ __forceinline__ uint32_t claim(RingBarriers<kStages>& barriers) const {
     wait(shared_address(&barriers.emptied[stage()]), parity() ^ 1);
     return shared_address(&barriers.filled[stage()]);
   }
-  /// For a consumer: until the tile is filled.
+  /// For a consumer: waits until the tile is filled.
   __device__ __forceinline__ void await(RingBarriers<kStages>& barriers) const {
     wait(shared_address(&barriers.filled[stage()]), parity());
   }
-  /// By every warp that fills a claimed tile with ordinary stores, once they are done.
+  /// Called by every warp that fills a claimed tile with ordinary stores, after these.
   __device__ __forceinline__ void hand_over(uint32_t to_fill) const {
     publish_shared();
     __syncwarp();
     if (threadIdx.x % 32 == 0) arrive(to_fill);
   }
-  /// By every warp of every consumer.
+  /// Called by every warp of every consumer.
   __device__ __forceinline__ void release(RingBarriers<kStages>& barriers) const {
     __syncwarp();
     if (threadIdx.x % 32 == 0) arrive(shared_address(&barriers.emptied[stage()]));
   }
 };
 
-/// The rows that consumers own, those of the next item beside those of the one at hand.
+/// The rows that consumers own, of the current item and of the next one.
 struct OwnRows {
   RingBarriers<2> ring;
-  int item[2];  ///< whose rows these are; −1: there are no more
+  int item[2];  ///< the item of these rows; −1: no more items
 };
 
 /// The producer's side: load(item, stage, filled) for each item of this thread block, where `filled` counts the `bytes` of its rows.
@@ -107,7 +107,7 @@ __device__ __forceinline__ void for_items(const Items& items, OwnRows& rows, uin
   }
 }
 
-/// Which of the consumers a warpgroup is, known to be the same for a warp.
+/// Index of a warpgroup among the consumers, uniform over a warp.
 __device__ __forceinline__ int consumer() { return __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / kWarpgroup - 1, 0); }
 
 #endif

@@ -1,5 +1,5 @@
 #pragma once
-/// What the parts of the backward on Hopper share: how blocks of keys go over tiles of queries, and what waits for what.
+/// Shared by the parts of the backward pass on Hopper: the order in which blocks of keys go over tiles of queries, and the barriers.
 #include "kernels/cuda/attention_hopper.cuh"
 
 namespace saccade::cuda::hopper::backward {
@@ -11,14 +11,14 @@ constexpr int kSlopeBytes = kRows * kTile * 2, kShareFloats = kTile * kWidth, kS
 constexpr int kShared = 2 * 2 * kOwnBytes + 2 * kStages * kTileBytes + 2 * kSlopeBytes + kReducers * kShareBytes + 1024;
 static_assert(kShareFloats == kShareOfQueries);
 
-/// What of dq has been summed: kShareFloats for each tile of queries of each line, and from how many blocks.
+/// Sums of dq so far: kShareFloats for each tile of queries of each (sequence, head), and the number of blocks added.
 struct QuerySums {
   float* sums;
   int* counts;
   int tiles;
 };
 
-/// lse · log2 e and mean of the queries of each stage, in the order in which threads read them, four at a time.
+/// lse · log2 e and delta of the queries of each stage, in the order in which threads read them, four at a time.
 struct alignas(16) QueryNotes {
   float lse[kStages][kTile], mean[kStages][kTile];
 
@@ -50,7 +50,7 @@ __device__ __forceinline__ Block block_of(const Pattern& p, const Items& items, 
   return {item.line, first, query_tiles<kTile>(p, first, kRows)};
 }
 
-/// How many blocks add to a tile of queries before this one, and whether any does after it.
+/// Number of blocks that add to a tile of queries before this one, and whether any adds after it.
 struct Turn {
   int before;
   bool last;
@@ -73,7 +73,7 @@ __device__ __forceinline__ void store(bf16* to, int width, const Sum& sum, int i
   }
 }
 
-/// Cosines and sines of what a thread holds of rows t and t + 8 of a head, asked for before they are needed.
+/// Cosines and sines for a thread's elements of rows t and t + 8 of a head, loaded before they are needed.
 template <bool kTurns>
 struct Angles {
   uint2 pairs[2][kWidth / 16];
@@ -88,7 +88,7 @@ struct Angles {
     }
   }
 
-  /// Turns row i back: pairs (j, j + width / 2), both in this thread.
+  /// Rotates row i back: pairs (j, j + width / 2), both in this thread.
   __device__ __forceinline__ void turn_back(const BackwardArgs<bf16>& a, Sum& sum, int i) const {
     if (a.p.width == 64)
       turn_back<4>(sum, i);
@@ -120,7 +120,7 @@ struct Angles<false> {
   __device__ void turn_back(const BackwardArgs<bf16>&, Sum&, int) const {}
 };
 
-/// Where a thread's numbers of a tile [64 x 64] lie: rows `row` and `row` + 8, columns `column` + 8 n and the next.
+/// Positions of a thread's elements of a tile [64 x 64]: rows `row` and `row` + 8, columns `column` + 8 n and the next.
 struct Place {
   int row = threadIdx.x % kWarpgroup / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
 };

@@ -1,13 +1,13 @@
 #pragma once
-/// dq of the backward on Hopper. A block's share for a tile of queries, dS k over its 128 keys, is made by one warpgroup. Threads of
-/// their own, the reducers, let the copy engine add it to what the blocks of later keys have summed in device memory, each block after
-/// the one before; the last one takes the sum back and writes dq.
+/// dq of the backward pass on Hopper. One warpgroup computes a block's share for a tile of queries, dS k over its 128 keys. Separate
+/// threads, the reducers, add it by TMA to the sum of the blocks of later keys in device memory, block after block; the last block reads
+/// the sum and writes dq.
 #include "kernels/cuda/attention_hopper_backward.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 namespace saccade::cuda::hopper::backward {
 
-/// One thread, which adds every third share to what is summed of dq.
+/// One thread, which adds every third share to the sum of dq.
 __device__ __forceinline__ void reduce(const BackwardArgs<bf16>& a, const Items& items, Barriers& barriers, const Addresses& at,
                                        const QuerySums& to, uint32_t reducer) {
   Ring<kReducers> ring;
@@ -43,7 +43,7 @@ __device__ __forceinline__ void reduce(const BackwardArgs<bf16>& a, const Items&
   }
 }
 
-/// The warpgroup of dq.
+/// The warpgroup that computes dq.
 template <bool kTurns>
 __device__ __forceinline__ void sum_queries(const BackwardArgs<bf16>& a, const Items& items, Barriers& barriers, const Addresses& at,
                                             const QuerySums& to) {

@@ -1,5 +1,5 @@
 #pragma once
-/// Which queries meet which keys, and how blocks share them. Device code only.
+/// The attention pattern: which queries see which keys, and how blocks share them. Device code only.
 #include <cuda_fp16.h>
 
 #include "kernels/cuda/attention.h"
@@ -9,15 +9,15 @@ namespace saccade::cuda {
 
 constexpr float kLog2e = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
 
-/// The plain values of an AttentionTask that kernels take.
+/// The values of an AttentionTask as a kernel argument.
 struct Pattern {
   int length, heads, width;
   int window;  ///< 0: none
-  int chunk;   ///< 0: all earlier keys; else queries in order meet their own chunk only, gathered ones the chunk they chose
+  int chunk;   ///< 0: all earlier keys; else queries in order see their own chunk only, gathered ones the chunk they chose
   float scale;
   bool alibi;
-  bool local;  ///< for gradients of keys: whether the queries of the key's own chunk take part
-  /// Gathered queries (QueryLists), for one place; null: queries in order.
+  bool local;  ///< for gradients of keys: whether the queries of the key's own chunk count
+  /// Gathered queries (QueryLists) of one top-k slot; null: queries in order.
   const int32_t *selected, *order, *offsets, *tiles, *extras, *extra_offsets;
   int chunks, group_chunks, groups, max_tiles, max_extras, places, place;
 
@@ -47,7 +47,7 @@ struct QueryBlock {
   __device__ int position(int r) const { return order ? order[r] : first + r; }
 };
 
-/// Block (x, y) of a grid of (tiles, lines): the longest first.
+/// Block (x, y) of a grid of (tiles, batch x heads): the longest first.
 template <bool kGather, int kRows>
 __device__ __forceinline__ QueryBlock query_block(const Pattern& p) {
   const int line = blockIdx.y;
@@ -70,16 +70,16 @@ struct KeyBlock {
   int first_query, in_order, listed;
   const int32_t* order;
   int extra_begin, extra_end;  ///< partial sums of this group's further queries
-  int piece;                   ///< which part of a long chunk
+  int piece;                   ///< part of a long chunk
 
   __device__ int queries() const { return in_order + listed; }
   __device__ int position(int i) const { return i < in_order ? first_query + i : order[i - in_order]; }
 };
 
-/// Blocks a chunk longer than kRows is cut into.
+/// Blocks per chunk, for chunks longer than kRows.
 __host__ __device__ inline int chunk_pieces(int chunk, int rows) { return chunk > rows ? (chunk + rows - 1) / rows : 1; }
 
-/// Block (x, y) of a grid of (key tiles, lines), or (extras · pieces, lines).
+/// Block (x, y) of a grid of (key tiles, batch x heads), or (extras · pieces, batch x heads).
 template <int kRows>
 __device__ __forceinline__ KeyBlock key_block(const Pattern& p, bool extra) {
   KeyBlock block{};
@@ -125,7 +125,7 @@ struct ForwardArgs {
   T* o;
   float *lse, *entropy;
   int32_t* best;
-  bool resume;  ///< o, lse (and entropy) hold what these queries saw before
+  bool resume;  ///< o, lse (and entropy) hold the results over earlier keys
 };
 
 template <class T>
@@ -137,11 +137,11 @@ struct BackwardArgs {
   const int32_t* best;  ///< dv takes dO of the queries that selected the key instead of Pᵀ dO
   T *dq, *dk, *dv;
   bool add_dq, add_dk, add_dv;
-  float* partial;           ///< [lines, max_extras, pieces, 2, rows, width] sums of further queries
+  float* partial;           ///< [batch x heads, max_extras, pieces, 2, rows, width] sums of further queries
   int64_t gradient_stride;  ///< elements between positions of dq, dk, dv
-  const __half2* angles;    ///< [length, d / 2] by which dq and dk are turned back, on Hopper; null: none
+  const __half2* angles;    ///< [length, d / 2] by which dq and dk are rotated back, on Hopper; null: none
 
-  /// Where those of a position of a line begin.
+  /// Index of the first element of a position of one (sequence, head).
   __device__ int64_t gradient(int line, int t) const {
     return (int64_t{line / p.heads} * p.length + t) * gradient_stride + line % p.heads * p.width;
   }
@@ -161,7 +161,7 @@ ForwardArgs<T> forward_args(const AttentionForward& in);
 template <class T>
 BackwardArgs<T> backward_args(const AttentionBackward& in);
 
-/// f(integral_constant) for a width that tensor cores take.
+/// f(integral_constant) for a width with a tensor-core kernel.
 template <class F>
 void for_width(int64_t width, F&& f) {
   if (width == 16) return f(std::integral_constant<int, 16>{});

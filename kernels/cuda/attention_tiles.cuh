@@ -1,20 +1,20 @@
 #pragma once
-/// Sizes that the attention kernels on tensor cores share.
+/// Sizes of the attention kernels on tensor cores.
 #include "kernels/cuda/tensor_core.cuh"
 
 namespace saccade::cuda {
 
 constexpr int kTileThreads = 128;
-/// Matrices of 16 rows that a warp owns: as many as its registers hold.
+/// Matrices of 16 rows per warp: as many as its registers hold.
 template <int D>
 constexpr int kRowTiles = D <= 64 ? 2 : 1;
-/// Rows that a block owns.
+/// Rows per block.
 template <int D>
 constexpr int kTileRows = kTileThreads / 32 * 16 * kRowTiles<D>;
-/// Threads of a block that meets a chunk or two of keys: twice as many where rows allow it, since short work waits for memory.
+/// Threads of a block that sees one or two chunks of keys: twice as many where its rows allow it, because short work waits for memory.
 template <int D>
 constexpr int kShortThreads = D == 32 || D == 64 ? 2 * kTileThreads : kTileThreads;
-/// Matrices of 16 rows that each of a block's warps owns.
+/// Matrices of 16 rows per warp of a block.
 template <int D, int kThreads>
 constexpr int kWarpTiles = kTileRows<D> / (kThreads / 32 * 16);
 

@@ -5,6 +5,7 @@
 #include "kernels/cuda/avey_gate.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/elementwise.h"
+#include "kernels/plain.h"
 #include "kernels/tape.h"
 
 namespace saccade::cuda {
@@ -22,7 +23,7 @@ struct ContextualizerShape {
   int64_t queries() const { return C() - first_query(); }
   int64_t group() const;  ///< contexts at a time
   /// Which way a size goes: on tensor cores, tile by tile; else as products of whole rectangles.
-  bool tiled(DType dtype) const { return dtype == DType::bf16 && dynamic && r % 8 == 0 && layout.split % 8 == 0; }
+  bool tiled(DType dtype) const { return tensor_core_type(dtype) && dynamic && r % 8 == 0 && layout.split % 8 == 0; }
   /// Of those, on Hopper: a block can hold a whole context, and neither W nor M is written.
   bool one_tile() const { return C() <= 128 && r <= 256; }
   /// Of the others, on Hopper: contexts consist of whole runs of 32 rows that lie one behind the other, which the copy engine brings for

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/redirect.h"
+#include "kernels/plain.h"
 #endif
 
 namespace saccade::cuda {
@@ -41,6 +42,7 @@ struct Branch::State {
 
 void Branch::start(int device, const std::function<void(Stream)>& work) {
   join();
+  if (plain_kernels()) return work(stream(device));
   Stream main = stream(device), side = side_stream(device);
   auto state = std::make_unique<State>(device);
   check(cudaEventRecord(state->begin, main));

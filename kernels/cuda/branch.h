@@ -6,8 +6,8 @@
 
 namespace saccade::cuda {
 
-/// Work that goes on beside a device's stream: after what the stream holds when it starts, before what follows `join`. In a
-/// recorded step it is a branch of the graph. Whoever starts one keeps what it reads and writes alive until `join`.
+/// Work on a side stream: after the work that the device's stream holds when it starts, before the work that follows `join`. In a captured
+/// graph it is a branch. The caller keeps the tensors that it reads and writes alive until `join`.
 class Branch {
  public:
   Branch();
@@ -15,9 +15,9 @@ class Branch {
   Branch(const Branch&) = delete;
   Branch& operator=(const Branch&) = delete;
 
-  /// While the work is begun, stream(device) is the one it is given. All branches of a device share a stream, in order.
+  /// While `work` runs on the host, stream(device) is the side stream. All branches of a device share one side stream, in order.
   void start(int device, const std::function<void(Stream)>& work);
-  /// The device's stream waits for it. Nothing where nothing was started.
+  /// The device's stream waits for the work. Does nothing where none was started.
   void join();
 
  private:

@@ -7,10 +7,10 @@
 namespace saccade::cuda {
 
 constexpr int kSplitThreads = 128;
-/// Rows that a group of lanes has on the way at once.
+/// Rows that a group of lanes loads ahead.
 constexpr int kRowsAhead = 4;
 
-/// How lanes share a row of `width` elements: kLanes of them, each kPieces pieces of kVec elements; zeros behind the row.
+/// How lanes share a row of `width` elements: kLanes of them, each kPieces vectors of kVec elements; zeros beyond the row.
 template <class T, int kVec, int kLanes_, int kPieces>
 struct RowShare {
   using Element = T;
@@ -83,8 +83,8 @@ __device__ __forceinline__ float block_max(float x) {
   return x;
 }
 
-/// f(i, row i) for rows 0 … count − 1 from `from`, `stride` elements apart: kGroups groups of lanes take them in turn, kRowsAhead of
-/// a group's on the way at once. No lane leaves before the others: f gets zeros for rows from `count` on.
+/// f(i, row i) for rows 0 … count − 1 from `from`, `stride` elements apart: kGroups groups of lanes take them round-robin and load
+/// kRowsAhead rows ahead. All lanes leave together: f gets zeros for rows from `count` on.
 template <class Row, int kGroups = Row::kGroups, class F>
 __device__ __forceinline__ void each_row(const typename Row::Element* from, int64_t stride, int width, int count, F&& f) {
   const int group = threadIdx.x / Row::kLanes % kGroups, lane = threadIdx.x % Row::kLanes;
@@ -114,7 +114,7 @@ __device__ float score_keys(const CachedHead<typename Row::Element>& head, int b
   return block_max(top);
 }
 
-/// Attention to keys begin … begin + count − 1 (at most kSplitKeys), left unfinished: out[0] = max s, out[1] = Σ exp(s − max),
+/// Attention to keys begin … begin + count − 1 (at most kSplitKeys), not normalised: out[0] = max s, out[1] = Σ exp(s − max),
 /// out[2 …] = Σ exp(s − max) v. Without keys max is −inf.
 template <class Row>
 __device__ void attend_split(const CachedHead<typename Row::Element>& head, int begin, int count, float* out) {
@@ -157,7 +157,7 @@ __device__ void attend_split(const CachedHead<typename Row::Element>& head, int 
   if (threadIdx.x == 0) out[0] = top, out[1] = sum;
 }
 
-/// What the kernels of a step know; queries `from` … of the n new ones share a scratch.
+/// Arguments of the kernels of one decoding step; queries `from` … of the n new ones share a workspace.
 template <class T>
 struct CachedArgs {
   const T *q, *k, *v;
@@ -208,7 +208,7 @@ CachedArgs<T> cached_args(const CachedTask& task, int64_t splits) {
           start_position(task.position)};
 }
 
-/// o of every query from its splits, in their order. partial f32 [lines, queries in turn, splits, d + 2].
+/// o of every query from its splits, in their order. partial f32 [batch x heads, queries of the pass, splits, d + 2].
 template <class T>
 void merge_splits(Stream stream, const CachedArgs<T>& args, int64_t lines, int64_t queries, int64_t row_queries, const float* partial);
 extern template void merge_splits(Stream, const CachedArgs<float>&, int64_t, int64_t, int64_t, const float*);

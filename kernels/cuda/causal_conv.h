@@ -7,15 +7,16 @@
 
 namespace saccade::cuda {
 
-/// The formulas stand in kernels/causal_conv.h. x, y f32 or bf16 [B, T, C], weight f32 [C, W], bias f32 [C] or empty, f none or silu.
+/// Equations: kernels/causal_conv.h. x, y f32 or bf16 [B, T, C], weight f32 [C, W], bias f32 [C] or empty, f none or silu.
 struct CausalConv {
   Tensor x, weight, bias;
   Activation f;
 };
-/// history [B, W − 1, C] or empty: the inputs before x; it moves on. y: pieces of the channels, one alone for more than kConvTaps taps.
+/// history [B, W − 1, C] or empty: the inputs before x, updated. y: outputs that split the channels; a single one for more than kConvTaps
+/// taps.
 void causal_conv(Stream stream, const CausalConv& in, const Tensor& history, const std::vector<Tensor>& y);
 
-/// Scratch f32. d_pre [B, T, C] for filters of more than kConvTaps taps, else empty; the others empty when not wanted.
+/// Workspace f32. d_pre [B, T, C] for filters of more than kConvTaps taps, else empty; the others empty when not wanted.
 constexpr int64_t kConvTaps = 4;
 /// Partial sums over the tokens of a sequence: a thread of the short filters owns kConvRunTokens of them, a block kRuns runs.
 constexpr int64_t kConvRunTokens = 64;
@@ -26,7 +27,7 @@ struct CausalConvScratch {
   Tensor d_pre;
   Tensor weight_parts, bias_parts;  ///< [B · conv_parts(T, W), C, W] and [B · conv_parts(T, W), C]
 };
-/// dy: empty for zeros; widths of the pieces.
+/// dy: empty for zeros; widths of the outputs.
 void causal_conv_backward(Stream stream, const CausalConv& in, const std::vector<Tensor>& dy, const std::vector<int64_t>& widths,
                           const GradTarget& dx, const GradTarget& d_weight, const GradTarget& d_bias, const CausalConvScratch& scratch);
 

@@ -1,5 +1,5 @@
 #pragma once
-/// What all causal convolutions read, and those of any number of taps: a thread per element, inputs from the cache.
+/// Inputs of all causal convolutions, and the kernels for any number of taps: a thread per element, inputs from the cache.
 #include "kernels/cuda/causal_conv.h"
 #include "kernels/cuda/column_runs.cuh"
 

@@ -7,7 +7,7 @@
 
 namespace saccade::cuda {
 
-/// Every CUDA call goes through this: a failure is a DeviceError that names the calling function and CUDA's words.
+/// Checks a CUDA call: a failure throws DeviceError with the calling function and CUDA's error text.
 inline void check(cudaError_t status, const char* caller = __builtin_FUNCTION()) {
   if (status == cudaSuccess) return;
   (void)cudaGetLastError();

@@ -1,12 +1,12 @@
 #pragma once
-/// The controls among chunk selections (specification 3.6). Device code only.
+/// The controls of Top-1 Chunk Selection: the latest chunks, or random ones (kernels/top1_chunk.h). Device code only.
 #include "kernels/cuda/device_code.cuh"
 #include "kernels/random.h"
 
 namespace saccade::cuda {
 
-/// What a query at position t with `candidates` chunks before it takes: the latest ones, or when `drawn` distinct ones by Floyd's
-/// sampling as on the CPU.
+/// Chunks that a query at position t with `candidates` complete chunks before it attends to: the latest ones, or with `drawn` distinct
+/// random ones by Floyd's sampling, as on the CPU.
 __device__ __forceinline__ void take_control(const Random& random, bool drawn, int places, int64_t line, int64_t t, int64_t candidates,
                                              int32_t* chosen) {
   const int64_t count = min(int64_t{places}, candidates);

@@ -6,7 +6,7 @@ namespace saccade::cuda {
 
 constexpr int kMeanGroups = 8, kMeanThreads = 32 * kMeanGroups;
 
-/// Columns that one block takes: kPiece a thread.
+/// Columns per block, kPiece per thread.
 template <int kPiece>
 constexpr int kMeanColumns = 32 * kPiece;
 
@@ -43,7 +43,7 @@ __device__ void mean_of_rows(const T* rows, int64_t row, int64_t count, T* mean)
   *reinterpret_cast<Piece*>(mean + column) = out;
 }
 
-/// f(integral_constant of the elements a thread takes at once) for rows of that many elements.
+/// f(integral_constant of the elements per load of a thread) for rows of that many elements.
 template <class T, class F>
 void for_mean_piece(int64_t row, F&& f) {
   row % kVector<T> == 0 ? f(std::integral_constant<int, kVector<T>>{}) : f(std::integral_constant<int, 1>{});

@@ -1,6 +1,6 @@
 #pragma once
-/// What the chunk forms of recurrences share on tensor cores: matrices of bf16 in shared memory and their products, by blocks of
-/// eight or sixteen warps, chunks of 64 tokens. A product is cut into strips of 16 rows and halves (quarters) of its columns, a warp each.
+/// Shared by the chunk forms of recurrences on tensor cores: matrices of bf16 in shared memory and their products, in blocks of eight or
+/// sixteen warps, chunks of 64 tokens. Each warp has a strip of 16 rows and half (a quarter) of the columns of a product.
 #include "kernels/cuda/chunk_states.h"
 #include "kernels/cuda/tensor_core.cuh"
 #include "kernels/cuda/values.cuh"
@@ -23,7 +23,7 @@ struct SharedMatrix {
   __device__ __forceinline__ void put(int row, int column, float x, float y) const {
     *reinterpret_cast<uint32_t*>(at(row, column)) = pack_bf16(x, y);
   }
-  /// Rows [0, kRows) from `from`, `stride` elements apart, in the background; zeros from row `count` on.
+  /// Rows [0, kRows) from `from`, `stride` elements apart, asynchronously; zeros from row `count` on.
   template <int kRows>
   __device__ __forceinline__ void load(const bf16* from, int64_t stride, int count) const {
     constexpr int kPieces = kWidth / 8;
@@ -35,7 +35,7 @@ struct SharedMatrix {
   }
 };
 
-/// Takes pieces of the block's shared memory, one after the other.
+/// Allocates consecutive parts of the block's shared memory.
 struct SharedPieces {
   char* next;
 
@@ -111,11 +111,12 @@ __device__ __forceinline__ void store_pair(bf16* p, float x, float y, bool add =
   *reinterpret_cast<uint32_t*>(p) = pack_bf16(x, y);
 }
 
-constexpr int kSquareStride = kChunkTokens + 4;  ///< of a square of floats
+constexpr int kSquareStride = kChunkTokens + 4;  ///< row stride of a [64, 64] matrix of floats
 constexpr int kSquareFloats = kChunkTokens * kSquareStride;
 
-/// t = (I + a)⁻¹ on and below the diagonal, a [64, 64] below it; what stands above is scratch. 16 x 16 by substitution, then
-/// t21 = −t22 a21 t11 twice, all in float32 (specification 7.3). By the whole block; ends behind a barrier.
+/// t = (I + a)⁻¹ on and below the diagonal, a [64, 64] below it; what stands above is workspace (the UT transform's inverse,
+/// arXiv:2412.06464, section 3.3). 16 x 16 by substitution, then t21 = −t22 a21 t11 twice, all in float32: powers of a would overflow where
+/// keys resemble each other. By the whole block; ends behind a barrier.
 __device__ __forceinline__ void invert_unit_lower(const float* a, float* t) {
   constexpr int S = kSquareStride;
   const int thread = threadIdx.x;

@@ -6,21 +6,21 @@
 namespace saccade::cuda {
 
 constexpr int kChunkTokens = 64;
-constexpr int kStateColumns = 32;  ///< of a block that walks the chain; they are independent
+constexpr int kStateColumns = 32;  ///< columns per block of the sequential pass; columns are independent
 
-/// The sequential part of a chunk form, head by head. With M_c what a chunk makes of the state beside its decay,
+/// The sequential pass of a chunk form, head by head. With M_c the linear map of chunk c on the state besides the decay,
 ///   S_{c+1} = last_c ∘ S_c + M_c S_c + L_c,   and backward   D_{c−1} = last_c ∘ D_c + M_cᵀ D_c + L_c
 /// where S_c is the state at the start of chunk c and D_c the gradient of the one at its end. Where heads and columns are too few to fill
-/// the GPU, the chain is walked in segments, all at once: for the state S that each comes to from zeros, and P from the unit matrix without
-/// L; then, when S += P S_before has gone from segment to segment, from the true starts.
+/// the GPU, segments of the chain run in parallel: first for S from zeros and P from the unit matrix without L; then S += P S_before goes
+/// from segment to segment, and every segment runs again from its true start.
 struct ChunkStates {
   Tensor transition;  ///< M bf16 [B H, chunks, K, K]
   Tensor last;        ///< f32 [B H, chunks, K or 1]
-  Tensor states;      ///< bf16 [B H, chunks + 1, K, V]: L_c in slot c, becomes S_c (D_c); forward the slot behind the last takes the end
+  Tensor states;      ///< bf16 [B H, chunks + 1, K, V]: L_c in slot c, becomes S_c (D_c); forward the last slot takes the end state
   Tensor carried;     ///< f32 [B H, segments, K, V + K], [S | P] where each begins; empty: one segment
 };
 
-/// Of a chain that is forward or backward, one after the other.
+/// Memory for `carried` of one chain, forward or backward.
 inline Tensor chunk_states_carried(Tape& t, int64_t lines, int64_t chunks, int64_t keys, int64_t values) {
   const int64_t segments = segments_of(chunks, lines * (values / kStateColumns), {2, 8});
   return segments > 1 ? t.empty({lines, segments, keys, values + keys}, DType::f32) : Tensor();

@@ -1,5 +1,5 @@
 #pragma once
-/// Barriers in shared memory that count bytes, and the copy engine that moves tiles between it and device memory, on Hopper. Device code
+/// Barriers in shared memory that count bytes (mbarrier), and TMA copies of tiles between shared and device memory, on Hopper. Device code
 /// only.
 #include <cuda.h>
 
@@ -7,7 +7,7 @@
 
 namespace saccade::cuda::hopper {
 
-/// A barrier in shared memory that a phase passes when `arrivals` and the announced bytes have come.
+/// A barrier in shared memory whose phase ends when `arrivals` and the announced bytes have arrived.
 __device__ __forceinline__ void init_barrier(uint32_t barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
@@ -18,7 +18,7 @@ __device__ __forceinline__ void arrive(uint32_t barrier) {
 __device__ __forceinline__ void arrive_expecting(uint32_t barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
-/// Until the phase of the given parity has passed.
+/// Waits until the phase of the given parity has ended.
 __device__ __forceinline__ void wait(uint32_t barrier, uint32_t parity) {
   asm volatile(
       "{\n"
@@ -40,22 +40,22 @@ __device__ __forceinline__ void copy_box(uint32_t to, const CUtensorMap& map, ui
                : "memory");
 }
 
-/// Makes what this thread wrote to shared memory visible to the copy engine and to products.
+/// Makes this thread's writes to shared memory visible to TMA and to wgmma.
 __device__ __forceinline__ void publish_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-/// Writes shared memory to device memory, or adds it to the floats there, in the background.
+/// Copies shared memory to device memory, or adds it to the floats there, asynchronously.
 __device__ __forceinline__ void put_bytes(void* to, uint32_t from, uint32_t bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
 }
 __device__ __forceinline__ void add_floats(float* to, uint32_t from, uint32_t bytes) {
   asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
 }
-/// Those begun so far by this thread are a group; until shared memory of all but the last kPending groups has been read.
+/// Commits this thread's copies so far as a group; waits until TMA has read the shared memory of all but the last kPending groups.
 __device__ __forceinline__ void commit_writes() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 template <int kPending>
 __device__ __forceinline__ void finish_reads() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
 }
-/// Until what this thread put or added has arrived.
+/// Waits until this thread's copies and additions are complete.
 __device__ __forceinline__ void finish_writes() {
   asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nfence.proxy.async;" ::: "memory");
 }
@@ -67,7 +67,7 @@ __device__ __forceinline__ void get_bytes(uint32_t to, const void* from, uint32_
                : "memory");
 }
 
-/// A count in device memory by which thread blocks follow each other: what the copy engine wrote before it was raised is seen after it.
+/// A counter in device memory that orders thread blocks: TMA writes before an increment are visible after its observation.
 __device__ __forceinline__ void await_count(const int* count, int wanted) {
   const auto read = [&] {
     int seen;

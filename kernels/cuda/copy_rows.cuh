@@ -1,10 +1,10 @@
 #pragma once
-/// Rows into shared memory in the background, with little address arithmetic.
+/// Asynchronous copies of rows to shared memory, with little address arithmetic.
 #include "kernels/cuda/tensor_core.cuh"
 
 namespace saccade::cuda {
 
-/// Until all but the last kGroups groups of copies are there.
+/// Waits until all but the last kGroups groups of copies are complete.
 template <int kGroups>
 __device__ __forceinline__ void copy_async_wait_but() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");

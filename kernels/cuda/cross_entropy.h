@@ -10,7 +10,7 @@ namespace saccade::cuda {
 void softmax_cross_entropy(Stream stream, const Tensor& logits, const int32_t* targets, float* losses, int64_t rows, bool gradient,
                            double scale, double penalty);
 
-/// The same for long rows of bf16 on Hopper. False: not such a GPU or not such rows, and nothing was done.
+/// The same for long rows of bf16 on Hopper. Returns false and does nothing on other GPUs and for other rows.
 bool hopper_softmax_cross_entropy(Stream stream, const Tensor& logits, const int32_t* targets, float* losses, int64_t rows, bool gradient,
                                   double scale, double penalty);
 

@@ -1,6 +1,7 @@
 #include "kernels/cuda/cudnn_attention.h"
 
 #include "kernels/cuda/cudnn_graph.h"
+#include "kernels/plain.h"
 
 #ifdef SACCADE_CUDNN
 #include <array>
@@ -19,7 +20,7 @@ namespace {
 bool applies(const AttentionForward& in) {
   const HeadShape& shape = in.task.shape;
   const ScoreOptions& options = in.task.options;
-  return in.v.dtype() == DType::bf16 && in.q.dim(0) == shape.batch && in.k.dim(0) == shape.batch && shape.width % 8 == 0 &&
+  return tensor_core_type(in.v.dtype()) && in.q.dim(0) == shape.batch && in.k.dim(0) == shape.batch && shape.width % 8 == 0 &&
          shape.width <= 128 && options.scale > 0 && !options.alibi && options.window == 0 && in.task.chunk == 0 && !in.entropy &&
          !in.best && !in.resume && !cudnn_version().empty();
 }

@@ -1,11 +1,11 @@
 #pragma once
 #include <string>
 
-/// cuDNN, loaded when it is first asked for: the program starts without it. Compiled in where its headers are found (the macro
-/// SACCADE_CUDNN); the environment variable SACCADE_CUDNN=off keeps it out of a run.
+/// cuDNN, loaded at its first use: the program starts without it. Compiled in where its headers are found (the macro
+/// SACCADE_CUDNN); the environment variable SACCADE_CUDNN=off switches it off.
 namespace saccade::cuda {
 
-/// Version of the cuDNN that this process runs with, such as "9.14.0"; empty with a reason where there is none.
+/// Version of the loaded cuDNN, such as "9.14.0"; empty with a reason where there is none.
 std::string cudnn_version(std::string* why_none = nullptr);
 
 }  // namespace saccade::cuda
@@ -20,7 +20,7 @@ std::string cudnn_version(std::string* why_none = nullptr);
 
 namespace saccade::cuda::cudnn {
 
-/// A descriptor of cuDNN's graph interface. Failures throw DeviceError with cuDNN's words.
+/// A descriptor of cuDNN's graph interface. Failures throw DeviceError with cuDNN's error text.
 class Descriptor {
  public:
   explicit Descriptor(cudnnBackendDescriptorType_t type);
@@ -44,7 +44,7 @@ class Descriptor {
   cudnnBackendDescriptor_t raw_ = nullptr;
 };
 
-/// An operation graph while it is written down, and then its plan. Tensors have four dimensions and are named by number.
+/// An operation graph, and once it is finalized its execution plan. Tensors have four dimensions and are named by number.
 class Graph {
  public:
   using Dims = std::vector<int64_t>;
@@ -53,7 +53,7 @@ class Graph {
 
   /// A tensor in memory, bound to an address at run time.
   int input(cudnnDataType_t type, const Dims& dims, const Dims& strides);
-  /// A float known on the host, given its value at run time.
+  /// A float in CPU memory, bound to its value at run time.
   int scalar();
   /// An intermediate that never reaches memory, contiguous.
   int intermediate(cudnnDataType_t type, const Dims& dims);
@@ -69,7 +69,7 @@ class Graph {
 
   /// Chooses an engine. False: cuDNN has none for this graph.
   bool plan();
-  /// On the device's stream. `bound`: tensor → address on the device (inputs) or on the host (scalars).
+  /// Runs on the device's stream. `bound`: tensor → address in device memory (inputs) or in CPU memory (scalars).
   void run(const std::map<int, const void*>& bound) const;
 
  private:

@@ -7,7 +7,7 @@
 
 namespace saccade::cuda {
 
-/// cache[b, first + i] = rows[b, i]; equal types.
+/// cache[b, first + i] = rows[b, i]; equal dtypes.
 void append_rows(Stream stream, const Tensor& rows, const Tensor& cache, const TokenPosition& position);
 /// *position += n; i32 [1].
 void advance(Stream stream, const Tensor& position, int64_t n);
@@ -20,16 +20,16 @@ struct CachedTask {
   TokenPosition position;
 };
 
-/// Keys that one block takes: their sums are merged in order, whatever the length.
+/// Keys per block; the blocks' sums are merged in order.
 constexpr int64_t kSplitKeys = 256;
-/// Queries that share one scratch; more are done in turns.
+/// Queries per pass, which share one workspace; more queries take several passes.
 constexpr int64_t kSplitQueries = 8;
 /// Splits that cover what a query can see.
 inline int64_t key_splits(const ScoreOptions& options, int64_t capacity) {
   const int64_t all = (capacity + kSplitKeys - 1) / kSplitKeys;
   return options.window > 0 ? std::min(all, (options.window + kSplitKeys - 1) / kSplitKeys + 1) : all;
 }
-/// Per query and split: greatest score, sum (or the key with that score), unnormalised output.
+/// Per query and split: greatest score, sum of exponentials (or the key with that score), unnormalised output.
 inline Shape split_scratch(const HeadShape& shape, const ScoreOptions& options, int64_t capacity) {
   return {shape.sequences(), std::min(shape.length, kSplitQueries), key_splits(options, capacity), shape.width + 2};
 }

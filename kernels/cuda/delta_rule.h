@@ -12,12 +12,12 @@ inline RankOneShape delta_shape(const DeltaRule& in) { return {in.q.dim(0), in.q
 void delta_rule_forward(Stream stream, const DeltaRule& in, const Tensor& o, const Tensor& end);
 
 struct DeltaTargets {
-  Tensor d_o, d_end;  ///< d_end may be empty: none arrived
+  Tensor d_o, d_end;  ///< d_end may be empty: zeros
   GradTarget dq, dk, dv, d_beta, dg, d_start;
 };
 void delta_rule_backward(Stream stream, const DeltaRule& in, const DeltaTargets& out, const RankOneScratch& scratch);
 
-/// Weights of one sequence, f32 [H, T, T].
+/// Read weights of one sequence, f32 [H, T, T].
 void delta_rule_weights(Stream stream, const DeltaRule& in, int64_t sequence, const Tensor& weights);
 
 }  // namespace saccade::cuda

@@ -1,5 +1,5 @@
 #pragma once
-/// What the kernels of the delta rule's chunk form share.
+/// Shared by the kernels of the delta rule's chunk form (delta_rule_chunks.h).
 #include "kernels/cuda/chunk_products.cuh"
 #include "kernels/cuda/delta_rule_chunks.h"
 #include "kernels/cuda/elements.cuh"
@@ -51,7 +51,7 @@ struct DeltaChunk {
 struct DeltaGates {
   float beta[kChunkTokens], running[kChunkTokens], head[kChunkTokens], tail[kChunkTokens];
 
-  /// By the first warp; a barrier must follow.
+  /// Called by the first warp; a barrier must follow.
   template <int K>
   __device__ void load(const DeltaProblem& p, const DeltaChunk<K>& chunk) {
     if (threadIdx.x >= 32) return;
@@ -98,7 +98,7 @@ __device__ __forceinline__ void put_scores(const DeltaProblem& problem, const De
 void delta_local_gradients(Stream stream, const DeltaRule& in, const DeltaProblem& p);
 /// Y' into p.dv, from the gradients of the states.
 void delta_value_gradients(Stream stream, const DeltaRule& in, const DeltaProblem& p);
-/// The gradients of q, k, β, g, and of v where it is added to; everything else is in the scratch.
+/// The gradients of q, k, β, g, and of v where its gradient is added; all inputs are in the workspace.
 void delta_chunk_targets(Stream stream, const DeltaRule& in, const DeltaProblem& problem, const DeltaTargets& out);
 
 /// f(K, width of a block of values), both as std::integral_constant

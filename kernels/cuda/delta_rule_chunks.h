@@ -2,27 +2,28 @@
 #include "kernels/cuda/chunk_states.h"
 #include "kernels/cuda/delta_rule.h"
 #include "kernels/cuda/device_limits.h"
+#include "kernels/plain.h"
 
 namespace saccade::cuda {
 
-constexpr int64_t kDeltaChunkShared = 163 << 10;  ///< bytes of shared memory that every kernel of the chunk form stays within
+constexpr int64_t kDeltaChunkShared = 163 << 10;  ///< most bytes of shared memory of a kernel of the chunk form
 
-/// The chunk form of the delta rule on tensor cores, in bf16 (arXiv:2412.06464, section 3.3; specification 8.3), chunks of 64. With G the
+/// The chunk form of the delta rule on tensor cores, in bf16 (arXiv:2412.06464, section 3.3), chunks of 64. With G the
 /// running sum of g inside a chunk, Γ_ij = e^{G_i − G_j} for j ≤ i, N what lies below the diagonal of (k kᵀ) ∘ Γ, and
 /// T = (I + diag(β) N)⁻¹ diag(β):
 ///   X = T (v − e^G ∘ (k S)),   o = scale e^G ∘ (q S) + P X with P = scale (q kᵀ) ∘ Γ,   S' = e^{G_L} S + (k ∘ e^{G_L − G})ᵀ X
-/// All but the chain of states runs over all chunks at once: S' = e^{G_L} S + M S + L with M = −(k ∘ e^{G_L − G})ᵀ T (e^G ∘ k) and
-/// L = (k ∘ e^{G_L − G})ᵀ T v (chunk_states.h). Likewise backward, with Y' = Tᵀ dX = dv:
+/// All but the sequential pass over states runs over all chunks in parallel: S' = e^{G_L} S + M S + L with M = −(k ∘ e^{G_L − G})ᵀ T (e^G ∘
+/// k) and L = (k ∘ e^{G_L − G})ᵀ T v (chunk_states.h). Likewise backward, with Y' = Tᵀ dX = dv:
 ///   dX = Pᵀ dO + e^{G_L − G} ∘ (k dS'),   dS = e^{G_L} dS' + scale (e^G ∘ q)ᵀ dO − (e^G ∘ k)ᵀ Y'
-/// A token that fills up a chunk is zero, its log decay too.
-/// On a GPU whose blocks have less shared memory than the kernels take, the plain form runs instead.
+/// Padding tokens at the end of a chunk are zero, with log decay zero.
+/// The plain form runs instead on GPUs with less shared memory per block.
 inline bool has_delta_chunks(const DeltaRule& in) {
   const int64_t keys = in.q.dim(3), values = in.v.dim(3);
-  return in.v.dtype() == DType::bf16 && in.q.dim(1) >= kChunkTokens / 2 && (keys == 32 || keys == 64 || keys == 96) && values % 32 == 0 &&
-         kDeltaChunkShared <= shared_memory_per_block();
+  return tensor_core_type(in.v.dtype()) && in.q.dim(1) >= kChunkTokens / 2 && (keys == 32 || keys == 64 || keys == 96) &&
+         values % 32 == 0 && kDeltaChunkShared <= shared_memory_per_block();
 }
 
-/// What a forward pass makes besides its outputs; the backward pass reads it, and adds to it.
+/// Saved for backward, and workspace of the backward pass.
 struct DeltaChunks {
   ChunkStates states, gradients;  ///< they share all but the states
   Tensor solve, solve_decayed;    ///< T and T diag(e^G), bf16 [B H, chunks, 64, 64]; the same without g

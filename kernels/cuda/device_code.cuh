@@ -1,5 +1,5 @@
 #pragma once
-/// Small helpers that kernels share. Device code only.
+/// Small helpers of kernels. Device code only.
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Arrays whose type, f32 or bf16, is known at run time only. Device code only.
+/// Arrays whose dtype, f32 or bf16, is known at run time only. Device code only.
 #include "kernels/cuda/device_code.cuh"
 #include "kernels/tape.h"
 
@@ -22,7 +22,7 @@ struct Elements {
 };
 inline Elements elements(const Tensor& x) { return x ? Elements{x.raw(), x.dtype() == DType::bf16} : Elements{}; }
 
-/// Where a gradient goes; nowhere when it is not wanted.
+/// Target of a gradient; null where it is not wanted.
 struct ElementsTarget {
   Elements to;
   bool add = false;

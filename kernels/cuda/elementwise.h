@@ -5,7 +5,7 @@
 
 namespace saccade::cuda {
 
-/// f32 or bf16, equal shapes; the formulas stand in kernels/elementwise.h.
+/// f32 or bf16, equal shapes; equations: kernels/elementwise.h.
 void add(Stream stream, const Tensor& x1, const Tensor& x2, const Tensor& y);
 void activate(Stream stream, Activation f, const Tensor& x, const Tensor& y);
 void activate_backward(Stream stream, Activation f, const Tensor& x, const Tensor& dy, const Tensor& dx, bool add);
@@ -13,9 +13,9 @@ void gated(Stream stream, Activation f, const Tensor& gate, const Tensor& up, co
 /// Empty d_gate or d_up: not wanted.
 void gated_backward(Stream stream, Activation f, const Tensor& gate, const Tensor& up, const Tensor& dy, const Tensor& d_gate,
                     bool add_gate, const Tensor& d_up, bool add_up);
-/// The same with gate and up side by side: h [rows, 2 n], y [rows, n].
+/// The same with gate and up as the two halves of a row: h [rows, 2 n], y [rows, n].
 void gated_packed(Stream stream, Activation f, const Tensor& h, const Tensor& y);
-/// h becomes its own gradient.
+/// Overwrites h with its gradient.
 void gated_packed_backward(Stream stream, Activation f, const Tensor& h, const Tensor& dy);
 /// x *= *factor; factor f32 [1] on the device.
 void scale(Stream stream, const Tensor& x, const Tensor& factor);
@@ -25,7 +25,7 @@ void scale_into(Stream stream, const Tensor& to, bool add, const Tensor& from, c
 void fill_rows(Stream stream, const Tensor& bias, const Tensor& residual, const Tensor& y);
 /// y[b, t] = x[b, t] + table[p + t]; x, y [B, T, D] f32 or bf16, table f32 [Tmax, D].
 void add_positions(Stream stream, const Tensor& x, const Tensor& table, const TokenPosition& position, const Tensor& y);
-/// d_table[t] (+)= Σ_b dy[b, t], zero rows behind T.
+/// d_table[t] (+)= Σ_b dy[b, t]; rows from T on get zero.
 void add_positions_backward(Stream stream, const Tensor& dy, const Tensor& d_table, bool add);
 
 }  // namespace saccade::cuda

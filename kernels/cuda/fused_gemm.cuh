@@ -1,7 +1,7 @@
 #pragma once
-/// Matrix products with an epilogue of their own on Hopper (compute capability 9.0): C = Σ_i A_i op(B_i), bf16 operands, fp32
-/// sums. A block stays on its multiprocessor and takes tile after tile of 128 x 128: one warp brings operands (bulk tensor copies),
-/// two warpgroups take turns (wgmma), so that one's epilogue runs beside the other's products.
+/// Matrix products with a fused epilogue on Hopper (compute capability 9.0): C = Σ_i A_i op(B_i), bf16 operands, fp32
+/// sums. Persistent blocks compute tile after tile of 128 x 128: one warp loads operands (TMA), two warpgroups work in ping-pong (wgmma),
+/// so that the epilogue of one runs during the products of the other.
 #include "kernels/cuda/copy_engine.cuh"
 #include "kernels/cuda/device_code.cuh"
 #include "kernels/cuda/gemm.h"
@@ -15,7 +15,7 @@ constexpr int kTile = 128, kDepth = 64, kStages = 6, kConsumers = 256, kThreads 
 constexpr uint32_t kOperand = kTile * kDepth * 2, kStage = 2 * kOperand, kStrip = 16 * 32 * 4;
 constexpr uint32_t kShared = kStages * kStage + kConsumers / 32 * kStrip + 2 * kStages * 8;
 
-/// The terms of a sum of products as the copy engine sees them.
+/// TMA descriptors of the terms of a sum of products.
 struct Operands {
   CUtensorMap a[kMaxTerms], b[kMaxTerms];
   int steps[kMaxTerms];  ///< along the sum
@@ -42,18 +42,18 @@ constexpr uint32_t kBlock = 64 * 64 * 2;  ///< bytes of 64 rows of 64 columns
 
 /// Columns 8 n … of a warpgroup's sums: this lane's pair.
 __device__ __forceinline__ int pair_column(int n) { return 8 * n + static_cast<int>(threadIdx.x) % 4 * 2; }
-/// Where a lane points at for eight rows of eight values: of the warp's 16 rows in a tile of blocks, columns 8 n … 8 n + 15.
+/// Address of a lane for eight rows of eight values: of the warp's 16 rows in a tile of blocks, columns 8 n … 8 n + 15.
 __device__ __forceinline__ uint32_t matrices_at(uint32_t tile, int half, int n) {
   const int lane = static_cast<int>(threadIdx.x) % 32, row = static_cast<int>(threadIdx.x) % 128 / 32 * 16 + lane % 16;
   return SharedRows<64>{tile + static_cast<uint32_t>(2 * half + n / 8) * kBlock}.at(row, n % 8 + lane / 16);
 }
-/// Eight of a lane's sums, rounded: two pairs of lines eight apart at columns 8 n …, and the same at 8 n + 8 …
+/// Eight of a lane's sums, rounded: two pairs of rows eight apart at columns 8 n …, and the same at 8 n + 8 …
 __device__ __forceinline__ void store_matrices(uint32_t at, const float* x) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(pack_bf16(x[0], x[1])),
                "r"(pack_bf16(x[2], x[3])), "r"(pack_bf16(x[4], x[5])), "r"(pack_bf16(x[6], x[7]))
                : "memory");
 }
-/// The same the other way round.
+/// The reverse.
 struct Eight {
   uint32_t words[4];
   __device__ __forceinline__ void unpack(float* to) const {
@@ -66,7 +66,7 @@ __device__ __forceinline__ Eight load_eight(uint32_t at) {
   load_matrices(eight.words, at);
   return eight;
 }
-/// To a matrix, in the background, as part of the thread's open group of stores.
+/// Asynchronous store to a matrix, in the thread's open group of stores.
 __device__ __forceinline__ void store_block(const CUtensorMap& map, int column, int row, uint32_t from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(reinterpret_cast<uint64_t>(&map)),
                "r"(column), "r"(row), "r"(from)
@@ -75,7 +75,7 @@ __device__ __forceinline__ void store_block(const CUtensorMap& map, int column, 
 
 constexpr int kAhead = 2;  ///< pieces
 
-/// What a body reads besides the sums, asked for while the products run: of four groups of columns, and of the next pieces.
+/// What a body reads besides the sums, loaded during the products: for four groups of columns, and for the next pieces.
 template <class Body>
 struct Ahead {
   using Column = decltype(std::declval<Body>().of_column(0));
@@ -126,11 +126,11 @@ __device__ __forceinline__ void add_halves(float (&v)[32], int mask) {
   }
 }
 
-/// The warpgroups' products take turns: a wait for operands tells one round of a stage from the next only.
+/// The warpgroups' products alternate (ping-pong), because a wait for operands distinguishes only two successive rounds of a stage.
 __device__ __forceinline__ void wait_for_turn(int group) { asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(kConsumers) : "memory"); }
 __device__ __forceinline__ void give_turn(int group) { asm volatile("bar.arrive %0, %1;" ::"r"(1 + group), "n"(kConsumers) : "memory"); }
 
-/// body.prefetch(row, column) brings what of_piece will read nearer.
+/// body.prefetch(row, column) prefetches what of_piece will read.
 /// body(row, column, eight values, of_column(column), of_piece(row, column)) for every piece of C inside the matrix.
 template <bool kTransposedB, class Body>
 __global__ void __launch_bounds__(kThreads, 1) product_kernel(const __grid_constant__ Operands in, const Body body) {

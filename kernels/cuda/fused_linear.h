@@ -6,8 +6,8 @@
 
 namespace saccade::cuda {
 
-/// Products with what follows them in one pass, where nothing is kept for backward: bf16, on Hopper. Each returns false where it
-/// cannot; then nothing was done.
+/// Products fused with the ops that follow them, where nothing is saved for backward: bf16, on Hopper. Each returns false and does nothing
+/// where it does not apply.
 
 /// y = f(x W_gᵀ) * (x W_uᵀ)      x [..., in]   gate, up bf16 [out, in], in and out divisible by 8   y [..., out]
 bool gated_product(int device, Activation f, const Tensor& x, const Tensor& gate, const Tensor& up, const Tensor& y);

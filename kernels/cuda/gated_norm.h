@@ -3,7 +3,7 @@
 
 namespace saccade::cuda {
 
-/// y = RMS(x ∘ silu(z)) ∘ gain (gate first) or RMS(x) ∘ gain ∘ silu(z), the mean square in each of `groups` slices of the gain.
+/// y = RMS(x ∘ silu(z)) ∘ w (gate first) or RMS(x) ∘ w ∘ silu(z), w = `gain`, the mean square in each of `groups` slices of D.
 /// x, z, y f32 or bf16 [..., D], gain f32 [D].
 struct GatedNorm {
   Tensor x, z, gain;

@@ -9,7 +9,7 @@ namespace saccade::cuda {
 /// x, y f32 or bf16 [B, T, H, d]; gain f32 [d] or empty.
 void prepare_heads(Stream stream, const Tensor& x, const Tensor& gain, const HeadOptions& options, const Tensor& y);
 
-/// Positions of a block, and blocks over the sequences: enough for a GPU, few enough that they share angles.
+/// Positions per block, and blocks over the sequences: enough to fill a GPU, few enough to share angles.
 constexpr int64_t kHeadPositions = 8;
 inline int64_t head_blocks(const Shape& x) { return std::min(x[0], std::max<int64_t>(1, 4096 * kHeadPositions / x[1])); }
 /// Rows of `partial`.

@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/check.h"
 #include "kernels/error.h"
+#include "kernels/plain.h"
 
 namespace saccade::cuda::hopper {
 namespace {
@@ -42,7 +43,7 @@ bool available(int device) {
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
   cudaFuncAttributes attributes{};
   check(cudaFuncGetAttributes(&attributes, probe_kernel));
-  return major == 9 && attributes.sharedSizeBytes > 0;
+  return !plain_kernels() && major == 9 && attributes.sharedSizeBytes > 0;
 }
 
 unsigned persistent_blocks(int device, int64_t items) {

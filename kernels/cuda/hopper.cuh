@@ -1,6 +1,6 @@
 #pragma once
-/// What Hopper (sm_90a) adds: matrix products of a warpgroup that read shared memory, registers moved between warpgroups. Device code
-/// only; empty for other architectures.
+/// Instructions of Hopper (sm_90a): matrix products of a warpgroup that read shared memory (wgmma), registers moved between warpgroups.
+/// Device code only; empty for other architectures.
 #include "kernels/cuda/copy_engine.cuh"
 #include "kernels/cuda/tensor_core.cuh"
 #include "kernels/cuda/warpgroup.cuh"
@@ -8,7 +8,7 @@
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 namespace saccade::cuda::hopper {
 
-/// Stores four matrices [8 x 8] of bf16 as ldmatrix would load them.
+/// Stores four matrices [8 x 8] of bf16, the inverse of ldmatrix.
 __device__ __forceinline__ void store_matrices(uint32_t at, const uint32_t (&r)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
                : "memory");
@@ -53,7 +53,7 @@ __device__ __forceinline__ void hold(uint32_t (&a)[kSteps][4]) {
     for (int j = 0; j < 4; ++j) asm volatile("" : "+r"(a[i][j])::"memory");
 }
 
-/// Names rows of 64 bf16 (128 bytes, 16-byte pieces permuted as the copy engine and SharedRows do) for a product: the low word of a
+/// Names rows of 64 bf16 (128 bytes, 16-byte vectors permuted as TMA and SharedRows do) for a product: the low word of a
 /// matrix descriptor; the high one, the same for all, says "swizzled by 128 bytes, eight rows are 1024 bytes". The same value serves
 /// a factor whose summed index runs along the rows (16 columns a step) or over the rows (16 rows a step).
 __device__ __forceinline__ uint32_t rows_of_64(uint32_t address) { return address >> 4 | 1u << 16; }

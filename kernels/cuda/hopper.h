@@ -1,5 +1,5 @@
 #pragma once
-/// Host side of the Hopper kernels: where they run, and how their copy engine sees a tensor.
+/// CPU side of the Hopper kernels: which GPUs run them, and TMA descriptors of tensors.
 #include <cuda.h>
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace saccade::cuda::hopper {
 
-/// Whether they run on `device`: compute capability 9, and the program holds code for sm_90a. Code for older GPUs, or for plain sm_90,
-/// runs there too, but has empty kernels in their place.
+/// Whether they run on `device`: compute capability 9, and the program holds code for sm_90a. Code for older GPUs, or for plain sm_90, runs
+/// there too, but its Hopper kernels are empty.
 bool available(int device);
 
-/// Blocks of which each stays on a multiprocessor of its own, at most `items`.
+/// Number of persistent blocks, one per multiprocessor, at most `items`.
 unsigned persistent_blocks(int device, int64_t items);
 
-/// A bf16 tensor in boxes: sizes and box innermost first, `strides` in bytes of every axis but the innermost. Boxes lie in shared memory in
-/// 128-byte swizzle; what lies outside of the tensor is zero. Throws DeviceError where the driver refuses (address or stride no multiple of
-/// 16).
+/// TMA descriptor of a bf16 tensor in boxes: sizes and box innermost first, `strides` in bytes of every axis but the innermost. Boxes lie
+/// in shared memory in 128-byte swizzle; elements outside of the tensor read as zero. Throws DeviceError where the driver refuses (address
+/// or stride no multiple of 16).
 CUtensorMap tensor_map(const void* values, const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides,
                        const std::vector<int64_t>& box);
 

@@ -5,8 +5,8 @@
 namespace saccade::cuda {
 
 /// Sums x[0 … kLive) over the lanes that differ in bits kTop, kTop / 2, … kLow of their number (kTop < kLow: over none). At every
-/// step a lane hands on the half of the values it will not keep. Of n such lanes the i-th (their bits, highest first) ends with
-/// the sums of x[i kLive / n …], or with that of x[i / (n / kLive)] when there are more lanes than values, in x[0 …].
+/// step a lane passes on the half of the values that it does not go on summing. Of n such lanes the i-th (their bits, highest first) ends
+/// with the sums of x[i kLive / n …], or with that of x[i / (n / kLive)] when there are more lanes than values, in x[0 …].
 template <int kLive, int kTop, int kLow, int kSize>
 __device__ __forceinline__ void lane_sums(float (&x)[kSize]) {
   if constexpr (kTop >= kLow && kLive > 1) {

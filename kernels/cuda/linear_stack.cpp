@@ -3,6 +3,7 @@
 #ifdef SACCADE_CUDA
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/separate_memory.h"
+#include "kernels/plain.h"
 
 namespace saccade::cuda {
 namespace {
@@ -22,7 +23,7 @@ constexpr int64_t kLargeGradient = int64_t{1} << 21;
 /// Appends a matrix to the last run where it lies right behind it, in the same allocation, and both have at most `most` elements.
 void append(std::vector<Run>& runs, const Tensor& matrix, int64_t first, bool add, int64_t most = INT64_MAX) {
   const int64_t count = matrix.dim(0), in = matrix.dim(1);
-  if (!runs.empty() && !separate_memory()) {
+  if (!runs.empty() && !separate_memory() && !plain_kernels()) {
     Run& last = runs.back();
     const char* behind = static_cast<const char*>(last.data) + last.count * in * byte_size(matrix.dtype());
     if (last.first + last.count == first && last.add == add && behind == matrix.raw() && (last.count + count) * in <= most) {

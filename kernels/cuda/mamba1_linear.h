@@ -10,7 +10,7 @@ namespace saccade::cuda {
 struct Mamba1Room {
   DecayForm form;  ///< x = Δ u
   DecayScratch scratch;
-  Tensor end;  ///< as the form has it, [B, H, N, P]; empty: not wanted
+  Tensor end;  ///< in the form's layout, [B, H, N, P]; empty: not wanted
 };
 inline Mamba1Room mamba1_room(Tape& tape, const Mamba1Scan& in, bool want_end, bool backward) {
   const int64_t batch = in.u.dim(0), length = in.u.dim(1), channels = in.u.dim(2), states = in.b.dim(2);
@@ -24,11 +24,11 @@ inline Mamba1Room mamba1_room(Tape& tape, const Mamba1Scan& in, bool want_end, b
   return room;
 }
 
-/// o and y [B, T, D] of u's type; end [B, D, N] may be empty.
+/// o and y [B, T, D] of u's dtype; end [B, D, N] may be empty.
 void mamba1_linear(Stream stream, const Mamba1Scan& in, const Mamba1Room& room, const Tensor& o, const Tensor& y, const Tensor& end);
 
-/// Targets may be empty, d_end and d_start [B, D, N] too. Scratch: gated and dv [B, T, D] of u's type; f32 lines, two of [B, H, T];
-/// dg [B, H, T] and shared_parts [2, B] with a decay; parts [2, run_parts(B T), D]; chunk_end and chunk_start as the form has them
+/// Targets may be empty, d_end and d_start [B, D, N] too. Workspace: gated and dv [B, T, D] of u's dtype; f32 lines, two of [B, H, T];
+/// dg [B, H, T] and shared_parts [2, B] with a decay; parts [2, run_parts(B T), D]; chunk_end and chunk_start in the form's layout
 /// (empty with d_end and d_start).
 struct Mamba1LinearGradients : Mamba1Gradients {
   Tensor o, gated, dv, lines, dg, parts, shared_parts, chunk_end, chunk_start;

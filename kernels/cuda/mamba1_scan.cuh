@@ -1,9 +1,9 @@
 #pragma once
 /// The selective scan through a tile of tokens. Device code only.
 ///
-/// A block takes some channels of a segment of one sequence from tile to tile. First its threads make Δ and Δ u of every token and channel,
-/// in float32 in shared memory; then the lanes of a channel, neighbours of a block of 32 / kLanes channels, carry the states through the
-/// tile in registers; at the end the threads make what the tile gives. Padding (channels, states, tokens) has Δ = 0: it stays as it is.
+/// A block goes through the tiles of a segment of one sequence for some channels. First its threads compute Δ and Δ u of every token and
+/// channel, in float32 in shared memory; then the lanes of a channel, in a warp of 32 / kLanes channels, carry the states through the tile
+/// in registers; then the threads compute the tile's outputs. Padding (channels, states, tokens) has Δ = 0, so its states do not change.
 #include "kernels/cuda/lane_sums.cuh"
 #include "kernels/cuda/mamba1_scan.h"
 #include "kernels/cuda/tensor_core.cuh"
@@ -83,7 +83,7 @@ struct alignas(16) Columns {
   __device__ const float* operator[](int t) const { return row[t] + W::first_state(); }  ///< of the lane
 };
 
-/// Where a block stands: channels [first, …) of tokens [begin, end) of a sequence; `line` counts the segments of all sequences.
+/// Position of a block: channels [first, …) of tokens [begin, end) of a sequence; `line` counts the segments of all sequences.
 struct Place {
   int first, begin, end;
   int64_t line, sequence;
@@ -155,7 +155,7 @@ struct Elements {
   static __device__ V get(const Rows<W>& rows, int i) { return load_values<kVector>(rows[token(i)] + channel()); }
 };
 
-/// What a thread brings of a tile of B or C.
+/// A thread's part of the load of a tile of B or C.
 template <class W, class T>
 struct ColumnPieces {
   static constexpr int kAll = W::kTile * W::kPadded, kCount = (kAll + kThreads - 1) / kThreads;
@@ -193,7 +193,7 @@ __device__ __forceinline__ void load_decays(const Inputs<T>& x, int d, float (&a
   }
 }
 
-/// The lane's states in or out of a line of [lines, D, N]; zeros from a null pointer.
+/// Loads or stores the lane's states in one row of [rows, D, N]; zeros from a null pointer.
 template <class W, class T>
 __device__ __forceinline__ void load_state(const Inputs<T>& x, const float* from, int64_t line, int d, float (&h)[W::kStates]) {
 #pragma unroll
@@ -227,7 +227,7 @@ __device__ __forceinline__ void store_row(const float (&x)[kStates], float* to) 
   for (int n = 0; n < kStates; n += 4) *reinterpret_cast<float4*>(to + n) = make_float4(x[n], x[n + 1], x[n + 2], x[n + 3]);
 }
 
-/// The lane's place in the states before every tile, [B, tiles, D, padded].
+/// The lane's index in the states before every tile, [B, tiles, D, padded].
 template <class W, class T>
 __device__ __forceinline__ int64_t start_offset(const Inputs<T>& x, const Place& at, int tile) {
   const int64_t tiles = (x.length + W::kTile - 1) / W::kTile;
@@ -237,13 +237,13 @@ __device__ __forceinline__ int64_t start_offset(const Inputs<T>& x, const Place&
 /// The states before every tile; `segment_starts` is empty where there is one segment.
 void find_tile_starts(Stream stream, const Mamba1Scan& in, const Tensor& segment_starts, const Tensor& to);
 
-/// From what every segment leaves by itself, starting from zeros, to what goes into each: segment after segment from `start` (empty:
-/// zeros), in the order of time or `back`.
+/// From the end state of every segment started at zeros to its true start state: segment after segment from `start` (empty: zeros), in the
+/// order of time or, with `back`, in reverse.
 void carry_on(Stream stream, const Mamba1Scan& in, const Tensor& start, const SegmentStates& segments, bool back);
 /// The gradients of the states at the segments' ends.
 void find_segment_ends(Stream stream, const Mamba1Scan& in, const Tensor& dy, const Tensor& d_end, const SegmentStates& to);
 
-/// Gradients that sum over channels, tokens or sequences, from the scratch that the scan back has filled.
+/// Gradients that sum over channels, tokens or sequences, from the workspace that the backward scan has filled.
 void sum_parts(Stream stream, const Mamba1Scan& in, const ScanBackward& out);
 
 }  // namespace saccade::cuda::scan

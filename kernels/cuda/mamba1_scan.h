@@ -5,11 +5,11 @@
 
 namespace saccade::cuda {
 
-/// How a block shares a scan of N states: `lanes` lanes hold a channel, `states` states each, and go through `tile` tokens between
-/// two looks at memory.
+/// Layout of a scan of N states in a block: `lanes` lanes hold a channel, `states` states each, and `tile` tokens are in shared memory at a
+/// time.
 struct ScanWidths {
   int lanes, states, tile;
-  constexpr int channels() const { return 128 / lanes; }  ///< of a block
+  constexpr int channels() const { return 128 / lanes; }  ///< per block
   constexpr int padded() const { return lanes * states; }
 };
 constexpr ScanWidths kScanWidths[] = {{4, 4, 16}, {16, 4, 8}, {32, 4, 8}, {32, 32, 1}};
@@ -23,9 +23,9 @@ constexpr ScanWidths scan_widths(int64_t states) {
 
 constexpr int64_t scan_blocks(int64_t width, const ScanWidths& w) { return (width + w.channels() - 1) / w.channels(); }
 
-/// Few sequences leave most of a GPU idle. They are cut into segments of `tokens` tokens, whole tiles, the last one shorter, which are
-/// scanned side by side once the state at the start of each is known: that of every segment by itself, from zeros, is carried on by its
-/// whole decay e^{A ΣΔ} (the scan form of arXiv:2312.00752, section 3.3, with chunks as long as they can be).
+/// Few sequences leave most of a GPU idle. So they are cut into segments of `tokens` tokens, whole tiles; the last segment may be shorter.
+/// Every segment is scanned from zeros; its end state and its whole decay e^{A ΣΔ} give the state at the next segment's start; then all
+/// segments are scanned in parallel from their true starts (the parallel scan of arXiv:2312.00752, section 3.3, over segments).
 struct ScanSegments {
   int64_t count, tokens;
 };
@@ -38,7 +38,7 @@ inline ScanSegments scan_segments(const Mamba1Scan& in) {
   return {(length + tokens - 1) / tokens, tokens};
 }
 
-/// The states at the segments' starts (or their gradients at their ends) f32 [B, segments, D, N], and scratch for them, ΣΔ of each
+/// The states at the segments' starts (or their gradients at their ends) f32 [B, segments, D, N], and workspace, ΣΔ of each
 /// f32 [B, segments, D]. Both empty where there is one segment.
 struct SegmentStates {
   Tensor states, steps;
@@ -64,8 +64,8 @@ inline Shape scan_parts_shape(const Mamba1Scan& in) {
   return {in.u.dim(0) * scan_segments(in).count, in.u.dim(2), scan_widths(in.b.dim(2)).padded() + 2};
 }
 
-/// Gradients; targets, d_end and d_start may be empty, d_start is overwritten. `segment_starts` as the forward pass has left them.
-/// Scratch f32: gradients at the segments' ends, the states before every tile, partial sums of dB and dC over channels and those of
+/// Gradients; targets, d_end and d_start may be empty, d_start is overwritten. `segment_starts` as the forward pass wrote them.
+/// Workspace f32: gradients at the segments' ends, the states before every tile, partial sums of dB and dC over channels and those of
 /// the parameters over tokens.
 struct ScanBackward : Mamba1Gradients {
   Tensor segment_starts;
@@ -74,7 +74,7 @@ struct ScanBackward : Mamba1Gradients {
 };
 void selective_scan_backward(Stream stream, const Mamba1Scan& in, const ScanBackward& out);
 
-/// As the op says; `channel` is written to weights [T, T].
+/// Read weights of one channel, [T, T] (kernels/mamba1_scan.h).
 void mamba1_weights(Stream stream, const Mamba1Scan& in, int64_t sequence, int64_t channel, const Tensor& weights);
 
 }  // namespace saccade::cuda

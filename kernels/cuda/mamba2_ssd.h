@@ -4,7 +4,7 @@
 
 namespace saccade::cuda {
 
-/// The chunk form of one pass, its steps and running log decays still to be computed, and its scratch.
+/// The chunk form of one pass, whose steps and running log decays the kernels compute, and its workspace.
 struct Mamba2Room {
   DecayForm form;
   DecayScratch scratch;
@@ -16,7 +16,7 @@ inline Mamba2Room mamba2_room(Tape& tape, const Mamba2Ssd& in) {
   room.scratch = decay_scratch(tape, room.form, false);
   return room;
 }
-/// What a forward pass keeps of its room, and the room of the backward pass.
+/// Saved for backward, and the workspace of the backward pass.
 struct Mamba2Kept {
   DecayForm form;
   DecayKept made;
@@ -28,7 +28,7 @@ inline Mamba2Room mamba2_backward_room(Tape& tape, const Mamba2Kept& kept) {
 /// y, and the state after the last token unless `end` is empty.
 void mamba2_ssd(Stream stream, const Mamba2Ssd& in, const Mamba2Room& room, const Tensor& y, const Tensor& end);
 
-/// Targets may be empty, so may d_end and d_start. Scratch f32: d_step, d_skip and dg [B, H, T] (dg empty without decay),
+/// Targets may be empty, so may d_end and d_start. Workspace f32: d_step, d_skip and dg [B, H, T] (dg empty without decay),
 /// parts [3, B, chunks, H], shared_parts [2, B] (empty without a shared decay).
 struct Mamba2Gradients {
   Tensor dy, d_end;

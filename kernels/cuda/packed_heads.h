@@ -5,26 +5,28 @@
 #include "kernels/attention/head_shape.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/heads.h"
+#include "kernels/plain.h"
 #include "kernels/tape.h"
 
 namespace saccade {
 
-/// Whether a head's halves fall into pieces of 16 bytes that a power of two of threads, at most 16, can hold.
+/// Whether a head's halves divide into 16-byte vectors held by a power of two of threads, at most 16.
 inline bool packs_heads(DType dtype, int64_t width) {
   const int64_t lanes = width * byte_size(dtype) / 32;
-  return lanes * 32 == width * byte_size(dtype) && (lanes == 1 || lanes == 2 || lanes == 4 || lanes == 8 || lanes == 16);
+  return !plain_kernels() && lanes * 32 == width * byte_size(dtype) &&
+         (lanes == 1 || lanes == 2 || lanes == 4 || lanes == 8 || lanes == 16);
 }
 
-/// Blocks that share the sequences of a position: enough for a GPU, few enough that they share angles.
+/// Blocks that share the sequences of a position: enough to fill a GPU, few enough to share angles.
 inline int64_t packed_head_splits(const Shape& q) { return std::clamp<int64_t>(q[0] * q[2] / 192, 1, q[0]); }
-/// Rows of the partial sums of a gain's gradient, at most (a block takes at least one position).
+/// Most rows of partial sums of the gradient of the norm's weight (a block has at least one position).
 inline int64_t packed_head_partials(const Shape& q) { return q[1] * packed_head_splits(q); }
 
 }  // namespace saccade
 
 namespace saccade::cuda {
 
-/// q = turned, normed packed[:, 0], k = that of packed[:, 1]      packed [B·T, 2, H, d]   q, k [B, T, H, d]   (kernels/heads.h)
+/// q = packed[:, 0], normed and rotated, k = packed[:, 1] likewise      packed [B·T, 2, H, d]   q, k [B, T, H, d]   (kernels/heads.h)
 void unpack_heads(Stream stream, const Tensor& packed, const Tensor& q_gain, const Tensor& k_gain, const HeadOptions& options,
                   const Tensor& q, const Tensor& k);
 
@@ -34,8 +36,7 @@ void unpack_heads_backward(Stream stream, const Tensor& packed, const Tensor& q_
                            const Tensor& dq, const Tensor& dk, const Tensor& d_packed, const std::array<GradTarget, 2>& d_gains,
                            const Tensor& partial);
 
-/// Turns the gradients of q and k back by the angles of their positions, in place: the first two of the parts of rows that are
-/// `stride` apart.
+/// Rotates the gradients of q and k back by the angles of their positions, in place: the first two parts of rows that are `stride` apart.
 void turn_back_heads(Stream stream, const HeadShape& shape, double rotary_base, const Tensor& packed, int64_t stride);
 
 }  // namespace saccade::cuda

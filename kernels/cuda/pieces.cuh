@@ -23,7 +23,7 @@ struct Pieces {
       total += static_cast<int>(w);
     }
   }
-  /// A column of every row: row r stands at data + r · stride; null for a piece of zeros.
+  /// A column of every row: row r is at data + r · stride; null for a tensor of zeros.
   struct Column {
     T* data;
     int stride;
@@ -37,7 +37,7 @@ struct Pieces {
     }
     return {nullptr, 0};
   }
-  /// Where element i of x stands, null for a piece of zeros.
+  /// Address of element i of x; null for a tensor of zeros.
   __device__ T* at(int64_t i) const {
     const int64_t row = i / total;
     const Column c = column(static_cast<int>(i - row * total));
@@ -45,7 +45,7 @@ struct Pieces {
   }
 };
 
-/// f(std::integral_constant<int, N>) with pieces that lie within every width.
+/// f(std::integral_constant<int, N>) with vectors of N that divide every width.
 template <int N, class F>
 void in_pieces_of(const std::vector<int64_t>& widths, F&& f) {
   bool whole = true;

@@ -1,5 +1,5 @@
 #pragma once
-/// Products of 64 x 64 tiles without tensor cores, in float32, whose operands are functions: what plain kernels are written with.
+/// Products of 64 x 64 tiles without tensor cores, in float32, whose operands are functions: the base of the plain kernels.
 #include "kernels/cuda/device_code.cuh"
 
 namespace saccade::cuda::plain {
@@ -28,7 +28,7 @@ __device__ __forceinline__ void load(float (&to)[kDepth][kTile + kOwn], int firs
   }
 }
 
-/// c += Σ_{k < depth} a(row, k) b(column, k). Both are asked for all 64 rows and columns.
+/// c += Σ_{k < depth} a(row, k) b(column, k). Both are called for all 64 rows and columns.
 template <Fast kA, Fast kB, class A, class B>
 __device__ __forceinline__ void accumulate(Accumulator& c, Room& room, int depth, const A& a, const B& b) {
   for (int first = 0; first < depth; first += kDepth) {

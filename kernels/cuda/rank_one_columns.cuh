@@ -1,5 +1,5 @@
 #pragma once
-/// Columns of a state in the registers of a warp (plain form of rank_one_recurrence.h), and what a token does to them.
+/// Columns of a state in the registers of a warp (plain form of rank_one_recurrence.h), and a token's update of them.
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/rank_one_recurrence.h"
 
@@ -39,7 +39,7 @@ struct Vectors {
   }
 };
 
-/// kColumns columns of a state and of what a token adds to them.
+/// kColumns columns of a state and of a token's update.
 template <int kOwn>
 struct Columns {
   float s[kColumns][kOwn] = {};
@@ -68,7 +68,7 @@ struct Columns {
           to = add ? to + s[j][i] : s[j][i];
         }
   }
-  /// Scratch [V, K]
+  /// Workspace [V, K]
   __device__ void load_scratch(const float* state, const RankOneSizes& n) {
     const int lane = threadIdx.x % 32;
 #pragma unroll

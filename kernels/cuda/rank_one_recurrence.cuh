@@ -1,6 +1,6 @@
 #pragma once
-/// Kernels of the plain form (rank_one_recurrence.h). A Source knows where r, w, a, b, k of a token come from:
-///   token(row) reads what all channels share, fill(token, at, …) gives one channel, at = row K + channel.
+/// Kernels of the plain form (rank_one_recurrence.h). A Source gives r, w, a, b, k of a token:
+///   token(row) reads what is common to all channels, fill(token, at, …) gives one channel, at = row K + channel.
 /// A warp owns kColumns columns of the state, its lanes the channels lane, lane + 32, …
 #include "kernels/cuda/rank_one_columns.cuh"
 #include "kernels/cuda/values.cuh"
@@ -10,7 +10,7 @@ namespace saccade::cuda {
 
 constexpr int kForwardWarps = 4;
 
-/// Block (x, y): kForwardWarps kColumns columns of line y.
+/// Block (x, y): kForwardWarps kColumns columns of (sequence, head) y.
 template <class Source, int kOwn>
 __global__ void __launch_bounds__(32 * kForwardWarps)
     rank_one_forward_kernel(RankOneSizes n, Source source, Elements v, const float* start, Elements y, float* end) {
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(32 * kForwardWarps)
   if (end) columns.store(end + state, n, false);
 }
 
-/// What the backward pass reads and writes besides the source.
+/// Arguments of the backward pass besides the source.
 struct RankOneBackward {
   Elements v, dy;
   const float *start, *d_end;
@@ -101,7 +101,7 @@ __device__ __forceinline__ void take_back(const Vectors<kOwn>& x, const Columns<
   }
 }
 
-/// Block (x, y): group x of the columns of line y.
+/// Block (x, y): group x of the columns of (sequence, head) y.
 template <class Source, int kOwn>
 __global__ void __launch_bounds__(512) rank_one_backward_kernel(RankOneSizes n, Source source, RankOneBackward p) {
   extern __shared__ float sums[];  // [warps, 5 K]

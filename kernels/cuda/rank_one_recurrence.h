@@ -5,14 +5,14 @@
 
 namespace saccade::cuda {
 
-/// What delta_rule and wkv7 have in common, head by head: a matrix state from which every token removes along one direction and to
-/// which it writes along another,
+/// The recurrence of delta_rule and wkv7, head by head: every token removes from the matrix state along one direction and writes to it
+/// along another,
 ///   S_t = w_t ∘ S_{t−1} + b_t (S_{t−1}ᵀ a_t)ᵀ + k_t v_tᵀ,   y_t = S_tᵀ r_t
-/// The plain form keeps S in registers and walks the tokens; any length, any width of values, keys up to kMostKeys.
+/// The plain form holds S in registers and goes through the tokens one by one; any length, any width of values, keys up to kMostKeys.
 struct RankOneShape {
   static constexpr int64_t kMostKeys = 256;
-  static constexpr int64_t kPiece = 32;   ///< the backward pass keeps the states of the tokens of one piece at a time
-  static constexpr int64_t kGroup = 64;   ///< columns of the state that one block takes back, at most
+  static constexpr int64_t kPiece = 32;   ///< tokens per block of the backward pass, whose states are in memory at a time
+  static constexpr int64_t kGroup = 64;   ///< most columns of the state per thread block of the backward pass
   static constexpr int64_t kVectors = 5;  ///< gradients of r, log w, a, b, k
 
   int64_t batch, length, heads, keys, values;
@@ -23,10 +23,10 @@ struct RankOneShape {
   int64_t groups() const { return (values + kGroup - 1) / kGroup; }
 };
 
-/// Scratch of the backward pass, f32.
+/// Workspace of the backward pass, f32.
 struct RankOneScratch {
-  Tensor starts;  ///< states where pieces begin [B H, pieces, V, K]
-  Tensor inside;  ///< states before the tokens of a piece [B H, piece, V, K]
+  Tensor starts;  ///< states at the starts of the blocks of tokens [B H, blocks, V, K]
+  Tensor inside;  ///< states before the tokens of one block [B H, kPiece, V, K]
   Tensor parts;   ///< gradients of r, log w, a, b, k of each group of columns [groups, B T H, 5, K]
 
   RankOneScratch() = default;

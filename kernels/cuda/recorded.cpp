@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/runtime.h"
+#include "kernels/plain.h"
 #endif
 
 namespace saccade::cuda {
@@ -43,7 +44,7 @@ struct Recorded::Graph {
 };
 
 void Recorded::operator()(Device device, const std::function<void()>& work) {
-  if (!device.is_cuda() || !enabled || ++runs_ == 1) return work();
+  if (!device.is_cuda() || !enabled || plain_kernels() || ++runs_ == 1) return work();
   Stream s = stream(device.index);
   if (!graph_) graph_ = std::make_unique<Graph>(s, work);
   check(cudaGraphLaunch(graph_->executable, s));

@@ -3,7 +3,7 @@
 
 namespace saccade::cuda {
 
-/// While it lives, stream(device) of this thread is another one: so what a branch does is written as anywhere else.
+/// While it lives, stream(device) of this thread is another stream, so that code of a side stream is written as any other.
 class Redirect {
  public:
   Redirect(int device, Stream to);

@@ -19,7 +19,7 @@ __device__ __forceinline__ float warp_scan(float x) {
   return x;
 }
 
-/// A warp's tokens t of chunk c: running[t] = Σ of value over the chunk's tokens up to t; value is asked for once, in order.
+/// A warp's tokens t of chunk c: running[t] = Σ of value over the chunk's tokens up to t; value is called once per token, in order.
 template <class Value>
 __device__ __forceinline__ void running_sum(int c, int length, float* running, const Value& value) {
   constexpr int kChunk = DecayForm::kChunk;

@@ -162,9 +162,10 @@ void MemoryRange::ensure(int64_t bytes) {
   if (s.backed + piece > s.capacity || create(&handle, static_cast<size_t>(piece), &s.properties, 0) != CUDA_SUCCESS) {
     size_t free = 0, total = 0;
     (void)cudaMemGetInfo(&free, &total);
-    throw DeviceError("out of memory on cuda:" + std::to_string(s.index) + ": " + std::to_string((s.backed + piece) >> 20) +
-                      " MiB wanted, " + std::to_string(free >> 20) + " of " + std::to_string(total >> 20) +
-                      " MiB free; set recompute, reduce batch_tokens (or raise accumulate), sequence_length or width");
+    throw DeviceError(
+        "out of memory on cuda:" + std::to_string(s.index) + ": " + std::to_string((s.backed + piece) >> 20) + " MiB wanted, " +
+        std::to_string(free >> 20) + " of " + std::to_string(total >> 20) +
+        " MiB free; set activation_checkpointing, reduce batch_tokens (or raise gradient_accumulation), sequence_length or width");
   }
   const CUdeviceptr at = s.base + static_cast<CUdeviceptr>(s.backed);
   check_driver(map(at, static_cast<size_t>(piece), 0, handle, 0), "mapping memory");

@@ -9,7 +9,7 @@
 struct CUstream_st;
 
 /// The CUDA runtime as the rest of the program sees it; no CUDA header is needed to include this. In a build without CUDA
-/// (SACCADE_CUDA undefined) only `gpus` is defined and says so; nothing else is ever called (Tape::run).
+/// (SACCADE_CUDA undefined) only `gpus` is defined, and says so; nothing else is called (Tape::run).
 namespace saccade::cuda {
 
 using Stream = CUstream_st*;
@@ -19,7 +19,7 @@ using saccade::Gpu;
 /// See saccade::gpus.
 std::vector<Gpu> gpus(std::string* why_none = nullptr);
 
-/// All work of a device goes through one stream, in program order.
+/// The one stream of a device, in program order (but for side streams, branch.h).
 Stream stream(int index);
 void synchronize(int index);
 
@@ -32,7 +32,7 @@ class MemoryRange {
   MemoryRange& operator=(const MemoryRange&) = delete;
   char* base() const;
   int64_t capacity() const;
-  /// Backs [0, bytes); throws DeviceError with the numbers when the GPU has too little.
+  /// Backs [0, bytes) with memory; throws DeviceError with the numbers where the GPU has too little.
   void ensure(int64_t bytes);
 
  private:
@@ -40,7 +40,7 @@ class MemoryRange {
   std::unique_ptr<State> state_;
 };
 
-void copy_to_device(int index, void* device, const void* host, int64_t bytes);  ///< host: pageable, free to change after
+void copy_to_device(int index, void* device, const void* host, int64_t bytes);  ///< host: pageable CPU memory, may change afterwards
 void copy_to_host(int index, void* host, const void* device, int64_t bytes);    ///< waits for the stream
 void copy_on_device(Stream stream, void* to, const void* from, int64_t bytes);
 void fill_bytes(Stream stream, void* device, int value, int64_t bytes);

@@ -3,7 +3,7 @@
 
 namespace saccade::cuda {
 
-/// The formulas stand in kernels/rwkv7_gates.h. f32 or bf16 [..., C]; k_a f32 [C]; log_w and its gradient f32.
+/// Equations: kernels/rwkv7_gates.h. f32 or bf16 [..., C]; k_a f32 [C]; log_w and its gradient f32.
 struct Rwkv7GateInputs {
   Tensor d, rate, k, kappa, k_a;
 };

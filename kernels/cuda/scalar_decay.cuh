@@ -1,5 +1,5 @@
 #pragma once
-/// A chunk of one head of the scalar-decay form as kernels see it.
+/// A chunk of one head of the scalar-decay form, in kernels.
 #include "kernels/cuda/device_code.cuh"
 #include "kernels/cuda/scalar_decay.h"
 
@@ -35,7 +35,7 @@ struct Form {
         skip(at(in.skip)),
         start(at(in.start)) {}
 
-  /// Block index → place; `per_chunk` heads or groups.
+  /// From a block index; `per_chunk` heads or groups.
   __device__ Place place(int index, int per_chunk) const {
     Place p{};
     const int unit = index % per_chunk;

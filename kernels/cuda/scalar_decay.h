@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 
+#include "kernels/plain.h"
 #include "kernels/tape.h"
 
 namespace saccade::cuda {
@@ -17,8 +18,7 @@ struct DecayForm {
   static constexpr int64_t kChunk = 64;
   int64_t chunks() const { return (x.dim(1) + kChunk - 1) / kChunk; }
 
-  /// Passes over chunks run side by side on tensor cores, in segments: as many as fill a large GPU where lines (heads of sequences) are
-  /// few.
+  /// Segments per pass over chunks, which run in parallel on tensor cores: as many as fill a large GPU where batch x heads is small.
   int64_t segments() const {
     constexpr int64_t kBlocks = 384, kLeastChunks = 8;
     const int64_t most = std::max<int64_t>(std::min(kBlocks / (x.dim(0) * x.dim(2)), chunks() / kLeastChunks), 1),
@@ -28,29 +28,29 @@ struct DecayForm {
   int64_t segment_chunks() const { return (chunks() + segments() - 1) / segments(); }
 };
 
-/// Whether tensor cores run it: bf16, and sizes that there are kernels for.
+/// Whether tensor cores run it: bf16, and sizes with a kernel.
 inline bool runs_on_tensor_cores(const DecayForm& in) {
   const int64_t keys = in.q.dim(3), width = in.x.dim(3);
-  return in.x.dtype() == DType::bf16 && keys % 8 == 0 && keys <= 128 && (width == 32 || width == 64);
+  return tensor_core_type(in.x.dtype()) && keys % 8 == 0 && keys <= 128 && (width == 32 || width == 64);
 }
-/// Keys as tensor cores take them, zeros behind N.
+/// N padded for tensor cores; keys from N on are zero.
 inline int64_t padded_keys(const DecayForm& in) { return in.q.dim(3) > 64 ? 128 : 64; }
 
-/// What a backward pass may take from the forward pass: `scores` and `given` of its scratch. Empty: made again.
+/// Saved for backward: `scores` and `given` of the forward pass's workspace. Empty: recomputed.
 struct DecayKept {
   Tensor scores, given;
 };
 
-/// Scratch of one pass.
+/// Workspace of one pass.
 struct DecayScratch {
   DecayKept made;
   Tensor scores;  ///< q kᵀ inside chunks, [B, chunks, G, 64, 64]; bf16 on tensor cores, else f32
   Tensor states,
       d_states;          ///< of all chunks: f32 [B, chunks + 1, H, N, P]; on tensor cores bf16 [B, chunks, H, P, padded N], backward alone
   Tensor d_scores;       ///< without tensor cores: gradients of every head's scores
-  Tensor reads, writes;  ///< with them: what a token's reading and writing of the state adds to decays, f32 [B, H, T]
-  Tensor given;          ///< with several segments: states that they start (their gradients: end) with, f32 [B, H, segments, N, P]
-  Tensor kept;           ///< and what is left of a state behind a segment, f32 [B, H, segments]
+  Tensor reads, writes;  ///< with tensor cores: gradients of decays from a token's read and write of the state, f32 [B, H, T]
+  Tensor given;          ///< with several segments: their start states (backward: end gradients), f32 [B, H, segments, N, P]
+  Tensor kept;           ///< with several segments: the decay of a state through each, f32 [B, H, segments]
 };
 
 inline DecayScratch decay_scratch(Tape& tape, const DecayForm& in, bool backward, const DecayKept& made = {}) {

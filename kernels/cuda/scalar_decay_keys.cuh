@@ -1,11 +1,10 @@
 #pragma once
-/// What the kernels for the gradients of q and k share.
+/// Shared by the kernels for the gradients of q and k.
 #include "kernels/cuda/scalar_decay_tiles.cuh"
 
 namespace saccade::cuda::decay {
 
-/// Of one head: factors of tokens, and parts of sums until the decays' gradient is put together: of P over its rows and columns, and of
-/// last ⟨dS, S⟩.
+/// Per head: factors of tokens, and partial sums for the gradient of the decays: of P over its rows and columns, and of last ⟨dS, S⟩.
 template <int kRowParts, int kKeptParts>
 struct alignas(16) HeadRoom {
   float running[kChunk], head[kChunk], tail[kChunk], stepped[kChunk];  ///< stepped: running − log2 step

@@ -1,6 +1,6 @@
 #pragma once
-/// The scalar-decay chunk form in float32 without tensor cores, any sizes: scores and local states of all chunks, states chained, outputs;
-/// backward likewise.
+/// The scalar-decay chunk form in float32 without tensor cores, any sizes: scores and local states of all chunks, the sequential
+/// pass over states, outputs; backward likewise.
 #include "kernels/cuda/plain_tile.cuh"
 #include "kernels/cuda/scalar_decay.cuh"
 #include "kernels/cuda/values.cuh"

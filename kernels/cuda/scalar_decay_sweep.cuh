@@ -57,7 +57,7 @@ __device__ __forceinline__ void scale_tokens(Output& c, const float* factors) {
   }
 }
 
-/// Scores become mix, in place; what lies above the diagonal's 16 x 16 blocks becomes zero or is not read. A thread owns eight columns.
+/// Scores become mix, in place; elements above the 16 x 16 blocks of the diagonal become zero or are not read. A thread owns eight columns.
 template <bool kForward, bool kWhole, int kThreads, int kWarps>
 __device__ __forceinline__ void mix_scores(const SharedRows<kChunk>& scores, const TokenRoom<kWarps>& room, float skip) {
   constexpr int kRows = kThreads / 8;
@@ -99,7 +99,7 @@ __device__ __forceinline__ float (&flat(float (&c)[kSize][4], int tile))[32] {
 }
 #endif
 
-/// out += mix values: sums over the tokens s at or before (kForward), or at or behind, a token t.
+/// out += mix values: sums over the tokens s ≤ t (kForward), or s ≥ t, of a token t.
 template <bool kForward, int P>
 __device__ __forceinline__ void add_mixed(Output& out, Values& values, const SharedRows<kChunk>& mix) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL

@@ -1,5 +1,5 @@
 #pragma once
-/// The scalar-decay chunk form on tensor cores: what the passes over chunks and the gradients of keys share.
+/// The scalar-decay chunk form on tensor cores: shared by the passes over chunks and the gradients of keys.
 #include <algorithm>
 
 #include "kernels/cuda/copy_engine.cuh"
@@ -59,7 +59,7 @@ __device__ __forceinline__ void put_16(bf16* to, uint4 x, bool add) {
   *at = x;
 }
 
-/// 64 rows of N bf16 in tiles of 64 columns, which products of warpgroups read, too.
+/// 64 rows of N bf16 in tiles of 64 columns, a layout that wgmma reads, too.
 template <int N>
 struct KeyRows {
   static constexpr uint32_t kTile = 64 * 64 * 2;
@@ -78,19 +78,19 @@ struct KeyRows {
   }
 };
 
-/// What this thread wrote to shared memory becomes visible to products of warpgroups, once a barrier follows.
+/// Makes this thread's writes to shared memory visible to wgmma, once a barrier follows.
 __device__ __forceinline__ void publish_writes() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   hopper::publish_shared();
 #endif
 }
-/// Such products want tiles at multiples of this.
+/// Alignment of the tiles that wgmma reads.
 constexpr uint32_t kTileAlignment = 1024;
 __device__ __forceinline__ uint32_t aligned_tiles(const char* shared) {
   return (shared_address(shared) + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
 }
 
-/// Log decays (base 2) and steps of one token, on their way to shared memory.
+/// Log decays (base 2) and steps of one token, to be stored in shared memory.
 struct TokenDecay {
   float running, end, step;
 
@@ -110,7 +110,7 @@ __device__ __forceinline__ int64_t state_row(const Form<bf16>& f, int b, int c, 
   return ((((int64_t{b} * f.chunks + c) * f.heads + h) * P) + row) * N;
 }
 
-/// A block of a pass: a segment of a line.
+/// A block of a pass: a segment of one (sequence, head).
 struct Segment {
   int line, index;
   __device__ Segment(const Form<bf16>& f, int block) : line(block / f.segments), index(block % f.segments) {}
@@ -123,10 +123,10 @@ struct Segment {
   __device__ int chunks(const Form<bf16>& f) const { return min(f.segment_chunks, f.chunks - index * f.segment_chunks); }
 };
 
-/// What a pass over chunks does: makes o; leaves the states at the starts of chunks; leaves their gradients and makes dx.
+/// What a pass over chunks computes: o; the states at the starts of chunks; their gradients and dx.
 enum class Pass { outputs, states, gradients };
 
-/// `from`: [lines, segments, N, P]; `to`: of lines alone.
+/// `from`: [batch x heads, segments, N, P]; `to`: [batch x heads, N, P].
 struct Sweep {
   const bf16 *scores = nullptr, *d_o = nullptr;
   bf16* out = nullptr;
@@ -147,15 +147,15 @@ struct KeyGradients {
 void launch_scores(Stream stream, const DecayForm& in, const Tensor& scores);
 template <Pass kPass>
 void launch_sweep(Stream stream, const DecayForm& in, const Sweep& sweep);
-/// What segments start with (forward) or the gradients of what they end with: [lines, segments, N, P] from `given`, [lines, N, P] or empty.
-/// Only with several segments.
+/// Start states of segments (forward) or gradients of their end states: [batch x heads, segments, N, P] from `given`, [batch x heads, N, P]
+/// or empty. Only with several segments.
 void launch_segments(Stream stream, const DecayForm& in, const DecayScratch& scratch, const Tensor& given);
 void launch_segment_gradients(Stream stream, const DecayForm& in, const DecayScratch& scratch, const Tensor& d_o, const Tensor& given);
 void launch_key_gradients(Stream stream, const DecayForm& in, const KeyGradients& out);
-/// The same by wgmma; false: not such a GPU or not such sizes, and nothing was done.
+/// The same with wgmma; returns false and does nothing on other GPUs and for other sizes.
 bool hopper_key_gradients(Stream stream, const DecayForm& in, const KeyGradients& out);
 
-/// use(P, padded N) for the sizes there are kernels for (runs_on_tensor_cores).
+/// use(P, padded N) for the sizes with a kernel (runs_on_tensor_cores).
 template <class Use>
 void with_sizes(const DecayForm& in, const Use& use) {
   const bool wide = in.x.dim(3) == 64, many = padded_keys(in) == 128;

@@ -3,16 +3,16 @@
 
 namespace saccade::cuda {
 
-/// Walkers get segments until every multiprocessor has `each` of them, of at least `shortest` steps.
+/// Target: `each` segments per multiprocessor, of at least `shortest` steps.
 struct SegmentRule {
   int64_t each, shortest;
 };
 
-/// How many segments to cut a walk of `steps` steps into, which `walkers` blocks make side by side. One where the walkers are enough or the
-/// walk is short: segments are walked twice, first for what they make of a state, so that it takes some to gain.
+/// Number of segments for a recurrence of `steps` steps that `walkers` blocks run in parallel. 1 where the blocks fill the GPU or the
+/// recurrence is short: every segment runs twice, first for its linear map of the state, so a few segments gain nothing.
 int64_t segments_of(int64_t steps, int64_t walkers, const SegmentRule& rule);
 
-/// Of a segment; the last one has what is left.
+/// Steps in a segment; the last segment may be shorter.
 constexpr int64_t segment_steps(int64_t steps, int64_t segments) { return (steps + segments - 1) / segments; }
 
 }  // namespace saccade::cuda

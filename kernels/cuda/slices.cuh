@@ -12,12 +12,12 @@ struct Slices {
   int groups, n;
 };
 
-/// kSize threads of a warp, or with 0 the whole block. Packed: a thread holds neighbours (n is a multiple of a piece); else 4 values
-/// that lie a block's width apart. Blocks (p, g) go over slice g of the p-th share of the tokens.
+/// kSize threads of a warp, or with 0 the whole block. Packed: a thread holds neighbours (n is a multiple of the vector width);
+/// else 4 values a block's width apart. Block (p, g) goes over slice g of the p-th share of the tokens.
 template <class T, int kSize, bool kPacked>
 class Team {
  public:
-  static constexpr int kThreads = kSize > 0 ? 256 : kPacked ? 512 : 1024;  ///< of a block at most
+  static constexpr int kThreads = kSize > 0 ? 256 : kPacked ? 512 : 1024;  ///< most threads per block
   static constexpr int kCount = kPacked ? kVector<T> : 4;
   using Mine = Values<kCount>;
 
@@ -33,14 +33,14 @@ class Team {
     end_ = min(s.tokens, (blockIdx.x + 1) * share);
   }
 
-  /// Moves to the next token; teams of a block stay together, those behind the last token hold zeros.
+  /// Moves to the next token; the teams of a block stay together, those beyond the last token hold zeros.
   __device__ bool next() {
     token_ += teams_;
     return token_ - team_ < end_;
   }
   __device__ bool has(int i) const { return position(i) < n_; }
 
-  /// Of the slice in a tensor of tokens, and in a parameter [groups, n].
+  /// Index of the slice in a tensor of tokens, and in a parameter [groups, n].
   template <class U>
   __device__ Mine load(const U* x) const {
     return token_ < end_ ? read(x + token_ * row_ + group_ * n_) : Mine();
@@ -75,7 +75,7 @@ class Team {
 #pragma unroll
       for (int k = 0; k < K; ++k) x.of[k] += __shfl_xor_sync(0xffffffffu, x.of[k], offset);
     if constexpr (kSize == 0) {
-      __shared__ float warps[2][K][32];  // in turns: whoever writes one again has passed the barrier behind the other's reads
+      __shared__ float warps[2][K][32];  // used alternately: a thread that writes one again has passed the barrier after the other's reads
       turn_ = 1 - turn_;
 #pragma unroll
       for (int k = 0; k < K; ++k)

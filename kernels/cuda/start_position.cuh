@@ -3,7 +3,7 @@
 
 namespace saccade::cuda {
 
-/// A TokenPosition as kernels take it.
+/// A TokenPosition as a kernel argument.
 struct StartPosition {
   int64_t first;
   const int32_t* on_device;

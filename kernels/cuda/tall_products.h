@@ -22,16 +22,16 @@ struct TallSum {
 constexpr int kMostTallProducts = 3, kMostTallSums = 4;
 
 namespace tall {
-constexpr int kElements = 128 * 128, kMostTiles = 32, kUnits = 264;  ///< of a tile; of all results; two for each multiprocessor
-constexpr int kRowSums = 2 * 128;                                    ///< of a unit: in two parts
+constexpr int kElements = 128 * 128, kMostTiles = 32, kUnits = 264;  ///< per tile; for all results; two per multiprocessor
+constexpr int kRowSums = 2 * 128;                                    ///< per unit of work, in two parts
 }  // namespace tall
-/// Floats of scratch for results of `elements` in all; none where the products have enough tiles of their own.
+/// Floats of workspace for results of `elements` in all; 0 where the products have enough tiles.
 inline int64_t tall_scratch(int64_t elements) {
   return elements > 0 && elements <= tall::kMostTiles * tall::kElements ? int64_t{tall::kUnits} * (tall::kElements + tall::kRowSums) : 0;
 }
-/// All products in one launch, their rows cut into parts that run side by side and are added in order: for results of a few tiles of
-/// 128 x 128, where a product at a time does not fill the GPU. bf16 with widths divisible by 8 on Hopper; false: nothing was done.
-/// `sums` are made by the way, in the launch that adds the products' parts.
+/// All products in one launch, with their rows split into parts that run in parallel and are added in order (split-K): for results of a few
+/// tiles of 128 x 128, where one product does not fill the GPU. bf16 with widths divisible by 8 on Hopper; else returns false and does
+/// nothing. `sums` are computed in the launch that adds the products' parts.
 bool tall_products(int device, std::span<const TallProduct> products, std::span<const TallSum> sums, const Tensor& scratch);
 
 }  // namespace saccade::cuda

@@ -1,5 +1,5 @@
 #pragma once
-/// Sizes and addresses of Taylor attention as kernels see them.
+/// Sizes and addresses of Taylor attention, in kernels.
 #include "kernels/cuda/device_code.cuh"
 #include "kernels/cuda/taylor_attention.h"
 
@@ -11,7 +11,7 @@ constexpr float kEpsilon = 1e-12f;
 template <class T>
 struct Heads {
   int batch, length, heads, d, values;
-  int segment;  ///< tokens of one; pairs do not cross segments
+  int segment;  ///< tokens per segment; pairs do not cross segments
   float scale;  ///< 1 / √d
   const T *q, *k, *v;
 
@@ -41,7 +41,7 @@ struct Heads {
 /// 1 + s + s² / 2
 __device__ __forceinline__ float series(float s) { return fmaf(s, fmaf(0.5f, s, 1.0f), 1.0f); }
 
-/// What backward reads and writes; targets null where not wanted.
+/// Arguments of the backward pass; targets null where not wanted.
 template <class T>
 struct Gradients {
   const T* d_o;
@@ -71,10 +71,10 @@ struct Gradients {
 void forward_on_tensor_cores(Stream stream, const Heads<bf16>& x, bf16* o, float* denominator);
 void backward_on_tensor_cores(Stream stream, const Heads<bf16>& x, const Gradients<bf16>& g, const bf16* o);
 
-/// Adds earlier segments to o and the denominators of the pairs; makes their sums, `past`.
+/// Adds the earlier segments to o and the denominators of the pairs; computes their states, `past`.
 template <class T>
 void add_past(Stream stream, const Heads<T>& x, float* past, T* o, float* denominator);
-/// Adds the gradients through the states between segments to those of the pairs; d_denominator and (where there is one) dn are made.
+/// Adds the gradients through the states between segments to those of the pairs; reads d_denominator, and for bf16 dn.
 template <class T>
 void add_state_gradients(Stream stream, const Heads<T>& x, const Gradients<T>& g, const float* past, float* future);
 

@@ -1,12 +1,12 @@
 #pragma once
-/// Matrix pieces on tensor cores (mma.sync m16n8k16, sm_80 and up): shared-memory tiles, asynchronous copies, fragments.
+/// Matrix tiles on tensor cores (mma.sync m16n8k16, sm_80 and up): shared-memory tiles, asynchronous copies, fragments.
 #include "kernels/cuda/device_code.cuh"
 
 namespace saccade::cuda {
 
 __device__ __forceinline__ uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
 
-/// Copies 16 bytes to shared memory in the background; zeros when not valid (the source is not read then).
+/// Copies 16 bytes to shared memory asynchronously; zeros when not valid (then the source is not read).
 __device__ __forceinline__ void copy_async_16(uint32_t to, const void* from, bool valid) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0) : "memory");
 }

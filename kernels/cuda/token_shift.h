@@ -5,14 +5,14 @@
 
 namespace saccade::cuda {
 
-/// The formulas stand in kernels/token_shift.h. x, before, blends f32 or bf16; weights f32 [C], or [B, T, C] in the type of x.
+/// Equations: kernels/token_shift.h. x, before, blends f32 or bf16; weights f32 [C], or [B, T, C] in the dtype of x.
 struct TokenShift {
   Tensor x, before;
   std::vector<Tensor> weights;
-  bool previous;  ///< whose weight a blend holds
+  bool previous;  ///< ShiftWeight::previous
 };
 void token_shift(Stream stream, const TokenShift& in, const std::vector<Tensor>& y);
-/// dy: empty where none arrived. parts f32 [B · run_parts(T), C] for the weights [C].
+/// dy: empty for zeros. parts f32 [B · run_parts(T), C] for the weights [C].
 void token_shift_backward(Stream stream, const TokenShift& in, const std::vector<Tensor>& dy, const GradTarget& dx,
                           const std::vector<GradTarget>& dw, const std::vector<Tensor>& parts);
 

@@ -7,10 +7,10 @@ namespace saccade::cuda {
 /// means[b, c, h] = mean key of every chunk c that the n tokens from `position` on complete.
 void extend_mean_keys(Stream stream, const Tensor& k, const Tensor& means, int64_t chunk, const TokenPosition& position, int64_t n);
 
-/// Keys that one block takes of those that a query attends to.
+/// Keys per block, of those that a query attends to.
 constexpr int64_t kChunkSplitKeys = 64;
 
-/// What the kernels of one decoding step hand on, for min(n, kSplitQueries) queries.
+/// Workspace between the kernels of one decoding step, for min(n, kSplitQueries) queries.
 struct ChunkScratch {
   Tensor scores;   ///< f32 [B · H, queries, capacity / chunk]; empty where selection needs none
   Tensor partial;  ///< f32 [B · H, queries, splits, d + 2]

@@ -1,7 +1,7 @@
 #pragma once
-/// Products on Hopper whose operands come from several places, as blocks of 64 x 64: a block stays on its multiprocessor, one warp
-/// brings operands (bulk tensor copies), two warpgroups take turns at units of work of their own (wgmma, 128 x 128 sums each), so that
-/// what one makes of its sums runs beside the other's products.
+/// Products on Hopper with operands from several tensors, as blocks of 64 x 64: in persistent blocks one warp loads operands (TMA), and two
+/// warpgroups work in ping-pong on separate units of work (wgmma, 128 x 128 sums each), so that the epilogue of one runs during the
+/// products of the other.
 #include "kernels/cuda/fused_gemm.cuh"
 
 namespace saccade::cuda::turns {
@@ -9,10 +9,10 @@ namespace saccade::cuda::turns {
 using fused::Barrier, fused::kConsumers, fused::kDepth, fused::kOperand, fused::kStage, fused::kStrip, fused::kThreads, fused::kTile;
 using fused::kBlock, fused::matrices_at, fused::pair_column, fused::store_block, fused::store_matrices;
 
-/// Only the threads of a warpgroup wait for each other.
+/// Barrier of the threads of one warpgroup.
 __device__ __forceinline__ void sync_group(int group) { asm volatile("bar.sync %0, 128;" ::"r"(3 + group) : "memory"); }
 
-/// Where the operands of a step go.
+/// Shared memory for the operands of a step.
 struct Stage {
   uint32_t a, b;
   Barrier full;
@@ -28,12 +28,12 @@ struct Stage {
 /// The sums of a warpgroup: two times 64 x 128.
 using Sums = float[2][64];
 
-constexpr uint32_t kStaged = 4 * kBlock;  ///< bytes of 128 x 128 values on their way to a matrix
-/// Before a warpgroup stages again, and before its next sync_group.
+constexpr uint32_t kStaged = 4 * kBlock;  ///< bytes of 128 x 128 values staged for a store
+/// Call it before a warpgroup stages again, and before its next sync_group.
 __device__ __forceinline__ void staged_is_free() {
   if (threadIdx.x % 128 == 0) hopper::finish_reads<0>();
 }
-/// What a warpgroup wrote to shared memory the copy engine may read.
+/// Makes a warpgroup's writes to shared memory visible to TMA.
 __device__ __forceinline__ void publish(int group) {
   hopper::publish_shared();
   sync_group(group);
@@ -51,17 +51,17 @@ __device__ __forceinline__ void stage(uint32_t to, const Sums& d, Store&& store)
   hopper::commit_writes();
 }
 
-/// What a unit reads besides its operands: tiles of 128 x 128, brought as the blocks left 0, left 1, right 0, right 1.
+/// Tiles of 128 x 128 that a unit reads besides its operands, loaded as the blocks left 0, left 1, right 0, right 1.
 template <int kSlots>
 struct Tiles {
   uint32_t base, barriers;
   int index;  ///< of the first one, over all units
   __device__ uint32_t address(int i) const { return base + static_cast<uint32_t>((index + i) % kSlots) * kStage; }
-  /// This lane's values of a warpgroup's sums: two pairs of lines eight apart at columns 8 n …, and the same at 8 n + 8 …
+  /// This lane's values of a warpgroup's sums: two pairs of rows eight apart at columns 8 n …, and the same at 8 n + 8 …
   __device__ void load(int i, int half, int n, float (&to)[8]) const { load(i, half, n).unpack(to); }
   using Eight = fused::Eight;
   __device__ Eight load(int i, int half, int n) const { return fused::load_eight(matrices_at(address(i), half, n)); }
-  /// In their place.
+  /// Overwrites them.
   __device__ void store(int i, int half, int n, const float* x) const {
     __syncwarp();
     store_matrices(matrices_at(address(i), half, n), x);
@@ -89,13 +89,13 @@ struct Tiles {
 
 /// A work has
 ///   Unit first(worker), next(unit)      of worker blockIdx.x + gridDim.x · group; unit.valid: there is one
-///   steps(unit), turned_steps(unit)     where kTurnsA, the first ones (at least one) have A transposed
-///   bring(unit, step)                   step(copies) for each: copies(stage) asks for four blocks
-///   tiles(unit), bring_tile(unit, i, stage)   where it reads tiles besides. There is room for kSlots, twice as many as a unit reads: a
-///                                       wait for a tile tells one round of a slot from the next only, so that a slot's next tile must
+///   steps(unit), turned_steps(unit)     with kTurnsA, the first turned_steps (at least one) have A transposed
+///   bring(unit, step)                   step(copies) for each: copies(stage) loads four blocks
+///   tiles(unit), bring_tile(unit, i, stage)   where it also reads tiles. There are kSlots slots, twice as many as a unit reads: a
+///                                       wait for a tile distinguishes only two successive rounds of a slot, so a slot's next tile must
 ///                                       not be that of the other warpgroup
 ///   Ask ask(unit)                       what is loaded while the products run
-///   watch(unit, a, asked)               where it looks at the left operand of a step as well, at a in shared memory
+///   watch(unit, a, asked)               where it also reads the left operand of a step, at a in shared memory
 ///   finish(unit, following, sums, asked, own[, tiles])
 ///   kStages, kOwn (bytes for each warpgroup), kTurnedB, kTurnsA
 template <class Work>
@@ -111,11 +111,14 @@ constexpr int slots() {
   if constexpr (kReadsTiles<Work>) return Work::kSlots;
   return 0;
 }
-/// Where things are in shared memory: stages, tiles, what the warpgroups own, barriers, marks of the stages, turns.
+/// Layout of shared memory: stages, tiles, what the warpgroups own, barriers, marks of the stages, ping-pong barriers.
 template <class Work>
 struct Shared {
+  /// A block on its way to a matrix begins at a multiple of 1024, also that of the second warpgroup: the 128-byte swizzle of bulk tensor
+  /// copies goes by bits of the address, that of SharedRows by the row.
   static constexpr uint32_t tiles = Work::kStages * kStage, own = tiles + slots<Work>() * kStage;
-  static constexpr uint32_t barriers = own + 2 * Work::kOwn, tile_barriers = barriers + 2 * 8 * Work::kStages;
+  static constexpr uint32_t own_bytes = (Work::kOwn + 1023) / 1024 * 1024;
+  static constexpr uint32_t barriers = own + 2 * own_bytes, tile_barriers = barriers + 2 * 8 * Work::kStages;
   static constexpr uint32_t marks = tile_barriers + 2 * 8 * slots<Work>(), turns = marks + 4 * Work::kStages, bytes = turns + 8;
 };
 
@@ -181,7 +184,7 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Wo
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    char* own = shared + Shared<Work>::own + group * Work::kOwn;
+    char* own = shared + Shared<Work>::own + group * Shared<Work>::own_bytes;
     auto mine = work.first(static_cast<int>(blockIdx.x) + group * workers);
     auto other = work.first(static_cast<int>(blockIdx.x) + (1 - group) * workers);
     if (group == 1) fused::give_turn(0);
@@ -253,6 +256,7 @@ void launch(int device, const Work& work) {
   int multiprocessors = 0;
   check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   constexpr uint32_t bytes = Shared<Work>::bytes;
+  static_assert(Shared<Work>::tiles % 1024 == 0 && Shared<Work>::own % 1024 == 0 && bytes <= 227 * 1024);
   check(cudaFuncSetAttribute(kernel<Work>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
   kernel<Work><<<static_cast<unsigned>(multiprocessors), kThreads, bytes, stream(device)>>>(work);
   check_launch();

@@ -1,5 +1,5 @@
 #pragma once
-/// Neighbouring values as floats, whatever their type in memory. Device code only.
+/// Neighbouring values as floats, whatever their dtype in memory. Device code only.
 #include <type_traits>
 
 #include "kernels/cuda/device_code.cuh"
@@ -44,7 +44,7 @@ __device__ __forceinline__ void store_values(T* p, const Values<N>& x, bool add 
   *reinterpret_cast<Piece<N, T>*>(p) = piece;
 }
 
-/// Where a gradient goes, if it is wanted.
+/// Target of a gradient; null where it is not wanted.
 template <class T>
 struct Goal {
   T* to = nullptr;
@@ -75,7 +75,7 @@ __device__ __forceinline__ float silu_slope(float x) {
   return s * (1.0f + x * (1.0f - s));
 }
 
-/// f(std::integral_constant<int, N>) where rows of `width` hold whole pieces of N, else with 1.
+/// f(std::integral_constant<int, N>) where N divides `width`, else with 1.
 template <int N, class F>
 void in_pieces(int64_t width, F&& f) {
   if (width % N == 0)

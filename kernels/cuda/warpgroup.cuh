@@ -1,16 +1,16 @@
 #pragma once
-/// Products of a warpgroup (wgmma, sm_90a) from tiles in shared memory whose rows have 128 bytes, their 16-byte pieces permuted
-/// by the row (the copy engine's 128-byte swizzle, SharedRows<64>).
+/// Products of a warpgroup (wgmma, sm_90a) from tiles in shared memory whose rows have 128 bytes, their 16-byte vectors permuted
+/// by the row (TMA's 128-byte swizzle, SharedRows<64>).
 #include "kernels/cuda/device_code.cuh"
 
 namespace saccade::cuda {
 
-/// Of a tile with 128-byte rows, swizzled; `leading` is the distance of its halves when it lies transposed.
+/// Descriptor of a tile with 128-byte rows, swizzled; `leading` is the distance of its halves when it is transposed.
 __device__ __forceinline__ uint64_t descriptor(uint32_t at, uint32_t leading) {
   return uint64_t{(at & 0x3ffff) >> 4} | uint64_t{leading >> 4} << 16 | uint64_t{1024 >> 4} << 32 | uint64_t{1} << 62;
 }
 
-/// d [64 x 128] = (first ? 0 : d) + a b over 16 terms of the sum, in the background.
+/// d [64 x 128] = (first ? 0 : d) + a b over 16 terms of the sum, asynchronously.
 template <bool kTransposedA, bool kTransposedB>
 __device__ __forceinline__ void multiply_background(float (&d)[64], uint64_t a, uint64_t b, bool first) {
   asm volatile(
@@ -46,7 +46,7 @@ __device__ __forceinline__ void multiply_background(float (&d)[32], uint64_t a, 
 
 __device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-/// Until at most kLeft groups of products run.
+/// Waits until at most kLeft groups of products run.
 template <int kLeft>
 __device__ __forceinline__ void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");

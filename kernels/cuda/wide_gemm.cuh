@@ -1,7 +1,7 @@
 #pragma once
-/// Products like those of fused_gemm.cuh, C = A Bᵀ, by tiles of 128 x 256: two warpgroups own 64 rows each, and what they make of
-/// their sums is stored while the next tile's products run. Pairs of blocks work on two tiles of the same columns: each brings half of B to
-/// both.
+/// Products like those of fused_gemm.cuh, C = A Bᵀ, by tiles of 128 x 256: two warpgroups own 64 rows each, and their
+/// epilogue is stored during the next tile's products. Clusters of two blocks work on two tiles of the same columns: each block loads half
+/// of B for both.
 #include <map>
 
 #include "kernels/cuda/fused_gemm.cuh"
@@ -12,18 +12,18 @@ namespace saccade::cuda::fused {
 constexpr int kWide = 256, kWideStages = 4, kPair = 2;  ///< columns, buffers, blocks that share B
 constexpr uint32_t kWideStage = 3 * kOperand;
 
-/// Of the blocks of a cluster.
+/// Rank of a block in its cluster.
 __device__ __forceinline__ int rank_in_pair() {
   int rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
-/// Every thread of a pair waits for the others.
+/// Barrier of all threads of a cluster.
 __device__ __forceinline__ void meet_pair() {
   __syncwarp();
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-/// Arrives at the barrier that lies there in block `rank`.
+/// Arrives at the barrier with the same address in block `rank`.
 __device__ __forceinline__ void arrive_at(Barrier barrier, int rank) {
   asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\nmbarrier.arrive.shared::cluster.b64 _, [there];\n}\n" ::"r"(
                    barrier.at),
@@ -39,7 +39,7 @@ __device__ __forceinline__ void copy_tile_to_both(uint32_t to, const CUtensorMap
       : "memory");
 }
 
-/// d [64 x 256] = (add ? d : 0) + a bᵀ over 16 terms of the sum, in the background; d[1] holds columns from 128 on. a, b: low words of
+/// d [64 x 256] = (add ? d : 0) + a bᵀ over 16 terms of the sum, asynchronously; d[1] holds columns from 128 on. a, b: low words of
 /// descriptors.
 __device__ __forceinline__ void multiply_wide(float (&d)[2][64], uint32_t a, uint32_t b, bool add) {
   asm volatile(
@@ -83,11 +83,11 @@ struct WideOperands {
   int steps, rows, columns;
 };
 
-/// Where a warp stages what goes to matrices: two blocks of its 16 rows of 64 columns.
+/// A warp's staging memory for stores: two blocks of its 16 rows of 64 columns.
 struct Staging {
   static constexpr uint32_t kBytes = kBlock / 4;  ///< of a block
   uint32_t at;
-  /// Until what was staged before may be overwritten.
+  /// Waits until the staged values may be overwritten.
   __device__ __forceinline__ void wait() const {
     if (threadIdx.x % 32 == 0) hopper::finish_reads<0>();
     __syncwarp();
@@ -117,14 +117,14 @@ struct Staging {
 constexpr uint32_t kWideStaged = kWideStages * kWideStage, kWideBarriers = kWideStaged + kConsumers / 32 * 2 * Staging::kBytes;
 constexpr uint32_t kWideShared = kWideBarriers + 2 * kWideStages * 8;
 
-/// Where a warp's sums belong in C: 16 rows from `row` on, 256 columns (128 of each kind with kBeside) from `column` on, of `columns`.
+/// Position of a warp's sums in C: 16 rows from `row` on, 256 columns (128 of each kind with kBeside) from `column` on, of `columns`.
 struct Place {
   int row, column, columns;
 };
 
 /// A body has
-///   Own own()                          what a lane keeps for all tiles
-///   finish(own, sums, place, staging)  makes what is wanted of a warp's sums and puts it where it belongs
+///   Own own()                          a lane's values for all tiles
+///   finish(own, sums, place, staging)  the epilogue of a warp's sums, and its stores
 template <class Body>
 __global__ void __launch_bounds__(kThreads, 1) wide_kernel(const __grid_constant__ WideOperands in, const __grid_constant__ Body body) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(kThreads, 1) wide_kernel(const __grid_constant
 #endif
 }
 
-/// Where a body stores rows of `columns` values.
+/// Destination of rows of `columns` values.
 inline CUtensorMap stored(const Tensor& y, int64_t columns) { return tensor_map(matrix(y, columns), y.size() / columns, columns, 16); }
 
 /// C [rows, columns] = A [rows, k] B [columns, k]ᵀ; for a body with kBeside, B is [columns / 2, k] and `second` the other half.

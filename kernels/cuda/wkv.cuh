@@ -1,5 +1,5 @@
 #pragma once
-/// What the WKV kernels share. Device code only.
+/// Shared by the WKV kernels. Device code only.
 #include "kernels/cuda/lane_sums.cuh"
 #include "kernels/cuda/values.cuh"
 #include "kernels/cuda/wkv.h"
@@ -8,8 +8,8 @@ namespace saccade::cuda::wkv5 {
 
 constexpr int kTile = static_cast<int>(kWkvTile);
 
-/// A head of kPadded channels, shared by warps: kLanes lanes hold one row or column of the state, kEach elements each, in pieces
-/// of four, so that the lanes read neighbouring pieces of a row in shared memory.
+/// A head of kPadded channels, distributed over warps: kLanes lanes hold one row or column of the state, kEach elements each, in vectors of
+/// four, so that the lanes read neighbouring vectors of a row in shared memory.
 template <int kPaddedWidth, int kEachLane>
 struct Widths {
   static constexpr int kPadded = kPaddedWidth, kEach = kEachLane, kLanes = kPadded / kEach, kSpan = 32 / kLanes;

@@ -1,17 +1,18 @@
 #pragma once
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/segments.h"
+#include "kernels/plain.h"
 #include "kernels/tape.h"
 #include "kernels/wkv/wkv_cpu.h"
 
 namespace saccade::cuda {
 
 constexpr int64_t kMaxWkvWidth = 256;
-constexpr int64_t kWkvTile = 16;  ///< tokens between two states that backward starts from
+constexpr int64_t kWkvTile = 16;  ///< tokens between two states saved for backward
 
-/// Whether products between tokens go to tensor cores, in chunks of kWkvTile tokens.
+/// Whether products between tokens run on tensor cores, in chunks of kWkvTile tokens.
 inline bool wkv_in_chunks(const cpu::WkvInputs& in) {
-  return in.r.dtype() == DType::bf16 && (in.shape.width == 32 || in.shape.width == 64);
+  return tensor_core_type(in.r.dtype()) && (in.shape.width == 32 || in.shape.width == 64);
 }
 
 constexpr int64_t wkv_padded(int64_t width) {
@@ -22,11 +23,11 @@ constexpr int64_t wkv_padded(int64_t width) {
 
 inline int64_t wkv_tiles(const cpu::WkvInputs& in) { return (in.shape.length + kWkvTile - 1) / kWkvTile; }
 
-/// Segments that the chunks of a head are cut into.
+/// Segments per head.
 inline int64_t wkv_segments(const cpu::WkvInputs& in) {
   return wkv_in_chunks(in) ? segments_of(wkv_tiles(in), in.shape.sequences(), {4, 16}) : 1;
 }
-/// Where a head has several segments, f32: the state where each begins and, behind it, the decay of the one before. Else empty.
+/// With several segments per head, f32: the state at the start of each, followed by the decay of the one before. Else empty.
 inline Tensor wkv_carried(Tape& t, const cpu::WkvInputs& in) {
   const int64_t segments = wkv_segments(in), n = in.shape.width;
   return segments > 1 ? t.empty({in.shape.sequences(), segments, n, n + 1}, DType::f32) : Tensor();
@@ -35,9 +36,9 @@ inline Tensor wkv_carried(Tape& t, const cpu::WkvInputs& in) {
 /// y, the state after the last token, and `carried`.
 void wkv_forward(Stream stream, const cpu::WkvInputs& in, const Tensor& carried, const Tensor& y, const Tensor& state);
 
-/// Gradients; targets, dy and d_state may be empty. Scratch: `starts`, states before every tile; in chunks also `d_states`, the gradients
-/// of the states after them, both bf16, else f32; partial sums f32 of the gradients of the bonus and of a constant decay (a decay per
-/// token leaves its own empty); `d_carried` as `carried`, which is the forward pass's.
+/// Gradients; targets, dy and d_state may be empty. Workspace: `starts`, states before every tile; in chunks also `d_states`, the gradients
+/// of the states after them, both bf16, else f32; partial sums f32 of the gradients of the bonus and of a constant decay (decay_parts
+/// is empty with a decay per token); `d_carried` as `carried`, which the forward pass wrote.
 struct WkvBackward {
   Tensor dy, d_state;
   GradTarget dr, dk, dv, dw_raw, bonus, d_start;
@@ -53,10 +54,10 @@ inline Shape wkv_parts_shape(const cpu::WkvInputs& in) {
 }
 void wkv_backward(Stream stream, const cpu::WkvInputs& in, const WkvBackward& g);
 
-/// wkv_backward where wkv_in_chunks.
+/// wkv_backward for wkv_in_chunks.
 void wkv_chunk_backward(Stream stream, const cpu::WkvInputs& in, const WkvBackward& g);
 
-/// As the op says.
+/// Read weights of one sequence, f32 [H, T, T] (kernels/wkv.h).
 void wkv_weights(Stream stream, const cpu::WkvInputs& in, int64_t sequence, const Tensor& weights);
 
 }  // namespace saccade::cuda

@@ -5,7 +5,7 @@
 
 namespace saccade::cuda {
 
-/// The recurrence as it stands, w = e^{log_w}.
+/// As a rank-one recurrence, w = e^{log_w}.
 inline RankOneShape wkv7_shape(const cpu::Wkv7Inputs& in) {
   return {in.shape.batch, in.shape.length, in.shape.heads, in.shape.width, in.shape.width};
 }
@@ -14,7 +14,7 @@ inline RankOneShape wkv7_shape(const cpu::Wkv7Inputs& in) {
 void wkv7_forward(Stream stream, const cpu::Wkv7Inputs& in, const Tensor& y, const Tensor& state);
 void wkv7_backward(Stream stream, const cpu::Wkv7Inputs& in, const cpu::Wkv7Gradients& out, const RankOneScratch& scratch);
 
-/// Weights of one sequence, f32 [H, T, T].
+/// Read weights of one sequence, f32 [H, T, T].
 void wkv7_weights(Stream stream, const cpu::Wkv7Inputs& in, int64_t sequence, const Tensor& weights);
 
 }  // namespace saccade::cuda

@@ -1,5 +1,5 @@
 #pragma once
-/// What the kernels of RWKV-7's chunk form share.
+/// Shared by the kernels of RWKV-7's chunk form (wkv7_chunks.h).
 #include "kernels/cuda/chunk_products.cuh"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/values.cuh"

@@ -1,6 +1,7 @@
 #pragma once
 /// WKV in chunks of 16 tokens for bf16 heads of 32 or 64 channels: products between tokens go to tensor cores, the decays between the
-/// tokens of a chunk are running products in float32, all ≤ 1 (specification 5.3 with chunks of one sub-block). Device code only.
+/// tokens of a chunk are running products in float32, all ≤ 1 (the secondary chunks of arXiv:2312.06635, section 4.3, as chunks of their
+/// own). Device code only.
 ///
 /// A thread owns a token and eight channels; for matrix products a warp owns 16 columns.
 #include "kernels/cuda/tensor_core.cuh"
@@ -134,7 +135,7 @@ __device__ __forceinline__ void multiply_columns(float (&c)[2][4], const SharedR
   }
 }
 
-/// Where element i (0 … 3) of the n-th 16 x 8 accumulator lies in its tile; i and i + 1 are neighbours for even i.
+/// Position of element i (0 … 3) of the n-th 16 x 8 accumulator in its tile; i and i + 1 are neighbours for even i.
 struct Spot {
   int row, column;
 };
@@ -155,9 +156,8 @@ struct StatePass {
   Goal<float> end;
   bool from_right;
 };
-/// One pass, or two without outputs side by side. A head of several segments goes through them at once: first for the state and the decay
-/// that every segment leaves from zeros, which are added up from segment to segment; then from the true starts. Of two passes the first
-/// has these already.
+/// One pass, or two passes without outputs in parallel. The segments of a head run in parallel: first from zeros, for every segment's end
+/// state and decay, which are then combined from segment to segment; then from the true starts. The first of two passes has these already.
 void run_state_pass(Stream stream, const cpu::WkvInputs& in, const StatePass& pass, const StatePass* second = nullptr);
 
 }  // namespace saccade::cuda::wkv5

@@ -1,5 +1,5 @@
 #pragma once
-/// The way back through a chunk of WKV: what its tokens share, and the gradients of the decays. Device code only.
+/// Backward pass through a chunk of WKV: what its tokens share, and the gradients of the decays. Device code only.
 #include "kernels/cuda/wkv_chunk.cuh"
 
 namespace saccade::cuda::wkv5 {
@@ -17,7 +17,7 @@ struct BackwardTile {
   __device__ SharedRows<C::kWidth> d_state_rows() const { return {shared_address(d_state)}; }
 };
 
-/// What a thread has of its token and channels.
+/// A thread's values of its token and channels.
 struct OwnToken {
   Eight r, k, rate, decay;
   Eight dr, dk;         ///< through the other tokens of the chunk
@@ -39,7 +39,7 @@ __device__ __forceinline__ void state_products(const BackwardTile<C>& tile, Eigh
   }
 }
 
-/// Decays below which the gradient of one is no difference of sums any more.
+/// Decays below this have their gradient summed pair by pair, not as a difference of sums.
 constexpr float kStrongDecay = 1e-3f;
 
 /// Σ_{i>t>j} dA_ij r_i k_j Π_{j<m<i} e^λ, pair by pair: what the decay of the thread's token t passes on between the others.
@@ -96,7 +96,8 @@ __device__ __forceinline__ void add_all(const FloatRows<C>& rows, const Eight& f
 /// dλ of the thread's token and channels, with dr, dk the gradients through the chunk's own tokens and dr', dk' those through the state
 /// before it and after it:
 ///   dλ_t = (Σ_{i>t} (r_i dr_i − k_i dk_i) − k_t dk_t) + Σ_{i>t} r_i dr'_i + Σ_{j<t} k_j dk'_j + Π e^λ Σ_v D ∘ S
-/// The difference in front leaves the pairs around t alone. Where decay is strong they are less than its rounding, and summed one by one.
+/// The first difference is the sum over the pairs around t. Where the decay is strong, that sum is less than the difference's rounding and
+/// is summed pair by pair.
 template <class C>
 __device__ __forceinline__ void decay_gradients(BackwardTile<C>& tile, const OwnToken& own, const Eight& from_state,
                                                 const Eight& from_gradient, Eight& d_rate) {

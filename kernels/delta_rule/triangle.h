@@ -3,7 +3,8 @@
 
 namespace saccade::cpu {
 
-/// Pieces of the delta rule's chunk form. Matrices [size, size] have rows of `row` elements; rows of values are dense, `width`.
+/// Steps of the delta rule's chunk form (delta_rule/chunks.h). Matrices [size, size] have rows of `row` elements; rows of values are dense,
+/// `width` elements.
 
 /// m ∘= gamma for j ≤ i; the rest becomes 0. `below`: for j < i.
 void multiply_lower(const float* gamma, int64_t size, int64_t row, float* m);
@@ -15,11 +16,11 @@ void multiply_below(const double* gamma, int64_t size, int64_t row, double* m);
 void subtract_from(const float* v, int64_t v_row, int64_t size, int64_t width, float* r);
 void subtract_from(const double* v, int64_t v_row, int64_t size, int64_t width, double* r);
 
-/// X of (I + diag(β) N) X = β ∘ R in the place of R, by forward substitution: X_i = β_i (R_i − Σ_{j<i} N_ij X_j)
+/// Overwrites R with the X of (I + diag(β) N) X = β ∘ R, by forward substitution: X_i = β_i (R_i − Σ_{j<i} N_ij X_j)
 void solve_forward(const float* beta, const float* n, int64_t size, int64_t row, int64_t width, float* r);
 void solve_forward(const double* beta, const double* n, int64_t size, int64_t row, int64_t width, double* r);
 
-/// Y of (I + diag(β) N)ᵀ Y = D in the place of D: Y_i = D_i − Σ_{j>i} β_j N_ji Y_j
+/// Overwrites D with the Y of (I + diag(β) N)ᵀ Y = D, by backward substitution: Y_i = D_i − Σ_{j>i} β_j N_ji Y_j
 void solve_backward(const float* beta, const float* n, int64_t size, int64_t row, int64_t width, float* d);
 void solve_backward(const double* beta, const double* n, int64_t size, int64_t row, int64_t width, double* d);
 

@@ -1,6 +1,6 @@
 #pragma once
-/// What Mamba does around its recurrence, a row of channels at a time, for loops inside SACCADE_SIMD functions. __restrict and
-/// loops of one statement each: otherwise they do not vectorise.
+/// Mamba's steps around its recurrence, for one row of channels, called inside SACCADE_SIMD functions. Without __restrict and with more
+/// than one statement per loop they are not vectorised.
 #include "kernels/smooth.h"
 
 namespace saccade::cpu {

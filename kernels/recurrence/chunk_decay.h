@@ -3,9 +3,9 @@
 
 namespace saccade::cpu {
 
-/// What the chunk forms of decaying recurrences share. G_i (i < size) is the running sum of log decays inside a chunk, the
-/// token's own included; a null G is no decay. Exponents are differences ≤ 0 taken before exp (specification 2.2).
-/// Matrices are row-major with their row strides behind them.
+/// Shared steps of the chunk forms of decaying recurrences. G_i (i < size) is the running sum of log decays inside a chunk, the token's own
+/// included; a null G is no decay. Exponents are differences ≤ 0 taken before exp, so nothing overflows (segsum of arXiv:2405.21060,
+/// listing 1). Matrices are row-major; each one's row stride follows it.
 
 /// to_i = e^{G_i} from_i
 void scale_by_head(const float* G, int64_t size, const float* from, int64_t from_row, int64_t width, float* to, int64_t to_row);

@@ -4,8 +4,8 @@
 
 namespace saccade {
 
-/// Room for a gradient that a kernel overwrites piece by piece: its target when that is to be written anyway, else memory of its
-/// own that is added to the target afterwards. Empty for an empty x.
+/// Memory for a gradient that a kernel overwrites: the target itself where that is to be written, else a buffer that `deliver` adds to the
+/// target. Empty for an empty x.
 struct OwnGradient {
   GradTarget target;
   Tensor tensor;

@@ -3,11 +3,11 @@
 
 namespace saccade {
 
-/// The state of a recurrence where an op begins, and what becomes of it.
+/// The recurrent state that an op starts from, and what becomes of it.
 struct CarriedState {
   Tensor start = {};      ///< empty: zeros
   bool want_end = false;  ///< the op returns the state after the last token
-  bool in_place = false;  ///< decoding: the state after the last token overwrites `start`; no gradient
+  bool in_place = false;  ///< incremental decoding: the state after the last token overwrites `start`; no gradient
 };
 
 }  // namespace saccade

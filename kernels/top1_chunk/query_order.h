@@ -7,16 +7,16 @@
 
 namespace saccade::cpu {
 
-/// Queries of one sequence-head that chose one chunk: kPieceQueries of them, or the rest. A popular chunk has many pieces, so
-/// that threads share it; how its queries are cut depends on their number alone.
+/// Up to kPieceQueries queries of one sequence and head that chose one chunk: the work of one task. A popular chunk has many tasks, so that
+/// threads share it; the cut depends on the number of its queries alone.
 struct QueryPiece {
   int64_t line, chunk;
   const int32_t* positions;
   int64_t queries;
-  int64_t extra;  ///< −1: the chunk's first; else its number among the further pieces of this sequence-head, below max_extras
+  int64_t extra;  ///< −1: the chunk's first; else its number among the further tasks of this sequence and head, below max_extras
 };
 
-/// All pieces at one place among the top_k, those of a chunk one after another.
+/// All tasks of one top-k slot, those of a chunk one after another.
 inline std::vector<QueryPiece> query_pieces(const ChunkProblem& problem, const QueryOrder& sorted, int64_t place) {
   std::vector<QueryPiece> pieces;
   for (int64_t line = 0; line < problem.shape.sequences(); ++line) {
@@ -32,7 +32,7 @@ inline std::vector<QueryPiece> query_pieces(const ChunkProblem& problem, const Q
   return pieces;
 }
 
-/// Calls f(positions, count) for the queries of a piece, at most kTileQueries at a time, in order.
+/// Calls f(positions, count) for the queries of a task, at most kTileQueries at a time, in order.
 template <class F>
 void for_query_tiles(const QueryPiece& piece, F&& f) {
   for (int64_t i = 0; i < piece.queries; i += kTileQueries) f(piece.positions + i, std::min(kTileQueries, piece.queries - i));

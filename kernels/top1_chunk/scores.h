@@ -6,14 +6,14 @@ namespace saccade::cpu {
 constexpr int64_t kScoreQueries = 128, kScoreKeys = 256;
 
 /// Scores of queries of one head for chunks [begin, end), the last ones complete: out[r, c − begin], rows `ld` apart. Query r stands
-/// at q + r · stride and has position first + r. Rows for which a chunk is no candidate hold nothing of meaning.
+/// at q + r · stride and has position first + r. Scores of chunks that are no candidates of a row are undefined.
 template <class T>
 class ChunkScorer {
  public:
-  /// Without means: log mass.
+  /// Scores are log masses where means are empty.
   ChunkScorer(const ChunkProblem& problem, const Tensor& k, const Tensor& means) : problem_(problem), k_(k), means_(means) {}
 
-  /// Chunks that are scored at once.
+  /// Chunks per call of score.
   int64_t group() const;
   void score(int64_t b, int64_t h, const T* q, int64_t first, int64_t rows, int64_t begin, int64_t end, T* out, int64_t ld) const;
 

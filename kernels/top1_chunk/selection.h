@@ -4,7 +4,7 @@
 
 namespace saccade {
 
-/// The problem that all parts of top1_chunk share. q and k may have batch 1.
+/// Sizes and options of top1_chunk. q and k may have batch 1.
 struct ChunkProblem {
   HeadShape shape;
   ScoreOptions score;
@@ -22,9 +22,9 @@ namespace cpu {
 template <class T>
 void chunk_means(const ChunkProblem& problem, const Tensor& k, const Tensor& means);
 
-/// selected [B, H, T, top_k] (specification 3.1, 3.6), best first, −1 where there are fewer candidates; ties to the smaller chunk.
-/// means is used by approx only. Scores live in tiles; shared selections sum them over heads. The queries may be the newest of longer
-/// sequences: then problem.shape is that of k, `first` the position of query 0, and T stands for the queries in q and selected.
+/// selected [B, H, T, top_k] (arXiv:2505.18522, section 5.1.2), best first, −1 where there are fewer candidates; ties to the smaller chunk.
+/// Only approx uses means. Scores exist in tiles; shared selections sum them over heads. The queries may be the newest ones of longer
+/// sequences: then problem.shape is that of k, `first` the position of query 0, and T the number of queries in q and selected.
 template <class T>
 void select_chunks(const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, const Tensor& selected,
                    int64_t first = 0);

@@ -1,6 +1,6 @@
 #pragma once
-/// What the CPU versions of the WKV recurrences share: sequences are worked through in pieces of kPiece tokens, whose rows are
-/// copied side by side and padded with zeros to whole vectors.
+/// Shared by the CPU versions of the WKV recurrences: sequences are processed in blocks of kPiece tokens, whose rows are copied side by
+/// side and padded with zeros to whole vectors.
 #include <algorithm>
 
 #include "kernels/attention/head_shape.h"
@@ -9,9 +9,9 @@
 namespace saccade::cpu {
 
 constexpr int64_t kPiece = 16;   ///< tokens
-constexpr int64_t kColumns = 8;  ///< columns of the state that a backward step holds at a time
+constexpr int64_t kColumns = 8;  ///< columns of the state in registers in a backward step
 
-/// Head width in whole pairs of vectors.
+/// Head width rounded up to whole pairs of vectors.
 template <class T>
 constexpr int64_t padded_width(int64_t width) {
   return (width + 2 * kLanes<T> - 1) / (2 * kLanes<T>)*(2 * kLanes<T>);
@@ -26,7 +26,7 @@ void copy_in(const HeadShape& shape, const T* head, int64_t first, int64_t count
   }
 }
 
-/// The way back; adds or writes.
+/// The reverse copy; adds or writes.
 template <class T>
 void copy_out(const HeadShape& shape, const T* rows, int64_t first, int64_t count, int64_t padded, bool add, T* head) {
   for (int64_t t = 0; t < count; ++t, rows += padded) {
@@ -35,7 +35,7 @@ void copy_out(const HeadShape& shape, const T* rows, int64_t first, int64_t coun
   }
 }
 
-/// A state [N, N] into rows of `padded`, as it is or transposed; zeros when there is none.
+/// Copies a state [N, N] into rows of `padded`, transposed or not; zeros where state is null.
 template <class T>
 void copy_state_in(const T* state, int64_t width, int64_t padded, bool transposed, T* rows) {
   std::fill_n(rows, padded * padded, T(0));
@@ -57,7 +57,7 @@ T* head_state(const HeadShape& shape, const Tensor& state, int64_t b, int64_t h)
   return state ? state.data<T>() + (b * shape.heads + h) * shape.width * shape.width : nullptr;
 }
 
-/// Hands out consecutive parts of one block of memory.
+/// Allocates consecutive parts of one block of memory.
 template <class T>
 struct Carve {
   T* next;

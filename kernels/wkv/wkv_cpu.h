@@ -13,9 +13,9 @@ struct WkvInputs {
 template <class T>
 void wkv_forward(const WkvInputs& in, const Tensor& y, const Tensor& state);
 
-/// Gradients; bonus and a constant decay gather a partial sum per sequence, parts [B, H, N] (empty where not wanted).
+/// Gradients; bonus and a constant decay have a partial sum per sequence, parts [B, H, N] (empty where not wanted).
 struct WkvGradients {
-  Tensor dy, d_state;  ///< either may be empty: none arrived
+  Tensor dy, d_state;  ///< empty: zeros
   GradTarget dr, dk, dv, dw_raw, d_start;
   Tensor bonus_parts, decay_parts;
 };

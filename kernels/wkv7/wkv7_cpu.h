@@ -13,7 +13,7 @@ template <class T>
 void wkv7_forward(const Wkv7Inputs& in, const Tensor& y, const Tensor& state);
 
 struct Wkv7Gradients {
-  Tensor dy, d_state;  ///< either may be empty: none arrived
+  Tensor dy, d_state;  ///< empty: zeros
   GradTarget dr, d_log_w, dk, dv, da, db, d_start;
 };
 template <class T>

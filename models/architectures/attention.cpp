@@ -24,9 +24,11 @@ struct Settings : ScoreSettings {
 
 const Schema<Settings> schema{
     field<Settings>("window", &Settings::window, {1, static_cast<double>(kWholeSequence)},
-                    "Visible keys, the query's own included; the sequence length or more is full attention.", "BC 3, figure 3d"),
+                    "Attention window in tokens, the query's own included; the sequence length or more is full attention.",
+                    "arXiv:2505.18522, section 3.2.1, figure 3d"),
     choice_field<Settings>("relation", &Settings::relation, {"query-key", "constant-keys", "constant-both"},
-                           "What is compared: constant keys (and queries) are trained tables of the position.", "BC 3, figure 3e"),
+                           "What scores compare: constant keys (and queries) are trained tables of the position.",
+                           "arXiv:2505.18522, section 3.2.2, figure 3e"),
     qk_norm_field<Settings>(),
     temperature_field<Settings>(),
 };

@@ -1,4 +1,4 @@
-// Avey, "Don't Pay Attention" (arXiv:2506.11305; AV), section 2 and appendix A. Letters follow the paper.
+// Avey, "Don't Pay Attention" (arXiv:2506.11305), section 2 and appendix A. Letters follow the paper.
 //
 //   X = E[token]                                                               cut into splits of S tokens
 //   h = contexts: [w_p X_p of the k splits p < i of greatest MaxSim(i, p) | X_i]                       ranker, 2.1
@@ -39,30 +39,45 @@ struct Settings {
   bool ranker = true, weighting = true, bypass = true, dynamic = true, mask_padding = false;
   std::string weight_reference = "max", ranker_query = "split", processor = "contextualizer", norm = "rms";
   std::string enricher_activation = "relu2", contextualizer_activation = "none";
+  std::string initialisation = "uniform";
 };
 
 const Choices activations{"none", "gelu", "relu", "relu2", "silu"};
 
 const Schema<Settings> schema{
-    field("split", &Settings::split, {1, 65536}, "Tokens in a split, S.", "AV 2.1, G"),
-    field("top_k", &Settings::top_k, {1, 64}, "Earlier splits that a split is read with, k.", "AV 2.1, G"),
-    field("ranker", &Settings::ranker, "Off: one context, the whole sequence.", "AV K, table 12"),
+    field("split", &Settings::split, {1, 65536}, "Tokens in a split, S.", "arXiv:2506.11305, section 2.1, appendix G"),
+    field("top_k", &Settings::top_k, {1, 64}, "Earlier splits in the context of a split, k.", "arXiv:2506.11305, section 2.1, appendix G"),
+    field("ranker", &Settings::ranker, "Off: one context, the whole sequence.", "arXiv:2506.11305, appendix K, table 12"),
     choice_field("ranker_query", &Settings::ranker_query, {"split", "causal"},
-                 "Ranks with the whole current split (published; sees ahead inside it) or with the one before.", "AV 2.1"),
-    field("weighting", &Settings::weighting, "Weight chosen splits by their normalised scores; off: 1.", "AV 2.1, K"),
+                 "Ranks with the whole current split (published; sees ahead inside it) or with the one before.",
+                 "arXiv:2506.11305, section 2.1"),
+    field("weighting", &Settings::weighting, "Weight chosen splits by their normalised scores; off: 1.",
+          "arXiv:2506.11305, section 2.1, appendix K"),
     choice_field("weight_reference", &Settings::weight_reference, {"max", "first"},
-                 "Scores are divided by the best chosen one (paper) or the earliest chosen one (released code).", "AV 2.1"),
+                 "Scores are divided by the best chosen one (paper) or the earliest chosen one (released code).",
+                 "arXiv:2506.11305, section 2.1"),
     field("mask_padding", &Settings::mask_padding, "Contexts do not see the zero rows in front of them (published: they do).", ""),
-    field("expansion", &Settings::expansion, {1, 16}, "Features of the enricher over the width.", "AV 2.2.1, D"),
-    choice_field("enricher_activation", &Settings::enricher_activation, activations, "Of the enricher.", "AV B"),
+    field("expansion", &Settings::expansion, {1, 16}, "Width of the enriched embedding over the model width.",
+          "arXiv:2506.11305, section 2.2.1, appendix D"),
+    choice_field("enricher_activation", &Settings::enricher_activation, activations, "Activation of the enricher.",
+                 "arXiv:2506.11305, appendix B"),
     field("bypass", &Settings::bypass, "The head of each enriched embedding bypasses the contextualizer; off: tail is all of it.",
-          "AV 2.2.1, K"),
-    field("tail", &Settings::tail, {0.0, 1.0}, "Share of the enriched features that is contextualized.", "AV 2.2.1, E"),
+          "arXiv:2506.11305, section 2.2.1, appendix K"),
+    field("tail", &Settings::tail, {0.0, 1.0}, "Share of the enriched features that the contextualizer mixes.",
+          "arXiv:2506.11305, section 2.2.1, appendix E"),
     choice_field("processor", &Settings::processor, {"contextualizer", "attention"},
-                 "What mixes the rows of a context; attention has `heads` heads and takes `position`.", "AV 2.2.2, K"),
-    field("dynamic", &Settings::dynamic, "The contextualizer's weights are multiplied by cosines; off: they are fixed.", "AV 2.2.2, K"),
-    choice_field("contextualizer_activation", &Settings::contextualizer_activation, activations, "Of the contextualized features.", "AV C"),
-    choice_field("norm", &Settings::norm, {"rms", "layer"}, "RMSNorm or LayerNorm, before each layer and at the end.", "AV H"),
+                 "What mixes the rows of a context; attention has `heads` heads and takes `position`.",
+                 "arXiv:2506.11305, section 2.2.2, appendix K"),
+    field("dynamic", &Settings::dynamic, "The contextualizer's weights are multiplied by cosines; off: they are fixed.",
+          "arXiv:2506.11305, section 2.2.2, appendix K"),
+    choice_field("contextualizer_activation", &Settings::contextualizer_activation, activations,
+                 "Activation of the contextualized features.", "arXiv:2506.11305, appendix C"),
+    choice_field("norm", &Settings::norm, {"rms", "layer"}, "RMSNorm or LayerNorm, before each layer and at the end.",
+                 "arXiv:2506.11305, appendix H"),
+    choice_field(
+        "initialisation", &Settings::initialisation, {"uniform", "xavier"},
+        "Of enricher, fuser and attention: uniform in ±1/sqrt(fan-in), biases too (released code), or Xavier normal and zero biases.",
+        "released code of arXiv:2506.11305"),
 };
 
 int64_t enriched_columns(const Settings& s, int64_t width) { return s.expansion * width; }
@@ -98,21 +113,28 @@ class Avey : public Model {
     const auto norm = [&](const std::string& name) {
       return Norm{make.constant(name, {D}, 1), s_.norm == "layer" ? make.constant(name + "_bias", {D}, 0) : Tensor()};
     };
+    const bool uniform = s_.initialisation == "uniform";
+    const auto weight = [&](const std::string& name, const Shape& size) {
+      return uniform ? make.uniform(name, size, fan_in_bound(size[1])) : make.xavier_normal(name, size);
+    };
+    const auto bias = [&](const std::string& name, int64_t size, int64_t inputs) {
+      return uniform ? make.uniform(name, {size}, fan_in_bound(inputs)) : make.constant(name, {size}, 0);
+    };
     E_ = make.xavier_normal("embedding", {shape.vocabulary, D});
     for (int64_t l = 0; l < shape.layers; ++l) {
       Layer& layer = layers_.emplace_back();
       layer.norm = norm(layer_name(l, "norm"));
-      layer.U = make.xavier_normal(layer_name(l, "enricher.weight"), {m, D});
-      layer.b = make.constant(layer_name(l, "enricher.bias"), {m}, 0);
+      layer.U = weight(layer_name(l, "enricher.weight"), {m, D});
+      layer.b = bias(layer_name(l, "enricher.bias"), m, D);
       if (attends()) {
-        layer.query = make.xavier_normal(layer_name(l, "query"), {r, r});
-        layer.key = make.xavier_normal(layer_name(l, "key"), {r, r});
-        layer.value = make.xavier_normal(layer_name(l, "value"), {r, r});
+        layer.query = weight(layer_name(l, "query"), {r, r});
+        layer.key = weight(layer_name(l, "key"), {r, r});
+        layer.value = weight(layer_name(l, "value"), {r, r});
       } else {
         layer.A = make.xavier_normal(layer_name(l, "contextualizer"), {C, C});
       }
-      layer.O = make.xavier_normal(layer_name(l, "fuser.weight"), {D, m - r});
-      layer.c = make.constant(layer_name(l, "fuser.bias"), {D}, 0);
+      layer.O = weight(layer_name(l, "fuser.weight"), {D, m - r});
+      layer.c = bias(layer_name(l, "fuser.bias"), D, m - r);
     }
     final_norm_ = norm("final_norm");
     parameters_ = make.take();
@@ -131,7 +153,7 @@ class Avey : public Model {
   }
 
   DecodingState begin(Arena&, DType, int64_t, int64_t) const override {
-    throw UsageError("Avey does not decode piece by piece: its ranker, as published, reads a split's later tokens before its earlier ones");
+    throw UsageError("Avey does not decode incrementally: its ranker, as published, reads a split's later tokens before its earlier ones");
   }
 
   Tensor output_weight() const override { return E_; }
@@ -305,6 +327,7 @@ std::string variant(const json& values) {
   add(s.processor == "attention", "with attention");
   add(!s.dynamic, "static");
   add(s.norm != plain.norm, "layer norm");
+  add(s.initialisation != plain.initialisation, "xavier");
   add(s.enricher_activation != plain.enricher_activation, "enricher " + s.enricher_activation);
   add(s.contextualizer_activation != plain.contextualizer_activation, "contextualizer " + s.contextualizer_activation);
   return words;

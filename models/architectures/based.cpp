@@ -28,11 +28,13 @@ struct Settings {
 };
 
 const Schema<Settings> schema{
-    list_field("layout", &Settings::layout, "Mixers of the layers in turn, over and over: conv, linear or window.",
-               "BC A; arXiv:2402.18668, E.1"),
-    field("feature_width", &Settings::feature_width, {1, 256}, "Width of queries and keys in linear attention.", "arXiv:2402.18668, 4"),
-    field("window", &Settings::window, {1, 1 << 20}, "Keys that window attention sees, the query's own included.", "arXiv:2402.18668, 4"),
-    field("filter", &Settings::filter, {1, 64}, "Tokens that the convolution sees.", "arXiv:2402.18668, E.1"),
+    list_field("layout", &Settings::layout, "Mixers of the layers, repeated to the last one: conv, linear or window.",
+               "arXiv:2505.18522, appendix A; arXiv:2402.18668, appendix E.1"),
+    field("feature_width", &Settings::feature_width, {1, 256}, "Width of queries and keys in linear attention.",
+          "arXiv:2402.18668, section 4"),
+    field("window", &Settings::window, {1, 1 << 20}, "Attention window in tokens, the query's own included.",
+          "arXiv:2402.18668, section 4"),
+    field("filter", &Settings::filter, {1, 64}, "Kernel size of the causal convolution, in tokens.", "arXiv:2402.18668, appendix E.1"),
 };
 
 /// What the three mixers share.

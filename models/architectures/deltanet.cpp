@@ -21,8 +21,8 @@ struct Settings {
 };
 
 const Schema<Settings> schema{
-    field("filter", &Settings::filter, {1, 64}, "Tokens that the convolutions see.", "arXiv:2406.06484, 3.4"),
-    field("convolution", &Settings::convolution, "Off: queries, keys and values are a token's own.", "arXiv:2406.06484, table 2"),
+    field("filter", &Settings::filter, {1, 64}, "Kernel size of the causal convolutions, in tokens.", "arXiv:2406.06484, section 3.4"),
+    field("convolution", &Settings::convolution, "Causal convolutions of queries, keys and values.", "arXiv:2406.06484, table 2"),
 };
 
 class DeltaNetMixer : public DeltaMixer {

@@ -27,11 +27,11 @@ struct Settings {
 
 const Schema<Settings> schema{
     field("key_width", &Settings::key_width, {0, 4096}, "Width of a head's keys, 0: all heads together 3/4 of the model's.",
-          "arXiv:2412.06464, 3.4"),
+          "arXiv:2412.06464, section 3.4"),
     field("value_width", &Settings::value_width, {0, 8192}, "Width of a head's values, 0: twice that of its keys.",
-          "arXiv:2412.06464, 3.4"),
-    field("filter", &Settings::filter, {1, 64}, "Tokens that the convolutions see.", "arXiv:2412.06464, 3.4"),
-    field("convolution", &Settings::convolution, "Off: queries, keys and values are a token's own.", "arXiv:2412.06464, table S.1"),
+          "arXiv:2412.06464, section 3.4"),
+    field("filter", &Settings::filter, {1, 64}, "Kernel size of the causal convolutions, in tokens.", "arXiv:2412.06464, section 3.4"),
+    field("convolution", &Settings::convolution, "Causal convolutions of queries, keys and values.", "arXiv:2412.06464, table S.1"),
 };
 
 DeltaHeads::Sizes sizes(const ModelShape& shape, const Settings& s) {

@@ -1,12 +1,12 @@
-// Transformer in the style of GPT-2 (specification 1.1): LayerNorm, biases, GELU MLP of width 4D, absolute positions, tied
-// embedding.
+// Transformer in the style of GPT-2 (Radford et al. 2019), as in arXiv:2505.18522, appendix A: LayerNorm, biases, GELU MLP of width 4D,
+// absolute positions, tied embedding.
 //
 //   x = E[token] + P[t];   x += Mixer(LN x);   x += W_2 f(W_1 LN x + b_1) + b_2;   logits = E · LN x
 #include "kernels/elementwise.h"
 #include "kernels/linear.h"
 #include "kernels/norm.h"
 #include "models/architectures/registry.h"
-#include "models/layers/host.h"
+#include "models/layers/block_model.h"
 #include "models/layers/initialise.h"
 
 namespace saccade {
@@ -21,9 +21,9 @@ struct Settings {
 };
 
 const Schema<Settings> schema{
-    field("mlp_width", &Settings::mlp_width, {0, 1 << 18}, "Width of the MLP, 0: four times the width.", "BC A"),
-    choice_field("activation", &Settings::activation, {"gelu", "relu", "relu2", "silu"}, "Of the MLP.", "BC A"),
-    field("biases", &Settings::biases, "Linears have biases, the mixer's too.", "BC A"),
+    field("mlp_width", &Settings::mlp_width, {0, 1 << 18}, "Width of the MLP, 0: four times the width.", "arXiv:1706.03762, section 3.3"),
+    choice_field("activation", &Settings::activation, {"gelu", "relu", "relu2", "silu"}, "Activation of the MLP.", "arXiv:1606.08415"),
+    field("biases", &Settings::biases, "Linears have biases, the mixer's too."),
 };
 
 struct Norm {
@@ -36,10 +36,10 @@ struct Block {
   Tensor up, up_bias, down, down_bias;  // [F, D], [F], [D, F], [D]
 };
 
-class Gpt : public HostModel {
+class Gpt : public BlockModel {
  public:
   Gpt(const ModelShape& shape, const Settings& settings, ParameterMaker& make, const Architecture::MakeMixer& make_mixer)
-      : HostModel(TokenEmbedding(shape, make)), activation_(parse_activation(settings.activation)) {
+      : BlockModel(TokenEmbedding(shape, make)), activation_(parse_activation(settings.activation)) {
     const int64_t width = shape.width, inner = settings.mlp_width ? settings.mlp_width : 4 * width;
     const auto norm = [&](const std::string& name) {
       return Norm{make.constant(name, {width}, 1), make.constant(name + "_bias", {width}, 0)};
@@ -79,7 +79,7 @@ class Gpt : public HostModel {
 };
 
 const RegisterArchitecture entry{{
-    .kind = Architecture::Kind::host,
+    .kind = Architecture::Kind::block,
     .id = "gpt",
     .title = "GPT",
     .paper = "Radford et al. 2019; as in arXiv:2505.18522, section 2",

@@ -1,4 +1,4 @@
-// Transformer++ (specification 1.2): RMSNorm, no biases, rotary positions, gated MLP, tied embedding.
+// Transformer++ (arXiv:2505.18522, appendix A): RMSNorm, no biases, rotary positions, gated MLP, tied embedding.
 //
 //   x = E[token];   x += Mixer(RMSNorm x);   x += W_down( f(W_gate u) * (W_up u) ), u = RMSNorm x;   logits = E · RMSNorm x
 #include "kernels/elementwise.h"
@@ -6,7 +6,7 @@
 #include "kernels/linear.h"
 #include "kernels/norm.h"
 #include "models/architectures/registry.h"
-#include "models/layers/host.h"
+#include "models/layers/block_model.h"
 #include "models/layers/initialise.h"
 
 namespace saccade {
@@ -20,12 +20,14 @@ struct Settings {
 };
 
 const Schema<Settings> schema{
-    field("mlp_width", &Settings::mlp_width, {0, 1 << 18}, "Width of the gated MLP, 0: 8/3 of the width, rounded up to 64.", "BC A"),
-    choice_field("activation", &Settings::activation, {"gelu", "silu"}, "Of the gate: GeGLU or SwiGLU.", "BC A"),
-    field("norm_epsilon", &Settings::norm_epsilon, {1e-12, 1e-2}, "Added to the mean square in the norms.", "BC A"),
+    field("mlp_width", &Settings::mlp_width, {0, 1 << 18}, "Width of the gated MLP, 0: 8/3 of the width, rounded up to 64.",
+          "arXiv:2002.05202, section 2"),
+    choice_field("activation", &Settings::activation, {"gelu", "silu"}, "Activation of the gate: GeGLU or SwiGLU.",
+                 "arXiv:2505.18522, appendix A"),
+    field("norm_epsilon", &Settings::norm_epsilon, {1e-12, 1e-2}, "Added to the mean square in the norms."),
     field("scaled_residual", &Settings::scaled_residual,
-          "What ends in the residual stream starts smaller, by the root of twice the layers.", "BC A"),
-    field("tied", &Settings::tied, "The embedding is the output matrix, too.", "BC A"),
+          "Initial std of matrices that write to the residual stream is divided by the root of twice the layers (GPT-2)."),
+    field("tied", &Settings::tied, "Embedding and output matrix share their weights.", "arXiv:1608.05859"),
 };
 
 /// 8 D / 3 rounded up to a multiple of 64.
@@ -36,10 +38,10 @@ struct Block {
   Tensor gate, up, down;            // [F, D], [F, D], [D, F]
 };
 
-class Llama : public HostModel {
+class Llama : public BlockModel {
  public:
   Llama(const ModelShape& shape, const Settings& settings, ParameterMaker& make, const Architecture::MakeMixer& make_mixer)
-      : HostModel(TokenEmbedding(shape, make)), activation_(parse_activation(settings.activation)), epsilon_(settings.norm_epsilon) {
+      : BlockModel(TokenEmbedding(shape, make)), activation_(parse_activation(settings.activation)), epsilon_(settings.norm_epsilon) {
     const int64_t width = shape.width, inner = settings.mlp_width ? settings.mlp_width : default_mlp_width(width);
     for (int64_t l = 0; l < shape.layers; ++l) {
       Block& b = blocks_.emplace_back();
@@ -76,7 +78,7 @@ class Llama : public HostModel {
 };
 
 const RegisterArchitecture entry{{
-    .kind = Architecture::Kind::host,
+    .kind = Architecture::Kind::block,
     .id = "llama",
     .title = "Transformer++",
     .paper = "Touvron et al. 2023, arXiv:2302.13971; as in arXiv:2505.18522, appendix A",

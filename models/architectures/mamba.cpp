@@ -3,7 +3,7 @@
 //   x = E[token];   x += Mixer(RMSNorm x);   logits = W · RMSNorm x, W = E unless it has a matrix of its own
 #include "kernels/norm.h"
 #include "models/architectures/registry.h"
-#include "models/layers/host.h"
+#include "models/layers/block_model.h"
 #include "models/layers/initialise.h"
 
 namespace saccade {
@@ -16,13 +16,13 @@ struct Settings {
 };
 
 const Schema<Settings> schema{
-    field("tied", &Settings::tied, "The embedding is the output matrix, too.", "arXiv:2312.00752, E.2"),
+    field("tied", &Settings::tied, "Embedding and output matrix share their weights.", "arXiv:2312.00752, appendix E.2"),
 };
 
-class Mamba : public HostModel {
+class Mamba : public BlockModel {
  public:
   Mamba(const ModelShape& shape, const Settings& settings, ParameterMaker& make, const Architecture::MakeMixer& make_mixer)
-      : HostModel(TokenEmbedding(shape, make)) {
+      : BlockModel(TokenEmbedding(shape, make)) {
     for (int64_t l = 0; l < shape.layers; ++l) {
       norms_.push_back(make.constant(layer_name(l, "norm"), {shape.width}, 1));
       mixers_.push_back(make_mixer(make, l));
@@ -44,7 +44,7 @@ class Mamba : public HostModel {
 };
 
 const RegisterArchitecture entry{{
-    .kind = Architecture::Kind::host,
+    .kind = Architecture::Kind::block,
     .id = "mamba",
     .title = "Mamba block",
     .paper = "Gu and Dao 2023, arXiv:2312.00752, section 3.4",

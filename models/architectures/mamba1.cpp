@@ -27,14 +27,15 @@ struct Settings {
 };
 
 const Schema<Settings> schema{
-    field("expansion", &Settings::expansion, {1, 16}, "Inner width of the mixer in widths of the model.", "arXiv:2312.00752, 3.4"),
-    field("state", &Settings::state, {1, 1024}, "States N of each inner channel.", "arXiv:2312.00752, 3.3"),
+    field("expansion", &Settings::expansion, {1, 16}, "Inner width of the mixer in widths of the model.", "arXiv:2312.00752, section 3.4"),
+    field("state", &Settings::state, {1, 1024}, "States N of each inner channel.", "arXiv:2312.00752, section 3.3"),
     field("step_rank", &Settings::step_rank, {0, 4096}, "Rank of the projection that makes the step sizes, 0: a sixteenth of the width.",
-          "arXiv:2312.00752, 3.6"),
-    field("filter", &Settings::filter, {1, 64}, "Tokens that the convolution sees.", "arXiv:2312.00752, 3.4"),
+          "arXiv:2312.00752, section 3.6"),
+    field("filter", &Settings::filter, {1, 64}, "Kernel size of the causal convolution, in tokens.", "arXiv:2312.00752, section 3.4"),
     choice_field("decay", &Settings::decay, {"full", "one", "none"},
-                 "Forgetting: a factor for each channel and state, one for all of a token, or none.", "BC 3.1.1"),
-    field("convolution", &Settings::convolution, "Off: u is a token's own.", "BC 3.1.1"),
+                 "Decay: a factor for each channel and state (full), one factor for each token (one), or none.",
+                 "arXiv:2505.18522, section 3.1.1"),
+    field("convolution", &Settings::convolution, "Causal convolution of u.", "arXiv:2505.18522, section 3.1.1"),
 };
 
 struct State : LayerState {

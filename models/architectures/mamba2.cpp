@@ -28,13 +28,15 @@ struct Settings {
 
 const Schema<Settings> schema{
     field("expansion", &Settings::expansion, {1, 16}, "Inner width of the mixer in widths of the model.", "arXiv:2405.21060, section 7"),
-    field("state", &Settings::state, {1, 4096}, "Keys N of the state, which is N by head width for each head.", "arXiv:2405.21060, 6"),
-    field("groups", &Settings::groups, {1, 1024}, "Groups of heads that share B and C; divides the heads.", "arXiv:2405.21060, 7.1"),
-    field("filter", &Settings::filter, {1, 64}, "Tokens that the convolution sees.", "arXiv:2405.21060, 7"),
-    choice_field("decay", &Settings::decay, {"full", "one", "none"}, "Forgetting: a factor for each head, one for all of a token, or none.",
-                 "BC 3.1.1"),
-    field("convolution", &Settings::convolution, "Off: x, B and C are a token's own.", "BC 3.1.1"),
-    field("norm", &Settings::norm, "Norm after the gate.", "BC 3.1.1"),
+    field("state", &Settings::state, {1, 4096}, "Keys N of the state, which is N by head width for each head.",
+          "arXiv:2405.21060, section 6"),
+    field("groups", &Settings::groups, {1, 1024}, "Groups of heads that share B and C; divides the heads.",
+          "arXiv:2405.21060, section 7.1"),
+    field("filter", &Settings::filter, {1, 64}, "Kernel size of the causal convolution, in tokens.", "arXiv:2405.21060, section 7"),
+    choice_field("decay", &Settings::decay, {"full", "one", "none"},
+                 "Decay: a factor for each head (full), one factor for each token (one), or none.", "arXiv:2505.18522, section 3.1.1"),
+    field("convolution", &Settings::convolution, "Causal convolution of x, B and C.", "arXiv:2505.18522, section 3.1.1"),
+    field("norm", &Settings::norm, "Norm after the gate.", "arXiv:2505.18522, section 3.1.1"),
 };
 
 struct State : LayerState {

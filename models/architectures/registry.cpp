@@ -21,7 +21,7 @@ std::vector<std::string> ids(std::initializer_list<Kind> kinds) {
   return names;
 }
 
-/// "host" and "mixer" are read before all other settings because those depend on them.
+/// "block" and "mixer" are read before all other settings because those depend on them.
 std::string chosen(const Json& config, const char* key, const std::string& pointer) {
   for (const Setting& s : common_settings())
     if (s.name == key) {
@@ -32,14 +32,14 @@ std::string chosen(const Json& config, const char* key, const std::string& point
   return {};
 }
 
-/// The host that is chosen, else the usual one of the mixer that is.
-std::string chosen_host(const Json& config, const std::string& pointer) {
-  const bool by_mixer = !config.contains("host") && config.contains("mixer");
-  return by_mixer ? architecture(chosen(config, "mixer", pointer)).home : chosen(config, "host", pointer);
+/// The block that is chosen, else the usual one of the mixer that is.
+std::string chosen_block(const Json& config, const std::string& pointer) {
+  const bool by_mixer = !config.contains("block") && config.contains("mixer");
+  return by_mixer ? architecture(chosen(config, "mixer", pointer)).home : chosen(config, "block", pointer);
 }
 
-const Architecture* mixer_of(const Architecture& host, const std::string& mixer) {
-  return host.kind == Kind::host ? &architecture(mixer) : nullptr;
+const Architecture* mixer_of(const Architecture& block, const std::string& mixer) {
+  return block.kind == Kind::block ? &architecture(mixer) : nullptr;
 }
 
 ModelShape shape_of(const Json& resolved, int64_t vocabulary, int64_t sequence_length) {
@@ -93,33 +93,57 @@ const Architecture& architecture(const std::string& id) {
 std::vector<Setting> common_settings() {
   using SettingKind = Setting::Kind;
   std::vector<Setting> list(7);
-  list[0] = {
-      "host",  SettingKind::choice, "llama", {}, {}, ids({Kind::host, Kind::whole}), "Block around the mixer, or a whole architecture.",
-      "BC 5.3"};
-  list[1] = {"mixer", SettingKind::choice, "attention", {}, {}, ids({Kind::mixer}), "What moves information between positions.", "BC 2"};
+  list[0] = {"block",
+             SettingKind::choice,
+             "llama",
+             {},
+             {},
+             ids({Kind::block, Kind::whole}),
+             "Pre-norm block that carries the mixer, or a whole architecture, which takes no mixer.",
+             "arXiv:2505.18522, section 5.3"};
+  list[1] = {"mixer",
+             SettingKind::choice,
+             "attention",
+             {},
+             {},
+             ids({Kind::mixer}),
+             "What moves information between positions.",
+             "arXiv:2505.18522, section 3"};
   list[2] = {"width", SettingKind::integer, 256, 1, 65536, {}, "Model width D.", ""};
   list[3] = {"layers", SettingKind::integer, 4, 1, 1024, {}, "Layers L.", ""};
   list[4] = {"heads", SettingKind::integer, 4, 1, 1024, {}, "Heads H; divides the width.", ""};
-  list[5] = {
-      "position",       SettingKind::choice, "rotary", {}, {}, {"none", "absolute", "alibi", "rotary"}, "How positions are told apart.",
-      "BC 3, figure 3c"};
-  list[6] = {"rotary_base", SettingKind::real, 10000.0, 1, 1e9, {}, "Base of the rotary angles; 1 000 000 at 100 000 tokens.", "BC A"};
+  list[5] = {"position",
+             SettingKind::choice,
+             "rotary",
+             {},
+             {},
+             {"none", "absolute", "alibi", "rotary"},
+             "Position encoding.",
+             "arXiv:2505.18522, section 3.1.2, figure 3c"};
+  list[6] = {"rotary_base",
+             SettingKind::real,
+             10000.0,
+             1,
+             1e9,
+             {},
+             "Base of the rotary angles; 1 000 000 at 100 000 tokens.",
+             "arXiv:2505.18522, appendix A"};
   return list;
 }
 
-std::vector<Setting> settings_of(const std::string& host_id, const std::string& mixer_id) {
-  const Architecture& host = architecture(host_id);
-  const Architecture* mixer = mixer_of(host, mixer_id);
+std::vector<Setting> settings_of(const std::string& block_id, const std::string& mixer_id) {
+  const Architecture& block = architecture(block_id);
+  const Architecture* mixer = mixer_of(block, mixer_id);
   std::vector<Setting> list;
   for (Setting& s : common_settings()) {
-    const bool whole_lacks_it = s.name != "host" && s.name != "width" && s.name != "layers" && !host.defaults.contains(s.name);
-    if (host.kind == Kind::whole && whole_lacks_it) continue;
-    if (s.name == "host") s.default_value = host_id;
+    const bool whole_lacks_it = s.name != "block" && s.name != "width" && s.name != "layers" && !block.defaults.contains(s.name);
+    if (block.kind == Kind::whole && whole_lacks_it) continue;
+    if (s.name == "block") s.default_value = block_id;
     if (s.name == "mixer") s.default_value = mixer_id;
-    if (host.defaults.contains(s.name)) s.default_value = host.defaults.at(s.name);
+    if (block.defaults.contains(s.name)) s.default_value = block.defaults.at(s.name);
     list.push_back(std::move(s));
   }
-  list.insert(list.end(), host.settings.begin(), host.settings.end());
+  list.insert(list.end(), block.settings.begin(), block.settings.end());
   if (!mixer) return list;
   for (Setting& s : list)
     if (mixer->defaults.contains(s.name)) s.default_value = mixer->defaults.at(s.name);
@@ -130,9 +154,9 @@ std::vector<Setting> settings_of(const std::string& host_id, const std::string& 
 
 Json resolve_architecture(const Json& config, int64_t sequence_length, const std::string& pointer) {
   if (!config.is_object()) check_known_keys(config, {}, pointer);
-  const Architecture& host = architecture(chosen_host(config, pointer));
-  const std::string mixer_id = host.kind == Kind::whole ? "" : chosen(config, "mixer", pointer);
-  const std::vector<Setting> settings = settings_of(host.id, mixer_id);
+  const Architecture& block = architecture(chosen_block(config, pointer));
+  const std::string mixer_id = block.kind == Kind::whole ? "" : chosen(config, "mixer", pointer);
+  const std::vector<Setting> settings = settings_of(block.id, mixer_id);
   std::vector<std::string> names;
   for (const Setting& s : settings) names.push_back(s.name);
   check_known_keys(config, names, pointer);
@@ -147,29 +171,29 @@ Json resolve_architecture(const Json& config, int64_t sequence_length, const std
     if (s.kind == Setting::Kind::real) resolved[s.name] = config.at(s.name).get<double>();
   }
   const ModelShape shape = shape_of(resolved, ModelShape{}.vocabulary, sequence_length);
-  const Architecture* mixer = mixer_of(host, mixer_id);
+  const Architecture* mixer = mixer_of(block, mixer_id);
   check_shape(shape, mixer && mixer->own_head_width, pointer);
-  if (host.check) host.check(shape, resolved, pointer);
+  if (block.check) block.check(shape, resolved, pointer);
   if (mixer && mixer->check) mixer->check(shape, resolved, pointer);
   return resolved;
 }
 
 bool is_usual(const Json& values, const std::string& name) {
-  for (const Setting& s : settings_of(values.at("host"), values.value("mixer", "")))
+  for (const Setting& s : settings_of(values.at("block"), values.value("mixer", "")))
     if (s.name == name) return values.at(name) == s.default_value;
   throw std::logic_error(name + " is no setting here");
 }
 
 std::string architecture_title(const Json& resolved) {
-  const Architecture& host = architecture(resolved.at("host"));
-  const Architecture* mixer = mixer_of(host, resolved.value("mixer", std::string()));
-  // The plain mixer is the host's own; any other gives the model its name.
-  const bool named_by_host = !mixer || (mixer->id == "attention" && host.gives_attention_title);
-  std::string title = named_by_host ? host.title : mixer->title;
+  const Architecture& block = architecture(resolved.at("block"));
+  const Architecture* mixer = mixer_of(block, resolved.value("mixer", std::string()));
+  // The plain mixer is the block's own; any other gives the model its name.
+  const bool named_by_block = !mixer || (mixer->id == "attention" && block.gives_attention_title);
+  std::string title = named_by_block ? block.title : mixer->title;
   if (mixer && mixer->variant) add_words(title, mixer->variant(resolved));
-  if (host.variant) add_words(title, host.variant(resolved));
-  if (!named_by_host && host.id != mixer->home) add_words(title, "in " + host.title);
-  for (const Setting& s : settings_of(host.id, mixer ? mixer->id : ""))
+  if (block.variant) add_words(title, block.variant(resolved));
+  if (!named_by_block && block.id != mixer->home) add_words(title, "in " + block.title);
+  for (const Setting& s : settings_of(block.id, mixer ? mixer->id : ""))
     if (s.name == "position" && resolved.at("position") != s.default_value)
       add_words(title, "position " + resolved.at("position").get<std::string>());
   return title;
@@ -178,11 +202,11 @@ std::string architecture_title(const Json& resolved) {
 std::unique_ptr<Model> make_model(const Json& resolved, int64_t vocabulary, int64_t sequence_length, Arena& arena, DType dtype,
                                   uint64_t seed, bool training) {
   const ModelShape shape = shape_of(resolved, vocabulary, sequence_length);
-  const Architecture& host = architecture(resolved.at("host"));
-  const Architecture* mixer = mixer_of(host, resolved.value("mixer", std::string()));
+  const Architecture& block = architecture(resolved.at("block"));
+  const Architecture* mixer = mixer_of(block, resolved.value("mixer", std::string()));
   ParameterMaker maker(arena, dtype, seed, training);
-  return host.make_model(shape, resolved, maker,
-                         [&](ParameterMaker& m, int64_t layer) { return mixer->make_mixer(shape, resolved, m, layer); });
+  return block.make_model(shape, resolved, maker,
+                          [&](ParameterMaker& m, int64_t layer) { return mixer->make_mixer(shape, resolved, m, layer); });
 }
 
 }  // namespace saccade

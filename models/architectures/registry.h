@@ -10,21 +10,22 @@
 
 namespace saccade {
 
-/// One entry of the registry: a host block (takes a mixer), a mixer, or a whole architecture.
+/// One entry of the registry: a block (the pre-norm block that carries a mixer, with embedding and output), a mixer, or a whole
+/// architecture, which has blocks of its own and takes no mixer. Setting "block" names an entry of the first or the last kind.
 struct Architecture {
-  enum class Kind { host, mixer, whole };
+  enum class Kind { block, mixer, whole };
   Kind kind = Kind::mixer;
   std::string id;     ///< "llama", "top1_chunk", "avey"
   std::string title;  ///< "Transformer++", "Top-1 Chunk", "Avey"
   std::string paper;  ///< citation with section
   std::vector<Setting> settings;
-  /// What this entry overrides among the common settings (position …), and a mixer among its host's; null: the setting has no
-  /// meaning here and is left out. A whole architecture has, beyond host, width and layers, only those common settings that it
+  /// What this entry overrides among the common settings (position …), and a mixer among its block's; null: the setting has no
+  /// meaning here and is left out. A whole architecture has, beyond block, width and layers, only those common settings that it
   /// names here.
   nlohmann::json defaults = nlohmann::json::object();
   bool own_head_width = false;        ///< a mixer whose heads need not divide the width
-  std::string home = "llama";         ///< a mixer's usual host: where it stands unless one is chosen; its title takes it for granted
-  bool gives_attention_title = true;  ///< a host after which a model with plain attention is called
+  std::string home = "llama";         ///< a mixer's usual block: where it stands unless one is chosen; its title takes it for granted
+  bool gives_attention_title = true;  ///< a block after which a model with plain attention is called
   /// What the title adds for these values ("window 64", "approx top 2"); may be empty. Sizes do not belong in it.
   std::function<std::string(const nlohmann::json& values)> variant = {};
   /// Empty: causal. Else a sentence that says where a position can see its future (Avey's published ranker), given the values.
@@ -32,7 +33,7 @@ struct Architecture {
   /// Throws UsageError when settings do not fit each other or the shape (window 0, chunk longer than the sequence …).
   std::function<void(const ModelShape&, const nlohmann::json& values, const std::string& pointer)> check = {};
 
-  /// For hosts and whole architectures.
+  /// For blocks and whole architectures.
   using MakeMixer = std::function<std::unique_ptr<Mixer>(ParameterMaker&, int64_t layer)>;
   std::function<std::unique_ptr<Model>(const ModelShape&, const nlohmann::json& values, ParameterMaker&, const MakeMixer&)> make_model = {};
   /// For mixers.
@@ -48,7 +49,7 @@ struct RegisterArchitecture {
   explicit RegisterArchitecture(Architecture entry);
 };
 
-/// make_model or make_mixer by a constructor M(shape, settings, make, what a host or a mixer gets last).
+/// make_model or make_mixer by a constructor M(shape, settings, make, what a block or a mixer gets last).
 template <class M, class Settings>
 auto maker_of(const Schema<Settings>& schema) {
   return [&schema](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make, const auto& last) {
@@ -56,17 +57,17 @@ auto maker_of(const Schema<Settings>& schema) {
   };
 }
 
-/// Settings that every architecture has: host, mixer, width, layers, heads, position, rotary_base.
+/// Settings that every architecture has: block, mixer, width, layers, heads, position, rotary_base.
 std::vector<Setting> common_settings();
-/// Everything that can be set for a host with a mixer (common, host's, mixer's), in form order, defaults adjusted.
+/// Everything that can be set for a block with a mixer (common, block's, mixer's), in form order, defaults adjusted.
 /// `mixer` is ignored for whole architectures.
-std::vector<Setting> settings_of(const std::string& host, const std::string& mixer);
+std::vector<Setting> settings_of(const std::string& block, const std::string& mixer);
 
 /// Checks `config` ("architecture" of the run config) and fills every default in: the resolved form.
 /// Throws UsageError with a JSON pointer.
 nlohmann::json resolve_architecture(const nlohmann::json& config, int64_t sequence_length, const std::string& pointer = "/architecture");
 
-/// Whether a setting of a resolved architecture has the default that belongs to its host and mixer: what a title need not say.
+/// Whether a setting of a resolved architecture has the default that belongs to its block and mixer: what a title need not say.
 bool is_usual(const nlohmann::json& values, const std::string& name);
 
 /// "Transformer++", "Top-1 Chunk exact", "Transformer++ window 64", "Avey": what a legend calls a resolved architecture.

@@ -1,4 +1,4 @@
-// The RWKV block as a host (arXiv:2404.05892, 2503.14456; "base capabilities", arXiv:2505.18522, section 5.3, puts other mixers in it):
+// The RWKV block (arXiv:2404.05892, 2503.14456; "base capabilities", arXiv:2505.18522, section 5.3, puts other mixers in it):
 // LayerNorm, one more on the embedding, a channel mix in place of the MLP, an output matrix of its own.
 //
 //   x = LN0 E[token];   x += Mixer(LN1 x);   x += ChannelMix(LN2 x);   logits = Head · LN x
@@ -6,8 +6,8 @@
 #include "kernels/norm.h"
 #include "kernels/token_shift.h"
 #include "models/architectures/registry.h"
+#include "models/layers/block_model.h"
 #include "models/layers/channel_mix.h"
-#include "models/layers/host.h"
 #include "models/layers/initialise.h"
 #include "models/layers/short_conv.h"
 
@@ -25,9 +25,9 @@ struct Settings {
 
 const Schema<Settings> schema{
     choice_field("channel_mix", &Settings::channel_mix, {"5", "6", "7"}, "Which RWKV's channel mix: 5 and 6 have a receptance gate.",
-                 "arXiv:2404.05892, 3; 2503.14456, 3"),
+                 "arXiv:2404.05892, section 3; arXiv:2503.14456, section 3"),
     field("mlp_width", &Settings::mlp_width, {0, 1 << 18}, "Width of the channel mix, 0: 4 times the width (7) or 3.5 times (5, 6).",
-          "arXiv:2404.05892, 3"),
+          "arXiv:2404.05892, section 3"),
     field("tied", &Settings::tied, "The output matrix is the embedding."),
 };
 
@@ -50,10 +50,10 @@ struct BlockState : LayerState {
   Tensor before;  ///< [B, C]
 };
 
-class Rwkv : public HostModel {
+class Rwkv : public BlockModel {
  public:
   Rwkv(const ModelShape& shape, const Settings& settings, ParameterMaker& make, const Architecture::MakeMixer& make_mixer)
-      : HostModel(TokenEmbedding(make.uniform("embedding", {shape.vocabulary, shape.width}, kEmbeddingBound))),
+      : BlockModel(TokenEmbedding(make.uniform("embedding", {shape.vocabulary, shape.width}, kEmbeddingBound))),
         width_(shape.width),
         length_(shape.sequence_length) {
     const ChannelMix::Form form = ChannelMix::parse(settings.channel_mix);
@@ -72,13 +72,13 @@ class Rwkv : public HostModel {
   }
 
   double state_values_per_token() const override {
-    return HostModel::state_values_per_token() +
+    return BlockModel::state_values_per_token() +
            static_cast<double>(width_) * static_cast<double>(blocks_.size()) / static_cast<double>(length_);
   }
 
  private:
   Tensor embed(Tape& tape, const Tensor& tokens, const TokenPosition& position) const override {
-    return embedding_norm_(tape, HostModel::embed(tape, tokens, position));
+    return embedding_norm_(tape, BlockModel::embed(tape, tokens, position));
   }
 
   Tensor block(Tape& tape, size_t layer, const Tensor& x, Pass& pass, LayerState* state) const override {
@@ -96,7 +96,7 @@ class Rwkv : public HostModel {
 
   std::unique_ptr<LayerState> begin_layer(size_t layer, Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
     auto state = std::make_unique<BlockState>();
-    state->mixer = HostModel::begin_layer(layer, arena, dtype, batch, capacity);
+    state->mixer = BlockModel::begin_layer(layer, arena, dtype, batch, capacity);
     state->before = zero_state(arena, {batch, width_}, dtype);
     return state;
   }
@@ -119,10 +119,10 @@ std::string variant(const nlohmann::json& values) {
 }
 
 const RegisterArchitecture entry{{
-    .kind = Architecture::Kind::host,
+    .kind = Architecture::Kind::block,
     .id = "rwkv",
     .title = "RWKV block",
-    .paper = "Peng et al. 2024, arXiv:2404.05892; 2025, arXiv:2503.14456; as a host: arXiv:2505.18522, section 5.3",
+    .paper = "Peng et al. 2024, arXiv:2404.05892; 2025, arXiv:2503.14456; with other mixers: arXiv:2505.18522, section 5.3",
     .settings = schema.settings(),
     .defaults = {{"position", "rotary"}},
     .gives_attention_title = false,

@@ -1,4 +1,4 @@
-// RWKV-5 (Eagle): Peng et al. 2024, arXiv:2404.05892, section 3; initial values of RWKV-LM (specification 5.1).
+// RWKV-5 (Eagle): Peng et al. 2024, arXiv:2404.05892, section 3; initial values of RWKV-LM (github.com/BlinkDL/RWKV-LM).
 //
 //   x_• = x ∘ μ_• + x⁻ ∘ (1 − μ_•) for r, k, v, g      decay e^λ per channel, λ = −exp(decay), constant
 //   y = WKV(W_r x_r, W_k x_k, W_v x_v),   out = W_o( groupnorm(y) ∘ silu(W_g x_g) )

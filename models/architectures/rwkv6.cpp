@@ -1,4 +1,4 @@
-// RWKV-6 (Finch): Peng et al. 2024, arXiv:2404.05892, section 4; initial values of RWKV-LM (specification 5.2).
+// RWKV-6 (Finch): Peng et al. 2024, arXiv:2404.05892, section 4; initial values of RWKV-LM (github.com/BlinkDL/RWKV-LM).
 //
 //   z = x + (x⁻ − x) ∘ μ_x,   x_• = x + (x⁻ − x) ∘ (μ_• + B_• tanh(A_• z)) for w, k, v, r, g
 //   decay e^λ per channel and token, λ = −exp(decay + D_up tanh(D_down x_w))
@@ -22,8 +22,8 @@ struct Settings {
 
 const Schema<Settings> schema{
     field("mix_rank", &Settings::mix_rank, {1, 4096}, "Rank of what the token adds to each blend of the token shift.",
-          "arXiv:2404.05892, 4"),
-    field("decay_rank", &Settings::decay_rank, {1, 4096}, "Rank of what the token adds to the decay.", "arXiv:2404.05892, 4"),
+          "arXiv:2404.05892, section 4"),
+    field("decay_rank", &Settings::decay_rank, {1, 4096}, "Rank of what the token adds to the decay.", "arXiv:2404.05892, section 4"),
 };
 
 /// One blend of the token shift: its vector and the low-rank pair.

@@ -1,4 +1,4 @@
-// RWKV-7 (Goose): Peng et al. 2025, arXiv:2503.14456, section 3; initial values and ranks of RWKV-LM (specification 6.1).
+// RWKV-7 (Goose): Peng et al. 2025, arXiv:2503.14456, section 3; initial values and ranks of RWKV-LM (github.com/BlinkDL/RWKV-LM).
 //
 //   x_• = x + (x⁻ − x) ∘ μ_• for r, w, k, v, a, g;   low ranks: d = w0 + W2 tanh(W1 x_w), rate = a0 + A2 A1 x_a, g = G2 σ(G1 x_g)
 //   values blend with those of layer 0: v ← v + (v_first − v) ∘ σ(v0 + V2 V1 x_v)
@@ -22,7 +22,7 @@ struct Settings {
   int64_t decay_rank = 0, rate_rank = 0, value_rank = 0, gate_rank = 0;
 };
 
-constexpr const char* kSource = "arXiv:2503.14456, 3";
+constexpr const char* kSource = "arXiv:2503.14456, section 3";
 const Schema<Settings> schema{
     field("decay_rank", &Settings::decay_rank, {0, 4096}, "Rank of the decay, 0: 2.5 √width, to the nearest multiple of 32.", kSource),
     field("rate_rank", &Settings::rate_rank, {0, 4096}, "Rank of the in-context learning rate, 0: 2.5 √width, likewise.", kSource),

@@ -25,9 +25,10 @@ struct Settings : ScoreSettings {
 };
 
 const Schema<Settings> schema{
-    field<Settings>("chunk", &Settings::chunk, {1, 65536}, "Keys in a chunk, usually 16 to 1024.", "BC 5"),
+    field<Settings>("chunk", &Settings::chunk, {1, 65536}, "Keys in a chunk, usually 16 to 1024.", "arXiv:2505.18522, section 5.1.1"),
     choice_field<Settings>("selection", &Settings::selection, {"exact", "approx", "oracle-recent", "random"},
-                           "How the remote chunk is chosen: by its mass, by its mean key, or a control.", "BC 5, D"),
+                           "How the remote chunk is selected: by its mass, by its mean key, or a control.",
+                           "arXiv:2505.18522, section 5.1.2, appendix D"),
     field<Settings>("top_k", &Settings::top_k, {1, 64}, "Remote chunks a query reads; 1 is the paper."),
     field<Settings>("share_selection", &Settings::share_selection, "All heads take the chunk with the greatest sum of scores."),
     qk_norm_field<Settings>(),

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "models/architectures/registry.h"
+#include "models/config/old_names.h"
 #include "models/config_text.h"
 
 namespace saccade {
@@ -38,9 +39,9 @@ void check_training(const TrainingConfig& t, const DataConfig& data) {
   if (t.batch_tokens % data.sequence_length != 0)
     throw UsageError("/training/batch_tokens is " + text(t.batch_tokens) + "; expected a multiple of /data/sequence_length, " +
                      text(data.sequence_length));
-  if (const int64_t sequences = t.batch_tokens / data.sequence_length; sequences % t.accumulate != 0)
-    throw UsageError("/training/accumulate is " + text(t.accumulate) + ", which does not divide the " + text(sequences) +
-                     " sequences of a step (batch_tokens / sequence_length)");
+  if (const int64_t sequences = t.batch_tokens / data.sequence_length; sequences % t.gradient_accumulation != 0)
+    throw UsageError("/training/gradient_accumulation is " + text(t.gradient_accumulation) + ", which does not divide the " +
+                     text(sequences) + " sequences of a step (batch_tokens / sequence_length)");
   if (t.warmup_steps > t.steps)
     throw UsageError("/training/warmup_steps is " + text(t.warmup_steps) + "; expected at most /training/steps, " + text(t.steps));
   if (t.capture_tokens > data.sequence_length)
@@ -121,12 +122,31 @@ Json experiment_section(Json section, const Schema<S>& schema) {
   return section;
 }
 
+/// Throws UsageError when the file, or the overrides among themselves, give a setting under its old name and its new one.
+void apply_overrides(Json& object, const std::vector<std::string>& overrides, const std::string& origin) {
+  const auto check_names = [](Json config, const std::string& where) {
+    try {
+      rename_settings(config);
+    } catch (const UsageError& error) {
+      throw UsageError(where + ": " + error.what());
+    }
+  };
+  check_names(object, origin);
+  Json alone = Json::object();
+  for (const std::string& assignment : overrides) {
+    remove_other_name(object, assignment.substr(0, assignment.find('=')));
+    apply_override(object, assignment);
+    apply_override(alone, assignment);
+  }
+  check_names(alone, "--set");
+}
+
 }  // namespace
 
 const Schema<DataConfig> data_schema{
     text_field("corpus", &DataConfig::corpus, "An imported corpus, or local-text, task-copy, task-mqar, task-passkey."),
-    list_field("train", &DataConfig::train, "Domains to train on.", "BC 2"),
-    list_field("ood", &DataConfig::ood, "Domains to evaluate on that are not trained on.", "BC 2"),
+    list_field("train", &DataConfig::train, "Domains to train on.", "arXiv:2505.18522, section 2.1"),
+    list_field("ood", &DataConfig::ood, "Domains to evaluate on that are not trained on.", "arXiv:2505.18522, section 2.1"),
     text_field("tokenizer", &DataConfig::tokenizer, "bytes, bpe:N or unigram:N (trained here), or a path to a SentencePiece .model."),
     field("sequence_length", &DataConfig::sequence_length, {1, 1 << 20}, "Tokens in a sequence."),
 };
@@ -134,26 +154,27 @@ const Schema<DataConfig> data_schema{
 const Schema<TrainingConfig> training_schema{
     field("steps", &TrainingConfig::steps, {1, 1e9}, "Optimizer steps."),
     field("batch_tokens", &TrainingConfig::batch_tokens, {1, 1e9}, "Tokens in an optimizer step; a multiple of sequence_length."),
-    repetition(field("accumulate", &TrainingConfig::accumulate, {1, 1e6},
-                     "Micro-batches that an optimizer step is cut into; more need less memory.")),
-    repetition(
-        field("recompute", &TrainingConfig::recompute,
-              "Blocks are run again on the way back instead of keeping what they computed: much less memory, about a third more work.")),
+    repetition(field("gradient_accumulation", &TrainingConfig::gradient_accumulation, {1, 1e6},
+                     "Micro-batches per optimizer step, whose gradients are added up; more of them need less memory.")),
+    repetition(field(
+        "activation_checkpointing", &TrainingConfig::activation_checkpointing,
+        "Keep only the input of every block and run the block again in the backward pass: much less memory, about a third more work.")),
     field("learning_rate", &TrainingConfig::learning_rate, {0, 100}, "Peak learning rate."),
     field("warmup_steps", &TrainingConfig::warmup_steps, {0, 1e9}, "Steps of linear rise to the peak."),
-    choice_field("schedule", &TrainingConfig::schedule, {"cosine", "linear", "constant"}, "Course of the learning rate after the warm-up."),
-    field("final_learning_rate", &TrainingConfig::final_learning_rate, {0, 1}, "Fraction of the peak at the last step (cosine, linear)."),
+    choice_field("schedule", &TrainingConfig::schedule, {"cosine", "linear", "constant"}, "Learning rate after the warm-up."),
+    field("min_lr_ratio", &TrainingConfig::min_lr_ratio, {0, 1}, "Learning rate at the last step over its peak (cosine, linear)."),
     field("weight_decay", &TrainingConfig::weight_decay, {0, 100}, "AdamW's decoupled decay, on matrices only."),
     field("beta1", &TrainingConfig::beta1, {0, 0.999999}, "AdamW's decay of the first moment."),
     field("beta2", &TrainingConfig::beta2, {0, 0.999999}, "AdamW's decay of the second moment."),
     field("epsilon", &TrainingConfig::epsilon, {1e-20, 1}, "AdamW's epsilon."),
-    field("clip", &TrainingConfig::clip, {0, kMany}, "Largest norm of the gradient, 0: not clipped."),
+    field("max_grad_norm", &TrainingConfig::max_grad_norm, {0, kMany}, "Gradients are clipped to this global norm, 0: not clipped."),
     field("max_logit_penalty", &TrainingConfig::max_logit_penalty, {0, 100},
           "Penalty c on large logits, in 1/nats: half of c times the mean square of each position's largest, in the gradient only (the "
           "reported loss stays the cross-entropy). 0: off; RWKV-LM, the official training of RWKV, has 1e-4."),
     repetition(field("seed", &TrainingConfig::seed, {0, 1e15}, "Initial weights and data order.")),
     repetition(field("evaluate_every", &TrainingConfig::evaluate_every, {1, kMany}, "Steps between evaluations.")),
-    field("evaluation_batches", &TrainingConfig::evaluation_batches, {1, 1e6}, "Frozen batches of every domain to evaluate on."),
+    field("evaluation_tokens", &TrainingConfig::evaluation_tokens, {1, kMany},
+          "Tokens of every domain to evaluate on, rounded up to whole sequences; the same ones in every run."),
     repetition(field("probe_every", &TrainingConfig::probe_every, {1, kMany}, "Steps between statistics of attention and selection.")),
     repetition(
         field("capture_every", &TrainingConfig::capture_every, {0, kMany}, "Steps between captures for the inspector, 0: at checkpoints.")),
@@ -171,26 +192,31 @@ const Schema<RunConfig> run_schema{
     repetition(field("threads", &RunConfig::threads, {0, 1024}, "CPU threads, 0: all cores.")),
 };
 
-RunConfig resolve_config(const Json& object, const std::string& origin) {
+int64_t evaluation_sequences(const TrainingConfig& training, int64_t length) { return (training.evaluation_tokens + length - 1) / length; }
+
+RunConfig resolve_config(const Json& object, const std::string& origin, std::string* note) {
   try {
-    return resolve(object);
+    Json renamed = object;
+    const std::string line = rename_settings(renamed, origin);
+    if (note) *note = line;
+    return resolve(renamed);
   } catch (const UsageError& error) {
     throw UsageError(origin + ": " + error.what());
   }
 }
 
-RunConfig parse_config(const std::string& text, const std::string& origin, const std::vector<std::string>& overrides) {
+RunConfig parse_config(const std::string& text, const std::string& origin, const std::vector<std::string>& overrides, std::string* note) {
   Json object = parse_json_text(text, origin);
-  for (const std::string& assignment : overrides) apply_override(object, assignment);
-  return resolve_config(object, origin);
+  apply_overrides(object, overrides, origin);
+  return resolve_config(object, origin, note);
 }
 
-RunConfig load_config(const std::string& path, const std::vector<std::string>& overrides) {
+RunConfig load_config(const std::string& path, const std::vector<std::string>& overrides, std::string* note) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
   const bool empty = file.peek() == EOF && !file.bad();  // of which nothing can be copied
   if (!file.is_open() || (!empty && !(content << file.rdbuf()))) throw UsageError(path + " cannot be read; expected a config in JSON");
-  return parse_config(content.str(), path, overrides);
+  return parse_config(content.str(), path, overrides, note);
 }
 
 Json to_json(const RunConfig& config) {
@@ -202,9 +228,12 @@ Json to_json(const RunConfig& config) {
 }
 
 Json experiment_of(const Json& config) {
-  Json experiment = experiment_section(config, run_schema);
-  experiment["data"] = experiment_section(config.value("data", Json::object()), data_schema);
-  experiment["training"] = experiment_section(config.value("training", Json::object()), training_schema);
+  Json current = config;
+  rename_settings(current);
+  fill_old_defaults(current);
+  Json experiment = experiment_section(current, run_schema);
+  experiment["data"] = experiment_section(current.value("data", Json::object()), data_schema);
+  experiment["training"] = experiment_section(current.value("training", Json::object()), training_schema);
   return experiment;
 }
 

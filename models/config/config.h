@@ -20,17 +20,18 @@ struct DataConfig {
 /// Section "training".
 struct TrainingConfig {
   int64_t steps = 1000;
-  int64_t batch_tokens = 8192;  ///< tokens per optimizer step; a multiple of sequence_length
-  int64_t accumulate = 1;       ///< micro-batches per step
-  bool recompute = false;       ///< keep the input of every block only, and run the block again in backward
+  int64_t batch_tokens = 8192;            ///< tokens per optimizer step; a multiple of sequence_length
+  int64_t gradient_accumulation = 1;      ///< micro-batches per step
+  bool activation_checkpointing = false;  ///< keep the input of every block only, and run the block again in backward
   double learning_rate = 1e-3;
   int64_t warmup_steps = 100;
-  std::string schedule = "cosine";   ///< cosine, linear, constant
-  double final_learning_rate = 0.1;  ///< fraction of the peak at the end (cosine, linear)
-  double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, clip = 1.0;
+  std::string schedule = "cosine";  ///< cosine, linear, constant
+  double min_lr_ratio = 0.1;        ///< learning rate at the last step over its peak (cosine, linear)
+  double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, max_grad_norm = 1.0;
   double max_logit_penalty = 0;  ///< of linear_cross_entropy; 0 in RWKV's presets too, whose papers name none
   int64_t seed = 1;              ///< initialisation and data order; evaluation batches never depend on it
-  int64_t evaluate_every = 50, evaluation_batches = 4;
+  int64_t evaluate_every = 50;
+  int64_t evaluation_tokens = 16384;  ///< of every domain, rounded up to whole sequences
   int64_t probe_every = 200;
   int64_t capture_every = 0;     ///< 0: at every checkpoint
   int64_t capture_tokens = 256;  ///< length of a captured sample
@@ -54,18 +55,24 @@ struct RunConfig {
 /// What stands beside the three sections: name, device, precision, threads.
 extern const Schema<RunConfig> run_schema;
 
+/// Sequences of every domain to evaluate on: evaluation_tokens, rounded up to whole sequences.
+int64_t evaluation_sequences(const TrainingConfig& training, int64_t length);
+
 /// Reads JSON text. `origin` names the file in messages ("run.json:12:5: …" for syntax, "run.json: /training/steps …" for
 /// values). Duplicate keys are errors. `overrides` are "training.seed=2" assignments; values are read as JSON, else as text.
-/// Throws UsageError.
-RunConfig parse_config(const std::string& text, const std::string& origin, const std::vector<std::string>& overrides = {});
-RunConfig load_config(const std::string& path, const std::vector<std::string>& overrides = {});
+/// Old names of settings (models/config/old_names.h) are read too; `note`, unless null, is then set to one line that says so. Throws
+/// UsageError, also when a setting is given under both names; an override may use either.
+RunConfig parse_config(const std::string& text, const std::string& origin, const std::vector<std::string>& overrides = {},
+                       std::string* note = nullptr);
+RunConfig load_config(const std::string& path, const std::vector<std::string>& overrides = {}, std::string* note = nullptr);
 /// Checks and resolves an already parsed object.
-RunConfig resolve_config(const nlohmann::json& object, const std::string& origin);
+RunConfig resolve_config(const nlohmann::json& object, const std::string& origin, std::string* note = nullptr);
 /// The resolved form; parse_config(to_json(c).dump()) == c.
 nlohmann::json to_json(const RunConfig& config);
 
 /// What a stored config says of the model and of how it is trained: every setting that is not a Setting::repetition, with its default
-/// where the config, of another version, lacks it. Equal for runs that repeat one experiment. `config` is an object.
+/// where the config, of another version, lacks it; old names and old defaults (old_names.h) count as what they mean today. Equal for runs
+/// that repeat one experiment. `config` is an object. Throws UsageError as rename_settings does.
 nlohmann::json experiment_of(const nlohmann::json& config);
 
 }  // namespace saccade

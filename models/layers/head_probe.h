@@ -16,7 +16,7 @@ class HeadProbe {
   bool wants_statistics() const { return probe_.wants_statistics(); }
   bool wants_maps() const { return probe_.wants_maps(); }
 
-  /// `entropy` (nats) and `entropy_normalized` (H_t / ln(t+1) for t ≥ 1; specification 6) of entropy [B, H, T].
+  /// `entropy` (nats) and `entropy_normalized` (H_t / ln(t+1) for t ≥ 1) of entropy [B, H, T].
   void entropy(const Tensor& entropy);
   /// The mean over sequences and queries of value(b, h, t), NaNs left out; NaN when nothing is left.
   using Value = std::function<double(int64_t b, int64_t h, int64_t t)>;

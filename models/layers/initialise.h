@@ -6,7 +6,7 @@
 
 namespace saccade {
 
-/// Initial deviation of matrices in the Transformer hosts (specification 1.1).
+/// Initial std of matrices in the Transformer blocks, as in GPT-2 (Radford et al. 2019).
 constexpr double kDeviation = 0.02;
 
 /// Of projections that end in the residual stream: it receives two of them a layer.

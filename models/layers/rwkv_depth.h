@@ -4,7 +4,7 @@
 
 namespace saccade {
 
-/// Where a layer stands among all, and a channel among C: what RWKV's initial values are formulas of (RWKV-LM; specification 5.1).
+/// Where a layer stands among all, and a channel among C: what RWKV's initial values are formulas of (RWKV-LM).
 struct RwkvDepth {
   int64_t layer, layers, width;
 

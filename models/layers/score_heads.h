@@ -7,7 +7,7 @@
 
 namespace saccade {
 
-/// How a query and a key become a score (specification 1.3), the same for every mixer that has one.
+/// How a query and a key become a score (arXiv:2505.18522, section 3), the same for every mixer that has one.
 struct ScoreSettings {
   explicit ScoreSettings(std::string norm) : qk_norm(std::move(norm)) {}
   std::string qk_norm;
@@ -27,7 +27,7 @@ class ScoreHeads {
   /// same for every sequence. Both constant: the factorised random synthesizer.
   enum class Relation { query_key, constant_keys, constant_both };
 
-  /// Parameters layerN.query, .key (or .query_table, .key_table), .value, .output [D, D], their biases where the host has
+  /// Parameters layerN.query, .key (or .query_table, .key_table), .value, .output [D, D], their biases where the block has
   /// them, and .query_gain, .key_gain [d] for rms.
   ScoreHeads(const ModelShape& shape, const ScoreSettings& settings, ParameterMaker& make, int64_t layer,
              Relation relation = Relation::query_key);
@@ -78,11 +78,13 @@ class ScoreHeads {
 template <class S>
 Field<S> qk_norm_field() {
   return choice_field<S>("qk_norm", &S::qk_norm, {"none", "l2", "rms"},
-                         "Norm of queries and keys: l2 makes the score a cosine, rms has a trained gain.", "BC 3, figures 3f, 4, 5");
+                         "Norm of queries and keys: l2 makes the score a cosine, rms has a trained weight.",
+                         "arXiv:2505.18522, sections 3.2.3 and 4.1");
 }
 template <class S>
 Field<S> temperature_field() {
-  return field<S>("temperature", &S::temperature, {1e-4, 1e4}, "Divides the score; below 1 sharpens.", "BC 3, figures 3f, 4");
+  return field<S>("temperature", &S::temperature, {1e-4, 1e4}, "Divides the score; below 1 sharpens.",
+                  "arXiv:2505.18522, section 3.2.3, figures 3f and 4");
 }
 
 }  // namespace saccade

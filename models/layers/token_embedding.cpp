@@ -11,6 +11,7 @@ TokenEmbedding::TokenEmbedding(const ModelShape& shape, ParameterMaker& make)
 }
 
 Tensor TokenEmbedding::operator()(Tape& tape, const Tensor& tokens, const TokenPosition& position) const {
+  check_capacity(position.first + tokens.dim(1));
   const Tensor x = embedding(tape, table_, tokens);
   return positions_ ? add_positions(tape, x, positions_, position) : x;
 }

@@ -8,7 +8,7 @@ class TokenEmbedding {
  public:
   /// Parameters `embedding` [V, D] and, with absolute positions, `position` [Tmax, D].
   TokenEmbedding(const ModelShape& shape, ParameterMaker& make);
-  /// Of a table [V, D] that a host makes itself; no positions.
+  /// Of a table [V, D] that a block makes itself; no positions.
   explicit TokenEmbedding(Tensor table) : table_(std::move(table)) {}
 
   /// i32 [B, T] → [B, T, D], from a position on.

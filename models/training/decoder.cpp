@@ -17,15 +17,16 @@ InferenceModel::InferenceModel(const nlohmann::json& architecture, int64_t vocab
   const Precision types = parse_precision(precision, device);
   activations_ = types.activations;
   model_ = make_model(architecture, vocabulary, sequence_length, arena_, types.parameters, seed, false);
-  if (activations_ == DType::bf16) {
-    tape_.set_activation_dtype(DType::bf16);
-    for (const Parameter& p : model_->parameters()) {
-      if (p.value.rank() != 2) continue;
-      copies_.emplace_back(p.value, arena_.allocate(p.value.shape(), DType::bf16));
-      tape_.bind_compute_copy(p.value, copies_.back().second);
-    }
-  }
+  if (activations_ == DType::bf16)
+    for (const Parameter& p : model_->parameters())
+      if (p.value.rank() == 2) copies_.emplace_back(p.value, arena_.allocate(p.value.shape(), DType::bf16));
+  prepare(tape_);
   refresh_copies();
+}
+
+void InferenceModel::prepare(Tape& tape) const {
+  if (activations_ == DType::bf16) tape.set_activation_dtype(DType::bf16);
+  for (const auto& [value, copy] : copies_) tape.bind_compute_copy(value, copy);
 }
 
 void InferenceModel::load(const std::vector<NamedTensor>& weights) {

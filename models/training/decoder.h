@@ -18,6 +18,9 @@ class InferenceModel {
   /// Values from a training state (on the CPU; same names and shapes; throws DataError otherwise).
   void load(const std::vector<NamedTensor>& weights);
 
+  /// Makes a tape compute as this model's own does (mixed precision).
+  void prepare(Tape& tape) const;
+
   const Model& model() const { return *model_; }
   Arena& arena() { return arena_; }
   Tape& tape() { return tape_; }

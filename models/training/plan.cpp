@@ -1,12 +1,14 @@
 #include "models/training/plan.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
-#include <optional>
 
 #include "kernels/random.h"
-#include "models/training/evaluation_pass.h"
+#include "models/evaluation/evaluation_pass.h"
+#include "models/training/decoder.h"
+#include "models/training/training_step.h"
 
 namespace saccade {
 namespace {
@@ -34,12 +36,10 @@ Cost step_cost(TrainingStep& step, int64_t micro_batches) {
 }
 
 /// Forward passes over the frozen batches of every domain.
-double evaluation_flops(const RunConfig& config, TrainingStep& step) {
-  const int64_t sequences = config.training.evaluation_batches * std::max<int64_t>(1, kEvaluationBatchTokens / step.length());
-  EvaluationPass evaluation(step);
-  evaluation.losses({}, {}, step.sequences(), step.length());
+double evaluation_flops(const RunConfig& config, const EvaluationPass::Planned& piece) {
+  const int64_t sequences = evaluation_sequences(config.training, config.data.sequence_length);
   const auto domains = static_cast<double>(config.data.train.size() + config.data.ood.size());
-  return evaluation.cost().flops / static_cast<double>(step.sequences()) * static_cast<double>(sequences) * domains;
+  return piece.cost.flops / static_cast<double>(piece.sequences) * static_cast<double>(sequences) * domains;
 }
 
 /// Measured on an H200 with CUDA 13.0 (tests/gpu/memory_check.cpp); tensors come in pieces of kGrowth.
@@ -48,54 +48,92 @@ int64_t cuda_runtime_bytes(int64_t peak) {
   return kContext + (kGrowth - peak % kGrowth) % kGrowth;
 }
 
-/// The plan of the engine that a device names; a GPU need not be there.
-Plan plan_of(const RunConfig& config, int64_t vocabulary, bool for_cuda) {
-  TrainingStep step(config, vocabulary, Device::plan(for_cuda));
+std::atomic<int64_t> plans{0};
+
+/// What a config takes on an engine, wherever it runs, and what the engine refuses.
+struct Planned {
   Plan plan;
+  std::string refusal;
+};
+Planned plan_of(const RunConfig& config, int64_t vocabulary, Engine engine) {
+  ++plans;
+  TrainingStep step(config, vocabulary, Device::plan(engine));
+  Plan plan;
+  plan.vocabulary = vocabulary;
   plan.parameters = step.model().parameter_count();
   for (const AdamWSlot& slot : step.slots()) {
     plan.weight_bytes += slot.value.bytes() + (slot.compute_copy ? slot.compute_copy.bytes() : 0);
     plan.gradient_bytes += slot.grad.bytes();
     plan.optimizer_bytes += slot.first_moment.bytes() + slot.second_moment.bytes();
   }
-  const Cost cost = step_cost(step, config.training.accumulate);
+  const Cost cost = step_cost(step, config.training.gradient_accumulation);
   plan.flops_per_step = cost.flops;
   plan.bytes_per_step = cost.bytes;
-  plan.flops_per_evaluation = evaluation_flops(config, step);
+  EvaluationPass evaluation(
+      step.model(), step.arena(), [&](Tape& tape) { step.prepare(tape); }, micro_batch_tokens(config.training));
+  const EvaluationPass::Planned piece = evaluation.plan(step.length());
+  plan.flops_per_evaluation = evaluation_flops(config, piece);
   plan.peak_bytes = step.arena().peak_extent();
   plan.activation_bytes = plan.peak_bytes - plan.weight_bytes - plan.gradient_bytes - plan.optimizer_bytes;
-  if (for_cuda) plan.runtime_bytes = cuda_runtime_bytes(plan.peak_bytes);
+  if (engine == Engine::cuda) plan.runtime_bytes = cuda_runtime_bytes(plan.peak_bytes);
   plan.steps = config.training.steps;
   plan.tokens_per_step = config.training.batch_tokens;
   plan.state_bytes_per_token =
       std::llround(step.model().state_values_per_token() * static_cast<double>(byte_size(step.precision().activations)));
-  return plan;
+  return {plan, step.tape().refusal().empty() ? piece.refusal : step.tape().refusal()};
 }
+
+/// What a config says of its device and its precision; whether the engine refuses an op is for a plan to tell.
+struct Wish {
+  std::optional<Device> device;  ///< nothing: a GPU that is not there
+  bool may_fall_back = false;    ///< `auto` on a machine with a GPU
+  std::string why_not_gpu;
+};
+Wish wish_of(const RunConfig& config) {
+  Wish wish{find_device(config.device), false, {}};
+  wish.may_fall_back = config.device == "auto" && wish.device->is_cuda();
+  if (!wish.may_fall_back || computes_in(config.precision, Engine::cuda)) return wish;
+  return {Device::cpu(), false, "CUDA does not compute in " + config.precision};
+}
+
+std::string mebibytes(int64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; }
 
 }  // namespace
 
-RunDevice run_device(const RunConfig& config, int64_t vocabulary) {
-  const Device device = parse_device(config.device);
-  if (config.device != "auto" || !device.is_cuda()) return {device, ""};
-  try {
-    plan_of(config, vocabulary, true);
-  } catch (const Error& error) {
-    return {Device::cpu(), error.what()};
-  }
-  return {device, ""};
-}
+int64_t plans_made() { return plans; }
 
 Plan make_plan(const RunConfig& config, int64_t vocabulary) {
-  std::optional<Device> device;
-  try {
-    device = run_device(config, vocabulary).device;
-  } catch (const DeviceError&) {
-    if (config.device.rfind("cuda", 0) != 0) throw;
+  Wish wish = wish_of(config);
+  Planned planned = plan_of(config, vocabulary, wish.device ? wish.device->engine : Engine::cuda);
+  if (!planned.refusal.empty()) {
+    if (!wish.may_fall_back) throw DeviceError(planned.refusal);
+    wish = {Device::cpu(), false, planned.refusal};
+    planned = plan_of(config, vocabulary, Engine::cpu);
   }
-  Plan plan = plan_of(config, vocabulary, !device || device->is_cuda());
-  plan.device = device ? to_string(*device) : config.device;
-  if (device) plan.memory = device_memory(*device);
+  Plan& plan = planned.plan;
+  plan.where = wish.device;
+  plan.device = plan.where ? to_string(*plan.where) : config.device;
+  plan.why_not_gpu = wish.why_not_gpu;
+  if (plan.where) plan.memory = device_memory(*plan.where);
   return plan;
+}
+
+Device run_device(const RunConfig& config, int64_t vocabulary) {
+  return config.device == "auto" ? *make_plan(config, vocabulary).where : parse_device(config.device);
+}
+
+void require_precision(const RunConfig& config) {
+  const Wish wish = wish_of(config);
+  parse_precision(config.precision, wish.device ? *wish.device : parse_device(config.device));
+}
+
+int64_t planned_evaluation_bytes(const RunConfig& config, int64_t vocabulary, Engine engine, int64_t length) {
+  InferenceModel model(config.architecture, vocabulary, config.data.sequence_length, Device::plan(engine), config.precision,
+                       static_cast<uint64_t>(config.training.seed));
+  EvaluationPass pass(
+      model.model(), model.arena(), [&](Tape& tape) { model.prepare(tape); }, micro_batch_tokens(config.training));
+  if (const std::string refusal = pass.plan(length).refusal; !refusal.empty()) throw DeviceError(refusal);
+  return model.arena().peak_extent();
 }
 
 MemoryState device_memory(Device device) {
@@ -105,29 +143,29 @@ MemoryState device_memory(Device device) {
   return {};
 }
 
-void require_device(const RunConfig& config, int64_t vocabulary, const Plan& plan) {
-  const Device device = run_device(config, vocabulary).device;
-  parse_precision(config.precision, device);
-  const auto mebibytes = [](int64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; };
+void require_device(const RunConfig& config, const Plan& plan) {
+  const Device device = plan.where ? *plan.where : parse_device(config.device);
   if (const int64_t available = device_memory(device).available; plan.device_bytes() > available)
     throw DeviceError("the run needs " + mebibytes(plan.device_bytes()) + " of memory on " + to_string(device) + ", " +
                       mebibytes(available) +
-                      " are available; set /training/recompute, reduce /training/batch_tokens, raise /training/accumulate, or reduce "
+                      " are available; set /training/activation_checkpointing, reduce /training/batch_tokens, raise "
+                      "/training/gradient_accumulation, or reduce "
                       "/architecture/width");
 }
 
-double measure_step_seconds(const RunConfig& config, int64_t vocabulary, int steps) {
+double measure_step_seconds(const RunConfig& config, const Plan& plan, int steps) {
   use_threads(config.threads);
-  TrainingStep step(config, vocabulary, run_device(config, vocabulary).device);
+  TrainingStep step(config, plan.vocabulary, plan.where ? *plan.where : parse_device(config.device));
   const Random random(0, "tokens of a measured step");
   const auto fill = [&](std::span<int32_t> tokens, uint64_t first) {
-    for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(random.below(static_cast<uint64_t>(vocabulary), first + i));
+    for (size_t i = 0; i < tokens.size(); ++i)
+      tokens[i] = static_cast<int32_t>(random.below(static_cast<uint64_t>(plan.vocabulary), first + i));
   };
   fill(step.tokens(), 0);
   fill(step.targets(), step.tokens().size());
   const auto run = [&](int64_t number) {
     step.begin();
-    for (int64_t i = 0; i < config.training.accumulate; ++i) step.forward_backward();
+    for (int64_t i = 0; i < config.training.gradient_accumulation; ++i) step.forward_backward();
     step.gradient_norm();
     step.update(config.training.learning_rate, number);
   };

@@ -1,14 +1,15 @@
 #pragma once
+#include <optional>
+
 #include "kernels/device.h"
 #include "models/config/config.h"
 
 namespace saccade {
 
-/// Tokens in a frozen batch of evaluation (at least one sequence).
-constexpr int64_t kEvaluationBatchTokens = 4096;
-
-/// What a run will take, from running its step on the plan device: nothing is allocated.
+/// What a run will take, from running its step on the plan device: nothing is allocated. It is made once and passed along, and
+/// with it the choice of the device.
 struct Plan {
+  int64_t vocabulary = 0;
   int64_t parameters = 0;
   int64_t weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
   int64_t activation_bytes = 0;  ///< at the peak, beyond the three above
@@ -19,32 +20,41 @@ struct Plan {
   double flops_per_evaluation = 0;
   int64_t steps = 0, tokens_per_step = 0;
   int64_t state_bytes_per_token = 0;  ///< what decoding must keep per token of context (keys and values; embeddings for Avey)
-  std::string device;                 ///< what it is for: "cpu", "cuda:0"
-  MemoryState memory;                 ///< of that device now, in bytes; 0 when it is not there
+  std::optional<Device> where;        ///< the device it is for; nothing for a GPU that the config names and this machine lacks
+  std::string device;                 ///< its name: "cpu", "cuda:0"
+  std::string why_not_gpu;            ///< why `auto` left a GPU alone; empty otherwise
+  MemoryState memory;                 ///< of that device when the plan was made, in bytes; 0 when it is not there
   int64_t device_bytes() const { return peak_bytes + runtime_bytes; }  ///< what the device must provide
   double total_flops() const { return flops_per_step * static_cast<double>(steps); }
 };
-/// For the device that run_device names, or for a GPU that the config names and this machine lacks. Throws DeviceError when
-/// an op of the config has no version for it.
+/// For the device that the config names, also for a GPU that this machine lacks. `auto` is the GPU with the most free memory when
+/// CUDA computes in the precision and its engine refuses no op of the plan (Tape::refuse), else the CPU: that takes a second plan.
+/// Throws UsageError; DeviceError when the engine of a named device refuses an op.
 Plan make_plan(const RunConfig& config, int64_t vocabulary);
 
-/// Where a config's run goes. `auto` takes the GPU with the most free memory when all ops of the config have a CUDA version and
-/// the precision is one of CUDA's, else the CPU. Throws UsageError, DeviceError.
-struct RunDevice {
-  Device device;
-  std::string why_not_gpu;  ///< for `auto` on a machine with a GPU that is not used
-};
-RunDevice run_device(const RunConfig& config, int64_t vocabulary);
+/// Steps that this process has planned so far.
+int64_t plans_made();
+
+/// Where a config's run goes, as make_plan says; a plan is made only for `auto`. Throws UsageError, DeviceError.
+Device run_device(const RunConfig& config, int64_t vocabulary);
+
+/// Throws DeviceError when the config's device is missing, and UsageError for a precision that it does not compute in: what can be
+/// told without a vocabulary.
+void require_precision(const RunConfig& config);
+
+/// Bytes that evaluating sequences of `length` tokens takes at the peak, weights included, in pieces of the config's micro-batch:
+/// an EvaluationPass on an InferenceModel. Throws UsageError where the model does not take that length, DeviceError where the
+/// engine refuses an op.
+int64_t planned_evaluation_bytes(const RunConfig& config, int64_t vocabulary, Engine engine, int64_t length);
 
 /// Memory of a device, and what of it is free now; 0 when it is not there.
 MemoryState device_memory(Device device);
 
-/// Throws DeviceError when the config's device is missing or has less memory available than the plan needs, and UsageError
-/// for a precision that the device does not compute in. Allocates nothing.
-void require_device(const RunConfig& config, int64_t vocabulary, const Plan& plan);
+/// Throws DeviceError when the plan's device is missing or has less memory available now than the plan needs. Allocates nothing.
+void require_device(const RunConfig& config, const Plan& plan);
 
-/// Seconds per optimizer step, measured by really running `steps` steps on random tokens on the config's device.
-double measure_step_seconds(const RunConfig& config, int64_t vocabulary, int steps = 2);
+/// Seconds per optimizer step, measured by really running `steps` steps on random tokens on the plan's device.
+double measure_step_seconds(const RunConfig& config, const Plan& plan, int steps = 2);
 
 nlohmann::json to_json(const Plan& plan);
 

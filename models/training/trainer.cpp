@@ -4,7 +4,6 @@
 
 #include "kernels/clock.h"
 #include "kernels/transfer.h"
-#include "models/training/evaluation_pass.h"
 #include "models/training/plan.h"
 #include "models/training/training_step.h"
 
@@ -12,9 +11,8 @@ namespace saccade {
 namespace {
 
 /// Before anything is allocated: a run that does not fit would be killed by the system in the middle.
-Plan checked_plan(const RunConfig& config, int64_t vocabulary) {
-  const Plan plan = make_plan(config, vocabulary);
-  require_device(config, vocabulary, plan);
+Plan checked(const RunConfig& config, const Plan& plan) {
+  require_device(config, plan);
   return plan;
 }
 
@@ -37,23 +35,21 @@ void copy_values(const std::vector<NamedTensor>& from, const std::vector<NamedTe
 
 struct Trainer::Impl {
   RunConfig config;
-  int64_t vocabulary;
   std::unique_ptr<BatchSource> data;
-  RunDevice where;
   Plan plan;
   TrainingStep work;
-  EvaluationPass evaluation{work};
+  EvaluationPass evaluation;
   StepRecord record;
   uint64_t position;     ///< behind the last micro-batch that was trained on
   bool fetched = false;  ///< the next one is there already
 
-  Impl(const RunConfig& c, int64_t v, std::unique_ptr<BatchSource> d)
+  Impl(const RunConfig& c, const Plan& p, std::unique_ptr<BatchSource> d)
       : config(c),
-        vocabulary(v),
         data(std::move(d)),
-        where(run_device(c, v)),
-        plan(checked_plan(c, v)),
-        work(c, v, where.device),
+        plan(checked(c, p)),
+        work(c, plan.vocabulary, *plan.where),
+        evaluation(
+            work.model(), work.arena(), [this](Tape& tape) { work.prepare(tape); }, micro_batch_tokens(c.training)),
         position(data->position()) {
     use_threads(c.threads);
   }
@@ -83,23 +79,12 @@ struct Trainer::Impl {
     }
     return state;
   }
-
-  void check(const Frozen& batch) const {
-    const auto size = static_cast<size_t>(batch.sequences * batch.length);
-    if (size == 0 || batch.tokens.size() != size || batch.targets.size() != size)
-      throw DataError("the evaluation batch of " + batch.domain + " has " + std::to_string(batch.tokens.size()) + " tokens and " +
-                      std::to_string(batch.targets.size()) + " targets; expected " + std::to_string(batch.sequences) + " sequences of " +
-                      std::to_string(batch.length));
-    for (const std::vector<int32_t>* numbers : {&batch.tokens, &batch.targets})
-      for (int32_t token : *numbers)
-        if (token < 0 || token >= vocabulary)
-          throw DataError("the evaluation batch of " + batch.domain + " holds token " + std::to_string(token) + "; expected 0 to " +
-                          std::to_string(vocabulary - 1));
-  }
 };
 
+Trainer::Trainer(const RunConfig& config, const Plan& plan, std::unique_ptr<BatchSource> data)
+    : impl_(std::make_unique<Impl>(config, plan, std::move(data))) {}
 Trainer::Trainer(const RunConfig& config, int64_t vocabulary, std::unique_ptr<BatchSource> data)
-    : impl_(std::make_unique<Impl>(config, vocabulary, std::move(data))) {}
+    : Trainer(config, make_plan(config, vocabulary), std::move(data)) {}
 Trainer::~Trainer() = default;
 
 StepRecord Trainer::step() {
@@ -108,7 +93,7 @@ StepRecord Trainer::step() {
   const TrainingConfig& training = impl_->config.training;
   StepRecord& record = impl_->record;
   work.begin();
-  for (int64_t i = 0; i < training.accumulate; ++i) impl_->train_on_next();
+  for (int64_t i = 0; i < training.gradient_accumulation; ++i) impl_->train_on_next();
   ++record.step;
   record.tokens += training.batch_tokens;
   record.learning_rate = scheduled_learning_rate(training, record.step);
@@ -131,7 +116,6 @@ const RunConfig& Trainer::config() const { return impl_->config; }
 Device Trainer::device() const { return impl_->work.arena().device(); }
 DType Trainer::dtype() const { return impl_->work.precision().parameters; }
 std::string Trainer::precision() const { return to_string(impl_->work.precision().activations); }
-std::string Trainer::why_not_gpu() const { return impl_->where.why_not_gpu; }
 Arena& Trainer::arena() { return impl_->work.arena(); }
 double Trainer::flops_per_step() const { return impl_->plan.flops_per_step; }
 
@@ -156,18 +140,10 @@ void Trainer::restore(const TrainingState& restored) {
   impl_->fetched = false;
 }
 
-Trainer::Evaluation Trainer::evaluate(const Frozen& batch) {
-  impl_->check(batch);
-  Evaluation evaluation;
-  for (double sum : impl_->evaluation.losses(batch.tokens, batch.targets, batch.sequences, batch.length)) {
-    evaluation.by_position.push_back(sum / static_cast<double>(batch.sequences));
-    evaluation.loss += evaluation.by_position.back() / static_cast<double>(batch.length);
-  }
-  return evaluation;
-}
+Evaluation Trainer::evaluate(const FrozenBatch& batch) { return impl_->evaluation.evaluate(batch); }
 
-void Trainer::probe(const Frozen& batch, Probe& probe) {
-  impl_->check(batch);
+void Trainer::probe(const FrozenBatch& batch, Probe& probe) {
+  check_batch(batch, impl_->plan.vocabulary);
   Tensor tokens = arena().allocate({batch.sequences, batch.length}, DType::i32);
   copy_from_host(tokens, batch.tokens.data());
   Tape tape(arena(), false);

@@ -5,9 +5,12 @@
 
 #include "models/config/config.h"
 #include "models/corpus/corpus.h"
+#include "models/evaluation/evaluation_pass.h"
 #include "models/model.h"
 
 namespace saccade {
+
+struct Plan;
 
 /// What one optimizer step reports. Losses in nats per token.
 struct StepRecord {
@@ -29,13 +32,15 @@ struct TrainingState {
   std::vector<NamedTensor> weights, first_moments, second_moments;
 };
 
-/// Learning rate of step s (1-based): linear warm-up, then the schedule down to final_learning_rate · peak at `steps`.
+/// Learning rate of step s (1-based): linear warm-up, then the schedule down to min_lr_ratio · peak at `steps`.
 double scheduled_learning_rate(const TrainingConfig& config, int64_t step);
 
 /// One model in training on one device.
 class Trainer {
  public:
-  /// `data` delivers the training sequences. Throws UsageError, DeviceError.
+  /// `data` delivers the training sequences, `plan` is the config's. Throws UsageError, DeviceError.
+  Trainer(const RunConfig& config, const Plan& plan, std::unique_ptr<BatchSource> data);
+  /// Makes the plan itself.
   Trainer(const RunConfig& config, int64_t vocabulary, std::unique_ptr<BatchSource> data);
   ~Trainer();
 
@@ -46,9 +51,8 @@ class Trainer {
   const Model& model() const;
   const RunConfig& config() const;
   Device device() const;
-  DType dtype() const;              ///< of the parameters
-  std::string precision() const;    ///< what activations and products are in: "f32", "bf16" …
-  std::string why_not_gpu() const;  ///< why `auto` left a GPU alone; empty otherwise
+  DType dtype() const;            ///< of the parameters
+  std::string precision() const;  ///< what activations and products are in: "f32", "bf16" …
   Arena& arena();
   double flops_per_step() const;
 
@@ -57,19 +61,10 @@ class Trainer {
   /// Copies values from `restored` (on the CPU; same names and shapes; throws DataError otherwise) and continues behind it.
   void restore(const TrainingState& restored);
 
-  /// Mean loss over frozen batches: tokens, targets i32 [n, T] each. No gradient, no effect on training.
-  struct Frozen {
-    std::string domain;
-    std::vector<int32_t> tokens, targets;
-    int64_t sequences = 0, length = 0;
-  };
-  struct Evaluation {
-    double loss = 0;
-    std::vector<double> by_position;  ///< mean loss at each position, nats
-  };
-  Evaluation evaluate(const Frozen& batch);
-  /// One forward pass over the frozen sequences with a probe watching.
-  void probe(const Frozen& batch, Probe& probe);
+  /// EvaluationPass::evaluate on the weights as they are, in pieces of a micro-batch.
+  Evaluation evaluate(const FrozenBatch& batch);
+  /// One forward pass over the frozen sequences with a probe watching. Throws DataError as `evaluate` does.
+  void probe(const FrozenBatch& batch, Probe& probe);
 
  private:
   struct Impl;

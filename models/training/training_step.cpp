@@ -17,20 +17,24 @@ Tensor zeroed(Arena& arena, const Tensor& like) {
 }
 
 Tensor fresh_tokens(Arena& arena, const TrainingConfig& training, int64_t length) {
-  const int64_t sequences = training.batch_tokens / length / training.accumulate;
-  return arena.allocate({sequences, length}, DType::i32);
+  return arena.allocate({micro_batch_tokens(training) / length, length}, DType::i32);
 }
 
 }  // namespace
 
+int64_t micro_batch_tokens(const TrainingConfig& training) { return training.batch_tokens / training.gradient_accumulation; }
+
+bool computes_in(const std::string& precision, Engine engine) {
+  return precision == "auto" || precision == "f32" || precision == (engine == Engine::cuda ? "bf16" : "f64");
+}
+
 Precision parse_precision(const std::string& precision, Device device) {
   const bool on_cuda = device.targets_cuda();
-  if (precision == "auto") return {DType::f32, on_cuda ? DType::bf16 : DType::f32};
-  if (precision == "f32") return {DType::f32, DType::f32};
-  if (precision == "f64" && !on_cuda) return {DType::f64, DType::f64};
-  if (precision == "bf16" && on_cuda) return {DType::f32, DType::bf16};
-  throw UsageError("/precision is \"" + precision + "\", which " + (on_cuda ? "CUDA" : "the CPU") +
-                   " does not compute in; expected auto, f32 or " + (on_cuda ? "bf16" : "f64"));
+  if (!computes_in(precision, device.engine))
+    throw UsageError("/precision is \"" + precision + "\", which " + (on_cuda ? "CUDA" : "the CPU") +
+                     " does not compute in; expected auto, f32 or " + (on_cuda ? "bf16" : "f64"));
+  if (precision == "f64") return {DType::f64, DType::f64};
+  return {DType::f32, on_cuda && precision != "f32" ? DType::bf16 : DType::f32};
 }
 
 void use_threads(int64_t threads) {
@@ -59,7 +63,7 @@ TrainingStep::TrainingStep(const RunConfig& config, int64_t vocabulary, Device d
     if (precision_.activations == DType::bf16 && slot.value.rank() == 2)
       slot.compute_copy = arena_.allocate(slot.value.shape(), DType::bf16);
   model_->bind_gradients(tape_);
-  tape_.set_recompute(training_.recompute);
+  tape_.set_recompute(training_.activation_checkpointing);
   prepare(tape_);
   refresh_copies();
 }
@@ -98,7 +102,7 @@ void TrainingStep::run_forward_backward() {
   if (first_) tape_.fresh_grads();
   const Tensor loss = model_->loss(tape_, tokens_, targets_, nullptr, nullptr, training_.max_logit_penalty);
   const Tensor sum = measures_.head_slice(0, 1);
-  const double share = 1.0 / static_cast<double>(training_.accumulate);
+  const double share = 1.0 / static_cast<double>(training_.gradient_accumulation);
   add_loss(tape_, sum, loss, share, first_);
   tape_.backward(loss, share);
 }
@@ -116,7 +120,7 @@ void TrainingStep::update(double learning_rate, int64_t step) {
   const auto rates = adamw_rates(options, learning_rate, step);
   if (auto* to = static_cast<double*>(next_rates_.next())) std::copy(rates.begin(), rates.end(), to);
   next_rates_.send();
-  update_pass_(arena_.device(), [&] { adamw_step(tape_, slots_, options, rates_, training_.clip, measures_.head_slice(1, 2)); });
+  update_pass_(arena_.device(), [&] { adamw_step(tape_, slots_, options, rates_, training_.max_grad_norm, measures_.head_slice(1, 2)); });
 }
 
 TrainingStep::Measures TrainingStep::measures() const {

@@ -19,6 +19,11 @@ struct Precision {
 
 /// "auto", "f32", "f64" (CPU), "bf16" (CUDA); auto: f32 on the CPU, bf16 on CUDA. Throws UsageError.
 Precision parse_precision(const std::string& precision, Device device);
+/// Whether an engine computes in a precision; in "auto" every engine does.
+bool computes_in(const std::string& precision, Engine engine);
+
+/// Tokens in a micro-batch.
+int64_t micro_batch_tokens(const TrainingConfig& training);
 
 /// A model with everything that one optimizer step touches, on any device: the trainer runs it, the plan runs it on
 /// `plan`, so what a plan says comes from the code that will train. On a GPU nothing waits until `measures` does, and from

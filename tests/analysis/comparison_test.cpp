@@ -139,7 +139,7 @@ class ComparisonTest : public QObject {
     };
     row("/provenance/precision", "\"f64\"", "compute in another precision (f64) than attention-seed1 (f32)");
     row("/config/training/schedule", "\"linear\"", "are trained with another schedule (linear) than attention-seed1 (cosine)");
-    row("/config/training/clip", "0", "are trained with another clip (0) than attention-seed1 (1.0)");
+    row("/config/training/max_grad_norm", "0", "are trained with another max_grad_norm (0) than attention-seed1 (1.0)");
     row("/config/training/weight_decay", "0.2", "are trained with another weight_decay (0.2) than attention-seed1 (0.1)");
     row("/config/training/learning_rate", "0.01", "are trained with another learning_rate (0.01) than attention-seed1 (0.001)");
     row("/config/training/probe_every", "3", "");
@@ -173,8 +173,8 @@ class ComparisonTest : public QObject {
                                << "another tokenizer";
     QTest::newRow("length") << "/config/data/sequence_length"
                             << "another sequence length";
-    QTest::newRow("batches") << "/config/training/evaluation_batches"
-                             << "another number of batches";
+    QTest::newRow("evaluation") << "/config/training/evaluation_tokens"
+                                << "another number of tokens";
     QTest::newRow("domains") << "/config/data/train"
                              << "other domains";
     QTest::newRow("parameters") << "parameters"

@@ -52,16 +52,16 @@ class DerivedFiguresTest : public QObject {
     QCOMPARE(gap.curves[0].y, (std::vector<double>{4, 6}));
   }
 
-  void faint_weights_get_colours() {
+  void log_colours_show_small_weights() {
     Figure figure;
     figure.map = HeatMap{.rows = 1, .columns = 1000, .values = std::vector<float>(1000, 0.5F), .range = {0, 1}};
-    const Figure plain = faint_too(figure);
+    const Figure plain = log_colours(figure);
     QVERIFY(plain.map->logarithmic);
     QCOMPARE(plain.map->range, (std::array<double, 2>{1e-4, 1}));
     for (size_t i = 0; i < 1000; ++i) figure.map->values[i] = (i % 2 ? 1.0F : -1.0F) * static_cast<float>(i + 1);
     figure.map->diverging = true;
-    QCOMPARE(faint_too(figure).map->range, (std::array<double, 2>{-990, 990}));
-    QVERIFY(!faint_too(Figure{}).map);
+    QCOMPARE(log_colours(figure).map->range, (std::array<double, 2>{-990, 990}));
+    QVERIFY(!log_colours(Figure{}).map);
   }
 
   void heads_of_even_and_pointed_weights() {

@@ -33,14 +33,14 @@ inline RunInfo fixture_info(const FixtureOptions& o) {
   info.config = {
       {"name", info.name},
       {"architecture",
-       {{"host", o.mixer == "avey" ? "avey" : "llama"},
+       {{"block", o.mixer == "avey" ? "avey" : "llama"},
         {"mixer", o.mixer},
         {"width", 64},
         {"layers", o.layers},
         {"heads", o.heads},
         {"chunk", o.chunk}}},
       {"data", {{"corpus", "fixture"}, {"train", {"prose"}}, {"ood", {"c", "python"}}, {"tokenizer", "bytes"}, {"sequence_length", 128}}},
-      {"training", {{"steps", o.steps}, {"batch_tokens", 1024}, {"seed", o.seed}, {"evaluate_every", 20}, {"evaluation_batches", 4}}}};
+      {"training", {{"steps", o.steps}, {"batch_tokens", 1024}, {"seed", o.seed}, {"evaluate_every", 20}, {"evaluation_tokens", 16384}}}};
   info.provenance = {{"code_version", "fixture"}, {"device", "cpu"}, {"corpus_hash", "c0ffee"}, {"tokenizer_hash", "bytes"}};
   info.parameters = 1'000'000;
   info.seed = o.seed;
@@ -64,7 +64,8 @@ inline StepRecord fixture_step(const FixtureOptions& o, int64_t step) {
 
 inline EvaluationRecord fixture_evaluation(const FixtureOptions& o, int64_t step) {
   const double loss = fixture_loss(o, step);
-  return {fixture_position(step), {{"prose", false, loss}, {"c", true, 1.2 * loss + o.offset}, {"python", true, 1.3 * loss + o.offset}}};
+  return {fixture_position(step),
+          {{"prose", false, loss, 0.01 * loss}, {"c", true, 1.2 * loss + o.offset, 0.02}, {"python", true, 1.3 * loss + o.offset, 0.03}}};
 }
 
 inline StatisticsRecord fixture_statistics(const FixtureOptions& o, int64_t step) {

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "analysis/runs/crc32c.h"
+#include "analysis/runs/history.h"
 #include "kernels/error.h"
 #include "tests/support/file_size_limit.h"
 
@@ -47,15 +48,38 @@ class JournalTest : public QObject {
   }
 
   void everyRecordComesBack() {
-    const EvaluationRecord evaluation{{5, 640, 1.5e9, 0.25}, {{"prose \"x\"\n", false, 2.5}, {"c", true, std::nan("")}}};
+    const EvaluationRecord evaluation{{5, 640, 1.5e9, 0.25}, {{"prose \"x\"\n", false, 2.5, 1.0 / 3}, {"c", true, std::nan("")}}};
     const EvaluationRecord e = evaluation_from(Record::parse(to_record(evaluation).dump()));
     QCOMPARE(e.losses.size(), size_t{2});
     QCOMPARE(e.losses[0].domain, evaluation.losses[0].domain);
     QVERIFY(e.losses[1].ood && std::isnan(e.losses[1].loss) && e.at.flops == 1.5e9 && e.at.tokens == 640);
+    QVERIFY(e.losses[0].standard_error == 1.0 / 3 && std::isnan(e.losses[1].standard_error));
     const StatisticsRecord statistics{{5, 640, 1, 1}, {{"entropy", "nats", 2, {1.25, std::nan("")}}}};
     const StatisticsRecord s = statistics_from(Record::parse(to_record(statistics).dump()));
     QCOMPARE(s.statistics[0].layer, int64_t{2});
     QVERIFY(s.statistics[0].heads[0] == 1.25 && std::isnan(s.statistics[0].heads[1]));
+  }
+
+  /// Journals written before standard errors were known; a run may go on from there.
+  void evaluationsWithoutStandardErrors() {
+    const auto evaluation = [](int64_t step, double error) {
+      return to_record(
+          EvaluationRecord{{step, step, 1, 1}, {{"prose", false, 2, error}, {"c", true, 3, error}, {"d", true, 5, 2 * error}}});
+    };
+    Record old = evaluation(1, 0.5);
+    for (Record& loss : old["losses"]) loss.erase("standard_error");
+    QVERIFY(std::isnan(evaluation_from(old).losses[2].standard_error) && evaluation_from(old).losses[2].loss == 5);
+    RunHistory history;
+    history.apply(old);
+    QVERIFY(history.find("ood/loss/c")->error.empty() && history.find("ood/loss")->error.empty());
+    history.apply(evaluation(2, 0.5));
+    const std::vector<double>& c = history.find("ood/loss/c")->error;
+    QVERIFY(c.size() == 2 && std::isnan(c[0]) && c[1] == 0.5);
+    const std::vector<double>& mean = history.find("ood/loss")->error;  // of two domains
+    QVERIFY(mean.size() == 2 && std::isnan(mean[0]) && mean[1] == std::sqrt(0.5 * 0.5 + 1 * 1) / 2);
+    QVERIFY(history.find("validation/loss")->error[1] == 0.5);
+    history.apply(resume_record(1));
+    for (const Series& series : history.series()) QVERIFY(series.value.size() == 1 && series.error.size() == 1);
   }
 
   void followsWhatIsAppended() {

@@ -49,6 +49,10 @@ loss = f['run/series/train.loss/value']
 assert loss.shape == (60,) and math.isnan(loss[6]) and loss.attrs['units'] in ('nats', b'nats')
 assert json.loads(f['run/config'][0])['training']['seed'] == 1
 assert f['run/statistics/entropy/value'].shape == (2, 3, 4)
+errors = f['run/series/ood.loss.c/value_errors']
+assert list(errors) == [0.02] * 3 and text(errors.attrs['units']) == 'nats'
+assert text(errors.attrs['long_name']).startswith('standard error of ood/loss/c')
+assert 'value_errors' not in f['run/series/train.loss'] and f['run/losses/validation.loss_errors'].shape == (3,)
 def check(name, o):
     if not isinstance(o, h5py.Dataset): return
     assert o.chunks and o.shuffle and o.compression == 'gzip' and o.fletcher32, name
@@ -68,6 +72,7 @@ assert 'validation/loss' in plot.signal_name, plot.signal_name
 assert 'training tokens' in str(plot.axes_names), plot.axes_names
 assert len(plot.auxiliary_signals_names) == 2, plot.auxiliary_signals_names
 assert len(plot.signal) == 3
+assert plot.errors is not None and len(plot.errors) == 3
 )");
   }
 
@@ -75,6 +80,19 @@ assert len(plot.signal) == 3
     const fs::path directory = folder_.filePath("empty").toStdString();
     RunWriter::create(directory, fixture_info({})).write_results();
     QVERIFY(read_results_series(directory / "results.h5").empty());
+  }
+
+  /// As files before had none.
+  void aFileWithoutStandardErrorsIsRead() {
+    const fs::path directory = folder_.filePath("old").toStdString();
+    EvaluationRecord evaluation = fixture_evaluation({}, 20);
+    for (DomainLoss& loss : evaluation.losses) loss.standard_error = std::nan("");
+    RunWriter writer = RunWriter::create(directory, fixture_info({}));
+    writer.add(evaluation);
+    writer.write_results();
+    const auto series = read_results_series(directory / "results.h5");
+    QVERIFY(!series.empty());
+    for (const Series& s : series) QVERIFY(s.error.empty() && s.value.size() == 1);
   }
 
   void everyChangedByteIsNoticedOrHarmless() {
@@ -101,7 +119,8 @@ assert len(plot.signal) == 3
   static bool same(const Series& a, const Series& b) {
     const auto equal = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };
     return a.name == b.name && a.unit == b.unit && a.step == b.step && a.tokens == b.tokens && a.flops == b.flops &&
-           a.seconds == b.seconds && std::equal(a.value.begin(), a.value.end(), b.value.begin(), b.value.end(), equal);
+           a.seconds == b.seconds && a.error == b.error &&
+           std::equal(a.value.begin(), a.value.end(), b.value.begin(), b.value.end(), equal);
   }
 
   void run_python(const QString& needs, const char* program) {

@@ -211,14 +211,11 @@ class ResumeTest : public QObject {
   }
 
   void loadsAModel() {
-    LoadedRun loaded = load_run(whole_);
+    const LoadedModel loaded = load_model(whole_);
     QCOMPARE(loaded.step, int64_t{12});
-    const Corpus corpus = Corpus::open("tiny");
-    const auto batches = evaluation_batches(loaded.config, corpus, *loaded.tokenizer);
-    QCOMPARE(batches.size(), size_t{2});
-    QCOMPARE(loaded.trainer->evaluate(batches[1]).loss, Run(whole_).find("ood/loss/code")->value.back());
-    QCOMPARE(load_run(whole_, 8).step, int64_t{8});
-    QVERIFY_THROWS_EXCEPTION(DataError, load_run(whole_, 5));
+    QCOMPARE(loaded.corpus_hash, Corpus::open("tiny").hash());
+    QCOMPARE(load_model(whole_, 8).step, int64_t{8});
+    QVERIFY_THROWS_EXCEPTION(DataError, load_model(whole_, 5));
   }
 
   void evaluationBatchesDependOnTextAlone() {

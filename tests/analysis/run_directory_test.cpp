@@ -221,6 +221,22 @@ class RunDirectoryTest : public QObject {
     }
   }
 
+  /// Avey's initialisation was no setting once: a run of then is read, and goes on, with what it had.
+  void aRunFromBeforeASettingHasWhatItWasMadeWith() {
+    FixtureOptions avey;
+    avey.mixer = "avey";
+    write_fixture(path("old"), avey);
+    QVERIFY(!nlohmann::json::parse(read_text(path("old") / "run.json"))["config"]["architecture"].contains("initialisation"));
+    const RunInfo old = read_run_info(path("old"));
+    QCOMPARE(old.config["architecture"]["initialisation"].get<std::string>(), std::string("xavier"));
+    QCOMPARE(old.provenance["config_hash"].get<std::string>(), config_hash(old.config));
+    RunInfo today = old;
+    today.config["architecture"]["initialisation"] = "uniform";
+    write_run_info(today);
+    QVERIFY(read_run_info(path("old")).config == today.config);
+    QVERIFY(Run(path("old")).experiment() != experiment_of(old.config));
+  }
+
  private:
   fs::path path(const char* name) const { return folder_->filePath(name).toStdString(); }
 

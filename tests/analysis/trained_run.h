@@ -49,7 +49,7 @@ inline RunConfig tiny_config(const std::string& mixer = "attention") {
   object["architecture"]["mixer"] = mixer;
   object["training"].update({{"evaluate_every", 3}, {"capture_tokens", 48}});
   if (mixer == "top1_chunk") object["architecture"]["chunk"] = 16;
-  if (mixer == "avey") object["architecture"] = {{"host", "avey"}, {"width", 16}, {"layers", 2}, {"split", 16}, {"top_k", 2}};
+  if (mixer == "avey") object["architecture"] = {{"block", "avey"}, {"width", 16}, {"layers", 2}, {"split", 16}, {"top_k", 2}};
   return resolve_config(object, "tiny");
 }
 

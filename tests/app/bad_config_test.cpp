@@ -39,7 +39,7 @@ class BadConfigTest : public QObject {
     row("chunk beyond the sequence", {"architecture.mixer=top1_chunk", "architecture.chunk=128"}, 2, "/architecture/chunk is 128");
     row("window 0", {"architecture.window=0"}, 2, "/architecture/window is 0");
     row("batch is no multiple", {"training.batch_tokens=100"}, 2, "expected a multiple of /data/sequence_length, 64");
-    row("accumulate does not divide", {"training.accumulate=3"}, 2, "/training/accumulate is 3");
+    row("gradient accumulation does not divide", {"training.gradient_accumulation=3"}, 2, "/training/gradient_accumulation is 3");
     row("domain on both sides", {"data.ood=[\"prose\"]"}, 2, "/data/ood names the domain \"prose\"");
     row("unknown domain", {"data.train=[\"poems\"]"}, 2, "has no domain \"poems\"; it has code, prose");
     row("unknown device", {"device=gpu"}, 2, "/device is \"gpu\"; expected auto, cpu, cuda or cuda:N");
@@ -78,7 +78,7 @@ class BadConfigTest : public QObject {
     row("one argument too many", {"evaluate", "a", "b"}, 2, "evaluate: nothing is expected at \"b\"");
     row("no run directory", {"train", file("config.json")}, 2, "--out is required");
     row("no inner command", {"corpus"}, 2, "corpus: expected import, list, show or samples");
-    row("no number", {"evaluate", "a", "--step", "last"}, 2, "--step");
+    row("no number", {"evaluate", "a", "--checkpoint", "last"}, 2, "--checkpoint");
     row("unknown architecture", {"architectures", "avei"}, 2, "did you mean \"avey\"?");
     row("override without value", {"plan", file("config.json"), "--set", "training.steps"}, 2, "expected section.key=value");
     row("syntax error", {"plan", file("syntax.json")}, 2, "syntax.json:3:12: not JSON");

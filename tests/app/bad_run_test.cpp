@@ -50,8 +50,9 @@ class BadRunTest : public QObject {
     row("inspect, capture of text", "finished", "captures/step-12.h5", "no HDF5", {"inspect", "RUN"}, 3, "step-12.h5");
     row("export, capture empty", "finished", "captures/step-12.h5", "", {"export", "selection", "RUN", "--out", "map.csv"}, 3,
         "step-12.h5");
-    row("evaluate, checkpoint damaged", "finished", "checkpoints/step-12.h5", bit, {"evaluate", "RUN", "--step", "12"}, 3, "step-12.h5");
-    row("evaluate, checkpoint of text", "finished", "checkpoints/step-12.h5", "no HDF5", {"evaluate", "RUN", "--step", "12"}, 3,
+    row("evaluate, checkpoint damaged", "finished", "checkpoints/step-12.h5", bit, {"evaluate", "RUN", "--checkpoint", "12"}, 3,
+        "step-12.h5");
+    row("evaluate, checkpoint of text", "finished", "checkpoints/step-12.h5", "no HDF5", {"evaluate", "RUN", "--checkpoint", "12"}, 3,
         "step-12.h5");
     row("compare, results.h5 damaged: not read", "finished", "results.h5", bit, {"compare", "RUN"}, 0, "");
     row("compare, one of several is no run", "finished", "run.json", removed, {"compare", "finished", "RUN"}, 3, "holds no run");

@@ -15,7 +15,7 @@ class InspectExportCliTest : public QObject {
     program_.train("plain");
     program_.train("seed2", {"training.seed=2"});
     program_.train("chunks", {"architecture.mixer=top1_chunk", "architecture.chunk=8"});
-    program_.train("avey", {"architecture={\"host\": \"avey\", \"width\": 16, \"layers\": 2, \"split\": 8, \"top_k\": 2}"});
+    program_.train("avey", {"architecture={\"block\": \"avey\", \"width\": 16, \"layers\": 2, \"split\": 8, \"top_k\": 2}"});
   }
 
   void help_of_every_command_data() {

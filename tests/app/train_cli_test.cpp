@@ -27,6 +27,7 @@ class TrainCliTest : public QObject {
     QCOMPARE(json["state"].get<std::string>(), "finished");
     QCOMPARE(json["step"].get<int>(), 12);
     QVERIFY(json["train_loss"].get<double>() > 1 && json["ood_loss"].get<double>() > 1);
+    QVERIFY(json["ood_loss_standard_error"].get<double>() > 0);
     QVERIFY(result.err.contains("checkpoint at step 4") && result.err.contains("tiny: 100 %"));
     for (const char* file : {"run.json", "journal.jsonl", "results.h5", "log.txt", "checkpoints/step-12.h5", "captures/step-12.h5"})
       QVERIFY2(QFile::exists(program_.path("first/") + file), file);
@@ -61,7 +62,7 @@ class TrainCliTest : public QObject {
       if (result.code != 0) qWarning("%s", qPrintable(result.err));
       return result.json()["steps"][0];
     };
-    const nlohmann::json one = parts("training.accumulate=1"), two = parts("training.accumulate=2");
+    const nlohmann::json one = parts("training.gradient_accumulation=1"), two = parts("training.gradient_accumulation=2");
     QCOMPARE(one["batch_tokens"].get<int>(), 128);
     QCOMPARE(one["device"].get<std::string>(), "cpu");
     QCOMPARE(one["parameters"].get<int64_t>(), Run(program_.path("first").toStdString()).info().parameters);
@@ -101,8 +102,8 @@ class TrainCliTest : public QObject {
 
   void a_divergence_is_an_error() {
     const auto result = program_.run({"-q", "train", program_.path("config.json"), "--out", program_.path("diverged"), "--set",
-                                      "training.learning_rate=100", "--set", "training.clip=0", "--set", "training.steps=3000", "--set",
-                                      "training.warmup_steps=0"});
+                                      "training.learning_rate=100", "--set", "training.max_grad_norm=0", "--set", "training.steps=3000",
+                                      "--set", "training.warmup_steps=0"});
     if (result.code == 0) QSKIP("the loss stayed finite");
     QCOMPARE(result.code, 1);
     QVERIFY2(result.err.startsWith("saccade: ") && result.err.contains("diverged") && result.err.count('\n') == 1, qPrintable(result.err));
@@ -147,8 +148,9 @@ class TrainCliTest : public QObject {
       const Series* series = run.find((ood ? "ood/loss/" : "validation/loss/") + loss["domain"].get<std::string>());
       QVERIFY(series);
       QCOMPARE(loss["loss"].get<double>(), series->value.back());
+      QCOMPARE(loss["standard_error"].get<double>(), series->error.back());
     }
-    const auto missing = program_.run({"-q", "evaluate", program_.path("first"), "--step", "5"});
+    const auto missing = program_.run({"-q", "evaluate", program_.path("first"), "--checkpoint", "5"});
     QVERIFY2(missing.code == 2 && is_one_error(missing) && missing.err.contains("checkpoints of step 8 or 12"), qPrintable(missing.err));
   }
 

@@ -42,7 +42,7 @@ const RegisterGolden mlp("layers/swiglu_mlp", [](const GoldenCase& c, DType dtyp
 const RegisterGolden model("models/based", [](const GoldenCase& c, DType dtype, Arena& arena) {
   const int64_t heads = c.attributes.at("H"), keys = c.inputs.at("layer1.mix.Wq").shape[0];
   return run_golden_model(c, dtype, arena,
-                          {{"host", "llama"},
+                          {{"block", "llama"},
                            {"mixer", "based"},
                            {"heads", heads},
                            {"feature_width", keys / heads},

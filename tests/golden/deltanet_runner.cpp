@@ -42,7 +42,7 @@ GoldenRunner model(const std::string& id) {
   return [id](const GoldenCase& c, DType dtype, Arena& arena) {
     return run_golden_model(
         c, dtype, arena,
-        {{"host", "llama"}, {"mixer", id}, {"heads", c.attributes.at("H")}, {"mlp_width", c.inputs.at("layer0.mlp.W_up").shape[0]}},
+        {{"block", "llama"}, {"mixer", id}, {"heads", c.attributes.at("H")}, {"mlp_width", c.inputs.at("layer0.mlp.W_up").shape[0]}},
         model_names(names, llama_names()));
   };
 }

@@ -21,7 +21,7 @@ constexpr Precision kPrecisions[] = {{"double", DType::f64, false, 1e-9, 1e-9},
                                      {"cuda f32", DType::f32, true, 2e-5, 2e-5},
                                      {"cuda bf16", DType::bf16, true, 1e-2, 2e-2}};
 
-/// Section 12 of the specification of the stateful architectures; theirs are the cases without an op.
+/// Limits of the stateful architectures, whose cases are those without an op.
 double recurrent_output_limit(const GoldenCase& c, const Precision& p) {
   if (p.dtype != DType::bf16) return p.outputs;
   return c.name.ends_with("similar_keys") ? 6e-2 : 2e-2;

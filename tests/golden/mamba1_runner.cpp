@@ -49,7 +49,7 @@ const RegisterGolden layer("layers/mamba1", [](const GoldenCase& c, DType dtype,
 
 const RegisterGolden model("models/mamba1", [](const GoldenCase& c, DType dtype, Arena& arena) {
   const int64_t states = c.inputs.at("layer0.mix.A_log").shape[1], rank = c.inputs.at("layer0.mix.dt_proj_w").shape[1];
-  return run_golden_model(c, dtype, arena, {{"host", "mamba"}, {"mixer", "mamba1"}, {"state", states}, {"step_rank", rank}},
+  return run_golden_model(c, dtype, arena, {{"block", "mamba"}, {"mixer", "mamba1"}, {"state", states}, {"step_rank", rank}},
                           model_names(names, {{"emb", "embedding"}, {"norm_f_w", "final_norm"}, {"norm1_w", "norm"}}));
 });
 

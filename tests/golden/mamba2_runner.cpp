@@ -42,7 +42,7 @@ const RegisterGolden layer("layers/mamba2", [](const GoldenCase& c, DType dtype,
 
 const RegisterGolden model("models/mamba2", [](const GoldenCase& c, DType dtype, Arena& arena) {
   return run_golden_model(c, dtype, arena,
-                          {{"host", "mamba"},
+                          {{"block", "mamba"},
                            {"mixer", "mamba2"},
                            {"heads", c.attributes.at("H")},
                            {"groups", c.attributes.at("G")},

@@ -6,7 +6,7 @@
 namespace saccade::test {
 namespace {
 
-/// The specification writes low-rank matrices [in, out], the project all of them [out, in].
+/// The golden files write low-rank matrices [in, out], the project all of them [out, in].
 const std::vector<std::string> kLowRank{"decay_A", "decay_B", "w1", "w2", "a1", "a2", "v1", "v2", "g1", "g2"};
 const std::vector<std::string> kStreams{"decay", "key", "value", "receptance", "gate"};  ///< order of RWKV-6's mix_A, mix_B
 

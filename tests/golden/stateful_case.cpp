@@ -20,7 +20,7 @@ std::string layer_prefix(const std::string& name) {
   return name.rfind("layer", 0) == 0 && name.find('.') != std::string::npos ? name.substr(0, name.find('.') + 1) : std::string();
 }
 
-/// Fills the parameters from the case. Returns the specification's name of each; throws when one stays unset.
+/// Fills the parameters from the case. Returns the golden file's name of each; throws when one stays unset.
 std::map<std::string, std::string> set_parameters(const std::vector<Parameter>& parameters, const GoldenCase& c,
                                                   const std::function<std::string(const std::string&)>& ours) {
   std::map<std::string, std::string> golden_names;
@@ -34,9 +34,9 @@ std::map<std::string, std::string> set_parameters(const std::vector<Parameter>& 
 
 }  // namespace
 
-ParameterNames model_names(const ParameterNames& mixer, ParameterNames host) {
-  for (const auto& [golden, ours] : mixer) host["mix." + golden] = ours;
-  return host;
+ParameterNames model_names(const ParameterNames& mixer, ParameterNames block) {
+  for (const auto& [golden, ours] : mixer) block["mix." + golden] = ours;
+  return block;
 }
 
 ParameterNames llama_names() {

@@ -4,20 +4,20 @@
 
 namespace saccade::test {
 
-/// Cases of the stateful architectures: parameters stand in the group "params" under the specification's names, a case is found
+/// Cases of the stateful architectures: parameters stand in the group "params" under the golden file's names, a case is found
 /// by "file/case" (find_golden_runner), `layers.h5` holds whole mixers and `models.h5` whole models.
 using Tensors = std::map<std::string, Tensor>;
 
-/// The project's name of a parameter of the specification: "mix.Wq" → "query".
+/// The project's name of a parameter of the golden files: "mix.Wq" → "query".
 using ParameterNames = std::map<std::string, std::string>;
 
-/// A model's names: the mixer's as "mix.…", and those of its host.
-ParameterNames model_names(const ParameterNames& mixer, ParameterNames host);
-/// Names of the host "llama".
+/// A model's names: the mixer's as "mix.…", and those of its block.
+ParameterNames model_names(const ParameterNames& mixer, ParameterNames block);
+/// Names of the block "llama".
 ParameterNames llama_names();
 
 /// A mixer or another part of a model. `make` takes its parameters from the maker and returns what to run; parameters are then
-/// filled from the case: specification's name n is the parameter `prefix` + names.at(n). What is no parameter is an input.
+/// filled from the case: golden file's name n is the parameter `prefix` + names.at(n). What is no parameter is an input.
 using PartForward = std::function<Tensors(Tape&, const Tensors& inputs)>;
 GoldenResult run_golden_part(const GoldenCase& c, DType dtype, Arena& arena, const ParameterNames& names,
                              const std::function<PartForward(ParameterMaker&)>& make, const std::string& prefix = "layer0.");

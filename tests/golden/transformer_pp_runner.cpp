@@ -6,7 +6,7 @@ namespace {
 
 /// The case's model as the registry makes it from settings.
 nlohmann::json settings_of_case(const GoldenCase& c) {
-  nlohmann::json settings = {{"host", "llama"}, {"mixer", "attention"}};
+  nlohmann::json settings = {{"block", "llama"}, {"mixer", "attention"}};
   settings["width"] = c.inputs.at("embedding").shape[1];
   settings["mlp_width"] = c.inputs.at("layer0.gate").shape[0];
   for (const char* key : {"layers", "heads", "position", "rotary_base", "qk_norm", "temperature"}) settings[key] = c.attributes.at(key);

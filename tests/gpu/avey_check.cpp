@@ -122,7 +122,10 @@ void add_contextualizers(std::vector<OpCase>& cases) {
                                               {{2, 640, 128, 3, false}, 64},
                                               {{2, 256, 32, 3, false}, 72},
                                               {{3, 288, 32, 4, true}, 136},
-                                              {{2, 288, 96, 2, true}, 72}};
+                                              {{2, 288, 96, 2, true}, 72},
+                                              // As in models that users train.
+                                              {{2, 512, 64, 7, true}, 256},
+                                              {{10, 512, 64, 7, true}, 256}};
   for (const auto& [l, r] : tiled)
     for (bool own_only : {false, true}) {
       const ContextLayout layout = layout_of(l);
@@ -175,7 +178,10 @@ void add_processors(std::vector<OpCase>& cases) {
                                    {{2, 12, 3, 2, true}, 10},
                                    {{1, 300, 40, 4, true}, 32},
                                    {{2, 192, 64, 2, true}, 128},
-                                   {{3, 160, 32, 3, true}, 256}})
+                                   {{3, 160, 32, 3, true}, 256},
+                                   {{2, 192, 64, 2, true}, 256},
+                                   {{2, 512, 64, 7, true}, 128},
+                                   {{2, 512, 64, 7, true}, 256}})
       for (const auto& [own_only, g] : {std::pair(false, Activation::none), {true, Activation::none}, {false, Activation::silu}}) {
         const ContextLayout layout = layout_of(l);
         const int64_t C = layout.context_width(), D = width, m = 4 * D, tail = 2 * D;

@@ -154,7 +154,7 @@ void check_model(const json& settings, const std::string& precision) {
   if (!test::in_shard(place++)) return;
   constexpr int64_t kLength = 400, kVocabulary = 97;
   json architecture{{"width", 128}, {"layers", 2}};
-  for (const Setting& s : settings_of(settings.at("host"), settings.at("mixer")))
+  for (const Setting& s : settings_of(settings.at("block"), settings.at("mixer")))
     if (s.name == "heads") architecture["heads"] = 2;
   architecture.update(settings);
   InferenceModel model(resolve_architecture(architecture, kLength), kVocabulary, kLength, Device::cuda(0), precision, 3);
@@ -204,7 +204,7 @@ void check_model(const json& settings, const std::string& precision) {
 
 void check_models() {
   for (const std::string precision : {"f32", "bf16"})
-    for (const char* host : {"llama", "gpt"})
+    for (const char* block : {"llama", "gpt"})
       for (const json& mixer : std::vector<json>{{{"mixer", "attention"}},
                                                  {{"mixer", "attention"}, {"window", 50}},
                                                  {{"mixer", "attention"}, {"relation", "constant-keys"}},
@@ -215,18 +215,18 @@ void check_models() {
                                                  {{"mixer", "top1_chunk"}, {"chunk", 32}, {"selection", "approx"}},
                                                  {{"mixer", "top1_chunk"}, {"chunk", 16}, {"selection", "approx"}, {"top_k", 3}}}) {
         json settings = mixer;
-        settings["host"] = host;
+        settings["block"] = block;
         check_model(settings, precision);
       }
   for (const std::string precision : {"f32", "bf16"})
-    for (const json& settings : std::vector<json>{{{"host", "mamba"}, {"mixer", "mamba1"}},
-                                                  {{"host", "mamba"}, {"mixer", "mamba2"}, {"heads", 4}, {"state", 16}},
-                                                  {{"host", "rwkv"}, {"mixer", "rwkv5"}},
-                                                  {{"host", "rwkv"}, {"mixer", "rwkv6"}},
-                                                  {{"host", "rwkv"}, {"mixer", "rwkv7"}},
-                                                  {{"host", "llama"}, {"mixer", "deltanet"}},
-                                                  {{"host", "llama"}, {"mixer", "gated_deltanet"}},
-                                                  {{"host", "llama"}, {"mixer", "based"}, {"layers", 3}, {"window", 50}}})
+    for (const json& settings : std::vector<json>{{{"block", "mamba"}, {"mixer", "mamba1"}},
+                                                  {{"block", "mamba"}, {"mixer", "mamba2"}, {"heads", 4}, {"state", 16}},
+                                                  {{"block", "rwkv"}, {"mixer", "rwkv5"}},
+                                                  {{"block", "rwkv"}, {"mixer", "rwkv6"}},
+                                                  {{"block", "rwkv"}, {"mixer", "rwkv7"}},
+                                                  {{"block", "llama"}, {"mixer", "deltanet"}},
+                                                  {{"block", "llama"}, {"mixer", "gated_deltanet"}},
+                                                  {{"block", "llama"}, {"mixer", "based"}, {"layers", 3}, {"window", 50}}})
       check_model(settings, precision);
 }
 

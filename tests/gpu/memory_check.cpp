@@ -5,8 +5,9 @@
 #include <cstdio>
 
 #include "kernels/cuda/runtime.h"
-#include "models/training/evaluation_pass.h"
+#include "models/evaluation/evaluation_pass.h"
 #include "models/training/plan.h"
+#include "models/training/training_step.h"
 #include "tests/gpu/first_gpu.h"
 
 using namespace saccade;
@@ -45,10 +46,11 @@ void train(TrainingStep& step, int64_t vocabulary, int64_t steps) {
 }
 
 void evaluate(TrainingStep& step, int64_t vocabulary) {
-  EvaluationPass evaluation(step);
+  EvaluationPass evaluation(
+      step.model(), step.arena(), [&](Tape& tape) { step.prepare(tape); }, step.sequences() * step.length());
   std::vector<int32_t> tokens(static_cast<size_t>(step.sequences() * step.length()));
   for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i % static_cast<size_t>(vocabulary));
-  for (int i = 0; i < 3; ++i) evaluation.losses(tokens, tokens, step.sequences(), step.length());
+  for (int i = 0; i < 3; ++i) evaluation.evaluate({"", tokens, tokens, step.sequences(), step.length()});
 }
 
 /// `before`: free before this program used the GPU.
@@ -86,7 +88,7 @@ bool check_full(const json& architecture, Device device) {
   const RunConfig config = config_of("full", architecture, 2048, 32, "bf16", device);
   Arena rest(device);
   const Tensor taken = rest.allocate({(memory_free(device.index) - (int64_t{3} << 30)) / 4}, DType::f32);
-  const std::string foreseen = refusal([&] { require_device(config, 32000, make_plan(config, 32000)); });
+  const std::string foreseen = refusal([&] { require_device(config, make_plan(config, 32000)); });
   const std::string met = refusal([&] {
     TrainingStep step(config, 32000, device);
     train(step, 32000, 1);
@@ -97,7 +99,7 @@ bool check_full(const json& architecture, Device device) {
 }
 
 json llama(int64_t width, int64_t layers, int64_t heads, int64_t mlp) {
-  return {{"host", "llama"}, {"mixer", "attention"}, {"width", width}, {"layers", layers}, {"heads", heads}, {"mlp_width", mlp}};
+  return {{"block", "llama"}, {"mixer", "attention"}, {"width", width}, {"layers", layers}, {"heads", heads}, {"mlp_width", mlp}};
 }
 
 }  // namespace
@@ -111,8 +113,8 @@ int main() {
     return 77;
   }
   bool ok = true;
-  const json chunks{{"host", "llama"}, {"mixer", "top1_chunk"}, {"width", 320}, {"layers", 6}, {"heads", 5}, {"chunk", 32}};
-  const json avey{{"host", "avey"}, {"width", 256}, {"layers", 8}, {"split", 32}, {"top_k", 3}};
+  const json chunks{{"block", "llama"}, {"mixer", "top1_chunk"}, {"width", 320}, {"layers", 6}, {"heads", 5}, {"chunk", 32}};
+  const json avey{{"block", "avey"}, {"width", 256}, {"layers", 8}, {"split", 32}, {"top_k", 3}};
   ok &= check("Transformer++ 1.87 M", llama(192, 4, 3, 512), 512, 512, 32, "bf16", device, before);
   ok &= check("Transformer++ 8.75 M", llama(320, 6, 5, 864), 4096, 1024, 32, "bf16", device, before);
   ok &= check("Transformer++ 8.75 M", llama(320, 6, 5, 864), 4096, 1024, 32, "f32", device, before);

@@ -142,7 +142,7 @@ struct Worst {
 /// What is wrong with a case in one type, or nothing; how far it is off goes to `off`.
 inline std::string compare_case(const OpCase& c, DType dtype, bool adding, Device device, Worst& off) {
   const OpValues truth = run_case(c, Device::cpu(), DType::f64, adding), once = run_case(c, device, dtype, adding),
-                 again = run_case(c, device, dtype, adding), plan = run_case(c, Device::plan(true), dtype, adding),
+                 again = run_case(c, device, dtype, adding), plan = run_case(c, Device::plan(Engine::cuda), dtype, adding),
                  unrecorded = c.unrecorded ? run_case(c, device, dtype, adding, false) : OpValues();
   std::string problem;
   for (size_t i = 0; i < unrecorded.values.size(); ++i) {

@@ -15,6 +15,7 @@
 #include "models/config/config.h"
 #include "models/corpus/corpus.h"
 #include "models/resources.h"
+#include "models/training/decoder.h"
 #include "models/training/plan.h"
 #include "models/training/trainer.h"
 #include "models/training/training_step.h"
@@ -59,7 +60,7 @@ constexpr int64_t kVocabulary = 257, kSteps = 100;
 
 json small(const json& architecture, const std::string& device, const std::string& precision, int64_t accumulate, bool recompute = false) {
   json a{{"width", 32}, {"layers", 2}};
-  for (const Setting& s : settings_of(architecture.at("host"), architecture.value("mixer", "")))
+  for (const Setting& s : settings_of(architecture.at("block"), architecture.value("mixer", "")))
     if (s.name == "heads") a["heads"] = 2;
   a.update(architecture);
   return {{"name", "check"},
@@ -67,8 +68,8 @@ json small(const json& architecture, const std::string& device, const std::strin
           {"data", {{"sequence_length", 64}}},
           {"training",
            {{"batch_tokens", 1024},
-            {"accumulate", accumulate},
-            {"recompute", recompute},
+            {"gradient_accumulation", accumulate},
+            {"activation_checkpointing", recompute},
             {"steps", kSteps},
             {"warmup_steps", 10},
             {"learning_rate", 3e-3}}},
@@ -92,8 +93,8 @@ std::unique_ptr<Trainer> trainer_of(const json& object) {
                                    std::make_unique<BatchSource>(std::vector{store}, config.data.sequence_length, uint64_t{1}));
 }
 
-Trainer::Frozen frozen(int64_t sequences, int64_t length) {
-  Trainer::Frozen batch{"rule", {}, {}, sequences, length};
+FrozenBatch frozen(int64_t sequences, int64_t length) {
+  FrozenBatch batch{"rule", {}, {}, sequences, length};
   const Random random(9, "frozen");
   for (int64_t i = 0; i < sequences * length; ++i) {
     batch.tokens.push_back(static_cast<int32_t>(random.below(kVocabulary, static_cast<uint64_t>(i))));
@@ -132,7 +133,7 @@ bool same_bytes(const TrainingState& a, const TrainingState& b) {
 double statistics_apart(Trainer& a, Trainer& b, size_t& count) {
   ProbeRecord x, y;
   x.maps_wanted = y.maps_wanted = true;
-  const Trainer::Frozen batch = frozen(2, 64);
+  const FrozenBatch batch = frozen(2, 64);
   a.probe(batch, x);
   b.probe(batch, y);
   count = x.statistics.size() + x.maps.size();
@@ -146,6 +147,31 @@ double statistics_apart(Trainer& a, Trainer& b, size_t& count) {
       if (!(d <= worst)) worst = d;
     }
   return worst;
+}
+
+/// On an inference model with the trainer's weights.
+double evaluation_of_weights(Trainer& trainer) {
+  const RunConfig& config = trainer.config();
+  InferenceModel model(config.architecture, kVocabulary, config.data.sequence_length, trainer.device(), config.precision, 5);
+  model.load(trainer.state().weights);
+  EvaluationPass pass(
+      model.model(), model.arena(), [&](Tape& tape) { model.prepare(tape); }, micro_batch_tokens(config.training));
+  return pass.evaluate(frozen(20, 64)).loss;
+}
+
+/// `auto` takes the GPU in one plan; the CPU where the precision is not CUDA's, in one too; and in a second plan where the engine
+/// refuses an op.
+bool check_auto() {
+  const auto chosen = [](const json& architecture, const char* precision, int64_t plans) {
+    const int64_t before = plans_made();
+    const Plan plan = make_plan(resolve_config(small(architecture, "auto", precision, 1), "check"), kVocabulary);
+    std::printf("auto, %s: %s%s%s\n", precision, plan.device.c_str(), plan.why_not_gpu.empty() ? "" : ", ", plan.why_not_gpu.c_str());
+    return plans_made() - before == plans && plan.where ? plan : Plan{};
+  };
+  const json plain{{"host", "llama"}, {"mixer", "attention"}}, wide{{"host", "rwkv"}, {"mixer", "rwkv6"}, {"width", 512}, {"heads", 1}};
+  const Plan gpu = chosen(plain, "auto", 1), precise = chosen(plain, "f64", 1), refused = chosen(wide, "auto", 2);
+  return gpu.where && gpu.where->is_cuda() && gpu.why_not_gpu.empty() && precise.where == Device::cpu() && !precise.why_not_gpu.empty() &&
+         refused.where == Device::cpu() && refused.why_not_gpu.find("[wkv]") != std::string::npos;
 }
 
 bool check(const std::string& name, const json& architecture) {
@@ -163,6 +189,7 @@ bool check(const std::string& name, const json& architecture) {
     for (int i = 0; i < 3; ++i) evaluation = gpu->evaluate(frozen(20, 64)).loss;  // the third time replayed
     evaluation = std::abs(evaluation - cpu->evaluate(frozen(20, 64)).loss);
     expect(evaluation <= 1e-4, "evaluation");
+    expect(std::abs(evaluation_of_weights(*gpu) - gpu->evaluate(frozen(20, 64)).loss) <= 1e-5, "evaluation of the weights alone");
     gpu->arena().reset_peak();
     const std::vector<double> truth = train(*cpu, kSteps);
     const std::vector<double> losses = train(*gpu, kSteps);
@@ -204,32 +231,32 @@ bool check(const std::string& name, const json& architecture) {
   return problems.empty();
 }
 
-/// Every whole architecture and every mixer in every host as the registry has them, and settings that take other ways.
+/// Every whole architecture and every mixer in every block as the registry has them, and settings that take other ways.
 std::vector<std::pair<std::string, json>> all_configs() {
   std::vector<std::pair<std::string, json>> configs;
-  const auto add = [&](const std::string& host, const std::string& mixer) {
-    json config{{"host", host}};
+  const auto add = [&](const std::string& block, const std::string& mixer) {
+    json config{{"block", block}};
     if (!mixer.empty()) config["mixer"] = mixer;
-    for (const Setting& s : settings_of(host, mixer))
+    for (const Setting& s : settings_of(block, mixer))
       for (const auto& [name, value] : {std::pair("split", 16), std::pair("top_k", 2), std::pair("chunk", 16)})
         if (s.name == name) config[name] = value;
-    configs.emplace_back(host + (mixer.empty() ? "" : ", " + mixer), config);
+    configs.emplace_back(block + (mixer.empty() ? "" : ", " + mixer), config);
   };
-  for (const Architecture* host : architectures()) {
-    if (host->kind == Architecture::Kind::whole) add(host->id, "");
-    if (host->kind != Architecture::Kind::host) continue;
+  for (const Architecture* block : architectures()) {
+    if (block->kind == Architecture::Kind::whole) add(block->id, "");
+    if (block->kind != Architecture::Kind::block) continue;
     for (const Architecture* mixer : architectures())
-      if (mixer->kind == Architecture::Kind::mixer) add(host->id, mixer->id);
+      if (mixer->kind == Architecture::Kind::mixer) add(block->id, mixer->id);
   }
   const std::pair<const char*, json> more[] = {
       {"avey causal, masked, layer",
-       {{"host", "avey"}, {"split", 16}, {"top_k", 2}, {"ranker_query", "causal"}, {"mask_padding", true}, {"norm", "layer"}}},
-      {"avey gelu, no ranker", {{"host", "avey"}, {"ranker", false}, {"enricher_activation", "gelu"}, {"bypass", false}}},
+       {{"block", "avey"}, {"split", 16}, {"top_k", 2}, {"ranker_query", "causal"}, {"mask_padding", true}, {"norm", "layer"}}},
+      {"avey gelu, no ranker", {{"block", "avey"}, {"ranker", false}, {"enricher_activation", "gelu"}, {"bypass", false}}},
       {"avey with attention",
-       {{"host", "avey"}, {"split", 16}, {"top_k", 2}, {"processor", "attention"}, {"heads", 2}, {"position", "rotary"}}},
-      {"gpt, attention window 16", {{"host", "gpt"}, {"mixer", "attention"}, {"window", 16}}},
-      {"llama, constant keys", {{"host", "llama"}, {"mixer", "attention"}, {"relation", "constant-keys"}}},
-      {"llama, top1_chunk approx", {{"host", "llama"}, {"mixer", "top1_chunk"}, {"chunk", 16}, {"selection", "approx"}}},
+       {{"block", "avey"}, {"split", 16}, {"top_k", 2}, {"processor", "attention"}, {"heads", 2}, {"position", "rotary"}}},
+      {"gpt, attention window 16", {{"block", "gpt"}, {"mixer", "attention"}, {"window", 16}}},
+      {"llama, constant keys", {{"block", "llama"}, {"mixer", "attention"}, {"relation", "constant-keys"}}},
+      {"llama, top1_chunk approx", {{"block", "llama"}, {"mixer", "top1_chunk"}, {"chunk", 16}, {"selection", "approx"}}},
   };
   configs.insert(configs.end(), std::begin(more), std::end(more));
   return configs;
@@ -273,7 +300,7 @@ void time_step(const char* name, const json& architecture, int64_t vocabulary, i
                                              {"precision", precision}},
                                             name);
     const Plan plan = make_plan(config, vocabulary);
-    const double seconds = measure_step_seconds(config, vocabulary, 10);
+    const double seconds = measure_step_seconds(config, plan, 10);
     const double tokens = static_cast<double>(batch * length);
     std::printf("%-24s %-5s %9.3f ms %8.3f Mtok/s %7.1f TFLOP/s  %7.2f GiB  %.1f M\n", name, precision, seconds * 1e3,
                 tokens / seconds / 1e6, plan.flops_per_step / seconds / 1e12, static_cast<double>(plan.peak_bytes) / (1 << 30),
@@ -294,10 +321,10 @@ void time_presets(bool profile, const std::string& only) {
     if (std::string(name).find(only) != std::string::npos) ::time_step(name, architecture, vocabulary, length, batch, "bf16", profile);
   };
   const auto llama = [](int64_t width, int64_t layers, int64_t heads, int64_t mlp) {
-    return json{{"host", "llama"}, {"mixer", "attention"}, {"width", width}, {"layers", layers}, {"heads", heads}, {"mlp_width", mlp}};
+    return json{{"block", "llama"}, {"mixer", "attention"}, {"width", width}, {"layers", layers}, {"heads", heads}, {"mlp_width", mlp}};
   };
-  const json avey_small{{"host", "avey"}, {"width", 256}, {"layers", 8}, {"split", 32}, {"top_k", 3}};
-  const json avey_large{{"host", "avey"}, {"width", 768}, {"layers", 26}, {"split", 64}, {"top_k", 7}};
+  const json avey_small{{"block", "avey"}, {"width", 256}, {"layers", 8}, {"split", 32}, {"top_k", 3}};
+  const json avey_large{{"block", "avey"}, {"width", 768}, {"layers", 26}, {"split", 64}, {"top_k", 7}};
   time_step("Transformer++ 1.87 M", llama(192, 4, 3, 512), 512, 512, 32);
   time_step("Transformer++ 8.75 M", llama(320, 6, 5, 864), 4096, 1024, 32);
   time_step("Transformer++ 110 M", llama(768, 12, 12, 2048), 32000, 2048, 32);
@@ -316,6 +343,10 @@ int main(int argc, char** argv) {
   if (wanted != "time" && wanted != "profile") {
     std::printf("%-28s %8s %8s %8s %8s %4s\n", "", "f32", "bf16", "eval", "probe", "");
     const auto configs = all_configs();
+    if (test::in_shard(0) && !check_auto()) {
+      std::printf("auto: FAILED\n");
+      ++failed;
+    }
     for (size_t i = 0; i < configs.size(); ++i)
       if (test::in_shard(i) && configs[i].first.find(only) != std::string::npos)
         failed += check(configs[i].first, configs[i].second) ? 0 : 1;

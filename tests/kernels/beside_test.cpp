@@ -31,7 +31,7 @@ class BesideTest : public QObject {
   }
 
   void keeps_what_it_reads() {
-    Arena arena(Device::plan(true));
+    Arena arena(Device::plan(Engine::cuda));
     Tape tape(arena, true);
     const BesideEnds guard(tape);
     Tensor first = tape.empty({64}, DType::f32), second = tape.empty({64}, DType::f32);
@@ -45,7 +45,7 @@ class BesideTest : public QObject {
   }
 
   void ends_with_the_backward_pass() {
-    Arena arena(Device::plan(true));
+    Arena arena(Device::plan(Engine::cuda));
     Tape tape(arena, true);
     const Tensor x = tape.empty({64}, DType::f32);
     {
@@ -56,7 +56,7 @@ class BesideTest : public QObject {
   }
 
   void waits_for_writes_of_a_buffer() {
-    Arena arena(Device::plan(true));
+    Arena arena(Device::plan(Engine::cuda));
     Tape tape(arena, true);
     const BesideEnds guard(tape);
     const Tensor x = tape.empty({64}, DType::f32), y = tape.empty({64}, DType::f32), a = tape.empty({8}, DType::f32),
@@ -70,7 +70,7 @@ class BesideTest : public QObject {
   }
 
   void large_work_stays_in_line() {
-    Arena arena(Device::plan(true));
+    Arena arena(Device::plan(Engine::cuda));
     Tape tape(arena, true);
     const Tensor x = tape.empty({64}, DType::f32);
     begin(tape, x, {}, kLarge);

@@ -25,7 +25,7 @@ class GatedLinearTest : public QObject {
 
   /// What the plan of a GPU run counts: the two products, the gate, and the same backward.
   void cuda_plan() {
-    Arena arena(Device::plan(true));
+    Arena arena(Device::plan(Engine::cuda));
     Tape tape(arena, true);
     Tensor x = tape.empty({6, 8}, DType::f32), gate = tape.empty({16, 8}, DType::f32), up = tape.empty({16, 8}, DType::f32);
     for (Tensor* input : {&x, &gate, &up}) input->set_differentiable(true);
@@ -39,7 +39,7 @@ class GatedLinearTest : public QObject {
   }
 
   void shapes() {
-    Arena arena(Device::plan(true));
+    Arena arena(Device::plan(Engine::cuda));
     Tape tape(arena, false);
     const Tensor x = tape.empty({2, 8}, DType::f32), gate = tape.empty({4, 8}, DType::f32), up = tape.empty({5, 8}, DType::f32);
     QVERIFY_THROWS_EXCEPTION(std::invalid_argument, gated_linear(tape, x, gate, up, Activation::gelu));

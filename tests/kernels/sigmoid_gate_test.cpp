@@ -16,7 +16,7 @@ class SigmoidGateTest : public QObject {
   }
 
   void stays_exact_in_mixed_precision() {
-    Arena arena(Device::plan(true));
+    Arena arena(Device::plan(Engine::cuda));
     Tape tape(arena, true);
     Tensor x = tape.empty({2, 3}, DType::bf16);
     x.set_differentiable(true);

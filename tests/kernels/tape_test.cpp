@@ -287,6 +287,23 @@ class TapeTest : public QObject {
     QCOMPARE(tape.cost().flops, 0.0);
   }
 
+  /// On a device what its engine lacks is an error; a plan notes the first and goes on.
+  void an_engine_may_refuse_an_op() {
+    const auto lack = [](Tape& tape) { tape.run("lacking", {1, 0}, [] { QFAIL("it ran"); }); };
+    Arena plan(Device::plan(Engine::cuda));
+    Tape planned(plan, false);
+    QVERIFY(planned.refusal().empty());
+    lack(planned);
+    planned.refuse("wide", "heads are 300 wide");
+    QCOMPARE(planned.refusal(), std::string("[lacking] has no CUDA kernel"));
+    Tape real(arena_, false);
+    QVERIFY_THROWS_EXCEPTION(DeviceError, real.refuse("wide", "heads are 300 wide"));
+    Arena cpu_plan(Device::plan());
+    Tape on_cpu(cpu_plan, false);
+    lack(on_cpu);
+    QVERIFY(on_cpu.refusal().empty());
+  }
+
   void binding_is_for_inputs() {
     Tape tape(arena_, true);
     const Tensor x = number(1), y = scale(tape, x, 2);

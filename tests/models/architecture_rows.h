@@ -9,7 +9,7 @@
 
 namespace saccade::test {
 
-/// Rows of a test that asks the same of everything in the registry: every host with every mixer and every whole architecture,
+/// Rows of a test that asks the same of everything in the registry: every block with every mixer and every whole architecture,
 /// plain and with each choice of each setting; on the CPU, and on a GPU in f32 and bf16.
 
 constexpr int64_t kLength = 24, kVocabulary = 29;
@@ -44,7 +44,7 @@ inline nlohmann::json completed(const nlohmann::json& varied, const std::vector<
   for (const Setting& s : settings)
     for (const nlohmann::json& value : other_values(s)) {
       nlohmann::json both = varied;
-      if (s.name == "host" || s.name == "mixer" || both.contains(s.name)) continue;
+      if (s.name == "block" || s.name == "mixer" || both.contains(s.name)) continue;
       both[s.name] = value;
       if (accepted(both)) return both;
     }
@@ -65,18 +65,18 @@ inline void add_row(const std::string& name, const nlohmann::json& settings) {
   if (gpus().empty()) return;
   for (const char* precision : {"f32", "bf16"}) QTest::newRow((name + " cuda " + precision).c_str()) << text << "cuda" << precision;
 }
-inline void add_rows(const std::string& host, const std::string& mixer, bool plain_only) {
-  const std::vector<Setting> settings = settings_of(host, mixer);
-  nlohmann::json base = {{"host", host}};
+inline void add_rows(const std::string& block, const std::string& mixer, bool plain_only) {
+  const std::vector<Setting> settings = settings_of(block, mixer);
+  nlohmann::json base = {{"block", block}};
   if (!mixer.empty()) base["mixer"] = mixer;
   const nlohmann::json sizes = small_sizes();
   for (const Setting& s : settings)
     if (sizes.contains(s.name)) base[s.name] = sizes.at(s.name);
-  const std::string name = host + (mixer.empty() ? "" : " " + mixer);
+  const std::string name = block + (mixer.empty() ? "" : " " + mixer);
   add_row(name, base);
   if (plain_only) return;
   for (const Setting& s : settings) {
-    if (s.name == "host" || s.name == "mixer") continue;
+    if (s.name == "block" || s.name == "mixer") continue;
     for (const nlohmann::json& value : other_values(s)) {
       if (value == s.default_value) continue;
       nlohmann::json varied = base;
@@ -93,11 +93,11 @@ inline void add_all(bool plain_only = false) {
     QTest::newRow("cuda") << ""
                           << "cuda"
                           << "";
-  for (const Architecture* host : architectures()) {
-    if (host->kind == Architecture::Kind::whole) add_rows(host->id, "", plain_only);
-    if (host->kind != Architecture::Kind::host) continue;
+  for (const Architecture* block : architectures()) {
+    if (block->kind == Architecture::Kind::whole) add_rows(block->id, "", plain_only);
+    if (block->kind != Architecture::Kind::block) continue;
     for (const Architecture* mixer : architectures())
-      if (mixer->kind == Architecture::Kind::mixer) add_rows(host->id, mixer->id, plain_only);
+      if (mixer->kind == Architecture::Kind::mixer) add_rows(block->id, mixer->id, plain_only);
   }
 }
 

@@ -7,7 +7,7 @@
 
 namespace saccade::test {
 
-/// Asks the same of everything in the registry: every host with every mixer and every whole architecture, plain and with
+/// Asks the same of everything in the registry: every block with every mixer and every whole architecture, plain and with
 /// each choice of each setting; on the CPU, and on a GPU in f32 and bf16.
 class ArchitecturesTest : public QObject {
   Q_OBJECT
@@ -57,7 +57,7 @@ class ArchitecturesTest : public QObject {
       const RunConfig config = row.run({{"schedule", "constant"}});
       const auto make = [&] { return std::make_unique<Trainer>(config, corpus_.vocabulary(), corpus_.source(config)); };
       const auto first = make(), second = make();
-      const Trainer::Frozen batch = frozen(4, kLength, corpus_.vocabulary());
+      const FrozenBatch batch = frozen(4, kLength, corpus_.vocabulary());
       const double start = first->step().loss;
       double end = start;
       for (int i = 0; i < 14; ++i) end = first->step().loss;
@@ -74,8 +74,8 @@ class ArchitecturesTest : public QObject {
     with_row([](const Row& row) {
       const Built built(row, row.exact(), false);
       built.enliven();
-      const Architecture& host = architecture(built.resolved.at("host"));
-      const bool looks_ahead = host.looks_ahead && !host.looks_ahead(built.resolved).empty();
+      const Architecture& block = architecture(built.resolved.at("block"));
+      const bool looks_ahead = block.looks_ahead && !block.looks_ahead(built.resolved).empty();
       const int64_t split = built.resolved.value("split", kLength);
       const std::vector<int32_t> before = random_tokens(kLength, "tokens");
       const Array expected = built.logits(before);
@@ -127,11 +127,11 @@ class ArchitecturesTest : public QObject {
 
   void plan_is_the_run_data() { add_all(); }
   void plan_is_the_run() {
-    with_row([this](const Row& row) { compare_with_plan(row, row.run({{"accumulate", 2}})); });
+    with_row([this](const Row& row) { compare_with_plan(row, row.run({{"gradient_accumulation", 2}})); });
   }
   void plan_of_a_recomputing_run_data() { add_all(true); }
   void plan_of_a_recomputing_run() {
-    with_row([this](const Row& row) { compare_with_plan(row, row.run({{"recompute", true}})); });
+    with_row([this](const Row& row) { compare_with_plan(row, row.run({{"activation_checkpointing", true}})); });
   }
 
  private:
@@ -149,7 +149,7 @@ class ArchitecturesTest : public QObject {
     std::fill(step.tokens().begin(), step.tokens().end(), 1);
     std::fill(step.targets().begin(), step.targets().end(), 2);
     step.begin();
-    for (int64_t i = 0; i < config.training.accumulate; ++i) step.forward_backward();
+    for (int64_t i = 0; i < config.training.gradient_accumulation; ++i) step.forward_backward();
     step.gradient_norm();
     step.update(1e-3, 1);
     QCOMPARE(plan.flops_per_step, step.tape().cost().flops);

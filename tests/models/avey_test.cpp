@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kVocabulary = 31;
 
 json avey(json changes = json::object()) {
-  json config{{"host", "avey"}, {"width", 12}, {"layers", 2}, {"split", 4}, {"top_k", 2}};
+  json config{{"block", "avey"}, {"width", 12}, {"layers", 2}, {"split", 4}, {"top_k", 2}};
   config.update(changes);
   return config;
 }
@@ -112,9 +112,9 @@ json variant(int index) { return variants()[static_cast<size_t>(index)].second; 
 class AveyTest : public QObject {
   Q_OBJECT
  private Q_SLOTS:
-  /// AV appendix A, small: 152.92 M. The other two sizes of the paper fix width and depth too.
+  /// arXiv:2506.11305, appendix A, small: 152.92 M. The other two sizes of the paper fix width and depth too.
   void parameter_count_of_the_papers_presets() {
-    const json small{{"host", "avey"}, {"width", 768}, {"layers", 26}, {"split", 64}, {"top_k", 7}};
+    const json small{{"block", "avey"}, {"width", 768}, {"layers", 26}, {"split", 64}, {"top_k", 7}};
     QCOMPARE(count(small, 50304, 512), 152'917'760);
     json medium = small, large = small;
     medium["layers"] = 104, large["layers"] = 48, large["width"] = 2048;

@@ -1,7 +1,9 @@
 #include <QTemporaryDir>
 #include <QtTest>
+#include <fstream>
 
 #include "models/config/config.h"
+#include "models/config/old_names.h"
 #include "tests/support/message.h"
 
 namespace saccade::test {
@@ -17,7 +19,7 @@ class ConfigTest : public QObject {
   void an_empty_object_is_a_whole_config() {
     const RunConfig c = parse_config("{}", "run.json");
     QCOMPARE(c.name, std::string("transformerpp"));
-    QCOMPARE(c.architecture.at("host").get<std::string>(), std::string("llama"));
+    QCOMPARE(c.architecture.at("block").get<std::string>(), std::string("llama"));
     QCOMPARE(c.training.steps, 1000);
     QCOMPARE(c.training.max_logit_penalty, 0.0);
     QCOMPARE(c.device, std::string("auto"));
@@ -40,14 +42,42 @@ class ConfigTest : public QObject {
       return experiment_of(to_json(parse_config(R"({"data": {"train": ["prose"], "sequence_length": 128}})", "run.json", overrides)));
     };
     const nlohmann::json usual = experiment({});
-    for (const char* repeated : {"training.seed=2", "training.accumulate=2", "training.recompute=true", "training.evaluate_every=3",
-                                 "training.probe_every=3", "training.capture_every=3", "training.capture_tokens=3",
-                                 "training.checkpoint_every=3", "device=cpu", "threads=3", "name=another"})
+    for (const char* repeated : {"training.seed=2", "training.gradient_accumulation=2", "training.activation_checkpointing=true",
+                                 "training.evaluate_every=3", "training.probe_every=3", "training.capture_every=3",
+                                 "training.capture_tokens=3", "training.checkpoint_every=3", "device=cpu", "threads=3", "name=another"})
       QVERIFY2(experiment({repeated}) == usual, repeated);
     for (const char* changed : {"training.learning_rate=0.5", "training.warmup_steps=3", "training.batch_tokens=1280", "training.beta2=0.5",
-                                "training.clip=0.5", "training.steps=300", "precision=f64", "data.train=[\"code\"]",
+                                "training.max_grad_norm=0.5", "training.steps=300", "precision=f64", "data.train=[\"code\"]",
                                 "data.tokenizer=bpe:512", "data.sequence_length=256", "architecture.window=64", "architecture.layers=3"})
       QVERIFY2(experiment({changed}) != usual, changed);
+  }
+
+  void old_names_and_old_defaults_make_no_other_experiment() {
+    nlohmann::json run = to_json(parse_config(R"({"training": {"max_grad_norm": 0.5}, "architecture": {"block": "avey"}})", "run.json"));
+    QCOMPARE(run["architecture"]["initialisation"].get<std::string>(), std::string("uniform"));
+    nlohmann::json xavier = run, old = run;
+    xavier["architecture"]["initialisation"] = "xavier";
+    old["architecture"].erase("initialisation");
+    old["architecture"].erase("block");
+    old["architecture"]["host"] = "avey";
+    old["training"].erase("max_grad_norm");
+    old["training"]["clip"] = 0.5;
+    QVERIFY(experiment_of(old) == experiment_of(xavier));
+    QVERIFY(experiment_of(old) != experiment_of(run));
+    old["training"]["clip"] = 0.25;
+    QVERIFY(experiment_of(old) != experiment_of(xavier));
+  }
+
+  void old_defaults_are_filled_in_only_where_they_belong() {
+    const auto filled = [](const char* text) {
+      nlohmann::json config = nlohmann::json::parse(text);
+      fill_old_defaults(config);
+      return config;
+    };
+    QCOMPARE(filled(R"({"architecture": {"block": "avey"}})")["architecture"]["initialisation"].get<std::string>(), std::string("xavier"));
+    for (const char* kept : {R"({"architecture": {"block": "avey", "initialisation": "uniform"}})",
+                             R"({"architecture": {"block": "llama"}})", R"({"architecture": {}})", R"({"architecture": 3})", "{}", "[]"})
+      QVERIFY2(filled(kept) == nlohmann::json::parse(kept), kept);
   }
 
   void overrides_are_json_or_text() {
@@ -112,8 +142,8 @@ class ConfigTest : public QObject {
     row(R"({"training": {"schedule": "cosin"}})",
         "/training/schedule is \"cosin\"; expected cosine, linear or constant; did you mean \"cosine\"?");
     row(R"({"training": {"batch_tokens": 1000}})", "/training/batch_tokens is 1000; expected a multiple of /data/sequence_length, 512");
-    row(R"({"training": {"accumulate": 3}})",
-        "/training/accumulate is 3, which does not divide the 16 sequences of a step (batch_tokens / sequence_length)");
+    row(R"({"training": {"gradient_accumulation": 3}})",
+        "/training/gradient_accumulation is 3, which does not divide the 16 sequences of a step (batch_tokens / sequence_length)");
     row(R"({"training": {"steps": 50}})", "/training/warmup_steps is 100; expected at most /training/steps, 50");
     row(R"({"training": {"capture_tokens": 513}})", "/training/capture_tokens is 513; expected at most /data/sequence_length, 512");
     row(R"({"data": {"train": []}})", "/data/train is empty; expected at least one domain to train on");
@@ -125,7 +155,7 @@ class ConfigTest : public QObject {
     row(R"({"device": "cuda:x"})", "/device is \"cuda:x\"; expected auto, cpu, cuda or cuda:N");
     row(R"({"device": "cpu", "precision": "bf16"})", "/precision is \"bf16\", which the CPU does not compute in; expected f32 or f64");
     row(R"({"threads": -1})", "/threads is -1; expected an integer from 0 to 1024");
-    row(R"({"architecture": {"host": "lama"}})", "did you mean \"llama\"?");
+    row(R"({"architecture": {"block": "lama"}})", "did you mean \"llama\"?");
     row(R"({"architecture": {"heads": 3}})", "/architecture/heads is 3, which does not divide the width 256");
     row(R"({"architecture": {"mixer": "top1_chunk", "chunk": 513}})",
         "/architecture/chunk is 513; expected at most the sequence length, 512");
@@ -139,6 +169,50 @@ class ConfigTest : public QObject {
     const QString error = error_of(text.toStdString());
     QVERIFY2(error.startsWith("run.json: ") && error.contains(message), qPrintable(error));
     QVERIFY(!error.contains('\n'));
+  }
+
+  /// The presets as they were before settings were renamed.
+  void old_presets_are_read() {
+    std::ifstream file(qEnvironmentVariable("SACCADE_SOURCE_DIR").toStdString() + "/tests/fixtures/before-renaming/presets.json");
+    std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    const nlohmann::json old = nlohmann::json::parse(text);
+    for (const auto& [from, to] : {std::pair("\"host\":", "\"block\":"), std::pair("\"recompute\":", "\"activation_checkpointing\":"),
+                                   std::pair("\"clip\":", "\"max_grad_norm\":"), std::pair("\"accumulate\":", "\"gradient_accumulation\":"),
+                                   std::pair("\"final_learning_rate\":", "\"min_lr_ratio\":")})
+      text = QString::fromStdString(text).replace(from, to).toStdString();
+    const nlohmann::json renamed = nlohmann::json::parse(text);
+    QCOMPARE(old.size(), size_t(68));
+    for (const auto& [name, preset] : old.items()) {
+      std::string note;
+      QVERIFY2(to_json(resolve_config(preset, name, &note)) == to_json(resolve_config(renamed.at(name), name)), name.c_str());
+      QVERIFY2(note.starts_with(name + ": architecture.host is now architecture.block"), note.c_str());
+    }
+  }
+
+  void old_names_are_converted_and_noted() {
+    const auto tokens = [](const char* config) { return parse_config(config, "run.json").training.evaluation_tokens; };
+    QCOMPARE(tokens("{}"), 16384);
+    QCOMPARE(tokens(R"({"training": {"evaluation_batches": 4}})"), 16384);
+    QCOMPARE(tokens(R"({"training": {"evaluation_batches": 1, "batch_tokens": 9600}, "data": {"sequence_length": 48}})"), 85 * 48);
+    QCOMPARE(tokens(R"({"training": {"evaluation_batches": 3, "batch_tokens": 10000}, "data": {"sequence_length": 5000}})"), 3 * 5000);
+    std::string note = "before";
+    parse_config(R"({"training": {"max_grad_norm": 2}})", "run.json", {}, &note);
+    QCOMPARE(note, std::string());
+    const RunConfig c = parse_config(R"({"training": {"max_grad_norm": 2, "accumulate": 2}})", "run.json",
+                                     {"training.clip=3", "training.gradient_accumulation=4"}, &note);
+    QCOMPARE(c.training.max_grad_norm, 3.0);
+    QCOMPARE(c.training.gradient_accumulation, 4);
+    QCOMPARE(note, std::string("run.json: training.clip is now training.max_grad_norm"));
+  }
+
+  void a_setting_under_both_names_is_refused() {
+    const QString both = "run.json: /training/clip is the old name of /training/max_grad_norm; both are given, expected one";
+    QCOMPARE(error_of(R"({"training": {"clip": 1, "max_grad_norm": 1}})"), both);
+    QCOMPARE(error_of(R"({"training": {"clip": 1, "max_grad_norm": 1}})", {"training.clip=2"}), both);
+    QVERIFY(error_of("{}", {"training.clip=1", "training.max_grad_norm=1"}).startsWith("--set: /training/clip is the old name of"));
+    QVERIFY(error_of(R"({"training": {"clip": -1}})").contains("/training/max_grad_norm is -1; expected a number from 0"));
+    QVERIFY(error_of(R"({"training": {"evaluation_batches": "many"}})").contains("/training/evaluation_tokens is \"many\""));
+    QVERIFY(error_of(R"({"training": {"evaluation_batches": 0}})").contains("/training/evaluation_tokens is 0; expected"));
   }
 
   void missing_files_are_named() {

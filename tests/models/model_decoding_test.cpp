@@ -76,7 +76,7 @@ class ModelDecodingTest : public QObject {
     try {
       model->begin(arena, DType::f64, 1, kLong);
     } catch (const UsageError& error) {
-      QVERIFY2(resolved.value("host", "") == "avey", error.what());
+      QVERIFY2(resolved.value("block", "") == "avey", error.what());
       return;
     }
     const std::vector<int32_t> values = random_tokens(2 * kLong, "decoded");

@@ -74,8 +74,8 @@ inline TrainingState copy_of(const TrainingState& state, Arena& arena) {
 }
 
 /// Frozen sequences with tokens 0 … vocabulary-1 in some order.
-inline Trainer::Frozen frozen(int64_t sequences, int64_t length, int64_t vocabulary) {
-  Trainer::Frozen batch{"lines", {}, {}, sequences, length};
+inline FrozenBatch frozen(int64_t sequences, int64_t length, int64_t vocabulary) {
+  FrozenBatch batch{"lines", {}, {}, sequences, length};
   for (int64_t i = 0; i < sequences * length; ++i) {
     batch.tokens.push_back(static_cast<int32_t>((i * i + 7 * i) % vocabulary));
     batch.targets.push_back(static_cast<int32_t>((i * 5 + 3) % vocabulary));

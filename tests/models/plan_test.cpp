@@ -15,7 +15,7 @@ class PlanTest : public QObject {
   void a_paper_model_is_planned_without_its_memory() {
     const RunConfig config = resolve_config({{"architecture", {{"width", 768}, {"layers", 12}, {"heads", 12}}},
                                              {"data", {{"sequence_length", 2048}}},
-                                             {"training", {{"batch_tokens", 16384}, {"accumulate", 4}}}},
+                                             {"training", {{"batch_tokens", 16384}, {"gradient_accumulation", 4}}}},
                                             "test");
     const Plan plan = make_plan(config, 32000);
     QCOMPARE(plan.parameters, 109529856);
@@ -29,14 +29,17 @@ class PlanTest : public QObject {
   }
 
   void micro_batches_save_memory_and_cost_the_same() {
-    const Plan whole = make_plan(small_run({{"heads", 2}}), 257), pieces = make_plan(small_run({{"heads", 2}}, {{"accumulate", 4}}), 257);
+    const Plan whole = make_plan(small_run({{"heads", 2}}), 257),
+               pieces = make_plan(small_run({{"heads", 2}}, {{"gradient_accumulation", 4}}), 257);
     QVERIFY(pieces.activation_bytes < whole.activation_bytes);
     QVERIFY(std::abs(pieces.flops_per_step / whole.flops_per_step - 1) < 0.1);
   }
 
   /// A third more at most: every block runs forward twice, the rest once.
   void recomputing_saves_memory_and_costs_a_third() {
-    const auto plan = [](bool recompute) { return make_plan(small_run({{"heads", 2}, {"layers", 12}}, {{"recompute", recompute}}), 257); };
+    const auto plan = [](bool recompute) {
+      return make_plan(small_run({{"heads", 2}, {"layers", 12}}, {{"activation_checkpointing", recompute}}), 257);
+    };
     const Plan kept = plan(false), again = plan(true);
     QVERIFY2(again.activation_bytes < kept.activation_bytes / 3,
              qPrintable(QString("%1 of %2 bytes").arg(again.activation_bytes).arg(kept.activation_bytes)));
@@ -61,8 +64,49 @@ class PlanTest : public QObject {
     QCOMPARE(QString::fromStdString(plan.device), "cuda:7");
   }
 
+  /// Which engine a plan stands for, where it is for, and how often a step was planned for that.
+  void a_plan_is_made_once_for_its_device() {
+    RunConfig config = small_run({{"heads", 2}});
+    const auto planned = [&](const char* device, const char* precision) {
+      config.device = device, config.precision = precision;
+      const int64_t before = plans_made();
+      const Plan plan = make_plan(config, 257);
+      return std::pair(plan, plans_made() - before);
+    };
+    const auto [cpu, once] = planned("cpu", "f64");
+    QVERIFY(cpu.where == Device::cpu() && cpu.vocabulary == 257 && once == 1);
+    const auto [missing, once_too] = planned("cuda:7", "bf16");
+    QVERIFY(!missing.where && once_too == 1 && missing.runtime_bytes > 0);
+    QVERIFY_THROWS_EXCEPTION(DeviceError, require_device(config, missing));
+    QVERIFY_THROWS_EXCEPTION(DeviceError, require_precision(config));
+    if (const auto [any, plans] = planned("auto", "f64"); find_device("auto") != Device::cpu())
+      QVERIFY(any.where == Device::cpu() && plans == 1 && QString::fromStdString(any.why_not_gpu).contains("f64"));
+    else
+      QVERIFY(any.where == Device::cpu() && plans == 1 && any.why_not_gpu.empty());
+    config.device = "cpu";
+    const int64_t before = plans_made();
+    QVERIFY(run_device(config, 257) == Device::cpu() && plans_made() == before);
+    QVERIFY_THROWS_EXCEPTION(UsageError, planned("cpu", "bf16"));
+    QVERIFY_THROWS_EXCEPTION(UsageError, planned("cuda:7", "f64"));
+  }
+
+  /// What the CUDA engine cannot run is told before anything is allocated, with the op's name.
+  void an_op_that_an_engine_lacks_is_named() {
+    RunConfig config = small_run({{"host", "rwkv"}, {"mixer", "rwkv6"}, {"width", 512}, {"heads", 1}}, {}, "auto", "cuda:7");
+    try {
+      make_plan(config, 257);
+      QFAIL("heads of 512 are planned");
+    } catch (const DeviceError& error) {
+      QCOMPARE(QString(error.what()), QString("[wkv] heads are 512 wide, a GPU takes at most 256"));
+    }
+    QVERIFY_THROWS_EXCEPTION(DeviceError, planned_evaluation_bytes(config, 257, Engine::cuda, 24));
+    config.device = "cpu";
+    QVERIFY(make_plan(config, 257).where == Device::cpu());
+  }
+
   void steps_are_really_timed() {
-    QVERIFY(measure_step_seconds(small_run({{"heads", 2}}), 257, 3) > 0);
+    const RunConfig config = small_run({{"heads", 2}});
+    QVERIFY(measure_step_seconds(config, make_plan(config, 257), 3) > 0);
     QCOMPARE(to_json(make_plan(small_run({{"heads", 2}}), 257)).at("tokens_per_step").get<int>(), 96);
   }
 

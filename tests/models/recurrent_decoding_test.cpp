@@ -68,7 +68,7 @@ class RecurrentDecodingTest : public QObject {
   void pieces_are_the_whole() {
     QFETCH(QString, settings);
     nlohmann::json architecture = nlohmann::json::parse(settings.toStdString());
-    architecture.update({{"host", "mamba"}, {"width", 16}, {"layers", 2}});
+    architecture.update({{"block", "mamba"}, {"width", 16}, {"layers", 2}});
     Arena arena(Device::cpu());
     const auto model = lively_model(architecture, arena);
     for (int64_t length : {1, 37, 131})

@@ -13,7 +13,7 @@ class RecurrentReadsTest : public QObject {
   static constexpr int64_t kLength = 300, kLayers = 2;
 
   static ProbeRecord probed(nlohmann::json settings, const std::function<void(Model&)>& change = {}) {
-    settings["host"] = "mamba";
+    settings["block"] = "mamba";
     return test::probed(settings, kLength, change);
   }
   static void fill(const Tensor& x, double value) { std::fill(x.data<double>(), x.data<double>() + x.size(), value); }

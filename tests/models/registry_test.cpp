@@ -24,31 +24,31 @@ class RegistryTest : public QObject {
     QTest::addColumn<QString>("title");
     const auto row = [](const char* settings, const char* title) { QTest::newRow(title) << settings << title; };
     row(R"({})", "Transformer++");
-    row(R"({"host": "gpt"})", "GPT");
+    row(R"({"block": "gpt"})", "GPT");
     row(R"({"window": 64})", "Transformer++ window 64");
     row(R"({"relation": "constant-both", "position": "none"})", "Transformer++ constant-both position none");
     row(R"({"qk_norm": "l2", "temperature": 0.25, "activation": "silu"})", "Transformer++ qk-norm l2 temperature 0.25 SwiGLU");
     row(R"({"mixer": "top1_element"})", "Top-1 Element");
     row(R"({"mixer": "top1_chunk"})", "Top-1 Chunk exact");
     row(R"({"mixer": "top1_chunk", "selection": "approx", "top_k": 2, "share_selection": true})", "Top-1 Chunk approx top 2 shared");
-    row(R"({"host": "mamba", "mixer": "mamba1"})", "Mamba");
-    row(R"({"host": "mamba", "mixer": "mamba1", "decay": "one", "convolution": false})", "Mamba decay one without convolution");
-    row(R"({"host": "mamba", "mixer": "mamba2", "norm": false, "tied": false})", "Mamba-2 without norm own output matrix");
-    row(R"({"host": "llama", "mixer": "mamba2"})", "Mamba-2 in Transformer++");
+    row(R"({"block": "mamba", "mixer": "mamba1"})", "Mamba");
+    row(R"({"block": "mamba", "mixer": "mamba1", "decay": "one", "convolution": false})", "Mamba decay one without convolution");
+    row(R"({"block": "mamba", "mixer": "mamba2", "norm": false, "tied": false})", "Mamba-2 without norm own output matrix");
+    row(R"({"block": "llama", "mixer": "mamba2"})", "Mamba-2 in Transformer++");
     row(R"({"mixer": "mamba2"})", "Mamba-2");
     row(R"({"mixer": "deltanet"})", "DeltaNet");
     row(R"({"mixer": "gated_deltanet", "tied": false})", "Gated DeltaNet own output matrix");
-    row(R"({"host": "mamba", "mixer": "based"})", "Based in Mamba block");
-    row(R"({"host": "mamba"})", "Attention in Mamba block");
+    row(R"({"block": "mamba", "mixer": "based"})", "Based in Mamba block");
+    row(R"({"block": "mamba"})", "Attention in Mamba block");
     row(R"({"mixer": "rwkv7"})", "RWKV-7");
     row(R"({"mixer": "deltanet", "activation": "gelu"})", "DeltaNet GeGLU");
-    row(R"({"host": "rwkv", "mixer": "rwkv6"})", "RWKV-6");
-    row(R"({"host": "rwkv", "mixer": "rwkv6", "channel_mix": "7"})", "RWKV-6 channel mix 7");
+    row(R"({"block": "rwkv", "mixer": "rwkv6"})", "RWKV-6");
+    row(R"({"block": "rwkv", "mixer": "rwkv6", "channel_mix": "7"})", "RWKV-6 channel mix 7");
     row(R"({"mixer": "rwkv5", "channel_mix": "7"})", "RWKV-5 channel mix 7");
-    row(R"({"host": "llama", "mixer": "rwkv6"})", "RWKV-6 in Transformer++");
-    row(R"({"host": "rwkv", "mixer": "attention", "window": 64})", "Attention window 64 in RWKV block");
-    row(R"({"host": "rwkv", "mixer": "top1_chunk", "selection": "approx"})", "Top-1 Chunk approx in RWKV block");
-    row(R"({"host": "gpt", "mixer": "top1_chunk", "biases": false})", "Top-1 Chunk exact without biases in GPT");
+    row(R"({"block": "llama", "mixer": "rwkv6"})", "RWKV-6 in Transformer++");
+    row(R"({"block": "rwkv", "mixer": "attention", "window": 64})", "Attention window 64 in RWKV block");
+    row(R"({"block": "rwkv", "mixer": "top1_chunk", "selection": "approx"})", "Top-1 Chunk approx in RWKV block");
+    row(R"({"block": "gpt", "mixer": "top1_chunk", "biases": false})", "Top-1 Chunk exact without biases in GPT");
   }
   void titles() {
     QFETCH(QString, settings);
@@ -56,11 +56,11 @@ class RegistryTest : public QObject {
     QCOMPARE(QString::fromStdString(architecture_title(resolve_architecture(nlohmann::json::parse(settings.toStdString()), 512))), title);
   }
 
-  /// The papers' small models (BC, appendix A): V 32 000, sequences of 2 048.
+  /// The papers' small models (arXiv:2505.18522, appendix A): V 32 000, sequences of 2 048.
   void parameters_of_the_papers() {
     const nlohmann::json small = {{"width", 768}, {"layers", 12}, {"heads", 12}};
     nlohmann::json transformer_pp = small, gpt = small;
-    gpt["host"] = "gpt";
+    gpt["block"] = "gpt";
     QCOMPARE(parameters(transformer_pp, 32000, 2048), 109529856);  // 109.5 M
     QCOMPARE((parameters(transformer_pp, 32000, 2048) + 50000) / 100000, 1095);
     QCOMPARE(parameters(gpt, 32000, 2048), 111204864);  // ≈ 111 M
@@ -68,7 +68,8 @@ class RegistryTest : public QObject {
     QCOMPARE(parameters(transformer_pp, 32000, 2048), 109529856 + 12 * 2 * 64);  // and the gains of qk-norm
   }
 
-  /// Mamba, DeltaNet and Based as in BC, appendix A, with the ablations of its section 3.1.1, and smaller ones; sequences of 2 048.
+  /// Mamba, DeltaNet and Based as in arXiv:2505.18522, appendix A, with the ablations of its section 3.1.1, and smaller ones; sequences of
+  /// 2 048.
   void parameters_of_the_recurrences_data() {
     QTest::addColumn<QString>("settings");
     QTest::addColumn<int64_t>("vocabulary");
@@ -76,23 +77,23 @@ class RegistryTest : public QObject {
     const auto row = [](const char* settings, int64_t vocabulary, int64_t expected) {
       QTest::newRow(settings) << settings << vocabulary << expected;
     };
-    row(R"({"host": "mamba", "mixer": "mamba1", "width": 768, "layers": 24})", 32000, 115096320);
-    row(R"({"host": "mamba", "mixer": "mamba1", "width": 768, "layers": 24, "tied": false})", 32000, 139672320);
-    row(R"({"host": "mamba", "mixer": "mamba1", "width": 768, "layers": 24, "decay": "one"})", 32000, 89930928 + 24576768);
-    row(R"({"host": "mamba", "mixer": "mamba1", "width": 768, "layers": 24, "decay": "none"})", 32000, 89929728 + 24576768);
-    row(R"({"host": "mamba", "mixer": "mamba1", "width": 768, "layers": 24, "decay": "none", "convolution": false})", 32000,
+    row(R"({"block": "mamba", "mixer": "mamba1", "width": 768, "layers": 24})", 32000, 115096320);
+    row(R"({"block": "mamba", "mixer": "mamba1", "width": 768, "layers": 24, "tied": false})", 32000, 139672320);
+    row(R"({"block": "mamba", "mixer": "mamba1", "width": 768, "layers": 24, "decay": "one"})", 32000, 89930928 + 24576768);
+    row(R"({"block": "mamba", "mixer": "mamba1", "width": 768, "layers": 24, "decay": "none"})", 32000, 89929728 + 24576768);
+    row(R"({"block": "mamba", "mixer": "mamba1", "width": 768, "layers": 24, "decay": "none", "convolution": false})", 32000,
         89745408 + 24576768);
-    row(R"({"host": "mamba", "mixer": "mamba1", "width": 2048, "layers": 48})", 32000, 1334740992);
-    row(R"({"host": "mamba", "mixer": "mamba1", "width": 128, "layers": 12})", 4096, 1923712);
-    row(R"({"host": "mamba", "mixer": "mamba2", "width": 768, "layers": 24, "heads": 24})", 32000, 114944448);
-    row(R"({"host": "mamba", "mixer": "mamba2", "width": 768, "layers": 24, "heads": 24, "tied": false})", 32000, 139520448);
-    row(R"({"host": "mamba", "mixer": "mamba2", "width": 768, "layers": 24, "heads": 24, "decay": "one"})", 32000, 90385584 + 24576768);
-    row(R"({"host": "mamba", "mixer": "mamba2", "width": 768, "layers": 24, "heads": 24, "decay": "none"})", 32000, 90367104 + 24576768);
-    row(R"({"host": "mamba", "mixer": "mamba2", "width": 768, "layers": 24, "heads": 24, "decay": "none", "convolution": false})", 32000,
+    row(R"({"block": "mamba", "mixer": "mamba1", "width": 2048, "layers": 48})", 32000, 1334740992);
+    row(R"({"block": "mamba", "mixer": "mamba1", "width": 128, "layers": 12})", 4096, 1923712);
+    row(R"({"block": "mamba", "mixer": "mamba2", "width": 768, "layers": 24, "heads": 24})", 32000, 114944448);
+    row(R"({"block": "mamba", "mixer": "mamba2", "width": 768, "layers": 24, "heads": 24, "tied": false})", 32000, 139520448);
+    row(R"({"block": "mamba", "mixer": "mamba2", "width": 768, "layers": 24, "heads": 24, "decay": "one"})", 32000, 90385584 + 24576768);
+    row(R"({"block": "mamba", "mixer": "mamba2", "width": 768, "layers": 24, "heads": 24, "decay": "none"})", 32000, 90367104 + 24576768);
+    row(R"({"block": "mamba", "mixer": "mamba2", "width": 768, "layers": 24, "heads": 24, "decay": "none", "convolution": false})", 32000,
         90152064 + 24576768);
-    row(R"({"host": "mamba", "mixer": "mamba2", "width": 768, "layers": 24, "heads": 24, "norm": false})", 32000, 90330816 + 24576768);
-    row(R"({"host": "mamba", "mixer": "mamba2", "width": 2048, "layers": 48, "heads": 64})", 32000, 1306303488);
-    row(R"({"host": "mamba", "mixer": "mamba2", "width": 128, "layers": 12, "heads": 8, "state": 64})", 4096, 1940896);
+    row(R"({"block": "mamba", "mixer": "mamba2", "width": 768, "layers": 24, "heads": 24, "norm": false})", 32000, 90330816 + 24576768);
+    row(R"({"block": "mamba", "mixer": "mamba2", "width": 2048, "layers": 48, "heads": 64})", 32000, 1306303488);
+    row(R"({"block": "mamba", "mixer": "mamba2", "width": 128, "layers": 12, "heads": 8, "state": 64})", 4096, 1940896);
     row(R"({"mixer": "deltanet", "width": 768, "layers": 12, "heads": 8})", 32000, 109715328);
     row(R"({"mixer": "deltanet", "width": 768, "layers": 12, "heads": 8, "tied": false})", 32000, 134291328);
     row(R"({"mixer": "deltanet", "width": 128, "layers": 6, "heads": 4})", 4096, 1816384);
@@ -120,8 +121,8 @@ class RegistryTest : public QObject {
       return std::pair(*low, *high);
     };
     const auto softplus = [](double x) { return std::log1p(std::exp(x)); };
-    const nlohmann::json mamba1 = {{"host", "mamba"}, {"mixer", "mamba1"}, {"width", 256}, {"layers", 1}},
-                         mamba2 = {{"host", "mamba"}, {"mixer", "mamba2"}, {"width", 256}, {"layers", 1}, {"heads", 128}},
+    const nlohmann::json mamba1 = {{"block", "mamba"}, {"mixer", "mamba1"}, {"width", 256}, {"layers", 1}},
+                         mamba2 = {{"block", "mamba"}, {"mixer", "mamba2"}, {"width", 256}, {"layers", 1}, {"heads", 128}},
                          gated = {{"mixer", "gated_deltanet"}, {"width", 256}, {"layers", 1}, {"heads", 64}};
     QCOMPARE(range(mamba1, "layer0.a_log"), std::pair(0.0, std::log(16.0)));
     for (const auto& [settings, name] : {std::pair(mamba1, "layer0.dt_bias"), {mamba2, "layer0.dt_bias"}, {gated, "layer0.decay_bias"}}) {
@@ -163,21 +164,21 @@ class RegistryTest : public QObject {
     QCOMPARE(parameters(b, 4096, 512), tiny);
   }
 
-  /// BC's second configuration: other mixers in the RWKV-7 block, 134.1 M.
+  /// arXiv:2505.18522, section 5.3: other mixers in the RWKV-7 block, 134.1 M.
   void parameters_of_the_rwkv_block_with_attention() {
-    QCOMPARE(parameters({{"host", "rwkv"}, {"width", 768}, {"layers", 12}, {"heads", 12}}, 32000, 2048), 134135808);
+    QCOMPARE(parameters({{"block", "rwkv"}, {"width", 768}, {"layers", 12}, {"heads", 12}}, 32000, 2048), 134135808);
   }
 
   void mixers_know_their_usual_host() {
     const nlohmann::json five = resolve_architecture({{"mixer", "rwkv5"}}, 512),
                          other = resolve_architecture({{"mixer", "attention"}}, 512);
-    QCOMPARE(five.at("host").get<std::string>(), std::string("rwkv"));
+    QCOMPARE(five.at("block").get<std::string>(), std::string("rwkv"));
     QCOMPARE(five.at("channel_mix").get<std::string>(), std::string("5"));
     QVERIFY(!five.contains("position") && !five.contains("rotary_base"));
-    QCOMPARE(other.at("host").get<std::string>(), std::string("llama"));
-    QCOMPARE(resolve_architecture({{"host", "gpt"}, {"mixer", "rwkv7"}}, 512).at("host").get<std::string>(), std::string("gpt"));
+    QCOMPARE(other.at("block").get<std::string>(), std::string("llama"));
+    QCOMPARE(resolve_architecture({{"block", "gpt"}, {"mixer", "rwkv7"}}, 512).at("block").get<std::string>(), std::string("gpt"));
     for (const nlohmann::json& wrong : {nlohmann::json{{"mixer", "rwkv7"}, {"position", "rotary"}},
-                                        nlohmann::json{{"host", "rwkv"}, {"mixer", "attention"}, {"position", "absolute"}}})
+                                        nlohmann::json{{"block", "rwkv"}, {"mixer", "attention"}, {"position", "absolute"}}})
       QVERIFY_THROWS_EXCEPTION(UsageError, resolve_architecture(wrong, 512));
   }
 
@@ -211,24 +212,24 @@ class RegistryTest : public QObject {
   }
 
   void every_setting_is_declared_once_and_explained() {
-    for (const Architecture* host : architectures()) {
-      if (host->kind == Architecture::Kind::mixer) continue;
+    for (const Architecture* block : architectures()) {
+      if (block->kind == Architecture::Kind::mixer) continue;
       for (const Architecture* mixer : architectures()) {
         if (mixer->kind != Architecture::Kind::mixer) continue;
         std::set<std::string> names;
-        for (const Setting& s : settings_of(host->id, mixer->id)) {
-          QVERIFY2(names.insert(s.name).second, (host->id + " " + mixer->id + " " + s.name).c_str());
+        for (const Setting& s : settings_of(block->id, mixer->id)) {
+          QVERIFY2(names.insert(s.name).second, (block->id + " " + mixer->id + " " + s.name).c_str());
           QVERIFY2(!s.help.empty() && s.help.find('\n') == std::string::npos, s.name.c_str());
           check_setting(s, s.default_value, s.name);
         }
       }
-      QVERIFY(!host->title.empty() && !host->paper.empty());
+      QVERIFY(!block->title.empty() && !block->paper.empty());
     }
   }
 
   void hosts_choose_their_positions() {
-    QCOMPARE(resolve_architecture({{"host", "gpt"}}, 512).at("position").get<std::string>(), std::string("absolute"));
-    QCOMPARE(resolve_architecture({{"host", "llama"}}, 512).at("position").get<std::string>(), std::string("rotary"));
+    QCOMPARE(resolve_architecture({{"block", "gpt"}}, 512).at("position").get<std::string>(), std::string("absolute"));
+    QCOMPARE(resolve_architecture({{"block", "llama"}}, 512).at("position").get<std::string>(), std::string("rotary"));
   }
 
   void values_depend_on_seed_and_name_only() {

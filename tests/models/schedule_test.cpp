@@ -10,7 +10,7 @@ class ScheduleTest : public QObject {
 
   static TrainingConfig training(const std::string& schedule) {
     TrainingConfig t;
-    t.steps = 110, t.warmup_steps = 10, t.learning_rate = 2, t.final_learning_rate = 0.1, t.schedule = schedule;
+    t.steps = 110, t.warmup_steps = 10, t.learning_rate = 2, t.min_lr_ratio = 0.1, t.schedule = schedule;
     return t;
   }
 

@@ -130,7 +130,7 @@ class TokenizerTest : public QObject {
     fs::remove_all(cache_folder() / "tokenizers");
   }
 
-  void wrong_specifications() {
+  void wrong_names() {
     for (const char* spec : {"byte", "bpe", "bpe:", "bpe:many", "bpe:12x", "bpe:-4", "bpe:10", "unigram:99999999", "word:400"})
       QVERIFY_THROWS_EXCEPTION(UsageError, open(spec));
     QVERIFY_THROWS_EXCEPTION(DataError, open("/nowhere/tokenizer.model"));

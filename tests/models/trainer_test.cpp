@@ -16,10 +16,10 @@ class TrainerTest : public QObject {
   std::unique_ptr<Trainer> trainer(const RunConfig& config) const {
     return std::make_unique<Trainer>(config, corpus_.vocabulary(), corpus_.source(config));
   }
-  static nlohmann::json plain() { return {{"host", "llama"}, {"mixer", "attention"}, {"heads", 2}}; }
-  static nlohmann::json chunks() { return {{"host", "gpt"}, {"mixer", "top1_chunk"}, {"heads", 2}, {"chunk", 5}}; }
+  static nlohmann::json plain() { return {{"block", "llama"}, {"mixer", "attention"}, {"heads", 2}}; }
+  static nlohmann::json chunks() { return {{"block", "gpt"}, {"mixer", "top1_chunk"}, {"heads", 2}, {"chunk", 5}}; }
 
-  static double largest_logit(Trainer& trainer, const Trainer::Frozen& batch) {
+  static double largest_logit(Trainer& trainer, const FrozenBatch& batch) {
     Tape tape(trainer.arena(), false);
     const Tensor tokens = tape.empty({batch.sequences, batch.length}, DType::i32);
     copy_from_host(tokens, batch.tokens.data());
@@ -103,7 +103,7 @@ class TrainerTest : public QObject {
   }
   void accumulating_micro_batches_is_one_big_batch() {
     QFETCH(double, penalty);
-    const nlohmann::json training{{"max_logit_penalty", penalty}}, cut{{"max_logit_penalty", penalty}, {"accumulate", 4}};
+    const nlohmann::json training{{"max_logit_penalty", penalty}}, cut{{"max_logit_penalty", penalty}, {"gradient_accumulation", 4}};
     const auto whole = trainer(small_run(plain(), training, "f64")), pieces = trainer(small_run(plain(), cut, "f64"));
     for (int i = 0; i < 3; ++i) {
       const StepRecord a = whole->step(), b = pieces->step();
@@ -117,7 +117,7 @@ class TrainerTest : public QObject {
   /// It moves the weights, while what is reported of equal weights stays the cross-entropy, in training and in evaluation.
   void a_penalty_keeps_logits_small() {
     const auto plainly = trainer(small_run(plain())), penalized = trainer(small_run(plain(), {{"max_logit_penalty", 0.5}}));
-    const Trainer::Frozen batch = frozen(4, 24, corpus_.vocabulary());
+    const FrozenBatch batch = frozen(4, 24, corpus_.vocabulary());
     QCOMPARE(penalized->evaluate(batch).by_position, plainly->evaluate(batch).by_position);
     const StepRecord first = plainly->step(), first_penalized = penalized->step();
     QCOMPARE(first_penalized.loss, first.loss);
@@ -130,7 +130,7 @@ class TrainerTest : public QObject {
   void evaluation_and_probes_do_not_disturb() {
     const RunConfig config = small_run(chunks());
     const auto watched = trainer(config), alone = trainer(config);
-    const Trainer::Frozen batch = frozen(7, 24, corpus_.vocabulary());
+    const FrozenBatch batch = frozen(7, 24, corpus_.vocabulary());
     for (int i = 0; i < 3; ++i) {
       watched->evaluate(batch);
       ProbeRecord record;
@@ -143,8 +143,8 @@ class TrainerTest : public QObject {
 
   void evaluation_is_the_mean_over_all_sequences() {
     const auto t = trainer(small_run(plain(), {}, "f64"));
-    const Trainer::Frozen batch = frozen(9, 24, corpus_.vocabulary());  // more than a micro-batch of 4
-    const Trainer::Evaluation all = t->evaluate(batch);
+    const FrozenBatch batch = frozen(9, 24, corpus_.vocabulary());  // more than a micro-batch of 4
+    const Evaluation all = t->evaluate(batch);
     QCOMPARE(all.by_position.size(), size_t(24));
     double mean = 0, sum = 0;
     for (double loss : all.by_position) mean += loss / 24;
@@ -158,7 +158,7 @@ class TrainerTest : public QObject {
 
   void evaluation_refuses_wrong_batches() {
     const auto t = trainer(small_run(plain()));
-    Trainer::Frozen batch = frozen(2, 24, corpus_.vocabulary());
+    FrozenBatch batch = frozen(2, 24, corpus_.vocabulary());
     batch.tokens[5] = static_cast<int32_t>(corpus_.vocabulary());
     QVERIFY_THROWS_EXCEPTION(DataError, t->evaluate(batch));
     batch = frozen(2, 24, corpus_.vocabulary());
@@ -196,7 +196,7 @@ class TrainerTest : public QObject {
   }
 
   void a_run_that_does_not_fit_says_so_before_it_starts() {
-    nlohmann::json huge = {{"host", "llama"}, {"width", 65536}, {"layers", 1000}, {"heads", 64}};
+    nlohmann::json huge = {{"block", "llama"}, {"width", 65536}, {"layers", 1000}, {"heads", 64}};
     try {
       trainer(small_run(huge));
       QFAIL("it fits");

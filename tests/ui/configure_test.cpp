@@ -1,6 +1,7 @@
 #include <QComboBox>
 #include <QLabel>
 #include <QLineEdit>
+#include <QPlainTextEdit>
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QTest>
@@ -10,6 +11,7 @@
 #include "tests/analysis/fixture.h"
 #include "ui/configure/config_draft.h"
 #include "ui/configure/configure_page.h"
+#include "ui/configure/presets.h"
 #include "ui/configure/setting_editor.h"
 #include "ui/configure/settings_form.h"
 #include "ui/run_list.h"
@@ -103,16 +105,16 @@ class ConfigureTest : public QObject {
   }
 
   /// What the form shows is what the config resolves to.
-  void mixers_bring_their_usual_host() {
+  void mixers_bring_their_usual_block() {
     ConfigDraft draft;
     draft.set(field(draft, "/architecture/mixer"), "rwkv5");
-    COMPARE_JSON(draft.value(field(draft, "/architecture/host")), Json("rwkv"));
+    COMPARE_JSON(draft.value(field(draft, "/architecture/block")), Json("rwkv"));
     COMPARE_JSON(draft.value(field(draft, "/architecture/channel_mix")), Json("5"));
-    draft.set(field(draft, "/architecture/host"), "llama");
+    draft.set(field(draft, "/architecture/block"), "llama");
     ConfigProblem problem;
     const auto config = resolve(draft, &problem);
     QVERIFY2(config.has_value(), problem.message.c_str());
-    COMPARE_JSON(config->architecture.at("host"), Json("llama"));
+    COMPARE_JSON(config->architecture.at("block"), Json("llama"));
   }
 
   void errors_name_their_field() {
@@ -164,6 +166,24 @@ class ConfigureTest : public QObject {
     QSignalSpy failed(&session, &Session::failed);
     Q_EMIT presets->activated(item);
     QCOMPARE(failed.size(), 1);
+  }
+
+  void old_names_of_settings_become_todays() {
+    const QTemporaryDir folder;
+    Session session(folder.path());
+    ConfigurePage page(session);
+    page.show();
+    page.findChild<QPlainTextEdit*>()->setPlainText(QStringLiteral(R"({"training": {"clip": 0.5}})"));
+    COMPARE_JSON(page.draft().json(), (Json{{"training", {{"max_grad_norm", 0.5}}}}));
+    COMPARE_JSON(page.draft().value(field(page.draft(), "/training/max_grad_norm")), Json(0.5));
+
+    const QString path = folder.filePath(QStringLiteral("old.json"));
+    QFile file(path);
+    QVERIFY(file.open(QIODevice::WriteOnly) && file.write(R"({"architecture": {"host": "gpt"}})") > 0);
+    file.close();
+    QString note;
+    COMPARE_JSON(read_preset(path, &note), (Json{{"architecture", {{"block", "gpt"}}}}));
+    QCOMPARE(note, path + QStringLiteral(": architecture.host is now architecture.block"));
   }
 
   void choosing_a_mixer_shows_its_settings() {

@@ -45,15 +45,15 @@ class InspectTest : public QObject {
     }
   }
 
-  void faint_weights_can_be_shown() {
+  void log_colours_can_be_chosen() {
     PageOnRuns page("inspect", {FixtureOptions{}});
     page.session().setCurrentRun(page.directory({}));
     QTRY_VERIFY(map(page));
     QVERIFY(!map(page)->figure().map->logarithmic);
     for (auto* button : page.widget().findChildren<QToolButton*>())
-      if (button->text() == "faint too") button->click();
+      if (button->text() == "log colours") button->click();
     QVERIFY(map(page)->figure().map->logarithmic);
-    page.shoot("inspect-faint");
+    page.shoot("inspect-log-colours");
   }
 
   void fits_a_narrow_window() {

@@ -11,10 +11,19 @@ namespace {
 
 using Json = nlohmann::json;
 
-const std::set<std::string> optimizer_settings{"accumulate", "recompute", "warmup_steps", "schedule", "final_learning_rate", "weight_decay",
-                                               "beta1",      "beta2",     "epsilon",      "clip",     "max_logit_penalty"};
-const std::set<std::string> saving_settings{"evaluate_every", "evaluation_batches", "probe_every",
-                                            "capture_every",  "capture_tokens",     "checkpoint_every"};
+const std::set<std::string> optimizer_settings{"gradient_accumulation",
+                                               "activation_checkpointing",
+                                               "warmup_steps",
+                                               "schedule",
+                                               "min_lr_ratio",
+                                               "weight_decay",
+                                               "beta1",
+                                               "beta2",
+                                               "epsilon",
+                                               "max_grad_norm",
+                                               "max_logit_penalty"};
+const std::set<std::string> saving_settings{"evaluate_every", "evaluation_tokens", "probe_every",
+                                            "capture_every",  "capture_tokens",    "checkpoint_every"};
 
 std::string training_group(const std::string& name) {
   if (optimizer_settings.count(name)) return "Optimizer";
@@ -50,7 +59,7 @@ void ConfigDraft::start(const Json& preset) {
 std::string ConfigDraft::chosen(const char* key) const {
   const Json architecture = json_.value("architecture", Json::object());
   if (architecture.is_object() && architecture.contains(key) && architecture.at(key).is_string()) return architecture.at(key);
-  if (key == std::string("host") && known(chosen("mixer"))) return saccade::architecture(chosen("mixer")).home;
+  if (key == std::string("block") && known(chosen("mixer"))) return saccade::architecture(chosen("mixer")).home;
   for (const Setting& setting : common_settings())
     if (setting.name == key) return setting.default_value;
   return {};
@@ -58,28 +67,28 @@ std::string ConfigDraft::chosen(const char* key) const {
 
 std::vector<FormField> ConfigDraft::fields() const {
   std::vector<FormField> list;
-  std::string host = chosen("host"), mixer = chosen("mixer");
-  if (!known(host) || !known(mixer)) host = "llama", mixer = "attention";  // a name mistyped in the JSON view; resolve() reports it
+  std::string block = chosen("block"), mixer = chosen("mixer");
+  if (!known(block) || !known(mixer)) block = "llama", mixer = "attention";  // a name mistyped in the JSON view; resolve() reports it
   std::set<std::string> common;
   Json chosen_by_default = Json::object();  // settings_of() calls whatever is chosen the default
   for (const Setting& setting : common_settings()) {
     common.insert(setting.name);
-    if (setting.name == "host" || setting.name == "mixer") chosen_by_default[setting.name] = setting.default_value;
+    if (setting.name == "block" || setting.name == "mixer") chosen_by_default[setting.name] = setting.default_value;
   }
-  chosen_by_default["host"] = architecture(mixer).home;
-  std::set<std::string> of_host;
-  for (const Setting& setting : architecture(host).settings) of_host.insert(setting.name);
-  for (Setting& setting : settings_of(host, mixer)) {
-    const std::string group = common.count(setting.name)    ? "Architecture"
-                              : of_host.count(setting.name) ? architecture(host).title
-                                                            : architecture(mixer).title;
+  chosen_by_default["block"] = architecture(mixer).home;
+  std::set<std::string> of_block;
+  for (const Setting& setting : architecture(block).settings) of_block.insert(setting.name);
+  for (Setting& setting : settings_of(block, mixer)) {
+    const std::string group = common.count(setting.name)     ? "Architecture"
+                              : of_block.count(setting.name) ? architecture(block).title
+                                                             : architecture(mixer).title;
     const std::string pointer = "/architecture/" + setting.name;
     if (chosen_by_default.contains(setting.name)) setting.default_value = chosen_by_default.at(setting.name);
     list.push_back({std::move(setting), pointer, group});
   }
   for (Setting& setting : data_schema.settings()) {
     const std::string pointer = "/data/" + setting.name;
-    list.push_back({std::move(setting), pointer, "Text"});
+    list.push_back({std::move(setting), pointer, "Data"});
   }
   for (Setting& setting : training_schema.settings()) {
     const std::string pointer = "/training/" + setting.name, group = training_group(setting.name);
@@ -113,7 +122,7 @@ void ConfigDraft::put(const std::string& pointer, const Json& value, const Json&
 
 void ConfigDraft::set(const FormField& field, const Json& value) {
   put(field.pointer, value, field.setting.default_value);
-  if (field.pointer == "/architecture/host" || field.pointer == "/architecture/mixer") keep_fitting_settings();
+  if (field.pointer == "/architecture/block" || field.pointer == "/architecture/mixer") keep_fitting_settings();
 }
 
 void ConfigDraft::keep_fitting_settings() {
@@ -125,7 +134,7 @@ void ConfigDraft::keep_fitting_settings() {
   all.update(json_.at("architecture"));
   Json kept = Json::object();
   aside_ = Json::object();
-  for (const auto& [name, value] : all.items()) (fitting.count(name) || name == "host" ? kept : aside_)[name] = value;
+  for (const auto& [name, value] : all.items()) (fitting.count(name) || name == "block" ? kept : aside_)[name] = value;
   json_["architecture"] = kept;
 }
 
@@ -158,7 +167,7 @@ std::optional<RunConfig> resolve(const ConfigDraft& draft, ConfigProblem* proble
 
 std::string causality_warning(const RunConfig& config) {
   const Json& values = config.architecture;
-  for (const char* key : {"host", "mixer"}) {
+  for (const char* key : {"block", "mixer"}) {
     if (!values.contains(key)) continue;
     const Architecture& part = architecture(values.at(key));
     if (const std::string warning = part.looks_ahead ? part.looks_ahead(values) : std::string(); !warning.empty()) return warning;

@@ -28,12 +28,12 @@ class ConfigDraft {
   /// Takes a whole config over; "changed" stays measured against the preset.
   void replace(const Json& config) { json_ = config; }
 
-  /// All fields of the chosen host and mixer, in form order; groups stand together.
+  /// All fields of the chosen block and mixer, in form order; groups stand together.
   std::vector<FormField> fields() const;
   Json value(const FormField& field) const;  ///< as set, else the default
   Json preset_value(const FormField& field) const;
   bool changed(const FormField& field) const { return value(field) != preset_value(field); }
-  /// Settings that the new host or mixer does not have are put aside, and come back with it.
+  /// Settings that the new block or mixer does not have are put aside, and come back with it.
   void set(const FormField& field, const Json& value);
   void reset(const FormField& field) { set(field, preset_value(field)); }
   int changes() const;

@@ -178,12 +178,14 @@ void ConfigurePage::choosePreset(int index) {
   const QString path = presets_->itemData(index).toString();
   const Run* run = session_.runs()->run(session_.currentRun());
   if (path == kSelectedRun && !run) return Q_EMIT session_.failed(tr("No run is selected in the list."));
+  QString note;
   try {
-    draft_.start(path.isEmpty() ? nlohmann::json::object() : path == kSelectedRun ? run->info().config : read_preset(path));
+    draft_.start(path.isEmpty() ? nlohmann::json::object() : path == kSelectedRun ? run->info().config : read_preset(path, &note));
   } catch (const Error& error) {
     Q_EMIT session_.failed(QString::fromUtf8(error.what()));
     return;
   }
+  if (!note.isEmpty()) Q_EMIT session_.noted(note);
   follow();
 }
 

@@ -49,12 +49,12 @@ QStringList first_sequence(const RunConfig& config) {
 }  // namespace
 
 FirstBatch::FirstBatch(QWidget* parent)
-    : QWidget(parent), note_(new QLabel(this)), read_(new QPushButton(tr("Read it"), this)), text_(new QTextEdit(this)) {
+    : QWidget(parent), note_(new QLabel(this)), read_(new QPushButton(tr("Preview batch"), this)), text_(new QTextEdit(this)) {
   auto* title = new QLabel(tr("<b>First sequence, decoded</b>"), this);
-  note_->setText(tr("so that you see what the model sees"));
+  note_->setText(tr("the tokens that the model is trained on"));
   note_->setForegroundRole(QPalette::PlaceholderText);
   note_->setWordWrap(true);
-  read_->setAccessibleName(tr("Read and decode the first training sequence"));
+  read_->setAccessibleName(tr("Preview the first training sequence, decoded"));
   text_->setReadOnly(true);
   text_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
   text_->setAccessibleName(tr("First training sequence"));
@@ -123,9 +123,9 @@ void FirstBatch::offer() {
   const bool present = corpus != corpora_.end() && corpus->present;
   read_->setVisible(present || (corpus != corpora_.end() && corpus->built_in));
   if (present && config_.data.tokenizer == "bytes" && training_bytes(*corpus, config_.data.train) <= quickly_read) return decode();
-  note_->setText(present                    ? tr("not read yet: it has to be turned into tokens first")
+  note_->setText(present                    ? tr("not shown yet: the text must be tokenized first")
                  : corpus == corpora_.end() ? tr("there is no corpus of this name; import it with `saccade corpus import`")
-                                            : tr("this corpus is made on first use"));
+                                            : tr("this corpus is built on first use"));
 }
 
 void FirstBatch::decode() {
@@ -144,7 +144,7 @@ void FirstBatch::decode() {
         this,
         [this, wish, pieces, problem] {
           if (wish != wish_) return;
-          note_->setText(problem.isEmpty() ? tr("so that you see what the model sees") : problem);
+          note_->setText(problem.isEmpty() ? tr("the tokens that the model is trained on") : problem);
           showPieces(pieces);
         },
         Qt::QueuedConnection);

@@ -6,6 +6,7 @@
 #include <QVBoxLayout>
 
 #include "kernels/error.h"
+#include "models/config/old_names.h"
 #include "models/config_text.h"
 #include "ui/theme.h"
 
@@ -43,7 +44,8 @@ void JsonView::setProblem(const QString& problem) {
 void JsonView::read() {
   if (writing_) return;
   try {
-    const nlohmann::json config = parse_json_text(text_->toPlainText().toStdString(), tr("config").toStdString());
+    nlohmann::json config = parse_json_text(text_->toPlainText().toStdString(), tr("config").toStdString());
+    rename_settings(config);
     Q_EMIT edited(config);
   } catch (const Error& error) {
     Q_EMIT malformed(QString::fromUtf8(error.what()));

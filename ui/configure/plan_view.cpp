@@ -44,13 +44,13 @@ PlanView::PlanView(QWidget* parent)
   parameters_ = row(tr("parameters"), rows);
   tokens_ = row(tr("tokens"), rows);
   flops_ = row(tr("FLOPs"), rows);
-  state_ = row(tr("state per token"), rows);
+  state_ = row(tr("cache / state bytes per token"), rows);
   device_ = row(tr("device"), rows);
   memory_ = row(tr("memory at peak"), rows);
   rows->addRow(bar_);
   speed_ = row(tr("speed"), rows);
   time_ = row(tr("time"), rows);
-  state_->setToolTip(tr("What decoding must keep for every token of context."));
+  state_->setToolTip(tr("KV cache and recurrent state during decoding, in bytes per token of context."));
   for (QLabel* label : {notes_, problem_}) label->setWordWrap(true);
   problem_->hide();
   auto* column = new QVBoxLayout(this);
@@ -89,9 +89,9 @@ QLabel* PlanView::row(const QString& title, QFormLayout* rows) {
 void PlanView::setConfig(const RunConfig& config) {
   const bool same_step = config.architecture == config_.architecture && config.data.sequence_length == config_.data.sequence_length &&
                          config.data.tokenizer == config_.data.tokenizer && config.training.batch_tokens == config_.training.batch_tokens &&
-                         config.training.accumulate == config_.training.accumulate &&
-                         config.training.recompute == config_.training.recompute && config.device == config_.device &&
-                         config.precision == config_.precision && config.threads == config_.threads;
+                         config.training.gradient_accumulation == config_.training.gradient_accumulation &&
+                         config.training.activation_checkpointing == config_.training.activation_checkpointing &&
+                         config.device == config_.device && config.precision == config_.precision && config.threads == config_.threads;
   if (!same_step) {
     seconds_per_step_.reset();
     worker_->cancelMeasurement();
@@ -135,10 +135,10 @@ void PlanView::showPlan(const Plan& plan) {
   bar_->setPlan(plan, free);
   const bool fits = plan.device_bytes() <= free;
   if (!fits) {
-    problem_->setText(
-        present
-            ? tr("This needs more memory than is free: set recompute, reduce width, sequence length or batch tokens, or raise accumulate.")
-            : tr("There is no %1 that can be used here; device auto takes what there is.").arg(device));
+    problem_->setText(present ? tr("This needs more memory than is free: turn on activation checkpointing, raise gradient accumulation, or "
+                                   "reduce width, sequence "
+                                   "length or batch tokens.")
+                              : tr("There is no %1 that can be used here; device auto takes what there is.").arg(device));
     QPalette red = palette();
     red.setColor(QPalette::WindowText, errorColour(red));
     problem_->setPalette(red);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "models/config/config.h"
+#include "models/config/old_names.h"
 #include "models/config_text.h"
 #include "models/corpus/corpus.h"
 #include "models/resources.h"
@@ -28,10 +29,11 @@ QList<Preset> presets() {
   return list;
 }
 
-nlohmann::json read_preset(const QString& path) {
+nlohmann::json read_preset(const QString& path, QString* note) {
   QFile file(path);
   if (!file.open(QIODevice::ReadOnly)) throw UsageError(path.toStdString() + ": " + file.errorString().toStdString());
   nlohmann::json preset = parse_json_text(file.readAll().toStdString(), path.toStdString());
+  *note = QString::fromStdString(rename_settings(preset, path.toStdString()));
   resolve_config(preset, path.toStdString());
   return preset;
 }

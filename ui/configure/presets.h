@@ -12,8 +12,9 @@ struct Preset {
 };
 /// Configs delivered with the program and those the user saved, by title.
 QList<Preset> presets();
-/// Throws UsageError when it is no config.
-nlohmann::json read_preset(const QString& path);
+/// With today's names of settings; `note` says which ones the file has under old names, empty when none. Throws UsageError when it
+/// is no config.
+nlohmann::json read_preset(const QString& path, QString* note);
 QString own_presets_folder();
 
 }  // namespace saccade::ui

@@ -40,7 +40,7 @@ QString range_text(const Setting& setting) {
 
 /// A choice as a person calls it: architectures have titles.
 QString choice_title(const Setting& setting, const std::string& choice) {
-  if (setting.name == "host" || setting.name == "mixer")
+  if (setting.name == "block" || setting.name == "mixer")
     for (const Architecture* entry : architectures())
       if (entry->id == choice) return QString::fromStdString(entry->title);
   return QString::fromStdString(choice);
@@ -63,6 +63,7 @@ QString settingTitle(const std::string& name) {
   QString title = QString::fromStdString(name).replace(QLatin1Char('_'), QLatin1Char(' '));
   if (title == QStringLiteral("qk norm")) return SettingEditor::tr("QK norm");
   if (title == QStringLiteral("mlp width")) return SettingEditor::tr("MLP width");
+  if (title == QStringLiteral("min lr ratio")) return SettingEditor::tr("Min LR ratio");
   if (title == QStringLiteral("ood")) return SettingEditor::tr("Out of distribution");
   if (title == QStringLiteral("train")) return SettingEditor::tr("Train on");
   for (const char* letters : {"mlp", "qk"})

@@ -33,7 +33,7 @@ struct ShownMap {
   MapKind kind;
   const char* title;
 };
-constexpr ShownMap kMaps[] = {{MapKind::weights, QT_TR_NOOP("read weights")},
+constexpr ShownMap kMaps[] = {{MapKind::weights, QT_TR_NOOP("attention (or read) weights")},
                               {MapKind::soft_weights, QT_TR_NOOP("weights before the choice")},
                               {MapKind::score, QT_TR_NOOP("chunk scores")},
                               {MapKind::maxsim, QT_TR_NOOP("split similarity")}};
@@ -58,7 +58,7 @@ QWidget* InspectPage::makeTextCard() {
   text_ = new TokenText;
   text_card_ = new Card(tr("Where did this query read from?"), {}, text_, this);
   sample_ = new QComboBox;
-  sample_->setAccessibleName(tr("Text"));
+  sample_->setAccessibleName(tr("Sample"));
   sample_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
   text_card_->addControl(sample_);
   text_card_->setMinimumHeight(120);
@@ -78,12 +78,13 @@ QWidget* InspectPage::makeMaps() {
   map_choice_ = new QComboBox;
   map_choice_->setAccessibleName(tr("What the map shows"));
   map_choice_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
-  faint_ = new QToolButton;
-  faint_->setText(tr("faint too"));
-  faint_->setToolTip(
-      wrapped_tip(tr("Colours for small weights too: a logarithmic scale, or with weights of both signs one that the largest leave")));
-  faint_->setCheckable(true);
-  map_card_->addControl(faint_);
+  log_colours_ = new QToolButton;
+  log_colours_->setText(tr("log colours"));
+  log_colours_->setToolTip(
+      wrapped_tip(tr("Logarithmic colour scale, which shows small weights too. Where weights have both signs, a linear scale that clips "
+                     "the largest 1 %.")));
+  log_colours_->setCheckable(true);
+  map_card_->addControl(log_colours_);
   map_card_->addControl(map_choice_);
   auto* maps = new QWidget;
   auto* layout = new QHBoxLayout(maps);
@@ -94,7 +95,7 @@ QWidget* InspectPage::makeMaps() {
   connect(heads_, &FigureView::cellClicked, &session_, &Session::setHead);
   connect(map_, &FigureView::cellClicked, this, [this](int r, int) { session_.setQuery(queryOfRow(r)); });
   connect(map_choice_, &QComboBox::activated, this, &InspectPage::showHead);
-  connect(faint_, &QToolButton::toggled, this, &InspectPage::showHead);
+  connect(log_colours_, &QToolButton::toggled, this, &InspectPage::showHead);
   for (FigureView* view : {heads_, map_}) connect(view, &FigureView::failed, &session_, &Session::failed);
   connect(query_, &QueryPanel::failed, &session_, &Session::failed);
   return new TwoColumns({maps, 10, 1}, {query_card_, 4, 1}, 680, 2.2, this);
@@ -192,7 +193,7 @@ void InspectPage::showNothing(const QString& text) {
   text_->clear();
   sample_->clear();
   query_->clear();
-  for (QWidget* control : {static_cast<QWidget*>(faint_), static_cast<QWidget*>(map_choice_), static_cast<QWidget*>(sample_)})
+  for (QWidget* control : {static_cast<QWidget*>(log_colours_), static_cast<QWidget*>(map_choice_), static_cast<QWidget*>(sample_)})
     control->hide();
   map_->setEmptyText(text);
   map_->setFigure({});
@@ -269,7 +270,7 @@ void InspectPage::showHead() {
   const auto at = place();
   if (!isVisible()) return;
   if (!at) {
-    if (capture()) showNothing(tr("This capture holds no read weights."));
+    if (capture()) showNothing(tr("This capture holds no attention (or read) weights."));
     return;
   }
   chooseMap();
@@ -278,8 +279,8 @@ void InspectPage::showHead() {
     Figure figure = capture_figure(*capture(), chosenMap(), at->layer, at->head);
     figure.provenance.insert(figure.provenance.begin(), provenance_.begin(), provenance_.end());
     const bool weights = chosenMap() == MapKind::weights || chosenMap() == MapKind::soft_weights;
-    faint_->setVisible(weights);
-    if (weights && faint_->isChecked()) figure = faint_too(std::move(figure));
+    log_colours_->setVisible(weights);
+    if (weights && log_colours_->isChecked()) figure = log_colours(std::move(figure));
     map_->setFigure(std::move(figure));
   } catch (const std::exception& error) {
     return showProblem(QString::fromUtf8(error.what()));

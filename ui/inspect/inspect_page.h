@@ -78,7 +78,7 @@ class InspectPage : public QWidget {
   FigureView *heads_, *map_;
   QueryPanel* query_;
   QComboBox *sample_, *map_choice_;
-  QToolButton* faint_;
+  QToolButton* log_colours_;
   QSlider* step_;
 };
 

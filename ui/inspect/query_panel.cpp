@@ -46,7 +46,7 @@ QueryPanel::QueryPanel(QWidget* parent)
   chosen_ = addRow(tr("chosen"), tr("What the mixer selected for this query"));
   margin_ = addRow(tr("margin"), tr("Score of the chosen candidate minus that of the best one not chosen"));
   captured_ = addRow(tr("captured mass"), tr("Share of the full softmax mass that the choice kept; 1 = nothing lost"));
-  entropy_ = addRow(tr("entropy"), tr("Of the read weights, in nats; in parentheses divided by ln(positions)"));
+  entropy_ = addRow(tr("entropy"), tr("Of the attention (or read) weights, in nats; in parentheses divided by ln(positions)"));
   outside_ = addRow(tr("beyond 256 tokens"), tr("Share of the weight that lies more than 256 positions back"));
   median_ = addRow(tr("median distance"), tr("Half of the weight lies within this many positions"));
   distance90_ = addRow(tr("90 % distance"), tr("Nine tenths of the weight lie within this many positions"));

@@ -3,6 +3,7 @@
 #include <QTimer>
 #include <array>
 
+#include "models/config/old_names.h"
 #include "ui/run_summary.h"
 #include "ui/runs/differences.h"
 
@@ -86,8 +87,9 @@ bool GroupedRuns::passes(const QModelIndex& index) const {
                         (run ? QString::fromStdString(run->info().name) : QString());
   for (const QString& term : filter_.split(QLatin1Char(' '), Qt::SkipEmptyParts)) {
     const qsizetype colon = term.indexOf(QLatin1Char(':'));
-    const bool found = colon > 0 ? run && has_setting(run->info().config, term.left(colon).toStdString(), term.mid(colon + 1))
-                                 : words.contains(term, Qt::CaseInsensitive);
+    const bool found =
+        colon > 0 ? run && has_setting(run->info().config, current_setting_name(term.left(colon).toStdString()), term.mid(colon + 1))
+                  : words.contains(term, Qt::CaseInsensitive);
     if (!found) return false;
   }
   return true;

@@ -73,6 +73,7 @@ MainWindow::MainWindow(Session& session, QSettings* settings, QWidget* parent)
   connect(status, &StatusBar::folderClicked, this, &MainWindow::chooseFolder);
   connect(&session, &Session::pageRequested, this, &MainWindow::showPage);
   connect(&session, &Session::failed, messages_, &MessageBar::showError);
+  connect(&session, &Session::noted, messages_, &MessageBar::showNote);
   connect(&session, &Session::currentRunChanged, this, &MainWindow::updateTitle);
   connect(session.runs(), &RunList::changed, this, &MainWindow::showCurrent);
   connect(session.runs(), &RunList::changed, this, &MainWindow::updateTitle);

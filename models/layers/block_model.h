@@ -4,9 +4,8 @@
 
 namespace saccade {
 
-/// A model whose layers hold a mixer each. A host says what stands around the mixers: its blocks, and the norms in front of and
-/// behind them.
-class HostModel : public Model {
+/// A model whose layers hold a mixer each. A subclass writes its block, the pre-norm block that carries the mixer, and its final norm.
+class BlockModel : public Model {
  public:
   Tensor hidden(Tape& tape, const Tensor& tokens, Probe* probe) const final;
   DecodingState begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const final;
@@ -15,7 +14,7 @@ class HostModel : public Model {
   double state_values_per_token() const override;
 
  protected:
-  explicit HostModel(TokenEmbedding embedding);
+  explicit BlockModel(TokenEmbedding embedding);
 
   /// x of the first block, [B, T, D].
   virtual Tensor embed(Tape& tape, const Tensor& tokens, const TokenPosition& position) const;
@@ -31,7 +30,7 @@ class HostModel : public Model {
   Tensor add_mixed(Tape& tape, size_t layer, const Tensor& x, const Tensor& u, Pass& pass, LayerState* state) const;
 
   std::vector<std::unique_ptr<Mixer>> mixers_;
-  Tensor output_;  ///< [V, D], the embedding unless a host makes its own
+  Tensor output_;  ///< [V, D], the embedding unless the subclass makes its own
 
  private:
   Tensor run(Tape& tape, const Tensor& tokens, Pass& pass, const DecodingState* state) const;

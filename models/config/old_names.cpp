@@ -1,0 +1,108 @@
+#include "models/config/old_names.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/error.h"
+#include "models/config/config.h"
+
+namespace saccade {
+namespace {
+
+using Json = nlohmann::json;
+
+/// The value under the new name; `config` is the whole config, still with the old name.
+using Conversion = Json (*)(const Json& value, const Json& config);
+
+/// `evaluation_batches` counted pieces of 4096 tokens, each cut down to whole sequences and at least one sequence long.
+Json batches_to_tokens(const Json& batches, const Json& config) {
+  constexpr int64_t kBatch = 4096;
+  int64_t length = DataConfig{}.sequence_length;
+  if (const Json given = config.value(Json::json_pointer("/data/sequence_length"), Json()); given.is_number())
+    length = std::llround(std::clamp(given.get<double>(), 1.0, 1e9));
+  const double tokens = static_cast<double>(std::max<int64_t>(1, kBatch / length) * length);
+  if (batches.is_number_integer() && std::abs(batches.get<double>()) < 1e6) return batches.get<int64_t>() * static_cast<int64_t>(tokens);
+  return batches.is_number() ? Json(batches.get<double>() * tokens) : batches;
+}
+
+struct OldName {
+  const char *section, *old_name, *name;
+  Conversion convert;  ///< null: the value stays as it is
+};
+
+/// Every setting that had another name before: the one table of them.
+constexpr OldName kOldNames[] = {
+    {"architecture", "host", "block", nullptr},
+    {"training", "accumulate", "gradient_accumulation", nullptr},
+    {"training", "recompute", "activation_checkpointing", nullptr},
+    {"training", "clip", "max_grad_norm", nullptr},
+    {"training", "final_learning_rate", "min_lr_ratio", nullptr},
+    {"training", "evaluation_batches", "evaluation_tokens", batches_to_tokens},
+};
+
+/// A setting that was added with another default than what had been done before.
+struct OldDefault {
+  const char *section, *name, *value;
+  const char *where, *is;  ///< only where this setting of the section has this value
+};
+
+/// Every such setting: the one table of them.
+constexpr OldDefault kOldDefaults[] = {
+    {"architecture", "initialisation", "xavier", "block", "avey"},
+};
+
+std::string dotted(const OldName& entry, const char* name) { return std::string(entry.section) + "." + name; }
+
+}  // namespace
+
+std::vector<std::string> rename_settings(Json& config) {
+  std::vector<std::string> renamed;
+  if (!config.is_object()) return renamed;
+  const Json given = config;
+  for (const OldName& entry : kOldNames) {
+    if (!given.contains(entry.section) || !given.at(entry.section).is_object()) continue;
+    const Json& section = given.at(entry.section);
+    if (!section.contains(entry.old_name)) continue;
+    const std::string old_pointer = std::string("/") + entry.section + "/" + entry.old_name;
+    if (section.contains(entry.name))
+      throw UsageError(old_pointer + " is the old name of /" + entry.section + "/" + entry.name + "; both are given, expected one");
+    const Json& value = section.at(entry.old_name);
+    config[entry.section].erase(entry.old_name);
+    config[entry.section][entry.name] = entry.convert ? entry.convert(value, given) : value;
+    renamed.push_back(dotted(entry, entry.old_name) + " is now " + dotted(entry, entry.name) +
+                      (entry.convert ? " (" + value.dump() + " reads as " + config[entry.section][entry.name].dump() + ")" : ""));
+  }
+  return renamed;
+}
+
+std::string rename_settings(Json& config, const std::string& origin) {
+  std::string line;
+  for (const std::string& renamed : rename_settings(config)) line += (line.empty() ? origin + ": " : "; ") + renamed;
+  return line;
+}
+
+void fill_old_defaults(Json& config) {
+  if (!config.is_object()) return;
+  for (const OldDefault& entry : kOldDefaults) {
+    if (!config.contains(entry.section) || !config.at(entry.section).is_object()) continue;
+    Json& section = config.at(entry.section);
+    if (section.contains(entry.where) && section.at(entry.where) == entry.is && !section.contains(entry.name))
+      section[entry.name] = entry.value;
+  }
+}
+
+void remove_other_name(Json& config, const std::string& path) {
+  for (const OldName& entry : kOldNames) {
+    const bool is_old = path == dotted(entry, entry.old_name), is_new = path == dotted(entry, entry.name);
+    if ((is_old || is_new) && config.is_object() && config.contains(entry.section) && config.at(entry.section).is_object())
+      config[entry.section].erase(is_old ? entry.name : entry.old_name);
+  }
+}
+
+std::string current_setting_name(const std::string& name) {
+  for (const OldName& entry : kOldNames)
+    if (name == entry.old_name) return entry.name;
+  return name;
+}
+
+}  // namespace saccade

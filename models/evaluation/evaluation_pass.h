@@ -1,0 +1,69 @@
+#pragma once
+#include <functional>
+#include <limits>
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "kernels/recorded.h"
+#include "models/evaluation/frozen_batches.h"
+#include "models/model.h"
+
+namespace saccade {
+
+/// Mean loss over S frozen sequences of T tokens, in nats per token. With l_st the loss at position t of sequence s and
+/// m_s = Σ_t l_st / T:
+///   loss           m̄ = Σ_s m_s / S
+///   standard error sqrt(Σ_s (m_s − m̄)² / (S (S − 1)))
+/// The sequences are the independent units, for the tokens of one share their context.
+struct Evaluation {
+  double loss = 0;
+  double standard_error = std::numeric_limits<double>::quiet_NaN();  ///< NaN for one sequence
+  std::vector<double> by_position;                                   ///< [T] mean over the sequences
+  std::vector<double> by_sequence;                                   ///< [S] m_s
+};
+
+/// The standard error of the mean of independent numbers; NaN for fewer than two.
+double standard_error(std::span<const double> values);
+
+/// Forward passes over frozen sequences, in pieces; on the weights alone (InferenceModel) as well as on a model in training. On a
+/// GPU the pieces of a shape are recorded and replayed (cuda::Recorded).
+class EvaluationPass {
+ public:
+  /// `prepare` makes a tape compute as the model's own does (mixed precision). A piece has as many sequences as `piece_tokens`
+  /// hold, at least one; the training micro-batch is a size that fits.
+  EvaluationPass(const Model& model, Arena& arena, std::function<void(Tape&)> prepare, int64_t piece_tokens);
+
+  /// No gradient, no effect on training; `progress` hears how many sequences are done. Throws DataError for a batch without tokens,
+  /// of other sizes than it says, or with tokens outside the vocabulary.
+  Evaluation evaluate(const FrozenBatch& batch, const std::function<void(int64_t sequences)>& progress = {});
+
+  /// What a piece of sequences of this length costs (device `plan`).
+  struct Planned {
+    int64_t sequences = 0;  ///< in a piece
+    Cost cost;
+    std::string refusal;  ///< Tape::refusal
+  };
+  Planned plan(int64_t length);
+
+ private:
+  /// Sequences, length, and what else lives in the arena: where a piece's tensors lie depends on nothing else.
+  using Key = std::tuple<int64_t, int64_t, int64_t>;
+
+  int64_t piece_sequences(int64_t length) const;
+  void forward(Tape& tape, const Tensor& tokens, const Tensor& targets, const Tensor& losses) const;
+  std::vector<double> losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length);
+
+  const Model& model_;
+  Arena& arena_;
+  std::function<void(Tape&)> prepare_;
+  int64_t piece_tokens_;
+  std::map<Key, cuda::Recorded> recorded_;
+};
+
+/// Throws DataError unless a batch has tokens, as many as it says, all below `vocabulary`.
+void check_batch(const FrozenBatch& batch, int64_t vocabulary);
+
+}  // namespace saccade

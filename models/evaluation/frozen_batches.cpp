@@ -1,0 +1,46 @@
+#include "models/evaluation/frozen_batches.h"
+
+#include <algorithm>
+
+#include "kernels/error.h"
+#include "models/suggest.h"
+
+namespace saccade {
+namespace {
+
+constexpr uint64_t kEvaluationSeed = 20251;  // one for all runs: what is evaluated depends on the text alone
+
+void require_split(const Corpus& corpus, const std::string& domain, Split split) {
+  if (!corpus.has_domain(domain)) throw DataError(corpus.missing_domain(domain));
+  std::vector<std::string> present;
+  for (const DomainInfo& info : corpus.domains())
+    if (info.name == domain)
+      for (const auto& [name, documents] : info.documents)
+        if (documents > 0) present.push_back(name);
+  if (std::find(present.begin(), present.end(), to_string(split)) == present.end())
+    throw DataError("corpus \"" + corpus.name() + "\" has no " + to_string(split) + " text of domain \"" + domain + "\"" +
+                    (present.empty() ? "" : ", only " + alternatives(present)));
+}
+
+}  // namespace
+
+FrozenBatch frozen_batch(const Corpus& corpus, const std::string& domain, const FrozenText& text, const Tokenizer& tokenizer) {
+  require_split(corpus, domain, text.split);
+  BatchSource source({TokenStore::open(corpus, domain, text.split, tokenizer)}, text.length, kEvaluationSeed);
+  FrozenBatch frozen{domain, {}, {}, std::min(text.sequences, source.sequences_per_epoch()), text.length};
+  frozen.tokens.resize(static_cast<size_t>(frozen.sequences * frozen.length));
+  frozen.targets.resize(frozen.tokens.size());
+  source.next(frozen.sequences, frozen.tokens, frozen.targets);
+  return frozen;
+}
+
+std::vector<FrozenBatch> evaluation_batches(const RunConfig& config, const Corpus& corpus, const Tokenizer& tokenizer) {
+  const int64_t length = config.data.sequence_length;
+  const FrozenText text{Split::validation, length, evaluation_sequences(config.training, length)};
+  std::vector<FrozenBatch> batches;
+  for (const auto* domains : {&config.data.train, &config.data.ood})
+    for (const std::string& domain : *domains) batches.push_back(frozen_batch(corpus, domain, text, tokenizer));
+  return batches;
+}
+
+}  // namespace saccade

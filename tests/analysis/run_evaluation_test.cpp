@@ -1,0 +1,146 @@
+#include "analysis/evaluation/run_evaluation.h"
+
+#include <QtTest>
+#include <cmath>
+
+#include "models/training/plan.h"
+#include "models/training/training_step.h"
+#include "tests/analysis/trained_run.h"
+
+namespace saccade::test {
+
+namespace fs = std::filesystem;
+
+/// A run's checkpoint evaluated afterwards: as it was while training, and on other text.
+class RunEvaluationTest : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void initTestCase() {
+    run_ = folder_.filePath("run").toStdString();
+    const int64_t before = plans_made();
+    QCOMPARE(work_on(run_, tiny_config()).state, RunState::finished);
+    plans_of_a_start_ = plans_made() - before;
+    CorpusWriter writer("held");
+    for (int i = 0; i < 30; ++i) {
+      writer.add("prose", Split::test, "a text that nobody has seen, number " + std::to_string(i) + ", of a mat, a moon and a hill");
+      writer.add("verse", Split::test, "the moon, the hill, the mat: " + std::to_string(i * i));
+    }
+    writer.finish({}, Existing::refuse);
+  }
+
+  /// Memory, costs and the device come from one plan, made on the device that the config names; `auto` needs a second one only
+  /// where a GPU's engine refuses an op.
+  void a_training_start_plans_once() {
+    QCOMPARE(plans_of_a_start_, int64_t{1});
+    RunConfig config = tiny_config();
+    config.device = "auto";
+    const fs::path directory = folder_.filePath("auto").toStdString();
+    const int64_t before = plans_made();
+    work_on(directory, config, 6);
+    QCOMPARE(plans_made() - before, int64_t{1});
+    QCOMPARE(work_on(directory, config).state, RunState::finished);
+    QCOMPARE(plans_made() - before, int64_t{2});
+  }
+
+  void defaults_repeat_the_last_evaluation_of_the_run() {
+    const RunEvaluation e = evaluate_run(run_, {});
+    QCOMPARE(e.step, int64_t{12});
+    QCOMPARE(e.length, int64_t{64});
+    QCOMPARE(e.domains.size(), size_t{2});
+    const Run run(run_);
+    for (const DomainEvaluation& d : e.domains) {
+      const Series* series = run.find((d.ood ? "ood/loss/" : "validation/loss/") + d.domain);
+      QVERIFY(series);
+      QCOMPARE(d.result.loss, series->value.back());
+      QCOMPARE(d.result.standard_error, series->error.back());
+      QVERIFY(d.result.standard_error > 0 && d.result.standard_error < d.result.loss);
+      QCOMPARE(d.sequences, int64_t{64});
+      QCOMPARE(d.tokens, int64_t{4096});
+    }
+  }
+
+  /// Nor made: with the tokens of the training split gone they stay so.
+  void no_training_text_is_opened() {
+    int removed = 0;
+    const auto training_tokens = [](auto&& visit) {
+      const fs::path cache = qEnvironmentVariable("SACCADE_CACHE").toStdString();
+      for (const auto& entry : fs::recursive_directory_iterator(cache))
+        if (entry.path().filename().string().find(".train.") != std::string::npos) visit(entry.path());
+    };
+    training_tokens([&](const fs::path& path) { removed += fs::remove(path) ? 1 : 0; });
+    QCOMPARE(removed, 1);
+    evaluate_run(run_, {});
+    evaluate_run(run_, {.split = Split::test, .corpus = "held"});
+    training_tokens([&](const fs::path& path) { QFAIL(path.c_str()); });
+  }
+
+  void an_earlier_checkpoint() {
+    const RunEvaluation e = evaluate_run(run_, {.checkpoint = 8});
+    QCOMPARE(e.step, int64_t{8});
+    QVERIFY(e.domains[0].result.loss != evaluate_run(run_, {}).domains[0].result.loss);
+    QVERIFY_THROWS_EXCEPTION(DataError, evaluate_run(run_, {.checkpoint = 5}));
+  }
+
+  /// A corpus of test files alone, in the run's own and in a domain it never saw.
+  void test_text_of_another_corpus() {
+    const RunEvaluation e = evaluate_run(run_, {.split = Split::test, .corpus = "held"});
+    QCOMPARE(e.corpus, std::string("held"));
+    QCOMPARE(e.domains.size(), size_t{2});
+    QVERIFY(!e.domains[0].ood && e.domains[1].ood && e.domains[1].domain == "verse");
+    LoadedModel loaded = load_model(run_);
+    EvaluationPass pass(
+        loaded.model->model(), loaded.model->arena(), [](Tape&) {}, micro_batch_tokens(loaded.config.training));
+    const FrozenBatch verse = frozen_batch(Corpus::open("held"), "verse", {Split::test, 64, 64}, *loaded.tokenizer);
+    QCOMPARE(e.domains[1].result.loss, pass.evaluate(verse).loss);
+    QCOMPARE(e.domains[1].sequences, verse.sequences);
+    QVERIFY(verse.sequences < 64);  // it has no more
+
+    const RunEvaluation one = evaluate_run(run_, {.split = Split::test, .corpus = "held", .domains = {"verse"}});
+    QCOMPARE(one.domains.size(), size_t{1});
+    QCOMPARE(one.domains[0].result.loss, e.domains[1].result.loss);
+    QVERIFY_THROWS_EXCEPTION(DataError, evaluate_run(run_, {.corpus = "held"}));
+    QVERIFY_THROWS_EXCEPTION(DataError, evaluate_run(run_, {.split = Split::test}));
+    QVERIFY_THROWS_EXCEPTION(DataError, evaluate_run(run_, {.corpus = "nowhere"}));
+    QVERIFY_THROWS_EXCEPTION(UsageError, evaluate_run(run_, {.corpus = "held", .domains = {"code"}}));
+  }
+
+  void other_lengths_and_amounts() {
+    const RunEvaluation e = evaluate_run(run_, {.length = 200, .tokens = 1000});
+    for (const DomainEvaluation& d : e.domains) {
+      QCOMPARE(d.sequences, int64_t{5});
+      QCOMPARE(d.tokens, int64_t{1000});
+      QCOMPARE(d.result.by_position.size(), size_t{200});
+    }
+    const RunEvaluation single = evaluate_run(run_, {.tokens = 100});
+    QCOMPARE(single.domains[0].sequences, int64_t{1});
+    QVERIFY(std::isnan(single.domains[0].result.standard_error));
+    QVERIFY_THROWS_EXCEPTION(UsageError, evaluate_run(run_, {.tokens = 63}));
+  }
+
+  /// Numbers of another text would pass for the run's own.
+  void a_changed_corpus_is_an_error_unless_it_is_named() {
+    const fs::path stored = fs::path(qEnvironmentVariable("SACCADE_DATA").toStdString()) / "corpora" / "tiny",
+                   aside = stored.string() + "-";
+    fs::rename(stored, aside);
+    CorpusWriter writer("tiny");
+    for (const char* domain : {"prose", "code"})
+      for (int i = 0; i < 30; ++i) writer.add(domain, Split::validation, "something else altogether, number " + std::to_string(i));
+    writer.finish({}, Existing::refuse);
+    QVERIFY_THROWS_EXCEPTION(DataError, evaluate_run(run_, {}));
+    QCOMPARE(evaluate_run(run_, {.corpus = "tiny"}).domains.size(), size_t{2});
+    fs::remove_all(stored);
+    fs::rename(aside, stored);
+    QCOMPARE(evaluate_run(run_, {}).domains.size(), size_t{2});
+  }
+
+ private:
+  QTemporaryDir folder_;
+  TinyCorpus corpus_;
+  fs::path run_;
+  int64_t plans_of_a_start_ = 0;
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::RunEvaluationTest)
+#include "run_evaluation_test.moc"

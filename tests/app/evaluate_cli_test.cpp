@@ -1,0 +1,98 @@
+#include "program.h"
+
+namespace saccade::test {
+
+/// `saccade evaluate` as a person calls it: other text, other lengths, and what goes wrong.
+class EvaluateCliTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void initTestCase() {
+    program_.import_corpus();
+    program_.train("run");
+    // Text that was kept apart as test files, as data sets come.
+    QDir().mkpath(program_.path("held"));
+    QByteArray web;
+    for (int i = 0; i < 60; ++i) {
+      const nlohmann::json line{
+          {"text", "Page " + std::to_string(i) + " of the road over the hills to the sea, which nobody has read yet."}};
+      web += QByteArray::fromStdString(line.dump()) + "\n";
+    }
+    program_.write("held/web.test.jsonl", web);
+    const auto result = program_.run({"-q", "corpus", "import", "held", program_.path("held")});
+    QVERIFY2(result.code == 0, qPrintable(result.err));
+  }
+
+  void says_what_it_did() {
+    const auto text = program_.run({"-q", "evaluate", program_.path("run")});
+    QVERIFY2(text.code == 0, qPrintable(text.err));
+    QVERIFY2(text.out.contains("at step 12, validation text of mine, sequences of 64 tokens"), qPrintable(text.out));
+    QVERIFY(text.out.contains("± standard error") && text.out.contains("training domain") && text.out.contains("OOD"));
+    const nlohmann::json json = evaluate({}).json();
+    QCOMPARE(json["split"].get<std::string>(), "validation");
+    QCOMPARE(json["corpus"].get<std::string>(), "mine");
+    QCOMPARE(json["sequence_length"].get<int>(), 64);
+    QCOMPARE(json["losses"].size(), size_t(2));
+    for (const auto& loss : json["losses"]) {
+      QCOMPARE(loss["tokens"].get<int>(), 64 * loss["sequences"].get<int>());
+      QVERIFY(loss["standard_error"].get<double>() > 0 && loss["by_position"].size() == 64);
+    }
+    QCOMPARE(evaluate({"--step", "8"}).json()["step"].get<int>(), 8);  // the word before --checkpoint
+  }
+
+  void text_of_test_files() {
+    const nlohmann::json json = evaluate({"--corpus", "held", "--split", "test", "--length", "32", "--tokens", "640"}).json();
+    QCOMPARE(json["losses"].size(), size_t(1));
+    const nlohmann::json& web = json["losses"][0];
+    QVERIFY(web["domain"] == "web" && web["ood"] == true && web["sequences"] == 20 && web["tokens"] == 640);
+    QCOMPARE(evaluate({"--domains", "code,prose", "--tokens", "128"}).json()["losses"][0]["domain"].get<std::string>(), "code");
+    // One sequence has no standard error.
+    QVERIFY(evaluate({"--tokens", "64"}).json()["losses"][0]["standard_error"].is_null());
+  }
+
+  void wrong_input_data() {
+    QTest::addColumn<QStringList>("arguments");
+    QTest::addColumn<int>("code");
+    QTest::addColumn<QString>("says");
+    const auto row = [](const QStringList& arguments, int code, const char* says) {
+      QTest::newRow(qPrintable(arguments.join(' '))) << arguments << code << says;
+    };
+    row({"--checkpoint", "5"}, 2, "--checkpoint 5: ");
+    row({"--checkpoint", "0"}, 2, "--checkpoint");
+    row({"--split", "train"}, 2, "--split");
+    row({"--corpus", "held"}, 3, "corpus \"held\" has no validation text");
+    row({"--corpus", "held", "--domains", "web"}, 3, "corpus \"held\" has no validation text of domain \"web\", only test");
+    row({"--corpus", "none"}, 3, "corpus \"none\" not found");
+    row({"--corpus", "../held"}, 2, "a name is made of");
+    row({"--domains", "prose,poems"}, 2, "--domains: corpus \"mine\" has no domain \"poems\"");
+    row({"--length", "0"}, 2, "--length");
+    row({"--length", "100000", "--domains", "code"}, 3, "code.validation has ");
+    row({"--tokens", "63"}, 2, "--tokens is 63; expected at least one sequence of 64");
+    row({"--device", "gpu"}, 2, "device is \"gpu\", expected auto, cpu, cuda or cuda:N");
+    row({"--device", "cuda:99"}, 4, "device \"cuda:99\"");
+  }
+  void wrong_input() {
+    QFETCH(QStringList, arguments);
+    QFETCH(int, code);
+    QFETCH(QString, says);
+    const QByteArray before = program_.contents("run");
+    const auto result = program_.run(QStringList{"-q", "evaluate", program_.path("run")} + arguments);
+    QVERIFY2(result.code == code, qPrintable(QString::number(result.code) + ": " + result.err + result.out));
+    QVERIFY2(is_one_error(result) && result.err.contains(says), qPrintable(result.err));
+    QCOMPARE(program_.contents("run"), before);
+  }
+
+ private:
+  Program::Result evaluate(const QStringList& arguments) const {
+    const auto result = program_.run(QStringList{"-q", "--json", "evaluate", program_.path("run")} + arguments);
+    if (result.code != 0) qWarning("%s", qPrintable(result.err));
+    return result;
+  }
+
+  Program program_;
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::EvaluateCliTest)
+#include "evaluate_cli_test.moc"

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Our Transformer++ and Avey beside PyTorch's on the same sequences in the same order: evaluation losses must agree.
+
+  compare.py --saccade build/release/app/saccade --corpus slimpajama --runs FOLDER [--steps 300] [--length 512] [--limit 0.03]
+             [--system transformer-pp avey avey-xavier avey-paper] [--rate 1e-3 …] [--precision bf16 f32] [--device cuda]
+
+CORPUS has the domains of docs/first-results.md. Trains what FOLDER does not hold yet, prints a table in Markdown and a line for each pair that
+is further apart than --limit (mean over the domains, nats); exit code 1 if there is one. A resolved token order needs numpy, PyTorch a GPU."""
+import argparse, json, pathlib, statistics, subprocess, sys
+
+here = pathlib.Path(__file__).resolve().parent
+presets = here.parents[2] / "resources" / "presets"
+OOD = ["arxiv", "github", "stack", "books", "wiki"]
+#          preset               settings                                          PyTorch's name
+SYSTEMS = {"transformer-pp": ("transformer-pp-10m", [], "tpp"),
+           "avey": ("avey-10m", [], "avey"),
+           "avey-xavier": ("avey-10m", ["architecture.initialisation=xavier"], "avey-xavier"),
+           "avey-paper": ("avey-paper-small", ["training.epsilon=1e-8"], "avey-paper")}
+
+
+def train_ours(a, system, rate, precision):
+    preset, settings, _ = SYSTEMS[system]
+    run = pathlib.Path(a.runs) / f"{system}-{rate:g}-{precision}-T{a.length}"
+    settings = settings + [
+        f"name={run.name}", f"data.corpus={a.corpus}", 'data.train=["web"]', f"data.ood={json.dumps(OOD)}", "data.tokenizer=bpe:4096",
+        f"data.sequence_length={a.length}", f"training.steps={a.steps}", f"training.batch_tokens={a.batch_tokens}", f"training.learning_rate={rate}",
+        f"training.warmup_steps={min(200, a.steps * 2 // 3)}", "training.schedule=cosine", f"training.evaluate_every={a.steps}", "training.probe_every=1000000",
+        "training.checkpoint_every=1000000", "training.seed=1", f"device={a.device}", f"precision={precision}"]
+    if system == "avey-paper":
+        settings.append(f"training.{'accumulate' if 'accumulate' in open(presets / (preset + '.json')).read() else 'gradient_accumulation'}=1")
+    if not (run / "journal.jsonl").exists():
+        command = [a.saccade, "train", str(presets / (preset + ".json")), "-o", str(run)] + [x for s in settings for x in ("--set", s)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL if a.quiet else None)
+    records = [json.loads(line) for line in open(run / "journal.jsonl")]
+    return run, {d["domain"]: float(d["loss"]) for d in [r for r in records if r["type"] == "evaluation"][-1]["losses"]}
+
+
+def train_theirs(a, run, system, rate):
+    kept = run / "pytorch.json"
+    if not kept.exists():
+        stores = next(pathlib.Path(a.cache).glob("tokens/*/web.train.tokens")).parent
+        tokens = run / "tokens.npz"
+        subprocess.run([sys.executable, here / "export_tokens.py", run, stores, tokens], check=True, stdout=subprocess.DEVNULL)
+        out = subprocess.run([sys.executable, here / "train_same.py", tokens, f"{SYSTEMS[system][2]}:{rate}"], check=True, capture_output=True, text=True).stdout
+        tokens.unlink()
+        kept.write_text(out.strip().splitlines()[-1])
+    return json.loads(kept.read_text())["losses"]
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--saccade", required=True), p.add_argument("--corpus", default="slimpajama"), p.add_argument("--runs", required=True)
+    p.add_argument("--cache", default=str(pathlib.Path.home() / ".cache/saccade"), help="folder of tokens/, as `saccade doctor` prints it")
+    p.add_argument("--steps", type=int, default=300), p.add_argument("--length", type=int, default=512), p.add_argument("--batch-tokens", type=int, default=32768)
+    p.add_argument("--limit", type=float, default=0.03), p.add_argument("--device", default="cuda"), p.add_argument("--quiet", action="store_true")
+    p.add_argument("--system", nargs="+", default=["transformer-pp", "avey"], choices=SYSTEMS), p.add_argument("--rate", nargs="+", type=float, default=[1e-3])
+    p.add_argument("--precision", nargs="+", default=["bf16"])
+    a = p.parse_args()
+    failed = 0
+    print("| system | rate | precision | " + " | ".join(["web"] + OOD) + " | mean | PyTorch, mean | apart |\n|" + "---|" * 12)
+    for system in a.system:
+        for rate in a.rate:
+            for precision in a.precision:
+                run, ours = train_ours(a, system, rate, precision)
+                theirs = train_theirs(a, pathlib.Path(a.runs) / f"{system}-{rate:g}-{a.precision[0]}-T{a.length}", system, rate)
+                mean, other = statistics.mean(ours.values()), statistics.mean(theirs[d] for d in ours)
+                apart = mean - other
+                failed += abs(apart) > a.limit
+                cells = [f"{ours[d]:.3f} ({theirs[d]:.3f})" for d in ["web"] + OOD]
+                print(f"| {system} | {rate:g} | {precision} | " + " | ".join(cells) + f" | {mean:.3f} | {other:.3f} | {apart:+.3f}{' **beyond the limit**' if abs(apart) > a.limit else ''} |", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

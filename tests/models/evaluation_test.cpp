@@ -1,0 +1,181 @@
+#include <QtTest>
+#include <algorithm>
+#include <cmath>
+
+#include "models/evaluation/evaluation_pass.h"
+#include "models/training/decoder.h"
+#include "models/training/plan.h"
+#include "models/training/training_step.h"
+#include "tests/models/model_fixture.h"
+
+namespace saccade::test {
+
+/// One evaluation pass for training and for weights alone.
+class EvaluationTest : public QObject {
+  Q_OBJECT
+
+  LinesCorpus corpus_;
+  std::unique_ptr<Tokenizer> tokenizer_ = make_byte_tokenizer();
+
+  static nlohmann::json plain(const std::string& host = "llama") { return {{"host", host}, {"mixer", "attention"}, {"heads", 2}}; }
+
+  std::unique_ptr<Trainer> trained(const RunConfig& config, int steps) const {
+    auto trainer = std::make_unique<Trainer>(config, corpus_.vocabulary(), corpus_.source(config));
+    for (int i = 0; i < steps; ++i) trainer->step();
+    return trainer;
+  }
+  std::unique_ptr<InferenceModel> weights_of(const RunConfig& config, Trainer& trainer) const {
+    auto model = std::make_unique<InferenceModel>(config.architecture, corpus_.vocabulary(), config.data.sequence_length, Device::cpu(),
+                                                  config.precision, uint64_t{77});
+    model->load(trainer.state().weights);
+    return model;
+  }
+  static EvaluationPass pass_of(InferenceModel& model, int64_t piece_tokens) {
+    return {model.model(), model.arena(), [&](Tape& tape) { model.prepare(tape); }, piece_tokens};
+  }
+  static FrozenBatch sequence(const FrozenBatch& batch, int64_t s) {
+    const auto row = [&](const std::vector<int32_t>& v) {
+      return std::vector<int32_t>(v.begin() + s * batch.length, v.begin() + (s + 1) * batch.length);
+    };
+    return {batch.domain, row(batch.tokens), row(batch.targets), 1, batch.length};
+  }
+
+ private Q_SLOTS:
+  void init() { Arena::set_poison(true); }
+  void cleanup() { Arena::set_poison(false); }
+
+  void weights_alone_give_the_trainers_numbers_data() {
+    QTest::addColumn<QString>("architecture");
+    const auto row = [](const char* name, const nlohmann::json& architecture) {
+      QTest::newRow(name) << QString::fromStdString(architecture.dump());
+    };
+    row("attention", plain());
+    row("learned positions", plain("gpt"));
+    row("top-1 chunk", {{"host", "gpt"}, {"mixer", "top1_chunk"}, {"heads", 2}, {"chunk", 5}});
+    row("avey", {{"host", "avey"}, {"split", 8}, {"top_k", 2}});
+    row("mamba2", {{"mixer", "mamba2"}});
+  }
+  void weights_alone_give_the_trainers_numbers() {
+    QFETCH(QString, architecture);
+    const RunConfig config = small_run(nlohmann::json::parse(architecture.toStdString()));
+    const auto trainer = trained(config, 3);
+    const auto model = weights_of(config, *trainer);
+    const FrozenBatch batch = frozen(9, 24, corpus_.vocabulary());
+    const Evaluation expected = trainer->evaluate(batch), got = pass_of(*model, micro_batch_tokens(config.training)).evaluate(batch);
+    QCOMPARE(got.loss, expected.loss);
+    QCOMPARE(got.standard_error, expected.standard_error);
+    QCOMPARE(got.by_position, expected.by_position);
+    QCOMPARE(got.by_sequence, expected.by_sequence);
+  }
+
+  /// Nothing but weights lies there before and after, and what a pass takes at its peak is planned.
+  void memory_is_that_of_the_weights_and_planned() {
+    const RunConfig config = small_run(plain());
+    const auto trainer = trained(config, 0);
+    const auto model = weights_of(config, *trainer);
+    int64_t weights = 0;
+    for (const Parameter& p : model->model().parameters()) {
+      QVERIFY(!p.grad);
+      weights += (p.value.bytes() + 255) / 256 * 256;
+    }
+    QCOMPARE(model->arena().used(), weights);
+    for (const int64_t length : {24, 40}) {
+      model->arena().reset_peak();
+      pass_of(*model, micro_batch_tokens(config.training)).evaluate(frozen(8, length, corpus_.vocabulary()));
+      QCOMPARE(model->arena().used(), weights);
+      QCOMPARE(model->arena().peak_extent(), planned_evaluation_bytes(config, corpus_.vocabulary(), Engine::cpu, length));
+    }
+  }
+
+  void standard_error_is_that_of_independent_sequences() {
+    QVERIFY(std::abs(standard_error(std::vector<double>{1, 2, 3, 4}) - std::sqrt(5.0 / 12)) < 1e-15);
+    QVERIFY(std::isnan(standard_error(std::vector<double>{1})));
+    const RunConfig config = small_run(plain(), {}, "f64");
+    const auto trainer = trained(config, 2);
+    const FrozenBatch batch = frozen(7, 24, corpus_.vocabulary());
+    const Evaluation all = trainer->evaluate(batch);
+    std::vector<double> losses;
+    for (int64_t s = 0; s < 7; ++s) losses.push_back(trainer->evaluate(sequence(batch, s)).loss);
+    double mean = 0, variance = 0;
+    for (double x : losses) mean += x / 7;
+    for (double x : losses) variance += (x - mean) * (x - mean) / 6;
+    QVERIFY(std::abs(all.loss - mean) < 1e-12);
+    QVERIFY(variance > 1e-6);
+    QVERIFY(std::abs(all.standard_error - std::sqrt(variance / 7)) < 1e-12);
+    for (size_t s = 0; s < 7; ++s) QVERIFY(std::abs(all.by_sequence[s] - losses[s]) < 1e-12);
+    QVERIFY(std::isnan(trainer->evaluate(sequence(batch, 0)).standard_error));
+  }
+
+  void pieces_do_not_matter() {
+    const RunConfig config = small_run(plain(), {}, "f64");
+    const auto trainer = trained(config, 1);
+    const auto model = weights_of(config, *trainer);
+    const FrozenBatch batch = frozen(9, 24, corpus_.vocabulary());
+    const Evaluation whole = pass_of(*model, 9 * 24).evaluate(batch);
+    for (const int64_t tokens : {1, 30, 100, 1000}) {
+      const Evaluation pieces = pass_of(*model, tokens).evaluate(batch);
+      QVERIFY(std::abs(pieces.loss - whole.loss) < 1e-12 && pieces.by_sequence.size() == 9);
+    }
+  }
+
+  void other_lengths_where_the_model_takes_them() {
+    const auto loss = [&](const nlohmann::json& architecture, int64_t length) {
+      const RunConfig config = small_run(architecture);
+      const auto trainer = trained(config, 0);
+      const auto model = weights_of(config, *trainer);
+      return pass_of(*model, 96).evaluate(frozen(3, length, corpus_.vocabulary())).by_position.size();
+    };
+    QCOMPARE(loss(plain(), 100), size_t(100));
+    QCOMPARE(loss(plain("gpt"), 10), size_t(10));
+    QVERIFY_THROWS_EXCEPTION(UsageError, loss(plain("gpt"), 25));
+    QVERIFY_THROWS_EXCEPTION(UsageError,
+                             loss({{"host", "llama"}, {"mixer", "attention"}, {"heads", 2}, {"relation", "constant-keys"}}, 25));
+    QVERIFY_THROWS_EXCEPTION(UsageError, planned_evaluation_bytes(small_run(plain("gpt")), 257, Engine::cpu, 25));
+  }
+
+  void wrong_batches_are_refused() {
+    const RunConfig config = small_run(plain());
+    const auto trainer = trained(config, 0);
+    const auto model = weights_of(config, *trainer);
+    EvaluationPass pass = pass_of(*model, 96);
+    FrozenBatch batch = frozen(2, 24, corpus_.vocabulary());
+    batch.targets[7] = static_cast<int32_t>(corpus_.vocabulary());
+    QVERIFY_THROWS_EXCEPTION(DataError, pass.evaluate(batch));
+    QVERIFY_THROWS_EXCEPTION(DataError, pass.evaluate({"none", {}, {}, 0, 24}));
+  }
+
+  void frozen_text_of_every_split() {
+    CorpusWriter writer("splits");
+    for (const auto& [split, word] : {std::pair(Split::validation, "validated "), std::pair(Split::test, "tested ")})
+      for (int i = 0; i < 20; ++i) writer.add("held", split, std::string(word) + std::to_string(i) + " times, as often as it takes");
+    writer.add("seen", Split::train, "text to train on");
+    writer.finish({}, Existing::refuse);
+    const Corpus corpus = Corpus::open("splits");
+    const auto batch = [&](const std::string& domain, Split split, int64_t sequences) {
+      return frozen_batch(corpus, domain, {split, 16, sequences}, *tokenizer_);
+    };
+    const FrozenBatch test = batch("held", Split::test, 4), more = batch("held", Split::test, 9);
+    QCOMPARE(test.tokens.size(), size_t(4 * 16));
+    QVERIFY(std::equal(test.tokens.begin(), test.tokens.end(), more.tokens.begin()));
+    for (size_t i = 0; i + 1 < 16; ++i) QCOMPARE(test.targets[i], test.tokens[i + 1]);
+    const auto text = [&](const FrozenBatch& b) { return tokenizer_->decode(b.tokens); };
+    QVERIFY(text(more).find("tested") != std::string::npos && text(more).find("validated") == std::string::npos);
+    QVERIFY(text(batch("held", Split::validation, 9)).find("validated") != std::string::npos);
+    QVERIFY(batch("held", Split::test, 100000).sequences < 100);
+    const auto message = [&](const std::string& domain, Split split) {
+      try {
+        batch(domain, split, 1);
+      } catch (const DataError& error) {
+        return QString(error.what());
+      }
+      return QString();
+    };
+    QCOMPARE(message("seen", Split::test), QString("corpus \"splits\" has no test text of domain \"seen\", only train"));
+    QVERIFY(message("nowhere", Split::test).contains("has no domain \"nowhere\""));
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::EvaluationTest)
+#include "evaluation_test.moc"
