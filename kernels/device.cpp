@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "kernels/cuda/cudnn_graph.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/error.h"
 
@@ -75,6 +76,10 @@ MemoryState cpu_memory() {
   }
   return state;
 }
+
+std::vector<Gpu> gpus(std::string* why_none) { return cuda::gpus(why_none); }
+
+std::string cudnn_version(std::string* why_none) { return cuda::cudnn_version(why_none); }
 
 std::string cpu_name() {
   std::ifstream file("/proc/cpuinfo");

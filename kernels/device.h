@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace saccade {
 
@@ -43,6 +44,21 @@ struct MemoryState {
   int64_t available = 0;
 };
 MemoryState cpu_memory();
+
+/// A GPU that this build can use, and its memory now in bytes.
+struct Gpu {
+  int index = 0;
+  std::string name;
+  int major = 0, minor = 0;  ///< compute capability
+  int multiprocessors = 0;
+  int64_t memory_total = 0, memory_free = 0;
+};
+/// Of compute capability 8.0 and up. Empty with a reason when there are none: no driver, driver too old, unsupported GPUs, built
+/// without CUDA.
+std::vector<Gpu> gpus(std::string* why_none = nullptr);
+
+/// Version of the cuDNN that this process runs with, such as "9.14.0"; empty with a reason where there is none.
+std::string cudnn_version(std::string* why_none = nullptr);
 
 /// Name of the processor as the system gives it.
 std::string cpu_name();

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <vector>
 
+#include "kernels/cuda/basic.h"
 #include "kernels/cuda/branch.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/embedding.h"
@@ -159,6 +161,15 @@ Tensor add_positions(Tape& tape, const Tensor& x, const Tensor& table, const Tok
     t.add_grad(x, dy);
   });
   return y;
+}
+
+Tensor position_numbers(Tape& tape, int64_t n, const TokenPosition& position) {
+  const Tensor numbers = tape.empty({1, n}, DType::i32);
+  tape.run(
+      "row_numbers", {0, static_cast<double>(numbers.bytes())},
+      [&] { std::iota(numbers.data<int32_t>(), numbers.data<int32_t>() + n, static_cast<int32_t>(position.first)); },
+      [&] { cuda::count_up(tape.stream(), numbers, position); });
+  return numbers;
 }
 
 }  // namespace saccade

@@ -18,4 +18,7 @@ Tensor embedding(Tape& tape, const Tensor& table, const Tensor& tokens);
 /// Throws std::invalid_argument where a shape or dtype differs from these.
 Tensor add_positions(Tape& tape, const Tensor& x, const Tensor& table, const TokenPosition& position = {});
 
+/// The positions p, p + 1 … of n tokens, as tokens of a table of positions: i32 [1, n].
+Tensor position_numbers(Tape& tape, int64_t n, const TokenPosition& position);
+
 }  // namespace saccade

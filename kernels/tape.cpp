@@ -1,19 +1,17 @@
 #include "kernels/tape.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
 #include "kernels/beside.h"
+#include "kernels/clock.h"
 #include "kernels/cuda/basic.h"
 #include "kernels/parallel.h"
 #include "kernels/transfer.h"
 
 namespace saccade {
 namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 constexpr int64_t kGrain = 1 << 15;
 

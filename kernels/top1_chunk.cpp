@@ -111,12 +111,12 @@ ChunkReport report(Tape& tape, const ChunkProblem& p, const Tensor& q, const Ten
       [&] {
         dispatch(q.dtype(), [&](auto zero) {
           using T = decltype(zero);
-          cpu::selection_margin<T>(p, out.score, out.margin);
+          cpu::selection_margin<T>(p, out.score, used.selected, out.margin);
           cpu::captured_mass<T>(p, log_mass, used.selected, used.lse, out.captured_mass);
         });
       },
       [&] {
-        cuda::selection_margin(tape.stream(), p, out.score, out.margin);
+        cuda::selection_margin(tape.stream(), p, out.score, used.selected, out.margin);
         cuda::captured_mass(tape.stream(), p, log_mass, used.selected, used.lse, out.captured_mass);
       });
   return out;

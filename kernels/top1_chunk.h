@@ -22,7 +22,7 @@ struct ChunkOptions {
 struct ChunkReport {
   Tensor score;          ///< [B, H, T, chunks]: log mass (exact) or scale · q · mean k (approx); −inf: not a candidate
   Tensor captured_mass;  ///< [B, H, T]: mass of the chosen chunks in the softmax over all visible keys
-  Tensor margin;         ///< [B, H, T]: best minus second best score; +inf with one candidate, NaN with none
+  Tensor margin;         ///< [B, H, T]: least chosen score minus the best of the others; +inf without others, NaN without candidates
 };
 
 struct Top1Chunk {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "kernels/cuda/basic.h"
 #include "kernels/cuda/runtime.h"
 
 namespace saccade {
@@ -63,6 +64,13 @@ void from_doubles(const Tensor& tensor, const std::vector<double>& values) {
     case DType::bf16: each<uint16_t>(tensor, bytes, [&](uint16_t& x, size_t i) { x = to_bf16(static_cast<float>(values[i])); }); break;
   }
   copy_from_host(tensor, bytes.data());
+}
+
+void convert(const Tensor& to, const Tensor& from) {
+#ifdef SACCADE_CUDA
+  if (to.device().is_cuda()) return cuda::convert(cuda::stream(to.device().index), to, from);
+#endif
+  if (!to.device().is_plan()) from_doubles(to, to_doubles(from));
 }
 
 void wait([[maybe_unused]] Device device) {

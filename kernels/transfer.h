@@ -14,6 +14,10 @@ std::vector<double> to_doubles(const Tensor& tensor);
 /// Writes values rounded to the tensor's dtype. Throws std::logic_error where the sizes differ.
 void from_doubles(const Tensor& tensor, const std::vector<double>& values);
 
+/// to = from, rounded to the dtype of `to`; both on one device, f32 or bf16 each on a GPU, where it takes its place in the order of the
+/// device's work. Nothing on `plan`.
+void convert(const Tensor& to, const Tensor& from);
+
 /// Waits until all work of a device is done.
 void wait(Device device);
 /// Sets every byte to zero.

@@ -10,7 +10,7 @@
 #include "kernels/parallel.h"
 #include "kernels/random.h"
 #include "kernels/transfer.h"
-#include "models/layers/orthogonal.h"
+#include "models/orthogonal.h"
 
 namespace saccade {
 namespace {

@@ -8,6 +8,7 @@
 #include "kernels/arena.h"
 #include "kernels/tape.h"
 #include "kernels/token_position.h"
+#include "models/probe.h"
 
 namespace saccade {
 
@@ -48,52 +49,6 @@ class ParameterMaker {
   uint64_t seed_;
   bool training_;
   std::vector<Parameter> parameters_;
-};
-
-/// Per layer and head numbers of one forward pass, averaged over queries (and sequences).
-struct HeadStatistic {
-  /// entropy, entropy_normalized (of the distribution used; Top-1 Element: of the soft one); distance (tokens back, weighted)
-  /// and outside_256 (share of reads beyond the last 256 positions); for chunks captured_mass, margin, chunk_distance and
-  /// usage_entropy (of how often each chunk is chosen).
-  std::string name;
-  std::string unit;  ///< nats, 1, tokens, chunks …
-  int64_t layer = 0;
-  std::vector<double> heads;  ///< one value a head; NaN where undefined
-};
-
-/// A map kept for the inspector: one array of one layer (or of the whole model, layer −1) for one sequence.
-///   weights   [H, T, T]     where each query read from, zero above the diagonal
-///   soft_weights [H, T, T]  Top-1 Element's softmax beside its one-hot weights
-///   selected  [H, T] or [H, T, k]   chosen element, chunk; −1 none
-///   score     [H, T, N]     score of every candidate chunk; −inf: not a candidate
-///   captured_mass, margin [H, T]
-///   maxsim [N, N], chosen [N, k], split_weights [N, k]    Avey's ranker (layer −1)
-struct CapturedMap {
-  std::string name;
-  int64_t layer = 0;
-  std::vector<int64_t> shape;
-  std::vector<float> values;
-};
-
-/// Handed into a forward pass by whoever wants to look; mixers ask what is wanted and report it. Costs nothing when null.
-class Probe {
- public:
-  virtual ~Probe() = default;
-  virtual bool wants_statistics() const { return false; }
-  virtual bool wants_maps() const { return false; }  ///< maps of sequence 0 only
-  virtual void statistic(HeadStatistic statistic) = 0;
-  virtual void map(CapturedMap map) = 0;
-};
-
-/// Collects what is reported.
-struct ProbeRecord : Probe {
-  bool statistics_wanted = true, maps_wanted = false;
-  std::vector<HeadStatistic> statistics;
-  std::vector<CapturedMap> maps;
-  bool wants_statistics() const override { return statistics_wanted; }
-  bool wants_maps() const override { return maps_wanted; }
-  void statistic(HeadStatistic s) override { statistics.push_back(std::move(s)); }
-  void map(CapturedMap m) override { maps.push_back(std::move(m)); }
 };
 
 /// The last position of one sequence [1, n, D]: [1, 1, D], sharing memory. Carries no gradient.

@@ -20,6 +20,9 @@ struct Setting {
   std::vector<std::string> choices;  ///< for choice
   std::string help;                  ///< one line, with the unit
   std::string source;                ///< paper and section, may be empty
+  /// Runs that differ in it alone repeat one experiment: it names the run, draws its random numbers, or says where it computes and how
+  /// often it is looked at, and changes neither the model nor how it is trained. Comparisons gather such runs (experiment_of()).
+  bool repetition = false;
 };
 
 /// Checks type, range and choice of one value; `pointer` is its JSON pointer, for the message. Throws UsageError.
@@ -93,6 +96,13 @@ Field<S> text_field(std::string name, std::string S::*member, std::string help, 
 template <class S>
 Field<S> list_field(std::string name, std::vector<std::string> S::*member, std::string help, std::string source = "") {
   return detail::make_field(std::move(name), member, Setting::Kind::text_list, std::move(help), std::move(source));
+}
+
+/// Marks a field as a Setting::repetition.
+template <class S>
+Field<S> repetition(Field<S> f) {
+  f.setting.repetition = true;
+  return f;
 }
 
 template <class S>

@@ -44,4 +44,9 @@ std::string alternatives(const std::vector<std::string>& names) {
   return text;
 }
 
+void add_words(std::string& title, const std::string& words) {
+  if (!title.empty() && !words.empty()) title += ' ';
+  title += words;
+}
+
 }  // namespace saccade

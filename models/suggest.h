@@ -14,4 +14,7 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
 /// "a, b or c"
 std::string alternatives(const std::vector<std::string>& names);
 
+/// Adds words to a title, with a space between; nothing when there are none.
+void add_words(std::string& title, const std::string& words);
+
 }  // namespace saccade

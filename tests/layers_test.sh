@@ -1,7 +1,8 @@
 #!/bin/sh
-# Rooms may include only rooms to their right: app > ui > analysis > models > kernels. Qt stands in ui and app/workbench only.
+# Rooms may include only rooms to their right: app > ui > analysis > models > kernels. Qt stands in ui and app/workbench only, HDF5 in
+# analysis/runs, CUDA in kernels. Folders do not include each other in circles (circles_test.py).
 # Sources are cited by arXiv number and section, never by the names of pages that the project does not have.
-cited="app ui analysis models resources docs tests README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md"
+cited="app ui analysis models kernels resources docs tests README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md"
 cd "$1" || exit 2
 fail=0
 deny() {
@@ -14,8 +15,16 @@ deny analysis '#include "(app|ui)/'
 deny ui '#include "app/'
 for room in kernels models analysis app/cli; do deny $room '#include <Q[A-Z]'; done
 for room in kernels models ui app; do deny $room '#include <(hdf5|H5)'; done
+for room in models analysis ui app; do
+  deny $room '#include ("kernels/cuda/|<(cuda|cudnn|cublas|nvml))'
+  deny $room '^[[:space:]]*#[[:space:]]*(if|elif).*SACCADE_(CUDA|CUDNN)'
+done
+for folder in models ui app $(ls -d analysis/*/ | grep -v '^analysis/runs/$'); do deny "$folder" '#include "analysis/runs/hdf5\.h"|h5::'; done
+deny ui 'cuda::|#include "kernels/recorded\.h"'
 # shellcheck disable=SC2086  # the list is cut into words
 found=$(grep -rnIE 'specification [0-9]|architecture page|\b(BC|AV) [A-Z0-9]' $cited --exclude=layers_test.sh --exclude-dir=data)
 [ -z "$found" ] || { echo "$found"; echo "cite an arXiv number and section"; fail=1; }
 [ $fail -eq 0 ] && echo "every include points down, every citation can be followed"
+tests/circles_test.py --self-test || fail=1
+tests/circles_test.py . || fail=1
 exit $fail

@@ -9,7 +9,7 @@
 #include "ui/run_list.h"
 #include "ui/run_summary.h"
 #include "ui/session.h"
-#include "ui/shell/theme.h"
+#include "ui/theme.h"
 
 namespace saccade::ui {
 

@@ -7,7 +7,7 @@
 #include <QSaveFile>
 #include <nlohmann/json.hpp>
 
-#include "analysis/runs/training_run.h"
+#include "analysis/training/training_run.h"
 #include "ui/run_list.h"
 #include "ui/run_process.h"
 #include "ui/run_summary.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "analysis/comparison/groups.h"
 
@@ -87,13 +88,38 @@ constexpr Condition kConditions[] = {
     {"/training/evaluation_tokens", false, "are evaluated on another number of tokens"},
 };
 
-void warn(std::vector<std::string>& warnings, const std::vector<std::string>& names, const std::string& what, const std::string& first) {
-  if (names.empty()) return;
+/// The first three, and how many more there are.
+std::string joined(const std::vector<std::string>& words) {
   constexpr size_t kNamed = 3;
-  std::string line = names.front();
-  for (size_t i = 1; i < std::min(names.size(), kNamed); ++i) line += ", " + names[i];
-  if (names.size() > kNamed) line += " and " + std::to_string(names.size() - kNamed) + " more";
-  warnings.push_back(line + ": " + what + (first.empty() ? "" : " than " + first));
+  std::string text = words.front();
+  for (size_t i = 1; i < std::min(words.size(), kNamed); ++i) text += ", " + words[i];
+  if (words.size() > kNamed) text += " and " + std::to_string(words.size() - kNamed) + " more";
+  return text;
+}
+
+void warn(std::vector<std::string>& warnings, const std::vector<std::string>& names, const std::string& what, const std::string& first) {
+  if (!names.empty()) warnings.push_back(joined(names) + ": " + what + " than " + first);
+}
+
+/// "another precision (f64) than A (f32)": settings of the training, and the precision, in which runs differ from the first.
+void warn_of_training(std::vector<std::string>& warnings, const std::vector<const Run*>& runs) {
+  std::set<json::json_pointer> pointers{json::json_pointer("/precision")};
+  for (const Run* run : runs)
+    for (const auto& [key, value] : run->experiment().at("training").items()) pointers.insert(json::json_pointer("/training") / key);
+  for (const Condition& condition : kConditions) pointers.erase(json::json_pointer(condition.pointer));
+  const auto shown = [](const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); };
+  for (const json::json_pointer& pointer : pointers) {
+    const json usual = runs.front()->experiment().value(pointer, json());
+    std::vector<std::string> names, values;
+    const auto add = [](std::vector<std::string>& list, const std::string& text) {
+      if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
+    };
+    for (const Run* run : runs)
+      if (const json value = run->experiment().value(pointer, json()); value != usual) add(names, run->name()), add(values, shown(value));
+    if (names.empty()) continue;
+    const std::string what = pointer.back() == "precision" ? "compute in another " : "are trained with another ";
+    warn(warnings, names, what + pointer.back() + " (" + joined(values) + ")", runs.front()->name() + " (" + shown(usual) + ")");
+  }
 }
 
 std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
@@ -112,6 +138,7 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
     };
     warn(warnings, collect([&](const RunInfo& info) { return value(info) != value(first); }), condition.what, runs.front()->name());
   }
+  warn_of_training(warnings, runs);
   const auto off = [&](const RunInfo& info) {
     return std::abs(static_cast<double>(info.parameters - first.parameters)) > 0.01 * static_cast<double>(first.parameters);
   };

@@ -37,9 +37,10 @@ struct ComparisonRow {
 struct Comparison {
   std::optional<double> equal_loss;
   std::vector<ComparisonRow> rows;
-  std::vector<std::string> warnings;  ///< what makes the runs incomparable: other corpus, tokenizer, evaluation, parameters off by > 1 %
+  std::vector<std::string> warnings;  ///< what makes the runs incomparable: other corpus, tokenizer, evaluation, training
+                                      ///< settings or precision, parameters off by > 1 %
 };
-/// Runs of one architecture (config equal but for seed and name) are one row. `among`: see group_runs().
+/// Runs of one experiment are one row. `among`: see group_runs().
 Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss = {}, const std::string& domain = "",
                    const std::vector<const Run*>& among = {});
 

@@ -6,7 +6,8 @@
 
 namespace saccade {
 
-/// Runs whose configs are equal but for seed and name: one architecture in one setting, repeated.
+/// Runs of one experiment (Run::experiment: model, data, training, precision), repeated with other seeds, threads, devices or
+/// intervals of observation.
 struct RunGroup {
   std::string label;              ///< the title; with the name of its first run where groups would read alike
   std::vector<const Run*> seeds;  ///< by seed

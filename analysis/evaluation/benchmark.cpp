@@ -7,7 +7,7 @@
 #include "kernels/parallel.h"
 #include "kernels/random.h"
 #include "models/corpus/vocabulary.h"
-#include "models/plan.h"
+#include "models/training/plan.h"
 #include "models/training/training_step.h"
 
 namespace saccade {

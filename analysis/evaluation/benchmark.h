@@ -6,7 +6,7 @@
 
 #include "kernels/error.h"
 #include "kernels/tape.h"
-#include "models/config.h"
+#include "models/config/config.h"
 
 namespace saccade {
 

@@ -1,24 +1,22 @@
 #include "analysis/evaluation/decoding_benchmark.h"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <optional>
 
 #include "analysis/evaluation/timing.h"
+#include "kernels/clock.h"
 #include "kernels/parallel.h"
 #include "kernels/random.h"
 #include "kernels/transfer.h"
 #include "models/architectures/registry.h"
-#include "models/decoder.h"
+#include "models/training/decoder.h"
 #include "models/training/training_step.h"
 
 namespace saccade {
 namespace {
 
 constexpr int kTokens = 32;  ///< timed one by one; before them as many as a recorded step takes
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 Timing timing(const std::string& name, std::vector<double> seconds) {
   std::sort(seconds.begin(), seconds.end());

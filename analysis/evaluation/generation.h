@@ -2,7 +2,7 @@
 #include <atomic>
 #include <functional>
 
-#include "analysis/runs/training_run.h"
+#include "analysis/training/training_run.h"
 
 namespace saccade {
 

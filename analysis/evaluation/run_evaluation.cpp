@@ -1,7 +1,7 @@
 #include "analysis/evaluation/run_evaluation.h"
 
-#include "analysis/runs/training_run.h"
-#include "models/plan.h"
+#include "analysis/training/training_run.h"
+#include "models/training/plan.h"
 #include "models/training/training_step.h"
 
 namespace saccade {

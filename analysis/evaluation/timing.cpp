@@ -1,14 +1,13 @@
 #include "analysis/evaluation/timing.h"
 
 #include <algorithm>
-#include <chrono>
+
+#include "kernels/clock.h"
 
 namespace saccade {
 namespace {
 
 constexpr double kRepeat = 0.05;  // seconds of a repeat on a GPU
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 double seconds_of(const TimedWork& work, int64_t calls) {
   const double start = now();

@@ -174,14 +174,14 @@ Figure capture_heads_figure(const Capture& capture) {
   HeatMap map;
   map.value_title = "entropy / ln(positions)";
   for (const CapturedMap& weights : capture.maps)
-    if (weights.name == "weights" && weights.layer >= 0 && weights.shape.size() == 3) {
+    if (weights.kind == MapKind::weights && weights.layer >= 0 && weights.shape.size() == 3) {
       map.rows = std::max(map.rows, weights.layer + 1);
       map.columns = std::max(map.columns, weights.shape[0]);
     }
   if (map.rows == 0) return figure;
   map.values.assign(static_cast<size_t>(map.rows * map.columns), std::numeric_limits<float>::quiet_NaN());
   for (const CapturedMap& weights : capture.maps) {
-    if (weights.name != "weights" || weights.layer < 0 || weights.shape.size() != 3) continue;
+    if (weights.kind != MapKind::weights || weights.layer < 0 || weights.shape.size() != 3) continue;
     const int64_t queries = weights.shape[1], sources = weights.shape[2];
     for (int64_t head = 0; head < weights.shape[0]; ++head)
       map.values[static_cast<size_t>(weights.layer * map.columns + head)] =

@@ -71,12 +71,12 @@ Figure entropy_figure(const RunSet& runs, XAxis x, bool normalized, const RunSet
 Figure series_figure(const RunSet& runs, const std::string& series_name, XAxis x, bool log_x, bool log_y, const RunSet& among = {});
 /// Entropy (or another per-head statistic) as layers × heads.
 Figure head_figure(const StatisticsRecord& record, const std::string& statistic);
-/// The map of one layer and head of a capture; throws UsageError when it has none of that name, layer or head.
+/// The map of one layer and head of a capture; throws UsageError when it has none of that kind, layer or head, or the kind no figure.
 ///   weights, soft_weights   row: query position, column: source position
 ///   score          row: query position, column: chunk; the chosen chunks are marked, what is no candidate is NaN
 ///   maxsim         row: split that reads, column: earlier split; the chosen ones are marked (layer and head do not matter)
 ///   captured_mass, margin   row: head, column: query position
-Figure capture_figure(const Capture& capture, const std::string& map_name, int64_t layer, int64_t head);
+Figure capture_figure(const Capture& capture, MapKind kind, int64_t layer, int64_t head);
 
 /// "x,y…" with a header line and one column set per curve, or row,column,value for maps. Numbers in the C locale, full precision.
 std::string to_csv(const Figure& figure);

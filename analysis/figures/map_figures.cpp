@@ -46,8 +46,8 @@ Figure map_figure(const std::string& id, const std::string& title, const std::st
 std::string place(int64_t layer, int64_t head) { return "layer " + std::to_string(layer) + ", head " + std::to_string(head); }
 std::string place_id(int64_t layer, int64_t head) { return "-layer" + std::to_string(layer) + "-head" + std::to_string(head); }
 
-Figure weights_figure(const Capture& capture, const std::string& name, int64_t layer, int64_t head) {
-  const CapturedMap& weights = require_map(capture, name, layer, 3);
+Figure weights_figure(const Capture& capture, MapKind kind, int64_t layer, int64_t head) {
+  const CapturedMap& weights = require_map(capture, kind, layer, 3);
   require_head(weights, head);
   HeatMap map{.rows = weights.shape[1], .columns = weights.shape[2], .values = slice(weights, head), .value_title = "weight"};
   for (int64_t t = 0; t < map.rows; ++t)  // what lies in the future was not read with weight zero: it could not be read
@@ -56,23 +56,25 @@ Figure weights_figure(const Capture& capture, const std::string& name, int64_t l
       if (value == 0) value = std::numeric_limits<float>::quiet_NaN();
     }
   fit_range(map, true);
-  const std::string title = name == "weights" ? "Attention (or read) weights, " : "Soft weights behind the selection, ";
-  return map_figure(name + place_id(layer, head), title + place(layer, head), "source position", "query position", std::move(map));
+  const std::string title = kind == MapKind::weights ? "Attention (or read) weights, " : "Soft weights behind the selection, ";
+  return map_figure(to_string(kind) + place_id(layer, head), title + place(layer, head), "source position", "query position",
+                    std::move(map));
 }
 
 Figure score_figure(const Capture& capture, int64_t layer, int64_t head) {
-  const CapturedMap& scores = require_map(capture, "score", layer, 3);
+  const CapturedMap& scores = require_map(capture, MapKind::score, layer, 3);
   require_head(scores, head);
   HeatMap map{.rows = scores.shape[1], .columns = scores.shape[2], .values = slice(scores, head), .value_title = "chunk score"};
   for (int64_t t = 0; t < map.rows; ++t)
     for (const int64_t chunk : selected_at(capture, layer, head, t))
       if (chunk < map.columns) map.marked.push_back({t, chunk});
   fit_range(map, false);
-  return map_figure("score" + place_id(layer, head), "Chunk selection, " + place(layer, head), "chunk", "query position", std::move(map));
+  return map_figure(to_string(MapKind::score) + place_id(layer, head), "Chunk selection, " + place(layer, head), "chunk", "query position",
+                    std::move(map));
 }
 
 Figure maxsim_figure(const Capture& capture) {
-  const CapturedMap& scores = require_map(capture, "maxsim", -1, 2);
+  const CapturedMap& scores = require_map(capture, MapKind::maxsim, -1, 2);
   HeatMap map{.rows = scores.shape[0], .columns = scores.shape[1], .values = scores.values, .value_title = "MaxSim"};
   for (int64_t i = 0; i < map.rows; ++i) {
     for (int64_t p = i; p < map.columns; ++p)
@@ -80,19 +82,20 @@ Figure maxsim_figure(const Capture& capture) {
     for (const int64_t split : chosen_splits(capture, i)) map.marked.push_back({i, split});
   }
   fit_range(map, false);
-  return map_figure("maxsim", "Split similarity, chosen splits marked", "earlier split", "split that reads", std::move(map));
+  return map_figure(to_string(MapKind::maxsim), "Split similarity, chosen splits marked", "earlier split", "split that reads",
+                    std::move(map));
 }
 
-Figure per_query_figure(const Capture& capture, const std::string& name, int64_t layer) {
-  const CapturedMap& values = require_map(capture, name, layer, 2);
+Figure per_query_figure(const Capture& capture, MapKind kind, int64_t layer) {
+  const CapturedMap& values = require_map(capture, kind, layer, 2);
   HeatMap map{.rows = values.shape[0],
               .columns = values.shape[1],
               .values = values.values,
-              .value_title = name == "margin" ? "margin" : "captured mass"};
+              .value_title = kind == MapKind::margin ? "margin" : "captured mass"};
   fit_range(map, false);
-  if (name == "captured_mass") map.range = {0, 1};
-  return map_figure(name + "-layer" + std::to_string(layer), map.value_title + ", layer " + std::to_string(layer), "query position", "head",
-                    std::move(map));
+  if (kind == MapKind::captured_mass) map.range = {0, 1};
+  return map_figure(std::string(to_string(kind)) + "-layer" + std::to_string(layer), map.value_title + ", layer " + std::to_string(layer),
+                    "query position", "head", std::move(map));
 }
 
 }  // namespace
@@ -120,11 +123,23 @@ Figure head_figure(const StatisticsRecord& record, const std::string& statistic)
                     std::move(map));
 }
 
-Figure capture_figure(const Capture& capture, const std::string& map_name, int64_t layer, int64_t head) {
-  Figure figure = map_name == "weights" || map_name == "soft_weights" ? weights_figure(capture, map_name, layer, head)
-                  : map_name == "score"                               ? score_figure(capture, layer, head)
-                  : map_name == "maxsim"                              ? maxsim_figure(capture)
-                                                                      : per_query_figure(capture, map_name, layer);
+Figure capture_figure(const Capture& capture, MapKind kind, int64_t layer, int64_t head) {
+  const auto draw = [&] {
+    switch (kind) {
+      case MapKind::weights:
+      case MapKind::soft_weights: return weights_figure(capture, kind, layer, head);
+      case MapKind::score: return score_figure(capture, layer, head);
+      case MapKind::maxsim: return maxsim_figure(capture);
+      case MapKind::captured_mass:
+      case MapKind::margin: return per_query_figure(capture, kind, layer);
+      case MapKind::selected:
+      case MapKind::chosen:
+      case MapKind::split_weights: break;
+    }
+    throw UsageError(std::string("the map \"") + to_string(kind) +
+                     "\" has no figure; expected weights, soft_weights, score, maxsim, captured_mass or margin");
+  };
+  Figure figure = draw();
   figure.provenance = {"capture at step " + std::to_string(capture.at.step) + ", " + capture.domain + ", sample " +
                        std::to_string(capture.sample)};
   return figure;

@@ -11,7 +11,6 @@ namespace saccade {
 namespace {
 
 constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
-constexpr int64_t kNear = 256;  ///< positions that count as near, the query's own included
 
 /// Smallest distance within which a share of the mass lies.
 double distance_quantile(const std::vector<double>& share, double quantile) {
@@ -42,9 +41,9 @@ void summarize(Reads& reads) {
   reads.distance_90 = distance_quantile(share, 0.9);
 }
 
-double per_query_value(const Capture& capture, const std::string& name, int64_t layer, int64_t head, int64_t query) {
-  if (!find_map(capture, name, layer)) return kUndefined;
-  const CapturedMap& map = require_map(capture, name, layer, 2);
+double per_query_value(const Capture& capture, MapKind kind, int64_t layer, int64_t head, int64_t query) {
+  if (!find_map(capture, kind, layer)) return kUndefined;
+  const CapturedMap& map = require_map(capture, kind, layer, 2);
   return head < map.shape[0] && query < map.shape[1] ? map.values[static_cast<size_t>(head * map.shape[1] + query)] : kUndefined;
 }
 
@@ -75,7 +74,7 @@ void take_chunks(Reads& reads, const Capture& capture, const CapturedMap& score,
 }
 
 void take_splits(Reads& reads, const Capture& capture, int64_t query) {
-  const CapturedMap& maxsim = require_map(capture, "maxsim", -1, 2);
+  const CapturedMap& maxsim = require_map(capture, MapKind::maxsim, -1, 2);
   const int64_t splits = maxsim.shape[1], own = std::min(query / std::max<int64_t>(1, reads.candidate_size), maxsim.shape[0] - 1);
   take_candidate_scores(reads, maxsim.values.data() + own * splits, splits);
   for (int64_t p = own; p < splits; ++p) reads.candidate_scores[static_cast<size_t>(p)] = kUndefined;
@@ -83,15 +82,15 @@ void take_splits(Reads& reads, const Capture& capture, int64_t query) {
 }
 
 void take_selection(Reads& reads, const Capture& capture, int64_t layer, int64_t head, int64_t query) {
-  reads.margin = per_query_value(capture, "margin", layer, head, query);
-  reads.captured_mass = per_query_value(capture, "captured_mass", layer, head, query);
-  reads.candidate_size = candidate_size(capture, layer);
+  reads.margin = per_query_value(capture, MapKind::margin, layer, head, query);
+  reads.captured_mass = per_query_value(capture, MapKind::captured_mass, layer, head, query);
+  reads.candidate_size = candidate_size(capture);
   if (reads.candidate_size == 0) {
     reads.chosen_positions = selected_at(capture, layer, head, query);
     return;
   }
-  if (find_map(capture, "score", layer))
-    take_chunks(reads, capture, require_map(capture, "score", layer, 3), head, query);
+  if (capture.selection->unit == Selection::Unit::chunk)
+    take_chunks(reads, capture, require_map(capture, MapKind::score, layer, 3), head, query);
   else
     take_splits(reads, capture, query);
   for (const int64_t candidate : reads.chosen_candidates)
@@ -104,7 +103,7 @@ void take_selection(Reads& reads, const Capture& capture, int64_t layer, int64_t
 }  // namespace
 
 Reads reads_of(const Capture& capture, int64_t layer, int64_t head, int64_t query) {
-  const CapturedMap& weights = require_map(capture, "weights", layer, 3);
+  const CapturedMap& weights = require_map(capture, MapKind::weights, layer, 3);
   require_head(weights, head);
   const int64_t queries = weights.shape[1], sources = weights.shape[2];
   if (query < 0 || query >= queries)

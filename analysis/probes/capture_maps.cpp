@@ -7,9 +7,10 @@
 
 namespace saccade {
 
-const CapturedMap* find_map(const Capture& capture, const std::string& name, int64_t layer) {
+const CapturedMap* find_map(const Capture& capture, MapKind kind, int64_t layer) {
+  if (is_of_model(kind)) layer = -1;
   const auto at =
-      std::find_if(capture.maps.begin(), capture.maps.end(), [&](const CapturedMap& m) { return m.name == name && m.layer == layer; });
+      std::find_if(capture.maps.begin(), capture.maps.end(), [&](const CapturedMap& m) { return m.kind == kind && m.layer == layer; });
   return at == capture.maps.end() ? nullptr : &*at;
 }
 
@@ -19,9 +20,9 @@ const CapturedMap& checked(const CapturedMap& map, int rank) {
   int64_t size = 1;
   for (const int64_t dim : map.shape) size *= dim;
   if (static_cast<int>(map.shape.size()) != rank || size != static_cast<int64_t>(map.values.size()))
-    throw DataError("the captured map \"" + map.name + "\" has " + std::to_string(map.shape.size()) + " dimensions and " +
-                    std::to_string(map.values.size()) + " values, expected " + std::to_string(rank) + " dimensions and " +
-                    std::to_string(size));
+    throw DataError(std::string("the captured map \"") + to_string(map.kind) + "\" has " + std::to_string(map.shape.size()) +
+                    " dimensions and " + std::to_string(map.values.size()) + " values, expected " + std::to_string(rank) +
+                    " dimensions and " + std::to_string(size));
   return map;
 }
 
@@ -35,11 +36,11 @@ std::vector<int64_t> chosen_among(const float* values, int64_t count) {
 
 }  // namespace
 
-const CapturedMap& require_map(const Capture& capture, const std::string& name, int64_t layer, int rank) {
-  if (const CapturedMap* map = find_map(capture, name, layer)) return checked(*map, rank);
-  const bool known = std::any_of(capture.maps.begin(), capture.maps.end(), [&](const CapturedMap& m) { return m.name == name; });
-  throw UsageError(known ? "the capture has no map \"" + name + "\" of layer " + std::to_string(layer)
-                         : "the capture has no map \"" + name + "\"");
+const CapturedMap& require_map(const Capture& capture, MapKind kind, int64_t layer, int rank) {
+  if (const CapturedMap* map = find_map(capture, kind, layer)) return checked(*map, rank);
+  const bool known = std::any_of(capture.maps.begin(), capture.maps.end(), [&](const CapturedMap& m) { return m.kind == kind; });
+  throw UsageError(std::string("the capture has no map \"") + to_string(kind) + "\"" +
+                   (known ? " of layer " + std::to_string(layer) : std::string()));
 }
 
 void require_head(const CapturedMap& map, int64_t head) {
@@ -49,7 +50,7 @@ void require_head(const CapturedMap& map, int64_t head) {
 }
 
 std::vector<int64_t> selected_at(const Capture& capture, int64_t layer, int64_t head, int64_t query) {
-  const CapturedMap* selected = find_map(capture, "selected", layer);
+  const CapturedMap* selected = find_map(capture, MapKind::selected, layer);
   if (!selected) return {};
   checked(*selected, selected->shape.size() == 3 ? 3 : 2);
   const int64_t heads = selected->shape[0], queries = selected->shape[1], each = selected->shape.size() == 3 ? selected->shape[2] : 1;
@@ -58,23 +59,24 @@ std::vector<int64_t> selected_at(const Capture& capture, int64_t layer, int64_t 
 }
 
 std::vector<int64_t> chosen_splits(const Capture& capture, int64_t split) {
-  const CapturedMap* chosen = find_map(capture, "chosen", -1);
+  const CapturedMap* chosen = find_map(capture, MapKind::chosen, -1);
   if (!chosen) return {};
   checked(*chosen, 2);
   if (split >= chosen->shape[0]) return {};
   return chosen_among(chosen->values.data() + split * chosen->shape[1], chosen->shape[1]);
 }
 
-int64_t candidate_size(const Capture& capture, int64_t layer) {
-  const CapturedMap *score = find_map(capture, "score", layer), *maxsim = find_map(capture, "maxsim", -1);
-  if (!score && !maxsim) return 0;
-  if (const CapturedMap* size = find_map(capture, kCandidateSize, -1)) return std::lround(checked(*size, 1).values.front());
-  const int64_t length = static_cast<int64_t>(capture.tokens.size());
-  if (maxsim) return (length + maxsim->shape.front() - 1) / maxsim->shape.front();
-  const int64_t queries = checked(*score, 3).shape[1], chunks = score->shape[2];
-  for (int64_t t = 0; t < queries; ++t)  // chunk 0 is complete, and so a candidate, from the first query behind it
-    if (std::isfinite(score->values[static_cast<size_t>(t * chunks)])) return t;
-  return length;
+bool chooses_parts(const Capture& capture) { return capture.selection && capture.selection->unit != Selection::Unit::element; }
+
+int64_t candidate_size(const Capture& capture) { return chooses_parts(capture) ? capture.selection->tokens : 0; }
+
+const CapturedMap* find_scores(const Capture& capture, int64_t layer) {
+  return chooses_parts(capture) ? find_map(capture, main_map(capture), layer) : nullptr;
+}
+
+MapKind main_map(const Capture& capture) {
+  if (!chooses_parts(capture)) return MapKind::weights;
+  return capture.selection->unit == Selection::Unit::chunk ? MapKind::score : MapKind::maxsim;
 }
 
 }  // namespace saccade

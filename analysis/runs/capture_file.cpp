@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "analysis/runs/files.h"
 #include "analysis/runs/hdf5.h"
@@ -11,9 +12,19 @@ namespace {
 
 constexpr int64_t kFormat = 1;
 
+/// Under this name a file keeps Selection::tokens, as a map of one value and layer −1.
+constexpr const char* kCandidateTokens = "candidate_size";
+
 std::string map_group(size_t index) { return "maps/" + std::to_string(index); }
 
-void write_map(const h5::Group& sample, size_t index, const CapturedMap& map) {
+struct StoredMap {
+  std::string name;
+  int64_t layer = 0;
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
+
+void write_map(const h5::Group& sample, size_t index, const StoredMap& map) {
   const h5::Group group = sample.create(map_group(index));
   group.set_attribute("NX_class", "NXdata");
   group.set_attribute("signal", "values");
@@ -24,9 +35,56 @@ void write_map(const h5::Group& sample, size_t index, const CapturedMap& map) {
   if (map.shape.size() >= 2) group.set_attribute("interpretation", "image", "values");
 }
 
-CapturedMap read_map(const h5::Group& group) {
-  CapturedMap map{group.text_attribute("name"), group.integer_attribute("layer"), group.dims("values"), group.read<float>("values")};
-  return map;
+StoredMap read_map(const h5::Group& group) {
+  return {group.text_attribute("name"), group.integer_attribute("layer"), group.dims("values"), group.read<float>("values")};
+}
+
+/// Elements need no number: a candidate is one token.
+std::vector<StoredMap> stored_maps(const Capture& capture) {
+  std::vector<StoredMap> stored;
+  for (const CapturedMap& map : capture.maps) stored.push_back({to_string(map.kind), map.layer, map.shape, map.values});
+  if (capture.selection && capture.selection->unit != Selection::Unit::element)
+    stored.push_back({kCandidateTokens, -1, {1}, {static_cast<float>(capture.selection->tokens)}});
+  return stored;
+}
+
+/// Tokens in a chunk or split, told from the maps: the first files did not keep the number.
+int64_t tokens_in_candidate(const CapturedMap& scores, int64_t length) {
+  if (scores.kind == MapKind::maxsim) return (length + scores.shape.front() - 1) / scores.shape.front();
+  const int64_t queries = scores.shape[1], chunks = scores.shape[2];
+  for (int64_t t = 0; t < queries; ++t)  // chunk 0 is complete, and so a candidate, from the first query behind it
+    if (std::isfinite(scores.values[static_cast<size_t>(t * chunks)])) return t;
+  return length;
+}
+
+std::optional<Selection> selection_of(const h5::Group& sample, const Capture& capture, std::optional<int64_t> tokens) {
+  const auto find = [&](MapKind kind) {
+    const auto at = std::find_if(capture.maps.begin(), capture.maps.end(), [&](const CapturedMap& m) { return m.kind == kind; });
+    return at == capture.maps.end() ? nullptr : &*at;
+  };
+  const CapturedMap *score = find(MapKind::score), *maxsim = find(MapKind::maxsim), *scores = score ? score : maxsim;
+  if (!scores) return find(MapKind::selected) ? std::optional(Selection{}) : std::nullopt;
+  if (scores->shape.size() != (score ? 3 : 2)) sample.fail("scores of " + std::to_string(scores->shape.size()) + " dimensions", "maps");
+  if (!tokens) tokens = tokens_in_candidate(*scores, static_cast<int64_t>(capture.tokens.size()));
+  return Selection{score ? Selection::Unit::chunk : Selection::Unit::split, *tokens};
+}
+
+void read_maps(const h5::Group& sample, Capture& capture) {
+  std::optional<int64_t> tokens;
+  const int64_t count = sample.integer_attribute("map_count");
+  for (int64_t i = 0; i < count; ++i) {
+    const h5::Group group = sample.open(map_group(static_cast<size_t>(i)));
+    StoredMap map = read_map(group);
+    if (map.name == kCandidateTokens) {
+      if (map.values.size() != 1 || !(map.values[0] >= 1)) group.fail("no number of tokens", "values");
+      tokens = std::lround(map.values[0]);
+      continue;
+    }
+    const std::optional<MapKind> kind = parse_map_kind(map.name);
+    if (!kind) group.fail("a map of an unknown kind, \"" + map.name + "\"", "values");
+    capture.maps.push_back({*kind, map.layer, std::move(map.shape), std::move(map.values)});
+  }
+  capture.selection = selection_of(sample, capture, tokens);
 }
 
 /// Pieces are bytes, not always whole characters, so they are kept as bytes with the end of each.
@@ -62,13 +120,14 @@ void write_sample(const h5::Group& root, size_t index, const Capture& capture) {
   group.set_attribute("tokens", capture.at.tokens);
   group.set_attribute("flops", capture.at.flops);
   group.set_attribute("seconds", capture.at.seconds);
-  group.set_attribute("map_count", static_cast<int64_t>(capture.maps.size()));
+  const std::vector<StoredMap> maps = stored_maps(capture);
+  group.set_attribute("map_count", static_cast<int64_t>(maps.size()));
   group.write("text_tokens", capture.tokens);
   write_pieces(group, capture.pieces);
   group.write("token_losses", capture.token_losses);
   group.set_attribute("units", "nats", "token_losses");
-  for (size_t i = 0; i < capture.maps.size(); ++i) write_map(group, i, capture.maps[i]);
-  if (!capture.maps.empty()) group.set_attribute("default", map_group(0));
+  for (size_t i = 0; i < maps.size(); ++i) write_map(group, i, maps[i]);
+  if (!maps.empty()) group.set_attribute("default", map_group(0));
 }
 
 Capture read_sample(const h5::Group& group) {
@@ -82,8 +141,7 @@ Capture read_sample(const h5::Group& group) {
   capture.token_losses = group.read<float>("token_losses");
   if (capture.pieces.size() != capture.tokens.size() || capture.token_losses.size() != capture.tokens.size())
     group.fail("tokens, pieces and losses differ in number", ".");
-  const int64_t maps = group.integer_attribute("map_count");
-  for (int64_t i = 0; i < maps; ++i) capture.maps.push_back(read_map(group.open(map_group(static_cast<size_t>(i)))));
+  read_maps(group, capture);
   return capture;
 }
 
@@ -94,9 +152,9 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 bool same(const Capture& a, const Capture& b) {
   const auto same_map = [](const CapturedMap& x, const CapturedMap& y) {
-    return x.name == y.name && x.layer == y.layer && x.shape == y.shape && same_bits(x.values, y.values);
+    return x.kind == y.kind && x.layer == y.layer && x.shape == y.shape && same_bits(x.values, y.values);
   };
-  return a.domain == b.domain && a.sample == b.sample && a.tokens == b.tokens && a.pieces == b.pieces &&
+  return a.domain == b.domain && a.sample == b.sample && a.selection == b.selection && a.tokens == b.tokens && a.pieces == b.pieces &&
          same_bits(a.token_losses, b.token_losses) && std::equal(a.maps.begin(), a.maps.end(), b.maps.begin(), b.maps.end(), same_map);
 }
 

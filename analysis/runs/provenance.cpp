@@ -5,7 +5,7 @@
 #include <Eigen/Core>
 #include <string>
 
-#include "kernels/cuda/cudnn_graph.h"
+#include "kernels/device.h"
 
 namespace saccade {
 
@@ -16,7 +16,7 @@ nlohmann::json library_versions() {
   const auto dotted = [](unsigned a, unsigned b, unsigned c) {
     return std::to_string(a) + "." + std::to_string(b) + "." + std::to_string(c);
   };
-  const std::string cudnn = cuda::cudnn_version();  // with it, attention on a GPU rounds otherwise than without
+  const std::string cudnn = cudnn_version();  // with it, attention on a GPU rounds otherwise than without
   return {{"saccade", std::string(SACCADE_VERSION) + (sizeof(SACCADE_COMMIT) > 1 ? " (" SACCADE_COMMIT ")" : "")},
           {"HDF5", dotted(major, minor, release)},
           {"Eigen", dotted(EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION)},

@@ -11,6 +11,7 @@
 #include "analysis/runs/journal.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/run_lock.h"
+#include "models/config/config.h"
 
 namespace saccade {
 
@@ -18,20 +19,25 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string setting_of(const RunInfo& info) {
-  nlohmann::json config = info.config;
-  config.erase("name");
-  if (config.contains("training")) config["training"].erase("seed");
-  return config.dump();
+/// `auto` is another precision on a GPU than on the CPU, so what was computed in counts, not what was asked for.
+nlohmann::json experiment_of_run(const RunInfo& info) {
+  nlohmann::json experiment = experiment_of(info.config);
+  if (info.provenance.contains("precision")) experiment["precision"] = info.provenance.at("precision");
+  return experiment;
 }
 
 }  // namespace
 
 struct Run::Impl {
-  explicit Impl(const fs::path& directory)
-      : info(read_run_info(directory)), setting(setting_of(info)), journal(directory / "journal.jsonl") {}
+  explicit Impl(const fs::path& directory) : info(read_run_info(directory)), journal(directory / "journal.jsonl") { take_experiment(); }
+
+  void take_experiment() {
+    experiment = experiment_of_run(info);
+    setting = experiment.dump();
+  }
 
   RunInfo info;
+  nlohmann::json experiment;
   std::string setting;
   JournalReader journal;
   RunHistory history;
@@ -59,7 +65,7 @@ struct Run::Impl {
     const std::pair<ino_t, int64_t> now{state.st_ino, state.st_mtim.tv_sec * 1'000'000'000 + state.st_mtim.tv_nsec};
     if (now == identity) return false;
     info = read_run_info(info.directory);
-    setting = setting_of(info);
+    take_experiment();
     identity = now;
     return true;
   }
@@ -111,6 +117,7 @@ const RunInfo& Run::info() const { return impl_->info; }
 
 std::string Run::name() const { return info().name.empty() ? info().directory.filename().string() : info().name; }
 
+const nlohmann::json& Run::experiment() const { return impl_->experiment; }
 const std::string& Run::setting() const { return impl_->setting; }
 
 std::string Run::damage() const {

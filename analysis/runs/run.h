@@ -45,7 +45,9 @@ class Run {
   const RunInfo& info() const;
   /// As its user called it, else its folder's.
   std::string name() const;
-  /// Its config but for name and seed, as text: what repetitions of one setting have in common.
+  /// experiment_of() its config, with the precision it computed in ("auto" where that is not recorded).
+  const nlohmann::json& experiment() const;
+  /// The same as text: what repetitions of one experiment have in common.
   const std::string& setting() const;
   /// Why the series are not all that was recorded, in one line: the journal is damaged, missing or too short. Empty when they are.
   std::string damage() const;

@@ -7,9 +7,9 @@
 
 #include "analysis/runs/files.h"
 #include "kernels/error.h"
+#include "models/config/old_names.h"
 #include "models/config_text.h"
 #include "models/corpus/sha256.h"
-#include "models/old_names.h"
 
 namespace saccade {
 
@@ -59,7 +59,8 @@ RunInfo read_run_info(const fs::path& directory) {
     if (!info.config.is_object() || !info.provenance.is_object())
       throw DataError(path.string() + " is damaged: config or provenance is no object");
     info.old_names = rename_settings(info.config, path.string());
-    if (!info.old_names.empty()) info.provenance["config_hash"] = config_hash(info.config);
+    fill_old_defaults(info.config);
+    if (info.config != object.at("config")) info.provenance["config_hash"] = config_hash(info.config);
     return info;
   } catch (const nlohmann::json::exception& error) {
     const std::string what = error.what();  // "[json.exception.out_of_range.403] key 'title' not found"

@@ -3,9 +3,9 @@
 
 namespace saccade {
 
-/// run.json of a run directory. Old names of settings are read as today's, and the config's hash in the provenance is then that of
-/// the config with today's names, so that equal configs stay equal. Reading throws DataError naming the file; the state is the one recorded
-/// last, `crashed` is for those to find who look at the lock.
+/// run.json of a run directory. Old names and old defaults of settings are read as today's, and the config's hash in the provenance
+/// is then that of the config as read, so that equal configs stay equal. Reading throws DataError naming the file; the state is the one
+/// recorded last, `crashed` is for those to find who look at the lock.
 RunInfo read_run_info(const std::filesystem::path& directory);
 void write_run_info(const RunInfo& info);
 

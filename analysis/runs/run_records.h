@@ -1,5 +1,6 @@
 #pragma once
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,7 @@ struct Capture {
   std::vector<std::string> pieces;  ///< what each token shows
   std::vector<float> token_losses;  ///< nats of predicting the next token
   std::vector<CapturedMap> maps;
+  std::optional<Selection> selection = {};  ///< what queries chose among, where the model makes a choice
 };
 
 enum class RunState { created, running, finished, stopped, diverged, failed, crashed };

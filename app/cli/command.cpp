@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -11,6 +10,7 @@
 #include <limits>
 
 #include "app/cli/output.h"
+#include "kernels/clock.h"
 #include "kernels/error.h"
 
 namespace saccade::cli {
@@ -24,8 +24,6 @@ std::vector<Command>& registered() {
 OutputMode mode;
 Progress* shown_bar = nullptr;
 std::atomic<bool> stop{false};
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::string duration(double seconds) {
   char text[32];

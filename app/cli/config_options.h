@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "models/config.h"
+#include "models/config/config.h"
 
 namespace saccade::cli {
 

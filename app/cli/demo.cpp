@@ -5,7 +5,8 @@
 #include <cstdlib>
 
 #include "analysis/comparison/comparison.h"
-#include "analysis/runs/training_run.h"
+#include "analysis/probes/capture_maps.h"
+#include "analysis/training/training_run.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
 #include "app/cli/render.h"
@@ -85,11 +86,7 @@ std::vector<std::string> write_figures(const std::vector<const Run*>& runs, cons
     if (steps.empty()) continue;
     const std::vector<Capture> captures = run->captures(steps.back());
     if (captures.empty()) continue;
-    const bool splits =
-        std::any_of(captures[0].maps.begin(), captures[0].maps.end(), [](const CapturedMap& m) { return m.name == "maxsim"; });
-    const bool chunks =
-        std::any_of(captures[0].maps.begin(), captures[0].maps.end(), [](const CapturedMap& m) { return m.name == "score"; });
-    write(capture_figure(captures[0], splits ? "maxsim" : chunks ? "score" : "weights", splits ? -1 : 0, 0), "reads-" + run->info().name);
+    write(capture_figure(captures[0], main_map(captures[0]), 0, 0), "reads-" + run->info().name);
   }
   if (!pictures) say("pictures need saccade-workbench, which is not installed; the figures' data are in the .csv files");
   return files;

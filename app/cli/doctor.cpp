@@ -7,8 +7,7 @@
 #include "app/cli/output.h"
 #include "app/cli/render.h"
 #include "app/cli/version.h"
-#include "kernels/cuda/cudnn_graph.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/clock.h"
 #include "kernels/device.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
@@ -17,8 +16,6 @@
 namespace saccade::cli {
 namespace fs = std::filesystem;
 namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// GFLOP/s of a float32 product of 1024 x 1024 matrices, best of five.
 double gemm_rate() {
@@ -54,7 +51,7 @@ struct Gpus {
 Gpus find_gpus() {
   Gpus found;
   std::string why_none;
-  for (const cuda::Gpu& gpu : cuda::gpus(&why_none)) {
+  for (const Gpu& gpu : gpus(&why_none)) {
     const std::string device = to_string(Device::cuda(gpu.index));
     found.devices.push_back(device);
     found.json.push_back({{"device", device},
@@ -72,7 +69,7 @@ Gpus find_gpus() {
 
 std::string describe_cudnn() {
   std::string why_none;
-  const std::string version = cuda::cudnn_version(&why_none);
+  const std::string version = cudnn_version(&why_none);
   return version.empty() ? "none, dense attention runs on own kernels: " + why_none
                          : version + ", for dense attention forward where it applies";
 }

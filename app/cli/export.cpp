@@ -3,6 +3,7 @@
 #include <set>
 
 #include "analysis/figures/figure.h"
+#include "analysis/probes/capture_maps.h"
 #include "app/cli/capture_option.h"
 #include "app/cli/command.h"
 #include "app/cli/render.h"
@@ -29,12 +30,9 @@ XAxis parse_x(const std::string& x) {
   return XAxis::seconds;
 }
 
-/// The map that shows a capture best: chunk scores or split similarities where something was selected, else the weights.
-std::string default_map(const Capture& capture) {
-  for (const char* name : {"score", "maxsim"})
-    for (const CapturedMap& map : capture.maps)
-      if (map.name == name) return name;
-  return "weights";
+MapKind parse_map(const std::string& name) {
+  if (const auto kind = parse_map_kind(name)) return *kind;
+  throw UsageError("--map " + name + did_you_mean(name, {"weights", "soft_weights", "score", "maxsim", "captured_mass", "margin"}));
 }
 
 const Run& single(const OpenedRuns& runs, const std::string& figure) {
@@ -45,7 +43,7 @@ const Run& single(const OpenedRuns& runs, const std::string& figure) {
 
 Figure selection(const Options& o, const Run& run) {
   const Capture capture = open_capture(run, o.step, o.sample);
-  return capture_figure(capture, o.map.empty() ? default_map(capture) : o.map, o.layer, o.head);
+  return capture_figure(capture, o.map.empty() ? main_map(capture) : parse_map(o.map), o.layer, o.head);
 }
 
 Figure heads(const Options& o, const Run& run) {

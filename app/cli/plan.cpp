@@ -1,5 +1,5 @@
 // saccade plan CONFIG: what a run will take, without starting it.
-#include "models/plan.h"
+#include "models/training/plan.h"
 
 #include "app/cli/command.h"
 #include "app/cli/config_options.h"

@@ -1,7 +1,7 @@
 // saccade train CONFIG --out RUN, saccade resume RUN, saccade stop RUN.
 #include <filesystem>
 
-#include "analysis/runs/training_run.h"
+#include "analysis/training/training_run.h"
 #include "app/cli/command.h"
 #include "app/cli/config_options.h"
 #include "app/cli/output.h"

@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "analysis/runs/training_run.h"
+#include "analysis/training/training_run.h"
 
 namespace saccade::cli {
 

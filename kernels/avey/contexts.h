@@ -4,8 +4,8 @@
 
 namespace saccade::avey {
 
-/// The contexts of all splits as rows (see ContextLayout): zero padding, w_p X_p of every chosen split, X_i (AV 2.1).
-/// x [B, T, D] → [layout.rows(), D]. Without chosen splits (top_k 0) `ranked` may be empty.
+/// The contexts of all splits as rows (see ContextLayout): zero padding, w_p X_p of every chosen split, X_i
+/// (arXiv:2506.11305, section 2.1). x [B, T, D] → [layout.rows(), D]. Without chosen splits (top_k 0) `ranked` may be empty.
 Tensor contexts(Tape& tape, const Tensor& x, const Ranked& ranked, const ContextLayout& layout);
 
 /// The rows as one rectangle per context, for a mixer that knows nothing of the layout.

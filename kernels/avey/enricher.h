@@ -18,9 +18,9 @@ struct Enriched {
   Tensor squares = {};
 };
 
-/// Z = f(x Wᵀ + b) (AV 2.2.1), computed in row blocks with the activation inside.
+/// Z = f(x Wᵀ + b) (arXiv:2506.11305, section 2.2.1), computed in row blocks with the activation inside.
 /// x [R, D]   weight [m, D]   bias [m]   tail even, 2 <= tail <= m
-/// Z_l and Z_h are made for the last Q rows only: in the last layer nobody asks for others (specification 4.2).
+/// Z_l and Z_h are made for the last Q rows only: in the last layer nobody asks for others.
 /// Backward takes over the memory of the outputs' gradients.
 /// `slope_by_consumers`: contextualize and fuse alone take the parts; on CUDA they then apply f' where its value is enough.
 Enriched enrich(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias, Activation f, int64_t tail, int64_t Q,

@@ -6,7 +6,8 @@
 namespace saccade::avey {
 
 /// Which rows the neural processor works on, and where they stand. Split i (S tokens) is read in a context of C = S (k + 1)
-/// positions: zero rows, then its min(i, k) chosen splits, then its own tokens (AV 2.1). Kept as rows of one matrix:
+/// positions: zero rows, then its min(i, k) chosen splits, then its own tokens (arXiv:2506.11305, section 2.1). Kept as rows of one
+/// matrix:
 ///
 ///     [ padding: S k rows | chosen splits of every context: b, i, slot | own tokens: b, t ]
 ///

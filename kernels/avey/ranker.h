@@ -5,8 +5,10 @@
 
 namespace saccade::avey {
 
-enum class WeightReference { max, first };  ///< the best chosen score (AV 2.1), or that of the earliest chosen split (released code)
-enum class RankerQuery { split, causal };   ///< the current split (AV 2.1), or the one before it, which lets no token see ahead
+/// The best chosen score (arXiv:2506.11305, section 2.1), or that of the earliest chosen split (released code).
+enum class WeightReference { max, first };
+/// The current split (arXiv:2506.11305, section 2.1), or the one before it, which lets no token see ahead.
+enum class RankerQuery { split, causal };
 WeightReference parse_weight_reference(const std::string& name);
 RankerQuery parse_ranker_query(const std::string& name);
 
@@ -24,7 +26,7 @@ struct Ranked {
   Tensor maxsim;   ///< [B, N, N]: score of split p < i for split i; −inf elsewhere. No gradient
 };
 
-/// Which earlier splits belong to the context of each split (AV 2.1, specification 4.1).
+/// Which earlier splits belong to the context of each split (arXiv:2506.11305, section 2.1).
 ///   MaxSim(i, p) = Σ_{a in split i} max_{b in split p} cos(x_a, x_b),   cos of x / (|x| + 1e-8)
 ///   weight = MaxSim(i, p) / (reference + 1e-8)
 /// The k best p < i, ties to the smaller. Gradient flows through the weights (the winner of each max, the cosine, the

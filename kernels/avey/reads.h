@@ -6,7 +6,7 @@
 
 namespace saccade::avey {
 
-/// For inspection: where every token read from in one layer (specification 5).
+/// For inspection: where every token read from in one layer.
 ///
 /// What a processor gives: the weights [H, own rows, rows of the context] with which the own tokens of context (b, i) take in
 /// the rows of that context. They become shares of source positions: padding has no source and counts nothing, a row of

@@ -19,8 +19,8 @@ constexpr int64_t kDeltaChunkShared = 163 << 10;  ///< most bytes of shared memo
 /// The plain form runs instead on GPUs with less shared memory per block.
 inline bool has_delta_chunks(const DeltaRule& in) {
   const int64_t keys = in.q.dim(3), values = in.v.dim(3);
-  return tensor_core_type(in.v.dtype()) && in.q.dim(1) >= kChunkTokens / 2 && (keys == 32 || keys == 64 || keys == 96) && values % 32 == 0 &&
-         kDeltaChunkShared <= shared_memory_per_block();
+  return tensor_core_type(in.v.dtype()) && in.q.dim(1) >= kChunkTokens / 2 && (keys == 32 || keys == 64 || keys == 96) &&
+         values % 32 == 0 && kDeltaChunkShared <= shared_memory_per_block();
 }
 
 /// Saved for backward, and workspace of the backward pass.

@@ -13,7 +13,8 @@ namespace saccade {
 /// Whether a head's halves divide into 16-byte vectors held by a power of two of threads, at most 16.
 inline bool packs_heads(DType dtype, int64_t width) {
   const int64_t lanes = width * byte_size(dtype) / 32;
-  return !plain_kernels() && lanes * 32 == width * byte_size(dtype) && (lanes == 1 || lanes == 2 || lanes == 4 || lanes == 8 || lanes == 16);
+  return !plain_kernels() && lanes * 32 == width * byte_size(dtype) &&
+         (lanes == 1 || lanes == 2 || lanes == 4 || lanes == 8 || lanes == 16);
 }
 
 /// Blocks that share the sequences of a position: enough to fill a GPU, few enough to share angles.

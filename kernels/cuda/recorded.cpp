@@ -1,4 +1,4 @@
-#include "kernels/cuda/recorded.h"
+#include "kernels/recorded.h"
 
 #ifdef SACCADE_CUDA
 #include <cuda_runtime.h>

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/device.h"
+
 struct CUstream_st;
 
 /// The CUDA runtime as the rest of the program sees it; no CUDA header is needed to include this. In a build without CUDA
@@ -12,16 +14,9 @@ namespace saccade::cuda {
 
 using Stream = CUstream_st*;
 
-struct Gpu {
-  int index = 0;
-  std::string name;
-  int major = 0, minor = 0;  ///< compute capability
-  int multiprocessors = 0;
-  int64_t memory_total = 0, memory_free = 0;
-};
+using saccade::Gpu;
 
-/// GPUs that this build can use (compute capability 8.0 and up). Empty with a reason where there are none: no driver, a driver too old,
-/// unsupported GPUs, a build without CUDA.
+/// See saccade::gpus.
 std::vector<Gpu> gpus(std::string* why_none = nullptr);
 
 /// The one stream of a device, in program order (but for side streams, branch.h).

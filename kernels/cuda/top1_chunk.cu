@@ -160,21 +160,26 @@ __global__ void control_kernel(Problem p, Random random, bool drawn, int64_t que
 }
 
 /// A thread per query.
-__global__ void margin_kernel(Problem p, const float* score, float* margin, int64_t queries) {
+__global__ void margin_kernel(Problem p, const float* score, const int32_t* selected, float* margin, int64_t queries) {
   const int64_t i = int64_t{blockIdx.x} * 128 + threadIdx.x;
   if (i >= queries) return;
   const int64_t line = i / p.length, t = i % p.length, chunks = (p.length + p.chunk - 1) / p.chunk, candidates = t / p.chunk;
-  float best = -INFINITY, second = -INFINITY;
+  float least = INFINITY, best_other = -INFINITY;
+  bool others = false;
   for (int64_t c = 0; c < candidates; ++c) {
     float s = 0;
     if (p.shared)
       for (int h = 0; h < p.heads; ++h) s += score[((line / p.heads * p.heads + h) * p.length + t) * chunks + c];
     else
       s = score[i * chunks + c];
-    second = fmaxf(second, fminf(best, s));
-    best = fmaxf(best, s);
+    bool chosen = false;
+    for (int k = 0; k < p.places; ++k) chosen |= selected[i * p.places + k] == c;
+    if (chosen)
+      least = fminf(least, s);
+    else
+      best_other = fmaxf(best_other, s), others = true;
   }
-  margin[i] = candidates == 0 ? NAN : (candidates == 1 ? INFINITY : best - second);
+  margin[i] = candidates == 0 ? NAN : (others ? least - best_other : INFINITY);
 }
 
 __device__ __forceinline__ float log_add(float a, float b) {
@@ -262,9 +267,9 @@ void score_chunks(Stream stream, const ChunkProblem& problem, const Tensor& q, c
   launch_scores(stream, problem, q, k, means, nullptr, nullptr, pointer<float>(score));
 }
 
-void selection_margin(Stream stream, const ChunkProblem& problem, const Tensor& score, const Tensor& margin) {
-  margin_kernel<<<blocks_for(margin.size(), 128), 128, 0, stream>>>(plain(problem), pointer<float>(score), pointer<float>(margin),
-                                                                    margin.size());
+void selection_margin(Stream stream, const ChunkProblem& problem, const Tensor& score, const Tensor& selected, const Tensor& margin) {
+  margin_kernel<<<blocks_for(margin.size(), 128), 128, 0, stream>>>(plain(problem), pointer<float>(score), pointer<int32_t>(selected),
+                                                                    pointer<float>(margin), margin.size());
   check_launch();
 }
 

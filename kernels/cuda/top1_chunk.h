@@ -43,8 +43,8 @@ void chunk_backward(Stream stream, const cpu::ChunkBackward& in, const QueryList
 
 /// score f32 [B, H, T, chunks]: log mass, or scale · q · mean where means are given; −inf where a chunk is no candidate.
 void score_chunks(Stream stream, const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, const Tensor& score);
-/// margin f32 [B, H, T]; captured f32 [B, H, T] from the log masses.
-void selection_margin(Stream stream, const ChunkProblem& problem, const Tensor& score, const Tensor& margin);
+/// margin f32 [B, H, T] of the choice selected i32 [B, H, T, top_k]; captured f32 [B, H, T] from the log masses.
+void selection_margin(Stream stream, const ChunkProblem& problem, const Tensor& score, const Tensor& selected, const Tensor& margin);
 void captured_mass(Stream stream, const ChunkProblem& problem, const Tensor& log_mass, const Tensor& selected, const Tensor& lse,
                    const Tensor& captured);
 

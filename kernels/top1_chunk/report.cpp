@@ -1,5 +1,6 @@
 #include "kernels/top1_chunk/report.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -28,20 +29,24 @@ T deciding_score(const ChunkProblem& problem, const T* score, int64_t line, int6
 }  // namespace
 
 template <class T>
-void selection_margin(const ChunkProblem& problem, const Tensor& score, const Tensor& margin) {
+void selection_margin(const ChunkProblem& problem, const Tensor& score, const Tensor& selected, const Tensor& margin) {
   constexpr T infinity = std::numeric_limits<T>::infinity();
-  const int64_t length = problem.shape.length;
+  const int64_t length = problem.shape.length, places = problem.options.top_k;
   parallel_for(problem.shape.sequences(), [&](int64_t line) {
     for (int64_t t = 0; t < length; ++t) {
-      T best = -infinity, second = -infinity;
-      for (int64_t c = 0; c < problem.candidates(t); ++c) {
-        const T s = deciding_score(problem, score.data<T>(), line, t, c);
-        second = std::max(second, std::min(best, s));
-        best = std::max(best, s);
-      }
+      const int32_t* chosen = selected.data<int32_t>() + (line * length + t) * places;
       const int64_t candidates = problem.candidates(t);
-      margin.data<T>()[line * length + t] =
-          candidates == 0 ? std::numeric_limits<T>::quiet_NaN() : (candidates == 1 ? infinity : best - second);
+      T least = infinity, best_other = -infinity;
+      bool others = false;
+      for (int64_t c = 0; c < candidates; ++c) {
+        const T s = deciding_score(problem, score.data<T>(), line, t, c);
+        if (std::find(chosen, chosen + places, static_cast<int32_t>(c)) != chosen + places)
+          least = std::min(least, s);
+        else
+          best_other = std::max(best_other, s), others = true;
+      }
+      const T ahead = others ? least - best_other : infinity;
+      margin.data<T>()[line * length + t] = candidates == 0 ? std::numeric_limits<T>::quiet_NaN() : ahead;
     }
   });
 }
@@ -67,8 +72,8 @@ void captured_mass(const ChunkProblem& problem, const Tensor& log_mass, const Te
   });
 }
 
-template void selection_margin<float>(const ChunkProblem&, const Tensor&, const Tensor&);
-template void selection_margin<double>(const ChunkProblem&, const Tensor&, const Tensor&);
+template void selection_margin<float>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&);
+template void selection_margin<double>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&);
 template void captured_mass<float>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&, const Tensor&);
 template void captured_mass<double>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&, const Tensor&);
 

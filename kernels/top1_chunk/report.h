@@ -3,10 +3,10 @@
 
 namespace saccade::cpu {
 
-/// margin [B, H, T]: best minus second best score of the candidates (scores summed over heads when the selection is shared); +inf with one
-/// candidate, NaN with none.
+/// margin [B, H, T] of the scores that decided (summed over heads when shared): the least of the chosen candidates minus the greatest
+/// of the others; +inf with none left over, NaN without candidates.
 template <class T>
-void selection_margin(const ChunkProblem& problem, const Tensor& score, const Tensor& margin);
+void selection_margin(const ChunkProblem& problem, const Tensor& score, const Tensor& selected, const Tensor& margin);
 
 /// captured [B, H, T]: mass of the chosen chunks in the softmax over all visible keys, from the log mass of every candidate
 /// [B, H, T, chunks] and the lse over own and chosen chunks.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "models/architectures/registry.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/score_heads.h"
 

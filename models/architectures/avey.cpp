@@ -21,6 +21,7 @@
 #include "kernels/heads.h"
 #include "kernels/linear.h"
 #include "kernels/norm.h"
+#include "models/architectures/registry.h"
 #include "models/layers/block.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
@@ -254,14 +255,15 @@ class Avey : public Model {
     }
   };
 
-  static void report_ranker(const avey::Ranked& ranked, Probe& probe) {
+  void report_ranker(const avey::Ranked& ranked, Probe& probe) const {
     HeadProbe whole(probe, -1);
     Arena host(Device::cpu());
     if (whole.wants_statistics()) whole.heads("margin", "1", {avey::ranker_margin({ranked.chosen, {}, on_host(host, ranked.maxsim)})});
     if (!whole.wants_maps()) return;
-    whole.map_of_first("maxsim", ranked.maxsim);
-    whole.map_of_first("chosen", ranked.chosen);
-    whole.map_of_first("split_weights", ranked.weights);
+    whole.selects({Selection::Unit::split, s_.split});
+    whole.map_of_first(MapKind::maxsim, ranked.maxsim);
+    whole.map_of_first(MapKind::chosen, ranked.chosen);
+    whole.map_of_first(MapKind::split_weights, ranked.weights);
   }
 
   static void report_reads(OnHost& host, const avey::ContextLayout& contexts, const avey::Ranked& on_device, int64_t heads,
@@ -272,7 +274,7 @@ class Avey : public Model {
       watch.entropy(avey::read_entropy(host.tape, weights, ranked, contexts, heads));
       watch.reads({contexts.batch, heads, contexts.tokens}, map);
     }
-    if (watch.wants_maps()) watch.map("weights", map(0));
+    if (watch.wants_maps()) watch.map(MapKind::weights, map(0));
   }
 
   ModelShape shape_;

@@ -12,6 +12,7 @@
 #include "kernels/linear_pieces.h"
 #include "kernels/split.h"
 #include "kernels/taylor_attention.h"
+#include "models/architectures/registry.h"
 #include "models/layers/head_cache.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"

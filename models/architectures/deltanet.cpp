@@ -6,6 +6,7 @@
 
 #include "kernels/linear.h"
 #include "kernels/norm.h"
+#include "models/architectures/registry.h"
 #include "models/layers/delta_heads.h"
 #include "models/layers/initialise.h"
 

@@ -10,6 +10,7 @@
 #include "kernels/gated_norm.h"
 #include "kernels/linear.h"
 #include "kernels/log_decay.h"
+#include "models/architectures/registry.h"
 #include "models/layers/delta_heads.h"
 #include "models/layers/initialise.h"
 

@@ -5,6 +5,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/linear.h"
 #include "kernels/norm.h"
+#include "models/architectures/registry.h"
 #include "models/layers/block_model.h"
 #include "models/layers/initialise.h"
 

@@ -2,6 +2,7 @@
 //
 //   x = E[token];   x += Mixer(RMSNorm x);   logits = W · RMSNorm x, W = E unless it has a matrix of its own
 #include "kernels/norm.h"
+#include "models/architectures/registry.h"
 #include "models/layers/block_model.h"
 #include "models/layers/initialise.h"
 

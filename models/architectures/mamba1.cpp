@@ -9,6 +9,7 @@
 
 #include "kernels/linear.h"
 #include "kernels/linear_pieces.h"
+#include "models/architectures/registry.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
 #include "models/layers/short_conv.h"
@@ -104,14 +105,21 @@ class Mamba1Mixer : public StatefulMixer<State> {
     return linear(tape, y, out_proj_, {}, pass.take_residual());
   }
 
-  /// Every channel reads in its own way; some of them, evenly spaced, stand for all.
+  /// Every channel reads in its own way; some of them, evenly spaced, stand for all. Reads are those of the recurrence: the skip D u_t
+  /// is no read from the past, and stands beside them as a statistic.
   void report(Tape& tape, const Mamba1Scan& scan, Probe& probe) const {
     const int64_t shown = std::min(kShownChannels, inner_);
     std::vector<int64_t> channels;
     for (int64_t i = 0; i < shown; ++i) channels.push_back(i * inner_ / shown);
-    HeadProbe(probe, layer_).signed_weights({scan.u.dim(0), shown, scan.u.dim(1)}, [&](int64_t b) {
-      return mamba1_weights(tape, scan, b, channels);
-    });
+    Mamba1Scan recurrence = scan;
+    recurrence.skip = tape.zeros(skip_.shape(), skip_.dtype());
+    HeadProbe heads(probe, layer_);
+    heads.signed_weights({scan.u.dim(0), shown, scan.u.dim(1)}, [&](int64_t b) { return mamba1_weights(tape, recurrence, b, channels); });
+    if (!heads.wants_statistics()) return;
+    const std::vector<double> skip = to_doubles(skip_);
+    std::vector<double> of_channels;
+    for (const int64_t channel : channels) of_channels.push_back(skip[static_cast<size_t>(channel)]);
+    heads.heads("skip", "1", std::move(of_channels));
   }
 
   Settings settings_;

@@ -9,6 +9,7 @@
 #include "kernels/gated_norm.h"
 #include "kernels/linear.h"
 #include "kernels/linear_pieces.h"
+#include "models/architectures/registry.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
 #include "models/layers/short_conv.h"
@@ -109,8 +110,13 @@ class Mamba2Mixer : public StatefulMixer<State> {
     return linear(tape, gate, out_proj_, {}, pass.take_residual());
   }
 
+  /// Reads are those of the recurrence: the skip D x_t is no read from the past, and stands beside them as a statistic.
   void report(Tape& tape, const Mamba2Ssd& ssd, Probe& probe) const {
-    HeadProbe(probe, layer_).signed_weights({ssd.x.dim(0), heads_, ssd.x.dim(1)}, [&](int64_t b) { return mamba2_weights(tape, ssd, b); });
+    Mamba2Ssd recurrence = ssd;
+    recurrence.skip = tape.zeros(skip_.shape(), skip_.dtype());
+    HeadProbe heads(probe, layer_);
+    heads.signed_weights({ssd.x.dim(0), heads_, ssd.x.dim(1)}, [&](int64_t b) { return mamba2_weights(tape, recurrence, b); });
+    if (heads.wants_statistics()) heads.heads("skip", "1", to_doubles(skip_));
   }
 
   Settings settings_;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "models/suggest.h"
-
 namespace saccade {
 namespace {
 
@@ -73,12 +71,6 @@ RegisterArchitecture::RegisterArchitecture(Architecture entry) {
   list.push_back(std::make_unique<Architecture>(std::move(entry)));
   std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return std::pair(a->kind, a->id) < std::pair(b->kind, b->id); });
 }
-
-std::unique_ptr<LayerState> Mixer::begin(Arena&, DType, int64_t, int64_t) const {
-  throw UsageError("this mixer does not decode incrementally");
-}
-
-Tensor Mixer::extend(Tape&, const Tensor&, Pass&, LayerState&) const { throw std::logic_error("extend without begin"); }
 
 const std::vector<const Architecture*>& architectures() {
   static const std::vector<const Architecture*> list = [] {
@@ -190,11 +182,6 @@ bool is_usual(const Json& values, const std::string& name) {
   for (const Setting& s : settings_of(values.at("block"), values.value("mixer", "")))
     if (s.name == name) return values.at(name) == s.default_value;
   throw std::logic_error(name + " is no setting here");
-}
-
-void add_words(std::string& title, const std::string& words) {
-  if (!title.empty() && !words.empty()) title += ' ';
-  title += words;
 }
 
 std::string architecture_title(const Json& resolved) {

@@ -4,35 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "models/model.h"
+#include "models/mixer.h"
 #include "models/settings.h"
+#include "models/suggest.h"
 
 namespace saccade {
-
-/// What every part of a model needs to know of the whole.
-struct ModelShape {
-  int64_t vocabulary = 256;
-  int64_t sequence_length = 512;  ///< longest sequence: size of position tables
-  int64_t width = 256, layers = 4, heads = 4;
-  double rotary_base = 10000;
-  std::string position = "rotary";  ///< none, absolute, alibi, rotary; the block's default unless set
-  bool biases = false;              ///< whether linears have biases; the block's setting
-  int64_t head_width() const { return width / heads; }
-};
-
-/// Moves information between positions inside one layer. x [B, T, D] → [B, T, D].
-class Mixer {
- public:
-  virtual ~Mixer() = default;
-  virtual Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const = 0;
-  /// An empty state (see Model::begin). Throws UsageError where the mixer cannot decode incrementally.
-  virtual std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const;
-  /// `forward` of the n tokens x [B, n, D] that follow those in the state, which then holds them too. With pass.last_only and one
-  /// sequence it may be the last row, [1, 1, D].
-  virtual Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const;
-  /// Numbers that decoding keeps per token of a context as long as the sequence, in this layer.
-  virtual double state_values_per_token() const = 0;
-};
 
 /// One entry of the registry: a block (the pre-norm block that carries a mixer, with embedding and output), a mixer, or a whole
 /// architecture, which has blocks of its own and takes no mixer. Setting "block" names an entry of the first or the last kind.
@@ -93,9 +69,6 @@ nlohmann::json resolve_architecture(const nlohmann::json& config, int64_t sequen
 
 /// Whether a setting of a resolved architecture has the default that belongs to its block and mixer: what a title need not say.
 bool is_usual(const nlohmann::json& values, const std::string& name);
-
-/// Adds words to a title, with a space between; nothing when there are none.
-void add_words(std::string& title, const std::string& words);
 
 /// "Transformer++", "Top-1 Chunk exact", "Transformer++ window 64", "Avey": what a legend calls a resolved architecture.
 std::string architecture_title(const nlohmann::json& resolved);

@@ -5,6 +5,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/norm.h"
 #include "kernels/token_shift.h"
+#include "models/architectures/registry.h"
 #include "models/layers/block_model.h"
 #include "models/layers/channel_mix.h"
 #include "models/layers/initialise.h"

@@ -6,6 +6,7 @@
 #include "kernels/linear.h"
 #include "kernels/token_shift.h"
 #include "kernels/wkv.h"
+#include "models/architectures/registry.h"
 #include "models/layers/rwkv_heads.h"
 
 namespace saccade {

@@ -10,6 +10,7 @@
 #include "kernels/rwkv7_gates.h"
 #include "kernels/token_shift.h"
 #include "kernels/wkv7.h"
+#include "models/architectures/registry.h"
 #include "models/layers/rwkv_heads.h"
 
 namespace saccade {

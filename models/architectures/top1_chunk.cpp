@@ -9,6 +9,7 @@
 #include <span>
 
 #include "kernels/top1_chunk_decoding.h"
+#include "models/architectures/registry.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/score_heads.h"
 
@@ -99,11 +100,12 @@ class Top1ChunkMixer : public Mixer {
       report_selection(heads, result);
     }
     if (heads.wants_maps()) {
-      heads.map("weights", weights(0));
-      heads.map_of_first("selected", result.selected);
-      heads.map_of_first("score", result.report.score);
-      heads.map_of_first("captured_mass", result.report.captured_mass);
-      heads.map_of_first("margin", result.report.margin);
+      heads.selects({Selection::Unit::chunk, options_.chunk});
+      heads.map(MapKind::weights, weights(0));
+      heads.map_of_first(MapKind::selected, result.selected);
+      heads.map_of_first(MapKind::score, result.report.score);
+      heads.map_of_first(MapKind::captured_mass, result.report.captured_mass);
+      heads.map_of_first(MapKind::margin, result.report.margin);
     }
   }
 

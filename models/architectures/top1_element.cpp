@@ -3,6 +3,7 @@
 //   a(t) = argmax_{j ≤ t} s_tj      o_t = v_{a(t)}      backward through softmax(s) (straight-through)
 #include "kernels/top1_element.h"
 
+#include "models/architectures/registry.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/score_heads.h"
 
@@ -14,8 +15,6 @@ struct Settings : ScoreSettings {
 };
 
 const Schema<Settings> schema{qk_norm_field<Settings>(), temperature_field<Settings>()};
-
-constexpr int64_t kNear = 256;
 
 class Top1ElementMixer : public Mixer {
  public:
@@ -58,9 +57,10 @@ class Top1ElementMixer : public Mixer {
       heads.mean("outside_256", "1", bht, [&](int64_t b, int64_t h, int64_t t) { return distance(b, h, t) >= kNear ? 1.0 : 0.0; });
     }
     if (heads.wants_maps()) {
-      heads.map("weights", one_hot(selected, bht));
-      heads.map("soft_weights", attention_weights(tape, q, k, heads_.score(), 0));
-      heads.map_of_first("selected", selection.selected);
+      heads.selects({Selection::Unit::element, 1});
+      heads.map(MapKind::weights, one_hot(selected, bht));
+      heads.map(MapKind::soft_weights, attention_weights(tape, q, k, heads_.score(), 0));
+      heads.map_of_first(MapKind::selected, selection.selected);
     }
   }
 

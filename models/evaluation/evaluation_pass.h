@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "kernels/cuda/recorded.h"
+#include "kernels/recorded.h"
 #include "models/evaluation/frozen_batches.h"
 #include "models/model.h"
 

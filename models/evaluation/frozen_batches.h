@@ -1,7 +1,7 @@
 #pragma once
 #include <algorithm>
 
-#include "models/config.h"
+#include "models/config/config.h"
 #include "models/corpus/corpus.h"
 
 namespace saccade {

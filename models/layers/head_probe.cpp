@@ -9,7 +9,6 @@ namespace saccade {
 namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
-constexpr int64_t kNear = 256;
 
 /// Σ over queries of one head's reads, in a fixed order.
 struct Reads {
@@ -112,22 +111,22 @@ void HeadProbe::signed_reads(const Shape& bht, const std::function<Tensor(int64_
 
 void HeadProbe::weights(const Tensor& entropies, const std::function<Tensor(int64_t)>& weights) {
   if (wants_statistics()) entropy(entropies), reads(entropies.shape(), weights);
-  if (wants_maps()) map("weights", weights(0));
+  if (wants_maps()) map(MapKind::weights, weights(0));
 }
 
 void HeadProbe::signed_weights(const Shape& bht, const std::function<Tensor(int64_t)>& weights) {
   if (wants_statistics()) signed_reads(bht, weights);
-  if (wants_maps()) map("weights", weights(0));
+  if (wants_maps()) map(MapKind::weights, weights(0));
 }
 
-void HeadProbe::map_of_first(const std::string& name, const Tensor& tensor) {
+void HeadProbe::map_of_first(MapKind kind, const Tensor& tensor) {
   Shape rest;
   for (int i = 1; i < tensor.rank(); ++i) rest.push_back(tensor.dim(i));
-  map(name, tensor.head_slice(0, 1).reshape(rest));
+  map(kind, tensor.head_slice(0, 1).reshape(rest));
 }
 
-void HeadProbe::map(const std::string& name, const Tensor& tensor) {
-  CapturedMap map{name, layer_, {}, {}};
+void HeadProbe::map(MapKind kind, const Tensor& tensor) {
+  CapturedMap map{kind, layer_, {}, {}};
   for (int i = 0; i < tensor.rank(); ++i) map.shape.push_back(tensor.dim(i));
   for (double v : to_doubles(tensor)) map.values.push_back(static_cast<float>(v));
   probe_.map(std::move(map));

@@ -37,9 +37,11 @@ class HeadProbe {
   void signed_weights(const Shape& bht, const std::function<Tensor(int64_t sequence)>& weights);
 
   /// Sequence 0 of a tensor whose first dimension is the sequence.
-  void map_of_first(const std::string& name, const Tensor& tensor);
+  void map_of_first(MapKind kind, const Tensor& tensor);
   /// A tensor that is of sequence 0 already.
-  void map(const std::string& name, const Tensor& tensor);
+  void map(MapKind kind, const Tensor& tensor);
+  /// What the maps show a choice of.
+  void selects(const Selection& selection) { probe_.selects(selection); }
 
  private:
   Probe& probe_;

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <string>
 
-#include "models/architectures/registry.h"
+#include "models/mixer.h"
 
 namespace saccade {
 

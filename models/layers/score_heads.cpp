@@ -1,14 +1,13 @@
 #include "models/layers/score_heads.h"
 
 #include <cmath>
-#include <numeric>
 
-#include "kernels/cuda/basic.h"
 #include "kernels/embedding.h"
 #include "kernels/head_projection.h"
 #include "kernels/heads.h"
 #include "kernels/linear.h"
 #include "models/layers/initialise.h"
+#include "models/suggest.h"
 
 namespace saccade {
 
@@ -119,12 +118,7 @@ Tensor ScoreHeads::constant(Tape& tape, const Tensor& table, int64_t length, con
   if (position.first + length > table.dim(0))
     throw UsageError("a sequence of " + std::to_string(position.first + length) + " tokens; the constant keys are trained for " +
                      std::to_string(table.dim(0)));
-  const Tensor rows = tape.empty({1, length}, DType::i32);
-  tape.run(
-      "row_numbers", {0, static_cast<double>(rows.bytes())},
-      [&] { std::iota(rows.data<int32_t>(), rows.data<int32_t>() + length, static_cast<int32_t>(position.first)); },
-      [&] { cuda::count_up(tape.stream(), rows, position); });
-  return embedding(tape, table, rows).reshape({1, length, shape_.heads, shape_.head_width()});
+  return embedding(tape, table, position_numbers(tape, length, position)).reshape({1, length, shape_.heads, shape_.head_width()});
 }
 
 Tensor ScoreHeads::prepare(Tape& tape, const Tensor& heads, const Tensor& gain, const TokenPosition& position) const {

@@ -1,8 +1,9 @@
 #pragma once
 #include "kernels/attention.h"
 #include "kernels/head_projection.h"
-#include "models/architectures/registry.h"
 #include "models/layers/head_cache.h"
+#include "models/mixer.h"
+#include "models/settings.h"
 
 namespace saccade {
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "models/architectures/registry.h"
+#include "models/mixer.h"
 
 namespace saccade {
 

@@ -1,17 +1,14 @@
 #include "models/training/trainer.h"
 
-#include <chrono>
 #include <cmath>
 
-#include "kernels/cuda/runtime.h"
+#include "kernels/clock.h"
 #include "kernels/transfer.h"
-#include "models/plan.h"
+#include "models/training/plan.h"
 #include "models/training/training_step.h"
 
 namespace saccade {
 namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// Before anything is allocated: a run that does not fit would be killed by the system in the middle.
 Plan checked(const RunConfig& config, const Plan& plan) {

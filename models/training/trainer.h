@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "models/config.h"
+#include "models/config/config.h"
 #include "models/corpus/corpus.h"
 #include "models/evaluation/evaluation_pass.h"
 #include "models/model.h"

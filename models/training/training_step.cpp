@@ -1,11 +1,9 @@
 #include "models/training/training_step.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
-#include "kernels/cuda/basic.h"
 #include "kernels/parallel.h"
+#include "kernels/step_measures.h"
 #include "kernels/transfer.h"
 #include "models/architectures/registry.h"
 
@@ -78,11 +76,8 @@ void TrainingStep::prepare(Tape& tape) const {
 }
 
 void TrainingStep::refresh_copies() {
-#ifdef SACCADE_CUDA
-  if (!arena_.device().is_cuda()) return;
   for (const AdamWSlot& slot : slots_)
-    if (slot.compute_copy) cuda::convert(tape_.stream(), slot.compute_copy, slot.value);
-#endif
+    if (slot.compute_copy) convert(slot.compute_copy, slot.value);
 }
 
 std::span<int32_t> TrainingStep::span_of(Staging& staging) {
@@ -108,15 +103,7 @@ void TrainingStep::run_forward_backward() {
   const Tensor loss = model_->loss(tape_, tokens_, targets_, nullptr, nullptr, training_.max_logit_penalty);
   const Tensor sum = measures_.head_slice(0, 1);
   const double share = 1.0 / static_cast<double>(training_.gradient_accumulation);
-  tape_.run(
-      "sum_losses", {},
-      [&] {
-        dispatch(loss.dtype(), [&](auto zero) {
-          double& to = *sum.data<double>();
-          to = (first_ ? 0.0 : to) + share * static_cast<double>(*loss.data<decltype(zero)>());
-        });
-      },
-      [&] { cuda::sum_up(tape_.stream(), sum, loss, share, first_); });
+  add_loss(tape_, sum, loss, share, first_);
   tape_.backward(loss, share);
 }
 
@@ -124,12 +111,7 @@ void TrainingStep::gradient_norm() {
   norm_pass_(arena_.device(), [&] {
     const Tensor loss = measures_.head_slice(0, 1), norm = measures_.head_slice(1, 2);
     saccade::gradient_norm(tape_, slots_, norm);
-    tape_.run(
-        "check_loss", {},
-        [&] {
-          if (!std::isfinite(*loss.data<double>())) *norm.data<double>() = std::numeric_limits<double>::quiet_NaN();
-        },
-        [&] { cuda::spoil(tape_.stream(), norm, loss); });
+    require_finite_loss(tape_, norm, loss);
   });
 }
 

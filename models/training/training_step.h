@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "kernels/adamw.h"
-#include "kernels/cuda/recorded.h"
+#include "kernels/recorded.h"
 #include "kernels/staging.h"
-#include "models/config.h"
+#include "models/config/config.h"
 #include "models/model.h"
 
 namespace saccade {

@@ -92,6 +92,72 @@ class ComparisonTest : public QObject {
     QVERIFY(c.warnings.empty());
   }
 
+  void whatRepeatsAnExperimentIsOneRow_data() {
+    QTest::addColumn<QString>("pointer");
+    QTest::addColumn<QString>("value");
+    QTest::addColumn<int>("rows");
+    const auto row = [](const char* pointer, const char* value, int rows) { QTest::newRow(pointer) << pointer << value << rows; };
+    row("/config/training/seed", "7", 1);
+    row("/config/name", "\"again\"", 1);
+    row("/config/threads", "3", 1);
+    row("/config/device", "\"cuda:1\"", 1);
+    row("/config/training/checkpoint_every", "17", 1);
+    row("/config/training/evaluate_every", "17", 1);
+    row("/config/training/probe_every", "17", 1);
+    row("/config/training/capture_every", "17", 1);
+    row("/config/training/weight_decay", "0.1", 1);  // the default, which the other run's config does not name
+    row("/config/precision", "\"f64\"", 2);
+    row("/provenance/precision", "\"bf16\"", 2);
+    row("/config/training/learning_rate", "0.01", 2);
+    row("/config/training/weight_decay", "0.2", 2);
+    row("/config/training/schedule", "\"linear\"", 2);
+    row("/config/training/steps", "201", 2);
+    row("/config/data/train", "[\"code\"]", 2);
+    row("/config/data/ood", "[\"c\"]", 2);
+    row("/config/architecture/window", "64", 2);
+    row("/config/a_setting_of_another_version", "1", 2);
+  }
+  void whatRepeatsAnExperimentIsOneRow() {
+    QFETCH(QString, pointer);
+    QFETCH(QString, value);
+    QFETCH(int, rows);
+    const auto runs = write({small(1, 0), small(2, 0.2), small(3, 0.4)});
+    const Run changed = rewritten(runs[2], pointer, value);
+    const Comparison c = compare({&runs[0], &runs[1], &changed}, 2.5);
+    QCOMPARE(c.rows.size(), static_cast<size_t>(rows));
+    QCOMPARE(c.rows[0].runs.size(), static_cast<size_t>(4 - rows));
+    QVERIFY(std::abs(c.rows[0].ood_at_equal.value() - (1.25 * 2.5 + (rows == 1 ? 0.2 : 0.1))) < 1e-9);
+    QVERIFY(std::abs(c.rows[0].spread.value() - (rows == 1 ? 0.2 : 0.2 / std::sqrt(2.0))) < 1e-9);
+  }
+
+  void namesDifferencesOfTraining_data() {
+    QTest::addColumn<QString>("pointer");
+    QTest::addColumn<QString>("value");
+    QTest::addColumn<QString>("warning");
+    const auto row = [](const char* pointer, const char* value, const char* warning) {
+      QTest::newRow(pointer) << pointer << value << (QStringLiteral("attention-seed2: ") + warning);
+    };
+    row("/provenance/precision", "\"f64\"", "compute in another precision (f64) than attention-seed1 (f32)");
+    row("/config/training/schedule", "\"linear\"", "are trained with another schedule (linear) than attention-seed1 (cosine)");
+    row("/config/training/max_grad_norm", "0", "are trained with another max_grad_norm (0) than attention-seed1 (1.0)");
+    row("/config/training/weight_decay", "0.2", "are trained with another weight_decay (0.2) than attention-seed1 (0.1)");
+    row("/config/training/learning_rate", "0.01", "are trained with another learning_rate (0.01) than attention-seed1 (0.001)");
+    row("/config/training/probe_every", "3", "");
+    row("/config/device", "\"cuda:3\"", "");
+  }
+  void namesDifferencesOfTraining() {
+    QFETCH(QString, pointer);
+    QFETCH(QString, value);
+    QFETCH(QString, warning);
+    const auto runs = write({small(1, 0), small(2, 0)});
+    const Run first = rewritten(runs[0], "/provenance/precision", "\"f32\""), same = rewritten(runs[1], "/provenance/precision", "\"f32\"");
+    QVERIFY(compare({&first, &same}).warnings.empty());
+    const Run changed = rewritten(runs[1], pointer, value);
+    const Comparison c = compare({&first, &changed});
+    const bool named = !warning.endsWith(": ");
+    QCOMPARE(c.warnings, named ? std::vector<std::string>{warning.toStdString()} : std::vector<std::string>{});
+  }
+
   void aLossNotReachedByEverySeedIsNotAveraged() {
     const auto runs = write({{.seed = 1, .steps = 200}, {.seed = 2, .steps = 200}});
     QVERIFY(!compare(pointers_to(runs), 0.5).rows[0].ood_at_equal);
@@ -191,6 +257,18 @@ class ComparisonTest : public QObject {
       runs.emplace_back(directory);
     }
     return runs;
+  }
+  static FixtureOptions small(int64_t seed, double offset) {
+    return {.seed = seed, .layers = 1, .heads = 1, .length = 16, .offset = offset};
+  }
+  /// The run with one value of its run.json, "/config/…" or "/provenance/…", replaced.
+  static Run rewritten(const Run& run, const QString& pointer, const QString& value) {
+    RunInfo info = read_run_info(run.info().directory);
+    nlohmann::json both{{"config", info.config}, {"provenance", info.provenance}};
+    both[nlohmann::json::json_pointer(pointer.toStdString())] = nlohmann::json::parse(value.toStdString());
+    info.config = both.at("config"), info.provenance = both.at("provenance");
+    write_run_info(info);
+    return Run(info.directory);
   }
   static std::vector<const Run*> pointers_to(const std::vector<Run>& runs) {
     std::vector<const Run*> list;

@@ -66,7 +66,7 @@ class DerivedFiguresTest : public QObject {
 
   void heads_of_even_and_pointed_weights() {
     constexpr int64_t T = 5;
-    CapturedMap weights{"weights", 0, {2, T, T}, std::vector<float>(2 * T * T)};
+    CapturedMap weights{MapKind::weights, 0, {2, T, T}, std::vector<float>(2 * T * T)};
     for (int64_t t = 0; t < T; ++t)
       for (int64_t j = 0; j <= t; ++j) {
         weights.values[static_cast<size_t>(t * T + j)] = 1.0F / static_cast<float>(t + 1);

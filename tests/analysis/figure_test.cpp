@@ -172,19 +172,19 @@ class FigureTest : public QObject {
 
   void weightsFigure() {
     const Capture c = runs_[0].captures(200).front();
-    const Figure f = capture_figure(c, "weights", 1, 2);
+    const Figure f = capture_figure(c, MapKind::weights, 1, 2);
     QCOMPARE(f.map->rows, int64_t{96});
     const CapturedMap& map = c.maps[1];
     QCOMPARE(f.map->values[40 * 96 + 7], map.values[static_cast<size_t>((2 * 96 + 40) * 96 + 7)]);
     QVERIFY(std::isnan(f.map->values[40 * 96 + 41]));  // the future
     QVERIFY(f.map->marked.empty() && !f.map->diverging);
-    QVERIFY_THROWS_EXCEPTION(UsageError, capture_figure(c, "score", 0, 0));
-    QVERIFY_THROWS_EXCEPTION(UsageError, capture_figure(c, "weights", 0, 9));
+    QVERIFY_THROWS_EXCEPTION(UsageError, capture_figure(c, MapKind::score, 0, 0));
+    QVERIFY_THROWS_EXCEPTION(UsageError, capture_figure(c, MapKind::weights, 0, 9));
   }
 
   void scoreFigureMarksWhatWasChosen() {
     const Capture c = runs_[2].captures(200).front();
-    const Figure f = capture_figure(c, "score", 0, 1);
+    const Figure f = capture_figure(c, MapKind::score, 0, 1);
     QCOMPARE(f.map->rows, int64_t{96});
     QCOMPARE(f.map->columns, int64_t{6});
     QCOMPARE(f.map->marked.size(), size_t{80});  // every query but those of the first chunk
@@ -195,11 +195,11 @@ class FigureTest : public QObject {
     }
     QVERIFY(std::isnan(f.map->values[20 * 6 + 1]));
     QVERIFY(std::isfinite(f.map->range[0]) && f.map->range[0] < f.map->range[1]);
-    QCOMPARE(capture_figure(c, "captured_mass", 0, 0).map->rows, int64_t{4});
+    QCOMPARE(capture_figure(c, MapKind::captured_mass, 0, 0).map->rows, int64_t{4});
   }
 
   void maxsimFigureMarksWhatWasChosen() {
-    const Figure f = capture_figure(runs_[3].captures(200).front(), "maxsim", 0, 0);
+    const Figure f = capture_figure(runs_[3].captures(200).front(), MapKind::maxsim, 0, 0);
     QCOMPARE(f.map->rows, int64_t{6});
     QCOMPARE(f.map->marked.size(), size_t{9});  // 0 + 1 + 2 · 4
     QVERIFY(std::isnan(f.map->values[0]) && f.map->values[6] > 5);
@@ -207,8 +207,8 @@ class FigureTest : public QObject {
 
   void signedMapsAreCentred() {
     Capture c;
-    c.maps.push_back({"weights", 0, {1, 2, 2}, {0.5F, 0, -2, 1}});
-    const Figure f = capture_figure(c, "weights", 0, 0);
+    c.maps.push_back({MapKind::weights, 0, {1, 2, 2}, {0.5F, 0, -2, 1}});
+    const Figure f = capture_figure(c, MapKind::weights, 0, 0);
     QVERIFY(f.map->diverging);
     QCOMPARE(f.map->range, (std::array<double, 2>{-2, 2}));
   }
@@ -237,7 +237,7 @@ class FigureTest : public QObject {
 
   void jsonBothWays() {
     std::vector<Figure> figures = {loss_figure(pointers_, XAxis::flops, true, true), trajectory_figure(pointers_, "", 2.5),
-                                   capture_figure(runs_[2].captures(200).front(), "score", 0, 1), Figure{}};
+                                   capture_figure(runs_[2].captures(200).front(), MapKind::score, 0, 1), Figure{}};
     figures[0].curves[0].y[3] = INFINITY;
     figures[0].curves[0].y[4] = std::nan("");
     for (const Figure& figure : figures) {

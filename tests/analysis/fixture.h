@@ -90,11 +90,11 @@ inline void add_fixture_maps(Capture& capture, const FixtureOptions& o, int64_t 
   const int64_t T = o.length, H = o.mixer == "avey" ? 1 : o.heads, N = (T + o.chunk - 1) / o.chunk;
   const bool chunked = o.mixer == "top1_chunk", split = o.mixer == "avey", element = o.mixer == "top1_element";
   const float none = -std::numeric_limits<float>::infinity(), unknown = std::numeric_limits<float>::quiet_NaN();
-  CapturedMap weights{"weights", layer, {H, T, T}, std::vector<float>(static_cast<size_t>(H * T * T))};
-  CapturedMap score{"score", layer, {H, T, N}, std::vector<float>(static_cast<size_t>(H * T * N), none)};
-  CapturedMap selected{"selected", layer, {H, T}, std::vector<float>(static_cast<size_t>(H * T), -1)};
-  CapturedMap margin{"margin", layer, {H, T}, std::vector<float>(static_cast<size_t>(H * T), unknown)}, mass = margin;
-  mass.name = "captured_mass";
+  CapturedMap weights{MapKind::weights, layer, {H, T, T}, std::vector<float>(static_cast<size_t>(H * T * T))};
+  CapturedMap score{MapKind::score, layer, {H, T, N}, std::vector<float>(static_cast<size_t>(H * T * N), none)};
+  CapturedMap selected{MapKind::selected, layer, {H, T}, std::vector<float>(static_cast<size_t>(H * T), -1)};
+  CapturedMap margin{MapKind::margin, layer, {H, T}, std::vector<float>(static_cast<size_t>(H * T), unknown)}, mass = margin;
+  mass.kind = MapKind::captured_mass;
   const Random random(static_cast<uint64_t>(o.seed + 10 * layer), "fixture maps");
   for (int64_t h = 0; h < H; ++h)
     for (int64_t t = 0; t < T; ++t) {
@@ -123,14 +123,14 @@ inline void add_fixture_maps(Capture& capture, const FixtureOptions& o, int64_t 
   if (chunked) capture.maps.insert(capture.maps.end(), {score, selected, margin, mass});
   if (element) capture.maps.push_back(selected);
   if (!split || layer != 0) return;
-  CapturedMap maxsim{"maxsim", -1, {N, N}, std::vector<float>(static_cast<size_t>(N * N))},
-      chosen{"chosen", -1, {N, 2}, std::vector<float>(static_cast<size_t>(N * 2), -1)};
+  CapturedMap maxsim{MapKind::maxsim, -1, {N, N}, std::vector<float>(static_cast<size_t>(N * N))},
+      chosen{MapKind::chosen, -1, {N, 2}, std::vector<float>(static_cast<size_t>(N * 2), -1)};
   for (int64_t i = 0; i < N; ++i)
     for (int64_t p = 0; p < i; ++p) {
       maxsim.values[static_cast<size_t>(i * N + p)] = static_cast<float>(10 + random.normal(static_cast<uint64_t>(1'000'000 + i * N + p)));
       if (i - p <= 2) chosen.values[static_cast<size_t>(i * 2 + (i - p - 1))] = static_cast<float>(p);
     }
-  capture.maps.insert(capture.maps.end(), {maxsim, chosen, {"candidate_size", -1, {1}, {static_cast<float>(o.chunk)}}});
+  capture.maps.insert(capture.maps.end(), {maxsim, chosen});
 }
 
 inline Capture fixture_capture(const FixtureOptions& o, int64_t step, int64_t sample, const std::string& domain) {
@@ -144,6 +144,9 @@ inline Capture fixture_capture(const FixtureOptions& o, int64_t step, int64_t sa
     capture.token_losses.push_back(static_cast<float>(fixture_loss(o, step)) + 0.1F * static_cast<float>(t % 7));
   }
   for (int64_t layer = 0; layer < o.layers; ++layer) add_fixture_maps(capture, o, layer);
+  if (o.mixer == "top1_element") capture.selection = {Selection::Unit::element, 1};
+  if (o.mixer == "top1_chunk") capture.selection = {Selection::Unit::chunk, o.chunk};
+  if (o.mixer == "avey") capture.selection = {Selection::Unit::split, o.chunk};
   return capture;
 }
 

@@ -120,7 +120,7 @@ class ReadsTest : public QObject {
     const auto length = static_cast<int64_t>(row.size());
     Capture capture;
     capture.tokens.resize(row.size());
-    CapturedMap map{"weights", 0, {1, length, length}, std::vector<float>(row.size() * row.size())};
+    CapturedMap map{MapKind::weights, 0, {1, length, length}, std::vector<float>(row.size() * row.size())};
     std::copy(row.begin(), row.end(), map.values.end() - length);
     capture.maps.push_back(std::move(map));
     return capture;

@@ -72,7 +72,7 @@ class ResumeTest : public QObject {
     QCOMPARE(captures.size(), size_t{2});
     QCOMPARE(captures[1].domain, std::string("code"));
     QCOMPARE(captures[1].tokens.size(), size_t{48});
-    for (const QString& map : maps) QVERIFY(capture_figure(captures[0], map.toStdString(), 1, 0).map->rows > 0);
+    for (const QString& map : maps) QVERIFY(capture_figure(captures[0], *parse_map_kind(map.toStdString()), 1, 0).map->rows > 0);
     const Reads r = reads_of(captures[0], 1, 0, 40);
     double sum = 0;
     for (const double w : r.weights) sum += w;

@@ -11,7 +11,7 @@
 #include "analysis/runs/capture_file.h"
 #include "analysis/runs/results_file.h"
 #include "analysis/runs/run_info.h"
-#include "analysis/runs/training_run.h"
+#include "analysis/training/training_run.h"
 #include "tests/analysis/fixture.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/message.h"
@@ -219,6 +219,22 @@ class RunDirectoryTest : public QObject {
       for (const auto& entry : fs::recursive_directory_iterator(path("run")))
         QVERIFY2(entry.path().string().find(".tmp-") == std::string::npos, entry.path().c_str());
     }
+  }
+
+  /// Avey's initialisation was no setting once: a run of then is read, and goes on, with what it had.
+  void aRunFromBeforeASettingHasWhatItWasMadeWith() {
+    FixtureOptions avey;
+    avey.mixer = "avey";
+    write_fixture(path("old"), avey);
+    QVERIFY(!nlohmann::json::parse(read_text(path("old") / "run.json"))["config"]["architecture"].contains("initialisation"));
+    const RunInfo old = read_run_info(path("old"));
+    QCOMPARE(old.config["architecture"]["initialisation"].get<std::string>(), std::string("xavier"));
+    QCOMPARE(old.provenance["config_hash"].get<std::string>(), config_hash(old.config));
+    RunInfo today = old;
+    today.config["architecture"]["initialisation"] = "uniform";
+    write_run_info(today);
+    QVERIFY(read_run_info(path("old")).config == today.config);
+    QVERIFY(Run(path("old")).experiment() != experiment_of(old.config));
   }
 
  private:

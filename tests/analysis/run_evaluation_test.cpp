@@ -3,7 +3,7 @@
 #include <QtTest>
 #include <cmath>
 
-#include "models/plan.h"
+#include "models/training/plan.h"
 #include "models/training/training_step.h"
 #include "tests/analysis/trained_run.h"
 

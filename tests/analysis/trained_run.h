@@ -13,7 +13,7 @@
 #include "analysis/runs/files.h"
 #include "analysis/runs/journal.h"
 #include "analysis/runs/run_info.h"
-#include "analysis/runs/training_run.h"
+#include "analysis/training/training_run.h"
 #include "models/corpus/corpus_store.h"
 #include "tests/support/tiny_run.h"
 

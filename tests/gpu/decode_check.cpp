@@ -11,7 +11,7 @@
 #include "kernels/top1_chunk_decoding.h"
 #include "kernels/transfer.h"
 #include "models/architectures/registry.h"
-#include "models/decoder.h"
+#include "models/training/decoder.h"
 #include "tests/gpu/first_gpu.h"
 #include "tests/gpu/shard.h"
 

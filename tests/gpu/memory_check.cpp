@@ -6,7 +6,7 @@
 
 #include "kernels/cuda/runtime.h"
 #include "models/evaluation/evaluation_pass.h"
-#include "models/plan.h"
+#include "models/training/plan.h"
 #include "models/training/training_step.h"
 #include "tests/gpu/first_gpu.h"
 

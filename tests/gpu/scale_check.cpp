@@ -19,11 +19,11 @@
 #include <fstream>
 #include <string>
 
-#include "kernels/cuda/recorded.h"
 #include "kernels/plain.h"
+#include "kernels/recorded.h"
 #include "kernels/transfer.h"
 #include "models/architectures/registry.h"
-#include "models/config.h"
+#include "models/config/config.h"
 #include "models/corpus/corpus.h"
 #include "models/resources.h"
 #include "models/training/trainer.h"

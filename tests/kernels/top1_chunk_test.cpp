@@ -69,6 +69,22 @@ class Top1ChunkTest : public QObject {
     return s;
   }
 
+  /// The least of the chosen scores minus the best of the others.
+  static double plain_margin(const Array& scores, const Array& selected, const ChunkOptions& options, int64_t b, int64_t h, int64_t t) {
+    const int64_t candidates = t / options.chunk;
+    std::set<int64_t> chosen;
+    for (int64_t place = 0; place < options.top_k; ++place) chosen.insert(static_cast<int64_t>(at(selected, b, h, t, place)));
+    std::vector<double> taken, left;
+    for (int64_t c = 0; c < candidates; ++c) {
+      double score = 0;
+      for (int64_t g = 0; g < scores.shape[1]; ++g)
+        if (options.share_selection || g == h) score += at(scores, b, g, t, c);
+      (chosen.contains(c) ? taken : left).push_back(score);
+    }
+    if (candidates == 0) return std::nan("");
+    return left.empty() ? INFINITY : *std::min_element(taken.begin(), taken.end()) - *std::max_element(left.begin(), left.end());
+  }
+
   static void compare_with_plain(const std::vector<Array>& x, const ScoreOptions& score, const ChunkOptions& options) {
     const int64_t batch = x[2].shape[0], length = x[2].shape[1], heads = x[2].shape[2];
     const OpRun run = run_op(op(score, options), x, DType::f64, Device::cpu());
@@ -83,6 +99,13 @@ class Top1ChunkTest : public QObject {
             for (int64_t place = 0; place < options.top_k; ++place)
               QCOMPARE(static_cast<int64_t>(at(selected, b, h, t, place)), best[static_cast<size_t>(place)]);
           }
+    for (int64_t b = 0; b < batch; ++b)
+      for (int64_t h = 0; h < heads; ++h)
+        for (int64_t t = 0; t < length; ++t) {
+          const double margin = run.values[6].values[static_cast<size_t>((b * heads + h) * length + t)];
+          const double want = plain_margin(scores, selected, options, b, h, t);
+          QVERIFY(std::isfinite(want) ? std::abs(margin - want) < 1e-11 : std::isnan(margin) == std::isnan(want) && !std::isfinite(margin));
+        }
     const PlainAttention expected = plain_attention(restricted(s, selected, options.chunk), x[2]), full = plain_attention(s, x[2]);
     COMPARE_CLOSE(run.values[0], expected.o, 1e-11, "o");
     COMPARE_CLOSE(run.values[2], expected.lse, 1e-11, "lse");
@@ -218,7 +241,7 @@ class Top1ChunkTest : public QObject {
         for (size_t t = 16; t < 300; ++t) {
           QCOMPARE(run.values[1].values[2 * t], 0.0);
           QCOMPARE(run.values[1].values[2 * t + 1], 1.0);
-          QCOMPARE(run.values[6].values[t], 0.0);
+          QCOMPARE(run.values[6].values[t], t < 24 ? INFINITY : 0.0);  // two candidates are both chosen
         }
         QVERIFY(std::isnan(run.values[6].values[7]) && std::isinf(run.values[6].values[8]));
       }

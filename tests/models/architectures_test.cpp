@@ -1,7 +1,7 @@
 #include <QtTest>
 #include <cmath>
 
-#include "models/plan.h"
+#include "models/training/plan.h"
 #include "models/training/training_step.h"
 #include "tests/models/architecture_rows.h"
 

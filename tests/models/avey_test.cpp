@@ -206,9 +206,9 @@ class AveyTest : public QObject {
     built.model->hidden(tape, to_tensor(random_tokens(2, T, 4), DType::f64, arena), &record);
     int64_t layers = 0, rows_that_read = 0;
     for (const CapturedMap& map : record.maps) {
-      if (map.name == "maxsim") QCOMPARE(map.shape, (std::vector<int64_t>{N, N}));
-      if (map.name == "chosen" || map.name == "split_weights") QCOMPARE(map.shape, (std::vector<int64_t>{N, 2}));
-      if (map.name != "weights") continue;
+      if (map.kind == MapKind::maxsim) QCOMPARE(map.shape, (std::vector<int64_t>{N, N}));
+      if (map.kind == MapKind::chosen || map.kind == MapKind::split_weights) QCOMPARE(map.shape, (std::vector<int64_t>{N, 2}));
+      if (map.kind != MapKind::weights) continue;
       QCOMPARE(map.layer, layers++);
       QCOMPARE(map.shape, (std::vector<int64_t>{H, T, T}));
       for (int64_t row = 0; row < H * T; ++row) {

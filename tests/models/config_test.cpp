@@ -2,7 +2,8 @@
 #include <QtTest>
 #include <fstream>
 
-#include "models/config.h"
+#include "models/config/config.h"
+#include "models/config/old_names.h"
 #include "tests/support/message.h"
 
 namespace saccade::test {
@@ -34,6 +35,49 @@ class ConfigTest : public QObject {
     QCOMPARE(c.training.max_logit_penalty, 1e-4);
     QCOMPARE(c.architecture.at("selection").get<std::string>(), std::string("exact"));
     QVERIFY(to_json(parse_config(to_json(c).dump(), "again")) == to_json(c));
+  }
+
+  void an_experiment_is_the_model_and_its_training() {
+    const auto experiment = [](const std::vector<std::string>& overrides) {
+      return experiment_of(to_json(parse_config(R"({"data": {"train": ["prose"], "sequence_length": 128}})", "run.json", overrides)));
+    };
+    const nlohmann::json usual = experiment({});
+    for (const char* repeated : {"training.seed=2", "training.gradient_accumulation=2", "training.activation_checkpointing=true",
+                                 "training.evaluate_every=3", "training.probe_every=3", "training.capture_every=3",
+                                 "training.capture_tokens=3", "training.checkpoint_every=3", "device=cpu", "threads=3", "name=another"})
+      QVERIFY2(experiment({repeated}) == usual, repeated);
+    for (const char* changed : {"training.learning_rate=0.5", "training.warmup_steps=3", "training.batch_tokens=1280", "training.beta2=0.5",
+                                "training.max_grad_norm=0.5", "training.steps=300", "precision=f64", "data.train=[\"code\"]",
+                                "data.tokenizer=bpe:512", "data.sequence_length=256", "architecture.window=64", "architecture.layers=3"})
+      QVERIFY2(experiment({changed}) != usual, changed);
+  }
+
+  void old_names_and_old_defaults_make_no_other_experiment() {
+    nlohmann::json run = to_json(parse_config(R"({"training": {"max_grad_norm": 0.5}, "architecture": {"block": "avey"}})", "run.json"));
+    QCOMPARE(run["architecture"]["initialisation"].get<std::string>(), std::string("uniform"));
+    nlohmann::json xavier = run, old = run;
+    xavier["architecture"]["initialisation"] = "xavier";
+    old["architecture"].erase("initialisation");
+    old["architecture"].erase("block");
+    old["architecture"]["host"] = "avey";
+    old["training"].erase("max_grad_norm");
+    old["training"]["clip"] = 0.5;
+    QVERIFY(experiment_of(old) == experiment_of(xavier));
+    QVERIFY(experiment_of(old) != experiment_of(run));
+    old["training"]["clip"] = 0.25;
+    QVERIFY(experiment_of(old) != experiment_of(xavier));
+  }
+
+  void old_defaults_are_filled_in_only_where_they_belong() {
+    const auto filled = [](const char* text) {
+      nlohmann::json config = nlohmann::json::parse(text);
+      fill_old_defaults(config);
+      return config;
+    };
+    QCOMPARE(filled(R"({"architecture": {"block": "avey"}})")["architecture"]["initialisation"].get<std::string>(), std::string("xavier"));
+    for (const char* kept : {R"({"architecture": {"block": "avey", "initialisation": "uniform"}})",
+                             R"({"architecture": {"block": "llama"}})", R"({"architecture": {}})", R"({"architecture": 3})", "{}", "[]"})
+      QVERIFY2(filled(kept) == nlohmann::json::parse(kept), kept);
   }
 
   void overrides_are_json_or_text() {

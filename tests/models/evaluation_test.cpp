@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/decoder.h"
 #include "models/evaluation/evaluation_pass.h"
-#include "models/plan.h"
+#include "models/training/decoder.h"
+#include "models/training/plan.h"
 #include "models/training/training_step.h"
 #include "tests/models/model_fixture.h"
 

@@ -2,7 +2,7 @@
 #include <QtTest>
 
 #include "models/architectures/registry.h"
-#include "models/plan.h"
+#include "models/training/plan.h"
 #include "tests/models/model_fixture.h"
 
 namespace saccade::test {

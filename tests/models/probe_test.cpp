@@ -41,10 +41,10 @@ class ProbeTest : public QObject {
     }
     QVERIFY2(found == 2, qPrintable(QString("%1 layers report %2").arg(found).arg(name.c_str())));
   }
-  static const CapturedMap& map(const ProbeRecord& record, const std::string& name) {
+  static const CapturedMap& map(const ProbeRecord& record, MapKind kind) {
     for (const CapturedMap& m : record.maps)
-      if (m.name == name && m.layer == 1) return m;
-    throw std::runtime_error("no map " + name);
+      if (m.kind == kind && m.layer == 1) return m;
+    throw std::runtime_error(std::string("no map ") + to_string(kind));
   }
   static void check_rows(const CapturedMap& weights) {
     QCOMPARE(weights.shape, (std::vector<int64_t>{2, kLength, kLength}));
@@ -68,7 +68,8 @@ class ProbeTest : public QObject {
     check(record, "entropy_normalized", 1);
     check(record, "distance", mean([](int64_t t) { return number(t) / 2; }));
     check(record, "outside_256", mean([](int64_t t) { return outside(t) / number(t + 1); }));
-    check_rows(map(record, "weights"));
+    check_rows(map(record, MapKind::weights));
+    QVERIFY(!record.selection);
   }
 
   void windows_bound_the_reads() {
@@ -82,10 +83,11 @@ class ProbeTest : public QObject {
     check(record, "entropy_normalized", 1);  // of the soft distribution
     check(record, "distance", mean(number));
     check(record, "outside_256", mean([](int64_t t) { return t >= 256 ? 1.0 : 0.0; }));
-    check_rows(map(record, "weights"));
-    check_rows(map(record, "soft_weights"));
-    QCOMPARE(map(record, "weights").values[static_cast<size_t>(kLength * kLength - kLength)], 1.0f);
-    QCOMPARE(map(record, "selected").shape, (std::vector<int64_t>{2, kLength}));
+    check_rows(map(record, MapKind::weights));
+    check_rows(map(record, MapKind::soft_weights));
+    QCOMPARE(map(record, MapKind::weights).values[static_cast<size_t>(kLength * kLength - kLength)], 1.0f);
+    QCOMPARE(map(record, MapKind::selected).shape, (std::vector<int64_t>{2, kLength}));
+    QVERIFY((record.selection == Selection{Selection::Unit::element, 1}));
   }
 
   void top1_chunk() {
@@ -96,11 +98,12 @@ class ProbeTest : public QObject {
     check(record, "margin", 0);
     check(record, "chunk_distance", mean([](int64_t t) { return number(t / kChunk); }, kChunk));
     check(record, "usage_entropy", 0);
-    check_rows(map(record, "weights"));
-    QCOMPARE(map(record, "score").shape, (std::vector<int64_t>{2, kLength, kLength / kChunk}));
-    QCOMPARE(map(record, "captured_mass").shape, (std::vector<int64_t>{2, kLength}));
-    QCOMPARE(map(record, "margin").shape, (std::vector<int64_t>{2, kLength}));
-    QCOMPARE(map(record, "selected").values[0], -1.0f);
+    check_rows(map(record, MapKind::weights));
+    QCOMPARE(map(record, MapKind::score).shape, (std::vector<int64_t>{2, kLength, kLength / kChunk}));
+    QCOMPARE(map(record, MapKind::captured_mass).shape, (std::vector<int64_t>{2, kLength}));
+    QCOMPARE(map(record, MapKind::margin).shape, (std::vector<int64_t>{2, kLength}));
+    QCOMPARE(map(record, MapKind::selected).values[0], -1.0f);
+    QVERIFY((record.selection == Selection{Selection::Unit::chunk, kChunk}));
   }
 
   void nothing_is_reported_that_nobody_wants() {

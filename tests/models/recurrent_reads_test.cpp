@@ -41,7 +41,7 @@ class RecurrentReadsTest : public QObject {
     const ProbeRecord record = probed(nlohmann::json::parse(settings.toStdString()));
     QCOMPARE(record.maps.size(), size_t(kLayers));
     for (const CapturedMap& map : record.maps) {
-      QCOMPARE(QString::fromStdString(map.name), QString("weights"));
+      QCOMPARE(map.kind, MapKind::weights);
       QCOMPARE(map.shape, (std::vector<int64_t>{heads, kLength, kLength}));
       double below = 0;
       for (int64_t row = 0; row < heads * kLength; ++row)
@@ -56,6 +56,28 @@ class RecurrentReadsTest : public QObject {
       QCOMPARE(statistic(record, name).heads.size(), static_cast<size_t>(heads));
       for (double value : statistic(record, name).heads) QVERIFY2(std::isfinite(value) && value >= 0, name);
     }
+  }
+
+  /// D u_t is the token's own input, not a read: another D changes no read, and is reported itself.
+  void a_skip_is_no_read_data() {
+    QTest::addColumn<QString>("settings");
+    QTest::newRow("mamba1") << R"({"mixer": "mamba1"})";
+    QTest::newRow("mamba1 none") << R"({"mixer": "mamba1", "decay": "none"})";
+    QTest::newRow("mamba2") << R"({"mixer": "mamba2", "heads": 4, "state": 8})";
+    QTest::newRow("mamba2 one") << R"({"mixer": "mamba2", "heads": 4, "state": 8, "decay": "one"})";
+  }
+  void a_skip_is_no_read() {
+    QFETCH(QString, settings);
+    // In the last layer alone, so that what it reads from is the same.
+    const auto with_skip = [&](double d) {
+      return probed(nlohmann::json::parse(settings.toStdString()), [d](Model& model) { fill(model.parameter("layer1.skip").value, d); });
+    };
+    const ProbeRecord usual = with_skip(1), other = with_skip(-30);
+    QVERIFY(usual.maps[1].values == other.maps[1].values);
+    for (const char* name : {"entropy", "entropy_normalized", "distance", "outside_256"})
+      QVERIFY2(statistic(usual, name).heads == statistic(other, name).heads, name);
+    for (const double d : statistic(other, "skip").heads) QCOMPARE(d, -30.0);
+    for (const double d : statistic(usual, "skip").heads) QCOMPARE(d, 1.0);
   }
 
   /// Queries and keys of zero: every pair has p = 1, so reads are uniform.

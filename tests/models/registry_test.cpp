@@ -4,8 +4,8 @@
 #include <set>
 
 #include "models/architectures/registry.h"
-#include "models/layers/orthogonal.h"
-#include "models/plan.h"
+#include "models/orthogonal.h"
+#include "models/training/plan.h"
 #include "tests/support/message.h"
 
 namespace saccade::test {

@@ -98,7 +98,7 @@ class RwkvTest : public QObject {
     QCOMPARE(record.maps.size(), size_t(2));
     bool negative = false;
     for (const CapturedMap& map : record.maps) {
-      QCOMPARE(map.name, std::string("weights"));
+      QCOMPARE(map.kind, MapKind::weights);
       QCOMPARE(map.shape, (std::vector<int64_t>{2, 300, 300}));
       for (int64_t row = 0; row < 600; ++row)
         for (int64_t j = 0; j < 300; ++j) {

@@ -13,7 +13,7 @@
 #include "ui/shell/empty_state.h"
 #include "ui/shell/main_window.h"
 #include "ui/shell/message_bar.h"
-#include "ui/shell/theme.h"
+#include "ui/theme.h"
 
 namespace saccade::test {
 

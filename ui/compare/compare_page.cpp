@@ -19,7 +19,7 @@
 #include "ui/page.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
-#include "ui/shell/run_delegate.h"
+#include "ui/swatch.h"
 
 namespace saccade::ui {
 
@@ -30,7 +30,8 @@ const RegisterPage entry{{"compare", QObject::tr("Compare"), "compare", 50,
 
 QString verdict(const Comparison& comparison) {
   if (comparison.rows.size() < 2) return ComparePage::tr("Switch two or more runs visible to compare them.");
-  if (comparison.warnings.empty()) return ComparePage::tr("✓ Comparable: same text, tokenizer and evaluation; parameters within 1 %.");
+  if (comparison.warnings.empty())
+    return ComparePage::tr("✓ Comparable: same text, tokenizer, evaluation and training settings; parameters within 1 %.");
   QStringList lines;
   for (const std::string& warning : comparison.warnings) lines << QStringLiteral("⚠ ") + QString::fromStdString(warning);
   return lines.join(QLatin1Char('\n'));

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/config.h"
+#include "models/config/config.h"
 #include "models/settings.h"
 
 namespace saccade::ui {

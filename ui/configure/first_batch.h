@@ -5,7 +5,7 @@
 #include <atomic>
 #include <vector>
 
-#include "models/config.h"
+#include "models/config/config.h"
 #include "models/corpus/corpus.h"
 
 class QLabel;

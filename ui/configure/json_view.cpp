@@ -6,9 +6,9 @@
 #include <QVBoxLayout>
 
 #include "kernels/error.h"
+#include "models/config/old_names.h"
 #include "models/config_text.h"
-#include "models/old_names.h"
-#include "ui/shell/theme.h"
+#include "ui/theme.h"
 
 namespace saccade::ui {
 

@@ -3,7 +3,7 @@
 #include <QPainter>
 
 #include "ui/run_summary.h"
-#include "ui/shell/theme.h"
+#include "ui/theme.h"
 
 namespace saccade::ui {
 namespace {

@@ -2,7 +2,7 @@
 #include <QWidget>
 #include <array>
 
-#include "models/plan.h"
+#include "models/training/plan.h"
 
 namespace saccade::ui {
 

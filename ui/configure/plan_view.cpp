@@ -12,7 +12,7 @@
 #include "ui/configure/memory_bar.h"
 #include "ui/configure/plan_worker.h"
 #include "ui/run_summary.h"
-#include "ui/shell/theme.h"
+#include "ui/theme.h"
 
 namespace saccade::ui {
 namespace {

@@ -2,8 +2,8 @@
 #include <QWidget>
 #include <optional>
 
-#include "models/config.h"
-#include "models/plan.h"
+#include "models/config/config.h"
+#include "models/training/plan.h"
 
 class QFormLayout;
 class QLabel;

@@ -5,8 +5,8 @@
 #include <QTimer>
 #include <atomic>
 
-#include "models/config.h"
-#include "models/plan.h"
+#include "models/config/config.h"
+#include "models/training/plan.h"
 
 class QProcess;
 

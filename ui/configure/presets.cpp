@@ -3,10 +3,10 @@
 #include <QDir>
 #include <algorithm>
 
-#include "models/config.h"
+#include "models/config/config.h"
+#include "models/config/old_names.h"
 #include "models/config_text.h"
 #include "models/corpus/corpus.h"
-#include "models/old_names.h"
 #include "models/resources.h"
 
 namespace saccade::ui {

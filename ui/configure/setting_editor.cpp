@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "models/architectures/registry.h"
-#include "ui/shell/theme.h"
+#include "ui/theme.h"
 #include "ui/wrapped_tip.h"
 
 namespace saccade::ui {

@@ -29,15 +29,14 @@ namespace {
 const RegisterPage entry{{"inspect", QObject::tr("Inspect"), "inspect", 40,
                           [](Session& session, QWidget* parent) -> QWidget* { return new InspectPage(session, parent); }}};
 
-struct MapKind {
-  const char* name;
+struct ShownMap {
+  MapKind kind;
   const char* title;
-  bool of_model;  ///< kept once, under layer −1
 };
-constexpr MapKind kMaps[] = {{"weights", QT_TR_NOOP("attention (or read) weights"), false},
-                             {"score", QT_TR_NOOP("chunk scores"), false},
-                             {"maxsim", QT_TR_NOOP("split similarity"), true},
-                             {"soft_weights", QT_TR_NOOP("weights before the choice"), false}};
+constexpr ShownMap kMaps[] = {{MapKind::weights, QT_TR_NOOP("attention (or read) weights")},
+                              {MapKind::soft_weights, QT_TR_NOOP("weights before the choice")},
+                              {MapKind::score, QT_TR_NOOP("chunk scores")},
+                              {MapKind::maxsim, QT_TR_NOOP("split similarity")}};
 
 }  // namespace
 
@@ -217,14 +216,14 @@ std::vector<int> InspectPage::layers() const {
   std::vector<int> found;
   if (const Capture* sample = capture())
     for (const CapturedMap& map : sample->maps)
-      if (map.name == "weights" && map.shape.size() == 3) found.push_back(static_cast<int>(map.layer));
+      if (map.kind == MapKind::weights && map.shape.size() == 3) found.push_back(static_cast<int>(map.layer));
   std::sort(found.begin(), found.end());
   return found;
 }
 
 int InspectPage::heads(int layer) const {
   const Capture* sample = capture();
-  const CapturedMap* map = sample ? find_map(*sample, "weights", layer) : nullptr;
+  const CapturedMap* map = sample ? find_map(*sample, MapKind::weights, layer) : nullptr;
   return map && map->shape.size() == 3 ? static_cast<int>(map->shape[0]) : 0;
 }
 
@@ -235,7 +234,7 @@ std::optional<InspectPage::Place> InspectPage::place() const {
   const auto nearest = std::min_element(known.begin(), known.end(),
                                         [&](int a, int b) { return std::abs(a - session_.layer()) < std::abs(b - session_.layer()); });
   const int head_count = heads(*nearest);
-  const int queries = static_cast<int>(find_map(*sample, "weights", *nearest)->shape[1]);
+  const int queries = static_cast<int>(find_map(*sample, MapKind::weights, *nearest)->shape[1]);
   if (head_count == 0 || queries == 0) return {};
   const int query = session_.query() < 0 ? std::max(0, queries - 2) : session_.query();  // the last one that has a next token
   return Place{*nearest, std::clamp(session_.head(), 0, head_count - 1), std::clamp(query, 0, queries - 1)};
@@ -256,15 +255,14 @@ void InspectPage::showSample() {
 /// Keeps the choice of map where the layer has it.
 void InspectPage::chooseMap() {
   const auto at = place();
-  const QString wanted = map_choice_->currentData().toString();
+  const QVariant wanted = map_choice_->currentData();
   const QSignalBlocker blocker(map_choice_);
   map_choice_->clear();
-  for (const MapKind& kind : kMaps)
-    if (at && find_map(*capture(), kind.name, kind.of_model ? -1 : at->layer) &&
-        QString::fromLatin1(kind.name) != QLatin1String("soft_weights"))
-      map_choice_->addItem(tr(kind.title), QString::fromLatin1(kind.name));
-  const int kept = map_choice_->findData(wanted);
-  map_choice_->setCurrentIndex(kept >= 0 ? kept : map_choice_->count() - 1);  // the choice, where the mixer makes one
+  for (const ShownMap& map : kMaps)
+    if (at && find_map(*capture(), map.kind, at->layer)) map_choice_->addItem(tr(map.title), static_cast<int>(map.kind));
+  int kept = map_choice_->findData(wanted);
+  if (kept < 0 && at) kept = map_choice_->findData(static_cast<int>(main_map(*capture())));
+  map_choice_->setCurrentIndex(std::max(kept, 0));
   map_choice_->setVisible(map_choice_->count() > 1);
 }
 
@@ -278,9 +276,9 @@ void InspectPage::showHead() {
   chooseMap();
   heads_->setSelectedCell(at->layer, at->head);
   try {
-    Figure figure = capture_figure(*capture(), map_choice_->currentData().toString().toStdString(), at->layer, at->head);
+    Figure figure = capture_figure(*capture(), chosenMap(), at->layer, at->head);
     figure.provenance.insert(figure.provenance.begin(), provenance_.begin(), provenance_.end());
-    const bool weights = map_choice_->currentData().toString() == QLatin1String("weights");
+    const bool weights = chosenMap() == MapKind::weights || chosenMap() == MapKind::soft_weights;
     log_colours_->setVisible(weights);
     if (weights && log_colours_->isChecked()) figure = log_colours(std::move(figure));
     map_->setFigure(std::move(figure));
@@ -295,9 +293,14 @@ void InspectPage::showHead() {
 }
 
 QString InspectPage::unit() const {
-  const auto at = place();
-  if (at && find_map(*capture(), "maxsim", -1)) return tr("split");
-  return at && find_map(*capture(), "score", at->layer) ? tr("chunk") : tr("element");
+  const Capture* sample = capture();
+  if (!sample || !sample->selection) return tr("element");
+  switch (sample->selection->unit) {
+    case Selection::Unit::element: return tr("element");
+    case Selection::Unit::chunk: return tr("chunk");
+    case Selection::Unit::split: return tr("split");
+  }
+  return {};
 }
 
 void InspectPage::showQuery() {
@@ -330,15 +333,17 @@ void InspectPage::showQuery() {
   text_card_->setTitle(tr("Where did this query read from?"), words.join(QStringLiteral(" · ")));
 }
 
+MapKind InspectPage::chosenMap() const { return static_cast<MapKind>(map_choice_->currentData().toInt()); }
+
 int InspectPage::queryOfRow(int row) const {
-  if (map_choice_->currentData().toString() != QLatin1String("maxsim")) return row;
-  const int64_t size = std::max<int64_t>(1, candidate_size(*capture(), place()->layer));
+  if (chosenMap() != MapKind::maxsim) return row;
+  const int64_t size = std::max<int64_t>(1, candidate_size(*capture()));
   return static_cast<int>(std::min<int64_t>((row + 1) * size, static_cast<int64_t>(capture()->tokens.size())) - 1);
 }
 
 int InspectPage::rowOfQuery(int query) const {
-  if (map_choice_->currentData().toString() != QLatin1String("maxsim")) return query;
-  return static_cast<int>(query / std::max<int64_t>(1, candidate_size(*capture(), place()->layer)));
+  if (chosenMap() != MapKind::maxsim) return query;
+  return static_cast<int>(query / std::max<int64_t>(1, candidate_size(*capture())));
 }
 
 QString InspectPage::cellText(int row, int column) const {
@@ -351,11 +356,10 @@ QString InspectPage::cellText(int row, int column) const {
   };
   const float value = figure.map->values[static_cast<size_t>(row) * static_cast<size_t>(figure.map->columns) + static_cast<size_t>(column)];
   const QString shown = std::isnan(value) ? tr("none") : short_number(static_cast<double>(value));
-  const QString kind = map_choice_->currentData().toString();
-  const int64_t size = std::max<int64_t>(1, candidate_size(*sample, place()->layer));
-  if (kind == QLatin1String("maxsim"))
+  const int64_t size = std::max<int64_t>(1, candidate_size(*sample));
+  if (chosenMap() == MapKind::maxsim)
     return tr("split %1 and earlier split %2: %3 %4").arg(row).arg(column).arg(QString::fromStdString(figure.map->value_title), shown);
-  if (kind == QLatin1String("score"))
+  if (chosenMap() == MapKind::score)
     return tr("query %1 %2, chunk %3 (positions %4 to %5): %6 %7")
         .arg(row)
         .arg(piece(row))
@@ -373,7 +377,7 @@ QString InspectPage::cellText(int row, int column) const {
 
 void InspectPage::moveQuery(int by) {
   if (const auto at = place())
-    session_.setQuery(std::clamp(at->query + by, 0, static_cast<int>(find_map(*capture(), "weights", at->layer)->shape[1]) - 1));
+    session_.setQuery(std::clamp(at->query + by, 0, static_cast<int>(find_map(*capture(), MapKind::weights, at->layer)->shape[1]) - 1));
 }
 
 void InspectPage::moveHead(int by_layers, int by_heads) {

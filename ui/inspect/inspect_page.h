@@ -59,6 +59,7 @@ class InspectPage : public QWidget {
   void moveHead(int layers, int heads);
   void moveStep(int by);
   bool handleKey(int key, Qt::KeyboardModifiers modifiers);
+  MapKind chosenMap() const;
   int queryOfRow(int row) const;
   int rowOfQuery(int query) const;
   QString cellText(int row, int column) const;

@@ -18,7 +18,7 @@
 #include "ui/runs/differences_view.h"
 #include "ui/runs/runs_table.h"
 #include "ui/session.h"
-#include "ui/shell/run_delegate.h"
+#include "ui/swatch.h"
 
 namespace saccade::ui {
 namespace {

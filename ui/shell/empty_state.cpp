@@ -6,7 +6,7 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 
-#include "ui/shell/theme.h"
+#include "ui/theme.h"
 
 namespace saccade::ui {
 

@@ -3,7 +3,7 @@
 #include <QTimer>
 #include <array>
 
-#include "models/old_names.h"
+#include "models/config/old_names.h"
 #include "ui/run_summary.h"
 #include "ui/runs/differences.h"
 

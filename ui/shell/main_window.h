@@ -2,7 +2,7 @@
 #include <QMainWindow>
 #include <QMap>
 
-#include "ui/shell/theme.h"
+#include "ui/theme.h"
 
 class QDockWidget;
 class QSettings;

@@ -8,7 +8,7 @@
 #include <QTimer>
 #include <QToolButton>
 
-#include "ui/shell/theme.h"
+#include "ui/theme.h"
 
 namespace saccade::ui {
 

@@ -7,7 +7,7 @@
 #include <QVBoxLayout>
 
 #include "ui/page.h"
-#include "ui/shell/theme.h"
+#include "ui/theme.h"
 
 namespace saccade::ui {
 namespace {

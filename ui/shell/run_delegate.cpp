@@ -7,15 +7,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ui/charts/colours.h"
-#include "ui/charts/marker_painter.h"
 #include "ui/run_summary.h"
 #include "ui/shell/grouped_runs.h"
-#include "ui/shell/theme.h"
+#include "ui/swatch.h"
+#include "ui/theme.h"
 
 namespace saccade::ui {
 namespace {
-constexpr int margin = 6, check_width = 16, swatch_width = 20;
+constexpr int margin = kSwatchMargin, check_width = 16;
 
 QFont smaller(QFont font) {
   font.setPointSizeF(font.pointSizeF() * 0.88);
@@ -61,48 +60,6 @@ void paint_progress(QPainter* painter, const QRect& bar, double fraction, const 
 
 }  // namespace
 
-void paintSwatch(QPainter* painter, const QRect& rect, const QModelIndex& run, const QPalette& palette) {
-  const QColor paper = run.data(RunList::ColourRole).value<QColor>();
-  if (!paper.isValid()) return;
-  const Colour colour{static_cast<uint8_t>(paper.red()), static_cast<uint8_t>(paper.green()), static_cast<uint8_t>(paper.blue())};
-  QPen pen(seen_colour(colour, isDark(palette)), 3);
-  pen.setCapStyle(Qt::FlatCap);
-  switch (static_cast<Dash>(run.data(RunList::DashRole).toInt())) {
-    case Dash::solid: break;
-    case Dash::dash: pen.setDashPattern({2.4, 0.9}); break;
-    case Dash::dot: pen.setDashPattern({1, 0.8}); break;
-    case Dash::dash_dot: pen.setDashPattern({2, 0.8, 0.8, 0.8}); break;
-  }
-  painter->setRenderHint(QPainter::Antialiasing);
-  painter->setPen(pen);
-  const double y = rect.center().y() + 0.5;
-  painter->drawLine(QPointF(rect.left(), y), QPointF(rect.right() + 1, y));
-  const auto marker = static_cast<Marker>(run.data(RunList::MarkerRole).toInt());
-  if (marker != Marker::circle)
-    paint_marker(*painter, marker, {rect.left() + 0.5 * rect.width(), y}, 4, pen.color(), palette.color(QPalette::Base));
-}
-
-void SwatchDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const {
-  QStyledItemDelegate::paint(painter, option, index);
-  painter->save();
-  paintSwatch(painter, {option.rect.left() + margin, option.rect.top(), swatch_width, option.rect.height()}, index, option.palette);
-  painter->restore();
-}
-
-QSize SwatchDelegate::sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const {
-  return QStyledItemDelegate::sizeHint(option, index) + QSize(0, 6);
-}
-
-/// An empty picture keeps the place of the swatch.
-void SwatchDelegate::initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const {
-  QStyledItemDelegate::initStyleOption(option, index);
-  option->features |= QStyleOptionViewItem::HasDecoration;
-  option->decorationSize = {swatch_width + 8, 4};
-  QPixmap room(option->decorationSize);
-  room.fill(Qt::transparent);
-  option->icon = QIcon(room);
-}
-
 void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, const QModelIndex& index) const {
   QStyleOptionViewItem option = given;
   initStyleOption(&option, index);
@@ -124,7 +81,7 @@ void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, co
 
   const bool damaged = !index.data(RunList::ProblemRole).toString().isEmpty();
   const int top = option.rect.top() + 5, left = check.right() + 1 + margin, right = option.rect.right() - margin;
-  const QRect swatch(left, top, swatch_width, metrics.height());
+  const QRect swatch(left, top, kSwatchWidth, metrics.height());
   if (damaged)
     themedIcon(QStringLiteral("problem")).paint(painter, QRect(left + 1, top + (metrics.height() - 16) / 2, 16, 16));
   else

@@ -3,22 +3,6 @@
 
 namespace saccade::ui {
 
-/// Paints a run's line as charts do: the architecture's colour and marker, the seed's dash. `run`: an index with RunList's roles.
-void paintSwatch(QPainter* painter, const QRect& rect, const QModelIndex& run, const QPalette& palette);
-
-/// Text with the run's swatch before it, for a cell of a table whose model has RunList's roles.
-class SwatchDelegate : public QStyledItemDelegate {
-  Q_OBJECT
- public:
-  using QStyledItemDelegate::QStyledItemDelegate;
-
-  void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override;
-  QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override;
-
- protected:
-  void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override;
-};
-
 /// Draws the rows of GroupedRuns: visibility, swatch, title and seed, progress, and a line of numbers.
 class RunDelegate : public QStyledItemDelegate {
   Q_OBJECT

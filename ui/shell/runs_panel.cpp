@@ -14,7 +14,7 @@
 #include "ui/session.h"
 #include "ui/shell/grouped_runs.h"
 #include "ui/shell/run_delegate.h"
-#include "ui/shell/theme.h"
+#include "ui/theme.h"
 
 namespace saccade::ui {
 

@@ -10,7 +10,7 @@
 
 #include "kernels/device.h"
 #include "kernels/parallel.h"
-#include "models/plan.h"
+#include "models/training/plan.h"
 #include "ui/run_list.h"
 #include "ui/run_summary.h"
 #include "ui/session.h"

@@ -1,8 +1,8 @@
 #pragma once
 #include "analysis/runs/checkpoint_keeper.h"
 #include "analysis/runs/run_writer.h"
-#include "analysis/runs/training_run.h"
-#include "models/plan.h"
+#include "analysis/training/training_run.h"
+#include "models/training/plan.h"
 
 namespace saccade {
 

@@ -1,14 +1,13 @@
-#include "models/plan.h"
+#include "models/training/plan.h"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
 
-#include "kernels/cuda/runtime.h"
 #include "kernels/random.h"
-#include "models/decoder.h"
 #include "models/evaluation/evaluation_pass.h"
+#include "models/training/decoder.h"
 #include "models/training/training_step.h"
 
 namespace saccade {
@@ -139,7 +138,7 @@ int64_t planned_evaluation_bytes(const RunConfig& config, int64_t vocabulary, En
 
 MemoryState device_memory(Device device) {
   if (!device.is_cuda()) return cpu_memory();
-  for (const cuda::Gpu& gpu : cuda::gpus())
+  for (const Gpu& gpu : gpus())
     if (gpu.index == device.index) return {gpu.memory_total, gpu.memory_free};
   return {};
 }

@@ -1,4 +1,4 @@
-#include "models/layers/orthogonal.h"
+#include "models/orthogonal.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,10 +1,10 @@
-#include "models/old_names.h"
+#include "models/config/old_names.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/error.h"
-#include "models/config.h"
+#include "models/config/config.h"
 
 namespace saccade {
 namespace {
@@ -40,6 +40,17 @@ constexpr OldName kOldNames[] = {
     {"training", "evaluation_batches", "evaluation_tokens", batches_to_tokens},
 };
 
+/// A setting that was added with another default than what had been done before.
+struct OldDefault {
+  const char *section, *name, *value;
+  const char *where, *is;  ///< only where this setting of the section has this value
+};
+
+/// Every such setting: the one table of them.
+constexpr OldDefault kOldDefaults[] = {
+    {"architecture", "initialisation", "xavier", "block", "avey"},
+};
+
 std::string dotted(const OldName& entry, const char* name) { return std::string(entry.section) + "." + name; }
 
 }  // namespace
@@ -68,6 +79,16 @@ std::string rename_settings(Json& config, const std::string& origin) {
   std::string line;
   for (const std::string& renamed : rename_settings(config)) line += (line.empty() ? origin + ": " : "; ") + renamed;
   return line;
+}
+
+void fill_old_defaults(Json& config) {
+  if (!config.is_object()) return;
+  for (const OldDefault& entry : kOldDefaults) {
+    if (!config.contains(entry.section) || !config.at(entry.section).is_object()) continue;
+    Json& section = config.at(entry.section);
+    if (section.contains(entry.where) && section.at(entry.where) == entry.is && !section.contains(entry.name))
+      section[entry.name] = entry.value;
+  }
 }
 
 void remove_other_name(Json& config, const std::string& path) {

@@ -1,9 +1,8 @@
-#include "models/decoder.h"
+#include "models/training/decoder.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cuda/basic.h"
 #include "kernels/linear.h"
 #include "kernels/random.h"
 #include "kernels/transfer.h"
@@ -43,10 +42,7 @@ void InferenceModel::load(const std::vector<NamedTensor>& weights) {
 }
 
 void InferenceModel::refresh_copies() {
-#ifdef SACCADE_CUDA
-  if (!arena_.device().is_cuda()) return;
-  for (const auto& [value, copy] : copies_) cuda::convert(tape_.stream(), copy, value);
-#endif
+  for (const auto& [value, copy] : copies_) convert(copy, value);
 }
 
 Decoder::Decoder(InferenceModel& model, int64_t capacity)

@@ -1,4 +1,4 @@
-#include "models/config.h"
+#include "models/config/config.h"
 
 #include <algorithm>
 #include <cctype>
@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "models/architectures/registry.h"
+#include "models/config/old_names.h"
 #include "models/config_text.h"
-#include "models/old_names.h"
 
 namespace saccade {
 namespace {
@@ -109,6 +109,19 @@ RunConfig resolve(const Json& object) {
   return config;
 }
 
+/// Of one section: the settings that are no repetition, as given or else their default, and whatever this version does not know.
+template <class S>
+Json experiment_section(Json section, const Schema<S>& schema) {
+  if (!section.is_object()) return section;
+  for (const Setting& s : schema.settings()) {
+    if (s.repetition)
+      section.erase(s.name);
+    else if (!section.contains(s.name))
+      section[s.name] = s.default_value;
+  }
+  return section;
+}
+
 /// Throws UsageError when the file, or the overrides among themselves, give a setting under its old name and its new one.
 void apply_overrides(Json& object, const std::vector<std::string>& overrides, const std::string& origin) {
   const auto check_names = [](Json config, const std::string& where) {
@@ -141,10 +154,11 @@ const Schema<DataConfig> data_schema{
 const Schema<TrainingConfig> training_schema{
     field("steps", &TrainingConfig::steps, {1, 1e9}, "Optimizer steps."),
     field("batch_tokens", &TrainingConfig::batch_tokens, {1, 1e9}, "Tokens in an optimizer step; a multiple of sequence_length."),
-    field("gradient_accumulation", &TrainingConfig::gradient_accumulation, {1, 1e6},
-          "Micro-batches per optimizer step, whose gradients are added up; more of them need less memory."),
-    field("activation_checkpointing", &TrainingConfig::activation_checkpointing,
-          "Keep only the input of every block and run the block again in the backward pass: much less memory, about a third more work."),
+    repetition(field("gradient_accumulation", &TrainingConfig::gradient_accumulation, {1, 1e6},
+                     "Micro-batches per optimizer step, whose gradients are added up; more of them need less memory.")),
+    repetition(field(
+        "activation_checkpointing", &TrainingConfig::activation_checkpointing,
+        "Keep only the input of every block and run the block again in the backward pass: much less memory, about a third more work.")),
     field("learning_rate", &TrainingConfig::learning_rate, {0, 100}, "Peak learning rate."),
     field("warmup_steps", &TrainingConfig::warmup_steps, {0, 1e9}, "Steps of linear rise to the peak."),
     choice_field("schedule", &TrainingConfig::schedule, {"cosine", "linear", "constant"}, "Learning rate after the warm-up."),
@@ -157,23 +171,25 @@ const Schema<TrainingConfig> training_schema{
     field("max_logit_penalty", &TrainingConfig::max_logit_penalty, {0, 100},
           "Penalty c on large logits, in 1/nats: half of c times the mean square of each position's largest, in the gradient only (the "
           "reported loss stays the cross-entropy). 0: off; RWKV-LM, the official training of RWKV, has 1e-4."),
-    field("seed", &TrainingConfig::seed, {0, 1e15}, "Initial weights and data order."),
-    field("evaluate_every", &TrainingConfig::evaluate_every, {1, kMany}, "Steps between evaluations."),
+    repetition(field("seed", &TrainingConfig::seed, {0, 1e15}, "Initial weights and data order.")),
+    repetition(field("evaluate_every", &TrainingConfig::evaluate_every, {1, kMany}, "Steps between evaluations.")),
     field("evaluation_tokens", &TrainingConfig::evaluation_tokens, {1, kMany},
           "Tokens of every domain to evaluate on, rounded up to whole sequences; the same ones in every run."),
-    field("probe_every", &TrainingConfig::probe_every, {1, kMany}, "Steps between statistics of attention and selection."),
-    field("capture_every", &TrainingConfig::capture_every, {0, kMany}, "Steps between captures for the inspector, 0: at checkpoints."),
-    field("capture_tokens", &TrainingConfig::capture_tokens, {2, 1 << 16}, "Tokens of a captured sample; at most sequence_length."),
-    field("checkpoint_every", &TrainingConfig::checkpoint_every, {1, kMany}, "Steps between checkpoints."),
+    repetition(field("probe_every", &TrainingConfig::probe_every, {1, kMany}, "Steps between statistics of attention and selection.")),
+    repetition(
+        field("capture_every", &TrainingConfig::capture_every, {0, kMany}, "Steps between captures for the inspector, 0: at checkpoints.")),
+    repetition(
+        field("capture_tokens", &TrainingConfig::capture_tokens, {2, 1 << 16}, "Tokens of a captured sample; at most sequence_length.")),
+    repetition(field("checkpoint_every", &TrainingConfig::checkpoint_every, {1, kMany}, "Steps between checkpoints.")),
 };
 
 const Schema<RunConfig> run_schema{
-    text_field("name", &RunConfig::name, "What the run is called in lists and legends."),
-    text_field("device", &RunConfig::device, "auto, cpu, cuda or cuda:N."),
+    repetition(text_field("name", &RunConfig::name, "What the run is called in lists and legends.")),
+    repetition(text_field("device", &RunConfig::device, "auto, cpu, cuda or cuda:N.")),
     choice_field(
         "precision", &RunConfig::precision, {"auto", "f32", "f64", "bf16"},
         "Numbers to compute in: f64 on the CPU only, bf16 (with f32 sums and weights) on CUDA only; auto: f32 on the CPU, bf16 on CUDA."),
-    field("threads", &RunConfig::threads, {0, 1024}, "CPU threads, 0: all cores."),
+    repetition(field("threads", &RunConfig::threads, {0, 1024}, "CPU threads, 0: all cores.")),
 };
 
 int64_t evaluation_sequences(const TrainingConfig& training, int64_t length) { return (training.evaluation_tokens + length - 1) / length; }
@@ -209,6 +225,16 @@ Json to_json(const RunConfig& config) {
   object["data"] = data_schema.write(config.data);
   object["training"] = training_schema.write(config.training);
   return object;
+}
+
+Json experiment_of(const Json& config) {
+  Json current = config;
+  rename_settings(current);
+  fill_old_defaults(current);
+  Json experiment = experiment_section(current, run_schema);
+  experiment["data"] = experiment_section(current.value("data", Json::object()), data_schema);
+  experiment["training"] = experiment_section(current.value("training", Json::object()), training_schema);
+  return experiment;
 }
 
 }  // namespace saccade

@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "kernels/device.h"
-#include "models/config.h"
+#include "models/config/config.h"
 
 namespace saccade {
 

@@ -60,7 +60,7 @@ int64_t evaluation_sequences(const TrainingConfig& training, int64_t length);
 
 /// Reads JSON text. `origin` names the file in messages ("run.json:12:5: …" for syntax, "run.json: /training/steps …" for
 /// values). Duplicate keys are errors. `overrides` are "training.seed=2" assignments; values are read as JSON, else as text.
-/// Old names of settings (models/old_names.h) are read too; `note`, unless null, is then set to one line that says so. Throws
+/// Old names of settings (models/config/old_names.h) are read too; `note`, unless null, is then set to one line that says so. Throws
 /// UsageError, also when a setting is given under both names; an override may use either.
 RunConfig parse_config(const std::string& text, const std::string& origin, const std::vector<std::string>& overrides = {},
                        std::string* note = nullptr);
@@ -69,5 +69,10 @@ RunConfig load_config(const std::string& path, const std::vector<std::string>& o
 RunConfig resolve_config(const nlohmann::json& object, const std::string& origin, std::string* note = nullptr);
 /// The resolved form; parse_config(to_json(c).dump()) == c.
 nlohmann::json to_json(const RunConfig& config);
+
+/// What a stored config says of the model and of how it is trained: every setting that is not a Setting::repetition, with its default
+/// where the config, of another version, lacks it; old names and old defaults (old_names.h) count as what they mean today. Equal for runs
+/// that repeat one experiment. `config` is an object. Throws UsageError as rename_settings does.
+nlohmann::json experiment_of(const nlohmann::json& config);
 
 }  // namespace saccade

@@ -1,10 +1,10 @@
-#include "analysis/runs/training_run.h"
+#include "analysis/training/training_run.h"
 
 #include <csignal>
 
 #include "analysis/runs/provenance.h"
 #include "analysis/runs/run_info.h"
-#include "analysis/runs/training_loop.h"
+#include "analysis/training/training_loop.h"
 #include "kernels/plain.h"
 #include "models/architectures/registry.h"
 

@@ -1,10 +1,10 @@
-#include "analysis/runs/training_loop.h"
+#include "analysis/training/training_loop.h"
 
 #include <cmath>
 #include <sstream>
 
-#include "analysis/evaluation/observe.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/training/observe.h"
 
 namespace saccade {
 namespace {

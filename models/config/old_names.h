@@ -14,6 +14,10 @@ std::vector<std::string> rename_settings(nlohmann::json& config);
 /// when every name is today's.
 std::string rename_settings(nlohmann::json& config, const std::string& origin);
 
+/// Fills in, in place, settings that the config of a stored run lacks because it is older than they are, where it was made with
+/// another value than today's default. For names of today (rename_settings first), and not for configs that users write.
+void fill_old_defaults(nlohmann::json& config);
+
 /// Removes from `config` the setting that `path` ("training.clip") calls by its other name, so that an override may use either.
 void remove_other_name(nlohmann::json& config, const std::string& path);
 

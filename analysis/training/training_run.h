@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "analysis/runs/run.h"
-#include "models/config.h"
-#include "models/decoder.h"
+#include "models/config/config.h"
+#include "models/training/decoder.h"
 
 namespace saccade {
 

@@ -2,7 +2,7 @@
 #include <memory>
 #include <span>
 
-#include "kernels/cuda/recorded.h"
+#include "kernels/recorded.h"
 #include "kernels/staging.h"
 #include "models/model.h"
 #include "models/training/trainer.h"

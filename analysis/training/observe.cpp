@@ -1,9 +1,7 @@
-#include "analysis/evaluation/observe.h"
+#include "analysis/training/observe.h"
 
 #include <algorithm>
 #include <cmath>
-
-#include "analysis/probes/capture_maps.h"
 
 namespace saccade {
 namespace {
@@ -39,23 +37,14 @@ struct Mean {
   }
 };
 
-/// How many tokens a chunk or split has stands in the config alone, so it is kept beside the maps that need it.
-void add_candidate_size(Capture& capture, const nlohmann::json& architecture) {
-  const bool chunks = std::any_of(capture.maps.begin(), capture.maps.end(), [](const CapturedMap& m) { return m.name == "score"; });
-  const char* key = chunks ? "chunk" : "split";
-  if ((chunks || find_map(capture, "maxsim", -1)) && architecture.contains(key))
-    capture.maps.push_back({kCandidateSize, -1, {1}, {architecture.at(key).get<float>()}});
-}
-
 Capture capture_sample(Trainer& trainer, const FrozenBatch& text, int64_t sample, const Tokenizer& tokenizer, const Position& at) {
   ProbeRecord probe;
   probe.statistics_wanted = false;
   probe.maps_wanted = true;
   trainer.probe(text, probe);
-  Capture capture{at, text.domain, sample, text.tokens, {}, {}, std::move(probe.maps)};
+  Capture capture{at, text.domain, sample, text.tokens, {}, {}, std::move(probe.maps), probe.selection};
   for (const int32_t token : text.tokens) capture.pieces.push_back(tokenizer.piece(token));
   for (const double loss : trainer.evaluate(text).by_position) capture.token_losses.push_back(static_cast<float>(loss));
-  add_candidate_size(capture, trainer.config().architecture);
   return capture;
 }
 

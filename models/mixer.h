@@ -1,0 +1,34 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "models/model.h"
+
+namespace saccade {
+
+/// What every part of a model needs to know of the whole.
+struct ModelShape {
+  int64_t vocabulary = 256;
+  int64_t sequence_length = 512;  ///< longest sequence: size of position tables
+  int64_t width = 256, layers = 4, heads = 4;
+  double rotary_base = 10000;
+  std::string position = "rotary";  ///< none, absolute, alibi, rotary; the block's default unless set
+  bool biases = false;              ///< whether linears have biases; the block's setting
+  int64_t head_width() const { return width / heads; }
+};
+
+/// Moves information between positions inside one layer. x [B, T, D] → [B, T, D].
+class Mixer {
+ public:
+  virtual ~Mixer() = default;
+  virtual Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const = 0;
+  /// An empty state (see Model::begin). Throws UsageError where the mixer cannot decode incrementally.
+  virtual std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const;
+  /// `forward` of the n tokens x [B, n, D] that follow those in the state, which then holds them too. With pass.last_only and one
+  /// sequence it may be the last row, [1, 1, D].
+  virtual Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const;
+  /// Numbers that decoding keeps per token of a context as long as the sequence, in this layer.
+  virtual double state_values_per_token() const = 0;
+};
+
+}  // namespace saccade

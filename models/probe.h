@@ -1,0 +1,85 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace saccade {
+
+/// Positions that count as near a query, its own included: what lies farther back is in the statistic outside_256.
+inline constexpr int64_t kNear = 256;
+
+/// Per layer and head numbers of one forward pass, averaged over queries (and sequences).
+struct HeadStatistic {
+  /// entropy, entropy_normalized (of the distribution used; Top-1 Element: of the soft one); distance (tokens back, weighted)
+  /// and outside_256 (share of reads beyond the last 256 positions); for chunks captured_mass, margin, chunk_distance and
+  /// usage_entropy (of how often each chunk is chosen); for Mamba skip, D of the head: the weight of a token's own input beside what the
+  /// recurrence reads, which the other statistics and the map `weights` are of.
+  std::string name;
+  std::string unit;  ///< nats, 1, tokens, chunks …
+  int64_t layer = 0;
+  std::vector<double> heads;  ///< one value a head; NaN where undefined
+};
+
+/// What a captured map holds. H heads, T queries, N chunks or splits.
+enum class MapKind {
+  weights,        ///< [H, T, T]  where each query read from, zero above the diagonal; of any sign in recurrences
+  soft_weights,   ///< [H, T, T]  the softmax behind one-hot weights (Top-1 Element)
+  selected,       ///< [H, T] or [H, T, k]  elements or chunks chosen by each query; −1: none
+  score,          ///< [H, T, N]  of every candidate chunk; −inf: no candidate
+  captured_mass,  ///< [H, T]  share of the full softmax's mass that the choice kept; NaN: no choice
+  margin,         ///< [H, T]  score of what was chosen minus the best that was not; NaN: no choice
+  maxsim,         ///< [N, N]  similarity of a split to each earlier one (Avey's ranker)
+  chosen,         ///< [N, k]  earlier splits chosen for a split; −1: none
+  split_weights,  ///< [N, k]  what the chosen splits are weighted with
+};
+/// Its name in capture files, in identifiers of figures and on the command line: "soft_weights".
+const char* to_string(MapKind kind);
+/// Nothing where no kind has that name.
+std::optional<MapKind> parse_map_kind(const std::string& name);
+/// Kept once for the whole model, under layer −1: maxsim, chosen, split_weights.
+bool is_of_model(MapKind kind);
+
+/// A map kept for the inspector: one array of one layer (or of the whole model, layer −1) for one sequence.
+struct CapturedMap {
+  MapKind kind = MapKind::weights;
+  int64_t layer = 0;
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
+
+/// What the queries of a model choose among before they read.
+struct Selection {
+  enum class Unit { element, chunk, split };
+  Unit unit = Unit::element;
+  int64_t tokens = 1;  ///< in a candidate; the last one of a sequence may be shorter
+
+  bool operator==(const Selection&) const = default;
+};
+
+/// Handed into a forward pass by whoever wants to look; mixers ask what is wanted and report it. Costs nothing when null.
+class Probe {
+ public:
+  virtual ~Probe() = default;
+  virtual bool wants_statistics() const { return false; }
+  virtual bool wants_maps() const { return false; }  ///< maps of sequence 0 only
+  virtual void statistic(HeadStatistic statistic) = 0;
+  virtual void map(CapturedMap map) = 0;
+  virtual void selects(const Selection& selection) = 0;  ///< goes with the maps; the same from every layer
+};
+
+/// Collects what is reported.
+struct ProbeRecord : Probe {
+  bool statistics_wanted = true, maps_wanted = false;
+  std::vector<HeadStatistic> statistics;
+  std::vector<CapturedMap> maps;
+  std::optional<Selection> selection;  ///< nothing where queries read from all there is
+  bool wants_statistics() const override { return statistics_wanted; }
+  bool wants_maps() const override { return maps_wanted; }
+  void statistic(HeadStatistic s) override { statistics.push_back(std::move(s)); }
+  void map(CapturedMap m) override { maps.push_back(std::move(m)); }
+  void selects(const Selection& s) override { selection = s; }
+};
+
+}  // namespace saccade
