@@ -6,6 +6,7 @@
 #include "analysis/runs/run_info.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
+#include "app/cli/runs_option.h"
 #include "kernels/error.h"
 #include "models/suggest.h"
 
@@ -20,6 +21,7 @@ struct Options {
 /// 0 is the newest.
 void require_checkpoint(const std::string& directory, int64_t step) {
   const Run run(directory);
+  note_old_names(run.info());
   const std::vector<int64_t> steps = step_files(directory, kCheckpoints);
   if (step == 0 || steps.empty() || std::find(steps.begin(), steps.end(), step) != steps.end()) return;
   std::vector<std::string> names;

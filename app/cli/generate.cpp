@@ -1,7 +1,9 @@
 // saccade generate RUN: goes on from a prompt, token by token.
 #include "analysis/evaluation/generation.h"
+#include "analysis/runs/run_info.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
+#include "app/cli/runs_option.h"
 
 namespace saccade::cli {
 namespace {
@@ -14,6 +16,7 @@ struct Options {
 
 int run(const Options& options) {
   catch_stop_signals();
+  note_old_names(read_run_info(options.run));
   LoadedModel loaded = load_model(options.run, options.step, options.device);
   const Generation g = generate(loaded, options.generation, {}, stop_requested());
   const GenerationOptions& o = options.generation;

@@ -41,10 +41,14 @@ OpenedRuns open_runs(const std::vector<std::string>& paths) {
     for (const auto& directory : found) add(opened, directory);
   }
   const auto old = std::count_if(opened.runs.begin(), opened.runs.end(), [](const Run& run) { return !run.info().old_names.empty(); });
-  if (old == 1 && opened.runs.size() == 1) say(opened.runs.front().info().old_names);
+  if (opened.runs.size() == 1) note_old_names(opened.runs.front().info());
   if (old > 0 && opened.runs.size() > 1)
     say(std::to_string(old) + " of these runs " + (old == 1 ? "has" : "have") + " settings under old names, which are read as today's");
   return opened;
+}
+
+void note_old_names(const RunInfo& info) {
+  if (!info.old_names.empty()) say(info.old_names);
 }
 
 void require_domain(const OpenedRuns& runs, const std::string& domain) {

@@ -15,6 +15,9 @@ struct OpenedRuns {
 /// So does a run whose records are damaged: what is shown would not be what was measured.
 OpenedRuns open_runs(const std::vector<std::string>& paths);
 
+/// Says which settings of a run have names of an earlier version, if some have.
+void note_old_names(const RunInfo& info);
+
 /// Throws UsageError when `domain` (may be empty) is an OOD domain of none of the runs.
 void require_domain(const OpenedRuns& runs, const std::string& domain);
 

@@ -116,6 +116,7 @@ class OldNamesTest : public QObject {
     const QString run = copy_of_run("untouched");
     const auto result = program_.run({"--json", "evaluate", run});
     QVERIFY2(result.code == 0, qPrintable(result.err));
+    QVERIFY2(note_of(result).contains("training.clip is now training.max_grad_norm"), qPrintable(result.err));
     const nlohmann::json expected = read_json(fixture("evaluation.json").toStdString());
     for (size_t i = 0; i < 2; ++i) {
       QCOMPARE(result.json()["losses"][i]["domain"].get<std::string>(), expected["losses"][i]["domain"].get<std::string>());
@@ -123,6 +124,8 @@ class OldNamesTest : public QObject {
     }
     const auto reads = program_.run({"--json", "inspect", run, "--query", "10"});
     QVERIFY2(reads.code == 0 && reads.json()["step"] == 20, qPrintable(reads.err));
+    const auto text = program_.run({"--json", "generate", run, "--tokens", "2"});
+    QVERIFY2(text.code == 0 && note_of(text).contains("is now"), qPrintable(text.err));
   }
 
   /// An old run and one that was configured with today's names are seeds of one setting.
