@@ -3,10 +3,10 @@
 
 namespace saccade {
 
-/// Whether GPUs compute plainly: no fused kernels, none for tensor cores of our own, no cuDNN, no captured graphs, no side stream. Every op
-/// then is the product of cuBLASLt or the elementwise kernel that its equation names, one after the other on one stream. Slow; for
-/// the question whether a result is the fast path's fault. Results differ from the fast path's by rounding only.
-/// True where the environment has SACCADE_PLAIN=1 (anything but empty or 0). Runs record it (`plain_kernels` in run.json).
+/// Whether GPUs compute plainly: without our own kernels for tensor cores and for Hopper (fused products, attention, chunk forms of
+/// recurrences), cuDNN, captured graphs and the side stream. Products are cuBLASLt's, everything else the kernels that run in float32 and
+/// on any GPU, one after the other on one stream. Slow; for the question whether a result is the fast path's fault. True where the
+/// environment has SACCADE_PLAIN=1 (anything but empty or 0). Runs record it (`plain_kernels` in run.json).
 bool plain_kernels();
 
 /// The same from a program (tests). Models, plans and steps made before keep what they have: make them anew.

@@ -114,7 +114,7 @@ double apart(const std::vector<double>& a, const std::vector<double>& b) {
   double worst = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     const double d = std::abs(a[i] - b[i]) / std::abs(b[i]);
-    if (!(d <= worst)) worst = d;
+    if (!(d <= worst) && !std::isnan(worst)) worst = d;
   }
   return worst;
 }
@@ -144,7 +144,7 @@ double statistics_apart(Trainer& a, Trainer& b, size_t& count) {
       const double u = x.statistics[i].heads[h], v = y.statistics[i].heads[h];
       if (std::isnan(u) && std::isnan(v)) continue;
       const double d = std::abs(u - v) / std::max(1.0, std::abs(v));
-      if (!(d <= worst)) worst = d;
+      if (!(d <= worst) && !std::isnan(worst)) worst = d;
     }
   return worst;
 }

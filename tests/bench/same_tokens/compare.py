@@ -5,7 +5,7 @@
              [--system transformer-pp avey avey-xavier avey-paper] [--rate 1e-3 …] [--precision bf16 f32] [--device cuda]
 
 CORPUS has the domains of docs/first-results.md. Trains what FOLDER does not hold yet, prints a table in Markdown and a line for each pair that
-is further apart than --limit (mean over the domains, nats); exit code 1 if there is one. A resolved token order needs numpy, PyTorch a GPU."""
+is further apart than --limit (mean over the domains, nats); exit code 1 if there is one. Needs numpy, PyTorch and a GPU; run nothing else on it."""
 import argparse, json, pathlib, statistics, subprocess, sys
 
 here = pathlib.Path(__file__).resolve().parent
@@ -18,9 +18,13 @@ SYSTEMS = {"transformer-pp": ("transformer-pp-10m", [], "tpp"),
            "avey-paper": ("avey-paper-small", ["training.epsilon=1e-8", "training.gradient_accumulation=1"], "avey-paper")}
 
 
+def folder(a, system, rate, precision):
+    return pathlib.Path(a.runs) / f"{system}-{rate:g}-{precision}-T{a.length}-{a.steps}x{a.batch_tokens}"
+
+
 def train_ours(a, system, rate, precision):
     preset, settings, _ = SYSTEMS[system]
-    run = pathlib.Path(a.runs) / f"{system}-{rate:g}-{precision}-T{a.length}"
+    run = folder(a, system, rate, precision)
     settings = settings + [
         f"name={run.name}", f"data.corpus={a.corpus}", 'data.train=["web"]', f"data.ood={json.dumps(OOD)}", "data.tokenizer=bpe:4096",
         f"data.sequence_length={a.length}", f"training.steps={a.steps}", f"training.batch_tokens={a.batch_tokens}", f"training.learning_rate={rate}",
@@ -36,10 +40,11 @@ def train_ours(a, system, rate, precision):
 def train_theirs(a, run, system, rate):
     kept = run / "pytorch.json"
     if not kept.exists():
-        stores = next(pathlib.Path(a.cache).glob("tokens/*/web.train.tokens")).parent
+        made_of = json.load(open(run / "run.json"))["provenance"]
+        stores = pathlib.Path(a.cache) / "tokens" / f"{made_of['corpus_hash'][:16]}-{made_of['tokenizer_hash'][:16]}"
         tokens = run / "tokens.npz"
         subprocess.run([sys.executable, here / "export_tokens.py", run, stores, tokens], check=True, stdout=subprocess.DEVNULL)
-        out = subprocess.run([sys.executable, here / "train_same.py", tokens, f"{SYSTEMS[system][2]}:{rate}"], check=True, capture_output=True, text=True).stdout
+        out = subprocess.run([sys.executable, here / "train_same.py", tokens, f"{SYSTEMS[system][2]}:{rate}"], check=True, stdout=subprocess.PIPE, text=True).stdout
         tokens.unlink()
         kept.write_text(out.strip().splitlines()[-1])
     return json.loads(kept.read_text())["losses"]
@@ -60,7 +65,7 @@ def main():
         for rate in a.rate:
             for precision in a.precision:
                 run, ours = train_ours(a, system, rate, precision)
-                theirs = train_theirs(a, pathlib.Path(a.runs) / f"{system}-{rate:g}-{a.precision[0]}-T{a.length}", system, rate)
+                theirs = train_theirs(a, folder(a, system, rate, a.precision[0]), system, rate)
                 mean, other = statistics.mean(ours.values()), statistics.mean(theirs[d] for d in ours)
                 apart = mean - other
                 failed += abs(apart) > a.limit
