@@ -44,7 +44,7 @@ PlanView::PlanView(QWidget* parent)
   parameters_ = row(tr("parameters"), rows);
   tokens_ = row(tr("tokens"), rows);
   flops_ = row(tr("FLOPs"), rows);
-  state_ = row(tr("cache / state bytes per token"), rows);
+  state_ = row(tr("cache / state"), rows);
   device_ = row(tr("device"), rows);
   memory_ = row(tr("memory at peak"), rows);
   rows->addRow(bar_);
@@ -127,7 +127,7 @@ void PlanView::showPlan(const Plan& plan) {
                        .arg(formatCount(static_cast<double>(plan.steps * plan.tokens_per_step)),
                             QLocale::c().toString(static_cast<qlonglong>(plan.steps)).remove(QLatin1Char(','))));
   flops_->setText(scientific(plan.total_flops()));
-  state_->setText(bytes(plan.state_bytes_per_token));
+  state_->setText(tr("%1 per token").arg(bytes(plan.state_bytes_per_token)));
   const bool present = plan.memory.total > 0;
   const QString device = QString::fromStdString(plan.device);
   device_->setText(device);
