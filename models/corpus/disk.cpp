@@ -46,13 +46,21 @@ void exchange(const fs::path& a, const fs::path& b) {
   if (::rename(between.c_str(), a.c_str()) != 0) fail(a, "rename to");
 }
 
-/// Folders left aside whose process is gone: nobody holds their lock.
+/// Whether `path` still leads to the folder that `descriptor` has open, and not to a newer one or to nothing.
+bool stands_at(int descriptor, const fs::path& path) {
+  struct stat mine {
+  }, there{};
+  return ::fstat(descriptor, &mine) == 0 && ::stat(path.c_str(), &there) == 0 && mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+}
+
+/// Folders left aside whose process is gone: nobody holds their lock. A lock on a folder that another process has removed
+/// meanwhile says nothing of the one that now bears its name.
 void remove_abandoned(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (!entry.is_directory() || entry.path().filename().string().find(".aside-") == std::string::npos) continue;
     const int lock = ::open(entry.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (lock < 0) continue;
-    if (::flock(lock, LOCK_EX | LOCK_NB) == 0) {
+    if (::flock(lock, LOCK_EX | LOCK_NB) == 0 && stands_at(lock, entry.path())) {
       std::error_code ignored;  // another process may be removing it too
       fs::remove_all(entry.path(), ignored);
     }
@@ -124,15 +132,11 @@ StagedFolder::StagedFolder(fs::path target)
     if (tries == 100) fail(aside_, "lock");
 }
 
-/// False when another process took the new folder for an abandoned one and removes it.
+/// False when another process took the new folder for an abandoned one and removed it.
 bool StagedFolder::take_lock() {
   make_folder(aside_);
   lock_ = ::open(aside_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  struct stat mine {
-  }, there{};
-  if (lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) == 0 && ::fstat(lock_, &mine) == 0 && ::stat(aside_.c_str(), &there) == 0 &&
-      mine.st_ino == there.st_ino)
-    return true;
+  if (lock_ >= 0 && ::flock(lock_, LOCK_EX) == 0 && stands_at(lock_, aside_)) return true;  // waits for one who is removing it
   const int reason = errno;
   if (lock_ >= 0) ::close(lock_);
   lock_ = -1, errno = reason;
