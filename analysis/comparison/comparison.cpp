@@ -1,7 +1,9 @@
 #include "analysis/comparison/comparison.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <set>
 
@@ -28,14 +30,6 @@ std::optional<double> deviation(const std::vector<double>& values) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
-double median(std::vector<double> values) {
-  std::erase_if(values, [](double v) { return !std::isfinite(v); });
-  if (values.empty()) return kUnknown;
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 double last(const Run& run, const std::string& name) {
   const Series* series = run.find(name);
   return series && !series->value.empty() ? series->value.back() : kUnknown;
@@ -45,7 +39,8 @@ double last(const Run& run, const std::string& name) {
 template <class F>
 double mean_over(const std::vector<const Run*>& seeds, F measure) {
   std::vector<double> values;
-  for (const Run* run : seeds) values.push_back(measure(*run));
+  for (const Run* run : seeds)
+    if (const double value = measure(*run); !std::isnan(value)) values.push_back(value);
   return mean(values);
 }
 
@@ -56,19 +51,18 @@ ComparisonRow make_row(const RunGroup& group, std::optional<double> equal_loss, 
   row.directory = seeds.front()->info().directory;
   row.parameters = seeds.front()->info().parameters;
   for (const Run* run : seeds) row.runs.push_back(run->name());
-  row.tokens_per_second = mean_over(seeds, [](const Run& r) {
-    const Series* speed = r.find("tokens_per_second");
-    return speed ? median(speed->value) : kUnknown;
-  });
-  row.pretraining_loss = mean_over(seeds, [](const Run& r) { return last(r, "validation/loss"); });
-  row.ood_loss = mean_over(seeds, [&](const Run& r) { return last(r, domain.empty() ? "ood/loss" : "ood/loss/" + domain); });
-  for (const std::string& name : seeds.front()->ood_domains())
-    row.domains.emplace_back(name, mean_over(seeds, [&](const Run& r) { return last(r, "ood/loss/" + name); }));
+  row.tokens_per_second = mean_over(seeds, [](const Run& r) { return r.tokens_per_second(); });
+  const auto at_end = [&](const std::string& series) {
+    return mean_over(seeds, [&](const Run& r) { return r.damage().empty() ? last(r, series) : kUnknown; });
+  };
+  row.pretraining_loss = at_end("validation/loss");
+  row.ood_loss = at_end(domain.empty() ? "ood/loss" : "ood/loss/" + domain);
+  for (const std::string& name : seeds.front()->ood_domains()) row.domains.emplace_back(name, at_end("ood/loss/" + name));
   if (!equal_loss) return row;
   std::vector<double> at_equal;
   for (const Run* run : seeds)
     if (const auto ood = ood_at(trajectory(*run, domain), *equal_loss)) at_equal.push_back(*ood);
-  if (at_equal.size() != seeds.size()) return row;
+  if (at_equal.empty()) return row;
   row.ood_at_equal = mean(at_equal);
   row.spread = deviation(at_equal);
   return row;
@@ -139,6 +133,18 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
     warn(warnings, collect([&](const RunInfo& info) { return value(info) != value(first); }), condition.what, runs.front()->name());
   }
   warn_of_training(warnings, runs);
+  const auto tokens = [](const Run& run) {
+    const Series* steps = run.find("train/loss");
+    return steps && !steps->tokens.empty() ? steps->tokens.back() : 0.0;
+  };
+  std::vector<std::string> others;
+  for (const Run* run : runs) {
+    const double here = tokens(*run), there = tokens(*runs.front());
+    if (run->info().state == RunState::finished && runs.front()->info().state == RunState::finished &&
+        std::abs(here - there) > 0.01 * there && std::find(others.begin(), others.end(), run->name()) == others.end())
+      others.push_back(run->name());
+  }
+  warn(warnings, others, "have been trained on another number of tokens", runs.front()->name());
   const auto off = [&](const RunInfo& info) {
     return std::abs(static_cast<double>(info.parameters - first.parameters)) > 0.01 * static_cast<double>(first.parameters);
   };
@@ -147,6 +153,25 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
     if (run->info().state != RunState::finished)
       warnings.push_back(run->name() + ": is not finished (" + to_string(run->info().state) + ")");
   return warnings;
+}
+
+/// "avey, seed 2: has not come down to 3.20 yet (step 40 of 1000)"
+std::string why_left_out(const Run& run, const std::optional<double>& equal_loss, const std::string& domain) {
+  const RunInfo& info = run.info();
+  const std::string name = run.name() + ", seed " + std::to_string(info.seed) + ": ";
+  if (const std::string damage = run.damage(); !damage.empty()) return name + damage + ", so it has no end";
+  const Trajectory t = trajectory(run, domain);
+  std::array<char, 96> text{};
+  if (t.step.empty()) {
+    std::snprintf(text.data(), text.size(), "has no OOD loss yet (step %lld of %lld)", static_cast<long long>(info.step),
+                  static_cast<long long>(info.steps));
+    return name + text.data();
+  }
+  if (!equal_loss || ood_at(t, *equal_loss)) return {};
+  const bool late = t.pretraining.front() < *equal_loss;
+  std::snprintf(text.data(), text.size(), late ? "was below %.3f at its first evaluation" : "has not come down to %.3f (step %lld of %lld)",
+                *equal_loss, static_cast<long long>(info.step), static_cast<long long>(info.steps));
+  return name + text.data();
 }
 
 }  // namespace
@@ -160,6 +185,8 @@ Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at
   const std::optional<double> reference = comparison.rows.front().ood_at_equal;
   for (ComparisonRow& row : comparison.rows)
     if (reference && row.ood_at_equal) row.against_first = *row.ood_at_equal - *reference;
+  for (const Run* run : runs)
+    if (std::string why = why_left_out(*run, comparison.equal_loss, domain); !why.empty()) comparison.left_out.push_back(std::move(why));
   comparison.warnings = find_differences(runs);
   return comparison;
 }

@@ -77,6 +77,7 @@ std::string to_text(const Comparison& comparison) {
   }
   std::string text = aligned(table) + "Losses in nats per token; ID: validation text of the training domains.\n";
   if (!comparison.equal_loss) text += "There is no pre-training loss that all runs have passed, so none at which to compare.\n";
+  for (const std::string& run : comparison.left_out) text += "left out: " + run + "\n";
   for (const std::string& warning : comparison.warnings) text += "warning: " + warning + "\n";
   return text;
 }
@@ -97,7 +98,10 @@ json to_json(const Comparison& comparison) {
                     {"against_first", number_or_null(row.against_first)},
                     {"domains", domains}});
   }
-  return {{"equal_loss", number_or_null(comparison.equal_loss)}, {"rows", rows}, {"warnings", comparison.warnings}};
+  return {{"equal_loss", number_or_null(comparison.equal_loss)},
+          {"rows", rows},
+          {"left_out", comparison.left_out},
+          {"warnings", comparison.warnings}};
 }
 
 }  // namespace saccade

@@ -38,16 +38,37 @@ std::optional<double> ood_at(const Trajectory& trajectory, double pretraining_lo
   return {};
 }
 
+namespace {
+
+struct Reach {
+  double first, lowest;
+  bool whole;  ///< nothing is to come
+};
+
+/// Without the run that is least far, until one loss lies on the way of all.
+std::optional<double> common_of(std::vector<Reach> reaches) {
+  std::sort(reaches.begin(), reaches.end(), [](const Reach& a, const Reach& b) { return a.lowest < b.lowest; });
+  while (!reaches.empty()) {
+    double start = INFINITY;
+    for (const Reach& reach : reaches) start = std::min(start, reach.first);
+    if (reaches.back().lowest <= start) return reaches.back().lowest;
+    reaches.pop_back();
+  }
+  return {};
+}
+
+}  // namespace
+
 std::optional<double> common_loss(const std::vector<const Run*>& runs) {
-  double lowest_of_all = -INFINITY, start = INFINITY;
+  std::vector<Reach> reaches, whole;
   for (const Run* run : runs) {
     const Trajectory t = trajectory(*run);
-    if (t.pretraining.empty() || run->info().state == RunState::diverged) continue;
-    lowest_of_all = std::max(lowest_of_all, *std::min_element(t.pretraining.begin(), t.pretraining.end()));
-    start = std::min(start, t.pretraining.front());
+    if (t.pretraining.empty() || run->info().state == RunState::diverged || !run->damage().empty()) continue;
+    reaches.push_back(
+        {t.pretraining.front(), *std::min_element(t.pretraining.begin(), t.pretraining.end()), run->info().state == RunState::finished});
+    if (reaches.back().whole) whole.push_back(reaches.back());
   }
-  if (!std::isfinite(lowest_of_all) || lowest_of_all > start) return {};
-  return lowest_of_all;
+  return common_of(whole.empty() ? reaches : whole);
 }
 
 }  // namespace saccade

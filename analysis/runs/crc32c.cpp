@@ -1,6 +1,12 @@
 #include "analysis/runs/crc32c.h"
 
 #include <array>
+#include <cstring>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define SACCADE_CRC_INSTRUCTION
+#endif
 
 namespace saccade {
 namespace {
@@ -18,9 +24,29 @@ constexpr std::array<uint32_t, 256> make_table() {
 }
 constexpr std::array<uint32_t, 256> kTable = make_table();
 
+#ifdef SACCADE_CRC_INSTRUCTION
+/// By the processor's own instruction, eight bytes at a time.
+__attribute__((target("sse4.2"))) uint32_t instructed(std::string_view bytes, uint32_t crc) {
+  uint64_t wide = ~crc;
+  while (bytes.size() >= 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data(), 8);
+    wide = _mm_crc32_u64(wide, word);
+    bytes.remove_prefix(8);
+  }
+  auto narrow = static_cast<uint32_t>(wide);
+  for (const char c : bytes) narrow = _mm_crc32_u8(narrow, static_cast<unsigned char>(c));
+  return ~narrow;
+}
+#endif
+
 }  // namespace
 
 uint32_t crc32c(std::string_view bytes, uint32_t crc) {
+#ifdef SACCADE_CRC_INSTRUCTION
+  static const bool can = __builtin_cpu_supports("sse4.2");
+  if (can) return instructed(bytes, crc);
+#endif
   crc = ~crc;
   for (const char c : bytes) crc = kTable[(crc ^ static_cast<unsigned char>(c)) & 0xFF] ^ (crc >> 8);
   return ~crc;

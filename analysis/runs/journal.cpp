@@ -4,11 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 
 #include "analysis/runs/crc32c.h"
+#include "analysis/runs/step_line.h"
 #include "kernels/error.h"
 
 namespace saccade {
@@ -25,12 +28,15 @@ std::string seal(std::string_view body) {
   return std::string(kSealKey) + digits.data() + "\"}";
 }
 
-/// The line without its newline when it checks and carries the number; else null.
-Record parse_line(std::string_view line, int64_t number) {
-  if (line.size() <= kSealSize || line.substr(line.size() - kSealSize) != seal(line.substr(0, line.size() - kSealSize))) return nullptr;
-  Record record = Record::parse(line, nullptr, false);
-  if (!record.is_object() || record.value("n", int64_t{-1}) != number) return nullptr;
-  return record;
+/// Whether the line, without its newline, ends in the CRC of what stands before.
+bool checks(std::string_view line) {
+  if (line.size() <= kSealSize) return false;
+  const std::string_view end = line.substr(line.size() - kSealSize), digits = end.substr(kSealKey.size(), 8);
+  uint32_t crc = 0;
+  const auto [last, error] = std::from_chars(digits.data(), digits.data() + digits.size(), crc, 16);
+  const bool lower = std::none_of(digits.begin(), digits.end(), [](char c) { return c >= 'A' && c <= 'F'; });
+  return error == std::errc() && last == digits.data() + digits.size() && lower && end.starts_with(kSealKey) && end.ends_with("\"}") &&
+         crc == crc32c(line.substr(0, line.size() - kSealSize));
 }
 
 }  // namespace
@@ -43,11 +49,19 @@ std::string journal_line(int64_t number, const Record& record) {
   return line + seal(line) + "\n";
 }
 
-bool JournalReader::take_line(std::string_view line, const std::function<void(const Record&)>& visit) {
+bool JournalReader::take_line(std::string_view line, const std::function<void(const Record&)>& visit,
+                              const std::function<void(const StepRecord&)>& visit_step) {
   try {
-    const Record record = parse_line(line, next_number_);
-    if (record.is_null()) return false;
-    visit(record);
+    if (!checks(line)) return false;
+    const std::optional<StepRecord> step =
+        visit_step ? read_step_line(line.substr(0, line.size() - kSealSize), next_number_) : std::optional<StepRecord>();
+    if (step) {
+      visit_step(*step);
+    } else {
+      const Record record = Record::parse(line, nullptr, false);
+      if (!record.is_object() || record.value("n", int64_t{-1}) != next_number_) return false;
+      visit(record);
+    }
   } catch (const Record::exception&) {  // a sealed record of another form: another version's
     return false;
   }
@@ -55,7 +69,9 @@ bool JournalReader::take_line(std::string_view line, const std::function<void(co
   return true;
 }
 
-bool JournalReader::poll(const std::function<void(const Record&)>& visit) {
+bool JournalReader::poll(const std::function<void(const Record&)>& visit) { return poll(visit, {}); }
+
+bool JournalReader::poll(const std::function<void(const Record&)>& visit, const std::function<void(const StepRecord&)>& visit_step) {
   if (damaged_ || shrunk_) return false;
   const Descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) throw_file_error("open", path_);
@@ -64,7 +80,7 @@ bool JournalReader::poll(const std::function<void(const Record&)>& visit) {
   if (state.st_size < offset_) return shrunk_ = true;
   const int64_t before = offset_;
   std::string pending;
-  std::string block(size_t{1} << 16, '\0');
+  std::string block(size_t{1} << 18, '\0');
   for (int64_t position = offset_; !damaged_;) {
     const ssize_t got = ::pread(file.get(), block.data(), block.size(), position);
     if (got < 0 && errno == EINTR) continue;
@@ -74,7 +90,7 @@ bool JournalReader::poll(const std::function<void(const Record&)>& visit) {
     pending.append(block, 0, static_cast<size_t>(got));
     size_t begin = 0;
     for (size_t end; (end = pending.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      if (!take_line(std::string_view(pending).substr(begin, end - begin), visit)) {
+      if (!take_line(std::string_view(pending).substr(begin, end - begin), visit, visit_step)) {
         damaged_ = true;
         break;
       }
@@ -83,6 +99,30 @@ bool JournalReader::poll(const std::function<void(const Record&)>& visit) {
     pending.erase(0, begin);
   }
   return offset_ != before || damaged_;
+}
+
+bool JournalReader::skip_to_end(int64_t bytes) {
+  const Descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) throw_file_error("open", path_);
+  struct stat state {};
+  if (::fstat(file.get(), &state) != 0) throw_file_error("read", path_);
+  const int64_t start = std::max<int64_t>(0, state.st_size - bytes);
+  std::string text(static_cast<size_t>(state.st_size - start), '\0');
+  const ssize_t got = ::pread(file.get(), text.data(), text.size(), start);
+  if (got < 0) throw_file_error("read", path_);
+  text.resize(static_cast<size_t>(got));
+  size_t begin = start == 0 ? 0 : text.find('\n') + 1;
+  for (size_t end; begin < text.size() && (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    int64_t number = -1;
+    if (!line.starts_with("{\"n\":") || !checks(line)) continue;
+    std::from_chars(line.data() + 5, line.data() + line.size(), number);
+    if (number < 0) continue;
+    offset_ = start + static_cast<int64_t>(begin);
+    next_number_ = number;
+    return true;
+  }
+  return false;
 }
 
 namespace {

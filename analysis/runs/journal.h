@@ -19,10 +19,17 @@ std::string journal_line(int64_t number, const Record& record);
 class JournalReader {
  public:
   explicit JournalReader(std::filesystem::path path) : path_(std::move(path)) {}
+  /// Goes on at a place where another reader stood: valid_bytes() and next_number().
+  JournalReader(std::filesystem::path path, int64_t offset, int64_t number)
+      : path_(std::move(path)), offset_(offset), next_number_(number) {}
 
   /// True when there was anything new. A line still being written waits for the next poll. Throws DataError when the file
   /// cannot be read; nothing is delivered behind a damaged line.
   bool poll(const std::function<void(const Record&)>& visit);
+  /// The same, with the records of steps apart, which are nearly all.
+  bool poll(const std::function<void(const Record&)>& visit, const std::function<void(const StepRecord&)>& visit_step);
+  /// Begins in the middle: at the first whole record that checks among the last `bytes`. False when there is none.
+  bool skip_to_end(int64_t bytes);
 
   int64_t valid_bytes() const { return offset_; }
   int64_t next_number() const { return next_number_; }
@@ -32,7 +39,8 @@ class JournalReader {
   bool shrunk() const { return shrunk_; }
 
  private:
-  bool take_line(std::string_view line, const std::function<void(const Record&)>& visit);
+  bool take_line(std::string_view line, const std::function<void(const Record&)>& visit,
+                 const std::function<void(const StepRecord&)>& visit_step);
 
   std::filesystem::path path_;
   int64_t offset_ = 0, next_number_ = 0;

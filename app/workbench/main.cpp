@@ -104,6 +104,7 @@ bool wants_render(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (wants_render(argc, argv)) qputenv("QT_QPA_PLATFORM", "offscreen");
   Application application(argc, argv);
+  QApplication::setOrganizationName(QStringLiteral("saccade"));
   QApplication::setApplicationName(QStringLiteral("saccade-workbench"));
   QApplication::setApplicationDisplayName(QStringLiteral("Saccade"));
   QApplication::setApplicationVersion(QStringLiteral(SACCADE_VERSION));

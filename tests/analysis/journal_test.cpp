@@ -8,6 +8,7 @@
 
 #include "analysis/runs/crc32c.h"
 #include "analysis/runs/history.h"
+#include "analysis/runs/step_line.h"
 #include "kernels/error.h"
 #include "tests/support/file_size_limit.h"
 
@@ -45,6 +46,23 @@ class JournalTest : public QObject {
       QCOMPARE(back.step, step.step);
       QVERIFY(std::isnan(value) ? std::isnan(back.loss) : std::bit_cast<uint64_t>(back.loss) == std::bit_cast<uint64_t>(value));
     }
+  }
+
+  /// Lines of steps are read without JSON where they are written as ever: to the same numbers.
+  void stepLinesAreReadAsJsonIs() {
+    for (const double value : {0.1, -1e-310, 3.0, 12345678.9, std::nan(""), INFINITY, -INFINITY}) {
+      const StepRecord step{9007199254740993, 1 << 30, value, 2 * value, value, 1e-3, value, 20000};
+      const std::string line = journal_line(41, to_record(step));
+      const std::string_view body = std::string_view(line).substr(0, line.find(",\"crc32c\""));
+      const auto fast = read_step_line(body, 41);
+      QVERIFY(fast);
+      QVERIFY(to_record(*fast) == to_record(step_from(Record::parse(line))));
+      QVERIFY(!read_step_line(body, 42));
+      QVERIFY(!read_step_line(std::string(body) + "x", 41) && !read_step_line(body.substr(1), 41));
+    }
+    Record with_more = to_record(StepRecord{});
+    with_more["more"] = 1;
+    QVERIFY(!read_step_line(journal_line(0, with_more), 0));
   }
 
   void everyRecordComesBack() {

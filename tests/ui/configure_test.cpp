@@ -2,6 +2,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPlainTextEdit>
+#include <QSettings>
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QTest>
@@ -47,6 +48,24 @@ class ConfigureTest : public QObject {
   void initTestCase() {
     qputenv("SACCADE_DATA", data_.path().toUtf8());
     qputenv("XDG_CACHE_HOME", data_.path().toUtf8());
+  }
+
+  void a_draft_survives_a_restart() {
+    const QTemporaryDir folder, state;
+    const QString file = state.filePath(QStringLiteral("workbench.ini"));
+    {
+      QSettings settings(file, QSettings::IniFormat);
+      Session session(folder.path());
+      session.remember(&settings);
+      const ConfigurePage page(session);
+      type(*page.form(), "/training/steps", QStringLiteral("777"));
+    }
+    QSettings settings(file, QSettings::IniFormat);
+    Session session(folder.path());
+    session.remember(&settings);
+    const ConfigurePage page(session);
+    COMPARE_JSON(page.draft().json().at("training").at("steps"), 777);
+    QCOMPARE(page.draft().changes(), 1);
   }
 
   void every_setting_has_a_field() {

@@ -1,4 +1,5 @@
 #include <QComboBox>
+#include <QLabel>
 #include <QPlainTextEdit>
 #include <QSlider>
 #include <QToolButton>
@@ -54,6 +55,30 @@ class InspectTest : public QObject {
       if (button->text() == "log colours") button->click();
     QVERIFY(map(page)->figure().map->logarithmic);
     page.shoot("inspect-log-colours");
+  }
+
+  /// The same place in another architecture is what one wants to see.
+  void another_run_is_seen_at_the_same_place() {
+    const FixtureOptions attention, chunk{.mixer = "top1_chunk"};
+    PageOnRuns page("inspect", {attention, chunk});
+    Session& session = page.session();
+    session.setCurrentRun(page.directory(attention));
+    QTRY_VERIFY(map(page));
+    session.setHead(1, 2);
+    session.setQuery(37);
+    session.setCaptureStep(100);
+    const auto* step = page.child<QSlider>("Training step of the capture");
+    QTRY_COMPARE(step->value(), 0);
+    session.setCurrentRun(page.directory(chunk));
+    QTRY_VERIFY(map(page));
+    const auto titled = [&](const QString& part) {
+      for (const QLabel* label : page.widget().findChildren<QLabel*>())
+        if (label->text().contains(part)) return true;
+      return false;
+    };
+    QTRY_VERIFY(titled("Top-1 Chunk exact · step 100 · query 37"));
+    QVERIFY(titled("Layer 1 · head 2"));
+    QCOMPARE(step->value(), 0);
   }
 
   void fits_a_narrow_window() {

@@ -19,6 +19,9 @@ class PageOnRuns {
     session_ = std::make_unique<ui::Session>(folder_.path());
     QSignalSpy loaded(session_->runs(), &ui::RunList::loaded);
     if (session_->runs()->loading()) loaded.wait();
+    const ui::RunList& list = *session_->runs();
+    if (!QTest::qWaitFor([&] { return list.unread() == 0 && list.shown()->runs().size() == list.runs().size(); }, 20000))
+      qFatal("the runs were not read");
     for (const ui::Page& page : ui::pages())
       if (page.id == id) widget_.reset(page.make(*session_, nullptr));
     widget_->resize(size);

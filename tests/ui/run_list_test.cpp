@@ -65,7 +65,7 @@ class RunListTest : public QObject {
     const QModelIndex bad = runs.index(runs.row(folder.filePath(QStringLiteral("bad"))));
     QVERIFY(!bad.data(RunList::ProblemRole).toString().isEmpty());
     QVERIFY(!runs.run(folder.filePath(QStringLiteral("bad"))));
-    QCOMPARE(runs.visibleRuns().size(), size_t{1});
+    QTRY_COMPARE(runs.visibleRuns().size(), size_t{1});
   }
 
   void takes_up_new_runs_and_drops_removed_ones() {
@@ -112,12 +112,12 @@ class RunListTest : public QObject {
     RunList runs(folder.path());
     runs.setHidden({folder.filePath(QStringLiteral("b"))});
     QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
-    QCOMPARE(runs.visibleRuns().size(), size_t{1});
+    QTRY_COMPARE(runs.visibleRuns().size(), size_t{1});
     const QModelIndex b = runs.index(runs.row(folder.filePath(QStringLiteral("b"))));
     QSignalSpy changed(&runs, &RunList::changed);
     QVERIFY(runs.setData(b, Qt::Checked, Qt::CheckStateRole));
     QVERIFY(changed.wait());
-    QCOMPARE(runs.visibleRuns().size(), size_t{2});
+    QTRY_COMPARE(runs.visibleRuns().size(), size_t{2});
     QVERIFY(runs.hidden().isEmpty());
   }
 
@@ -135,12 +135,64 @@ class RunListTest : public QObject {
     QCOMPARE(texts(grouped).filter(QStringLiteral("(")),
              (QStringList{QStringLiteral("Done (2)"), QStringLiteral("Stopped (1)"), QStringLiteral("Cannot be read (1)")}));
     QVERIFY(!(grouped.index(0).flags() & Qt::ItemIsSelectable));
-    grouped.setFilter(QStringLiteral("mixer:top1 seed:2"));
-    QCOMPARE(texts(grouped), (QStringList{QStringLiteral("Done (1)"), QStringLiteral("Top-1 Chunk exact seed 2")}));
-    grouped.setFilter(QStringLiteral("seed:20"));
-    QCOMPARE(grouped.rowCount(), 0);
-    grouped.setFilter(QStringLiteral("AVEY"));
-    QCOMPARE(grouped.rowCount(), 2);
+    runs.setFilter(QStringLiteral("mixer:top1 seed:2"));
+    QTRY_COMPARE(texts(grouped), (QStringList{QStringLiteral("Done (1)"), QStringLiteral("Top-1 Chunk exact seed 2")}));
+    runs.setFilter(QStringLiteral("seed:20"));
+    QTRY_COMPARE(grouped.rowCount(), 0);
+    runs.setFilter(QStringLiteral("AVEY"));
+    QTRY_COMPARE(grouped.rowCount(), 2);
+    QCOMPARE(runs.shown()->runs().size(), size_t{1});  // the filter is what every page shows
+  }
+
+  void seeds_are_one_row_until_opened() {
+    const QTemporaryDir folder;
+    write(folder, "a", {});
+    write(folder, "b", {.seed = 2});
+    write(folder, "c", {.mixer = "avey"});
+    RunList runs(folder.path());
+    GroupedRuns grouped(&runs);
+    const QAbstractItemModelTester tester(&grouped);
+    QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
+    QTRY_COMPARE(grouped.rowCount(), 3);
+    QTRY_COMPARE(runs.shown()->drawn().size(), size_t{2});
+    const auto group = [&] {
+      for (int row = 0; row < grouped.rowCount(); ++row)
+        if (grouped.index(row).data(GroupedRuns::SeedsRole).toInt() == 2) return grouped.index(row);
+      return QModelIndex();
+    };
+    QCOMPARE(group().data(GroupedRuns::MembersRole).toStringList().size(), 2);
+    grouped.setOpened(group(), true);
+    QTRY_COMPARE(grouped.rowCount(), 5);
+    QTRY_COMPARE(runs.shown()->drawn().size(), size_t{3});
+    QVERIFY(grouped.setData(group(), Qt::Unchecked, Qt::CheckStateRole));
+    QTRY_COMPARE(runs.shown()->runs().size(), size_t{1});
+    QCOMPARE(group().data(Qt::CheckStateRole).toInt(), static_cast<int>(Qt::Unchecked));
+    runs.showOnly({folder.filePath(QStringLiteral("b"))});
+    QTRY_COMPARE(runs.shown()->runs().size(), size_t{1});
+    QTRY_COMPARE(group().data(Qt::CheckStateRole).toInt(), static_cast<int>(Qt::PartiallyChecked));
+    QCOMPARE(runs.shown()->drawn().at(0).label, std::string("Transformer++, seed 2"));
+  }
+
+  /// Neither names nor colours change when another run starts.
+  void a_new_run_renames_and_recolours_none() {
+    const QTemporaryDir folder;
+    write(folder, "a", {});
+    write(folder, "b", {.mixer = "avey"});
+    RunList runs(folder.path());
+    QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
+    const auto look = [&](const char* name) { return runs.selection().look(*runs.run(folder.filePath(QLatin1String(name)))); };
+    const RunLook before = look("a");
+    QCOMPARE(before.label, std::string("Transformer++"));
+    RunInfo later = fixture_info({.layers = 5});
+    later.provenance["started"] = "2026-01-01T00:00:00Z";
+    RunWriter::create(folder.filePath(QStringLiteral("c")).toStdString(), later).add(fixture_step({}, 1));
+    QTRY_COMPARE_WITH_TIMEOUT(runs.rowCount(), 3, 10000);
+    QTRY_COMPARE(look("c").label, std::string("Transformer++, layers 5"));
+    QVERIFY(look("a") == before);
+    QVERIFY(!(look("c").colour == before.colour));
+    runs.setFilter(QStringLiteral("mixer:attention"));  // chosen anew, so named by what differs
+    QTRY_COMPARE(look("a").label, std::string("Transformer++, layers 3"));
+    QVERIFY(look("a").colour == before.colour);
   }
 
   void writes_quantities_for_people() {

@@ -29,8 +29,13 @@ int whole(double v) { return static_cast<int>(std::ceil(v)); }
 
 }  // namespace
 
-ChartScene::ChartScene(const Figure& figure, const FigureStyle& style, double unit)
-    : figure_(figure), style_(style), colours_(FigureColours::of(style.dark)), unit_(unit), chart_(new QChart) {
+ChartScene::ChartScene(std::shared_ptr<const PreparedFigure> prepared, const FigureStyle& style, double unit)
+    : prepared_(std::move(prepared)),
+      figure_(prepared_->figure),
+      style_(style),
+      colours_(FigureColours::of(style.dark)),
+      unit_(unit),
+      chart_(new QChart) {
   scene_.addItem(chart_);
   chart_->setBackgroundVisible(false);
   chart_->setPlotAreaBackgroundVisible(false);
@@ -47,10 +52,7 @@ ChartScene::ChartScene(const Figure& figure, const FigureStyle& style, double un
     axis->setGridLinePen(QPen(colours_.grid, 0.5 * unit_));
   }
   x_axis_->setGridLineVisible(false);
-  y_axis_->setGridLineVisible(!figure.map);
-  curves_.reserve(figure.curves.size());
-  for (const Curve& curve : figure.curves) curves_.push_back(std::make_unique<PreparedCurve>(curve, figure.y.logarithmic));
-  if (figure.map && figure.map->rows > 0 && figure.map->columns > 0) map_ = map_image(*figure.map);
+  y_axis_->setGridLineVisible(!figure_.map);
 }
 
 ChartScene::~ChartScene() = default;
@@ -66,18 +68,19 @@ void ChartScene::layout(const QSizeF& size, const Window& window) {
   const QFontMetricsF metrics(font());
   const double nominal = figure_.height_mm / 25.4 * 72 * unit_;
   const double most = style_.whole_legend ? std::max(0.55 * size.height(), size.height() - nominal * 2 / 3) : 0.4 * size.height();
-  legend_ = style_.compact ? Legend{} : legend_of(figure_, metrics, {size.width(), most}, unit_);
+  legend_ = style_.compact ? Legend{} : legend_of(figure_, metrics, {size.width(), most}, unit_, style_.legend);
   const double legend = legend_.height;
-  const double bar = map_.isNull() ? 0 : kColourBar * unit_ + 3.2 * metrics.height() + metrics.horizontalAdvance(QStringLiteral("0.00"));
+  const double bar =
+      prepared_->map.isNull() ? 0 : kColourBar * unit_ + 3.2 * metrics.height() + metrics.horizontalAdvance(QStringLiteral("0.00"));
   const double edge = 0.8 * metrics.height();  // half a tick label may stand past the end of an axis
   chart_->setMargins(QMargins(whole(2 * unit_), whole(legend + edge / 2),
                               whole(bar > 0 ? bar : std::max(edge, 0.5 * metrics.horizontalAdvance(QStringLiteral("000 M")))),
                               whole(unit_)));
   chart_->resize(size);
 
-  plane_.x = x_scale(figure_, window);
-  plane_.y = y_scale(figure_, curves_, plane_.x, window);
-  runs_off_ = window.x || window.y ? std::vector<RunsOff>{} : runs_off(figure_, curves_, plane_.x, plane_.y);
+  plane_.x = window.x ? x_scale(figure_, window) : prepared_->x;
+  plane_.y = window.x || window.y ? y_scale(figure_, prepared_->curves, plane_.x, window) : prepared_->y;
+  runs_off_ = window.x || window.y ? std::vector<RunsOff>{} : prepared_->runs_off;
   const bool cells = figure_.map.has_value();
   setAxis(*x_axis_, plane_.x, figure_.x, size.width(), cells && figure_.map->column_extent[0] == figure_.map->column_extent[1]);
   setAxis(*y_axis_, plane_.y, figure_.y, size.height() - legend, cells && figure_.map->row_extent[0] == figure_.map->row_extent[1]);
@@ -110,6 +113,18 @@ void ChartScene::setAxis(QCategoryAxis& axis, const AxisScale& scale, const Axis
 }
 
 void ChartScene::paint(QPainter& painter, double column, bool exact_map) {
+  paintUnder(painter, exact_map);
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing);
+  const auto colour = [&](const auto& curve) { return seen_colour(curve->curve().colour, style_.dark); };
+  for (const auto& curve : curves()) paint_band(painter, *curve, plane_, colour(curve));
+  for (const auto& curve : curves()) paint_curve(painter, *curve, plane_, colour(curve), unit_, column);
+  for (const auto& curve : curves()) paint_markers(painter, *curve, plane_, colour(curve), colours_.ground, unit_);
+  painter.restore();
+  paintOver(painter);
+}
+
+void ChartScene::paintUnder(QPainter& painter, bool exact_map) {
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setRenderHint(QPainter::LosslessImageRendering);
   const QRectF all(QPointF(), chart_->size());
@@ -117,15 +132,18 @@ void ChartScene::paint(QPainter& painter, double column, bool exact_map) {
   scene_.render(&painter, all, all, Qt::IgnoreAspectRatio);
   painter.restore();
   painter.save();
-  if (!map_.isNull()) paint_map(painter, *figure_.map, map_, plane_, colours_, unit_, exact_map);
+  if (!prepared_->map.isNull()) paint_map(painter, *figure_.map, prepared_->map, plane_, colours_, unit_, exact_map);
   paintLines(painter);
-  const auto colour = [&](const auto& curve) { return seen_colour(curve->curve().colour, style_.dark); };
-  for (const auto& curve : curves_) paint_curve(painter, *curve, plane_, colour(curve), unit_, column);
-  for (const auto& curve : curves_) paint_markers(painter, *curve, plane_, colour(curve), colours_.ground, unit_);
+  painter.restore();
+}
+
+void ChartScene::paintOver(QPainter& painter) const {
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing);
   paintFrame(painter);
   paintRunaway(painter);
   paint_legend(painter, legend_, font(), colours_, style_.dark, unit_);
-  if (!map_.isNull()) paintColourBar(painter);
+  if (!prepared_->map.isNull()) paintColourBar(painter);
   painter.restore();
 }
 

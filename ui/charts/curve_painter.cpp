@@ -2,6 +2,7 @@
 
 #include <QPainter>
 #include <QPen>
+#include <QPolygonF>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -236,6 +237,16 @@ std::optional<size_t> PreparedCurve::nearest(double x) const {
   return best;
 }
 
+double PreparedCurve::at(double x, bool logarithmic_y) const {
+  const auto right = static_cast<size_t>(std::lower_bound(curve_.x.begin(), curve_.x.end(), x) - curve_.x.begin());
+  if (right == size()) return std::nan("");
+  const auto value = [&](double shown) { return logarithmic_y ? std::pow(10.0, shown) : shown; };
+  if (curve_.x[right] == x) return value(shown_y_[right]);
+  if (right == 0) return std::nan("");
+  const double share = (x - curve_.x[right - 1]) / (curve_.x[right] - curve_.x[right - 1]);
+  return value(shown_y_[right - 1] + share * (shown_y_[right] - shown_y_[right - 1]));
+}
+
 CurvePath curve_path(const PreparedCurve& curve, const Plane& plane, double column) {
   CurvePath path;
   PathBuilder builder(path, plane.area);
@@ -253,6 +264,31 @@ QPen curve_pen(const Curve& curve, const QColor& colour, double unit) {
     case Dash::dash_dot: pen.setDashPattern({5, 2, 1.2, 2}); break;
   }
   return pen;
+}
+
+void paint_band(QPainter& painter, const PreparedCurve& curve, const Plane& plane, const QColor& colour) {
+  const Curve& of = curve.curve();
+  if (of.low.empty() || of.low.size() != of.x.size() || of.high.size() != of.x.size() || !curve.sorted()) return;
+  const auto [inside, end_inside] = curve.range(plane.x.low, plane.x.high);
+  const size_t begin = inside > 0 ? inside - 1 : 0, end = std::min(of.x.size(), end_inside + 1);
+  const size_t stride = 1 + (end - begin) / static_cast<size_t>(2 * std::max(1.0, plane.area.width()));
+  QPolygonF polygon;
+  std::vector<QPointF> back;
+  const auto inside_area = [&](const QPointF& p) {
+    return QPointF(std::clamp(p.x(), plane.area.left(), plane.area.right()), std::clamp(p.y(), plane.area.top(), plane.area.bottom()));
+  };
+  for (size_t i = begin; i < end; i += stride) {
+    const QPointF low = plane.to(of.x[i], of.low[i]), high = plane.to(of.x[i], of.high[i]);
+    if (!std::isfinite(low.x()) || !std::isfinite(high.y())) continue;
+    polygon << inside_area(high);
+    back.push_back(inside_area(std::isfinite(low.y()) ? low : QPointF(low.x(), plane.area.bottom())));
+  }
+  for (auto point = back.rbegin(); point != back.rend(); ++point) polygon << *point;
+  QColor pale = colour;
+  pale.setAlphaF(0.18F);
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(pale);
+  painter.drawPolygon(polygon);
 }
 
 void paint_curve(QPainter& painter, const PreparedCurve& curve, const Plane& plane, const QColor& colour, double unit, double column) {

@@ -11,7 +11,6 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "analysis/comparison/comparison.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/two_columns.h"
 #include "ui/compare/comparison_table.h"
@@ -30,11 +29,38 @@ const RegisterPage entry{{"compare", QObject::tr("Compare"), "compare", 50,
 
 QString verdict(const Comparison& comparison) {
   if (comparison.rows.size() < 2) return ComparePage::tr("Switch two or more runs visible to compare them.");
-  if (comparison.warnings.empty())
+  if (comparison.warnings.empty() && comparison.left_out.empty())
     return ComparePage::tr("✓ Comparable: same text, tokenizer, evaluation and training settings; parameters within 1 %.");
-  QStringList lines;
+  constexpr qsizetype kNamed = 4;
+  QStringList lines, out;
+  for (const std::string& run : comparison.left_out) out << QString::fromStdString(run);
+  if (!out.isEmpty()) lines << ComparePage::tr("Left out: ") + out.mid(0, kNamed).join(QStringLiteral("; "));
+  if (out.size() > kNamed) lines.last() += ComparePage::tr("; and %1 more").arg(out.size() - kNamed);
   for (const std::string& warning : comparison.warnings) lines << QStringLiteral("⚠ ") + QString::fromStdString(warning);
   return lines.join(QLatin1Char('\n'));
+}
+
+/// So little that it is reckoned while one waits.
+bool is_little(const ShownRuns& shown) { return shown.runs().size() <= 24; }
+
+/// The group of the baseline, else of the current run, first: the others are measured against it. Its name is the one of the selection.
+ComparePage::Made made(const std::shared_ptr<const ShownRuns>& shown, const std::optional<double>& at_loss, const std::string& domain,
+                       const QString& current, const std::shared_ptr<const PreparedFigure>& before) {
+  RunSet runs = shown->runs();
+  const auto at = [&](const QString& directory) {
+    return std::find_if(runs.begin(), runs.end(), [&](const Run* run) { return directory_of(*run) == directory; });
+  };
+  auto first = shown->baseline.isEmpty() ? runs.end() : at(shown->baseline);
+  if (first == runs.end()) first = at(current);
+  if (first != runs.end()) std::rotate(runs.begin(), first, first + 1);
+  ComparePage::Made result;
+  result.comparison = compare(runs, at_loss, domain);
+  for (ComparisonRow& row : result.comparison.rows)
+    for (const ShownGroup& group : shown->groups)
+      for (const SharedRun& run : group.seeds)
+        if (run->info().directory == row.directory) row.title = group.look.label;
+  result.figure = prepare_figure(trajectory_figure(shown->drawn(), domain, result.comparison.equal_loss), before);
+  return result;
 }
 
 /// Asks for the room that all columns take, as far as a chart beside them stays readable.
@@ -49,6 +75,7 @@ void showAllColumns(QTableView& view) {
 ComparePage::ComparePage(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
+      job_(this, [this](const Made& made) { show(made); }),
       trajectories_(new FigureView),
       domain_(new QComboBox),
       common_(new QToolButton),
@@ -68,16 +95,22 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
   auto* column = new QVBoxLayout(this);
   column->addWidget(new TwoColumns({trajectory_card_, 5, 5}, {makeTables(), 4, 5}, 860, 2, this));
 
+  trajectories_->setKeysOnly(true);
   connect(session_.runs(), &RunList::changed, this, &ComparePage::refresh);
   connect(&session_, &Session::currentRunChanged, this, &ComparePage::refresh);
+  if (const QVariant loss = session_.place().value("compare/loss"); loss.isValid()) at_loss_ = loss.toDouble();
   connect(domain_, &QComboBox::currentIndexChanged, this, &ComparePage::refresh);
   connect(trajectories_, &FigureView::failed, &session_, &Session::failed);
+  connect(trajectories_, &FigureView::exported, &session_,
+          [this](const QString& path) { Q_EMIT session_.noted(tr("Saved %1").arg(path)); });
   connect(trajectories_, &FigureView::verticalLineMoved, this, [this](double loss) {
     at_loss_ = loss;
+    session_.place().set("compare/loss", loss);
     refresh();
   });
   connect(common_, &QToolButton::clicked, this, [this] {
     at_loss_.reset();
+    session_.place().set("compare/loss", {});
     refresh();
   });
 }
@@ -157,11 +190,16 @@ void ComparePage::refresh() {
   stale_ = !isVisible();
   if (stale_) return;
   updateDomains();
-  auto runs = session_.runs()->visibleRuns();
-  if (const auto chosen = std::find(runs.begin(), runs.end(), session_.runs()->run(session_.currentRun())); chosen != runs.end())
-    std::rotate(runs.begin(), chosen, chosen + 1);  // the others are measured against it
-  const Comparison comparison = compare(runs, at_loss_, domain(), session_.runs()->runs());
-  trajectories_->setFigure(trajectory_figure(runs, domain(), comparison.equal_loss, session_.runs()->runs()));
+  const std::shared_ptr<const ShownRuns> shown = session_.runs()->shown();
+  if (is_little(*shown) && !job_.busy()) return show(made(shown, at_loss_, domain(), session_.currentRun(), trajectories_->prepared()));
+  job_.ask([shown, loss = at_loss_, domain = domain(), current = session_.currentRun(),
+            before = trajectories_->prepared()] { return made(shown, loss, domain, current, before); },
+           true);
+}
+
+void ComparePage::show(const Made& made) {
+  const Comparison& comparison = made.comparison;
+  trajectories_->setPrepared(made.figure);
   equal_->setComparison(comparison);
   end_->setComparison(comparison);
   equal_card_->setTitle(tr("At equal pre-training loss"),

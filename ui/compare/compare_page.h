@@ -2,6 +2,10 @@
 #include <QWidget>
 #include <optional>
 
+#include "analysis/comparison/comparison.h"
+#include "ui/charts/prepared_figure.h"
+#include "ui/latest_job.h"
+
 class QComboBox;
 class QLabel;
 class QTableView;
@@ -18,6 +22,10 @@ class Session;
 class ComparePage : public QWidget {
   Q_OBJECT
  public:
+  struct Made {
+    Comparison comparison;
+    std::shared_ptr<const PreparedFigure> figure;
+  };
   ComparePage(Session& session, QWidget* parent);
 
  protected:
@@ -28,10 +36,12 @@ class ComparePage : public QWidget {
   QWidget* makeTables();
   void addCopyButton(Card& card, const ComparisonTable& table);
   void refresh();
+  void show(const Made& made);
   void updateDomains();
   std::string domain() const;
 
   Session& session_;
+  LatestJob<Made> job_;
   std::optional<double> at_loss_;  ///< where the reader put the line; else the lowest loss that all have reached
   bool stale_ = true;
   FigureView* trajectories_;

@@ -46,7 +46,7 @@ void ComparisonTable::setComparison(const Comparison& comparison) {
         {tr("architecture"), {}},
         {tr("OOD (nats)"), tr("OOD loss where the pre-training loss is equal, mean of seeds")},
         {tr("± sd"), tr("Sample standard deviation over seeds; needs two or more")},
-        {tr("against selected"), tr("OOD loss minus that of the run selected in the list, or of the first one where that is hidden")},
+        {tr("against selected"), tr("OOD loss minus that of the baseline, else of the run selected in the list, else of the first")},
         {tr("seeds"), tr("Runs gathered in this row")}};
     for (size_t i = 0; i < rows_.size(); ++i) {
       const ComparisonRow& row = comparison.rows[i];
@@ -60,8 +60,8 @@ void ComparisonTable::setComparison(const Comparison& comparison) {
   } else {
     columns_ = {{tr("architecture"), {}},
                 {tr("parameters"), {}},
-                {tr("tokens/s"), tr("Training speed, mean over the run")},
-                {tr("ID (nats)"), tr("In-domain validation loss at the end")},
+                {tr("tokens/s"), tr("Trained tokens by seconds of training, over the whole run; mean of seeds")},
+                {tr("ID (nats)"), tr("In-domain validation loss at the end; not of damaged runs")},
                 {tr("OOD (nats)"), tr("Mean OOD loss at the end")}};
     if (!comparison.rows.empty())
       for (const auto& [domain, value] : comparison.rows.front().domains)

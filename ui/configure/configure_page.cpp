@@ -110,6 +110,7 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
   form_->setProposals("/device", {QStringLiteral("auto"), QStringLiteral("cpu"), QStringLiteral("cuda")});
   fillPresets();
   showJson(false);
+  restore();
   follow();
 }
 
@@ -211,8 +212,22 @@ void ConfigurePage::showJson(bool json) {
   editors_->setCurrentWidget(json ? static_cast<QWidget*>(json_) : form_);
 }
 
+/// The configuration that was being written.
+void ConfigurePage::restore() {
+  const auto json = [&](const char* key) {
+    const std::string text = session_.place().value(key).toString().toStdString();
+    return nlohmann::json::parse(text.empty() ? "null" : text, nullptr, false);
+  };
+  const nlohmann::json preset = json("configure/preset"), draft = json("configure/draft");
+  if (!preset.is_object() || !draft.is_object()) return;
+  draft_.start(preset);
+  draft_.replace(draft);
+}
+
 /// Everything that follows from the draft.
 void ConfigurePage::follow() {
+  session_.place().set("configure/preset", QString::fromStdString(draft_.preset().dump()));
+  session_.place().set("configure/draft", QString::fromStdString(draft_.json().dump()));
   ConfigProblem problem;
   config_ = resolve(draft_, &problem);
   form_->setDraft(draft_);
@@ -243,8 +258,11 @@ void ConfigurePage::proposeDomains() {
 
 void ConfigurePage::start() {
   if (!config_) return;
+  bool started = false;
+  const auto connection = connect(&session_, &Session::runStarted, this, [&] { started = true; });
   session_.startRun(QByteArray::fromStdString(to_json(*config_).dump(2)));
-  session_.showPage(QStringLiteral("live"));
+  disconnect(connection);
+  if (started) session_.showPage(QStringLiteral("live"));  // else the message says why, and here it can be mended
 }
 
 }  // namespace saccade::ui

@@ -35,6 +35,7 @@ class ConfigurePage : public QWidget {
   void savePreset();
   void showJson(bool json);
   void follow();
+  void restore();
   void proposeDomains();
   void start();
 

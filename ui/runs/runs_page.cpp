@@ -26,16 +26,32 @@ namespace {
 const RegisterPage entry{{QStringLiteral("runs"), RunsPage::tr("Runs"), QStringLiteral("runs"), 10,
                           [](Session& session, QWidget* parent) -> QWidget* { return new RunsPage(session, parent); }}};
 
+/// The table holds what passes the window's filter.
+class FilteredRuns : public QSortFilterProxyModel {
+ public:
+  FilteredRuns(const RunList& runs, QObject* parent) : QSortFilterProxyModel(parent), runs_(runs) {}
+
+ protected:
+  bool filterAcceptsRow(int row, const QModelIndex& parent) const override {
+    const Run* run = runs_.run(sourceModel()->index(row, 0, parent).data(RunList::DirectoryRole).toString());
+    return run ? runs_.selection().passes(*run) : runs_.selection().filter().isEmpty();
+  }
+
+ private:
+  const RunList& runs_;
+};
+
 }  // namespace
 
 RunsPage::RunsPage(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
-      sorted_(new QSortFilterProxyModel(this)),
+      sorted_(new FilteredRuns(*session.runs(), this)),
       table_(new QTreeView(this)),
       details_(new QLabel(this)),
       differs_(new DifferencesView(this)) {
   sorted_->setSourceModel(new RunsTable(session.runs(), this));
+  connect(session.runs(), &RunList::selectionChanged, sorted_, [this] { sorted_->invalidate(); });
   sorted_->setSortRole(RunsTable::SortRole);
   auto* halves = new QSplitter(Qt::Vertical, this);
   auto* runs_card = new Card(tr("Runs"), tr("loss in nats per token, last value"), makeTable(), halves);
@@ -117,12 +133,14 @@ void RunsPage::updateDetails() {
   QModelIndexList rows = table_->selectionModel()->selectedRows();
   std::sort(rows.begin(), rows.end());
   std::vector<const Run*> runs;
-  QStringList heads;
+  QStringList heads, chosen;
+  for (const QModelIndex& row : rows) chosen << row.data(RunList::DirectoryRole).toString();
+  if (isVisible()) session_.setChosen(chosen);
   for (const QModelIndex& row : rows) {
     const Run* run = session_.runs()->run(row.data(RunList::DirectoryRole).toString());
     if (!run) continue;
     runs.push_back(run);
-    heads << QString::fromStdString(run->info().name);
+    heads << session_.runs()->label(*run);
   }
   const bool one = runs.size() == 1;
   const std::vector<Difference> found = one ? all_settings(*runs.front()) : differences(runs);
@@ -135,6 +153,8 @@ void RunsPage::updateDetails() {
   if (runs.empty()) return details_->setText(rows.first().data(RunList::ProblemRole).toString());
   const RunInfo& info = runs.front()->info();
   QStringList lines{summary_of(*runs.front()), QString::fromStdString(info.directory.string())};
+  if (const std::string damage = runs.front()->damage(); !damage.empty() && !runs.front()->detail().outline)
+    lines.prepend(QString::fromStdString(damage));
   if (!info.message.empty()) lines.prepend(QString::fromStdString(info.message));
   details_->setText(lines.join(QLatin1Char('\n')));
 }

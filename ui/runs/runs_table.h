@@ -10,7 +10,7 @@ namespace saccade::ui {
 class RunsTable : public QAbstractTableModel {
   Q_OBJECT
  public:
-  enum Column { name, architecture, state, progress, loss, ood, speed, seed, parameters, column_count };
+  enum Column { name, architecture, state, progress, loss, ood, speed, seed, parameters, steps, started, duration, folder, column_count };
   enum Role { SortRole = RunList::ProblemRole + 100 };
 
   explicit RunsTable(RunList* runs, QObject* parent = nullptr);

@@ -7,10 +7,13 @@
 #include <QFileDialog>
 #include <QLayout>
 #include <QMimeData>
+#include <QResizeEvent>
+#include <QScreen>
 #include <QSettings>
 #include <QStackedWidget>
 #include <QToolBar>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "ui/page.h"
 #include "ui/run_actions.h"
@@ -37,6 +40,7 @@ MainWindow::MainWindow(Session& session, QSettings* settings, QWidget* parent)
       dock_(new QDockWidget(tr("Runs"), this)),
       messages_(new MessageBar),
       stack_(new QStackedWidget) {
+  session_.remember(settings_);
   setWindowIcon(QIcon(QStringLiteral(":/icons/io.github.saccade.Workbench.svg")));
   setAcceptDrops(true);
   setContextMenuPolicy(Qt::NoContextMenu);
@@ -93,6 +97,7 @@ void MainWindow::showPage(const QString& id) {
   page_ = id;
   rail_->setCurrent(id);
   showCurrent();
+  save();
 }
 
 /// The chosen page, or what to do first when it needs runs and there are none.
@@ -144,27 +149,39 @@ void MainWindow::updateTitle() {
 void MainWindow::setTheme(Theme theme) {
   theme_ = theme;
   applyTheme(theme);
+  save();
   for (QAction* action : themes_->actions()) action->setChecked(action->data().toInt() == static_cast<int>(theme));
 }
 
 void MainWindow::restore() {
-  resize(1360, 860);
+  const QSize room = screen()->availableSize();
+  resize(std::min(1360, room.width()), std::min(860, room.height()));
   if (!settings_) return;
   restoreGeometry(settings_->value(QStringLiteral("geometry")).toByteArray());
   restoreState(settings_->value(QStringLiteral("state")).toByteArray(), layout_version);
-  session_.runs()->setHidden(settings_->value(QStringLiteral("hidden")).toStringList());
+}
+
+/// What is remembered of the window itself; the rest keeps itself (Place).
+void MainWindow::save() {
+  if (!settings_) return;
+  settings_->setValue(QStringLiteral("geometry"), saveGeometry());
+  settings_->setValue(QStringLiteral("state"), saveState(layout_version));
+  settings_->setValue(QStringLiteral("page"), page_);
+  settings_->setValue(QStringLiteral("theme"), themeName(theme_));
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
   if (settings_) {
-    settings_->setValue(QStringLiteral("geometry"), saveGeometry());
-    settings_->setValue(QStringLiteral("state"), saveState(layout_version));
-    settings_->setValue(QStringLiteral("page"), page_);
-    settings_->setValue(QStringLiteral("theme"), themeName(theme_));
-    settings_->setValue(QStringLiteral("hidden"), session_.runs()->hidden());
+    save();
     rememberFolder(session_.runs()->folder());
   }
   QMainWindow::closeEvent(event);
+}
+
+/// The geometry is kept as it changes, too: not every window is closed.
+void MainWindow::resizeEvent(QResizeEvent* event) {
+  QMainWindow::resizeEvent(event);
+  if (isVisible()) save();
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {

@@ -21,7 +21,7 @@ class Session;
 class MainWindow : public QMainWindow {
   Q_OBJECT
  public:
-  /// `settings` remembers place, docks, page and hidden runs; null: nothing is remembered.
+  /// `settings` remember the window and where one was in it (Session::remember); null: nothing is remembered.
   MainWindow(Session& session, QSettings* settings, QWidget* parent = nullptr);
 
   QString page() const { return page_; }
@@ -36,6 +36,7 @@ class MainWindow : public QMainWindow {
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
   void changeEvent(QEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   void makeMenus();
@@ -48,6 +49,7 @@ class MainWindow : public QMainWindow {
   void showCurrent();
   void updateTitle();
   void restore();
+  void save();
 
   Session& session_;
   QSettings* settings_;

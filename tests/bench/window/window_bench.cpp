@@ -119,7 +119,7 @@ class Bench : public QObject {
  private:
   double since_start() const { return 1e-9 * static_cast<double>(start_.nsecsElapsed()); }
 
-  /// Every figure holds still for half a second.
+  /// All curves are read, and every figure holds still.
   void drawn() {
     size_t points = 0;
     double last = since_start();
@@ -127,10 +127,15 @@ class Bench : public QObject {
       size_t now = 0;
       for (const FigureView* view : window_->findChildren<FigureView*>())
         for (const Curve& curve : view->figure().curves) now += curve.x.size() + 1;
-      if (now != points) points = now, last = since_start();
+      if (now != points || session_->runs()->unread() > 0 || drawing()) points = now, last = since_start();
       return points > 0 && since_start() - last > (scenario_.live ? 2.5 : 1.5);
     });
     print(QStringLiteral("all drawn"), seconds(last));
+  }
+
+  bool drawing() const {
+    const auto views = window_->findChildren<FigureView*>();
+    return std::any_of(views.begin(), views.end(), [](const FigureView* view) { return view->isVisible() && view->drawing(); });
   }
 
   void print_stall(const QString& what) {
@@ -182,11 +187,16 @@ class Bench : public QObject {
       if (!view->isVisible() || !ui::has_data(view->figure()) || view->figure().map) continue;
       const size_t curves = view->figure().curves.size();
       const std::vector<double> panned = pan(*view), zoomed = zoom(*view);
+      QElapsedTimer clock;
+      clock.start();
       view->showAll();
       view->repaint();
+      wait(30, [&] { return !view->drawing(); });
+      const double settled = 1e-6 * static_cast<double>(clock.nsecsElapsed());
       print(QStringLiteral("%1 (%2 curves)").arg(view->accessibleName()).arg(curves),
-            QStringLiteral("pan p95 %1, median %2; zoom p95 %3, median %4")
-                .arg(ms(percentile(panned, 0.95)), ms(percentile(panned, 0.5)), ms(percentile(zoomed, 0.95)), ms(percentile(zoomed, 0.5))));
+            QStringLiteral("pan p95 %1, median %2; zoom p95 %3, median %4; sharp after %5")
+                .arg(ms(percentile(panned, 0.95)), ms(percentile(panned, 0.5)), ms(percentile(zoomed, 0.95)), ms(percentile(zoomed, 0.5)),
+                     ms(settled)));
     }
   }
 
@@ -196,18 +206,18 @@ class Bench : public QObject {
     return nullptr;
   }
 
-  /// From the click until the losses hold other curves and are painted.
+  /// From the click until the losses are others and painted.
   void toggles() {
     application_.watchdog.forget();
     std::vector<double> times;
     for (int i = 0; i < 6; ++i) {
-      const size_t before = loss()->figure().curves.size();
+      const auto before = loss()->prepared();
       QElapsedTimer clock;
       clock.start();
       ui::RunList& runs = *session_->runs();
       const QModelIndex run = runs.index(3 + i / 2);
       runs.setData(run, i % 2 == 1, ui::RunList::VisibleRole);
-      if (!wait(30, [&] { return loss()->figure().curves.size() != before; })) break;
+      if (!wait(30, [&] { return loss()->prepared() != before; })) break;
       loss()->repaint();
       times.push_back(1e-6 * static_cast<double>(clock.nsecsElapsed()));
     }
