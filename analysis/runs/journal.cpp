@@ -12,7 +12,7 @@
 
 #include "analysis/runs/crc32c.h"
 #include "analysis/runs/step_line.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade {
 namespace {

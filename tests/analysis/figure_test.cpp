@@ -9,7 +9,7 @@
 
 #include "analysis/comparison/group_names.h"
 #include "analysis/figures/palette.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "tests/analysis/fixture.h"
 
 namespace saccade::test {

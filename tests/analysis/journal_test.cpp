@@ -9,7 +9,7 @@
 #include "analysis/runs/crc32c.h"
 #include "analysis/runs/history.h"
 #include "analysis/runs/step_line.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "tests/support/file_size_limit.h"
 
 namespace saccade::test {

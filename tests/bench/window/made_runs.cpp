@@ -9,7 +9,7 @@
 #include "analysis/runs/files.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/run_writer.h"
-#include "kernels/random.h"
+#include "kernels/engine/random.h"
 
 namespace saccade::test {
 namespace {
