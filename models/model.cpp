@@ -4,12 +4,12 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "kernels/cross_entropy.h"
-#include "kernels/decoding.h"
-#include "kernels/linear.h"
-#include "kernels/parallel.h"
-#include "kernels/random.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/parallel.h"
+#include "kernels/engine/random.h"
+#include "kernels/engine/transfer.h"
+#include "kernels/ops/cross_entropy/cross_entropy.h"
+#include "kernels/ops/decoding/decoding.h"
+#include "kernels/ops/linear/linear.h"
 #include "models/orthogonal.h"
 
 namespace saccade {
@@ -88,10 +88,7 @@ Tensor ParameterMaker::formula(const std::string& name, const Shape& shape, cons
 
 DecodingState DecodingState::empty(Arena& arena, int64_t batch, int64_t capacity) {
   DecodingState state{batch, capacity, 0, {}};
-  if (arena.device().targets_cuda()) {
-    state.length_on_device = arena.allocate({1}, DType::i32);
-    if (!arena.device().is_plan()) fill_zero(state.length_on_device);
-  }
+  state.length_on_device = position_on_device(arena);
   return state;
 }
 

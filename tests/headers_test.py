@@ -10,8 +10,8 @@ import pathlib
 import re
 import sys
 
-ENGINE = ("beside.h",)  # these take a tape without being ops
-OTHERS = ("kernels/avey/", "kernels/cuda/")  # ops are declared above their CUDA bodies; Avey's headers are being rewritten
+ENGINE = ("side_stream.h",)  # these take a tape without being ops
+OTHERS = ("kernels/ops/avey/", "kernels/cuda/")  # ops are declared above their CUDA bodies; Avey's headers are being rewritten
 
 OP = re.compile(r"^(?:Tensor|void|int64_t|std::vector<\w+>|[A-Z]\w*) \w+\(Tape& tape\b", re.MULTILINE)
 PARTS = {

@@ -4,8 +4,8 @@
 #include <span>
 
 #include "analysis/evaluation/timing.h"
-#include "kernels/parallel.h"
-#include "kernels/random.h"
+#include "kernels/engine/parallel.h"
+#include "kernels/engine/random.h"
 #include "models/corpus/vocabulary.h"
 #include "models/training/plan.h"
 #include "models/training/training_step.h"

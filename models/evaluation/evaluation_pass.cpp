@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/position_sums.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/transfer.h"
+#include "kernels/ops/position_sums/position_sums.h"
 
 namespace saccade {
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "kernels/recorded.h"
+#include "kernels/engine/captured_graph.h"
 #include "models/evaluation/frozen_batches.h"
 #include "models/model.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/decoding.h"
+#include "kernels/ops/decoding/decoding.h"
 #include "models/model.h"
 
 namespace saccade {

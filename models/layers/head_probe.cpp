@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/parallel.h"
+#include "kernels/engine/parallel.h"
 
 namespace saccade {
 namespace {

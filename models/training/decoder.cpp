@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/linear.h"
-#include "kernels/random.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/random.h"
+#include "kernels/engine/transfer.h"
+#include "kernels/ops/linear/linear.h"
 #include "models/architectures/registry.h"
 #include "models/training/training_step.h"
 

@@ -2,8 +2,8 @@
 #include <memory>
 #include <span>
 
-#include "kernels/recorded.h"
-#include "kernels/staging.h"
+#include "kernels/engine/captured_graph.h"
+#include "kernels/engine/staging.h"
 #include "models/model.h"
 #include "models/training/trainer.h"
 

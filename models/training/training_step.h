@@ -3,9 +3,9 @@
 #include <span>
 #include <vector>
 
-#include "kernels/adamw.h"
-#include "kernels/recorded.h"
-#include "kernels/staging.h"
+#include "kernels/engine/captured_graph.h"
+#include "kernels/engine/staging.h"
+#include "kernels/ops/adamw/adamw.h"
 #include "models/config/config.h"
 #include "models/model.h"
 

@@ -19,9 +19,9 @@
 #include <fstream>
 #include <string>
 
-#include "kernels/plain.h"
-#include "kernels/recorded.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/captured_graph.h"
+#include "kernels/engine/plain.h"
+#include "kernels/engine/transfer.h"
 #include "models/config/config.h"
 #include "models/corpus/corpus.h"
 #include "models/resources.h"

@@ -8,9 +8,9 @@
 #include <fstream>
 #include <string>
 
-#include "kernels/cuda/runtime.h"
-#include "kernels/random.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/cuda_runtime.h"
+#include "kernels/engine/random.h"
+#include "kernels/engine/transfer.h"
 #include "models/architectures/registry.h"
 #include "models/config/config.h"
 #include "models/corpus/corpus.h"

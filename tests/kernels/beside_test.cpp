@@ -1,4 +1,4 @@
-#include "kernels/beside.h"
+#include "kernels/engine/side_stream.h"
 
 #include <QtTest>
 
