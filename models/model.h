@@ -54,7 +54,7 @@ class ParameterMaker {
 /// The last position of one sequence [1, n, D]: [1, 1, D], sharing memory. Carries no gradient.
 inline Tensor last_row(const Tensor& x) {
   const int64_t n = x.dim(1), width = x.dim(2);
-  return x.reshape({n, width}).head_slice(n - 1, n).reshape({1, 1, width});
+  return x.reshape({n, width}).slice(n - 1, n).reshape({1, 1, width});
 }
 
 /// What the layers of one forward pass share besides the stream of hidden states.
@@ -91,7 +91,7 @@ struct DecodingState {
   int64_t length = 0;    ///< tokens seen
   std::vector<std::unique_ptr<LayerState>> layers;
   bool last_only = false;        ///< with one sequence, extend may return the last position only, and leave out what only others need
-  Tensor length_on_device = {};  ///< i32 [1], the same number, on a GPU: so that a recorded step serves every position
+  Tensor length_on_device = {};  ///< i32 [1], the same number, on a GPU: so that a captured step serves every position
 
   /// For `batch` sequences on the arena's device; layers are the model's business.
   static DecodingState empty(Arena& arena, int64_t batch, int64_t capacity);

@@ -9,11 +9,11 @@ namespace saccade::cuda {
 /// Work that is the same every time, on the same memory, as a captured graph. On a GPU the first call runs it plainly (which prepares
 /// products, tables and memory), the second one captures a CUDA graph, and later ones replay the graph. Elsewhere every call runs it. The
 /// host code of the work runs in the first two calls only.
-class Recorded {
+class CapturedGraph {
  public:
-  Recorded();
-  ~Recorded();
-  Recorded(Recorded&&) noexcept;
+  CapturedGraph();
+  ~CapturedGraph();
+  CapturedGraph(CapturedGraph&&) noexcept;
   void operator()(Device device, const std::function<void()>& work);
 
   /// Off: every call of every object runs plainly (profiles, debugging). On by default.

@@ -16,6 +16,6 @@ void count_up(Stream stream, const Tensor& x, const TokenPosition& position);
 /// sum = (fresh ? 0 : sum) + factor · term; sum f64 [1], term f32 [1].
 void sum_up(Stream stream, const Tensor& sum, const Tensor& term, double factor, bool fresh);
 /// norm = NaN unless the loss is finite; both f64 [1].
-void spoil(Stream stream, const Tensor& norm, const Tensor& loss);
+void require_finite(Stream stream, const Tensor& norm, const Tensor& loss);
 
 }  // namespace saccade::cuda

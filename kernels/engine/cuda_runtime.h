@@ -22,7 +22,7 @@ std::vector<Gpu> gpus(std::string* why_none = nullptr);
 /// Version of the loaded cuDNN, such as "9.14.0"; empty with a reason where there is none.
 std::string cudnn_version(std::string* why_none = nullptr);
 
-/// The one stream of a device, in program order (but for side streams, branch.h).
+/// The one stream of a device, in program order (but for side streams, cuda_side_stream.h).
 Stream stream(int index);
 void synchronize(int index);
 

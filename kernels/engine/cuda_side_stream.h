@@ -8,12 +8,12 @@ namespace saccade::cuda {
 
 /// Work on a side stream: after the work that the device's stream holds when it starts, before the work that follows `join`. In a captured
 /// graph it is a branch. The caller keeps the tensors that it reads and writes alive until `join`.
-class Branch {
+class SideWork {
  public:
-  Branch();
-  ~Branch();  ///< joins
-  Branch(const Branch&) = delete;
-  Branch& operator=(const Branch&) = delete;
+  SideWork();
+  ~SideWork();  ///< joins
+  SideWork(const SideWork&) = delete;
+  SideWork& operator=(const SideWork&) = delete;
 
   /// While `work` runs on the host, stream(device) is the side stream. All branches of a device share one side stream, in order.
   void start(int device, const std::function<void(Stream)>& work);

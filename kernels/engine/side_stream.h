@@ -9,13 +9,13 @@
 
 namespace saccade {
 
-/// Work of a tape's backward pass on a side stream (run_beside): on a GPU a second stream, in the order it was begun.
-class Beside {
+/// Work of a tape's backward pass on a side stream (run_on_side_stream): on a GPU a second stream, in the order it was begun.
+class SideStream {
  public:
-  Beside() = default;
-  ~Beside() { end(); }
-  Beside(const Beside&) = delete;
-  Beside& operator=(const Beside&) = delete;
+  SideStream() = default;
+  ~SideStream() { end(); }
+  SideStream(const SideStream&) = delete;
+  SideStream& operator=(const SideStream&) = delete;
 
   void begin(Tape& tape, const char* op, Cost cost, const std::vector<Tensor>& reads, const std::vector<GradTarget>& writes,
              const std::function<void()>& cpu, const std::function<void()>& cuda);
@@ -29,33 +29,33 @@ class Beside {
  private:
   struct Work {
     std::vector<Tensor> reads, writes;
-    std::unique_ptr<cuda::Branch> branch;  ///< ends first, which joins
+    std::unique_ptr<cuda::SideWork> branch;  ///< ends first, which joins
   };
   std::deque<Work> works_;  ///< oldest first
 };
 
 /// Ends the side stream's work of a backward pass on every exit from it.
-class BesideEnds {
+class SideStreamEnd {
  public:
-  explicit BesideEnds(Tape& tape) : beside_(tape.beside()) {}
-  ~BesideEnds() { beside_.end(); }
-  BesideEnds(const BesideEnds&) = delete;
-  BesideEnds& operator=(const BesideEnds&) = delete;
+  explicit SideStreamEnd(Tape& tape) : side_stream_(tape.side_stream()) {}
+  ~SideStreamEnd() { side_stream_.end(); }
+  SideStreamEnd(const SideStreamEnd&) = delete;
+  SideStreamEnd& operator=(const SideStreamEnd&) = delete;
 
  private:
-  Beside& beside_;
+  SideStream& side_stream_;
 };
 
 /// An op of a backward pass whose results no later op of that pass reads: gradients of weights. On a GPU it runs on the side stream, unless
 /// it is large enough to fill the GPU by itself; the tensors it reads and writes live until it is done, at the latest at the end of
 /// Tape::backward. Elsewhere it is Tape::run. It may not allocate from the tape.
 template <class Cpu, class Cuda>
-void run_beside(Tape& tape, const char* op, Cost cost, const std::vector<Tensor>& reads, const std::vector<GradTarget>& writes, Cpu&& cpu,
-                [[maybe_unused]] Cuda&& cuda) {
+void run_on_side_stream(Tape& tape, const char* op, Cost cost, const std::vector<Tensor>& reads, const std::vector<GradTarget>& writes,
+                        Cpu&& cpu, [[maybe_unused]] Cuda&& cuda) {
 #ifdef SACCADE_CUDA
-  tape.beside().begin(tape, op, cost, reads, writes, cpu, cuda);
+  tape.side_stream().begin(tape, op, cost, reads, writes, cpu, cuda);
 #else  // what `cuda` calls is not there; a plan for a GPU counts all the same
-  tape.beside().begin(tape, op, cost, reads, writes, cpu, {});
+  tape.side_stream().begin(tape, op, cost, reads, writes, cpu, {});
 #endif
 }
 

@@ -17,7 +17,7 @@ constexpr int64_t kGrain = 1 << 15;
 
 }  // namespace
 
-Tape::Tape(Arena& arena, bool recording) : arena_(arena), recording_(recording), beside_(std::make_unique<Beside>()) {}
+Tape::Tape(Arena& arena, bool recording) : arena_(arena), recording_(recording), side_stream_(std::make_unique<SideStream>()) {}
 
 Tape::~Tape() = default;
 
@@ -101,7 +101,7 @@ void Tape::run_again(const Part& part, const std::vector<uint64_t>& outputs) {
 Tensor Tape::grad(const Tensor& x) const {
   const auto found = grads_.find(x.id());
   if (found == grads_.end()) return {};
-  beside_->wait_for_writes(found->second);
+  side_stream_->wait_for_writes(found->second);
   return found->second.reshape(x.shape());
 }
 
@@ -115,14 +115,14 @@ GradTarget Tape::grad_target(const Tensor& x) {
   if (auto bound = bound_.find(x.id()); bound != bound_.end()) {
     const bool add = !bound->second.fresh;
     bound->second.fresh = false;
-    beside_->wait_for_writes(bound->second.buffer);
+    side_stream_->wait_for_writes(bound->second.buffer);
     return {bound->second.buffer.reshape(x.shape()), add};
   }
   auto [slot, fresh] = grads_.try_emplace(x.id());
   if (fresh) {
     slot->second = empty(x.shape(), x.dtype());
   } else {
-    beside_->wait_for_reads(slot->second);
+    side_stream_->wait_for_reads(slot->second);
     if (!slot->second.sole_owner()) slot->second = copy(slot->second);  // somebody else still reads the shared contribution
   }
   return {slot->second.reshape(x.shape()), !fresh};
@@ -192,7 +192,7 @@ void Tape::backward(const Tensor& loss, double scale) {
 }
 
 void Tape::backward(const std::vector<std::pair<Tensor, Tensor>>& outputs_and_grads) {
-  const BesideEnds guard(*this);
+  const SideStreamEnd guard(*this);
   for (const auto& [y, g] : outputs_and_grads) add_grad(y, g);
   go_back();
 }

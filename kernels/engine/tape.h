@@ -15,7 +15,7 @@
 
 namespace saccade {
 
-class Beside;
+class SideStream;
 
 /// Least work of an op: a multiply-add counts as two FLOPs; bytes are read and written once each.
 struct Cost {
@@ -142,14 +142,14 @@ class Tape {
   /// Forgets what was recorded.
   void clear();
   /// Work on the side stream during backward (kernels/engine/side_stream.h).
-  Beside& beside() { return *beside_; }
+  SideStream& side_stream() { return *side_stream_; }
 
   /// Sum of the costs of everything run since the last reset.
   Cost cost() const { return cost_; }
   void reset_cost() { cost_ = {}; }
 
   /// Time per op, when switched on (`saccade bench --profile`). On a GPU every op is waited for, so short ones look longer; captured graphs
-  /// must be off (cuda::Recorded::set_enabled).
+  /// must be off (cuda::CapturedGraph::set_enabled).
   struct OpTime {
     int64_t calls = 0;
     double seconds = 0;
@@ -191,7 +191,7 @@ class Tape {
   std::unordered_map<uint64_t, Tensor> compute_copies_;
   std::map<std::string, OpTime> profile_;
   std::string refusal_;
-  std::unique_ptr<Beside> beside_;
+  std::unique_ptr<SideStream> side_stream_;
 };
 
 using GradTarget = Tape::Target;

@@ -52,7 +52,7 @@ Tensor Tensor::reshape(const Shape& shape) const {
   return view;
 }
 
-Tensor Tensor::head_slice(int64_t begin, int64_t end) const {
+Tensor Tensor::slice(int64_t begin, int64_t end) const {
   if (begin < 0 || end < begin || end > dim(0)) throw std::logic_error("slice outside " + to_string(shape_));
   const int64_t row_bytes = dim(0) ? bytes() / dim(0) : 0;
   Shape shape{end - begin};

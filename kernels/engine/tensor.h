@@ -86,7 +86,7 @@ class Tensor {
   /// All but the last dimension folded into one: [rows, last].
   Tensor rows_view() const { return reshape({size() / shape_[-1], shape_[-1]}); }
   /// Elements begin … end-1 of the first dimension, sharing memory. Carries no gradient.
-  Tensor head_slice(int64_t begin, int64_t end) const;
+  Tensor slice(int64_t begin, int64_t end) const;
 
   /// Whether gradients flow to this tensor; set for parameters and by Tape::record for outputs.
   bool differentiable() const { return differentiable_; }

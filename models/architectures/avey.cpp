@@ -91,9 +91,9 @@ int64_t tail_columns(const Settings& s, int64_t width) {
 }
 
 struct Norm {
-  Tensor gain, bias;  // [D]; bias for LayerNorm
+  Tensor weight, bias;  // [D]; bias for LayerNorm
   Tensor operator()(Tape& tape, const Tensor& x) const {
-    return bias ? layer_norm(tape, x, gain, bias, kLayerNormEpsilon) : rms_norm(tape, x, gain, kRmsEpsilon);
+    return bias ? layer_norm(tape, x, weight, bias, kLayerNormEpsilon) : rms_norm(tape, x, weight, kRmsEpsilon);
   }
 };
 

@@ -19,10 +19,10 @@ T* optional(const Tensor& x) {
   return x ? pointer<T>(x) : nullptr;
 }
 
-/// A warp per row of one head. `places` counts are cleared, fewer than rows.
+/// A warp per row of one head. `cleared` counts are set to zero, fewer than rows.
 template <class T>
-__global__ void output_dots_kernel(const T* d_o, const T* o, float* mean, int64_t rows, int length, int heads, int width, int* counts,
-                                   int64_t places) {
+__global__ void output_dots_kernel(const T* d_o, const T* o, float* delta, int64_t rows, int length, int heads, int width, int* counts,
+                                   int64_t cleared) {
   const int64_t row = int64_t{blockIdx.x} * 8 + threadIdx.x / 32;
   if (row >= rows) return;
   float sum = 0;
@@ -30,14 +30,14 @@ __global__ void output_dots_kernel(const T* d_o, const T* o, float* mean, int64_
   sum = warp_sum(sum);
   const int64_t b = row / heads / length, t = row / heads % length, h = row % heads;
   if (threadIdx.x % 32 != 0) return;
-  mean[(b * heads + h) * length + t] = sum;
-  if (row < places) counts[row] = 0;
+  delta[(b * heads + h) * length + t] = sum;
+  if (row < cleared) counts[row] = 0;
 }
 
 /// The same with kLanes lanes per row, 16 bytes each.
 template <int kLanes>
-__global__ void output_dots_packed_kernel(const bf16* d_o, const bf16* o, float* mean, int64_t rows, int length, int heads, int* counts,
-                                          int64_t places) {
+__global__ void output_dots_packed_kernel(const bf16* d_o, const bf16* o, float* delta, int64_t rows, int length, int heads, int* counts,
+                                          int64_t cleared) {
   const int64_t row = (int64_t{blockIdx.x} * 256 + threadIdx.x) / kLanes;
   const int64_t at = (min(row, rows - 1) * kLanes + threadIdx.x % kLanes) * 8;
   const Pack<bf16> x = load_pack(d_o + at), y = load_pack(o + at);
@@ -47,8 +47,8 @@ __global__ void output_dots_packed_kernel(const bf16* d_o, const bf16* o, float*
   sum = sum_of_lanes<kLanes>(sum);
   const int64_t b = row / heads / length, t = row / heads % length, h = row % heads;
   if (threadIdx.x % kLanes != 0) return;
-  if (row < rows) mean[(b * heads + h) * length + t] = sum;
-  if (row < places) counts[row] = 0;
+  if (row < rows) delta[(b * heads + h) * length + t] = sum;
+  if (row < cleared) counts[row] = 0;
 }
 
 template <class T>
@@ -65,7 +65,7 @@ constexpr int kWeightThreads = 256;
 /// A block per (position, head).
 template <class T>
 __global__ void __launch_bounds__(kWeightThreads)
-    weights_kernel(Pattern p, const T* q, const T* k, int line, const float* lse, float* weights) {
+    weights_kernel(Pattern p, const T* q, const T* k, int batch_head, const float* lse, float* weights) {
   extern __shared__ float query[];
   const int t = blockIdx.x, h = blockIdx.y;
   const int64_t stride = p.stride();
@@ -75,8 +75,8 @@ __global__ void __launch_bounds__(kWeightThreads)
   const auto visible = [&](int j) {
     if (j > t || (p.window > 0 && j <= t - p.window)) return false;
     if (p.chunk == 0 || j / p.chunk == t / p.chunk) return true;
-    for (int i = 0; i < p.places; ++i)
-      if (p.selected[(int64_t{line + h} * p.length + t) * p.places + i] == j / p.chunk) return true;
+    for (int i = 0; i < p.top_k; ++i)
+      if (p.selected[(int64_t{batch_head + h} * p.length + t) * p.top_k + i] == j / p.chunk) return true;
     return false;
   };
   float top = -INFINITY;
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(kWeightThreads)
   }
   float shift = 0, inverse = 1;
   if (lse) {
-    shift = lse[int64_t{line + h} * p.length + t];
+    shift = lse[int64_t{batch_head + h} * p.length + t];
   } else {
     __shared__ float tops[kWeightThreads / 32];
     top = warp_max(top);
@@ -120,7 +120,7 @@ Pattern pattern(const AttentionTask& task, DType type) {
   p.selected = pointer<int32_t>(lists.selected), p.order = pointer<int32_t>(lists.order), p.offsets = pointer<int32_t>(lists.offsets);
   p.tiles = pointer<int32_t>(lists.tiles), p.extras = pointer<int32_t>(lists.extras);
   p.extra_offsets = pointer<int32_t>(lists.extra_offsets);
-  p.places = static_cast<int>(lists.selected.dim(3)), p.place = static_cast<int>(task.place);
+  p.top_k = static_cast<int>(lists.selected.dim(3)), p.slot = static_cast<int>(task.slot);
   p.chunks = static_cast<int>(lists.offsets.dim(3)) - 1, p.groups = static_cast<int>(lists.extra_offsets.dim(3)) - 1;
   p.group_chunks = static_cast<int>(group_chunks(task.chunk, attention_block_rows(type, shape.width)));
   p.max_tiles = static_cast<int>(lists.tiles.dim(3)), p.max_extras = static_cast<int>(max_extras(shape.length));
@@ -155,7 +155,7 @@ BackwardArgs<T> backward_args(const AttentionBackward& in) {
           batch_stride(shape, in.k),
           batch_stride(shape, in.v),
           pointer<float>(in.lse),
-          pointer<float>(in.mean),
+          pointer<float>(in.delta),
           optional<int32_t>(in.best),
           optional<T>(in.dq),
           optional<T>(in.dk),
@@ -179,26 +179,26 @@ void attention_forward(Stream stream, const AttentionForward& in) {
 void attention_backward(Stream stream, const AttentionBackward& in) {
   if (hopper_backward(stream, in)) return;
   on_tensor_cores(in.v.dtype(), in.task.shape.width) ? tensor_backward(stream, in) : plain_backward(stream, in);
-  if (in.rotary_base != 0) turn_back_heads(stream, in.task.shape, in.rotary_base, in.dq, in.gradient_stride);
+  if (in.rotary_base != 0) rotate_heads_back(stream, in.task.shape, in.rotary_base, in.dq, in.gradient_stride);
 }
 
-void output_dots(Stream stream, const HeadShape& shape, const Tensor& d_o, const Tensor& o, const Tensor& mean, const Tensor& sums) {
-  const int64_t rows = shape.sequences() * shape.length, places = sums ? sums.dim(0) : 0;
+void output_dots(Stream stream, const HeadShape& shape, const Tensor& d_o, const Tensor& o, const Tensor& delta, const Tensor& sums) {
+  const int64_t rows = shape.sequences() * shape.length, cleared = sums ? sums.dim(0) : 0;
   int* counts = sums ? query_counts(sums) : nullptr;
   if (on_tensor_cores(o.dtype(), shape.width)) {
     for_width(shape.width, [&](auto width) {
       constexpr int kLanes = decltype(width)::value / 8;
       output_dots_packed_kernel<kLanes><<<blocks_for(rows, 256 / kLanes), 256, 0, stream>>>(
-          pointer<bf16>(d_o), pointer<bf16>(o), pointer<float>(mean), rows, static_cast<int>(shape.length), static_cast<int>(shape.heads),
-          counts, places);
+          pointer<bf16>(d_o), pointer<bf16>(o), pointer<float>(delta), rows, static_cast<int>(shape.length), static_cast<int>(shape.heads),
+          counts, cleared);
     });
     return check_launch();
   }
   dispatch_cuda(o.dtype(), [&](auto t) {
     using T = decltype(t);
-    output_dots_kernel<<<blocks_for(rows, 8), 256, 0, stream>>>(pointer<T>(d_o), pointer<T>(o), pointer<float>(mean), rows,
+    output_dots_kernel<<<blocks_for(rows, 8), 256, 0, stream>>>(pointer<T>(d_o), pointer<T>(o), pointer<float>(delta), rows,
                                                                 static_cast<int>(shape.length), static_cast<int>(shape.heads),
-                                                                static_cast<int>(shape.width), counts, places);
+                                                                static_cast<int>(shape.width), counts, cleared);
   });
   check_launch();
 }
@@ -215,7 +215,7 @@ void sum_over_batch(Stream stream, const Tensor& x, const Tensor& sum, bool add)
 void attention_weights(Stream stream, const HeadShape& shape, const ScoreOptions& options, const Tensor& q, const Tensor& k,
                        int64_t sequence, int64_t chunk, const Tensor& selected, const Tensor& lse, const Tensor& weights) {
   Pattern p = pattern({shape, options, chunk, {}}, q.dtype());
-  if (selected) p.selected = pointer<int32_t>(selected), p.places = static_cast<int>(selected.dim(3));
+  if (selected) p.selected = pointer<int32_t>(selected), p.top_k = static_cast<int>(selected.dim(3));
   dispatch_cuda(q.dtype(), [&](auto t) {
     using T = decltype(t);
     weights_kernel<<<dim3(static_cast<unsigned>(shape.length), static_cast<unsigned>(shape.heads)), kWeightThreads,

@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kThreads, 2) query_gradient_kernel(const Backw
   extern __shared__ __align__(128) char shared[];
   const QueryBlock block = query_block<kGather, kTileRows<D>>(a.p);
   if (block.count == 0) return;
-  const int b = block.line / a.p.heads, h = block.line % a.p.heads, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int b = block.batch_head / a.p.heads, h = block.batch_head % a.p.heads, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t stride = a.p.stride(), offset = b * a.p.length * stride + h * D;
   const bf16 *q = a.q + b * a.q_batch + h * D, *k = a.k + b * a.k_batch + h * D, *v = a.v + b * a.v_batch + h * D, *d_o = a.d_o + offset;
   const uint32_t base = shared_address(shared);
@@ -52,19 +52,19 @@ __global__ void __launch_bounds__(kThreads, 2) query_gradient_kernel(const Backw
   fetch(block.key_begin, 0);
 
   int position[M][2], low[M][2], high[M][2];
-  float lse[M][2], mean[M][2];
+  float lse[M][2], delta[M][2];
 #pragma unroll
   for (int m = 0; m < M; ++m)
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int r = warp * 16 * M + m * 16 + i * 8 + lane / 4;
-      position[m][i] = -1, low[m][i] = high[m][i] = 0, lse[m][i] = mean[m][i] = 0;
+      position[m][i] = -1, low[m][i] = high[m][i] = 0, lse[m][i] = delta[m][i] = 0;
       if (r >= block.count) continue;
       const int t = position[m][i] = block.position(r);
-      const Sight seen = sight(a.p, t, kGather ? a.p.chosen(block.line, t) : -1);
+      const Sight seen = sight(a.p, t, kGather ? a.p.chosen(block.batch_head, t) : -1);
       low[m][i] = seen.low, high[m][i] = seen.high;
-      lse[m][i] = a.lse[int64_t{block.line} * a.p.length + t] * kLog2e;
-      mean[m][i] = a.mean[int64_t{block.line} * a.p.length + t];
+      lse[m][i] = a.lse[int64_t{block.batch_head} * a.p.length + t] * kLog2e;
+      delta[m][i] = a.delta[int64_t{block.batch_head} * a.p.length + t];
     }
 
   float acc[M][D / 8][4];
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(kThreads, 2) query_gradient_kernel(const Backw
             if (a.p.alibi) x -= slope * static_cast<float>(position[m][i / 2] - j);
             float p = exp2_approximate(x);
             if (!all && (j < low[m][i / 2] || j >= high[m][i / 2])) p = 0;
-            s[m][n][i] = p * (dp[m][n][i] - mean[m][i / 2]);
+            s[m][n][i] = p * (dp[m][n][i] - delta[m][i / 2]);
           }
       multiply_weights<M, N, D>(acc, s, keys, sub);
     }
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kThreads, 2) query_gradient_kernel(const Backw
   for (int m = 0; m < M; ++m)
 #pragma unroll
     for (int i = 0; i < 2; ++i)
-      if (position[m][i] >= 0) store_row<D>(a.dq + a.gradient(block.line, position[m][i]), acc[m], i, a.p.scale, a.add_dq);
+      if (position[m][i] >= 0) store_row<D>(a.dq + a.gradient(block.batch_head, position[m][i]), acc[m], i, a.p.scale, a.add_dq);
 }
 
 /// c [16 M x 8 N] = x yᵀ over all D columns, rows `row_x` … of x and `row_y` … of y.
@@ -147,7 +147,7 @@ __device__ __forceinline__ void multiply_tiles(float (&c)[M][N][4], const Shared
 
 /// What a stage of queries brings besides its rows.
 struct QueryNotes {
-  float lse[kStage], mean[kStage];
+  float lse[kStage], delta[kStage];
   int position[kStage], low[kStage], high[kStage], best[kStage];
 };
 
@@ -157,8 +157,8 @@ __global__ void __launch_bounds__(kThreads, 2) key_gradient_kernel(const Backwar
   extern __shared__ __align__(128) char shared[];
   const KeyBlock block = key_block<kRows>(a.p, extra);
   if (block.count <= 0) return;
-  const int b = block.line / a.p.heads, h = block.line % a.p.heads, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int64_t stride = a.p.stride(), offset = b * a.p.length * stride + h * D, line = int64_t{block.line} * a.p.length;
+  const int b = block.batch_head / a.p.heads, h = block.batch_head % a.p.heads, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int64_t stride = a.p.stride(), offset = b * a.p.length * stride + h * D, row_offset = int64_t{block.batch_head} * a.p.length;
   const bf16 *q = a.q + b * a.q_batch + h * D, *k = a.k + b * a.k_batch + h * D, *v = a.v + b * a.v_batch + h * D, *d_o = a.d_o + offset;
   const uint32_t base = shared_address(shared);
   constexpr uint32_t kRowsBytes = kRows * D * 2, kTile = kStage * D * 2;
@@ -174,10 +174,10 @@ __global__ void __launch_bounds__(kThreads, 2) key_gradient_kernel(const Backwar
       QueryNotes& note = notes[stage];
       const bool valid = i < total;
       const int t = valid ? block.position(i) : 0;
-      copy_async_4(shared_address(&note.lse[r]), a.lse + line + t, valid);
-      copy_async_4(shared_address(&note.mean[r]), a.mean + line + t, valid);
-      if (a.best) copy_async_4(shared_address(&note.best[r]), a.best + line + t, valid);
-      const Sight seen = valid ? sight(a.p, t, i < block.in_order ? -1 : a.p.chosen(block.line, t)) : Sight{0, 0};
+      copy_async_4(shared_address(&note.lse[r]), a.lse + row_offset + t, valid);
+      copy_async_4(shared_address(&note.delta[r]), a.delta + row_offset + t, valid);
+      if (a.best) copy_async_4(shared_address(&note.best[r]), a.best + row_offset + t, valid);
+      const Sight seen = valid ? sight(a.p, t, i < block.in_order ? -1 : a.p.chosen(block.batch_head, t)) : Sight{0, 0};
       note.position[r] = t, note.low[r] = seen.low, note.high[r] = seen.high;
     }
     copy_async_commit();
@@ -251,13 +251,13 @@ __global__ void __launch_bounds__(kThreads, 2) key_gradient_kernel(const Backwar
       if (!a.dk) continue;
 #pragma unroll
       for (int n = 0; n < N; ++n) {
-        const float2 means = *reinterpret_cast<const float2*>(&note.mean[sub + n * 8 + column]);
+        const float2 deltas = *reinterpret_cast<const float2*>(&note.delta[sub + n * 8 + column]);
 #pragma unroll
         for (int m = 0; m < M; ++m)
 #pragma unroll
           for (int i = 0; i < 2; ++i) {
-            s[m][n][2 * i] *= dp[m][n][2 * i] - means.x;
-            s[m][n][2 * i + 1] *= dp[m][n][2 * i + 1] - means.y;
+            s[m][n][2 * i] *= dp[m][n][2 * i] - deltas.x;
+            s[m][n][2 * i + 1] *= dp[m][n][2 * i + 1] - deltas.y;
           }
       }
       multiply_weights<M, N, D>(dk, s, queries, sub);
@@ -266,7 +266,8 @@ __global__ void __launch_bounds__(kThreads, 2) key_gradient_kernel(const Backwar
 
   const auto piece = [&](int64_t index, int which, int r) {
     const int pieces = chunk_pieces(a.p.chunk, kRows);
-    return a.partial + ((((int64_t{block.line} * a.p.max_extras + index) * pieces + block.piece) * 2 + which) * kRows + r) * D + column;
+    return a.partial + ((((int64_t{block.batch_head} * a.p.max_extras + index) * pieces + block.piece) * 2 + which) * kRows + r) * D +
+           column;
   };
 #pragma unroll
   for (int m = 0; m < M; ++m)
@@ -291,7 +292,7 @@ __global__ void __launch_bounds__(kThreads, 2) key_gradient_kernel(const Backwar
           dk[m][n][2 * i] += x.x, dk[m][n][2 * i + 1] += x.y;
           dv[m][n][2 * i] += y.x, dv[m][n][2 * i + 1] += y.y;
         }
-      const int64_t at = a.gradient(block.line, block.key + r);
+      const int64_t at = a.gradient(block.batch_head, block.key + r);
       if (a.dk) store_row<D>(a.dk + at, dk[m], i, a.p.scale, a.add_dk);
       if (a.dv) store_row<D>(a.dv + at, dv[m], i, 1.0f, a.add_dv);
     }
@@ -301,7 +302,7 @@ __global__ void __launch_bounds__(kThreads, 2) key_gradient_kernel(const Backwar
 
 void tensor_backward(Stream stream, const AttentionBackward& in) {
   const BackwardArgs<bf16> args = backward_args<bf16>(in);
-  const auto lines = static_cast<unsigned>(in.task.shape.sequences());
+  const auto batch_heads = static_cast<unsigned>(in.task.shape.sequences());
   for_width(in.task.shape.width, [&](auto width) {
     constexpr int D = decltype(width)::value;
     const int64_t tiles = (in.task.shape.length + kTileRows<D> - 1) / kTileRows<D>;
@@ -309,7 +310,7 @@ void tensor_backward(Stream stream, const AttentionBackward& in) {
     constexpr int kLong = kTileThreads, kShort = kShortThreads<D>, kKeyShared = kBackwardShared<D> + kQueryShared;
     const auto launch = [&](auto kernel, int64_t blocks, int threads, int shared, auto... more) {
       allow_shared(kernel, shared);
-      kernel<<<dim3(static_cast<unsigned>(blocks), lines), threads, shared, stream>>>(args, more...);
+      kernel<<<dim3(static_cast<unsigned>(blocks), batch_heads), threads, shared, stream>>>(args, more...);
       check_launch();
     };
     if (in.dq) {

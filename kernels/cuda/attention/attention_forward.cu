@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward_kernel(const ForwardArgs<
   extern __shared__ __align__(128) char shared[];
   const QueryBlock block = query_block<kGather, kTileRows<D>>(a.p);
   if (block.count == 0) return;
-  const int b = block.line / a.p.heads, h = block.line % a.p.heads, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int b = block.batch_head / a.p.heads, h = block.batch_head % a.p.heads, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t stride = a.p.stride();
   const bf16 *q = a.q + b * a.q_batch + h * D, *k = a.k + b * a.k_batch + h * D, *v = a.v + b * a.v_batch + h * D;
   bf16* o = a.o + b * a.v_batch + h * D;
@@ -55,10 +55,10 @@ __global__ void __launch_bounds__(kThreads, 2) forward_kernel(const ForwardArgs<
       row = {0, 0, 0, -INFINITY, 0.0f, 0.0f, -INFINITY, 0};
       if (r >= block.count) continue;
       row.t = block.position(r);
-      const Sight seen = sight(a.p, row.t, kGather ? a.p.chosen(block.line, row.t) : -1);
+      const Sight seen = sight(a.p, row.t, kGather ? a.p.chosen(block.batch_head, row.t) : -1);
       row.low = seen.low, row.high = seen.high;
       if (!a.resume) continue;
-      const int64_t at = int64_t{block.line} * a.p.length + row.t;
+      const int64_t at = int64_t{block.batch_head} * a.p.length + row.t;
       if (a.lse[at] == -INFINITY) continue;
       row.max = a.lse[at] * kLog2e;
       if (lane % 4 == 0) {
@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward_kernel(const ForwardArgs<
         *reinterpret_cast<uint32_t*>(o + row.t * stride + n * 8 + lane % 4 * 2) =
             pack_bf16(acc[m][n][2 * i] * inverse, acc[m][n][2 * i + 1] * inverse);
       if (lane % 4 != 0) continue;
-      const int64_t at = int64_t{block.line} * a.p.length + row.t;
+      const int64_t at = int64_t{block.batch_head} * a.p.length + row.t;
       a.lse[at] = sum > 0 ? (row.max + log2f(sum)) * kLn2 : -INFINITY;
       if constexpr (kExtra) {
         if (a.entropy) a.entropy[at] = sum > 0 ? (log2f(sum) - weighted * inverse) * kLn2 : 0.0f;

@@ -28,9 +28,9 @@ unsigned* counters_of(Stream stream, int device) {
 
 Items items_of(Stream stream, int device, const HeadShape& shape, int rows) {
   constexpr int64_t kCached = int64_t{16} << 20;  // bytes that a section reads again and again, well below these GPUs' L2 cache
-  const int64_t lines = shape.sequences(), blocks = (shape.length + rows - 1) / rows;
-  const int64_t most = std::max<int64_t>(1, kCached / (2 * shape.length * kRowBytes)), sections = (lines + most - 1) / most;
-  return {static_cast<int>(lines), static_cast<int>(blocks), static_cast<int>((lines + sections - 1) / sections),
+  const int64_t batch_heads = shape.sequences(), blocks = (shape.length + rows - 1) / rows;
+  const int64_t most = std::max<int64_t>(1, kCached / (2 * shape.length * kRowBytes)), sections = (batch_heads + most - 1) / most;
+  return {static_cast<int>(batch_heads), static_cast<int>(blocks), static_cast<int>((batch_heads + sections - 1) / sections),
           counters_of(stream, device)};
 }
 

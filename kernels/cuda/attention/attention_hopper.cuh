@@ -19,18 +19,19 @@ CUtensorMap box_map(const Tensor& x, const HeadShape& shape, int rows);
 
 /// A block of rows of one (sequence, head); rank 0 has the most work.
 struct Item {
-  int line, rank;
+  int batch_head, rank;
 };
 /// Work of a persistent grid, in the order of its start: batch x heads in sections, so that what the blocks of a section read stays in the
 /// L2 cache, and within a section the longest blocks first. A thread block takes the next item after it has queued the loads of the one
 /// before; which block takes an item changes no result.
 struct Items {
-  int lines, blocks, section;
+  int batch_heads, blocks, section;
   unsigned* counters;  ///< items taken beyond the first of each thread block; thread blocks that are done. Zero between launches
 
-  __host__ __device__ int count() const { return lines * blocks; }
+  __host__ __device__ int count() const { return batch_heads * blocks; }
   __device__ Item at(int index) const {
-    const int before = index / (section * blocks) * section, within = index % (section * blocks), width = min(section, lines - before);
+    const int before = index / (section * blocks) * section, within = index % (section * blocks),
+              width = min(section, batch_heads - before);
     return {before + within % width, within / width};
   }
   __device__ int take() const { return static_cast<int>(gridDim.x + atomicAdd(counters, 1u)); }

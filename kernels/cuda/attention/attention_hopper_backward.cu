@@ -32,26 +32,26 @@ __device__ __forceinline__ void produce(const BackwardArgs<bf16>& a, const Backw
       return;
     }
     const Block block = block_of(a.p, items, index);
-    const int h = block.line % a.p.heads, b = block.line / a.p.heads;
+    const int h = block.batch_head % a.p.heads, b = block.batch_head / a.p.heads;
     const int own_batch[2] = {a.k_batch ? b : 0, b}, other_batch[2] = {a.q_batch ? b : 0, b};
-    const float *lse = a.lse + int64_t{block.line} * a.p.length, *mean = a.mean + int64_t{block.line} * a.p.length;
+    const float *lse = a.lse + int64_t{block.batch_head} * a.p.length, *delta = a.delta + int64_t{block.batch_head} * a.p.length;
     if (lane == 0) {
       arrive_expecting(own_filled, 2 * kOwnBytes);
       for (int i = 0; i < 2; ++i) copy_box(at.own[i] + own.stage() * kOwnBytes, maps.own[i], own_filled, 0, h, block.first, own_batch[i]);
     }
     for (int tile = block.tiles.low; tile <= block.tiles.high; ++tile, ++ring.use) {
       const uint32_t s = ring.stage();
-      float lses[2], means[2];
+      float lses[2], deltas[2];
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const int t = tile * kTile + i * 32 + lane;
         lses[i] = t < a.p.length ? lse[t] * kLog2e : INFINITY;
-        means[i] = t < a.p.length ? mean[t] : 0.0f;
+        deltas[i] = t < a.p.length ? delta[t] : 0.0f;
       }
       const uint32_t filled = ring.claim(barriers.tiles);
 #pragma unroll
       for (int i = 0; i < 2; ++i)
-        notes.lse[s][i * 32 + QueryNotes::place(lane)] = lses[i], notes.mean[s][i * 32 + QueryNotes::place(lane)] = means[i];
+        notes.lse[s][i * 32 + QueryNotes::place(lane)] = lses[i], notes.delta[s][i * 32 + QueryNotes::place(lane)] = deltas[i];
       __syncwarp();
       if (lane == 0) {
         arrive_expecting(filled, 2 * kTileBytes);
@@ -84,11 +84,11 @@ __device__ __forceinline__ void store_factor(uint32_t rows, const Factor& f) {
   for (int k = 0; k < kTile / 16; ++k) store_matrices(own.at(row, 2 * k + lane / 16), f[k]);
 }
 
-template <bool kTurns>
+template <bool kRotates>
 __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items& items, Barriers& barriers, const Addresses& at,
                                         const QueryNotes& notes) {
   const int warpgroup = consumer() - 1;
-  const Place place;
+  const ElementPosition element;
   const float factor = a.p.scale * kLog2e;
   Ring<kStages> ring;
   const auto leave_slopes = [&](const Factor& ds, const Ring<kStages>& of) {
@@ -109,7 +109,7 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
     const int index = barriers.own.item[own_ring.stage()];
     if (index < 0) return;
     const Block block = block_of(a.p, items, index);
-    const int first = block.first + warpgroup * kOwnRows, row = first + place.row;
+    const int first = block.first + warpgroup * kOwnRows, row = first + element.row;
     const TileRange seen = query_tiles<kTile>(a.p, first, kOwnRows);
     const uint32_t own_rows = own_ring.stage() * kOwnBytes + warpgroup * kOwnRows * kRowBytes, values = rows_of_64(at.own[1] + own_rows);
     Factor keys;
@@ -151,7 +151,7 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
     const auto each_score = [&](const float(&noted)[kTile], auto&& f) {
 #pragma unroll
       for (int n = 0; n < kTile / 16; ++n) {
-        const float4 four = *reinterpret_cast<const float4*>(&noted[n * 16 + place.column * 2]);
+        const float4 four = *reinterpret_cast<const float4*>(&noted[n * 16 + element.column * 2]);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           f(8 * n + i, i % 2 == 0 ? four.x : four.y);
@@ -169,12 +169,12 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
       for (int n = 0; n < kTile / 8; ++n)
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const int key = row + i / 2 * 8, t = query + n * 8 + place.column + i % 2;
+          const int key = row + i / 2 * 8, t = query + n * 8 + element.column + i % 2;
           if (key > t || (a.p.window > 0 && key <= t - a.p.window)) s[4 * n + i] = 0;
         }
     };
-    /// dp = p ∘ (dp − mean)
-    const auto differentiate = [&] { each_score(notes.mean[ring.stage()], [&](int i, float mean) { dp[i] = s[i] * (dp[i] - mean); }); };
+    /// dp = p ∘ (dp − delta)
+    const auto differentiate = [&] { each_score(notes.delta[ring.stage()], [&](int i, float delta) { dp[i] = s[i] * (dp[i] - delta); }); };
 
     queue_both();
     finish_products<1>();
@@ -208,8 +208,8 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
     pack<kTile / 2>(p, s);
     leave_slopes(ds, ring);
     queue_sums(ring);
-    Angles<kTurns> angles;
-    angles.load(a, row, place.column);
+    Angles<kRotates> angles;
+    angles.load(a, row, element.column);
     finish_products<0>();
     hold(dk), hold(dv);
     ring.release(barriers.tiles);
@@ -220,8 +220,8 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       if (row + 8 * i >= a.p.length) continue;
-      const int64_t to = a.gradient(block.line, row + 8 * i) + place.column;
-      angles.turn_back(a, dk, i);
+      const int64_t to = a.gradient(block.batch_head, row + 8 * i) + element.column;
+      angles.rotate_back(a, dk, i);
       if (a.dk) store(a.dk + to, a.p.width, dk, i, a.p.scale, a.add_dk);
       if (a.dv) store(a.dv + to, a.p.width, dv, i, 1.0f, a.add_dv);
     }
@@ -230,7 +230,7 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
 
 #endif
 
-template <bool kTurns>
+template <bool kRotates>
 __global__ void __launch_bounds__(kThreads, 1)
     backward_kernel(const BackwardArgs<bf16> a, const __grid_constant__ BackwardMaps maps, const Items items, const QuerySums sums) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -254,10 +254,10 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (warp > 0 && threadIdx.x % 32 == 0) reduce(a, items, barriers, at, sums, warp - 1);
   } else if (threadIdx.x < 2 * kWarpgroup) {
     give_registers<72>();
-    sum_queries<kTurns>(a, items, barriers, at, sums);
+    sum_queries<kRotates>(a, items, barriers, at, sums);
   } else {
     take_registers<208>();
-    consume<kTurns>(a, items, barriers, at, notes);
+    consume<kRotates>(a, items, barriers, at, notes);
   }
 #endif
 }

@@ -20,7 +20,7 @@ struct QuerySums {
 
 /// lse · log2 e and delta of the queries of each stage, in the order in which threads read them, four at a time.
 struct alignas(16) QueryNotes {
-  float lse[kStages][kTile], mean[kStages][kTile];
+  float lse[kStages][kTile], delta[kStages][kTile];
 
   static __device__ __forceinline__ int place(int query) { return query / 16 * 16 + query % 8 / 2 * 4 + query / 8 % 2 * 2 + query % 2; }
 };
@@ -41,21 +41,21 @@ struct Addresses {
 
 /// The last keys have the least work.
 struct Block {
-  int line, first;
+  int batch_head, first;
   TileRange tiles;
 };
 __device__ __forceinline__ Block block_of(const Pattern& p, const Items& items, int index) {
   const Item item = items.at(index);
   const int first = (items.blocks - 1 - item.rank) * kRows;
-  return {item.line, first, query_tiles<kTile>(p, first, kRows)};
+  return {item.batch_head, first, query_tiles<kTile>(p, first, kRows)};
 }
 
 /// Number of blocks that add to a tile of queries before this one, and whether any adds after it.
-struct Turn {
+struct SumOrder {
   int before;
   bool last;
 };
-__device__ __forceinline__ Turn turn_of(const Pattern& p, const Block& block, int tile) {
+__device__ __forceinline__ SumOrder sum_order(const Pattern& p, const Block& block, int tile) {
   const TileRange blocks = key_tiles<kRows>(p, tile * kTile, kTile);
   return {blocks.high - block.first / kRows, block.first / kRows == blocks.low};
 }
@@ -74,7 +74,7 @@ __device__ __forceinline__ void store(bf16* to, int width, const Sum& sum, int i
 }
 
 /// Cosines and sines for a thread's elements of rows t and t + 8 of a head, loaded before they are needed.
-template <bool kTurns>
+template <bool kRotates>
 struct Angles {
   uint2 pairs[2][kWidth / 16];
 
@@ -89,18 +89,18 @@ struct Angles {
   }
 
   /// Rotates row i back: pairs (j, j + width / 2), both in this thread.
-  __device__ __forceinline__ void turn_back(const BackwardArgs<bf16>& a, Sum& sum, int i) const {
+  __device__ __forceinline__ void rotate_back(const BackwardArgs<bf16>& a, Sum& sum, int i) const {
     if (a.p.width == 64)
-      turn_back<4>(sum, i);
+      rotate_back<4>(sum, i);
     else if (a.p.width == 32)
-      turn_back<2>(sum, i);
+      rotate_back<2>(sum, i);
     else
-      turn_back<1>(sum, i);
+      rotate_back<1>(sum, i);
   }
 
  private:
   template <int kPieces>
-  __device__ __forceinline__ void turn_back(Sum& sum, int i) const {
+  __device__ __forceinline__ void rotate_back(Sum& sum, int i) const {
 #pragma unroll
     for (int n = 0; n < kPieces; ++n)
 #pragma unroll
@@ -108,20 +108,20 @@ struct Angles {
         const uint32_t pair = e == 0 ? pairs[i][n].x : pairs[i][n].y;
         const float2 angle = __half22float2(reinterpret_cast<const __half2&>(pair));
         float &low = sum[4 * n + 2 * i + e], &high = sum[4 * (n + kPieces) + 2 * i + e];
-        const float turned = low * angle.x + high * angle.y;
+        const float rotated = low * angle.x + high * angle.y;
         high = high * angle.x - low * angle.y;
-        low = turned;
+        low = rotated;
       }
   }
 };
 template <>
 struct Angles<false> {
   __device__ void load(const BackwardArgs<bf16>&, int, int) {}
-  __device__ void turn_back(const BackwardArgs<bf16>&, Sum&, int) const {}
+  __device__ void rotate_back(const BackwardArgs<bf16>&, Sum&, int) const {}
 };
 
 /// Positions of a thread's elements of a tile [64 x 64]: rows `row` and `row` + 8, columns `column` + 8 n and the next.
-struct Place {
+struct ElementPosition {
   int row = threadIdx.x % kWarpgroup / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
 };
 #endif

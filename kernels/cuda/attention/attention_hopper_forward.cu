@@ -27,12 +27,12 @@ struct Barriers {
 /// From the end of the sequence on: what is left of a block, before position 0, is where there is least to do. Rows of a warpgroup begin
 /// at multiples of kOwnRows: each sees a key of the first tile that any of them sees.
 struct Block {
-  int line, first;
+  int batch_head, first;
   TileRange tiles;
 };
 __device__ __forceinline__ Block block_of(const Pattern& p, const Item& item) {
   const int first = (p.length + kOwnRows - 1) / kOwnRows * kOwnRows - (item.rank + 1) * kRows;
-  return {item.line, first, key_tiles<kKeys>(p, first, kRows)};
+  return {item.batch_head, first, key_tiles<kKeys>(p, first, kRows)};
 }
 
 __device__ __forceinline__ void produce(const ForwardArgs<bf16>& a, const ForwardMaps& maps, const Items& items, Barriers& barriers,
@@ -40,7 +40,7 @@ __device__ __forceinline__ void produce(const ForwardArgs<bf16>& a, const Forwar
   Ring<kStages> ring;
   for_items(items, barriers.queries, kQueryBytes, [&](const Item& item, uint32_t stage, uint32_t queries_filled) {
     const Block block = block_of(a.p, item);
-    const int h = block.line % a.p.heads, b = block.line / a.p.heads;
+    const int h = block.batch_head % a.p.heads, b = block.batch_head / a.p.heads;
     copy_box(queries + stage * kQueryBytes, maps.q, queries_filled, 0, h, block.first, a.q_batch ? b : 0);
     for (int tile = block.tiles.high; tile >= block.tiles.low; --tile, ++ring.use) {
       const uint32_t keys_filled = ring.claim(barriers.keys);
@@ -98,7 +98,7 @@ __device__ __forceinline__ void mask(float (&s)[kKeys / 2], const Pattern& p, in
 
 __device__ __forceinline__ void store(const ForwardArgs<bf16>& a, const Block& block, int t, const float (&o)[kWidth / 2],
                                       const RowStatistics& rows, float factor) {
-  const int b = block.line / a.p.heads, h = block.line % a.p.heads;
+  const int b = block.batch_head / a.p.heads, h = block.batch_head % a.p.heads;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const float sum = quad_sum(rows.sum[i]), inverse = 1 / sum;
@@ -108,7 +108,7 @@ __device__ __forceinline__ void store(const ForwardArgs<bf16>& a, const Block& b
     for (int n = 0; n < kWidth / 8; ++n)
       if (n * 8 < a.p.width)
         *reinterpret_cast<uint32_t*>(to + n * 8) = pack_bf16(o[4 * n + 2 * i] * inverse, o[4 * n + 2 * i + 1] * inverse);
-    if (threadIdx.x % 4 == 0) a.lse[int64_t{block.line} * a.p.length + t + 8 * i] = (rows.max[i] * factor + log2f(sum)) * kLn2;
+    if (threadIdx.x % 4 == 0) a.lse[int64_t{block.batch_head} * a.p.length + t + 8 * i] = (rows.max[i] * factor + log2f(sum)) * kLn2;
   }
 }
 
@@ -118,13 +118,13 @@ __device__ __forceinline__ void consume(const ForwardArgs<bf16>& a, const Items&
   const float factor = a.p.scale * kLog2e;
   Ring<2> query;
   Ring<kStages> ring;
-  // Consumers queue their products in turn, so that one exponentiates while the others multiply.
-  const auto take_turn = [&] { asm volatile("bar.sync %0, 256;" ::"r"(warpgroup + 1) : "memory"); };
-  const auto pass_turn = [&] { asm volatile("bar.arrive %0, 256;" ::"r"((warpgroup + 1) % kConsumers + 1) : "memory"); };
-  if (warpgroup == kConsumers - 1) pass_turn();
+  // Consumers queue their products alternately (ping-pong), so that one exponentiates while the others multiply.
+  const auto wait_for_tensor_cores = [&] { asm volatile("bar.sync %0, 256;" ::"r"(warpgroup + 1) : "memory"); };
+  const auto give_tensor_cores = [&] { asm volatile("bar.arrive %0, 256;" ::"r"((warpgroup + 1) % kConsumers + 1) : "memory"); };
+  if (warpgroup == kConsumers - 1) give_tensor_cores();
   const auto pass_over = [&] {
-    take_turn();
-    pass_turn();
+    wait_for_tensor_cores();
+    give_tensor_cores();
     ring.await(barriers.keys);
     ring.release(barriers.keys);
     ring.await(barriers.values);
@@ -171,9 +171,9 @@ __device__ __forceinline__ void consume(const ForwardArgs<bf16>& a, const Items&
       if (tile * kKeys + kKeys > own + 1 || (a.p.window > 0 && tile * kKeys <= own + kOwnRows - 1 - a.p.window))
         mask(s, a.p, t, tile * kKeys);
     };
-    take_turn();
+    wait_for_tensor_cores();
     scores(ring);
-    pass_turn();
+    give_tensor_cores();
     finish_products<0>();
     hold(s);
     ring.release(barriers.keys);
@@ -184,10 +184,10 @@ __device__ __forceinline__ void consume(const ForwardArgs<bf16>& a, const Items&
     for (--tile; tile >= seen.low; --tile, add = true) {
       const Ring<kStages> before = ring;
       ++ring.use;
-      take_turn();
+      wait_for_tensor_cores();
       scores(ring);
       add_values(before, add);
-      pass_turn();
+      give_tensor_cores();
       finish_products<1>();
       hold(s);
       ring.release(barriers.keys);

@@ -19,24 +19,24 @@ __device__ __forceinline__ void reduce(const BackwardArgs<bf16>& a, const Items&
     const Block block = block_of(a.p, items, index);
     for (int tile = block.tiles.low; tile <= block.tiles.high; ++tile, ++ring.use) {
       if (ring.stage() != reducer) continue;
-      const Turn turn = turn_of(a.p, block, tile);
-      const int64_t place = int64_t{block.line} * to.tiles + tile;
-      float* sums = to.sums + place * kShareFloats;
+      const SumOrder order = sum_order(a.p, block, tile);
+      const int64_t tile_index = int64_t{block.batch_head} * to.tiles + tile;
+      float* sums = to.sums + tile_index * kShareFloats;
       const uint32_t share = at.shares + reducer * kShareBytes;
-      if (turn.before > 0) await_count(to.counts + place, turn.before);
-      if (turn.before > 0 && turn.last) {
+      if (order.before > 0) await_count(to.counts + tile_index, order.before);
+      if (order.before > 0 && order.last) {
         const uint32_t filled = shared_address(&barriers.sums[reducer]);
         arrive_expecting(filled, kShareBytes);
         get_bytes(share, sums, kShareBytes, filled);
       }
       ring.await(barriers.shares);
-      if (!turn.last) {
-        if (turn.before == 0)
+      if (!order.last) {
+        if (order.before == 0)
           put_bytes(sums, share, kShareBytes);
         else
           add_floats(sums, share, kShareBytes);
         finish_writes();
-        raise_count(to.counts + place);
+        raise_count(to.counts + tile_index);
       }
       arrive(shared_address(&barriers.shares.emptied[reducer]));
     }
@@ -44,10 +44,10 @@ __device__ __forceinline__ void reduce(const BackwardArgs<bf16>& a, const Items&
 }
 
 /// The warpgroup that computes dq.
-template <bool kTurns>
+template <bool kRotates>
 __device__ __forceinline__ void sum_queries(const BackwardArgs<bf16>& a, const Items& items, Barriers& barriers, const Addresses& at,
                                             const QuerySums& to) {
-  const Place place;
+  const ElementPosition element;
   const int piece = threadIdx.x % kWarpgroup / 32 * 256 + threadIdx.x % 32;  // of four floats; the next are 32 further
   Ring<2> slopes;
   Ring<kReducers> shares;
@@ -60,10 +60,10 @@ __device__ __forceinline__ void sum_queries(const BackwardArgs<bf16>& a, const I
     const uint32_t keys = rows_of_64(at.own[0] + own.stage() * kOwnBytes);
     for (int tile = block.tiles.low; tile <= block.tiles.high; ++tile, ++slopes.use) {
       const uint32_t slope_rows = rows_of_64(at.slopes + slopes.stage() * kSlopeBytes);
-      const Turn turn = turn_of(a.p, block, tile);
+      const SumOrder order = sum_order(a.p, block, tile);
       Sum dq;
-      Angles<kTurns> angles;
-      if (turn.last) angles.load(a, tile * kTile + place.row, place.column);
+      Angles<kRotates> angles;
+      if (order.last) angles.load(a, tile * kTile + element.row, element.column);
       slopes.await(barriers.slopes);
       hold(dq);
       begin_products();
@@ -74,10 +74,10 @@ __device__ __forceinline__ void sum_queries(const BackwardArgs<bf16>& a, const I
       hold(dq);
       slopes.release(barriers.slopes);
       const uint32_t filled = shares.claim(barriers.shares), share = at.shares + shares.stage() * kShareBytes + piece * 16;
-      if (!turn.last) {
+      if (!order.last) {
 #pragma unroll
         for (int i = 0; i < 8; ++i) store_four(share + i * 512, dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
-      } else if (turn.before > 0) {
+      } else if (order.before > 0) {
         wait(shared_address(&barriers.sums[shares.stage()]), taken >> shares.stage() & 1);
         taken ^= 1u << shares.stage();
 #pragma unroll
@@ -88,13 +88,13 @@ __device__ __forceinline__ void sum_queries(const BackwardArgs<bf16>& a, const I
       }
       shares.hand_over(filled);
       ++shares.use;
-      if (!turn.last || !a.dq) continue;
+      if (!order.last || !a.dq) continue;
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const int t = tile * kTile + place.row + 8 * i;
+        const int t = tile * kTile + element.row + 8 * i;
         if (t >= a.p.length) continue;
-        angles.turn_back(a, dq, i);
-        store(a.dq + a.gradient(block.line, t) + place.column, a.p.width, dq, i, a.p.scale, a.add_dq);
+        angles.rotate_back(a, dq, i);
+        store(a.dq + a.gradient(block.batch_head, t) + element.column, a.p.width, dq, i, a.p.scale, a.add_dq);
       }
     }
     own.release(barriers.own.ring);

@@ -19,12 +19,12 @@ struct Pattern {
   bool local;  ///< for gradients of keys: whether the queries of the key's own chunk count
   /// Gathered queries (QueryLists) of one top-k slot; null: queries in order.
   const int32_t *selected, *order, *offsets, *tiles, *extras, *extra_offsets;
-  int chunks, group_chunks, groups, max_tiles, max_extras, places, place;
+  int chunks, group_chunks, groups, max_tiles, max_extras, top_k, slot;
 
   __device__ int64_t stride() const { return int64_t{heads} * width; }
   __device__ float slope(int h) const { return alibi ? exp2f(-8.0f * static_cast<float>(h + 1) / static_cast<float>(heads)) : 0.0f; }
-  __device__ int64_t list(int line) const { return int64_t{line} * places + place; }
-  __device__ int chosen(int line, int t) const { return selected[(int64_t{line} * length + t) * places + place]; }
+  __device__ int64_t list(int batch_head) const { return int64_t{batch_head} * top_k + slot; }
+  __device__ int chosen(int batch_head, int t) const { return selected[(int64_t{batch_head} * length + t) * top_k + slot]; }
 };
 
 /// Keys [low, high) that a query sees.
@@ -40,7 +40,7 @@ __device__ __forceinline__ Sight sight(const Pattern& p, int t, int chosen) {
 
 /// The queries of a block, and all keys that any of them sees.
 struct QueryBlock {
-  int line, first, count;
+  int batch_head, first, count;
   const int32_t* order;  ///< positions; null: first + r
   int key_begin, key_end;
 
@@ -50,23 +50,28 @@ struct QueryBlock {
 /// Block (x, y) of a grid of (tiles, batch x heads): the longest first.
 template <bool kGather, int kRows>
 __device__ __forceinline__ QueryBlock query_block(const Pattern& p) {
-  const int line = blockIdx.y;
+  const int batch_head = blockIdx.y;
   if constexpr (kGather) {
-    const int32_t* tile = p.tiles + (p.list(line) * p.max_tiles + blockIdx.x) * 2;
+    const int32_t* tile = p.tiles + (p.list(batch_head) * p.max_tiles + blockIdx.x) * 2;
     const int group = tile[0], at = tile[1];
-    if (group < 0) return {line, 0, 0, nullptr, 0, 0};
-    const int end = p.offsets[p.list(line) * (p.chunks + 1) + min((group + 1) * p.group_chunks, p.chunks)];
+    if (group < 0) return {batch_head, 0, 0, nullptr, 0, 0};
+    const int end = p.offsets[p.list(batch_head) * (p.chunks + 1) + min((group + 1) * p.group_chunks, p.chunks)];
     const int key = group * p.group_chunks * p.chunk;
-    return {line, 0, min(kRows, end - at), p.order + p.list(line) * p.length + at, key, min(p.length, key + p.group_chunks * p.chunk)};
+    return {batch_head,
+            0,
+            min(kRows, end - at),
+            p.order + p.list(batch_head) * p.length + at,
+            key,
+            min(p.length, key + p.group_chunks * p.chunk)};
   } else {
     const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kRows, count = min(kRows, p.length - first);
-    return {line, first, count, nullptr, sight(p, first, -1).low, first + count};
+    return {batch_head, first, count, nullptr, sight(p, first, -1).low, first + count};
   }
 }
 
 /// The keys of a block, and the queries that see them: positions [first_query, first_query + in_order), then a list.
 struct KeyBlock {
-  int line, key, count;
+  int batch_head, key, count;
   int first_query, in_order, listed;
   const int32_t* order;
   int extra_begin, extra_end;  ///< partial sums of this group's further queries
@@ -83,7 +88,7 @@ __host__ __device__ inline int chunk_pieces(int chunk, int rows) { return chunk 
 template <int kRows>
 __device__ __forceinline__ KeyBlock key_block(const Pattern& p, bool extra) {
   KeyBlock block{};
-  block.line = blockIdx.y;
+  block.batch_head = blockIdx.y;
   if (p.chunk == 0) {
     block.key = blockIdx.x * kRows;
     block.count = min(kRows, p.length - block.key);
@@ -95,7 +100,7 @@ __device__ __forceinline__ KeyBlock key_block(const Pattern& p, bool extra) {
   int group = blockIdx.x / pieces, from = 0;
   block.piece = blockIdx.x % pieces;
   if (extra) {
-    const int32_t* e = p.extras + (p.list(block.line) * p.max_extras + group) * 2;
+    const int32_t* e = p.extras + (p.list(block.batch_head) * p.max_extras + group) * 2;
     group = e[0], from = e[1];
     if (group < 0) return block;
   }
@@ -103,17 +108,17 @@ __device__ __forceinline__ KeyBlock key_block(const Pattern& p, bool extra) {
   block.key = begin + block.piece * kRows;
   block.count = min(kRows, end - block.key);
   if (block.count <= 0) return block;
-  const int32_t* offsets = p.offsets + p.list(block.line) * (p.chunks + 1);
+  const int32_t* offsets = p.offsets + p.list(block.batch_head) * (p.chunks + 1);
   const int last = offsets[min((group + 1) * p.group_chunks, p.chunks)];
   if (!extra) {
     from = offsets[group * p.group_chunks];
     block.first_query = block.key;
     block.in_order = p.local ? end - block.key : 0;
-    const int32_t* extras = p.extra_offsets + p.list(block.line) * (p.groups + 1) + group;
+    const int32_t* extras = p.extra_offsets + p.list(block.batch_head) * (p.groups + 1) + group;
     block.extra_begin = extras[0], block.extra_end = extras[1];
   }
   block.listed = min(kExtraQueries, last - from);
-  block.order = p.order + p.list(block.line) * p.length + from;
+  block.order = p.order + p.list(block.batch_head) * p.length + from;
   return block;
 }
 
@@ -133,7 +138,7 @@ struct BackwardArgs {
   Pattern p;
   const T *q, *k, *v, *d_o;
   int64_t q_batch, k_batch, v_batch;
-  const float *lse, *mean;
+  const float *lse, *delta;
   const int32_t* best;  ///< dv takes dO of the queries that selected the key instead of Pᵀ dO
   T *dq, *dk, *dv;
   bool add_dq, add_dk, add_dv;
@@ -142,8 +147,8 @@ struct BackwardArgs {
   const __half2* angles;    ///< [length, d / 2] by which dq and dk are rotated back, on Hopper; null: none
 
   /// Index of the first element of a position of one (sequence, head).
-  __device__ int64_t gradient(int line, int t) const {
-    return (int64_t{line / p.heads} * p.length + t) * gradient_stride + line % p.heads * p.width;
+  __device__ int64_t gradient(int batch_head, int t) const {
+    return (int64_t{batch_head / p.heads} * p.length + t) * gradient_stride + batch_head % p.heads * p.width;
   }
 };
 

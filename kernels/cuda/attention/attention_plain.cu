@@ -29,8 +29,8 @@ __global__ void __launch_bounds__(32 * kWarps) forward_kernel(const ForwardArgs<
   float *queries = memory, *keys = queries + kRows * width, *values = keys + kLane * (width + 1);
   const QueryBlock block = query_block<kGather, kRows>(a.p);
   if (block.count == 0) return;
-  const int b = block.line / a.p.heads, h = block.line % a.p.heads;
-  const int64_t stride = a.p.stride(), line = int64_t{block.line} * a.p.length, column = h * width;
+  const int b = block.batch_head / a.p.heads, h = block.batch_head % a.p.heads;
+  const int64_t stride = a.p.stride(), row_offset = int64_t{block.batch_head} * a.p.length, column = h * width;
   T* o = a.o + b * a.v_batch + column;
   copy_rows(queries, width, a.q + b * a.q_batch + column, stride, width, block.count, [&](int r) { return block.position(r); });
   Sight seen[kOwn];
@@ -39,10 +39,10 @@ __global__ void __launch_bounds__(32 * kWarps) forward_kernel(const ForwardArgs<
 #pragma unroll
   for (int r = 0; r < kOwn; ++r) {
     t[r] = own + r < block.count ? block.position(own + r) : -1;
-    seen[r] = t[r] < 0 ? Sight{0, 0} : sight(a.p, t[r], kGather ? a.p.chosen(block.line, t[r]) : -1);
-    const bool resume = a.resume && t[r] >= 0 && a.lse[line + t[r]] != -INFINITY;
-    max[r] = resume ? a.lse[line + t[r]] : -INFINITY, sum[r] = resume ? 1.0f : 0.0f;
-    weighted[r] = resume && a.entropy ? -a.entropy[line + t[r]] : 0.0f;
+    seen[r] = t[r] < 0 ? Sight{0, 0} : sight(a.p, t[r], kGather ? a.p.chosen(block.batch_head, t[r]) : -1);
+    const bool resume = a.resume && t[r] >= 0 && a.lse[row_offset + t[r]] != -INFINITY;
+    max[r] = resume ? a.lse[row_offset + t[r]] : -INFINITY, sum[r] = resume ? 1.0f : 0.0f;
+    weighted[r] = resume && a.entropy ? -a.entropy[row_offset + t[r]] : 0.0f;
     best[r] = -INFINITY, best_key[r] = 0;
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) acc[r][c] = resume && lane + 32 * c < width ? to_float(o[t[r] * stride + lane + 32 * c]) : 0.0f;
@@ -95,9 +95,9 @@ __global__ void __launch_bounds__(32 * kWarps) forward_kernel(const ForwardArgs<
     for (int c = 0; c < kColumns; ++c)
       if (lane + 32 * c < width) o[t[r] * stride + lane + 32 * c] = from_float<T>(acc[r][c] * inverse);
     if (lane != 0) continue;
-    a.lse[line + t[r]] = sum[r] > 0 ? max[r] + logf(sum[r]) : -INFINITY;
-    if (a.entropy) a.entropy[line + t[r]] = sum[r] > 0 ? logf(sum[r]) - weighted[r] * inverse : 0.0f;
-    if (a.best) a.best[line + t[r]] = best_key[r];
+    a.lse[row_offset + t[r]] = sum[r] > 0 ? max[r] + logf(sum[r]) : -INFINITY;
+    if (a.entropy) a.entropy[row_offset + t[r]] = sum[r] > 0 ? logf(sum[r]) - weighted[r] * inverse : 0.0f;
+    if (a.best) a.best[row_offset + t[r]] = best_key[r];
   }
 }
 
@@ -108,8 +108,8 @@ __global__ void __launch_bounds__(32 * kWarps) query_gradient_kernel(const Backw
   float *queries = memory, *outputs = queries + kRows * width, *keys = outputs + kRows * width, *values = keys + kLane * (width + 1);
   const QueryBlock block = query_block<kGather, kRows>(a.p);
   if (block.count == 0) return;
-  const int b = block.line / a.p.heads, h = block.line % a.p.heads;
-  const int64_t stride = a.p.stride(), line = int64_t{block.line} * a.p.length, column = h * width;
+  const int b = block.batch_head / a.p.heads, h = block.batch_head % a.p.heads;
+  const int64_t stride = a.p.stride(), row_offset = int64_t{block.batch_head} * a.p.length, column = h * width;
   const int64_t offset = b * a.p.length * stride + column;
   copy_rows(queries, width, a.q + b * a.q_batch + column, stride, width, block.count, [&](int r) { return block.position(r); });
   copy_rows(outputs, width, a.d_o + offset, stride, width, block.count, [&](int r) { return block.position(r); });
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(32 * kWarps) query_gradient_kernel(const Backw
 #pragma unroll
   for (int r = 0; r < kOwn; ++r) {
     t[r] = own + r < block.count ? block.position(own + r) : -1;
-    seen[r] = t[r] < 0 ? Sight{0, 0} : sight(a.p, t[r], kGather ? a.p.chosen(block.line, t[r]) : -1);
+    seen[r] = t[r] < 0 ? Sight{0, 0} : sight(a.p, t[r], kGather ? a.p.chosen(block.batch_head, t[r]) : -1);
   }
   const float slope = a.p.slope(h);
   for (int key = block.key_begin; key < block.key_end; key += kLane) {
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(32 * kWarps) query_gradient_kernel(const Backw
       if (j < seen[r].low || j >= seen[r].high) continue;
       const float s = a.p.scale * dot(queries + (own + r) * width, keys + lane * (width + 1), width) - slope * static_cast<float>(t[r] - j);
       const float dp = dot(outputs + (own + r) * width, values + lane * (width + 1), width);
-      ds[r] = expf(s - a.lse[line + t[r]]) * (dp - a.mean[line + t[r]]) * a.p.scale;
+      ds[r] = expf(s - a.lse[row_offset + t[r]]) * (dp - a.delta[row_offset + t[r]]) * a.p.scale;
     }
     for (int i = 0; i < kLane; ++i)
 #pragma unroll
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(32 * kWarps) query_gradient_kernel(const Backw
 #pragma unroll
     for (int c = 0; c < kColumns; ++c)
       if (t[r] >= 0 && lane + 32 * c < width) {
-        T* to = a.dq + a.gradient(block.line, t[r]) + lane + 32 * c;
+        T* to = a.dq + a.gradient(block.batch_head, t[r]) + lane + 32 * c;
         *to = from_float<T>(acc[r][c] + (a.add_dq ? to_float(*to) : 0.0f));
       }
 }
@@ -163,8 +163,8 @@ __global__ void __launch_bounds__(32 * kWarps) key_gradient_kernel(const Backwar
   float *keys = memory, *values = keys + kRows * width, *queries = values + kRows * width, *outputs = queries + kLane * (width + 1);
   const KeyBlock block = key_block<kRows>(a.p, extra);
   if (block.count <= 0) return;
-  const int b = block.line / a.p.heads, h = block.line % a.p.heads;
-  const int64_t stride = a.p.stride(), line = int64_t{block.line} * a.p.length, column = h * width;
+  const int b = block.batch_head / a.p.heads, h = block.batch_head % a.p.heads;
+  const int64_t stride = a.p.stride(), row_offset = int64_t{block.batch_head} * a.p.length, column = h * width;
   const int64_t offset = b * a.p.length * stride + column;
   copy_rows(keys, width, a.k + b * a.k_batch + column, stride, width, block.count, [&](int r) { return block.key + r; });
   copy_rows(values, width, a.v + b * a.v_batch + column, stride, width, block.count, [&](int r) { return block.key + r; });
@@ -177,9 +177,9 @@ __global__ void __launch_bounds__(32 * kWarps) key_gradient_kernel(const Backwar
     copy_rows(outputs, width + 1, a.d_o + offset, stride, width, count, [&](int r) { return block.position(first + r); });
     __syncthreads();
     const int t = lane < count ? block.position(first + lane) : -1;
-    const Sight seen = t < 0 ? Sight{0, 0} : sight(a.p, t, first + lane < block.in_order ? -1 : a.p.chosen(block.line, t));
-    const float lse = t < 0 ? 0.0f : a.lse[line + t], mean = t < 0 ? 0.0f : a.mean[line + t];
-    const int best = t < 0 || !a.best ? -1 : a.best[line + t];
+    const Sight seen = t < 0 ? Sight{0, 0} : sight(a.p, t, first + lane < block.in_order ? -1 : a.p.chosen(block.batch_head, t));
+    const float lse = t < 0 ? 0.0f : a.lse[row_offset + t], delta = t < 0 ? 0.0f : a.delta[row_offset + t];
+    const int best = t < 0 || !a.best ? -1 : a.best[row_offset + t];
     float p[kOwn], ds[kOwn];
 #pragma unroll
     for (int r = 0; r < kOwn; ++r) {
@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(32 * kWarps) key_gradient_kernel(const Backwar
       const float s = a.p.scale * dot(keys + (own + r) * width, queries + lane * (width + 1), width) - slope * static_cast<float>(t - j);
       const float dp = dot(values + (own + r) * width, outputs + lane * (width + 1), width);
       p[r] = expf(s - lse);
-      ds[r] = p[r] * (dp - mean) * a.p.scale;
+      ds[r] = p[r] * (dp - delta) * a.p.scale;
       if (a.best) p[r] = best == j ? 1.0f : 0.0f;
     }
     for (int i = 0; i < kLane; ++i)
@@ -214,7 +214,7 @@ __global__ void __launch_bounds__(32 * kWarps) key_gradient_kernel(const Backwar
       if (own + r >= block.count || i >= width) continue;
       const auto part = [&](int64_t index, int which) {
         return a.partial +
-               ((((int64_t{block.line} * a.p.max_extras + index) * pieces + block.piece) * 2 + which) * kRows + own + r) * width + i;
+               ((((int64_t{block.batch_head} * a.p.max_extras + index) * pieces + block.piece) * 2 + which) * kRows + own + r) * width + i;
       };
       if (extra) {
         *part(blockIdx.x / pieces, 0) = dk[r][c];
@@ -222,7 +222,7 @@ __global__ void __launch_bounds__(32 * kWarps) key_gradient_kernel(const Backwar
         continue;
       }
       for (int index = block.extra_begin; index < block.extra_end; ++index) dk[r][c] += *part(index, 0), dv[r][c] += *part(index, 1);
-      const int64_t at = a.gradient(block.line, block.key + own + r) + i;
+      const int64_t at = a.gradient(block.batch_head, block.key + own + r) + i;
       if (a.dk) a.dk[at] = from_float<T>(dk[r][c] + (a.add_dk ? to_float(a.dk[at]) : 0.0f));
       if (a.dv) a.dv[at] = from_float<T>(dv[r][c] + (a.add_dv ? to_float(a.dv[at]) : 0.0f));
     }
@@ -266,7 +266,7 @@ void plain_forward(Stream stream, const AttentionForward& in) {
 void plain_backward(Stream stream, const AttentionBackward& in) {
   const HeadShape& shape = in.task.shape;
   const bool gather = static_cast<bool>(in.task.lists.order);
-  const auto lines = static_cast<unsigned>(shape.sequences()), tiles = blocks_for(shape.length, kRows);
+  const auto batch_heads = static_cast<unsigned>(shape.sequences()), tiles = blocks_for(shape.length, kRows);
   for_type(in.v, shape.width, [&](auto t, auto columns) {
     using T = decltype(t);
     constexpr int C = decltype(columns)::value;
@@ -275,7 +275,7 @@ void plain_backward(Stream stream, const AttentionBackward& in) {
     if (in.dq) {
       const auto launch = [&](auto kernel, unsigned blocks) {
         allow_shared(kernel, shared);
-        kernel<<<dim3(blocks, lines), 32 * kWarps, shared, stream>>>(args);
+        kernel<<<dim3(blocks, batch_heads), 32 * kWarps, shared, stream>>>(args);
         check_launch();
       };
       gather ? launch(query_gradient_kernel<T, C, true>, static_cast<unsigned>(args.p.max_tiles))
@@ -286,11 +286,11 @@ void plain_backward(Stream stream, const AttentionBackward& in) {
     const auto pieces = static_cast<unsigned>(chunk_pieces(args.p.chunk, kRows));
     if (gather && args.p.max_extras > 0) {
       key_gradient_kernel<T, C>
-          <<<dim3(static_cast<unsigned>(args.p.max_extras) * pieces, lines), 32 * kWarps, shared, stream>>>(args, true);
+          <<<dim3(static_cast<unsigned>(args.p.max_extras) * pieces, batch_heads), 32 * kWarps, shared, stream>>>(args, true);
       check_launch();
     }
     const unsigned blocks = gather ? static_cast<unsigned>(args.p.groups) * pieces : tiles;
-    key_gradient_kernel<T, C><<<dim3(blocks, lines), 32 * kWarps, shared, stream>>>(args, false);
+    key_gradient_kernel<T, C><<<dim3(blocks, batch_heads), 32 * kWarps, shared, stream>>>(args, false);
     check_launch();
   });
 }

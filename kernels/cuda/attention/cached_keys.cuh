@@ -166,24 +166,26 @@ struct CachedArgs {
   int n, heads, width, window, splits, from;
   float scale;
   bool alibi;
-  StartPosition place;
+  StartPosition start;
 
   __device__ int64_t stride() const { return int64_t{heads} * width; }
-  __device__ CachedHead<T> head(int line, int r) const {
-    const int b = line / heads, h = line % heads;
+  __device__ CachedHead<T> head(int batch_head, int r) const {
+    const int b = batch_head / heads, h = batch_head % heads;
     const float slope = alibi ? exp2f(-8.0f * static_cast<float>(h + 1) / static_cast<float>(heads)) : 0.0f;
     return {q + b * q_batch + r * stride() + h * width,
             k + b * k_batch + h * width,
             v + b * v_batch + h * width,
             stride(),
             width,
-            static_cast<int>(place()) + r,
+            static_cast<int>(start()) + r,
             scale,
             slope};
   }
   /// First key that a query at position t sees.
   __device__ int low(int t) const { return window > 0 ? max(0, t - window + 1) : 0; }
-  __device__ T* output(int line, int r) const { return o + ((int64_t{line / heads} * n + r) * heads + line % heads) * width; }
+  __device__ T* output(int batch_head, int r) const {
+    return o + ((int64_t{batch_head / heads} * n + r) * heads + batch_head % heads) * width;
+  }
 };
 
 template <class T>
@@ -210,13 +212,14 @@ CachedArgs<T> cached_args(const CachedTask& task, int64_t splits) {
 
 /// o of every query from its splits, in their order. partial f32 [batch x heads, queries of the pass, splits, d + 2].
 template <class T>
-void merge_splits(Stream stream, const CachedArgs<T>& args, int64_t lines, int64_t queries, int64_t row_queries, const float* partial);
+void merge_splits(Stream stream, const CachedArgs<T>& args, int64_t batch_heads, int64_t queries, int64_t row_queries,
+                  const float* partial);
 extern template void merge_splits(Stream, const CachedArgs<float>&, int64_t, int64_t, int64_t, const float*);
 extern template void merge_splits(Stream, const CachedArgs<bf16>&, int64_t, int64_t, int64_t, const float*);
 
 /// launch(args, queries) for the n new queries, kSplitQueries at a time.
 template <class T, class Launch>
-void in_turns(CachedArgs<T> args, Launch&& launch) {
+void in_passes(CachedArgs<T> args, Launch&& launch) {
   for (args.from = 0; args.from < args.n; args.from += static_cast<int>(kSplitQueries))
     launch(args, std::min<int64_t>(kSplitQueries, args.n - args.from));
 }

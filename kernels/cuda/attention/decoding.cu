@@ -11,11 +11,11 @@ constexpr int kCopyThreads = 256, kMergeWarps = 8;
 
 /// P: 16 bytes, or an element where rows are no multiple of that.
 template <class P>
-__global__ void append_kernel(const P* rows, P* cache, int64_t n, int64_t capacity, int64_t row, int64_t size, StartPosition place) {
+__global__ void append_kernel(const P* rows, P* cache, int64_t n, int64_t capacity, int64_t row, int64_t size, StartPosition start) {
   const int64_t i = int64_t{blockIdx.x} * kCopyThreads + threadIdx.x;
   if (i >= size) return;
   const int64_t b = i / (n * row), rest = i % (n * row);
-  cache[(b * capacity + place()) * row + rest] = rows[i];
+  cache[(b * capacity + start()) * row + rest] = rows[i];
 }
 
 __global__ void advance_kernel(int32_t* position, int32_t n) { *position += n; }
@@ -32,11 +32,11 @@ __device__ Splits splits_of(const CachedArgs<T>& a, int t) {
 }
 
 template <class T>
-__device__ float* partial_of(const CachedArgs<T>& a, float* partial, int line, int row, int rows, int split) {
-  return partial + ((int64_t{line} * rows + row) * a.splits + split) * (a.width + 2);
+__device__ float* partial_of(const CachedArgs<T>& a, float* partial, int batch_head, int row, int rows, int split) {
+  return partial + ((int64_t{batch_head} * rows + row) * a.splits + split) * (a.width + 2);
 }
 
-/// Block (split, line, query of this turn).
+/// Block (split, batch_head, query of this pass).
 template <class Row>
 __global__ void __launch_bounds__(kSplitThreads) split_kernel(const CachedArgs<typename Row::Element> a, float* partial, int rows) {
   const auto head = a.head(blockIdx.y, a.from + blockIdx.z);
@@ -67,16 +67,16 @@ __global__ void __launch_bounds__(kSplitThreads) best_kernel(const CachedArgs<ty
   out[0] = top, out[1] = __int_as_float(min(begin + first, end - 1));
 }
 
-/// A block per (line, query): the best of its splits, the earlier of equals.
+/// A block per (batch_head, query): the best of its splits, the earlier of equals.
 template <class T>
 __global__ void __launch_bounds__(32) pick_kernel(const CachedArgs<T> a, const float* partial, int rows, int32_t* selected) {
-  const int line = blockIdx.x, r = a.from + blockIdx.y;
-  const auto head = a.head(line, r);
+  const int batch_head = blockIdx.x, r = a.from + blockIdx.y;
+  const auto head = a.head(batch_head, r);
   const int count = splits_of(a, head.t).count();
   float best = -INFINITY;
   int key = INT_MAX;
   for (int s = threadIdx.x; s < count; s += 32) {
-    const float* split = partial + ((int64_t{line} * rows + blockIdx.y) * a.splits + s) * (a.width + 2);
+    const float* split = partial + ((int64_t{batch_head} * rows + blockIdx.y) * a.splits + s) * (a.width + 2);
     if (split[0] > best || key == INT_MAX) best = split[0], key = __float_as_int(split[1]);
   }
 #pragma unroll
@@ -85,18 +85,18 @@ __global__ void __launch_bounds__(32) pick_kernel(const CachedArgs<T> a, const f
     const int other_key = __shfl_xor_sync(0xffffffffu, key, step);
     if (other > best || (other == best && other_key < key)) best = other, key = other_key;
   }
-  if (threadIdx.x == 0) selected[int64_t{line} * a.n + r] = key;
-  T* o = a.output(line, r);
+  if (threadIdx.x == 0) selected[int64_t{batch_head} * a.n + r] = key;
+  T* o = a.output(batch_head, r);
   for (int i = threadIdx.x; i < a.width; i += 32) o[i] = head.v[int64_t{key} * head.stride + i];
 }
 
-/// A block per (line, query): a warp sums every eighth split, then the warps' sums are added in order.
+/// A block per (batch_head, query): a warp sums every eighth split, then the warps' sums are added in order.
 template <class T>
 __global__ void __launch_bounds__(32 * kMergeWarps) merge_kernel(const CachedArgs<T> a, const float* partial, int rows, bool chunks) {
   __shared__ float sums[kMergeWarps][258];
-  const int line = blockIdx.x, r = a.from + blockIdx.y, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int t = static_cast<int>(a.place()) + r, count = chunks ? a.splits : splits_of(a, t).count(), row = a.width + 2;
-  const float* splits = partial + (int64_t{line} * rows + blockIdx.y) * a.splits * row;
+  const int batch_head = blockIdx.x, r = a.from + blockIdx.y, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int t = static_cast<int>(a.start()) + r, count = chunks ? a.splits : splits_of(a, t).count(), row = a.width + 2;
+  const float* splits = partial + (int64_t{batch_head} * rows + blockIdx.y) * a.splits * row;
   float top = -INFINITY;
   for (int s = lane; s < count; s += 32) top = fmaxf(top, splits[int64_t{s} * row]);
   top = warp_max(top);
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(32 * kMergeWarps) merge_kernel(const CachedArg
   __syncthreads();
   float sum = 0;
   for (int w = 0; w < kMergeWarps; ++w) sum += sums[w][0];
-  T* o = a.output(line, r);
+  T* o = a.output(batch_head, r);
   for (int i = threadIdx.x; i < a.width; i += 32 * kMergeWarps) {
     float total = 0;
     for (int w = 0; w < kMergeWarps; ++w) total += sums[w][1 + i];
@@ -123,17 +123,17 @@ __global__ void __launch_bounds__(32 * kMergeWarps) merge_kernel(const CachedArg
 }
 
 template <class T>
-void launch_merge(Stream stream, const CachedArgs<T>& args, int64_t lines, int64_t queries, int64_t rows, const float* partial,
+void launch_merge(Stream stream, const CachedArgs<T>& args, int64_t batch_heads, int64_t queries, int64_t rows, const float* partial,
                   bool chunks) {
-  merge_kernel<<<dim3(static_cast<unsigned>(lines), static_cast<unsigned>(queries)), 32 * kMergeWarps, 0, stream>>>(
+  merge_kernel<<<dim3(static_cast<unsigned>(batch_heads), static_cast<unsigned>(queries)), 32 * kMergeWarps, 0, stream>>>(
       args, partial, static_cast<int>(rows), chunks);
   check_launch();
 }
 
-/// Launches `kernel` of a row share for one turn.
+/// Launches `kernel` of a row share for one pass.
 template <class T, class Kernel>
-void launch_splits(Stream stream, const CachedArgs<T>& args, int64_t lines, int64_t queries, const Tensor& scratch, Kernel kernel) {
-  kernel<<<dim3(static_cast<unsigned>(args.splits), static_cast<unsigned>(lines), static_cast<unsigned>(queries)), kSplitThreads, 0,
+void launch_splits(Stream stream, const CachedArgs<T>& args, int64_t batch_heads, int64_t queries, const Tensor& scratch, Kernel kernel) {
+  kernel<<<dim3(static_cast<unsigned>(args.splits), static_cast<unsigned>(batch_heads), static_cast<unsigned>(queries)), kSplitThreads, 0,
            stream>>>(args, pointer<float>(scratch), static_cast<int>(scratch.dim(1)));
   check_launch();
 }
@@ -158,32 +158,32 @@ void advance(Stream stream, const Tensor& position, int64_t n) {
 }
 
 template <class T>
-void merge_splits(Stream stream, const CachedArgs<T>& args, int64_t lines, int64_t queries, int64_t rows, const float* partial) {
-  launch_merge(stream, args, lines, queries, rows, partial, true);
+void merge_splits(Stream stream, const CachedArgs<T>& args, int64_t batch_heads, int64_t queries, int64_t rows, const float* partial) {
+  launch_merge(stream, args, batch_heads, queries, rows, partial, true);
 }
 template void merge_splits(Stream, const CachedArgs<float>&, int64_t, int64_t, int64_t, const float*);
 template void merge_splits(Stream, const CachedArgs<bf16>&, int64_t, int64_t, int64_t, const float*);
 
 void cached_attention(Stream stream, const CachedTask& task, const Tensor& scratch) {
-  const int64_t lines = task.shape.sequences();
+  const int64_t batch_heads = task.shape.sequences();
   dispatch_cuda(task.v.dtype(), [&](auto t) {
     using T = decltype(t);
-    in_turns(cached_args<T>(task, scratch.dim(2)), [&](const CachedArgs<T>& args, int64_t queries) {
+    in_passes(cached_args<T>(task, scratch.dim(2)), [&](const CachedArgs<T>& args, int64_t queries) {
       for_row_share<T>(task.shape.width,
-                       [&](auto row) { launch_splits(stream, args, lines, queries, scratch, split_kernel<decltype(row)>); });
-      launch_merge(stream, args, lines, queries, scratch.dim(1), pointer<float>(scratch), false);
+                       [&](auto row) { launch_splits(stream, args, batch_heads, queries, scratch, split_kernel<decltype(row)>); });
+      launch_merge(stream, args, batch_heads, queries, scratch.dim(1), pointer<float>(scratch), false);
     });
   });
 }
 
 void cached_top1_element(Stream stream, const CachedTask& task, const Tensor& selected, const Tensor& scratch) {
-  const int64_t lines = task.shape.sequences();
+  const int64_t batch_heads = task.shape.sequences();
   dispatch_cuda(task.v.dtype(), [&](auto t) {
     using T = decltype(t);
-    in_turns(cached_args<T>(task, scratch.dim(2)), [&](const CachedArgs<T>& args, int64_t queries) {
+    in_passes(cached_args<T>(task, scratch.dim(2)), [&](const CachedArgs<T>& args, int64_t queries) {
       for_row_share<T>(task.shape.width,
-                       [&](auto row) { launch_splits(stream, args, lines, queries, scratch, best_kernel<decltype(row)>); });
-      pick_kernel<<<dim3(static_cast<unsigned>(lines), static_cast<unsigned>(queries)), 32, 0, stream>>>(
+                       [&](auto row) { launch_splits(stream, args, batch_heads, queries, scratch, best_kernel<decltype(row)>); });
+      pick_kernel<<<dim3(static_cast<unsigned>(batch_heads), static_cast<unsigned>(queries)), 32, 0, stream>>>(
           args, pointer<float>(scratch), static_cast<int>(scratch.dim(1)), pointer<int32_t>(selected));
       check_launch();
     });

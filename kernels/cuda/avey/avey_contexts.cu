@@ -11,7 +11,7 @@ constexpr int kThreads = 128;
 
 template <int kValues, class T>
 __global__ void __launch_bounds__(kThreads)
-    contexts_kernel(Places l, const T* x, const int32_t* chosen, const float* weights, T* h, int D) {
+    contexts_kernel(Layout32 l, const T* x, const int32_t* chosen, const float* weights, T* h, int D) {
   const int place = static_cast<int>(blockIdx.x * (kThreads / 32) + threadIdx.x / 32), C = l.context_width();
   const int context = place / C, p = place % C, b = context / l.splits(), i = context % l.splits();
   if (b >= l.batch) return;
@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kThreads)
 /// d_x of one token: its own row, then w times the rows of every context that chose its split, in ascending order.
 template <int N, class T>
 __global__ void __launch_bounds__(kThreads)
-    contexts_backward_x_kernel(Places l, const int32_t* chosen, const float* weights, const T* dh, T* dx, bool add, int D) {
+    contexts_backward_x_kernel(Layout32 l, const int32_t* chosen, const float* weights, const T* dh, T* dx, bool add, int D) {
   extern __shared__ float sums[];
   float* sum = sums + threadIdx.x / 32 * static_cast<unsigned>(D);  // a lane owns its columns
   const int token = static_cast<int>(blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32);
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class T>
 __global__ void __launch_bounds__(256)
-    contexts_backward_weights_kernel(Places l, const T* x, const int32_t* chosen, const T* dh, float* d_weights, bool add, int D) {
+    contexts_backward_weights_kernel(Layout32 l, const T* x, const int32_t* chosen, const T* dh, float* d_weights, bool add, int D) {
   const int e = static_cast<int>(blockIdx.x), k = l.top_k, N = l.splits(), context = e / k, b = context / N, i = context % N, slot = e % k;
   float sum = 0;
   if (slot < l.chosen_count(i)) {

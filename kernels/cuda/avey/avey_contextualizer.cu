@@ -189,7 +189,7 @@ void contextualize_backward(int device, const ContextualizerShape& s, const Cont
   Stream queue = stream(device);
   if (s.tiled(Z.dtype())) {
     const int64_t parts = contextualize_tiles_backward(device, s, scratch, Z, A, dY, dZ, add_z, dA, add_A, slope);
-    if (d_shift) sum_parts(queue, scratch.columns.head_slice(0, parts), d_shift.tensor, d_shift.add);
+    if (d_shift) sum_parts(queue, scratch.columns.slice(0, parts), d_shift.tensor, d_shift.add);
     return;
   }
   const int C = static_cast<int>(s.C()), Q = static_cast<int>(s.queries()), r = static_cast<int>(s.r);

@@ -10,7 +10,7 @@
 namespace saccade::cuda {
 namespace enricher {
 
-using turns::kTile;
+using ping_pong::kTile;
 
 constexpr int kMostParts = 3;
 
@@ -18,8 +18,8 @@ constexpr int kMostParts = 3;
 template <Activation kF>
 struct Forward {
   static constexpr int kStages = 5;
-  static constexpr uint32_t kOwn = turns::kStaged + kTile * 4;
-  static constexpr bool kTurnedB = false, kTurnsA = false;
+  static constexpr uint32_t kOwn = ping_pong::kStaged + kTile * 4;
+  static constexpr bool kTransposedB = false, kTransposesA = false;
 
   CUtensorMap x, weight, values[kMostParts];
   int begins[kMostParts];  ///< columns of the parts, multiples of 64; INT_MAX where there is none
@@ -40,7 +40,7 @@ struct Forward {
   template <class Step>
   __device__ void bring(const Unit& u, Step&& step) const {
     for (int k = 0; k < D; k += 64)
-      step([&](const turns::Stage& stage) {
+      step([&](const ping_pong::Stage& stage) {
         for (int block = 0; block < 2; ++block) {
           stage.left(block, x, k, u.row + 64 * block);
           stage.right(block, weight, k, u.column + 64 * block);
@@ -54,7 +54,7 @@ struct Forward {
     return column < columns ? bias[column] : 0.0f;
   }
   /// Of a tile inside of the first part.
-  __device__ void add_squares(const Unit& u, const turns::Sums& d) const {
+  __device__ void add_squares(const Unit& u, const ping_pong::Sums& d) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half)
 #pragma unroll
@@ -70,30 +70,30 @@ struct Forward {
         if (threadIdx.x % 4 == 0 && row < rows) squares[int64_t{u.column / kTile} * rows + row] = sum;
       }
   }
-  __device__ void finish(const Unit& u, const Unit&, turns::Sums& d, float of_column, char* own) const {
-    auto* biases = reinterpret_cast<float*>(own + turns::kStaged);
-    turns::staged_is_free();
+  __device__ void finish(const Unit& u, const Unit&, ping_pong::Sums& d, float of_column, char* own) const {
+    auto* biases = reinterpret_cast<float*>(own + ping_pong::kStaged);
+    ping_pong::staged_is_free();
     biases[threadIdx.x % 128] = of_column;
-    turns::sync_group(static_cast<int>(threadIdx.x) / 128);
+    ping_pong::sync_group(static_cast<int>(threadIdx.x) / 128);
 #pragma unroll
     for (int n = 0; n < 16; ++n) {
-      const float2 of_pair = *reinterpret_cast<const float2*>(biases + turns::pair_column(n));
+      const float2 of_pair = *reinterpret_cast<const float2*>(biases + ping_pong::pair_column(n));
 #pragma unroll
       for (int half = 0; half < 2; ++half)
 #pragma unroll
         for (int e = 4 * n; e < 4 * n + 4; ++e) d[half][e] = value<kF>(d[half][e] + (e % 2 ? of_pair.y : of_pair.x));
     }
     if (squares && u.column < min(begins[1], columns)) add_squares(u, d);
-    turns::stage(fused::address(own), d, [&](int block, int half, uint32_t from) {
+    ping_pong::stage(fused::address(own), d, [&](int block, int half, uint32_t from) {
       const int column = u.column + 64 * block, part = column >= begins[2] ? 2 : column >= begins[1] ? 1 : 0;
       if (column < columns)
-        turns::store_block(part == 2   ? values[2]
-                           : part == 1 ? values[1]
-                                       : values[0],
-                           column - (part == 2   ? begins[2]
-                                     : part == 1 ? begins[1]
-                                                 : 0),
-                           u.row + 64 * half, from);
+        ping_pong::store_block(part == 2   ? values[2]
+                               : part == 1 ? values[1]
+                                           : values[0],
+                               column - (part == 2   ? begins[2]
+                                         : part == 1 ? begins[1]
+                                                     : 0),
+                               u.row + 64 * half, from);
     });
   }
 };
@@ -103,7 +103,7 @@ struct Forward {
 namespace {
 
 CUtensorMap blocks_of(const Tensor& x, int64_t first, int64_t last) {
-  return fused::tensor_map(matrix(x.head_slice(first, last), x.dim(1)), last - first, x.dim(1), 64);
+  return fused::tensor_map(matrix(x.slice(first, last), x.dim(1)), last - first, x.dim(1), 64);
 }
 
 template <Activation kF>
@@ -123,7 +123,7 @@ void launch(int device, const Tensor& x, const Tensor& weight, const Tensor& bia
     work.values[p] = blocks_of(parts[p].value, 0, parts[p].value.dim(0)), work.begins[p] = static_cast<int>(parts[p].column - first);
     count_as_written(stream(device), parts[p].value);
   }
-  turns::launch(device, work);
+  ping_pong::launch(device, work);
 }
 
 }  // namespace

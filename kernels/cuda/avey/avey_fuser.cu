@@ -8,7 +8,7 @@
 namespace saccade::cuda {
 namespace fuser {
 
-using turns::kTile;
+using ping_pong::kTile;
 
 /// 128 rows and 128 columns of a product.
 struct Unit {
@@ -20,7 +20,7 @@ __device__ __forceinline__ Unit unit_of(int tile, int rows, int columns) {
   return {tile, tile / across * kTile, tile % across * kTile, tile < across * ((rows + kTile - 1) / kTile)};
 }
 /// Tile of a matrix from a row and a column on.
-__device__ __forceinline__ void bring_tile_of(const CUtensorMap& map, int row, int column, const turns::Stage& stage) {
+__device__ __forceinline__ void bring_tile_of(const CUtensorMap& map, int row, int column, const ping_pong::Stage& stage) {
   for (int block = 0; block < 2; ++block) {
     stage.left(block, map, column + 64 * block, row);
     stage.right(block, map, column + 64 * block, row + 64);
@@ -30,7 +30,7 @@ __device__ __forceinline__ void bring_tile_of(const CUtensorMap& map, int row, i
 struct Forward {
   static constexpr int kStages = 5, kSlots = 2;
   static constexpr uint32_t kOwn = kTile * 4;
-  static constexpr bool kTurnedB = false, kTurnsA = false;
+  static constexpr bool kTransposedB = false, kTransposesA = false;
 
   CUtensorMap gated, head, weight, h, y;
   const float* bias;
@@ -44,7 +44,7 @@ struct Forward {
   __device__ void bring(const Unit& u, Step&& step) const {
     const auto term = [&](const CUtensorMap& map, int first, int width) {
       for (int k = 0; k < width; k += 64)
-        step([&](const turns::Stage& stage) {
+        step([&](const ping_pong::Stage& stage) {
           for (int block = 0; block < 2; ++block) {
             stage.left(block, map, k, u.row + 64 * block);
             stage.right(block, weight, first + k, u.column + 64 * block);
@@ -55,22 +55,23 @@ struct Forward {
     term(head, gates, heads);
   }
   __device__ int tiles(const Unit&) const { return 1; }
-  __device__ void bring_tile(const Unit& u, int, const turns::Stage& stage) const { bring_tile_of(h, u.row, u.column, stage); }
+  __device__ void bring_tile(const Unit& u, int, const ping_pong::Stage& stage) const { bring_tile_of(h, u.row, u.column, stage); }
 
   /// The bias of one column a thread.
   __device__ float ask(const Unit& u) const {
     const int column = u.column + static_cast<int>(threadIdx.x) % 128;
     return column < D ? bias[column] : 0.0f;
   }
-  __device__ void finish(const Unit& u, const Unit&, turns::Sums& d, float of_column, char* own, const turns::Tiles<kSlots>& tiles) const {
+  __device__ void finish(const Unit& u, const Unit&, ping_pong::Sums& d, float of_column, char* own,
+                         const ping_pong::Tiles<kSlots>& tiles) const {
     auto* biases = reinterpret_cast<float*>(own);
-    turns::sync_group(static_cast<int>(threadIdx.x) / 128);
+    ping_pong::sync_group(static_cast<int>(threadIdx.x) / 128);
     biases[threadIdx.x % 128] = of_column;
-    turns::sync_group(static_cast<int>(threadIdx.x) / 128);
+    ping_pong::sync_group(static_cast<int>(threadIdx.x) / 128);
     tiles.wait(0);
 #pragma unroll
     for (int n = 0; n < 16; n += 2) {
-      const auto* from = reinterpret_cast<const float2*>(biases + turns::pair_column(n));
+      const auto* from = reinterpret_cast<const float2*>(biases + ping_pong::pair_column(n));
       const float2 first = from[0], second = from[4];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
@@ -85,7 +86,7 @@ struct Forward {
       }
     }
     tiles.give_back(
-        1, [&](int, int block, int half, uint32_t from) { turns::store_block(y, u.column + 64 * block, u.row + 64 * half, from); });
+        1, [&](int, int block, int half, uint32_t from) { ping_pong::store_block(y, u.column + 64 * block, u.row + 64 * half, from); });
   }
 };
 
@@ -94,7 +95,7 @@ template <Activation kSlope, bool kSums>
 struct Backward {
   static constexpr int kStages = 3, kSlots = 4, kSumParts = 4;
   static constexpr uint32_t kOwn = 0;
-  static constexpr bool kTurnedB = true, kTurnsA = false;
+  static constexpr bool kTransposedB = true, kTransposesA = false;
 
   CUtensorMap dy, weight, Y, l, head, d_Y, d_l, d_head;
   float* sums;
@@ -110,14 +111,14 @@ struct Backward {
   template <class Step>
   __device__ void bring(const Unit& u, Step&& step) const {
     for (int k = 0; k < D; k += 64)
-      step([&](const turns::Stage& stage) {
+      step([&](const ping_pong::Stage& stage) {
         for (int block = 0; block < 2; ++block) {
           stage.left(block, dy, k, u.row + 64 * block);
           stage.right(block, weight, u.column + 64 * block, k);
         }
       });
   }
-  __device__ void bring_tile(const Unit& u, int i, const turns::Stage& stage) const {
+  __device__ void bring_tile(const Unit& u, int i, const ping_pong::Stage& stage) const {
     bring_tile_of(!gate(u) ? head : i == 0 ? Y : l, u.row, gate(u) ? u.column : u.column - gates, stage);
   }
 
@@ -131,7 +132,7 @@ struct Backward {
       for (int e = 0; e < 8; ++e) columns[e / 4 * 2 + e % 2] += x[e];
   }
 
-  __device__ void finish(const Unit& u, const Unit&, turns::Sums& d, Nothing, char*, const turns::Tiles<kSlots>& tiles) const {
+  __device__ void finish(const Unit& u, const Unit&, ping_pong::Sums& d, Nothing, char*, const ping_pong::Tiles<kSlots>& tiles) const {
     const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) % 128 / 32;
     float of_columns[32] = {};  // entries 2 n + v of columns 8 n + 2 (lane % 4) + v
     /// use(half, n, eight of the product, what gathers them, fetch(half, n)), fetched one step ahead
@@ -148,7 +149,7 @@ struct Backward {
         use(half, n, x, of_columns + 2 * n, fetched);
       }
     };
-    using Eight = typename turns::Tiles<kSlots>::Eight;
+    using Eight = typename ping_pong::Tiles<kSlots>::Eight;
     tiles.wait(0);
     if (gate(u)) {
       struct Pair {
@@ -169,7 +170,7 @@ struct Backward {
             tiles.store(1, half, n, x);
           });
       tiles.give_back(2, [&](int i, int block, int half, uint32_t from) {
-        turns::store_block(i == 0 ? d_Y : d_l, u.column + 64 * block, u.row + 64 * half, from);
+        ping_pong::store_block(i == 0 ? d_Y : d_l, u.column + 64 * block, u.row + 64 * half, from);
       });
     } else {
       each_eight([&](int half, int n) { return tiles.load(0, half, n); },
@@ -182,7 +183,7 @@ struct Backward {
                    tiles.store(0, half, n, x);
                  });
       tiles.give_back(1, [&](int, int block, int half, uint32_t from) {
-        turns::store_block(d_head, u.column - gates + 64 * block, u.row + 64 * half, from);
+        ping_pong::store_block(d_head, u.column - gates + 64 * block, u.row + 64 * half, from);
       });
     }
     if constexpr (!kSums) return;
@@ -203,7 +204,7 @@ static_assert(row_sum_parts(kTile) == Backward<Activation::none, true>::kSumPart
 
 namespace {
 
-using turns::kTile;
+using ping_pong::kTile;
 
 CUtensorMap blocks_of(const Tensor& x) { return fused::tensor_map(matrix(x, x.dim(1)), x.dim(0), x.dim(1), 64); }
 
@@ -214,9 +215,9 @@ bool fuse_product(int device, const Tensor& h, const Tensor& gated, const Tensor
   const int64_t Q = y.dim(0), D = y.dim(1), gates = gated.dim(1), heads = head ? head.dim(1) : 0;
   if (h.dtype() != DType::bf16 || D % 8 != 0 || gates % 64 != 0 || heads % 8 != 0 || !hopper::available(device)) return false;
   count_as_written(stream(device), y);
-  turns::launch(device, fuser::Forward{blocks_of(gated), blocks_of(head ? head : gated), blocks_of(weight), blocks_of(h), blocks_of(y),
-                                       pointer<float>(bias), static_cast<int>(Q), static_cast<int>(D), static_cast<int>(gates),
-                                       static_cast<int>(heads)});
+  ping_pong::launch(device, fuser::Forward{blocks_of(gated), blocks_of(head ? head : gated), blocks_of(weight), blocks_of(h), blocks_of(y),
+                                           pointer<float>(bias), static_cast<int>(Q), static_cast<int>(D), static_cast<int>(gates),
+                                           static_cast<int>(heads)});
   return true;
 }
 
@@ -230,10 +231,10 @@ bool fuse_product_backward(int device, const Tensor& dy, const Tensor& weight, c
     if (x) count_as_written(stream(device), x);
   with_slope(slope, [&](auto f) {
     const auto launch = [&](auto with_sums) {
-      turns::launch(device, fuser::Backward<decltype(f)::value, decltype(with_sums)::value>{
-                                blocks_of(dy), blocks_of(weight), blocks_of(z.Y), blocks_of(z.l), or_l(z.head, z.l), blocks_of(d.Y),
-                                blocks_of(d.l), or_l(d.head, d.l), pointer_or_null<float>(sums), static_cast<int>(Q), static_cast<int>(D),
-                                static_cast<int>(gates), static_cast<int>(heads)});
+      ping_pong::launch(device, fuser::Backward<decltype(f)::value, decltype(with_sums)::value>{
+                                    blocks_of(dy), blocks_of(weight), blocks_of(z.Y), blocks_of(z.l), or_l(z.head, z.l), blocks_of(d.Y),
+                                    blocks_of(d.l), or_l(d.head, d.l), pointer_or_null<float>(sums), static_cast<int>(Q),
+                                    static_cast<int>(D), static_cast<int>(gates), static_cast<int>(heads)});
     };
     if (sums)
       launch(std::true_type{});

@@ -74,12 +74,12 @@ struct BiasActivate {
 template <Activation kF, class T>
 struct TimesSlope {
   T* d;
-  const T* kept;
+  const T* saved;
   bool from_value;
   template <int V>
   __device__ void operator()(int64_t i, int) const {
     float x[V], y[V];
-    load<V>(kept + i, x);
+    load<V>(saved + i, x);
     load<V>(d + i, y);
 #pragma unroll
     for (int v = 0; v < V; ++v) y[v] *= from_value ? slope_of_value<kF>(x[v]) : slope<kF>(x[v]);
@@ -208,10 +208,10 @@ void bias_activate(Stream stream, Activation f, const Tensor& input, const Tenso
   });
 }
 
-void times_slope(Stream stream, Activation f, const Tensor& d, const Tensor& kept, bool from_value) {
+void times_slope(Stream stream, Activation f, const Tensor& d, const Tensor& saved, bool from_value) {
   with_types(d, f, [&](auto t, auto a) {
     using T = decltype(t);
-    pieces<T>(stream, d, TimesSlope<decltype(a)::value, T>{pointer<T>(d), pointer<T>(kept), from_value});
+    pieces<T>(stream, d, TimesSlope<decltype(a)::value, T>{pointer<T>(d), pointer<T>(saved), from_value});
   });
 }
 
@@ -241,7 +241,7 @@ void add_bias(Stream stream, const Tensor& h, const Tensor& bias, const Tensor& 
 
 void sum_rows(Stream stream, const Tensor& x, const Tensor& sums, bool add, const Tensor& scratch) {
   const int columns = static_cast<int>(x.dim(-1)), count = static_cast<int>(kSumParts);
-  if (columns % 8 != 0) return column_sums(stream, x, columns, sums, add, scratch.head_slice(0, kColumnParts * columns));
+  if (columns % 8 != 0) return column_sums(stream, x, columns, sums, add, scratch.slice(0, kColumnParts * columns));
   dispatch_cuda(x.dtype(), [&](auto t) {
     using T = decltype(t);
     const dim3 grid(blocks_for(columns, 32 * kVector<T>), static_cast<unsigned>(count));

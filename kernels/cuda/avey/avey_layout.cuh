@@ -6,11 +6,11 @@
 namespace saccade::cuda {
 
 /// A ContextLayout in 32 bits: where rows are moved or contexts are short, divisions of 64 bits take longer than all else.
-struct Places {
+struct Layout32 {
   int batch, tokens, split, top_k;
   bool padding;
 
-  Places(const avey::ContextLayout& l)  // NOLINT: the same, smaller
+  Layout32(const avey::ContextLayout& l)  // NOLINT: the same, smaller
       : batch(static_cast<int>(l.batch)),
         tokens(static_cast<int>(l.tokens)),
         split(static_cast<int>(l.split)),

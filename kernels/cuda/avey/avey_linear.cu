@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(256) row_squares_kernel(const bf16* x, float* 
   }
 }
 
-Matrix rows_of(const Tensor& x, int64_t first) { return matrix(x.head_slice(first, x.dim(0)), x.dim(1)); }
+Matrix rows_of(const Tensor& x, int64_t first) { return matrix(x.slice(first, x.dim(0)), x.dim(1)); }
 
 }  // namespace
 
@@ -130,7 +130,7 @@ bool enrich_product(int device, Activation f, const Tensor& x, const Tensor& wei
         body.first[p - begin] = static_cast<int>(part.column - first), body.width[p - begin] = static_cast<int>(part.value.dim(1));
       }
       fused::product<false>(device, R - parts[begin].row, last - first,
-                            {Term{rows_of(x, parts[begin].row), matrix(weight.head_slice(first, last), D), D}}, body);
+                            {Term{rows_of(x, parts[begin].row), matrix(weight.slice(first, last), D), D}}, body);
     });
   }
   if (squares && fallback) row_squares(stream(device), parts[0].value, squares);
@@ -144,7 +144,7 @@ bool enrich_product_backward(int device, const std::vector<EnrichedPart>& parts,
     if (!suits({part.value.dim(1), D}, dx)) return false;
   if (!hopper::available(device)) return false;
   const auto term = [&](size_t p, int64_t first) {
-    return Term{rows_of(d[p], first), matrix(weight.head_slice(parts[p].column, parts[p].column + d[p].dim(1)), D), d[p].dim(1)};
+    return Term{rows_of(d[p], first), matrix(weight.slice(parts[p].column, parts[p].column + d[p].dim(1)), D), d[p].dim(1)};
   };
   const auto body = [&](int64_t first) { return StoreOrAdd{pointer<bf16>(dx) + first * D, static_cast<int>(D), add}; };
   if (split > 0) fused::product<true>(device, split, D, {term(0, 0)}, body(0));

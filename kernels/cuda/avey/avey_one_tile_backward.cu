@@ -38,13 +38,14 @@ __device__ __forceinline__ void multiply_pairs(float (&s)[32], float (&d)[32], c
 }
 #endif
 
-/// What a block has in shared memory: two buffers that hold z and, two blocks of 64 keys each, W and M, in turns; d_y as far as it reaches.
+/// What a block has in shared memory: two buffers that hold z and, two blocks of 64 keys each, W and M, alternately; d_y as far as it
+/// reaches.
 constexpr uint32_t kBuffer = kMostBlocks * kBlock;
-struct Besides {
+struct SmallArrays {
   float *norms, *pulls, *columns;  ///< [128], [2 blocks of keys, 128], [8 warps, 128]
   float* sums;                     ///< [8 warps, columns]: of the gradients' rows
   static constexpr uint32_t kBytes = (3 + kRowWarps) * kTile * 4 + kRowWarps * kOneTileColumns * 4;
-  __device__ explicit Besides(char* at) {
+  __device__ explicit SmallArrays(char* at) {
     norms = reinterpret_cast<float*>(at), pulls = norms + kTile, columns = pulls + 2 * kTile, sums = columns + kRowWarps * kTile;
   }
 };
@@ -52,7 +53,7 @@ struct Besides {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 /// Of 64 queries and 64 keys: W and M into shared memory, d_A, sums of e over keys and over a warp's queries.
 __device__ __forceinline__ void weigh(const Plan& p, const float* A, OfPairs of_pairs, const float (&s)[32], const float (&d)[32],
-                                      float (&d_A)[32], int queries, int keys, uint32_t of_w, const Besides& at) {
+                                      float (&d_A)[32], int queries, int keys, uint32_t of_w, const SmallArrays& at) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const uint32_t w_block = of_w + static_cast<uint32_t>(keys) * kBlock, m_block = w_block + 2 * kBlock;
   float sums[2] = {0, 0};
@@ -74,8 +75,8 @@ __device__ __forceinline__ void weigh(const Plan& p, const float* A, OfPairs of_
         sums[half] += gradient * w[x];
         columns[2 * (i - n0) + v] += gradient * w[x];
       }
-      turns::store_matrices(matrices_at(w_block, queries, n), w);
-      turns::store_matrices(matrices_at(m_block, queries, n), m);
+      ping_pong::store_matrices(matrices_at(w_block, queries, n), w);
+      ping_pong::store_matrices(matrices_at(m_block, queries, n), m);
       of_pairs = following;
     }
     fused::add_halves<8>(columns, 16);
@@ -122,7 +123,7 @@ __global__ void __launch_bounds__(kOwnThreads, 1)
   const int lane = static_cast<int>(threadIdx.x) % 32, group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
   const int queries = min(group, 1), keys = group / 2, tasks = 2 * ((p.r + 63) / 64);
   float d_A[32] = {};
-  for (int i = static_cast<int>(threadIdx.x); i < kRowWarps * kOneTileColumns; i += kOwnThreads) Besides(shared + behind).sums[i] = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < kRowWarps * kOneTileColumns; i += kOwnThreads) SmallArrays(shared + behind).sums[i] = 0;
   const auto norm_of = [&](const Context& context) {
     const int position = static_cast<int>(threadIdx.x), row = position < p.C ? context.row(position) : -1;
     return row < 0 ? 0.0f : inverse[row];
@@ -134,13 +135,13 @@ __global__ void __launch_bounds__(kOwnThreads, 1)
   {
     const Context context(p, begin);
     copy(context, base);
-    if (threadIdx.x < kTile) Besides(shared + behind).norms[threadIdx.x] = norm_of(context);
+    if (threadIdx.x < kTile) SmallArrays(shared + behind).norms[threadIdx.x] = norm_of(context);
   }
   for (int index = begin; index < end; ++index) {
     const Context context(p, index);
     const uint32_t flip = static_cast<uint32_t>(index - begin) % 2, from = anew(base);
     const uint32_t z = from + flip * kBuffer, w = from + (1 - flip) * kBuffer, dy = from + 2 * kBuffer;
-    const Besides at(shared + anew(behind));
+    const SmallArrays at(shared + anew(behind));
     copies_are_there();
     {
       float s[32] = {}, d[32] = {};
@@ -244,7 +245,7 @@ __global__ void __launch_bounds__(kOwnThreads, 1)
   }
   __syncthreads();
   if (kColumns && static_cast<int>(threadIdx.x) < p.r) {
-    const Besides at(shared + behind);
+    const SmallArrays at(shared + behind);
     float sum = 0;
     for (int warp = 0; warp < kRowWarps; ++warp) sum += at.sums[warp * kOneTileColumns + static_cast<int>(threadIdx.x)];
     columns[blockIdx.x * p.r + threadIdx.x] = sum;
@@ -298,10 +299,10 @@ void contextualize_one_tile_backward(int device, const Plan& p, int groups, cons
   const int64_t pad_rows = p.layout.pad_rows();
   float* of_groups = pointer_or_null<float>(columns);
   float* of_padding = columns ? of_groups + int64_t{groups} * p.r : nullptr;
-  const uint32_t bytes = 2 * kBuffer + static_cast<uint32_t>(blocks_of(p.r)) * kBlock + Besides::kBytes;
+  const uint32_t bytes = 2 * kBuffer + static_cast<uint32_t>(blocks_of(p.r)) * kBlock + SmallArrays::kBytes;
   with_slope(slope, [&](auto f) {
     const auto launch = [&](auto kernel) {
-      check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 3 * kBuffer + Besides::kBytes));
+      check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 3 * kBuffer + SmallArrays::kBytes));
       kernel<<<static_cast<unsigned>(groups), kOwnThreads, bytes, queue>>>(p, pointer<bf16>(Z), pointer<float>(inverse), pointer<float>(A),
                                                                            pointer<bf16>(dY), parts_A, pointer<bf16>(dZ), add,
                                                                            pointer_or_null<float>(padding), of_groups);

@@ -54,7 +54,7 @@ __device__ __forceinline__ void weigh(const Plan& p, const float* A, OfPairs of_
       const float2 a = of_pairs.a[e / 4][half];
       x[e] = j <= t ? (e % 2 ? a.y : a.x) * s[4 * n + e] * (norms[t] * norms[j]) : 0.0f;
     }
-    turns::store_matrices(matrices_at(w + static_cast<uint32_t>(keys) * kBlock, queries, n), x);
+    ping_pong::store_matrices(matrices_at(w + static_cast<uint32_t>(keys) * kBlock, queries, n), x);
     of_pairs = following;
   }
 }

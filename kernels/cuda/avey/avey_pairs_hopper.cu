@@ -29,14 +29,14 @@ struct RunMaps {
   CUtensorMap run, pair;
 };
 /// Two runs of 64 columns as a block of an operand; zeros for a run without rows.
-__device__ __forceinline__ void bring_runs(uint32_t operand, int block, const turns::Stage& stage, const RunMaps& maps, int column,
+__device__ __forceinline__ void bring_runs(uint32_t operand, int block, const ping_pong::Stage& stage, const RunMaps& maps, int column,
                                            int first, int second) {
   constexpr int kNowhere = 1 << 30;
-  const uint32_t to = operand + static_cast<uint32_t>(block) * turns::kBlock;
+  const uint32_t to = operand + static_cast<uint32_t>(block) * ping_pong::kBlock;
   if (second == (first < 0 ? first : first + kRun))
     return fused::copy_tile(to, maps.pair, column, first < 0 ? kNowhere : first, stage.full);
   fused::copy_tile(to, maps.run, column, first < 0 ? kNowhere : first, stage.full);
-  fused::copy_tile(to + turns::kBlock / 2, maps.run, column, second < 0 ? kNowhere : second, stage.full);
+  fused::copy_tile(to + ping_pong::kBlock / 2, maps.run, column, second < 0 ? kNowhere : second, stage.full);
 }
 
 inline RunMaps runs_of(const Tensor& x) {
@@ -47,7 +47,7 @@ inline RunMaps runs_of(const Tensor& x) {
 struct Pairs {
   static constexpr int kStages = 4, kKeys = 128, kQueries = 64;
   static constexpr uint32_t kOwn = kQueries * kKeys * 4 + (kKeys + kQueries) * 4 + 4 * kKeys * 4;
-  static constexpr bool kTurnedB = false, kTurnsA = false;
+  static constexpr bool kTransposedB = false, kTransposesA = false;
 
   RunMaps z, dy;
   Plan p;
@@ -101,7 +101,7 @@ struct Pairs {
   template <class Step>
   __device__ void bring(const Unit& u, Step&& step) const {
     for (int s = 0; s < steps(u); ++s)
-      step([&](const turns::Stage& stage) {
+      step([&](const ping_pong::Stage& stage) {
         bring_runs(stage.a, 0, stage, z, 64 * s, u.rows.row[0], u.rows.row[1]);
         bring_runs(stage.a, 1, stage, dy, 64 * s, u.results.row[0], u.results.row[1]);
         bring_runs(stage.b, 0, stage, z, 64 * s, u.keys.row[0], u.keys.row[1]);
@@ -119,7 +119,7 @@ struct Pairs {
     return {of(u.keys.row[run]), run < 2 ? of(u.rows.row[run]) : 0.0f};
   }
 
-  __device__ void finish(const Unit& u, const Unit& following, turns::Sums& d, const Asked& asked, char* own) const {
+  __device__ void finish(const Unit& u, const Unit& following, ping_pong::Sums& d, const Asked& asked, char* own) const {
     const int thread = static_cast<int>(threadIdx.x) % 128, group = static_cast<int>(threadIdx.x) / 128;
     const int lane = thread % 32, warp = thread / 32;
     auto* gathered = reinterpret_cast<float2*>(own) + thread;
@@ -133,10 +133,10 @@ struct Pairs {
     };
     if (u.fresh) each_pair([](int, int, float2& sum) { sum = make_float2(0, 0); });
     if (!u.empty) {
-      turns::sync_group(group);
+      ping_pong::sync_group(group);
       of_keys[thread] = asked.key;
       if (thread < kQueries) of_queries[thread] = asked.query;
-      turns::sync_group(group);
+      ping_pong::sync_group(group);
       const int64_t index = u.index;
       float columns[32] = {};
 #pragma unroll
@@ -184,7 +184,7 @@ struct Pairs {
       for (int i = 0; i < 4; i += 2)  // entry 2 n + v of column 8 n + 2 (lane % 4) + v
         *reinterpret_cast<float2*>(column_sums + warp * kKeys + 8 * (lane / 4 * 2 + i / 2) + lane % 4 * 2) =
             make_float2(columns[i], columns[i + 1]);
-      turns::sync_group(group);
+      ping_pong::sync_group(group);
       if (u.key + thread < p.C)
         out.by_key[(index * p.query_tiles() + (u.query - p.first_query) / kQueries) * p.C + u.key + thread] =
             column_sums[thread] + column_sums[kKeys + thread] + column_sums[2 * kKeys + thread] + column_sums[3 * kKeys + thread];
@@ -209,8 +209,8 @@ struct Pairs {
 
 void pairs_in_runs(int device, const Plan& p, int groups, const Tensor& Z, const Tensor& inverse, const Tensor& A, const Tensor& dY,
                    const Products& out) {
-  turns::launch(device, pairs::Pairs{pairs::runs_of(Z), pairs::runs_of(dY), p, groups, groups * p.pairs(), pointer<float>(inverse),
-                                     pointer<float>(A), out});
+  ping_pong::launch(device, pairs::Pairs{pairs::runs_of(Z), pairs::runs_of(dY), p, groups, groups * p.pairs(), pointer<float>(inverse),
+                                         pointer<float>(A), out});
 }
 
 }  // namespace saccade::cuda::tiles

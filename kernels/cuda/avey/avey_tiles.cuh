@@ -246,7 +246,7 @@ __device__ __forceinline__ void each_piece(float* staged, const Accumulator& c, 
 
 /// The contexts of a launch, cut into tiles. Queries are the positions from first_query on.
 struct Plan {
-  Places layout;
+  Layout32 layout;
   int64_t first_context;
   int contexts, C, r, first_query;
   bool own_only;

@@ -34,7 +34,7 @@ __global__ void sum_up_kernel(double* sum, const float* term, double factor, boo
   *sum = (fresh ? 0.0 : *sum) + factor * static_cast<double>(*term);
 }
 
-__global__ void spoil_kernel(double* norm, const double* loss) {
+__global__ void fill_with_nan_kernel(double* norm, const double* loss) {
   if (!isfinite(*loss)) *norm = nan("");
 }
 
@@ -50,8 +50,8 @@ void sum_up(Stream stream, const Tensor& sum, const Tensor& term, double factor,
   check_launch();
 }
 
-void spoil(Stream stream, const Tensor& norm, const Tensor& loss) {
-  spoil_kernel<<<1, 1, 0, stream>>>(pointer<double>(norm), pointer<double>(loss));
+void require_finite(Stream stream, const Tensor& norm, const Tensor& loss) {
+  fill_with_nan_kernel<<<1, 1, 0, stream>>>(pointer<double>(norm), pointer<double>(loss));
   check_launch();
 }
 

@@ -125,13 +125,13 @@ struct GatedBackward {
 };
 
 /// Where element i of y [rows, n] has its gate and its up in h [rows, 2 n].
-struct Place {
+struct GateUpIndex {
   int64_t gate, up;
-  __device__ Place(int64_t i, int64_t row, int n) : gate(i + row * n), up(gate + n) {}
+  __device__ GateUpIndex(int64_t i, int64_t row, int n) : gate(i + row * n), up(gate + n) {}
 };
 template <int V>
-__device__ __forceinline__ Place place_of_pack(int64_t i, int n) {
-  return Place(i, static_cast<uint32_t>(i / V) / static_cast<uint32_t>(n / V), n);
+__device__ __forceinline__ GateUpIndex index_of_pack(int64_t i, int n) {
+  return GateUpIndex(i, static_cast<uint32_t>(i / V) / static_cast<uint32_t>(n / V), n);
 }
 
 /// Pieces lie within a row: n is a multiple of kVector or everything goes element by element.
@@ -141,11 +141,11 @@ struct GatedPacked {
   T* y;
   int n;
   __device__ void one(int64_t i) const {
-    const Place at(i, i / n, n);
+    const GateUpIndex at(i, i / n, n);
     y[i] = from_float<T>(value<kF>(to_float(h[at.gate])) * to_float(h[at.up]));
   }
   __device__ void pack(int64_t i) const {
-    const Place at = place_of_pack<kVector<T>>(i, n);
+    const GateUpIndex at = index_of_pack<kVector<T>>(i, n);
     const Pack<T> g = load_pack(h + at.gate), u = load_pack(h + at.up);
     Pack<T> r;
 #pragma unroll
@@ -160,14 +160,14 @@ struct GatedPackedBackward {
   const T* dy;
   int n;
   __device__ void one(int64_t i) const {
-    const Place at(i, i / n, n);
+    const GateUpIndex at(i, i / n, n);
     const float d = to_float(dy[i]), u = to_float(h[at.up]);
     const Point f = point<kF>(to_float(h[at.gate]));
     h[at.gate] = from_float<T>(d * u * f.slope);
     h[at.up] = from_float<T>(d * f.value);
   }
   __device__ void pack(int64_t i) const {
-    const Place at = place_of_pack<kVector<T>>(i, n);
+    const GateUpIndex at = index_of_pack<kVector<T>>(i, n);
     Pack<T> g = load_pack(h + at.gate), u = load_pack(h + at.up);
     const Pack<T> d = load_pack(dy + i);
 #pragma unroll

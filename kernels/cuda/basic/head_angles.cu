@@ -13,9 +13,10 @@ namespace {
 __global__ void __launch_bounds__(256) angles_kernel(__half2* angles, int64_t count, int half, double log2_base) {
   const int64_t i = int64_t{blockIdx.x} * 256 + threadIdx.x;
   if (i >= count) return;
-  const double turns = static_cast<double>(i / half) * exp2(-static_cast<double>(i % half) / half * log2_base) * 0.15915494309189533577;
+  const double revolutions =
+      static_cast<double>(i / half) * exp2(-static_cast<double>(i % half) / half * log2_base) * 0.15915494309189533577;
   float sine, cosine;
-  sincospif(static_cast<float>(2 * (turns - rint(turns))), &sine, &cosine);
+  sincospif(static_cast<float>(2 * (revolutions - rint(revolutions))), &sine, &cosine);
   angles[i] = __floats2half2_rn(cosine, sine);
 }
 

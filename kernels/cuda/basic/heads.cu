@@ -69,17 +69,17 @@ __device__ void make_angles(const Problem& p, int first, float2* angles) {
   if (p.rotary_base != 0)
     for (int item = threadIdx.x; item < kPositions * half; item += 32 * kWarps) {
       const double frequency = exp2(-2.0 * (item % half) / p.width * log2(p.rotary_base));
-      const double turns = static_cast<double>(p.place() + first + item / half) * frequency * 0.15915494309189533577;
+      const double revolutions = static_cast<double>(p.place() + first + item / half) * frequency * 0.15915494309189533577;
       float sine, cosine;
-      sincospif(static_cast<float>(2 * (turns - rint(turns))), &sine, &cosine);
+      sincospif(static_cast<float>(2 * (revolutions - rint(revolutions))), &sine, &cosine);
       angles[item] = {cosine, sine};
     }
   __syncthreads();
 }
 
-/// Turned by the angles; backward turns back.
+/// Rotated by the angles; backward rotates back.
 template <int kPairs>
-__device__ void turn(const Problem& p, const float2* angles, bool back, Row<kPairs>& x) {
+__device__ void rotate(const Problem& p, const float2* angles, bool back, Row<kPairs>& x) {
   if (p.rotary_base == 0) return;
 #pragma unroll
   for (int i = 0; i < kPairs; ++i) {
@@ -101,42 +101,42 @@ __device__ void for_rows(const Problem& p, const float2* angles, F&& f) {
 }
 
 template <int kPairs, class T>
-__global__ void __launch_bounds__(32 * kWarps) forward_kernel(Problem p, const T* x, const float* gain, T* y) {
+__global__ void __launch_bounds__(32 * kWarps) forward_kernel(Problem p, const T* x, const float* weight, T* y) {
   extern __shared__ float2 angles[];
   make_angles(p, blockIdx.x * kPositions, angles);
   Row<kPairs> factors;
-  if (gain) factors = load_row<kPairs>(gain, p.width);
-  for_rows(p, angles, [&](int64_t at, const float2* turns) {
+  if (weight) factors = load_row<kPairs>(weight, p.width);
+  for_rows(p, angles, [&](int64_t at, const float2* rotation) {
     Row<kPairs> row = load_row<kPairs>(x + at, p.width);
     const float r = inverse_norm(p, row);
 #pragma unroll
     for (int i = 0; i < kPairs; ++i) {
-      row.low[i] *= r * (gain ? factors.low[i] : 1.0f);
-      row.high[i] *= r * (gain ? factors.high[i] : 1.0f);
+      row.low[i] *= r * (weight ? factors.low[i] : 1.0f);
+      row.high[i] *= r * (weight ? factors.high[i] : 1.0f);
     }
-    turn(p, turns, false, row);
+    rotate(p, rotation, false, row);
     store_row(y + at, row, p.width, false);
   });
 }
 
 template <int kPairs, class T>
 __global__ void __launch_bounds__(32 * kWarps)
-    backward_kernel(Problem p, const T* x, const float* gain, const T* dy, T* dx, bool add, float* partial) {
+    backward_kernel(Problem p, const T* x, const float* weight, const T* dy, T* dx, bool add, float* partial) {
   extern __shared__ float2 angles[];
   __shared__ float sums[kWarps][64 * kPairs];
   make_angles(p, blockIdx.x * kPositions, angles);
-  Row<kPairs> factors, dgain = {};
-  if (gain) factors = load_row<kPairs>(gain, p.width);
-  for_rows(p, angles, [&](int64_t at, const float2* turns) {
+  Row<kPairs> factors, dweight = {};
+  if (weight) factors = load_row<kPairs>(weight, p.width);
+  for_rows(p, angles, [&](int64_t at, const float2* rotation) {
     const Row<kPairs> row = load_row<kPairs>(x + at, p.width);
     Row<kPairs> g = load_row<kPairs>(dy + at, p.width);
-    turn(p, turns, true, g);
+    rotate(p, rotation, true, g);
     const float r = inverse_norm(p, row);
 #pragma unroll
     for (int i = 0; i < kPairs; ++i) {
-      dgain.low[i] += g.low[i] * row.low[i] * r;
-      dgain.high[i] += g.high[i] * row.high[i] * r;
-      if (gain) g.low[i] *= factors.low[i], g.high[i] *= factors.high[i];
+      dweight.low[i] += g.low[i] * row.low[i] * r;
+      dweight.high[i] += g.high[i] * row.high[i] * r;
+      if (weight) g.low[i] *= factors.low[i], g.high[i] *= factors.high[i];
     }
     if (!dx) return;
     if (p.norm != QkNorm::none) {
@@ -155,8 +155,8 @@ __global__ void __launch_bounds__(32 * kWarps)
   for (int i = 0; i < kPairs; ++i) {
     const int at = lane + 32 * i;
     if (at >= half) continue;
-    sums[threadIdx.x / 32][at] = dgain.low[i];
-    if (at + half < p.width) sums[threadIdx.x / 32][at + half] = dgain.high[i];
+    sums[threadIdx.x / 32][at] = dweight.low[i];
+    if (at + half < p.width) sums[threadIdx.x / 32][at + half] = dweight.high[i];
   }
   __syncthreads();
   for (int i = threadIdx.x; i < p.width; i += 32 * kWarps) {
@@ -197,30 +197,30 @@ size_t shared_bytes(int64_t width) { return static_cast<size_t>(kPositions * (wi
 
 }  // namespace
 
-void prepare_heads(Stream stream, const Tensor& x, const Tensor& gain, const HeadOptions& options, const Tensor& y) {
+void prepare_heads(Stream stream, const Tensor& x, const Tensor& weight, const HeadOptions& options, const Tensor& y) {
   dispatch_cuda(x.dtype(), [&](auto t) {
     using T = decltype(t);
     for_pairs(x.dim(3), [&](auto pairs) {
       forward_kernel<decltype(pairs)::value><<<grid(x.shape()), 32 * kWarps, shared_bytes(x.dim(3)), stream>>>(
-          problem(x.shape(), options), pointer<T>(x), gain ? pointer<float>(gain) : nullptr, pointer<T>(y));
+          problem(x.shape(), options), pointer<T>(x), weight ? pointer<float>(weight) : nullptr, pointer<T>(y));
     });
   });
   check_launch();
 }
 
-void prepare_heads_backward(Stream stream, const Tensor& x, const Tensor& gain, const HeadOptions& options, const Tensor& dy,
-                            const Tensor& dx, bool add_dx, const Tensor& dgain, bool add_dgain, const Tensor& partial) {
+void prepare_heads_backward(Stream stream, const Tensor& x, const Tensor& weight, const HeadOptions& options, const Tensor& dy,
+                            const Tensor& dx, bool add_dx, const Tensor& dweight, bool add_dweight, const Tensor& partial) {
   dispatch_cuda(x.dtype(), [&](auto t) {
     using T = decltype(t);
     for_pairs(x.dim(3), [&](auto pairs) {
       backward_kernel<decltype(pairs)::value><<<grid(x.shape()), 32 * kWarps, shared_bytes(x.dim(3)), stream>>>(
-          problem(x.shape(), options), pointer<T>(x), gain ? pointer<float>(gain) : nullptr, pointer<T>(dy), dx ? pointer<T>(dx) : nullptr,
-          add_dx, dgain ? pointer<float>(partial) : nullptr);
+          problem(x.shape(), options), pointer<T>(x), weight ? pointer<float>(weight) : nullptr, pointer<T>(dy),
+          dx ? pointer<T>(dx) : nullptr, add_dx, dweight ? pointer<float>(partial) : nullptr);
     });
   });
   check_launch();
-  if (!dgain) return;
-  gather_kernel<<<static_cast<unsigned>(x.dim(3)), 256, 0, stream>>>(pointer<float>(partial), pointer<float>(dgain), add_dgain,
+  if (!dweight) return;
+  gather_kernel<<<static_cast<unsigned>(x.dim(3)), 256, 0, stream>>>(pointer<float>(partial), pointer<float>(dweight), add_dweight,
                                                                      partial.dim(0), static_cast<int>(x.dim(3)));
   check_launch();
 }

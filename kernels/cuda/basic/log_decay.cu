@@ -70,7 +70,7 @@ void log_decay(Stream stream, const LogDecay& in, const Tensor& g) {
 void log_decay_backward(Stream stream, const LogDecay& in, const Tensor& dg, const GradTarget& da, const GradTarget& d_log,
                         const GradTarget& d_bias, const Tensor& parts) {
   const int64_t heads = in.bias.size(), rows = in.a.size() / heads;
-  const Tensor log_parts = parts.head_slice(0, 1), bias_parts = parts.head_slice(1, 2);
+  const Tensor log_parts = parts.slice(0, 1), bias_parts = parts.slice(1, 2);
   dispatch_cuda(in.a.dtype(), [&](auto t) {
     using T = decltype(t);
     log_decay_backward_kernel<<<run_grid(heads, 1, rows), run_block(), 0, stream>>>(

@@ -1,5 +1,5 @@
-// A warp, or half of one where that leaves fewer lanes idle, owns a row; for the sums over rows (d_gain, d_bias) a block owns a fixed range
-// of rows and writes one partial sum.
+// A warp, or half of one where that leaves fewer lanes idle, owns a row; for the sums over rows (d_weight, d_bias) a block owns a fixed
+// range of rows and writes one partial sum.
 #include <climits>
 
 #include "kernels/cuda/device/device_code.cuh"
@@ -33,14 +33,14 @@ __device__ Moments moments(const T* x, int n, float eps, int lane) {
 
 template <bool kCentre, class T>
 __global__ void __launch_bounds__(32 * kWarps)
-    norm_kernel(const T* x, const float* gain, const float* bias, T* y, int64_t rows, int n, float eps) {
+    norm_kernel(const T* x, const float* weight, const float* bias, T* y, int64_t rows, int n, float eps) {
   const int lane = threadIdx.x % 32;
   const int64_t row = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
   if (row >= rows) return;
   x += row * n, y += row * n;
   const Moments m = moments<kCentre>(x, n, eps, lane);
   for (int i = lane; i < n; i += 32) {
-    float z = (to_float(x[i]) - m.mean) * m.inverse * gain[i];
+    float z = (to_float(x[i]) - m.mean) * m.inverse * weight[i];
     if constexpr (kCentre) z += bias[i];
     y[i] = from_float<T>(z);
   }
@@ -63,7 +63,7 @@ struct Floats {
 /// The same with the row in registers, kPacks pieces of 16 bytes for each of kLanes lanes.
 template <bool kCentre, int kLanes, int kPacks, class T>
 __global__ void __launch_bounds__(32 * kWarps)
-    norm_packed_kernel(const T* x, const float* gain, const float* bias, T* y, int64_t rows, int n, float eps) {
+    norm_packed_kernel(const T* x, const float* weight, const float* bias, T* y, int64_t rows, int n, float eps) {
   constexpr int V = kVector<T>;
   const int lane = threadIdx.x % kLanes, packs = n / V;
   const int64_t own = int64_t{blockIdx.x} * (32 * kWarps / kLanes) + threadIdx.x / kLanes, row = min(own, rows - 1);
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   for (int p = 0; p < kPacks; ++p) {
     const int at = lane + kLanes * p;
     if (at >= packs) continue;
-    const Floats<V> factor(gain + at * V), offset(kCentre ? bias + at * V : gain);
+    const Floats<V> factor(weight + at * V), offset(kCentre ? bias + at * V : weight);
     Pack<T> piece;
 #pragma unroll
     for (int v = 0; v < V; ++v) piece.v[v] = from_float<T>((z[p][v] - mean) * inverse * factor.v[v] + (kCentre ? offset.v[v] : 0.0f));
@@ -98,18 +98,19 @@ __global__ void __launch_bounds__(32 * kWarps)
   }
 }
 
-/// d_x = inverse · (g − mean(g) [centred] − z · mean(g z)) with g = gain · d_y, z = (x − mean) · inverse.
-/// A block goes over rows blockIdx.x · warps + warp, + gridDim.x · warps …; partial sums of d_gain, d_bias per block.
+/// d_x = inverse · (g − mean(g) [centred] − z · mean(g z)) with g = weight · d_y, z = (x − mean) · inverse.
+/// A block goes over rows blockIdx.x · warps + warp, + gridDim.x · warps …; partial sums of d_weight, d_bias per block.
 /// Shared memory: n floats per warp for each of the sums that are wanted.
 template <bool kCentre, class T>
-__global__ void __launch_bounds__(32 * kWarps) norm_backward_kernel(const T* x, const float* gain, const T* dy, T* dx, bool add,
-                                                                    float* gain_parts, float* bias_parts, int64_t rows, int n, float eps) {
+__global__ void __launch_bounds__(32 * kWarps)
+    norm_backward_kernel(const T* x, const float* weight, const T* dy, T* dx, bool add, float* weight_parts, float* bias_parts,
+                         int64_t rows, int n, float eps) {
   extern __shared__ float sums[];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-  float* my_gain = sums + warp * n;
-  float* my_bias = sums + ((gain_parts ? warps : 0) + warp) * n;
+  float* my_weight = sums + warp * n;
+  float* my_bias = sums + ((weight_parts ? warps : 0) + warp) * n;
   for (int i = lane; i < n; i += 32) {
-    if (gain_parts) my_gain[i] = 0;
+    if (weight_parts) my_weight[i] = 0;
     if (bias_parts) my_bias[i] = 0;
   }
   for (int64_t row = int64_t{blockIdx.x} * warps + warp; row < rows; row += int64_t{gridDim.x} * warps) {
@@ -117,10 +118,10 @@ __global__ void __launch_bounds__(32 * kWarps) norm_backward_kernel(const T* x, 
     const Moments m = moments<kCentre>(xr, n, eps, lane);
     float offset = 0, slope = 0;
     for (int i = lane; i < n; i += 32) {
-      const float d = to_float(dr[i]), z = (to_float(xr[i]) - m.mean) * m.inverse, g = gain[i] * d;
+      const float d = to_float(dr[i]), z = (to_float(xr[i]) - m.mean) * m.inverse, g = weight[i] * d;
       slope += g * z;
       if constexpr (kCentre) offset += g;
-      if (gain_parts) my_gain[i] += d * z;
+      if (weight_parts) my_weight[i] += d * z;
       if (bias_parts) my_bias[i] += d;
     }
     slope = warp_sum(slope) / static_cast<float>(n);
@@ -129,7 +130,7 @@ __global__ void __launch_bounds__(32 * kWarps) norm_backward_kernel(const T* x, 
     T* out = dx + row * n;
     for (int i = lane; i < n; i += 32) {
       const float z = (to_float(xr[i]) - m.mean) * m.inverse;
-      const float r = m.inverse * (gain[i] * to_float(dr[i]) - offset - z * slope);
+      const float r = m.inverse * (weight[i] * to_float(dr[i]) - offset - z * slope);
       out[i] = from_float<T>(add ? to_float(out[i]) + r : r);
     }
   }
@@ -137,10 +138,10 @@ __global__ void __launch_bounds__(32 * kWarps) norm_backward_kernel(const T* x, 
   for (int i = threadIdx.x; i < n; i += blockDim.x) {
     float g = 0, b = 0;
     for (int w = 0; w < warps; ++w) {
-      if (gain_parts) g += sums[w * n + i];
-      if (bias_parts) b += sums[((gain_parts ? warps : 0) + w) * n + i];
+      if (weight_parts) g += sums[w * n + i];
+      if (bias_parts) b += sums[((weight_parts ? warps : 0) + w) * n + i];
     }
-    if (gain_parts) gain_parts[int64_t{blockIdx.x} * n + i] = g;
+    if (weight_parts) weight_parts[int64_t{blockIdx.x} * n + i] = g;
     if (bias_parts) bias_parts[int64_t{blockIdx.x} * n + i] = b;
   }
 }
@@ -148,12 +149,12 @@ __global__ void __launch_bounds__(32 * kWarps) norm_backward_kernel(const T* x, 
 /// The same with rows and sums in registers, kPacks pieces of 16 bytes for each of kLanes lanes. Shared memory: n floats per warp.
 template <bool kCentre, int kLanes, int kPacks, class T>
 __global__ void __launch_bounds__(32 * kWarps)
-    norm_backward_packed_kernel(const T* x, const float* gain, const T* dy, T* dx, bool add, float* gain_parts, float* bias_parts,
+    norm_backward_packed_kernel(const T* x, const float* weight, const T* dy, T* dx, bool add, float* weight_parts, float* bias_parts,
                                 int64_t rows, int n, float eps) {
   extern __shared__ float sums[];
   constexpr int V = kVector<T>, kRows = 32 * kWarps / kLanes;  // of a block at a time
   const int lane = threadIdx.x % kLanes, warp = threadIdx.x / 32, packs = n / V;
-  float gain_sum[kPacks][V] = {}, bias_sum[kPacks][V] = {};
+  float weight_sum[kPacks][V] = {}, bias_sum[kPacks][V] = {};
   for (int64_t first = int64_t{blockIdx.x} * kRows; first < rows; first += int64_t{gridDim.x} * kRows) {
     const int64_t row = first + threadIdx.x / kLanes;
     float z[kPacks][V], d[kPacks][V];
@@ -183,11 +184,11 @@ __global__ void __launch_bounds__(32 * kWarps)
     for (int p = 0; p < kPacks; ++p) {
       const int at = lane + kLanes * p;
       if (at >= packs) continue;
-      const Floats<V> factor(gain + at * V);
+      const Floats<V> factor(weight + at * V);
 #pragma unroll
       for (int v = 0; v < V; ++v) {
         z[p][v] = (z[p][v] - mean) * inverse;
-        gain_sum[p][v] += d[p][v] * z[p][v];
+        weight_sum[p][v] += d[p][v] * z[p][v];
         if constexpr (kCentre) bias_sum[p][v] += d[p][v];
         d[p][v] *= factor.v[v];
         slope += d[p][v] * z[p][v];
@@ -228,7 +229,7 @@ __global__ void __launch_bounds__(32 * kWarps)
       parts[int64_t{blockIdx.x} * n + i] = sum;
     }
   };
-  gather_warps(gain_sum, gain_parts);
+  gather_warps(weight_sum, weight_parts);
   if constexpr (kCentre) gather_warps(bias_sum, bias_parts);
 }
 
@@ -286,13 +287,13 @@ bool with_layout(int n, F&& f) {
 }
 
 template <bool kCentre, class T>
-void launch_norm(Stream stream, const T* x, const float* gain, const float* bias, T* y, int64_t rows, int n, float eps) {
+void launch_norm(Stream stream, const T* x, const float* weight, const float* bias, T* y, int64_t rows, int n, float eps) {
   const bool packed = with_layout<T, 8>(n, [&](auto layout) {
     using L = decltype(layout);
     norm_packed_kernel<kCentre, L::lanes, L::packs>
-        <<<blocks_for(rows, 32 * kWarps / L::lanes), 32 * kWarps, 0, stream>>>(x, gain, bias, y, rows, n, eps);
+        <<<blocks_for(rows, 32 * kWarps / L::lanes), 32 * kWarps, 0, stream>>>(x, weight, bias, y, rows, n, eps);
   });
-  if (!packed) norm_kernel<kCentre><<<blocks_for(rows, kWarps), 32 * kWarps, 0, stream>>>(x, gain, bias, y, rows, n, eps);
+  if (!packed) norm_kernel<kCentre><<<blocks_for(rows, kWarps), 32 * kWarps, 0, stream>>>(x, weight, bias, y, rows, n, eps);
   check_launch();
 }
 
@@ -305,37 +306,39 @@ void sum_parts(Stream stream, const Tensor& parts, const Tensor& sums, bool add)
   check_launch();
 }
 
-void norm(Stream stream, const Tensor& x, const Tensor& gain, const Tensor& bias, const Tensor& y, double eps) {
-  const int n = static_cast<int>(gain.size());
+void norm(Stream stream, const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, double eps) {
+  const int n = static_cast<int>(weight.size());
   const int64_t rows = x.size() / n;
   dispatch_cuda(x.dtype(), [&](auto t) {
     using T = decltype(t);
     if (bias)
-      launch_norm<true>(stream, pointer<T>(x), pointer<float>(gain), pointer<float>(bias), pointer<T>(y), rows, n, static_cast<float>(eps));
+      launch_norm<true>(stream, pointer<T>(x), pointer<float>(weight), pointer<float>(bias), pointer<T>(y), rows, n,
+                        static_cast<float>(eps));
     else
-      launch_norm<false>(stream, pointer<T>(x), pointer<float>(gain), static_cast<const float*>(nullptr), pointer<T>(y), rows, n,
+      launch_norm<false>(stream, pointer<T>(x), pointer<float>(weight), static_cast<const float*>(nullptr), pointer<T>(y), rows, n,
                          static_cast<float>(eps));
   });
 }
 
-void norm_backward(Stream stream, const Tensor& x, const Tensor& gain, const Tensor& dy, bool centred, double eps, const Tensor& dx,
-                   bool add_dx, const Tensor& d_gain, bool add_gain, const Tensor& gain_parts, const Tensor& d_bias, bool add_bias,
+void norm_backward(Stream stream, const Tensor& x, const Tensor& weight, const Tensor& dy, bool centred, double eps, const Tensor& dx,
+                   bool add_dx, const Tensor& d_weight, bool add_weight, const Tensor& weight_parts, const Tensor& d_bias, bool add_bias,
                    const Tensor& bias_parts) {
-  const int n = static_cast<int>(gain.size());
+  const int n = static_cast<int>(weight.size());
   const int64_t rows = x.size() / n;
   dispatch_cuda(x.dtype(), [&](auto t) {
     using T = decltype(t);
     const auto launch = [&](auto kernel, int warps, size_t shared) {
       if (shared > 48 * 1024) check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
-      kernel<<<kNormParts, 32 * warps, shared, stream>>>(pointer<T>(x), pointer<float>(gain), pointer<T>(dy), dx ? pointer<T>(dx) : nullptr,
-                                                         add_dx, d_gain ? pointer<float>(gain_parts) : nullptr,
+      kernel<<<kNormParts, 32 * warps, shared, stream>>>(pointer<T>(x), pointer<float>(weight), pointer<T>(dy),
+                                                         dx ? pointer<T>(dx) : nullptr, add_dx,
+                                                         d_weight ? pointer<float>(weight_parts) : nullptr,
                                                          d_bias ? pointer<float>(bias_parts) : nullptr, rows, n, static_cast<float>(eps));
       check_launch();
     };
     constexpr int kMost = kVector<T> == 4 ? 8 : 4;
     const bool packed = with_layout<T, kMost>(n, [&](auto layout) {
       using L = decltype(layout);
-      const size_t shared = d_gain || d_bias ? sizeof(float) * kWarps * static_cast<size_t>(n) : 0;
+      const size_t shared = d_weight || d_bias ? sizeof(float) * kWarps * static_cast<size_t>(n) : 0;
       if (centred)
         launch(norm_backward_packed_kernel<true, L::lanes, L::packs, T>, kWarps, shared);
       else
@@ -343,7 +346,7 @@ void norm_backward(Stream stream, const Tensor& x, const Tensor& gain, const Ten
     });
     if (packed) return;
     // As many warps as their sums fit into a block's shared memory.
-    const size_t sums = sizeof(float) * static_cast<size_t>(n) * ((d_gain ? 1 : 0) + (d_bias ? 1 : 0));
+    const size_t sums = sizeof(float) * static_cast<size_t>(n) * ((d_weight ? 1 : 0) + (d_bias ? 1 : 0));
     const int warps = sums == 0 ? kWarps : static_cast<int>(std::min<size_t>(kWarps, kMostShared / sums));
     if (warps == 0)
       throw DeviceError("[norm] the CUDA engine takes widths up to " + std::to_string(kMostShared / 8) + ", not " + std::to_string(n));
@@ -352,7 +355,7 @@ void norm_backward(Stream stream, const Tensor& x, const Tensor& gain, const Ten
     else
       launch(norm_backward_kernel<false, T>, warps, sums * static_cast<size_t>(warps));
   });
-  if (d_gain) sum_parts(stream, gain_parts, d_gain, add_gain);
+  if (d_weight) sum_parts(stream, weight_parts, d_weight, add_weight);
   if (d_bias) sum_parts(stream, bias_parts, d_bias, add_bias);
 }
 

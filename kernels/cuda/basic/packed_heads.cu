@@ -17,7 +17,7 @@ template <class T>
 struct Sides {
   T *packed, *heads[2];
   const T* raw;  ///< backward with a norm: packed as it came from the product
-  const float* gain[2];
+  const float* norm_weight[2];
   float* partial[2];
 };
 
@@ -81,20 +81,20 @@ template <int kLanes, class T>
 struct Mine {
   static constexpr int kPairs = kVector<T>, kHalf = kLanes * kPairs, kPositions = kThreads / kLanes / kHeadsAtOnce;
   float2 angle[kPairs];
-  Row<T> gain;
+  Row<T> norm_weight;
   int lane, first_head, position;
 
   static_assert(kThreads % kHalf == 0);
-  double turns_a_position;  ///< in double: positions reach 10^5
+  double revolutions_per_position;  ///< in double: positions reach 10^5
 
-  __device__ Mine(const Problem& p, const float* gains)
+  __device__ Mine(const Problem& p, const float* norm_weights)
       : lane(threadIdx.x % kLanes), first_head(threadIdx.x / kLanes % kHeadsAtOnce), position(0) {
     const double pair = static_cast<double>(threadIdx.x % kHalf) / kHalf;
-    turns_a_position = p.log2_base != 0 ? exp2(-pair * p.log2_base) * 0.15915494309189533577 : 0.0;
+    revolutions_per_position = p.log2_base != 0 ? exp2(-pair * p.log2_base) * 0.15915494309189533577 : 0.0;
 #pragma unroll
     for (int v = 0; v < kPairs; ++v) {
-      gain.low[v] = gains ? gains[lane * kPairs + v] : 1.0f;
-      gain.high[v] = gains ? gains[kHalf + lane * kPairs + v] : 1.0f;
+      norm_weight.low[v] = norm_weights ? norm_weights[lane * kPairs + v] : 1.0f;
+      norm_weight.high[v] = norm_weights ? norm_weights[kHalf + lane * kPairs + v] : 1.0f;
     }
   }
 
@@ -104,9 +104,9 @@ struct Mine {
     position = first + slot;
     __syncthreads();
     for (int item = threadIdx.x; item < kPositions * kHalf; item += kThreads) {
-      const double turns = static_cast<double>(first + item / kHalf) * turns_a_position;
+      const double revolutions = static_cast<double>(first + item / kHalf) * revolutions_per_position;
       float sine, cosine;
-      sincospif(static_cast<float>(2 * (turns - rint(turns))), &sine, &cosine);
+      sincospif(static_cast<float>(2 * (revolutions - rint(revolutions))), &sine, &cosine);
       angles[item] = {cosine, sine};
     }
     __syncthreads();
@@ -114,7 +114,7 @@ struct Mine {
     for (int v = 0; v < kPairs; ++v) angle[v] = angles[slot * kHalf + lane * kPairs + v];
   }
 
-  __device__ __forceinline__ void turn(Row<T>& x, float direction) const {
+  __device__ __forceinline__ void rotate(Row<T>& x, float direction) const {
 #pragma unroll
     for (int v = 0; v < kPairs; ++v) {
       const float u = x.low[v], w = x.high[v], s = direction * angle[v].y;
@@ -142,34 +142,34 @@ template <int kLanes, bool kNorm, class T>
 __global__ void __launch_bounds__(kThreads) forward_kernel(Problem p, Sides<T> sides) {
   using M = Mine<kLanes, T>;
   __shared__ float2 angles[M::kPositions * M::kHalf];
-  M mine(p, mine_of(sides.gain));
+  M mine(p, mine_of(sides.norm_weight));
   T* to = mine_of(sides.heads);
-  const auto turn = [&](int64_t packed, int64_t at) {
+  const auto rotate_head = [&](int64_t packed, int64_t at) {
     Row<T> row = load_row(sides.packed + packed, M::kHalf);
     if constexpr (kNorm) {
       const float r = inverse_norm<kLanes>(p.norm, row);
 #pragma unroll
-      for (int v = 0; v < M::kPairs; ++v) row.low[v] *= r * mine.gain.low[v], row.high[v] *= r * mine.gain.high[v];
+      for (int v = 0; v < M::kPairs; ++v) row.low[v] *= r * mine.norm_weight.low[v], row.high[v] *= r * mine.norm_weight.high[v];
     }
-    mine.turn(row, 1);
+    mine.rotate(row, 1);
     store_row(to + at, M::kHalf, row);
   };
   for (int group = 0; group < p.groups; ++group) {
     mine.take(p, group, angles);
-    mine.for_heads(p, turn);
+    mine.for_heads(p, rotate_head);
   }
 }
 
-/// partial[block, i] = Σ of the block's threads' share of d_gain[i], in order.
+/// partial[block, i] = Σ of the block's threads' share of d_norm_weight[i], in order.
 template <int kLanes, class T>
-__device__ void sum_gains(const Row<T>& d_gain, float* partial) {
+__device__ void sum_norm_weights(const Row<T>& d_norm_weight, float* partial) {
   constexpr int kHalf = kLanes * kVector<T>, kSlots = kThreads / kLanes;
   __shared__ float sums[kSlots][2 * kHalf];
   const int lane = threadIdx.x % kLanes, slot = threadIdx.x / kLanes;
 #pragma unroll
   for (int v = 0; v < kVector<T>; ++v) {
-    sums[slot][lane * kVector<T> + v] = d_gain.low[v];
-    sums[slot][kHalf + lane * kVector<T> + v] = d_gain.high[v];
+    sums[slot][lane * kVector<T> + v] = d_norm_weight.low[v];
+    sums[slot][kHalf + lane * kVector<T> + v] = d_norm_weight.high[v];
   }
   __syncthreads();
   for (int i = threadIdx.x; i < 2 * kHalf; i += kThreads) {
@@ -183,20 +183,20 @@ template <int kLanes, bool kNorm, class T>
 __global__ void __launch_bounds__(kThreads) backward_kernel(Problem p, Sides<T> sides) {
   using M = Mine<kLanes, T>;
   __shared__ float2 angles[M::kPositions * M::kHalf];
-  M mine(p, mine_of(sides.gain));
+  M mine(p, mine_of(sides.norm_weight));
   const T* from = mine_of(sides.heads);  // null: packed, in place
-  Row<T> d_gain = {};
-  const auto turn_back = [&](int64_t packed, int64_t at) {
+  Row<T> d_norm_weight = {};
+  const auto rotate_back = [&](int64_t packed, int64_t at) {
     Row<T> g = load_row(from ? from + at : sides.packed + packed, M::kHalf);
-    mine.turn(g, -1);
+    mine.rotate(g, -1);
     if constexpr (kNorm) {
       const Row<T> x = load_row(sides.raw + packed, M::kHalf);
       const float r = inverse_norm<kLanes>(p.norm, x);
 #pragma unroll
       for (int v = 0; v < M::kPairs; ++v) {
-        d_gain.low[v] += g.low[v] * x.low[v] * r;
-        d_gain.high[v] += g.high[v] * x.high[v] * r;
-        g.low[v] *= mine.gain.low[v], g.high[v] *= mine.gain.high[v];
+        d_norm_weight.low[v] += g.low[v] * x.low[v] * r;
+        d_norm_weight.high[v] += g.high[v] * x.high[v] * r;
+        g.low[v] *= mine.norm_weight.low[v], g.high[v] *= mine.norm_weight.high[v];
       }
       const float mean = dot<kLanes>(g, x) * r * r / (p.norm == QkNorm::rms ? static_cast<float>(2 * M::kHalf) : 1.0f);
 #pragma unroll
@@ -209,10 +209,10 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(Problem p, Sides<T> 
   };
   for (int group = 0; group < p.groups; ++group) {
     mine.take(p, group, angles);
-    mine.for_heads(p, turn_back);
+    mine.for_heads(p, rotate_back);
   }
   if constexpr (kNorm)
-    if (float* partial = mine_of(sides.partial)) sum_gains<kLanes>(d_gain, partial);
+    if (float* partial = mine_of(sides.partial)) sum_norm_weights<kLanes>(d_norm_weight, partial);
 }
 
 /// A thread takes some heads at least, so that its part of the angles is worth it.
@@ -247,16 +247,17 @@ void for_lanes(DType dtype, int64_t width, F&& f) {
   }
 }
 
-const float* gain_of(const Tensor& gain) { return gain ? pointer<float>(gain) : nullptr; }
+const float* norm_weight_of(const Tensor& norm_weight) { return norm_weight ? pointer<float>(norm_weight) : nullptr; }
 
 }  // namespace
 
-void unpack_heads(Stream stream, const Tensor& packed, const Tensor& q_gain, const Tensor& k_gain, const HeadOptions& options,
+void unpack_heads(Stream stream, const Tensor& packed, const Tensor& q_norm_weight, const Tensor& k_norm_weight, const HeadOptions& options,
                   const Tensor& q, const Tensor& k) {
   const Problem p = problem(q.shape(), options);
   dispatch_cuda(q.dtype(), [&](auto t) {
     using T = decltype(t);
-    const Sides<T> sides{pointer<T>(packed), {pointer<T>(q), pointer<T>(k)}, nullptr, {gain_of(q_gain), gain_of(k_gain)}, {}};
+    const Sides<T> sides{
+        pointer<T>(packed), {pointer<T>(q), pointer<T>(k)}, nullptr, {norm_weight_of(q_norm_weight), norm_weight_of(k_norm_weight)}, {}};
     for_lanes(q.dtype(), q.dim(-1), [&](auto lanes) {
       constexpr int kLanes = decltype(lanes)::value;
       const auto kernel = p.norm == QkNorm::none ? forward_kernel<kLanes, false, T> : forward_kernel<kLanes, true, T>;
@@ -266,9 +267,9 @@ void unpack_heads(Stream stream, const Tensor& packed, const Tensor& q_gain, con
   check_launch();
 }
 
-void unpack_heads_backward(Stream stream, const Tensor& packed, const Tensor& q_gain, const Tensor& k_gain, const HeadOptions& options,
-                           const Tensor& dq, const Tensor& dk, const Tensor& d_packed, const std::array<GradTarget, 2>& d_gains,
-                           const Tensor& partial) {
+void unpack_heads_backward(Stream stream, const Tensor& packed, const Tensor& q_norm_weight, const Tensor& k_norm_weight,
+                           const HeadOptions& options, const Tensor& dq, const Tensor& dk, const Tensor& d_packed,
+                           const std::array<GradTarget, 2>& d_norm_weights, const Tensor& partial) {
   const Problem p = problem(dq.shape(), options);
   int64_t parts = 0;
   dispatch_cuda(dq.dtype(), [&](auto t) {
@@ -276,10 +277,10 @@ void unpack_heads_backward(Stream stream, const Tensor& packed, const Tensor& q_
     Sides<T> sides{pointer<T>(d_packed),
                    {pointer<T>(dq), pointer<T>(dk)},
                    packed ? pointer<T>(packed) : nullptr,
-                   {gain_of(q_gain), gain_of(k_gain)},
+                   {norm_weight_of(q_norm_weight), norm_weight_of(k_norm_weight)},
                    {}};
     for (int64_t i = 0; i < 2; ++i)
-      if (d_gains[static_cast<size_t>(i)]) sides.partial[i] = pointer<float>(partial.head_slice(i, i + 1));
+      if (d_norm_weights[static_cast<size_t>(i)]) sides.partial[i] = pointer<float>(partial.slice(i, i + 1));
     for_lanes(dq.dtype(), dq.dim(-1), [&](auto lanes) {
       constexpr int kLanes = decltype(lanes)::value;
       const dim3 blocks = grid<kLanes>(p);
@@ -290,12 +291,12 @@ void unpack_heads_backward(Stream stream, const Tensor& packed, const Tensor& q_
   });
   check_launch();
   for (int64_t i = 0; i < 2; ++i)
-    if (const GradTarget& d_gain = d_gains[static_cast<size_t>(i)])
-      sum_parts(stream, partial.head_slice(i, i + 1).reshape({partial.dim(1), partial.dim(2)}).head_slice(0, parts), d_gain.tensor,
-                d_gain.add);
+    if (const GradTarget& d_norm_weight = d_norm_weights[static_cast<size_t>(i)])
+      sum_parts(stream, partial.slice(i, i + 1).reshape({partial.dim(1), partial.dim(2)}).slice(0, parts), d_norm_weight.tensor,
+                d_norm_weight.add);
 }
 
-void turn_back_heads(Stream stream, const HeadShape& shape, double rotary_base, const Tensor& packed, int64_t stride) {
+void rotate_heads_back(Stream stream, const HeadShape& shape, double rotary_base, const Tensor& packed, int64_t stride) {
   HeadOptions options;
   options.rotary_base = rotary_base;
   Problem p = problem({shape.batch, shape.length, shape.heads, shape.width}, options);

@@ -22,16 +22,16 @@ struct DeltaProblem {
 /// The chunk of this block.
 template <int K>
 struct DeltaChunk {
-  int line, index, count;  ///< b H + h; chunk; its tokens
-  int64_t first;           ///< row of its first token, (b T + t) H + h
-  int64_t row_k, row_v;    ///< elements between its tokens
-  int64_t at;              ///< line · chunks + index
+  int batch_head, index, count;  ///< b H + h; chunk; its tokens
+  int64_t first;                 ///< row of its first token, (b T + t) H + h
+  int64_t row_k, row_v;          ///< elements between its tokens
+  int64_t at;                    ///< batch_head · chunks + index
 
   __device__ explicit DeltaChunk(const DeltaProblem& p)
-      : line(static_cast<int>(blockIdx.x) / p.chunks),
+      : batch_head(static_cast<int>(blockIdx.x) / p.chunks),
         index(static_cast<int>(blockIdx.x) % p.chunks),
         count(min(kChunkTokens, p.length - index * kChunkTokens)),
-        first((int64_t{line / p.heads} * p.length + index * kChunkTokens) * p.heads + line % p.heads),
+        first((int64_t{batch_head / p.heads} * p.length + index * kChunkTokens) * p.heads + batch_head % p.heads),
         row_k(int64_t{p.heads} * K),
         row_v(int64_t{p.heads} * p.values),
         at(blockIdx.x) {}
@@ -44,7 +44,9 @@ struct DeltaChunk {
     return x + first * p.values;
   }
   __device__ bf16* square(bf16* x) const { return x + at * kChunkTokens * kChunkTokens; }
-  __device__ bf16* state(const DeltaProblem& p, bf16* x) const { return x + (at + line) * K * p.values; }  // chunks + 1 slots a line
+  __device__ bf16* state(const DeltaProblem& p, bf16* x) const {
+    return x + (at + batch_head) * K * p.values;
+  }  // chunks + 1 slots a batch_head
 };
 
 /// β and the decays of a chunk.

@@ -82,12 +82,12 @@ __global__ void __launch_bounds__(kChunkThreads, 1) gradients_kernel(DeltaProble
   gates.load(p, chunk);
 
   float e[4][4] = {}, dp[4][4] = {}, dq[K / 16][4] = {}, dk[K / 16][4] = {}, dk_read[K / 16][4] = {}, states = 0;
-  for (int at = 0, turn = 0; at < p.values; at += kBlock, turn ^= 1) {
-    if (at + kBlock < p.values) blocks[turn ^ 1].fetch(p, chunk, at + kBlock);
+  for (int at = 0, buffer = 0; at < p.values; at += kBlock, buffer ^= 1) {
+    if (at + kBlock < p.values) blocks[buffer ^ 1].fetch(p, chunk, at + kBlock);
     copy_async_commit();
     asm volatile("cp.async.wait_group 1;" ::: "memory");
     __syncthreads();
-    const ValueBlock<K>& b = blocks[turn];
+    const ValueBlock<K>& b = blocks[buffer];
     add_product<Form::plain, Form::transposed, kBlock>(e, b.dv, row, b.x, column);
     add_product<Form::plain, Form::transposed, kBlock>(dp, b.d_o, row, b.x, column);
     add_product<Form::plain, Form::transposed, kBlock>(dq, b.d_o, row, b.s, column_k);

@@ -11,7 +11,7 @@ using Accumulator = float[kOwn][kOwn];
 __device__ __forceinline__ int row_of(int i) { return static_cast<int>(threadIdx.x) / kColumns * kOwn + i; }
 __device__ __forceinline__ int column_of(int j) { return static_cast<int>(threadIdx.x) % kColumns * kOwn + j; }
 
-struct Room {
+struct Workspace {
   float a[kDepth][kTile + kOwn], b[kDepth][kTile + kOwn];
 };
 
@@ -30,16 +30,16 @@ __device__ __forceinline__ void load(float (&to)[kDepth][kTile + kOwn], int firs
 
 /// c += Σ_{k < depth} a(row, k) b(column, k). Both are called for all 64 rows and columns.
 template <Fast kA, Fast kB, class A, class B>
-__device__ __forceinline__ void accumulate(Accumulator& c, Room& room, int depth, const A& a, const B& b) {
+__device__ __forceinline__ void accumulate(Accumulator& c, Workspace& workspace, int depth, const A& a, const B& b) {
   for (int first = 0; first < depth; first += kDepth) {
     __syncthreads();
-    load<kA>(room.a, first, depth, a);
-    load<kB>(room.b, first, depth, b);
+    load<kA>(workspace.a, first, depth, a);
+    load<kB>(workspace.b, first, depth, b);
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < kDepth; ++k) {
-      const float4 x = *reinterpret_cast<const float4*>(&room.a[k][row_of(0)]),
-                   y = *reinterpret_cast<const float4*>(&room.b[k][column_of(0)]);
+      const float4 x = *reinterpret_cast<const float4*>(&workspace.a[k][row_of(0)]),
+                   y = *reinterpret_cast<const float4*>(&workspace.b[k][column_of(0)]);
       const float xs[kOwn] = {x.x, x.y, x.z, x.w}, ys[kOwn] = {y.x, y.y, y.z, y.w};
 #pragma unroll
       for (int i = 0; i < kOwn; ++i)

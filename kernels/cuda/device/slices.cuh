@@ -76,15 +76,15 @@ class Team {
       for (int k = 0; k < K; ++k) x.of[k] += __shfl_xor_sync(0xffffffffu, x.of[k], offset);
     if constexpr (kSize == 0) {
       __shared__ float warps[2][K][32];  // used alternately: a thread that writes one again has passed the barrier after the other's reads
-      turn_ = 1 - turn_;
+      buffer_ = 1 - buffer_;
 #pragma unroll
       for (int k = 0; k < K; ++k)
-        if (threadIdx.x % 32 == 0) warps[turn_][k][threadIdx.x / 32] = x.of[k];
+        if (threadIdx.x % 32 == 0) warps[buffer_][k][threadIdx.x / 32] = x.of[k];
       __syncthreads();
       x = {};
       for (unsigned w = 0; w < blockDim.x / 32; ++w)
 #pragma unroll
-        for (int k = 0; k < K; ++k) x.of[k] += warps[turn_][k][w];
+        for (int k = 0; k < K; ++k) x.of[k] += warps[buffer_][k][w];
     }
     return x;
   }
@@ -146,7 +146,7 @@ class Team {
   int64_t row_;
   int group_, lane_, team_, teams_;
   int64_t token_, end_;
-  int turn_ = 0;
+  int buffer_ = 0;
 };
 
 template <class T, int kSize, bool kPacked>

@@ -61,8 +61,8 @@ struct SharedRows {
   uint32_t base;
 
   __device__ uint32_t at(int row, int piece) const {
-    const int turn = kPieces >= 8 ? row & 7 : (kPieces == 4 ? row >> 1 & 3 : row >> 2 & 1);
-    return base + static_cast<uint32_t>(row * D * 2 + (piece ^ turn) * 16);
+    const int swizzle = kPieces >= 8 ? row & 7 : (kPieces == 4 ? row >> 1 & 3 : row >> 2 & 1);
+    return base + static_cast<uint32_t>(row * D * 2 + (piece ^ swizzle) * 16);
   }
   /// A of the product: rows [row, row + 16), columns [16 k, 16 k + 16).
   __device__ void load_a(uint32_t (&r)[4], int row, int k) const {

@@ -92,7 +92,7 @@ __device__ __forceinline__ int piece_column(int index) { return 32 * (index / 2)
 /// use(index, values) for the lane's eight pieces.
 template <class Use>
 __device__ __forceinline__ void each_piece(float* strip, const float (&d)[64], const Use& use) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, line = lane / 4, piece = lane % 4, turn = line % 4 * 2;
+  const int lane = static_cast<int>(threadIdx.x) % 32, line = lane / 4, piece = lane % 4, swizzle = line % 4 * 2;
 #pragma unroll
   for (int part = 0; part < 4; ++part) {
     __syncwarp();
@@ -101,13 +101,13 @@ __device__ __forceinline__ void each_piece(float* strip, const float (&d)[64], c
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int at = (4 * part + n) * 4 + 2 * half;
-        *reinterpret_cast<float2*>(strip + (line + 8 * half) * 32 + ((2 * n + piece / 2) ^ turn) * 4 + piece % 2 * 2) =
+        *reinterpret_cast<float2*>(strip + (line + 8 * half) * 32 + ((2 * n + piece / 2) ^ swizzle) * 4 + piece % 2 * 2) =
             make_float2(d[at], d[at + 1]);
       }
     __syncwarp();
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const auto* from = reinterpret_cast<const float4*>(strip + (line + 8 * half) * 32 + ((2 * piece) ^ turn) * 4);
+      const auto* from = reinterpret_cast<const float4*>(strip + (line + 8 * half) * 32 + ((2 * piece) ^ swizzle) * 4);
       const float4 low = from[0], high = from[1];
       float values[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
       use(2 * part + half, values);
@@ -127,8 +127,12 @@ __device__ __forceinline__ void add_halves(float (&v)[32], int mask) {
 }
 
 /// The warpgroups' products alternate (ping-pong), because a wait for operands distinguishes only two successive rounds of a stage.
-__device__ __forceinline__ void wait_for_turn(int group) { asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(kConsumers) : "memory"); }
-__device__ __forceinline__ void give_turn(int group) { asm volatile("bar.arrive %0, %1;" ::"r"(1 + group), "n"(kConsumers) : "memory"); }
+__device__ __forceinline__ void wait_for_tensor_cores(int group) {
+  asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(kConsumers) : "memory");
+}
+__device__ __forceinline__ void give_tensor_cores(int group) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(1 + group), "n"(kConsumers) : "memory");
+}
 
 /// body.prefetch(row, column) prefetches what of_piece will read.
 /// body(row, column, eight values, of_column(column), of_piece(row, column)) for every piece of C inside the matrix.
@@ -174,7 +178,7 @@ __global__ void __launch_bounds__(kThreads, 1) product_kernel(const __grid_const
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-    if (group == 1) give_turn(0);
+    if (group == 1) give_tensor_cores(0);
     int index = group * steps;  // of the step, counting the other warpgroup's
     for (int tile = static_cast<int>(blockIdx.x + static_cast<unsigned>(group) * gridDim.x); tile < tiles;
          tile += 2 * static_cast<int>(gridDim.x), index += steps) {
@@ -196,7 +200,7 @@ __global__ void __launch_bounds__(kThreads, 1) product_kernel(const __grid_const
         if (row_of(piece / 8, piece % 8) < in.rows && column_of(piece % 8) < in.columns)
           body.prefetch(row_of(piece / 8, piece % 8), column_of(piece % 8));
       float d[2][64];
-      wait_for_turn(group);
+      wait_for_tensor_cores(group);
       for (int step = 0; step < steps; ++step, ++index) {
         const int stage = index % kStages;
         full(stage).wait(static_cast<uint32_t>(index / kStages) & 1);
@@ -215,7 +219,7 @@ __global__ void __launch_bounds__(kThreads, 1) product_kernel(const __grid_const
           if (lane == 0) empty((index - 1) % kStages).arrive();
         }
       }
-      give_turn(1 - group);
+      give_tensor_cores(1 - group);
       wait_products<0>();
       if (lane == 0) empty((index - 1) % kStages).arrive();
 #pragma unroll

@@ -28,10 +28,10 @@ __device__ __forceinline__ void gate_pair(float (&x)[2], float u, float v) {
 /// The first half of a tile are gates, the second what goes up.
 template <Activation kF>
 struct Gate {
-  static constexpr bool kBeside = true;
+  static constexpr bool kTwoMatrices = true;
   CUtensorMap y;
   __device__ __forceinline__ Nothing own() const { return {}; }
-  __device__ __forceinline__ void finish(Nothing, float (&d)[2][64], const fused::Place& c, const fused::Staging& staging) const {
+  __device__ __forceinline__ void finish(Nothing, float (&d)[2][64], const fused::WarpTile& c, const fused::Staging& staging) const {
 #pragma unroll
     for (int i = 0; i < 64; i += 2) {
       float gate[2] = {d[0][i], d[0][i + 1]};
@@ -53,47 +53,47 @@ template <int D>
 struct Heads {
   static constexpr int kPairs = D / 16;  ///< of columns 8 n …, in a lane
   CUtensorMap to[3];                     ///< q, k and v
-  const float* gain[2];                  ///< of q and k; null: none
+  const float* norm_weight[2];           ///< of q and k; null: none
   int width, length;                     ///< of q, k and v each; positions of a sequence
   int before;                            ///< columns of what the product leaves out
   QkNorm norm;
   float of_squares, epsilon;  ///< of the norm
-  double turns[D / 2];        ///< of each pair from one position to the next
+  double revolutions[D / 2];  ///< of each pair from one position to the next
 
   __device__ __forceinline__ int side_of(int column) const { return (column >= width) + (column >= 2 * width); }
   /// Cosine and sine.
   using Angle = float2;
-  static __device__ __forceinline__ Angle angle(double turn) {
+  static __device__ __forceinline__ Angle angle(double revolutions) {
     Angle a;
-    sincospif(static_cast<float>(2 * (turn - rint(turn))), &a.y, &a.x);
+    sincospif(static_cast<float>(2 * (revolutions - rint(revolutions))), &a.y, &a.x);
     return a;
   }
   static __device__ __forceinline__ Angle add(Angle a, Angle b) { return {a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x}; }
 
-  /// Turns of pairs lane, lane + 32, …; and how far the lane's pairs turn from the first of eight rows to the lane's.
+  /// Revolutions of pairs lane, lane + 32, …; and how far the lane's pairs rotate from the first of eight rows to the lane's.
   struct Own {
-    double turns[D / 64];
+    double revolutions[D / 64];
     Angle in_eight[kPairs][2];
   };
   __device__ __forceinline__ Own own() const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     Own own;
-    for (int h = 0; h < D / 64; ++h) own.turns[h] = turns[32 * h + lane];
+    for (int h = 0; h < D / 64; ++h) own.revolutions[h] = revolutions[32 * h + lane];
     for (int n = 0; n < kPairs; ++n)
-      for (int j = 0; j < 2; ++j) own.in_eight[n][j] = angle(lane / 4 * turns[fused::pair_column(n) + j]);
+      for (int j = 0; j < 2; ++j) own.in_eight[n][j] = angle(lane / 4 * revolutions[fused::pair_column(n) + j]);
     return own;
   }
 
-  /// Angles of the lane's pairs in its line of the eight rows from `row` on: each lane turns a pair of its own to the first of them, and
+  /// Angles of the lane's pairs in its line of the eight rows from `row` on: each lane rotates a pair of its own to the first of them, and
   /// all go on from there. Sequences have at least eight positions; where one ends among these rows, the next starts from before its first.
   __device__ __forceinline__ void set(Angle (&angles)[kPairs][2], const Own& own, int row, uint32_t scratch) const {
     const int lane = static_cast<int>(threadIdx.x) % 32, first = row % length;
     __syncwarp();
 #pragma unroll
     for (int h = 0; h < D / 64; ++h) {
-      const Angle begin = angle(first * own.turns[h]);
+      const Angle begin = angle(first * own.revolutions[h]);
       Angle behind = begin;
-      if (first + 8 > length) behind = angle((first - length) * own.turns[h]);
+      if (first + 8 > length) behind = angle((first - length) * own.revolutions[h]);
       const uint32_t at = scratch + static_cast<uint32_t>(32 * h + lane) * 8;
       asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at), "f"(begin.x), "f"(begin.y) : "memory");
       asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at + D / 2 * 8), "f"(behind.x), "f"(behind.y) : "memory");
@@ -111,7 +111,7 @@ struct Heads {
   }
 
   /// Line i (of two) of the heads in half a tile.
-  __device__ __forceinline__ void prepare(float (&x)[64], int i, const float* gain, const Angle (&angles)[kPairs][2]) const {
+  __device__ __forceinline__ void prepare(float (&x)[64], int i, const float* norm_weight, const Angle (&angles)[kPairs][2]) const {
     constexpr int kHeads = fused::kTile / D;
     float inverse[kHeads];
 #pragma unroll
@@ -133,26 +133,26 @@ struct Heads {
 #pragma unroll
     for (int n = 0; n < kPairs; ++n) {
       float2 g{1, 1}, h{1, 1};
-      if (gain) {
-        g = *reinterpret_cast<const float2*>(gain + fused::pair_column(n));
-        h = *reinterpret_cast<const float2*>(gain + D / 2 + fused::pair_column(n));
+      if (norm_weight) {
+        g = *reinterpret_cast<const float2*>(norm_weight + fused::pair_column(n));
+        h = *reinterpret_cast<const float2*>(norm_weight + D / 2 + fused::pair_column(n));
       }
-      const float gains[2][2] = {{g.x, g.y}, {h.x, h.y}};
+      const float norm_weights[2][2] = {{g.x, g.y}, {h.x, h.y}};
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
-        const Angle of_u{gains[0][j] * angles[n][j].x, gains[0][j] * angles[n][j].y};
-        const Angle of_w{gains[1][j] * angles[n][j].x, gains[1][j] * angles[n][j].y};
+        const Angle of_u{norm_weights[0][j] * angles[n][j].x, norm_weights[0][j] * angles[n][j].y};
+        const Angle of_w{norm_weights[1][j] * angles[n][j].x, norm_weights[1][j] * angles[n][j].y};
 #pragma unroll
         for (int head = 0; head < kHeads; ++head) {
           float *u = x + head * (D / 2) + 4 * n + 2 * i + j, *w = u + 4 * kPairs;
-          const float turned = *u * of_u.x - *w * of_w.y;
-          *w = (*u * of_u.y + *w * of_w.x) * inverse[head], *u = turned * inverse[head];
+          const float rotated = *u * of_u.x - *w * of_w.y;
+          *w = (*u * of_u.y + *w * of_w.x) * inverse[head], *u = rotated * inverse[head];
         }
       }
     }
   }
 
-  __device__ __forceinline__ void finish(const Own& own, float (&d)[2][64], const fused::Place& c, const fused::Staging& staging) const {
+  __device__ __forceinline__ void finish(const Own& own, float (&d)[2][64], const fused::WarpTile& c, const fused::Staging& staging) const {
     const int first = c.column + before;
     if (first < 2 * width) {
       staging.wait();
@@ -163,7 +163,7 @@ struct Heads {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           const int side = side_of(first + half * fused::kTile);
-          if (side < 2) prepare(d[half], i, gain[side], angles);
+          if (side < 2) prepare(d[half], i, norm_weight[side], angles);
         }
       }
     }
@@ -191,8 +191,8 @@ template <int D>
 void launch_heads(int device, const Tensor& x, const HeadProjection& p, const Tensor& first, const ProjectedHeads& y) {
   const int64_t in = x.dim(-1), width = first.dim(0);
   epilogues::Heads<D> body{};
-  if (p.query_gain) body.gain[0] = pointer<float>(p.query_gain);
-  if (p.key_gain) body.gain[1] = pointer<float>(p.key_gain);
+  if (p.query_norm_weight) body.norm_weight[0] = pointer<float>(p.query_norm_weight);
+  if (p.key_norm_weight) body.norm_weight[1] = pointer<float>(p.key_norm_weight);
   body.width = static_cast<int>(width), body.length = static_cast<int>(x.dim(1)), body.before = static_cast<int>(y.q ? 0 : width);
   body.norm = p.options.norm;
   body.of_squares = p.options.norm == QkNorm::rms ? 1.0f / D : 1.0f;
@@ -201,7 +201,7 @@ void launch_heads(int device, const Tensor& x, const HeadProjection& p, const Te
   for (int i = 0; i < 3; ++i)
     if (sides[i]) body.to[i] = fused::stored(sides[i], width);
   if (p.options.rotary_base != 0)
-    for (int i = 0; i < D / 2; ++i) body.turns[i] = std::pow(p.options.rotary_base, -2.0 * i / D) * 0.15915494309189533577;
+    for (int i = 0; i < D / 2; ++i) body.revolutions[i] = std::pow(p.options.rotary_base, -2.0 * i / D) * 0.15915494309189533577;
   fused::wide_product(device, rows_of(x), (y.q ? 3 : 2) * width, in, matrix(x, in), matrix(first, in), {}, body);
 }
 

@@ -4,7 +4,7 @@
 /// products of the other.
 #include "kernels/cuda/gemm/fused_gemm.cuh"
 
-namespace saccade::cuda::turns {
+namespace saccade::cuda::ping_pong {
 
 using fused::Barrier, fused::kConsumers, fused::kDepth, fused::kOperand, fused::kStage, fused::kStrip, fused::kThreads, fused::kTile;
 using fused::kBlock, fused::matrices_at, fused::pair_column, fused::store_block, fused::store_matrices;
@@ -89,7 +89,7 @@ struct Tiles {
 
 /// A work has
 ///   Unit first(worker), next(unit)      of worker blockIdx.x + gridDim.x · group; unit.valid: there is one
-///   steps(unit), turned_steps(unit)     with kTurnsA, the first turned_steps (at least one) have A transposed
+///   steps(unit), transposed_steps(unit)     with kTransposesA, the first transposed_steps (at least one) have A transposed
 ///   bring(unit, step)                   step(copies) for each: copies(stage) loads four blocks
 ///   tiles(unit), bring_tile(unit, i, stage)   where it also reads tiles. There are kSlots slots, twice as many as a unit reads: a
 ///                                       wait for a tile distinguishes only two successive rounds of a slot, so a slot's next tile must
@@ -97,7 +97,7 @@ struct Tiles {
 ///   Ask ask(unit)                       what is loaded while the products run
 ///   watch(unit, a, asked)               where it also reads the left operand of a step, at a in shared memory
 ///   finish(unit, following, sums, asked, own[, tiles])
-///   kStages, kOwn (bytes for each warpgroup), kTurnedB, kTurnsA
+///   kStages, kOwn (bytes for each warpgroup), kTransposedB, kTransposesA
 template <class Work>
 constexpr bool kReadsTiles = requires(const Work& work, const typename Work::Unit& unit) {
   work.tiles(unit);
@@ -119,12 +119,12 @@ struct Shared {
   static constexpr uint32_t tiles = Work::kStages * kStage, own = tiles + slots<Work>() * kStage;
   static constexpr uint32_t own_bytes = (Work::kOwn + 1023) / 1024 * 1024;
   static constexpr uint32_t barriers = own + 2 * own_bytes, tile_barriers = barriers + 2 * 8 * Work::kStages;
-  static constexpr uint32_t marks = tile_barriers + 2 * 8 * slots<Work>(), turns = marks + 4 * Work::kStages, bytes = turns + 8;
+  static constexpr uint32_t marks = tile_barriers + 2 * 8 * slots<Work>(), counts = marks + 4 * Work::kStages, bytes = counts + 8;
 };
 
 /// Reads of shared memory that barriers order in ways racecheck does not follow; tests/gpu/sanitize.py knows these two by name.
 __device__ __forceinline__ int mark_of(const volatile int* marks, int stage) { return marks[stage]; }
-__device__ __forceinline__ int2 read_turn(const volatile int* turn) { return {turn[0], turn[1]}; }
+__device__ __forceinline__ int2 read_counts(const volatile int* counts) { return {counts[0], counts[1]}; }
 
 template <class Work>
 __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Work work) {
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Wo
   extern __shared__ __align__(1024) char shared[];
   const uint32_t base = fused::address(shared);
   auto* marks = reinterpret_cast<volatile int*>(shared + Shared<Work>::marks);
-  auto* turn = reinterpret_cast<volatile int*>(shared + Shared<Work>::turns);  // steps and tiles so far
+  auto* counts = reinterpret_cast<volatile int*>(shared + Shared<Work>::counts);  // steps and tiles so far
   const auto full = [&](int stage) { return Barrier{base + Shared<Work>::barriers + 8 * static_cast<uint32_t>(stage)}; };
   const auto empty = [&](int stage) { return full(kStages + stage); };
   const auto tiles_from = [&](int index) {
@@ -143,23 +143,23 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Wo
     for (int s = 0; s < kStages; ++s) full(s).init(1), empty(s).init(4);
     if constexpr (kReadsTiles<Work>)
       for (int s = 0; s < Work::kSlots; ++s) tiles_from(s).full(0).init(1), tiles_from(s).empty(0).init(4);
-    turn[0] = 0, turn[1] = 0;
+    counts[0] = 0, counts[1] = 0;
     hopper::publish_barriers();
   }
   __syncthreads();
   const int group = static_cast<int>(threadIdx.x) / 128, workers = static_cast<int>(gridDim.x);
-  constexpr int kLast = 1, kLastTurned = 2;
+  constexpr int kLast = 1, kLastTransposed = 2;
   if (threadIdx.x >= kConsumers) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
     if (threadIdx.x != kConsumers) return;
     int stage = 0, tile = 0;
     uint32_t round = 1;
     const auto bring = [&](const typename Work::Unit& unit) {
-      int left = work.steps(unit), turned = 0;
-      if constexpr (Work::kTurnsA) turned = work.turned_steps(unit);
+      int left = work.steps(unit), transposed = 0;
+      if constexpr (Work::kTransposesA) transposed = work.transposed_steps(unit);
       work.bring(unit, [&](auto&& copies) {
         empty(stage).wait(round);
-        marks[stage] = (--left == 0 ? kLast : 0) + (--turned == 0 ? kLastTurned : 0);
+        marks[stage] = (--left == 0 ? kLast : 0) + (--transposed == 0 ? kLastTransposed : 0);
         full(stage).expect(kStage);
         const uint32_t a = base + static_cast<uint32_t>(stage) * kStage;
         copies(Stage{a, a + kOperand, full(stage)});
@@ -187,23 +187,23 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Wo
     char* own = shared + Shared<Work>::own + group * Shared<Work>::own_bytes;
     auto mine = work.first(static_cast<int>(blockIdx.x) + group * workers);
     auto other = work.first(static_cast<int>(blockIdx.x) + (1 - group) * workers);
-    if (group == 1) fused::give_turn(0);
+    if (group == 1) fused::give_tensor_cores(0);
     while (mine.valid || other.valid) {
       if (!mine.valid) {
-        fused::wait_for_turn(group);
-        fused::give_turn(1 - group);
+        fused::wait_for_tensor_cores(group);
+        fused::give_tensor_cores(1 - group);
         other = work.next(other);
         continue;
       }
       auto asked = work.ask(mine);
       Sums d;
-      fused::wait_for_turn(group);
-      const int2 so_far = read_turn(turn);
+      fused::wait_for_tensor_cores(group);
+      const int2 so_far = read_counts(counts);
       const int tile = so_far.y;
       int index = so_far.x, mark = 0;
       sync_group(group);  // all have read it before the first one, perhaps done with its steps, writes
       bool first = true;
-      const auto multiply = [&](auto turned) {
+      const auto multiply = [&](auto transposed) {
         const int stage = index % kStages;
         full(stage).wait(static_cast<uint32_t>(index / kStages) & 1);
         mark = mark_of(marks, stage);
@@ -213,9 +213,10 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Wo
         for (int k = 0; k < kDepth / 16; ++k)
 #pragma unroll
           for (int half = 0; half < 2; ++half)
-            multiply_background<decltype(turned)::value, Work::kTurnedB>(
-                d[half], descriptor(a + half * kBlock + (decltype(turned)::value ? 2048 : 32) * k, decltype(turned)::value ? kBlock : 16),
-                Work::kTurnedB ? descriptor(b + 2048 * k, kBlock) : descriptor(b + 32 * k, 16), first && k == 0);
+            multiply_background<decltype(transposed)::value, Work::kTransposedB>(
+                d[half],
+                descriptor(a + half * kBlock + (decltype(transposed)::value ? 2048 : 32) * k, decltype(transposed)::value ? kBlock : 16),
+                Work::kTransposedB ? descriptor(b + 2048 * k, kBlock) : descriptor(b + 32 * k, 16), first && k == 0);
         end_products();
         if constexpr (kWatches<Work>) {
           work.watch(mine, a, asked);
@@ -227,15 +228,15 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Wo
         }
         first = false, ++index;
       };
-      if constexpr (Work::kTurnsA) do
+      if constexpr (Work::kTransposesA) do
           multiply(std::true_type{});
-        while (!(mark & kLastTurned));
+        while (!(mark & kLastTransposed));
       while (!(mark & kLast)) multiply(std::false_type{});
       if (threadIdx.x % 128 == 0) {
-        turn[0] = index;
-        if constexpr (kReadsTiles<Work>) turn[1] = tile + work.tiles(mine);
+        counts[0] = index;
+        if constexpr (kReadsTiles<Work>) counts[1] = tile + work.tiles(mine);
       }
-      fused::give_turn(1 - group);
+      fused::give_tensor_cores(1 - group);
       wait_products<0>();
       if (lane == 0) empty((index - 1) % kStages).arrive();
       const auto following = work.next(mine);
@@ -262,4 +263,4 @@ void launch(int device, const Work& work) {
   check_launch();
 }
 
-}  // namespace saccade::cuda::turns
+}  // namespace saccade::cuda::ping_pong

@@ -5,7 +5,7 @@
 namespace saccade::cuda {
 namespace tall {
 
-using turns::kTile;
+using ping_pong::kTile;
 
 static_assert(kElements == kTile * kTile);
 
@@ -17,7 +17,7 @@ struct Result {
 struct Sum {
   static constexpr int kStages = 6;
   static constexpr uint32_t kOwn = 0;
-  static constexpr bool kTurnedB = true, kTurnsA = true;
+  static constexpr bool kTransposedB = true, kTransposesA = true;
 
   CUtensorMap a[kMostTallProducts], b[kMostTallProducts];
   Result results[kMostTallProducts];
@@ -45,12 +45,12 @@ struct Sum {
 
   /// A part without rows reads behind the last one: zeros.
   __device__ int steps(const Unit& u) const { return max(u.end - u.begin, 1); }
-  __device__ int turned_steps(const Unit& u) const { return steps(u); }
+  __device__ int transposed_steps(const Unit& u) const { return steps(u); }
   template <class Step>
   __device__ void bring(const Unit& u, Step&& step) const {
     const int from = u.end > u.begin ? u.begin * 64 : results[u.product].rows;
     for (int s = 0; s < steps(u); ++s)
-      step([&](const turns::Stage& stage) {
+      step([&](const ping_pong::Stage& stage) {
         for (int block = 0; block < 2; ++block) {
           stage.left(block, a[u.product], u.m + 64 * block, from + 64 * s);
           stage.right(block, b[u.product], u.n + 64 * block, from + 64 * s);
@@ -58,7 +58,7 @@ struct Sum {
       });
   }
 
-  /// Sums of a pair of columns of a over every second row. Tiles side by side take turns at the steps.
+  /// Sums of a pair of columns of a over every second row. Tiles side by side alternate at the steps.
   struct RowSums {
     float2 sum;
     int across, wait;
@@ -72,7 +72,7 @@ struct Sum {
     rows_of_a.wait = rows_of_a.across - 1;
     float2& sum = rows_of_a.sum;
     const int thread = static_cast<int>(threadIdx.x) % 128, pair = thread % 64;
-    const SharedRows<64> rows{a + static_cast<uint32_t>(pair / 32) * turns::kBlock};
+    const SharedRows<64> rows{a + static_cast<uint32_t>(pair / 32) * ping_pong::kBlock};
 #pragma unroll 8
     for (int row = thread / 64; row < 64; row += 2) {
       uint32_t two;
@@ -80,7 +80,7 @@ struct Sum {
       sum.x += __uint_as_float(two << 16), sum.y += __uint_as_float(two & 0xffff0000u);
     }
   }
-  __device__ void finish(const Unit& u, const Unit&, turns::Sums& d, const RowSums& rows_of_a, char*) const {
+  __device__ void finish(const Unit& u, const Unit&, ping_pong::Sums& d, const RowSums& rows_of_a, char*) const {
     if (const Result& of = results[u.product]; of.first_sum >= 0) {
       const int thread = static_cast<int>(threadIdx.x) % 128;
       const int part = (u.index / tiles * of.across + u.n / kTile) * 2 + thread / 64;
@@ -94,7 +94,7 @@ struct Sum {
         const int row = 64 * half + static_cast<int>(threadIdx.x) % 128 / 32 * 16 + 8 * line + static_cast<int>(threadIdx.x) % 32 / 4;
 #pragma unroll
         for (int n = 0; n < 16; ++n)
-          *reinterpret_cast<float2*>(to + row * kTile + turns::pair_column(n)) =
+          *reinterpret_cast<float2*>(to + row * kTile + ping_pong::pair_column(n)) =
               make_float2(d[half][4 * n + 2 * line], d[half][4 * n + 2 * line + 1]);
       }
   }
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(kThreads) add_kernel(const __grid_constant__ G
 
 bool tall_products(int device, std::span<const TallProduct> products, std::span<const TallSum> sums, const Tensor& scratch) {
   if (!scratch || products.size() > kMostTallProducts || sums.size() > kMostTallSums || !hopper::available(device)) return false;
-  const auto tiles = [](int64_t n) { return static_cast<int>((n + turns::kTile - 1) / turns::kTile); };
+  const auto tiles = [](int64_t n) { return static_cast<int>((n + ping_pong::kTile - 1) / ping_pong::kTile); };
   tall::Sum work{};
   tall::Goals goals{};
   for (const TallProduct& p : products) {
@@ -184,18 +184,18 @@ bool tall_products(int device, std::span<const TallProduct> products, std::span<
   for (const TallProduct& p : products) {
     const int64_t m = p.a.dim(1), n = p.b.dim(1), rows = p.a.dim(0);
     const auto i = static_cast<size_t>(work.count++);
-    const int across = tiles(n), down = tiles(m), row_sums = p.sums ? work.splits * across * 2 * down * turns::kTile : 0;
+    const int across = tiles(n), down = tiles(m), row_sums = p.sums ? work.splits * across * 2 * down * ping_pong::kTile : 0;
     work.results[i] = {first_tile, across, down, static_cast<int>(m), static_cast<int>(n), static_cast<int>(rows), p.sums ? first_sum : -1};
     work.a[i] = fused::tensor_map(matrix(p.a, m), rows, m, 64), work.b[i] = fused::tensor_map(matrix(p.b, n), rows, n, 64);
     goals.results[i] = work.results[i];
     goals.to[i] = static_cast<float*>(const_cast<void*>(p.to.data)), goals.stride[i] = p.to.row_stride, goals.add[i] = p.add;
-    if (p.sums) add_sum(work.sums + first_sum, int64_t{down} * turns::kTile, int64_t{work.splits} * across * 2, p.sums);
+    if (p.sums) add_sum(work.sums + first_sum, int64_t{down} * ping_pong::kTile, int64_t{work.splits} * across * 2, p.sums);
     first_tile += across * down, first_sum += row_sums;
   }
   for (const TallSum& sum : sums) add_sum(pointer<float>(sum.parts), sum.to.tensor.size(), sum.parts.size() / sum.to.tensor.size(), sum.to);
   goals.count = work.count, goals.tiles = work.tiles;
-  turns::launch(device, work);
-  constexpr unsigned kAcross = turns::kTile / 8;
+  ping_pong::launch(device, work);
+  constexpr unsigned kAcross = ping_pong::kTile / 8;
   tall::add_kernel<<<dim3(kAcross, static_cast<unsigned>(work.tiles) + blocks_for(goals.sum_blocks, kAcross)), tall::kThreads, 0,
                      stream(device)>>>(goals, work.parts, work.splits);
   check_launch();

@@ -72,14 +72,14 @@ __device__ __forceinline__ void multiply_wide(float (&d)[2][64], uint32_t a, uin
       : "r"(a), "r"(b), "r"(static_cast<int>(add)));
 }
 
-/// A body with kBeside gets columns c and columns / 2 + c of the product in one tile and makes one column of them.
+/// A body with kTwoMatrices gets columns c and columns / 2 + c of the product in one tile and makes one column of them.
 template <class Body>
-constexpr bool kBeside = requires {
-  Body::kBeside;
+constexpr bool kTwoMatrices = requires {
+  Body::kTwoMatrices;
 };
 
 struct WideOperands {
-  CUtensorMap a, b, second;  ///< with kBeside, `second` is B from columns / 2 on
+  CUtensorMap a, b, second;  ///< with kTwoMatrices, `second` is B from columns / 2 on
   int steps, rows, columns;
 };
 
@@ -117,8 +117,8 @@ struct Staging {
 constexpr uint32_t kWideStaged = kWideStages * kWideStage, kWideBarriers = kWideStaged + kConsumers / 32 * 2 * Staging::kBytes;
 constexpr uint32_t kWideShared = kWideBarriers + 2 * kWideStages * 8;
 
-/// Position of a warp's sums in C: 16 rows from `row` on, 256 columns (128 of each kind with kBeside) from `column` on, of `columns`.
-struct Place {
+/// Position of a warp's sums in C: 16 rows from `row` on, 256 columns (128 of each kind with kTwoMatrices) from `column` on, of `columns`.
+struct WarpTile {
   int row, column, columns;
 };
 
@@ -128,7 +128,7 @@ struct Place {
 template <class Body>
 __global__ void __launch_bounds__(kThreads, 1) wide_kernel(const __grid_constant__ WideOperands in, const __grid_constant__ Body body) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  constexpr int kOutput = kBeside<Body> ? kTile : kWide;
+  constexpr int kOutput = kTwoMatrices<Body> ? kTile : kWide;
   extern __shared__ __align__(1024) char shared[];
   const uint32_t base = address(shared), barriers = base + kWideBarriers;
   const auto full = [&](int stage) { return Barrier{barriers + 8 * static_cast<uint32_t>(stage)}; };
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(kThreads, 1) wide_kernel(const __grid_constant
   }
   meet_pair();
   const int rank = rank_in_pair(), group = static_cast<int>(threadIdx.x) / 128;
-  const int outputs = kBeside<Body> ? in.columns / 2 : in.columns, across = (outputs + kOutput - 1) / kOutput;
+  const int outputs = kTwoMatrices<Body> ? in.columns / 2 : in.columns, across = (outputs + kOutput - 1) / kOutput;
   const int tiles = across * ((in.rows + kPair * kTile - 1) / (kPair * kTile)), first_tile = static_cast<int>(blockIdx.x) / kPair;
   const int next_tile = static_cast<int>(gridDim.x) / kPair;
   const auto row_of_tile = [&](int tile) { return (tile / across * kPair + rank) * kTile; };
@@ -155,8 +155,8 @@ __global__ void __launch_bounds__(kThreads, 1) wide_kernel(const __grid_constant
           full(stage).expect(kWideStage);
           const uint32_t a = base + static_cast<uint32_t>(stage) * kWideStage, b = a + kOperand;
           copy_tile(a, in.a, step * kDepth, row, full(stage));
-          copy_tile_to_both(b + static_cast<uint32_t>(rank) * kOperand, kBeside<Body> && rank == 1 ? in.second : in.b, step * kDepth,
-                            kBeside<Body> ? column : column + rank * kTile, full(stage));
+          copy_tile_to_both(b + static_cast<uint32_t>(rank) * kOperand, kTwoMatrices<Body> && rank == 1 ? in.second : in.b, step * kDepth,
+                            kTwoMatrices<Body> ? column : column + rank * kTile, full(stage));
           if (++stage == kWideStages) stage = 0, round ^= 1;
         }
       }
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(kThreads, 1) wide_kernel(const __grid_constant
       wait_products<0>();
       release((index - 1) % kWideStages);
       hopper::hold(d[0]), hopper::hold(d[1]);
-      body.finish(own, d, Place{row0, column0, outputs}, staging);
+      body.finish(own, d, WarpTile{row0, column0, outputs}, staging);
     }
     staging.wait();
   }
@@ -205,15 +205,15 @@ __global__ void __launch_bounds__(kThreads, 1) wide_kernel(const __grid_constant
 /// Destination of rows of `columns` values.
 inline CUtensorMap stored(const Tensor& y, int64_t columns) { return tensor_map(matrix(y, columns), y.size() / columns, columns, 16); }
 
-/// C [rows, columns] = A [rows, k] B [columns, k]ᵀ; for a body with kBeside, B is [columns / 2, k] and `second` the other half.
+/// C [rows, columns] = A [rows, k] B [columns, k]ᵀ; for a body with kTwoMatrices, B is [columns / 2, k] and `second` the other half.
 template <class Body>
 void wide_product(int device, int64_t rows, int64_t columns, int64_t k, const Matrix& a, const Matrix& b, const Matrix& second,
                   const Body& body) {
-  const int64_t beside = kBeside<Body> ? 2 : 1;
+  const int64_t matrices = kTwoMatrices<Body> ? 2 : 1;
   WideOperands in{};
   in.rows = static_cast<int>(rows), in.columns = static_cast<int>(columns), in.steps = static_cast<int>((k + kDepth - 1) / kDepth);
-  in.a = tensor_map(a, rows, k, kTile), in.b = tensor_map(b, columns / beside, k, kTile);
-  if (kBeside<Body>) in.second = tensor_map(second, columns / beside, k, kTile);
+  in.a = tensor_map(a, rows, k, kTile), in.b = tensor_map(b, columns / matrices, k, kTile);
+  if (kTwoMatrices<Body>) in.second = tensor_map(second, columns / matrices, k, kTile);
   const int64_t tiles = (rows + kPair * kTile - 1) / (kPair * kTile) * ((columns + kWide - 1) / kWide);
   const auto kernel = wide_kernel<Body>;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kWideShared));

@@ -145,7 +145,7 @@ void prepare(Stream stream, const Mamba1Scan& in, const DecayForm& form) {
 }
 
 void steps_backward(Stream stream, const Mamba1Scan& in, const Mamba1LinearGradients& out) {
-  const Tensor bias = out.parts.head_slice(0, 1), skip = out.parts.head_slice(1, 2);
+  const Tensor bias = out.parts.slice(0, 1), skip = out.parts.slice(1, 2);
   dispatch_cuda(in.u.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const Rows<T> rows(in);
@@ -161,18 +161,19 @@ void steps_backward(Stream stream, const Mamba1Scan& in, const Mamba1LinearGradi
 
 }  // namespace
 
-void mamba1_linear(Stream stream, const Mamba1Scan& in, const Mamba1Room& room, const Tensor& o, const Tensor& y, const Tensor& end) {
-  prepare(stream, in, room.form);
-  scalar_decay(stream, room.form, room.scratch, o, room.end);
-  if (end) exchange(stream, room.end, end, room.end, false);
+void mamba1_linear(Stream stream, const Mamba1Scan& in, const Mamba1Workspace& workspace, const Tensor& o, const Tensor& y,
+                   const Tensor& end) {
+  prepare(stream, in, workspace.form);
+  scalar_decay(stream, workspace.form, workspace.scratch, o, workspace.end);
+  if (end) exchange(stream, workspace.end, end, workspace.end, false);
   elementwise(in, [&](auto zero, auto n, unsigned blocks) {
     using T = decltype(zero);
     gate_kernel<n(), T><<<blocks, kThreads, 0, stream>>>(Rows<T>(in), pointer<T>(o), pointer<T>(y));
   });
 }
 
-void mamba1_linear_backward(Stream stream, const Mamba1Scan& in, const Mamba1Room& room, const Mamba1LinearGradients& out) {
-  const DecayForm& form = room.form;
+void mamba1_linear_backward(Stream stream, const Mamba1Scan& in, const Mamba1Workspace& workspace, const Mamba1LinearGradients& out) {
+  const DecayForm& form = workspace.form;
   elementwise(in, [&](auto zero, auto n, unsigned blocks) {
     using T = decltype(zero);
     gate_backward_kernel<n(), T>
@@ -189,11 +190,11 @@ void mamba1_linear_backward(Stream stream, const Mamba1Scan& in, const Mamba1Roo
   gradients.dq = heads(out.c);
   gradients.dk = heads(out.b);
   gradients.dx.tensor = out.dv.reshape(form.x.shape());
-  gradients.d_step = out.lines.head_slice(0, 1);
-  gradients.d_skip = out.lines.head_slice(1, 2);
+  gradients.d_step = out.lines.slice(0, 1);
+  gradients.d_skip = out.lines.slice(1, 2);
   gradients.dg = out.dg;
   gradients.d_start = out.chunk_start;
-  scalar_decay_backward(stream, form, room.scratch, gradients);
+  scalar_decay_backward(stream, form, workspace.scratch, gradients);
   if (out.d_start) exchange(stream, out.chunk_start, out.d_start, out.chunk_start, false);
   steps_backward(stream, in, out);
   if (in.shared_dt) shared_decay_backward(stream, shared_of(in), {out.dg, out.shared_dt, out.shared_bias, out.a_log, out.shared_parts});

@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kThreads, W::kTile == 16 ? 6 : 1) scan_kernel(
   using E = Elements<W, T, kVector>;
   __shared__ Rows<W> step, input, sum;
   __shared__ Columns<W> b, c;
-  const Place at(x, W::kChannels);
+  const BlockSpan at(x, W::kChannels);
   if (kPass == Pass::segment_ends && at.end == x.length) return;
   const E e{x, at};
   const int d = at.first + W::channel();

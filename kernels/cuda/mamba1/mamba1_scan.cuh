@@ -84,12 +84,12 @@ struct alignas(16) Columns {
 };
 
 /// Position of a block: channels [first, …) of tokens [begin, end) of a sequence; `line` counts the segments of all sequences.
-struct Place {
+struct BlockSpan {
   int first, begin, end;
   int64_t line, sequence;
 
   template <class T>
-  __device__ Place(const Inputs<T>& x, int channels)
+  __device__ BlockSpan(const Inputs<T>& x, int channels)
       : first(static_cast<int>(blockIdx.x) * channels),
         begin(static_cast<int>(blockIdx.y) % x.segments * x.segment_tokens),
         end(min(x.length, begin + x.segment_tokens)),
@@ -110,7 +110,7 @@ struct Elements {
   using V = Values<kVector>;
 
   const Inputs<T>& x;
-  const Place& at;
+  const BlockSpan& at;
 
   static __device__ int token(int i) { return (static_cast<int>(threadIdx.x) + i * kThreads) / kAcross; }
   static __device__ int channel() { return static_cast<int>(threadIdx.x) % kAcross * kVector; }
@@ -162,7 +162,7 @@ struct ColumnPieces {
   T v[kCount];
 
   static __device__ int place(int i) { return static_cast<int>(threadIdx.x) + i * kThreads; }
-  __device__ void fetch(const Inputs<T>& x, const T* from, const Place& at, int t0) {
+  __device__ void fetch(const Inputs<T>& x, const T* from, const BlockSpan& at, int t0) {
     from += (at.sequence * x.length + t0) * x.states;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
@@ -177,7 +177,7 @@ struct ColumnPieces {
   }
 };
 template <class W, class T>
-__device__ __forceinline__ void load_columns(const Inputs<T>& x, const T* from, const Place& at, int t0, Columns<W>& columns) {
+__device__ __forceinline__ void load_columns(const Inputs<T>& x, const T* from, const BlockSpan& at, int t0, Columns<W>& columns) {
   ColumnPieces<W, T> pieces;
   pieces.fetch(x, from, at, t0);
   pieces.put(columns);
@@ -229,7 +229,7 @@ __device__ __forceinline__ void store_row(const float (&x)[kStates], float* to) 
 
 /// The lane's index in the states before every tile, [B, tiles, D, padded].
 template <class W, class T>
-__device__ __forceinline__ int64_t start_offset(const Inputs<T>& x, const Place& at, int tile) {
+__device__ __forceinline__ int64_t start_offset(const Inputs<T>& x, const BlockSpan& at, int tile) {
   const int64_t tiles = (x.length + W::kTile - 1) / W::kTile;
   return ((at.sequence * tiles + tile) * x.width + at.first) * W::kPadded + W::channel() * W::kPadded + W::first_state();
 }

@@ -186,7 +186,7 @@ __device__ __forceinline__ void token_gradients(const E& e, const Gradients<T>& 
 }
 
 template <class W, class T>
-__device__ __forceinline__ void store_pairs(const Inputs<T>& x, const Place& at, int t0, const PairSums<W>& sums, float* parts) {
+__device__ __forceinline__ void store_pairs(const Inputs<T>& x, const BlockSpan& at, int t0, const PairSums<W>& sums, float* parts) {
   constexpr int kRow = 2 * W::kPadded;
   float* to = parts + ((blockIdx.x * int64_t{x.batch} + at.sequence) * x.length + t0) * kRow;
   for (int i = static_cast<int>(threadIdx.x) * 4; i < W::kTile * kRow && t0 + i / kRow < x.length; i += kThreads * 4) {
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(kThreads, W::kTile == 16 ? 6 : 1) reverse_kern
   __shared__ TileRows<W> rows;
   __shared__ PairSums<W> sums;
   __shared__ ParameterSums<E> parameter_sums;
-  const Place at(x, W::kChannels);
+  const BlockSpan at(x, W::kChannels);
   const E elements{x, at};
   const int d = at.first + W::channel();
   float a[W::kStates], e[W::kStates], da[W::kStates] = {};

@@ -10,7 +10,7 @@ __global__ void __launch_bounds__(kThreads) segment_gradients_kernel(Inputs<T> x
   using E = Elements<W, T, kVector>;
   __shared__ Rows<W> step, gated;
   __shared__ Columns<W> c;
-  const Place at(x, W::kChannels);
+  const BlockSpan at(x, W::kChannels);
   if (at.begin == 0) return;
   const E elements{x, at};
   const int channel = W::channel(), d = at.first + channel;

@@ -18,8 +18,8 @@ struct RankOneSizes {
         piece(static_cast<int>(std::min(s.length, RankOneShape::kPiece))),
         pieces(static_cast<int>(s.pieces())),
         rows(s.rows()) {}
-  /// Row of token t of head h of sequence b, line = b H + h.
-  __device__ int64_t row(int line, int t) const { return (int64_t{line / heads} * length + t) * heads + line % heads; }
+  /// Row of token t of head h of sequence b, batch_head = b H + h.
+  __device__ int64_t row(int batch_head, int t) const { return (int64_t{batch_head / heads} * length + t) * heads + batch_head % heads; }
 };
 
 constexpr int kColumns = 4;

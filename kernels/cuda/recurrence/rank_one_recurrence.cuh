@@ -14,29 +14,29 @@ constexpr int kForwardWarps = 4;
 template <class Source, int kOwn>
 __global__ void __launch_bounds__(32 * kForwardWarps)
     rank_one_forward_kernel(RankOneSizes n, Source source, Elements v, const float* start, Elements y, float* end) {
-  const int line = blockIdx.y, column = (blockIdx.x * kForwardWarps + threadIdx.x / 32) * kColumns;
+  const int batch_head = blockIdx.y, column = (blockIdx.x * kForwardWarps + threadIdx.x / 32) * kColumns;
   if (column >= n.values) return;
-  const int64_t state = int64_t{line} * n.keys * n.values;
+  const int64_t state = int64_t{batch_head} * n.keys * n.values;
   Columns<kOwn> columns(column, n.values);
   if (start) columns.load(start + state, n);
   Vectors<kOwn> x, next;
   float value[kColumns], next_value[kColumns], removed[kColumns], out[kColumns];
-  next.load(source, n, n.row(line, 0));
-  columns.values(v, n, n.row(line, 0), next_value);
+  next.load(source, n, n.row(batch_head, 0));
+  columns.values(v, n, n.row(batch_head, 0), next_value);
   for (int t = 0; t < n.length; ++t) {
     x = next;
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) value[j] = next_value[j];
     if (t + 1 < n.length) {
-      next.load(source, n, n.row(line, t + 1));
-      columns.values(v, n, n.row(line, t + 1), next_value);
+      next.load(source, n, n.row(batch_head, t + 1));
+      columns.values(v, n, n.row(batch_head, t + 1), next_value);
     }
     columns.along(x.a, removed);
     columns.advance(x, removed, value);
     columns.along(x.r, out);
 #pragma unroll
     for (int j = 0; j < kColumns; ++j)
-      if (y && threadIdx.x % 32 == j && j < columns.count) y.set(n.row(line, t) * n.values + column + j, out[j]);
+      if (y && threadIdx.x % 32 == j && j < columns.count) y.set(n.row(batch_head, t) * n.values + column + j, out[j]);
   }
   if (end) columns.store(end + state, n, false);
 }
@@ -105,26 +105,26 @@ __device__ __forceinline__ void take_back(const Vectors<kOwn>& x, const Columns<
 template <class Source, int kOwn>
 __global__ void __launch_bounds__(512) rank_one_backward_kernel(RankOneSizes n, Source source, RankOneBackward p) {
   extern __shared__ float sums[];  // [warps, 5 K]
-  const int line = blockIdx.y, warp = threadIdx.x / 32, warps = blockDim.x / 32, all = 5 * n.keys;
+  const int batch_head = blockIdx.y, warp = threadIdx.x / 32, warps = blockDim.x / 32, all = 5 * n.keys;
   const int column = min((static_cast<int>(blockIdx.x) * warps + warp) * kColumns, n.values);
   const int64_t size = int64_t{n.keys} * n.values;
-  float *starts = p.starts + line * n.pieces * size, *inside = p.inside + line * n.piece * size;
+  float *starts = p.starts + batch_head * n.pieces * size, *inside = p.inside + batch_head * n.piece * size;
   float* parts = p.parts + blockIdx.x * n.rows * all;
   Vectors<kOwn> x;
   float value[kColumns], dy[kColumns], other[kColumns];
   Columns<kOwn> s(column, n.values), d(column, n.values);
   const auto advance = [&](int t) {
-    x.load(source, n, n.row(line, t));
-    s.values(p.v, n, n.row(line, t), value);
+    x.load(source, n, n.row(batch_head, t));
+    s.values(p.v, n, n.row(batch_head, t), value);
     s.along(x.a, other);
     s.advance(x, other, value);
   };
-  if (p.start) s.load(p.start + line * size, n);
+  if (p.start) s.load(p.start + batch_head * size, n);
   for (int piece = 0; piece < n.pieces; ++piece) {
     s.store_scratch(starts + piece * size, n);
     for (int t = piece * n.piece; piece + 1 < n.pieces && t < (piece + 1) * n.piece; ++t) advance(t);
   }
-  if (p.d_end) d.load(p.d_end + line * size, n);
+  if (p.d_end) d.load(p.d_end + batch_head * size, n);
   for (int piece = n.pieces - 1; piece >= 0; --piece) {
     const int first = piece * n.piece, last = min(first + n.piece, n.length) - 1;
     s.load_scratch(starts + piece * size, n);
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(512) rank_one_backward_kernel(RankOneSizes n, 
       if (t < last) advance(t);
     }
     for (int t = last; t >= first; --t) {
-      const int64_t row = n.row(line, t);
+      const int64_t row = n.row(batch_head, t);
       x.load(source, n, row);
       s.load_scratch(inside + (t - first) * size, n);
       s.values(p.v, n, row, value);
@@ -151,22 +151,22 @@ __global__ void __launch_bounds__(512) rank_one_backward_kernel(RankOneSizes n, 
       __syncthreads();
     }
   }
-  if (p.d_start) d.store(p.d_start + line * size, n, p.add_to_start);
+  if (p.d_start) d.store(p.d_start + batch_head * size, n, p.add_to_start);
 }
 
 /// A warp per query (h, t) of one sequence: with p = r_t and for j = t … 0: weight = p · k_j, p ← w_j ∘ p + a_j (b_j · p).
 template <class Source, int kOwn>
 __global__ void __launch_bounds__(128) rank_one_weights_kernel(RankOneSizes n, Source source, int sequence, float* weights) {
-  const int t = blockIdx.x * 4 + threadIdx.x / 32, h = blockIdx.y, lane = threadIdx.x % 32, line = sequence * n.heads + h;
+  const int t = blockIdx.x * 4 + threadIdx.x / 32, h = blockIdx.y, lane = threadIdx.x % 32, batch_head = sequence * n.heads + h;
   if (t >= n.length) return;
   float* to = weights + (int64_t{h} * n.length + t) * n.length;
   Vectors<kOwn> x;
-  x.load(source, n, n.row(line, t));
+  x.load(source, n, n.row(batch_head, t));
   float p[kOwn];
 #pragma unroll
   for (int i = 0; i < kOwn; ++i) p[i] = x.r[i];
   for (int j = t; j >= 0; --j) {
-    x.load(source, n, n.row(line, j));
+    x.load(source, n, n.row(batch_head, j));
     float weight = 0, along = 0;
 #pragma unroll
     for (int i = 0; i < kOwn; ++i) weight += p[i] * x.k[i], along += p[i] * x.b[i];
@@ -192,7 +192,7 @@ void with_own_channels(const char* op, int64_t keys, F&& f) {
 template <class Source>
 void rank_one_forward(Stream stream, const char* op, const RankOneShape& shape, const Source& source, const Tensor& v, const Tensor& start,
                       const Tensor& y, const Tensor& end) {
-  const dim3 grid(blocks_for(shape.values, kForwardWarps * kColumns), static_cast<unsigned>(shape.lines()));
+  const dim3 grid(blocks_for(shape.values, kForwardWarps * kColumns), static_cast<unsigned>(shape.batch_heads()));
   with_own_channels(op, shape.keys, [&](auto own) {
     rank_one_forward_kernel<Source, own()><<<grid, 32 * kForwardWarps, 0, stream>>>(
         RankOneSizes(shape), source, elements(v), pointer_or_null<float>(start), elements(y), pointer_or_null<float>(end));
@@ -203,7 +203,7 @@ void rank_one_forward(Stream stream, const char* op, const RankOneShape& shape, 
 template <class Source>
 void rank_one_backward(Stream stream, const char* op, const RankOneShape& shape, const Source& source, const RankOneBackward& p) {
   const int64_t warps = (shape.values + shape.groups() * kColumns - 1) / (shape.groups() * kColumns);
-  const dim3 grid(static_cast<unsigned>(shape.groups()), static_cast<unsigned>(shape.lines()));
+  const dim3 grid(static_cast<unsigned>(shape.groups()), static_cast<unsigned>(shape.batch_heads()));
   const auto shared = static_cast<int>(warps * RankOneShape::kVectors * shape.keys * 4);
   with_own_channels(op, shape.keys, [&](auto own) {
     const auto kernel = rank_one_backward_kernel<Source, own()>;

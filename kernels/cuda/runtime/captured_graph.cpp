@@ -15,11 +15,11 @@ bool enabled = true;
 
 }  // namespace
 
-void Recorded::set_enabled(bool on) { enabled = on; }
+void CapturedGraph::set_enabled(bool on) { enabled = on; }
 
 #ifdef SACCADE_CUDA
 
-struct Recorded::Graph {
+struct CapturedGraph::Graph {
   cudaGraphExec_t executable = nullptr;
 
   Graph(Stream s, const std::function<void()>& work) {
@@ -43,7 +43,7 @@ struct Recorded::Graph {
   Graph& operator=(const Graph&) = delete;
 };
 
-void Recorded::operator()(Device device, const std::function<void()>& work) {
+void CapturedGraph::operator()(Device device, const std::function<void()>& work) {
   if (!device.is_cuda() || !enabled || plain_kernels() || ++runs_ == 1) return work();
   Stream s = stream(device.index);
   if (!graph_) graph_ = std::make_unique<Graph>(s, work);
@@ -52,13 +52,13 @@ void Recorded::operator()(Device device, const std::function<void()>& work) {
 
 #else
 
-struct Recorded::Graph {};
-void Recorded::operator()(Device, const std::function<void()>& work) { work(); }
+struct CapturedGraph::Graph {};
+void CapturedGraph::operator()(Device, const std::function<void()>& work) { work(); }
 
 #endif
 
-Recorded::Recorded() = default;
-Recorded::~Recorded() = default;
-Recorded::Recorded(Recorded&&) noexcept = default;
+CapturedGraph::CapturedGraph() = default;
+CapturedGraph::~CapturedGraph() = default;
+CapturedGraph::CapturedGraph(CapturedGraph&&) noexcept = default;
 
 }  // namespace saccade::cuda

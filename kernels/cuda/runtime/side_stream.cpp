@@ -24,7 +24,7 @@ Stream side_stream(int device) {
 
 }  // namespace
 
-struct Branch::State {
+struct SideWork::State {
   int device;
   cudaEvent_t begin = nullptr, end = nullptr;
 
@@ -40,7 +40,7 @@ struct Branch::State {
   State& operator=(const State&) = delete;
 };
 
-void Branch::start(int device, const std::function<void(Stream)>& work) {
+void SideWork::start(int device, const std::function<void(Stream)>& work) {
   join();
   if (plain_kernels()) return work(stream(device));
   Stream main = stream(device), side = side_stream(device);
@@ -55,25 +55,25 @@ void Branch::start(int device, const std::function<void(Stream)>& work) {
   state_ = std::move(state);
 }
 
-void Branch::join() {
+void SideWork::join() {
   if (!state_) return;
   const auto state = std::move(state_);
   check(cudaStreamWaitEvent(stream(state->device), state->end));
 }
 
-Branch::~Branch() {
+SideWork::~SideWork() {
   if (state_) (void)cudaStreamWaitEvent(stream(state_->device), state_->end);
 }
 
 #else
 
-struct Branch::State {};
-void Branch::start(int, const std::function<void(Stream)>&) {}
-void Branch::join() {}
-Branch::~Branch() = default;
+struct SideWork::State {};
+void SideWork::start(int, const std::function<void(Stream)>&) {}
+void SideWork::join() {}
+SideWork::~SideWork() = default;
 
 #endif
 
-Branch::Branch() = default;
+SideWork::SideWork() = default;
 
 }  // namespace saccade::cuda

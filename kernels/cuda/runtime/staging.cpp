@@ -14,17 +14,17 @@ namespace saccade {
 struct Staging::Buffers {
   void* host[2] = {};
   cudaEvent_t copied[2] = {};   ///< out of host[i]
-  void* beside = nullptr;       ///< on the GPU: what was carried ahead
-  cudaEvent_t taken = nullptr;  ///< out of `beside`
+  void* device_copy = nullptr;  ///< on the GPU: what was copied ahead
+  cudaEvent_t taken = nullptr;  ///< out of `device_copy`
   cudaStream_t stream = nullptr;
-  int turn = 0;
+  int current = 0;
   bool filled = false, is_ahead = false;
 
   explicit Buffers(int64_t bytes) {
     const auto size = static_cast<size_t>(bytes);
     for (int i = 0; i < 2; ++i) cuda::check(cudaMallocHost(&host[i], size));
     for (cudaEvent_t* event : {&copied[0], &copied[1], &taken}) cuda::check(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
-    cuda::check(cudaMalloc(&beside, size));
+    cuda::check(cudaMalloc(&device_copy, size));
     cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   }
   ~Buffers() {
@@ -33,7 +33,7 @@ struct Staging::Buffers {
       (void)cudaEventDestroy(event);
     }
     for (void* h : host) (void)cudaFreeHost(h);
-    (void)cudaFree(beside);
+    (void)cudaFree(device_copy);
     (void)cudaStreamDestroy(stream);
   }
   Buffers(const Buffers&) = delete;
@@ -48,18 +48,18 @@ Staging::Staging(const Tensor& tensor) : tensor_(tensor) {
 
 void* Staging::next() {
   if (!buffers_) return tensor_.raw();
-  cuda::check(cudaEventSynchronize(buffers_->copied[buffers_->turn]));
+  cuda::check(cudaEventSynchronize(buffers_->copied[buffers_->current]));
   buffers_->filled = true;
   buffers_->is_ahead = false;
-  return buffers_->host[buffers_->turn];
+  return buffers_->host[buffers_->current];
 }
 
 void Staging::ahead() {
   if (!buffers_ || !buffers_->filled) return;
   Buffers& b = *buffers_;
   cuda::check(cudaStreamWaitEvent(b.stream, b.taken));
-  cuda::check(cudaMemcpyAsync(b.beside, b.host[b.turn], static_cast<size_t>(tensor_.bytes()), cudaMemcpyHostToDevice, b.stream));
-  cuda::check(cudaEventRecord(b.copied[b.turn], b.stream));
+  cuda::check(cudaMemcpyAsync(b.device_copy, b.host[b.current], static_cast<size_t>(tensor_.bytes()), cudaMemcpyHostToDevice, b.stream));
+  cuda::check(cudaEventRecord(b.copied[b.current], b.stream));
   b.is_ahead = true;
 }
 
@@ -68,14 +68,14 @@ void Staging::send() {
   Buffers& b = *buffers_;
   cuda::Stream stream = cuda::stream(tensor_.device().index);
   if (b.is_ahead) {
-    cuda::check(cudaStreamWaitEvent(stream, b.copied[b.turn]));
-    cuda::copy_on_device(stream, tensor_.raw(), b.beside, tensor_.bytes());
+    cuda::check(cudaStreamWaitEvent(stream, b.copied[b.current]));
+    cuda::copy_on_device(stream, tensor_.raw(), b.device_copy, tensor_.bytes());
     cuda::check(cudaEventRecord(b.taken, stream));
   } else {
-    cuda::check(cudaMemcpyAsync(tensor_.raw(), b.host[b.turn], static_cast<size_t>(tensor_.bytes()), cudaMemcpyHostToDevice, stream));
-    cuda::check(cudaEventRecord(b.copied[b.turn], stream));
+    cuda::check(cudaMemcpyAsync(tensor_.raw(), b.host[b.current], static_cast<size_t>(tensor_.bytes()), cudaMemcpyHostToDevice, stream));
+    cuda::check(cudaEventRecord(b.copied[b.current], stream));
   }
-  b.turn = 1 - b.turn;
+  b.current = 1 - b.current;
   b.filled = b.is_ahead = false;
 }
 

@@ -17,8 +17,8 @@ struct Problem {
 
   /// Row i, column j of [S | P] at the start of a segment.
   template <int K>
-  __device__ float* boundary(int64_t line, int segment, int i, int j) const {
-    return carried + ((line * segments + segment) * K + i) * (values + K) + j;
+  __device__ float* boundary(int64_t batch_head, int segment, int i, int j) const {
+    return carried + ((batch_head * segments + segment) * K + i) * (values + K) + j;
   }
 };
 
@@ -34,8 +34,8 @@ constexpr int shared_bytes() {
   return 2 * SharedMatrix<K>::bytes(K) + 3 * SharedMatrix<kStateColumns>::bytes(K);
 }
 
-/// Block (x, y, z): kStateColumns columns of segment z of line y; a warp per 16 rows. With kEnds all it makes is, for the segment behind, S
-/// from zeros (from the start for the first one) and P, the same from the unit matrix without the chunks' own terms.
+/// Block (x, y, z): kStateColumns columns of segment z of batch_head y; a warp per 16 rows. With kEnds all it makes is, for the segment
+/// behind, S from zeros (from the start for the first one) and P, the same from the unit matrix without the chunks' own terms.
 template <int K, bool kBackward, bool kEnds>
 __global__ void __launch_bounds__(2 * K) states_kernel(Problem p) {
   extern __shared__ __align__(16) char memory[];
@@ -43,15 +43,15 @@ __global__ void __launch_bounds__(2 * K) states_kernel(Problem p) {
   Stage<K> stages[2];
   for (Stage<K>& s : stages) s = {pieces.matrix<K>(K), pieces.matrix<kStateColumns>(K)};
   const SharedMatrix<kStateColumns> state = pieces.matrix<kStateColumns>(K);
-  const int line = blockIdx.y, column = blockIdx.x * kStateColumns, row = threadIdx.x / 32 * 16, lane = threadIdx.x % 32;
+  const int batch_head = blockIdx.y, column = blockIdx.x * kStateColumns, row = threadIdx.x / 32 * 16, lane = threadIdx.x % 32;
   const int segment = blockIdx.z, steps = (p.chunks + p.segments - 1) / p.segments, first = segment * steps,
             behind = min(p.chunks, first + steps);
   const bool unit = kEnds && column >= p.values;
   if (unit && segment == 0) return;
   const int64_t size = int64_t{K} * p.values;
-  bf16* states = p.states + line * (p.chunks + 1) * size + column;
-  const bf16* transition = p.transition + int64_t{line} * p.chunks * K * K;
-  const float* last = p.last + int64_t{line} * p.chunks * p.last_size;
+  bf16* states = p.states + batch_head * (p.chunks + 1) * size + column;
+  const bf16* transition = p.transition + int64_t{batch_head} * p.chunks * K * K;
+  const float* last = p.last + int64_t{batch_head} * p.chunks * p.last_size;
 
   const auto chunk = [&](int step) { return kBackward ? p.chunks - 1 - step : step; };
   float next_last[2] = {};
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(2 * K) states_kernel(Problem p) {
     }
     copy_async_commit();
   };
-  const auto at = [&](const float* x, int i, int j) { return x + line * size + int64_t{i} * p.values + column + j; };
+  const auto at = [&](const float* x, int i, int j) { return x + batch_head * size + int64_t{i} * p.values + column + j; };
 
   float s[kStateColumns / 8][4] = {};
   each_pair(s, row, 0, [&](int i, int j, float& x, float& y) {
@@ -75,11 +75,11 @@ __global__ void __launch_bounds__(2 * K) states_kernel(Problem p) {
     }
     const float* from = nullptr;
     if (!kEnds && p.carried)
-      from = p.boundary<K>(line, segment, i, column + j);
+      from = p.boundary<K>(batch_head, segment, i, column + j);
     else if (segment == 0 && p.start)
       from = at(p.start, i, j);
     if (from) x = from[0], y = from[1];
-    if (kEnds && segment == 0) *reinterpret_cast<float2*>(p.boundary<K>(line, 0, i, column + j)) = {x, y};
+    if (kEnds && segment == 0) *reinterpret_cast<float2*>(p.boundary<K>(batch_head, 0, i, column + j)) = {x, y};
   });
   fetch(first);
   for (int step = first; step < behind; ++step) {
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(2 * K) states_kernel(Problem p) {
   }
   each_pair(s, row, 0, [&](int i, int j, float x, float y) {
     if (kEnds) {
-      *reinterpret_cast<float2*>(p.boundary<K>(line, segment + 1, i, column + j)) = {x, y};
+      *reinterpret_cast<float2*>(p.boundary<K>(batch_head, segment + 1, i, column + j)) = {x, y};
       return;
     }
     if (segment + 1 < p.segments) return;
@@ -122,22 +122,22 @@ __global__ void __launch_bounds__(2 * K) states_kernel(Problem p) {
 
 constexpr int kCarryWarps = 8;
 
-/// Block (x, y): kStateColumns columns of line y. From segment to segment S += P S of the one before; a warp owns every eighth row, a lane
-/// a column.
+/// Block (x, y): kStateColumns columns of batch_head y. From segment to segment S += P S of the one before; a warp owns every eighth row, a
+/// lane a column.
 template <int K>
 __global__ void __launch_bounds__(32 * kCarryWarps) carry_kernel(Problem p) {
   __shared__ float state[K][kStateColumns];
   __shared__ alignas(16) float transition[K][K];
-  const int line = blockIdx.y, warp = threadIdx.x / 32, lane = threadIdx.x % 32, column = blockIdx.x * kStateColumns + lane;
-  for (int i = warp; i < K; i += kCarryWarps) state[i][lane] = *p.boundary<K>(line, 1, i, column);
+  const int batch_head = blockIdx.y, warp = threadIdx.x / 32, lane = threadIdx.x % 32, column = blockIdx.x * kStateColumns + lane;
+  for (int i = warp; i < K; i += kCarryWarps) state[i][lane] = *p.boundary<K>(batch_head, 1, i, column);
   for (int segment = 2; segment < p.segments; ++segment) {
     float sums[K / kCarryWarps];
 #pragma unroll
-    for (int n = 0; n < K / kCarryWarps; ++n) sums[n] = *p.boundary<K>(line, segment, warp + n * kCarryWarps, column);
+    for (int n = 0; n < K / kCarryWarps; ++n) sums[n] = *p.boundary<K>(batch_head, segment, warp + n * kCarryWarps, column);
 #pragma unroll
     for (int item = threadIdx.x; item < K * K / 4; item += 32 * kCarryWarps) {
       const int i = item / (K / 4), k = item % (K / 4) * 4;
-      *reinterpret_cast<float4*>(&transition[i][k]) = *reinterpret_cast<const float4*>(p.boundary<K>(line, segment, i, p.values + k));
+      *reinterpret_cast<float4*>(&transition[i][k]) = *reinterpret_cast<const float4*>(p.boundary<K>(batch_head, segment, i, p.values + k));
     }
     __syncthreads();
     for (int k = 0; k < K; k += 4)
@@ -149,14 +149,14 @@ __global__ void __launch_bounds__(32 * kCarryWarps) carry_kernel(Problem p) {
     __syncthreads();
 #pragma unroll
     for (int n = 0; n < K / kCarryWarps; ++n)
-      *p.boundary<K>(line, segment, warp + n * kCarryWarps, column) = state[warp + n * kCarryWarps][lane] = sums[n];
+      *p.boundary<K>(batch_head, segment, warp + n * kCarryWarps, column) = state[warp + n * kCarryWarps][lane] = sums[n];
   }
 }
 
 template <int K, bool kBackward, bool kEnds>
-void launch(Stream stream, const Problem& p, int64_t columns, int64_t lines, int64_t segments) {
+void launch(Stream stream, const Problem& p, int64_t columns, int64_t batch_heads, int64_t segments) {
   const auto kernel = states_kernel<K, kBackward, kEnds>;
-  const dim3 grid(static_cast<unsigned>(columns / kStateColumns), static_cast<unsigned>(lines), static_cast<unsigned>(segments));
+  const dim3 grid(static_cast<unsigned>(columns / kStateColumns), static_cast<unsigned>(batch_heads), static_cast<unsigned>(segments));
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes<K>()));
   kernel<<<grid, 2 * K, shared_bytes<K>(), stream>>>(p);
   check_launch();
@@ -164,7 +164,8 @@ void launch(Stream stream, const Problem& p, int64_t columns, int64_t lines, int
 
 template <bool kBackward>
 void run(Stream stream, const ChunkStates& s, const Tensor& start, const Tensor& end, bool add) {
-  const int64_t lines = s.states.dim(0), keys = s.states.dim(2), values = s.states.dim(3), segments = s.carried ? s.carried.dim(1) : 1;
+  const int64_t batch_heads = s.states.dim(0), keys = s.states.dim(2), values = s.states.dim(3),
+                segments = s.carried ? s.carried.dim(1) : 1;
   const Problem p{pointer<bf16>(s.transition),
                   pointer<float>(s.last),
                   pointer<bf16>(s.states),
@@ -179,12 +180,12 @@ void run(Stream stream, const ChunkStates& s, const Tensor& start, const Tensor&
   const auto walk = [&](auto width) {
     constexpr int K = decltype(width)::value;
     if (segments > 1) {
-      launch<K, kBackward, true>(stream, p, values + keys, lines, segments - 1);
-      const dim3 grid(static_cast<unsigned>(values / kStateColumns), static_cast<unsigned>(lines));
+      launch<K, kBackward, true>(stream, p, values + keys, batch_heads, segments - 1);
+      const dim3 grid(static_cast<unsigned>(values / kStateColumns), static_cast<unsigned>(batch_heads));
       carry_kernel<K><<<grid, 32 * kCarryWarps, 0, stream>>>(p);
       check_launch();
     }
-    launch<K, kBackward, false>(stream, p, values, lines, segments);
+    launch<K, kBackward, false>(stream, p, values, batch_heads, segments);
   };
   if (keys == 32)
     walk(std::integral_constant<int, 32>{});

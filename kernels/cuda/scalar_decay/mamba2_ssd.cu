@@ -100,7 +100,7 @@ void prepare(Stream stream, const Mamba2Ssd& in, const DecayForm& form) {
 }
 
 void step_gradients(Stream stream, const Mamba2Ssd& in, const Mamba2Gradients& out) {
-  const Tensor bias = out.parts.head_slice(0, 1), skip = out.parts.head_slice(1, 2), log = out.parts.head_slice(2, 3);
+  const Tensor bias = out.parts.slice(0, 1), skip = out.parts.slice(1, 2), log = out.parts.slice(2, 3);
   dispatch_cuda(in.x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     step_gradients_kernel<T><<<blocks_for(bias.size(), kWarps), kThreads, 0, stream>>>(
@@ -146,13 +146,13 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void mamba2_ssd(Stream stream, const Mamba2Ssd& in, const Mamba2Room& room, const Tensor& y, const Tensor& end) {
-  prepare(stream, in, room.form);
-  scalar_decay(stream, room.form, room.scratch, y, end);
+void mamba2_ssd(Stream stream, const Mamba2Ssd& in, const Mamba2Workspace& workspace, const Tensor& y, const Tensor& end) {
+  prepare(stream, in, workspace.form);
+  scalar_decay(stream, workspace.form, workspace.scratch, y, end);
 }
 
-void mamba2_ssd_backward(Stream stream, const Mamba2Ssd& in, const Mamba2Room& room, const Mamba2Gradients& out) {
-  scalar_decay_backward(stream, room.form, room.scratch,
+void mamba2_ssd_backward(Stream stream, const Mamba2Ssd& in, const Mamba2Workspace& workspace, const Mamba2Gradients& out) {
+  scalar_decay_backward(stream, workspace.form, workspace.scratch,
                         {out.dy, out.d_end, out.c, out.b, out.x, out.d_step, out.d_skip, out.dg, out.d_start});
   step_gradients(stream, in, out);
 }

@@ -7,7 +7,7 @@ namespace saccade::cuda::decay {
 
 constexpr int kChunk = DecayForm::kChunk;
 
-struct Place {
+struct ChunkPosition {
   int b, c, h, group, first, size;  ///< first: token of the sequence
 };
 
@@ -36,8 +36,8 @@ struct Form {
         start(at(in.start)) {}
 
   /// From a block index; `per_chunk` heads or groups.
-  __device__ Place place(int index, int per_chunk) const {
-    Place p{};
+  __device__ ChunkPosition place(int index, int per_chunk) const {
+    ChunkPosition p{};
     const int unit = index % per_chunk;
     p.h = per_chunk == heads ? unit : 0;
     p.group = per_chunk == heads ? unit * groups / heads : unit;
@@ -45,16 +45,20 @@ struct Form {
     p.first = p.c * kChunk, p.size = min(kChunk, length - p.first);
     return p;
   }
-  __device__ int64_t key_row(const Place& p, int i) const { return ((int64_t{p.b} * length + p.first + i) * groups + p.group) * keys; }
-  __device__ int64_t value_row(const Place& p, int i) const { return ((int64_t{p.b} * length + p.first + i) * heads + p.h) * width; }
-  __device__ int64_t line(const Place& p) const { return (int64_t{p.b} * heads + p.h) * length + p.first; }
-  __device__ const float* running_of(const Place& p) const {
+  __device__ int64_t key_row(const ChunkPosition& p, int i) const {
+    return ((int64_t{p.b} * length + p.first + i) * groups + p.group) * keys;
+  }
+  __device__ int64_t value_row(const ChunkPosition& p, int i) const {
+    return ((int64_t{p.b} * length + p.first + i) * heads + p.h) * width;
+  }
+  __device__ int64_t line(const ChunkPosition& p) const { return (int64_t{p.b} * heads + p.h) * length + p.first; }
+  __device__ const float* running_of(const ChunkPosition& p) const {
     return running ? running + (int64_t{p.b} * decays + (decays > 1 ? p.h : 0)) * length + p.first : nullptr;
   }
   __device__ int64_t state(int b, int c, int h) const { return ((int64_t{b} * (chunks + 1) + c) * heads + h) * keys * width; }
-  __device__ int64_t scores(const Place& p) const { return ((int64_t{p.b} * chunks + p.c) * groups + p.group) * kChunk * kChunk; }
-  __device__ int64_t head_scores(const Place& p) const { return ((int64_t{p.b} * chunks + p.c) * heads + p.h) * kChunk * kChunk; }
-  __device__ bool empty_state(const Place& p) const { return p.c == 0 && !start; }
+  __device__ int64_t scores(const ChunkPosition& p) const { return ((int64_t{p.b} * chunks + p.c) * groups + p.group) * kChunk * kChunk; }
+  __device__ int64_t head_scores(const ChunkPosition& p) const { return ((int64_t{p.b} * chunks + p.c) * heads + p.h) * kChunk * kChunk; }
+  __device__ bool empty_state(const ChunkPosition& p) const { return p.c == 0 && !start; }
 
  private:
   static const float* at(const Tensor& x) { return x ? pointer<float>(x) : nullptr; }

@@ -17,7 +17,7 @@ struct Sizes {
   static constexpr int shared(int stages) { return static_cast<int>(kScores + std::max(static_cast<uint32_t>(stages) * kStage, kRows)); }
 };
 
-using Room = HeadRoom<kQuarters, kWarps>;
+using Workspace = HeadWorkspace<kQuarters, kWarps>;
 
 /// A head's tiles.
 template <int P, int N>
@@ -27,7 +27,7 @@ struct Stage {
   explicit __device__ Stage(uint32_t base)
       : d_o{base}, x{base + Sizes<P, N>::kValues}, state{base + 2 * Sizes<P, N>::kValues}, d_state{state.base + Sizes<P, N>::kState} {}
 
-  __device__ void load(const Form<bf16>& f, const KeyGradients& g, const Place& p) const {
+  __device__ void load(const Form<bf16>& f, const KeyGradients& g, const ChunkPosition& p) const {
     const int64_t row = f.value_row(p, 0), stride = int64_t{f.heads} * P, at = state_row<P, N>(f, p.b, p.c, p.h, 0);
     copy_rows<kChunk, kThreads>(d_o, g.d_o + row, stride, p.size);
     copy_rows<kChunk, kThreads>(x, f.x + row, stride, p.size);
@@ -69,7 +69,7 @@ struct Own {
 /// d_scores += F of a head, and the sums of P over rows and columns.
 template <int P>
 __device__ __forceinline__ void add_pairs_of_head(const Own& own, const uint32_t (&d_o)[P / 16][4], const SharedRows<P>& x,
-                                                  const uint32_t (&scores)[2][2], Room& room, float (&d_scores)[2][4]) {
+                                                  const uint32_t (&scores)[2][2], Workspace& workspace, float (&d_scores)[2][4]) {
   float c[2][4] = {};
 #pragma unroll
   for (int k = 0; k < P / 16; ++k) {
@@ -84,7 +84,7 @@ __device__ __forceinline__ void add_pairs_of_head(const Own& own, const uint32_t
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int t = own.pair_row(i), j = own.pair_column(n, i);
-      float value = c[n][i] * exp2_approximate(room.running[t] - room.stepped[j]);
+      float value = c[n][i] * exp2_approximate(workspace.running[t] - workspace.stepped[j]);
       if (j > t) value = 0;
       d_scores[n][i] += value;
       const float product = j < t ? value * (i % 2 ? high(scores[n][i / 2]) : low(scores[n][i / 2])) : 0.0f;
@@ -94,11 +94,11 @@ __device__ __forceinline__ void add_pairs_of_head(const Own& own, const uint32_t
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     row_sums[half] = quad_sum(row_sums[half]);
-    if (own.lane % 4 == 0) room.rows[own.quarter][own.pair_row(2 * half)] = row_sums[half];
+    if (own.lane % 4 == 0) workspace.rows[own.quarter][own.pair_row(2 * half)] = row_sums[half];
   }
   lane_sums<4, 16, 4>(sums);  // eight lanes share the columns of two tiles: two of them end with each
   if (own.lane / 4 % 2 == 0)
-    room.columns[own.warp % 4][own.quarter * 16 + own.lane / 16 * 8 + own.lane % 4 * 2 + own.lane / 8 % 2] = sums[0];
+    workspace.columns[own.warp % 4][own.quarter * 16 + own.lane / 16 * 8 + own.lane % 4 * 2 + own.lane / 8 % 2] = sums[0];
 }
 
 /// A warp's part of dq or dk, its columns back in order.
@@ -121,32 +121,32 @@ __device__ __forceinline__ void put_rows(const Own& own, const float (&c)[N / 32
 template <int P, int N>
 __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Form<bf16> f, KeyGradients g, int stage_count) {
   extern __shared__ __align__(128) char shared[];
-  __shared__ Room rooms[2];
+  __shared__ Workspace workspaces[2];
   const uint32_t base = shared_address(shared), stages = base + Sizes<P, N>::kScores;
   const SharedRows<kChunk> pairs{base};
   const Own own;
-  Place p = f.place(static_cast<int>(blockIdx.x), f.groups);
+  ChunkPosition p = f.place(static_cast<int>(blockIdx.x), f.groups);
   const int count = f.heads / f.groups;
   p.h = p.group * count;
   const auto stage = [&](int i) { return Stage<P, N>(stages + static_cast<uint32_t>(i % stage_count) * Sizes<P, N>::kStage); };
   const int token = min(static_cast<int>(threadIdx.x), kChunk - 1);
-  const auto put_factors = [&](Room& room, const TokenDecay& decay) {
-    if (threadIdx.x < kChunk) room.put(token, decay);
+  const auto put_factors = [&](Workspace& workspace, const TokenDecay& decay) {
+    if (threadIdx.x < kChunk) workspace.put(token, decay);
   };
   const bf16* given = g.scores + f.scores(p);
   copy_rows<kChunk, kThreads>(pairs, given, kChunk, kChunk);
   stage(0).load(f, g, p);
-  for (int i = static_cast<int>(threadIdx.x); i < 2 * static_cast<int>(sizeof(Room) / sizeof(float)); i += kThreads)
-    reinterpret_cast<float*>(rooms)[i] = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < 2 * static_cast<int>(sizeof(Workspace) / sizeof(float)); i += kThreads)
+    reinterpret_cast<float*>(workspaces)[i] = 0;
   TokenDecay decay;
   decay.load(f, p, token);
   __syncthreads();
-  put_factors(rooms[0], decay);
+  put_factors(workspaces[0], decay);
 
   float dq[N / 32][4] = {}, dk[N / 32][4] = {}, d_scores[2][4] = {};
   uint32_t scores[2][2];
   for (int i = 0; i < count; ++i) {
-    Room& room = rooms[i % 2];
+    Workspace& workspace = workspaces[i % 2];
     const Stage<P, N> s = stage(i);
     copy_async_wait();
     __syncthreads();
@@ -156,33 +156,33 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Form<bf16> f, K
 #pragma unroll
         for (int half = 0; half < 2; ++half) scores[n][half] = load_shared(own.pair_address(pairs, n, half));
     }
-    Place next = p;
+    ChunkPosition next = p;
     ++next.h;
     if (i + 1 < count) {
       if (stage_count > 1) stage(i + 1).load(f, g, next);
       decay.load(f, next, token);
     }
     if (g.dg && i > 0 && own.warp == i % kWarps) {
-      Place before = p;
+      ChunkPosition before = p;
       --before.h;
-      put_decay_gradient(f, g, before, rooms[(i + 1) % 2]);
+      put_decay_gradient(f, g, before, workspaces[(i + 1) % 2]);
     }
     uint32_t a[P / 16][4];
 #pragma unroll
     for (int k = 0; k < P / 16; ++k) s.d_o.load_a(a[k], own.row, k);
-    if (own.sees_pairs()) add_pairs_of_head<P>(own, a, s.x, scores, room, d_scores);
-    scale_rows<P>(a, room.head, own.row);
+    if (own.sees_pairs()) add_pairs_of_head<P>(own, a, s.x, scores, workspace, d_scores);
+    scale_rows<P>(a, workspace.head, own.row);
     add_product<P, N>(dq, a, s.state, own.quarter * (N / 4));
 #pragma unroll
     for (int k = 0; k < P / 16; ++k) s.x.load_a(a[k], own.row, k);
-    scale_rows<P>(a, room.tail, own.row);
+    scale_rows<P>(a, workspace.tail, own.row);
     add_product<P, N>(dk, a, s.d_state, own.quarter * (N / 4));
     if (g.dg) {
       const float kept = warp_sum(dot_tiles<kThreads>(s.state.base, s.d_state.base, P * N * 2, static_cast<int>(threadIdx.x)));
-      if (own.lane == 0) room.kept[own.warp] = kept * room.head[kChunk - 1];
+      if (own.lane == 0) workspace.kept[own.warp] = kept * workspace.head[kChunk - 1];
     }
     if (i + 1 < count) {
-      put_factors(rooms[(i + 1) % 2], decay);
+      put_factors(workspaces[(i + 1) % 2], decay);
       p = next;
       if (stage_count == 1) {
         __syncthreads();
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Form<bf16> f, K
     }
   }
   __syncthreads();
-  if (g.dg && own.warp == 0) put_decay_gradient(f, g, p, rooms[(count + 1) % 2]);
+  if (g.dg && own.warp == 0) put_decay_gradient(f, g, p, workspaces[(count + 1) % 2]);
   const SharedRows<N> q{stages}, k{stages + kChunk * N * 2};
   const int64_t rows = f.key_row(p, 0), stride = int64_t{f.groups} * f.keys;
   load_permuted<N, kThreads>(q, f.q + rows, stride, p.size, f.keys);
@@ -228,7 +228,7 @@ void launch_key_gradients(Stream stream, const DecayForm& in, const KeyGradients
   check(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   with_sizes(in, [&](auto p, auto n) {
     using Size = Sizes<p(), n()>;
-    const int stages = Size::shared(2) + static_cast<int>(2 * sizeof(Room)) <= limit ? 2 : 1, bytes = Size::shared(stages);
+    const int stages = Size::shared(2) + static_cast<int>(2 * sizeof(Workspace)) <= limit ? 2 : 1, bytes = Size::shared(stages);
     const Form<bf16> f(in);
     const auto kernel = key_gradients_kernel<p(), n()>;
     allow_shared(kernel, bytes);

@@ -6,7 +6,7 @@ namespace saccade::cuda::decay {
 
 /// Per head: factors of tokens, and partial sums for the gradient of the decays: of P over its rows and columns, and of last ⟨dS, S⟩.
 template <int kRowParts, int kKeptParts>
-struct alignas(16) HeadRoom {
+struct alignas(16) HeadWorkspace {
   float running[kChunk], head[kChunk], tail[kChunk], stepped[kChunk];  ///< stepped: running − log2 step
   float rows[kRowParts][kChunk], columns[4][kChunk], kept[kKeptParts];
 
@@ -44,8 +44,8 @@ __device__ __forceinline__ float dot_tiles(uint32_t a, uint32_t b, int bytes, in
 
 /// dg of a head's chunk from its sums; one warp.
 template <int kRowParts, int kKeptParts>
-__device__ __forceinline__ void put_decay_gradient(const Form<bf16>& f, const KeyGradients& g, const Place& p,
-                                                   const HeadRoom<kRowParts, kKeptParts>& room) {
+__device__ __forceinline__ void put_decay_gradient(const Form<bf16>& f, const KeyGradients& g, const ChunkPosition& p,
+                                                   const HeadWorkspace<kRowParts, kKeptParts>& workspace) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t line = f.line(p);
   float d[2], written = 0;
@@ -55,14 +55,14 @@ __device__ __forceinline__ void put_decay_gradient(const Form<bf16>& f, const Ke
     const float writes = t < p.size ? g.writes[line + t] : 0.0f;
     d[e] = (t < p.size ? g.reads[line + t] : 0.0f) - writes;
 #pragma unroll
-    for (int r = 0; r < kRowParts; ++r) d[e] += room.rows[r][t];
+    for (int r = 0; r < kRowParts; ++r) d[e] += workspace.rows[r][t];
 #pragma unroll
-    for (int r = 0; r < 4; ++r) d[e] -= room.columns[r][t];
+    for (int r = 0; r < 4; ++r) d[e] -= workspace.columns[r][t];
     written += writes;
   }
   float behind = warp_sum(written);
 #pragma unroll
-  for (int w = 0; w < kKeptParts; ++w) behind += room.kept[w];
+  for (int w = 0; w < kKeptParts; ++w) behind += workspace.kept[w];
   float sum = d[0] + d[1];
 #pragma unroll
   for (int offset = 1; offset < 32; offset *= 2) {

@@ -18,7 +18,7 @@ struct Stage {
   KeyRows<kN> state, d_state;
   explicit __device__ Stage(uint32_t base) : d_o{base}, x{base + kTile}, state{base + 2 * kTile}, d_state{base + 4 * kTile} {}
 
-  __device__ void load(const Form<bf16>& f, const KeyGradients& g, const Place& p) const {
+  __device__ void load(const Form<bf16>& f, const KeyGradients& g, const ChunkPosition& p) const {
     const int64_t row = f.value_row(p, 0), stride = int64_t{f.heads} * kP, at = state_row<kP, kN>(f, p.b, p.c, p.h, 0);
     copy_rows<kChunk, kThreads>(d_o, g.d_o + row, stride, p.size);
     copy_rows<kChunk, kThreads>(x, f.x + row, stride, p.size);
@@ -27,7 +27,7 @@ struct Stage {
   }
 };
 
-using Room = HeadRoom<2, 8>;
+using Workspace = HeadWorkspace<2, 8>;
 
 enum Role { queries, keys, left_pairs, right_pairs };
 
@@ -60,7 +60,7 @@ struct Pairs {
 };
 
 /// d_scores += F of a head, and the sums of P over rows and columns.
-__device__ __forceinline__ void add_pairs_of_head(const Pairs& own, const Stage& s, const uint32_t (&scores)[4][2], Room& room,
+__device__ __forceinline__ void add_pairs_of_head(const Pairs& own, const Stage& s, const uint32_t (&scores)[4][2], Workspace& workspace,
                                                   float (&d_scores)[4][4]) {
   uint32_t a[4][4];
   load_rows(a, s.d_o, own.first_row);
@@ -74,11 +74,11 @@ __device__ __forceinline__ void add_pairs_of_head(const Pairs& own, const Stage&
       multiply(d_m[n], a[k], b[0], b[1]);
       multiply(d_m[n + 1], a[k], b[2], b[3]);
     }
-  const float running[2] = {room.running[own.row(0)], room.running[own.row(2)]};
+  const float running[2] = {workspace.running[own.row(0)], workspace.running[own.row(2)]};
   float row_sums[2] = {}, sums[8] = {};
 #pragma unroll
   for (int n = 0; n < 4; ++n) {
-    const float2 stepped = *reinterpret_cast<const float2*>(room.stepped + own.column(n, 0));
+    const float2 stepped = *reinterpret_cast<const float2*>(workspace.stepped + own.column(n, 0));
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int t = own.row(i), j = own.column(n, i);
@@ -93,10 +93,10 @@ __device__ __forceinline__ void add_pairs_of_head(const Pairs& own, const Stage&
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     row_sums[half] = quad_sum(row_sums[half]);
-    if (own.lane % 4 == 0) room.rows[own.first_column / 32][own.row(2 * half)] = row_sums[half];
+    if (own.lane % 4 == 0) workspace.rows[own.first_column / 32][own.row(2 * half)] = row_sums[half];
   }
   lane_sums<8, 16, 4>(sums);  // of eight lanes that share columns each ends with one
-  room.columns[own.first_row / 16][own.column(own.lane / 8, own.lane / 4)] = sums[0];
+  workspace.columns[own.first_row / 16][own.column(own.lane / 8, own.lane / 4)] = sums[0];
 }
 
 /// A warp's 16 rows of dq or dk, their columns back in order.
@@ -122,18 +122,18 @@ __device__ __forceinline__ void put_rows(const float (&c)[2][32], int row, bf16*
 __global__ void __launch_bounds__(kThreads, 1) key_gradients_kernel(Form<bf16> f, KeyGradients g) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ char shared[];
-  __shared__ Room rooms[2];
+  __shared__ Workspace workspaces[2];
   const SharedRows<kChunk> pairs{aligned_tiles(shared)};
   const uint32_t stages = pairs.base + kTile;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32, first_row = warp % 4 * 16;
   const Role role = static_cast<Role>(warp / 4);
   const Pairs own(warp);
-  Place p = f.place(static_cast<int>(blockIdx.x), f.groups);
+  ChunkPosition p = f.place(static_cast<int>(blockIdx.x), f.groups);
   const int count = f.heads / f.groups;
   p.h = p.group * count;
   const auto stage = [&](int i) { return Stage(stages + static_cast<uint32_t>(i % kStages) * kStage); };
   const auto head = [&](int i) {
-    Place next = p;
+    ChunkPosition next = p;
     next.h += i;
     return next;
   };
@@ -144,20 +144,20 @@ __global__ void __launch_bounds__(kThreads, 1) key_gradients_kernel(Form<bf16> f
   copy_rows<kChunk, kThreads>(pairs, g.scores + f.scores(p), kChunk, kChunk);
 #pragma unroll
   for (int i = 0; i < kStages - 1; ++i) fetch(i);
-  for (int i = static_cast<int>(threadIdx.x); i < 2 * static_cast<int>(sizeof(Room) / sizeof(float)); i += kThreads)
-    reinterpret_cast<float*>(rooms)[i] = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < 2 * static_cast<int>(sizeof(Workspace) / sizeof(float)); i += kThreads)
+    reinterpret_cast<float*>(workspaces)[i] = 0;
   __syncthreads();
   // The two warps whose pairs lie above the diagonal see to the decays.
   const bool decays = warp == 12 || warp == 13;
   const int token = static_cast<int>(threadIdx.x) % kChunk;
   TokenDecay decay;
-  if (decays) decay.load(f, p, token), rooms[0].put(token, decay);
+  if (decays) decay.load(f, p, token), workspaces[0].put(token, decay);
 
   float sum[2][32] = {};  // of dq or dk; the first 16 of d_scores
   float(&d_scores)[4][4] = reinterpret_cast<float(&)[4][4]>(sum[0]);
   uint32_t scores[4][2];
   for (int i = 0; i < count; ++i) {
-    Room& room = rooms[i % 2];
+    Workspace& workspace = workspaces[i % 2];
     const Stage s = stage(i);
     copy_async_wait_but<kStages - 2>();
     publish_writes();
@@ -166,13 +166,13 @@ __global__ void __launch_bounds__(kThreads, 1) key_gradients_kernel(Form<bf16> f
     if (role <= keys) {
       uint32_t a[4][4];
       load_rows(a, role == queries ? s.d_o : s.x, first_row);
-      scale_rows<kP>(a, role == queries ? room.head : room.tail, first_row);
+      scale_rows<kP>(a, role == queries ? workspace.head : workspace.tail, first_row);
       hopper::begin_products();
       add_product(sum, a, role == queries ? s.state : s.d_state);
       hopper::commit_products();
       if (g.dg) {
         const float kept = warp_sum(dot_tiles<256>(s.state.base, s.d_state.base, 2 * kTile, static_cast<int>(threadIdx.x)));
-        if (lane == 0) room.kept[warp] = kept * room.head[kChunk - 1];
+        if (lane == 0) workspace.kept[warp] = kept * workspace.head[kChunk - 1];
       }
       hopper::finish_products<0>();
       hopper::hold(a), hopper::hold(sum[0]), hopper::hold(sum[1]);
@@ -182,15 +182,15 @@ __global__ void __launch_bounds__(kThreads, 1) key_gradients_kernel(Form<bf16> f
         for (int n = 0; n < 4; ++n)
 #pragma unroll
           for (int half = 0; half < 2; ++half) scores[n][half] = load_shared(own.address(pairs, n, half));
-      add_pairs_of_head(own, s, scores, room, d_scores);
+      add_pairs_of_head(own, s, scores, workspace, d_scores);
     } else if (decays) {
       if (i + 1 < count) decay.load(f, head(i + 1), token);
-      if (g.dg && i > 0 && warp == 12 + i % 2) put_decay_gradient(f, g, head(i - 1), rooms[(i + 1) % 2]);
-      if (i + 1 < count) rooms[(i + 1) % 2].put(token, decay);
+      if (g.dg && i > 0 && warp == 12 + i % 2) put_decay_gradient(f, g, head(i - 1), workspaces[(i + 1) % 2]);
+      if (i + 1 < count) workspaces[(i + 1) % 2].put(token, decay);
     }
   }
   __syncthreads();
-  if (g.dg && warp == 12) put_decay_gradient(f, g, head(count - 1), rooms[(count + 1) % 2]);
+  if (g.dg && warp == 12) put_decay_gradient(f, g, head(count - 1), workspaces[(count + 1) % 2]);
   const KeyRows<kN> q{stages}, k{stages + 2 * kTile};
   const int64_t rows = f.key_row(p, 0), stride = int64_t{f.groups} * f.keys;
   load_permuted<kN, kThreads>(q, f.q + rows, stride, p.size, f.keys);

@@ -8,12 +8,12 @@ using namespace plain;
 /// A block owns a chunk of a group.
 template <class T>
 __global__ void __launch_bounds__(kThreads) scores_kernel(Form<T> f, float* scores) {
-  __shared__ alignas(16) Room room;
-  const Place p = f.place(static_cast<int>(blockIdx.x), f.groups);
+  __shared__ alignas(16) Workspace workspace;
+  const ChunkPosition p = f.place(static_cast<int>(blockIdx.x), f.groups);
   Accumulator c;
   clear(c);
   accumulate<Fast::sum, Fast::sum>(
-      c, room, f.keys, [&](int i, int n) { return i < p.size ? to_float(f.q[f.key_row(p, i) + n]) : 0.0f; },
+      c, workspace, f.keys, [&](int i, int n) { return i < p.size ? to_float(f.q[f.key_row(p, i) + n]) : 0.0f; },
       [&](int j, int n) { return j < p.size ? to_float(f.k[f.key_row(p, j) + n]) : 0.0f; });
   for_own(c, [&](int i, int j, float value) { scores[f.scores(p) + i * kChunk + j] = value; });
 }
@@ -21,9 +21,9 @@ __global__ void __launch_bounds__(kThreads) scores_kernel(Form<T> f, float* scor
 /// states[c + 1] = (k ∘ tail)ᵀ v, or d_states[c] = (q ∘ head)ᵀ d_o: a block owns a tile of a chunk's state.
 template <bool kGradient, class T>
 __global__ void __launch_bounds__(kThreads) local_states_kernel(Form<T> f, const T* d_o, float* states) {
-  __shared__ alignas(16) Room room;
+  __shared__ alignas(16) Workspace workspace;
   __shared__ Decays decays;
-  const Place p = f.place(static_cast<int>(blockIdx.x), f.heads);
+  const ChunkPosition p = f.place(static_cast<int>(blockIdx.x), f.heads);
   const int tiles = (f.width + kTile - 1) / kTile, n0 = static_cast<int>(blockIdx.y) / tiles * kTile,
             p0 = static_cast<int>(blockIdx.y) % tiles * kTile;
   decays.load(f, p);
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads) local_states_kernel(Form<T> f, const
   Accumulator c;
   clear(c);
   accumulate<Fast::tile, Fast::tile>(
-      c, room, p.size, [&](int n, int j) { return n0 + n < f.keys ? to_float(keys[f.key_row(p, j) + n0 + n]) : 0.0f; },
+      c, workspace, p.size, [&](int n, int j) { return n0 + n < f.keys ? to_float(keys[f.key_row(p, j) + n0 + n]) : 0.0f; },
       [&](int w, int j) {
         if (p0 + w >= f.width) return 0.0f;
         return to_float(values[f.value_row(p, j) + p0 + w]) * (kGradient ? decays.head[j] : decays.tail[j] * decays.step[j]);
@@ -59,7 +59,7 @@ __global__ void chain_kernel(Form<T> f, float* states, const float* from, float*
     for (int i = 0; i < kAhead; ++i) {
       if (begin + i >= f.chunks) continue;
       const int c = kGradient ? f.chunks - 1 - begin - i : begin + i;
-      const Place p{b, c, h, 0, c * kChunk, min(kChunk, f.length - c * kChunk)};
+      const ChunkPosition p{b, c, h, 0, c * kChunk, min(kChunk, f.length - c * kChunk)};
       local[i] = states[f.state(b, kGradient ? c : c + 1, h) + element];
       last[i] = f.running ? expf(f.running_of(p)[p.size - 1]) : 1.0f;
     }
@@ -77,20 +77,20 @@ __global__ void chain_kernel(Form<T> f, float* states, const float* from, float*
 /// A block owns a chunk and up to 64 columns of a head.
 template <class T>
 __global__ void __launch_bounds__(kThreads) outputs_kernel(Form<T> f, const float* scores, const float* states, T* o) {
-  __shared__ alignas(16) Room room;
+  __shared__ alignas(16) Workspace workspace;
   __shared__ Decays decays;
-  const Place p = f.place(static_cast<int>(blockIdx.x), f.heads);
+  const ChunkPosition p = f.place(static_cast<int>(blockIdx.x), f.heads);
   const int p0 = static_cast<int>(blockIdx.y) * kTile;
   decays.load(f, p);
   Accumulator c;
   clear(c);
   const auto x = [&](int w, int j) { return p0 + w < f.width ? to_float(f.x[f.value_row(p, j) + p0 + w]) : 0.0f; };
   accumulate<Fast::sum, Fast::tile>(
-      c, room, p.size, [&](int i, int j) { return scores[f.scores(p) + i * kChunk + j] * decays.pair(i, j) * decays.step[j]; }, x);
+      c, workspace, p.size, [&](int i, int j) { return scores[f.scores(p) + i * kChunk + j] * decays.pair(i, j) * decays.step[j]; }, x);
   if (!f.empty_state(p)) {
     const float* state = states + f.state(p.b, p.c, p.h);
     accumulate<Fast::sum, Fast::tile>(
-        c, room, f.keys, [&](int i, int n) { return i < p.size ? decays.head[i] * to_float(f.q[f.key_row(p, i) + n]) : 0.0f; },
+        c, workspace, f.keys, [&](int i, int n) { return i < p.size ? decays.head[i] * to_float(f.q[f.key_row(p, i) + n]) : 0.0f; },
         [&](int w, int n) { return p0 + w < f.width ? state[int64_t{n} * f.width + p0 + w] : 0.0f; });
   }
   const float skip = f.skip ? f.skip[p.h] : 0.0f;

@@ -15,7 +15,7 @@ struct Decays {
   float running[kChunk], head[kChunk], tail[kChunk], step[kChunk];
 
   template <class T>
-  __device__ void load(const Form<T>& f, const Place& p) {
+  __device__ void load(const Form<T>& f, const ChunkPosition& p) {
     const float* G = f.running_of(p);
     for (int i = threadIdx.x; i < kChunk; i += kThreads) {
       const int token = min(i, p.size - 1);

@@ -37,12 +37,12 @@ struct ChunkSums {
 
 /// d_scores of a head and what the decays gain from pairs.
 template <class T>
-__device__ void pair_gradients(const Form<T>& f, const Gradients<T>& out, const Place& p, const Decays& decays, const float* scores,
-                               Room& room, ChunkSums& sums) {
+__device__ void pair_gradients(const Form<T>& f, const Gradients<T>& out, const ChunkPosition& p, const Decays& decays, const float* scores,
+                               Workspace& workspace, ChunkSums& sums) {
   Accumulator c;
   clear(c);
   accumulate<Fast::sum, Fast::sum>(
-      c, room, f.width, [&](int i, int w) { return i < p.size ? to_float(out.d_o[f.value_row(p, i) + w]) : 0.0f; },
+      c, workspace, f.width, [&](int i, int w) { return i < p.size ? to_float(out.d_o[f.value_row(p, i) + w]) : 0.0f; },
       [&](int j, int w) { return j < p.size ? decays.step[j] * to_float(f.x[f.value_row(p, j) + w]) : 0.0f; });
 #pragma unroll
   for (int i = 0; i < kOwn; ++i)
@@ -57,25 +57,26 @@ __device__ void pair_gradients(const Form<T>& f, const Gradients<T>& out, const 
 
 /// dx of up to 64 columns, and the columns' part of the sums.
 template <class T>
-__device__ void column_gradients(const Form<T>& f, const Gradients<T>& out, const Place& p, int p0, const Decays& decays,
-                                 const float* scores, const float* state, const float* d_next, Room& room, ChunkSums& sums) {
+__device__ void column_gradients(const Form<T>& f, const Gradients<T>& out, const ChunkPosition& p, int p0, const Decays& decays,
+                                 const float* scores, const float* state, const float* d_next, Workspace& workspace, ChunkSums& sums) {
   const auto x = [&](int i, int w) { return i < p.size && p0 + w < f.width ? to_float(f.x[f.value_row(p, i) + p0 + w]) : 0.0f; };
   const auto d_o = [&](int i, int w) { return i < p.size && p0 + w < f.width ? to_float(out.d_o[f.value_row(p, i) + p0 + w]) : 0.0f; };
   Accumulator c;
   if (state) {
     clear(c);
     accumulate<Fast::sum, Fast::tile>(
-        c, room, f.keys, [&](int i, int n) { return i < p.size ? to_float(f.q[f.key_row(p, i) + n]) : 0.0f; },
+        c, workspace, f.keys, [&](int i, int n) { return i < p.size ? to_float(f.q[f.key_row(p, i) + n]) : 0.0f; },
         [&](int w, int n) { return p0 + w < f.width ? state[int64_t{n} * f.width + p0 + w] : 0.0f; });
     add_row_sums(c, sums.dG, [&](int i, int w, float value) { return decays.head[i] * value * d_o(i, w); });
   }
   clear(c);
   accumulate<Fast::sum, Fast::tile>(
-      c, room, f.keys, [&](int j, int n) { return j < p.size ? decays.tail[j] * to_float(f.k[f.key_row(p, j) + n]) : 0.0f; },
+      c, workspace, f.keys, [&](int j, int n) { return j < p.size ? decays.tail[j] * to_float(f.k[f.key_row(p, j) + n]) : 0.0f; },
       [&](int w, int n) { return p0 + w < f.width ? d_next[int64_t{n} * f.width + p0 + w] : 0.0f; });
   add_row_sums(c, sums.w, [&](int j, int w, float value) { return decays.step[j] * value * x(j, w); });
   accumulate<Fast::tile, Fast::tile>(
-      c, room, p.size, [&](int j, int i) { return scores[i * kChunk + j] * decays.pair(i, j); }, [&](int w, int i) { return d_o(i, w); });
+      c, workspace, p.size, [&](int j, int i) { return scores[i * kChunk + j] * decays.pair(i, j); },
+      [&](int w, int i) { return d_o(i, w); });
   add_row_sums(c, sums.step, [&](int j, int w, float value) { return value * x(j, w); });
   add_row_sums(c, sums.skip, [&](int j, int w, float) { return d_o(j, w) * x(j, w); });
   const float skip = f.skip ? f.skip[p.h] : 0.0f;
@@ -88,17 +89,17 @@ __device__ void column_gradients(const Form<T>& f, const Gradients<T>& out, cons
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     head_gradients_kernel(Form<T> f, Gradients<T> out, const float* all_scores, const float* states, const float* d_states) {
-  __shared__ alignas(16) Room room;
+  __shared__ alignas(16) Workspace workspace;
   __shared__ Decays decays;
   __shared__ ChunkSums sums;
-  const Place p = f.place(static_cast<int>(blockIdx.x), f.heads);
+  const ChunkPosition p = f.place(static_cast<int>(blockIdx.x), f.heads);
   const float *scores = all_scores + f.scores(p), *state = f.empty_state(p) ? nullptr : states + f.state(p.b, p.c, p.h),
               *d_next = d_states + f.state(p.b, p.c + 1, p.h);
   decays.load(f, p);
   sums.clear();
   __syncthreads();
-  pair_gradients(f, out, p, decays, scores, room, sums);
-  for (int p0 = 0; p0 < f.width; p0 += kTile) column_gradients(f, out, p, p0, decays, scores, state, d_next, room, sums);
+  pair_gradients(f, out, p, decays, scores, workspace, sums);
+  for (int p0 = 0; p0 < f.width; p0 += kTile) column_gradients(f, out, p, p0, decays, scores, state, d_next, workspace, sums);
   float kept = 0;
   for (int i = threadIdx.x; state && i < f.keys * f.width; i += kThreads) kept += state[i] * d_next[i];
   kept = block_sum<kThreads>(kept);
@@ -117,9 +118,9 @@ __global__ void __launch_bounds__(kThreads)
 template <bool kKeys, class T>
 __global__ void __launch_bounds__(kThreads)
     key_gradients_kernel(Form<T> f, const T* d_o, const float* d_scores, const float* states, Goal<T> to) {
-  __shared__ alignas(16) Room room;
+  __shared__ alignas(16) Workspace workspace;
   __shared__ Decays decays;
-  Place p = f.place(static_cast<int>(blockIdx.x), f.groups);
+  ChunkPosition p = f.place(static_cast<int>(blockIdx.x), f.groups);
   const int n0 = static_cast<int>(blockIdx.y) * kTile, shared = f.heads / f.groups;
   p.h = p.group * shared;
   const float* pairs = d_scores + f.head_scores(p);
@@ -127,7 +128,7 @@ __global__ void __launch_bounds__(kThreads)
   Accumulator c;
   clear(c);
   accumulate<kKeys ? Fast::tile : Fast::sum, Fast::tile>(
-      c, room, p.size,
+      c, workspace, p.size,
       [&](int row, int other) {
         float sum = 0;
         for (int h = 0; h < shared; ++h) sum += pairs[h * kChunk * kChunk + (kKeys ? other * kChunk + row : row * kChunk + other)];
@@ -138,7 +139,7 @@ __global__ void __launch_bounds__(kThreads)
     const float* state = states + f.state(p.b, kKeys ? p.c + 1 : p.c, p.h);
     decays.load(f, p);
     accumulate<Fast::sum, Fast::sum>(
-        c, room, f.width,
+        c, workspace, f.width,
         [&](int i, int w) {
           if (i >= p.size) return 0.0f;
           return to_float(values[f.value_row(p, i) + w]) * (kKeys ? decays.tail[i] * decays.step[i] : decays.head[i]);

@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads) local_kernel(Form<bf16>
   extern __shared__ char shared[];
   __shared__ float write[2][kChunk], last[2];
   const Segment segment(f, static_cast<int>(blockIdx.x));
-  Place p = segment.place(f);
+  ChunkPosition p = segment.place(f);
   const int begin = p.c, steps = segment.chunks(f);
   const uint32_t base = aligned_tiles(shared);
   const auto writers = [&](int step) { return KeyRows<N>{base + static_cast<uint32_t>(step % 2) * Size::kStage}; };

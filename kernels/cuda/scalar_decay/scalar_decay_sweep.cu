@@ -21,14 +21,14 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThr
   constexpr int kThreads = Size::kThreads;
   constexpr bool kForward = kPass != Pass::gradients, kMixes = kPass != Pass::states, kGradients = !kForward;
   extern __shared__ char shared[];
-  __shared__ TokenRoom<Size::kWarps> room;
+  __shared__ TokenWorkspace<Size::kWarps> workspace;
   const uint32_t base = aligned_tiles(shared);
   const KeyRows<N> readers{base}, writers{base + Size::kKeys};
   const SharedRows<P> values{base + 2 * Size::kKeys}, others{values.base + Size::kValues}, made{others.base + Size::kValues};
   const SharedRows<kChunk> mix{made.base + Size::kValues};
 
   const Segment segment(f, static_cast<int>(blockIdx.x));
-  Place p = segment.place(f);
+  ChunkPosition p = segment.place(f);
   const int begin = p.c, steps = segment.chunks(f);
   const auto go_to = [&](int step) {
     p.c = kForward ? begin + step : begin + steps - 1 - step;
@@ -63,16 +63,16 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThr
     if (threadIdx.x < kChunk) {
       const int t = static_cast<int>(threadIdx.x);
       const float head = exp2_approximate(decay.running), tail = exp2_approximate(decay.end - decay.running);
-      room.running[t] = decay.running, room.step[t] = decay.step, room.stepped[t] = decay.running - log2f(decay.step);
-      room.read[t] = kForward ? head : tail;
-      room.write[t] = kForward ? tail * decay.step : head;
+      workspace.running[t] = decay.running, workspace.step[t] = decay.step, workspace.stepped[t] = decay.running - log2f(decay.step);
+      workspace.read[t] = kForward ? head : tail;
+      workspace.write[t] = kForward ? tail * decay.step : head;
     }
     publish_writes();
     __syncthreads();  // readers and scores are there
-    if constexpr (kMixes) mix_scores<kForward, kWarpgroup<P>, kThreads>(mix, room, skip);
+    if constexpr (kMixes) mix_scores<kForward, kWarpgroup<P>, kThreads>(mix, workspace, skip);
     Output out;
     read_state<P, N>(out, state, readers);
-    scale_tokens(out, room.read);
+    scale_tokens(out, workspace.read);
     if constexpr (kPass != Pass::outputs) store_state<P, N>(state, f, p, s.states);
     copy_async_wait();
     publish_writes();
@@ -81,15 +81,15 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThr
     load_values(x, values);
     if constexpr (kPass != Pass::outputs) {
       load_values(other, others);
-      put_token_sums(room.sums[0][warp], [&](int n, int i) { return out[n][i] * value(other, n, i); });
+      put_token_sums(workspace.sums[0][warp], [&](int n, int i) { return out[n][i] * value(other, n, i); });
     }
     if constexpr (kMixes) {
       add_mixed<kForward, P>(out, x, mix);
       if constexpr (kGradients) {
         load_values(other, others);  // again: kept, it would not fit beside the product
-        put_token_sums(room.sums[1][warp], [&](int n, int i) { return out[n][i] * value(other, n, i); });
-        put_token_sums(room.sums[2][warp], [&](int n, int i) { return value(x, n, i) * value(other, n, i); });
-        scale_tokens(out, room.step);
+        put_token_sums(workspace.sums[1][warp], [&](int n, int i) { return out[n][i] * value(other, n, i); });
+        put_token_sums(workspace.sums[2][warp], [&](int n, int i) { return value(x, n, i) * value(other, n, i); });
+        scale_tokens(out, workspace.step);
 #pragma unroll
         for (int n = 0; n < 8; ++n)
 #pragma unroll
@@ -98,14 +98,15 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThr
       store_output<P>(out, made);
     }
     __syncthreads();  // readers and mix are free
-    const Place done = p;
+    const ChunkPosition done = p;
     const bool more = step + 1 < steps;
-    const float last = exp2_approximate(room.running[kChunk - 1]), own_step = room.step[min(static_cast<int>(threadIdx.x), kChunk - 1)];
+    const float last = exp2_approximate(workspace.running[kChunk - 1]),
+                own_step = workspace.step[min(static_cast<int>(threadIdx.x), kChunk - 1)];
     if (more) {
       go_to(step + 1);
       load_readers();
     }
-    write_state<P, N>(state, x, room.write, last, writers);
+    write_state<P, N>(state, x, workspace.write, last, writers);
     __syncthreads();  // writers, values and others are free, made and the sums complete
     if (more) load_writers();
     if (kMixes && s.out) {
@@ -120,7 +121,7 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThr
       const auto sum = [&](int which) {
         float total = 0;
 #pragma unroll
-        for (int w = 0; w < Size::kWarps; ++w) total += room.sums[which][w][threadIdx.x];
+        for (int w = 0; w < Size::kWarps; ++w) total += workspace.sums[which][w][threadIdx.x];
         return total;
       };
       const int64_t line = f.line(done) + threadIdx.x;
@@ -137,7 +138,7 @@ template <int N>
 __global__ void __launch_bounds__(128) scores_kernel(Form<bf16> f, bf16* scores) {
   extern __shared__ __align__(128) char shared[];
   const SharedRows<N> q{shared_address(shared)}, k{q.base + kChunk * N * 2};
-  const Place p = f.place(static_cast<int>(blockIdx.x), f.groups);
+  const ChunkPosition p = f.place(static_cast<int>(blockIdx.x), f.groups);
   const int64_t stride = int64_t{f.groups} * f.keys;
   copy_rows<kChunk, 128>(q, f.q + f.key_row(p, 0), stride, p.size, f.keys);
   copy_rows<kChunk, 128>(k, f.k + f.key_row(p, 0), stride, p.size, f.keys);

@@ -7,7 +7,7 @@ namespace saccade::cuda::decay {
 
 /// Factors of a chunk's tokens and sums over a head's columns.
 template <int kWarps>
-struct TokenRoom {
+struct TokenWorkspace {
   float running[kChunk], read[kChunk], write[kChunk], step[kChunk];
   float stepped[kChunk];  ///< running − log2 step: a step with its column
   float sums[3][kWarps][kChunk];
@@ -59,12 +59,12 @@ __device__ __forceinline__ void scale_tokens(Output& c, const float* factors) {
 
 /// Scores become mix, in place; elements above the 16 x 16 blocks of the diagonal become zero or are not read. A thread owns eight columns.
 template <bool kForward, bool kWhole, int kThreads, int kWarps>
-__device__ __forceinline__ void mix_scores(const SharedRows<kChunk>& scores, const TokenRoom<kWarps>& room, float skip) {
+__device__ __forceinline__ void mix_scores(const SharedRows<kChunk>& scores, const TokenWorkspace<kWarps>& workspace, float skip) {
   constexpr int kRows = kThreads / 8;
   const int piece = static_cast<int>(threadIdx.x) % 8;
   float column[8];
 #pragma unroll
-  for (int e = 0; e < 8; ++e) column[e] = kForward ? room.stepped[piece * 8 + e] : room.running[piece * 8 + e];
+  for (int e = 0; e < 8; ++e) column[e] = kForward ? workspace.stepped[piece * 8 + e] : workspace.running[piece * 8 + e];
 #pragma unroll
   for (int r = 0; r < kChunk / kRows; ++r) {
     const int i = static_cast<int>(threadIdx.x) / 8 + r * kRows, block = i / 16;
@@ -72,7 +72,7 @@ __device__ __forceinline__ void mix_scores(const SharedRows<kChunk>& scores, con
       if (kWhole) store_shared_16(scores.at(i, piece), {0, 0, 0, 0});
       continue;
     }
-    const float row = room.running[i];
+    const float row = workspace.running[i];
     const uint4 given = load_shared_16(scores.at(i, piece));
     const uint32_t pairs[4] = {given.x, given.y, given.z, given.w};
     float m[8];
@@ -245,7 +245,7 @@ __device__ __forceinline__ void for_state(float (&state)[N / 8][4], int keys, co
 }
 
 template <int P, int N>
-__device__ __forceinline__ void store_state(const float (&state)[N / 8][4], const Form<bf16>& f, const Place& p, bf16* states) {
+__device__ __forceinline__ void store_state(const float (&state)[N / 8][4], const Form<bf16>& f, const ChunkPosition& p, bf16* states) {
   const int lane = static_cast<int>(threadIdx.x) % 32, row = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {

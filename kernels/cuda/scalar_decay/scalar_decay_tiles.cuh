@@ -94,7 +94,7 @@ __device__ __forceinline__ uint32_t aligned_tiles(const char* shared) {
 struct TokenDecay {
   float running, end, step;
 
-  __device__ void load(const Form<bf16>& f, const Place& p, int i) {
+  __device__ void load(const Form<bf16>& f, const ChunkPosition& p, int i) {
     const float* G = f.running_of(p);
     const int token = min(i, p.size - 1);
     running = G ? G[token] * kLog2e : 0.0f;
@@ -115,8 +115,8 @@ struct Segment {
   int line, index;
   __device__ Segment(const Form<bf16>& f, int block) : line(block / f.segments), index(block % f.segments) {}
   /// Its first chunk.
-  __device__ Place place(const Form<bf16>& f) const {
-    Place p{};
+  __device__ ChunkPosition place(const Form<bf16>& f) const {
+    ChunkPosition p{};
     p.b = line / f.heads, p.h = line % f.heads, p.group = p.h * f.groups / f.heads, p.c = index * f.segment_chunks;
     return p;
   }

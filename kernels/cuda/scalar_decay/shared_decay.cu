@@ -57,7 +57,7 @@ void shared_decay(Stream stream, const SharedDecay& in, const Tensor& running) {
 }
 
 void shared_decay_backward(Stream stream, const SharedDecay& in, const SharedDecayGradients& out) {
-  const Tensor bias_parts = out.parts.head_slice(0, 1), exponent_parts = out.parts.head_slice(1, 2);
+  const Tensor bias_parts = out.parts.slice(0, 1), exponent_parts = out.parts.slice(1, 2);
   dispatch_cuda(in.s.dtype(), [&](auto zero) {
     using T = decltype(zero);
     gradients_kernel<T><<<static_cast<unsigned>(out.dg.dim(0)), kThreads, 0, stream>>>(

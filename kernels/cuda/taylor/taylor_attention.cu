@@ -21,17 +21,18 @@ __device__ int first_query(const Heads<T>& x) {
 
 /// s of a tile of queries and a tile of keys.
 template <class T>
-__device__ void scores(const Heads<T>& x, int head, int queries, int keys, Accumulator& s, Room& room) {
+__device__ void scores(const Heads<T>& x, int head, int queries, int keys, Accumulator& s, Workspace& workspace) {
   clear(s);
   accumulate<Fast::sum, Fast::sum>(
-      s, room, x.d, [&](int i, int n) { return queries + i < x.length ? to_float(x.q[x.key(head, queries + i) + n]) * x.scale : 0.0f; },
+      s, workspace, x.d,
+      [&](int i, int n) { return queries + i < x.length ? to_float(x.q[x.key(head, queries + i) + n]) * x.scale : 0.0f; },
       [&](int j, int n) { return keys + j < x.length ? to_float(x.k[x.key(head, keys + j) + n]) : 0.0f; });
 }
 
 /// A block owns 64 queries of a head and up to 64 columns of its values.
 template <class T>
 __global__ void __launch_bounds__(kThreads) forward_kernel(Heads<T> x, T* o, float* denominator) {
-  __shared__ alignas(16) Room room;
+  __shared__ alignas(16) Workspace workspace;
   __shared__ Pairs pairs;
   __shared__ float sums[kTile];
   const int head = static_cast<int>(gridDim.x - 1 - blockIdx.x) % x.count(), first = first_query(x),
@@ -40,11 +41,11 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(Heads<T> x, T* o, flo
   Accumulator s, c;
   clear(c);
   for (int keys = x.segment_begin(first); keys <= first; keys += kTile) {
-    scores(x, head, first, keys, s, room);
+    scores(x, head, first, keys, s, workspace);
     for_own(s, [&](int i, int j, float& value) { pairs.at[i][j] = value = keys + j <= first + i ? series(value) : 0.0f; });
     add_row_sums(s, sums, [](int, int, float value) { return value; });
     accumulate<Fast::sum, Fast::tile>(
-        c, room, min(kTile, x.length - keys), [&](int i, int j) { return pairs.at[i][j]; },
+        c, workspace, min(kTile, x.length - keys), [&](int i, int j) { return pairs.at[i][j]; },
         [&](int w, int j) { return w0 + w < x.values ? to_float(x.v[x.value(head, keys + j) + w0 + w]) : 0.0f; });
   }
   __syncthreads();
@@ -70,13 +71,14 @@ __global__ void __launch_bounds__(kThreads)
 
 /// pairs = p, or with kSlopes the gradient of q · k, of a tile; 0 where hidden.
 template <bool kSlopes, class T>
-__device__ void weigh(const Heads<T>& x, const Gradients<T>& out, int head, int queries, int keys, Room& room, Pairs& pairs) {
+__device__ void weigh(const Heads<T>& x, const Gradients<T>& out, int head, int queries, int keys, Workspace& workspace, Pairs& pairs) {
   Accumulator s, dp;
-  scores(x, head, queries, keys, s, room);
+  scores(x, head, queries, keys, s, workspace);
   if constexpr (kSlopes) {
     clear(dp);
     accumulate<Fast::sum, Fast::sum>(
-        dp, room, x.values, [&](int i, int w) { return queries + i < x.length ? to_float(out.d_o[x.value(head, queries + i) + w]) : 0.0f; },
+        dp, workspace, x.values,
+        [&](int i, int w) { return queries + i < x.length ? to_float(out.d_o[x.value(head, queries + i) + w]) : 0.0f; },
         [&](int j, int w) { return keys + j < x.length ? to_float(x.v[x.value(head, keys + j) + w]) : 0.0f; });
   }
 #pragma unroll
@@ -97,16 +99,16 @@ __device__ void weigh(const Heads<T>& x, const Gradients<T>& out, int head, int 
 /// A block owns 64 queries of a head and up to 64 columns of them.
 template <class T>
 __global__ void __launch_bounds__(kThreads) query_gradients_kernel(Heads<T> x, Gradients<T> out) {
-  __shared__ alignas(16) Room room;
+  __shared__ alignas(16) Workspace workspace;
   __shared__ Pairs pairs;
   const int head = static_cast<int>(gridDim.x - 1 - blockIdx.x) % x.count(), first = first_query(x),
             n0 = static_cast<int>(blockIdx.y) * kTile;
   Accumulator c;
   clear(c);
   for (int keys = x.segment_begin(first); keys <= first; keys += kTile) {
-    weigh<true>(x, out, head, first, keys, room, pairs);
+    weigh<true>(x, out, head, first, keys, workspace, pairs);
     accumulate<Fast::sum, Fast::tile>(
-        c, room, min(kTile, x.length - keys), [&](int i, int j) { return pairs.at[i][j]; },
+        c, workspace, min(kTile, x.length - keys), [&](int i, int j) { return pairs.at[i][j]; },
         [&](int n, int j) { return n0 + n < x.d ? to_float(x.k[x.key(head, keys + j) + n0 + n]) : 0.0f; });
   }
   for_own(c, [&](int i, int n, float value) {
@@ -117,7 +119,7 @@ __global__ void __launch_bounds__(kThreads) query_gradients_kernel(Heads<T> x, G
 /// A block owns 64 keys of a head and up to 64 columns of them (kKeys) or of their values.
 template <bool kKeys, class T>
 __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Heads<T> x, Gradients<T> out) {
-  __shared__ alignas(16) Room room;
+  __shared__ alignas(16) Workspace workspace;
   __shared__ Pairs pairs;
   const int head = static_cast<int>(blockIdx.x) % x.count(), first = static_cast<int>(blockIdx.x) / x.count() * kTile,
             n0 = static_cast<int>(blockIdx.y) * kTile, columns = kKeys ? x.d : x.values;
@@ -125,9 +127,9 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Heads<T> x, Gra
   clear(c);
   const int end = x.segment_end(first);
   for (int queries = first; queries < end; queries += kTile) {
-    weigh<kKeys>(x, out, head, queries, first, room, pairs);
+    weigh<kKeys>(x, out, head, queries, first, workspace, pairs);
     accumulate<Fast::tile, Fast::tile>(
-        c, room, min(kTile, x.length - queries), [&](int j, int i) { return pairs.at[i][j]; },
+        c, workspace, min(kTile, x.length - queries), [&](int j, int i) { return pairs.at[i][j]; },
         [&](int n, int i) {
           if (n0 + n >= columns) return 0.0f;
           if constexpr (kKeys) return to_float(x.q[x.key(head, queries + i) + n0 + n]);

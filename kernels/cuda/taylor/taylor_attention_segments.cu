@@ -77,7 +77,7 @@ struct OutputGradients {
 };
 
 /// A tile of 64 tokens of a head; of those of whole segments before the last boundary (keys) or behind the first (queries).
-struct Place {
+struct HeadTile {
   int head, first, boundary;
 };
 enum class Side { queries, keys };
@@ -86,7 +86,7 @@ __host__ __device__ __forceinline__ int tiles_of(const Heads<T>& x, Side side) {
   return side == Side::keys ? x.boundaries() * (x.segment / kTile) : (x.length - x.segment + kTile - 1) / kTile;
 }
 template <class T>
-__device__ __forceinline__ Place place_of(const Heads<T>& x, Side side) {
+__device__ __forceinline__ HeadTile place_of(const Heads<T>& x, Side side) {
   const int tiles = tiles_of(x, side), tile = static_cast<int>(blockIdx.x) % tiles * kTile;
   return {static_cast<int>(blockIdx.x) / tiles, side == Side::keys ? tile : x.segment + tile, tile / x.segment};
 }
@@ -100,7 +100,7 @@ __device__ __forceinline__ int64_t state_at(const Heads<T>& x, int head, int bou
 /// Σ φ(row) [y | last] over the segment before every boundary (keys) or behind it (queries). A block owns 64 features.
 template <int V, class Rows, class T>
 __global__ void __launch_bounds__(kThreads) segment_sums_kernel(Heads<T> x, Gradients<T> g, Side side, const T* rows, float* sums) {
-  __shared__ alignas(16) Operands room;
+  __shared__ alignas(16) Operands workspace;
   __shared__ Tokens tokens;
   __shared__ float lasts[kTile];
   const int block = static_cast<int>(blockIdx.x), f0 = block % kFeatureTiles * kTile, boundary = block / kFeatureTiles % x.boundaries(),
@@ -116,13 +116,13 @@ __global__ void __launch_bounds__(kThreads) segment_sums_kernel(Heads<T> x, Grad
     if (threadIdx.x < kTile) lasts[own] = y.last(first + own);
     for (int step = 0; step < kTile; step += kDepth) {
       __syncthreads();
-      load<T, Lanes::tile>(room.a, [&](int, int k) { return mine.of(tokens[step + k]); });
-      load<T, Lanes::tile>(room.b, [&](int w, int k) { return w < V ? y.at(first + step + k, w) : 0.0f; });
+      load<T, Lanes::tile>(workspace.a, [&](int, int k) { return mine.of(tokens[step + k]); });
+      load<T, Lanes::tile>(workspace.b, [&](int w, int k) { return w < V ? y.at(first + step + k, w) : 0.0f; });
       __syncthreads();
-      c.add(room);
+      c.add(workspace);
       if (threadIdx.x < kTile)
 #pragma unroll
-        for (int k = 0; k < kDepth; ++k) last = fmaf(room.a[k][own], lasts[step + k], last);
+        for (int k = 0; k < kDepth; ++k) last = fmaf(workspace.a[k][own], lasts[step + k], last);
     }
   }
   float* to = sums + state_at<V>(x, head, boundary);
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(kThreads) running_sums_kernel(float* sums, Sid
 
 /// c += φ(tokens) state without its last column; that one's product with the thread's token (of the first 64 threads).
 template <int V, class T>
-__device__ __forceinline__ float read_state(Sums<T>& c, Operands& room, const Tokens& tokens, const float* state) {
+__device__ __forceinline__ float read_state(Sums<T>& c, Operands& workspace, const Tokens& tokens, const float* state) {
   __shared__ Feature features[kFeatures];
   if (threadIdx.x < kFeatures) features[threadIdx.x] = feature(static_cast<int>(threadIdx.x));
   float last = 0;
@@ -161,12 +161,12 @@ __device__ __forceinline__ float read_state(Sums<T>& c, Operands& room, const To
     const float* part = state + f * (V + 1);
     const int depth = min(kDepth, kFeatures - f);
     __syncthreads();
-    load<T, Lanes::tile>(room.a, [&](int i, int k) { return k < depth ? features[f + k].of(tokens[i]) : 0.0f; });
-    load<T, Lanes::tile>(room.b, [&](int w, int k) { return w < V && k < depth ? part[k * (V + 1) + w] : 0.0f; });
+    load<T, Lanes::tile>(workspace.a, [&](int i, int k) { return k < depth ? features[f + k].of(tokens[i]) : 0.0f; });
+    load<T, Lanes::tile>(workspace.b, [&](int w, int k) { return w < V && k < depth ? part[k * (V + 1) + w] : 0.0f; });
     __syncthreads();
-    c.add(room);
+    c.add(workspace);
     if (threadIdx.x < kTile)
-      for (int k = 0; k < depth; ++k) last = fmaf(room.a[k][threadIdx.x], part[k * (V + 1) + V], last);
+      for (int k = 0; k < depth; ++k) last = fmaf(workspace.a[k][threadIdx.x], part[k * (V + 1) + V], last);
   }
   return last;
 }
@@ -174,13 +174,13 @@ __device__ __forceinline__ float read_state(Sums<T>& c, Operands& room, const To
 /// o = (o · denominator + φ(q) S) / (denominator + φ(q) z), from the pairs' o and denominator. A block owns 64 queries.
 template <int V, class T>
 __global__ void __launch_bounds__(kThreads) read_past_kernel(Heads<T> x, const float* past, T* o, float* denominator) {
-  __shared__ alignas(16) Operands room;
+  __shared__ alignas(16) Operands workspace;
   __shared__ Tokens tokens;
   __shared__ float pairs[kTile], inverse[kTile];
   const auto [head, first, boundary] = place_of(x, Side::queries);
   load_tokens(tokens, x, x.q, head, first);
   Sums<T> c;
-  const float before = read_state<V>(c, room, tokens, past + state_at<V>(x, head, boundary));
+  const float before = read_state<V>(c, workspace, tokens, past + state_at<V>(x, head, boundary));
   if (threadIdx.x < kTile && first + static_cast<int>(threadIdx.x) < x.length) {
     float& sum = denominator[x.line(head) + first + threadIdx.x];
     pairs[threadIdx.x] = sum;
@@ -200,12 +200,12 @@ __global__ void __launch_bounds__(kThreads) read_past_kernel(Heads<T> x, const f
 /// dv += φ(k) dS. A block owns 64 keys.
 template <int V, class T>
 __global__ void __launch_bounds__(kThreads) value_gradients_kernel(Heads<T> x, const float* future, T* dv) {
-  __shared__ alignas(16) Operands room;
+  __shared__ alignas(16) Operands workspace;
   __shared__ Tokens tokens;
   const auto [head, first, boundary] = place_of(x, Side::keys);
   load_tokens(tokens, x, x.k, head, first);
   Sums<T> c;
-  read_state<V>(c, room, tokens, future + state_at<V>(x, head, boundary));
+  read_state<V>(c, workspace, tokens, future + state_at<V>(x, head, boundary));
   const int64_t rows = x.value(head, first), row = int64_t{x.heads} * V;
   c.for_own([&](int j, int w, float value) {
     if (w >= V) return;
@@ -232,10 +232,10 @@ __device__ __forceinline__ void add_feature_gradients(Values<4>& dx, const float
 template <int V, class Rows, class T>
 __global__ void __launch_bounds__(kThreads, 2)
     feature_gradients_kernel(Heads<T> x, Gradients<T> g, Side side, const T* rows, const float* states, T* to) {
-  __shared__ alignas(16) Operands room;
+  __shared__ alignas(16) Operands workspace;
   __shared__ Tokens tokens;
   __shared__ float lasts[kTile], d_phi[kTile][kTile + 1];
-  const Place place = place_of(x, side);
+  const HeadTile place = place_of(x, side);
   const int head = place.head, first = place.first, own = static_cast<int>(threadIdx.x) % kTile,
             group = static_cast<int>(threadIdx.x) / kTile;
   const float* state = states + state_at<V>(x, head, place.boundary);
@@ -250,10 +250,10 @@ __global__ void __launch_bounds__(kThreads, 2)
 #pragma unroll 1
     for (int w = 0; w < V; w += kDepth) {
       __syncthreads();
-      load<T, Lanes::terms>(room.a, [&](int i, int k) { return y.at(first + i, w + k); });
-      load<T, Lanes::terms>(room.b, [&](int f, int k) { return part(f, w + k); });
+      load<T, Lanes::terms>(workspace.a, [&](int i, int k) { return y.at(first + i, w + k); });
+      load<T, Lanes::terms>(workspace.b, [&](int f, int k) { return part(f, w + k); });
       __syncthreads();
-      c.add(room);
+      c.add(workspace);
     }
     c.for_own([&](int i, int f, float value) { d_phi[i][f] = fmaf(lasts[i], part(f, V), value); });
     __syncthreads();

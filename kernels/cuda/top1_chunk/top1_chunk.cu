@@ -11,7 +11,7 @@ namespace {
 constexpr int kWarps = 8, kOwn = 4, kRows = kWarps * kOwn, kLane = 32;
 
 struct Problem {
-  int batch, length, heads, width, chunk, window, places;
+  int batch, length, heads, width, chunk, window, top_k;
   float scale;
   bool alibi, shared;
   int64_t q_batch, k_batch;
@@ -88,15 +88,15 @@ struct Scorer {
 };
 
 /// Puts a candidate among the best of a query, best first; chunks come in increasing order.
-__device__ void offer(float* score, int32_t* chunk, int places, int& filled, float s, int c) {
-  if (filled == places && !(s > score[places - 1])) return;
-  int at = filled < places ? filled++ : places - 1;
+__device__ void offer(float* score, int32_t* chunk, int top_k, int& filled, float s, int c) {
+  if (filled == top_k && !(s > score[top_k - 1])) return;
+  int at = filled < top_k ? filled++ : top_k - 1;
   for (; at > 0 && s > score[at - 1]; --at) score[at] = score[at - 1], chunk[at] = chunk[at - 1];
   score[at] = s;
   chunk[at] = c;
 }
 
-/// Block (x, y): 32 queries of line y, or of sequence y where heads choose together. With `scores` [B, H, T, chunks] all scores
+/// Block (x, y): 32 queries of batch_head y, or of sequence y where heads choose together. With `scores` [B, H, T, chunks] all scores
 /// are written instead of choosing.
 template <class T>
 __global__ void __launch_bounds__(32 * kWarps)
@@ -104,25 +104,26 @@ __global__ void __launch_bounds__(32 * kWarps)
   extern __shared__ float memory[];
   const bool together = p.shared && !scores;
   const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kRows, count = min(kRows, p.length - first);
-  const int line = together ? blockIdx.y * p.heads : blockIdx.y, b = line / p.heads, own = threadIdx.x / 32 * kOwn, lane = threadIdx.x % 32;
+  const int batch_head = together ? blockIdx.y * p.heads : blockIdx.y, b = batch_head / p.heads, own = threadIdx.x / 32 * kOwn,
+            lane = threadIdx.x % 32;
   const int heads = together ? p.heads : 1, complete = p.length / p.chunk, chunks = (p.length + p.chunk - 1) / p.chunk;
   const Scorer<T> scorer{p, q, k, means, memory, memory + kRows * p.width, first, count};
   int filled[kOwn] = {};
-  const auto at = [&](int r) { return int64_t{line} * p.length + first + own + r; };
+  const auto at = [&](int r) { return int64_t{batch_head} * p.length + first + own + r; };
   for (int r = 0; r < kOwn; ++r) {
     if (own + r >= count) continue;
     if (scores)
       for (int c = lane; c < chunks; c += 32) scores[at(r) * chunks + c] = -INFINITY;
     else
-      for (int i = lane; i < p.places; i += 32) selected[at(r) * p.places + i] = -1;
+      for (int i = lane; i < p.top_k; i += 32) selected[at(r) * p.top_k + i] = -1;
   }
   __syncwarp();
-  if (heads == 1) scorer.take_queries(b, line % p.heads);
+  if (heads == 1) scorer.take_queries(b, batch_head % p.heads);
   const int most = (first + count - 1) / p.chunk, group = means ? kLane : 1;
   for (int from = 0; from < most; from += group) {
     float total[kOwn] = {};
     for (int i = 0; i < heads; ++i) {
-      const int h = line % p.heads + i;
+      const int h = batch_head % p.heads + i;
       if (heads > 1) scorer.take_queries(b, h);
       float s[kOwn];
       scorer.score(b, h, from, complete, s);
@@ -138,8 +139,7 @@ __global__ void __launch_bounds__(32 * kWarps)
       }
       for (int i = 0; i < group; ++i) {
         const float s = __shfl_sync(0xffffffffu, total[r], i);
-        if (lane == 0 && from + i < candidates)
-          offer(best + at(r) * p.places, selected + at(r) * p.places, p.places, filled[r], s, from + i);
+        if (lane == 0 && from + i < candidates) offer(best + at(r) * p.top_k, selected + at(r) * p.top_k, p.top_k, filled[r], s, from + i);
       }
     }
   }
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   for (int r = 0; r < kOwn; ++r)
     if (own + r < count)
       for (int h = 1; h < p.heads; ++h)
-        for (int i = lane; i < p.places; i += 32) selected[(at(r) + int64_t{h} * p.length) * p.places + i] = selected[at(r) * p.places + i];
+        for (int i = lane; i < p.top_k; i += 32) selected[(at(r) + int64_t{h} * p.length) * p.top_k + i] = selected[at(r) * p.top_k + i];
 }
 
 /// A thread per query.
@@ -156,24 +156,24 @@ __global__ void control_kernel(Problem p, Random random, bool drawn, int64_t que
   const int64_t i = int64_t{blockIdx.x} * 128 + threadIdx.x;
   if (i >= queries) return;
   const int64_t sequence = i / p.length, t = i % p.length;
-  take_control(random, drawn, p.places, p.shared ? sequence / p.heads * p.heads : sequence, t, t / p.chunk, selected + i * p.places);
+  take_control(random, drawn, p.top_k, p.shared ? sequence / p.heads * p.heads : sequence, t, t / p.chunk, selected + i * p.top_k);
 }
 
 /// A thread per query.
 __global__ void margin_kernel(Problem p, const float* score, const int32_t* selected, float* margin, int64_t queries) {
   const int64_t i = int64_t{blockIdx.x} * 128 + threadIdx.x;
   if (i >= queries) return;
-  const int64_t line = i / p.length, t = i % p.length, chunks = (p.length + p.chunk - 1) / p.chunk, candidates = t / p.chunk;
+  const int64_t batch_head = i / p.length, t = i % p.length, chunks = (p.length + p.chunk - 1) / p.chunk, candidates = t / p.chunk;
   float least = INFINITY, best_other = -INFINITY;
   bool others = false;
   for (int64_t c = 0; c < candidates; ++c) {
     float s = 0;
     if (p.shared)
-      for (int h = 0; h < p.heads; ++h) s += score[((line / p.heads * p.heads + h) * p.length + t) * chunks + c];
+      for (int h = 0; h < p.heads; ++h) s += score[((batch_head / p.heads * p.heads + h) * p.length + t) * chunks + c];
     else
       s = score[i * chunks + c];
     bool chosen = false;
-    for (int k = 0; k < p.places; ++k) chosen |= selected[i * p.places + k] == c;
+    for (int k = 0; k < p.top_k; ++k) chosen |= selected[i * p.top_k + k] == c;
     if (chosen)
       least = fminf(least, s);
     else
@@ -195,7 +195,7 @@ __global__ void captured_kernel(Problem p, const float* log_mass, const int32_t*
   float inside = -INFINITY, all = lse[i];
   for (int64_t c = 0; c < candidates; ++c) {
     bool chosen = false;
-    for (int place = 0; place < p.places; ++place) chosen = chosen || selected[i * p.places + place] == c;
+    for (int slot = 0; slot < p.top_k; ++slot) chosen = chosen || selected[i * p.top_k + slot] == c;
     float& sum = chosen ? inside : all;
     sum = log_add(sum, log_mass[i * chunks + c]);
   }
@@ -207,7 +207,7 @@ Problem plain(const ChunkProblem& problem) {
   Problem p{};
   p.batch = static_cast<int>(shape.batch), p.length = static_cast<int>(shape.length), p.heads = static_cast<int>(shape.heads);
   p.width = static_cast<int>(shape.width), p.chunk = static_cast<int>(std::min(problem.options.chunk, shape.length + 1));
-  p.window = static_cast<int>(std::min(problem.score.window, shape.length)), p.places = static_cast<int>(problem.options.top_k);
+  p.window = static_cast<int>(std::min(problem.score.window, shape.length)), p.top_k = static_cast<int>(problem.options.top_k);
   p.scale = static_cast<float>(problem.score.scale), p.alibi = problem.score.alibi, p.shared = problem.options.share_selection;
   return p;
 }

@@ -93,7 +93,7 @@ __device__ __forceinline__ void attend(Part& part, uint32_t queries, uint32_t ke
 /// Puts o / sum into the warp's own 16 rows of shared memory, from where every lane moves 16 bytes; lse besides. position(row of the
 /// warp's) is −1 where there is no query.
 template <class Position>
-__device__ __forceinline__ void store(const ForwardArgs<bf16>& a, int line, const Part& part, const SharedRows<kWidth>& rows,
+__device__ __forceinline__ void store(const ForwardArgs<bf16>& a, int batch_head, const Part& part, const SharedRows<kWidth>& rows,
                                       Position&& position) {
   const int lane = threadIdx.x % 32;
   __syncwarp();  // all lanes have read the queries that lay there
@@ -106,10 +106,10 @@ __device__ __forceinline__ void store(const ForwardArgs<bf16>& a, int line, cons
       asm volatile("st.shared.b32 [%0], %1;" ::"r"(rows.at(row, n) + lane % 4 * 4),
                    "r"(pack_bf16(part.o[4 * n + 2 * i] * inverse, part.o[4 * n + 2 * i + 1] * inverse))
                    : "memory");
-    if (t >= 0 && lane % 4 == 0) a.lse[int64_t{line} * a.p.length + t] = (part.max[i] + log2f(part.sum[i])) * kLn2;
+    if (t >= 0 && lane % 4 == 0) a.lse[int64_t{batch_head} * a.p.length + t] = (part.max[i] + log2f(part.sum[i])) * kLn2;
   }
   __syncwarp();
-  bf16* o = a.o + line / a.p.heads * a.v_batch + line % a.p.heads * a.p.width;
+  bf16* o = a.o + batch_head / a.p.heads * a.v_batch + batch_head % a.p.heads * a.p.width;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const int row = 4 * i + lane / 8, piece = lane % 8, t = position(row);
@@ -123,29 +123,29 @@ __device__ __forceinline__ void store(const ForwardArgs<bf16>& a, int line, cons
 /// Tiles of gathered queries, and what consumers know of them.
 struct Gathered {
   RingBarriers<kGatheredStages> ring;
-  int line[kGatheredStages];  ///< −1: there are no more
+  int batch_head[kGatheredStages];  ///< −1: there are no more
   int position[kGatheredStages][kRows];
 };
 
-/// Some queries of a line that chose a chunk.
+/// Some queries of a batch_head that chose a chunk.
 struct QueryTile {
-  int line, chunk, at, count;
+  int batch_head, chunk, at, count;
 };
 /// Tile `index` of a batch, heads first: neighbours in memory are read at the same time.
 __device__ __forceinline__ QueryTile tile_of(const Pattern& p, int index) {
-  const int slot = index / p.heads % p.max_tiles, line = index / p.heads / p.max_tiles * p.heads + index % p.heads;
-  const int32_t* tile = p.tiles + (int64_t{line} * p.max_tiles + slot) * 2;
+  const int slot = index / p.heads % p.max_tiles, batch_head = index / p.heads / p.max_tiles * p.heads + index % p.heads;
+  const int32_t* tile = p.tiles + (int64_t{batch_head} * p.max_tiles + slot) * 2;
   if (tile[0] < 0) return {};
-  return {line, tile[0], tile[1], min(kRows, p.offsets[int64_t{line} * (p.chunks + 1) + tile[0] + 1] - tile[1])};
+  return {batch_head, tile[0], tile[1], min(kRows, p.offsets[int64_t{batch_head} * (p.chunks + 1) + tile[0] + 1] - tile[1])};
 }
 
 /// By 128 threads, one for a query.
 __device__ __forceinline__ void put(const ForwardArgs<bf16>& a, const Maps& maps, Gathered& shared, Ring<kGatheredStages>& ring,
-                                    uint32_t tiles, int line, int chunk, int t) {
-  const int lane = threadIdx.x % 32, row = threadIdx.x, h = line % a.p.heads, b = line / a.p.heads;
+                                    uint32_t tiles, int batch_head, int chunk, int t) {
+  const int lane = threadIdx.x % 32, row = threadIdx.x, h = batch_head % a.p.heads, b = batch_head / a.p.heads;
   const uint32_t filled = ring.claim(shared.ring), queries = tiles + ring.stage() * kGatheredTiles * kTileBytes;
   shared.position[ring.stage()][row] = t;
-  if (row == 0) shared.line[ring.stage()] = line;
+  if (row == 0) shared.batch_head[ring.stage()] = batch_head;
   const bf16* q = a.q + b * a.q_batch + h * a.p.width;
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
@@ -166,14 +166,14 @@ __device__ __forceinline__ void put(const ForwardArgs<bf16>& a, const Maps& maps
   ++ring.use;
 }
 
-__device__ __forceinline__ void gather(const ForwardArgs<bf16>& a, const Maps& maps, int lines, Gathered& shared, uint32_t tiles) {
-  const int lane = threadIdx.x % 32, count = lines * a.p.max_tiles, step = static_cast<int>(gridDim.x);
+__device__ __forceinline__ void gather(const ForwardArgs<bf16>& a, const Maps& maps, int batch_heads, Gathered& shared, uint32_t tiles) {
+  const int lane = threadIdx.x % 32, count = batch_heads * a.p.max_tiles, step = static_cast<int>(gridDim.x);
   Ring<kGatheredStages> ring;
   for (int first = static_cast<int>(blockIdx.x); first < count; first += 32 * step) {
     const QueryTile mine = first + lane * step < count ? tile_of(a.p, first + lane * step) : QueryTile{};
     const auto of = [](int x, int from) { return __shfl_sync(0xffffffffu, x, from); };
     const auto position = [&](int from) {
-      const int64_t list = int64_t{of(mine.line, from)} * a.p.length + of(mine.at, from);
+      const int64_t list = int64_t{of(mine.batch_head, from)} * a.p.length + of(mine.at, from);
       return static_cast<int>(threadIdx.x) < of(mine.count, from) ? a.p.order[list + threadIdx.x] : -1;
     };
     unsigned left = __ballot_sync(0xffffffffu, mine.count > 0);
@@ -182,12 +182,12 @@ __device__ __forceinline__ void gather(const ForwardArgs<bf16>& a, const Maps& m
       const int from = __ffs(static_cast<int>(left)) - 1;
       left &= left - 1;
       const int next = left ? position(__ffs(static_cast<int>(left)) - 1) : -1;
-      put(a, maps, shared, ring, tiles, of(mine.line, from), of(mine.chunk, from), t);
+      put(a, maps, shared, ring, tiles, of(mine.batch_head, from), of(mine.chunk, from), t);
       t = next;
     }
   }
   const uint32_t filled = ring.claim(shared.ring);
-  if (threadIdx.x == 0) shared.line[ring.stage()] = -1;
+  if (threadIdx.x == 0) shared.batch_head[ring.stage()] = -1;
   arrive(filled);
   if (lane == 0) arrive(filled);
 }
@@ -197,14 +197,14 @@ __device__ __forceinline__ void attend_to_chosen(const ForwardArgs<bf16>& a, Gat
   const float factor = a.p.scale * kLog2e;
   for (Ring<kGatheredStages> ring;; ++ring.use) {
     ring.await(shared.ring);
-    const int line = shared.line[ring.stage()];
-    if (line < 0) return;
+    const int batch_head = shared.batch_head[ring.stage()];
+    if (batch_head < 0) return;
     const int* positions = shared.position[ring.stage()];
     if (positions[own] >= 0) {
       const uint32_t queries = tiles + ring.stage() * kGatheredTiles * kTileBytes;
       Part part;
       attend<2>(part, queries + own * kRowBytes, queries + kTileBytes, queries + 2 * kTileBytes, factor, -1);
-      store(a, line, part, {queries + warp_rows * kRowBytes}, [&](int row) { return positions[warp_rows + row]; });
+      store(a, batch_head, part, {queries + warp_rows * kRowBytes}, [&](int row) { return positions[warp_rows + row]; });
     }
     ring.release(shared.ring);
   }
@@ -212,18 +212,18 @@ __device__ __forceinline__ void attend_to_chosen(const ForwardArgs<bf16>& a, Gat
 
 /// 128 queries in order, heads first.
 struct OwnTile {
-  int line, first;
+  int batch_head, first;
 };
 __device__ __forceinline__ OwnTile own_tile(const Pattern& p, int index) {
   return {index / p.heads / p.chunks * p.heads + index % p.heads, index / p.heads % p.chunks * kRows};
 }
 
-__device__ __forceinline__ void fetch(const ForwardArgs<bf16>& a, const Maps& maps, int lines, RingBarriers<kOwnStages>& barriers,
+__device__ __forceinline__ void fetch(const ForwardArgs<bf16>& a, const Maps& maps, int batch_heads, RingBarriers<kOwnStages>& barriers,
                                       uint32_t tiles) {
   Ring<kOwnStages> ring;
-  for (int index = static_cast<int>(blockIdx.x); index < lines * a.p.chunks; index += static_cast<int>(gridDim.x), ++ring.use) {
+  for (int index = static_cast<int>(blockIdx.x); index < batch_heads * a.p.chunks; index += static_cast<int>(gridDim.x), ++ring.use) {
     const OwnTile tile = own_tile(a.p, index);
-    const int h = tile.line % a.p.heads, b = tile.line / a.p.heads;
+    const int h = tile.batch_head % a.p.heads, b = tile.batch_head / a.p.heads;
     const uint32_t filled = ring.claim(barriers), queries = tiles + ring.stage() * kOwnTiles * kTileBytes;
     arrive_expecting(filled, kOwnTiles * kTileBytes);
     copy_box(queries, maps.q, filled, 0, h, tile.first, a.q_batch ? b : 0);
@@ -255,18 +255,19 @@ __device__ __forceinline__ void add_chosen(Part& part, const SharedRows<kWidth>&
   }
 }
 
-__device__ __forceinline__ void attend_to_own(const ForwardArgs<bf16>& a, int lines, RingBarriers<kOwnStages>& barriers, uint32_t tiles) {
+__device__ __forceinline__ void attend_to_own(const ForwardArgs<bf16>& a, int batch_heads, RingBarriers<kOwnStages>& barriers,
+                                              uint32_t tiles) {
   const int warpgroup = consumer(), own = warpgroup * kOwnRows, warp_rows = own + static_cast<int>(threadIdx.x) % kWarpgroup / 32 * 16;
   const int quad_row = warp_rows + static_cast<int>(threadIdx.x) % 32 / 4;
   const float factor = a.p.scale * kLog2e;
   Ring<kOwnStages> ring;
-  for (int index = static_cast<int>(blockIdx.x); index < lines * a.p.chunks; index += static_cast<int>(gridDim.x), ++ring.use) {
+  for (int index = static_cast<int>(blockIdx.x); index < batch_heads * a.p.chunks; index += static_cast<int>(gridDim.x), ++ring.use) {
     const OwnTile tile = own_tile(a.p, index);
     float lse[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int t = tile.first + quad_row + 8 * i;
-      lse[i] = t < a.p.length ? a.lse[int64_t{tile.line} * a.p.length + t] : -INFINITY;
+      lse[i] = t < a.p.length ? a.lse[int64_t{tile.batch_head} * a.p.length + t] : -INFINITY;
     }
     ring.await(barriers);
     const uint32_t queries = tiles + ring.stage() * kOwnTiles * kTileBytes, keys = queries + kTileBytes;
@@ -277,7 +278,7 @@ __device__ __forceinline__ void attend_to_own(const ForwardArgs<bf16>& a, int li
       attend<2>(part, queries + own * kRowBytes, keys, keys + kTileBytes, factor, quad_row);
     const SharedRows<kWidth> rows{keys + 2 * kTileBytes + warp_rows * kRowBytes};
     add_chosen(part, rows, lse);
-    store(a, tile.line, part, rows, [&](int row) {
+    store(a, tile.batch_head, part, rows, [&](int row) {
       const int t = tile.first + warp_rows + row;
       return t < a.p.length ? t : -1;
     });
@@ -288,7 +289,7 @@ __device__ __forceinline__ void attend_to_own(const ForwardArgs<bf16>& a, int li
 #endif
 
 __global__ void __launch_bounds__(kThreads, 1)
-    chosen_kernel(const ForwardArgs<bf16> a, const __grid_constant__ Maps maps, const int lines) {
+    chosen_kernel(const ForwardArgs<bf16> a, const __grid_constant__ Maps maps, const int batch_heads) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ char memory[];
   __shared__ Gathered shared;
@@ -299,13 +300,14 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   __syncthreads();
   if (threadIdx.x < kWarpgroup)
-    gather(a, maps, lines, shared, tiles_of(memory));
+    gather(a, maps, batch_heads, shared, tiles_of(memory));
   else
     attend_to_chosen(a, shared, tiles_of(memory));
 #endif
 }
 
-__global__ void __launch_bounds__(kThreads, 1) own_kernel(const ForwardArgs<bf16> a, const __grid_constant__ Maps maps, const int lines) {
+__global__ void __launch_bounds__(kThreads, 1)
+    own_kernel(const ForwardArgs<bf16> a, const __grid_constant__ Maps maps, const int batch_heads) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ char memory[];
   __shared__ RingBarriers<kOwnStages> barriers;
@@ -315,9 +317,9 @@ __global__ void __launch_bounds__(kThreads, 1) own_kernel(const ForwardArgs<bf16
   }
   __syncthreads();
   if (threadIdx.x >= kWarpgroup)
-    attend_to_own(a, lines, barriers, tiles_of(memory));
+    attend_to_own(a, batch_heads, barriers, tiles_of(memory));
   else if (threadIdx.x == 0)
-    fetch(a, maps, lines, barriers, tiles_of(memory));
+    fetch(a, maps, batch_heads, barriers, tiles_of(memory));
 #endif
 }
 
@@ -334,12 +336,12 @@ bool hopper_chunk_forward(Stream stream, const AttentionForward& in) {
     return false;
   const Maps maps{box_map(in.q, shape, kRows), box_map(in.k, shape, kRows), box_map(in.v, shape, kRows), box_map(in.o, shape, kRows)};
   const ForwardArgs<bf16> args = forward_args<bf16>(in);
-  const int lines = static_cast<int>(shape.sequences());
+  const int batch_heads = static_cast<int>(shape.sequences());
   allow_shared(chosen_kernel, kShared);
-  chosen_kernel<<<persistent_blocks(device, int64_t{lines} * args.p.max_tiles), kThreads, kShared, stream>>>(args, maps, lines);
+  chosen_kernel<<<persistent_blocks(device, int64_t{batch_heads} * args.p.max_tiles), kThreads, kShared, stream>>>(args, maps, batch_heads);
   check_launch();
   allow_shared(own_kernel, kShared);
-  own_kernel<<<persistent_blocks(device, int64_t{lines} * args.p.chunks), kThreads, kShared, stream>>>(args, maps, lines);
+  own_kernel<<<persistent_blocks(device, int64_t{batch_heads} * args.p.chunks), kThreads, kShared, stream>>>(args, maps, batch_heads);
   check_launch();
   return true;
 }

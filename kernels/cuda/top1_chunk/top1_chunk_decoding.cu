@@ -14,25 +14,25 @@ constexpr int kSelectThreads = 128, kMeansOfBlock = 64;
 /// Block (which of the chunks that may have become complete, columns, sequence).
 template <int kPiece, class T>
 __global__ void __launch_bounds__(kMeanThreads)
-    extend_means_kernel(const T* k, T* means, int64_t row, int64_t capacity, int64_t chunk, int64_t n, StartPosition place) {
-  const int64_t b = blockIdx.z, first = place(), c = first / chunk + blockIdx.x;
+    extend_means_kernel(const T* k, T* means, int64_t row, int64_t capacity, int64_t chunk, int64_t n, StartPosition start) {
+  const int64_t b = blockIdx.z, first = start(), c = first / chunk + blockIdx.x;
   if ((c + 1) * chunk > first + n) return;
   mean_of_rows<kPiece>(k + (b * capacity + c * chunk) * row, row, chunk, means + (b * (capacity / chunk) + c) * row);
 }
 
 struct ChunkArgs {
-  int chunk, places, candidates_most;  ///< capacity / chunk
+  int chunk, top_k, candidates_most;  ///< capacity / chunk
   bool shared, scored, drawn;
   Random random;
-  int32_t* selected;  ///< [B · H, n, places]
+  int32_t* selected;  ///< [B · H, n, top_k]
 };
 
 template <class T>
-__device__ float* scores_of(const CachedArgs<T>&, const ChunkArgs& c, float* scores, int line, int row, int rows) {
-  return scores + (int64_t{line} * rows + row) * c.candidates_most;
+__device__ float* scores_of(const CachedArgs<T>&, const ChunkArgs& c, float* scores, int batch_head, int row, int rows) {
+  return scores + (int64_t{batch_head} * rows + row) * c.candidates_most;
 }
 
-/// Block (64 candidates, line, query of this turn).
+/// Block (64 candidates, batch_head, query of this pass).
 template <class Row>
 __global__ void __launch_bounds__(kSplitThreads) mean_scores_kernel(const CachedArgs<typename Row::Element> a, const ChunkArgs c,
                                                                     const typename Row::Element* means, float* scores, int rows) {
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kSplitThreads) mean_scores_kernel(const Cached
   for (int i = threadIdx.x; i < count; i += kSplitThreads) out[begin + i] = s[i];
 }
 
-/// A warp per candidate: block (candidates, line, query of this turn).
+/// A warp per candidate: block (candidates, batch_head, query of this pass).
 template <class Row>
 __global__ void __launch_bounds__(kSplitThreads)
     mass_scores_kernel(const CachedArgs<typename Row::Element> a, const ChunkArgs c, float* scores, int rows) {
@@ -80,27 +80,27 @@ __device__ __forceinline__ bool comes_before(float s, int c, float best, int at)
   return c >= 0 && (at < 0 || s > best || (s == best && c < at));
 }
 
-/// A block per (line, query), or per (sequence, query) where heads choose together: the best candidates, one after the other.
+/// A block per (batch_head, query), or per (sequence, query) where heads choose together: the best candidates, one after the other.
 template <class T>
 __global__ void __launch_bounds__(kSelectThreads) choose_kernel(const CachedArgs<T> a, const ChunkArgs c, float* scores, int rows) {
   __shared__ float best_of[kSelectThreads / 32];
   __shared__ int chunk_of[kSelectThreads / 32];
   __shared__ int32_t chosen[256];
-  const int together = c.shared ? a.heads : 1, line = blockIdx.x * together, r = a.from + blockIdx.y;
-  const int t = static_cast<int>(a.place()) + r, candidates = t / c.chunk;
+  const int together = c.shared ? a.heads : 1, batch_head = blockIdx.x * together, r = a.from + blockIdx.y;
+  const int t = static_cast<int>(a.start()) + r, candidates = t / c.chunk;
   if (!c.scored) {
-    if (threadIdx.x == 0) take_control(c.random, c.drawn, c.places, line, t, candidates, chosen);
+    if (threadIdx.x == 0) take_control(c.random, c.drawn, c.top_k, batch_head, t, candidates, chosen);
     __syncthreads();
   }
-  for (int place = 0; c.scored && place < c.places; ++place) {
+  for (int slot = 0; c.scored && slot < c.top_k; ++slot) {
     float best = -INFINITY;
     int at = -1;
     for (int i = threadIdx.x; i < candidates; i += kSelectThreads) {
       bool taken = false;
-      for (int earlier = 0; earlier < place; ++earlier) taken = taken || chosen[earlier] == i;
+      for (int earlier = 0; earlier < slot; ++earlier) taken = taken || chosen[earlier] == i;
       if (taken) continue;
       float s = 0;
-      for (int h = 0; h < together; ++h) s += scores_of(a, c, scores, line + h, blockIdx.y, rows)[i];
+      for (int h = 0; h < together; ++h) s += scores_of(a, c, scores, batch_head + h, blockIdx.y, rows)[i];
       if (comes_before(s, i, best, at)) best = s, at = i;
     }
 #pragma unroll
@@ -115,21 +115,21 @@ __global__ void __launch_bounds__(kSelectThreads) choose_kernel(const CachedArgs
     if (threadIdx.x == 0) {
       for (int w = 1; w < kSelectThreads / 32; ++w)
         if (comes_before(best_of[w], chunk_of[w], best, at)) best = best_of[w], at = chunk_of[w];
-      chosen[place] = at;
+      chosen[slot] = at;
     }
     __syncthreads();
   }
-  for (int i = threadIdx.x; i < together * c.places; i += kSelectThreads)
-    c.selected[(int64_t{line + i / c.places} * a.n + r) * c.places + i % c.places] = chosen[i % c.places];
+  for (int i = threadIdx.x; i < together * c.top_k; i += kSelectThreads)
+    c.selected[(int64_t{batch_head + i / c.top_k} * a.n + r) * c.top_k + i % c.top_k] = chosen[i % c.top_k];
 }
 
-/// Block (split, line, query of this turn): the splits of the chosen chunks, then those of the own one.
+/// Block (split, batch_head, query of this pass): the splits of the chosen chunks, then those of the own one.
 template <class Row>
 __global__ void __launch_bounds__(kSplitThreads)
     attend_kernel(const CachedArgs<typename Row::Element> a, const ChunkArgs c, float* partial, int rows) {
-  const int r = a.from + blockIdx.z, pieces = a.splits / (c.places + 1), place = blockIdx.x / pieces, piece = blockIdx.x % pieces;
+  const int r = a.from + blockIdx.z, pieces = a.splits / (c.top_k + 1), slot = blockIdx.x / pieces, piece = blockIdx.x % pieces;
   const auto head = a.head(blockIdx.y, r);
-  const int chunk = place < c.places ? c.selected[(int64_t{blockIdx.y} * a.n + r) * c.places + place] : head.t / c.chunk;
+  const int chunk = slot < c.top_k ? c.selected[(int64_t{blockIdx.y} * a.n + r) * c.top_k + slot] : head.t / c.chunk;
   const int begin = max(a.low(head.t), chunk * c.chunk + piece * int{kChunkSplitKeys});
   const int end = min(head.t + 1, chunk * c.chunk + min(c.chunk, (piece + 1) * int{kChunkSplitKeys}));
   attend_split<Row>(head, begin, chunk < 0 ? 0 : end - begin,
@@ -155,7 +155,7 @@ void extend_mean_keys(Stream stream, const Tensor& k, const Tensor& means, int64
 void cached_top1_chunk(Stream stream, const CachedTask& task, const ChunkOptions& options, const Tensor& means, const Tensor& selected,
                        const ChunkScratch& scratch) {
   const HeadShape& shape = task.shape;
-  const int64_t lines = shape.sequences(), rows = scratch.partial.dim(1), most = task.v.dim(1) / options.chunk;
+  const int64_t batch_heads = shape.sequences(), rows = scratch.partial.dim(1), most = task.v.dim(1) / options.chunk;
   const bool scored = static_cast<bool>(scratch.scores);
   const ChunkArgs chunks{static_cast<int>(options.chunk),
                          static_cast<int>(options.top_k),
@@ -168,27 +168,27 @@ void cached_top1_chunk(Stream stream, const CachedTask& task, const ChunkOptions
   float *scores = scored ? pointer<float>(scratch.scores) : nullptr, *partial = pointer<float>(scratch.partial);
   dispatch_cuda(task.v.dtype(), [&](auto t) {
     using T = decltype(t);
-    in_turns(cached_args<T>(task, scratch.partial.dim(2)), [&](const CachedArgs<T>& args, int64_t queries) {
+    in_passes(cached_args<T>(task, scratch.partial.dim(2)), [&](const CachedArgs<T>& args, int64_t queries) {
       const auto grid = [&](int64_t x, int64_t y) {
         return dim3(static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(queries));
       };
       for_row_share<T>(shape.width, [&](auto share) {
         using Row = decltype(share);
         if (scored && most > 0 && means)
-          mean_scores_kernel<Row><<<grid(blocks_for(most, kMeansOfBlock), lines), kSplitThreads, 0, stream>>>(
+          mean_scores_kernel<Row><<<grid(blocks_for(most, kMeansOfBlock), batch_heads), kSplitThreads, 0, stream>>>(
               args, chunks, pointer<T>(means), scores, static_cast<int>(rows));
         if (scored && most > 0 && !means)
-          mass_scores_kernel<Row><<<grid(blocks_for(most, kSplitThreads / 32), lines), kSplitThreads, 0, stream>>>(args, chunks, scores,
-                                                                                                                   static_cast<int>(rows));
+          mass_scores_kernel<Row><<<grid(blocks_for(most, kSplitThreads / 32), batch_heads), kSplitThreads, 0, stream>>>(
+              args, chunks, scores, static_cast<int>(rows));
         check_launch();
-        const int64_t choosing = options.share_selection ? shape.batch : lines;
+        const int64_t choosing = options.share_selection ? shape.batch : batch_heads;
         choose_kernel<<<dim3(static_cast<unsigned>(choosing), static_cast<unsigned>(queries)), kSelectThreads, 0, stream>>>(
             args, chunks, scores, static_cast<int>(rows));
         check_launch();
-        attend_kernel<Row><<<grid(args.splits, lines), kSplitThreads, 0, stream>>>(args, chunks, partial, static_cast<int>(rows));
+        attend_kernel<Row><<<grid(args.splits, batch_heads), kSplitThreads, 0, stream>>>(args, chunks, partial, static_cast<int>(rows));
         check_launch();
       });
-      merge_splits(stream, args, lines, queries, rows, partial);
+      merge_splits(stream, args, batch_heads, queries, rows, partial);
     });
   });
 }

@@ -37,11 +37,11 @@ __device__ __forceinline__ int candidate_rows(const Problem& p, int first) {
 }
 
 struct Block {
-  int line, first, tiles;
+  int batch_head, first, tiles;
 };
 __device__ __forceinline__ Block block_of(const Problem& p, const Items& items, const Item& item) {
   const int first = (items.blocks - 1 - item.rank) * kRows, last = (min(first + kRows, p.length) - 1) / kOwnRows * kOwnRows;
-  return {item.line, first, (candidate_rows(p, last) + kKeys - 1) / kKeys};
+  return {item.batch_head, first, (candidate_rows(p, last) + kKeys - 1) / kKeys};
 }
 
 __device__ __forceinline__ void produce(const Problem& p, const Maps& maps, const Items& items, Barriers& barriers, uint32_t queries,
@@ -49,7 +49,7 @@ __device__ __forceinline__ void produce(const Problem& p, const Maps& maps, cons
   Ring<kStages> ring;
   for_items(items, barriers.queries, kQueryBytes, [&](const Item& item, uint32_t stage, uint32_t queries_filled) {
     const Block block = block_of(p, items, item);
-    const int h = block.line % p.heads, b = block.line / p.heads;
+    const int h = block.batch_head % p.heads, b = block.batch_head / p.heads;
     copy_box(queries + stage * kQueryBytes, maps.q, queries_filled, 0, h, block.first, p.q_shared ? 0 : b);
     for (int tile = 0; tile < block.tiles; ++tile, ++ring.use) {
       const uint32_t keys_filled = ring.claim(barriers.keys);
@@ -179,7 +179,7 @@ __device__ __forceinline__ void consume(const Problem& p, const Items& items, Ba
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int chosen = choice.chosen(i);
-      if (lane % 4 == 0 && t + 8 * i < p.length) selected[int64_t{block.line} * p.length + t + 8 * i] = chosen;
+      if (lane % 4 == 0 && t + 8 * i < p.length) selected[int64_t{block.batch_head} * p.length + t + 8 * i] = chosen;
     }
   }
 }

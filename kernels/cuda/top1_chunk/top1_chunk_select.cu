@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kTileThreads, 3) exact_kernel(Problem p, const
   constexpr int M = kRowTiles<D>, N = kKeys / 8;
   constexpr float kLimit = 1e30f;
   const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kTileRows<D>, count = min(kTileRows<D>, p.length - first);
-  const int line = blockIdx.y, b = line / p.heads, h = line % p.heads, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int batch_head = blockIdx.y, b = batch_head / p.heads, h = batch_head % p.heads, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   Mass mass[M][2];
   int limit[M][2];  // keys before it belong to candidates
   int least = INT_MAX, most = 0;
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kTileThreads, 3) exact_kernel(Problem p, const
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int r = warp * 16 * M + m * 16 + i * 8 + lane / 4;
-      if (r < count && lane % 4 == 0) selected[int64_t{line} * p.length + first + r] = mass[m][i].chosen;
+      if (r < count && lane % 4 == 0) selected[int64_t{batch_head} * p.length + first + r] = mass[m][i].chosen;
     }
 }
 
@@ -143,7 +143,7 @@ template <int D>
 __global__ void __launch_bounds__(kTileThreads, 3) approximate_kernel(Problem p, const bf16* q, const bf16* means, int32_t* selected) {
   constexpr int M = kRowTiles<D>, N = kKeys / 8;
   const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kTileRows<D>, count = min(kTileRows<D>, p.length - first);
-  const int line = blockIdx.y, b = line / p.heads, h = line % p.heads, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int batch_head = blockIdx.y, b = batch_head / p.heads, h = batch_head % p.heads, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   float best[M][2];
   int chosen[M][2], candidates[M][2];
   const int sure = (first + warp * 16 * M) / p.chunk;  // chunks before it are candidates of all queries of the warp
@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(kTileThreads, 3) approximate_kernel(Problem p,
         if (other > best[m][i] || (other == best[m][i] && c < chosen[m][i])) best[m][i] = other, chosen[m][i] = c;
       }
       const int r = warp * 16 * M + m * 16 + i * 8 + lane / 4;
-      if (r < count && lane % 4 == 0) selected[int64_t{line} * p.length + first + r] = chosen[m][i];
+      if (r < count && lane % 4 == 0) selected[int64_t{batch_head} * p.length + first + r] = chosen[m][i];
     }
 }
 

@@ -12,7 +12,7 @@ constexpr int kMostShared = 48 << 10;  ///< of a block's counts, one for every w
 static_assert(kSegment % (32 * kRowsAtOnce * kSortWarps) == 0);
 
 struct Problem {
-  int length, places, chunks, segments;
+  int length, top_k, chunks, segments;
   int group_chunks, groups, block_rows, max_tiles, max_extras;
   bool keeps;  ///< warps' counts in shared memory; else a block is one warp, which counts where the sums of its segment lie
 };
@@ -22,13 +22,13 @@ template <class F>
 __device__ void for_queries(const Problem& p, const int32_t* selected, F&& f) {
   const int list = blockIdx.y, lane = threadIdx.x % 32, own = kSegment / (static_cast<int>(blockDim.x) / 32);
   const int begin = static_cast<int>(blockIdx.x) * kSegment + static_cast<int>(threadIdx.x) / 32 * own;
-  const int32_t* chosen = selected + int64_t{list / p.places} * p.length * p.places + list % p.places;
+  const int32_t* chosen = selected + int64_t{list / p.top_k} * p.length * p.top_k + list % p.top_k;
   for (int first = begin; first < begin + own; first += 32 * kRowsAtOnce) {
     int c[kRowsAtOnce];
 #pragma unroll
     for (int i = 0; i < kRowsAtOnce; ++i) {
       const int t = first + 32 * i + lane;
-      c[i] = t < p.length ? chosen[int64_t{t} * p.places] : -1;
+      c[i] = t < p.length ? chosen[int64_t{t} * p.top_k] : -1;
     }
 #pragma unroll
     for (int i = 0; i < kRowsAtOnce; ++i) f(first + 32 * i + lane, c[i]);
@@ -75,9 +75,9 @@ __global__ void count_kernel(Problem p, const int32_t* selected, int32_t* counts
 }
 
 __global__ void place_kernel(Problem p, const int32_t* selected, int32_t* counts, int32_t* order) {
-  int32_t* places = warp_counts(p, counts);
+  int32_t* next = warp_counts(p, counts);
   if (p.keeps) {
-    count(p, selected, places);
+    count(p, selected, next);
     __syncthreads();
     for (int c = threadIdx.x; c < p.chunks; c += blockDim.x) {
       int at = segment_counts(p, counts)[c];
@@ -92,7 +92,7 @@ __global__ void place_kernel(Problem p, const int32_t* selected, int32_t* counts
   for_queries(p, selected, [&](int t, int c) {
     const unsigned same = __match_any_sync(0xffffffffu, c);
     const int rank = __popc(same & ((1u << threadIdx.x % 32) - 1));
-    if (c >= 0) order[int64_t{blockIdx.y} * p.length + take(places, c, same) + rank] = t;
+    if (c >= 0) order[int64_t{blockIdx.y} * p.length + take(next, c, same) + rank] = t;
     __syncwarp();
   });
 }

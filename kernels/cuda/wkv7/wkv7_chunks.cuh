@@ -18,20 +18,21 @@ struct Wkv7Problem {
 /// The chunk of this block.
 template <int N>
 struct Wkv7Chunk {
-  int line, count;  ///< b H + h; tokens
-  int64_t first;    ///< element 0 of its first token
-  int64_t stride;   ///< elements between its tokens
-  int64_t at;       ///< line · chunks + chunk
+  int batch_head, count;  ///< b H + h; tokens
+  int64_t first;          ///< element 0 of its first token
+  int64_t stride;         ///< elements between its tokens
+  int64_t at;             ///< batch_head · chunks + chunk
 
   __device__ explicit Wkv7Chunk(const Wkv7Problem& p)
-      : line(static_cast<int>(blockIdx.x) / p.chunks),
+      : batch_head(static_cast<int>(blockIdx.x) / p.chunks),
         count(min(kChunkTokens, p.length - static_cast<int>(blockIdx.x) % p.chunks * kChunkTokens)),
-        first(((int64_t{line / p.heads} * p.length + static_cast<int>(blockIdx.x) % p.chunks * kChunkTokens) * p.heads + line % p.heads) *
+        first(((int64_t{batch_head / p.heads} * p.length + static_cast<int>(blockIdx.x) % p.chunks * kChunkTokens) * p.heads +
+               batch_head % p.heads) *
               N),
         stride(int64_t{p.heads} * N),
         at(blockIdx.x) {}
   __device__ bf16* square(bf16* x) const { return x + at * kChunkTokens * kChunkTokens; }
-  __device__ bf16* state(bf16* x) const { return x + (at + line) * N * N; }  // chunks + 1 slots a line
+  __device__ bf16* state(bf16* x) const { return x + (at + batch_head) * N * N; }  // chunks + 1 slots a batch_head
   template <class T>
   __device__ T* token(T* x, int i) const {
     return x + first + i * stride;

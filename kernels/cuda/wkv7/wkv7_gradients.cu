@@ -10,7 +10,7 @@ struct Targets {
 
 /// Shared memory of the kernel.
 template <int N>
-struct Room {
+struct Workspace {
   static constexpr int bytes() {
     return 10 * SharedMatrix<N>::bytes(kChunkTokens) + 2 * SharedMatrix<N>::bytes(N) + 4 * SharedMatrix<kChunkTokens>::bytes(kChunkTokens) +
            Wkv7Decays<N>::kFloats * 4;
@@ -19,7 +19,7 @@ struct Room {
   SharedMatrix<kChunkTokens> solve, ak, rk, rb;
   float* sums;
 
-  __device__ explicit Room(char* memory) {
+  __device__ explicit Workspace(char* memory) {
     SharedPieces pieces{memory};
     for (SharedMatrix<N>* m : {&r, &a, &k, &b, &v, &dy, &x, &y}) *m = pieces.matrix<N>(kChunkTokens);
     for (SharedMatrix<N>* m : {&s, &ds}) *m = pieces.matrix<N>(N);
@@ -47,7 +47,7 @@ __device__ __forceinline__ void end_products(const Wkv7Problem& p, const Wkv7Chu
 
 /// X and Y, dv, and the gradients of A_rk, A_rb, A_ak, A_ab in place of rk, rb, ak, solve. Begins and ends with a barrier.
 template <int kThreads, int N>
-__device__ __forceinline__ void solve_and_pair(const Room<N>& m, const Wkv7Chunk<N>& chunk, Goal<bf16> dv) {
+__device__ __forceinline__ void solve_and_pair(const Workspace<N>& m, const Wkv7Chunk<N>& chunk, Goal<bf16> dv) {
   __syncthreads();
   put_triangle<kThreads>(m.r, m.k, false, m.rk);
   put_triangle<kThreads>(m.r, m.b, false, m.rb);
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(kThreads, 1) gradients_kernel(Wkv7Problem p, T
   __shared__ float ends[N];
   constexpr int kStride = Wkv7Decays<N>::kStride, kWidth = N / (kThreads / 128), kTiles = kWidth / 8;
   const Wkv7Chunk<N> chunk(p);
-  const Room<N> m(memory);
+  const Workspace<N> m(memory);
   m.v.template load<kChunkTokens>(chunk.token(p.v, 0), chunk.stride, chunk.count);
   m.dy.template load<kChunkTokens>(chunk.token(p.dy, 0), chunk.stride, chunk.count);
   m.solve.template load<kChunkTokens>(chunk.square(p.solve), kChunkTokens, kChunkTokens);
@@ -195,8 +195,8 @@ void wkv7_chunk_targets(Stream stream, const Wkv7Problem& problem, int64_t width
   const Targets targets{goal<bf16>(out.dr), goal<bf16>(out.dk), goal<bf16>(out.dv),
                         goal<bf16>(out.da), goal<bf16>(out.db), elements(out.d_log_w)};
   const auto launch = [&](auto n, auto threads) {
-    static_assert(Room<n()>::bytes() + sizeof(Wkv7Decays<n(), threads()>) + n() * sizeof(float) <= wkv7_chunk_shared(n()));
-    launch_chunks(stream, gradients_kernel<n(), threads()>, problem.blocks, threads(), Room<n()>::bytes(), problem, targets);
+    static_assert(Workspace<n()>::bytes() + sizeof(Wkv7Decays<n(), threads()>) + n() * sizeof(float) <= wkv7_chunk_shared(n()));
+    launch_chunks(stream, gradients_kernel<n(), threads()>, problem.blocks, threads(), Workspace<n()>::bytes(), problem, targets);
   };
   if (width == 32) return launch(std::integral_constant<int, 32>{}, std::integral_constant<int, 256>{});
   launch(std::integral_constant<int, 64>{}, std::integral_constant<int, 512>{});

@@ -28,10 +28,10 @@ void check_window(const char* op, const ScoreOptions& options) {
 Attention attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const ScoreOptions& options, bool want_entropy) {
   const HeadShape shape = head_shape("attention", q, k, v);
   check_window("attention", options);
-  const Shape lines{shape.batch, shape.heads, shape.length};
+  const Shape per_query{shape.batch, shape.heads, shape.length};
   const DType statistics = accumulation_dtype(v.dtype());
-  Attention out{tape.empty(v.shape(), v.dtype()), tape.empty(lines, statistics), {}};
-  if (want_entropy) out.entropy = tape.empty(lines, statistics);
+  Attention out{tape.empty(v.shape(), v.dtype()), tape.empty(per_query, statistics), {}};
+  if (want_entropy) out.entropy = tape.empty(per_query, statistics);
   const double bytes = static_cast<double>(q.bytes() + k.bytes() + 2 * v.bytes() + out.lse.bytes());
   tape.run(
       "attention", {pair_flops(shape, options), bytes},

@@ -9,24 +9,24 @@ namespace saccade::cuda {
 /// Of a popular group of chunks, queries beyond the first kExtraQueries are summed by separate blocks.
 constexpr int kExtraQueries = 1024;
 
-/// Queries sorted by the chunk they chose, and how blocks share them (made by kernels/ops/top1_chunk/top1_chunk_cuda.h). `places` counts
+/// Queries sorted by the chunk they chose, and how blocks share them (made by kernels/ops/top1_chunk/top1_chunk_cuda.h). `top_k` counts
 /// the top-k slots.
 struct QueryLists {
-  Tensor selected;       ///< i32 [B, H, T, places]
-  Tensor order;          ///< i32 [B, H, places, T]
-  Tensor offsets;        ///< i32 [B, H, places, chunks + 1]
-  Tensor tiles;          ///< i32 [B, H, places, tiles, 2] group of chunks and index in `order` where a tile of queries begins; −1: none
-  Tensor extras;         ///< i32 [B, H, places, extras, 2] the same for each kExtraQueries queries after the first of a group
-  Tensor extra_offsets;  ///< i32 [B, H, places, groups + 1] which extras belong to a group
+  Tensor selected;       ///< i32 [B, H, T, top_k]
+  Tensor order;          ///< i32 [B, H, top_k, T]
+  Tensor offsets;        ///< i32 [B, H, top_k, chunks + 1]
+  Tensor tiles;          ///< i32 [B, H, top_k, tiles, 2] group of chunks and index in `order` where a tile of queries begins; −1: none
+  Tensor extras;         ///< i32 [B, H, top_k, extras, 2] the same for each kExtraQueries queries after the first of a group
+  Tensor extra_offsets;  ///< i32 [B, H, top_k, groups + 1] which extras belong to a group
 };
 
-/// Common arguments of attention kernels. A line is one (sequence, head) of batch x heads.
+/// Common arguments of attention kernels. `batch_head` is the index b H + h of a head of a sequence.
 struct AttentionTask {
   HeadShape shape;
   ScoreOptions options;
   int64_t chunk = 0;      ///< 0: all earlier keys; else each query's own chunk, and with lists the chosen ones
   QueryLists lists = {};  ///< empty: queries in order
-  int64_t place = 0;      ///< top-k slot of the chosen chunk
+  int64_t slot = 0;       ///< top-k slot of the chosen chunk
   bool local = true;      ///< backward with lists: own chunk too
 };
 
@@ -52,11 +52,11 @@ struct AttentionForward {
 };
 void attention_forward(Stream stream, const AttentionForward& in);
 
-/// P recomputed from lse, dS = P ∘ (dO vᵀ − delta), delta = `mean` = rowsum(dO ∘ o). Empty targets are left out. With `best`, dv_j = Σ_{t:
+/// P recomputed from lse, dS = P ∘ (dO vᵀ − delta), delta = rowsum(dO ∘ o). Empty targets are left out. With `best`, dv_j = Σ_{t:
 /// best(t) = j} dO_t. With lists: the listed queries' chosen chunks, and in dk, dv also the own chunks if task.local.
 struct AttentionBackward {
   AttentionTask task;
-  Tensor q, k, v, d_o, lse, mean, best;
+  Tensor q, k, v, d_o, lse, delta, best;
   Tensor dq, dk, dv;
   bool add_dq = false, add_dk = false, add_dv = false;
   Tensor partial = {};          ///< workspace f32: extra_scratch with lists; for dense attention query_sums, its counts cleared
@@ -87,11 +87,11 @@ inline Shape query_sums(const HeadShape& shape) {
 /// Index of the first count in it.
 inline int* query_counts(const Tensor& sums) { return static_cast<int*>(sums.raw()) + sums.dim(0) * kShareOfQueries; }
 
-/// delta = rowsum(dO ∘ o): mean[b, h, t] = d_o[b, t, h] · o[b, t, h]; mean f32. Clears the counts of `sums`, unless that is empty.
-void output_dots(Stream stream, const HeadShape& shape, const Tensor& d_o, const Tensor& o, const Tensor& mean, const Tensor& sums = {});
+/// delta = rowsum(dO ∘ o): delta[b, h, t] = d_o[b, t, h] · o[b, t, h]; delta f32. Clears the counts of `sums`, unless that is empty.
+void output_dots(Stream stream, const HeadShape& shape, const Tensor& d_o, const Tensor& o, const Tensor& delta, const Tensor& sums = {});
 /// sum (+)= Σ_b x[b], in order of b.
 void sum_over_batch(Stream stream, const Tensor& x, const Tensor& sum, bool add);
-/// p_tj of one sequence, f32 [H, T, T]. With `chunk`, exp(s − lse) in the own chunk and those in selected [B, H, T, places].
+/// p_tj of one sequence, f32 [H, T, T]. With `chunk`, exp(s − lse) in the own chunk and those in selected [B, H, T, top_k].
 void attention_weights(Stream stream, const HeadShape& shape, const ScoreOptions& options, const Tensor& q, const Tensor& k,
                        int64_t sequence, int64_t chunk, const Tensor& selected, const Tensor& lse, const Tensor& weights);
 

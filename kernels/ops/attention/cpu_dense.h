@@ -16,22 +16,22 @@ struct DenseForward {
 template <class T>
 void dense_forward(const DenseForward& in);
 
-/// Gradients through the scores (arXiv:2307.08691, algorithm 2), P recomputed from lse and delta = `mean`:
+/// Gradients through the scores (arXiv:2307.08691, algorithm 2), P recomputed from lse and delta:
 ///   dS = P ∘ (dO vᵀ − delta),   dq = scale · dS k,   dk = scale · dSᵀ q,   dv = Pᵀ dO
 /// Targets are [B, T, H, d] (a shared q or k has one per sequence); empty ones are left out.
 struct DenseBackward {
   HeadShape shape;
   ScoreOptions options;
   Tensor q, k, v, d_o, lse;
-  Tensor mean;  ///< delta [B, H, T]: rowsum(dO ∘ o), which is Σ_j p_tj (dO_t · v_j)
+  Tensor delta;  ///< delta [B, H, T]: rowsum(dO ∘ o), which is Σ_j p_tj (dO_t · v_j)
   GradTarget dq, dk, dv;
 };
 template <class T>
 void dense_backward(const DenseBackward& in);
 
-/// delta = rowsum(dO ∘ o): mean[b, h, t] = d_o[b, t, h] · o[b, t, h].
+/// delta = rowsum(dO ∘ o): delta[b, h, t] = d_o[b, t, h] · o[b, t, h].
 template <class T>
-void output_dots(const HeadShape& shape, const Tensor& d_o, const Tensor& o, const Tensor& mean);
+void output_dots(const HeadShape& shape, const Tensor& d_o, const Tensor& o, const Tensor& delta);
 
 /// sum[t, h, i] (+)= Σ_b x[b, t, h, i], in order of b.
 template <class T>

@@ -15,19 +15,19 @@ struct Head {
         length(in.shape.length),
         q(in.shape.rows<T>(in.q, b, h)),
         d_o(in.shape.rows<T>(in.d_o, b, h)),
-        lse(in.shape.line<T>(in.lse, b, h)),
-        mean(in.shape.line<T>(in.mean, b, h)) {}
+        lse(in.shape.of_head<T>(in.lse, b, h)),
+        delta(in.shape.of_head<T>(in.delta, b, h)) {}
 
   QueryRows<T> queries(int64_t first, int64_t last) const {
     return {q + first * keys.stride, keys.stride, std::min(kTileQueries, last - first), first, nullptr, d_o + first * keys.stride};
   }
   GradientTile<T> tile(const QueryRows<T>& rows, int64_t key) const {
-    return gradient_tile(keys, rows, key, std::min(kTileKeys, length - key), lse + rows.first, mean + rows.first);
+    return gradient_tile(keys, rows, key, std::min(kTileKeys, length - key), lse + rows.first, delta + rows.first);
   }
 
   HeadKeys<T> keys;
   int64_t length;
-  const T *q, *d_o, *lse, *mean;
+  const T *q, *d_o, *lse, *delta;
 };
 
 /// dk and dv of one key tile, over its queries in order; its share of dq is added too when `dq` is given.
@@ -94,14 +94,14 @@ void dense_backward(const DenseBackward& in) {
 }
 
 template <class T>
-void output_dots(const HeadShape& shape, const Tensor& d_o, const Tensor& o, const Tensor& mean) {
+void output_dots(const HeadShape& shape, const Tensor& d_o, const Tensor& o, const Tensor& delta) {
   constexpr int64_t kRows = 256;
   const int64_t blocks = (shape.length + kRows - 1) / kRows;
   parallel_for(shape.sequences() * blocks, [&](int64_t task) {
     const int64_t sequence = task / blocks, b = sequence / shape.heads, h = sequence % shape.heads, first = task % blocks * kRows;
     const int64_t offset = first * shape.stride();
     dot_rows(shape.rows<T>(d_o, b, h) + offset, shape.rows<T>(o, b, h) + offset, std::min(kRows, shape.length - first), shape.width,
-             shape.stride(), shape.line<T>(mean, b, h) + first);
+             shape.stride(), shape.of_head<T>(delta, b, h) + first);
   });
 }
 

@@ -24,8 +24,8 @@ void forward_block(const DenseForward& in, int64_t b, int64_t h, int64_t first, 
 
   const int64_t oldest = head.window > 0 ? std::max<int64_t>(0, position - head.window + 1) : 0;
   absorb_keys(head, queries, oldest / kTileKeys * kTileKeys, position + n, state, o);
-  T* entropy = shape.line<T>(in.entropy, b, h);
-  finish_rows(state, n, shape.width, o, shape.stride(), shape.line<T>(in.lse, b, h) + first, entropy ? entropy + first : nullptr);
+  T* entropy = shape.of_head<T>(in.entropy, b, h);
+  finish_rows(state, n, shape.width, o, shape.stride(), shape.of_head<T>(in.lse, b, h) + first, entropy ? entropy + first : nullptr);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ void absorb_keys(const HeadKeys<T>& head, const QueryRows<T>& queries, int64_t b
     rows.rows = seeing.last - seeing.first;
     rows.first += seeing.first;
     const ScoreTile<T> tile = score_tile(head, rows, key, keys, s);
-    const auto shifted = [&](auto* line) { return line ? line + seeing.first : nullptr; };
+    const auto shifted = [&](auto* values) { return values ? values + seeing.first : nullptr; };
     softmax_step(tile, {shifted(state.max), shifted(state.sum), shifted(state.weighted), shifted(state.best)}, correction);
     gemm_serial<T>(false, false, rows.rows, head.width, keys, T(1), s, kTileKeys, head.v + key * head.stride, head.stride, false, product,
                    head.width);
@@ -55,12 +55,12 @@ void absorb_keys(const HeadKeys<T>& head, const QueryRows<T>& queries, int64_t b
 
 template <class T>
 GradientTile<T> gradient_tile(const HeadKeys<T>& head, const QueryRows<T>& queries, int64_t begin, int64_t keys, const T* lse,
-                              const T* mean) {
+                              const T* delta) {
   T *p = scratch<T, 2>(kTileQueries * kTileKeys), *ds = scratch<T, 3>(kTileQueries * kTileKeys);
   const ScoreTile<T> tile = score_tile(head, queries, begin, keys, p);
   gemm_serial<T>(false, true, queries.rows, keys, head.width, T(1), queries.d_o, queries.stride, head.v + begin * head.stride, head.stride,
                  false, ds, kTileKeys);
-  gradient_step(tile, lse, mean, head.scale, ds);
+  gradient_step(tile, lse, delta, head.scale, ds);
   return {p, ds, queries.rows, keys};
 }
 

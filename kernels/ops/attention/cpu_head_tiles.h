@@ -41,7 +41,7 @@ template <class T>
 void absorb_keys(const HeadKeys<T>& head, const QueryRows<T>& queries, int64_t begin, int64_t end, const SoftmaxState<T>& state, T* o);
 
 /// P and dS · scale of queries × keys [begin, begin + keys), at most kTileKeys, in a workspace of this thread, rows kTileKeys
-/// apart. lse and delta = `mean` are per slot.
+/// apart. lse and delta are per slot.
 template <class T>
 struct GradientTile {
   const T *p, *ds;
@@ -49,7 +49,7 @@ struct GradientTile {
 };
 template <class T>
 GradientTile<T> gradient_tile(const HeadKeys<T>& head, const QueryRows<T>& queries, int64_t begin, int64_t keys, const T* lse,
-                              const T* mean);
+                              const T* delta);
 
 /// dk (+)= dSᵀ q and dv (+)= Pᵀ dO for the tile's keys, rows `stride` apart; null: not wanted.
 template <class T>

@@ -147,14 +147,14 @@ SACCADE_INLINE void gradient_step_impl(const ScoreTile<T>& tile, const T* lse, c
     T* __restrict__ ds = dp + r * tile.ld;
     const int64_t begin = std::min(tile.begin(r), tile.end(r)), end = tile.end(r), slot = tile.slot(r);
     add_bias(tile, p, r, begin, end);
-    const T shift = lse[slot], mean = d[slot];
+    const T shift = lse[slot], delta = d[slot];
     Lanes<T> x, y;
     for (int64_t c = begin; c < end; c += kLanes<T>) {
       load_some(p + c, end - c, x);
       load_some(ds + c, end - c, y);
       x -= shift;
       exponential(x);
-      y = x * (y - mean) * scale;
+      y = x * (y - delta) * scale;
       store_some(x, end - c, p + c);
       store_some(y, end - c, ds + c);
     }

@@ -24,7 +24,7 @@ struct HeadShape {
   }
   /// Element 0 of head h of sequence b in x [B, H, T]; null for an empty tensor.
   template <class T>
-  T* line(const Tensor& x, int64_t b, int64_t h) const {
+  T* of_head(const Tensor& x, int64_t b, int64_t h) const {
     return x ? x.data<T>() + (b * heads + h) * length : nullptr;
   }
 };

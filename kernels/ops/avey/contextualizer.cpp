@@ -211,16 +211,16 @@ Gate gate_with(Tape& tape, const Tensor& l, Activation f, Activation slope) {
 }
 
 Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const ContextLayout& layout, bool dynamic, bool own_only,
-                     const Beside& beside) {
+                     const FusedNeighbours& neighbours) {
   const Sizes s{Z.dim(1), layout.context_width(), dynamic};
   expect(Z.rank() == 2 && Z.dim(0) == layout.rows() && A.shape() == Shape{s.C, s.C}, "avey.contextualize", "Z is ", Z, ", A is ", A,
          "; the layout has ", layout.rows(), " rows, contexts of ", s.C);
-  Tensor Y = beside.gate.alone ? beside.gate.product : tape.empty({own_only ? layout.own_rows() : layout.rows(), s.r}, Z.dtype());
+  Tensor Y = neighbours.gate.alone ? neighbours.gate.product : tape.empty({own_only ? layout.own_rows() : layout.rows(), s.r}, Z.dtype());
   const double product = 2.0 * static_cast<double>(s.r) * layout.causal_pairs(own_only);
   const double bytes = static_cast<double>(Z.bytes() + Y.bytes() + A.bytes());
   const cuda::ContextualizerShape shape{layout, s.r, dynamic, own_only};
   const bool on_cuda = tape.device().targets_cuda();
-  const Gate& gate = beside.gate;
+  const Gate& gate = neighbours.gate;
   expect(!gate.product || (on_cuda && gate.factor.shape() == Y.shape()), "avey.contextualize", "a gate is of Y's shape, on CUDA; it is ",
          gate.factor);
   const Tensor inverse = on_cuda && shape.tiled(Z.dtype()) ? tape.empty({Z.dim(0)}, DType::f32) : Tensor();
@@ -235,9 +235,9 @@ Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const Context
             forward<T>({layout, own_only}, s, Z.data<T>(), A.data<T>(), Y.data<T>());
           });
         },
-        [&] { cuda::contextualize(tape.device().index, shape, scratch, Z, A, Y, gate, beside.squares); });
+        [&] { cuda::contextualize(tape.device().index, shape, scratch, Z, A, Y, gate, neighbours.squares); });
   }
-  tape.record({Z, A, beside.shift}, {&Y}, [=, slope = beside.slope, shift = beside.shift](Tape& t) {
+  tape.record({Z, A, neighbours.shift}, {&Y}, [=, slope = neighbours.slope, shift = neighbours.shift](Tape& t) {
     const Contexts contexts{layout, own_only};
     const Tensor dY = t.grad(Y);
     GradTarget dZ = t.grad_target(Z);

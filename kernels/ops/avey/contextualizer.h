@@ -14,7 +14,7 @@ struct Gate {
 Gate gate_with(Tape& tape, const Tensor& l, Activation f, Activation slope);
 
 /// What the neighbours of the contextualizer leave to it, on CUDA; see Enriched.
-struct Beside {
+struct FusedNeighbours {
   Activation slope = Activation::none;  ///< d_Z is multiplied by slope'(Z)
   Gate gate;                            ///< applied on the way; its gradients are the fuser's
   Tensor squares, shift;                ///< Enriched::squares; Enriched::shift_r
@@ -28,6 +28,6 @@ struct Beside {
 /// Y for all rows, or for the own rows [B·T, r] only (last layer). With a gate that stands alone the product is in
 /// Y's place; its gradient is still Y's.
 Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const ContextLayout& layout, bool dynamic, bool own_only,
-                     const Beside& beside = {});
+                     const FusedNeighbours& neighbours = {});
 
 }  // namespace saccade::avey

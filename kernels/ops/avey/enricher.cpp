@@ -40,16 +40,16 @@ SACCADE_SIMD void bias_activate(double* input, const double* bias, double* value
   bias_activate_impl(input, bias, value, rows, columns, f);
 }
 
-/// d *= f'(x), from the input where it was kept, else from the value.
+/// d *= f'(x), from the input where it was saved, else from the value.
 template <class T>
-SACCADE_INLINE void times_slope_impl(T* d, const T* kept, int64_t n, Activation f) {
+SACCADE_INLINE void times_slope_impl(T* d, const T* saved, int64_t n, Activation f) {
   with_activation(f, [&](auto a) SACCADE_INLINE_LAMBDA {
     for (int64_t i = 0; i < n; ++i)
-      d[i] *= slope_from_value(a()) ? activation_slope_from_value<a()>(kept[i]) : activation_slope<a()>(kept[i]);
+      d[i] *= slope_from_value(a()) ? activation_slope_from_value<a()>(saved[i]) : activation_slope<a()>(saved[i]);
   });
 }
-SACCADE_SIMD void times_slope(float* d, const float* kept, int64_t n, Activation f) { times_slope_impl(d, kept, n, f); }
-SACCADE_SIMD void times_slope(double* d, const double* kept, int64_t n, Activation f) { times_slope_impl(d, kept, n, f); }
+SACCADE_SIMD void times_slope(float* d, const float* saved, int64_t n, Activation f) { times_slope_impl(d, saved, n, f); }
+SACCADE_SIMD void times_slope(double* d, const double* saved, int64_t n, Activation f) { times_slope_impl(d, saved, n, f); }
 
 /// One of Z_r, Z_l, Z_h: columns `column` … of Z for rows `row` … of x.
 struct Part {
@@ -97,7 +97,7 @@ void backward_x(const std::vector<Part>& parts, const std::vector<Tensor>& d, in
 }
 
 /// Weights and biases of a part's columns.
-Tensor rows_of(const Tensor& x, const Part& part) { return x.head_slice(part.column, part.column + part.columns()); }
+Tensor rows_of(const Tensor& x, const Part& part) { return x.slice(part.column, part.column + part.columns()); }
 
 std::vector<cuda::EnrichedPart> on_cuda(const std::vector<Part>& parts) {
   std::vector<cuda::EnrichedPart> same;
@@ -113,7 +113,7 @@ void cuda_forward(const Tape& tape, const std::vector<Part>& parts, const Tensor
   const int device = tape.device().index;
   if (cuda::enrich_product(device, f, x, w, bias, on_cuda(parts), squares)) return;
   for (const Part& part : parts) {
-    cuda::gemm(device, false, true, part.rows(), part.columns(), D, 1, cuda::matrix(x.head_slice(part.row, R), D),
+    cuda::gemm(device, false, true, part.rows(), part.columns(), D, 1, cuda::matrix(x.slice(part.row, R), D),
                cuda::matrix(rows_of(w, part), D), false, cuda::matrix(part.input, part.columns()));
     cuda::bias_activate(tape.stream(), f, part.input, rows_of(bias, part), part.value);
   }
@@ -134,23 +134,23 @@ void cuda_backward(const Tape& tape, const std::vector<Part>& parts, const std::
   const bool all = to.x && cuda::enrich_product_backward(device, on_cuda(parts), d, w, to.x.tensor, to.x.add);
   std::vector<cuda::TallProduct> tall;
   for (size_t p = 0; p < parts.size() && to.weight; ++p)
-    tall.push_back({d[p], x.head_slice(parts[p].row, R), cuda::matrix(rows_of(to.weight.tensor, parts[p]), D), to.weight.add,
+    tall.push_back({d[p], x.slice(parts[p].row, R), cuda::matrix(rows_of(to.weight.tensor, parts[p]), D), to.weight.add,
                     biases ? GradTarget{rows_of(to.bias.tensor, parts[p]), to.bias.add} : GradTarget{}});
   const int64_t rest = parts.size() > 1 ? parts[1].column : 0;
   std::vector<cuda::TallSum> shifts;
   if (to.bias && !biases)
-    shifts = {{d_shifts[0], {to.bias.tensor.head_slice(0, rest), to.bias.add}},
-              {d_shifts[1], {to.bias.tensor.head_slice(rest, weight.dim(0)), to.bias.add}}};
+    shifts = {{d_shifts[0], {to.bias.tensor.slice(0, rest), to.bias.add}},
+              {d_shifts[1], {to.bias.tensor.slice(rest, weight.dim(0)), to.bias.add}}};
   const bool together = to.weight && cuda::tall_products(device, tall, shifts, products);
   for (size_t p = 0; p < parts.size(); ++p) {
     const Part& part = parts[p];
     const int64_t n = part.columns();
     if (to.x && !all)
       cuda::gemm(device, false, false, part.rows(), D, n, 1, cuda::matrix(d[p], n), cuda::matrix(rows_of(w, part), D), to.x.add || p > 0,
-                 cuda::matrix(to.x.tensor.head_slice(part.row, R), D));
+                 cuda::matrix(to.x.tensor.slice(part.row, R), D));
     if (to.weight && !together)
-      cuda::gemm(device, true, false, n, D, part.rows(), 1, cuda::matrix(d[p], n), cuda::matrix(x.head_slice(part.row, R), D),
-                 to.weight.add, cuda::matrix(rows_of(to.weight.tensor, part), D));
+      cuda::gemm(device, true, false, n, D, part.rows(), 1, cuda::matrix(d[p], n), cuda::matrix(x.slice(part.row, R), D), to.weight.add,
+                 cuda::matrix(rows_of(to.weight.tensor, part), D));
     if (biases && !together) cuda::sum_rows(tape.stream(), d[p], rows_of(to.bias.tensor, part), to.bias.add, sums);
   }
   for (const cuda::TallSum& sum : shifts)

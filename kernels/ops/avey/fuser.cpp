@@ -108,7 +108,7 @@ void cuda_forward(const Tape& tape, const Sizes& s, const Tensor& h, const Tenso
   const Tensor w = tape.compute_copy(weight);
   const int device = tape.device().index;
   if (!made) cuda::gate(tape.stream(), s.f, Y, z.l, gated);
-  const Tensor last = h.head_slice(s.R - s.Q, s.R);
+  const Tensor last = h.slice(s.R - s.Q, s.R);
   if (cuda::fuse_product(device, last, gated, z.h, w, bias, y)) return;
   cuda::add_bias(tape.stream(), last, bias, y);
   cuda::gemm(device, false, true, s.Q, s.D, s.gated, 1, cuda::matrix(gated, s.gated), columns(s, w, 0), true, cuda::matrix(y, s.D));
@@ -131,8 +131,8 @@ void cuda_backward_inputs(const Tape& tape, const Sizes& s, const Tensor& dy, co
     cuda::gemm(device, false, false, s.Q, s.head, s.D, 1, of_dy, columns(s, w, s.gated), d.head.add, cuda::matrix(d.head.tensor, s.head));
   if (z.slope != Activation::none && d.head) cuda::times_slope(tape.stream(), z.slope, d.head.tensor, z.h, true);
   if (!d.shift) return;
-  cuda::sum_rows(tape.stream(), d.l.tensor, d.shift.tensor.head_slice(0, s.gated), d.shift.add, sums);
-  if (d.head) cuda::sum_rows(tape.stream(), d.head.tensor, d.shift.tensor.head_slice(s.gated, s.width()), d.shift.add, sums);
+  cuda::sum_rows(tape.stream(), d.l.tensor, d.shift.tensor.slice(0, s.gated), d.shift.add, sums);
+  if (d.head) cuda::sum_rows(tape.stream(), d.head.tensor, d.shift.tensor.slice(s.gated, s.width()), d.shift.add, sums);
 }
 
 void cuda_backward_weights(const Tape& tape, const Sizes& s, const Tensor& dy, const Tensor& gated, const Tensor& head, const Targets& d,
@@ -153,7 +153,7 @@ void cuda_backward(const Tape& tape, const Sizes& s, const Tensor& dy, const Ten
   const Tensor w = tape.compute_copy(weight);
   const bool fresh = d.Y && d.l && !d.Y.add && !d.l.add && (!s.head || (d.head && !d.head.add));
   expect(fresh || z.slope == Activation::none, "avey.fuse", "gradients of Z's parts with a slope are made once");
-  const Tensor parts = d.shift ? sums.head_slice(0, cuda::row_sum_parts(s.Q) * s.width()) : Tensor();
+  const Tensor parts = d.shift ? sums.slice(0, cuda::row_sum_parts(s.Q) * s.width()) : Tensor();
   const int device = tape.device().index;
   const bool inputs = fresh && s.f == Activation::none &&
                       cuda::fuse_product_backward(device, dy, w, {Y, z.l, z.h}, {d.Y.tensor, d.l.tensor, d.head.tensor}, z.slope, parts);
@@ -187,7 +187,7 @@ void residual_backward(Tape& t, const Sizes& s, const Tensor& h, const Tensor& d
       },
       [&] {
         if (!dh.add) cuda::fill_bytes(t.stream(), dh.tensor.raw(), 0, dh.tensor.bytes());
-        cuda::add_into(t.stream(), dh.tensor.head_slice(s.R - s.Q, s.R), dy);
+        cuda::add_into(t.stream(), dh.tensor.slice(s.R - s.Q, s.R), dy);
       });
 }
 

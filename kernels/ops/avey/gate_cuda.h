@@ -8,7 +8,7 @@ namespace saccade::cuda {
 /// input += bias and value = f(input), row by row; value may be input itself. f32 or bf16 [rows, n], bias f32, n of them.
 void bias_activate(Stream stream, Activation f, const Tensor& input, const Tensor& bias, const Tensor& value);
 /// d *= f'(x), from the input; or from the value where `from_value` (none, relu, relu2).
-void times_slope(Stream stream, Activation f, const Tensor& d, const Tensor& kept, bool from_value);
+void times_slope(Stream stream, Activation f, const Tensor& d, const Tensor& saved, bool from_value);
 /// gated = f(y) * l
 void gate(Stream stream, Activation f, const Tensor& y, const Tensor& l, const Tensor& gated);
 /// Empty d_y or d_l: not wanted. d_l comes multiplied by slope'(l), for none, relu and relu2; with the latter and f none y is y * l.

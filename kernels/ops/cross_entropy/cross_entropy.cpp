@@ -137,7 +137,7 @@ void on_cuda(Tape& tape, const Tensor& hidden, const Tensor& weight, const Tenso
   const Tensor d_hidden = buffers.d_hidden ? buffers.d_hidden.rows_view() : Tensor();
   for (int64_t first = 0; first < rows; first += step) {
     const int64_t count = std::min(step, rows - first);
-    const Tensor h = flat.head_slice(first, first + count);
+    const Tensor h = flat.slice(first, first + count);
     cuda::gemm(device, false, true, count, vocabulary, width, 1, cuda::matrix(h, width), cuda::matrix(w, width), false,
                cuda::matrix(buffers.logits, vocabulary));
     cuda::softmax_cross_entropy(tape.stream(), buffers.logits, static_cast<const int32_t*>(targets.raw()) + first,
@@ -145,7 +145,7 @@ void on_cuda(Tape& tape, const Tensor& hidden, const Tensor& weight, const Tenso
                                 1.0 / static_cast<double>(rows), penalty);
     if (d_hidden)
       cuda::gemm(device, false, false, count, width, vocabulary, 1, cuda::matrix(buffers.logits, vocabulary), cuda::matrix(w, width), false,
-                 cuda::matrix(d_hidden.head_slice(first, first + count), width));
+                 cuda::matrix(d_hidden.slice(first, first + count), width));
     if (buffers.d_weight)
       cuda::gemm(device, true, false, vocabulary, width, count, 1, cuda::matrix(buffers.logits, vocabulary), cuda::matrix(h, width),
                  first > 0, cuda::matrix(buffers.d_weight, width));

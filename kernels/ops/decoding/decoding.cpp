@@ -31,10 +31,10 @@ Cost cost_of(const HeadShape& shape, const ScoreOptions& options, const Tensor& 
 template <class T>
 void gather_values(const HeadShape& shape, const Tensor& v, const Tensor& selected, const Tensor& o) {
   const HeadShape cache{shape.batch, v.dim(1), shape.heads, shape.width};
-  for (int64_t line = 0; line < shape.sequences(); ++line) {
-    const int64_t b = line / shape.heads, h = line % shape.heads;
+  for (int64_t batch_head = 0; batch_head < shape.sequences(); ++batch_head) {
+    const int64_t b = batch_head / shape.heads, h = batch_head % shape.heads;
     for (int64_t r = 0; r < shape.length; ++r)
-      std::copy_n(cache.rows<T>(v, b, h) + selected.data<int32_t>()[line * shape.length + r] * shape.stride(), shape.width,
+      std::copy_n(cache.rows<T>(v, b, h) + selected.data<int32_t>()[batch_head * shape.length + r] * shape.stride(), shape.width,
                   shape.rows<T>(o, b, h) + r * shape.stride());
   }
 }
@@ -98,10 +98,10 @@ Tensor cached_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tens
 CachedElement cached_top1_element(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const ScoreOptions& options,
                                   const TokenPosition& position) {
   const HeadShape shape = query_shape("cached_top1_element", q, k, v, position);
-  const Shape lines{shape.batch, shape.heads, shape.length};
-  const CachedElement out{tape.empty({shape.batch, shape.length, shape.heads, shape.width}, v.dtype()), tape.empty(lines, DType::i32)};
+  const Shape per_query{shape.batch, shape.heads, shape.length};
+  const CachedElement out{tape.empty({shape.batch, shape.length, shape.heads, shape.width}, v.dtype()), tape.empty(per_query, DType::i32)};
   const bool on_cuda = tape.device().targets_cuda();
-  const Tensor scratch = on_cuda ? tape.empty(cuda::split_scratch(shape, options, v.dim(1)), DType::f32) : tape.empty(lines, v.dtype());
+  const Tensor scratch = on_cuda ? tape.empty(cuda::split_scratch(shape, options, v.dim(1)), DType::f32) : tape.empty(per_query, v.dtype());
   tape.run(
       "cached_top1_element", cost_of(shape, options, k, position, 1),
       [&] {

@@ -32,11 +32,11 @@ struct DeltaChunks {
 
   DeltaChunks() = default;
   DeltaChunks(Tape& t, const DeltaRule& in) {
-    const int64_t lines = in.q.dim(0) * in.q.dim(2), chunks = (in.q.dim(1) + kChunkTokens - 1) / kChunkTokens;
-    const Shape square{lines, chunks, kChunkTokens, kChunkTokens};
-    states = {t.empty({lines, chunks, in.q.dim(3), in.q.dim(3)}, DType::bf16), t.empty({lines, chunks, 1}, DType::f32),
-              t.empty({lines, chunks + 1, in.q.dim(3), in.v.dim(3)}, DType::bf16),
-              chunk_states_carried(t, lines, chunks, in.q.dim(3), in.v.dim(3))};
+    const int64_t batch_heads = in.q.dim(0) * in.q.dim(2), chunks = (in.q.dim(1) + kChunkTokens - 1) / kChunkTokens;
+    const Shape square{batch_heads, chunks, kChunkTokens, kChunkTokens};
+    states = {t.empty({batch_heads, chunks, in.q.dim(3), in.q.dim(3)}, DType::bf16), t.empty({batch_heads, chunks, 1}, DType::f32),
+              t.empty({batch_heads, chunks + 1, in.q.dim(3), in.v.dim(3)}, DType::bf16),
+              chunk_states_carried(t, batch_heads, chunks, in.q.dim(3), in.v.dim(3))};
     solve = t.empty(square, DType::bf16);
     solve_decayed = in.g ? t.empty(square, DType::bf16) : solve;
   }

@@ -101,12 +101,12 @@ namespace {
 /// What backward needs of the tokens on a GPU, made beside the forward pass: a chain of small kernels that nobody waits for.
 struct TokenOrder {
   Tensor tokens, memory;  ///< end after `ready`, which joins
-  std::shared_ptr<cuda::Branch> ready;
+  std::shared_ptr<cuda::SideWork> ready;
 };
 
 TokenOrder order_tokens(Tape& tape, const Tensor& tokens, int64_t vocabulary) {
   if (!tape.device().targets_cuda()) return {};
-  TokenOrder order{tokens, tape.empty({embedding_scratch(tokens.size(), vocabulary)}, DType::i32), std::make_shared<cuda::Branch>()};
+  TokenOrder order{tokens, tape.empty({embedding_scratch(tokens.size(), vocabulary)}, DType::i32), std::make_shared<cuda::SideWork>()};
   tape.run(
       "embedding.order", {0, static_cast<double>(4 * tokens.bytes())}, [] {},
       [&] { order.ready->start(tape.device().index, [&](cuda::Stream s) { cuda::order_by_token(s, tokens, vocabulary, order.memory); }); });

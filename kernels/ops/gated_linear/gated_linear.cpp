@@ -26,7 +26,7 @@ void backward(Tape& t, const Tensor& x, const Tensor& gate, const Tensor& up, co
       "gated_linear.backward.gate", gate_cost(dy, flops_of(f) + 5, 5), [] {}, [&] { cuda::gated_packed_backward(t.stream(), f, h, dy); });
   const std::vector<GradTarget> d_weights{t.grad_target(gate), t.grad_target(up)};
   if (d_weights[0] || d_weights[1])
-    run_beside(
+    run_on_side_stream(
         t, "gated_linear.backward.weights", products_cost(x, h, gate), {x, h}, d_weights, [] {},
         [&] {
           cuda::stack_backward_weights(device, x, h, d_weights, {gate, up});

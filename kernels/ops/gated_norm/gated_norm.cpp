@@ -14,7 +14,7 @@ namespace saccade {
 namespace cpu {
 namespace {
 
-/// Rows are the slices of which statistics are taken: n wide, `period` of them until the gain repeats.
+/// Rows are the slices of which statistics are taken: n wide, `period` of them until the weight repeats.
 struct Slices {
   int64_t n, period, count;
   bool gate_first;
@@ -30,9 +30,9 @@ SACCADE_INLINE T inverse_root(const T* u, int64_t n, double eps) {
 }
 
 template <class T>
-SACCADE_INLINE void forward_rows(const Slices& s, const T* x, const T* z, const T* gain, T* y, int64_t first, int64_t last) {
+SACCADE_INLINE void forward_rows(const Slices& s, const T* x, const T* z, const T* weight, T* y, int64_t first, int64_t last) {
   for (int64_t row = first; row < last; ++row) {
-    const T *in = x + row * s.n, *gate = z + row * s.n, *g = gain + row % s.period * s.n;
+    const T *in = x + row * s.n, *gate = z + row * s.n, *g = weight + row % s.period * s.n;
     T* out = y + row * s.n;
     if (s.gate_first) {
       for (int64_t i = 0; i < s.n; ++i) out[i] = in[i] * silu(gate[i]);
@@ -45,13 +45,13 @@ SACCADE_INLINE void forward_rows(const Slices& s, const T* x, const T* z, const 
   }
 }
 
-/// Gradients of one task; null pointers: not wanted. d_gain [period · n] is overwritten.
+/// Gradients of one task; null pointers: not wanted. d_weight [period · n] is overwritten.
 template <class T>
 struct Backward {
-  const T *x, *z, *gain, *dy;
+  const T *x, *z, *weight, *dy;
   T *dx, *dz;
   bool add_x, add_z;
-  T *d_gain, *rows;  ///< rows: scratch, 3 n
+  T *d_weight, *rows;  ///< rows: scratch, 3 n
 };
 
 // Loops of one statement with __restrict pointers: otherwise they do not vectorise.
@@ -61,9 +61,9 @@ SACCADE_INLINE void gate_row(const T* __restrict__ x, const T* __restrict__ z, i
   for (int64_t i = 0; i < n; ++i) to[i] = x[i] * silu(z[i]);
 }
 template <class T>
-SACCADE_INLINE void norm_slope_row(const T* __restrict__ e, const T* __restrict__ gain, const T* __restrict__ u, T r, T mean, int64_t n,
+SACCADE_INLINE void norm_slope_row(const T* __restrict__ e, const T* __restrict__ weight, const T* __restrict__ u, T r, T mean, int64_t n,
                                    T* __restrict__ to) {
-  for (int64_t i = 0; i < n; ++i) to[i] = r * (e[i] * gain[i] - u[i] * mean);
+  for (int64_t i = 0; i < n; ++i) to[i] = r * (e[i] * weight[i] - u[i] * mean);
 }
 template <class T>
 SACCADE_INLINE void gate_slope_row(const T* __restrict__ x, const T* __restrict__ d, const T* __restrict__ z, int64_t n,
@@ -71,8 +71,8 @@ SACCADE_INLINE void gate_slope_row(const T* __restrict__ x, const T* __restrict_
   for (int64_t i = 0; i < n; ++i) to[i] = x[i] * d[i] * silu_slope(z[i]);
 }
 template <class T>
-SACCADE_INLINE void scale_row(const T* __restrict__ x, const T* __restrict__ gain, T r, int64_t n, T* __restrict__ to) {
-  for (int64_t i = 0; i < n; ++i) to[i] = x[i] * r * gain[i];
+SACCADE_INLINE void scale_row(const T* __restrict__ x, const T* __restrict__ weight, T r, int64_t n, T* __restrict__ to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = x[i] * r * weight[i];
 }
 template <class T>
 SACCADE_INLINE void add_products(const T* __restrict__ a, const T* __restrict__ b, T factor, int64_t n, T* __restrict__ to) {
@@ -86,24 +86,24 @@ SACCADE_INLINE void put_row(const T* __restrict__ from, int64_t n, bool add, T* 
     for (int64_t i = 0; i < n; ++i) to[i] = from[i];
 }
 
-/// With u the normed row and e = d_u:  d_u' = r (e ∘ gain − u r² mean(e ∘ gain ∘ u)),  d_gain = Σ e ∘ u r
-///   gate first: u = x silu(z), e = d_y;    gate last: u = x, e = d_y silu(z), dz = d_y x r gain silu'(z)
+/// With u the normed row and e = d_u:  d_u' = r (e ∘ weight − u r² mean(e ∘ weight ∘ u)),  d_weight = Σ e ∘ u r
+///   gate first: u = x silu(z), e = d_y;    gate last: u = x, e = d_y silu(z), dz = d_y x r weight silu'(z)
 template <bool kGateFirst, class T>
 SACCADE_INLINE void backward_rows(const Slices& s, const Backward<T>& b, int64_t first, int64_t last) {
   const int64_t n = s.n;
   T *gated = b.rows, *d = b.rows + n, *made = b.rows + 2 * n;
-  if (b.d_gain) std::fill(b.d_gain, b.d_gain + s.period * n, T(0));
+  if (b.d_weight) std::fill(b.d_weight, b.d_weight + s.period * n, T(0));
   for (int64_t row = first; row < last; ++row) {
     const int64_t at = row * n, slice = row % s.period * n;
-    const T *x = b.x + at, *z = b.z + at, *dy = b.dy + at, *gain = b.gain + slice;
+    const T *x = b.x + at, *z = b.z + at, *dy = b.dy + at, *weight = b.weight + slice;
     gate_row(kGateFirst ? x : dy, z, n, gated);
     const T *u = kGateFirst ? gated : x, *e = kGateFirst ? dy : gated;
     const T r = inverse_root(u, n, s.eps);
-    if (b.d_gain) add_products(e, u, r, n, b.d_gain + slice);
-    const T mean = lane_sum<T>(n, [&](int64_t i) SACCADE_INLINE_LAMBDA { return e[i] * gain[i] * u[i]; }) * r * r / static_cast<T>(n);
-    norm_slope_row(e, gain, u, r, mean, n, d);
+    if (b.d_weight) add_products(e, u, r, n, b.d_weight + slice);
+    const T mean = lane_sum<T>(n, [&](int64_t i) SACCADE_INLINE_LAMBDA { return e[i] * weight[i] * u[i]; }) * r * r / static_cast<T>(n);
+    norm_slope_row(e, weight, u, r, mean, n, d);
     if (b.dz) {
-      if (!kGateFirst) scale_row(x, gain, r, n, made);
+      if (!kGateFirst) scale_row(x, weight, r, n, made);
       const T *factor = kGateFirst ? x : made, *slope = kGateFirst ? d : dy;
       gate_slope_row(factor, slope, z, n, gated);
       put_row(gated, n, b.add_z, b.dz + at);
@@ -118,36 +118,36 @@ SACCADE_INLINE void backward_rows(const Slices& s, const Backward<T>& b, int64_t
   }
 }
 
-#define ENTRY_POINTS(T)                                                                                                  \
-  SACCADE_SIMD void forward(const Slices& s, const T* x, const T* z, const T* gain, T* y, int64_t first, int64_t last) { \
-    forward_rows(s, x, z, gain, y, first, last);                                                                         \
-  }                                                                                                                      \
-  SACCADE_SIMD void backward(const Slices& s, const Backward<T>& b, int64_t first, int64_t last) {                       \
-    s.gate_first ? backward_rows<true>(s, b, first, last) : backward_rows<false>(s, b, first, last);                     \
+#define ENTRY_POINTS(T)                                                                                                    \
+  SACCADE_SIMD void forward(const Slices& s, const T* x, const T* z, const T* weight, T* y, int64_t first, int64_t last) { \
+    forward_rows(s, x, z, weight, y, first, last);                                                                         \
+  }                                                                                                                        \
+  SACCADE_SIMD void backward(const Slices& s, const Backward<T>& b, int64_t first, int64_t last) {                         \
+    s.gate_first ? backward_rows<true>(s, b, first, last) : backward_rows<false>(s, b, first, last);                       \
   }
 ENTRY_POINTS(float)
 ENTRY_POINTS(double)
 #undef ENTRY_POINTS
 
 template <class T>
-void gated_norm(const Slices& s, const Tensor& x, const Tensor& z, const Tensor& gain, const Tensor& y) {
+void gated_norm(const Slices& s, const Tensor& x, const Tensor& z, const Tensor& weight, const Tensor& y) {
   parallel_ranges(s.count, s.rows_a_task(),
-                  [&](int64_t first, int64_t last) { forward(s, x.data<T>(), z.data<T>(), gain.data<T>(), y.data<T>(), first, last); });
+                  [&](int64_t first, int64_t last) { forward(s, x.data<T>(), z.data<T>(), weight.data<T>(), y.data<T>(), first, last); });
 }
 
 template <class T>
-void gated_norm_backward(const Slices& s, const Tensor& x, const Tensor& z, const Tensor& gain, const Tensor& dy, const GradTarget& dx,
-                         const GradTarget& dz, const GradTarget& d_gain, const Tensor& parts) {
+void gated_norm_backward(const Slices& s, const Tensor& x, const Tensor& z, const Tensor& weight, const Tensor& dy, const GradTarget& dx,
+                         const GradTarget& dz, const GradTarget& d_weight, const Tensor& parts) {
   parallel_for(s.tasks(), [&](int64_t task) {
     const int64_t first = task * s.rows_a_task(), last = std::min(s.count, first + s.rows_a_task());
     T* rows = scratch<T, 21>(3 * s.n);
     const auto at = [](const GradTarget& target) { return target ? target.tensor.data<T>() : nullptr; };
     backward(s,
-             {x.data<T>(), z.data<T>(), gain.data<T>(), dy.data<T>(), at(dx), at(dz), dx.add, dz.add,
-              parts ? parts.data<T>() + task * gain.size() : nullptr, rows},
+             {x.data<T>(), z.data<T>(), weight.data<T>(), dy.data<T>(), at(dx), at(dz), dx.add, dz.add,
+              parts ? parts.data<T>() + task * weight.size() : nullptr, rows},
              first, last);
   });
-  if (parts) sum_parts<T>(parts, d_gain);
+  if (parts) sum_parts<T>(parts, d_weight);
 }
 
 }  // namespace
@@ -155,33 +155,34 @@ void gated_norm_backward(const Slices& s, const Tensor& x, const Tensor& z, cons
 
 namespace {
 
-Tensor gated_norm(Tape& tape, const char* op, const char* backward_op, const Tensor& x, const Tensor& z, const Tensor& gain, int64_t groups,
-                  bool gate_first, double eps) {
+Tensor gated_norm(Tape& tape, const char* op, const char* backward_op, const Tensor& x, const Tensor& z, const Tensor& weight,
+                  int64_t groups, bool gate_first, double eps) {
   expect(x.shape() == z.shape() && x.dtype() == z.dtype(), op, "x is ", x, ", z is ", z);
-  expect(gain.rank() == 1 && gain.dim(0) == x.dim(-1) && gain.dtype() == accumulation_dtype(x.dtype()), op, "x is ", x, ", gain is ", gain,
-         "; expected x [..., D], gain [D]");
-  expect(groups > 0 && gain.size() % groups == 0, op, "gain is ", gain, ", which does not divide into ", groups, " groups");
-  const cpu::Slices slices{gain.size() / groups, groups, x.size() / gain.size() * groups, gate_first, eps};
+  expect(weight.rank() == 1 && weight.dim(0) == x.dim(-1) && weight.dtype() == accumulation_dtype(x.dtype()), op, "x is ", x,
+         ", weight is ", weight, "; expected x [..., D], weight [D]");
+  expect(groups > 0 && weight.size() % groups == 0, op, "weight is ", weight, ", which does not divide into ", groups, " groups");
+  const cpu::Slices slices{weight.size() / groups, groups, x.size() / weight.size() * groups, gate_first, eps};
   Tensor y = tape.empty(x.shape(), x.dtype());
   const double elements = static_cast<double>(x.size()), bytes = static_cast<double>(x.bytes());
   tape.run(
       op, {9 * elements, 3 * bytes},
-      [&] { dispatch(x.dtype(), [&](auto zero) { cpu::gated_norm<decltype(zero)>(slices, x, z, gain, y); }); },
+      [&] { dispatch(x.dtype(), [&](auto zero) { cpu::gated_norm<decltype(zero)>(slices, x, z, weight, y); }); },
       [&] {
-        cuda::gated_norm(tape.stream(), {x, z, gain, groups, gate_first, eps}, y);
+        cuda::gated_norm(tape.stream(), {x, z, weight, groups, gate_first, eps}, y);
       });
-  tape.record({x, z, gain}, {&y}, [=](Tape& t) {
+  tape.record({x, z, weight}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
-    const GradTarget dx = t.grad_target(x), dz = t.grad_target(z), d_gain = t.grad_target(gain);
-    const int64_t sums = t.device().targets_cuda() ? slice_parts(x.size() / gain.size(), groups) : slices.tasks();
-    const Tensor parts = d_gain ? t.empty({sums, gain.size()}, gain.dtype()) : Tensor();
+    const GradTarget dx = t.grad_target(x), dz = t.grad_target(z), d_weight = t.grad_target(weight);
+    const int64_t sums = t.device().targets_cuda() ? slice_parts(x.size() / weight.size(), groups) : slices.tasks();
+    const Tensor parts = d_weight ? t.empty({sums, weight.size()}, weight.dtype()) : Tensor();
     t.run(
         backward_op, {28 * elements, 5 * bytes},
         [&] {
-          dispatch(x.dtype(), [&](auto zero) { cpu::gated_norm_backward<decltype(zero)>(slices, x, z, gain, dy, dx, dz, d_gain, parts); });
+          dispatch(x.dtype(),
+                   [&](auto zero) { cpu::gated_norm_backward<decltype(zero)>(slices, x, z, weight, dy, dx, dz, d_weight, parts); });
         },
         [&] {
-          cuda::gated_norm_backward(t.stream(), {x, z, gain, groups, gate_first, eps}, dy, dx, dz, d_gain, parts);
+          cuda::gated_norm_backward(t.stream(), {x, z, weight, groups, gate_first, eps}, dy, dx, dz, d_weight, parts);
         });
   });
   return y;
@@ -189,12 +190,12 @@ Tensor gated_norm(Tape& tape, const char* op, const char* backward_op, const Ten
 
 }  // namespace
 
-Tensor rms_norm_after_gate(Tape& tape, const Tensor& x, const Tensor& z, const Tensor& gain, int64_t groups, double eps) {
-  return gated_norm(tape, "rms_norm_after_gate", "rms_norm_after_gate.backward", x, z, gain, groups, true, eps);
+Tensor rms_norm_after_gate(Tape& tape, const Tensor& x, const Tensor& z, const Tensor& weight, int64_t groups, double eps) {
+  return gated_norm(tape, "rms_norm_after_gate", "rms_norm_after_gate.backward", x, z, weight, groups, true, eps);
 }
 
-Tensor rms_norm_before_gate(Tape& tape, const Tensor& x, const Tensor& z, const Tensor& gain, double eps) {
-  return gated_norm(tape, "rms_norm_before_gate", "rms_norm_before_gate.backward", x, z, gain, 1, false, eps);
+Tensor rms_norm_before_gate(Tape& tape, const Tensor& x, const Tensor& z, const Tensor& weight, double eps) {
+  return gated_norm(tape, "rms_norm_before_gate", "rms_norm_before_gate.backward", x, z, weight, 1, false, eps);
 }
 
 }  // namespace saccade

@@ -27,27 +27,27 @@ SACCADE_INLINE Moments<T> moments(const T* x, int64_t n, T eps) {
 }
 
 template <class T>
-SACCADE_INLINE void group_row(const T* x, const T* gain, const T* bias, T* y, int64_t groups, int64_t n, T eps) {
-  for (int64_t g = 0; g < groups; ++g, x += n, gain += n, bias += n, y += n) {
+SACCADE_INLINE void group_row(const T* x, const T* weight, const T* bias, T* y, int64_t groups, int64_t n, T eps) {
+  for (int64_t g = 0; g < groups; ++g, x += n, weight += n, bias += n, y += n) {
     const Moments<T> m = moments(x, n, eps);
-    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - m.mean) * m.inverse * gain[i] + bias[i];
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - m.mean) * m.inverse * weight[i] + bias[i];
   }
 }
 
-/// With z = (x − mean) · inverse and e = gain · dy: dx = inverse (e − mean(e) − z mean(e z)), d_gain += dy z, d_bias += dy.
+/// With z = (x − mean) · inverse and e = weight · dy: dx = inverse (e − mean(e) − z mean(e z)), d_weight += dy z, d_bias += dy.
 template <class T>
-SACCADE_INLINE void group_row_back(const T* x, const T* gain, const T* dy, T* dx, bool add, T* d_gain, T* d_bias, int64_t groups, int64_t n,
-                                   T eps) {
-  for (int64_t g = 0; g < groups; ++g, x += n, gain += n, dy += n, d_gain += n, d_bias += n) {
+SACCADE_INLINE void group_row_back(const T* x, const T* weight, const T* dy, T* dx, bool add, T* d_weight, T* d_bias, int64_t groups,
+                                   int64_t n, T eps) {
+  for (int64_t g = 0; g < groups; ++g, x += n, weight += n, dy += n, d_weight += n, d_bias += n) {
     const Moments<T> m = moments(x, n, eps);
-    for (int64_t i = 0; i < n; ++i) d_gain[i] += dy[i] * ((x[i] - m.mean) * m.inverse);
+    for (int64_t i = 0; i < n; ++i) d_weight[i] += dy[i] * ((x[i] - m.mean) * m.inverse);
     for (int64_t i = 0; i < n; ++i) d_bias[i] += dy[i];
     if (!dx) continue;
-    const T offset = lane_sum<T>(n, [&](int64_t i) SACCADE_INLINE_LAMBDA { return gain[i] * dy[i]; }) / static_cast<T>(n);
-    const T slope =
-        m.inverse / static_cast<T>(n) * lane_sum<T>(n, [&](int64_t i) SACCADE_INLINE_LAMBDA { return gain[i] * dy[i] * (x[i] - m.mean); });
+    const T offset = lane_sum<T>(n, [&](int64_t i) SACCADE_INLINE_LAMBDA { return weight[i] * dy[i]; }) / static_cast<T>(n);
+    const T slope = m.inverse / static_cast<T>(n) *
+                    lane_sum<T>(n, [&](int64_t i) SACCADE_INLINE_LAMBDA { return weight[i] * dy[i] * (x[i] - m.mean); });
     for (int64_t i = 0; i < n; ++i) {
-      const T d = m.inverse * (gain[i] * dy[i] - offset - (x[i] - m.mean) * m.inverse * slope);
+      const T d = m.inverse * (weight[i] * dy[i] - offset - (x[i] - m.mean) * m.inverse * slope);
       dx[i] = add ? dx[i] + d : d;
     }
     dx += n;
@@ -85,17 +85,17 @@ SACCADE_INLINE void unit_row_back(const T* x, const T* s, const T* dy, T* dx, bo
   }
 }
 
-#define ENTRY_POINTS(T)                                                                                                             \
-  SACCADE_SIMD void group_token(const T* x, const T* gain, const T* bias, T* y, int64_t groups, int64_t n, T eps) {                 \
-    group_row(x, gain, bias, y, groups, n, eps);                                                                                    \
-  }                                                                                                                                 \
-  SACCADE_SIMD void group_token_back(const T* x, const T* gain, const T* dy, T* dx, bool add, T* d_gain, T* d_bias, int64_t groups, \
-                                     int64_t n, T eps) {                                                                            \
-    group_row_back(x, gain, dy, dx, add, d_gain, d_bias, groups, n, eps);                                                           \
-  }                                                                                                                                 \
-  SACCADE_SIMD void unit_head(const T* x, const T* s, T* y, int64_t n, T floor) { unit_row(x, s, y, n, floor); }                    \
-  SACCADE_SIMD void unit_head_back(const T* x, const T* s, const T* dy, T* dx, bool add, T* ds, int64_t n, T floor) {               \
-    unit_row_back(x, s, dy, dx, add, ds, n, floor);                                                                                 \
+#define ENTRY_POINTS(T)                                                                                                                 \
+  SACCADE_SIMD void group_token(const T* x, const T* weight, const T* bias, T* y, int64_t groups, int64_t n, T eps) {                   \
+    group_row(x, weight, bias, y, groups, n, eps);                                                                                      \
+  }                                                                                                                                     \
+  SACCADE_SIMD void group_token_back(const T* x, const T* weight, const T* dy, T* dx, bool add, T* d_weight, T* d_bias, int64_t groups, \
+                                     int64_t n, T eps) {                                                                                \
+    group_row_back(x, weight, dy, dx, add, d_weight, d_bias, groups, n, eps);                                                           \
+  }                                                                                                                                     \
+  SACCADE_SIMD void unit_head(const T* x, const T* s, T* y, int64_t n, T floor) { unit_row(x, s, y, n, floor); }                        \
+  SACCADE_SIMD void unit_head_back(const T* x, const T* s, const T* dy, T* dx, bool add, T* ds, int64_t n, T floor) {                   \
+    unit_row_back(x, s, dy, dx, add, ds, n, floor);                                                                                     \
   }
 ENTRY_POINTS(float)
 ENTRY_POINTS(double)
@@ -119,28 +119,28 @@ void for_blocks(int64_t rows, Body body) {
   parallel_for(tasks_of(rows), [&](int64_t task) { body(task, task * cpu::kTokens, std::min(rows, (task + 1) * cpu::kTokens)); });
 }
 
-void group_norm_backward(Tape& t, const Tensor& x, const Tensor& gain, const Tensor& bias, const Tensor& dy, int64_t groups, double eps) {
-  const int64_t width = gain.size(), rows = x.size() / width;
-  const GradTarget dx = t.grad_target(x), d_gain = t.grad_target(gain), d_bias = t.grad_target(bias);
-  const Tensor gains = t.empty({parts_of(t, rows, groups), width}, gain.dtype()), biases = t.empty(gains.shape(), gain.dtype());
+void group_norm_backward(Tape& t, const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& dy, int64_t groups, double eps) {
+  const int64_t width = weight.size(), rows = x.size() / width;
+  const GradTarget dx = t.grad_target(x), d_weight = t.grad_target(weight), d_bias = t.grad_target(bias);
+  const Tensor weights = t.empty({parts_of(t, rows, groups), width}, weight.dtype()), biases = t.empty(weights.shape(), weight.dtype());
   t.run(
       "group_norm.backward", {18.0 * static_cast<double>(x.size()), 3.0 * static_cast<double>(x.bytes())},
       [&] {
         dispatch(x.dtype(), [&](auto zero) {
           using T = decltype(zero);
           for_blocks(rows, [&](int64_t task, int64_t begin, int64_t end) {
-            T *part = gains.data<T>() + task * width, *bias_part = biases.data<T>() + task * width;
+            T *part = weights.data<T>() + task * width, *bias_part = biases.data<T>() + task * width;
             std::fill_n(part, width, T(0)), std::fill_n(bias_part, width, T(0));
             for (int64_t row = begin; row < end; ++row)
-              cpu::group_token_back(x.data<T>() + row * width, gain.data<T>(), dy.data<T>() + row * width,
+              cpu::group_token_back(x.data<T>() + row * width, weight.data<T>(), dy.data<T>() + row * width,
                                     dx ? dx.tensor.data<T>() + row * width : nullptr, dx.add, part, bias_part, groups, width / groups,
                                     static_cast<T>(eps));
           });
-          cpu::sum_parts<T>(gains, d_gain);
+          cpu::sum_parts<T>(weights, d_weight);
           cpu::sum_parts<T>(biases, d_bias);
         });
       },
-      [&] { cuda::group_norm_backward(t.stream(), x, gain, dy, groups, eps, dx, d_gain, d_bias, gains, biases); });
+      [&] { cuda::group_norm_backward(t.stream(), x, weight, dy, groups, eps, dx, d_weight, d_bias, weights, biases); });
 }
 
 /// Rows of x [..., N] in tokens of as many rows as `scale` has.
@@ -177,11 +177,11 @@ void unit_norm_backward(Tape& t, const Tensor& x, const Tensor& scale, const Ten
 
 }  // namespace
 
-Tensor group_norm(Tape& tape, const Tensor& x, const Tensor& gain, const Tensor& bias, int64_t groups, double eps) {
-  expect(gain.rank() == 1 && x.rank() >= 1 && x.dim(-1) == gain.dim(0) && bias.shape() == gain.shape(), "group_norm", "x is ", x,
-         ", gain is ", gain, ", bias is ", bias, "; expected x [..., D], gain, bias [D]");
-  expect(groups > 0 && gain.size() % groups == 0, "group_norm", groups, " groups do not divide ", gain);
-  const int64_t width = gain.size(), rows = x.size() / width;
+Tensor group_norm(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t groups, double eps) {
+  expect(weight.rank() == 1 && x.rank() >= 1 && x.dim(-1) == weight.dim(0) && bias.shape() == weight.shape(), "group_norm", "x is ", x,
+         ", weight is ", weight, ", bias is ", bias, "; expected x [..., D], weight, bias [D]");
+  expect(groups > 0 && weight.size() % groups == 0, "group_norm", groups, " groups do not divide ", weight);
+  const int64_t width = weight.size(), rows = x.size() / width;
   Tensor y = tape.empty(x.shape(), x.dtype());
   tape.run(
       "group_norm", {7.0 * static_cast<double>(x.size()), 2.0 * static_cast<double>(x.bytes())},
@@ -190,13 +190,13 @@ Tensor group_norm(Tape& tape, const Tensor& x, const Tensor& gain, const Tensor&
           using T = decltype(zero);
           for_blocks(rows, [&](int64_t, int64_t begin, int64_t end) {
             for (int64_t row = begin; row < end; ++row)
-              cpu::group_token(x.data<T>() + row * width, gain.data<T>(), bias.data<T>(), y.data<T>() + row * width, groups, width / groups,
-                               static_cast<T>(eps));
+              cpu::group_token(x.data<T>() + row * width, weight.data<T>(), bias.data<T>(), y.data<T>() + row * width, groups,
+                               width / groups, static_cast<T>(eps));
           });
         });
       },
-      [&] { cuda::group_norm(tape.stream(), x, gain, bias, groups, eps, y); });
-  tape.record({x, gain, bias}, {&y}, [=](Tape& t) { group_norm_backward(t, x, gain, bias, t.grad(y), groups, eps); });
+      [&] { cuda::group_norm(tape.stream(), x, weight, bias, groups, eps, y); });
+  tape.record({x, weight, bias}, {&y}, [=](Tape& t) { group_norm_backward(t, x, weight, bias, t.grad(y), groups, eps); });
   return y;
 }
 

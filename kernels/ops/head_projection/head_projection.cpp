@@ -24,13 +24,13 @@ Cost heads_cost(const Tensor& q, double flops, int tensors) {
 }
 
 /// Op by op: what the fused form computes.
-ProjectedHeads apart(Tape& tape, const Tensor& x, const HeadProjection& p) {
+ProjectedHeads unfused(Tape& tape, const Tensor& x, const HeadProjection& p) {
   std::vector<Tensor> weights{p.key, p.value};
   if (p.query) weights.insert(weights.begin(), p.query);
   std::vector<Tensor> y = linears(tape, x, weights);
   for (Tensor& side : y) side = side.reshape({x.dim(0), x.dim(1), p.heads, side.dim(-1) / p.heads});
-  ProjectedHeads out{p.query ? prepare_heads(tape, y[0], p.query_gain, p.options) : Tensor(),
-                     prepare_heads(tape, y[y.size() - 2], p.key_gain, p.options), y.back()};
+  ProjectedHeads out{p.query ? prepare_heads(tape, y[0], p.query_norm_weight, p.options) : Tensor(),
+                     prepare_heads(tape, y[y.size() - 2], p.key_norm_weight, p.options), y.back()};
   for (const auto& [made, rows] : {std::pair(&out.k, p.key_rows), std::pair(&out.v, p.value_rows)})
     if (rows) {
       append_rows(tape, *made, rows, {});
@@ -64,19 +64,20 @@ ProjectedHeads without_queries(Tape& tape, const Tensor& x, const HeadProjection
         "project_heads", product_cost(x, p.key.dim(0) + p.value.dim(0)), [] {}, [&] { done = at_once(tape, x, p, y); });
     if (done) return y;
   }
-  return apart(tape, x, p);
+  return unfused(tape, x, p);
 }
 
 /// Backward of both heads into `d_packed` [rows, 2 H d]. `packed` as it came from the product, empty without a norm.
 void backward_heads(Tape& t, const HeadProjection& p, const ProjectedHeads& y, const Tensor& packed, const Tensor& d_packed) {
   const Tensor dq = t.grad_or_zeros(y.q), dk = t.grad_or_zeros(y.k);
-  const GradTarget dq_gain = t.grad_target(p.query_gain), dk_gain = t.grad_target(p.key_gain);
-  const bool gains = dq_gain || dk_gain;
-  const Tensor partial = gains ? t.empty({2, packed_head_partials(y.q.shape()), y.q.dim(-1)}, DType::f32) : Tensor();
+  const GradTarget dq_norm_weight = t.grad_target(p.query_norm_weight), dk_norm_weight = t.grad_target(p.key_norm_weight);
+  const bool norm_weights = dq_norm_weight || dk_norm_weight;
+  const Tensor partial = norm_weights ? t.empty({2, packed_head_partials(y.q.shape()), y.q.dim(-1)}, DType::f32) : Tensor();
   t.run(
       "project_heads.backward.heads", heads_cost(y.q, 16, packed ? 3 : 2), [] {},
       [&] {
-        cuda::unpack_heads_backward(t.stream(), packed, p.query_gain, p.key_gain, p.options, dq, dk, d_packed, {dq_gain, dk_gain}, partial);
+        cuda::unpack_heads_backward(t.stream(), packed, p.query_norm_weight, p.key_norm_weight, p.options, dq, dk, d_packed,
+                                    {dq_norm_weight, dk_norm_weight}, partial);
       });
 }
 
@@ -96,7 +97,7 @@ void backward_products(Tape& t, const Tensor& x, const std::vector<Side>& sides)
     for (const Tensor& w : side.weights) d_weights.push_back(t.grad_target(w));
     out += side.d_packed.dim(1);
   }
-  run_beside(
+  run_on_side_stream(
       t, "project_heads.backward.weights", product_cost(x, out), reads, d_weights, [] {},
       [&] {
         auto target = d_weights.begin();
@@ -146,7 +147,7 @@ ProjectedHeads make_heads(Tape& tape, const Tensor& x, const HeadProjection& p, 
   tape.run(
       "project_heads.heads", heads_cost(y.q, 8, 2), [] {},
       [&] {
-        if (!prepared) cuda::unpack_heads(tape.stream(), packed, p.query_gain, p.key_gain, p.options, y.q, y.k);
+        if (!prepared) cuda::unpack_heads(tape.stream(), packed, p.query_norm_weight, p.key_norm_weight, p.options, y.q, y.k);
       });
   return y;
 }
@@ -167,23 +168,24 @@ void check(const Tape& tape, const Tensor& x, const HeadProjection& p) {
 ProjectedHeads project_heads(Tape& tape, const Tensor& x, const HeadProjection& p) {
   check(tape, x, p);
   if (!p.query && !tape.recording()) return without_queries(tape, x, p);
-  if (!fuses(tape, x, p)) return apart(tape, x, p);
+  if (!fuses(tape, x, p)) return unfused(tape, x, p);
   Tensor packed;
   ProjectedHeads y = make_heads(tape, x, p, packed);
   if (p.options.norm == QkNorm::none) packed = {};
-  tape.record({x, p.query, p.key, p.value, p.query_gain, p.key_gain}, {&y.q, &y.k, &y.v}, [=](Tape& t) { backward(t, x, p, y, packed); });
+  tape.record({x, p.query, p.key, p.value, p.query_norm_weight, p.key_norm_weight}, {&y.q, &y.k, &y.v},
+              [=](Tape& t) { backward(t, x, p, y, packed); });
   return y;
 }
 
 /// Turning heads back costs attention's backward some of its registers, and so 4 % of its time; in longer sequences that is more than the
 /// passes left out.
-constexpr int64_t kLongestTurned = 4096;
+constexpr int64_t kLongestRotated = 4096;
 
 AttendedHeads attend_heads(Tape& tape, const Tensor& x, const HeadProjection& p, const ScoreOptions& score, bool want_entropy) {
   check(tape, x, p);
   const HeadShape shape{x.dim(0), x.dim(1), p.heads, p.value.dim(0) / p.heads};
   if (!tape.recording() || !fuses(tape, x, p) || p.options.norm != QkNorm::none || p.value.shape() != p.query.shape() ||
-      shape.length > kLongestTurned || !cuda::sums_queries(shape, score, x.dtype())) {
+      shape.length > kLongestRotated || !cuda::sums_queries(shape, score, x.dtype())) {
     const ProjectedHeads y = project_heads(tape, x, p);
     return {y, attention(tape, y.q, y.k, y.v, score, want_entropy)};
   }

@@ -5,8 +5,8 @@
 namespace saccade {
 
 struct HeadProjection {
-  Tensor query, key, value;     ///< W_q, W_k, W_v [H d, D] of accumulation_dtype(x); query may be empty: then there is no q
-  Tensor query_gain, key_gain;  ///< [d] with norm rms, else empty
+  Tensor query, key, value;                   ///< W_q, W_k, W_v [H d, D] of accumulation_dtype(x); query may be empty: then there is no q
+  Tensor query_norm_weight, key_norm_weight;  ///< [d] with norm rms, else empty
   int64_t heads = 1;
   HeadOptions options;
   Tensor key_rows = {}, value_rows = {};  ///< where k and v go (KV cache), of their shape; empty: new memory. Not when recording

@@ -28,16 +28,16 @@ namespace saccade::cuda {
 
 /// q = packed[:, 0], normed and rotated, k = packed[:, 1] likewise      packed [B·T, 2, H, d]   q, k [B, T, H, d]
 /// (kernels/ops/heads/heads.h)
-void unpack_heads(Stream stream, const Tensor& packed, const Tensor& q_gain, const Tensor& k_gain, const HeadOptions& options,
+void unpack_heads(Stream stream, const Tensor& packed, const Tensor& q_norm_weight, const Tensor& k_norm_weight, const HeadOptions& options,
                   const Tensor& q, const Tensor& k);
 
-/// d_packed from dq, dk. packed only with a norm. d_gains (empty: not wanted) (+)= theirs; partial f32
+/// d_packed from dq, dk. packed only with a norm. d_norm_weights (empty: not wanted) (+)= theirs; partial f32
 /// [2, packed_head_partials, d] then.
-void unpack_heads_backward(Stream stream, const Tensor& packed, const Tensor& q_gain, const Tensor& k_gain, const HeadOptions& options,
-                           const Tensor& dq, const Tensor& dk, const Tensor& d_packed, const std::array<GradTarget, 2>& d_gains,
-                           const Tensor& partial);
+void unpack_heads_backward(Stream stream, const Tensor& packed, const Tensor& q_norm_weight, const Tensor& k_norm_weight,
+                           const HeadOptions& options, const Tensor& dq, const Tensor& dk, const Tensor& d_packed,
+                           const std::array<GradTarget, 2>& d_norm_weights, const Tensor& partial);
 
 /// Rotates the gradients of q and k back by the angles of their positions, in place: the first two parts of rows that are `stride` apart.
-void turn_back_heads(Stream stream, const HeadShape& shape, double rotary_base, const Tensor& packed, int64_t stride);
+void rotate_heads_back(Stream stream, const HeadShape& shape, double rotary_base, const Tensor& packed, int64_t stride);
 
 }  // namespace saccade::cuda

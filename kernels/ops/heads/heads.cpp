@@ -15,7 +15,7 @@ namespace {
 constexpr double kUnitEpsilon = 1e-12, kRmsEpsilon = 1e-5;
 constexpr int64_t kPositions = 64;  ///< per task
 
-/// Turns a row by the angles whose cosines and sines are given per pair (i, i + half); backward turns back.
+/// Rotates a row by the angles whose cosines and sines are given per pair (i, i + half); backward rotates back.
 template <class T>
 SACCADE_INLINE void rotate(const T* cosine, const T* sine, int64_t half, T* __restrict__ x) {
   for (int64_t i = 0; i < half; ++i) {
@@ -47,7 +47,7 @@ template <class T>
 struct Rows {
   QkNorm norm;
   int64_t heads, width;
-  const T* gain;           ///< null: none
+  const T* weight;         ///< null: none
   const T *cosine, *sine;  ///< null: no rotation
 };
 
@@ -55,8 +55,8 @@ template <class T>
 SACCADE_INLINE void forward_rows(const Rows<T>& rows, const T* x, T* y) {
   for (int64_t h = 0; h < rows.heads; ++h, x += rows.width, y += rows.width) {
     const T r = inverse_norm(rows.norm, x, rows.width);
-    if (rows.gain) {
-      for (int64_t i = 0; i < rows.width; ++i) y[i] = x[i] * r * rows.gain[i];
+    if (rows.weight) {
+      for (int64_t i = 0; i < rows.width; ++i) y[i] = x[i] * r * rows.weight[i];
     } else {
       for (int64_t i = 0; i < rows.width; ++i) y[i] = x[i] * r;
     }
@@ -64,19 +64,19 @@ SACCADE_INLINE void forward_rows(const Rows<T>& rows, const T* x, T* y) {
   }
 }
 
-/// dx (+)= backward of dy; dgain (null: not wanted) += dy x r. g is scratch of one row.
+/// dx (+)= backward of dy; dweight (null: not wanted) += dy x r. g is scratch of one row.
 template <class T>
-SACCADE_INLINE void backward_rows(const Rows<T>& rows, const T* x, const T* dy, T* dx, bool add, T* dgain, T* __restrict__ g) {
+SACCADE_INLINE void backward_rows(const Rows<T>& rows, const T* x, const T* dy, T* dx, bool add, T* dweight, T* __restrict__ g) {
   const int64_t width = rows.width;
   for (int64_t h = 0; h < rows.heads; ++h, x += width, dy += width, dx += dx ? width : 0) {
     std::copy_n(dy, width, g);
     if (rows.cosine) rotate_back(rows.cosine, rows.sine, width / 2, g);
     const T r = inverse_norm(rows.norm, x, width);
-    if (dgain)
-      for (int64_t i = 0; i < width; ++i) dgain[i] += g[i] * x[i] * r;
+    if (dweight)
+      for (int64_t i = 0; i < width; ++i) dweight[i] += g[i] * x[i] * r;
     if (!dx) continue;
-    if (rows.gain)
-      for (int64_t i = 0; i < width; ++i) g[i] *= rows.gain[i];
+    if (rows.weight)
+      for (int64_t i = 0; i < width; ++i) g[i] *= rows.weight[i];
     if (rows.norm != QkNorm::none) {
       const T mean = cpu::dot(g, x, width) * r * r / (rows.norm == QkNorm::rms ? static_cast<T>(width) : T(1));
       for (int64_t i = 0; i < width; ++i) g[i] = r * (g[i] - x[i] * mean);
@@ -91,14 +91,14 @@ SACCADE_INLINE void backward_rows(const Rows<T>& rows, const T* x, const T* dy, 
 
 SACCADE_SIMD void forward(const Rows<float>& rows, const float* x, float* y) { forward_rows(rows, x, y); }
 SACCADE_SIMD void forward(const Rows<double>& rows, const double* x, double* y) { forward_rows(rows, x, y); }
-SACCADE_SIMD void backward(const Rows<float>& rows, const float* x, const float* dy, float* dx, bool add, float* dgain, float* g) {
-  backward_rows(rows, x, dy, dx, add, dgain, g);
+SACCADE_SIMD void backward(const Rows<float>& rows, const float* x, const float* dy, float* dx, bool add, float* dweight, float* g) {
+  backward_rows(rows, x, dy, dx, add, dweight, g);
 }
-SACCADE_SIMD void backward(const Rows<double>& rows, const double* x, const double* dy, double* dx, bool add, double* dgain, double* g) {
-  backward_rows(rows, x, dy, dx, add, dgain, g);
+SACCADE_SIMD void backward(const Rows<double>& rows, const double* x, const double* dy, double* dx, bool add, double* dweight, double* g) {
+  backward_rows(rows, x, dy, dx, add, dweight, g);
 }
 
-/// Cosines and sines of consecutive positions: exact at the start of a block of kPositions, from there by turning in double.
+/// Cosines and sines of consecutive positions: exact at the start of a block of kPositions, from there by rotating in double.
 template <class T>
 class Angles {
  public:
@@ -134,7 +134,7 @@ class Angles {
 };
 
 struct Problem {
-  Tensor x, gain;
+  Tensor x, weight;
   HeadOptions options;
   int64_t batch() const { return x.dim(0); }
   int64_t length() const { return x.dim(1); }
@@ -148,7 +148,7 @@ template <class T, class F>
 void for_rows(const Problem& p, int64_t block, F&& f) {
   const int64_t first = block * kPositions, last = std::min(p.length(), first + kPositions), size = p.heads() * p.width();
   Angles<T> angles(p.options.rotary_base, p.width(), p.options.position.first + first);
-  const Rows<T> rows{p.options.norm, p.heads(), p.width(), p.gain ? p.gain.data<T>() : nullptr, angles.cosine(), angles.sine()};
+  const Rows<T> rows{p.options.norm, p.heads(), p.width(), p.weight ? p.weight.data<T>() : nullptr, angles.cosine(), angles.sine()};
   for (int64_t t = first; t < last; ++t, angles.next())
     for (int64_t b = 0; b < p.batch(); ++b) f(rows, (b * p.length() + t) * size);
 }
@@ -160,24 +160,24 @@ void run_forward(const Problem& p, const Tensor& y) {
   });
 }
 
-/// partial [blocks, width]: each block's share of the gain's gradient (empty: not wanted).
+/// partial [blocks, width]: each block's share of the weight's gradient (empty: not wanted).
 template <class T>
 void run_backward(const Problem& p, const Tensor& dy, const GradTarget& dx, const Tensor& partial) {
   parallel_for(p.blocks(), [&](int64_t block) {
-    T* dgain = partial ? partial.data<T>() + block * p.width() : nullptr;
-    if (dgain) std::fill_n(dgain, p.width(), T(0));
+    T* dweight = partial ? partial.data<T>() + block * p.width() : nullptr;
+    if (dweight) std::fill_n(dweight, p.width(), T(0));
     std::vector<T> g(static_cast<size_t>(p.width()));
     for_rows<T>(p, block, [&](const Rows<T>& rows, int64_t at) {
-      backward(rows, p.x.data<T>() + at, dy.data<T>() + at, dx ? dx.tensor.data<T>() + at : nullptr, dx.add, dgain, g.data());
+      backward(rows, p.x.data<T>() + at, dy.data<T>() + at, dx ? dx.tensor.data<T>() + at : nullptr, dx.add, dweight, g.data());
     });
   });
 }
 
 template <class T>
-void sum_partials(const Tensor& partial, const GradTarget& dgain) {
+void sum_partials(const Tensor& partial, const GradTarget& dweight) {
   const int64_t width = partial.dim(1);
-  T* total = dgain.tensor.data<T>();
-  if (!dgain.add) std::fill_n(total, width, T(0));
+  T* total = dweight.tensor.data<T>();
+  if (!dweight.add) std::fill_n(total, width, T(0));
   for (int64_t block = 0; block < partial.dim(0); ++block)
     for (int64_t i = 0; i < width; ++i) total[i] += partial.data<T>()[block * width + i];
 }
@@ -186,10 +186,10 @@ void check(const Problem& p) {
   if (p.x.rank() != 4) throw UsageError("[prepare_heads] expects x [B, T, H, d], not " + to_string(p.x.shape()));
   if (p.options.rotary_base != 0 && p.width() % 2 != 0)
     throw UsageError("[prepare_heads] expects an even head width for rotary positions, not " + std::to_string(p.width()));
-  if ((p.options.norm == QkNorm::rms) != static_cast<bool>(p.gain))
-    throw UsageError("[prepare_heads] expects a gain with norm rms and none otherwise");
-  if (p.gain && p.gain.size() != p.width())
-    throw UsageError("[prepare_heads] expects a gain of " + std::to_string(p.width()) + " elements, not " + to_string(p.gain.shape()));
+  if ((p.options.norm == QkNorm::rms) != static_cast<bool>(p.weight))
+    throw UsageError("[prepare_heads] expects a weight with norm rms and none otherwise");
+  if (p.weight && p.weight.size() != p.width())
+    throw UsageError("[prepare_heads] expects a weight of " + std::to_string(p.width()) + " elements, not " + to_string(p.weight.shape()));
 }
 
 }  // namespace
@@ -201,30 +201,32 @@ QkNorm parse_qk_norm(const std::string& name) {
   throw UsageError("unknown qk_norm \"" + name + "\": expected none, l2 or rms");
 }
 
-Tensor prepare_heads(Tape& tape, const Tensor& x, const Tensor& gain, const HeadOptions& options) {
-  const Problem p{x, gain, options};
+Tensor prepare_heads(Tape& tape, const Tensor& x, const Tensor& weight, const HeadOptions& options) {
+  const Problem p{x, weight, options};
   check(p);
   if (options.norm == QkNorm::none && options.rotary_base == 0) return x;
   Tensor y = tape.empty(x.shape(), x.dtype());
   const double flops = 8.0 * static_cast<double>(x.size()), bytes = static_cast<double>(x.bytes());
   tape.run(
       "prepare_heads", {flops, 2 * bytes}, [&] { dispatch(x.dtype(), [&](auto zero) { run_forward<decltype(zero)>(p, y); }); },
-      [&] { cuda::prepare_heads(tape.stream(), x, gain, options, y); });
-  tape.record({x, gain}, {&y}, [=](Tape& t) {
+      [&] { cuda::prepare_heads(tape.stream(), x, weight, options, y); });
+  tape.record({x, weight}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
-    const GradTarget dx = t.grad_target(x), dgain = t.grad_target(gain);
+    const GradTarget dx = t.grad_target(x), dweight = t.grad_target(weight);
     const int64_t parts = t.device().targets_cuda() ? cuda::head_partials(x.shape()) : p.blocks();
-    const Tensor partial = dgain ? t.empty({parts, p.width()}, gain.dtype()) : Tensor();
+    const Tensor partial = dweight ? t.empty({parts, p.width()}, weight.dtype()) : Tensor();
     t.run(
         "prepare_heads.backward", {2 * flops, 3 * bytes},
         [&] {
           dispatch(x.dtype(), [&](auto zero) {
             using T = decltype(zero);
             run_backward<T>(p, dy, dx, partial);
-            if (dgain) sum_partials<T>(partial, dgain);
+            if (dweight) sum_partials<T>(partial, dweight);
           });
         },
-        [&] { cuda::prepare_heads_backward(t.stream(), x, gain, p.options, dy, dx.tensor, dx.add, dgain.tensor, dgain.add, partial); });
+        [&] {
+          cuda::prepare_heads_backward(t.stream(), x, weight, p.options, dy, dx.tensor, dx.add, dweight.tensor, dweight.add, partial);
+        });
   });
   return y;
 }

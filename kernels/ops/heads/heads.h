@@ -18,11 +18,11 @@ struct HeadOptions {
 
 /// Queries and keys before the score (arXiv:2505.18522, sections 3.1.2 and 3.2.3): a norm over the head, then rotary positions
 /// (arXiv:2104.09864, section 3.2.2, with the pairs of the GPT-NeoX code).
-///   l2:  z = x / sqrt(Σ x² + 1e-12) (arXiv:2010.04245)       rms: z = x / sqrt(mean(x²) + 1e-5) ∘ w, w = `gain` (arXiv:1910.07467)
+///   l2:  z = x / sqrt(Σ x² + 1e-12) (arXiv:2010.04245)       rms: z = x / sqrt(mean(x²) + 1e-5) ∘ w, w = `weight` (arXiv:1910.07467)
 ///   rotary: the pair (z_i, z_{i+d/2}) rotated by the angle t · base^(−2i/d)
-/// x, y [B, T, H, d] of one dtype   gain [d] of accumulation_dtype(x) for rms, else empty. Without norm and rotary positions y is x itself.
-/// Throws UsageError where x has not rank 4, gain is there without rms or missing with it or not of d elements, or d is odd with rotary
-/// positions; DeviceError on CUDA for d above 512.
-Tensor prepare_heads(Tape& tape, const Tensor& x, const Tensor& gain, const HeadOptions& options);
+/// x, y [B, T, H, d] of one dtype   weight [d] of accumulation_dtype(x) for rms, else empty. Without norm and rotary positions y is x
+/// itself. Throws UsageError where x has not rank 4, weight is there without rms or missing with it or not of d elements, or d is odd with
+/// rotary positions; DeviceError on CUDA for d above 512.
+Tensor prepare_heads(Tape& tape, const Tensor& x, const Tensor& weight, const HeadOptions& options);
 
 }  // namespace saccade

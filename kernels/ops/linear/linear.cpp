@@ -94,7 +94,7 @@ Tensor forward(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& 
 void backward(Tape& t, const Tensor& x, const Tensor& weight, const Tensor& dy) {
   const int64_t in = weight.dim(1), out = weight.dim(0), rows = x.size() / in;
   if (const GradTarget dw = t.grad_target(weight)) {
-    run_beside(
+    run_on_side_stream(
         t, "linear.backward.weight", matmul_cost(x, weight, dy), {x, dy}, {dw},
         [&] {
           dispatch(x.dtype(), [&](auto zero) {

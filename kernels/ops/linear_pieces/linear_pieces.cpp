@@ -13,7 +13,7 @@ namespace {
 /// Rows of the weight that make one output.
 struct Piece {
   int64_t begin, width;
-  Tensor of(const Tensor& weight) const { return weight.head_slice(begin, begin + width); }
+  Tensor of(const Tensor& weight) const { return weight.slice(begin, begin + width); }
 };
 
 Cost cost(const Tensor& x, const Tensor& weight, const Tensor& y) {
@@ -43,7 +43,7 @@ void forward(Tape& tape, const Tensor& x, const Tensor& weight, const Piece& pie
 void weight_gradient(Tape& t, const Tensor& x, const Piece& piece, const Tensor& dy, const GradTarget& whole) {
   const Tensor dw = piece.of(whole.tensor);
   const int64_t in = dw.dim(1), rows = x.size() / in, out = dw.dim(0);
-  run_beside(
+  run_on_side_stream(
       t, "linear.backward.weight", cost(x, dw, dy), {x, dy}, {whole},
       [&] {
         dispatch(x.dtype(), [&](auto zero) {

@@ -26,12 +26,12 @@ struct Channels {
 
 /// Scratch of one task: rows of `row()` channels, aligned like vectors.
 template <class T>
-struct Room {
+struct Workspace {
   T *a, *h;                  ///< A and the state, [N, row]
   T *step, *input, *y;       ///< Δ, Δ u and Σ_n C h of a chunk, [chunk, row]
   T *dy, *d_input, *d_step;  ///< backward: dỹ, Σ_n E B and Σ_n A κ
   T *e, *da;                 ///< backward: E and dA, [N, row]
-  explicit Room(const Channels<T>& x) {
+  explicit Workspace(const Channels<T>& x) {
     const int64_t states = x.states * x.row(), chunk = kScanChunk * x.row();
     T* at = scratch<T, 24>(4 * states + 6 * chunk);
     for (T** p : {&a, &h, &e, &da}) *p = at, at += states;
@@ -41,17 +41,17 @@ struct Room {
 
 /// A, padded.
 template <class T>
-SACCADE_INLINE void load_decays(const Channels<T>& x, const Room<T>& room) {
-  std::fill(room.a, room.a + x.states * x.row(), T(0));
+SACCADE_INLINE void load_decays(const Channels<T>& x, const Workspace<T>& workspace) {
+  std::fill(workspace.a, workspace.a + x.states * x.row(), T(0));
   for (int64_t d = 0; d < x.count; ++d)
-    for (int64_t n = 0; n < x.states; ++n) room.a[n * x.row() + d] = -fast_exp(x.a_log[(x.first + d) * x.states + n]);
+    for (int64_t n = 0; n < x.states; ++n) workspace.a[n * x.row() + d] = -fast_exp(x.a_log[(x.first + d) * x.states + n]);
 }
 
 /// Δ and Δ u of a chunk, padded.
 template <class T>
-SACCADE_INLINE void load_chunk(const Channels<T>& x, int64_t at, int64_t size, const Room<T>& room) {
+SACCADE_INLINE void load_chunk(const Channels<T>& x, int64_t at, int64_t size, const Workspace<T>& workspace) {
   for (int64_t t = 0; t < size; ++t) {
-    T *step = room.step + t * x.row(), *input = room.input + t * x.row();
+    T *step = workspace.step + t * x.row(), *input = workspace.input + t * x.row();
     step_row(x.dt + (at + t) * x.width + x.first, x.bias + x.first, x.u + (at + t) * x.width + x.first, x.count, step, input);
     for (int64_t d = x.count; d < x.row(); ++d) step[d] = input[d] = 0;
   }
@@ -59,47 +59,47 @@ SACCADE_INLINE void load_chunk(const Channels<T>& x, int64_t at, int64_t size, c
 
 /// One state of one vector of channels through a chunk. `decays` and `states` (null: not kept) get e^{ΔA} and h of every token.
 template <class T>
-SACCADE_INLINE void scan_state(const Channels<T>& x, int64_t at, int64_t size, int64_t n, int64_t column, const Room<T>& room, bool zero_y,
-                               Lanes<T>* decays, Lanes<T>* states) {
+SACCADE_INLINE void scan_state(const Channels<T>& x, int64_t at, int64_t size, int64_t n, int64_t column, const Workspace<T>& workspace,
+                               bool zero_y, Lanes<T>* decays, Lanes<T>* states) {
   const int64_t row = x.row();
   Lanes<T> a, h;
-  load(room.a + n * row + column, a);
-  load(room.h + n * row + column, h);
+  load(workspace.a + n * row + column, a);
+  load(workspace.h + n * row + column, h);
   for (int64_t t = 0; t < size; ++t) {
     Lanes<T> e, input, y;
-    load(room.step + t * row + column, e);
-    load(room.input + t * row + column, input);
+    load(workspace.step + t * row + column, e);
+    load(workspace.input + t * row + column, input);
     e *= a;
     exponential(e);
     h = e * h + input * x.b[(at + t) * x.states + n];
     if (zero_y)
       y = h * x.c[(at + t) * x.states + n];
     else
-      load(room.y + t * row + column, y), y += h * x.c[(at + t) * x.states + n];
-    std::memcpy(room.y + t * row + column, &y, sizeof(y));
+      load(workspace.y + t * row + column, y), y += h * x.c[(at + t) * x.states + n];
+    std::memcpy(workspace.y + t * row + column, &y, sizeof(y));
     if (decays) decays[t] = e, states[t] = h;
   }
-  std::memcpy(room.h + n * row + column, &h, sizeof(h));
+  std::memcpy(workspace.h + n * row + column, &h, sizeof(h));
 }
 
 template <class T>
-SACCADE_INLINE void save_start(const Channels<T>& x, int64_t chunk, const Room<T>& room) {
+SACCADE_INLINE void save_start(const Channels<T>& x, int64_t chunk, const Workspace<T>& workspace) {
   for (int64_t n = 0; n < x.states; ++n)
-    for (int64_t d = 0; d < x.count; ++d) x.starts[(chunk * x.states + n) * x.width + x.first + d] = room.h[n * x.row() + d];
+    for (int64_t d = 0; d < x.count; ++d) x.starts[(chunk * x.states + n) * x.width + x.first + d] = workspace.h[n * x.row() + d];
 }
 
 template <class T>
-SACCADE_INLINE void forward_channels(const Channels<T>& x, const Room<T>& room) {
-  load_decays(x, room);
+SACCADE_INLINE void forward_channels(const Channels<T>& x, const Workspace<T>& workspace) {
+  load_decays(x, workspace);
   for (int64_t chunk = 0; chunk < x.chunks(); ++chunk) {
     const int64_t at = chunk * kScanChunk, size = std::min(kScanChunk, x.length - at);
-    save_start(x, chunk, room);
-    load_chunk(x, at, size, room);
+    save_start(x, chunk, workspace);
+    load_chunk(x, at, size, workspace);
     for (int64_t column = 0; column < x.row(); column += kLanes<T>)
-      for (int64_t n = 0; n < x.states; ++n) scan_state<T>(x, at, size, n, column, room, n == 0, nullptr, nullptr);
+      for (int64_t n = 0; n < x.states; ++n) scan_state<T>(x, at, size, n, column, workspace, n == 0, nullptr, nullptr);
     for (int64_t t = 0; t < size; ++t) {
       const int64_t here = (at + t) * x.width + x.first;
-      gate_row(room.y + t * x.row(), x.skip + x.first, x.u + here, x.z + here, x.count, x.y + here);
+      gate_row(workspace.y + t * x.row(), x.skip + x.first, x.u + here, x.z + here, x.count, x.y + here);
     }
   }
 }
@@ -117,26 +117,26 @@ struct ChannelGradients {
 /// One state of all of a task's channels through a chunk, forward and back. With E the gradient of h_t:
 ///   E += C dỹ,  dC = Σ_d dỹ h,  dB = Σ_d E Δu,  κ = e^{ΔA} E h_{t−1},  dA += Δ κ,  E ← e^{ΔA} E
 template <class T>
-SACCADE_INLINE void state_gradients(const Channels<T>& x, int64_t at, int64_t size, int64_t n, const Room<T>& room,
+SACCADE_INLINE void state_gradients(const Channels<T>& x, int64_t at, int64_t size, int64_t n, const Workspace<T>& workspace,
                                     const ChannelGradients<T>& out) {
   const int64_t row = x.row(), N = x.states;
   Lanes<T> decays[kScanChunk], states[kScanChunk], sum_b[kScanChunk], sum_c[kScanChunk];
   for (int64_t t = 0; t < size; ++t) sum_b[t] = Lanes<T>{}, sum_c[t] = Lanes<T>{};
   for (int64_t column = 0; column < row; column += kLanes<T>) {
     Lanes<T> start, a, e, da;
-    load(room.h + n * row + column, start);
-    scan_state<T>(x, at, size, n, column, room, n == 0, decays, states);
-    load(room.a + n * row + column, a);
-    load(room.e + n * row + column, e);
-    load(room.da + n * row + column, da);
+    load(workspace.h + n * row + column, start);
+    scan_state<T>(x, at, size, n, column, workspace, n == 0, decays, states);
+    load(workspace.a + n * row + column, a);
+    load(workspace.e + n * row + column, e);
+    load(workspace.da + n * row + column, da);
     for (int64_t t = size; t-- > 0;) {
       const int64_t here = t * row + column;
       Lanes<T> dy, input, step, d_input, d_step;
-      load(room.dy + here, dy);
-      load(room.input + here, input);
-      load(room.step + here, step);
-      load(room.d_input + here, d_input);
-      load(room.d_step + here, d_step);
+      load(workspace.dy + here, dy);
+      load(workspace.input + here, input);
+      load(workspace.step + here, step);
+      load(workspace.d_input + here, d_input);
+      load(workspace.d_step + here, d_step);
       e += dy * x.c[(at + t) * N + n];
       sum_c[t] += dy * states[t];
       sum_b[t] += e * input;
@@ -145,11 +145,11 @@ SACCADE_INLINE void state_gradients(const Channels<T>& x, int64_t at, int64_t si
       const Lanes<T> kappa = e * (t > 0 ? states[t - 1] : start);
       d_step += a * kappa;
       da += step * kappa;
-      std::memcpy(room.d_input + here, &d_input, sizeof(d_input));
-      std::memcpy(room.d_step + here, &d_step, sizeof(d_step));
+      std::memcpy(workspace.d_input + here, &d_input, sizeof(d_input));
+      std::memcpy(workspace.d_step + here, &d_step, sizeof(d_step));
     }
-    std::memcpy(room.e + n * row + column, &e, sizeof(e));
-    std::memcpy(room.da + n * row + column, &da, sizeof(da));
+    std::memcpy(workspace.e + n * row + column, &e, sizeof(e));
+    std::memcpy(workspace.da + n * row + column, &da, sizeof(da));
   }
   for (int64_t t = 0; t < size; ++t) {
     out.pairs[(at + t) * 2 * N + n] = sum_lanes<T>(sum_b[t]);
@@ -159,46 +159,48 @@ SACCADE_INLINE void state_gradients(const Channels<T>& x, int64_t at, int64_t si
 
 /// du = D dỹ + Δ Σ_n E B,  dΔ = u Σ_n E B + Σ_n A κ,  dz = dy ỹ silu'(z) of one token
 template <class T>
-SACCADE_INLINE void token_gradients(const Channels<T>& x, int64_t t, int64_t in_chunk, const Room<T>& room,
+SACCADE_INLINE void token_gradients(const Channels<T>& x, int64_t t, int64_t in_chunk, const Workspace<T>& workspace,
                                     const ChannelGradients<T>& out) {
   const int64_t at = t * x.width + x.first, row = in_chunk * x.row(), n = x.count;
-  const T *u = x.u + at, *skip = x.skip + x.first, *gated = room.dy + row, *d_input = room.d_input + row;
+  const T *u = x.u + at, *skip = x.skip + x.first, *gated = workspace.dy + row, *d_input = workspace.d_input + row;
   T made[kScanChannels];
-  input_slope_row(skip, gated, room.step + row, d_input, n, made);
+  input_slope_row(skip, gated, workspace.step + row, d_input, n, made);
   put_row(made, n, out.add_u, out.du ? out.du + at : nullptr);
-  gate_slope_row(out.dy + at, room.y + row, skip, u, x.z + at, n, made);
+  gate_slope_row(out.dy + at, workspace.y + row, skip, u, x.z + at, n, made);
   put_row(made, n, out.add_z, out.dz ? out.dz + at : nullptr);
-  step_slope_row(u, d_input, room.d_step + row, x.dt + at, x.bias + x.first, n, made);
+  step_slope_row(u, d_input, workspace.d_step + row, x.dt + at, x.bias + x.first, n, made);
   put_row(made, n, out.add_raw, out.d_raw ? out.d_raw + at : nullptr);
   put_row(made, n, true, out.d_bias);
   add_products(gated, u, n, out.d_skip);
 }
 
 template <class T>
-SACCADE_INLINE void backward_channels(const Channels<T>& x, const Room<T>& room, const ChannelGradients<T>& out) {
-  load_decays(x, room);
-  std::fill(room.da, room.da + x.states * x.row(), T(0));
+SACCADE_INLINE void backward_channels(const Channels<T>& x, const Workspace<T>& workspace, const ChannelGradients<T>& out) {
+  load_decays(x, workspace);
+  std::fill(workspace.da, workspace.da + x.states * x.row(), T(0));
   for (int64_t chunk = x.chunks(); chunk-- > 0;) {
     const int64_t at = chunk * kScanChunk, size = std::min(kScanChunk, x.length - at);
-    load_chunk(x, at, size, room);
+    load_chunk(x, at, size, workspace);
     for (int64_t n = 0; n < x.states; ++n)
       for (int64_t d = 0; d < x.row(); ++d)
-        room.h[n * x.row() + d] = d < x.count ? x.starts[(chunk * x.states + n) * x.width + x.first + d] : T(0);
+        workspace.h[n * x.row() + d] = d < x.count ? x.starts[(chunk * x.states + n) * x.width + x.first + d] : T(0);
     for (int64_t t = 0; t < size; ++t) {
-      T* gated = room.dy + t * x.row();
+      T* gated = workspace.dy + t * x.row();
       gated_row(out.dy + (at + t) * x.width + x.first, x.z + (at + t) * x.width + x.first, x.count, gated);
       for (int64_t d = x.count; d < x.row(); ++d) gated[d] = 0;
     }
-    std::fill(room.d_input, room.d_input + size * x.row(), T(0));
-    std::fill(room.d_step, room.d_step + size * x.row(), T(0));
-    for (int64_t n = 0; n < x.states; ++n) state_gradients(x, at, size, n, room, out);
-    for (int64_t t = 0; t < size; ++t) token_gradients(x, at + t, t, room, out);
+    std::fill(workspace.d_input, workspace.d_input + size * x.row(), T(0));
+    std::fill(workspace.d_step, workspace.d_step + size * x.row(), T(0));
+    for (int64_t n = 0; n < x.states; ++n) state_gradients(x, at, size, n, workspace, out);
+    for (int64_t t = 0; t < size; ++t) token_gradients(x, at + t, t, workspace, out);
   }
 }
 
-#define ENTRY_POINTS(T)                                                                               \
-  SACCADE_SIMD void forward(const Channels<T>& x, const Room<T>& room) { forward_channels(x, room); } \
-  SACCADE_SIMD void backward(const Channels<T>& x, const Room<T>& room, const ChannelGradients<T>& out) { backward_channels(x, room, out); }
+#define ENTRY_POINTS(T)                                                                                              \
+  SACCADE_SIMD void forward(const Channels<T>& x, const Workspace<T>& workspace) { forward_channels(x, workspace); } \
+  SACCADE_SIMD void backward(const Channels<T>& x, const Workspace<T>& workspace, const ChannelGradients<T>& out) {  \
+    backward_channels(x, workspace, out);                                                                            \
+  }
 ENTRY_POINTS(float)
 ENTRY_POINTS(double)
 #undef ENTRY_POINTS
@@ -292,10 +294,10 @@ void selective_scan(const Mamba1Scan& in, const Tensor& y, const Tensor& starts,
   parallel_for(in.u.dim(0) * tasks, [&](int64_t task) {
     const int64_t b = task / tasks;
     const Channels<T> x = channels_of<T>(in, b, task % tasks, y, starts);
-    const Room<T> room(x);
-    load_state(x, in.state.start, b, room.h);
-    forward(x, room);
-    if (end) store_state(x, room.h, b, end);
+    const Workspace<T> workspace(x);
+    load_state(x, in.state.start, b, workspace.h);
+    forward(x, workspace);
+    if (end) store_state(x, workspace.h, b, end);
   });
 }
 
@@ -305,8 +307,8 @@ void selective_scan_backward(const Mamba1Scan& in, const Tensor& starts, const S
   parallel_for(in.u.dim(0) * tasks, [&](int64_t task) {
     const int64_t b = task / tasks;
     const Channels<T> x = channels_of<T>(in, b, task % tasks, {}, starts);
-    const Room<T> room(x);
-    load_state(x, out.d_end, b, room.e);
+    const Workspace<T> workspace(x);
+    load_state(x, out.d_end, b, workspace.e);
     const auto at = [&](const GradTarget& target) { return target ? target.tensor.data<T>() + b * length * width : nullptr; };
     T sums[2 * kScanChannels] = {};
     const ChannelGradients<T> to{out.dy.data<T>() + b * length * width,
@@ -319,13 +321,13 @@ void selective_scan_backward(const Mamba1Scan& in, const Tensor& starts, const S
                                  out.pair_parts.data<T>() + (task % tasks * in.u.dim(0) + b) * length * 2 * n,
                                  sums,
                                  sums + kScanChannels};
-    backward(x, room, to);
+    backward(x, workspace, to);
     for (int64_t d = 0; d < x.count; ++d) {
       T* part = out.parts.data<T>() + (b * width + x.first + d) * (n + 2);
-      for (int64_t i = 0; i < n; ++i) part[i] = room.da[i * x.row() + d];
+      for (int64_t i = 0; i < n; ++i) part[i] = workspace.da[i * x.row() + d];
       part[n] = to.d_bias[d], part[n + 1] = to.d_skip[d];
     }
-    if (out.d_start) store_state(x, room.e, b, out.d_start);
+    if (out.d_start) store_state(x, workspace.e, b, out.d_start);
   });
   sum_pairs<T>(in, out);
   sum_parameters<T>(in, out);

@@ -89,7 +89,7 @@ void scan_backward(Tape& t, const Mamba1Scan& in, const Tensor& starts, const Te
   if (out.d_start) t.add_grad(in.state.start, out.d_start);
 }
 
-cpu::LinearForm make_room(Tape& t, const Mamba1Scan& in) {
+cpu::LinearForm make_workspace(Tape& t, const Mamba1Scan& in) {
   const DType dtype = accumulation_dtype(in.u.dtype());
   cpu::LinearForm form{t.empty(in.u.shape(), dtype), t.empty(in.u.shape(), dtype), {}, {}};
   if (in.shared_dt) form.g = t.empty({in.u.dim(0), in.u.dim(1), 1}, dtype);
@@ -105,7 +105,7 @@ cpu::ScalarDecay sizes(const Mamba1Scan& in) {
 
 void linear_backward(Tape& t, const Mamba1Scan& in, const Tensor& o, const Tensor& dy, const Tensor& d_end) {
   const DType dtype = accumulation_dtype(in.u.dtype());
-  const cpu::LinearForm form = make_room(t, in);
+  const cpu::LinearForm form = make_workspace(t, in);
   const cpu::ScalarDecay chunks = cpu::chunk_form(in, form);
   const Shape state{in.u.dim(0), 1, in.b.dim(2), in.u.dim(2)};
   auto out = gradients<cpu::LinearGradients>(t, in, dy, d_end);
@@ -163,9 +163,9 @@ Mamba1Output scan(Tape& tape, const Mamba1Scan& in) {
 }
 
 void cuda_linear_backward(Tape& t, const Mamba1Scan& in, const Tensor& o, const Tensor& dy, const Tensor& d_end) {
-  const cuda::Mamba1Room room = cuda::mamba1_room(t, in, false, true);
-  const int64_t batch = in.u.dim(0), length = in.u.dim(1), heads = room.form.x.dim(2);
-  const Shape state{batch, heads, in.b.dim(2), room.form.x.dim(3)};
+  const cuda::Mamba1Workspace workspace = cuda::mamba1_workspace(t, in, false, true);
+  const int64_t batch = in.u.dim(0), length = in.u.dim(1), heads = workspace.form.x.dim(2);
+  const Shape state{batch, heads, in.b.dim(2), workspace.form.x.dim(3)};
   auto out = gradients<cuda::Mamba1LinearGradients>(t, in, dy, d_end);
   out.o = o;
   out.gated = t.empty(in.u.shape(), in.u.dtype());
@@ -179,12 +179,12 @@ void cuda_linear_backward(Tape& t, const Mamba1Scan& in, const Tensor& o, const 
   const Cost pass = cost(in, 0, 8);
   t.run(
       "mamba1_linear.backward", {3.5 * sizes(in).flops() + 3 * pass.flops, pass.bytes}, [] {},
-      [&] { cuda::mamba1_linear_backward(t.stream(), in, room, out); });
+      [&] { cuda::mamba1_linear_backward(t.stream(), in, workspace, out); });
   if (out.d_start) t.add_grad(in.state.start, out.d_start);
 }
 
 void cpu_linear(Tape& tape, const Mamba1Scan& in, const Tensor& o, const Tensor& y, const Tensor& end) {
-  const cpu::LinearForm form = make_room(tape, in);
+  const cpu::LinearForm form = make_workspace(tape, in);
   const cpu::ScalarDecay chunks = cpu::chunk_form(in, form);
   const Tensor states = tape.empty(chunks.states_shape(), o.dtype());
   const Cost pass = cost(in, 0, 4);
@@ -198,11 +198,11 @@ void cpu_linear(Tape& tape, const Mamba1Scan& in, const Tensor& o, const Tensor&
 }
 
 void cuda_linear(Tape& tape, const Mamba1Scan& in, const Tensor& o, const Tensor& y, const Tensor& end) {
-  const cuda::Mamba1Room room = cuda::mamba1_room(tape, in, static_cast<bool>(end), false);
+  const cuda::Mamba1Workspace workspace = cuda::mamba1_workspace(tape, in, static_cast<bool>(end), false);
   const Cost pass = cost(in, 0, 4);
   tape.run(
       "mamba1_linear", {sizes(in).flops() + pass.flops, pass.bytes}, [] {},
-      [&] { cuda::mamba1_linear(tape.stream(), in, room, o, y, end); });
+      [&] { cuda::mamba1_linear(tape.stream(), in, workspace, o, y, end); });
 }
 
 Mamba1Output linear(Tape& tape, const Mamba1Scan& in) {
@@ -283,7 +283,7 @@ Tensor mamba1_weights(Tape& tape, const Mamba1Scan& in, int64_t sequence, const 
       },
       [&] {
         for (int64_t i = 0; i < count; ++i)
-          cuda::mamba1_weights(tape.stream(), in, sequence, channels[static_cast<size_t>(i)], weights.head_slice(i, i + 1));
+          cuda::mamba1_weights(tape.stream(), in, sequence, channels[static_cast<size_t>(i)], weights.slice(i, i + 1));
       });
   return weights;
 }

@@ -32,8 +32,8 @@ struct ScanSegments {
 inline ScanSegments scan_segments(const Mamba1Scan& in) {
   constexpr int64_t kBlocks = 792, kLeastTokens = 128;  // six for each of 132 multiprocessors
   const ScanWidths w = scan_widths(in.b.dim(2));
-  const int64_t length = in.u.dim(1), room = kBlocks / (in.u.dim(0) * scan_blocks(in.u.dim(2), w));
-  const int64_t wanted = std::max<int64_t>(1, std::min(room, length / kLeastTokens));
+  const int64_t length = in.u.dim(1), workspace = kBlocks / (in.u.dim(0) * scan_blocks(in.u.dim(2), w));
+  const int64_t wanted = std::max<int64_t>(1, std::min(workspace, length / kLeastTokens));
   const int64_t tiles = (length + wanted * w.tile - 1) / (wanted * w.tile), tokens = tiles * w.tile;
   return {(length + tokens - 1) / tokens, tokens};
 }

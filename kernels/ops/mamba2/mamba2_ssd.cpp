@@ -143,7 +143,7 @@ void check(const Mamba2Ssd& in) {
          ", x is ", in.x, ", B is ", in.b);
 }
 
-Prepared make_room(Tape& tape, const Mamba2Ssd& in) {
+Prepared make_workspace(Tape& tape, const Mamba2Ssd& in) {
   const DType dtype = accumulation_dtype(in.x.dtype());
   Prepared p{tape.empty(in.dt.shape(), dtype), {}, tape.empty(in.x.shape(), in.x.dtype())};
   if (in.a_log) p.g = tape.empty(in.shared_dt ? Shape{in.x.dim(0), in.x.dim(1), 1} : in.dt.shape(), dtype);
@@ -204,7 +204,7 @@ void backward(const Mamba2Ssd& in, const Prepared& p, const Tensor& dy, const Te
 }
 
 void backward_on_cpu(Tape& t, const Mamba2Ssd& in, const Tensor& dy, const Tensor& d_end, const Targets& to, const Tensor& d_start) {
-  const Prepared again = make_room(t, in);
+  const Prepared again = make_workspace(t, in);
   const cpu::ScalarDecay chunks = chunk_form(in, again);
   const DType dtype = accumulation_dtype(in.x.dtype());
   Scratch s{t.empty(chunks.states_shape(), dtype), t.empty(chunks.states_shape(), dtype), t.empty(in.x.shape(), dtype), {}, {}, d_start};
@@ -214,9 +214,9 @@ void backward_on_cpu(Tape& t, const Mamba2Ssd& in, const Tensor& dy, const Tenso
         [&] { dispatch(in.x.dtype(), [&](auto zero) { backward<decltype(zero)>(in, again, dy, d_end, to, s); }); });
 }
 
-void backward_on_cuda(Tape& t, const Mamba2Ssd& in, const cuda::Mamba2Kept& kept, const Tensor& dy, const Tensor& d_end, const Targets& to,
-                      const Tensor& d_start) {
-  const cuda::Mamba2Room room = cuda::mamba2_backward_room(t, kept);
+void backward_on_cuda(Tape& t, const Mamba2Ssd& in, const cuda::Mamba2Saved& saved, const Tensor& dy, const Tensor& d_end,
+                      const Targets& to, const Tensor& d_start) {
+  const cuda::Mamba2Workspace workspace = cuda::mamba2_backward_workspace(t, saved);
   const Shape lines{in.x.dim(0), in.x.dim(2), in.x.dim(1)};
   const cuda::Mamba2Gradients out{.dy = dy,
                                   .d_end = d_end,
@@ -233,10 +233,11 @@ void backward_on_cuda(Tape& t, const Mamba2Ssd& in, const cuda::Mamba2Kept& kept
                                   .d_step = t.empty(lines, DType::f32),
                                   .d_skip = t.empty(lines, DType::f32),
                                   .dg = in.a_log ? t.empty(lines, DType::f32) : Tensor(),
-                                  .parts = t.empty({3, in.x.dim(0), room.form.chunks(), in.x.dim(2)}, DType::f32),
+                                  .parts = t.empty({3, in.x.dim(0), workspace.form.chunks(), in.x.dim(2)}, DType::f32),
                                   .shared_parts = in.shared_dt ? t.empty({2, in.x.dim(0)}, DType::f32) : Tensor()};
   t.run(
-      "mamba2_ssd.backward", cost(in, 3.5 * sizes(in).flops(), 5), [] {}, [&] { cuda::mamba2_ssd_backward(t.stream(), in, room, out); });
+      "mamba2_ssd.backward", cost(in, 3.5 * sizes(in).flops(), 5), [] {},
+      [&] { cuda::mamba2_ssd_backward(t.stream(), in, workspace, out); });
 }
 
 }  // namespace
@@ -246,14 +247,14 @@ Mamba2Output mamba2_ssd(Tape& tape, const Mamba2Ssd& in) {
   Mamba2Output out{tape.empty(in.x.shape(), in.x.dtype()), {}};
   if (in.state.want_end) out.end = tape.empty({in.x.dim(0), in.x.dim(2), in.b.dim(3), in.x.dim(3)}, accumulation_dtype(in.x.dtype()));
   const Tensor end = in.state.in_place ? in.state.start : out.end;
-  cuda::Mamba2Kept kept;
+  cuda::Mamba2Saved saved;
   if (tape.device().targets_cuda()) {
-    const cuda::Mamba2Room room = cuda::mamba2_room(tape, in);
-    kept = {room.form, {room.scratch.scores, room.scratch.given}};
+    const cuda::Mamba2Workspace workspace = cuda::mamba2_workspace(tape, in);
+    saved = {workspace.form, {workspace.scratch.scores, workspace.scratch.given}};
     tape.run(
-        "mamba2_ssd", cost(in, sizes(in).flops(), 2), [] {}, [&] { cuda::mamba2_ssd(tape.stream(), in, room, out.y, end); });
+        "mamba2_ssd", cost(in, sizes(in).flops(), 2), [] {}, [&] { cuda::mamba2_ssd(tape.stream(), in, workspace, out.y, end); });
   } else {
-    const Prepared p = make_room(tape, in);
+    const Prepared p = make_workspace(tape, in);
     const cpu::ScalarDecay form = chunk_form(in, p);
     const Tensor states = tape.empty(form.states_shape(), accumulation_dtype(in.x.dtype()));
     tape.run("mamba2_ssd", cost(in, form.flops(), 2), [&] {
@@ -271,13 +272,13 @@ Mamba2Output mamba2_ssd(Tape& tape, const Mamba2Ssd& in) {
   std::vector<Tensor*> outputs{&out.y};
   if (out.end) outputs.push_back(&out.end);
   tape.record({in.x, in.dt, in.b, in.c, in.skip, in.dt_bias, in.a_log, in.shared_dt, in.shared_bias, in.state.start}, outputs,
-              [in, kept, y = out.y, end_state = out.end](Tape& t) {
+              [in, saved, y = out.y, end_state = out.end](Tape& t) {
                 const Tensor dy = t.grad_or_zeros(y), d_end = end_state ? t.grad(end_state) : Tensor();
                 Tensor d_start;
                 if (in.state.start && in.state.start.differentiable())
                   d_start = t.empty(in.state.start.shape(), accumulation_dtype(in.x.dtype()));
                 if (t.device().targets_cuda())
-                  backward_on_cuda(t, in, kept, dy, d_end, targets(t, in), d_start);
+                  backward_on_cuda(t, in, saved, dy, d_end, targets(t, in), d_start);
                 else
                   backward_on_cpu(t, in, dy, d_end, targets(t, in), d_start);
                 if (d_start) t.add_grad(in.state.start, d_start);
@@ -308,7 +309,7 @@ Tensor mamba2_weights(Tape& tape, const Mamba2Ssd& in, int64_t sequence) {
   check(in);
   const int64_t length = in.x.dim(1), heads = in.x.dim(2), groups = in.b.dim(2), n = in.b.dim(3);
   const Tensor weights = tape.empty({heads, length, length}, accumulation_dtype(in.x.dtype()));
-  const Prepared p = tape.device().targets_cuda() ? Prepared{} : make_room(tape, in);
+  const Prepared p = tape.device().targets_cuda() ? Prepared{} : make_workspace(tape, in);
   const double pairs = static_cast<double>(heads * length * length);
   tape.run(
       "mamba2_weights", {pairs * static_cast<double>(2 * n + 3), static_cast<double>(weights.bytes())},

@@ -9,12 +9,12 @@ constexpr int64_t kNormParts = 528, kColumnParts = 128;
 
 namespace saccade::cuda {
 
-/// y = (x − mean) · inverse · w + bias, w = `gain`; an empty bias: no centring. x, y f32 or bf16 [rows, D]; gain, bias f32 [D].
-void norm(Stream stream, const Tensor& x, const Tensor& gain, const Tensor& bias, const Tensor& y, double eps);
+/// y = (x − mean) · inverse · w + bias, w = `weight`; an empty bias: no centring. x, y f32 or bf16 [rows, D]; weight, bias f32 [D].
+void norm(Stream stream, const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, double eps);
 
-/// Empty outputs are skipped. d_gain, d_bias f32 [D]; `add…`: += instead of =. Workspace f32 [kNormParts, D] for each.
-void norm_backward(Stream stream, const Tensor& x, const Tensor& gain, const Tensor& dy, bool centred, double eps, const Tensor& dx,
-                   bool add_dx, const Tensor& d_gain, bool add_gain, const Tensor& gain_parts, const Tensor& d_bias, bool add_bias,
+/// Empty outputs are skipped. d_weight, d_bias f32 [D]; `add…`: += instead of =. Workspace f32 [kNormParts, D] for each.
+void norm_backward(Stream stream, const Tensor& x, const Tensor& weight, const Tensor& dy, bool centred, double eps, const Tensor& dx,
+                   bool add_dx, const Tensor& d_weight, bool add_weight, const Tensor& weight_parts, const Tensor& d_bias, bool add_bias,
                    const Tensor& bias_parts);
 
 /// sums[j] (+)= Σ_p parts[p, j] in a fixed order; parts f32 [count, n], sums f32 [n].

@@ -189,9 +189,9 @@ void chain_gradients(const ScalarDecay& in, const Layout<T>& x, const ScalarDeca
 
 /// Scratch of one task of the last pass.
 template <class T>
-struct Room {
+struct Workspace {
   T *scores, *decayed, *d_scores, *products, *from_state, *to_state, *headed, *tailed, *sums, *d_sums;
-  explicit Room(const Layout<T>& x) {
+  explicit Workspace(const Layout<T>& x) {
     const int64_t square = x.chunk * x.chunk, rows = x.chunk * x.group_width();
     T* at = scratch<T, 22>(4 * square + 4 * rows + 2 * x.chunk);
     for (T** p : {&scores, &decayed, &d_scores, &products}) *p = at, at += square;
@@ -202,28 +202,28 @@ struct Room {
 
 /// dv, dg and the gradient of the scores of one head.
 template <class T>
-void head_gradients(const Part<T>& p, const Room<T>& room, const ScalarDecayGradients& out, const Tensor& states, int64_t h,
+void head_gradients(const Part<T>& p, const Workspace<T>& workspace, const ScalarDecayGradients& out, const Tensor& states, int64_t h,
                     bool empty_state) {
   const Layout<T>& x = p.x;
   const int64_t width = x.group_width();
-  const T *running = p.running(h, room.sums), *v = p.v + h * x.width, *d_o = out.d_o.data<T>() + p.first * x.row_v + p.column(h);
+  const T *running = p.running(h, workspace.sums), *v = p.v + h * x.width, *d_o = out.d_o.data<T>() + p.first * x.row_v + p.column(h);
   T* dv = out.dv.data<T>() + p.first * x.row_v + p.column(h);
-  gemm_serial<T>(false, true, p.size, p.size, x.width, 1, d_o, x.row_v, v, x.row_v, false, room.products, x.chunk);
-  decay_scores(running, p.size, room.scores, x.chunk, room.decayed, x.chunk);
-  scale_by_tail(running, p.size, room.to_state + h * x.width, width, x.width, dv, x.row_v);
-  gemm_serial<T>(true, false, p.size, x.width, p.size, 1, room.decayed, x.chunk, d_o, x.row_v, true, dv, x.row_v);
-  decay_scores(running, p.size, room.products, x.chunk, room.decayed, x.chunk);
-  add_lower(room.decayed, x.chunk, p.size, room.d_scores, x.chunk);
-  scale_by_head(running, p.size, d_o, x.row_v, x.width, room.headed + h * x.width, width);
-  scale_by_tail(running, p.size, v, x.row_v, x.width, room.tailed + h * x.width, width);
+  gemm_serial<T>(false, true, p.size, p.size, x.width, 1, d_o, x.row_v, v, x.row_v, false, workspace.products, x.chunk);
+  decay_scores(running, p.size, workspace.scores, x.chunk, workspace.decayed, x.chunk);
+  scale_by_tail(running, p.size, workspace.to_state + h * x.width, width, x.width, dv, x.row_v);
+  gemm_serial<T>(true, false, p.size, x.width, p.size, 1, workspace.decayed, x.chunk, d_o, x.row_v, true, dv, x.row_v);
+  decay_scores(running, p.size, workspace.products, x.chunk, workspace.decayed, x.chunk);
+  add_lower(workspace.decayed, x.chunk, p.size, workspace.d_scores, x.chunk);
+  scale_by_head(running, p.size, d_o, x.row_v, x.width, workspace.headed + h * x.width, width);
+  scale_by_tail(running, p.size, v, x.row_v, x.width, workspace.tailed + h * x.width, width);
   if (!out.dg) return;
 
-  T* d = room.d_sums;
-  decay_gradient(room.decayed, room.scores, x.chunk, p.size, d);
+  T* d = workspace.d_sums;
+  decay_gradient(workspace.decayed, workspace.scores, x.chunk, p.size, d);
   T into_end = 0;
   for (int64_t i = 0; i < p.size; ++i) {
-    if (!empty_state) d[i] += dot_rows(room.headed + i * width + h * x.width, room.from_state + i * width + h * x.width, x.width);
-    const T w = dot_rows(room.tailed + i * width + h * x.width, room.to_state + i * width + h * x.width, x.width);
+    if (!empty_state) d[i] += dot_rows(workspace.headed + i * width + h * x.width, workspace.from_state + i * width + h * x.width, x.width);
+    const T w = dot_rows(workspace.tailed + i * width + h * x.width, workspace.to_state + i * width + h * x.width, x.width);
     d[i] -= w, into_end += w;
   }
   if (!empty_state) {
@@ -248,28 +248,29 @@ void put_decay_gradient(const Part<T>& p, const T* d_sums, int64_t h, const Tens
 template <class T>
 void input_gradients(const ScalarDecay& in, const Layout<T>& x, const Tensor& states, const ScalarDecayGradients& out) {
   for_parts(x, [&](const Part<T>& p) {
-    const Room<T> room(x);
+    const Workspace<T> workspace(x);
     const int64_t width = x.group_width();
     const bool empty_state = p.first_of_zeros(in);
     const T *state = x.state(states, p.b, p.c, p.group), *d_next = x.state(out.d_states, p.b, p.c + 1, p.group);
-    gemm_serial<T>(false, true, p.size, p.size, x.keys, 1, p.q, x.row_k(), p.k, x.row_k(), false, room.scores, x.chunk);
-    gemm_serial<T>(false, false, p.size, width, x.keys, 1, p.k, x.row_k(), d_next, width, false, room.to_state, width);
-    if (!empty_state) gemm_serial<T>(false, false, p.size, width, x.keys, 1, p.q, x.row_k(), state, width, false, room.from_state, width);
-    std::fill_n(room.d_scores, x.chunk * x.chunk, T(0));
+    gemm_serial<T>(false, true, p.size, p.size, x.keys, 1, p.q, x.row_k(), p.k, x.row_k(), false, workspace.scores, x.chunk);
+    gemm_serial<T>(false, false, p.size, width, x.keys, 1, p.k, x.row_k(), d_next, width, false, workspace.to_state, width);
+    if (!empty_state)
+      gemm_serial<T>(false, false, p.size, width, x.keys, 1, p.q, x.row_k(), state, width, false, workspace.from_state, width);
+    std::fill_n(workspace.d_scores, x.chunk * x.chunk, T(0));
     for (int64_t h = 0; h < x.heads; ++h) {
-      head_gradients(p, room, out, states, h, empty_state);
-      if (out.dg) put_decay_gradient(p, room.d_sums, h, out.dg);
+      head_gradients(p, workspace, out, states, h, empty_state);
+      if (out.dg) put_decay_gradient(p, workspace.d_sums, h, out.dg);
     }
     const int64_t at = p.first * x.row_k() + p.group * x.keys;
     if (out.dq) {
       T* dq = out.dq.tensor.data<T>() + at;
-      gemm_serial<T>(false, false, p.size, x.keys, p.size, 1, room.d_scores, x.chunk, p.k, x.row_k(), out.dq.add, dq, x.row_k());
-      if (!empty_state) gemm_serial<T>(false, true, p.size, x.keys, width, 1, room.headed, width, state, width, true, dq, x.row_k());
+      gemm_serial<T>(false, false, p.size, x.keys, p.size, 1, workspace.d_scores, x.chunk, p.k, x.row_k(), out.dq.add, dq, x.row_k());
+      if (!empty_state) gemm_serial<T>(false, true, p.size, x.keys, width, 1, workspace.headed, width, state, width, true, dq, x.row_k());
     }
     if (out.dk) {
       T* dk = out.dk.tensor.data<T>() + at;
-      gemm_serial<T>(true, false, p.size, x.keys, p.size, 1, room.d_scores, x.chunk, p.q, x.row_k(), out.dk.add, dk, x.row_k());
-      gemm_serial<T>(false, true, p.size, x.keys, width, 1, room.tailed, width, d_next, width, true, dk, x.row_k());
+      gemm_serial<T>(true, false, p.size, x.keys, p.size, 1, workspace.d_scores, x.chunk, p.q, x.row_k(), out.dk.add, dk, x.row_k());
+      gemm_serial<T>(false, true, p.size, x.keys, width, 1, workspace.tailed, width, d_next, width, true, dk, x.row_k());
     }
   });
 }

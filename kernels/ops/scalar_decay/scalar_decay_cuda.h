@@ -37,13 +37,13 @@ inline bool runs_on_tensor_cores(const DecayForm& in) {
 inline int64_t padded_keys(const DecayForm& in) { return in.q.dim(3) > 64 ? 128 : 64; }
 
 /// Saved for backward: `scores` and `given` of the forward pass's workspace. Empty: recomputed.
-struct DecayKept {
+struct DecaySaved {
   Tensor scores, given;
 };
 
 /// Workspace of one pass.
 struct DecayScratch {
-  DecayKept made;
+  DecaySaved made;
   Tensor scores;  ///< q kᵀ inside chunks, [B, chunks, G, 64, 64]; bf16 on tensor cores, else f32
   Tensor states,
       d_states;          ///< of all chunks: f32 [B, chunks + 1, H, N, P]; on tensor cores bf16 [B, chunks, H, P, padded N], backward alone
@@ -53,7 +53,7 @@ struct DecayScratch {
   Tensor kept;           ///< with several segments: the decay of a state through each, f32 [B, H, segments]
 };
 
-inline DecayScratch decay_scratch(Tape& tape, const DecayForm& in, bool backward, const DecayKept& made = {}) {
+inline DecayScratch decay_scratch(Tape& tape, const DecayForm& in, bool backward, const DecaySaved& made = {}) {
   constexpr int64_t kChunk = DecayForm::kChunk;
   const int64_t batch = in.x.dim(0), length = in.x.dim(1), chunks = in.chunks(), heads = in.x.dim(2), keys = in.q.dim(3),
                 width = in.x.dim(3);

@@ -21,9 +21,9 @@ struct ChunkStates {
 };
 
 /// Memory for `carried` of one chain, forward or backward.
-inline Tensor chunk_states_carried(Tape& t, int64_t lines, int64_t chunks, int64_t keys, int64_t values) {
-  const int64_t segments = segments_of(chunks, lines * (values / kStateColumns), {2, 8});
-  return segments > 1 ? t.empty({lines, segments, keys, values + keys}, DType::f32) : Tensor();
+inline Tensor chunk_states_carried(Tape& t, int64_t batch_heads, int64_t chunks, int64_t keys, int64_t values) {
+  const int64_t segments = segments_of(chunks, batch_heads * (values / kStateColumns), {2, 8});
+  return segments > 1 ? t.empty({batch_heads, segments, keys, values + keys}, DType::f32) : Tensor();
 }
 
 /// K 32, 64 or 96, V a multiple of 32.

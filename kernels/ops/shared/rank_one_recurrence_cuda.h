@@ -17,7 +17,7 @@ struct RankOneShape {
 
   int64_t batch, length, heads, keys, values;
 
-  int64_t lines() const { return batch * heads; }
+  int64_t batch_heads() const { return batch * heads; }
   int64_t rows() const { return batch * length * heads; }
   int64_t pieces() const { return (length + kPiece - 1) / kPiece; }
   int64_t groups() const { return (values + kGroup - 1) / kGroup; }
@@ -31,8 +31,8 @@ struct RankOneScratch {
 
   RankOneScratch() = default;
   RankOneScratch(Tape& t, const RankOneShape& s)
-      : starts(t.empty({s.lines(), s.pieces(), s.values, s.keys}, DType::f32)),
-        inside(t.empty({s.lines(), std::min(s.length, RankOneShape::kPiece), s.values, s.keys}, DType::f32)),
+      : starts(t.empty({s.batch_heads(), s.pieces(), s.values, s.keys}, DType::f32)),
+        inside(t.empty({s.batch_heads(), std::min(s.length, RankOneShape::kPiece), s.values, s.keys}, DType::f32)),
         parts(t.empty({s.groups(), s.rows(), RankOneShape::kVectors, s.keys}, DType::f32)) {}
 };
 

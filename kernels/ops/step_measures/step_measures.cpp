@@ -25,7 +25,7 @@ void require_finite_loss(Tape& tape, const Tensor& norm, const Tensor& loss) {
       [&] {
         if (!std::isfinite(*loss.data<double>())) *norm.data<double>() = std::numeric_limits<double>::quiet_NaN();
       },
-      [&] { cuda::spoil(tape.stream(), norm, loss); });
+      [&] { cuda::require_finite(tape.stream(), norm, loss); });
 }
 
 }  // namespace saccade

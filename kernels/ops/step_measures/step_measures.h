@@ -4,7 +4,7 @@
 namespace saccade {
 
 /// What a training step says of itself, kept on the device until somebody asks. No gradients.
-/// Source: this project (training steps that are recorded and replayed). Throws nothing of its own.
+/// Source: this project (training steps that are captured as graphs and replayed). Throws nothing of its own.
 
 /// Adds a micro-batch's loss to the step's; the first (`fresh`) begins from 0:
 ///   sum ← sum + share · loss

@@ -53,13 +53,13 @@ void for_tiles(int64_t length, int64_t chunk, Body body) {
 }
 
 template <class T>
-struct Room {
+struct Workspace {
   T *s, *p;          ///< [tile, chunk]
   T *phi, *d_phi;    ///< [tile, F]
   T *rows, *d_rows;  ///< [tile, V + 1]
   T *sums, *d_sums;  ///< [tile]
   T *state, *d_state;
-  explicit Room(const Head<T>& x) {
+  explicit Workspace(const Head<T>& x) {
     const int64_t pairs = kTaylorTile * std::min(kTaylorChunk, x.length), wide = kTaylorTile * x.count,
                   narrow = kTaylorTile * (x.values + 1);
     T* at = scratch<T, 25>(2 * (pairs + wide + narrow + kTaylorTile + x.state_size()));
@@ -74,10 +74,10 @@ struct Room {
 
 /// s and p of a tile, and the sums of its rows.
 template <class T>
-void score_tile(const Head<T>& x, const Tile& tile, const Room<T>& room) {
+void score_tile(const Head<T>& x, const Tile& tile, const Workspace<T>& workspace) {
   gemm_serial<T>(false, true, tile.rows, tile.keys(), x.d, x.scale, x.q + tile.first * x.row_k, x.row_k, x.k + tile.begin * x.row_k,
-                 x.row_k, false, room.s, tile.keys());
-  taylor_rows(room.s, tile.rows, tile.keys(), tile.first_visible(), room.p, room.sums);
+                 x.row_k, false, workspace.s, tile.keys());
+  taylor_rows(workspace.s, tile.rows, tile.keys(), tile.first_visible(), workspace.p, workspace.sums);
 }
 
 /// [v | 1] of a tile's own tokens.
@@ -91,28 +91,28 @@ void load_values(const Head<T>& x, const Tile& tile, T* rows) {
 
 /// S += φ(k)ᵀ [v | 1] over a chunk.
 template <class T>
-void advance_state(const Head<T>& x, int64_t chunk, const Room<T>& room) {
+void advance_state(const Head<T>& x, int64_t chunk, const Workspace<T>& workspace) {
   const int64_t width = x.values + 1;
   for_tiles(x.length, chunk, [&](const Tile& tile) {
-    features(x.k + tile.first * x.row_k, x.row_k, tile.rows, x.d, room.phi);
-    load_values(x, tile, room.rows);
-    gemm_serial<T>(true, false, x.count, width, tile.rows, 1, room.phi, x.count, room.rows, width, true, room.state, width);
+    features(x.k + tile.first * x.row_k, x.row_k, tile.rows, x.d, workspace.phi);
+    load_values(x, tile, workspace.rows);
+    gemm_serial<T>(true, false, x.count, width, tile.rows, 1, workspace.phi, x.count, workspace.rows, width, true, workspace.state, width);
   });
 }
 
 template <class T>
-void forward_tile(const Head<T>& x, const Tile& tile, bool state, const Room<T>& room, T* o, T* denominator) {
+void forward_tile(const Head<T>& x, const Tile& tile, bool state, const Workspace<T>& workspace, T* o, T* denominator) {
   const int64_t width = x.values + 1;
-  score_tile(x, tile, room);
-  gemm_serial<T>(false, false, tile.rows, x.values, tile.keys(), 1, room.p, tile.keys(), x.v + tile.begin * x.row_v, x.row_v, false,
-                 room.rows, width);
-  for (int64_t r = 0; r < tile.rows; ++r) room.rows[r * width + x.values] = room.sums[r];
+  score_tile(x, tile, workspace);
+  gemm_serial<T>(false, false, tile.rows, x.values, tile.keys(), 1, workspace.p, tile.keys(), x.v + tile.begin * x.row_v, x.row_v, false,
+                 workspace.rows, width);
+  for (int64_t r = 0; r < tile.rows; ++r) workspace.rows[r * width + x.values] = workspace.sums[r];
   if (state) {
-    features(x.q + tile.first * x.row_k, x.row_k, tile.rows, x.d, room.phi);
-    gemm_serial<T>(false, false, tile.rows, width, x.count, 1, room.phi, x.count, room.state, width, true, room.rows, width);
+    features(x.q + tile.first * x.row_k, x.row_k, tile.rows, x.d, workspace.phi);
+    gemm_serial<T>(false, false, tile.rows, width, x.count, 1, workspace.phi, x.count, workspace.state, width, true, workspace.rows, width);
   }
   for (int64_t r = 0; r < tile.rows; ++r) {
-    const T* row = room.rows + r * width;
+    const T* row = workspace.rows + r * width;
     denominator[tile.first + r] = row[x.values];
     const T inverse = 1 / (row[x.values] + static_cast<T>(kTaylorEpsilon));
     for (int64_t i = 0; i < x.values; ++i) o[(tile.first + r) * x.row_v + i] = row[i] * inverse;
@@ -121,41 +121,45 @@ void forward_tile(const Head<T>& x, const Tile& tile, bool state, const Room<T>&
 
 /// Gradients of one tile through the pairs of its chunk, and of its queries through the state; d_state gets φ(q)ᵀ dn.
 template <class T>
-void backward_tile(const Head<T>& x, const Tile& tile, int64_t chunk, const T* state, const Room<T>& room, const TaylorGradients& out) {
+void backward_tile(const Head<T>& x, const Tile& tile, int64_t chunk, const T* state, const Workspace<T>& workspace,
+                   const TaylorGradients& out) {
   const int64_t width = x.values + 1, keys = tile.keys(), at_k = tile.first * x.row_k, at_v = tile.first * x.row_v;
   const T *o = x.of_values(out.o), *d_o = x.of_values(out.d_o), *denominator = out.denominator.data<T>() + x.index * x.length;
   T *dq = x.keys(out.dq) + at_k, *dk = x.keys(out.dk) + tile.begin * x.row_k, *dv = x.of_values(out.dv) + tile.begin * x.row_v;
-  score_tile(x, tile, room);
+  score_tile(x, tile, workspace);
   for (int64_t r = 0; r < tile.rows; ++r) {
     const T inverse = 1 / (denominator[tile.first + r] + static_cast<T>(kTaylorEpsilon));
     const T *from = d_o + at_v + r * x.row_v, *row = o + at_v + r * x.row_v;
-    T* dn = room.d_rows + r * width;
+    T* dn = workspace.d_rows + r * width;
     for (int64_t i = 0; i < x.values; ++i) dn[i] = from[i] * inverse;
-    room.d_sums[r] = dn[x.values] = -dot_rows(from, row, x.values) * inverse;
+    workspace.d_sums[r] = dn[x.values] = -dot_rows(from, row, x.values) * inverse;
   }
-  gemm_serial<T>(true, false, keys, x.values, tile.rows, 1, room.p, keys, room.d_rows, width, true, dv, x.row_v);
-  gemm_serial<T>(false, true, tile.rows, keys, x.values, 1, room.d_rows, width, x.v + tile.begin * x.row_v, x.row_v, false, room.p, keys);
-  taylor_slopes(room.s, tile.rows, keys, tile.first_visible(), room.d_sums, x.scale, room.p);
-  gemm_serial<T>(false, false, tile.rows, x.d, keys, 1, room.p, keys, x.k + tile.begin * x.row_k, x.row_k, false, dq, x.row_k);
-  gemm_serial<T>(true, false, keys, x.d, tile.rows, 1, room.p, keys, x.q + at_k, x.row_k, true, dk, x.row_k);
+  gemm_serial<T>(true, false, keys, x.values, tile.rows, 1, workspace.p, keys, workspace.d_rows, width, true, dv, x.row_v);
+  gemm_serial<T>(false, true, tile.rows, keys, x.values, 1, workspace.d_rows, width, x.v + tile.begin * x.row_v, x.row_v, false,
+                 workspace.p, keys);
+  taylor_slopes(workspace.s, tile.rows, keys, tile.first_visible(), workspace.d_sums, x.scale, workspace.p);
+  gemm_serial<T>(false, false, tile.rows, x.d, keys, 1, workspace.p, keys, x.k + tile.begin * x.row_k, x.row_k, false, dq, x.row_k);
+  gemm_serial<T>(true, false, keys, x.d, tile.rows, 1, workspace.p, keys, x.q + at_k, x.row_k, true, dk, x.row_k);
   if (chunk == 0) return;
-  gemm_serial<T>(false, true, tile.rows, x.count, width, 1, room.d_rows, width, state, width, false, room.d_phi, x.count);
-  add_feature_gradients(x.q + at_k, x.row_k, tile.rows, x.d, room.d_phi, dq);
-  features(x.q + at_k, x.row_k, tile.rows, x.d, room.phi);
-  gemm_serial<T>(true, false, x.count, width, tile.rows, 1, room.phi, x.count, room.d_rows, width, true, room.d_state, width);
+  gemm_serial<T>(false, true, tile.rows, x.count, width, 1, workspace.d_rows, width, state, width, false, workspace.d_phi, x.count);
+  add_feature_gradients(x.q + at_k, x.row_k, tile.rows, x.d, workspace.d_phi, dq);
+  features(x.q + at_k, x.row_k, tile.rows, x.d, workspace.phi);
+  gemm_serial<T>(true, false, x.count, width, tile.rows, 1, workspace.phi, x.count, workspace.d_rows, width, true, workspace.d_state,
+                 width);
 }
 
 /// Gradients of a chunk's keys and values through the state that later chunks read.
 template <class T>
-void state_gradients(const Head<T>& x, int64_t chunk, const Room<T>& room, const TaylorGradients& out) {
+void state_gradients(const Head<T>& x, int64_t chunk, const Workspace<T>& workspace, const TaylorGradients& out) {
   const int64_t width = x.values + 1;
   for_tiles(x.length, chunk, [&](const Tile& tile) {
     const T* k = x.k + tile.first * x.row_k;
-    load_values(x, tile, room.rows);
-    gemm_serial<T>(false, true, tile.rows, x.count, width, 1, room.rows, width, room.d_state, width, false, room.d_phi, x.count);
-    add_feature_gradients(k, x.row_k, tile.rows, x.d, room.d_phi, x.keys(out.dk) + tile.first * x.row_k);
-    features(k, x.row_k, tile.rows, x.d, room.phi);
-    gemm_serial<T>(false, false, tile.rows, x.values, x.count, 1, room.phi, x.count, room.d_state, width, true,
+    load_values(x, tile, workspace.rows);
+    gemm_serial<T>(false, true, tile.rows, x.count, width, 1, workspace.rows, width, workspace.d_state, width, false, workspace.d_phi,
+                   x.count);
+    add_feature_gradients(k, x.row_k, tile.rows, x.d, workspace.d_phi, x.keys(out.dk) + tile.first * x.row_k);
+    features(k, x.row_k, tile.rows, x.d, workspace.phi);
+    gemm_serial<T>(false, false, tile.rows, x.values, x.count, 1, workspace.phi, x.count, workspace.d_state, width, true,
                    x.of_values(out.dv) + tile.first * x.row_v, x.row_v);
   });
 }
@@ -175,19 +179,19 @@ template <class T>
 void taylor_forward(const TaylorAttention& in, const Tensor& o, const Tensor& denominator) {
   parallel_for(in.q.dim(0) * in.q.dim(2), [&](int64_t task) {
     const Head<T> x(in, task);
-    const Room<T> room(x);
+    const Workspace<T> workspace(x);
     T* carried = in.state ? in.state.data<T>() + task * x.state_size() : nullptr;
     if (carried)
-      std::copy_n(carried, x.state_size(), room.state);
+      std::copy_n(carried, x.state_size(), workspace.state);
     else
-      std::fill_n(room.state, x.state_size(), T(0));
+      std::fill_n(workspace.state, x.state_size(), T(0));
     for (int64_t c = 0; c < x.chunks; ++c) {
       for_tiles(x.length, c, [&](const Tile& tile) {
-        forward_tile(x, tile, carried || c > 0, room, x.of_values(o), denominator.data<T>() + task * x.length);
+        forward_tile(x, tile, carried || c > 0, workspace, x.of_values(o), denominator.data<T>() + task * x.length);
       });
-      if (carried || c + 1 < x.chunks) advance_state(x, c, room);
+      if (carried || c + 1 < x.chunks) advance_state(x, c, workspace);
     }
-    if (carried) std::copy_n(room.state, x.state_size(), carried);
+    if (carried) std::copy_n(workspace.state, x.state_size(), carried);
   });
 }
 
@@ -195,19 +199,19 @@ template <class T>
 void taylor_backward(const TaylorAttention& in, const TaylorGradients& out) {
   parallel_for(in.q.dim(0) * in.q.dim(2), [&](int64_t task) {
     const Head<T> x(in, task);
-    const Room<T> room(x);
+    const Workspace<T> workspace(x);
     T* states = out.states.data<T>() + task * x.chunks * x.state_size();
-    std::fill_n(room.state, x.state_size(), T(0));
-    std::fill_n(room.d_state, x.state_size(), T(0));
+    std::fill_n(workspace.state, x.state_size(), T(0));
+    std::fill_n(workspace.d_state, x.state_size(), T(0));
     for (int64_t c = 1; c < x.chunks; ++c) {
-      advance_state(x, c - 1, room);
-      std::copy_n(room.state, x.state_size(), states + c * x.state_size());
+      advance_state(x, c - 1, workspace);
+      std::copy_n(workspace.state, x.state_size(), states + c * x.state_size());
     }
     clear_rows(x.length, x.row_k, x.d, x.keys(out.dk));
     clear_rows(x.length, x.row_v, x.values, x.of_values(out.dv));
     for (int64_t c = x.chunks; c-- > 0;) {
-      if (c + 1 < x.chunks) state_gradients(x, c, room, out);
-      for_tiles(x.length, c, [&](const Tile& tile) { backward_tile<T>(x, tile, c, states + c * x.state_size(), room, out); });
+      if (c + 1 < x.chunks) state_gradients(x, c, workspace, out);
+      for_tiles(x.length, c, [&](const Tile& tile) { backward_tile<T>(x, tile, c, states + c * x.state_size(), workspace, out); });
     }
   });
 }

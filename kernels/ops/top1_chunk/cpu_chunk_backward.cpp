@@ -7,16 +7,16 @@ namespace {
 /// One chunk of one head: its keys, and where their gradients go.
 template <class T>
 struct Chunk {
-  Chunk(const ChunkBackward& in, int64_t line, int64_t c)
-      : b(line / in.problem.shape.heads),
-        h(line % in.problem.shape.heads),
+  Chunk(const ChunkBackward& in, int64_t batch_head, int64_t c)
+      : b(batch_head / in.problem.shape.heads),
+        h(batch_head % in.problem.shape.heads),
         begin(c * in.problem.options.chunk),
         end(std::min(in.problem.shape.length, begin + in.problem.options.chunk)),
         head(in.problem.shape, in.problem.score, in.k, in.v, b, h),
         q(in.problem.shape.rows<T>(in.q, b, h)),
         d_o(in.problem.shape.rows<T>(in.d_o, b, h)),
-        lse(in.problem.shape.line<T>(in.lse, b, h)),
-        mean(in.problem.shape.line<T>(in.mean, b, h)),
+        lse(in.problem.shape.of_head<T>(in.lse, b, h)),
+        mean(in.problem.shape.of_head<T>(in.mean, b, h)),
         dq(in.dq ? in.problem.shape.rows<T>(in.dq.tensor, b, h) : nullptr),
         dk(in.dk ? in.problem.shape.rows<T>(in.dk.tensor, b, h) : nullptr),
         dv(in.dv ? in.problem.shape.rows<T>(in.dv.tensor, b, h) : nullptr) {}
@@ -31,8 +31,8 @@ struct Chunk {
 
 /// The chunk's own queries: the first contribution to all gradients of its rows.
 template <class T>
-void local_chunk(const ChunkBackward& in, int64_t line, int64_t c) {
-  const Chunk<T> chunk(in, line, c);
+void local_chunk(const ChunkBackward& in, int64_t batch_head, int64_t c) {
+  const Chunk<T> chunk(in, batch_head, c);
   const int64_t stride = chunk.head.stride;
   for (int64_t key = chunk.begin; key < chunk.end; key += kTileKeys)
     for (int64_t first = key; first < chunk.end; first += kTileQueries) {
@@ -49,15 +49,15 @@ void local_chunk(const ChunkBackward& in, int64_t line, int64_t c) {
 /// Where a further piece keeps its share of dk (side 0) or dv (side 1), [chunk, d].
 template <class T>
 T* extra_sum(const ChunkBackward& in, const QueryPiece& piece, int64_t side) {
-  return in.extra.data<T>() +
-         ((piece.line * max_extras(in.problem.shape.length) + piece.extra) * 2 + side) * in.problem.options.chunk * in.problem.shape.width;
+  return in.extra.data<T>() + ((piece.batch_head * max_extras(in.problem.shape.length) + piece.extra) * 2 + side) *
+                                  in.problem.options.chunk * in.problem.shape.width;
 }
 
 /// Queries elsewhere that chose a chunk; each query is in one piece, so no two tasks write the same dq. The chunk's first piece
 /// adds to dk and dv, the others keep their shares apart.
 template <class T>
 void remote_piece(const ChunkBackward& in, const QueryPiece& piece) {
-  const Chunk<T> chunk(in, piece.line, piece.chunk);
+  const Chunk<T> chunk(in, piece.batch_head, piece.chunk);
   const int64_t stride = chunk.head.stride, width = chunk.head.width, row = piece.extra < 0 ? stride : width;
   T* dk = piece.extra < 0 || !chunk.dk ? chunk.at(chunk.dk, chunk.begin) : extra_sum<T>(in, piece, 0);
   T* dv = piece.extra < 0 || !chunk.dv ? chunk.at(chunk.dv, chunk.begin) : extra_sum<T>(in, piece, 1);
@@ -82,7 +82,7 @@ void remote_piece(const ChunkBackward& in, const QueryPiece& piece) {
 /// Adds the share of a further piece to its chunk.
 template <class T>
 void add_extra(const ChunkBackward& in, const QueryPiece& piece) {
-  const Chunk<T> chunk(in, piece.line, piece.chunk);
+  const Chunk<T> chunk(in, piece.batch_head, piece.chunk);
   for (int64_t side = 0; side < 2; ++side) {
     T* sum = chunk.at(side == 0 ? chunk.dk : chunk.dv, chunk.begin);
     if (!sum) continue;
@@ -93,8 +93,8 @@ void add_extra(const ChunkBackward& in, const QueryPiece& piece) {
 }
 
 template <class T>
-void remote_chunks(const ChunkBackward& in, int64_t place) {
-  const std::vector<QueryPiece> pieces = query_pieces(in.problem, in.sorted, place);
+void remote_chunks(const ChunkBackward& in, int64_t slot) {
+  const std::vector<QueryPiece> pieces = query_pieces(in.problem, in.sorted, slot);
   const auto count = static_cast<int64_t>(pieces.size());
   const auto piece = [&](int64_t i) -> const QueryPiece& { return pieces[static_cast<size_t>(i)]; };
   parallel_for(count, [&](int64_t i) { remote_piece<T>(in, piece(i)); });
@@ -110,7 +110,7 @@ template <class T>
 void chunk_backward(const ChunkBackward& in) {
   const int64_t chunks = in.problem.chunks(), tasks = in.problem.shape.sequences() * chunks;
   parallel_for(tasks, [&](int64_t task) { local_chunk<T>(in, task / chunks, task % chunks); });
-  for (int64_t place = 0; place < in.problem.options.top_k; ++place) remote_chunks<T>(in, place);
+  for (int64_t slot = 0; slot < in.problem.options.top_k; ++slot) remote_chunks<T>(in, slot);
 }
 
 template void chunk_backward<float>(const ChunkBackward&);

@@ -9,15 +9,15 @@ namespace {
 template <class T>
 SoftmaxState<T> state_at(const ChunkForward& in, int64_t b, int64_t h, int64_t first) {
   const HeadShape& shape = in.problem.shape;
-  T* weighted = shape.line<T>(in.entropy, b, h);
-  return {shape.line<T>(in.lse, b, h) + first, shape.line<T>(in.sum, b, h) + first, weighted ? weighted + first : nullptr};
+  T* weighted = shape.of_head<T>(in.entropy, b, h);
+  return {shape.of_head<T>(in.lse, b, h) + first, shape.of_head<T>(in.sum, b, h) + first, weighted ? weighted + first : nullptr};
 }
 
-/// Queries that chose a chunk attend to all its keys. No other piece of this place has the same queries.
+/// Queries that chose a chunk attend to all its keys. No other piece of this slot has the same queries.
 template <class T>
 void remote_piece(const ChunkForward& in, const QueryPiece& piece) {
   const HeadShape& shape = in.problem.shape;
-  const int64_t b = piece.line / shape.heads, h = piece.line % shape.heads, chunk = in.problem.options.chunk;
+  const int64_t b = piece.batch_head / shape.heads, h = piece.batch_head % shape.heads, chunk = in.problem.options.chunk;
   const HeadKeys<T> head(shape, in.problem.score, in.k, in.v, b, h);
   T* q = scratch<T, 8>(kTileQueries * shape.width);
   for_query_tiles(piece, [&](const int32_t* positions, int64_t rows) {
@@ -45,17 +45,17 @@ void local_chunk(const ChunkForward& in, int64_t b, int64_t h, int64_t c) {
 }  // namespace
 
 void sort_queries(const ChunkProblem& problem, const Tensor& selected, const QueryOrder& sorted) {
-  const int64_t length = problem.shape.length, places = problem.options.top_k, chunks = problem.chunks();
-  parallel_for(problem.shape.sequences() * places, [&](int64_t list) {
-    const int32_t* chosen = selected.data<int32_t>() + list / places * length * places + list % places;
+  const int64_t length = problem.shape.length, top_k = problem.options.top_k, chunks = problem.chunks();
+  parallel_for(problem.shape.sequences() * top_k, [&](int64_t list) {
+    const int32_t* chosen = selected.data<int32_t>() + list / top_k * length * top_k + list % top_k;
     int32_t* offsets = sorted.offsets.data<int32_t>() + list * (chunks + 1);
     int32_t* order = sorted.order.data<int32_t>() + list * length;
     std::fill_n(offsets, chunks + 1, 0);
     for (int64_t t = 0; t < length; ++t)
-      if (chosen[t * places] >= 0) ++offsets[chosen[t * places] + 1];
+      if (chosen[t * top_k] >= 0) ++offsets[chosen[t * top_k] + 1];
     for (int64_t c = 0; c < chunks; ++c) offsets[c + 1] += offsets[c];
     for (int64_t t = 0; t < length; ++t)
-      if (chosen[t * places] >= 0) order[offsets[chosen[t * places]]++] = static_cast<int32_t>(t);
+      if (chosen[t * top_k] >= 0) order[offsets[chosen[t * top_k]]++] = static_cast<int32_t>(t);
     for (int64_t c = chunks; c > 0; --c) offsets[c] = offsets[c - 1];
     offsets[0] = 0;
   });
@@ -65,13 +65,13 @@ template <class T>
 void chunk_forward(const ChunkForward& in) {
   const int64_t heads = in.problem.shape.heads, sequences = in.problem.shape.sequences(), chunks = in.problem.chunks();
   std::fill_n(in.lse.data<T>(), in.lse.size(), -std::numeric_limits<T>::infinity());
-  for (int64_t place = 0; place < in.problem.options.top_k; ++place) {
-    const std::vector<QueryPiece> pieces = query_pieces(in.problem, in.sorted, place);
+  for (int64_t slot = 0; slot < in.problem.options.top_k; ++slot) {
+    const std::vector<QueryPiece> pieces = query_pieces(in.problem, in.sorted, slot);
     parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t i) { remote_piece<T>(in, pieces[static_cast<size_t>(i)]); });
   }
   parallel_for(sequences * chunks, [&](int64_t task) {
-    const int64_t line = task / chunks;
-    local_chunk<T>(in, line / heads, line % heads, task % chunks);
+    const int64_t batch_head = task / chunks;
+    local_chunk<T>(in, batch_head / heads, batch_head % heads, task % chunks);
   });
 }
 

@@ -11,12 +11,12 @@ namespace {
 /// The newest queries of one head, at most kTileQueries of them, all in one chunk.
 template <class T>
 void attend(const ChunkProblem& problem, const HeadKeys<T>& head, const QueryRows<T>& queries, const int32_t* selected, T* o) {
-  const int64_t chunk = problem.options.chunk, places = problem.options.top_k, own = queries.first / chunk * chunk;
+  const int64_t chunk = problem.options.chunk, top_k = problem.options.top_k, own = queries.first / chunk * chunk;
   T max[kTileQueries], sum[kTileQueries];
   std::fill_n(max, queries.rows, -std::numeric_limits<T>::infinity());
   for (int64_t r = 0; r < queries.rows; ++r)
-    for (int64_t place = 0; place < places; ++place) {
-      const int64_t c = selected[r * places + place];
+    for (int64_t slot = 0; slot < top_k; ++slot) {
+      const int64_t c = selected[r * top_k + slot];
       if (c >= 0)
         absorb_keys<T>(head, {queries.q + r * queries.stride, queries.stride, 1, queries.first + r}, c * chunk, (c + 1) * chunk,
                        {max + r, sum + r}, o + r * queries.stride);
@@ -47,14 +47,14 @@ void cached_chunks(const ChunkProblem& problem, const Tensor& q, const Tensor& k
                    const Tensor& o) {
   const HeadShape queries{problem.shape.batch, q.dim(1), problem.shape.heads, problem.shape.width};
   const int64_t n = queries.length, stride = queries.stride(), chunk = problem.options.chunk;
-  parallel_for(queries.sequences(), [&](int64_t line) {
-    const int64_t b = line / queries.heads, h = line % queries.heads;
+  parallel_for(queries.sequences(), [&](int64_t batch_head) {
+    const int64_t b = batch_head / queries.heads, h = batch_head % queries.heads;
     const HeadKeys<T> head(problem.shape, problem.score, k, v, b, h);
     for (int64_t r = 0, rows = 0; r < n; r += rows) {
       const int64_t position = first + r;
       rows = std::min({kTileQueries, n - r, chunk - position % chunk});
       attend<T>(problem, head, {queries.rows<T>(q, b, h) + r * stride, stride, rows, position},
-                selected.data<int32_t>() + (line * n + r) * problem.options.top_k, queries.rows<T>(o, b, h) + r * stride);
+                selected.data<int32_t>() + (batch_head * n + r) * problem.options.top_k, queries.rows<T>(o, b, h) + r * stride);
     }
   });
 }

@@ -12,11 +12,11 @@ template <class T>
 struct Best {
   T* score;
   int32_t* chunk;
-  int64_t places, filled = 0;
+  int64_t top_k, filled = 0;
 
   void offer(T s, int32_t c) {
-    if (filled == places && !(s > score[places - 1])) return;
-    int64_t at = filled < places ? filled++ : places - 1;
+    if (filled == top_k && !(s > score[top_k - 1])) return;
+    int64_t at = filled < top_k ? filled++ : top_k - 1;
     for (; at > 0 && s > score[at - 1]; --at) score[at] = score[at - 1], chunk[at] = chunk[at - 1];
     score[at] = s;
     chunk[at] = c;
@@ -34,14 +34,14 @@ struct HeadQueries {
 template <class T>
 void select_block(const ChunkProblem& problem, const ChunkScorer<T>& scorer, int64_t b, int64_t h, const std::vector<HeadQueries<T>>& heads,
                   int64_t first, int64_t rows) {
-  const int64_t places = problem.options.top_k, group = scorer.group(), most = problem.candidates(first + rows - 1);
+  const int64_t top_k = problem.options.top_k, group = scorer.group(), most = problem.candidates(first + rows - 1);
   T* total = scratch<T, 5>(kScoreQueries * group);
   T* one = heads.size() > 1 ? scratch<T, 6>(kScoreQueries * group) : nullptr;
-  T* best_scores = scratch<T, 7>(kScoreQueries * places);
+  T* best_scores = scratch<T, 7>(kScoreQueries * top_k);
   Best<T> best[kScoreQueries];
   for (int64_t r = 0; r < rows; ++r) {
-    best[r] = {best_scores + r * places, heads[0].selected + r * places, places};
-    std::fill_n(best[r].chunk, places, -1);
+    best[r] = {best_scores + r * top_k, heads[0].selected + r * top_k, top_k};
+    std::fill_n(best[r].chunk, top_k, -1);
   }
   for (int64_t begin = 0; begin < most; begin += group) {
     const int64_t end = std::min(most, begin + group), n = end - begin;
@@ -55,7 +55,7 @@ void select_block(const ChunkProblem& problem, const ChunkScorer<T>& scorer, int
       for (int64_t i = 0; i < std::min(n, problem.candidates(first + r) - begin); ++i)
         best[r].offer(total[r * group + i], static_cast<int32_t>(begin + i));
   }
-  for (size_t other = 1; other < heads.size(); ++other) std::copy_n(heads[0].selected, rows * places, heads[other].selected);
+  for (size_t other = 1; other < heads.size(); ++other) std::copy_n(heads[0].selected, rows * top_k, heads[other].selected);
 }
 
 template <class T>
@@ -83,12 +83,12 @@ void take_recent(const ChunkProblem& problem, int64_t t, int32_t* chosen) {
     chosen[i] = static_cast<int32_t>(std::max<int64_t>(problem.candidates(t) - 1 - i, -1));
 }
 
-/// Control: distinct candidates, uniformly (Floyd's sampling), by counters of (line, position, place) alone.
-void take_random(const ChunkProblem& problem, const Random& random, int64_t line, int64_t t, int32_t* chosen) {
+/// Control: distinct candidates, uniformly (Floyd's sampling), by counters of (batch_head, position, slot) alone.
+void take_random(const ChunkProblem& problem, const Random& random, int64_t batch_head, int64_t t, int32_t* chosen) {
   const int64_t candidates = problem.candidates(t), count = std::min(problem.options.top_k, candidates);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t last = candidates - count + i;
-    const uint64_t counter = (static_cast<uint64_t>(line) << 40) + (static_cast<uint64_t>(t) << 8) + static_cast<uint64_t>(i);
+    const uint64_t counter = (static_cast<uint64_t>(batch_head) << 40) + (static_cast<uint64_t>(t) << 8) + static_cast<uint64_t>(i);
     const auto drawn = static_cast<int32_t>(random.below(static_cast<uint64_t>(last) + 1, counter));
     chosen[i] = std::find(chosen, chosen + i, drawn) == chosen + i ? drawn : static_cast<int32_t>(last);
   }
@@ -100,11 +100,11 @@ void select_control(const ChunkProblem& problem, const Tensor& selected, int64_t
   const int64_t length = selected.dim(2);
   const Random random(problem.options.seed, "top1_chunk.random");
   parallel_for(shape.sequences(), [&](int64_t sequence) {
-    const int64_t line = problem.options.share_selection ? sequence / shape.heads * shape.heads : sequence;
+    const int64_t batch_head = problem.options.share_selection ? sequence / shape.heads * shape.heads : sequence;
     for (int64_t t = first; t < first + length; ++t) {
       int32_t* chosen = selected.data<int32_t>() + (sequence * length + t - first) * problem.options.top_k;
       if (problem.options.selection == ChunkSelection::random) {
-        take_random(problem, random, line, t, chosen);
+        take_random(problem, random, batch_head, t, chosen);
       } else {
         take_recent(problem, t, chosen);
       }

@@ -71,18 +71,18 @@ Tensor select(Tape& tape, const ChunkProblem& p, const Tensor& q, const Tensor& 
 
 /// Queries sorted by chunk; on CUDA with how blocks share them.
 cuda::QueryLists sort(Tape& tape, const ChunkProblem& p, const Tensor& selected, DType dtype) {
-  const int64_t batch = p.shape.batch, heads = p.shape.heads, places = p.options.top_k, length = p.shape.length, chunks = p.chunks();
+  const int64_t batch = p.shape.batch, heads = p.shape.heads, top_k = p.options.top_k, length = p.shape.length, chunks = p.chunks();
   cuda::QueryLists sorted{
-      selected, tape.empty({batch, heads, places, length}, DType::i32), tape.empty({batch, heads, places, chunks + 1}, DType::i32), {}, {},
+      selected, tape.empty({batch, heads, top_k, length}, DType::i32), tape.empty({batch, heads, top_k, chunks + 1}, DType::i32), {}, {},
       {}};
   Tensor counts;
   const int64_t rows = cuda::attention_block_rows(dtype, p.shape.width);
   if (tape.device().targets_cuda()) {
     const int64_t together = cuda::group_chunks(p.options.chunk, rows), groups = (chunks + together - 1) / together;
-    sorted.tiles = tape.empty({batch, heads, places, length / rows + groups, 2}, DType::i32);
-    sorted.extras = tape.empty({batch, heads, places, std::max<int64_t>(1, cuda::max_extras(length)), 2}, DType::i32);
-    sorted.extra_offsets = tape.empty({batch, heads, places, groups + 1}, DType::i32);
-    counts = tape.empty({batch * heads * places, (length + cuda::kSortSegment - 1) / cuda::kSortSegment, chunks}, DType::i32);
+    sorted.tiles = tape.empty({batch, heads, top_k, length / rows + groups, 2}, DType::i32);
+    sorted.extras = tape.empty({batch, heads, top_k, std::max<int64_t>(1, cuda::max_extras(length)), 2}, DType::i32);
+    sorted.extra_offsets = tape.empty({batch, heads, top_k, groups + 1}, DType::i32);
+    counts = tape.empty({batch * heads * top_k, (length + cuda::kSortSegment - 1) / cuda::kSortSegment, chunks}, DType::i32);
   }
   tape.run(
       "top1_chunk.sort", {0, static_cast<double>(2 * selected.bytes() + sorted.order.bytes() + sorted.offsets.bytes())},
@@ -129,7 +129,7 @@ void backward(Tape& tape, const cpu::ChunkBackward& saved, const cuda::QueryList
       dk(tape, "top1_chunk.backward", in.k, p.shape, in.k.id() == in.q.id());
   HeadGradient dv(tape, "top1_chunk.backward", in.v, p.shape, in.v.id() == in.q.id() || in.v.id() == in.k.id());
   in.d_o = tape.grad(o);
-  in.mean = tape.empty(in.lse.shape(), in.lse.dtype());
+  in.delta = tape.empty(in.lse.shape(), in.lse.dtype());
   in.dq = dq.target(), in.dk = dk.target(), in.dv = dv.target();
   const int products = 2 + (in.dq ? 1 : 0) + (in.dk ? 1 : 0) + (in.dv ? 1 : 0);
   Tensor partial;
@@ -144,7 +144,7 @@ void backward(Tape& tape, const cpu::ChunkBackward& saved, const cuda::QueryList
       [&] {
         dispatch(o.dtype(), [&](auto zero) {
           using T = decltype(zero);
-          cpu::output_dots<T>(p.shape, in.d_o, o, in.mean);
+          cpu::output_dots<T>(p.shape, in.d_o, o, in.delta);
           cpu::chunk_backward<T>(in);
         });
       },
@@ -167,18 +167,18 @@ ChunkSelection parse_chunk_selection(const std::string& name) {
 Top1Chunk top1_chunk(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const ScoreOptions& score, const ChunkOptions& options,
                      bool want_report, const Tensor& known_means) {
   const ChunkProblem p = chunk_problem("top1_chunk", q, k, v, score, options);
-  const Shape lines{p.shape.batch, p.shape.heads, p.shape.length};
+  const Shape per_query{p.shape.batch, p.shape.heads, p.shape.length};
   expect(!known_means || known_means.shape() == Shape{k.dim(0), p.shape.length / p.options.chunk, p.shape.heads, p.shape.width},
          "top1_chunk", "k is ", k, ", mean keys are ", known_means, " for chunks of ", p.options.chunk);
   const Tensor means = known_means ? known_means : mean_keys(tape, p, k);
   const DType statistics = accumulation_dtype(v.dtype());
-  Top1Chunk out{tape.empty(v.shape(), v.dtype()), select(tape, p, q, k, means), tape.empty(lines, statistics), {}, {}};
-  if (want_report) out.entropy = tape.empty(lines, statistics);
+  Top1Chunk out{tape.empty(v.shape(), v.dtype()), select(tape, p, q, k, means), tape.empty(per_query, statistics), {}, {}};
+  if (want_report) out.entropy = tape.empty(per_query, statistics);
   const cuda::QueryLists sorted = sort(tape, p, out.selected, v.dtype());
   const cpu::QueryOrder order{sorted.offsets, sorted.order};
   const double pairs = attended_pairs(p);
   {
-    const Tensor sum = tape.device().targets_cuda() ? Tensor() : tape.empty(lines, statistics);
+    const Tensor sum = tape.device().targets_cuda() ? Tensor() : tape.empty(per_query, statistics);
     tape.run(
         "top1_chunk", {4.0 * head_elements(p) * pairs, static_cast<double>(q.bytes() + k.bytes() + 2 * v.bytes() + out.lse.bytes())},
         [&] {

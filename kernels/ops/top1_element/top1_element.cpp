@@ -43,10 +43,10 @@ void scatter_gradients(const HeadShape& shape, const Tensor& d_o, const Tensor& 
 Top1Element top1_element(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const ScoreOptions& options, bool want_entropy) {
   const HeadShape shape = head_shape("top1_element", q, k, v);
   check_window("top1_element", options);
-  const Shape lines{shape.batch, shape.heads, shape.length};
+  const Shape per_query{shape.batch, shape.heads, shape.length};
   const DType statistics = accumulation_dtype(v.dtype());
-  Top1Element out{tape.empty(v.shape(), v.dtype()), tape.empty(lines, DType::i32), tape.empty(lines, statistics), {}};
-  if (want_entropy) out.entropy = tape.empty(lines, statistics);
+  Top1Element out{tape.empty(v.shape(), v.dtype()), tape.empty(per_query, DType::i32), tape.empty(per_query, statistics), {}};
+  if (want_entropy) out.entropy = tape.empty(per_query, statistics);
   const Tensor soft = tape.empty(v.shape(), v.dtype());
   const double bytes = static_cast<double>(q.bytes() + k.bytes() + 4 * v.bytes() + 2 * out.lse.bytes());
   tape.run(

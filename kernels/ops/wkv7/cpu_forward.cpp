@@ -117,10 +117,10 @@ void wkv7_weights(const Wkv7Inputs& in, int64_t sequence, const Tensor& weights)
     take(in, sequence, h, 0, rows);
     exponentials(rows.w, length * padded);
     for (int64_t t = 0; t < length; ++t) {
-      T* line = weights.data<T>() + (h * length + t) * length;
-      std::fill_n(line, length, T(0));
+      T* batch_head = weights.data<T>() + (h * length + t) * length;
+      std::fill_n(batch_head, length, T(0));
       std::copy_n(rows.r + t * padded, padded, p);
-      read_back(rows, t, p, line);
+      read_back(rows, t, p, batch_head);
     }
   });
 }

@@ -25,20 +25,20 @@ Cost cost(const cpu::Wkv7Inputs& in, double squares, double tensors) {
   return {squares * static_cast<double>(in.r.size() * in.shape.width), tensors * static_cast<double>(in.r.bytes())};
 }
 
-void backward(Tape& t, const cpu::Wkv7Inputs& in, const cuda::Wkv7Chunks& kept, const Wkv7& out) {
+void backward(Tape& t, const cpu::Wkv7Inputs& in, const cuda::Wkv7Chunks& saved, const Wkv7& out) {
   cpu::Wkv7Gradients g;
   g.dy = t.grad(out.y), g.d_state = t.grad(out.state);
   g.dr = t.grad_target(in.r), g.d_log_w = t.grad_target(in.log_w), g.dk = t.grad_target(in.k), g.dv = t.grad_target(in.v);
   g.da = t.grad_target(in.a), g.db = t.grad_target(in.b), g.d_start = t.grad_target(in.start);
   cuda::Wkv7Chunks chunks;
   cuda::RankOneScratch scratch;
-  if (kept.solve)
-    g.dy = t.grad_or_zeros(out.y), chunks = kept.for_backward(t);
+  if (saved.solve)
+    g.dy = t.grad_or_zeros(out.y), chunks = saved.for_backward(t);
   else if (t.device().targets_cuda())
     scratch = cuda::RankOneScratch(t, cuda::wkv7_shape(in));
   t.run(
       "wkv7.backward", cost(in, 34, 13), [&] { dispatch(in.r.dtype(), [&](auto zero) { cpu::wkv7_backward<decltype(zero)>(in, g); }); },
-      [&] { kept.solve ? cuda::wkv7_chunks_backward(t.stream(), in, chunks, g) : cuda::wkv7_backward(t.stream(), in, g, scratch); });
+      [&] { saved.solve ? cuda::wkv7_chunks_backward(t.stream(), in, chunks, g) : cuda::wkv7_backward(t.stream(), in, g, scratch); });
 }
 
 }  // namespace

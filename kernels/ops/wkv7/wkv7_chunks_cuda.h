@@ -32,10 +32,10 @@ struct Wkv7Chunks {
 
   Wkv7Chunks() = default;
   Wkv7Chunks(Tape& t, const cpu::Wkv7Inputs& in) {
-    const int64_t lines = in.shape.sequences(), n = in.shape.width, chunks = (in.shape.length + kChunkTokens - 1) / kChunkTokens;
-    states = {t.empty({lines, chunks, n, n}, DType::bf16), t.empty({lines, chunks, n}, DType::f32),
-              t.empty({lines, chunks + 1, n, n}, DType::bf16), chunk_states_carried(t, lines, chunks, n, n)};
-    solve = t.empty({lines, chunks, kChunkTokens, kChunkTokens}, DType::bf16);
+    const int64_t batch_heads = in.shape.sequences(), n = in.shape.width, chunks = (in.shape.length + kChunkTokens - 1) / kChunkTokens;
+    states = {t.empty({batch_heads, chunks, n, n}, DType::bf16), t.empty({batch_heads, chunks, n}, DType::f32),
+              t.empty({batch_heads, chunks + 1, n, n}, DType::bf16), chunk_states_carried(t, batch_heads, chunks, n, n)};
+    solve = t.empty({batch_heads, chunks, kChunkTokens, kChunkTokens}, DType::bf16);
   }
   Wkv7Chunks for_backward(Tape& t) const {
     Wkv7Chunks all = *this;
