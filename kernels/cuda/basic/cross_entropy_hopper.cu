@@ -1,4 +1,4 @@
-// Rows too long for the registers of a few warps, on Hopper: a block stays on its multiprocessor and takes row after row. The copy engine
+// Rows too long for the registers of a few warps, on Hopper: a block stays on its multiprocessor and takes row after row. TMA
 // brings the next two to shared memory and takes finished ones back while a row is worked on, so device memory never waits.
 #include <climits>
 

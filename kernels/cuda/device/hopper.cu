@@ -69,7 +69,7 @@ CUtensorMap tensor_map(const void* values, const std::vector<int64_t>& sizes, co
   if (status == CUDA_SUCCESS) return map;
   std::string shape;
   for (auto n = sizes.rbegin(); n != sizes.rend(); ++n) shape += (shape.empty() ? "" : " x ") + std::to_string(*n);
-  throw DeviceError("CUDA: describing a tensor " + shape + " to the copy engine failed with driver error " + std::to_string(status));
+  throw DeviceError("CUDA: describing a tensor " + shape + " for TMA failed with driver error " + std::to_string(status));
 }
 
 }  // namespace saccade::cuda::hopper

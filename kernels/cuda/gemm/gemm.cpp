@@ -165,7 +165,7 @@ Key key_of(int device, const Product& x) {
           int64_t{x.beta != 0}};
 }
 
-/// cuBLASLt's kernels store by the copy engine.
+/// cuBLASLt's kernels store by TMA.
 void count_as_written(Stream s, const Product& x) {
   if (!separate_memory() || (x.beta != 0 && x.addend.data == x.c.data)) return;
   const int64_t element = byte_size(x.c.dtype);

@@ -117,7 +117,7 @@ __device__ __forceinline__ void store(const ForwardArgs<bf16>& a, int batch_head
     asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(rows.at(row, piece)));
     if (t >= 0 && piece * 8 < a.p.width) *reinterpret_cast<uint4*>(o + t * a.p.stride() + piece * 8) = x;
   }
-  publish_shared();  // the copy engine writes there next
+  publish_shared();  // TMA writes there next
 }
 
 /// Tiles of gathered queries, and what consumers know of them.

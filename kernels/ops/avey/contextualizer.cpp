@@ -10,6 +10,7 @@
 #include "kernels/engine/plain.h"
 #include "kernels/ops/avey/context_weights.h"
 #include "kernels/ops/avey/contextualizer_cuda.h"
+#include "kernels/ops/avey/processor_stages.h"
 
 namespace saccade::avey {
 namespace {
@@ -210,8 +211,12 @@ Gate gate_with(Tape& tape, const Tensor& l, Activation f, Activation slope) {
   return {l, tape.empty(l.shape(), l.dtype()), slope == Activation::relu || slope == Activation::relu2};
 }
 
-Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const ContextLayout& layout, bool dynamic, bool own_only,
-                     const FusedNeighbours& neighbours) {
+Tensor contextualize(Tape& tape, const Tensor& Z, const Tensor& A, const ContextLayout& layout, bool dynamic, bool own_only) {
+  return contextualize_stage(tape, Z, A, layout, dynamic, own_only, {});
+}
+
+Tensor contextualize_stage(Tape& tape, const Tensor& Z, const Tensor& A, const ContextLayout& layout, bool dynamic, bool own_only,
+                           const FusedNeighbours& neighbours) {
   const Sizes s{Z.dim(1), layout.context_width(), dynamic};
   expect(Z.rank() == 2 && Z.dim(0) == layout.rows() && A.shape() == Shape{s.C, s.C}, "avey.contextualize", "Z is ", Z, ", A is ", A,
          "; the layout has ", layout.rows(), " rows, contexts of ", s.C);

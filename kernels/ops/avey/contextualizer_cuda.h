@@ -4,8 +4,8 @@
 #include "kernels/engine/cuda_runtime.h"
 #include "kernels/engine/plain.h"
 #include "kernels/engine/tape.h"
-#include "kernels/ops/avey/contextualizer.h"
 #include "kernels/ops/avey/gate_cuda.h"
+#include "kernels/ops/avey/processor_stages.h"
 #include "kernels/ops/elementwise/elementwise.h"
 
 namespace saccade::cuda {
@@ -26,7 +26,7 @@ struct ContextualizerShape {
   bool tiled(DType dtype) const { return tensor_core_type(dtype) && dynamic && r % 8 == 0 && layout.split % 8 == 0; }
   /// Of those, on Hopper: a block can hold a whole context, and neither W nor M is written.
   bool one_tile() const { return C() <= 128 && r <= 256; }
-  /// Of the others, on Hopper: contexts consist of whole runs of 32 rows that lie one behind the other, which the copy engine brings for
+  /// Of the others, on Hopper: contexts consist of whole runs of 32 rows that lie one behind the other, which TMA brings for
   /// the first kernel of the backward. The other kernels were slower that way: less of a tile's products than of what follows them, and
   /// half as many warps to hide it.
   bool in_runs() const { return layout.split % 32 == 0 && layout.tokens % layout.split == 0; }

@@ -11,6 +11,7 @@
 #include "kernels/ops/avey/activation.h"
 #include "kernels/ops/avey/gate_cuda.h"
 #include "kernels/ops/avey/linear_cuda.h"
+#include "kernels/ops/avey/processor_stages.h"
 #include "kernels/ops/avey/sums.h"
 #include "kernels/ops/linear/gemm_cuda.h"
 #include "kernels/ops/linear/tall_products_cuda.h"
@@ -159,8 +160,12 @@ void cuda_backward(const Tape& tape, const std::vector<Part>& parts, const std::
 
 }  // namespace
 
-Enriched enrich(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias, Activation f, int64_t tail, int64_t Q,
-                bool slope_by_consumers) {
+Enriched enrich(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias, Activation f, int64_t tail, int64_t Q) {
+  return enrich_stage(tape, x, weight, bias, f, tail, Q, false);
+}
+
+EnrichedStage enrich_stage(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias, Activation f, int64_t tail, int64_t Q,
+                           bool slope_by_consumers) {
   expect(x.rank() == 2 && weight.rank() == 2 && x.dim(1) == weight.dim(1) && bias.size() == weight.dim(0), "avey.enrich", "x is ", x,
          ", weight is ", weight, ", bias is ", bias);
   expect(tail >= 2 && tail % 2 == 0 && tail <= weight.dim(0) && Q <= x.dim(0), "avey.enrich", "tail ", tail, " of ", weight.dim(0),
@@ -194,7 +199,8 @@ Enriched enrich(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor&
         });
       },
       [&] { cuda_forward(tape, parts, x, weight, bias, f, squares); });
-  Enriched z{parts[0].value, parts[1].value, m > tail ? parts[2].value : Tensor(), leave_slope ? f : Activation::none, {}, {}, squares};
+  EnrichedStage z{
+      {parts[0].value, parts[1].value, m > tail ? parts[2].value : Tensor()}, leave_slope ? f : Activation::none, {}, {}, squares};
   std::vector<Tensor*> outputs{&z.r, &z.l};
   if (z.h) outputs.push_back(&z.h);
   if (leave_slope && bias.differentiable() && !cuda::tall_scratch(weight.size())) {

@@ -10,6 +10,7 @@
 #include "kernels/ops/avey/activation.h"
 #include "kernels/ops/avey/gate_cuda.h"
 #include "kernels/ops/avey/linear_cuda.h"
+#include "kernels/ops/avey/processor_stages.h"
 #include "kernels/ops/avey/sums.h"
 #include "kernels/ops/linear/gemm_cuda.h"
 #include "kernels/ops/linear/tall_products_cuda.h"
@@ -103,7 +104,7 @@ cuda::Matrix columns(const Sizes& s, const Tensor& weight, int64_t first) {
   return {static_cast<char*>(weight.raw()) + first * byte_size(weight.dtype()), weight.dtype(), s.width(), 0};
 }
 
-void cuda_forward(const Tape& tape, const Sizes& s, const Tensor& h, const Tensor& Y, const Enriched& z, const Tensor& weight,
+void cuda_forward(const Tape& tape, const Sizes& s, const Tensor& h, const Tensor& Y, const EnrichedStage& z, const Tensor& weight,
                   const Tensor& bias, const Tensor& gated, bool made, const Tensor& y) {
   const Tensor w = tape.compute_copy(weight);
   const int device = tape.device().index;
@@ -121,7 +122,7 @@ struct Targets {
 };
 
 /// Gradients of Y and of Z's parts by products alone.
-void cuda_backward_inputs(const Tape& tape, const Sizes& s, const Tensor& dy, const Tensor& Y, const Enriched& z, const Tensor& w,
+void cuda_backward_inputs(const Tape& tape, const Sizes& s, const Tensor& dy, const Tensor& Y, const EnrichedStage& z, const Tensor& w,
                           const Tensor& d_gated, const Targets& d, const Tensor& sums) {
   const int device = tape.device().index;
   const cuda::Matrix of_dy = cuda::matrix(dy, s.D);
@@ -148,7 +149,7 @@ void cuda_backward_weights(const Tape& tape, const Sizes& s, const Tensor& dy, c
   if (d.bias) cuda::sum_rows(tape.stream(), dy, d.bias.tensor, d.bias.add, sums);
 }
 
-void cuda_backward(const Tape& tape, const Sizes& s, const Tensor& dy, const Tensor& Y, const Enriched& z, const Tensor& weight,
+void cuda_backward(const Tape& tape, const Sizes& s, const Tensor& dy, const Tensor& Y, const EnrichedStage& z, const Tensor& weight,
                    const Tensor& gated, const Tensor& d_gated, const Targets& d, const Tensor& sums, const Tensor& products) {
   const Tensor w = tape.compute_copy(weight);
   const bool fresh = d.Y && d.l && !d.Y.add && !d.l.add && (!s.head || (d.head && !d.head.add));
@@ -193,8 +194,12 @@ void residual_backward(Tape& t, const Sizes& s, const Tensor& h, const Tensor& d
 
 }  // namespace
 
-Tensor fuse(Tape& tape, const Tensor& h, const Tensor& Y, const Enriched& z, const Tensor& weight, const Tensor& bias, Activation f,
-            const Tensor& made) {
+Tensor fuse(Tape& tape, const Tensor& h, const Tensor& Y, const Enriched& z, const Tensor& weight, const Tensor& bias, Activation f) {
+  return fuse_stage(tape, h, Y, {z}, weight, bias, f, {});
+}
+
+Tensor fuse_stage(Tape& tape, const Tensor& h, const Tensor& Y, const EnrichedStage& z, const Tensor& weight, const Tensor& bias,
+                  Activation f, const Tensor& made) {
   const Sizes s{h.dim(0), Y.dim(0), h.dim(1), Y.dim(1), z.h ? z.h.dim(1) : 0, f};
   expect(h.rank() == 2 && Y.shape() == z.l.shape() && s.Q <= s.R && weight.shape() == Shape{s.D, s.width()} && bias.size() == s.D,
          "avey.fuse", "h is ", h, ", Y is ", Y, ", Z_l is ", z.l, ", Z_h is ", z.h, ", weight is ", weight, ", bias is ", bias);

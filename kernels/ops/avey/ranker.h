@@ -9,6 +9,7 @@ namespace saccade::avey {
 enum class WeightReference { max, first };
 /// The current split (arXiv:2506.11305, section 2.1), or the one before it, which lets no token see ahead.
 enum class RankerQuery { split, causal };
+/// Both throw UsageError for another name.
 WeightReference parse_weight_reference(const std::string& name);
 RankerQuery parse_ranker_query(const std::string& name);
 
@@ -31,6 +32,7 @@ struct Ranked {
 ///   weight = MaxSim(i, p) / (reference + 1e-8)
 /// The k best p < i, ties to the smaller. Gradient flows through the weights (the winner of each max, the cosine, the
 /// reference), not through the choice. x [B, T, D], N = ceil(T / S); a last partial split counts with the tokens it has.
+/// Throws std::invalid_argument where x has another rank, or S or k is below 1.
 Ranked rank(Tape& tape, const Tensor& x, const RankerOptions& options);
 
 }  // namespace saccade::avey

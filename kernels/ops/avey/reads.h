@@ -13,7 +13,9 @@ namespace saccade::avey {
 /// chosen split p counts w_p times, absolute values, every token's shares sum to one.
 using ContextWeights = std::function<Tensor(int64_t b, int64_t i)>;
 
-/// |tril(A) * Cos(Z)|, or |tril(A)| when not `dynamic`, of the own tokens of context (b, i): [1, own, n].
+/// Of the own tokens of context (b, i), [1, own, n] (arXiv:2506.11305, section 2.2.2):
+///   weight = |tril(A) * Cos(Z)|, or |tril(A)| when not `dynamic`
+/// Throws nothing of its own; nor do the others here.
 Tensor contextualizer_weights(Tape& tape, const Tensor& Z, const Tensor& A, const ContextLayout& layout, bool dynamic, int64_t b,
                               int64_t i);
 

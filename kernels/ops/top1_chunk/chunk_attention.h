@@ -32,12 +32,12 @@ inline Shape extra_scratch(const ChunkProblem& p) {
   return {p.shape.sequences(), max_extras(p.shape.length), 2, p.options.chunk, p.shape.width};
 }
 
-/// Gradients through the attention used (arXiv:2505.18522, algorithm 2). mean [B, H, T] holds the algorithm's D = rowsum(dO ∘ o).
+/// Gradients through the attention used (arXiv:2505.18522, algorithm 2). delta [B, H, T] holds the algorithm's D = rowsum(dO ∘ o).
 struct ChunkBackward {
   ChunkProblem problem;
   Tensor q, k, v;
   QueryOrder sorted;
-  Tensor d_o, lse, mean;
+  Tensor d_o, lse, delta;
   GradTarget dq, dk, dv;
   Tensor extra = {};  ///< workspace (extra_scratch) where dk or dv are wanted
 };

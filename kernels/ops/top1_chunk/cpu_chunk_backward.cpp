@@ -16,7 +16,7 @@ struct Chunk {
         q(in.problem.shape.rows<T>(in.q, b, h)),
         d_o(in.problem.shape.rows<T>(in.d_o, b, h)),
         lse(in.problem.shape.of_head<T>(in.lse, b, h)),
-        mean(in.problem.shape.of_head<T>(in.mean, b, h)),
+        delta(in.problem.shape.of_head<T>(in.delta, b, h)),
         dq(in.dq ? in.problem.shape.rows<T>(in.dq.tensor, b, h) : nullptr),
         dk(in.dk ? in.problem.shape.rows<T>(in.dk.tensor, b, h) : nullptr),
         dv(in.dv ? in.problem.shape.rows<T>(in.dv.tensor, b, h) : nullptr) {}
@@ -25,7 +25,7 @@ struct Chunk {
 
   int64_t b, h, begin, end;
   HeadKeys<T> head;
-  const T *q, *d_o, *lse, *mean;
+  const T *q, *d_o, *lse, *delta;
   T *dq, *dk, *dv;
 };
 
@@ -39,7 +39,7 @@ void local_chunk(const ChunkBackward& in, int64_t batch_head, int64_t c) {
       const QueryRows<T> rows{chunk.q + first * stride,  stride, std::min(kTileQueries, chunk.end - first), first, nullptr,
                               chunk.d_o + first * stride};
       const GradientTile<T> tile =
-          gradient_tile(chunk.head, rows, key, std::min(kTileKeys, chunk.end - key), chunk.lse + first, chunk.mean + first);
+          gradient_tile(chunk.head, rows, key, std::min(kTileKeys, chunk.end - key), chunk.lse + first, chunk.delta + first);
       key_gradients(chunk.head, rows, tile, chunk.at(chunk.dk, key), in.dk.add || first > key, chunk.at(chunk.dv, key),
                     in.dv.add || first > key, stride);
       if (chunk.dq) query_gradients(chunk.head, tile, key, chunk.at(chunk.dq, first), stride, in.dq.add || key > chunk.begin);
@@ -68,7 +68,7 @@ void remote_piece(const ChunkBackward& in, const QueryPiece& piece) {
     const QueryRows<T> rows{q, width, n, 0, positions, d_o};
     const bool add = piece.extra < 0 || positions != piece.positions;
     for (int64_t key = chunk.begin; key < chunk.end; key += kTileKeys) {
-      const GradientTile<T> tile = gradient_tile(chunk.head, rows, key, std::min(kTileKeys, chunk.end - key), chunk.lse, chunk.mean);
+      const GradientTile<T> tile = gradient_tile(chunk.head, rows, key, std::min(kTileKeys, chunk.end - key), chunk.lse, chunk.delta);
       const int64_t offset = (key - chunk.begin) * row;
       key_gradients(chunk.head, rows, tile, dk ? dk + offset : nullptr, add, dv ? dv + offset : nullptr, add, row);
       if (chunk.dq) query_gradients(chunk.head, tile, key, dq, width, key > chunk.begin);
