@@ -88,10 +88,7 @@ Tensor ParameterMaker::formula(const std::string& name, const Shape& shape, cons
 
 DecodingState DecodingState::empty(Arena& arena, int64_t batch, int64_t capacity) {
   DecodingState state{batch, capacity, 0, {}};
-  if (arena.device().targets_cuda()) {
-    state.length_on_device = arena.allocate({1}, DType::i32);
-    if (!arena.device().is_plan()) fill_zero(state.length_on_device);
-  }
+  state.length_on_device = position_on_device(arena);
   return state;
 }
 

@@ -91,7 +91,7 @@ struct DecodingState {
   int64_t length = 0;    ///< tokens seen
   std::vector<std::unique_ptr<LayerState>> layers;
   bool last_only = false;        ///< with one sequence, extend may return the last position only, and leave out what only others need
-  Tensor length_on_device = {};  ///< i32 [1], the same number, on a GPU: so that a recorded step serves every position
+  Tensor length_on_device = {};  ///< i32 [1], the same number, on a GPU: so that a captured step serves every position
 
   /// For `batch` sequences on the arena's device; layers are the model's business.
   static DecodingState empty(Arena& arena, int64_t batch, int64_t capacity);

@@ -10,6 +10,14 @@ deny() {
   [ -z "$found" ] || { echo "$found"; fail=1; }
 }
 deny kernels '#include "(app|ui|analysis|models)/'
+# In kernels/: cuda > ops > cpu > engine. A CUDA body is declared beside its op and defined in kernels/cuda, which nobody includes.
+deny kernels/engine '#include "kernels/(cpu|ops|cuda)/'
+deny kernels/cpu '#include "kernels/(ops|cuda)/'
+deny kernels/ops '#include "kernels/cuda/'
+deny kernels/ops '^[[:space:]]*#[[:space:]]*(if|elif).*SACCADE_(CUDA|CUDNN)'
+# The device branch of an op stands in its one door, kernels/ops/X/X.cpp.
+for room in kernels/cpu kernels/cuda models analysis ui app; do deny $room 'targets_cuda\('; done
+for file in kernels/ops/*/cpu_*; do deny "$file" 'targets_cuda\(|is_cuda\('; done
 deny models '#include "(app|ui|analysis)/'
 deny analysis '#include "(app|ui)/'
 deny ui '#include "app/'
@@ -20,7 +28,7 @@ for room in models analysis ui app; do
   deny $room '^[[:space:]]*#[[:space:]]*(if|elif).*SACCADE_(CUDA|CUDNN)'
 done
 for folder in models ui app $(ls -d analysis/*/ | grep -v '^analysis/runs/$'); do deny "$folder" '#include "analysis/runs/hdf5\.h"|h5::'; done
-deny ui 'cuda::|#include "kernels/recorded\.h"'
+deny ui 'cuda::|#include "kernels/engine/(captured_graph|cuda_)'
 # shellcheck disable=SC2086  # the list is cut into words
 found=$(grep -rnIE 'specification [0-9]|architecture page|\b(BC|AV) [A-Z0-9]' $cited --exclude=layers_test.sh --exclude-dir=data)
 [ -z "$found" ] || { echo "$found"; echo "cite an arXiv number and section"; fail=1; }

@@ -16,7 +16,7 @@
 namespace saccade {
 namespace {
 
-constexpr int kTokens = 32;  ///< timed one by one; before them as many as a recorded step takes
+constexpr int kTokens = 32;  ///< timed one by one; before them as many as capturing a step takes
 
 Timing timing(const std::string& name, std::vector<double> seconds) {
   std::sort(seconds.begin(), seconds.end());

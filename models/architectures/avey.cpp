@@ -11,9 +11,9 @@
 
 #include "kernels/ops/attention/attention.h"
 #include "kernels/ops/avey/contexts.h"
-#include "kernels/ops/avey/contextualizer.h"
 #include "kernels/ops/avey/enricher.h"
 #include "kernels/ops/avey/fuser.h"
+#include "kernels/ops/avey/neural_processor.h"
 #include "kernels/ops/avey/ranker.h"
 #include "kernels/ops/avey/reads.h"
 #include "kernels/ops/elementwise/elementwise.h"
@@ -91,9 +91,9 @@ int64_t tail_columns(const Settings& s, int64_t width) {
 }
 
 struct Norm {
-  Tensor gain, bias;  // [D]; bias for LayerNorm
+  Tensor weight, bias;  // [D]; bias for LayerNorm
   Tensor operator()(Tape& tape, const Tensor& x) const {
-    return bias ? layer_norm(tape, x, gain, bias, kLayerNormEpsilon) : rms_norm(tape, x, gain, kRmsEpsilon);
+    return bias ? layer_norm(tape, x, weight, bias, kLayerNormEpsilon) : rms_norm(tape, x, weight, kRmsEpsilon);
   }
 };
 
@@ -166,15 +166,19 @@ class Avey : public Model {
     // Nobody reads what the last layer makes of rows that are not the split's own.
     const bool own_only = l + 1 == layers_.size();
     const Layer& layer = layers_[l];
-    const avey::Enriched z = avey::enrich(tape, layer.norm(tape, h), layer.U, layer.b, parse_activation(s_.enricher_activation),
-                                          tail_columns(s_, shape_.width), own_only ? contexts.own_rows() : contexts.rows(), !attends());
+    const Activation g = parse_activation(s_.enricher_activation), f = parse_activation(s_.contextualizer_activation);
+    const int64_t tail = tail_columns(s_, shape_.width);
+    const Tensor x = layer.norm(tape, h);
     std::optional<HeadProbe> watch;
     if (probe) watch.emplace(*probe, static_cast<int64_t>(l));
-    const Activation f = parse_activation(s_.contextualizer_activation);
-    const avey::Gate gate = attends() ? avey::Gate{} : avey::gate_with(tape, z.l, f, z.slope);
-    const Tensor Y = attends() ? attend(tape, z.r, layer, contexts, own_only, ranked, watch)
-                               : contextualize(tape, z, layer, contexts, own_only, ranked, watch, gate);
-    return avey::fuse(tape, h, Y, z, layer.O, layer.c, f, gate.product);
+    if (!attends()) {
+      const avey::Processed out =
+          avey::neural_processor(tape, h, x, {layer.U, layer.b, layer.A, layer.O, layer.c}, contexts, {g, f, tail, s_.dynamic, own_only});
+      if (watch) report_contextualizer(out.Z_r, layer, contexts, ranked, *watch);
+      return out.y;
+    }
+    const avey::Enriched z = avey::enrich(tape, x, layer.U, layer.b, g, tail, own_only ? contexts.own_rows() : contexts.rows());
+    return avey::fuse(tape, h, attend(tape, z.r, layer, contexts, own_only, ranked, watch), z, layer.O, layer.c, f);
   }
 
   bool attends() const { return s_.processor == "attention"; }
@@ -191,17 +195,12 @@ class Avey : public Model {
     return {s_.split, s_.top_k, s_.weighting, avey::parse_weight_reference(s_.weight_reference), avey::parse_ranker_query(s_.ranker_query)};
   }
 
-  Tensor contextualize(Tape& tape, const avey::Enriched& enriched, const Layer& layer, const avey::ContextLayout& contexts, bool own_only,
-                       const avey::Ranked& ranked, std::optional<HeadProbe>& watch, const avey::Gate& gate) const {
-    const Tensor Z = enriched.r;
-    if (watch) {
-      OnHost host;
-      const Tensor z = host(Z), a = host(layer.A);
-      report_reads(host, contexts, ranked, 1, *watch,
-                   [&](int64_t b, int64_t i) { return avey::contextualizer_weights(host.tape, z, a, contexts, s_.dynamic, b, i); });
-    }
-    return avey::contextualize(tape, Z, layer.A, contexts, s_.dynamic, own_only,
-                               {enriched.slope, gate, enriched.squares, enriched.shift_r});
+  void report_contextualizer(const Tensor& Z, const Layer& layer, const avey::ContextLayout& contexts, const avey::Ranked& ranked,
+                             HeadProbe& watch) const {
+    OnHost host;
+    const Tensor z = host(Z), a = host(layer.A);
+    report_reads(host, contexts, ranked, 1, watch,
+                 [&](int64_t b, int64_t i) { return avey::contextualizer_weights(host.tape, z, a, contexts, s_.dynamic, b, i); });
   }
 
   /// Softmax self-attention over each context in place of the contextualizer: q, k, v = W Z_r in H heads.

@@ -27,8 +27,8 @@ const Schema<Settings> schema{
 };
 
 struct Norm {
-  Tensor gain, bias;  // [D]
-  Tensor operator()(Tape& tape, const Tensor& x) const { return layer_norm(tape, x, gain, bias, kEpsilon); }
+  Tensor weight, bias;  // [D]
+  Tensor operator()(Tape& tape, const Tensor& x) const { return layer_norm(tape, x, weight, bias, kEpsilon); }
 };
 
 struct Block {

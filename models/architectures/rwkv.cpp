@@ -32,11 +32,11 @@ const Schema<Settings> schema{
 };
 
 struct Norm {
-  Tensor gain, bias;  // [C]
+  Tensor weight, bias;  // [C]
   Norm() = default;
   Norm(ParameterMaker& make, const std::string& name, int64_t width)
-      : gain(make.constant(name, {width}, 1)), bias(make.constant(name + "_bias", {width}, 0)) {}
-  Tensor operator()(Tape& tape, const Tensor& x) const { return layer_norm(tape, x, gain, bias, kEpsilon); }
+      : weight(make.constant(name, {width}, 1)), bias(make.constant(name + "_bias", {width}, 0)) {}
+  Tensor operator()(Tape& tape, const Tensor& x) const { return layer_norm(tape, x, weight, bias, kEpsilon); }
 };
 
 struct Block {

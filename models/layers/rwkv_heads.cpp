@@ -17,7 +17,7 @@ constexpr double kGroupEpsilon = 64e-5;
 
 RwkvHeads::RwkvHeads(const ModelShape& shape, ParameterMaker& make, int64_t layer)
     : depth_{layer, shape.layers, shape.width}, heads_(shape.heads) {
-  group_gain_ = make.constant(name("group_gain"), {shape.width}, depth_.group_gain());
+  group_weight_ = make.constant(name("group_gain"), {shape.width}, depth_.group_gain());
   group_bias_ = make.constant(name("group_bias"), {shape.width}, 0);
   output_ = make.zeros(name("output"), {shape.width, shape.width});
 }
@@ -25,7 +25,7 @@ RwkvHeads::RwkvHeads(const ModelShape& shape, ParameterMaker& make, int64_t laye
 Tensor RwkvHeads::split(const Tensor& x) const { return x.reshape({x.dim(0), x.dim(1), heads_, width() / heads_}); }
 
 Tensor RwkvHeads::norm(Tape& tape, const Tensor& y) const {
-  return group_norm(tape, y.reshape({y.dim(0), y.dim(1), width()}), group_gain_, group_bias_, heads_, kGroupEpsilon);
+  return group_norm(tape, y.reshape({y.dim(0), y.dim(1), width()}), group_weight_, group_bias_, heads_, kGroupEpsilon);
 }
 
 Tensor RwkvHeads::output(Tape& tape, const Tensor& y) const { return linear(tape, y, output_); }

@@ -38,7 +38,7 @@ class RwkvHeads {
  private:
   RwkvDepth depth_;
   int64_t heads_;
-  Tensor group_gain_, group_bias_, output_;
+  Tensor group_weight_, group_bias_, output_;
 };
 
 /// A time mix.

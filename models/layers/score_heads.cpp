@@ -40,8 +40,8 @@ ScoreHeads::ScoreHeads(const ModelShape& shape, const ScoreSettings& settings, P
   value_ = projection(make, "value", kDeviation);
   output_ = projection(make, "output", residual_deviation(shape));
   if (settings.qk_norm == "rms") {
-    query_gain_ = make.constant(layer_name(layer, "query_gain"), {shape.head_width()}, 1);
-    key_gain_ = make.constant(layer_name(layer, "key_gain"), {shape.head_width()}, 1);
+    query_norm_weight_ = make.constant(layer_name(layer, "query_gain"), {shape.head_width()}, 1);
+    key_norm_weight_ = make.constant(layer_name(layer, "key_gain"), {shape.head_width()}, 1);
   }
 }
 
@@ -60,7 +60,8 @@ ScoreHeads::Heads ScoreHeads::operator()(Tape& tape, const Tensor& x, const Toke
   const int64_t length = x.dim(1);
   const std::vector<Tensor> projected = project(tape, x, {query_, key_, value_});
   const Tensor q = side(tape, query_table_, projected[0], length, position), k = side(tape, key_table_, projected[1], length, position);
-  return {prepare(tape, q, query_gain_, position), prepare(tape, k, key_gain_, position), side(tape, {}, projected[2], length, position)};
+  return {prepare(tape, q, query_norm_weight_, position), prepare(tape, k, key_norm_weight_, position),
+          side(tape, {}, projected[2], length, position)};
 }
 
 AttendedHeads ScoreHeads::attend(Tape& tape, const Tensor& x, const ScoreOptions& score, bool want_entropy) const {
@@ -71,14 +72,14 @@ AttendedHeads ScoreHeads::attend(Tape& tape, const Tensor& x, const ScoreOptions
 
 Tensor ScoreHeads::last_query(Tape& tape, const Tensor& x, const TokenPosition& position) const {
   const TokenPosition last{position.first + x.dim(1) - 1};
-  return prepare(tape, side(tape, query_table_, project(tape, last_row(x), {query_})[0], 1, last), query_gain_, last);
+  return prepare(tape, side(tape, query_table_, project(tape, last_row(x), {query_})[0], 1, last), query_norm_weight_, last);
 }
 
 ScoreHeads::Heads ScoreHeads::with_last_query(Tape& tape, const Tensor& x, const TokenPosition& position) const {
   const int64_t length = x.dim(1);
   const std::vector<Tensor> projected = project(tape, x, {key_, value_});
   const Tensor k = side(tape, key_table_, projected[0], length, position);
-  return {last_query(tape, x, position), prepare(tape, k, key_gain_, position), side(tape, {}, projected[1], length, position)};
+  return {last_query(tape, x, position), prepare(tape, k, key_norm_weight_, position), side(tape, {}, projected[1], length, position)};
 }
 
 ScoreHeads::Heads ScoreHeads::extend(Tape& tape, const Tensor& x, const TokenPosition& position, bool only_last, HeadCache& cache) const {
@@ -121,8 +122,8 @@ Tensor ScoreHeads::constant(Tape& tape, const Tensor& table, int64_t length, con
   return embedding(tape, table, position_numbers(tape, length, position)).reshape({1, length, shape_.heads, shape_.head_width()});
 }
 
-Tensor ScoreHeads::prepare(Tape& tape, const Tensor& heads, const Tensor& gain, const TokenPosition& position) const {
-  return prepare_heads(tape, heads, gain, options(position));
+Tensor ScoreHeads::prepare(Tape& tape, const Tensor& heads, const Tensor& norm_weight, const TokenPosition& position) const {
+  return prepare_heads(tape, heads, norm_weight, options(position));
 }
 
 HeadOptions ScoreHeads::options(const TokenPosition& position) const {
@@ -135,7 +136,7 @@ HeadOptions ScoreHeads::options(const TokenPosition& position) const {
 
 /// Of queries and keys that come from the text.
 HeadProjection ScoreHeads::head_projection(const TokenPosition& position) const {
-  return {query_.weight, key_.weight, value_.weight, query_gain_, key_gain_, shape_.heads, options(position)};
+  return {query_.weight, key_.weight, value_.weight, query_norm_weight_, key_norm_weight_, shape_.heads, options(position)};
 }
 
 Tensor ScoreHeads::output(Tape& tape, const Tensor& o, const Tensor& residual) const {

@@ -61,7 +61,7 @@ class ScoreHeads {
   std::vector<Tensor> project(Tape& tape, const Tensor& x, const std::vector<Projection>& all) const;
   Tensor side(Tape& tape, const Tensor& table, const Tensor& projected, int64_t length, const TokenPosition& position) const;
   Tensor constant(Tape& tape, const Tensor& table, int64_t length, const TokenPosition& position) const;
-  Tensor prepare(Tape& tape, const Tensor& heads, const Tensor& gain, const TokenPosition& position) const;
+  Tensor prepare(Tape& tape, const Tensor& heads, const Tensor& norm_weight, const TokenPosition& position) const;
   HeadOptions options(const TokenPosition& position) const;
   HeadProjection head_projection(const TokenPosition& position) const;
 
@@ -71,7 +71,7 @@ class ScoreHeads {
   Relation relation_;
   ScoreOptions score_;
   Projection query_, key_, value_, output_;
-  Tensor query_table_, key_table_, query_gain_, key_gain_;
+  Tensor query_table_, key_table_, query_norm_weight_, key_norm_weight_;
 };
 
 /// Fields "qk_norm" and "temperature" of a mixer's own struct derived from ScoreSettings.

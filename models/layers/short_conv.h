@@ -34,7 +34,7 @@ class ShortConv {
 
 /// Zeros in an arena; nothing is written on `plan`.
 Tensor zero_state(Arena& arena, const Shape& shape, DType dtype);
-/// state = next, in place: a recorded step of decoding finds it where it was. Both [B, …] of one shape and type.
+/// state = next, in place: a captured step of decoding finds it where it was. Both [B, …] of one shape and type.
 void replace_state(Tape& tape, const Tensor& state, const Tensor& next);
 
 }  // namespace saccade

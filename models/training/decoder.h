@@ -36,7 +36,7 @@ class InferenceModel {
   std::vector<std::pair<Tensor, Tensor>> copies_;  ///< parameters and what products read instead (bf16)
 };
 
-/// One sequence in progress. On a GPU single tokens after the first piece are one recorded step. Only one decoder at a time may
+/// One sequence in progress. On a GPU single tokens after the first piece are one captured graph. Only one decoder at a time may
 /// use a model's arena.
 class Decoder {
  public:
@@ -57,7 +57,7 @@ class Decoder {
   DecodingState state_;
   Tensor token_;  ///< i32 [1, 1]
   Staging next_token_;
-  Tensor logits_, step_logits_;  ///< the latter is where the recorded step writes
+  Tensor logits_, step_logits_;  ///< the latter is where the captured step writes
   cuda::CapturedGraph step_;
 };
 

@@ -14,7 +14,7 @@ struct Plan {
   int64_t weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
   int64_t activation_bytes = 0;  ///< at the peak, beyond the three above
   int64_t peak_bytes = 0;        ///< all together
-  int64_t runtime_bytes = 0;     ///< what CUDA takes besides: context, code, workspace of products, recorded steps
+  int64_t runtime_bytes = 0;     ///< what CUDA takes in addition: context, code, workspace of products, captured graphs
   double flops_per_step = 0;     ///< forward, backward and update of one optimizer step
   double bytes_per_step = 0;     ///< least memory traffic of a step
   double flops_per_evaluation = 0;

@@ -29,7 +29,7 @@ bool computes_in(const std::string& precision, Engine engine) {
 }
 
 Precision parse_precision(const std::string& precision, Device device) {
-  const bool on_cuda = device.targets_cuda();
+  const bool on_cuda = device.engine == Engine::cuda;
   if (!computes_in(precision, device.engine))
     throw UsageError("/precision is \"" + precision + "\", which " + (on_cuda ? "CUDA" : "the CPU") +
                      " does not compute in; expected auto, f32 or " + (on_cuda ? "bf16" : "f64"));

@@ -3,6 +3,7 @@
 #include "kernels/ops/avey/contexts.h"
 #include "kernels/ops/avey/contextualizer.h"
 #include "kernels/ops/avey/fuser.h"
+#include "kernels/ops/avey/neural_processor.h"
 #include "kernels/ops/avey/ranker.h"
 #include "tests/gpu/op_table.h"
 
@@ -191,11 +192,8 @@ void add_processors(std::vector<OpCase>& cases) {
              {activation({layout.rows(), D}, 1), parameter({m, D}, 2, 0.2), parameter({m}, 3), parameter({C, C}, 4, 0.2),
               parameter({D, D + m - tail}, 5, 0.2), parameter({D}, 6)},
              [=, own_only = own_only, g = g](Tape& t, const Tensors& x) {
-               const int64_t Q = own_only ? layout.own_rows() : layout.rows();
-               const avey::Enriched z = avey::enrich(t, x[0], x[1], x[2], f, tail, Q, true);
-               const avey::Gate gate = avey::gate_with(t, z.l, g, z.slope);
-               const Tensor Y = avey::contextualize(t, z.r, x[3], layout, true, own_only, {z.slope, gate, z.squares, z.shift_r});
-               return Tensors{avey::fuse(t, x[0], Y, z, x[4], x[5], g, gate.product)};
+               return Tensors{
+                   avey::neural_processor(t, x[0], x[0], {x[1], x[2], x[3], x[4], x[5]}, layout, {f, g, tail, true, own_only}).y};
              },
              1.5});  // three ops round to bf16, one after the other
       }

@@ -1,4 +1,4 @@
-// Decoding on CUDA: the ops against the CPU in double, and models fed piece by piece, with recorded steps, against the whole
+// Decoding on CUDA: the ops against the CPU in double, and models fed piece by piece, with captured steps, against the whole
 // sequence. Exit code 1 when a case fails, 77 without a GPU. `decode_check ops` and `decode_check models` do a half.
 #include <algorithm>
 #include <cmath>

@@ -88,7 +88,7 @@ void add_head_projections(std::vector<OpCase>& cases) {
     if (norm == QkNorm::rms) c.inputs.push_back(parameter({d}, 5)), c.inputs.push_back(parameter({d}, 6));
     c.op = [=](Tape& t, const Tensors& x) {
       HeadProjection p{x[1], x[2], x[3], {}, {}, heads, {}};
-      if (norm == QkNorm::rms) p.query_gain = x[4], p.key_gain = x[5];
+      if (norm == QkNorm::rms) p.query_norm_weight = x[4], p.key_norm_weight = x[5];
       p.options.norm = norm;
       p.options.rotary_base = base;
       const ProjectedHeads y = project_heads(t, x[0], p);

@@ -23,7 +23,7 @@ PROGRAMS = [
     "attention_check", "avey_check", "ops_check", "stateful_parts_check", "delta_rule_check", "wkv_check", "wkv7_check",
     "mamba1_scan_check", "mamba1_linear_check", "mamba2_ssd_check", "taylor_attention_check",
 ]
-UNJUDGED = re.compile(r"turns::(mark_of|read_turn)\(|hopper::(backward::<unnamed>::(produce|consume)\(|get_bytes\(|<unnamed>::(produce|consume)<)")
+UNJUDGED = re.compile(r"ping_pong::(mark_of|read_counts)\(|hopper::(backward::<unnamed>::(produce|consume)\(|get_bytes\(|<unnamed>::(produce|consume)<)")
 COMPLAINT = re.compile(r"^=+ (?:Error: |Warning: )?(Invalid|Uninitialized|Race|Potential|Program hit|Out-of-bounds|Misaligned|Leaked)")
 
 

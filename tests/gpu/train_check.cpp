@@ -22,7 +22,7 @@
 #include "tests/gpu/first_gpu.h"
 #include "tests/gpu/shard.h"
 
-#ifdef SACCADE_NO_CORPUS  // built by hand, without the corpus room and what it links
+#ifdef SACCADE_NO_CORPUS  // built by hand, without the corpus workspace and what it links
 namespace saccade {
 
 /// A store without a corpus: a noisy rule that can be learnt.
@@ -216,7 +216,7 @@ bool check(const std::string& name, const json& architecture) {
     auto plain = trainer_of(small(architecture, "cuda", "bf16", 2));
     train(*plain, kSteps);
     cuda::CapturedGraph::set_enabled(true);
-    expect(same_bytes(plain->state(), again->state()), "recorded and plain steps differ");
+    expect(same_bytes(plain->state(), again->state()), "captured and plain steps differ");
     auto recomputed = trainer_of(small(architecture, "cuda", "bf16", 2, true));
     train(*recomputed, kSteps);
     expect(same_bytes(recomputed->state(), again->state()), "recomputing blocks changes the run");

@@ -9,7 +9,7 @@ namespace {
 
 HeadProjection projection(const std::vector<Tensor>& x, QkNorm norm) {
   HeadProjection p{x[1], x[2], x[3], {}, {}, 2, {}};
-  if (norm == QkNorm::rms) p.query_gain = x[4], p.key_gain = x[5];
+  if (norm == QkNorm::rms) p.query_norm_weight = x[4], p.key_norm_weight = x[5];
   p.options.norm = norm;
   p.options.rotary_base = 100;
   return p;

@@ -1,0 +1,157 @@
+#include <map>
+
+#include "kernels/cuda/device/device_code.cuh"
+#include "kernels/ops/adamw/adamw_cuda.h"
+
+namespace saccade::cuda {
+namespace {
+
+constexpr int kThreads = 256, kPerThread = 8;
+constexpr int64_t kPiece = kAdamWPiece;
+static_assert(kPiece == kThreads * kPerThread);
+
+/// What one block works on.
+struct Piece {
+  float *value, *grad, *first, *second;
+  bf16* copy;  ///< null: none
+  int count;
+  bool decay;
+};
+
+std::vector<Piece> pieces(const std::vector<AdamWSlot>& slots) {
+  std::vector<Piece> all;
+  for (const AdamWSlot& slot : slots)
+    for (int64_t begin = 0; begin < slot.value.size(); begin += kPiece)
+      all.push_back({pointer<float>(slot.value) + begin, pointer<float>(slot.grad) + begin, pointer<float>(slot.first_moment) + begin,
+                     pointer<float>(slot.second_moment) + begin, slot.compute_copy ? pointer<bf16>(slot.compute_copy) + begin : nullptr,
+                     static_cast<int>(std::min(kPiece, slot.value.size() - begin)), slot.decay});
+  return all;
+}
+
+/// The pieces on the device; made at the first step of a set of slots and kept, because their addresses never change.
+struct Table {
+  Piece* pieces = nullptr;
+  int count = 0;
+};
+const Table& table(Stream stream, const std::vector<AdamWSlot>& slots) {
+  static std::map<std::vector<uintptr_t>, Table> tables;
+  std::vector<uintptr_t> key;
+  for (const AdamWSlot& slot : slots) {
+    for (const Tensor& x : {slot.value, slot.grad, slot.first_moment, slot.second_moment, slot.compute_copy})
+      key.push_back(x ? reinterpret_cast<uintptr_t>(x.raw()) : 0);
+    key.push_back(static_cast<uintptr_t>(slot.value.size()));
+    key.push_back(slot.decay);
+  }
+  Table& t = tables[key];
+  if (!t.pieces) {
+    const std::vector<Piece> all = pieces(slots);
+    t.count = static_cast<int>(all.size());
+    check(cudaMalloc(&t.pieces, all.size() * sizeof(Piece)));
+    check(cudaMemcpyAsync(t.pieces, all.data(), all.size() * sizeof(Piece), cudaMemcpyHostToDevice, stream));
+    check(cudaStreamSynchronize(stream));
+  }
+  return t;
+}
+
+__device__ double block_sum_double(double x) {
+  __shared__ double parts[kThreads / 32];
+#pragma unroll
+  for (int offset = 16; offset > 0; offset >>= 1) x += __shfl_xor_sync(0xffffffffu, x, offset);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = x;
+  __syncthreads();
+  double sum = 0;
+  for (double part : parts) sum += part;
+  return sum;
+}
+
+__global__ void __launch_bounds__(kThreads) squares_kernel(const Piece* pieces, double* partial) {
+  const Piece p = pieces[blockIdx.x];
+  float sum = 0;
+#pragma unroll
+  for (int k = 0; k < kPerThread; ++k) {
+    const int i = threadIdx.x + k * kThreads;
+    if (i < p.count) sum += p.grad[i] * p.grad[i];
+  }
+  const double total = block_sum_double(static_cast<double>(sum));
+  if (threadIdx.x == 0) partial[blockIdx.x] = total;
+}
+
+__global__ void __launch_bounds__(kThreads) norm_of_parts_kernel(const double* partial, double* norm, int n) {
+  double sum = 0;
+  for (int i = threadIdx.x; i < n; i += kThreads) sum += partial[i];
+  sum = block_sum_double(sum);
+  if (threadIdx.x == 0) *norm = sqrt(sum);
+}
+
+/// kPerThread neighbours, moved 16 bytes at a time.
+struct Floats {
+  float x[kPerThread];
+  __device__ __forceinline__ void load(const float* p) {
+#pragma unroll
+    for (int i = 0; i < kPerThread; i += 4) {
+      const Pack<float> piece = load_pack(p + i);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) x[i + j] = piece.v[j];
+    }
+  }
+  __device__ __forceinline__ void store(float* p) const {
+#pragma unroll
+    for (int i = 0; i < kPerThread; i += 4) store_pack(p + i, Pack<float>{x[i], x[i + 1], x[i + 2], x[i + 3]});
+  }
+};
+static_assert(kPerThread == kVector<bf16>);
+
+__global__ void __launch_bounds__(kThreads)
+    update_kernel(const Piece* pieces, AdamW o, const double* rates, double clip, const double* norm) {
+  const double n = *norm;
+  if (!isfinite(n)) return;
+  const Piece p = pieces[blockIdx.x];
+  const float scale = static_cast<float>(clip > 0 && n > clip ? clip / n : 1.0), rate = static_cast<float>(rates[0]);
+  const float step_size = static_cast<float>(rates[0] / rates[1]), inverse_correction2 = static_cast<float>(1.0 / rates[2]);
+  const float shrink = 1.0f - (p.decay ? rate * static_cast<float>(o.weight_decay) : 0.0f);
+  const float beta1 = static_cast<float>(o.beta1), beta2 = static_cast<float>(o.beta2), eps = static_cast<float>(o.eps);
+  const auto update = [&](float g, float& m, float& v, float& w) {
+    g *= scale;
+    m = beta1 * m + (1.0f - beta1) * g;
+    v = beta2 * v + (1.0f - beta2) * g * g;
+    w = w * shrink - step_size * m / (sqrtf(v * inverse_correction2) + eps);
+  };
+  if (p.count < kPiece) {
+    for (int i = threadIdx.x; i < p.count; i += kThreads) {
+      update(p.grad[i], p.first[i], p.second[i], p.value[i]);
+      if (p.copy) p.copy[i] = __float2bfloat16_rn(p.value[i]);
+    }
+    return;
+  }
+  const int at = threadIdx.x * kPerThread;
+  Floats g, m, v, w;
+  g.load(p.grad + at), m.load(p.first + at), v.load(p.second + at), w.load(p.value + at);
+  Pack<bf16> copy;
+#pragma unroll
+  for (int k = 0; k < kPerThread; ++k) {
+    update(g.x[k], m.x[k], v.x[k], w.x[k]);
+    copy.v[k] = __float2bfloat16_rn(w.x[k]);
+  }
+  m.store(p.first + at), v.store(p.second + at), w.store(p.value + at);
+  if (p.copy) store_pack(p.copy + at, copy);
+}
+
+}  // namespace
+
+void gradient_norm(Stream stream, const std::vector<AdamWSlot>& slots, const Tensor& partial, const Tensor& norm) {
+  const Table& t = table(stream, slots);
+  squares_kernel<<<static_cast<unsigned>(t.count), kThreads, 0, stream>>>(t.pieces, pointer<double>(partial));
+  norm_of_parts_kernel<<<1, kThreads, 0, stream>>>(pointer<double>(partial), pointer<double>(norm), t.count);
+  check_launch();
+}
+
+void adamw_step(Stream stream, const std::vector<AdamWSlot>& slots, const AdamW& options, const Tensor& rates, double clip,
+                const Tensor& norm) {
+  const Table& t = table(stream, slots);
+  update_kernel<<<static_cast<unsigned>(t.count), kThreads, 0, stream>>>(t.pieces, options, pointer<double>(rates), clip,
+                                                                         pointer<double>(norm));
+  check_launch();
+}
+
+}  // namespace saccade::cuda

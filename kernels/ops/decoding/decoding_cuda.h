@@ -1,0 +1,41 @@
+#pragma once
+#include <algorithm>
+
+#include "kernels/engine/cuda_runtime.h"
+#include "kernels/engine/token_position.h"
+#include "kernels/ops/attention/head_shape.h"
+
+namespace saccade::cuda {
+
+/// cache[b, first + i] = rows[b, i]; equal dtypes.
+void append_rows(Stream stream, const Tensor& rows, const Tensor& cache, const TokenPosition& position);
+/// *position += n; i32 [1].
+void advance(Stream stream, const Tensor& position, int64_t n);
+
+/// Queries against the cache: q [B or 1, n, H, d], k [B or 1, capacity, H, d], v [B, capacity, H, d], o [B, n, H, d]; f32 or bf16.
+struct CachedTask {
+  HeadShape shape;  ///< of queries
+  ScoreOptions options;
+  Tensor q, k, v, o;
+  TokenPosition position;
+};
+
+/// Keys per block; the blocks' sums are merged in order.
+constexpr int64_t kSplitKeys = 256;
+/// Queries per pass, which share one workspace; more queries take several passes.
+constexpr int64_t kSplitQueries = 8;
+/// Splits that cover what a query can see.
+inline int64_t key_splits(const ScoreOptions& options, int64_t capacity) {
+  const int64_t all = (capacity + kSplitKeys - 1) / kSplitKeys;
+  return options.window > 0 ? std::min(all, (options.window + kSplitKeys - 1) / kSplitKeys + 1) : all;
+}
+/// Per query and split: greatest score, sum of exponentials (or the key with that score), unnormalised output.
+inline Shape split_scratch(const HeadShape& shape, const ScoreOptions& options, int64_t capacity) {
+  return {shape.sequences(), std::min(shape.length, kSplitQueries), key_splits(options, capacity), shape.width + 2};
+}
+
+void cached_attention(Stream stream, const CachedTask& task, const Tensor& scratch);
+/// selected i32 [B, H, n]: the key with the greatest score, the first of equals.
+void cached_top1_element(Stream stream, const CachedTask& task, const Tensor& selected, const Tensor& scratch);
+
+}  // namespace saccade::cuda

@@ -1,0 +1,19 @@
+#pragma once
+#include "kernels/engine/tape.h"
+
+namespace saccade {
+
+/// RMSNorm over the last dimension (arXiv:1910.07467, equation 4), with the weight w = `weight`:
+///   y = x / sqrt(mean(x²) + eps) ∘ w
+/// x, y [..., D] of one dtype   weight [D] of accumulation_dtype(x)
+/// Throws std::invalid_argument where weight has another shape or dtype; DeviceError in backward on CUDA for D above 24 576.
+Tensor rms_norm(Tape& tape, const Tensor& x, const Tensor& weight, double eps);
+
+/// Layer norm over the last dimension (arXiv:1607.06450, section 3), with the weight w = `weight` and the biased variance:
+///   y = (x − mean(x)) / sqrt(var(x) + eps) ∘ w + bias
+/// x, y [..., D] of one dtype   weight, bias [D] of accumulation_dtype(x)
+/// Throws std::invalid_argument where bias is empty or weight or bias has another shape or dtype; DeviceError in backward on CUDA for D
+/// above 12 288.
+Tensor layer_norm(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias, double eps);
+
+}  // namespace saccade

@@ -1,0 +1,217 @@
+#include "kernels/ops/top1_chunk/top1_chunk.h"
+
+#include "kernels/engine/expect.h"
+#include "kernels/ops/attention/cpu_dense.h"
+#include "kernels/ops/attention/cpu_head_gradient.h"
+#include "kernels/ops/top1_chunk/chunk_attention.h"
+#include "kernels/ops/top1_chunk/cpu_weights.h"
+#include "kernels/ops/top1_chunk/report.h"
+#include "kernels/ops/top1_chunk/top1_chunk_cuda.h"
+
+namespace saccade {
+namespace {
+
+ChunkProblem chunk_problem(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, const ScoreOptions& score,
+                           const ChunkOptions& options) {
+  const HeadShape shape = head_shape(op, q, k, v);
+  check_window(op, score);
+  if (options.chunk < 1) throw UsageError(std::string("[") + op + "] expects a chunk of at least 1, not " + std::to_string(options.chunk));
+  if (options.top_k < 1 || options.top_k > 255)
+    throw UsageError(std::string("[") + op + "] expects top_k from 1 to 255, not " + std::to_string(options.top_k));
+  ChunkProblem p{shape, score, options};
+  p.options.chunk = std::min(options.chunk, shape.length);  // a longer one holds all positions too
+  return p;
+}
+
+/// (query, key) pairs of one head that attention covers: own chunk and chosen chunks.
+double attended_pairs(const ChunkProblem& p) {
+  double pairs = 0;
+  for (int64_t t = 0; t < p.shape.length; ++t)
+    pairs += static_cast<double>(t % p.options.chunk + 1 + std::min(p.options.top_k, p.candidates(t)) * p.options.chunk);
+  return pairs;
+}
+
+/// (query, candidate) pairs of one head.
+double candidate_pairs(const ChunkProblem& p) {
+  double pairs = 0;
+  for (int64_t t = 0; t < p.shape.length; ++t) pairs += static_cast<double>(p.candidates(t));
+  return pairs;
+}
+
+double head_elements(const ChunkProblem& p) { return static_cast<double>(p.shape.sequences() * p.shape.width); }
+
+/// Multiply-adds of scoring all candidates, by log mass or by mean keys.
+double score_flops(const ChunkProblem& p, bool by_mean) {
+  return 2.0 * head_elements(p) * candidate_pairs(p) * (by_mean ? 1.0 : static_cast<double>(p.options.chunk));
+}
+
+/// Mean keys of the complete chunks; empty when there are none or selection does not use them.
+Tensor mean_keys(Tape& tape, const ChunkProblem& p, const Tensor& k) {
+  if (p.options.selection != ChunkSelection::approx || p.shape.length < p.options.chunk) return {};
+  const Tensor means = tape.empty({k.dim(0), p.shape.length / p.options.chunk, p.shape.heads, p.shape.width}, k.dtype());
+  tape.run(
+      "top1_chunk.means", {static_cast<double>(k.size()), static_cast<double>(k.bytes() + means.bytes())},
+      [&] { dispatch(k.dtype(), [&](auto zero) { cpu::chunk_means<decltype(zero)>(p, k, means); }); },
+      [&] { cuda::chunk_means(tape.stream(), p, k, means); });
+  return means;
+}
+
+Tensor select(Tape& tape, const ChunkProblem& p, const Tensor& q, const Tensor& k, const Tensor& means) {
+  const Tensor selected = tape.empty({p.shape.batch, p.shape.heads, p.shape.length, p.options.top_k}, DType::i32);
+  const double flops = p.needs_scores() ? score_flops(p, static_cast<bool>(means)) : 0.0;
+  const double read = p.needs_scores() ? static_cast<double>(q.bytes() + (means ? means : k).bytes()) : 0.0;
+  const bool ranked = tape.device().targets_cuda() && p.needs_scores() && !cuda::selects_on_tensor_cores(p, q.dtype());
+  const Tensor best = ranked ? tape.empty(selected.shape(), DType::f32) : Tensor();
+  tape.run(
+      "top1_chunk.select", {flops, read + static_cast<double>(selected.bytes())},
+      [&] { dispatch(q.dtype(), [&](auto zero) { cpu::select_chunks<decltype(zero)>(p, q, k, means, selected); }); },
+      [&] { cuda::select_chunks(tape.stream(), p, q, k, means, selected, best); });
+  return selected;
+}
+
+/// Queries sorted by chunk; on CUDA with how blocks share them.
+cuda::QueryLists sort(Tape& tape, const ChunkProblem& p, const Tensor& selected, DType dtype) {
+  const int64_t batch = p.shape.batch, heads = p.shape.heads, top_k = p.options.top_k, length = p.shape.length, chunks = p.chunks();
+  cuda::QueryLists sorted{
+      selected, tape.empty({batch, heads, top_k, length}, DType::i32), tape.empty({batch, heads, top_k, chunks + 1}, DType::i32), {}, {},
+      {}};
+  Tensor counts;
+  const int64_t rows = cuda::attention_block_rows(dtype, p.shape.width);
+  if (tape.device().targets_cuda()) {
+    const int64_t together = cuda::group_chunks(p.options.chunk, rows), groups = (chunks + together - 1) / together;
+    sorted.tiles = tape.empty({batch, heads, top_k, length / rows + groups, 2}, DType::i32);
+    sorted.extras = tape.empty({batch, heads, top_k, std::max<int64_t>(1, cuda::max_extras(length)), 2}, DType::i32);
+    sorted.extra_offsets = tape.empty({batch, heads, top_k, groups + 1}, DType::i32);
+    counts = tape.empty({batch * heads * top_k, (length + cuda::kSortSegment - 1) / cuda::kSortSegment, chunks}, DType::i32);
+  }
+  tape.run(
+      "top1_chunk.sort", {0, static_cast<double>(2 * selected.bytes() + sorted.order.bytes() + sorted.offsets.bytes())},
+      [&] {
+        cpu::sort_queries(p, selected, {sorted.offsets, sorted.order});
+      },
+      [&] { cuda::sort_queries(tape.stream(), p, rows, sorted, counts); });
+  return sorted;
+}
+
+Tensor scores(Tape& tape, const ChunkProblem& p, const Tensor& q, const Tensor& k, const Tensor& means) {
+  const Tensor score = tape.empty({p.shape.batch, p.shape.heads, p.shape.length, p.chunks()}, accumulation_dtype(q.dtype()));
+  tape.run(
+      "top1_chunk.scores", {score_flops(p, static_cast<bool>(means)), static_cast<double>(q.bytes() + k.bytes() + score.bytes())},
+      [&] { dispatch(q.dtype(), [&](auto zero) { cpu::score_chunks<decltype(zero)>(p, q, k, means, score); }); },
+      [&] { cuda::score_chunks(tape.stream(), p, q, k, means, score); });
+  return score;
+}
+
+ChunkReport report(Tape& tape, const ChunkProblem& p, const Tensor& q, const Tensor& k, const Tensor& means, const Top1Chunk& used) {
+  const DType statistics = accumulation_dtype(q.dtype());
+  ChunkReport out{scores(tape, p, q, k, means), tape.empty(used.lse.shape(), statistics), tape.empty(used.lse.shape(), statistics)};
+  const Tensor log_mass = means ? scores(tape, p, q, k, {}) : out.score;
+  tape.run(
+      "top1_chunk.report", {0, static_cast<double>(out.score.bytes() + log_mass.bytes() + 3 * used.lse.bytes())},
+      [&] {
+        dispatch(q.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          cpu::selection_margin<T>(p, out.score, used.selected, out.margin);
+          cpu::captured_mass<T>(p, log_mass, used.selected, used.lse, out.captured_mass);
+        });
+      },
+      [&] {
+        cuda::selection_margin(tape.stream(), p, out.score, used.selected, out.margin);
+        cuda::captured_mass(tape.stream(), p, log_mass, used.selected, used.lse, out.captured_mass);
+      });
+  return out;
+}
+
+void backward(Tape& tape, const cpu::ChunkBackward& saved, const cuda::QueryLists& sorted, const Tensor& o, double pairs) {
+  const ChunkProblem& p = saved.problem;
+  cpu::ChunkBackward in = saved;
+  HeadGradient dq(tape, "top1_chunk.backward", in.q, p.shape, false),
+      dk(tape, "top1_chunk.backward", in.k, p.shape, in.k.id() == in.q.id());
+  HeadGradient dv(tape, "top1_chunk.backward", in.v, p.shape, in.v.id() == in.q.id() || in.v.id() == in.k.id());
+  in.d_o = tape.grad(o);
+  in.delta = tape.empty(in.lse.shape(), in.lse.dtype());
+  in.dq = dq.target(), in.dk = dk.target(), in.dv = dv.target();
+  const int products = 2 + (in.dq ? 1 : 0) + (in.dk ? 1 : 0) + (in.dv ? 1 : 0);
+  Tensor partial;
+  if (in.dk || in.dv) {
+    if (tape.device().targets_cuda())
+      partial = tape.empty(cuda::extra_scratch(p.shape, p.options.chunk, o.dtype()), DType::f32);
+    else
+      in.extra = tape.empty(cpu::extra_scratch(p), o.dtype());
+  }
+  tape.run(
+      "top1_chunk.backward", {2.0 * products * head_elements(p) * pairs, static_cast<double>((products + 3) * o.bytes())},
+      [&] {
+        dispatch(o.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          cpu::output_dots<T>(p.shape, in.d_o, o, in.delta);
+          cpu::chunk_backward<T>(in);
+        });
+      },
+      [&] { cuda::chunk_backward(tape.stream(), in, sorted, o, partial); });
+  dq.deliver();
+  dk.deliver();
+  dv.deliver();
+}
+
+}  // namespace
+
+ChunkSelection parse_chunk_selection(const std::string& name) {
+  if (name == "exact") return ChunkSelection::exact;
+  if (name == "approx") return ChunkSelection::approx;
+  if (name == "oracle-recent") return ChunkSelection::oracle_recent;
+  if (name == "random") return ChunkSelection::random;
+  throw UsageError("unknown chunk selection \"" + name + "\": expected exact, approx, oracle-recent or random");
+}
+
+Top1Chunk top1_chunk(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const ScoreOptions& score, const ChunkOptions& options,
+                     bool want_report, const Tensor& known_means) {
+  const ChunkProblem p = chunk_problem("top1_chunk", q, k, v, score, options);
+  const Shape per_query{p.shape.batch, p.shape.heads, p.shape.length};
+  expect(!known_means || known_means.shape() == Shape{k.dim(0), p.shape.length / p.options.chunk, p.shape.heads, p.shape.width},
+         "top1_chunk", "k is ", k, ", mean keys are ", known_means, " for chunks of ", p.options.chunk);
+  const Tensor means = known_means ? known_means : mean_keys(tape, p, k);
+  const DType statistics = accumulation_dtype(v.dtype());
+  Top1Chunk out{tape.empty(v.shape(), v.dtype()), select(tape, p, q, k, means), tape.empty(per_query, statistics), {}, {}};
+  if (want_report) out.entropy = tape.empty(per_query, statistics);
+  const cuda::QueryLists sorted = sort(tape, p, out.selected, v.dtype());
+  const cpu::QueryOrder order{sorted.offsets, sorted.order};
+  const double pairs = attended_pairs(p);
+  {
+    const Tensor sum = tape.device().targets_cuda() ? Tensor() : tape.empty(per_query, statistics);
+    tape.run(
+        "top1_chunk", {4.0 * head_elements(p) * pairs, static_cast<double>(q.bytes() + k.bytes() + 2 * v.bytes() + out.lse.bytes())},
+        [&] {
+          dispatch(v.dtype(), [&](auto zero) {
+            cpu::chunk_forward<decltype(zero)>({p, q, k, v, order, sum, out.o, out.lse, out.entropy});
+          });
+        },
+        [&] { cuda::chunk_forward(tape.stream(), p, q, k, v, sorted, out.o, out.lse, out.entropy); });
+  }
+  if (want_report) out.report = report(tape, p, q, k, means, out);
+  tape.record({q, k, v}, {&out.o}, [=, o = out.o, lse = out.lse](Tape& t) {
+    backward(t, {p, q, k, v, order, {}, lse, {}, {}, {}, {}}, sorted, o, pairs);
+  });
+  return out;
+}
+
+Tensor top1_chunk_weights(Tape& tape, const Tensor& q, const Tensor& k, const Top1Chunk& result, const ScoreOptions& score,
+                          const ChunkOptions& options, int64_t sequence) {
+  const ChunkProblem p = chunk_problem("top1_chunk_weights", q, k, result.o, score, options);
+  if (sequence < 0 || sequence >= p.shape.batch)
+    throw UsageError("[top1_chunk_weights] has no sequence " + std::to_string(sequence) + " of " + std::to_string(p.shape.batch));
+  const Tensor weights = tape.empty({p.shape.heads, p.shape.length, p.shape.length}, accumulation_dtype(q.dtype()));
+  tape.run(
+      "top1_chunk_weights",
+      {2.0 * head_elements(p) * attended_pairs(p) / static_cast<double>(p.shape.batch), static_cast<double>(weights.bytes())},
+      [&] {
+        dispatch(q.dtype(),
+                 [&](auto zero) { cpu::chunk_weights<decltype(zero)>(p, q, k, result.selected, result.lse, sequence, weights); });
+      },
+      [&] {
+        cuda::attention_weights(tape.stream(), p.shape, p.score, q, k, sequence, p.options.chunk, result.selected, result.lse, weights);
+      });
+  return weights;
+}
+
+}  // namespace saccade
