@@ -245,8 +245,8 @@ class FigureTest : public QObject {
   void jsonBothWays() {
     std::vector<Figure> figures = {loss_figure(pointers_, XAxis::flops, true, true), trajectory_figure(pointers_, "", 2.5),
                                    capture_figure(runs_[2].captures(200).front(), MapKind::score, 0, 1), Figure{}};
-    figures[0].curves[0].y[3] = INFINITY;
-    figures[0].curves[0].y[4] = std::nan("");
+    figures[0].curves[0].y.edit()[3] = INFINITY;
+    figures[0].curves[0].y.edit()[4] = std::nan("");
     for (const Figure& figure : figures) {
       const std::string text = to_json(figure).dump();
       const Figure back = figure_from_json(nlohmann::json::parse(text));

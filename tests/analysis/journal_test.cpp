@@ -50,7 +50,7 @@ class JournalTest : public QObject {
 
   /// Lines of steps are read without JSON where they are written as ever: to the same numbers.
   void stepLinesAreReadAsJsonIs() {
-    for (const double value : {0.1, -1e-310, 3.0, 12345678.9, std::nan(""), INFINITY, -INFINITY}) {
+    for (const double value : std::initializer_list<double>{0.1, -1e-310, 3.0, 12345678.9, std::nan(""), INFINITY, -INFINITY}) {
       const StepRecord step{9007199254740993, 1 << 30, value, 2 * value, value, 1e-3, value, 20000};
       const std::string line = journal_line(41, to_record(step));
       const std::string_view body = std::string_view(line).substr(0, line.find(",\"crc32c\""));

@@ -410,7 +410,7 @@ void FigureView::keyPressEvent(QKeyEvent* event) {
 }
 
 void FigureView::contextMenuEvent(QContextMenuEvent* event) {
-  if (impl_->filled) impl_->menu->popup(event->globalPos());
+  if (impl_->prepared->filled) impl_->menu->popup(event->globalPos());
 }
 
 }  // namespace saccade::ui

@@ -118,9 +118,7 @@ void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, co
 
   const int room = right - progress_width - 8 - text_left;
   const QString whole = index.data(RunList::TitleRole).toString();
-  QString seed = damaged     ? QString()
-                 : seeds > 0 ? tr("× %1 seeds").arg(seeds)
-                             : tr("seed %1").arg(index.data(RunList::SeedRole).toLongLong());
+  QString seed = damaged ? QString() : seeds > 0 ? tr("× %1").arg(seeds) : tr("seed %1").arg(index.data(RunList::SeedRole).toLongLong());
   if (room - metrics.horizontalAdvance(seed) - 5 < std::min(metrics.horizontalAdvance(whole), 80)) seed.clear();
   const int seed_width = seed.isEmpty() ? 0 : metrics.horizontalAdvance(seed) + 5;
   const QString title = metrics.elidedText(whole, Qt::ElideMiddle, room - seed_width);
