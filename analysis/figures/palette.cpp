@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
-#include <tuple>
+#include <utility>
 
 namespace saccade {
 namespace {
@@ -37,12 +37,15 @@ Colour mixed(Colour colour, Colour with, double share) {
   return {mix(colour.r, with.r), mix(colour.g, with.g), mix(colour.b, with.b)};
 }
 
-std::string first_start(const RunGroup& group) {
-  std::string first;
+/// When the group's first run started, to the second, and its directory.
+std::pair<std::string, std::string> first_start(const RunGroup& group) {
+  std::pair<std::string, std::string> first;
   for (const Run* run : group.seeds) {
-    const auto started = run->info().provenance.find("started");
-    if (started == run->info().provenance.end() || !started->is_string()) continue;
-    if (const std::string time = started->get<std::string>(); first.empty() || time < first) first = time;
+    const RunInfo& info = run->info();
+    const auto started = info.provenance.find("started");
+    const bool known = started != info.provenance.end() && started->is_string();
+    const std::pair now{known ? started->get<std::string>() : std::string(), info.directory.filename().string()};
+    if (first.second.empty() || now < first) first = now;
   }
   return first;
 }
@@ -70,13 +73,11 @@ Dash seed_dash(size_t rank) {
 }
 
 std::vector<RunLook> group_looks(const std::vector<RunGroup>& groups) {
-  std::vector<std::string> starts;
+  std::vector<std::pair<std::string, std::string>> starts;
   for (const RunGroup& group : groups) starts.push_back(first_start(group));
   std::vector<size_t> order(groups.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {  // who comes later changes nobody's look
-    return std::tie(starts[a], groups[a].label) < std::tie(starts[b], groups[b].label);
-  });
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return starts[a] < starts[b]; });  // a later one changes no look
   std::map<std::string, size_t> variants;  // of a known family, or of a title
   std::map<std::string, size_t> unknown;
   std::vector<RunLook> looks(groups.size());

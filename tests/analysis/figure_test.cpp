@@ -59,17 +59,15 @@ class FigureTest : public QObject {
 
   /// The look of a setting is decided when its first run starts.
   void aLaterRunChangesNothingForOthers() {
-    const auto run_of = [&](const char* name, int64_t layers, const char* started) {
+    const auto run_of = [&](const char* name, int64_t layers) {
       RunInfo info = fixture_info({.layers = layers});
       info.name = name;
-      info.provenance["started"] = started;
       const fs::path directory = fs::path(folder_.path().toStdString()) / "later" / name;
       fs::create_directories(directory.parent_path());
       RunWriter::create(directory, info).add(fixture_step({}, 1));
       return Run(directory);
     };
-    const Run a = run_of("a", 5, "2026-01-01T00:00:00Z"), b = run_of("b", 6, "2026-01-02T00:00:00Z"),
-              c = run_of("c", 7, "2026-01-03T00:00:00Z");
+    const Run a = run_of("a", 5), b = run_of("b", 6), c = run_of("c", 7);
     const auto before = run_looks({&a, &b}), after = run_looks({&c, &a, &b});
     for (size_t i = 0; i < 2; ++i) QVERIFY(before[i].colour == after[i + 1].colour && before[i].marker == after[i + 1].marker);
     QVERIFY(!(after[0].colour == after[1].colour));

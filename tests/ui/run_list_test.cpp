@@ -141,7 +141,7 @@ class RunListTest : public QObject {
     QTRY_COMPARE(grouped.rowCount(), 0);
     runs.setFilter(QStringLiteral("AVEY"));
     QTRY_COMPARE(grouped.rowCount(), 2);
-    QCOMPARE(runs.shown()->runs().size(), size_t{1});  // the filter is what every page shows
+    QTRY_COMPARE(runs.shown()->runs().size(), size_t{1});  // the filter is what every page shows
   }
 
   void seeds_are_one_row_until_opened() {
@@ -170,7 +170,7 @@ class RunListTest : public QObject {
     runs.showOnly({folder.filePath(QStringLiteral("b"))});
     QTRY_COMPARE(runs.shown()->runs().size(), size_t{1});
     QTRY_COMPARE(group().data(Qt::CheckStateRole).toInt(), static_cast<int>(Qt::PartiallyChecked));
-    QCOMPARE(runs.shown()->drawn().at(0).label, std::string("Transformer++, seed 2"));
+    QTRY_COMPARE(runs.shown()->drawn().at(0).label, std::string("Transformer++, seed 2"));
   }
 
   /// Neither names nor colours change when another run starts.
@@ -183,11 +183,11 @@ class RunListTest : public QObject {
     const auto look = [&](const char* name) { return runs.selection().look(*runs.run(folder.filePath(QLatin1String(name)))); };
     const RunLook before = look("a");
     QCOMPARE(before.label, std::string("Transformer++"));
-    RunInfo later = fixture_info({.layers = 5});
-    later.provenance["started"] = "2026-01-01T00:00:00Z";
+    const RunInfo later = fixture_info({.layers = 5});
     RunWriter::create(folder.filePath(QStringLiteral("c")).toStdString(), later).add(fixture_step({}, 1));
     QTRY_COMPARE_WITH_TIMEOUT(runs.rowCount(), 3, 10000);
     QTRY_COMPARE(look("c").label, std::string("Transformer++, layers 5"));
+    QCOMPARE(look("a").label, before.label);
     QVERIFY(look("a") == before);
     QVERIFY(!(look("c").colour == before.colour));
     runs.setFilter(QStringLiteral("mixer:attention"));  // chosen anew, so named by what differs

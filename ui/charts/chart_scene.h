@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "ui/charts/colours.h"
@@ -32,6 +33,8 @@ class ChartScene {
   ~ChartScene();
 
   void layout(const QSizeF& size, const Window& window = {});
+  /// Shows other curves in the same layout; false, and nothing changes, when axes or legend would be others.
+  bool take(const std::shared_ptr<const PreparedFigure>& next, const Window& window);
   /// Paints at the origin in scene units. `column`: width within which curve points may share an envelope.
   void paint(QPainter& painter, double column, bool exact_map);
   /// What lies beneath the curves and over them.
@@ -46,6 +49,9 @@ class ChartScene {
   double unit() const { return unit_; }
 
  private:
+  const Figure& figure() const { return prepared_->figure; }
+  Legend legendOf(const PreparedFigure& prepared, const QSizeF& size) const;
+  static std::pair<AxisScale, AxisScale> scales(const PreparedFigure& prepared, const Window& window);
   void setAxis(QCategoryAxis& axis, const AxisScale& scale, const AxisRecipe& recipe, double length, bool cells);
   void paintFrame(QPainter& painter) const;
   void paintLines(QPainter& painter) const;
@@ -53,7 +59,6 @@ class ChartScene {
   void paintColourBar(QPainter& painter) const;
 
   std::shared_ptr<const PreparedFigure> prepared_;
-  const Figure& figure_;
   FigureStyle style_;
   FigureColours colours_;
   double unit_;

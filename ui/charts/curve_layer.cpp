@@ -14,7 +14,8 @@
 namespace saccade::ui {
 namespace {
 
-constexpr size_t kQuickPoints = 6000;  // drawn in about a millisecond
+constexpr size_t kQuickPoints = 6000;  // drawn in about a millisecond,
+constexpr size_t kQuickCurves = 12;    // unless they are many
 constexpr size_t kMostApart = 8;       // curves drawn over the others again and again
 
 QThreadPool& pool() {
@@ -24,12 +25,10 @@ QThreadPool& pool() {
   return threads;
 }
 
-bool same_scale(const AxisScale& a, const AxisScale& b) {
-  return a.low == b.low && a.high == b.high && a.logarithmic == b.logarithmic && a.reversed == b.reversed;
-}
-bool same_plane(const Plane& a, const Plane& b) { return a.area == b.area && same_scale(a.x, b.x) && same_scale(a.y, b.y); }
+bool same_plane(const Plane& a, const Plane& b) { return a.area == b.area && a.x == b.x && a.y == b.y; }
 
 bool quick(const CurveLayer::Job& job) {
+  if (job.figure->curves.size() > kQuickCurves) return false;
   size_t points = 0;
   for (const auto& curve : job.figure->curves) points += std::min(curve->size(), static_cast<size_t>(4 * job.size.width()));
   return points <= kQuickPoints;
@@ -61,7 +60,10 @@ struct CurveLayer::Picture {
 };
 
 CurveLayer::CurveLayer(QObject* parent) : QObject(parent), alive_(std::make_shared<std::atomic<bool>>(true)) {}
-CurveLayer::~CurveLayer() { *alive_ = false; }
+CurveLayer::~CurveLayer() {
+  *alive_ = false;
+  if (running_) pool().waitForDone();  // a painter at work must not outlive the application
+}
 
 std::shared_ptr<const CurveLayer::Picture> CurveLayer::draw(const Job& job, const std::shared_ptr<const Picture>& last) {
   auto picture = std::make_shared<Picture>();

@@ -202,7 +202,10 @@ void FigureView::setPrepared(std::shared_ptr<const PreparedFigure> prepared) {
   if (anew && !before.id.empty()) impl_->window = {};
   if (anew) impl_->layer.clear();
   impl_->prepared = std::move(prepared);
-  impl_->forget();
+  if (impl_->scene && !anew && impl_->scene->take(impl_->prepared, impl_->window))
+    update();
+  else
+    impl_->forget();
   impl_->placeButton();
 }
 
