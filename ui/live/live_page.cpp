@@ -84,7 +84,11 @@ LivePage::LivePage(Session& session, QWidget* parent)
   });
 
   connect(session_.runs(), &RunList::selectionChanged, this, [this] { chosen_anew_ = true; });
-  connect(session_.runs(), &RunList::changed, this, [this] { refresh(std::exchange(chosen_anew_, false)); });
+  connect(session_.runs(), &RunList::changed, this, [this] {
+    const bool just_read = session_.runs()->unread() == 0 && std::exchange(reading_, false);
+    reading_ = session_.runs()->unread() > 0;
+    refresh(std::exchange(chosen_anew_, false) || just_read);
+  });
   connect(&session_, &Session::currentRunChanged, this, [this] { refresh(); });
   connect(&session_, &Session::xAxisChanged, this, [this] { refresh(); });
   part_changed_.setSingleShot(true);

@@ -76,7 +76,7 @@ bool wait(double limit_s, F done) {
   clock.start();
   while (!done()) {
     if (static_cast<double>(clock.elapsed()) > 1000 * limit_s) return false;
-    QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents | QEventLoop::AllEvents, 20);
+    QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents);  // with a time limit it would not sleep
   }
   return true;
 }
@@ -106,6 +106,8 @@ class Bench : public QObject {
     if (scenario_.live) return follow();
     charts();
     toggles();
+    open_groups();
+    charts();
     print(QStringLiteral("memory at the end (greatest)"),
           QStringLiteral("%1 MiB (%2 MiB)").arg(memory("VmRSS"), 0, 'f', 0).arg(memory("VmHWM"), 0, 'f', 0));
   }
@@ -198,6 +200,15 @@ class Bench : public QObject {
                 .arg(ms(percentile(panned, 0.95)), ms(percentile(panned, 0.5)), ms(percentile(zoomed, 0.95)), ms(percentile(zoomed, 0.5)),
                      ms(settled)));
     }
+  }
+
+  /// Every seed by itself, where means were drawn.
+  void open_groups() {
+    const std::vector<ui::ShownGroup> groups = session_->runs()->selection().groups();
+    for (const ui::ShownGroup& group : groups) session_->runs()->setOpened(group.key, true);
+    print(QStringLiteral("seeds one by one"), QStringLiteral("%1 groups opened").arg(groups.size()));
+    drawn();
+    print_stall(QStringLiteral("longest stall until drawn"));
   }
 
   FigureView* loss() const {
