@@ -63,7 +63,7 @@ class LatestJob {
     });
   }
   void end(Result result, qint64 took) {
-    constexpr qint64 kShare = 50, kMost = 5000;  // 2 % of a core
+    constexpr qint64 kShare = 100, kMost = 5000;  // 1 % of a core; drawing the result takes as much again and more
     running_ = false;
     rest_ms_ = std::min(kShare * took, kMost);
     ended_.start();
