@@ -37,7 +37,7 @@ class RunHistory {
 
   /// The four series of every step, thinned together.
   struct Steps {
-    std::array<size_t, 4> place{};  ///< in series_
+    std::array<size_t, 4> place;  ///< in series_
     std::array<Thinning, 4> thinning;
   };
 
