@@ -37,6 +37,6 @@ function(saccade_cuda target)
   endif()
   # CMake 3.25 does not know that nvcc speaks C++20.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 --expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra>)
-  # The runtime is linked in; cuBLASLt is loaded when a GPU is used (kernels/cuda/cublas.cpp).
+  # The runtime is linked in; cuBLASLt is loaded when a GPU is used (kernels/cuda/runtime/cublas.cpp).
   target_link_libraries(${target} PUBLIC CUDA::cudart_static ${CMAKE_DL_LIBS})
 endfunction()

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "kernels/cross_entropy.h"
-#include "kernels/decoding.h"
-#include "kernels/linear.h"
-#include "kernels/parallel.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/parallel.h"
+#include "kernels/engine/transfer.h"
+#include "kernels/ops/cross_entropy/cross_entropy.h"
+#include "kernels/ops/decoding/decoding.h"
+#include "kernels/ops/linear/linear.h"
 #include "models/orthogonal.h"
 
 namespace saccade {

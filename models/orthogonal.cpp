@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/gemm.h"
-#include "kernels/parallel.h"
-#include "kernels/simd.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/simd.h"
+#include "kernels/engine/parallel.h"
 
 namespace saccade {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/random.h"
+#include "kernels/engine/random.h"
 
 namespace saccade {
 

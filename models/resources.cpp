@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade {
 namespace fs = std::filesystem;

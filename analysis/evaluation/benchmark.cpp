@@ -4,8 +4,8 @@
 #include <span>
 
 #include "analysis/evaluation/timing.h"
-#include "kernels/parallel.h"
-#include "kernels/random.h"
+#include "kernels/engine/parallel.h"
+#include "kernels/engine/random.h"
 #include "models/corpus/vocabulary.h"
 #include "models/training/plan.h"
 #include "models/training/training_step.h"
@@ -78,9 +78,9 @@ StepBenchmark benchmark_step(const StepWork& work, const BenchmarkOptions& optio
     step.tape().set_profiling(options.profile);
     step.tape().reset_cost();
   };
-  cuda::Recorded::set_enabled(!options.profile);
+  cuda::CapturedGraph::set_enabled(!options.profile);
   result.step = measure(work.name, options, device, {once, [&] { result.loss = step.measures().loss; }, reset}, calls);
-  cuda::Recorded::set_enabled(true);
+  cuda::CapturedGraph::set_enabled(true);
   // A replayed step counts nothing; the plan counts the same.
   const Plan plan = make_plan(work.config, work.vocabulary);
   result.step.cost = {plan.flops_per_step, plan.bytes_per_step};

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/error.h"
-#include "kernels/tape.h"
+#include "kernels/engine/error.h"
+#include "kernels/engine/tape.h"
 #include "models/config/config.h"
 
 namespace saccade {

@@ -5,10 +5,10 @@
 #include <optional>
 
 #include "analysis/evaluation/timing.h"
-#include "kernels/clock.h"
-#include "kernels/parallel.h"
-#include "kernels/random.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/clock.h"
+#include "kernels/engine/parallel.h"
+#include "kernels/engine/random.h"
+#include "kernels/engine/transfer.h"
 #include "models/architectures/registry.h"
 #include "models/training/decoder.h"
 #include "models/training/training_step.h"

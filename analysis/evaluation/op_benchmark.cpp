@@ -2,15 +2,15 @@
 #include <cmath>
 
 #include "analysis/evaluation/timing.h"
-#include "kernels/attention.h"
-#include "kernels/cross_entropy.h"
-#include "kernels/elementwise.h"
-#include "kernels/linear.h"
-#include "kernels/norm.h"
-#include "kernels/random.h"
-#include "kernels/top1_chunk.h"
-#include "kernels/top1_element.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/random.h"
+#include "kernels/engine/transfer.h"
+#include "kernels/ops/attention/attention.h"
+#include "kernels/ops/cross_entropy/cross_entropy.h"
+#include "kernels/ops/elementwise/elementwise.h"
+#include "kernels/ops/linear/linear.h"
+#include "kernels/ops/norm/norm.h"
+#include "kernels/ops/top1_chunk/top1_chunk.h"
+#include "kernels/ops/top1_element/top1_element.h"
 #include "models/training/training_step.h"
 
 namespace saccade {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/clock.h"
+#include "kernels/engine/clock.h"
 
 namespace saccade {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "analysis/figures/figure.h"
 #include "analysis/runs/record_json.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade {
 namespace {

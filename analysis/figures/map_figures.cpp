@@ -4,7 +4,7 @@
 
 #include "analysis/figures/figure.h"
 #include "analysis/probes/capture_maps.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "analysis/probes/capture_maps.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/architectures/stack.h"
 
 namespace saccade {

@@ -5,7 +5,7 @@
 #include <Eigen/Core>
 #include <string>
 
-#include "kernels/device.h"
+#include "kernels/engine/device.h"
 
 namespace saccade {
 

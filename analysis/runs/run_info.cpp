@@ -6,7 +6,7 @@
 #include <ctime>
 
 #include "analysis/runs/files.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/config/old_names.h"
 #include "models/config_text.h"
 #include "models/corpus/sha256.h"

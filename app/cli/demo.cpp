@@ -12,7 +12,7 @@
 #include "app/cli/render.h"
 #include "app/cli/runs_option.h"
 #include "app/cli/train_progress.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/resources.h"
 
 extern char** environ;

@@ -7,10 +7,10 @@
 #include "app/cli/output.h"
 #include "app/cli/render.h"
 #include "app/cli/version.h"
-#include "kernels/clock.h"
-#include "kernels/device.h"
-#include "kernels/gemm.h"
-#include "kernels/parallel.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/engine/clock.h"
+#include "kernels/engine/device.h"
+#include "kernels/engine/parallel.h"
 #include "models/corpus/corpus.h"
 
 namespace saccade::cli {

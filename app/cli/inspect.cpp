@@ -9,7 +9,7 @@
 #include "app/cli/command.h"
 #include "app/cli/output.h"
 #include "app/cli/render.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade::cli {
 namespace {

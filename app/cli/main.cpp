@@ -6,7 +6,7 @@
 #include "app/cli/output.h"
 #include "app/cli/usage.h"
 #include "app/cli/version.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 using namespace saccade;
 

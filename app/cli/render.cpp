@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "analysis/runs/files.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 extern char** environ;
 

@@ -6,12 +6,12 @@
 //   window:  softmax attention with rotary positions over the last keys
 #include <algorithm>
 
-#include "kernels/attention.h"
-#include "kernels/heads.h"
-#include "kernels/linear.h"
-#include "kernels/linear_pieces.h"
-#include "kernels/split.h"
-#include "kernels/taylor_attention.h"
+#include "kernels/ops/attention/attention.h"
+#include "kernels/ops/heads/heads.h"
+#include "kernels/ops/linear/linear.h"
+#include "kernels/ops/linear_pieces/linear_pieces.h"
+#include "kernels/ops/split/split.h"
+#include "kernels/ops/taylor_attention/taylor_attention.h"
 #include "models/architectures/registry.h"
 #include "models/layers/head_cache.h"
 #include "models/layers/head_probe.h"

@@ -2,10 +2,10 @@
 //
 //   q, k, v = silu(conv(W x)),  q and k unit vectors,  β = σ(W_β x)
 //   S_t = S_{t−1} + k_t (β_t (v_t − S_{t−1}ᵀ k_t))ᵀ      o_t = S_tᵀ q_t / √K      out = W_o RMSNorm(o)
-#include "kernels/delta_rule.h"
+#include "kernels/ops/delta_rule/delta_rule.h"
 
-#include "kernels/linear.h"
-#include "kernels/norm.h"
+#include "kernels/ops/linear/linear.h"
+#include "kernels/ops/norm/norm.h"
 #include "models/architectures/registry.h"
 #include "models/layers/delta_heads.h"
 #include "models/layers/initialise.h"

@@ -3,13 +3,13 @@
 //   q, k, v = silu(conv(W x)),  q and k unit vectors,  β = σ(W_β x),  g = −e^{A_log} softplus(W_a x + bias)
 //   S̄ = e^{g_t} S_{t−1},  S_t = S̄ + k_t (β_t (v_t − S̄ᵀ k_t))ᵀ      o_t = S_tᵀ q_t / √K
 //   out = W_o( RMSNorm(o) ∘ silu(W_g x) )
-#include "kernels/delta_rule.h"
+#include "kernels/ops/delta_rule/delta_rule.h"
 
 #include <cmath>
 
-#include "kernels/gated_norm.h"
-#include "kernels/linear.h"
-#include "kernels/log_decay.h"
+#include "kernels/ops/gated_norm/gated_norm.h"
+#include "kernels/ops/linear/linear.h"
+#include "kernels/ops/log_decay/log_decay.h"
 #include "models/architectures/registry.h"
 #include "models/layers/delta_heads.h"
 #include "models/layers/initialise.h"

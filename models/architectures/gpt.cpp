@@ -2,9 +2,9 @@
 // absolute positions, tied embedding.
 //
 //   x = E[token] + P[t];   x += Mixer(LN x);   x += W_2 f(W_1 LN x + b_1) + b_2;   logits = E · LN x
-#include "kernels/elementwise.h"
-#include "kernels/linear.h"
-#include "kernels/norm.h"
+#include "kernels/ops/elementwise/elementwise.h"
+#include "kernels/ops/linear/linear.h"
+#include "kernels/ops/norm/norm.h"
 #include "models/architectures/registry.h"
 #include "models/layers/block_model.h"
 #include "models/layers/initialise.h"

@@ -1,7 +1,7 @@
 // The block of Mamba and Mamba-2 (arXiv:2312.00752, section 3.4): one residual branch a layer, no MLP.
 //
 //   x = E[token];   x += Mixer(RMSNorm x);   logits = W · RMSNorm x, W = E unless it has a matrix of its own
-#include "kernels/norm.h"
+#include "kernels/ops/norm/norm.h"
 #include "models/architectures/registry.h"
 #include "models/layers/block_model.h"
 #include "models/layers/initialise.h"

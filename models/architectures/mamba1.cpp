@@ -2,13 +2,13 @@
 //
 //   u | z = W_in x;   u = silu(conv(u));   ρ | B | C = W_x u;   Δ = softplus(W_Δ ρ + bias)
 //   h_t = e^{Δ_t A} h_{t−1} + Δ_t B_t u_t;   y_t = (C_t h_t + D u_t) silu(z_t);   out = W_out y
-#include "kernels/mamba1_scan.h"
+#include "kernels/ops/mamba1/mamba1_scan.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/linear.h"
-#include "kernels/linear_pieces.h"
+#include "kernels/ops/linear/linear.h"
+#include "kernels/ops/linear_pieces/linear_pieces.h"
 #include "models/architectures/registry.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"

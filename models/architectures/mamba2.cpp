@@ -2,13 +2,13 @@
 //
 //   z | x | B | C | Δ = W_in u;   x | B | C = silu(conv(x | B | C));   y = SSD(x, Δ, A, B, C) + D x
 //   out = W_out( RMSNorm(y ∘ silu(z)) )
-#include "kernels/mamba2_ssd.h"
+#include "kernels/ops/mamba2/mamba2_ssd.h"
 
 #include <cmath>
 
-#include "kernels/gated_norm.h"
-#include "kernels/linear.h"
-#include "kernels/linear_pieces.h"
+#include "kernels/ops/gated_norm/gated_norm.h"
+#include "kernels/ops/linear/linear.h"
+#include "kernels/ops/linear_pieces/linear_pieces.h"
 #include "models/architectures/registry.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"

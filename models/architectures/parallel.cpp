@@ -4,8 +4,8 @@
 //   y = g_1 ∘ Mixer_1(x) + g_2 ∘ Mixer_2(x),   g_1, g_2 in R^D, 1/2 at the start
 //
 // Parameters of the parts are layerN.first.… and layerN.second.…, the gains layerN.first_gain and layerN.second_gain [D, 1].
-#include "kernels/causal_conv.h"
-#include "kernels/elementwise.h"
+#include "kernels/ops/causal_conv/causal_conv.h"
+#include "kernels/ops/elementwise/elementwise.h"
 #include "models/architectures/registry.h"
 #include "models/architectures/stack.h"
 #include "models/layers/initialise.h"

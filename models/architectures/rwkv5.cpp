@@ -2,10 +2,10 @@
 //
 //   x_• = x ∘ μ_• + x⁻ ∘ (1 − μ_•) for r, k, v, g      decay e^λ per channel, λ = −exp(decay), constant
 //   y = WKV(W_r x_r, W_k x_k, W_v x_v),   out = W_o( groupnorm(y) ∘ silu(W_g x_g) )
-#include "kernels/elementwise.h"
-#include "kernels/linear.h"
-#include "kernels/token_shift.h"
-#include "kernels/wkv.h"
+#include "kernels/ops/elementwise/elementwise.h"
+#include "kernels/ops/linear/linear.h"
+#include "kernels/ops/token_shift/token_shift.h"
+#include "kernels/ops/wkv/wkv.h"
 #include "models/architectures/registry.h"
 #include "models/layers/rwkv_heads.h"
 

@@ -3,10 +3,10 @@
 //   z = x + (x⁻ − x) ∘ μ_x,   x_• = x + (x⁻ − x) ∘ (μ_• + B_• tanh(A_• z)) for w, k, v, r, g
 //   decay e^λ per channel and token, λ = −exp(decay + D_up tanh(D_down x_w))
 //   y = WKV(W_r x_r, W_k x_k, W_v x_v),   out = W_o( groupnorm(y) ∘ silu(W_g x_g) )
-#include "kernels/elementwise.h"
-#include "kernels/linear.h"
-#include "kernels/token_shift.h"
-#include "kernels/wkv.h"
+#include "kernels/ops/elementwise/elementwise.h"
+#include "kernels/ops/linear/linear.h"
+#include "kernels/ops/token_shift/token_shift.h"
+#include "kernels/ops/wkv/wkv.h"
 #include "models/architectures/registry.h"
 #include "models/layers/rwkv_heads.h"
 

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade {
 namespace fs = std::filesystem;

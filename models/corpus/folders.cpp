@@ -1,6 +1,6 @@
 #include <cstdlib>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/corpus/corpus.h"
 
 namespace saccade {

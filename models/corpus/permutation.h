@@ -2,7 +2,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "kernels/random.h"
+#include "kernels/engine/random.h"
 
 namespace saccade {
 

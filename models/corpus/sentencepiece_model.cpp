@@ -5,7 +5,7 @@
 #include <optional>
 #include <unordered_set>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/corpus/utf8.h"
 
 namespace saccade {

@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/corpus/tokenizer.h"
 #include "models/corpus/utf8.h"
 

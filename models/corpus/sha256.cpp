@@ -2,7 +2,7 @@
 
 #include <openssl/evp.h>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade {
 namespace {

@@ -4,8 +4,8 @@
 #include <array>
 #include <map>
 
-#include "kernels/error.h"
-#include "kernels/random.h"
+#include "kernels/engine/error.h"
+#include "kernels/engine/random.h"
 #include "models/corpus/permutation.h"
 
 namespace saccade {

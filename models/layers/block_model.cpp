@@ -1,6 +1,6 @@
 #include "models/layers/block_model.h"
 
-#include "kernels/elementwise.h"
+#include "kernels/ops/elementwise/elementwise.h"
 
 namespace saccade {
 

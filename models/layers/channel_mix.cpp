@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "kernels/elementwise.h"
-#include "kernels/linear.h"
-#include "kernels/token_shift.h"
+#include "kernels/ops/elementwise/elementwise.h"
+#include "kernels/ops/linear/linear.h"
+#include "kernels/ops/token_shift/token_shift.h"
 #include "models/layers/initialise.h"
 #include "models/layers/rwkv_depth.h"
 

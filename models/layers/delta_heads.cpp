@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "kernels/l2_norm.h"
-#include "kernels/linear.h"
-#include "kernels/sigmoid_gate.h"
+#include "kernels/ops/l2_norm/l2_norm.h"
+#include "kernels/ops/linear/linear.h"
+#include "kernels/ops/sigmoid_gate/sigmoid_gate.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
 

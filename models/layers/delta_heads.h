@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/delta_rule.h"
+#include "kernels/ops/delta_rule/delta_rule.h"
 #include "models/layers/short_conv.h"
 #include "models/layers/stateful_mixer.h"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/parallel.h"
+#include "kernels/engine/parallel.h"
 
 namespace saccade {
 namespace {
@@ -122,7 +122,7 @@ void HeadProbe::signed_weights(const Shape& bht, const std::function<Tensor(int6
 void HeadProbe::map_of_first(MapKind kind, const Tensor& tensor) {
   Shape rest;
   for (int i = 1; i < tensor.rank(); ++i) rest.push_back(tensor.dim(i));
-  map(kind, tensor.head_slice(0, 1).reshape(rest));
+  map(kind, tensor.slice(0, 1).reshape(rest));
 }
 
 void HeadProbe::map(MapKind kind, const Tensor& tensor) {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/transfer.h"
+#include "kernels/engine/transfer.h"
 #include "models/model.h"
 
 namespace saccade {

@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "kernels/embedding.h"
-#include "kernels/head_projection.h"
-#include "kernels/heads.h"
-#include "kernels/linear.h"
+#include "kernels/ops/embedding/embedding.h"
+#include "kernels/ops/head_projection/head_projection.h"
+#include "kernels/ops/heads/heads.h"
+#include "kernels/ops/linear/linear.h"
 #include "models/layers/initialise.h"
 #include "models/suggest.h"
 

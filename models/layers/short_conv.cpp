@@ -1,7 +1,7 @@
 #include "models/layers/short_conv.h"
 
-#include "kernels/decoding.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/transfer.h"
+#include "kernels/ops/decoding/decoding.h"
 
 namespace saccade {
 

@@ -1,6 +1,6 @@
 #pragma once
-#include "kernels/causal_conv.h"
-#include "kernels/split.h"
+#include "kernels/ops/causal_conv/causal_conv.h"
+#include "kernels/ops/split/split.h"
 #include "models/model.h"
 
 namespace saccade {

@@ -1,6 +1,6 @@
 #include "models/layers/token_embedding.h"
 
-#include "kernels/embedding.h"
+#include "kernels/ops/embedding/embedding.h"
 #include "models/layers/initialise.h"
 
 namespace saccade {

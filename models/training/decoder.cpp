@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/linear.h"
-#include "kernels/random.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/random.h"
+#include "kernels/engine/transfer.h"
+#include "kernels/ops/linear/linear.h"
 #include "models/architectures/registry.h"
 #include "models/training/training_step.h"
 
@@ -56,7 +56,7 @@ Decoder::Decoder(InferenceModel& model, int64_t capacity)
 Tensor Decoder::last_logits(const Tensor& tokens) {
   const Tensor hidden = model_.model().extend(model_.tape(), tokens, state_);
   const int64_t n = hidden.dim(1), width = hidden.dim(2);
-  return linear(model_.tape(), hidden.reshape({n, width}).head_slice(n - 1, n), model_.model().output_weight());
+  return linear(model_.tape(), hidden.reshape({n, width}).slice(n - 1, n), model_.model().output_weight());
 }
 
 void Decoder::feed(std::span<const int32_t> tokens) {

@@ -2,8 +2,8 @@
 #include <memory>
 #include <span>
 
-#include "kernels/recorded.h"
-#include "kernels/staging.h"
+#include "kernels/engine/captured_graph.h"
+#include "kernels/engine/staging.h"
 #include "models/model.h"
 #include "models/training/trainer.h"
 
@@ -58,7 +58,7 @@ class Decoder {
   Tensor token_;  ///< i32 [1, 1]
   Staging next_token_;
   Tensor logits_, step_logits_;  ///< the latter is where the recorded step writes
-  cuda::Recorded step_;
+  cuda::CapturedGraph step_;
 };
 
 /// The token that follows: the likeliest for temperature 0, else drawn from softmax(logits / temperature). `index` counts draws

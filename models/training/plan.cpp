@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "kernels/random.h"
+#include "kernels/engine/random.h"
 #include "models/architectures/stack.h"
 #include "models/evaluation/evaluation_pass.h"
 #include "models/layers/block_model.h"

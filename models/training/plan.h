@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/device.h"
+#include "kernels/engine/device.h"
 #include "models/config/config.h"
 
 namespace saccade {

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "analysis/figures/palette.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "tests/analysis/fixture.h"
 
 namespace saccade::test {

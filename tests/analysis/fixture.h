@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "analysis/runs/run_writer.h"
-#include "kernels/random.h"
+#include "kernels/engine/random.h"
 
 /// Complete run directories of made-up numbers, written through the real writer: for tests of what reads runs.
 namespace saccade::test {

@@ -8,7 +8,7 @@
 
 #include "analysis/runs/crc32c.h"
 #include "analysis/runs/history.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "tests/support/file_size_limit.h"
 
 namespace saccade::test {

@@ -3,7 +3,7 @@
 #include <QtTest>
 #include <cmath>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "tests/analysis/fixture.h"
 
 namespace saccade::test {

@@ -1,4 +1,4 @@
-#include "kernels/attention.h"
+#include "kernels/ops/attention/attention.h"
 
 #include "tests/golden/prepared_heads.h"
 #include "tests/support/golden_file.h"

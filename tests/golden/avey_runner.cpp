@@ -1,5 +1,5 @@
-#include "kernels/avey/ranker.h"
-#include "kernels/embedding.h"
+#include "kernels/ops/avey/ranker.h"
+#include "kernels/ops/embedding/embedding.h"
 #include "models/architectures/registry.h"
 #include "tests/golden/case_model.h"
 

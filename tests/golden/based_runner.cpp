@@ -1,6 +1,6 @@
-#include "kernels/elementwise.h"
-#include "kernels/linear.h"
-#include "kernels/taylor_attention.h"
+#include "kernels/ops/elementwise/elementwise.h"
+#include "kernels/ops/linear/linear.h"
+#include "kernels/ops/taylor_attention/taylor_attention.h"
 #include "tests/golden/stateful_case.h"
 #include "tests/models/mixed_precision.h"
 

@@ -1,7 +1,7 @@
-#include "kernels/delta_rule.h"
-#include "kernels/l2_norm.h"
-#include "kernels/log_decay.h"
-#include "kernels/sigmoid_gate.h"
+#include "kernels/ops/delta_rule/delta_rule.h"
+#include "kernels/ops/l2_norm/l2_norm.h"
+#include "kernels/ops/log_decay/log_decay.h"
+#include "kernels/ops/sigmoid_gate/sigmoid_gate.h"
 #include "tests/golden/stateful_case.h"
 
 namespace saccade::test {

@@ -1,7 +1,7 @@
-#include "kernels/gated_norm.h"
+#include "kernels/ops/gated_norm/gated_norm.h"
 
-#include "kernels/l2_norm.h"
-#include "kernels/norm.h"
+#include "kernels/ops/l2_norm/l2_norm.h"
+#include "kernels/ops/norm/norm.h"
 #include "tests/golden/stateful_case.h"
 
 namespace saccade::test {

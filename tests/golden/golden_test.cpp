@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cuda/runtime.h"
+#include "kernels/engine/cuda_runtime.h"
 #include "tests/support/golden_file.h"
 
 namespace saccade::test {

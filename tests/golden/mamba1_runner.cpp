@@ -1,4 +1,4 @@
-#include "kernels/mamba1_scan.h"
+#include "kernels/ops/mamba1/mamba1_scan.h"
 #include "tests/golden/stateful_case.h"
 
 namespace saccade::test {

@@ -1,4 +1,4 @@
-#include "kernels/mamba2_ssd.h"
+#include "kernels/ops/mamba2/mamba2_ssd.h"
 #include "tests/golden/stateful_case.h"
 
 namespace saccade::test {

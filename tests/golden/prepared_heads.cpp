@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "kernels/heads.h"
+#include "kernels/ops/heads/heads.h"
 
 namespace saccade::test {
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/attention.h"
+#include "kernels/ops/attention/attention.h"
 #include "tests/support/golden_file.h"
 
 namespace saccade::test {

@@ -1,5 +1,5 @@
-#include "kernels/attention.h"
-#include "kernels/heads.h"
+#include "kernels/ops/attention/attention.h"
+#include "kernels/ops/heads/heads.h"
 #include "tests/golden/stateful_case.h"
 
 namespace saccade::test {

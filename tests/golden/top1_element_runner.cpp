@@ -1,8 +1,8 @@
-#include "kernels/top1_element.h"
+#include "kernels/ops/top1_element/top1_element.h"
 
 #include <cmath>
 
-#include "kernels/transfer.h"
+#include "kernels/engine/transfer.h"
 #include "tests/golden/prepared_heads.h"
 #include "tests/support/golden_file.h"
 

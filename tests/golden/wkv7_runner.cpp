@@ -1,7 +1,7 @@
-#include "kernels/wkv7.h"
+#include "kernels/ops/wkv7/wkv7.h"
 
-#include "kernels/group_norm.h"
-#include "kernels/rwkv7_gates.h"
+#include "kernels/ops/group_norm/group_norm.h"
+#include "kernels/ops/rwkv7/rwkv7_gates.h"
 #include "tests/golden/stateful_case.h"
 
 namespace saccade::test {

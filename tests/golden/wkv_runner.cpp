@@ -1,7 +1,7 @@
-#include "kernels/wkv.h"
+#include "kernels/ops/wkv/wkv.h"
 
-#include "kernels/group_norm.h"
-#include "kernels/norm.h"
+#include "kernels/ops/group_norm/group_norm.h"
+#include "kernels/ops/norm/norm.h"
 #include "tests/golden/stateful_case.h"
 
 namespace saccade::test {

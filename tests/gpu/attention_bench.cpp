@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <functional>
 
-#include "kernels/attention.h"
-#include "kernels/heads.h"
-#include "kernels/top1_chunk.h"
-#include "kernels/top1_element.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/transfer.h"
+#include "kernels/ops/attention/attention.h"
+#include "kernels/ops/heads/heads.h"
+#include "kernels/ops/top1_chunk/top1_chunk.h"
+#include "kernels/ops/top1_element/top1_element.h"
 
 using namespace saccade;
 

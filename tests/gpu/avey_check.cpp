@@ -1,9 +1,9 @@
 // Every op of Avey on CUDA against the CPU in double: `avey_check [name]`. Needs a GPU; without one it ends with code 77
 // (skipped) and says so.
-#include "kernels/avey/contexts.h"
-#include "kernels/avey/contextualizer.h"
-#include "kernels/avey/fuser.h"
-#include "kernels/avey/ranker.h"
+#include "kernels/ops/avey/contexts.h"
+#include "kernels/ops/avey/contextualizer.h"
+#include "kernels/ops/avey/fuser.h"
+#include "kernels/ops/avey/ranker.h"
 #include "tests/gpu/op_table.h"
 
 using namespace saccade;

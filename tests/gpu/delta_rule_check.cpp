@@ -1,6 +1,6 @@
 // The delta rule on CUDA against the CPU in double: `delta_rule_check [name]`; with --bench [name] its times at the sizes of the
 // 110M presets. Needs a GPU; without one it ends with code 77 (skipped) and says so.
-#include "kernels/delta_rule.h"
+#include "kernels/ops/delta_rule/delta_rule.h"
 
 #include "tests/gpu/op_bench.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/runtime.h"
+#include "kernels/engine/cuda_runtime.h"
 
 namespace saccade::test {
 

@@ -1,6 +1,6 @@
 // Mamba's recurrence with one decay or none (matrix products, no scan) on CUDA against the CPU in double: `mamba1_linear_check [name]`;
 // `mamba1_linear_check --bench` measures. Needs a GPU; without one it ends with code 77 (skipped) and says so.
-#include "kernels/mamba1_scan.h"
+#include "kernels/ops/mamba1/mamba1_scan.h"
 #include "tests/gpu/op_table.h"
 #include "tests/gpu/op_timing.h"
 

@@ -1,6 +1,6 @@
 // The selective scan of Mamba on CUDA against the CPU in double. Needs a GPU; without one it ends with code 77 (skipped) and says so.
 // --bench: times at the sizes of the 110M preset.
-#include "kernels/mamba1_scan.h"
+#include "kernels/ops/mamba1/mamba1_scan.h"
 
 #include "tests/gpu/op_table.h"
 #include "tests/gpu/op_timing.h"

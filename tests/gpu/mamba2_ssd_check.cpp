@@ -1,6 +1,6 @@
 // Mamba-2's recurrence on CUDA against the CPU in double: `mamba2_ssd_check [name]`; `mamba2_ssd_check --bench` measures.
 // Needs a GPU; without one it ends with code 77 (skipped) and says so.
-#include "kernels/mamba2_ssd.h"
+#include "kernels/ops/mamba2/mamba2_ssd.h"
 #include "tests/gpu/op_table.h"
 #include "tests/gpu/op_timing.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "kernels/cuda/runtime.h"
+#include "kernels/engine/cuda_runtime.h"
 #include "models/evaluation/evaluation_pass.h"
 #include "models/training/plan.h"
 #include "models/training/training_step.h"

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "kernels/arena.h"
-#include "kernels/random.h"
-#include "kernels/tape.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/arena.h"
+#include "kernels/engine/random.h"
+#include "kernels/engine/tape.h"
+#include "kernels/engine/transfer.h"
 #include "tests/gpu/first_gpu.h"
 #include "tests/gpu/shard.h"
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/arena.h"
-#include "kernels/tape.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/arena.h"
+#include "kernels/engine/tape.h"
+#include "kernels/engine/transfer.h"
 
 namespace saccade::test {
 

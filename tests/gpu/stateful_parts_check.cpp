@@ -2,16 +2,16 @@
 // ends with code 77 (skipped) and says so. An argument picks the cases whose name holds it; `--bench [name]` measures.
 #include <numeric>
 
-#include "kernels/causal_conv.h"
-#include "kernels/gated_norm.h"
-#include "kernels/group_norm.h"
-#include "kernels/l2_norm.h"
-#include "kernels/linear_pieces.h"
-#include "kernels/log_decay.h"
-#include "kernels/rwkv7_gates.h"
-#include "kernels/sigmoid_gate.h"
-#include "kernels/split.h"
-#include "kernels/token_shift.h"
+#include "kernels/ops/causal_conv/causal_conv.h"
+#include "kernels/ops/gated_norm/gated_norm.h"
+#include "kernels/ops/group_norm/group_norm.h"
+#include "kernels/ops/l2_norm/l2_norm.h"
+#include "kernels/ops/linear_pieces/linear_pieces.h"
+#include "kernels/ops/log_decay/log_decay.h"
+#include "kernels/ops/rwkv7/rwkv7_gates.h"
+#include "kernels/ops/sigmoid_gate/sigmoid_gate.h"
+#include "kernels/ops/split/split.h"
+#include "kernels/ops/token_shift/token_shift.h"
 #include "tests/gpu/op_table.h"
 #include "tests/gpu/stateful_parts_bench.h"
 

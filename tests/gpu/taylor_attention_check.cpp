@@ -1,6 +1,6 @@
 // Taylor attention on CUDA against the CPU in double: `taylor_attention_check [name]`; `taylor_attention_check --bench` measures.
 // Needs a GPU; without one it ends with code 77 (skipped) and says so.
-#include "kernels/taylor_attention.h"
+#include "kernels/ops/taylor_attention/taylor_attention.h"
 #include "tests/gpu/op_table.h"
 #include "tests/gpu/op_timing.h"
 

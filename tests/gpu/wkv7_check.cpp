@@ -1,6 +1,6 @@
 // RWKV-7's recurrence on CUDA against the CPU in double: `wkv7_check [name]`; with --bench its time at the size of the 110M
 // preset. Needs a GPU; without one it ends with code 77 (skipped) and says so.
-#include "kernels/wkv7.h"
+#include "kernels/ops/wkv7/wkv7.h"
 
 #include "tests/gpu/op_bench.h"
 

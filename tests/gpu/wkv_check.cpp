@@ -1,6 +1,6 @@
 // The WKV recurrence of RWKV-5 and RWKV-6 on CUDA against the CPU in double. Needs a GPU; without one it ends with code 77 (skipped)
 // and says so. --bench: times at the sizes of the 110M presets.
-#include "kernels/wkv.h"
+#include "kernels/ops/wkv/wkv.h"
 
 #include "tests/gpu/op_table.h"
 #include "tests/gpu/op_timing.h"

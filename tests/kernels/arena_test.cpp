@@ -1,11 +1,11 @@
-#include "kernels/arena.h"
+#include "kernels/engine/arena.h"
 
 #include <QtTest>
 #include <cmath>
 #include <vector>
 
-#include "kernels/error.h"
-#include "kernels/random.h"
+#include "kernels/engine/error.h"
+#include "kernels/engine/random.h"
 
 namespace saccade::test {
 

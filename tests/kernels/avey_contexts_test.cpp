@@ -1,4 +1,4 @@
-#include "kernels/avey/contexts.h"
+#include "kernels/ops/avey/contexts.h"
 
 #include "tests/support/op_checks.h"
 

@@ -1,8 +1,8 @@
-#include "kernels/avey/contextualizer.h"
+#include "kernels/ops/avey/contextualizer.h"
 
 #include <cmath>
 
-#include "kernels/avey/reads.h"
+#include "kernels/ops/avey/reads.h"
 #include "tests/support/op_checks.h"
 
 namespace saccade::test {

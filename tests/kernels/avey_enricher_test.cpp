@@ -1,7 +1,7 @@
-#include "kernels/avey/enricher.h"
+#include "kernels/ops/avey/enricher.h"
 
-#include "kernels/avey/fuser.h"
-#include "kernels/linear.h"
+#include "kernels/ops/avey/fuser.h"
+#include "kernels/ops/linear/linear.h"
 #include "tests/support/op_checks.h"
 
 namespace saccade::test {

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "kernels/avey/ranker.h"
+#include "kernels/ops/avey/ranker.h"
 #include "tests/support/op_checks.h"
 
 namespace saccade::test {

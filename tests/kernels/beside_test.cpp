@@ -1,4 +1,4 @@
-#include "kernels/beside.h"
+#include "kernels/engine/side_stream.h"
 
 #include <QtTest>
 
@@ -11,7 +11,7 @@ const auto kNothing = [] {};
 
 /// Something begun beside that reads x and, with a target, writes it.
 void begin(Tape& tape, const Tensor& x, const GradTarget& target = {}, Cost cost = kSmall) {
-  run_beside(tape, "work", cost, {x}, {target}, kNothing, kNothing);
+  run_on_side_stream(tape, "work", cost, {x}, {target}, kNothing, kNothing);
 }
 
 }  // namespace
@@ -24,7 +24,7 @@ class BesideTest : public QObject {
     Arena arena(Device::cpu());
     Tape tape(arena, true);
     bool ran = false;
-    run_beside(
+    run_on_side_stream(
         tape, "work", kSmall, {tape.empty({4}, DType::f32)}, {}, [&] { ran = true; }, kNothing);
     QVERIFY(ran);
     QCOMPARE(arena.used(), int64_t{0});
@@ -38,7 +38,7 @@ class BesideTest : public QObject {
     begin(tape, first);
     begin(tape, second);
     QVERIFY(!first.sole_owner() && !second.sole_owner());
-    tape.beside().wait_for_reads(first);
+    tape.side_stream().wait_for_reads(first);
     QVERIFY(first.sole_owner() && !second.sole_owner());
     second = {};
     QVERIFY(arena.used() > first.bytes());
@@ -63,9 +63,9 @@ class BesideTest : public QObject {
                  b = tape.empty({8}, DType::f32);
     begin(tape, x, {a, false});
     begin(tape, y, {b, false});
-    tape.beside().wait_for_writes(a.reshape({2, 4}));
+    tape.side_stream().wait_for_writes(a.reshape({2, 4}));
     QVERIFY(x.sole_owner() && !y.sole_owner());
-    tape.beside().wait_for_writes(b);
+    tape.side_stream().wait_for_writes(b);
     QVERIFY(y.sole_owner());
   }
 

@@ -1,4 +1,4 @@
-#include "kernels/causal_conv.h"
+#include "kernels/ops/causal_conv/causal_conv.h"
 
 #include "tests/support/op_checks.h"
 

@@ -1,4 +1,4 @@
-#include "kernels/cross_entropy.h"
+#include "kernels/ops/cross_entropy/cross_entropy.h"
 
 #include <cmath>
 #include <limits>

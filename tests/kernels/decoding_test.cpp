@@ -1,7 +1,7 @@
-#include "kernels/decoding.h"
+#include "kernels/ops/decoding/decoding.h"
 
-#include "kernels/top1_chunk_decoding.h"
-#include "kernels/top1_element.h"
+#include "kernels/ops/top1_chunk/top1_chunk_decoding.h"
+#include "kernels/ops/top1_element/top1_element.h"
 #include "tests/kernels/plain_attention.h"
 
 namespace saccade::test {

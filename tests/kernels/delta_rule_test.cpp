@@ -1,6 +1,6 @@
-#include "kernels/delta_rule.h"
+#include "kernels/ops/delta_rule/delta_rule.h"
 
-#include "kernels/log_decay.h"
+#include "kernels/ops/log_decay/log_decay.h"
 #include "tests/support/op_checks.h"
 #include "tests/support/read_check.h"
 

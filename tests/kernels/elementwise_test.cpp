@@ -1,4 +1,4 @@
-#include "kernels/elementwise.h"
+#include "kernels/ops/elementwise/elementwise.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "kernels/embedding.h"
+#include "kernels/ops/embedding/embedding.h"
 
 #include "tests/support/op_checks.h"
 

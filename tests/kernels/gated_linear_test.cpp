@@ -1,6 +1,6 @@
-#include "kernels/gated_linear.h"
+#include "kernels/ops/gated_linear/gated_linear.h"
 
-#include "kernels/linear.h"
+#include "kernels/ops/linear/linear.h"
 #include "tests/support/op_checks.h"
 
 namespace saccade::test {

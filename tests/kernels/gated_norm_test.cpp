@@ -1,7 +1,7 @@
-#include "kernels/gated_norm.h"
+#include "kernels/ops/gated_norm/gated_norm.h"
 
-#include "kernels/l2_norm.h"
-#include "kernels/split.h"
+#include "kernels/ops/l2_norm/l2_norm.h"
+#include "kernels/ops/split/split.h"
 #include "tests/support/op_checks.h"
 
 namespace saccade::test {

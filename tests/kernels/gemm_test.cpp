@@ -1,6 +1,6 @@
-#include "kernels/gemm.h"
+#include "kernels/cpu/gemm.h"
 
-#include "kernels/parallel.h"
+#include "kernels/engine/parallel.h"
 #include "tests/support/compare.h"
 
 namespace saccade::test {

@@ -1,8 +1,8 @@
-#include "kernels/group_norm.h"
+#include "kernels/ops/group_norm/group_norm.h"
 
 #include <cmath>
 
-#include "kernels/norm.h"
+#include "kernels/ops/norm/norm.h"
 #include "tests/support/op_checks.h"
 
 namespace saccade::test {

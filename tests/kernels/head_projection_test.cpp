@@ -1,6 +1,6 @@
-#include "kernels/head_projection.h"
+#include "kernels/ops/head_projection/head_projection.h"
 
-#include "kernels/linear.h"
+#include "kernels/ops/linear/linear.h"
 #include "tests/support/op_checks.h"
 
 namespace saccade::test {

@@ -1,4 +1,4 @@
-#include "kernels/heads.h"
+#include "kernels/ops/heads/heads.h"
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
-#include "kernels/linear_pieces.h"
+#include "kernels/ops/linear_pieces/linear_pieces.h"
 
-#include "kernels/linear.h"
-#include "kernels/split.h"
+#include "kernels/ops/linear/linear.h"
+#include "kernels/ops/split/split.h"
 #include "tests/support/op_checks.h"
 
 namespace saccade::test {

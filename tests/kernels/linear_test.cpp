@@ -1,4 +1,4 @@
-#include "kernels/linear.h"
+#include "kernels/ops/linear/linear.h"
 
 #include "tests/support/op_checks.h"
 

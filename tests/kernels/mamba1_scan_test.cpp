@@ -1,4 +1,4 @@
-#include "kernels/mamba1_scan.h"
+#include "kernels/ops/mamba1/mamba1_scan.h"
 
 #include "tests/support/op_checks.h"
 

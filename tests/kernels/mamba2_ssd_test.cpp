@@ -1,4 +1,4 @@
-#include "kernels/mamba2_ssd.h"
+#include "kernels/ops/mamba2/mamba2_ssd.h"
 
 #include "tests/support/op_checks.h"
 #include "tests/support/read_check.h"

@@ -1,4 +1,4 @@
-#include "kernels/parallel.h"
+#include "kernels/engine/parallel.h"
 
 #include <QtTest>
 #include <atomic>

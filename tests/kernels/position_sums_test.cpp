@@ -1,4 +1,4 @@
-#include "kernels/position_sums.h"
+#include "kernels/ops/position_sums/position_sums.h"
 
 #include <QtTest>
 

@@ -1,4 +1,4 @@
-#include "kernels/random.h"
+#include "kernels/engine/random.h"
 
 #include <QtTest>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "kernels/sigmoid_gate.h"
+#include "kernels/ops/sigmoid_gate/sigmoid_gate.h"
 
 #include "tests/support/op_checks.h"
 

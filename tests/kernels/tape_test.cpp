@@ -1,4 +1,4 @@
-#include "kernels/tape.h"
+#include "kernels/engine/tape.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "kernels/taylor_attention.h"
+#include "kernels/ops/taylor_attention/taylor_attention.h"
 
 #include "tests/support/op_checks.h"
 #include "tests/support/read_check.h"

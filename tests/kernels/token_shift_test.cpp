@@ -1,4 +1,4 @@
-#include "kernels/token_shift.h"
+#include "kernels/ops/token_shift/token_shift.h"
 
 #include "tests/support/op_checks.h"
 

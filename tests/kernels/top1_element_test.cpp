@@ -1,4 +1,4 @@
-#include "kernels/top1_element.h"
+#include "kernels/ops/top1_element/top1_element.h"
 
 #include "tests/kernels/plain_attention.h"
 

@@ -1,8 +1,8 @@
-#include "kernels/wkv7.h"
+#include "kernels/ops/wkv7/wkv7.h"
 
 #include <cmath>
 
-#include "kernels/rwkv7_gates.h"
+#include "kernels/ops/rwkv7/rwkv7_gates.h"
 #include "tests/support/op_checks.h"
 #include "tests/support/read_check.h"
 

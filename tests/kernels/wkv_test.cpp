@@ -1,4 +1,4 @@
-#include "kernels/wkv.h"
+#include "kernels/ops/wkv/wkv.h"
 
 #include <cmath>
 

@@ -1,8 +1,8 @@
 #pragma once
 #include <QtTest>
 
-#include "kernels/cuda/runtime.h"
-#include "kernels/random.h"
+#include "kernels/engine/cuda_runtime.h"
+#include "kernels/engine/random.h"
 #include "models/architectures/stack.h"
 #include "tests/models/mixed_precision.h"
 #include "tests/models/model_fixture.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/pod.h"
 #include "models/corpus/roff.h"

@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/transfer.h"
+#include "kernels/engine/transfer.h"
 #include "models/model.h"
 
 namespace saccade::test {

@@ -1,6 +1,6 @@
 #include <QtTest>
 
-#include "kernels/random.h"
+#include "kernels/engine/random.h"
 #include "models/architectures/registry.h"
 #include "tests/support/compare.h"
 

@@ -1,7 +1,7 @@
 #include <QtTest>
 #include <cmath>
 
-#include "kernels/random.h"
+#include "kernels/engine/random.h"
 #include "models/architectures/registry.h"
 #include "tests/support/compare.h"
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/corpus/corpus.h"
 
 namespace saccade::test {

@@ -3,8 +3,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "kernels/error.h"
-#include "kernels/random.h"
+#include "kernels/engine/error.h"
+#include "kernels/engine/random.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/corpus_store.h"
 #include "models/corpus/utf8.h"

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "kernels/random.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/random.h"
+#include "kernels/engine/transfer.h"
 
 namespace saccade::test {
 

@@ -3,7 +3,7 @@
 #include <QtTest>
 #include <vector>
 
-#include "kernels/tape.h"
+#include "kernels/engine/tape.h"
 
 namespace saccade::test {
 

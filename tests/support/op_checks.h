@@ -1,7 +1,7 @@
 #pragma once
 #include <cstring>
 
-#include "kernels/parallel.h"
+#include "kernels/engine/parallel.h"
 #include "tests/support/gradient.h"
 
 namespace saccade::test {

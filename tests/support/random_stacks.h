@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/random.h"
+#include "kernels/engine/random.h"
 #include "models/architectures/registry.h"
 
 /// Hybrid stacks drawn from the registry with a fixed seed, the same list for the CPU's tests and for those on GPUs (no Qt here).

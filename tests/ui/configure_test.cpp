@@ -6,7 +6,7 @@
 #include <QTemporaryDir>
 #include <QTest>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/corpus/vocabulary.h"
 #include "tests/analysis/fixture.h"
 #include "ui/configure/config_draft.h"

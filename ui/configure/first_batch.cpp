@@ -7,7 +7,7 @@
 #include <QTextEdit>
 #include <QVBoxLayout>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade::ui {
 namespace {

@@ -5,7 +5,7 @@
 #include <QPlainTextEdit>
 #include <QVBoxLayout>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/config/old_names.h"
 #include "models/config_text.h"
 #include "ui/theme.h"

@@ -8,8 +8,8 @@
 #include <QTimer>
 #include <QToolButton>
 
-#include "kernels/device.h"
-#include "kernels/parallel.h"
+#include "kernels/engine/device.h"
+#include "kernels/engine/parallel.h"
 #include "models/training/plan.h"
 #include "ui/run_list.h"
 #include "ui/run_summary.h"
