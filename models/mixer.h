@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 
@@ -14,7 +15,15 @@ struct ModelShape {
   double rotary_base = 10000;
   std::string position = "rotary";  ///< none, absolute, alibi, rotary; the block's default unless set
   bool biases = false;              ///< whether linears have biases; the block's setting
+  /// Layers in front of this one that hold the mixer of that id, where other mixers stand between: what a mixer hands on from layer to
+  /// layer counts by its own (RWKV-7's first values, Based's layout). A mixer that is not named stands in every layer.
+  std::map<std::string, int64_t> earlier = {};
   int64_t head_width() const { return width / heads; }
+  /// Which of the layers with mixer `id` layer `layer` is, from 0.
+  int64_t nth(const std::string& id, int64_t layer) const {
+    const auto counted = earlier.find(id);
+    return counted == earlier.end() ? layer : counted->second;
+  }
 };
 
 /// Moves information between positions inside one layer. x [B, T, D] → [B, T, D].

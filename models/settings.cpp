@@ -39,6 +39,9 @@ std::string expectation(const Setting& setting) {
     case Setting::Kind::choice: return alternatives(setting.choices);
     case Setting::Kind::text: return "text";
     case Setting::Kind::text_list: return "a list of texts, like [\"a\", \"b\"]";
+    case Setting::Kind::layers:
+      return "an integer" + range_text(setting) + ", or groups of layers like \"3 gated_deltanet, 1 attention(window=64)\"";
+    case Setting::Kind::mixer: return "a mixer, like \"attention(window=64)\" or {\"mixer\": \"attention\", \"window\": 64}";
   }
   return "";
 }
@@ -53,6 +56,10 @@ bool is_integer(const Json& value) {
 bool fits(const Setting& setting, const Json& value) {
   switch (setting.kind) {
     case Setting::Kind::boolean: return value.is_boolean();
+    case Setting::Kind::mixer: return value.is_string() || value.is_object();
+    case Setting::Kind::layers:
+      if (value.is_string() || value.is_array()) return true;
+      [[fallthrough]];
     case Setting::Kind::integer:
       return is_integer(value) && std::abs(value.get<double>()) <= kLargestInteger && in_range(setting, value.get<double>());
     case Setting::Kind::real: return value.is_number() && std::isfinite(value.get<double>()) && in_range(setting, value.get<double>());

@@ -5,6 +5,8 @@
 #include <limits>
 #include <map>
 
+#include "analysis/runs/layers.h"
+
 namespace saccade {
 namespace {
 
@@ -131,21 +133,19 @@ Figure difference(const Figure& a, const Figure& b, const std::string& id, const
 }
 
 Figure layers_figure(const Run& run, const std::string& statistic, XAxis x, const RunSet& among) {
-  const auto name = [&](size_t layer) { return statistic + "/layer" + std::to_string(layer); };
-  size_t layers = 0;
-  while (run.find(name(layers))) ++layers;
-  Figure figure = series_figure({&run}, layers > 0 ? name(0) : statistic, x, false, false, among);
+  const std::vector<LayerSeries> layers = layers_with(run, statistic);
+  Figure figure = series_figure({&run}, layers.empty() ? statistic : layers.front().name, x, false, false, among);
   figure.id = statistic + "-layers";
   figure.title = statistic + " by layer";
   std::replace(figure.title.begin(), figure.title.end(), '_', ' ');
   figure.curves.clear();
-  for (size_t layer = 0; layer < layers; ++layer)
-    for (Curve& curve : series_figure({&run}, name(layer), x, false, false, among).curves) {
-      curve.label = "layer " + std::to_string(layer);
-      curve.colour = paler(curve.colour, layers == 1 ? 1 : 0.4 + 0.6 * static_cast<double>(layer) / static_cast<double>(layers - 1));
+  for (const LayerSeries& layer : layers)
+    for (Curve& curve : series_figure({&run}, layer.name, x, false, false, among).curves) {
+      curve.label = layer.label;
+      curve.colour = paler(curve.colour, 0.4 + 0.6 * layer.depth);
       figure.curves.push_back(std::move(curve));
     }
-  if (const Series* first = run.find(name(0)); first && first->unit != "1" && !first->unit.empty())
+  if (const Series* first = layers.empty() ? nullptr : run.find(layers.front().name); first && first->unit != "1" && !first->unit.empty())
     figure.y.title = figure.title.substr(0, figure.title.rfind(" by layer")) + " (" + first->unit + ")";
   else
     figure.y.title = figure.title.substr(0, figure.title.rfind(" by layer"));
@@ -178,6 +178,8 @@ Figure capture_heads_figure(const Capture& capture) {
       map.rows = std::max(map.rows, weights.layer + 1);
       map.columns = std::max(map.columns, weights.shape[0]);
     }
+  if (map.rows > 0) map.rows = std::max(map.rows, static_cast<int64_t>(capture.layer_mixers.size()));
+  map.row_names = capture.layer_mixers;
   if (map.rows == 0) return figure;
   map.values.assign(static_cast<size_t>(map.rows * map.columns), std::numeric_limits<float>::quiet_NaN());
   for (const CapturedMap& weights : capture.maps) {

@@ -44,6 +44,7 @@ struct HeatMap {
   std::vector<std::array<int64_t, 2>> marked{};                 ///< cells (row, column) with an outline: what was chosen
   std::array<double, 2> row_extent{0, 0}, column_extent{0, 0};  ///< axis values of the edges; equal: 0 … rows, 0 … columns
   bool top_down = true;                                         ///< row 0 at the top
+  std::vector<std::string> row_names{};                         ///< what rows are called beside their numbers; empty: nothing
 };
 struct Figure {
   std::string id;  ///< file name without extension: "ood-against-pretraining"
@@ -69,8 +70,8 @@ Figure trajectory_figure(const RunSet& runs, const std::string& domain = "", std
 /// A curve per run and layer; the first layers lightest.
 Figure entropy_figure(const RunSet& runs, XAxis x, bool normalized, const RunSet& among = {});
 Figure series_figure(const RunSet& runs, const std::string& series_name, XAxis x, bool log_x, bool log_y, const RunSet& among = {});
-/// Entropy (or another per-head statistic) as layers × heads.
-Figure head_figure(const StatisticsRecord& record, const std::string& statistic);
+/// Entropy (or another per-head statistic) as layers × heads. `layer_mixers`: of a hybrid stack (layer_mixers()).
+Figure head_figure(const StatisticsRecord& record, const std::string& statistic, const std::vector<std::string>& layer_mixers = {});
 /// The map of one layer and head of a capture; throws UsageError when it has none of that kind, layer or head, or the kind no figure.
 ///   weights, soft_weights   row: query position, column: source position
 ///   score          row: query position, column: chunk; the chosen chunks are marked, what is no candidate is NaN

@@ -6,6 +6,7 @@
 #include "analysis/comparison/comparison.h"
 #include "analysis/figures/figure.h"
 #include "analysis/figures/palette.h"
+#include "analysis/runs/layers.h"
 
 namespace saccade {
 namespace {
@@ -147,13 +148,10 @@ Figure entropy_figure(const RunSet& runs, XAxis x, bool normalized, const RunSet
       .id = name, .title = "Attention entropy by layer", .x = {axis_title(x), false, false, {}}, .y = {"entropy (nats)", false, false, {}}};
   if (normalized) figure.y = {"entropy / ln(positions)", false, false, std::array<double, 2>{0, 1}};
   for (const Styled& style : styles(runs, among)) {
-    std::vector<std::string> layers;
-    for (int64_t layer = 0; style.run->find(name + "/layer" + std::to_string(layer)); ++layer)
-      layers.push_back(name + "/layer" + std::to_string(layer));
-    for (size_t i = 0; i < layers.size(); ++i)
-      add_curve(figure, style, layers[i], x, [&](Curve& c) {
-        c.label += ", layer " + std::to_string(i);
-        c.colour = shade(c.colour, layers.size() == 1 ? 1 : 0.4 + 0.6 * static_cast<double>(i) / static_cast<double>(layers.size() - 1));
+    for (const LayerSeries& layer : layers_with(*style.run, name))
+      add_curve(figure, style, layer.name, x, [&](Curve& c) {
+        c.label += ", " + layer.label;
+        c.colour = shade(c.colour, 0.4 + 0.6 * layer.depth);
       });
   }
   figure.provenance = provenance(runs);

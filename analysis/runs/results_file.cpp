@@ -10,6 +10,7 @@
 #include "analysis/runs/hdf5.h"
 #include "analysis/runs/history.h"
 #include "analysis/runs/journal.h"
+#include "analysis/runs/layers.h"
 #include "analysis/runs/run_info.h"
 
 namespace saccade {
@@ -144,7 +145,7 @@ std::map<std::string, HeadTable> head_tables(const RunHistory& history) {
   return tables;
 }
 
-void write_statistics(const h5::Group& run, const RunHistory& history) {
+void write_statistics(const h5::Group& run, const RunHistory& history, const std::vector<std::string>& mixers) {
   for (const auto& [name, table] : head_tables(history)) {
     const int64_t layers = std::max<int64_t>(1, table.layers), per_record = layers * table.heads;
     std::vector<double> values(table.records.size() * static_cast<size_t>(per_record), std::nan("")), steps;
@@ -163,6 +164,7 @@ void write_statistics(const h5::Group& run, const RunHistory& history) {
     group.write<double>("value", values, {static_cast<int64_t>(steps.size()), layers, table.heads});
     describe(group, "value", table.unit, name);
     group.write("step", steps);
+    if (!mixers.empty()) group.write_texts("layer_mixers", mixers);
   }
 }
 
@@ -185,7 +187,7 @@ void write_file(const std::filesystem::path& path, const RunInfo& info, const Ru
     run.write_text("provenance", info.provenance.dump(2));
     write_losses(run, history);
     write_series(run, history);
-    write_statistics(run, history);
+    write_statistics(run, history, layer_mixers(info));
   }
   file.close();
 }

@@ -10,7 +10,7 @@ namespace saccade {
 ///     /run                      NXentry
 ///     /run/losses               NXdata: validation and OOD losses over tokens (the default plot)
 ///     /run/series/train.loss    NXdata: value, step, tokens, flops, seconds; likewise for every series
-///     /run/statistics/entropy   NXdata: value [records, layers, heads], step
+///     /run/statistics/entropy   NXdata: value [records, layers, heads], step; of a hybrid stack layer_mixers, what each layer mixes with
 ///     /run/config, /run/provenance   JSON
 void write_results_file(const RunInfo& info);
 

@@ -1,6 +1,6 @@
 #pragma once
 #include <limits>
-#include <optional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -41,7 +41,8 @@ struct Capture {
   std::vector<std::string> pieces;  ///< what each token shows
   std::vector<float> token_losses;  ///< nats of predicting the next token
   std::vector<CapturedMap> maps;
-  std::optional<Selection> selection = {};  ///< what queries chose among, where the model makes a choice
+  std::map<int64_t, Selection> selections = {};  ///< by layer, what its queries chose among; −1: in every layer
+  std::vector<std::string> layer_mixers = {};    ///< what each layer of a hybrid stack mixes with; empty where one mixer is in all
 };
 
 enum class RunState { created, running, finished, stopped, diverged, failed, crashed };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/architectures/stack.h"
+
 namespace saccade {
 namespace {
 
@@ -42,7 +44,15 @@ Capture capture_sample(Trainer& trainer, const FrozenBatch& text, int64_t sample
   probe.statistics_wanted = false;
   probe.maps_wanted = true;
   trainer.probe(text, probe);
-  Capture capture{at, text.domain, sample, text.tokens, {}, {}, std::move(probe.maps), probe.selection};
+  Capture capture{at,
+                  text.domain,
+                  sample,
+                  text.tokens,
+                  {},
+                  {},
+                  std::move(probe.maps),
+                  std::move(probe.selections),
+                  layer_titles(trainer.config().architecture)};
   for (const int32_t token : text.tokens) capture.pieces.push_back(tokenizer.piece(token));
   for (const double loss : trainer.evaluate(text).by_position) capture.token_losses.push_back(static_cast<float>(loss));
   return capture;

@@ -4,6 +4,7 @@
 
 #include "analysis/figures/figure.h"
 #include "analysis/probes/capture_maps.h"
+#include "analysis/runs/layers.h"
 #include "app/cli/capture_option.h"
 #include "app/cli/command.h"
 #include "app/cli/render.h"
@@ -43,12 +44,12 @@ const Run& single(const OpenedRuns& runs, const std::string& figure) {
 
 Figure selection(const Options& o, const Run& run) {
   const Capture capture = open_capture(run, o.step, o.sample);
-  return capture_figure(capture, o.map.empty() ? main_map(capture) : parse_map(o.map), o.layer, o.head);
+  return capture_figure(capture, o.map.empty() ? main_map(capture, o.layer) : parse_map(o.map), o.layer, o.head);
 }
 
 Figure heads(const Options& o, const Run& run) {
   if (!run.last_statistics()) throw DataError(run.info().directory.string() + " has no statistics yet; /training/probe_every says when");
-  return head_figure(*run.last_statistics(), o.statistic);
+  return head_figure(*run.last_statistics(), o.statistic, layer_mixers(run.info()));
 }
 
 /// UsageError with the names there are, when no run has the series.

@@ -23,8 +23,8 @@ struct Settings : ScoreSettings {
 };
 
 const Schema<Settings> schema{
-    field<Settings>("window", &Settings::window, {1, static_cast<double>(kWholeSequence)},
-                    "Attention window in tokens, the query's own included; the sequence length or more is full attention.",
+    field<Settings>("window", &Settings::window, {0, static_cast<double>(kWholeSequence)},
+                    "Attention window in tokens, the query's own included; 0, the sequence length or more is full attention.",
                     "arXiv:2505.18522, section 3.2.1, figure 3d"),
     choice_field<Settings>("relation", &Settings::relation, {"query-key", "constant-keys", "constant-both"},
                            "What scores compare: constant keys (and queries) are trained tables of the position.",
@@ -94,6 +94,11 @@ std::string variant(const nlohmann::json& values) {
   return words;
 }
 
+/// 0 is another way to write full attention.
+void complete(nlohmann::json& values, const ModelShape&, const std::string&) {
+  if (values.at("window") == 0) values["window"] = kWholeSequence;
+}
+
 const RegisterArchitecture entry{{
     .kind = Architecture::Kind::mixer,
     .id = "attention",
@@ -101,6 +106,7 @@ const RegisterArchitecture entry{{
     .paper = "Vaswani et al. 2017, arXiv:1706.03762; variants: arXiv:2505.18522, section 3",
     .settings = schema.settings(),
     .variant = variant,
+    .complete = complete,
     .make_mixer = maker_of<AttentionMixer>(schema),
 }};
 

@@ -342,8 +342,8 @@ const RegisterArchitecture entry{{
     .variant = variant,
     .looks_ahead = looks_ahead,
     .check = check,
-    .make_model = [](const ModelShape& shape, const json& values, ParameterMaker& make,
-                     const Architecture::MakeMixer&) { return std::make_unique<Avey>(shape, schema.read(values, "/architecture"), make); },
+    .make_model = [](const ModelShape& shape, const json& values,
+                     ParameterMaker& make) { return std::make_unique<Avey>(shape, schema.read(values, "/architecture"), make); },
 }};
 
 }  // namespace

@@ -1,7 +1,7 @@
 // RWKV-7 (Goose): Peng et al. 2025, arXiv:2503.14456, section 3; initial values and ranks of RWKV-LM (github.com/BlinkDL/RWKV-LM).
 //
 //   x_• = x + (x⁻ − x) ∘ μ_• for r, w, k, v, a, g;   low ranks: d = w0 + W2 tanh(W1 x_w), rate = a0 + A2 A1 x_a, g = G2 σ(G1 x_g)
-//   values blend with those of layer 0: v ← v + (v_first − v) ∘ σ(v0 + V2 V1 x_v)
+//   values blend with those of layer 0 (in hybrid stacks: of the first RWKV-7 layer): v ← v + (v_first − v) ∘ σ(v0 + V2 V1 x_v)
 //   S_t = diag(w_t) S_{t−1} − (κ_t ∘ η_t)(S_{t−1}ᵀ κ_t)ᵀ + k'_t v_tᵀ,   y_t = S_tᵀ r_t      w = exp(−e^{−1/2} σ(d)), η = σ(rate)
 //   out = W_o( (groupnorm(y) + (Σ_head r ∘ k' ∘ bonus) v) ∘ g )
 #include "kernels/ops/elementwise/elementwise.h"
@@ -72,7 +72,7 @@ class Rwkv7Mixer : public RwkvMixer {
                       [=](uint64_t i) { return -6 + 6 * std::pow(d.place(i), 1 + std::pow(d.depth(), 0.3)) + 0.5 + 2.5 * zigzag(i); });
     rate_ =
         low_rank("rate", rank(settings.rate_rank, 2.5, d.width), [=](uint64_t i) { return -0.19 + 0.3 * zigzag(i) + 0.4 * linear_in(i); });
-    if (layer > 0)
+    if (shape.nth("rwkv7", layer) > 0)
       value_blend_ =
           low_rank("value_blend", rank(settings.value_rank, 1.7, d.width), [=](uint64_t i) { return 0.73 - 0.4 * linear_in(i); });
     gate_ = low_rank("output_gate", rank(settings.gate_rank, 5, d.width), {});
@@ -85,7 +85,7 @@ class Rwkv7Mixer : public RwkvMixer {
   }
 
  private:
-  /// W_v x_v, in later layers blended with that of layer 0.
+  /// W_v x_v, blended with that of the first RWKV-7 layer in all later ones. In a hybrid stack the paper's layer 0 is that first one.
   Tensor values(Tape& tape, const Tensor& x, Pass& pass) const {
     const Tensor v = linear(tape, x, value_);
     if (!value_blend_.down) return pass.first_values = v;
@@ -111,7 +111,7 @@ class Rwkv7Mixer : public RwkvMixer {
   }
 
   std::vector<Tensor> blends_;                 // of r, w, k, v, a, g: [C]
-  LowRank decay_, rate_, value_blend_, gate_;  // value_blend_: not in layer 0
+  LowRank decay_, rate_, value_blend_, gate_;  // value_blend_: not in the first
   Tensor removal_scale_, rate_scale_, bonus_;  // k_k [C], k_a [C], r_k [H, N]
   Tensor receptance_, key_, value_;            // [C, C]
 };

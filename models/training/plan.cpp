@@ -6,7 +6,10 @@
 #include <cmath>
 
 #include "kernels/engine/random.h"
+#include "models/architectures/stack.h"
 #include "models/evaluation/evaluation_pass.h"
+#include "models/layers/block_model.h"
+#include "models/layers/initialise.h"
 #include "models/training/decoder.h"
 #include "models/training/training_step.h"
 
@@ -48,6 +51,44 @@ int64_t cuda_runtime_bytes(int64_t peak) {
   return kContext + (kGrowth - peak % kGrowth) % kGrowth;
 }
 
+/// Of the parameters called "layer3.…".
+int64_t parameters_of_layer(const Model& model, int64_t layer) {
+  const std::string prefix = layer_name(layer, "");
+  int64_t count = 0;
+  for (const Parameter& p : model.parameters())
+    if (p.name.rfind(prefix, 0) == 0) count += p.value.size();
+  return count;
+}
+
+std::vector<PlannedLayers> planned_layers(const nlohmann::json& architecture, const Model& model, DType activations) {
+  std::vector<PlannedLayers> list;
+  const std::vector<std::string> titles = layer_titles(architecture);
+  const auto* stack = dynamic_cast<const BlockModel*>(&model);
+  for (size_t l = 0; stack && l < titles.size(); ++l) {
+    const auto layer = static_cast<int64_t>(l);
+    const double state = stack->blocks()[l]->state_values_per_token() * static_cast<double>(byte_size(activations));
+    const PlannedLayers own{layer, layer, titles[l], parameters_of_layer(model, layer), std::llround(state)};
+    const bool alike = !list.empty() && list.back().mixer == own.mixer && list.back().parameters == own.parameters &&
+                       list.back().state_bytes_per_token == own.state_bytes_per_token;
+    if (alike)
+      list.back().last = layer;
+    else
+      list.push_back(own);
+  }
+  return list;
+}
+
+nlohmann::json to_json(const std::vector<PlannedLayers>& layers) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const PlannedLayers& l : layers)
+    list.push_back({{"first", l.first},
+                    {"last", l.last},
+                    {"mixer", l.mixer},
+                    {"parameters", l.parameters},
+                    {"state_bytes_per_token", l.state_bytes_per_token}});
+  return list;
+}
+
 std::atomic<int64_t> plans{0};
 
 /// What a config takes on an engine, wherever it runs, and what the engine refuses.
@@ -80,6 +121,7 @@ Planned plan_of(const RunConfig& config, int64_t vocabulary, Engine engine) {
   plan.tokens_per_step = config.training.batch_tokens;
   plan.state_bytes_per_token =
       std::llround(step.model().state_values_per_token() * static_cast<double>(byte_size(step.precision().activations)));
+  plan.layers = planned_layers(config.architecture, step.model(), step.precision().activations);
   return {plan, step.tape().refusal().empty() ? piece.refusal : step.tape().refusal()};
 }
 
@@ -179,23 +221,25 @@ double measure_step_seconds(const RunConfig& config, const Plan& plan, int steps
 }
 
 nlohmann::json to_json(const Plan& plan) {
-  return {{"device", plan.device},
-          {"memory_available_bytes", plan.memory.available},
-          {"parameters", plan.parameters},
-          {"weight_bytes", plan.weight_bytes},
-          {"gradient_bytes", plan.gradient_bytes},
-          {"optimizer_bytes", plan.optimizer_bytes},
-          {"activation_bytes", plan.activation_bytes},
-          {"peak_bytes", plan.peak_bytes},
-          {"runtime_bytes", plan.runtime_bytes},
-          {"device_bytes", plan.device_bytes()},
-          {"flops_per_step", plan.flops_per_step},
-          {"bytes_per_step", plan.bytes_per_step},
-          {"flops_per_evaluation", plan.flops_per_evaluation},
-          {"steps", plan.steps},
-          {"tokens_per_step", plan.tokens_per_step},
-          {"state_bytes_per_token", plan.state_bytes_per_token},
-          {"total_flops", plan.total_flops()}};
+  nlohmann::json object{{"device", plan.device},
+                        {"memory_available_bytes", plan.memory.available},
+                        {"parameters", plan.parameters},
+                        {"weight_bytes", plan.weight_bytes},
+                        {"gradient_bytes", plan.gradient_bytes},
+                        {"optimizer_bytes", plan.optimizer_bytes},
+                        {"activation_bytes", plan.activation_bytes},
+                        {"peak_bytes", plan.peak_bytes},
+                        {"runtime_bytes", plan.runtime_bytes},
+                        {"device_bytes", plan.device_bytes()},
+                        {"flops_per_step", plan.flops_per_step},
+                        {"bytes_per_step", plan.bytes_per_step},
+                        {"flops_per_evaluation", plan.flops_per_evaluation},
+                        {"steps", plan.steps},
+                        {"tokens_per_step", plan.tokens_per_step},
+                        {"state_bytes_per_token", plan.state_bytes_per_token},
+                        {"total_flops", plan.total_flops()}};
+  if (!plan.layers.empty()) object["layers"] = to_json(plan.layers);
+  return object;
 }
 
 }  // namespace saccade

@@ -1,10 +1,20 @@
 #pragma once
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "kernels/engine/device.h"
 #include "models/config/config.h"
 
 namespace saccade {
+
+/// Neighbouring layers of a hybrid stack that are alike, `first` to `last` from 0, and what each of them takes.
+struct PlannedLayers {
+  int64_t first = 0, last = 0;
+  std::string mixer;  ///< what they mix with, as layer_titles() calls it
+  int64_t parameters = 0;
+  int64_t state_bytes_per_token = 0;  ///< as of the whole plan
+};
 
 /// What a run will take, from running its step on the plan device: nothing is allocated. It is made once and passed along, and
 /// with it the choice of the device.
@@ -24,6 +34,7 @@ struct Plan {
   std::string device;                 ///< its name: "cpu", "cuda:0"
   std::string why_not_gpu;            ///< why `auto` left a GPU alone; empty otherwise
   MemoryState memory;                 ///< of that device when the plan was made, in bytes; 0 when it is not there
+  std::vector<PlannedLayers> layers;  ///< of a hybrid stack, else empty
   int64_t device_bytes() const { return peak_bytes + runtime_bytes; }  ///< what the device must provide
   double total_flops() const { return flops_per_step * static_cast<double>(steps); }
 };

@@ -2,9 +2,14 @@
 
 #include <cmath>
 
+#include "analysis/figures/derived.h"
 #include "analysis/figures/figure.h"
 #include "analysis/figures/reads.h"
+#include "analysis/probes/capture_maps.h"
+#include "analysis/runs/hdf5.h"
+#include "analysis/runs/layers.h"
 #include "tests/analysis/trained_run.h"
+#include "tests/support/message.h"
 
 namespace saccade::test {
 
@@ -43,6 +48,7 @@ class ResumeTest : public QObject {
     QTest::newRow("top1_chunk after 7") << "top1_chunk" << 7;
     QTest::newRow("top1_element after 7") << "top1_element" << 7;
     QTest::newRow("avey after 7") << "avey" << 7;
+    QTest::newRow("hybrid after 7") << "hybrid" << 7;
   }
   void resumesAfterStop() {
     QFETCH(QString, mixer);
@@ -81,6 +87,51 @@ class ResumeTest : public QObject {
     const bool parts = mixer == "top1_chunk" || mixer == "avey";
     QCOMPARE(r.candidate_size, int64_t{parts ? 16 : 0});
     QCOMPARE(r.chosen_positions.size(), size_t{mixer == "top1_chunk" ? 16U : mixer == "avey" ? 32U : mixer == "top1_element" ? 1U : 0U});
+  }
+
+  /// Each layer of a hybrid stack by its own mixer: captures, statistics, figures, results.h5.
+  void hybridsShowEveryLayer() {
+    RunConfig config = tiny_config("hybrid");
+    config.training.steps = 4;
+    config.training.probe_every = 2;
+    QCOMPARE(work_on(path("hybrid"), config).state, RunState::finished);
+    const Run run(path("hybrid"));
+    QCOMPARE(run.info().title, std::string("1 Based : 1 Top-1 Chunk exact : 1 Top-1 Chunk exact : 1 Top-1 Element : 1 Attention"));
+    const std::vector<std::string> mixers{"Based", "Top-1 Chunk exact", "Top-1 Chunk exact", "Top-1 Element", "Attention"};
+    QCOMPARE(layer_mixers(run.info()), mixers);
+
+    const Capture capture = run.captures(4).at(0);
+    QCOMPARE(capture.layer_mixers, mixers);
+    QCOMPARE(layers_without_reads(capture), std::vector<int64_t>{0});
+    QCOMPARE(reads_of(capture, 1, 0, 40).candidate_size, int64_t{8});
+    QCOMPARE(reads_of(capture, 1, 0, 40).chosen_positions.size(), size_t{8});
+    QCOMPARE(reads_of(capture, 2, 0, 40).candidate_size, int64_t{16});
+    QCOMPARE(reads_of(capture, 3, 0, 40).chosen_positions.size(), size_t{1});
+    QVERIFY(reads_of(capture, 4, 3, 40).chosen_positions.empty());
+    QVERIFY(main_map(capture, 1) == MapKind::score && main_map(capture, 3) == MapKind::weights && main_map(capture, 4) == MapKind::weights);
+    QCOMPARE(capture_figure(capture, MapKind::weights, 4, 3).title,
+             std::string("Attention (or read) weights, layer 4 (Attention), head 3"));
+    const QString missing = message_of<UsageError>([&] { capture_figure(capture, MapKind::weights, 0, 0); });
+    QVERIFY2(missing.contains("layer 0 (Based)"), qPrintable(missing));
+    const Figure overview = capture_heads_figure(capture);
+    QCOMPARE(overview.map->rows, int64_t{5});
+    QCOMPARE(overview.map->row_names, mixers);
+    QVERIFY(std::isnan(overview.map->values[0]) && !std::isnan(overview.map->values.back()));
+
+    const Figure heads = head_figure(*run.last_statistics(), "entropy", layer_mixers(run.info()));
+    QCOMPARE(heads.map->rows, int64_t{5});
+    QVERIFY(to_csv(heads).find(",Top-1 Element\n") != std::string::npos);
+    QVERIFY(figure_from_json(to_json(heads)).map->row_names == mixers);
+    const Figure entropy = layers_figure(run, "entropy", XAxis::step);
+    QCOMPARE(entropy.curves.size(), size_t{4});
+    QCOMPARE(entropy.curves.front().label, std::string("layer 1 (Top-1 Chunk exact)"));
+    QCOMPARE(layers_figure(run, "captured_mass", XAxis::step).curves.size(), size_t{2});
+    QCOMPARE(entropy_figure({&run}, XAxis::step, false).curves.size(), size_t{4});
+
+    const h5::Reader results(path("hybrid") / "results.h5");
+    const h5::Group statistic = results.root().open("run/statistics/entropy");
+    QCOMPARE(statistic.read_texts("layer_mixers"), mixers);
+    QCOMPARE(statistic.dims("value")[1], int64_t{5});
   }
 
   void resumesAgainAndAgain() {

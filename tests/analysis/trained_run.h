@@ -50,6 +50,11 @@ inline RunConfig tiny_config(const std::string& mixer = "attention") {
   object["training"].update({{"evaluate_every", 3}, {"capture_tokens", 48}});
   if (mixer == "top1_chunk") object["architecture"]["chunk"] = 16;
   if (mixer == "avey") object["architecture"] = {{"block", "avey"}, {"width", 16}, {"layers", 2}, {"split", 16}, {"top_k", 2}};
+  if (mixer == "hybrid") {
+    object["architecture"].erase("mixer");
+    object["architecture"]["layers"] =
+        "based(layout=[\"conv\"]), top1_chunk(chunk=8), top1_chunk(chunk=16), top1_element, attention(heads=4)";
+  }
   return resolve_config(object, "tiny");
 }
 

@@ -11,9 +11,11 @@
 #include "kernels/ops/decoding/decoding.h"
 #include "kernels/ops/top1_chunk/top1_chunk_decoding.h"
 #include "models/architectures/registry.h"
+#include "models/architectures/stack.h"
 #include "models/training/decoder.h"
 #include "tests/gpu/first_gpu.h"
 #include "tests/gpu/shard.h"
+#include "tests/support/random_stacks.h"
 
 using namespace saccade;
 using nlohmann::json;
@@ -154,8 +156,9 @@ void check_model(const json& settings, const std::string& precision) {
   if (!test::in_shard(place++)) return;
   constexpr int64_t kLength = 400, kVocabulary = 97;
   json architecture{{"width", 128}, {"layers", 2}};
-  for (const Setting& s : settings_of(settings.at("block"), settings.at("mixer")))
-    if (s.name == "heads") architecture["heads"] = 2;
+  if (!is_stack(settings))
+    for (const Setting& s : settings_of(settings.at("block"), settings.at("mixer")))
+      if (s.name == "heads") architecture["heads"] = 2;
   architecture.update(settings);
   InferenceModel model(resolve_architecture(architecture, kLength), kVocabulary, kLength, Device::cuda(0), precision, 3);
   std::vector<NamedTensor> weights;  // larger than initial ones, so that what is read shows
@@ -198,7 +201,7 @@ void check_model(const json& settings, const std::string& precision) {
   std::snprintf(what, sizeof what, "off by %.2g, %lld of %lld pieces beyond %.0e", off, static_cast<long long>(wrong),
                 static_cast<long long>(pieces), tolerance);
   // In bf16 a choice may fall otherwise where two are as good as equal, and what follows reads that.
-  const bool selects = architecture.value("mixer", "").starts_with("top1");
+  const bool selects = settings.dump().find("top1") != std::string::npos;
   report(settings.dump() + " " + precision, wrong == 0 || (selects && wrong * 20 <= pieces && precision == "bf16"), what);
 }
 
@@ -228,6 +231,8 @@ void check_models() {
                                                   {{"block", "llama"}, {"mixer", "gated_deltanet"}},
                                                   {{"block", "llama"}, {"mixer", "based"}, {"layers", 3}, {"window", 50}}})
       check_model(settings, precision);
+  for (const std::string precision : {"f32", "bf16"})
+    for (const auto& [name, settings] : test::random_stacks(400, 128)) check_model(settings, precision);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "kernels/engine/random.h"
 #include "kernels/engine/transfer.h"
 #include "models/architectures/registry.h"
+#include "models/architectures/stack.h"
 #include "models/config/config.h"
 #include "models/corpus/corpus.h"
 #include "models/resources.h"
@@ -21,8 +22,9 @@
 #include "models/training/training_step.h"
 #include "tests/gpu/first_gpu.h"
 #include "tests/gpu/shard.h"
+#include "tests/support/random_stacks.h"
 
-#ifdef SACCADE_NO_CORPUS  // built by hand, without the corpus workspace and what it links
+#ifdef SACCADE_NO_CORPUS  // built by hand, without models/corpus and what it links
 namespace saccade {
 
 /// A store without a corpus: a noisy rule that can be learnt.
@@ -60,8 +62,9 @@ constexpr int64_t kVocabulary = 257, kSteps = 100;
 
 json small(const json& architecture, const std::string& device, const std::string& precision, int64_t accumulate, bool recompute = false) {
   json a{{"width", 32}, {"layers", 2}};
-  for (const Setting& s : settings_of(architecture.at("block"), architecture.value("mixer", "")))
-    if (s.name == "heads") a["heads"] = 2;
+  if (!is_stack(architecture))
+    for (const Setting& s : settings_of(architecture.at("block"), architecture.value("mixer", "")))
+      if (s.name == "heads") a["heads"] = 2;
   a.update(architecture);
   return {{"name", "check"},
           {"architecture", a},
@@ -231,7 +234,7 @@ bool check(const std::string& name, const json& architecture) {
   return problems.empty();
 }
 
-/// Every whole architecture and every mixer in every block as the registry has them, and settings that take other ways.
+/// Every whole architecture and every mixer in every block as the registry has them, settings that take other ways, and hybrid stacks.
 std::vector<std::pair<std::string, json>> all_configs() {
   std::vector<std::pair<std::string, json>> configs;
   const auto add = [&](const std::string& block, const std::string& mixer) {
@@ -259,6 +262,8 @@ std::vector<std::pair<std::string, json>> all_configs() {
       {"llama, top1_chunk approx", {{"block", "llama"}, {"mixer", "top1_chunk"}, {"chunk", 16}, {"selection", "approx"}}},
   };
   configs.insert(configs.end(), std::begin(more), std::end(more));
+  const auto stacks = test::random_stacks(64, 32);
+  configs.insert(configs.end(), stacks.begin(), stacks.end());
   return configs;
 }
 

@@ -159,7 +159,7 @@ class ConfigTest : public QObject {
     row(R"({"architecture": {"heads": 3}})", "/architecture/heads is 3, which does not divide the width 256");
     row(R"({"architecture": {"mixer": "top1_chunk", "chunk": 513}})",
         "/architecture/chunk is 513; expected at most the sequence length, 512");
-    row(R"({"architecture": {"window": 0}})", "/architecture/window is 0; expected an integer from 1 to 1048576");
+    row(R"({"architecture": {"window": -1}})", "/architecture/window is -1; expected an integer from 0 to 1048576");
     row(R"({"architecture": {"chunk": 16}})", "/architecture has no setting \"chunk\"");
     row(R"({"architecture": {"width": 6, "heads": 2}})", "which needs heads of even width; width 6 in 2 heads makes them 3 wide");
   }

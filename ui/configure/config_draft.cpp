@@ -5,6 +5,7 @@
 #include <set>
 
 #include "models/architectures/registry.h"
+#include "models/architectures/stack.h"
 
 namespace saccade::ui {
 namespace {
@@ -43,6 +44,28 @@ std::vector<FormField> gathered(const std::vector<FormField>& fields) {
   return sorted;
 }
 
+/// A value of a config as the form shows it.
+Json shown(const Json& config, const FormField& field) {
+  if (!config.contains(at(field.pointer))) return field.setting.default_value;
+  const Json& value = config.at(at(field.pointer));
+  try {
+    if (field.setting.kind == Setting::Kind::layers && value.is_array()) return stack_text(config.at("architecture"));
+    if (field.setting.kind == Setting::Kind::mixer && value.is_object()) return mixer_text(value);
+  } catch (const Error&) {
+    return value;  // resolve() says what is wrong with it
+  }
+  return value;
+}
+
+/// Whether the groups of a hybrid stack can be read at all.
+bool readable_stack(const Json& architecture) {
+  try {
+    return is_stack(architecture) && !stack_settings(architecture).empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 bool known(const std::string& id) {
   const auto& all = architectures();
   return std::any_of(all.begin(), all.end(), [&](const Architecture* a) { return a->id == id; });
@@ -65,7 +88,25 @@ std::string ConfigDraft::chosen(const char* key) const {
   return {};
 }
 
-std::vector<FormField> ConfigDraft::fields() const {
+/// Of a hybrid stack: what is the same for all its groups. The rest stands in the groups.
+std::vector<FormField> ConfigDraft::stackFields(const Json& architecture) const {
+  std::vector<FormField> list;
+  std::set<std::string> common{"depth"}, of_stem;
+  for (const Setting& setting : common_settings()) common.insert(setting.name);
+  const std::vector<StackSetting> settings = stack_settings(architecture);
+  const Architecture& stem = saccade::architecture(architecture.value("block", settings.front().setting.default_value.get<std::string>()));
+  for (const Setting& setting : stem.settings) of_stem.insert(setting.name);
+  for (const StackSetting& each : settings) {
+    const std::string& name = each.setting.name;
+    if (name == "mixer" || (!each.shared && !architecture.contains(name))) continue;
+    const std::string group = common.count(name) ? "Architecture" : of_stem.count(name) ? stem.title : "All groups of layers";
+    list.push_back({each.setting, "/architecture/" + name, group});
+  }
+  return list;
+}
+
+std::vector<FormField> ConfigDraft::architectureFields() const {
+  if (const Json given = json_.value("architecture", Json::object()); readable_stack(given)) return stackFields(given);
   std::vector<FormField> list;
   std::string block = chosen("block"), mixer = chosen("mixer");
   if (!known(block) || !known(mixer)) block = "llama", mixer = "attention";  // a name mistyped in the JSON view; resolve() reports it
@@ -86,6 +127,11 @@ std::vector<FormField> ConfigDraft::fields() const {
     if (chosen_by_default.contains(setting.name)) setting.default_value = chosen_by_default.at(setting.name);
     list.push_back({std::move(setting), pointer, group});
   }
+  return list;
+}
+
+std::vector<FormField> ConfigDraft::fields() const {
+  std::vector<FormField> list = architectureFields();
   for (Setting& setting : data_schema.settings()) {
     const std::string pointer = "/data/" + setting.name;
     list.push_back({std::move(setting), pointer, "Data"});
@@ -101,13 +147,9 @@ std::vector<FormField> ConfigDraft::fields() const {
   return gathered(list);
 }
 
-Json ConfigDraft::value(const FormField& field) const {
-  return json_.contains(at(field.pointer)) ? json_.at(at(field.pointer)) : field.setting.default_value;
-}
+Json ConfigDraft::value(const FormField& field) const { return shown(json_, field); }
 
-Json ConfigDraft::preset_value(const FormField& field) const {
-  return preset_.contains(at(field.pointer)) ? preset_.at(at(field.pointer)) : field.setting.default_value;
-}
+Json ConfigDraft::preset_value(const FormField& field) const { return shown(preset_, field); }
 
 void ConfigDraft::put(const std::string& pointer, const Json& value, const Json& default_value) {
   if (value != default_value || preset_.contains(at(pointer))) {
@@ -122,14 +164,20 @@ void ConfigDraft::put(const std::string& pointer, const Json& value, const Json&
 
 void ConfigDraft::set(const FormField& field, const Json& value) {
   put(field.pointer, value, field.setting.default_value);
-  if (field.pointer == "/architecture/block" || field.pointer == "/architecture/mixer") keep_fitting_settings();
+  if (field.pointer == "/architecture/block" || field.pointer == "/architecture/mixer" || field.pointer == "/architecture/layers")
+    keep_fitting_settings();
 }
 
 void ConfigDraft::keep_fitting_settings() {
   if (!json_.contains("architecture")) return;
+  const Json architecture = json_.at("architecture");
   std::set<std::string> fitting;
-  for (const FormField& field : fields())
-    if (field.pointer.rfind("/architecture/", 0) == 0) fitting.insert(field.setting.name);
+  if (readable_stack(architecture)) {
+    for (const StackSetting& each : stack_settings(architecture)) fitting.insert(each.setting.name);
+  } else {
+    if (is_stack(architecture)) return;  // half written
+    for (const FormField& field : architectureFields()) fitting.insert(field.setting.name);
+  }
   Json all = aside_;
   all.update(json_.at("architecture"));
   Json kept = Json::object();

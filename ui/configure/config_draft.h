@@ -30,7 +30,8 @@ class ConfigDraft {
 
   /// All fields of the chosen block and mixer, in form order; groups stand together.
   std::vector<FormField> fields() const;
-  Json value(const FormField& field) const;  ///< as set, else the default
+  /// As set, else the default. Mixers and groups of layers are in their short form, as a person writes them.
+  Json value(const FormField& field) const;
   Json preset_value(const FormField& field) const;
   bool changed(const FormField& field) const { return value(field) != preset_value(field); }
   /// Settings that the new block or mixer does not have are put aside, and come back with it.
@@ -40,6 +41,8 @@ class ConfigDraft {
 
  private:
   std::string chosen(const char* key) const;
+  std::vector<FormField> architectureFields() const;
+  std::vector<FormField> stackFields(const Json& architecture) const;
   void put(const std::string& pointer, const Json& value, const Json& default_value);
   void keep_fitting_settings();
 

@@ -28,7 +28,7 @@ QString plain_number(double value) {
 
 /// "16 … 1024" for ranges that say something.
 QString range_text(const Setting& setting) {
-  if (setting.kind != Kind::integer && setting.kind != Kind::real) return {};
+  if (setting.kind != Kind::integer && setting.kind != Kind::real && setting.kind != Kind::layers) return {};
   const bool low = std::isfinite(setting.minimum), high = std::isfinite(setting.maximum) && setting.maximum < 1e9;
   if (low && high) {
     const QString text = QStringLiteral("%1 … %2").arg(plain_number(setting.minimum), plain_number(setting.maximum));

@@ -55,9 +55,12 @@ void SettingsForm::setDraft(const ConfigDraft& draft) {
   const bool same = fields.size() == editors_.size() &&
                     std::equal(fields.begin(), fields.end(), editors_.begin(),
                                [](const FormField& field, const SettingEditor* editor) { return same_field(field, editor->field()); });
+  auto* typed_in = qobject_cast<QLineEdit*>(focusWidget());
+  const int caret = typed_in ? typed_in->cursorPosition() : -1;
   if (!same) build(fields);
   for (size_t i = 0; i < fields.size(); ++i)
     editors_[i]->setValue(draft.value(fields[i]), draft.changed(fields[i]), draft.preset_value(fields[i]));
+  if (auto* line = qobject_cast<QLineEdit*>(focusWidget()); !same && line && caret >= 0) line->setCursorPosition(caret);
 }
 
 void SettingsForm::build(const std::vector<FormField>& fields) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "analysis/figures/derived.h"
+#include "analysis/runs/layers.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/two_columns.h"
 #include "ui/page.h"
@@ -174,7 +175,7 @@ void LivePage::fillCurrent(const std::vector<const Run*>& runs) {
     if (!run) fill(*panel, {});
   if (!run) return;
   const QString name = session_.runs()->label(*run);
-  const std::string statistic = run->find("entropy_normalized/layer0") ? "entropy_normalized" : "entropy";
+  const std::string statistic = !layers_with(*run, "entropy_normalized").empty() ? "entropy_normalized" : "entropy";
   fill(layers_, layers_figure(*run, statistic, choice_.x, all));
   layers_.card->setTitle(tr("Entropy by layer"),
                          statistic == "entropy" ? tr("nats · %1").arg(name) : tr("1 = evenly spread · %1").arg(name));
@@ -184,7 +185,7 @@ void LivePage::fillCurrent(const std::vector<const Run*>& runs) {
   const auto recorded = [&](const std::string& wanted) {
     return last && std::any_of(last->statistics.begin(), last->statistics.end(), [&](const HeadStatistic& s) { return s.name == wanted; });
   };
-  fill(heads_, recorded(statistic) ? head_figure(*last, statistic) : Figure{});
+  fill(heads_, recorded(statistic) ? head_figure(*last, statistic, layer_mixers(run->info())) : Figure{});
   if (last) heads_.card->setTitle(tr("Attention entropy"), tr("%1, step %2").arg(name).arg(last->at.step));
 }
 
