@@ -11,6 +11,7 @@
 #include "analysis/runs/journal.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/run_lock.h"
+#include "kernels/error.h"
 #include "models/config/config.h"
 
 namespace saccade {
@@ -158,11 +159,13 @@ std::vector<Capture> Run::captures(int64_t step) const { return read_captures(st
 std::vector<fs::path> find_runs(const fs::path& folder, std::vector<std::string>* problems) {
   std::vector<std::pair<std::string, fs::path>> found;  // by the time each was started
   const auto look = [&](const fs::path& directory) {
-    if (!holds_run(directory)) return;
+    if (!looks_like_run(directory)) return;
     try {
       found.emplace_back(read_run_info(directory).provenance.value("started", ""), directory);
-    } catch (const std::exception& error) {
+    } catch (const Error& error) {
       if (problems) problems->push_back(error.what());
+    } catch (const std::exception& error) {
+      if (problems) problems->push_back(directory.string() + ": " + error.what());
     }
   };
   look(folder);

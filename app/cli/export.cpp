@@ -91,7 +91,7 @@ int run(const Options& o) {
   set_range(figure.x, o.x_range, "--x-range");
   set_range(figure.y, o.y_range, "--y-range");
   write_figure(figure, o.out);
-  print_result({{"figure", figure.id}, {"file", o.out}}, "wrote " + o.out);
+  print_result({{"figure", figure.id}, {"file", o.out}, {"skipped", runs.skipped}}, "wrote " + o.out);
   return 0;
 }
 

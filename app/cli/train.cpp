@@ -28,8 +28,8 @@ int resume(const std::string& directory) {
 }
 
 int stop(const std::string& directory) {
-  const Run run(directory);  // there is one
-  const bool stopped = stop_run(directory);
+  const bool stopped = stop_run(directory);  // also where run.json cannot be read
+  if (!stopped) static_cast<void>(Run(directory));  // there is one
   print_result({{"stopping", stopped}}, stopped ? "asked " + directory + " to write a checkpoint and stop" : directory + " is not running");
   return 0;
 }
