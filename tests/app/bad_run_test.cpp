@@ -178,6 +178,36 @@ class BadRunTest : public QObject {
     QVERIFY2(journal_good && compared.out.contains("(failed)"), qPrintable(compared.err + compared.out));
   }
 
+  /// Figures on a disk with room for a part of them: the exit code is not 0, the line has the system's reason, nothing remains.
+  void figures_on_a_full_device_data() {
+    QTest::addColumn<QString>("suffix");
+    for (const char* suffix : {"pdf", "svg", "png", "csv", "json"}) QTest::newRow(suffix) << suffix;
+  }
+  void figures_on_a_full_device() {
+    QFETCH(QString, suffix);
+    const QString disk = program_.path("disk-" + suffix);
+    QDir().mkpath(disk);
+    if (::mount("none", disk.toUtf8(), "tmpfs", 0, "size=64k") != 0)
+      QSKIP("no right to mount a small file system: full device not tested");
+    const auto unmount = qScopeGuard([&] { ::umount(disk.toUtf8()); });
+    const QString figure = disk + "/figure." + suffix;
+    const QStringList arguments{"-q", "export", "loss", program_.path("finished"), "--out", figure};
+    Program::Result result = program_.run(arguments);
+    if (result.err.contains("is not installed")) QSKIP("the workbench is not built: pictures not tested");
+    const qint64 whole = QFileInfo(figure).size();
+    QVERIFY2(result.code == 0 && whole > 0, qPrintable(result.err));
+    for (const qint64 pages : {0, 1, 2}) {
+      if (pages * 4096 >= whole) break;
+      QVERIFY(QFile::remove(figure));
+      program_.write("disk-" + suffix + "/fill", QByteArray(65536 - 4096 * pages, 'x'));
+      result = program_.run(arguments);
+      QVERIFY2(result.code != 0 && is_one_error(result) && result.err.contains("No space left on device"), qPrintable(result.err));
+      QCOMPARE(QDir(disk).entryList(QDir::Files | QDir::Hidden), QStringList{"fill"});
+      QVERIFY(QFile::remove(disk + "/fill"));
+      QCOMPARE(program_.run(arguments).code, 0);
+    }
+  }
+
  private:
   Program program_;
 };
