@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/training/training_run.h"
+#include "ui/files/write_file.h"
 #include "ui/run_list.h"
 #include "ui/run_process.h"
 #include "ui/run_summary.h"
-#include "ui/write_file.h"
 
 namespace saccade::ui {
 namespace {

@@ -8,9 +8,9 @@
 #include <QWidget>
 #include <cstdio>
 
+#include "ui/files/write_file.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
-#include "ui/write_file.h"
 
 namespace saccade::workbench {
 

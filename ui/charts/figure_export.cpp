@@ -9,7 +9,7 @@
 
 #include "ui/charts/colours.h"
 #include "ui/charts/figure_view.h"
-#include "ui/write_file.h"
+#include "ui/files/write_file.h"
 
 namespace saccade::ui {
 

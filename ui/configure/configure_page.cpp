@@ -19,10 +19,10 @@
 #include "ui/configure/plan_view.h"
 #include "ui/configure/presets.h"
 #include "ui/configure/settings_form.h"
+#include "ui/files/write_file.h"
 #include "ui/page.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
-#include "ui/write_file.h"
 
 namespace saccade::ui {
 namespace {

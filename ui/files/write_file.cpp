@@ -1,4 +1,4 @@
-#include "ui/write_file.h"
+#include "ui/files/write_file.h"
 
 #include <filesystem>
 
