@@ -8,10 +8,10 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "analysis/runs/crc32c.h"
 #include "kernels/error.h"
 
 namespace saccade {
+#include "models/corpus/crc32c.h"
 namespace {
 
 constexpr int kRecordsBetweenSyncs = 10;

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <fstream>
 
-#include "analysis/runs/crc32c.h"
 #include "analysis/runs/history.h"
 #include "kernels/error.h"
 #include "tests/support/file_size_limit.h"
+#include "models/corpus/crc32c.h"
 
 namespace saccade::test {
 
