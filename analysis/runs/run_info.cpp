@@ -35,9 +35,7 @@ const nlohmann::json& checked(const nlohmann::json& object, const std::string& k
 int64_t count_of(const nlohmann::json& object, const char* key) { return checked(object, key, Setting::Kind::integer).get<int64_t>(); }
 std::string text_of(const nlohmann::json& object, const char* key) { return checked(object, key, Setting::Kind::text).get<std::string>(); }
 
-RunState state_of(const nlohmann::json& object) try {
-  return parse_run_state(text_of(object, "state"));
-} catch (const DataError& error) {
+RunState state_of(const nlohmann::json& object) try { return parse_run_state(text_of(object, "state")); } catch (const DataError& error) {
   throw UsageError(std::string("/state: ") + error.what());
 }
 
@@ -62,8 +60,11 @@ RunInfo info_from(const nlohmann::json& object, const fs::path& directory, const
   info.steps = count_of(object, "steps");
   info.step = count_of(object, "step");
   info.message = text_of(object, "message");
+  if (object.contains("records")) info.records = count_of(object, "records");
   check_stored_types(info.config);
   check_provenance(info.provenance);
+  const std::string recorded = info.provenance.value("config_hash", "");
+  info.config_edited = !recorded.empty() && recorded != config_hash(info.config);
   info.old_names = rename_settings(info.config, path.string());
   fill_old_defaults(info.config);
   if (info.config != object.at("config")) info.provenance["config_hash"] = config_hash(info.config);
@@ -110,10 +111,11 @@ RunInfo read_run_info(const fs::path& directory) {
 }
 
 void write_run_info(const RunInfo& info) {
-  const nlohmann::ordered_json object{
+  nlohmann::ordered_json object{
       {"format_version", kFormat},     {"name", info.name},    {"title", info.title},   {"state", to_string(info.state)},
       {"message", info.message},       {"step", info.step},    {"steps", info.steps},   {"seed", info.seed},
       {"parameters", info.parameters}, {"updated", utc_now()}, {"config", info.config}, {"provenance", info.provenance}};
+  if (info.records >= 0) object["records"] = info.records;
   replace_text(info.directory / "run.json", object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 

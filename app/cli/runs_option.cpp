@@ -22,8 +22,7 @@ namespace {
 void add(OpenedRuns& opened, const std::filesystem::path& directory) {
   try {
     Run run(directory);
-    if (const std::string damage = run.damage(); !damage.empty())
-      throw DataError(damage + "; saccade resume goes on from the last checkpoint of an unfinished run");
+    if (const std::string damage = run.damage(); !damage.empty()) throw DataError(damage + "; saccade resume goes on from a checkpoint");
     opened.runs.push_back(std::move(run));
   } catch (const Error& error) {
     opened.skipped.emplace_back(error.what());

@@ -42,8 +42,13 @@ class OddRunsTest : public QObject {
 
   /// Every command on one run: a result or one line, and never a fault of the program's own.
   void each_alone() {
-    const QList<QStringList> commands = {{"compare", "RUN"}, {"stop", "RUN"}, {"resume", "RUN"}, {"evaluate", "RUN", "--tokens", "64"},
-                                         {"inspect", "RUN"}, {"generate", "RUN", "--tokens", "2"}, {"export", "loss", "RUN", "--out", "a.csv"}};
+    const QList<QStringList> commands = {{"compare", "RUN"},
+                                         {"stop", "RUN"},
+                                         {"resume", "RUN"},
+                                         {"evaluate", "RUN", "--tokens", "64"},
+                                         {"inspect", "RUN"},
+                                         {"generate", "RUN", "--tokens", "2"},
+                                         {"export", "loss", "RUN", "--out", "a.csv"}};
     for (size_t i = 0; i < versions_.size(); i += 3) {  // all values and all commands come round
       QStringList arguments = commands[static_cast<qsizetype>(i / 3) % commands.size()];
       fs::remove_all(program_.path("one").toStdString());

@@ -1,4 +1,5 @@
 #include <QDir>
+#include <QLabel>
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QtTest>
@@ -61,6 +62,34 @@ class OddRunsWindowTest : public QObject {
         QCoreApplication::processEvents();
       }
       QVERIFY(!widget->grab().isNull());
+    }
+  }
+
+  /// What a journal lost is told beside the run and where runs are compared.
+  void a_hole_is_shown() {
+    const QTemporaryDir folder;
+    for (const int64_t seed : {1, 2}) {
+      FixtureOptions options;
+      options.seed = seed;
+      write_fixture(folder.filePath(QString::number(seed)).toStdString(), options);
+    }
+    const fs::path file = folder.filePath("2").toStdString() + "/journal.jsonl";
+    std::string journal = read_text(file);
+    journal[journal.find("\"type\":\"step\",\"step\":101,") + 60] ^= 1;
+    std::ofstream(file) << journal;
+    ui::Session session(folder.path());
+    QVERIFY(!session.runs()->loading() || QSignalSpy(session.runs(), &ui::RunList::loaded).wait());
+    session.setCurrentRun(folder.filePath("2"));
+    const QString told = QStringLiteral("of the journal, 1 record behind step 100 and before step 102 is damaged or missing");
+    QVERIFY(session.runs()->index(session.runs()->row(folder.filePath("2"))).data(Qt::ToolTipRole).toString().contains(told));
+    for (const ui::Page& page : ui::pages()) {
+      if (page.id != "runs" && page.id != "compare") continue;
+      const std::unique_ptr<QWidget> widget(page.make(session, nullptr));
+      widget->show();
+      QCoreApplication::processEvents();
+      const QList<QLabel*> labels = widget->findChildren<QLabel*>();
+      QVERIFY2(std::any_of(labels.begin(), labels.end(), [&](const QLabel* label) { return label->text().contains(told); }),
+               qPrintable(page.id));
     }
   }
 
