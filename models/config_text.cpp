@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade {
 namespace {

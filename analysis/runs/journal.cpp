@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <limits>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/corpus/crc32c.h"
 
 namespace saccade {

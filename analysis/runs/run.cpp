@@ -11,7 +11,7 @@
 #include "analysis/runs/journal.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/run_lock.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/config/config.h"
 
 namespace saccade {

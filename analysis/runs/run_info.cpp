@@ -7,7 +7,7 @@
 
 #include "analysis/runs/files.h"
 #include "analysis/runs/record_json.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/config/config.h"
 #include "models/config/old_names.h"
 #include "models/config_text.h"

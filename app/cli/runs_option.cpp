@@ -5,7 +5,7 @@
 
 #include "analysis/runs/run_info.h"
 #include "app/cli/command.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/suggest.h"
 
 namespace saccade::cli {

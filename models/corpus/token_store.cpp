@@ -4,8 +4,8 @@
 #include <fstream>
 #include <limits>
 
-#include "kernels/error.h"
-#include "kernels/parallel.h"
+#include "kernels/engine/error.h"
+#include "kernels/engine/parallel.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/corpus_store.h"
 #include "models/corpus/crc32c.h"

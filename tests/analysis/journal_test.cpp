@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "analysis/runs/history.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/corpus/crc32c.h"
 #include "tests/support/file_size_limit.h"
 

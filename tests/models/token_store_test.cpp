@@ -3,7 +3,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/corpus_store.h"
 
