@@ -143,6 +143,9 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
     return std::abs(static_cast<double>(info.parameters - first.parameters)) > 0.01 * static_cast<double>(first.parameters);
   };
   warn(warnings, collect(off), "have more than 1 % more or fewer parameters", runs.front()->name());
+  for (const Run* run : runs)
+    for (const std::string& problem : {run->damage(), run->lost()})
+      if (!problem.empty()) warnings.push_back(run->name() + ": " + problem);
   for (Run const* run : runs)
     if (run->info().state != RunState::finished)
       warnings.push_back(run->name() + ": is not finished (" + to_string(run->info().state) + ")");

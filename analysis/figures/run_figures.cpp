@@ -74,6 +74,8 @@ std::vector<std::string> provenance(const RunSet& runs) {
     for (const char* key : {"config_hash", "corpus_hash", "tokenizer_hash", "code_version", "device", "started"})
       if (const auto value = info.provenance.find(key); value != info.provenance.end() && value->is_string())
         line += std::string(", ") + key + " " + value->get<std::string>();
+    for (const std::string& problem : {run->damage(), run->lost()})
+      if (!problem.empty()) line += ", " + problem;
     lines.push_back(line);
   }
   return lines;

@@ -1,5 +1,7 @@
 #include "analysis/runs/checkpoint_keeper.h"
 
+#include <algorithm>
+
 #include "analysis/runs/run_info.h"
 
 namespace saccade {
@@ -22,8 +24,10 @@ void CheckpointKeeper::write(const Checkpoint& checkpoint) {
     if (old < oldest_kept) std::filesystem::remove(step_file(directory_, kCheckpoints, old));
 }
 
-std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& directory, const std::function<void(const std::string&)>& report) {
-  const std::vector<int64_t> steps = step_files(directory, kCheckpoints);
+std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& directory, const std::function<void(const std::string&)>& report,
+                                            std::optional<int64_t> latest) {
+  std::vector<int64_t> steps = step_files(directory, kCheckpoints);
+  if (latest) std::stable_partition(steps.begin(), steps.end(), [&](int64_t step) { return step > *latest; });
   std::string last_problem;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) try {
       return read_checkpoint(step_file(directory, kCheckpoints, *step));

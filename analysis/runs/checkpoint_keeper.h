@@ -19,8 +19,9 @@ class CheckpointKeeper {
   std::vector<int64_t> good_;  ///< verified by this process, ascending
 };
 
-/// The newest checkpoint of a run that can be read whole; what is damaged is reported and passed over. Nothing when the run
-/// has no checkpoint file; throws DataError when it has some and all are damaged.
-std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& directory, const std::function<void(const std::string&)>& report);
+/// The newest checkpoint of a run that can be read whole, where there is one of step `latest` or before that can; what is damaged is
+/// reported and passed over. Nothing when the run has no checkpoint file; throws DataError when it has some and all are damaged.
+std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& directory, const std::function<void(const std::string&)>& report,
+                                            std::optional<int64_t> latest = {});
 
 }  // namespace saccade

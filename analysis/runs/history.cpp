@@ -62,6 +62,7 @@ void RunHistory::add(const std::string& name, const char* unit, const Position& 
 }
 
 void RunHistory::add(const StepRecord& step) {
+  if (step.step <= step_) rewind(step.step - 1);  // a resume whose own record is lost
   const Position at{step.step, step.tokens, step.flops, step.seconds};
   add("train/loss", "nats", at, step.loss);
   add("learning_rate", "1", at, step.learning_rate);

@@ -120,6 +120,10 @@ Record state_record(RunState state, int64_t step, const std::string& message) {
   return {{"type", "state"}, {"step", step}, {"state", to_string(state)}, {"message", message}};
 }
 
-Record resume_record(int64_t step) { return {{"type", "resume"}, {"step", step}}; }
+Record resume_record(int64_t step, int64_t repeats) {
+  Record record{{"type", "resume"}, {"step", step}};
+  if (repeats >= 0) record["repeats"] = repeats;
+  return record;
+}
 
 }  // namespace saccade

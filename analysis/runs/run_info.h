@@ -13,6 +13,8 @@ void write_run_info(const RunInfo& info);
 std::string config_hash(const nlohmann::json& resolved);
 
 bool holds_run(const std::filesystem::path& directory);
+/// There was a run at least: a journal, if no run.json.
+bool looks_like_run(const std::filesystem::path& directory);
 
 /// "…/checkpoints/step-500.h5", and the steps for which such files exist, ascending.
 std::filesystem::path step_file(const std::filesystem::path& directory, const char* kind, int64_t step);

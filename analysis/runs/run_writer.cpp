@@ -1,5 +1,7 @@
 #include "analysis/runs/run_writer.h"
 
+#include <algorithm>
+
 #include "analysis/runs/capture_file.h"
 #include "analysis/runs/results_file.h"
 #include "analysis/runs/run_info.h"
@@ -27,7 +29,7 @@ void claim(const fs::path& directory) {
 RunWriter::RunWriter(RunLock lock, RunInfo info, const std::function<void(const std::string&)>& report)
     : lock_(std::move(lock)),
       info_(std::move(info)),
-      journal_(info_.directory / "journal.jsonl", report),
+      journal_(info_.directory / "journal.jsonl", report, info_.records),
       log_(info_.directory / "log.txt", std::ios::app) {
   if (!log_) throw_file_error("open", info_.directory / "log.txt");
   for (const char* kind : {kCheckpoints, kCaptures}) {
@@ -49,6 +51,7 @@ RunWriter RunWriter::create(const fs::path& directory, RunInfo info) {
   claim(directory);  // nobody else came first
   info.directory = directory;
   info.state = RunState::created;
+  info.records = 0;
   info.provenance["started"] = utc_now();
   info.provenance["host"] = host_name();
   write_run_info(info);
@@ -61,31 +64,60 @@ RunWriter RunWriter::take_up(const fs::path& directory, const std::function<void
   return {std::move(lock), read_run_info(directory), report};
 }
 
+/// With the number of records that the journal is known to have.
+void RunWriter::save_info() {
+  info_.records = journal_.next_number();
+  write_run_info(info_);
+}
+
 void RunWriter::set_state(RunState state, int64_t step, const std::string& message) {
   info_.state = state;
   info_.step = step;
   info_.message = message;
   journal_.append(state_record(state, step, message));
   journal_.sync();
-  write_run_info(info_);
+  save_info();
 }
 
 void RunWriter::record_failure(int64_t step, const std::string& message) noexcept try {
   info_.state = RunState::failed;
   info_.step = step;
   info_.message = message;
-  write_run_info(info_);
+  save_info();
   log("failed at step " + std::to_string(step) + ": " + message);
 } catch (...) {  // run.json then keeps saying "running", which without a lock reads as crashed
 }
 
 void RunWriter::set_step(int64_t step) {
   info_.step = step;
-  write_run_info(info_);
+  save_info();
+}
+
+/// All records up to this step were written before those that are lost; −1: not even those of step 0.
+int64_t RunWriter::intact_step(const JournalHole& hole) const {
+  // Unless only whole steps are lost, something of after_step itself may be; or run.json, written at its step, knew all records then.
+  const int64_t known = info_.records > 0 && hole.first >= info_.records ? info_.step : -1;
+  return std::max(known, hole.after_step - (hole.steps_only ? 0 : 1));
+}
+
+std::optional<int64_t> RunWriter::step_before_loss(const std::vector<int64_t>& checkpoints) const {
+  std::optional<int64_t> earliest;
+  for (const JournalHole& hole : journal_.holes())
+    for (auto step = checkpoints.rbegin(); step != checkpoints.rend(); ++step)
+      if (*step <= intact_step(hole)) {
+        earliest = std::min(earliest.value_or(*step), *step);
+        break;
+      }
+  return earliest;
 }
 
 void RunWriter::resume_at(int64_t step) {
-  journal_.append(resume_record(step));
+  int64_t repeats = -1;
+  const std::vector<JournalHole>& holes = journal_.holes();
+  for (auto hole = holes.rbegin(); hole != holes.rend() && (step == 0 || step <= intact_step(*hole)); ++hole) repeats = hole->first;
+  const bool open = !holes.empty() && holes.back().before_step < 0;
+  if (!open && step > journal_.largest_step()) journal_.skip(step - journal_.largest_step());  // each had a record at least
+  journal_.append(resume_record(step, repeats));
   journal_.sync();
 }
 

@@ -17,7 +17,7 @@ class RunWriter {
   /// Throws as `create` would, before there is anything to write.
   static void require_free(const std::filesystem::path& directory);
   static RunWriter create(const std::filesystem::path& directory, RunInfo info);
-  /// Takes up a run that no process holds; `report` hears what had to be cut from a torn journal.
+  /// Takes up a run that no process holds; `report` hears what had to be cut from a torn journal, and what it lost.
   static RunWriter take_up(const std::filesystem::path& directory, const std::function<void(const std::string&)>& report);
 
   const RunInfo& info() const { return info_; }
@@ -25,7 +25,10 @@ class RunWriter {
   /// State `failed`, in run.json alone, for the journal may be what failed. Throws nothing: the error that led here matters.
   void record_failure(int64_t step, const std::string& message) noexcept;
   void set_step(int64_t step);  ///< in run.json
-  /// Training goes on from this step: later records no longer count.
+  /// From which of these steps of checkpoints all can be recorded again that the journal lost, as far as one of them lies before it;
+  /// nothing when none does or nothing is lost.
+  std::optional<int64_t> step_before_loss(const std::vector<int64_t>& checkpoints) const;
+  /// Training goes on from this step: later records no longer count. What is lost before it stays a hole in the journal.
   void resume_at(int64_t step);
 
   void add(const StepRecord& step) { journal_.append(to_record(step)); }
@@ -40,6 +43,8 @@ class RunWriter {
 
  private:
   RunWriter(RunLock lock, RunInfo info, const std::function<void(const std::string&)>& report);
+  void save_info();
+  int64_t intact_step(const JournalHole& hole) const;
 
   RunLock lock_;
   RunInfo info_;

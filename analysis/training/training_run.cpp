@@ -1,12 +1,15 @@
 #include "analysis/training/training_run.h"
 
 #include <csignal>
+#include <set>
 
 #include "analysis/runs/provenance.h"
+#include "analysis/runs/results_file.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/training/training_loop.h"
 #include "kernels/engine/plain.h"
 #include "models/architectures/registry.h"
+#include "models/config/old_names.h"
 
 namespace saccade {
 
@@ -76,8 +79,48 @@ RunConfig stored_config(const RunInfo& info) try {
 
 Checkpoint checkpoint_at(const fs::path& directory, int64_t step) {
   if (step > 0) return read_checkpoint(step_file(directory, kCheckpoints, step));
-  if (auto newest = newest_checkpoint(directory, [](const std::string&) {})) return std::move(*newest);
-  throw DataError(directory.string() + " has no checkpoint yet");
+  const std::vector<int64_t> steps = step_files(directory, kCheckpoints);
+  if (steps.empty()) throw DataError(directory.string() + " has no checkpoint yet");
+  try {
+    return read_checkpoint(step_file(directory, kCheckpoints, steps.back()));
+  } catch (const DataError& error) {
+    std::string others;
+    for (size_t i = 0; i + 1 < steps.size(); ++i)
+      others += (others.empty() ? "; name an earlier one with --checkpoint: " : ", ") + std::to_string(steps[i]);
+    throw DataError("the newest checkpoint is unusable: " + std::string(error.what()) + others);
+  }
+}
+
+/// Appends "/training/seed is 7, was 1" for every value that differs.
+void add_differences(const nlohmann::json& was, const nlohmann::json& is, const std::string& pointer, std::string& text) {
+  if (was == is) return;
+  if (was.is_object() && is.is_object()) {
+    std::set<std::string> keys;
+    for (const auto* object : {&was, &is})
+      for (const auto& [key, value] : object->items()) keys.insert(key);
+    for (const std::string& key : keys)
+      add_differences(was.value(key, nlohmann::json()), is.value(key, nlohmann::json()), pointer + "/" + key, text);
+    return;
+  }
+  const auto shown = [](const nlohmann::json& value) { return value.is_null() ? std::string("not given") : value.dump().substr(0, 60); };
+  text += (text.empty() ? "" : "; ") + pointer + " is " + shown(is) + ", was " + shown(was);
+}
+
+/// Throws DataError when run.json has another config than the run was trained with.
+void require_same_config(const RunInfo& info, const Checkpoint* checkpoint) {
+  const std::string path = (info.directory / "run.json").string();
+  std::string differences;
+  if (checkpoint) {
+    nlohmann::json trained = checkpoint->config;
+    rename_settings(trained);
+    fill_old_defaults(trained);
+    add_differences(trained, info.config, "", differences);
+  } else if (info.config_edited) {
+    differences = "its SHA-256 is not the one of provenance/config_hash";
+  }
+  if (!differences.empty())
+    throw DataError(path + ": the config was changed since the run began (" + differences +
+                    "); put it back, or train a new run with the new one");
 }
 
 }  // namespace
@@ -103,25 +146,57 @@ RunState train_run(const RunConfig& config, const fs::path& directory, const Run
   return train(writer, *input, CheckpointKeeper(directory), progress, stop);
 }
 
+namespace {
+
+/// results.h5 of a finished run as the journal says: a process may have ended between the two.
+void renew_results(const fs::path& directory, const std::function<void(const std::string&)>& report) {
+  if (results_file_is_current(read_run_info(directory))) return;
+  RunWriter writer = RunWriter::take_up(directory, report);
+  writer.write_results();
+  writer.log("results.h5 was not what the journal says and was written again");
+  report((directory / "results.h5").string() + " was not what the journal says and was written again");
+}
+
+/// Checkpoints that were passed over for what the journal lost before them: they belong to a part of the run that is trained again.
+void remove_checkpoints_behind(const fs::path& directory, int64_t step) {
+  for (const int64_t later : step_files(directory, kCheckpoints))
+    if (later > step) fs::remove(step_file(directory, kCheckpoints, later));
+}
+
+void require_same_corpus(const RunInfo& info, const Corpus& corpus) {
+  const std::string expected = info.provenance.value("corpus_hash", "");
+  if (corpus.hash() != expected)
+    throw DataError(info.directory.string() + ": corpus " + corpus.name() + " has changed since the run began (" +
+                    corpus.hash().substr(0, 12) + ", expected " + expected.substr(0, 12) + "), so it cannot go on as it would have");
+}
+
+}  // namespace
+
 RunState resume_run(const fs::path& directory, const RunProgress& progress, const std::atomic<bool>& stop) {
-  if (read_run_info(directory).state == RunState::finished) return RunState::finished;
   std::vector<std::string> reports;
   const auto report = [&](const std::string& line) {
     reports.push_back(line);
     if (progress.message) progress.message(line);
   };
+  if (read_run_info(directory).state == RunState::finished && Run(directory).damage().empty()) {
+    renew_results(directory, report);
+    return RunState::finished;
+  }
   RunWriter writer = RunWriter::take_up(directory, report);
   if (!writer.info().old_names.empty()) report(writer.info().old_names);
-  const std::optional<Checkpoint> checkpoint = newest_checkpoint(directory, report);
+  const auto before_loss = writer.step_before_loss(step_files(directory, kCheckpoints));
+  const std::optional<Checkpoint> checkpoint = newest_checkpoint(directory, report, before_loss);
+  const int64_t step = checkpoint ? checkpoint->state.record.step : 0;
+  const bool repeats = before_loss && step <= *before_loss;
+  if (repeats)
+    report("goes back to the checkpoint of step " + std::to_string(step) + ", from which what the journal lost is recorded again");
   for (const std::string& line : reports) writer.log(line);
+  require_same_config(writer.info(), checkpoint ? &*checkpoint : nullptr);
   const RunConfig config = stored_config(writer.info());
   TrainingInput input = prepare_training(config, progress, checkpoint ? stored_tokenizer(*checkpoint, directory) : nullptr);
-  const std::string expected = writer.info().provenance.value("corpus_hash", "");
-  if (input.corpus.hash() != expected)
-    throw DataError(directory.string() + ": corpus " + input.corpus.name() + " has changed since the run began (" +
-                    input.corpus.hash().substr(0, 12) + ", expected " + expected.substr(0, 12) + "), so it cannot go on as it would have");
+  require_same_corpus(writer.info(), input.corpus);
   if (checkpoint) input.trainer->restore(checkpoint->state);
-  const int64_t step = checkpoint ? checkpoint->state.record.step : 0;
+  if (repeats) remove_checkpoints_behind(directory, step);
   writer.resume_at(step);
   writer.log(checkpoint ? "resumed from the checkpoint of step " + std::to_string(step)
                         : "started again: it had ended before its first checkpoint");
@@ -142,6 +217,7 @@ bool stop_run(const fs::path& directory) {
 LoadedModel load_model(const fs::path& directory, int64_t step, const std::string& device) {
   const RunInfo info = read_run_info(directory);
   const Checkpoint checkpoint = checkpoint_at(directory, step);
+  require_same_config(info, &checkpoint);
   LoadedModel loaded{stored_config(info), checkpoint.state.record.step, checkpoint.corpus_hash, stored_tokenizer(checkpoint, directory),
                      nullptr};
   RunConfig& config = loaded.config;

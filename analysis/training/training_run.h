@@ -23,9 +23,12 @@ RunState train_run(const RunConfig& config, const std::filesystem::path& directo
                    const std::atomic<bool>& stop);
 
 /// Goes on from the newest good checkpoint, exactly as the uninterrupted run would have.
-/// A run that ended before its first checkpoint starts again from its config; finished runs return at once. Damaged checkpoints
-/// are reported and passed over. Throws DataError when a live process holds the run, every checkpoint is damaged, or the
-/// corpus is no longer the one it was trained on.
+/// A run that ended before its first checkpoint starts again from its config; of a finished run nothing is done but that results.h5 is
+/// written again where it is not what the journal says, unless the end of its journal is lost (Run::damage). Damaged checkpoints are
+/// reported and passed over. Where the journal lost records, it goes on from a checkpoint before them, if there is one, so that they are
+/// recorded again. Throws DataError when a live process holds the run, every checkpoint is damaged, the config in run.json is no longer
+/// the one the run was trained with (saying what differs; there is no way to change it on purpose but a new run), or the corpus is no
+/// longer the one it was trained on.
 RunState resume_run(const std::filesystem::path& directory, const RunProgress& progress, const std::atomic<bool>& stop);
 
 /// Sends SIGTERM to the live process of a run; false when none is live. Throws DataError when it lives on another host.
@@ -33,7 +36,8 @@ bool stop_run(const std::filesystem::path& directory);
 bool is_live(const std::filesystem::path& directory);
 
 /// A run's weights at a checkpoint for running them forward only (step 0: the newest); the corpus need not be there. An empty
-/// `device` is the run's own.
+/// `device` is the run's own. Throws DataError when that checkpoint is damaged, the newest too (naming the others: none is taken in
+/// its place unasked), or run.json has another config than the checkpoint.
 struct LoadedModel {
   RunConfig config;
   int64_t step = 0;

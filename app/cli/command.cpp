@@ -75,6 +75,11 @@ void say(const std::string& line) {
   std::cerr << line << std::endl;
 }
 
+void warn(const std::string& line) {
+  if (shown_bar) shown_bar->clear();
+  std::cerr << printable(line) << std::endl;
+}
+
 Progress::Progress(std::string label) : label_(std::move(label)), started_(now()) {
   const char* terminal = std::getenv("TERM");
   terminal_ = isatty(STDERR_FILENO) && !(terminal && std::string(terminal) == "dumb");

@@ -20,7 +20,9 @@ int run(const Options& options) {
   require_domain(runs, options.domain);
   if (options.at_loss && !std::isfinite(*options.at_loss)) throw UsageError("--at-loss expects a loss in nats");
   const Comparison comparison = compare(runs.pointers(), options.at_loss, options.domain);
-  print_result(to_json(comparison), to_text(comparison));
+  nlohmann::json json = to_json(comparison);
+  json["skipped"] = runs.skipped;
+  print_result(json, to_text(comparison));
   return 0;
 }
 

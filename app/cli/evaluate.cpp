@@ -75,7 +75,8 @@ const RegisterCommand command{
            "Losses of a checkpoint on frozen text, in nats per token, with their standard errors over the sequences. Without options: on "
            "what the run was evaluated on while it trained. Only the weights are loaded, and no training text.");
        app.add_option("RUN", o->run, "Run directory")->required();
-       app.add_option("--checkpoint,--step", o->evaluation.checkpoint, "Step of the checkpoint (default: the newest)")
+       app.add_option("--checkpoint,--step", o->evaluation.checkpoint,
+                      "Step of the checkpoint (default: the newest; no other takes its place when it is damaged)")
            ->check(CLI::Range(1, 1'000'000'000));
        app.add_option("--split", o->split, "validation or test")->check(CLI::IsMember({"validation", "test"}))->capture_default_str();
        app.add_option("--corpus", o->evaluation.corpus, "Another corpus (default: the run's)");

@@ -91,8 +91,10 @@ int run(const Options& o) {
   if (figure.curves.empty() && !figure.map) throw DataError("nothing is recorded yet that the figure " + o.figure + " could show");
   set_range(figure.x, o.x_range, "--x-range");
   set_range(figure.y, o.y_range, "--y-range");
+  for (const Run& run : runs.runs)
+    if (const std::string lost = run.lost(); !lost.empty()) warn("warning: " + run.name() + ": " + lost);
   write_figure(figure, o.out);
-  print_result({{"figure", figure.id}, {"file", o.out}}, "wrote " + o.out);
+  print_result({{"figure", figure.id}, {"file", o.out}, {"skipped", runs.skipped}}, "wrote " + o.out);
   return 0;
 }
 

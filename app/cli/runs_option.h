@@ -8,11 +8,13 @@ namespace saccade::cli {
 
 struct OpenedRuns {
   std::vector<Run> runs;
+  std::vector<std::string> skipped;  ///< of those that cannot be shown: which and why, a line each
   std::vector<const Run*> pointers() const;
 };
 
-/// Opens run directories; a folder that is no run stands for the runs in it. Throws DataError when there is none.
-/// So does a run whose records are damaged: what is shown would not be what was measured.
+/// Opens run directories; a folder that is no run stands for the runs in it. A run that cannot be read, or whose records are damaged
+/// (what is shown would not be what was measured), is skipped with a line on stderr, --quiet or not, and the others go on. Throws
+/// DataError when none remains, or where a path is no run and holds none.
 OpenedRuns open_runs(const std::vector<std::string>& paths);
 
 /// Says which settings of a run have names of an earlier version, if some have.

@@ -21,15 +21,15 @@ int train(const ConfigOptions& options, const std::string& out) {
 
 int resume(const std::string& directory) {
   const Run run(directory);
-  if (run.info().state == RunState::finished) say(directory + " had finished before; nothing is left to do");
+  if (run.info().state == RunState::finished && run.damage().empty()) say(directory + " had finished before; nothing is left to train");
   return finish_training(directory,
                          watch_training(run.info().name.empty() ? run.info().title : run.info().name, run.info().steps,
                                         [&](const RunProgress& progress) { return resume_run(directory, progress, stop_requested()); }));
 }
 
 int stop(const std::string& directory) {
-  const Run run(directory);  // there is one
-  const bool stopped = stop_run(directory);
+  const bool stopped = stop_run(directory);         // also where run.json cannot be read
+  if (!stopped) static_cast<void>(Run(directory));  // there is one
   print_result({{"stopping", stopped}}, stopped ? "asked " + directory + " to write a checkpoint and stop" : directory + " is not running");
   return 0;
 }

@@ -50,8 +50,10 @@ int finish_training(const std::filesystem::path& directory, RunState state) {
                 {"train_loss", last("train/loss")},
                 {"ood_loss", last("ood/loss")},
                 {"ood_loss_standard_error", error},
-                {"message", info.message}},
+                {"message", info.message},
+                {"lost", run.lost()}},
                text);
+  if (!run.lost().empty()) warn("warning: " + directory.string() + ": " + run.lost());
   if (state == RunState::diverged) throw Error(directory.string() + ": diverged, " + info.message + "; the last good checkpoint is kept");
   if (state != RunState::stopped) return 0;
   say("go on with: saccade resume " + directory.string());

@@ -2,6 +2,7 @@
 #include <QCommandLineParser>
 #include <QDir>
 #include <QSettings>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -87,6 +88,7 @@ bool wants_render(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error of the write, with its message
   if (wants_render(argc, argv)) qputenv("QT_QPA_PLATFORM", "offscreen");
   QApplication application(argc, argv);
   QApplication::setApplicationName(QStringLiteral("saccade-workbench"));

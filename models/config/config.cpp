@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <fstream>
+#include <limits>
 #include <set>
 #include <sstream>
 
@@ -122,6 +123,17 @@ Json experiment_section(Json section, const Schema<S>& schema) {
   return section;
 }
 
+/// Types alone: ranges and choices have changed between versions.
+template <class S>
+void check_types(const Json& section, const Schema<S>& schema, const std::string& pointer) {
+  for (Setting setting : schema.settings()) {
+    if (!section.contains(setting.name)) continue;
+    if (setting.kind == Setting::Kind::choice) setting.kind = Setting::Kind::text;
+    setting.maximum = std::numeric_limits<double>::infinity(), setting.minimum = -setting.maximum;
+    check_setting(setting, section.at(setting.name), pointer + "/" + setting.name);
+  }
+}
+
 /// Throws UsageError when the file, or the overrides among themselves, give a setting under its old name and its new one.
 void apply_overrides(Json& object, const std::vector<std::string>& overrides, const std::string& origin) {
   const auto check_names = [](Json config, const std::string& where) {
@@ -225,6 +237,18 @@ Json to_json(const RunConfig& config) {
   object["data"] = data_schema.write(config.data);
   object["training"] = training_schema.write(config.training);
   return object;
+}
+
+void check_stored_types(const Json& config) {
+  const auto require_object = [](const Json& value, const std::string& pointer) {
+    if (!value.is_object()) throw UsageError(pointer + " is no object { … }");
+  };
+  require_object(config, "/config");
+  for (const char* section : {"architecture", "data", "training"})
+    if (config.contains(section)) require_object(config.at(section), std::string("/config/") + section);
+  check_types(config, run_schema, "/config");
+  check_types(config.value("data", Json::object()), data_schema, "/config/data");
+  check_types(config.value("training", Json::object()), training_schema, "/config/training");
 }
 
 Json experiment_of(const Json& config) {

@@ -70,6 +70,10 @@ RunConfig resolve_config(const nlohmann::json& object, const std::string& origin
 /// The resolved form; parse_config(to_json(c).dump()) == c.
 nlohmann::json to_json(const RunConfig& config);
 
+/// What everyone who reads a stored config counts on, whatever version wrote it: it is an object, its sections are objects, and the
+/// settings known today that are given are of their types (in whatever range). Throws UsageError naming the first that is not.
+void check_stored_types(const nlohmann::json& config);
+
 /// What a stored config says of the model and of how it is trained: every setting that is not a Setting::repetition, with its default
 /// where the config, of another version, lacks it; old names and old defaults (old_names.h) count as what they mean today. Equal for runs
 /// that repeat one experiment. `config` is an object. Throws UsageError as rename_settings does.

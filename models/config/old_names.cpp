@@ -18,7 +18,8 @@ using Conversion = Json (*)(const Json& value, const Json& config);
 Json batches_to_tokens(const Json& batches, const Json& config) {
   constexpr int64_t kBatch = 4096;
   int64_t length = DataConfig{}.sequence_length;
-  if (const Json given = config.value(Json::json_pointer("/data/sequence_length"), Json()); given.is_number())
+  const Json data = config.value("data", Json());
+  if (const Json given = data.is_object() ? data.value("sequence_length", Json()) : Json(); given.is_number())
     length = std::llround(std::clamp(given.get<double>(), 1.0, 1e9));
   const double tokens = static_cast<double>(std::max<int64_t>(1, kBatch / length) * length);
   if (batches.is_number_integer() && std::abs(batches.get<double>()) < 1e6) return batches.get<int64_t>() * static_cast<int64_t>(tokens);

@@ -2,12 +2,14 @@
 
 #include <cmath>
 
+#include "analysis/comparison/comparison.h"
 #include "analysis/figures/derived.h"
 #include "analysis/figures/figure.h"
 #include "analysis/figures/reads.h"
 #include "analysis/probes/capture_maps.h"
 #include "analysis/runs/hdf5.h"
 #include "analysis/runs/layers.h"
+#include "analysis/runs/results_file.h"
 #include "tests/analysis/trained_run.h"
 #include "tests/support/message.h"
 
@@ -200,14 +202,154 @@ class ResumeTest : public QObject {
     QCOMPARE(same(directory), QString());
   }
 
-  void damagedJournalTailIsKeptBeside() {
+  void aDamagedJournalTailIsRecordedAgain() {
     const fs::path directory = crashed("tail"), journal = directory / "journal.jsonl";
-    const auto size = static_cast<int64_t>(fs::file_size(journal));
     std::ofstream(journal, std::ios::app) << "not a record\n{\"n\":100}\n";
+    QVERIFY(QString::fromStdString(Run(directory).damage()).contains("damaged at its end"));
     const Outcome outcome = work_on(directory, tiny_config());
     QVERIFY(outcome.said("damaged"));
-    QCOMPARE(read_text(journal.string() + ".damaged-" + std::to_string(size)), std::string("not a record\n{\"n\":100}\n"));
+    QVERIFY(read_text(journal).find("not a record\n") != std::string::npos);
     QCOMPARE(same(directory), QString());
+    QVERIFY(Run(directory).damage().empty() && Run(directory).lost().empty());
+  }
+
+  /// Behind a checkpoint that is still there: back to it, and the run is as if nothing had been lost.
+  void aHoleBehindACheckpointIsRecordedAgain_data() {
+    QTest::addColumn<QString>("record");
+    for (const char* record : {"\"type\":\"step\",\"step\":5,", "\"type\":\"step\",\"step\":6,", "\"type\":\"evaluation\",\"step\":6,"})
+      QTest::newRow(record) << record;
+  }
+  void aHoleBehindACheckpointIsRecordedAgain() {
+    QFETCH(QString, record);
+    const fs::path directory = path("hole");
+    fs::remove_all(directory);
+    fs::copy(crashed("hole-source"), directory, fs::copy_options::recursive);
+    damage_record(directory, record.toStdString());
+    const Outcome outcome = work_on(directory, tiny_config());
+    QVERIFY(outcome.said("goes back to the checkpoint of step 4"));
+    QCOMPARE(same(directory), QString());
+    QVERIFY(Run(directory).damage().empty() && Run(directory).lost().empty());
+  }
+
+  /// Before every checkpoint: the rest is kept, and the hole is told for ever.
+  void aHoleBeforeEveryCheckpointStays() {
+    const fs::path directory = crashed("old-hole");
+    damage_record(directory, "\"type\":\"step\",\"step\":2,");
+    const std::string told = "of the journal, 1 record behind step 1 and before step 3 is damaged or missing";
+    QCOMPARE(Run(directory).lost(), told);
+    const Outcome outcome = work_on(directory, tiny_config());
+    QCOMPARE(outcome.state, RunState::finished);
+    QVERIFY(!outcome.said("goes back"));
+    QCOMPARE(checkpoint_difference(step_file(whole_, kCheckpoints, 12), step_file(directory, kCheckpoints, 12)), QString());
+    std::vector<std::string> expected = comparable_journal(whole_);
+    std::erase_if(expected, [](const std::string& line) { return line.find("\"type\":\"step\",\"step\":2,") != std::string::npos; });
+    QVERIFY(comparable_journal(directory) == expected);
+    const Run run(directory);
+    QCOMPARE(run.lost(), told);
+    QCOMPARE(run.find("train/loss")->value.size(), size_t{11});
+    QVERIFY(("of the journal, " + h5::Reader(directory / "results.h5").root().open("run").read_text("journal_lost")) == told);
+    const Run other(whole_);
+    const auto warnings = compare({&other, &run}).warnings;
+    QVERIFY(std::find(warnings.begin(), warnings.end(), "tiny: " + told) != warnings.end());
+  }
+
+  /// Lines cut off from the end of an unfinished run: as far as checkpoints reach they are recorded again, else the hole is told.
+  void aShortenedJournalGoesOn_data() {
+    QTest::addColumn<int>("kept");
+    for (int kept : {0, 1, 3, 5, 7, 8, 9, 10}) QTest::addRow("%d lines", kept) << kept;
+  }
+  void aShortenedJournalGoesOn() {
+    QFETCH(int, kept);
+    const fs::path directory = crashed("short-journal");
+    cut_journal(directory, kept);
+    QVERIFY(!Run(directory).damage().empty());
+    const Outcome outcome = work_on(directory, tiny_config());
+    QCOMPARE(outcome.state, RunState::finished);
+    const Run run(directory);
+    QVERIFY(run.damage().empty());
+    QCOMPARE(checkpoint_difference(step_file(whole_, kCheckpoints, 12), step_file(directory, kCheckpoints, 12)), QString());
+    QCOMPARE(same(directory).isEmpty(), run.lost().empty());
+    QCOMPARE(run.lost().empty(), outcome.said("goes back"));
+  }
+
+  void theLostEndOfAFinishedRunIsRecordedAgain() {
+    const fs::path directory = path("lost-end");
+    fs::copy(whole_, directory, fs::copy_options::recursive);
+    const std::string journal = read_text(directory / "journal.jsonl");
+    cut_journal(directory, static_cast<int>(std::count(journal.begin(), journal.end(), '\n')) - 3);  // state, statistics, evaluation
+    QVERIFY(QString::fromStdString(Run(directory).damage()).contains("ends at step 12"));
+    QCOMPARE(work_on(directory, tiny_config()).state, RunState::finished);
+    QVERIFY(Run(directory).damage().empty() && Run(directory).lost().empty());
+    QCOMPARE(same(directory), QString());
+  }
+
+  /// Its process ended between the last state and results.h5.
+  void resultsOfAFinishedRunAreRenewed_data() {
+    QTest::addColumn<QString>("stale");
+    for (const char* stale : {"earlier", "missing", "damaged"}) QTest::newRow(stale) << stale;
+  }
+  void resultsOfAFinishedRunAreRenewed() {
+    QFETCH(QString, stale);
+    const fs::path directory = path("stale"), results = directory / "results.h5";
+    fs::copy(whole_, directory, fs::copy_options::recursive);
+    fs::remove(results);
+    if (stale == "earlier") fs::copy(stopped_ / "results.h5", results);
+    if (stale == "damaged") std::ofstream(results) << "no HDF5";
+    const std::string journal = read_text(directory / "journal.jsonl");
+    QVERIFY(!results_file_is_current(read_run_info(directory)));
+    QVERIFY(work_on(directory, tiny_config()).said("was written again"));
+    QVERIFY(results_file_is_current(read_run_info(directory)));
+    const auto losses = read_results_series(results);
+    const auto loss = std::find_if(losses.begin(), losses.end(), [](const Series& s) { return s.name == "train/loss"; });
+    QVERIFY(loss != losses.end() && loss->value == Run(directory).find("train/loss")->value);
+    const std::string renewed = read_text(results);
+    QVERIFY(!work_on(directory, tiny_config()).said("was written again"));
+    QVERIFY(read_text(results) == renewed && read_text(directory / "journal.jsonl") == journal);
+  }
+
+  void refusesAChangedConfig_data() {
+    QTest::addColumn<bool>("checkpoint");
+    QTest::addColumn<bool>("hash");
+    QTest::newRow("with checkpoints") << true << false;
+    QTest::newRow("with checkpoints, the hash changed too") << true << true;
+    QTest::newRow("before the first checkpoint") << false << false;
+  }
+  void refusesAChangedConfig() {
+    QFETCH(bool, checkpoint);
+    QFETCH(bool, hash);
+    const fs::path directory = crashed("edited");
+    if (!checkpoint) fs::remove_all(directory / kCheckpoints), fs::create_directory(directory / kCheckpoints);
+    RunInfo info = read_run_info(directory);
+    const nlohmann::json rate = info.config["training"]["learning_rate"];
+    info.config["training"]["learning_rate"] = 0.009;
+    info.config["training"]["seed"] = 7;
+    if (hash) info.provenance["config_hash"] = config_hash(info.config);
+    write_run_info(info);
+    const std::string journal = read_text(directory / "journal.jsonl");
+    const QString message = message_of([&] { work_on(directory, tiny_config()); });
+    QVERIFY2(message.contains("run.json: the config was changed since the run began"), qPrintable(message));
+    const QString words = QStringLiteral("/training/learning_rate is 0.009, was %1; /training/seed is 7, was 1").arg(rate.dump().c_str());
+    QVERIFY2(message.contains(checkpoint ? words : QStringLiteral("SHA-256")), qPrintable(message));
+    QCOMPARE(read_text(directory / "journal.jsonl"), journal);
+    if (checkpoint) QVERIFY(message_of([&] { load_model(directory); }).contains(words));
+    info.config["training"]["learning_rate"] = rate;
+    info.config["training"]["seed"] = 1;
+    info.provenance["config_hash"] = config_hash(info.config);
+    write_run_info(info);
+    QCOMPARE(work_on(directory, tiny_config()).state, RunState::finished);
+    QCOMPARE(same(directory), QString());
+  }
+
+  /// Nobody is given another checkpoint than asked for.
+  void loadsNoOtherCheckpointThanTheNewest() {
+    const fs::path directory = path("newest");
+    fs::copy(whole_, directory, fs::copy_options::recursive);
+    std::ofstream(step_file(directory, kCheckpoints, 12)) << "junk";
+    const QString message = message_of([&] { load_model(directory); });
+    QVERIFY2(message.contains("the newest checkpoint is unusable") && message.contains("step-12.h5") &&
+                 message.endsWith("name an earlier one with --checkpoint: 8"),
+             qPrintable(message));
+    QCOMPARE(load_model(directory, 8).step, int64_t{8});
   }
 
   /// What the comparison above is worth: each of these must make it fail.
@@ -292,6 +434,20 @@ class ResumeTest : public QObject {
     info.state = RunState::running;
     write_run_info(info);
     return directory;
+  }
+  /// Turns over a bit of the first record that holds `part`.
+  static void damage_record(const fs::path& directory, const std::string& part) {
+    std::string journal = read_text(directory / "journal.jsonl");
+    const size_t at = journal.find(part);
+    QVERIFY(at != std::string::npos);
+    journal[at + part.size()] ^= 1;
+    std::ofstream(directory / "journal.jsonl", std::ios::binary) << journal;
+  }
+  static void cut_journal(const fs::path& directory, int lines) {
+    const std::string journal = read_text(directory / "journal.jsonl");
+    size_t end = 0;
+    for (int i = 0; i < lines; ++i) end = journal.find('\n', end) + 1;
+    std::ofstream(directory / "journal.jsonl", std::ios::binary) << journal.substr(0, end);
   }
   QString same(const fs::path& directory) { return difference(whole_, directory); }
   static QString difference(const fs::path& a, const fs::path& b) {

@@ -136,6 +136,8 @@ void RunsPage::updateDetails() {
   const RunInfo& info = runs.front()->info();
   QStringList lines{summary_of(*runs.front()), QString::fromStdString(info.directory.string())};
   if (!info.message.empty()) lines.prepend(QString::fromStdString(info.message));
+  for (const std::string& problem : {runs.front()->damage(), runs.front()->lost()})
+    if (!problem.empty()) lines.prepend(QStringLiteral("⚠ ") + QString::fromStdString(problem));
   details_->setText(lines.join(QLatin1Char('\n')));
 }
 
