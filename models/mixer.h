@@ -12,8 +12,9 @@ struct ModelShape {
   int64_t sequence_length = 512;  ///< longest sequence: size of position tables
   int64_t width = 256, layers = 4, heads = 4;
   double rotary_base = 10000;
-  std::string position = "rotary";  ///< none, absolute, alibi, rotary; the block's default unless set
+  std::string position = "rotary";  ///< none, absolute, alibi, alibi-released, rotary; the block's default unless set
   bool biases = false;              ///< whether linears have biases; the block's setting
+  bool scaled_residual = true;      ///< whether matrices that write to the residual stream start smaller; the block's setting
   int64_t head_width() const { return width / heads; }
 };
 

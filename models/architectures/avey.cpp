@@ -219,7 +219,8 @@ class Avey : public Model {
     const Tensor q = heads(qkv[0], true), k = heads(qkv[1], true), v = heads(qkv[2], false);
     ScoreOptions score;
     score.scale = 1 / std::sqrt(static_cast<double>(d));
-    score.alibi = shape_.position == "alibi";
+    score.alibi = shape_.position == "alibi" || shape_.position == "alibi-released";
+    score.released_alibi = shape_.position == "alibi-released";
     if (watch) {
       OnHost host;
       report_reads(host, contexts, ranked, H, *watch, [&](int64_t b, int64_t i) {

@@ -52,6 +52,7 @@ ModelShape shape_of(const Json& resolved, int64_t vocabulary, int64_t sequence_l
   shape.rotary_base = resolved.value("rotary_base", shape.rotary_base);
   shape.position = resolved.value("position", std::string("none"));
   shape.biases = resolved.value("biases", false);
+  shape.scaled_residual = resolved.value("scaled_residual", true);
   return shape;
 }
 
@@ -117,9 +118,10 @@ std::vector<Setting> common_settings() {
              "rotary",
              {},
              {},
-             {"none", "absolute", "alibi", "rotary"},
-             "Position encoding.",
-             "arXiv:2505.18522, section 3.1.2, figure 3c"};
+             {"none", "absolute", "alibi", "alibi-released", "rotary"},
+             "Position encoding. ALiBi's slope of head h of H is 2^(-8h/H); alibi-released takes those of its released code, which differ "
+             "where H is no power of two.",
+             "arXiv:2505.18522, section 3.1.2, figure 3c; arXiv:2108.12409, section 3"};
   list[6] = {"rotary_base",
              SettingKind::real,
              10000.0,

@@ -22,7 +22,8 @@ ScoreHeads::ScoreHeads(const ModelShape& shape, const ScoreSettings& settings, P
     : shape_(shape), settings_(settings), layer_(layer), relation_(relation) {
   const double d = static_cast<double>(shape.head_width());
   score_.scale = 1.0 / ((settings.qk_norm == "l2" ? 1.0 : std::sqrt(d)) * settings.temperature);
-  score_.alibi = shape.position == "alibi";
+  score_.alibi = shape.position == "alibi" || shape.position == "alibi-released";
+  score_.released_alibi = shape.position == "alibi-released";
   // Constant keys and queries start at the size that projected ones have: a row of W times a normed x.
   const double table_deviation = kDeviation * std::sqrt(static_cast<double>(shape.width));
   const auto table = [&](const char* name) {
