@@ -25,8 +25,10 @@ const Schema<Settings> schema{
     choice_field("activation", &Settings::activation, {"gelu", "silu"}, "Activation of the gate: GeGLU or SwiGLU.",
                  "arXiv:2505.18522, appendix A"),
     field("norm_epsilon", &Settings::norm_epsilon, {1e-12, 1e-2}, "Added to the mean square in the norms."),
-    field("scaled_residual", &Settings::scaled_residual,
-          "Initial std of matrices that write to the residual stream is divided by the root of twice the layers (GPT-2)."),
+    field(
+        "scaled_residual", &Settings::scaled_residual,
+        "Initial std of matrices that write to the residual stream, the mixer's and the MLP's, is divided by the root of twice the layers "
+        "(GPT-2)."),
     field("tied", &Settings::tied, "Embedding and output matrix share their weights.", "arXiv:1608.05859"),
 };
 
@@ -50,7 +52,7 @@ class Llama : public BlockModel {
       b.mlp_norm = make.constant(layer_name(l, "mlp_norm"), {width}, 1);
       b.gate = make.normal(layer_name(l, "gate"), {inner, width}, kDeviation);
       b.up = make.normal(layer_name(l, "up"), {inner, width}, kDeviation);
-      b.down = make.normal(layer_name(l, "down"), {width, inner}, settings.scaled_residual ? residual_deviation(shape) : kDeviation);
+      b.down = make.normal(layer_name(l, "down"), {width, inner}, residual_deviation(shape));
     }
     final_norm_ = make.constant("final_norm", {width}, 1);
     if (!settings.tied) output_ = make.normal("output", {shape.vocabulary, width}, kDeviation);

@@ -136,6 +136,24 @@ class RegistryTest : public QObject {
     QVERIFY(bound.first >= -0.5 && bound.first < -0.45 && bound.second <= 0.5 && bound.second > 0.45);
   }
 
+  /// The divisor of what writes to the residual stream reaches the mixer's matrix too, and leaves both where it is off.
+  void residual_scaling_is_of_mixer_and_mlp() {
+    for (const char* mixer : {"attention", "top1_element", "top1_chunk", "based"})
+      for (const bool scaled : {true, false}) {
+        Arena arena(Device::cpu());
+        nlohmann::json settings = {{"mixer", mixer}, {"width", 128}, {"layers", 8}, {"scaled_residual", scaled}};
+        if (std::string(mixer) == "based") settings["layout"] = {"linear"};
+        const auto model = make_model(resolve_architecture(settings, 64), 16, 64, arena, DType::f64, 1, false);
+        for (const char* name : {"layer3.output", "layer3.down"}) {
+          const Tensor values = model->parameter(name).value;
+          double squares = 0;
+          for (int64_t i = 0; i < values.size(); ++i) squares += values.data<double>()[i] * values.data<double>()[i];
+          const double deviation = std::sqrt(squares / static_cast<double>(values.size())), expected = scaled ? 0.02 / 4 : 0.02;
+          QVERIFY2(std::abs(deviation / expected - 1) < 0.03, qPrintable(QString("%1 of %2: %3").arg(name, mixer).arg(deviation)));
+        }
+      }
+  }
+
   /// Specification 1.1 and 1.2: V 32 000 and 4 096.
   void parameters_of_rwkv_data() {
     QTest::addColumn<QString>("settings");
