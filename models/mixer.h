@@ -15,6 +15,9 @@ struct ModelShape {
   std::string position = "rotary";  ///< none, absolute, alibi, alibi-released, rotary; the block's default unless set
   bool biases = false;              ///< whether linears have biases; the block's setting
   bool scaled_residual = true;      ///< whether matrices that write to the residual stream start smaller; the block's setting
+  /// What a mixer with queries, keys and values takes from the block and leaves to it (models/layers/time_mix.h): plain, shifted, full; the
+  /// block's setting.
+  std::string mixer_inputs = "plain";
   int64_t head_width() const { return width / heads; }
 };
 

@@ -52,6 +52,7 @@ ModelShape shape_of(const Json& resolved, int64_t vocabulary, int64_t sequence_l
   shape.rotary_base = resolved.value("rotary_base", shape.rotary_base);
   shape.position = resolved.value("position", std::string("none"));
   shape.biases = resolved.value("biases", false);
+  shape.mixer_inputs = resolved.value("mixer_inputs", shape.mixer_inputs);
   shape.scaled_residual = resolved.value("scaled_residual", true);
   return shape;
 }
@@ -149,7 +150,8 @@ std::vector<Setting> settings_of(const std::string& block_id, const std::string&
   if (!mixer) return list;
   for (Setting& s : list)
     if (mixer->defaults.contains(s.name)) s.default_value = mixer->defaults.at(s.name);
-  std::erase_if(list, [](const Setting& s) { return s.default_value.is_null(); });
+  std::erase_if(list,
+                [&](const Setting& s) { return s.default_value.is_null() || (s.name == "mixer_inputs" && !mixer->takes_block_inputs); });
   list.insert(list.end(), mixer->settings.begin(), mixer->settings.end());
   return list;
 }

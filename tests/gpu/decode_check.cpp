@@ -228,6 +228,8 @@ void check_models() {
                                                   {{"block", "rwkv"}, {"mixer", "rwkv5"}},
                                                   {{"block", "rwkv"}, {"mixer", "rwkv6"}},
                                                   {{"block", "rwkv"}, {"mixer", "rwkv7"}},
+                                                  {{"block", "rwkv"}, {"mixer", "attention"}, {"mixer_inputs", "shifted"}},
+                                                  {{"block", "rwkv"}, {"mixer", "top1_chunk"}, {"chunk", 32}, {"mixer_inputs", "full"}},
                                                   {{"block", "llama"}, {"mixer", "deltanet"}},
                                                   {{"block", "llama"}, {"mixer", "gated_deltanet"}},
                                                   {{"block", "llama"}, {"mixer", "based"}, {"layers", 3}, {"window", 50}}})

@@ -48,6 +48,8 @@ class RegistryTest : public QObject {
     row(R"({"block": "llama", "mixer": "rwkv6"})", "RWKV-6 in Transformer++");
     row(R"({"block": "rwkv", "mixer": "attention", "window": 64})", "Attention window 64 in RWKV block");
     row(R"({"block": "rwkv", "mixer": "top1_chunk", "selection": "approx"})", "Top-1 Chunk approx in RWKV block");
+    row(R"({"block": "rwkv", "mixer": "top1_element", "mixer_inputs": "full"})", "Top-1 Element full time mix in RWKV block");
+    row(R"({"block": "rwkv", "mixer": "attention", "mixer_inputs": "shifted"})", "Attention token shift in RWKV block");
     row(R"({"block": "gpt", "mixer": "top1_chunk", "biases": false})", "Top-1 Chunk exact without biases in GPT");
   }
   void titles() {
@@ -143,6 +145,7 @@ class RegistryTest : public QObject {
         Arena arena(Device::cpu());
         nlohmann::json settings = {{"mixer", mixer}, {"width", 128}, {"layers", 8}, {"scaled_residual", scaled}};
         if (std::string(mixer) == "based") settings["layout"] = {"linear"};
+        if (std::string(mixer) == "top1_chunk") settings["chunk"] = 16;
         const auto model = make_model(resolve_architecture(settings, 64), 16, 64, arena, DType::f64, 1, false);
         for (const char* name : {"layer3.output", "layer3.down"}) {
           const Tensor values = model->parameter(name).value;
@@ -182,9 +185,21 @@ class RegistryTest : public QObject {
     QCOMPARE(parameters(b, 4096, 512), tiny);
   }
 
-  /// arXiv:2505.18522, section 5.3: other mixers in the RWKV-7 block, 134.1 M.
+  /// arXiv:2505.18522, section 5.3: other mixers in the RWKV-7 block, 134.1 M, and what its time mix has around the recurrence: 137.1 M.
   void parameters_of_the_rwkv_block_with_attention() {
-    QCOMPARE(parameters({{"block", "rwkv"}, {"width", 768}, {"layers", 12}, {"heads", 12}}, 32000, 2048), 134135808);
+    const auto count = [](const char* inputs) {
+      return parameters({{"block", "rwkv"}, {"mixer_inputs", inputs}, {"width", 768}, {"layers", 12}, {"heads", 12}}, 32000, 2048);
+    };
+    const int64_t shift = 768, gate = 2 * 768 * 128, values = 2 * 768 * 32 + 768, group = 2 * 768;
+    QCOMPARE(count("plain"), 134135808);
+    QCOMPARE(count("shifted"), 134135808 + 12 * 3 * shift);
+    QCOMPARE(count("full"), 134135808 + 12 * (4 * shift + gate + group) + 11 * values);
+    QCOMPARE((count("full") + 50000) / 100000, 1371);
+    QVERIFY(!resolve_architecture({{"mixer", "rwkv7"}}, 64).contains("mixer_inputs"));
+    QVERIFY_THROWS_EXCEPTION(UsageError, resolve_architecture({{"block", "rwkv"}, {"mixer", "mamba2"}, {"mixer_inputs", "full"}}, 64));
+    QVERIFY_THROWS_EXCEPTION(
+        UsageError,
+        resolve_architecture({{"block", "rwkv"}, {"mixer", "attention"}, {"relation", "constant-keys"}, {"mixer_inputs", "full"}}, 64));
   }
 
   void mixers_know_their_usual_host() {
