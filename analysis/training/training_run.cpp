@@ -29,6 +29,7 @@ nlohmann::json describe(const RunConfig& config, const TrainingInput& input) {
           {"tokenizer", input.tokenizer->name()},
           {"tokenizer_hash", input.tokenizer->hash()},
           {"vocabulary", input.tokenizer->vocabulary()},
+          {"domain_tokens", input.domain_tokens},
           {"parameters", input.trainer->model().parameter_count()},
           {"state_bytes_per_token", plan.state_bytes_per_token},
           {"flops_per_step", plan.flops_per_step},
@@ -122,7 +123,7 @@ RunState resume_run(const fs::path& directory, const RunProgress& progress, cons
                     input.corpus.hash().substr(0, 12) + ", expected " + expected.substr(0, 12) + "), so it cannot go on as it would have");
   if (checkpoint) input.trainer->restore(checkpoint->state);
   const int64_t step = checkpoint ? checkpoint->state.record.step : 0;
-  writer.resume_at(step);
+  writer.resume_at(!checkpoint && config.training.evaluate_at_start ? -1 : step);  // what was recorded at step 0 is recorded again
   writer.log(checkpoint ? "resumed from the checkpoint of step " + std::to_string(step)
                         : "started again: it had ended before its first checkpoint");
   return train(writer, input, CheckpointKeeper(directory, checkpoint ? std::optional(step) : std::nullopt), progress, stop);
