@@ -80,9 +80,12 @@ FINEWEB = {"corpus": "fineweb", "train": ["fineweb"], "ood": [], "tokenizer": "b
 TOKENS = 100e9
 
 
-def adamw(batch_tokens, rate, warmup):
+PIECES = {"small": 64, "medium": 128, "large": 512}  # of a batch, for the memory of one GPU
+
+
+def adamw(size, batch_tokens, rate, warmup):
     steps = round(TOKENS / batch_tokens)
-    return {"steps": steps, "batch_tokens": batch_tokens, "gradient_accumulation": 64, "learning_rate": rate,
+    return {"steps": steps, "batch_tokens": batch_tokens, "gradient_accumulation": PIECES[size], "learning_rate": rate,
             "warmup_steps": round(warmup * steps), "schedule": "cosine", "min_lr_ratio": 0.1, "weight_decay": 0.1, "max_grad_norm": 1.0,
             "epsilon": 1e-12, "seed": 11, **OBSERVED}
 
@@ -126,11 +129,11 @@ def all_presets():
         for size, (width, layers, heads, rate) in sizes.items():
             batch = (2 if name == "rwkv7" else 1) * (2**20 if size == "large" else 2**19)
             yield preset(f"{name}-fineweb-paper-{size}", f"{title}, {size}, arXiv:2506.11305, appendix A: 100 G tokens. {FINEWEB_NOTE}{note}",
-                         make(width, layers, heads), FINEWEB, 2048, adamw(batch, rate, warmup))
+                         make(width, layers, heads), FINEWEB, 2048, adamw(size, batch, rate, warmup))
     for size, width, layers in (("small", 768, 26), ("medium", 768, 104), ("large", 2048, 48)):
         yield preset(f"avey-paper-{size}", f"Avey, {size}, arXiv:2506.11305, appendix A: 100 G tokens. {FINEWEB_NOTE}{AVEY_NOTE}",
                      {"block": "avey", "width": width, "layers": layers, "split": 64, "top_k": 7}, FINEWEB, 512,
-                     adamw(2**20 if size == "large" else 2**19, 1e-3, 0))
+                     adamw(size, 2**20 if size == "large" else 2**19, 1e-3, 0))
 
 
 def text_of(p):
