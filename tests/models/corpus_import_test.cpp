@@ -159,7 +159,7 @@ class CorpusImportTest : public QObject {
 
   /// A zero byte is no text, wherever it stands.
   void zero_bytes_are_refused_in_json_lines_too() {
-    const fs::path file = write("a.jsonl", line("good", "x") + line("bad \\u0000 byte", "x") + line("also good", "x"));
+    const fs::path file = write("a.jsonl", line("good", "x") + line(std::string("bad \\") + "u0000 byte", "x") + line("also good", "x"));
     const ImportReport report = import({file});
     QCOMPARE(report.documents, 2);
     QCOMPARE(report.malformed, 1);
@@ -194,8 +194,9 @@ class CorpusImportTest : public QObject {
     import_corpus(options);
     std::string web;
     for (int i = 0; i < 200; ++i)
-      web +=
-          R"({"text": "page )" + std::to_string(i) + R"( of the web", "id": "<urn:uuid:1>", "dump": "CC-MAIN-2013-20", "url": "u"})" + "\n";
+      web += nlohmann::json{{"text", "page " + std::to_string(i) + " of the web"}, {"id", "urn"}, {"dump", "CC-MAIN-2013-20"}, {"url", "u"}}
+                 .dump() +
+             "\n";
     write("fineweb/000_00000.jsonl", web);
     options.name = "fineweb";
     options.sources = {fs::path(folder_->path().toStdString()) / "fineweb"};
