@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/tape.h"
+#include "kernels/engine/tape.h"
 
 namespace saccade {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "kernels/attention.h"
+#include "kernels/ops/attention/attention.h"
 
 namespace saccade {
 

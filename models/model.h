@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/arena.h"
-#include "kernels/tape.h"
-#include "kernels/token_position.h"
+#include "kernels/engine/arena.h"
+#include "kernels/engine/tape.h"
+#include "kernels/engine/token_position.h"
 #include "models/probe.h"
 
 namespace saccade {
@@ -21,7 +21,7 @@ struct Parameter {
 };
 
 /// Makes parameters in the model's arena and fills them from (seed, name), so the values depend on nothing else. Values lie in
-/// the order of making, gradients likewise: products take matrices that are neighbours as one (kernels/cuda/linear_stack.h).
+/// the order of making, gradients likewise: products take matrices that are neighbours as one (kernels/ops/linear/linear_stack_cuda.h).
 class ParameterMaker {
  public:
   ParameterMaker(Arena& arena, DType dtype, uint64_t seed, bool training)
@@ -54,7 +54,7 @@ class ParameterMaker {
 /// The last position of one sequence [1, n, D]: [1, 1, D], sharing memory. Carries no gradient.
 inline Tensor last_row(const Tensor& x) {
   const int64_t n = x.dim(1), width = x.dim(2);
-  return x.reshape({n, width}).head_slice(n - 1, n).reshape({1, 1, width});
+  return x.reshape({n, width}).slice(n - 1, n).reshape({1, 1, width});
 }
 
 /// What the layers of one forward pass share besides the stream of hidden states.
@@ -126,7 +126,7 @@ class Model {
   virtual double state_values_per_token() const = 0;
 
   /// Mean next-token cross-entropy in nats, scalar [1]; `token_losses` receives [B·T] when given. A max_logit_penalty is in the
-  /// gradient only (kernels/cross_entropy.h).
+  /// gradient only (kernels/ops/cross_entropy/cross_entropy.h).
   Tensor loss(Tape& tape, const Tensor& tokens, const Tensor& targets, Probe* probe = nullptr, Tensor* token_losses = nullptr,
               double max_logit_penalty = 0) const;
   /// [B, T, V]

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "analysis/comparison/comparison.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade {
 namespace {

@@ -5,7 +5,7 @@
 #include "analysis/runs/provenance.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/training/training_loop.h"
-#include "kernels/plain.h"
+#include "kernels/engine/plain.h"
 #include "models/architectures/registry.h"
 
 namespace saccade {

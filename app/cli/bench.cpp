@@ -4,7 +4,7 @@
 #include "app/cli/command.h"
 #include "app/cli/config_options.h"
 #include "app/cli/output.h"
-#include "kernels/device.h"
+#include "kernels/engine/device.h"
 
 namespace saccade::cli {
 namespace {

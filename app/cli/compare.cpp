@@ -4,7 +4,7 @@
 #include "app/cli/command.h"
 #include "app/cli/output.h"
 #include "app/cli/runs_option.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade::cli {
 namespace {

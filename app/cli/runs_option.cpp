@@ -4,7 +4,7 @@
 #include <set>
 
 #include "app/cli/command.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/suggest.h"
 
 namespace saccade::cli {

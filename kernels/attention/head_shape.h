@@ -5,8 +5,8 @@
 #include <memory>
 #include <new>
 
-#include "kernels/attention.h"
 #include "kernels/attention/alibi.h"
+#include "kernels/ops/attention/attention.h"
 
 namespace saccade {
 

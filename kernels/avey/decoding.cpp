@@ -4,9 +4,9 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/expect.h"
-#include "kernels/gemm.h"
-#include "kernels/parallel.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/engine/expect.h"
+#include "kernels/engine/parallel.h"
 
 namespace saccade::avey {
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/avey/ranker.h"
+#include "kernels/ops/avey/ranker.h"
 
 namespace saccade::avey {
 

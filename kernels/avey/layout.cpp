@@ -1,4 +1,4 @@
-#include "kernels/avey/layout.h"
+#include "kernels/ops/avey/layout.h"
 
 namespace saccade::avey {
 namespace {

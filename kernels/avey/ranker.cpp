@@ -1,15 +1,15 @@
-#include "kernels/avey/ranker.h"
+#include "kernels/ops/avey/ranker.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "kernels/avey/decoding.h"
-#include "kernels/cuda/avey_ranker.h"
-#include "kernels/expect.h"
-#include "kernels/gemm.h"
-#include "kernels/parallel.h"
-#include "kernels/simd.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/simd.h"
+#include "kernels/engine/expect.h"
+#include "kernels/engine/parallel.h"
+#include "kernels/ops/avey/ranker_cuda.h"
 
 namespace saccade::avey {
 namespace {

@@ -1,11 +1,11 @@
 // Chooses between the kernels, and the small ones around them.
-#include "kernels/cuda/attention.h"
+#include "kernels/ops/attention/attention_cuda.h"
 
-#include "kernels/cuda/attention_hopper.h"
-#include "kernels/cuda/attention_pattern.cuh"
-#include "kernels/cuda/attention_tiles.cuh"
-#include "kernels/cuda/cudnn_attention.h"
-#include "kernels/cuda/packed_heads.h"
+#include "kernels/cuda/attention/attention_hopper.h"
+#include "kernels/cuda/attention/attention_pattern.cuh"
+#include "kernels/cuda/attention/attention_tiles.cuh"
+#include "kernels/cuda/attention/cudnn_attention.h"
+#include "kernels/ops/head_projection/packed_heads_cuda.h"
 
 namespace saccade::cuda {
 namespace {

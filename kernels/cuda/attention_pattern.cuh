@@ -3,8 +3,8 @@
 #include <cuda_fp16.h>
 
 #include "kernels/attention/alibi.h"
-#include "kernels/cuda/attention.h"
-#include "kernels/cuda/device_code.cuh"
+#include "kernels/cuda/device/device_code.cuh"
+#include "kernels/ops/attention/attention_cuda.h"
 
 namespace saccade::cuda {
 

@@ -1,8 +1,8 @@
 #pragma once
 /// One query against rows of a cache of keys and values. Device code only.
-#include "kernels/cuda/attention_pattern.cuh"
-#include "kernels/cuda/decoding.h"
-#include "kernels/cuda/start_position.cuh"
+#include "kernels/cuda/attention/attention_pattern.cuh"
+#include "kernels/cuda/device/start_position.cuh"
+#include "kernels/ops/decoding/decoding_cuda.h"
 
 namespace saccade::cuda {
 

@@ -1,6 +1,6 @@
 #pragma once
 /// The mean key of a chunk. Device code only.
-#include "kernels/cuda/device_code.cuh"
+#include "kernels/cuda/device/device_code.cuh"
 
 namespace saccade::cuda {
 

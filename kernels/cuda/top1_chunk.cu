@@ -1,9 +1,9 @@
 // Mean keys, the general selection (any type, several chunks, shared by heads, biased scores), the controls and the report.
-#include "kernels/cuda/top1_chunk.h"
+#include "kernels/ops/top1_chunk/top1_chunk_cuda.h"
 
-#include "kernels/cuda/attention_pattern.cuh"
-#include "kernels/cuda/chunk_controls.cuh"
-#include "kernels/cuda/chunk_mean.cuh"
+#include "kernels/cuda/attention/attention_pattern.cuh"
+#include "kernels/cuda/top1_chunk/chunk_controls.cuh"
+#include "kernels/cuda/top1_chunk/chunk_mean.cuh"
 
 namespace saccade::cuda {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
-#include "kernels/cuda/attention.h"
-#include "kernels/top1_chunk/chunk_attention.h"
+#include "kernels/ops/attention/attention_cuda.h"
+#include "kernels/ops/top1_chunk/chunk_attention.h"
 
 namespace saccade::cuda {
 

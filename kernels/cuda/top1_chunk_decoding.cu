@@ -1,10 +1,10 @@
 // A step: scores of the candidate chunks (mean keys, or log masses in one pass over the keys), the choice, attention to the chosen
 // chunks and the own one in splits of kChunkSplitKeys, and the merge.
-#include "kernels/cuda/top1_chunk_decoding.h"
+#include "kernels/ops/top1_chunk/top1_chunk_decoding_cuda.h"
 
-#include "kernels/cuda/cached_keys.cuh"
-#include "kernels/cuda/chunk_controls.cuh"
-#include "kernels/cuda/chunk_mean.cuh"
+#include "kernels/cuda/attention/cached_keys.cuh"
+#include "kernels/cuda/top1_chunk/chunk_controls.cuh"
+#include "kernels/cuda/top1_chunk/chunk_mean.cuh"
 
 namespace saccade::cuda {
 namespace {

@@ -1,10 +1,10 @@
-#include "kernels/top1_chunk/scores.h"
+#include "kernels/ops/top1_chunk/cpu_scores.h"
 
 #include <limits>
 
-#include "kernels/attention/score_tile.h"
-#include "kernels/gemm.h"
-#include "kernels/parallel.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/engine/parallel.h"
+#include "kernels/ops/attention/cpu_score_tile.h"
 
 namespace saccade::cpu {
 

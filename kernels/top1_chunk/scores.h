@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/top1_chunk/selection.h"
+#include "kernels/ops/top1_chunk/cpu_selection.h"
 
 namespace saccade::cpu {
 

@@ -3,7 +3,7 @@
 //   s_tj = scale · q_t · k_j [− slope_h (t − j)],  t − W < j ≤ t      p_t = softmax_j s_tj      o_t = Σ_j p_tj v_j
 //
 // Relation: the key, or query and key, can be trained tables C[t] that know positions only (figure 3e).
-#include "kernels/attention.h"
+#include "kernels/ops/attention/attention.h"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
 // Transformer++ (arXiv:2505.18522, appendix A): RMSNorm, no biases, rotary positions, gated MLP, tied embedding.
 //
 //   x = E[token];   x += Mixer(RMSNorm x);   x += W_down( f(W_gate u) * (W_up u) ), u = RMSNorm x;   logits = E · RMSNorm x
-#include "kernels/elementwise.h"
-#include "kernels/gated_linear.h"
-#include "kernels/linear.h"
-#include "kernels/norm.h"
+#include "kernels/ops/elementwise/elementwise.h"
+#include "kernels/ops/gated_linear/gated_linear.h"
+#include "kernels/ops/linear/linear.h"
+#include "kernels/ops/norm/norm.h"
 #include "models/architectures/registry.h"
 #include "models/layers/block_model.h"
 #include "models/layers/initialise.h"

@@ -2,9 +2,9 @@
 // LayerNorm, one more on the embedding, a channel mix in place of the MLP, an output matrix of its own.
 //
 //   x = LN0 E[token];   x += Mixer(LN1 x);   x += ChannelMix(LN2 x);   logits = Head · LN x
-#include "kernels/elementwise.h"
-#include "kernels/norm.h"
-#include "kernels/token_shift.h"
+#include "kernels/ops/elementwise/elementwise.h"
+#include "kernels/ops/norm/norm.h"
+#include "kernels/ops/token_shift/token_shift.h"
 #include "models/architectures/registry.h"
 #include "models/layers/block_model.h"
 #include "models/layers/channel_mix.h"

@@ -4,12 +4,12 @@
 //   values blend with those of layer 0: v ← v + (v_first − v) ∘ σ(v0 + V2 V1 x_v)
 //   S_t = diag(w_t) S_{t−1} − (κ_t ∘ η_t)(S_{t−1}ᵀ κ_t)ᵀ + k'_t v_tᵀ,   y_t = S_tᵀ r_t      w = exp(−e^{−1/2} σ(d)), η = σ(rate)
 //   out = W_o( (groupnorm(y) + (Σ_head r ∘ k' ∘ bonus) v) ∘ g )
-#include "kernels/elementwise.h"
-#include "kernels/group_norm.h"
-#include "kernels/linear.h"
-#include "kernels/rwkv7_gates.h"
-#include "kernels/token_shift.h"
-#include "kernels/wkv7.h"
+#include "kernels/ops/elementwise/elementwise.h"
+#include "kernels/ops/group_norm/group_norm.h"
+#include "kernels/ops/linear/linear.h"
+#include "kernels/ops/rwkv7/rwkv7_gates.h"
+#include "kernels/ops/token_shift/token_shift.h"
+#include "kernels/ops/wkv7/wkv7.h"
 #include "models/architectures/registry.h"
 #include "models/layers/low_rank.h"
 #include "models/layers/rwkv_heads.h"

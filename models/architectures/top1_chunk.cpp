@@ -2,13 +2,13 @@
 //
 //   exact:  r(t) = argmax_{c < c(t)} logsumexp_{j in c} s_tj      approx: r(t) = argmax_{c < c(t)} q_t · mean_{j in c} k_j
 //   o_t = softmax attention over chunk r(t) and, causally, over the query's own chunk c(t), one softmax for both
-#include "kernels/top1_chunk.h"
+#include "kernels/ops/top1_chunk/top1_chunk.h"
 
 #include <cmath>
 #include <limits>
 #include <span>
 
-#include "kernels/top1_chunk_decoding.h"
+#include "kernels/ops/top1_chunk/top1_chunk_decoding.h"
 #include "models/architectures/registry.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/score_heads.h"

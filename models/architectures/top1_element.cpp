@@ -1,7 +1,7 @@
 // Top-1 Element Selection, "base capabilities" (arXiv:2505.18522) section 4.
 //
 //   a(t) = argmax_{j ≤ t} s_tj      o_t = v_{a(t)}      backward through softmax(s) (straight-through)
-#include "kernels/top1_element.h"
+#include "kernels/ops/top1_element/top1_element.h"
 
 #include "models/architectures/registry.h"
 #include "models/layers/head_probe.h"

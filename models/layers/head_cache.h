@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/decoding.h"
+#include "kernels/ops/decoding/decoding.h"
 #include "models/model.h"
 
 namespace saccade {
@@ -13,7 +13,7 @@ struct HeadCache : LayerState {
   /// Rows first … first + n − 1 of k or v of one sequence, sharing memory.
   static Tensor rows(const Tensor& cache, int64_t first, int64_t n) {
     const Shape& s = cache.shape();
-    return cache.reshape({s[1], s[2], s[3]}).head_slice(first, first + n).reshape({1, n, s[2], s[3]});
+    return cache.reshape({s[1], s[2], s[3]}).slice(first, first + n).reshape({1, n, s[2], s[3]});
   }
 
   void append(Tape& tape, const Tensor& new_k, const Tensor& new_v, const TokenPosition& position) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/linear.h"
+#include "kernels/ops/linear/linear.h"
 #include "models/layers/initialise.h"
 
 namespace saccade {

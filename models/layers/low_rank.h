@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/elementwise.h"
+#include "kernels/ops/elementwise/elementwise.h"
 #include "models/layers/rwkv_depth.h"
 #include "models/model.h"
 

@@ -1,8 +1,8 @@
 #include "models/layers/rwkv_heads.h"
 
-#include "kernels/group_norm.h"
-#include "kernels/linear.h"
-#include "kernels/token_shift.h"
+#include "kernels/ops/group_norm/group_norm.h"
+#include "kernels/ops/linear/linear.h"
+#include "kernels/ops/token_shift/token_shift.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
 #include "models/layers/short_conv.h"

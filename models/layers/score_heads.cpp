@@ -2,11 +2,11 @@
 
 #include <cmath>
 
-#include "kernels/embedding.h"
-#include "kernels/head_projection.h"
-#include "kernels/heads.h"
-#include "kernels/linear.h"
-#include "kernels/token_shift.h"
+#include "kernels/ops/embedding/embedding.h"
+#include "kernels/ops/head_projection/head_projection.h"
+#include "kernels/ops/heads/heads.h"
+#include "kernels/ops/linear/linear.h"
+#include "kernels/ops/token_shift/token_shift.h"
 #include "models/layers/initialise.h"
 #include "models/layers/short_conv.h"
 #include "models/suggest.h"

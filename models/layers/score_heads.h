@@ -1,6 +1,6 @@
 #pragma once
-#include "kernels/attention.h"
-#include "kernels/head_projection.h"
+#include "kernels/ops/attention/attention.h"
+#include "kernels/ops/head_projection/head_projection.h"
 #include "models/layers/head_cache.h"
 #include "models/layers/time_mix.h"
 #include "models/mixer.h"

@@ -1,8 +1,8 @@
 #include "models/layers/time_mix.h"
 
-#include "kernels/group_norm.h"
-#include "kernels/rwkv7_gates.h"
-#include "kernels/token_shift.h"
+#include "kernels/ops/group_norm/group_norm.h"
+#include "kernels/ops/rwkv7/rwkv7_gates.h"
+#include "kernels/ops/token_shift/token_shift.h"
 #include "models/layers/initialise.h"
 
 namespace saccade {

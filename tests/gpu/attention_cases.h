@@ -8,13 +8,13 @@
 #include <functional>
 #include <string>
 
-#include "kernels/attention.h"
-#include "kernels/cuda/runtime.h"
-#include "kernels/heads.h"
-#include "kernels/random.h"
-#include "kernels/top1_chunk.h"
-#include "kernels/top1_element.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/cuda_runtime.h"
+#include "kernels/engine/random.h"
+#include "kernels/engine/transfer.h"
+#include "kernels/ops/attention/attention.h"
+#include "kernels/ops/heads/heads.h"
+#include "kernels/ops/top1_chunk/top1_chunk.h"
+#include "kernels/ops/top1_element/top1_element.h"
 #include "tests/gpu/shard.h"
 
 namespace saccade::attention_check {

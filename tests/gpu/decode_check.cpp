@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <string>
 
-#include "kernels/cuda/runtime.h"
-#include "kernels/decoding.h"
-#include "kernels/random.h"
-#include "kernels/top1_chunk_decoding.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/cuda_runtime.h"
+#include "kernels/engine/random.h"
+#include "kernels/engine/transfer.h"
+#include "kernels/ops/decoding/decoding.h"
+#include "kernels/ops/top1_chunk/top1_chunk_decoding.h"
 #include "models/architectures/registry.h"
 #include "models/training/decoder.h"
 #include "tests/gpu/first_gpu.h"

@@ -19,9 +19,9 @@
 #include <fstream>
 #include <string>
 
-#include "kernels/plain.h"
-#include "kernels/recorded.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/captured_graph.h"
+#include "kernels/engine/plain.h"
+#include "kernels/engine/transfer.h"
 #include "models/config/config.h"
 #include "models/corpus/corpus.h"
 #include "models/resources.h"
@@ -330,9 +330,9 @@ bool check_run(const System& system, const Text& text, const char* program) {
   std::string problems;
   if (!(std::abs(fast.end() - plain.end()) <= 0.02)) problems += " the losses part;";
   if (!same_bytes(train(system, text, {"cuda", "bf16"}), fast)) problems += " two runs differ;";
-  cuda::Recorded::set_enabled(false);
+  cuda::CapturedGraph::set_enabled(false);
   if (!same_bytes(train(system, text, {"cuda", "bf16"}), fast)) problems += " captured graphs change the run;";
-  cuda::Recorded::set_enabled(true);
+  cuda::CapturedGraph::set_enabled(true);
   {
     const Neighbour neighbour(program);
     if (!same_bytes(train(system, text, {"cuda", "bf16"}), fast)) problems += " another process on the GPU changes the run;";
@@ -355,7 +355,7 @@ int check_runs(const Text& text, const std::string& only, const char* program) {
     } catch (const std::exception& error) {
       ++failed, std::printf("%-34s FAILED: %.200s\n", all[i].name.c_str(), error.what());
     }
-    cuda::Recorded::set_enabled(true);
+    cuda::CapturedGraph::set_enabled(true);
   }
   return failed;
 }

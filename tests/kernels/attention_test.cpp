@@ -1,4 +1,4 @@
-#include "kernels/attention.h"
+#include "kernels/ops/attention/attention.h"
 #include "kernels/attention/alibi.h"
 
 #include "tests/kernels/plain_attention.h"

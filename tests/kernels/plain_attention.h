@@ -2,7 +2,7 @@
 #include <cmath>
 #include <functional>
 
-#include "kernels/attention.h"
+#include "kernels/ops/attention/attention.h"
 #include "tests/support/op_checks.h"
 
 namespace saccade::test {

@@ -1,4 +1,4 @@
-#include "kernels/top1_chunk.h"
+#include "kernels/ops/top1_chunk/top1_chunk.h"
 
 #include <set>
 
