@@ -87,6 +87,8 @@ struct Pass {
     const Tensor taken = take_residual();
     return taken && taken.dim(1) > rows ? last_row(taken) : taken;
   }
+  /// Of the layer under way: multiplies what its mixer gives before the last matrix; empty where nothing does (time_mix.h).
+  Tensor output_gate = {};
   TokenPosition position = {};  ///< of the pass's first token, where a sequence comes in pieces (DecodingState::pass)
   bool last_only = false;       ///< this layer's output is read at the last position only: Mixer::extend may return just that
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "analysis/comparison/groups.h"
+#include "models/architectures/registry.h"
 
 namespace saccade {
 namespace {
@@ -49,7 +50,7 @@ double mean_over(const std::vector<const Run*>& seeds, F measure) {
   return mean(values);
 }
 
-ComparisonRow make_row(const RunGroup& group, std::optional<double> equal_loss, const std::string& domain) {
+ComparisonRow make_row(const RunGroup& group, std::optional<double> equal_loss, const std::string& domain, const PretrainingLoss& loss) {
   const std::vector<const Run*>& seeds = group.seeds;
   ComparisonRow row;
   row.title = group.label;
@@ -60,14 +61,17 @@ ComparisonRow make_row(const RunGroup& group, std::optional<double> equal_loss, 
     const Series* speed = r.find("tokens_per_second");
     return speed ? median(speed->value) : kUnknown;
   });
-  row.pretraining_loss = mean_over(seeds, [](const Run& r) { return last(r, "validation/loss"); });
+  row.pretraining_loss = mean_over(seeds, [&](const Run& r) {
+    const Series series = pretraining_series(r, loss);
+    return series.value.empty() ? kUnknown : series.value.back();
+  });
   row.ood_loss = mean_over(seeds, [&](const Run& r) { return last(r, domain.empty() ? "ood/loss" : "ood/loss/" + domain); });
   for (const std::string& name : seeds.front()->ood_domains())
     row.domains.emplace_back(name, mean_over(seeds, [&](const Run& r) { return last(r, "ood/loss/" + name); }));
   if (!equal_loss) return row;
   std::vector<double> at_equal;
   for (const Run* run : seeds)
-    if (const auto ood = ood_at(trajectory(*run, domain), *equal_loss)) at_equal.push_back(*ood);
+    if (const auto ood = ood_at(trajectory(*run, domain, loss), *equal_loss)) at_equal.push_back(*ood);
   if (at_equal.size() != seeds.size()) return row;
   row.ood_at_equal = mean(at_equal);
   row.spread = deviation(at_equal);
@@ -122,6 +126,31 @@ void warn_of_training(std::vector<std::string>& warnings, const std::vector<cons
   }
 }
 
+/// Why a position of the run's model can see its future; empty for causal models, and for architectures of other versions.
+std::string looks_ahead(const Run& run) {
+  try {
+    const json& values = run.info().config.at("architecture");
+    const Architecture& block = architecture(values.at("block"));
+    return block.looks_ahead ? block.looks_ahead(values) : "";
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
+void warn_of_look_ahead(std::vector<std::string>& warnings, const std::vector<const Run*>& runs) {
+  std::vector<std::string> names;
+  std::string why;
+  const auto ahead = std::count_if(runs.begin(), runs.end(), [&](const Run* run) {
+    const std::string reason = looks_ahead(*run);
+    if (reason.empty()) return false;
+    if (std::find(names.begin(), names.end(), run->name()) == names.end()) names.push_back(run->name());
+    why = reason;
+    return true;
+  });
+  if (ahead == 0 || static_cast<size_t>(ahead) == runs.size()) return;
+  warnings.push_back(joined(names) + ": look ahead, so their losses are no causal model's, which the others' are. " + why);
+}
+
 std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
   std::vector<std::string> warnings;
   const RunInfo& first = runs.front()->info();
@@ -139,6 +168,7 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
     warn(warnings, collect([&](const RunInfo& info) { return value(info) != value(first); }), condition.what, runs.front()->name());
   }
   warn_of_training(warnings, runs);
+  warn_of_look_ahead(warnings, runs);
   const auto off = [&](const RunInfo& info) {
     return std::abs(static_cast<double>(info.parameters - first.parameters)) > 0.01 * static_cast<double>(first.parameters);
   };
@@ -155,11 +185,13 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
 }  // namespace
 
 Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss, const std::string& domain,
-                   const std::vector<const Run*>& among) {
+                   const std::vector<const Run*>& among, const PretrainingLoss& pretraining) {
   Comparison comparison;
+  comparison.pretraining = pretraining;
   if (runs.empty()) return comparison;
-  comparison.equal_loss = at_loss ? at_loss : common_loss(runs);
-  for (const RunGroup& group : group_runs(runs, among)) comparison.rows.push_back(make_row(group, comparison.equal_loss, domain));
+  comparison.equal_loss = at_loss ? at_loss : common_loss(runs, pretraining);
+  for (const RunGroup& group : group_runs(runs, among))
+    comparison.rows.push_back(make_row(group, comparison.equal_loss, domain, pretraining));
   const std::optional<double> reference = comparison.rows.front().ood_at_equal;
   for (ComparisonRow& row : comparison.rows)
     if (reference && row.ood_at_equal) row.against_first = *row.ood_at_equal - *reference;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/comparison/comparison.h"
 #include "analysis/runs/run.h"
 
 namespace saccade {
@@ -66,7 +67,8 @@ enum class XAxis { step, tokens, flops, seconds };
 using RunSet = std::vector<const Run*>;
 /// Training loss (thin), validation loss, and mean OOD loss (with markers) of every run.
 Figure loss_figure(const RunSet& runs, XAxis x, bool log_x, bool log_y, const RunSet& among = {});
-Figure trajectory_figure(const RunSet& runs, const std::string& domain = "", std::optional<double> at_loss = {}, const RunSet& among = {});
+Figure trajectory_figure(const RunSet& runs, const std::string& domain = "", std::optional<double> at_loss = {}, const RunSet& among = {},
+                         const PretrainingLoss& pretraining = {});
 /// A curve per run and layer; the first layers lightest.
 Figure entropy_figure(const RunSet& runs, XAxis x, bool normalized, const RunSet& among = {});
 Figure series_figure(const RunSet& runs, const std::string& series_name, XAxis x, bool log_x, bool log_y, const RunSet& among = {});

@@ -122,13 +122,15 @@ Figure loss_figure(const RunSet& runs, XAxis x, bool log_x, bool log_y, const Ru
   return figure;
 }
 
-Figure trajectory_figure(const RunSet& runs, const std::string& domain, std::optional<double> at_loss, const RunSet& among) {
+Figure trajectory_figure(const RunSet& runs, const std::string& domain, std::optional<double> at_loss, const RunSet& among,
+                         const PretrainingLoss& pretraining) {
   Figure figure{.id = "ood-against-pretraining", .title = "OOD loss against pre-training loss"};
-  figure.x = {"pre-training loss (nats)", false, true, {}};
+  const char* kinds[] = {"pre-training loss (nats)", "pre-training loss, domains by their tokens (nats)", "training loss, smoothed (nats)"};
+  figure.x = {kinds[static_cast<size_t>(pretraining.kind)], false, true, {}};
   figure.y = {domain.empty() ? "OOD loss (nats)" : "OOD loss on " + domain + " (nats)", false, false, {}};
   if (!domain.empty()) figure.id += "-" + domain;
   for (const Styled& style : styles(runs, among)) {
-    Trajectory t = trajectory(*style.run, domain);
+    Trajectory t = trajectory(*style.run, domain, pretraining);
     if (t.step.empty()) continue;
     const RunLook& look = style.look;
     figure.curves.push_back({look.label, std::move(t.pretraining), std::move(t.ood), look.colour, look.dash, look.marker});

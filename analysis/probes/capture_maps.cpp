@@ -38,9 +38,11 @@ std::vector<int64_t> chosen_among(const float* values, int64_t count) {
 
 const CapturedMap& require_map(const Capture& capture, MapKind kind, int64_t layer, int rank) {
   if (const CapturedMap* map = find_map(capture, kind, layer)) return checked(*map, rank);
-  const bool known = std::any_of(capture.maps.begin(), capture.maps.end(), [&](const CapturedMap& m) { return m.kind == kind; });
+  std::string layers;  // not all may have one: Based's convolutions read from fixed places
+  for (const CapturedMap& m : capture.maps)
+    if (m.kind == kind) layers += (layers.empty() ? "" : ", ") + std::to_string(m.layer);
   throw UsageError(std::string("the capture has no map \"") + to_string(kind) + "\"" +
-                   (known ? " of " + layer_words(capture, layer) : std::string()));
+                   (layers.empty() ? std::string() : " of layer " + std::to_string(layer) + "; layers that have one: " + layers));
 }
 
 void require_head(const CapturedMap& map, int64_t head) {

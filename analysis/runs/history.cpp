@@ -97,7 +97,7 @@ void RunHistory::rewind(int64_t step) {
     if (!series.error.empty()) series.error.resize(static_cast<size_t>(keep));
   }
   while (!statistics_.empty() && statistics_.back().at.step > step) statistics_.pop_back();
-  step_ = std::min(step_, step);
+  step_ = std::max<int64_t>(0, std::min(step_, step));
 }
 
 }  // namespace saccade

@@ -22,8 +22,11 @@ std::string divergence(const StepRecord& step) {
 std::string describe(const StepRecord& step, const EvaluationRecord& evaluation) {
   std::ostringstream line;
   line.precision(4);
-  line << std::fixed << "step " << step.step << ": training loss " << step.loss;
-  for (const DomainLoss& loss : evaluation.losses) line << ", " << loss.domain << (loss.ood ? " (OOD) " : " ") << loss.loss;
+  line << std::fixed << "step " << step.step << ":";
+  if (step.step > 0) line << " training loss " << step.loss;
+  std::string between = step.step > 0 ? ", " : " ";
+  for (const DomainLoss& loss : evaluation.losses)
+    line << std::exchange(between, ", ") << loss.domain << (loss.ood ? " (OOD) " : " ") << loss.loss;
   return line.str();
 }
 
@@ -46,11 +49,15 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
   Plan plan = make_plan(config, tokenizer->vocabulary());
   require_device(config, plan);
   std::vector<std::shared_ptr<const TokenStore>> stores;
-  for (const std::string& domain : config.data.train) stores.push_back(TokenStore::open(corpus, domain, Split::train, *tokenizer, tell));
+  std::map<std::string, int64_t> domain_tokens;
+  for (const std::string& domain : config.data.train) {
+    stores.push_back(TokenStore::open(corpus, domain, Split::train, *tokenizer, tell));
+    domain_tokens[domain] = stores.back()->size();
+  }
   auto data = std::make_unique<BatchSource>(std::move(stores), config.data.sequence_length, static_cast<uint64_t>(config.training.seed));
   auto trainer = std::make_unique<Trainer>(config, plan, std::move(data));
   auto evaluation = evaluation_batches(config, corpus, *tokenizer);
-  return {std::move(corpus), std::move(tokenizer), std::move(plan), std::move(evaluation), std::move(trainer)};
+  return {std::move(corpus), std::move(tokenizer), std::move(plan), std::move(evaluation), std::move(trainer), std::move(domain_tokens)};
 }
 
 void TrainingLoop::tell(const std::string& line) const {
@@ -87,6 +94,19 @@ void TrainingLoop::observe(const StepRecord& step) {
   }
 }
 
+/// The initial weights, once: a run that has their checkpoint has seen them.
+void TrainingLoop::observe_start(const StepRecord& start) {
+  Trainer& trainer = *input_.trainer;
+  if (!trainer.config().training.evaluate_at_start || start.step != 0 || keeper_.newest() == 0) return;
+  const Position at{};
+  last_evaluation_ = evaluate_domains(trainer, input_.evaluation, at);
+  writer_.add(*last_evaluation_);
+  writer_.log(describe(start, *last_evaluation_));
+  writer_.add(probe_statistics(trainer, input_.evaluation.front(), at));
+  writer_.add(0, capture_samples(trainer, input_.evaluation, *input_.tokenizer, at));
+  write_checkpoint(start);
+}
+
 RunState TrainingLoop::end(RunState state, int64_t step, const std::string& message) {
   writer_.set_state(state, step, message);
   writer_.write_results();
@@ -98,6 +118,7 @@ RunState TrainingLoop::run(const std::atomic<bool>& stop) {
   Trainer& trainer = *input_.trainer;
   StepRecord step = trainer.state().record;
   writer_.set_state(RunState::running, step.step);
+  observe_start(step);
   while (!trainer.finished()) {
     if (stop) {
       if (keeper_.newest() != step.step) write_checkpoint(step);

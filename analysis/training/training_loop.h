@@ -1,4 +1,6 @@
 #pragma once
+#include <map>
+
 #include "analysis/runs/checkpoint_keeper.h"
 #include "analysis/runs/run_writer.h"
 #include "analysis/training/training_run.h"
@@ -13,6 +15,7 @@ struct TrainingInput {
   Plan plan;
   std::vector<FrozenBatch> evaluation;
   std::unique_ptr<Trainer> trainer;
+  std::map<std::string, int64_t> domain_tokens;  ///< of the train split of each training domain
 };
 /// `tokenizer` may be given (from a checkpoint). Throws UsageError, DataError, DeviceError.
 TrainingInput prepare_training(const RunConfig& config, const RunProgress& progress, std::unique_ptr<Tokenizer> tokenizer = {});
@@ -27,6 +30,7 @@ class TrainingLoop {
 
  private:
   void observe(const StepRecord& step);
+  void observe_start(const StepRecord& start);
   void write_checkpoint(const StepRecord& step);
   RunState end(RunState state, int64_t step, const std::string& message);
   bool due(int64_t every, int64_t step) const;

@@ -32,6 +32,7 @@ nlohmann::json describe(const RunConfig& config, const TrainingInput& input) {
           {"tokenizer", input.tokenizer->name()},
           {"tokenizer_hash", input.tokenizer->hash()},
           {"vocabulary", input.tokenizer->vocabulary()},
+          {"domain_tokens", input.domain_tokens},
           {"parameters", input.trainer->model().parameter_count()},
           {"state_bytes_per_token", plan.state_bytes_per_token},
           {"flops_per_step", plan.flops_per_step},
@@ -197,7 +198,7 @@ RunState resume_run(const fs::path& directory, const RunProgress& progress, cons
   require_same_corpus(writer.info(), input.corpus);
   if (checkpoint) input.trainer->restore(checkpoint->state);
   if (repeats) remove_checkpoints_behind(directory, step);
-  writer.resume_at(step);
+  writer.resume_at(!checkpoint && config.training.evaluate_at_start ? -1 : step);  // what was recorded at step 0 is recorded again
   writer.log(checkpoint ? "resumed from the checkpoint of step " + std::to_string(step)
                         : "started again: it had ended before its first checkpoint");
   return train(writer, input, CheckpointKeeper(directory, checkpoint ? std::optional(step) : std::nullopt), progress, stop);

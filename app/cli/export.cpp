@@ -21,6 +21,7 @@ struct Options {
   bool log_x = false, log_y = false, normalized = false;
   int64_t step = -1, sample = 0, layer = 0, head = 0;
   std::optional<double> at_loss;
+  PretrainingOption pretraining;
   std::vector<double> x_range, y_range;  ///< two ends, or none: from the data
 };
 
@@ -71,7 +72,7 @@ Figure make_figure(const Options& o, const OpenedRuns& runs) {
   if (o.figure == "entropy") return entropy_figure(list, parse_x(o.x), o.normalized);
   if (o.figure == "trajectory") {
     require_domain(runs, o.domain);
-    return trajectory_figure(list, o.domain, o.at_loss);
+    return trajectory_figure(list, o.domain, o.at_loss, {}, o.pretraining.chosen(runs));
   }
   require_series(runs, o.series);
   return series_figure(list, o.series, parse_x(o.x), o.log_x, o.log_y);
@@ -116,6 +117,7 @@ const RegisterCommand command{
        app.add_option("--series", o->series, "Which series, for FIGURE series: gradient_norm, captured_mass/layer0 …");
        app.add_option("--domain", o->domain, "One OOD domain (default: the mean)");
        app.add_option("--at-loss", o->at_loss, "Mark this pre-training loss");
+       add_pretraining_option(app, o->pretraining);
        app.add_option("--step", o->step, "Step of the capture, for FIGURE selection (default: the newest)")->check(CLI::NonNegativeNumber);
        app.add_option("--sample", o->sample, "Captured sample, from 0");
        app.add_option("--layer", o->layer, "Layer, from 0");

@@ -66,6 +66,22 @@ void note_old_names(const RunInfo& info) {
   if (!info.old_names.empty()) say(info.old_names);
 }
 
+PretrainingLoss PretrainingOption::chosen(const OpenedRuns& runs) const {
+  const PretrainingLoss loss{parse_pretraining_loss(kind), window};
+  require_recorded(runs.pointers(), loss);
+  return loss;
+}
+
+void add_pretraining_option(CLI::App& app, PretrainingOption& option) {
+  app.add_option("--pretraining", option.kind,
+                 "What counts as the pre-training loss: validation (each training domain the same), weighted (by tokens), or train")
+      ->check(CLI::IsMember({"validation", "weighted", "train"}))
+      ->capture_default_str();
+  app.add_option("--window", option.window, "Tokens over which --pretraining train is the mean training loss")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+}
+
 void require_domain(const OpenedRuns& runs, const std::string& domain) {
   std::set<std::string> names;
   for (const Run& run : runs.runs)

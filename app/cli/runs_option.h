@@ -2,7 +2,9 @@
 #include <string>
 #include <vector>
 
+#include "analysis/comparison/comparison.h"
 #include "analysis/runs/run.h"
+#include "app/cli/command.h"
 
 namespace saccade::cli {
 
@@ -19,6 +21,15 @@ OpenedRuns open_runs(const std::vector<std::string>& paths);
 
 /// Says which settings of a run have names of an earlier version, if some have.
 void note_old_names(const RunInfo& info);
+
+/// Options --pretraining and --window: what counts as the pre-training loss.
+struct PretrainingOption {
+  std::string kind = "validation";
+  double window = PretrainingLoss{}.window;
+  /// Throws UsageError, and DataError where one of the runs does not record it.
+  PretrainingLoss chosen(const OpenedRuns& runs) const;
+};
+void add_pretraining_option(CLI::App& app, PretrainingOption& option);
 
 /// Throws UsageError when `domain` (may be empty) is an OOD domain of none of the runs.
 void require_domain(const OpenedRuns& runs, const std::string& domain);

@@ -45,9 +45,9 @@ class AttentionMixer : public Mixer {
 
   Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
     const ScoreOptions score = score_for(x.dim(1));
-    const auto [heads, a] = heads_.attend(tape, x, score, pass.probe && pass.probe->wants_statistics());
+    const auto [heads, a] = heads_.attend(tape, x, score, pass);
     if (pass.probe) report(tape, heads.q, heads.k, a, score, *pass.probe);
-    return heads_.output(tape, a.o, pass.take_residual());
+    return heads_.output(tape, a.o, pass);
   }
 
   std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
@@ -56,12 +56,12 @@ class AttentionMixer : public Mixer {
 
   Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
     HeadCache& cache = dynamic_cast<HeadCache&>(state);
-    const auto [q, k, v] = heads_.extend(tape, x, pass.position, pass.last_only, cache);
+    const auto [q, k, v] = heads_.extend(tape, x, pass, cache);
     const bool prompt = pass.position.first == 0 && !pass.last_only;
     const ScoreOptions score = score_for(prompt ? x.dim(1) : cache.v.dim(1));
     const Tensor o =
         prompt ? attention(tape, q, k, v, score).o : cached_attention(tape, q, cache.k, cache.v, score, pass.queries(x.dim(1)));
-    return heads_.output(tape, o, pass.take_residual(o.dim(1)));
+    return heads_.output(tape, o, pass);
   }
 
   double state_values_per_token() const override {
@@ -105,6 +105,7 @@ const RegisterArchitecture entry{{
     .title = "Attention",
     .paper = "Vaswani et al. 2017, arXiv:1706.03762; variants: arXiv:2505.18522, section 3",
     .settings = schema.settings(),
+    .takes_block_inputs = true,
     .variant = variant,
     .complete = complete,
     .make_mixer = maker_of<AttentionMixer>(schema),

@@ -26,7 +26,8 @@ const Schema<Settings> schema{
                  "arXiv:2505.18522, appendix A"),
     stem_too(field("norm_epsilon", &Settings::norm_epsilon, {1e-12, 1e-2}, "Added to the mean square in the norms.")),
     field("scaled_residual", &Settings::scaled_residual,
-          "Initial std of matrices that write to the residual stream is divided by the root of twice the layers (GPT-2)."),
+          "Initial std of matrices that write to the residual stream, the mixer's and the MLP's, is divided by the root of twice the "
+          "layers (GPT-2)."),
     stem_only(field("tied", &Settings::tied, "Embedding and output matrix share their weights.", "arXiv:1608.05859")),
 };
 
@@ -61,7 +62,7 @@ class LlamaBlock : public Block {
     mlp_norm_ = make.constant(layer_name(layer, "mlp_norm"), {width}, 1);
     gate_ = make.normal(layer_name(layer, "gate"), {inner, width}, kDeviation);
     up_ = make.normal(layer_name(layer, "up"), {inner, width}, kDeviation);
-    down_ = make.normal(layer_name(layer, "down"), {width, inner}, settings.scaled_residual ? residual_deviation(shape) : kDeviation);
+    down_ = make.normal(layer_name(layer, "down"), {width, inner}, residual_deviation(shape));
   }
 
   Tensor forward(Tape& tape, const Tensor& x, Pass& pass, LayerState* state) const override {

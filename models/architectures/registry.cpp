@@ -60,9 +60,11 @@ std::vector<std::map<std::string, int64_t>> earlier_mixers(const std::vector<Jso
   for (const Json& values : layers) {
     list.push_back(counted);
     const Architecture& mixer = architecture(values.at("mixer"));
-    ++counted[mixer.id];
-    if (mixer.holds)
-      for (const std::string& part : mixer.holds(values)) ++counted[part];
+    std::vector<std::string> held{mixer.id};
+    if (mixer.holds) held = mixer.holds(values), held.push_back(mixer.id);
+    for (const std::string& id : held) ++counted[id];
+    const bool blends_values = std::find(held.begin(), held.end(), "rwkv7") != held.end() || values.value("mixer_inputs", "") == "full";
+    if (blends_values) ++counted[kBlendedValues];
   }
   // A mixer that is in no layer so far has none in front, which is not the same as standing everywhere.
   for (auto& before : list)
@@ -130,9 +132,10 @@ std::vector<Setting> common_settings() {
              "rotary",
              {},
              {},
-             {"none", "absolute", "alibi", "rotary"},
-             "Position encoding.",
-             "arXiv:2505.18522, section 3.1.2, figure 3c"};
+             {"none", "absolute", "alibi", "alibi-released", "rotary"},
+             "Position encoding. ALiBi's slope of head h of H is 2^(-8h/H); alibi-released takes those of its released code, which differ "
+             "where H is no power of two.",
+             "arXiv:2505.18522, section 3.1.2, figure 3c; arXiv:2108.12409, section 3"};
   list[6] = {"rotary_base",
              SettingKind::real,
              10000.0,
@@ -160,7 +163,8 @@ std::vector<Setting> settings_of(const std::string& block_id, const std::string&
   if (!mixer) return list;
   for (Setting& s : list)
     if (mixer->defaults.contains(s.name)) s.default_value = mixer->defaults.at(s.name);
-  std::erase_if(list, [](const Setting& s) { return s.default_value.is_null(); });
+  std::erase_if(list,
+                [&](const Setting& s) { return s.default_value.is_null() || (s.name == "mixer_inputs" && !mixer->takes_block_inputs); });
   list.insert(list.end(), mixer->settings.begin(), mixer->settings.end());
   return list;
 }
@@ -177,6 +181,8 @@ ModelShape shape_of(const Json& values, int64_t vocabulary, int64_t sequence_len
   shape.rotary_base = values.value("rotary_base", shape.rotary_base);
   shape.position = values.value("position", std::string("none"));
   shape.biases = values.value("biases", false);
+  shape.mixer_inputs = values.value("mixer_inputs", shape.mixer_inputs);
+  shape.scaled_residual = values.value("scaled_residual", true);
   return shape;
 }
 

@@ -18,12 +18,17 @@ constexpr double kEpsilon = 1e-5;
 constexpr double kEmbeddingBound = 1e-4;  ///< so small that LN0's epsilon counts: it multiplies by 316 rather than norms
 
 struct Settings {
-  std::string channel_mix = "7";
+  std::string mixer_inputs = "plain", channel_mix = "7";
   int64_t mlp_width = 0;
   bool tied = false;
 };
 
 const Schema<Settings> schema{
+    choice_field(
+        "mixer_inputs", &Settings::mixer_inputs, {"plain", "shifted", "full"},
+        "What a mixer with queries, keys and values keeps of RWKV-7's time mix: nothing; the token shift of its inputs; or that with "
+        "the value residual, the group norm and the output gate. The paper does not say which.",
+        "arXiv:2505.18522, section 5.3; arXiv:2503.14456, section 3"),
     choice_field("channel_mix", &Settings::channel_mix, {"5", "6", "7"}, "Which RWKV's channel mix: 5 and 6 have a receptance gate.",
                  "arXiv:2404.05892, section 3; arXiv:2503.14456, section 3"),
     field("mlp_width", &Settings::mlp_width, {0, 1 << 18}, "Width of the channel mix, 0: 4 times the width (7) or 3.5 times (5, 6).",
@@ -73,7 +78,10 @@ class RwkvBlock : public Block {
  public:
   RwkvBlock(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer,
             const Architecture::MakeMixer& make_mixer)
-      : width_(shape.width), length_(shape.sequence_length), mixer_norm_(make, layer_name(layer, "mixer_norm"), width_) {
+      : width_(shape.width),
+        length_(shape.sequence_length),
+        shifted_(shape.mixer_inputs != "plain"),
+        mixer_norm_(make, layer_name(layer, "mixer_norm"), width_) {
     const ChannelMix::Form form = ChannelMix::parse(settings.channel_mix);
     mixer_ = make_mixer(make, layer);
     channel_norm_ = Norm(make, layer_name(layer, "channel_norm"), width_);
@@ -99,23 +107,30 @@ class RwkvBlock : public Block {
   }
 
   double state_values_per_token() const override {
-    return Block::state_values_per_token() + static_cast<double>(width_) / static_cast<double>(length_);
+    return Block::state_values_per_token() + static_cast<double>((shifted_ ? 2 : 1) * width_) / static_cast<double>(length_);
   }
 
  private:
   int64_t width_, length_;
+  bool shifted_;  ///< the mixer keeps its last input, too
   Norm mixer_norm_, channel_norm_;
   std::unique_ptr<ChannelMix> channel_mix_;
 };
 
-void check(const ModelShape& shape, const nlohmann::json&, const std::string& pointer) {
+void check(const ModelShape& shape, const nlohmann::json& values, const std::string& pointer) {
+  if (shape.mixer_inputs != "plain" && values.value("relation", "query-key") != "query-key")
+    throw UsageError(pointer + "/mixer_inputs is \"" + shape.mixer_inputs + "\"; expected plain, since relation \"" +
+                     values.at("relation").get<std::string>() + "\" takes keys from no input");
   if (shape.position == "absolute")
     throw UsageError(pointer + "/position is \"absolute\"; expected none, alibi or rotary: the RWKV block has no table of positions");
 }
 
-/// The channel mix where it is not that of the mixer.
+/// What the mixer keeps of the time mix, and the channel mix where it is not that of the mixer.
 std::string variant(const nlohmann::json& values) {
-  std::string words = is_usual(values, "channel_mix") ? "" : "channel mix " + values.at("channel_mix").get<std::string>();
+  std::string words;
+  const std::string inputs = values.value("mixer_inputs", "plain");
+  if (inputs != "plain") add_words(words, inputs == "full" ? "full time mix" : "token shift");
+  if (!is_usual(values, "channel_mix")) add_words(words, "channel mix " + values.at("channel_mix").get<std::string>());
   if (values.at("tied").get<bool>()) add_words(words, "tied");
   return words;
 }

@@ -156,7 +156,9 @@ void apply_overrides(Json& object, const std::vector<std::string>& overrides, co
 }  // namespace
 
 const Schema<DataConfig> data_schema{
-    text_field("corpus", &DataConfig::corpus, "An imported corpus, or local-text, task-copy, task-mqar, task-passkey."),
+    text_field("corpus", &DataConfig::corpus,
+               "An imported corpus, or local-text, or text of a task to train on (task-copy, task-mqar, task-passkey; not the benchmarks "
+               "called so)."),
     list_field("train", &DataConfig::train, "Domains to train on.", "arXiv:2505.18522, section 2.1"),
     list_field("ood", &DataConfig::ood, "Domains to evaluate on that are not trained on.", "arXiv:2505.18522, section 2.1"),
     text_field("tokenizer", &DataConfig::tokenizer, "bytes, bpe:N or unigram:N (trained here), or a path to a SentencePiece .model."),
@@ -184,6 +186,8 @@ const Schema<TrainingConfig> training_schema{
           "Penalty c on large logits, in 1/nats: half of c times the mean square of each position's largest, in the gradient only (the "
           "reported loss stays the cross-entropy). 0: off; RWKV-LM, the official training of RWKV, has 1e-4."),
     repetition(field("seed", &TrainingConfig::seed, {0, 1e15}, "Initial weights and data order.")),
+    repetition(field("evaluate_at_start", &TrainingConfig::evaluate_at_start,
+                     "Evaluate, probe and write a checkpoint before the first step, too: the initial weights at step 0.")),
     repetition(field("evaluate_every", &TrainingConfig::evaluate_every, {1, kMany}, "Steps between evaluations.")),
     field("evaluation_tokens", &TrainingConfig::evaluation_tokens, {1, kMany},
           "Tokens of every domain to evaluate on, rounded up to whole sequences; the same ones in every run."),
@@ -197,6 +201,7 @@ const Schema<TrainingConfig> training_schema{
 
 const Schema<RunConfig> run_schema{
     repetition(text_field("name", &RunConfig::name, "What the run is called in lists and legends.")),
+    repetition(text_field("description", &RunConfig::description, "What the config is for. Nothing depends on it.")),
     repetition(text_field("device", &RunConfig::device, "auto, cpu, cuda or cuda:N.")),
     choice_field(
         "precision", &RunConfig::precision, {"auto", "f32", "f64", "bf16"},

@@ -28,8 +28,9 @@ struct TrainingConfig {
   std::string schedule = "cosine";  ///< cosine, linear, constant
   double min_lr_ratio = 0.1;        ///< learning rate at the last step over its peak (cosine, linear)
   double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, max_grad_norm = 1.0;
-  double max_logit_penalty = 0;  ///< of linear_cross_entropy; 0 in RWKV's presets too, whose papers name none
-  int64_t seed = 1;              ///< initialisation and data order; evaluation batches never depend on it
+  double max_logit_penalty = 0;    ///< of linear_cross_entropy; 0 in RWKV's presets too, whose papers name none
+  int64_t seed = 1;                ///< initialisation and data order; evaluation batches never depend on it
+  bool evaluate_at_start = false;  ///< evaluate, probe, capture and write a checkpoint before the first step as well
   int64_t evaluate_every = 50;
   int64_t evaluation_tokens = 16384;  ///< of every domain, rounded up to whole sequences
   int64_t probe_every = 200;
@@ -44,6 +45,7 @@ extern const Schema<TrainingConfig> training_schema;
 /// A whole run. `architecture` is resolved (every default filled in).
 struct RunConfig {
   std::string name;
+  std::string description;  ///< for people: what the config is, and for presets of papers what differs from them
   nlohmann::json architecture;
   DataConfig data;
   TrainingConfig training;
@@ -52,7 +54,7 @@ struct RunConfig {
   int64_t threads = 0;             ///< CPU threads, 0: all cores
 };
 
-/// What stands beside the three sections: name, device, precision, threads.
+/// What stands beside the three sections: name, description, device, precision, threads.
 extern const Schema<RunConfig> run_schema;
 
 /// Sequences of every domain to evaluate on: evaluation_tokens, rounded up to whole sequences.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/engine/error.h"
+#include "models/architectures/registry.h"
 #include "models/config/config.h"
 
 namespace saccade {
@@ -50,7 +51,18 @@ struct OldDefault {
 /// Every such setting: the one table of them.
 constexpr OldDefault kOldDefaults[] = {
     {"architecture", "initialisation", "xavier", "block", "avey"},
+    {"architecture", "mixer_inputs", "plain", "block", "rwkv"},
 };
+
+/// Whether an architecture has the setting: a block may offer it to some mixers only.
+bool has_setting(const Json& architecture, const std::string& name) {
+  try {
+    const std::vector<Setting> settings = settings_of(architecture.at("block"), architecture.value("mixer", "attention"));
+    return std::any_of(settings.begin(), settings.end(), [&](const Setting& s) { return s.name == name; });
+  } catch (const std::exception&) {
+    return false;  // names or values that are none: for the schemas to say
+  }
+}
 
 std::string dotted(const OldName& entry, const char* name) { return std::string(entry.section) + "." + name; }
 
@@ -87,7 +99,8 @@ void fill_old_defaults(Json& config) {
   for (const OldDefault& entry : kOldDefaults) {
     if (!config.contains(entry.section) || !config.at(entry.section).is_object()) continue;
     Json& section = config.at(entry.section);
-    if (section.contains(entry.where) && section.at(entry.where) == entry.is && !section.contains(entry.name))
+    if (section.contains(entry.where) && section.at(entry.where) == entry.is && !section.contains(entry.name) &&
+        has_setting(section, entry.name))
       section[entry.name] = entry.value;
   }
 }

@@ -84,11 +84,7 @@ class Importer : public DocumentVisitor {
       return problem(line, "invalid UTF-8 at byte " + std::to_string(valid + 1));
     }
     if (file_->json_lines) return record(bytes, line);
-    if (bytes.find('\0') != bytes.npos) {
-      ++report_.malformed;
-      return problem(line, "a zero byte: this is no text");
-    }
-    add(bytes, file_->domain);
+    add(bytes, file_->domain, line);
   }
 
   void too_long(int64_t line) override { malformed(line, "more than " + std::to_string(kLongestLine >> 20) + " MiB in one line"); }
@@ -111,11 +107,12 @@ class Importer : public DocumentVisitor {
     domain_field_seen_ |= domain != nullptr;
     if (domain && !domain->is_string() && !domain->is_null())
       return malformed(number, "\"" + options_.domain_field + "\" is a " + domain->type_name() + ", expected a string");
-    add(text->get_ref<const std::string&>(), domain && domain->is_string() ? domain->get<std::string>() : file_->domain);
+    add(text->get_ref<const std::string&>(), domain && domain->is_string() ? domain->get<std::string>() : file_->domain, number);
   }
 
-  void add(std::string_view text, const std::string& domain) {
-    if (text.empty()) return malformed(0, "an empty document");
+  void add(std::string_view text, const std::string& domain, int64_t line) {
+    if (text.empty()) return malformed(line, "an empty document");
+    if (text.find('\0') != text.npos) return malformed(line, "a zero byte: this is no text");
     const DocumentKey key = document_key(text);
     if (!seen_.insert(key).second) {
       ++report_.duplicates;

@@ -40,6 +40,15 @@ bool is_json_lines(const fs::path& path) {
   return name.extension() == ".jsonl" || name.extension() == ".ndjson" || name.extension() == ".json";
 }
 
+/// Tables in binary forms: what is read as text of them is none. Throws DataError.
+void refuse_binary(const fs::path& path) {
+  static const std::set<std::string> tables{".parquet", ".arrow", ".feather"};
+  if (tables.contains(path.extension().string()))
+    throw DataError(path.string() + ": " + path.extension().string().substr(1) +
+                    " files are not read; expected text, or JSON lines (.jsonl, also as .gz or .zst), into which the tools that read them "
+                    "can turn them");
+}
+
 /// A part of a larger set, "part-00001" or "000_00000", names no domain.
 std::string without_number(std::string name) {
   while (!name.empty() && (std::isdigit(static_cast<unsigned char>(name.back())) || name.back() == '-' || name.back() == '_'))
@@ -78,6 +87,7 @@ std::string find_domain(const SourceFile& file, const fs::path& source, const fs
 }
 
 SourceFile describe(const fs::path& path, const fs::path& source, const fs::path& inside, bool use_file_splits) {
+  refuse_binary(path);
   SourceFile file{path, is_json_lines(path), {}, {}, static_cast<int64_t>(fs::file_size(path))};
   file.domain = find_domain(file, source, inside);
   if (use_file_splits) file.split = find_split(file, inside);

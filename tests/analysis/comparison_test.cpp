@@ -89,7 +89,39 @@ class ComparisonTest : public QObject {
     QVERIFY(std::abs(c.rows[0].ood_at_equal.value() - (1.25 * 2.5 + 0.2)) < 1e-9);
     QVERIFY(std::abs(c.rows[0].spread.value() - 0.2) < 1e-9);  // sample deviation of 0, 0.2, 0.4
     QVERIFY(!c.rows[1].spread);
-    QVERIFY(c.warnings.empty());
+    QCOMPARE(c.warnings.size(), size_t{1});  // of the published Avey, whose ranker sees the whole split, beside causal models
+    QVERIFY2(c.warnings[0].starts_with("avey-seed1: look ahead, so their losses are no causal model's"), c.warnings[0].c_str());
+    QVERIFY(compare({&runs[3]}).warnings.empty());
+  }
+
+  /// The same run on three axes: domains the same, by their tokens in training, and the training loss of the last tokens.
+  void pretrainingLossCanBeChosen() {
+    RunInfo info = fixture_info({});
+    info.config["data"]["train"] = {"prose", "web"};
+    info.provenance["domain_tokens"] = {{"prose", 1000}, {"web", 3000}};
+    RunWriter writer = RunWriter::create(path("axes"), info);
+    for (int64_t step = 1; step <= 40; ++step) {
+      const Position at = fixture_position(step);
+      writer.add(StepRecord{step, at.tokens, at.flops, at.seconds, static_cast<double>(step), 1e-3, 1, 1000});
+      if (step % 20 == 0) writer.add(EvaluationRecord{at, {{"prose", false, 4, 0.1}, {"web", false, 2, 0.1}, {"c", true, 5, 0.1}}});
+    }
+    const Run run(path("axes"));
+    using Kind = PretrainingLoss::Kind;
+    QCOMPARE(trajectory(run).pretraining, (std::vector<double>{3, 3}));
+    QCOMPARE(trajectory(run, "", {Kind::weighted}).pretraining, (std::vector<double>{2.5, 2.5}));
+    QCOMPARE(trajectory(run, "", {Kind::train, 4 * 1024}).pretraining, (std::vector<double>{18.5, 38.5}));  // 17 … 20, 37 … 40
+    QCOMPARE(trajectory(run, "", {Kind::train, 1}).pretraining, (std::vector<double>{20, 40}));
+    QCOMPARE(trajectory(run, "", {Kind::train, 1e9}).pretraining, (std::vector<double>{10.5, 20.5}));
+    QCOMPARE(compare({&run}, {}, "", {}, {Kind::weighted}).rows[0].pretraining_loss, 2.5);
+    QCOMPARE(common_loss({&run}, {Kind::weighted}).value(), 2.5);
+    QVERIFY(to_text(compare({&run}, {}, "", {}, {Kind::train, 2e6})).find("training loss, mean over the last 2e+06 tokens") !=
+            std::string::npos);
+    QVERIFY(to_text(compare({&run})).find("each domain counting the same") != std::string::npos);
+    require_recorded({&run}, {Kind::weighted});
+    const auto old = write({{.seed = 9}});  // records no tokens
+    QVERIFY_THROWS_EXCEPTION(DataError, require_recorded({&old[0]}, {Kind::weighted}));
+    require_recorded({&old[0]}, {Kind::train});
+    QVERIFY_THROWS_EXCEPTION(UsageError, parse_pretraining_loss("loss"));
   }
 
   void whatRepeatsAnExperimentIsOneRow_data() {

@@ -158,6 +158,26 @@ class ResumeTest : public QObject {
     QCOMPARE(same(directory), QString());
   }
 
+  /// Step 0 is recorded once, with a checkpoint of the initial weights, and changes nothing that follows.
+  void evaluatesAtTheStart() {
+    RunConfig config = tiny_config();
+    config.training.evaluate_at_start = true;
+    const fs::path directory = path("start");
+    QCOMPARE(work_on(directory, config).state, RunState::finished);
+    const Run run(directory), usual(whole_);
+    const Series *loss = run.find("validation/loss"), *without = usual.find("validation/loss");
+    QCOMPARE(loss->step.front(), 0.0);
+    QCOMPARE(loss->tokens.front(), 0.0);
+    QCOMPARE(std::vector<double>(loss->value.begin() + 1, loss->value.end()), without->value);
+    QVERIFY(std::abs(loss->value.front() - std::log(257.0)) < 0.2);  // knows nothing yet
+    const std::vector<std::string> lines = comparable_journal(directory);
+    QVERIFY(std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+      const Record record = Record::parse(line);
+      return record.at("type") == "statistics" && record.at("step") == 0;
+    }));
+    QVERIFY(fs::exists(step_file(directory, kCaptures, 0)));
+  }
+
   void fallsBackLoudly_data() {
     QTest::addColumn<double>("where");
     for (double where : {0.0, 0.3, 0.5, 0.7, 0.99}) QTest::addRow("byte at %g of the file", where) << where;

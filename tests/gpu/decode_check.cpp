@@ -107,9 +107,13 @@ void check_ops() {
     for (int64_t width : {16, 25, 32, 64, 80, 128, 256}) {
       if (!test::in_shard(place++)) continue;
       for (const auto& [first, n] : std::vector<std::pair<int64_t, int64_t>>{{0, 1}, {63, 1}, {700, 11}, {1700, 1}}) {
-        for (const ScoreOptions& score : {ScoreOptions{0.3, 0, false}, ScoreOptions{0.3, 0, true}, ScoreOptions{0.3, 300, false}}) {
+        for (const ScoreOptions& score :
+             {ScoreOptions{0.3, 0, false}, ScoreOptions{0.3, 0, true}, ScoreOptions{0.3, 0, true, true}, ScoreOptions{0.3, 300, false}}) {
           Inputs in({2, 1800, 3, width}, n, first, dtype);
-          const std::string more = (score.alibi ? " alibi" : "") + std::string(score.window ? " window" : "");
+          const std::string more = (score.released_alibi ? " released alibi"
+                                    : score.alibi        ? " alibi"
+                                                         : "") +
+                                   std::string(score.window ? " window" : "");
           const Tensor o = cached_attention(in.gpu.tape, in.gpu.q, in.gpu.k, in.gpu.v, score, in.gpu.at(first));
           compare(title("attention", dtype, in, more), dtype, in, o,
                   cached_attention(in.cpu.tape, in.cpu.q, in.cpu.k, in.cpu.v, score, {first}), {}, {});
@@ -124,7 +128,7 @@ void check_ops() {
                    {128, 1, false}, {16, 4, true}, {1, 2, false}, {200, 3, false}, {4000, 1, false}}) {
             Inputs in({2, 1800, 3, width}, n, first, dtype);
             const ChunkOptions options{chunk, top_k, share, selection, 5};
-            const ScoreOptions score{0.3, 0, selection == ChunkSelection::exact};
+            const ScoreOptions score{0.3, 0, selection == ChunkSelection::exact || selection == ChunkSelection::approx};
             const auto run = [&](Inputs::Side& side, const TokenPosition& start, const TokenPosition& position) {
               Tensor means;
               if (keeps_mean_keys(options)) {
@@ -227,6 +231,8 @@ void check_models() {
                                                   {{"block", "rwkv"}, {"mixer", "rwkv5"}},
                                                   {{"block", "rwkv"}, {"mixer", "rwkv6"}},
                                                   {{"block", "rwkv"}, {"mixer", "rwkv7"}},
+                                                  {{"block", "rwkv"}, {"mixer", "attention"}, {"mixer_inputs", "shifted"}},
+                                                  {{"block", "rwkv"}, {"mixer", "top1_chunk"}, {"chunk", 32}, {"mixer_inputs", "full"}},
                                                   {{"block", "llama"}, {"mixer", "deltanet"}},
                                                   {{"block", "llama"}, {"mixer", "gated_deltanet"}},
                                                   {{"block", "llama"}, {"mixer", "based"}, {"layers", 3}, {"window", 50}}})

@@ -75,8 +75,12 @@ class ConfigTest : public QObject {
       return config;
     };
     QCOMPARE(filled(R"({"architecture": {"block": "avey"}})")["architecture"]["initialisation"].get<std::string>(), std::string("xavier"));
-    for (const char* kept : {R"({"architecture": {"block": "avey", "initialisation": "uniform"}})",
-                             R"({"architecture": {"block": "llama"}})", R"({"architecture": {}})", R"({"architecture": 3})", "{}", "[]"})
+    QCOMPARE(filled(R"({"architecture": {"block": "rwkv", "mixer": "top1_element"}})")["architecture"]["mixer_inputs"].get<std::string>(),
+             std::string("plain"));
+    for (const char* kept :
+         {R"({"architecture": {"block": "avey", "initialisation": "uniform"}})", R"({"architecture": {"block": "rwkv", "mixer": "rwkv7"}})",
+          R"({"architecture": {"block": "rwkv", "mixer": 3}})", R"({"architecture": {"block": "llama"}})", R"({"architecture": {}})",
+          R"({"architecture": 3})", "{}", "[]"})
       QVERIFY2(filled(kept) == nlohmann::json::parse(kept), kept);
   }
 

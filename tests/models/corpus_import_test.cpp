@@ -6,6 +6,7 @@
 #include <fstream>
 #include <set>
 
+#include "models/config/config.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/document_reader.h"
 #include "tests/support/file_size_limit.h"
@@ -153,6 +154,68 @@ class CorpusImportTest : public QObject {
     QCOMPARE(report.problems.at(0), file.string() + ":2: no JSON");
     QVERIFY(report.problems.at(3).starts_with(file.string() + ":5: \"text\" is a number"));
     QVERIFY(report.problems.at(4).starts_with(file.string() + ":6: invalid UTF-8 at byte 11"));
+    QCOMPARE(report.problems.at(5), file.string() + ":8: an empty document");
+  }
+
+  /// A zero byte is no text, wherever it stands.
+  void zero_bytes_are_refused_in_json_lines_too() {
+    const fs::path file = write("a.jsonl", line("good", "x") + line(std::string("bad \\") + "u0000 byte", "x") + line("also good", "x"));
+    const ImportReport report = import({file});
+    QCOMPARE(report.documents, 2);
+    QCOMPARE(report.malformed, 1);
+    QCOMPARE(report.problems.at(0), file.string() + ":2: a zero byte: this is no text");
+  }
+
+  void tables_in_binary_forms_are_refused_by_name() {
+    for (const char* name : {"000_00000.parquet", "part.arrow"}) {
+      const fs::path file = write(name, "PAR1 and more");
+      try {
+        import({file});
+        QFAIL(name);
+      } catch (const DataError& error) {
+        QVERIFY2(QString(error.what()).contains("files are not read; expected text, or JSON lines"), error.what());
+      }
+    }
+    nothing_left();
+  }
+
+  /// Every preset of resources/presets finds its domains in what the import makes of the published files: SlimPajama's chunks with
+  /// RedPajama's set names, FineWeb's files as JSON lines. The others train on this machine's own text.
+  void presets_find_their_domains() {
+    std::string pajama;
+    for (const char* set : {"RedPajamaCommonCrawl", "RedPajamaC4", "RedPajamaGithub", "RedPajamaBook", "RedPajamaArXiv",
+                            "RedPajamaWikipedia", "RedPajamaStackExchange"})
+      for (int i = 0; i < 200; ++i) pajama += line(std::string(set) + " document " + std::to_string(i), set);
+    write("slimpajama/train/chunk1/example_train_0.jsonl.zst", zstd(pajama));
+    ImportOptions options;
+    options.name = "slimpajama";
+    options.sources = {fs::path(folder_->path().toStdString()) / "slimpajama"};
+    options.use_file_splits = false;
+    import_corpus(options);
+    std::string web;
+    for (int i = 0; i < 200; ++i)
+      web += nlohmann::json{{"text", "page " + std::to_string(i) + " of the web"}, {"id", "urn"}, {"dump", "CC-MAIN-2013-20"}, {"url", "u"}}
+                 .dump() +
+             "\n";
+    write("fineweb/000_00000.jsonl", web);
+    options.name = "fineweb";
+    options.sources = {fs::path(folder_->path().toStdString()) / "fineweb"};
+    import_corpus(options);
+    const auto bytes = make_byte_tokenizer();
+    int slimpajama = 0, fineweb = 0;
+    const QDir presets(qEnvironmentVariable("SACCADE_SOURCE_DIR") + "/resources/presets");
+    for (const QString& file : presets.entryList({"*.json"}, QDir::Files, QDir::Name)) {
+      const RunConfig config = load_config(presets.filePath(file).toStdString());
+      if (config.data.corpus == "local-text") continue;
+      const Corpus corpus = Corpus::open(config.data.corpus);
+      ++(corpus.name() == "fineweb" ? fineweb : slimpajama);
+      for (const auto* domains : {&config.data.train, &config.data.ood})
+        for (const std::string& domain : *domains) {
+          QVERIFY2(corpus.has_domain(domain), qPrintable(file + " names " + QString::fromStdString(domain)));
+          for (const Split split : {Split::train, Split::validation}) QVERIFY(TokenStore::open(corpus, domain, split, *bytes)->size() > 0);
+        }
+    }
+    QVERIFY(slimpajama >= 28 && fineweb >= 12);
   }
 
   void long_texts_are_cut_at_paragraphs() {

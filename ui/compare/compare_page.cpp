@@ -51,14 +51,23 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
       session_(session),
       trajectories_(new FigureView),
       domain_(new QComboBox),
+      pretraining_(new QComboBox),
       common_(new QToolButton),
       verdict_(new QLabel(this)) {
   trajectory_card_ = new Card(tr("OOD loss against pre-training loss"), tr("drag the line · dotted: equal losses"), trajectories_, this);
   domain_->setAccessibleName(tr("OOD domain"));
   domain_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
   domain_->addItem(tr("domain: mean"));
+  pretraining_->setAccessibleName(tr("Pre-training loss"));
+  pretraining_->addItems({tr("x: validation"), tr("x: validation by tokens"), tr("x: training loss")});
+  for (int i = 0; i < pretraining_->count(); ++i)
+    pretraining_->setItemData(i, QString::fromStdString(describe(PretrainingLoss{static_cast<PretrainingLoss::Kind>(i)})), Qt::ToolTipRole);
+  pretraining_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  pretraining_->setMinimumContentsLength(10);
+  pretraining_->setToolTip(tr("What counts as the pre-training loss"));
   common_->setText(tr("lowest common loss"));
   common_->setToolTip(tr("Puts the line at the lowest pre-training loss that all runs have reached"));
+  trajectory_card_->addControl(pretraining_);
   trajectory_card_->addControl(domain_);
   trajectory_card_->addControl(common_);
   trajectories_->setEmptyText(
@@ -71,6 +80,10 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
   connect(session_.runs(), &RunList::changed, this, &ComparePage::refresh);
   connect(&session_, &Session::currentRunChanged, this, &ComparePage::refresh);
   connect(domain_, &QComboBox::currentIndexChanged, this, &ComparePage::refresh);
+  connect(pretraining_, &QComboBox::currentIndexChanged, this, [this] {
+    at_loss_.reset();  // another loss has another scale
+    refresh();
+  });
   connect(trajectories_, &FigureView::failed, &session_, &Session::failed);
   connect(trajectories_, &FigureView::verticalLineMoved, this, [this](double loss) {
     at_loss_ = loss;
@@ -141,6 +154,8 @@ void ComparePage::showEvent(QShowEvent* event) {
 
 std::string ComparePage::domain() const { return domain_->currentIndex() <= 0 ? std::string() : domain_->currentText().toStdString(); }
 
+PretrainingLoss ComparePage::pretraining() const { return {static_cast<PretrainingLoss::Kind>(std::max(0, pretraining_->currentIndex()))}; }
+
 void ComparePage::updateDomains() {
   QStringList names{tr("domain: mean")}, present;
   for (const std::string& name : all_domains(session_.runs()->visibleRuns())) names << QString::fromStdString(name);
@@ -160,8 +175,8 @@ void ComparePage::refresh() {
   auto runs = session_.runs()->visibleRuns();
   if (const auto chosen = std::find(runs.begin(), runs.end(), session_.runs()->run(session_.currentRun())); chosen != runs.end())
     std::rotate(runs.begin(), chosen, chosen + 1);  // the others are measured against it
-  const Comparison comparison = compare(runs, at_loss_, domain(), session_.runs()->runs());
-  trajectories_->setFigure(trajectory_figure(runs, domain(), comparison.equal_loss, session_.runs()->runs()));
+  const Comparison comparison = compare(runs, at_loss_, domain(), session_.runs()->runs(), pretraining());
+  trajectories_->setFigure(trajectory_figure(runs, domain(), comparison.equal_loss, session_.runs()->runs(), pretraining()));
   equal_->setComparison(comparison);
   end_->setComparison(comparison);
   equal_card_->setTitle(tr("At equal pre-training loss"),

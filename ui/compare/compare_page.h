@@ -2,6 +2,8 @@
 #include <QWidget>
 #include <optional>
 
+#include "analysis/comparison/comparison.h"
+
 class QComboBox;
 class QLabel;
 class QTableView;
@@ -30,13 +32,14 @@ class ComparePage : public QWidget {
   void refresh();
   void updateDomains();
   std::string domain() const;
+  PretrainingLoss pretraining() const;
 
   Session& session_;
   std::optional<double> at_loss_;  ///< where the reader put the line; else the lowest loss that all have reached
   bool stale_ = true;
   FigureView* trajectories_;
   Card *trajectory_card_, *equal_card_, *end_card_;
-  QComboBox* domain_;
+  QComboBox *domain_, *pretraining_;
   QToolButton* common_;
   ComparisonTable *equal_, *end_;
   QTableView *equal_view_, *end_view_;

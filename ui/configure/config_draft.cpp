@@ -23,8 +23,8 @@ const std::set<std::string> optimizer_settings{"gradient_accumulation",
                                                "epsilon",
                                                "max_grad_norm",
                                                "max_logit_penalty"};
-const std::set<std::string> saving_settings{"evaluate_every", "evaluation_tokens", "probe_every",
-                                            "capture_every",  "capture_tokens",    "checkpoint_every"};
+const std::set<std::string> saving_settings{"evaluate_at_start", "evaluate_every", "evaluation_tokens", "probe_every",
+                                            "capture_every",     "capture_tokens", "checkpoint_every"};
 
 std::string training_group(const std::string& name) {
   if (optimizer_settings.count(name)) return "Optimizer";
