@@ -7,10 +7,10 @@
 
 namespace saccade {
 
-/// What every part of a model needs to know of the whole.
 /// In ModelShape::earlier: layers whose values are blended with those of the first such layer (arXiv:2503.14456, section 3).
 inline constexpr const char* kBlendedValues = "blended values";
 
+/// What every part of a model needs to know of the whole.
 struct ModelShape {
   int64_t vocabulary = 256;
   int64_t sequence_length = 512;  ///< longest sequence: size of position tables

@@ -157,7 +157,7 @@ class Avey : public Model {
   }
 
   DecodingState begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
-    if (arena.device().targets_cuda()) throw UsageError("Avey decodes on the CPU only; expected device cpu");
+    if (arena.device().engine == Engine::cuda) throw UsageError("Avey decodes on the CPU only; expected device cpu");
     if (!s_.ranker) layout(batch, capacity);  // throws where that is too long
     DecodingState state = DecodingState::empty(arena, batch, capacity);
     auto seen = std::make_unique<Seen>();
