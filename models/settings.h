@@ -12,7 +12,7 @@ namespace saccade {
 /// One thing a user can set, declared once: the form in the window, validation, `saccade architectures`, the run file's
 /// attributes and the docs table all come from it.
 struct Setting {
-  enum class Kind { boolean, integer, real, choice, text, text_list };
+  enum class Kind { boolean, integer, real, choice, text, text_list, number_list };
   std::string name;
   Kind kind = Kind::integer;
   nlohmann::json default_value;
@@ -98,12 +98,23 @@ Field<S> list_field(std::string name, std::vector<std::string> S::*member, std::
   return detail::make_field(std::move(name), member, Setting::Kind::text_list, std::move(help), std::move(source));
 }
 
+/// Numbers, each in the range.
+template <class S>
+Field<S> list_field(std::string name, std::vector<double> S::*member, Range range, std::string help, std::string source = "") {
+  auto f = detail::make_field(std::move(name), member, Setting::Kind::number_list, std::move(help), std::move(source));
+  f.setting.minimum = range.minimum, f.setting.maximum = range.maximum;
+  return f;
+}
+
 /// Marks a field as a Setting::repetition.
 template <class S>
 Field<S> repetition(Field<S> f) {
   f.setting.repetition = true;
   return f;
 }
+
+/// The settings' values: what `object` gives, checked, else the default. Throws UsageError.
+nlohmann::json resolved_values(const std::vector<Setting>& settings, const nlohmann::json& object, const std::string& pointer);
 
 template <class S>
 class Schema {

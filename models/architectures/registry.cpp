@@ -161,15 +161,7 @@ Json resolve_architecture(const Json& config, int64_t sequence_length, const std
   for (const Setting& s : settings) names.push_back(s.name);
   check_known_keys(config, names, pointer);
 
-  Json resolved = Json::object();
-  for (const Setting& s : settings) {
-    resolved[s.name] = s.default_value;
-    if (!config.contains(s.name)) continue;
-    check_setting(s, config.at(s.name), pointer + "/" + s.name);
-    resolved[s.name] = config.at(s.name);
-    if (s.kind == Setting::Kind::integer) resolved[s.name] = config.at(s.name).get<int64_t>();
-    if (s.kind == Setting::Kind::real) resolved[s.name] = config.at(s.name).get<double>();
-  }
+  Json resolved = resolved_values(settings, config, pointer);
   const ModelShape shape = shape_of(resolved, ModelShape{}.vocabulary, sequence_length);
   const Architecture* mixer = mixer_of(block, mixer_id);
   check_shape(shape, mixer && mixer->own_head_width, pointer);

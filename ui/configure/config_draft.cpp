@@ -5,23 +5,18 @@
 #include <set>
 
 #include "models/architectures/registry.h"
+#include "models/optimizers/registry.h"
+#include "models/schedules/registry.h"
 
 namespace saccade::ui {
 namespace {
 
 using Json = nlohmann::json;
 
-const std::set<std::string> optimizer_settings{"gradient_accumulation",
-                                               "activation_checkpointing",
-                                               "warmup_steps",
-                                               "schedule",
-                                               "min_lr_ratio",
-                                               "weight_decay",
-                                               "beta1",
-                                               "beta2",
-                                               "epsilon",
-                                               "max_grad_norm",
-                                               "max_logit_penalty"};
+const std::set<std::string> optimizer_settings{
+    "gradient_accumulation", "activation_checkpointing",  "warmup_steps", "warmup_share", "batch_warmup_steps",
+    "batch_warmup_tokens",   "learning_rate_multipliers", "schedule",     "min_lr_ratio", "optimizer",
+    "max_grad_norm",         "max_logit_penalty"};
 const std::set<std::string> saving_settings{"evaluate_every", "evaluation_tokens", "probe_every",
                                             "capture_every",  "capture_tokens",    "checkpoint_every"};
 
@@ -65,6 +60,19 @@ std::string ConfigDraft::chosen(const char* key) const {
   return {};
 }
 
+std::string ConfigDraft::chosen_in_training(const char* key) const {
+  const TrainingConfig usual;
+  const Json training = json_.value("training", Json::object());
+  for (const Setting& setting : training_settings(usual.optimizer, usual.schedule)) {
+    if (setting.name != key) continue;
+    const bool given = training.is_object() && training.contains(key) && training.at(key).is_string();
+    const std::string name = given ? training.at(key) : setting.default_value;
+    const bool known_name = std::find(setting.choices.begin(), setting.choices.end(), name) != setting.choices.end();
+    return known_name ? name : setting.default_value.get<std::string>();  // resolve() reports a name mistyped in the JSON view
+  }
+  return {};
+}
+
 std::vector<FormField> ConfigDraft::fields() const {
   std::vector<FormField> list;
   std::string block = chosen("block"), mixer = chosen("mixer");
@@ -90,8 +98,13 @@ std::vector<FormField> ConfigDraft::fields() const {
     const std::string pointer = "/data/" + setting.name;
     list.push_back({std::move(setting), pointer, "Data"});
   }
-  for (Setting& setting : training_schema.settings()) {
-    const std::string pointer = "/training/" + setting.name, group = training_group(setting.name);
+  const std::string optimizer_id = chosen_in_training("optimizer"), schedule_id = chosen_in_training("schedule");
+  std::set<std::string> of_entries;
+  for (const Setting& setting : optimizer(optimizer_id).settings) of_entries.insert(setting.name);
+  for (const Setting& setting : schedule(schedule_id).settings) of_entries.insert(setting.name);
+  for (Setting& setting : training_settings(optimizer_id, schedule_id)) {
+    const std::string pointer = "/training/" + setting.name;
+    const std::string group = of_entries.count(setting.name) ? "Optimizer" : training_group(setting.name);
     list.push_back({std::move(setting), pointer, group});
   }
   for (Setting& setting : run_schema.settings()) {
@@ -122,20 +135,21 @@ void ConfigDraft::put(const std::string& pointer, const Json& value, const Json&
 
 void ConfigDraft::set(const FormField& field, const Json& value) {
   put(field.pointer, value, field.setting.default_value);
-  if (field.pointer == "/architecture/block" || field.pointer == "/architecture/mixer") keep_fitting_settings();
+  if (field.pointer == "/architecture/block" || field.pointer == "/architecture/mixer") keep_fitting_settings("architecture");
+  if (field.pointer == "/training/optimizer" || field.pointer == "/training/schedule") keep_fitting_settings("training");
 }
 
-void ConfigDraft::keep_fitting_settings() {
-  if (!json_.contains("architecture")) return;
+void ConfigDraft::keep_fitting_settings(const std::string& section) {
+  if (!json_.contains(section)) return;
   std::set<std::string> fitting;
   for (const FormField& field : fields())
-    if (field.pointer.rfind("/architecture/", 0) == 0) fitting.insert(field.setting.name);
-  Json all = aside_;
-  all.update(json_.at("architecture"));
-  Json kept = Json::object();
-  aside_ = Json::object();
-  for (const auto& [name, value] : all.items()) (fitting.count(name) || name == "block" ? kept : aside_)[name] = value;
-  json_["architecture"] = kept;
+    if (field.pointer.rfind("/" + section + "/", 0) == 0) fitting.insert(field.setting.name);
+  Json all = aside_.value(section, Json::object());
+  all.update(json_.at(section));
+  Json kept = Json::object(), aside = Json::object();
+  for (const auto& [name, value] : all.items()) (fitting.count(name) || name == "block" ? kept : aside)[name] = value;
+  json_[section] = kept;
+  aside_[section] = aside;
 }
 
 int ConfigDraft::changes() const {
