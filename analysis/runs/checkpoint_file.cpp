@@ -197,6 +197,8 @@ void write_checkpoint(const std::filesystem::path& path, const Checkpoint& check
   });
 }
 
+std::string checkpoint_hash(const std::filesystem::path& path) { return h5::Reader(path).root().text_attribute("sha256"); }
+
 Checkpoint read_checkpoint(const std::filesystem::path& path) { return read_checked(path, true); }
 
 }  // namespace saccade

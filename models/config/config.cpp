@@ -12,6 +12,7 @@
 #include "models/config_text.h"
 #include "models/optimizers/registry.h"
 #include "models/schedules/registry.h"
+#include "models/schedules/wsd.h"
 
 namespace saccade {
 namespace {
@@ -49,6 +50,19 @@ void check_batch_warmup(const TrainingConfig& t) {
                      " tokens of a micro-batch (batch_tokens / gradient_accumulation)");
 }
 
+/// Branches begin where the learning rate is at its peak.
+void check_branches(const TrainingConfig& t) {
+  const std::vector<int64_t> starts = cooldown_steps_of(t);
+  if (starts.empty()) return;
+  const WsdSettings wsd = wsd_schema.read(t.schedule_settings, "/training");
+  const int64_t stable = t.steps - wsd.cooldown(t.steps);
+  if (starts.front() < warmup_steps(t) || starts.back() > stable)
+    throw UsageError("/training/cooldown_at names step " + text(starts.front() < warmup_steps(t) ? starts.front() : starts.back()) +
+                     "; expected steps between the warm-up and the cooldown, " + text(warmup_steps(t)) + " to " + text(stable));
+  if (wsd.branch_cooldown(starts.front()) < 1)
+    throw UsageError("/training/cooldown_at needs a cooldown; set /training/cooldown_share below 1 or /training/cooldown_steps above 0");
+}
+
 void check_training(const TrainingConfig& t, const DataConfig& data) {
   if (t.batch_tokens % data.sequence_length != 0)
     throw UsageError("/training/batch_tokens is " + text(t.batch_tokens) + "; expected a multiple of /data/sequence_length, " +
@@ -59,9 +73,11 @@ void check_training(const TrainingConfig& t, const DataConfig& data) {
   if (warmup_steps(t) > t.steps)
     throw UsageError("/training/warmup_steps is " + text(t.warmup_steps) + "; expected at most /training/steps, " + text(t.steps));
   check_batch_warmup(t);
+  steps_of(t.keep_checkpoints, t.steps, "/training/keep_checkpoints");
   parse_multipliers(t.learning_rate_multipliers, "/training/learning_rate_multipliers");
   if (const Schedule& chosen = schedule(t.schedule); chosen.check)
     chosen.check({t.steps, warmup_steps(t), t.steps}, t.schedule_settings, "/training");
+  check_branches(t);
   if (t.capture_tokens > data.sequence_length)
     throw UsageError("/training/capture_tokens is " + text(t.capture_tokens) + "; expected at most /data/sequence_length, " +
                      text(data.sequence_length));
@@ -255,6 +271,8 @@ const Schema<TrainingConfig> training_schema{
     repetition(
         field("capture_tokens", &TrainingConfig::capture_tokens, {2, 1 << 16}, "Tokens of a captured sample; at most sequence_length.")),
     repetition(field("checkpoint_every", &TrainingConfig::checkpoint_every, {1, kMany}, "Steps between checkpoints.")),
+    repetition(list_field("keep_checkpoints", &TrainingConfig::keep_checkpoints, {0, 1e9},
+                          "Steps (below 1: shares of all steps) whose checkpoints are written and never removed.")),
 };
 
 const Schema<RunConfig> run_schema{
@@ -292,6 +310,23 @@ int64_t warmup_steps(const TrainingConfig& training) {
   return training.warmup_share > 0 ? std::llround(training.warmup_share * static_cast<double>(training.steps)) : training.warmup_steps;
 }
 
+std::vector<int64_t> steps_of(const std::vector<double>& points, int64_t steps, const std::string& pointer) {
+  std::set<int64_t> found;
+  for (const double point : points) {
+    const int64_t step = std::llround(point < 1 ? point * static_cast<double>(steps) : point);
+    if (step < 1 || step > steps || (point >= 1 && point != std::floor(point)))
+      throw UsageError(pointer + " holds " + Json(point).dump() + "; expected steps from 1 to " + text(steps) +
+                       ", or shares of them between 0 and 1");
+    found.insert(step);
+  }
+  return {found.begin(), found.end()};
+}
+
+std::vector<int64_t> cooldown_steps_of(const TrainingConfig& training) {
+  if (training.schedule != "wsd") return {};
+  return steps_of(wsd_schema.read(training.schedule_settings, "/training").cooldown_at, training.steps, "/training/cooldown_at");
+}
+
 int64_t micro_batch_tokens(const TrainingConfig& training) { return training.batch_tokens / training.gradient_accumulation; }
 
 int64_t micro_batches(const TrainingConfig& training, int64_t step) {
@@ -318,6 +353,26 @@ RunConfig parse_config(const std::string& text, const std::string& origin, const
   Json object = parse_json_text(text, origin);
   apply_overrides(object, overrides, origin);
   return resolve_config(object, origin, note);
+}
+
+RunConfig override_config(Json stored, const std::string& origin, const std::vector<std::string>& overrides) {
+  const Json before = stored;
+  apply_overrides(stored, overrides, origin);
+  rename_settings(stored);
+  const Json::json_pointer place("/training/schedule");
+  const std::string old_id = before.value(place, TrainingConfig{}.schedule);
+  if (stored.contains(place) && stored.at(place) != old_id) {
+    const auto given = [&](const std::string& name) {
+      return std::any_of(overrides.begin(), overrides.end(),
+                         [&](const std::string& o) { return o.substr(0, o.find('=')) == "training." + name; });
+    };
+    for (const Setting& s : schedule(old_id).settings)
+      if (!given(s.name)) stored["training"].erase(s.name);
+    for (const Setting& s : training_settings(TrainingConfig{}.optimizer, old_id))  // the new schedule may have another default
+      if (s.name == "min_lr_ratio" && !given(s.name) && stored["training"].value(s.name, s.default_value) == s.default_value)
+        stored["training"].erase(s.name);
+  }
+  return resolve_config(stored, origin);
 }
 
 RunConfig load_config(const std::string& path, const std::vector<std::string>& overrides, std::string* note) {

@@ -42,6 +42,7 @@ struct TrainingConfig {
   int64_t capture_every = 0;     ///< 0: at every checkpoint
   int64_t capture_tokens = 256;  ///< length of a captured sample
   int64_t checkpoint_every = 500;
+  std::vector<double> keep_checkpoints;  ///< steps (from 1), or shares of all steps (below 1), whose checkpoints are never removed
 };
 
 extern const Schema<DataConfig> data_schema;
@@ -53,6 +54,12 @@ std::vector<Setting> training_settings(const std::string& optimizer, const std::
 
 /// Steps of linear rise to the peak: warmup_share of all, else warmup_steps.
 int64_t warmup_steps(const TrainingConfig& training);
+
+/// Steps that a list names: numbers below 1 are shares of `steps`. Ascending, each once. Throws UsageError for what is no step of the run.
+std::vector<int64_t> steps_of(const std::vector<double>& points, int64_t steps, const std::string& pointer);
+
+/// Where cooldown branches begin (setting cooldown_at of the schedule wsd).
+std::vector<int64_t> cooldown_steps_of(const TrainingConfig& training);
 
 /// Tokens in a micro-batch, and micro-batches at a step (from 1): fewer than gradient_accumulation while the batch grows, linearly and in
 /// whole multiples of batch_warmup_tokens.
@@ -82,6 +89,8 @@ int64_t evaluation_sequences(const TrainingConfig& training, int64_t length);
 /// UsageError, also when a setting is given under both names; an override may use either.
 RunConfig parse_config(const std::string& text, const std::string& origin, const std::vector<std::string>& overrides = {},
                        std::string* note = nullptr);
+/// Of a stored, resolved config: what the overrides set, without settings that only the schedule before had where they choose another one.
+RunConfig override_config(nlohmann::json stored, const std::string& origin, const std::vector<std::string>& overrides);
 RunConfig load_config(const std::string& path, const std::vector<std::string>& overrides = {}, std::string* note = nullptr);
 /// Checks and resolves an already parsed object.
 RunConfig resolve_config(const nlohmann::json& object, const std::string& origin, std::string* note = nullptr);

@@ -16,10 +16,18 @@ const Schema<WsdSettings> wsd_schema{
     field("cooldown_steps", &WsdSettings::cooldown_steps, {0, 1e9}, "Steps of the cooldown, 0: as cooldown_share says."),
     choice_field("cooldown_form", &WsdSettings::cooldown_form, {"1-sqrt", "linear", "cosine"},
                  "How the learning rate falls in the cooldown, to min_lr_ratio of its peak.", kSource),
+    repetition(list_field("cooldown_at", &WsdSettings::cooldown_at, {0, 1e9},
+                          "Steps (below 1: shares of all steps) behind which a branch cools down, as a run of its own in branches/step-N.",
+                          kSource)),
 };
 
 int64_t WsdSettings::cooldown(int64_t steps) const {
   return cooldown_steps > 0 ? cooldown_steps : std::llround(cooldown_share * static_cast<double>(steps));
+}
+
+int64_t WsdSettings::branch_cooldown(int64_t step) const {
+  if (cooldown_steps > 0) return cooldown_steps;
+  return cooldown_share < 1 ? std::llround(cooldown_share * static_cast<double>(step) / (1 - cooldown_share)) : 0;
 }
 
 namespace {
