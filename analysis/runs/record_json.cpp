@@ -95,6 +95,14 @@ EvaluationRecord evaluation_from(const Record& record) {
   return evaluation;
 }
 
+Record to_record(const DataRecord& data) {
+  Record record = positioned("data", data.at);
+  record["domains"] = Record::array();
+  for (const DomainUse& use : data.domains)
+    record["domains"].push_back({{"domain", use.domain}, {"sequences", use.sequences}, {"epochs", use.epochs}});
+  return record;
+}
+
 Record to_record(const StatisticsRecord& statistics) {
   Record record = positioned("statistics", statistics.at);
   record["statistics"] = Record::array();

@@ -32,6 +32,17 @@ struct StatisticsRecord {
   std::vector<HeadStatistic> statistics;
 };
 
+/// What has been trained on of each training domain, where /data/weights set their shares.
+struct DomainUse {
+  std::string domain;
+  int64_t sequences = 0;  ///< given so far
+  double epochs = 0;      ///< how often the domain's text has come: more than 1 where it is repeated
+};
+struct DataRecord {
+  Position at;
+  std::vector<DomainUse> domains;
+};
+
 /// One captured sample: what the model did with a fixed text at one step.
 struct Capture {
   Position at;

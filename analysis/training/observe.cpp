@@ -59,6 +59,14 @@ EvaluationRecord evaluate_domains(Trainer& trainer, const std::vector<FrozenBatc
   return record;
 }
 
+DataRecord data_use(const Trainer& trainer, const Position& at) {
+  DataRecord record{at, {}};
+  const std::vector<int64_t> taken = trainer.data().taken(trainer.data_position()), sizes = trainer.data().sizes();
+  for (size_t i = 0; i < taken.size(); ++i)
+    record.domains.push_back({trainer.config().data.train.at(i), taken[i], static_cast<double>(taken[i]) / static_cast<double>(sizes[i])});
+  return record;
+}
+
 StatisticsRecord probe_statistics(Trainer& trainer, const FrozenBatch& batch, const Position& at) {
   StatisticsRecord record{at, {}};
   std::vector<Mean> means;

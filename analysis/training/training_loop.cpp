@@ -47,8 +47,9 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
   Plan plan = make_plan(config, tokenizer->vocabulary());
   require_device(config, plan);
   std::vector<std::shared_ptr<const TokenStore>> stores;
+  const DocumentFilter filter{config.data.min_document_tokens, config.data.max_document_tokens};
   for (const std::string& domain : config.data.train)
-    stores.push_back(TokenStore::open(corpus, domain, Split::train, *tokenizer, tell));
+    stores.push_back(TokenStore::open(corpus, domain, Split::train, *tokenizer, tell, filter));
   auto evaluation = evaluation_batches(config, corpus, *tokenizer);
   TrainingInput input{config, std::move(corpus), std::move(tokenizer), std::move(plan), std::move(evaluation), {}, std::move(stores)};
   input.renew_trainer();
@@ -58,7 +59,7 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
 void TrainingInput::renew_trainer() {
   trainer.reset();
   const auto seed = static_cast<uint64_t>(config.training.seed);
-  auto data = std::make_unique<BatchSource>(stores, config.data.sequence_length, seed);
+  auto data = std::make_unique<BatchSource>(stores, config.data.sequence_length, seed, true, config.data.weights);
   trainer = std::make_unique<Trainer>(config, plan, std::move(data));
 }
 
@@ -83,6 +84,7 @@ void TrainingLoop::observe(const StepRecord& step) {
   if (due(training.evaluate_every, step.step)) {
     last_evaluation_ = evaluate_domains(trainer, input_.evaluation, at);
     writer_.add(*last_evaluation_);
+    if (trainer.data().weighted()) writer_.add(data_use(trainer, at));
     writer_.log(describe(step, *last_evaluation_));
   }
   if (due(training.probe_every, step.step)) writer_.add(probe_statistics(trainer, input_.evaluation.front(), at));

@@ -35,6 +35,14 @@ void check_data(const DataConfig& data) {
   };
   check(data.train, "/data/train");
   check(data.ood, "/data/ood");
+  if (!data.weights.empty() && data.weights.size() != data.train.size())
+    throw UsageError("/data/weights holds " + text(static_cast<int64_t>(data.weights.size())) +
+                     " numbers; expected one for each domain of /data/train, " + text(static_cast<int64_t>(data.train.size())));
+  if (!data.weights.empty() && std::all_of(data.weights.begin(), data.weights.end(), [](double w) { return w == 0; }))
+    throw UsageError("/data/weights are all 0; expected at least one positive number");
+  if (data.max_document_tokens > 0 && data.max_document_tokens < data.min_document_tokens)
+    throw UsageError("/data/max_document_tokens is " + text(data.max_document_tokens) + "; expected at least /data/min_document_tokens, " +
+                     text(data.min_document_tokens));
   if (data.corpus.empty()) throw UsageError("/data/corpus is empty; expected the name of a corpus");
   if (data.tokenizer.empty()) throw UsageError("/data/tokenizer is empty; expected bytes, bpe:N, unigram:N or a path to a .model");
 }
@@ -235,6 +243,11 @@ const Schema<DataConfig> data_schema{
     list_field("ood", &DataConfig::ood, "Domains to evaluate on that are not trained on.", "arXiv:2505.18522, section 2.1"),
     text_field("tokenizer", &DataConfig::tokenizer, "bytes, bpe:N or unigram:N (trained here), or a path to a SentencePiece .model."),
     field("sequence_length", &DataConfig::sequence_length, {1, 1 << 20}, "Tokens in a sequence."),
+    list_field("weights", &DataConfig::weights, {0, 1e6},
+               "Shares of the training domains in the batches, one number for each, in any unit; none: by their size."),
+    field("min_document_tokens", &DataConfig::min_document_tokens, {0, kMany}, "Training documents with fewer tokens are left out."),
+    field("max_document_tokens", &DataConfig::max_document_tokens, {0, kMany},
+          "Training documents with more tokens are left out, 0: none is."),
 };
 
 const Schema<TrainingConfig> training_schema{

@@ -15,6 +15,8 @@ struct DataConfig {
   std::string tokenizer =
       "bytes";  ///< bytes, bpe:N or unigram:N (trained here on the training domains), or a path to a SentencePiece .model
   int64_t sequence_length = 512;
+  std::vector<double> weights;                               ///< of the training domains, in their order; empty: by their size
+  int64_t min_document_tokens = 0, max_document_tokens = 0;  ///< of training text; 0: no bound
 };
 
 /// Section "training".

@@ -116,6 +116,8 @@ StepRecord Trainer::step() {
 bool Trainer::finished() const { return impl_->record.step >= impl_->config.training.steps; }
 const Model& Trainer::model() const { return impl_->work.model(); }
 const RunConfig& Trainer::config() const { return impl_->config; }
+const BatchSource& Trainer::data() const { return *impl_->data; }
+uint64_t Trainer::data_position() const { return impl_->position; }
 Device Trainer::device() const { return impl_->work.arena().device(); }
 DType Trainer::dtype() const { return impl_->work.precision().parameters; }
 std::string Trainer::precision() const { return to_string(impl_->work.precision().activations); }

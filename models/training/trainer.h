@@ -51,6 +51,8 @@ class Trainer {
 
   const Model& model() const;
   const RunConfig& config() const;
+  const BatchSource& data() const;
+  uint64_t data_position() const;  ///< sequences trained on
   Device device() const;
   DType dtype() const;            ///< of the parameters
   std::string precision() const;  ///< what activations and products are in: "f32", "bf16" …

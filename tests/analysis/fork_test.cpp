@@ -150,6 +150,23 @@ class ForkTest : public QObject {
       }
   }
 
+  void weights_of_domains_are_counted() {
+    nlohmann::json object = to_json(tiny_config());
+    object["data"].update({{"train", {"prose", "code"}}, {"ood", nlohmann::json::array()}, {"weights", {3, 1}}});
+    const fs::path directory = path("weights");
+    QCOMPARE(work_on(directory, resolve_config(object, "test")).state, RunState::finished);
+    nlohmann::json last;
+    JournalReader(directory / "journal.jsonl").poll([&](const Record& record) {
+      if (record.at("type") == "data") last = record;
+    });
+    QCOMPARE(last.at("step").get<int64_t>(), int64_t{12});
+    int64_t sequences = 0;
+    for (const auto& use : last.at("domains")) sequences += use.at("sequences").get<int64_t>();
+    QCOMPARE(sequences, int64_t{24});
+    QVERIFY(last.at("domains").at(0).at("sequences") > last.at("domains").at(1).at("sequences"));
+    QVERIFY(last.at("domains").at(0).at("epochs") > 0);
+  }
+
  private:
   fs::path path(const char* name) { return folder_.filePath(name).toStdString(); }
   static RunConfig with(const nlohmann::json& training) {
