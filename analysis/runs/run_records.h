@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "models/evaluation/evaluation_pass.h"
 #include "models/model.h"
 #include "models/training/trainer.h"
 
@@ -22,6 +23,8 @@ struct DomainLoss {
   bool ood = false;                                                  ///< not among the training domains
   double loss = 0;                                                   ///< nats per token
   double standard_error = std::numeric_limits<double>::quiet_NaN();  ///< of the loss, over sequences (Evaluation); NaN: not known
+  double bits_per_byte = std::numeric_limits<double>::quiet_NaN();   ///< Evaluation::bits_per_byte
+  std::vector<PositionLoss> by_position = {};                        ///< loss_by_position; empty: not recorded
 };
 struct EvaluationRecord {
   Position at;

@@ -54,7 +54,8 @@ EvaluationRecord evaluate_domains(Trainer& trainer, const std::vector<FrozenBatc
   EvaluationRecord record{at, {}};
   for (const FrozenBatch& batch : batches) {
     const Evaluation evaluation = trainer.evaluate(batch);
-    record.losses.push_back({batch.domain, is_ood(trainer.config().data, batch.domain), evaluation.loss, evaluation.standard_error});
+    record.losses.push_back({batch.domain, is_ood(trainer.config().data, batch.domain), evaluation.loss, evaluation.standard_error,
+                             evaluation.bits_per_byte, loss_by_position(evaluation.by_position)});
   }
   return record;
 }
