@@ -51,6 +51,26 @@ constexpr OldDefault kOldDefaults[] = {
     {"architecture", "initialisation", "xavier", "block", "avey"},
 };
 
+/// Settings that came later, with a default that is what had been done before: configs without them are equal to those with it.
+constexpr std::pair<const char*, const char*> kAdded[] = {
+    {"data", "weights"},
+    {"data", "min_document_tokens"},
+    {"data", "max_document_tokens"},
+    {"training", "optimizer"},
+    {"training", "learning_rate_multipliers"},
+    {"training", "warmup_share"},
+    {"training", "batch_warmup_steps"},
+    {"training", "batch_warmup_tokens"},
+    {"training", "keep_checkpoints"},
+};
+
+void fill_added(Json& config, const std::string& section, const std::vector<Setting>& settings) {
+  if (!config.contains(section) || !config.at(section).is_object()) return;
+  for (const auto& [where, name] : kAdded)
+    for (const Setting& s : settings)
+      if (where == section && s.name == name && !config.at(section).contains(name)) config[section][name] = s.default_value;
+}
+
 std::string dotted(const OldName& entry, const char* name) { return std::string(entry.section) + "." + name; }
 
 }  // namespace
@@ -89,6 +109,8 @@ void fill_old_defaults(Json& config) {
     if (section.contains(entry.where) && section.at(entry.where) == entry.is && !section.contains(entry.name))
       section[entry.name] = entry.value;
   }
+  fill_added(config, "data", data_schema.settings());
+  fill_added(config, "training", training_schema.settings());
 }
 
 void remove_other_name(Json& config, const std::string& path) {

@@ -184,7 +184,7 @@ class ConfigTest : public QObject {
     row(R"({"training": {"seed": 1, "seed": 2}})", "/training/seed is given twice; expected once");
     row(R"({"training": {"max_logit_penalty": -1e-4}})", "/training/max_logit_penalty is -0.0001; expected a number from 0 to 100");
     row(R"({"training": {"schedule": "cosin"}})",
-        "/training/schedule is \"cosin\"; expected cosine, linear or constant; did you mean \"cosine\"?");
+        "/training/schedule is \"cosin\"; expected constant, cosine, linear or wsd; did you mean \"cosine\"?");
     row(R"({"training": {"batch_tokens": 1000}})", "/training/batch_tokens is 1000; expected a multiple of /data/sequence_length, 512");
     row(R"({"training": {"gradient_accumulation": 3}})",
         "/training/gradient_accumulation is 3, which does not divide the 16 sequences of a step (batch_tokens / sequence_length)");
