@@ -1,12 +1,12 @@
-#include "kernels/adamw.h"
+#include "kernels/ops/adamw/adamw.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cuda/adamw.h"
-#include "kernels/expect.h"
-#include "kernels/parallel.h"
-#include "kernels/simd.h"
+#include "kernels/cpu/simd.h"
+#include "kernels/engine/expect.h"
+#include "kernels/engine/parallel.h"
+#include "kernels/ops/adamw/adamw_cuda.h"
 
 namespace saccade {
 namespace cpu {

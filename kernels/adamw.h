@@ -2,7 +2,7 @@
 #include <array>
 #include <vector>
 
-#include "kernels/tape.h"
+#include "kernels/engine/tape.h"
 
 namespace saccade {
 

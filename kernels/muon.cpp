@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/simd.h"
 #include "kernels/cuda/muon.h"
-#include "kernels/expect.h"
-#include "kernels/gemm.h"
-#include "kernels/parallel.h"
-#include "kernels/simd.h"
+#include "kernels/engine/expect.h"
+#include "kernels/engine/parallel.h"
 
 namespace saccade {
 namespace {

@@ -2,7 +2,7 @@
 #include <array>
 #include <vector>
 
-#include "kernels/tape.h"
+#include "kernels/engine/tape.h"
 
 namespace saccade {
 
@@ -26,7 +26,8 @@ struct MuonSlot {
 /// gives updates the root mean square of AdamW's (arXiv:2502.16982, section 2.2).
 double muon_ratio(const Muon& options, const Shape& matrix);
 
-/// Muon (K. Jordan et al. 2024; arXiv:2502.16982, section 2.1) as torch.optim.Muon, after clipping by global norm (kernels/adamw.h):
+/// Muon (K. Jordan et al. 2024; arXiv:2502.16982, section 2.1) as torch.optim.Muon, after clipping by global norm
+/// (kernels/ops/adamw/adamw.h):
 ///   g ← g · min(1, clip / norm),   m ← m + (1 − μ)(g − m),   u = g + μ (m − g) with nesterov, else m
 ///   X ← u / max(‖u‖, eps),   `newton_schulz_steps` times  X ← a X + (b A + c A²) X,  A = X Xᵀ
 ///   w ← w (1 − lr λ) − lr · ratio · X

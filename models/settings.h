@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade {
 namespace {

@@ -7,7 +7,7 @@
 #include "analysis/runs/run_info.h"
 #include "analysis/training/branches.h"
 #include "analysis/training/training_loop.h"
-#include "kernels/plain.h"
+#include "kernels/engine/plain.h"
 #include "models/architectures/registry.h"
 #include "models/suggest.h"
 

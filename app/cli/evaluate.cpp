@@ -7,7 +7,7 @@
 #include "app/cli/command.h"
 #include "app/cli/output.h"
 #include "app/cli/runs_option.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/suggest.h"
 
 namespace saccade::cli {

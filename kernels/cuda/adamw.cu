@@ -1,8 +1,8 @@
 #include <bit>
 #include <map>
 
-#include "kernels/cuda/adamw.h"
-#include "kernels/cuda/device_code.cuh"
+#include "kernels/cuda/device/device_code.cuh"
+#include "kernels/ops/adamw/adamw_cuda.h"
 
 namespace saccade::cuda {
 namespace {

@@ -2,9 +2,9 @@
 #include <bit>
 #include <map>
 
-#include "kernels/cuda/device_code.cuh"
-#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/device/device_code.cuh"
 #include "kernels/cuda/muon.h"
+#include "kernels/ops/linear/gemm_cuda.h"
 
 namespace saccade::cuda {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "kernels/cuda/runtime.h"
+#include "kernels/engine/cuda_runtime.h"
 #include "kernels/muon.h"
 
 namespace saccade::cuda {

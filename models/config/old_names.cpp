@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/config/config.h"
 
 namespace saccade {

@@ -2,8 +2,8 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/error.h"
-#include "kernels/parallel.h"
+#include "kernels/engine/error.h"
+#include "kernels/engine/parallel.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/corpus_store.h"
 

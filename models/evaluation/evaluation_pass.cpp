@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "kernels/position_sums.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/transfer.h"
+#include "kernels/ops/position_sums/position_sums.h"
 
 namespace saccade {
 
@@ -87,7 +87,7 @@ void EvaluationPass::forward(Tape& tape, const Tensor& tokens, const Tensor& tar
 
 /// Of one piece, [sequences, length].
 std::vector<double> EvaluationPass::losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length) {
-  cuda::Recorded& pass = recorded_[{sequences, length, arena_.used()}];
+  cuda::CapturedGraph& pass = recorded_[{sequences, length, arena_.used()}];
   const Tensor x = arena_.allocate({sequences, length}, DType::i32), y = arena_.allocate({sequences, length}, DType::i32);
   const Tensor losses = arena_.allocate({sequences * length}, DType::f64);
   copy_from_host(x, tokens);

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "kernels/recorded.h"
+#include "kernels/engine/captured_graph.h"
 #include "models/evaluation/frozen_batches.h"
 #include "models/model.h"
 
@@ -38,7 +38,7 @@ std::vector<PositionLoss> loss_by_position(const std::vector<double>& by_positio
 double standard_error(std::span<const double> values);
 
 /// Forward passes over frozen sequences, in pieces; on the weights alone (InferenceModel) as well as on a model in training. On a
-/// GPU the pieces of a shape are recorded and replayed (cuda::Recorded).
+/// GPU the pieces of a shape are recorded and replayed (cuda::CapturedGraph).
 class EvaluationPass {
  public:
   /// `prepare` makes a tape compute as the model's own does (mixed precision). A piece has as many sequences as `piece_tokens`
@@ -69,7 +69,7 @@ class EvaluationPass {
   Arena& arena_;
   std::function<void(Tape&)> prepare_;
   int64_t piece_tokens_;
-  std::map<Key, cuda::Recorded> recorded_;
+  std::map<Key, cuda::CapturedGraph> recorded_;
 };
 
 /// Throws DataError unless a batch has tokens, as many as it says, all below `vocabulary`.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/suggest.h"
 
 namespace saccade {

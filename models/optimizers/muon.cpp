@@ -61,7 +61,7 @@ class MuonOptimizer : public Optimizer {
   std::vector<double> rates(double learning_rate, int64_t step) const override { return adamw_.rates(learning_rate, step); }
   void update(Tape& tape, const Tensor& rates, double clip, const Tensor& norm) override {
     adamw_.update(tape, rates, clip, norm);
-    muon_step(tape, slots_, options_, rates.head_slice(0, 1), clip, norm);
+    muon_step(tape, slots_, options_, rates.slice(0, 1), clip, norm);
   }
   std::vector<TensorGroup> state() const override {
     std::vector<TensorGroup> groups = adamw_.state();

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "kernels/transfer.h"
+#include "kernels/engine/transfer.h"
 #include "models/suggest.h"
 
 namespace saccade {

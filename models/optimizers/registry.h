@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/adamw.h"
+#include "kernels/ops/adamw/adamw.h"
 #include "models/model.h"
 #include "models/settings.h"
 

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "kernels/random.h"
+#include "kernels/engine/random.h"
 #include "models/evaluation/evaluation_pass.h"
 #include "models/training/decoder.h"
 #include "models/training/training_step.h"

@@ -1,7 +1,7 @@
 #pragma once
 #include <optional>
 
-#include "kernels/device.h"
+#include "kernels/engine/device.h"
 #include "models/config/config.h"
 
 namespace saccade {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "kernels/clock.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/clock.h"
+#include "kernels/engine/transfer.h"
 #include "models/training/plan.h"
 #include "models/training/training_step.h"
 

@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "kernels/adamw.h"
-#include "kernels/recorded.h"
-#include "kernels/staging.h"
+#include "kernels/engine/captured_graph.h"
+#include "kernels/engine/staging.h"
+#include "kernels/ops/adamw/adamw.h"
 #include "models/config/config.h"
 #include "models/model.h"
 #include "models/optimizers/registry.h"
@@ -26,7 +26,7 @@ bool computes_in(const std::string& precision, Engine engine);
 
 /// A model with everything that one optimizer step touches, on any device: the trainer runs it, the plan runs it on
 /// `plan`, so what a plan says comes from the code that will train. On a GPU nothing waits until `measures` does, and from
-/// the second step on the work is replayed (cuda::Recorded).
+/// the second step on the work is replayed (cuda::CapturedGraph).
 class TrainingStep {
  public:
   /// Throws UsageError for a precision the device does not compute in.
@@ -82,10 +82,10 @@ class TrainingStep {
   bool first_ = true;          ///< micro-batch of the step
   int64_t micro_batches_ = 1;  ///< of the step
   struct Passes {
-    cuda::Recorded first, further;
+    cuda::CapturedGraph first, further;
   };
   std::map<int64_t, Passes> passes_;  ///< by the number of micro-batches in a step, which decides the share of each
-  cuda::Recorded norm_pass_, update_pass_;
+  cuda::CapturedGraph norm_pass_, update_pass_;
 };
 
 /// Sets the CPU threads a config asks for; 0: as many as the program started with.

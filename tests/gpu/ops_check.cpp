@@ -1,16 +1,16 @@
 // Every basic op on CUDA against the CPU in double. Needs a GPU; without one it ends with code 77 (skipped) and says so.
 #include <cmath>
 
-#include "kernels/adamw.h"
-#include "kernels/cross_entropy.h"
-#include "kernels/elementwise.h"
-#include "kernels/embedding.h"
-#include "kernels/gated_linear.h"
-#include "kernels/head_projection.h"
-#include "kernels/linear.h"
 #include "kernels/muon.h"
-#include "kernels/norm.h"
-#include "kernels/position_sums.h"
+#include "kernels/ops/adamw/adamw.h"
+#include "kernels/ops/cross_entropy/cross_entropy.h"
+#include "kernels/ops/elementwise/elementwise.h"
+#include "kernels/ops/embedding/embedding.h"
+#include "kernels/ops/gated_linear/gated_linear.h"
+#include "kernels/ops/head_projection/head_projection.h"
+#include "kernels/ops/linear/linear.h"
+#include "kernels/ops/norm/norm.h"
+#include "kernels/ops/position_sums/position_sums.h"
 #include "tests/gpu/op_table.h"
 
 using namespace saccade;

@@ -8,9 +8,9 @@
 #include <fstream>
 #include <string>
 
-#include "kernels/cuda/runtime.h"
-#include "kernels/random.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/cuda_runtime.h"
+#include "kernels/engine/random.h"
+#include "kernels/engine/transfer.h"
 #include "models/architectures/registry.h"
 #include "models/config/config.h"
 #include "models/corpus/corpus.h"
@@ -215,17 +215,17 @@ bool check(const std::string& name, const json& architecture) {
     train(*resumed, kSteps / 2);
     expect(same_bytes(mixed->state(), again->state()), "two runs differ");
     expect(same_bytes(resumed->state(), again->state()), "a resumed run differs");
-    cuda::Recorded::set_enabled(false);
+    cuda::CapturedGraph::set_enabled(false);
     auto plain = trainer_of(small(architecture, "cuda", "bf16", 2));
     train(*plain, kSteps);
-    cuda::Recorded::set_enabled(true);
+    cuda::CapturedGraph::set_enabled(true);
     expect(same_bytes(plain->state(), again->state()), "recorded and plain steps differ");
     auto recomputed = trainer_of(small(architecture, "cuda", "bf16", 2, true));
     train(*recomputed, kSteps);
     expect(same_bytes(recomputed->state(), again->state()), "recomputing blocks changes the run");
     expect(recomputed->arena().peak_extent() == make_plan(recomputed->config(), kVocabulary).peak_bytes, "plan of the recomputing run");
   } catch (const std::exception& error) {
-    cuda::Recorded::set_enabled(true);
+    cuda::CapturedGraph::set_enabled(true);
     problems += " " + std::string(error.what()).substr(0, 200);
   }
   std::printf("%-28s %8.1e %8.1e %8.1e %8.1e %4zu  %s%s\n", name.c_str(), f32, bf16, evaluation, statistics, count,
@@ -255,14 +255,14 @@ bool check_training(const json& training) {
     if (!same_bytes(once->state(), again->state())) problems += " two runs differ;";
     if (!same_bytes(resumed->state(), again->state())) problems += " a resumed run differs;";
     if (again->arena().peak_extent() != make_plan(again->config(), kVocabulary).peak_bytes) problems += " plan;";
-    cuda::Recorded::set_enabled(false);
+    cuda::CapturedGraph::set_enabled(false);
     auto plain = make("cuda", "bf16");
     train(*plain, kSteps);
     if (!same_bytes(plain->state(), again->state())) problems += " recorded and plain steps differ;";
   } catch (const std::exception& error) {
     problems += " " + std::string(error.what()).substr(0, 200);
   }
-  cuda::Recorded::set_enabled(true);
+  cuda::CapturedGraph::set_enabled(true);
   std::printf("%-60s %8.1e  %s%s\n", training.dump().c_str(), curve, problems.empty() ? "ok" : "FAILED:", problems.c_str());
   return problems.empty();
 }
@@ -300,7 +300,7 @@ std::vector<std::pair<std::string, json>> all_configs() {
 
 /// The ops of a step that take longest, each waited for.
 void profile_step(const RunConfig& config, int64_t vocabulary) {
-  cuda::Recorded::set_enabled(false);
+  cuda::CapturedGraph::set_enabled(false);
   TrainingStep step(config, vocabulary, parse_device("cuda"));
   const auto run = [&](int64_t number) {
     for (auto tokens : {step.tokens(), step.targets()})
@@ -321,7 +321,7 @@ void profile_step(const RunConfig& config, int64_t vocabulary) {
     std::printf("    %-36s %4ld calls %8.3f ms %7.1f TFLOP/s %7.2f TB/s\n", ops[i].second.c_str(), time.calls, ops[i].first * 1e3,
                 time.cost.flops / ops[i].first / 1e12, time.cost.bytes / ops[i].first / 1e12);
   }
-  cuda::Recorded::set_enabled(true);
+  cuda::CapturedGraph::set_enabled(true);
 }
 
 /// Median seconds of a step of a preset, after the recording.

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "kernels/parallel.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/parallel.h"
+#include "kernels/engine/transfer.h"
 #include "tests/support/op_checks.h"
 
 namespace saccade::test {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/parallel.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/parallel.h"
+#include "kernels/engine/transfer.h"
 #include "tests/models/model_fixture.h"
 
 namespace saccade::test {

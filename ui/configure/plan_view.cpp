@@ -7,7 +7,7 @@
 #include <QVBoxLayout>
 #include <cmath>
 
-#include "kernels/device.h"
+#include "kernels/engine/device.h"
 #include "ui/configure/config_draft.h"
 #include "ui/configure/memory_bar.h"
 #include "ui/configure/plan_worker.h"
