@@ -14,7 +14,7 @@ namespace saccade {
 struct Setting {
   /// layers: an integer, or a stack of groups (models/architectures/stack.h); mixer: one that stands inside another, by its short form or
   /// as an object with its settings.
-  enum class Kind { boolean, integer, real, choice, text, text_list, layers, mixer };
+  enum class Kind { boolean, integer, real, choice, text, text_list, number_list, layers, mixer };
   std::string name;
   Kind kind = Kind::integer;
   nlohmann::json default_value;
@@ -107,6 +107,13 @@ template <class S>
 Field<S> mixer_field(std::string name, nlohmann::json S::*member, std::string help, std::string source = "") {
   return detail::make_field(std::move(name), member, Setting::Kind::mixer, std::move(help), std::move(source));
 }
+/// Numbers, each in the range.
+template <class S>
+Field<S> list_field(std::string name, std::vector<double> S::*member, Range range, std::string help, std::string source = "") {
+  auto f = detail::make_field(std::move(name), member, Setting::Kind::number_list, std::move(help), std::move(source));
+  f.setting.minimum = range.minimum, f.setting.maximum = range.maximum;
+  return f;
+}
 
 /// Marks a field as a Setting::repetition.
 template <class S>
@@ -126,6 +133,8 @@ Field<S> stem_too(Field<S> f) {
   f.setting.of_stem = true;
   return f;
 }
+/// The settings' values: what `object` gives, checked, else the default. Throws UsageError.
+nlohmann::json resolved_values(const std::vector<Setting>& settings, const nlohmann::json& object, const std::string& pointer);
 
 template <class S>
 class Schema {

@@ -13,12 +13,17 @@ bool looks_like_run(const QString& directory) {
   return QFileInfo::exists(directory + QStringLiteral("/run.json")) || QFileInfo::exists(directory + QStringLiteral("/journal.jsonl"));
 }
 
-/// Run directories one level deep, or the folder itself; newest first by the time the journal was begun.
+/// Run directories one level deep with their cooldown branches, or the folder itself; newest first by the time the journal was begun.
 QStringList run_directories(const QString& folder) {
   if (looks_like_run(folder)) return {QDir(folder).absolutePath()};
   QFileInfoList found;
   for (const QFileInfo& entry : QDir(folder).entryInfoList(QDir::Dirs | QDir::NoDotAndDotDot))
-    if (looks_like_run(entry.absoluteFilePath())) found.append(entry);
+    if (looks_like_run(entry.absoluteFilePath())) {
+      found.append(entry);
+      for (const QFileInfo& branch :
+           QDir(entry.absoluteFilePath() + QStringLiteral("/branches")).entryInfoList(QDir::Dirs | QDir::NoDotAndDotDot))
+        if (looks_like_run(branch.absoluteFilePath())) found.append(branch);
+    }
   const auto born = [](const QFileInfo& entry) {
     const QFileInfo journal(entry.absoluteFilePath() + QStringLiteral("/journal.jsonl"));
     const QDateTime time = journal.birthTime();

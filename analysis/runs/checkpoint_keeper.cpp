@@ -10,9 +10,12 @@ namespace {
 constexpr size_t kKept = 2;
 }
 
-CheckpointKeeper::CheckpointKeeper(std::filesystem::path directory, std::optional<int64_t> resumed) : directory_(std::move(directory)) {
+CheckpointKeeper::CheckpointKeeper(std::filesystem::path directory, std::optional<int64_t> resumed, std::vector<int64_t> kept)
+    : directory_(std::move(directory)), kept_(std::move(kept)) {
   if (resumed) good_.push_back(*resumed);
 }
+
+bool CheckpointKeeper::keeps(int64_t step) const { return std::find(kept_.begin(), kept_.end(), step) != kept_.end(); }
 
 void CheckpointKeeper::write(const Checkpoint& checkpoint) {
   const int64_t step = checkpoint.state.record.step;
@@ -21,7 +24,7 @@ void CheckpointKeeper::write(const Checkpoint& checkpoint) {
   if (good_.size() < kKept) return;
   const int64_t oldest_kept = good_[good_.size() - kKept];
   for (const int64_t old : step_files(directory_, kCheckpoints))
-    if (old < oldest_kept) std::filesystem::remove(step_file(directory_, kCheckpoints, old));
+    if (old < oldest_kept && !keeps(old)) std::filesystem::remove(step_file(directory_, kCheckpoints, old));
 }
 
 std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& directory, const std::function<void(const std::string&)>& report,

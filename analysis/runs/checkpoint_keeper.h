@@ -8,14 +8,17 @@ namespace saccade {
 /// The checkpoints of one run: writes them, and deletes old ones once two newer are known to be good.
 class CheckpointKeeper {
  public:
-  /// `resumed`: the step of a checkpoint that was read and found good, if training goes on from one.
-  explicit CheckpointKeeper(std::filesystem::path directory, std::optional<int64_t> resumed = {});
+  /// `resumed`: the step of a checkpoint that was read and found good, if training goes on from one. Those of steps in `kept` are never
+  /// deleted.
+  explicit CheckpointKeeper(std::filesystem::path directory, std::optional<int64_t> resumed = {}, std::vector<int64_t> kept = {});
   void write(const Checkpoint& checkpoint);
   /// Step of the newest good one, −1 for none.
   int64_t newest() const { return good_.empty() ? -1 : good_.back(); }
+  bool keeps(int64_t step) const;
 
  private:
   std::filesystem::path directory_;
+  std::vector<int64_t> kept_;
   std::vector<int64_t> good_;  ///< verified by this process, ascending
 };
 

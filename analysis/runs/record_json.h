@@ -11,6 +11,7 @@ using Record = nlohmann::ordered_json;
 
 Record to_record(const StepRecord& step);
 Record to_record(const EvaluationRecord& evaluation);
+Record to_record(const DataRecord& data);
 Record to_record(const StatisticsRecord& statistics);
 Record state_record(RunState state, int64_t step, const std::string& message);
 /// Training goes on from a checkpoint: what was recorded behind `step` no longer counts. `repeats`, where not negative: what was lost

@@ -182,8 +182,13 @@ std::vector<fs::path> find_runs(const fs::path& folder, std::vector<std::string>
   };
   look(folder);
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error))
-    if (entry.is_directory(error)) look(entry.path());
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (!entry.is_directory(error)) continue;
+    look(entry.path());
+    std::error_code none;  // most runs have no branches
+    for (const auto& branch : fs::directory_iterator(entry.path() / "branches", none))
+      if (branch.is_directory(none)) look(branch.path());
+  }
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
   std::vector<fs::path> runs;

@@ -74,8 +74,8 @@ class Run {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Run directories below `folder`, one level deep and the folder itself, newest first; what looks like a run and cannot be read (or
-/// lacks run.json) is skipped with a message each.
+/// Run directories below `folder`, one level deep with their cooldown branches, and the folder itself, newest first; what looks like a run
+/// and cannot be read (or lacks run.json) is skipped with a message each.
 std::vector<std::filesystem::path> find_runs(const std::filesystem::path& folder, std::vector<std::string>* problems = nullptr);
 
 }  // namespace saccade

@@ -33,6 +33,7 @@ class RunWriter {
 
   void add(const StepRecord& step) { journal_.append(to_record(step)); }
   void add(const EvaluationRecord& evaluation);
+  void add(const DataRecord& data) { journal_.append(to_record(data)); }
   void add(const StatisticsRecord& statistics) { journal_.append(to_record(statistics)); }
   void add(int64_t step, const std::vector<Capture>& captures);
   void sync() { journal_.sync(); }

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "analysis/runs/run_info.h"
+#include "analysis/training/branches.h"
 #include "analysis/training/observe.h"
 
 namespace saccade {
@@ -49,15 +50,24 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
   Plan plan = make_plan(config, tokenizer->vocabulary());
   require_device(config, plan);
   std::vector<std::shared_ptr<const TokenStore>> stores;
+  const DocumentFilter filter{config.data.min_document_tokens, config.data.max_document_tokens};
   std::map<std::string, int64_t> domain_tokens;
   for (const std::string& domain : config.data.train) {
-    stores.push_back(TokenStore::open(corpus, domain, Split::train, *tokenizer, tell));
+    stores.push_back(TokenStore::open(corpus, domain, Split::train, *tokenizer, tell, filter));
     domain_tokens[domain] = stores.back()->size();
   }
-  auto data = std::make_unique<BatchSource>(std::move(stores), config.data.sequence_length, static_cast<uint64_t>(config.training.seed));
-  auto trainer = std::make_unique<Trainer>(config, plan, std::move(data));
   auto evaluation = evaluation_batches(config, corpus, *tokenizer);
-  return {std::move(corpus), std::move(tokenizer), std::move(plan), std::move(evaluation), std::move(trainer), std::move(domain_tokens)};
+  TrainingInput input{config, std::move(corpus), std::move(tokenizer),    std::move(plan), std::move(evaluation),
+                      {},     std::move(stores), std::move(domain_tokens)};
+  input.renew_trainer();
+  return input;
+}
+
+void TrainingInput::renew_trainer() {
+  trainer.reset();
+  const auto seed = static_cast<uint64_t>(config.training.seed);
+  auto data = std::make_unique<BatchSource>(stores, config.data.sequence_length, seed, true, config.data.weights);
+  trainer = std::make_unique<Trainer>(config, plan, std::move(data));
 }
 
 void TrainingLoop::tell(const std::string& line) const {
@@ -81,12 +91,13 @@ void TrainingLoop::observe(const StepRecord& step) {
   if (due(training.evaluate_every, step.step)) {
     last_evaluation_ = evaluate_domains(trainer, input_.evaluation, at);
     writer_.add(*last_evaluation_);
+    if (trainer.data().weighted()) writer_.add(data_use(trainer, at));
     writer_.log(describe(step, *last_evaluation_));
   }
   if (due(training.probe_every, step.step)) writer_.add(probe_statistics(trainer, input_.evaluation.front(), at));
   if (due(training.capture_every > 0 ? training.capture_every : training.checkpoint_every, step.step))
     writer_.add(step.step, capture_samples(trainer, input_.evaluation, *input_.tokenizer, at));
-  if (!due(training.checkpoint_every, step.step)) return;
+  if (!due(training.checkpoint_every, step.step) && !keeper_.keeps(step.step)) return;
   write_checkpoint(step);
   if (!trainer.finished()) {  // at the end they are written once, with the state
     writer_.set_step(step.step);
@@ -114,12 +125,30 @@ RunState TrainingLoop::end(RunState state, int64_t step, const std::string& mess
   return state;
 }
 
+void TrainingLoop::run_branches(int64_t first, const StepRecord& step) {
+  std::vector<int64_t> open;
+  for (const int64_t start : cooldown_steps_of(input_.config.training))
+    if (start >= first && start <= step.step && !branch_finished(writer_.info().directory, start)) open.push_back(start);
+  if (open.empty()) return;
+  input_.trainer.reset();
+  for (const int64_t start : open) try {
+      tell("cooldown branch from step " + std::to_string(start));
+      const RunState state = branch_(start);
+      tell("cooldown branch from step " + std::to_string(start) + " " + to_string(state));
+    } catch (const Error& error) {  // the trunk goes on; resuming it tries again
+      tell("cooldown branch from step " + std::to_string(start) + " failed: " + error.what());
+    }
+  input_.renew_trainer();
+  input_.trainer->restore(read_checkpoint(step_file(writer_.info().directory, kCheckpoints, step.step)).state);
+}
+
 RunState TrainingLoop::run(const std::atomic<bool>& stop) {
-  Trainer& trainer = *input_.trainer;
-  StepRecord step = trainer.state().record;
+  StepRecord step = input_.trainer->state().record;
   writer_.set_state(RunState::running, step.step);
   observe_start(step);
-  while (!trainer.finished()) {
+  run_branches(1, step);
+  while (!input_.trainer->finished()) {
+    Trainer& trainer = *input_.trainer;
     if (stop) {
       if (keeper_.newest() != step.step) write_checkpoint(step);
       return end(RunState::stopped, step.step, "");
@@ -128,6 +157,7 @@ RunState TrainingLoop::run(const std::atomic<bool>& stop) {
     writer_.add(step);
     if (const std::string problem = divergence(step); !problem.empty()) return end(RunState::diverged, step.step, problem);
     observe(step);
+    run_branches(step.step, step);
     if (progress_.step) progress_.step(step, last_evaluation_ ? &*last_evaluation_ : nullptr);
   }
   return end(RunState::finished, step.step, "");

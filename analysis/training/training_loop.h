@@ -10,12 +10,17 @@ namespace saccade {
 
 /// What training reads besides its config: made once, before a run directory is touched.
 struct TrainingInput {
+  RunConfig config;
   Corpus corpus;
   std::unique_ptr<Tokenizer> tokenizer;
   Plan plan;
   std::vector<FrozenBatch> evaluation;
   std::unique_ptr<Trainer> trainer;
-  std::map<std::string, int64_t> domain_tokens;  ///< of the train split of each training domain
+  std::vector<std::shared_ptr<const TokenStore>> stores;  ///< of the training domains
+  std::map<std::string, int64_t> domain_tokens;           ///< of the train split of each training domain
+
+  /// A trainer at the start; the one before goes first, with its memory.
+  void renew_trainer();
 };
 /// `tokenizer` may be given (from a checkpoint). Throws UsageError, DataError, DeviceError.
 TrainingInput prepare_training(const RunConfig& config, const RunProgress& progress, std::unique_ptr<Tokenizer> tokenizer = {});
@@ -24,13 +29,19 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
 /// Every checkpoint comes after all that is recorded at its step, so a run resumed from it has nothing to repeat.
 class TrainingLoop {
  public:
-  TrainingLoop(RunWriter& writer, TrainingInput& input, CheckpointKeeper keeper, const RunProgress& progress)
-      : writer_(writer), input_(input), keeper_(std::move(keeper)), progress_(progress) {}
+  /// Runs a branch that begins behind the step's checkpoint to its end, or on from where it was.
+  using RunBranch = std::function<RunState(int64_t step)>;
+
+  TrainingLoop(RunWriter& writer, TrainingInput& input, CheckpointKeeper keeper, const RunProgress& progress, RunBranch branch)
+      : writer_(writer), input_(input), keeper_(std::move(keeper)), progress_(progress), branch_(std::move(branch)) {}
   RunState run(const std::atomic<bool>& stop);
 
  private:
   void observe(const StepRecord& step);
   void observe_start(const StepRecord& start);
+  /// Branches that begin from step `first` to the one at hand, whose checkpoint is there, and have not ended; meanwhile the trainer's
+  /// memory is free.
+  void run_branches(int64_t first, const StepRecord& step);
   void write_checkpoint(const StepRecord& step);
   RunState end(RunState state, int64_t step, const std::string& message);
   bool due(int64_t every, int64_t step) const;
@@ -40,6 +51,7 @@ class TrainingLoop {
   TrainingInput& input_;
   CheckpointKeeper keeper_;
   const RunProgress& progress_;
+  RunBranch branch_;
   std::optional<EvaluationRecord> last_evaluation_;
 };
 

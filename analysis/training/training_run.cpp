@@ -1,15 +1,18 @@
 #include "analysis/training/training_run.h"
 
+#include <algorithm>
 #include <csignal>
 #include <set>
 
 #include "analysis/runs/provenance.h"
 #include "analysis/runs/results_file.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/training/branches.h"
 #include "analysis/training/training_loop.h"
 #include "kernels/engine/plain.h"
 #include "models/architectures/registry.h"
 #include "models/config/old_names.h"
+#include "models/suggest.h"
 
 namespace saccade {
 
@@ -51,13 +54,33 @@ RunInfo make_info(const RunConfig& config, const TrainingInput& input) {
   return info;
 }
 
-/// Runs the loop; an error leaves state `failed` with its message and goes on to the caller.
-RunState train(RunWriter& writer, TrainingInput& input, CheckpointKeeper keeper, const RunProgress& progress,
+/// A cooldown branch of a run at work, started or taken up. `progress` says what happens; the steps are the branch's own.
+RunState run_branch(const fs::path& trunk, const RunConfig& config, int64_t step, const RunProgress& progress,
+                    const std::atomic<bool>& stop) {
+  const fs::path directory = branch_directory(trunk, step);
+  const RunProgress told{progress.message, {}};
+  if (holds_run(directory)) return resume_run(directory, told, stop);
+  return fork_run({trunk, step}, cooldown_config(config, step), directory, told, stop);
+}
+
+/// Those of the config's, and those that branches begin from.
+std::vector<int64_t> kept_steps(const TrainingConfig& training) {
+  std::vector<int64_t> kept = steps_of(training.keep_checkpoints, training.steps, "/training/keep_checkpoints");
+  for (const int64_t step : cooldown_steps_of(training)) kept.push_back(step);
+  return kept;
+}
+
+/// Runs the loop behind the step of a good checkpoint, if there is one; an error leaves state `failed` with its message and goes on to the
+/// caller.
+RunState train(RunWriter& writer, TrainingInput& input, std::optional<int64_t> checkpoint, const RunProgress& progress,
                const std::atomic<bool>& stop) {
+  const fs::path directory = writer.info().directory;
+  const auto branch = [&](int64_t step) { return run_branch(directory, input.config, step, progress, stop); };
+  CheckpointKeeper keeper(directory, checkpoint, kept_steps(input.config.training));
   try {
-    return TrainingLoop(writer, input, std::move(keeper), progress).run(stop);
+    return TrainingLoop(writer, input, std::move(keeper), progress, branch).run(stop);
   } catch (const std::exception& error) {
-    writer.record_failure(input.trainer->state().record.step, error.what());
+    writer.record_failure(input.trainer ? input.trainer->state().record.step : writer.info().step, error.what());
     throw;
   }
 }
@@ -144,7 +167,7 @@ RunState train_run(const RunConfig& config, const fs::path& directory, const Run
     writer.log("the CPU, not the GPU, because: " + why);
     if (progress.message) progress.message("training on the CPU: " + why);
   }
-  return train(writer, *input, CheckpointKeeper(directory), progress, stop);
+  return train(writer, *input, {}, progress, stop);
 }
 
 namespace {
@@ -201,7 +224,82 @@ RunState resume_run(const fs::path& directory, const RunProgress& progress, cons
   writer.resume_at(!checkpoint && config.training.evaluate_at_start ? -1 : step);  // what was recorded at step 0 is recorded again
   writer.log(checkpoint ? "resumed from the checkpoint of step " + std::to_string(step)
                         : "started again: it had ended before its first checkpoint");
-  return train(writer, input, CheckpointKeeper(directory, checkpoint ? std::optional(step) : std::nullopt), progress, stop);
+  return train(writer, input, checkpoint ? std::optional(step) : std::nullopt, progress, stop);
+}
+
+namespace {
+
+/// Whether the sequences of a config come in another order, or are others, than those of its parent.
+bool other_text(const RunConfig& config, const RunConfig& parent) {
+  nlohmann::json now = data_schema.write(config.data), before = data_schema.write(parent.data);
+  for (nlohmann::json* data : {&now, &before}) data->erase("ood");
+  return now != before || config.training.seed != parent.training.seed;
+}
+
+int64_t fork_step(const Fork& fork) {
+  const std::vector<int64_t> steps = step_files(fork.parent, kCheckpoints);
+  if (steps.empty()) throw UsageError(fork.parent.string() + " has no checkpoint yet");
+  if (fork.step == 0) return steps.back();
+  if (std::find(steps.begin(), steps.end(), fork.step) != steps.end()) return fork.step;
+  std::vector<std::string> names;
+  for (const int64_t s : steps) names.push_back(std::to_string(s));
+  throw UsageError("step " + std::to_string(fork.step) + ": " + fork.parent.string() + " has checkpoints of step " + alternatives(names));
+}
+
+}  // namespace
+
+RunConfig fork_config(const Fork& fork) {
+  const RunInfo parent = read_run_info(fork.parent);
+  const int64_t step = fork_step(fork);
+  nlohmann::json stored = parent.config;
+  stored["name"] = parent.config.value("name", parent.name) + ", fork of step " + std::to_string(step);
+  RunConfig config = override_config(std::move(stored), (fork.parent / "run.json").string(), fork.overrides);
+  if (config.training.steps <= step)
+    throw UsageError("/training/steps is " + std::to_string(config.training.steps) + "; expected more than the " + std::to_string(step) +
+                     " steps that the parent has done there");
+  return config;
+}
+
+RunState fork_run(const Fork& fork, const RunConfig& config, const fs::path& directory, const RunProgress& progress,
+                  const std::atomic<bool>& stop) {
+  const bool existed = fs::exists(directory);
+  const RunInfo parent = read_run_info(fork.parent);
+  const fs::path file = step_file(fork.parent, kCheckpoints, fork_step(fork));
+  Checkpoint checkpoint = read_checkpoint(file);
+  auto tokenizer = stored_tokenizer(checkpoint, fork.parent);
+  const RunConfig before = stored_config(parent);
+  if (config.data.tokenizer != before.data.tokenizer)
+    throw UsageError("a fork keeps its parent's tokenizer, but data.tokenizer is " + config.data.tokenizer + ", was " +
+                     before.data.tokenizer);
+  require_same_model(config, checkpoint, tokenizer->vocabulary());
+  RunWriter::require_free(directory);
+  std::optional<TrainingInput> input;
+  try {
+    input = prepare_training(config, progress, std::move(tokenizer));
+    if (config.data.corpus == before.data.corpus && input->corpus.hash() != checkpoint.corpus_hash)
+      throw DataError("corpus " + input->corpus.name() + " has changed since the parent began; a fork could not go on in its text");
+  } catch (...) {
+    std::error_code ignored;
+    if (!existed) fs::remove(directory, ignored);
+    throw;
+  }
+  const bool other = other_text(config, before);
+  if (other) checkpoint.state.data_position = 0;
+  input->trainer->restore(checkpoint.state);
+  const int64_t step = checkpoint.state.record.step;
+  RunInfo info = make_info(config, *input);
+  info.provenance["parent"] = {{"path", fs::absolute(fork.parent).lexically_normal().string()},
+                               {"name", parent.name},
+                               {"config_hash", parent.provenance.value("config_hash", "")},
+                               {"step", step},
+                               {"checkpoint_sha256", checkpoint_hash(file)}};
+  RunWriter writer = RunWriter::create(directory, std::move(info));
+  writer.log("fork of " + fork.parent.string() + " at step " + std::to_string(step) +
+             (other ? ", from the beginning of other text" : ", on in the parent's text"));
+  checkpoint.config = writer.info().config;
+  checkpoint.corpus_hash = input->corpus.hash();
+  write_checkpoint(step_file(directory, kCheckpoints, step), checkpoint);  // so that it can be resumed before it has written its own
+  return train(writer, *input, step, progress, stop);
 }
 
 bool is_live(const fs::path& directory) { return lock_holder(directory).has_value(); }

@@ -31,6 +31,21 @@ RunState train_run(const RunConfig& config, const std::filesystem::path& directo
 /// longer the one it was trained on.
 RunState resume_run(const std::filesystem::path& directory, const RunProgress& progress, const std::atomic<bool>& stop);
 
+/// A run that goes on from a checkpoint of another one, which is only read.
+struct Fork {
+  std::filesystem::path parent;
+  int64_t step = 0;                         ///< of the checkpoint; 0: the newest
+  std::vector<std::string> overrides = {};  ///< "training.steps=2000"; a fork needs more steps than it has done
+};
+/// The config that a fork trains with. Throws UsageError, DataError.
+RunConfig fork_config(const Fork& fork);
+/// Trains the fork in a new directory as train_run does. The weights, the optimizer's state, the counts of steps and tokens and, unless the
+/// text or its order changes, the place in the text are the parent's; run.json has in "parent" its path, name, step and the SHA-256 of the
+/// checkpoint. Throws UsageError when there is no such checkpoint, when the steps are done already and when the model's or the optimizer's
+/// tensors would differ, with the differences in words.
+RunState fork_run(const Fork& fork, const RunConfig& config, const std::filesystem::path& directory, const RunProgress& progress,
+                  const std::atomic<bool>& stop);
+
 /// Sends SIGTERM to the live process of a run; false when none is live. Throws DataError when it lives on another host.
 bool stop_run(const std::filesystem::path& directory);
 bool is_live(const std::filesystem::path& directory);

@@ -33,8 +33,9 @@ int run(const ConfigOptions& options, bool measure) {
       {"activations at the peak", bytes(plan.activation_bytes)},
       {"memory at the peak", bytes(plan.device_bytes()) + " of " + bytes(plan.memory.available) + " available on " + plan.device},
       {"cache / state per token of context", bytes(plan.state_bytes_per_token)},
-      {"steps", std::to_string(plan.steps) + " of " + std::to_string(plan.tokens_per_step) + " tokens"},
-      {"tokens", human(static_cast<double>(plan.steps * plan.tokens_per_step))},
+      {"steps", std::to_string(plan.steps) + " of " + (plan.tokens < plan.steps * plan.tokens_per_step ? "up to " : "") +
+                    std::to_string(plan.tokens_per_step) + " tokens"},
+      {"tokens", human(static_cast<double>(plan.tokens))},
       {"FLOPs per step", human(plan.flops_per_step)},
       {"FLOPs in all", human(plan.total_flops())}};
   if (measure) {

@@ -64,6 +64,27 @@ bool has_setting(const Json& architecture, const std::string& name) {
   }
 }
 
+/// Settings that came later, with a default that is what had been done before: configs without them are equal to those with it.
+constexpr std::pair<const char*, const char*> kAdded[] = {
+    {"data", "weights"},
+    {"data", "min_document_tokens"},
+    {"data", "max_document_tokens"},
+    {"training", "optimizer"},
+    {"training", "learning_rate_multipliers"},
+    {"training", "warmup_share"},
+    {"training", "batch_warmup_steps"},
+    {"training", "batch_warmup_tokens"},
+    {"training", "keep_checkpoints"},
+    {"training", "evaluate_at_start"},
+};
+
+void fill_added(Json& config, const std::string& section, const std::vector<Setting>& settings) {
+  if (!config.contains(section) || !config.at(section).is_object()) return;
+  for (const auto& [where, name] : kAdded)
+    for (const Setting& s : settings)
+      if (where == section && s.name == name && !config.at(section).contains(name)) config[section][name] = s.default_value;
+}
+
 std::string dotted(const OldName& entry, const char* name) { return std::string(entry.section) + "." + name; }
 
 }  // namespace
@@ -103,6 +124,8 @@ void fill_old_defaults(Json& config) {
         has_setting(section, entry.name))
       section[entry.name] = entry.value;
   }
+  fill_added(config, "data", data_schema.settings());
+  fill_added(config, "training", training_schema.settings());
 }
 
 void remove_other_name(Json& config, const std::string& path) {

@@ -50,8 +50,8 @@ Header make_header(const Corpus& corpus, const Tokenizer& tokenizer, int64_t tok
 /// Encodes documents in groups, several at a time, and writes them in their order.
 class TokenWriter {
  public:
-  TokenWriter(OutputFile& file, const Tokenizer& tokenizer, uint32_t token_bytes)
-      : file_(file), tokenizer_(tokenizer), token_bytes_(token_bytes) {}
+  TokenWriter(OutputFile& file, const Tokenizer& tokenizer, uint32_t token_bytes, DocumentFilter filter)
+      : file_(file), tokenizer_(tokenizer), token_bytes_(token_bytes), filter_(filter) {}
 
   void add(std::string_view document) {
     group_.emplace_back(document);  // a copy: the view ends with the visit
@@ -63,6 +63,7 @@ class TokenWriter {
     std::vector<std::vector<int32_t>> encoded(group_.size());
     parallel_for(static_cast<int64_t>(group_.size()), [&](int64_t i) { encoded[i] = tokenizer_.encode(group_[i]); });
     for (auto& tokens : encoded) {
+      if (!filter_.takes(static_cast<int64_t>(tokens.size()))) continue;
       tokens.push_back(tokenizer_.end_of_text());
       write(tokens);
     }
@@ -110,6 +111,7 @@ class TokenWriter {
   OutputFile& file_;
   const Tokenizer& tokenizer_;
   uint32_t token_bytes_;
+  DocumentFilter filter_;
   std::vector<std::string> group_;
   size_t group_bytes_ = 0, block_bytes_ = 0;
   int64_t tokens_ = 0;
@@ -123,13 +125,13 @@ const SplitRecord* find_split(const StoredCorpus& stored, const std::string& dom
 }
 
 void make_store(const fs::path& path, const Corpus& corpus, const std::string& domain, Split split, const Tokenizer& tokenizer,
-                const std::function<void(const std::string&)>& progress) {
+                const std::function<void(const std::string&)>& progress, DocumentFilter filter) {
   const StoredCorpus stored = read_stored_corpus(corpus.directory());
   const SplitRecord* record = find_split(stored, domain, split);
   StagedFile staged(path);
   Header header = make_header(corpus, tokenizer, 0, 0);
   staged.file().write(header.all());
-  TokenWriter writer(staged.file(), tokenizer, header.token_bytes);
+  TokenWriter writer(staged.file(), tokenizer, header.token_bytes, filter);
   Sha256 sha;
   int64_t done = 0, told = 0;
   corpus.each_document(domain, split, [&](std::string_view document) {
@@ -220,12 +222,14 @@ TokenStore::TokenStore() = default;
 TokenStore::~TokenStore() = default;
 
 std::shared_ptr<const TokenStore> TokenStore::open(const Corpus& corpus, const std::string& domain, Split split, const Tokenizer& tokenizer,
-                                                   const std::function<void(const std::string&)>& progress) {
+                                                   const std::function<void(const std::string&)>& progress, DocumentFilter filter) {
+  const bool filtered = filter.least > 0 || filter.most > 0;
+  const std::string part = filtered ? "." + std::to_string(filter.least) + "-" + (filter.most > 0 ? std::to_string(filter.most) : "") : "";
   const fs::path path = cache_folder() / "tokens" / (corpus.hash().substr(0, 16) + "-" + tokenizer.hash().substr(0, 16)) /
-                        (domain + "." + to_string(split) + ".tokens");
+                        (domain + "." + to_string(split) + part + ".tokens");
   const bool old = has_no_checks(path);
   if (old && progress) progress("tokens of " + domain + " (" + to_string(split) + ") are made again: those stored had no checksums");
-  if (old || !corpus.has_domain(domain) || !fs::exists(path)) make_store(path, corpus, domain, split, tokenizer, progress);
+  if (old || !corpus.has_domain(domain) || !fs::exists(path)) make_store(path, corpus, domain, split, tokenizer, progress, filter);
   std::shared_ptr<TokenStore> store(new TokenStore);
   store->map_ = std::make_unique<Map>(path, corpus, tokenizer);
   return store;

@@ -16,8 +16,23 @@
 namespace saccade {
 namespace {
 
+/// Sums over all steps; only those of a warm-up of the batch differ.
+void add_up(Plan& plan, const TrainingConfig& training) {
+  const int64_t growing = std::min(training.batch_warmup_steps, training.steps), whole = training.steps - growing;
+  plan.tokens = whole * training.batch_tokens;
+  plan.run_flops = plan.flops_per_step * static_cast<double>(whole);
+  for (int64_t step = 1; step <= growing; ++step) {
+    const int64_t count = micro_batches(training, step);
+    plan.tokens += count * micro_batch_tokens(training);
+    plan.run_flops += plan.flops_of(count);
+  }
+}
+
 /// Costs of an optimizer step: all micro-batches after the first cost the same.
-Cost step_cost(TrainingStep& step, int64_t micro_batches) {
+struct StepCost {
+  Cost step, further;  ///< of a whole step, and of a micro-batch after the first
+};
+StepCost step_cost(TrainingStep& step, int64_t micro_batches) {
   Tape& tape = step.tape();
   const auto measured = [&](auto&& action) {
     tape.reset_cost();
@@ -25,9 +40,9 @@ Cost step_cost(TrainingStep& step, int64_t micro_batches) {
     return tape.cost();
   };
   step.begin();
-  Cost total = measured([&] { step.forward_backward(); });
+  Cost total = measured([&] { step.forward_backward(); }), more;
   if (micro_batches > 1) {
-    const Cost more = measured([&] { step.forward_backward(); });
+    more = measured([&] { step.forward_backward(); });
     total.flops += static_cast<double>(micro_batches - 1) * more.flops;
     total.bytes += static_cast<double>(micro_batches - 1) * more.bytes;
   }
@@ -35,7 +50,7 @@ Cost step_cost(TrainingStep& step, int64_t micro_batches) {
     step.gradient_norm();
     step.update(1e-3, 1);
   });
-  return {total.flops + update.flops, total.bytes + update.bytes};
+  return {{total.flops + update.flops, total.bytes + update.bytes}, more};
 }
 
 /// Forward passes over the frozen batches of every domain.
@@ -105,9 +120,12 @@ Planned plan_of(const RunConfig& config, int64_t vocabulary, Engine engine) {
   for (const AdamWSlot& slot : step.slots()) {
     plan.weight_bytes += slot.value.bytes() + (slot.compute_copy ? slot.compute_copy.bytes() : 0);
     plan.gradient_bytes += slot.grad.bytes();
-    plan.optimizer_bytes += slot.first_moment.bytes() + slot.second_moment.bytes();
   }
-  const Cost cost = step_cost(step, config.training.gradient_accumulation);
+  for (const TensorGroup& group : step.optimizer().state())
+    for (const NamedTensor& named : group.tensors) plan.optimizer_bytes += named.tensor.bytes();
+  const auto [cost, further] = step_cost(step, config.training.gradient_accumulation);
+  plan.flops_per_micro_batch = further.flops;
+  plan.micro_batches = config.training.gradient_accumulation;
   plan.flops_per_step = cost.flops;
   plan.bytes_per_step = cost.bytes;
   EvaluationPass evaluation(
@@ -119,6 +137,7 @@ Planned plan_of(const RunConfig& config, int64_t vocabulary, Engine engine) {
   if (engine == Engine::cuda) plan.runtime_bytes = cuda_runtime_bytes(plan.peak_bytes);
   plan.steps = config.training.steps;
   plan.tokens_per_step = config.training.batch_tokens;
+  add_up(plan, config.training);
   plan.state_bytes_per_token =
       std::llround(step.model().state_values_per_token() * static_cast<double>(byte_size(step.precision().activations)));
   plan.layers = planned_layers(config.architecture, step.model(), step.precision().activations);
@@ -236,6 +255,7 @@ nlohmann::json to_json(const Plan& plan) {
                         {"flops_per_evaluation", plan.flops_per_evaluation},
                         {"steps", plan.steps},
                         {"tokens_per_step", plan.tokens_per_step},
+                        {"tokens", plan.tokens},
                         {"state_bytes_per_token", plan.state_bytes_per_token},
                         {"total_flops", plan.total_flops()}};
   if (!plan.layers.empty()) object["layers"] = to_json(plan.layers);

@@ -102,8 +102,10 @@ inline QString checkpoint_difference(const std::filesystem::path& a, const std::
       x.state.record.loss != y.state.record.loss)
     return "record";
   if (x.config != y.config || x.tokenizer_hash != y.tokenizer_hash || x.corpus_hash != y.corpus_hash) return "config or hashes";
-  for (auto tensors : {&TrainingState::weights, &TrainingState::first_moments, &TrainingState::second_moments}) {
-    const auto &s = x.state.*tensors, &t = y.state.*tensors;
+  if (x.state.optimizer.size() != y.state.optimizer.size()) return "groups of the optimizer's state";
+  for (size_t group = 0; group <= x.state.optimizer.size(); ++group) {
+    const auto& s = group == 0 ? x.state.weights : x.state.optimizer[group - 1].tensors;
+    const auto& t = group == 0 ? y.state.weights : y.state.optimizer[group - 1].tensors;
     if (s.size() != t.size()) return "number of tensors";
     for (size_t i = 0; i < s.size(); ++i)
       if (s[i].name != t[i].name || s[i].tensor.bytes() != t[i].tensor.bytes() ||

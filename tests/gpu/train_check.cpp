@@ -15,6 +15,7 @@
 #include "models/architectures/stack.h"
 #include "models/config/config.h"
 #include "models/corpus/corpus.h"
+#include "models/optimizers/registry.h"
 #include "models/resources.h"
 #include "models/training/decoder.h"
 #include "models/training/plan.h"
@@ -128,8 +129,10 @@ bool same_bytes(const TrainingState& a, const TrainingState& b) {
       if (std::memcmp(x[i].tensor.raw(), y[i].tensor.raw(), static_cast<size_t>(x[i].tensor.bytes())) != 0) return false;
     return x.size() == y.size();
   };
-  return a.data_position == b.data_position && same(a.weights, b.weights) && same(a.first_moments, b.first_moments) &&
-         same(a.second_moments, b.second_moments);
+  for (size_t i = 0; i < a.optimizer.size(); ++i)
+    if (i >= b.optimizer.size() || a.optimizer[i].name != b.optimizer[i].name || !same(a.optimizer[i].tensors, b.optimizer[i].tensors))
+      return false;
+  return a.data_position == b.data_position && same(a.weights, b.weights) && a.optimizer.size() == b.optimizer.size();
 }
 
 /// Mean difference of probe statistics, relative to the largest; the number of them in `count`.
@@ -231,6 +234,39 @@ bool check(const std::string& name, const json& architecture) {
   std::printf("%-28s %8.1e %8.1e %8.1e %8.1e %4zu  %s%s\n", name.c_str(), f32, bf16, evaluation, statistics, count,
               problems.empty() ? "ok" : "FAILED:", problems.c_str());
   std::fflush(stdout);
+  return problems.empty();
+}
+
+/// Every optimizer, and batches that grow: near the CPU's curve, the same bytes twice, resumed and without captured graphs, as much memory
+/// as planned.
+bool check_training(const json& training) {
+  const auto make = [&](const char* device, const char* precision) {
+    json object = small({{"block", "llama"}, {"mixer", "attention"}, {"tied", false}}, device, precision, 2);
+    object["training"].update(training);
+    return trainer_of(object);
+  };
+  std::string problems;
+  double curve = NAN;
+  try {
+    auto cpu = make("cpu", "f32"), once = make("cuda", "bf16"), again = make("cuda", "bf16"), resumed = make("cuda", "bf16");
+    curve = apart(train(*once, kSteps), train(*cpu, kSteps));
+    if (!(curve <= 0.1)) problems += " curve;";
+    train(*again, kSteps / 2);
+    resumed->restore(again->state());
+    train(*again, kSteps / 2);
+    train(*resumed, kSteps / 2);
+    if (!same_bytes(once->state(), again->state())) problems += " two runs differ;";
+    if (!same_bytes(resumed->state(), again->state())) problems += " a resumed run differs;";
+    if (again->arena().peak_extent() != make_plan(again->config(), kVocabulary).peak_bytes) problems += " plan;";
+    cuda::CapturedGraph::set_enabled(false);
+    auto plain = make("cuda", "bf16");
+    train(*plain, kSteps);
+    if (!same_bytes(plain->state(), again->state())) problems += " captured and plain steps differ;";
+  } catch (const std::exception& error) {
+    problems += " " + std::string(error.what()).substr(0, 200);
+  }
+  cuda::CapturedGraph::set_enabled(true);
+  std::printf("%-60s %8.1e  %s%s\n", training.dump().c_str(), curve, problems.empty() ? "ok" : "FAILED:", problems.c_str());
   return problems.empty();
 }
 
@@ -351,6 +387,11 @@ int main(int argc, char** argv) {
     if (test::in_shard(0) && !check_auto()) {
       std::printf("auto: FAILED\n");
       ++failed;
+    }
+    if (test::in_shard(0) && only.empty()) {
+      std::vector<json> trainings{{{"gradient_accumulation", 4}, {"batch_warmup_tokens", 256}, {"batch_warmup_steps", 12}}};
+      for (const OptimizerEntry* entry : optimizers()) trainings.push_back({{"optimizer", entry->id}});
+      for (const json& training : trainings) failed += check_training(training) ? 0 : 1;
     }
     for (size_t i = 0; i < configs.size(); ++i)
       if (test::in_shard(i) && configs[i].first.find(only) != std::string::npos)

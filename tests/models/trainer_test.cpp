@@ -190,8 +190,8 @@ class TrainerTest : public QObject {
     };
     refused([](TrainingState& s) { s.weights.pop_back(); });
     refused([](TrainingState& s) { s.weights[0].name = "other"; });
-    refused([](TrainingState& s) { s.second_moments[2].tensor = {}; });
-    refused([&](TrainingState& s) { s.first_moments[1].tensor = storage.allocate({3}, DType::f32); });
+    refused([](TrainingState& s) { s.group("second_moments").tensors[2].tensor = {}; });
+    refused([&](TrainingState& s) { s.group("first_moments").tensors[1].tensor = storage.allocate({3}, DType::f32); });
     refused([&](TrainingState& s) { s.weights[1].tensor = storage.allocate(s.weights[1].tensor.shape(), DType::f64); });
   }
 

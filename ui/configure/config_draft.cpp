@@ -6,23 +6,18 @@
 
 #include "models/architectures/registry.h"
 #include "models/architectures/stack.h"
+#include "models/optimizers/registry.h"
+#include "models/schedules/registry.h"
 
 namespace saccade::ui {
 namespace {
 
 using Json = nlohmann::json;
 
-const std::set<std::string> optimizer_settings{"gradient_accumulation",
-                                               "activation_checkpointing",
-                                               "warmup_steps",
-                                               "schedule",
-                                               "min_lr_ratio",
-                                               "weight_decay",
-                                               "beta1",
-                                               "beta2",
-                                               "epsilon",
-                                               "max_grad_norm",
-                                               "max_logit_penalty"};
+const std::set<std::string> optimizer_settings{
+    "gradient_accumulation", "activation_checkpointing",  "warmup_steps", "warmup_share", "batch_warmup_steps",
+    "batch_warmup_tokens",   "learning_rate_multipliers", "schedule",     "min_lr_ratio", "optimizer",
+    "max_grad_norm",         "max_logit_penalty"};
 const std::set<std::string> saving_settings{"evaluate_at_start", "evaluate_every", "evaluation_tokens", "probe_every",
                                             "capture_every",     "capture_tokens", "checkpoint_every"};
 
@@ -105,6 +100,19 @@ std::vector<FormField> ConfigDraft::stackFields(const Json& architecture) const 
   return list;
 }
 
+std::string ConfigDraft::chosen_in_training(const char* key) const {
+  const TrainingConfig usual;
+  const Json training = json_.value("training", Json::object());
+  for (const Setting& setting : training_settings(usual.optimizer, usual.schedule)) {
+    if (setting.name != key) continue;
+    const bool given = training.is_object() && training.contains(key) && training.at(key).is_string();
+    const std::string name = given ? training.at(key) : setting.default_value;
+    const bool known_name = std::find(setting.choices.begin(), setting.choices.end(), name) != setting.choices.end();
+    return known_name ? name : setting.default_value.get<std::string>();  // resolve() reports a name mistyped in the JSON view
+  }
+  return {};
+}
+
 std::vector<FormField> ConfigDraft::architectureFields() const {
   if (const Json given = json_.value("architecture", Json::object()); readable_stack(given)) return stackFields(given);
   std::vector<FormField> list;
@@ -136,8 +144,13 @@ std::vector<FormField> ConfigDraft::fields() const {
     const std::string pointer = "/data/" + setting.name;
     list.push_back({std::move(setting), pointer, "Data"});
   }
-  for (Setting& setting : training_schema.settings()) {
-    const std::string pointer = "/training/" + setting.name, group = training_group(setting.name);
+  const std::string optimizer_id = chosen_in_training("optimizer"), schedule_id = chosen_in_training("schedule");
+  std::set<std::string> of_entries;
+  for (const Setting& setting : optimizer(optimizer_id).settings) of_entries.insert(setting.name);
+  for (const Setting& setting : schedule(schedule_id).settings) of_entries.insert(setting.name);
+  for (Setting& setting : training_settings(optimizer_id, schedule_id)) {
+    const std::string pointer = "/training/" + setting.name;
+    const std::string group = of_entries.count(setting.name) ? "Optimizer" : training_group(setting.name);
     list.push_back({std::move(setting), pointer, group});
   }
   for (Setting& setting : run_schema.settings()) {
@@ -165,25 +178,27 @@ void ConfigDraft::put(const std::string& pointer, const Json& value, const Json&
 void ConfigDraft::set(const FormField& field, const Json& value) {
   put(field.pointer, value, field.setting.default_value);
   if (field.pointer == "/architecture/block" || field.pointer == "/architecture/mixer" || field.pointer == "/architecture/layers")
-    keep_fitting_settings();
+    keep_fitting_settings("architecture");
+  if (field.pointer == "/training/optimizer" || field.pointer == "/training/schedule") keep_fitting_settings("training");
 }
 
-void ConfigDraft::keep_fitting_settings() {
-  if (!json_.contains("architecture")) return;
-  const Json architecture = json_.at("architecture");
+void ConfigDraft::keep_fitting_settings(const std::string& section) {
+  if (!json_.contains(section)) return;
   std::set<std::string> fitting;
-  if (readable_stack(architecture)) {
+  const Json architecture = json_.value("architecture", Json::object());
+  if (section == "architecture" && readable_stack(architecture)) {
     for (const StackSetting& each : stack_settings(architecture)) fitting.insert(each.setting.name);
   } else {
-    if (is_stack(architecture)) return;  // half written
-    for (const FormField& field : architectureFields()) fitting.insert(field.setting.name);
+    if (section == "architecture" && is_stack(architecture)) return;  // half written
+    for (const FormField& field : fields())
+      if (field.pointer.rfind("/" + section + "/", 0) == 0) fitting.insert(field.setting.name);
   }
-  Json all = aside_;
-  all.update(json_.at("architecture"));
-  Json kept = Json::object();
-  aside_ = Json::object();
-  for (const auto& [name, value] : all.items()) (fitting.count(name) || name == "block" ? kept : aside_)[name] = value;
-  json_["architecture"] = kept;
+  Json all = aside_.value(section, Json::object());
+  all.update(json_.at(section));
+  Json kept = Json::object(), aside = Json::object();
+  for (const auto& [name, value] : all.items()) (fitting.count(name) || name == "block" ? kept : aside)[name] = value;
+  json_[section] = kept;
+  aside_[section] = aside;
 }
 
 int ConfigDraft::changes() const {

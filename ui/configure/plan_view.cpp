@@ -124,7 +124,7 @@ void PlanView::showPlan(const Plan& plan) {
   parameters_->setText(formatCount(static_cast<double>(plan.parameters)));
   parameters_->setToolTip(QLocale::c().toString(static_cast<qlonglong>(plan.parameters)));
   tokens_->setText(tr("%1 in %2 steps")
-                       .arg(formatCount(static_cast<double>(plan.steps * plan.tokens_per_step)),
+                       .arg(formatCount(static_cast<double>(plan.tokens)),
                             QLocale::c().toString(static_cast<qlonglong>(plan.steps)).remove(QLatin1Char(','))));
   flops_->setText(scientific(plan.total_flops()));
   state_->setText(tr("%1 per token").arg(bytes(plan.state_bytes_per_token)));

@@ -159,6 +159,14 @@ Json SettingEditor::textValue(const QString& typed) const {
     for (const QString& part : typed.split(QLatin1Char(','), Qt::SkipEmptyParts)) list.push_back(part.trimmed().toStdString());
     return list;
   }
+  if (field_.setting.kind == Kind::number_list) {
+    Json list = Json::array();
+    for (const QString& part : typed.split(QLatin1Char(','), Qt::SkipEmptyParts)) {
+      const Json number = Json::parse(part.trimmed().toStdString(), nullptr, false);
+      list.push_back(number.is_number() ? number : Json(part.trimmed().toStdString()));
+    }
+    return list;
+  }
   const Json number = Json::parse(text, nullptr, false);
   if (!number.is_number()) return text;
   const double value = number.get<double>();
