@@ -4,8 +4,10 @@
 namespace saccade::avey {
 
 /// Incremental decoding (arXiv:2506.11305, section 2): the context of the last split of sequences in progress. On the CPU only.
+/// Throws nothing of its own; shapes are those of the model that calls.
 
-/// Rows of unit length, x / (|x| + 1e-8), of x [B, n, D]; x's shape and dtype.
+/// Rows of unit length of x [B, n, D], in x's shape and dtype:
+///   y = x / (|x| + 1e-8)
 Tensor unit_rows(Tape& tape, const Tensor& x);
 
 /// scores[b, p] += Σ_{a = from}^{to − 1} max_{c in split p} cos(x_a, x_c) for the complete splits p < candidates of S tokens: a split's
