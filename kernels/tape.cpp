@@ -7,6 +7,7 @@
 #include "kernels/beside.h"
 #include "kernels/clock.h"
 #include "kernels/cuda/basic.h"
+#include "kernels/interruption.h"
 #include "kernels/parallel.h"
 #include "kernels/transfer.h"
 
@@ -24,7 +25,10 @@ Tape::~Tape() = default;
 bool Tape::begin(const char*, Cost cost) {
   cost_.flops += cost.flops;
   cost_.bytes += cost.bytes;
-  if (device().is_plan()) return false;
+  if (device().is_plan()) {
+    stop_here_if_asked();
+    return false;
+  }
   current_ = cost;
   if (profiling_) {
     wait(device());

@@ -6,6 +6,7 @@
 
 #include "kernels/cross_entropy.h"
 #include "kernels/decoding.h"
+#include "kernels/interruption.h"
 #include "kernels/linear.h"
 #include "kernels/parallel.h"
 #include "kernels/random.h"
@@ -34,6 +35,7 @@ void fill(const Tensor& tensor, const std::function<double(uint64_t)>& value) {
 Tensor ParameterMaker::add(const std::string& name, const Shape& shape, bool decay, const std::function<double(uint64_t)>& value) {
   if (std::any_of(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == name; }))
     throw std::logic_error("two parameters are called " + name);
+  stop_here_if_asked();
   Parameter parameter{name, arena_.allocate(shape, dtype_), {}, decay};
   if (!arena_.device().is_plan()) fill(parameter.value, value);
   parameter.value.set_differentiable(training_);

@@ -189,7 +189,7 @@ const Schema<RunConfig> run_schema{
     choice_field(
         "precision", &RunConfig::precision, {"auto", "f32", "f64", "bf16"},
         "Numbers to compute in: f64 on the CPU only, bf16 (with f32 sums and weights) on CUDA only; auto: f32 on the CPU, bf16 on CUDA."),
-    repetition(field("threads", &RunConfig::threads, {0, 1024}, "CPU threads, 0: all cores.")),
+    repetition(field("threads", &RunConfig::threads, {0, 1024}, "CPU threads, at most one a core; 0: all cores.")),
 };
 
 int64_t evaluation_sequences(const TrainingConfig& training, int64_t length) { return (training.evaluation_tokens + length - 1) / length; }
