@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/error.h"
+#include "kernels/interruption.h"
 #include "kernels/parallel.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/corpus_store.h"
@@ -51,7 +52,10 @@ class TokenWriter {
 
   void flush() {
     std::vector<std::vector<int32_t>> encoded(group_.size());
-    parallel_for(static_cast<int64_t>(group_.size()), [&](int64_t i) { encoded[i] = tokenizer_.encode(group_[i]); });
+    parallel_for(static_cast<int64_t>(group_.size()), [&](int64_t i) {
+      stop_here_if_asked();
+      encoded[i] = tokenizer_.encode(group_[i]);
+    });
     for (auto& tokens : encoded) {
       tokens.push_back(tokenizer_.end_of_text());
       write(tokens);
@@ -96,6 +100,7 @@ void make_store(const fs::path& path, const Corpus& corpus, const std::string& d
   Sha256 sha;
   int64_t done = 0, told = 0;
   corpus.each_document(domain, split, [&](std::string_view document) {
+    stop_here_if_asked();
     sha.update(document.size());
     sha.update(document);
     writer.add(document);
@@ -156,6 +161,7 @@ std::shared_ptr<const TokenStore> TokenStore::open(const Corpus& corpus, const s
                                                    const std::function<void(const std::string&)>& progress) {
   const fs::path path = cache_folder() / "tokens" / (corpus.hash().substr(0, 16) + "-" + tokenizer.hash().substr(0, 16)) /
                         (domain + "." + to_string(split) + ".tokens");
+  remove_abandoned(path.parent_path());
   if (!corpus.has_domain(domain) || !fs::exists(path)) make_store(path, corpus, domain, split, tokenizer, progress);
   std::shared_ptr<TokenStore> store(new TokenStore);
   store->map_ = std::make_unique<Map>(path, corpus, tokenizer);
