@@ -10,12 +10,16 @@ class CheckpointKeeper {
  public:
   /// `resumed`: the step of a checkpoint that was read and found good, if training goes on from one.
   explicit CheckpointKeeper(std::filesystem::path directory, std::optional<int64_t> resumed = {});
-  void write(const Checkpoint& checkpoint);
+  /// From now on that checkpoint is no old one: it stays until another is named.
+  void keep(int64_t step) { kept_ = step; }
+  /// Empty, or why old ones could not be deleted, which is no reason to end a run. Throws DataError when it cannot be written.
+  std::string write(const Checkpoint& checkpoint);
   /// Step of the newest good one, −1 for none.
   int64_t newest() const { return good_.empty() ? -1 : good_.back(); }
 
  private:
   std::filesystem::path directory_;
+  int64_t kept_ = -1;
   std::vector<int64_t> good_;  ///< verified by this process, ascending
 };
 

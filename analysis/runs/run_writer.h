@@ -1,6 +1,5 @@
 #pragma once
 #include <filesystem>
-#include <fstream>
 
 #include "analysis/runs/journal.h"
 #include "analysis/runs/run.h"
@@ -25,6 +24,12 @@ class RunWriter {
   /// State `failed`, in run.json alone, for the journal may be what failed. Throws nothing: the error that led here matters.
   void record_failure(int64_t step, const std::string& message) noexcept;
   void set_step(int64_t step);  ///< in run.json
+  /// The run goes on from this step with another config; the provenance keeps what was changed: `changes`, each as given to --set.
+  void change_config(int64_t step, const nlohmann::json& config, const std::vector<std::string>& changes);
+  /// Batches at this data position are passed over from now on, in this run for ever.
+  void skip_batch(uint64_t position);
+  /// Removes checkpoints and captures behind this step, which going back gives up. Throws DataError.
+  void give_up_behind(int64_t step);
   /// Training goes on from this step: later records no longer count.
   void resume_at(int64_t step);
 
@@ -35,8 +40,10 @@ class RunWriter {
   void sync() { journal_.sync(); }
   /// Builds results.h5 from the journal.
   void write_results();
-  /// A line of log.txt, with the time.
+  /// A line of log.txt, with the time. A line that cannot be written is no reason to end a run; `log_problem` says so.
   void log(const std::string& line);
+  /// Why the first line that is missing in log.txt is missing; empty when none is.
+  const std::string& log_problem() const { return log_problem_; }
 
  private:
   RunWriter(RunLock lock, RunInfo info, const std::function<void(const std::string&)>& report);
@@ -44,7 +51,8 @@ class RunWriter {
   RunLock lock_;
   RunInfo info_;
   JournalWriter journal_;
-  std::ofstream log_;
+  Descriptor log_;
+  std::string log_problem_;
 };
 
 }  // namespace saccade
