@@ -1,12 +1,17 @@
 #include "analysis/training/training_run.h"
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 
 #include "analysis/runs/provenance.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/training/divergence.h"
+#include "analysis/training/loss_course.h"
 #include "analysis/training/training_loop.h"
 #include "kernels/plain.h"
 #include "models/architectures/registry.h"
+#include "models/training/training_step.h"
 
 namespace saccade {
 
@@ -74,6 +79,43 @@ RunConfig stored_config(const RunInfo& info) try {
   throw DataError(error.what());  // nobody typed this config: the run's file is not what was written
 }
 
+/// The settings that a run may go on with changed: those of the optimizer, on which neither shapes nor data depend.
+constexpr std::array kChangeable{"learning_rate", "min_lr_ratio", "weight_decay",  "beta1",
+                                 "beta2",         "epsilon",      "max_grad_norm", "max_logit_penalty"};
+
+nlohmann::json changed_config(const RunInfo& info, const std::vector<std::string>& changes) {
+  const nlohmann::json before = to_json(stored_config(info)), after = to_json(parse_config(before.dump(), "--set", changes));
+  nlohmann::json others = after;
+  for (const char* name : kChangeable) others["training"][name] = before["training"][name];
+  if (others == before) return after;
+  std::string names;
+  for (const char* name : kChangeable) names += (names.empty() ? "training." : ", training.") + std::string(name);
+  throw UsageError("--set: a run goes on with its model and data; what can be changed is " + names);
+}
+
+/// Where a run goes on: at a checkpoint, or at its beginning.
+std::optional<Checkpoint> chosen_checkpoint(const RunInfo& info, const ResumeOptions& options,
+                                            const std::function<void(const std::string&)>& report) {
+  const bool diverged = info.state == RunState::diverged;
+  if (!options.from && !diverged) return newest_checkpoint(info.directory, report);
+  const int64_t step = options.from ? *options.from : course_so_far(info.directory).on_course.value_or(0);
+  if (step == 0) return {};
+  const std::vector<int64_t> steps = step_files(info.directory, kCheckpoints);
+  if (std::find(steps.begin(), steps.end(), step) != steps.end()) return read_checkpoint(step_file(info.directory, kCheckpoints, step));
+  std::string names = "0 (the beginning)";
+  for (const int64_t s : steps) names += ", " + std::to_string(s);
+  throw UsageError("--from " + std::to_string(step) + ": " + info.directory.string() + " has no such checkpoint; it can go on from " +
+                   names);
+}
+
+/// Throws UsageError for what cannot be asked of a run in this state.
+void check_options(const RunInfo& info, const ResumeOptions& options) {
+  if (options.skip_batch && info.state != RunState::diverged)
+    throw UsageError("--skip-batch: " + info.directory.string() + " has not diverged, so there is no batch to pass over");
+  if (options.none() && info.state == RunState::diverged)
+    throw UsageError(info.directory.string() + " diverged (" + info.message + "), and would again: " + way_back(info.directory));
+}
+
 Checkpoint checkpoint_at(const fs::path& directory, int64_t step) {
   if (step > 0) return read_checkpoint(step_file(directory, kCheckpoints, step));
   if (auto newest = newest_checkpoint(directory, [](const std::string&) {})) return std::move(*newest);
@@ -96,6 +138,10 @@ RunState train_run(const RunConfig& config, const fs::path& directory, const Run
   RunWriter writer = RunWriter::create(directory, make_info(config, *input));
   writer.log("training " + writer.info().title + ", " + std::to_string(writer.info().parameters) + " parameters, " +
              std::to_string(config.training.steps) + " steps on " + writer.info().provenance.at("device").get<std::string>());
+  if (const std::string line = too_many_threads(config.threads); !line.empty()) {
+    writer.log(line);
+    if (progress.message) progress.message(line);
+  }
   if (const std::string why = input->plan.why_not_gpu; !why.empty()) {
     writer.log("the CPU, not the GPU, because: " + why);
     if (progress.message) progress.message("training on the CPU: " + why);
@@ -103,7 +149,7 @@ RunState train_run(const RunConfig& config, const fs::path& directory, const Run
   return train(writer, *input, CheckpointKeeper(directory), progress, stop);
 }
 
-RunState resume_run(const fs::path& directory, const RunProgress& progress, const std::atomic<bool>& stop) {
+RunState resume_run(const fs::path& directory, const RunProgress& progress, const std::atomic<bool>& stop, const ResumeOptions& options) {
   if (read_run_info(directory).state == RunState::finished) return RunState::finished;
   std::vector<std::string> reports;
   const auto report = [&](const std::string& line) {
@@ -112,9 +158,12 @@ RunState resume_run(const fs::path& directory, const RunProgress& progress, cons
   };
   RunWriter writer = RunWriter::take_up(directory, report);
   if (!writer.info().old_names.empty()) report(writer.info().old_names);
-  const std::optional<Checkpoint> checkpoint = newest_checkpoint(directory, report);
+  check_options(writer.info(), options);
+  const nlohmann::json changed = options.changes.empty() ? nlohmann::json() : changed_config(writer.info(), options.changes);
+  const std::optional<Checkpoint> checkpoint = chosen_checkpoint(writer.info(), options, report);
   for (const std::string& line : reports) writer.log(line);
-  const RunConfig config = stored_config(writer.info());
+  const RunConfig config = changed.is_null() ? stored_config(writer.info()) : resolve_config(changed, "--set");
+  const uint64_t bad_batch = options.skip_batch ? diverged_position(directory, writer.info().step) : 0;
   TrainingInput input = prepare_training(config, progress, checkpoint ? stored_tokenizer(*checkpoint, directory) : nullptr);
   const std::string expected = writer.info().provenance.value("corpus_hash", "");
   if (input.corpus.hash() != expected)
@@ -122,9 +171,15 @@ RunState resume_run(const fs::path& directory, const RunProgress& progress, cons
                     input.corpus.hash().substr(0, 12) + ", expected " + expected.substr(0, 12) + "), so it cannot go on as it would have");
   if (checkpoint) input.trainer->restore(checkpoint->state);
   const int64_t step = checkpoint ? checkpoint->state.record.step : 0;
+  if (!changed.is_null()) writer.change_config(step, changed, options.changes);
+  if (options.skip_batch) writer.skip_batch(bad_batch);
+  input.trainer->skip(writer.info().provenance.value("skipped_positions", std::vector<uint64_t>()));
+  const bool went_back = options.from || writer.info().state == RunState::diverged;
+  if (went_back) writer.give_up_behind(step);
   writer.resume_at(step);
-  writer.log(checkpoint ? "resumed from the checkpoint of step " + std::to_string(step)
-                        : "started again: it had ended before its first checkpoint");
+  writer.log(checkpoint  ? "resumed from the checkpoint of step " + std::to_string(step)
+             : went_back ? "started again from its initial weights"
+                         : "started again: it had ended before its first checkpoint");
   return train(writer, input, CheckpointKeeper(directory, checkpoint ? std::optional(step) : std::nullopt), progress, stop);
 }
 

@@ -22,11 +22,21 @@ struct RunProgress {
 RunState train_run(const RunConfig& config, const std::filesystem::path& directory, const RunProgress& progress,
                    const std::atomic<bool>& stop);
 
+/// How a run goes on that is not to repeat what it did.
+struct ResumeOptions {
+  std::optional<int64_t> from;       ///< the step of a checkpoint, 0: the initial weights; what is behind it is removed
+  std::vector<std::string> changes;  ///< "training.learning_rate=0.0005": settings of the optimizer alone
+  bool skip_batch = false;           ///< pass over the batch that it diverged on
+  bool none() const { return !from && changes.empty() && !skip_batch; }
+};
+
 /// Goes on from the newest good checkpoint, exactly as the uninterrupted run would have.
 /// A run that ended before its first checkpoint starts again from its config; finished runs return at once. Damaged checkpoints
 /// are reported and passed over. Throws DataError when a live process holds the run, every checkpoint is damaged, or the
-/// corpus is no longer the one it was trained on.
-RunState resume_run(const std::filesystem::path& directory, const RunProgress& progress, const std::atomic<bool>& stop);
+/// corpus is no longer the one it was trained on. Of a run that diverged `options` must say what is to be different, else UsageError;
+/// without `from` it goes back to the last checkpoint before the loss left its course, or to the beginning.
+RunState resume_run(const std::filesystem::path& directory, const RunProgress& progress, const std::atomic<bool>& stop,
+                    const ResumeOptions& options = {});
 
 /// Sends SIGTERM to the live process of a run; false when none is live. Throws DataError when it lives on another host.
 bool stop_run(const std::filesystem::path& directory);
