@@ -23,7 +23,7 @@ class StopCliTest : public QObject {
         }
         text += ' ';
       }
-      lines += R"({"text": ")" + text + "\", \"meta\": {\"redpajama_set_name\": \"" + (document % 4 ? "prose" : "code") + "\"}}\n";
+      lines += "{\"text\": \"" + text + "\", \"meta\": {\"redpajama_set_name\": \"" + (document % 4 ? "prose" : "code") + "\"}}\n";
     }
     program_.write("text.jsonl", lines);
     const auto imported = program_.run({"-q", "corpus", "import", "mine", program_.path("text.jsonl"), "--validation-share", "0.3"});
@@ -58,8 +58,15 @@ class StopCliTest : public QObject {
     const auto trained =
         program_.run({"-q", "train", program_.path("config.json"), "--out", program_.path("bpe"), "--set", "data.tokenizer=bpe:400"});
     QVERIFY2(trained.code == 0, qPrintable(trained.err));
-    const auto refused = program_.run(
-        {"-q", "train", program_.path("config.json"), "--out", program_.path("none"), "--set", "data.tokenizer=unigram:900000"});
+    QByteArray few;
+    for (const char* domain : {"prose", "code"})
+      for (int i = 0; i < 40; ++i)
+        few += "{\"text\": \"document " + QByteArray::number(i) + " of " + domain + "\", \"meta\": {\"redpajama_set_name\": \"" + domain +
+               "\"}}\n";
+    program_.write("few.jsonl", few);
+    QCOMPARE(program_.run({"-q", "corpus", "import", "few", program_.path("few.jsonl"), "--validation-share", "0.3"}).code, 0);
+    const auto refused = program_.run({"-q", "train", program_.path("config.json"), "--out", program_.path("none"), "--set",
+                                       "data.corpus=few", "--set", "data.tokenizer=unigram:900000"});
     QVERIFY2(refused.code == 3 && is_one_error(refused) && refused.err.contains("cannot train the tokenizer unigram:900000"),
              qPrintable(refused.err));
   }
