@@ -36,11 +36,12 @@ Extent extent_of(const Tensor& tensor) {
   return extent;
 }
 
-/// "blocks.3.mlp.up" is of layer 3; −1 for what is of none.
+/// "layer3.down" is of layer 3; −1 for what is of none.
 int64_t layer_of(const std::string& name) {
   for (size_t begin = 0; begin < name.size();) {
     const size_t end = std::min(name.find('.', begin), name.size());
-    const std::string part = name.substr(begin, end - begin);
+    std::string part = name.substr(begin, end - begin);
+    if (part.starts_with("layer")) part.erase(0, 5);
     if (!part.empty() && part.size() < 9 && part.find_first_not_of("0123456789") == std::string::npos) return std::stoll(part);
     begin = end + 1;
   }
