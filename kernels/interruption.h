@@ -1,7 +1,7 @@
 #pragma once
 #include <atomic>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade {
 

@@ -1,15 +1,15 @@
-#include "kernels/tape.h"
+#include "kernels/engine/tape.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "kernels/beside.h"
-#include "kernels/clock.h"
-#include "kernels/cuda/basic.h"
+#include "kernels/engine/clock.h"
+#include "kernels/engine/cuda_basic.h"
+#include "kernels/engine/parallel.h"
+#include "kernels/engine/side_stream.h"
+#include "kernels/engine/transfer.h"
 #include "kernels/interruption.h"
-#include "kernels/parallel.h"
-#include "kernels/transfer.h"
 
 namespace saccade {
 namespace {

@@ -4,13 +4,13 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "kernels/cross_entropy.h"
-#include "kernels/decoding.h"
+#include "kernels/engine/parallel.h"
+#include "kernels/engine/random.h"
+#include "kernels/engine/transfer.h"
 #include "kernels/interruption.h"
-#include "kernels/linear.h"
-#include "kernels/parallel.h"
-#include "kernels/random.h"
-#include "kernels/transfer.h"
+#include "kernels/ops/cross_entropy/cross_entropy.h"
+#include "kernels/ops/decoding/decoding.h"
+#include "kernels/ops/linear/linear.h"
 #include "models/orthogonal.h"
 
 namespace saccade {

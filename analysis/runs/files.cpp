@@ -13,7 +13,7 @@
 #include <sstream>
 #include <utility>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analysis/runs/files.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 /// Our door to HDF5: every C call is made once here, checked once, and fails with the file's and the object's name.
 /// Written files have the hardened layout: latest format, fixed-length strings, everything chunked, shuffled, deflated and

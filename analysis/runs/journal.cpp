@@ -9,7 +9,7 @@
 #include <cstdio>
 
 #include "analysis/runs/crc32c.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade {
 namespace {

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <sstream>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade {
 namespace {

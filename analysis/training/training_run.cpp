@@ -9,7 +9,7 @@
 #include "analysis/training/divergence.h"
 #include "analysis/training/loss_course.h"
 #include "analysis/training/training_loop.h"
-#include "kernels/plain.h"
+#include "kernels/engine/plain.h"
 #include "models/architectures/registry.h"
 #include "models/training/training_step.h"
 

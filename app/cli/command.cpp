@@ -10,8 +10,8 @@
 #include <limits>
 
 #include "app/cli/output.h"
-#include "kernels/clock.h"
-#include "kernels/error.h"
+#include "kernels/engine/clock.h"
+#include "kernels/engine/error.h"
 #include "kernels/interruption.h"
 
 namespace saccade::cli {

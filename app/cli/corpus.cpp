@@ -5,7 +5,7 @@
 
 #include "app/cli/command.h"
 #include "app/cli/output.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "kernels/interruption.h"
 
 namespace saccade::cli {

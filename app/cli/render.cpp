@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "analysis/runs/files.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 extern char** environ;
 

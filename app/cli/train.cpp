@@ -6,7 +6,7 @@
 #include "app/cli/config_options.h"
 #include "app/cli/output.h"
 #include "app/cli/train_progress.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/architectures/registry.h"
 
 namespace saccade::cli {

@@ -3,7 +3,7 @@
 #include "analysis/training/divergence.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade::cli {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/corpus/corpus_store.h"
 #include "models/corpus/local_text.h"
 #include "models/corpus/tasks.h"

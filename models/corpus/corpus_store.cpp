@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "kernels/interruption.h"
 
 namespace saccade {

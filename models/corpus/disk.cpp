@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 
 namespace saccade {
 namespace fs = std::filesystem;

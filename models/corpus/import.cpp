@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/corpus_store.h"
 #include "models/corpus/document_reader.h"

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <set>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "kernels/interruption.h"
 #include "models/corpus/corpus_store.h"
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "kernels/interruption.h"
 #include "models/corpus/byte_stream.h"
 #include "models/corpus/corpus_store.h"

@@ -2,7 +2,7 @@
 #include <charconv>
 #include <filesystem>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "kernels/interruption.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/disk.h"

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "kernels/interruption.h"
 #include "models/corpus/disk.h"
 #include "models/corpus/sentencepiece_model.h"

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
 #include "kernels/interruption.h"
 #include "models/corpus/tokenizer.h"
 #include "models/corpus/utf8.h"

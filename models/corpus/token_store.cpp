@@ -2,9 +2,9 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/error.h"
+#include "kernels/engine/error.h"
+#include "kernels/engine/parallel.h"
 #include "kernels/interruption.h"
-#include "kernels/parallel.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/corpus_store.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/clock.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/clock.h"
+#include "kernels/engine/transfer.h"
 #include "models/training/plan.h"
 #include "models/training/training_step.h"
 

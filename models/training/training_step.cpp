@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <thread>
 
-#include "kernels/parallel.h"
-#include "kernels/step_measures.h"
-#include "kernels/transfer.h"
+#include "kernels/engine/parallel.h"
+#include "kernels/engine/transfer.h"
+#include "kernels/ops/step_measures/step_measures.h"
 #include "models/architectures/registry.h"
 
 namespace saccade {
@@ -110,7 +110,7 @@ void TrainingStep::forward_backward() {
 void TrainingStep::run_forward_backward() {
   if (first_) tape_.fresh_grads();
   const Tensor loss = model_->loss(tape_, tokens_, targets_, nullptr, nullptr, training_.max_logit_penalty);
-  const Tensor sum = measures_.head_slice(0, 1);
+  const Tensor sum = measures_.slice(0, 1);
   const double share = 1.0 / static_cast<double>(training_.gradient_accumulation);
   add_loss(tape_, sum, loss, share, first_);
   tape_.backward(loss, share);
@@ -118,7 +118,7 @@ void TrainingStep::run_forward_backward() {
 
 void TrainingStep::gradient_norm() {
   norm_pass_(arena_.device(), [&] {
-    const Tensor loss = measures_.head_slice(0, 1), norm = measures_.head_slice(1, 2);
+    const Tensor loss = measures_.slice(0, 1), norm = measures_.slice(1, 2);
     saccade::gradient_norm(tape_, slots_, norm);
     require_finite_loss(tape_, norm, loss);
   });
@@ -129,7 +129,7 @@ void TrainingStep::update(double learning_rate, int64_t step) {
   const auto rates = adamw_rates(options, learning_rate, step);
   if (auto* to = static_cast<double*>(next_rates_.next())) std::copy(rates.begin(), rates.end(), to);
   next_rates_.send();
-  update_pass_(arena_.device(), [&] { adamw_step(tape_, slots_, options, rates_, training_.max_grad_norm, measures_.head_slice(1, 2)); });
+  update_pass_(arena_.device(), [&] { adamw_step(tape_, slots_, options, rates_, training_.max_grad_norm, measures_.slice(1, 2)); });
 }
 
 TrainingStep::Measures TrainingStep::measures() const {

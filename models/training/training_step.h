@@ -3,9 +3,9 @@
 #include <span>
 #include <vector>
 
-#include "kernels/adamw.h"
-#include "kernels/recorded.h"
-#include "kernels/staging.h"
+#include "kernels/engine/captured_graph.h"
+#include "kernels/engine/staging.h"
+#include "kernels/ops/adamw/adamw.h"
 #include "models/config/config.h"
 #include "models/model.h"
 
@@ -27,7 +27,7 @@ int64_t micro_batch_tokens(const TrainingConfig& training);
 
 /// A model with everything that one optimizer step touches, on any device: the trainer runs it, the plan runs it on
 /// `plan`, so what a plan says comes from the code that will train. On a GPU nothing waits until `measures` does, and from
-/// the second step on the work is replayed (cuda::Recorded).
+/// the second step on the work is replayed (cuda::CapturedGraph).
 class TrainingStep {
  public:
   /// Throws UsageError for a precision the device does not compute in.
@@ -79,7 +79,7 @@ class TrainingStep {
   Tensor measures_;  ///< f64 [2]: loss, norm
   Staging next_tokens_, next_targets_, next_rates_;
   bool first_ = true;  ///< micro-batch of the step
-  cuda::Recorded first_pass_, further_pass_, norm_pass_, update_pass_;
+  cuda::CapturedGraph first_pass_, further_pass_, norm_pass_, update_pass_;
 };
 
 /// Sets the CPU threads a config asks for, at most one a core; 0: as many as the program started with.
