@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "kernels/engine/interruption.h"
 #include "kernels/engine/parallel.h"
 #include "kernels/engine/transfer.h"
 #include "kernels/ops/cross_entropy/cross_entropy.h"
@@ -41,6 +42,7 @@ Tensor ParameterMaker::add(const std::string& given, const Shape& shape, bool de
   const std::string name = full(given);
   if (std::any_of(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == name; }))
     throw std::logic_error("two parameters are called " + name);
+  stop_here_if_asked();
   Parameter parameter{name, arena_.allocate(shape, dtype_), {}, decay};
   if (!arena_.device().is_plan()) fill(parameter.value, value);
   parameter.value.set_differentiable(training_);

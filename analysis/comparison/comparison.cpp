@@ -179,6 +179,10 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
   for (Run const* run : runs)
     if (run->info().state != RunState::finished)
       warnings.push_back(run->name() + ": is not finished (" + to_string(run->info().state) + ")");
+  for (const Run* run : runs)
+    for (const char* what : {"changes", "skipped_positions"})
+      if (run->info().provenance.contains(what))
+        warnings.push_back(run->name() + ": went back after it diverged (" + what + ": " + run->info().provenance.at(what).dump() + ")");
   return warnings;
 }
 

@@ -12,6 +12,7 @@ namespace saccade {
 namespace {
 
 constexpr int64_t kFormat = 1;
+constexpr int64_t kMostHeads = 65536;
 
 /// Under this name a file keeps Selection::tokens, as a map of one value: of a layer, or under layer −1 of all that have no own.
 constexpr const char* kCandidateTokens = "candidate_size";
@@ -37,8 +38,32 @@ void write_map(const h5::Group& sample, size_t index, const StoredMap& map) {
   if (map.shape.size() >= 2) group.set_attribute("interpretation", "image", "values");
 }
 
-StoredMap read_map(const h5::Group& group) {
-  return {group.text_attribute("name"), group.integer_attribute("layer"), group.dims("values"), group.read<float>("values")};
+/// Whether a map of that kind over T tokens may have this shape (models/probe.h).
+bool fits(MapKind kind, const std::vector<int64_t>& shape, int64_t tokens) {
+  if (shape.empty() || std::any_of(shape.begin(), shape.end(), [&](int64_t d) { return d < 1 || d > std::max(tokens, kMostHeads); }))
+    return false;
+  const bool by_query = shape.size() >= 2 && shape[1] == tokens;
+  switch (kind) {
+    case MapKind::weights:
+    case MapKind::soft_weights: return shape.size() == 3 && by_query && shape[2] == tokens;
+    case MapKind::score: return shape.size() == 3 && by_query && shape[2] <= tokens;
+    case MapKind::selected: return (shape.size() == 2 || shape.size() == 3) && by_query;
+    case MapKind::captured_mass:
+    case MapKind::margin: return shape.size() == 2 && by_query;
+    case MapKind::maxsim: return shape.size() == 2 && shape[0] == shape[1] && shape[0] <= tokens;
+    case MapKind::chosen:
+    case MapKind::split_weights: return shape.size() == 2 && shape[0] <= tokens;
+  }
+  return false;
+}
+
+/// The shape is checked before any value is read.
+StoredMap read_map(const h5::Group& group, int64_t tokens) {
+  StoredMap map{group.text_attribute("name"), group.integer_attribute("layer"), group.dims("values"), {}};
+  const std::optional<MapKind> kind = parse_map_kind(map.name);
+  if (kind && !fits(*kind, map.shape, tokens)) group.fail("a map \"" + map.name + "\" of an odd shape", "values");
+  map.values = group.read<float>("values");
+  return map;
 }
 
 /// Tokens in the candidates of each layer, once where they are the same in all. Elements need no number: a candidate is one token.
@@ -93,7 +118,7 @@ void read_maps(const h5::Group& sample, Capture& capture) {
   const int64_t count = sample.integer_attribute("map_count");
   for (int64_t i = 0; i < count; ++i) {
     const h5::Group group = sample.open(map_group(static_cast<size_t>(i)));
-    StoredMap map = read_map(group);
+    StoredMap map = read_map(group, static_cast<int64_t>(capture.tokens.size()));
     if (map.name == kCandidateTokens) {
       if (map.values.size() != 1 || !(map.values[0] >= 1)) group.fail("no number of tokens", "values");
       sizes[map.layer] = std::lround(map.values[0]);
@@ -189,6 +214,15 @@ int64_t bytes_of(const std::vector<Capture>& captures) {
   return static_cast<int64_t>(bytes);
 }
 
+std::vector<Capture> read(const std::filesystem::path& path, h5::Origin origin) {
+  const h5::Reader file(path, origin);
+  if (file.root().integer_attribute("format_version") != kFormat) file.root().fail("another format version", ".");
+  std::vector<Capture> captures;
+  const int64_t count = file.root().integer_attribute("sample_count");
+  for (int64_t i = 0; i < count; ++i) captures.push_back(read_sample(file.root().open("sample" + std::to_string(i))));
+  return captures;
+}
+
 }  // namespace
 
 void write_captures(const std::filesystem::path& path, const std::vector<Capture>& captures) {
@@ -202,19 +236,12 @@ void write_captures(const std::filesystem::path& path, const std::vector<Capture
     if (!captures.empty()) file.root().set_attribute("default", "sample0");
     for (size_t i = 0; i < captures.size(); ++i) write_sample(file.root(), i, captures[i]);
     file.close();
-    const auto back = read_captures(aside);
+    const auto back = read(aside, h5::Origin::this_process);
     if (!std::equal(captures.begin(), captures.end(), back.begin(), back.end(), same))
       throw DataError(path.string() + ": read back other data than written");
   });
 }
 
-std::vector<Capture> read_captures(const std::filesystem::path& path) {
-  const h5::Reader file(path);
-  if (file.root().integer_attribute("format_version") != kFormat) file.root().fail("another format version", ".");
-  std::vector<Capture> captures;
-  const int64_t count = file.root().integer_attribute("sample_count");
-  for (int64_t i = 0; i < count; ++i) captures.push_back(read_sample(file.root().open("sample" + std::to_string(i))));
-  return captures;
-}
+std::vector<Capture> read_captures(const std::filesystem::path& path) { return read(path, h5::Origin::anyone); }
 
 }  // namespace saccade

@@ -138,8 +138,8 @@ std::vector<TensorGroup> folders_of(const TrainingState& state) {
 }
 
 /// Reads everything through; `keep` collects the tensors.
-Checkpoint read_checked(const std::filesystem::path& path, bool keep) {
-  const h5::Reader file(path);
+Checkpoint read_checked(const std::filesystem::path& path, bool keep, h5::Origin origin) {
+  const h5::Reader file(path, origin);
   Checkpoint checkpoint = read_header(file.root());
   ContentDigest digest;
   digest.add_header(checkpoint);
@@ -191,7 +191,7 @@ void write_checkpoint(const std::filesystem::path& path, const Checkpoint& check
   require_free_space(path.parent_path(), bytes_of(checkpoint), "checkpoint " + path.filename().string());
   replace_file(path, [&](const std::filesystem::path& aside) {
     const std::string written = write_file(aside, checkpoint);
-    read_checked(aside, false);
+    read_checked(aside, false, h5::Origin::this_process);
     if (h5::Reader(aside).root().text_attribute("sha256") != written)
       throw DataError(path.string() + ": read back another checkpoint than written");
   });
@@ -199,6 +199,6 @@ void write_checkpoint(const std::filesystem::path& path, const Checkpoint& check
 
 std::string checkpoint_hash(const std::filesystem::path& path) { return h5::Reader(path).root().text_attribute("sha256"); }
 
-Checkpoint read_checkpoint(const std::filesystem::path& path) { return read_checked(path, true); }
+Checkpoint read_checkpoint(const std::filesystem::path& path) { return read_checked(path, true, h5::Origin::anyone); }
 
 }  // namespace saccade

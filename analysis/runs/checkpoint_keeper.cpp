@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/runs/files.h"
 #include "analysis/runs/run_info.h"
 
 namespace saccade {
@@ -17,14 +18,16 @@ CheckpointKeeper::CheckpointKeeper(std::filesystem::path directory, std::optiona
 
 bool CheckpointKeeper::keeps(int64_t step) const { return std::find(kept_.begin(), kept_.end(), step) != kept_.end(); }
 
-void CheckpointKeeper::write(const Checkpoint& checkpoint) {
+std::string CheckpointKeeper::write(const Checkpoint& checkpoint) {
   const int64_t step = checkpoint.state.record.step;
   write_checkpoint(step_file(directory_, kCheckpoints, step), checkpoint);
   if (newest() != step) good_.push_back(step);
-  if (good_.size() < kKept) return;
+  if (good_.size() < kKept) return {};
   const int64_t oldest_kept = good_[good_.size() - kKept];
   for (const int64_t old : step_files(directory_, kCheckpoints))
-    if (old < oldest_kept && !keeps(old)) std::filesystem::remove(step_file(directory_, kCheckpoints, old));
+    if (old < oldest_kept && old != on_course_ && !keeps(old))
+      if (std::string problem = remove_run_file(step_file(directory_, kCheckpoints, old)); !problem.empty()) return problem;
+  return {};
 }
 
 std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& directory, const std::function<void(const std::string&)>& report,

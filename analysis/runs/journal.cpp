@@ -89,8 +89,7 @@ std::vector<JournalHole> JournalReader::holes() const {
 
 bool JournalReader::poll(const std::function<void(const Record&)>& visit) {
   if (shrunk_) return false;
-  const Descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) throw_file_error("open", path_);
+  const Descriptor file = open_run_file(path_, O_RDONLY);
   struct stat state {};
   if (::fstat(file.get(), &state) != 0) throw_file_error("read", path_);
   if (state.st_size < offset_) return shrunk_ = true;
@@ -125,8 +124,7 @@ int64_t file_size_of(const Descriptor& file, const std::filesystem::path& path) 
 }  // namespace
 
 JournalWriter::JournalWriter(const std::filesystem::path& path, const std::function<void(const std::string&)>& report, int64_t known)
-    : path_(path), file_(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
-  if (!file_) throw_file_error("open", path);
+    : path_(path), file_(open_run_file(path, O_RDWR | O_CREAT | O_APPEND)) {
   JournalReader reader(path);
   reader.poll([](const Record&) {});
   size_ = reader.line_bytes();

@@ -75,6 +75,18 @@ RunInfo info_from(const nlohmann::json& object, const fs::path& directory, const
 
 std::string config_hash(const nlohmann::json& resolved) { return hex(sha256(resolved.dump())); }
 
+int64_t forked_step(const RunInfo& info) try {
+  return info.provenance.contains("parent") ? info.provenance.at("parent").at("step").get<int64_t>() : 0;
+} catch (const nlohmann::json::exception&) {
+  throw DataError((info.directory / "run.json").string() + " is damaged: /provenance/parent/step is no step");
+}
+
+std::vector<uint64_t> skipped_positions(const RunInfo& info) try {
+  return info.provenance.value("skipped_positions", std::vector<uint64_t>());
+} catch (const nlohmann::json::exception&) {
+  throw DataError((info.directory / "run.json").string() + " is damaged: /provenance/skipped_positions is no list of positions");
+}
+
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};

@@ -1,6 +1,5 @@
 #pragma once
 #include <filesystem>
-#include <fstream>
 
 #include "analysis/runs/journal.h"
 #include "analysis/runs/run.h"
@@ -28,6 +27,12 @@ class RunWriter {
   /// From which of these steps of checkpoints all can be recorded again that the journal lost, as far as one of them lies before it;
   /// nothing when none does or nothing is lost.
   std::optional<int64_t> step_before_loss(const std::vector<int64_t>& checkpoints) const;
+  /// The run goes on from this step with another config; the provenance keeps what was changed: `changes`, each as given to --set.
+  void change_config(int64_t step, const nlohmann::json& config, const std::vector<std::string>& changes);
+  /// Batches at this data position are passed over from now on, in this run for ever.
+  void skip_batch(uint64_t position);
+  /// Removes checkpoints and captures behind this step, which going back gives up. Throws DataError.
+  void give_up_behind(int64_t step);
   /// Training goes on from this step: later records no longer count. What is lost before it stays a hole in the journal.
   void resume_at(int64_t step);
 
@@ -39,8 +44,10 @@ class RunWriter {
   void sync() { journal_.sync(); }
   /// Builds results.h5 from the journal.
   void write_results();
-  /// A line of log.txt, with the time.
+  /// A line of log.txt, with the time. A line that cannot be written is no reason to end a run; `log_problem` says so.
   void log(const std::string& line);
+  /// Why the first line that is missing in log.txt is missing; empty when none is.
+  const std::string& log_problem() const { return log_problem_; }
 
  private:
   RunWriter(RunLock lock, RunInfo info, const std::function<void(const std::string&)>& report);
@@ -50,7 +57,8 @@ class RunWriter {
   RunLock lock_;
   RunInfo info_;
   JournalWriter journal_;
-  std::ofstream log_;
+  Descriptor log_;
+  std::string log_problem_;
 };
 
 }  // namespace saccade

@@ -8,11 +8,14 @@
 #include "analysis/runs/results_file.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/training/branches.h"
+#include "analysis/training/divergence.h"
+#include "analysis/training/loss_course.h"
 #include "analysis/training/training_loop.h"
 #include "kernels/engine/plain.h"
 #include "models/architectures/registry.h"
 #include "models/config/old_names.h"
 #include "models/suggest.h"
+#include "models/training/training_step.h"
 
 namespace saccade {
 
@@ -101,6 +104,50 @@ RunConfig stored_config(const RunInfo& info) try {
   throw DataError(error.what());  // nobody typed this config: the run's file is not what was written
 }
 
+/// The settings that a run may go on with changed: those of the optimizer, on which neither shapes nor data depend.
+std::vector<std::string> changeable_settings(const RunConfig& config) {
+  std::vector<std::string> names{"learning_rate", "min_lr_ratio", "max_grad_norm", "max_logit_penalty"};
+  for (const auto& [name, value] : config.training.optimizer_settings.items()) names.push_back(name);
+  return names;
+}
+
+nlohmann::json changed_config(const RunInfo& info, const std::vector<std::string>& changes) {
+  const RunConfig stored = stored_config(info);
+  const nlohmann::json before = to_json(stored), after = to_json(parse_config(before.dump(), "--set", changes));
+  const std::vector<std::string> changeable = changeable_settings(stored);
+  nlohmann::json others = after;
+  for (const std::string& name : changeable) others["training"][name] = before.at("training").at(name);
+  if (others == before) return after;
+  std::string names;
+  for (const std::string& name : changeable) names += (names.empty() ? "training." : ", training.") + name;
+  throw UsageError("--set: a run goes on with its model and data; what can be changed is " + names);
+}
+
+/// Where a run goes on: at a checkpoint, or at its beginning. `before_loss`: from where what the journal lost can be recorded again.
+std::optional<Checkpoint> chosen_checkpoint(const RunInfo& info, const ResumeOptions& options, std::optional<int64_t> before_loss,
+                                            const std::function<void(const std::string&)>& report) {
+  const bool diverged = info.state == RunState::diverged;
+  if (!options.from && !diverged) return newest_checkpoint(info.directory, report, before_loss);
+  const int64_t beginning = forked_step(info);
+  const int64_t step = options.from ? *options.from : course_so_far(info.directory).on_course.value_or(beginning);
+  if (step == 0 && beginning == 0) return {};
+  const std::vector<int64_t> steps = step_files(info.directory, kCheckpoints);
+  if (std::find(steps.begin(), steps.end(), step) != steps.end()) return read_checkpoint(step_file(info.directory, kCheckpoints, step));
+  std::string names = beginning == 0 ? "0 (the beginning)" : "";
+  for (const int64_t s : steps)
+    if (s > 0) names += (names.empty() ? "" : ", ") + std::to_string(s);
+  throw UsageError("--from " + std::to_string(step) + ": " + info.directory.string() + " has no such checkpoint; it can go on from " +
+                   names);
+}
+
+/// Throws UsageError for what cannot be asked of a run in this state.
+void check_options(const RunInfo& info, const ResumeOptions& options) {
+  if (options.skip_batch && info.state != RunState::diverged)
+    throw UsageError("--skip-batch: " + info.directory.string() + " has not diverged, so there is no batch to pass over");
+  if (options.none() && info.state == RunState::diverged)
+    throw UsageError(info.directory.string() + " diverged (" + info.message + "), and would again: " + way_back(info.directory));
+}
+
 Checkpoint checkpoint_at(const fs::path& directory, int64_t step) {
   if (step > 0) return read_checkpoint(step_file(directory, kCheckpoints, step));
   const std::vector<int64_t> steps = step_files(directory, kCheckpoints);
@@ -130,7 +177,21 @@ void add_differences(const nlohmann::json& was, const nlohmann::json& is, const 
   text += (text.empty() ? "" : "; ") + pointer + " is " + shown(is) + ", was " + shown(was);
 }
 
-/// Throws DataError when run.json has another config than the run was trained with.
+/// The assignments that the run was resumed with (RunWriter::change_config) at this step and since, in their order.
+std::vector<std::string> changes_since(const RunInfo& info, int64_t step) try {
+  std::vector<std::string> assignments;
+  bool since = false;
+  for (const nlohmann::json& change : info.provenance.value("changes", nlohmann::json::array())) {
+    since = since || change.at("step").get<int64_t>() >= step;  // a later change at an earlier step came after this one
+    if (!since) continue;
+    for (const nlohmann::json& assignment : change.at("set")) assignments.push_back(assignment);
+  }
+  return assignments;
+} catch (const nlohmann::json::exception&) {
+  throw DataError((info.directory / "run.json").string() + " is damaged: /provenance/changes is no list of steps and assignments");
+}
+
+/// Throws DataError when run.json has another config than the run was trained with, but for what it was resumed with.
 void require_same_config(const RunInfo& info, const Checkpoint* checkpoint) {
   const std::string path = (info.directory / "run.json").string();
   std::string differences;
@@ -138,7 +199,11 @@ void require_same_config(const RunInfo& info, const Checkpoint* checkpoint) {
     nlohmann::json trained = checkpoint->config;
     rename_settings(trained);
     fill_old_defaults(trained);
-    add_differences(trained, info.config, "", differences);
+    const std::vector<std::string> changes = changes_since(info, checkpoint->state.record.step);
+    if (changes.empty())
+      add_differences(trained, info.config, "", differences);
+    else
+      add_differences(to_json(override_config(trained, path, changes)), to_json(stored_config(info)), "", differences);
   } else if (info.config_edited) {
     differences = "its SHA-256 is not the one of provenance/config_hash";
   }
@@ -163,6 +228,10 @@ RunState train_run(const RunConfig& config, const fs::path& directory, const Run
   RunWriter writer = RunWriter::create(directory, make_info(config, *input));
   writer.log("training " + writer.info().title + ", " + std::to_string(writer.info().parameters) + " parameters, " +
              std::to_string(config.training.steps) + " steps on " + writer.info().provenance.at("device").get<std::string>());
+  if (const std::string line = too_many_threads(config.threads); !line.empty()) {
+    writer.log(line);
+    if (progress.message) progress.message(line);
+  }
   if (const std::string why = input->plan.why_not_gpu; !why.empty()) {
     writer.log("the CPU, not the GPU, because: " + why);
     if (progress.message) progress.message("training on the CPU: " + why);
@@ -181,12 +250,6 @@ void renew_results(const fs::path& directory, const std::function<void(const std
   report((directory / "results.h5").string() + " was not what the journal says and was written again");
 }
 
-/// Checkpoints that were passed over for what the journal lost before them: they belong to a part of the run that is trained again.
-void remove_checkpoints_behind(const fs::path& directory, int64_t step) {
-  for (const int64_t later : step_files(directory, kCheckpoints))
-    if (later > step) fs::remove(step_file(directory, kCheckpoints, later));
-}
-
 void require_same_corpus(const RunInfo& info, const Corpus& corpus) {
   const std::string expected = info.provenance.value("corpus_hash", "");
   if (corpus.hash() != expected)
@@ -196,7 +259,7 @@ void require_same_corpus(const RunInfo& info, const Corpus& corpus) {
 
 }  // namespace
 
-RunState resume_run(const fs::path& directory, const RunProgress& progress, const std::atomic<bool>& stop) {
+RunState resume_run(const fs::path& directory, const RunProgress& progress, const std::atomic<bool>& stop, const ResumeOptions& options) {
   std::vector<std::string> reports;
   const auto report = [&](const std::string& line) {
     reports.push_back(line);
@@ -208,22 +271,30 @@ RunState resume_run(const fs::path& directory, const RunProgress& progress, cons
   }
   RunWriter writer = RunWriter::take_up(directory, report);
   if (!writer.info().old_names.empty()) report(writer.info().old_names);
+  check_options(writer.info(), options);
+  const nlohmann::json changed = options.changes.empty() ? nlohmann::json() : changed_config(writer.info(), options.changes);
   const auto before_loss = writer.step_before_loss(step_files(directory, kCheckpoints));
-  const std::optional<Checkpoint> checkpoint = newest_checkpoint(directory, report, before_loss);
+  const std::optional<Checkpoint> checkpoint = chosen_checkpoint(writer.info(), options, before_loss, report);
   const int64_t step = checkpoint ? checkpoint->state.record.step : 0;
   const bool repeats = before_loss && step <= *before_loss;
   if (repeats)
     report("goes back to the checkpoint of step " + std::to_string(step) + ", from which what the journal lost is recorded again");
   for (const std::string& line : reports) writer.log(line);
   require_same_config(writer.info(), checkpoint ? &*checkpoint : nullptr);
-  const RunConfig config = stored_config(writer.info());
+  const RunConfig config = changed.is_null() ? stored_config(writer.info()) : resolve_config(changed, "--set");
+  const uint64_t bad_batch = options.skip_batch ? diverged_position(directory, writer.info().step) : 0;
   TrainingInput input = prepare_training(config, progress, checkpoint ? stored_tokenizer(*checkpoint, directory) : nullptr);
   require_same_corpus(writer.info(), input.corpus);
   if (checkpoint) input.trainer->restore(checkpoint->state);
-  if (repeats) remove_checkpoints_behind(directory, step);
+  const bool went_back = options.from || writer.info().state == RunState::diverged;
+  if (went_back || repeats) writer.give_up_behind(step);  // first: those have the config from before a change
+  if (!changed.is_null()) writer.change_config(step, changed, options.changes);
+  if (options.skip_batch) writer.skip_batch(bad_batch);
+  input.trainer->skip(skipped_positions(writer.info()));
   writer.resume_at(!checkpoint && config.training.evaluate_at_start ? -1 : step);  // what was recorded at step 0 is recorded again
-  writer.log(checkpoint ? "resumed from the checkpoint of step " + std::to_string(step)
-                        : "started again: it had ended before its first checkpoint");
+  writer.log(checkpoint  ? "resumed from the checkpoint of step " + std::to_string(step)
+             : went_back ? "started again from its initial weights"
+                         : "started again: it had ended before its first checkpoint");
   return train(writer, input, checkpoint ? std::optional(step) : std::nullopt, progress, stop);
 }
 
@@ -285,9 +356,12 @@ RunState fork_run(const Fork& fork, const RunConfig& config, const fs::path& dir
   }
   const bool other = other_text(config, before);
   if (other) checkpoint.state.data_position = 0;
+  const std::vector<uint64_t> skipped = other ? std::vector<uint64_t>() : skipped_positions(parent);
+  input->trainer->skip(skipped);
   input->trainer->restore(checkpoint.state);
   const int64_t step = checkpoint.state.record.step;
   RunInfo info = make_info(config, *input);
+  if (!skipped.empty()) info.provenance["skipped_positions"] = skipped;
   info.provenance["parent"] = {{"path", fs::absolute(fork.parent).lexically_normal().string()},
                                {"name", parent.name},
                                {"config_hash", parent.provenance.value("config_hash", "")},

@@ -22,14 +22,24 @@ struct RunProgress {
 RunState train_run(const RunConfig& config, const std::filesystem::path& directory, const RunProgress& progress,
                    const std::atomic<bool>& stop);
 
+/// How a run goes on that is not to repeat what it did.
+struct ResumeOptions {
+  std::optional<int64_t> from;       ///< the step of a checkpoint, 0: the initial weights; what is behind it is removed
+  std::vector<std::string> changes;  ///< "training.learning_rate=0.0005": settings of the optimizer alone
+  bool skip_batch = false;           ///< pass over the batch that it diverged on
+  bool none() const { return !from && changes.empty() && !skip_batch; }
+};
+
 /// Goes on from the newest good checkpoint, exactly as the uninterrupted run would have.
 /// A run that ended before its first checkpoint starts again from its config; of a finished run nothing is done but that results.h5 is
 /// written again where it is not what the journal says, unless the end of its journal is lost (Run::damage). Damaged checkpoints are
 /// reported and passed over. Where the journal lost records, it goes on from a checkpoint before them, if there is one, so that they are
 /// recorded again. Throws DataError when a live process holds the run, every checkpoint is damaged, the config in run.json is no longer
-/// the one the run was trained with (saying what differs; there is no way to change it on purpose but a new run), or the corpus is no
-/// longer the one it was trained on.
-RunState resume_run(const std::filesystem::path& directory, const RunProgress& progress, const std::atomic<bool>& stop);
+/// the one the run was trained with (saying what differs; `options` changes it on purpose, as far as that can be done), or the corpus is
+/// no longer the one it was trained on. Of a run that diverged `options` must say what is to be different, else UsageError; without
+/// `from` it goes back to the last checkpoint before the loss left its course, or to the beginning.
+RunState resume_run(const std::filesystem::path& directory, const RunProgress& progress, const std::atomic<bool>& stop,
+                    const ResumeOptions& options = {});
 
 /// A run that goes on from a checkpoint of another one, which is only read.
 struct Fork {

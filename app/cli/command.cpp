@@ -12,6 +12,7 @@
 #include "app/cli/output.h"
 #include "kernels/engine/clock.h"
 #include "kernels/engine/error.h"
+#include "kernels/engine/interruption.h"
 
 namespace saccade::cli {
 namespace {
@@ -128,6 +129,7 @@ const std::atomic<bool>& stop_requested() { return stop; }
 void catch_stop_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) handle(signal, on_stop_signal);
   std::signal(SIGPIPE, SIG_IGN);
+  heed_stop(stop);
 }
 
 }  // namespace saccade::cli

@@ -6,15 +6,10 @@
 #include "app/cli/command.h"
 #include "app/cli/output.h"
 #include "kernels/engine/error.h"
+#include "kernels/engine/interruption.h"
 
 namespace saccade::cli {
 namespace {
-
-class Interrupted : public Error {
- public:
-  using Error::Error;
-  int exit_code() const override { return 130; }
-};
 
 Split parse_split(const std::string& name) {
   for (Split split : {Split::train, Split::validation, Split::test})

@@ -1,5 +1,6 @@
 #include "app/cli/train_progress.h"
 
+#include "analysis/training/divergence.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
 #include "kernels/engine/error.h"
@@ -54,7 +55,7 @@ int finish_training(const std::filesystem::path& directory, RunState state) {
                 {"lost", run.lost()}},
                text);
   if (!run.lost().empty()) warn("warning: " + directory.string() + ": " + run.lost());
-  if (state == RunState::diverged) throw Error(directory.string() + ": diverged, " + info.message + "; the last good checkpoint is kept");
+  if (state == RunState::diverged) throw Error(directory.string() + ": diverged, " + info.message + "; " + way_back(directory));
   if (state != RunState::stopped) return 0;
   say("go on with: saccade resume " + directory.string());
   return 130;

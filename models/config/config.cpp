@@ -311,7 +311,7 @@ const Schema<RunConfig> run_schema{
     choice_field(
         "precision", &RunConfig::precision, {"auto", "f32", "f64", "bf16"},
         "Numbers to compute in: f64 on the CPU only, bf16 (with f32 sums and weights) on CUDA only; auto: f32 on the CPU, bf16 on CUDA."),
-    repetition(field("threads", &RunConfig::threads, {0, 1024}, "CPU threads, 0: all cores.")),
+    repetition(field("threads", &RunConfig::threads, {0, 1024}, "CPU threads, at most one a core; 0: all cores.")),
 };
 
 std::vector<Setting> training_settings(const std::string& optimizer_id, const std::string& schedule_id) {

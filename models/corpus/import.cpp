@@ -25,6 +25,20 @@ std::string known_set(const std::string& domain) {
   return found == sets.end() ? domain : found->second;
 }
 
+/// One line of JSON, discarded when it is none. `twice` gets a key that one of its objects has twice: which is meant is not known.
+nlohmann::json parse_line(std::string_view line, std::string& twice) {
+  std::vector<std::unordered_set<std::string>> keys;  // of the objects around
+  return nlohmann::json::parse(
+      line,
+      [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
+        if (event == nlohmann::json::parse_event_t::object_start) keys.emplace_back();
+        if (event == nlohmann::json::parse_event_t::object_end) keys.pop_back();
+        if (event == nlohmann::json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) twice = value;
+        return true;
+      },
+      false);
+}
+
 /// "meta.redpajama_set_name" → the value there, or null.
 const nlohmann::json* find_field(const nlohmann::json& record, const std::string& path) {
   const nlohmann::json* at = &record;
@@ -61,7 +75,10 @@ class Importer : public DocumentVisitor {
   Importer(const ImportOptions& options, const std::function<void(double, const std::string&)>& progress)
       : options_(options), progress_(progress), writer_(options.name) {}
 
-  ImportReport run(const std::vector<SourceFile>& files) {
+  /// `left_out`: lines on what of the sources is no part of `files`.
+  ImportReport run(const std::vector<SourceFile>& files, const std::vector<std::string>& left_out) {
+    for (const std::string& line : left_out)
+      if (report_.problems.size() < kMostProblems) report_.problems.push_back(line);
     for (const SourceFile& file : files) total_bytes_ += file.bytes;
     for (const SourceFile& file : files) {
       file_ = &file;
@@ -97,7 +114,9 @@ class Importer : public DocumentVisitor {
 
  private:
   void record(std::string_view line, int64_t number) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
+    std::string twice;
+    const auto json = parse_line(line, twice);
+    if (!twice.empty()) return malformed(number, "the key \"" + twice + "\" twice in one object");
     if (json.is_discarded()) return malformed(number, "no JSON");
     if (!json.is_object()) return malformed(number, "a JSON " + std::string(json.type_name()) + ", expected an object");
     const nlohmann::json* text = find_field(json, options_.text_field);
@@ -190,8 +209,9 @@ void check_options(const ImportOptions& options) {
 
 ImportReport import_corpus(const ImportOptions& options, const std::function<void(double, const std::string&)>& progress) {
   check_options(options);
-  const std::vector<SourceFile> files = find_sources(options.sources, options.use_file_splits);
-  return Importer(options, progress).run(files);
+  std::vector<std::string> left_out;
+  const std::vector<SourceFile> files = find_sources(options.sources, options.use_file_splits, left_out);
+  return Importer(options, progress).run(files, left_out);
 }
 
 }  // namespace saccade

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/engine/error.h"
+#include "kernels/engine/interruption.h"
 #include "kernels/engine/parallel.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/corpus_store.h"
@@ -61,7 +62,10 @@ class TokenWriter {
 
   void flush() {
     std::vector<std::vector<int32_t>> encoded(group_.size());
-    parallel_for(static_cast<int64_t>(group_.size()), [&](int64_t i) { encoded[i] = tokenizer_.encode(group_[i]); });
+    parallel_for(static_cast<int64_t>(group_.size()), [&](int64_t i) {
+      stop_here_if_asked();
+      encoded[i] = tokenizer_.encode(group_[i]);
+    });
     for (auto& tokens : encoded) {
       if (!filter_.takes(static_cast<int64_t>(tokens.size()))) continue;
       tokens.push_back(tokenizer_.end_of_text());
@@ -135,6 +139,7 @@ void make_store(const fs::path& path, const Corpus& corpus, const std::string& d
   Sha256 sha;
   int64_t done = 0, told = 0;
   corpus.each_document(domain, split, [&](std::string_view document) {
+    stop_here_if_asked();
     sha.update(document.size());
     sha.update(document);
     writer.add(document);
@@ -227,6 +232,7 @@ std::shared_ptr<const TokenStore> TokenStore::open(const Corpus& corpus, const s
   const std::string part = filtered ? "." + std::to_string(filter.least) + "-" + (filter.most > 0 ? std::to_string(filter.most) : "") : "";
   const fs::path path = cache_folder() / "tokens" / (corpus.hash().substr(0, 16) + "-" + tokenizer.hash().substr(0, 16)) /
                         (domain + "." + to_string(split) + part + ".tokens");
+  remove_abandoned(path.parent_path());
   const bool old = has_no_checks(path);
   if (old && progress) progress("tokens of " + domain + " (" + to_string(split) + ") are made again: those stored had no checksums");
   if (old || !corpus.has_domain(domain) || !fs::exists(path)) make_store(path, corpus, domain, split, tokenizer, progress, filter);

@@ -50,6 +50,7 @@ struct Trainer::Impl {
   StepRecord record;
   uint64_t position;     ///< behind the last micro-batch that was trained on
   bool fetched = false;  ///< the next one is there already
+  std::vector<uint64_t> skipped;
 
   Impl(const RunConfig& c, const Plan& p, std::unique_ptr<BatchSource> d)
       : config(c),
@@ -62,8 +63,14 @@ struct Trainer::Impl {
     use_threads(c.threads);
   }
 
+  int64_t sequences_of(int64_t step) const {
+    return micro_batches(config.training, step) * micro_batch_tokens(config.training) / config.data.sequence_length;
+  }
+
   void fetch() {
     if (fetched) return;
+    while (std::find(skipped.begin(), skipped.end(), data->position()) != skipped.end())
+      data->seek(data->position() + static_cast<uint64_t>(sequences_of(record.step + 1)));
     data->next(work.sequences(), work.tokens(), work.targets());
     work.send_ahead();
     fetched = true;
@@ -133,6 +140,32 @@ TrainingState Trainer::state() {
     for (NamedTensor& named : group.tensors) named.tensor = on_host(host, named.tensor);
   return state;
 }
+
+std::vector<NamedTensor> Trainer::gradients() {
+  Arena host(Device::cpu());
+  std::vector<NamedTensor> gradients;
+  const std::vector<Parameter>& parameters = model().parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Tensor& gradient = impl_->work.slots()[i].grad;
+    gradients.push_back({parameters[i].name, device().is_cpu() ? gradient : on_host(host, gradient)});
+  }
+  return gradients;
+}
+
+TrainedBatch Trainer::last_batch() {
+  BatchSource& data = *impl_->data;
+  const int64_t sequences = impl_->sequences_of(impl_->record.step), length = impl_->work.length();
+  const auto values = static_cast<size_t>(sequences * length);
+  TrainedBatch last{impl_->position - static_cast<uint64_t>(sequences),
+                    {"", std::vector<int32_t>(values), std::vector<int32_t>(values), sequences, length}};
+  const uint64_t next = data.position();
+  data.seek(last.data_position);
+  data.next(sequences, last.batch.tokens, last.batch.targets);
+  data.seek(next);
+  return last;
+}
+
+void Trainer::skip(std::vector<uint64_t> positions) { impl_->skipped = std::move(positions); }
 
 void Trainer::restore(const TrainingState& restored) {
   const TrainingState mine = impl_->live_state();

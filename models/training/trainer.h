@@ -33,6 +33,12 @@ struct TrainingState {
   TensorGroup& group(const std::string& name);
 };
 
+/// What a step trained on, and the data position where it begins.
+struct TrainedBatch {
+  uint64_t data_position = 0;
+  FrozenBatch batch;
+};
+
 /// Learning rate of step s (1-based): linear warm-up, then the schedule between the peak and min_lr_ratio · peak (a constant one stays).
 double scheduled_learning_rate(const TrainingConfig& config, int64_t step);
 
@@ -63,6 +69,13 @@ class Trainer {
   TrainingState state();
   /// Copies values from `restored` (on the CPU; same names and shapes; throws DataError otherwise) and continues behind it.
   void restore(const TrainingState& restored);
+
+  /// Gradients of the last step before clipping, where and as `state` has the weights.
+  std::vector<NamedTensor> gradients();
+  /// What the last step trained on, read once more.
+  TrainedBatch last_batch();
+  /// Steps whose batch would begin at one of these data positions take the one behind it.
+  void skip(std::vector<uint64_t> positions);
 
   /// EvaluationPass::evaluate on the weights as they are, in pieces of a micro-batch.
   Evaluation evaluate(const FrozenBatch& batch);

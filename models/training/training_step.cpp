@@ -1,6 +1,7 @@
 #include "models/training/training_step.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "kernels/engine/parallel.h"
 #include "kernels/engine/transfer.h"
@@ -29,6 +30,8 @@ Tensor fresh_tokens(Arena& arena, const TrainingConfig& training, int64_t length
   return arena.allocate({micro_batch_tokens(training) / length, length}, DType::i32);
 }
 
+int64_t cores() { return std::max<int64_t>(1, std::thread::hardware_concurrency()); }
+
 }  // namespace
 
 bool computes_in(const std::string& precision, Engine engine) {
@@ -44,9 +47,15 @@ Precision parse_precision(const std::string& precision, Device device) {
   return {DType::f32, on_cuda && precision != "f32" ? DType::bf16 : DType::f32};
 }
 
+std::string too_many_threads(int64_t threads) {
+  if (threads <= cores()) return {};
+  return "/threads is " + std::to_string(threads) + ", and there are " + std::to_string(cores()) + " cores: " + std::to_string(cores()) +
+         " threads are used";
+}
+
 void use_threads(int64_t threads) {
   static const int at_start = thread_count();
-  const int wanted = threads > 0 ? static_cast<int>(threads) : at_start;
+  const int wanted = threads > 0 ? static_cast<int>(std::min(threads, cores())) : at_start;
   if (wanted != thread_count()) set_thread_count(wanted);
 }
 

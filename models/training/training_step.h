@@ -88,7 +88,9 @@ class TrainingStep {
   cuda::CapturedGraph norm_pass_, update_pass_;
 };
 
-/// Sets the CPU threads a config asks for; 0: as many as the program started with.
+/// Sets the CPU threads a config asks for, at most one a core; 0: as many as the program started with.
 void use_threads(int64_t threads);
+/// Says in one line that there are fewer cores than threads asked for; empty when there are not.
+std::string too_many_threads(int64_t threads);
 
 }  // namespace saccade

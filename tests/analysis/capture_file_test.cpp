@@ -71,7 +71,8 @@ class CaptureFileTest : public QObject {
     QTest::addColumn<QString>("says");
     QTest::newRow("unknown kind") << "phases" << 1.0F << "phases";
     QTest::newRow("no size") << "candidate_size" << std::numeric_limits<float>::quiet_NaN() << "no number of tokens";
-    QTest::newRow("scores without dimensions") << "score" << 1.0F << "dimensions";
+    QTest::newRow("scores without dimensions") << "score" << 1.0F << "odd shape";
+    QTest::newRow("weights of no square") << "weights" << 1.0F << "odd shape";
   }
   void whatIsNoMapIsRefused() {
     QFETCH(QString, name);

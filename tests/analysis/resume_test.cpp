@@ -235,6 +235,22 @@ class ResumeTest : public QObject {
     QCOMPARE(same(directory), QString());
   }
 
+  /// Killed between a checkpoint and what is measured at its step: resuming measures that first.
+  void measuresWhatACheckpointCameBefore() {
+    const fs::path directory = path("unmeasured");
+    RunConfig config = tiny_config();
+    work_on(directory, config, 8);  // a checkpoint, an evaluation, statistics and captures
+    fs::remove(step_file(directory, kCaptures, 8));
+    const std::string journal = read_text(directory / "journal.jsonl");
+    size_t cut = journal.find("\"type\":\"step\",\"step\":8,");
+    cut = journal.find('\n', cut) + 1;
+    QVERIFY(journal.find("\"type\":\"statistics\"", cut) != std::string::npos);
+    fs::resize_file(directory / "journal.jsonl", cut);
+    QCOMPARE(work_on(directory, config).state, RunState::finished);
+    QCOMPARE(same(directory), QString());
+    QCOMPARE(Run(directory).captures(8).size(), Run(whole_).captures(8).size());
+  }
+
   void truncatedCheckpointFallsBack() {
     const fs::path directory = crashed("short");
     fs::resize_file(step_file(directory, kCheckpoints, 6), fs::file_size(step_file(directory, kCheckpoints, 6)) / 2);

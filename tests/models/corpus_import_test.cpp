@@ -1,3 +1,6 @@
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -336,6 +339,55 @@ class CorpusImportTest : public QObject {
     import({file});
     const int64_t peak = memory("VmHWM:");
     QVERIFY2(peak - before < 50'000, qPrintable(QString("%1 kB before, peak %2 kB").arg(before).arg(peak)));
+  }
+
+  /// Only links to files of the same folder are followed; the others are named.
+  void links_out_of_a_folder_are_left_out() {
+    const fs::path outside = write("outside/secret.txt", "a secret that is nobody's text");
+    const fs::path inside = write("set/web/page.txt", "a page of the web, imported once");
+    fs::create_symlink(outside, folder() / "set" / "web" / "stolen.txt");
+    fs::create_symlink("/nowhere/at/all", folder() / "set" / "web" / "dangling.txt");
+    fs::create_directory_symlink(outside.parent_path(), folder() / "set" / "books");
+    fs::create_symlink("page.txt", folder() / "set" / "web" / "same.txt");
+    const ImportReport report = import({folder() / "set"});
+    QCOMPARE(report.documents, int64_t{1});
+    QCOMPARE(report.duplicates, int64_t{1});  // the link inside was followed
+    for (const char* name : {"stolen.txt: left out, a link out of the folder", "dangling.txt: left out, a link that leads nowhere",
+                             "books: left out, a link out of the folder"})
+      QVERIFY2(std::any_of(report.problems.begin(), report.problems.end(), [&](const std::string& p) { return p.ends_with(name); }), name);
+    fs::remove_all(folder() / "data" / "corpora");
+    QCOMPARE(import({folder() / "set" / "books"}).documents, int64_t{1});  // a link that somebody names is meant
+  }
+
+  void a_key_that_stands_twice_is_malformed() {
+    const ImportReport report = import(
+        {write("a.jsonl", "{\"text\": \"one\", \"text\": \"two\"}\n" + std::string("{\"text\": \"x\", \"meta\": {\"a\": 1, \"a\": 2}}\n") +
+                              "{\"text\": \"good\", \"meta\": {\"text\": 1}}\n")});
+    QCOMPARE(report.documents, int64_t{1});
+    QCOMPARE(report.malformed, int64_t{2});
+    QVERIFY(report.problems.front().find("the key \"text\" twice") != std::string::npos);
+  }
+
+  /// What killed processes left aside goes when the next one works in that folder; what a live one holds stays.
+  void files_left_aside_are_removed() {
+    import({write("a.jsonl", numbered(0, 40, "web"))});
+    const Corpus corpus = Corpus::open("mine");
+    const auto tokenizer = make_byte_tokenizer();
+    TokenStore::open(corpus, "web", Split::train, *tokenizer);
+    fs::path store;
+    for (const auto& entry : fs::recursive_directory_iterator(folder() / "cache" / "tokens"))
+      if (entry.is_regular_file()) store = entry.path();
+    const fs::path left = store.string() + ".aside-999999999-1", held = store.string() + ".aside-999999998-1",
+                   foreign = store.parent_path() / "notes.aside-mine";
+    for (const fs::path& path : {left, held, foreign}) std::ofstream(path) << "half";
+    const int lock = ::open(held.c_str(), O_RDWR);
+    QCOMPARE(::flock(lock, LOCK_EX | LOCK_NB), 0);
+    const fs::path corpora = folder() / "data" / "corpora";
+    fs::create_directory(corpora / ".mine.aside-999999999-1");
+    TokenStore::open(Corpus::open("mine"), "web", Split::train, *tokenizer);
+    QVERIFY(!fs::exists(left) && fs::exists(held) && fs::exists(foreign) && fs::exists(store));
+    QVERIFY(!fs::exists(corpora / ".mine.aside-999999999-1"));
+    ::close(lock);
   }
 
  private:
