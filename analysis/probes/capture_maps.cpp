@@ -42,7 +42,7 @@ const CapturedMap& require_map(const Capture& capture, MapKind kind, int64_t lay
   for (const CapturedMap& m : capture.maps)
     if (m.kind == kind) layers += (layers.empty() ? "" : ", ") + std::to_string(m.layer);
   throw UsageError(std::string("the capture has no map \"") + to_string(kind) + "\"" +
-                   (layers.empty() ? std::string() : " of layer " + std::to_string(layer) + "; layers that have one: " + layers));
+                   (layers.empty() ? std::string() : " of " + layer_words(capture, layer) + "; layers that have one: " + layers));
 }
 
 void require_head(const CapturedMap& map, int64_t head) {

@@ -74,7 +74,7 @@ struct Place {
       if (is_link(base.get(), kind.c_str())) throw DataError(parent.string() + kLink);
       folder = Descriptor(::openat(base.get(), kind.c_str(), kFolder | O_NOFOLLOW));
     }
-    if (!folder) throw_file_error("open", parent);
+    if (!folder) throw_file_error("open", path);
   }
 };
 
