@@ -193,7 +193,8 @@ class FigureExportTest : public QObject {
       QVERIFY2(!written && reason.contains(path) && reason.contains("File too large"), qPrintable(QString::number(left) + reason));
       QVERIFY(QDir(folder.path()).entryList(QDir::Files | QDir::Hidden).isEmpty());
     }
-    QVERIFY(exportFigure(small, path));
+    QString reason;
+    QVERIFY2(exportFigure(small, path, &reason), qPrintable(reason));
     QCOMPARE(QFileInfo(path).size(), whole);
   }
 
