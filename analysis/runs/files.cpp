@@ -175,7 +175,7 @@ class FileAside {
   FileAside(const fs::path& path, mode_t mode) : path_(path), place_(path) {
     name_ = "." + place_.name + std::string(kAside) + std::to_string(::getpid());
     for (int tries = 0; !create(mode); ++tries)
-      if (tries == 100) throw_file_error("create", aside());
+      if (tries == 100) throw_file_error("create", path_);
   }
   ~FileAside() {
     if (!name_.empty()) ::unlinkat(place_.folder.get(), name_.c_str(), 0);
@@ -187,7 +187,7 @@ class FileAside {
   fs::path aside() const { return folder() / name_; }
   int get() const { return file_.get(); }
   void become() {
-    if (::fsync(file_.get()) != 0) throw_file_error("sync", aside());
+    if (::fsync(file_.get()) != 0) throw_file_error("sync", path_);
     if (::renameat(place_.folder.get(), name_.c_str(), place_.folder.get(), place_.name.c_str()) != 0) throw_file_error("replace", path_);
     name_.clear();
     const Descriptor names(::openat(place_.folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -199,7 +199,7 @@ class FileAside {
   bool create(mode_t mode) {
     ::unlinkat(place_.folder.get(), name_.c_str(), 0);  // of an ended process that had our number
     file_ = open_in(place_.folder, aside(), O_RDWR | O_CREAT | O_EXCL, mode);
-    if (!file_) throw_file_error("create", aside());
+    if (!file_) throw_file_error("create", path_);
     return ::flock(file_.get(), LOCK_EX) == 0 && stands_at(file_.get(), place_.folder.get(), name_);
   }
 
@@ -224,7 +224,7 @@ void replace_file(const fs::path& path, const std::function<void(const fs::path&
 
 void replace_text(const fs::path& path, std::string_view text, mode_t mode) {
   replace(path, mode, [&](const FileAside& file) {
-    if (!write_all(file.get(), text)) throw_file_error("write", file.aside());
+    if (!write_all(file.get(), text)) throw_file_error("write", path);
   });
 }
 

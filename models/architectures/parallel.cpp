@@ -46,6 +46,7 @@ class ParallelMixer : public Mixer {
         parts_[i] = entry.make_mixer(shape_of_part(around, part), part, make, layer);
       }
       around.earlier[entry.id] = around.nth(entry.id, layer) + 1;
+      if (entry.id == "rwkv7") around.earlier[kBlendedValues] = around.nth(kBlendedValues, layer) + 1;
       gains_[i] = make.constant(layer_name(layer, std::string(kParts[i]) + "_gain"), {shape.width, 1}, kGain);
     }
   }

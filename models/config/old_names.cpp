@@ -126,6 +126,7 @@ void fill_old_defaults(Json& config) {
   }
   fill_added(config, "data", data_schema.settings());
   fill_added(config, "training", training_schema.settings());
+  if (config.contains("training") && !config.contains("description")) config["description"] = "";
 }
 
 void remove_other_name(Json& config, const std::string& path) {

@@ -198,24 +198,22 @@ class ComparisonTest : public QObject {
 
   void warnsOfRunsThatCannotBeCompared_data() {
     QTest::addColumn<QString>("pointer");
+    QTest::addColumn<QByteArray>("value");
     QTest::addColumn<QString>("warning");
-    QTest::newRow("corpus") << "/provenance/corpus_hash"
-                            << "another corpus";
-    QTest::newRow("tokenizer") << "/provenance/tokenizer_hash"
-                               << "another tokenizer";
-    QTest::newRow("length") << "/config/data/sequence_length"
-                            << "another sequence length";
-    QTest::newRow("evaluation") << "/config/training/evaluation_tokens"
-                                << "another number of tokens";
-    QTest::newRow("domains") << "/config/data/train"
-                             << "other domains";
-    QTest::newRow("parameters") << "parameters"
-                                << "more than 1 %";
-    QTest::newRow("unfinished") << "state"
-                                << "not finished (stopped)";
+    const auto row = [](const char* name, const char* pointer, const char* value, const char* warning) {
+      QTest::newRow(name) << QString::fromUtf8(pointer) << QByteArray(value) << QString::fromUtf8(warning);
+    };
+    row("corpus", "/provenance/corpus_hash", "", "another corpus");
+    row("tokenizer", "/provenance/tokenizer_hash", "", "another tokenizer");
+    row("length", "/config/data/sequence_length", "64", "another sequence length");
+    row("evaluation", "/config/training/evaluation_tokens", "4096", "another number of tokens");
+    row("domains", "/config/data/train", "[\"changed\"]", "other domains");
+    row("parameters", "parameters", "", "more than 1 %");
+    row("unfinished", "state", "", "not finished (stopped)");
   }
   void warnsOfRunsThatCannotBeCompared() {
     QFETCH(QString, pointer);
+    QFETCH(QByteArray, value);
     QFETCH(QString, warning);
     const auto good = write({{.seed = 1}, {.seed = 2}});
     QVERIFY(compare(pointers_to(good)).warnings.empty());
@@ -225,7 +223,7 @@ class ComparisonTest : public QObject {
     else if (pointer == "state")
       info.state = RunState::stopped;
     else if (pointer.startsWith("/config"))
-      info.config[nlohmann::json::json_pointer(pointer.mid(7).toStdString())] = {"changed"};
+      info.config[nlohmann::json::json_pointer(pointer.mid(7).toStdString())] = nlohmann::json::parse(value.toStdString());
     else
       info.provenance[pointer.section('/', -1).toStdString()] = "changed";
     write_run_info(info);

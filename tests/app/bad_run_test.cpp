@@ -196,7 +196,8 @@ class BadRunTest : public QObject {
     QFETCH(QString, suffix);
     const QString disk = program_.path("disk-" + suffix);
     QDir().mkpath(disk);
-    if (::mount("none", disk.toUtf8(), "tmpfs", 0, "size=64k") != 0) QSKIP("no right to mount a small file system: full device not tested");
+    if (::mount("none", disk.toUtf8(), "tmpfs", 0, "size=256k") != 0)
+      QSKIP("no right to mount a small file system: full device not tested");
     const auto unmount = qScopeGuard([&] { ::umount(disk.toUtf8()); });
     const QString figure = disk + "/figure." + suffix;
     const QStringList arguments{"-q", "export", "loss", program_.path("finished"), "--out", figure};
@@ -207,7 +208,7 @@ class BadRunTest : public QObject {
     for (const qint64 pages : {0, 1, 2}) {
       if (pages * 4096 >= whole) break;
       QVERIFY(QFile::remove(figure));
-      program_.write("disk-" + suffix + "/fill", QByteArray(65536 - 4096 * pages, 'x'));
+      program_.write("disk-" + suffix + "/fill", QByteArray(262144 - 4096 * pages, 'x'));
       result = program_.run(arguments);
       QVERIFY2(result.code != 0 && is_one_error(result) && result.err.contains("No space left on device"), qPrintable(result.err));
       QCOMPARE(QDir(disk).entryList(QDir::Files | QDir::Hidden), QStringList{"fill"});

@@ -29,7 +29,7 @@ const RegisterPage entry{{"compare", QObject::tr("Compare"), "compare", 50,
                           [](Session& session, QWidget* parent) -> QWidget* { return new ComparePage(session, parent); }}};
 
 QString verdict(const Comparison& comparison) {
-  if (comparison.rows.size() < 2) return ComparePage::tr("Switch two or more runs visible to compare them.");
+  if (comparison.warnings.empty() && comparison.rows.size() < 2) return ComparePage::tr("Switch two or more runs visible to compare them.");
   if (comparison.warnings.empty())
     return ComparePage::tr("✓ Comparable: same text, tokenizer, evaluation and training settings; parameters within 1 %.");
   QStringList lines;

@@ -65,8 +65,9 @@ void SettingsForm::setDraft(const ConfigDraft& draft) {
 
 void SettingsForm::build(const std::vector<FormField>& fields) {
   std::string focused;
+  const QMetaObject* kind = nullptr;  // an editor has a line and a reset button
   for (SettingEditor* editor : editors_)
-    if (editor->isAncestorOf(focusWidget())) focused = editor->field().pointer;
+    if (editor->isAncestorOf(focusWidget())) focused = editor->field().pointer, kind = focusWidget()->metaObject();
   for (SettingGroup* group : groups_) {
     column_->removeWidget(group);
     group->hide();
@@ -94,7 +95,12 @@ void SettingsForm::build(const std::vector<FormField>& fields) {
   }
   column_->addStretch();
   search(search_->text());
-  if (SettingEditor* again = editor(focused)) again->nextInFocusChain()->setFocus();
+  SettingEditor* again = editor(focused);
+  for (QWidget* part : again ? again->findChildren<QWidget*>() : QList<QWidget*>())
+    if (part->metaObject() == kind) {
+      part->setFocus();
+      break;
+    }
 }
 
 void SettingsForm::search(const QString& words) {
