@@ -77,9 +77,11 @@ bool is_utf8(const std::string& text) {
 }  // namespace
 
 Json parse_json_text(const std::string& text, const std::string& origin) {
+  constexpr int kDeepest = 64;  // what walks the values later calls itself once a level
   DuplicateKeys duplicates(origin);
   try {
-    return Json::parse(text, [&](int, Json::parse_event_t event, Json& parsed) {
+    return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& parsed) {
+      if (depth > kDeepest) throw UsageError(origin + " is nested deeper than " + std::to_string(kDeepest) + " levels");
       duplicates(event, parsed);
       return true;
     });

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 
@@ -6,15 +7,30 @@
 
 namespace saccade {
 
+/// In ModelShape::earlier: layers whose values are blended with those of the first such layer (arXiv:2503.14456, section 3).
+inline constexpr const char* kBlendedValues = "blended values";
+
 /// What every part of a model needs to know of the whole.
 struct ModelShape {
   int64_t vocabulary = 256;
   int64_t sequence_length = 512;  ///< longest sequence: size of position tables
   int64_t width = 256, layers = 4, heads = 4;
   double rotary_base = 10000;
-  std::string position = "rotary";  ///< none, absolute, alibi, rotary; the block's default unless set
+  std::string position = "rotary";  ///< none, absolute, alibi, alibi-released, rotary; the block's default unless set
   bool biases = false;              ///< whether linears have biases; the block's setting
+  /// Layers in front of this one that hold the mixer of that id, where other mixers stand between: what a mixer hands on from layer to
+  /// layer counts by its own (RWKV-7's first values, Based's layout). A mixer that is not named stands in every layer.
+  std::map<std::string, int64_t> earlier = {};
+  bool scaled_residual = true;  ///< whether matrices that write to the residual stream start smaller; the block's setting
+  /// What a mixer with queries, keys and values takes from the block and leaves to it (models/layers/time_mix.h): plain, shifted, full; the
+  /// block's setting.
+  std::string mixer_inputs = "plain";
   int64_t head_width() const { return width / heads; }
+  /// Which of the layers with mixer `id` layer `layer` is, from 0.
+  int64_t nth(const std::string& id, int64_t layer) const {
+    const auto counted = earlier.find(id);
+    return counted == earlier.end() ? layer : counted->second;
+  }
 };
 
 /// Moves information between positions inside one layer. x [B, T, D] → [B, T, D].

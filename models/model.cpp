@@ -4,8 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "kernels/engine/interruption.h"
 #include "kernels/engine/parallel.h"
-#include "kernels/engine/random.h"
 #include "kernels/engine/transfer.h"
 #include "kernels/ops/cross_entropy/cross_entropy.h"
 #include "kernels/ops/decoding/decoding.h"
@@ -31,9 +31,18 @@ void fill(const Tensor& tensor, const std::function<double(uint64_t)>& value) {
 
 }  // namespace
 
-Tensor ParameterMaker::add(const std::string& name, const Shape& shape, bool decay, const std::function<double(uint64_t)>& value) {
+std::string ParameterMaker::full(const std::string& name) const {
+  const size_t dot = name.find('.');
+  return part_.empty() || dot == std::string::npos ? name : name.substr(0, dot + 1) + part_ + name.substr(dot);
+}
+
+Random ParameterMaker::random_of(const std::string& name) const { return Random(seed_, "initialise " + full(name)); }
+
+Tensor ParameterMaker::add(const std::string& given, const Shape& shape, bool decay, const std::function<double(uint64_t)>& value) {
+  const std::string name = full(given);
   if (std::any_of(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == name; }))
     throw std::logic_error("two parameters are called " + name);
+  stop_here_if_asked();
   Parameter parameter{name, arena_.allocate(shape, dtype_), {}, decay};
   if (!arena_.device().is_plan()) fill(parameter.value, value);
   parameter.value.set_differentiable(training_);
@@ -51,8 +60,7 @@ std::vector<Parameter> ParameterMaker::take() {
 }
 
 Tensor ParameterMaker::normal(const std::string& name, const Shape& shape, double deviation) {
-  return add(name, shape, shape.rank() > 1,
-             [random = Random(seed_, "initialise " + name), deviation](uint64_t i) { return deviation * random.normal(i); });
+  return add(name, shape, shape.rank() > 1, [random = random_of(name), deviation](uint64_t i) { return deviation * random.normal(i); });
 }
 
 Tensor ParameterMaker::xavier_normal(const std::string& name, const Shape& shape) {
@@ -60,13 +68,12 @@ Tensor ParameterMaker::xavier_normal(const std::string& name, const Shape& shape
 }
 
 Tensor ParameterMaker::uniform(const std::string& name, const Shape& shape, double bound) {
-  return add(name, shape, shape.rank() > 1,
-             [random = Random(seed_, "initialise " + name), bound](uint64_t i) { return bound * (2 * random.uniform(i) - 1); });
+  return add(name, shape, shape.rank() > 1, [random = random_of(name), bound](uint64_t i) { return bound * (2 * random.uniform(i) - 1); });
 }
 
 Tensor ParameterMaker::orthogonal(const std::string& name, const Shape& shape, double gain) {
   std::vector<double> matrix;
-  if (!arena_.device().is_plan()) matrix = orthogonal_matrix(Random(seed_, "initialise " + name), shape[0], shape[1]);
+  if (!arena_.device().is_plan()) matrix = orthogonal_matrix(random_of(name), shape[0], shape[1]);
   return add(name, shape, true, [&](uint64_t i) { return gain * matrix[i]; });
 }
 
@@ -79,7 +86,7 @@ Tensor ParameterMaker::constant(const std::string& name, const Shape& shape, dou
 }
 
 Tensor ParameterMaker::drawn(const std::string& name, const Shape& shape, const std::function<double(double)>& value) {
-  return add(name, shape, false, [random = Random(seed_, "initialise " + name), value](uint64_t i) { return value(random.uniform(i)); });
+  return add(name, shape, false, [random = random_of(name), value](uint64_t i) { return value(random.uniform(i)); });
 }
 
 Tensor ParameterMaker::formula(const std::string& name, const Shape& shape, const std::function<double(uint64_t)>& value) {

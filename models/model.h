@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/engine/arena.h"
+#include "kernels/engine/random.h"
 #include "kernels/engine/tape.h"
 #include "kernels/engine/token_position.h"
 #include "models/probe.h"
@@ -24,6 +25,18 @@ struct Parameter {
 /// the order of making, gradients likewise: products take matrices that are neighbours as one (kernels/ops/linear/linear_stack_cuda.h).
 class ParameterMaker {
  public:
+  /// While it lives, parameters of a layer are those of a part of it: layer3.query is made as layer3.first.query.
+  class Part {
+   public:
+    Part(ParameterMaker& make, std::string name) : make_(make) { make_.part_ = std::move(name); }
+    ~Part() { make_.part_.clear(); }
+    Part(const Part&) = delete;
+    Part& operator=(const Part&) = delete;
+
+   private:
+    ParameterMaker& make_;
+  };
+
   ParameterMaker(Arena& arena, DType dtype, uint64_t seed, bool training)
       : arena_(arena), dtype_(dtype), seed_(seed), training_(training) {}
 
@@ -43,7 +56,10 @@ class ParameterMaker {
 
  private:
   Tensor add(const std::string& name, const Shape& shape, bool decay, const std::function<double(uint64_t)>& value);
+  std::string full(const std::string& name) const;  ///< with the part
+  Random random_of(const std::string& name) const;  ///< what its initial values are drawn from
 
+  std::string part_;
   Arena& arena_;
   DType dtype_;
   uint64_t seed_;
@@ -60,7 +76,8 @@ inline Tensor last_row(const Tensor& x) {
 /// What the layers of one forward pass share besides the stream of hidden states.
 struct Pass {
   Probe* probe = nullptr;
-  Tensor first_values;  ///< values of layer 0, which later layers blend into theirs (RWKV-7's v_first); empty until it has run
+  /// Values of the first RWKV-7 layer, which later ones blend into theirs (v_first), whatever stands between; empty until it has run.
+  Tensor first_values;
   /// The stream that a layer's output is added to. A mixer whose last product can do that (take_residual) saves a pass; it
   /// then returns the sum. The block adds what nobody took.
   Tensor residual = {};
@@ -70,6 +87,8 @@ struct Pass {
     const Tensor taken = take_residual();
     return taken && taken.dim(1) > rows ? last_row(taken) : taken;
   }
+  /// Of the layer under way: multiplies what its mixer gives before the last matrix; empty where nothing does (time_mix.h).
+  Tensor output_gate = {};
   TokenPosition position = {};  ///< of the pass's first token, where a sequence comes in pieces (DecodingState::pass)
   bool last_only = false;       ///< this layer's output is read at the last position only: Mixer::extend may return just that
 

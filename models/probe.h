@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -49,7 +50,7 @@ struct CapturedMap {
   std::vector<float> values;
 };
 
-/// What the queries of a model choose among before they read.
+/// What the queries of a layer choose among before they read.
 struct Selection {
   enum class Unit { element, chunk, split };
   Unit unit = Unit::element;
@@ -66,7 +67,8 @@ class Probe {
   virtual bool wants_maps() const { return false; }  ///< maps of sequence 0 only
   virtual void statistic(HeadStatistic statistic) = 0;
   virtual void map(CapturedMap map) = 0;
-  virtual void selects(const Selection& selection) = 0;  ///< goes with the maps; the same from every layer
+  /// Goes with the maps: what the queries of a layer choose among; −1: those of the whole model.
+  virtual void selects(int64_t layer, const Selection& selection) = 0;
 };
 
 /// Collects what is reported.
@@ -74,12 +76,12 @@ struct ProbeRecord : Probe {
   bool statistics_wanted = true, maps_wanted = false;
   std::vector<HeadStatistic> statistics;
   std::vector<CapturedMap> maps;
-  std::optional<Selection> selection;  ///< nothing where queries read from all there is
+  std::map<int64_t, Selection> selections;  ///< by layer; nothing where queries read from all there is
   bool wants_statistics() const override { return statistics_wanted; }
   bool wants_maps() const override { return maps_wanted; }
   void statistic(HeadStatistic s) override { statistics.push_back(std::move(s)); }
   void map(CapturedMap m) override { maps.push_back(std::move(m)); }
-  void selects(const Selection& s) override { selection = s; }
+  void selects(int64_t layer, const Selection& s) override { selections[layer] = s; }
 };
 
 }  // namespace saccade

@@ -39,6 +39,10 @@ std::string expectation(const Setting& setting) {
     case Setting::Kind::choice: return alternatives(setting.choices);
     case Setting::Kind::text: return "text";
     case Setting::Kind::text_list: return "a list of texts, like [\"a\", \"b\"]";
+    case Setting::Kind::layers:
+      return "an integer" + range_text(setting) + ", or groups of layers like \"3 gated_deltanet, 1 attention(window=64)\"";
+    case Setting::Kind::mixer: return "a mixer, like \"attention(window=64)\" or {\"mixer\": \"attention\", \"window\": 64}";
+    case Setting::Kind::number_list: return "a list of numbers" + range_text(setting) + ", like [1, 2]";
   }
   return "";
 }
@@ -53,6 +57,10 @@ bool is_integer(const Json& value) {
 bool fits(const Setting& setting, const Json& value) {
   switch (setting.kind) {
     case Setting::Kind::boolean: return value.is_boolean();
+    case Setting::Kind::mixer: return value.is_string() || value.is_object();
+    case Setting::Kind::layers:
+      if (value.is_string() || value.is_array()) return true;
+      [[fallthrough]];
     case Setting::Kind::integer:
       return is_integer(value) && std::abs(value.get<double>()) <= kLargestInteger && in_range(setting, value.get<double>());
     case Setting::Kind::real: return value.is_number() && std::isfinite(value.get<double>()) && in_range(setting, value.get<double>());
@@ -62,6 +70,10 @@ bool fits(const Setting& setting, const Json& value) {
     case Setting::Kind::text: return value.is_string();
     case Setting::Kind::text_list:
       return value.is_array() && std::all_of(value.begin(), value.end(), [](const Json& v) { return v.is_string(); });
+    case Setting::Kind::number_list:
+      return value.is_array() && std::all_of(value.begin(), value.end(), [&](const Json& v) {
+               return v.is_number() && std::isfinite(v.get<double>()) && in_range(setting, v.get<double>());
+             });
   }
   return false;
 }
@@ -75,6 +87,19 @@ void check_setting(const Setting& setting, const Json& value, const std::string&
     if (const std::string name = nearest_name(value.get<std::string>(), setting.choices); !name.empty())
       message += "; did you mean \"" + name + "\"?";
   throw UsageError(message);
+}
+
+Json resolved_values(const std::vector<Setting>& settings, const Json& object, const std::string& pointer) {
+  Json values = Json::object();
+  for (const Setting& s : settings) {
+    values[s.name] = s.default_value;
+    if (!object.contains(s.name)) continue;
+    check_setting(s, object.at(s.name), pointer + "/" + s.name);
+    values[s.name] = object.at(s.name);
+    if (s.kind == Setting::Kind::integer) values[s.name] = object.at(s.name).get<int64_t>();
+    if (s.kind == Setting::Kind::real) values[s.name] = object.at(s.name).get<double>();
+  }
+  return values;
 }
 
 void check_known_keys(const Json& object, const std::vector<std::string>& names, const std::string& pointer) {

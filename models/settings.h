@@ -12,7 +12,9 @@ namespace saccade {
 /// One thing a user can set, declared once: the form in the window, validation, `saccade architectures`, the run file's
 /// attributes and the docs table all come from it.
 struct Setting {
-  enum class Kind { boolean, integer, real, choice, text, text_list };
+  /// layers: an integer, or a stack of groups (models/architectures/stack.h); mixer: one that stands inside another, by its short form or
+  /// as an object with its settings.
+  enum class Kind { boolean, integer, real, choice, text, text_list, number_list, layers, mixer };
   std::string name;
   Kind kind = Kind::integer;
   nlohmann::json default_value;
@@ -23,6 +25,9 @@ struct Setting {
   /// Runs that differ in it alone repeat one experiment: it names the run, draws its random numbers, or says where it computes and how
   /// often it is looked at, and changes neither the model nor how it is trained. Comparisons gather such runs (experiment_of()).
   bool repetition = false;
+  /// Of a block's settings: what reads it. The stem is what stands around the layers, one for the whole model (embedding, final norm,
+  /// output); layers of several groups may have values of their own.
+  bool of_stem = false, of_layer = true;
 };
 
 /// Checks type, range and choice of one value; `pointer` is its JSON pointer, for the message. Throws UsageError.
@@ -98,12 +103,38 @@ Field<S> list_field(std::string name, std::vector<std::string> S::*member, std::
   return detail::make_field(std::move(name), member, Setting::Kind::text_list, std::move(help), std::move(source));
 }
 
+template <class S>
+Field<S> mixer_field(std::string name, nlohmann::json S::*member, std::string help, std::string source = "") {
+  return detail::make_field(std::move(name), member, Setting::Kind::mixer, std::move(help), std::move(source));
+}
+/// Numbers, each in the range.
+template <class S>
+Field<S> list_field(std::string name, std::vector<double> S::*member, Range range, std::string help, std::string source = "") {
+  auto f = detail::make_field(std::move(name), member, Setting::Kind::number_list, std::move(help), std::move(source));
+  f.setting.minimum = range.minimum, f.setting.maximum = range.maximum;
+  return f;
+}
+
 /// Marks a field as a Setting::repetition.
 template <class S>
 Field<S> repetition(Field<S> f) {
   f.setting.repetition = true;
   return f;
 }
+
+/// Marks a block's field as one of the stem, or of the stem and the layers.
+template <class S>
+Field<S> stem_only(Field<S> f) {
+  f.setting.of_stem = true, f.setting.of_layer = false;
+  return f;
+}
+template <class S>
+Field<S> stem_too(Field<S> f) {
+  f.setting.of_stem = true;
+  return f;
+}
+/// The settings' values: what `object` gives, checked, else the default. Throws UsageError.
+nlohmann::json resolved_values(const std::vector<Setting>& settings, const nlohmann::json& object, const std::string& pointer);
 
 template <class S>
 class Schema {

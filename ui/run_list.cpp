@@ -318,7 +318,8 @@ QVariant RunList::data(const QModelIndex& index, int role) const {
     case SummaryRole: return summary_of(*entry.run);
     case Qt::ToolTipRole: {
       QStringList lines{QString::fromStdString(info.name), entry.directory};
-      if (!info.message.empty()) lines << QString::fromStdString(info.message);
+      for (const std::string& line : {info.message, entry.run->damage(), entry.run->lost()})
+        if (!line.empty()) lines << QString::fromStdString(line);
       return lines.join(QLatin1Char('\n'));
     }
     case Qt::AccessibleTextRole:

@@ -18,14 +18,20 @@ bool looks_like_run(const QString& directory) {
   return QFileInfo::exists(directory + QStringLiteral("/run.json")) || QFileInfo::exists(directory + QStringLiteral("/journal.jsonl"));
 }
 
-/// Run directories one level deep, or the folder itself; newest first by the time the journal was begun.
+/// Run directories one level deep with their cooldown branches, or the folder itself; newest first by the time the journal was begun.
 QStringList run_directories(const QString& folder) {
   if (looks_like_run(folder)) return {QDir(folder).absolutePath()};
   std::vector<std::pair<QDateTime, QString>> found;
-  for (const QFileInfo& entry : QDir(folder).entryInfoList(QDir::Dirs | QDir::NoDotAndDotDot)) {
-    if (!looks_like_run(entry.absoluteFilePath())) continue;
+  const auto add = [&](const QFileInfo& entry) {
     const QDateTime begun = QFileInfo(entry.absoluteFilePath() + QStringLiteral("/journal.jsonl")).birthTime();
     found.emplace_back(begun.isValid() ? begun : entry.lastModified(), entry.absoluteFilePath());
+  };
+  for (const QFileInfo& entry : QDir(folder).entryInfoList(QDir::Dirs | QDir::NoDotAndDotDot)) {
+    if (!looks_like_run(entry.absoluteFilePath())) continue;
+    add(entry);
+    const QDir branches(entry.absoluteFilePath() + QStringLiteral("/branches"));
+    for (const QFileInfo& branch : branches.entryInfoList(QDir::Dirs | QDir::NoDotAndDotDot))
+      if (looks_like_run(branch.absoluteFilePath())) add(branch);
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   QStringList directories;

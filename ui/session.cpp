@@ -4,11 +4,11 @@
 #include <QDir>
 #include <QFile>
 #include <QRegularExpression>
-#include <QSaveFile>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "analysis/training/training_run.h"
+#include "ui/files/write_file.h"
 #include "ui/run_list.h"
 #include "ui/run_process.h"
 #include "ui/run_summary.h"
@@ -33,11 +33,6 @@ QString new_directory(const QString& folder, const nlohmann::json& config) {
 
 /// Where configs and first messages of started runs are kept: beside the runs, hidden from lists.
 QString starting_folder(const QString& runs) { return runs + QStringLiteral("/.started"); }
-
-bool write_file(const QString& path, const QByteArray& content) {
-  QSaveFile file(path);
-  return file.open(QIODevice::WriteOnly) && file.write(content) == content.size() && file.commit();
-}
 
 }  // namespace
 
@@ -142,7 +137,7 @@ void Session::startRun(const QByteArray& configJson) {
   const QString directory = new_directory(runs_->folder(), config);
   const QString stem = started + QLatin1Char('/') + QFileInfo(directory).fileName();
   const QString file = stem + QStringLiteral(".json");
-  if (!write_file(file, configJson)) return Q_EMIT failed(tr("%1 cannot be written.").arg(file));
+  if (QString reason; !writeFile(file, configJson, &reason)) return Q_EMIT failed(reason);
   launch(directory, {QStringLiteral("train"), file, QStringLiteral("--out"), directory}, stem + QStringLiteral(".log"));
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "analysis/comparison/groups.h"
+#include "models/architectures/registry.h"
 
 namespace saccade {
 namespace {
@@ -44,7 +45,7 @@ double mean_over(const std::vector<const Run*>& seeds, F measure) {
   return mean(values);
 }
 
-ComparisonRow make_row(const RunGroup& group, std::optional<double> equal_loss, const std::string& domain) {
+ComparisonRow make_row(const RunGroup& group, std::optional<double> equal_loss, const std::string& domain, const PretrainingLoss& loss) {
   const std::vector<const Run*>& seeds = group.seeds;
   ComparisonRow row;
   row.title = group.label;
@@ -55,13 +56,16 @@ ComparisonRow make_row(const RunGroup& group, std::optional<double> equal_loss, 
   const auto at_end = [&](const std::string& series) {
     return mean_over(seeds, [&](const Run& r) { return r.damage().empty() ? last(r, series) : kUnknown; });
   };
-  row.pretraining_loss = at_end("validation/loss");
+  row.pretraining_loss = mean_over(seeds, [&](const Run& r) {
+    const Series series = r.damage().empty() ? pretraining_series(r, loss) : Series{};
+    return series.value.empty() ? kUnknown : series.value.back();
+  });
   row.ood_loss = at_end(domain.empty() ? "ood/loss" : "ood/loss/" + domain);
   for (const std::string& name : seeds.front()->ood_domains()) row.domains.emplace_back(name, at_end("ood/loss/" + name));
   if (!equal_loss) return row;
   std::vector<double> at_equal;
   for (const Run* run : seeds)
-    if (const auto ood = ood_at(trajectory(*run, domain), *equal_loss)) at_equal.push_back(*ood);
+    if (const auto ood = ood_at(trajectory(*run, domain, loss), *equal_loss)) at_equal.push_back(*ood);
   if (at_equal.empty()) return row;
   row.ood_at_equal = mean(at_equal);
   row.spread = deviation(at_equal);
@@ -116,6 +120,31 @@ void warn_of_training(std::vector<std::string>& warnings, const std::vector<cons
   }
 }
 
+/// Why a position of the run's model can see its future; empty for causal models, and for architectures of other versions.
+std::string looks_ahead(const Run& run) {
+  try {
+    const json& values = run.info().config.at("architecture");
+    const Architecture& block = architecture(values.at("block"));
+    return block.looks_ahead ? block.looks_ahead(values) : "";
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
+void warn_of_look_ahead(std::vector<std::string>& warnings, const std::vector<const Run*>& runs) {
+  std::vector<std::string> names;
+  std::string why;
+  const auto ahead = std::count_if(runs.begin(), runs.end(), [&](const Run* run) {
+    const std::string reason = looks_ahead(*run);
+    if (reason.empty()) return false;
+    if (std::find(names.begin(), names.end(), run->name()) == names.end()) names.push_back(run->name());
+    why = reason;
+    return true;
+  });
+  if (ahead == 0 || static_cast<size_t>(ahead) == runs.size()) return;
+  warnings.push_back(joined(names) + ": look ahead, so their losses are no causal model's, which the others' are. " + why);
+}
+
 std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
   std::vector<std::string> warnings;
   const RunInfo& first = runs.front()->info();
@@ -133,6 +162,7 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
     warn(warnings, collect([&](const RunInfo& info) { return value(info) != value(first); }), condition.what, runs.front()->name());
   }
   warn_of_training(warnings, runs);
+  warn_of_look_ahead(warnings, runs);
   const auto tokens = [](const Run& run) {
     const Series* steps = run.find("train/loss");
     return steps && !steps->tokens.empty() ? steps->tokens.back() : 0.0;
@@ -149,18 +179,25 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
     return std::abs(static_cast<double>(info.parameters - first.parameters)) > 0.01 * static_cast<double>(first.parameters);
   };
   warn(warnings, collect(off), "have more than 1 % more or fewer parameters", runs.front()->name());
+  for (const Run* run : runs)
+    for (const std::string& problem : {run->damage(), run->lost()})
+      if (!problem.empty()) warnings.push_back(run->name() + ": " + problem);
   for (Run const* run : runs)
     if (run->info().state != RunState::finished)
       warnings.push_back(run->name() + ": is not finished (" + to_string(run->info().state) + ")");
+  for (const Run* run : runs)
+    for (const char* what : {"changes", "skipped_positions"})
+      if (run->info().provenance.contains(what))
+        warnings.push_back(run->name() + ": went back after it diverged (" + what + ": " + run->info().provenance.at(what).dump() + ")");
   return warnings;
 }
 
 /// "avey, seed 2: has not come down to 3.20 yet (step 40 of 1000)"
-std::string why_left_out(const Run& run, const std::optional<double>& equal_loss, const std::string& domain) {
+std::string why_left_out(const Run& run, const std::optional<double>& equal_loss, const std::string& domain, const PretrainingLoss& loss) {
   const RunInfo& info = run.info();
   const std::string name = run.name() + ", seed " + std::to_string(info.seed) + ": ";
   if (const std::string damage = run.damage(); !damage.empty()) return name + damage + ", so it has no end";
-  const Trajectory t = trajectory(run, domain);
+  const Trajectory t = trajectory(run, domain, loss);
   std::array<char, 96> text{};
   if (t.step.empty()) {
     std::snprintf(text.data(), text.size(), "has no OOD loss yet (step %lld of %lld)", static_cast<long long>(info.step),
@@ -177,16 +214,19 @@ std::string why_left_out(const Run& run, const std::optional<double>& equal_loss
 }  // namespace
 
 Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss, const std::string& domain,
-                   const std::vector<const Run*>& among) {
+                   const std::vector<const Run*>& among, const PretrainingLoss& pretraining) {
   Comparison comparison;
+  comparison.pretraining = pretraining;
   if (runs.empty()) return comparison;
-  comparison.equal_loss = at_loss ? at_loss : common_loss(runs);
-  for (const RunGroup& group : group_runs(runs, among)) comparison.rows.push_back(make_row(group, comparison.equal_loss, domain));
+  comparison.equal_loss = at_loss ? at_loss : common_loss(runs, pretraining);
+  for (const RunGroup& group : group_runs(runs, among))
+    comparison.rows.push_back(make_row(group, comparison.equal_loss, domain, pretraining));
   const std::optional<double> reference = comparison.rows.front().ood_at_equal;
   for (ComparisonRow& row : comparison.rows)
     if (reference && row.ood_at_equal) row.against_first = *row.ood_at_equal - *reference;
   for (const Run* run : runs)
-    if (std::string why = why_left_out(*run, comparison.equal_loss, domain); !why.empty()) comparison.left_out.push_back(std::move(why));
+    if (std::string why = why_left_out(*run, comparison.equal_loss, domain, pretraining); !why.empty())
+      comparison.left_out.push_back(std::move(why));
   comparison.warnings = find_differences(runs);
   return comparison;
 }

@@ -7,12 +7,32 @@
 
 namespace saccade {
 
+/// What counts as the pre-training loss of a run at a step where it is evaluated.
+struct PretrainingLoss {
+  enum class Kind {
+    validation,  ///< mean over the training domains of their validation losses, each domain once
+    weighted,    ///< the same, each by the tokens of its train split, in which proportion domains are trained on
+    train        ///< mean of the training loss of the steps of the last `window` tokens, what arXiv:2505.18522 plots
+  };
+  Kind kind = Kind::validation;
+  double window = 1e7;  ///< tokens, for Kind::train; at least the last step counts
+};
+/// validation, weighted or train. Throws UsageError on another.
+PretrainingLoss::Kind parse_pretraining_loss(const std::string& name);
+/// One sentence on what it is.
+std::string describe(const PretrainingLoss& loss);
+/// At the steps of "validation/loss"; empty where the run has none, or does not record what is asked for (the tokens of its domains: runs
+/// of earlier versions).
+Series pretraining_series(const Run& run, const PretrainingLoss& loss);
+/// Throws DataError when one of the runs has been evaluated but does not record it.
+void require_recorded(const std::vector<const Run*>& runs, const PretrainingLoss& loss);
+
 /// (pre-training loss, OOD loss) along one run, at the steps where both are known (arXiv:2505.18522, section 2.1, figure 1).
 struct Trajectory {
   std::vector<double> pretraining, ood, step;
 };
-/// `domain` empty: mean over OOD domains. Pre-training loss is that of the in-domain validation batches.
-Trajectory trajectory(const Run& run, const std::string& domain = "");
+/// `domain` empty: mean over OOD domains.
+Trajectory trajectory(const Run& run, const std::string& domain = "", const PretrainingLoss& loss = {});
 
 /// OOD loss at a given pre-training loss, interpolated linearly along the trajectory's lower envelope (running minimum of
 /// the pre-training loss); nothing when the run never crossed it.
@@ -20,7 +40,7 @@ std::optional<double> ood_at(const Trajectory& trajectory, double pretraining_lo
 
 /// The lowest pre-training loss that runs have reached together: where they can be compared. Runs that diverged or have not been evaluated
 /// yet do not count; nor do damaged ones and, beside finished runs, those that are not, as long as they are behind.
-std::optional<double> common_loss(const std::vector<const Run*>& runs);
+std::optional<double> common_loss(const std::vector<const Run*>& runs, const PretrainingLoss& loss = {});
 
 struct ComparisonRow {
   std::string title;
@@ -35,15 +55,16 @@ struct ComparisonRow {
   std::vector<std::pair<std::string, double>> domains;  ///< OOD loss per domain at the end
 };
 struct Comparison {
+  PretrainingLoss pretraining;
   std::optional<double> equal_loss;
   std::vector<ComparisonRow> rows;
   std::vector<std::string> left_out;  ///< runs that do not count at `equal_loss` or at the end, and why: too young, damaged, diverged
   std::vector<std::string> warnings;  ///< what makes the runs incomparable: other corpus, tokenizer, evaluation, training
-                                      ///< settings or precision, parameters off by > 1 %
+                                      ///< settings or precision, parameters off by > 1 %, an architecture that looks ahead
 };
 /// Runs of one experiment are one row. `among`: see group_runs().
 Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss = {}, const std::string& domain = "",
-                   const std::vector<const Run*>& among = {});
+                   const std::vector<const Run*>& among = {}, const PretrainingLoss& pretraining = {});
 
 std::string to_text(const Comparison& comparison);
 nlohmann::json to_json(const Comparison& comparison);

@@ -75,7 +75,7 @@ std::string to_text(const Comparison& comparison) {
     line.insert(line.end(), {format("%.4f", row.ood_at_equal), format("%.4f", row.spread), format("%+.4f", row.against_first)});
     table.push_back(line);
   }
-  std::string text = aligned(table) + "Losses in nats per token; ID: validation text of the training domains.\n";
+  std::string text = aligned(table) + "Losses in nats per token; ID: " + describe(comparison.pretraining) + ".\n";
   if (!comparison.equal_loss) text += "There is no pre-training loss that all runs have passed, so none at which to compare.\n";
   for (const std::string& run : comparison.left_out) text += "left out: " + run + "\n";
   for (const std::string& warning : comparison.warnings) text += "warning: " + warning + "\n";
@@ -98,7 +98,8 @@ json to_json(const Comparison& comparison) {
                     {"against_first", number_or_null(row.against_first)},
                     {"domains", domains}});
   }
-  return {{"equal_loss", number_or_null(comparison.equal_loss)},
+  return {{"pretraining", describe(comparison.pretraining)},
+          {"equal_loss", number_or_null(comparison.equal_loss)},
           {"rows", rows},
           {"left_out", comparison.left_out},
           {"warnings", comparison.warnings}};

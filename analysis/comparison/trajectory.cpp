@@ -1,23 +1,119 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 
 #include "analysis/comparison/comparison.h"
+#include "kernels/engine/error.h"
 
 namespace saccade {
+namespace {
 
-Trajectory trajectory(const Run& run, const std::string& domain) {
+/// Training losses and the tokens that each stands for. Of a thinned run the means of its stretches, and the steps behind the last of them.
+struct TrainingLosses {
+  std::vector<double> step, tokens, loss, weight;
+};
+TrainingLosses training_losses(const Run& run) {
+  TrainingLosses losses;
+  const Series *train = run.find("train/loss"), *means = run.find("train/loss/mean");
+  if (!train) return losses;
+  const auto add = [&](const Series& series, size_t from) {
+    for (size_t i = from; i < series.step.size(); ++i) {
+      const double before = losses.tokens.empty() ? 0 : losses.tokens.back();
+      losses.step.push_back(series.step[i]);
+      losses.tokens.push_back(series.tokens[i]);
+      losses.loss.push_back(series.value[i]);
+      losses.weight.push_back(means ? series.tokens[i] - before : 1);
+    }
+  };
+  if (means) add(*means, 0);
+  add(*train, means ? 2 * means->step.size() : 0);  // two points a stretch
+  return losses;
+}
+
+/// The mean of the training loss of the steps in (tokens − window, tokens] at every step of `at` that has any before it.
+Series smoothed_training_loss(const Run& run, const Series& at, double window) {
+  Series smoothed{"train/loss", at.unit, {}, {}, {}, {}, {}};
+  const TrainingLosses train = training_losses(run);
+  size_t begin = 0, end = 0;
+  for (size_t i = 0; i < at.step.size(); ++i) {
+    while (end < train.step.size() && train.step[end] <= at.step[i]) ++end;
+    if (end == 0) continue;  // before the first step nothing has been trained on
+    while (begin + 1 < end && train.tokens[begin] <= at.tokens[i] - window) ++begin;
+    double sum = 0, weight = 0;
+    for (size_t k = begin; k < end; ++k) sum += train.weight[k] * train.loss[k], weight += train.weight[k];
+    smoothed.step.push_back(at.step[i]);
+    smoothed.tokens.push_back(at.tokens[i]);
+    smoothed.flops.push_back(at.flops[i]);
+    smoothed.seconds.push_back(at.seconds[i]);
+    smoothed.value.push_back(sum / weight);
+  }
+  return smoothed;
+}
+
+/// As `mean`, each domain by its tokens in training; without values where these are not recorded.
+Series weighted_mean(const Run& run, const Series& mean) {
+  Series weighted = mean;
+  weighted.error.clear();
+  weighted.value = std::vector<double>(mean.value.size(), 0.0);
+  const nlohmann::json& config = run.info().config;
+  double total = 0;
+  for (const nlohmann::json& domain : config.value(nlohmann::json::json_pointer("/data/train"), nlohmann::json::array())) {
+    const Series* loss = run.find("validation/loss/" + domain.get<std::string>());
+    const auto tokens = run.info().provenance.value(nlohmann::json::json_pointer("/domain_tokens") / domain.get<std::string>(), 0.0);
+    if (!loss || loss->step != mean.step || !(tokens > 0)) return {};
+    for (size_t i = 0; i < loss->value.size(); ++i) weighted.value.edit()[i] += tokens * loss->value[i];
+    total += tokens;
+  }
+  for (double& value : weighted.value.edit()) value /= total;
+  return total > 0 ? weighted : Series{};
+}
+
+}  // namespace
+
+PretrainingLoss::Kind parse_pretraining_loss(const std::string& name) {
+  if (name == "validation") return PretrainingLoss::Kind::validation;
+  if (name == "weighted") return PretrainingLoss::Kind::weighted;
+  if (name == "train") return PretrainingLoss::Kind::train;
+  throw UsageError("pre-training loss \"" + name + "\"; expected validation, weighted or train");
+}
+
+std::string describe(const PretrainingLoss& loss) {
+  if (loss.kind == PretrainingLoss::Kind::weighted)
+    return "mean of the validation losses of the training domains, weighted by their tokens in training";
+  if (loss.kind == PretrainingLoss::Kind::validation)
+    return "mean of the validation losses of the training domains, each domain counting the same";
+  std::array<char, 96> text{};
+  std::snprintf(text.data(), text.size(), "training loss, mean over the last %.6g tokens", loss.window);
+  return text.data();
+}
+
+Series pretraining_series(const Run& run, const PretrainingLoss& loss) {
+  const Series* mean = run.find("validation/loss");
+  if (!mean || loss.kind == PretrainingLoss::Kind::validation) return mean ? *mean : Series{};
+  return loss.kind == PretrainingLoss::Kind::train ? smoothed_training_loss(run, *mean, loss.window) : weighted_mean(run, *mean);
+}
+
+void require_recorded(const std::vector<const Run*>& runs, const PretrainingLoss& loss) {
+  for (const Run* run : runs)
+    if (run->find("validation/loss") && pretraining_series(*run, loss).value.empty())
+      throw DataError(run->info().directory.string() + ": the pre-training loss cannot be the " + describe(loss) +
+                      ", since the run does not record what that needs (runs of earlier versions do not); expected another kind");
+}
+
+Trajectory trajectory(const Run& run, const std::string& domain, const PretrainingLoss& loss) {
   Trajectory t;
-  const Series* inside = run.find("validation/loss");
+  const Series inside = pretraining_series(run, loss);
   const Series* outside = run.find(domain.empty() ? "ood/loss" : "ood/loss/" + domain);
-  if (!inside || !outside) return t;
+  if (!outside) return t;
   size_t j = 0;
-  for (size_t i = 0; i < inside->step.size(); ++i) {
-    while (j < outside->step.size() && outside->step[j] < inside->step[i]) ++j;
+  for (size_t i = 0; i < inside.step.size(); ++i) {
+    while (j < outside->step.size() && outside->step[j] < inside.step[i]) ++j;
     if (j == outside->step.size()) break;
-    if (outside->step[j] != inside->step[i] || !std::isfinite(inside->value[i]) || !std::isfinite(outside->value[j])) continue;
-    t.pretraining.push_back(inside->value[i]);
+    if (outside->step[j] != inside.step[i] || !std::isfinite(inside.value[i]) || !std::isfinite(outside->value[j])) continue;
+    t.pretraining.push_back(inside.value[i]);
     t.ood.push_back(outside->value[j]);
-    t.step.push_back(inside->step[i]);
+    t.step.push_back(inside.step[i]);
   }
   return t;
 }
@@ -59,10 +155,10 @@ std::optional<double> common_of(std::vector<Reach> reaches) {
 
 }  // namespace
 
-std::optional<double> common_loss(const std::vector<const Run*>& runs) {
+std::optional<double> common_loss(const std::vector<const Run*>& runs, const PretrainingLoss& loss) {
   std::vector<Reach> reaches, whole;
   for (const Run* run : runs) {
-    const Trajectory t = trajectory(*run);
+    const Trajectory t = trajectory(*run, "", loss);
     if (t.pretraining.empty() || run->info().state == RunState::diverged || !run->damage().empty()) continue;
     reaches.push_back(
         {t.pretraining.front(), *std::min_element(t.pretraining.begin(), t.pretraining.end()), run->info().state == RunState::finished});

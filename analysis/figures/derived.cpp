@@ -6,6 +6,8 @@
 
 #include "analysis/figures/line.h"
 
+#include "analysis/runs/layers.h"
+
 namespace saccade {
 namespace {
 
@@ -64,22 +66,20 @@ Figure weight_figure(const Reads& reads) {
 
 Figure layers_figure(const DrawnRuns& drawn, const std::string& statistic, XAxis x) {
   const Run& run = *drawn.seeds.front();
-  const auto name = [&](size_t layer) { return statistic + "/layer" + std::to_string(layer); };
-  size_t layers = 0;
-  while (run.find(name(layers))) ++layers;
-  Figure figure = series_figure(DrawnSet{drawn}, layers > 0 ? name(0) : statistic, {.x = x});
+  const std::vector<LayerSeries> layers = layers_with(run, statistic);
+  Figure figure = series_figure(DrawnSet{drawn}, layers.empty() ? statistic : layers.front().name, {.x = x});
   figure.id = statistic + "-layers";
   figure.title = statistic + " by layer";
   std::replace(figure.title.begin(), figure.title.end(), '_', ' ');
   figure.curves.clear();
-  for (size_t layer = 0; layer < layers; ++layer)
-    for (Curve& curve : series_figure(DrawnSet{drawn}, name(layer), {.x = x}).curves) {
+  for (const LayerSeries& layer : layers)
+    for (Curve& curve : series_figure(DrawnSet{drawn}, layer.name, {.x = x}).curves) {
       curve.low = curve.high = {};
-      curve.label = "layer " + std::to_string(layer);
-      curve.colour = paler(curve.colour, layers == 1 ? 1 : 0.4 + 0.6 * static_cast<double>(layer) / static_cast<double>(layers - 1));
+      curve.label = layer.label;
+      curve.colour = paler(curve.colour, 0.4 + 0.6 * layer.depth);
       figure.curves.push_back(std::move(curve));
     }
-  if (const Series* first = run.find(name(0)); first && first->unit != "1" && !first->unit.empty())
+  if (const Series* first = layers.empty() ? nullptr : run.find(layers.front().name); first && first->unit != "1" && !first->unit.empty())
     figure.y.title = figure.title.substr(0, figure.title.rfind(" by layer")) + " (" + first->unit + ")";
   else
     figure.y.title = figure.title.substr(0, figure.title.rfind(" by layer"));
@@ -112,6 +112,8 @@ Figure capture_heads_figure(const Capture& capture) {
       map.rows = std::max(map.rows, weights.layer + 1);
       map.columns = std::max(map.columns, weights.shape[0]);
     }
+  if (map.rows > 0) map.rows = std::max(map.rows, static_cast<int64_t>(capture.layer_mixers.size()));
+  map.row_names = capture.layer_mixers;
   if (map.rows == 0) return figure;
   map.values.assign(static_cast<size_t>(map.rows * map.columns), std::numeric_limits<float>::quiet_NaN());
   for (const CapturedMap& weights : capture.maps) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/comparison/comparison.h"
 #include "analysis/runs/run.h"
 
 namespace saccade {
@@ -47,6 +48,7 @@ struct HeatMap {
   std::vector<std::array<int64_t, 2>> marked{};                 ///< cells (row, column) with an outline: what was chosen
   std::array<double, 2> row_extent{0, 0}, column_extent{0, 0};  ///< axis values of the edges; equal: 0 … rows, 0 … columns
   bool top_down = true;                                         ///< row 0 at the top
+  std::vector<std::string> row_names{};                         ///< what rows are called beside their numbers; empty: nothing
 };
 struct Figure {
   std::string id;  ///< file name without extension: "ood-against-pretraining"
@@ -99,16 +101,18 @@ Figure series_figure(const DrawnSet& drawn, const std::string& series_name, cons
 /// OOD loss minus in-domain validation loss.
 Figure gap_figure(const DrawnSet& drawn, const CurveRecipe& recipe);
 /// `domain` empty: the mean of all.
-Figure trajectory_figure(const DrawnSet& drawn, const std::string& domain, std::optional<double> at_loss);
+Figure trajectory_figure(const DrawnSet& drawn, const std::string& domain, std::optional<double> at_loss,
+                         const PretrainingLoss& pretraining = {});
 
 /// The same with every run by itself.
 Figure loss_figure(const RunSet& runs, XAxis x, bool log_x, bool log_y, const RunSet& among = {});
-Figure trajectory_figure(const RunSet& runs, const std::string& domain = "", std::optional<double> at_loss = {}, const RunSet& among = {});
+Figure trajectory_figure(const RunSet& runs, const std::string& domain = "", std::optional<double> at_loss = {}, const RunSet& among = {},
+                         const PretrainingLoss& pretraining = {});
 Figure series_figure(const RunSet& runs, const std::string& series_name, XAxis x, bool log_x, bool log_y, const RunSet& among = {});
 /// A curve per run and layer; the first layers lightest.
 Figure entropy_figure(const RunSet& runs, XAxis x, bool normalized, const RunSet& among = {});
-/// Entropy (or another per-head statistic) as layers × heads.
-Figure head_figure(const StatisticsRecord& record, const std::string& statistic);
+/// Entropy (or another per-head statistic) as layers × heads. `layer_mixers`: of a hybrid stack (layer_mixers()).
+Figure head_figure(const StatisticsRecord& record, const std::string& statistic, const std::vector<std::string>& layer_mixers = {});
 /// The map of one layer and head of a capture; throws UsageError when it has none of that kind, layer or head, or the kind no figure.
 ///   weights, soft_weights   row: query position, column: source position
 ///   score          row: query position, column: chunk; the chosen chunks are marked, what is no candidate is NaN

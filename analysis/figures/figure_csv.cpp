@@ -29,11 +29,14 @@ std::string quoted(const std::string& text) {
 
 std::string map_csv(const HeatMap& map) {
   const std::set<std::array<int64_t, 2>> marked(map.marked.begin(), map.marked.end());
-  std::string csv = marked.empty() ? "row,column,value\n" : "row,column,value,marked\n";
+  std::string csv = marked.empty() ? "row,column,value" : "row,column,value,marked";
+  csv += map.row_names.empty() ? "\n" : ",row_name\n";
   for (int64_t r = 0; r < map.rows; ++r)
     for (int64_t c = 0; c < map.columns; ++c) {
       csv += std::to_string(r) + "," + std::to_string(c) + "," + number(map.values[static_cast<size_t>(r * map.columns + c)]);
       if (!marked.empty()) csv += marked.contains({r, c}) ? ",1" : ",0";
+      if (!map.row_names.empty())
+        csv += "," + (static_cast<size_t>(r) < map.row_names.size() ? quoted(map.row_names[static_cast<size_t>(r)]) : "");
       csv += "\n";
     }
   return csv;

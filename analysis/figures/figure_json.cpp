@@ -79,17 +79,19 @@ Curve curve_from(const json& object) {
 }
 
 json map_json(const HeatMap& map) {
-  return {{"rows", map.rows},
-          {"columns", map.columns},
-          {"values", numbers(map.values)},
-          {"range", map.range},
-          {"logarithmic", map.logarithmic},
-          {"diverging", map.diverging},
-          {"value_title", map.value_title},
-          {"marked", map.marked},
-          {"row_extent", map.row_extent},
-          {"column_extent", map.column_extent},
-          {"top_down", map.top_down}};
+  json object{{"rows", map.rows},
+              {"columns", map.columns},
+              {"values", numbers(map.values)},
+              {"range", map.range},
+              {"logarithmic", map.logarithmic},
+              {"diverging", map.diverging},
+              {"value_title", map.value_title},
+              {"marked", map.marked},
+              {"row_extent", map.row_extent},
+              {"column_extent", map.column_extent},
+              {"top_down", map.top_down}};
+  if (!map.row_names.empty()) object["row_names"] = map.row_names;
+  return object;
 }
 
 HeatMap map_from(const json& object) {
@@ -103,7 +105,8 @@ HeatMap map_from(const json& object) {
               object.at("marked").get<std::vector<std::array<int64_t, 2>>>(),
               object.at("row_extent").get<std::array<double, 2>>(),
               object.at("column_extent").get<std::array<double, 2>>(),
-              object.at("top_down").get<bool>()};
+              object.at("top_down").get<bool>(),
+              object.value("row_names", std::vector<std::string>())};
   if (map.rows < 0 || map.columns < 0 || map.rows * map.columns != static_cast<int64_t>(map.values.size()))
     throw DataError("a figure's map has " + std::to_string(map.values.size()) + " values for " + std::to_string(map.rows) + " × " +
                     std::to_string(map.columns) + " cells");

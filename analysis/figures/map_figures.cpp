@@ -43,7 +43,9 @@ Figure map_figure(const std::string& id, const std::string& title, const std::st
   return figure;
 }
 
-std::string place(int64_t layer, int64_t head) { return "layer " + std::to_string(layer) + ", head " + std::to_string(head); }
+std::string place(const Capture& capture, int64_t layer, int64_t head) {
+  return layer_words(capture, layer) + ", head " + std::to_string(head);
+}
 std::string place_id(int64_t layer, int64_t head) { return "-layer" + std::to_string(layer) + "-head" + std::to_string(head); }
 
 Figure weights_figure(const Capture& capture, MapKind kind, int64_t layer, int64_t head) {
@@ -57,7 +59,7 @@ Figure weights_figure(const Capture& capture, MapKind kind, int64_t layer, int64
     }
   fit_range(map, true);
   const std::string title = kind == MapKind::weights ? "Attention (or read) weights, " : "Soft weights behind the selection, ";
-  return map_figure(to_string(kind) + place_id(layer, head), title + place(layer, head), "source position", "query position",
+  return map_figure(to_string(kind) + place_id(layer, head), title + place(capture, layer, head), "source position", "query position",
                     std::move(map));
 }
 
@@ -69,8 +71,8 @@ Figure score_figure(const Capture& capture, int64_t layer, int64_t head) {
     for (const int64_t chunk : selected_at(capture, layer, head, t))
       if (chunk < map.columns) map.marked.push_back({t, chunk});
   fit_range(map, false);
-  return map_figure(to_string(MapKind::score) + place_id(layer, head), "Chunk selection, " + place(layer, head), "chunk", "query position",
-                    std::move(map));
+  return map_figure(to_string(MapKind::score) + place_id(layer, head), "Chunk selection, " + place(capture, layer, head), "chunk",
+                    "query position", std::move(map));
 }
 
 Figure maxsim_figure(const Capture& capture) {
@@ -94,13 +96,13 @@ Figure per_query_figure(const Capture& capture, MapKind kind, int64_t layer) {
               .value_title = kind == MapKind::margin ? "margin" : "captured mass"};
   fit_range(map, false);
   if (kind == MapKind::captured_mass) map.range = {0, 1};
-  return map_figure(std::string(to_string(kind)) + "-layer" + std::to_string(layer), map.value_title + ", layer " + std::to_string(layer),
+  return map_figure(std::string(to_string(kind)) + "-layer" + std::to_string(layer), map.value_title + ", " + layer_words(capture, layer),
                     "query position", "head", std::move(map));
 }
 
 }  // namespace
 
-Figure head_figure(const StatisticsRecord& record, const std::string& statistic) {
+Figure head_figure(const StatisticsRecord& record, const std::string& statistic, const std::vector<std::string>& layer_mixers) {
   HeatMap map;
   std::string unit;
   for (const HeadStatistic& s : record.statistics)
@@ -109,6 +111,8 @@ Figure head_figure(const StatisticsRecord& record, const std::string& statistic)
       map.columns = std::max(map.columns, static_cast<int64_t>(s.heads.size()));
       unit = s.unit;
     }
+  if (map.rows > 0) map.rows = std::max(map.rows, static_cast<int64_t>(layer_mixers.size()));
+  map.row_names = layer_mixers;
   if (map.rows == 0) throw UsageError("no statistic \"" + statistic + "\" was recorded at step " + std::to_string(record.at.step));
   map.values.assign(static_cast<size_t>(map.rows * map.columns), std::numeric_limits<float>::quiet_NaN());
   for (const HeadStatistic& s : record.statistics)

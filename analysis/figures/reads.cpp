@@ -84,12 +84,12 @@ void take_splits(Reads& reads, const Capture& capture, int64_t query) {
 void take_selection(Reads& reads, const Capture& capture, int64_t layer, int64_t head, int64_t query) {
   reads.margin = per_query_value(capture, MapKind::margin, layer, head, query);
   reads.captured_mass = per_query_value(capture, MapKind::captured_mass, layer, head, query);
-  reads.candidate_size = candidate_size(capture);
+  reads.candidate_size = candidate_size(capture, layer);
   if (reads.candidate_size == 0) {
     reads.chosen_positions = selected_at(capture, layer, head, query);
     return;
   }
-  if (capture.selection->unit == Selection::Unit::chunk)
+  if (find_selection(capture, layer)->unit == Selection::Unit::chunk)
     take_chunks(reads, capture, require_map(capture, MapKind::score, layer, 3), head, query);
   else
     take_splits(reads, capture, query);

@@ -8,6 +8,7 @@
 #include "analysis/figures/figure.h"
 #include "analysis/figures/line.h"
 #include "analysis/figures/palette.h"
+#include "analysis/runs/layers.h"
 
 namespace saccade {
 namespace {
@@ -106,6 +107,8 @@ std::vector<std::string> provenance(const DrawnSet& set, const CurveRecipe& reci
     for (const char* key : {"config_hash", "corpus_hash", "tokenizer_hash", "code_version", "device", "started"})
       if (const auto value = info.provenance.find(key); value != info.provenance.end() && value->is_string())
         line += std::string(", ") + key + " " + value->get<std::string>();
+    for (const std::string& problem : {run->damage(), run->lost()})
+      if (!problem.empty()) line += ", " + problem;
     lines.push_back(line);
   }
   return lines;
@@ -166,10 +169,10 @@ Figure loss_figure(const DrawnSet& drawn, const CurveRecipe& recipe, const RunSe
 namespace {
 
 /// Of several seeds the mean, at the steps that all have.
-Trajectory mean_trajectory(const std::vector<const Run*>& seeds, const std::string& domain) {
-  Trajectory mean = trajectory(*seeds.front(), domain);
+Trajectory mean_trajectory(const std::vector<Trajectory>& seeds) {
+  Trajectory mean = seeds.front();
   for (size_t k = 1; k < seeds.size(); ++k) {
-    const Trajectory next = trajectory(*seeds[k], domain);
+    const Trajectory& next = seeds[k];
     Trajectory both;
     for (size_t i = 0, j = 0; i < mean.step.size(); ++i) {
       while (j < next.step.size() && next.step[j] < mean.step[i]) ++j;
@@ -187,17 +190,19 @@ Trajectory mean_trajectory(const std::vector<const Run*>& seeds, const std::stri
 
 }  // namespace
 
-Figure trajectory_figure(const DrawnSet& drawn, const std::string& domain, std::optional<double> at_loss) {
+Figure trajectory_figure(const DrawnSet& drawn, const std::string& domain, std::optional<double> at_loss,
+                         const PretrainingLoss& pretraining) {
   Figure figure{.id = "ood-against-pretraining", .title = "OOD loss against pre-training loss"};
-  figure.x = {"pre-training loss (nats)", false, true, {}};
+  const char* kinds[] = {"pre-training loss (nats)", "pre-training loss, domains by their tokens (nats)", "training loss, smoothed (nats)"};
+  figure.x = {kinds[static_cast<size_t>(pretraining.kind)], false, true, {}};
   figure.y = {domain.empty() ? "OOD loss (nats)" : "OOD loss on " + domain + " (nats)", false, false, {}};
   if (!domain.empty()) figure.id += "-" + domain;
   for (const DrawnRuns& each : drawn) {
-    std::vector<const Run*> measured;
+    std::vector<Trajectory> measured;
     for (const Run* run : each.seeds)
-      if (!trajectory(*run, domain).step.empty()) measured.push_back(run);
+      if (Trajectory t = trajectory(*run, domain, pretraining); !t.step.empty()) measured.push_back(std::move(t));
     if (measured.empty()) continue;
-    Trajectory t = mean_trajectory(measured, domain);
+    Trajectory t = mean_trajectory(measured);
     if (t.step.empty()) continue;
     const std::string label = each.seeds.size() > 1 ? each.label + ", mean of " + std::to_string(measured.size()) : each.label;
     Curve curve{label, std::move(t.pretraining), std::move(t.ood), each.colour, each.dash, each.marker};
@@ -251,8 +256,9 @@ Figure loss_figure(const RunSet& runs, XAxis x, bool log_x, bool log_y, const Ru
   return loss_figure(each_run(runs, among), {.x = x, .log_x = log_x, .log_y = log_y});
 }
 
-Figure trajectory_figure(const RunSet& runs, const std::string& domain, std::optional<double> at_loss, const RunSet& among) {
-  return trajectory_figure(each_run(runs, among), domain, at_loss);
+Figure trajectory_figure(const RunSet& runs, const std::string& domain, std::optional<double> at_loss, const RunSet& among,
+                         const PretrainingLoss& pretraining) {
+  return trajectory_figure(each_run(runs, among), domain, at_loss, pretraining);
 }
 
 Figure series_figure(const RunSet& runs, const std::string& series_name, XAxis x, bool log_x, bool log_y, const RunSet& among) {
@@ -265,19 +271,14 @@ Figure entropy_figure(const RunSet& runs, XAxis x, bool normalized, const RunSet
       .id = name, .title = "Attention entropy by layer", .x = {axis_title(x), false, false, {}}, .y = {"entropy (nats)", false, false, {}}};
   if (normalized) figure.y = {"entropy / ln(positions)", false, false, std::array<double, 2>{0, 1}};
   const DrawnSet set = each_run(runs, among);
-  for (const DrawnRuns& each : set) {
-    std::vector<std::string> layers;
-    for (int64_t layer = 0; each.seeds.front()->find(name + "/layer" + std::to_string(layer)); ++layer)
-      layers.push_back(name + "/layer" + std::to_string(layer));
-    for (size_t i = 0; i < layers.size(); ++i)
+  for (const DrawnRuns& each : set)
+    for (const LayerSeries& layer : layers_with(*each.seeds.front(), name))
       add_curve(
-          figure, each, [&](const Run& run) { return line_of(run, layers[i], x); },
+          figure, each, [&](const Run& run) { return line_of(run, layer.name, x); },
           [&](Curve& c) {
-            c.label += ", layer " + std::to_string(i);
-            c.colour =
-                paler(c.colour, layers.size() == 1 ? 1 : 0.4 + 0.6 * static_cast<double>(i) / static_cast<double>(layers.size() - 1));
+            c.label += ", " + layer.label;
+            c.colour = paler(c.colour, 0.4 + 0.6 * layer.depth);
           });
-  }
   figure.provenance = provenance(set);
   return figure;
 }

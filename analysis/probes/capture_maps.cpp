@@ -38,9 +38,11 @@ std::vector<int64_t> chosen_among(const float* values, int64_t count) {
 
 const CapturedMap& require_map(const Capture& capture, MapKind kind, int64_t layer, int rank) {
   if (const CapturedMap* map = find_map(capture, kind, layer)) return checked(*map, rank);
-  const bool known = std::any_of(capture.maps.begin(), capture.maps.end(), [&](const CapturedMap& m) { return m.kind == kind; });
+  std::string layers;  // not all may have one: Based's convolutions read from fixed places
+  for (const CapturedMap& m : capture.maps)
+    if (m.kind == kind) layers += (layers.empty() ? "" : ", ") + std::to_string(m.layer);
   throw UsageError(std::string("the capture has no map \"") + to_string(kind) + "\"" +
-                   (known ? " of layer " + std::to_string(layer) : std::string()));
+                   (layers.empty() ? std::string() : " of " + layer_words(capture, layer) + "; layers that have one: " + layers));
 }
 
 void require_head(const CapturedMap& map, int64_t head) {
@@ -66,17 +68,43 @@ std::vector<int64_t> chosen_splits(const Capture& capture, int64_t split) {
   return chosen_among(chosen->values.data() + split * chosen->shape[1], chosen->shape[1]);
 }
 
-bool chooses_parts(const Capture& capture) { return capture.selection && capture.selection->unit != Selection::Unit::element; }
-
-int64_t candidate_size(const Capture& capture) { return chooses_parts(capture) ? capture.selection->tokens : 0; }
-
-const CapturedMap* find_scores(const Capture& capture, int64_t layer) {
-  return chooses_parts(capture) ? find_map(capture, main_map(capture), layer) : nullptr;
+std::string layer_words(const Capture& capture, int64_t layer) {
+  const auto index = static_cast<size_t>(layer);
+  return "layer " + std::to_string(layer) +
+         (layer >= 0 && index < capture.layer_mixers.size() ? " (" + capture.layer_mixers[index] + ")" : std::string());
 }
 
-MapKind main_map(const Capture& capture) {
-  if (!chooses_parts(capture)) return MapKind::weights;
-  return capture.selection->unit == Selection::Unit::chunk ? MapKind::score : MapKind::maxsim;
+std::vector<int64_t> layers_without_reads(const Capture& capture) {
+  auto layers = static_cast<int64_t>(capture.layer_mixers.size());
+  for (const CapturedMap& map : capture.maps) layers = std::max(layers, map.layer + 1);
+  std::vector<int64_t> without;
+  for (int64_t layer = 0; layer < layers; ++layer)
+    if (!find_map(capture, MapKind::weights, layer)) without.push_back(layer);
+  return without;
+}
+
+const Selection* find_selection(const Capture& capture, int64_t layer) {
+  auto found = capture.selections.find(layer);
+  if (found == capture.selections.end()) found = capture.selections.find(-1);
+  return found == capture.selections.end() ? nullptr : &found->second;
+}
+
+bool chooses_parts(const Capture& capture, int64_t layer) {
+  const Selection* selection = find_selection(capture, layer);
+  return selection && selection->unit != Selection::Unit::element;
+}
+
+int64_t candidate_size(const Capture& capture, int64_t layer) {
+  return chooses_parts(capture, layer) ? find_selection(capture, layer)->tokens : 0;
+}
+
+const CapturedMap* find_scores(const Capture& capture, int64_t layer) {
+  return chooses_parts(capture, layer) ? find_map(capture, main_map(capture, layer), layer) : nullptr;
+}
+
+MapKind main_map(const Capture& capture, int64_t layer) {
+  if (!chooses_parts(capture, layer)) return MapKind::weights;
+  return find_selection(capture, layer)->unit == Selection::Unit::chunk ? MapKind::score : MapKind::maxsim;
 }
 
 }  // namespace saccade

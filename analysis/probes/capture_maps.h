@@ -12,10 +12,17 @@ const CapturedMap& require_map(const Capture& capture, MapKind kind, int64_t lay
 /// Throws UsageError when the map's first dimension has no such head.
 void require_head(const CapturedMap& map, int64_t head);
 
-/// Whether queries chose among chunks or splits, which hold several tokens.
-bool chooses_parts(const Capture& capture);
+/// "layer 3", in a hybrid stack "layer 3 (Attention window 64)".
+std::string layer_words(const Capture& capture, int64_t layer);
+/// Layers without a map of their reads, of those that are known to exist.
+std::vector<int64_t> layers_without_reads(const Capture& capture);
+
+/// What the queries of a layer chose among; null where they read from all there is.
+const Selection* find_selection(const Capture& capture, int64_t layer);
+/// Whether queries of a layer chose among chunks or splits, which hold several tokens.
+bool chooses_parts(const Capture& capture, int64_t layer);
 /// Tokens in a chunk or split; 0 when nothing of that kind is chosen.
-int64_t candidate_size(const Capture& capture);
+int64_t candidate_size(const Capture& capture, int64_t layer);
 /// The map of candidates' scores that goes with the selection; null where elements or nothing are chosen.
 const CapturedMap* find_scores(const Capture& capture, int64_t layer);
 
@@ -24,7 +31,7 @@ std::vector<int64_t> selected_at(const Capture& capture, int64_t layer, int64_t 
 /// The earlier splits that Avey's ranker chose for a split.
 std::vector<int64_t> chosen_splits(const Capture& capture, int64_t split);
 
-/// The map that shows a capture best: scores of candidates where parts are chosen, else the weights.
-MapKind main_map(const Capture& capture);
+/// The map that shows a layer best: scores of candidates where parts are chosen, else the weights.
+MapKind main_map(const Capture& capture, int64_t layer);
 
 }  // namespace saccade

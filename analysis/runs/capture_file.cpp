@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 
 #include "analysis/runs/files.h"
 #include "analysis/runs/hdf5.h"
@@ -11,9 +12,11 @@ namespace saccade {
 namespace {
 
 constexpr int64_t kFormat = 1;
+constexpr int64_t kMostHeads = 65536;
 
-/// Under this name a file keeps Selection::tokens, as a map of one value and layer −1.
+/// Under this name a file keeps Selection::tokens, as a map of one value: of a layer, or under layer −1 of all that have no own.
 constexpr const char* kCandidateTokens = "candidate_size";
+constexpr const char* kLayerMixers = "layer_mixers";
 
 std::string map_group(size_t index) { return "maps/" + std::to_string(index); }
 
@@ -35,16 +38,51 @@ void write_map(const h5::Group& sample, size_t index, const StoredMap& map) {
   if (map.shape.size() >= 2) group.set_attribute("interpretation", "image", "values");
 }
 
-StoredMap read_map(const h5::Group& group) {
-  return {group.text_attribute("name"), group.integer_attribute("layer"), group.dims("values"), group.read<float>("values")};
+/// Whether a map of that kind over T tokens may have this shape (models/probe.h).
+bool fits(MapKind kind, const std::vector<int64_t>& shape, int64_t tokens) {
+  if (shape.empty() || std::any_of(shape.begin(), shape.end(), [&](int64_t d) { return d < 1 || d > std::max(tokens, kMostHeads); }))
+    return false;
+  const bool by_query = shape.size() >= 2 && shape[1] == tokens;
+  switch (kind) {
+    case MapKind::weights:
+    case MapKind::soft_weights: return shape.size() == 3 && by_query && shape[2] == tokens;
+    case MapKind::score: return shape.size() == 3 && by_query && shape[2] <= tokens;
+    case MapKind::selected: return (shape.size() == 2 || shape.size() == 3) && by_query;
+    case MapKind::captured_mass:
+    case MapKind::margin: return shape.size() == 2 && by_query;
+    case MapKind::maxsim: return shape.size() == 2 && shape[0] == shape[1] && shape[0] <= tokens;
+    case MapKind::chosen:
+    case MapKind::split_weights: return shape.size() == 2 && shape[0] <= tokens;
+  }
+  return false;
 }
 
-/// Elements need no number: a candidate is one token.
+/// The shape is checked before any value is read.
+StoredMap read_map(const h5::Group& group, int64_t tokens) {
+  StoredMap map{group.text_attribute("name"), group.integer_attribute("layer"), group.dims("values"), {}};
+  const std::optional<MapKind> kind = parse_map_kind(map.name);
+  if (kind && !fits(*kind, map.shape, tokens)) group.fail("a map \"" + map.name + "\" of an odd shape", "values");
+  map.values = group.read<float>("values");
+  return map;
+}
+
+/// Tokens in the candidates of each layer, once where they are the same in all. Elements need no number: a candidate is one token.
+std::vector<StoredMap> stored_sizes(const std::map<int64_t, Selection>& selections) {
+  std::vector<StoredMap> stored;
+  bool same = true;
+  for (const auto& [layer, selection] : selections) {
+    if (selection.unit == Selection::Unit::element) continue;
+    stored.push_back({kCandidateTokens, layer, {1}, {static_cast<float>(selection.tokens)}});
+    same &= stored.back().values == stored.front().values;
+  }
+  if (!stored.empty() && same) stored.resize(1), stored.front().layer = -1;
+  return stored;
+}
+
 std::vector<StoredMap> stored_maps(const Capture& capture) {
   std::vector<StoredMap> stored;
   for (const CapturedMap& map : capture.maps) stored.push_back({to_string(map.kind), map.layer, map.shape, map.values});
-  if (capture.selection && capture.selection->unit != Selection::Unit::element)
-    stored.push_back({kCandidateTokens, -1, {1}, {static_cast<float>(capture.selection->tokens)}});
+  for (StoredMap& size : stored_sizes(capture.selections)) stored.push_back(std::move(size));
   return stored;
 }
 
@@ -57,34 +95,40 @@ int64_t tokens_in_candidate(const CapturedMap& scores, int64_t length) {
   return length;
 }
 
-std::optional<Selection> selection_of(const h5::Group& sample, const Capture& capture, std::optional<int64_t> tokens) {
-  const auto find = [&](MapKind kind) {
-    const auto at = std::find_if(capture.maps.begin(), capture.maps.end(), [&](const CapturedMap& m) { return m.kind == kind; });
-    return at == capture.maps.end() ? nullptr : &*at;
+/// What the queries of each layer chose among, told from the maps of it.
+std::map<int64_t, Selection> selections_of(const h5::Group& sample, const Capture& capture, const std::map<int64_t, int64_t>& sizes) {
+  std::map<int64_t, Selection> selections;
+  const auto size_of = [&](const CapturedMap& scores) {
+    for (const int64_t layer : {scores.layer, int64_t{-1}})
+      if (const auto kept = sizes.find(layer); kept != sizes.end()) return kept->second;
+    return tokens_in_candidate(scores, static_cast<int64_t>(capture.tokens.size()));
   };
-  const CapturedMap *score = find(MapKind::score), *maxsim = find(MapKind::maxsim), *scores = score ? score : maxsim;
-  if (!scores) return find(MapKind::selected) ? std::optional(Selection{}) : std::nullopt;
-  if (scores->shape.size() != (score ? 3 : 2)) sample.fail("scores of " + std::to_string(scores->shape.size()) + " dimensions", "maps");
-  if (!tokens) tokens = tokens_in_candidate(*scores, static_cast<int64_t>(capture.tokens.size()));
-  return Selection{score ? Selection::Unit::chunk : Selection::Unit::split, *tokens};
+  for (const CapturedMap& map : capture.maps) {
+    const bool chunks = map.kind == MapKind::score, splits = map.kind == MapKind::maxsim;
+    if (map.kind == MapKind::selected) selections.emplace(map.layer, Selection{});
+    if (!chunks && !splits) continue;
+    if (map.shape.size() != (chunks ? 3 : 2)) sample.fail("scores of " + std::to_string(map.shape.size()) + " dimensions", "maps");
+    selections[map.layer] = {chunks ? Selection::Unit::chunk : Selection::Unit::split, size_of(map)};
+  }
+  return selections;
 }
 
 void read_maps(const h5::Group& sample, Capture& capture) {
-  std::optional<int64_t> tokens;
+  std::map<int64_t, int64_t> sizes;
   const int64_t count = sample.integer_attribute("map_count");
   for (int64_t i = 0; i < count; ++i) {
     const h5::Group group = sample.open(map_group(static_cast<size_t>(i)));
-    StoredMap map = read_map(group);
+    StoredMap map = read_map(group, static_cast<int64_t>(capture.tokens.size()));
     if (map.name == kCandidateTokens) {
       if (map.values.size() != 1 || !(map.values[0] >= 1)) group.fail("no number of tokens", "values");
-      tokens = std::lround(map.values[0]);
+      sizes[map.layer] = std::lround(map.values[0]);
       continue;
     }
     const std::optional<MapKind> kind = parse_map_kind(map.name);
     if (!kind) group.fail("a map of an unknown kind, \"" + map.name + "\"", "values");
     capture.maps.push_back({*kind, map.layer, std::move(map.shape), std::move(map.values)});
   }
-  capture.selection = selection_of(sample, capture, tokens);
+  capture.selections = selections_of(sample, capture, sizes);
 }
 
 /// Pieces are bytes, not always whole characters, so they are kept as bytes with the end of each.
@@ -124,6 +168,7 @@ void write_sample(const h5::Group& root, size_t index, const Capture& capture) {
   group.set_attribute("map_count", static_cast<int64_t>(maps.size()));
   group.write("text_tokens", capture.tokens);
   write_pieces(group, capture.pieces);
+  if (!capture.layer_mixers.empty()) group.write_texts(kLayerMixers, capture.layer_mixers);
   group.write("token_losses", capture.token_losses);
   group.set_attribute("units", "nats", "token_losses");
   for (size_t i = 0; i < maps.size(); ++i) write_map(group, i, maps[i]);
@@ -141,6 +186,7 @@ Capture read_sample(const h5::Group& group) {
   capture.token_losses = group.read<float>("token_losses");
   if (capture.pieces.size() != capture.tokens.size() || capture.token_losses.size() != capture.tokens.size())
     group.fail("tokens, pieces and losses differ in number", ".");
+  if (group.contains(kLayerMixers)) capture.layer_mixers = group.read_texts(kLayerMixers);
   read_maps(group, capture);
   return capture;
 }
@@ -154,8 +200,9 @@ bool same(const Capture& a, const Capture& b) {
   const auto same_map = [](const CapturedMap& x, const CapturedMap& y) {
     return x.kind == y.kind && x.layer == y.layer && x.shape == y.shape && same_bits(x.values, y.values);
   };
-  return a.domain == b.domain && a.sample == b.sample && a.selection == b.selection && a.tokens == b.tokens && a.pieces == b.pieces &&
-         same_bits(a.token_losses, b.token_losses) && std::equal(a.maps.begin(), a.maps.end(), b.maps.begin(), b.maps.end(), same_map);
+  return a.domain == b.domain && a.sample == b.sample && a.selections == b.selections && a.layer_mixers == b.layer_mixers &&
+         a.tokens == b.tokens && a.pieces == b.pieces && same_bits(a.token_losses, b.token_losses) &&
+         std::equal(a.maps.begin(), a.maps.end(), b.maps.begin(), b.maps.end(), same_map);
 }
 
 int64_t bytes_of(const std::vector<Capture>& captures) {
@@ -165,6 +212,15 @@ int64_t bytes_of(const std::vector<Capture>& captures) {
     for (const CapturedMap& map : capture.maps) bytes += map.values.size() * sizeof(float) + 4096;
   }
   return static_cast<int64_t>(bytes);
+}
+
+std::vector<Capture> read(const std::filesystem::path& path, h5::Origin origin) {
+  const h5::Reader file(path, origin);
+  if (file.root().integer_attribute("format_version") != kFormat) file.root().fail("another format version", ".");
+  std::vector<Capture> captures;
+  const int64_t count = file.root().integer_attribute("sample_count");
+  for (int64_t i = 0; i < count; ++i) captures.push_back(read_sample(file.root().open("sample" + std::to_string(i))));
+  return captures;
 }
 
 }  // namespace
@@ -180,19 +236,12 @@ void write_captures(const std::filesystem::path& path, const std::vector<Capture
     if (!captures.empty()) file.root().set_attribute("default", "sample0");
     for (size_t i = 0; i < captures.size(); ++i) write_sample(file.root(), i, captures[i]);
     file.close();
-    const auto back = read_captures(aside);
+    const auto back = read(aside, h5::Origin::this_process);
     if (!std::equal(captures.begin(), captures.end(), back.begin(), back.end(), same))
       throw DataError(path.string() + ": read back other data than written");
   });
 }
 
-std::vector<Capture> read_captures(const std::filesystem::path& path) {
-  const h5::Reader file(path);
-  if (file.root().integer_attribute("format_version") != kFormat) file.root().fail("another format version", ".");
-  std::vector<Capture> captures;
-  const int64_t count = file.root().integer_attribute("sample_count");
-  for (int64_t i = 0; i < count; ++i) captures.push_back(read_sample(file.root().open("sample" + std::to_string(i))));
-  return captures;
-}
+std::vector<Capture> read_captures(const std::filesystem::path& path) { return read(path, h5::Origin::anyone); }
 
 }  // namespace saccade

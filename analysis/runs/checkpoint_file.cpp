@@ -14,13 +14,8 @@ namespace {
 constexpr int64_t kFormat = 1;
 constexpr int kDeflate = 1;  // weights hardly shrink further, and level 4 takes three times as long
 
-struct TensorFolder {
-  const char* name;
-  std::vector<NamedTensor> TrainingState::*tensors;
-};
-constexpr std::array<TensorFolder, 3> kFolders = {{{"weights", &TrainingState::weights},
-                                                   {"first_moments", &TrainingState::first_moments},
-                                                   {"second_moments", &TrainingState::second_moments}}};
+constexpr const char* kWeights = "weights";
+constexpr const char* kGroups = "optimizer_state";  ///< names of the optimizer's folders; files without it have those of AdamW
 
 struct RealField {
   const char* name;
@@ -116,26 +111,44 @@ Tensor read_tensor(const h5::Group& group, const std::string& name, Arena& arena
   return group.is_double(name) ? fill(double{}) : fill(float{});
 }
 
-/// Hands every tensor of a file to `visit`, one at a time.
+/// Hands every tensor of a file to `visit`, one at a time, with its folder. Only the weights are there of every parameter.
 template <class Visit>
 void each_tensor(const h5::Group& root, Visit visit) {
   const std::vector<std::string> names = root.read_texts("parameters");
+  std::vector<std::string> folders{kWeights, "first_moments", "second_moments"};
+  if (root.contains(kGroups)) {
+    const std::vector<std::string> groups = root.read_texts(kGroups);
+    folders.assign({kWeights});
+    folders.insert(folders.end(), groups.begin(), groups.end());
+  }
   Arena arena(Device::cpu());
-  for (const TensorFolder& folder : kFolders) {
-    const h5::Group group = root.open(folder.name);
-    for (const std::string& name : names) visit(folder, NamedTensor{name, read_tensor(group, name, arena)});
+  for (const std::string& folder : folders) {
+    const h5::Group group = root.open(folder);
+    for (const std::string& name : names)
+      if (folder == kWeights || !root.contains(kGroups) || group.contains(name))
+        visit(folder, NamedTensor{name, read_tensor(group, name, arena)});
   }
 }
 
+/// The tensors of a state with their folders.
+std::vector<TensorGroup> folders_of(const TrainingState& state) {
+  std::vector<TensorGroup> folders{{kWeights, state.weights}};
+  folders.insert(folders.end(), state.optimizer.begin(), state.optimizer.end());
+  return folders;
+}
+
 /// Reads everything through; `keep` collects the tensors.
-Checkpoint read_checked(const std::filesystem::path& path, bool keep) {
-  const h5::Reader file(path);
+Checkpoint read_checked(const std::filesystem::path& path, bool keep, h5::Origin origin) {
+  const h5::Reader file(path, origin);
   Checkpoint checkpoint = read_header(file.root());
   ContentDigest digest;
   digest.add_header(checkpoint);
-  each_tensor(file.root(), [&](const TensorFolder& folder, NamedTensor named) {
-    digest.add_tensor(folder.name, named.name, named.tensor);
-    if (keep) (checkpoint.state.*folder.tensors).push_back(std::move(named));
+  std::vector<TensorGroup>& groups = checkpoint.state.optimizer;
+  each_tensor(file.root(), [&](const std::string& folder, NamedTensor named) {
+    digest.add_tensor(folder, named.name, named.tensor);
+    if (!keep) return;
+    if (folder != kWeights && (groups.empty() || groups.back().name != folder)) groups.push_back({folder, {}});
+    (folder == kWeights ? checkpoint.state.weights : groups.back().tensors).push_back(std::move(named));
   });
   if (digest.finish() != file.root().text_attribute("sha256")) file.root().fail("the contents differ from their SHA-256", ".");
   return checkpoint;
@@ -149,9 +162,12 @@ std::string write_file(const std::filesystem::path& path, const Checkpoint& chec
   std::vector<std::string> names;
   for (const NamedTensor& named : checkpoint.state.weights) names.push_back(named.name);
   file.root().write_texts("parameters", names);
-  for (const TensorFolder& folder : kFolders) {
+  std::vector<std::string> groups;
+  for (const TensorGroup& group : checkpoint.state.optimizer) groups.push_back(group.name);
+  file.root().write_texts(kGroups, groups);
+  for (const TensorGroup& folder : folders_of(checkpoint.state)) {
     const h5::Group group = file.root().create(folder.name);
-    for (const NamedTensor& named : checkpoint.state.*folder.tensors) {
+    for (const NamedTensor& named : folder.tensors) {
       write_tensor(group, named);
       digest.add_tensor(folder.name, named.name, named.tensor);
     }
@@ -164,8 +180,8 @@ std::string write_file(const std::filesystem::path& path, const Checkpoint& chec
 
 int64_t bytes_of(const Checkpoint& checkpoint) {
   int64_t bytes = (int64_t{1} << 20) + static_cast<int64_t>(checkpoint.tokenizer_model.size());
-  for (const TensorFolder& folder : kFolders)
-    for (const NamedTensor& named : checkpoint.state.*folder.tensors) bytes += named.tensor.bytes();
+  for (const TensorGroup& folder : folders_of(checkpoint.state))
+    for (const NamedTensor& named : folder.tensors) bytes += named.tensor.bytes();
   return bytes;
 }
 
@@ -175,12 +191,14 @@ void write_checkpoint(const std::filesystem::path& path, const Checkpoint& check
   require_free_space(path.parent_path(), bytes_of(checkpoint), "checkpoint " + path.filename().string());
   replace_file(path, [&](const std::filesystem::path& aside) {
     const std::string written = write_file(aside, checkpoint);
-    read_checked(aside, false);
+    read_checked(aside, false, h5::Origin::this_process);
     if (h5::Reader(aside).root().text_attribute("sha256") != written)
       throw DataError(path.string() + ": read back another checkpoint than written");
   });
 }
 
-Checkpoint read_checkpoint(const std::filesystem::path& path) { return read_checked(path, true); }
+std::string checkpoint_hash(const std::filesystem::path& path) { return h5::Reader(path).root().text_attribute("sha256"); }
+
+Checkpoint read_checkpoint(const std::filesystem::path& path) { return read_checked(path, true, h5::Origin::anyone); }
 
 }  // namespace saccade

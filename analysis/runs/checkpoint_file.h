@@ -18,6 +18,9 @@ struct Checkpoint {
 /// Written aside, read back, its contents' SHA-256 compared, then renamed. Throws DataError; nothing written before is harmed.
 void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint);
 
+/// The SHA-256 written with a checkpoint's contents. Throws DataError.
+std::string checkpoint_hash(const std::filesystem::path& path);
+
 /// Throws DataError when anything is missing, unreadable or differs from the SHA-256 written with it.
 Checkpoint read_checkpoint(const std::filesystem::path& path);
 

@@ -1,12 +1,14 @@
 #include "analysis/runs/files.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <iomanip>
 #include <sstream>
 #include <utility>
@@ -14,6 +16,8 @@
 #include "kernels/engine/error.h"
 
 namespace saccade {
+
+namespace fs = std::filesystem;
 
 Descriptor::~Descriptor() {
   if (fd_ >= 0) ::close(fd_);
@@ -29,52 +33,199 @@ void throw_file_error(const std::string& action, const std::filesystem::path& pa
   throw DataError("cannot " + action + " " + path.string() + ": " + std::strerror(reason));
 }
 
-std::string read_text(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw_file_error("open", path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (file.bad() || text.bad()) throw_file_error("read", path);
-  return std::move(text).str();
-}
-
 namespace {
 
-void sync_path(const std::filesystem::path& path, int flags) {
-  const Descriptor file(::open(path.c_str(), flags | O_CLOEXEC));
-  if (!file || ::fsync(file.get()) != 0) throw_file_error("sync", path);
+constexpr std::string_view kAside = ".tmp-";
+constexpr const char* kLink = " is a link, and below a run directory none is followed";
+
+bool shared_runs() {
+  const char* wish = std::getenv("SACCADE_SHARE_RUNS");
+  return wish && std::string_view(wish) == "1";
 }
 
-void write_text(const std::filesystem::path& path, std::string_view text) {
-  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!file) throw_file_error("create", path);
-  while (!text.empty()) {
-    const ssize_t written = ::write(file.get(), text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw_file_error("write", path);
-    text.remove_prefix(static_cast<size_t>(written));
+bool is_link(int folder, const char* name) {
+  struct stat there {};
+  return ::fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(there.st_mode);
+}
+
+/// Whether a name still leads to the file that `descriptor` has open.
+bool stands_at(int descriptor, int folder, const fs::path& name) {
+  struct stat mine {
+  }, there{};
+  return ::fstat(descriptor, &mine) == 0 && ::fstatat(folder, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+         mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+}
+
+/// The folder that a file stands in, opened, and its name there. The folders of a run directory are reached through no link.
+struct Place {
+  Descriptor folder;
+  std::string name;
+
+  explicit Place(const fs::path& path) : name(path.filename().string()) {
+    const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+    const std::string kind = parent.filename().string();
+    const fs::path run = parent.has_parent_path() ? parent.parent_path() : fs::path(".");
+    std::error_code ignored;
+    const bool inner = (kind == "checkpoints" || kind == "captures") && fs::exists(run / "run.json", ignored);
+    constexpr int kFolder = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    if (!inner) {
+      folder = Descriptor(::open(parent.c_str(), kFolder));
+    } else if (const Descriptor base(::open(run.c_str(), kFolder)); base) {
+      if (is_link(base.get(), kind.c_str())) throw DataError(parent.string() + kLink);
+      folder = Descriptor(::openat(base.get(), kind.c_str(), kFolder | O_NOFOLLOW));
+    }
+    if (!folder) throw_file_error("open", path);
   }
+};
+
+/// Empty, with errno, when the file cannot be opened.
+Descriptor open_in(const Descriptor& folder, const fs::path& path, int flags, mode_t mode) {
+  const std::string name = path.filename().string();
+  Descriptor file(::openat(folder.get(), name.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode));
+  const int reason = errno;
+  if (!file && is_link(folder.get(), name.c_str())) throw DataError(path.string() + kLink);
+  struct stat state {};
+  if (file && ::fstat(file.get(), &state) != 0) throw_file_error("read", path);
+  if ((file && !S_ISREG(state.st_mode)) || (!file && reason == ENXIO)) throw DataError(path.string() + " is no regular file");
+  errno = reason;
+  return file;
 }
 
 }  // namespace
 
-void sync_directory(const std::filesystem::path& directory) { sync_path(directory, O_RDONLY | O_DIRECTORY); }
+mode_t run_file_mode() { return shared_runs() ? 0666 : 0600; }
+mode_t run_folder_mode() { return shared_runs() ? 0777 : 0700; }
 
-void replace_file(const std::filesystem::path& path, const std::function<void(const std::filesystem::path& aside)>& write) {
-  const auto aside = path.parent_path() / ("." + path.filename().string() + ".tmp-" + std::to_string(::getpid()));
-  try {
-    write(aside);
-    sync_path(aside, O_RDONLY);
-    if (::rename(aside.c_str(), path.c_str()) != 0) throw_file_error("replace", path);
-  } catch (...) {
-    ::unlink(aside.c_str());
-    throw;
-  }
-  sync_directory(path.parent_path());
+Descriptor open_run_file_if_there(const fs::path& path, int flags) { return open_in(Place(path).folder, path, flags, run_file_mode()); }
+
+Descriptor open_run_file(const fs::path& path, int flags) {
+  Descriptor file = open_run_file_if_there(path, flags);
+  if (!file) throw_file_error("open", path);
+  return file;
 }
 
-void replace_text(const std::filesystem::path& path, std::string_view text) {
-  replace_file(path, [&](const std::filesystem::path& aside) { write_text(aside, text); });
+void make_run_folder(const fs::path& path) {
+  if (::mkdir(path.c_str(), run_folder_mode()) == 0) return;
+  const int reason = errno;
+  struct stat there {};
+  if (reason == EEXIST && ::lstat(path.c_str(), &there) == 0 && S_ISLNK(there.st_mode)) throw DataError(path.string() + kLink);
+  errno = reason;
+  if (reason != EEXIST || !S_ISDIR(there.st_mode)) throw_file_error("create", path);
+}
+
+std::string remove_run_file(const fs::path& path) try {
+  const Place place(path);
+  if (::unlinkat(place.folder.get(), place.name.c_str(), 0) == 0 || errno == ENOENT) return {};
+  return "cannot remove " + path.string() + ": " + std::strerror(errno);
+} catch (const DataError& error) {
+  return error.what();
+}
+
+std::string read_text(const fs::path& path) {
+  const Descriptor file = open_run_file(path, O_RDONLY);
+  std::string text, block(size_t{1} << 16, '\0');
+  while (true) {
+    const ssize_t got = ::read(file.get(), block.data(), block.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_file_error("read", path);
+    if (got == 0) return text;
+    text.append(block, 0, static_cast<size_t>(got));
+  }
+}
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+void sync_directory(const fs::path& directory) {
+  const Descriptor folder(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder || ::fsync(folder.get()) != 0) throw_file_error("sync", directory);
+}
+
+bool is_aside(const std::string& file_name, const std::string& name) {
+  const size_t mark = file_name.rfind(kAside);
+  if (!file_name.starts_with('.') || mark == std::string::npos || mark < 2) return false;
+  const std::string process = file_name.substr(mark + kAside.size());
+  return !process.empty() && process.find_first_not_of("0123456789") == std::string::npos &&
+         (name.empty() || file_name.substr(1, mark - 1) == name);
+}
+
+void remove_abandoned_files(const fs::path& folder, const std::string& name) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string file = entry.path().filename().string();
+    if (!is_aside(file, name)) continue;
+    const Descriptor left(::open(entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (left && ::flock(left.get(), LOCK_EX | LOCK_NB) == 0 && stands_at(left.get(), AT_FDCWD, entry.path()))
+      ::unlink(entry.path().c_str());
+  }
+}
+
+namespace {
+
+/// A new file beside the one it is to replace. Until `become` it goes with this object.
+class FileAside {
+ public:
+  FileAside(const fs::path& path, mode_t mode) : path_(path), place_(path) {
+    name_ = "." + place_.name + std::string(kAside) + std::to_string(::getpid());
+    for (int tries = 0; !create(mode); ++tries)
+      if (tries == 100) throw_file_error("create", path_);
+  }
+  ~FileAside() {
+    if (!name_.empty()) ::unlinkat(place_.folder.get(), name_.c_str(), 0);
+  }
+  FileAside(const FileAside&) = delete;
+  FileAside& operator=(const FileAside&) = delete;
+
+  fs::path folder() const { return path_.has_parent_path() ? path_.parent_path() : fs::path("."); }
+  fs::path aside() const { return folder() / name_; }
+  int get() const { return file_.get(); }
+  void become() {
+    if (::fsync(file_.get()) != 0) throw_file_error("sync", path_);
+    if (::renameat(place_.folder.get(), name_.c_str(), place_.folder.get(), place_.name.c_str()) != 0) throw_file_error("replace", path_);
+    name_.clear();
+    const Descriptor names(::openat(place_.folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!names || ::fsync(names.get()) != 0) throw_file_error("sync", folder());
+  }
+
+ private:
+  /// False when another process took the new file for an abandoned one and removed it.
+  bool create(mode_t mode) {
+    ::unlinkat(place_.folder.get(), name_.c_str(), 0);  // of an ended process that had our number
+    file_ = open_in(place_.folder, aside(), O_RDWR | O_CREAT | O_EXCL, mode);
+    if (!file_) throw_file_error("create", path_);
+    return ::flock(file_.get(), LOCK_EX) == 0 && stands_at(file_.get(), place_.folder.get(), name_);
+  }
+
+  fs::path path_;
+  Place place_;
+  std::string name_;
+  Descriptor file_;
+};
+
+void replace(const fs::path& path, mode_t mode, const std::function<void(const FileAside&)>& write) {
+  FileAside aside(path, mode);  // which knows that the folder is no link
+  remove_abandoned_files(aside.folder(), path.filename().string());
+  write(aside);
+  aside.become();
+}
+
+}  // namespace
+
+void replace_file(const fs::path& path, const std::function<void(const fs::path& aside)>& write, mode_t mode) {
+  replace(path, mode, [&](const FileAside& file) { write(file.aside()); });
+}
+
+void replace_text(const fs::path& path, std::string_view text, mode_t mode) {
+  replace(path, mode, [&](const FileAside& file) {
+    if (!write_all(file.get(), text)) throw_file_error("write", path);
+  });
 }
 
 void require_free_space(const std::filesystem::path& directory, int64_t bytes, const std::string& what) {

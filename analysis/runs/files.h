@@ -1,4 +1,6 @@
 #pragma once
+#include <sys/types.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -25,16 +27,44 @@ class Descriptor {
 /// Throws DataError "cannot ACTION PATH: REASON" with the reason of errno.
 [[noreturn]] void throw_file_error(const std::string& action, const std::filesystem::path& path);
 
-/// The whole content. Throws DataError.
+/// Modes of new files and folders of a run: 0600 and 0700. With SACCADE_SHARE_RUNS=1 in the environment the umask alone decides.
+mode_t run_file_mode();
+mode_t run_folder_mode();
+
+/// Opens RUN/NAME, RUN/checkpoints/NAME or RUN/captures/NAME. RUN itself may be reached by links; below it none is followed. Never
+/// waits. Throws DataError, also for what is no regular file (a FIFO, a device, a link). New files get run_file_mode().
+Descriptor open_run_file(const std::filesystem::path& path, int flags);
+
+/// The same where a missing file is no error: the descriptor is then empty.
+Descriptor open_run_file_if_there(const std::filesystem::path& path, int flags);
+
+/// Creates a folder of a run; one that stands there is accepted, a link is not. Throws DataError.
+void make_run_folder(const std::filesystem::path& path);
+
+/// Removes a file of a run. Empty when it is gone, else why it is not.
+std::string remove_run_file(const std::filesystem::path& path);
+
+/// The whole content of a file of a run. Throws DataError.
 std::string read_text(const std::filesystem::path& path);
+
+/// Repeats short and interrupted writes; false with errno on failure.
+bool write_all(int fd, std::string_view bytes);
 
 /// Makes names and sizes in a directory survive a power cut.
 void sync_directory(const std::filesystem::path& directory);
 
 /// Puts a new file in the place of `path` in one instant: `write` fills a file aside (and checks it), which is then synced
-/// and renamed, the directory synced too. On any error the file aside is removed and the old one stays. Throws DataError.
-void replace_file(const std::filesystem::path& path, const std::function<void(const std::filesystem::path& aside)>& write);
-void replace_text(const std::filesystem::path& path, std::string_view text);
+/// and renamed, the directory synced too. On any error the file aside is removed and the old one stays. The file aside,
+/// ".NAME.tmp-PID", is locked while this process lives; those that ended processes left are removed first. Throws DataError.
+void replace_file(const std::filesystem::path& path, const std::function<void(const std::filesystem::path& aside)>& write,
+                  mode_t mode = run_file_mode());
+void replace_text(const std::filesystem::path& path, std::string_view text, mode_t mode = run_file_mode());
+
+/// Whether a file's name is that of a file aside of replace_file (for NAME, when one is given).
+bool is_aside(const std::string& file_name, const std::string& name = {});
+
+/// Removes the files aside in a folder (of NAME alone, when one is given) that nobody has locked: their processes have ended.
+void remove_abandoned_files(const std::filesystem::path& folder, const std::string& name = {});
 
 /// Throws DataError when fewer than `bytes` · 1.2 are free where `directory` lies.
 void require_free_space(const std::filesystem::path& directory, int64_t bytes, const std::string& what);

@@ -1,5 +1,8 @@
 #include "analysis/runs/hdf5.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <mutex>
 #include <utility>
@@ -12,6 +15,9 @@ void start_library() {
   std::call_once(once, [] {
     H5dont_atexit();  // its exit handler crashes after a failed write (measured: 492 of 492)
     H5open();
+    unsigned folders = 0;  // a file names the filters it needs: none of them is a reason to load a library (HDF5_PLUGIN_PATH)
+    if (H5PLset_loading_state(0) < 0) throw Error("HDF5 cannot be kept from loading plugins");
+    while (H5PLsize(&folders) >= 0 && folders > 0 && H5PLremove(folders - 1) >= 0) continue;
     hbool_t safe = 0;  // the window reads captures and results in different threads
     if (H5is_library_threadsafe(&safe) < 0 || !safe) throw Error("this HDF5 library was built without thread safety");
   });
@@ -41,27 +47,29 @@ Id latest_format() {
   return list;
 }
 
-Id create_file(const std::filesystem::path& path) {
+/// HDF5 opens files by name, and follows links: it gets the name of what was opened without following any.
+std::string name_of(const Descriptor& file) { return "/proc/self/fd/" + std::to_string(file.get()); }
+
+Id create_file(const std::filesystem::path& path, const Descriptor& at) {
   start_library();
-  Id file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, latest_format()), H5Fclose);
+  Id file(H5Fcreate(name_of(at).c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, latest_format()), H5Fclose);
   if (file < 0) fail_file(path, "cannot create");
   return file;
 }
 
-Id open_file(const std::filesystem::path& path) {
+Id open_file(const std::filesystem::path& path, const Descriptor& at) {
   start_library();
   Id access = property_list(H5P_FILE_ACCESS);
   H5Pset_file_locking(access, false, true);
   H5Pset_metadata_read_attempts(access, 1);
-  Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
+  Id file(H5Fopen(name_of(at).c_str(), H5F_ACC_RDONLY, access), H5Fclose);
   if (file < 0) fail_file(path, "not a readable HDF5 file");
   return file;
 }
 
-int64_t size_of(const std::filesystem::path& path) {
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);
-  return error ? 1 : std::max<int64_t>(1, static_cast<int64_t>(size));
+int64_t size_of(const Descriptor& file) {
+  struct stat state {};
+  return ::fstat(file.get(), &state) == 0 ? std::max<int64_t>(1, state.st_size) : 1;
 }
 
 Id open_root(const Id& file, const std::filesystem::path& path) {
@@ -93,14 +101,19 @@ herr_t Id::close() {
   return id >= 0 ? close_(id) : 0;
 }
 
-Writer::Writer(const std::filesystem::path& path) : file_(create_file(path)), root_(open_root(file_, path), path.string(), "/", 0) {}
+Writer::Writer(const std::filesystem::path& path)
+    : at_(open_run_file(path, O_RDWR | O_CREAT)),
+      file_(create_file(path, at_)),
+      root_(open_root(file_, path), path.string(), "/", nullptr) {}
 
 void Writer::close() {
-  root_ = Group(Id(), root_.file(), "/", 0);
+  root_ = Group(Id(), root_.file(), "/", nullptr);
   if (H5Fflush(file_, H5F_SCOPE_GLOBAL) < 0 || file_.close() < 0) fail_file(root_.file(), "cannot finish writing");
 }
 
-Reader::Reader(const std::filesystem::path& path)
-    : file_(open_file(path)), root_(open_root(file_, path), path.string(), "/", size_of(path)) {}
+Reader::Reader(const std::filesystem::path& path, Origin origin)
+    : at_(open_run_file(path, O_RDONLY)),
+      file_(open_file(path, at_)),
+      root_(open_root(file_, path), path.string(), "/", origin == Origin::anyone ? std::make_shared<Budget>(size_of(at_)) : nullptr) {}
 
 }  // namespace saccade::h5

@@ -1,17 +1,20 @@
 #pragma once
 #include <hdf5.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "analysis/runs/files.h"
 #include "kernels/engine/error.h"
 
 /// Our door to HDF5: every C call is made once here, checked once, and fails with the file's and the object's name.
 /// Written files have the hardened layout: latest format, fixed-length strings, everything chunked, shuffled, deflated and
-/// with Fletcher32. Read files may hold nothing of variable length, no links to elsewhere and no more data than their size
-/// can carry, so that damage ends in a DataError.
+/// with Fletcher32. Read files may hold nothing of variable length, no links to elsewhere, no filters that are plugins and no
+/// more data than their size can carry (Budget), so that damage ends in a DataError.
 namespace saccade::h5 {
 
 /// An HDF5 identifier that closes itself.
@@ -64,10 +67,18 @@ inline hid_t native_type<uint8_t>() {
   return H5T_NATIVE_UINT8;
 }
 
+/// What may still be read of a file, which decides how much memory that takes: kLeastBudget or kMostExpansion times the file's
+/// size in all, whichever is more. Chunks may have 1 MiB, as those written here have, or one element.
+struct Budget {
+  static constexpr int64_t kLeastBudget = int64_t{256} << 20, kMostExpansion = 256;
+  explicit Budget(int64_t size) : file_size(size), left(std::max(kLeastBudget, kMostExpansion * size)) {}
+  int64_t file_size, left;  ///< bytes
+};
+
 /// A group, the root included. Names may be paths: "series/train/loss"; groups on the way are made when writing.
 class Group {
  public:
-  Group(Id id, std::string file, std::string path, int64_t file_size);
+  Group(Id id, std::string file, std::string path, std::shared_ptr<Budget> budget);
 
   Group open(const std::string& name) const;
   Group create(const std::string& name) const;
@@ -120,6 +131,7 @@ class Group {
   void read_scalar_attribute(const std::string& name, hid_t type, void* value) const;
   void write_attribute(const std::string& object, const std::string& name, hid_t type, hid_t space, const void* value) const;
   Id data_set(const std::string& name) const;
+  void check_storage(const Id& set, const Id& layout, const std::string& name) const;
   void require_hard_links(const std::string& name) const;
   template <class R>
   R checked(R result, const std::string& what, const std::string& name) const {
@@ -129,10 +141,10 @@ class Group {
 
   Id id_;
   std::string file_, path_;
-  int64_t file_size_;  ///< 0: being written
+  std::shared_ptr<Budget> budget_;  ///< none for a file of this process: being written, or read back
 };
 
-/// A new file, written front to back and closed by `close`, which reports what a destructor could not.
+/// A new file of a run, written front to back and closed by `close`, which reports what a destructor could not.
 class Writer {
  public:
   explicit Writer(const std::filesystem::path& path);
@@ -140,17 +152,22 @@ class Writer {
   void close();
 
  private:
+  Descriptor at_;
   Id file_;
   Group root_;
 };
 
-/// Read only; takes no lock. Throws DataError when it is no HDF5 file or damaged.
+/// Whether a file may be damaged or hostile, or is one that this process has just written and reads back.
+enum class Origin { anyone, this_process };
+
+/// A file of a run (open_run_file), read only; takes no lock. Throws DataError when it is no HDF5 file or damaged.
 class Reader {
  public:
-  explicit Reader(const std::filesystem::path& path);
+  explicit Reader(const std::filesystem::path& path, Origin origin = Origin::anyone);
   const Group& root() const { return root_; }
 
  private:
+  Descriptor at_;
   Id file_;
   Group root_;
 };

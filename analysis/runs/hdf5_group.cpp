@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <utility>
 
 #include "analysis/runs/hdf5.h"
@@ -32,7 +34,9 @@ herr_t collect_name(hid_t, const char* name, const H5L_info_t*, void* out) {
   return 0;
 }
 
-/// Chunks of about a megabyte at most, split along the first dimensions.
+constexpr hsize_t kLargestChunk = hsize_t{1} << 20;  // bytes; one element may be larger
+
+/// Chunks of kLargestChunk at most, split along the first dimensions.
 std::vector<hsize_t> chunk_dims(const std::vector<hsize_t>& dims, size_t element) {
   std::vector<hsize_t> chunk = dims;
   const auto bytes = [&] {
@@ -40,7 +44,7 @@ std::vector<hsize_t> chunk_dims(const std::vector<hsize_t>& dims, size_t element
     for (const hsize_t d : chunk) product *= d;
     return product;
   };
-  for (size_t axis = 0; axis < chunk.size() && bytes() > (hsize_t{1} << 20);) {
+  for (size_t axis = 0; axis < chunk.size() && bytes() > kLargestChunk;) {
     if (chunk[axis] == 1)
       ++axis;
     else
@@ -51,8 +55,8 @@ std::vector<hsize_t> chunk_dims(const std::vector<hsize_t>& dims, size_t element
 
 }  // namespace
 
-Group::Group(Id id, std::string file, std::string path, int64_t file_size)
-    : id_(std::move(id)), file_(std::move(file)), path_(std::move(path)), file_size_(file_size) {}
+Group::Group(Id id, std::string file, std::string path, std::shared_ptr<Budget> budget)
+    : id_(std::move(id)), file_(std::move(file)), path_(std::move(path)), budget_(std::move(budget)) {}
 
 void Group::fail(const std::string& what, const std::string& name) const {
   const std::string reason = take_error();
@@ -73,14 +77,14 @@ void Group::require_hard_links(const std::string& name) const {
 Group Group::open(const std::string& name) const {
   require_hard_links(name);
   Id group(checked(H5Gopen2(id_, name.c_str(), H5P_DEFAULT), "unreadable group", name), H5Gclose);
-  return {std::move(group), file_, path_ + name + "/", file_size_};
+  return {std::move(group), file_, path_ + name + "/", budget_};
 }
 
 Group Group::create(const std::string& name) const {
   const Id on_the_way = property_list(H5P_LINK_CREATE);
   H5Pset_create_intermediate_group(on_the_way, 1);
   Id group(checked(H5Gcreate2(id_, name.c_str(), on_the_way, H5P_DEFAULT, H5P_DEFAULT), "cannot create group", name), H5Gclose);
-  return {std::move(group), file_, path_ + name + "/", file_size_};
+  return {std::move(group), file_, path_ + name + "/", budget_};
 }
 
 bool Group::contains(const std::string& name) const { return H5Lexists(id_, name.c_str(), H5P_DEFAULT) > 0; }
@@ -132,6 +136,7 @@ Id Group::data_set(const std::string& name) const {
   Id set(checked(H5Dopen2(id_, name.c_str(), H5P_DEFAULT), "unreadable data", name), H5Dclose);
   const Id layout(checked(H5Dget_create_plist(set), "unreadable layout", name), H5Pclose);
   if (H5Pget_layout(layout) == H5D_VIRTUAL || H5Pget_external_count(layout) > 0) fail("data outside the file is not read", name);
+  if (budget_) check_storage(set, layout, name);
   return set;
 }
 
@@ -150,16 +155,32 @@ bool Group::is_double(const std::string& name) const {
 }
 
 int64_t Group::checked_size(const std::string& name, size_t element) const {
-  // deflate reaches 1 : 1032 at best, so a shape beyond that is damage and must not decide how much memory we ask for
-  const double most = 1100.0 * static_cast<double>(file_size_) + 65536;
+  const auto most = static_cast<double>(budget_ ? budget_->left : std::numeric_limits<int64_t>::max());
   double bytes = static_cast<double>(element);
   int64_t size = 1;
   for (const int64_t d : dims(name)) {
     bytes *= static_cast<double>(d);
-    if (d < 0 || (file_size_ > 0 && bytes > most)) fail("a shape larger than the file can hold", name);
+    if (d < 0 || bytes > most) fail("more data than a file of this size is read for", name);
     size *= d;
   }
+  if (budget_) budget_->left -= static_cast<int64_t>(bytes);
   return size;
+}
+
+/// What is in a data set's chunk is decompressed as a whole, so its size counts, whatever the shape says.
+void Group::check_storage(const Id& set, const Id& layout, const std::string& name) const {
+  const Id type(checked(H5Dget_type(set), "unreadable type", name), H5Tclose);
+  const size_t element = H5Tget_size(type);
+  if (H5Pget_layout(layout) != H5D_CHUNKED) {
+    if (H5Dget_storage_size(set) > static_cast<hsize_t>(budget_->file_size)) fail("a shape larger than the file can hold", name);
+    return;
+  }
+  std::array<hsize_t, H5S_MAX_RANK> chunk{};
+  const int rank = checked(H5Pget_chunk(layout, H5S_MAX_RANK, chunk.data()), "unreadable chunks", name);
+  double bytes = static_cast<double>(element);
+  for (int i = 0; i < rank; ++i) bytes *= static_cast<double>(chunk[static_cast<size_t>(i)]);
+  if (bytes > static_cast<double>(std::max(kLargestChunk, static_cast<hsize_t>(element))))
+    fail("chunks larger than any that is written", name);
 }
 
 void Group::read_raw(const std::string& name, void* values, hid_t type) const {

@@ -66,6 +66,7 @@ void RunHistory::add(const std::string& name, const char* unit, const Position& 
 }
 
 void RunHistory::add(const StepRecord& step) {
+  if (step.step <= step_) rewind(step.step - 1);  // a resume whose own record is lost
   static constexpr std::array<std::pair<const char*, const char*>, 4> kSeries{
       {{"train/loss", "nats"}, {"learning_rate", "1"}, {"gradient_norm", "1"}, {"tokens_per_second", "tokens/s"}}};
   const std::array values{step.loss, step.learning_rate, step.gradient_norm, step.tokens_per_second};
@@ -121,7 +122,7 @@ void RunHistory::rewind(int64_t step) {
   if (steps_)
     for (size_t i = 0; i < steps_->place.size(); ++i) steps_->thinning[i].cut(series_[steps_->place[i]]);
   while (!statistics_.empty() && statistics_.back().at.step > step) statistics_.pop_back();
-  step_ = std::min(step_, step);
+  step_ = std::max<int64_t>(0, std::min(step_, step));
 }
 
 }  // namespace saccade

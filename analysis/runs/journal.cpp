@@ -9,10 +9,11 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <limits>
 
-#include "analysis/runs/crc32c.h"
 #include "analysis/runs/step_line.h"
 #include "kernels/engine/error.h"
+#include "models/corpus/crc32c.h"
 
 namespace saccade {
 namespace {
@@ -49,39 +50,75 @@ std::string journal_line(int64_t number, const Record& record) {
   return line + seal(line) + "\n";
 }
 
+std::string describe(const JournalHole& hole) {
+  const std::string what = hole.count == 0 ? "a line" : hole.count == 1 ? "1 record" : std::to_string(hole.count) + " records";
+  return what + " behind step " + std::to_string(hole.after_step) +
+         (hole.before_step < 0 ? "" : " and before step " + std::to_string(hole.before_step)) + (hole.count > 1 ? " are" : " is") +
+         (hole.count == 0 ? " damaged" : " damaged or missing");
+}
+
+/// The first good record behind it has this number and step; `is_step`: it is the step's own. Every step has one of its own, so when no
+/// more are lost than steps between, all lost are those.
+void JournalReader::close_hole(int64_t number, int64_t step, bool is_step) {
+  const int64_t count = number - next_number_;
+  if (count > 0 || bad_lines_ > 0) holes_.push_back({next_number_, count, step_, step, count == step - step_ - (is_step ? 1 : 0)});
+  bad_lines_ = 0;
+}
+
+void JournalReader::took(int64_t number, int64_t step) {
+  next_number_ = number + 1;
+  step_ = step;
+  largest_step_ = std::max(largest_step_, step);
+}
+
 bool JournalReader::take_line(std::string_view line, const std::function<void(const Record&)>& visit,
                               const std::function<void(const StepRecord&)>& visit_step) {
+  if (!checks(line)) return false;
+  const std::optional<StepRecord> plain_step =
+      visit_step ? read_step_line(line.substr(0, line.size() - kSealSize), next_number_) : std::optional<StepRecord>();
+  if (plain_step) {
+    close_hole(next_number_, plain_step->step, true);
+    visit_step(*plain_step);
+    took(next_number_, plain_step->step);
+    return true;
+  }
   try {
-    if (!checks(line)) return false;
-    const std::optional<StepRecord> step =
-        visit_step ? read_step_line(line.substr(0, line.size() - kSealSize), next_number_) : std::optional<StepRecord>();
-    if (step) {
-      visit_step(*step);
-    } else {
-      const Record record = Record::parse(line, nullptr, false);
-      if (!record.is_object() || record.value("n", int64_t{-1}) != next_number_) return false;
-      visit(record);
-    }
+    const Record record = Record::parse(line, nullptr, false);
+    if (!record.is_object()) return false;
+    const int64_t number = record.value("n", int64_t{-1}), step = record.value("step", step_);
+    if (number < next_number_) return false;  // a repetition
+    const std::string type = record.value("type", ""), state = record.value("state", "");
+    const int64_t repeats = type == "resume" ? record.value("repeats", std::numeric_limits<int64_t>::max()) : 0;
+    visit(record);
+    close_hole(number, step, type == "step");
+    if (type == "resume")
+      std::erase_if(holes_, [&](const JournalHole& h) { return h.first >= repeats || step < h.after_step + (h.steps_only ? 1 : 0); });
+    if (type == "state") last_state_ = state;
+    took(number, step);
   } catch (const Record::exception&) {  // a sealed record of another form: another version's
     return false;
   }
-  ++next_number_;
   return true;
+}
+
+std::vector<JournalHole> JournalReader::holes() const {
+  std::vector<JournalHole> holes = holes_;
+  if (bad_lines_ > 0) holes.push_back({next_number_, bad_lines_, step_, -1, false});
+  return holes;
 }
 
 bool JournalReader::poll(const std::function<void(const Record&)>& visit) { return poll(visit, {}); }
 
 bool JournalReader::poll(const std::function<void(const Record&)>& visit, const std::function<void(const StepRecord&)>& visit_step) {
-  if (damaged_ || shrunk_) return false;
-  const Descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) throw_file_error("open", path_);
+  if (shrunk_) return false;
+  const Descriptor file = open_run_file(path_, O_RDONLY);
   struct stat state {};
   if (::fstat(file.get(), &state) != 0) throw_file_error("read", path_);
   if (state.st_size < offset_) return shrunk_ = true;
   const int64_t before = offset_;
   std::string pending;
   std::string block(size_t{1} << 18, '\0');
-  for (int64_t position = offset_; !damaged_;) {
+  for (int64_t position = offset_;;) {
     const ssize_t got = ::pread(file.get(), block.data(), block.size(), position);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw_file_error("read", path_);
@@ -90,20 +127,16 @@ bool JournalReader::poll(const std::function<void(const Record&)>& visit, const 
     pending.append(block, 0, static_cast<size_t>(got));
     size_t begin = 0;
     for (size_t end; (end = pending.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      if (!take_line(std::string_view(pending).substr(begin, end - begin), visit, visit_step)) {
-        damaged_ = true;
-        break;
-      }
+      if (!take_line(std::string_view(pending).substr(begin, end - begin), visit, visit_step)) ++bad_lines_;
       offset_ += static_cast<int64_t>(end - begin) + 1;
     }
     pending.erase(0, begin);
   }
-  return offset_ != before || damaged_;
+  return offset_ != before;
 }
 
 bool JournalReader::skip_to_end(int64_t bytes) {
-  const Descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) throw_file_error("open", path_);
+  const Descriptor file = open_run_file(path_, O_RDONLY);
   struct stat state {};
   if (::fstat(file.get(), &state) != 0) throw_file_error("read", path_);
   const int64_t start = std::max<int64_t>(0, state.st_size - bytes);
@@ -135,28 +168,38 @@ int64_t file_size_of(const Descriptor& file, const std::filesystem::path& path) 
 
 }  // namespace
 
-JournalWriter::JournalWriter(const std::filesystem::path& path, const std::function<void(const std::string&)>& report)
-    : path_(path), file_(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
-  if (!file_) throw_file_error("open", path);
+JournalWriter::JournalWriter(const std::filesystem::path& path, const std::function<void(const std::string&)>& report, int64_t known)
+    : path_(path), file_(open_run_file(path, O_RDWR | O_CREAT | O_APPEND)) {
   JournalReader reader(path);
   reader.poll([](const Record&) {});
-  size_ = reader.valid_bytes();
+  size_ = reader.line_bytes();
+  holes_ = reader.holes();
   next_number_ = reader.next_number();
-  const int64_t dropped = file_size_of(file_, path) - size_;
-  if (dropped > 0) {
-    std::string message = path.string() + ": " + std::to_string(dropped) + " bytes behind record " + std::to_string(next_number_ - 1);
-    if (reader.damaged()) {
-      const auto kept = path.string() + ".damaged-" + std::to_string(size_);
-      replace_text(kept, std::string_view(read_text(path)).substr(static_cast<size_t>(size_)));
-      message += " are damaged and were moved to " + kept;
-    } else {
-      message += " are an unfinished line and were cut off";
-    }
-    if (::ftruncate(file_.get(), size_) != 0) throw_file_error("truncate", path);
-    report(message);
+  largest_step_ = reader.largest_step();
+  end_last_line(known > next_number_, report);
+  if (const int64_t gone = known - next_number_; gone > 0) {
+    if (holes_.empty() || holes_.back().before_step >= 0) holes_.push_back({next_number_, 0, reader.step(), -1, false});
+    holes_.back().count += gone;
+    next_number_ = known;
   }
+  for (const JournalHole& hole : holes_) report(path.string() + ": " + describe(hole));
   sync();
   sync_directory(path.parent_path());
+}
+
+/// What stands behind the last newline: a line that was being written, which is cut off; or, when it is `known` that it had been
+/// written, a damaged one, which stays.
+void JournalWriter::end_last_line(bool known, const std::function<void(const std::string&)>& report) {
+  const int64_t rest = file_size_of(file_, path_) - size_;
+  if (rest <= 0) return;
+  if (known) {
+    if (::write(file_.get(), "\n", 1) != 1) throw_file_error("write", path_);
+    size_ += rest + 1;
+    return;
+  }
+  if (::ftruncate(file_.get(), size_) != 0) throw_file_error("truncate", path_);
+  report(path_.string() + ": " + std::to_string(rest) + " bytes behind record " + std::to_string(next_number_ - 1) +
+         " are an unfinished line and were cut off");
 }
 
 void JournalWriter::give_up(const std::string& action) {

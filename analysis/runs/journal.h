@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "analysis/runs/files.h"
 #include "analysis/runs/record_json.h"
@@ -10,49 +12,76 @@
 namespace saccade {
 
 /// The journal of a run: one JSON object a line, its first key "n" the sequence number from 0, its last key "crc32c" the
-/// CRC-32C (eight hexadecimal digits) of the line up to the comma before that key. A reader takes the longest valid prefix.
+/// CRC-32C (eight hexadecimal digits) of the line up to the comma before that key. A reader takes every line that checks and has a
+/// greater number than the one before; numbers that are missing are a hole. Damaged lines stay where they are, and who goes on behind
+/// them leaves their numbers out, so that a hole is there to be seen for ever.
 ///
 ///     {"n":7,"type":"step","step":7,"tokens":57344,…,"crc32c":"1c291ca3"}
 std::string journal_line(int64_t number, const Record& record);
+
+/// Records that cannot be read, damaged or gone.
+struct JournalHole {
+  int64_t first = 0, count = 0;  ///< number of the first, and how many; 0 where a damaged line took nobody's number
+  int64_t after_step = 0;        ///< of the last good record before
+  int64_t before_step = -1;      ///< of the first good record behind; −1: none has come yet
+  bool steps_only = false;       ///< all are of steps behind after_step: of that one nothing is lost
+};
+/// "3 records behind step 4 and before step 9 are damaged or missing"
+std::string describe(const JournalHole& hole);
 
 /// Follows a journal: each poll delivers the records that came since.
 class JournalReader {
  public:
   explicit JournalReader(std::filesystem::path path) : path_(std::move(path)) {}
-  /// Goes on at a place where another reader stood: valid_bytes() and next_number().
+  /// Goes on at a place where another reader stood: line_bytes() and next_number().
   JournalReader(std::filesystem::path path, int64_t offset, int64_t number)
       : path_(std::move(path)), offset_(offset), next_number_(number) {}
 
   /// True when there was anything new. A line still being written waits for the next poll. Throws DataError when the file
-  /// cannot be read; nothing is delivered behind a damaged line.
+  /// cannot be read.
   bool poll(const std::function<void(const Record&)>& visit);
   /// The same, with the records of steps apart, which are nearly all.
   bool poll(const std::function<void(const Record&)>& visit, const std::function<void(const StepRecord&)>& visit_step);
   /// Begins in the middle: at the first whole record that checks among the last `bytes`. False when there is none.
   bool skip_to_end(int64_t bytes);
 
-  int64_t valid_bytes() const { return offset_; }
-  int64_t next_number() const { return next_number_; }
-  /// A whole line did not check: what stands behind `valid_bytes` is not used.
-  bool damaged() const { return damaged_; }
+  int64_t line_bytes() const { return offset_; }  ///< of the whole lines read, good and bad
+  /// The number of the next record; damaged lines that nothing good follows count as one each.
+  int64_t next_number() const { return next_number_ + bad_lines_; }
+  /// In the order of the file; without those whose records were all recorded again, for a later resume went back before them.
+  std::vector<JournalHole> holes() const;
+  int64_t step() const { return step_; }                         ///< of the last good record
+  int64_t largest_step() const { return largest_step_; }         ///< of all, also those that a resume took back
+  const std::string& last_state() const { return last_state_; }  ///< that a state record names; empty before the first
   /// The file became shorter than what was read: start over.
   bool shrunk() const { return shrunk_; }
 
  private:
   bool take_line(std::string_view line, const std::function<void(const Record&)>& visit,
                  const std::function<void(const StepRecord&)>& visit_step);
+  void close_hole(int64_t number, int64_t step, bool is_step);
+  void took(int64_t number, int64_t step);
 
   std::filesystem::path path_;
-  int64_t offset_ = 0, next_number_ = 0;
-  bool damaged_ = false, shrunk_ = false;
+  int64_t offset_ = 0, next_number_ = 0, bad_lines_ = 0, step_ = 0, largest_step_ = 0;
+  std::string last_state_;
+  std::vector<JournalHole> holes_;
+  bool shrunk_ = false;
 };
 
 /// Appends to a journal, one write a record; synced every 10 records or second, and on request.
 class JournalWriter {
  public:
-  /// Continues behind the longest valid prefix. What stands behind it is cut off; when that is more than one torn line it is
-  /// first copied to a file beside, whose name goes to `report` with the number of bytes. Throws DataError.
-  JournalWriter(const std::filesystem::path& path, const std::function<void(const std::string&)>& report);
+  /// Continues behind the last whole line; an unfinished one is cut off. `known`: records that were in the journal once, as run.json
+  /// says; the numbers of those that are not there are left out. `report` hears of what was cut off and of every hole. Throws DataError.
+  JournalWriter(const std::filesystem::path& path, const std::function<void(const std::string&)>& report, int64_t known = 0);
+
+  /// Holes that were there when it was opened, as JournalReader tells them; the last may be open.
+  const std::vector<JournalHole>& holes() const { return holes_; }
+  int64_t largest_step() const { return largest_step_; }  ///< of the records that were there then
+  int64_t next_number() const { return next_number_; }    ///< how many records there are, with those that are lost
+  /// Leaves numbers out: so many records at least are lost.
+  void skip(int64_t records) { next_number_ += records; }
 
   /// Throws DataError when the record could not be written whole; the journal then ends where it ended before, and nothing
   /// more is written to it by this object.
@@ -61,10 +90,12 @@ class JournalWriter {
 
  private:
   [[noreturn]] void give_up(const std::string& action);
+  void end_last_line(bool known, const std::function<void(const std::string&)>& report);
 
   std::filesystem::path path_;
   Descriptor file_;
-  int64_t size_ = 0, next_number_ = 0;
+  std::vector<JournalHole> holes_;
+  int64_t size_ = 0, next_number_ = 0, largest_step_ = 0;
   int unsynced_ = 0;
   bool broken_ = false;
   std::chrono::steady_clock::time_point last_sync_ = std::chrono::steady_clock::now();

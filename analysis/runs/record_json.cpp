@@ -79,20 +79,34 @@ StepRecord step_from(const Record& record) {
 Record to_record(const EvaluationRecord& evaluation) {
   Record record = positioned("evaluation", evaluation.at);
   record["losses"] = Record::array();
-  for (const DomainLoss& loss : evaluation.losses)
-    record["losses"].push_back({{"domain", loss.domain},
-                                {"ood", loss.ood},
-                                {"loss", json_number(loss.loss)},
-                                {"standard_error", json_number(loss.standard_error)}});
+  for (const DomainLoss& loss : evaluation.losses) {
+    Record row{
+        {"domain", loss.domain}, {"ood", loss.ood}, {"loss", json_number(loss.loss)}, {"standard_error", json_number(loss.standard_error)}};
+    if (!std::isnan(loss.bits_per_byte)) row["bits_per_byte"] = json_number(loss.bits_per_byte);
+    for (const PositionLoss& bin : loss.by_position) row["by_position"].push_back({bin.begin, bin.end, json_number(bin.loss)});
+    record["losses"].push_back(std::move(row));
+  }
   return record;
 }
 
 EvaluationRecord evaluation_from(const Record& record) {
   EvaluationRecord evaluation{position_from(record), {}};
-  for (const Record& loss : record.at("losses"))
-    evaluation.losses.push_back({loss.at("domain").get<std::string>(), loss.at("ood").get<bool>(), number_from(loss.at("loss")),
-                                 number_from(loss.value("standard_error", Record("NaN")))});  // journals before had none
+  for (const Record& loss : record.at("losses")) {  // journals before had no errors, bits per byte and positions
+    DomainLoss row{loss.at("domain").get<std::string>(), loss.at("ood").get<bool>(), number_from(loss.at("loss")),
+                   number_from(loss.value("standard_error", Record("NaN"))), number_from(loss.value("bits_per_byte", Record("NaN")))};
+    for (const Record& bin : loss.value("by_position", Record::array()))
+      row.by_position.push_back({bin.at(0).get<int64_t>(), bin.at(1).get<int64_t>(), number_from(bin.at(2))});
+    evaluation.losses.push_back(std::move(row));
+  }
   return evaluation;
+}
+
+Record to_record(const DataRecord& data) {
+  Record record = positioned("data", data.at);
+  record["domains"] = Record::array();
+  for (const DomainUse& use : data.domains)
+    record["domains"].push_back({{"domain", use.domain}, {"sequences", use.sequences}, {"epochs", use.epochs}});
+  return record;
 }
 
 Record to_record(const StatisticsRecord& statistics) {
@@ -120,6 +134,10 @@ Record state_record(RunState state, int64_t step, const std::string& message) {
   return {{"type", "state"}, {"step", step}, {"state", to_string(state)}, {"message", message}};
 }
 
-Record resume_record(int64_t step) { return {{"type", "resume"}, {"step", step}}; }
+Record resume_record(int64_t step, int64_t repeats) {
+  Record record{{"type", "resume"}, {"step", step}};
+  if (repeats >= 0) record["repeats"] = repeats;
+  return record;
+}
 
 }  // namespace saccade

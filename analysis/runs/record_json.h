@@ -11,10 +11,12 @@ using Record = nlohmann::ordered_json;
 
 Record to_record(const StepRecord& step);
 Record to_record(const EvaluationRecord& evaluation);
+Record to_record(const DataRecord& data);
 Record to_record(const StatisticsRecord& statistics);
 Record state_record(RunState state, int64_t step, const std::string& message);
-/// Training goes on from a checkpoint: what was recorded behind `step` no longer counts.
-Record resume_record(int64_t step);
+/// Training goes on from a checkpoint: what was recorded behind `step` no longer counts. `repeats`, where not negative: what was lost
+/// of the journal from the record of this number on is all recorded again.
+Record resume_record(int64_t step, int64_t repeats = -1);
 
 /// Throw nlohmann::json exceptions when something is missing or of another type.
 StepRecord step_from(const Record& record);

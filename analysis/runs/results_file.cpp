@@ -10,6 +10,7 @@
 #include "analysis/runs/hdf5.h"
 #include "analysis/runs/history.h"
 #include "analysis/runs/journal.h"
+#include "analysis/runs/layers.h"
 #include "analysis/runs/run_info.h"
 
 namespace saccade {
@@ -144,7 +145,7 @@ std::map<std::string, HeadTable> head_tables(const RunHistory& history) {
   return tables;
 }
 
-void write_statistics(const h5::Group& run, const RunHistory& history) {
+void write_statistics(const h5::Group& run, const RunHistory& history, const std::vector<std::string>& mixers) {
   for (const auto& [name, table] : head_tables(history)) {
     const int64_t layers = std::max<int64_t>(1, table.layers), per_record = layers * table.heads;
     std::vector<double> values(table.records.size() * static_cast<size_t>(per_record), std::nan("")), steps;
@@ -163,10 +164,28 @@ void write_statistics(const h5::Group& run, const RunHistory& history) {
     group.write<double>("value", values, {static_cast<int64_t>(steps.size()), layers, table.heads});
     describe(group, "value", table.unit, name);
     group.write("step", steps);
+    if (!mixers.empty()) group.write_texts("layer_mixers", mixers);
   }
 }
 
-void write_file(const std::filesystem::path& path, const RunInfo& info, const RunHistory& history) {
+constexpr const char* kLost = "journal_lost";
+
+/// What the journal says in all.
+struct Journal {
+  RunHistory history;
+  std::string lost;  ///< one line, empty when nothing is
+};
+
+Journal read_journal(const std::filesystem::path& directory) {
+  Journal journal;
+  JournalReader reader(directory / "journal.jsonl");
+  reader.poll([&](const Record& record) { journal.history.apply(record); });
+  for (const JournalHole& hole : reader.holes()) journal.lost += (journal.lost.empty() ? "" : "; ") + describe(hole);
+  return journal;
+}
+
+void write_file(const std::filesystem::path& path, const RunInfo& info, const Journal& journal) {
+  const RunHistory& history = journal.history;
   h5::Writer file(path);
   const h5::Group& root = file.root();
   root.set_attribute("NX_class", "NXroot");
@@ -183,9 +202,10 @@ void write_file(const std::filesystem::path& path, const RunInfo& info, const Ru
     run.set_attribute("parameters", info.parameters);
     run.write_text("config", info.config.dump(2));
     run.write_text("provenance", info.provenance.dump(2));
+    if (!journal.lost.empty()) run.write_text(kLost, journal.lost);
     write_losses(run, history);
     write_series(run, history);
-    write_statistics(run, history);
+    write_statistics(run, history, layer_mixers(info));
   }
   file.close();
 }
@@ -194,25 +214,37 @@ bool same_values(const std::vector<double>& a, const std::vector<double>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
 }
 
-void verify_series(const std::filesystem::path& path, const RunHistory& history) {
+bool holds_series(const std::filesystem::path& path, const RunHistory& history) {
   const std::vector<Series> back = read_results_series(path);
   const auto same = [](const Series& a, const Series& b) {
     return a.name == b.name && a.unit == b.unit && same_values(a.value, b.value) && same_values(a.error, b.error) &&
            std::all_of(kAxes.begin(), kAxes.end(), [&](const AxisColumn& axis) { return same_values(a.*axis.values, b.*axis.values); });
   };
-  if (!std::equal(back.begin(), back.end(), history.series().begin(), history.series().end(), same))
-    throw DataError(path.string() + ": read back other series than written");
+  return std::equal(back.begin(), back.end(), history.series().begin(), history.series().end(), same);
 }
 
 }  // namespace
 
 void write_results_file(const RunInfo& info) {
-  RunHistory history;
-  JournalReader(info.directory / "journal.jsonl").poll([&](const Record& record) { history.apply(record); });
+  const Journal journal = read_journal(info.directory);
   replace_file(info.directory / "results.h5", [&](const std::filesystem::path& aside) {
-    write_file(aside, info, history);
-    verify_series(aside, history);
+    write_file(aside, info, journal);
+    if (!holds_series(aside, journal.history)) throw DataError(aside.string() + ": read back other series than written");
   });
+}
+
+bool results_file_is_current(const RunInfo& info) {
+  const Journal journal = read_journal(info.directory);
+  const std::filesystem::path path = info.directory / "results.h5";
+  try {
+    if (!holds_series(path, journal.history)) return false;
+    const h5::Reader file(path);
+    const h5::Group run = file.root().open("run");
+    return run.text_attribute("state") == to_string(info.state) && run.integer_attribute("step") == journal.history.step() &&
+           (run.contains(kLost) ? run.read_text(kLost) : std::string()) == journal.lost;
+  } catch (const DataError&) {  // missing or damaged
+    return false;
+  }
 }
 
 std::vector<Series> read_results_series(const std::filesystem::path& path) {

@@ -10,9 +10,13 @@ namespace saccade {
 ///     /run                      NXentry
 ///     /run/losses               NXdata: validation and OOD losses over tokens (the default plot)
 ///     /run/series/train.loss    NXdata: value, step, tokens, flops, seconds; likewise for every series
-///     /run/statistics/entropy   NXdata: value [records, layers, heads], step
+///     /run/statistics/entropy   NXdata: value [records, layers, heads], step; of a hybrid stack layer_mixers, what each layer mixes with
 ///     /run/config, /run/provenance   JSON
+///     /run/journal_lost         what the journal lost, in a line; only where it lost something
 void write_results_file(const RunInfo& info);
+
+/// Whether RUN/results.h5 is there, whole, and what the journal and run.json say. Throws DataError when the journal cannot be read.
+bool results_file_is_current(const RunInfo& info);
 
 /// The series of a results file. Throws DataError.
 std::vector<Series> read_results_series(const std::filesystem::path& path);

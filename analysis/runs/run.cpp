@@ -11,6 +11,7 @@
 #include "analysis/runs/journal.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/run_lock.h"
+#include "kernels/engine/error.h"
 #include "models/config/config.h"
 
 namespace saccade {
@@ -112,7 +113,7 @@ struct Run::Impl {
     const auto apply = [&](const Record& record) { history.apply(record); };
     const auto apply_step = [&](const StepRecord& step) {
       if (places.empty() || journal.next_number() >= places.back().number + kRecordsApart)
-        places.push_back({step.step, journal.valid_bytes(), journal.next_number()});
+        places.push_back({step.step, journal.line_bytes(), journal.next_number()});
       history.add(step);
     };
     bool news = journal.poll(apply, apply_step);
@@ -141,9 +142,6 @@ bool Run::poll() {
   const bool news = impl_->read_journal();
   impl_->info.step = std::max(impl_->info.step, impl_->history.step());
   impl_->note_step(state_changed);
-  if (impl_->journal.damaged() && impl_->info.message.empty())
-    impl_->info.message =
-        "the journal is damaged behind record " + std::to_string(impl_->journal.next_number() - 1) + "; what follows is not shown";
   return state_changed || news;
 }
 
@@ -166,16 +164,32 @@ const nlohmann::json& Run::experiment() const { return impl_->experiment; }
 const std::string& Run::setting() const { return impl_->setting; }
 
 std::string Run::damage() const {
-  const fs::path path = impl_->info.directory / "journal.jsonl";
-  const int64_t step = impl_->history.step();
-  if (impl_->journal.damaged())
-    return path.string() + " is damaged behind record " + std::to_string(impl_->journal.next_number() - 1) + " (step " +
-           std::to_string(step) + ")";
-  if (impl_->info.step > 0 && !fs::exists(path)) return path.string() + " is missing";
-  if (impl_->info.state == RunState::finished && step < impl_->info.steps)
-    return path.string() + " ends at step " + std::to_string(step) + ", though the run finished at step " +
-           std::to_string(impl_->info.steps);
-  return {};
+  const RunInfo& info = impl_->info;
+  const JournalReader& journal = impl_->journal;
+  const fs::path path = info.directory / "journal.jsonl";
+  if ((info.step > 0 || info.records > 0) && !fs::exists(path)) return path.string() + " is missing";
+  if (const auto holes = journal.holes(); !holes.empty() && holes.back().before_step < 0)
+    return path.string() + " is damaged at its end: " + describe(holes.back());
+  const std::string ends =
+      path.string() + " ends at step " + std::to_string(journal.step()) + ", record " + std::to_string(journal.next_number()) + ", though ";
+  if (info.records > journal.next_number())
+    return ends + "run.json knows of " + std::to_string(info.records) + " records up to step " + std::to_string(info.step);
+  if (info.state == RunState::running || info.state == RunState::created) return {};  // checkpoints come while this is read
+  if (impl_->detail.outline) return {};                                               // the rest needs the whole journal
+  if (const auto steps = step_files(info.directory, kCheckpoints); !steps.empty() && steps.back() > journal.largest_step())
+    return ends + "there is a checkpoint of step " + std::to_string(steps.back());
+  if (info.records >= 0) return {};
+  if (info.step - (info.state == RunState::failed ? 1 : 0) > journal.largest_step())  // the record that failed may be the journal's
+    return ends + "run.json knows of step " + std::to_string(info.step);
+  const bool told = info.state == RunState::finished || info.state == RunState::stopped || info.state == RunState::diverged;
+  return told && journal.last_state() != to_string(info.state) ? ends + "the run is " + to_string(info.state) : std::string();
+}
+
+std::string Run::lost() const {
+  std::string text;
+  for (const JournalHole& hole : impl_->journal.holes())
+    if (hole.before_step >= 0) text += (text.empty() ? "of the journal, " : "; ") + describe(hole);
+  return text;
 }
 
 const std::vector<Series>& Run::series() const { return impl_->history.series(); }
@@ -231,17 +245,24 @@ std::vector<Capture> Run::captures(int64_t step) const { return read_captures(st
 std::vector<fs::path> find_runs(const fs::path& folder, std::vector<std::string>* problems) {
   std::vector<std::pair<std::string, fs::path>> found;  // by the time each was started
   const auto look = [&](const fs::path& directory) {
-    if (!holds_run(directory)) return;
+    if (!looks_like_run(directory)) return;
     try {
       found.emplace_back(read_run_info(directory).provenance.value("started", ""), directory);
-    } catch (const std::exception& error) {
+    } catch (const Error& error) {
       if (problems) problems->push_back(error.what());
+    } catch (const std::exception& error) {
+      if (problems) problems->push_back(directory.string() + ": " + error.what());
     }
   };
   look(folder);
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error))
-    if (entry.is_directory(error)) look(entry.path());
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (!entry.is_directory(error)) continue;
+    look(entry.path());
+    std::error_code none;  // most runs have no branches
+    for (const auto& branch : fs::directory_iterator(entry.path() / "branches", none))
+      if (branch.is_directory(none)) look(branch.path());
+  }
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
   std::vector<fs::path> runs;

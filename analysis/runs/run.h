@@ -28,8 +28,10 @@ struct RunInfo {
   nlohmann::json config;      ///< resolved, with today's names of settings
   nlohmann::json provenance;  ///< code version, device, libraries, corpus and tokenizer hash, parameters, host …
   int64_t parameters = 0, seed = 0, steps = 0, step = 0;
-  std::string message;    ///< why it failed or diverged, one line
-  std::string old_names;  ///< settings that run.json has under names of an earlier version, in one line; empty when there are none
+  std::string message;         ///< why it failed or diverged, one line
+  int64_t records = -1;        ///< in the journal when run.json was written; −1: not known (of earlier versions)
+  bool config_edited = false;  ///< the config is not the one that the provenance has the hash of
+  std::string old_names;       ///< settings that run.json has under names of an earlier version, in one line; empty when there are none
 };
 
 /// How much of a run is read.
@@ -64,8 +66,11 @@ class Run {
   const nlohmann::json& experiment() const;
   /// The same as text: what repetitions of one experiment have in common.
   const std::string& setting() const;
-  /// Why the series are not all that was recorded, in one line: the journal is damaged, missing or too short. Empty when they are.
+  /// Why the run does not stand as it was recorded last, in one line: the journal is missing, ends too early, or is damaged at its end.
+  /// saccade resume mends it as far as the checkpoints reach. Empty when all is well.
   std::string damage() const;
+  /// What the journal lost further on, in one line: the series have gaps there, for ever. Empty when it lost nothing.
+  std::string lost() const;
   const std::vector<Series>& series() const;
   const Series* find(const std::string& series_name) const;
   /// The last statistics record with all heads (entropy matrix …), if any.
@@ -89,7 +94,8 @@ class Run {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Run directories below `folder`, one level deep and the folder itself, newest first; damaged ones are skipped with a message each.
+/// Run directories below `folder`, one level deep with their cooldown branches, and the folder itself, newest first; what looks like a run
+/// and cannot be read (or lacks run.json) is skipped with a message each.
 std::vector<std::filesystem::path> find_runs(const std::filesystem::path& folder, std::vector<std::string>* problems = nullptr);
 
 }  // namespace saccade

@@ -6,7 +6,9 @@
 #include <ctime>
 
 #include "analysis/runs/files.h"
+#include "analysis/runs/record_json.h"
 #include "kernels/engine/error.h"
+#include "models/config/config.h"
 #include "models/config/old_names.h"
 #include "models/config_text.h"
 #include "models/corpus/sha256.h"
@@ -16,10 +18,74 @@ namespace saccade {
 namespace fs = std::filesystem;
 
 namespace {
+
 constexpr int64_t kFormat = 1;
+constexpr double kMany = 1e15;
+
+/// The value of a key that has to be there, once it is known to be of that kind. Throws UsageError, or nlohmann's exception without it.
+const nlohmann::json& checked(const nlohmann::json& object, const std::string& key, Setting::Kind kind, const std::string& parent = "") {
+  Setting field;
+  field.name = key, field.kind = kind;
+  if (kind == Setting::Kind::integer) field.minimum = 0, field.maximum = kMany;
+  const nlohmann::json& value = object.at(key);
+  check_setting(field, value, parent + "/" + key);
+  return value;
 }
 
+int64_t count_of(const nlohmann::json& object, const char* key) { return checked(object, key, Setting::Kind::integer).get<int64_t>(); }
+std::string text_of(const nlohmann::json& object, const char* key) { return checked(object, key, Setting::Kind::text).get<std::string>(); }
+
+RunState state_of(const nlohmann::json& object) try { return parse_run_state(text_of(object, "state")); } catch (const DataError& error) {
+  throw UsageError(std::string("/state: ") + error.what());
+}
+
+void check_provenance(const nlohmann::json& provenance) {
+  if (!provenance.is_object()) throw UsageError("/provenance is no object { … }");
+  for (const char* key : {"code_version", "config_hash", "corpus_hash", "device", "gpu", "host", "precision", "processor", "started",
+                          "tokenizer", "tokenizer_hash"})
+    if (provenance.contains(key)) checked(provenance, key, Setting::Kind::text, "/provenance");
+}
+
+/// Throws UsageError and nlohmann's exceptions.
+RunInfo info_from(const nlohmann::json& object, const fs::path& directory, const fs::path& path) {
+  RunInfo info;
+  info.directory = directory;
+  info.name = text_of(object, "name");
+  info.title = text_of(object, "title");
+  info.state = state_of(object);
+  info.config = object.at("config");
+  info.provenance = object.at("provenance");
+  info.parameters = count_of(object, "parameters");
+  info.seed = count_of(object, "seed");
+  info.steps = count_of(object, "steps");
+  info.step = count_of(object, "step");
+  info.message = text_of(object, "message");
+  if (object.contains("records")) info.records = count_of(object, "records");
+  check_stored_types(info.config);
+  check_provenance(info.provenance);
+  const std::string recorded = info.provenance.value("config_hash", "");
+  info.config_edited = !recorded.empty() && recorded != config_hash(info.config);
+  info.old_names = rename_settings(info.config, path.string());
+  fill_old_defaults(info.config);
+  if (info.config != object.at("config")) info.provenance["config_hash"] = config_hash(info.config);
+  return info;
+}
+
+}  // namespace
+
 std::string config_hash(const nlohmann::json& resolved) { return hex(sha256(resolved.dump())); }
+
+int64_t forked_step(const RunInfo& info) try {
+  return info.provenance.contains("parent") ? info.provenance.at("parent").at("step").get<int64_t>() : 0;
+} catch (const nlohmann::json::exception&) {
+  throw DataError((info.directory / "run.json").string() + " is damaged: /provenance/parent/step is no step");
+}
+
+std::vector<uint64_t> skipped_positions(const RunInfo& info) try {
+  return info.provenance.value("skipped_positions", std::vector<uint64_t>());
+} catch (const nlohmann::json::exception&) {
+  throw DataError((info.directory / "run.json").string() + " is damaged: /provenance/skipped_positions is no list of positions");
+}
 
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
@@ -35,33 +101,19 @@ bool holds_run(const fs::path& directory) {
   return fs::exists(directory / "run.json", ignored);
 }
 
+bool looks_like_run(const fs::path& directory) {
+  std::error_code ignored;
+  return holds_run(directory) || fs::exists(directory / "journal.jsonl", ignored);
+}
+
 RunInfo read_run_info(const fs::path& directory) {
   const fs::path path = directory / "run.json";
   if (!holds_run(directory)) throw DataError(directory.string() + " is no run: it has no run.json");
   try {
     const nlohmann::json object = parse_json_text(read_text(path), path.filename().string());
     if (object.at("format_version") != kFormat)
-      throw DataError(path.string() + ": format version " + object.at("format_version").dump() + ", expected 1");
-    RunInfo info;
-    info.directory = directory;
-    info.name = object.at("name").get<std::string>();
-    info.title = object.at("title").get<std::string>();
-    info.state = object.at("state") == "running" ? RunState::running : RunState::created;
-    for (const RunState state : {RunState::finished, RunState::stopped, RunState::diverged, RunState::failed})
-      if (object.at("state") == to_string(state)) info.state = state;
-    info.config = object.at("config");
-    info.provenance = object.at("provenance");
-    info.parameters = object.at("parameters").get<int64_t>();
-    info.seed = object.at("seed").get<int64_t>();
-    info.steps = object.at("steps").get<int64_t>();
-    info.step = object.at("step").get<int64_t>();
-    info.message = object.at("message").get<std::string>();
-    if (!info.config.is_object() || !info.provenance.is_object())
-      throw DataError(path.string() + " is damaged: config or provenance is no object");
-    info.old_names = rename_settings(info.config, path.string());
-    fill_old_defaults(info.config);
-    if (info.config != object.at("config")) info.provenance["config_hash"] = config_hash(info.config);
-    return info;
+      throw DataError(path.string() + ": format version " + object.at("format_version").dump().substr(0, 60) + ", expected 1");
+    return info_from(object, directory, path);
   } catch (const nlohmann::json::exception& error) {
     const std::string what = error.what();  // "[json.exception.out_of_range.403] key 'title' not found"
     throw DataError(path.string() + " is damaged: " + what.substr(what.find("] ") + 2));
@@ -71,10 +123,11 @@ RunInfo read_run_info(const fs::path& directory) {
 }
 
 void write_run_info(const RunInfo& info) {
-  const nlohmann::ordered_json object{
+  nlohmann::ordered_json object{
       {"format_version", kFormat},     {"name", info.name},    {"title", info.title},   {"state", to_string(info.state)},
       {"message", info.message},       {"step", info.step},    {"steps", info.steps},   {"seed", info.seed},
       {"parameters", info.parameters}, {"updated", utc_now()}, {"config", info.config}, {"provenance", info.provenance}};
+  if (info.records >= 0) object["records"] = info.records;
   replace_text(info.directory / "run.json", object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 

@@ -12,7 +12,14 @@ void write_run_info(const RunInfo& info);
 /// What the provenance says of a resolved config: SHA-256 of its text, as hexadecimal digits.
 std::string config_hash(const nlohmann::json& resolved);
 
+/// The step of the parent's checkpoint that a fork began from; 0 for a run that is no fork. Throws DataError.
+int64_t forked_step(const RunInfo& info);
+/// Data positions of the batches that `saccade resume --skip-batch` passes over. Throws DataError.
+std::vector<uint64_t> skipped_positions(const RunInfo& info);
+
 bool holds_run(const std::filesystem::path& directory);
+/// There was a run at least: a journal, if no run.json.
+bool looks_like_run(const std::filesystem::path& directory);
 
 /// "…/checkpoints/step-500.h5", and the steps for which such files exist, ascending.
 std::filesystem::path step_file(const std::filesystem::path& directory, const char* kind, int64_t step);

@@ -20,6 +20,21 @@ struct flock whole_file(short type) {
   return lock;
 }
 
+/// False with errno. A folder is only open for reading, and so marked by a lock for reading.
+bool take(const Descriptor& file, short type) {
+  struct flock mark = whole_file(type);
+  return ::flock(file.get(), LOCK_EX | LOCK_NB) == 0 && ::fcntl(file.get(), F_OFD_SETLK, &mark) == 0;
+}
+
+bool is_taken(const Descriptor& file, short by) {
+  struct flock mark = whole_file(by);
+  return ::fcntl(file.get(), F_OFD_GETLK, &mark) == 0 && mark.l_type != F_UNLCK;
+}
+
+Descriptor open_directory(const std::filesystem::path& directory) {
+  return Descriptor(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
 }  // namespace
 
 std::string host_name() {
@@ -28,33 +43,32 @@ std::string host_name() {
   return name.data();
 }
 
-RunLock::RunLock(const std::filesystem::path& directory) {
+RunLock::RunLock(const std::filesystem::path& directory) : directory_(open_directory(directory)) {
+  if (!directory_) throw_file_error("open", directory);
   const auto path = directory / "lock";
-  file_ = Descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!file_) throw_file_error("open", path);
-  struct flock mark = whole_file(F_WRLCK);
-  const bool taken = ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0 && ::fcntl(file_.get(), F_OFD_SETLK, &mark) == 0;
-  if (!taken) {
+  file_ = open_run_file(path, O_RDWR | O_CREAT);
+  if (!take(directory_, F_RDLCK) || !take(file_, F_WRLCK)) {
     if (errno != EWOULDBLOCK && errno != EAGAIN && errno != EACCES) throw_file_error("lock", path);
     const auto holder = lock_holder(directory);
+    const bool known = holder && holder->process > 0;
     throw DataError(directory.string() + " is in use by " +
-                    (holder ? "process " + std::to_string(holder->process) + " on " + holder->host : std::string("another process")));
+                    (known ? "process " + std::to_string(holder->process) + " on " + holder->host : std::string("another process")));
   }
-  const std::string text = std::to_string(::getpid()) + " " + host_name() + "\n";
-  if (::ftruncate(file_.get(), 0) != 0 || ::pwrite(file_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
+  if (::ftruncate(file_.get(), 0) != 0 || !write_all(file_.get(), std::to_string(::getpid()) + " " + host_name() + "\n"))
     throw_file_error("write", path);
 }
 
 std::optional<LockHolder> lock_holder(const std::filesystem::path& directory) {
-  const Descriptor file(::open((directory / "lock").c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return {};
-  struct flock mark = whole_file(F_RDLCK);
-  if (::fcntl(file.get(), F_OFD_GETLK, &mark) != 0 || mark.l_type == F_UNLCK) return {};
-  std::array<char, 512> text{};
-  const ssize_t size = ::pread(file.get(), text.data(), text.size() - 1, 0);
+  const Descriptor folder = open_directory(directory);
+  if (!folder) return {};
   LockHolder holder;
-  if (size > 0) std::istringstream(std::string(text.data(), static_cast<size_t>(size))) >> holder.process >> holder.host;
-  return holder;
+  if (const Descriptor file = open_run_file_if_there(directory / "lock", O_RDONLY); file && is_taken(file, F_RDLCK)) {
+    std::array<char, 512> text{};
+    const ssize_t size = ::pread(file.get(), text.data(), text.size() - 1, 0);
+    if (size > 0) std::istringstream(std::string(text.data(), static_cast<size_t>(size))) >> holder.process >> holder.host;
+    return holder;
+  }
+  return is_taken(folder, F_WRLCK) ? std::optional(holder) : std::nullopt;
 }
 
 }  // namespace saccade

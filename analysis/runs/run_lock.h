@@ -7,22 +7,23 @@
 
 namespace saccade {
 
-/// The mark of the process that writes a run: RUN/lock, held by flock and, so that others can ask without taking it, by an
-/// open-file-description lock. Both end with the process, however it ends. The file names the holder's process and host.
+/// The mark of the process that writes a run: RUN/lock, which names its process and host, and the run directory itself, for a
+/// file can be deleted. Both are held by flock and, so that others can ask without taking it, by an open-file-description
+/// lock. They end with the process, however it ends.
 class RunLock {
  public:
   /// Throws DataError naming the holder when it is taken, or when the file cannot be made.
   explicit RunLock(const std::filesystem::path& directory);
 
  private:
-  Descriptor file_;
+  Descriptor directory_, file_;
 };
 
 struct LockHolder {
   int process = 0;
   std::string host;
 };
-/// Who holds the run now, asked without locking; nothing when nobody does.
+/// Who holds the run now, asked without locking; nothing when nobody does. Process 0 when RUN/lock was deleted.
 std::optional<LockHolder> lock_holder(const std::filesystem::path& directory);
 
 std::string host_name();

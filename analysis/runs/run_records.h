@@ -1,9 +1,10 @@
 #pragma once
 #include <limits>
-#include <optional>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "models/evaluation/evaluation_pass.h"
 #include "models/model.h"
 #include "models/training/trainer.h"
 
@@ -22,6 +23,8 @@ struct DomainLoss {
   bool ood = false;                                                  ///< not among the training domains
   double loss = 0;                                                   ///< nats per token
   double standard_error = std::numeric_limits<double>::quiet_NaN();  ///< of the loss, over sequences (Evaluation); NaN: not known
+  double bits_per_byte = std::numeric_limits<double>::quiet_NaN();   ///< Evaluation::bits_per_byte
+  std::vector<PositionLoss> by_position = {};                        ///< loss_by_position; empty: not recorded
 };
 struct EvaluationRecord {
   Position at;
@@ -30,6 +33,17 @@ struct EvaluationRecord {
 struct StatisticsRecord {
   Position at;
   std::vector<HeadStatistic> statistics;
+};
+
+/// What has been trained on of each training domain, where /data/weights set their shares.
+struct DomainUse {
+  std::string domain;
+  int64_t sequences = 0;  ///< given so far
+  double epochs = 0;      ///< how often the domain's text has come: more than 1 where it is repeated
+};
+struct DataRecord {
+  Position at;
+  std::vector<DomainUse> domains;
 };
 
 /// One captured sample: what the model did with a fixed text at one step.
@@ -41,7 +55,8 @@ struct Capture {
   std::vector<std::string> pieces;  ///< what each token shows
   std::vector<float> token_losses;  ///< nats of predicting the next token
   std::vector<CapturedMap> maps;
-  std::optional<Selection> selection = {};  ///< what queries chose among, where the model makes a choice
+  std::map<int64_t, Selection> selections = {};  ///< by layer, what its queries chose among; −1: in every layer
+  std::vector<std::string> layer_mixers = {};    ///< what each layer of a hybrid stack mixes with; empty where one mixer is in all
 };
 
 enum class RunState { created, running, finished, stopped, diverged, failed, crashed };

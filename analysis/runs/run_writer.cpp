@@ -1,5 +1,12 @@
 #include "analysis/runs/run_writer.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
 #include "analysis/runs/capture_file.h"
 #include "analysis/runs/results_file.h"
 #include "analysis/runs/run_info.h"
@@ -10,16 +17,28 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Creates the directory, or accepts one that is empty but for a lock that an earlier attempt left.
+/// Whether a run was made here and ended before it began to train: then nothing of worth is in it.
+bool never_began(const fs::path& directory) try { return read_run_info(directory).state == RunState::created; } catch (const DataError&) {
+  return false;
+}
+
+/// Creates the directory, or accepts one that is empty but for what an interrupted start left.
 void claim(const fs::path& directory) {
   std::error_code error;
-  fs::create_directories(directory, error);
-  if (error) throw DataError("cannot create " + directory.string() + ": " + error.message());
-  if (holds_run(directory)) throw UsageError(directory.string() + " already holds a run; resume it or name another directory");
+  const fs::path absolute = fs::absolute(directory).lexically_normal();
+  const fs::path parent = absolute.has_filename() ? absolute.parent_path() : absolute.parent_path().parent_path();  // of "a/run/", too
+  fs::create_directories(parent, error);
+  if (error) throw DataError("cannot create " + parent.string() + ": " + error.message());
+  if (!fs::is_directory(directory)) make_run_folder(directory);
+  if (holds_run(directory)) {
+    if (never_began(directory)) return;
+    throw UsageError(directory.string() + " already holds a run; resume it or name another directory");
+  }
   fs::directory_iterator entries(directory, error);
   if (error) throw DataError("cannot read " + directory.string() + ": " + error.message());
   for (const auto& entry : entries)
-    if (entry.path().filename() != "lock") throw UsageError(directory.string() + " is not empty and holds no run; name a new directory");
+    if (const std::string name = entry.path().filename().string(); name != "lock" && !is_aside(name, "run.json"))
+      throw UsageError(directory.string() + " is not empty and holds no run; name a new directory");
 }
 
 }  // namespace
@@ -27,14 +46,13 @@ void claim(const fs::path& directory) {
 RunWriter::RunWriter(RunLock lock, RunInfo info, const std::function<void(const std::string&)>& report)
     : lock_(std::move(lock)),
       info_(std::move(info)),
-      journal_(info_.directory / "journal.jsonl", report),
-      log_(info_.directory / "log.txt", std::ios::app) {
-  if (!log_) throw_file_error("open", info_.directory / "log.txt");
+      journal_(info_.directory / "journal.jsonl", report, info_.records),
+      log_(open_run_file(info_.directory / "log.txt", O_RDWR | O_CREAT | O_APPEND)) {
   for (const char* kind : {kCheckpoints, kCaptures}) {
-    std::error_code error;
-    fs::create_directory(info_.directory / kind, error);
-    if (error) throw DataError("cannot create " + (info_.directory / kind).string() + ": " + error.message());
+    make_run_folder(info_.directory / kind);
+    remove_abandoned_files(info_.directory / kind);
   }
+  remove_abandoned_files(info_.directory);
 }
 
 void RunWriter::require_free(const fs::path& directory) {
@@ -46,9 +64,12 @@ void RunWriter::require_free(const fs::path& directory) {
 RunWriter RunWriter::create(const fs::path& directory, RunInfo info) {
   require_free(directory);
   RunLock lock(directory);
-  claim(directory);  // nobody else came first
+  claim(directory);                                       // nobody else came first
+  for (const char* left : {"journal.jsonl", "run.json"})  // of an interrupted start, run.json last
+    if (const std::string problem = remove_run_file(directory / left); !problem.empty()) throw DataError(problem);
   info.directory = directory;
   info.state = RunState::created;
+  info.records = 0;
   info.provenance["started"] = utc_now();
   info.provenance["host"] = host_name();
   write_run_info(info);
@@ -61,31 +82,80 @@ RunWriter RunWriter::take_up(const fs::path& directory, const std::function<void
   return {std::move(lock), read_run_info(directory), report};
 }
 
+/// With the number of records that the journal is known to have.
+void RunWriter::save_info() {
+  info_.records = journal_.next_number();
+  write_run_info(info_);
+}
+
 void RunWriter::set_state(RunState state, int64_t step, const std::string& message) {
   info_.state = state;
   info_.step = step;
   info_.message = message;
   journal_.append(state_record(state, step, message));
   journal_.sync();
-  write_run_info(info_);
+  save_info();
 }
 
 void RunWriter::record_failure(int64_t step, const std::string& message) noexcept try {
   info_.state = RunState::failed;
   info_.step = step;
   info_.message = message;
-  write_run_info(info_);
+  save_info();
   log("failed at step " + std::to_string(step) + ": " + message);
 } catch (...) {  // run.json then keeps saying "running", which without a lock reads as crashed
 }
 
 void RunWriter::set_step(int64_t step) {
   info_.step = step;
+  save_info();
+}
+
+/// All records up to this step were written before those that are lost; −1: not even those of step 0.
+int64_t RunWriter::intact_step(const JournalHole& hole) const {
+  // Unless only whole steps are lost, something of after_step itself may be; or run.json, written at its step, knew all records then.
+  const int64_t known = info_.records > 0 && hole.first >= info_.records ? info_.step : -1;
+  return std::max(known, hole.after_step - (hole.steps_only ? 0 : 1));
+}
+
+std::optional<int64_t> RunWriter::step_before_loss(const std::vector<int64_t>& checkpoints) const {
+  std::optional<int64_t> earliest;
+  for (const JournalHole& hole : journal_.holes())
+    for (auto step = checkpoints.rbegin(); step != checkpoints.rend(); ++step)
+      if (*step <= intact_step(hole)) {
+        earliest = std::min(earliest.value_or(*step), *step);
+        break;
+      }
+  return earliest;
+}
+
+void RunWriter::change_config(int64_t step, const nlohmann::json& config, const std::vector<std::string>& changes) {
+  info_.config = config;
+  info_.provenance["config_hash"] = config_hash(config);
+  info_.provenance["changes"].push_back({{"step", step}, {"set", changes}});
   write_run_info(info_);
 }
 
+void RunWriter::skip_batch(uint64_t position) {
+  info_.provenance["skipped_positions"].push_back(position);
+  write_run_info(info_);
+}
+
+void RunWriter::give_up_behind(int64_t step) {
+  for (const char* kind : {kCaptures, kCheckpoints})
+    for (const int64_t later : step_files(info_.directory, kind))
+      if (later > step)
+        if (const std::string problem = remove_run_file(step_file(info_.directory, kind, later)); !problem.empty())
+          throw DataError(problem);
+}
+
 void RunWriter::resume_at(int64_t step) {
-  journal_.append(resume_record(step));
+  int64_t repeats = -1;
+  const std::vector<JournalHole>& holes = journal_.holes();
+  for (auto hole = holes.rbegin(); hole != holes.rend() && (step == 0 || step <= intact_step(*hole)); ++hole) repeats = hole->first;
+  const bool open = !holes.empty() && holes.back().before_step < 0;
+  if (!open && step > journal_.largest_step()) journal_.skip(step - journal_.largest_step());  // each had a record at least
+  journal_.append(resume_record(step, repeats));
   journal_.sync();
 }
 
@@ -103,6 +173,11 @@ void RunWriter::write_results() {
   write_results_file(info_);
 }
 
-void RunWriter::log(const std::string& line) { log_ << utc_now() << "  " << line << std::endl; }
+void RunWriter::log(const std::string& line) {
+  struct stat before {};
+  if (::fstat(log_.get(), &before) == 0 && write_all(log_.get(), utc_now() + "  " + line + "\n")) return;
+  if (log_problem_.empty()) log_problem_ = "lines of log.txt could not be written: " + std::string(std::strerror(errno));
+  [[maybe_unused]] const int cut = ::ftruncate(log_.get(), before.st_size);  // no half line; if that fails too, nothing is lost by it
+}
 
 }  // namespace saccade

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/architectures/stack.h"
+
 namespace saccade {
 namespace {
 
@@ -42,7 +44,15 @@ Capture capture_sample(Trainer& trainer, const FrozenBatch& text, int64_t sample
   probe.statistics_wanted = false;
   probe.maps_wanted = true;
   trainer.probe(text, probe);
-  Capture capture{at, text.domain, sample, text.tokens, {}, {}, std::move(probe.maps), probe.selection};
+  Capture capture{at,
+                  text.domain,
+                  sample,
+                  text.tokens,
+                  {},
+                  {},
+                  std::move(probe.maps),
+                  std::move(probe.selections),
+                  layer_titles(trainer.config().architecture)};
   for (const int32_t token : text.tokens) capture.pieces.push_back(tokenizer.piece(token));
   for (const double loss : trainer.evaluate(text).by_position) capture.token_losses.push_back(static_cast<float>(loss));
   return capture;
@@ -54,8 +64,17 @@ EvaluationRecord evaluate_domains(Trainer& trainer, const std::vector<FrozenBatc
   EvaluationRecord record{at, {}};
   for (const FrozenBatch& batch : batches) {
     const Evaluation evaluation = trainer.evaluate(batch);
-    record.losses.push_back({batch.domain, is_ood(trainer.config().data, batch.domain), evaluation.loss, evaluation.standard_error});
+    record.losses.push_back({batch.domain, is_ood(trainer.config().data, batch.domain), evaluation.loss, evaluation.standard_error,
+                             evaluation.bits_per_byte, loss_by_position(evaluation.by_position)});
   }
+  return record;
+}
+
+DataRecord data_use(const Trainer& trainer, const Position& at) {
+  DataRecord record{at, {}};
+  const std::vector<int64_t> taken = trainer.data().taken(trainer.data_position()), sizes = trainer.data().sizes();
+  for (size_t i = 0; i < taken.size(); ++i)
+    record.domains.push_back({trainer.config().data.train.at(i), taken[i], static_cast<double>(taken[i]) / static_cast<double>(sizes[i])});
   return record;
 }
 

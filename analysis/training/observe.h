@@ -9,6 +9,9 @@ namespace saccade {
 /// Losses on every frozen batch with their standard errors; the domains that were not trained on are OOD.
 EvaluationRecord evaluate_domains(Trainer& trainer, const std::vector<FrozenBatch>& batches, const Position& at);
 
+/// Of a trainer whose domains have weights.
+DataRecord data_use(const Trainer& trainer, const Position& at);
+
 /// Per layer and head, the mean over sequences of a frozen batch (4096 tokens of it at most).
 StatisticsRecord probe_statistics(Trainer& trainer, const FrozenBatch& batch, const Position& at);
 

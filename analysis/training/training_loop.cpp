@@ -1,9 +1,11 @@
 #include "analysis/training/training_loop.h"
 
-#include <cmath>
 #include <sstream>
 
+#include "analysis/runs/history.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/training/branches.h"
+#include "analysis/training/divergence.h"
 #include "analysis/training/observe.h"
 
 namespace saccade {
@@ -11,19 +13,14 @@ namespace {
 
 Position position_of(const StepRecord& step) { return {step.step, step.tokens, step.flops, step.seconds}; }
 
-std::string divergence(const StepRecord& step) {
-  if (std::isfinite(step.loss) && std::isfinite(step.gradient_norm)) return {};
-  const bool loss = !std::isfinite(step.loss);
-  const double value = loss ? step.loss : step.gradient_norm;
-  return std::string("the ") + (loss ? "loss" : "gradient norm") + " became " + (std::isnan(value) ? "NaN" : "infinite") + " at step " +
-         std::to_string(step.step);
-}
-
 std::string describe(const StepRecord& step, const EvaluationRecord& evaluation) {
   std::ostringstream line;
   line.precision(4);
-  line << std::fixed << "step " << step.step << ": training loss " << step.loss;
-  for (const DomainLoss& loss : evaluation.losses) line << ", " << loss.domain << (loss.ood ? " (OOD) " : " ") << loss.loss;
+  line << std::fixed << "step " << step.step << ":";
+  if (step.step > 0) line << " training loss " << step.loss;
+  std::string between = step.step > 0 ? ", " : " ";
+  for (const DomainLoss& loss : evaluation.losses)
+    line << std::exchange(between, ", ") << loss.domain << (loss.ood ? " (OOD) " : " ") << loss.loss;
   return line.str();
 }
 
@@ -46,15 +43,30 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
   Plan plan = make_plan(config, tokenizer->vocabulary());
   require_device(config, plan);
   std::vector<std::shared_ptr<const TokenStore>> stores;
-  for (const std::string& domain : config.data.train) stores.push_back(TokenStore::open(corpus, domain, Split::train, *tokenizer, tell));
-  auto data = std::make_unique<BatchSource>(std::move(stores), config.data.sequence_length, static_cast<uint64_t>(config.training.seed));
-  auto trainer = std::make_unique<Trainer>(config, plan, std::move(data));
+  const DocumentFilter filter{config.data.min_document_tokens, config.data.max_document_tokens};
+  std::map<std::string, int64_t> domain_tokens;
+  for (const std::string& domain : config.data.train) {
+    stores.push_back(TokenStore::open(corpus, domain, Split::train, *tokenizer, tell, filter));
+    domain_tokens[domain] = stores.back()->size();
+  }
   auto evaluation = evaluation_batches(config, corpus, *tokenizer);
-  return {std::move(corpus), std::move(tokenizer), std::move(plan), std::move(evaluation), std::move(trainer)};
+  TrainingInput input{config, std::move(corpus), std::move(tokenizer),    std::move(plan), std::move(evaluation),
+                      {},     std::move(stores), std::move(domain_tokens)};
+  input.renew_trainer();
+  return input;
 }
 
-void TrainingLoop::tell(const std::string& line) const {
+void TrainingInput::renew_trainer() {
+  trainer.reset();
+  const auto seed = static_cast<uint64_t>(config.training.seed);
+  auto data = std::make_unique<BatchSource>(stores, config.data.sequence_length, seed, true, config.data.weights);
+  trainer = std::make_unique<Trainer>(config, plan, std::move(data));
+}
+
+void TrainingLoop::tell(const std::string& line) {
+  const bool complete = writer_.log_problem().empty();
   writer_.log(line);
+  if (complete && !writer_.log_problem().empty() && progress_.message) progress_.message(writer_.log_problem());
   if (progress_.message) progress_.message(line);
 }
 
@@ -62,29 +74,61 @@ bool TrainingLoop::due(int64_t every, int64_t step) const { return (every > 0 &&
 
 void TrainingLoop::write_checkpoint(const StepRecord& step) {
   writer_.sync();
-  keeper_.write({writer_.info().config, input_.corpus.hash(), input_.tokenizer->name(), input_.tokenizer->hash(),
-                 input_.tokenizer->serialized(), input_.trainer->state()});
+  if (course_.on_course()) keeper_.keep(step.step);
+  const std::string problem = keeper_.write({writer_.info().config, input_.corpus.hash(), input_.tokenizer->name(),
+                                             input_.tokenizer->hash(), input_.tokenizer->serialized(), input_.trainer->state()});
+  if (!problem.empty()) tell(problem);
   tell("checkpoint at step " + std::to_string(step.step));
 }
 
-void TrainingLoop::observe(const StepRecord& step) {
+void TrainingLoop::measure(const StepRecord& step, const Measured& have) {
   Trainer& trainer = *input_.trainer;
   const TrainingConfig& training = trainer.config().training;
   const Position at = position_of(step);
-  if (due(training.evaluate_every, step.step)) {
+  if (due(training.evaluate_every, step.step) && have.evaluation < step.step) {
     last_evaluation_ = evaluate_domains(trainer, input_.evaluation, at);
     writer_.add(*last_evaluation_);
+    if (trainer.data().weighted()) writer_.add(data_use(trainer, at));
     writer_.log(describe(step, *last_evaluation_));
   }
-  if (due(training.probe_every, step.step)) writer_.add(probe_statistics(trainer, input_.evaluation.front(), at));
-  if (due(training.capture_every > 0 ? training.capture_every : training.checkpoint_every, step.step))
+  if (due(training.probe_every, step.step) && have.statistics < step.step)
+    writer_.add(probe_statistics(trainer, input_.evaluation.front(), at));
+  if (due(training.capture_every > 0 ? training.capture_every : training.checkpoint_every, step.step) && !have.captures)
     writer_.add(step.step, capture_samples(trainer, input_.evaluation, *input_.tokenizer, at));
-  if (!due(training.checkpoint_every, step.step)) return;
-  write_checkpoint(step);
-  if (!trainer.finished()) {  // at the end they are written once, with the state
-    writer_.set_step(step.step);
-    writer_.write_results();
-  }
+}
+
+void TrainingLoop::observe(const StepRecord& step) {
+  const bool checkpoint = due(input_.config.training.checkpoint_every, step.step) || keeper_.keeps(step.step);
+  if (checkpoint) write_checkpoint(step);  // what is measured needs memory of its own: if that ends the run, this is kept
+  measure(step, {});
+  if (!checkpoint || input_.trainer->finished()) return;  // at the end they are written once, with the state
+  writer_.set_step(step.step);
+  writer_.write_results();
+}
+
+void TrainingLoop::measure_what_is_missing(const StepRecord& step) {
+  if (step.step == forked_step(writer_.info())) return;  // nothing is measured at the start of a run, which a fork's parent measured
+  RunHistory history;
+  JournalReader(writer_.info().directory / "journal.jsonl").poll([&](const Record& record) { history.apply(record); });
+  const Series* losses = history.find("validation/loss");
+  Measured have;
+  if (losses && !losses->step.empty()) have.evaluation = static_cast<int64_t>(losses->step.back());
+  if (!history.statistics().empty()) have.statistics = history.statistics().back().at.step;
+  have.captures = std::filesystem::exists(step_file(writer_.info().directory, kCaptures, step.step));
+  measure(step, have);
+}
+
+/// The initial weights, once: a run that has their checkpoint has seen them.
+void TrainingLoop::observe_start(const StepRecord& start) {
+  Trainer& trainer = *input_.trainer;
+  if (!trainer.config().training.evaluate_at_start || start.step != 0 || keeper_.newest() == 0) return;
+  const Position at{};
+  last_evaluation_ = evaluate_domains(trainer, input_.evaluation, at);
+  writer_.add(*last_evaluation_);
+  writer_.log(describe(start, *last_evaluation_));
+  writer_.add(probe_statistics(trainer, input_.evaluation.front(), at));
+  writer_.add(0, capture_samples(trainer, input_.evaluation, *input_.tokenizer, at));
+  write_checkpoint(start);
 }
 
 RunState TrainingLoop::end(RunState state, int64_t step, const std::string& message) {
@@ -94,19 +138,54 @@ RunState TrainingLoop::end(RunState state, int64_t step, const std::string& mess
   return state;
 }
 
+void TrainingLoop::run_branches(int64_t first, const StepRecord& step) {
+  std::vector<int64_t> open;
+  for (const int64_t start : cooldown_steps_of(input_.config.training))
+    if (start >= first && start <= step.step && !branch_finished(writer_.info().directory, start)) open.push_back(start);
+  if (open.empty()) return;
+  input_.trainer.reset();
+  for (const int64_t start : open) try {
+      tell("cooldown branch from step " + std::to_string(start));
+      const RunState state = branch_(start);
+      tell("cooldown branch from step " + std::to_string(start) + " " + to_string(state));
+    } catch (const Error& error) {  // the trunk goes on; resuming it tries again
+      tell("cooldown branch from step " + std::to_string(start) + " failed: " + error.what());
+    }
+  input_.renew_trainer();
+  input_.trainer->skip(skipped_positions(writer_.info()));
+  input_.trainer->restore(read_checkpoint(step_file(writer_.info().directory, kCheckpoints, step.step)).state);
+}
+
+/// What is found out beside is no reason to lose the state, so an error there is part of the message.
+RunState TrainingLoop::end_diverged(const StepRecord& step) {
+  std::string message = describe_divergence(step);
+  try {
+    const Divergence found = record_divergence(*input_.trainer, step, writer_.info().directory);
+    message += ", " + found.where + "; the batch is in " + found.file.filename().string();
+  } catch (const Error& error) {
+    message += "; the batch could not be kept: " + std::string(error.what());
+  }
+  return end(RunState::diverged, step.step, message);
+}
+
 RunState TrainingLoop::run(const std::atomic<bool>& stop) {
-  Trainer& trainer = *input_.trainer;
-  StepRecord step = trainer.state().record;
+  StepRecord step = input_.trainer->state().record;
   writer_.set_state(RunState::running, step.step);
-  while (!trainer.finished()) {
+  measure_what_is_missing(step);
+  observe_start(step);
+  run_branches(1, step);
+  while (!input_.trainer->finished()) {
+    Trainer& trainer = *input_.trainer;
     if (stop) {
       if (keeper_.newest() != step.step) write_checkpoint(step);
       return end(RunState::stopped, step.step, "");
     }
     step = trainer.step();
     writer_.add(step);
-    if (const std::string problem = divergence(step); !problem.empty()) return end(RunState::diverged, step.step, problem);
+    if (!describe_divergence(step).empty()) return end_diverged(step);
+    course_.add(step.loss);
     observe(step);
+    run_branches(step.step, step);
     if (progress_.step) progress_.step(step, last_evaluation_ ? &*last_evaluation_ : nullptr);
   }
   return end(RunState::finished, step.step, "");

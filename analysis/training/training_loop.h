@@ -1,6 +1,9 @@
 #pragma once
+#include <map>
+
 #include "analysis/runs/checkpoint_keeper.h"
 #include "analysis/runs/run_writer.h"
+#include "analysis/training/loss_course.h"
 #include "analysis/training/training_run.h"
 #include "models/training/plan.h"
 
@@ -8,34 +11,61 @@ namespace saccade {
 
 /// What training reads besides its config: made once, before a run directory is touched.
 struct TrainingInput {
+  RunConfig config;
   Corpus corpus;
   std::unique_ptr<Tokenizer> tokenizer;
   Plan plan;
   std::vector<FrozenBatch> evaluation;
   std::unique_ptr<Trainer> trainer;
+  std::vector<std::shared_ptr<const TokenStore>> stores;  ///< of the training domains
+  std::map<std::string, int64_t> domain_tokens;           ///< of the train split of each training domain
+
+  /// A trainer at the start; the one before goes first, with its memory.
+  void renew_trainer();
 };
 /// `tokenizer` may be given (from a checkpoint). Throws UsageError, DataError, DeviceError.
 TrainingInput prepare_training(const RunConfig& config, const RunProgress& progress, std::unique_ptr<Tokenizer> tokenizer = {});
 
 /// Steps, evaluates, probes, captures and writes checkpoints as the config says until the end, a non-finite number or `stop`.
-/// Every checkpoint comes after all that is recorded at its step, so a run resumed from it has nothing to repeat.
+/// A checkpoint comes before what is measured at its step; a run resumed from it first measures what the journal then lacks.
 class TrainingLoop {
  public:
-  TrainingLoop(RunWriter& writer, TrainingInput& input, CheckpointKeeper keeper, const RunProgress& progress)
-      : writer_(writer), input_(input), keeper_(std::move(keeper)), progress_(progress) {}
+  /// Runs a branch that begins behind the step's checkpoint to its end, or on from where it was.
+  using RunBranch = std::function<RunState(int64_t step)>;
+
+  TrainingLoop(RunWriter& writer, TrainingInput& input, CheckpointKeeper keeper, const RunProgress& progress, RunBranch branch)
+      : writer_(writer), input_(input), keeper_(std::move(keeper)), progress_(progress), branch_(std::move(branch)) {
+    const CourseSoFar so_far = course_so_far(writer.info().directory);
+    course_ = so_far.course;
+    if (so_far.on_course) keeper_.keep(*so_far.on_course);
+  }
   RunState run(const std::atomic<bool>& stop);
 
  private:
+  /// The last steps that were evaluated and probed, and whether this one was captured.
+  struct Measured {
+    int64_t evaluation = -1, statistics = -1;
+    bool captures = false;
+  };
   void observe(const StepRecord& step);
+  void observe_start(const StepRecord& start);
+  void measure(const StepRecord& step, const Measured& have);  ///< what is due and not there
+  void measure_what_is_missing(const StepRecord& step);
+  /// Branches that begin from step `first` to the one at hand, whose checkpoint is there, and have not ended; meanwhile the trainer's
+  /// memory is free.
+  void run_branches(int64_t first, const StepRecord& step);
   void write_checkpoint(const StepRecord& step);
+  RunState end_diverged(const StepRecord& step);
   RunState end(RunState state, int64_t step, const std::string& message);
   bool due(int64_t every, int64_t step) const;
-  void tell(const std::string& line) const;
+  void tell(const std::string& line);
 
   RunWriter& writer_;
   TrainingInput& input_;
   CheckpointKeeper keeper_;
   const RunProgress& progress_;
+  RunBranch branch_;
+  LossCourse course_;
   std::optional<EvaluationRecord> last_evaluation_;
 };
 

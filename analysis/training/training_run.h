@@ -22,18 +22,47 @@ struct RunProgress {
 RunState train_run(const RunConfig& config, const std::filesystem::path& directory, const RunProgress& progress,
                    const std::atomic<bool>& stop);
 
+/// How a run goes on that is not to repeat what it did.
+struct ResumeOptions {
+  std::optional<int64_t> from;       ///< the step of a checkpoint, 0: the initial weights; what is behind it is removed
+  std::vector<std::string> changes;  ///< "training.learning_rate=0.0005": settings of the optimizer alone
+  bool skip_batch = false;           ///< pass over the batch that it diverged on
+  bool none() const { return !from && changes.empty() && !skip_batch; }
+};
+
 /// Goes on from the newest good checkpoint, exactly as the uninterrupted run would have.
-/// A run that ended before its first checkpoint starts again from its config; finished runs return at once. Damaged checkpoints
-/// are reported and passed over. Throws DataError when a live process holds the run, every checkpoint is damaged, or the
-/// corpus is no longer the one it was trained on.
-RunState resume_run(const std::filesystem::path& directory, const RunProgress& progress, const std::atomic<bool>& stop);
+/// A run that ended before its first checkpoint starts again from its config; of a finished run nothing is done but that results.h5 is
+/// written again where it is not what the journal says, unless the end of its journal is lost (Run::damage). Damaged checkpoints are
+/// reported and passed over. Where the journal lost records, it goes on from a checkpoint before them, if there is one, so that they are
+/// recorded again. Throws DataError when a live process holds the run, every checkpoint is damaged, the config in run.json is no longer
+/// the one the run was trained with (saying what differs; `options` changes it on purpose, as far as that can be done), or the corpus is
+/// no longer the one it was trained on. Of a run that diverged `options` must say what is to be different, else UsageError; without
+/// `from` it goes back to the last checkpoint before the loss left its course, or to the beginning.
+RunState resume_run(const std::filesystem::path& directory, const RunProgress& progress, const std::atomic<bool>& stop,
+                    const ResumeOptions& options = {});
+
+/// A run that goes on from a checkpoint of another one, which is only read.
+struct Fork {
+  std::filesystem::path parent;
+  int64_t step = 0;                         ///< of the checkpoint; 0: the newest
+  std::vector<std::string> overrides = {};  ///< "training.steps=2000"; a fork needs more steps than it has done
+};
+/// The config that a fork trains with. Throws UsageError, DataError.
+RunConfig fork_config(const Fork& fork);
+/// Trains the fork in a new directory as train_run does. The weights, the optimizer's state, the counts of steps and tokens and, unless the
+/// text or its order changes, the place in the text are the parent's; run.json has in "parent" its path, name, step and the SHA-256 of the
+/// checkpoint. Throws UsageError when there is no such checkpoint, when the steps are done already and when the model's or the optimizer's
+/// tensors would differ, with the differences in words.
+RunState fork_run(const Fork& fork, const RunConfig& config, const std::filesystem::path& directory, const RunProgress& progress,
+                  const std::atomic<bool>& stop);
 
 /// Sends SIGTERM to the live process of a run; false when none is live. Throws DataError when it lives on another host.
 bool stop_run(const std::filesystem::path& directory);
 bool is_live(const std::filesystem::path& directory);
 
 /// A run's weights at a checkpoint for running them forward only (step 0: the newest); the corpus need not be there. An empty
-/// `device` is the run's own.
+/// `device` is the run's own. Throws DataError when that checkpoint is damaged, the newest too (naming the others: none is taken in
+/// its place unasked), or run.json has another config than the checkpoint.
 struct LoadedModel {
   RunConfig config;
   int64_t step = 0;

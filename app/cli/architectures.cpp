@@ -23,8 +23,9 @@ std::string range(const Setting& s) {
   }
   if (s.kind == Setting::Kind::boolean) return "true | false";
   if (s.kind == Setting::Kind::text || s.kind == Setting::Kind::text_list) return "text";
+  if (s.kind == Setting::Kind::mixer) return "a mixer";
   const auto bound = [](double v) { return std::isfinite(v) ? human(v) : std::string("…"); };
-  return bound(s.minimum) + " … " + bound(s.maximum);
+  return bound(s.minimum) + " … " + bound(s.maximum) + (s.kind == Setting::Kind::layers ? ", or groups of layers" : "");
 }
 
 nlohmann::json describe(const Setting& s) {
@@ -54,7 +55,8 @@ int run(const std::string& name) {
       json.push_back({{"id", a->id}, {"kind", kind_name(a->kind)}, {"title", a->title}, {"paper", a->paper}});
     }
     text = table({"id", "title", "kind"}, rows) +
-           "\nA model is a block with a mixer, or a whole architecture. saccade architectures NAME lists the settings.\n";
+           "\nA model is a block with a mixer, or a whole architecture. saccade architectures NAME lists the settings.\nA hybrid stack has "
+           "groups of layers with mixers of their own: \"layers\": \"3 gated_deltanet, 1 attention(window=64)\", \"depth\": 8.\n";
   } else {
     const Architecture& a = architecture(name);
     text = a.title + " (" + kind_name(a.kind) + " \"" + a.id + "\")\n" + a.paper + "\n\n" + describe_text(a.settings);

@@ -131,7 +131,10 @@ const RegisterCommand command{
        auto options = std::make_shared<Options>();
        app.add_option("--preset", options->presets, "Training step to time:" + names_of(step_presets()))->default_str("2m-cpu");
        app.add_option("--config", options->configs, "Config file whose training step to time, on --device, with random tokens");
-       app.add_option("--set", options->overrides, "Override a value in it: --set data.sequence_length=4096")->allow_extra_args(false);
+       app.add_option("--set", options->overrides, "Override a value in it: --set data.sequence_length=4096")
+           ->type_name("KEY=VALUE")
+           ->expected(1)
+           ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
        app.add_option("--device", options->benchmark.device, "cpu, auto, cuda or cuda:N")->capture_default_str();
        app.add_option("--threads", options->benchmark.threads, "CPU threads, 0: all cores")->check(CLI::Range(0, 1024));
        app.add_option("--repeats", options->benchmark.repeats, "Timed repeats; the median is shown")->check(CLI::Range(1, 1000));

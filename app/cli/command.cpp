@@ -12,6 +12,7 @@
 #include "app/cli/output.h"
 #include "kernels/engine/clock.h"
 #include "kernels/engine/error.h"
+#include "kernels/engine/interruption.h"
 
 namespace saccade::cli {
 namespace {
@@ -75,6 +76,11 @@ void say(const std::string& line) {
   std::cerr << line << std::endl;
 }
 
+void warn(const std::string& line) {
+  if (shown_bar) shown_bar->clear();
+  std::cerr << printable(line) << std::endl;
+}
+
 Progress::Progress(std::string label) : label_(std::move(label)), started_(now()) {
   const char* terminal = std::getenv("TERM");
   terminal_ = isatty(STDERR_FILENO) && !(terminal && std::string(terminal) == "dumb");
@@ -123,6 +129,7 @@ const std::atomic<bool>& stop_requested() { return stop; }
 void catch_stop_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) handle(signal, on_stop_signal);
   std::signal(SIGPIPE, SIG_IGN);
+  heed_stop(stop);
 }
 
 }  // namespace saccade::cli

@@ -36,6 +36,8 @@ bool json_output();
 void print_result(const nlohmann::json& json, const std::string& text);
 /// A line for the person watching (stderr; nothing with --quiet).
 void say(const std::string& line);
+/// A line that nobody should miss (stderr, with --quiet too), printable whatever others put into it.
+void warn(const std::string& line);
 /// A progress bar on a terminal, plain lines every few seconds otherwise (stderr).
 class Progress {
  public:

@@ -13,14 +13,17 @@ struct Options {
   std::vector<std::string> runs;
   std::optional<double> at_loss;
   std::string domain;
+  PretrainingOption pretraining;
 };
 
 int run(const Options& options) {
   const OpenedRuns runs = open_runs(options.runs);
   require_domain(runs, options.domain);
   if (options.at_loss && !std::isfinite(*options.at_loss)) throw UsageError("--at-loss expects a loss in nats");
-  const Comparison comparison = compare(runs.pointers(), options.at_loss, options.domain);
-  print_result(to_json(comparison), to_text(comparison));
+  const Comparison comparison = compare(runs.pointers(), options.at_loss, options.domain, {}, options.pretraining.chosen(runs));
+  nlohmann::json json = to_json(comparison);
+  json["skipped"] = runs.skipped;
+  print_result(json, to_text(comparison));
   return 0;
 }
 
@@ -31,6 +34,7 @@ const RegisterCommand command{{"compare", "Compare runs: parameters, speed, ID a
                                  app.add_option("--at-loss", options->at_loss,
                                                 "Pre-training loss to compare at (default: the lowest that all reached)");
                                  app.add_option("--domain", options->domain, "One OOD domain (default: the mean of all)");
+                                 add_pretraining_option(app, options->pretraining);
                                  return [options] { return run(*options); };
                                }}};
 

@@ -26,7 +26,10 @@ RunConfig load_config_file(const std::string& path, const std::vector<std::strin
 std::shared_ptr<ConfigOptions> add_config_options(CLI::App& app) {
   auto options = std::make_shared<ConfigOptions>();
   app.add_option("CONFIG", options->path, "Config file (JSON), - for standard input")->required();
-  app.add_option("--set", options->overrides, "Override a value: --set training.seed=2")->allow_extra_args(false);
+  app.add_option("--set", options->overrides, "Override a value: --set training.seed=2")
+      ->type_name("KEY=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   return options;
 }
 

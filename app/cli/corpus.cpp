@@ -6,15 +6,10 @@
 #include "app/cli/command.h"
 #include "app/cli/output.h"
 #include "kernels/engine/error.h"
+#include "kernels/engine/interruption.h"
 
 namespace saccade::cli {
 namespace {
-
-class Interrupted : public Error {
- public:
-  using Error::Error;
-  int exit_code() const override { return 130; }
-};
 
 Split parse_split(const std::string& name) {
   for (Split split : {Split::train, Split::validation, Split::test})
@@ -88,7 +83,10 @@ std::function<int()> declare_import(CLI::App& app) {
   app.add_option("--domain-field", options->domain_field, "Field of a JSON line that names the domain, dots lead inside")
       ->capture_default_str();
   app.add_option("--text-field", options->text_field, "Field of a JSON line that holds the text")->capture_default_str();
-  app.add_option("--rename", *renames, "Rename a domain: OLD=NEW; domains with the same NEW are merged")->allow_extra_args(false);
+  app.add_option("--rename", *renames, "Rename a domain: OLD=NEW; domains with the same NEW are merged")
+      ->type_name("OLD=NEW")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--validation-share", options->validation_share, "Share of documents for validation")->capture_default_str();
   app.add_option("--test-share", options->test_share, "Share of documents for test")->capture_default_str();
   app.add_flag("--ignore-file-splits", *ignore_splits, "Split by document hash even where names say train, validation or test");

@@ -86,7 +86,7 @@ std::vector<std::string> write_figures(const std::vector<const Run*>& runs, cons
     if (steps.empty()) continue;
     const std::vector<Capture> captures = run->captures(steps.back());
     if (captures.empty()) continue;
-    write(capture_figure(captures[0], main_map(captures[0]), 0, 0), "reads-" + run->info().name);
+    write(capture_figure(captures[0], main_map(captures[0], 0), 0, 0), "reads-" + run->info().name);
   }
   if (!pictures) say("pictures need saccade-workbench, which is not installed; the figures' data are in the .csv files");
   return files;

@@ -15,6 +15,7 @@ namespace {
 
 struct Options {
   std::string run, split = "validation";
+  bool by_position = false;
   RunEvaluationOptions evaluation;
 };
 
@@ -27,6 +28,23 @@ void require_checkpoint(const std::string& directory, int64_t step) {
   std::vector<std::string> names;
   for (const int64_t s : steps) names.push_back(std::to_string(s));
   throw UsageError("--checkpoint " + std::to_string(step) + ": " + directory + " has checkpoints of step " + alternatives(names));
+}
+
+/// A row for each bin of positions, a column for each domain.
+std::string position_table(const RunEvaluation& e) {
+  std::vector<std::string> header{"positions"};
+  std::vector<std::vector<std::string>> rows;
+  for (const DomainEvaluation& d : e.domains) {
+    header.push_back(d.domain);
+    const std::vector<PositionLoss> bins = loss_by_position(d.result.by_position);
+    rows.resize(bins.size());
+    for (size_t i = 0; i < bins.size(); ++i) {
+      const auto& [begin, end, loss] = bins[i];
+      if (rows[i].empty()) rows[i].push_back(std::to_string(begin) + (end - begin > 1 ? " to " + std::to_string(end - 1) : ""));
+      rows[i].push_back(number(loss, 4));
+    }
+  }
+  return "\nloss (nats) by position\n" + table(header, rows);
 }
 
 RunEvaluation evaluate(const Options& options) {
@@ -52,18 +70,22 @@ int run(Options options) {
   std::vector<std::vector<std::string>> rows;
   for (const DomainEvaluation& d : e.domains) {
     rows.push_back({d.domain, d.ood ? "OOD" : "training domain", number(d.result.loss, 4), number(d.result.standard_error, 4),
-                    number(std::exp(d.result.loss), 2), std::to_string(d.sequences), std::to_string(d.tokens)});
+                    number(std::exp(d.result.loss), 2), number(d.result.bits_per_byte, 4), std::to_string(d.sequences),
+                    std::to_string(d.tokens)});
     json["losses"].push_back({{"domain", d.domain},
                               {"ood", d.ood},
                               {"loss", d.result.loss},
                               {"standard_error", d.result.standard_error},
+                              {"bits_per_byte", d.result.bits_per_byte},
                               {"sequences", d.sequences},
                               {"tokens", d.tokens},
                               {"by_position", d.result.by_position}});
   }
-  print_result(json, options.run + " at step " + std::to_string(e.step) + ", " + to_string(e.split) + " text of " + e.corpus +
-                         ", sequences of " + std::to_string(e.length) + " tokens\n" +
-                         table({"domain", "kind", "loss (nats)", "± standard error", "perplexity", "sequences", "tokens"}, rows));
+  print_result(
+      json, options.run + " at step " + std::to_string(e.step) + ", " + to_string(e.split) + " text of " + e.corpus + ", sequences of " +
+                std::to_string(e.length) + " tokens\n" +
+                table({"domain", "kind", "loss (nats)", "± standard error", "perplexity", "bits per byte", "sequences", "tokens"}, rows) +
+                (options.by_position ? position_table(e) : ""));
   return 0;
 }
 
@@ -72,10 +94,13 @@ const RegisterCommand command{
      "saccade evaluate runs/first --checkpoint 500 --split test --length 1024 --tokens 200000", [](CLI::App& app) {
        auto o = std::make_shared<Options>();
        app.description(
-           "Losses of a checkpoint on frozen text, in nats per token, with their standard errors over the sequences. Without options: on "
+           "Losses of a checkpoint on frozen text, in nats per token, with their standard errors over the sequences, and in bits per byte "
+           "of text, "
+           "by which models of different tokenizers compare. Without options: on "
            "what the run was evaluated on while it trained. Only the weights are loaded, and no training text.");
        app.add_option("RUN", o->run, "Run directory")->required();
-       app.add_option("--checkpoint,--step", o->evaluation.checkpoint, "Step of the checkpoint (default: the newest)")
+       app.add_option("--checkpoint,--step", o->evaluation.checkpoint,
+                      "Step of the checkpoint (default: the newest; no other takes its place when it is damaged)")
            ->check(CLI::Range(1, 1'000'000'000));
        app.add_option("--split", o->split, "validation or test")->check(CLI::IsMember({"validation", "test"}))->capture_default_str();
        app.add_option("--corpus", o->evaluation.corpus, "Another corpus (default: the run's)");
@@ -87,6 +112,7 @@ const RegisterCommand command{
        app.add_option("--tokens", o->evaluation.tokens,
                       "Tokens of every domain, in whole sequences, as far as there is text (default: as while training)")
            ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+       app.add_flag("--by-position", o->by_position, "Also the mean loss over positions 0, 1, 2 to 3, 4 to 7 and so on in a sequence");
        app.add_option("--device", o->evaluation.device, "cpu, cuda:N or auto (default: the run's)");
        return [o] { return run(*o); };
      }}};

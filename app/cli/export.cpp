@@ -4,6 +4,7 @@
 
 #include "analysis/figures/figure.h"
 #include "analysis/probes/capture_maps.h"
+#include "analysis/runs/layers.h"
 #include "app/cli/capture_option.h"
 #include "app/cli/command.h"
 #include "app/cli/render.h"
@@ -20,6 +21,7 @@ struct Options {
   bool log_x = false, log_y = false, normalized = false;
   int64_t step = -1, sample = 0, layer = 0, head = 0;
   std::optional<double> at_loss;
+  PretrainingOption pretraining;
   std::vector<double> x_range, y_range;  ///< two ends, or none: from the data
 };
 
@@ -43,12 +45,12 @@ const Run& single(const OpenedRuns& runs, const std::string& figure) {
 
 Figure selection(const Options& o, const Run& run) {
   const Capture capture = open_capture(run, o.step, o.sample);
-  return capture_figure(capture, o.map.empty() ? main_map(capture) : parse_map(o.map), o.layer, o.head);
+  return capture_figure(capture, o.map.empty() ? main_map(capture, o.layer) : parse_map(o.map), o.layer, o.head);
 }
 
 Figure heads(const Options& o, const Run& run) {
   if (!run.last_statistics()) throw DataError(run.info().directory.string() + " has no statistics yet; /training/probe_every says when");
-  return head_figure(*run.last_statistics(), o.statistic);
+  return head_figure(*run.last_statistics(), o.statistic, layer_mixers(run.info()));
 }
 
 /// UsageError with the names there are, when no run has the series.
@@ -70,7 +72,7 @@ Figure make_figure(const Options& o, const OpenedRuns& runs) {
   if (o.figure == "entropy") return entropy_figure(list, parse_x(o.x), o.normalized);
   if (o.figure == "trajectory") {
     require_domain(runs, o.domain);
-    return trajectory_figure(list, o.domain, o.at_loss);
+    return trajectory_figure(list, o.domain, o.at_loss, {}, o.pretraining.chosen(runs));
   }
   require_series(runs, o.series);
   return series_figure(list, o.series, parse_x(o.x), o.log_x, o.log_y);
@@ -90,8 +92,10 @@ int run(const Options& o) {
   if (figure.curves.empty() && !figure.map) throw DataError("nothing is recorded yet that the figure " + o.figure + " could show");
   set_range(figure.x, o.x_range, "--x-range");
   set_range(figure.y, o.y_range, "--y-range");
+  for (const Run& run : runs.runs)
+    if (const std::string lost = run.lost(); !lost.empty()) warn("warning: " + run.name() + ": " + lost);
   write_figure(figure, o.out);
-  print_result({{"figure", figure.id}, {"file", o.out}}, "wrote " + o.out);
+  print_result({{"figure", figure.id}, {"file", o.out}, {"skipped", runs.skipped}}, "wrote " + o.out);
   return 0;
 }
 
@@ -113,6 +117,7 @@ const RegisterCommand command{
        app.add_option("--series", o->series, "Which series, for FIGURE series: gradient_norm, captured_mass/layer0 …");
        app.add_option("--domain", o->domain, "One OOD domain (default: the mean)");
        app.add_option("--at-loss", o->at_loss, "Mark this pre-training loss");
+       add_pretraining_option(app, o->pretraining);
        app.add_option("--step", o->step, "Step of the capture, for FIGURE selection (default: the newest)")->check(CLI::NonNegativeNumber);
        app.add_option("--sample", o->sample, "Captured sample, from 0");
        app.add_option("--layer", o->layer, "Layer, from 0");

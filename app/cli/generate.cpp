@@ -38,7 +38,8 @@ const RegisterCommand command{
      "saccade generate runs/first --prompt \"The \" --tokens 200 --temperature 0.8", [](CLI::App& app) {
        auto o = std::make_shared<Options>();
        app.add_option("RUN", o->run, "Run directory")->required();
-       app.add_option("--step", o->step, "Checkpoint (default: the newest)");
+       app.add_option("--checkpoint,--step", o->step,
+                      "Step of the checkpoint (default: the newest; no other takes its place when it is damaged)");
        app.add_option("--prompt", o->generation.prompt, "Prompt (default: the beginning of a text)");
        app.add_option("--tokens", o->generation.tokens, "Largest number of tokens to generate")->check(CLI::Range(1, 1 << 24));
        app.add_option("--temperature", o->generation.temperature, "Divides the logits; 0: greedy decoding")->check(CLI::Range(0.0, 1e4));

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "analysis/figures/reads.h"
+#include "analysis/probes/capture_maps.h"
 #include "analysis/runs/run.h"
 #include "app/cli/capture_option.h"
 #include "app/cli/command.h"
@@ -51,7 +52,7 @@ int run(const Options& o) {
                     shown(capture.pieces[order[i]])});
 
   std::string text = opened.info().title + ", step " + std::to_string(step) + ", sample " + std::to_string(o.sample) + " (" +
-                     capture.domain + "), layer " + std::to_string(o.layer) + ", head " + std::to_string(o.head) + ", query " +
+                     capture.domain + "), " + layer_words(capture, o.layer) + ", head " + std::to_string(o.head) + ", query " +
                      std::to_string(query) + " " + shown(capture.pieces[static_cast<size_t>(query)]) + "\n\n" +
                      table({"position", "distance", "weight", "token"}, rows) + "\nentropy " + number(reads.entropy, 3) + " nats (" +
                      number(reads.entropy_normalized, 3) + " of the maximum), median distance " + number(reads.median_distance, 0) +
@@ -81,7 +82,8 @@ int run(const Options& o) {
                 {"candidate_scores", reads.candidate_scores},
                 {"candidate_size", reads.candidate_size},
                 {"margin", reads.margin},
-                {"captured_mass", reads.captured_mass}},
+                {"captured_mass", reads.captured_mass},
+                {"layer_mixers", capture.layer_mixers}},
                text);
   return 0;
 }

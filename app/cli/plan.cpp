@@ -10,6 +10,16 @@
 namespace saccade::cli {
 namespace {
 
+/// What each layer of a hybrid stack mixes with, and takes.
+std::string layers_text(const Plan& plan) {
+  if (plan.layers.empty()) return "";
+  std::vector<std::vector<std::string>> rows;
+  for (const PlannedLayers& l : plan.layers)
+    rows.push_back({std::to_string(l.first) + (l.last > l.first ? " to " + std::to_string(l.last) : ""), l.mixer,
+                    human(static_cast<double>(l.parameters)), human_bytes(static_cast<double>(l.state_bytes_per_token))});
+  return "\n" + table({"layers", "mixer", "parameters each", "state per token each"}, rows);
+}
+
 int run(const ConfigOptions& options, bool measure) {
   const RunConfig config = options.load();
   const Plan plan = make_plan(config, vocabulary_of(config.data.tokenizer));
@@ -23,8 +33,9 @@ int run(const ConfigOptions& options, bool measure) {
       {"activations at the peak", bytes(plan.activation_bytes)},
       {"memory at the peak", bytes(plan.device_bytes()) + " of " + bytes(plan.memory.available) + " available on " + plan.device},
       {"cache / state per token of context", bytes(plan.state_bytes_per_token)},
-      {"steps", std::to_string(plan.steps) + " of " + std::to_string(plan.tokens_per_step) + " tokens"},
-      {"tokens", human(static_cast<double>(plan.steps * plan.tokens_per_step))},
+      {"steps", std::to_string(plan.steps) + " of " + (plan.tokens < plan.steps * plan.tokens_per_step ? "up to " : "") +
+                    std::to_string(plan.tokens_per_step) + " tokens"},
+      {"tokens", human(static_cast<double>(plan.tokens))},
       {"FLOPs per step", human(plan.flops_per_step)},
       {"FLOPs in all", human(plan.total_flops())}};
   if (measure) {
@@ -36,7 +47,7 @@ int run(const ConfigOptions& options, bool measure) {
         {"measured", human_seconds(seconds) + " a step, " + human(static_cast<double>(plan.tokens_per_step) / seconds) + " tokens/s"});
     rows.push_back({"time, without evaluation", human_seconds(seconds * static_cast<double>(plan.steps))});
   }
-  print_result(json, architecture_title(config.architecture) + "\n\n" + list(rows));
+  print_result(json, architecture_title(config.architecture) + "\n\n" + list(rows) + layers_text(plan));
   require_device(config, plan);
   return 0;
 }

@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <sstream>
 #include <vector>
 
@@ -64,7 +67,7 @@ fs::path find_workbench() {
 
 void write_text(const fs::path& out, const std::string& text) {
   if (!out.has_filename() || fs::is_directory(out)) throw DataError("cannot write " + out.string() + ": it is a folder");
-  replace_text(fs::absolute(out), text);
+  replace_text(fs::absolute(out), text, 0666);
 }
 
 void require_figure_format(const fs::path& out) {
@@ -82,12 +85,13 @@ void write_figure(const Figure& figure, const fs::path& out) {
   if (suffix == ".csv") return write_text(out, to_csv(figure));
   if (suffix == ".json") return write_text(out, to_json(figure).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
   const fs::path workbench = find_workbench();
-  const fs::path recipe = fs::temp_directory_path() / ("saccade-figure-" + std::to_string(getpid()) + ".json");
-  write_text(recipe, to_json(figure).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  const Descriptor recipe(memfd_create("figure.json", 0));  // the workbench inherits it; nothing is left if this is killed
+  if (!recipe || !write_all(recipe.get(), to_json(figure).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)))
+    throw Error("cannot keep the figure for " + workbench.string() + ": " + std::strerror(errno));
   std::string errors;
-  const int status = run_program({workbench.string(), "--render", recipe.string(), "--out", fs::absolute(out).string()},
-                                 "QT_QPA_PLATFORM=offscreen", errors);
-  fs::remove(recipe);
+  const int status =
+      run_program({workbench.string(), "--render", "/proc/self/fd/" + std::to_string(recipe.get()), "--out", fs::absolute(out).string()},
+                  "QT_QPA_PLATFORM=offscreen", errors);
   if (status == 0) return;
   while (!errors.empty() && errors.back() == '\n') errors.pop_back();
   if (const size_t line = errors.rfind('\n'); line != std::string::npos) errors = errors.substr(line + 1);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/runs/run_info.h"
 #include "app/cli/command.h"
 #include "kernels/engine/error.h"
 #include "models/suggest.h"
@@ -17,10 +18,23 @@ std::vector<const Run*> OpenedRuns::pointers() const {
 
 namespace {
 
+/// Opens it, or notes why not.
 void add(OpenedRuns& opened, const std::filesystem::path& directory) {
-  opened.runs.emplace_back(directory);
-  if (const std::string damage = opened.runs.back().damage(); !damage.empty())
-    throw DataError(damage + "; saccade resume goes on from the last checkpoint of an unfinished run");
+  try {
+    Run run(directory);
+    if (const std::string damage = run.damage(); !damage.empty()) throw DataError(damage + "; saccade resume goes on from a checkpoint");
+    opened.runs.push_back(std::move(run));
+  } catch (const Error& error) {
+    opened.skipped.emplace_back(error.what());
+  } catch (const std::exception& error) {  // says nothing of where
+    opened.skipped.push_back(directory.string() + ": " + error.what());
+  }
+}
+
+void add_folder(OpenedRuns& opened, const std::string& path) {
+  std::vector<std::filesystem::path> found = find_runs(path, &opened.skipped);
+  std::sort(found.begin(), found.end());
+  for (const auto& directory : found) add(opened, directory);
 }
 
 }  // namespace
@@ -29,17 +43,18 @@ OpenedRuns open_runs(const std::vector<std::string>& paths) {
   OpenedRuns opened;
   for (const std::string& path : paths) {
     if (!std::filesystem::exists(path)) throw DataError(path + ": no such run directory");
-    if (std::filesystem::exists(std::filesystem::path(path) / "run.json")) {
+    const size_t before = opened.runs.size() + opened.skipped.size();
+    if (looks_like_run(path))
       add(opened, path);
-      continue;
-    }
-    std::vector<std::string> problems;
-    std::vector<std::filesystem::path> found = find_runs(path, &problems);
-    for (const std::string& problem : problems) say("skipped: " + problem);
-    if (found.empty()) throw DataError(path + ": holds no run (a run directory has a run.json)");
-    std::sort(found.begin(), found.end());
-    for (const auto& directory : found) add(opened, directory);
+    else
+      add_folder(opened, path);
+    if (opened.runs.size() + opened.skipped.size() == before) throw DataError(path + ": holds no run (a run directory has a run.json)");
   }
+  if (opened.runs.empty()) {
+    const size_t more = opened.skipped.size() - 1;
+    throw DataError(opened.skipped.front() + (more > 0 ? " (nor can " + std::to_string(more) + " more be shown)" : ""));
+  }
+  for (const std::string& line : opened.skipped) warn("skipped: " + line);
   const auto old = std::count_if(opened.runs.begin(), opened.runs.end(), [](const Run& run) { return !run.info().old_names.empty(); });
   if (opened.runs.size() == 1) note_old_names(opened.runs.front().info());
   if (old > 0 && opened.runs.size() > 1)
@@ -49,6 +64,22 @@ OpenedRuns open_runs(const std::vector<std::string>& paths) {
 
 void note_old_names(const RunInfo& info) {
   if (!info.old_names.empty()) say(info.old_names);
+}
+
+PretrainingLoss PretrainingOption::chosen(const OpenedRuns& runs) const {
+  const PretrainingLoss loss{parse_pretraining_loss(kind), window};
+  require_recorded(runs.pointers(), loss);
+  return loss;
+}
+
+void add_pretraining_option(CLI::App& app, PretrainingOption& option) {
+  app.add_option("--pretraining", option.kind,
+                 "What counts as the pre-training loss: validation (each training domain the same), weighted (by tokens), or train")
+      ->check(CLI::IsMember({"validation", "weighted", "train"}))
+      ->capture_default_str();
+  app.add_option("--window", option.window, "Tokens over which --pretraining train is the mean training loss")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
 }
 
 void require_domain(const OpenedRuns& runs, const std::string& domain) {

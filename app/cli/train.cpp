@@ -6,6 +6,7 @@
 #include "app/cli/config_options.h"
 #include "app/cli/output.h"
 #include "app/cli/train_progress.h"
+#include "kernels/engine/error.h"
 #include "models/architectures/registry.h"
 
 namespace saccade::cli {
@@ -19,17 +20,19 @@ int train(const ConfigOptions& options, const std::string& out) {
                                         [&](const RunProgress& progress) { return train_run(config, out, progress, stop_requested()); }));
 }
 
-int resume(const std::string& directory) {
+int resume(const std::string& directory, const ResumeOptions& options) {
   const Run run(directory);
-  if (run.info().state == RunState::finished) say(directory + " had finished before; nothing is left to do");
-  return finish_training(directory,
-                         watch_training(run.info().name.empty() ? run.info().title : run.info().name, run.info().steps,
-                                        [&](const RunProgress& progress) { return resume_run(directory, progress, stop_requested()); }));
+  const bool finished = run.info().state == RunState::finished;
+  if (finished && !options.none()) throw UsageError(directory + " has finished, and a finished run is not changed: train a new one");
+  if (finished && run.damage().empty()) say(directory + " had finished before; nothing is left to train");
+  return finish_training(
+      directory, watch_training(run.info().name.empty() ? run.info().title : run.info().name, run.info().steps,
+                                [&](const RunProgress& progress) { return resume_run(directory, progress, stop_requested(), options); }));
 }
 
 int stop(const std::string& directory) {
-  const Run run(directory);  // there is one
-  const bool stopped = stop_run(directory);
+  const bool stopped = stop_run(directory);         // also where run.json cannot be read
+  if (!stopped) static_cast<void>(Run(directory));  // there is one
   print_result({{"stopping", stopped}}, stopped ? "asked " + directory + " to write a checkpoint and stop" : directory + " is not running");
   return 0;
 }
@@ -45,8 +48,22 @@ const RegisterCommand train_command{
 const RegisterCommand resume_command{
     {"resume", "Resume a stopped or crashed run from its last checkpoint.", "saccade resume runs/first", [](CLI::App& app) {
        auto directory = std::make_shared<std::string>();
+       auto options = std::make_shared<ResumeOptions>();
+       auto from = std::make_shared<int64_t>(-1);
+       app.description(
+           "Resume a stopped or crashed run from its last checkpoint, exactly as it would have gone on. A run that diverged goes back to a "
+           "checkpoint with something changed: name at least one option.");
        app.add_option("RUN", *directory, "Run directory")->required();
-       return [=] { return resume(*directory); };
+       app.add_option("--from", *from,
+                      "Step of a checkpoint to go back to, 0: the initial weights; later checkpoints and captures are removed")
+           ->check(CLI::NonNegativeNumber);
+       app.add_option("--set", options->changes, "Change a setting of the optimizer from there on: training.learning_rate=0.0005")
+           ->allow_extra_args(false);
+       app.add_flag("--skip-batch", options->skip_batch, "Pass over the batch that the run diverged on");
+       return [=] {
+         if (*from >= 0) options->from = *from;
+         return resume(*directory, *options);
+       };
      }}};
 
 const RegisterCommand stop_command{

@@ -1,5 +1,6 @@
 #include "app/cli/train_progress.h"
 
+#include "analysis/training/divergence.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
 #include "kernels/engine/error.h"
@@ -50,9 +51,11 @@ int finish_training(const std::filesystem::path& directory, RunState state) {
                 {"train_loss", last("train/loss")},
                 {"ood_loss", last("ood/loss")},
                 {"ood_loss_standard_error", error},
-                {"message", info.message}},
+                {"message", info.message},
+                {"lost", run.lost()}},
                text);
-  if (state == RunState::diverged) throw Error(directory.string() + ": diverged, " + info.message + "; the last good checkpoint is kept");
+  if (!run.lost().empty()) warn("warning: " + directory.string() + ": " + run.lost());
+  if (state == RunState::diverged) throw Error(directory.string() + ": diverged, " + info.message + "; " + way_back(directory));
   if (state != RunState::stopped) return 0;
   say("go on with: saccade resume " + directory.string());
   return 130;

@@ -2,6 +2,7 @@
 #include <QCommandLineParser>
 #include <QDir>
 #include <QSettings>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -102,6 +103,7 @@ bool wants_render(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error of the write, with its message
   if (wants_render(argc, argv)) qputenv("QT_QPA_PLATFORM", "offscreen");
   Application application(argc, argv);
   QApplication::setOrganizationName(QStringLiteral("saccade"));

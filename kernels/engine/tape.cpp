@@ -6,6 +6,7 @@
 
 #include "kernels/engine/clock.h"
 #include "kernels/engine/cuda_basic.h"
+#include "kernels/engine/interruption.h"
 #include "kernels/engine/parallel.h"
 #include "kernels/engine/side_stream.h"
 #include "kernels/engine/transfer.h"
@@ -24,7 +25,10 @@ Tape::~Tape() = default;
 bool Tape::begin(const char*, Cost cost) {
   cost_.flops += cost.flops;
   cost_.bytes += cost.bytes;
-  if (device().is_plan()) return false;
+  if (device().is_plan()) {
+    stop_here_if_asked();
+    return false;
+  }
   current_ = cost;
   if (profiling_) {
     wait(device());

@@ -23,8 +23,8 @@ struct Settings : ScoreSettings {
 };
 
 const Schema<Settings> schema{
-    field<Settings>("window", &Settings::window, {1, static_cast<double>(kWholeSequence)},
-                    "Attention window in tokens, the query's own included; the sequence length or more is full attention.",
+    field<Settings>("window", &Settings::window, {0, static_cast<double>(kWholeSequence)},
+                    "Attention window in tokens, the query's own included; 0, the sequence length or more is full attention.",
                     "arXiv:2505.18522, section 3.2.1, figure 3d"),
     choice_field<Settings>("relation", &Settings::relation, {"query-key", "constant-keys", "constant-both"},
                            "What scores compare: constant keys (and queries) are trained tables of the position.",
@@ -45,9 +45,9 @@ class AttentionMixer : public Mixer {
 
   Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
     const ScoreOptions score = score_for(x.dim(1));
-    const auto [heads, a] = heads_.attend(tape, x, score, pass.probe && pass.probe->wants_statistics());
+    const auto [heads, a] = heads_.attend(tape, x, score, pass);
     if (pass.probe) report(tape, heads.q, heads.k, a, score, *pass.probe);
-    return heads_.output(tape, a.o, pass.take_residual());
+    return heads_.output(tape, a.o, pass);
   }
 
   std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
@@ -56,12 +56,12 @@ class AttentionMixer : public Mixer {
 
   Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
     HeadCache& cache = dynamic_cast<HeadCache&>(state);
-    const auto [q, k, v] = heads_.extend(tape, x, pass.position, pass.last_only, cache);
+    const auto [q, k, v] = heads_.extend(tape, x, pass, cache);
     const bool prompt = pass.position.first == 0 && !pass.last_only;
     const ScoreOptions score = score_for(prompt ? x.dim(1) : cache.v.dim(1));
     const Tensor o =
         prompt ? attention(tape, q, k, v, score).o : cached_attention(tape, q, cache.k, cache.v, score, pass.queries(x.dim(1)));
-    return heads_.output(tape, o, pass.take_residual(o.dim(1)));
+    return heads_.output(tape, o, pass);
   }
 
   double state_values_per_token() const override {
@@ -94,13 +94,20 @@ std::string variant(const nlohmann::json& values) {
   return words;
 }
 
+/// 0 is another way to write full attention.
+void complete(nlohmann::json& values, const ModelShape&, const std::string&) {
+  if (values.at("window") == 0) values["window"] = kWholeSequence;
+}
+
 const RegisterArchitecture entry{{
     .kind = Architecture::Kind::mixer,
     .id = "attention",
     .title = "Attention",
     .paper = "Vaswani et al. 2017, arXiv:1706.03762; variants: arXiv:2505.18522, section 3",
     .settings = schema.settings(),
+    .takes_block_inputs = true,
     .variant = variant,
+    .complete = complete,
     .make_mixer = maker_of<AttentionMixer>(schema),
 }};
 

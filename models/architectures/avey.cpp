@@ -9,13 +9,16 @@
 #include <cmath>
 #include <optional>
 
+#include "kernels/engine/transfer.h"
 #include "kernels/ops/attention/attention.h"
 #include "kernels/ops/avey/contexts.h"
+#include "kernels/ops/avey/decoding.h"
 #include "kernels/ops/avey/enricher.h"
 #include "kernels/ops/avey/fuser.h"
 #include "kernels/ops/avey/neural_processor.h"
 #include "kernels/ops/avey/ranker.h"
 #include "kernels/ops/avey/reads.h"
+#include "kernels/ops/decoding/decoding.h"
 #include "kernels/ops/elementwise/elementwise.h"
 #include "kernels/ops/embedding/embedding.h"
 #include "kernels/ops/heads/heads.h"
@@ -25,6 +28,7 @@
 #include "models/layers/block.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
+#include "models/layers/short_conv.h"
 
 namespace saccade {
 namespace {
@@ -152,16 +156,82 @@ class Avey : public Model {
     return final_norm_(tape, h).reshape(X.shape());
   }
 
-  DecodingState begin(Arena&, DType, int64_t, int64_t) const override {
-    throw UsageError("Avey does not decode incrementally: its ranker, as published, reads a split's later tokens before its earlier ones");
+  DecodingState begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
+    if (arena.device().engine == Engine::cuda) throw UsageError("Avey decodes on the CPU only; expected device cpu");
+    if (!s_.ranker) layout(batch, capacity);  // throws where that is too long
+    DecodingState state = DecodingState::empty(arena, batch, capacity);
+    auto seen = std::make_unique<Seen>();
+    seen->x = arena.allocate({batch, capacity, shape_.width}, dtype);
+    if (s_.ranker) {
+      seen->units = arena.allocate({batch, capacity, shape_.width}, dtype);
+      seen->scores = zero_state(arena, {batch, capacity / s_.split + 1}, dtype);
+    }
+    state.layers.push_back(std::move(seen));
+    return state;
+  }
+
+  /// Each row as `hidden` of all tokens so far gives it: with the published ranker a position is seen with its split as far as that has
+  /// come, not with the split's later tokens as in training. Contexts of earlier splits are not made again.
+  Tensor extend(Tape& tape, const Tensor& tokens, DecodingState& state) const override {
+    Seen& seen = dynamic_cast<Seen&>(*state.layers.front());
+    const int64_t batch = state.batch, n = tokens.dim(1), first = state.length, end = first + n;
+    const TokenPosition position = state.pass(n).position;
+    const Tensor x = embedding(tape, E_, tokens);
+    append_rows(tape, x, seen.x, position);
+    if (s_.ranker) append_rows(tape, avey::unit_rows(tape, x), seen.units, position);
+    const int64_t S = s_.ranker ? s_.split : shape_.sequence_length, last = (end - 1) / S;
+    const bool one = state.last_only && batch == 1;
+    const Tensor all = one ? Tensor() : tape.empty(x.shape(), x.dtype());
+    Tensor rows;
+    for (int64_t i = one ? last : first / S; i <= last; ++i) {
+      const int64_t from = one ? end - 1 : std::max(first, i * S), to = std::min(end, (i + 1) * S);
+      rows = split_rows(tape, seen, i, to, to - from);
+      if (!one) append_rows(tape, rows, all, {from - first});
+    }
+    state.advance(tape, n);
+    return one ? rows : all;
   }
 
   Tensor output_weight() const override { return E_; }
 
-  /// The ranker compares with the embeddings of all earlier tokens.
-  double state_values_per_token() const override { return static_cast<double>(shape_.width); }
+  /// Embeddings of all tokens, and for the ranker those of unit length.
+  double state_values_per_token() const override { return static_cast<double>((s_.ranker ? 2 : 1) * shape_.width); }
 
  private:
+  /// What is kept of sequences in progress.
+  struct Seen : LayerState {
+    Tensor x, units;  ///< [B, capacity, D]
+    Tensor scores;    ///< [B, splits]: MaxSim of split `ranked`, of its query's tokens before `asked`
+    int64_t ranked = -1, asked = 0;
+  };
+
+  /// The splits that split i takes, when its tokens before `end` are known.
+  avey::Ranked rank_seen(Tape& tape, Seen& seen, int64_t i, int64_t end) const {
+    const avey::RankerOptions options = ranker_options();
+    const int64_t query = options.query == avey::RankerQuery::causal ? i - 1 : i;
+    if (seen.ranked != i) {
+      seen.ranked = i, seen.asked = query * s_.split;
+      fill_zero(seen.scores);
+    }
+    const int64_t asking = std::min(end, (query + 1) * s_.split);
+    avey::add_maxsim(tape, seen.units, s_.split, i, seen.asked, asking, seen.scores);
+    seen.asked = asking;
+    return avey::rank_split(tape, seen.scores, i, options);
+  }
+
+  /// Final-normed states [B, n, D] of the last n tokens before `end`, which belong to split i.
+  Tensor split_rows(Tape& tape, Seen& seen, int64_t i, int64_t end, int64_t n) const {
+    const int64_t S = s_.ranker ? s_.split : shape_.sequence_length, k = s_.ranker ? s_.top_k : 0, count = std::min(i, k);
+    const avey::Ranked ranked = count > 0 ? rank_seen(tape, seen, i, end) : avey::Ranked{};
+    const int64_t before = S * (k - count), zeros = s_.mask_padding ? 0 : before;
+    const avey::SplitContext context{zeros, S, count, i * S, end - i * S};
+    const int64_t batch = seen.x.dim(0);
+    const avey::ContextLayout rows{batch, context.rows(), S * (k + 1), 0, false, before - zeros};
+    Tensor h = avey::split_context(tape, seen.x, ranked, context).reshape({batch * context.rows(), shape_.width});
+    for (size_t l = 0; l < layers_.size(); ++l) h = block(tape, l, h, rows, {}, nullptr);
+    return avey::last_rows(tape, final_norm_(tape, h).reshape({batch, context.rows(), shape_.width}), n);
+  }
+
   Tensor block(Tape& tape, size_t l, const Tensor& h, const avey::ContextLayout& contexts, const avey::Ranked& ranked, Probe* probe) const {
     // Nobody reads what the last layer makes of rows that are not the split's own.
     const bool own_only = l + 1 == layers_.size();
@@ -218,7 +288,8 @@ class Avey : public Model {
     const Tensor q = heads(qkv[0], true), k = heads(qkv[1], true), v = heads(qkv[2], false);
     ScoreOptions score;
     score.scale = 1 / std::sqrt(static_cast<double>(d));
-    score.alibi = shape_.position == "alibi";
+    score.alibi = shape_.position == "alibi" || shape_.position == "alibi-released";
+    score.released_alibi = shape_.position == "alibi-released";
     if (watch) {
       OnHost host;
       report_reads(host, contexts, ranked, H, *watch, [&](int64_t b, int64_t i) {
@@ -342,8 +413,8 @@ const RegisterArchitecture entry{{
     .variant = variant,
     .looks_ahead = looks_ahead,
     .check = check,
-    .make_model = [](const ModelShape& shape, const json& values, ParameterMaker& make,
-                     const Architecture::MakeMixer&) { return std::make_unique<Avey>(shape, schema.read(values, "/architecture"), make); },
+    .make_model = [](const ModelShape& shape, const json& values,
+                     ParameterMaker& make) { return std::make_unique<Avey>(shape, schema.read(values, "/architecture"), make); },
 }};
 
 }  // namespace

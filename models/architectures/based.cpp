@@ -28,7 +28,7 @@ struct Settings {
 };
 
 const Schema<Settings> schema{
-    list_field("layout", &Settings::layout, "Mixers of the layers, repeated to the last one: conv, linear or window.",
+    list_field("layout", &Settings::layout, "Mixers of the layers that Based stands in, repeated to the last one: conv, linear or window.",
                "arXiv:2505.18522, appendix A; arXiv:2402.18668, appendix E.1"),
     field("feature_width", &Settings::feature_width, {1, 256}, "Width of queries and keys in linear attention.",
           "arXiv:2402.18668, section 4"),
@@ -194,7 +194,8 @@ class WindowMixer : public Mixer {
 
 std::unique_ptr<Mixer> make_mixer(const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make, int64_t layer) {
   const Place place{shape, schema.read(values, "/architecture"), layer};
-  const std::string& kind = place.settings.layout[static_cast<size_t>(layer) % place.settings.layout.size()];
+  const auto nth = static_cast<size_t>(shape.nth("based", layer));
+  const std::string& kind = place.settings.layout[nth % place.settings.layout.size()];
   if (kind == "linear") return std::make_unique<LinearMixer>(place, make);
   if (kind == "window") return std::make_unique<WindowMixer>(place, make);
   return std::make_unique<ConvMixer>(place, make);

@@ -28,54 +28,54 @@ const Schema<Settings> schema{
 
 struct Norm {
   Tensor weight, bias;  // [D]
+  Norm() = default;
+  Norm(ParameterMaker& make, const std::string& name, int64_t width)
+      : weight(make.constant(name, {width}, 1)), bias(make.constant(name + "_bias", {width}, 0)) {}
   Tensor operator()(Tape& tape, const Tensor& x) const { return layer_norm(tape, x, weight, bias, kEpsilon); }
 };
 
-struct Block {
-  Norm attention_norm, mlp_norm;
-  Tensor up, up_bias, down, down_bias;  // [F, D], [F], [D, F], [D]
+class GptStem : public Stem {
+ public:
+  GptStem(const ModelShape& shape, const Settings&, ParameterMaker& make) : Stem(TokenEmbedding(shape, make)), width_(shape.width) {}
+
+  void finish(ParameterMaker& make) override { norm_ = Norm(make, "final_norm", width_); }
+  Tensor final_norm(Tape& tape, const Tensor& x) const override { return norm_(tape, x); }
+
+ private:
+  int64_t width_;
+  Norm norm_;
 };
 
-class Gpt : public BlockModel {
+class GptBlock : public Block {
  public:
-  Gpt(const ModelShape& shape, const Settings& settings, ParameterMaker& make, const Architecture::MakeMixer& make_mixer)
-      : BlockModel(TokenEmbedding(shape, make)), activation_(parse_activation(settings.activation)) {
+  GptBlock(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer,
+           const Architecture::MakeMixer& make_mixer)
+      : activation_(parse_activation(settings.activation)) {
     const int64_t width = shape.width, inner = settings.mlp_width ? settings.mlp_width : 4 * width;
-    const auto norm = [&](const std::string& name) {
-      return Norm{make.constant(name, {width}, 1), make.constant(name + "_bias", {width}, 0)};
-    };
     const auto bias = [&](const std::string& name, int64_t size) { return settings.biases ? make.constant(name, {size}, 0) : Tensor(); };
-    for (int64_t l = 0; l < shape.layers; ++l) {
-      Block& b = blocks_.emplace_back();
-      b.attention_norm = norm(layer_name(l, "attention_norm"));
-      mixers_.push_back(make_mixer(make, l));
-      b.mlp_norm = norm(layer_name(l, "mlp_norm"));
-      b.up = make.normal(layer_name(l, "up"), {inner, width}, kDeviation);
-      b.up_bias = bias(layer_name(l, "up_bias"), inner);
-      b.down = make.normal(layer_name(l, "down"), {width, inner}, residual_deviation(shape));
-      b.down_bias = bias(layer_name(l, "down_bias"), width);
-    }
-    final_norm_ = norm("final_norm");
-    parameters_ = make.take();
+    attention_norm_ = Norm(make, layer_name(layer, "attention_norm"), width);
+    mixer_ = make_mixer(make, layer);
+    mlp_norm_ = Norm(make, layer_name(layer, "mlp_norm"), width);
+    up_ = make.normal(layer_name(layer, "up"), {inner, width}, kDeviation);
+    up_bias_ = bias(layer_name(layer, "up_bias"), inner);
+    down_ = make.normal(layer_name(layer, "down"), {width, inner}, residual_deviation(shape));
+    down_bias_ = bias(layer_name(layer, "down_bias"), width);
+  }
+
+  Tensor forward(Tape& tape, const Tensor& x, Pass& pass, LayerState* state) const override {
+    const Tensor h = add_mixed(tape, x, attention_norm_(tape, x), pass, state);
+    return mlp(tape, mlp_norm_(tape, h), h);
   }
 
  private:
-  Tensor block(Tape& tape, size_t layer, const Tensor& x, Pass& pass, LayerState* state) const override {
-    const Block& b = blocks_[layer];
-    const Tensor h = add_mixed(tape, layer, x, b.attention_norm(tape, x), pass, state);
-    return mlp(tape, b, b.mlp_norm(tape, h), h);
-  }
-
   /// x + W_2 f(W_1 u + b_1) + b_2
-  Tensor mlp(Tape& tape, const Block& b, const Tensor& u, const Tensor& x) const {
-    return linear(tape, activate(tape, linear(tape, u, b.up, b.up_bias), activation_), b.down, b.down_bias, x);
+  Tensor mlp(Tape& tape, const Tensor& u, const Tensor& x) const {
+    return linear(tape, activate(tape, linear(tape, u, up_, up_bias_), activation_), down_, down_bias_, x);
   }
-
-  Tensor final_norm(Tape& tape, const Tensor& x) const override { return final_norm_(tape, x); }
 
   Activation activation_;
-  std::vector<Block> blocks_;
-  Norm final_norm_;
+  Norm attention_norm_, mlp_norm_;
+  Tensor up_, up_bias_, down_, down_bias_;  // [F, D], [F], [D, F], [D]
 };
 
 const RegisterArchitecture entry{{
@@ -86,7 +86,8 @@ const RegisterArchitecture entry{{
     .settings = schema.settings(),
     .defaults = {{"position", "absolute"}},
     .variant = [](const nlohmann::json& values) { return std::string(values.at("biases").get<bool>() ? "" : "without biases"); },
-    .make_model = maker_of<Gpt>(schema),
+    .make_stem = stem_of<GptStem>(schema),
+    .make_block = block_of<GptBlock>(schema),
 }};
 
 }  // namespace

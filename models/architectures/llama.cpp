@@ -24,57 +24,62 @@ const Schema<Settings> schema{
           "arXiv:2002.05202, section 2"),
     choice_field("activation", &Settings::activation, {"gelu", "silu"}, "Activation of the gate: GeGLU or SwiGLU.",
                  "arXiv:2505.18522, appendix A"),
-    field("norm_epsilon", &Settings::norm_epsilon, {1e-12, 1e-2}, "Added to the mean square in the norms."),
+    stem_too(field("norm_epsilon", &Settings::norm_epsilon, {1e-12, 1e-2}, "Added to the mean square in the norms.")),
     field("scaled_residual", &Settings::scaled_residual,
-          "Initial std of matrices that write to the residual stream is divided by the root of twice the layers (GPT-2)."),
-    field("tied", &Settings::tied, "Embedding and output matrix share their weights.", "arXiv:1608.05859"),
+          "Initial std of matrices that write to the residual stream, the mixer's and the MLP's, is divided by the root of twice the "
+          "layers (GPT-2)."),
+    stem_only(field("tied", &Settings::tied, "Embedding and output matrix share their weights.", "arXiv:1608.05859")),
 };
 
 /// 8 D / 3 rounded up to a multiple of 64.
 int64_t default_mlp_width(int64_t width) { return (8 * width + 3 * 64 - 1) / (3 * 64) * 64; }
 
-struct Block {
-  Tensor attention_norm, mlp_norm;  // [D]
-  Tensor gate, up, down;            // [F, D], [F, D], [D, F]
+class LlamaStem : public Stem {
+ public:
+  LlamaStem(const ModelShape& shape, const Settings& settings, ParameterMaker& make)
+      : Stem(TokenEmbedding(shape, make)), shape_(shape), settings_(settings) {}
+
+  void finish(ParameterMaker& make) override {
+    norm_ = make.constant("final_norm", {shape_.width}, 1);
+    if (!settings_.tied) output_ = make.normal("output", {shape_.vocabulary, shape_.width}, kDeviation);
+  }
+  Tensor final_norm(Tape& tape, const Tensor& x) const override { return rms_norm(tape, x, norm_, settings_.norm_epsilon); }
+
+ private:
+  ModelShape shape_;
+  Settings settings_;
+  Tensor norm_;  // [D]
 };
 
-class Llama : public BlockModel {
+class LlamaBlock : public Block {
  public:
-  Llama(const ModelShape& shape, const Settings& settings, ParameterMaker& make, const Architecture::MakeMixer& make_mixer)
-      : BlockModel(TokenEmbedding(shape, make)), activation_(parse_activation(settings.activation)), epsilon_(settings.norm_epsilon) {
+  LlamaBlock(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer,
+             const Architecture::MakeMixer& make_mixer)
+      : activation_(parse_activation(settings.activation)), epsilon_(settings.norm_epsilon) {
     const int64_t width = shape.width, inner = settings.mlp_width ? settings.mlp_width : default_mlp_width(width);
-    for (int64_t l = 0; l < shape.layers; ++l) {
-      Block& b = blocks_.emplace_back();
-      b.attention_norm = make.constant(layer_name(l, "attention_norm"), {width}, 1);
-      mixers_.push_back(make_mixer(make, l));
-      b.mlp_norm = make.constant(layer_name(l, "mlp_norm"), {width}, 1);
-      b.gate = make.normal(layer_name(l, "gate"), {inner, width}, kDeviation);
-      b.up = make.normal(layer_name(l, "up"), {inner, width}, kDeviation);
-      b.down = make.normal(layer_name(l, "down"), {width, inner}, settings.scaled_residual ? residual_deviation(shape) : kDeviation);
-    }
-    final_norm_ = make.constant("final_norm", {width}, 1);
-    if (!settings.tied) output_ = make.normal("output", {shape.vocabulary, width}, kDeviation);
-    parameters_ = make.take();
+    attention_norm_ = make.constant(layer_name(layer, "attention_norm"), {width}, 1);
+    mixer_ = make_mixer(make, layer);
+    mlp_norm_ = make.constant(layer_name(layer, "mlp_norm"), {width}, 1);
+    gate_ = make.normal(layer_name(layer, "gate"), {inner, width}, kDeviation);
+    up_ = make.normal(layer_name(layer, "up"), {inner, width}, kDeviation);
+    down_ = make.normal(layer_name(layer, "down"), {width, inner}, residual_deviation(shape));
+  }
+
+  Tensor forward(Tape& tape, const Tensor& x, Pass& pass, LayerState* state) const override {
+    const Tensor h = add_mixed(tape, x, rms_norm(tape, x, attention_norm_, epsilon_), pass, state);
+    return mlp(tape, rms_norm(tape, h, mlp_norm_, epsilon_), h);
   }
 
  private:
-  Tensor block(Tape& tape, size_t layer, const Tensor& x, Pass& pass, LayerState* state) const override {
-    const Block& b = blocks_[layer];
-    const Tensor h = add_mixed(tape, layer, x, rms_norm(tape, x, b.attention_norm, epsilon_), pass, state);
-    return mlp(tape, b, rms_norm(tape, h, b.mlp_norm, epsilon_), h);
-  }
-
   /// x + W_down( f(W_gate u) * (W_up u) )
-  Tensor mlp(Tape& tape, const Block& b, const Tensor& u, const Tensor& x) const {
-    return linear(tape, gated_linear(tape, u, b.gate, b.up, activation_), b.down, {}, x);
+  Tensor mlp(Tape& tape, const Tensor& u, const Tensor& x) const {
+    return linear(tape, gated_linear(tape, u, gate_, up_, activation_), down_, {}, x);
   }
-
-  Tensor final_norm(Tape& tape, const Tensor& x) const override { return rms_norm(tape, x, final_norm_, epsilon_); }
 
   Activation activation_;
   double epsilon_;
-  std::vector<Block> blocks_;
-  Tensor final_norm_;
+  Tensor attention_norm_, mlp_norm_;  // [D]
+  Tensor gate_, up_, down_;           // [F, D], [F, D], [D, F]
 };
 
 const RegisterArchitecture entry{{
@@ -90,7 +95,8 @@ const RegisterArchitecture entry{{
           if (!values.at("tied").get<bool>()) add_words(words, "own output matrix");
           return words;
         },
-    .make_model = maker_of<Llama>(schema),
+    .make_stem = stem_of<LlamaStem>(schema),
+    .make_block = block_of<LlamaBlock>(schema),
 }};
 
 }  // namespace

@@ -16,31 +16,39 @@ struct Settings {
 };
 
 const Schema<Settings> schema{
-    field("tied", &Settings::tied, "Embedding and output matrix share their weights.", "arXiv:2312.00752, appendix E.2"),
+    stem_only(field("tied", &Settings::tied, "Embedding and output matrix share their weights.", "arXiv:2312.00752, appendix E.2")),
 };
 
-class Mamba : public BlockModel {
+class MambaStem : public Stem {
  public:
-  Mamba(const ModelShape& shape, const Settings& settings, ParameterMaker& make, const Architecture::MakeMixer& make_mixer)
-      : BlockModel(TokenEmbedding(shape, make)) {
-    for (int64_t l = 0; l < shape.layers; ++l) {
-      norms_.push_back(make.constant(layer_name(l, "norm"), {shape.width}, 1));
-      mixers_.push_back(make_mixer(make, l));
-    }
-    final_norm_ = make.constant("final_norm", {shape.width}, 1);
-    if (!settings.tied) output_ = make.normal("output", {shape.vocabulary, shape.width}, kDeviation);
-    parameters_ = make.take();
+  MambaStem(const ModelShape& shape, const Settings& settings, ParameterMaker& make)
+      : Stem(TokenEmbedding(shape, make)), shape_(shape), tied_(settings.tied) {}
+
+  void finish(ParameterMaker& make) override {
+    norm_ = make.constant("final_norm", {shape_.width}, 1);
+    if (!tied_) output_ = make.normal("output", {shape_.vocabulary, shape_.width}, kDeviation);
+  }
+  Tensor final_norm(Tape& tape, const Tensor& x) const override { return rms_norm(tape, x, norm_, kEpsilon); }
+
+ private:
+  ModelShape shape_;
+  bool tied_;
+  Tensor norm_;  // [D]
+};
+
+class MambaBlock : public Block {
+ public:
+  MambaBlock(const ModelShape& shape, const Settings&, ParameterMaker& make, int64_t layer, const Architecture::MakeMixer& make_mixer)
+      : norm_(make.constant(layer_name(layer, "norm"), {shape.width}, 1)) {
+    mixer_ = make_mixer(make, layer);
+  }
+
+  Tensor forward(Tape& tape, const Tensor& x, Pass& pass, LayerState* state) const override {
+    return add_mixed(tape, x, rms_norm(tape, x, norm_, kEpsilon), pass, state);
   }
 
  private:
-  Tensor block(Tape& tape, size_t layer, const Tensor& x, Pass& pass, LayerState* state) const override {
-    return add_mixed(tape, layer, x, rms_norm(tape, x, norms_[layer], kEpsilon), pass, state);
-  }
-
-  Tensor final_norm(Tape& tape, const Tensor& x) const override { return rms_norm(tape, x, final_norm_, kEpsilon); }
-
-  std::vector<Tensor> norms_;  // [D]
-  Tensor final_norm_;
+  Tensor norm_;  // [D]
 };
 
 const RegisterArchitecture entry{{
@@ -51,7 +59,8 @@ const RegisterArchitecture entry{{
     .settings = schema.settings(),
     .gives_attention_title = false,
     .variant = [](const nlohmann::json& values) { return std::string(values.at("tied").get<bool>() ? "" : "own output matrix"); },
-    .make_model = maker_of<Mamba>(schema),
+    .make_stem = stem_of<MambaStem>(schema),
+    .make_block = block_of<MambaBlock>(schema),
 }};
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "models/architectures/stack.h"
+
 namespace saccade {
 namespace {
 
@@ -42,19 +44,6 @@ const Architecture* mixer_of(const Architecture& block, const std::string& mixer
   return block.kind == Kind::block ? &architecture(mixer) : nullptr;
 }
 
-ModelShape shape_of(const Json& resolved, int64_t vocabulary, int64_t sequence_length) {
-  ModelShape shape;
-  shape.vocabulary = vocabulary;
-  shape.sequence_length = sequence_length;
-  shape.width = resolved.at("width");
-  shape.layers = resolved.at("layers");
-  shape.heads = resolved.value("heads", int64_t{1});
-  shape.rotary_base = resolved.value("rotary_base", shape.rotary_base);
-  shape.position = resolved.value("position", std::string("none"));
-  shape.biases = resolved.value("biases", false);
-  return shape;
-}
-
 void check_shape(const ModelShape& shape, bool own_head_width, const std::string& pointer) {
   if (!own_head_width && shape.width % shape.heads != 0)
     throw UsageError(pointer + "/heads is " + std::to_string(shape.heads) + ", which does not divide the width " +
@@ -62,6 +51,25 @@ void check_shape(const ModelShape& shape, bool own_head_width, const std::string
   if (shape.position == "rotary" && shape.head_width() % 2 != 0)
     throw UsageError(pointer + "/position is \"rotary\", which needs heads of even width; width " + std::to_string(shape.width) + " in " +
                      std::to_string(shape.heads) + " heads makes them " + std::to_string(shape.head_width()) + " wide");
+}
+
+/// How many layers in front of each hold which mixers.
+std::vector<std::map<std::string, int64_t>> earlier_mixers(const std::vector<Json>& layers) {
+  std::vector<std::map<std::string, int64_t>> list;
+  std::map<std::string, int64_t> counted;
+  for (const Json& values : layers) {
+    list.push_back(counted);
+    const Architecture& mixer = architecture(values.at("mixer"));
+    std::vector<std::string> held{mixer.id};
+    if (mixer.holds) held = mixer.holds(values), held.push_back(mixer.id);
+    for (const std::string& id : held) ++counted[id];
+    const bool blends_values = std::find(held.begin(), held.end(), "rwkv7") != held.end() || values.value("mixer_inputs", "") == "full";
+    if (blends_values) ++counted[kBlendedValues];
+  }
+  // A mixer that is in no layer so far has none in front, which is not the same as standing everywhere.
+  for (auto& before : list)
+    for (const auto& [id, count] : counted) before.emplace(id, 0);
+  return list;
 }
 
 }  // namespace
@@ -110,16 +118,24 @@ std::vector<Setting> common_settings() {
              "What moves information between positions.",
              "arXiv:2505.18522, section 3"};
   list[2] = {"width", SettingKind::integer, 256, 1, 65536, {}, "Model width D.", ""};
-  list[3] = {"layers", SettingKind::integer, 4, 1, 1024, {}, "Layers L.", ""};
+  list[3] = {"layers",
+             SettingKind::layers,
+             4,
+             1,
+             1024,
+             {},
+             "Layers L; or groups with mixers of their own, repeated to `depth` layers: \"3 gated_deltanet, 1 attention(window=64)\".",
+             ""};
   list[4] = {"heads", SettingKind::integer, 4, 1, 1024, {}, "Heads H; divides the width.", ""};
   list[5] = {"position",
              SettingKind::choice,
              "rotary",
              {},
              {},
-             {"none", "absolute", "alibi", "rotary"},
-             "Position encoding.",
-             "arXiv:2505.18522, section 3.1.2, figure 3c"};
+             {"none", "absolute", "alibi", "alibi-released", "rotary"},
+             "Position encoding. ALiBi's slope of head h of H is 2^(-8h/H); alibi-released takes those of its released code, which differ "
+             "where H is no power of two.",
+             "arXiv:2505.18522, section 3.1.2, figure 3c; arXiv:2108.12409, section 3"};
   list[6] = {"rotary_base",
              SettingKind::real,
              10000.0,
@@ -147,13 +163,55 @@ std::vector<Setting> settings_of(const std::string& block_id, const std::string&
   if (!mixer) return list;
   for (Setting& s : list)
     if (mixer->defaults.contains(s.name)) s.default_value = mixer->defaults.at(s.name);
-  std::erase_if(list, [](const Setting& s) { return s.default_value.is_null(); });
+  std::erase_if(list,
+                [&](const Setting& s) { return s.default_value.is_null() || (s.name == "mixer_inputs" && !mixer->takes_block_inputs); });
   list.insert(list.end(), mixer->settings.begin(), mixer->settings.end());
   return list;
 }
 
+bool is_mixer_setting(const std::string& common) { return common == "heads" || common == "position" || common == "rotary_base"; }
+
+ModelShape shape_of(const Json& values, int64_t vocabulary, int64_t sequence_length) {
+  ModelShape shape;
+  shape.vocabulary = vocabulary;
+  shape.sequence_length = sequence_length;
+  shape.width = values.at("width");
+  shape.layers = values.at("layers");
+  shape.heads = values.value("heads", int64_t{1});
+  shape.rotary_base = values.value("rotary_base", shape.rotary_base);
+  shape.position = values.value("position", std::string("none"));
+  shape.biases = values.value("biases", false);
+  shape.mixer_inputs = values.value("mixer_inputs", shape.mixer_inputs);
+  shape.scaled_residual = values.value("scaled_residual", true);
+  return shape;
+}
+
+Json checked_value(const Setting& s, const Json& value, const std::string& pointer) {
+  check_setting(s, value, pointer);
+  if (s.kind == Setting::Kind::integer || (s.kind == Setting::Kind::layers && value.is_number())) return value.get<int64_t>();
+  return s.kind == Setting::Kind::real ? Json(value.get<double>()) : value;
+}
+
+void check_heads(const ModelShape& shape, const Architecture& mixer, const std::string& pointer) {
+  if (!mixer.holds) check_shape(shape, mixer.own_head_width, pointer);  // else each of its parts has heads of its own
+}
+
+void check_layer(Json& values, int64_t sequence_length, const std::string& pointer) {
+  const ModelShape shape = shape_of(values, ModelShape{}.vocabulary, sequence_length);
+  const Architecture& block = architecture(values.at("block"));
+  const Architecture* mixer = mixer_of(block, values.value("mixer", std::string()));
+  if (mixer)
+    check_heads(shape, *mixer, pointer);
+  else
+    check_shape(shape, false, pointer);
+  if (block.check) block.check(shape, values, pointer);
+  if (mixer && mixer->complete) mixer->complete(values, shape, pointer);
+  if (mixer && mixer->check) mixer->check(shape, values, pointer);
+}
+
 Json resolve_architecture(const Json& config, int64_t sequence_length, const std::string& pointer) {
   if (!config.is_object()) check_known_keys(config, {}, pointer);
+  if (is_stack(config)) return resolve_stack(config, sequence_length, pointer);
   const Architecture& block = architecture(chosen_block(config, pointer));
   const std::string mixer_id = block.kind == Kind::whole ? "" : chosen(config, "mixer", pointer);
   const std::vector<Setting> settings = settings_of(block.id, mixer_id);
@@ -165,16 +223,9 @@ Json resolve_architecture(const Json& config, int64_t sequence_length, const std
   for (const Setting& s : settings) {
     resolved[s.name] = s.default_value;
     if (!config.contains(s.name)) continue;
-    check_setting(s, config.at(s.name), pointer + "/" + s.name);
-    resolved[s.name] = config.at(s.name);
-    if (s.kind == Setting::Kind::integer) resolved[s.name] = config.at(s.name).get<int64_t>();
-    if (s.kind == Setting::Kind::real) resolved[s.name] = config.at(s.name).get<double>();
+    resolved[s.name] = checked_value(s, config.at(s.name), pointer + "/" + s.name);
   }
-  const ModelShape shape = shape_of(resolved, ModelShape{}.vocabulary, sequence_length);
-  const Architecture* mixer = mixer_of(block, mixer_id);
-  check_shape(shape, mixer && mixer->own_head_width, pointer);
-  if (block.check) block.check(shape, resolved, pointer);
-  if (mixer && mixer->check) mixer->check(shape, resolved, pointer);
+  check_layer(resolved, sequence_length, pointer);
   return resolved;
 }
 
@@ -185,6 +236,7 @@ bool is_usual(const Json& values, const std::string& name) {
 }
 
 std::string architecture_title(const Json& resolved) {
+  if (is_stack(resolved)) return stack_title(resolved);
   const Architecture& block = architecture(resolved.at("block"));
   const Architecture* mixer = mixer_of(block, resolved.value("mixer", std::string()));
   // The plain mixer is the block's own; any other gives the model its name.
@@ -201,12 +253,25 @@ std::string architecture_title(const Json& resolved) {
 
 std::unique_ptr<Model> make_model(const Json& resolved, int64_t vocabulary, int64_t sequence_length, Arena& arena, DType dtype,
                                   uint64_t seed, bool training) {
-  const ModelShape shape = shape_of(resolved, vocabulary, sequence_length);
   const Architecture& block = architecture(resolved.at("block"));
-  const Architecture* mixer = mixer_of(block, resolved.value("mixer", std::string()));
   ParameterMaker maker(arena, dtype, seed, training);
-  return block.make_model(shape, resolved, maker,
-                          [&](ParameterMaker& m, int64_t layer) { return mixer->make_mixer(shape, resolved, m, layer); });
+  if (block.kind == Kind::whole) return block.make_model(shape_of(resolved, vocabulary, sequence_length), resolved, maker);
+
+  const std::vector<Json> layers = layers_of(resolved);
+  const auto earlier = earlier_mixers(layers);
+  ModelShape around = shape_of(layers.front(), vocabulary, sequence_length);
+  const bool absolute = std::any_of(layers.begin(), layers.end(), [](const Json& v) { return v.value("position", "") == "absolute"; });
+  around.position = absolute ? "absolute" : "none";
+  return std::make_unique<BlockModel>(
+      block.make_stem(around, resolved, maker), static_cast<int64_t>(layers.size()), maker, [&](ParameterMaker& make, int64_t layer) {
+        const Json& values = layers[static_cast<size_t>(layer)];
+        ModelShape shape = shape_of(values, vocabulary, sequence_length);
+        shape.earlier = earlier[static_cast<size_t>(layer)];
+        const Architecture& mixer = architecture(values.at("mixer"));
+        return architecture(values.at("block")).make_block(shape, values, make, layer, [&](ParameterMaker& m, int64_t l) {
+          return mixer.make_mixer(shape, values, m, l);
+        });
+      });
 }
 
 }  // namespace saccade

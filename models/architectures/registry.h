@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "models/layers/block_model.h"
 #include "models/mixer.h"
 #include "models/settings.h"
 #include "models/suggest.h"
@@ -25,6 +26,7 @@ struct Architecture {
   nlohmann::json defaults = nlohmann::json::object();
   bool own_head_width = false;        ///< a mixer whose heads need not divide the width
   std::string home = "llama";         ///< a mixer's usual block: where it stands unless one is chosen; its title takes it for granted
+  bool takes_block_inputs = false;    ///< a mixer that follows the block's setting mixer_inputs (models/layers/time_mix.h)
   bool gives_attention_title = true;  ///< a block after which a model with plain attention is called
   /// What the title adds for these values ("window 64", "approx top 2"); may be empty. Sizes do not belong in it.
   std::function<std::string(const nlohmann::json& values)> variant = {};
@@ -33,9 +35,19 @@ struct Architecture {
   /// Throws UsageError when settings do not fit each other or the shape (window 0, chunk longer than the sequence …).
   std::function<void(const ModelShape&, const nlohmann::json& values, const std::string& pointer)> check = {};
 
-  /// For blocks and whole architectures.
+  /// Brings a mixer's checked values into the form that resolved configs have: mixers that it holds (settings of kind `mixer`) written out
+  /// with every default. Throws UsageError.
+  std::function<void(nlohmann::json& values, const ModelShape&, const std::string& pointer)> complete = {};
+  /// Ids of the mixers that a mixer holds.
+  std::function<std::vector<std::string>(const nlohmann::json& values)> holds = {};
+
+  /// For whole architectures.
+  std::function<std::unique_ptr<Model>(const ModelShape&, const nlohmann::json& values, ParameterMaker&)> make_model = {};
+  /// For blocks: what stands around the layers, and one of them.
   using MakeMixer = std::function<std::unique_ptr<Mixer>(ParameterMaker&, int64_t layer)>;
-  std::function<std::unique_ptr<Model>(const ModelShape&, const nlohmann::json& values, ParameterMaker&, const MakeMixer&)> make_model = {};
+  std::function<std::unique_ptr<Stem>(const ModelShape&, const nlohmann::json& values, ParameterMaker&)> make_stem = {};
+  std::function<std::unique_ptr<Block>(const ModelShape&, const nlohmann::json& values, ParameterMaker&, int64_t layer, const MakeMixer&)>
+      make_block = {};
   /// For mixers.
   std::function<std::unique_ptr<Mixer>(const ModelShape&, const nlohmann::json& values, ParameterMaker&, int64_t layer)> make_mixer = {};
 };
@@ -49,28 +61,54 @@ struct RegisterArchitecture {
   explicit RegisterArchitecture(Architecture entry);
 };
 
-/// make_model or make_mixer by a constructor M(shape, settings, make, what a block or a mixer gets last).
+/// make_mixer by a constructor M(shape, settings, make, layer), make_stem by S(shape, settings, make), make_block by
+/// B(shape, settings, make, layer, make_mixer).
 template <class M, class Settings>
 auto maker_of(const Schema<Settings>& schema) {
-  return [&schema](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make, const auto& last) {
-    return std::make_unique<M>(shape, schema.read(values, "/architecture"), make, last);
+  return [&schema](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make, int64_t layer) {
+    return std::make_unique<M>(shape, schema.read(values, "/architecture"), make, layer);
+  };
+}
+template <class S, class Settings>
+auto stem_of(const Schema<Settings>& schema) {
+  return [&schema](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make) {
+    return std::make_unique<S>(shape, schema.read(values, "/architecture"), make);
+  };
+}
+template <class B, class Settings>
+auto block_of(const Schema<Settings>& schema) {
+  return [&schema](const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make, int64_t layer,
+                   const Architecture::MakeMixer& make_mixer) {
+    return std::make_unique<B>(shape, schema.read(values, "/architecture"), make, layer, make_mixer);
   };
 }
 
 /// Settings that every architecture has: block, mixer, width, layers, heads, position, rotary_base.
 std::vector<Setting> common_settings();
+/// The mixer's part of them, which a group of layers or a part of a mixer may set for itself: heads, position, rotary_base.
+bool is_mixer_setting(const std::string& common);
 /// Everything that can be set for a block with a mixer (common, block's, mixer's), in form order, defaults adjusted.
 /// `mixer` is ignored for whole architectures.
 std::vector<Setting> settings_of(const std::string& block, const std::string& mixer);
 
-/// Checks `config` ("architecture" of the run config) and fills every default in: the resolved form.
-/// Throws UsageError with a JSON pointer.
+/// Checks `config` ("architecture" of the run config) and fills every default in: the resolved form. "layers" may be a stack of groups
+/// (models/architectures/stack.h), which then hold the settings of their layers. Throws UsageError with a JSON pointer.
 nlohmann::json resolve_architecture(const nlohmann::json& config, int64_t sequence_length, const std::string& pointer = "/architecture");
+
+/// What a layer with these values is built with; a plain architecture's values are those of all its layers.
+ModelShape shape_of(const nlohmann::json& values, int64_t vocabulary, int64_t sequence_length);
+/// A value of a setting, checked, in the type that resolved configs have. Throws UsageError.
+nlohmann::json checked_value(const Setting& setting, const nlohmann::json& value, const std::string& pointer);
+/// Completes (Architecture::complete) and checks what no single setting can tell of one layer's values. Throws UsageError.
+void check_layer(nlohmann::json& values, int64_t sequence_length, const std::string& pointer);
+/// Throws UsageError when heads of a mixer do not fit the width or the position encoding.
+void check_heads(const ModelShape& shape, const Architecture& mixer, const std::string& pointer);
 
 /// Whether a setting of a resolved architecture has the default that belongs to its block and mixer: what a title need not say.
 bool is_usual(const nlohmann::json& values, const std::string& name);
 
-/// "Transformer++", "Top-1 Chunk exact", "Transformer++ window 64", "Avey": what a legend calls a resolved architecture.
+/// "Transformer++", "Top-1 Chunk exact", "Transformer++ window 64", "Avey", "3 Gated DeltaNet : 1 Attention" (a stack with its ratio): what
+/// a legend calls a resolved architecture.
 std::string architecture_title(const nlohmann::json& resolved);
 
 /// Builds a resolved architecture. On the plan device nothing is allocated.

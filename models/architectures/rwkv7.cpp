@@ -1,7 +1,7 @@
 // RWKV-7 (Goose): Peng et al. 2025, arXiv:2503.14456, section 3; initial values and ranks of RWKV-LM (github.com/BlinkDL/RWKV-LM).
 //
 //   x_• = x + (x⁻ − x) ∘ μ_• for r, w, k, v, a, g;   low ranks: d = w0 + W2 tanh(W1 x_w), rate = a0 + A2 A1 x_a, g = G2 σ(G1 x_g)
-//   values blend with those of layer 0: v ← v + (v_first − v) ∘ σ(v0 + V2 V1 x_v)
+//   values blend with those of layer 0 (in hybrid stacks: of the first RWKV-7 layer): v ← v + (v_first − v) ∘ σ(v0 + V2 V1 x_v)
 //   S_t = diag(w_t) S_{t−1} − (κ_t ∘ η_t)(S_{t−1}ᵀ κ_t)ᵀ + k'_t v_tᵀ,   y_t = S_tᵀ r_t      w = exp(−e^{−1/2} σ(d)), η = σ(rate)
 //   out = W_o( (groupnorm(y) + (Σ_head r ∘ k' ∘ bonus) v) ∘ g )
 #include "kernels/ops/elementwise/elementwise.h"
@@ -11,6 +11,7 @@
 #include "kernels/ops/token_shift/token_shift.h"
 #include "kernels/ops/wkv7/wkv7.h"
 #include "models/architectures/registry.h"
+#include "models/layers/low_rank.h"
 #include "models/layers/rwkv_heads.h"
 
 namespace saccade {
@@ -30,37 +31,16 @@ const Schema<Settings> schema{
     field("gate_rank", &Settings::gate_rank, {0, 4096}, "Rank of the output gate, 0: 5 √width, likewise.", kSource),
 };
 
-/// The rank that is set, else factor · √width to the nearest multiple of 32, at least 32.
-int64_t rank(int64_t set, double factor, int64_t width) {
-  if (set > 0) return set;
-  return std::max<int64_t>(32, 32 * static_cast<int64_t>(std::nearbyint(factor * std::sqrt(static_cast<double>(width)) / 32)));
-}
-
-/// y = start + up · f(down · x)
-struct LowRank {
-  Tensor start, down, up;  // [C] or empty, [R, C], [C, R]
-  Tensor operator()(Tape& tape, const Tensor& x, Activation f) const {
-    const Tensor low = linear(tape, x, down);
-    return linear(tape, f == Activation::none ? low : activate(tape, low, f), up, start);
-  }
-};
-
 class Rwkv7Mixer : public RwkvMixer {
  public:
   Rwkv7Mixer(const ModelShape& shape, const Settings& settings, ParameterMaker& make, int64_t layer) : RwkvMixer(shape, make, layer) {
     const RwkvDepth d = heads_.depth();
     const int64_t head_width = shape.head_width();
-    const auto blend = [&](const char* name, double factor) {
-      return heads_.formula(make, name, {d.width}, [=](uint64_t i) { return 1 - d.curve(i, factor * d.rest()); });
-    };
+    const auto blend = [&](const char* name, double factor) { return rwkv7_blend(make, d, name, factor); };
     blends_ = {blend("mix_receptance", 0.2), blend("mix_decay", 0.9), blend("mix_key", 0.7),
                blend("mix_value", 0.7),      blend("mix_rate", 0.9),  blend("mix_gate", 0.2)};
-    const auto low_rank = [&](const std::string& name, int64_t r, const std::function<double(uint64_t)>& start) {
-      LowRank low;
-      if (start) low.start = heads_.formula(make, name, {d.width}, start);
-      low.down = make.zeros(heads_.name(name + "_down"), {r, d.width});
-      low.up = make.orthogonal(heads_.name(name + "_up"), {d.width, r}, 0.1);
-      return low;
+    const auto of_rank = [&](const char* name, int64_t rank, const std::function<double(uint64_t)>& start) {
+      return make_low_rank(make, heads_.name(name), d.width, low_rank(rank, 2.5, d.width), start);
     };
     const auto linear_in = [d](uint64_t i) { return d.place(i) - 0.5; };
     const auto zigzag = [head_width](uint64_t i) {
@@ -68,14 +48,11 @@ class Rwkv7Mixer : public RwkvMixer {
       const double z = half > 0 ? (static_cast<double>(i % static_cast<uint64_t>(head_width)) - half) / half : 0;
       return z * std::abs(z);
     };
-    decay_ = low_rank("decay", rank(settings.decay_rank, 2.5, d.width),
-                      [=](uint64_t i) { return -6 + 6 * std::pow(d.place(i), 1 + std::pow(d.depth(), 0.3)) + 0.5 + 2.5 * zigzag(i); });
-    rate_ =
-        low_rank("rate", rank(settings.rate_rank, 2.5, d.width), [=](uint64_t i) { return -0.19 + 0.3 * zigzag(i) + 0.4 * linear_in(i); });
-    if (layer > 0)
-      value_blend_ =
-          low_rank("value_blend", rank(settings.value_rank, 1.7, d.width), [=](uint64_t i) { return 0.73 - 0.4 * linear_in(i); });
-    gate_ = low_rank("output_gate", rank(settings.gate_rank, 5, d.width), {});
+    decay_ = of_rank("decay", settings.decay_rank,
+                     [=](uint64_t i) { return -6 + 6 * std::pow(d.place(i), 1 + std::pow(d.depth(), 0.3)) + 0.5 + 2.5 * zigzag(i); });
+    rate_ = of_rank("rate", settings.rate_rank, [=](uint64_t i) { return -0.19 + 0.3 * zigzag(i) + 0.4 * linear_in(i); });
+    if (shape.nth(kBlendedValues, layer) > 0) value_blend_ = rwkv7_value_blend(make, d, settings.value_rank);
+    gate_ = rwkv7_output_gate(make, d, settings.gate_rank);
     removal_scale_ = heads_.formula(make, "removal_scale", {d.width}, [=](uint64_t i) { return 0.71 - 0.1 * linear_in(i); });
     rate_scale_ = make.constant(heads_.name("rate_scale"), {d.width}, 1.02);
     bonus_ = make.constant(heads_.name("bonus"), heads_.by_head(), -0.04);
@@ -85,7 +62,7 @@ class Rwkv7Mixer : public RwkvMixer {
   }
 
  private:
-  /// W_v x_v, in later layers blended with that of layer 0.
+  /// W_v x_v, blended with that of the first RWKV-7 layer in all later ones. In a hybrid stack the paper's layer 0 is that first one.
   Tensor values(Tape& tape, const Tensor& x, Pass& pass) const {
     const Tensor v = linear(tape, x, value_);
     if (!value_blend_.down) return pass.first_values = v;
@@ -111,7 +88,7 @@ class Rwkv7Mixer : public RwkvMixer {
   }
 
   std::vector<Tensor> blends_;                 // of r, w, k, v, a, g: [C]
-  LowRank decay_, rate_, value_blend_, gate_;  // value_blend_: not in layer 0
+  LowRank decay_, rate_, value_blend_, gate_;  // value_blend_: not in the first
   Tensor removal_scale_, rate_scale_, bonus_;  // k_k [C], k_a [C], r_k [H, N]
   Tensor receptance_, key_, value_;            // [C, C]
 };

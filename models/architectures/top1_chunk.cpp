@@ -61,10 +61,10 @@ class Top1ChunkMixer : public Mixer {
       : heads_(shape, settings, make, layer), options_(chunk_options(settings, layer)) {}
 
   Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
-    const auto [q, k, v] = heads_(tape, x);
+    const auto [q, k, v] = heads_(tape, x, pass);
     const Top1Chunk result = top1_chunk(tape, q, k, v, heads_.score(), options_, pass.probe != nullptr);
     if (pass.probe) report(tape, q, k, result, *pass.probe);
-    return heads_.output(tape, result.o, pass.take_residual());
+    return heads_.output(tape, result.o, pass);
   }
 
   std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
@@ -76,12 +76,12 @@ class Top1ChunkMixer : public Mixer {
 
   Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
     ChunkCache& cache = dynamic_cast<ChunkCache&>(state);
-    const auto [q, k, v] = heads_.extend(tape, x, pass.position, pass.last_only, cache);
+    const auto [q, k, v] = heads_.extend(tape, x, pass, cache);
     if (cache.means) extend_mean_keys(tape, cache.k, cache.means, options_, pass.position, x.dim(1));
     const bool prompt = pass.position.first == 0 && !pass.last_only;
     const Tensor o = prompt ? top1_chunk(tape, q, k, v, heads_.score(), options_, false, cache.means_of(x.dim(1), options_.chunk)).o
                             : cached_top1_chunk(tape, q, cache.k, cache.v, cache.means, heads_.score(), options_, pass.queries(x.dim(1))).o;
-    return heads_.output(tape, o, pass.take_residual(o.dim(1)));
+    return heads_.output(tape, o, pass);
   }
 
   double state_values_per_token() const override {
@@ -183,6 +183,7 @@ const RegisterArchitecture entry{{
     .title = "Top-1 Chunk",
     .paper = "arXiv:2505.18522, section 5 and appendix D",
     .settings = schema.settings(),
+    .takes_block_inputs = true,
     .variant = variant,
     .check = check,
     .make_mixer = maker_of<Top1ChunkMixer>(schema),

@@ -22,10 +22,10 @@ class Top1ElementMixer : public Mixer {
       : heads_(shape, settings, make, layer) {}
 
   Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
-    const auto [q, k, v] = heads_(tape, x);
+    const auto [q, k, v] = heads_(tape, x, pass);
     const Top1Element selection = top1_element(tape, q, k, v, heads_.score(), pass.probe && pass.probe->wants_statistics());
     if (pass.probe) report(tape, q, k, selection, *pass.probe);
-    return heads_.output(tape, selection.o, pass.take_residual());
+    return heads_.output(tape, selection.o, pass);
   }
 
   std::unique_ptr<LayerState> begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
@@ -34,11 +34,11 @@ class Top1ElementMixer : public Mixer {
 
   Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const override {
     HeadCache& cache = dynamic_cast<HeadCache&>(state);
-    const auto [q, k, v] = heads_.extend(tape, x, pass.position, pass.last_only, cache);
+    const auto [q, k, v] = heads_.extend(tape, x, pass, cache);
     const bool prompt = pass.position.first == 0 && !pass.last_only;
     const Tensor o = prompt ? top1_element(tape, q, k, v, heads_.score()).o
                             : cached_top1_element(tape, q, cache.k, cache.v, heads_.score(), pass.queries(x.dim(1))).o;
-    return heads_.output(tape, o, pass.take_residual(o.dim(1)));
+    return heads_.output(tape, o, pass);
   }
 
   double state_values_per_token() const override { return static_cast<double>(heads_.kept_per_token()); }
@@ -85,6 +85,7 @@ const RegisterArchitecture entry{{
     .title = "Top-1 Element",
     .paper = "arXiv:2505.18522, section 4",
     .settings = schema.settings(),
+    .takes_block_inputs = true,
     .variant = variant,
     .make_mixer = maker_of<Top1ElementMixer>(schema),
 }};

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <fstream>
+#include <limits>
 #include <set>
 #include <sstream>
 
 #include "models/architectures/registry.h"
 #include "models/config/old_names.h"
 #include "models/config_text.h"
+#include "models/optimizers/registry.h"
+#include "models/schedules/registry.h"
+#include "models/schedules/wsd.h"
 
 namespace saccade {
 namespace {
@@ -31,8 +36,40 @@ void check_data(const DataConfig& data) {
   };
   check(data.train, "/data/train");
   check(data.ood, "/data/ood");
+  if (!data.weights.empty() && data.weights.size() != data.train.size())
+    throw UsageError("/data/weights holds " + text(static_cast<int64_t>(data.weights.size())) +
+                     " numbers; expected one for each domain of /data/train, " + text(static_cast<int64_t>(data.train.size())));
+  if (!data.weights.empty() && std::all_of(data.weights.begin(), data.weights.end(), [](double w) { return w == 0; }))
+    throw UsageError("/data/weights are all 0; expected at least one positive number");
+  if (data.max_document_tokens > 0 && data.max_document_tokens < data.min_document_tokens)
+    throw UsageError("/data/max_document_tokens is " + text(data.max_document_tokens) + "; expected at least /data/min_document_tokens, " +
+                     text(data.min_document_tokens));
   if (data.corpus.empty()) throw UsageError("/data/corpus is empty; expected the name of a corpus");
   if (data.tokenizer.empty()) throw UsageError("/data/tokenizer is empty; expected bytes, bpe:N, unigram:N or a path to a .model");
+}
+
+void check_batch_warmup(const TrainingConfig& t) {
+  if (t.batch_warmup_steps == 0) return;
+  const int64_t start = t.batch_warmup_tokens, micro_batch = micro_batch_tokens(t);
+  if (start == 0 || t.batch_tokens % start != 0)
+    throw UsageError("/training/batch_warmup_tokens is " + text(start) + "; expected a divisor of /training/batch_tokens, " +
+                     text(t.batch_tokens));
+  if (start % micro_batch != 0)
+    throw UsageError("/training/batch_warmup_tokens is " + text(start) + "; expected a multiple of the " + text(micro_batch) +
+                     " tokens of a micro-batch (batch_tokens / gradient_accumulation)");
+}
+
+/// Branches begin where the learning rate is at its peak.
+void check_branches(const TrainingConfig& t) {
+  const std::vector<int64_t> starts = cooldown_steps_of(t);
+  if (starts.empty()) return;
+  const WsdSettings wsd = wsd_schema.read(t.schedule_settings, "/training");
+  const int64_t stable = t.steps - wsd.cooldown(t.steps);
+  if (starts.front() < warmup_steps(t) || starts.back() > stable)
+    throw UsageError("/training/cooldown_at names step " + text(starts.front() < warmup_steps(t) ? starts.front() : starts.back()) +
+                     "; expected steps between the warm-up and the cooldown, " + text(warmup_steps(t)) + " to " + text(stable));
+  if (wsd.branch_cooldown(starts.front()) < 1)
+    throw UsageError("/training/cooldown_at needs a cooldown; set /training/cooldown_share below 1 or /training/cooldown_steps above 0");
 }
 
 void check_training(const TrainingConfig& t, const DataConfig& data) {
@@ -42,8 +79,14 @@ void check_training(const TrainingConfig& t, const DataConfig& data) {
   if (const int64_t sequences = t.batch_tokens / data.sequence_length; sequences % t.gradient_accumulation != 0)
     throw UsageError("/training/gradient_accumulation is " + text(t.gradient_accumulation) + ", which does not divide the " +
                      text(sequences) + " sequences of a step (batch_tokens / sequence_length)");
-  if (t.warmup_steps > t.steps)
+  if (warmup_steps(t) > t.steps)
     throw UsageError("/training/warmup_steps is " + text(t.warmup_steps) + "; expected at most /training/steps, " + text(t.steps));
+  check_batch_warmup(t);
+  steps_of(t.keep_checkpoints, t.steps, "/training/keep_checkpoints");
+  parse_multipliers(t.learning_rate_multipliers, "/training/learning_rate_multipliers");
+  if (const Schedule& chosen = schedule(t.schedule); chosen.check)
+    chosen.check({t.steps, warmup_steps(t), t.steps}, t.schedule_settings, "/training");
+  check_branches(t);
   if (t.capture_tokens > data.sequence_length)
     throw UsageError("/training/capture_tokens is " + text(t.capture_tokens) + "; expected at most /data/sequence_length, " +
                      text(data.sequence_length));
@@ -77,11 +120,14 @@ std::string default_name(const Json& architecture) {
   return name;
 }
 
+std::vector<std::string> names_of(const std::vector<Setting>& settings) {
+  std::vector<std::string> names;
+  for (const Setting& s : settings) names.push_back(s.name);
+  return names;
+}
 template <class S>
 std::vector<std::string> names_of(const Schema<S>& schema) {
-  std::vector<std::string> names;
-  for (const Setting& s : schema.settings()) names.push_back(s.name);
-  return names;
+  return names_of(schema.settings());
 }
 
 template <class S>
@@ -92,13 +138,63 @@ S read_section(const Json& object, const char* key, const Schema<S>& schema) {
   return schema.read(section, pointer);
 }
 
+/// Says whose a setting is that another optimizer or schedule has.
+void check_not_of_another(const Json& section, const std::vector<Setting>& known, const std::string& optimizer_id,
+                          const std::string& schedule_id) {
+  const std::vector<std::string> names = names_of(known);
+  const auto check = [&](const auto& entry, const char* kind, const std::string& chosen) {
+    for (const Setting& s : entry.settings)
+      if (section.contains(s.name) && std::find(names.begin(), names.end(), s.name) == names.end())
+        throw UsageError("/training/" + s.name + " is a setting of the " + kind + " " + entry.id + "; /training/" + kind + " is \"" +
+                         chosen + "\"");
+  };
+  for (const OptimizerEntry* entry : optimizers()) check(*entry, "optimizer", optimizer_id);
+  for (const Schedule* entry : schedules()) check(*entry, "schedule", schedule_id);
+}
+
+/// "optimizer" and "schedule" are read before all other settings because those depend on them.
+std::string chosen_entry(const Json& section, const char* key) {
+  const TrainingConfig usual;
+  for (const Setting& s : training_settings(usual.optimizer, usual.schedule)) {
+    if (s.name != key) continue;
+    if (!section.contains(key)) return s.default_value;
+    check_setting(s, section.at(key), std::string("/training/") + key);
+  }
+  return section.at(key);
+}
+
+TrainingConfig read_training(const Json& object) {
+  Json section = object.value("training", Json::object());
+  if (!section.is_object()) check_known_keys(section, {}, "/training");
+  const std::string optimizer_id = chosen_entry(section, "optimizer"), schedule_id = chosen_entry(section, "schedule");
+  const std::vector<Setting> settings = training_settings(optimizer_id, schedule_id);
+  check_not_of_another(section, settings, optimizer_id, schedule_id);
+  check_known_keys(section, names_of(settings), "/training");
+  for (const auto& [name, value] : schedule(schedule_id).defaults.items())
+    if (!section.contains(name)) section[name] = value;
+  TrainingConfig training = training_schema.read(section, "/training");
+  training.optimizer_settings = resolved_values(optimizer(optimizer_id).settings, section, "/training");
+  training.schedule_settings = resolved_values(schedule(schedule_id).settings, section, "/training");
+  return training;
+}
+
+/// Of a config that another version may have written: what it says where that is known here, else the usual ones.
+std::vector<Setting> settings_of_training(const Json& section) {
+  const auto known = [&](const char* key, const auto& all, const std::string& usual) {
+    const std::string given = section.is_object() && section.contains(key) && section.at(key).is_string() ? section.at(key) : Json(usual);
+    return std::any_of(all.begin(), all.end(), [&](const auto* entry) { return entry->id == given; }) ? given : usual;
+  };
+  const TrainingConfig usual;
+  return training_settings(known("optimizer", optimizers(), usual.optimizer), known("schedule", schedules(), usual.schedule));
+}
+
 RunConfig resolve(const Json& object) {
   std::vector<std::string> names = names_of(run_schema);
   names.insert(names.end(), {"architecture", "data", "training"});
   check_known_keys(object, names, "");
   RunConfig config = run_schema.read(object, "");
   config.data = read_section(object, "data", data_schema);
-  config.training = read_section(object, "training", training_schema);
+  config.training = read_training(object);
   const bool capture_given = object.contains("training") && object.at("training").contains("capture_tokens");
   if (!capture_given) config.training.capture_tokens = std::min(config.training.capture_tokens, config.data.sequence_length);
   check_data(config.data);
@@ -110,16 +206,26 @@ RunConfig resolve(const Json& object) {
 }
 
 /// Of one section: the settings that are no repetition, as given or else their default, and whatever this version does not know.
-template <class S>
-Json experiment_section(Json section, const Schema<S>& schema) {
+Json experiment_section(Json section, const std::vector<Setting>& settings) {
   if (!section.is_object()) return section;
-  for (const Setting& s : schema.settings()) {
+  for (const Setting& s : settings) {
     if (s.repetition)
       section.erase(s.name);
     else if (!section.contains(s.name))
       section[s.name] = s.default_value;
   }
   return section;
+}
+
+/// Types alone: ranges and choices have changed between versions.
+template <class S>
+void check_types(const Json& section, const Schema<S>& schema, const std::string& pointer) {
+  for (Setting setting : schema.settings()) {
+    if (!section.contains(setting.name)) continue;
+    if (setting.kind == Setting::Kind::choice) setting.kind = Setting::Kind::text;
+    setting.maximum = std::numeric_limits<double>::infinity(), setting.minimum = -setting.maximum;
+    check_setting(setting, section.at(setting.name), pointer + "/" + setting.name);
+  }
 }
 
 /// Throws UsageError when the file, or the overrides among themselves, give a setting under its old name and its new one.
@@ -144,11 +250,18 @@ void apply_overrides(Json& object, const std::vector<std::string>& overrides, co
 }  // namespace
 
 const Schema<DataConfig> data_schema{
-    text_field("corpus", &DataConfig::corpus, "An imported corpus, or local-text, task-copy, task-mqar, task-passkey."),
+    text_field("corpus", &DataConfig::corpus,
+               "An imported corpus, or local-text, or text of a task to train on (task-copy, task-mqar, task-passkey; not the benchmarks "
+               "called so)."),
     list_field("train", &DataConfig::train, "Domains to train on.", "arXiv:2505.18522, section 2.1"),
     list_field("ood", &DataConfig::ood, "Domains to evaluate on that are not trained on.", "arXiv:2505.18522, section 2.1"),
     text_field("tokenizer", &DataConfig::tokenizer, "bytes, bpe:N or unigram:N (trained here), or a path to a SentencePiece .model."),
     field("sequence_length", &DataConfig::sequence_length, {1, 1 << 20}, "Tokens in a sequence."),
+    list_field("weights", &DataConfig::weights, {0, 1e6},
+               "Shares of the training domains in the batches, one number for each, in any unit; none: by their size."),
+    field("min_document_tokens", &DataConfig::min_document_tokens, {0, kMany}, "Training documents with fewer tokens are left out."),
+    field("max_document_tokens", &DataConfig::max_document_tokens, {0, kMany},
+          "Training documents with more tokens are left out, 0: none is."),
 };
 
 const Schema<TrainingConfig> training_schema{
@@ -159,19 +272,25 @@ const Schema<TrainingConfig> training_schema{
     repetition(field(
         "activation_checkpointing", &TrainingConfig::activation_checkpointing,
         "Keep only the input of every block and run the block again in the backward pass: much less memory, about a third more work.")),
+    field("batch_warmup_steps", &TrainingConfig::batch_warmup_steps, {0, 1e7},
+          "Steps in which the batch grows linearly from batch_warmup_tokens to batch_tokens, 0: none."),
+    field("batch_warmup_tokens", &TrainingConfig::batch_warmup_tokens, {0, 1e9},
+          "Tokens of the first batches, by multiples of which the batch grows; a divisor of batch_tokens and a multiple of a micro-batch."),
     field("learning_rate", &TrainingConfig::learning_rate, {0, 100}, "Peak learning rate."),
+    list_field("learning_rate_multipliers", &TrainingConfig::learning_rate_multipliers,
+               "Factors of the learning rate for tensors by name, like layer*.key=0.5 (* for any characters); the first that fits counts."),
     field("warmup_steps", &TrainingConfig::warmup_steps, {0, 1e9}, "Steps of linear rise to the peak."),
-    choice_field("schedule", &TrainingConfig::schedule, {"cosine", "linear", "constant"}, "Learning rate after the warm-up."),
-    field("min_lr_ratio", &TrainingConfig::min_lr_ratio, {0, 1}, "Learning rate at the last step over its peak (cosine, linear)."),
-    field("weight_decay", &TrainingConfig::weight_decay, {0, 100}, "AdamW's decoupled decay, on matrices only."),
-    field("beta1", &TrainingConfig::beta1, {0, 0.999999}, "AdamW's decay of the first moment."),
-    field("beta2", &TrainingConfig::beta2, {0, 0.999999}, "AdamW's decay of the second moment."),
-    field("epsilon", &TrainingConfig::epsilon, {1e-20, 1}, "AdamW's epsilon."),
+    field("warmup_share", &TrainingConfig::warmup_share, {0, 1}, "Share of all steps for the rise, in place of warmup_steps; 0: those."),
+    text_field("schedule", &TrainingConfig::schedule, "Learning rate after the warm-up."),
+    field("min_lr_ratio", &TrainingConfig::min_lr_ratio, {0, 1}, "Learning rate at the last step over its peak (unless it is constant)."),
+    text_field("optimizer", &TrainingConfig::optimizer, "How gradients change the weights."),
     field("max_grad_norm", &TrainingConfig::max_grad_norm, {0, kMany}, "Gradients are clipped to this global norm, 0: not clipped."),
     field("max_logit_penalty", &TrainingConfig::max_logit_penalty, {0, 100},
           "Penalty c on large logits, in 1/nats: half of c times the mean square of each position's largest, in the gradient only (the "
           "reported loss stays the cross-entropy). 0: off; RWKV-LM, the official training of RWKV, has 1e-4."),
     repetition(field("seed", &TrainingConfig::seed, {0, 1e15}, "Initial weights and data order.")),
+    repetition(field("evaluate_at_start", &TrainingConfig::evaluate_at_start,
+                     "Evaluate, probe and write a checkpoint before the first step, too: the initial weights at step 0.")),
     repetition(field("evaluate_every", &TrainingConfig::evaluate_every, {1, kMany}, "Steps between evaluations.")),
     field("evaluation_tokens", &TrainingConfig::evaluation_tokens, {1, kMany},
           "Tokens of every domain to evaluate on, rounded up to whole sequences; the same ones in every run."),
@@ -181,16 +300,71 @@ const Schema<TrainingConfig> training_schema{
     repetition(
         field("capture_tokens", &TrainingConfig::capture_tokens, {2, 1 << 16}, "Tokens of a captured sample; at most sequence_length.")),
     repetition(field("checkpoint_every", &TrainingConfig::checkpoint_every, {1, kMany}, "Steps between checkpoints.")),
+    repetition(list_field("keep_checkpoints", &TrainingConfig::keep_checkpoints, {0, 1e9},
+                          "Steps (below 1: shares of all steps) whose checkpoints are written and never removed.")),
 };
 
 const Schema<RunConfig> run_schema{
     repetition(text_field("name", &RunConfig::name, "What the run is called in lists and legends.")),
+    repetition(text_field("description", &RunConfig::description, "What the config is for. Nothing depends on it.")),
     repetition(text_field("device", &RunConfig::device, "auto, cpu, cuda or cuda:N.")),
     choice_field(
         "precision", &RunConfig::precision, {"auto", "f32", "f64", "bf16"},
         "Numbers to compute in: f64 on the CPU only, bf16 (with f32 sums and weights) on CUDA only; auto: f32 on the CPU, bf16 on CUDA."),
-    repetition(field("threads", &RunConfig::threads, {0, 1024}, "CPU threads, 0: all cores.")),
+    repetition(field("threads", &RunConfig::threads, {0, 1024}, "CPU threads, at most one a core; 0: all cores.")),
 };
+
+std::vector<Setting> training_settings(const std::string& optimizer_id, const std::string& schedule_id) {
+  const OptimizerEntry& chosen_optimizer = optimizer(optimizer_id);
+  const Schedule& chosen_schedule = schedule(schedule_id);
+  std::vector<Setting> list;
+  const auto add = [&](Setting s, const auto& all, const std::vector<Setting>& its_settings) {
+    s.kind = Setting::Kind::choice;
+    for (const auto* entry : all) s.choices.push_back(entry->id);
+    list.push_back(std::move(s));
+    list.insert(list.end(), its_settings.begin(), its_settings.end());
+  };
+  for (Setting& s : training_schema.settings()) {
+    if (chosen_schedule.defaults.contains(s.name)) s.default_value = chosen_schedule.defaults.at(s.name);
+    if (s.name == "optimizer")
+      add(std::move(s), optimizers(), chosen_optimizer.settings);
+    else if (s.name == "schedule")
+      add(std::move(s), schedules(), chosen_schedule.settings);
+    else
+      list.push_back(std::move(s));
+  }
+  return list;
+}
+
+int64_t warmup_steps(const TrainingConfig& training) {
+  return training.warmup_share > 0 ? std::llround(training.warmup_share * static_cast<double>(training.steps)) : training.warmup_steps;
+}
+
+std::vector<int64_t> steps_of(const std::vector<double>& points, int64_t steps, const std::string& pointer) {
+  std::set<int64_t> found;
+  for (const double point : points) {
+    const int64_t step = std::llround(point < 1 ? point * static_cast<double>(steps) : point);
+    if (step < 1 || step > steps || (point >= 1 && point != std::floor(point)))
+      throw UsageError(pointer + " holds " + Json(point).dump() + "; expected steps from 1 to " + text(steps) +
+                       ", or shares of them between 0 and 1");
+    found.insert(step);
+  }
+  return {found.begin(), found.end()};
+}
+
+std::vector<int64_t> cooldown_steps_of(const TrainingConfig& training) {
+  if (training.schedule != "wsd") return {};
+  return steps_of(wsd_schema.read(training.schedule_settings, "/training").cooldown_at, training.steps, "/training/cooldown_at");
+}
+
+int64_t micro_batch_tokens(const TrainingConfig& training) { return training.batch_tokens / training.gradient_accumulation; }
+
+int64_t micro_batches(const TrainingConfig& training, int64_t step) {
+  if (step > training.batch_warmup_steps) return training.gradient_accumulation;
+  const int64_t most = training.batch_tokens / training.batch_warmup_tokens;
+  const int64_t multiple = 1 + (most - 1) * (step - 1) / training.batch_warmup_steps;
+  return multiple * training.batch_warmup_tokens / micro_batch_tokens(training);
+}
 
 int64_t evaluation_sequences(const TrainingConfig& training, int64_t length) { return (training.evaluation_tokens + length - 1) / length; }
 
@@ -211,6 +385,26 @@ RunConfig parse_config(const std::string& text, const std::string& origin, const
   return resolve_config(object, origin, note);
 }
 
+RunConfig override_config(Json stored, const std::string& origin, const std::vector<std::string>& overrides) {
+  const Json before = stored;
+  apply_overrides(stored, overrides, origin);
+  rename_settings(stored);
+  const Json::json_pointer place("/training/schedule");
+  const std::string old_id = before.value(place, TrainingConfig{}.schedule);
+  if (stored.contains(place) && stored.at(place) != old_id) {
+    const auto given = [&](const std::string& name) {
+      return std::any_of(overrides.begin(), overrides.end(),
+                         [&](const std::string& o) { return o.substr(0, o.find('=')) == "training." + name; });
+    };
+    for (const Setting& s : schedule(old_id).settings)
+      if (!given(s.name)) stored["training"].erase(s.name);
+    for (const Setting& s : training_settings(TrainingConfig{}.optimizer, old_id))  // the new schedule may have another default
+      if (s.name == "min_lr_ratio" && !given(s.name) && stored["training"].value(s.name, s.default_value) == s.default_value)
+        stored["training"].erase(s.name);
+  }
+  return resolve_config(stored, origin);
+}
+
 RunConfig load_config(const std::string& path, const std::vector<std::string>& overrides, std::string* note) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
@@ -224,16 +418,31 @@ Json to_json(const RunConfig& config) {
   object["architecture"] = config.architecture;
   object["data"] = data_schema.write(config.data);
   object["training"] = training_schema.write(config.training);
+  object["training"].update(config.training.optimizer_settings);
+  object["training"].update(config.training.schedule_settings);
   return object;
+}
+
+void check_stored_types(const Json& config) {
+  const auto require_object = [](const Json& value, const std::string& pointer) {
+    if (!value.is_object()) throw UsageError(pointer + " is no object { … }");
+  };
+  require_object(config, "/config");
+  for (const char* section : {"architecture", "data", "training"})
+    if (config.contains(section)) require_object(config.at(section), std::string("/config/") + section);
+  check_types(config, run_schema, "/config");
+  check_types(config.value("data", Json::object()), data_schema, "/config/data");
+  check_types(config.value("training", Json::object()), training_schema, "/config/training");
 }
 
 Json experiment_of(const Json& config) {
   Json current = config;
   rename_settings(current);
   fill_old_defaults(current);
-  Json experiment = experiment_section(current, run_schema);
-  experiment["data"] = experiment_section(current.value("data", Json::object()), data_schema);
-  experiment["training"] = experiment_section(current.value("training", Json::object()), training_schema);
+  Json experiment = experiment_section(current, run_schema.settings());
+  experiment["data"] = experiment_section(current.value("data", Json::object()), data_schema.settings());
+  const Json training = current.value("training", Json::object());
+  experiment["training"] = experiment_section(training, settings_of_training(training));
   return experiment;
 }
 

@@ -15,35 +15,64 @@ struct DataConfig {
   std::string tokenizer =
       "bytes";  ///< bytes, bpe:N or unigram:N (trained here on the training domains), or a path to a SentencePiece .model
   int64_t sequence_length = 512;
+  std::vector<double> weights;                               ///< of the training domains, in their order; empty: by their size
+  int64_t min_document_tokens = 0, max_document_tokens = 0;  ///< of training text; 0: no bound
 };
 
 /// Section "training".
 struct TrainingConfig {
   int64_t steps = 1000;
-  int64_t batch_tokens = 8192;            ///< tokens per optimizer step; a multiple of sequence_length
-  int64_t gradient_accumulation = 1;      ///< micro-batches per step
-  bool activation_checkpointing = false;  ///< keep the input of every block only, and run the block again in backward
+  int64_t batch_tokens = 8192;                              ///< tokens per optimizer step; a multiple of sequence_length
+  int64_t gradient_accumulation = 1;                        ///< micro-batches per step
+  bool activation_checkpointing = false;                    ///< keep the input of every block only, and run the block again in backward
+  int64_t batch_warmup_steps = 0, batch_warmup_tokens = 0;  ///< the batch grows from so many tokens in the first steps
   double learning_rate = 1e-3;
+  std::vector<std::string> learning_rate_multipliers;  ///< "pattern of tensor names=factor"
   int64_t warmup_steps = 100;
-  std::string schedule = "cosine";  ///< cosine, linear, constant
-  double min_lr_ratio = 0.1;        ///< learning rate at the last step over its peak (cosine, linear)
-  double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, max_grad_norm = 1.0;
-  double max_logit_penalty = 0;  ///< of linear_cross_entropy; 0 in RWKV's presets too, whose papers name none
-  int64_t seed = 1;              ///< initialisation and data order; evaluation batches never depend on it
+  double warmup_share = 0;          ///< of all steps, in place of warmup_steps; 0: those
+  std::string schedule = "cosine";  ///< an entry of models/schedules/registry.h
+  nlohmann::json schedule_settings = nlohmann::json::object();
+  double min_lr_ratio = 0.1;        ///< learning rate at the last step over its peak (not of a constant one)
+  std::string optimizer = "adamw";  ///< an entry of models/optimizers/registry.h
+  nlohmann::json optimizer_settings = nlohmann::json::object();
+  double max_grad_norm = 1.0;
+  double max_logit_penalty = 0;    ///< of linear_cross_entropy; 0 in RWKV's presets too, whose papers name none
+  int64_t seed = 1;                ///< initialisation and data order; evaluation batches never depend on it
+  bool evaluate_at_start = false;  ///< evaluate, probe, capture and write a checkpoint before the first step as well
   int64_t evaluate_every = 50;
   int64_t evaluation_tokens = 16384;  ///< of every domain, rounded up to whole sequences
   int64_t probe_every = 200;
   int64_t capture_every = 0;     ///< 0: at every checkpoint
   int64_t capture_tokens = 256;  ///< length of a captured sample
   int64_t checkpoint_every = 500;
+  std::vector<double> keep_checkpoints;  ///< steps (from 1), or shares of all steps (below 1), whose checkpoints are never removed
 };
 
 extern const Schema<DataConfig> data_schema;
 extern const Schema<TrainingConfig> training_schema;
 
+/// Everything that can be set in section "training" with an optimizer and a schedule: training_schema's, with theirs behind their names and
+/// the schedule's defaults. Throws UsageError when there is none of a name.
+std::vector<Setting> training_settings(const std::string& optimizer, const std::string& schedule);
+
+/// Steps of linear rise to the peak: warmup_share of all, else warmup_steps.
+int64_t warmup_steps(const TrainingConfig& training);
+
+/// Steps that a list names: numbers below 1 are shares of `steps`. Ascending, each once. Throws UsageError for what is no step of the run.
+std::vector<int64_t> steps_of(const std::vector<double>& points, int64_t steps, const std::string& pointer);
+
+/// Where cooldown branches begin (setting cooldown_at of the schedule wsd).
+std::vector<int64_t> cooldown_steps_of(const TrainingConfig& training);
+
+/// Tokens in a micro-batch, and micro-batches at a step (from 1): fewer than gradient_accumulation while the batch grows, linearly and in
+/// whole multiples of batch_warmup_tokens.
+int64_t micro_batch_tokens(const TrainingConfig& training);
+int64_t micro_batches(const TrainingConfig& training, int64_t step);
+
 /// A whole run. `architecture` is resolved (every default filled in).
 struct RunConfig {
   std::string name;
+  std::string description;  ///< for people: what the config is, and for presets of papers what differs from them
   nlohmann::json architecture;
   DataConfig data;
   TrainingConfig training;
@@ -52,7 +81,7 @@ struct RunConfig {
   int64_t threads = 0;             ///< CPU threads, 0: all cores
 };
 
-/// What stands beside the three sections: name, device, precision, threads.
+/// What stands beside the three sections: name, description, device, precision, threads.
 extern const Schema<RunConfig> run_schema;
 
 /// Sequences of every domain to evaluate on: evaluation_tokens, rounded up to whole sequences.
@@ -64,11 +93,17 @@ int64_t evaluation_sequences(const TrainingConfig& training, int64_t length);
 /// UsageError, also when a setting is given under both names; an override may use either.
 RunConfig parse_config(const std::string& text, const std::string& origin, const std::vector<std::string>& overrides = {},
                        std::string* note = nullptr);
+/// Of a stored, resolved config: what the overrides set, without settings that only the schedule before had where they choose another one.
+RunConfig override_config(nlohmann::json stored, const std::string& origin, const std::vector<std::string>& overrides);
 RunConfig load_config(const std::string& path, const std::vector<std::string>& overrides = {}, std::string* note = nullptr);
 /// Checks and resolves an already parsed object.
 RunConfig resolve_config(const nlohmann::json& object, const std::string& origin, std::string* note = nullptr);
 /// The resolved form; parse_config(to_json(c).dump()) == c.
 nlohmann::json to_json(const RunConfig& config);
+
+/// What everyone who reads a stored config counts on, whatever version wrote it: it is an object, its sections are objects, and the
+/// settings known today that are given are of their types (in whatever range). Throws UsageError naming the first that is not.
+void check_stored_types(const nlohmann::json& config);
 
 /// What a stored config says of the model and of how it is trained: every setting that is not a Setting::repetition, with its default
 /// where the config, of another version, lacks it; old names and old defaults (old_names.h) count as what they mean today. Equal for runs

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/engine/error.h"
+#include "models/architectures/registry.h"
 #include "models/config/config.h"
 
 namespace saccade {
@@ -18,7 +19,8 @@ using Conversion = Json (*)(const Json& value, const Json& config);
 Json batches_to_tokens(const Json& batches, const Json& config) {
   constexpr int64_t kBatch = 4096;
   int64_t length = DataConfig{}.sequence_length;
-  if (const Json given = config.value(Json::json_pointer("/data/sequence_length"), Json()); given.is_number())
+  const Json data = config.value("data", Json());
+  if (const Json given = data.is_object() ? data.value("sequence_length", Json()) : Json(); given.is_number())
     length = std::llround(std::clamp(given.get<double>(), 1.0, 1e9));
   const double tokens = static_cast<double>(std::max<int64_t>(1, kBatch / length) * length);
   if (batches.is_number_integer() && std::abs(batches.get<double>()) < 1e6) return batches.get<int64_t>() * static_cast<int64_t>(tokens);
@@ -49,7 +51,39 @@ struct OldDefault {
 /// Every such setting: the one table of them.
 constexpr OldDefault kOldDefaults[] = {
     {"architecture", "initialisation", "xavier", "block", "avey"},
+    {"architecture", "mixer_inputs", "plain", "block", "rwkv"},
 };
+
+/// Whether an architecture has the setting: a block may offer it to some mixers only.
+bool has_setting(const Json& architecture, const std::string& name) {
+  try {
+    const std::vector<Setting> settings = settings_of(architecture.at("block"), architecture.value("mixer", "attention"));
+    return std::any_of(settings.begin(), settings.end(), [&](const Setting& s) { return s.name == name; });
+  } catch (const std::exception&) {
+    return false;  // names or values that are none: for the schemas to say
+  }
+}
+
+/// Settings that came later, with a default that is what had been done before: configs without them are equal to those with it.
+constexpr std::pair<const char*, const char*> kAdded[] = {
+    {"data", "weights"},
+    {"data", "min_document_tokens"},
+    {"data", "max_document_tokens"},
+    {"training", "optimizer"},
+    {"training", "learning_rate_multipliers"},
+    {"training", "warmup_share"},
+    {"training", "batch_warmup_steps"},
+    {"training", "batch_warmup_tokens"},
+    {"training", "keep_checkpoints"},
+    {"training", "evaluate_at_start"},
+};
+
+void fill_added(Json& config, const std::string& section, const std::vector<Setting>& settings) {
+  if (!config.contains(section) || !config.at(section).is_object()) return;
+  for (const auto& [where, name] : kAdded)
+    for (const Setting& s : settings)
+      if (where == section && s.name == name && !config.at(section).contains(name)) config[section][name] = s.default_value;
+}
 
 std::string dotted(const OldName& entry, const char* name) { return std::string(entry.section) + "." + name; }
 
@@ -86,9 +120,13 @@ void fill_old_defaults(Json& config) {
   for (const OldDefault& entry : kOldDefaults) {
     if (!config.contains(entry.section) || !config.at(entry.section).is_object()) continue;
     Json& section = config.at(entry.section);
-    if (section.contains(entry.where) && section.at(entry.where) == entry.is && !section.contains(entry.name))
+    if (section.contains(entry.where) && section.at(entry.where) == entry.is && !section.contains(entry.name) &&
+        has_setting(section, entry.name))
       section[entry.name] = entry.value;
   }
+  fill_added(config, "data", data_schema.settings());
+  fill_added(config, "training", training_schema.settings());
+  if (config.contains("training") && !config.contains("description")) config["description"] = "";
 }
 
 void remove_other_name(Json& config, const std::string& path) {

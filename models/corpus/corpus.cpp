@@ -47,6 +47,7 @@ Corpus Corpus::open(const std::string& name, const std::function<void(const std:
   Corpus corpus;
   corpus.name_ = name;
   corpus.directory_ = corpora_folder() / name;
+  remove_abandoned(corpora_folder());
   if (!fs::exists(corpus.directory_) && !make_built_in(name, progress))
     throw DataError("corpus \"" + name + "\" not found in " + corpora_folder().string() + " (" + known_corpora() +
                     "); saccade corpus import brings one in");

@@ -73,12 +73,18 @@ ImportReport import_corpus(const ImportOptions& options, const std::function<voi
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& spec, const Corpus& corpus, const std::vector<std::string>& domains,
                                           const std::function<void(const std::string&)>& progress = {});
 
+/// Documents to take, by their tokens; end-of-text is not counted.
+struct DocumentFilter {
+  int64_t least = 0, most = 0;  ///< 0: no bound
+  bool takes(int64_t tokens) const { return tokens >= least && (most == 0 || tokens <= most); }
+};
+
 /// Memory-mapped tokens of one domain and split, documents one after the other, each closed by end-of-text.
-/// Made once per (corpus hash, tokenizer hash) in the cache folder.
+/// Made once per (corpus hash, tokenizer hash, filter) in the cache folder.
 class TokenStore {
  public:
   static std::shared_ptr<const TokenStore> open(const Corpus& corpus, const std::string& domain, Split split, const Tokenizer& tokenizer,
-                                                const std::function<void(const std::string&)>& progress = {});
+                                                const std::function<void(const std::string&)>& progress = {}, DocumentFilter filter = {});
   ~TokenStore();
   int64_t size() const;
   std::string label() const;  ///< "prose.train", for messages
@@ -91,10 +97,20 @@ class TokenStore {
 };
 
 /// Sequences of T+1 tokens, packed across documents, in an order shuffled by seed; an epoch visits each once.
-/// The position is one number, so it resumes exactly.
+/// With weights every store gives its share of every kWeightedBlock sequences, in an order shuffled by seed, and goes through its own
+/// sequences again and again, so that small ones come more often. The position is one number, so it resumes exactly.
 class BatchSource {
  public:
-  BatchSource(std::vector<std::shared_ptr<const TokenStore>> stores, int64_t sequence_length, uint64_t seed, bool shuffle = true);
+  static constexpr int64_t kWeightedBlock = 1024;
+  /// `weights`: one for each store, at least one positive; empty: every sequence of every store once in an epoch. Throws UsageError,
+  /// DataError for a store with less text than a sequence.
+  BatchSource(std::vector<std::shared_ptr<const TokenStore>> stores, int64_t sequence_length, uint64_t seed, bool shuffle = true,
+              const std::vector<double>& weights = {});
+  bool weighted() const { return !quotas_.empty(); }
+  /// Sequences that each store has given before a position; with weights only.
+  std::vector<int64_t> taken(uint64_t position) const;
+  /// Sequences in each store.
+  std::vector<int64_t> sizes() const;
   int64_t sequences_per_epoch() const;
   /// Fills tokens and targets, both [count, T] row-major: targets are the tokens one later.
   void next(int64_t count, std::span<int32_t> tokens, std::span<int32_t> targets);
@@ -102,7 +118,18 @@ class BatchSource {
   void seek(uint64_t position) { position_ = position; }
 
  private:
+  /// A sequence of a store.
+  struct Place {
+    size_t store;
+    int64_t sequence;
+  };
+  Place place(uint64_t position) const;
+  Place weighted_place(uint64_t position) const;
+  /// The store of a number below kWeightedBlock, and how many of the store's come before it.
+  Place share_of(uint64_t number) const;
+
   std::vector<std::shared_ptr<const TokenStore>> stores_;
+  std::vector<int64_t> quotas_;  ///< of each store in a block; empty without weights
   int64_t length_;
   uint64_t seed_;
   bool shuffle_;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/engine/error.h"
+#include "kernels/engine/interruption.h"
 
 namespace saccade {
 namespace fs = std::filesystem;
@@ -126,6 +127,7 @@ CorpusWriter::Stream& CorpusWriter::stream(const std::string& domain, Split spli
 }
 
 void CorpusWriter::add(const std::string& domain, Split split, std::string_view text) {
+  stop_here_if_asked();
   stream(domain, split).add(text);
   ++documents_;
 }

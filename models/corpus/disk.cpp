@@ -53,12 +53,22 @@ bool stands_at(int descriptor, const fs::path& path) {
   return ::fstat(descriptor, &mine) == 0 && ::stat(path.c_str(), &there) == 0 && mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
 }
 
-/// Folders left aside whose process is gone: nobody holds their lock. A lock on a folder that another process has removed
-/// meanwhile says nothing of the one that now bears its name.
+/// "NAME.aside-PID-N"
+bool is_aside(const std::string& name) {
+  const size_t mark = name.rfind(".aside-");
+  if (mark == std::string::npos || mark == 0) return false;
+  const std::string numbers = name.substr(mark + 7);
+  return !numbers.empty() && numbers.find_first_not_of("0123456789-") == std::string::npos;
+}
+
+}  // namespace
+
+/// A lock on a folder that another process has removed meanwhile says nothing of the one that now bears its name.
 void remove_abandoned(const fs::path& folder) {
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (!entry.is_directory() || entry.path().filename().string().find(".aside-") == std::string::npos) continue;
-    const int lock = ::open(entry.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (!is_aside(entry.path().filename().string())) continue;
+    const int lock = ::open(entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (lock < 0) continue;
     if (::flock(lock, LOCK_EX | LOCK_NB) == 0 && stands_at(lock, entry.path())) {
       std::error_code ignored;  // another process may be removing it too
@@ -68,12 +78,12 @@ void remove_abandoned(const fs::path& folder) {
   }
 }
 
-}  // namespace
-
 OutputFile::OutputFile(fs::path path)
     : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644)) {
   if (descriptor_ < 0) fail(path_, "create");
 }
+
+bool OutputFile::lock() const { return ::flock(descriptor_, LOCK_EX) == 0 && stands_at(descriptor_, path_); }
 
 OutputFile::~OutputFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
@@ -99,9 +109,13 @@ void OutputFile::flush() {
   buffer_.clear();
 }
 
-void OutputFile::close() {
+void OutputFile::sync() {
   flush();
   if (::fsync(descriptor_) != 0) fail(path_, "sync");
+}
+
+void OutputFile::close() {
+  sync();
   const int result = ::close(descriptor_);
   descriptor_ = -1;
   if (result != 0) fail(path_, "close");
@@ -109,7 +123,13 @@ void OutputFile::close() {
 
 StagedFile::StagedFile(fs::path target) : target_(std::move(target)), aside_(target_.string() + suffix()) {
   make_folder(target_.parent_path());
-  file_ = std::make_unique<OutputFile>(aside_);
+  remove_abandoned(target_.parent_path());
+  for (int tries = 0; !file_; ++tries) {
+    file_ = std::make_unique<OutputFile>(aside_);
+    if (file_->lock()) return;
+    file_.reset();
+    if (tries == 100) fail(aside_, "lock");
+  }
 }
 
 StagedFile::~StagedFile() {
@@ -118,7 +138,7 @@ StagedFile::~StagedFile() {
 }
 
 void StagedFile::commit() {
-  file_->close();
+  file_->sync();  // closed when it has its name: until then the lock says that it is wanted
   if (::rename(aside_.c_str(), target_.c_str()) != 0) fail(target_, "rename to");
   aside_.clear();
   sync_folder(target_.parent_path());

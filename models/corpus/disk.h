@@ -14,6 +14,8 @@ namespace saccade {
 class OutputFile {
  public:
   explicit OutputFile(std::filesystem::path path);
+  /// Locks it for as long as it is open; false when another process took it for an abandoned one and removed it.
+  bool lock() const;
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -21,7 +23,8 @@ class OutputFile {
   void write(std::string_view bytes);
   /// Overwrites what was written at `offset` (a header whose numbers are known last).
   void write_at(int64_t offset, std::string_view bytes);
-  void close();  ///< flushes and syncs; a file not closed is incomplete
+  void sync();   ///< flushes and syncs; a file not synced is incomplete
+  void close();  ///< syncs and closes
 
  private:
   void flush();
@@ -30,7 +33,11 @@ class OutputFile {
   int descriptor_;
 };
 
-/// Becomes `target` by commit(); until then, or if that never comes, there is no such file.
+/// Removes the files and folders aside ("NAME.aside-PID-N") in a folder whose processes are gone: nobody holds their lock.
+void remove_abandoned(const std::filesystem::path& folder);
+
+/// Becomes `target` by commit(); until then, or if that never comes, there is no such file. What earlier processes left behind
+/// when they were killed is removed.
 class StagedFile {
  public:
   explicit StagedFile(std::filesystem::path target);

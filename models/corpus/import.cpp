@@ -25,6 +25,20 @@ std::string known_set(const std::string& domain) {
   return found == sets.end() ? domain : found->second;
 }
 
+/// One line of JSON, discarded when it is none. `twice` gets a key that one of its objects has twice: which is meant is not known.
+nlohmann::json parse_line(std::string_view line, std::string& twice) {
+  std::vector<std::unordered_set<std::string>> keys;  // of the objects around
+  return nlohmann::json::parse(
+      line,
+      [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
+        if (event == nlohmann::json::parse_event_t::object_start) keys.emplace_back();
+        if (event == nlohmann::json::parse_event_t::object_end) keys.pop_back();
+        if (event == nlohmann::json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) twice = value;
+        return true;
+      },
+      false);
+}
+
 /// "meta.redpajama_set_name" → the value there, or null.
 const nlohmann::json* find_field(const nlohmann::json& record, const std::string& path) {
   const nlohmann::json* at = &record;
@@ -61,7 +75,10 @@ class Importer : public DocumentVisitor {
   Importer(const ImportOptions& options, const std::function<void(double, const std::string&)>& progress)
       : options_(options), progress_(progress), writer_(options.name) {}
 
-  ImportReport run(const std::vector<SourceFile>& files) {
+  /// `left_out`: lines on what of the sources is no part of `files`.
+  ImportReport run(const std::vector<SourceFile>& files, const std::vector<std::string>& left_out) {
+    for (const std::string& line : left_out)
+      if (report_.problems.size() < kMostProblems) report_.problems.push_back(line);
     for (const SourceFile& file : files) total_bytes_ += file.bytes;
     for (const SourceFile& file : files) {
       file_ = &file;
@@ -84,11 +101,7 @@ class Importer : public DocumentVisitor {
       return problem(line, "invalid UTF-8 at byte " + std::to_string(valid + 1));
     }
     if (file_->json_lines) return record(bytes, line);
-    if (bytes.find('\0') != bytes.npos) {
-      ++report_.malformed;
-      return problem(line, "a zero byte: this is no text");
-    }
-    add(bytes, file_->domain);
+    add(bytes, file_->domain, line);
   }
 
   void too_long(int64_t line) override { malformed(line, "more than " + std::to_string(kLongestLine >> 20) + " MiB in one line"); }
@@ -101,7 +114,9 @@ class Importer : public DocumentVisitor {
 
  private:
   void record(std::string_view line, int64_t number) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
+    std::string twice;
+    const auto json = parse_line(line, twice);
+    if (!twice.empty()) return malformed(number, "the key \"" + twice + "\" twice in one object");
     if (json.is_discarded()) return malformed(number, "no JSON");
     if (!json.is_object()) return malformed(number, "a JSON " + std::string(json.type_name()) + ", expected an object");
     const nlohmann::json* text = find_field(json, options_.text_field);
@@ -111,11 +126,12 @@ class Importer : public DocumentVisitor {
     domain_field_seen_ |= domain != nullptr;
     if (domain && !domain->is_string() && !domain->is_null())
       return malformed(number, "\"" + options_.domain_field + "\" is a " + domain->type_name() + ", expected a string");
-    add(text->get_ref<const std::string&>(), domain && domain->is_string() ? domain->get<std::string>() : file_->domain);
+    add(text->get_ref<const std::string&>(), domain && domain->is_string() ? domain->get<std::string>() : file_->domain, number);
   }
 
-  void add(std::string_view text, const std::string& domain) {
-    if (text.empty()) return malformed(0, "an empty document");
+  void add(std::string_view text, const std::string& domain, int64_t line) {
+    if (text.empty()) return malformed(line, "an empty document");
+    if (text.find('\0') != text.npos) return malformed(line, "a zero byte: this is no text");
     const DocumentKey key = document_key(text);
     if (!seen_.insert(key).second) {
       ++report_.duplicates;
@@ -193,8 +209,9 @@ void check_options(const ImportOptions& options) {
 
 ImportReport import_corpus(const ImportOptions& options, const std::function<void(double, const std::string&)>& progress) {
   check_options(options);
-  const std::vector<SourceFile> files = find_sources(options.sources, options.use_file_splits);
-  return Importer(options, progress).run(files);
+  std::vector<std::string> left_out;
+  const std::vector<SourceFile> files = find_sources(options.sources, options.use_file_splits, left_out);
+  return Importer(options, progress).run(files, left_out);
 }
 
 }  // namespace saccade

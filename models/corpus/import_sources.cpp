@@ -8,6 +8,7 @@
 #include <set>
 
 #include "kernels/engine/error.h"
+#include "kernels/engine/interruption.h"
 #include "models/corpus/corpus_store.h"
 
 namespace saccade {
@@ -38,6 +39,15 @@ std::optional<Split> split_named(const std::string& word) {
 bool is_json_lines(const fs::path& path) {
   const fs::path name = path.extension() == ".gz" || path.extension() == ".zst" ? path.stem() : path.filename();
   return name.extension() == ".jsonl" || name.extension() == ".ndjson" || name.extension() == ".json";
+}
+
+/// Tables in binary forms: what is read as text of them is none. Throws DataError.
+void refuse_binary(const fs::path& path) {
+  static const std::set<std::string> tables{".parquet", ".arrow", ".feather"};
+  if (tables.contains(path.extension().string()))
+    throw DataError(path.string() + ": " + path.extension().string().substr(1) +
+                    " files are not read; expected text, or JSON lines (.jsonl, also as .gz or .zst), into which the tools that read them "
+                    "can turn them");
 }
 
 /// A part of a larger set, "part-00001" or "000_00000", names no domain.
@@ -78,6 +88,7 @@ std::string find_domain(const SourceFile& file, const fs::path& source, const fs
 }
 
 SourceFile describe(const fs::path& path, const fs::path& source, const fs::path& inside, bool use_file_splits) {
+  refuse_binary(path);
   SourceFile file{path, is_json_lines(path), {}, {}, static_cast<int64_t>(fs::file_size(path))};
   file.domain = find_domain(file, source, inside);
   if (use_file_splits) file.split = find_split(file, inside);
@@ -92,12 +103,29 @@ bool hidden(const fs::path& inside) {
   return std::any_of(inside.begin(), inside.end(), [](const fs::path& part) { return part.string().starts_with('.'); });
 }
 
-std::vector<SourceFile> files_of_folder(const fs::path& folder, bool use_file_splits) {
+/// Why a link in a folder is not followed; empty when it is: it leads to a file in the same folder.
+std::string why_not_followed(const fs::path& link, const fs::path& folder) {
+  std::error_code error;
+  const fs::path target = fs::canonical(link, error);
+  if (error) return "a link that leads nowhere";
+  const fs::path inside = target.lexically_relative(fs::canonical(folder));
+  if (inside.empty() || *inside.begin() == "..") return "a link out of the folder";
+  return fs::is_directory(target, error) ? "a link to a folder" : "";
+}
+
+std::vector<SourceFile> files_of_folder(const fs::path& folder, bool use_file_splits, std::vector<std::string>& left_out) {
   std::vector<SourceFile> files;
   try {
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      stop_here_if_asked();
       const fs::path inside = entry.path().lexically_relative(folder);
-      if (!entry.is_regular_file() || hidden(inside)) continue;
+      if (hidden(inside)) continue;
+      if (entry.is_symlink())
+        if (const std::string why = why_not_followed(entry.path(), folder); !why.empty()) {
+          left_out.push_back(entry.path().string() + ": left out, " + why);
+          continue;
+        }
+      if (!entry.is_regular_file()) continue;
       check_readable(entry.path());
       files.push_back(describe(entry.path(), folder, inside, use_file_splits));
     }
@@ -113,7 +141,7 @@ std::vector<SourceFile> files_of_folder(const fs::path& folder, bool use_file_sp
 
 }  // namespace
 
-std::vector<SourceFile> find_sources(const std::vector<fs::path>& sources, bool use_file_splits) {
+std::vector<SourceFile> find_sources(const std::vector<fs::path>& sources, bool use_file_splits, std::vector<std::string>& left_out) {
   if (sources.empty()) throw UsageError("nothing to import: name files or folders");
   std::vector<SourceFile> files;
   for (const fs::path& source : sources) {
@@ -121,7 +149,7 @@ std::vector<SourceFile> find_sources(const std::vector<fs::path>& sources, bool 
     if (!fs::exists(source, error)) throw DataError(source.string() + ": " + (error ? error.message() : "there is no such file or folder"));
     check_readable(source);
     if (fs::is_directory(source)) {
-      const auto found = files_of_folder(source, use_file_splits);
+      const auto found = files_of_folder(source, use_file_splits, left_out);
       files.insert(files.end(), found.begin(), found.end());
     } else {
       files.push_back(describe(source, source, source.filename(), use_file_splits));

@@ -18,7 +18,9 @@ struct SourceFile {
 };
 
 /// The files of `sources` in order, those of a folder sorted by path. A folder that holds JSON lines gives only those, so that a
-/// README beside them is no document. Throws DataError for what is missing, unreadable or empty.
-std::vector<SourceFile> find_sources(const std::vector<std::filesystem::path>& sources, bool use_file_splits);
+/// README beside them is no document. Of the links in a folder only those to files inside it are followed; `left_out` gets a line
+/// for every other one. Throws DataError for what is missing, unreadable, empty or a table in a binary form (Parquet).
+std::vector<SourceFile> find_sources(const std::vector<std::filesystem::path>& sources, bool use_file_splits,
+                                     std::vector<std::string>& left_out);
 
 }  // namespace saccade

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "kernels/engine/error.h"
+#include "kernels/engine/interruption.h"
 #include "models/corpus/byte_stream.h"
 #include "models/corpus/corpus_store.h"
 #include "models/corpus/local_sources.h"
@@ -30,6 +31,7 @@ void find_files(const LocalSource& source, const fs::path& root, std::vector<Can
     std::error_code error;
     auto entry = fs::recursive_directory_iterator(root / folder, fs::directory_options::skip_permission_denied, error);
     while (!error && entry != fs::recursive_directory_iterator()) {
+      stop_here_if_asked();
       if (entry->is_regular_file(error) && !entry->is_symlink() && source.accepts(entry->path()))
         found.push_back({sha256(fs::relative(entry->path(), root, error).string()), entry->path(), &source});
       error.clear();  // a file that vanishes meanwhile is not there
@@ -74,6 +76,7 @@ class Gatherer {
 
  private:
   void add(const Candidate& candidate, Domain& domain) {
+    stop_here_if_asked();
     int64_t& of_family = domain.families[family(candidate.path)];
     if (of_family >= options_.most_of_family) return;
     std::string raw;

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "kernels/engine/error.h"
+#include "kernels/engine/interruption.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/disk.h"
 #include "models/corpus/sha256.h"
@@ -24,6 +25,7 @@ std::vector<std::string> training_texts(const Corpus& corpus, const std::vector<
   std::vector<std::string> texts;
   for (const auto& domain : domains)
     corpus.each_document(domain, Split::train, [&](std::string_view document) {
+      stop_here_if_asked();
       if (share >= 1 || sha256(document)[31] < 256 * share) texts.emplace_back(document);
       return true;
     });
@@ -55,6 +57,7 @@ std::unique_ptr<Tokenizer> open_trained(const std::string& spec, const std::stri
   for (const auto& domain : domains) names += domain + "\n";
   const std::string key = hex(sha256("tokenizer 1\n" + spec + "\n" + corpus.hash() + "\n" + names)).substr(0, 24);
   const fs::path path = cache_folder() / "tokenizers" / (kind + "-" + std::to_string(vocabulary) + "-" + key);
+  remove_abandoned(path.parent_path());
   if (!fs::exists(path)) {
     if (progress) progress("training the tokenizer " + spec);
     const std::string model = train(kind, vocabulary, corpus, domains);

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "kernels/engine/error.h"
+#include "kernels/engine/interruption.h"
 #include "models/corpus/disk.h"
 #include "models/corpus/sentencepiece_model.h"
 #include "models/corpus/sha256.h"
@@ -56,6 +57,7 @@ class SentencePieceTokenizer : public Tokenizer {
       return tokens;
     }
     while (!text.empty()) {
+      stop_here_if_asked();
       const size_t plain = plain_prefix(text);
       encode_plain(text.substr(0, plain), tokens);
       text.remove_prefix(plain);

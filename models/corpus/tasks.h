@@ -7,13 +7,15 @@
 
 namespace saccade {
 
-/// Generated text whose answers are known, to see what a model can copy, recall and retrieve.
+/// Generated text whose answers are known, to see what a model can copy, recall and retrieve. To train on and to look at: these are not the
+/// published benchmarks of similar names, and nothing is scored. MQAR of arXiv:2312.04927 is made of token numbers, asks some pairs and
+/// leaves gaps between them; the passkeys of RULER (arXiv:2404.06654) and of arXiv:2506.11305 have other fillers, lengths and depths.
 ///
 ///   task-copy     "copy LETTERS = LETTERS\n"                    the answer: what follows " = "
 ///   task-mqar     "KEY:VALUE KEY:VALUE … ? KEY:VALUE …\n"       the answers: each VALUE after " ? ", where all keys come again in
-///                 another order (multi-query associative recall, Arora et al. 2023, arXiv:2312.04927, section 3, as text)
+///                 another order (multi-query associative recall after Arora et al. 2023, arXiv:2312.04927, section 3, as text)
 ///   task-passkey  "FILLER The pass key is DIGITS. Remember it. FILLER What is the pass key? The pass key is DIGITS.\n"
-///                 the answer: the last DIGITS (Mohtashami and Jaggi 2023, arXiv:2305.16300, section 4.2)
+///                 the answer: the last five DIGITS (after Mohtashami and Jaggi 2023, arXiv:2305.16300, section 4.2)
 struct TaskAnswer {
   int64_t begin = 0, size = 0;  ///< bytes of the document
   int64_t source = 0;           ///< where the same bytes stand before

@@ -1,31 +1,42 @@
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <fstream>
 #include <limits>
 
 #include "kernels/engine/error.h"
+#include "kernels/engine/interruption.h"
 #include "kernels/engine/parallel.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/corpus_store.h"
+#include "models/corpus/crc32c.h"
 
 namespace saccade {
 namespace fs = std::filesystem;
 namespace {
 
-/// The file: this header (little-endian), then the tokens.
+constexpr char kMagic[] = "sactok02";
+constexpr char kMagicWithoutChecks[] = "sactok01";  ///< of earlier versions, whose tokens had no checksum
+constexpr int64_t kBlock = 8192;                    ///< tokens that one checksum covers
+
+/// The file: this header (little-endian), then the tokens, then the CRC-32C (4 bytes) of every kBlock of them.
 struct Header {
-  char magic[8] = {'s', 'a', 'c', 't', 'o', 'k', '0', '1'};
+  char magic[8] = {};
   uint32_t header_bytes = sizeof(Header), token_bytes = 0;
   int64_t tokens = 0, vocabulary = 0, end_of_text = 0;
-  char corpus[64] = {}, tokenizer[64] = {};  ///< their hashes
-  uint8_t check[32] = {};                    ///< SHA-256 of the header up to here
+  char corpus[64] = {}, tokenizer[64] = {};   ///< their hashes
+  uint32_t block = kBlock, blocks_check = 0;  ///< CRC-32C of the blocks' checksums
+  uint8_t check[32] = {};                     ///< SHA-256 of the header up to here
 
   std::string_view checked() const { return {reinterpret_cast<const char*>(this), offsetof(Header, check)}; }
   std::string_view all() const { return {reinterpret_cast<const char*>(this), sizeof(Header)}; }
 };
-static_assert(sizeof(Header) == 8 + 8 + 24 + 128 + 32);
+static_assert(sizeof(Header) == 8 + 8 + 24 + 128 + 8 + 32);
 
-Header make_header(const Corpus& corpus, const Tokenizer& tokenizer, int64_t tokens) {
+Header make_header(const Corpus& corpus, const Tokenizer& tokenizer, int64_t tokens, uint32_t blocks_check) {
   Header header;
+  std::memcpy(header.magic, kMagic, sizeof header.magic);
+  header.blocks_check = blocks_check;
   header.token_bytes = tokenizer.vocabulary() <= std::numeric_limits<uint16_t>::max() + 1 ? 2 : 4;
   header.tokens = tokens;
   header.vocabulary = tokenizer.vocabulary();
@@ -40,8 +51,8 @@ Header make_header(const Corpus& corpus, const Tokenizer& tokenizer, int64_t tok
 /// Encodes documents in groups, several at a time, and writes them in their order.
 class TokenWriter {
  public:
-  TokenWriter(OutputFile& file, const Tokenizer& tokenizer, uint32_t token_bytes)
-      : file_(file), tokenizer_(tokenizer), token_bytes_(token_bytes) {}
+  TokenWriter(OutputFile& file, const Tokenizer& tokenizer, uint32_t token_bytes, DocumentFilter filter)
+      : file_(file), tokenizer_(tokenizer), token_bytes_(token_bytes), filter_(filter) {}
 
   void add(std::string_view document) {
     group_.emplace_back(document);  // a copy: the view ends with the visit
@@ -51,8 +62,12 @@ class TokenWriter {
 
   void flush() {
     std::vector<std::vector<int32_t>> encoded(group_.size());
-    parallel_for(static_cast<int64_t>(group_.size()), [&](int64_t i) { encoded[i] = tokenizer_.encode(group_[i]); });
+    parallel_for(static_cast<int64_t>(group_.size()), [&](int64_t i) {
+      stop_here_if_asked();
+      encoded[i] = tokenizer_.encode(group_[i]);
+    });
     for (auto& tokens : encoded) {
+      if (!filter_.takes(static_cast<int64_t>(tokens.size()))) continue;
       tokens.push_back(tokenizer_.end_of_text());
       write(tokens);
     }
@@ -62,22 +77,50 @@ class TokenWriter {
 
   int64_t tokens() const { return tokens_; }
 
+  /// Writes the checksums behind the tokens; returns that of themselves.
+  uint32_t finish() {
+    if (block_bytes_ > 0) close_block();
+    const std::string_view all(reinterpret_cast<const char*>(checks_.data()), checks_.size() * sizeof(uint32_t));
+    file_.write(all);
+    return crc32c(all);
+  }
+
  private:
   static constexpr size_t kGroup = 4 << 20;
 
   void write(const std::vector<int32_t>& tokens) {
     tokens_ += static_cast<int64_t>(tokens.size());
-    if (token_bytes_ == 4) return file_.write({reinterpret_cast<const char*>(tokens.data()), tokens.size() * 4});
+    if (token_bytes_ == 4) return write_bytes({reinterpret_cast<const char*>(tokens.data()), tokens.size() * 4});
     std::vector<uint16_t> narrow(tokens.begin(), tokens.end());
-    file_.write({reinterpret_cast<const char*>(narrow.data()), narrow.size() * 2});
+    write_bytes({reinterpret_cast<const char*>(narrow.data()), narrow.size() * 2});
+  }
+
+  void write_bytes(std::string_view bytes) {
+    file_.write(bytes);
+    while (!bytes.empty()) {
+      const size_t whole = static_cast<size_t>(kBlock) * token_bytes_, part = std::min(bytes.size(), whole - block_bytes_);
+      check_ = crc32c(bytes.substr(0, part), check_);
+      block_bytes_ += part;
+      bytes.remove_prefix(part);
+      if (block_bytes_ == whole) close_block();
+    }
+  }
+
+  void close_block() {
+    checks_.push_back(check_);
+    check_ = 0;
+    block_bytes_ = 0;
   }
 
   OutputFile& file_;
   const Tokenizer& tokenizer_;
   uint32_t token_bytes_;
+  DocumentFilter filter_;
   std::vector<std::string> group_;
-  size_t group_bytes_ = 0;
+  size_t group_bytes_ = 0, block_bytes_ = 0;
   int64_t tokens_ = 0;
+  std::vector<uint32_t> checks_;
+  uint32_t check_ = 0;  ///< of the block begun
 };
 
 const SplitRecord* find_split(const StoredCorpus& stored, const std::string& domain, Split split) {
@@ -86,16 +129,17 @@ const SplitRecord* find_split(const StoredCorpus& stored, const std::string& dom
 }
 
 void make_store(const fs::path& path, const Corpus& corpus, const std::string& domain, Split split, const Tokenizer& tokenizer,
-                const std::function<void(const std::string&)>& progress) {
+                const std::function<void(const std::string&)>& progress, DocumentFilter filter) {
   const StoredCorpus stored = read_stored_corpus(corpus.directory());
   const SplitRecord* record = find_split(stored, domain, split);
   StagedFile staged(path);
-  Header header = make_header(corpus, tokenizer, 0);
+  Header header = make_header(corpus, tokenizer, 0, 0);
   staged.file().write(header.all());
-  TokenWriter writer(staged.file(), tokenizer, header.token_bytes);
+  TokenWriter writer(staged.file(), tokenizer, header.token_bytes, filter);
   Sha256 sha;
   int64_t done = 0, told = 0;
   corpus.each_document(domain, split, [&](std::string_view document) {
+    stop_here_if_asked();
     sha.update(document.size());
     sha.update(document);
     writer.add(document);
@@ -109,9 +153,17 @@ void make_store(const fs::path& path, const Corpus& corpus, const std::string& d
   writer.flush();
   if (record && hex(sha.finish()) != record->sha256)
     throw DataError(text_path(corpus.directory(), domain, split).string() + ": the corpus is damaged: the text is not what was imported");
-  header = make_header(corpus, tokenizer, writer.tokens());
+  const uint32_t blocks_check = writer.finish();
+  header = make_header(corpus, tokenizer, writer.tokens(), blocks_check);
   staged.file().write_at(0, header.all());
   staged.commit();
+}
+
+/// Of an earlier version, whose tokens cannot be checked.
+bool has_no_checks(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  char magic[8] = {};
+  return file.read(magic, sizeof magic) && std::memcmp(magic, kMagicWithoutChecks, sizeof magic) == 0;
 }
 
 }  // namespace
@@ -120,19 +172,41 @@ struct TokenStore::Map {
   fs::path path;
   MappedFile file;
   Header header{};
+  std::unique_ptr<std::atomic<bool>[]> checked;  ///< of every block: its checksum was compared
 
   Map(fs::path where, const Corpus& corpus, const Tokenizer& tokenizer) : path(std::move(where)), file(path) {
     if (file.bytes().size() < sizeof header) damaged("it has " + std::to_string(file.bytes().size()) + " bytes");
     std::memcpy(&header, file.bytes().data(), sizeof header);
-    const Header expected = make_header(corpus, tokenizer, header.tokens);
+    const Header expected = make_header(corpus, tokenizer, header.tokens, header.blocks_check);
     if (std::memcmp(&header, &expected, sizeof header) != 0) damaged("its header does not fit the corpus and the tokenizer");
-    const auto size = static_cast<int64_t>(sizeof header) + header.tokens * header.token_bytes;
-    if (header.tokens < 0 || static_cast<int64_t>(file.bytes().size()) != size)
-      damaged("it has " + std::to_string(file.bytes().size()) + " bytes, expected " + std::to_string(size));
+    if (header.tokens < 0 || header.tokens > static_cast<int64_t>(file.bytes().size())) damaged("it is too short for its tokens");
+    const size_t size = checks_begin() + static_cast<size_t>(blocks()) * sizeof(uint32_t);
+    if (file.bytes().size() != size) damaged("it has " + std::to_string(file.bytes().size()) + " bytes, expected " + std::to_string(size));
+    if (crc32c(file.bytes().substr(checks_begin())) != header.blocks_check) damaged("its checksums differ from theirs");
+    checked = std::make_unique<std::atomic<bool>[]>(static_cast<size_t>(blocks()));
+  }
+
+  int64_t blocks() const { return (header.tokens + kBlock - 1) / kBlock; }
+  size_t checks_begin() const { return sizeof header + static_cast<size_t>(header.tokens) * header.token_bytes; }
+
+  /// Compares the checksums of the blocks that these tokens lie in, each once.
+  void check(int64_t begin, int64_t end) const {
+    for (int64_t block = begin / kBlock; block * kBlock < end; ++block) {
+      if (checked[static_cast<size_t>(block)].load(std::memory_order_relaxed)) continue;
+      const auto bytes = static_cast<size_t>(kBlock) * header.token_bytes, first = static_cast<size_t>(block) * bytes;
+      uint32_t expected = 0;
+      std::memcpy(&expected, file.bytes().data() + checks_begin() + static_cast<size_t>(block) * sizeof expected, sizeof expected);
+      const size_t size = std::min(bytes, checks_begin() - sizeof header - first);
+      if (crc32c(file.bytes().substr(sizeof header + first, size)) != expected)
+        damaged("tokens " + std::to_string(block * kBlock) + " to " + std::to_string(std::min(header.tokens, (block + 1) * kBlock) - 1) +
+                " differ from their checksum");
+      checked[static_cast<size_t>(block)].store(true, std::memory_order_relaxed);
+    }
   }
 
   template <class Stored>
   void read(int64_t begin, std::span<int32_t> tokens) const {
+    check(begin, begin + static_cast<int64_t>(tokens.size()));
     const char* from = file.bytes().data() + sizeof header + begin * static_cast<int64_t>(sizeof(Stored));
     for (size_t i = 0; i < tokens.size(); ++i) {
       Stored token;
@@ -153,10 +227,15 @@ TokenStore::TokenStore() = default;
 TokenStore::~TokenStore() = default;
 
 std::shared_ptr<const TokenStore> TokenStore::open(const Corpus& corpus, const std::string& domain, Split split, const Tokenizer& tokenizer,
-                                                   const std::function<void(const std::string&)>& progress) {
+                                                   const std::function<void(const std::string&)>& progress, DocumentFilter filter) {
+  const bool filtered = filter.least > 0 || filter.most > 0;
+  const std::string part = filtered ? "." + std::to_string(filter.least) + "-" + (filter.most > 0 ? std::to_string(filter.most) : "") : "";
   const fs::path path = cache_folder() / "tokens" / (corpus.hash().substr(0, 16) + "-" + tokenizer.hash().substr(0, 16)) /
-                        (domain + "." + to_string(split) + ".tokens");
-  if (!corpus.has_domain(domain) || !fs::exists(path)) make_store(path, corpus, domain, split, tokenizer, progress);
+                        (domain + "." + to_string(split) + part + ".tokens");
+  remove_abandoned(path.parent_path());
+  const bool old = has_no_checks(path);
+  if (old && progress) progress("tokens of " + domain + " (" + to_string(split) + ") are made again: those stored had no checksums");
+  if (old || !corpus.has_domain(domain) || !fs::exists(path)) make_store(path, corpus, domain, split, tokenizer, progress, filter);
   std::shared_ptr<TokenStore> store(new TokenStore);
   store->map_ = std::make_unique<Map>(path, corpus, tokenizer);
   return store;

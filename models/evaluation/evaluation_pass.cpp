@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "kernels/engine/transfer.h"
 #include "kernels/ops/position_sums/position_sums.h"
@@ -15,6 +16,18 @@ double standard_error(std::span<const double> values) {
   for (const double value : values) mean += value / count;
   for (const double value : values) squares += (value - mean) * (value - mean);
   return std::sqrt(squares / (count * (count - 1)));
+}
+
+std::vector<PositionLoss> loss_by_position(const std::vector<double>& by_position) {
+  std::vector<PositionLoss> bins;
+  const auto length = static_cast<int64_t>(by_position.size());
+  for (int64_t begin = 0; begin < length;) {
+    PositionLoss bin{begin, std::min(std::max<int64_t>(1, 2 * begin), length), 0};
+    for (int64_t t = begin; t < bin.end; ++t) bin.loss += by_position[static_cast<size_t>(t)] / static_cast<double>(bin.end - begin);
+    bins.push_back(bin);
+    begin = bin.end;
+  }
+  return bins;
 }
 
 void check_batch(const FrozenBatch& batch, int64_t vocabulary) {
@@ -59,6 +72,9 @@ Evaluation EvaluationPass::evaluate(const FrozenBatch& batch, const std::functio
     evaluation.loss += evaluation.by_position.back() / static_cast<double>(length);
   }
   evaluation.standard_error = standard_error(evaluation.by_sequence);
+  if (batch.bytes > 0)
+    evaluation.bits_per_byte =
+        evaluation.loss * sequences * static_cast<double>(length) / (std::numbers::ln2 * static_cast<double>(batch.bytes));
   return evaluation;
 }
 

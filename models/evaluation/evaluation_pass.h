@@ -21,9 +21,18 @@ namespace saccade {
 struct Evaluation {
   double loss = 0;
   double standard_error = std::numeric_limits<double>::quiet_NaN();  ///< NaN for one sequence
+  double bits_per_byte = std::numeric_limits<double>::quiet_NaN();   ///< Σ l_st / ln 2 over the text's bytes; NaN: not known
   std::vector<double> by_position;                                   ///< [T] mean over the sequences
   std::vector<double> by_sequence;                                   ///< [S] m_s
 };
+
+/// Mean loss over positions begin … end-1 of a sequence.
+struct PositionLoss {
+  int64_t begin = 0, end = 0;
+  double loss = 0;  ///< nats per token
+};
+/// Of positions 0, 1, 2 … 3, 4 … 7 and so on in powers of two, the last bin as long as there are positions.
+std::vector<PositionLoss> loss_by_position(const std::vector<double>& by_position);
 
 /// The standard error of the mean of independent numbers; NaN for fewer than two.
 double standard_error(std::span<const double> values);

@@ -22,6 +22,19 @@ void require_split(const Corpus& corpus, const std::string& domain, Split split)
                     (present.empty() ? "" : ", only " + alternatives(present)));
 }
 
+/// Bytes of text that the targets of a batch add to its first tokens.
+int64_t bytes_of_targets(const FrozenBatch& batch, const Tokenizer& tokenizer) {
+  int64_t bytes = 0;
+  for (int64_t s = 0; s < batch.sequences; ++s) {
+    std::vector<int32_t> window{batch.tokens[static_cast<size_t>(s * batch.length)]};
+    const auto before = static_cast<int64_t>(tokenizer.decode(window).size());
+    const auto first = batch.targets.begin() + s * batch.length;
+    window.insert(window.end(), first, first + batch.length);
+    bytes += static_cast<int64_t>(tokenizer.decode(window).size()) - before;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 FrozenBatch frozen_batch(const Corpus& corpus, const std::string& domain, const FrozenText& text, const Tokenizer& tokenizer) {
@@ -31,6 +44,7 @@ FrozenBatch frozen_batch(const Corpus& corpus, const std::string& domain, const 
   frozen.tokens.resize(static_cast<size_t>(frozen.sequences * frozen.length));
   frozen.targets.resize(frozen.tokens.size());
   source.next(frozen.sequences, frozen.tokens, frozen.targets);
+  frozen.bytes = bytes_of_targets(frozen, tokenizer);
   return frozen;
 }
 

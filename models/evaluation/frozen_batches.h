@@ -11,6 +11,7 @@ struct FrozenBatch {
   std::string domain;
   std::vector<int32_t> tokens, targets;  ///< [sequences, length] each; targets are the tokens one later
   int64_t sequences = 0, length = 0;
+  int64_t bytes = 0;  ///< of text that the targets stand for, ends of text apart; 0: not known
 };
 
 /// Which part of a domain is frozen.

@@ -6,8 +6,9 @@ namespace saccade {
 
 /// Keys and values of the tokens that a layer has seen, ready to be scored. Rows behind them hold nothing.
 struct HeadCache : LayerState {
-  Tensor k;  ///< [B, capacity, H, d]; [1, …] for constant keys
-  Tensor v;  ///< [B, capacity, H, d]
+  Tensor k;            ///< [B, capacity, H, d]; [1, …] for constant keys
+  Tensor v;            ///< [B, capacity, H, d]
+  Tensor before = {};  ///< [B, D], the last input, where the block shifts tokens; else empty
 
   /// Rows first … first + n − 1 of k or v of one sequence, sharing memory.
   static Tensor rows(const Tensor& cache, int64_t first, int64_t n) {

@@ -41,7 +41,7 @@ class HeadProbe {
   /// A tensor that is of sequence 0 already.
   void map(MapKind kind, const Tensor& tensor);
   /// What the maps show a choice of.
-  void selects(const Selection& selection) { probe_.selects(selection); }
+  void selects(const Selection& selection) { probe_.selects(layer_, selection); }
 
  private:
   Probe& probe_;

@@ -10,7 +10,9 @@ namespace saccade {
 constexpr double kDeviation = 0.02;
 
 /// Of projections that end in the residual stream: it receives two of them a layer.
-inline double residual_deviation(const ModelShape& shape) { return kDeviation / std::sqrt(2.0 * static_cast<double>(shape.layers)); }
+inline double residual_deviation(const ModelShape& shape) {
+  return shape.scaled_residual ? kDeviation / std::sqrt(2.0 * static_cast<double>(shape.layers)) : kDeviation;
+}
 
 /// The usual bound of a linear layer's uniform initial values: 1 / sqrt(inputs).
 inline double fan_in_bound(int64_t inputs) { return 1 / std::sqrt(static_cast<double>(inputs)); }

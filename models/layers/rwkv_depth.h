@@ -4,6 +4,9 @@
 
 namespace saccade {
 
+/// Of the group norm behind the recurrence, as RWKV-LM has it: 1e-5 for a y that RWKV-5 divides by 8.
+constexpr double kGroupEpsilon = 64e-5;
+
 /// Where a layer stands among all, and a channel among C: what RWKV's initial values are formulas of (RWKV-LM).
 struct RwkvDepth {
   int64_t layer, layers, width;

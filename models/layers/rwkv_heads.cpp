@@ -8,12 +8,6 @@
 #include "models/layers/short_conv.h"
 
 namespace saccade {
-namespace {
-
-/// As RWKV-LM has it: 1e-5 for a y that RWKV-5 divides by 8.
-constexpr double kGroupEpsilon = 64e-5;
-
-}  // namespace
 
 RwkvHeads::RwkvHeads(const ModelShape& shape, ParameterMaker& make, int64_t layer)
     : depth_{layer, shape.layers, shape.width}, heads_(shape.heads) {

@@ -6,7 +6,9 @@
 #include "kernels/ops/head_projection/head_projection.h"
 #include "kernels/ops/heads/heads.h"
 #include "kernels/ops/linear/linear.h"
+#include "kernels/ops/token_shift/token_shift.h"
 #include "models/layers/initialise.h"
+#include "models/layers/short_conv.h"
 #include "models/suggest.h"
 
 namespace saccade {
@@ -22,7 +24,9 @@ ScoreHeads::ScoreHeads(const ModelShape& shape, const ScoreSettings& settings, P
     : shape_(shape), settings_(settings), layer_(layer), relation_(relation) {
   const double d = static_cast<double>(shape.head_width());
   score_.scale = 1.0 / ((settings.qk_norm == "l2" ? 1.0 : std::sqrt(d)) * settings.temperature);
-  score_.alibi = shape.position == "alibi";
+  score_.alibi = shape.position == "alibi" || shape.position == "alibi-released";
+  score_.released_alibi = shape.position == "alibi-released";
+  time_mix_ = TimeMix(shape, make, layer);
   // Constant keys and queries start at the size that projected ones have: a row of W times a normed x.
   const double table_deviation = kDeviation * std::sqrt(static_cast<double>(shape.width));
   const auto table = [&](const char* name) {
@@ -52,21 +56,23 @@ ScoreHeads::Projection ScoreHeads::projection(ParameterMaker& make, const std::s
   return p;
 }
 
-ScoreHeads::Heads ScoreHeads::operator()(Tape& tape, const Tensor& x, const TokenPosition& position) const {
-  if (relation_ == Relation::query_key && !shape_.biases) {
+ScoreHeads::Heads ScoreHeads::operator()(Tape& tape, const Tensor& x, Pass& pass, const Tensor& before) const {
+  const TokenPosition& position = pass.position;
+  if (from_one_input()) {
     const auto [q, k, v] = project_heads(tape, x, head_projection(position));
     return {q, k, v};
   }
   const int64_t length = x.dim(1);
-  const std::vector<Tensor> projected = project(tape, x, {query_, key_, value_});
+  const std::vector<Tensor> projected = project_all(tape, x, pass, before);
   const Tensor q = side(tape, query_table_, projected[0], length, position), k = side(tape, key_table_, projected[1], length, position);
   return {prepare(tape, q, query_norm_weight_, position), prepare(tape, k, key_norm_weight_, position),
           side(tape, {}, projected[2], length, position)};
 }
 
-AttendedHeads ScoreHeads::attend(Tape& tape, const Tensor& x, const ScoreOptions& score, bool want_entropy) const {
-  if (relation_ == Relation::query_key && !shape_.biases) return attend_heads(tape, x, head_projection({}), score, want_entropy);
-  const auto [q, k, v] = (*this)(tape, x);
+AttendedHeads ScoreHeads::attend(Tape& tape, const Tensor& x, const ScoreOptions& score, Pass& pass) const {
+  const bool want_entropy = pass.probe && pass.probe->wants_statistics();
+  if (from_one_input()) return attend_heads(tape, x, head_projection({}), score, want_entropy);
+  const auto [q, k, v] = (*this)(tape, x, pass);
   return {{q, k, v}, attention(tape, q, k, v, score, want_entropy)};
 }
 
@@ -82,17 +88,20 @@ ScoreHeads::Heads ScoreHeads::with_last_query(Tape& tape, const Tensor& x, const
   return {last_query(tape, x, position), prepare(tape, k, key_norm_weight_, position), side(tape, {}, projected[1], length, position)};
 }
 
-ScoreHeads::Heads ScoreHeads::extend(Tape& tape, const Tensor& x, const TokenPosition& position, bool only_last, HeadCache& cache) const {
+ScoreHeads::Heads ScoreHeads::extend(Tape& tape, const Tensor& x, Pass& pass, HeadCache& cache) const {
+  const TokenPosition& position = pass.position;
+  const bool only_last = pass.last_only && !time_mix_;
   // The rows of one sequence are neighbours; of a single row only the device may know the place.
-  if (x.dim(0) == 1 && x.dim(1) > 1 && relation_ == Relation::query_key && !shape_.biases) {
+  if (x.dim(0) == 1 && x.dim(1) > 1 && from_one_input()) {
     HeadProjection p = head_projection(position);
     if (only_last) p.query = {};
     p.key_rows = cache.rows(cache.k, position.first, x.dim(1)), p.value_rows = cache.rows(cache.v, position.first, x.dim(1));
     const auto [q, k, v] = project_heads(tape, x, p);
     return {only_last ? last_query(tape, x, position) : q, k, v};
   }
-  const Heads heads = only_last ? with_last_query(tape, x, position) : (*this)(tape, x, position);
+  const Heads heads = only_last ? with_last_query(tape, x, position) : (*this)(tape, x, pass, cache.before);
   cache.append(tape, heads.k, heads.v, position);
+  if (cache.before) replace_state(tape, cache.before, last_token(tape, x));
   return heads;
 }
 
@@ -112,6 +121,16 @@ std::vector<Tensor> ScoreHeads::project(Tape& tape, const Tensor& x, const std::
   for (const Projection& p : all)
     projected.push_back(!p.weight ? Tensor() : shape_.biases ? linear(tape, x, p.weight, p.bias) : products[next++]);
   return projected;
+}
+
+/// Queries, keys and values before their norms, each of its own input where the block shifts tokens.
+std::vector<Tensor> ScoreHeads::project_all(Tape& tape, const Tensor& x, Pass& pass, const Tensor& before) const {
+  if (!time_mix_) return project(tape, x, {query_, key_, value_});
+  const TimeMix::Inputs in = time_mix_.inputs(tape, x, before);
+  pass.output_gate = in.gate;
+  const Tensor v = linear(tape, in.value, value_.weight, value_.bias);
+  return {linear(tape, in.query, query_.weight, query_.bias), linear(tape, in.key, key_.weight, key_.bias),
+          time_mix_.values(tape, v, in.value, pass)};
 }
 
 /// `length` rows of a table, from a position on, as the heads of one sequence that stands for all.
@@ -139,8 +158,10 @@ HeadProjection ScoreHeads::head_projection(const TokenPosition& position) const 
   return {query_.weight, key_.weight, value_.weight, query_norm_weight_, key_norm_weight_, shape_.heads, options(position)};
 }
 
-Tensor ScoreHeads::output(Tape& tape, const Tensor& o, const Tensor& residual) const {
-  return linear(tape, o.reshape({o.dim(0), o.dim(1), shape_.width}), output_.weight, output_.bias, residual);
+Tensor ScoreHeads::output(Tape& tape, const Tensor& o, Pass& pass) const {
+  Tensor y = o.reshape({o.dim(0), o.dim(1), shape_.width});
+  if (const Tensor gate = std::exchange(pass.output_gate, Tensor())) y = time_mix_.gated_output(tape, y, gate);
+  return linear(tape, y, output_.weight, output_.bias, pass.take_residual(y.dim(1)));
 }
 
 HeadCache ScoreHeads::begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const {
@@ -148,6 +169,7 @@ HeadCache ScoreHeads::begin(Arena& arena, DType dtype, int64_t batch, int64_t ca
     throw UsageError("a sequence of " + std::to_string(capacity) + " tokens; the constant keys are trained for " +
                      std::to_string(key_table_.dim(0)));
   HeadCache cache;
+  if (time_mix_) cache.before = zero_state(arena, {batch, shape_.width}, dtype);
   cache.k = arena.allocate({key_table_ ? 1 : batch, capacity, shape_.heads, shape_.head_width()}, dtype);
   cache.v = arena.allocate({batch, capacity, shape_.heads, shape_.head_width()}, dtype);
   return cache;

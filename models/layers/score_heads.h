@@ -2,6 +2,7 @@
 #include "kernels/ops/attention/attention.h"
 #include "kernels/ops/head_projection/head_projection.h"
 #include "models/layers/head_cache.h"
+#include "models/layers/time_mix.h"
 #include "models/mixer.h"
 #include "models/settings.h"
 
@@ -20,7 +21,7 @@ std::string score_variant(const ScoreSettings& settings, const ScoreSettings& us
 /// Queries, keys and values of H heads, normed and turned, ready to be scored; and the projection back.
 ///
 /// q = rope(norm(W_q x)), k = rope(norm(W_k x)), v = W_v x;   s_tj = scale · q_t · k_j [− slope_h (t − j)]
-/// scale = 1 / (sqrt(d) τ), for unit vectors (l2) 1 / τ.
+/// scale = 1 / (sqrt(d) τ), for unit vectors (l2) 1 / τ. A block may give q, k and v inputs of their own and gate the output (TimeMix).
 class ScoreHeads {
  public:
   /// Which of the two sides of the score come from the text: the others are trained tables C[t] in R^{Tmax x H x d}, the
@@ -35,14 +36,15 @@ class ScoreHeads {
   struct Heads {
     Tensor q, k, v;  ///< [B, T, H, d]; a constant q or k is [1, T, H, d]
   };
-  Heads operator()(Tape& tape, const Tensor& x, const TokenPosition& position = {}) const;  ///< x [B, T, D], from a position on
+  /// x [B, T, D] from pass.position on; before [B, D]: the token in front of it where tokens are shifted, empty at the start.
+  Heads operator()(Tape& tape, const Tensor& x, Pass& pass, const Tensor& before = {}) const;
   /// With the attention that follows, from position 0 on; `score` as score() but for the window.
-  AttendedHeads attend(Tape& tape, const Tensor& x, const ScoreOptions& score, bool want_entropy) const;
-  /// The next rows of sequences in progress, whose keys and values go to the cache. `only_last`: x [1, n, D] and a query for its last row
-  /// only, q [1, 1, H, d].
-  Heads extend(Tape& tape, const Tensor& x, const TokenPosition& position, bool only_last, HeadCache& cache) const;
-  /// o [B, T, H, d] → W_o o, [B, T, D], plus the residual unless it is empty.
-  Tensor output(Tape& tape, const Tensor& o, const Tensor& residual = {}) const;
+  AttendedHeads attend(Tape& tape, const Tensor& x, const ScoreOptions& score, Pass& pass) const;
+  /// The next rows of sequences in progress, whose keys and values go to the cache. With pass.last_only x is [1, n, D] and there is a query
+  /// for its last row only, q [1, 1, H, d].
+  Heads extend(Tape& tape, const Tensor& x, Pass& pass, HeadCache& cache) const;
+  /// o [B, T, H, d] → W_o o, [B, T, D], gated where the pass says, plus its residual, which is taken.
+  Tensor output(Tape& tape, const Tensor& o, Pass& pass) const;
 
   /// An empty cache of what they keep of every token.
   HeadCache begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const;
@@ -58,7 +60,9 @@ class ScoreHeads {
   Projection projection(ParameterMaker& make, const std::string& name, double deviation) const;
   Tensor last_query(Tape& tape, const Tensor& x, const TokenPosition& position) const;
   Heads with_last_query(Tape& tape, const Tensor& x, const TokenPosition& position) const;
+  bool from_one_input() const { return relation_ == Relation::query_key && !shape_.biases && !time_mix_; }
   std::vector<Tensor> project(Tape& tape, const Tensor& x, const std::vector<Projection>& all) const;
+  std::vector<Tensor> project_all(Tape& tape, const Tensor& x, Pass& pass, const Tensor& before) const;
   Tensor side(Tape& tape, const Tensor& table, const Tensor& projected, int64_t length, const TokenPosition& position) const;
   Tensor constant(Tape& tape, const Tensor& table, int64_t length, const TokenPosition& position) const;
   Tensor prepare(Tape& tape, const Tensor& heads, const Tensor& norm_weight, const TokenPosition& position) const;
@@ -70,6 +74,7 @@ class ScoreHeads {
   int64_t layer_;
   Relation relation_;
   ScoreOptions score_;
+  TimeMix time_mix_;
   Projection query_, key_, value_, output_;
   Tensor query_table_, key_table_, query_norm_weight_, key_norm_weight_;
 };

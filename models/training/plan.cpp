@@ -6,15 +6,33 @@
 #include <cmath>
 
 #include "kernels/engine/random.h"
+#include "models/architectures/stack.h"
 #include "models/evaluation/evaluation_pass.h"
+#include "models/layers/block_model.h"
+#include "models/layers/initialise.h"
 #include "models/training/decoder.h"
 #include "models/training/training_step.h"
 
 namespace saccade {
 namespace {
 
+/// Sums over all steps; only those of a warm-up of the batch differ.
+void add_up(Plan& plan, const TrainingConfig& training) {
+  const int64_t growing = std::min(training.batch_warmup_steps, training.steps), whole = training.steps - growing;
+  plan.tokens = whole * training.batch_tokens;
+  plan.run_flops = plan.flops_per_step * static_cast<double>(whole);
+  for (int64_t step = 1; step <= growing; ++step) {
+    const int64_t count = micro_batches(training, step);
+    plan.tokens += count * micro_batch_tokens(training);
+    plan.run_flops += plan.flops_of(count);
+  }
+}
+
 /// Costs of an optimizer step: all micro-batches after the first cost the same.
-Cost step_cost(TrainingStep& step, int64_t micro_batches) {
+struct StepCost {
+  Cost step, further;  ///< of a whole step, and of a micro-batch after the first
+};
+StepCost step_cost(TrainingStep& step, int64_t micro_batches) {
   Tape& tape = step.tape();
   const auto measured = [&](auto&& action) {
     tape.reset_cost();
@@ -22,9 +40,9 @@ Cost step_cost(TrainingStep& step, int64_t micro_batches) {
     return tape.cost();
   };
   step.begin();
-  Cost total = measured([&] { step.forward_backward(); });
+  Cost total = measured([&] { step.forward_backward(); }), more;
   if (micro_batches > 1) {
-    const Cost more = measured([&] { step.forward_backward(); });
+    more = measured([&] { step.forward_backward(); });
     total.flops += static_cast<double>(micro_batches - 1) * more.flops;
     total.bytes += static_cast<double>(micro_batches - 1) * more.bytes;
   }
@@ -32,7 +50,7 @@ Cost step_cost(TrainingStep& step, int64_t micro_batches) {
     step.gradient_norm();
     step.update(1e-3, 1);
   });
-  return {total.flops + update.flops, total.bytes + update.bytes};
+  return {{total.flops + update.flops, total.bytes + update.bytes}, more};
 }
 
 /// Forward passes over the frozen batches of every domain.
@@ -46,6 +64,44 @@ double evaluation_flops(const RunConfig& config, const EvaluationPass::Planned& 
 int64_t cuda_runtime_bytes(int64_t peak) {
   constexpr int64_t kContext = int64_t{664} << 20, kGrowth = int64_t{64} << 20;
   return kContext + (kGrowth - peak % kGrowth) % kGrowth;
+}
+
+/// Of the parameters called "layer3.…".
+int64_t parameters_of_layer(const Model& model, int64_t layer) {
+  const std::string prefix = layer_name(layer, "");
+  int64_t count = 0;
+  for (const Parameter& p : model.parameters())
+    if (p.name.rfind(prefix, 0) == 0) count += p.value.size();
+  return count;
+}
+
+std::vector<PlannedLayers> planned_layers(const nlohmann::json& architecture, const Model& model, DType activations) {
+  std::vector<PlannedLayers> list;
+  const std::vector<std::string> titles = layer_titles(architecture);
+  const auto* stack = dynamic_cast<const BlockModel*>(&model);
+  for (size_t l = 0; stack && l < titles.size(); ++l) {
+    const auto layer = static_cast<int64_t>(l);
+    const double state = stack->blocks()[l]->state_values_per_token() * static_cast<double>(byte_size(activations));
+    const PlannedLayers own{layer, layer, titles[l], parameters_of_layer(model, layer), std::llround(state)};
+    const bool alike = !list.empty() && list.back().mixer == own.mixer && list.back().parameters == own.parameters &&
+                       list.back().state_bytes_per_token == own.state_bytes_per_token;
+    if (alike)
+      list.back().last = layer;
+    else
+      list.push_back(own);
+  }
+  return list;
+}
+
+nlohmann::json to_json(const std::vector<PlannedLayers>& layers) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const PlannedLayers& l : layers)
+    list.push_back({{"first", l.first},
+                    {"last", l.last},
+                    {"mixer", l.mixer},
+                    {"parameters", l.parameters},
+                    {"state_bytes_per_token", l.state_bytes_per_token}});
+  return list;
 }
 
 std::atomic<int64_t> plans{0};
@@ -64,9 +120,12 @@ Planned plan_of(const RunConfig& config, int64_t vocabulary, Engine engine) {
   for (const AdamWSlot& slot : step.slots()) {
     plan.weight_bytes += slot.value.bytes() + (slot.compute_copy ? slot.compute_copy.bytes() : 0);
     plan.gradient_bytes += slot.grad.bytes();
-    plan.optimizer_bytes += slot.first_moment.bytes() + slot.second_moment.bytes();
   }
-  const Cost cost = step_cost(step, config.training.gradient_accumulation);
+  for (const TensorGroup& group : step.optimizer().state())
+    for (const NamedTensor& named : group.tensors) plan.optimizer_bytes += named.tensor.bytes();
+  const auto [cost, further] = step_cost(step, config.training.gradient_accumulation);
+  plan.flops_per_micro_batch = further.flops;
+  plan.micro_batches = config.training.gradient_accumulation;
   plan.flops_per_step = cost.flops;
   plan.bytes_per_step = cost.bytes;
   EvaluationPass evaluation(
@@ -78,8 +137,10 @@ Planned plan_of(const RunConfig& config, int64_t vocabulary, Engine engine) {
   if (engine == Engine::cuda) plan.runtime_bytes = cuda_runtime_bytes(plan.peak_bytes);
   plan.steps = config.training.steps;
   plan.tokens_per_step = config.training.batch_tokens;
+  add_up(plan, config.training);
   plan.state_bytes_per_token =
       std::llround(step.model().state_values_per_token() * static_cast<double>(byte_size(step.precision().activations)));
+  plan.layers = planned_layers(config.architecture, step.model(), step.precision().activations);
   return {plan, step.tape().refusal().empty() ? piece.refusal : step.tape().refusal()};
 }
 
@@ -179,23 +240,26 @@ double measure_step_seconds(const RunConfig& config, const Plan& plan, int steps
 }
 
 nlohmann::json to_json(const Plan& plan) {
-  return {{"device", plan.device},
-          {"memory_available_bytes", plan.memory.available},
-          {"parameters", plan.parameters},
-          {"weight_bytes", plan.weight_bytes},
-          {"gradient_bytes", plan.gradient_bytes},
-          {"optimizer_bytes", plan.optimizer_bytes},
-          {"activation_bytes", plan.activation_bytes},
-          {"peak_bytes", plan.peak_bytes},
-          {"runtime_bytes", plan.runtime_bytes},
-          {"device_bytes", plan.device_bytes()},
-          {"flops_per_step", plan.flops_per_step},
-          {"bytes_per_step", plan.bytes_per_step},
-          {"flops_per_evaluation", plan.flops_per_evaluation},
-          {"steps", plan.steps},
-          {"tokens_per_step", plan.tokens_per_step},
-          {"state_bytes_per_token", plan.state_bytes_per_token},
-          {"total_flops", plan.total_flops()}};
+  nlohmann::json object{{"device", plan.device},
+                        {"memory_available_bytes", plan.memory.available},
+                        {"parameters", plan.parameters},
+                        {"weight_bytes", plan.weight_bytes},
+                        {"gradient_bytes", plan.gradient_bytes},
+                        {"optimizer_bytes", plan.optimizer_bytes},
+                        {"activation_bytes", plan.activation_bytes},
+                        {"peak_bytes", plan.peak_bytes},
+                        {"runtime_bytes", plan.runtime_bytes},
+                        {"device_bytes", plan.device_bytes()},
+                        {"flops_per_step", plan.flops_per_step},
+                        {"bytes_per_step", plan.bytes_per_step},
+                        {"flops_per_evaluation", plan.flops_per_evaluation},
+                        {"steps", plan.steps},
+                        {"tokens_per_step", plan.tokens_per_step},
+                        {"tokens", plan.tokens},
+                        {"state_bytes_per_token", plan.state_bytes_per_token},
+                        {"total_flops", plan.total_flops()}};
+  if (!plan.layers.empty()) object["layers"] = to_json(plan.layers);
+  return object;
 }
 
 }  // namespace saccade

@@ -1,10 +1,20 @@
 #pragma once
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "kernels/engine/device.h"
 #include "models/config/config.h"
 
 namespace saccade {
+
+/// Neighbouring layers of a hybrid stack that are alike, `first` to `last` from 0, and what each of them takes.
+struct PlannedLayers {
+  int64_t first = 0, last = 0;
+  std::string mixer;  ///< what they mix with, as layer_titles() calls it
+  int64_t parameters = 0;
+  int64_t state_bytes_per_token = 0;  ///< as of the whole plan
+};
 
 /// What a run will take, from running its step on the plan device: nothing is allocated. It is made once and passed along, and
 /// with it the choice of the device.
@@ -12,20 +22,27 @@ struct Plan {
   int64_t vocabulary = 0;
   int64_t parameters = 0;
   int64_t weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
-  int64_t activation_bytes = 0;  ///< at the peak, beyond the three above
-  int64_t peak_bytes = 0;        ///< all together
-  int64_t runtime_bytes = 0;     ///< what CUDA takes in addition: context, code, workspace of products, captured graphs
-  double flops_per_step = 0;     ///< forward, backward and update of one optimizer step
-  double bytes_per_step = 0;     ///< least memory traffic of a step
+  int64_t activation_bytes = 0;      ///< at the peak, beyond the three above
+  int64_t peak_bytes = 0;            ///< all together
+  int64_t runtime_bytes = 0;         ///< what CUDA takes in addition: context, code, workspace of products, captured graphs
+  double flops_per_step = 0;         ///< forward, backward and update of one optimizer step of a whole batch
+  double flops_per_micro_batch = 0;  ///< forward and backward of a micro-batch after the first
+  double bytes_per_step = 0;         ///< least memory traffic of a step
   double flops_per_evaluation = 0;
   int64_t steps = 0, tokens_per_step = 0;
+  int64_t micro_batches = 1;          ///< of a whole batch
+  int64_t tokens = 0;                 ///< of all steps, the smaller batches of a warm-up included
+  double run_flops = 0;               ///< likewise
   int64_t state_bytes_per_token = 0;  ///< what decoding must keep per token of context (keys and values; embeddings for Avey)
   std::optional<Device> where;        ///< the device it is for; nothing for a GPU that the config names and this machine lacks
   std::string device;                 ///< its name: "cpu", "cuda:0"
   std::string why_not_gpu;            ///< why `auto` left a GPU alone; empty otherwise
   MemoryState memory;                 ///< of that device when the plan was made, in bytes; 0 when it is not there
+  std::vector<PlannedLayers> layers;  ///< of a hybrid stack, else empty
   int64_t device_bytes() const { return peak_bytes + runtime_bytes; }  ///< what the device must provide
-  double total_flops() const { return flops_per_step * static_cast<double>(steps); }
+  double total_flops() const { return run_flops; }
+  /// Of a step of so many micro-batches.
+  double flops_of(int64_t count) const { return flops_per_step - static_cast<double>(micro_batches - count) * flops_per_micro_batch; }
 };
 /// For the device that the config names, also for a GPU that this machine lacks. `auto` is the GPU with the most free memory when
 /// CUDA computes in the precision and its engine refuses no op of the plan (Tape::refuse), else the CPU: that takes a second plan.

@@ -1,6 +1,8 @@
 #include "models/training/trainer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "kernels/engine/clock.h"
 #include "kernels/engine/transfer.h"
@@ -33,6 +35,12 @@ void copy_values(const std::vector<NamedTensor>& from, const std::vector<NamedTe
 
 }  // namespace
 
+TensorGroup& TrainingState::group(const std::string& name) {
+  for (TensorGroup& candidate : optimizer)
+    if (candidate.name == name) return candidate;
+  throw std::logic_error("the optimizer keeps no " + name);
+}
+
 struct Trainer::Impl {
   RunConfig config;
   std::unique_ptr<BatchSource> data;
@@ -42,6 +50,7 @@ struct Trainer::Impl {
   StepRecord record;
   uint64_t position;     ///< behind the last micro-batch that was trained on
   bool fetched = false;  ///< the next one is there already
+  std::vector<uint64_t> skipped;
 
   Impl(const RunConfig& c, const Plan& p, std::unique_ptr<BatchSource> d)
       : config(c),
@@ -54,8 +63,14 @@ struct Trainer::Impl {
     use_threads(c.threads);
   }
 
+  int64_t sequences_of(int64_t step) const {
+    return micro_batches(config.training, step) * micro_batch_tokens(config.training) / config.data.sequence_length;
+  }
+
   void fetch() {
     if (fetched) return;
+    while (std::find(skipped.begin(), skipped.end(), data->position()) != skipped.end())
+      data->seek(data->position() + static_cast<uint64_t>(sequences_of(record.step + 1)));
     data->next(work.sequences(), work.tokens(), work.targets());
     work.send_ahead();
     fetched = true;
@@ -69,14 +84,8 @@ struct Trainer::Impl {
 
   /// The state in the trainer's own memory.
   TrainingState live_state() const {
-    TrainingState state{record, position, {}, {}, {}};
-    const std::vector<Parameter>& parameters = work.model().parameters();
-    for (size_t i = 0; i < parameters.size(); ++i) {
-      const AdamWSlot& slot = work.slots()[i];
-      state.weights.push_back({parameters[i].name, slot.value});
-      state.first_moments.push_back({parameters[i].name, slot.first_moment});
-      state.second_moments.push_back({parameters[i].name, slot.second_moment});
-    }
+    TrainingState state{record, position, {}, work.optimizer().state()};
+    for (const Parameter& p : work.model().parameters()) state.weights.push_back({p.name, p.value});
     return state;
   }
 };
@@ -92,10 +101,11 @@ StepRecord Trainer::step() {
   TrainingStep& work = impl_->work;
   const TrainingConfig& training = impl_->config.training;
   StepRecord& record = impl_->record;
-  work.begin();
-  for (int64_t i = 0; i < training.gradient_accumulation; ++i) impl_->train_on_next();
+  const int64_t count = micro_batches(training, record.step + 1), tokens = count * micro_batch_tokens(training);
+  work.begin(count);
+  for (int64_t i = 0; i < count; ++i) impl_->train_on_next();
   ++record.step;
-  record.tokens += training.batch_tokens;
+  record.tokens += tokens;
   record.learning_rate = scheduled_learning_rate(training, record.step);
   work.gradient_norm();
   work.update(record.learning_rate, record.step);
@@ -103,16 +113,18 @@ StepRecord Trainer::step() {
   const auto [loss, gradient_norm] = work.measures();
   record.loss = loss;
   record.gradient_norm = gradient_norm;
-  record.flops += impl_->plan.flops_per_step;
+  record.flops += impl_->plan.flops_of(count);
   const double seconds = now() - start;
   record.seconds += seconds;
-  record.tokens_per_second = static_cast<double>(training.batch_tokens) / seconds;
+  record.tokens_per_second = static_cast<double>(tokens) / seconds;
   return record;
 }
 
 bool Trainer::finished() const { return impl_->record.step >= impl_->config.training.steps; }
 const Model& Trainer::model() const { return impl_->work.model(); }
 const RunConfig& Trainer::config() const { return impl_->config; }
+const BatchSource& Trainer::data() const { return *impl_->data; }
+uint64_t Trainer::data_position() const { return impl_->position; }
 Device Trainer::device() const { return impl_->work.arena().device(); }
 DType Trainer::dtype() const { return impl_->work.precision().parameters; }
 std::string Trainer::precision() const { return to_string(impl_->work.precision().activations); }
@@ -123,16 +135,48 @@ TrainingState Trainer::state() {
   TrainingState state = impl_->live_state();
   if (device().is_cpu()) return state;
   Arena host(Device::cpu());
-  for (auto* tensors : {&state.weights, &state.first_moments, &state.second_moments})
-    for (NamedTensor& named : *tensors) named.tensor = on_host(host, named.tensor);
+  for (NamedTensor& named : state.weights) named.tensor = on_host(host, named.tensor);
+  for (TensorGroup& group : state.optimizer)
+    for (NamedTensor& named : group.tensors) named.tensor = on_host(host, named.tensor);
   return state;
 }
+
+std::vector<NamedTensor> Trainer::gradients() {
+  Arena host(Device::cpu());
+  std::vector<NamedTensor> gradients;
+  const std::vector<Parameter>& parameters = model().parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Tensor& gradient = impl_->work.slots()[i].grad;
+    gradients.push_back({parameters[i].name, device().is_cpu() ? gradient : on_host(host, gradient)});
+  }
+  return gradients;
+}
+
+TrainedBatch Trainer::last_batch() {
+  BatchSource& data = *impl_->data;
+  const int64_t sequences = impl_->sequences_of(impl_->record.step), length = impl_->work.length();
+  const auto values = static_cast<size_t>(sequences * length);
+  TrainedBatch last{impl_->position - static_cast<uint64_t>(sequences),
+                    {"", std::vector<int32_t>(values), std::vector<int32_t>(values), sequences, length}};
+  const uint64_t next = data.position();
+  data.seek(last.data_position);
+  data.next(sequences, last.batch.tokens, last.batch.targets);
+  data.seek(next);
+  return last;
+}
+
+void Trainer::skip(std::vector<uint64_t> positions) { impl_->skipped = std::move(positions); }
 
 void Trainer::restore(const TrainingState& restored) {
   const TrainingState mine = impl_->live_state();
   copy_values(restored.weights, mine.weights, "weights");
-  copy_values(restored.first_moments, mine.first_moments, "first moments");
-  copy_values(restored.second_moments, mine.second_moments, "second moments");
+  for (const TensorGroup& group : mine.optimizer) {
+    const auto same = [&](const TensorGroup& other) { return other.name == group.name; };
+    const auto found = std::find_if(restored.optimizer.begin(), restored.optimizer.end(), same);
+    if (found == restored.optimizer.end())
+      throw DataError("the stored state does not fit the optimizer " + impl_->config.training.optimizer + ": it has no " + group.name);
+    copy_values(found->tensors, group.tensors, group.name.c_str());
+  }
   impl_->work.refresh_copies();
   impl_->record = restored.record;
   impl_->data->seek(restored.data_position);

@@ -7,6 +7,7 @@
 #include "models/corpus/corpus.h"
 #include "models/evaluation/evaluation_pass.h"
 #include "models/model.h"
+#include "models/optimizers/registry.h"
 
 namespace saccade {
 
@@ -22,17 +23,23 @@ struct StepRecord {
 };
 
 /// The complete state between two steps: with it a run goes on as if never interrupted.
-struct NamedTensor {
-  std::string name;
-  Tensor tensor;  ///< on the CPU; shares the memory of a trainer there
-};
 struct TrainingState {
-  StepRecord record;           ///< of the last step
-  uint64_t data_position = 0;  ///< sequences handed out
-  std::vector<NamedTensor> weights, first_moments, second_moments;
+  StepRecord record;                   ///< of the last step
+  uint64_t data_position = 0;          ///< sequences handed out
+  std::vector<NamedTensor> weights;    ///< on the CPU; they share the memory of a trainer there
+  std::vector<TensorGroup> optimizer;  ///< Optimizer::state, likewise
+
+  /// The optimizer's tensors of one meaning. Throws std::logic_error when there are none.
+  TensorGroup& group(const std::string& name);
 };
 
-/// Learning rate of step s (1-based): linear warm-up, then the schedule down to min_lr_ratio · peak at `steps`.
+/// What a step trained on, and the data position where it begins.
+struct TrainedBatch {
+  uint64_t data_position = 0;
+  FrozenBatch batch;
+};
+
+/// Learning rate of step s (1-based): linear warm-up, then the schedule between the peak and min_lr_ratio · peak (a constant one stays).
 double scheduled_learning_rate(const TrainingConfig& config, int64_t step);
 
 /// One model in training on one device.
@@ -50,6 +57,8 @@ class Trainer {
 
   const Model& model() const;
   const RunConfig& config() const;
+  const BatchSource& data() const;
+  uint64_t data_position() const;  ///< sequences trained on
   Device device() const;
   DType dtype() const;            ///< of the parameters
   std::string precision() const;  ///< what activations and products are in: "f32", "bf16" …
@@ -60,6 +69,13 @@ class Trainer {
   TrainingState state();
   /// Copies values from `restored` (on the CPU; same names and shapes; throws DataError otherwise) and continues behind it.
   void restore(const TrainingState& restored);
+
+  /// Gradients of the last step before clipping, where and as `state` has the weights.
+  std::vector<NamedTensor> gradients();
+  /// What the last step trained on, read once more.
+  TrainedBatch last_batch();
+  /// Steps whose batch would begin at one of these data positions take the one behind it.
+  void skip(std::vector<uint64_t> positions);
 
   /// EvaluationPass::evaluate on the weights as they are, in pieces of a micro-batch.
   Evaluation evaluate(const FrozenBatch& batch);

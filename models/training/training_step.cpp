@@ -1,6 +1,7 @@
 #include "models/training/training_step.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "kernels/engine/parallel.h"
 #include "kernels/engine/transfer.h"
@@ -10,19 +11,28 @@
 namespace saccade {
 namespace {
 
-Tensor zeroed(Arena& arena, const Tensor& like) {
-  Tensor x = arena.allocate(like.shape(), like.dtype());
-  if (x.raw()) fill_zero(x);
-  return x;
+/// Of every parameter, with its copy for products where there is one: side by side in the order of the parameters, because neighbours
+/// enter products together.
+std::vector<AdamWSlot> slots_of(const Model& model, Arena& arena, const Precision& precision, const TrainingConfig& training) {
+  constexpr const char* kPointer = "/training/learning_rate_multipliers";
+  const std::vector<Parameter>& parameters = model.parameters();
+  const std::vector<double> factors = rate_factors(parse_multipliers(training.learning_rate_multipliers, kPointer), parameters, kPointer);
+  std::vector<AdamWSlot> slots;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    AdamWSlot slot{.value = parameters[i].value, .grad = parameters[i].grad, .decay = parameters[i].decay, .rate = factors[i]};
+    if (precision.activations == DType::bf16 && slot.value.rank() == 2) slot.compute_copy = arena.allocate(slot.value.shape(), DType::bf16);
+    slots.push_back(slot);
+  }
+  return slots;
 }
 
 Tensor fresh_tokens(Arena& arena, const TrainingConfig& training, int64_t length) {
   return arena.allocate({micro_batch_tokens(training) / length, length}, DType::i32);
 }
 
-}  // namespace
+int64_t cores() { return std::max<int64_t>(1, std::thread::hardware_concurrency()); }
 
-int64_t micro_batch_tokens(const TrainingConfig& training) { return training.batch_tokens / training.gradient_accumulation; }
+}  // namespace
 
 bool computes_in(const std::string& precision, Engine engine) {
   return precision == "auto" || precision == "f32" || precision == (engine == Engine::cuda ? "bf16" : "f64");
@@ -37,9 +47,15 @@ Precision parse_precision(const std::string& precision, Device device) {
   return {DType::f32, on_cuda && precision != "f32" ? DType::bf16 : DType::f32};
 }
 
+std::string too_many_threads(int64_t threads) {
+  if (threads <= cores()) return {};
+  return "/threads is " + std::to_string(threads) + ", and there are " + std::to_string(cores()) + " cores: " + std::to_string(cores()) +
+         " threads are used";
+}
+
 void use_threads(int64_t threads) {
   static const int at_start = thread_count();
-  const int wanted = threads > 0 ? static_cast<int>(threads) : at_start;
+  const int wanted = threads > 0 ? static_cast<int>(std::min(threads, cores())) : at_start;
   if (wanted != thread_count()) set_thread_count(wanted);
 }
 
@@ -50,18 +66,15 @@ TrainingStep::TrainingStep(const RunConfig& config, int64_t vocabulary, Device d
       tape_(arena_, true),
       model_(make_model(config.architecture, vocabulary, config.data.sequence_length, arena_, precision_.parameters,
                         static_cast<uint64_t>(training_.seed), true)),
+      slots_(slots_of(*model_, arena_, precision_, training_)),
+      optimizer_(saccade::optimizer(training_.optimizer).make(training_.optimizer_settings, {*model_, slots_, arena_})),
       tokens_(fresh_tokens(arena_, training_, config.data.sequence_length)),
       targets_(fresh_tokens(arena_, training_, config.data.sequence_length)),
-      rates_(arena_.allocate({3}, DType::f64)),
+      rates_(arena_.allocate({static_cast<int64_t>(optimizer_->rates(0, 1).size())}, DType::f64)),
       measures_(arena_.allocate({2}, DType::f64)),
       next_tokens_(tokens_),
       next_targets_(targets_),
       next_rates_(rates_) {
-  for (const Parameter& p : model_->parameters())
-    slots_.push_back({p.value, p.grad, zeroed(arena_, p.value), zeroed(arena_, p.value), p.decay, {}});
-  for (AdamWSlot& slot : slots_)  // side by side in the order of the parameters: neighbours enter products together
-    if (precision_.activations == DType::bf16 && slot.value.rank() == 2)
-      slot.compute_copy = arena_.allocate(slot.value.shape(), DType::bf16);
   model_->bind_gradients(tape_);
   tape_.set_recompute(training_.activation_checkpointing);
   prepare(tape_);
@@ -89,12 +102,16 @@ void TrainingStep::send_ahead() {
   next_targets_.ahead();
 }
 
-void TrainingStep::begin() { first_ = true; }
+void TrainingStep::begin(int64_t micro_batches) {
+  first_ = true;
+  micro_batches_ = micro_batches > 0 ? micro_batches : training_.gradient_accumulation;
+}
 
 void TrainingStep::forward_backward() {
   next_tokens_.send();
   next_targets_.send();
-  (first_ ? first_pass_ : further_pass_)(arena_.device(), [&] { run_forward_backward(); });
+  Passes& passes = passes_[micro_batches_];
+  (first_ ? passes.first : passes.further)(arena_.device(), [&] { run_forward_backward(); });
   first_ = false;
 }
 
@@ -102,7 +119,7 @@ void TrainingStep::run_forward_backward() {
   if (first_) tape_.fresh_grads();
   const Tensor loss = model_->loss(tape_, tokens_, targets_, nullptr, nullptr, training_.max_logit_penalty);
   const Tensor sum = measures_.slice(0, 1);
-  const double share = 1.0 / static_cast<double>(training_.gradient_accumulation);
+  const double share = 1.0 / static_cast<double>(micro_batches_);
   add_loss(tape_, sum, loss, share, first_);
   tape_.backward(loss, share);
 }
@@ -116,11 +133,10 @@ void TrainingStep::gradient_norm() {
 }
 
 void TrainingStep::update(double learning_rate, int64_t step) {
-  const AdamW options{training_.beta1, training_.beta2, training_.epsilon, training_.weight_decay};
-  const auto rates = adamw_rates(options, learning_rate, step);
+  const std::vector<double> rates = optimizer_->rates(learning_rate, step);
   if (auto* to = static_cast<double*>(next_rates_.next())) std::copy(rates.begin(), rates.end(), to);
   next_rates_.send();
-  update_pass_(arena_.device(), [&] { adamw_step(tape_, slots_, options, rates_, training_.max_grad_norm, measures_.slice(1, 2)); });
+  update_pass_(arena_.device(), [&] { optimizer_->update(tape_, rates_, training_.max_grad_norm, measures_.slice(1, 2)); });
 }
 
 TrainingStep::Measures TrainingStep::measures() const {

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "kernels/ops/adamw/adamw.h"
 #include "models/config/config.h"
 #include "models/model.h"
+#include "models/optimizers/registry.h"
 
 namespace saccade {
 
@@ -21,9 +23,6 @@ struct Precision {
 Precision parse_precision(const std::string& precision, Device device);
 /// Whether an engine computes in a precision; in "auto" every engine does.
 bool computes_in(const std::string& precision, Engine engine);
-
-/// Tokens in a micro-batch.
-int64_t micro_batch_tokens(const TrainingConfig& training);
 
 /// A model with everything that one optimizer step touches, on any device: the trainer runs it, the plan runs it on
 /// `plan`, so what a plan says comes from the code that will train. On a GPU nothing waits until `measures` does, and from
@@ -42,10 +41,10 @@ class TrainingStep {
   /// Starts carrying the micro-batch that was filled in to a GPU while it works on the one before.
   void send_ahead();
 
-  void begin();                                     ///< of a step: gradients start anew
+  void begin(int64_t micro_batches = 0);            ///< of a step of so many (0: gradient_accumulation): gradients start anew
   void forward_backward();                          ///< one micro-batch
   void gradient_norm();                             ///< of the mean gradient over the micro-batches so far
-  void update(double learning_rate, int64_t step);  ///< clip and AdamW, unless loss or norm is not finite; `step` counts from 1
+  void update(double learning_rate, int64_t step);  ///< clip and optimizer, unless loss or norm is not finite; `step` counts from 1
 
   /// Waits for the device. Both 0 on `plan`.
   struct Measures {
@@ -62,7 +61,8 @@ class TrainingStep {
   Tape& tape() { return tape_; }
   Arena& arena() { return arena_; }
   const Model& model() const { return *model_; }
-  const std::vector<AdamWSlot>& slots() const { return slots_; }  ///< in the order of model().parameters()
+  const std::vector<AdamWSlot>& slots() const { return slots_; }  ///< in the order of model().parameters(), without moments
+  const Optimizer& optimizer() const { return *optimizer_; }
   Precision precision() const { return precision_; }
 
  private:
@@ -75,14 +75,22 @@ class TrainingStep {
   Tape tape_;
   std::unique_ptr<Model> model_;
   std::vector<AdamWSlot> slots_;
+  std::unique_ptr<Optimizer> optimizer_;
   Tensor tokens_, targets_, rates_;
   Tensor measures_;  ///< f64 [2]: loss, norm
   Staging next_tokens_, next_targets_, next_rates_;
-  bool first_ = true;  ///< micro-batch of the step
-  cuda::CapturedGraph first_pass_, further_pass_, norm_pass_, update_pass_;
+  bool first_ = true;          ///< micro-batch of the step
+  int64_t micro_batches_ = 1;  ///< of the step
+  struct Passes {
+    cuda::CapturedGraph first, further;
+  };
+  std::map<int64_t, Passes> passes_;  ///< by the number of micro-batches in a step, which decides the share of each
+  cuda::CapturedGraph norm_pass_, update_pass_;
 };
 
-/// Sets the CPU threads a config asks for; 0: as many as the program started with.
+/// Sets the CPU threads a config asks for, at most one a core; 0: as many as the program started with.
 void use_threads(int64_t threads);
+/// Says in one line that there are fewer cores than threads asked for; empty when there are not.
+std::string too_many_threads(int64_t threads);
 
 }  // namespace saccade

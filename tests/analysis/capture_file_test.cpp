@@ -36,8 +36,7 @@ class CaptureFileTest : public QObject {
     }
     QCOMPARE(found, names);
     const Capture back = read_captures(path()).at(0);
-    QCOMPARE(back.selection.has_value(), capture.selection.has_value());
-    if (back.selection) QVERIFY(*back.selection == *capture.selection);
+    QVERIFY(back.selections == capture.selections && back.layer_mixers.empty());
     QCOMPARE(back.maps.size(), capture.maps.size());
     for (size_t i = 0; i < back.maps.size(); ++i) QCOMPARE(back.maps[i].kind, capture.maps[i].kind);
   }
@@ -58,7 +57,7 @@ class CaptureFileTest : public QObject {
     for (const CapturedMap& map : capture.maps) maps.push_back({to_string(map.kind), {map.layer, map.shape, map.values}});
     write_old(capture, maps);
     const Capture back = read_captures(path()).at(0);
-    QVERIFY(back.selection && *back.selection == *capture.selection);
+    QVERIFY(!back.selections.empty() && back.selections == capture.selections);
     QCOMPARE(back.maps.size(), capture.maps.size());
     const Reads expected = reads_of(capture, 1, 0, 70), read = reads_of(back, 1, 0, 70);
     QCOMPARE(read.candidate_size, expected.candidate_size);
@@ -72,7 +71,8 @@ class CaptureFileTest : public QObject {
     QTest::addColumn<QString>("says");
     QTest::newRow("unknown kind") << "phases" << 1.0F << "phases";
     QTest::newRow("no size") << "candidate_size" << std::numeric_limits<float>::quiet_NaN() << "no number of tokens";
-    QTest::newRow("scores without dimensions") << "score" << 1.0F << "dimensions";
+    QTest::newRow("scores without dimensions") << "score" << 1.0F << "odd shape";
+    QTest::newRow("weights of no square") << "weights" << 1.0F << "odd shape";
   }
   void whatIsNoMapIsRefused() {
     QFETCH(QString, name);

@@ -144,9 +144,11 @@ inline Capture fixture_capture(const FixtureOptions& o, int64_t step, int64_t sa
     capture.token_losses.push_back(static_cast<float>(fixture_loss(o, step)) + 0.1F * static_cast<float>(t % 7));
   }
   for (int64_t layer = 0; layer < o.layers; ++layer) add_fixture_maps(capture, o, layer);
-  if (o.mixer == "top1_element") capture.selection = {Selection::Unit::element, 1};
-  if (o.mixer == "top1_chunk") capture.selection = {Selection::Unit::chunk, o.chunk};
-  if (o.mixer == "avey") capture.selection = {Selection::Unit::split, o.chunk};
+  for (int64_t layer = 0; layer < o.layers; ++layer) {
+    if (o.mixer == "top1_element") capture.selections[layer] = {Selection::Unit::element, 1};
+    if (o.mixer == "top1_chunk") capture.selections[layer] = {Selection::Unit::chunk, o.chunk};
+  }
+  if (o.mixer == "avey") capture.selections = {{-1, {Selection::Unit::split, o.chunk}}};
   return capture;
 }
 

@@ -4,6 +4,7 @@
 #include <QTemporaryDir>
 #include <QtTest>
 #include <cmath>
+#include <fstream>
 
 #include "analysis/runs/run_info.h"
 #include "tests/analysis/fixture.h"

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "analysis/runs/capture_file.h"
+#include "analysis/runs/hdf5.h"
 #include "analysis/runs/results_file.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/training/training_run.h"
@@ -160,16 +161,54 @@ class RunDirectoryTest : public QObject {
     QVERIFY_THROWS_EXCEPTION(DataError, Run run(path("c")));
   }
 
-  void aDamagedJournalShowsItsGoodPart() {
+  void aDamagedLineIsAGapThatIsTold() {
     write_fixture(path("run"));
     std::string journal = read_text(path("run") / "journal.jsonl");
-    const size_t half = journal.find('\n', journal.size() / 2);
-    journal[half + 20] ^= 1;
+    const size_t line = journal.find("\"type\":\"step\",\"step\":101,");
+    journal[line + 60] ^= 1;
     std::ofstream(path("run") / "journal.jsonl") << journal;
     const Run run(path("run"));
-    QVERIFY(QString::fromStdString(run.info().message).contains("damaged"));
-    const size_t steps = run.find("train/loss")->value.size();
-    QVERIFY(steps > 50 && steps < 150);
+    QCOMPARE(run.lost(), std::string("of the journal, 1 record behind step 100 and before step 102 is damaged or missing"));
+    QVERIFY(run.damage().empty());
+    QCOMPARE(run.find("train/loss")->value.size(), size_t{199});
+    write_results_file(run.info());
+    QVERIFY(results_file_is_current(run.info()));
+    QVERIFY(("of the journal, " + h5::Reader(path("run") / "results.h5").root().open("run").read_text("journal_lost")) == run.lost());
+  }
+
+  /// However many of its last lines are gone, and in whatever state the run is.
+  void aShortenedJournalIsNoticed_data() {
+    QTest::addColumn<int>("state");
+    QTest::addColumn<bool>("old");
+    for (const RunState state : {RunState::finished, RunState::stopped, RunState::diverged, RunState::failed}) {
+      QTest::addRow("%s", to_string(state)) << static_cast<int>(state) << false;
+      QTest::addRow("%s, by an earlier version", to_string(state)) << static_cast<int>(state) << true;
+    }
+  }
+  void aShortenedJournalIsNoticed() {
+    QFETCH(int, state);
+    QFETCH(bool, old);
+    FixtureOptions options;
+    options.steps = 40;
+    options.end = static_cast<RunState>(state);
+    write_fixture(path("run"), options);
+    if (old) {  // run.json does not say how many records there are
+      RunInfo info = read_run_info(path("run"));
+      info.records = -1;
+      write_run_info(info);
+    }
+    QCOMPARE(Run(path("run")).damage(), std::string());
+    const fs::path file = path("run") / "journal.jsonl";
+    std::string journal = read_text(file);
+    for (int gone = 1; !journal.empty(); ++gone) {
+      journal.resize(journal.size() < 2 ? 0 : journal.rfind('\n', journal.size() - 2) + 1);
+      std::ofstream(file) << journal;
+      const std::string damage = Run(path("run")).damage();
+      const bool told = !old || options.end != RunState::failed || gone > 5;  // in run.json alone; evaluated at step 40
+      QVERIFY2(!told || damage.find("ends at step") != std::string::npos, qPrintable(QString::number(gone)));
+    }
+    QVERIFY(fs::remove(file));
+    QVERIFY(Run(path("run")).damage().ends_with("is missing"));
   }
 
   void damagedCapturesGiveOneLine() {

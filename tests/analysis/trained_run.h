@@ -50,6 +50,11 @@ inline RunConfig tiny_config(const std::string& mixer = "attention") {
   object["training"].update({{"evaluate_every", 3}, {"capture_tokens", 48}});
   if (mixer == "top1_chunk") object["architecture"]["chunk"] = 16;
   if (mixer == "avey") object["architecture"] = {{"block", "avey"}, {"width", 16}, {"layers", 2}, {"split", 16}, {"top_k", 2}};
+  if (mixer == "hybrid") {
+    object["architecture"].erase("mixer");
+    object["architecture"]["layers"] =
+        "based(layout=[\"conv\"]), top1_chunk(chunk=8), top1_chunk(chunk=16), top1_element, attention(heads=4)";
+  }
   return resolve_config(object, "tiny");
 }
 
@@ -97,8 +102,10 @@ inline QString checkpoint_difference(const std::filesystem::path& a, const std::
       x.state.record.loss != y.state.record.loss)
     return "record";
   if (x.config != y.config || x.tokenizer_hash != y.tokenizer_hash || x.corpus_hash != y.corpus_hash) return "config or hashes";
-  for (auto tensors : {&TrainingState::weights, &TrainingState::first_moments, &TrainingState::second_moments}) {
-    const auto &s = x.state.*tensors, &t = y.state.*tensors;
+  if (x.state.optimizer.size() != y.state.optimizer.size()) return "groups of the optimizer's state";
+  for (size_t group = 0; group <= x.state.optimizer.size(); ++group) {
+    const auto& s = group == 0 ? x.state.weights : x.state.optimizer[group - 1].tensors;
+    const auto& t = group == 0 ? y.state.weights : y.state.optimizer[group - 1].tensors;
     if (s.size() != t.size()) return "number of tensors";
     for (size_t i = 0; i < s.size(); ++i)
       if (s[i].name != t[i].name || s[i].tensor.bytes() != t[i].tensor.bytes() ||

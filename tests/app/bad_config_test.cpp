@@ -37,7 +37,7 @@ class BadConfigTest : public QObject {
     row("above the range", {"architecture.layers=5000"}, 2, "/architecture/layers is 5000; expected an integer from 1 to 1024");
     row("heads do not divide the width", {"architecture.heads=3"}, 2, "/architecture/heads is 3, which does not divide the width 16");
     row("chunk beyond the sequence", {"architecture.mixer=top1_chunk", "architecture.chunk=128"}, 2, "/architecture/chunk is 128");
-    row("window 0", {"architecture.window=0"}, 2, "/architecture/window is 0");
+    row("window below 0", {"architecture.window=-1"}, 2, "/architecture/window is -1");
     row("batch is no multiple", {"training.batch_tokens=100"}, 2, "expected a multiple of /data/sequence_length, 64");
     row("gradient accumulation does not divide", {"training.gradient_accumulation=3"}, 2, "/training/gradient_accumulation is 3");
     row("domain on both sides", {"data.ood=[\"prose\"]"}, 2, "/data/ood names the domain \"prose\"");
@@ -89,7 +89,8 @@ class BadConfigTest : public QObject {
     row("config is a folder", {"plan", program_.path("data")}, 2, "data cannot be read");
     row("plan with a vocabulary that is no number", {"plan", file("config.json"), "--set", "data.tokenizer=bpe:x"}, 2, "bpe:4096");
     row("plan with an unknown tokenizer", {"plan", file("config.json"), "--set", "data.tokenizer=words"}, 2, "expected bytes");
-    row("run directory below a file", {"train", file("config.json"), "--out", file("config.json") + "/run"}, 3, "config.json/run");
+    row("run directory below a file", {"train", file("config.json"), "--out", file("config.json") + "/run"}, 3,
+        "config.json: Not a directory");
     row("run directory is a file", {"train", file("config.json"), "--out", file("empty.json")}, 3, "empty.json");
     row("run directory below /proc", {"train", file("config.json"), "--out", "/proc/saccade/run"}, 3, "/proc/saccade");
     row("run directory holds other things", {"train", file("config.json"), "--out", program_.path("data")}, 2, "is not empty");

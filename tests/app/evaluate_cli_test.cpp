@@ -36,8 +36,17 @@ class EvaluateCliTest : public QObject {
     for (const auto& loss : json["losses"]) {
       QCOMPARE(loss["tokens"].get<int>(), 64 * loss["sequences"].get<int>());
       QVERIFY(loss["standard_error"].get<double>() > 0 && loss["by_position"].size() == 64);
+      // With bytes as tokens they are the loss in bits, but for ends of text, which are no bytes.
+      const double bits = loss["loss"].get<double>() / std::numbers::ln2, per_byte = loss["bits_per_byte"].get<double>();
+      QVERIFY2(per_byte >= bits && per_byte < 1.1 * bits, qPrintable(QString("%1 of %2").arg(per_byte).arg(bits)));
     }
     QCOMPARE(evaluate({"--step", "8"}).json()["step"].get<int>(), 8);  // the word before --checkpoint
+  }
+
+  void loss_by_position() {
+    const auto text = program_.run({"-q", "evaluate", program_.path("run"), "--by-position"});
+    QVERIFY2(text.code == 0, qPrintable(text.err));
+    QVERIFY2(text.out.contains("loss (nats) by position") && text.out.contains("32 to 63"), qPrintable(text.out));
   }
 
   void text_of_test_files() {

@@ -90,6 +90,7 @@ class Program {
   }
 
   void copy(const QString& from, const QString& to) const {
+    std::filesystem::create_directories(std::filesystem::path(path(to).toStdString()).parent_path());
     std::filesystem::remove_all(path(to).toStdString());
     std::filesystem::copy(path(from).toStdString(), path(to).toStdString(), std::filesystem::copy_options::recursive);
   }

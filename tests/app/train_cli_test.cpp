@@ -175,8 +175,11 @@ class TrainCliTest : public QObject {
   void compare_weights() {
     const Checkpoint whole = read_checkpoint(program_.path("whole/checkpoints/step-600.h5").toStdString()),
                      parts = read_checkpoint(program_.path("parts/checkpoints/step-600.h5").toStdString());
-    for (const auto tensors : {&TrainingState::weights, &TrainingState::first_moments, &TrainingState::second_moments}) {
-      const auto &a = whole.state.*tensors, &b = parts.state.*tensors;
+    QCOMPARE(whole.state.optimizer.size(), size_t{2});
+    QCOMPARE(parts.state.optimizer.size(), size_t{2});
+    for (const size_t group : {0, 1, 2}) {
+      const auto& a = group == 0 ? whole.state.weights : whole.state.optimizer[group - 1].tensors;
+      const auto& b = group == 0 ? parts.state.weights : parts.state.optimizer[group - 1].tensors;
       QCOMPARE(b.size(), a.size());
       for (size_t i = 0; i < a.size(); ++i)
         QVERIFY2(std::memcmp(a[i].tensor.raw(), b[i].tensor.raw(), static_cast<size_t>(a[i].tensor.bytes())) == 0, a[i].name.c_str());

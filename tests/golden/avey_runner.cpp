@@ -21,7 +21,7 @@ std::unique_ptr<Model> make_case_model(const GoldenCase& c, DType dtype, Arena& 
                         {"weight_reference", a.at("weight_reference")},
                         {"ranker_query", a.at("ranker_query")}};
   ParameterMaker make(arena, dtype, 1, true);
-  std::unique_ptr<Model> model = architecture("avey").make_model(shape, values, make, {});
+  std::unique_ptr<Model> model = architecture("avey").make_model(shape, values, make);
   set_parameters(*model, c);
   return model;
 }

@@ -225,6 +225,7 @@ inline std::vector<Case> cases() {
   list.push_back({"attention shared q and k", {3, 257, 2, 64}, dense({0.125, 0, false}, false), true, true});
   list.push_back({"attention negative scale", {1, 200, 2, 64}, dense({-0.2, 0, false}, false)});
   list.push_back({"attention q = k = v", {2, 130, 2, 64}, dense({0.125, 0, false}, false), false, false, 0, true});
+  list.push_back({"attention released alibi 12 heads", {1, 300, 12, 64}, dense({0.125, 0, true, true}, true)});
   list.push_back({"element window alibi", {2, 300, 2, 64}, element({0.125, 90, true})});
   const auto chunk_case = [&](const char* name, Shape shape, ScoreOptions s, ChunkOptions o, bool report, double flips = 0) {
     list.push_back({name, shape, chunked(s, o, report), false, false, flips});
@@ -240,6 +241,8 @@ inline std::vector<Case> cases() {
   chunk_case("chunk approx 32 top 3, report", {2, 259, 2, 64}, {0.125, 0, false}, {32, 3, false, approx, 0}, true, 0.03);
   chunk_case("chunk exact 32 top 3 shared", {2, 259, 3, 64}, {0.125, 0, false}, {32, 3, true, exact, 0}, false);
   chunk_case("chunk exact 32 window alibi", {2, 259, 2, 64}, {0.125, 50, true}, {32, 2, false, exact, 0}, false);
+  chunk_case("chunk approx 32 alibi", {2, 515, 3, 64}, {0.125, 0, true}, {32, 1, false, approx, 0}, false, 0.03);
+  chunk_case("chunk approx 32 released alibi, report", {2, 259, 3, 64}, {0.125, 0, true, true}, {32, 2, false, approx, 0}, true, 0.03);
   chunk_case("chunk random 32 top 2", {2, 515, 2, 64}, {0.125, 0, false}, {32, 2, false, random, 5}, false);
   chunk_case("chunk random 128 shared", {1, 1500, 2, 64}, {0.125, 0, false}, {128, 1, true, random, 5}, false);
   chunk_case("chunk recent 64", {2, 515, 2, 32}, {0.125, 0, false}, {64, 1, false, oracle_recent, 0}, true);

@@ -11,9 +11,11 @@
 #include "kernels/ops/decoding/decoding.h"
 #include "kernels/ops/top1_chunk/top1_chunk_decoding.h"
 #include "models/architectures/registry.h"
+#include "models/architectures/stack.h"
 #include "models/training/decoder.h"
 #include "tests/gpu/first_gpu.h"
 #include "tests/gpu/shard.h"
+#include "tests/support/random_stacks.h"
 
 using namespace saccade;
 using nlohmann::json;
@@ -105,9 +107,13 @@ void check_ops() {
     for (int64_t width : {16, 25, 32, 64, 80, 128, 256}) {
       if (!test::in_shard(place++)) continue;
       for (const auto& [first, n] : std::vector<std::pair<int64_t, int64_t>>{{0, 1}, {63, 1}, {700, 11}, {1700, 1}}) {
-        for (const ScoreOptions& score : {ScoreOptions{0.3, 0, false}, ScoreOptions{0.3, 0, true}, ScoreOptions{0.3, 300, false}}) {
+        for (const ScoreOptions& score :
+             {ScoreOptions{0.3, 0, false}, ScoreOptions{0.3, 0, true}, ScoreOptions{0.3, 0, true, true}, ScoreOptions{0.3, 300, false}}) {
           Inputs in({2, 1800, 3, width}, n, first, dtype);
-          const std::string more = (score.alibi ? " alibi" : "") + std::string(score.window ? " window" : "");
+          const std::string more = (score.released_alibi ? " released alibi"
+                                    : score.alibi        ? " alibi"
+                                                         : "") +
+                                   std::string(score.window ? " window" : "");
           const Tensor o = cached_attention(in.gpu.tape, in.gpu.q, in.gpu.k, in.gpu.v, score, in.gpu.at(first));
           compare(title("attention", dtype, in, more), dtype, in, o,
                   cached_attention(in.cpu.tape, in.cpu.q, in.cpu.k, in.cpu.v, score, {first}), {}, {});
@@ -122,7 +128,7 @@ void check_ops() {
                    {128, 1, false}, {16, 4, true}, {1, 2, false}, {200, 3, false}, {4000, 1, false}}) {
             Inputs in({2, 1800, 3, width}, n, first, dtype);
             const ChunkOptions options{chunk, top_k, share, selection, 5};
-            const ScoreOptions score{0.3, 0, selection == ChunkSelection::exact};
+            const ScoreOptions score{0.3, 0, selection == ChunkSelection::exact || selection == ChunkSelection::approx};
             const auto run = [&](Inputs::Side& side, const TokenPosition& start, const TokenPosition& position) {
               Tensor means;
               if (keeps_mean_keys(options)) {
@@ -154,8 +160,9 @@ void check_model(const json& settings, const std::string& precision) {
   if (!test::in_shard(place++)) return;
   constexpr int64_t kLength = 400, kVocabulary = 97;
   json architecture{{"width", 128}, {"layers", 2}};
-  for (const Setting& s : settings_of(settings.at("block"), settings.at("mixer")))
-    if (s.name == "heads") architecture["heads"] = 2;
+  if (!is_stack(settings))
+    for (const Setting& s : settings_of(settings.at("block"), settings.at("mixer")))
+      if (s.name == "heads") architecture["heads"] = 2;
   architecture.update(settings);
   InferenceModel model(resolve_architecture(architecture, kLength), kVocabulary, kLength, Device::cuda(0), precision, 3);
   std::vector<NamedTensor> weights;  // larger than initial ones, so that what is read shows
@@ -198,7 +205,7 @@ void check_model(const json& settings, const std::string& precision) {
   std::snprintf(what, sizeof what, "off by %.2g, %lld of %lld pieces beyond %.0e", off, static_cast<long long>(wrong),
                 static_cast<long long>(pieces), tolerance);
   // In bf16 a choice may fall otherwise where two are as good as equal, and what follows reads that.
-  const bool selects = architecture.value("mixer", "").starts_with("top1");
+  const bool selects = settings.dump().find("top1") != std::string::npos;
   report(settings.dump() + " " + precision, wrong == 0 || (selects && wrong * 20 <= pieces && precision == "bf16"), what);
 }
 
@@ -224,10 +231,14 @@ void check_models() {
                                                   {{"block", "rwkv"}, {"mixer", "rwkv5"}},
                                                   {{"block", "rwkv"}, {"mixer", "rwkv6"}},
                                                   {{"block", "rwkv"}, {"mixer", "rwkv7"}},
+                                                  {{"block", "rwkv"}, {"mixer", "attention"}, {"mixer_inputs", "shifted"}},
+                                                  {{"block", "rwkv"}, {"mixer", "top1_chunk"}, {"chunk", 32}, {"mixer_inputs", "full"}},
                                                   {{"block", "llama"}, {"mixer", "deltanet"}},
                                                   {{"block", "llama"}, {"mixer", "gated_deltanet"}},
                                                   {{"block", "llama"}, {"mixer", "based"}, {"layers", 3}, {"window", 50}}})
       check_model(settings, precision);
+  for (const std::string precision : {"f32", "bf16"})
+    for (const auto& [name, settings] : test::random_stacks(400, 128)) check_model(settings, precision);
 }
 
 }  // namespace

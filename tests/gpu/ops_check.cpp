@@ -8,6 +8,7 @@
 #include "kernels/ops/gated_linear/gated_linear.h"
 #include "kernels/ops/head_projection/head_projection.h"
 #include "kernels/ops/linear/linear.h"
+#include "kernels/ops/muon/muon.h"
 #include "kernels/ops/norm/norm.h"
 #include "kernels/ops/position_sums/position_sums.h"
 #include "tests/gpu/op_table.h"
@@ -248,6 +249,52 @@ bool check_adamw(Device gpu) {
   return d <= 2e-5 && same;
 }
 
+/// Four steps of Muon over wide, tall and equal matrices, the third of which must change nothing; against the CPU in double, which does not
+/// round to bf16 between products.
+bool check_muon(Device gpu) {
+  const auto train = [&](Device device, DType dtype) {
+    Arena arena(device);
+    Tape tape(arena, false);
+    std::vector<MuonSlot> slots;
+    for (const Shape& shape : {Shape{128, 70}, Shape{70, 128}, Shape{128, 70}, Shape{33, 5}, Shape{256, 256}}) {
+      MuonSlot slot{arena.allocate(shape, dtype), arena.allocate(shape, dtype), arena.allocate(shape, dtype)};
+      from_doubles(slot.value, activation(shape, slots.size()).values);
+      from_doubles(slot.momentum, std::vector<double>(static_cast<size_t>(shape.size())));
+      if (device.is_cuda()) slot.compute_copy = arena.allocate(shape, DType::bf16);
+      slot.rate = slots.size() == 1 ? 0.5 : 1;
+      slots.push_back(slot);
+    }
+    const Tensor norm = arena.allocate({1}, DType::f64), rate = arena.allocate({1}, DType::f64);
+    std::vector<double> result;
+    for (int step = 1; step <= 4; ++step) {
+      for (size_t i = 0; i < slots.size(); ++i) {
+        std::vector<double> g = activation(slots[i].value.shape(), static_cast<uint64_t>(step * 10) + i).values;
+        for (double& v : g) v = static_cast<double>(static_cast<float>(v));
+        from_doubles(slots[i].grad, g);
+      }
+      const double norm_now = step == 3 ? NAN : 2.0, learning_rate = 0.1;
+      copy_from_host(norm, &norm_now);
+      copy_from_host(rate, &learning_rate);
+      muon_step(tape, slots, {}, rate, 1.0, norm);
+    }
+    for (const MuonSlot& slot : slots) {
+      const std::vector<double> value = to_doubles(slot.value);
+      for (const Tensor& x : {slot.value, slot.momentum})
+        for (double v : to_doubles(x)) result.push_back(v);
+      if (!slot.compute_copy) continue;
+      const std::vector<double> copy = to_doubles(slot.compute_copy);
+      for (size_t i = 0; i < copy.size(); ++i)
+        if (copy[i] != to_bf16_and_back(value[i])) result[0] = NAN;
+    }
+    return result;
+  };
+  const std::vector<double> truth = train(Device::cpu(), DType::f64), once = train(gpu, DType::f32), again = train(gpu, DType::f32);
+  const double d = difference(once, truth);
+  const bool same = std::memcmp(once.data(), again.data(), once.size() * sizeof(double)) == 0;
+  std::printf("%-34s f32       %9.2g            %s\n", "muon_step", d, d <= 1e-2 && same ? "ok" : "FAILED");
+  return d <= 1e-2 && same;
+}
+
 std::vector<OpCase> cases() {
   std::vector<OpCase> all;
   add_linears(all);
@@ -266,5 +313,8 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return check_main(argc, argv, cases, {}, [](Device device) { return check_adamw(device) ? 0 : 1; });
+  return check_main(argc, argv, cases, {}, [](Device device) {
+    const bool adamw = check_adamw(device), muon = check_muon(device);
+    return adamw && muon ? 0 : 1;
+  });
 }

@@ -12,8 +12,10 @@
 #include "kernels/engine/random.h"
 #include "kernels/engine/transfer.h"
 #include "models/architectures/registry.h"
+#include "models/architectures/stack.h"
 #include "models/config/config.h"
 #include "models/corpus/corpus.h"
+#include "models/optimizers/registry.h"
 #include "models/resources.h"
 #include "models/training/decoder.h"
 #include "models/training/plan.h"
@@ -21,8 +23,9 @@
 #include "models/training/training_step.h"
 #include "tests/gpu/first_gpu.h"
 #include "tests/gpu/shard.h"
+#include "tests/support/random_stacks.h"
 
-#ifdef SACCADE_NO_CORPUS  // built by hand, without the corpus workspace and what it links
+#ifdef SACCADE_NO_CORPUS  // built by hand, without models/corpus and what it links
 namespace saccade {
 
 /// A store without a corpus: a noisy rule that can be learnt.
@@ -60,8 +63,9 @@ constexpr int64_t kVocabulary = 257, kSteps = 100;
 
 json small(const json& architecture, const std::string& device, const std::string& precision, int64_t accumulate, bool recompute = false) {
   json a{{"width", 32}, {"layers", 2}};
-  for (const Setting& s : settings_of(architecture.at("block"), architecture.value("mixer", "")))
-    if (s.name == "heads") a["heads"] = 2;
+  if (!is_stack(architecture))
+    for (const Setting& s : settings_of(architecture.at("block"), architecture.value("mixer", "")))
+      if (s.name == "heads") a["heads"] = 2;
   a.update(architecture);
   return {{"name", "check"},
           {"architecture", a},
@@ -125,8 +129,10 @@ bool same_bytes(const TrainingState& a, const TrainingState& b) {
       if (std::memcmp(x[i].tensor.raw(), y[i].tensor.raw(), static_cast<size_t>(x[i].tensor.bytes())) != 0) return false;
     return x.size() == y.size();
   };
-  return a.data_position == b.data_position && same(a.weights, b.weights) && same(a.first_moments, b.first_moments) &&
-         same(a.second_moments, b.second_moments);
+  for (size_t i = 0; i < a.optimizer.size(); ++i)
+    if (i >= b.optimizer.size() || a.optimizer[i].name != b.optimizer[i].name || !same(a.optimizer[i].tensors, b.optimizer[i].tensors))
+      return false;
+  return a.data_position == b.data_position && same(a.weights, b.weights) && a.optimizer.size() == b.optimizer.size();
 }
 
 /// Mean difference of probe statistics, relative to the largest; the number of them in `count`.
@@ -231,7 +237,40 @@ bool check(const std::string& name, const json& architecture) {
   return problems.empty();
 }
 
-/// Every whole architecture and every mixer in every block as the registry has them, and settings that take other ways.
+/// Every optimizer, and batches that grow: near the CPU's curve, the same bytes twice, resumed and without captured graphs, as much memory
+/// as planned.
+bool check_training(const json& training) {
+  const auto make = [&](const char* device, const char* precision) {
+    json object = small({{"block", "llama"}, {"mixer", "attention"}, {"tied", false}}, device, precision, 2);
+    object["training"].update(training);
+    return trainer_of(object);
+  };
+  std::string problems;
+  double curve = NAN;
+  try {
+    auto cpu = make("cpu", "f32"), once = make("cuda", "bf16"), again = make("cuda", "bf16"), resumed = make("cuda", "bf16");
+    curve = apart(train(*once, kSteps), train(*cpu, kSteps));
+    if (!(curve <= 0.1)) problems += " curve;";
+    train(*again, kSteps / 2);
+    resumed->restore(again->state());
+    train(*again, kSteps / 2);
+    train(*resumed, kSteps / 2);
+    if (!same_bytes(once->state(), again->state())) problems += " two runs differ;";
+    if (!same_bytes(resumed->state(), again->state())) problems += " a resumed run differs;";
+    if (again->arena().peak_extent() != make_plan(again->config(), kVocabulary).peak_bytes) problems += " plan;";
+    cuda::CapturedGraph::set_enabled(false);
+    auto plain = make("cuda", "bf16");
+    train(*plain, kSteps);
+    if (!same_bytes(plain->state(), again->state())) problems += " captured and plain steps differ;";
+  } catch (const std::exception& error) {
+    problems += " " + std::string(error.what()).substr(0, 200);
+  }
+  cuda::CapturedGraph::set_enabled(true);
+  std::printf("%-60s %8.1e  %s%s\n", training.dump().c_str(), curve, problems.empty() ? "ok" : "FAILED:", problems.c_str());
+  return problems.empty();
+}
+
+/// Every whole architecture and every mixer in every block as the registry has them, settings that take other ways, and hybrid stacks.
 std::vector<std::pair<std::string, json>> all_configs() {
   std::vector<std::pair<std::string, json>> configs;
   const auto add = [&](const std::string& block, const std::string& mixer) {
@@ -259,6 +298,8 @@ std::vector<std::pair<std::string, json>> all_configs() {
       {"llama, top1_chunk approx", {{"block", "llama"}, {"mixer", "top1_chunk"}, {"chunk", 16}, {"selection", "approx"}}},
   };
   configs.insert(configs.end(), std::begin(more), std::end(more));
+  const auto stacks = test::random_stacks(64, 32);
+  configs.insert(configs.end(), stacks.begin(), stacks.end());
   return configs;
 }
 
@@ -346,6 +387,11 @@ int main(int argc, char** argv) {
     if (test::in_shard(0) && !check_auto()) {
       std::printf("auto: FAILED\n");
       ++failed;
+    }
+    if (test::in_shard(0) && only.empty()) {
+      std::vector<json> trainings{{{"gradient_accumulation", 4}, {"batch_warmup_tokens", 256}, {"batch_warmup_steps", 12}}};
+      for (const OptimizerEntry* entry : optimizers()) trainings.push_back({{"optimizer", entry->id}});
+      for (const json& training : trainings) failed += check_training(training) ? 0 : 1;
     }
     for (size_t i = 0; i < configs.size(); ++i)
       if (test::in_shard(i) && configs[i].first.find(only) != std::string::npos)

@@ -1,4 +1,5 @@
 #include "kernels/ops/attention/attention.h"
+#include "kernels/ops/attention/alibi.h"
 
 #include "tests/kernels/plain_attention.h"
 
@@ -69,6 +70,26 @@ class AttentionTest : public QObject {
     if (options().window == 1) return;
     for (const QString& problem : {check_gradient(op(options()), x), check_float(op(options()), random_heads(2, 193, 2, 16))})
       QVERIFY2(problem.isEmpty(), qPrintable(problem));
+  }
+
+  /// Twelve heads, the count of the small models of arXiv:2505.18522: both kinds of slopes, and those that the released code prints.
+  void slopes_of_alibi() {
+    const std::vector<Array> x = random_heads(1, 70, 12, 3);
+    for (const bool released : {false, true}) {
+      const ScoreOptions score{0.5, 0, true, released};
+      COMPARE_CLOSE(run_op(op(score), x, DType::f64, Device::cpu()).values[0], plain_attention(plain_scores(x[0], x[1], 1, score), x[2]).o,
+                    1e-12, "o");
+    }
+    const auto slope = [](int64_t h, int64_t heads) {
+      const AlibiSlope s = alibi_slope_of(h, heads, true);
+      return std::exp2(-8.0 * static_cast<double>(s.numerator) / static_cast<double>(s.denominator));
+    };
+    QCOMPARE(slope(0, 12), 0.5);
+    QCOMPARE(slope(7, 12), 0.00390625);
+    QCOMPARE(slope(8, 12), std::sqrt(0.5));
+    QCOMPARE(slope(11, 12), std::pow(2.0, -3.5));
+    QCOMPARE(slope(2, 3), 0.25);  // of 3 heads: those of 2, and the first of 4
+    QCOMPARE(slope(0, 1), 0.00390625);
   }
 
   /// Constant keys, and constant keys and queries: one table for all sequences, its gradient their sum.

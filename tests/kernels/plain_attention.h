@@ -12,6 +12,21 @@ inline double at(const Array& x, int64_t b, int64_t i, int64_t j, int64_t l) {
   return x.values[static_cast<size_t>((((x.shape[0] == 1 ? 0 : b) * x.shape[1] + i) * x.shape[2] + j) * x.shape[3] + l)];
 }
 
+/// ALiBi's slopes of `heads` heads, in the manner of the code released with arXiv:2108.12409 (get_slopes) where that is wanted.
+inline std::vector<double> plain_slopes(int64_t heads, bool released) {
+  std::vector<double> slopes;
+  if (!released || (heads & (heads - 1)) == 0) {
+    for (int64_t h = 1; h <= heads; ++h) slopes.push_back(std::pow(2.0, -8.0 * static_cast<double>(h) / static_cast<double>(heads)));
+    return slopes;
+  }
+  int64_t closest = 1;
+  while (2 * closest <= heads) closest *= 2;
+  slopes = plain_slopes(closest, true);
+  const std::vector<double> finer = plain_slopes(2 * closest, true);
+  for (size_t i = 0; static_cast<int64_t>(slopes.size()) < heads; i += 2) slopes.push_back(finer[i]);
+  return slopes;
+}
+
 /// Scores [B, H, T, T] of q, k [B or 1, T, H, d] from the equation; −inf where the query does not see the key.
 inline Array plain_scores(const Array& q, const Array& k, int64_t batch, const ScoreOptions& options) {
   const int64_t length = k.shape[1], heads = k.shape[2], width = k.shape[3];
@@ -22,7 +37,7 @@ inline Array plain_scores(const Array& q, const Array& k, int64_t batch, const S
         for (int64_t j = 0; j < length; ++j) {
           double dot = 0;
           for (int64_t i = 0; i < width; ++i) dot += at(q, b, t, h, i) * at(k, b, j, h, i);
-          const double slope = options.alibi ? std::pow(2.0, -8.0 * static_cast<double>(h + 1) / static_cast<double>(heads)) : 0.0;
+          const double slope = options.alibi ? plain_slopes(heads, options.released_alibi)[static_cast<size_t>(h)] : 0.0;
           const bool visible = j <= t && (options.window == 0 || j > t - options.window);
           s.values.push_back(visible ? options.scale * dot - slope * static_cast<double>(t - j) : -INFINITY);
         }

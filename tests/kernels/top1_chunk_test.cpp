@@ -28,12 +28,15 @@ class Top1ChunkTest : public QObject {
       for (int64_t h = 0; h < heads; ++h)
         for (int64_t t = 0; t < length; ++t)
           for (int64_t c = 0; c < out.shape[3]; ++c) {
-            double sum = 0, mean = 0;
+            double sum = 0, mean = 0;  // of the scores, ALiBi's bias included
+            const double slope = score.alibi ? plain_slopes(heads, score.released_alibi)[static_cast<size_t>(h)] : 0;
             for (int64_t j = c * chunk; j < std::min(length, (c + 1) * chunk); ++j) {
+              double dot = 0;
               sum += std::exp(at(s, b, h, t, j));
-              for (int64_t i = 0; i < width; ++i) mean += at(x[0], b, t, h, i) * at(x[1], b, j, h, i) / static_cast<double>(chunk);
+              for (int64_t i = 0; i < width; ++i) dot += at(x[0], b, t, h, i) * at(x[1], b, j, h, i);
+              mean += (score.scale * dot - slope * static_cast<double>(t - j)) / static_cast<double>(chunk);
             }
-            const double value = options.selection == ChunkSelection::approx ? score.scale * mean : std::log(sum);
+            const double value = options.selection == ChunkSelection::approx ? mean : std::log(sum);
             out.values.push_back(c < t / chunk ? value : -INFINITY);
           }
     return out;

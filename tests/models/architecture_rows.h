@@ -3,9 +3,11 @@
 
 #include "kernels/engine/cuda_runtime.h"
 #include "kernels/engine/random.h"
+#include "models/architectures/stack.h"
 #include "tests/models/mixed_precision.h"
 #include "tests/models/model_fixture.h"
 #include "tests/support/compare.h"
+#include "tests/support/random_stacks.h"
 
 namespace saccade::test {
 
@@ -99,6 +101,28 @@ inline void add_all(bool plain_only = false) {
     for (const Architecture* mixer : architectures())
       if (mixer->kind == Architecture::Kind::mixer) add_rows(block->id, mixer->id, plain_only);
   }
+  for (const auto& [name, settings] : random_stacks(kLength)) add_row(name, settings);
+}
+
+/// The mixers of every layer, those inside others too.
+inline std::vector<std::vector<std::string>> mixers_by_layer(const nlohmann::json& resolved) {
+  std::vector<std::vector<std::string>> list;
+  if (!resolved.contains("mixer") && !is_stack(resolved)) return list;
+  for (const nlohmann::json& values : layers_of(resolved)) {
+    const Architecture& mixer = architecture(values.at("mixer"));
+    list.push_back(mixer.holds ? mixer.holds(values) : std::vector<std::string>{mixer.id});
+  }
+  return list;
+}
+/// The last layer with a mixer whose id begins like this; −1: none.
+inline int64_t last_layer_with(const nlohmann::json& resolved, const std::string& prefix) {
+  int64_t last = -1, layer = 0;
+  for (const auto& mixers : mixers_by_layer(resolved)) {
+    for (const std::string& id : mixers)
+      if (id.rfind(prefix, 0) == 0) last = layer;
+    ++layer;
+  }
+  return last;
 }
 
 /// What a row asks for. `dtype` is that of activations: a check for exactness on the CPU takes double instead.

@@ -69,6 +69,49 @@ class ArchitecturesTest : public QObject {
     });
   }
 
+  /// A run that stops and goes on has the same bytes as one that does not.
+  void stacks_resume_byte_for_byte_data() {
+    QTest::addColumn<QString>("settings");
+    for (const auto& [name, settings] : random_stacks(kLength)) QTest::newRow(name.c_str()) << QString::fromStdString(settings.dump());
+  }
+  void stacks_resume_byte_for_byte() {
+    QFETCH(QString, settings);
+    const RunConfig config = small_run(nlohmann::json::parse(settings.toStdString()));
+    const auto make = [&] { return std::make_unique<Trainer>(config, corpus_.vocabulary(), corpus_.source(config)); };
+    const auto first = make(), second = make();
+    for (int i = 0; i < 2; ++i) first->step();
+    Arena arena(Device::cpu());
+    second->restore(copy_of(first->state(), arena));
+    for (int i = 0; i < 2; ++i) QCOMPARE(first->step().loss, second->step().loss);
+    QVERIFY(bytes_of(first->state()) == bytes_of(second->state()));
+  }
+
+  void stacks_report_every_layer_data() { stacks_resume_byte_for_byte_data(); }
+  /// Statistics and maps carry the layer they are of; only Based's convolutions have none.
+  void stacks_report_every_layer() {
+    QFETCH(QString, settings);
+    const Built built(Row{nlohmann::json::parse(settings.toStdString()), "cpu", "auto"}, DType::f32, false);
+    Tape tape(built.arena, false);
+    ProbeRecord record;
+    record.maps_wanted = true;
+    built.model->hidden(tape, built.tokens(random_tokens(kLength, "tokens")), &record);
+    const auto mixers = mixers_by_layer(built.resolved);
+    QCOMPARE(layer_titles(built.resolved).size(), mixers.size());
+    for (size_t l = 0; l < mixers.size(); ++l) {
+      int64_t maps = 0, statistics = 0, heads = 0;
+      for (const CapturedMap& map : record.maps)
+        if (map.kind == MapKind::weights && map.layer == static_cast<int64_t>(l)) ++maps, heads = map.shape[0];
+      for (const HeadStatistic& s : record.statistics)
+        if (s.name == "entropy" && s.layer == static_cast<int64_t>(l)) {
+          ++statistics;
+          QCOMPARE(static_cast<int64_t>(s.heads.size()), heads);
+        }
+      const bool silent = std::all_of(mixers[l].begin(), mixers[l].end(), [](const std::string& id) { return id == "based"; });
+      QVERIFY2(maps == 1 || (silent && maps == 0), qPrintable(QString("layer %1 has %2 maps").arg(l).arg(maps)));
+      QCOMPARE(statistics, maps);
+    }
+  }
+
   void causality_data() { add_all(); }
   void causality() {
     with_row([](const Row& row) {
@@ -157,7 +200,7 @@ class ArchitecturesTest : public QObject {
   }
 
   /// Central differences of some elements of every parameter, in double. The straight-through gradient of Top-1 Element is
-  /// no derivative: there only what comes after the last selection is compared.
+  /// no derivative: there only what comes after the last layer with it is compared, and of that layer what comes after the selection.
   static void gradients_are_differences(const Built& built) {
     const Tensor x = built.tokens(random_tokens(2 * kLength, "tokens")), y = built.tokens(random_tokens(2 * kLength, "targets"));
     const auto loss = [&] {
@@ -166,9 +209,9 @@ class ArchitecturesTest : public QObject {
     };
     const double largest = largest_gradient(built);
     QVERIFY(largest > 0);
-    const bool straight_through = built.resolved.value("mixer", "") == "top1_element";
+    const int64_t straight_through = last_layer_with(built.resolved, "top1_element");
     for (const Parameter& p : built.model->parameters()) {
-      if (straight_through && !after_last_selection(p.name)) continue;
+      if (straight_through >= 0 && !after_last_selection(p.name, straight_through)) continue;
       const std::vector<double> grads = to_array(p.grad).values;
       double scale = 1e-3 * largest;
       for (double g : grads) scale = std::max(scale, std::abs(g));
@@ -217,7 +260,7 @@ class ArchitecturesTest : public QObject {
                qPrintable(QString("gradient of %1 is off by %2 of its largest element").arg(ours.name.c_str()).arg(worst / scale)));
     }
     const double error = std::sqrt(squared_error / squares);
-    const bool selects = built.resolved.value("mixer", "").rfind("top1", 0) == 0;
+    const bool selects = last_layer_with(built.resolved, "top1") >= 0;
     QVERIFY2(error <= (selects ? 0.5 : 0.1), qPrintable(QString("the gradient is off by %1 of its length").arg(error)));
     if (qEnvironmentVariableIsSet("SACCADE_TEST_VERBOSE")) qInfo("gradient off by %.2e of its length", error);
   }
@@ -229,10 +272,14 @@ class ArchitecturesTest : public QObject {
     return largest;
   }
 
-  static bool after_last_selection(const std::string& name) {
-    for (const char* part : {"layer1.value", "layer1.output", "layer1.mlp", "layer1.gate", "layer1.up", "layer1.down", "layer1.channel",
-                             "final_norm", "output"})
-      if (name.rfind(part, 0) == 0) return true;
+  static bool after_last_selection(const std::string& name, int64_t layer) {
+    if (name == "final_norm" || name == "final_norm_bias" || name == "output") return true;
+    if (name.rfind("layer", 0) != 0) return false;
+    const int64_t own = std::stoll(name.substr(5));
+    const std::string part = name.substr(name.find('.') + 1);
+    if (own != layer) return own > layer;
+    for (const char* after : {"value", "output", "mlp", "gate", "up", "down", "channel"})
+      if (part.rfind(after, 0) == 0) return true;
     return false;
   }
 };

@@ -1,5 +1,6 @@
 #include <QtTest>
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -55,6 +56,47 @@ class BatchSourceTest : public QObject {
     store("long")->read(0, all);
     QVERIFY(std::equal(tokens.begin(), tokens.end(), all.begin()));
     QVERIFY(std::equal(targets.begin(), targets.end(), all.begin() + 1));
+  }
+
+  /// Exact shares in every block, whatever the sizes, and each domain's own sequences before any of them again.
+  void weights_give_shares() {
+    const int64_t block = BatchSource::kWeightedBlock;
+    BatchSource source({store("long"), store("short")}, 10, 1, true, {1, 3});
+    QCOMPARE(source.taken(static_cast<uint64_t>(2 * block)), (std::vector<int64_t>{block / 2, 3 * block / 2}));
+    std::vector<int32_t> tokens(10), targets(10);
+    std::map<std::vector<int32_t>, int> from_short;
+    for (int64_t i = 0; i < block; ++i) {
+      const std::vector<int64_t> before = source.taken(source.position());
+      source.next(1, tokens, targets);
+      const std::vector<int64_t> after = source.taken(source.position());
+      QCOMPARE(after[0] + after[1], i + 1);
+      if (after[1] > before[1]) ++from_short[tokens];
+    }
+    QCOMPARE(from_short.size(), size_t{10});
+    for (const auto& [sequence, count] : from_short) QVERIFY(count == 76 || count == 77);  // 768 of 10
+  }
+
+  void weighted_positions_resume() {
+    BatchSource whole({store("long"), store("short")}, 10, 7, true, {0.7, 0.3}),
+        parts({store("long"), store("short")}, 10, 7, true, {7, 3});
+    std::vector<int32_t> a(20), b(20), targets(20);
+    for (int i = 0; i < 300; ++i) whole.next(2, a, targets);
+    parts.seek(598);
+    parts.next(2, b, targets);
+    QCOMPARE(a, b);
+    QVERIFY_THROWS_EXCEPTION(UsageError, BatchSource({store("long")}, 10, 1, true, {1, 2}));
+  }
+
+  void documents_are_filtered_by_length() {
+    const Corpus corpus = Corpus::open("numbers");
+    const auto tokenizer = make_byte_tokenizer();
+    const auto size = [&](DocumentFilter filter) { return TokenStore::open(corpus, "long", Split::train, *tokenizer, {}, filter)->size(); };
+    QCOMPARE(size({}), int64_t{1001});
+    QCOMPARE(size({600, 0}), int64_t{601});
+    QCOMPARE(size({0, 599}), int64_t{400});
+    QCOMPARE(size({399, 600}), int64_t{1001});
+    QCOMPARE(size({601, 0}), int64_t{0});
+    QCOMPARE(size({}), int64_t{1001});  // each filter has a file of its own
   }
 
   void documents_are_packed_with_end_of_text_between() {

@@ -52,6 +52,50 @@ class ConfigTest : public QObject {
       QVERIFY2(experiment({changed}) != usual, changed);
   }
 
+  void optimizers_and_schedules_have_settings_of_their_own() {
+    const auto parse = [](const std::string& training) { return parse_config(R"({"training": )" + training + "}", "run.json"); };
+    const auto refused = [&](const std::string& training) {
+      try {
+        parse(training);
+        return QString("taken");
+      } catch (const UsageError& error) {
+        return QString(error.what());
+      }
+    };
+    const RunConfig c = parse(R"({"optimizer": "muon", "momentum": 0.9, "schedule": "wsd", "cooldown_form": "linear"})");
+    QCOMPARE(c.training.optimizer_settings.at("momentum").get<double>(), 0.9);
+    QCOMPARE(c.training.optimizer_settings.at("beta2").get<double>(), 0.95);
+    QCOMPARE(c.training.min_lr_ratio, 0.0);  // wsd's default
+    QCOMPARE(parse("{}").training.min_lr_ratio, 0.1);
+    const nlohmann::json written = to_json(c);
+    QCOMPARE(written["training"]["cooldown_form"].get<std::string>(), std::string("linear"));
+    QVERIFY(to_json(parse_config(written.dump(), "again")) == written);
+    QVERIFY(!to_json(parse("{}"))["training"].contains("momentum"));
+    QVERIFY(refused(R"({"momentum": 0.9})")
+                .contains("/training/momentum is a setting of the optimizer muon; /training/optimizer is \"adamw\""));
+    QVERIFY(refused(R"({"cooldown_share": 0.9})").contains("is a setting of the schedule wsd"));
+    QVERIFY(refused(R"({"optimizer": "moun"})").contains("did you mean \"muon\""));
+    QVERIFY(refused(R"({"schedule": 3})").contains("/training/schedule is 3; expected constant, cosine, linear or wsd"));
+    QVERIFY(refused(R"({"schedule": "wsd", "cooldown_share": 0.95})").contains("warm-up and cooldown take 1050 steps"));
+    QVERIFY(refused(R"({"learning_rate_multipliers": ["embedding"]})").contains("expected a pattern of tensor names and a factor"));
+    QVERIFY(refused(R"({"batch_warmup_steps": 5})").contains("/training/batch_warmup_tokens is 0; expected a divisor"));
+    QVERIFY(refused(R"({"batch_warmup_steps": 5, "batch_warmup_tokens": 512})").contains("expected a multiple of the 8192 tokens"));
+    QVERIFY(refused(R"({"keep_checkpoints": [1.5]})").contains("/training/keep_checkpoints holds 1.5; expected steps from 1 to 1000"));
+    QVERIFY(refused(R"({"keep_checkpoints": ["a"]})").contains("expected a list of numbers"));
+    QCOMPARE(steps_of({0.5, 500, 7}, 1000, "/x"), (std::vector<int64_t>{7, 500}));
+  }
+
+  /// A config from before there were optimizers and schedules to choose: what it means and what it is compared by stay.
+  void configs_from_before_mean_the_same() {
+    nlohmann::json now = to_json(parse_config(R"({"training": {"schedule": "linear", "beta2": 0.99}})", "run.json")), before = now;
+    for (const char* added :
+         {"optimizer", "learning_rate_multipliers", "warmup_share", "batch_warmup_steps", "batch_warmup_tokens", "keep_checkpoints"})
+      QVERIFY2(before["training"].erase(added) == 1, added);
+    for (const char* added : {"weights", "min_document_tokens", "max_document_tokens"}) QVERIFY2(before["data"].erase(added) == 1, added);
+    QVERIFY(to_json(resolve_config(before, "run.json")) == now);
+    QVERIFY(experiment_of(before) == experiment_of(now));
+  }
+
   void old_names_and_old_defaults_make_no_other_experiment() {
     nlohmann::json run = to_json(parse_config(R"({"training": {"max_grad_norm": 0.5}, "architecture": {"block": "avey"}})", "run.json"));
     QCOMPARE(run["architecture"]["initialisation"].get<std::string>(), std::string("uniform"));
@@ -75,8 +119,12 @@ class ConfigTest : public QObject {
       return config;
     };
     QCOMPARE(filled(R"({"architecture": {"block": "avey"}})")["architecture"]["initialisation"].get<std::string>(), std::string("xavier"));
-    for (const char* kept : {R"({"architecture": {"block": "avey", "initialisation": "uniform"}})",
-                             R"({"architecture": {"block": "llama"}})", R"({"architecture": {}})", R"({"architecture": 3})", "{}", "[]"})
+    QCOMPARE(filled(R"({"architecture": {"block": "rwkv", "mixer": "top1_element"}})")["architecture"]["mixer_inputs"].get<std::string>(),
+             std::string("plain"));
+    for (const char* kept :
+         {R"({"architecture": {"block": "avey", "initialisation": "uniform"}})", R"({"architecture": {"block": "rwkv", "mixer": "rwkv7"}})",
+          R"({"architecture": {"block": "rwkv", "mixer": 3}})", R"({"architecture": {"block": "llama"}})", R"({"architecture": {}})",
+          R"({"architecture": 3})", "{}", "[]"})
       QVERIFY2(filled(kept) == nlohmann::json::parse(kept), kept);
   }
 
@@ -140,7 +188,7 @@ class ConfigTest : public QObject {
     row(R"({"training": {"seed": 1, "seed": 2}})", "/training/seed is given twice; expected once");
     row(R"({"training": {"max_logit_penalty": -1e-4}})", "/training/max_logit_penalty is -0.0001; expected a number from 0 to 100");
     row(R"({"training": {"schedule": "cosin"}})",
-        "/training/schedule is \"cosin\"; expected cosine, linear or constant; did you mean \"cosine\"?");
+        "/training/schedule is \"cosin\"; expected constant, cosine, linear or wsd; did you mean \"cosine\"?");
     row(R"({"training": {"batch_tokens": 1000}})", "/training/batch_tokens is 1000; expected a multiple of /data/sequence_length, 512");
     row(R"({"training": {"gradient_accumulation": 3}})",
         "/training/gradient_accumulation is 3, which does not divide the 16 sequences of a step (batch_tokens / sequence_length)");
@@ -159,7 +207,7 @@ class ConfigTest : public QObject {
     row(R"({"architecture": {"heads": 3}})", "/architecture/heads is 3, which does not divide the width 256");
     row(R"({"architecture": {"mixer": "top1_chunk", "chunk": 513}})",
         "/architecture/chunk is 513; expected at most the sequence length, 512");
-    row(R"({"architecture": {"window": 0}})", "/architecture/window is 0; expected an integer from 1 to 1048576");
+    row(R"({"architecture": {"window": -1}})", "/architecture/window is -1; expected an integer from 0 to 1048576");
     row(R"({"architecture": {"chunk": 16}})", "/architecture has no setting \"chunk\"");
     row(R"({"architecture": {"width": 6, "heads": 2}})", "which needs heads of even width; width 6 in 2 heads makes them 3 wide");
   }

@@ -1,3 +1,6 @@
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -6,6 +9,7 @@
 #include <fstream>
 #include <set>
 
+#include "models/config/config.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/document_reader.h"
 #include "tests/support/file_size_limit.h"
@@ -153,6 +157,68 @@ class CorpusImportTest : public QObject {
     QCOMPARE(report.problems.at(0), file.string() + ":2: no JSON");
     QVERIFY(report.problems.at(3).starts_with(file.string() + ":5: \"text\" is a number"));
     QVERIFY(report.problems.at(4).starts_with(file.string() + ":6: invalid UTF-8 at byte 11"));
+    QCOMPARE(report.problems.at(5), file.string() + ":8: an empty document");
+  }
+
+  /// A zero byte is no text, wherever it stands.
+  void zero_bytes_are_refused_in_json_lines_too() {
+    const fs::path file = write("a.jsonl", line("good", "x") + line(std::string("bad \\") + "u0000 byte", "x") + line("also good", "x"));
+    const ImportReport report = import({file});
+    QCOMPARE(report.documents, 2);
+    QCOMPARE(report.malformed, 1);
+    QCOMPARE(report.problems.at(0), file.string() + ":2: a zero byte: this is no text");
+  }
+
+  void tables_in_binary_forms_are_refused_by_name() {
+    for (const char* name : {"000_00000.parquet", "part.arrow"}) {
+      const fs::path file = write(name, "PAR1 and more");
+      try {
+        import({file});
+        QFAIL(name);
+      } catch (const DataError& error) {
+        QVERIFY2(QString(error.what()).contains("files are not read; expected text, or JSON lines"), error.what());
+      }
+    }
+    nothing_left();
+  }
+
+  /// Every preset of resources/presets finds its domains in what the import makes of the published files: SlimPajama's chunks with
+  /// RedPajama's set names, FineWeb's files as JSON lines. The others train on this machine's own text.
+  void presets_find_their_domains() {
+    std::string pajama;
+    for (const char* set : {"RedPajamaCommonCrawl", "RedPajamaC4", "RedPajamaGithub", "RedPajamaBook", "RedPajamaArXiv",
+                            "RedPajamaWikipedia", "RedPajamaStackExchange"})
+      for (int i = 0; i < 200; ++i) pajama += line(std::string(set) + " document " + std::to_string(i), set);
+    write("slimpajama/train/chunk1/example_train_0.jsonl.zst", zstd(pajama));
+    ImportOptions options;
+    options.name = "slimpajama";
+    options.sources = {fs::path(folder_->path().toStdString()) / "slimpajama"};
+    options.use_file_splits = false;
+    import_corpus(options);
+    std::string web;
+    for (int i = 0; i < 200; ++i)
+      web += nlohmann::json{{"text", "page " + std::to_string(i) + " of the web"}, {"id", "urn"}, {"dump", "CC-MAIN-2013-20"}, {"url", "u"}}
+                 .dump() +
+             "\n";
+    write("fineweb/000_00000.jsonl", web);
+    options.name = "fineweb";
+    options.sources = {fs::path(folder_->path().toStdString()) / "fineweb"};
+    import_corpus(options);
+    const auto bytes = make_byte_tokenizer();
+    int slimpajama = 0, fineweb = 0;
+    const QDir presets(qEnvironmentVariable("SACCADE_SOURCE_DIR") + "/resources/presets");
+    for (const QString& file : presets.entryList({"*.json"}, QDir::Files, QDir::Name)) {
+      const RunConfig config = load_config(presets.filePath(file).toStdString());
+      if (config.data.corpus == "local-text") continue;
+      const Corpus corpus = Corpus::open(config.data.corpus);
+      ++(corpus.name() == "fineweb" ? fineweb : slimpajama);
+      for (const auto* domains : {&config.data.train, &config.data.ood})
+        for (const std::string& domain : *domains) {
+          QVERIFY2(corpus.has_domain(domain), qPrintable(file + " names " + QString::fromStdString(domain)));
+          for (const Split split : {Split::train, Split::validation}) QVERIFY(TokenStore::open(corpus, domain, split, *bytes)->size() > 0);
+        }
+    }
+    QVERIFY(slimpajama >= 28 && fineweb >= 12);
   }
 
   void long_texts_are_cut_at_paragraphs() {
@@ -273,6 +339,55 @@ class CorpusImportTest : public QObject {
     import({file});
     const int64_t peak = memory("VmHWM:");
     QVERIFY2(peak - before < 50'000, qPrintable(QString("%1 kB before, peak %2 kB").arg(before).arg(peak)));
+  }
+
+  /// Only links to files of the same folder are followed; the others are named.
+  void links_out_of_a_folder_are_left_out() {
+    const fs::path outside = write("outside/secret.txt", "a secret that is nobody's text");
+    const fs::path inside = write("set/web/page.txt", "a page of the web, imported once");
+    fs::create_symlink(outside, folder() / "set" / "web" / "stolen.txt");
+    fs::create_symlink("/nowhere/at/all", folder() / "set" / "web" / "dangling.txt");
+    fs::create_directory_symlink(outside.parent_path(), folder() / "set" / "books");
+    fs::create_symlink("page.txt", folder() / "set" / "web" / "same.txt");
+    const ImportReport report = import({folder() / "set"});
+    QCOMPARE(report.documents, int64_t{1});
+    QCOMPARE(report.duplicates, int64_t{1});  // the link inside was followed
+    for (const char* name : {"stolen.txt: left out, a link out of the folder", "dangling.txt: left out, a link that leads nowhere",
+                             "books: left out, a link out of the folder"})
+      QVERIFY2(std::any_of(report.problems.begin(), report.problems.end(), [&](const std::string& p) { return p.ends_with(name); }), name);
+    fs::remove_all(folder() / "data" / "corpora");
+    QCOMPARE(import({folder() / "set" / "books"}).documents, int64_t{1});  // a link that somebody names is meant
+  }
+
+  void a_key_that_stands_twice_is_malformed() {
+    const ImportReport report = import(
+        {write("a.jsonl", "{\"text\": \"one\", \"text\": \"two\"}\n" + std::string("{\"text\": \"x\", \"meta\": {\"a\": 1, \"a\": 2}}\n") +
+                              "{\"text\": \"good\", \"meta\": {\"text\": 1}}\n")});
+    QCOMPARE(report.documents, int64_t{1});
+    QCOMPARE(report.malformed, int64_t{2});
+    QVERIFY(report.problems.front().find("the key \"text\" twice") != std::string::npos);
+  }
+
+  /// What killed processes left aside goes when the next one works in that folder; what a live one holds stays.
+  void files_left_aside_are_removed() {
+    import({write("a.jsonl", numbered(0, 40, "web"))});
+    const Corpus corpus = Corpus::open("mine");
+    const auto tokenizer = make_byte_tokenizer();
+    TokenStore::open(corpus, "web", Split::train, *tokenizer);
+    fs::path store;
+    for (const auto& entry : fs::recursive_directory_iterator(folder() / "cache" / "tokens"))
+      if (entry.is_regular_file()) store = entry.path();
+    const fs::path left = store.string() + ".aside-999999999-1", held = store.string() + ".aside-999999998-1",
+                   foreign = store.parent_path() / "notes.aside-mine";
+    for (const fs::path& path : {left, held, foreign}) std::ofstream(path) << "half";
+    const int lock = ::open(held.c_str(), O_RDWR);
+    QCOMPARE(::flock(lock, LOCK_EX | LOCK_NB), 0);
+    const fs::path corpora = folder() / "data" / "corpora";
+    fs::create_directory(corpora / ".mine.aside-999999999-1");
+    TokenStore::open(Corpus::open("mine"), "web", Split::train, *tokenizer);
+    QVERIFY(!fs::exists(left) && fs::exists(held) && fs::exists(foreign) && fs::exists(store));
+    QVERIFY(!fs::exists(corpora / ".mine.aside-999999999-1"));
+    ::close(lock);
   }
 
  private:

@@ -44,6 +44,29 @@ class EvaluationTest : public QObject {
   void init() { Arena::set_poison(true); }
   void cleanup() { Arena::set_poison(false); }
 
+  void bins_of_positions() {
+    const std::vector<PositionLoss> bins = loss_by_position({5, 4, 3, 1, 1, 2, 3});
+    std::vector<int64_t> edges;
+    for (const PositionLoss& bin : bins) edges.push_back(bin.begin), edges.push_back(bin.end);
+    QCOMPARE(edges, (std::vector<int64_t>{0, 1, 1, 2, 2, 4, 4, 7}));
+    QCOMPARE(bins[2].loss, 2.0);
+    QCOMPARE(bins[3].loss, 2.0);
+    QVERIFY(loss_by_position({}).empty());
+  }
+
+  /// The bytes of the text that is predicted: of byte tokens one each, but for ends of text.
+  void bits_per_byte_count_the_text() {
+    const auto trainer = trained(small_run(plain()), 1);
+    const Corpus corpus = Corpus::open("lines");
+    const FrozenBatch batch = frozen_batch(corpus, "lines", {Split::train, 24, 1000}, *make_byte_tokenizer());
+    const auto ends = std::count(batch.targets.begin(), batch.targets.end(), make_byte_tokenizer()->end_of_text());
+    QCOMPARE(batch.bytes, static_cast<int64_t>(batch.targets.size()) - ends);
+    const Evaluation e = trainer->evaluate(batch);
+    const double nats = e.loss * static_cast<double>(batch.targets.size());
+    QVERIFY(std::abs(e.bits_per_byte - nats / std::log(2.0) / static_cast<double>(batch.bytes)) < 1e-12);
+    QVERIFY(std::isnan(trainer->evaluate(frozen(2, 24, corpus_.vocabulary())).bits_per_byte));  // no text is known
+  }
+
   void weights_alone_give_the_trainers_numbers_data() {
     QTest::addColumn<QString>("architecture");
     const auto row = [](const char* name, const nlohmann::json& architecture) {

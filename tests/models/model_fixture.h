@@ -53,23 +53,29 @@ inline RunConfig small_run(const nlohmann::json& architecture, const nlohmann::j
 /// Bytes of all weights and moments, to compare runs bit by bit.
 inline std::vector<char> bytes_of(const TrainingState& state) {
   std::vector<char> bytes;
-  for (const auto* list : {&state.weights, &state.first_moments, &state.second_moments})
-    for (const NamedTensor& t : *list) {
+  const auto add = [&](const std::vector<NamedTensor>& list) {
+    for (const NamedTensor& t : list) {
       const char* data = static_cast<const char*>(t.tensor.raw());
       bytes.insert(bytes.end(), data, data + t.tensor.bytes());
     }
+  };
+  add(state.weights);
+  for (const TensorGroup& group : state.optimizer) add(group.tensors);
   return bytes;
 }
 
 /// The state with tensors of its own, as a checkpoint holds it.
 inline TrainingState copy_of(const TrainingState& state, Arena& arena) {
   TrainingState copy = state;
-  for (auto* list : {&copy.weights, &copy.first_moments, &copy.second_moments})
-    for (NamedTensor& t : *list) {
+  const auto renew = [&](std::vector<NamedTensor>& list) {
+    for (NamedTensor& t : list) {
       const Tensor original = t.tensor;
       t.tensor = arena.allocate(original.shape(), original.dtype());
       std::memcpy(t.tensor.raw(), original.raw(), static_cast<size_t>(original.bytes()));
     }
+  };
+  renew(copy.weights);
+  for (TensorGroup& group : copy.optimizer) renew(group.tensors);
   return copy;
 }
 

@@ -113,17 +113,19 @@ class PlanTest : public QObject {
   void presets_are_whole_configs_of_the_size_they_claim() {
     const QDir folder(qEnvironmentVariable("SACCADE_SOURCE_DIR") + "/resources/presets");
     const QStringList files = folder.entryList({"*.json"}, QDir::Files, QDir::Name);
-    QVERIFY(files.size() >= 48);
+    QVERIFY(files.size() >= 90);
     for (const QString& file : files) {
       const RunConfig config = load_config(folder.filePath(file).toStdString());
       QCOMPARE(QString::fromStdString(config.name), QFileInfo(file).completeBaseName());
       const std::string& tokenizer = config.data.tokenizer;
       const size_t colon = tokenizer.find(':');
       const int64_t parameters = make_plan(config, colon == std::string::npos ? 257 : std::stoll(tokenizer.substr(colon + 1))).parameters;
-      const auto [low, high] = file.contains("tiny")   ? std::pair(5e4, 4e5)
-                               : file.contains("demo") ? std::pair(1e6, 2.2e6)
-                               : file.contains("10m")  ? std::pair(9e6, 12e6)
-                                                       : std::pair(105e6, 155e6);
+      const auto [low, high] = file.contains("tiny")     ? std::pair(5e4, 4e5)
+                               : file.contains("demo")   ? std::pair(1e6, 2.2e6)
+                               : file.contains("10m")    ? std::pair(9e6, 12e6)
+                               : file.contains("large")  ? std::pair(1.25e9, 1.6e9)
+                               : file.contains("medium") ? std::pair(480e6, 510e6)
+                                                         : std::pair(105e6, 170e6);
       QVERIFY2(static_cast<double>(parameters) > low && static_cast<double>(parameters) < high,
                qPrintable(QString("%1: %2 parameters").arg(file).arg(parameters)));
     }

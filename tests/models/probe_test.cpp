@@ -69,7 +69,7 @@ class ProbeTest : public QObject {
     check(record, "distance", mean([](int64_t t) { return number(t) / 2; }));
     check(record, "outside_256", mean([](int64_t t) { return outside(t) / number(t + 1); }));
     check_rows(map(record, MapKind::weights));
-    QVERIFY(!record.selection);
+    QVERIFY(record.selections.empty());
   }
 
   void windows_bound_the_reads() {
@@ -87,7 +87,7 @@ class ProbeTest : public QObject {
     check_rows(map(record, MapKind::soft_weights));
     QCOMPARE(map(record, MapKind::weights).values[static_cast<size_t>(kLength * kLength - kLength)], 1.0f);
     QCOMPARE(map(record, MapKind::selected).shape, (std::vector<int64_t>{2, kLength}));
-    QVERIFY((record.selection == Selection{Selection::Unit::element, 1}));
+    QVERIFY((record.selections.at(1) == Selection{Selection::Unit::element, 1}));
   }
 
   void top1_chunk() {
@@ -103,7 +103,7 @@ class ProbeTest : public QObject {
     QCOMPARE(map(record, MapKind::captured_mass).shape, (std::vector<int64_t>{2, kLength}));
     QCOMPARE(map(record, MapKind::margin).shape, (std::vector<int64_t>{2, kLength}));
     QCOMPARE(map(record, MapKind::selected).values[0], -1.0f);
-    QVERIFY((record.selection == Selection{Selection::Unit::chunk, kChunk}));
+    QVERIFY((record.selections.at(0) == Selection{Selection::Unit::chunk, kChunk}));
   }
 
   void nothing_is_reported_that_nobody_wants() {

@@ -48,6 +48,8 @@ class RegistryTest : public QObject {
     row(R"({"block": "llama", "mixer": "rwkv6"})", "RWKV-6 in Transformer++");
     row(R"({"block": "rwkv", "mixer": "attention", "window": 64})", "Attention window 64 in RWKV block");
     row(R"({"block": "rwkv", "mixer": "top1_chunk", "selection": "approx"})", "Top-1 Chunk approx in RWKV block");
+    row(R"({"block": "rwkv", "mixer": "top1_element", "mixer_inputs": "full"})", "Top-1 Element full time mix in RWKV block");
+    row(R"({"block": "rwkv", "mixer": "attention", "mixer_inputs": "shifted"})", "Attention token shift in RWKV block");
     row(R"({"block": "gpt", "mixer": "top1_chunk", "biases": false})", "Top-1 Chunk exact without biases in GPT");
   }
   void titles() {
@@ -136,6 +138,25 @@ class RegistryTest : public QObject {
     QVERIFY(bound.first >= -0.5 && bound.first < -0.45 && bound.second <= 0.5 && bound.second > 0.45);
   }
 
+  /// The divisor of what writes to the residual stream reaches the mixer's matrix too, and leaves both where it is off.
+  void residual_scaling_is_of_mixer_and_mlp() {
+    for (const char* mixer : {"attention", "top1_element", "top1_chunk", "based"})
+      for (const bool scaled : {true, false}) {
+        Arena arena(Device::cpu());
+        nlohmann::json settings = {{"mixer", mixer}, {"width", 128}, {"layers", 8}, {"scaled_residual", scaled}};
+        if (std::string(mixer) == "based") settings["layout"] = {"linear"};
+        if (std::string(mixer) == "top1_chunk") settings["chunk"] = 16;
+        const auto model = make_model(resolve_architecture(settings, 64), 16, 64, arena, DType::f64, 1, false);
+        for (const char* name : {"layer3.output", "layer3.down"}) {
+          const Tensor values = model->parameter(name).value;
+          double squares = 0;
+          for (int64_t i = 0; i < values.size(); ++i) squares += values.data<double>()[i] * values.data<double>()[i];
+          const double deviation = std::sqrt(squares / static_cast<double>(values.size())), expected = scaled ? 0.02 / 4 : 0.02;
+          QVERIFY2(std::abs(deviation / expected - 1) < 0.03, qPrintable(QString("%1 of %2: %3").arg(name, mixer).arg(deviation)));
+        }
+      }
+  }
+
   /// Specification 1.1 and 1.2: V 32 000 and 4 096.
   void parameters_of_rwkv_data() {
     QTest::addColumn<QString>("settings");
@@ -164,9 +185,21 @@ class RegistryTest : public QObject {
     QCOMPARE(parameters(b, 4096, 512), tiny);
   }
 
-  /// arXiv:2505.18522, section 5.3: other mixers in the RWKV-7 block, 134.1 M.
+  /// arXiv:2505.18522, section 5.3: other mixers in the RWKV-7 block, 134.1 M, and what its time mix has around the recurrence: 137.1 M.
   void parameters_of_the_rwkv_block_with_attention() {
-    QCOMPARE(parameters({{"block", "rwkv"}, {"width", 768}, {"layers", 12}, {"heads", 12}}, 32000, 2048), 134135808);
+    const auto count = [](const char* inputs) {
+      return parameters({{"block", "rwkv"}, {"mixer_inputs", inputs}, {"width", 768}, {"layers", 12}, {"heads", 12}}, 32000, 2048);
+    };
+    const int64_t shift = 768, gate = 2 * 768 * 128, values = 2 * 768 * 32 + 768, group = 2 * 768;
+    QCOMPARE(count("plain"), 134135808);
+    QCOMPARE(count("shifted"), 134135808 + 12 * 3 * shift);
+    QCOMPARE(count("full"), 134135808 + 12 * (4 * shift + gate + group) + 11 * values);
+    QCOMPARE((count("full") + 50000) / 100000, 1371);
+    QVERIFY(!resolve_architecture({{"mixer", "rwkv7"}}, 64).contains("mixer_inputs"));
+    QVERIFY_THROWS_EXCEPTION(UsageError, resolve_architecture({{"block", "rwkv"}, {"mixer", "mamba2"}, {"mixer_inputs", "full"}}, 64));
+    QVERIFY_THROWS_EXCEPTION(
+        UsageError,
+        resolve_architecture({{"block", "rwkv"}, {"mixer", "attention"}, {"relation", "constant-keys"}, {"mixer_inputs", "full"}}, 64));
   }
 
   void mixers_know_their_usual_host() {

@@ -90,8 +90,65 @@ class TokenStoreTest : public QObject {
 
   void a_token_beyond_the_vocabulary_is_a_data_error() {
     open();
-    overwrite(store_file(), 201);  // second byte of the first token
+    overwrite(store_file(), 209);  // second byte of the first token
     QVERIFY_THROWS_EXCEPTION(DataError, read_all(*open()));
+  }
+
+  /// Header, tokens and checksums: no bit can be turned over and other tokens come out, or the same in silence.
+  void every_flipped_bit_is_noticed() {
+    open();
+    const std::string whole = read_file(store_file());
+    for (size_t at = 0; at < whole.size(); ++at)
+      for (const int bit : {0, 3, 7}) {
+        std::string bad = whole;
+        bad[at] = static_cast<char>(bad[at] ^ (1 << bit));
+        std::ofstream(store_file(), std::ios::binary) << bad;
+        QVERIFY_THROWS_EXCEPTION(DataError, read_all(*open()));
+      }
+  }
+
+  /// Blocks are checked where they are first read, at each end of one and at the last, shorter one.
+  void blocks_are_checked_when_first_read() {
+    CorpusWriter writer("large");
+    writer.add("a", Split::train, std::string(30000, 'x'));
+    writer.finish({}, Existing::refuse);
+    const auto open_large = [] { return TokenStore::open(Corpus::open("large"), "a", Split::train, *make_byte_tokenizer()); };
+    QCOMPARE(open_large()->size(), 30001);
+    const std::string whole = read_file(store_file());
+    for (const int64_t token : {0, 8191, 8192, 24575, 24576, 30000}) {
+      std::string bad = whole;
+      bad[static_cast<size_t>(208 + 2 * token)] ^= 1;
+      std::ofstream(store_file(), std::ios::binary) << bad;
+      const auto store = open_large();
+      for (const int64_t block : {0, 1, 2, 3}) {
+        std::vector<int32_t> tokens(block == 3 ? 1000 : 8192);
+        const auto read = [&] { store->read(block * 8192, tokens); };
+        if (block == token / 8192)
+          QVERIFY_THROWS_EXCEPTION(DataError, read());
+        else
+          read();
+      }
+      std::vector<int32_t> both(9000);
+      if (token < 16384) QVERIFY_THROWS_EXCEPTION(DataError, store->read(7500, both));
+    }
+  }
+
+  /// Tokens that an earlier version stored without checksums are not used, but made again.
+  void a_store_without_checksums_is_made_again() {
+    const std::vector<int32_t> tokens = read_all(*open());
+    std::string old = read_file(store_file());
+    const std::string fresh = old;
+    old.replace(0, 8, "sactok01");
+    old.erase(168, 8);                          // the fields of the blocks
+    old.resize(old.size() - sizeof(uint32_t));  // the one block's checksum
+    old[200] ^= 1;                              // a token that is damaged
+    std::ofstream(store_file(), std::ios::binary) << old;
+    std::string said;
+    const auto store =
+        TokenStore::open(Corpus::open("small"), "a", Split::train, *make_byte_tokenizer(), [&](const std::string& line) { said = line; });
+    QVERIFY(said.find("had no checksums") != std::string::npos);
+    QCOMPARE(read_all(*store), tokens);
+    QCOMPARE(read_file(store_file()), fresh);
   }
 
   void damaged_corpora_are_data_errors() {

@@ -63,6 +63,18 @@ class CompareTest : public QObject {
     QVERIFY(page.child<FigureView>("OOD loss against pre-training loss")->figure().y.title.find("on c") != std::string::npos);
   }
 
+  /// The axis says what counts as pre-training loss, and the line begins again at a loss of that kind.
+  void the_pretraining_loss_can_be_chosen() {
+    PageOnRuns page("compare", three_architectures());
+    auto* view = page.child<FigureView>("OOD loss against pre-training loss");
+    const double before = *view->figure().vertical_line;
+    QVERIFY(view->figure().x.title == "pre-training loss (nats)");
+    Q_EMIT view->verticalLineMoved(before + 0.5);
+    page.child<QComboBox>("Pre-training loss")->setCurrentIndex(2);
+    QVERIFY(view->figure().x.title == "training loss, smoothed (nats)");
+    QVERIFY(view->figure().vertical_line && *view->figure().vertical_line != before + 0.5);
+  }
+
   void tables_read_as_text() {
     Comparison comparison;
     comparison.equal_loss = 3.45;

@@ -8,6 +8,7 @@
 #include <QTest>
 
 #include "kernels/engine/error.h"
+#include "models/config/old_names.h"
 #include "models/corpus/vocabulary.h"
 #include "tests/analysis/fixture.h"
 #include "ui/configure/config_draft.h"
@@ -136,6 +137,56 @@ class ConfigureTest : public QObject {
     COMPARE_JSON(config->architecture.at("block"), Json("llama"));
   }
 
+  void hybrid_stacks_are_written_as_text() {
+    ConfigDraft draft;
+    draft.set(field(draft, "/architecture/mixer"), "top1_chunk");
+    draft.set(field(draft, "/architecture/chunk"), 32);
+    const std::string text = "3 gated_deltanet, 1 attention(window=64)";
+    draft.set(field(draft, "/architecture/layers"), text);
+    COMPARE_JSON(draft.value(field(draft, "/architecture/depth")), Json(4));
+    draft.set(field(draft, "/architecture/depth"), 8);
+    for (const char* gone : {"/architecture/mixer", "/architecture/chunk", "/architecture/activation"})
+      QVERIFY_THROWS_EXCEPTION(UsageError, field(draft, gone));
+    ConfigProblem problem;
+    const auto config = resolve(draft, &problem);
+    QVERIFY2(config.has_value(), problem.message.c_str());
+    QCOMPARE(config->architecture.at("depth").get<int>(), 8);
+
+    ConfigDraft again;  // from a run's resolved config, whose groups hold every setting
+    again.start(to_json(*config));
+    // The architecture's norm_epsilon is then the stem's, which these groups had from their mixers.
+    const Json shown = again.value(field(again, "/architecture/layers"));
+    COMPARE_JSON(shown, Json("3 gated_deltanet, 1 attention(norm_epsilon=1e-05, window=64)"));
+    QCOMPARE(again.changes(), 0);
+    again.set(field(again, "/architecture/layers"), shown);
+    COMPARE_JSON(resolve(again, &problem)->architecture, config->architecture);
+
+    draft.set(field(draft, "/architecture/layers"), "3 gated_deltanet, 1 atention");
+    QVERIFY(!resolve(draft, &problem));
+    QCOMPARE(problem.pointer, std::string("/architecture/layers"));
+    QVERIFY2(problem.message.find("did you mean \"attention\"?") != std::string::npos, problem.message.c_str());
+    draft.set(field(draft, "/architecture/layers"), 6);
+    QVERIFY2(resolve(draft, &problem).has_value(), problem.message.c_str());
+    COMPARE_JSON(draft.value(field(draft, "/architecture/chunk")), Json(32));
+  }
+
+  void typing_groups_of_layers_keeps_the_line() {
+    const QTemporaryDir folder;
+    Session session(folder.path());
+    ConfigurePage page(session);
+    page.show();
+    QVERIFY(QTest::qWaitForWindowActive(&page));
+    auto* line = page.form()->editor("/architecture/layers")->findChild<QLineEdit*>();
+    line->setFocus();
+    line->selectAll();
+    for (const QChar c : QStringLiteral("2 mamba2, attention(window=9)")) {  // the form is built anew on the way
+      QTest::keyClick(page.focusWidget(), c.toLatin1());
+      QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
+    }
+    COMPARE_JSON(page.draft().json(), (Json{{"architecture", {{"layers", "2 mamba2, attention(window=9)"}}}}));
+    QVERIFY(page.form()->editor("/architecture/depth") && !page.form()->editor("/architecture/mixer"));
+  }
+
   void errors_name_their_field() {
     ConfigDraft draft;
     draft.set(field(draft, "/architecture/heads"), 3);
@@ -180,7 +231,9 @@ class ConfigureTest : public QObject {
     QCOMPARE(presets->accessibleName(), QStringLiteral("Preset"));
     const int item = presets->findText(QStringLiteral("as the selected run"));
     Q_EMIT presets->activated(item);
-    COMPARE_JSON(page.draft().json(), fixture_info(options).config);
+    nlohmann::json config = fixture_info(options).config;
+    fill_old_defaults(config);  // settings that came after the run was made
+    COMPARE_JSON(page.draft().json(), config);
     session.setCurrentRun({});
     QSignalSpy failed(&session, &Session::failed);
     Q_EMIT presets->activated(item);

@@ -9,6 +9,7 @@
 #include <QXmlStreamReader>
 #include <QtTest>
 
+#include "tests/support/file_size_limit.h"
 #include "ui/charts/figure_view.h"
 
 namespace saccade::test {
@@ -167,6 +168,35 @@ class FigureExportTest : public QObject {
   }
 
   void vector_files_stay_small() { QVERIFY(QFileInfo(write(curves(), "pdf")).size() < 400'000); }
+
+  /// A disk that is full at any size of the file, also where only the last buffer does not fit: told with the system's reason, and
+  /// neither a part of the figure nor a file aside remains.
+  void a_full_disk_is_told_data() {
+    QTest::addColumn<QString>("suffix");
+    for (const char* suffix : {"pdf", "svg", "png", "csv"}) QTest::newRow(suffix) << suffix;
+  }
+  void a_full_disk_is_told() {
+    QFETCH(QString, suffix);
+    Figure small = curves();
+    for (Curve& curve : small.curves) curve.x.resize(20), curve.y.resize(20);
+    const qint64 whole = QFileInfo(write(small, suffix)).size();
+    const QTemporaryDir folder;
+    const QString path = folder.filePath("figure." + suffix);
+    for (const qint64 left : {qint64{0}, qint64{1}, whole / 2, whole - 5000, whole - 1}) {
+      if (left < 0) continue;
+      QString reason;
+      bool written = true;
+      {
+        const FileSizeLimit limit(static_cast<rlim_t>(left));
+        written = exportFigure(small, path, &reason);
+      }
+      QVERIFY2(!written && reason.contains(path) && reason.contains("File too large"), qPrintable(QString::number(left) + reason));
+      QVERIFY(QDir(folder.path()).entryList(QDir::Files | QDir::Hidden).isEmpty());
+    }
+    QString reason;
+    QVERIFY2(exportFigure(small, path, &reason), qPrintable(reason));
+    QCOMPARE(QFileInfo(path).size(), whole);
+  }
 
   void failures_leave_nothing_behind() {
     QString reason;

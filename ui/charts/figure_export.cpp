@@ -1,14 +1,15 @@
+#include <QBuffer>
 #include <QFileInfo>
 #include <QImage>
 #include <QImageWriter>
 #include <QPageSize>
 #include <QPainter>
 #include <QPdfWriter>
-#include <QSaveFile>
 #include <QSvgGenerator>
 
 #include "ui/charts/colours.h"
 #include "ui/charts/figure_view.h"
+#include "ui/files/write_file.h"
 
 namespace saccade::ui {
 
@@ -99,18 +100,14 @@ bool exportFigure(const Figure& figure, const QString& path, QString* reason, co
   if (!has_data(figure)) return fail(reason, QStringLiteral("“%1” holds no data yet").arg(title_of(figure)));
   if (!(figure.width_mm > 0 && figure.height_mm > 0 && figure.width_mm < 2000 && figure.height_mm < 2000))
     return fail(reason, QStringLiteral("%1: a figure is 0 to 2000 mm wide and high").arg(path));
-  QSaveFile file(path);  // written aside, renamed when complete
-  if (!file.open(QIODevice::WriteOnly)) return fail(reason, QStringLiteral("%1: %2").arg(path, file.errorString()));
-  const bool written = suffix == "pdf"   ? write_pdf(file, figure, style)
-                       : suffix == "svg" ? write_svg(file, figure, style)
-                       : suffix == "png" ? write_png(file, figure, style)
-                                         : write_csv(file, figure);
-  if (!written || file.error() != QFileDevice::NoError) {
-    file.cancelWriting();
-    return fail(reason, QStringLiteral("%1: could not be written (%2)").arg(path, file.errorString()));
-  }
-  if (!file.commit()) return fail(reason, QStringLiteral("%1: %2").arg(path, file.errorString()));
-  return true;
+  QBuffer file;  // in memory: only what is whole goes to the disk, and every error there is told
+  file.open(QIODevice::WriteOnly);
+  const bool drawn = suffix == "pdf"   ? write_pdf(file, figure, style)
+                     : suffix == "svg" ? write_svg(file, figure, style)
+                     : suffix == "png" ? write_png(file, figure, style)
+                                       : write_csv(file, figure);
+  if (!drawn) return fail(reason, QStringLiteral("%1: could not be drawn").arg(path));
+  return writeFile(path, file.data(), reason);
 }
 
 }  // namespace saccade::ui

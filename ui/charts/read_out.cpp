@@ -150,9 +150,11 @@ QString cell_text(const Figure& figure, const Cell& cell) {
   const auto i = static_cast<size_t>(cell.row) * static_cast<size_t>(figure.map->columns) + static_cast<size_t>(cell.column);
   const double value = i < figure.map->values.size() ? figure.map->values[i] : NAN;
   const QString shown = std::isnan(value) ? QStringLiteral("none") : short_number(value);
+  const auto row = static_cast<size_t>(cell.row);
+  const auto& names = figure.map->row_names;
+  const QString name = row < names.size() ? QStringLiteral(" (%1)").arg(QString::fromStdString(names[row])) : QString();
   return QStringLiteral("%1 %2, %3 %4: %5 %6")
-      .arg(QString::fromStdString(figure.y.title))
-      .arg(cell.row)
+      .arg(QString::fromStdString(figure.y.title), QString::number(cell.row) + name)
       .arg(QString::fromStdString(figure.x.title))
       .arg(cell.column)
       .arg(QString::fromStdString(figure.map->value_title), shown);

@@ -28,7 +28,7 @@ const RegisterPage entry{{"compare", QObject::tr("Compare"), "compare", 50,
                           [](Session& session, QWidget* parent) -> QWidget* { return new ComparePage(session, parent); }}};
 
 QString verdict(const Comparison& comparison) {
-  if (comparison.rows.size() < 2) return ComparePage::tr("Switch two or more runs visible to compare them.");
+  if (comparison.warnings.empty() && comparison.rows.size() < 2) return ComparePage::tr("Switch two or more runs visible to compare them.");
   if (comparison.warnings.empty() && comparison.left_out.empty())
     return ComparePage::tr("✓ Comparable: same text, tokenizer, evaluation and training settings; parameters within 1 %.");
   constexpr qsizetype kNamed = 4;
@@ -43,23 +43,32 @@ QString verdict(const Comparison& comparison) {
 /// So little that it is reckoned while one waits.
 bool is_little(const ShownRuns& shown) { return shown.runs().size() <= 24; }
 
+/// What the reader chose on the page.
+struct Wanted {
+  std::optional<double> at_loss;
+  std::string domain;
+  PretrainingLoss pretraining;
+  QString current;  ///< directory
+};
+
 /// The group of the baseline, else of the current run, first: the others are measured against it. Its name is the one of the selection.
-ComparePage::Made made(const std::shared_ptr<const ShownRuns>& shown, const std::optional<double>& at_loss, const std::string& domain,
-                       const QString& current, const std::shared_ptr<const PreparedFigure>& before) {
+ComparePage::Made made(const std::shared_ptr<const ShownRuns>& shown, const Wanted& wanted,
+                       const std::shared_ptr<const PreparedFigure>& before) {
   RunSet runs = shown->runs();
   const auto at = [&](const QString& directory) {
     return std::find_if(runs.begin(), runs.end(), [&](const Run* run) { return directory_of(*run) == directory; });
   };
   auto first = shown->baseline.isEmpty() ? runs.end() : at(shown->baseline);
-  if (first == runs.end()) first = at(current);
+  if (first == runs.end()) first = at(wanted.current);
   if (first != runs.end()) std::rotate(runs.begin(), first, first + 1);
   ComparePage::Made result;
-  result.comparison = compare(runs, at_loss, domain);
+  result.comparison = compare(runs, wanted.at_loss, wanted.domain, {}, wanted.pretraining);
   for (ComparisonRow& row : result.comparison.rows)
     for (const ShownGroup& group : shown->groups)
       for (const SharedRun& run : group.seeds)
         if (run->info().directory == row.directory) row.title = group.look.label;
-  result.figure = prepare_figure(trajectory_figure(shown->drawn(), domain, result.comparison.equal_loss), before);
+  result.figure =
+      prepare_figure(trajectory_figure(shown->drawn(), wanted.domain, result.comparison.equal_loss, wanted.pretraining), before);
   return result;
 }
 
@@ -78,14 +87,23 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
       job_(this, [this](const Made& made) { show(made); }),
       trajectories_(new FigureView),
       domain_(new QComboBox),
+      pretraining_(new QComboBox),
       common_(new QToolButton),
       verdict_(new QLabel(this)) {
   trajectory_card_ = new Card(tr("OOD loss against pre-training loss"), tr("drag the line · dotted: equal losses"), trajectories_, this);
   domain_->setAccessibleName(tr("OOD domain"));
   domain_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
   domain_->addItem(tr("domain: mean"));
+  pretraining_->setAccessibleName(tr("Pre-training loss"));
+  pretraining_->addItems({tr("x: validation"), tr("x: validation by tokens"), tr("x: training loss")});
+  for (int i = 0; i < pretraining_->count(); ++i)
+    pretraining_->setItemData(i, QString::fromStdString(describe(PretrainingLoss{static_cast<PretrainingLoss::Kind>(i)})), Qt::ToolTipRole);
+  pretraining_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  pretraining_->setMinimumContentsLength(10);
+  pretraining_->setToolTip(tr("What counts as the pre-training loss"));
   common_->setText(tr("lowest common loss"));
   common_->setToolTip(tr("Puts the line at the lowest pre-training loss that all runs have reached"));
+  trajectory_card_->addControl(pretraining_);
   trajectory_card_->addControl(domain_);
   trajectory_card_->addControl(common_);
   trajectories_->setEmptyText(
@@ -100,6 +118,11 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
   connect(&session_, &Session::currentRunChanged, this, &ComparePage::refresh);
   if (const QVariant loss = session_.place().value("compare/loss"); loss.isValid()) at_loss_ = loss.toDouble();
   connect(domain_, &QComboBox::currentIndexChanged, this, &ComparePage::refresh);
+  connect(pretraining_, &QComboBox::currentIndexChanged, this, [this] {
+    at_loss_.reset();  // another loss has another scale
+    session_.place().set("compare/loss", {});
+    refresh();
+  });
   connect(trajectories_, &FigureView::failed, &session_, &Session::failed);
   connect(trajectories_, &FigureView::exported, &session_,
           [this](const QString& path) { Q_EMIT session_.noted(tr("Saved %1").arg(path)); });
@@ -174,6 +197,8 @@ void ComparePage::showEvent(QShowEvent* event) {
 
 std::string ComparePage::domain() const { return domain_->currentIndex() <= 0 ? std::string() : domain_->currentText().toStdString(); }
 
+PretrainingLoss ComparePage::pretraining() const { return {static_cast<PretrainingLoss::Kind>(std::max(0, pretraining_->currentIndex()))}; }
+
 void ComparePage::updateDomains() {
   QStringList names{tr("domain: mean")}, present;
   for (const std::string& name : all_domains(session_.runs()->visibleRuns())) names << QString::fromStdString(name);
@@ -191,10 +216,9 @@ void ComparePage::refresh() {
   if (stale_) return;
   updateDomains();
   const std::shared_ptr<const ShownRuns> shown = session_.runs()->shown();
-  if (is_little(*shown) && !job_.busy()) return show(made(shown, at_loss_, domain(), session_.currentRun(), trajectories_->prepared()));
-  job_.ask([shown, loss = at_loss_, domain = domain(), current = session_.currentRun(),
-            before = trajectories_->prepared()] { return made(shown, loss, domain, current, before); },
-           true);
+  const Wanted wanted{at_loss_, domain(), pretraining(), session_.currentRun()};
+  if (is_little(*shown) && !job_.busy()) return show(made(shown, wanted, trajectories_->prepared()));
+  job_.ask([shown, wanted, before = trajectories_->prepared()] { return made(shown, wanted, before); }, true);
 }
 
 void ComparePage::show(const Made& made) {

@@ -39,6 +39,7 @@ class ComparePage : public QWidget {
   void show(const Made& made);
   void updateDomains();
   std::string domain() const;
+  PretrainingLoss pretraining() const;
 
   Session& session_;
   LatestJob<Made> job_;
@@ -46,7 +47,7 @@ class ComparePage : public QWidget {
   bool stale_ = true;
   FigureView* trajectories_;
   Card *trajectory_card_, *equal_card_, *end_card_;
-  QComboBox* domain_;
+  QComboBox *domain_, *pretraining_;
   QToolButton* common_;
   ComparisonTable *equal_, *end_;
   QTableView *equal_view_, *end_view_;

@@ -5,25 +5,21 @@
 #include <set>
 
 #include "models/architectures/registry.h"
+#include "models/architectures/stack.h"
+#include "models/optimizers/registry.h"
+#include "models/schedules/registry.h"
 
 namespace saccade::ui {
 namespace {
 
 using Json = nlohmann::json;
 
-const std::set<std::string> optimizer_settings{"gradient_accumulation",
-                                               "activation_checkpointing",
-                                               "warmup_steps",
-                                               "schedule",
-                                               "min_lr_ratio",
-                                               "weight_decay",
-                                               "beta1",
-                                               "beta2",
-                                               "epsilon",
-                                               "max_grad_norm",
-                                               "max_logit_penalty"};
-const std::set<std::string> saving_settings{"evaluate_every", "evaluation_tokens", "probe_every",
-                                            "capture_every",  "capture_tokens",    "checkpoint_every"};
+const std::set<std::string> optimizer_settings{
+    "gradient_accumulation", "activation_checkpointing",  "warmup_steps", "warmup_share", "batch_warmup_steps",
+    "batch_warmup_tokens",   "learning_rate_multipliers", "schedule",     "min_lr_ratio", "optimizer",
+    "max_grad_norm",         "max_logit_penalty"};
+const std::set<std::string> saving_settings{"evaluate_at_start", "evaluate_every", "evaluation_tokens", "probe_every",
+                                            "capture_every",     "capture_tokens", "checkpoint_every"};
 
 std::string training_group(const std::string& name) {
   if (optimizer_settings.count(name)) return "Optimizer";
@@ -41,6 +37,28 @@ std::vector<FormField> gathered(const std::vector<FormField>& fields) {
   for (const std::string& group : groups)
     std::copy_if(fields.begin(), fields.end(), std::back_inserter(sorted), [&](const FormField& field) { return field.group == group; });
   return sorted;
+}
+
+/// A value of a config as the form shows it.
+Json shown(const Json& config, const FormField& field) {
+  if (!config.contains(at(field.pointer))) return field.setting.default_value;
+  const Json& value = config.at(at(field.pointer));
+  try {
+    if (field.setting.kind == Setting::Kind::layers && value.is_array()) return stack_text(config.at("architecture"));
+    if (field.setting.kind == Setting::Kind::mixer && value.is_object()) return mixer_text(value);
+  } catch (const Error&) {
+    return value;  // resolve() says what is wrong with it
+  }
+  return value;
+}
+
+/// Whether the groups of a hybrid stack can be read at all.
+bool readable_stack(const Json& architecture) {
+  try {
+    return is_stack(architecture) && !stack_settings(architecture).empty();
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 bool known(const std::string& id) {
@@ -65,7 +83,38 @@ std::string ConfigDraft::chosen(const char* key) const {
   return {};
 }
 
-std::vector<FormField> ConfigDraft::fields() const {
+/// Of a hybrid stack: what is the same for all its groups. The rest stands in the groups.
+std::vector<FormField> ConfigDraft::stackFields(const Json& architecture) const {
+  std::vector<FormField> list;
+  std::set<std::string> common{"depth"}, of_stem;
+  for (const Setting& setting : common_settings()) common.insert(setting.name);
+  const std::vector<StackSetting> settings = stack_settings(architecture);
+  const Architecture& stem = saccade::architecture(architecture.value("block", settings.front().setting.default_value.get<std::string>()));
+  for (const Setting& setting : stem.settings) of_stem.insert(setting.name);
+  for (const StackSetting& each : settings) {
+    const std::string& name = each.setting.name;
+    if (name == "mixer" || (!each.shared && !architecture.contains(name))) continue;
+    const std::string group = common.count(name) ? "Architecture" : of_stem.count(name) ? stem.title : "All groups of layers";
+    list.push_back({each.setting, "/architecture/" + name, group});
+  }
+  return list;
+}
+
+std::string ConfigDraft::chosen_in_training(const char* key) const {
+  const TrainingConfig usual;
+  const Json training = json_.value("training", Json::object());
+  for (const Setting& setting : training_settings(usual.optimizer, usual.schedule)) {
+    if (setting.name != key) continue;
+    const bool given = training.is_object() && training.contains(key) && training.at(key).is_string();
+    const std::string name = given ? training.at(key) : setting.default_value;
+    const bool known_name = std::find(setting.choices.begin(), setting.choices.end(), name) != setting.choices.end();
+    return known_name ? name : setting.default_value.get<std::string>();  // resolve() reports a name mistyped in the JSON view
+  }
+  return {};
+}
+
+std::vector<FormField> ConfigDraft::architectureFields() const {
+  if (const Json given = json_.value("architecture", Json::object()); readable_stack(given)) return stackFields(given);
   std::vector<FormField> list;
   std::string block = chosen("block"), mixer = chosen("mixer");
   if (!known(block) || !known(mixer)) block = "llama", mixer = "attention";  // a name mistyped in the JSON view; resolve() reports it
@@ -86,12 +135,22 @@ std::vector<FormField> ConfigDraft::fields() const {
     if (chosen_by_default.contains(setting.name)) setting.default_value = chosen_by_default.at(setting.name);
     list.push_back({std::move(setting), pointer, group});
   }
+  return list;
+}
+
+std::vector<FormField> ConfigDraft::fields() const {
+  std::vector<FormField> list = architectureFields();
   for (Setting& setting : data_schema.settings()) {
     const std::string pointer = "/data/" + setting.name;
     list.push_back({std::move(setting), pointer, "Data"});
   }
-  for (Setting& setting : training_schema.settings()) {
-    const std::string pointer = "/training/" + setting.name, group = training_group(setting.name);
+  const std::string optimizer_id = chosen_in_training("optimizer"), schedule_id = chosen_in_training("schedule");
+  std::set<std::string> of_entries;
+  for (const Setting& setting : optimizer(optimizer_id).settings) of_entries.insert(setting.name);
+  for (const Setting& setting : schedule(schedule_id).settings) of_entries.insert(setting.name);
+  for (Setting& setting : training_settings(optimizer_id, schedule_id)) {
+    const std::string pointer = "/training/" + setting.name;
+    const std::string group = of_entries.count(setting.name) ? "Optimizer" : training_group(setting.name);
     list.push_back({std::move(setting), pointer, group});
   }
   for (Setting& setting : run_schema.settings()) {
@@ -101,13 +160,9 @@ std::vector<FormField> ConfigDraft::fields() const {
   return gathered(list);
 }
 
-Json ConfigDraft::value(const FormField& field) const {
-  return json_.contains(at(field.pointer)) ? json_.at(at(field.pointer)) : field.setting.default_value;
-}
+Json ConfigDraft::value(const FormField& field) const { return shown(json_, field); }
 
-Json ConfigDraft::preset_value(const FormField& field) const {
-  return preset_.contains(at(field.pointer)) ? preset_.at(at(field.pointer)) : field.setting.default_value;
-}
+Json ConfigDraft::preset_value(const FormField& field) const { return shown(preset_, field); }
 
 void ConfigDraft::put(const std::string& pointer, const Json& value, const Json& default_value) {
   if (value != default_value || preset_.contains(at(pointer))) {
@@ -122,20 +177,28 @@ void ConfigDraft::put(const std::string& pointer, const Json& value, const Json&
 
 void ConfigDraft::set(const FormField& field, const Json& value) {
   put(field.pointer, value, field.setting.default_value);
-  if (field.pointer == "/architecture/block" || field.pointer == "/architecture/mixer") keep_fitting_settings();
+  if (field.pointer == "/architecture/block" || field.pointer == "/architecture/mixer" || field.pointer == "/architecture/layers")
+    keep_fitting_settings("architecture");
+  if (field.pointer == "/training/optimizer" || field.pointer == "/training/schedule") keep_fitting_settings("training");
 }
 
-void ConfigDraft::keep_fitting_settings() {
-  if (!json_.contains("architecture")) return;
+void ConfigDraft::keep_fitting_settings(const std::string& section) {
+  if (!json_.contains(section)) return;
   std::set<std::string> fitting;
-  for (const FormField& field : fields())
-    if (field.pointer.rfind("/architecture/", 0) == 0) fitting.insert(field.setting.name);
-  Json all = aside_;
-  all.update(json_.at("architecture"));
-  Json kept = Json::object();
-  aside_ = Json::object();
-  for (const auto& [name, value] : all.items()) (fitting.count(name) || name == "block" ? kept : aside_)[name] = value;
-  json_["architecture"] = kept;
+  const Json architecture = json_.value("architecture", Json::object());
+  if (section == "architecture" && readable_stack(architecture)) {
+    for (const StackSetting& each : stack_settings(architecture)) fitting.insert(each.setting.name);
+  } else {
+    if (section == "architecture" && is_stack(architecture)) return;  // half written
+    for (const FormField& field : fields())
+      if (field.pointer.rfind("/" + section + "/", 0) == 0) fitting.insert(field.setting.name);
+  }
+  Json all = aside_.value(section, Json::object());
+  all.update(json_.at(section));
+  Json kept = Json::object(), aside = Json::object();
+  for (const auto& [name, value] : all.items()) (fitting.count(name) || name == "block" ? kept : aside)[name] = value;
+  json_[section] = kept;
+  aside_[section] = aside;
 }
 
 int ConfigDraft::changes() const {

@@ -31,20 +31,24 @@ class ConfigDraft {
 
   /// All fields of the chosen block and mixer, in form order; groups stand together.
   std::vector<FormField> fields() const;
-  Json value(const FormField& field) const;  ///< as set, else the default
+  /// As set, else the default. Mixers and groups of layers are in their short form, as a person writes them.
+  Json value(const FormField& field) const;
   Json preset_value(const FormField& field) const;
   bool changed(const FormField& field) const { return value(field) != preset_value(field); }
-  /// Settings that the new block or mixer does not have are put aside, and come back with it.
+  /// Settings that the new block, mixer, optimizer or schedule does not have are put aside, and come back with it.
   void set(const FormField& field, const Json& value);
   void reset(const FormField& field) { set(field, preset_value(field)); }
   int changes() const;
 
  private:
   std::string chosen(const char* key) const;
+  std::vector<FormField> architectureFields() const;
+  std::vector<FormField> stackFields(const Json& architecture) const;
   void put(const std::string& pointer, const Json& value, const Json& default_value);
-  void keep_fitting_settings();
+  std::string chosen_in_training(const char* key) const;
+  void keep_fitting_settings(const std::string& section);
 
-  Json json_ = Json::object(), preset_ = Json::object(), aside_ = Json::object();
+  Json json_ = Json::object(), preset_ = Json::object(), aside_ = Json::object();  ///< aside_: by section
 };
 
 /// Why a config is refused: the message without its origin, and the field it is about (empty: none of them).

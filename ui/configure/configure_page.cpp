@@ -7,7 +7,6 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
-#include <QSaveFile>
 #include <QShortcut>
 #include <QSplitter>
 #include <QStackedWidget>
@@ -20,6 +19,7 @@
 #include "ui/configure/plan_view.h"
 #include "ui/configure/presets.h"
 #include "ui/configure/settings_form.h"
+#include "ui/files/write_file.h"
 #include "ui/page.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
@@ -196,10 +196,8 @@ void ConfigurePage::savePreset() {
   const QString path = QFileDialog::getSaveFileName(
       this, tr("Save as preset"), own_presets_folder() + QLatin1Char('/') + name + QStringLiteral(".json"), tr("Configs (*.json)"));
   if (path.isEmpty()) return;
-  QSaveFile file(path);
   const QByteArray text = QByteArray::fromStdString(draft_.json().dump(2) + "\n");
-  if (!file.open(QIODevice::WriteOnly) || file.write(text) != text.size() || !file.commit())
-    return Q_EMIT session_.failed(tr("%1: %2").arg(path, file.errorString()));
+  if (QString reason; !writeFile(path, text, &reason)) return Q_EMIT session_.failed(reason);
   fillPresets();
   presets_->setCurrentIndex(presets_->findData(path));
   draft_.start(draft_.json());

@@ -124,7 +124,7 @@ void PlanView::showPlan(const Plan& plan) {
   parameters_->setText(formatCount(static_cast<double>(plan.parameters)));
   parameters_->setToolTip(QLocale::c().toString(static_cast<qlonglong>(plan.parameters)));
   tokens_->setText(tr("%1 in %2 steps")
-                       .arg(formatCount(static_cast<double>(plan.steps * plan.tokens_per_step)),
+                       .arg(formatCount(static_cast<double>(plan.tokens)),
                             QLocale::c().toString(static_cast<qlonglong>(plan.steps)).remove(QLatin1Char(','))));
   flops_->setText(scientific(plan.total_flops()));
   state_->setText(tr("%1 per token").arg(bytes(plan.state_bytes_per_token)));
@@ -148,6 +148,12 @@ void PlanView::showPlan(const Plan& plan) {
   QStringList notes{looks_ahead.empty() ? tr("✓ causal: no position sees its future")
                                         : tr("Not causal: %1").arg(QString::fromStdString(looks_ahead))};
   if (config_.data.ood.empty()) notes << tr("No domain is out of distribution: only the pre-training loss will be measured.");
+  for (const PlannedLayers& l : plan.layers) {
+    const QString numbers = l.first == l.last ? tr("Layer %1").arg(l.first) : tr("Layers %1 to %2").arg(l.first).arg(l.last);
+    notes << tr("%1: %2, %3 parameters%4")
+                 .arg(numbers, QString::fromStdString(l.mixer), formatCount(static_cast<double>(l.parameters)),
+                      l.first == l.last ? QString() : tr(" each"));
+  }
   notes_->setText(notes.join(QLatin1Char('\n')));
   showTime();
 }

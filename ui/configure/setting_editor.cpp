@@ -28,7 +28,7 @@ QString plain_number(double value) {
 
 /// "16 … 1024" for ranges that say something.
 QString range_text(const Setting& setting) {
-  if (setting.kind != Kind::integer && setting.kind != Kind::real) return {};
+  if (setting.kind != Kind::integer && setting.kind != Kind::real && setting.kind != Kind::layers) return {};
   const bool low = std::isfinite(setting.minimum), high = std::isfinite(setting.maximum) && setting.maximum < 1e9;
   if (low && high) {
     const QString text = QStringLiteral("%1 … %2").arg(plain_number(setting.minimum), plain_number(setting.maximum));
@@ -157,6 +157,14 @@ Json SettingEditor::textValue(const QString& typed) const {
   if (field_.setting.kind == Kind::text_list) {
     Json list = Json::array();
     for (const QString& part : typed.split(QLatin1Char(','), Qt::SkipEmptyParts)) list.push_back(part.trimmed().toStdString());
+    return list;
+  }
+  if (field_.setting.kind == Kind::number_list) {
+    Json list = Json::array();
+    for (const QString& part : typed.split(QLatin1Char(','), Qt::SkipEmptyParts)) {
+      const Json number = Json::parse(part.trimmed().toStdString(), nullptr, false);
+      list.push_back(number.is_number() ? number : Json(part.trimmed().toStdString()));
+    }
     return list;
   }
   const Json number = Json::parse(text, nullptr, false);

@@ -55,15 +55,19 @@ void SettingsForm::setDraft(const ConfigDraft& draft) {
   const bool same = fields.size() == editors_.size() &&
                     std::equal(fields.begin(), fields.end(), editors_.begin(),
                                [](const FormField& field, const SettingEditor* editor) { return same_field(field, editor->field()); });
+  auto* typed_in = qobject_cast<QLineEdit*>(focusWidget());
+  const int caret = typed_in ? typed_in->cursorPosition() : -1;
   if (!same) build(fields);
   for (size_t i = 0; i < fields.size(); ++i)
     editors_[i]->setValue(draft.value(fields[i]), draft.changed(fields[i]), draft.preset_value(fields[i]));
+  if (auto* line = qobject_cast<QLineEdit*>(focusWidget()); !same && line && caret >= 0) line->setCursorPosition(caret);
 }
 
 void SettingsForm::build(const std::vector<FormField>& fields) {
   std::string focused;
+  const QMetaObject* kind = nullptr;  // an editor has a line and a reset button
   for (SettingEditor* editor : editors_)
-    if (editor->isAncestorOf(focusWidget())) focused = editor->field().pointer;
+    if (editor->isAncestorOf(focusWidget())) focused = editor->field().pointer, kind = focusWidget()->metaObject();
   for (SettingGroup* group : groups_) {
     column_->removeWidget(group);
     group->hide();
@@ -91,7 +95,12 @@ void SettingsForm::build(const std::vector<FormField>& fields) {
   }
   column_->addStretch();
   search(search_->text());
-  if (SettingEditor* again = editor(focused)) again->nextInFocusChain()->setFocus();
+  SettingEditor* again = editor(focused);
+  for (QWidget* part : again ? again->findChildren<QWidget*>() : QList<QWidget*>())
+    if (part->metaObject() == kind) {
+      part->setFocus();
+      break;
+    }
 }
 
 void SettingsForm::search(const QString& words) {

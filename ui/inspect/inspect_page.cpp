@@ -249,6 +249,11 @@ void InspectPage::showSample() {
   Figure overview = captures_->heads[index];
   overview.provenance = provenance_;
   heads_->setFigure(std::move(overview));
+  QStringList silent;
+  for (const int64_t layer : layers_without_reads(*sample)) silent << QString::number(layer);
+  const QString words = tr("entropy, 1 = evenly spread");
+  heads_card_->setTitle(tr("Layer × head"),
+                        silent.isEmpty() ? words : tr("%1 · no weights in layer %2").arg(words, silent.join(QStringLiteral(", "))));
   showHead();
 }
 
@@ -261,7 +266,7 @@ void InspectPage::chooseMap() {
   for (const ShownMap& map : kMaps)
     if (at && find_map(*capture(), map.kind, at->layer)) map_choice_->addItem(tr(map.title), static_cast<int>(map.kind));
   int kept = map_choice_->findData(wanted);
-  if (kept < 0 && at) kept = map_choice_->findData(static_cast<int>(main_map(*capture())));
+  if (kept < 0 && at) kept = map_choice_->findData(static_cast<int>(main_map(*capture(), at->layer)));
   map_choice_->setCurrentIndex(std::max(kept, 0));
   map_choice_->setVisible(map_choice_->count() > 1);
 }
@@ -285,7 +290,10 @@ void InspectPage::showHead() {
   } catch (const std::exception& error) {
     return showProblem(QString::fromUtf8(error.what()));
   }
-  map_card_->setTitle(tr("Layer %1 · head %2").arg(at->layer).arg(at->head),
+  const auto& mixers = capture()->layer_mixers;
+  const auto layer = static_cast<size_t>(at->layer);
+  const QString mixer = layer < mixers.size() ? QStringLiteral(" (%1)").arg(QString::fromStdString(mixers[layer])) : QString();
+  map_card_->setTitle(tr("Layer %1%2 · head %3").arg(at->layer).arg(mixer).arg(at->head),
                       (map_->figure().map && !map_->figure().map->marked.empty() ? tr("%1 · frame: this query · orange: chosen")
                                                                                  : tr("%1 · frame: this query"))
                           .arg(map_choice_->currentText()));
@@ -294,8 +302,10 @@ void InspectPage::showHead() {
 
 QString InspectPage::unit() const {
   const Capture* sample = capture();
-  if (!sample || !sample->selection) return tr("element");
-  switch (sample->selection->unit) {
+  const auto at = place();
+  const Selection* selection = sample && at ? find_selection(*sample, at->layer) : nullptr;
+  if (!selection) return tr("element");
+  switch (selection->unit) {
     case Selection::Unit::element: return tr("element");
     case Selection::Unit::chunk: return tr("chunk");
     case Selection::Unit::split: return tr("split");
@@ -333,17 +343,23 @@ void InspectPage::showQuery() {
   text_card_->setTitle(tr("Where did this query read from?"), words.join(QStringLiteral(" · ")));
 }
 
+/// Of the layer that is shown; 0 where it chooses no parts.
+int64_t InspectPage::candidateSize() const {
+  const auto at = place();
+  return at ? candidate_size(*capture(), at->layer) : 0;
+}
+
 MapKind InspectPage::chosenMap() const { return static_cast<MapKind>(map_choice_->currentData().toInt()); }
 
 int InspectPage::queryOfRow(int row) const {
   if (chosenMap() != MapKind::maxsim) return row;
-  const int64_t size = std::max<int64_t>(1, candidate_size(*capture()));
+  const int64_t size = std::max<int64_t>(1, candidateSize());
   return static_cast<int>(std::min<int64_t>((row + 1) * size, static_cast<int64_t>(capture()->tokens.size())) - 1);
 }
 
 int InspectPage::rowOfQuery(int query) const {
   if (chosenMap() != MapKind::maxsim) return query;
-  return static_cast<int>(query / std::max<int64_t>(1, candidate_size(*capture())));
+  return static_cast<int>(query / std::max<int64_t>(1, candidateSize()));
 }
 
 QString InspectPage::cellText(int row, int column) const {
@@ -356,7 +372,7 @@ QString InspectPage::cellText(int row, int column) const {
   };
   const float value = figure.map->values[static_cast<size_t>(row) * static_cast<size_t>(figure.map->columns) + static_cast<size_t>(column)];
   const QString shown = std::isnan(value) ? tr("none") : short_number(static_cast<double>(value));
-  const int64_t size = std::max<int64_t>(1, candidate_size(*sample));
+  const int64_t size = std::max<int64_t>(1, candidateSize());
   if (chosenMap() == MapKind::maxsim)
     return tr("split %1 and earlier split %2: %3 %4").arg(row).arg(column).arg(QString::fromStdString(figure.map->value_title), shown);
   if (chosenMap() == MapKind::score)

@@ -53,6 +53,7 @@ class InspectPage : public QWidget {
   const Capture* capture() const;
   std::optional<Place> place() const;  ///< the session's selection, moved inside what the capture holds
   int64_t shownStep() const;
+  int64_t candidateSize() const;
   int heads(int layer) const;
   std::vector<int> layers() const;
   void moveQuery(int by);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "analysis/figures/derived.h"
+#include "analysis/runs/layers.h"
 
 namespace saccade::ui {
 
@@ -18,14 +19,14 @@ bool recorded(const StatisticsRecord& record, const std::string& name) {
 /// What the cards of a single run show: the run chosen in the list where it is shown, else the first.
 void add_single(LiveFigures& figures, Figure (&made)[LiveFigures::count], const DrawnRuns& focus, const LiveChoice& choice) {
   const Run& first = *focus.seeds.front();
-  const std::string statistic = first.find("entropy_normalized/layer0") ? "entropy_normalized" : "entropy";
+  const std::string statistic = !layers_with(first, "entropy_normalized").empty() ? "entropy_normalized" : "entropy";
   figures.name = QString::fromStdString(focus.label);
   figures.statistic = QString::fromStdString(statistic);
   made[LiveFigures::layers] = layers_figure(focus, statistic, choice.x);
   made[LiveFigures::captured] = layers_figure(focus, "captured_mass", choice.x);
   const auto& last = first.last_statistics();
   if (!last || !recorded(*last, statistic)) return;
-  made[LiveFigures::heads] = head_figure(*last, statistic);
+  made[LiveFigures::heads] = head_figure(*last, statistic, layer_mixers(first.info()));
   figures.step = last->at.step;
 }
 

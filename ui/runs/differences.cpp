@@ -7,6 +7,9 @@ namespace saccade::ui {
 namespace {
 
 void flatten(const nlohmann::json& value, const std::string& pointer, std::map<std::string, QString>& flat) {
+  const bool groups = value.is_array() && !value.empty() && value.front().is_object();  // of a hybrid stack
+  for (size_t i = 0; groups && i < value.size(); ++i) flatten(value[i], pointer + "/" + std::to_string(i), flat);
+  if (groups) return;
   if (!value.is_object()) {
     flat[pointer] = plainValue(value);
     return;

@@ -156,6 +156,8 @@ void RunsPage::updateDetails() {
   if (const std::string damage = runs.front()->damage(); !damage.empty() && !runs.front()->detail().outline)
     lines.prepend(QString::fromStdString(damage));
   if (!info.message.empty()) lines.prepend(QString::fromStdString(info.message));
+  for (const std::string& problem : {runs.front()->damage(), runs.front()->lost()})
+    if (!problem.empty()) lines.prepend(QStringLiteral("⚠ ") + QString::fromStdString(problem));
   details_->setText(lines.join(QLatin1Char('\n')));
 }
 

@@ -114,7 +114,8 @@ Pattern pattern(const AttentionTask& task, DType type) {
   Pattern p{};
   p.length = static_cast<int>(shape.length), p.heads = static_cast<int>(shape.heads), p.width = static_cast<int>(shape.width);
   p.window = static_cast<int>(std::min(task.options.window, shape.length)), p.chunk = static_cast<int>(task.chunk);
-  p.scale = static_cast<float>(task.options.scale), p.alibi = task.options.alibi, p.local = task.local;
+  p.scale = static_cast<float>(task.options.scale), p.alibi = task.options.alibi;
+  p.released_alibi = task.options.released_alibi, p.local = task.local;
   const QueryLists& lists = task.lists;
   if (!lists.order) return p;
   p.selected = pointer<int32_t>(lists.selected), p.order = pointer<int32_t>(lists.order), p.offsets = pointer<int32_t>(lists.offsets);

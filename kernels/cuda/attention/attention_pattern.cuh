@@ -3,11 +3,18 @@
 #include <cuda_fp16.h>
 
 #include "kernels/cuda/device/device_code.cuh"
+#include "kernels/ops/attention/alibi.h"
 #include "kernels/ops/attention/attention_cuda.h"
 
 namespace saccade::cuda {
 
 constexpr float kLog2e = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
+
+/// ALiBi slope of head h (0-based).
+__device__ __forceinline__ float alibi_slope(int h, int heads, bool released) {
+  const AlibiSlope slope = alibi_slope_of(h, heads, released);
+  return exp2f(-8.0f * static_cast<float>(slope.numerator) / static_cast<float>(slope.denominator));
+}
 
 /// The values of an AttentionTask as a kernel argument.
 struct Pattern {
@@ -15,14 +22,14 @@ struct Pattern {
   int window;  ///< 0: none
   int chunk;   ///< 0: all earlier keys; else queries in order see their own chunk only, gathered ones the chunk they chose
   float scale;
-  bool alibi;
+  bool alibi, released_alibi;
   bool local;  ///< for gradients of keys: whether the queries of the key's own chunk count
   /// Gathered queries (QueryLists) of one top-k slot; null: queries in order.
   const int32_t *selected, *order, *offsets, *tiles, *extras, *extra_offsets;
   int chunks, group_chunks, groups, max_tiles, max_extras, top_k, slot;
 
   __device__ int64_t stride() const { return int64_t{heads} * width; }
-  __device__ float slope(int h) const { return alibi ? exp2f(-8.0f * static_cast<float>(h + 1) / static_cast<float>(heads)) : 0.0f; }
+  __device__ float slope(int h) const { return alibi ? alibi_slope(h, heads, released_alibi) : 0.0f; }
   __device__ int64_t list(int batch_head) const { return int64_t{batch_head} * top_k + slot; }
   __device__ int chosen(int batch_head, int t) const { return selected[(int64_t{batch_head} * length + t) * top_k + slot]; }
 };

@@ -165,13 +165,13 @@ struct CachedArgs {
   int64_t q_batch, k_batch, v_batch;  ///< elements between sequences
   int n, heads, width, window, splits, from;
   float scale;
-  bool alibi;
+  bool alibi, released_alibi;
   StartPosition start;
 
   __device__ int64_t stride() const { return int64_t{heads} * width; }
   __device__ CachedHead<T> head(int batch_head, int r) const {
     const int b = batch_head / heads, h = batch_head % heads;
-    const float slope = alibi ? exp2f(-8.0f * static_cast<float>(h + 1) / static_cast<float>(heads)) : 0.0f;
+    const float slope = alibi ? alibi_slope(h, heads, released_alibi) : 0.0f;
     return {q + b * q_batch + r * stride() + h * width,
             k + b * k_batch + h * width,
             v + b * v_batch + h * width,
@@ -207,6 +207,7 @@ CachedArgs<T> cached_args(const CachedTask& task, int64_t splits) {
           0,
           static_cast<float>(task.options.scale),
           task.options.alibi,
+          task.options.released_alibi,
           start_position(task.position)};
 }
 

@@ -1,3 +1,4 @@
+#include <bit>
 #include <map>
 
 #include "kernels/cuda/device/device_code.cuh"
@@ -13,17 +14,24 @@ static_assert(kPiece == kThreads * kPerThread);
 /// What one block works on.
 struct Piece {
   float *value, *grad, *first, *second;
-  bf16* copy;  ///< null: none
+  bf16* copy;   ///< null: none
+  double rate;  ///< multiplies the learning rate
   int count;
   bool decay;
 };
+
+/// Part of a tensor from an element on; null where there is none.
+template <class T>
+T* part(const Tensor& x, int64_t begin) {
+  return x ? pointer<T>(x) + begin : nullptr;
+}
 
 std::vector<Piece> pieces(const std::vector<AdamWSlot>& slots) {
   std::vector<Piece> all;
   for (const AdamWSlot& slot : slots)
     for (int64_t begin = 0; begin < slot.value.size(); begin += kPiece)
-      all.push_back({pointer<float>(slot.value) + begin, pointer<float>(slot.grad) + begin, pointer<float>(slot.first_moment) + begin,
-                     pointer<float>(slot.second_moment) + begin, slot.compute_copy ? pointer<bf16>(slot.compute_copy) + begin : nullptr,
+      all.push_back({part<float>(slot.value, begin), part<float>(slot.grad, begin), part<float>(slot.first_moment, begin),
+                     part<float>(slot.second_moment, begin), part<bf16>(slot.compute_copy, begin), slot.rate,
                      static_cast<int>(std::min(kPiece, slot.value.size() - begin)), slot.decay});
   return all;
 }
@@ -41,6 +49,7 @@ const Table& table(Stream stream, const std::vector<AdamWSlot>& slots) {
       key.push_back(x ? reinterpret_cast<uintptr_t>(x.raw()) : 0);
     key.push_back(static_cast<uintptr_t>(slot.value.size()));
     key.push_back(slot.decay);
+    key.push_back(std::bit_cast<uintptr_t>(slot.rate));
   }
   Table& t = tables[key];
   if (!t.pieces) {
@@ -107,8 +116,8 @@ __global__ void __launch_bounds__(kThreads)
   const double n = *norm;
   if (!isfinite(n)) return;
   const Piece p = pieces[blockIdx.x];
-  const float scale = static_cast<float>(clip > 0 && n > clip ? clip / n : 1.0), rate = static_cast<float>(rates[0]);
-  const float step_size = static_cast<float>(rates[0] / rates[1]), inverse_correction2 = static_cast<float>(1.0 / rates[2]);
+  const float scale = static_cast<float>(clip > 0 && n > clip ? clip / n : 1.0), rate = static_cast<float>(rates[0] * p.rate);
+  const float step_size = static_cast<float>(rates[0] * p.rate / rates[1]), inverse_correction2 = static_cast<float>(1.0 / rates[2]);
   const float shrink = 1.0f - (p.decay ? rate * static_cast<float>(o.weight_decay) : 0.0f);
   const float beta1 = static_cast<float>(o.beta1), beta2 = static_cast<float>(o.beta2), eps = static_cast<float>(o.eps);
   const auto update = [&](float g, float& m, float& v, float& w) {

@@ -6,6 +6,11 @@ namespace saccade::cuda {
 
 constexpr int kMeanGroups = 8, kMeanThreads = 32 * kMeanGroups;
 
+/// Mean position of the keys of a chunk: where ALiBi's bias puts its mean key.
+__device__ __forceinline__ float mean_position(int chunk, int keys) {
+  return static_cast<float>(int64_t{chunk} * keys) + 0.5f * static_cast<float>(keys - 1);
+}
+
 /// Columns per block, kPiece per thread.
 template <int kPiece>
 constexpr int kMeanColumns = 32 * kPiece;

@@ -13,10 +13,10 @@ constexpr int kWarps = 8, kOwn = 4, kRows = kWarps * kOwn, kLane = 32;
 struct Problem {
   int batch, length, heads, width, chunk, window, top_k;
   float scale;
-  bool alibi, shared;
+  bool alibi, released_alibi, shared;
   int64_t q_batch, k_batch;
 
-  __device__ float slope(int h) const { return alibi ? exp2f(-8.0f * static_cast<float>(h + 1) / static_cast<float>(heads)) : 0.0f; }
+  __device__ float slope(int h) const { return alibi ? alibi_slope(h, heads, released_alibi) : 0.0f; }
   __device__ int64_t stride() const { return int64_t{heads} * width; }
 };
 
@@ -58,13 +58,15 @@ struct Scorer {
   }
   __device__ void score(int b, int h, int from, int complete, float (&out)[kOwn]) const {
     const T* rows = k + b * p.k_batch + h * p.width;
+    const float slope = p.slope(h);
     if (means) {
       copy_rows(keys, p.width + 1, rows + from * p.stride(), p.stride(), p.width, min(kLane, complete - from));
+      const float middle = mean_position(from + static_cast<int>(threadIdx.x % 32), p.chunk);
 #pragma unroll
-      for (int r = 0; r < kOwn; ++r) out[r] = product(r);
+      for (int r = 0; r < kOwn; ++r)
+        out[r] = product(r) - slope * (static_cast<float>(first + static_cast<int>(threadIdx.x / 32) * kOwn + r) - middle);
       return;
     }
-    const float slope = p.slope(h);
     float max[kOwn], sum[kOwn] = {};
 #pragma unroll
     for (int r = 0; r < kOwn; ++r) max[r] = -INFINITY;
@@ -208,7 +210,8 @@ Problem plain(const ChunkProblem& problem) {
   p.batch = static_cast<int>(shape.batch), p.length = static_cast<int>(shape.length), p.heads = static_cast<int>(shape.heads);
   p.width = static_cast<int>(shape.width), p.chunk = static_cast<int>(std::min(problem.options.chunk, shape.length + 1));
   p.window = static_cast<int>(std::min(problem.score.window, shape.length)), p.top_k = static_cast<int>(problem.options.top_k);
-  p.scale = static_cast<float>(problem.score.scale), p.alibi = problem.score.alibi, p.shared = problem.options.share_selection;
+  p.scale = static_cast<float>(problem.score.scale), p.alibi = problem.score.alibi, p.released_alibi = problem.score.released_alibi,
+  p.shared = problem.options.share_selection;
   return p;
 }
 

@@ -41,10 +41,12 @@ __global__ void __launch_bounds__(kSplitThreads) mean_scores_kernel(const Cached
   const int begin = blockIdx.x * kMeansOfBlock, count = min(kMeansOfBlock, head.t / c.chunk - begin), b = blockIdx.y / a.heads;
   if (count <= 0) return;
   head.k = means + (a.k_batch == 0 ? 0 : int64_t{b} * c.candidates_most * a.stride()) + blockIdx.y % a.heads * a.width;
-  head.slope = 0;
+  const float slope = head.slope;
+  head.slope = 0;  // of the chunk, not of the row of its mean
   score_keys<Row>(head, begin, count, s);
   float* out = scores_of(a, c, scores, blockIdx.y, blockIdx.z, rows);
-  for (int i = threadIdx.x; i < count; i += kSplitThreads) out[begin + i] = s[i];
+  for (int i = threadIdx.x; i < count; i += kSplitThreads)
+    out[begin + i] = s[i] - slope * (static_cast<float>(head.t) - mean_position(begin + i, c.chunk));
 }
 
 /// A warp per candidate: block (candidates, batch_head, query of this pass).

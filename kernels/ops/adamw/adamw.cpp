@@ -81,9 +81,9 @@ void adamw_step(const std::vector<AdamWSlot>& slots, const AdamW& o, const doubl
     const AdamWSlot& slot = *piece.slot;
     dispatch(slot.value.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      const double shrink = 1 - (slot.decay ? learning_rate * o.weight_decay : 0.0);
+      const double rate = learning_rate * slot.rate, shrink = 1 - (slot.decay ? rate * o.weight_decay : 0.0);
       const Update<T> u{static_cast<T>(scale),           static_cast<T>(o.beta1),     static_cast<T>(o.beta2),
-                        static_cast<T>(1 - o.beta1),     static_cast<T>(1 - o.beta2), static_cast<T>(learning_rate / correction1),
+                        static_cast<T>(1 - o.beta1),     static_cast<T>(1 - o.beta2), static_cast<T>(rate / correction1),
                         static_cast<T>(1 / correction2), static_cast<T>(o.eps),       static_cast<T>(shrink)};
       update(u, slot.grad.data<T>() + piece.begin, slot.first_moment.data<T>() + piece.begin, slot.second_moment.data<T>() + piece.begin,
              slot.value.data<T>() + piece.begin, piece.end - piece.begin);
@@ -96,8 +96,8 @@ void adamw_step(const std::vector<AdamWSlot>& slots, const AdamW& o, const doubl
 
 namespace {
 
-void check(const AdamWSlot& slot, const Tensor& norm, const char* op) {
-  for (const Tensor& x : {slot.grad, slot.first_moment, slot.second_moment})
+void check(const AdamWSlot& slot, const std::vector<Tensor>& alike, const Tensor& norm, const char* op) {
+  for (const Tensor& x : alike)
     expect(x && x.shape() == slot.value.shape() && x.dtype() == slot.value.dtype(), op, "value is ", slot.value, ", gradient or moment is ",
            x);
   expect(norm.size() == 1 && norm.dtype() == DType::f64, op, "norm is ", norm, " ", norm.dtype(), ", expected f64 [1]");
@@ -116,7 +116,7 @@ Cost cost(const std::vector<AdamWSlot>& slots, double flops, int tensors) {
 }  // namespace
 
 void gradient_norm(Tape& tape, const std::vector<AdamWSlot>& slots, const Tensor& norm) {
-  for (const AdamWSlot& slot : slots) check(slot, norm, "gradient_norm");
+  for (const AdamWSlot& slot : slots) check(slot, {slot.grad}, norm, "gradient_norm");
   const Tensor partial = tape.device().targets_cuda() ? tape.empty({gradient_norm_parts(slots)}, DType::f64) : Tensor();
   tape.run(
       "gradient_norm", cost(slots, 2, 1), [&] { cpu::gradient_norm(slots, norm); },
@@ -131,7 +131,7 @@ std::array<double, 3> adamw_rates(const AdamW& options, double learning_rate, in
 
 void adamw_step(Tape& tape, const std::vector<AdamWSlot>& slots, const AdamW& options, const Tensor& rates, double clip,
                 const Tensor& norm) {
-  for (const AdamWSlot& slot : slots) check(slot, norm, "adamw_step");
+  for (const AdamWSlot& slot : slots) check(slot, {slot.grad, slot.first_moment, slot.second_moment}, norm, "adamw_step");
   expect(rates.size() == 3 && rates.dtype() == DType::f64, "adamw_step", "rates are ", rates, " ", rates.dtype(), ", expected f64 [3]");
   tape.run(
       "adamw_step", cost(slots, 15, 7), [&] { cpu::adamw_step(slots, options, rates.data<double>(), clip, *norm.data<double>()); },

@@ -10,15 +10,16 @@ struct AdamW {
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0.1;
 };
 
-/// One parameter with its gradient and moments, all of one shape and dtype.
+/// One parameter with its gradient and moments, all of one shape and dtype. gradient_norm needs no moments.
 struct AdamWSlot {
-  Tensor value, grad, first_moment, second_moment;
+  Tensor value, grad, first_moment = {}, second_moment = {};
   bool decay = true;         ///< whether weight decay applies: matrices only
   Tensor compute_copy = {};  ///< bf16 copy that matrix products read, written with the value; empty: none
+  double rate = 1;           ///< multiplies the learning rate
 };
 
 /// norm = ‖g‖₂ over the gradients g of all slots, accumulated in double in a fixed order of summation. norm f64 [1]
-/// Throws std::invalid_argument where norm is not f64 [1] or a gradient or moment has not its value's shape and dtype.
+/// Throws std::invalid_argument where norm is not f64 [1] or a gradient has not its value's shape and dtype.
 void gradient_norm(Tape& tape, const std::vector<AdamWSlot>& slots, const Tensor& norm);
 
 /// What changes from step to step, for adamw_step to read on its device: learning rate, 1 − β1^step, 1 − β2^step. A captured graph of a
@@ -30,7 +31,8 @@ std::array<double, 3> adamw_rates(const AdamW& options, double learning_rate, in
 ///   w ← w − lr (m̂ / (sqrt(v̂) + eps) + λ w),   m̂ = m / (1 − β1^step),   v̂ = v / (1 − β2^step)
 /// `rates` f64 [3] holds adamw_rates, `norm` f64 [1] what gradient_norm wrote. clip 0: no clipping. Where norm is not finite, nothing is
 /// touched.
-/// Throws std::invalid_argument where rates is not f64 [3], and what gradient_norm throws.
+/// lr is the learning rate times the slot's `rate`. Throws std::invalid_argument where rates is not f64 [3], norm is not f64 [1] or a
+/// gradient or moment has not its value's shape and dtype.
 void adamw_step(Tape& tape, const std::vector<AdamWSlot>& slots, const AdamW& options, const Tensor& rates, double clip,
                 const Tensor& norm);
 

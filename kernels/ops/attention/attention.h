@@ -8,7 +8,8 @@ namespace saccade {
 struct ScoreOptions {
   double scale = 1;
   int64_t window = 0;
-  bool alibi = false;  ///< slope of head h (1-based) is 2^(−8h/H)
+  bool alibi = false;           ///< slope of head h (1-based) is 2^(−8h/H), or
+  bool released_alibi = false;  ///< with alibi: that of its released code, another where H is no power of two (attention/alibi.h)
 };
 
 struct Attention {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 
+#include "kernels/ops/attention/alibi.h"
 #include "kernels/ops/attention/attention.h"
 
 namespace saccade {
@@ -36,9 +37,11 @@ HeadShape head_shape(const char* op, const Tensor& q, const Tensor& k, const Ten
 /// Throws UsageError for a negative window.
 void check_window(const char* op, const ScoreOptions& options);
 
-/// ALiBi slope of head h (0-based): 2^(−8(h+1)/H), or 0 without it (arXiv:2108.12409, section 3).
+/// ALiBi slope of head h (0-based) as the options say (attention/alibi.h), or 0 without it.
 inline double alibi_slope(const ScoreOptions& options, int64_t h, int64_t heads) {
-  return options.alibi ? std::exp2(-8.0 * static_cast<double>(h + 1) / static_cast<double>(heads)) : 0.0;
+  if (!options.alibi) return 0.0;
+  const AlibiSlope slope = alibi_slope_of(h, heads, options.released_alibi);
+  return std::exp2(-8.0 * static_cast<double>(slope.numerator) / static_cast<double>(slope.denominator));
 }
 
 /// Number of (query, key) pairs with j <= t inside the window.

@@ -22,7 +22,7 @@ ContextRows context_rows(const ContextLayout& layout, int64_t b, int64_t i) {
   return {{{{0, layout.padding ? before : 0},
             {layout.chosen_row(b, i), layout.split * layout.chosen_count(i)},
             {layout.own_row(b, i), layout.own_count(i)}}},
-          layout.padding ? 0 : before};
+          layout.offset + (layout.padding ? 0 : before)};
 }
 
 ContextRows padding_context(const ContextLayout& layout) { return {{{{0, layout.pad_rows()}, {0, 0}, {0, 0}}}, 0}; }

@@ -18,6 +18,7 @@ struct ContextLayout {
   int64_t batch = 1, tokens = 1;
   int64_t split = 64, top_k = 7;
   bool padding = true;  ///< false: zero rows are masked, so they do not exist
+  int64_t offset = 0;   ///< position of the first row, where a context is given by itself (decoding)
 
   constexpr int64_t splits() const { return (tokens + split - 1) / split; }
   constexpr int64_t context_width() const { return split * (top_k + 1); }

@@ -8,6 +8,7 @@
 #include "kernels/cpu/simd.h"
 #include "kernels/engine/expect.h"
 #include "kernels/engine/parallel.h"
+#include "kernels/ops/avey/decoding.h"
 #include "kernels/ops/avey/ranker_cuda.h"
 
 namespace saccade::avey {
@@ -281,6 +282,25 @@ Ranked rank(Tape& tape, const Tensor& x, const RankerOptions& o) {
           });
         },
         [&] { cuda::rank_backward(t.stream(), shape, x, norm, out, winners, d_weights, d_scores, dx.tensor, dx.add); });
+  });
+  return out;
+}
+
+Ranked rank_split(Tape& tape, const Tensor& scores, int64_t i, const RankerOptions& o) {
+  expect(scores.rank() == 2 && i <= scores.dim(1), "avey.rank_split", "scores are ", scores, ", split ", i);
+  const int64_t B = scores.dim(0), N = scores.dim(1);
+  const Sizes z{B, 0, 0, N, o.split, o.top_k, o.query == RankerQuery::causal};
+  const Ranked out{tape.empty({B, o.top_k}, DType::i32), tape.empty({B, o.top_k}, scores.dtype()), {}};
+  tape.run("avey.rank_split", {0, static_cast<double>(scores.bytes())}, [&] {
+    dispatch(scores.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      for (int64_t b = 0; b < B; ++b) {
+        const T* of_b = scores.data<T>() + b * N;
+        int32_t* chosen = out.chosen.data<int32_t>() + b * o.top_k;
+        choose(z, of_b, i, chosen);
+        weigh(z, o, of_b, chosen, i, out.weights.data<T>() + b * o.top_k);
+      }
+    });
   });
   return out;
 }

@@ -22,6 +22,13 @@ void ChunkScorer<T>::score(int64_t b, int64_t h, const T* q, int64_t first, int6
   const T* mean = means_.data<T>() + ((means_.dim(0) == 1 ? 0 : b) * means_.dim(1) * shape.heads + h) * shape.width;
   gemm_serial<T>(false, true, rows, end - begin, shape.width, static_cast<T>(problem_.score.scale), q, stride, mean + begin * stride,
                  stride, false, out, ld);
+  const T slope = static_cast<T>(alibi_slope(problem_.score, h, shape.heads));
+  if (slope == T(0)) return;
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = begin; c < end; ++c) {
+      const T middle = static_cast<T>(c * problem_.options.chunk) + static_cast<T>(problem_.options.chunk - 1) / 2;
+      out[r * ld + c - begin] -= slope * (static_cast<T>(first + r) - middle);
+    }
 }
 
 template <class T>

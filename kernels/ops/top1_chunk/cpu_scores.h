@@ -10,7 +10,7 @@ constexpr int64_t kScoreQueries = 128, kScoreKeys = 256;
 template <class T>
 class ChunkScorer {
  public:
-  /// Scores are log masses where means are empty.
+  /// Scores are log masses where means are empty; else those of the mean keys, with ALiBi's bias at the mean distance.
   ChunkScorer(const ChunkProblem& problem, const Tensor& k, const Tensor& means) : problem_(problem), k_(k), means_(means) {}
 
   /// Chunks per call of score.

@@ -20,7 +20,7 @@ struct ChunkOptions {
 
 /// For inspection; empty unless asked for. Of accumulation_dtype(q).
 struct ChunkReport {
-  Tensor score;          ///< [B, H, T, chunks]: log mass (exact) or scale · q · mean k (approx); −inf: not a candidate
+  Tensor score;          ///< [B, H, T, chunks]: log mass (exact) or scale · q · mean k − slope (t − mean j) (approx); −inf: none
   Tensor captured_mass;  ///< [B, H, T]: mass of the chosen chunks in the softmax over all visible keys
   Tensor margin;         ///< [B, H, T]: least chosen score minus the best of the others; +inf without others, NaN without candidates
 };

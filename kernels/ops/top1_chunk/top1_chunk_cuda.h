@@ -4,12 +4,12 @@
 
 namespace saccade::cuda {
 
-/// Whether selection runs on tensor cores: top_k 1, no shared selection, scores without bias.
+/// Whether selection runs on tensor cores: top_k 1, no shared selection, scores without ALiBi's bias.
 inline bool selects_on_tensor_cores(const ChunkProblem& p, DType dtype) {
   if (!on_tensor_cores(dtype, p.shape.width) || p.options.top_k != 1 || p.options.share_selection || !(p.score.scale > 0)) return false;
+  if (p.score.alibi) return false;
   const int64_t chunk = p.options.chunk;
-  return p.options.selection == ChunkSelection::approx ||
-         (p.score.window == 0 && !p.score.alibi && (chunk % 64 == 0 || chunk == 32 || chunk == 16));
+  return p.options.selection == ChunkSelection::approx || (p.score.window == 0 && (chunk % 64 == 0 || chunk == 32 || chunk == 16));
 }
 
 /// means[b, c, h] = mean of the keys of complete chunk c; k, means f32 or bf16.

@@ -1,0 +1,41 @@
+// saccade fork RUN --step N --out DIR --set KEY=VALUE …: a run that goes on from another one's checkpoint.
+#include "analysis/training/training_run.h"
+#include "app/cli/command.h"
+#include "app/cli/train_progress.h"
+
+namespace saccade::cli {
+namespace {
+
+int run(const Fork& fork, const std::string& out) {
+  const RunConfig config = fork_config(fork);
+  return finish_training(out, watch_training(config.name, config.training.steps, [&](const RunProgress& progress) {
+                           return fork_run(fork, config, out, progress, stop_requested());
+                         }));
+}
+
+const RegisterCommand command{
+    {"fork", "Start a run from a checkpoint of another one.",
+     "saccade fork runs/first --step 500 --out runs/cooled --set training.schedule=wsd --set training.steps=625 --set "
+     "training.cooldown_steps=125",
+     [](CLI::App& app) {
+       auto fork = std::make_shared<Fork>();
+       auto directory = std::make_shared<std::string>();
+       auto out = std::make_shared<std::string>();
+       app.description(
+           "Start a run from a checkpoint of another one: with its weights, its optimizer's state, its count of steps and tokens and its "
+           "place "
+           "in the text, but with other settings of training. The parent is only read; run.json of the new run names it, the step and the "
+           "checkpoint's SHA-256. The model must stay the same.");
+       app.add_option("RUN", *directory, "Run directory of the parent")->required();
+       app.add_option("--step,--checkpoint", fork->step, "Step of the checkpoint (default: the newest)")
+           ->check(CLI::Range(1, 1'000'000'000));
+       app.add_option("--out,-o", *out, "Run directory to create")->required();
+       app.add_option("--set", fork->overrides, "Change a setting of the parent: --set training.steps=2000")->allow_extra_args(false);
+       return [=] {
+         fork->parent = *directory;
+         return run(*fork, *out);
+       };
+     }}};
+
+}  // namespace
+}  // namespace saccade::cli

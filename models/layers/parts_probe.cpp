@@ -1,0 +1,101 @@
+#include "models/layers/parts_probe.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+namespace saccade {
+namespace {
+
+/// Heads that a part reports; 0 where it reports nothing (a convolution).
+size_t heads_of(const ProbeRecord& part) {
+  for (const HeadStatistic& s : part.statistics) return s.heads.size();
+  for (const CapturedMap& m : part.maps) return static_cast<size_t>(m.shape.front());
+  return 0;
+}
+
+float none_of(MapKind kind) {
+  if (kind == MapKind::selected) return -1;
+  return kind == MapKind::score ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+}
+
+void report_statistics(Probe& probe, const std::vector<ProbeRecord>& parts) {
+  std::set<std::string> done;
+  for (const ProbeRecord& part : parts)
+    for (const HeadStatistic& s : part.statistics) {
+      if (!done.insert(s.name).second) continue;
+      HeadStatistic all{s.name, s.unit, s.layer, {}};
+      for (const ProbeRecord& other : parts) {
+        const auto same = std::find_if(other.statistics.begin(), other.statistics.end(), [&](const auto& o) { return o.name == s.name; });
+        if (same == other.statistics.end())
+          all.heads.insert(all.heads.end(), heads_of(other), std::numeric_limits<double>::quiet_NaN());
+        else
+          all.heads.insert(all.heads.end(), same->heads.begin(), same->heads.end());
+      }
+      probe.statistic(std::move(all));
+    }
+}
+
+bool fits(const CapturedMap& a, const CapturedMap& b) {
+  return a.shape.size() == b.shape.size() && std::equal(a.shape.begin() + 1, a.shape.end(), b.shape.begin() + 1);
+}
+
+/// Of one kind from all parts; false when they do not go together.
+bool joined(const CapturedMap& like, const std::vector<ProbeRecord>& parts, CapturedMap& all) {
+  const size_t row = like.values.size() / static_cast<size_t>(like.shape.front());
+  all = {like.kind, like.layer, like.shape, {}};
+  for (const ProbeRecord& part : parts) {
+    const auto same = std::find_if(part.maps.begin(), part.maps.end(), [&](const CapturedMap& m) { return m.kind == like.kind; });
+    if (same == part.maps.end()) {
+      all.values.insert(all.values.end(), heads_of(part) * row, none_of(like.kind));
+      continue;
+    }
+    if (!fits(*same, like)) return false;
+    all.values.insert(all.values.end(), same->values.begin(), same->values.end());
+  }
+  all.shape.front() = static_cast<int64_t>(all.values.size() / row);
+  return true;
+}
+
+/// What parts that choose have chosen among; `differ`: not the same.
+struct Chosen {
+  const Selection* selection = nullptr;
+  bool differ = false;
+};
+Chosen chosen_by(const std::vector<ProbeRecord>& parts) {
+  Chosen chosen;
+  for (const ProbeRecord& part : parts)
+    for (const auto& [layer, selection] : part.selections) {
+      chosen.differ |= chosen.selection && !(*chosen.selection == selection);
+      chosen.selection = &selection;
+    }
+  return chosen;
+}
+
+void report_maps(Probe& probe, const std::vector<ProbeRecord>& parts, bool weights_only) {
+  std::set<MapKind> done;
+  for (const ProbeRecord& part : parts)
+    for (const CapturedMap& map : part.maps) {
+      if (weights_only && map.kind != MapKind::weights) continue;
+      CapturedMap all;
+      if (done.insert(map.kind).second && joined(map, parts, all)) probe.map(std::move(all));
+    }
+}
+
+}  // namespace
+
+ProbeRecord record_like(const Probe& probe) {
+  ProbeRecord record;
+  record.statistics_wanted = probe.wants_statistics();
+  record.maps_wanted = probe.wants_maps();
+  return record;
+}
+
+void report_parts(Probe& probe, int64_t layer, const std::vector<ProbeRecord>& parts) {
+  const Chosen chosen = chosen_by(parts);
+  report_statistics(probe, parts);
+  report_maps(probe, parts, chosen.differ);
+  if (chosen.selection && !chosen.differ) probe.selects(layer, *chosen.selection);
+}
+
+}  // namespace saccade
