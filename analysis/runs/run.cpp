@@ -53,6 +53,7 @@ struct Run::Impl {
   std::string setting;
   JournalReader journal;
   RunHistory history;
+  std::string damage;  ///< as of the last poll: to tell it, files are looked for
   std::optional<StatisticsRecord> last_statistics;
   std::pair<ino_t, int64_t> identity{};    ///< of the run.json that was read: replaced files differ in it
   std::pair<ino_t, int64_t> journal_is{};  ///< likewise its file and size
@@ -83,6 +84,8 @@ struct Run::Impl {
     if (!first) first = last;
   }
 
+  std::string find_damage() const;
+
   /// Reads run.json when it was replaced; true when it was.
   bool read_info() {
     struct stat state {};
@@ -109,7 +112,7 @@ struct Run::Impl {
 
   bool read_journal() {
     const fs::path path = info.directory / "journal.jsonl";
-    if (!fs::exists(path)) return false;
+    if (!fs::exists(path)) return std::exchange(journal_is, {}) != std::pair<ino_t, int64_t>();
     const auto apply = [&](const Record& record) { history.apply(record); };
     const auto apply_step = [&](const StepRecord& step) {
       if (places.empty() || journal.next_number() >= places.back().number + kRecordsApart)
@@ -130,6 +133,26 @@ struct Run::Impl {
   }
 };
 
+std::string Run::Impl::find_damage() const {
+  const fs::path path = info.directory / "journal.jsonl";
+  if ((info.step > 0 || info.records > 0) && !fs::exists(path)) return path.string() + " is missing";
+  if (const auto holes = journal.holes(); !holes.empty() && holes.back().before_step < 0)
+    return path.string() + " is damaged at its end: " + describe(holes.back());
+  const std::string ends =
+      path.string() + " ends at step " + std::to_string(journal.step()) + ", record " + std::to_string(journal.next_number()) + ", though ";
+  if (info.records > journal.next_number())
+    return ends + "run.json knows of " + std::to_string(info.records) + " records up to step " + std::to_string(info.step);
+  if (info.state == RunState::running || info.state == RunState::created) return {};  // checkpoints come while this is read
+  if (detail.outline) return {};                                                      // the rest needs the whole journal
+  if (const auto steps = step_files(info.directory, kCheckpoints); !steps.empty() && steps.back() > journal.largest_step())
+    return ends + "there is a checkpoint of step " + std::to_string(steps.back());
+  if (info.records >= 0) return {};
+  if (info.step - (info.state == RunState::failed ? 1 : 0) > journal.largest_step())  // the record that failed may be the journal's
+    return ends + "run.json knows of step " + std::to_string(info.step);
+  const bool told = info.state == RunState::finished || info.state == RunState::stopped || info.state == RunState::diverged;
+  return told && journal.last_state() != to_string(info.state) ? ends + "the run is " + to_string(info.state) : std::string();
+}
+
 Run::Run(const fs::path& directory, const RunDetail& detail) : impl_(std::make_unique<Impl>(directory, detail)) { poll(); }
 Run::~Run() = default;
 Run::Run(const Run& other) : impl_(std::make_unique<Impl>(*other.impl_)) {}
@@ -142,7 +165,8 @@ bool Run::poll() {
   const bool news = impl_->read_journal();
   impl_->info.step = std::max(impl_->info.step, impl_->history.step());
   impl_->note_step(state_changed);
-  return state_changed || news;
+  const std::string before = std::exchange(impl_->damage, impl_->find_damage());
+  return state_changed || news || impl_->damage != before;
 }
 
 bool Run::outdated() const {
@@ -163,27 +187,7 @@ std::string Run::name() const { return info().name.empty() ? info().directory.fi
 const nlohmann::json& Run::experiment() const { return impl_->experiment; }
 const std::string& Run::setting() const { return impl_->setting; }
 
-std::string Run::damage() const {
-  const RunInfo& info = impl_->info;
-  const JournalReader& journal = impl_->journal;
-  const fs::path path = info.directory / "journal.jsonl";
-  if ((info.step > 0 || info.records > 0) && !fs::exists(path)) return path.string() + " is missing";
-  if (const auto holes = journal.holes(); !holes.empty() && holes.back().before_step < 0)
-    return path.string() + " is damaged at its end: " + describe(holes.back());
-  const std::string ends =
-      path.string() + " ends at step " + std::to_string(journal.step()) + ", record " + std::to_string(journal.next_number()) + ", though ";
-  if (info.records > journal.next_number())
-    return ends + "run.json knows of " + std::to_string(info.records) + " records up to step " + std::to_string(info.step);
-  if (info.state == RunState::running || info.state == RunState::created) return {};  // checkpoints come while this is read
-  if (impl_->detail.outline) return {};                                               // the rest needs the whole journal
-  if (const auto steps = step_files(info.directory, kCheckpoints); !steps.empty() && steps.back() > journal.largest_step())
-    return ends + "there is a checkpoint of step " + std::to_string(steps.back());
-  if (info.records >= 0) return {};
-  if (info.step - (info.state == RunState::failed ? 1 : 0) > journal.largest_step())  // the record that failed may be the journal's
-    return ends + "run.json knows of step " + std::to_string(info.step);
-  const bool told = info.state == RunState::finished || info.state == RunState::stopped || info.state == RunState::diverged;
-  return told && journal.last_state() != to_string(info.state) ? ends + "the run is " + to_string(info.state) : std::string();
-}
+std::string Run::damage() const { return impl_->damage; }
 
 std::string Run::lost() const {
   std::string text;

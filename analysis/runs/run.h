@@ -67,7 +67,7 @@ class Run {
   /// The same as text: what repetitions of one experiment have in common.
   const std::string& setting() const;
   /// Why the run does not stand as it was recorded last, in one line: the journal is missing, ends too early, or is damaged at its end.
-  /// saccade resume mends it as far as the checkpoints reach. Empty when all is well.
+  /// saccade resume mends it as far as the checkpoints reach. Empty when all is well. As of the last poll().
   std::string damage() const;
   /// What the journal lost further on, in one line: the series have gaps there, for ever. Empty when it lost nothing.
   std::string lost() const;

@@ -153,8 +153,6 @@ void RunsPage::updateDetails() {
   if (runs.empty()) return details_->setText(rows.first().data(RunList::ProblemRole).toString());
   const RunInfo& info = runs.front()->info();
   QStringList lines{summary_of(*runs.front()), QString::fromStdString(info.directory.string())};
-  if (const std::string damage = runs.front()->damage(); !damage.empty() && !runs.front()->detail().outline)
-    lines.prepend(QString::fromStdString(damage));
   if (!info.message.empty()) lines.prepend(QString::fromStdString(info.message));
   for (const std::string& problem : {runs.front()->damage(), runs.front()->lost()})
     if (!problem.empty()) lines.prepend(QStringLiteral("⚠ ") + QString::fromStdString(problem));
