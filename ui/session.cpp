@@ -170,4 +170,9 @@ void Session::stopRun(const QString& directory) {
 
 void Session::showPage(const QString& id) { Q_EMIT pageRequested(id); }
 
+void Session::showSetting(const QString& pointer) {
+  showPage(QStringLiteral("configure"));
+  Q_EMIT settingRequested(pointer);
+}
+
 }  // namespace saccade::ui

@@ -46,8 +46,10 @@ class Session : public QObject {
   void resumeRun(const QString& directory);  ///< starts `saccade resume` detached
   void stopRun(const QString& directory);    ///< the run saves a checkpoint, then stops
   void showPage(const QString& id);
+  void showSetting(const QString& pointer);  ///< on the page that configures runs: "/training/steps"
 
  Q_SIGNALS:
+  void settingRequested(const QString& pointer);
   void chosenChanged();
   void currentRunChanged(const QString& directory);
   void captureStepChanged(qint64 step);

@@ -60,12 +60,17 @@ ComparisonRow make_row(const RunGroup& group, std::optional<double> equal_loss, 
     const Series series = r.damage().empty() ? pretraining_series(r, loss) : Series{};
     return series.value.empty() ? kUnknown : series.value.back();
   });
-  row.ood_loss = at_end(domain.empty() ? "ood/loss" : "ood/loss/" + domain);
+  const std::string ood = domain.empty() ? "ood/loss" : "ood/loss/" + domain;
+  row.ood_loss = at_end(ood);
+  std::vector<double> ends;
+  for (const Run* run : seeds)
+    if (const double end = last(*run, ood); run->damage().empty() && !std::isnan(end)) ends.push_back(end);
+  row.ood_spread = deviation(ends);
   for (const std::string& name : seeds.front()->ood_domains()) row.domains.emplace_back(name, at_end("ood/loss/" + name));
   if (!equal_loss) return row;
   std::vector<double> at_equal;
   for (const Run* run : seeds)
-    if (const auto ood = ood_at(trajectory(*run, domain, loss), *equal_loss)) at_equal.push_back(*ood);
+    if (const auto there = ood_at(trajectory(*run, domain, loss), *equal_loss)) at_equal.push_back(*there);
   if (at_equal.empty()) return row;
   row.ood_at_equal = mean(at_equal);
   row.spread = deviation(at_equal);
@@ -145,6 +150,14 @@ void warn_of_look_ahead(std::vector<std::string>& warnings, const std::vector<co
   warnings.push_back(joined(names) + ": look ahead, so their losses are no causal model's, which the others' are. " + why);
 }
 
+double trained_tokens(const Run& run) {
+  const Series* steps = run.find("train/loss");
+  return steps && !steps->tokens.empty() ? steps->tokens.back() : 0.0;
+}
+bool as_many_tokens(const Run& run, const Run& other) {
+  return std::abs(trained_tokens(run) - trained_tokens(other)) <= 0.01 * trained_tokens(other);
+}
+
 std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
   std::vector<std::string> warnings;
   const RunInfo& first = runs.front()->info();
@@ -163,15 +176,10 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
   }
   warn_of_training(warnings, runs);
   warn_of_look_ahead(warnings, runs);
-  const auto tokens = [](const Run& run) {
-    const Series* steps = run.find("train/loss");
-    return steps && !steps->tokens.empty() ? steps->tokens.back() : 0.0;
-  };
   std::vector<std::string> others;
   for (const Run* run : runs) {
-    const double here = tokens(*run), there = tokens(*runs.front());
     if (run->info().state == RunState::finished && runs.front()->info().state == RunState::finished &&
-        std::abs(here - there) > 0.01 * there && std::find(others.begin(), others.end(), run->name()) == others.end())
+        !as_many_tokens(*run, *runs.front()) && std::find(others.begin(), others.end(), run->name()) == others.end())
       others.push_back(run->name());
   }
   warn(warnings, others, "have been trained on another number of tokens", runs.front()->name());
@@ -227,6 +235,9 @@ Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at
   for (const Run* run : runs)
     if (std::string why = why_left_out(*run, comparison.equal_loss, domain, pretraining); !why.empty())
       comparison.left_out.push_back(std::move(why));
+  comparison.equal_ends = std::all_of(runs.begin(), runs.end(), [&](const Run* run) {
+    return run->info().state == RunState::finished && as_many_tokens(*run, *runs.front());
+  });
   comparison.warnings = find_differences(runs);
   return comparison;
 }

@@ -49,6 +49,7 @@ struct ComparisonRow {
   int64_t parameters = 0;
   double tokens_per_second = 0;
   double pretraining_loss = 0, ood_loss = 0;            ///< at the end, mean of seeds that are whole; NaN when none is
+  std::optional<double> ood_spread;                     ///< of `ood_loss`, as `spread`
   std::optional<double> ood_at_equal;                   ///< at `equal_loss`, mean of seeds
   std::optional<double> spread;                         ///< sample standard deviation over seeds, two or more
   std::optional<double> against_first;                  ///< ood_at_equal minus the first row's
@@ -59,6 +60,7 @@ struct Comparison {
   std::optional<double> equal_loss;
   std::vector<ComparisonRow> rows;
   std::vector<std::string> left_out;  ///< runs that do not count at `equal_loss` or at the end, and why: too young, damaged, diverged
+  bool equal_ends = true;             ///< all are finished and were trained on as many tokens (1 %): ends may be ranked
   std::vector<std::string> warnings;  ///< what makes the runs incomparable: other corpus, tokenizer, evaluation, training
                                       ///< settings or precision, parameters off by > 1 %, an architecture that looks ahead
 };

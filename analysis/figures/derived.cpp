@@ -155,8 +155,8 @@ Figure candidates_figure(const Reads& reads) {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   for (const double score : reads.candidate_scores)
     if (std::isfinite(score)) low = std::min(low, score), high = std::max(high, score);
-  const double room = high > low ? 0.08 * (high - low) : 0.5;
   constexpr double floor = 0;  // lengths are compared, so all begin there
+  const double reach = std::max(high, floor) - std::min(low, floor), room = reach > 0 ? 0.06 * reach : 0.5;
   figure.y.range = std::array<double, 2>{low < 0 ? low - room : 0, high > 0 ? high + room : 0};
   figure.x.range = std::array<double, 2>{-0.7, static_cast<double>(reads.candidate_scores.size()) - 0.3};
   const double width = std::clamp(130.0 / static_cast<double>(reads.candidate_scores.size()), 1.0, 8.0);

@@ -102,6 +102,13 @@ class DerivedFiguresTest : public QObject {
     QCOMPARE(figure.curves[1].label, std::string("chosen"));
     QCOMPARE(figure.curves[1].x[0], 1.0);
     QCOMPARE(figure.curves[1].y.size(), size_t{4});
+    for (const std::vector<double>& scores :
+         {std::vector<double>{4.73, 4.15}, std::vector<double>{-1.3, -0.2}, std::vector<double>{-1, 2}}) {
+      reads.candidate_scores = scores;
+      const Figure from_zero = candidates_figure(reads);  // so that lengths tell
+      for (const Curve& curve : from_zero.curves) QCOMPARE(curve.y[1], 0.0);
+      QVERIFY(from_zero.y.range->at(0) <= 0 && from_zero.y.range->at(1) >= 0);
+    }
     reads = {};
     reads.weights = {0.25, 0.75};
     QCOMPARE(candidates_figure(reads).curves[0].y, reads.weights);

@@ -1,4 +1,5 @@
 #include <QComboBox>
+#include <QDir>
 #include <QLabel>
 #include <QSignalSpy>
 #include <QToolButton>
@@ -7,6 +8,7 @@
 #include "ui/charts/chart_scene.h"
 #include "ui/charts/figure_view.h"
 #include "ui/live/live_figures.h"
+#include "ui/live/live_page.h"
 #include "ui/live/smoothing_choice.h"
 
 namespace saccade::test {
@@ -136,6 +138,81 @@ class LiveTest : public QObject {
     PageOnRuns page("live", runs);
     const QString text = trouble(page.session().runs()->shown()->drawn());
     QVERIFY2(text.startsWith("8 diverged: ") && text.endsWith("; and 5 more") && !text.contains('\n'), qPrintable(text));
+  }
+
+  /// Why it crashed nobody knows; how to go on is known, and a click away.
+  void a_crashed_run_can_be_resumed() {
+    FixtureOptions crashed;
+    crashed.end = RunState::running;  // and no process has its lock
+    PageOnRuns page("live", {crashed});
+    const QDir directory(page.directory(crashed));
+    directory.mkpath("checkpoints");
+    QVERIFY(QFile(directory.filePath("checkpoints/step-160.h5")).open(QIODevice::WriteOnly));
+    QCOMPARE(trouble(page.session().runs()->shown()->drawn()),
+             QString("1 crashed: Transformer++ at step 200, resume goes on from step 160"));
+    auto* resume = page.child<QToolButton>("Resume the crashed run");
+    QVERIFY(resume && resume->isVisible());
+    QCOMPARE(resume->text(), QString("Resume Transformer++"));
+    QTemporaryDir programs;
+    QFile program(programs.filePath("program"));
+    QVERIFY(program.open(QIODevice::WriteOnly));
+    program.write("#!/bin/sh\nexit 0\n");
+    program.close();
+    program.setPermissions(QFile::ReadOwner | QFile::ExeOwner);
+    qputenv("SACCADE_BINARY", program.fileName().toUtf8());
+    QSignalSpy started(&page.session(), &Session::runStarted);
+    resume->click();
+    QCOMPARE(started.size(), 1);
+    QCOMPARE(started[0][0].toString(), page.directory(crashed));
+  }
+
+  /// Cards of what a run at work is going to measure stand where they will be filled: nothing jumps.
+  void cards_of_what_comes_keep_their_place() {
+    const QTemporaryDir folder;
+    RunInfo info = fixture_info({});
+    info.config["training"]["probe_every"] = 20;
+    RunWriter writer = RunWriter::create(folder.filePath("run").toStdString(), info);
+    writer.set_state(RunState::running, 0);
+    writer.add(fixture_step({}, 1));
+    Session session(folder.path());
+    QTRY_COMPARE(session.runs()->shown()->runs().size(), size_t{1});
+    LivePage page(session, nullptr);
+    page.resize(1000, 700);
+    page.QWidget::show();
+    const auto place = [&](const char* name) -> QRect {
+      for (FigureView* view : page.findChildren<FigureView*>())
+        if (view->accessibleName() == name && view->isVisible()) return {view->mapTo(&page, QPoint()), view->size()};
+      return {};
+    };
+    const QStringList names{"Attention entropy", "Entropy by layer", "OOD − pre-training gap", "OOD by domain"};
+    std::map<QString, QRect> before;
+    for (const QString& name : names) QTRY_VERIFY2(place(name.toUtf8()).isValid(), qPrintable(name));
+    QTest::qWait(300);  // until the layout has settled
+    for (const QString& name : names) {
+      before[name] = place(name.toUtf8());
+    }
+    for (int64_t step = 2; step <= 40; ++step) writer.add(fixture_step({}, step));
+    writer.add(fixture_evaluation({}, 20));
+    writer.add(fixture_statistics({}, 20));
+    writer.add(fixture_evaluation({}, 40));
+    const auto filled = [&] {
+      const auto views = page.findChildren<FigureView*>();
+      return std::all_of(names.begin(), names.end(), [&](const QString& name) {
+        return std::any_of(views.begin(), views.end(), [&](FigureView* v) { return v->accessibleName() == name && has_data(v->figure()); });
+      });
+    };
+    QTRY_VERIFY_WITH_TIMEOUT(filled(), 20000);
+    for (const QString& name : names) {
+      const QRect now = place(name.toUtf8());
+      QVERIFY2(now.x() == before[name].x() && std::abs(now.y() - before[name].y()) < 40,
+               qPrintable(QStringLiteral("%1: y %2, was %3").arg(name).arg(now.y()).arg(before[name].y())));
+    }
+  }
+
+  void nothing_is_cut() {
+    PageOnRuns page("live", three_architectures(), {900, 740});  // beside rail and list in a window of 1280
+    QCoreApplication::processEvents();
+    QVERIFY2(page.cut().isEmpty(), qPrintable(page.cut()));
   }
 
   /// A run that is hidden is nowhere on the page, be it the current one.

@@ -1,10 +1,12 @@
 #pragma once
 #include <QDir>
+#include <QLabel>
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QtTest>
 
 #include "tests/analysis/fixture.h"
+#include "ui/charts/figure_view.h"
 #include "ui/page.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
@@ -37,6 +39,14 @@ class PageOnRuns {
     for (T* each : widget_->findChildren<T*>())
       if (each->accessibleName() == accessible_name) return each;
     return nullptr;
+  }
+  /// Titles of cards, and what stands beside them, that cannot be read whole; a line each.
+  QString cut() {
+    QStringList texts;
+    for (const ui::Card* card : widget_->findChildren<ui::Card*>())
+      for (const QLabel* label : card->findChildren<QLabel*>(QString(), Qt::FindDirectChildrenOnly))
+        if (label->isVisible() && label->width() < label->fontMetrics().horizontalAdvance(label->text())) texts << label->text();
+    return texts.join(QLatin1Char('\n'));
   }
   void shoot(const QString& name) {
     QCoreApplication::processEvents();

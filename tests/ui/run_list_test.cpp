@@ -2,6 +2,9 @@
 
 #include <QAbstractItemModelTester>
 #include <QDir>
+#include <QFile>
+#include <QImage>
+#include <QPainter>
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QTest>
@@ -9,7 +12,9 @@
 
 #include "tests/analysis/fixture.h"
 #include "ui/run_summary.h"
+#include "ui/runs/runs_table.h"
 #include "ui/shell/grouped_runs.h"
+#include "ui/swatch.h"
 
 namespace saccade::test {
 
@@ -193,6 +198,51 @@ class RunListTest : public QObject {
     runs.setFilter(QStringLiteral("mixer:attention"));  // chosen anew, so named by what differs
     QTRY_COMPARE(look("a").label, std::string("Transformer++, layers 3"));
     QVERIFY(look("a").colour == before.colour);
+  }
+
+  /// Rows of one name can be told apart: by folder, start, steps and duration, and a damaged journal is seen.
+  void the_table_tells_runs_apart() {
+    const QTemporaryDir folder;
+    write(folder, "a", {});
+    write(folder, "b", {.seed = 2});
+    QFile journal(folder.filePath(QStringLiteral("b/journal.jsonl")));
+    QVERIFY(journal.resize(journal.size() / 2));
+    RunList runs(folder.path());
+    ui::RunsTable table(&runs);
+    const QAbstractItemModelTester tester(&table);
+    QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
+    QTRY_COMPARE(runs.visibleRuns().size(), size_t{2});
+    const int a = runs.row(folder.filePath(QStringLiteral("a"))), b = runs.row(folder.filePath(QStringLiteral("b")));
+    const auto text = [&](int row, int column) { return table.index(row, column).data().toString(); };
+    QCOMPARE(text(a, ui::RunsTable::folder), QStringLiteral("a"));
+    QCOMPARE(text(b, ui::RunsTable::folder), QStringLiteral("b"));
+    QCOMPARE(text(a, ui::RunsTable::steps), QStringLiteral("200 of 200"));
+    QCOMPARE(text(a, ui::RunsTable::duration), QStringLiteral("10 s"));
+    QCOMPARE(text(a, ui::RunsTable::state), QStringLiteral("Done"));
+    QCOMPARE(text(b, ui::RunsTable::state), QStringLiteral("Done, damaged"));
+    QVERIFY(runs.index(b).data(RunList::SummaryRole).toString().startsWith(QStringLiteral("damaged")));
+  }
+
+  /// A swatch of the selection's own colour is seen in a selected row.
+  void a_selected_row_keeps_its_swatch() {
+    const QTemporaryDir folder;
+    write(folder, "a", {.mixer = "top1_chunk"});
+    RunList runs(folder.path());
+    QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
+    QTRY_VERIFY(runs.index(0).data(RunList::ColourRole).value<QColor>().isValid());
+    QStyleOptionViewItem option;
+    option.rect = {0, 0, 200, 24};
+    option.state = QStyle::State_Enabled | QStyle::State_Selected;
+    option.palette.setColor(QPalette::Highlight, runs.index(0).data(RunList::ColourRole).value<QColor>());
+    option.palette.setColor(QPalette::Base, Qt::white);
+    QImage image(200, 24, QImage::Format_RGB32);
+    image.fill(option.palette.color(QPalette::Highlight));
+    QPainter painter(&image);
+    ui::SwatchDelegate().paint(&painter, option, runs.index(0));
+    painter.end();
+    const int middle = ui::kSwatchMargin + ui::kSwatchWidth / 2;
+    QVERIFY(image.pixelColor(middle, 7).lightness() > 230);  // ground above the stroke
+    QVERIFY(image.pixelColor(middle, 12).lightness() < 180);
   }
 
   void writes_quantities_for_people() {

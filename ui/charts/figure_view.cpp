@@ -31,6 +31,7 @@ struct FigureView::Impl {
   CurveLayer layer;
   QToolButton* whole = nullptr;  ///< ends the zoom
   QPixmap under;                 ///< axes and what else lies beneath the curves
+  QString file_prefix;
   QString empty_text = FigureView::tr("Nothing to show yet");
   std::function<QString(int, int)> cell_text;
   Cell selected{-1, -1};
@@ -231,6 +232,13 @@ Figure FigureView::shownFigure() const {
 void FigureView::setEmptyText(const QString& text) {
   impl_->empty_text = text;
   update();
+}
+
+void FigureView::setFilePrefix(const QString& prefix) { impl_->file_prefix = prefix; }
+
+QString FigureView::fileName() const {
+  const std::string& id = impl_->figure().id;
+  return impl_->file_prefix + QString::fromStdString(id.empty() ? "figure" : id);
 }
 
 void FigureView::setCompact(bool compact) {

@@ -63,9 +63,12 @@ class FigureView : public QWidget {
   std::shared_ptr<const PreparedFigure> prepared() const;
   const Figure& figure() const;
   void setEmptyText(const QString& text);  ///< shown when the figure holds no data: says what to do next
-  void setCompact(bool compact);           ///< on screen only: exports are complete
-  void setKeysOnly(bool keys_only);        ///< likewise: no legend of curves that a list beside names
-  bool drawing() const;                    ///< curves are still to come
+  /// What names of exported files begin with, before the figure's own.
+  void setFilePrefix(const QString& prefix);
+  QString fileName() const;          ///< without extension
+  void setCompact(bool compact);     ///< on screen only: exports are complete
+  void setKeysOnly(bool keys_only);  ///< likewise: no legend of curves that a list beside names
+  bool drawing() const;              ///< curves are still to come
   bool zoomed() const;
   std::optional<std::array<double, 2>> part() const;  ///< of the x axis that is looked at; nothing: all
   void setSelectedCell(int row, int column);          ///< framed on a map; −1: the whole column or row; both −1: none
@@ -126,6 +129,8 @@ class Card : public QWidget {
   void resizeEvent(QResizeEvent* event) override;
 
  private:
+  void arrange();
+
   QLabel* title_;
   QLabel* subtitle_;
   QHBoxLayout* header_;

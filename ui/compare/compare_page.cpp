@@ -5,6 +5,7 @@
 #include <QComboBox>
 #include <QHeaderView>
 #include <QLabel>
+#include <QScrollBar>
 #include <QSignalBlocker>
 #include <QTableView>
 #include <QToolButton>
@@ -72,12 +73,32 @@ ComparePage::Made made(const std::shared_ptr<const ShownRuns>& shown, const Want
   return result;
 }
 
-/// Asks for the room that all columns take, as far as a chart beside them stays readable.
-void showAllColumns(QTableView& view) {
-  constexpr int kWidest = 540;
-  view.resizeColumnsToContents();
-  view.setMinimumWidth(std::min(view.horizontalHeader()->length() + 2 * view.frameWidth() + 2, kWidest));
-}
+/// Numbers are whole; the names in the first column have what is left.
+class FittedTable : public QTableView {
+ public:
+  /// Asks for the room that all columns take, as far as a chart beside them stays readable.
+  void fit() {
+    constexpr int kWidest = 640, kName = 130;
+    resizeColumnsToContents();
+    name_ = horizontalHeader()->sectionSize(0);
+    setMinimumWidth(std::min(numbers() + std::min(name_, kName) + verticalScrollBar()->sizeHint().width() + 2 * frameWidth() + 2, kWidest));
+    share();
+  }
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override {
+    QTableView::resizeEvent(event);
+    share();
+  }
+
+ private:
+  int numbers() const { return horizontalHeader()->length() - horizontalHeader()->sectionSize(0); }
+  void share() {
+    constexpr int kShortest = 90;
+    if (name_ > 0) setColumnWidth(0, std::clamp(viewport()->width() - numbers(), std::min(kShortest, name_), name_));
+  }
+  int name_ = 0;  ///< what the longest name takes
+};
 
 }  // namespace
 
@@ -160,7 +181,7 @@ QWidget* ComparePage::makeTables() {
 }
 
 QTableView* ComparePage::makeTable(ComparisonTable& table, const QString& name) {
-  auto* view = new QTableView;
+  auto* view = new FittedTable;
   view->setModel(&table);
   view->setAccessibleName(name);
   view->setFrameShape(QFrame::NoFrame);
@@ -173,7 +194,6 @@ QTableView* ComparePage::makeTable(ComparisonTable& table, const QString& name) 
   view->setWordWrap(false);
   view->verticalHeader()->hide();
   view->verticalHeader()->setDefaultSectionSize(static_cast<int>(1.7 * view->fontMetrics().height()));
-  view->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   view->horizontalHeader()->setHighlightSections(false);
   view->horizontalHeader()->setSortIndicatorClearable(true);
   view->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
@@ -229,7 +249,7 @@ void ComparePage::show(const Made& made) {
   equal_card_->setTitle(tr("At equal pre-training loss"),
                         comparison.equal_loss ? tr("%1 nats · mean of seeds").arg(QString::number(*comparison.equal_loss, 'f', 3))
                                               : tr("no loss that all have reached"));
-  for (QTableView* view : {equal_view_, end_view_}) showAllColumns(*view);
+  for (QTableView* view : {equal_view_, end_view_}) static_cast<FittedTable*>(view)->fit();
   common_->setEnabled(at_loss_.has_value());
   verdict_->setText(verdict(comparison));
 }

@@ -108,10 +108,27 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
   });
   form_->setProposals("/data/tokenizer", {QStringLiteral("bytes"), QStringLiteral("bpe:4096"), QStringLiteral("unigram:4096")});
   form_->setProposals("/device", {QStringLiteral("auto"), QStringLiteral("cpu"), QStringLiteral("cuda")});
+  connect(form_, &SettingsForm::rebuilt, this, &ConfigurePage::orderTabs);
+  connect(&session_, &Session::settingRequested, this, [this](const QString& pointer) {
+    showJson(false);
+    form_->reveal(pointer.toStdString());
+  });
   fillPresets();
   showJson(false);
   restore();
   follow();
+  orderTabs();
+}
+
+/// As one reads: preset, settings, first batch, plan, and Start last.
+void ConfigurePage::orderTabs() {
+  QWidgetList order{presets_, as_form_, as_json_};
+  order << form_->stops();
+  for (QWidget* part : {static_cast<QWidget*>(json_), static_cast<QWidget*>(batch_), static_cast<QWidget*>(plan_)})
+    for (QWidget* stop : part->findChildren<QWidget*>())
+      if (stop->focusPolicy() & Qt::TabFocus && !stop->focusProxy() && stop->window() == window()) order << stop;
+  order << save_ << start_;
+  for (qsizetype i = 1; i < order.size(); ++i) setTabOrder(order[i - 1], order[i]);
 }
 
 QWidget* ConfigurePage::makeHeader() {
@@ -141,7 +158,7 @@ QWidget* ConfigurePage::makeHeader() {
 
 QWidget* ConfigurePage::makePlanSide() {
   auto* side = new QWidget(this);
-  auto* save = new QPushButton(tr("Save as preset …"), side);
+  auto* save = save_ = new QPushButton(tr("Save as preset …"), side);
   save->setAccessibleName(tr("Save as preset"));
   start_->setToolTip(tr("Starts the run (Ctrl+Return). It goes on when this window is closed."));
   start_->setAccessibleName(tr("Start run"));

@@ -5,6 +5,9 @@
 
 #include "analysis/figures/derived.h"
 #include "analysis/runs/layers.h"
+#include "analysis/runs/run_info.h"
+#include "ui/run_selection.h"
+#include "ui/run_summary.h"
 
 namespace saccade::ui {
 
@@ -28,6 +31,17 @@ void add_single(LiveFigures& figures, Figure (&made)[LiveFigures::count], const 
   if (!last || !recorded(*last, statistic)) return;
   made[LiveFigures::heads] = head_figure(*last, statistic, layer_mixers(first.info()));
   figures.step = last->at.step;
+}
+
+/// What a run that has just begun will measure, by its config.
+void expect(LiveFigures& figures, const Run& run) {
+  if (!isActive(run.info().state)) return;
+  const nlohmann::json training = run.info().config.value("training", nlohmann::json::object());
+  const auto every = [&](const char* setting) { return training.value(setting, int64_t{0}) > 0; };
+  figures.coming[LiveFigures::gradient] = figures.coming[LiveFigures::speed] = !run.find("train/loss");
+  figures.coming[LiveFigures::heads] = figures.coming[LiveFigures::layers] = !run.last_statistics() && every("probe_every");
+  figures.coming[LiveFigures::gap] = figures.coming[LiveFigures::domain] =
+      !run.find("ood/loss") && every("evaluate_every") && !run.ood_domains().empty();
 }
 
 CurveRecipe recipe_of(const LiveChoice& choice, bool log_y, ExactParts& parts, const std::optional<std::array<double, 2>>& part) {
@@ -61,6 +75,12 @@ LiveFigures live_figures(const ShownRuns& shown, const LiveChoice& choice, const
   for (const std::string& domain : all_domains(shown.runs())) figures.domains << QString::fromStdString(domain);
   figures.chosen_domain = figures.domains.contains(choice.domain) ? choice.domain : figures.domains.value(0);
   figures.trouble = trouble(drawn);
+  for (const DrawnRuns& each : drawn)
+    for (const Run* run : each.seeds)
+      if (figures.crashed.isEmpty() && run->info().state == RunState::crashed) {
+        figures.crashed = directory_of(*run);
+        figures.crashed_name = QString::fromStdString(each.label);
+      }
   if (!drawn.empty()) {
     const DrawnRuns focus = shown.drawn_with(choice.current).value_or(drawn.front());
     const CurveRecipe plain{choice.x, choice.log_x, false, choice.smoothing, {}};
@@ -72,6 +92,7 @@ LiveFigures live_figures(const ShownRuns& shown, const LiveChoice& choice, const
       made[LiveFigures::domain] = series_figure(drawn, "ood/loss/" + figures.chosen_domain.toStdString(),
                                                 {choice.x, choice.log_x, choice.log_y, choice.smoothing, {}});
     add_single(figures, made, focus, choice);
+    expect(figures, *focus.seeds.front());
   }
   for (int i = 0; i < LiveFigures::count; ++i) figures.figure[i] = prepare_figure(std::move(made[i]), before.figure[i]);
   return figures;
@@ -97,6 +118,10 @@ QString trouble(const DrawnSet& drawn) {
         QString line = tr("%1 at step %2").arg(QString::fromStdString(each.label)).arg(info.step);
         // What a crashed run logged last is not why it crashed.
         if (!info.message.empty() && state != RunState::crashed) line += QStringLiteral(": ") + QString::fromStdString(info.message);
+        if (state == RunState::crashed) {
+          const std::vector<int64_t> checkpoints = step_files(info.directory, kCheckpoints);
+          line += checkpoints.empty() ? tr(", before its first checkpoint") : tr(", resume goes on from step %1").arg(checkpoints.back());
+        }
         ends << line;
       }
     if (ends.isEmpty()) continue;
@@ -104,7 +129,6 @@ QString trouble(const DrawnSet& drawn) {
     QString line =
         QStringLiteral("%1 %2: %3").arg(ends.size()).arg(QLatin1String(to_string(state)), ends.mid(0, kNamed).join(QStringLiteral("; ")));
     if (more > 0) line += tr("; and %1 more").arg(more);
-    if (state == RunState::crashed) line += tr(". Resume goes on from the last checkpoint.");
     lines << line;
   }
   return lines.join(QLatin1Char('\n'));

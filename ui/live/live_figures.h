@@ -26,11 +26,13 @@ struct LiveChoice {
 struct LiveFigures {
   enum Place { loss, gap, gradient, speed, domain, heads, layers, captured, count };
   std::shared_ptr<const PreparedFigure> figure[count];
+  bool coming[count] = {};  ///< nothing to show yet, but the run at work is going to measure it: its place is kept
   QStringList domains;
   QString chosen_domain;
   QString name, statistic;  ///< of the single cards
   qint64 step = -1;         ///< of the last statistics
   QString trouble;
+  QString crashed, crashed_name;  ///< directory of the first run that crashed and can go on; empty: none
 };
 
 /// What was read of parts of charts, kept for the next time.

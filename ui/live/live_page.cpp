@@ -52,16 +52,20 @@ LivePage::LivePage(Session& session, QWidget* parent)
       gap_(makePanel(tr("OOD − pre-training gap"), tr("nats"))),
       captured_(makePanel(tr("Captured mass of the choice"), {})),
       gradient_(makePanel(tr("Gradient norm"), tr("before clipping"))),
-      domain_(makePanel(tr("OOD loss by domain"), tr("nats"))),
+      domain_(makePanel(tr("OOD by domain"), tr("nats"))),
       speed_(makePanel(tr("Speed"), tr("tokens per second"))),
-      trouble_(new QLabel(this)) {
+      trouble_(new QLabel(this)),
+      resume_(new QToolButton(this)) {
   makeControls();
   loss_.view->setEmptyText(tr("No losses yet. Switch a run visible in the list, or configure and start one."));
   loss_.view->setKeysOnly(true);
-  for (Panel* panel : {&heads_, &gap_, &gradient_, &domain_, &speed_}) panel->view->setCompact(true);
+  for (Panel* panel : {&gap_, &gradient_, &domain_, &speed_}) panel->view->setCompact(true);
   trouble_->setWordWrap(true);
   trouble_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
   trouble_->hide();
+  resume_->setAccessibleName(tr("Resume the crashed run"));
+  resume_->hide();
+  connect(resume_, &QToolButton::clicked, this, [this] { session_.resumeRun(figures_.crashed); });
 
   auto* bottom = new QHBoxLayout;
   for (Panel* panel : {&gradient_, &domain_, &speed_}) bottom->addWidget(panel->card, 1);
@@ -77,7 +81,10 @@ LivePage::LivePage(Session& session, QWidget* parent)
   auto* column = new QVBoxLayout(this);
   auto* both = new TwoColumns({main, 5, 12}, {side_, 2, 9}, 700, 4.2, this);
   column->addWidget(both, 1);
-  column->addWidget(trouble_);  // not within: a wrapped line would make the parts ask for all the height they like
+  auto* bad_ends = new QHBoxLayout;  // not within: a wrapped line would make the parts ask for all the height they like
+  bad_ends->addWidget(trouble_, 1);
+  bad_ends->addWidget(resume_);
+  column->addLayout(bad_ends);
   connect(both, &TwoColumns::narrowChanged, this, [left, bottom](bool narrow) {
     bottom->setDirection(narrow ? QBoxLayout::TopToBottom : QBoxLayout::LeftToRight);
     left->setStretchFactor(bottom, narrow ? 7 : 2);
@@ -194,7 +201,8 @@ void LivePage::show(LiveFigures figures) {
                                                      ? tr("nats · %1").arg(figures_.name)
                                                      : tr("1 = evenly spread · %1").arg(figures_.name));
   captured_.card->setTitle(tr("Captured mass of the choice"), tr("1 = nothing lost · %1").arg(figures_.name));
-  heads_.card->setTitle(tr("Attention entropy"), tr("%1, step %2").arg(figures_.name).arg(figures_.step));
+  heads_.card->setTitle(tr("Attention entropy"),
+                        figures_.step < 0 ? figures_.name : tr("%1, step %2").arg(figures_.name).arg(figures_.step));
   const AxisScale& x = figures_.figure[LiveFigures::loss]->x;
   smoothing_->setLength(x.high - x.low);
   const auto shown = [](const Panel* panel) { return !panel->card->isHidden(); };
@@ -209,6 +217,8 @@ void LivePage::show(LiveFigures figures) {
                        unread > 0 ? tr("%1 more runs are being read").arg(unread) : tr("colours as in the list"));
   trouble_->setText(figures_.trouble);
   trouble_->setVisible(!figures_.trouble.isEmpty());
+  resume_->setText(tr("Resume %1").arg(figures_.crashed_name));
+  resume_->setVisible(!figures_.crashed.isEmpty());
 }
 
 void LivePage::updateDomains() {
@@ -224,7 +234,8 @@ void LivePage::updateDomains() {
 
 void LivePage::fill(Panel& panel, LiveFigures::Place place) {
   const auto& figure = figures_.figure[place];
-  panel.card->setVisible(figure && figure->filled);
+  panel.card->setVisible((figure && figure->filled) || figures_.coming[place]);
+  panel.view->setEmptyText(tr("Not measured yet. It comes while the run goes on."));
   panel.view->setPrepared(figure);
 }
 

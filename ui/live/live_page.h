@@ -49,6 +49,7 @@ class LivePage : public QWidget {
   bool reading_ = false;      ///< the last time there were runs unread
   Panel loss_, heads_, layers_, gap_, captured_, gradient_, domain_, speed_;
   QLabel* trouble_;
+  QToolButton* resume_;
   QWidget* side_;  ///< the column beside the losses; hidden while it would be empty
   QComboBox *x_axis_, *domains_;
   SmoothingChoice* smoothing_;

@@ -42,6 +42,14 @@ void paint_expander(QPainter* painter, const QStyleOptionViewItem& option, const
   style->drawPrimitive(opened ? QStyle::PE_IndicatorArrowDown : QStyle::PE_IndicatorArrowRight, &arrow, painter, option.widget);
 }
 
+/// As many of the parts as there is room for: half a number would be another one.
+QString fitting(const QString& parts, const QFontMetrics& metrics, int room) {
+  QString text = parts;
+  while (metrics.horizontalAdvance(text) > room && text.contains(QStringLiteral(" · ")))
+    text.truncate(text.lastIndexOf(QStringLiteral(" · ")));
+  return metrics.elidedText(text, Qt::ElideRight, room);
+}
+
 /// What stands at the right: how far it is, or that it is done.
 QString progress_text(const QModelIndex& index) {
   if (!index.data(RunList::ProblemRole).toString().isEmpty()) return {};
@@ -132,7 +140,7 @@ void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, co
   const QRect second(text_left, top + metrics.height() + 1, right - text_left, small_metrics.height());
   painter->setFont(smaller(option.font));
   painter->drawText(second, Qt::AlignLeft | Qt::AlignVCenter,
-                    small_metrics.elidedText(index.data(RunList::SummaryRole).toString(), Qt::ElideRight, second.width()));
+                    fitting(index.data(RunList::SummaryRole).toString(), small_metrics, second.width()));
   if (!damaged && isActive(static_cast<RunState>(index.data(RunList::StateRole).toInt())))
     paint_progress(painter, QRect(text_left, second.bottom() + 3, second.width(), 3), index.data(RunList::ProgressRole).toDouble(),
                    option.palette);
