@@ -2,9 +2,11 @@
 
 #include <QActionGroup>
 #include <QCloseEvent>
+#include <QCoreApplication>
 #include <QDir>
 #include <QDockWidget>
 #include <QFileDialog>
+#include <QKeyEvent>
 #include <QLayout>
 #include <QMimeData>
 #include <QResizeEvent>
@@ -85,6 +87,7 @@ MainWindow::MainWindow(Session& session, QSettings* settings, QWidget* parent)
     messages_->showNote(tr("%1 is starting. It goes on when this window is closed.").arg(QFileInfo(directory).fileName()));
     session_.runs()->refresh();
   });
+  QCoreApplication::instance()->installEventFilter(this);
   restore();
   updateTitle();
   panel_->setFocus();
@@ -190,6 +193,15 @@ void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
 }
 
 void MainWindow::dropEvent(QDropEvent* event) { openFolder(event->mimeData()->urls().first().toLocalFile()); }
+
+/// Ctrl+K is the window's also where a line of text would take it (to delete to its end).
+bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::ShortcutOverride) {
+    const auto* key = static_cast<QKeyEvent*>(event);
+    if (key->key() == Qt::Key_K && key->modifiers() == Qt::ControlModifier && isActiveWindow()) return true;
+  }
+  return QMainWindow::eventFilter(watched, event);
+}
 
 /// Icons are drawn from the palette: everything that shows one repaints with it.
 void MainWindow::changeEvent(QEvent* event) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <QMainWindow>
 #include <QMap>
+#include <vector>
 
 #include "ui/theme.h"
 
@@ -16,6 +17,7 @@ class Rail;
 class RunActions;
 class RunsPanel;
 class Session;
+struct Command;
 
 /// Arranges rail, runs panel, page, messages and status; pages are made when first shown.
 class MainWindow : public QMainWindow {
@@ -36,11 +38,13 @@ class MainWindow : public QMainWindow {
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
   void changeEvent(QEvent* event) override;
+  bool eventFilter(QObject* watched, QEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
 
  private:
   void makeMenus();
   void makeThemeMenu(QMenu* menu);
+  std::vector<Command> commands();
   void chooseFolder();
   void rememberFolder(const QString& folder);
   void fillRecent(QMenu* menu);
