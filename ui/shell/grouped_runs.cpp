@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "ui/run_summary.h"
 
@@ -105,13 +106,42 @@ QList<GroupedRuns::Row> GroupedRuns::rowsNow() const {
 
 void GroupedRuns::rebuild() {
   QList<Row> rows = rowsNow();
-  if (rows == rows_) {
-    if (!rows_.isEmpty()) Q_EMIT dataChanged(index(0), index(rowCount() - 1));
-    return;
+  const bool same = rows == rows_;
+  if (!same) {
+    beginResetModel();
+    rows_ = std::move(rows);
   }
-  beginResetModel();
-  rows_ = std::move(rows);
-  endResetModel();
+  QList<std::optional<size_t>> marks;
+  for (const Row& row : std::as_const(rows_)) marks << mark(row);
+  const QList<std::optional<size_t>> before = std::exchange(marks_, marks);
+  if (!same) return endResetModel();
+  for (int first = 0, last = 0; first < rows_.size(); first = last + 1) {  // a view measures anew what it is told of
+    last = first;
+    const auto other = [&](int i) { return !marks[i] || marks[i] != before[i]; };
+    if (!other(first)) continue;
+    while (last + 1 < rows_.size() && other(last + 1)) ++last;
+    Q_EMIT dataChanged(index(first), index(last));
+  }
+}
+
+/// Another one when the row shows something else; nothing for runs at work, whose time left is always another.
+std::optional<size_t> GroupedRuns::mark(const Row& row) const {
+  size_t sum = 0;
+  for (const QString& member : row.members) {
+    const Run* run = runs_->run(member);
+    const QModelIndex index = source(member);
+    if (!run) {
+      sum = qHashMulti(sum, index.data(RunList::ProblemRole).toString());
+      continue;
+    }
+    const RunInfo& info = run->info();
+    if (isActive(info.state)) return {};
+    const RunLook look = runs_->selection().look(*run);
+    sum = qHashMulti(sum, static_cast<qint64>(info.step), static_cast<int>(info.state), run->detail().outline, !run->damage().empty(),
+                     runs_->selection().hidden().contains(member), numbers_of(*run).loss, numbers_of(*run).ood);
+    sum = qHashMulti(sum, look.colour.r, look.colour.g, look.colour.b, static_cast<int>(look.dash), static_cast<int>(look.marker));
+  }
+  return sum;
 }
 
 QModelIndex GroupedRuns::source(const QString& directory) const {

@@ -2,6 +2,7 @@
 #include <QAbstractListModel>
 #include <QString>
 #include <QStringList>
+#include <optional>
 
 #include "ui/run_list.h"
 
@@ -39,6 +40,7 @@ class GroupedRuns : public QAbstractListModel {
   };
   void schedule();
   void rebuild();
+  std::optional<size_t> mark(const Row& row) const;
   QList<Row> rowsNow() const;
   QVariant groupData(const Row& row, int role) const;
   QModelIndex source(const QString& directory) const;
@@ -46,6 +48,7 @@ class GroupedRuns : public QAbstractListModel {
 
   RunList* runs_;
   QList<Row> rows_;
+  QList<std::optional<size_t>> marks_;  ///< of the rows, as the views know them
   bool scheduled_ = false;
 };
 
