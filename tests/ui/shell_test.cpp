@@ -67,7 +67,7 @@ class ShellTest : public QObject {
     const auto search = [&](const QString& words) {
       window.activateWindow();
       QVERIFY(QTest::qWaitForWindowActive(&window));
-      QTest::keyClick(&window, Qt::Key_K, Qt::ControlModifier);
+      QTest::keyClick(QApplication::focusWidget() ? QApplication::focusWidget() : &window, Qt::Key_K, Qt::ControlModifier);
       auto* palette = window.findChild<CommandPalette*>();
       QVERIFY(palette && palette->isVisible());
       auto* line = palette->findChild<QLineEdit*>();
@@ -98,7 +98,7 @@ class ShellTest : public QObject {
     QTest::keyClicks(palette->findChild<QLineEdit*>(), QStringLiteral("no such thing"));
     QTest::keyClick(palette->findChild<QLineEdit*>(), Qt::Key_Return);  // does nothing
     QVERIFY(palette->isVisible());
-    QTest::keyClick(palette, Qt::Key_Escape);
+    QTest::keyClick(palette->findChild<QLineEdit*>(), Qt::Key_Escape);
     QTRY_VERIFY(!window.findChild<CommandPalette*>());
   }
 

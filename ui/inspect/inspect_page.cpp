@@ -94,6 +94,7 @@ QWidget* InspectPage::makeMaps() {
   query_side->setMinimumHeight(160);
   query_card_ = new Card(tr("Query"), {}, query_side, this);
   query_card_->setMinimumWidth(250);
+  heads_card_->setMinimumWidth(210);  // with less, Qt Charts cuts the titles of the axes
   map_choice_ = new QComboBox;
   map_choice_->setAccessibleName(tr("What the map shows"));
   map_choice_->setSizeAdjustPolicy(QComboBox::AdjustToContents);

@@ -63,8 +63,9 @@ void MainWindow::makeMenus() {
     dock_->show();
     panel_->focusFilter();
   });
-  add(view, tr("&Search or run a command …"), QKeySequence(Qt::CTRL | Qt::Key_K),
-      [this] { (new CommandPalette(commands(), this))->show(); });
+  add(view, tr("&Search or run a command …"), QKeySequence(Qt::CTRL | Qt::Key_K), [this] {
+    if (!findChild<CommandPalette*>()) new CommandPalette(commands(), this);
+  });
   add(view, tr("Re&fresh"), QKeySequence(Qt::Key_F5), [this] { session_.runs()->refresh(); });
   makeThemeMenu(view->addMenu(tr("&Theme")));
 

@@ -27,14 +27,22 @@ std::optional<int> distance(const QString& text, const QStringList& words) {
 
 }  // namespace
 
-CommandPalette::CommandPalette(std::vector<Command> commands, QWidget* parent)
-    : QDialog(parent), commands_(std::move(commands)), line_(new QLineEdit(this)), list_(new QListWidget(this)) {
+CommandPalette::CommandPalette(std::vector<Command> commands, QWidget* window)
+    : QFrame(window),
+      commands_(std::move(commands)),
+      line_(new QLineEdit(this)),
+      list_(new QListWidget(this)),
+      before_(window->focusWidget()) {
   setAttribute(Qt::WA_DeleteOnClose);
-  setWindowTitle(tr("Search or run a command"));
+  setFrameShape(QFrame::StyledPanel);
+  setAutoFillBackground(true);
+  setAccessibleName(tr("Search or run a command"));
   line_->setPlaceholderText(tr("Page, action, run or setting"));
   line_->setAccessibleName(tr("Search or run a command"));
   line_->installEventFilter(this);
   list_->setAccessibleName(tr("What matches"));
+  list_->setFocusPolicy(Qt::NoFocus);
+  list_->setFrameShape(QFrame::NoFrame);
   list_->setUniformItemSizes(true);
   list_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   list_->setTextElideMode(Qt::ElideMiddle);
@@ -43,10 +51,12 @@ CommandPalette::CommandPalette(std::vector<Command> commands, QWidget* parent)
   column->addWidget(list_);
   connect(line_, &QLineEdit::textChanged, this, &CommandPalette::search);
   connect(list_, &QListWidget::itemClicked, this, &CommandPalette::choose);
-  resize(std::min(560, parent ? parent->width() - 40 : 560), 380);
-  if (parent) move(parent->mapToGlobal(QPoint((parent->width() - width()) / 2, 60)));
+  resize(std::min(560, window->width() - 40), std::min(400, window->height() - 80));
+  move((window->width() - width()) / 2, 40);
   search({});
-  line_->setFocus();
+  show();
+  raise();
+  line_->setFocus(Qt::ShortcutFocusReason);
 }
 
 void CommandPalette::search(const QString& text) {
@@ -71,12 +81,22 @@ void CommandPalette::choose() {
   const QVariant which = item ? item->data(Qt::UserRole) : QVariant();
   if (!which.isValid()) return;
   const auto run = commands_[static_cast<size_t>(which.toInt())].run;
+  QObject* window = parent();
+  leave();
+  QTimer::singleShot(0, window, run);  // once this one is gone, so that the focus can go where the command wants it
+}
+
+void CommandPalette::leave() {
+  line_->removeEventFilter(this);
+  if (before_ && line_->hasFocus()) before_->setFocus(Qt::OtherFocusReason);
   close();
-  QTimer::singleShot(0, parent(), run);  // once this one is gone, so that the focus can go where the command wants it
 }
 
 bool CommandPalette::eventFilter(QObject* watched, QEvent* event) {
-  if (watched != line_ || event->type() != QEvent::KeyPress) return QDialog::eventFilter(watched, event);
+  if (watched == line_ && event->type() == QEvent::FocusOut && static_cast<QFocusEvent*>(event)->reason() != Qt::PopupFocusReason &&
+      static_cast<QFocusEvent*>(event)->reason() != Qt::ActiveWindowFocusReason)
+    QTimer::singleShot(0, this, &CommandPalette::leave);
+  if (watched != line_ || event->type() != QEvent::KeyPress) return QFrame::eventFilter(watched, event);
   const int key = static_cast<QKeyEvent*>(event)->key(), last = list_->count() - 1;
   const int page = key == Qt::Key_PageUp || key == Qt::Key_PageDown ? 10 : 1;
   switch (key) {
@@ -86,6 +106,7 @@ bool CommandPalette::eventFilter(QObject* watched, QEvent* event) {
     case Qt::Key_PageDown: list_->setCurrentRow(std::min(last, list_->currentRow() + page)); return true;
     case Qt::Key_Return:
     case Qt::Key_Enter: choose(); return true;
+    case Qt::Key_Escape: leave(); return true;
     default: return false;
   }
 }

@@ -1,6 +1,8 @@
 #pragma once
-#include <QDialog>
+#include <QFrame>
+#include <QPointer>
 #include <functional>
+#include <vector>
 
 class QLineEdit;
 class QListWidget;
@@ -15,11 +17,12 @@ struct Command {
   std::function<void()> run;
 };
 
-/// Ctrl+K: a line to type in, and what matches all its words, best first. Arrows choose, Return does it, Escape closes.
-class CommandPalette : public QDialog {
+/// Ctrl+K: a line to type in, and what matches all its words, best first, over the window. Arrows choose, Return does it; Escape closes it,
+/// and so does going elsewhere.
+class CommandPalette : public QFrame {
   Q_OBJECT
  public:
-  CommandPalette(std::vector<Command> commands, QWidget* parent);
+  CommandPalette(std::vector<Command> commands, QWidget* window);
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -27,10 +30,12 @@ class CommandPalette : public QDialog {
  private:
   void search(const QString& words);
   void choose();
+  void leave();
 
   std::vector<Command> commands_;
   QLineEdit* line_;
   QListWidget* list_;
+  QPointer<QWidget> before_;  ///< had the focus
 };
 
 }  // namespace saccade::ui

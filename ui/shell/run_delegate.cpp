@@ -104,6 +104,11 @@ void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, co
                                                                                                         : QStyle::State_Off);
   const QStyle* style = option.widget ? option.widget->style() : QApplication::style();
   style->drawPrimitive(QStyle::PE_IndicatorItemViewItemCheck, &box, painter, option.widget);
+  if (isDark(option.palette)) {  // the style's own edge is nearly as dark as the ground
+    painter->setBrush(Qt::NoBrush);
+    painter->setPen(quietText(option.palette));
+    painter->drawRoundedRect(QRectF(check).adjusted(1.5, 1.5, -1.5, -1.5), 2, 2);
+  }
 
   const bool damaged = !index.data(RunList::ProblemRole).toString().isEmpty();
   const int seeds = index.data(GroupedRuns::SeedsRole).toInt();
