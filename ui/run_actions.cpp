@@ -22,6 +22,7 @@ RunActions::RunActions(Session& session, QObject* parent)
       showOnly(add(tr("Show &only these"), QString(), tr("Every page shows the marked runs and no others."))),
       showAll(add(tr("Show &all runs"), QString(), tr("Shows every run that passes the filter."))),
       baseline(add(tr("&Baseline"), QString(), tr("Others are measured against this run."))),
+      star(add(tr("S&tar"), QString(), tr("Marks the runs for later; the filter “starred” shows these."))),
       session_(session) {
   connect(stop, &QAction::triggered, this, [this] { session_.stopRun(session_.currentRun()); });
   connect(resume, &QAction::triggered, this, [this] { session_.resumeRun(session_.currentRun()); });
@@ -31,6 +32,8 @@ RunActions::RunActions(Session& session, QObject* parent)
   connect(showOnly, &QAction::triggered, this, [this] { session_.runs()->showOnly(these()); });
   baseline->setCheckable(true);
   connect(baseline, &QAction::triggered, this, [this](bool on) { session_.runs()->setBaseline(on ? session_.currentRun() : QString()); });
+  star->setCheckable(true);
+  connect(star, &QAction::triggered, this, &RunActions::setStar);
   connect(&session_, &Session::chosenChanged, this, &RunActions::update);
   connect(&session_, &Session::currentRunChanged, this, &RunActions::update);
   connect(session_.runs(), &RunList::changed, this, &RunActions::update);
@@ -47,6 +50,21 @@ QAction* RunActions::add(const QString& text, const QString& icon, const QString
 /// The marked runs, else the current one.
 QStringList RunActions::these() const { return session_.chosen().isEmpty() ? QStringList(session_.currentRun()) : session_.chosen(); }
 
+void RunActions::setStar(bool starred) {
+  const QStringList directories = these();
+  for (const QString& directory : directories) {
+    const Run* run = session_.runs()->run(directory);
+    if (!run || run->notes().starred == starred) continue;
+    RunNotes notes = run->notes();
+    notes.starred = starred;
+    try {
+      session_.runs()->setNotes(directory, notes);
+    } catch (const std::exception& error) {
+      Q_EMIT session_.failed(QString::fromUtf8(error.what()));
+    }
+  }
+}
+
 void RunActions::update() {
   const Run* run = session_.runs()->run(session_.currentRun());
   stop->setEnabled(run && isActive(run->info().state));
@@ -55,6 +73,8 @@ void RunActions::update() {
   showOnly->setEnabled(run && session_.runs()->rowCount() > 1);
   baseline->setEnabled(run);
   baseline->setChecked(run && session_.runs()->selection().baseline() == session_.currentRun());
+  star->setEnabled(run);
+  star->setChecked(run && run->notes().starred);
   showAll->setEnabled(!session_.runs()->hidden().isEmpty());
 }
 

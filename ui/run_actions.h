@@ -21,11 +21,13 @@ class RunActions : public QObject {
   QAction* showOnly;  ///< hides every run but those marked
   QAction* showAll;
   QAction* baseline;  ///< others are measured against it
-  QList<QAction*> all() const { return {resume, stop, openFolder, copyPath, showOnly, showAll, baseline}; }
+  QAction* star;      ///< of the marked runs
+  QList<QAction*> all() const { return {resume, stop, openFolder, copyPath, showOnly, showAll, baseline, star}; }
 
  private:
   QAction* add(const QString& text, const QString& icon, const QString& help);
   void update();
+  void setStar(bool starred);
   QStringList these() const;
 
   Session& session_;

@@ -277,6 +277,18 @@ void RunList::setShown(const QStringList& directories, bool shown) {
   impl_->select();
 }
 
+void RunList::setNotes(const QString& directory, const RunNotes& notes) {
+  const int at = row(directory);
+  if (at < 0 || !run(directory)) return;
+  write_notes(directory.toStdString(), notes);
+  Entry& entry = impl_->entries[static_cast<size_t>(at)];
+  auto next = std::make_shared<Run>(*entry.run);
+  next->poll_notes();
+  impl_->replace(entry, {directory, entry.stamp, std::move(next), {}});
+  Q_EMIT dataChanged(index(at), index(at));
+  impl_->select();  // a filter may ask for them
+}
+
 int RunList::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(impl_->entries.size()); }
 
 QVariant RunList::data(const QModelIndex& index, int role) const {
@@ -318,7 +330,8 @@ QVariant RunList::data(const QModelIndex& index, int role) const {
     case SummaryRole: return summary_of(*entry.run);
     case Qt::ToolTipRole: {
       QStringList lines{QString::fromStdString(info.name), entry.directory};
-      for (const std::string& line : {info.message, entry.run->damage(), entry.run->lost()})
+      const RunNotes& notes = entry.run->notes();
+      for (const std::string& line : {tags_text(notes.tags), notes.note, info.message, entry.run->damage(), entry.run->lost()})
         if (!line.empty()) lines << QString::fromStdString(line);
       return lines.join(QLatin1Char('\n'));
     }

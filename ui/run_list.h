@@ -55,6 +55,8 @@ class RunList : public QAbstractListModel {
   void setBaseline(const QString& directory);
   void showOnly(const QStringList& directories);  ///< of those that pass the filter
   void setShown(const QStringList& directories, bool shown);
+  /// Writes them beside the run, where every window finds them. Throws DataError.
+  void setNotes(const QString& directory, const RunNotes& notes);
   /// What every page shows; of the last changed().
   std::shared_ptr<const ShownRuns> shown() const;
 

@@ -90,9 +90,13 @@ bool RunFilter::holds(const Term& term, const Run& run) {
   const RunInfo& info = run.info();
   if (term.kind == Kind::word) {
     const std::string words = info.title + " " + info.name + " " + info.directory.filename().string() + " seed " +
-                              std::to_string(info.seed) + " " + to_string(info.state) + (info.state == RunState::finished ? " done" : "");
+                              std::to_string(info.seed) + " " + to_string(info.state) + (info.state == RunState::finished ? " done" : "") +
+                              (run.notes().starred ? " starred" : "") + " " + tags_text(run.notes().tags) + " " + run.notes().note;
     return lower(words).find(term.text) != std::string::npos;
   }
+  const auto told = [&](const std::string& text) { return lower(text).find(lower(term.text)) != std::string::npos; };
+  if (term.name == "tag") return std::any_of(run.notes().tags.begin(), run.notes().tags.end(), told);
+  if (term.name == "note") return told(run.notes().note);
   if (term.name == "state") return std::string(to_string(info.state)).find(lower(term.text)) != std::string::npos;
   const auto compares = [&](double value) {
     switch (term.kind) {

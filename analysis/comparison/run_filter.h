@@ -6,10 +6,10 @@
 
 namespace saccade {
 
-/// Which runs are meant, as people type it: terms that must all hold, apart by spaces. A word is looked for in name, title, folder and
-/// state, whatever its case; `setting:value` (or =) asks for a setting by its last word ("mixer:top1"), of a number for that number;
-/// `setting>5`, `>=`, `<`, `<=` and `setting:2..4` compare. Besides settings: loss, ood, step, steps, parameters, seed, state,
-/// tokens_per_second.
+/// Which runs are meant, as people type it: terms that must all hold, apart by spaces. A word is looked for in name, title, folder, state,
+/// tags and note, whatever its case ("starred" where a star is); `tag:word`, `note:word`; `setting:value` (or =) asks for a setting by its
+/// last word ("mixer:top1"), of a number for that number; `setting>5`, `>=`, `<`, `<=` and `setting:2..4` compare. Besides settings: loss,
+/// ood, step, steps, parameters, seed, state, tokens_per_second.
 class RunFilter {
  public:
   RunFilter() = default;

@@ -53,7 +53,10 @@ struct Run::Impl {
   std::string setting;
   JournalReader journal;
   RunHistory history;
-  std::string damage;  ///< as of the last poll: to tell it, files are looked for
+  RunNotes notes;
+  std::string notes_problem;
+  std::pair<ino_t, int64_t> notes_are{};  ///< of the notes.json that was read
+  std::string damage;                     ///< as of the last poll: to tell it, files are looked for
   std::optional<StatisticsRecord> last_statistics;
   std::pair<ino_t, int64_t> identity{};    ///< of the run.json that was read: replaced files differ in it
   std::pair<ino_t, int64_t> journal_is{};  ///< likewise its file and size
@@ -85,6 +88,25 @@ struct Run::Impl {
   }
 
   std::string find_damage() const;
+
+  std::pair<ino_t, int64_t> file_identity(const char* name) const {
+    struct stat state {};
+    if (::stat((info.directory / name).c_str(), &state) != 0) return {};
+    return {state.st_ino, state.st_mtim.tv_sec * 1'000'000'000 + state.st_mtim.tv_nsec};
+  }
+  /// True when notes.json was replaced; one that cannot be read takes nothing but the notes.
+  bool poll_notes() {
+    const std::pair<ino_t, int64_t> now = file_identity("notes.json");
+    if (now == notes_are) return false;
+    notes_are = now;
+    notes = {}, notes_problem.clear();
+    try {
+      notes = read_notes(info.directory);
+    } catch (const Error& error) {
+      notes_problem = error.what();
+    }
+    return true;
+  }
 
   /// Reads run.json when it was replaced; true when it was.
   bool read_info() {
@@ -162,7 +184,7 @@ Run& Run::operator=(Run&&) noexcept = default;
 bool Run::poll() {
   // The state first: when it says the run ended, the journal read after it is complete.
   const bool state_changed = impl_->read_state();
-  const bool news = impl_->read_journal();
+  const bool notes_changed = impl_->poll_notes(), news = impl_->read_journal() || notes_changed;
   impl_->info.step = std::max(impl_->info.step, impl_->history.step());
   impl_->note_step(state_changed);
   const std::string before = std::exchange(impl_->damage, impl_->find_damage());
@@ -175,10 +197,14 @@ bool Run::outdated() const {
   if (::stat((directory / "run.json").c_str(), &state) != 0) return true;
   const std::pair<ino_t, int64_t> now{state.st_ino, state.st_mtim.tv_sec * 1'000'000'000 + state.st_mtim.tv_nsec};
   if (now != impl_->identity || Impl::identity_of(directory / "journal.jsonl") != impl_->journal_is) return true;
+  if (impl_->file_identity("notes.json") != impl_->notes_are) return true;
   const bool active = impl_->info.state == RunState::running || impl_->info.state == RunState::created;
   return (active || impl_->info.state == RunState::crashed) && active != lock_holder(directory).has_value();
 }
 
+const RunNotes& Run::notes() const { return impl_->notes; }
+const std::string& Run::notes_problem() const { return impl_->notes_problem; }
+void Run::poll_notes() { impl_->poll_notes(); }
 const RunDetail& Run::detail() const { return impl_->detail; }
 const RunInfo& Run::info() const { return impl_->info; }
 

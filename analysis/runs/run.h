@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/runs/column.h"
+#include "analysis/runs/run_notes.h"
 #include "analysis/runs/run_records.h"
 
 namespace saccade {
@@ -71,6 +72,11 @@ class Run {
   std::string damage() const;
   /// What the journal lost further on, in one line: the series have gaps there, for ever. Empty when it lost nothing.
   std::string lost() const;
+  /// Star, tags and note; empty with notes_problem() where notes.json cannot be read.
+  const RunNotes& notes() const;
+  const std::string& notes_problem() const;
+  /// Reads them anew, and nothing else.
+  void poll_notes();
   const std::vector<Series>& series() const;
   const Series* find(const std::string& series_name) const;
   /// The last statistics record with all heads (entropy matrix …), if any.

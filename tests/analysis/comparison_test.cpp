@@ -279,6 +279,19 @@ class ComparisonTest : public QObject {
     QVERIFY(c.left_out[0].find("ends at step") != std::string::npos);
   }
 
+  /// Ends after other numbers of tokens are no contest, and that is said.
+  void endsAreEqualAfterAsManyTokens() {
+    const auto runs = write({{.seed = 1}, {.mixer = "top1_chunk", .seed = 1}, {.mixer = "avey", .seed = 1, .steps = 400}});
+    const auto said = [](const Comparison& c) {
+      return std::count_if(c.warnings.begin(), c.warnings.end(), [](const std::string& w) {
+        return w.find("have been trained on another number of tokens") != std::string::npos && w.starts_with("avey-seed1");
+      });
+    };
+    const Comparison equal = compare({&runs[0], &runs[1]}), longer = compare(pointers_to(runs));
+    QVERIFY(equal.equal_ends && said(equal) == 0);
+    QVERIFY(!longer.equal_ends && said(longer) == 1);
+  }
+
   void onePercentOfParametersIsNear() {
     const auto runs = write({{.seed = 1}, {.seed = 2}});
     RunInfo info = read_run_info(runs[1].info().directory);

@@ -223,6 +223,42 @@ class RunListTest : public QObject {
     QVERIFY(runs.index(b).data(RunList::SummaryRole).toString().startsWith(QStringLiteral("damaged")));
   }
 
+  /// Star, tags and note are kept beside the run, found by the filter, seen by other windows, and never written over what cannot be read.
+  void notes_are_kept_beside_the_run() {
+    const QTemporaryDir folder;
+    write(folder, "a", {});
+    write(folder, "b", {.mixer = "avey"});
+    RunList runs(folder.path()), elsewhere(folder.path());
+    ui::RunsTable table(&runs);
+    const QAbstractItemModelTester tester(&table);
+    QTRY_COMPARE(runs.visibleRuns().size(), size_t{2});
+    const QString b = folder.filePath(QStringLiteral("b"));
+    const auto cell = [&](int column) { return table.index(runs.row(b), column); };
+    QCOMPARE(cell(ui::RunsTable::star).data().toString(), QStringLiteral("☆"));
+    QVERIFY(cell(ui::RunsTable::note).flags() & Qt::ItemIsEditable && !(cell(ui::RunsTable::name).flags() & Qt::ItemIsEditable));
+    QVERIFY(table.setData(cell(ui::RunsTable::star), true));
+    QVERIFY(table.setData(cell(ui::RunsTable::tags), QStringLiteral(" paper,  figure 2,, paper ")));
+    QVERIFY(table.setData(cell(ui::RunsTable::note), QStringLiteral("Rate too high.")));
+    QCOMPARE(cell(ui::RunsTable::star).data().toString(), QStringLiteral("★"));
+    QCOMPARE(cell(ui::RunsTable::tags).data().toString(), QStringLiteral("paper, figure 2"));
+    QVERIFY(read_notes(b.toStdString()) == (RunNotes{true, {"paper", "figure 2"}, "Rate too high."}));
+    runs.setFilter(QStringLiteral("tag:figure starred"));
+    QTRY_COMPARE(runs.shown()->runs().size(), size_t{1});
+    QCOMPARE(ui::directory_of(*runs.shown()->runs().front()), b);
+    QTRY_VERIFY_WITH_TIMEOUT(elsewhere.run(b) && elsewhere.run(b)->notes().starred, 10000);
+    QFile file(b + QStringLiteral("/notes.json"));
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write("half a file");
+    file.close();
+    QTRY_VERIFY_WITH_TIMEOUT(!runs.run(b)->notes_problem().empty(), 10000);
+    QVERIFY(runs.run(b)->find("train/loss"));  // all else is as it was
+    QSignalSpy failed(&table, &ui::RunsTable::failed);
+    QVERIFY(!table.setData(cell(ui::RunsTable::star), true));
+    QCOMPARE(failed.size(), 1);
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    QCOMPARE(file.readAll(), QByteArray("half a file"));
+  }
+
   /// A swatch of the selection's own colour is seen in a selected row.
   void a_selected_row_keeps_its_swatch() {
     const QTemporaryDir folder;

@@ -50,7 +50,12 @@ RunsPage::RunsPage(Session& session, QWidget* parent)
       table_(new QTreeView(this)),
       details_(new QLabel(this)),
       differs_(new DifferencesView(this)) {
-  sorted_->setSourceModel(new RunsTable(session.runs(), this));
+  auto* all = new RunsTable(session.runs(), this);
+  sorted_->setSourceModel(all);
+  connect(all, &RunsTable::failed, &session, &Session::failed);
+  connect(table_, &QTreeView::clicked, this, [this](const QModelIndex& index) {
+    if (index.column() == RunsTable::star) sorted_->setData(index, index.data(RunsTable::SortRole).toDouble() > 0, Qt::EditRole);
+  });
   connect(session.runs(), &RunList::selectionChanged, sorted_, [this] { sorted_->invalidate(); });
   sorted_->setSortRole(RunsTable::SortRole);
   auto* halves = new QSplitter(Qt::Vertical, this);
@@ -77,7 +82,9 @@ RunsPage::RunsPage(Session& session, QWidget* parent)
   connect(&session, &Session::currentRunChanged, this, &RunsPage::selectCurrent);
   connect(session.runs(), &RunList::changed, this, &RunsPage::updateDetails);
   connect(sorted_, &QAbstractItemModel::modelReset, this, &RunsPage::selectCurrent);
-  connect(table_, &QTreeView::activated, this, [this] { session_.showPage(QStringLiteral("live")); });
+  connect(table_, &QTreeView::activated, this, [this](const QModelIndex& index) {
+    if (!(index.flags() & Qt::ItemIsEditable)) session_.showPage(QStringLiteral("live"));
+  });
   connect(table_->selectionModel(), &QItemSelectionModel::selectionChanged, this, &RunsPage::updateDetails);
   connect(table_->selectionModel(), &QItemSelectionModel::currentChanged, this, [this](const QModelIndex& index) {
     if (!selecting_ && index.isValid()) session_.setCurrentRun(index.data(RunList::DirectoryRole).toString());
@@ -153,6 +160,9 @@ void RunsPage::updateDetails() {
   if (runs.empty()) return details_->setText(rows.first().data(RunList::ProblemRole).toString());
   const RunInfo& info = runs.front()->info();
   QStringList lines{summary_of(*runs.front()), QString::fromStdString(info.directory.string())};
+  const RunNotes& notes = runs.front()->notes();
+  for (const std::string& own : {tags_text(notes.tags), notes.note})
+    if (!own.empty()) lines << QString::fromStdString(own);
   if (!info.message.empty()) lines.prepend(QString::fromStdString(info.message));
   for (const std::string& problem : {runs.front()->damage(), runs.front()->lost()})
     if (!problem.empty()) lines.prepend(QStringLiteral("⚠ ") + QString::fromStdString(problem));

@@ -51,8 +51,11 @@ QVariant RunsTable::headerData(int section, Qt::Orientation orientation, int rol
   if (role == Qt::TextAlignmentRole)
     return QVariant(Qt::AlignVCenter | (section < progress || section == folder ? Qt::AlignLeft : Qt::AlignRight));
   static const QStringList tips{tr("Name of the run"),
+                                tr("Star: click to set or take it; the filter “starred” shows these"),
                                 tr("Architecture, as charts call it"),
                                 tr("What the run is doing"),
+                                tr("Words of your own, apart by commas; the filter “tag:word” finds them. F2 or double click edits"),
+                                tr("A note of your own, kept beside the run. F2 or double click edits"),
                                 tr("Steps done"),
                                 tr("Loss on held-out text of the training domains, nats per token"),
                                 tr("Mean loss on domains not trained on, nats per token"),
@@ -65,8 +68,9 @@ QVariant RunsTable::headerData(int section, Qt::Orientation orientation, int rol
                                 tr("Folder of the run")};
   if (role == Qt::ToolTipRole) return tips.value(section);
   if (role != Qt::DisplayRole) return {};
-  static const QStringList titles{tr("Name"), tr("Architecture"), tr("State"), tr("Progress"), tr("Loss"),     tr("OOD"),   tr("Tokens/s"),
-                                  tr("Seed"), tr("Parameters"),   tr("Steps"), tr("Started"),  tr("Duration"), tr("Folder")};
+  static const QStringList titles{tr("Name"),     QStringLiteral("★"), tr("Architecture"), tr("State"),    tr("Tags"), tr("Note"),
+                                  tr("Progress"), tr("Loss"),          tr("OOD"),          tr("Tokens/s"), tr("Seed"), tr("Parameters"),
+                                  tr("Steps"),    tr("Started"),       tr("Duration"),     tr("Folder")};
   return titles.value(section);
 }
 
@@ -76,20 +80,55 @@ QVariant RunsTable::data(const QModelIndex& index, int role) const {
   if (role == Qt::CheckStateRole) return {};
   if (role == Qt::TextAlignmentRole)
     return QVariant(Qt::AlignVCenter | (index.column() < progress || index.column() == folder ? Qt::AlignLeft : Qt::AlignRight));
-  if (role != Qt::DisplayRole && role != SortRole && role != Qt::AccessibleTextRole) return source.data(role);
+  if (role == Qt::EditRole && index.column() != tags && index.column() != note) return {};
+  if (role != Qt::DisplayRole && role != SortRole && role != Qt::AccessibleTextRole && role != Qt::EditRole) return source.data(role);
   const Run* run = runs_->run(source.data(RunList::DirectoryRole).toString());
   if (!run) {
     if (index.column() == name) return source.data(RunList::TitleRole);
     if (index.column() == state) return tr("Cannot be read");
     return role == SortRole ? QVariant(-1.0) : QVariant();
   }
+  if (index.column() == star && role == Qt::AccessibleTextRole) return run->notes().starred ? tr("starred") : tr("no star");
+  if (index.column() == note && role == Qt::EditRole) return QString::fromStdString(run->notes().note);
   return role == SortRole ? sorted(*run, index.column()) : shown(*run, index.column());
+}
+
+Qt::ItemFlags RunsTable::flags(const QModelIndex& index) const {
+  const Qt::ItemFlags usual = QAbstractTableModel::flags(index);
+  const bool own = index.column() == tags || index.column() == note;
+  return own && runs_->run(runs_->index(index.row()).data(RunList::DirectoryRole).toString()) ? usual | Qt::ItemIsEditable : usual;
+}
+
+bool RunsTable::setData(const QModelIndex& index, const QVariant& value, int role) {
+  if (!checkIndex(index, CheckIndexOption::IndexIsValid) || role != Qt::EditRole) return false;
+  const QString directory = runs_->index(index.row()).data(RunList::DirectoryRole).toString();
+  const Run* run = runs_->run(directory);
+  if (!run) return false;
+  RunNotes notes = run->notes();
+  if (index.column() == star) notes.starred = value.toBool();
+  if (index.column() == tags) notes.tags = tags_in(value.toString().toStdString());
+  if (index.column() == note) notes.note = value.toString().trimmed().toStdString();
+  if (notes == run->notes()) return true;
+  try {
+    runs_->setNotes(directory, notes);
+  } catch (const std::exception& error) {
+    Q_EMIT failed(QString::fromUtf8(error.what()));
+    return false;
+  }
+  return true;
 }
 
 QVariant RunsTable::shown(const Run& run, int column) const {
   const RunInfo& info = run.info();
   switch (column) {
     case name: return QString::fromStdString(info.name);
+    case star: return run.notes().starred ? QStringLiteral("★") : QStringLiteral("☆");
+    case tags: return QString::fromStdString(tags_text(run.notes().tags));
+    case note: {
+      const std::string& problem = run.notes_problem();
+      return problem.empty() ? QString::fromStdString(run.notes().note).simplified()
+                             : QStringLiteral("⚠ ") + QString::fromStdString(problem);
+    }
     case architecture: return QString::fromStdString(info.title);
     case state: return run.damage().empty() || run.detail().outline ? stateText(info.state) : tr("%1, damaged").arg(stateText(info.state));
     case progress: return info.steps > 0 ? tr("%1 %").arg(100 * info.step / info.steps) : QStringLiteral("–");
@@ -118,6 +157,7 @@ QVariant RunsTable::sorted(const Run& run, int column) const {
   const auto known = [](double value) { return std::isnan(value) ? std::numeric_limits<double>::infinity() : value; };
   switch (column) {
     case progress: return info.steps > 0 ? static_cast<double>(info.step) / static_cast<double>(info.steps) : 0.0;
+    case star: return run.notes().starred ? 0.0 : 1.0;  // those first
     case loss: return known(numbers_of(run).loss);
     case ood: return known(numbers_of(run).ood);
     case speed: return known(run.tokens_per_second());
