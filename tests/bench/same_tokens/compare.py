@@ -4,7 +4,7 @@
   compare.py --saccade build/release/app/saccade --corpus slimpajama --runs FOLDER [--steps 300] [--length 512] [--limit 0.03]
              [--system transformer-pp avey avey-xavier avey-paper] [--rate 1e-3 …] [--precision bf16 f32] [--device cuda]
 
-CORPUS has the domains of docs/first-results.md. Trains what FOLDER does not hold yet, prints a table in Markdown and a line for each pair that
+CORPUS has the domains of docs/first-results.md. Trains what FOLDER does not hold yet, goes on with what was stopped, prints a table in Markdown and a line for each pair that
 is further apart than --limit (mean over the domains, nats); exit code 1 if there is one. Needs numpy, PyTorch and a GPU; run nothing else on it."""
 import argparse, json, pathlib, statistics, subprocess, sys
 
@@ -30,11 +30,12 @@ def train_ours(a, system, rate, precision):
         f"data.sequence_length={a.length}", f"training.steps={a.steps}", f"training.batch_tokens={a.batch_tokens}", f"training.learning_rate={rate}",
         f"training.warmup_steps={min(200, a.steps * 2 // 3)}", "training.schedule=cosine", f"training.evaluate_every={a.steps}", "training.probe_every=1000000",
         "training.checkpoint_every=1000000", "training.seed=1", f"device={a.device}", f"precision={precision}"]
-    if not (run / "journal.jsonl").exists():
-        command = [a.saccade, "train", str(presets / (preset + ".json")), "-o", str(run)] + [x for s in settings for x in ("--set", s)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL if a.quiet else None)
-    records = [json.loads(line) for line in open(run / "journal.jsonl")]
-    return run, {d["domain"]: float(d["loss"]) for d in [r for r in records if r["type"] == "evaluation"][-1]["losses"]}
+    journal = run / "journal.jsonl"
+    evaluations = lambda: [r for r in map(json.loads, open(journal)) if r["type"] == "evaluation"] if journal.exists() else []
+    if not any(r["step"] == a.steps for r in evaluations()):
+        command = ["resume", str(run)] if journal.exists() else ["train", str(presets / (preset + ".json")), "-o", str(run)] + [x for s in settings for x in ("--set", s)]
+        subprocess.run([a.saccade] + command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL if a.quiet else None)
+    return run, {d["domain"]: float(d["loss"]) for d in evaluations()[-1]["losses"]}
 
 
 def train_theirs(a, run, system, rate):
