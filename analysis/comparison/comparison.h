@@ -43,6 +43,8 @@ std::optional<double> ood_at(const Trajectory& trajectory, double pretraining_lo
 /// The lowest pre-training loss that every run has reached: where they can be compared. Runs that diverged or have not been
 /// evaluated yet do not count.
 std::optional<double> common_loss(const std::vector<const Run*>& runs, const PretrainingLoss& loss = {});
+/// The same of trajectories; those without points do not count.
+std::optional<double> lowest_common_loss(const std::vector<Trajectory>& trajectories);
 
 struct ComparisonRow {
   std::string title;

@@ -369,9 +369,19 @@ Study parse_study(const std::string& text, const std::string& origin, const std:
   }
 }
 
-Study load_study(const fs::path& file) {
+Study load_study(const fs::path& file, const std::vector<std::string>& overrides) {
   if (!fs::exists(file)) throw DataError(file.string() + ": there is no such study file");
-  return parse_study(read_text(file), file.string(), file.stem().string());
+  if (overrides.empty()) return parse_study(read_text(file), file.string(), file.stem().string());
+  Json object = parse_json_text(read_text(file), file.string());
+  for (const std::string& assignment : overrides) {
+    Json config = Json::object();  // of one value: its dotted name is its path
+    apply_override(config, assignment);
+    const std::string name = assignment.substr(0, assignment.find('='));
+    std::string path = "/" + name;
+    std::replace(path.begin(), path.end(), '.', '/');
+    object["set"][name] = config.at(Json::json_pointer(path));
+  }
+  return parse_study(object.dump(), file.string(), file.stem().string());
 }
 
 std::vector<std::string> shipped_studies() {

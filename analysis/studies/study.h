@@ -67,8 +67,8 @@ const std::vector<std::string>& study_figures();
 
 /// Throws UsageError "ORIGIN: /axes/0/… is …; expected …".
 Study parse_study(const std::string& text, const std::string& origin, const std::string& name);
-/// A file; throws DataError where there is none.
-Study load_study(const std::filesystem::path& file);
+/// A file, with assignments that go into its "set" (and so into the study's folder). Throws DataError where there is none, UsageError.
+Study load_study(const std::filesystem::path& file, const std::vector<std::string>& overrides = {});
 /// The file of a study that comes with the program (its name), or the path itself. Throws UsageError that suggests a name.
 std::filesystem::path find_study(const std::string& name_or_file);
 /// Names of the studies that come with the program, sorted.
