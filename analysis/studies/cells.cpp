@@ -6,6 +6,7 @@
 #include "analysis/comparison/tuning.h"
 #include "analysis/studies/equal.h"
 #include "kernels/engine/error.h"
+#include "models/config_text.h"
 #include "models/corpus/sha256.h"
 
 namespace saccade {
@@ -78,12 +79,14 @@ std::vector<StudyCell> study_cells(const Study& study) {
   std::vector<StudyCell> cells;
   for (const std::vector<size_t>& at : combinations(study.axes)) cells.push_back(make_cell(study, at));
   if (!study.equal) return cells;
-  const auto parse = [](const StudyCell& cell) { return parse_cell(cell, {}, "study, " + cell.name); };
   StudyCell reference = cells.front();
   if (!study.equal->to.empty()) reference.base = preset_config(study.equal->to), reference.settings = study.settings;
-  const RunConfig goal = parse(reference);
+  const RunConfig goal = parse_cell(reference, {}, "study, " + reference.name);
   for (StudyCell& cell : cells) {
-    const std::vector<std::string> solved = solve_equal(*study.equal, goal, parse(cell), cell.name);
+    const auto parse = [&](const std::vector<std::string>& more) { return parse_cell(cell, more, "study, " + cell.name); };
+    Json written = cell.base;
+    for (const std::string& setting : cell.settings) apply_override(written, setting);
+    const std::vector<std::string> solved = solve_equal(*study.equal, goal, {cell.name, std::move(written), parse});
     cell.settings.insert(cell.settings.end(), solved.begin(), solved.end());
   }
   return cells;

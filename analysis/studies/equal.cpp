@@ -23,46 +23,46 @@ std::string percent(double share) {
   return text.data();
 }
 
-/// The value of a setting, and how many parameters a config has with another one; nothing where the setting does not take it.
+/// One setting of a cell, and how many parameters the cell has with each of its values; nothing where the setting does not take it.
 class Knob {
  public:
-  Knob(const RunConfig& config, std::string setting) : config_(to_json(config)), setting_(std::move(setting)), pointer_("/") {
+  /// `solved`: assignments of the knobs before.
+  Knob(const EqualCell& cell, std::string setting, const std::vector<std::string>& solved)
+      : cell_(cell), setting_(std::move(setting)), solved_(solved) {
     std::string path = "/" + setting_;
     std::replace(path.begin(), path.end(), '.', '/');
-    pointer_ = Json::json_pointer(path);
+    const Json::json_pointer pointer(path);
+    const Json resolved = to_json(cell_.parse(solved_));
+    value_ = resolved.contains(pointer) ? resolved.at(pointer) : cell_.written.value(pointer, Json());
+    width_ = resolved.value(Json::json_pointer("/architecture/width"), int64_t{64});
   }
 
-  bool is_there() const { return config_.contains(pointer_); }
+  bool is_there() const { return !value_.is_null(); }
 
   int64_t start() const {
-    const Json value = config_.at(pointer_);
-    if (!value.is_number_integer())
-      throw UsageError("/equal/by names " + setting_ + ", which is " + value.dump() + "; expected an integer setting");
-    const int64_t width = config_.value(Json::json_pointer("/architecture/width"), int64_t{64});
-    return value > 0 ? value.get<int64_t>() : 4 * width;  // 0: chosen by the architecture
+    if (!value_.is_number_integer())
+      throw UsageError("/equal/by names " + setting_ + ", which is " + value_.dump() + "; expected an integer setting");
+    return value_ > 0 ? value_.get<int64_t>() : 4 * width_;  // 0: chosen by the architecture
   }
 
   std::optional<int64_t> count(int64_t value) const {
-    Json config = config_;
-    config[pointer_] = value;
+    std::vector<std::string> settings = solved_;
+    settings.push_back(assignment(value));
     try {
-      return count_parameters(resolve_config(config, "study"));
+      return count_parameters(cell_.parse(settings));
     } catch (const UsageError&) {
       return {};
     }
   }
 
   std::string assignment(int64_t value) const { return setting_ + "=" + std::to_string(value); }
-  RunConfig config(int64_t value) const {
-    Json config = config_;
-    config[pointer_] = value;
-    return resolve_config(config, "study");
-  }
 
  private:
-  Json config_;
+  const EqualCell& cell_;
   std::string setting_;
-  Json::json_pointer pointer_;
+  std::vector<std::string> solved_;
+  Json value_;
+  int64_t width_ = 0;
 };
 
 struct Tried {
@@ -99,24 +99,23 @@ std::optional<Tried> nearest(const Knob& knob, int64_t goal) {
   return goal - low->parameters <= high->parameters - goal ? low : high;
 }
 
-std::vector<std::string> equal_parameters(const StudyEqual& equal, int64_t goal, RunConfig config, const std::string& cell) {
+std::vector<std::string> equal_parameters(const StudyEqual& equal, int64_t goal, const EqualCell& cell) {
   const auto off = [&](int64_t parameters) { return static_cast<double>(parameters) / static_cast<double>(goal) - 1; };
   std::vector<std::string> settings;
-  int64_t parameters = count_parameters(config);
+  int64_t parameters = count_parameters(cell.parse({}));
   for (const std::string& name : equal.by) {
     if (std::abs(off(parameters)) <= kEqualParameters) break;
-    const Knob knob(config, name);
+    const Knob knob(cell, name, settings);
     if (!knob.is_there()) continue;  // of other architectures of the grid
     const std::optional<Tried> found = nearest(knob, goal);
     if (!found) continue;
     settings.push_back(knob.assignment(found->value));
-    config = knob.config(found->value);
     parameters = found->parameters;
   }
   if (std::abs(off(parameters)) <= kEqualParameters) return settings;
   std::string text;
   for (const std::string& setting : settings) text += (text.empty() ? "" : ", ") + setting;
-  throw UsageError("/equal: " + cell + " comes no nearer than " + percent(off(parameters)) + " to " + std::to_string(goal) +
+  throw UsageError("/equal: " + cell.name + " comes no nearer than " + percent(off(parameters)) + " to " + std::to_string(goal) +
                    " parameters (" + (text.empty() ? "nothing could be changed" : text) +
                    "); name a finer setting in /equal/by, like architecture.mlp_width");
 }
@@ -137,10 +136,11 @@ int64_t count_parameters(const RunConfig& config) {
   return model.model().parameter_count();
 }
 
-std::vector<std::string> solve_equal(const StudyEqual& equal, const RunConfig& goal, const RunConfig& config, const std::string& cell) {
-  if (equal.what == StudyEqual::What::parameters) return equal_parameters(equal, count_parameters(goal), config, cell);
+std::vector<std::string> solve_equal(const StudyEqual& equal, const RunConfig& goal, const EqualCell& cell) {
+  if (equal.what == StudyEqual::What::parameters) return equal_parameters(equal, count_parameters(goal), cell);
+  const RunConfig config = cell.parse({});
   if (goal.training.batch_warmup_steps > 0 || config.training.batch_warmup_steps > 0)
-    throw UsageError("/equal: " + cell + " has a batch that grows; expected training.batch_warmup_steps 0 where steps are solved for");
+    throw UsageError("/equal: " + cell.name + " has a batch that grows; expected training.batch_warmup_steps 0 where steps are solved for");
   const auto steps = static_cast<double>(goal.training.steps);
   if (equal.what == StudyEqual::What::tokens)
     return steps_for(steps * static_cast<double>(goal.training.batch_tokens) / static_cast<double>(config.training.batch_tokens), config);
