@@ -24,7 +24,9 @@ std::string words_for(const std::string& setting) { return setting == "training.
 
 std::string short_number(double value) {
   std::array<char, 32> text{};
-  for (int digits = 1; digits <= 17; ++digits) {
+  const bool whole = std::abs(value) < 1e9 && value == std::floor(value);
+  if (whole) std::snprintf(text.data(), text.size(), "%.0f", value);
+  for (int digits = 1; digits <= 17 && !whole; ++digits) {
     std::snprintf(text.data(), text.size(), "%.*g", digits, value);
     if (std::strtod(text.data(), nullptr) == value) break;
   }

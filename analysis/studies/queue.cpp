@@ -34,12 +34,14 @@ Json to_json(const QueueState& state) {
   Json entries = Json::array();
   for (const QueueEntry& e : state.entries)
     entries.push_back({{"id", e.id}, {"kind", e.kind}, {"directory", e.directory.string()}, {"config", e.config}, {"added", e.added}});
-  return {{"format_version", 1}, {"paused", state.paused}, {"jobs", state.jobs}, {"next_id", state.next_id}, {"entries", entries}};
+  return {{"format_version", 1}, {"paused", state.paused},   {"stop_runs", state.stop_runs},
+          {"jobs", state.jobs},  {"next_id", state.next_id}, {"entries", entries}};
 }
 
 QueueState state_from(const Json& object, const fs::path& file) try {
   QueueState state;
-  state.paused = object.at("paused"), state.jobs = object.at("jobs"), state.next_id = object.at("next_id");
+  state.paused = object.at("paused"), state.stop_runs = object.at("stop_runs"), state.jobs = object.at("jobs"),
+  state.next_id = object.at("next_id");
   for (const Json& e : object.at("entries"))
     state.entries.push_back({e.at("id"), e.at("kind"), fs::path(e.at("directory").get<std::string>()), e.at("config"), e.at("added")});
   return state;

@@ -18,7 +18,8 @@ struct QueueEntry {
 
 struct QueueState {
   bool paused = false;
-  int64_t jobs = 1;  ///< runs at a time, as far as the memory of the device reaches
+  bool stop_runs = false;  ///< while paused: those at work stop at a checkpoint
+  int64_t jobs = 1;        ///< runs at a time, as far as the memory of the device reaches
   int64_t next_id = 1;
   std::vector<QueueEntry> entries;  ///< in their order
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <map>
 #include <thread>
 
@@ -39,6 +40,7 @@ struct Job {
   int process = 0;
   int64_t bytes = 0;        ///< of device memory, as planned; 0: not asked
   int64_t step_before = 0;  ///< of the run when this process took it up
+  bool told_to_stop = false;
 };
 
 struct KnownStudy {
@@ -118,6 +120,18 @@ struct QueueWorker::Impl {
     return next;
   }
 
+  /// Takes a study out that is complete or blocked also when it is read under the lock: one that is extended meanwhile stays.
+  void end_study(const QueueEntry& entry) {
+    std::string why;
+    queue.edit([&](QueueState& state) {
+      const StudyView now = view_study(entry.directory);
+      why = now.complete() ? "complete" : now.blocked();
+      if (!why.empty()) std::erase_if(state.entries, [&](const QueueEntry& e) { return e.id == entry.id; });
+    });
+    studies.erase(entry.directory);
+    if (!why.empty()) say(entry.directory.string() + ": " + why);
+  }
+
   std::optional<Candidate> of_study(const QueueEntry& entry) try {
     const StudyView& study = view(entry.directory);
     const auto directory_of = [&](const WantedRun& wanted) { return entry.directory / "runs" / wanted.name; };
@@ -134,9 +148,7 @@ struct QueueWorker::Impl {
     }
     const bool mine = std::any_of(jobs.begin(), jobs.end(), [&](const Job& job) { return job.what.entry == entry.id; });
     const std::string why = study.complete() ? "complete" : study.blocked();
-    if (mine || why.empty()) return {};
-    say(entry.directory.string() + ": " + why);
-    remove_entry(entry.id);
+    if (!mine && !why.empty()) end_study(entry);
     return {};
   } catch (const std::exception& error) {
     say(entry.directory.string() + ": " + error.what());
@@ -146,9 +158,12 @@ struct QueueWorker::Impl {
 
   std::optional<Candidate> next(const QueueState& state) {
     others = 0;
-    for (const QueueEntry& entry : state.entries)
-      if (auto candidate = entry.kind == "study" ? of_study(entry) : of_run(entry)) return candidate;
-    return {};
+    std::optional<Candidate> first;
+    for (const QueueEntry& entry : state.entries) {  // all, for `others`
+      std::optional<Candidate> candidate = entry.kind == "study" ? of_study(entry) : of_run(entry);
+      if (!first) first = std::move(candidate);
+    }
+    return first;
   }
 
   /// One run always may; more as far as `most` and the memory go, by the plans of all of them and by what is free now.
@@ -227,6 +242,36 @@ struct QueueWorker::Impl {
     }
   }
 
+  bool is_to_stop(const Job& job, const QueueState& state) const try {
+    if (state.paused && state.stop_runs) return true;
+    const bool queued =
+        std::any_of(state.entries.begin(), state.entries.end(), [&](const QueueEntry& e) { return e.id == job.what.entry; });
+    return !queued && !job.what.study.empty() && read_study_state(job.what.study).stopped;
+  } catch (const Error&) {
+    return false;
+  }
+
+  /// Whoever stops runs says so first and then signals those that hold their locks. Those that still prepare hold none: they hear of it
+  /// here. (A second signal would end a run without a checkpoint.)
+  void stop_what_must() {
+    if (jobs.empty()) return;
+    const QueueState state = queue.read();
+    for (Job& job : jobs) {
+      if (job.told_to_stop || !is_to_stop(job, state)) continue;
+      job.told_to_stop = true;
+      if (!is_live(job.what.directory)) ::kill(job.process, SIGTERM);
+    }
+  }
+
+  /// Under the queue's lock, so that nothing starts that was taken out or paused meanwhile.
+  void start_if_wanted(const Candidate& candidate, int64_t most, int64_t bytes) {
+    const FileLock lock(queue.edit_lock());
+    const QueueState state = queue.read();
+    const bool queued =
+        std::any_of(state.entries.begin(), state.entries.end(), [&](const QueueEntry& e) { return e.id == candidate.entry; });
+    if (queued && !state.paused) start(candidate, most, bytes);
+  }
+
   void start_what_fits() {
     while (true) {
       const QueueState state = queue.read();
@@ -234,7 +279,7 @@ struct QueueWorker::Impl {
       const std::optional<Candidate> candidate = next(state);
       int64_t bytes = 0;
       if (!candidate || !fits(*candidate, state.jobs, bytes)) return;
-      start(*candidate, state.jobs, bytes);
+      start_if_wanted(*candidate, state.jobs, bytes);
     }
   }
 
@@ -262,6 +307,7 @@ void QueueWorker::work(const std::atomic<bool>& stop) {
   }
   while (!stop) {
     impl_->reap();
+    impl_->stop_what_must();
     impl_->start_what_fits();
     if (impl_->may_end(mine)) return;
     std::this_thread::sleep_for(kPause);

@@ -1,6 +1,7 @@
 #include "analysis/studies/study_folder.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -23,7 +24,7 @@ constexpr const char* kStudyFile = "study.json";
 constexpr const char* kStateFile = "state.json";
 
 Json to_json(const StudyState& state, const std::string& name) {
-  Json object{{"format_version", 1}, {"name", name}, {"gave_up", state.gave_up}};
+  Json object{{"format_version", 1}, {"name", name}, {"gave_up", state.gave_up}, {"stopped", state.stopped}};
   if (state.budget_hours) object["budget_hours"] = *state.budget_hours;
   if (state.most_runs) object["most_runs"] = *state.most_runs;
   return object;
@@ -40,6 +41,7 @@ StudyState state_from(const Json& object, const fs::path& directory) try {
   StudyState state;
   if (object.contains("budget_hours")) state.budget_hours = object.at("budget_hours").get<double>();
   if (object.contains("most_runs")) state.most_runs = object.at("most_runs").get<int64_t>();
+  if (object.contains("stopped")) state.stopped = object.at("stopped").get<bool>();
   if (object.contains("gave_up")) state.gave_up = object.at("gave_up").get<std::map<std::string, std::string>>();
   return state;
 } catch (const Json::exception&) {
@@ -266,22 +268,44 @@ std::string StudyView::blocked() const {
          " runs were given up; saccade study resume tries them again";
 }
 
+namespace {
+
+/// The folder in STUDY/runs that a run, or a branch of it, stands in.
+std::string run_folder_name(const fs::path& directory) {
+  fs::path folder = fs::absolute(directory).lexically_normal();
+  if (folder.parent_path().filename() == "branches") folder = folder.parent_path().parent_path();
+  return folder.filename().string();
+}
+
+/// What each run's cell says, read anew after half a minute.
+struct KnownTunings {
+  std::map<std::string, Tuning> by_run;
+  std::chrono::steady_clock::time_point read;
+};
+
+KnownTunings tunings_of(const fs::path& study) {
+  KnownTunings known{{}, std::chrono::steady_clock::now()};
+  try {
+    const StudyView view = view_study(study);
+    for (const CellView& cell : view.views)
+      for (const size_t place : cell.wanted) known.by_run[view.wanted[place].name] = cell.tuning;
+  } catch (const Error&) {  // a study that cannot be read says nothing
+  }
+  return known;
+}
+
+}  // namespace
+
 std::function<Tuning(const Run&)> tuning_by_study() {
-  auto views = std::make_shared<std::map<fs::path, StudyView>>();
-  return [views](const Run& run) -> Tuning {
+  auto studies = std::make_shared<std::map<fs::path, KnownTunings>>();
+  return [studies](const Run& run) -> Tuning {
     const auto study = study_of_run(run.info().directory);
     if (!study) return {};
-    try {
-      auto at = views->find(*study);
-      if (at == views->end()) at = views->emplace(*study, view_study(*study)).first;
-      fs::path folder = fs::absolute(run.info().directory).lexically_normal();
-      if (folder.parent_path().filename() == "branches") folder = folder.parent_path().parent_path();
-      for (const CellView& cell : at->second.views)
-        for (const size_t place : cell.wanted)
-          if (at->second.wanted[place].name == folder.filename()) return cell.tuning;
-    } catch (const Error&) {  // a study that cannot be read says nothing
-    }
-    return {};
+    const auto [known, missing] = studies->try_emplace(*study);
+    if (missing || std::chrono::steady_clock::now() - known->second.read > std::chrono::seconds(30)) known->second = tunings_of(*study);
+    const std::map<std::string, Tuning>& by_run = known->second.by_run;
+    const auto at = by_run.find(run_folder_name(run.info().directory));
+    return at == by_run.end() ? Tuning{} : at->second;
   };
 }
 

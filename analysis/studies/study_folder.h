@@ -12,6 +12,7 @@ namespace saccade {
 struct StudyState {
   std::optional<double> budget_hours;          ///< of training, all runs together
   std::optional<int64_t> most_runs;            ///< begun at most
+  bool stopped = false;                        ///< by saccade study stop, until it is resumed
   std::map<std::string, std::string> gave_up;  ///< runs that failed or were stopped by hand, and why: not tried again until resumed
 };
 
@@ -66,7 +67,7 @@ StudyView view_study(const std::filesystem::path& directory);
 /// The same for given summaries: of a study that has no folder yet.
 StudyView view_study(const Study& study, std::vector<RunSummary> runs, const StudyState& state = {});
 
-/// What the study that made a run says of its tuning; Tuning::State::unknown without one. Views are kept between calls.
+/// What the study that made a run says of its tuning; Tuning::State::unknown without one. What a study says is kept for half a minute.
 std::function<Tuning(const Run&)> tuning_by_study();
 
 }  // namespace saccade

@@ -117,7 +117,7 @@ std::vector<fs::path> live_runs(const QueueState& state) {
 
 int pause(const Options& options) {
   const DeviceQueue queue = chosen_queue(options.device);
-  const QueueState state = queue.edit([](QueueState& s) { s.paused = true; });
+  const QueueState state = queue.edit([&](QueueState& s) { s.paused = true, s.stop_runs = options.now; });
   if (options.now)
     for (const fs::path& run : live_runs(state)) stop_run(run);
   return show(queue);
@@ -125,7 +125,7 @@ int pause(const Options& options) {
 
 int go_on(const Options& options) {
   const DeviceQueue queue = chosen_queue(options.device);
-  queue.edit([](QueueState& s) { s.paused = false; });
+  queue.edit([](QueueState& s) { s.paused = s.stop_runs = false; });
   set_jobs(queue, options);
   queue.ensure_worker(this_program());
   return show(queue);

@@ -165,6 +165,7 @@ int set_going(const fs::path& directory, const Options& options) {
   const int64_t begun = static_cast<int64_t>(run_summaries(directory).size());
   edit_study_state(directory, [&](StudyState& state) {
     state.gave_up.clear();
+    state.stopped = false;
     state.budget_hours = options.budget;
     state.most_runs = options.limit ? std::optional(begun + *options.limit) : std::nullopt;
   });
@@ -206,15 +207,15 @@ int resume(const Options& options) {
 
 int stop(const Options& options) {
   const fs::path directory = study_folder(options.study), absolute = fs::absolute(directory).lexically_normal();
-  const StudyView view = view_study(directory);
+  edit_study_state(directory, [](StudyState& state) { state.stopped = true; });  // for runs that hold no lock yet
   bool queued = false;
   for (const DeviceQueue& queue : DeviceQueue::all())
     queue.edit([&](QueueState& state) {
       queued |= std::erase_if(state.entries, [&](const QueueEntry& e) { return e.directory == absolute; }) > 0;
     });
   int64_t stopped = 0;
-  for (const WantedRun& wanted : view.wanted)
-    if (is_live(directory / "runs" / wanted.name)) stopped += stop_run(directory / "runs" / wanted.name);
+  std::error_code none;
+  for (const auto& run : fs::directory_iterator(directory / "runs", none)) stopped += is_live(run.path()) && stop_run(run.path());
   print_result({{"directory", directory.string()}, {"queued", queued}, {"stopping", stopped}},
                directory.string() + (queued ? ": taken out of the queue" : ": was not in a queue") + ", " + std::to_string(stopped) +
                    " runs asked to write a checkpoint and stop\ngo on with: saccade study resume " + directory.string());
