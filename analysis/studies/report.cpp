@@ -56,20 +56,23 @@ ReportEntry mean_entry(const CellNumbers& cell, F value) {
   return entry_of(repeated(values_of(cell, value)), sources_of(cell));
 }
 
-std::string losses_words(const StudyView& view) {
-  if (view.study.evaluation.tokens == 0) return "Losses: nats per token, validation split, last evaluation of each run.";
-  return "Losses: nats per token, " + view.study.evaluation.split + " split, " + std::to_string(view.study.evaluation.tokens) +
-         " tokens of every domain, the checkpoint at each run's end.";
+std::string losses_words(const StudyView& view, const ReportNumbers& numbers) {
+  if (numbers.tokens == 0) return "Losses: nats per token, validation split, last evaluation of each run.";
+  const std::string& split = view.study.evaluation.split;
+  const std::string text =
+      numbers.whole_split ? "the whole " + split + " split" : split + " split, " + std::to_string(numbers.tokens) + " tokens";
+  return "Losses: nats per token, " + text + " of every domain, the checkpoint at each run's end.";
 }
 
 constexpr const char* kIntervals = "± standard deviation over seeds, [±] half of the 95 % interval of the mean (Student t).";
 
-ReportTable end_table(const StudyView& view, const Cells& cells) {
+ReportTable end_table(const StudyView& view, const ReportNumbers& numbers) {
+  const Cells& cells = numbers.cells;
   ReportTable table{"end",
                     "Losses at the end",
                     {"", "seeds", "train loss", "perplexity", "in-domain loss", "OOD loss", "tuning"},
                     {},
-                    {losses_words(view), kIntervals, "Train loss: mean of the last 20 steps; perplexity: its exponential."}};
+                    {losses_words(view, numbers), kIntervals, "Train loss: mean of the last 20 steps; perplexity: its exponential."}};
   std::set<std::string> domains;
   for (const CellNumbers& cell : cells)
     for (const SeedNumbers& seed : cell.seeds)
@@ -178,20 +181,22 @@ std::vector<Difference> differences_to_first(const Cells& cells, F value, bool o
   return list;
 }
 
-void add_differences(ReportTable& table, const std::string& what, const std::vector<Difference>& list) {
+void add_differences(ReportTable& table, const std::string& what, const std::vector<Difference>& list, bool whole_split) {
   for (const Difference& d : list) {
     const PairedTest& t = d.test;
     ReportEntry difference{format("%+.4f", t.difference.mean), t.difference.mean, d.sources};
     if (t.difference.half_95) difference.text += " [±" + format("%.4f", *t.difference.half_95) + "]";
     const auto p = [](const std::optional<double>& v) { return ReportEntry{v ? format("%.3g", *v) : "–", v.value_or(std::nan("")), {}}; };
     ReportEntry error{format("%.4f", d.sequence_error), d.sequence_error, {}};
-    if (d.sequence_error > kWantedError) error.text += " (above 0.005: evaluate more tokens)";
+    if (d.sequence_error > kWantedError)
+      error.text += whole_split ? " (above 0.005 on the whole split)" : " (above 0.005: evaluate more tokens)";
     table.rows.push_back(
         {words(d.cell->name), words(what), count(t.difference.count), difference, p(t.p), p(t.p_holm), error, words(describe_more(t))});
   }
 }
 
-ReportTable difference_table(const Cells& cells) {
+ReportTable difference_table(const ReportNumbers& numbers) {
+  const Cells& cells = numbers.cells;
   ReportTable table{
       "differences",
       "Differences to " + cells.front().name,
@@ -200,16 +205,13 @@ ReportTable difference_table(const Cells& cells) {
       {"Difference: mean over the seeds that both have, [±] half of its 95 % interval (Student t); p: paired t test, two-sided; "
        "Holm's correction over the lines of one loss. Error over sequences: standard error of the difference on the same "
        "sequences, where they were evaluated anew."}};
-  add_differences(table, "in-domain",
-                  differences_to_first(
-                      cells, [](const SeedNumbers& s) { return s.end.validation; }, false, true));
-  add_differences(table, "OOD",
-                  differences_to_first(
-                      cells, [](const SeedNumbers& s) { return s.end.ood; }, true, true));
+  const auto add = [&](const std::string& what, bool ood, bool at_end, auto value) {
+    add_differences(table, what, differences_to_first(cells, value, ood, at_end), numbers.whole_split);
+  };
+  add("in-domain", false, true, [](const SeedNumbers& s) { return s.end.validation; });
+  add("OOD", true, true, [](const SeedNumbers& s) { return s.end.ood; });
   if (const auto loss = equal_loss(cells))
-    add_differences(table, "OOD at equal loss",
-                    differences_to_first(
-                        cells, [&](const SeedNumbers& s) { return ood_at(s.trajectory, *loss).value_or(std::nan("")); }, true, false));
+    add("OOD at equal loss", true, false, [&](const SeedNumbers& s) { return ood_at(s.trajectory, *loss).value_or(std::nan("")); });
   return table;
 }
 
@@ -387,12 +389,13 @@ std::vector<Figure> figures_of(const StudyView& view, const Cells& cells) {
   return figures;
 }
 
-std::vector<ReportTable> tables_of(const StudyView& view, const Cells& cells) {
+std::vector<ReportTable> tables_of(const StudyView& view, const ReportNumbers& numbers) {
+  const Cells& cells = numbers.cells;
   std::vector<ReportTable> tables;
   for (const std::string& name : view.study.tables) {
-    if (name == "end") tables.push_back(end_table(view, cells));
+    if (name == "end") tables.push_back(end_table(view, numbers));
     if (name == "equal-loss") tables.push_back(equal_table(cells));
-    if (name == "differences" && cells.size() > 1) tables.push_back(difference_table(cells));
+    if (name == "differences" && cells.size() > 1) tables.push_back(difference_table(numbers));
     if (name == "tuning") tables.push_back(tuning_table(view));
     if (name == "cost") tables.push_back(cost_table(view, cells));
   }
@@ -462,11 +465,12 @@ StudyReport make_report(const StudyView& view, const std::function<void(const st
   StudyReport report;
   report.name = view.study.name, report.question = view.study.question, report.source = view.study.source;
   report.directory = view.directory.string();
-  const Cells cells = report_numbers(view, say);
+  const ReportNumbers numbers = report_numbers(view, say);
+  const Cells& cells = numbers.cells;
   if (std::all_of(cells.begin(), cells.end(), [](const CellNumbers& cell) { return cell.seeds.empty(); }))
     throw DataError(view.directory.string() + ": no run of this study has ended that a report could show");
   report.remarks = remarks_of(view, cells);
-  report.tables = tables_of(view, cells);
+  report.tables = tables_of(view, numbers);
   report.figures = figures_of(view, cells);
   report.runs = runs_json(view);
   add_unequal(report);

@@ -36,17 +36,19 @@ Json to_json(const RunEvaluation& evaluation) {
   return {{"step", evaluation.step}, {"corpus_hash", evaluation.corpus_hash}, {"split", to_string(evaluation.split)}, {"domains", domains}};
 }
 
+using Say = std::function<void(const std::string&)>;
+
 /// The evaluation of the run's last checkpoint, made once.
-Json evaluation_of(const StudyView& view, const SeedNumbers& seed, const std::function<void(const std::string&)>& say) {
+Json evaluation_of(const StudyView& view, const SeedNumbers& seed, int64_t tokens, const Say& say) {
   const StudyEvaluation& wish = view.study.evaluation;
   const fs::path folder = view.directory / "evaluations";
-  const fs::path file = folder / (seed.run + "." + wish.split + "." + std::to_string(wish.tokens) + ".json");
+  const fs::path file = folder / (seed.run + "." + wish.split + "." + std::to_string(tokens) + ".json");
   std::error_code none;
   if (fs::exists(file, none))
     if (Json known = parse_json_text(read_text(file), file.string()); known.value("step", int64_t{-1}) == seed.summary.step) return known;
-  if (say) say("evaluating " + seed.run + " on the " + wish.split + " split");
+  if (say) say("evaluating " + seed.run + " on " + std::to_string(tokens) + " tokens of the " + wish.split + " split");
   RunEvaluationOptions options;
-  options.split = wish.split == "test" ? Split::test : Split::validation, options.tokens = wish.tokens;
+  options.split = wish.split == "test" ? Split::test : Split::validation, options.tokens = tokens;
   const Json made = to_json(evaluate_run(view.directory / "runs" / seed.run, options));
   make_run_folder(folder);
   replace_text(file, made.dump() + "\n");
@@ -76,7 +78,7 @@ void take_evaluation(SeedNumbers& seed, const Json& evaluation) {
   seed.split = evaluation.at("split");
 }
 
-SeedNumbers seed_numbers(const StudyView& view, const WantedRun& wanted, const std::function<void(const std::string&)>& say) {
+SeedNumbers seed_numbers(const StudyView& view, const WantedRun& wanted) {
   SeedNumbers seed;
   seed.seed = wanted.run.seed, seed.run = wanted.name, seed.summary = *wanted.there, seed.end = wanted.there->end;
   seed.split = "validation";
@@ -88,15 +90,10 @@ SeedNumbers seed_numbers(const StudyView& view, const WantedRun& wanted, const s
   } else {
     seed.trajectory = trajectory(Run(view.directory / "runs" / wanted.name));
   }
-  if (view.study.evaluation.tokens > 0) take_evaluation(seed, evaluation_of(view, seed, say));
   return seed;
 }
 
-}  // namespace
-
-std::string SeedNumbers::source() const { return "runs/" + run + ", step " + std::to_string(end.step) + ", " + split + " split"; }
-
-std::vector<CellNumbers> report_numbers(const StudyView& view, const std::function<void(const std::string&)>& say) {
+std::vector<CellNumbers> recorded(const StudyView& view) {
   std::vector<CellNumbers> cells;
   for (size_t i = 0; i < view.cells.size(); ++i) {
     CellNumbers cell{i, view.cells[i].name, {}, view.views[i].tuning, 0};
@@ -104,7 +101,7 @@ std::vector<CellNumbers> report_numbers(const StudyView& view, const std::functi
       const WantedRun& wanted = view.wanted[at];
       if (view.study.tuning && (!cell.tuning.best || wanted.run.tuned != cell.tuning.best)) continue;
       if (wanted.status == WantedRun::Status::finished)
-        cell.seeds.push_back(seed_numbers(view, wanted, say));
+        cell.seeds.push_back(seed_numbers(view, wanted));
       else
         ++cell.missing;
     }
@@ -112,6 +109,44 @@ std::vector<CellNumbers> report_numbers(const StudyView& view, const std::functi
     cells.push_back(std::move(cell));
   }
   return cells;
+}
+
+/// Of all differences to the first cell's run of the same seed; 0 where there is none.
+double largest_error(const std::vector<CellNumbers>& cells) {
+  double largest = 0;
+  for (size_t i = 1; i < cells.size(); ++i)
+    for (const SeedNumbers& mine : cells[i].seeds)
+      for (const SeedNumbers& other : cells.front().seeds)
+        for (const bool ood : {false, true})
+          if (const double error = paired_sequence_error(mine, other, ood); mine.seed == other.seed && error > largest) largest = error;
+  return largest;
+}
+
+size_t sequences_of(const std::vector<CellNumbers>& cells) {
+  size_t count = 0;
+  for (const CellNumbers& cell : cells)
+    for (const SeedNumbers& seed : cell.seeds)
+      for (const auto& [domain, losses] : seed.by_sequence) count += losses.size();
+  return count;
+}
+
+}  // namespace
+
+std::string SeedNumbers::source() const { return "runs/" + run + ", step " + std::to_string(end.step) + ", " + split + " split"; }
+
+ReportNumbers report_numbers(const StudyView& view, const std::function<void(const std::string&)>& say) {
+  const StudyEvaluation& wish = view.study.evaluation;
+  ReportNumbers numbers{recorded(view), wish.tokens, false};
+  size_t sequences = 0;
+  while (numbers.tokens > 0) {
+    for (CellNumbers& cell : numbers.cells)
+      for (SeedNumbers& seed : cell.seeds) take_evaluation(seed, evaluation_of(view, seed, numbers.tokens, say));
+    numbers.whole_split = sequences_of(numbers.cells) == sequences;
+    sequences = sequences_of(numbers.cells);
+    if (wish.paired_error == 0 || numbers.whole_split || largest_error(numbers.cells) <= wish.paired_error) break;
+    numbers.tokens *= 2;
+  }
+  return numbers;
 }
 
 double paired_sequence_error(const SeedNumbers& a, const SeedNumbers& b, bool ood) {

@@ -30,7 +30,13 @@ struct CellNumbers {
   int64_t missing = 0;  ///< seeds that have not ended, or diverged
 };
 
-std::vector<CellNumbers> report_numbers(const StudyView& view, const std::function<void(const std::string&)>& say);
+struct ReportNumbers {
+  std::vector<CellNumbers> cells;
+  int64_t tokens = 0;        ///< of every domain that were evaluated anew
+  bool whole_split = false;  ///< there were no more
+};
+/// With StudyEvaluation::paired_error, tokens are doubled until every paired_sequence_error() to the first cell's seed is as small.
+ReportNumbers report_numbers(const StudyView& view, const std::function<void(const std::string&)>& say);
 
 /// Standard error over the same sequences of the difference a − b of a mean over domains (OOD ones or not): √Σ e_d² / D. NaN where
 /// sequences were not evaluated anew.

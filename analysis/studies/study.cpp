@@ -286,11 +286,15 @@ StudyEvaluation read_evaluation(const Json& file) {
   StudyEvaluation evaluation;
   if (!file.contains("evaluations")) return evaluation;
   const Json& object = file.at("evaluations");
-  check_known_keys(object, {"split", "tokens"}, "/evaluations");
+  check_known_keys(object, {"split", "tokens", "paired_error"}, "/evaluations");
   if (object.contains("split")) evaluation.split = choice_of(object.at("split"), "/evaluations/split", {"validation", "test"});
   const Json& tokens = required(object, "tokens", "/evaluations", "tokens of every domain");
   if (!tokens.is_number_integer() || tokens < 1) refuse("/evaluations/tokens", tokens, "a positive integer");
   evaluation.tokens = tokens;
+  if (!object.contains("paired_error")) return evaluation;
+  const Json& error = object.at("paired_error");
+  if (!error.is_number() || !(error.get<double>() > 0)) refuse("/evaluations/paired_error", error, "nats, a positive number like 0.005");
+  evaluation.paired_error = error;
   return evaluation;
 }
 

@@ -43,6 +43,7 @@ struct StudyEqual {
 struct StudyEvaluation {
   std::string split = "validation";  ///< validation or test
   int64_t tokens = 0;                ///< of every domain; 0: nothing is evaluated anew
+  double paired_error = 0;           ///< nats: tokens are doubled until differences are as exact, or the split ends; 0: they are not
 };
 
 /// A study file: a question, a grid of configs, and what decides. Never changed by what came out.

@@ -112,7 +112,10 @@ class ShippedStudiesTest : public QObject {
     }
     for (const Json& row : report["tables"][1]["rows"]) QCOMPARE(row[4]["text"], "branch ends");
     for (const Json& row : report["tables"][2]["rows"])
-      if (row[1]["text"] != "OOD at equal loss") QVERIFY(row[6]["value"].is_number());  // the error over the same sequences
+      if (row[1]["text"] != "OOD at equal loss") {  // the error over the same sequences: small, or there are no more
+        const std::string text = row[6]["text"];
+        QVERIFY2(row[6]["value"] <= 0.005 || text.ends_with("on the whole split)"), text.c_str());
+      }
     qInfo("%s", qPrintable(program_.run({"-q", "study", "report", study}).out));
   }
 };
