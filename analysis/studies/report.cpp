@@ -44,6 +44,13 @@ std::vector<std::string> sources_of(const CellNumbers& cell) {
   return sources;
 }
 
+std::vector<std::string> training_sources(const CellNumbers& cell) {
+  std::vector<std::string> sources;
+  for (const SeedNumbers& seed : cell.seeds)
+    sources.push_back("runs/" + seed.run + ", the last 20 steps up to " + std::to_string(seed.end.step) + ", training batches");
+  return sources;
+}
+
 /// "3.4120 ± 0.0100 [±0.0248]": mean, standard deviation, half of the 95 % interval.
 ReportEntry entry_of(const Repeated& r, std::vector<std::string> sources) {
   std::string text = format("%.4f", r.mean);
@@ -80,8 +87,8 @@ ReportTable end_table(const StudyView& view, const ReportNumbers& numbers) {
   for (const std::string& domain : domains) table.header.push_back("OOD " + domain);
   for (const CellNumbers& cell : cells) {
     std::vector<ReportEntry> row{words(cell.name), count(static_cast<int64_t>(cell.seeds.size()))};
-    row.push_back(mean_entry(cell, [](const SeedNumbers& s) { return s.end.train; }));
-    row.push_back(mean_entry(cell, [](const SeedNumbers& s) { return std::exp(s.end.train); }));
+    row.push_back(entry_of(repeated(values_of(cell, [](const SeedNumbers& s) { return s.end.train; })), training_sources(cell)));
+    row.push_back(entry_of(repeated(values_of(cell, [](const SeedNumbers& s) { return std::exp(s.end.train); })), training_sources(cell)));
     row.push_back(mean_entry(cell, [](const SeedNumbers& s) { return s.end.validation; }));
     row.push_back(mean_entry(cell, [](const SeedNumbers& s) { return s.end.ood; }));
     row.push_back(words(describe(cell.tuning)));

@@ -97,7 +97,7 @@ std::string axes(const Figure& figure, const Scale& x, const Scale& y) {
          px(kHeight - kTop - kBottom) + "\" fill=\"none\" stroke=\"#444\"/>\n";
   svg += text_at(kLeft + (kWidth - kLeft - kRight) / 2, kHeight - 10, "middle", figure.x.title);
   const double middle = kTop + (kHeight - kTop - kBottom) / 2;
-  return svg + text_at(16, middle, "middle", figure.y.title, " transform=\"rotate(-90 16 " + px(middle) + ")\"");
+  return svg + text_at(0, 0, "middle", figure.y.title, " transform=\"translate(16 " + px(middle) + ") rotate(-90)\"");
 }
 
 std::string marker(Marker kind, double x, double y, const std::string& fill) {

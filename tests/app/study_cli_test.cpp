@@ -96,6 +96,7 @@ class StudyCliTest : public QObject {
     QCOMPARE(end["id"], "end");
     const Json& loss = end["rows"][0][4];
     QCOMPARE(loss["sources"].size(), size_t{2});
+    QVERIFY(end["rows"][0][2]["sources"][0].get<std::string>().ends_with(", the last 20 steps up to 12, training batches"));
     double sum = 0;
     for (const Json& source : loss["sources"]) {
       const std::string text = source;  // "runs/NAME, step 12, validation split"
