@@ -31,6 +31,8 @@ struct ModelShape {
     const auto counted = earlier.find(id);
     return counted == earlier.end() ? layer : counted->second;
   }
+  /// One more in front of what follows in the same layer.
+  void hold(const std::string& id, int64_t layer) { earlier[id] = nth(id, layer) + 1; }
 };
 
 /// Moves information between positions inside one layer. x [B, T, D] → [B, T, D].

@@ -132,7 +132,7 @@ uint64_t diverged_position(const fs::path& directory, int64_t step) {
 
 std::string way_back(const fs::path& directory) {
   const std::vector<int64_t> steps = step_files(directory, kCheckpoints);
-  const std::optional<int64_t> on_course = course_so_far(directory).on_course;
+  const std::optional<int64_t> on_course = course_so_far(directory, recorded_history(directory)).on_course;
   std::vector<std::string> names;
   for (const int64_t step : steps)
     names.push_back("step " + std::to_string(step) + (step == on_course ? " (the last before the loss left its course)" : ""));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "analysis/runs/history.h"
 #include "analysis/runs/journal.h"
 #include "analysis/runs/run_info.h"
 
@@ -18,10 +17,14 @@ void LossCourse::add(double loss) {
 
 bool LossCourse::on_course() const { return smoothed_ <= best_ + std::max(0.1, 0.2 * best_); }
 
-CourseSoFar course_so_far(const std::filesystem::path& directory) {
-  CourseSoFar so_far;
+RunHistory recorded_history(const std::filesystem::path& directory) {
   RunHistory history;
   JournalReader(directory / "journal.jsonl").poll([&](const Record& record) { history.apply(record); });
+  return history;
+}
+
+CourseSoFar course_so_far(const std::filesystem::path& directory, const RunHistory& history) {
+  CourseSoFar so_far;
   const Series* losses = history.find("train/loss");
   const std::vector<int64_t> files = step_files(directory, kCheckpoints);
   for (const int64_t step : files)  // where a fork began

@@ -5,6 +5,8 @@
 #include <limits>
 #include <optional>
 
+#include "analysis/runs/history.h"
+
 namespace saccade {
 
 /// Follows the training loss of a run, to tell checkpoints from before it left its course. A step is on course when the mean loss of
@@ -25,7 +27,9 @@ struct CourseSoFar {
   LossCourse course;
   std::optional<int64_t> on_course;
 };
-/// Throws DataError.
-CourseSoFar course_so_far(const std::filesystem::path& directory);
+/// What the journal of a run directory holds. Throws DataError.
+RunHistory recorded_history(const std::filesystem::path& directory);
+/// `history` as recorded_history gives it. Throws DataError.
+CourseSoFar course_so_far(const std::filesystem::path& directory, const RunHistory& history);
 
 }  // namespace saccade

@@ -44,14 +44,10 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
   require_device(config, plan);
   std::vector<std::shared_ptr<const TokenStore>> stores;
   const DocumentFilter filter{config.data.min_document_tokens, config.data.max_document_tokens};
-  std::map<std::string, int64_t> domain_tokens;
-  for (const std::string& domain : config.data.train) {
+  for (const std::string& domain : config.data.train)
     stores.push_back(TokenStore::open(corpus, domain, Split::train, *tokenizer, tell, filter));
-    domain_tokens[domain] = stores.back()->size();
-  }
   auto evaluation = evaluation_batches(config, corpus, *tokenizer);
-  TrainingInput input{config, std::move(corpus), std::move(tokenizer),    std::move(plan), std::move(evaluation),
-                      {},     std::move(stores), std::move(domain_tokens)};
+  TrainingInput input{config, std::move(corpus), std::move(tokenizer), std::move(plan), std::move(evaluation), {}, std::move(stores)};
   input.renew_trainer();
   return input;
 }
@@ -108,12 +104,7 @@ void TrainingLoop::observe(const StepRecord& step) {
 
 void TrainingLoop::measure_what_is_missing(const StepRecord& step) {
   if (step.step == forked_step(writer_.info())) return;  // nothing is measured at the start of a run, which a fork's parent measured
-  RunHistory history;
-  JournalReader(writer_.info().directory / "journal.jsonl").poll([&](const Record& record) { history.apply(record); });
-  const Series* losses = history.find("validation/loss");
-  Measured have;
-  if (losses && !losses->step.empty()) have.evaluation = static_cast<int64_t>(losses->step.back());
-  if (!history.statistics().empty()) have.statistics = history.statistics().back().at.step;
+  Measured have = measured_;
   have.captures = std::filesystem::exists(step_file(writer_.info().directory, kCaptures, step.step));
   measure(step, have);
 }

@@ -1,6 +1,4 @@
 #pragma once
-#include <map>
-
 #include "analysis/runs/checkpoint_keeper.h"
 #include "analysis/runs/run_writer.h"
 #include "analysis/training/loss_course.h"
@@ -17,8 +15,7 @@ struct TrainingInput {
   Plan plan;
   std::vector<FrozenBatch> evaluation;
   std::unique_ptr<Trainer> trainer;
-  std::vector<std::shared_ptr<const TokenStore>> stores;  ///< of the training domains
-  std::map<std::string, int64_t> domain_tokens;           ///< of the train split of each training domain
+  std::vector<std::shared_ptr<const TokenStore>> stores;  ///< of the training domains, in their order
 
   /// A trainer at the start; the one before goes first, with its memory.
   void renew_trainer();
@@ -35,14 +32,19 @@ class TrainingLoop {
 
   TrainingLoop(RunWriter& writer, TrainingInput& input, CheckpointKeeper keeper, const RunProgress& progress, RunBranch branch)
       : writer_(writer), input_(input), keeper_(std::move(keeper)), progress_(progress), branch_(std::move(branch)) {
-    const CourseSoFar so_far = course_so_far(writer.info().directory);
+    const std::filesystem::path& directory = writer.info().directory;
+    const RunHistory history = recorded_history(directory);
+    const CourseSoFar so_far = course_so_far(directory, history);
     course_ = so_far.course;
     if (so_far.on_course) keeper_.keep(*so_far.on_course);
+    if (const Series* losses = history.find("validation/loss"); losses && !losses->step.empty())
+      measured_.evaluation = static_cast<int64_t>(losses->step.back());
+    if (!history.statistics().empty()) measured_.statistics = history.statistics().back().at.step;
   }
   RunState run(const std::atomic<bool>& stop);
 
  private:
-  /// The last steps that were evaluated and probed, and whether this one was captured.
+  /// The last steps that were evaluated and probed, and whether the one at hand was captured.
   struct Measured {
     int64_t evaluation = -1, statistics = -1;
     bool captures = false;
@@ -66,6 +68,7 @@ class TrainingLoop {
   const RunProgress& progress_;
   RunBranch branch_;
   LossCourse course_;
+  Measured measured_;  ///< when the loop began
   std::optional<EvaluationRecord> last_evaluation_;
 };
 

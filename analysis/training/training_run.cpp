@@ -23,6 +23,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// Of the train split of each training domain.
+nlohmann::json domain_tokens(const RunConfig& config, const TrainingInput& input) {
+  nlohmann::json tokens = nlohmann::json::object();
+  for (size_t i = 0; i < config.data.train.size(); ++i) tokens[config.data.train[i]] = input.stores[i]->size();
+  return tokens;
+}
+
 nlohmann::json describe(const RunConfig& config, const TrainingInput& input) {
   const Plan& plan = input.plan;
   const nlohmann::json libraries = library_versions();
@@ -38,7 +45,7 @@ nlohmann::json describe(const RunConfig& config, const TrainingInput& input) {
           {"tokenizer", input.tokenizer->name()},
           {"tokenizer_hash", input.tokenizer->hash()},
           {"vocabulary", input.tokenizer->vocabulary()},
-          {"domain_tokens", input.domain_tokens},
+          {"domain_tokens", domain_tokens(config, input)},
           {"parameters", input.trainer->model().parameter_count()},
           {"state_bytes_per_token", plan.state_bytes_per_token},
           {"flops_per_step", plan.flops_per_step},
@@ -129,7 +136,8 @@ std::optional<Checkpoint> chosen_checkpoint(const RunInfo& info, const ResumeOpt
   const bool diverged = info.state == RunState::diverged;
   if (!options.from && !diverged) return newest_checkpoint(info.directory, report, before_loss);
   const int64_t beginning = forked_step(info);
-  const int64_t step = options.from ? *options.from : course_so_far(info.directory).on_course.value_or(beginning);
+  const int64_t step =
+      options.from ? *options.from : course_so_far(info.directory, recorded_history(info.directory)).on_course.value_or(beginning);
   if (step == 0 && beginning == 0) return {};
   const std::vector<int64_t> steps = step_files(info.directory, kCheckpoints);
   if (std::find(steps.begin(), steps.end(), step) != steps.end()) return read_checkpoint(step_file(info.directory, kCheckpoints, step));

@@ -45,8 +45,8 @@ class ParallelMixer : public Mixer {
         const ParameterMaker::Part named(make, kParts[i]);
         parts_[i] = entry.make_mixer(shape_of_part(around, part), part, make, layer);
       }
-      around.earlier[entry.id] = around.nth(entry.id, layer) + 1;
-      if (entry.id == "rwkv7") around.earlier[kBlendedValues] = around.nth(kBlendedValues, layer) + 1;
+      around.hold(entry.id, layer);
+      if (entry.blends_values) around.hold(kBlendedValues, layer);
       gains_[i] = make.constant(layer_name(layer, std::string(kParts[i]) + "_gain"), {shape.width, 1}, kGain);
     }
   }

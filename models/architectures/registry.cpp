@@ -4,6 +4,7 @@
 #include <set>
 
 #include "models/architectures/stack.h"
+#include "models/entries.h"
 
 namespace saccade {
 namespace {
@@ -11,8 +12,8 @@ namespace {
 using Json = nlohmann::json;
 using Kind = Architecture::Kind;
 
-std::vector<std::unique_ptr<Architecture>>& entries() {
-  static std::vector<std::unique_ptr<Architecture>> list;
+Entries<Architecture>& entries() {
+  static Entries<Architecture> list;
   return list;
 }
 
@@ -62,8 +63,8 @@ std::vector<std::map<std::string, int64_t>> earlier_mixers(const std::vector<Jso
     const Architecture& mixer = architecture(values.at("mixer"));
     std::vector<std::string> held{mixer.id};
     if (mixer.holds) held = mixer.holds(values), held.push_back(mixer.id);
-    for (const std::string& id : held) ++counted[id];
-    const bool blends_values = std::find(held.begin(), held.end(), "rwkv7") != held.end() || values.value("mixer_inputs", "") == "full";
+    bool blends_values = values.value("mixer_inputs", "") == "full";
+    for (const std::string& id : held) ++counted[id], blends_values |= architecture(id).blends_values;
     if (blends_values) ++counted[kBlendedValues];
   }
   // A mixer that is in no layer so far has none in front, which is not the same as standing everywhere.
@@ -75,28 +76,12 @@ std::vector<std::map<std::string, int64_t>> earlier_mixers(const std::vector<Jso
 }  // namespace
 
 RegisterArchitecture::RegisterArchitecture(Architecture entry) {
-  auto& list = entries();
-  list.push_back(std::make_unique<Architecture>(std::move(entry)));
-  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return std::pair(a->kind, a->id) < std::pair(b->kind, b->id); });
+  entries().add(std::move(entry), [](const Architecture& a) { return std::pair(a.kind, a.id); });
 }
 
-const std::vector<const Architecture*>& architectures() {
-  static const std::vector<const Architecture*> list = [] {
-    std::vector<const Architecture*> all;
-    for (const auto& entry : entries()) all.push_back(entry.get());
-    return all;
-  }();
-  return list;
-}
+const std::vector<const Architecture*>& architectures() { return entries().all(); }
 
-const Architecture& architecture(const std::string& id) {
-  std::vector<std::string> names;
-  for (const Architecture* a : architectures()) {
-    if (a->id == id) return *a;
-    names.push_back(a->id);
-  }
-  throw UsageError("there is no architecture \"" + id + "\"" + did_you_mean(id, names));
-}
+const Architecture& architecture(const std::string& id) { return entries().find("architecture", id); }
 
 std::vector<Setting> common_settings() {
   using SettingKind = Setting::Kind;

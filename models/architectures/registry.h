@@ -26,6 +26,7 @@ struct Architecture {
   nlohmann::json defaults = nlohmann::json::object();
   bool own_head_width = false;        ///< a mixer whose heads need not divide the width
   std::string home = "llama";         ///< a mixer's usual block: where it stands unless one is chosen; its title takes it for granted
+  bool blends_values = false;         ///< a mixer whose values are blended with those of the first such layer (kBlendedValues)
   bool takes_block_inputs = false;    ///< a mixer that follows the block's setting mixer_inputs (models/layers/time_mix.h)
   bool gives_attention_title = true;  ///< a block after which a model with plain attention is called
   /// What the title adds for these values ("window 64", "approx top 2"); may be empty. Sizes do not belong in it.

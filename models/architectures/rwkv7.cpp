@@ -101,6 +101,7 @@ const RegisterArchitecture entry{{
     .settings = schema.settings(),
     .defaults = {{"position", nullptr}, {"rotary_base", nullptr}, {"channel_mix", "7"}},
     .home = "rwkv",
+    .blends_values = true,
     .make_mixer = maker_of<Rwkv7Mixer>(schema),
 }};
 

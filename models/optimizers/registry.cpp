@@ -1,44 +1,31 @@
 #include "models/optimizers/registry.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
 #include "kernels/engine/transfer.h"
-#include "models/suggest.h"
+#include "models/entries.h"
 
 namespace saccade {
 namespace {
 
-std::vector<std::unique_ptr<OptimizerEntry>>& entries() {
-  static std::vector<std::unique_ptr<OptimizerEntry>> list;
+Entries<OptimizerEntry>& entries() {
+  static Entries<OptimizerEntry> list;
   return list;
 }
 
 }  // namespace
 
 RegisterOptimizer::RegisterOptimizer(OptimizerEntry entry) {
-  entries().push_back(std::make_unique<OptimizerEntry>(std::move(entry)));
-  std::sort(entries().begin(), entries().end(), [](const auto& a, const auto& b) { return a->id < b->id; });
+  entries().add(std::move(entry), [](const OptimizerEntry& e) { return e.id; });
 }
 
-const std::vector<const OptimizerEntry*>& optimizers() {
-  static const std::vector<const OptimizerEntry*> list = [] {
-    std::vector<const OptimizerEntry*> all;
-    for (const auto& entry : entries()) all.push_back(entry.get());
-    return all;
-  }();
-  return list;
-}
+const std::vector<const OptimizerEntry*>& optimizers() { return entries().all(); }
 
-const OptimizerEntry& optimizer(const std::string& id) {
-  std::vector<std::string> names;
-  for (const OptimizerEntry* entry : optimizers()) {
-    if (entry->id == id) return *entry;
-    names.push_back(entry->id);
-  }
-  throw UsageError("there is no optimizer \"" + id + "\"" + did_you_mean(id, names));
-}
+const OptimizerEntry& optimizer(const std::string& id) { return entries().find("optimizer", id); }
 
 Tensor OptimizedModel::state_of(size_t parameter) const {
   const Tensor& value = parameters()[parameter].value;
@@ -47,23 +34,7 @@ Tensor OptimizedModel::state_of(size_t parameter) const {
   return x;
 }
 
-bool fits_pattern(const std::string& name, const std::string& pattern) {
-  size_t n = 0, p = 0, star = std::string::npos, after = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      after = n;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
-      ++p, ++n;
-    } else if (star != std::string::npos) {
-      p = star + 1;
-      n = ++after;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == std::string::npos;
-}
+bool fits_pattern(const std::string& name, const std::string& pattern) { return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; }
 
 std::vector<RateMultiplier> parse_multipliers(const std::vector<std::string>& texts, const std::string& pointer) {
   std::vector<RateMultiplier> multipliers;

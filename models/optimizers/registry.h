@@ -21,8 +21,8 @@ struct TensorGroup {
   std::vector<NamedTensor> tensors;
 };
 
-/// The update of one model's parameters. On a GPU what `update` launches is recorded and replayed; what changes from step to step it reads
-/// from `rates` on its device.
+/// The update of one model's parameters. On a GPU what `update` launches is captured as a graph and replayed; what changes from step to
+/// step it reads from `rates` on its device.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -64,7 +64,7 @@ struct RegisterOptimizer {
   explicit RegisterOptimizer(OptimizerEntry entry);
 };
 
-/// Whether a tensor's name fits a pattern in which * stands for any characters, ? for one.
+/// Whether a tensor's name fits a pattern as the shell's: * stands for any characters, ? for one, [0-3] for one of these.
 bool fits_pattern(const std::string& name, const std::string& pattern);
 
 /// Factor of the learning rate for tensors whose names fit a pattern.

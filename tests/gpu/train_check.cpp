@@ -135,8 +135,8 @@ bool same_bytes(const TrainingState& a, const TrainingState& b) {
   return a.data_position == b.data_position && same(a.weights, b.weights) && a.optimizer.size() == b.optimizer.size();
 }
 
-/// Mean difference of probe statistics, relative to the largest; the number of them in `count`.
-double statistics_apart(Trainer& a, Trainer& b, size_t& count) {
+/// Mean difference of probe statistics, relative to the largest; the number of them in `count`; in `worst_of` which it is.
+double statistics_apart(Trainer& a, Trainer& b, size_t& count, std::string& worst_of) {
   ProbeRecord x, y;
   x.maps_wanted = y.maps_wanted = true;
   const FrozenBatch batch = frozen(2, 64);
@@ -150,7 +150,10 @@ double statistics_apart(Trainer& a, Trainer& b, size_t& count) {
       const double u = x.statistics[i].heads[h], v = y.statistics[i].heads[h];
       if (std::isnan(u) && std::isnan(v)) continue;
       const double d = std::abs(u - v) / std::max(1.0, std::abs(v));
-      if (!(d <= worst) && !std::isnan(worst)) worst = d;
+      if (d <= worst || std::isnan(worst)) continue;
+      worst = d;
+      worst_of = x.statistics[i].name + " of layer " + std::to_string(x.statistics[i].layer) + ", head " + std::to_string(h) + ": " +
+                 std::to_string(u) + " for " + std::to_string(v);
     }
   return worst;
 }
@@ -187,11 +190,12 @@ bool check(const std::string& name, const json& architecture) {
   };
   double f32 = NAN, bf16 = NAN, evaluation = NAN, statistics = NAN;
   size_t count = 0;
+  std::string worst_statistic;
   try {
     auto cpu = trainer_of(small(architecture, "cpu", "f32", 2)), gpu = trainer_of(small(architecture, "cuda", "f32", 2));
     const Plan plan = make_plan(gpu->config(), kVocabulary);
-    statistics = statistics_apart(*gpu, *cpu, count);
-    expect(statistics <= 1e-3, "probes differ");
+    statistics = statistics_apart(*gpu, *cpu, count, worst_statistic);
+    expect(statistics <= 1e-3, "probes differ, " + worst_statistic);
     for (int i = 0; i < 3; ++i) evaluation = gpu->evaluate(frozen(20, 64)).loss;  // the third time replayed
     evaluation = std::abs(evaluation - cpu->evaluate(frozen(20, 64)).loss);
     expect(evaluation <= 1e-4, "evaluation");
@@ -295,6 +299,7 @@ std::vector<std::pair<std::string, json>> all_configs() {
        {{"block", "avey"}, {"split", 16}, {"top_k", 2}, {"processor", "attention"}, {"heads", 2}, {"position", "rotary"}}},
       {"gpt, attention window 16", {{"block", "gpt"}, {"mixer", "attention"}, {"window", 16}}},
       {"llama, constant keys", {{"block", "llama"}, {"mixer", "attention"}, {"relation", "constant-keys"}}},
+      {"llama, constant both", {{"block", "llama"}, {"mixer", "attention"}, {"relation", "constant-both"}}},
       {"llama, top1_chunk approx", {{"block", "llama"}, {"mixer", "top1_chunk"}, {"chunk", 16}, {"selection", "approx"}}},
   };
   configs.insert(configs.end(), std::begin(more), std::end(more));

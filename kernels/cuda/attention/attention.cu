@@ -131,42 +131,42 @@ Pattern pattern(const AttentionTask& task, DType type) {
 template <class T>
 ForwardArgs<T> forward_args(const AttentionForward& in) {
   const HeadShape& shape = in.task.shape;
-  return {pattern(in.task, in.v.dtype()),
-          pointer<T>(in.q),
-          pointer<T>(in.k),
-          pointer<T>(in.v),
-          batch_stride(shape, in.q),
-          batch_stride(shape, in.k),
-          batch_stride(shape, in.v),
-          pointer<T>(in.o),
-          pointer<float>(in.lse),
-          optional<float>(in.entropy),
-          optional<int32_t>(in.best),
-          in.resume};
+  return {.p = pattern(in.task, in.v.dtype()),
+          .q = pointer<T>(in.q),
+          .k = pointer<T>(in.k),
+          .v = pointer<T>(in.v),
+          .q_batch = batch_stride(shape, in.q),
+          .k_batch = batch_stride(shape, in.k),
+          .v_batch = batch_stride(shape, in.v),
+          .o = pointer<T>(in.o),
+          .lse = pointer<float>(in.lse),
+          .entropy = optional<float>(in.entropy),
+          .best = optional<int32_t>(in.best),
+          .resume = in.resume};
 }
 template <class T>
 BackwardArgs<T> backward_args(const AttentionBackward& in) {
   const HeadShape& shape = in.task.shape;
-  return {pattern(in.task, in.v.dtype()),
-          pointer<T>(in.q),
-          pointer<T>(in.k),
-          pointer<T>(in.v),
-          pointer<T>(in.d_o),
-          batch_stride(shape, in.q),
-          batch_stride(shape, in.k),
-          batch_stride(shape, in.v),
-          pointer<float>(in.lse),
-          pointer<float>(in.delta),
-          optional<int32_t>(in.best),
-          optional<T>(in.dq),
-          optional<T>(in.dk),
-          optional<T>(in.dv),
-          in.add_dq,
-          in.add_dk,
-          in.add_dv,
-          optional<float>(in.partial),
-          in.gradient_stride ? in.gradient_stride : shape.stride(),
-          nullptr};
+  return {.p = pattern(in.task, in.v.dtype()),
+          .q = pointer<T>(in.q),
+          .k = pointer<T>(in.k),
+          .v = pointer<T>(in.v),
+          .d_o = pointer<T>(in.d_o),
+          .q_batch = batch_stride(shape, in.q),
+          .k_batch = batch_stride(shape, in.k),
+          .v_batch = batch_stride(shape, in.v),
+          .lse = pointer<float>(in.lse),
+          .delta = pointer<float>(in.delta),
+          .best = optional<int32_t>(in.best),
+          .dq = optional<T>(in.dq),
+          .dk = optional<T>(in.dk),
+          .dv = optional<T>(in.dv),
+          .add_dq = in.add_dq,
+          .add_dk = in.add_dk,
+          .add_dv = in.add_dv,
+          .partial = optional<float>(in.partial),
+          .gradient_stride = in.gradient_stride ? in.gradient_stride : shape.stride(),
+          .angles = nullptr};
 }
 template ForwardArgs<float> forward_args(const AttentionForward&);
 template ForwardArgs<bf16> forward_args(const AttentionForward&);

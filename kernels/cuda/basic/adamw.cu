@@ -1,7 +1,6 @@
 #include <bit>
-#include <map>
 
-#include "kernels/cuda/device/device_code.cuh"
+#include "kernels/cuda/basic/optimizer_step.cuh"
 #include "kernels/ops/adamw/adamw_cuda.h"
 
 namespace saccade::cuda {
@@ -36,13 +35,12 @@ std::vector<Piece> pieces(const std::vector<AdamWSlot>& slots) {
   return all;
 }
 
-/// The pieces on the device; made at the first step of a set of slots and kept, because their addresses never change.
+/// The pieces of the slots, on the device.
 struct Table {
-  Piece* pieces = nullptr;
-  int count = 0;
+  const Piece* pieces;
+  int count;
 };
-const Table& table(Stream stream, const std::vector<AdamWSlot>& slots) {
-  static std::map<std::vector<uintptr_t>, Table> tables;
+Table table(Stream stream, const std::vector<AdamWSlot>& slots) {
   std::vector<uintptr_t> key;
   for (const AdamWSlot& slot : slots) {
     for (const Tensor& x : {slot.value, slot.grad, slot.first_moment, slot.second_moment, slot.compute_copy})
@@ -51,27 +49,8 @@ const Table& table(Stream stream, const std::vector<AdamWSlot>& slots) {
     key.push_back(slot.decay);
     key.push_back(std::bit_cast<uintptr_t>(slot.rate));
   }
-  Table& t = tables[key];
-  if (!t.pieces) {
-    const std::vector<Piece> all = pieces(slots);
-    t.count = static_cast<int>(all.size());
-    check(cudaMalloc(&t.pieces, all.size() * sizeof(Piece)));
-    check(cudaMemcpyAsync(t.pieces, all.data(), all.size() * sizeof(Piece), cudaMemcpyHostToDevice, stream));
-    check(cudaStreamSynchronize(stream));
-  }
-  return t;
-}
-
-__device__ double block_sum_double(double x) {
-  __shared__ double parts[kThreads / 32];
-#pragma unroll
-  for (int offset = 16; offset > 0; offset >>= 1) x += __shfl_xor_sync(0xffffffffu, x, offset);
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = x;
-  __syncthreads();
-  double sum = 0;
-  for (double part : parts) sum += part;
-  return sum;
+  const std::vector<Piece> all = pieces(slots);
+  return {device_table(stream, key, all), static_cast<int>(all.size())};
 }
 
 __global__ void __launch_bounds__(kThreads) squares_kernel(const Piece* pieces, double* partial) {
@@ -82,14 +61,14 @@ __global__ void __launch_bounds__(kThreads) squares_kernel(const Piece* pieces, 
     const int i = threadIdx.x + k * kThreads;
     if (i < p.count) sum += p.grad[i] * p.grad[i];
   }
-  const double total = block_sum_double(static_cast<double>(sum));
+  const double total = block_sum_double<kThreads>(static_cast<double>(sum));
   if (threadIdx.x == 0) partial[blockIdx.x] = total;
 }
 
 __global__ void __launch_bounds__(kThreads) norm_of_parts_kernel(const double* partial, double* norm, int n) {
   double sum = 0;
   for (int i = threadIdx.x; i < n; i += kThreads) sum += partial[i];
-  sum = block_sum_double(sum);
+  sum = block_sum_double<kThreads>(sum);
   if (threadIdx.x == 0) *norm = sqrt(sum);
 }
 
@@ -116,7 +95,7 @@ __global__ void __launch_bounds__(kThreads)
   const double n = *norm;
   if (!isfinite(n)) return;
   const Piece p = pieces[blockIdx.x];
-  const float scale = static_cast<float>(clip > 0 && n > clip ? clip / n : 1.0), rate = static_cast<float>(rates[0] * p.rate);
+  const float scale = gradient_scale(clip, n), rate = static_cast<float>(rates[0] * p.rate);
   const float step_size = static_cast<float>(rates[0] * p.rate / rates[1]), inverse_correction2 = static_cast<float>(1.0 / rates[2]);
   const float shrink = 1.0f - (p.decay ? rate * static_cast<float>(o.weight_decay) : 0.0f);
   const float beta1 = static_cast<float>(o.beta1), beta2 = static_cast<float>(o.beta2), eps = static_cast<float>(o.eps);
@@ -149,7 +128,7 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void gradient_norm(Stream stream, const std::vector<AdamWSlot>& slots, const Tensor& partial, const Tensor& norm) {
-  const Table& t = table(stream, slots);
+  const Table t = table(stream, slots);
   squares_kernel<<<static_cast<unsigned>(t.count), kThreads, 0, stream>>>(t.pieces, pointer<double>(partial));
   norm_of_parts_kernel<<<1, kThreads, 0, stream>>>(pointer<double>(partial), pointer<double>(norm), t.count);
   check_launch();
@@ -157,7 +136,7 @@ void gradient_norm(Stream stream, const std::vector<AdamWSlot>& slots, const Ten
 
 void adamw_step(Stream stream, const std::vector<AdamWSlot>& slots, const AdamW& options, const Tensor& rates, double clip,
                 const Tensor& norm) {
-  const Table& t = table(stream, slots);
+  const Table t = table(stream, slots);
   update_kernel<<<static_cast<unsigned>(t.count), kThreads, 0, stream>>>(t.pieces, options, pointer<double>(rates), clip,
                                                                          pointer<double>(norm));
   check_launch();

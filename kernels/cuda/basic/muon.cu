@@ -1,8 +1,7 @@
 #include <algorithm>
 #include <bit>
-#include <map>
 
-#include "kernels/cuda/device/device_code.cuh"
+#include "kernels/cuda/basic/optimizer_step.cuh"
 #include "kernels/ops/linear/gemm_cuda.h"
 #include "kernels/ops/muon/muon_cuda.h"
 
@@ -19,9 +18,8 @@ struct Member {
   double rate;  ///< multiplies the learning rate
 };
 
-/// The members on the device; made at the first step of a group and kept, because their addresses never change.
+/// The members of a group, on the device.
 const Member* members(Stream stream, const std::vector<const MuonSlot*>& group) {
-  static std::map<std::vector<uintptr_t>, Member*> tables;
   std::vector<Member> all;
   std::vector<uintptr_t> key;
   for (const MuonSlot* slot : group) {
@@ -34,13 +32,7 @@ const Member* members(Stream stream, const std::vector<const MuonSlot*>& group) 
     key.push_back(std::bit_cast<uintptr_t>(slot->rate));
     all.push_back(m);
   }
-  Member*& table = tables[key];
-  if (!table) {
-    check(cudaMalloc(&table, all.size() * sizeof(Member)));
-    check(cudaMemcpyAsync(table, all.data(), all.size() * sizeof(Member), cudaMemcpyHostToDevice, stream));
-    check(cudaStreamSynchronize(stream));
-  }
-  return table;
+  return device_table(stream, key, all);
 }
 
 struct Options {
@@ -50,29 +42,13 @@ struct Options {
 };
 
 __device__ __forceinline__ float direction(const Options& o, float g, float m) { return o.nesterov ? g + o.momentum * (m - g) : m; }
-__device__ __forceinline__ float gradient_scale(const Options& o, double norm) {
-  return static_cast<float>(o.clip > 0 && norm > o.clip ? o.clip / norm : 1.0);
-}
-
-/// Sum over the block, in every thread, in a fixed order.
-__device__ double block_sum_double(double x) {
-  __shared__ double parts[kThreads / 32];
-#pragma unroll
-  for (int offset = 16; offset > 0; offset >>= 1) x += __shfl_xor_sync(0xffffffffu, x, offset);
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = x;
-  __syncthreads();
-  double sum = 0;
-  for (double part : parts) sum += part;
-  return sum;
-}
 
 /// Block (piece, matrix): the new momentum, and the sum of the squares of the piece's direction.
 __global__ void __launch_bounds__(kThreads)
     momentum_kernel(const Member* members, Options o, const double* norm, int64_t size, double* squares) {
   if (!isfinite(*norm)) return;
   const Member x = members[blockIdx.y];
-  const float scale = gradient_scale(o, *norm);
+  const float scale = gradient_scale(o.clip, *norm);
   float sum = 0;
 #pragma unroll
   for (int j = 0; j < kPerThread; ++j) {
@@ -83,7 +59,7 @@ __global__ void __launch_bounds__(kThreads)
     const float u = direction(o, g, m);
     sum += u * u;
   }
-  const double total = block_sum_double(static_cast<double>(sum));
+  const double total = block_sum_double<kThreads>(static_cast<double>(sum));
   if (threadIdx.x == 0) squares[blockIdx.y * gridDim.x + blockIdx.x] = total;
 }
 
@@ -94,8 +70,8 @@ __global__ void __launch_bounds__(kThreads)
   const Member x = members[blockIdx.y];
   double sum = 0;
   for (int i = threadIdx.x; i < gridDim.x; i += kThreads) sum += squares[blockIdx.y * gridDim.x + i];
-  const auto inverse = static_cast<float>(1.0 / fmax(sqrt(block_sum_double(sum)), o.eps));
-  const float scale = gradient_scale(o, *norm);
+  const auto inverse = static_cast<float>(1.0 / fmax(sqrt(block_sum_double<kThreads>(sum)), o.eps));
+  const float scale = gradient_scale(o.clip, *norm);
 #pragma unroll
   for (int j = 0; j < kPerThread; ++j) {
     const int64_t i = blockIdx.x * kMuonPiece + threadIdx.x + j * kThreads;

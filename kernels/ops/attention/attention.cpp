@@ -75,6 +75,7 @@ Tensor attention_weights(Tape& tape, const Tensor& q, const Tensor& k, const Sco
   check_window("attention_weights", options);
   if (sequence < 0 || (sequence >= shape.batch && shape.batch > 1))
     throw UsageError("[attention_weights] has no sequence " + std::to_string(sequence) + " of " + std::to_string(shape.batch));
+  if (shape.batch == 1) sequence = 0;  // one stands for all
   const Tensor weights = tape.empty({shape.heads, shape.length, shape.length}, accumulation_dtype(q.dtype()));
   const double flops = 2.0 * static_cast<double>(shape.heads * shape.width) * visible_pairs(shape.length, options.window);
   tape.run(

@@ -211,21 +211,11 @@ template <class T>
 Channels<T> channels_of(const Mamba1Scan& in, int64_t b, int64_t task, const Tensor& y, const Tensor& starts) {
   const int64_t length = in.u.dim(1), width = in.u.dim(2), states = in.b.dim(2), first = task * kScanChannels;
   const auto tokens = [&](const Tensor& x) { return x.data<T>() + b * length * x.dim(2); };
-  Channels<T> x{length,
-                width,
-                states,
-                first,
-                std::min(kScanChannels, width - first),
-                tokens(in.u),
-                tokens(in.dt),
-                tokens(in.z),
-                tokens(in.b),
-                tokens(in.c),
-                in.skip.data<T>(),
-                in.dt_bias.data<T>(),
-                in.a_log.data<T>(),
-                nullptr,
-                nullptr};
+  Channels<T> x{};
+  x.length = length, x.width = width, x.states = states;
+  x.first = first, x.count = std::min(kScanChannels, width - first);
+  x.u = tokens(in.u), x.dt = tokens(in.dt), x.z = tokens(in.z), x.b = tokens(in.b), x.c = tokens(in.c);
+  x.skip = in.skip.data<T>(), x.bias = in.dt_bias.data<T>(), x.a_log = in.a_log.data<T>();
   if (y) x.y = tokens(y);
   x.starts = starts.data<T>() + b * x.chunks() * states * width;
   return x;

@@ -107,8 +107,10 @@ struct GateInputs {
   cuda::Rwkv7GateInputs on_cuda() const { return {d, rate_raw, k, kappa, k_a}; }
   template <class T>
   cpu::GateRow<T> row(int64_t at) const {
-    return {d.data<T>() + at, rate_raw.data<T>() + at, k.data<T>() + at, kappa.data<T>() + at, k_a.data<T>(), nullptr, nullptr, nullptr,
-            nullptr};
+    cpu::GateRow<T> row{};
+    row.d = d.data<T>() + at, row.rate = rate_raw.data<T>() + at, row.k = k.data<T>() + at;
+    row.kappa = kappa.data<T>() + at, row.k_a = k_a.data<T>();
+    return row;
   }
 };
 

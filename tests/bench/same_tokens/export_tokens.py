@@ -43,9 +43,9 @@ def permute(n, seed, position, stream=fnv1a("data order")):
 
 def store(path):
     raw = open(path, "rb").read()
-    magic, header, width = struct.unpack("<8sII", raw[:16])
-    assert magic == b"sactok01", f"{path} is no token store of this form"
-    return np.frombuffer(raw[header:], "<u2" if width == 2 else "<u4")
+    magic, header, width, tokens = struct.unpack("<8sIIq", raw[:24])
+    assert magic in (b"sactok01", b"sactok02"), f"{path} is no token store of this form"
+    return np.frombuffer(raw, "<u2" if width == 2 else "<u4", tokens, header)
 
 
 def main():

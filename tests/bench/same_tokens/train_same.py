@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains a PyTorch model on the very sequences of one of our runs, in the same order, and prints its losses, to hold ours against.
 
-  train_same.py TOKENS.npz KIND:RATE…
+  train_same.py TOKENS.npz KIND:RATE… [--seed N]
 
 KIND: tpp (../peers/tpp_step.py), avey (initial values of the released code), avey-xavier (Xavier normal, zero biases), avey-paper (width 768,
 26 layers). TOKENS.npz: export_tokens.py, which also holds the config's batch and warm-up. The `10m` presets with 4 096 pieces, bf16 autocast,
@@ -16,8 +16,8 @@ here = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(here), str(here.parent / "peers")]
 
 
-def make(kind, length, scores="max"):
-    torch.manual_seed(1)
+def make(kind, length, scores="max", seed=1):
+    torch.manual_seed(seed)
     if kind == "tpp":
         from tpp_step import TransformerPP
         m = TransformerPP(4096, 320, 8, 5, 896, length)
@@ -34,7 +34,7 @@ def make(kind, length, scores="max"):
     return m.cuda()
 
 
-def train(data, kind, rate, scores):
+def train(data, kind, rate, scores, seed):
     T, B, order, warm = int(data["T"]), int(data["batch"]), data["order"], int(data["warmup"])
     stream = torch.from_numpy(data["train"].astype(np.int32)).cuda()
     evaluation = {k[5:]: torch.from_numpy(data[k].astype(np.int64)).cuda() for k in data.files if k.startswith("eval_")}
@@ -46,7 +46,7 @@ def train(data, kind, rate, scores):
         return w[:, :-1].contiguous(), w[:, 1:].contiguous()
 
     torch._dynamo.reset()
-    start, m, curve = time.time(), make(kind, T, scores), []
+    start, m, curve = time.time(), make(kind, T, scores, seed), []
     f = torch.compile(m)
     matrices, rest = [p for p in m.parameters() if p.dim() >= 2], [p for p in m.parameters() if p.dim() < 2]
     optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1}, {"params": rest, "weight_decay": 0.0}], lr=rate, betas=(0.9, 0.95), eps=1e-8, fused=True)
@@ -69,13 +69,13 @@ def train(data, kind, rate, scores):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("tokens"), p.add_argument("jobs", nargs="+"), p.add_argument("--scores", default="max", choices=["max", "first"])
+    p.add_argument("tokens"), p.add_argument("jobs", nargs="+"), p.add_argument("--scores", default="max", choices=["max", "first"]), p.add_argument("--seed", type=int, default=1)
     a = p.parse_args()
     torch.set_float32_matmul_precision("high")
     data = np.load(a.tokens)
     for job in a.jobs:
         kind, rate = job.split(":")
-        print(json.dumps(train(data, kind, float(rate), a.scores)), flush=True)
+        print(json.dumps(train(data, kind, float(rate), a.scores, a.seed)), flush=True)
 
 
 if __name__ == "__main__":
