@@ -22,7 +22,7 @@ std::string words_for(const std::string& setting) { return setting == "training.
 
 }  // namespace
 
-std::string short_number(double value) {
+std::string plain_number(double value) {
   std::array<char, 32> text{};
   const bool whole = std::abs(value) < 1e9 && value == std::floor(value);
   if (whole) std::snprintf(text.data(), text.size(), "%.0f", value);
@@ -69,13 +69,13 @@ const char* to_string(Tuning::State state) {
 
 std::string describe(const Tuning& tuning) {
   std::string values;
-  for (const TriedValue& tried : tuning.tried) values += (values.empty() ? "" : ", ") + short_number(tried.value);
-  const std::string of = (tuning.best ? short_number(*tuning.best) : "none") + " of " + values;
+  for (const TriedValue& tried : tuning.tried) values += (values.empty() ? "" : ", ") + plain_number(tried.value);
+  const std::string of = (tuning.best ? plain_number(*tuning.best) : "none") + " of " + values;
   switch (tuning.state) {
     case Tuning::State::unknown: return "";
     case Tuning::State::open: return values.empty() ? "open" : "open: " + values + " so far";
     case Tuning::State::untuned: return "untuned: one " + words_for(tuning.setting) + " only" + (values.empty() ? "" : " (" + values + ")");
-    case Tuning::State::edge: return "edge: " + of + "; extend with " + short_number(*tuning.extend);
+    case Tuning::State::edge: return "edge: " + of + "; extend with " + plain_number(*tuning.extend);
     case Tuning::State::tuned: return "tuned: " + of;
   }
   return "";

@@ -41,6 +41,6 @@ std::string describe(const Tuning& tuning);
 nlohmann::json to_json(const Tuning& tuning);
 
 /// As few digits as tell it: "0.003".
-std::string short_number(double value);
+std::string plain_number(double value);
 
 }  // namespace saccade

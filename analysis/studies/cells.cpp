@@ -99,9 +99,9 @@ StudyRun study_run(const Study& study, const std::vector<StudyCell>& cells, size
   run.name = title;
   std::vector<std::string> settings{"training.seed=" + std::to_string(seed)};
   if (tuned) {
-    settings.push_back(study.tuning->setting + "=" + short_number(*tuned));
-    run.name += "_" + last_part(study.tuning->setting) + "-" + short_number(*tuned);
-    title += ", " + last_part(study.tuning->setting) + " " + short_number(*tuned);
+    settings.push_back(study.tuning->setting + "=" + plain_number(*tuned));
+    run.name += "_" + last_part(study.tuning->setting) + "-" + plain_number(*tuned);
+    title += ", " + last_part(study.tuning->setting) + " " + plain_number(*tuned);
   }
   run.name = shortened(run.name + "_seed-" + std::to_string(seed));
   run.config = parse_cell(cells[cell], settings, "study, run " + run.name);

@@ -240,7 +240,7 @@ ReportTable tuning_table(const StudyView& view) {
   std::set<double> values;
   for (const CellView& cell : view.views)
     for (const TriedValue& tried : cell.tuning.tried) values.insert(tried.value);
-  for (const double value : values) table.header.push_back(short_number(value));
+  for (const double value : values) table.header.push_back(plain_number(value));
   for (size_t i = 0; i < view.cells.size(); ++i) {
     std::vector<ReportEntry> row{words(view.cells[i].name), words(describe(view.views[i].tuning))};
     for (const double value : values) {

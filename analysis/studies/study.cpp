@@ -96,7 +96,7 @@ std::string slug(const std::string& text) {
 
 std::string slug_of(const Json& value) {
   if (value.is_string()) return slug(value.get<std::string>());
-  return slug(value.is_number() ? short_number(value.get<double>()) : value.dump());
+  return slug(value.is_number() ? plain_number(value.get<double>()) : value.dump());
 }
 
 double four_digits(double value) {
@@ -115,7 +115,7 @@ std::vector<double> log_range(const Json& range, const std::string& pointer) {
   };
   const double from = number("from"), to = number("to"), count = number("count");
   if (count != std::floor(count) || count < 2 || count > 1000) refuse(pointer + "/count", range.at("count"), "an integer from 2 to 1000");
-  if (to <= from) refuse(pointer + "/to", range.at("to"), "more than " + pointer + "/from, " + short_number(from));
+  if (to <= from) refuse(pointer + "/to", range.at("to"), "more than " + pointer + "/from, " + plain_number(from));
   std::vector<double> values{from};
   for (double i = 1; i + 1 < count; ++i) values.push_back(four_digits(from * std::pow(to / from, i / (count - 1))));
   values.push_back(to);

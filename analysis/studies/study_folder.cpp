@@ -259,7 +259,7 @@ std::string StudyView::blocked() const {
   if (complete() || !ready().empty()) return "";
   if (std::any_of(wanted.begin(), wanted.end(), [](const WantedRun& w) { return w.status == WantedRun::Status::live; })) return "";
   if (state.budget_hours && seconds >= *state.budget_hours * 3600)
-    return "the budget of " + short_number(*state.budget_hours) + " h is used up";
+    return "the budget of " + plain_number(*state.budget_hours) + " h is used up";
   if (state.most_runs && begun >= *state.most_runs &&
       std::any_of(wanted.begin(), wanted.end(), [](const WantedRun& w) { return w.status == WantedRun::Status::open; }))
     return "the limit of runs is reached";
