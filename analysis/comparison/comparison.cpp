@@ -5,9 +5,11 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "analysis/comparison/groups.h"
+#include "analysis/comparison/statistics.h"
 #include "models/architectures/registry.h"
 
 namespace saccade {
@@ -16,20 +18,6 @@ namespace {
 using nlohmann::json;
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-
-double mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double v : values) sum += v;
-  return values.empty() ? kUnknown : sum / static_cast<double>(values.size());
-}
-
-std::optional<double> deviation(const std::vector<double>& values) {
-  if (values.size() < 2) return {};
-  const double m = mean(values);
-  double squares = 0;
-  for (const double v : values) squares += (v - m) * (v - m);
-  return std::sqrt(squares / static_cast<double>(values.size() - 1));
-}
 
 double last(const Run& run, const std::string& name) {
   const Series* series = run.find(name);
@@ -43,6 +31,14 @@ double mean_over(const std::vector<const Run*>& seeds, F measure) {
   for (const Run* run : seeds)
     if (const double value = measure(*run); !std::isnan(value)) values.push_back(value);
   return mean(values);
+}
+
+/// What the study says that made one of the seeds; without a study only the run's own rate is known.
+Tuning tuning_of_row(const std::vector<const Run*>& seeds, const TuningOfRun& tuning) {
+  for (const Run* run : seeds)
+    if (tuning)
+      if (const Tuning known = tuning(*run); known.state != Tuning::State::unknown) return known;
+  return untuned(*seeds.front());
 }
 
 ComparisonRow make_row(const RunGroup& group, std::optional<double> equal_loss, const std::string& domain, const PretrainingLoss& loss) {
@@ -150,6 +146,24 @@ void warn_of_look_ahead(std::vector<std::string>& warnings, const std::vector<co
   warnings.push_back(joined(names) + ": look ahead, so their losses are no causal model's, which the others' are. " + why);
 }
 
+/// "A, B: untuned: one rate only; C: tuned: …": what the search for the best rate says of the rows, and that unequal searches are no
+/// comparison.
+std::vector<std::string> describe_tuning(const std::vector<ComparisonRow>& rows) {
+  std::map<std::string, std::vector<std::string>> titles;
+  std::set<size_t> budgets;
+  for (const ComparisonRow& row : rows) {
+    const bool one = row.tuning.state == Tuning::State::untuned;
+    titles[one ? "untuned: one rate only" : describe(row.tuning)].push_back(row.title);
+    budgets.insert(one ? 1 : row.tuning.tried.size());
+  }
+  std::vector<std::string> lines;
+  for (const auto& [words, names] : titles) lines.push_back(joined(names) + ": " + words);
+  if (budgets.size() > 1)
+    lines.push_back("the search for the best rate was not as long for all (" + std::to_string(*budgets.begin()) + " to " +
+                    std::to_string(*budgets.rbegin()) + " values)");
+  return lines;
+}
+
 double trained_tokens(const Run& run) {
   const Series* steps = run.find("train/loss");
   return steps && !steps->tokens.empty() ? steps->tokens.back() : 0.0;
@@ -222,13 +236,15 @@ std::string why_left_out(const Run& run, const std::optional<double>& equal_loss
 }  // namespace
 
 Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss, const std::string& domain,
-                   const std::vector<const Run*>& among, const PretrainingLoss& pretraining) {
+                   const std::vector<const Run*>& among, const PretrainingLoss& pretraining, const TuningOfRun& tuning) {
   Comparison comparison;
   comparison.pretraining = pretraining;
   if (runs.empty()) return comparison;
   comparison.equal_loss = at_loss ? at_loss : common_loss(runs, pretraining);
-  for (const RunGroup& group : group_runs(runs, among))
+  for (const RunGroup& group : group_runs(runs, among)) {
     comparison.rows.push_back(make_row(group, comparison.equal_loss, domain, pretraining));
+    comparison.rows.back().tuning = tuning_of_row(group.seeds, tuning);
+  }
   const std::optional<double> reference = comparison.rows.front().ood_at_equal;
   for (ComparisonRow& row : comparison.rows)
     if (reference && row.ood_at_equal) row.against_first = *row.ood_at_equal - *reference;
@@ -239,6 +255,7 @@ Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at
     return run->info().state == RunState::finished && as_many_tokens(*run, *runs.front());
   });
   comparison.warnings = find_differences(runs);
+  comparison.tuning = describe_tuning(comparison.rows);
   return comparison;
 }
 

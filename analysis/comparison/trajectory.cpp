@@ -167,4 +167,15 @@ std::optional<double> common_loss(const std::vector<const Run*>& runs, const Pre
   return common_of(whole.empty() ? reaches : whole);
 }
 
+std::optional<double> lowest_common_loss(const std::vector<Trajectory>& trajectories) {
+  double lowest_of_all = -INFINITY, start = INFINITY;
+  for (const Trajectory& t : trajectories) {
+    if (t.pretraining.empty()) continue;
+    lowest_of_all = std::max(lowest_of_all, *std::min_element(t.pretraining.begin(), t.pretraining.end()));
+    start = std::min(start, t.pretraining.front());
+  }
+  if (!std::isfinite(lowest_of_all) || lowest_of_all > start) return {};
+  return lowest_of_all;
+}
+
 }  // namespace saccade

@@ -67,6 +67,18 @@ VariantLook variant_look(Colour hue, size_t variant) {
   return {colour, kMarkers[variant / kShares.size() % kMarkers.size()]};
 }
 
+std::vector<VariantLook> variant_looks(const std::vector<std::string>& titles) {
+  std::map<std::string, size_t> variants;  // of a known family, or of a title
+  std::map<std::string, size_t> unknown;
+  std::vector<VariantLook> looks;
+  for (const std::string& title : titles) {
+    const Known* known = family(title);
+    const size_t number = known ? 0 : unknown.try_emplace(title, unknown.size()).first->second;
+    looks.push_back(variant_look(architecture_colour(title, number), variants[known ? std::string(known->title) : title]++));
+  }
+  return looks;
+}
+
 Dash seed_dash(size_t rank) {
   constexpr std::array kDashes = {Dash::solid, Dash::dash, Dash::dot, Dash::dash_dot};
   return kDashes[rank % kDashes.size()];
@@ -78,15 +90,13 @@ std::vector<RunLook> group_looks(const std::vector<RunGroup>& groups) {
   std::vector<size_t> order(groups.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return starts[a] < starts[b]; });  // a later one changes no look
-  std::map<std::string, size_t> variants;  // of a known family, or of a title
-  std::map<std::string, size_t> unknown;
+  std::vector<std::string> titles;
+  for (const size_t i : order) titles.push_back(groups[i].seeds.front()->info().title);
+  const std::vector<VariantLook> variants = variant_looks(titles);
   std::vector<RunLook> looks(groups.size());
-  for (const size_t i : order) {
-    const std::string& title = groups[i].seeds.front()->info().title;
-    const Known* known = family(title);
-    const size_t number = known ? 0 : unknown.try_emplace(title, unknown.size()).first->second;
-    const VariantLook look = variant_look(architecture_colour(title, number), variants[known ? std::string(known->title) : title]++);
-    looks[i] = {groups[i].label, groups[i].label, look.colour, look.marker, Dash::solid};
+  for (size_t n = 0; n < order.size(); ++n) {
+    const std::string& label = groups[order[n]].label;
+    looks[order[n]] = {label, label, variants[n].colour, variants[n].marker, Dash::solid};
   }
   return looks;
 }

@@ -19,6 +19,9 @@ struct VariantLook {
 };
 VariantLook variant_look(Colour hue, size_t variant);
 
+/// The looks of variants of architectures, by the titles of their architectures: hues by title, shades in the order given.
+std::vector<VariantLook> variant_looks(const std::vector<std::string>& titles);
+
 /// Of the seed of this rank in its group.
 Dash seed_dash(size_t rank);
 

@@ -12,6 +12,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "analysis/studies/study_folder.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/two_columns.h"
 #include "ui/compare/comparison_table.h"
@@ -30,14 +31,15 @@ const RegisterPage entry{{"compare", QObject::tr("Compare"), "compare", 50,
 
 QString verdict(const Comparison& comparison) {
   if (comparison.warnings.empty() && comparison.rows.size() < 2) return ComparePage::tr("Switch two or more runs visible to compare them.");
-  if (comparison.warnings.empty() && comparison.left_out.empty())
-    return ComparePage::tr("✓ Comparable: same text, tokenizer, evaluation and training settings; parameters within 1 %.");
-  constexpr qsizetype kNamed = 4;
   QStringList lines, out;
+  if (comparison.warnings.empty() && comparison.left_out.empty())
+    lines << ComparePage::tr("✓ Comparable: same text, tokenizer, evaluation and training settings; parameters within 1 %.");
+  constexpr qsizetype kNamed = 4;
   for (const std::string& run : comparison.left_out) out << QString::fromStdString(run);
   if (!out.isEmpty()) lines << ComparePage::tr("Left out: ") + out.mid(0, kNamed).join(QStringLiteral("; "));
   if (out.size() > kNamed) lines.last() += ComparePage::tr("; and %1 more").arg(out.size() - kNamed);
   for (const std::string& warning : comparison.warnings) lines << QStringLiteral("⚠ ") + QString::fromStdString(warning);
+  for (const std::string& line : comparison.tuning) lines << QString::fromStdString(line);
   return lines.join(QLatin1Char('\n'));
 }
 
@@ -50,6 +52,7 @@ struct Wanted {
   std::string domain;
   PretrainingLoss pretraining;
   QString current;  ///< directory
+  TuningOfRun tuning;
 };
 
 /// The group of the baseline, else of the current run, first: the others are measured against it. Its name is the one of the selection.
@@ -63,7 +66,7 @@ ComparePage::Made made(const std::shared_ptr<const ShownRuns>& shown, const Want
   if (first == runs.end()) first = at(wanted.current);
   if (first != runs.end()) std::rotate(runs.begin(), first, first + 1);
   ComparePage::Made result;
-  result.comparison = compare(runs, wanted.at_loss, wanted.domain, {}, wanted.pretraining);
+  result.comparison = compare(runs, wanted.at_loss, wanted.domain, {}, wanted.pretraining, wanted.tuning);
   for (ComparisonRow& row : result.comparison.rows)
     for (const ShownGroup& group : shown->groups)
       for (const SharedRun& run : group.seeds)
@@ -106,6 +109,7 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
       job_(this, [this](const Made& made) { show(made); }),
+      tuning_(tuning_by_study()),
       trajectories_(new FigureView),
       domain_(new QComboBox),
       pretraining_(new QComboBox),
@@ -236,7 +240,7 @@ void ComparePage::refresh() {
   if (stale_) return;
   updateDomains();
   const std::shared_ptr<const ShownRuns> shown = session_.runs()->shown();
-  const Wanted wanted{at_loss_, domain(), pretraining(), session_.currentRun()};
+  const Wanted wanted{at_loss_, domain(), pretraining(), session_.currentRun(), tuning_};
   if (is_little(*shown) && !job_.busy()) return show(made(shown, wanted, trajectories_->prepared()));
   job_.ask([shown, wanted, before = trajectories_->prepared()] { return made(shown, wanted, before); }, true);
 }
