@@ -165,7 +165,12 @@ class InspectTest : public QObject {
 
   void nothing_selected_says_what_to_do() {
     PageOnRuns page("inspect", {FixtureOptions{}});
+    page.session().setCurrentRun({});
+    QTest::qWait(300);  // nothing that was asked for before comes in later
     QVERIFY(!map(page));
+    const auto views = page.widget().findChildren<FigureView*>();
+    QVERIFY(std::any_of(views.begin(), views.end(),
+                        [](const FigureView* view) { return view->isVisible() && view->emptyText().startsWith("Select a run"); }));
     page.shoot("inspect-empty");
   }
 

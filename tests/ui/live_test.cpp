@@ -253,12 +253,18 @@ class LiveTest : public QObject {
     page.shoot("live-empty");
   }
 
+  /// Dark ground with everything still drawn on it, light again afterwards.
   void dark() {
     const QPalette before = QApplication::palette();
     darken();
     PageOnRuns page("live", three_architectures());
     page.shoot("live-dark");
+    const auto dark = page.look();
     QApplication::setPalette(before);
+    PageOnRuns light_page("live", three_architectures());
+    const auto light = light_page.look();
+    QVERIFY2(dark.lightness < 80 && light.lightness > 200, qPrintable(QString("%1 and %2").arg(dark.lightness).arg(light.lightness)));
+    QVERIFY2(dark.colours > light.colours / 2, qPrintable(QString("%1 and %2 colours").arg(dark.colours).arg(light.colours)));
   }
 };
 

@@ -48,6 +48,23 @@ class PageOnRuns {
         if (label->isVisible() && label->width() < label->fontMetrics().horizontalAdvance(label->text())) texts << label->text();
     return texts.join(QLatin1Char('\n'));
   }
+  /// Mean lightness of the page, 0 to 255, and how many different colours it is painted in.
+  struct Look {
+    double lightness = 0;
+    qsizetype colours = 0;
+  };
+  Look look() {
+    QCoreApplication::processEvents();
+    const QImage picture = widget_->grab().toImage().convertToFormat(QImage::Format_RGB32);
+    QSet<QRgb> colours;
+    double sum = 0;
+    for (int y = 0; y < picture.height(); ++y)
+      for (int x = 0; x < picture.width(); ++x) {
+        colours.insert(picture.pixel(x, y));
+        sum += qGray(picture.pixel(x, y));
+      }
+    return {sum / (static_cast<double>(picture.width()) * picture.height()), colours.size()};
+  }
   void shoot(const QString& name) {
     QCoreApplication::processEvents();
     if (const QString folder = qEnvironmentVariable("SACCADE_SHOTS"); !folder.isEmpty())

@@ -234,6 +234,8 @@ void FigureView::setEmptyText(const QString& text) {
   update();
 }
 
+QString FigureView::emptyText() const { return impl_->empty_text; }
+
 void FigureView::setFilePrefix(const QString& prefix) { impl_->file_prefix = prefix; }
 
 QString FigureView::fileName() const {

@@ -63,6 +63,7 @@ class FigureView : public QWidget {
   std::shared_ptr<const PreparedFigure> prepared() const;
   const Figure& figure() const;
   void setEmptyText(const QString& text);  ///< shown when the figure holds no data: says what to do next
+  QString emptyText() const;
   /// What names of exported files begin with, before the figure's own.
   void setFilePrefix(const QString& prefix);
   QString fileName() const;          ///< without extension

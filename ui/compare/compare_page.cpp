@@ -79,12 +79,12 @@ ComparePage::Made made(const std::shared_ptr<const ShownRuns>& shown, const Want
 /// Numbers are whole; the names in the first column have what is left.
 class FittedTable : public QTableView {
  public:
-  /// Asks for the room that all columns take, as far as a chart beside them stays readable.
-  void fit() {
-    constexpr int kWidest = 640, kName = 130;
+  /// Asks for the room that all columns take, up to `widest` pixels; what is more is scrolled to.
+  void fit(int widest) {
+    constexpr int kName = 130;
     resizeColumnsToContents();
     name_ = horizontalHeader()->sectionSize(0);
-    setMinimumWidth(std::min(numbers() + std::min(name_, kName) + verticalScrollBar()->sizeHint().width() + 2 * frameWidth() + 2, kWidest));
+    setMinimumWidth(std::min(numbers() + std::min(name_, kName) + verticalScrollBar()->sizeHint().width() + 2 * frameWidth() + 2, widest));
     share();
   }
 
@@ -97,7 +97,7 @@ class FittedTable : public QTableView {
  private:
   int numbers() const { return horizontalHeader()->length() - horizontalHeader()->sectionSize(0); }
   void share() {
-    constexpr int kShortest = 90;
+    constexpr int kShortest = 130;
     if (name_ > 0) setColumnWidth(0, std::clamp(viewport()->width() - numbers(), std::min(kShortest, name_), name_));
   }
   int name_ = 0;  ///< what the longest name takes
@@ -161,6 +161,17 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
     session_.place().set("compare/loss", {});
     refresh();
   });
+}
+
+/// What the chart beside the tables leaves of the page.
+int ComparePage::widestTable() const {
+  constexpr int kWidest = 640, kLeast = 300, kMargins = 48;
+  return std::clamp(width() - trajectory_card_->minimumSizeHint().width() - kMargins, kLeast, kWidest);
+}
+
+void ComparePage::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  for (QTableView* view : {equal_view_, end_view_}) static_cast<FittedTable*>(view)->fit(widestTable());
 }
 
 QWidget* ComparePage::makeTables() {
@@ -253,7 +264,7 @@ void ComparePage::show(const Made& made) {
   equal_card_->setTitle(tr("At equal pre-training loss"),
                         comparison.equal_loss ? tr("%1 nats · mean of seeds").arg(QString::number(*comparison.equal_loss, 'f', 3))
                                               : tr("no loss that all have reached"));
-  for (QTableView* view : {equal_view_, end_view_}) static_cast<FittedTable*>(view)->fit();
+  for (QTableView* view : {equal_view_, end_view_}) static_cast<FittedTable*>(view)->fit(widestTable());
   common_->setEnabled(at_loss_.has_value());
   verdict_->setText(verdict(comparison));
 }

@@ -30,10 +30,12 @@ class ComparePage : public QWidget {
 
  protected:
   void showEvent(QShowEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   QTableView* makeTable(ComparisonTable& table, const QString& name);
   QWidget* makeTables();
+  int widestTable() const;
   void addCopyButton(Card& card, const ComparisonTable& table);
   void refresh();
   void show(const Made& made);
