@@ -15,16 +15,6 @@ QString key_of(const Run& run) {
   return QString::fromLatin1(QCryptographicHash::hash(bytes, QCryptographicHash::Md5).toHex());
 }
 
-RunLook look_of_seed(const RunGroup& group, size_t rank, const RunLook& of_group) {
-  const RunInfo& info = group.seeds[rank]->info();
-  RunLook look = of_group;
-  if (group.seeds.size() > 1) look.label += ", seed " + std::to_string(info.seed);
-  const auto twins = std::count_if(group.seeds.begin(), group.seeds.end(), [&](const Run* r) { return r->info().seed == info.seed; });
-  if (twins > 1) look.label += " (" + info.directory.filename().string() + ")";
-  look.dash = seed_dash(rank);
-  return look;
-}
-
 }  // namespace
 
 QString directory_of(const Run& run) { return QString::fromStdString(run.info().directory.string()); }
@@ -66,7 +56,7 @@ void RunSelection::arrange(const std::vector<SharedRun>& runs) {
   looks_.clear();
   for (const RunGroup& group : every)
     for (size_t rank = 0; rank < group.seeds.size(); ++rank)
-      looks_[directory_of(*group.seeds[rank])] = look_of_seed(group, rank, of_setting[group.seeds.front()->setting()]);
+      looks_[directory_of(*group.seeds[rank])] = seed_look(group, rank, of_setting[group.seeds.front()->setting()]);
   groups_.clear();
   auto next = std::make_shared<ShownRuns>();
   next->baseline = baseline_;
@@ -78,7 +68,7 @@ void RunSelection::arrange(const std::vector<SharedRun>& runs) {
     ShownGroup seen = group;
     for (size_t rank = 0; rank < here[i].seeds.size(); ++rank) {
       const Run* run = here[i].seeds[rank];
-      const RunLook look = look_of_seed(here[i], rank, group.look);
+      const RunLook look = seed_look(here[i], rank, group.look);
       looks_[directory_of(*run)] = look;
       group.seeds.push_back(shared[run]);
       group.looks.push_back(look);

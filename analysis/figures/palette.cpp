@@ -101,6 +101,16 @@ std::vector<RunLook> group_looks(const std::vector<RunGroup>& groups) {
   return looks;
 }
 
+RunLook seed_look(const RunGroup& group, size_t rank, const RunLook& of_group) {
+  const RunInfo& info = group.seeds[rank]->info();
+  RunLook look = of_group;
+  if (group.seeds.size() > 1) look.label += ", seed " + std::to_string(info.seed);
+  const auto twins = std::count_if(group.seeds.begin(), group.seeds.end(), [&](const Run* r) { return r->info().seed == info.seed; });
+  if (twins > 1) look.label += " (" + info.directory.filename().string() + ")";
+  look.dash = seed_dash(rank);
+  return look;
+}
+
 std::vector<RunLook> run_looks(const std::vector<const Run*>& runs, const std::vector<const Run*>& among) {
   std::vector<const Run*> all = among;
   all.insert(all.end(), runs.begin(), runs.end());
@@ -108,16 +118,7 @@ std::vector<RunLook> run_looks(const std::vector<const Run*>& runs, const std::v
   const std::vector<RunLook> of_groups = group_looks(groups);
   std::map<const Run*, RunLook> looks;
   for (size_t g = 0; g < groups.size(); ++g)
-    for (size_t rank = 0; rank < groups[g].seeds.size(); ++rank) {
-      const std::vector<const Run*>& seeds = groups[g].seeds;
-      const RunInfo& info = seeds[rank]->info();
-      const auto twins = std::count_if(seeds.begin(), seeds.end(), [&](const Run* r) { return r->info().seed == info.seed; });
-      RunLook look = of_groups[g];
-      if (seeds.size() > 1) look.label += ", seed " + std::to_string(info.seed);
-      if (twins > 1) look.label += " (" + info.directory.filename().string() + ")";
-      look.dash = seed_dash(rank);
-      looks[seeds[rank]] = std::move(look);
-    }
+    for (size_t rank = 0; rank < groups[g].seeds.size(); ++rank) looks[groups[g].seeds[rank]] = seed_look(groups[g], rank, of_groups[g]);
   std::vector<RunLook> list;
   for (const Run* run : runs) list.push_back(looks.at(run));
   return list;

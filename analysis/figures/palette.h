@@ -34,6 +34,8 @@ struct RunLook {
   Dash dash = Dash::solid;
   bool operator==(const RunLook&) const = default;
 };
+/// Of the seed of this rank in a group that has the look `of_group`: its label names the seed, and the folder where seeds are twins.
+RunLook seed_look(const RunGroup& group, size_t rank, const RunLook& of_group);
 /// Hue by architecture, shade by setting, dash by seed, in the order of `runs`. Which look is whose depends on when runs started: one that
 /// starts later changes no other. `among`: all runs to tell apart, when those are more than `runs`.
 std::vector<RunLook> run_looks(const std::vector<const Run*>& runs, const std::vector<const Run*>& among = {});

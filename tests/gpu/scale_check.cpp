@@ -3,7 +3,7 @@
 //
 //   scale_check                  all of it
 //   scale_check step [NAME]      gradients of one step, tensor by tensor
-//   scale_check run [NAME]       many steps
+//   scale_check run [NAME [SEEDS]]   many steps; of several seeds, whose mean is judged
 //
 // NAME picks the systems whose name holds it, and SACCADE_TEST_SHARD=k/n every n-th. Text: SACCADE_SCALE_CORPUS (a corpus; local-text by
 // default) and SACCADE_SCALE_DOMAIN (its first domain by default). SACCADE_TEST_VERBOSE lists every tensor.
@@ -108,16 +108,19 @@ struct Way {
   bool plain = false;
 };
 
-RunConfig config_of(const System& system, int64_t length, int64_t batch_tokens, const Way& way, int64_t steps = 1) {
-  return resolve_config(
-      {{"name", system.name},
-       {"architecture", system.architecture},
-       {"data", {{"sequence_length", length}}},
-       {"training",
-        {{"batch_tokens", batch_tokens}, {"steps", steps}, {"warmup_steps", std::min<int64_t>(steps - 1, 50)}, {"learning_rate", 1e-3}}},
-       {"device", way.device},
-       {"precision", way.precision}},
-      system.name);
+RunConfig config_of(const System& system, int64_t length, int64_t batch_tokens, const Way& way, int64_t steps = 1, int64_t seed = 1) {
+  return resolve_config({{"name", system.name},
+                         {"architecture", system.architecture},
+                         {"data", {{"sequence_length", length}}},
+                         {"training",
+                          {{"batch_tokens", batch_tokens},
+                           {"steps", steps},
+                           {"warmup_steps", std::min<int64_t>(steps - 1, 50)},
+                           {"learning_rate", 1e-3},
+                           {"seed", seed}}},
+                         {"device", way.device},
+                         {"precision", way.precision}},
+                        system.name);
 }
 
 /// Plain kernels while it lives, if they are asked for.
@@ -285,9 +288,9 @@ struct Run {
   }
 };
 
-Run train(const System& system, const Text& text, const Way& way) {
+Run train(const System& system, const Text& text, const Way& way, int64_t seed = 1) {
   const Plainly plainly(way);
-  Trainer trainer(config_of(system, kLength, kSequences * kLength, way, kSteps), text.vocabulary(), text.batches(kLength));
+  Trainer trainer(config_of(system, kLength, kSequences * kLength, way, kSteps, seed), text.vocabulary(), text.batches(kLength));
   Run run;
   for (int64_t i = 0; i < kSteps; ++i) run.losses.push_back(trainer.step().loss);
   run.state = trainer.state();
@@ -325,11 +328,23 @@ class Neighbour {
   for (;;) train(systems("10m").back(), text, {"cuda", "bf16"});
 }
 
-bool check_run(const System& system, const Text& text, const char* program) {
-  const Run fast = train(system, text, {"cuda", "bf16"}), plain = train(system, text, {"cuda", "f32", true}),
-            plain_bf16 = train(system, text, {"cuda", "bf16", true});
+/// Initial values of `seeds` seeds, the same sequences: a run that answers small differences strongly is judged by the mean of several.
+bool check_run(const System& system, const Text& text, const char* program, int64_t seeds) {
+  double bf16 = 0, f32 = 0, plain_bf16 = 0;
+  Run fast;
+  for (int64_t seed = seeds; seed >= 1; --seed) {
+    fast = train(system, text, {"cuda", "bf16"}, seed);
+    const double plain = train(system, text, {"cuda", "f32", true}, seed).end(),
+                 rounded = train(system, text, {"cuda", "bf16", true}, seed).end();
+    if (seeds > 1)
+      std::printf("%-34s %9.4f %9.4f %9.4f %9.4f  seed %ld\n", system.name.c_str(), fast.end(), plain, fast.end() - plain, rounded - plain,
+                  seed);
+    std::fflush(stdout);
+    bf16 += fast.end() / static_cast<double>(seeds), f32 += plain / static_cast<double>(seeds),
+        plain_bf16 += rounded / static_cast<double>(seeds);
+  }
   std::string problems;
-  if (!(std::abs(fast.end() - plain.end()) <= 0.02)) problems += " the losses part;";
+  if (!(std::abs(bf16 - f32) <= 0.02)) problems += " the losses part;";
   if (!same_bytes(train(system, text, {"cuda", "bf16"}), fast)) problems += " two runs differ;";
   cuda::CapturedGraph::set_enabled(false);
   if (!same_bytes(train(system, text, {"cuda", "bf16"}), fast)) problems += " captured graphs change the run;";
@@ -338,13 +353,13 @@ bool check_run(const System& system, const Text& text, const char* program) {
     const Neighbour neighbour(program);
     if (!same_bytes(train(system, text, {"cuda", "bf16"}), fast)) problems += " another process on the GPU changes the run;";
   }
-  std::printf("%-34s %9.4f %9.4f %9.4f %9.4f  %s%s\n", system.name.c_str(), fast.end(), plain.end(), fast.end() - plain.end(),
-              plain_bf16.end() - plain.end(), problems.empty() ? "ok" : "FAILED:", problems.c_str());
+  std::printf("%-34s %9.4f %9.4f %9.4f %9.4f  %s%s\n", system.name.c_str(), bf16, f32, bf16 - f32, plain_bf16 - f32,
+              problems.empty() ? "ok" : "FAILED:", problems.c_str());
   std::fflush(stdout);
   return problems.empty();
 }
 
-int check_runs(const Text& text, const std::string& only, const char* program) {
+int check_runs(const Text& text, const std::string& only, const char* program, int64_t seeds) {
   std::printf("%ld steps of %ld tokens, mean training loss of the last 20: bf16, float32 plainly, difference, bf16 plainly less that.\n",
               kSteps, kSequences * kLength);
   int failed = 0;
@@ -352,7 +367,7 @@ int check_runs(const Text& text, const std::string& only, const char* program) {
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].name.find(only) == std::string::npos || !test::in_shard(i)) continue;
     try {
-      failed += check_run(all[i], text, program) ? 0 : 1;
+      failed += check_run(all[i], text, program, seeds) ? 0 : 1;
     } catch (const std::exception& error) {
       ++failed, std::printf("%-34s FAILED: %.200s\n", all[i].name.c_str(), error.what());
     }
@@ -370,7 +385,7 @@ int main(int argc, char** argv) {
   if (wanted == "busy") keep_busy(text);
   int failed = 0;
   if (wanted != "run") failed += check_steps(text, only);
-  if (wanted != "step") failed += check_runs(text, only, argv[0]);
+  if (wanted != "step") failed += check_runs(text, only, argv[0], argc > 3 ? std::max(1L, std::atol(argv[3])) : 1);
   std::printf("%d rows failed\n", failed);
   return failed == 0 ? 0 : 1;
 }

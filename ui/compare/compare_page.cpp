@@ -81,9 +81,13 @@ class FittedTable : public QTableView {
  public:
   /// Asks for the room that all columns take, up to `widest` pixels; what is more is scrolled to.
   void fit(int widest) {
-    constexpr int kName = 130;
     resizeColumnsToContents();
     name_ = horizontalHeader()->sectionSize(0);
+    limit(widest);
+  }
+  /// The same for the columns as they are.
+  void limit(int widest) {
+    constexpr int kName = 130;
     setMinimumWidth(std::min(numbers() + std::min(name_, kName) + verticalScrollBar()->sizeHint().width() + 2 * frameWidth() + 2, widest));
     share();
   }
@@ -171,7 +175,7 @@ int ComparePage::widestTable() const {
 
 void ComparePage::resizeEvent(QResizeEvent* event) {
   QWidget::resizeEvent(event);
-  for (QTableView* view : {equal_view_, end_view_}) static_cast<FittedTable*>(view)->fit(widestTable());
+  for (QTableView* view : {equal_view_, end_view_}) static_cast<FittedTable*>(view)->limit(widestTable());
 }
 
 QWidget* ComparePage::makeTables() {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "analysis/comparison/statistics.h"
 #include "ui/run_summary.h"
 
 namespace saccade::ui {
@@ -22,18 +23,10 @@ size_t rank(RunState state) {
 
 /// "mean loss 3.41 ± 0.02"; NaN counts for nothing.
 QString mean_text(const QString& pattern, const std::vector<double>& values) {
-  double mean = 0, squares = 0;
-  int count = 0;
-  for (const double value : values) {
-    if (std::isnan(value)) continue;
-    ++count;
-    const double away = value - mean;
-    mean += away / count;
-    squares += away * (value - mean);
-  }
-  if (count == 0) return {};
-  const QString spread = count > 1 ? QStringLiteral(" ± %1").arg(formatLoss(std::sqrt(squares / (count - 1)), 2)) : QString();
-  return pattern.arg(formatLoss(mean, 2) + spread);
+  const Repeated r = repeated(values);
+  if (r.count == 0) return {};
+  const QString spread = r.deviation ? QStringLiteral(" ± %1").arg(formatLoss(*r.deviation, 2)) : QString();
+  return pattern.arg(formatLoss(r.mean, 2) + spread);
 }
 
 }  // namespace
