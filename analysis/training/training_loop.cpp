@@ -55,7 +55,8 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
 void TrainingInput::renew_trainer() {
   trainer.reset();
   const auto seed = static_cast<uint64_t>(config.training.seed);
-  auto data = std::make_unique<BatchSource>(stores, config.data.sequence_length, seed, true, config.data.weights);
+  auto data = std::make_unique<BatchSource>(stores, config.data.sequence_length, seed, true, config.data.weights,
+                                            parse_packing(config.data.packing));
   trainer = std::make_unique<Trainer>(config, plan, std::move(data));
 }
 

@@ -281,6 +281,8 @@ const Schema<TrainingConfig> training_schema{
                "Factors of the learning rate for tensors by name, like layer*.key=0.5 (* for any characters); the first that fits counts."),
     field("warmup_steps", &TrainingConfig::warmup_steps, {0, 1e9}, "Steps of linear rise to the peak."),
     field("warmup_share", &TrainingConfig::warmup_share, {0, 1}, "Share of all steps for the rise, in place of warmup_steps; 0: those."),
+    choice_field("packing", &DataConfig::packing, {"packed", "document"},
+                 "What a sequence holds: text across documents, or the beginning of one document, padded; no loss is counted of padding."),
     text_field("schedule", &TrainingConfig::schedule, "Learning rate after the warm-up."),
     field("min_lr_ratio", &TrainingConfig::min_lr_ratio, {0, 1}, "Learning rate at the last step over its peak (unless it is constant)."),
     text_field("optimizer", &TrainingConfig::optimizer, "How gradients change the weights."),

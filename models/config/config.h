@@ -17,6 +17,7 @@ struct DataConfig {
   int64_t sequence_length = 512;
   std::vector<double> weights;                               ///< of the training domains, in their order; empty: by their size
   int64_t min_document_tokens = 0, max_document_tokens = 0;  ///< of training text; 0: no bound
+  std::string packing = "packed";                            ///< or document: what a sequence holds (Packing)
 };
 
 /// Section "training".

@@ -5,6 +5,7 @@
 
 #include "kernels/engine/parallel.h"
 #include "kernels/engine/transfer.h"
+#include "kernels/ops/elementwise/elementwise.h"
 #include "kernels/ops/step_measures/step_measures.h"
 #include "models/architectures/registry.h"
 
@@ -82,6 +83,9 @@ TrainingStep::TrainingStep(const RunConfig& config, int64_t vocabulary, Device d
 }
 
 void TrainingStep::prepare(Tape& tape) const {
+  if (config.data.packing == "packed") return;
+  target_share_ = arena_.allocate({1}, precision_.parameters);
+  next_target_share_.emplace(target_share_);
   if (precision_.activations != DType::bf16) return;
   tape.set_activation_dtype(DType::bf16);
   for (const AdamWSlot& slot : slots_)
@@ -102,12 +106,19 @@ void TrainingStep::send_ahead() {
   next_targets_.ahead();
 }
 
-void TrainingStep::begin(int64_t micro_batches) {
+void TrainingStep::begin(int64_t micro_batches, int64_t targets) {
   first_ = true;
   micro_batches_ = micro_batches > 0 ? micro_batches : training_.gradient_accumulation;
 }
 
 void TrainingStep::forward_backward() {
+  if (!next_target_share_) return;
+  const int64_t counted = targets > 0 ? targets : micro_batches_ * tokens_.size();
+  if (void* to = next_target_share_->next())
+    dispatch(target_share_.dtype(), [&](auto zero) {
+      *static_cast<decltype(zero)*>(to) = static_cast<decltype(zero)>(static_cast<double>(tokens_.size()) / static_cast<double>(counted));
+    });
+  next_target_share_->send();
   next_tokens_.send();
   next_targets_.send();
   Passes& passes = passes_[micro_batches_];
@@ -117,9 +128,10 @@ void TrainingStep::forward_backward() {
 
 void TrainingStep::run_forward_backward() {
   if (first_) tape_.fresh_grads();
-  const Tensor loss = model_->loss(tape_, tokens_, targets_, nullptr, nullptr, training_.max_logit_penalty);
+  Tensor loss = model_->loss(tape_, tokens_, targets_, nullptr, nullptr, training_.max_logit_penalty);
+  if (target_share_) loss = scaled(tape_, loss, target_share_);
   const Tensor sum = measures_.slice(0, 1);
-  const double share = 1.0 / static_cast<double>(micro_batches_);
+  const double share = target_share_ ? 1.0 : 1.0 / static_cast<double>(micro_batches_);
   add_loss(tape_, sum, loss, share, first_);
   tape_.backward(loss, share);
 }

@@ -91,7 +91,8 @@ class ConfigTest : public QObject {
     for (const char* added :
          {"optimizer", "learning_rate_multipliers", "warmup_share", "batch_warmup_steps", "batch_warmup_tokens", "keep_checkpoints"})
       QVERIFY2(before["training"].erase(added) == 1, added);
-    for (const char* added : {"weights", "min_document_tokens", "max_document_tokens"}) QVERIFY2(before["data"].erase(added) == 1, added);
+    for (const char* added : {"weights", "min_document_tokens", "max_document_tokens", "packing"})
+      QVERIFY2(before["data"].erase(added) == 1, added);
     QVERIFY(to_json(resolve_config(before, "run.json")) == now);
     QVERIFY(experiment_of(before) == experiment_of(now));
   }
