@@ -322,6 +322,9 @@ std::vector<Setting> training_settings(const std::string& optimizer_id, const st
   std::vector<Setting> list;
   const auto add = [&](Setting s, const auto& all, const std::vector<Setting>& its_settings) {
     s.kind = Setting::Kind::choice;
+    repetition(field("final_evaluation_tokens", &TrainingConfig::final_evaluation_tokens, {0, kMany},
+                     "Validation tokens of every domain to evaluate on when the run, or a cooldown branch, has ended; 0: none but "
+                     "evaluation_tokens.")),
     for (const auto* entry : all) s.choices.push_back(entry->id);
     list.push_back(std::move(s));
     list.insert(list.end(), its_settings.begin(), its_settings.end());

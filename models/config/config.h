@@ -41,7 +41,8 @@ struct TrainingConfig {
   int64_t seed = 1;                ///< initialisation and data order; evaluation batches never depend on it
   bool evaluate_at_start = false;  ///< evaluate, probe, capture and write a checkpoint before the first step as well
   int64_t evaluate_every = 50;
-  int64_t evaluation_tokens = 16384;  ///< of every domain, rounded up to whole sequences
+  int64_t evaluation_tokens = 16384;    ///< of every domain, rounded up to whole sequences
+  int64_t final_evaluation_tokens = 0;  ///< of every domain when the run has ended, kept in RUN/evaluations; 0: none
   int64_t probe_every = 200;
   int64_t capture_every = 0;     ///< 0: at every checkpoint
   int64_t capture_tokens = 256;  ///< length of a captured sample

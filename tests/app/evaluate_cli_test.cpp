@@ -43,6 +43,29 @@ class EvaluateCliTest : public QObject {
     QCOMPARE(evaluate({"--step", "8"}).json()["step"].get<int>(), 8);  // the word before --checkpoint
   }
 
+  void several_runs_are_paired() {
+    const auto text = program_.run({"-q", "evaluate", program_.path("run"), program_.path("run"), "--tokens", "640"});
+    QVERIFY2(text.code == 0, qPrintable(text.err));
+    QVERIFY2(text.out.contains("on the same sequences, 640 tokens of a domain"), qPrintable(text.out));
+    const auto again = program_.run({"-q", "--json", "evaluate", program_.path("run"), program_.path("run"), "--checkpoint", "8"});
+    const nlohmann::json json = again.json();
+    QCOMPARE(json["runs"].size(), size_t(2));
+    QCOMPARE(json["differences"].size(), size_t(2));
+    for (const auto& difference : json["differences"]) QVERIFY(difference["difference"] == 0 && difference["standard_error"] == 0);
+  }
+
+  void one_document_a_sequence() {
+    const nlohmann::json packed = evaluate({"--corpus", "held", "--split", "test", "--length", "64"}).json();
+    const nlohmann::json json = evaluate({"--corpus", "held", "--split", "test", "--length", "64", "--packing", "document"}).json();
+    QCOMPARE(json["packing"].get<std::string>(), "document");
+    const nlohmann::json& web = json["losses"][0];
+    QCOMPARE(web["sequences"].get<int>(), 60);  // as many as there are documents, each cut to 64 tokens
+    QCOMPARE(web["tokens"].get<int>(), 60 * 64);
+    QVERIFY(web["loss"] != packed["losses"][0]["loss"]);
+    const nlohmann::json whole = evaluate({"--corpus", "held", "--split", "test", "--length", "512", "--packing", "document"}).json();
+    QVERIFY(whole["losses"][0]["tokens"].get<int>() < 60 * 100 && whole["losses"][0]["tokens"].get<int>() > 60 * 64);
+  }
+
   void loss_by_position() {
     const auto text = program_.run({"-q", "evaluate", program_.path("run"), "--by-position"});
     QVERIFY2(text.code == 0, qPrintable(text.err));
