@@ -17,8 +17,9 @@ namespace saccade {
 struct Parameter {
   std::string name;
   Tensor value;
-  Tensor grad;        ///< same shape; empty when the model is not for training
-  bool decay = true;  ///< weight decay applies (matrices)
+  Tensor grad;           ///< same shape; empty when the model is not for training
+  bool decay = true;     ///< weight decay applies (matrices)
+  double deviation = 0;  ///< of the values it starts with, where they are random around 0
 };
 
 /// Makes parameters in the model's arena and fills them from (seed, name), so the values depend on nothing else. Values lie in
@@ -56,6 +57,7 @@ class ParameterMaker {
 
  private:
   Tensor add(const std::string& name, const Shape& shape, bool decay, const std::function<double(uint64_t)>& value);
+  Tensor with_deviation(const Tensor& made, double deviation);
   std::string full(const std::string& name) const;  ///< with the part
   Random random_of(const std::string& name) const;  ///< what its initial values are drawn from
 

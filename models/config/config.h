@@ -33,8 +33,11 @@ struct TrainingConfig {
   double warmup_share = 0;          ///< of all steps, in place of warmup_steps; 0: those
   std::string schedule = "cosine";  ///< an entry of models/schedules/registry.h
   nlohmann::json schedule_settings = nlohmann::json::object();
-  double min_lr_ratio = 0.1;        ///< learning rate at the last step over its peak (not of a constant one)
-  std::string optimizer = "adamw";  ///< an entry of models/optimizers/registry.h
+  double min_lr_ratio = 0.1;                 ///< learning rate at the last step over its peak (not of a constant one)
+  std::string initialisation = "published";  ///< published, normal or mup (models/training/initialisation.h)
+  double initial_deviation = 0.02;           ///< of normal
+  int64_t mup_base_width = 0;                ///< of mup: the width at which it is as published
+  std::string optimizer = "adamw";           ///< an entry of models/optimizers/registry.h
   nlohmann::json optimizer_settings = nlohmann::json::object();
   double max_grad_norm = 1.0;
   double max_logit_penalty = 0;    ///< of linear_cross_entropy; 0 in RWKV's presets too, whose papers name none

@@ -8,19 +8,22 @@
 #include "kernels/ops/elementwise/elementwise.h"
 #include "kernels/ops/step_measures/step_measures.h"
 #include "models/architectures/registry.h"
+#include "models/training/initialisation.h"
 
 namespace saccade {
 namespace {
 
 /// Of every parameter, with its copy for products where there is one: side by side in the order of the parameters, because neighbours
 /// enter products together.
-std::vector<AdamWSlot> slots_of(const Model& model, Arena& arena, const Precision& precision, const TrainingConfig& training) {
+std::vector<AdamWSlot> slots_of(const Model& model, Arena& arena, const Precision& precision, const RunConfig& config,
+                                const std::vector<double>& rates) {
+  const TrainingConfig& training = config.training;
   constexpr const char* kPointer = "/training/learning_rate_multipliers";
   const std::vector<Parameter>& parameters = model.parameters();
   const std::vector<double> factors = rate_factors(parse_multipliers(training.learning_rate_multipliers, kPointer), parameters, kPointer);
   std::vector<AdamWSlot> slots;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    AdamWSlot slot{.value = parameters[i].value, .grad = parameters[i].grad, .decay = parameters[i].decay, .rate = factors[i]};
+    AdamWSlot slot{.value = parameters[i].value, .grad = parameters[i].grad, .decay = parameters[i].decay, .rate = factors[i] * rates[i]};
     if (precision.activations == DType::bf16 && slot.value.rank() == 2) slot.compute_copy = arena.allocate(slot.value.shape(), DType::bf16);
     slots.push_back(slot);
   }
@@ -67,7 +70,7 @@ TrainingStep::TrainingStep(const RunConfig& config, int64_t vocabulary, Device d
       tape_(arena_, true),
       model_(make_model(config.architecture, vocabulary, config.data.sequence_length, arena_, precision_.parameters,
                         static_cast<uint64_t>(training_.seed), true)),
-      slots_(slots_of(*model_, arena_, precision_, training_)),
+      slots_(slots_of(*model_, arena_, precision_, config, initialise(*model_, config, vocabulary))),
       optimizer_(saccade::optimizer(training_.optimizer).make(training_.optimizer_settings, {*model_, slots_, arena_})),
       tokens_(fresh_tokens(arena_, training_, config.data.sequence_length)),
       targets_(fresh_tokens(arena_, training_, config.data.sequence_length)),
@@ -80,12 +83,12 @@ TrainingStep::TrainingStep(const RunConfig& config, int64_t vocabulary, Device d
   tape_.set_recompute(training_.activation_checkpointing);
   prepare(tape_);
   refresh_copies();
-}
-
-void TrainingStep::prepare(Tape& tape) const {
   if (config.data.packing == "packed") return;
   target_share_ = arena_.allocate({1}, precision_.parameters);
   next_target_share_.emplace(target_share_);
+}
+
+void TrainingStep::prepare(Tape& tape) const {
   if (precision_.activations != DType::bf16) return;
   tape.set_activation_dtype(DType::bf16);
   for (const AdamWSlot& slot : slots_)
@@ -109,9 +112,6 @@ void TrainingStep::send_ahead() {
 void TrainingStep::begin(int64_t micro_batches, int64_t targets) {
   first_ = true;
   micro_batches_ = micro_batches > 0 ? micro_batches : training_.gradient_accumulation;
-}
-
-void TrainingStep::forward_backward() {
   if (!next_target_share_) return;
   const int64_t counted = targets > 0 ? targets : micro_batches_ * tokens_.size();
   if (void* to = next_target_share_->next())
@@ -119,6 +119,9 @@ void TrainingStep::forward_backward() {
       *static_cast<decltype(zero)*>(to) = static_cast<decltype(zero)>(static_cast<double>(tokens_.size()) / static_cast<double>(counted));
     });
   next_target_share_->send();
+}
+
+void TrainingStep::forward_backward() {
   next_tokens_.send();
   next_targets_.send();
   Passes& passes = passes_[micro_batches_];
