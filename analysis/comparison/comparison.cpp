@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "analysis/comparison/groups.h"
+#include "analysis/comparison/statistics.h"
 #include "models/architectures/registry.h"
 
 namespace saccade {
@@ -14,20 +16,6 @@ namespace {
 using nlohmann::json;
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-
-double mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double v : values) sum += v;
-  return values.empty() ? kUnknown : sum / static_cast<double>(values.size());
-}
-
-std::optional<double> deviation(const std::vector<double>& values) {
-  if (values.size() < 2) return {};
-  const double m = mean(values);
-  double squares = 0;
-  for (const double v : values) squares += (v - m) * (v - m);
-  return std::sqrt(squares / static_cast<double>(values.size() - 1));
-}
 
 double median(std::vector<double> values) {
   std::erase_if(values, [](double v) { return !std::isfinite(v); });
@@ -48,6 +36,14 @@ double mean_over(const std::vector<const Run*>& seeds, F measure) {
   std::vector<double> values;
   for (const Run* run : seeds) values.push_back(measure(*run));
   return mean(values);
+}
+
+/// What the study says that made one of the seeds; without a study only the run's own rate is known.
+Tuning tuning_of_row(const std::vector<const Run*>& seeds, const TuningOfRun& tuning) {
+  for (const Run* run : seeds)
+    if (tuning)
+      if (const Tuning known = tuning(*run); known.state != Tuning::State::unknown) return known;
+  return untuned(*seeds.front());
 }
 
 ComparisonRow make_row(const RunGroup& group, std::optional<double> equal_loss, const std::string& domain, const PretrainingLoss& loss) {
@@ -151,6 +147,24 @@ void warn_of_look_ahead(std::vector<std::string>& warnings, const std::vector<co
   warnings.push_back(joined(names) + ": look ahead, so their losses are no causal model's, which the others' are. " + why);
 }
 
+/// "A, B: untuned: one rate only; C: tuned: …": what the search for the best rate says of the rows, and that unequal searches are no
+/// comparison.
+std::vector<std::string> describe_tuning(const std::vector<ComparisonRow>& rows) {
+  std::map<std::string, std::vector<std::string>> titles;
+  std::set<size_t> budgets;
+  for (const ComparisonRow& row : rows) {
+    const bool one = row.tuning.state == Tuning::State::untuned;
+    titles[one ? "untuned: one rate only" : describe(row.tuning)].push_back(row.title);
+    budgets.insert(one ? 1 : row.tuning.tried.size());
+  }
+  std::vector<std::string> lines;
+  for (const auto& [words, names] : titles) lines.push_back(joined(names) + ": " + words);
+  if (budgets.size() > 1)
+    lines.push_back("the search for the best rate was not as long for all (" + std::to_string(*budgets.begin()) + " to " +
+                    std::to_string(*budgets.rbegin()) + " values)");
+  return lines;
+}
+
 std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
   std::vector<std::string> warnings;
   const RunInfo& first = runs.front()->info();
@@ -189,17 +203,20 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
 }  // namespace
 
 Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss, const std::string& domain,
-                   const std::vector<const Run*>& among, const PretrainingLoss& pretraining) {
+                   const std::vector<const Run*>& among, const PretrainingLoss& pretraining, const TuningOfRun& tuning) {
   Comparison comparison;
   comparison.pretraining = pretraining;
   if (runs.empty()) return comparison;
   comparison.equal_loss = at_loss ? at_loss : common_loss(runs, pretraining);
-  for (const RunGroup& group : group_runs(runs, among))
+  for (const RunGroup& group : group_runs(runs, among)) {
     comparison.rows.push_back(make_row(group, comparison.equal_loss, domain, pretraining));
+    comparison.rows.back().tuning = tuning_of_row(group.seeds, tuning);
+  }
   const std::optional<double> reference = comparison.rows.front().ood_at_equal;
   for (ComparisonRow& row : comparison.rows)
     if (reference && row.ood_at_equal) row.against_first = *row.ood_at_equal - *reference;
   comparison.warnings = find_differences(runs);
+  comparison.tuning = describe_tuning(comparison.rows);
   return comparison;
 }
 

@@ -1,8 +1,10 @@
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "analysis/comparison/tuning.h"
 #include "analysis/runs/run.h"
 
 namespace saccade {
@@ -41,6 +43,8 @@ std::optional<double> ood_at(const Trajectory& trajectory, double pretraining_lo
 /// The lowest pre-training loss that every run has reached: where they can be compared. Runs that diverged or have not been
 /// evaluated yet do not count.
 std::optional<double> common_loss(const std::vector<const Run*>& runs, const PretrainingLoss& loss = {});
+/// The same of trajectories; those without points do not count.
+std::optional<double> lowest_common_loss(const std::vector<Trajectory>& trajectories);
 
 struct ComparisonRow {
   std::string title;
@@ -53,6 +57,7 @@ struct ComparisonRow {
   std::optional<double> spread;                         ///< sample standard deviation over seeds, two or more
   std::optional<double> against_first;                  ///< ood_at_equal minus the first row's
   std::vector<std::pair<std::string, double>> domains;  ///< OOD loss per domain at the end
+  Tuning tuning{};                                      ///< of the learning rate, or of what a study searched
 };
 struct Comparison {
   PretrainingLoss pretraining;
@@ -60,10 +65,13 @@ struct Comparison {
   std::vector<ComparisonRow> rows;
   std::vector<std::string> warnings;  ///< what makes the runs incomparable: other corpus, tokenizer, evaluation, training
                                       ///< settings or precision, parameters off by > 1 %, an architecture that looks ahead
+  std::vector<std::string> tuning;    ///< what the search for the best rate says: which rows are tuned, untuned, or at an edge
 };
+/// What is known of a run's tuning from outside, by the study that made it; Tuning::State::unknown without one.
+using TuningOfRun = std::function<Tuning(const Run&)>;
 /// Runs of one experiment are one row. `among`: see group_runs().
 Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss = {}, const std::string& domain = "",
-                   const std::vector<const Run*>& among = {}, const PretrainingLoss& pretraining = {});
+                   const std::vector<const Run*>& among = {}, const PretrainingLoss& pretraining = {}, const TuningOfRun& tuning = {});
 
 std::string to_text(const Comparison& comparison);
 nlohmann::json to_json(const Comparison& comparison);

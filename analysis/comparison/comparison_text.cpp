@@ -77,6 +77,7 @@ std::string to_text(const Comparison& comparison) {
   }
   std::string text = aligned(table) + "Losses in nats per token; ID: " + describe(comparison.pretraining) + ".\n";
   if (!comparison.equal_loss) text += "There is no pre-training loss that all runs have passed, so none at which to compare.\n";
+  for (const std::string& line : comparison.tuning) text += line + "\n";
   for (const std::string& warning : comparison.warnings) text += "warning: " + warning + "\n";
   return text;
 }
@@ -95,11 +96,13 @@ json to_json(const Comparison& comparison) {
                     {"ood_at_equal", number_or_null(row.ood_at_equal)},
                     {"spread", number_or_null(row.spread)},
                     {"against_first", number_or_null(row.against_first)},
-                    {"domains", domains}});
+                    {"domains", domains},
+                    {"tuning", to_json(row.tuning)}});
   }
   return {{"pretraining", describe(comparison.pretraining)},
           {"equal_loss", number_or_null(comparison.equal_loss)},
           {"rows", rows},
+          {"tuning", comparison.tuning},
           {"warnings", comparison.warnings}};
 }
 

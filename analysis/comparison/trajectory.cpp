@@ -113,16 +113,22 @@ std::optional<double> ood_at(const Trajectory& trajectory, double pretraining_lo
   return {};
 }
 
-std::optional<double> common_loss(const std::vector<const Run*>& runs, const PretrainingLoss& loss) {
+std::optional<double> lowest_common_loss(const std::vector<Trajectory>& trajectories) {
   double lowest_of_all = -INFINITY, start = INFINITY;
-  for (const Run* run : runs) {
-    const Trajectory t = trajectory(*run, "", loss);
-    if (t.pretraining.empty() || run->info().state == RunState::diverged) continue;
+  for (const Trajectory& t : trajectories) {
+    if (t.pretraining.empty()) continue;
     lowest_of_all = std::max(lowest_of_all, *std::min_element(t.pretraining.begin(), t.pretraining.end()));
     start = std::min(start, t.pretraining.front());
   }
   if (!std::isfinite(lowest_of_all) || lowest_of_all > start) return {};
   return lowest_of_all;
+}
+
+std::optional<double> common_loss(const std::vector<const Run*>& runs, const PretrainingLoss& loss) {
+  std::vector<Trajectory> trajectories;
+  for (const Run* run : runs)
+    if (run->info().state != RunState::diverged) trajectories.push_back(trajectory(*run, "", loss));
+  return lowest_common_loss(trajectories);
 }
 
 }  // namespace saccade

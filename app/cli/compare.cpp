@@ -1,6 +1,7 @@
 // saccade compare RUN…: parameters, speed, losses at the end and at equal pre-training loss.
 #include "analysis/comparison/comparison.h"
 
+#include "analysis/studies/study_folder.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
 #include "app/cli/runs_option.h"
@@ -20,7 +21,8 @@ int run(const Options& options) {
   const OpenedRuns runs = open_runs(options.runs);
   require_domain(runs, options.domain);
   if (options.at_loss && !std::isfinite(*options.at_loss)) throw UsageError("--at-loss expects a loss in nats");
-  const Comparison comparison = compare(runs.pointers(), options.at_loss, options.domain, {}, options.pretraining.chosen(runs));
+  const Comparison comparison =
+      compare(runs.pointers(), options.at_loss, options.domain, {}, options.pretraining.chosen(runs), tuning_by_study());
   nlohmann::json json = to_json(comparison);
   json["skipped"] = runs.skipped;
   print_result(json, to_text(comparison));

@@ -9,7 +9,7 @@
 #include "kernels/ops/attention/attention.h"
 #include "kernels/ops/heads/heads.h"
 #include "kernels/ops/linear/linear.h"
-#include "kernels/ops/linear_pieces/linear_pieces.h"
+#include "kernels/ops/linear_split/linear_split.h"
 #include "kernels/ops/split/split.h"
 #include "kernels/ops/taylor_attention/taylor_attention.h"
 #include "models/architectures/registry.h"
@@ -38,7 +38,7 @@ const Schema<Settings> schema{
 };
 
 /// What the three mixers share.
-struct Place {
+struct BasedLayer {
   ModelShape shape;
   Settings settings;
   int64_t layer;
@@ -52,7 +52,7 @@ struct ConvState : LayerState {
 
 class ConvMixer : public StatefulMixer<ConvState> {
  public:
-  ConvMixer(const Place& place, ParameterMaker& make) : place_(place) {
+  ConvMixer(const BasedLayer& place, ParameterMaker& make) : place_(place) {
     const int64_t width = place.shape.width, inner = 2 * width;
     in_ = make.normal(place.name("in_proj"), {2 * inner, width}, kDeviation);
     in_bias_ = make.constant(place.name("in_bias"), {2 * inner}, 0);
@@ -76,7 +76,7 @@ class ConvMixer : public StatefulMixer<ConvState> {
                   pass.take_residual());
   }
 
-  Place place_;
+  BasedLayer place_;
   ShortConv conv_;
   Tensor in_, in_bias_, out_, out_bias_;
 };
@@ -87,7 +87,7 @@ struct LinearState : LayerState {
 
 class LinearMixer : public StatefulMixer<LinearState> {
  public:
-  LinearMixer(const Place& place, ParameterMaker& make) : place_(place) {
+  LinearMixer(const BasedLayer& place, ParameterMaker& make) : place_(place) {
     const int64_t width = place.shape.width, keys = place.shape.heads * place.settings.feature_width;
     query_ = make.normal(place.name("query"), {keys, width}, kDeviation);
     key_ = make.normal(place.name("key"), {keys, width}, kDeviation);
@@ -119,13 +119,13 @@ class LinearMixer : public StatefulMixer<LinearState> {
     HeadProbe(probe, place_.layer).signed_weights({q.dim(0), q.dim(2), q.dim(1)}, [&](int64_t b) { return taylor_weights(tape, q, k, b); });
   }
 
-  Place place_;
+  BasedLayer place_;
   Tensor query_, key_, value_, output_;
 };
 
 class WindowMixer : public Mixer {
  public:
-  WindowMixer(const Place& place, ParameterMaker& make) : place_(place) {
+  WindowMixer(const BasedLayer& place, ParameterMaker& make) : place_(place) {
     const int64_t width = place.shape.width;
     qkv_ = make.normal(place.name("query_key_value"), {3 * width, width}, kDeviation);
     output_ = make.normal(place.name("output"), {width, width}, residual_deviation(place.shape));
@@ -166,7 +166,7 @@ class WindowMixer : public Mixer {
   };
   Heads heads(Tape& tape, const Tensor& x, const TokenPosition& position) const {
     const int64_t width = place_.shape.width;
-    const std::vector<Tensor> p = linear_pieces(tape, x, qkv_, {width, width, width});
+    const std::vector<Tensor> p = linear_split(tape, x, qkv_, {width, width, width});
     const auto split = [&](const Tensor& y) { return y.reshape({x.dim(0), x.dim(1), place_.shape.heads, place_.shape.head_width()}); };
     HeadOptions options;
     options.rotary_base = place_.shape.rotary_base;
@@ -188,12 +188,12 @@ class WindowMixer : public Mixer {
     HeadProbe(probe, place_.layer).weights(a.entropy, [&](int64_t b) { return attention_weights(tape, q, k, score, b); });
   }
 
-  Place place_;
+  BasedLayer place_;
   Tensor qkv_, output_;
 };
 
 std::unique_ptr<Mixer> make_mixer(const ModelShape& shape, const nlohmann::json& values, ParameterMaker& make, int64_t layer) {
-  const Place place{shape, schema.read(values, "/architecture"), layer};
+  const BasedLayer place{shape, schema.read(values, "/architecture"), layer};
   const auto nth = static_cast<size_t>(shape.nth("based", layer));
   const std::string& kind = place.settings.layout[nth % place.settings.layout.size()];
   if (kind == "linear") return std::make_unique<LinearMixer>(place, make);

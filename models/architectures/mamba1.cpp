@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "kernels/ops/linear/linear.h"
-#include "kernels/ops/linear_pieces/linear_pieces.h"
+#include "kernels/ops/linear_split/linear_split.h"
 #include "models/architectures/registry.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
@@ -86,9 +86,9 @@ class Mamba1Mixer : public StatefulMixer<State> {
 
  private:
   Tensor mix(Tape& tape, const Tensor& x, Pass& pass, State* state) const override {
-    const std::vector<Tensor> uz = linear_pieces(tape, x, in_proj_, {inner_, inner_});
+    const std::vector<Tensor> uz = linear_split(tape, x, in_proj_, {inner_, inner_});
     const Tensor u = conv_(tape, uz[0], state ? &state->inputs : nullptr);
-    const std::vector<Tensor> p = linear_pieces(tape, u, x_proj_, {rank_, settings_.state, settings_.state});  // ρ, B, C
+    const std::vector<Tensor> p = linear_split(tape, u, x_proj_, {rank_, settings_.state, settings_.state});  // ρ, B, C
     const Mamba1Scan scan{.u = u,
                           .dt = linear(tape, p[0], dt_proj_),
                           .z = uz[1],

@@ -8,7 +8,7 @@
 
 #include "kernels/ops/gated_norm/gated_norm.h"
 #include "kernels/ops/linear/linear.h"
-#include "kernels/ops/linear_pieces/linear_pieces.h"
+#include "kernels/ops/linear_split/linear_split.h"
 #include "models/architectures/registry.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
@@ -90,7 +90,7 @@ class Mamba2Mixer : public StatefulMixer<State> {
     const int64_t batch = u.dim(0), length = u.dim(1);
     std::vector<int64_t> widths{inner_, convolved(), heads_};
     if (shared_bias_) widths.push_back(1);
-    const std::vector<Tensor> p = linear_pieces(tape, u, in_proj_, widths);  // z, x | B | C, Δ
+    const std::vector<Tensor> p = linear_split(tape, u, in_proj_, widths);  // z, x | B | C, Δ
     const std::vector<Tensor> xbc = conv_.pieces(tape, p[1], {inner_, keys_, keys_}, state ? &state->inputs : nullptr);
     const Shape keys{batch, length, settings_.groups, settings_.state};
     const Mamba2Ssd ssd{.x = xbc[0].reshape({batch, length, heads_, inner_ / heads_}),

@@ -94,6 +94,23 @@ class ComparisonTest : public QObject {
     QVERIFY(compare({&runs[3]}).warnings.empty());
   }
 
+  /// Without a study only a run's own rate is known; unequal searches are told.
+  void saysWhatIsTuned() {
+    const auto runs = write({{.seed = 1}, {.mixer = "top1_chunk", .seed = 1}});
+    const Comparison alone = compare(pointers_to(runs));
+    QCOMPARE(alone.rows[0].tuning.state, Tuning::State::untuned);
+    QCOMPARE(alone.tuning, (std::vector<std::string>{"Transformer++, Top-1 Chunk exact: untuned: one rate only"}));
+    QVERIFY(to_text(alone).find("untuned: one rate only\n") != std::string::npos);
+    const auto by_study = [&](const Run& run) {
+      return run.info().title == "Transformer++" ? judge_tuning("training.learning_rate", {{0.001, 3}, {0.004, 4}, {0.002, 2}}) : Tuning{};
+    };
+    const Comparison one = compare(pointers_to(runs), {}, "", {}, {}, by_study);
+    QCOMPARE(one.tuning.size(), size_t{3});
+    QCOMPARE(one.tuning[0], std::string("Transformer++: tuned: 0.002 of 0.001, 0.002, 0.004"));
+    QCOMPARE(one.tuning[2], std::string("the search for the best rate was not as long for all (1 to 3 values)"));
+    QCOMPARE(to_json(one)["rows"][0]["tuning"]["best"], 0.002);
+  }
+
   /// The same run on three axes: domains the same, by their tokens in training, and the training loss of the last tokens.
   void pretrainingLossCanBeChosen() {
     RunInfo info = fixture_info({});

@@ -6,7 +6,7 @@
 #include "kernels/ops/gated_norm/gated_norm.h"
 #include "kernels/ops/group_norm/group_norm.h"
 #include "kernels/ops/l2_norm/l2_norm.h"
-#include "kernels/ops/linear_pieces/linear_pieces.h"
+#include "kernels/ops/linear_split/linear_split.h"
 #include "kernels/ops/log_decay/log_decay.h"
 #include "kernels/ops/rwkv7/rwkv7_gates.h"
 #include "kernels/ops/sigmoid_gate/sigmoid_gate.h"
@@ -166,9 +166,9 @@ void add_pieces(std::vector<OpCase>& cases) {
       cases.push_back({label("split partly used", shape), {activation(shape, 1)}, [=](Tape& t, const Tensors& x) {
                          return Tensors{split(t, x[0], widths).back()};
                        }});
-      cases.push_back({label("linear_pieces", shape),
+      cases.push_back({label("linear_split", shape),
                        {activation({1, rows, 24}, 1), parameter({n, 24}, 2, 0.2)},
-                       [=](Tape& t, const Tensors& x) { return linear_pieces(t, x[0], x[1], widths); }});
+                       [=](Tape& t, const Tensors& x) { return linear_split(t, x[0], x[1], widths); }});
     }
   }
 }

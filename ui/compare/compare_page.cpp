@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "analysis/comparison/comparison.h"
+#include "analysis/studies/study_folder.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/two_columns.h"
 #include "ui/compare/comparison_table.h"
@@ -30,10 +31,11 @@ const RegisterPage entry{{"compare", QObject::tr("Compare"), "compare", 50,
 
 QString verdict(const Comparison& comparison) {
   if (comparison.warnings.empty() && comparison.rows.size() < 2) return ComparePage::tr("Switch two or more runs visible to compare them.");
-  if (comparison.warnings.empty())
-    return ComparePage::tr("✓ Comparable: same text, tokenizer, evaluation and training settings; parameters within 1 %.");
   QStringList lines;
+  if (comparison.warnings.empty())
+    lines << ComparePage::tr("✓ Comparable: same text, tokenizer, evaluation and training settings; parameters within 1 %.");
   for (const std::string& warning : comparison.warnings) lines << QStringLiteral("⚠ ") + QString::fromStdString(warning);
+  for (const std::string& line : comparison.tuning) lines << QString::fromStdString(line);
   return lines.join(QLatin1Char('\n'));
 }
 
@@ -49,6 +51,7 @@ void showAllColumns(QTableView& view) {
 ComparePage::ComparePage(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
+      tuning_(tuning_by_study()),
       trajectories_(new FigureView),
       domain_(new QComboBox),
       pretraining_(new QComboBox),
@@ -175,7 +178,7 @@ void ComparePage::refresh() {
   auto runs = session_.runs()->visibleRuns();
   if (const auto chosen = std::find(runs.begin(), runs.end(), session_.runs()->run(session_.currentRun())); chosen != runs.end())
     std::rotate(runs.begin(), chosen, chosen + 1);  // the others are measured against it
-  const Comparison comparison = compare(runs, at_loss_, domain(), session_.runs()->runs(), pretraining());
+  const Comparison comparison = compare(runs, at_loss_, domain(), session_.runs()->runs(), pretraining(), tuning_);
   trajectories_->setFigure(trajectory_figure(runs, domain(), comparison.equal_loss, session_.runs()->runs(), pretraining()));
   equal_->setComparison(comparison);
   end_->setComparison(comparison);

@@ -36,6 +36,7 @@ class ComparePage : public QWidget {
 
   Session& session_;
   std::optional<double> at_loss_;  ///< where the reader put the line; else the lowest loss that all have reached
+  TuningOfRun tuning_;             ///< what studies say of the runs they made
   bool stale_ = true;
   FigureView* trajectories_;
   Card *trajectory_card_, *equal_card_, *end_card_;

@@ -7,11 +7,11 @@ namespace saccade::cuda {
 namespace {
 
 constexpr int kThreads = 256, kPerThread = 8;
-constexpr int64_t kPiece = kAdamWPiece;
+constexpr int64_t kPiece = kAdamWSlice;
 static_assert(kPiece == kThreads * kPerThread);
 
 /// What one block works on.
-struct Piece {
+struct SlotSlice {
   float *value, *grad, *first, *second;
   bf16* copy;   ///< null: none
   double rate;  ///< multiplies the learning rate
@@ -25,8 +25,8 @@ T* part(const Tensor& x, int64_t begin) {
   return x ? pointer<T>(x) + begin : nullptr;
 }
 
-std::vector<Piece> pieces(const std::vector<AdamWSlot>& slots) {
-  std::vector<Piece> all;
+std::vector<SlotSlice> slot_slices(const std::vector<AdamWSlot>& slots) {
+  std::vector<SlotSlice> all;
   for (const AdamWSlot& slot : slots)
     for (int64_t begin = 0; begin < slot.value.size(); begin += kPiece)
       all.push_back({part<float>(slot.value, begin), part<float>(slot.grad, begin), part<float>(slot.first_moment, begin),
@@ -37,7 +37,7 @@ std::vector<Piece> pieces(const std::vector<AdamWSlot>& slots) {
 
 /// The pieces of the slots, on the device.
 struct Table {
-  const Piece* pieces;
+  const SlotSlice* pieces;
   int count;
 };
 Table table(Stream stream, const std::vector<AdamWSlot>& slots) {
@@ -49,12 +49,12 @@ Table table(Stream stream, const std::vector<AdamWSlot>& slots) {
     key.push_back(slot.decay);
     key.push_back(std::bit_cast<uintptr_t>(slot.rate));
   }
-  const std::vector<Piece> all = pieces(slots);
+  const std::vector<SlotSlice> all = slot_slices(slots);
   return {device_table(stream, key, all), static_cast<int>(all.size())};
 }
 
-__global__ void __launch_bounds__(kThreads) squares_kernel(const Piece* pieces, double* partial) {
-  const Piece p = pieces[blockIdx.x];
+__global__ void __launch_bounds__(kThreads) squares_kernel(const SlotSlice* pieces, double* partial) {
+  const SlotSlice p = pieces[blockIdx.x];
   float sum = 0;
 #pragma unroll
   for (int k = 0; k < kPerThread; ++k) {
@@ -91,10 +91,10 @@ struct Floats {
 static_assert(kPerThread == kVector<bf16>);
 
 __global__ void __launch_bounds__(kThreads)
-    update_kernel(const Piece* pieces, AdamW o, const double* rates, double clip, const double* norm) {
+    update_kernel(const SlotSlice* pieces, AdamW o, const double* rates, double clip, const double* norm) {
   const double n = *norm;
   if (!isfinite(n)) return;
-  const Piece p = pieces[blockIdx.x];
+  const SlotSlice p = pieces[blockIdx.x];
   const float scale = gradient_scale(clip, n), rate = static_cast<float>(rates[0] * p.rate);
   const float step_size = static_cast<float>(rates[0] * p.rate / rates[1]), inverse_correction2 = static_cast<float>(1.0 / rates[2]);
   const float shrink = 1.0f - (p.decay ? rate * static_cast<float>(o.weight_decay) : 0.0f);

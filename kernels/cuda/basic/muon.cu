@@ -9,7 +9,7 @@ namespace saccade::cuda {
 namespace {
 
 constexpr int kThreads = 256, kPerThread = 8;
-static_assert(kMuonPiece == kThreads * kPerThread);
+static_assert(kMuonSlice == kThreads * kPerThread);
 
 /// One matrix of a group.
 struct Member {
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads)
   float sum = 0;
 #pragma unroll
   for (int j = 0; j < kPerThread; ++j) {
-    const int64_t i = blockIdx.x * kMuonPiece + threadIdx.x + j * kThreads;
+    const int64_t i = blockIdx.x * kMuonSlice + threadIdx.x + j * kThreads;
     if (i >= size) continue;
     const float g = x.grad[i] * scale, before = x.momentum[i], m = before + (1.0f - o.momentum) * (g - before);
     x.momentum[i] = m;
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kThreads)
   const float scale = gradient_scale(o.clip, *norm);
 #pragma unroll
   for (int j = 0; j < kPerThread; ++j) {
-    const int64_t i = blockIdx.x * kMuonPiece + threadIdx.x + j * kThreads;
+    const int64_t i = blockIdx.x * kMuonSlice + threadIdx.x + j * kThreads;
     if (i < size) to[blockIdx.y * size + i] = __float2bfloat16_rn(direction(o, x.grad[i] * scale, x.momentum[i]) * inverse);
   }
 }
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kThreads) apply_kernel(const Member* members, 
   const auto shrink = static_cast<float>(1.0 - rate * o.weight_decay), step = static_cast<float>(rate * ratio);
 #pragma unroll
   for (int j = 0; j < kPerThread; ++j) {
-    const int64_t i = blockIdx.x * kMuonPiece + threadIdx.x + j * kThreads;
+    const int64_t i = blockIdx.x * kMuonSlice + threadIdx.x + j * kThreads;
     if (i >= size) continue;
     const float w = x.value[i] * shrink - step * __bfloat162float(direction[blockIdx.y * size + i]);
     x.value[i] = w;

@@ -13,12 +13,12 @@ constexpr int kThreads = 256;
 
 /// Rows are tokens of `width` channels.
 template <class T>
-struct Rows {
+struct LinearFormTokens {
   int64_t tokens;
   int width;
   const T *u, *dt, *z;
   const float *skip, *bias;
-  explicit Rows(const Mamba1Scan& in)
+  explicit LinearFormTokens(const Mamba1Scan& in)
       : tokens(in.u.dim(0) * in.u.dim(1)),
         width(static_cast<int>(in.u.dim(2))),
         u(pointer<T>(in.u)),
@@ -37,7 +37,7 @@ __device__ __forceinline__ void for_piece(int64_t tokens, int width, const Use& 
 
 /// v = Δ u
 template <int N, class T>
-__global__ void __launch_bounds__(kThreads) steps_kernel(Rows<T> r, T* v) {
+__global__ void __launch_bounds__(kThreads) steps_kernel(LinearFormTokens<T> r, T* v) {
   for_piece<N>(r.tokens, r.width, [&](int64_t at, int column) {
     const Values<N> u = load_values<N>(r.u + at), dt = load_values<N>(r.dt + at);
     Values<N> out;
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kThreads) steps_kernel(Rows<T> r, T* v) {
 
 /// y = (o + D u) silu(z)
 template <int N, class T>
-__global__ void __launch_bounds__(kThreads) gate_kernel(Rows<T> r, const T* o, T* y) {
+__global__ void __launch_bounds__(kThreads) gate_kernel(LinearFormTokens<T> r, const T* o, T* y) {
   for_piece<N>(r.tokens, r.width, [&](int64_t at, int column) {
     const Values<N> u = load_values<N>(r.u + at), z = load_values<N>(r.z + at), read = load_values<N>(o + at);
     Values<N> out;
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kThreads) gate_kernel(Rows<T> r, const T* o, T
 
 /// gated = dy silu(z),  dz = dy (o + D u) silu'(z)
 template <int N, class T>
-__global__ void __launch_bounds__(kThreads) gate_backward_kernel(Rows<T> r, const T* o, const T* dy, T* gated, Goal<T> dz) {
+__global__ void __launch_bounds__(kThreads) gate_backward_kernel(LinearFormTokens<T> r, const T* o, const T* dy, T* gated, Goal<T> dz) {
   for_piece<N>(r.tokens, r.width, [&](int64_t at, int column) {
     const Values<N> u = load_values<N>(r.u + at), z = load_values<N>(r.z + at), read = load_values<N>(o + at), d = load_values<N>(dy + at);
     Values<N> through, to_z;
@@ -78,7 +78,8 @@ __global__ void __launch_bounds__(kThreads) gate_backward_kernel(Rows<T> r, cons
 /// du = D gated + Δ dv,  dΔ = u dv σ(dt + bias); sums of the bias and of D.
 template <int N, class T>
 __global__ void __launch_bounds__(kColumnThreads* kRuns)
-    steps_backward_kernel(Rows<T> r, const T* gated, const T* dv, Goal<T> du, Goal<T> d_dt, float* bias_parts, float* skip_parts) {
+    steps_backward_kernel(LinearFormTokens<T> r, const T* gated, const T* dv, Goal<T> du, Goal<T> d_dt, float* bias_parts,
+                          float* skip_parts) {
   const Run run(N, r.tokens);
   Values<N> bias, skip;
   if (run.column < r.width) {
@@ -138,7 +139,7 @@ SharedDecay shared_of(const Mamba1Scan& in) { return {in.shared_dt, in.shared_bi
 void prepare(Stream stream, const Mamba1Scan& in, const DecayForm& form) {
   elementwise(in, [&](auto zero, auto n, unsigned blocks) {
     using T = decltype(zero);
-    steps_kernel<n(), T><<<blocks, kThreads, 0, stream>>>(Rows<T>(in), pointer<T>(form.x));
+    steps_kernel<n(), T><<<blocks, kThreads, 0, stream>>>(LinearFormTokens<T>(in), pointer<T>(form.x));
   });
   if (form.running) shared_decay(stream, shared_of(in), form.running);
   if (form.start) exchange(stream, in.state.start, form.start, form.start, true);
@@ -148,7 +149,7 @@ void steps_backward(Stream stream, const Mamba1Scan& in, const Mamba1LinearGradi
   const Tensor bias = out.parts.slice(0, 1), skip = out.parts.slice(1, 2);
   dispatch_cuda(in.u.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const Rows<T> rows(in);
+    const LinearFormTokens<T> rows(in);
     in_pieces<4>(rows.width, [&](auto n) {
       steps_backward_kernel<n(), T><<<run_grid(rows.width, n(), rows.tokens), run_block(), 0, stream>>>(
           rows, pointer<T>(out.gated), pointer<T>(out.dv), goal<T>(out.u), goal<T>(out.dt), pointer<float>(bias), pointer<float>(skip));
@@ -168,7 +169,7 @@ void mamba1_linear(Stream stream, const Mamba1Scan& in, const Mamba1Workspace& w
   if (end) exchange(stream, workspace.end, end, workspace.end, false);
   elementwise(in, [&](auto zero, auto n, unsigned blocks) {
     using T = decltype(zero);
-    gate_kernel<n(), T><<<blocks, kThreads, 0, stream>>>(Rows<T>(in), pointer<T>(o), pointer<T>(y));
+    gate_kernel<n(), T><<<blocks, kThreads, 0, stream>>>(LinearFormTokens<T>(in), pointer<T>(o), pointer<T>(y));
   });
 }
 
@@ -176,8 +177,8 @@ void mamba1_linear_backward(Stream stream, const Mamba1Scan& in, const Mamba1Wor
   const DecayForm& form = workspace.form;
   elementwise(in, [&](auto zero, auto n, unsigned blocks) {
     using T = decltype(zero);
-    gate_backward_kernel<n(), T>
-        <<<blocks, kThreads, 0, stream>>>(Rows<T>(in), pointer<T>(out.o), pointer<T>(out.dy), pointer<T>(out.gated), goal<T>(out.z));
+    gate_backward_kernel<n(), T><<<blocks, kThreads, 0, stream>>>(LinearFormTokens<T>(in), pointer<T>(out.o), pointer<T>(out.dy),
+                                                                  pointer<T>(out.gated), goal<T>(out.z));
   });
   prepare(stream, in, form);
   if (out.d_end) exchange(stream, out.d_end, out.chunk_end, out.chunk_end, true);

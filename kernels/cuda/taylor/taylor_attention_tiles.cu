@@ -43,7 +43,7 @@ __device__ __forceinline__ void hide(Pairs& x, int first) {
 }
 
 /// Rows of one head from `first` on, as tiles take them: zeros behind the last token.
-struct Rows {
+struct HeadRows {
   const bf16* x;
   int64_t stride;
   int length;
@@ -53,11 +53,11 @@ struct Rows {
     copy_rows<kCount, kThreads>(to, x + first * stride, stride, length - first);
   }
 };
-__device__ __forceinline__ Rows keys(const Heads<bf16>& x, const bf16* rows, int head) {
+__device__ __forceinline__ HeadRows keys(const Heads<bf16>& x, const bf16* rows, int head) {
   return {rows + x.key(head, 0), int64_t{x.heads} * kD, x.length};
 }
 template <int V>
-__device__ __forceinline__ Rows values(const Heads<bf16>& x, const bf16* rows, int head) {
+__device__ __forceinline__ HeadRows values(const Heads<bf16>& x, const bf16* rows, int head) {
   return {rows + x.value(head, 0), int64_t{x.heads} * V, x.length};
 }
 
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(Heads<bf16> x, bf16* 
   const auto v_tile = [&](int j) {
     return SharedRows<V>{tiles + static_cast<uint32_t>(2 * kTile * kD * 2 + j / kTile % 2 * kTile * V * 2)};
   };
-  const Rows k = keys(x, x.k, head), v = values<V>(x, x.v, head);
+  const HeadRows k = keys(x, x.k, head), v = values<V>(x, x.v, head);
   const auto load = [&](int j) {
     k.fill<kTile>(k_tile(j), j);
     v.fill<kTile>(v_tile(j), j);
@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(kThreads) query_gradients_kernel(Heads<bf16> x
   const auto k_tile = [&](int j) { return SharedRows<kD>{tiles + static_cast<uint32_t>(j / kTile % 2 * kTile * kD * 2)}; };
   // dn is in registers once the first tile, an even one, is there: its memory holds every second tile of v.
   const auto v_tile = [&](int j) { return j / kTile % 2 ? SharedRows<V>{dn_rows.base} : second_v; };
-  const Rows k = keys(x, x.k, head), v = values<V>(x, x.v, head);
+  const HeadRows k = keys(x, x.k, head), v = values<V>(x, x.v, head);
   const auto load = [&](int j) {
     k.fill<kTile>(k_tile(j), j);
     v.fill<kTile>(v_tile(j), j);
@@ -238,7 +238,7 @@ __global__ void __launch_bounds__(kThreads) key_gradients_kernel(Heads<bf16> x, 
   const auto q_tile = [&](int t) { return SharedRows<kD>{tiles + static_cast<uint32_t>((t - first) / kTile % 2 * kTile * kD * 2)}; };
   // v is in registers once the first tile is there: its memory holds every second tile of dn.
   const auto dn_tile = [&](int t) { return (t - first) / kTile % 2 ? SharedRows<V>{v_rows.base} : second; };
-  const Rows q = keys(x, x.q, head), dn = values<V>(x, g.dn, head);
+  const HeadRows q = keys(x, x.q, head), dn = values<V>(x, g.dn, head);
   const auto load = [&](int t) {
     q.fill<kTile>(q_tile(t), t);
     dn.fill<kTile>(dn_tile(t), t);

@@ -24,7 +24,7 @@ struct Maps {
 __device__ __forceinline__ uint32_t tiles_of(char* memory) { return (shared_address(memory) + 1023) / 1024 * 1024; }
 
 /// A thread's part of 64 queries' attention to a tile of keys: of its quad's row and the one eight further. o is not divided by the sum.
-struct Part {
+struct PartialAttention {
   float o[kWidth / 2];
   float max[2], sum[2];  ///< of scores · factor
 };
@@ -32,7 +32,8 @@ struct Part {
 /// Queries of the warpgroup against the first 64 kHalves keys of a tile; `causal_row`: row in the tile of the quad's first row, which
 /// sees keys up to its own; −1: all.
 template <int kHalves>
-__device__ __forceinline__ void attend(Part& part, uint32_t queries, uint32_t keys, uint32_t values, float factor, int causal_row) {
+__device__ __forceinline__ void attend(PartialAttention& part, uint32_t queries, uint32_t keys, uint32_t values, float factor,
+                                       int causal_row) {
   constexpr uint32_t kNextHalf = 64 * kRowBytes >> 4;
   const uint32_t key_rows = rows_of_64(keys), value_rows = rows_of_64(values);
   uint32_t q[kWidth / 16][4], weights[kHalves][4][4];
@@ -93,8 +94,8 @@ __device__ __forceinline__ void attend(Part& part, uint32_t queries, uint32_t ke
 /// Puts o / sum into the warp's own 16 rows of shared memory, from where every lane moves 16 bytes; lse besides. position(row of the
 /// warp's) is −1 where there is no query.
 template <class Position>
-__device__ __forceinline__ void store(const ForwardArgs<bf16>& a, int batch_head, const Part& part, const SharedRows<kWidth>& rows,
-                                      Position&& position) {
+__device__ __forceinline__ void store(const ForwardArgs<bf16>& a, int batch_head, const PartialAttention& part,
+                                      const SharedRows<kWidth>& rows, Position&& position) {
   const int lane = threadIdx.x % 32;
   __syncwarp();  // all lanes have read the queries that lay there
 #pragma unroll
@@ -202,7 +203,7 @@ __device__ __forceinline__ void attend_to_chosen(const ForwardArgs<bf16>& a, Gat
     const int* positions = shared.position[ring.stage()];
     if (positions[own] >= 0) {
       const uint32_t queries = tiles + ring.stage() * kGatheredTiles * kTileBytes;
-      Part part;
+      PartialAttention part;
       attend<2>(part, queries + own * kRowBytes, queries + kTileBytes, queries + 2 * kTileBytes, factor, -1);
       store(a, batch_head, part, {queries + warp_rows * kRowBytes}, [&](int row) { return positions[warp_rows + row]; });
     }
@@ -234,7 +235,7 @@ __device__ __forceinline__ void fetch(const ForwardArgs<bf16>& a, const Maps& ma
 }
 
 /// Adds what a query saw in its chosen chunk: `so_far` the warp's rows of o, `lse` of the quad's two rows, −∞ where it saw nothing.
-__device__ __forceinline__ void add_chosen(Part& part, const SharedRows<kWidth>& so_far, const float (&lse)[2]) {
+__device__ __forceinline__ void add_chosen(PartialAttention& part, const SharedRows<kWidth>& so_far, const float (&lse)[2]) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
@@ -271,7 +272,7 @@ __device__ __forceinline__ void attend_to_own(const ForwardArgs<bf16>& a, int ba
     }
     ring.await(barriers);
     const uint32_t queries = tiles + ring.stage() * kOwnTiles * kTileBytes, keys = queries + kTileBytes;
-    Part part;
+    PartialAttention part;
     if (warpgroup == 0)
       attend<1>(part, queries, keys, keys + kTileBytes, factor, quad_row);
     else

@@ -16,7 +16,7 @@ struct RowWidths : Widths<kPaddedWidth, kPaddedWidth <= 128 ? 4 : 8> {
 };
 
 template <class T>
-struct Rows {
+struct HeadTensors {
   const T *r, *k, *v, *dy;  ///< dy null: zeros
   Decays<T> decays;
   const float *bonus, *starts, *d_state;  ///< d_state null: zeros
@@ -33,7 +33,7 @@ struct alignas(16) RowTile {
 };
 
 template <class W, class T>
-__device__ __forceinline__ void load_tile(const Head& head, const Rows<T>& x, int first_row, int t0, RowTile<W>& tile) {
+__device__ __forceinline__ void load_tile(const Head& head, const HeadTensors<T>& x, int first_row, int t0, RowTile<W>& tile) {
   for (int i = static_cast<int>(threadIdx.x); i < kTile * W::kPadded; i += W::kThreads) {
     const int t = i / W::kPadded, c = i % W::kPadded;
     const bool inside = head.holds(t0 + t, c);
@@ -100,7 +100,7 @@ __device__ __forceinline__ void reverse(RowTile<W>& tile, const float (&states)[
 
 /// Gradients of the tile's tokens; adds to the sums over tokens that this thread keeps for its row.
 template <class W, class T>
-__device__ __forceinline__ void token_gradients(const Head& head, const Rows<T>& x, int first_row, int t0, const RowTile<W>& tile,
+__device__ __forceinline__ void token_gradients(const Head& head, const HeadTensors<T>& x, int first_row, int t0, const RowTile<W>& tile,
                                                 float& d_bonus, float& d_decay) {
   for (int i = static_cast<int>(threadIdx.x); i < kTile * W::kBlock; i += W::kThreads) {
     const int t = i / W::kBlock, c = i % W::kBlock, channel = first_row + c;
@@ -116,7 +116,7 @@ __device__ __forceinline__ void token_gradients(const Head& head, const Rows<T>&
 }
 
 template <class W, class T>
-__device__ __forceinline__ void store_parts(const Head& head, const Rows<T>& x, int first_row, float d_bonus, float d_decay) {
+__device__ __forceinline__ void store_parts(const Head& head, const HeadTensors<T>& x, int first_row, float d_bonus, float d_decay) {
   __shared__ float bonus_sums[W::kThreads], decay_sums[W::kThreads];
   bonus_sums[threadIdx.x] = d_bonus, decay_sums[threadIdx.x] = d_decay;
   __syncthreads();
@@ -130,7 +130,7 @@ __device__ __forceinline__ void store_parts(const Head& head, const Rows<T>& x, 
 }
 
 template <class T, class W>
-__global__ void __launch_bounds__(W::kThreads) rows_kernel(Head head, Rows<T> x) {
+__global__ void __launch_bounds__(W::kThreads) rows_kernel(Head head, HeadTensors<T> x) {
   __shared__ RowTile<W> tile;
   const int64_t index = blockIdx.x / W::kBlocks;
   head.sequence = index / head.heads, head.head = index % head.heads;
@@ -164,19 +164,19 @@ void backward(Stream stream, const cpu::WkvInputs& in, const WkvBackward& g) {
   const float *bonus = pointer<float>(in.bonus), *d_state = pointer_or_null<float>(g.d_state);
   run_sweep<T>(stream, in, {r, k, v, decays, bonus, pointer_or_null<float>(in.start), {}, {}, pointer<float>(g.starts), false});
   run_sweep<T>(stream, in, {k, r, dy, decays, bonus, d_state, goal<T>(g.dv), goal<float>(g.d_start), nullptr, true});
-  const Rows<T> rows{r,
-                     k,
-                     v,
-                     dy,
-                     decays,
-                     bonus,
-                     pointer<float>(g.starts),
-                     d_state,
-                     goal<T>(g.dr),
-                     goal<T>(g.dk),
-                     in.constant_decay() ? Goal<T>{} : goal<T>(g.dw_raw),
-                     pointer_or_null<float>(g.bonus_parts),
-                     pointer_or_null<float>(g.decay_parts)};
+  const HeadTensors<T> rows{r,
+                            k,
+                            v,
+                            dy,
+                            decays,
+                            bonus,
+                            pointer<float>(g.starts),
+                            d_state,
+                            goal<T>(g.dr),
+                            goal<T>(g.dk),
+                            in.constant_decay() ? Goal<T>{} : goal<T>(g.dw_raw),
+                            pointer_or_null<float>(g.bonus_parts),
+                            pointer_or_null<float>(g.decay_parts)};
   const Head head{0, 0, in.shape.heads, static_cast<int>(in.shape.length), static_cast<int>(in.shape.width)};
   with_padded(in.shape.width, [&](auto padded) {
     using W = RowWidths<decltype(padded)::value>;

@@ -15,13 +15,13 @@ namespace {
 constexpr int64_t kBlock = 1 << 14;
 
 /// A piece of one slot: what a task works on.
-struct Piece {
+struct SlotSlice {
   const AdamWSlot* slot;
   int64_t begin, end;
 };
 
-std::vector<Piece> pieces(const std::vector<AdamWSlot>& slots) {
-  std::vector<Piece> all;
+std::vector<SlotSlice> slot_slices(const std::vector<AdamWSlot>& slots) {
+  std::vector<SlotSlice> all;
   for (const AdamWSlot& slot : slots)
     for (int64_t begin = 0; begin < slot.value.size(); begin += kBlock)
       all.push_back({&slot, begin, std::min(begin + kBlock, slot.value.size())});
@@ -58,7 +58,7 @@ SACCADE_SIMD void update(const Update<double>& u, const double* grad, double* m,
 }
 
 void gradient_norm(const std::vector<AdamWSlot>& slots, const Tensor& norm) {
-  const std::vector<Piece> all = pieces(slots);
+  const std::vector<SlotSlice> all = slot_slices(slots);
   std::vector<double> partial(all.size());
   parallel_for(static_cast<int64_t>(all.size()), [&](int64_t i) {
     const auto& [slot, begin, end] = all[static_cast<size_t>(i)];
@@ -75,9 +75,9 @@ void adamw_step(const std::vector<AdamWSlot>& slots, const AdamW& o, const doubl
   if (!std::isfinite(norm)) return;
   const double learning_rate = rates[0], correction1 = rates[1], correction2 = rates[2];
   const double scale = clip > 0 && norm > clip ? clip / norm : 1.0;
-  const std::vector<Piece> all = pieces(slots);
+  const std::vector<SlotSlice> all = slot_slices(slots);
   parallel_for(static_cast<int64_t>(all.size()), [&](int64_t i) {
-    const Piece& piece = all[static_cast<size_t>(i)];
+    const SlotSlice& piece = all[static_cast<size_t>(i)];
     const AdamWSlot& slot = *piece.slot;
     dispatch(slot.value.dtype(), [&](auto zero) {
       using T = decltype(zero);

@@ -7,10 +7,10 @@
 namespace saccade {
 
 /// Elements per block of the multi-tensor kernels.
-constexpr int64_t kAdamWPiece = 2048;
+constexpr int64_t kAdamWSlice = 2048;
 inline int64_t gradient_norm_parts(const std::vector<AdamWSlot>& slots) {
   int64_t count = 0;
-  for (const AdamWSlot& slot : slots) count += (slot.value.size() + kAdamWPiece - 1) / kAdamWPiece;
+  for (const AdamWSlot& slot : slots) count += (slot.value.size() + kAdamWSlice - 1) / kAdamWSlice;
   return count;
 }
 

@@ -53,7 +53,7 @@ SACCADE_SIMD void times_slope(float* d, const float* saved, int64_t n, Activatio
 SACCADE_SIMD void times_slope(double* d, const double* saved, int64_t n, Activation f) { times_slope_impl(d, saved, n, f); }
 
 /// One of Z_r, Z_l, Z_h: columns `column` … of Z for rows `row` … of x.
-struct Part {
+struct EnrichedColumns {
   Tensor value;
   Tensor input;  ///< before the activation, where its slope needs it; else the same as value
   int64_t row = 0, column = 0;
@@ -62,9 +62,9 @@ struct Part {
 };
 
 template <class T>
-void forward(const std::vector<Part>& parts, int64_t R, int64_t D, const T* x, const T* weight, const T* bias, Activation f) {
+void forward(const std::vector<EnrichedColumns>& parts, int64_t R, int64_t D, const T* x, const T* weight, const T* bias, Activation f) {
   parallel_ranges(R, kBlock, [&](int64_t begin, int64_t end) {
-    for (const Part& part : parts) {
+    for (const EnrichedColumns& part : parts) {
       const int64_t first = std::max(begin, part.row), rows = end - first;
       if (rows <= 0) continue;
       const int64_t at = (first - part.row) * part.columns();
@@ -78,12 +78,12 @@ void forward(const std::vector<Part>& parts, int64_t R, int64_t D, const T* x, c
 
 /// d_value becomes d_input in place; d_x in the same pass.
 template <class T>
-void backward_x(const std::vector<Part>& parts, const std::vector<Tensor>& d, int64_t R, int64_t D, const T* weight, Activation f, T* d_x,
-                bool add) {
+void backward_x(const std::vector<EnrichedColumns>& parts, const std::vector<Tensor>& d, int64_t R, int64_t D, const T* weight,
+                Activation f, T* d_x, bool add) {
   parallel_ranges(R, kBlock, [&](int64_t begin, int64_t end) {
     bool more = add;
     for (size_t p = 0; p < parts.size(); ++p) {
-      const Part& part = parts[p];
+      const EnrichedColumns& part = parts[p];
       const int64_t first = std::max(begin, part.row), rows = end - first;
       if (rows <= 0) continue;
       const int64_t at = (first - part.row) * part.columns();
@@ -98,22 +98,22 @@ void backward_x(const std::vector<Part>& parts, const std::vector<Tensor>& d, in
 }
 
 /// Weights and biases of a part's columns.
-Tensor rows_of(const Tensor& x, const Part& part) { return x.slice(part.column, part.column + part.columns()); }
+Tensor rows_of(const Tensor& x, const EnrichedColumns& part) { return x.slice(part.column, part.column + part.columns()); }
 
-std::vector<cuda::EnrichedPart> on_cuda(const std::vector<Part>& parts) {
+std::vector<cuda::EnrichedPart> on_cuda(const std::vector<EnrichedColumns>& parts) {
   std::vector<cuda::EnrichedPart> same;
-  for (const Part& part : parts)
+  for (const EnrichedColumns& part : parts)
     same.push_back({part.value, part.input.raw() == part.value.raw() ? Tensor() : part.input, part.row, part.column});
   return same;
 }
 
-void cuda_forward(const Tape& tape, const std::vector<Part>& parts, const Tensor& x, const Tensor& weight, const Tensor& bias, Activation f,
-                  const Tensor& squares) {
+void cuda_forward(const Tape& tape, const std::vector<EnrichedColumns>& parts, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                  Activation f, const Tensor& squares) {
   const Tensor w = tape.compute_copy(weight);
   const int64_t R = x.dim(0), D = x.dim(1);
   const int device = tape.device().index;
   if (cuda::enrich_product(device, f, x, w, bias, on_cuda(parts), squares)) return;
-  for (const Part& part : parts) {
+  for (const EnrichedColumns& part : parts) {
     cuda::gemm(device, false, true, part.rows(), part.columns(), D, 1, cuda::matrix(x.slice(part.row, R), D),
                cuda::matrix(rows_of(w, part), D), false, cuda::matrix(part.input, part.columns()));
     cuda::bias_activate(tape.stream(), f, part.input, rows_of(bias, part), part.value);
@@ -126,8 +126,9 @@ struct Targets {
 };
 
 /// `d` are gradients of f's inputs; `d_shifts` their sums over rows, of the first part and of all others, or none.
-void cuda_backward(const Tape& tape, const std::vector<Part>& parts, const std::vector<Tensor>& d, const std::vector<Tensor>& d_shifts,
-                   const Tensor& x, const Tensor& weight, const Targets& to, const Tensor& sums, const Tensor& products) {
+void cuda_backward(const Tape& tape, const std::vector<EnrichedColumns>& parts, const std::vector<Tensor>& d,
+                   const std::vector<Tensor>& d_shifts, const Tensor& x, const Tensor& weight, const Targets& to, const Tensor& sums,
+                   const Tensor& products) {
   const Tensor w = tape.compute_copy(weight);
   const int64_t R = x.dim(0), D = x.dim(1);
   const int device = tape.device().index;
@@ -144,7 +145,7 @@ void cuda_backward(const Tape& tape, const std::vector<Part>& parts, const std::
               {d_shifts[1], {to.bias.tensor.slice(rest, weight.dim(0)), to.bias.add}}};
   const bool together = to.weight && cuda::tall_products(device, tall, shifts, products);
   for (size_t p = 0; p < parts.size(); ++p) {
-    const Part& part = parts[p];
+    const EnrichedColumns& part = parts[p];
     const int64_t n = part.columns();
     if (to.x && !all)
       cuda::gemm(device, false, false, part.rows(), D, n, 1, cuda::matrix(d[p], n), cuda::matrix(rows_of(w, part), D), to.x.add || p > 0,
@@ -171,7 +172,7 @@ EnrichedStage enrich_stage(Tape& tape, const Tensor& x, const Tensor& weight, co
   expect(tail >= 2 && tail % 2 == 0 && tail <= weight.dim(0) && Q <= x.dim(0), "avey.enrich", "tail ", tail, " of ", weight.dim(0),
          " features, gated rows ", Q, " of ", x.dim(0));
   const int64_t R = x.dim(0), D = x.dim(1), m = weight.dim(0);
-  std::vector<Part> parts;
+  std::vector<EnrichedColumns> parts;
   const auto add_part = [&](int64_t row, int64_t column, int64_t columns) {
     const Shape shape{R - row, columns};
     const Tensor value = tape.empty(shape, x.dtype());
@@ -186,7 +187,7 @@ EnrichedStage enrich_stage(Tape& tape, const Tensor& x, const Tensor& weight, co
   const bool with_squares = leave_slope && x.dtype() == DType::bf16 && tail / 2 % cuda::kSquaresTile == 0;
   const Tensor squares = with_squares ? tape.empty({tail / 2 / cuda::kSquaresTile, R}, DType::f32) : Tensor();
   double products = 0, bytes = static_cast<double>(x.bytes() + weight.bytes());
-  for (const Part& part : parts) {
+  for (const EnrichedColumns& part : parts) {
     products += static_cast<double>(part.value.size() * D);
     bytes += static_cast<double>(part.value.bytes());
   }
@@ -210,12 +211,12 @@ EnrichedStage enrich_stage(Tape& tape, const Tensor& x, const Tensor& weight, co
   tape.record(std::vector<Tensor>{x, weight, bias}, outputs, [=, shift_r = z.shift_r, shift = z.shift](Tape& t) {
     std::vector<Tensor> d;
     std::vector<WeightGradient> weight_gradients;
-    for (const Part& part : parts) d.push_back(t.grad_or_zeros(part.value));
+    for (const EnrichedColumns& part : parts) d.push_back(t.grad_or_zeros(part.value));
     const GradTarget dx = t.grad_target(x), dw = t.grad_target(weight), db = t.grad_target(bias);
     const std::vector<Tensor> d_shifts = shift ? std::vector{t.grad(shift_r), t.grad(shift)} : std::vector<Tensor>{};
     const bool on_cuda = t.device().targets_cuda();
     if (!on_cuda)
-      for (const Part& part : parts) weight_gradients.emplace_back(t, part.rows(), part.columns(), D, x.dtype());
+      for (const EnrichedColumns& part : parts) weight_gradients.emplace_back(t, part.rows(), part.columns(), D, x.dtype());
     const Tensor sums = on_cuda && db ? t.empty({cuda::kSumParts * std::max(tail / 2, m - tail)}, DType::f32) : Tensor();
     const int64_t products_size = on_cuda && dw ? cuda::tall_scratch(weight.size()) : 0;
     const Tensor of_products = products_size ? t.empty({products_size}, DType::f32) : Tensor();
@@ -226,7 +227,7 @@ EnrichedStage enrich_stage(Tape& tape, const Tensor& x, const Tensor& weight, co
             using T = decltype(zero);
             backward_x<T>(parts, d, R, D, weight.data<T>(), f, dx ? dx.tensor.data<T>() : nullptr, dx.add);
             for (size_t p = 0; p < parts.size(); ++p) {
-              const Part& part = parts[p];
+              const EnrichedColumns& part = parts[p];
               if (dw) weight_gradients[p](d[p].data<T>(), x.data<T>() + part.row * D, dw.tensor.data<T>() + part.column * D, D, dw.add);
               if (db) column_sums(d[p].data<T>(), part.rows(), part.columns(), db.tensor.data<T>() + part.column, db.add);
             }

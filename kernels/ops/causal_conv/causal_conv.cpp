@@ -20,7 +20,7 @@ constexpr int64_t kTokens = 64;  ///< per task
 
 /// Tokens first … last−1 of one sequence, and where the inputs of any token stand: in x, in the history, or nowhere (zeros).
 template <class T>
-struct Rows {
+struct ConvInput {
   const T *x, *history, *zeros;
   int64_t channels, taps;
   const T *weight, *bias;  ///< weight [W, C]; bias may be null
@@ -33,7 +33,7 @@ struct Rows {
 
 /// p of one token.
 template <class T>
-SACCADE_INLINE void filter(const Rows<T>& rows, int64_t t, T* p) {
+SACCADE_INLINE void filter(const ConvInput<T>& rows, int64_t t, T* p) {
   const int64_t n = rows.channels;
   for (int64_t j = 0; j < rows.taps; ++j) {
     const T *x = rows.at(t - rows.taps + 1 + j), *w = rows.weight + j * n;
@@ -47,7 +47,7 @@ SACCADE_INLINE void filter(const Rows<T>& rows, int64_t t, T* p) {
 }
 
 template <class T>
-SACCADE_INLINE void forward_rows(const Rows<T>& rows, int64_t first, int64_t last, T* y) {
+SACCADE_INLINE void forward_rows(const ConvInput<T>& rows, int64_t first, int64_t last, T* y) {
   for (int64_t t = first; t < last; ++t) {
     T* out = y + t * rows.channels;
     filter(rows, t, out);
@@ -68,7 +68,7 @@ struct BackwardRows {
 
 /// dp = dy silu'(p);   dx_s = Σ_j w_j dp_{s+W−1−j},   dw_j = Σ_t dp_t x_{t−W+1+j},   db = Σ_t dp_t
 template <class T>
-SACCADE_INLINE void backward_rows(const Rows<T>& rows, const BackwardRows<T>& to, int64_t first, int64_t last, int64_t length) {
+SACCADE_INLINE void backward_rows(const ConvInput<T>& rows, const BackwardRows<T>& to, int64_t first, int64_t last, int64_t length) {
   const int64_t n = rows.channels, end = std::min(length, last + rows.taps - 1);
   for (int64_t t = first; t < end; ++t) {
     T* dp = to.dp + (t - first) * n;
@@ -99,10 +99,10 @@ SACCADE_INLINE void backward_rows(const Rows<T>& rows, const BackwardRows<T>& to
     }
 }
 
-#define ENTRY_POINTS(T)                                                                                                     \
-  SACCADE_SIMD void forward(const Rows<T>& rows, int64_t first, int64_t last, T* y) { forward_rows(rows, first, last, y); } \
-  SACCADE_SIMD void backward(const Rows<T>& rows, const BackwardRows<T>& to, int64_t first, int64_t last, int64_t length) { \
-    backward_rows(rows, to, first, last, length);                                                                           \
+#define ENTRY_POINTS(T)                                                                                                          \
+  SACCADE_SIMD void forward(const ConvInput<T>& rows, int64_t first, int64_t last, T* y) { forward_rows(rows, first, last, y); } \
+  SACCADE_SIMD void backward(const ConvInput<T>& rows, const BackwardRows<T>& to, int64_t first, int64_t last, int64_t length) { \
+    backward_rows(rows, to, first, last, length);                                                                                \
   }
 ENTRY_POINTS(float)
 ENTRY_POINTS(double)
@@ -112,7 +112,7 @@ ENTRY_POINTS(double)
 template <class T>
 struct Filter {
   std::vector<T> weight, zeros;
-  Rows<T> rows;
+  ConvInput<T> rows;
   Filter(const Tensor& w, const Tensor& bias, Activation f)
       : weight(static_cast<size_t>(w.size())), zeros(static_cast<size_t>(w.dim(0)), T(0)) {
     const int64_t channels = w.dim(0), taps = w.dim(1);
@@ -130,7 +130,7 @@ void for_blocks(const Filter<T>& filter, const Tensor& x, const Tensor& history,
   const int64_t length = x.dim(1), blocks = blocks_of(length);
   parallel_for(x.dim(0) * blocks, [&](int64_t task) {
     const int64_t b = task / blocks, first = task % blocks * kTokens;
-    Rows<T> rows = filter.rows;
+    ConvInput<T> rows = filter.rows;
     rows.x = x.data<T>() + b * length * rows.channels;
     if (history) rows.history = history.data<T>() + b * (rows.taps - 1) * rows.channels;
     body(rows, b, first, std::min(length, first + kTokens), task);
@@ -140,7 +140,7 @@ void for_blocks(const Filter<T>& filter, const Tensor& x, const Tensor& history,
 template <class T>
 void convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation f, const Tensor& history, const Tensor& y) {
   const Filter<T> filter(weight, bias, f);
-  for_blocks(filter, x, history, [&](const Rows<T>& rows, int64_t b, int64_t first, int64_t last, int64_t) {
+  for_blocks(filter, x, history, [&](const ConvInput<T>& rows, int64_t b, int64_t first, int64_t last, int64_t) {
     forward(rows, first, last, y.data<T>() + b * x.dim(1) * rows.channels);
   });
 }
@@ -178,7 +178,7 @@ void convolve_backward(const Tensor& x, const Tensor& weight, const Tensor& bias
                        const GradTarget& d_weight, const GradTarget& d_bias, const Tensor& parts) {
   const Filter<T> filter(weight, bias, f);
   const int64_t length = x.dim(1), n = x.dim(2), taps = weight.dim(1);
-  for_blocks(filter, x, {}, [&](const Rows<T>& rows, int64_t b, int64_t first, int64_t last, int64_t task) {
+  for_blocks(filter, x, {}, [&](const ConvInput<T>& rows, int64_t b, int64_t first, int64_t last, int64_t task) {
     BackwardRows<T> to{dy.data<T>() + b * length * n, nullptr, dx.add, nullptr, nullptr, scratch<T, 20>((kTokens + taps - 1) * n)};
     if (dx) to.dx = dx.tensor.data<T>() + b * length * n;
     if (parts) {

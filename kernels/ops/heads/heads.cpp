@@ -44,7 +44,7 @@ SACCADE_INLINE T inverse_norm(QkNorm norm, const T* x, int64_t width) {
 
 /// Rows of one position of one sequence, head after head.
 template <class T>
-struct Rows {
+struct PositionHeads {
   QkNorm norm;
   int64_t heads, width;
   const T* weight;         ///< null: none
@@ -52,7 +52,7 @@ struct Rows {
 };
 
 template <class T>
-SACCADE_INLINE void forward_rows(const Rows<T>& rows, const T* x, T* y) {
+SACCADE_INLINE void forward_rows(const PositionHeads<T>& rows, const T* x, T* y) {
   for (int64_t h = 0; h < rows.heads; ++h, x += rows.width, y += rows.width) {
     const T r = inverse_norm(rows.norm, x, rows.width);
     if (rows.weight) {
@@ -66,7 +66,7 @@ SACCADE_INLINE void forward_rows(const Rows<T>& rows, const T* x, T* y) {
 
 /// dx (+)= backward of dy; dweight (null: not wanted) += dy x r. g is scratch of one row.
 template <class T>
-SACCADE_INLINE void backward_rows(const Rows<T>& rows, const T* x, const T* dy, T* dx, bool add, T* dweight, T* __restrict__ g) {
+SACCADE_INLINE void backward_rows(const PositionHeads<T>& rows, const T* x, const T* dy, T* dx, bool add, T* dweight, T* __restrict__ g) {
   const int64_t width = rows.width;
   for (int64_t h = 0; h < rows.heads; ++h, x += width, dy += width, dx += dx ? width : 0) {
     std::copy_n(dy, width, g);
@@ -89,12 +89,14 @@ SACCADE_INLINE void backward_rows(const Rows<T>& rows, const T* x, const T* dy, 
   }
 }
 
-SACCADE_SIMD void forward(const Rows<float>& rows, const float* x, float* y) { forward_rows(rows, x, y); }
-SACCADE_SIMD void forward(const Rows<double>& rows, const double* x, double* y) { forward_rows(rows, x, y); }
-SACCADE_SIMD void backward(const Rows<float>& rows, const float* x, const float* dy, float* dx, bool add, float* dweight, float* g) {
+SACCADE_SIMD void forward(const PositionHeads<float>& rows, const float* x, float* y) { forward_rows(rows, x, y); }
+SACCADE_SIMD void forward(const PositionHeads<double>& rows, const double* x, double* y) { forward_rows(rows, x, y); }
+SACCADE_SIMD void backward(const PositionHeads<float>& rows, const float* x, const float* dy, float* dx, bool add, float* dweight,
+                           float* g) {
   backward_rows(rows, x, dy, dx, add, dweight, g);
 }
-SACCADE_SIMD void backward(const Rows<double>& rows, const double* x, const double* dy, double* dx, bool add, double* dweight, double* g) {
+SACCADE_SIMD void backward(const PositionHeads<double>& rows, const double* x, const double* dy, double* dx, bool add, double* dweight,
+                           double* g) {
   backward_rows(rows, x, dy, dx, add, dweight, g);
 }
 
@@ -148,7 +150,8 @@ template <class T, class F>
 void for_rows(const Problem& p, int64_t block, F&& f) {
   const int64_t first = block * kPositions, last = std::min(p.length(), first + kPositions), size = p.heads() * p.width();
   Angles<T> angles(p.options.rotary_base, p.width(), p.options.position.first + first);
-  const Rows<T> rows{p.options.norm, p.heads(), p.width(), p.weight ? p.weight.data<T>() : nullptr, angles.cosine(), angles.sine()};
+  const PositionHeads<T> rows{p.options.norm,  p.heads(),    p.width(), p.weight ? p.weight.data<T>() : nullptr,
+                              angles.cosine(), angles.sine()};
   for (int64_t t = first; t < last; ++t, angles.next())
     for (int64_t b = 0; b < p.batch(); ++b) f(rows, (b * p.length() + t) * size);
 }
@@ -156,7 +159,7 @@ void for_rows(const Problem& p, int64_t block, F&& f) {
 template <class T>
 void run_forward(const Problem& p, const Tensor& y) {
   parallel_for(p.blocks(), [&](int64_t block) {
-    for_rows<T>(p, block, [&](const Rows<T>& rows, int64_t at) { forward(rows, p.x.data<T>() + at, y.data<T>() + at); });
+    for_rows<T>(p, block, [&](const PositionHeads<T>& rows, int64_t at) { forward(rows, p.x.data<T>() + at, y.data<T>() + at); });
   });
 }
 
@@ -167,7 +170,7 @@ void run_backward(const Problem& p, const Tensor& dy, const GradTarget& dx, cons
     T* dweight = partial ? partial.data<T>() + block * p.width() : nullptr;
     if (dweight) std::fill_n(dweight, p.width(), T(0));
     std::vector<T> g(static_cast<size_t>(p.width()));
-    for_rows<T>(p, block, [&](const Rows<T>& rows, int64_t at) {
+    for_rows<T>(p, block, [&](const PositionHeads<T>& rows, int64_t at) {
       backward(rows, p.x.data<T>() + at, dy.data<T>() + at, dx ? dx.tensor.data<T>() + at : nullptr, dx.add, dweight, g.data());
     });
   });

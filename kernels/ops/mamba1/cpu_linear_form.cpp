@@ -12,21 +12,21 @@ namespace {
 
 /// Rows are tokens, D wide.
 template <class T>
-struct Rows {
+struct LinearFormTokens {
   int64_t width;
   const T *u, *raw, *z, *skip, *bias, *shared, *shared_bias, *alpha;  ///< the last three null without decay
   T *step, *v, *g;
 };
 
 template <class T>
-Rows<T> rows_of(const Mamba1Scan& in, const LinearForm& form) {
+LinearFormTokens<T> rows_of(const Mamba1Scan& in, const LinearForm& form) {
   const auto at = [](const Tensor& x) { return x ? x.data<T>() : nullptr; };
   return {in.u.dim(2),      at(in.u),           at(in.dt),    at(in.z),      at(in.skip), at(in.dt_bias),
           at(in.shared_dt), at(in.shared_bias), at(in.a_log), at(form.step), at(form.v),  at(form.g)};
 }
 
 template <class T>
-SACCADE_INLINE void prepare_rows(const Rows<T>& r, int64_t first, int64_t last) {
+SACCADE_INLINE void prepare_rows(const LinearFormTokens<T>& r, int64_t first, int64_t last) {
   for (int64_t row = first; row < last; ++row) {
     const int64_t at = row * r.width;
     step_row(r.raw + at, r.bias, r.u + at, r.width, r.step + at, r.v + at);
@@ -35,7 +35,7 @@ SACCADE_INLINE void prepare_rows(const Rows<T>& r, int64_t first, int64_t last) 
 }
 
 template <class T>
-SACCADE_INLINE void gate_rows(const Rows<T>& r, int64_t first, int64_t last, const T* o, T* y) {
+SACCADE_INLINE void gate_rows(const LinearFormTokens<T>& r, int64_t first, int64_t last, const T* o, T* y) {
   for (int64_t row = first; row < last; ++row) {
     const int64_t at = row * r.width;
     gate_row(o + at, r.skip, r.u + at, r.z + at, r.width, y + at);
@@ -44,8 +44,8 @@ SACCADE_INLINE void gate_rows(const Rows<T>& r, int64_t first, int64_t last, con
 
 /// gated = dy silu(z),  dz = dy (o + D u) silu'(z); `made` is a scratch row.
 template <class T>
-SACCADE_INLINE void gate_backward_rows(const Rows<T>& r, int64_t first, int64_t last, const T* o, const T* dy, T* gated, T* dz, bool add,
-                                       T* made) {
+SACCADE_INLINE void gate_backward_rows(const LinearFormTokens<T>& r, int64_t first, int64_t last, const T* o, const T* dy, T* gated, T* dz,
+                                       bool add, T* made) {
   for (int64_t row = first; row < last; ++row) {
     const int64_t at = row * r.width;
     gated_row(dy + at, r.z + at, r.width, gated + at);
@@ -64,7 +64,7 @@ struct Backward {
 };
 
 template <class T>
-SACCADE_INLINE void backward_rows(const Rows<T>& r, const Backward<T>& b, int64_t first, int64_t last) {
+SACCADE_INLINE void backward_rows(const LinearFormTokens<T>& r, const Backward<T>& b, int64_t first, int64_t last) {
   const int64_t width = r.width;
   T *d_bias = b.parts, *d_skip = b.parts + width, *d_one = b.parts + 2 * width;
   std::fill(b.parts, b.parts + 2 * width + 2, T(0));
@@ -84,14 +84,16 @@ SACCADE_INLINE void backward_rows(const Rows<T>& r, const Backward<T>& b, int64_
   }
 }
 
-#define ENTRY_POINTS(T)                                                                                                              \
-  SACCADE_SIMD void prepare_run(const Rows<T>& r, int64_t first, int64_t last) { prepare_rows(r, first, last); }                     \
-  SACCADE_SIMD void gate(const Rows<T>& r, int64_t first, int64_t last, const T* o, T* y) { gate_rows(r, first, last, o, y); }       \
-  SACCADE_SIMD void gate_backward(const Rows<T>& r, int64_t first, int64_t last, const T* o, const T* dy, T* gated, T* dz, bool add, \
-                                  T* made) {                                                                                         \
-    gate_backward_rows(r, first, last, o, dy, gated, dz, add, made);                                                                 \
-  }                                                                                                                                  \
-  SACCADE_SIMD void backward(const Rows<T>& r, const Backward<T>& b, int64_t first, int64_t last) { backward_rows(r, b, first, last); }
+#define ENTRY_POINTS(T)                                                                                                                    \
+  SACCADE_SIMD void prepare_run(const LinearFormTokens<T>& r, int64_t first, int64_t last) { prepare_rows(r, first, last); }               \
+  SACCADE_SIMD void gate(const LinearFormTokens<T>& r, int64_t first, int64_t last, const T* o, T* y) { gate_rows(r, first, last, o, y); } \
+  SACCADE_SIMD void gate_backward(const LinearFormTokens<T>& r, int64_t first, int64_t last, const T* o, const T* dy, T* gated, T* dz,     \
+                                  bool add, T* made) {                                                                                     \
+    gate_backward_rows(r, first, last, o, dy, gated, dz, add, made);                                                                       \
+  }                                                                                                                                        \
+  SACCADE_SIMD void backward(const LinearFormTokens<T>& r, const Backward<T>& b, int64_t first, int64_t last) {                            \
+    backward_rows(r, b, first, last);                                                                                                      \
+  }
 ENTRY_POINTS(float)
 ENTRY_POINTS(double)
 #undef ENTRY_POINTS
@@ -116,7 +118,7 @@ ScalarDecay chunk_form(const Mamba1Scan& in, const LinearForm& form) {
 
 template <class T>
 void prepare(const Mamba1Scan& in, const LinearForm& form) {
-  const Rows<T> rows = rows_of<T>(in, form);
+  const LinearFormTokens<T> rows = rows_of<T>(in, form);
   parallel_ranges(tokens(in), kLinearRows, [&](int64_t first, int64_t last) { prepare_run(rows, first, last); });
   if (form.start) transpose_states<T>(in.state.start, in.u.dim(2), in.b.dim(2), form.start);
 }
@@ -125,7 +127,7 @@ template <class T>
 void linear_scan(const Mamba1Scan& in, const LinearForm& form, const Tensor& states, const Tensor& o, const Tensor& y, const Tensor& end) {
   const ScalarDecay chunks = chunk_form(in, form);
   scalar_decay<T>(chunks, states, o);
-  const Rows<T> rows = rows_of<T>(in, form);
+  const LinearFormTokens<T> rows = rows_of<T>(in, form);
   parallel_ranges(tokens(in), kLinearRows, [&](int64_t first, int64_t last) { gate(rows, first, last, o.data<T>(), y.data<T>()); });
   if (!end) return;
   const int64_t size = in.u.dim(2) * in.b.dim(2), last = states.dim(1) - 1;
@@ -138,7 +140,7 @@ void linear_scan(const Mamba1Scan& in, const LinearForm& form, const Tensor& sta
 
 template <class T>
 void linear_scan_backward(const Mamba1Scan& in, const LinearForm& form, const LinearGradients& out) {
-  const Rows<T> rows = rows_of<T>(in, form);
+  const LinearFormTokens<T> rows = rows_of<T>(in, form);
   const ScalarDecay chunks = chunk_form(in, form);
   const auto at = [](const GradTarget& target) { return target ? target.tensor.data<T>() : nullptr; };
   const int64_t width = in.u.dim(2), keys = in.b.dim(2);

@@ -21,7 +21,7 @@ Decay decay_of(const Mamba2Ssd& in) { return in.shared_dt ? Decay::one : in.a_lo
 
 /// Sizes and addresses of the parts outside the chunk form. Rows are tokens.
 template <class T>
-struct Rows {
+struct SsdTokens {
   int64_t heads, width;
   Decay decay;
   const T *x, *raw, *bias, *skip, *a_log, *shared, *shared_bias;
@@ -30,7 +30,7 @@ struct Rows {
 
 /// Δ, g and v of the rows from first on.
 template <class T>
-SACCADE_INLINE void prepare_rows(const Rows<T>& r, int64_t first, int64_t last) {
+SACCADE_INLINE void prepare_rows(const SsdTokens<T>& r, int64_t first, int64_t last) {
   const int64_t H = r.heads, P = r.width;
   for (int64_t row = first; row < last; ++row) {
     for (int64_t h = 0; h < H; ++h) r.step[row * H + h] = softplus(r.raw[row * H + h] + r.bias[h]);
@@ -46,7 +46,7 @@ SACCADE_INLINE void prepare_rows(const Rows<T>& r, int64_t first, int64_t last) 
 }
 
 template <class T>
-SACCADE_INLINE void skip_rows(const Rows<T>& r, int64_t first, int64_t last, T* y) {
+SACCADE_INLINE void skip_rows(const SsdTokens<T>& r, int64_t first, int64_t last, T* y) {
   for (int64_t i = first * r.heads; i < last * r.heads; ++i) {
     const T skip = r.skip[i % r.heads], *x = r.x + i * r.width;
     for (int64_t p = 0; p < r.width; ++p) y[i * r.width + p] += skip * x[p];
@@ -64,7 +64,7 @@ struct Gradients {
 };
 
 template <class T>
-SACCADE_INLINE void backward_rows(const Rows<T>& r, const Gradients<T>& d, int64_t first, int64_t last) {
+SACCADE_INLINE void backward_rows(const SsdTokens<T>& r, const Gradients<T>& d, int64_t first, int64_t last) {
   const int64_t H = r.heads, P = r.width;
   T *d_bias = d.parts, *d_skip = d.parts + H, *d_a = d.parts + 2 * H, *d_one = d.parts + 3 * H;
   std::fill(d.parts, d.parts + 3 * H + 2, T(0));
@@ -96,10 +96,12 @@ SACCADE_INLINE void backward_rows(const Rows<T>& r, const Gradients<T>& d, int64
   }
 }
 
-#define ENTRY_POINTS(T)                                                                                             \
-  SACCADE_SIMD void prepare(const Rows<T>& r, int64_t first, int64_t last) { prepare_rows(r, first, last); }        \
-  SACCADE_SIMD void add_skip(const Rows<T>& r, int64_t first, int64_t last, T* y) { skip_rows(r, first, last, y); } \
-  SACCADE_SIMD void backward(const Rows<T>& r, const Gradients<T>& d, int64_t first, int64_t last) { backward_rows(r, d, first, last); }
+#define ENTRY_POINTS(T)                                                                                                  \
+  SACCADE_SIMD void prepare(const SsdTokens<T>& r, int64_t first, int64_t last) { prepare_rows(r, first, last); }        \
+  SACCADE_SIMD void add_skip(const SsdTokens<T>& r, int64_t first, int64_t last, T* y) { skip_rows(r, first, last, y); } \
+  SACCADE_SIMD void backward(const SsdTokens<T>& r, const Gradients<T>& d, int64_t first, int64_t last) {                \
+    backward_rows(r, d, first, last);                                                                                    \
+  }
 ENTRY_POINTS(float)
 ENTRY_POINTS(double)
 #undef ENTRY_POINTS
@@ -117,7 +119,7 @@ struct Prepared {
 };
 
 template <class T>
-cpu::Rows<T> rows_of(const Mamba2Ssd& in, const Prepared& p) {
+cpu::SsdTokens<T> rows_of(const Mamba2Ssd& in, const Prepared& p) {
   const auto at = [](const Tensor& x) { return x ? x.data<T>() : nullptr; };
   return {in.x.dim(2),  in.x.dim(3),      cpu::decay_of(in),  at(in.x),   at(in.dt), at(in.dt_bias), at(in.skip),
           at(in.a_log), at(in.shared_dt), at(in.shared_bias), at(p.step), at(p.g),   at(p.v)};
@@ -290,7 +292,7 @@ namespace {
 
 /// scores [T, T] of one head become weights: times Δ_j e^{Σ_{j<i≤t} g_i} below the diagonal, + D on it, 0 above.
 template <class T>
-void decay_weights(const cpu::Rows<T>& r, int64_t length, int64_t first_row, int64_t h, T* weights) {
+void decay_weights(const cpu::SsdTokens<T>& r, int64_t length, int64_t first_row, int64_t h, T* weights) {
   const int64_t columns = r.decay == cpu::Decay::full ? r.heads : 1;
   parallel_for(length, [&](int64_t t) {
     T sum = 0, *w = weights + t * length;

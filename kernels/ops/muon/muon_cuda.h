@@ -7,8 +7,8 @@
 namespace saccade::cuda {
 
 /// Elements per block of the kernels that go over matrices.
-constexpr int64_t kMuonPiece = 2048;
-inline int64_t muon_parts(const Shape& matrix) { return (matrix.size() + kMuonPiece - 1) / kMuonPiece; }
+constexpr int64_t kMuonSlice = 2048;
+inline int64_t muon_parts(const Shape& matrix) { return (matrix.size() + kMuonSlice - 1) / kMuonSlice; }
 
 /// Slots of one shape together, groups and slots in the order in which they come.
 inline std::vector<std::vector<const MuonSlot*>> muon_groups(const std::vector<MuonSlot>& slots) {

@@ -47,12 +47,12 @@ struct Layout {
 
 /// One chunk of one sequence as one group of heads sees it.
 template <class T>
-struct Part {
+struct GroupChunk {
   const Layout<T>& x;
   int64_t b, c, group, first, size;
   const T *q, *k, *v;
 
-  Part(const Layout<T>& layout, int64_t sequence, int64_t index, int64_t group_index)
+  GroupChunk(const Layout<T>& layout, int64_t sequence, int64_t index, int64_t group_index)
       : x(layout),
         b(sequence),
         c(index),
@@ -79,14 +79,14 @@ template <class T, class Body>
 void for_parts(const Layout<T>& x, Body body) {
   parallel_for(x.batch * x.chunks * x.groups, [&](int64_t task) {
     const int64_t group = task % x.groups, c = task / x.groups % x.chunks, b = task / x.groups / x.chunks;
-    body(Part<T>(x, b, c, group));
+    body(GroupChunk<T>(x, b, c, group));
   });
 }
 
 /// states[c + 1] = (k ∘ tail)ᵀ v of chunk c.
 template <class T>
 void local_states(const Layout<T>& x, const Tensor& states) {
-  for_parts(x, [&](const Part<T>& p) {
+  for_parts(x, [&](const GroupChunk<T>& p) {
     const int64_t width = x.group_width();
     T *tailed = scratch<T, 22>(x.chunk * width + x.chunk), *sums = tailed + x.chunk * width;
     for (int64_t h = 0; h < x.heads; ++h)
@@ -98,7 +98,7 @@ void local_states(const Layout<T>& x, const Tensor& states) {
 
 /// Total decay of chunk c of sequence b for every head: e^{G_L}.
 template <class T>
-T total_decay(const Part<T>& p, int64_t h, T* sums) {
+T total_decay(const GroupChunk<T>& p, int64_t h, T* sums) {
   const T* running = p.running(h, sums);
   return running ? std::exp(running[p.size - 1]) : T(1);
 }
@@ -118,7 +118,7 @@ void chain_states(const ScalarDecay& in, const Layout<T>& x, const Tensor& state
     }
     for (int64_t c = 0; c < x.chunks; ++c)
       for (int64_t h = 0; h < x.heads; ++h) {
-        const T last = total_decay(Part<T>(x, b, c, group), h, sums);
+        const T last = total_decay(GroupChunk<T>(x, b, c, group), h, sums);
         const T* before = x.state(states, b, c, group) + h * x.width;
         add_scaled(last, before, width, x.keys, x.width, x.state(states, b, c + 1, group) + h * x.width, width);
       }
@@ -127,7 +127,7 @@ void chain_states(const ScalarDecay& in, const Layout<T>& x, const Tensor& state
 
 template <class T>
 void outputs(const ScalarDecay& in, const Layout<T>& x, const Tensor& states, const Tensor& o) {
-  for_parts(x, [&](const Part<T>& p) {
+  for_parts(x, [&](const GroupChunk<T>& p) {
     const int64_t width = x.group_width(), square = x.chunk * x.chunk;
     T *scores = scratch<T, 22>(2 * square + x.chunk * width + x.chunk), *decayed = scores + square, *from_state = decayed + square,
       *sums = from_state + x.chunk * width;
@@ -149,7 +149,7 @@ void outputs(const ScalarDecay& in, const Layout<T>& x, const Tensor& states, co
 /// d_states[c] = (q ∘ head)ᵀ d_o of chunk c.
 template <class T>
 void local_gradients(const Layout<T>& x, const ScalarDecayGradients& out) {
-  for_parts(x, [&](const Part<T>& p) {
+  for_parts(x, [&](const GroupChunk<T>& p) {
     const int64_t width = x.group_width();
     T *headed = scratch<T, 22>(x.chunk * width + x.chunk), *sums = headed + x.chunk * width;
     for (int64_t h = 0; h < x.heads; ++h)
@@ -176,7 +176,7 @@ void chain_gradients(const ScalarDecay& in, const Layout<T>& x, const ScalarDeca
     }
     for (int64_t c = x.chunks; c-- > 0;)
       for (int64_t h = 0; h < x.heads; ++h) {
-        const T last = total_decay(Part<T>(x, b, c, group), h, sums);
+        const T last = total_decay(GroupChunk<T>(x, b, c, group), h, sums);
         add_scaled(last, x.state(out.d_states, b, c + 1, group) + h * x.width, width, x.keys, x.width,
                    x.state(out.d_states, b, c, group) + h * x.width, width);
       }
@@ -202,7 +202,7 @@ struct Workspace {
 
 /// dv, dg and the gradient of the scores of one head.
 template <class T>
-void head_gradients(const Part<T>& p, const Workspace<T>& workspace, const ScalarDecayGradients& out, const Tensor& states, int64_t h,
+void head_gradients(const GroupChunk<T>& p, const Workspace<T>& workspace, const ScalarDecayGradients& out, const Tensor& states, int64_t h,
                     bool empty_state) {
   const Layout<T>& x = p.x;
   const int64_t width = x.group_width();
@@ -238,7 +238,7 @@ void head_gradients(const Part<T>& p, const Workspace<T>& workspace, const Scala
 
 /// dg of a chunk: dG summed from the right. Groups that share one decay are added by sum_groups.
 template <class T>
-void put_decay_gradient(const Part<T>& p, const T* d_sums, int64_t h, const Tensor& dg) {
+void put_decay_gradient(const GroupChunk<T>& p, const T* d_sums, int64_t h, const Tensor& dg) {
   const int64_t columns = dg.dim(2);
   T* out = dg.data<T>() + p.first * columns + p.group * p.x.heads + h;
   T sum = 0;
@@ -247,7 +247,7 @@ void put_decay_gradient(const Part<T>& p, const T* d_sums, int64_t h, const Tens
 
 template <class T>
 void input_gradients(const ScalarDecay& in, const Layout<T>& x, const Tensor& states, const ScalarDecayGradients& out) {
-  for_parts(x, [&](const Part<T>& p) {
+  for_parts(x, [&](const GroupChunk<T>& p) {
     const Workspace<T> workspace(x);
     const int64_t width = x.group_width();
     const bool empty_state = p.first_of_zeros(in);

@@ -9,7 +9,7 @@ namespace {
 /// One head, its state transposed: rows are columns v, vectors run over the channels c of the key, so that only dv sums across
 /// a vector. Rows of `padded` elements; w moves on by w_step a token (0: constant decay).
 template <class T>
-struct Piece {
+struct HeadChunk {
   int64_t width, padded, count;
   T *r, *k, *v, *w, *dy;  ///< inputs of the piece
   int64_t w_step;
@@ -22,7 +22,7 @@ struct Piece {
 
 /// S_t = e^{λ_t} S_{t−1} + v_t k_tᵀ over a piece: rows `first` … of the state before it, in place.
 template <class T>
-SACCADE_INLINE void advance_state_impl(const Piece<T>& p, T* state) {
+SACCADE_INLINE void advance_state_impl(const HeadChunk<T>& p, T* state) {
   constexpr int64_t n = kLanes<T>;
   for (int64_t i = 0; i < p.width; ++i)
     for (int64_t c = 0; c < p.padded; c += n) {
@@ -38,7 +38,7 @@ SACCADE_INLINE void advance_state_impl(const Piece<T>& p, T* state) {
 
 /// The states of kColumns rows before every token of the piece.
 template <class T>
-SACCADE_INLINE void states_inside(const Piece<T>& p, const T* start, int64_t first) {
+SACCADE_INLINE void states_inside(const HeadChunk<T>& p, const T* start, int64_t first) {
   constexpr int64_t n = kLanes<T>;
   for (int64_t c = 0; c < p.padded; c += n) {
     Lanes<T> s[kColumns], w, k;
@@ -56,7 +56,7 @@ SACCADE_INLINE void states_inside(const Piece<T>& p, const T* start, int64_t fir
 
 /// With D the gradient of S_t: dr += S_{t−1} dy, dk += D v, d_decay += Σ_v D ∘ S_{t−1}, dv = Dᵀ k, then D ← e^λ D + r dyᵀ.
 template <class T>
-SACCADE_INLINE void token_back(const Piece<T>& p, int64_t t, int64_t first) {
+SACCADE_INLINE void token_back(const HeadChunk<T>& p, int64_t t, int64_t first) {
   constexpr int64_t n = kLanes<T>;
   const T *v = p.v + t * p.padded + first, *dy = p.dy + t * p.padded + first;
   Lanes<T> dv[kColumns] = {};
@@ -80,7 +80,7 @@ SACCADE_INLINE void token_back(const Piece<T>& p, int64_t t, int64_t first) {
 
 /// What the bonus adds: y_t += (Σ_c r bonus k) v.
 template <class T>
-SACCADE_INLINE void bonus_back(const Piece<T>& p, int64_t t) {
+SACCADE_INLINE void bonus_back(const HeadChunk<T>& p, int64_t t) {
   const int64_t at = t * p.padded;
   const T *r = p.r + at, *k = p.k + at, *v = p.v + at, *dy = p.dy + at;
   const T own = lane_sum<T>(p.width, [&](int64_t c) SACCADE_INLINE_LAMBDA { return r[c] * p.bonus[c] * k[c]; });
@@ -94,7 +94,7 @@ SACCADE_INLINE void bonus_back(const Piece<T>& p, int64_t t) {
 }
 
 template <class T>
-SACCADE_INLINE void piece_back_impl(const Piece<T>& p, const T* start) {
+SACCADE_INLINE void piece_back_impl(const HeadChunk<T>& p, const T* start) {
   std::fill_n(p.dr, p.count * p.padded, T(0)), std::fill_n(p.dk, p.count * p.padded, T(0)), std::fill_n(p.dw, p.count * p.padded, T(0));
   for (int64_t first = 0; first < p.width; first += kColumns) {
     states_inside(p, start, first);
@@ -103,9 +103,9 @@ SACCADE_INLINE void piece_back_impl(const Piece<T>& p, const T* start) {
   for (int64_t t = p.count - 1; t >= 0; --t) bonus_back(p, t);
 }
 
-#define ENTRY_POINTS(T)                                                                          \
-  SACCADE_SIMD void advance_state(const Piece<T>& p, T* state) { advance_state_impl(p, state); } \
-  SACCADE_SIMD void piece_back(const Piece<T>& p, const T* start) { piece_back_impl(p, start); } \
+#define ENTRY_POINTS(T)                                                                              \
+  SACCADE_SIMD void advance_state(const HeadChunk<T>& p, T* state) { advance_state_impl(p, state); } \
+  SACCADE_SIMD void piece_back(const HeadChunk<T>& p, const T* start) { piece_back_impl(p, start); } \
   SACCADE_SIMD void decay_back(const T* w_raw, const T* decay, T* d, int64_t n) { decay_gradient(w_raw, decay, d, n); }
 ENTRY_POINTS(float)
 ENTRY_POINTS(double)
@@ -120,7 +120,7 @@ class Head {
     const int64_t n = shape.width, padded = padded_width<T>(n), rows = kPiece * padded, square = padded * padded;
     pieces_ = (shape.length + kPiece - 1) / kPiece;
     Carve<T> memory{scratch<T, 21>(9 * rows + 2 * padded + (kColumns * kPiece + pieces_ * padded + padded) * padded)};
-    Piece<T>& p = piece_;
+    HeadChunk<T>& p = piece_;
     p.width = n, p.padded = padded, p.w_step = in.constant_decay() ? 0 : padded, p.bonus = in.bonus.data<T>() + h * n;
     for (T** part : {&p.r, &p.k, &p.v, &p.w, &p.dy, &p.dr, &p.dk, &p.dv, &p.dw}) *part = memory.take(rows);
     p.d_bonus = memory.take(padded), d_decay_ = memory.take(padded);
@@ -152,7 +152,7 @@ class Head {
   void take(int64_t i) {
     const HeadShape& shape = in_.shape;
     const int64_t first = i * kPiece;
-    Piece<T>& p = piece_;
+    HeadChunk<T>& p = piece_;
     p.count = std::min(kPiece, shape.length - first);
     copy_in(shape, shape.rows<T>(in_.r, b_, h_), first, p.count, p.padded, p.r);
     copy_in(shape, shape.rows<T>(in_.k, b_, h_), first, p.count, p.padded, p.k);
@@ -168,7 +168,7 @@ class Head {
   }
 
   void give(int64_t i) {
-    const Piece<T>& p = piece_;
+    const HeadChunk<T>& p = piece_;
     const int64_t first = i * kPiece;
     const auto out = [&](const GradTarget& to, const T* rows) {
       if (to) copy_out(in_.shape, rows, first, p.count, p.padded, to.add, in_.shape.rows<T>(to.tensor, b_, h_));
@@ -198,7 +198,7 @@ class Head {
   const WkvInputs& in_;
   const WkvGradients& g_;
   int64_t b_, h_, pieces_ = 0;
-  Piece<T> piece_{};
+  HeadChunk<T> piece_{};
   T *d_decay_ = nullptr, *starts_ = nullptr;
 };
 

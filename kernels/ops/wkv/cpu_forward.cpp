@@ -8,7 +8,7 @@ namespace {
 
 /// A piece of one head: rows of `padded` elements; w moves on by w_step a token (0: constant decay).
 template <class T>
-struct Piece {
+struct HeadChunk {
   int64_t width, padded, count;
   const T *r, *k, *v, *w, *bonus;
   int64_t w_step;
@@ -17,7 +17,7 @@ struct Piece {
 
 /// y_t += Σ_c r_tc S_c,  S_c ← w_tc S_c + k_tc v_t   for two vectors of columns and kTokens tokens at a time; S stays in registers.
 template <class T, int kTokens>
-SACCADE_INLINE void advance(const Piece<T>& p, int64_t t, int64_t column) {
+SACCADE_INLINE void advance(const HeadChunk<T>& p, int64_t t, int64_t column) {
   constexpr int64_t n = kLanes<T>;
   Lanes<T> y[kTokens][2], v[kTokens][2], s0, s1;
   for (int i = 0; i < kTokens; ++i) {
@@ -43,7 +43,7 @@ SACCADE_INLINE void advance(const Piece<T>& p, int64_t t, int64_t column) {
 }
 
 template <class T>
-SACCADE_INLINE void run_piece_impl(const Piece<T>& p) {
+SACCADE_INLINE void run_piece_impl(const HeadChunk<T>& p) {
   for (int64_t t = 0; t < p.count; ++t) {
     const T *r = p.r + t * p.padded, *k = p.k + t * p.padded;
     const T own = lane_sum<T>(p.width, [&](int64_t c) SACCADE_INLINE_LAMBDA { return r[c] * p.bonus[c] * k[c]; });
@@ -77,8 +77,8 @@ SACCADE_SIMD void read_back(float* p, const float* k, const float* w, int64_t t,
 SACCADE_SIMD void read_back(double* p, const double* k, const double* w, int64_t t, int64_t padded, double* a) {
   read_back_impl(p, k, w, t, padded, a);
 }
-SACCADE_SIMD void run_piece(const Piece<float>& p) { run_piece_impl(p); }
-SACCADE_SIMD void run_piece(const Piece<double>& p) { run_piece_impl(p); }
+SACCADE_SIMD void run_piece(const HeadChunk<float>& p) { run_piece_impl(p); }
+SACCADE_SIMD void run_piece(const HeadChunk<double>& p) { run_piece_impl(p); }
 SACCADE_SIMD void decays(const float* w_raw, float* decay, int64_t n) { decay_of(w_raw, decay, n); }
 SACCADE_SIMD void decays(const double* w_raw, double* decay, int64_t n) { decay_of(w_raw, decay, n); }
 
@@ -88,7 +88,7 @@ void run_head(const WkvInputs& in, const Tensor& y, const Tensor& state, int64_t
   const int64_t n = shape.width, padded = padded_width<T>(n), rows = kPiece * padded;
   Carve<T> memory{scratch<T, 20>(5 * rows + padded * padded)};
   T *r = memory.take(rows), *k = memory.take(rows), *v = memory.take(rows), *w = memory.take(rows), *out = memory.take(rows);
-  Piece<T> p{n, padded, 0, r, k, v, w, in.bonus.data<T>() + h * n, in.constant_decay() ? 0 : padded, memory.take(padded * padded), out};
+  HeadChunk<T> p{n, padded, 0, r, k, v, w, in.bonus.data<T>() + h * n, in.constant_decay() ? 0 : padded, memory.take(padded * padded), out};
   copy_state_in(head_state<T>(shape, in.start, b, h), n, padded, false, p.state);
   if (in.constant_decay()) decays(in.w_raw.data<T>() + h * n, w, n);
   for (int64_t first = 0; first < shape.length; first += kPiece) {

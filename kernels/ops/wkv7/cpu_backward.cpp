@@ -7,7 +7,7 @@ namespace {
 
 /// One head, its state transposed: rows are columns v, vectors run over the channels c of the key. Rows of `padded` elements.
 template <class T>
-struct Piece {
+struct HeadChunk {
   int64_t width, padded, count;
   T *r, *w, *k, *v, *a, *b, *dy;   ///< inputs of the piece; w is e^{log_w}
   T *dr, *dw, *dk, *dv, *da, *db;  ///< gradients of the piece; dw of log_w
@@ -18,7 +18,7 @@ struct Piece {
 
 /// S_t = w S_{t−1} + (S_{t−1}ᵀ a) b + v k of kColumns rows over the piece, from `state`; keeps every state and S_{t−1}ᵀ a_t.
 template <class T>
-SACCADE_INLINE void states_inside(const Piece<T>& p, const T* state, int64_t first) {
+SACCADE_INLINE void states_inside(const HeadChunk<T>& p, const T* state, int64_t first) {
   constexpr int64_t n = kLanes<T>;
   std::copy(state + first * p.padded, state + (first + kColumns) * p.padded, p.inside);
   for (int64_t t = 0; t < p.count; ++t) {
@@ -48,7 +48,7 @@ SACCADE_INLINE void states_inside(const Piece<T>& p, const T* state, int64_t fir
 ///   D += r dyᵀ, dr += S_t dy, dk += D v, dv = Dᵀ k, x = S_{t−1}ᵀ a: dx = Dᵀ b, db += D x, da += S_{t−1} dx,
 ///   d_log_w += w Σ_v D ∘ S_{t−1}, then D ← w D + a dxᵀ
 template <class T>
-SACCADE_INLINE void token_back(const Piece<T>& p, int64_t t, int64_t first) {
+SACCADE_INLINE void token_back(const HeadChunk<T>& p, int64_t t, int64_t first) {
   constexpr int64_t n = kLanes<T>;
   const T *v = p.v + t * p.padded + first, *dy = p.dy + t * p.padded + first, *x = p.removed + t * kColumns;
   const T *before = p.inside + t * kColumns * p.padded, *after = before + kColumns * p.padded;
@@ -83,7 +83,7 @@ SACCADE_INLINE void token_back(const Piece<T>& p, int64_t t, int64_t first) {
 }
 
 template <class T>
-SACCADE_INLINE void advance_state_impl(const Piece<T>& p, T* state) {
+SACCADE_INLINE void advance_state_impl(const HeadChunk<T>& p, T* state) {
   for (int64_t first = 0; first < p.width; first += kColumns) {
     states_inside(p, state, first);
     std::copy_n(p.inside + p.count * kColumns * p.padded, kColumns * p.padded, state + first * p.padded);
@@ -91,7 +91,7 @@ SACCADE_INLINE void advance_state_impl(const Piece<T>& p, T* state) {
 }
 
 template <class T>
-SACCADE_INLINE void piece_back_impl(const Piece<T>& p, const T* start) {
+SACCADE_INLINE void piece_back_impl(const HeadChunk<T>& p, const T* start) {
   for (T* sum : {p.dr, p.dw, p.dk, p.da, p.db}) std::fill_n(sum, p.count * p.padded, T(0));
   for (int64_t first = 0; first < p.width; first += kColumns) {
     states_inside(p, start, first);
@@ -104,9 +104,9 @@ SACCADE_INLINE void exponentials_impl(T* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] = fast_exp(x[i]);
 }
 
-#define ENTRY_POINTS(T)                                                                          \
-  SACCADE_SIMD void advance_state(const Piece<T>& p, T* state) { advance_state_impl(p, state); } \
-  SACCADE_SIMD void piece_back(const Piece<T>& p, const T* start) { piece_back_impl(p, start); } \
+#define ENTRY_POINTS(T)                                                                              \
+  SACCADE_SIMD void advance_state(const HeadChunk<T>& p, T* state) { advance_state_impl(p, state); } \
+  SACCADE_SIMD void piece_back(const HeadChunk<T>& p, const T* start) { piece_back_impl(p, start); } \
   SACCADE_SIMD void exponentials(T* x, int64_t n) { exponentials_impl(x, n); }
 ENTRY_POINTS(float)
 ENTRY_POINTS(double)
@@ -120,7 +120,7 @@ class Head {
     const int64_t padded = padded_width<T>(in.shape.width), rows = kPiece * padded, square = padded * padded;
     pieces_ = (in.shape.length + kPiece - 1) / kPiece;
     Carve<T> memory{scratch<T, 25>(13 * rows + (pieces_ + 1) * square + (kPiece + 1) * kColumns * padded + kPiece * kColumns)};
-    Piece<T>& p = piece_;
+    HeadChunk<T>& p = piece_;
     p.width = in.shape.width, p.padded = padded;
     for (T** part : {&p.r, &p.w, &p.k, &p.v, &p.a, &p.b, &p.dy, &p.dr, &p.dw, &p.dk, &p.dv, &p.da, &p.db}) *part = memory.take(rows);
     p.d_state = memory.take(square), starts_ = memory.take(pieces_ * square);
@@ -129,7 +129,7 @@ class Head {
 
   void run() {
     const HeadShape& shape = in_.shape;
-    Piece<T>& p = piece_;
+    HeadChunk<T>& p = piece_;
     const int64_t square = p.padded * p.padded;
     copy_state_in(head_state<T>(shape, in_.start, sequence_, h_), shape.width, p.padded, true, starts_);
     for (int64_t i = 0; i + 1 < pieces_; ++i) {
@@ -158,13 +158,13 @@ class Head {
   }
   /// What the states of a piece are made of.
   void take(int64_t i) {
-    Piece<T>& p = piece_;
+    HeadChunk<T>& p = piece_;
     p.count = std::min(kPiece, in_.shape.length - i * kPiece);
     rows_in(in_.log_w, i, p.w), rows_in(in_.k, i, p.k), rows_in(in_.v, i, p.v), rows_in(in_.a, i, p.a), rows_in(in_.b, i, p.b);
     exponentials(p.w, p.count * p.padded);
   }
   void give(int64_t i) {
-    const Piece<T>& p = piece_;
+    const HeadChunk<T>& p = piece_;
     const auto out = [&](const GradTarget& to, const T* rows) {
       if (to) copy_out(in_.shape, rows, i * kPiece, p.count, p.padded, to.add, in_.shape.rows<T>(to.tensor, sequence_, h_));
     };
@@ -174,7 +174,7 @@ class Head {
   const Wkv7Inputs& in_;
   const Wkv7Gradients& g_;
   int64_t sequence_, h_, pieces_ = 0;
-  Piece<T> piece_{};
+  HeadChunk<T> piece_{};
   T* starts_ = nullptr;
 };
 

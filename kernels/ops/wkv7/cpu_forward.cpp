@@ -7,7 +7,7 @@ namespace {
 
 /// A piece of one head: rows of `padded` elements; w is e^{log_w}.
 template <class T>
-struct Piece {
+struct HeadChunk {
   int64_t width, padded, count;
   T *r, *w, *k, *v, *a, *b, *y;
   T* state;    ///< [N, padded]: rows are channels of the key
@@ -16,7 +16,7 @@ struct Piece {
 
 /// One token for two vectors of columns: S_c ← w_c S_c + b_c removed + k_c v, y = Σ_c r_c S_c, and S_tᵀ a_{t+1} along the way.
 template <class T>
-SACCADE_INLINE void advance(const Piece<T>& p, int64_t t, int64_t column) {
+SACCADE_INLINE void advance(const HeadChunk<T>& p, int64_t t, int64_t column) {
   constexpr int64_t n = kLanes<T>;
   const int64_t at = t * p.padded;
   const T *r = p.r + at, *w = p.w + at, *k = p.k + at, *b = p.b + at, *next = p.a + (t + 1 < p.count ? at + p.padded : at);
@@ -36,7 +36,7 @@ SACCADE_INLINE void advance(const Piece<T>& p, int64_t t, int64_t column) {
 }
 
 template <class T>
-SACCADE_INLINE void run_piece_impl(const Piece<T>& p) {
+SACCADE_INLINE void run_piece_impl(const HeadChunk<T>& p) {
   for (int64_t i = 0; i < p.count * p.padded; ++i) p.w[i] = fast_exp(p.w[i]);
   for (int64_t column = 0; column < p.width; column += 2 * kLanes<T>) {
     for (int64_t i = 0; i < 2 * kLanes<T>; ++i) p.removed[column + i] = 0;
@@ -48,7 +48,7 @@ SACCADE_INLINE void run_piece_impl(const Piece<T>& p) {
 
 /// a_j = p · k_j, p ← w_j ∘ p + a_j (b_j · p)   for j = t … 0
 template <class T>
-SACCADE_INLINE void read_back_impl(const Piece<T>& rows, int64_t t, T* p, T* weights) {
+SACCADE_INLINE void read_back_impl(const HeadChunk<T>& rows, int64_t t, T* p, T* weights) {
   for (int64_t j = t; j >= 0; --j) {
     const int64_t at = j * rows.padded;
     weights[j] = dot(p, rows.k + at, rows.padded);
@@ -62,9 +62,9 @@ SACCADE_INLINE void exponentials_impl(T* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] = fast_exp(x[i]);
 }
 
-#define ENTRY_POINTS(T)                                                                                                   \
-  SACCADE_SIMD void run_piece(const Piece<T>& p) { run_piece_impl(p); }                                                   \
-  SACCADE_SIMD void read_back(const Piece<T>& rows, int64_t t, T* p, T* weights) { read_back_impl(rows, t, p, weights); } \
+#define ENTRY_POINTS(T)                                                                                                       \
+  SACCADE_SIMD void run_piece(const HeadChunk<T>& p) { run_piece_impl(p); }                                                   \
+  SACCADE_SIMD void read_back(const HeadChunk<T>& rows, int64_t t, T* p, T* weights) { read_back_impl(rows, t, p, weights); } \
   SACCADE_SIMD void exponentials(T* x, int64_t n) { exponentials_impl(x, n); }
 ENTRY_POINTS(float)
 ENTRY_POINTS(double)
@@ -72,7 +72,7 @@ ENTRY_POINTS(double)
 
 /// Rows of one head, tokens first … first+count−1.
 template <class T>
-void take(const Wkv7Inputs& in, int64_t sequence, int64_t h, int64_t first, Piece<T>& p) {
+void take(const Wkv7Inputs& in, int64_t sequence, int64_t h, int64_t first, HeadChunk<T>& p) {
   const auto rows = [&](const Tensor& x, T* to) {
     if (x) copy_in(in.shape, in.shape.rows<T>(x, sequence, h), first, p.count, p.padded, to);
   };
@@ -84,7 +84,7 @@ void run_head(const Wkv7Inputs& in, const Tensor& y, const Tensor& state, int64_
   const HeadShape& shape = in.shape;
   const int64_t padded = padded_width<T>(shape.width), rows = kPiece * padded;
   Carve<T> memory{scratch<T, 23>(7 * rows + (padded + 1) * padded)};
-  Piece<T> p{};
+  HeadChunk<T> p{};
   p.width = shape.width, p.padded = padded;
   for (T** part : {&p.r, &p.w, &p.k, &p.v, &p.a, &p.b, &p.y}) *part = memory.take(rows);
   p.state = memory.take(padded * padded), p.removed = memory.take(padded);
@@ -110,7 +110,7 @@ void wkv7_weights(const Wkv7Inputs& in, int64_t sequence, const Tensor& weights)
   const int64_t length = in.shape.length, padded = padded_width<T>(in.shape.width);
   parallel_for(in.shape.heads, [&](int64_t h) {
     Carve<T> memory{scratch<T, 24>((5 * length + 1) * padded)};
-    Piece<T> rows{};
+    HeadChunk<T> rows{};
     rows.width = in.shape.width, rows.padded = padded, rows.count = length;
     for (T** part : {&rows.r, &rows.w, &rows.k, &rows.a, &rows.b}) *part = memory.take(length * padded);
     T* p = memory.take(padded);

@@ -1,4 +1,4 @@
-#include "kernels/ops/linear_pieces/linear_pieces.h"
+#include "kernels/ops/linear_split/linear_split.h"
 
 #include "kernels/ops/linear/linear.h"
 #include "kernels/ops/split/split.h"
@@ -6,10 +6,10 @@
 
 namespace saccade::test {
 
-class LinearPiecesTest : public QObject {
+class LinearSplitTest : public QObject {
   Q_OBJECT
 
-  static std::vector<Tensor> pieces(Tape& tape, const std::vector<Tensor>& x) { return linear_pieces(tape, x[0], x[1], {4, 1, 6}); }
+  static std::vector<Tensor> pieces(Tape& tape, const std::vector<Tensor>& x) { return linear_split(tape, x[0], x[1], {4, 1, 6}); }
   static std::vector<Tensor> cut(Tape& tape, const std::vector<Tensor>& x) { return split(tape, linear(tape, x[0], x[1]), {4, 1, 6}); }
 
  private Q_SLOTS:
@@ -33,5 +33,5 @@ class LinearPiecesTest : public QObject {
 
 }  // namespace saccade::test
 
-QTEST_GUILESS_MAIN(saccade::test::LinearPiecesTest)
-#include "linear_pieces_test.moc"
+QTEST_GUILESS_MAIN(saccade::test::LinearSplitTest)
+#include "linear_split_test.moc"

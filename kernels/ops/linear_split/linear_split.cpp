@@ -1,4 +1,4 @@
-#include "kernels/ops/linear_pieces/linear_pieces.h"
+#include "kernels/ops/linear_split/linear_split.h"
 
 #include <numeric>
 
@@ -11,7 +11,7 @@ namespace saccade {
 namespace {
 
 /// Rows of the weight that make one output.
-struct Piece {
+struct OutputRows {
   int64_t begin, width;
   Tensor of(const Tensor& weight) const { return weight.slice(begin, begin + width); }
 };
@@ -21,7 +21,7 @@ Cost cost(const Tensor& x, const Tensor& weight, const Tensor& y) {
           static_cast<double>(x.bytes() + weight.bytes() + y.bytes())};
 }
 
-void forward(Tape& tape, const Tensor& x, const Tensor& weight, const Piece& piece, const Tensor& y) {
+void forward(Tape& tape, const Tensor& x, const Tensor& weight, const OutputRows& piece, const Tensor& y) {
   const int64_t in = weight.dim(1), rows = x.size() / in, out = piece.width;
   const Tensor part = piece.of(weight);
   tape.run(
@@ -40,7 +40,7 @@ void forward(Tape& tape, const Tensor& x, const Tensor& weight, const Piece& pie
 }
 
 /// d_W_i = d_y_iᵀ x
-void weight_gradient(Tape& t, const Tensor& x, const Piece& piece, const Tensor& dy, const GradTarget& whole) {
+void weight_gradient(Tape& t, const Tensor& x, const OutputRows& piece, const Tensor& dy, const GradTarget& whole) {
   const Tensor dw = piece.of(whole.tensor);
   const int64_t in = dw.dim(1), rows = x.size() / in, out = dw.dim(0);
   run_on_side_stream(
@@ -58,7 +58,7 @@ void weight_gradient(Tape& t, const Tensor& x, const Piece& piece, const Tensor&
 }
 
 /// d_x += d_y_i W_i
-void input_gradient(Tape& t, const Tensor& x, const Tensor& weight, const Piece& piece, const Tensor& dy, const Tensor& dx, bool add) {
+void input_gradient(Tape& t, const Tensor& x, const Tensor& weight, const OutputRows& piece, const Tensor& dy, const Tensor& dx, bool add) {
   const int64_t in = weight.dim(1), rows = x.size() / in, out = piece.width;
   const Tensor part = piece.of(weight);
   t.run(
@@ -77,14 +77,14 @@ void input_gradient(Tape& t, const Tensor& x, const Tensor& weight, const Piece&
 
 }  // namespace
 
-std::vector<Tensor> linear_pieces(Tape& tape, const Tensor& x, const Tensor& weight, const std::vector<int64_t>& widths) {
+std::vector<Tensor> linear_split(Tape& tape, const Tensor& x, const Tensor& weight, const std::vector<int64_t>& widths) {
   expect(weight.rank() == 2 && x.rank() >= 1 && x.dim(-1) == weight.dim(1) && accumulation_dtype(x.dtype()) == weight.dtype(),
-         "linear_pieces", "x is ", x, " ", x.dtype(), ", weight is ", weight, " ", weight.dtype(),
+         "linear_split", "x is ", x, " ", x.dtype(), ", weight is ", weight, " ", weight.dtype(),
          "; expected x [..., in], weight [out, in]");
-  expect(std::accumulate(widths.begin(), widths.end(), int64_t{0}) == weight.dim(0), "linear_pieces", "weight is ", weight,
+  expect(std::accumulate(widths.begin(), widths.end(), int64_t{0}) == weight.dim(0), "linear_split", "weight is ", weight,
          ", the widths do not add up to its rows");
   std::vector<Tensor> y;
-  std::vector<Piece> pieces;
+  std::vector<OutputRows> pieces;
   for (int64_t begin = 0; int64_t width : widths) {
     Shape shape;
     for (int i = 0; i + 1 < x.rank(); ++i) shape.push_back(x.dim(i));

@@ -1,0 +1,46 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/runs/run.h"
+
+namespace saccade {
+
+/// One value that was tried for a tuned setting, and the validation loss at its end: infinite where it diverged.
+struct TriedValue {
+  double value = 0;
+  double loss = 0;  ///< nats per token, validation split
+};
+
+/// What can be said of the search for a setting's best value.
+struct Tuning {
+  enum class State {
+    unknown,  ///< not asked for
+    open,     ///< values of the search have not ended yet
+    untuned,  ///< one value only
+    edge,     ///< the best value is the smallest or the largest that was tried
+    tuned     ///< the best value has neighbours on both sides that are no better
+  };
+  State state = State::unknown;
+  std::string setting;              ///< "training.learning_rate"
+  std::vector<TriedValue> tried{};  ///< ascending
+  std::optional<double> best{};     ///< the value with the least validation loss
+  std::optional<double> extend{};   ///< at an edge: the value to try next
+};
+
+/// Judges values that have all ended; their order does not matter. The value to try next continues the ratio of the last two.
+Tuning judge_tuning(const std::string& setting, std::vector<TriedValue> tried);
+/// A run of which only its own value is known.
+Tuning untuned(const Run& run);
+
+const char* to_string(Tuning::State state);
+/// "tuned: 0.003 of 0.001, 0.003, 0.01", "edge: 0.01 of 0.003, 0.01; extend with 0.03", "untuned: one rate only (0.001)"; empty where
+/// nothing is known.
+std::string describe(const Tuning& tuning);
+nlohmann::json to_json(const Tuning& tuning);
+
+/// As few digits as tell it: "0.003".
+std::string plain_number(double value);
+
+}  // namespace saccade

@@ -1,0 +1,150 @@
+#include "analysis/studies/equal.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "kernels/engine/error.h"
+#include "models/corpus/vocabulary.h"
+#include "models/training/decoder.h"
+#include "models/training/plan.h"
+
+namespace saccade {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kLargest = int64_t{1} << 20;  ///< of a width
+
+std::string percent(double share) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f %%", 100 * share);
+  return text.data();
+}
+
+/// One setting of a cell, and how many parameters the cell has with each of its values; nothing where the setting does not take it.
+class Knob {
+ public:
+  /// `solved`: assignments of the knobs before.
+  Knob(const EqualCell& cell, std::string setting, const std::vector<std::string>& solved)
+      : cell_(cell), setting_(std::move(setting)), solved_(solved) {
+    std::string path = "/" + setting_;
+    std::replace(path.begin(), path.end(), '.', '/');
+    const Json::json_pointer pointer(path);
+    const Json resolved = to_json(cell_.parse(solved_));
+    value_ = resolved.contains(pointer) ? resolved.at(pointer) : cell_.written.value(pointer, Json());
+    width_ = resolved.value(Json::json_pointer("/architecture/width"), int64_t{64});
+  }
+
+  bool is_there() const { return !value_.is_null(); }
+
+  int64_t start() const {
+    if (!value_.is_number_integer())
+      throw UsageError("/equal/by names " + setting_ + ", which is " + value_.dump() + "; expected an integer setting");
+    return value_ > 0 ? value_.get<int64_t>() : 4 * width_;  // 0: chosen by the architecture
+  }
+
+  std::optional<int64_t> count(int64_t value) const {
+    std::vector<std::string> settings = solved_;
+    settings.push_back(assignment(value));
+    try {
+      return count_parameters(cell_.parse(settings));
+    } catch (const UsageError&) {
+      return {};
+    }
+  }
+
+  std::string assignment(int64_t value) const { return setting_ + "=" + std::to_string(value); }
+
+ private:
+  const EqualCell& cell_;
+  std::string setting_;
+  std::vector<std::string> solved_;
+  Json value_;
+  int64_t width_ = 0;
+};
+
+struct Tried {
+  int64_t value = 0, parameters = 0;
+};
+
+/// The first value from `value` on, in steps of `step`, that the setting takes, up to `end` and excluding it.
+std::optional<Tried> next_valid(const Knob& knob, int64_t value, int64_t step, int64_t end) {
+  constexpr int kMost = 512;
+  for (int i = 0; i < kMost && value != end && value > 0 && value <= kLargest; ++i, value += step)
+    if (const auto parameters = knob.count(value)) return Tried{value, *parameters};
+  return {};
+}
+
+/// The value whose parameters are nearest to the goal: parameters grow with every setting that is solved for.
+std::optional<Tried> nearest(const Knob& knob, int64_t goal) {
+  std::optional<Tried> low = next_valid(knob, knob.start(), 1, 0), high = low;
+  while (low && low->parameters > goal && low->value > 1) {
+    high = low;
+    low = next_valid(knob, std::max<int64_t>(1, low->value / 2), 1, high->value);
+  }
+  while (high && high->parameters < goal) {
+    low = high;
+    high = next_valid(knob, high->value * 2, 1, 0);
+  }
+  while (low && high && high->value - low->value > 1) {
+    const int64_t middle = (low->value + high->value) / 2;
+    std::optional<Tried> between = next_valid(knob, middle, 1, high->value);
+    if (!between) between = next_valid(knob, middle, -1, low->value);
+    if (!between) break;
+    (between->parameters <= goal ? low : high) = between;
+  }
+  if (!low || !high) return low ? low : high;
+  return goal - low->parameters <= high->parameters - goal ? low : high;
+}
+
+std::vector<std::string> equal_parameters(const StudyEqual& equal, int64_t goal, const EqualCell& cell) {
+  const auto off = [&](int64_t parameters) { return static_cast<double>(parameters) / static_cast<double>(goal) - 1; };
+  std::vector<std::string> settings;
+  int64_t parameters = count_parameters(cell.parse({}));
+  for (const std::string& name : equal.by) {
+    if (std::abs(off(parameters)) <= kEqualParameters) break;
+    const Knob knob(cell, name, settings);
+    if (!knob.is_there()) continue;  // of other architectures of the grid
+    const std::optional<Tried> found = nearest(knob, goal);
+    if (!found) continue;
+    settings.push_back(knob.assignment(found->value));
+    parameters = found->parameters;
+  }
+  if (std::abs(off(parameters)) <= kEqualParameters) return settings;
+  std::string text;
+  for (const std::string& setting : settings) text += (text.empty() ? "" : ", ") + setting;
+  throw UsageError("/equal: " + cell.name + " comes no nearer than " + percent(off(parameters)) + " to " + std::to_string(goal) +
+                   " parameters (" + (text.empty() ? "nothing could be changed" : text) +
+                   "); name a finer setting in /equal/by, like architecture.mlp_width");
+}
+
+double flops_per_step(const RunConfig& config) { return make_plan(config, vocabulary_of(config.data.tokenizer)).flops_per_step; }
+
+std::vector<std::string> steps_for(double steps, const RunConfig& config) {
+  const int64_t nearest_step = std::max<int64_t>(1, std::llround(steps));
+  if (nearest_step == config.training.steps) return {};
+  return {"training.steps=" + std::to_string(nearest_step)};
+}
+
+}  // namespace
+
+int64_t count_parameters(const RunConfig& config) {
+  const InferenceModel model(config.architecture, vocabulary_of(config.data.tokenizer), config.data.sequence_length,
+                             Device::plan(Engine::cpu), "f32", static_cast<uint64_t>(config.training.seed));
+  return model.model().parameter_count();
+}
+
+std::vector<std::string> solve_equal(const StudyEqual& equal, const RunConfig& goal, const EqualCell& cell) {
+  if (equal.what == StudyEqual::What::parameters) return equal_parameters(equal, count_parameters(goal), cell);
+  const RunConfig config = cell.parse({});
+  if (goal.training.batch_warmup_steps > 0 || config.training.batch_warmup_steps > 0)
+    throw UsageError("/equal: " + cell.name + " has a batch that grows; expected training.batch_warmup_steps 0 where steps are solved for");
+  const auto steps = static_cast<double>(goal.training.steps);
+  if (equal.what == StudyEqual::What::tokens)
+    return steps_for(steps * static_cast<double>(goal.training.batch_tokens) / static_cast<double>(config.training.batch_tokens), config);
+  return steps_for(steps * flops_per_step(goal) / flops_per_step(config), config);
+}
+
+}  // namespace saccade

@@ -1,0 +1,26 @@
+#pragma once
+#include <functional>
+
+#include "analysis/studies/study.h"
+
+namespace saccade {
+
+/// Equal parameters are reached within this share.
+inline constexpr double kEqualParameters = 0.005;
+
+/// Parameters of a config's model, counted without allocating it. Throws UsageError, DataError (a tokenizer that is not there).
+int64_t count_parameters(const RunConfig& config);
+
+/// A cell whose settings are solved for.
+struct EqualCell {
+  std::string name;
+  nlohmann::json written;                                                    ///< its config before defaults are filled in
+  std::function<RunConfig(const std::vector<std::string>& settings)> parse;  ///< with more assignments
+};
+
+/// Assignments ("architecture.width=72", "training.steps=180") that give a cell as many parameters, FLOPs or tokens as `goal`.
+/// Parameters: the settings of StudyEqual::by that its config has are tried one after the other, each at its nearest value, until they are
+/// within 0.5 %. FLOPs and tokens: by training.steps, to the nearest step. Throws UsageError, naming the cell and how near it came.
+std::vector<std::string> solve_equal(const StudyEqual& equal, const RunConfig& goal, const EqualCell& cell);
+
+}  // namespace saccade

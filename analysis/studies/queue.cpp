@@ -1,0 +1,168 @@
+#include "analysis/studies/queue.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "analysis/runs/files.h"
+#include "analysis/runs/run_info.h"
+#include "analysis/studies/file_lock.h"
+#include "kernels/engine/error.h"
+#include "models/config_text.h"
+#include "models/corpus/corpus.h"
+#include "models/corpus/vocabulary.h"
+#include "models/training/plan.h"
+
+extern char** environ;
+
+namespace saccade {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr const char* kQueueFile = "queue.json";
+
+fs::path queues_folder() { return data_folder() / "queue" / host_name(); }
+
+Json to_json(const QueueState& state) {
+  Json entries = Json::array();
+  for (const QueueEntry& e : state.entries)
+    entries.push_back({{"id", e.id}, {"kind", e.kind}, {"directory", e.directory.string()}, {"config", e.config}, {"added", e.added}});
+  return {{"format_version", 1}, {"paused", state.paused},   {"stop_runs", state.stop_runs},
+          {"jobs", state.jobs},  {"next_id", state.next_id}, {"entries", entries}};
+}
+
+QueueState state_from(const Json& object, const fs::path& file) try {
+  QueueState state;
+  state.paused = object.at("paused"), state.stop_runs = object.at("stop_runs"), state.jobs = object.at("jobs"),
+  state.next_id = object.at("next_id");
+  for (const Json& e : object.at("entries"))
+    state.entries.push_back({e.at("id"), e.at("kind"), fs::path(e.at("directory").get<std::string>()), e.at("config"), e.at("added")});
+  return state;
+} catch (const Json::exception&) {
+  throw DataError(file.string() + " is damaged; remove it to begin an empty queue");
+}
+
+int64_t add(QueueState& state, const std::string& kind, const fs::path& directory, const Json& config) {
+  state.entries.push_back({state.next_id, kind, fs::absolute(directory).lexically_normal(), config, utc_now()});
+  return state.next_id++;
+}
+
+}  // namespace
+
+DeviceQueue::DeviceQueue(const std::string& device) : device_(device) {
+  std::string name = device;
+  std::replace(name.begin(), name.end(), ':', '-');
+  folder_ = queues_folder() / name;
+  fs::create_directories(folder_.parent_path());
+  make_run_folder(folder_);
+  make_run_folder(worker_folder());
+}
+
+std::vector<DeviceQueue> DeviceQueue::all() {
+  std::vector<DeviceQueue> queues;
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(queues_folder(), none))
+    if (fs::exists(entry.path() / kQueueFile, none)) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  for (std::string& name : names) {
+    if (name.starts_with("cuda-")) name[4] = ':';
+    queues.emplace_back(name);
+  }
+  return queues;
+}
+
+QueueState DeviceQueue::read() const {
+  const fs::path file = folder_ / kQueueFile;
+  std::error_code none;
+  if (!fs::exists(file, none)) return {};
+  return state_from(parse_json_text(read_text(file), file.string()), file);
+}
+
+QueueState DeviceQueue::edit(const std::function<void(QueueState&)>& change) const {
+  const FileLock lock(edit_lock());
+  QueueState state = read();
+  change(state);
+  replace_text(folder_ / kQueueFile, to_json(state).dump(2) + "\n");
+  return state;
+}
+
+std::optional<LockHolder> DeviceQueue::worker() const { return lock_holder(worker_folder()); }
+
+void DeviceQueue::ensure_worker(const fs::path& program) const {
+  const FileLock lock(edit_lock());  // a worker that finds nothing to do gives its own lock up under this one
+  const QueueState state = read();
+  if (worker() || state.paused || state.entries.empty()) return;
+  start_detached({program.string(), "-q", "queue", "work", "--device", device_}, log_file());
+}
+
+int64_t enqueue_study(const DeviceQueue& queue, const fs::path& study) {
+  int64_t id = 0;
+  const fs::path directory = fs::absolute(study).lexically_normal();
+  queue.edit([&](QueueState& state) {
+    const auto there =
+        std::find_if(state.entries.begin(), state.entries.end(), [&](const QueueEntry& e) { return e.directory == directory; });
+    id = there != state.entries.end() ? there->id : add(state, "study", directory, Json());
+  });
+  return id;
+}
+
+int64_t enqueue_run(const DeviceQueue& queue, const fs::path& run, const Json& config) {
+  int64_t id = 0;
+  const fs::path directory = fs::absolute(run).lexically_normal();
+  queue.edit([&](QueueState& state) {
+    for (const QueueEntry& entry : state.entries)
+      if (entry.directory == directory) throw UsageError(run.string() + " waits already, as entry " + std::to_string(entry.id));
+    id = add(state, "run", directory, config);
+  });
+  return id;
+}
+
+size_t find_entry(const QueueState& state, const std::string& name) {
+  const fs::path directory = fs::absolute(name).lexically_normal();
+  std::string known;
+  for (size_t i = 0; i < state.entries.size(); ++i) {
+    const QueueEntry& entry = state.entries[i];
+    if (std::to_string(entry.id) == name || entry.directory == directory || entry.directory.filename() == name) return i;
+    known += (known.empty() ? "" : ", ") + std::to_string(entry.id) + " (" + entry.directory.filename().string() + ")";
+  }
+  throw UsageError("the queue has no entry \"" + name + "\"; " + (known.empty() ? "it is empty" : "it has " + known));
+}
+
+std::string queue_device(const RunConfig& config) {
+  return to_string(run_device(config, config.device == "auto" ? vocabulary_of(config.data.tokenizer) : 1));
+}
+
+int start_detached(const std::vector<std::string>& command, const fs::path& log) {
+  const Descriptor out = open_run_file(log, O_WRONLY | O_CREAT | O_APPEND);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&files, out.get(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&files, out.get(), STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+  std::vector<std::string> words = command;
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  const int failed = ::posix_spawn(&child, arguments[0], &files, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  if (failed != 0) throw Error("cannot start " + command.front() + ": " + std::strerror(failed));
+  return child;
+}
+
+}  // namespace saccade

@@ -1,0 +1,69 @@
+#pragma once
+#include <functional>
+
+#include "analysis/runs/run_lock.h"
+#include "kernels/engine/device.h"
+#include "models/config/config.h"
+
+namespace saccade {
+
+/// Something that waits for a device: a study, or one run to train or to take up again.
+struct QueueEntry {
+  int64_t id = 0;
+  std::string kind;                 ///< study or run
+  std::filesystem::path directory;  ///< of the study, or of the run
+  nlohmann::json config;            ///< of a run that has not begun; null for one that has, and for a study
+  std::string added;                ///< UTC
+};
+
+struct QueueState {
+  bool paused = false;
+  bool stop_runs = false;  ///< while paused: those at work stop at a checkpoint
+  int64_t jobs = 1;        ///< runs at a time, as far as the memory of the device reaches
+  int64_t next_id = 1;
+  std::vector<QueueEntry> entries;  ///< in their order
+};
+
+/// The queue of one device of this machine: a folder with queue.json, changed under a lock, and the lock of the one process that works it
+/// off. Locks end with their processes, and queue.json is replaced in one instant, so that kill -9 leaves nothing to mend.
+class DeviceQueue {
+ public:
+  /// `device`: "cpu", "cuda:0".
+  explicit DeviceQueue(const std::string& device);
+  /// Those that have a folder on this machine.
+  static std::vector<DeviceQueue> all();
+
+  const std::string& device() const { return device_; }
+  const std::filesystem::path& folder() const { return folder_; }
+  QueueState read() const;
+  /// Reads, changes and writes under the lock; returns what was written. Throws what `change` throws, and then nothing is changed.
+  QueueState edit(const std::function<void(QueueState&)>& change) const;
+
+  std::optional<LockHolder> worker() const;
+  /// Starts `program` queue work --device D as a process of its own, unless there is one or nothing to do; it outlives this process.
+  void ensure_worker(const std::filesystem::path& program) const;
+
+  /// What the worker says, a line each.
+  std::filesystem::path log_file() const { return folder_ / "log.txt"; }
+  std::filesystem::path worker_folder() const { return folder_ / "worker"; }
+  std::filesystem::path edit_lock() const { return folder_ / "lock"; }
+
+ private:
+  std::string device_;
+  std::filesystem::path folder_;
+};
+
+/// Adds a study, unless it is there already. The study's id.
+int64_t enqueue_study(const DeviceQueue& queue, const std::filesystem::path& study);
+int64_t enqueue_run(const DeviceQueue& queue, const std::filesystem::path& run, const nlohmann::json& config);
+/// The entry's place in the list, or an UsageError that names those there are. `name`: an id or the path or name of a folder.
+size_t find_entry(const QueueState& state, const std::string& name);
+
+/// The device that a config's run goes to, by its name.
+std::string queue_device(const RunConfig& config);
+
+/// Starts a program as a process of its own session, which outlives this one: standard output and error go to `log`. Returns its id.
+/// Throws Error when it cannot be started.
+int start_detached(const std::vector<std::string>& command, const std::filesystem::path& log);
+
+}  // namespace saccade

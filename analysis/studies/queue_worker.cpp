@@ -1,0 +1,317 @@
+#include "analysis/studies/queue_worker.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <map>
+#include <thread>
+
+#include "analysis/runs/run_info.h"
+#include "analysis/studies/file_lock.h"
+#include "analysis/studies/study_folder.h"
+#include "analysis/training/training_run.h"
+#include "kernels/engine/error.h"
+#include "models/corpus/vocabulary.h"
+#include "models/training/plan.h"
+
+namespace saccade {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr int kMostCrashes = 3;  ///< of a run that comes no further between them
+constexpr auto kPause = std::chrono::milliseconds(100);
+
+/// What could be started next.
+struct Candidate {
+  int64_t entry = 0;
+  std::string name;
+  fs::path directory, study;  ///< study: empty for a run that stands in the queue itself
+  nlohmann::json config;      ///< null for a run that has begun
+  fs::path config_file, log;
+};
+
+struct Job {
+  Candidate what;
+  int process = 0;
+  int64_t bytes = 0;        ///< of device memory, as planned; 0: not asked
+  int64_t step_before = 0;  ///< of the run when this process took it up
+  bool told_to_stop = false;
+};
+
+struct KnownStudy {
+  StudyView view;
+  Clock::time_point read, again;
+};
+
+int64_t step_of(const fs::path& run) try { return holds_run(run) ? read_run_info(run).step : 0; } catch (const Error&) {
+  return 0;
+}
+
+std::optional<RunState> state_of(const fs::path& run) try {
+  return holds_run(run) ? std::optional(read_run_info(run).state) : std::nullopt;
+} catch (const Error&) {
+  return {};
+}
+
+std::string last_line(const fs::path& log) try {
+  std::string text = read_text(log);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.substr(text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1);
+} catch (const Error&) {
+  return "it said nothing";
+}
+
+int64_t device_bytes(const nlohmann::json& config) {
+  const RunConfig run = resolve_config(config, "run");
+  return make_plan(run, vocabulary_of(run.data.tokenizer)).device_bytes();
+}
+
+bool ended(RunState state) { return state == RunState::finished || state == RunState::diverged; }
+
+}  // namespace
+
+struct QueueWorker::Impl {
+  DeviceQueue queue;
+  fs::path program;
+  std::function<void(const std::string&)> say;
+  std::vector<Job> jobs;
+  std::map<fs::path, KnownStudy> studies;
+  std::map<fs::path, int> crashes;
+  int64_t others = 0;  ///< runs of the queue's entries that processes train which an earlier worker started
+
+  void remove_entry(int64_t id) const {
+    queue.edit([&](QueueState& state) { std::erase_if(state.entries, [&](const QueueEntry& e) { return e.id == id; }); });
+  }
+
+  bool is_mine(const fs::path& directory) const {
+    return std::any_of(jobs.begin(), jobs.end(), [&](const Job& job) { return job.what.directory == directory; });
+  }
+
+  /// Read anew when a run of it ended, and every now and then: in a twentieth of the time at most.
+  const StudyView& view(const fs::path& directory) {
+    const auto known = studies.find(directory);
+    if (known != studies.end() && Clock::now() < known->second.again) return known->second.view;
+    const auto begin = Clock::now();
+    KnownStudy study{view_study(directory), begin, {}};
+    study.again = Clock::now() + std::max<Clock::duration>(std::chrono::seconds(1), 20 * (Clock::now() - begin));
+    return (studies[directory] = std::move(study)).view;
+  }
+
+  std::optional<Candidate> of_run(const QueueEntry& entry) {
+    if (is_mine(entry.directory)) return {};
+    if (is_live(entry.directory)) {
+      ++others;
+      return {};
+    }
+    if (const auto state = state_of(entry.directory); state && ended(*state)) {
+      say(entry.directory.string() + ": " + to_string(*state));
+      remove_entry(entry.id);
+      return {};
+    }
+    Candidate next{entry.id, entry.directory.filename().string(), entry.directory, {}, {}, {}, {}};
+    next.config_file = queue.folder() / ("run-" + std::to_string(entry.id) + ".json");
+    next.log = queue.folder() / ("run-" + std::to_string(entry.id) + ".txt");
+    if (!holds_run(entry.directory)) next.config = entry.config;
+    return next;
+  }
+
+  /// Takes a study out that is complete or blocked also when it is read under the lock: one that is extended meanwhile stays.
+  void end_study(const QueueEntry& entry) {
+    std::string why;
+    queue.edit([&](QueueState& state) {
+      const StudyView now = view_study(entry.directory);
+      why = now.complete() ? "complete" : now.blocked();
+      if (!why.empty()) std::erase_if(state.entries, [&](const QueueEntry& e) { return e.id == entry.id; });
+    });
+    studies.erase(entry.directory);
+    if (!why.empty()) say(entry.directory.string() + ": " + why);
+  }
+
+  std::optional<Candidate> of_study(const QueueEntry& entry) try {
+    const StudyView& study = view(entry.directory);
+    const auto directory_of = [&](const WantedRun& wanted) { return entry.directory / "runs" / wanted.name; };
+    for (const WantedRun& wanted : study.wanted)
+      if (wanted.status == WantedRun::Status::live && !is_mine(directory_of(wanted))) ++others;
+    for (const WantedRun* wanted : study.ready()) {
+      const fs::path directory = directory_of(*wanted);
+      if (is_mine(directory) || is_live(directory)) continue;
+      Candidate next{entry.id, wanted->name, directory, entry.directory, {}, {}, {}};
+      next.config_file = entry.directory / "configs" / (wanted->name + ".json");
+      next.log = entry.directory / "logs" / (wanted->name + ".txt");
+      if (!holds_run(directory)) next.config = to_json(wanted->run.config);
+      return next;
+    }
+    const bool mine = std::any_of(jobs.begin(), jobs.end(), [&](const Job& job) { return job.what.entry == entry.id; });
+    const std::string why = study.complete() ? "complete" : study.blocked();
+    if (!mine && !why.empty()) end_study(entry);
+    return {};
+  } catch (const std::exception& error) {
+    say(entry.directory.string() + ": " + error.what());
+    remove_entry(entry.id);
+    return {};
+  }
+
+  std::optional<Candidate> next(const QueueState& state) {
+    others = 0;
+    std::optional<Candidate> first;
+    for (const QueueEntry& entry : state.entries) {  // all, for `others`
+      std::optional<Candidate> candidate = entry.kind == "study" ? of_study(entry) : of_run(entry);
+      if (!first) first = std::move(candidate);
+    }
+    return first;
+  }
+
+  /// One run always may; more as far as `most` and the memory go, by the plans of all of them and by what is free now.
+  bool fits(const Candidate& candidate, int64_t most, int64_t& bytes) {
+    const int64_t running = static_cast<int64_t>(jobs.size()) + others;
+    if (most <= 1 || running >= most) return running == 0;
+    bytes = device_bytes(candidate.config.is_null() ? read_run_info(candidate.directory).config : candidate.config);
+    if (running == 0) return true;
+    int64_t planned = bytes;
+    for (const Job& job : jobs) planned += job.bytes;
+    const MemoryState memory = device_memory(parse_device(queue.device()));
+    return planned <= memory.total - memory.total / 20 && bytes + bytes / 10 <= memory.available;
+  }
+
+  void start(const Candidate& candidate, int64_t most, int64_t bytes) {
+    remove_run_file(candidate.log);
+    std::vector<std::string> command{program.string(), "-q"};
+    if (candidate.config.is_null()) {
+      command.insert(command.end(), {"resume", candidate.directory.string()});
+    } else {
+      replace_text(candidate.config_file, candidate.config.dump(2) + "\n");
+      command.insert(command.end(), {"train", candidate.config_file.string(), "--out", candidate.directory.string()});
+      if (most > 1 && candidate.config.value("threads", int64_t{0}) == 0) {  // the same bytes for any number of threads
+        const int64_t share = std::max<int64_t>(1, static_cast<int64_t>(std::thread::hardware_concurrency()) / most);
+        command.insert(command.end(), {"--set", "threads=" + std::to_string(share)});
+      }
+    }
+    const int64_t before = step_of(candidate.directory);
+    jobs.push_back({candidate, start_detached(command, candidate.log), bytes, before});
+    say(candidate.name + (candidate.config.is_null() ? ": taken up from step " + std::to_string(before) : ": started"));
+  }
+
+  void give_up(const Candidate& what, const std::string& why) {
+    say(what.name + ": " + why);
+    if (what.study.empty())
+      remove_entry(what.entry);
+    else
+      edit_study_state(what.study, [&](StudyState& state) { state.gave_up[what.name] = why; });
+  }
+
+  void note_end(const Job& job, int status) {
+    studies.erase(job.what.study);
+    const auto state = state_of(job.what.directory);
+    if (is_live(job.what.directory)) return;  // another process was faster
+    if (state && ended(*state)) {
+      say(job.what.name + ": " + to_string(*state));
+      remove_run_file(job.what.log);
+      return;
+    }
+    if (WIFSIGNALED(status)) {
+      int& count = step_of(job.what.directory) > job.step_before ? crashes[job.what.directory] = 1 : ++crashes[job.what.directory];
+      if (count >= kMostCrashes)
+        give_up(job.what, "ended " + std::to_string(count) + " times by signal " + std::to_string(WTERMSIG(status)));
+      return;
+    }
+    const QueueState now = queue.read();
+    const bool wanted =
+        !now.paused && std::any_of(now.entries.begin(), now.entries.end(), [&](const QueueEntry& e) { return e.id == job.what.entry; });
+    if (state == RunState::stopped || WEXITSTATUS(status) == 130) {
+      if (wanted) give_up(job.what, "stopped by hand");
+      return;
+    }
+    give_up(job.what, last_line(job.what.log));
+  }
+
+  void reap() {
+    for (size_t i = 0; i < jobs.size();) {
+      int status = 0;
+      if (::waitpid(jobs[i].process, &status, WNOHANG) != jobs[i].process) {
+        ++i;
+        continue;
+      }
+      const Job job = jobs[i];
+      jobs.erase(jobs.begin() + static_cast<std::ptrdiff_t>(i));
+      note_end(job, status);
+    }
+  }
+
+  bool is_to_stop(const Job& job, const QueueState& state) const try {
+    if (state.paused && state.stop_runs) return true;
+    const bool queued =
+        std::any_of(state.entries.begin(), state.entries.end(), [&](const QueueEntry& e) { return e.id == job.what.entry; });
+    return !queued && !job.what.study.empty() && read_study_state(job.what.study).stopped;
+  } catch (const Error&) {
+    return false;
+  }
+
+  /// Whoever stops runs says so first and then signals those that hold their locks. Those that still prepare hold none: they hear of it
+  /// here. (A second signal would end a run without a checkpoint.)
+  void stop_what_must() {
+    if (jobs.empty()) return;
+    const QueueState state = queue.read();
+    for (Job& job : jobs) {
+      if (job.told_to_stop || !is_to_stop(job, state)) continue;
+      job.told_to_stop = true;
+      if (!is_live(job.what.directory)) ::kill(job.process, SIGTERM);
+    }
+  }
+
+  /// Under the queue's lock, so that nothing starts that was taken out or paused meanwhile.
+  void start_if_wanted(const Candidate& candidate, int64_t most, int64_t bytes) {
+    const FileLock lock(queue.edit_lock());
+    const QueueState state = queue.read();
+    const bool queued =
+        std::any_of(state.entries.begin(), state.entries.end(), [&](const QueueEntry& e) { return e.id == candidate.entry; });
+    if (queued && !state.paused) start(candidate, most, bytes);
+  }
+
+  void start_what_fits() {
+    while (true) {
+      const QueueState state = queue.read();
+      if (state.paused) return;
+      const std::optional<Candidate> candidate = next(state);
+      int64_t bytes = 0;
+      if (!candidate || !fits(*candidate, state.jobs, bytes)) return;
+      start_if_wanted(*candidate, state.jobs, bytes);
+    }
+  }
+
+  /// Gives the worker's lock up under the queue's, so that what is added then finds no worker and starts one.
+  bool may_end(std::optional<RunLock>& mine) {
+    if (!jobs.empty()) return false;
+    const FileLock lock(queue.edit_lock());
+    const QueueState state = queue.read();
+    if (!state.paused && !state.entries.empty()) return false;
+    mine.reset();
+    return true;
+  }
+};
+
+QueueWorker::QueueWorker(DeviceQueue queue, fs::path program, std::function<void(const std::string&)> say)
+    : impl_(std::make_unique<Impl>(Impl{std::move(queue), std::move(program), std::move(say), {}, {}, {}})) {}
+QueueWorker::~QueueWorker() = default;
+
+void QueueWorker::work(const std::atomic<bool>& stop) {
+  std::optional<RunLock> mine;
+  try {
+    mine.emplace(impl_->queue.worker_folder());
+  } catch (const DataError&) {
+    return;  // another process works the queue off
+  }
+  while (!stop) {
+    impl_->reap();
+    impl_->stop_what_must();
+    impl_->start_what_fits();
+    if (impl_->may_end(mine)) return;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+}  // namespace saccade

@@ -1,0 +1,487 @@
+#include "analysis/studies/report.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <set>
+
+#include "analysis/figures/palette.h"
+#include "analysis/runs/run_info.h"
+#include "analysis/studies/report_numbers.h"
+#include "kernels/engine/error.h"
+
+namespace saccade {
+
+namespace {
+
+using Json = nlohmann::json;
+using Cells = std::vector<CellNumbers>;
+
+constexpr double kWantedError = 0.005;  ///< nats: of a paired difference over sequences
+
+std::string format(const char* pattern, double value) {
+  if (!std::isfinite(value)) return "–";
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), pattern, value);
+  return text.data();
+}
+
+ReportEntry words(const std::string& text) { return {text, std::nan(""), {}}; }
+ReportEntry count(int64_t value) { return {std::to_string(value), static_cast<double>(value), {}}; }
+
+/// What a cell's seeds give, in their order.
+template <class F>
+std::vector<double> values_of(const CellNumbers& cell, F value) {
+  std::vector<double> values;
+  for (const SeedNumbers& seed : cell.seeds) values.push_back(value(seed));
+  return values;
+}
+
+std::vector<std::string> sources_of(const CellNumbers& cell) {
+  std::vector<std::string> sources;
+  for (const SeedNumbers& seed : cell.seeds) sources.push_back(seed.source());
+  return sources;
+}
+
+std::vector<std::string> training_sources(const CellNumbers& cell) {
+  std::vector<std::string> sources;
+  for (const SeedNumbers& seed : cell.seeds)
+    sources.push_back("runs/" + seed.run + ", the last 20 steps up to " + std::to_string(seed.end.step) + ", training batches");
+  return sources;
+}
+
+/// "3.4120 ± 0.0100 [±0.0248]": mean, standard deviation, half of the 95 % interval.
+ReportEntry entry_of(const Repeated& r, std::vector<std::string> sources) {
+  std::string text = format("%.4f", r.mean);
+  if (r.deviation) text += " ± " + format("%.4f", *r.deviation) + " [±" + format("%.4f", *r.half_95) + "]";
+  return {text, r.mean, std::move(sources)};
+}
+
+template <class F>
+ReportEntry mean_entry(const CellNumbers& cell, F value) {
+  return entry_of(repeated(values_of(cell, value)), sources_of(cell));
+}
+
+std::string losses_words(const StudyView& view, const ReportNumbers& numbers) {
+  if (numbers.tokens == 0) return "Losses: nats per token, validation split, last evaluation of each run.";
+  const std::string& split = view.study.evaluation.split;
+  const std::string text =
+      numbers.whole_split ? "the whole " + split + " split" : split + " split, " + std::to_string(numbers.tokens) + " tokens";
+  return "Losses: nats per token, " + text + " of every domain, the checkpoint at each run's end.";
+}
+
+constexpr const char* kIntervals = "± standard deviation over seeds, [±] half of the 95 % interval of the mean (Student t).";
+
+ReportTable end_table(const StudyView& view, const ReportNumbers& numbers) {
+  const Cells& cells = numbers.cells;
+  ReportTable table{"end",
+                    "Losses at the end",
+                    {"", "seeds", "train loss", "perplexity", "in-domain loss", "OOD loss", "tuning"},
+                    {},
+                    {losses_words(view, numbers), kIntervals, "Train loss: mean of the last 20 steps; perplexity: its exponential."}};
+  std::set<std::string> domains;
+  for (const CellNumbers& cell : cells)
+    for (const SeedNumbers& seed : cell.seeds)
+      for (const auto& [name, loss] : seed.end.domains) domains.insert(name);
+  for (const std::string& domain : domains) table.header.push_back("OOD " + domain);
+  for (const CellNumbers& cell : cells) {
+    std::vector<ReportEntry> row{words(cell.name), count(static_cast<int64_t>(cell.seeds.size()))};
+    row.push_back(entry_of(repeated(values_of(cell, [](const SeedNumbers& s) { return s.end.train; })), training_sources(cell)));
+    row.push_back(entry_of(repeated(values_of(cell, [](const SeedNumbers& s) { return std::exp(s.end.train); })), training_sources(cell)));
+    row.push_back(mean_entry(cell, [](const SeedNumbers& s) { return s.end.validation; }));
+    row.push_back(mean_entry(cell, [](const SeedNumbers& s) { return s.end.ood; }));
+    row.push_back(words(describe(cell.tuning)));
+    for (const std::string& domain : domains)
+      row.push_back(mean_entry(cell, [&](const SeedNumbers& s) {
+        const auto at = s.end.domains.find(domain);
+        return at == s.end.domains.end() ? std::nan("") : at->second;
+      }));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::optional<double> equal_loss(const Cells& cells) {
+  std::vector<Trajectory> all;
+  for (const CellNumbers& cell : cells)
+    for (const SeedNumbers& seed : cell.seeds) all.push_back(seed.trajectory);
+  return lowest_common_loss(all);
+}
+
+/// OOD losses of a cell's seeds at a pre-training loss; NaN where a seed never crossed it.
+std::vector<double> ood_at_equal(const CellNumbers& cell, double loss) {
+  return values_of(cell, [&](const SeedNumbers& s) { return ood_at(s.trajectory, loss).value_or(std::nan("")); });
+}
+
+std::string read_from(const CellNumbers& cell) {
+  const auto ends = std::count_if(cell.seeds.begin(), cell.seeds.end(), [](const SeedNumbers& s) { return s.branch_ends; });
+  if (cell.seeds.empty()) return "–";
+  return static_cast<size_t>(ends) == cell.seeds.size() ? "branch ends" : ends == 0 ? "mid-schedule" : "partly mid-schedule";
+}
+
+std::vector<std::string> equal_sources(const CellNumbers& cell) {
+  std::vector<std::string> sources;
+  for (const SeedNumbers& seed : cell.seeds) {
+    std::string steps;
+    for (const double step : seed.trajectory.step) steps += (steps.empty() ? "" : " ") + format("%.0f", step);
+    if (!seed.branch_ends) steps = "evaluations up to " + format("%.0f", seed.trajectory.step.empty() ? 0 : seed.trajectory.step.back());
+    sources.push_back("runs/" + seed.run + ", " + (seed.branch_ends ? "branch ends at steps " : "") + steps + ", validation split");
+  }
+  return sources;
+}
+
+ReportTable equal_table(const Cells& cells) {
+  const std::optional<double> loss = equal_loss(cells);
+  const std::string at = loss ? format("%.4f", *loss) : "equal";
+  ReportTable table{
+      "equal-loss",
+      "OOD loss at equal pre-training loss",
+      {"", "seeds", "OOD loss at " + at, "against first", "read from"},
+      {},
+      {kIntervals,
+       "Equal pre-training loss: the lowest mean validation loss of the training domains that every run has reached, in nats per "
+       "token; interpolated between branch ends, or, mid-schedule, between evaluations at a learning rate that had not "
+       "fallen yet."}};
+  if (!loss) table.notes.push_back("There is no pre-training loss that all runs have passed, so none at which to compare.");
+  double first = std::nan("");
+  for (const CellNumbers& cell : cells) {
+    const Repeated r = repeated(loss ? ood_at_equal(cell, *loss) : std::vector<double>{});
+    if (&cell == &cells.front()) first = r.mean;
+    ReportEntry difference{format("%+.4f", r.mean - first), r.mean - first, equal_sources(cell)};
+    table.rows.push_back({words(cell.name), count(r.count), entry_of(r, equal_sources(cell)), difference, words(read_from(cell))});
+  }
+  return table;
+}
+
+/// A difference to the first cell, over the seeds that both have.
+struct Difference {
+  const CellNumbers* cell = nullptr;
+  PairedTest test;
+  double sequence_error = std::nan("");
+  std::vector<std::string> sources;
+};
+
+template <class F>
+std::vector<Difference> differences_to_first(const Cells& cells, F value, bool ood, bool at_end) {
+  std::vector<Difference> list;
+  for (size_t i = 1; i < cells.size(); ++i) {
+    std::vector<double> a, b;
+    Difference d{&cells[i], {}, std::nan(""), {}};
+    double squares = 0;
+    for (const SeedNumbers& mine : cells[i].seeds)
+      for (const SeedNumbers& other : cells.front().seeds) {
+        if (mine.seed != other.seed) continue;
+        a.push_back(value(mine)), b.push_back(value(other));
+        const double error = at_end ? paired_sequence_error(mine, other, ood) : std::nan("");
+        squares += error * error;
+        d.sources.push_back(mine.source() + " − " + other.source());
+      }
+    d.test = paired_test(a, b);
+    if (!a.empty()) d.sequence_error = std::sqrt(squares) / static_cast<double>(a.size());
+    list.push_back(std::move(d));
+  }
+  std::vector<PairedTest> tests;
+  for (const Difference& d : list) tests.push_back(d.test);
+  correct_by_holm(tests);
+  for (size_t i = 0; i < list.size(); ++i) list[i].test = tests[i];
+  return list;
+}
+
+void add_differences(ReportTable& table, const std::string& what, const std::vector<Difference>& list, bool whole_split) {
+  for (const Difference& d : list) {
+    const PairedTest& t = d.test;
+    ReportEntry difference{format("%+.4f", t.difference.mean), t.difference.mean, d.sources};
+    if (t.difference.half_95) difference.text += " [±" + format("%.4f", *t.difference.half_95) + "]";
+    const auto p = [](const std::optional<double>& v) { return ReportEntry{v ? format("%.3g", *v) : "–", v.value_or(std::nan("")), {}}; };
+    ReportEntry error{format("%.4f", d.sequence_error), d.sequence_error, {}};
+    if (d.sequence_error > kWantedError)
+      error.text += whole_split ? " (above 0.005 on the whole split)" : " (above 0.005: evaluate more tokens)";
+    table.rows.push_back(
+        {words(d.cell->name), words(what), count(t.difference.count), difference, p(t.p), p(t.p_holm), error, words(describe_more(t))});
+  }
+}
+
+ReportTable difference_table(const ReportNumbers& numbers) {
+  const Cells& cells = numbers.cells;
+  ReportTable table{
+      "differences",
+      "Differences to " + cells.front().name,
+      {"", "loss", "pairs", "difference", "p", "p (Holm)", "error over sequences", "seeds"},
+      {},
+      {"Difference: mean over the seeds that both have, [±] half of its 95 % interval (Student t); p: paired t test, two-sided; "
+       "Holm's correction over the lines of one loss. Error over sequences: standard error of the difference on the same "
+       "sequences, where they were evaluated anew."}};
+  const auto add = [&](const std::string& what, bool ood, bool at_end, auto value) {
+    add_differences(table, what, differences_to_first(cells, value, ood, at_end), numbers.whole_split);
+  };
+  add("in-domain", false, true, [](const SeedNumbers& s) { return s.end.validation; });
+  add("OOD", true, true, [](const SeedNumbers& s) { return s.end.ood; });
+  if (const auto loss = equal_loss(cells))
+    add("OOD at equal loss", true, false, [&](const SeedNumbers& s) { return ood_at(s.trajectory, *loss).value_or(std::nan("")); });
+  return table;
+}
+
+std::string tuning_source(const StudyView& view, size_t cell, double value) {
+  for (const size_t at : view.views[cell].wanted) {
+    const WantedRun& wanted = view.wanted[at];
+    if (wanted.run.tuned == value && view.study.tuning && wanted.run.seed == view.study.tuning->seed && wanted.there)
+      return "runs/" + wanted.name + ", step " + std::to_string(wanted.there->end.step) + ", validation split";
+  }
+  return "";
+}
+
+ReportTable tuning_table(const StudyView& view) {
+  ReportTable table{"tuning",
+                    "The search for the best value",
+                    {"", "result"},
+                    {},
+                    {"Validation losses (nats per token) of the runs at the first seed; nothing else chooses."}};
+  std::set<double> values;
+  for (const CellView& cell : view.views)
+    for (const TriedValue& tried : cell.tuning.tried) values.insert(tried.value);
+  for (const double value : values) table.header.push_back(plain_number(value));
+  for (size_t i = 0; i < view.cells.size(); ++i) {
+    std::vector<ReportEntry> row{words(view.cells[i].name), words(describe(view.views[i].tuning))};
+    for (const double value : values) {
+      ReportEntry entry = words("");
+      for (const TriedValue& tried : view.views[i].tuning.tried)
+        if (tried.value == value) entry = {std::isinf(tried.loss) ? "diverged" : format("%.4f", tried.loss), tried.loss, {}};
+      if (const std::string source = tuning_source(view, i, value); !source.empty()) entry.sources = {source};
+      row.push_back(std::move(entry));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::string equal_words(const Study& study) {
+  if (!study.equal) return "Nothing is held equal but what the base and the axes give.";
+  switch (study.equal->what) {
+    case StudyEqual::What::parameters: return "Held equal: parameters, within 0.5 %.";
+    case StudyEqual::What::flops: return "Held equal: FLOPs, to the nearest step.";
+    case StudyEqual::What::tokens: return "Held equal: tokens, to the nearest step.";
+  }
+  return "";
+}
+
+ReportTable cost_table(const StudyView& view, const Cells& cells) {
+  ReportTable table{"cost",
+                    "What the runs took",
+                    {"", "parameters", "tokens", "FLOPs", "state (bytes per token)", "seconds"},
+                    {},
+                    {equal_words(view.study), "Mean of a run; FLOPs and seconds are those of the training steps, branches included."}};
+  for (const CellNumbers& cell : cells) {
+    const auto column = [&](const char* pattern, auto value) {
+      const double v = mean(values_of(cell, value));
+      return ReportEntry{format(pattern, v), v, sources_of(cell)};
+    };
+    table.rows.push_back({words(cell.name), column("%.0f", [](const SeedNumbers& s) { return static_cast<double>(s.summary.parameters); }),
+                          column("%.0f", [](const SeedNumbers& s) { return static_cast<double>(s.end.tokens); }),
+                          column("%.3e", [](const SeedNumbers& s) { return s.summary.flops; }),
+                          column("%.0f", [](const SeedNumbers& s) { return s.summary.state_bytes_per_token; }),
+                          column("%.1f", [](const SeedNumbers& s) { return s.summary.seconds; })});
+  }
+  return table;
+}
+
+std::vector<Curve> curves_of(const std::vector<std::string>& labels) {
+  const auto looks = architecture_looks(labels);
+  std::vector<Curve> curves;
+  for (const std::string& label : labels) {
+    Curve curve;
+    curve.label = label, curve.colour = looks.at(label).colour, curve.marker = looks.at(label).marker;
+    curves.push_back(curve);
+  }
+  return curves;
+}
+
+std::vector<std::string> names_of(const Cells& cells) {
+  std::vector<std::string> names;
+  for (const CellNumbers& cell : cells) names.push_back(cell.name);
+  return names;
+}
+
+Figure trajectory_picture(const Cells& cells) {
+  Figure figure{.id = "ood-against-pretraining", .title = "OOD loss against pre-training loss"};
+  figure.x = {.title = "validation loss of the training domains (nats per token)", .reversed = true};
+  figure.y = {.title = "OOD loss (nats per token)"};
+  figure.identity_line = true;
+  const std::vector<Curve> looks = curves_of(names_of(cells));
+  for (size_t i = 0; i < cells.size(); ++i)
+    for (size_t rank = 0; rank < cells[i].seeds.size(); ++rank) {
+      Curve curve = looks[i];
+      curve.x = cells[i].seeds[rank].trajectory.pretraining, curve.y = cells[i].seeds[rank].trajectory.ood;
+      curve.dash = seed_dash(rank), curve.in_legend = rank == 0;
+      if (rank == 0) curve.label += " (" + read_from(cells[i]) + ")";
+      figure.curves.push_back(std::move(curve));
+      figure.provenance.push_back(equal_sources(cells[i])[rank]);
+    }
+  return figure;
+}
+
+Figure tuning_picture(const StudyView& view) {
+  Figure figure{.id = "tuning", .title = "Validation loss against the tuned setting"};
+  figure.x = {.title = view.study.tuning->setting, .logarithmic = true};
+  figure.y = {.title = "validation loss (nats per token)"};
+  std::vector<std::string> names;
+  for (const StudyCell& cell : view.cells) names.push_back(cell.name);
+  std::vector<Curve> curves = curves_of(names);
+  for (size_t i = 0; i < curves.size(); ++i) {
+    for (const TriedValue& tried : view.views[i].tuning.tried) {
+      curves[i].x.push_back(tried.value);
+      curves[i].y.push_back(std::isfinite(tried.loss) ? tried.loss : std::nan(""));
+      figure.provenance.push_back(tuning_source(view, i, tried.value));
+    }
+    curves[i].label += " (" + std::string(to_string(view.views[i].tuning.state)) + ")";
+    figure.curves.push_back(curves[i]);
+  }
+  return figure;
+}
+
+/// The other axes' labels of a cell: what a curve over one axis is called.
+std::string others_of(const StudyCell& cell, size_t axis) {
+  std::string name;
+  for (size_t i = 0; i < cell.labels.size(); ++i)
+    if (i != axis) name += (name.empty() ? "" : ", ") + cell.labels[i];
+  return name.empty() ? "all" : name;
+}
+
+/// Mean losses over a numeric axis: in-domain solid, OOD dashed.
+Figure setting_picture(const StudyView& view, const Cells& cells, size_t axis) {
+  const std::string& name = view.study.axes[axis].name;
+  Figure figure{.id = "loss-by-" + name, .title = "Losses at the end against " + name};
+  figure.x = {.title = name};
+  figure.y = {.title = "loss (nats per token)"};
+  std::vector<std::string> labels;
+  for (const StudyCell& cell : view.cells)
+    if (const std::string label = others_of(cell, axis); std::find(labels.begin(), labels.end(), label) == labels.end())
+      labels.push_back(label);
+  const std::vector<Curve> looks = curves_of(labels);
+  for (size_t k = 0; k < labels.size(); ++k)
+    for (const bool ood : {false, true}) {
+      Curve curve = looks[k];
+      curve.label += ood ? ", OOD" : ", in-domain", curve.dash = ood ? Dash::dash : Dash::solid;
+      std::vector<std::pair<double, double>> points;
+      for (const CellNumbers& cell : cells) {
+        const auto number = view.cells[cell.cell].numbers[axis];
+        if (!number || others_of(view.cells[cell.cell], axis) != labels[k] || cell.seeds.empty()) continue;
+        points.emplace_back(*number, mean(values_of(cell, [&](const SeedNumbers& s) { return ood ? s.end.ood : s.end.validation; })));
+        for (const std::string& source : sources_of(cell)) figure.provenance.push_back(source);
+      }
+      std::sort(points.begin(), points.end());
+      for (const auto& [x, y] : points) curve.x.push_back(x), curve.y.push_back(y);
+      figure.curves.push_back(std::move(curve));
+    }
+  const auto& values = view.study.axes[axis].values;
+  const double first = values.front().number.value_or(0), last = values.back().number.value_or(0);
+  figure.x.logarithmic = std::min(first, last) > 0 && std::max(first, last) / std::min(first, last) >= 8;
+  return figure;
+}
+
+bool is_numeric(const StudyAxis& axis) {
+  return axis.values.size() > 1 && std::all_of(axis.values.begin(), axis.values.end(), [](const StudyAxis::Value& v) { return v.number; });
+}
+
+std::vector<Figure> figures_of(const StudyView& view, const Cells& cells) {
+  std::vector<Figure> figures;
+  for (const std::string& name : view.study.figures) {
+    if (name == "ood-against-pretraining") figures.push_back(trajectory_picture(cells));
+    if (name == "tuning" && view.study.tuning) figures.push_back(tuning_picture(view));
+    for (size_t axis = 0; name == "loss-by-setting" && axis < view.study.axes.size(); ++axis)
+      if (is_numeric(view.study.axes[axis])) figures.push_back(setting_picture(view, cells, axis));
+  }
+  std::erase_if(figures,
+                [](const Figure& f) { return std::all_of(f.curves.begin(), f.curves.end(), [](const Curve& c) { return c.x.empty(); }); });
+  return figures;
+}
+
+std::vector<ReportTable> tables_of(const StudyView& view, const ReportNumbers& numbers) {
+  const Cells& cells = numbers.cells;
+  std::vector<ReportTable> tables;
+  for (const std::string& name : view.study.tables) {
+    if (name == "end") tables.push_back(end_table(view, numbers));
+    if (name == "equal-loss") tables.push_back(equal_table(cells));
+    if (name == "differences" && cells.size() > 1) tables.push_back(difference_table(numbers));
+    if (name == "tuning") tables.push_back(tuning_table(view));
+    if (name == "cost") tables.push_back(cost_table(view, cells));
+  }
+  return tables;
+}
+
+/// What keeps the numbers from being the answer.
+std::vector<std::string> remarks_of(const StudyView& view, const Cells& cells) {
+  std::vector<std::string> remarks;
+  if (!view.complete()) remarks.push_back("The study is not complete: runs are missing from these numbers.");
+  std::vector<const CellNumbers*> untuned, edge;
+  bool mid_schedule = false, one_seed = false;
+  for (const CellNumbers& cell : cells) {
+    if (cell.tuning.state == Tuning::State::untuned) untuned.push_back(&cell);
+    if (cell.tuning.state == Tuning::State::edge) edge.push_back(&cell);
+    mid_schedule |= !cell.seeds.empty() && read_from(cell) != "branch ends";
+    one_seed |= cell.seeds.size() == 1;
+    if (cell.missing > 0)
+      remarks.push_back(cell.name + ": " + std::to_string(cell.missing) + " seeds are missing (not ended, or diverged).");
+  }
+  if (!untuned.empty())
+    remarks.push_back(std::to_string(untuned.size()) + " of " + std::to_string(cells.size()) +
+                      " are untuned: a ranking may be the learning rate's.");
+  for (const CellNumbers* cell : edge) remarks.push_back(cell->name + ": " + describe(cell->tuning) + ".");
+  if (one_seed) remarks.push_back("Some rows have one seed: their error is not known.");
+  if (mid_schedule) remarks.push_back("Losses at equal pre-training loss are read mid-schedule where no branches cool down.");
+  return remarks;
+}
+
+Json runs_json(const StudyView& view) {
+  Json runs = Json::array();
+  for (const WantedRun& wanted : view.wanted) {
+    if (!wanted.there) continue;
+    Json one{{"folder", "runs/" + wanted.name},
+             {"identity", wanted.run.identity},
+             {"state", to_string(wanted.there->state)},
+             {"step", wanted.there->step},
+             {"seed", wanted.run.seed}};
+    try {
+      const Json provenance = read_run_info(view.directory / "runs" / wanted.name).provenance;
+      for (const char* key : {"code_version", "device", "precision", "corpus_hash", "tokenizer_hash", "config_hash"})
+        if (provenance.contains(key)) one[key] = provenance.at(key);
+    } catch (const Error& error) {
+      one["problem"] = error.what();
+    }
+    runs.push_back(std::move(one));
+  }
+  return runs;
+}
+
+/// Runs that differ in device, precision or code are told.
+void add_unequal(StudyReport& report) {
+  for (const char* key : {"device", "precision", "code_version", "corpus_hash", "tokenizer_hash"}) {
+    std::set<std::string> values;
+    for (const Json& run : report.runs)
+      if (run.contains(key)) values.insert(run.at(key).get<std::string>());
+    if (values.size() < 2) continue;
+    std::string text;
+    for (const std::string& value : values) text += (text.empty() ? "" : ", ") + value;
+    report.remarks.push_back("The runs differ in " + std::string(key) + ": " + text + ".");
+  }
+}
+
+}  // namespace
+
+StudyReport make_report(const StudyView& view, const std::function<void(const std::string&)>& say) {
+  StudyReport report;
+  report.name = view.study.name, report.question = view.study.question, report.source = view.study.source;
+  report.directory = view.directory.string();
+  const ReportNumbers numbers = report_numbers(view, say);
+  const Cells& cells = numbers.cells;
+  if (std::all_of(cells.begin(), cells.end(), [](const CellNumbers& cell) { return cell.seeds.empty(); }))
+    throw DataError(view.directory.string() + ": no run of this study has ended that a report could show");
+  report.remarks = remarks_of(view, cells);
+  report.tables = tables_of(view, numbers);
+  report.figures = figures_of(view, cells);
+  report.runs = runs_json(view);
+  add_unequal(report);
+  return report;
+}
+
+}  // namespace saccade

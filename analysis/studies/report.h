@@ -1,0 +1,39 @@
+#pragma once
+#include "analysis/comparison/statistics.h"
+#include "analysis/figures/figure.h"
+#include "analysis/studies/study_folder.h"
+
+namespace saccade {
+
+/// A number, or words, of a table and where it comes from.
+struct ReportEntry {
+  std::string text;
+  double value = std::numeric_limits<double>::quiet_NaN();
+  std::vector<std::string> sources = {};  ///< "runs/NAME, step 200, validation split"; empty for words
+};
+struct ReportTable {
+  std::string id, title;
+  std::vector<std::string> header;
+  std::vector<std::vector<ReportEntry>> rows;
+  std::vector<std::string> notes = {};
+};
+struct StudyReport {
+  std::string name, question, source, directory;
+  std::vector<std::string> remarks;  ///< what is missing, untuned or mid-schedule, and what keeps runs from being compared
+  std::vector<ReportTable> tables;
+  std::vector<Figure> figures;
+  nlohmann::json runs;  ///< each run: folder, identity, step, code version, device
+};
+
+/// Tables and figures of what has ended. Losses are in nats per token, of the last evaluation that a run recorded or, where the study says
+/// so, of the checkpoint at its end evaluated on a split (kept in STUDY/evaluations). Losses at equal pre-training loss are those of
+/// the ends of cooldown branches, else of evaluations within the schedule, and then called mid-schedule.
+StudyReport make_report(const StudyView& view, const std::function<void(const std::string&)>& say = {});
+
+std::string to_markdown(const StudyReport& report);
+nlohmann::json to_json(const StudyReport& report);
+/// report.md, report.html, and of every table TABLE.csv (an entry a line with its sources) and TABLE.tex, of every figure FIGURE.svg and
+/// FIGURE.csv. Returns the files. Throws DataError.
+std::vector<std::filesystem::path> write_report(const StudyReport& report, const std::filesystem::path& folder);
+
+}  // namespace saccade

@@ -1,0 +1,188 @@
+// How a report is written: Markdown, CSV, LaTeX and one static page.
+#include <cmath>
+
+#include "analysis/runs/files.h"
+#include "analysis/studies/report.h"
+#include "analysis/studies/svg.h"
+#include "kernels/engine/error.h"
+
+namespace saccade {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+namespace {
+
+std::string joined(const std::vector<std::string>& parts, const std::string& between) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : between) + part;
+  return text;
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) text.replace(at, what.size(), by);
+  return text;
+}
+
+std::string markdown_row(const std::vector<std::string>& cells) {
+  std::string text = "|";
+  for (const std::string& cell : cells) text += " " + replaced(cell, "|", "\\|") + " |";
+  return text + "\n";
+}
+
+std::vector<std::string> texts(const std::vector<ReportEntry>& row) {
+  std::vector<std::string> list;
+  for (const ReportEntry& entry : row) list.push_back(entry.text);
+  return list;
+}
+
+std::string markdown(const ReportTable& table) {
+  std::string text = "## " + table.title + "\n\n" + markdown_row(table.header) + "|";
+  for (size_t i = 0; i < table.header.size(); ++i) text += i == 0 ? "---|" : "--:|";
+  text += "\n";
+  for (const auto& row : table.rows) text += markdown_row(texts(row));
+  text += "\n";
+  for (const std::string& note : table.notes) text += note + "\n";
+  return text;
+}
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  return "\"" + replaced(text, "\"", "\"\"") + "\"";
+}
+
+/// An entry a line, so that every number has its sources.
+std::string csv(const ReportTable& table) {
+  std::string text = "row,column,text,value,sources\n";
+  for (const auto& row : table.rows)
+    for (size_t i = 1; i < row.size(); ++i) {
+      const std::string value = std::isfinite(row[i].value) ? Json(row[i].value).dump() : "";
+      text += quoted(row.front().text) + "," + quoted(table.header[i]) + "," + quoted(row[i].text) + "," + value + "," +
+              quoted(joined(row[i].sources, "; ")) + "\n";
+    }
+  return text;
+}
+
+std::string latex_text(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    if (std::string("&%$#_{}").find(c) != std::string::npos)
+      safe += std::string("\\") + c;
+    else if (c == '~' || c == '^' || c == '\\')
+      safe += c == '~' ? "\\textasciitilde{}" : c == '^' ? "\\textasciicircum{}" : "\\textbackslash{}";
+    else
+      safe += c;
+  }
+  safe = replaced(replaced(safe, "±", "$\\pm$"), "–", "--");
+  return replaced(safe, "−", "$-$");
+}
+
+std::string latex(const ReportTable& table) {
+  std::string text = "% " + replaced(table.title, "\n", " ") + "\n";
+  for (const auto& row : table.rows)
+    for (size_t i = 1; i < row.size(); ++i)
+      if (!row[i].sources.empty()) text += "% " + row.front().text + ", " + table.header[i] + ": " + joined(row[i].sources, "; ") + "\n";
+  text += "\\begin{tabular}{l" + std::string(table.header.size() - 1, 'r') + "}\n\\hline\n";
+  const auto line = [](const std::vector<std::string>& cells) {
+    std::vector<std::string> safe;
+    for (const std::string& cell : cells) safe.push_back(latex_text(cell));
+    std::string all;
+    for (size_t i = 0; i < safe.size(); ++i) all += (i > 0 ? " & " : "") + safe[i];
+    return all + " \\\\\n";
+  };
+  text += line(table.header) + "\\hline\n";
+  for (const auto& row : table.rows) text += line(texts(row));
+  return text + "\\hline\n\\end{tabular}\n";
+}
+
+std::string html(const ReportTable& table) {
+  std::string text = "<h2>" + escaped_markup(table.title) + "</h2>\n<table>\n<tr>";
+  for (const std::string& head : table.header) text += "<th>" + escaped_markup(head) + "</th>";
+  text += "</tr>\n";
+  for (const auto& row : table.rows) {
+    text += "<tr>";
+    for (const ReportEntry& entry : row) {
+      const std::string title = entry.sources.empty() ? "" : " title=\"" + escaped_markup(joined(entry.sources, "\n")) + "\"";
+      text += "<td" + title + ">" + escaped_markup(entry.text) + "</td>";
+    }
+    text += "</tr>\n";
+  }
+  text += "</table>\n";
+  for (const std::string& note : table.notes) text += "<p class=\"note\">" + escaped_markup(note) + "</p>\n";
+  return text;
+}
+
+std::string runs_html(const Json& runs) {
+  std::string text = "<details><summary>Runs (" + std::to_string(runs.size()) + ")</summary>\n<table>\n";
+  for (const Json& run : runs) {
+    text += "<tr>";
+    for (const char* key : {"folder", "state", "step", "seed", "code_version", "device", "precision", "identity"}) {
+      const Json value = run.value(key, Json(""));
+      text += "<td>" + escaped_markup(value.is_string() ? value.get<std::string>() : value.dump()) + "</td>";
+    }
+    text += "</tr>\n";
+  }
+  return text + "</table></details>\n";
+}
+
+constexpr const char* kStyle =
+    "body{font:15px/1.45 sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#222}table{border-collapse:collapse;margin:.6em 0}"
+    "td,th{border-bottom:1px solid #ddd;padding:.25em .7em;text-align:right}td:first-child,th:first-child{text-align:left}"
+    ".note{color:#555;font-size:90%;margin:.2em 0}.remark{background:#fff6dd;padding:.4em .8em;margin:.3em 0}"
+    "svg{max-width:100%;height:auto}td[title]{text-decoration:underline dotted #aaa}";
+
+std::string page(const StudyReport& report) {
+  std::string text = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" + escaped_markup(report.name) +
+                     "</title><style>" + kStyle + "</style></head><body>\n<h1>" + escaped_markup(report.question) + "</h1>\n<p>Study " +
+                     escaped_markup(report.name) + (report.source.empty() ? "" : ", " + escaped_markup(report.source)) +
+                     ". Point at a number to see the runs, steps and split that it comes from.</p>\n";
+  for (const std::string& remark : report.remarks) text += "<p class=\"remark\">" + escaped_markup(remark) + "</p>\n";
+  for (const ReportTable& table : report.tables) text += html(table);
+  for (const Figure& figure : report.figures) text += "<h2>" + escaped_markup(figure.title) + "</h2>\n" + to_svg(figure);
+  return text + runs_html(report.runs) + "</body></html>\n";
+}
+
+}  // namespace
+
+std::string to_markdown(const StudyReport& report) {
+  std::string text = "# " + report.question + "\n\nStudy " + report.name + (report.source.empty() ? "" : ", " + report.source) + ".\n\n";
+  for (const std::string& remark : report.remarks) text += "- " + remark + "\n";
+  for (const ReportTable& table : report.tables) text += "\n" + markdown(table);
+  return text;
+}
+
+Json to_json(const StudyReport& report) {
+  Json tables = Json::array();
+  for (const ReportTable& table : report.tables) {
+    Json rows = Json::array();
+    for (const auto& row : table.rows) {
+      Json entries = Json::array();
+      for (const ReportEntry& e : row)
+        entries.push_back({{"text", e.text}, {"value", std::isfinite(e.value) ? Json(e.value) : Json()}, {"sources", e.sources}});
+      rows.push_back(std::move(entries));
+    }
+    tables.push_back({{"id", table.id}, {"title", table.title}, {"header", table.header}, {"rows", rows}, {"notes", table.notes}});
+  }
+  return {{"name", report.name},       {"question", report.question},
+          {"source", report.source},   {"directory", report.directory},
+          {"remarks", report.remarks}, {"tables", tables},
+          {"runs", report.runs}};
+}
+
+std::vector<fs::path> write_report(const StudyReport& report, const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw DataError("cannot create " + folder.string() + ": " + error.message());
+  std::vector<fs::path> files;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    files.push_back(folder / name);
+    replace_text(files.back(), text);
+  };
+  write("report.md", to_markdown(report));
+  write("report.html", page(report));
+  for (const ReportTable& table : report.tables) write(table.id + ".csv", csv(table)), write(table.id + ".tex", latex(table));
+  for (const Figure& figure : report.figures) write(figure.id + ".svg", to_svg(figure)), write(figure.id + ".figure.csv", to_csv(figure));
+  return files;
+}
+
+}  // namespace saccade

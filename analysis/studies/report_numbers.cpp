@@ -1,0 +1,164 @@
+#include "analysis/studies/report_numbers.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/evaluation/run_evaluation.h"
+#include "analysis/runs/files.h"
+#include "analysis/runs/run_info.h"
+#include "kernels/engine/error.h"
+#include "models/config_text.h"
+
+namespace saccade {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+namespace {
+
+/// Pre-training loss falls along a trajectory.
+Trajectory of_ends(std::vector<RunEnd> ends) {
+  std::erase_if(ends, [](const RunEnd& e) { return !std::isfinite(e.validation) || !std::isfinite(e.ood); });
+  std::sort(ends.begin(), ends.end(), [](const RunEnd& a, const RunEnd& b) { return a.step < b.step; });
+  Trajectory t;
+  for (const RunEnd& end : ends) {
+    t.pretraining.push_back(end.validation);
+    t.ood.push_back(end.ood);
+    t.step.push_back(static_cast<double>(end.step));
+  }
+  return t;
+}
+
+Json to_json(const RunEvaluation& evaluation) {
+  Json domains = Json::array();
+  for (const DomainEvaluation& d : evaluation.domains)
+    domains.push_back({{"domain", d.domain}, {"ood", d.ood}, {"loss", d.result.loss}, {"by_sequence", d.result.by_sequence}});
+  return {{"step", evaluation.step}, {"corpus_hash", evaluation.corpus_hash}, {"split", to_string(evaluation.split)}, {"domains", domains}};
+}
+
+using Say = std::function<void(const std::string&)>;
+
+/// The evaluation of the run's last checkpoint, made once.
+Json evaluation_of(const StudyView& view, const SeedNumbers& seed, int64_t tokens, const Say& say) {
+  const StudyEvaluation& wish = view.study.evaluation;
+  const fs::path folder = view.directory / "evaluations";
+  const fs::path file = folder / (seed.run + "." + wish.split + "." + std::to_string(tokens) + ".json");
+  std::error_code none;
+  if (fs::exists(file, none))
+    if (Json known = parse_json_text(read_text(file), file.string()); known.value("step", int64_t{-1}) == seed.summary.step) return known;
+  if (say) say("evaluating " + seed.run + " on " + std::to_string(tokens) + " tokens of the " + wish.split + " split");
+  RunEvaluationOptions options;
+  options.split = wish.split == "test" ? Split::test : Split::validation, options.tokens = tokens;
+  const Json made = to_json(evaluate_run(view.directory / "runs" / seed.run, options));
+  make_run_folder(folder);
+  replace_text(file, made.dump() + "\n");
+  return made;
+}
+
+struct DomainMean {
+  double sum = 0, squares = 0;
+  int64_t count = 0;
+  void add(double loss, double error) { sum += loss, squares += error * error, ++count; }
+  double mean() const { return count > 0 ? sum / static_cast<double>(count) : std::nan(""); }
+  double error() const { return count > 0 ? std::sqrt(squares) / static_cast<double>(count) : std::nan(""); }
+};
+
+void take_evaluation(SeedNumbers& seed, const Json& evaluation) {
+  DomainMean inside, outside;
+  for (const Json& domain : evaluation.at("domains")) {
+    const std::string name = domain.at("domain");
+    const bool ood = domain.at("ood");
+    seed.by_sequence[name] = domain.at("by_sequence").get<std::vector<double>>();
+    seed.ood[name] = ood;
+    (ood ? outside : inside).add(domain.at("loss"), standard_error(seed.by_sequence[name]));
+    if (ood) seed.end.domains[name] = domain.at("loss");
+  }
+  seed.end.validation = inside.mean(), seed.end.ood = outside.mean();
+  seed.validation_error = inside.error(), seed.ood_error = outside.error();
+  seed.split = evaluation.at("split");
+}
+
+SeedNumbers seed_numbers(const StudyView& view, const WantedRun& wanted) {
+  SeedNumbers seed;
+  seed.seed = wanted.run.seed, seed.run = wanted.name, seed.summary = *wanted.there, seed.end = wanted.there->end;
+  seed.split = "validation";
+  seed.branch_ends = !wanted.there->branches.empty();
+  if (seed.branch_ends) {
+    std::vector<RunEnd> ends = wanted.there->branches;
+    ends.push_back(wanted.there->end);
+    seed.trajectory = of_ends(ends);
+  } else {
+    seed.trajectory = trajectory(Run(view.directory / "runs" / wanted.name));
+  }
+  return seed;
+}
+
+std::vector<CellNumbers> recorded(const StudyView& view) {
+  std::vector<CellNumbers> cells;
+  for (size_t i = 0; i < view.cells.size(); ++i) {
+    CellNumbers cell{i, view.cells[i].name, {}, view.views[i].tuning, 0};
+    for (const size_t at : view.views[i].wanted) {
+      const WantedRun& wanted = view.wanted[at];
+      if (view.study.tuning && (!cell.tuning.best || wanted.run.tuned != cell.tuning.best)) continue;
+      if (wanted.status == WantedRun::Status::finished)
+        cell.seeds.push_back(seed_numbers(view, wanted));
+      else
+        ++cell.missing;
+    }
+    std::sort(cell.seeds.begin(), cell.seeds.end(), [](const SeedNumbers& a, const SeedNumbers& b) { return a.seed < b.seed; });
+    cells.push_back(std::move(cell));
+  }
+  return cells;
+}
+
+/// Of all differences to the first cell's run of the same seed; 0 where there is none.
+double largest_error(const std::vector<CellNumbers>& cells) {
+  double largest = 0;
+  for (size_t i = 1; i < cells.size(); ++i)
+    for (const SeedNumbers& mine : cells[i].seeds)
+      for (const SeedNumbers& other : cells.front().seeds)
+        for (const bool ood : {false, true})
+          if (const double error = paired_sequence_error(mine, other, ood); mine.seed == other.seed && error > largest) largest = error;
+  return largest;
+}
+
+size_t sequences_of(const std::vector<CellNumbers>& cells) {
+  size_t count = 0;
+  for (const CellNumbers& cell : cells)
+    for (const SeedNumbers& seed : cell.seeds)
+      for (const auto& [domain, losses] : seed.by_sequence) count += losses.size();
+  return count;
+}
+
+}  // namespace
+
+std::string SeedNumbers::source() const { return "runs/" + run + ", step " + std::to_string(end.step) + ", " + split + " split"; }
+
+ReportNumbers report_numbers(const StudyView& view, const std::function<void(const std::string&)>& say) {
+  const StudyEvaluation& wish = view.study.evaluation;
+  ReportNumbers numbers{recorded(view), wish.tokens, false};
+  size_t sequences = 0;
+  while (numbers.tokens > 0) {
+    for (CellNumbers& cell : numbers.cells)
+      for (SeedNumbers& seed : cell.seeds) take_evaluation(seed, evaluation_of(view, seed, numbers.tokens, say));
+    numbers.whole_split = sequences_of(numbers.cells) == sequences;
+    sequences = sequences_of(numbers.cells);
+    if (wish.paired_error == 0 || numbers.whole_split || largest_error(numbers.cells) <= wish.paired_error) break;
+    numbers.tokens *= 2;
+  }
+  return numbers;
+}
+
+double paired_sequence_error(const SeedNumbers& a, const SeedNumbers& b, bool ood) {
+  DomainMean all;
+  for (const auto& [domain, losses] : a.by_sequence) {
+    const auto other = b.by_sequence.find(domain);
+    if (a.ood.at(domain) != ood || other == b.by_sequence.end() || other->second.size() != losses.size()) continue;
+    std::vector<double> differences;
+    for (size_t i = 0; i < losses.size(); ++i) differences.push_back(losses[i] - other->second[i]);
+    all.add(mean(differences), standard_error(differences));
+  }
+  return all.error();
+}
+
+}  // namespace saccade

@@ -1,0 +1,45 @@
+#pragma once
+#include "analysis/comparison/comparison.h"
+#include "analysis/comparison/statistics.h"
+#include "analysis/studies/study_folder.h"
+
+namespace saccade {
+
+/// What one seed of a cell contributes to a report.
+struct SeedNumbers {
+  int64_t seed = 0;
+  std::string run;                                              ///< its folder's name
+  RunSummary summary;                                           ///< of the run
+  RunEnd end;                                                   ///< losses at its end: recorded, or of an evaluation of its checkpoint
+  std::string split;                                            ///< that they are of
+  Trajectory trajectory;                                        ///< for equal losses
+  bool branch_ends = false;                                     ///< the trajectory's points are ends of cooldowns
+  std::map<std::string, std::vector<double>> by_sequence = {};  ///< evaluated anew: loss of each sequence, by domain
+  std::map<std::string, bool> ood = {};                         ///< which of these domains are not trained on
+  double validation_error = std::numeric_limits<double>::quiet_NaN();  ///< standard error over sequences
+  double ood_error = std::numeric_limits<double>::quiet_NaN();
+  std::string source() const;  ///< "runs/NAME, step 200, validation split"
+};
+
+/// A cell's seeds that have ended: at the best value, where one is searched.
+struct CellNumbers {
+  size_t cell = 0;
+  std::string name;
+  std::vector<SeedNumbers> seeds;
+  Tuning tuning;
+  int64_t missing = 0;  ///< seeds that have not ended, or diverged
+};
+
+struct ReportNumbers {
+  std::vector<CellNumbers> cells;
+  int64_t tokens = 0;        ///< of every domain that were evaluated anew
+  bool whole_split = false;  ///< there were no more
+};
+/// With StudyEvaluation::paired_error, tokens are doubled until every paired_sequence_error() to the first cell's seed is as small.
+ReportNumbers report_numbers(const StudyView& view, const std::function<void(const std::string&)>& say);
+
+/// Standard error over the same sequences of the difference a − b of a mean over domains (OOD ones or not): √Σ e_d² / D. NaN where
+/// sequences were not evaluated anew.
+double paired_sequence_error(const SeedNumbers& a, const SeedNumbers& b, bool ood);
+
+}  // namespace saccade

@@ -1,0 +1,193 @@
+#include "analysis/studies/run_summaries.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/runs/files.h"
+#include "analysis/runs/record_json.h"
+#include "analysis/runs/run_info.h"
+#include "analysis/runs/run_lock.h"
+#include "analysis/studies/cells.h"
+#include "kernels/engine/error.h"
+
+namespace saccade {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr int64_t kFormat = 1;
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : std::isinf(value) ? Json("Infinity") : Json(); }
+double number_of(const Json& value) { return value.is_number() ? value.get<double>() : value.is_string() ? INFINITY : std::nan(""); }
+
+Json to_json(const RunEnd& end) {
+  Json domains = Json::object();
+  for (const auto& [name, loss] : end.domains) domains[name] = number(loss);
+  return {{"step", end.step},       {"tokens", end.tokens}, {"train", number(end.train)}, {"validation", number(end.validation)},
+          {"ood", number(end.ood)}, {"domains", domains}};
+}
+
+RunEnd end_from(const Json& object) {
+  RunEnd end{object.at("step"), object.at("tokens"), number_of(object.at("train")), number_of(object.at("validation")),
+             number_of(object.at("ood"))};
+  for (const auto& [name, loss] : object.at("domains").items()) end.domains[name] = number_of(loss);
+  return end;
+}
+
+Json to_json(const RunSummary& run) {
+  Json branches = Json::array();
+  for (const RunEnd& end : run.branches) branches.push_back(to_json(end));
+  return {{"identity", run.identity},
+          {"state", to_string(run.state)},
+          {"step", run.step},
+          {"steps", run.steps},
+          {"seed", run.seed},
+          {"parameters", run.parameters},
+          {"seconds", number(run.seconds)},
+          {"flops", number(run.flops)},
+          {"state_bytes_per_token", run.state_bytes_per_token},
+          {"message", run.message},
+          {"end", to_json(run.end)},
+          {"branches", branches}};
+}
+
+RunSummary summary_from(const std::string& name, const Json& object) {
+  RunSummary run;
+  run.name = name;
+  run.identity = object.at("identity");
+  run.state = parse_run_state(object.at("state"));
+  run.step = object.at("step"), run.steps = object.at("steps"), run.seed = object.at("seed");
+  run.parameters = object.at("parameters");
+  run.seconds = number_of(object.at("seconds")), run.flops = number_of(object.at("flops"));
+  run.state_bytes_per_token = object.at("state_bytes_per_token");
+  run.message = object.at("message");
+  run.end = end_from(object.at("end"));
+  for (const Json& branch : object.at("branches")) run.branches.push_back(end_from(branch));
+  return run;
+}
+
+double last_of(const Run& run, const std::string& name) {
+  const Series* series = run.find(name);
+  return series && !series->value.empty() ? series->value.back() : std::nan("");
+}
+
+RunEnd end_of(const Run& run) {
+  RunEnd end;
+  end.step = run.info().step;
+  if (const Series* train = run.find("train/loss"); train && !train->value.empty()) {
+    const size_t last = std::min<size_t>(20, train->value.size());
+    double sum = 0;
+    for (size_t i = train->value.size() - last; i < train->value.size(); ++i) sum += train->value[i];
+    end.train = sum / static_cast<double>(last);
+    end.tokens = static_cast<int64_t>(train->tokens.back());
+  }
+  end.validation = last_of(run, "validation/loss"), end.ood = last_of(run, "ood/loss");
+  for (const std::string& domain : run.ood_domains()) end.domains[domain] = last_of(run, "ood/loss/" + domain);
+  return end;
+}
+
+/// Seconds and FLOPs of the steps that are this run's own: a branch counts on from its parent's.
+void add_cost(const Run& run, double after_step, RunSummary& summary) {
+  const Series* train = run.find("train/loss");
+  if (!train || train->step.empty()) return;
+  size_t first = 0;
+  while (first < train->step.size() && train->step[first] <= after_step) ++first;
+  if (first == train->step.size()) return;
+  const bool from_zero = after_step == 0;
+  summary.seconds += train->seconds.back() - (from_zero ? 0 : train->seconds[first]);
+  summary.flops += train->flops.back() - (from_zero ? 0 : train->flops[first]);
+}
+
+std::string identity_of(const RunInfo& info) {
+  try {
+    return run_identity(info.config);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+/// What tells whether run.json is the one that was read: replaced files differ in it.
+std::string stamp_of(const fs::path& run) {
+  struct stat state {};
+  if (::stat((run / "run.json").c_str(), &state) != 0) return {};
+  return std::to_string(state.st_ino) + " " + std::to_string(state.st_mtim.tv_sec) + "." + std::to_string(state.st_mtim.tv_nsec);
+}
+
+/// A cache only: what is not as expected is read anew.
+Json read_index(const fs::path& file) {
+  std::error_code none;
+  if (!fs::exists(file, none)) return Json::object();
+  try {
+    const Json object = Json::parse(read_text(file));
+    return object.at("format_version") == kFormat && object.at("runs").is_object() ? object.at("runs") : Json::object();
+  } catch (const std::exception&) {
+    return Json::object();
+  }
+}
+
+void write_index(const fs::path& file, const Json& runs) {
+  try {
+    replace_text(file, Json{{"format_version", kFormat}, {"runs", runs}}.dump() + "\n");
+  } catch (const Error&) {  // of a study that may only be read
+  }
+}
+
+}  // namespace
+
+RunSummary summarize(const fs::path& directory) {
+  const Run run(directory);
+  const RunInfo& info = run.info();
+  RunSummary summary;
+  summary.name = directory.filename().string();
+  summary.identity = identity_of(info);
+  summary.state = info.state;
+  summary.live = lock_holder(directory).has_value();
+  summary.step = info.step, summary.steps = info.steps, summary.seed = info.seed, summary.parameters = info.parameters;
+  summary.state_bytes_per_token = info.provenance.value("state_bytes_per_token", 0.0);
+  summary.message = info.message;
+  summary.end = end_of(run);
+  add_cost(run, 0, summary);
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(directory / "branches", none)) {
+    if (!holds_run(entry.path())) continue;
+    const Run branch(entry.path());
+    add_cost(branch, static_cast<double>(forked_step(branch.info())), summary);
+    if (branch.info().state == RunState::finished) summary.branches.push_back(end_of(branch));
+  }
+  std::sort(summary.branches.begin(), summary.branches.end(), [](const RunEnd& a, const RunEnd& b) { return a.step < b.step; });
+  return summary;
+}
+
+std::vector<RunSummary> run_summaries(const fs::path& study, std::vector<std::string>* problems) {
+  const fs::path file = study / "index.json";
+  const Json known = read_index(file);
+  Json index = Json::object();
+  std::vector<RunSummary> runs;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(study / "runs", none)) {
+    const std::string name = entry.path().filename().string(), stamp = stamp_of(entry.path());
+    if (stamp.empty()) continue;  // a run that has not begun
+    try {
+      if (known.contains(name) && known.at(name).at("stamp") == stamp) {
+        runs.push_back(summary_from(name, known.at(name)));
+        index[name] = known.at(name);
+        continue;
+      }
+      runs.push_back(summarize(entry.path()));
+      if (!runs.back().ended()) continue;
+      index[name] = to_json(runs.back());
+      index[name]["stamp"] = stamp;
+    } catch (const std::exception& error) {
+      if (problems) problems->emplace_back(error.what());
+    }
+  }
+  if (index != known) write_index(file, index);
+  std::sort(runs.begin(), runs.end(), [](const RunSummary& a, const RunSummary& b) { return a.name < b.name; });
+  return runs;
+}
+
+}  // namespace saccade

@@ -1,0 +1,41 @@
+#pragma once
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analysis/runs/run.h"
+
+namespace saccade {
+
+/// The last numbers of a run or of a cooldown branch: losses in nats per token, NaN where they were not measured.
+struct RunEnd {
+  int64_t step = 0, tokens = 0;
+  double train = std::numeric_limits<double>::quiet_NaN();  ///< mean of the last 20 steps
+  double validation = std::numeric_limits<double>::quiet_NaN();
+  double ood = std::numeric_limits<double>::quiet_NaN();
+  std::map<std::string, double> domains = {};  ///< OOD losses by domain
+};
+
+/// What a study needs to know of a run, without its series.
+struct RunSummary {
+  std::string name;      ///< of its folder
+  std::string identity;  ///< run_identity(); empty where its config cannot be read today
+  RunState state = RunState::created;
+  bool live = false;
+  int64_t step = 0, steps = 0, seed = 0, parameters = 0;
+  double seconds = 0, flops = 0;  ///< of the steps so far, those of its branches included
+  double state_bytes_per_token = 0;
+  std::string message;
+  RunEnd end;
+  std::vector<RunEnd> branches;  ///< of finished ones, by step
+  bool ended() const { return state == RunState::finished || state == RunState::diverged; }
+};
+
+RunSummary summarize(const std::filesystem::path& run);
+
+/// The runs in STUDY/runs, by name. What ended is read once and kept in STUDY/index.json, by the time of its run.json, so that a
+/// thousand runs take less than a second. Runs that cannot be read are told in `problems`.
+std::vector<RunSummary> run_summaries(const std::filesystem::path& study, std::vector<std::string>* problems = nullptr);
+
+}  // namespace saccade

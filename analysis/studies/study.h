@@ -1,0 +1,81 @@
+#pragma once
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/config/config.h"
+
+namespace saccade {
+
+/// One dimension of a study's grid.
+struct StudyAxis {
+  struct Value {
+    std::string label;                  ///< in names and tables: "window-64"
+    std::string base;                   ///< a preset in place of the study's; may be empty
+    std::vector<std::string> settings;  ///< "architecture.window=64"
+    std::optional<double> number = {};  ///< of a setting's numeric value
+  };
+  std::string name;     ///< what tables call it: "window", "base", or as given
+  std::string setting;  ///< "architecture.window"; empty for cases and bases
+  std::vector<Value> values;
+};
+
+/// The search for the best value of one setting, at one seed, by the validation loss at the end of a run.
+struct StudyTuning {
+  std::string setting;
+  std::vector<double> values;  ///< ascending
+  int64_t seed = 1;
+  bool extend = false;               ///< while the best value is at an edge, try the next one
+  double smallest = 0, largest = 0;  ///< how far to extend
+};
+
+/// What the runs of a study have in common, and which settings are solved for that.
+struct StudyEqual {
+  enum class What { parameters, flops, tokens };
+  What what = What::parameters;
+  std::vector<std::string> by;  ///< integer settings of the architecture, coarse to fine; for parameters only
+  std::string to;               ///< a preset, or empty: the study's first cell
+};
+
+/// What reports evaluate besides what the runs recorded.
+struct StudyEvaluation {
+  std::string split = "validation";  ///< validation or test
+  int64_t tokens = 0;                ///< of every domain; 0: nothing is evaluated anew
+  double paired_error = 0;           ///< nats: tokens are doubled until differences are as exact, or the split ends; 0: they are not
+};
+
+/// A study file: a question, a grid of configs, and what decides. Never changed by what came out.
+struct Study {
+  std::string name, question, source;
+  nlohmann::json file;    ///< as it was written
+  nlohmann::json base;    ///< the config all cells start from, as it was written
+  std::string base_name;  ///< a preset, or empty for a config in the file
+  std::vector<std::string> settings;
+  std::vector<StudyAxis> axes;
+  std::vector<int64_t> seeds;
+  std::optional<StudyTuning> tuning;
+  std::optional<StudyEqual> equal;
+  std::vector<double> branches;  ///< training.cooldown_at
+  StudyEvaluation evaluation;
+  std::vector<std::string> tables, figures;
+};
+
+/// What tables and figures a report can have.
+const std::vector<std::string>& study_tables();
+const std::vector<std::string>& study_figures();
+
+/// Throws UsageError "ORIGIN: /axes/0/… is …; expected …".
+Study parse_study(const std::string& text, const std::string& origin, const std::string& name);
+/// A file, with assignments that go into its "set" (and so into the study's folder). Throws DataError where there is none, UsageError.
+Study load_study(const std::filesystem::path& file, const std::vector<std::string>& overrides = {});
+/// The file of a study that comes with the program (its name), or the path itself. Throws UsageError that suggests a name.
+std::filesystem::path find_study(const std::string& name_or_file);
+/// Names of the studies that come with the program, sorted.
+std::vector<std::string> shipped_studies();
+
+/// A preset's config as it was written. Throws UsageError that suggests a name.
+nlohmann::json preset_config(const std::string& name);
+
+}  // namespace saccade

@@ -1,0 +1,73 @@
+#pragma once
+#include <functional>
+#include <map>
+
+#include "analysis/comparison/tuning.h"
+#include "analysis/studies/cells.h"
+#include "analysis/studies/run_summaries.h"
+
+namespace saccade {
+
+/// STUDY/state.json: what the user asked for besides the study file, and what could not be run.
+struct StudyState {
+  std::optional<double> budget_hours;          ///< of training, all runs together
+  std::optional<int64_t> most_runs;            ///< begun at most
+  bool stopped = false;                        ///< by saccade study stop, until it is resumed
+  std::map<std::string, std::string> gave_up;  ///< runs that failed or were stopped by hand, and why: not tried again until resumed
+};
+
+/// Makes STUDY with study.json, state.json and runs/, or takes the one that stands there: its study file is then replaced by `study`'s, so
+/// that a grid that was extended adds runs. Throws UsageError when the folder holds something else, or a study by another name.
+void create_study_folder(const std::filesystem::path& directory, const Study& study);
+bool holds_study(const std::filesystem::path& directory);
+/// The study that a run of it stands in, if any: STUDY of STUDY/runs/RUN, or of a branch of that.
+std::optional<std::filesystem::path> study_of_run(const std::filesystem::path& run);
+Study read_study_folder(const std::filesystem::path& directory);
+
+StudyState read_study_state(const std::filesystem::path& directory);
+/// Changes state.json under its lock.
+void edit_study_state(const std::filesystem::path& directory, const std::function<void(StudyState&)>& change);
+
+/// A run that a study wants, and how far it is.
+struct WantedRun {
+  enum class Status { open, live, unfinished, finished, diverged, gave_up };
+  StudyRun run;
+  Status status = Status::open;
+  std::optional<RunSummary> there;  ///< the run of its identity
+  std::string name;                 ///< of the run's folder, which may be older than the name that the grid gives today
+  std::string problem;              ///< why it was given up
+};
+const char* to_string(WantedRun::Status status);
+
+struct CellView {
+  Tuning tuning;               ///< State::open until all its values ended
+  std::vector<size_t> wanted;  ///< indices into StudyView::wanted
+};
+
+/// A study as it stands now.
+struct StudyView {
+  std::filesystem::path directory;
+  Study study;
+  StudyState state;
+  std::vector<StudyCell> cells;
+  std::vector<CellView> views;    ///< of the cells
+  std::vector<WantedRun> wanted;  ///< cell by cell, the tuning runs of a cell first
+  int64_t later = 0;              ///< seeds that follow once the best values are known
+  int64_t begun = 0;              ///< run folders that there are
+  double seconds = 0;             ///< of training so far
+  std::vector<std::string> problems;
+
+  bool complete() const;
+  /// Why nothing more is started although runs are missing: budget, limit, given up; empty where something can be.
+  std::string blocked() const;
+  /// What can be started or taken up now, in order.
+  std::vector<const WantedRun*> ready() const;
+};
+StudyView view_study(const std::filesystem::path& directory);
+/// The same for given summaries: of a study that has no folder yet.
+StudyView view_study(const Study& study, std::vector<RunSummary> runs, const StudyState& state = {});
+
+/// What the study that made a run says of its tuning; Tuning::State::unknown without one. What a study says is kept for half a minute.
+std::function<Tuning(const Run&)> tuning_by_study();
+
+}  // namespace saccade

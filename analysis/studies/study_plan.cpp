@@ -1,0 +1,192 @@
+#include "analysis/studies/study_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "kernels/engine/error.h"
+#include "models/corpus/vocabulary.h"
+#include "models/schedules/wsd.h"
+#include "models/training/plan.h"
+
+namespace saccade {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr double kLongestStep = 5e11;  ///< FLOPs of a step that is still timed on a CPU: some ten seconds
+
+/// Steps of the cooldown branches, beyond the trunk's own.
+int64_t branch_steps(const TrainingConfig& training) {
+  if (training.schedule != "wsd") return 0;
+  const WsdSettings wsd = wsd_schema.read(training.schedule_settings, "/training");
+  int64_t steps = 0;
+  for (const int64_t start : cooldown_steps_of(training)) steps += wsd.branch_cooldown(start);
+  return steps;
+}
+
+/// The last two, one before the loss left its course, those kept, and two of every branch.
+int64_t checkpoints_kept(const TrainingConfig& training) {
+  const auto branches = static_cast<int64_t>(cooldown_steps_of(training).size());
+  return 3 + static_cast<int64_t>(training.keep_checkpoints.size()) + 4 * branches;
+}
+
+/// Evaluation by its share of a step's FLOPs.
+double seconds_of_run(const RunConfig& config, const Plan& plan, double step_seconds) {
+  const auto steps = static_cast<double>(config.training.steps + branch_steps(config.training));
+  const double every = static_cast<double>(std::max<int64_t>(1, config.training.evaluate_every));
+  const double evaluations = config.training.evaluate_every > 0 ? std::ceil(steps / every) : 1;
+  return step_seconds * (steps + evaluations * plan.flops_per_evaluation / plan.flops_per_step);
+}
+
+/// Times a step of every distinct model once.
+class Stopwatch {
+ public:
+  explicit Stopwatch(const PlanOptions& options) : options_(options) {}
+
+  /// NaN, with why in `note`, where it is not measured.
+  double step_seconds(const RunConfig& config, const Plan& plan, std::string& note) {
+    if (!options_.measure) return std::nan("");
+    const Json key{
+        config.architecture, config.data.sequence_length, micro_batch_tokens(config.training), config.training.gradient_accumulation,
+        config.precision,    config.training.optimizer};
+    if (const auto known = known_.find(key.dump()); known != known_.end()) return known->second;
+    if (plan.where && !plan.where->is_cuda() && plan.flops_per_step > kLongestStep) {
+      note = "a step is too long to be timed on the CPU";
+      return std::nan("");
+    }
+    try {
+      require_device(config, plan);
+      if (options_.say) options_.say("timing a step of " + config.name);
+      return known_[key.dump()] = measure_step_seconds(config, plan);
+    } catch (const DeviceError& error) {
+      note = error.what();
+      return std::nan("");
+    }
+  }
+
+ private:
+  const PlanOptions& options_;
+  std::map<std::string, double> known_;
+};
+
+int64_t runs_to_do(const StudyView& view, size_t cell) {
+  const CellView& mine = view.views[cell];
+  int64_t runs = 0;
+  for (const size_t at : mine.wanted) {
+    const WantedRun::Status status = view.wanted[at].status;
+    runs += status != WantedRun::Status::finished && status != WantedRun::Status::diverged && view.wanted[at].run.cell == cell;
+  }
+  if (!view.study.tuning || mine.tuning.state != Tuning::State::open) return runs;
+  return runs +
+         std::count_if(view.study.seeds.begin(), view.study.seeds.end(), [&](int64_t seed) { return seed != view.study.tuning->seed; });
+}
+
+CellPlan plan_cell(const StudyView& view, size_t cell, Stopwatch& watch) {
+  const RunConfig& config = view.wanted[view.views[cell].wanted.front()].run.config;
+  const Plan plan = make_plan(config, vocabulary_of(config.data.tokenizer));
+  CellPlan result;
+  result.name = view.cells[cell].name, result.device = plan.device;
+  result.runs = runs_to_do(view, cell);
+  result.parameters = plan.parameters;
+  const int64_t more = branch_steps(config.training);
+  result.tokens = plan.tokens + more * plan.tokens_per_step;
+  result.flops = plan.total_flops() + static_cast<double>(more) * plan.flops_per_step;
+  result.disk_bytes = static_cast<double>(checkpoints_kept(config.training) * (4 * plan.parameters + plan.optimizer_bytes));
+  result.seconds = seconds_of_run(config, plan, watch.step_seconds(config, plan, result.note));
+  return result;
+}
+
+std::string format(const char* pattern, double value) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), pattern, value);
+  return text.data();
+}
+
+std::string duration(double seconds) {
+  if (std::isnan(seconds)) return "not measured";
+  if (seconds < 100) return format("%.1f s", seconds);
+  return seconds < 7200 ? format("%.1f min", seconds / 60) : format("%.1f h", seconds / 3600);
+}
+
+std::string million(double value) { return value < 1e9 ? format("%.3g M", value / 1e6) : format("%.3g G", value / 1e9); }
+
+/// How many of the runs fit into so many hours, in their order; −1 where a run's time is not known.
+int64_t runs_within(const StudyPlan& plan, double hours) {
+  double left = hours * 3600;
+  int64_t runs = 0;
+  for (const CellPlan& cell : plan.cells)
+    for (int64_t i = 0; i < cell.runs; ++i, ++runs) {
+      if (std::isnan(cell.seconds)) return -1;
+      if (left <= 0) return runs;
+      left -= cell.seconds;
+    }
+  return runs;
+}
+
+}  // namespace
+
+StudyPlan plan_study(const StudyView& view, const PlanOptions& options) {
+  StudyPlan plan;
+  plan.name = view.study.name, plan.question = view.study.question;
+  plan.runs = static_cast<int64_t>(view.wanted.size()) + view.later;
+  plan.may_extend = view.study.tuning && view.study.tuning->extend;
+  Stopwatch watch(options);
+  for (size_t cell = 0; cell < view.cells.size(); ++cell) {
+    const CellPlan one = plan_cell(view, cell, watch);
+    const auto runs = static_cast<double>(one.runs);
+    plan.to_do += one.runs;
+    plan.tokens += runs * static_cast<double>(one.tokens), plan.flops += runs * one.flops, plan.disk_bytes += runs * one.disk_bytes;
+    plan.seconds += one.runs > 0 ? runs * one.seconds : 0;
+    plan.cells.push_back(one);
+  }
+  return plan;
+}
+
+std::string to_text(const StudyPlan& plan, std::optional<double> budget) {
+  std::string text = plan.question + "\n\n" + std::to_string(plan.runs) + " runs, " + std::to_string(plan.to_do) + " of them to do" +
+                     (plan.may_extend ? " (more where a best value is at an edge)" : "") + "\n" + million(plan.tokens) + " tokens, " +
+                     format("%.3g FLOPs", plan.flops) + "\ntime of one run after the other: " + duration(plan.seconds) +
+                     "\ndisk, by the checkpoints: " + format("%.3g GB", plan.disk_bytes / 1e9) + "\n";
+  if (budget) {
+    const int64_t runs = runs_within(plan, *budget);
+    text += format("%g h: ", *budget) +
+            (runs < 0 ? "cannot be told, since not every run's time is known" : std::to_string(runs) + " of the runs are begun") + "\n";
+  }
+  text += "\n";
+  for (const CellPlan& cell : plan.cells)
+    text += cell.name + ": " + std::to_string(cell.runs) + " runs of " + million(static_cast<double>(cell.tokens)) + " tokens, " +
+            million(static_cast<double>(cell.parameters)) + " parameters, " + duration(cell.seconds) + " each on " + cell.device +
+            (cell.note.empty() ? "" : " (" + cell.note + ")") + "\n";
+  return text;
+}
+
+Json to_json(const StudyPlan& plan, std::optional<double> budget) {
+  const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
+  Json cells = Json::array();
+  for (const CellPlan& cell : plan.cells)
+    cells.push_back({{"name", cell.name},
+                     {"runs", cell.runs},
+                     {"device", cell.device},
+                     {"parameters", cell.parameters},
+                     {"tokens", cell.tokens},
+                     {"flops", cell.flops},
+                     {"seconds", number(cell.seconds)},
+                     {"disk_bytes", cell.disk_bytes},
+                     {"note", cell.note}});
+  Json json{{"name", plan.name},
+            {"question", plan.question},
+            {"runs", plan.runs},
+            {"to_do", plan.to_do},
+            {"tokens", plan.tokens},
+            {"flops", plan.flops},
+            {"seconds", number(plan.seconds)},
+            {"disk_bytes", plan.disk_bytes},
+            {"may_extend", plan.may_extend},
+            {"cells", cells}};
+  if (budget) json["runs_within_budget"] = runs_within(plan, *budget);
+  return json;
+}
+
+}  // namespace saccade

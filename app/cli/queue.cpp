@@ -1,0 +1,204 @@
+// saccade queue list | add | pause | go-on | move | remove | jobs: what waits for a device of this machine.
+#include "analysis/studies/queue.h"
+
+#include <algorithm>
+
+#include "analysis/runs/run_info.h"
+#include "analysis/studies/queue_worker.h"
+#include "analysis/studies/study_folder.h"
+#include "analysis/training/training_run.h"
+#include "app/cli/command.h"
+#include "app/cli/config_options.h"
+#include "app/cli/output.h"
+#include "app/cli/this_program.h"
+#include "kernels/engine/error.h"
+
+namespace saccade::cli {
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+namespace {
+
+struct Options {
+  std::string device, entry, out;
+  std::vector<std::string> overrides;
+  int64_t place = 1;
+  std::optional<int64_t> jobs;
+  bool now = false;
+};
+
+/// The queue of --device, or the only one there is. Throws UsageError.
+DeviceQueue chosen_queue(const std::string& device) {
+  if (!device.empty()) return DeviceQueue(to_string(parse_device(device)));
+  std::vector<DeviceQueue> queues = DeviceQueue::all();
+  if (queues.size() == 1) return queues.front();
+  if (queues.empty()) return DeviceQueue("cpu");
+  throw UsageError("there are queues of several devices; name one with --device");
+}
+
+Json to_json(const DeviceQueue& queue) {
+  const QueueState state = queue.read();
+  Json entries = Json::array();
+  for (const QueueEntry& e : state.entries)
+    entries.push_back({{"id", e.id}, {"kind", e.kind}, {"directory", e.directory.string()}, {"added", e.added}});
+  const auto worker = queue.worker();
+  return {{"device", queue.device()}, {"paused", state.paused},
+          {"jobs", state.jobs},       {"worker", worker ? Json(worker->process) : Json()},
+          {"entries", entries},       {"log", queue.log_file().string()}};
+}
+
+std::string to_text(const DeviceQueue& queue) {
+  const QueueState state = queue.read();
+  const auto worker = queue.worker();
+  std::string text = queue.device() + ": " + std::to_string(state.jobs) + (state.jobs == 1 ? " run" : " runs") + " at a time, " +
+                     (state.paused ? "paused"
+                      : worker     ? "worked off by process " + std::to_string(worker->process)
+                                   : "at rest") +
+                     "\n";
+  if (!state.paused && !worker && !state.entries.empty()) text += "nobody works it off (the machine was restarted?): saccade queue go-on\n";
+  std::vector<std::vector<std::string>> rows;
+  for (const QueueEntry& e : state.entries) rows.push_back({std::to_string(e.id), e.kind, e.directory.string(), e.added});
+  return text + (rows.empty() ? "empty\n" : table({"id", "kind", "folder", "added"}, rows));
+}
+
+int list_queues(const Options& options) {
+  std::vector<DeviceQueue> queues = DeviceQueue::all();
+  if (!options.device.empty()) queues = {chosen_queue(options.device)};
+  Json json = Json::array();
+  std::string text;
+  for (const DeviceQueue& queue : queues) json.push_back(to_json(queue)), text += (text.empty() ? "" : "\n") + to_text(queue);
+  print_result(json, text.empty() ? "no queue has been used on this machine" : text);
+  return 0;
+}
+
+int show(const DeviceQueue& queue) {
+  print_result(to_json(queue), to_text(queue));
+  return 0;
+}
+
+void set_jobs(const DeviceQueue& queue, const Options& options) {
+  if (options.jobs) queue.edit([&](QueueState& state) { state.jobs = *options.jobs; });
+}
+
+/// A config to train (with --out), a run to take up again, or a study.
+int add(const Options& options) {
+  const bool study = holds_study(options.entry), run = holds_run(options.entry);
+  if (!study && !run && options.out.empty()) throw UsageError("queue add: --out is missing, the run directory to create");
+  if ((study || run) && !(options.out.empty() && options.overrides.empty()))
+    throw UsageError("queue add: --out and --set go with a config, and " + options.entry + " is a " + (study ? "study" : "run"));
+  RunConfig config;
+  if (study)
+    config = view_study(options.entry).wanted.front().run.config;
+  else if (run)
+    config = resolve_config(read_run_info(options.entry).config, options.entry);
+  else
+    config = load_config_file(options.entry, options.overrides);
+  const DeviceQueue queue(options.device.empty() ? queue_device(config) : to_string(parse_device(options.device)));
+  if (study)
+    enqueue_study(queue, options.entry);
+  else
+    enqueue_run(queue, run ? options.entry : options.out, run ? Json() : saccade::to_json(config));
+  set_jobs(queue, options);
+  queue.ensure_worker(this_program());
+  return show(queue);
+}
+
+/// The runs that entries of the queue have at work.
+std::vector<fs::path> live_runs(const QueueState& state) {
+  std::vector<fs::path> live;
+  for (const QueueEntry& entry : state.entries) {
+    std::error_code none;
+    if (entry.kind == "run" && is_live(entry.directory)) live.push_back(entry.directory);
+    for (const auto& run : fs::directory_iterator(entry.directory / "runs", none))
+      if (entry.kind == "study" && is_live(run.path())) live.push_back(run.path());
+  }
+  return live;
+}
+
+int pause(const Options& options) {
+  const DeviceQueue queue = chosen_queue(options.device);
+  const QueueState state = queue.edit([&](QueueState& s) { s.paused = true, s.stop_runs = options.now; });
+  if (options.now)
+    for (const fs::path& run : live_runs(state)) stop_run(run);
+  return show(queue);
+}
+
+int go_on(const Options& options) {
+  const DeviceQueue queue = chosen_queue(options.device);
+  queue.edit([](QueueState& s) { s.paused = s.stop_runs = false; });
+  set_jobs(queue, options);
+  queue.ensure_worker(this_program());
+  return show(queue);
+}
+
+int move(const Options& options) {
+  const DeviceQueue queue = chosen_queue(options.device);
+  queue.edit([&](QueueState& state) {
+    const size_t at = find_entry(state, options.entry);
+    const QueueEntry entry = state.entries[at];
+    state.entries.erase(state.entries.begin() + static_cast<std::ptrdiff_t>(at));
+    const auto place = std::min<int64_t>(options.place - 1, static_cast<int64_t>(state.entries.size()));
+    state.entries.insert(state.entries.begin() + place, entry);
+  });
+  return show(queue);
+}
+
+int remove(const Options& options) {
+  const DeviceQueue queue = chosen_queue(options.device);
+  queue.edit([&](QueueState& state) {
+    state.entries.erase(state.entries.begin() + static_cast<std::ptrdiff_t>(find_entry(state, options.entry)));
+  });
+  return show(queue);
+}
+
+/// What `ensure_worker` starts: not for people.
+int work(const Options& options) {
+  catch_stop_signals();
+  const DeviceQueue queue(options.device);
+  QueueWorker(queue, this_program(), [](const std::string& line) { warn(utc_now() + " " + line); }).work(stop_requested());
+  return 0;
+}
+
+void add_jobs(CLI::App& app, const std::shared_ptr<Options>& options) {
+  app.add_option("--jobs", options->jobs, "Runs at a time, as far as the device's memory reaches")->check(CLI::Range(1, 64));
+}
+
+void add_entry(CLI::App& app, const std::shared_ptr<Options>& options) {
+  app.add_option("ENTRY", options->entry, "Its id, folder or the folder's name")->required();
+}
+
+const RegisterCommand command{
+    {"queue", "What waits for a device of this machine: studies and runs, in order.", "saccade queue list", [](CLI::App& app) {
+       auto chosen = std::make_shared<std::function<int()>>();
+       const auto declare = [&](const std::string& name, const std::string& summary, auto perform, auto options_of) {
+         CLI::App* sub = app.add_subcommand(name, summary);
+         auto options = std::make_shared<Options>();
+         sub->add_option("--device", options->device, "cpu, cuda:0 … (default: the only queue there is)");
+         options_of(*sub, options);
+         sub->callback([chosen, options, perform] { *chosen = [options, perform] { return perform(*options); }; });
+         return sub;
+       };
+       using Shared = std::shared_ptr<Options>;
+       app.require_subcommand(1);
+       declare("list", "Entries, order, and who works them off.", list_queues, [](CLI::App&, const Shared&) {});
+       declare("add", "Add a config to train, a stopped run, or a study.", add, [](CLI::App& sub, const Shared& o) {
+         sub.add_option("CONFIG-OR-FOLDER", o->entry, "Config file, run directory or study folder")->required();
+         sub.add_option("--out,-o", o->out, "Run directory to create, for a config");
+         sub.add_option("--set", o->overrides, "Override a value of the config: --set training.seed=2")->allow_extra_args(false);
+         add_jobs(sub, o);
+       })->footer("Example: saccade queue add run.json --out runs/first");
+       declare("pause", "Start nothing more; runs at work go on.", pause, [](CLI::App& sub, const Shared& o) {
+         sub.add_flag("--now", o->now, "Stop runs at work too, at a checkpoint; go-on takes them up again");
+       });
+       declare("go-on", "Work the queue off (again).", go_on, add_jobs);
+       declare("move", "Move an entry to a place in the order.", move, [](CLI::App& sub, const Shared& o) {
+         add_entry(sub, o);
+         sub.add_option("PLACE", o->place, "1: first")->required()->check(CLI::Range(1, 1'000'000));
+       })->footer("Example: saccade queue move 7 1");
+       declare("remove", "Take an entry out of the queue; its runs stay, and those at work go on.", remove, add_entry);
+       declare("work", "", work, [](CLI::App&, const Shared&) {})->group("");  // started by the others
+       return [chosen] { return (*chosen)(); };
+     }}};
+
+}  // namespace
+}  // namespace saccade::cli

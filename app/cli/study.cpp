@@ -1,0 +1,302 @@
+// saccade study list | plan | start | status | stop | resume | report: grids of runs that answer a question.
+#include "analysis/studies/study_folder.h"
+
+#include <thread>
+
+#include "analysis/runs/run_info.h"
+#include "analysis/studies/queue.h"
+#include "analysis/studies/report.h"
+#include "analysis/studies/study_plan.h"
+#include "analysis/training/training_run.h"
+#include "app/cli/command.h"
+#include "app/cli/output.h"
+#include "app/cli/this_program.h"
+#include "kernels/engine/error.h"
+#include "models/corpus/corpus.h"
+
+namespace saccade::cli {
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+namespace {
+
+struct Options {
+  std::string study, out;
+  std::vector<std::string> overrides;
+  std::optional<double> budget;
+  std::optional<int64_t> limit, jobs;
+  bool measure = true, wait = false;
+  int64_t rows = 0;
+};
+
+/// The folder of a study that has begun: as given, in the runs folder, or where `start` puts a shipped one. Throws DataError.
+fs::path study_folder(const std::string& name) {
+  if (holds_study(name)) return name;
+  const fs::path usual = runs_folder() / (name.ends_with(".json") ? fs::path(name).stem() : fs::path(name).filename());
+  if (holds_study(usual)) return usual;
+  throw DataError(name + ": no such study has begun (looked in " + usual.string() + " too); saccade study start " + name);
+}
+
+fs::path folder_to_start(const Study& study, const Options& options) {
+  return options.out.empty() ? runs_folder() / study.name : fs::path(options.out);
+}
+
+DeviceQueue queue_of(const StudyView& view) { return DeviceQueue(queue_device(view.wanted.front().run.config)); }
+
+int list_studies() {
+  Json json = Json::array();
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (const std::string& name : shipped_studies()) {
+    const Study study = load_study(find_study(name));
+    json.push_back({{"name", name}, {"question", study.question}, {"source", study.source}});
+    rows.emplace_back(name, study.question + (study.source.empty() ? "" : " (" + study.source + ")"));
+  }
+  print_result(json, list(rows));
+  return 0;
+}
+
+int plan(const Options& options) {
+  const bool begun = holds_study(options.study);
+  const Study study = begun ? read_study_folder(options.study) : load_study(find_study(options.study), options.overrides);
+  const fs::path folder = begun ? fs::path(options.study) : folder_to_start(study, options);
+  const StudyView view = holds_study(folder) ? view_study(study, run_summaries(folder), read_study_state(folder)) : view_study(study, {});
+  const StudyPlan plan = plan_study(view, {options.measure, say});
+  print_result(to_json(plan, options.budget), to_text(plan, options.budget));
+  return 0;
+}
+
+std::vector<std::string> status_row(const WantedRun& wanted) {
+  const auto& there = wanted.there;
+  const double nothing = std::nan("");
+  return {wanted.name,
+          to_string(wanted.status),
+          there ? std::to_string(there->step) + "/" + std::to_string(there->steps) : "",
+          number(there ? there->end.validation : nothing, 4),
+          number(there ? there->end.ood : nothing, 4),
+          wanted.problem};
+}
+
+Json status_json(const StudyView& view) {
+  Json runs = Json::array(), cells = Json::array();
+  const auto number_or_null = [](double v) { return std::isfinite(v) ? Json(v) : Json(); };
+  for (const WantedRun& wanted : view.wanted) {
+    runs.push_back({{"name", wanted.name},
+                    {"cell", view.cells[wanted.run.cell].name},
+                    {"seed", wanted.run.seed},
+                    {"status", to_string(wanted.status)},
+                    {"problem", wanted.problem},
+                    {"identity", wanted.run.identity}});
+    if (wanted.there)
+      runs.back().update({{"step", wanted.there->step},
+                          {"steps", wanted.there->steps},
+                          {"validation_loss", number_or_null(wanted.there->end.validation)},
+                          {"ood_loss", number_or_null(wanted.there->end.ood)}});
+  }
+  for (size_t i = 0; i < view.cells.size(); ++i) cells.push_back({{"name", view.cells[i].name}, {"tuning", to_json(view.views[i].tuning)}});
+  return {{"directory", view.directory.string()},
+          {"question", view.study.question},
+          {"complete", view.complete()},
+          {"blocked", view.blocked()},
+          {"later", view.later},
+          {"hours", view.seconds / 3600},
+          {"runs", runs},
+          {"cells", cells},
+          {"problems", view.problems}};
+}
+
+/// "12 finished, 2 running, 6 to do, 8 once the best values are known"
+std::string counts(const StudyView& view) {
+  std::map<WantedRun::Status, int> number_of;
+  for (const WantedRun& wanted : view.wanted) ++number_of[wanted.status];
+  std::string text;
+  using Status = WantedRun::Status;
+  for (const Status status : {Status::finished, Status::diverged, Status::live, Status::unfinished, Status::open, Status::gave_up})
+    if (number_of[status] > 0) text += (text.empty() ? "" : ", ") + std::to_string(number_of[status]) + " " + to_string(status);
+  if (view.later > 0) text += ", " + std::to_string(view.later) + " once the best values are known";
+  return text;
+}
+
+std::string status_text(const StudyView& view, int64_t most_rows) {
+  std::string text = view.study.question + "\n" + view.directory.string() + ": " + (view.complete() ? "complete; " : "") + counts(view) +
+                     "; " + human_seconds(view.seconds) + " of training\n";
+  if (const std::string why = view.blocked(); !why.empty()) text += "nothing more is started: " + why + "\n";
+  std::vector<std::vector<std::string>> rows;
+  for (const WantedRun& wanted : view.wanted)
+    if (most_rows <= 0 || static_cast<int64_t>(rows.size()) < most_rows) rows.push_back(status_row(wanted));
+  text += "\n" + table({"run", "state", "step", "validation", "OOD", ""}, rows);
+  if (rows.size() < view.wanted.size()) text += "and " + std::to_string(view.wanted.size() - rows.size()) + " more\n";
+  text += "\n";
+  std::vector<std::pair<std::string, std::string>> cells;
+  for (size_t i = 0; i < view.cells.size(); ++i) cells.emplace_back(view.cells[i].name, describe(view.views[i].tuning));
+  return text + list(cells);
+}
+
+int status(const Options& options) {
+  const StudyView view = view_study(study_folder(options.study));
+  for (const std::string& problem : view.problems) warn("skipped: " + problem);
+  print_result(status_json(view), status_text(view, options.rows));
+  return 0;
+}
+
+/// Until nothing of the study is left to do, or the user has enough of waiting: the queue then goes on by itself.
+int wait_for(const fs::path& directory, const DeviceQueue& queue) {
+  catch_stop_signals();
+  Progress bar(directory.filename().string());
+  while (!stop_requested()) {
+    const StudyView view = view_study(directory);
+    const auto ended = std::count_if(view.wanted.begin(), view.wanted.end(), [](const WantedRun& w) {
+      return w.status == WantedRun::Status::finished || w.status == WantedRun::Status::diverged;
+    });
+    const auto all = static_cast<double>(view.wanted.size()) + static_cast<double>(view.later);
+    bar.update(static_cast<double>(ended) / all, counts(view));
+    if (view.complete()) return 0;
+    if (const std::string why = view.blocked(); !why.empty()) throw Error(directory.string() + ": " + why);
+    const QueueState state = queue.read();
+    const bool queued = std::any_of(state.entries.begin(), state.entries.end(),
+                                    [&](const QueueEntry& e) { return e.directory == fs::absolute(directory).lexically_normal(); });
+    if (!queued && !queue.worker() && !view_study(directory).complete())
+      throw Error(directory.string() + ": left the queue; see saccade study status");
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+  return 130;
+}
+
+int set_going(const fs::path& directory, const Options& options) {
+  const int64_t begun = static_cast<int64_t>(run_summaries(directory).size());
+  edit_study_state(directory, [&](StudyState& state) {
+    state.gave_up.clear();
+    state.stopped = false;
+    state.budget_hours = options.budget;
+    state.most_runs = options.limit ? std::optional(begun + *options.limit) : std::nullopt;
+  });
+  const StudyView view = view_study(directory);
+  const DeviceQueue queue = queue_of(view);
+  if (options.jobs) queue.edit([&](QueueState& state) { state.jobs = *options.jobs; });
+  const int64_t id = enqueue_study(queue, directory);
+  queue.ensure_worker(this_program());
+  const bool paused = queue.read().paused;
+  if (options.wait && !paused)
+    if (const int code = wait_for(directory, queue); code != 0) return code;
+  const StudyView after = options.wait ? view_study(directory) : view;
+  print_result({{"directory", directory.string()},
+                {"queue", queue.device()},
+                {"entry", id},
+                {"paused", paused},
+                {"complete", after.complete()},
+                {"runs", after.wanted.size()},
+                {"later", after.later}},
+               directory.string() + ": " + counts(after) + "\nqueue of " + queue.device() + ", entry " + std::to_string(id) +
+                   (paused ? "; the queue is paused: saccade queue go-on" : "") + "\nsee: saccade study status " + directory.string());
+  return 0;
+}
+
+int start(const Options& options) {
+  const Study study = load_study(find_study(options.study), options.overrides);
+  const fs::path directory = folder_to_start(study, options);
+  static_cast<void>(view_study(study, {}));  // every config, before anything is written
+  create_study_folder(directory, study);
+  return set_going(directory, options);
+}
+
+int resume(const Options& options) {
+  const fs::path directory = study_folder(options.study);
+  Options kept = options;
+  if (!kept.budget) kept.budget = read_study_state(directory).budget_hours;
+  return set_going(directory, kept);
+}
+
+int stop(const Options& options) {
+  const fs::path directory = study_folder(options.study), absolute = fs::absolute(directory).lexically_normal();
+  edit_study_state(directory, [](StudyState& state) { state.stopped = true; });  // for runs that hold no lock yet
+  bool queued = false;
+  for (const DeviceQueue& queue : DeviceQueue::all())
+    queue.edit([&](QueueState& state) {
+      queued |= std::erase_if(state.entries, [&](const QueueEntry& e) { return e.directory == absolute; }) > 0;
+    });
+  int64_t stopped = 0;
+  std::error_code none;
+  for (const auto& run : fs::directory_iterator(directory / "runs", none)) stopped += is_live(run.path()) && stop_run(run.path());
+  print_result({{"directory", directory.string()}, {"queued", queued}, {"stopping", stopped}},
+               directory.string() + (queued ? ": taken out of the queue" : ": was not in a queue") + ", " + std::to_string(stopped) +
+                   " runs asked to write a checkpoint and stop\ngo on with: saccade study resume " + directory.string());
+  return 0;
+}
+
+int report(const Options& options) {
+  const fs::path directory = study_folder(options.study);
+  const fs::path out = options.out.empty() ? directory / "report" : fs::path(options.out);
+  const StudyReport report = make_report(view_study(directory), say);
+  const std::vector<fs::path> files = write_report(report, out);
+  std::string text = to_markdown(report) + "\n";
+  Json names = Json::array();
+  for (const fs::path& file : files) names.push_back(file.string()), text += file.string() + "\n";
+  Json json = to_json(report);
+  json["files"] = names;
+  print_result(json, text);
+  return 0;
+}
+
+void add_study(CLI::App& app, const std::shared_ptr<Options>& options, const char* help) {
+  app.add_option("NAME-OR-FILE", options->study, help)->required();
+}
+
+void add_overrides(CLI::App& app, const std::shared_ptr<Options>& options) {
+  app.add_option("--set", options->overrides, "Set a value in every config, as the study file's set does: --set data.corpus=mine")
+      ->allow_extra_args(false);
+}
+
+void add_going(CLI::App& app, const std::shared_ptr<Options>& options) {
+  app.add_option("--budget", options->budget, "Hours of training, all runs of the study together; then nothing more is started")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--limit", options->limit, "Begin so many runs at most, this time")->check(CLI::PositiveNumber);
+  app.add_option("--jobs", options->jobs, "Runs at a time on the device, as far as its memory reaches")->check(CLI::Range(1, 64));
+  app.add_flag("--wait", options->wait, "Wait until the study has ended; the queue goes on without this command");
+}
+
+const RegisterCommand command{
+    {"study", "Grids of runs that answer a question: tuned, repeated, compared at equal loss.", "saccade study start tuned-tiny --wait",
+     [](CLI::App& app) {
+       auto chosen = std::make_shared<std::function<int()>>();
+       const auto add = [&](const std::string& name, const std::string& summary, auto perform, auto declare) {
+         CLI::App* sub = app.add_subcommand(name, summary);
+         auto options = std::make_shared<Options>();
+         declare(*sub, options);
+         sub->footer("Example: saccade study " + name + (name == "list" ? "" : " tuned-tiny"));
+         sub->callback([chosen, options, perform] { *chosen = [options, perform] { return perform(*options); }; });
+       };
+       using Shared = std::shared_ptr<Options>;
+       const char *file = "A study that comes with the program, or a study file", *begun = "A study that has begun: its name or folder";
+       app.require_subcommand(1);
+       add(
+           "list", "Studies that come with the program.", [](const Options&) { return list_studies(); }, [](CLI::App&, const Shared&) {});
+       add("plan", "Runs, tokens, time on this machine and disk of a study.", plan, [=](CLI::App& sub, const Shared& o) {
+         add_study(sub, o, file);
+         add_overrides(sub, o);
+         sub.add_option("--budget", o->budget, "Hours of training: say how many runs fit")->check(CLI::PositiveNumber);
+         sub.add_flag("!--no-measure", o->measure, "Do not time training steps");
+       });
+       add("start", "Put a study's runs into the queue of their device.", start, [=](CLI::App& sub, const Shared& o) {
+         add_study(sub, o, file);
+         add_overrides(sub, o);
+         sub.add_option("--out,-o", o->out, "Folder of the study (default: NAME in the runs folder)");
+         add_going(sub, o);
+       });
+       add("status", "How far a study is, and what it has tuned.", status, [=](CLI::App& sub, const Shared& o) {
+         add_study(sub, o, begun);
+         sub.add_option("--limit", o->rows, "Show so many runs at most")->check(CLI::PositiveNumber);
+       });
+       add("stop", "Take a study out of the queue and stop its runs at a checkpoint.", stop,
+           [=](CLI::App& sub, const Shared& o) { add_study(sub, o, begun); });
+       add("resume", "Go on with a study, and try again what failed.", resume, [=](CLI::App& sub, const Shared& o) {
+         add_study(sub, o, begun);
+         add_going(sub, o);
+       });
+       add("report", "Tables and figures of a study, with the source of every number.", report, [=](CLI::App& sub, const Shared& o) {
+         add_study(sub, o, begun);
+         sub.add_option("--out,-o", o->out, "Folder of the report (default: report in the study)");
+       });
+       return [chosen] { return (*chosen)(); };
+     }}};
+
+}  // namespace
+}  // namespace saccade::cli

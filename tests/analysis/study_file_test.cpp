@@ -1,0 +1,294 @@
+// The study file: what it accepts, what it says of mistakes, and the runs that it stands for.
+#include <QtTest>
+
+#include "analysis/comparison/tuning.h"
+#include "analysis/studies/cells.h"
+#include "analysis/studies/equal.h"
+#include "analysis/studies/study_folder.h"
+#include "kernels/engine/error.h"
+#include "tests/support/tiny_run.h"
+
+using namespace saccade;
+using Json = nlohmann::json;
+
+namespace {
+
+Json small_study() {
+  return {{"question", "Which window?"},
+          {"base", test::tiny_run("mine")},
+          {"axes", Json::array({{{"setting", "architecture.window"}, {"values", {8, 16}}}})},
+          {"seeds", {1, 2}}};
+}
+
+Study parse(const Json& file) { return parse_study(file.dump(), "s.json", "s"); }
+
+std::vector<std::string> names_of(const StudyView& view) {
+  std::vector<std::string> names;
+  for (const WantedRun& wanted : view.wanted) names.push_back(wanted.name);
+  return names;
+}
+
+RunSummary ended(const StudyRun& run, double loss, RunState state = RunState::finished) {
+  RunSummary summary;
+  summary.name = run.name, summary.identity = run.identity, summary.state = state;
+  summary.end.validation = loss;
+  return summary;
+}
+
+}  // namespace
+
+class StudyFileTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void mistakesAreNamed_data() {
+    QTest::addColumn<QString>("pointer");
+    QTest::addColumn<QString>("value");
+    QTest::addColumn<QString>("message");
+    QTest::newRow("key") << "/questoin"
+                         << "\"?\""
+                         << "the study has no setting \"questoin\"; did you mean \"question\"?";
+    QTest::newRow("preset") << "/base"
+                            << "\"transformer-p-tiny\""
+                            << "there is no preset";
+    QTest::newRow("section") << "/axes/0/setting"
+                             << "\"architectur.window\""
+                             << "did you mean \"architecture\"?";
+    QTest::newRow("axis key") << "/axes/0/valeus"
+                              << "[1]"
+                              << "/axes/0 has no setting \"valeus\"; did you mean \"values\"?";
+    QTest::newRow("twice") << "/axes/0/values"
+                           << "[8, 8]"
+                           << "/axes/0/values holds \"window-8\" twice";
+    QTest::newRow("range") << "/axes/0"
+                           << R"({"setting": "architecture.window", "log_range": {"from": 8, "to": 4, "count": 3}})"
+                           << "/axes/0/log_range/to is 4; expected more than /axes/0/log_range/from, 8";
+    QTest::newRow("seed") << "/set"
+                          << R"({"training.seed": 3})"
+                          << "/set sets training.seed; expected the seeds in /seeds";
+    QTest::newRow("ood decides") << "/tuning"
+                                 << R"({"setting": "training.learning_rate", "values": [1], "decides": "ood"})"
+                                 << "/tuning/decides is \"ood\"; expected validation: OOD domains and the test split never choose";
+    QTest::newRow("test decides") << "/tuning"
+                                  << R"({"setting": "training.learning_rate", "values": [1], "decides": "test"})"
+                                  << "/tuning/decides is \"test\"; expected validation";
+    QTest::newRow("tuned axis") << "/tuning"
+                                << R"({"setting": "architecture.window", "values": [1]})"
+                                << "/axes/0/setting is architecture.window, which /tuning searches";
+    QTest::newRow("equal") << "/equal"
+                           << R"({"what": "parameter"})"
+                           << "did you mean \"parameters\"?";
+    QTest::newRow("figure") << "/report"
+                            << R"({"figures": ["tunning"]})"
+                            << "did you mean \"tuning\"?";
+    QTest::newRow("no question") << "/question"
+                                 << ""
+                                 << "/question is missing";
+  }
+  void mistakesAreNamed() {
+    QFETCH(QString, pointer);
+    QFETCH(QString, value);
+    QFETCH(QString, message);
+    Json file = small_study();
+    if (value.isEmpty())
+      file.erase(pointer.mid(1).toStdString());
+    else
+      file[Json::json_pointer(pointer.toStdString())] = Json::parse(value.toStdString());
+    try {
+      parse(file);
+      QFAIL("it was accepted");
+    } catch (const UsageError& error) {
+      const QString text = QString::fromUtf8(error.what());
+      QVERIFY2(text.startsWith("s.json: ") && text.contains(message), error.what());
+    }
+  }
+
+  /// What no study file can know is said by the config's own check, with the run's name.
+  void mistakesInSettingsNameTheRun() {
+    Json file = small_study();
+    file["axes"][0]["setting"] = "architecture.windw";
+    try {
+      view_study(parse(file), {});
+      QFAIL("it was accepted");
+    } catch (const UsageError& error) {
+      const std::string text = error.what();
+      QVERIFY2(text.find("windw-8_seed-1") != std::string::npos && text.find("did you mean \"window\"?") != std::string::npos,
+               error.what());
+    }
+  }
+
+  void gridIsTheProductOfItsAxes() {
+    Json file = small_study();
+    file["axes"].push_back(
+        {{"name", "norm"},
+         {"cases", Json::array({{{"name", "plain"}}, {{"name", "qk norm"}, {"set", {{"architecture.qk_norm", "rms"}}}}})}});
+    const StudyView view = view_study(parse(file), {});
+    QCOMPARE(names_of(view), (std::vector<std::string>{"window-8_plain_seed-1", "window-8_plain_seed-2", "window-8_qk-norm_seed-1",
+                                                       "window-8_qk-norm_seed-2", "window-16_plain_seed-1", "window-16_plain_seed-2",
+                                                       "window-16_qk-norm_seed-1", "window-16_qk-norm_seed-2"}));
+    QCOMPARE(view.wanted[3].run.config.architecture.at("window"), 8);
+    QCOMPARE(view.wanted[3].run.config.architecture.at("qk_norm"), "rms");
+    QCOMPARE(view.wanted[3].run.config.training.seed, 2);
+  }
+
+  void basesAreAnAxis() {
+    Json file{{"question", "?"},
+              {"base", "transformer-pp-tiny"},
+              {"set", {{"training.steps", 30}}},
+              {"axes", Json::array({{{"setting", "base"}, {"values", {"transformer-pp-tiny", "avey-tiny"}}}})}};
+    const StudyView view = view_study(parse(file), {});
+    QCOMPARE(names_of(view), (std::vector<std::string>{"transformer-pp-tiny_seed-1", "avey-tiny_seed-1"}));
+    QCOMPARE(view.wanted[1].run.config.architecture.at("block"), "avey");
+    QCOMPARE(view.wanted[1].run.config.training.steps, 30);
+  }
+
+  void logRange() {
+    Json file = small_study();
+    file["tuning"] = {{"setting", "training.learning_rate"}, {"log_range", {{"from", 0.001}, {"to", 0.008}, {"count", 4}}}};
+    QCOMPARE(parse(file).tuning->values, (std::vector<double>{0.001, 0.002, 0.004, 0.008}));
+  }
+
+  /// A grid that is extended finds the runs it has, under whatever name, and the same config never stands twice in the list.
+  void aRunIsItsConfig() {
+    Json file = small_study();
+    const StudyView before = view_study(parse(file), {});
+    std::vector<RunSummary> runs;
+    for (const WantedRun& wanted : before.wanted) runs.push_back(ended(wanted.run, 2));
+    runs[0].name = "called-otherwise";
+    file["axes"][0]["values"] = {4, 8, 16};
+    file["axes"].push_back({{"setting", "architecture.width"}, {"values", {16, 32}}});  // 16 is the base's own
+    const StudyView after = view_study(parse(file), runs);
+    QCOMPARE(after.wanted.size(), size_t{12});
+    QCOMPARE(after.ready().size(), size_t{8});
+    QCOMPARE(after.wanted[4].name, std::string("called-otherwise"));
+    for (const WantedRun* wanted : after.ready())
+      QVERIFY(wanted->name.find("width-32") != std::string::npos || wanted->name.find("window-4") != std::string::npos);
+    RunConfig renamed = before.wanted[0].run.config;
+    renamed.name = "another", renamed.threads = 3;
+    QCOMPARE(run_identity(renamed), before.wanted[0].run.identity);
+    QCOMPARE(run_identity(to_json(renamed)), before.wanted[0].run.identity);
+    renamed.training.seed = 9;
+    QVERIFY(run_identity(renamed) != before.wanted[0].run.identity);
+  }
+
+  void tuningComesFirstThenSeedsAtTheBest() {
+    Json file = small_study();
+    file["axes"] = Json::array();
+    file["seeds"] = {1, 2, 3};
+    file["tuning"] = {{"setting", "training.learning_rate"}, {"values", {0.001, 0.002, 0.004}}};
+    const Study study = parse(file);
+    StudyView view = view_study(study, {});
+    QCOMPARE(view.wanted.size(), size_t{3});
+    QCOMPARE(view.later, 2);
+    std::vector<RunSummary> runs{ended(view.wanted[0].run, 3.0), ended(view.wanted[1].run, 2.0)};
+    QCOMPARE(view_study(study, runs).views[0].tuning.state, Tuning::State::open);
+    runs.push_back(ended(view.wanted[2].run, NAN, RunState::diverged));
+    view = view_study(study, runs);
+    QCOMPARE(view.views[0].tuning.state, Tuning::State::tuned);
+    QCOMPARE(view.views[0].tuning.best.value(), 0.002);
+    QCOMPARE(describe(view.views[0].tuning), std::string("tuned: 0.002 of 0.001, 0.002, 0.004"));
+    QCOMPARE(view.ready().size(), size_t{2});
+    QCOMPARE(view.ready()[0]->name, std::string("base_learning_rate-0.002_seed-2"));
+    QVERIFY(!view.complete());
+  }
+
+  void edgesAreToldOrExtended() {
+    Json file = small_study();
+    file["axes"] = Json::array();
+    file["tuning"] = {{"setting", "training.learning_rate"}, {"values", {0.001, 0.002}}};
+    const auto runs_of = [&](const std::vector<double>& losses, bool extend, double largest) {
+      file["tuning"]["extend"] = extend;
+      file["tuning"]["bound"] = {0.0001, largest};
+      const Study study = parse(file);
+      std::vector<RunSummary> runs;
+      for (const double loss : losses) runs.push_back(ended(view_study(study, runs).wanted[runs.size()].run, loss));
+      return view_study(study, runs);
+    };
+    StudyView view = runs_of({3, 2}, false, 1);
+    QCOMPARE(describe(view.views[0].tuning), std::string("edge: 0.002 of 0.001, 0.002; extend with 0.004"));
+    QCOMPARE(view.wanted.size(), size_t{3});  // the second seed at the edge
+    view = runs_of({3, 2}, true, 1);
+    QCOMPARE(view.ready().size(), size_t{1});
+    QCOMPARE(view.ready()[0]->run.tuned.value(), 0.004);
+    view = runs_of({3, 2, 2.5}, true, 1);
+    QCOMPARE(view.views[0].tuning.state, Tuning::State::tuned);
+    view = runs_of({3, 2}, true, 0.003);  // the bound ends the search at its edge
+    QCOMPARE(view.views[0].tuning.state, Tuning::State::edge);
+    file["tuning"]["values"] = {0.001};
+    view = runs_of({3}, true, 1);
+    QCOMPARE(describe(view.views[0].tuning), std::string("untuned: one rate only (0.001)"));
+  }
+
+  void budgetAndLimitEndWhatIsBegun() {
+    const Study study = parse(small_study());
+    StudyState state;
+    state.most_runs = 3;
+    StudyView view = view_study(study, {}, state);
+    QCOMPARE(view.ready().size(), size_t{3});
+    RunSummary run = ended(view.wanted[0].run, 2);
+    run.seconds = 7200;
+    state.most_runs.reset(), state.budget_hours = 1.5;
+    view = view_study(study, {run}, state);
+    QVERIFY(view.ready().empty());
+    QCOMPARE(view.blocked(), std::string("the budget of 1.5 h is used up"));
+    state.budget_hours = 3;
+    QCOMPARE(view_study(study, {run}, state).ready().size(), size_t{3});
+  }
+
+  void branchesAreOfTheScheduleWsd() {
+    Json file = small_study();
+    file["base"]["training"]["schedule"] = "linear";
+    file["base"]["training"]["min_lr_ratio"] = 0.1;
+    file["branches"] = {0.5};
+    const RunConfig config = view_study(parse(file), {}).wanted[0].run.config;
+    QCOMPARE(config.training.schedule, std::string("wsd"));
+    QCOMPARE(config.training.min_lr_ratio, 0.0);
+    QCOMPARE(cooldown_steps_of(config.training), (std::vector<int64_t>{6}));
+  }
+
+  void equalParametersWithinHalfAPercent() {
+    Json file{
+        {"question", "?"},
+        {"base", "transformer-pp-tiny"},
+        {"axes", Json::array({{{"setting", "base"}, {"values", {"transformer-pp-tiny", "gpt-tiny", "deltanet-tiny", "rwkv7-tiny"}}}})}};
+    std::vector<int64_t> before;
+    for (const WantedRun& wanted : view_study(parse(file), {}).wanted) before.push_back(count_parameters(wanted.run.config));
+    file["equal"] = {{"what", "parameters"}, {"by", {"architecture.width", "architecture.mlp_width"}}};
+    const auto goal = static_cast<double>(before.front());
+    for (const WantedRun& wanted : view_study(parse(file), {}).wanted) {
+      const int64_t parameters = count_parameters(wanted.run.config);
+      qInfo("%s: %lld parameters, goal %.0f", wanted.name.c_str(), static_cast<long long>(parameters), goal);
+      QVERIFY(std::abs(static_cast<double>(parameters) / goal - 1) <= 0.005);
+    }
+    QVERIFY(std::abs(static_cast<double>(before[3]) / goal - 1) > 0.005);  // as the presets are, they differ by more
+  }
+
+  void unreachableParametersSayHowNear() {
+    const Json file{{"question", "?"},
+                    {"base", "transformer-pp-tiny"},
+                    {"axes", Json::array({{{"setting", "base"}, {"values", {"transformer-pp-tiny", "mamba1-tiny"}}}})},
+                    {"equal", {{"what", "parameters"}, {"by", {"architecture.layers", "architecture.no_such"}}}}};
+    try {
+      view_study(parse(file), {});
+      QFAIL("it was reached");
+    } catch (const UsageError& error) {
+      const std::string text = error.what();
+      QVERIFY2(text.find("mamba1-tiny comes no nearer than") != std::string::npos && text.find("architecture.layers=") != std::string::npos,
+               error.what());
+    }
+  }
+
+  void equalTokensAndFlops() {
+    Json file = small_study();
+    file["axes"] = Json::array({{{"setting", "training.batch_tokens"}, {"values", {128, 256}}}});
+    file["equal"] = {{"what", "tokens"}};
+    QCOMPARE(view_study(parse(file), {}).wanted[2].run.config.training.steps, 6);
+    file["axes"] = Json::array({{{"setting", "architecture.layers"}, {"values", {2, 4}}}});
+    file["equal"] = {{"what", "flops"}};
+    const int64_t steps = view_study(parse(file), {}).wanted[2].run.config.training.steps;
+    QVERIFY2(steps < 12 && steps >= 6, qPrintable(QString::number(steps)));
+  }
+};
+
+QTEST_GUILESS_MAIN(StudyFileTest)
+#include "study_file_test.moc"

@@ -1,0 +1,311 @@
+// saccade study and saccade queue through the real program: a study runs to its report, survives kill -9, and lists quickly.
+#include "tests/app/program.h"
+
+#include <QElapsedTimer>
+#include <csignal>
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "analysis/runs/journal.h"
+#include "analysis/runs/run_info.h"
+#include "analysis/runs/run_lock.h"
+#include "analysis/studies/study_folder.h"
+
+using namespace saccade;
+using namespace saccade::test;
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+Json small_study(const Json& base) {
+  return {{"question", "Which width?"},
+          {"base", base},
+          {"axes", Json::array({{{"setting", "architecture.width"}, {"values", {8, 16}}}})},
+          {"seeds", {1, 2}},
+          {"tuning", {{"setting", "training.learning_rate"}, {"values", {0.0001, 0.01}}}}};
+}
+
+}  // namespace
+
+class StudyCliTest : public QObject {
+  Q_OBJECT
+
+ private:
+  Program program_;
+
+  void write_study(const QString& name, const Json& file) const { program_.write(name, QByteArray::fromStdString(file.dump())); }
+  fs::path folder(const QString& name) const { return program_.path(name).toStdString(); }
+
+  Json status(const QString& study) const { return program_.run({"--json", "study", "status", program_.path(study)}).json(); }
+
+  /// The device's queue has no worker and no entry.
+  bool at_rest() const {
+    return QTest::qWaitFor(
+        [&] {
+          const Json queues = program_.run({"--json", "queue", "list"}).json();
+          for (const Json& queue : queues)
+            if (!queue["worker"].is_null() || (!queue["entries"].empty() && queue["paused"] == false)) return false;
+          return true;
+        },
+        120000);
+  }
+
+  /// Contents of every run that has finished, by folder: nothing may touch it afterwards.
+  std::map<std::string, std::string> finished(const QString& study) const {
+    std::map<std::string, std::string> files;
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(folder(study) / "runs", none)) {
+      if (!holds_run(entry.path()) || read_run_info(entry.path()).state != RunState::finished) continue;
+      for (const char* name : {"run.json", "journal.jsonl"}) {
+        std::ifstream file(entry.path() / name, std::ios::binary);
+        files[entry.path().filename().string() + "/" + name] = std::string(std::istreambuf_iterator<char>(file), {});
+      }
+    }
+    return files;
+  }
+
+ private Q_SLOTS:
+  void initTestCase() { program_.import_corpus(); }
+
+  /// plan → start → status → report, with numbers that can be checked.
+  void runsToItsReport() {
+    write_study("widths.json", small_study(Program::config()));
+    const auto plan = program_.run({"--json", "study", "plan", program_.path("widths.json"), "--budget", "1"});
+    QCOMPARE(plan.code, 0);
+    QCOMPARE(plan.json()["runs"], 6);  // two widths: two rates, then the other seed at the better one
+    QCOMPARE(plan.json()["tokens"], 6 * 12 * 128);
+    QVERIFY(plan.json()["seconds"].get<double>() > 0);
+    QCOMPARE(plan.json()["runs_within_budget"], 6);
+    const auto started = program_.run({"-q", "study", "start", program_.path("widths.json"), "--out", program_.path("widths"), "--wait"});
+    QVERIFY2(started.code == 0, qPrintable(started.err));
+    const Json now = status("widths");
+    QCOMPARE(now["complete"], true);
+    QCOMPARE(now["runs"].size(), size_t{6});
+    for (const Json& cell : now["cells"]) QCOMPARE(cell["tuning"]["state"], "edge");
+    QVERIFY(at_rest());
+    const auto again = program_.run({"-q", "study", "start", program_.path("widths.json"), "--out", program_.path("widths"), "--wait"});
+    QCOMPARE(again.code, 0);  // nothing is left to do
+    QCOMPARE(status("widths")["runs"].size(), size_t{6});
+
+    const auto report = program_.run({"--json", "study", "report", program_.path("widths")});
+    QVERIFY2(report.code == 0, qPrintable(report.err));
+    const Json json = report.json();
+    const Json& end = json["tables"][0];
+    QCOMPARE(end["id"], "end");
+    const Json& loss = end["rows"][0][4];
+    QCOMPARE(loss["sources"].size(), size_t{2});
+    QVERIFY(end["rows"][0][2]["sources"][0].get<std::string>().ends_with(", the last 20 steps up to 12, training batches"));
+    double sum = 0;
+    for (const Json& source : loss["sources"]) {
+      const std::string text = source;  // "runs/NAME, step 12, validation split"
+      sum += Run(folder("widths") / text.substr(0, text.find(','))).find("validation/loss")->value.back();
+    }
+    QVERIFY(std::abs(loss["value"].get<double>() - sum / 2) < 1e-12);
+    for (const char* name :
+         {"report.html", "report.md", "end.csv", "end.tex", "differences.csv", "tuning.svg", "ood-against-pretraining.svg"})
+      QVERIFY2(fs::file_size(folder("widths") / "report" / name) > 100, name);
+    QFile html(program_.path("widths/report/report.html"));
+    QVERIFY(html.open(QIODevice::ReadOnly));
+    const QByteArray page = html.readAll();
+    QVERIFY(page.contains("<svg ") && page.contains("title=\"runs/width-8_"));
+    QVERIFY(!page.contains("src=") && !page.contains("href=") && !page.contains("@import"));  // nothing is loaded
+    QVERIFY(page.contains("mid-schedule"));
+  }
+
+  void compareSaysTunedOrNot() {
+    QVERIFY(fs::exists(folder("widths")));
+    const auto of_study = program_.run({"compare", program_.path("widths/runs")});
+    QVERIFY2(of_study.out.contains("edge: "), qPrintable(of_study.out));
+    program_.train("alone");
+    const auto alone = program_.run({"--json", "compare", program_.path("alone")});
+    QCOMPARE(alone.json()["rows"][0]["tuning"]["state"], "untuned");
+    QCOMPARE(alone.json()["tuning"][0].get<std::string>().substr(0, 30), std::string("Transformer++: untuned: one rat").substr(0, 30));
+    QVERIFY(program_.run({"compare", program_.path("alone")}).out.contains("untuned: one rate only"));
+  }
+
+  /// A grid that is extended adds runs and leaves the others as they are, byte by byte.
+  void extendingAddsRuns() {
+    Json file = small_study(Program::config());
+    file["axes"][0]["values"] = {8, 16, 24};
+    write_study("widths.json", file);
+    const auto before = finished("widths");
+    QCOMPARE(before.size(), size_t{12});
+    const auto result = program_.run({"-q", "study", "start", program_.path("widths.json"), "--out", program_.path("widths"), "--wait"});
+    QVERIFY2(result.code == 0, qPrintable(result.err));
+    const auto after = finished("widths");
+    QCOMPARE(after.size(), size_t{18});
+    for (const auto& [name, content] : before) QVERIFY2(after.at(name) == content, name.c_str());
+    QVERIFY(at_rest());
+  }
+
+  /// The worker and runs are killed at random instants; what had finished is never touched again, and every run comes to its end once.
+  void survivesKills() {
+    Json base = Program::config();
+    base["training"]["steps"] = 60;
+    base["training"]["checkpoint_every"] = 10;
+    Json file = small_study(base);
+    file["axes"][0]["values"] = {8, 16, 24};
+    write_study("killed.json", file);
+    std::mt19937 random(20260101);
+    std::map<std::string, std::string> known;
+    int kills = 0;
+    QVERIFY(program_.run({"-q", "study", "start", program_.path("killed.json"), "--out", program_.path("killed"), "--jobs", "2"}).code ==
+            0);
+    for (int round = 0; round < 8; ++round) {
+      QTest::qWait(std::uniform_int_distribution<int>(100, 900)(random));
+      const Json queues = program_.run({"--json", "queue", "list"}).json();
+      if (round != 4 && queues[0]["worker"].is_number()) kills += ::kill(queues[0]["worker"].get<int>(), SIGKILL) == 0;
+      std::error_code none;
+      for (const auto& run : fs::directory_iterator(folder("killed") / "runs", none))
+        if (const auto holder = lock_holder(run.path()); round % 2 == 0 && holder && holder->process > 0)
+          kills += ::kill(holder->process, SIGKILL) == 0;
+      for (const auto& [name, content] : finished("killed")) known.try_emplace(name, content);
+      QVERIFY(program_.run({"-q", "study", "resume", program_.path("killed"), "--jobs", "2"}).code == 0);
+    }
+    const auto result = program_.run({"-q", "study", "resume", program_.path("killed"), "--wait"});
+    QVERIFY2(result.code == 0, qPrintable(result.err));
+    const auto after = finished("killed");
+    qInfo("%d processes were killed; %zu runs had finished meanwhile", kills, known.size() / 2);
+    QVERIFY(kills >= 4);
+    for (const auto& [name, content] : known) QVERIFY2(after.at(name) == content, name.c_str());
+    const Json now = status("killed");
+    QCOMPARE(now["complete"], true);
+    QCOMPARE(now["runs"].size(), size_t{9});
+    size_t folders = 0;
+    std::set<std::string> identities;
+    for (const auto& entry : fs::directory_iterator(folder("killed") / "runs")) {
+      ++folders;
+      QVERIFY(identities.insert(run_identity(read_run_info(entry.path()).config)).second);
+      const Run run(entry.path());
+      std::vector<double> steps(60);
+      std::iota(steps.begin(), steps.end(), 1);
+      QCOMPARE(run.find("train/loss")->step, steps);
+    }
+    QCOMPARE(folders, size_t{9});
+    QVERIFY(at_rest());
+  }
+
+  /// Stop takes the study out and its runs to a checkpoint; resume goes on; a limit and a run that cannot be trained are told.
+  void stopsAndResumes() {
+    Json base = Program::config();
+    base["training"].update({{"steps", 1500}, {"evaluate_every", 500}, {"probe_every", 500}, {"checkpoint_every", 500}});
+    Json file = small_study(base);
+    file.erase("tuning");
+    write_study("long.json", file);
+    QVERIFY(program_.run({"-q", "study", "start", program_.path("long.json"), "--out", program_.path("long"), "--jobs", "1"}).code == 0);
+    QVERIFY(program_.wait_for_records("long/runs/width-8_seed-1", 20));
+    const auto stopped = program_.run({"--json", "study", "stop", program_.path("long")});
+    QCOMPARE(stopped.json()["queued"], true);
+    QVERIFY2(stopped.json()["stopping"] == 1, qPrintable(stopped.out + stopped.err));
+    QVERIFY(at_rest());
+    const Json now = status("long");
+    QCOMPARE(now["runs"][0]["status"], "unfinished");
+    QCOMPARE(now["runs"][1]["status"], "to do");
+    QVERIFY(now["runs"][0]["step"].get<int>() > 0);
+    const auto resumed = program_.run({"--json", "study", "resume", program_.path("long"), "--wait"});
+    QVERIFY2(resumed.json()["complete"] == true, qPrintable(resumed.err));
+    QCOMPARE(finished("long").size(), size_t{8});
+  }
+
+  void limitsAndFailuresAreTold() {
+    Json file = small_study(Program::config());
+    file.erase("tuning");
+    write_study("few.json", file);
+    const auto few = program_.run({"study", "start", program_.path("few.json"), "--out", program_.path("few"), "--limit", "1", "--wait"});
+    QVERIFY(few.code != 0 && few.err.contains("the limit of runs is reached"));
+    QCOMPARE(finished("few").size(), size_t{2});
+    file["set"] = {{"data.corpus", "no-such-corpus"}};
+    write_study("wrong.json", file);
+    const auto wrong = program_.run({"study", "start", program_.path("wrong.json"), "--out", program_.path("wrong"), "--wait"});
+    QVERIFY2(wrong.code != 0 && wrong.err.contains("4 runs were given up"), qPrintable(wrong.err));
+    const Json now = status("wrong");
+    QCOMPARE(now["runs"][0]["status"], "given up");
+    QVERIFY(QString::fromStdString(now["runs"][0]["problem"]).contains("no-such-corpus"));
+    QVERIFY(at_rest());
+  }
+
+  void queueHasAnOrder() {
+    program_.write("config.json", QByteArray::fromStdString(Program::config().dump()));
+    QVERIFY(program_.run({"queue", "pause", "--device", "cpu"}).code == 0);
+    for (const char* name : {"a", "b", "c"})
+      QVERIFY(
+          program_.run({"queue", "add", program_.path("config.json"), "--out", program_.path(name), "--set", "training.steps=3"}).code ==
+          0);
+    const auto order = [&] {
+      QStringList names;
+      const Json queue = program_.run({"--json", "queue", "list"}).json()[0];
+      for (const Json& entry : queue["entries"])
+        names << QString::fromStdString(fs::path(entry["directory"].get<std::string>()).filename().string());
+      return names.join(" ");
+    };
+    QCOMPARE(order(), QString("a b c"));
+    QVERIFY(program_.run({"queue", "move", "c", "1"}).code == 0);
+    QCOMPARE(order(), QString("c a b"));
+    QVERIFY(program_.run({"queue", "remove", "a"}).code == 0);
+    QCOMPARE(order(), QString("c b"));
+    const auto unknown = program_.run({"queue", "remove", "a"});
+    QVERIFY(is_one_error(unknown) && unknown.code == 2);
+    QVERIFY(program_.run({"queue", "add", program_.path("config.json"), "--out", program_.path("b")}).code == 2);  // waits already
+    QVERIFY(!fs::exists(folder("c")));
+    QVERIFY(program_.run({"queue", "go-on"}).code == 0);
+    QVERIFY(at_rest());
+    QCOMPARE(read_run_info(folder("c")).state, RunState::finished);
+    QCOMPARE(read_run_info(folder("b")).state, RunState::finished);
+    QVERIFY(!fs::exists(folder("a")));
+  }
+
+  /// Made-up runs, written without the program: a thousand of them are listed in a second.
+  void listsAThousandRuns() {
+    Json file = small_study(Program::config());
+    file.erase("tuning");
+    file["axes"][0] = {{"setting", "training.learning_rate"}, {"log_range", {{"from", 0.0001}, {"to", 0.1}, {"count", 250}}}};
+    file["seeds"] = {1, 2, 3, 4};
+    write_study("thousand.json", file);
+    const Study study = load_study(folder("thousand.json"));
+    create_study_folder(folder("thousand"), study);
+    for (const WantedRun& wanted : view_study(study, {}).wanted) write_made_up(folder("thousand") / "runs" / wanted.name, wanted.run);
+    double least = INFINITY;
+    for (const char* look : {"first", "second", "third", "fourth"}) {
+      QElapsedTimer clock;
+      clock.start();
+      const auto result = program_.run({"study", "status", program_.path("thousand")});
+      const double seconds = static_cast<double>(clock.elapsed()) / 1e3;
+      QVERIFY2(result.code == 0 && result.out.contains("1000 finished"), qPrintable(result.err + result.out.left(400)));
+      qInfo("status of 1 000 runs, %s look: %.2f s", look, seconds);
+      if (QString(look) != "first") least = std::min(least, seconds);  // the first reads every journal
+    }
+    QVERIFY2(least <= 1, qPrintable(QString::number(least)));
+  }
+
+ private:
+  static void write_made_up(const fs::path& directory, const StudyRun& run) {
+    fs::create_directories(directory);
+    const Json config = to_json(run.config);
+    const Json object{{"format_version", 1},
+                      {"name", run.config.name},
+                      {"title", "Transformer++"},
+                      {"state", "finished"},
+                      {"message", ""},
+                      {"step", 40},
+                      {"steps", 40},
+                      {"seed", run.seed},
+                      {"parameters", 1000},
+                      {"config", config},
+                      {"provenance", {{"config_hash", config_hash(config)}}}};
+    std::ofstream(directory / "run.json") << object.dump(2);
+    std::ofstream journal(directory / "journal.jsonl");
+    int64_t number = 0;
+    for (int64_t step = 1; step <= 40; ++step) {
+      const Position at{step, step * 128, static_cast<double>(step), static_cast<double>(step)};
+      journal << journal_line(number++, to_record(StepRecord{step, at.tokens, at.flops, at.seconds, 3.0, 1e-3, 1, 1000}));
+      if (step % 10 == 0)
+        journal << journal_line(number++, to_record(EvaluationRecord{at, {{"prose", false, 2, 0.1}, {"code", true, 3, 0.1}}}));
+    }
+    journal << journal_line(number, state_record(RunState::finished, 40, ""));
+  }
+};
+
+QTEST_GUILESS_MAIN(StudyCliTest)
+#include "study_cli_test.moc"
