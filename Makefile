@@ -3,7 +3,7 @@ BUILD := build/release
 CTEST_FLAGS ?= --output-on-failure
 WERROR := $(if $(CI),ON,OFF)
 
-.PHONY: setup configure build demo test bench lint format clean
+.PHONY: setup configure build demo test bench bench-window lint format clean
 
 setup:
 	@packaging/setup
@@ -25,6 +25,10 @@ test:
 
 bench: build
 	@$(BUILD)/app/saccade bench
+
+bench-window: configure
+	@cmake --build $(BUILD) --target window_bench
+	@$(BUILD)/tests/window_bench
 
 lint:
 	@tests/layers_test.sh .

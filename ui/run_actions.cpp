@@ -19,21 +19,22 @@ RunActions::RunActions(Session& session, QObject* parent)
       resume(add(tr("&Resume run"), QStringLiteral("resume"), tr("Goes on from the last checkpoint."))),
       openFolder(add(tr("Open run &folder"), QStringLiteral("folder"), tr("Shows the run's files in the file manager."))),
       copyPath(add(tr("&Copy run path"), QStringLiteral("copy"), tr("Copies the path of the run's folder."))),
-      showOnly(add(tr("Show &only this run"), QString(), tr("Hides every other run in the charts."))),
-      showAll(add(tr("Show &all runs"), QString(), tr("Shows every run in the charts."))),
+      showOnly(add(tr("Show &only these"), QString(), tr("Every page shows the marked runs and no others."))),
+      showAll(add(tr("Show &all runs"), QString(), tr("Shows every run that passes the filter."))),
+      baseline(add(tr("&Baseline"), QString(), tr("Others are measured against this run."))),
+      star(add(tr("S&tar"), QString(), tr("Marks the runs for later; the filter “starred” shows these."))),
       session_(session) {
   connect(stop, &QAction::triggered, this, [this] { session_.stopRun(session_.currentRun()); });
   connect(resume, &QAction::triggered, this, [this] { session_.resumeRun(session_.currentRun()); });
   connect(openFolder, &QAction::triggered, this, [this] { QDesktopServices::openUrl(QUrl::fromLocalFile(session_.currentRun())); });
   connect(copyPath, &QAction::triggered, this, [this] { QGuiApplication::clipboard()->setText(session_.currentRun()); });
   connect(showAll, &QAction::triggered, this, [this] { session_.runs()->setHidden({}); });
-  connect(showOnly, &QAction::triggered, this, [this] {
-    QStringList others;
-    const RunList& runs = *session_.runs();
-    for (int row = 0; row < runs.rowCount(); ++row) others << runs.index(row).data(RunList::DirectoryRole).toString();
-    others.removeAll(session_.currentRun());
-    session_.runs()->setHidden(others);
-  });
+  connect(showOnly, &QAction::triggered, this, [this] { session_.runs()->showOnly(these()); });
+  baseline->setCheckable(true);
+  connect(baseline, &QAction::triggered, this, [this](bool on) { session_.runs()->setBaseline(on ? session_.currentRun() : QString()); });
+  star->setCheckable(true);
+  connect(star, &QAction::triggered, this, &RunActions::setStar);
+  connect(&session_, &Session::chosenChanged, this, &RunActions::update);
   connect(&session_, &Session::currentRunChanged, this, &RunActions::update);
   connect(session_.runs(), &RunList::changed, this, &RunActions::update);
   update();
@@ -46,12 +47,34 @@ QAction* RunActions::add(const QString& text, const QString& icon, const QString
   return action;
 }
 
+/// The marked runs, else the current one.
+QStringList RunActions::these() const { return session_.chosen().isEmpty() ? QStringList(session_.currentRun()) : session_.chosen(); }
+
+void RunActions::setStar(bool starred) {
+  const QStringList directories = these();
+  for (const QString& directory : directories) {
+    const Run* run = session_.runs()->run(directory);
+    if (!run || run->notes().starred == starred) continue;
+    RunNotes notes = run->notes();
+    notes.starred = starred;
+    try {
+      session_.runs()->setNotes(directory, notes);
+    } catch (const std::exception& error) {
+      Q_EMIT session_.failed(QString::fromUtf8(error.what()));
+    }
+  }
+}
+
 void RunActions::update() {
   const Run* run = session_.runs()->run(session_.currentRun());
   stop->setEnabled(run && isActive(run->info().state));
   resume->setEnabled(run && canResume(run->info().state));
   for (QAction* action : {openFolder, copyPath}) action->setEnabled(!session_.currentRun().isEmpty());
   showOnly->setEnabled(run && session_.runs()->rowCount() > 1);
+  baseline->setEnabled(run);
+  baseline->setChecked(run && session_.runs()->selection().baseline() == session_.currentRun());
+  star->setEnabled(run);
+  star->setChecked(run && run->notes().starred);
   showAll->setEnabled(!session_.runs()->hidden().isEmpty());
 }
 

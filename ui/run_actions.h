@@ -18,13 +18,17 @@ class RunActions : public QObject {
   QAction* resume;
   QAction* openFolder;
   QAction* copyPath;
-  QAction* showOnly;  ///< hides every other run
+  QAction* showOnly;  ///< hides every run but those marked
   QAction* showAll;
-  QList<QAction*> all() const { return {resume, stop, openFolder, copyPath, showOnly, showAll}; }
+  QAction* baseline;  ///< others are measured against it
+  QAction* star;      ///< of the marked runs
+  QList<QAction*> all() const { return {resume, stop, openFolder, copyPath, showOnly, showAll, baseline, star}; }
 
  private:
   QAction* add(const QString& text, const QString& icon, const QString& help);
   void update();
+  void setStar(bool starred);
+  QStringList these() const;
 
   Session& session_;
 };

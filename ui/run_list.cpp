@@ -1,27 +1,25 @@
 #include "ui/run_list.h"
 
 #include <QDir>
-#include <QElapsedTimer>
 #include <QFileSystemWatcher>
 #include <QSet>
 #include <QTimer>
 #include <algorithm>
 #include <utility>
 
-#include "analysis/figures/palette.h"
 #include "ui/run_loader.h"
 #include "ui/run_summary.h"
 
 namespace saccade::ui {
 namespace {
-constexpr int tick_ms = 200;          // changed() and polls: 5 a second at most
-constexpr int ticks_per_search = 10;  // finished runs and the folder itself: every 2 s
-constexpr int poll_budget_ms = 15;    // of a tick; the rest waits for the next one
+constexpr int tick_ms = 200;                                                      // changed() and polls: 5 a second at most
+constexpr int ticks_per_search = 10;                                              // finished runs and the folder itself: every 2 s
+constexpr size_t kPointsOfAll = 1 << 19, kLeastPoints = 512, kMostPoints = 4096;  // of one series, over all runs and of one
 
 struct Entry {
   QString directory;
   QDateTime stamp;
-  std::shared_ptr<Run> run;
+  SharedRun run;
   QString problem;  ///< not empty: damaged
   RunLook look;
 };
@@ -31,74 +29,112 @@ struct RunList::Impl {
   RunList* list;
   QString folder;
   std::vector<Entry> entries;  ///< newest first
-  QSet<QString> hidden;
+  QHash<QString, int> rows;    ///< of `entries`
+  RunSelection selection;
   RunLoader loader;
   QFileSystemWatcher watcher;
   QTimer ticker;
   QTimer search_soon;
   int tick = 0;
-  size_t poll_next = 0;
-  bool loading = true, dirty = false, looks_stale = false;
-  std::vector<std::shared_ptr<Run>> retired;  ///< left the list; alive until changed() has told everyone
+  bool loading = true, dirty = false;
+  bool stale = false;              ///< other runs, settings or choices; dirty alone: the same runs have more to show
+  std::vector<SharedRun> retired;  ///< left the list; alive until changed() has told everyone
 
   explicit Impl(RunList* owner) : list(owner) {}
 
   void search();
-  void opened(const LoadedDirectory& loaded);
+  void take(const QList<LoadedDirectory>& loaded);
+  void replace(Entry& entry, const LoadedDirectory& loaded);
   void searched(const QStringList& directories);
-  bool poll(Entry& entry, int row);
-  void poll_all(bool active_only);
   void on_tick();
-  void assign_looks();
+  void arrange();
+  void select();  ///< the selection was changed
+  void read_shown();
+  void count_rows();
+  std::vector<SharedRun> all_runs(bool active_only) const;
   void watch(const QString& path);
 };
+
+std::vector<SharedRun> RunList::Impl::all_runs(bool active_only) const {
+  std::vector<SharedRun> runs;
+  for (const Entry& entry : entries)
+    if (entry.run && (!active_only || isActive(entry.run->info().state))) runs.push_back(entry.run);
+  return runs;
+}
 
 void RunList::Impl::search() {
   QHash<QString, QDateTime> known;
   for (const Entry& entry : entries) known.insert(entry.directory, entry.problem.isEmpty() ? QDateTime() : entry.stamp);
-  loader.search(folder, known);
+  loader.search(folder, known, all_runs(false));
 }
 
-void RunList::Impl::opened(const LoadedDirectory& loaded) {
-  int row = list->row(loaded.directory);
-  if (row < 0) {
-    row = static_cast<int>(entries.size());
-    list->beginInsertRows({}, row, row);
-    entries.push_back({loaded.directory, loaded.stamp, loaded.run, loaded.problem, {}});
-    list->endInsertRows();
-  } else {
-    Entry& entry = entries[static_cast<size_t>(row)];
-    if (entry.run) retired.push_back(entry.run);
-    entry.stamp = loaded.stamp, entry.run = loaded.run, entry.problem = loaded.problem;
+void RunList::Impl::count_rows() {
+  rows.clear();
+  for (size_t i = 0; i < entries.size(); ++i) rows.insert(entries[i].directory, static_cast<int>(i));
+}
+
+void RunList::Impl::replace(Entry& entry, const LoadedDirectory& loaded) {
+  if (entry.run && loaded.run && loaded.run->detail().outline && !entry.run->detail().outline) return;  // overtaken by its curves
+  if (entry.run) retired.push_back(entry.run);
+  const bool as_before = entry.run && loaded.run && entry.run->setting() == loaded.run->setting() &&
+                         entry.run->detail().outline == loaded.run->detail().outline && selection.filter().isEmpty();
+  entry.stamp = loaded.stamp, entry.run = loaded.run, entry.problem = loaded.problem;
+  stale = stale || !as_before;
+}
+
+void RunList::Impl::take(const QList<LoadedDirectory>& loaded) {
+  QList<LoadedDirectory> fresh;
+  for (const LoadedDirectory& each : loaded) {
+    const int row = list->row(each.directory);
+    if (row < 0) {
+      fresh << each;
+      continue;
+    }
+    replace(entries[static_cast<size_t>(row)], each);
     Q_EMIT list->dataChanged(list->index(row), list->index(row));
   }
-  looks_stale = dirty = true;
+  if (!fresh.isEmpty()) {
+    const int first = static_cast<int>(entries.size());
+    list->beginInsertRows({}, first, first + static_cast<int>(fresh.size()) - 1);
+    for (const LoadedDirectory& each : fresh) {
+      rows.insert(each.directory, static_cast<int>(entries.size()));
+      entries.push_back({each.directory, each.stamp, each.run, each.problem, {}});
+    }
+    list->endInsertRows();
+  }
+  stale = stale || !fresh.isEmpty();
+  dirty = true;
 }
 
 void RunList::Impl::searched(const QStringList& directories) {
+  QHash<QString, int> rank;
+  for (qsizetype i = 0; i < directories.size(); ++i) rank.insert(directories[i], static_cast<int>(i));
   for (int row = static_cast<int>(entries.size()) - 1; row >= 0; --row) {
     const auto place = entries.begin() + row;
-    if (directories.contains(place->directory)) continue;
+    if (rank.contains(place->directory)) continue;
     list->beginRemoveRows({}, row, row);
     if (place->run) retired.push_back(place->run);
     entries.erase(place);
+    count_rows();
     list->endRemoveRows();
-    dirty = true;
+    dirty = stale = true;
   }
-  const auto newer = [&](const Entry& a, const Entry& b) { return directories.indexOf(a.directory) < directories.indexOf(b.directory); };
+  const auto newer = [&](const Entry& a, const Entry& b) { return rank.value(a.directory) < rank.value(b.directory); };
   if (!std::is_sorted(entries.begin(), entries.end(), newer)) {
     Q_EMIT list->layoutAboutToBeChanged();
     const QModelIndexList before = list->persistentIndexList();
     QStringList at;
     for (const QModelIndex& index : before) at << entries[static_cast<size_t>(index.row())].directory;
     std::stable_sort(entries.begin(), entries.end(), newer);
+    count_rows();
     QModelIndexList after;
     for (const QString& directory : at) after << list->index(list->row(directory));
     list->changePersistentIndexList(before, after);
     Q_EMIT list->layoutChanged();
-    dirty = true;
+    dirty = stale = true;
   }
-  assign_looks();
+  if (loading) selection.nameAnew();
+  if (stale || loading) arrange();
   if (loading) {
     loading = false;
     dirty = false;
@@ -107,56 +143,49 @@ void RunList::Impl::searched(const QStringList& directories) {
   }
 }
 
-/// True when something in the run changed. A run that can no longer be read is shown with the reason.
-bool RunList::Impl::poll(Entry& entry, int row) {
-  if (!entry.run) return false;
-  bool change = false;
-  try {
-    change = entry.run->poll();
-  } catch (const std::exception& error) {
-    retired.push_back(std::exchange(entry.run, nullptr));
-    entry.problem = QString::fromUtf8(error.what());
-    change = true;
-  }
-  if (change) Q_EMIT list->dataChanged(list->index(row), list->index(row));
-  return change;
-}
-
-void RunList::Impl::poll_all(bool active_only) {
-  QElapsedTimer clock;
-  clock.start();
-  const size_t count = entries.size();
-  for (size_t i = 0; i < count && clock.elapsed() < poll_budget_ms; ++i) {
-    poll_next = (poll_next + 1) % count;
-    Entry& entry = entries[poll_next];
-    if (!entry.run || (active_only && !isActive(entry.run->info().state))) continue;
-    if (poll(entry, static_cast<int>(poll_next))) dirty = true;
-  }
-}
-
 void RunList::Impl::on_tick() {
-  const bool whole = ++tick % ticks_per_search == 0;
-  if (whole) search();
-  poll_all(!whole);
-  if (!dirty) return;
+  if (++tick % ticks_per_search == 0)
+    search();
+  else
+    loader.follow(all_runs(true));
+  if (!dirty || loading) return;
   dirty = false;
-  if (looks_stale) assign_looks();
+  stale ? arrange() : selection.update(all_runs(false));
   const auto gone = std::exchange(retired, {});
   Q_EMIT list->changed();
 }
 
-/// As the figures do it.
-void RunList::Impl::assign_looks() {
-  looks_stale = false;
-  const std::vector<const Run*> runs = list->runs();
-  const std::vector<RunLook> looks = run_looks(runs);
-  auto next = looks.begin();
+/// Names, looks, and what is shown.
+void RunList::Impl::arrange() {
+  stale = false;
+  selection.arrange(all_runs(false));
   for (size_t i = 0; i < entries.size(); ++i) {
     if (!entries[i].run) continue;
-    const RunLook& wanted = *next++;
+    const RunLook wanted = selection.look(*entries[i].run);
     if (std::exchange(entries[i].look, wanted) != wanted)
       Q_EMIT list->dataChanged(list->index(static_cast<int>(i)), list->index(static_cast<int>(i)));
   }
+  read_shown();
+}
+
+void RunList::Impl::read_shown() {
+  QStringList wanted;
+  for (const Entry& entry : entries)
+    if (entry.run && entry.run->detail().outline && selection.shows(*entry.run)) wanted << entry.directory;
+  loader.read(wanted, std::clamp(kPointsOfAll / std::max<size_t>(1, entries.size()), kLeastPoints, kMostPoints));
+}
+
+void RunList::Impl::select() {
+  if (!entries.empty()) Q_EMIT list->dataChanged(list->index(0), list->index(list->rowCount() - 1), {VisibleRole, Qt::CheckStateRole});
+  stale = dirty = true;
+  Q_EMIT list->selectionChanged();
+  QTimer::singleShot(0, list, [this] {  // several changes of one click are one
+    if (!dirty || loading) return;
+    dirty = false;
+    if (stale) arrange();
+    const auto gone = std::exchange(retired, {});
+    Q_EMIT list->changed();
+  });
 }
 
 void RunList::Impl::watch(const QString& path) {
@@ -165,7 +194,7 @@ void RunList::Impl::watch(const QString& path) {
 }
 
 RunList::RunList(const QString& folder, QObject* parent) : QAbstractListModel(parent), impl_(std::make_unique<Impl>(this)) {
-  connect(&impl_->loader, &RunLoader::opened, this, [this](const LoadedDirectory& loaded) { impl_->opened(loaded); });
+  connect(&impl_->loader, &RunLoader::loaded, this, [this](const QList<LoadedDirectory>& loaded) { impl_->take(loaded); });
   connect(&impl_->loader, &RunLoader::searched, this, [this](const QStringList& all) { impl_->searched(all); });
   connect(&impl_->ticker, &QTimer::timeout, this, [this] { impl_->on_tick(); });
   impl_->search_soon.setSingleShot(true);
@@ -190,6 +219,8 @@ void RunList::setFolder(const QString& folder) {
   for (Entry& entry : impl_->entries)
     if (entry.run) impl_->retired.push_back(entry.run);
   impl_->entries.clear();
+  impl_->rows.clear();
+  impl_->selection.arrange({});
   impl_->dirty = true;
   endResetModel();
   impl_->watch(path);
@@ -198,16 +229,64 @@ void RunList::setFolder(const QString& folder) {
 
 bool RunList::loading() const { return impl_->loading; }
 
+int RunList::unread() const {
+  return static_cast<int>(std::count_if(impl_->entries.begin(), impl_->entries.end(), [&](const Entry& entry) {
+    return entry.run && entry.run->detail().outline && impl_->selection.shows(*entry.run);
+  }));
+}
+
+const RunSelection& RunList::selection() const { return impl_->selection; }
+std::shared_ptr<const ShownRuns> RunList::shown() const { return impl_->selection.shown(); }
+
+void RunList::setFilter(const QString& text) {
+  if (text == impl_->selection.filter()) return;
+  impl_->selection.setFilter(text);
+  impl_->select();
+}
+
 QStringList RunList::hidden() const {
-  QStringList list(impl_->hidden.begin(), impl_->hidden.end());
+  QStringList list(impl_->selection.hidden().begin(), impl_->selection.hidden().end());
   list.sort();
   return list;
 }
 
 void RunList::setHidden(const QStringList& directories) {
-  impl_->hidden = QSet<QString>(directories.begin(), directories.end());
-  if (rowCount() > 0) Q_EMIT dataChanged(index(0), index(rowCount() - 1), {VisibleRole, Qt::CheckStateRole});
-  impl_->dirty = true;
+  impl_->selection.setHidden(QSet<QString>(directories.begin(), directories.end()));
+  impl_->select();
+}
+
+void RunList::setOpened(const QString& key, bool opened) {
+  impl_->selection.setOpened(key, opened);
+  impl_->select();
+}
+
+void RunList::setBaseline(const QString& directory) {
+  impl_->selection.setBaseline(directory);
+  impl_->select();
+}
+
+void RunList::showOnly(const QStringList& directories) {
+  const QSet<QString> wanted(directories.begin(), directories.end());
+  for (const Entry& entry : impl_->entries)
+    if (entry.run && impl_->selection.passes(*entry.run)) impl_->selection.setShown(entry.directory, wanted.contains(entry.directory));
+  impl_->select();
+}
+
+void RunList::setShown(const QStringList& directories, bool shown) {
+  for (const QString& directory : directories) impl_->selection.setShown(directory, shown);
+  impl_->select();
+}
+
+void RunList::setNotes(const QString& directory, const RunNotes& notes) {
+  const int at = row(directory);
+  if (at < 0 || !run(directory)) return;
+  write_notes(directory.toStdString(), notes);
+  Entry& entry = impl_->entries[static_cast<size_t>(at)];
+  auto next = std::make_shared<Run>(*entry.run);
+  next->poll_notes();
+  impl_->replace(entry, {directory, entry.stamp, std::move(next), {}});
+  Q_EMIT dataChanged(index(at), index(at));
+  impl_->select();  // a filter may ask for them
 }
 
 int RunList::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(impl_->entries.size()); }
@@ -215,7 +294,7 @@ int RunList::rowCount(const QModelIndex& parent) const { return parent.isValid()
 QVariant RunList::data(const QModelIndex& index, int role) const {
   if (!checkIndex(index, CheckIndexOption::IndexIsValid)) return {};
   const Entry& entry = impl_->entries[static_cast<size_t>(index.row())];
-  const bool visible = !impl_->hidden.contains(entry.directory);
+  const bool visible = !impl_->selection.hidden().contains(entry.directory);
   const QString folder_name = QFileInfo(entry.directory).fileName();
   switch (role) {
     case DirectoryRole: return entry.directory;
@@ -251,7 +330,8 @@ QVariant RunList::data(const QModelIndex& index, int role) const {
     case SummaryRole: return summary_of(*entry.run);
     case Qt::ToolTipRole: {
       QStringList lines{QString::fromStdString(info.name), entry.directory};
-      for (const std::string& line : {info.message, entry.run->damage(), entry.run->lost()})
+      const RunNotes& notes = entry.run->notes();
+      for (const std::string& line : {tags_text(notes.tags), notes.note, info.message, entry.run->damage(), entry.run->lost()})
         if (!line.empty()) lines << QString::fromStdString(line);
       return lines.join(QLatin1Char('\n'));
     }
@@ -265,10 +345,7 @@ bool RunList::setData(const QModelIndex& index, const QVariant& value, int role)
   if (!checkIndex(index, CheckIndexOption::IndexIsValid) || (role != VisibleRole && role != Qt::CheckStateRole)) return false;
   const QString& directory = impl_->entries[static_cast<size_t>(index.row())].directory;
   const bool visible = role == VisibleRole ? value.toBool() : value.toInt() == Qt::Checked;
-  if (visible == !impl_->hidden.contains(directory)) return true;
-  visible ? static_cast<void>(impl_->hidden.remove(directory)) : static_cast<void>(impl_->hidden.insert(directory));
-  Q_EMIT dataChanged(index, index, {VisibleRole, Qt::CheckStateRole});
-  impl_->dirty = true;
+  if (visible != !impl_->selection.hidden().contains(directory)) setShown({directory}, visible);
   return true;
 }
 
@@ -279,7 +356,7 @@ Qt::ItemFlags RunList::flags(const QModelIndex& index) const {
 std::vector<const Run*> RunList::visibleRuns() const {
   std::vector<const Run*> runs;
   for (const Entry& entry : impl_->entries)
-    if (entry.run && !impl_->hidden.contains(entry.directory)) runs.push_back(entry.run.get());
+    if (entry.run && !entry.run->detail().outline && impl_->selection.shows(*entry.run)) runs.push_back(entry.run.get());
   return runs;
 }
 
@@ -290,28 +367,18 @@ std::vector<const Run*> RunList::runs() const {
   return runs;
 }
 
-QString RunList::label(const Run& run) const {
-  const auto& entries = impl_->entries;
-  const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.run.get() == &run; });
-  const std::string& title = found == entries.end() ? run.info().title : found->look.architecture;
-  return tr("%1, seed %2").arg(QString::fromStdString(title)).arg(run.info().seed);
-}
+QString RunList::label(const Run& run) const { return QString::fromStdString(impl_->selection.look(run).label); }
 
 const Run* RunList::run(const QString& directory) const {
   const int at = row(directory);
   return at < 0 ? nullptr : impl_->entries[static_cast<size_t>(at)].run.get();
 }
 
-int RunList::row(const QString& directory) const {
-  const auto& entries = impl_->entries;
-  const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.directory == directory; });
-  return found == entries.end() ? -1 : static_cast<int>(found - entries.begin());
-}
+int RunList::row(const QString& directory) const { return impl_->rows.value(directory, -1); }
 
 void RunList::refresh() {
   if (impl_->watcher.directories().isEmpty()) impl_->watch(impl_->folder);
   impl_->search();
-  impl_->poll_all(false);
 }
 
 }  // namespace saccade::ui

@@ -6,12 +6,12 @@
 #include <memory>
 #include <vector>
 
-#include "analysis/runs/run.h"
+#include "ui/run_selection.h"
 
 namespace saccade::ui {
 
-/// The runs of one folder, followed from their journals (polled; a timer collects changes, 5 a second at most). Directories are
-/// searched and opened in a worker thread; here only what was appended since is read.
+/// The runs of one folder, followed from their journals, and the one selection among them (RunSelection). All reading is done in worker
+/// threads: first outlines of all, then the curves of those that are shown. A timer collects changes, 5 a second at most.
 class RunList : public QAbstractListModel {
   Q_OBJECT
  public:
@@ -44,15 +44,27 @@ class RunList : public QAbstractListModel {
   Qt::ItemFlags flags(const QModelIndex& index) const override;
 
   bool loading() const;  ///< until the folder has been read for the first time
-  /// Directories switched invisible, also of runs not (yet) in the list.
+  int unread() const;    ///< runs that are shown but whose curves are still being read
+
+  /// The selection. Its runs need not be in the list (yet).
+  const RunSelection& selection() const;
+  void setFilter(const QString& text);
   QStringList hidden() const;
   void setHidden(const QStringList& directories);
+  void setOpened(const QString& key, bool opened);  ///< of a group
+  void setBaseline(const QString& directory);
+  void showOnly(const QStringList& directories);  ///< of those that pass the filter
+  void setShown(const QStringList& directories, bool shown);
+  /// Writes them beside the run, where every window finds them. Throws DataError.
+  void setNotes(const QString& directory, const RunNotes& notes);
+  /// What every page shows; of the last changed().
+  std::shared_ptr<const ShownRuns> shown() const;
 
-  /// Runs switched visible, in list order: what charts draw.
+  /// Runs that are shown and read, in list order.
   std::vector<const Run*> visibleRuns() const;
-  /// All that can be read: among these the looks of runs differ (run_looks()).
+  /// All that can be read.
   std::vector<const Run*> runs() const;
-  /// "Top-1 Chunk exact, seed 2"
+  /// "Top-1 Chunk exact, chunk 32, seed 2"
   QString label(const Run& run) const;
   /// Null when not in the list. Runs live until the changed() after they left it: ask again on changed().
   const Run* run(const QString& directory) const;
@@ -62,8 +74,9 @@ class RunList : public QAbstractListModel {
   void refresh();  ///< looks for new directories and polls now
 
  Q_SIGNALS:
-  void changed();  ///< new data in some run, or visibility changed; at most 5 a second
-  void loaded();   ///< loading() turned false
+  void changed();           ///< new data in some run, or visibility changed; at most 5 a second
+  void loaded();            ///< loading() turned false
+  void selectionChanged();  ///< filter, visibility, opened groups or baseline, at once; changed() follows
 
  private:
   struct Impl;

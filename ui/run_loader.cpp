@@ -1,11 +1,16 @@
 #include "ui/run_loader.h"
 
 #include <QDir>
+#include <QElapsedTimer>
 #include <QFileInfo>
+#include <QThread>
 #include <algorithm>
 
 namespace saccade::ui {
 namespace {
+
+constexpr int kSearch = 2, kFollow = 1, kRead = 0;  // who goes first
+constexpr qint64 kBatchMs = 25;                     // as often as that new directories are told
 
 QDateTime stamp_of(const QString& directory) { return QFileInfo(directory + QStringLiteral("/run.json")).lastModified(); }
 
@@ -16,32 +21,43 @@ bool looks_like_run(const QString& directory) {
 /// Run directories one level deep with their cooldown branches, or the folder itself; newest first by the time the journal was begun.
 QStringList run_directories(const QString& folder) {
   if (looks_like_run(folder)) return {QDir(folder).absolutePath()};
-  QFileInfoList found;
-  for (const QFileInfo& entry : QDir(folder).entryInfoList(QDir::Dirs | QDir::NoDotAndDotDot))
-    if (looks_like_run(entry.absoluteFilePath())) {
-      found.append(entry);
-      for (const QFileInfo& branch :
-           QDir(entry.absoluteFilePath() + QStringLiteral("/branches")).entryInfoList(QDir::Dirs | QDir::NoDotAndDotDot))
-        if (looks_like_run(branch.absoluteFilePath())) found.append(branch);
-    }
-  const auto born = [](const QFileInfo& entry) {
-    const QFileInfo journal(entry.absoluteFilePath() + QStringLiteral("/journal.jsonl"));
-    const QDateTime time = journal.birthTime();
-    return time.isValid() ? time : entry.lastModified();
+  std::vector<std::pair<QDateTime, QString>> found;
+  const auto add = [&](const QFileInfo& entry) {
+    const QDateTime begun = QFileInfo(entry.absoluteFilePath() + QStringLiteral("/journal.jsonl")).birthTime();
+    found.emplace_back(begun.isValid() ? begun : entry.lastModified(), entry.absoluteFilePath());
   };
-  std::stable_sort(found.begin(), found.end(), [&](const QFileInfo& a, const QFileInfo& b) { return born(a) > born(b); });
+  for (const QFileInfo& entry : QDir(folder).entryInfoList(QDir::Dirs | QDir::NoDotAndDotDot)) {
+    if (!looks_like_run(entry.absoluteFilePath())) continue;
+    add(entry);
+    const QDir branches(entry.absoluteFilePath() + QStringLiteral("/branches"));
+    for (const QFileInfo& branch : branches.entryInfoList(QDir::Dirs | QDir::NoDotAndDotDot))
+      if (looks_like_run(branch.absoluteFilePath())) add(branch);
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   QStringList directories;
-  for (const QFileInfo& entry : found) directories << entry.absoluteFilePath();
+  for (const auto& [begun, directory] : found) directories << directory;
   return directories;
 }
 
-LoadedDirectory open_run(const QString& directory) {
+LoadedDirectory open_run(const QString& directory, const RunDetail& detail) {
   LoadedDirectory loaded{directory, stamp_of(directory), nullptr, {}};
   try {
-    loaded.run = std::make_shared<Run>(std::filesystem::path(directory.toStdString()));
-    loaded.run->poll();
+    loaded.run = std::make_shared<const Run>(std::filesystem::path(directory.toStdString()), detail);
   } catch (const std::exception& error) {
-    loaded.run = nullptr;
+    loaded.problem = QString::fromUtf8(error.what());
+  }
+  return loaded;
+}
+
+/// The run as it is now, beside the one that others may be looking at.
+LoadedDirectory read_on(const Run& before) {
+  const QString directory = QString::fromStdString(before.info().directory.string());
+  LoadedDirectory loaded{directory, stamp_of(directory), nullptr, {}};
+  try {
+    auto next = std::make_shared<Run>(before);
+    next->poll();
+    loaded.run = std::move(next);
+  } catch (const std::exception& error) {
     loaded.problem = QString::fromUtf8(error.what());
   }
   return loaded;
@@ -49,7 +65,7 @@ LoadedDirectory open_run(const QString& directory) {
 
 }  // namespace
 
-RunLoader::RunLoader(QObject* parent) : QObject(parent) { pool_.setMaxThreadCount(1); }
+RunLoader::RunLoader(QObject* parent) : QObject(parent) { pool_.setMaxThreadCount(std::clamp(QThread::idealThreadCount() - 1, 1, 4)); }
 
 RunLoader::~RunLoader() {
   cancel();
@@ -58,33 +74,89 @@ RunLoader::~RunLoader() {
 
 void RunLoader::cancel() {
   ++generation_;
-  busy_ = false;
+  pool_.clear();
+  searching_ = following_ = false;
+  reading_.clear();
 }
 
-void RunLoader::search(const QString& folder, const QHash<QString, QDateTime>& known) {
-  if (busy_) return;
-  busy_ = true;
-  pool_.start([this, folder, known, generation = generation_.load()] { work(folder, known, generation); });
+template <class F>
+void RunLoader::post(int generation, F deliver) {
+  QMetaObject::invokeMethod(
+      this,
+      [this, generation, deliver] {
+        if (generation == generation_) deliver();
+      },
+      Qt::QueuedConnection);
 }
 
-void RunLoader::work(const QString& folder, const QHash<QString, QDateTime>& known, int generation) {
-  const auto post = [this, generation](auto deliver) {
-    QMetaObject::invokeMethod(
-        this,
-        [this, generation, deliver] {
-          if (generation == generation_) deliver();
+void RunLoader::search(const QString& folder, const QHash<QString, QDateTime>& known, const std::vector<SharedRun>& runs) {
+  if (searching_) return;
+  searching_ = true;
+  pool_.start([this, folder, known, runs, generation = generation_.load()] { work(folder, known, runs, generation); }, kSearch);
+}
+
+void RunLoader::follow(const std::vector<SharedRun>& runs) {
+  if (following_ || runs.empty()) return;
+  following_ = true;
+  pool_.start(
+      [this, runs, generation = generation_.load()] {
+        const QList<LoadedDirectory> news = news_of(runs, generation);
+        post(generation, [this, news] {
+          following_ = false;
+          if (!news.isEmpty()) Q_EMIT loaded(news);
+        });
+      },
+      kFollow);
+}
+
+void RunLoader::read(const QStringList& directories, size_t most_points) {
+  for (const QString& directory : directories) {
+    if (reading_.contains(directory)) continue;
+    reading_.insert(directory);
+    pool_.start(
+        [this, directory, most_points, generation = generation_.load()] {
+          if (generation != generation_) return;
+          const LoadedDirectory run = open_run(directory, {.most_points = most_points});
+          post(generation, [this, run] {
+            reading_.remove(run.directory);
+            Q_EMIT loaded({run});
+          });
         },
-        Qt::QueuedConnection);
-  };
+        kRead);
+  }
+}
+
+QList<LoadedDirectory> RunLoader::news_of(const std::vector<SharedRun>& runs, int generation) const {
+  QList<LoadedDirectory> news;
+  for (const SharedRun& run : runs) {
+    if (generation != generation_) break;
+    if (run->outdated()) news << read_on(*run);
+  }
+  return news;
+}
+
+void RunLoader::work(const QString& folder, const QHash<QString, QDateTime>& known, const std::vector<SharedRun>& runs, int generation) {
   const QStringList directories = run_directories(folder);
+  QList<LoadedDirectory> batch;
+  QElapsedTimer clock;
+  clock.start();
+  const auto deliver = [&] {
+    if (!batch.isEmpty()) post(generation, [this, batch] { Q_EMIT loaded(batch); });
+    batch.clear();
+    clock.restart();
+  };
   for (const QString& directory : directories) {
     if (generation != generation_) return;
     const auto seen = known.constFind(directory);
     if (seen != known.constEnd() && (!seen->isValid() || *seen == stamp_of(directory))) continue;
-    post([this, loaded = open_run(directory)] { Q_EMIT opened(loaded); });
+    batch << open_run(directory, {.outline = true});
+    if (clock.elapsed() > kBatchMs) deliver();
   }
-  post([this, directories] {
-    busy_ = false;
+  deliver();
+  batch = news_of(runs, generation);
+  deliver();
+  post(generation, [this, directories] {
+    searching_ = false;
     Q_EMIT searched(directories);
   });
 }

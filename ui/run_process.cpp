@@ -13,13 +13,15 @@
 namespace saccade::ui {
 namespace {
 
-/// The line that says why: the last one a failed program wrote.
+/// The line that says why: the last one in which the program speaks of an error ("saccade: …"); others tell how far it was.
 QString last_line(const QString& log) {
   QFile file(log);
   if (!file.open(QIODevice::ReadOnly)) return {};
   file.seek(qMax<qint64>(0, file.size() - 4096));
   const QStringList lines = QString::fromUtf8(file.readAll()).split(QLatin1Char('\n'), Qt::SkipEmptyParts);
-  return lines.isEmpty() ? QString() : lines.last().trimmed();
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line)
+    if (line->startsWith(QStringLiteral("saccade: "))) return line->trimmed();
+  return {};
 }
 
 bool is_alive(qint64 process) { return kill(static_cast<pid_t>(process), 0) == 0; }

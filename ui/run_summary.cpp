@@ -16,17 +16,6 @@ QString tr(const char* text) { return QCoreApplication::translate("RunSummary", 
 
 double last_value(const Series* series) { return series && !series->value.empty() ? series->value.back() : unknown; }
 
-double last_validation(const Run& run) {
-  double sum = 0;
-  int count = 0;
-  for (const Series& series : run.series()) {
-    if (series.name.rfind("validation/loss/", 0) != 0 || series.value.empty()) continue;
-    sum += series.value.back();
-    ++count;
-  }
-  return count > 0 ? sum / count : unknown;
-}
-
 QString withPrefix(double value, double base, const QStringList& prefixes) {
   int power = 0;
   while (std::abs(value) >= base * 0.9995 && power + 1 < prefixes.size()) value /= base, ++power;
@@ -53,7 +42,7 @@ bool isActive(RunState state) { return state == RunState::created || state == Ru
 bool canResume(RunState state) { return state == RunState::stopped || state == RunState::crashed || state == RunState::failed; }
 
 RunNumbers numbers_of(const Run& run) {
-  RunNumbers numbers{last_validation(run), last_value(run.find("ood/loss")), last_value(run.find("tokens_per_second")), unknown};
+  RunNumbers numbers{last_value(run.find("validation/loss")), last_value(run.find("ood/loss")), run.tokens_per_second(), unknown};
   if (std::isnan(numbers.loss)) numbers.loss = last_value(run.find("train/loss"));
   if (isActive(run.info().state)) numbers.seconds_left = run.seconds_left();
   return numbers;
@@ -63,11 +52,13 @@ QString summary_of(const Run& run) {
   const RunInfo& info = run.info();
   const RunNumbers numbers = numbers_of(run);
   QStringList parts;
+  if (isActive(info.state))  // first: what is cut off is at the end
+    parts << (std::isnan(numbers.seconds_left) ? tr("preparing") : tr("%1 left").arg(formatDuration(numbers.seconds_left)));
+  if (!run.damage().empty() && !run.detail().outline) parts << tr("damaged");
   if (!std::isnan(numbers.loss)) parts << tr("loss %1").arg(formatLoss(numbers.loss, 2));
   if (!std::isnan(numbers.ood)) parts << tr("OOD %1").arg(formatLoss(numbers.ood, 2));
   if (isActive(info.state)) {
     if (!std::isnan(numbers.tokens_per_second)) parts << tr("%1tok/s").arg(formatCount(numbers.tokens_per_second));
-    parts << (std::isnan(numbers.seconds_left) ? tr("preparing") : tr("%1 left").arg(formatDuration(numbers.seconds_left)));
   } else if (info.state != RunState::finished) {
     parts << tr("step %1 of %2").arg(info.step).arg(info.steps);
   }

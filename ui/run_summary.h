@@ -15,7 +15,7 @@ struct RunNumbers {
 };
 RunNumbers numbers_of(const Run& run);
 
-/// "loss 3.41 · OOD 4.02 · 12.3 ktok/s · 4 min left"
+/// "4 min left · loss 3.41 · OOD 4.02 · 12.3 ktok/s"
 QString summary_of(const Run& run);
 
 QString formatLoss(double value, int decimals);  ///< 3.41; 84.3 T once it has run away

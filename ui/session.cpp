@@ -4,6 +4,7 @@
 #include <QDir>
 #include <QFile>
 #include <QRegularExpression>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "analysis/training/training_run.h"
@@ -37,6 +38,37 @@ QString starting_folder(const QString& runs) { return runs + QStringLiteral("/.s
 
 Session::Session(const QString& runsFolder, QObject* parent) : QObject(parent), runs_(new RunList(runsFolder, this)) {
   connect(runs_, &RunList::changed, this, &Session::chooseRun);
+  connect(runs_, &RunList::selectionChanged, this, [this] {
+    place_.set("filter", runs_->selection().filter());
+    place_.set("hidden", runs_->hidden());
+    place_.set("opened", QStringList(runs_->selection().opened().values()));
+    place_.set("baseline", runs_->selection().baseline());
+  });
+}
+
+void Session::remember(QSettings* settings) {
+  place_.setSettings(settings);
+  if (!settings) return;
+  const auto number = [&](const char* key, int otherwise) {
+    const QVariant value = place_.value(key);
+    return value.isValid() ? value.toInt() : otherwise;
+  };
+  started_ = place_.value("run").toString();
+  captureStep_ = place_.value("step").isValid() ? place_.value("step").toLongLong() : -1;
+  sample_ = number("sample", 0), layer_ = number("layer", 0), head_ = number("head", 0), query_ = number("query", -1);
+  xAxis_ = static_cast<XAxis>(std::clamp(number("x", static_cast<int>(XAxis::tokens)), 0, 3));
+  const QStringList opened = place_.value("opened").toStringList(), hidden = place_.value("hidden").toStringList();
+  const QString baseline = place_.value("baseline").toString(), filter = place_.value("filter").toString();
+  for (const QString& key : opened) runs_->setOpened(key, true);  // all read before: each of these is remembered at once
+  runs_->setBaseline(baseline);
+  runs_->setFilter(filter);
+  runs_->setHidden(hidden);
+}
+
+void Session::setChosen(const QStringList& directories) {
+  if (directories == chosen_) return;
+  chosen_ = directories;
+  Q_EMIT chosenChanged();
 }
 
 /// There is a current run as long as there are runs: the chosen one, else one at work, else the newest.
@@ -57,42 +89,43 @@ void Session::chooseRun() {
 void Session::setCurrentRun(const QString& directory) {
   if (directory == currentRun_) return;
   currentRun_ = directory;
-  captureStep_ = -1;
-  query_ = -1;
-  layer_ = head_ = 0;
+  if (!directory.isEmpty()) place_.set("run", directory);
   Q_EMIT currentRunChanged(currentRun_);
-  Q_EMIT captureStepChanged(captureStep_);
-  Q_EMIT headChanged(layer_, head_);
-  Q_EMIT queryChanged(query_);
 }
 
 void Session::setCaptureStep(qint64 step) {
   if (step == captureStep_) return;
   captureStep_ = step;
+  place_.set("step", step);
   Q_EMIT captureStepChanged(step);
 }
 
 void Session::setSample(int sample) {
   if (sample == sample_) return;
   sample_ = sample;
+  place_.set("sample", sample);
   Q_EMIT sampleChanged(sample);
 }
 
 void Session::setHead(int layer, int head) {
   if (layer == layer_ && head == head_) return;
   layer_ = layer, head_ = head;
+  place_.set("layer", layer);
+  place_.set("head", head);
   Q_EMIT headChanged(layer, head);
 }
 
 void Session::setQuery(int query) {
   if (query == query_) return;
   query_ = query;
+  place_.set("query", query);
   Q_EMIT queryChanged(query);
 }
 
 void Session::setXAxis(XAxis axis) {
   if (axis == xAxis_) return;
   xAxis_ = axis;
+  place_.set("x", static_cast<int>(axis));
   Q_EMIT xAxisChanged(axis);
 }
 
@@ -136,5 +169,10 @@ void Session::stopRun(const QString& directory) {
 }
 
 void Session::showPage(const QString& id) { Q_EMIT pageRequested(id); }
+
+void Session::showSetting(const QString& pointer) {
+  showPage(QStringLiteral("configure"));
+  Q_EMIT settingRequested(pointer);
+}
 
 }  // namespace saccade::ui

@@ -4,6 +4,7 @@
 #include <QStringList>
 
 #include "analysis/figures/figure.h"
+#include "ui/place.h"
 
 namespace saccade::ui {
 
@@ -17,6 +18,14 @@ class Session : public QObject {
 
   RunList* runs() const { return runs_; }  ///< the runs panel's model; owns the followed runs
 
+  Place& place() { return place_; }  ///< what the next window begins with
+  /// Takes up what `settings` remember, and keeps it there from now on. Before pages are made.
+  void remember(QSettings* settings);
+
+  /// Runs marked in the list or the table, by directory: what "these" are.
+  QStringList chosen() const { return chosen_; }
+  void setChosen(const QStringList& directories);
+
   QString currentRun() const { return currentRun_; }   ///< directory; empty: none
   qint64 captureStep() const { return captureStep_; }  ///< −1: the newest
   int sample() const { return sample_; }
@@ -26,7 +35,7 @@ class Session : public QObject {
   XAxis xAxis() const { return xAxis_; }
 
  public Q_SLOTS:
-  void setCurrentRun(const QString& directory);  ///< the other selections go back to their starts
+  void setCurrentRun(const QString& directory);  ///< step, layer, head and query stay: that is what one compares runs at
   void setCaptureStep(qint64 step);
   void setSample(int sample);
   void setHead(int layer, int head);
@@ -37,8 +46,11 @@ class Session : public QObject {
   void resumeRun(const QString& directory);  ///< starts `saccade resume` detached
   void stopRun(const QString& directory);    ///< the run saves a checkpoint, then stops
   void showPage(const QString& id);
+  void showSetting(const QString& pointer);  ///< on the page that configures runs: "/training/steps"
 
  Q_SIGNALS:
+  void settingRequested(const QString& pointer);
+  void chosenChanged();
   void currentRunChanged(const QString& directory);
   void captureStepChanged(qint64 step);
   void sampleChanged(int sample);
@@ -55,6 +67,8 @@ class Session : public QObject {
   void launch(const QString& directory, const QStringList& arguments, const QString& log);
 
   RunList* runs_;
+  Place place_;
+  QStringList chosen_;
   QString currentRun_;
   QString started_;  ///< becomes the current run once it is in the list
   qint64 captureStep_ = -1;

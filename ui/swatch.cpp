@@ -33,6 +33,14 @@ void paintSwatch(QPainter* painter, const QRect& rect, const QModelIndex& run, c
 void SwatchDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const {
   QStyledItemDelegate::paint(painter, option, index);
   painter->save();
+  if (option.state & QStyle::State_Selected) {  // on the ground that it is meant for, whatever the selection's colour
+    painter->setRenderHint(QPainter::Antialiasing);
+    painter->setPen(Qt::NoPen);
+    painter->setBrush(option.palette.color(QPalette::Base));
+    const double high = 0.5 * option.rect.height();
+    painter->drawRoundedRect(
+        QRectF(option.rect.left() + kSwatchMargin - 3, option.rect.center().y() + 1 - 0.5 * high, kSwatchWidth + 6, high), 3, 3);
+  }
   paintSwatch(painter, {option.rect.left() + kSwatchMargin, option.rect.top(), kSwatchWidth, option.rect.height()}, index, option.palette);
   painter->restore();
 }

@@ -1,7 +1,9 @@
 #include "analysis/comparison/comparison.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <map>
 #include <set>
@@ -17,14 +19,6 @@ using nlohmann::json;
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-double median(std::vector<double> values) {
-  std::erase_if(values, [](double v) { return !std::isfinite(v); });
-  if (values.empty()) return kUnknown;
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 double last(const Run& run, const std::string& name) {
   const Series* series = run.find(name);
   return series && !series->value.empty() ? series->value.back() : kUnknown;
@@ -34,7 +28,8 @@ double last(const Run& run, const std::string& name) {
 template <class F>
 double mean_over(const std::vector<const Run*>& seeds, F measure) {
   std::vector<double> values;
-  for (const Run* run : seeds) values.push_back(measure(*run));
+  for (const Run* run : seeds)
+    if (const double value = measure(*run); !std::isnan(value)) values.push_back(value);
   return mean(values);
 }
 
@@ -53,22 +48,26 @@ ComparisonRow make_row(const RunGroup& group, std::optional<double> equal_loss, 
   row.directory = seeds.front()->info().directory;
   row.parameters = seeds.front()->info().parameters;
   for (const Run* run : seeds) row.runs.push_back(run->name());
-  row.tokens_per_second = mean_over(seeds, [](const Run& r) {
-    const Series* speed = r.find("tokens_per_second");
-    return speed ? median(speed->value) : kUnknown;
-  });
+  row.tokens_per_second = mean_over(seeds, [](const Run& r) { return r.tokens_per_second(); });
+  const auto at_end = [&](const std::string& series) {
+    return mean_over(seeds, [&](const Run& r) { return r.damage().empty() ? last(r, series) : kUnknown; });
+  };
   row.pretraining_loss = mean_over(seeds, [&](const Run& r) {
-    const Series series = pretraining_series(r, loss);
+    const Series series = r.damage().empty() ? pretraining_series(r, loss) : Series{};
     return series.value.empty() ? kUnknown : series.value.back();
   });
-  row.ood_loss = mean_over(seeds, [&](const Run& r) { return last(r, domain.empty() ? "ood/loss" : "ood/loss/" + domain); });
-  for (const std::string& name : seeds.front()->ood_domains())
-    row.domains.emplace_back(name, mean_over(seeds, [&](const Run& r) { return last(r, "ood/loss/" + name); }));
+  const std::string ood = domain.empty() ? "ood/loss" : "ood/loss/" + domain;
+  row.ood_loss = at_end(ood);
+  std::vector<double> ends;
+  for (const Run* run : seeds)
+    if (const double end = last(*run, ood); run->damage().empty() && !std::isnan(end)) ends.push_back(end);
+  row.ood_spread = deviation(ends);
+  for (const std::string& name : seeds.front()->ood_domains()) row.domains.emplace_back(name, at_end("ood/loss/" + name));
   if (!equal_loss) return row;
   std::vector<double> at_equal;
   for (const Run* run : seeds)
-    if (const auto ood = ood_at(trajectory(*run, domain, loss), *equal_loss)) at_equal.push_back(*ood);
-  if (at_equal.size() != seeds.size()) return row;
+    if (const auto there = ood_at(trajectory(*run, domain, loss), *equal_loss)) at_equal.push_back(*there);
+  if (at_equal.empty()) return row;
   row.ood_at_equal = mean(at_equal);
   row.spread = deviation(at_equal);
   return row;
@@ -165,6 +164,14 @@ std::vector<std::string> describe_tuning(const std::vector<ComparisonRow>& rows)
   return lines;
 }
 
+double trained_tokens(const Run& run) {
+  const Series* steps = run.find("train/loss");
+  return steps && !steps->tokens.empty() ? steps->tokens.back() : 0.0;
+}
+bool as_many_tokens(const Run& run, const Run& other) {
+  return std::abs(trained_tokens(run) - trained_tokens(other)) <= 0.01 * trained_tokens(other);
+}
+
 std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
   std::vector<std::string> warnings;
   const RunInfo& first = runs.front()->info();
@@ -183,6 +190,13 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
   }
   warn_of_training(warnings, runs);
   warn_of_look_ahead(warnings, runs);
+  std::vector<std::string> others;
+  for (const Run* run : runs) {
+    if (run->info().state == RunState::finished && runs.front()->info().state == RunState::finished &&
+        !as_many_tokens(*run, *runs.front()) && std::find(others.begin(), others.end(), run->name()) == others.end())
+      others.push_back(run->name());
+  }
+  warn(warnings, others, "have been trained on another number of tokens", runs.front()->name());
   const auto off = [&](const RunInfo& info) {
     return std::abs(static_cast<double>(info.parameters - first.parameters)) > 0.01 * static_cast<double>(first.parameters);
   };
@@ -200,6 +214,25 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
   return warnings;
 }
 
+/// "avey, seed 2: has not come down to 3.20 yet (step 40 of 1000)"
+std::string why_left_out(const Run& run, const std::optional<double>& equal_loss, const std::string& domain, const PretrainingLoss& loss) {
+  const RunInfo& info = run.info();
+  const std::string name = run.name() + ", seed " + std::to_string(info.seed) + ": ";
+  if (const std::string damage = run.damage(); !damage.empty()) return name + damage + ", so it has no end";
+  const Trajectory t = trajectory(run, domain, loss);
+  std::array<char, 96> text{};
+  if (t.step.empty()) {
+    std::snprintf(text.data(), text.size(), "has no OOD loss yet (step %lld of %lld)", static_cast<long long>(info.step),
+                  static_cast<long long>(info.steps));
+    return name + text.data();
+  }
+  if (!equal_loss || ood_at(t, *equal_loss)) return {};
+  const bool late = t.pretraining.front() < *equal_loss;
+  std::snprintf(text.data(), text.size(), late ? "was below %.3f at its first evaluation" : "has not come down to %.3f (step %lld of %lld)",
+                *equal_loss, static_cast<long long>(info.step), static_cast<long long>(info.steps));
+  return name + text.data();
+}
+
 }  // namespace
 
 Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss, const std::string& domain,
@@ -215,6 +248,12 @@ Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at
   const std::optional<double> reference = comparison.rows.front().ood_at_equal;
   for (ComparisonRow& row : comparison.rows)
     if (reference && row.ood_at_equal) row.against_first = *row.ood_at_equal - *reference;
+  for (const Run* run : runs)
+    if (std::string why = why_left_out(*run, comparison.equal_loss, domain, pretraining); !why.empty())
+      comparison.left_out.push_back(std::move(why));
+  comparison.equal_ends = std::all_of(runs.begin(), runs.end(), [&](const Run* run) {
+    return run->info().state == RunState::finished && as_many_tokens(*run, *runs.front());
+  });
   comparison.warnings = find_differences(runs);
   comparison.tuning = describe_tuning(comparison.rows);
   return comparison;

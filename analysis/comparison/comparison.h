@@ -40,8 +40,8 @@ Trajectory trajectory(const Run& run, const std::string& domain = "", const Pret
 /// the pre-training loss); nothing when the run never crossed it.
 std::optional<double> ood_at(const Trajectory& trajectory, double pretraining_loss);
 
-/// The lowest pre-training loss that every run has reached: where they can be compared. Runs that diverged or have not been
-/// evaluated yet do not count.
+/// The lowest pre-training loss that runs have reached together: where they can be compared. Runs that diverged or have not been evaluated
+/// yet do not count; nor do damaged ones and, beside finished runs, those that are not, as long as they are behind.
 std::optional<double> common_loss(const std::vector<const Run*>& runs, const PretrainingLoss& loss = {});
 /// The same of trajectories; those without points do not count.
 std::optional<double> lowest_common_loss(const std::vector<Trajectory>& trajectories);
@@ -52,7 +52,8 @@ struct ComparisonRow {
   std::vector<std::string> runs;    ///< names of the seeds gathered here
   int64_t parameters = 0;
   double tokens_per_second = 0;
-  double pretraining_loss = 0, ood_loss = 0;            ///< at the end, mean of seeds
+  double pretraining_loss = 0, ood_loss = 0;            ///< at the end, mean of seeds that are whole; NaN when none is
+  std::optional<double> ood_spread;                     ///< of `ood_loss`, as `spread`
   std::optional<double> ood_at_equal;                   ///< at `equal_loss`, mean of seeds
   std::optional<double> spread;                         ///< sample standard deviation over seeds, two or more
   std::optional<double> against_first;                  ///< ood_at_equal minus the first row's
@@ -63,6 +64,8 @@ struct Comparison {
   PretrainingLoss pretraining;
   std::optional<double> equal_loss;
   std::vector<ComparisonRow> rows;
+  std::vector<std::string> left_out;  ///< runs that do not count at `equal_loss` or at the end, and why: too young, damaged, diverged
+  bool equal_ends = true;             ///< all are finished and were trained on as many tokens (1 %): ends may be ranked
   std::vector<std::string> warnings;  ///< what makes the runs incomparable: other corpus, tokenizer, evaluation, training
                                       ///< settings or precision, parameters off by > 1 %, an architecture that looks ahead
   std::vector<std::string> tuning;    ///< what the search for the best rate says: which rows are tuned, untuned, or at an edge

@@ -77,6 +77,7 @@ std::string to_text(const Comparison& comparison) {
   }
   std::string text = aligned(table) + "Losses in nats per token; ID: " + describe(comparison.pretraining) + ".\n";
   if (!comparison.equal_loss) text += "There is no pre-training loss that all runs have passed, so none at which to compare.\n";
+  for (const std::string& run : comparison.left_out) text += "left out: " + run + "\n";
   for (const std::string& line : comparison.tuning) text += line + "\n";
   for (const std::string& warning : comparison.warnings) text += "warning: " + warning + "\n";
   return text;
@@ -102,6 +103,7 @@ json to_json(const Comparison& comparison) {
   return {{"pretraining", describe(comparison.pretraining)},
           {"equal_loss", number_or_null(comparison.equal_loss)},
           {"rows", rows},
+          {"left_out", comparison.left_out},
           {"tuning", comparison.tuning},
           {"warnings", comparison.warnings}};
 }

@@ -9,23 +9,44 @@
 namespace saccade {
 namespace {
 
+/// Training losses and the tokens that each stands for. Of a thinned run the means of its stretches, and the steps behind the last of them.
+struct TrainingLosses {
+  std::vector<double> step, tokens, loss, weight;
+};
+TrainingLosses training_losses(const Run& run) {
+  TrainingLosses losses;
+  const Series *train = run.find("train/loss"), *means = run.find("train/loss/mean");
+  if (!train) return losses;
+  const auto add = [&](const Series& series, size_t from) {
+    for (size_t i = from; i < series.step.size(); ++i) {
+      const double before = losses.tokens.empty() ? 0 : losses.tokens.back();
+      losses.step.push_back(series.step[i]);
+      losses.tokens.push_back(series.tokens[i]);
+      losses.loss.push_back(series.value[i]);
+      losses.weight.push_back(means ? series.tokens[i] - before : 1);
+    }
+  };
+  if (means) add(*means, 0);
+  add(*train, means ? 2 * means->step.size() : 0);  // two points a stretch
+  return losses;
+}
+
 /// The mean of the training loss of the steps in (tokens − window, tokens] at every step of `at` that has any before it.
 Series smoothed_training_loss(const Run& run, const Series& at, double window) {
   Series smoothed{"train/loss", at.unit, {}, {}, {}, {}, {}};
-  const Series* train = run.find("train/loss");
-  if (!train) return smoothed;
+  const TrainingLosses train = training_losses(run);
   size_t begin = 0, end = 0;
   for (size_t i = 0; i < at.step.size(); ++i) {
-    while (end < train->step.size() && train->step[end] <= at.step[i]) ++end;
+    while (end < train.step.size() && train.step[end] <= at.step[i]) ++end;
     if (end == 0) continue;  // before the first step nothing has been trained on
-    while (begin + 1 < end && train->tokens[begin] <= at.tokens[i] - window) ++begin;
-    double sum = 0;
-    for (size_t k = begin; k < end; ++k) sum += train->value[k];
+    while (begin + 1 < end && train.tokens[begin] <= at.tokens[i] - window) ++begin;
+    double sum = 0, weight = 0;
+    for (size_t k = begin; k < end; ++k) sum += train.weight[k] * train.loss[k], weight += train.weight[k];
     smoothed.step.push_back(at.step[i]);
     smoothed.tokens.push_back(at.tokens[i]);
     smoothed.flops.push_back(at.flops[i]);
     smoothed.seconds.push_back(at.seconds[i]);
-    smoothed.value.push_back(sum / static_cast<double>(end - begin));
+    smoothed.value.push_back(sum / weight);
   }
   return smoothed;
 }
@@ -34,17 +55,17 @@ Series smoothed_training_loss(const Run& run, const Series& at, double window) {
 Series weighted_mean(const Run& run, const Series& mean) {
   Series weighted = mean;
   weighted.error.clear();
-  std::fill(weighted.value.begin(), weighted.value.end(), 0.0);
+  weighted.value = std::vector<double>(mean.value.size(), 0.0);
   const nlohmann::json& config = run.info().config;
   double total = 0;
   for (const nlohmann::json& domain : config.value(nlohmann::json::json_pointer("/data/train"), nlohmann::json::array())) {
     const Series* loss = run.find("validation/loss/" + domain.get<std::string>());
     const auto tokens = run.info().provenance.value(nlohmann::json::json_pointer("/domain_tokens") / domain.get<std::string>(), 0.0);
     if (!loss || loss->step != mean.step || !(tokens > 0)) return {};
-    for (size_t i = 0; i < loss->value.size(); ++i) weighted.value[i] += tokens * loss->value[i];
+    for (size_t i = 0; i < loss->value.size(); ++i) weighted.value.edit()[i] += tokens * loss->value[i];
     total += tokens;
   }
-  for (double& value : weighted.value) value /= total;
+  for (double& value : weighted.value.edit()) value /= total;
   return total > 0 ? weighted : Series{};
 }
 
@@ -113,6 +134,39 @@ std::optional<double> ood_at(const Trajectory& trajectory, double pretraining_lo
   return {};
 }
 
+namespace {
+
+struct Reach {
+  double first, lowest;
+  bool whole;  ///< nothing is to come
+};
+
+/// Without the run that is least far, until one loss lies on the way of all.
+std::optional<double> common_of(std::vector<Reach> reaches) {
+  std::sort(reaches.begin(), reaches.end(), [](const Reach& a, const Reach& b) { return a.lowest < b.lowest; });
+  while (!reaches.empty()) {
+    double start = INFINITY;
+    for (const Reach& reach : reaches) start = std::min(start, reach.first);
+    if (reaches.back().lowest <= start) return reaches.back().lowest;
+    reaches.pop_back();
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<double> common_loss(const std::vector<const Run*>& runs, const PretrainingLoss& loss) {
+  std::vector<Reach> reaches, whole;
+  for (const Run* run : runs) {
+    const Trajectory t = trajectory(*run, "", loss);
+    if (t.pretraining.empty() || run->info().state == RunState::diverged || !run->damage().empty()) continue;
+    reaches.push_back(
+        {t.pretraining.front(), *std::min_element(t.pretraining.begin(), t.pretraining.end()), run->info().state == RunState::finished});
+    if (reaches.back().whole) whole.push_back(reaches.back());
+  }
+  return common_of(whole.empty() ? reaches : whole);
+}
+
 std::optional<double> lowest_common_loss(const std::vector<Trajectory>& trajectories) {
   double lowest_of_all = -INFINITY, start = INFINITY;
   for (const Trajectory& t : trajectories) {
@@ -122,13 +176,6 @@ std::optional<double> lowest_common_loss(const std::vector<Trajectory>& trajecto
   }
   if (!std::isfinite(lowest_of_all) || lowest_of_all > start) return {};
   return lowest_of_all;
-}
-
-std::optional<double> common_loss(const std::vector<const Run*>& runs, const PretrainingLoss& loss) {
-  std::vector<Trajectory> trajectories;
-  for (const Run* run : runs)
-    if (run->info().state != RunState::diverged) trajectories.push_back(trajectory(*run, "", loss));
-  return lowest_common_loss(trajectories);
 }
 
 }  // namespace saccade

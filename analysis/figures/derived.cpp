@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
+
+#include "analysis/figures/line.h"
 
 #include "analysis/runs/layers.h"
 
@@ -17,24 +18,6 @@ constexpr Colour kCandidate{0x56, 0xB4, 0xE9}, kChosen{0xD5, 0x5E, 0x00};
 Colour paler(Colour colour, double strength) {
   const auto mix = [&](uint8_t c) { return static_cast<uint8_t>(std::lround(255 - (255 - c) * strength)); };
   return {mix(colour.r), mix(colour.g), mix(colour.b)};
-}
-
-/// Means over windows that shrink symmetrically at the ends of each run of finite values; NaN stays NaN.
-std::vector<double> moving_mean(const std::vector<double>& y, int64_t points) {
-  std::vector<double> mean(y.size(), kUndefined);
-  const auto finite = [&](size_t i) { return std::isfinite(y[i]); };
-  for (size_t begin = 0; begin < y.size();) {
-    size_t end = begin;
-    while (end < y.size() && finite(end)) ++end;
-    std::vector<double> sum{0};
-    for (size_t i = begin; i < end; ++i) sum.push_back(sum.back() + y[i]);
-    for (size_t i = begin; i < end; ++i) {
-      const size_t half = std::min({static_cast<size_t>(points / 2), i - begin, end - 1 - i});
-      mean[i] = (sum[i + half + 1 - begin] - sum[i - half - begin]) / static_cast<double>(2 * half + 1);
-    }
-    begin = end + 1;
-  }
-  return mean;
 }
 
 /// Mean over queries t ≥ 1 of H(|w_t|) / ln(t + 1), of one head's weights [T, T].
@@ -81,66 +64,17 @@ Figure weight_figure(const Reads& reads) {
 
 }  // namespace
 
-Figure smoothed(Figure figure, int64_t points) {
-  if (points < 3) return figure;
-  std::vector<Curve> raw, rest;
-  for (Curve& curve : figure.curves) {
-    if (curve.width >= 1) {
-      rest.push_back(std::move(curve));
-      continue;
-    }
-    Curve mean = curve;
-    mean.y = moving_mean(curve.y, points);
-    mean.label += ", mean of " + std::to_string(points) + " steps";
-    mean.width = 1.2;
-    if (curve.x.empty()) {
-      rest.push_back(std::move(mean));
-      continue;
-    }
-    curve.colour = paler(curve.colour, 0.35);
-    curve.in_legend = false;
-    curve.marker = Marker::none;
-    raw.push_back(std::move(curve));
-    rest.push_back(std::move(mean));
-  }
-  figure.curves = std::move(raw);  // beneath all others
-  std::move(rest.begin(), rest.end(), std::back_inserter(figure.curves));
-  return figure;
-}
-
-Figure difference(const Figure& a, const Figure& b, const std::string& id, const std::string& title, const std::string& y_title) {
-  Figure figure = a;
-  figure.id = id;
-  figure.title = title;
-  figure.y = {y_title};
-  figure.curves.clear();
-  for (const Curve& of_a : a.curves) {
-    const auto of_b = std::find_if(b.curves.begin(), b.curves.end(), [&](const Curve& c) { return c.label == of_a.label; });
-    if (of_b == b.curves.end()) continue;
-    std::map<double, double> subtrahend;
-    for (size_t i = 0; i < of_b->x.size(); ++i) subtrahend[of_b->x[i]] = of_b->y[i];
-    Curve curve = of_a;
-    curve.x.clear();
-    curve.y.clear();
-    for (size_t i = 0; i < of_a.x.size(); ++i)
-      if (const auto at = subtrahend.find(of_a.x[i]); at != subtrahend.end()) {
-        curve.x.push_back(of_a.x[i]);
-        curve.y.push_back(of_a.y[i] - at->second);
-      }
-    if (!curve.x.empty()) figure.curves.push_back(std::move(curve));
-  }
-  return figure;
-}
-
-Figure layers_figure(const Run& run, const std::string& statistic, XAxis x, const RunSet& among) {
+Figure layers_figure(const DrawnRuns& drawn, const std::string& statistic, XAxis x) {
+  const Run& run = *drawn.seeds.front();
   const std::vector<LayerSeries> layers = layers_with(run, statistic);
-  Figure figure = series_figure({&run}, layers.empty() ? statistic : layers.front().name, x, false, false, among);
+  Figure figure = series_figure(DrawnSet{drawn}, layers.empty() ? statistic : layers.front().name, {.x = x});
   figure.id = statistic + "-layers";
   figure.title = statistic + " by layer";
   std::replace(figure.title.begin(), figure.title.end(), '_', ' ');
   figure.curves.clear();
   for (const LayerSeries& layer : layers)
-    for (Curve& curve : series_figure({&run}, layer.name, x, false, false, among).curves) {
+    for (Curve& curve : series_figure(DrawnSet{drawn}, layer.name, {.x = x}).curves) {
+      curve.low = curve.high = {};
       curve.label = layer.label;
       curve.colour = paler(curve.colour, 0.4 + 0.6 * layer.depth);
       figure.curves.push_back(std::move(curve));
@@ -152,21 +86,21 @@ Figure layers_figure(const Run& run, const std::string& statistic, XAxis x, cons
   return figure;
 }
 
-std::optional<Curve> divergence_mark(const Run& run, XAxis x, const RunSet& among) {
-  if (run.info().state != RunState::diverged) return {};
-  for (Curve& curve : series_figure({&run}, "train/loss", x, false, false, among).curves) {
-    for (size_t i = curve.y.size(); i > 0; --i) {
-      if (!std::isfinite(curve.y[i - 1])) continue;
-      curve.label += " diverged at step " + std::to_string(run.info().step);
-      curve.x = {curve.x[i - 1]};
-      curve.y = {curve.y[i - 1]};
-      curve.marker = Marker::cross;
-      curve.sparse = false;
-      curve.width = 3;
-      return curve;
+std::vector<Curve> divergence_marks(const DrawnRuns& drawn, XAxis x) {
+  std::vector<Curve> marks;
+  for (const Run* run : drawn.seeds) {
+    if (run->info().state != RunState::diverged) continue;
+    const Line line = line_of(*run, "train/loss", x);
+    for (size_t i = line.y.size(); i > 0; --i) {
+      if (!std::isfinite(line.y[i - 1])) continue;
+      Curve mark{drawn.label + " diverged at step " + std::to_string(run->info().step), {line.x[i - 1]}, {line.y[i - 1]}, drawn.colour};
+      mark.marker = Marker::cross;
+      mark.width = 3;
+      marks.push_back(std::move(mark));
+      break;
     }
   }
-  return {};
+  return marks;
 }
 
 Figure capture_heads_figure(const Capture& capture) {
@@ -221,9 +155,9 @@ Figure candidates_figure(const Reads& reads) {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   for (const double score : reads.candidate_scores)
     if (std::isfinite(score)) low = std::min(low, score), high = std::max(high, score);
-  const double room = high > low ? 0.08 * (high - low) : 0.5;
-  const double floor = low >= 0 && low < 0.5 * high ? 0 : low - room;
-  figure.y.range = std::array<double, 2>{floor, high + room};
+  constexpr double floor = 0;  // lengths are compared, so all begin there
+  const double reach = std::max(high, floor) - std::min(low, floor), room = reach > 0 ? 0.06 * reach : 0.5;
+  figure.y.range = std::array<double, 2>{low < 0 ? low - room : 0, high > 0 ? high + room : 0};
   figure.x.range = std::array<double, 2>{-0.7, static_cast<double>(reads.candidate_scores.size()) - 0.3};
   const double width = std::clamp(130.0 / static_cast<double>(reads.candidate_scores.size()), 1.0, 8.0);
   Curve others, chosen;

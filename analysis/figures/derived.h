@@ -6,18 +6,12 @@ namespace saccade {
 
 /// Figures made from other figures and from reads: what the pages show beside the plain series.
 
-/// The thin curves (raw, one value a step) stay, paler and without a place in the legend; over each lies its centred mean of
-/// `points` samples (odd; fewer at the ends and beside a gap), named in its label, in the legend where the raw one was.
-Figure smoothed(Figure figure, int64_t points);
+/// One run's `statistic` of every layer ("entropy_normalized" → series "entropy_normalized/layer0" …), or the mean of seeds; first layers
+/// lightest.
+Figure layers_figure(const DrawnRuns& drawn, const std::string& statistic, XAxis x);
 
-/// a − b, curve by curve of equal label, at the x that both have. Axes of `a`, with `title` for id, title and y axis.
-Figure difference(const Figure& a, const Figure& b, const std::string& id, const std::string& title, const std::string& y_title);
-
-/// One run's `statistic` of every layer ("entropy_normalized" → series "entropy_normalized/layer0" …), first layers lightest.
-Figure layers_figure(const Run& run, const std::string& statistic, XAxis x, const RunSet& among = {});
-
-/// Where a run's training loss ended, for a run that diverged; nothing else. The label says the step.
-std::optional<Curve> divergence_mark(const Run& run, XAxis x, const RunSet& among = {});
+/// Where the training loss of runs that diverged ended. The labels say the step.
+std::vector<Curve> divergence_marks(const DrawnRuns& drawn, XAxis x);
 
 /// Normalised entropy of |weights| (1: evenly spread over all positions), mean over a sample's queries after the first:
 /// layers × heads. No map when the capture holds no weights.

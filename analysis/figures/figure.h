@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -22,13 +23,15 @@ enum class Marker { none, circle, square, triangle, diamond, wedge, cross };
 /// stands in the legend only.
 struct Curve {
   std::string label;
-  std::vector<double> x, y;  ///< NaN breaks the line
+  Column x, y;  ///< NaN breaks the line
   Colour colour;
   Dash dash = Dash::solid;
   Marker marker = Marker::none;
   double width = 1.5;  ///< points
   bool in_legend = true;
-  bool sparse = false;  ///< markers are hollow and stand at a few places only: they tell curves apart, not points
+  bool sparse = false;         ///< markers are hollow and stand at a few places only: they tell curves apart, not points
+  Column low = {}, high = {};  ///< a band around y, as long as it; empty: none
+  bool operator==(const Curve&) const = default;
 };
 struct AxisRecipe {
   std::string title;  ///< with the unit: "loss (nats)"
@@ -62,16 +65,52 @@ struct Figure {
 
 enum class XAxis { step, tokens, flops, seconds };
 
-/// Recipes. Runs must outlive the call only. `among`: all runs that are to look different (run_looks()), when those are more
-/// than the runs of this figure (the window gives its whole list, so that hiding a run changes no other).
+/// What is recorded at every step is noisy; see smoothed(). `width` in units of the x axis.
+struct Smoothing {
+  enum class Kind { none, exponential, window };
+  Kind kind = Kind::none;
+  double width = 0;
+  bool operator==(const Smoothing&) const = default;
+};
+
+/// One thing in a figure: a run, or the seeds of one setting, drawn as their mean with one standard deviation around it.
+struct DrawnRuns {
+  std::string label;
+  Colour colour;
+  Marker marker = Marker::circle;
+  Dash dash = Dash::solid;
+  std::vector<const Run*> seeds;
+};
+using DrawnSet = std::vector<DrawnRuns>;
 using RunSet = std::vector<const Run*>;
-/// Training loss (thin), validation loss, and mean OOD loss (with markers) of every run.
+/// Every run by itself. `among`: all runs that are to look different (run_looks()), when those are more than the runs of this figure.
+DrawnSet each_run(const RunSet& runs, const RunSet& among = {});
+
+struct CurveRecipe {
+  XAxis x = XAxis::tokens;
+  bool log_x = false, log_y = false;
+  Smoothing smoothing{};
+  /// Gives the values of a series of every step of one run, where others than the run's own are wanted: (x, y).
+  std::function<std::pair<Column, Column>(const Run& run, const std::string& series)> values{};
+};
+
+/// Recipes. Runs must outlive the call only.
+/// Training loss (thin) of the seeds in `training_of`, or of all when that is empty; validation loss, and mean OOD loss (with markers).
+Figure loss_figure(const DrawnSet& drawn, const CurveRecipe& recipe, const RunSet& training_of = {});
+Figure series_figure(const DrawnSet& drawn, const std::string& series_name, const CurveRecipe& recipe);
+/// OOD loss minus in-domain validation loss.
+Figure gap_figure(const DrawnSet& drawn, const CurveRecipe& recipe);
+/// `domain` empty: the mean of all.
+Figure trajectory_figure(const DrawnSet& drawn, const std::string& domain, std::optional<double> at_loss,
+                         const PretrainingLoss& pretraining = {});
+
+/// The same with every run by itself.
 Figure loss_figure(const RunSet& runs, XAxis x, bool log_x, bool log_y, const RunSet& among = {});
 Figure trajectory_figure(const RunSet& runs, const std::string& domain = "", std::optional<double> at_loss = {}, const RunSet& among = {},
                          const PretrainingLoss& pretraining = {});
+Figure series_figure(const RunSet& runs, const std::string& series_name, XAxis x, bool log_x, bool log_y, const RunSet& among = {});
 /// A curve per run and layer; the first layers lightest.
 Figure entropy_figure(const RunSet& runs, XAxis x, bool normalized, const RunSet& among = {});
-Figure series_figure(const RunSet& runs, const std::string& series_name, XAxis x, bool log_x, bool log_y, const RunSet& among = {});
 /// Entropy (or another per-head statistic) as layers × heads. `layer_mixers`: of a hybrid stack (layer_mixers()).
 Figure head_figure(const StatisticsRecord& record, const std::string& statistic, const std::vector<std::string>& layer_mixers = {});
 /// The map of one layer and head of a capture; throws UsageError when it has none of that kind, layer or head, or the kind no figure.

@@ -49,28 +49,33 @@ AxisRecipe axis_from(const json& object) {
 }
 
 json curve_json(const Curve& curve) {
-  return {{"label", curve.label},
-          {"x", numbers(curve.x)},
-          {"y", numbers(curve.y)},
-          {"colour", {curve.colour.r, curve.colour.g, curve.colour.b}},
-          {"dash", kDashNames[static_cast<size_t>(curve.dash)]},
-          {"marker", kMarkerNames[static_cast<size_t>(curve.marker)]},
-          {"width", curve.width},
-          {"in_legend", curve.in_legend},
-          {"sparse", curve.sparse}};
+  json object{{"label", curve.label},
+              {"x", numbers(curve.x.values())},
+              {"y", numbers(curve.y.values())},
+              {"colour", {curve.colour.r, curve.colour.g, curve.colour.b}},
+              {"dash", kDashNames[static_cast<size_t>(curve.dash)]},
+              {"marker", kMarkerNames[static_cast<size_t>(curve.marker)]},
+              {"width", curve.width},
+              {"in_legend", curve.in_legend},
+              {"sparse", curve.sparse}};
+  if (!curve.low.empty()) object["band"] = {numbers(curve.low.values()), numbers(curve.high.values())};
+  return object;
 }
 
 Curve curve_from(const json& object) {
   const auto rgb = object.at("colour").get<std::array<uint8_t, 3>>();
-  return {object.at("label").get<std::string>(),
-          numbers_from<double>(object.at("x")),
-          numbers_from<double>(object.at("y")),
-          {rgb[0], rgb[1], rgb[2]},
-          named<Dash>(kDashNames, object.at("dash").get<std::string>()),
-          named<Marker>(kMarkerNames, object.at("marker").get<std::string>()),
-          object.at("width").get<double>(),
-          object.at("in_legend").get<bool>(),
-          object.at("sparse").get<bool>()};
+  Curve curve{object.at("label").get<std::string>(),
+              numbers_from<double>(object.at("x")),
+              numbers_from<double>(object.at("y")),
+              {rgb[0], rgb[1], rgb[2]},
+              named<Dash>(kDashNames, object.at("dash").get<std::string>()),
+              named<Marker>(kMarkerNames, object.at("marker").get<std::string>()),
+              object.at("width").get<double>(),
+              object.at("in_legend").get<bool>(),
+              object.at("sparse").get<bool>()};
+  if (const auto band = object.find("band"); band != object.end())
+    curve.low = numbers_from<double>(band->at(0)), curve.high = numbers_from<double>(band->at(1));
+  return curve;
 }
 
 json map_json(const HeatMap& map) {

@@ -2,81 +2,80 @@
 
 #include <algorithm>
 #include <array>
-#include <tuple>
-
-#include "analysis/comparison/groups.h"
+#include <cmath>
+#include <numeric>
+#include <utility>
 
 namespace saccade {
 namespace {
 
-// Okabe and Ito 2008, safe for colour-blind readers; without their yellow, which has a contrast of 1.3 : 1 on white.
-constexpr std::array<Colour, 7> kColours = {{{0x00, 0x00, 0x00},
-                                             {0x00, 0x72, 0xB2},
-                                             {0xD5, 0x5E, 0x00},
-                                             {0x00, 0x9E, 0x73},
-                                             {0xCC, 0x79, 0xA7},
-                                             {0xE6, 0x9F, 0x00},
-                                             {0x56, 0xB4, 0xE9}}};
-constexpr std::array kMarkers = {Marker::circle, Marker::square, Marker::triangle, Marker::diamond, Marker::wedge};
-enum ColourName : size_t { black, blue, vermilion, green, purple, orange, sky };
-
-struct Slot {
-  size_t colour, marker;
-  auto operator<=>(const Slot&) const = default;
-};
-
-/// Own places, so that an architecture looks the same beside whatever else: kin differ in colour, not in marker alone.
+/// The first seven: Okabe and Ito 2008, safe for colour-blind readers; without their yellow, which has a contrast of 1.3 : 1 on white.
 struct Known {
-  std::string_view label;
-  Slot slot;
+  std::string_view title;
+  Colour colour;
 };
-constexpr Known kKnown[] = {
-    {"Transformer++", {black, 0}},   {"Top-1 Chunk exact", {blue, 0}}, {"Avey", {vermilion, 0}}, {"Mamba", {green, 0}},
-    {"RWKV-7", {purple, 0}},         {"Top-1 Element", {orange, 0}},   {"DeltaNet", {sky, 0}},   {"GPT", {black, 1}},
-    {"Mamba-2", {blue, 1}},          {"RWKV-6", {vermilion, 1}},       {"RWKV-5", {green, 1}},   {"Based", {purple, 1}},
-    {"Gated DeltaNet", {orange, 1}}, {"Top-1 Chunk approx", {sky, 1}}};
+constexpr Known kKnown[] = {{"Transformer++", {0x00, 0x00, 0x00}},  {"Top-1 Chunk exact", {0x00, 0x72, 0xB2}},
+                            {"Avey", {0xD5, 0x5E, 0x00}},           {"Mamba", {0x00, 0x9E, 0x73}},
+                            {"RWKV-7", {0xCC, 0x79, 0xA7}},         {"Top-1 Element", {0xE6, 0x9F, 0x00}},
+                            {"DeltaNet", {0x56, 0xB4, 0xE9}},       {"GPT", {0x80, 0x80, 0x80}},
+                            {"Mamba-2", {0x6B, 0xA5, 0x1E}},        {"RWKV-6", {0x88, 0x22, 0x55}},
+                            {"RWKV-5", {0xB0, 0x4F, 0xD6}},         {"Based", {0x8C, 0x5A, 0x2B}},
+                            {"Gated DeltaNet", {0x33, 0x22, 0x88}}, {"Top-1 Chunk approx", {0x2C, 0xA0, 0xA0}}};
+constexpr std::array<Colour, 5> kFurther{
+    {{0xA8, 0x1E, 0x2D}, {0x4B, 0x6B, 0x3A}, {0x6A, 0x5A, 0xCD}, {0xB8, 0x86, 0x0B}, {0x4F, 0x4F, 0x6F}}};
+constexpr std::array kMarkers = {Marker::circle, Marker::square, Marker::triangle, Marker::diamond, Marker::wedge};
 
-/// The slot of a variant ("Transformer++ window 64"): free, of the colour that is used least, then near its own family's. The first
-/// of several settings of a known architecture ("Avey (run-a)", "Avey (run-b)") has the architecture's own.
-Slot free_slot(const std::string& label, const std::vector<Slot>& used) {
-  size_t family = green, longest = 0;
-  for (const Known& known : kKnown) {
-    if (label.starts_with(std::string(known.label) + " (") && std::count(used.begin(), used.end(), known.slot) == 0) return known.slot;
-    if (label.starts_with(known.label) && known.label.size() > longest) family = known.slot.colour, longest = known.label.size();
-  }
-  const auto cost = [&](const Slot& slot) {
-    return std::tuple(std::count(used.begin(), used.end(), slot),
-                      std::count_if(used.begin(), used.end(), [&](const Slot& u) { return u.colour == slot.colour; }), slot.marker,
-                      (slot.colour + kColours.size() - family) % kColours.size());
-  };
-  Slot best{family, 0};
-  for (size_t marker = 0; marker < kMarkers.size(); ++marker)
-    for (size_t colour = 0; colour < kColours.size(); ++colour)
-      if (const Slot slot{colour, marker}; cost(slot) < cost(best)) best = slot;
+const Known* family(const std::string& title) {
+  const Known* best = nullptr;
+  for (const Known& known : kKnown)
+    if (title.starts_with(known.title) && (!best || known.title.size() > best->title.size())) best = &known;
   return best;
 }
 
-std::string first_start(const RunGroup& group) {
-  std::string first;
+Colour mixed(Colour colour, Colour with, double share) {
+  const auto mix = [&](uint8_t a, uint8_t b) { return static_cast<uint8_t>(std::lround(a + share * (b - a))); };
+  return {mix(colour.r, with.r), mix(colour.g, with.g), mix(colour.b, with.b)};
+}
+
+/// When the group's first run started, to the second, and its directory.
+std::pair<std::string, std::string> first_start(const RunGroup& group) {
+  std::pair<std::string, std::string> first;
   for (const Run* run : group.seeds) {
-    const auto started = run->info().provenance.find("started");
-    if (started == run->info().provenance.end() || !started->is_string()) continue;
-    if (const std::string time = started->get<std::string>(); first.empty() || time < first) first = time;
+    const RunInfo& info = run->info();
+    const auto started = info.provenance.find("started");
+    const bool known = started != info.provenance.end() && started->is_string();
+    const std::pair now{known ? started->get<std::string>() : std::string(), info.directory.filename().string()};
+    if (first.second.empty() || now < first) first = now;
   }
   return first;
 }
 
 }  // namespace
 
-std::map<std::string, ArchitectureLook> architecture_looks(const std::vector<std::string>& labels) {
-  std::map<std::string, Slot> slots;
-  std::vector<Slot> used;
-  for (const Known& known : kKnown)
-    if (std::find(labels.begin(), labels.end(), known.label) != labels.end()) used.push_back(slots[std::string(known.label)] = known.slot);
-  for (const std::string& label : labels)
-    if (!slots.contains(label)) used.push_back(slots[label] = free_slot(label, used));
-  std::map<std::string, ArchitectureLook> looks;
-  for (const auto& [label, slot] : slots) looks[label] = {kColours[slot.colour], kMarkers[slot.marker]};
+Colour architecture_colour(const std::string& title, size_t unknown) {
+  const Known* known = family(title);
+  return known ? known->colour : kFurther[unknown % kFurther.size()];
+}
+
+VariantLook variant_look(Colour hue, size_t variant) {
+  constexpr Colour kWhite{255, 255, 255}, kBlack{0, 0, 0};
+  const bool dark = hue.r + hue.g + hue.b < 60;  // black has lighter shades only
+  constexpr std::array kShares{0.0, 0.38, 0.35, 0.58, 0.6};
+  constexpr std::array kOfBlack{0.0, 0.45, 0.28, 0.6, 0.15};
+  const size_t shade = variant % kShares.size();
+  const Colour colour = dark ? mixed(hue, kWhite, kOfBlack[shade]) : mixed(hue, shade % 2 == 1 ? kWhite : kBlack, kShares[shade]);
+  return {colour, kMarkers[variant / kShares.size() % kMarkers.size()]};
+}
+
+std::vector<VariantLook> variant_looks(const std::vector<std::string>& titles) {
+  std::map<std::string, size_t> variants;  // of a known family, or of a title
+  std::map<std::string, size_t> unknown;
+  std::vector<VariantLook> looks;
+  for (const std::string& title : titles) {
+    const Known* known = family(title);
+    const size_t number = known ? 0 : unknown.try_emplace(title, unknown.size()).first->second;
+    looks.push_back(variant_look(architecture_colour(title, number), variants[known ? std::string(known->title) : title]++));
+  }
   return looks;
 }
 
@@ -85,27 +84,39 @@ Dash seed_dash(size_t rank) {
   return kDashes[rank % kDashes.size()];
 }
 
+std::vector<RunLook> group_looks(const std::vector<RunGroup>& groups) {
+  std::vector<std::pair<std::string, std::string>> starts;
+  for (const RunGroup& group : groups) starts.push_back(first_start(group));
+  std::vector<size_t> order(groups.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return starts[a] < starts[b]; });  // a later one changes no look
+  std::vector<std::string> titles;
+  for (const size_t i : order) titles.push_back(groups[i].seeds.front()->info().title);
+  const std::vector<VariantLook> variants = variant_looks(titles);
+  std::vector<RunLook> looks(groups.size());
+  for (size_t n = 0; n < order.size(); ++n) {
+    const std::string& label = groups[order[n]].label;
+    looks[order[n]] = {label, label, variants[n].colour, variants[n].marker, Dash::solid};
+  }
+  return looks;
+}
+
 std::vector<RunLook> run_looks(const std::vector<const Run*>& runs, const std::vector<const Run*>& among) {
   std::vector<const Run*> all = among;
-  for (const Run* run : runs)
-    if (std::find(all.begin(), all.end(), run) == all.end()) all.push_back(run);
-  std::vector<RunGroup> groups = group_runs(all);
-  std::sort(groups.begin(), groups.end(), [](const RunGroup& a, const RunGroup& b) {  // who comes later changes nobody's look
-    return std::tuple(first_start(a), a.label) < std::tuple(first_start(b), b.label);
-  });
-  std::vector<std::string> labels;
-  for (const RunGroup& group : groups) labels.push_back(group.label);
-  const auto architectures = architecture_looks(labels);
+  all.insert(all.end(), runs.begin(), runs.end());
+  const std::vector<RunGroup> groups = group_runs(all);
+  const std::vector<RunLook> of_groups = group_looks(groups);
   std::map<const Run*, RunLook> looks;
-  for (const RunGroup& group : groups)
-    for (size_t rank = 0; rank < group.seeds.size(); ++rank) {
-      const RunInfo& info = group.seeds[rank]->info();
-      const auto twins = std::count_if(group.seeds.begin(), group.seeds.end(), [&](const Run* r) { return r->info().seed == info.seed; });
-      std::string label = group.label;
-      if (group.seeds.size() > 1) label += ", seed " + std::to_string(info.seed);
-      if (twins > 1) label += " (" + info.directory.filename().string() + ")";
-      const ArchitectureLook& look = architectures.at(group.label);
-      looks[group.seeds[rank]] = {group.label, label, look.colour, look.marker, seed_dash(rank)};
+  for (size_t g = 0; g < groups.size(); ++g)
+    for (size_t rank = 0; rank < groups[g].seeds.size(); ++rank) {
+      const std::vector<const Run*>& seeds = groups[g].seeds;
+      const RunInfo& info = seeds[rank]->info();
+      const auto twins = std::count_if(seeds.begin(), seeds.end(), [&](const Run* r) { return r->info().seed == info.seed; });
+      RunLook look = of_groups[g];
+      if (seeds.size() > 1) look.label += ", seed " + std::to_string(info.seed);
+      if (twins > 1) look.label += " (" + info.directory.filename().string() + ")";
+      look.dash = seed_dash(rank);
+      looks[seeds[rank]] = std::move(look);
     }
   std::vector<RunLook> list;
   for (const Run* run : runs) list.push_back(looks.at(run));

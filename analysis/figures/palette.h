@@ -3,23 +3,29 @@
 #include <string>
 #include <vector>
 
+#include "analysis/comparison/groups.h"
 #include "analysis/figures/figure.h"
 
 namespace saccade {
 
-struct ArchitectureLook {
+/// The hue of an architecture, by its title. Known architectures have their own, whatever else there is, and so have their kin
+/// ("Transformer++ window 64" is a Transformer++); others get one of a few more by `unknown`, their number among those not known.
+Colour architecture_colour(const std::string& title, size_t unknown = 0);
+
+/// The look of the n-th setting of one architecture: five shades of the hue, then the next marker.
+struct VariantLook {
   Colour colour;
   Marker marker = Marker::circle;
 };
-/// Colour and marker of each label; 35 differ, then they come again. The known architectures keep theirs whatever else there
-/// is; variants get in turn what is free, so that a later variant changes nothing for others.
-std::map<std::string, ArchitectureLook> architecture_looks(const std::vector<std::string>& labels);
+VariantLook variant_look(Colour hue, size_t variant);
+
+/// The looks of variants of architectures, by the titles of their architectures: hues by title, shades in the order given.
+std::vector<VariantLook> variant_looks(const std::vector<std::string>& titles);
 
 /// Of the seed of this rank in its group.
 Dash seed_dash(size_t rank);
 
-/// How a run is called and drawn, the same in every figure and list: colour and marker belong to the architecture (in one
-/// setting, see group_runs()), the dash to the seed.
+/// How a run, or a group of seeds, is called and drawn, the same in every figure and list.
 struct RunLook {
   std::string architecture;  ///< label of its group
   std::string label;         ///< with the seed where there are several
@@ -28,8 +34,11 @@ struct RunLook {
   Dash dash = Dash::solid;
   bool operator==(const RunLook&) const = default;
 };
-/// In the order of `runs`; which look is whose depends on when runs started, not on that order. `among`: all runs to tell apart, when those
-/// are more than `runs`.
+/// Hue by architecture, shade by setting, dash by seed, in the order of `runs`. Which look is whose depends on when runs started: one that
+/// starts later changes no other. `among`: all runs to tell apart, when those are more than `runs`.
 std::vector<RunLook> run_looks(const std::vector<const Run*>& runs, const std::vector<const Run*>& among = {});
+
+/// The look of whole groups, in the order of `groups`, which are all there are; solid lines. Labels are the groups'.
+std::vector<RunLook> group_looks(const std::vector<RunGroup>& groups);
 
 }  // namespace saccade

@@ -1,38 +1,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <functional>
 
 #include "analysis/comparison/comparison.h"
 #include "analysis/figures/figure.h"
+#include "analysis/figures/line.h"
 #include "analysis/figures/palette.h"
 #include "analysis/runs/layers.h"
 
 namespace saccade {
 namespace {
-
-/// A run and how its curves look.
-struct Styled {
-  const Run* run;
-  RunLook look;
-};
-
-std::vector<Styled> styles(const RunSet& runs, const RunSet& among) {
-  std::vector<RunLook> looks = run_looks(runs, among);
-  std::vector<Styled> list;
-  for (size_t i = 0; i < runs.size(); ++i) list.push_back({runs[i], std::move(looks[i])});
-  return list;
-}
-
-const std::vector<double>& positions(const Series& series, XAxis x) {
-  switch (x) {
-    case XAxis::tokens: return series.tokens;
-    case XAxis::flops: return series.flops;
-    case XAxis::seconds: return series.seconds;
-    case XAxis::step: break;
-  }
-  return series.step;
-}
 
 const char* axis_title(XAxis x) {
   switch (x) {
@@ -44,17 +23,61 @@ const char* axis_title(XAxis x) {
   return "step";
 }
 
-/// A line; where its colour does not tell the architecture, a few markers do.
-void add_curve(Figure& figure, const Styled& style, const std::string& series_name, XAxis x,
-               const std::function<void(Curve&)>& adjust = {}) {
-  const Series* series = style.run->find(series_name);
-  if (!series || series->value.empty()) return;
-  const RunLook& look = style.look;
-  Curve curve{look.label, positions(*series, x), series->value, look.colour, look.dash};
-  curve.marker = look.marker == Marker::circle ? Marker::none : look.marker;
+/// Between white and the colour, so that its hue stays.
+Colour paler(Colour colour, double strength) {
+  const auto mix = [&](uint8_t c) { return static_cast<uint8_t>(std::lround(255 - (255 - c) * strength)); };
+  return {mix(colour.r), mix(colour.g), mix(colour.b)};
+}
+
+using Measure = std::function<Line(const Run&)>;
+using Adjust = std::function<void(Curve&)>;
+
+/// Of one run its line, of several seeds their mean and band. Where the colour does not tell the architecture, a few markers do.
+void add_curve(Figure& figure, const DrawnRuns& drawn, const Measure& measure, const Adjust& adjust = {}) {
+  std::vector<Line> lines;
+  for (const Run* run : drawn.seeds)
+    if (Line line = measure(*run); !line.x.empty()) lines.push_back(std::move(line));
+  if (lines.empty()) return;
+  const size_t seeds = lines.size();
+  Line line = mean_of(lines);
+  Curve curve{drawn.label, std::move(line.x), std::move(line.y), drawn.colour, drawn.dash};
+  if (drawn.seeds.size() > 1) curve.label += ", mean of " + std::to_string(seeds);
+  curve.low = std::move(line.low), curve.high = std::move(line.high);
+  curve.marker = drawn.marker == Marker::circle ? Marker::none : drawn.marker;
   curve.sparse = true;
   if (adjust) adjust(curve);
   figure.curves.push_back(std::move(curve));
+}
+
+/// What is recorded at every step: thin; smoothed with the raw values of a single run pale beneath.
+void add_steps(Figure& figure, const DrawnRuns& drawn, const std::string& series, const CurveRecipe& recipe, const Adjust& adjust = {}) {
+  const bool smooth = recipe.smoothing.kind != Smoothing::Kind::none, several = drawn.seeds.size() > 1;
+  const size_t before = figure.curves.size();
+  if (smooth && !several) {
+    add_curve(
+        figure, drawn, [&](const Run& run) { return line_of(run, series, recipe.x); },
+        [&](Curve& c) {
+          if (adjust) adjust(c);
+          c.width = 0.6, c.in_legend = false, c.marker = Marker::none;
+          c.colour = paler(c.colour, 0.3);
+          c.label += ", raw";
+        });
+    if (figure.curves.size() > before) std::rotate(figure.curves.begin(), figure.curves.end() - 1, figure.curves.end());  // beneath others
+  }
+  add_curve(
+      figure, drawn,
+      [&](const Run& run) {
+        if (recipe.values && !smooth && !several) {
+          auto [x, y] = recipe.values(run, series);
+          return Line{std::move(x), std::move(y)};
+        }
+        const Line line = line_of(run, series, recipe.x, smooth || several);
+        return smooth ? smoothed(line, recipe.smoothing) : line;
+      },
+      [&](Curve& c) {
+        c.width = smooth ? 1.2 : several ? 1.0 : 0.7;
+        if (adjust) adjust(c);
+      });
 }
 
 /// What kind of curve it is, for the legend only.
@@ -65,8 +88,18 @@ void add_key(Figure& figure, const std::string& label, double width, Marker mark
   figure.curves.push_back(std::move(key));
 }
 
-std::vector<std::string> provenance(const RunSet& runs) {
+/// One line a run, and how what is shown was smoothed.
+std::vector<std::string> provenance(const DrawnSet& set, const CurveRecipe& recipe = {}) {
   std::vector<std::string> lines;
+  RunSet runs;
+  for (const DrawnRuns& drawn : set) runs.insert(runs.end(), drawn.seeds.begin(), drawn.seeds.end());
+  if (recipe.smoothing.kind != Smoothing::Kind::none) {
+    std::array<char, 96> text{};
+    const bool window = recipe.smoothing.kind == Smoothing::Kind::window;
+    std::snprintf(text.data(), text.size(), "smoothing: %s of %g on the x axis",
+                  window ? "mean within a centred window" : "debiased exponential mean with a reach", recipe.smoothing.width);
+    lines.emplace_back(text.data());
+  }
   for (const Run* run : runs) {
     const RunInfo& info = run->info();
     std::string line = "run " + info.directory.filename().string() + ": " + info.title + ", seed " + std::to_string(info.seed) + ", step " +
@@ -81,12 +114,6 @@ std::vector<std::string> provenance(const RunSet& runs) {
   return lines;
 }
 
-/// Between white and the colour, so that layers of one run keep its hue.
-Colour shade(Colour colour, double strength) {
-  const auto mix = [&](uint8_t c) { return static_cast<uint8_t>(std::lround(255 - (255 - c) * strength)); };
-  return {mix(colour.r), mix(colour.g), mix(colour.b)};
-}
-
 /// "gradient_norm" → "gradient norm"; the unit behind it unless it is a pure number.
 std::string readable(const std::string& name, const std::string& unit) {
   std::string text = name;
@@ -97,43 +124,90 @@ std::string readable(const std::string& name, const std::string& unit) {
 
 }  // namespace
 
-Figure loss_figure(const RunSet& runs, XAxis x, bool log_x, bool log_y, const RunSet& among) {
-  Figure figure{
-      .id = "loss", .title = "Pre-training and OOD loss", .x = {axis_title(x), log_x, false, {}}, .y = {"loss (nats)", log_y, false, {}}};
+DrawnSet each_run(const RunSet& runs, const RunSet& among) {
+  const std::vector<RunLook> looks = run_looks(runs, among);
+  DrawnSet set;
+  for (size_t i = 0; i < runs.size(); ++i) set.push_back({looks[i].label, looks[i].colour, looks[i].marker, looks[i].dash, {runs[i]}});
+  return set;
+}
+
+Figure loss_figure(const DrawnSet& drawn, const CurveRecipe& recipe, const RunSet& training_of) {
+  Figure figure{.id = "loss",
+                .title = "Pre-training and OOD loss",
+                .x = {axis_title(recipe.x), recipe.log_x, false, {}},
+                .y = {"loss (nats)", recipe.log_y, false, {}}};
   bool any_validation = false, any_ood = false, any_training = false;
-  for (const Styled& style : styles(runs, among)) {
-    const bool validated = style.run->find("validation/loss") != nullptr;
+  for (const DrawnRuns& each : drawn) {
+    const auto has = [&](const char* series) {
+      return std::any_of(each.seeds.begin(), each.seeds.end(), [&](const Run* run) { return run->find(series); });
+    };
+    const bool validated = has("validation/loss");
+    const bool wanted = training_of.empty() || std::any_of(each.seeds.begin(), each.seeds.end(), [&](const Run* run) {
+                          return std::find(training_of.begin(), training_of.end(), run) != training_of.end();
+                        });
     any_validation = any_validation || validated;
-    any_training = any_training || style.run->find("train/loss");
-    any_ood = any_ood || style.run->find("ood/loss");
-    add_curve(figure, style, "train/loss", x, [&](Curve& c) {
-      c.width = 0.6;
-      c.in_legend = !validated;
-      if (validated) c.label += ", training", c.marker = Marker::none;
-    });
-    add_curve(figure, style, "validation/loss", x);
-    add_curve(figure, style, "ood/loss", x,
-              [&](Curve& c) { c.label += ", OOD", c.marker = style.look.marker, c.sparse = false, c.in_legend = false; });
+    any_ood = any_ood || has("ood/loss");
+    if (wanted && has("train/loss")) {
+      any_training = true;
+      add_steps(figure, each, "train/loss", recipe, [&](Curve& c) {
+        c.in_legend = !validated;
+        if (validated) c.label += ", training", c.marker = Marker::none;
+      });
+    }
+    add_curve(figure, each, [&](const Run& run) { return line_of(run, "validation/loss", recipe.x); });
+    add_curve(
+        figure, each, [&](const Run& run) { return line_of(run, "ood/loss", recipe.x); },
+        [&](Curve& c) { c.label += ", OOD", c.marker = each.marker, c.sparse = drawn.size() > 12, c.in_legend = false; });
   }
   if (any_validation) add_key(figure, "validation", 1.5, Marker::none);
   if (any_ood) add_key(figure, "OOD", 1.5, Marker::circle);
   if (any_training) add_key(figure, "training", 0.6, Marker::none);
-  figure.provenance = provenance(runs);
+  figure.provenance = provenance(drawn, recipe);
   return figure;
 }
 
-Figure trajectory_figure(const RunSet& runs, const std::string& domain, std::optional<double> at_loss, const RunSet& among,
+namespace {
+
+/// Of several seeds the mean, at the steps that all have.
+Trajectory mean_trajectory(const std::vector<Trajectory>& seeds) {
+  Trajectory mean = seeds.front();
+  for (size_t k = 1; k < seeds.size(); ++k) {
+    const Trajectory& next = seeds[k];
+    Trajectory both;
+    for (size_t i = 0, j = 0; i < mean.step.size(); ++i) {
+      while (j < next.step.size() && next.step[j] < mean.step[i]) ++j;
+      if (j == next.step.size()) break;
+      if (next.step[j] != mean.step[i]) continue;
+      const auto n = static_cast<double>(k);
+      both.step.push_back(mean.step[i]);
+      both.pretraining.push_back((n * mean.pretraining[i] + next.pretraining[j]) / (n + 1));
+      both.ood.push_back((n * mean.ood[i] + next.ood[j]) / (n + 1));
+    }
+    mean = std::move(both);
+  }
+  return mean;
+}
+
+}  // namespace
+
+Figure trajectory_figure(const DrawnSet& drawn, const std::string& domain, std::optional<double> at_loss,
                          const PretrainingLoss& pretraining) {
   Figure figure{.id = "ood-against-pretraining", .title = "OOD loss against pre-training loss"};
   const char* kinds[] = {"pre-training loss (nats)", "pre-training loss, domains by their tokens (nats)", "training loss, smoothed (nats)"};
   figure.x = {kinds[static_cast<size_t>(pretraining.kind)], false, true, {}};
   figure.y = {domain.empty() ? "OOD loss (nats)" : "OOD loss on " + domain + " (nats)", false, false, {}};
   if (!domain.empty()) figure.id += "-" + domain;
-  for (const Styled& style : styles(runs, among)) {
-    Trajectory t = trajectory(*style.run, domain, pretraining);
+  for (const DrawnRuns& each : drawn) {
+    std::vector<Trajectory> measured;
+    for (const Run* run : each.seeds)
+      if (Trajectory t = trajectory(*run, domain, pretraining); !t.step.empty()) measured.push_back(std::move(t));
+    if (measured.empty()) continue;
+    Trajectory t = mean_trajectory(measured);
     if (t.step.empty()) continue;
-    const RunLook& look = style.look;
-    figure.curves.push_back({look.label, std::move(t.pretraining), std::move(t.ood), look.colour, look.dash, look.marker});
+    const std::string label = each.seeds.size() > 1 ? each.label + ", mean of " + std::to_string(measured.size()) : each.label;
+    Curve curve{label, std::move(t.pretraining), std::move(t.ood), each.colour, each.dash, each.marker};
+    curve.sparse = drawn.size() > 12;
+    figure.curves.push_back(std::move(curve));
   }
   figure.identity_line = true;
   if (at_loss) {
@@ -142,8 +216,53 @@ Figure trajectory_figure(const RunSet& runs, const std::string& domain, std::opt
     figure.vertical_line = at_loss;
     figure.vertical_label = text.data();
   }
-  figure.provenance = provenance(runs);
+  figure.provenance = provenance(drawn);
   return figure;
+}
+
+Figure series_figure(const DrawnSet& drawn, const std::string& series_name, const CurveRecipe& recipe) {
+  std::string unit;
+  for (const DrawnRuns& each : drawn)
+    for (const Run* run : each.seeds)
+      if (const Series* series = run->find(series_name)) unit = series->unit;
+  Figure figure{.id = series_name,
+                .title = readable(series_name, ""),
+                .x = {axis_title(recipe.x), recipe.log_x, false, {}},
+                .y = {readable(series_name, unit), recipe.log_y, false, {}}};
+  std::replace(figure.id.begin(), figure.id.end(), '/', '-');
+  const bool every_step =
+      series_name == "gradient_norm" || series_name == "tokens_per_second" || series_name == "train/loss" || series_name == "learning_rate";
+  for (const DrawnRuns& each : drawn) {
+    if (every_step)
+      add_steps(figure, each, series_name, recipe);
+    else
+      add_curve(figure, each, [&](const Run& run) { return line_of(run, series_name, recipe.x); });
+  }
+  figure.provenance = provenance(drawn, recipe);
+  return figure;
+}
+
+Figure gap_figure(const DrawnSet& drawn, const CurveRecipe& recipe) {
+  Figure figure{.id = "ood-gap",
+                .title = "OOD loss minus pre-training loss",
+                .x = {axis_title(recipe.x), recipe.log_x, false, {}},
+                .y = {"gap (nats)"}};
+  for (const DrawnRuns& each : drawn) add_curve(figure, each, [&](const Run& run) { return gap_line(run, recipe.x); });
+  figure.provenance = provenance(drawn, recipe);
+  return figure;
+}
+
+Figure loss_figure(const RunSet& runs, XAxis x, bool log_x, bool log_y, const RunSet& among) {
+  return loss_figure(each_run(runs, among), {.x = x, .log_x = log_x, .log_y = log_y});
+}
+
+Figure trajectory_figure(const RunSet& runs, const std::string& domain, std::optional<double> at_loss, const RunSet& among,
+                         const PretrainingLoss& pretraining) {
+  return trajectory_figure(each_run(runs, among), domain, at_loss, pretraining);
+}
+
+Figure series_figure(const RunSet& runs, const std::string& series_name, XAxis x, bool log_x, bool log_y, const RunSet& among) {
+  return series_figure(each_run(runs, among), series_name, {.x = x, .log_x = log_x, .log_y = log_y});
 }
 
 Figure entropy_figure(const RunSet& runs, XAxis x, bool normalized, const RunSet& among) {
@@ -151,28 +270,16 @@ Figure entropy_figure(const RunSet& runs, XAxis x, bool normalized, const RunSet
   Figure figure{
       .id = name, .title = "Attention entropy by layer", .x = {axis_title(x), false, false, {}}, .y = {"entropy (nats)", false, false, {}}};
   if (normalized) figure.y = {"entropy / ln(positions)", false, false, std::array<double, 2>{0, 1}};
-  for (const Styled& style : styles(runs, among)) {
-    for (const LayerSeries& layer : layers_with(*style.run, name))
-      add_curve(figure, style, layer.name, x, [&](Curve& c) {
-        c.label += ", " + layer.label;
-        c.colour = shade(c.colour, 0.4 + 0.6 * layer.depth);
-      });
-  }
-  figure.provenance = provenance(runs);
-  return figure;
-}
-
-Figure series_figure(const RunSet& runs, const std::string& series_name, XAxis x, bool log_x, bool log_y, const RunSet& among) {
-  std::string unit;
-  for (const Run* run : runs)
-    if (const Series* series = run->find(series_name)) unit = series->unit;
-  Figure figure{.id = series_name,
-                .title = readable(series_name, ""),
-                .x = {axis_title(x), log_x, false, {}},
-                .y = {readable(series_name, unit), log_y, false, {}}};
-  std::replace(figure.id.begin(), figure.id.end(), '/', '-');
-  for (const Styled& style : styles(runs, among)) add_curve(figure, style, series_name, x);
-  figure.provenance = provenance(runs);
+  const DrawnSet set = each_run(runs, among);
+  for (const DrawnRuns& each : set)
+    for (const LayerSeries& layer : layers_with(*each.seeds.front(), name))
+      add_curve(
+          figure, each, [&](const Run& run) { return line_of(run, layer.name, x); },
+          [&](Curve& c) {
+            c.label += ", " + layer.label;
+            c.colour = paler(c.colour, 0.4 + 0.6 * layer.depth);
+          });
+  figure.provenance = provenance(set);
   return figure;
 }
 

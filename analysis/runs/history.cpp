@@ -43,7 +43,11 @@ void RunHistory::apply(const Record& record) {
 
 const Series* RunHistory::find(const std::string& name) const {
   const auto at = index_.find(name);
-  return at == index_.end() ? nullptr : &series_[at->second];
+  if (at != index_.end()) return &series_[at->second];
+  if (!steps_ || !name.ends_with("/mean")) return nullptr;
+  for (const Thinning& thinning : steps_->thinning)
+    if (thinning.thins() && thinning.means().name == name) return &thinning.means();
+  return nullptr;
 }
 
 void RunHistory::add(const std::string& name, const char* unit, const Position& at, double value, double error) {
@@ -63,11 +67,27 @@ void RunHistory::add(const std::string& name, const char* unit, const Position& 
 
 void RunHistory::add(const StepRecord& step) {
   if (step.step <= step_) rewind(step.step - 1);  // a resume whose own record is lost
-  const Position at{step.step, step.tokens, step.flops, step.seconds};
-  add("train/loss", "nats", at, step.loss);
-  add("learning_rate", "1", at, step.learning_rate);
-  add("gradient_norm", "1", at, step.gradient_norm);
-  add("tokens_per_second", "tokens/s", at, step.tokens_per_second);
+  static constexpr std::array<std::pair<const char*, const char*>, 4> kSeries{
+      {{"train/loss", "nats"}, {"learning_rate", "1"}, {"gradient_norm", "1"}, {"tokens_per_second", "tokens/s"}}};
+  const std::array values{step.loss, step.learning_rate, step.gradient_norm, step.tokens_per_second};
+  if (!steps_) {
+    steps_.emplace();
+    for (size_t i = 0; i < kSeries.size(); ++i) {
+      const auto [entry, fresh] = index_.try_emplace(kSeries[i].first, series_.size());
+      if (fresh) series_.push_back({kSeries[i].first, kSeries[i].second, {}, {}, {}, {}, {}});
+      steps_->place[i] = entry->second;
+      steps_->thinning[i] = Thinning(most_points_, kSeries[i].first, kSeries[i].second);
+    }
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    Series& series = series_[steps_->place[i]];
+    series.step.push_back(static_cast<double>(step.step));
+    series.tokens.push_back(static_cast<double>(step.tokens));
+    series.flops.push_back(step.flops);
+    series.seconds.push_back(step.seconds);
+    series.value.push_back(values[i]);
+    steps_->thinning[i].added(series);
+  }
   step_ = step.step;
 }
 
@@ -87,15 +107,20 @@ void RunHistory::add(StatisticsRecord statistics) {
   for (const HeadStatistic& s : statistics.statistics)
     add(s.name + (s.layer < 0 ? "" : "/layer" + std::to_string(s.layer)), s.unit.c_str(), statistics.at, mean_of(s.heads));
   statistics_.push_back(std::move(statistics));
+  constexpr size_t kKept = 16;  // more than a resume takes back
+  if (most_points_ > 0 && statistics_.size() > 2 * kKept) statistics_.erase(statistics_.begin(), statistics_.end() - kKept);
 }
 
 void RunHistory::rewind(int64_t step) {
+  rewound_ = true;
   for (Series& series : series_) {
     const auto keep = std::upper_bound(series.step.begin(), series.step.end(), static_cast<double>(step)) - series.step.begin();
     for (auto* column : {&series.step, &series.tokens, &series.flops, &series.seconds, &series.value})
       column->resize(static_cast<size_t>(keep));
     if (!series.error.empty()) series.error.resize(static_cast<size_t>(keep));
   }
+  if (steps_)
+    for (size_t i = 0; i < steps_->place.size(); ++i) steps_->thinning[i].cut(series_[steps_->place[i]]);
   while (!statistics_.empty() && statistics_.back().at.step > step) statistics_.pop_back();
   step_ = std::max<int64_t>(0, std::min(step_, step));
 }

@@ -1,10 +1,12 @@
 #pragma once
+#include <array>
 #include <cmath>
 #include <map>
 #include <vector>
 
 #include "analysis/runs/record_json.h"
 #include "analysis/runs/run.h"
+#include "analysis/runs/thinning.h"
 
 namespace saccade {
 
@@ -12,24 +14,37 @@ namespace saccade {
 /// stood behind its step.
 class RunHistory {
  public:
+  /// `most_points`: see RunDetail. With them only the last statistics are kept whole.
+  explicit RunHistory(size_t most_points = 0) : most_points_(most_points) {}
+
   /// Throws nlohmann::json exceptions on a record that lacks something; unknown types are passed over.
   void apply(const Record& record);
+  void add(const StepRecord& step);
 
   const std::vector<Series>& series() const { return series_; }
   const Series* find(const std::string& name) const;
   const std::vector<StatisticsRecord>& statistics() const { return statistics_; }
   const std::vector<std::string>& ood_domains() const { return ood_domains_; }  ///< in the order of evaluation
   int64_t step() const { return step_; }
+  bool rewound() const { return rewound_; }  ///< some records were taken back
 
  private:
   /// `error`: the value's standard error, NaN where not known.
   void add(const std::string& name, const char* unit, const Position& at, double value, double error = std::nan(""));
-  void add(const StepRecord& step);
   void add(const EvaluationRecord& evaluation);
   void add(StatisticsRecord statistics);
   void rewind(int64_t step);
 
+  /// The four series of every step, thinned together.
+  struct Steps {
+    std::array<size_t, 4> place;  ///< in series_
+    std::array<Thinning, 4> thinning;
+  };
+
+  size_t most_points_;
   std::vector<Series> series_;
+  std::optional<Steps> steps_;
+  bool rewound_ = false;
   std::map<std::string, size_t> index_;
   std::vector<StatisticsRecord> statistics_;
   std::vector<std::string> ood_domains_;

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <limits>
 
+#include "analysis/runs/step_line.h"
 #include "kernels/engine/error.h"
 #include "models/corpus/crc32c.h"
 
@@ -27,11 +29,15 @@ std::string seal(std::string_view body) {
   return std::string(kSealKey) + digits.data() + "\"}";
 }
 
-/// The line without its newline when it checks; else null.
-Record parse_line(std::string_view line) {
-  if (line.size() <= kSealSize || line.substr(line.size() - kSealSize) != seal(line.substr(0, line.size() - kSealSize))) return nullptr;
-  Record record = Record::parse(line, nullptr, false);
-  return record.is_object() ? record : Record(nullptr);
+/// Whether the line, without its newline, ends in the CRC of what stands before.
+bool checks(std::string_view line) {
+  if (line.size() <= kSealSize) return false;
+  const std::string_view end = line.substr(line.size() - kSealSize), digits = end.substr(kSealKey.size(), 8);
+  uint32_t crc = 0;
+  const auto [last, error] = std::from_chars(digits.data(), digits.data() + digits.size(), crc, 16);
+  const bool lower = std::none_of(digits.begin(), digits.end(), [](char c) { return c >= 'A' && c <= 'F'; });
+  return error == std::errc() && last == digits.data() + digits.size() && lower && end.starts_with(kSealKey) && end.ends_with("\"}") &&
+         crc == crc32c(line.substr(0, line.size() - kSealSize));
 }
 
 }  // namespace
@@ -59,10 +65,26 @@ void JournalReader::close_hole(int64_t number, int64_t step, bool is_step) {
   bad_lines_ = 0;
 }
 
-bool JournalReader::take_line(std::string_view line, const std::function<void(const Record&)>& visit) {
+void JournalReader::took(int64_t number, int64_t step) {
+  next_number_ = number + 1;
+  step_ = step;
+  largest_step_ = std::max(largest_step_, step);
+}
+
+bool JournalReader::take_line(std::string_view line, const std::function<void(const Record&)>& visit,
+                              const std::function<void(const StepRecord&)>& visit_step) {
+  if (!checks(line)) return false;
+  const std::optional<StepRecord> plain_step =
+      visit_step ? read_step_line(line.substr(0, line.size() - kSealSize), next_number_) : std::optional<StepRecord>();
+  if (plain_step) {
+    close_hole(next_number_, plain_step->step, true);
+    visit_step(*plain_step);
+    took(next_number_, plain_step->step);
+    return true;
+  }
   try {
-    const Record record = parse_line(line);
-    if (record.is_null()) return false;
+    const Record record = Record::parse(line, nullptr, false);
+    if (!record.is_object()) return false;
     const int64_t number = record.value("n", int64_t{-1}), step = record.value("step", step_);
     if (number < next_number_) return false;  // a repetition
     const std::string type = record.value("type", ""), state = record.value("state", "");
@@ -72,9 +94,7 @@ bool JournalReader::take_line(std::string_view line, const std::function<void(co
     if (type == "resume")
       std::erase_if(holes_, [&](const JournalHole& h) { return h.first >= repeats || step < h.after_step + (h.steps_only ? 1 : 0); });
     if (type == "state") last_state_ = state;
-    next_number_ = number + 1;
-    step_ = step;
-    largest_step_ = std::max(largest_step_, step);
+    took(number, step);
   } catch (const Record::exception&) {  // a sealed record of another form: another version's
     return false;
   }
@@ -87,7 +107,9 @@ std::vector<JournalHole> JournalReader::holes() const {
   return holes;
 }
 
-bool JournalReader::poll(const std::function<void(const Record&)>& visit) {
+bool JournalReader::poll(const std::function<void(const Record&)>& visit) { return poll(visit, {}); }
+
+bool JournalReader::poll(const std::function<void(const Record&)>& visit, const std::function<void(const StepRecord&)>& visit_step) {
   if (shrunk_) return false;
   const Descriptor file = open_run_file(path_, O_RDONLY);
   struct stat state {};
@@ -95,7 +117,7 @@ bool JournalReader::poll(const std::function<void(const Record&)>& visit) {
   if (state.st_size < offset_) return shrunk_ = true;
   const int64_t before = offset_;
   std::string pending;
-  std::string block(size_t{1} << 16, '\0');
+  std::string block(size_t{1} << 18, '\0');
   for (int64_t position = offset_;;) {
     const ssize_t got = ::pread(file.get(), block.data(), block.size(), position);
     if (got < 0 && errno == EINTR) continue;
@@ -105,12 +127,35 @@ bool JournalReader::poll(const std::function<void(const Record&)>& visit) {
     pending.append(block, 0, static_cast<size_t>(got));
     size_t begin = 0;
     for (size_t end; (end = pending.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      if (!take_line(std::string_view(pending).substr(begin, end - begin), visit)) ++bad_lines_;
+      if (!take_line(std::string_view(pending).substr(begin, end - begin), visit, visit_step)) ++bad_lines_;
       offset_ += static_cast<int64_t>(end - begin) + 1;
     }
     pending.erase(0, begin);
   }
   return offset_ != before;
+}
+
+bool JournalReader::skip_to_end(int64_t bytes) {
+  const Descriptor file = open_run_file(path_, O_RDONLY);
+  struct stat state {};
+  if (::fstat(file.get(), &state) != 0) throw_file_error("read", path_);
+  const int64_t start = std::max<int64_t>(0, state.st_size - bytes);
+  std::string text(static_cast<size_t>(state.st_size - start), '\0');
+  const ssize_t got = ::pread(file.get(), text.data(), text.size(), start);
+  if (got < 0) throw_file_error("read", path_);
+  text.resize(static_cast<size_t>(got));
+  size_t begin = start == 0 ? 0 : text.find('\n') + 1;
+  for (size_t end; begin < text.size() && (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    int64_t number = -1;
+    if (!line.starts_with("{\"n\":") || !checks(line)) continue;
+    std::from_chars(line.data() + 5, line.data() + line.size(), number);
+    if (number < 0) continue;
+    offset_ = start + static_cast<int64_t>(begin);
+    next_number_ = number;
+    return true;
+  }
+  return false;
 }
 
 namespace {

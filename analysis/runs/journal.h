@@ -33,10 +33,17 @@ std::string describe(const JournalHole& hole);
 class JournalReader {
  public:
   explicit JournalReader(std::filesystem::path path) : path_(std::move(path)) {}
+  /// Goes on at a place where another reader stood: line_bytes() and next_number().
+  JournalReader(std::filesystem::path path, int64_t offset, int64_t number)
+      : path_(std::move(path)), offset_(offset), next_number_(number) {}
 
   /// True when there was anything new. A line still being written waits for the next poll. Throws DataError when the file
   /// cannot be read.
   bool poll(const std::function<void(const Record&)>& visit);
+  /// The same, with the records of steps apart, which are nearly all.
+  bool poll(const std::function<void(const Record&)>& visit, const std::function<void(const StepRecord&)>& visit_step);
+  /// Begins in the middle: at the first whole record that checks among the last `bytes`. False when there is none.
+  bool skip_to_end(int64_t bytes);
 
   int64_t line_bytes() const { return offset_; }  ///< of the whole lines read, good and bad
   /// The number of the next record; damaged lines that nothing good follows count as one each.
@@ -50,8 +57,10 @@ class JournalReader {
   bool shrunk() const { return shrunk_; }
 
  private:
-  bool take_line(std::string_view line, const std::function<void(const Record&)>& visit);
+  bool take_line(std::string_view line, const std::function<void(const Record&)>& visit,
+                 const std::function<void(const StepRecord&)>& visit_step);
   void close_hole(int64_t number, int64_t step, bool is_step);
+  void took(int64_t number, int64_t step);
 
   std::filesystem::path path_;
   int64_t offset_ = 0, next_number_ = 0, bad_lines_ = 0, step_ = 0, largest_step_ = 0;

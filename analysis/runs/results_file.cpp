@@ -23,7 +23,7 @@ struct AxisColumn {
   const char* name;
   const char* unit;
   const char* long_name;
-  std::vector<double> Series::*values;
+  Column Series::*values;
 };
 constexpr std::array<AxisColumn, 4> kAxes = {{{"step", "1", "step", &Series::step},
                                               {"tokens", "tokens", "training tokens", &Series::tokens},
@@ -43,16 +43,16 @@ void describe(const h5::Group& group, const std::string& data, const std::string
 
 /// The values, and their standard errors as NeXus names them: "value", "value_errors".
 void write_values(const h5::Group& group, const std::string& data, const Series& series, const std::string& long_name) {
-  group.write(data, series.value);
+  group.write(data, series.value.values());
   describe(group, data, series.unit, long_name);
   if (series.error.empty()) return;
-  group.write(data + kErrors, series.error);
+  group.write(data + kErrors, series.error.values());
   describe(group, data + kErrors, series.unit, "standard error of " + long_name);
 }
 
 void write_axes(const h5::Group& group, const Series& series) {
   for (const AxisColumn& axis : kAxes) {
-    group.write(axis.name, series.*axis.values);
+    group.write(axis.name, (series.*axis.values).values());
     describe(group, axis.name, axis.unit, axis.long_name);
   }
 }

@@ -30,20 +30,49 @@ nlohmann::json experiment_of_run(const RunInfo& info) {
 }  // namespace
 
 struct Run::Impl {
-  explicit Impl(const fs::path& directory) : info(read_run_info(directory)), journal(directory / "journal.jsonl") { take_experiment(); }
+  Impl(const fs::path& directory, const RunDetail& wanted)
+      : detail(wanted), info(read_run_info(directory)), journal(directory / "journal.jsonl"), history(wanted.most_points) {
+    take_experiment();
+    if (detail.outline) begin_at_the_end();
+  }
+
+  void begin_at_the_end() {
+    constexpr int64_t kLastBytes = 1 << 17;
+    std::error_code ignored;
+    if (fs::exists(info.directory / "journal.jsonl", ignored)) journal.skip_to_end(kLastBytes);
+  }
 
   void take_experiment() {
     experiment = experiment_of_run(info);
     setting = experiment.dump();
   }
 
+  RunDetail detail;
   RunInfo info;
   nlohmann::json experiment;
   std::string setting;
   JournalReader journal;
   RunHistory history;
+  RunNotes notes;
+  std::string notes_problem;
+  std::pair<ino_t, int64_t> notes_are{};  ///< of the notes.json that was read
+  std::string damage;                     ///< as of the last poll: to tell it, files are looked for
   std::optional<StatisticsRecord> last_statistics;
-  std::pair<ino_t, int64_t> identity{};  ///< of the run.json that was read: replaced files differ in it
+  std::pair<ino_t, int64_t> identity{};    ///< of the run.json that was read: replaced files differ in it
+  std::pair<ino_t, int64_t> journal_is{};  ///< likewise its file and size
+
+  /// Where in the journal some steps stand, so that a part can be read again.
+  struct Place {
+    int64_t step, offset, number;
+  };
+  static constexpr int64_t kRecordsApart = 1024;
+  std::vector<Place> places;
+
+  static std::pair<ino_t, int64_t> identity_of(const fs::path& path) {
+    struct stat state {};
+    return ::stat(path.c_str(), &state) == 0 ? std::pair(state.st_ino, static_cast<int64_t>(state.st_size)) : std::pair<ino_t, int64_t>();
+  }
+  bool another_journal(const fs::path& path) const { return journal_is.first != 0 && identity_of(path).first != journal_is.first; }
 
   struct Mark {
     int64_t step;
@@ -56,6 +85,27 @@ struct Run::Impl {
     if (info.state != RunState::running || (first && last->step == info.step)) return;
     last = {info.step, std::chrono::steady_clock::now()};
     if (!first) first = last;
+  }
+
+  std::string find_damage() const;
+
+  std::pair<ino_t, int64_t> file_identity(const char* name) const {
+    struct stat state {};
+    if (::stat((info.directory / name).c_str(), &state) != 0) return {};
+    return {state.st_ino, state.st_mtim.tv_sec * 1'000'000'000 + state.st_mtim.tv_nsec};
+  }
+  /// True when notes.json was replaced; one that cannot be read takes nothing but the notes.
+  bool poll_notes() {
+    const std::pair<ino_t, int64_t> now = file_identity("notes.json");
+    if (now == notes_are) return false;
+    notes_are = now;
+    notes = {}, notes_problem.clear();
+    try {
+      notes = read_notes(info.directory);
+    } catch (const Error& error) {
+      notes_problem = error.what();
+    }
+    return true;
   }
 
   /// Reads run.json when it was replaced; true when it was.
@@ -84,43 +134,28 @@ struct Run::Impl {
 
   bool read_journal() {
     const fs::path path = info.directory / "journal.jsonl";
-    if (!fs::exists(path)) return false;
+    if (!fs::exists(path)) return std::exchange(journal_is, {}) != std::pair<ino_t, int64_t>();
     const auto apply = [&](const Record& record) { history.apply(record); };
-    bool news = journal.poll(apply);
-    if (journal.shrunk()) {
-      history = {};
+    const auto apply_step = [&](const StepRecord& step) {
+      if (places.empty() || journal.next_number() >= places.back().number + kRecordsApart)
+        places.push_back({step.step, journal.line_bytes(), journal.next_number()});
+      history.add(step);
+    };
+    bool news = journal.poll(apply, apply_step);
+    if (journal.shrunk() || another_journal(path)) {
+      history = RunHistory(detail.most_points);
+      places.clear();
       journal = JournalReader(path);
-      news = journal.poll(apply);
+      if (detail.outline) begin_at_the_end();
+      news = journal.poll(apply, apply_step) || true;
     }
+    journal_is = identity_of(path);
     if (news) last_statistics = history.statistics().empty() ? std::nullopt : std::optional(history.statistics().back());
     return news;
   }
 };
 
-Run::Run(const fs::path& directory) : impl_(std::make_unique<Impl>(directory)) { poll(); }
-Run::~Run() = default;
-Run::Run(Run&&) noexcept = default;
-Run& Run::operator=(Run&&) noexcept = default;
-
-bool Run::poll() {
-  // The state first: when it says the run ended, the journal read after it is complete.
-  const bool state_changed = impl_->read_state();
-  const bool news = impl_->read_journal();
-  impl_->info.step = std::max(impl_->info.step, impl_->history.step());
-  impl_->note_step(state_changed);
-  return state_changed || news;
-}
-
-const RunInfo& Run::info() const { return impl_->info; }
-
-std::string Run::name() const { return info().name.empty() ? info().directory.filename().string() : info().name; }
-
-const nlohmann::json& Run::experiment() const { return impl_->experiment; }
-const std::string& Run::setting() const { return impl_->setting; }
-
-std::string Run::damage() const {
-  const RunInfo& info = impl_->info;
-  const JournalReader& journal = impl_->journal;
+std::string Run::Impl::find_damage() const {
   const fs::path path = info.directory / "journal.jsonl";
   if ((info.step > 0 || info.records > 0) && !fs::exists(path)) return path.string() + " is missing";
   if (const auto holes = journal.holes(); !holes.empty() && holes.back().before_step < 0)
@@ -130,6 +165,7 @@ std::string Run::damage() const {
   if (info.records > journal.next_number())
     return ends + "run.json knows of " + std::to_string(info.records) + " records up to step " + std::to_string(info.step);
   if (info.state == RunState::running || info.state == RunState::created) return {};  // checkpoints come while this is read
+  if (detail.outline) return {};                                                      // the rest needs the whole journal
   if (const auto steps = step_files(info.directory, kCheckpoints); !steps.empty() && steps.back() > journal.largest_step())
     return ends + "there is a checkpoint of step " + std::to_string(steps.back());
   if (info.records >= 0) return {};
@@ -138,6 +174,46 @@ std::string Run::damage() const {
   const bool told = info.state == RunState::finished || info.state == RunState::stopped || info.state == RunState::diverged;
   return told && journal.last_state() != to_string(info.state) ? ends + "the run is " + to_string(info.state) : std::string();
 }
+
+Run::Run(const fs::path& directory, const RunDetail& detail) : impl_(std::make_unique<Impl>(directory, detail)) { poll(); }
+Run::~Run() = default;
+Run::Run(const Run& other) : impl_(std::make_unique<Impl>(*other.impl_)) {}
+Run::Run(Run&&) noexcept = default;
+Run& Run::operator=(Run&&) noexcept = default;
+
+bool Run::poll() {
+  // The state first: when it says the run ended, the journal read after it is complete.
+  const bool state_changed = impl_->read_state();
+  const bool notes_changed = impl_->poll_notes(), news = impl_->read_journal() || notes_changed;
+  impl_->info.step = std::max(impl_->info.step, impl_->history.step());
+  impl_->note_step(state_changed);
+  const std::string before = std::exchange(impl_->damage, impl_->find_damage());
+  return state_changed || news || impl_->damage != before;
+}
+
+bool Run::outdated() const {
+  const fs::path& directory = impl_->info.directory;
+  struct stat state {};
+  if (::stat((directory / "run.json").c_str(), &state) != 0) return true;
+  const std::pair<ino_t, int64_t> now{state.st_ino, state.st_mtim.tv_sec * 1'000'000'000 + state.st_mtim.tv_nsec};
+  if (now != impl_->identity || Impl::identity_of(directory / "journal.jsonl") != impl_->journal_is) return true;
+  if (impl_->file_identity("notes.json") != impl_->notes_are) return true;
+  const bool active = impl_->info.state == RunState::running || impl_->info.state == RunState::created;
+  return (active || impl_->info.state == RunState::crashed) && active != lock_holder(directory).has_value();
+}
+
+const RunNotes& Run::notes() const { return impl_->notes; }
+const std::string& Run::notes_problem() const { return impl_->notes_problem; }
+void Run::poll_notes() { impl_->poll_notes(); }
+const RunDetail& Run::detail() const { return impl_->detail; }
+const RunInfo& Run::info() const { return impl_->info; }
+
+std::string Run::name() const { return info().name.empty() ? info().directory.filename().string() : info().name; }
+
+const nlohmann::json& Run::experiment() const { return impl_->experiment; }
+const std::string& Run::setting() const { return impl_->setting; }
+
+std::string Run::damage() const { return impl_->damage; }
 
 std::string Run::lost() const {
   std::string text;
@@ -153,6 +229,34 @@ const std::optional<StatisticsRecord>& Run::last_statistics() const { return imp
 std::vector<std::string> Run::ood_domains() const {
   if (!impl_->history.ood_domains().empty()) return impl_->history.ood_domains();
   return impl_->info.config.value(nlohmann::json::json_pointer("/data/ood"), std::vector<std::string>{});
+}
+
+double Run::tokens_per_second() const {
+  const Series* steps = find("train/loss");
+  if (!steps || steps->seconds.empty() || !(steps->seconds.back() > 0)) return std::numeric_limits<double>::quiet_NaN();
+  return steps->tokens.back() / steps->seconds.back();
+}
+
+Series Run::exact(const std::string& series_name, double low, double high) const {
+  const auto& places = impl_->places;
+  auto from = std::upper_bound(places.begin(), places.end(), low,
+                               [](double step, const Impl::Place& p) { return step < static_cast<double>(p.step); });
+  if (from != places.begin()) --from;
+  const bool from_start = places.empty() || impl_->history.rewound();
+  const fs::path path = impl_->info.directory / "journal.jsonl";
+  JournalReader reader = from_start ? JournalReader(path) : JournalReader(path, from->offset, from->number);
+  RunHistory part;
+  struct Enough {};
+  try {
+    reader.poll([&](const Record& record) { part.apply(record); },
+                [&](const StepRecord& step) {
+                  if (!from_start && static_cast<double>(step.step) > high) throw Enough();
+                  if (from_start || static_cast<double>(step.step) >= low) part.add(step);
+                });
+  } catch (const Enough&) {
+  }
+  const Series* found = part.find(series_name);
+  return found ? *found : Series{series_name, "", {}, {}, {}, {}, {}};
 }
 
 double Run::seconds_left() const {

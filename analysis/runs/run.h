@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/runs/column.h"
+#include "analysis/runs/run_notes.h"
 #include "analysis/runs/run_records.h"
 
 namespace saccade {
@@ -15,8 +17,8 @@ struct Series {
   std::string name;  ///< "train/loss", "validation/loss/prose", "ood/loss/c", "ood/loss" (mean), "gradient_norm",
                      ///< "learning_rate", "tokens_per_second", "entropy/layer0" (mean over heads), "captured_mass/layer2" …
   std::string unit;  ///< nats, 1, tokens/s …
-  std::vector<double> step, tokens, flops, seconds, value;
-  std::vector<double> error = {};  ///< standard errors of the values, NaN where not known; empty where none is
+  Column step, tokens, flops, seconds, value;
+  Column error = {};  ///< standard errors of the values, NaN where not known; empty where none is
 };
 
 /// What stands in run.json, and what can be told from outside.
@@ -33,17 +35,31 @@ struct RunInfo {
   std::string old_names;       ///< settings that run.json has under names of an earlier version, in one line; empty when there are none
 };
 
-/// A run directory, read only; follows a live one from its journal. Never waits, never locks, never writes.
+/// How much of a run is read.
+struct RunDetail {
+  /// More steps than these are thinned: of equally long stretches the least and the greatest value stay, at their own places; the means of
+  /// the stretches are the series "NAME/mean". 0: all values.
+  size_t most_points = 0;
+  /// Only what run.json and the end of the journal say, for a list: the last values without their past.
+  bool outline = false;
+};
+
+/// A run directory, read only; follows a live one from its journal. Never waits, never locks, never writes. A copy shares the numbers read
+/// so far, so that one thread may go on reading its copy while others look at theirs.
 class Run {
  public:
   /// Throws DataError when the directory is no run.
-  explicit Run(const std::filesystem::path& directory);
+  explicit Run(const std::filesystem::path& directory, const RunDetail& detail = {});
   ~Run();
+  Run(const Run&);
   Run(Run&&) noexcept;
   Run& operator=(Run&&) noexcept;
 
   /// Reads what has come since; true when anything changed.
   bool poll();
+  /// Whether poll() might find something new: run.json, the journal or its process are not as they were. Reads no file.
+  bool outdated() const;
+  const RunDetail& detail() const;
   const RunInfo& info() const;
   /// As its user called it, else its folder's.
   std::string name() const;
@@ -52,10 +68,15 @@ class Run {
   /// The same as text: what repetitions of one experiment have in common.
   const std::string& setting() const;
   /// Why the run does not stand as it was recorded last, in one line: the journal is missing, ends too early, or is damaged at its end.
-  /// saccade resume mends it as far as the checkpoints reach. Empty when all is well.
+  /// saccade resume mends it as far as the checkpoints reach. Empty when all is well. As of the last poll().
   std::string damage() const;
   /// What the journal lost further on, in one line: the series have gaps there, for ever. Empty when it lost nothing.
   std::string lost() const;
+  /// Star, tags and note; empty with notes_problem() where notes.json cannot be read.
+  const RunNotes& notes() const;
+  const std::string& notes_problem() const;
+  /// Reads them anew, and nothing else.
+  void poll_notes();
   const std::vector<Series>& series() const;
   const Series* find(const std::string& series_name) const;
   /// The last statistics record with all heads (entropy matrix …), if any.
@@ -64,6 +85,11 @@ class Run {
   /// From now to the last step of a run at work, at the pace of its steps while this followed it, evaluation and checkpoints
   /// included; before any was seen, at that of its training alone. NaN when nothing tells the pace.
   double seconds_left() const;
+  /// Trained tokens by seconds of training, over the whole run, evaluation apart. NaN before the first step.
+  double tokens_per_second() const;
+  /// Values of a series at training steps `low` to `high`, all of them, read from the journal where they had been thinned. Throws
+  /// DataError.
+  Series exact(const std::string& series_name, double low, double high) const;
 
   /// Steps at which captures exist, ascending; samples in each are read on demand. Throws DataError.
   std::vector<int64_t> capture_steps() const;

@@ -6,6 +6,7 @@
 #include "analysis/comparison/tuning.h"
 #include "analysis/studies/equal.h"
 #include "kernels/engine/error.h"
+#include "models/architectures/registry.h"
 #include "models/config_text.h"
 #include "models/corpus/sha256.h"
 
@@ -74,6 +75,8 @@ std::string shortened(const std::string& name) {
 }
 
 }  // namespace
+
+std::string StudyCell::architecture() const { return architecture_title(parse_cell(*this, {}, "study, " + name).architecture); }
 
 std::vector<StudyCell> study_cells(const Study& study) {
   std::vector<StudyCell> cells;

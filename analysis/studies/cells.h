@@ -10,6 +10,8 @@ struct StudyCell {
   std::vector<std::optional<double>> numbers;  ///< of each axis, where its values are numbers
   nlohmann::json base;                         ///< the config as written
   std::vector<std::string> settings;           ///< assignments over it, later ones count; with what was solved for
+
+  std::string architecture() const;  ///< title of its architecture: "Transformer++ window 64"
 };
 
 /// A run that a study wants.

@@ -285,29 +285,26 @@ ReportTable cost_table(const StudyView& view, const Cells& cells) {
   return table;
 }
 
-std::vector<Curve> curves_of(const std::vector<std::string>& labels) {
-  const auto looks = architecture_looks(labels);
+/// A curve without points for each of some cells.
+std::vector<Curve> curves_of(const std::vector<std::string>& labels, const std::vector<std::string>& architectures) {
+  const std::vector<VariantLook> looks = variant_looks(architectures);
   std::vector<Curve> curves;
-  for (const std::string& label : labels) {
+  for (size_t i = 0; i < labels.size(); ++i) {
     Curve curve;
-    curve.label = label, curve.colour = looks.at(label).colour, curve.marker = looks.at(label).marker;
+    curve.label = labels[i], curve.colour = looks[i].colour, curve.marker = looks[i].marker;
     curves.push_back(curve);
   }
   return curves;
 }
 
-std::vector<std::string> names_of(const Cells& cells) {
-  std::vector<std::string> names;
-  for (const CellNumbers& cell : cells) names.push_back(cell.name);
-  return names;
-}
-
-Figure trajectory_picture(const Cells& cells) {
+Figure trajectory_picture(const StudyView& view, const Cells& cells) {
   Figure figure{.id = "ood-against-pretraining", .title = "OOD loss against pre-training loss"};
   figure.x = {.title = "validation loss of the training domains (nats per token)", .reversed = true};
   figure.y = {.title = "OOD loss (nats per token)"};
   figure.identity_line = true;
-  const std::vector<Curve> looks = curves_of(names_of(cells));
+  std::vector<std::string> names, architectures;
+  for (const CellNumbers& cell : cells) names.push_back(cell.name), architectures.push_back(view.cells[cell.cell].architecture());
+  const std::vector<Curve> looks = curves_of(names, architectures);
   for (size_t i = 0; i < cells.size(); ++i)
     for (size_t rank = 0; rank < cells[i].seeds.size(); ++rank) {
       Curve curve = looks[i];
@@ -324,9 +321,9 @@ Figure tuning_picture(const StudyView& view) {
   Figure figure{.id = "tuning", .title = "Validation loss against the tuned setting"};
   figure.x = {.title = view.study.tuning->setting, .logarithmic = true};
   figure.y = {.title = "validation loss (nats per token)"};
-  std::vector<std::string> names;
-  for (const StudyCell& cell : view.cells) names.push_back(cell.name);
-  std::vector<Curve> curves = curves_of(names);
+  std::vector<std::string> names, architectures;
+  for (const StudyCell& cell : view.cells) names.push_back(cell.name), architectures.push_back(cell.architecture());
+  std::vector<Curve> curves = curves_of(names, architectures);
   for (size_t i = 0; i < curves.size(); ++i) {
     for (const TriedValue& tried : view.views[i].tuning.tried) {
       curves[i].x.push_back(tried.value);
@@ -353,11 +350,11 @@ Figure setting_picture(const StudyView& view, const Cells& cells, size_t axis) {
   Figure figure{.id = "loss-by-" + name, .title = "Losses at the end against " + name};
   figure.x = {.title = name};
   figure.y = {.title = "loss (nats per token)"};
-  std::vector<std::string> labels;
+  std::vector<std::string> labels, architectures;
   for (const StudyCell& cell : view.cells)
     if (const std::string label = others_of(cell, axis); std::find(labels.begin(), labels.end(), label) == labels.end())
-      labels.push_back(label);
-  const std::vector<Curve> looks = curves_of(labels);
+      labels.push_back(label), architectures.push_back(cell.architecture());
+  const std::vector<Curve> looks = curves_of(labels, architectures);
   for (size_t k = 0; k < labels.size(); ++k)
     for (const bool ood : {false, true}) {
       Curve curve = looks[k];
@@ -386,7 +383,7 @@ bool is_numeric(const StudyAxis& axis) {
 std::vector<Figure> figures_of(const StudyView& view, const Cells& cells) {
   std::vector<Figure> figures;
   for (const std::string& name : view.study.figures) {
-    if (name == "ood-against-pretraining") figures.push_back(trajectory_picture(cells));
+    if (name == "ood-against-pretraining") figures.push_back(trajectory_picture(view, cells));
     if (name == "tuning" && view.study.tuning) figures.push_back(tuning_picture(view));
     for (size_t axis = 0; name == "loss-by-setting" && axis < view.study.axes.size(); ++axis)
       if (is_numeric(view.study.axes[axis])) figures.push_back(setting_picture(view, cells, axis));

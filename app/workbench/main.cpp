@@ -12,10 +12,25 @@
 #include "ui/page.h"
 #include "ui/session.h"
 #include "ui/shell/main_window.h"
+#include "ui/watchdog.h"
 
 namespace {
 
 using namespace saccade;
+
+/// In debug builds it says on stderr what kept the event loop busy for longer than a frame of 60 a second.
+class Application : public QApplication {
+ public:
+  using QApplication::QApplication;
+#ifndef NDEBUG
+  bool notify(QObject* receiver, QEvent* event) override {
+    return watchdog_.watch(receiver, event, [&] { return QApplication::notify(receiver, event); });
+  }
+
+ private:
+  ui::Watchdog watchdog_{16};
+#endif
+};
 
 struct Options {
   QString runs, page, screenshot, size, render, out;
@@ -90,7 +105,8 @@ bool wants_render(int argc, char** argv) {
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error of the write, with its message
   if (wants_render(argc, argv)) qputenv("QT_QPA_PLATFORM", "offscreen");
-  QApplication application(argc, argv);
+  Application application(argc, argv);
+  QApplication::setOrganizationName(QStringLiteral("saccade"));
   QApplication::setApplicationName(QStringLiteral("saccade-workbench"));
   QApplication::setApplicationDisplayName(QStringLiteral("Saccade"));
   QApplication::setApplicationVersion(QStringLiteral(SACCADE_VERSION));

@@ -25,11 +25,13 @@ int take_screenshot(QApplication& application, QWidget& window, ui::Session& ses
     if (!saved) std::fprintf(stderr, "saccade-workbench: %s\n", qPrintable(reason));
     QApplication::exit(saved ? 0 : 1);
   };
-  const auto wait = [&] { QTimer::singleShot(drawing_ms, &window, save); };
-  if (session.runs()->loading())
-    QObject::connect(session.runs(), &ui::RunList::loaded, &window, wait);
-  else
-    wait();
+  QTimer looks;
+  QObject::connect(&looks, &QTimer::timeout, &window, [&] {  // curves are read after the list
+    if (session.runs()->loading() || session.runs()->unread() > 0) return;
+    looks.stop();
+    QTimer::singleShot(drawing_ms, &window, save);
+  });
+  looks.start(50);
   return application.exec();
 }
 

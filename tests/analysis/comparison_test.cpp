@@ -260,13 +260,53 @@ class ComparisonTest : public QObject {
       for (const RunGroup& group : group_runs(some, among)) list.push_back(group.label);
       return list;
     };
-    const auto folder = [&](size_t i) { return runs[i].info().directory.filename().string(); };
-    // All first seeds have the same name, so the directory's tells them apart.
-    QCOMPARE(labels(pointers_to(runs)), (std::vector<std::string>{"Transformer++ (" + folder(0) + ")", "Transformer++ (" + folder(2) + ")",
-                                                                  "Transformer++ (" + folder(3) + ")"}));
+    QCOMPARE(labels(pointers_to(runs)),
+             (std::vector<std::string>{"Transformer++, layers 3", "Transformer++, layers 5", "Transformer++, layers 7"}));
     QCOMPARE(labels({&runs[0], &runs[1]}), std::vector<std::string>{"Transformer++"});
-    QCOMPARE(labels({&runs[2]}, pointers_to(runs)), std::vector<std::string>{"Transformer++ (" + folder(2) + ")"});
-    QCOMPARE(compare({&runs[2]}, {}, "", pointers_to(runs)).rows.at(0).title, "Transformer++ (" + folder(2) + ")");
+    QCOMPARE(labels({&runs[2]}, pointers_to(runs)), std::vector<std::string>{"Transformer++, layers 5"});
+    QCOMPARE(compare({&runs[2]}, {}, "", pointers_to(runs)).rows.at(0).title, std::string("Transformer++, layers 5"));
+  }
+
+  /// One run that is still young takes nothing from the others.
+  void aYoungRunIsLeftOutAndNamed() {
+    const auto runs =
+        write({{.seed = 1}, {.mixer = "top1_chunk", .seed = 1}, {.mixer = "avey", .seed = 1, .steps = 40, .end = RunState::stopped}});
+    const Comparison whole = compare({&runs[0], &runs[1]}), with_young = compare(pointers_to(runs));
+    QVERIFY(whole.equal_loss && with_young.equal_loss);
+    QCOMPARE(*with_young.equal_loss, *whole.equal_loss);
+    QVERIFY(with_young.rows[0].ood_at_equal && with_young.rows[1].ood_at_equal && !with_young.rows[2].ood_at_equal);
+    QCOMPARE(with_young.left_out.size(), size_t{1});
+    QVERIFY(with_young.left_out[0].starts_with("avey-seed1, seed 1: has not come down to"));
+    QVERIFY(whole.left_out.empty());
+  }
+
+  /// What is left of a journal that lost its end is no end.
+  void aDamagedRunHasNoEnd() {
+    const auto runs = write({{.seed = 1}, {.mixer = "top1_chunk", .seed = 1}});
+    const auto journal = runs[1].info().directory / "journal.jsonl";
+    std::string text = read_text(journal);
+    text.resize(text.size() / 2);
+    replace_text(journal, text);
+    const Run damaged(runs[1].info().directory);
+    QVERIFY(!damaged.damage().empty());
+    const Comparison c = compare({&runs[0], &damaged});
+    QVERIFY(std::isnan(c.rows[1].ood_loss) && std::isnan(c.rows[1].pretraining_loss));
+    QVERIFY(!std::isnan(c.rows[0].ood_loss));
+    QCOMPARE(c.left_out.size(), size_t{1});
+    QVERIFY(c.left_out[0].find("ends at step") != std::string::npos);
+  }
+
+  /// Ends after other numbers of tokens are no contest, and that is said.
+  void endsAreEqualAfterAsManyTokens() {
+    const auto runs = write({{.seed = 1}, {.mixer = "top1_chunk", .seed = 1}, {.mixer = "avey", .seed = 1, .steps = 400}});
+    const auto said = [](const Comparison& c) {
+      return std::count_if(c.warnings.begin(), c.warnings.end(), [](const std::string& w) {
+        return w.find("have been trained on another number of tokens") != std::string::npos && w.starts_with("avey-seed1");
+      });
+    };
+    const Comparison equal = compare({&runs[0], &runs[1]}), longer = compare(pointers_to(runs));
+    QVERIFY(equal.equal_ends && said(equal) == 0);
+    QVERIFY(!longer.equal_ends && said(longer) == 1);
   }
 
   void onePercentOfParametersIsNear() {

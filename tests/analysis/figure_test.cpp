@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "analysis/comparison/group_names.h"
 #include "analysis/figures/palette.h"
 #include "kernels/engine/error.h"
 #include "tests/analysis/fixture.h"
@@ -28,60 +29,56 @@ class FigureTest : public QObject {
     for (const Run& run : runs_) pointers_.push_back(&run);
   }
 
-  void coloursAreOkabeAndItos() {
-    const auto looks = architecture_looks({"Transformer++", "Top-1 Chunk exact", "Avey", "b", "c", "d", "e"});
+  void coloursBelongToArchitectures() {
+    QCOMPARE(architecture_colour("Transformer++"), (Colour{0x00, 0x00, 0x00}));
+    QCOMPARE(architecture_colour("Top-1 Chunk exact"), (Colour{0x00, 0x72, 0xB2}));
     std::set<std::tuple<int, int, int>> found;
-    for (const auto& [label, look] : looks) {
-      found.insert({look.colour.r, look.colour.g, look.colour.b});
-      QCOMPARE(look.marker, Marker::circle);
-    }
-    const std::set<std::tuple<int, int, int>> okabe_ito = {{0x00, 0x00, 0x00}, {0xE6, 0x9F, 0x00}, {0x56, 0xB4, 0xE9}, {0x00, 0x9E, 0x73},
-                                                           {0x00, 0x72, 0xB2}, {0xD5, 0x5E, 0x00}, {0xCC, 0x79, 0xA7}};
-    QVERIFY(found == okabe_ito);
-    QCOMPARE(looks.at("Transformer++").colour, (Colour{0x00, 0x00, 0x00}));
-    QCOMPARE(looks.at("Top-1 Chunk exact").colour, (Colour{0x00, 0x72, 0xB2}));
-  }
-
-  void manyArchitecturesDiffer() {
-    std::vector<std::string> labels;
-    for (int i = 0; i < 35; ++i) {
-      labels.push_back(i % 2 ? "Avey " + std::to_string(i) : "RWKV-" + std::to_string(i));
-      std::set<std::tuple<int, int, int, Marker>> found;
-      for (const auto& [label, look] : architecture_looks(labels)) found.insert({look.colour.r, look.colour.g, look.colour.b, look.marker});
-      QCOMPARE(found.size(), labels.size());
-    }
-  }
-
-  void knownArchitecturesKeepTheirLook() {
     const std::vector<std::string> known = {
         "GPT",     "Transformer++", "Top-1 Element", "Top-1 Chunk exact", "Top-1 Chunk approx", "Avey",  "Mamba",
         "Mamba-2", "RWKV-5",        "RWKV-6",        "DeltaNet",          "Gated DeltaNet",     "Based", "RWKV-7"};
-    std::vector<std::string> more = known;
-    for (const char* variant : {"Transformer++ window 64", "A", "Avey ranker off"}) more.push_back(variant);
-    const auto all = architecture_looks(more);
-    std::set<std::tuple<int, int, int, Marker>> found;
-    for (const std::string& label : known) {
-      const ArchitectureLook alone = architecture_looks({label}).at(label), beside = all.at(label);
-      QCOMPARE(alone.colour, beside.colour);
-      QCOMPARE(alone.marker, beside.marker);
-      found.insert({alone.colour.r, alone.colour.g, alone.colour.b, alone.marker});
+    for (const std::string& title : known) {
+      const Colour colour = architecture_colour(title);
+      found.insert({colour.r, colour.g, colour.b});
     }
     QCOMPARE(found.size(), known.size());
+    QCOMPARE(architecture_colour("Transformer++ window 64"), architecture_colour("Transformer++"));  // its kin
+    QCOMPARE(architecture_colour("Mamba-2", 3), architecture_colour("Mamba-2"));
   }
 
-  void theFirstSettingKeepsItsArchitecturesLook() {
-    const auto looks = architecture_looks({"Avey (a)", "Avey (b)", "Avey ranker off"});
-    QCOMPARE(looks.at("Avey (a)").colour, architecture_looks({"Avey"}).at("Avey").colour);
-    QVERIFY(!(looks.at("Avey (b)").colour == looks.at("Avey (a)").colour));
-    QVERIFY(!(looks.at("Avey ranker off").colour == looks.at("Avey (a)").colour));
+  void variantsDifferInShadeThenMarker() {
+    for (const char* title : {"Transformer++", "Avey", "something new"}) {
+      std::set<std::tuple<int, int, int, Marker>> found;
+      for (size_t i = 0; i < 25; ++i) {
+        const VariantLook look = variant_look(architecture_colour(title), i);
+        found.insert({look.colour.r, look.colour.g, look.colour.b, look.marker});
+      }
+      QCOMPARE(found.size(), size_t{25});
+      QCOMPARE(variant_look(architecture_colour(title), 0).colour, architecture_colour(title));
+    }
   }
 
-  void aLaterVariantChangesNothingForOthers() {
-    std::vector<std::string> labels = {"Transformer++", "Transformer++ window 64", "x", "y"};
-    const auto before = architecture_looks(labels);
-    labels.push_back("a");
-    const auto after = architecture_looks(labels);
-    for (const auto& [label, look] : before) QVERIFY(after.at(label).colour == look.colour && after.at(label).marker == look.marker);
+  /// The look of a setting is decided when its first run starts.
+  void aLaterRunChangesNothingForOthers() {
+    const auto run_of = [&](const char* name, int64_t layers) {
+      RunInfo info = fixture_info({.layers = layers});
+      info.name = name;
+      const fs::path directory = fs::path(folder_.path().toStdString()) / "later" / name;
+      fs::create_directories(directory.parent_path());
+      RunWriter::create(directory, info).add(fixture_step({}, 1));
+      return Run(directory);
+    };
+    const Run a = run_of("a", 5), b = run_of("b", 6), c = run_of("c", 7);
+    const auto before = run_looks({&a, &b}), after = run_looks({&c, &a, &b});
+    for (size_t i = 0; i < 2; ++i) QVERIFY(before[i].colour == after[i + 1].colour && before[i].marker == after[i + 1].marker);
+    QVERIFY(!(after[0].colour == after[1].colour));
+    QCOMPARE(before[0].label, std::string("Transformer++, layers 5"));
+  }
+
+  void namesGivenStay() {
+    const auto groups = group_runs(pointers_);
+    const auto kept = group_names(groups, {{pointers_[0]->setting(), "My baseline"}});
+    QCOMPARE(kept[0], std::string("My baseline"));
+    QCOMPARE(kept[1], std::string("Top-1 Chunk exact"));
   }
 
   void looksDoNotDependOnTheOrderOfRuns() {
@@ -99,18 +96,26 @@ class FigureTest : public QObject {
     QCOMPARE(run_looks({pointers_[1]})[0].label, std::string("Transformer++"));
   }
 
-  /// The eighth colour is the first again: a line without points of its own gets a few hollow markers.
-  void aColourUsedTwiceIsToldByMarkers() {
-    const RunInfo info = fixture_info({});
-    const fs::path directory = fs::path(folder_.path().toStdString()) / "gpt";
-    RunInfo gpt = info;
-    gpt.title = "GPT";
-    RunWriter writer = RunWriter::create(directory, gpt);
-    for (int64_t step = 1; step <= 20; ++step) writer.add(fixture_step({}, step));
-    const Run run(directory);
-    const Curve curve = series_figure({&run}, "gradient_norm", XAxis::step, false, false).curves.at(0);
+  /// The sixth setting of an architecture has its first shade again: a line without points of its own gets a few hollow markers.
+  void aShadeUsedTwiceIsToldByMarkers() {
+    DrawnRuns drawn = each_run({pointers_[0]}).front();
+    drawn.marker = variant_look(drawn.colour, 5).marker;
+    QCOMPARE(drawn.marker, Marker::square);
+    const Curve curve = series_figure(DrawnSet{drawn}, "gradient_norm", {}).curves.at(0);
     QVERIFY(curve.sparse && curve.marker == Marker::square);
     QCOMPARE(series_figure({pointers_[0]}, "gradient_norm", XAxis::step, false, false).curves.at(0).marker, Marker::none);
+  }
+
+  void seedsAreAMeanWithABand() {
+    DrawnRuns both{"Transformer++", {}, Marker::circle, Dash::solid, {pointers_[0], pointers_[1]}};
+    const Figure f = series_figure(DrawnSet{both}, "ood/loss", {.x = XAxis::step});
+    QCOMPARE(f.curves.size(), size_t{1});
+    const Curve& curve = f.curves[0];
+    QCOMPARE(curve.label, std::string("Transformer++, mean of 2"));
+    const Series &a = *runs_[0].find("ood/loss"), &b = *runs_[1].find("ood/loss");
+    QCOMPARE(curve.x, a.step);
+    QCOMPARE(curve.y[3], (a.value[3] + b.value[3]) / 2);
+    QVERIFY(std::abs(curve.high[3] - curve.low[3] - std::sqrt(2.0) * std::abs(a.value[3] - b.value[3])) < 1e-12);
   }
 
   void lossFigure() {
@@ -238,8 +243,8 @@ class FigureTest : public QObject {
   void jsonBothWays() {
     std::vector<Figure> figures = {loss_figure(pointers_, XAxis::flops, true, true), trajectory_figure(pointers_, "", 2.5),
                                    capture_figure(runs_[2].captures(200).front(), MapKind::score, 0, 1), Figure{}};
-    figures[0].curves[0].y[3] = INFINITY;
-    figures[0].curves[0].y[4] = std::nan("");
+    figures[0].curves[0].y.edit()[3] = INFINITY;
+    figures[0].curves[0].y.edit()[4] = std::nan("");
     for (const Figure& figure : figures) {
       const std::string text = to_json(figure).dump();
       const Figure back = figure_from_json(nlohmann::json::parse(text));

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "analysis/runs/history.h"
+#include "analysis/runs/step_line.h"
 #include "kernels/engine/error.h"
 #include "models/corpus/crc32c.h"
 #include "tests/support/file_size_limit.h"
@@ -46,6 +47,23 @@ class JournalTest : public QObject {
       QCOMPARE(back.step, step.step);
       QVERIFY(std::isnan(value) ? std::isnan(back.loss) : std::bit_cast<uint64_t>(back.loss) == std::bit_cast<uint64_t>(value));
     }
+  }
+
+  /// Lines of steps are read without JSON where they are written as ever: to the same numbers.
+  void stepLinesAreReadAsJsonIs() {
+    for (const double value : std::initializer_list<double>{0.1, -1e-310, 3.0, 12345678.9, std::nan(""), INFINITY, -INFINITY}) {
+      const StepRecord step{9007199254740993, 1 << 30, value, 2 * value, value, 1e-3, value, 20000};
+      const std::string line = journal_line(41, to_record(step));
+      const std::string_view body = std::string_view(line).substr(0, line.find(",\"crc32c\""));
+      const auto fast = read_step_line(body, 41);
+      QVERIFY(fast);
+      QVERIFY(to_record(*fast) == to_record(step_from(Record::parse(line))));
+      QVERIFY(!read_step_line(body, 42));
+      QVERIFY(!read_step_line(std::string(body) + "x", 41) && !read_step_line(body.substr(1), 41));
+    }
+    Record with_more = to_record(StepRecord{});
+    with_more["more"] = 1;
+    QVERIFY(!read_step_line(journal_line(0, with_more), 0));
   }
 
   void everyRecordComesBack() {
@@ -128,6 +146,26 @@ class JournalTest : public QObject {
         QVERIFY(steps.size() == 3 || (steps.size() == 2 && whole[at] == '\n'));     // which took the next line along
         QCOMPARE(reader.holes().size(), size_t{at + 1 == whole.size() ? 0U : 1U});  // the last line may still be being written
       }
+  }
+
+  /// Who takes steps apart, without JSON, hears of the same records and the same holes.
+  void stepsApartAreTheSameRecords() {
+    std::string whole;
+    for (int64_t n = 0; n < 6; ++n)
+      whole += journal_line(n, n == 3 ? resume_record(1) : to_record(StepRecord{n, 10 * n, 1, 1, 2, 1, 1, 1}));
+    for (size_t at = 0; at < whole.size(); ++at) {
+      std::string damaged = whole;
+      damaged[at] = static_cast<char>(damaged[at] ^ 1);
+      write(damaged);
+      JournalReader plain(path()), apart(path());
+      std::vector<int64_t> together, both;
+      plain.poll([&](const Record& r) { together.push_back(r.at("step")); });
+      apart.poll([&](const Record& r) { both.push_back(r.at("step")); }, [&](const StepRecord& step) { both.push_back(step.step); });
+      QCOMPARE(both, together);
+      QCOMPARE(described(apart), described(plain));
+      QVERIFY(apart.next_number() == plain.next_number() && apart.line_bytes() == plain.line_bytes() && apart.step() == plain.step() &&
+              apart.largest_step() == plain.largest_step());
+    }
   }
 
   void missingAndRepeatedLinesAreNoticed() {

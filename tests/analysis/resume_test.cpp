@@ -160,10 +160,10 @@ class ResumeTest : public QObject {
     QCOMPARE(heads.map->rows, int64_t{5});
     QVERIFY(to_csv(heads).find(",Top-1 Element\n") != std::string::npos);
     QVERIFY(figure_from_json(to_json(heads)).map->row_names == mixers);
-    const Figure entropy = layers_figure(run, "entropy", XAxis::step);
+    const Figure entropy = layers_figure(each_run({&run}).front(), "entropy", XAxis::step);
     QCOMPARE(entropy.curves.size(), size_t{4});
     QCOMPARE(entropy.curves.front().label, std::string("layer 1 (Top-1 Chunk exact)"));
-    QCOMPARE(layers_figure(run, "captured_mass", XAxis::step).curves.size(), size_t{2});
+    QCOMPARE(layers_figure(each_run({&run}).front(), "captured_mass", XAxis::step).curves.size(), size_t{2});
     QCOMPARE(entropy_figure({&run}, XAxis::step, false).curves.size(), size_t{4});
 
     const h5::Reader results(path("hybrid") / "results.h5");

@@ -103,9 +103,9 @@ class OldNamesTest : public QObject {
     size_t i = 0;
     for (QByteArray line = whole.readLine(); !line.isEmpty(); line = whole.readLine(), ++i) {
       const nlohmann::json record = nlohmann::json::parse(line.toStdString());
-      QCOMPARE(id->step.at(i), record["step"].get<double>());
+      QCOMPARE(id->step[i], record["step"].get<double>());
       for (const auto& [series, loss] : {std::pair(id, record["losses"][0]["loss"]), std::pair(ood, record["losses"][1]["loss"])}) {
-        const double difference = std::abs(series->value.at(i) - loss.get<double>());
+        const double difference = std::abs(series->value[i] - loss.get<double>());
         QVERIFY2(difference < 1e-3, qPrintable(QString("step %1: off by %2").arg(id->step[i]).arg(difference)));
       }
     }

@@ -11,6 +11,7 @@
 #include "ui/charts/figure_view.h"
 #include "ui/charts/map_painter.h"
 #include "ui/charts/marker_painter.h"
+#include "ui/charts/read_out.h"
 #include "ui/charts/ticks.h"
 
 namespace saccade::test {
@@ -267,6 +268,35 @@ class ChartsTest : public QObject {
     QVERIFY((*range)[0] > 0 && (*range)[1] < 99 && (*range)[0] < (*range)[1]);
     QTest::mouseDClick(&view, Qt::LeftButton, {}, middle.toPoint());
     QVERIFY(!view.shownFigure().x.range);
+  }
+
+  /// The values of all curves at the very x that the heading names, with as many decimals each.
+  void the_read_out_is_of_one_place() {
+    Figure figure{.id = "f", .title = "f", .x = {"step"}, .y = {"loss (nats)"}};
+    Curve coarse{"coarse", {0, 100}, {3, 4}, {}}, fine{"fine", {0, 40, 60, 100}, {2.878, 2.878, 2.878, 2.878}, {}};
+    figure.curves = {coarse, fine};
+    const Figure asked = figure;
+    ChartScene scene(prepare_figure(std::move(figure), {}), FigureStyle::forExport(), 1);
+    scene.layout({600, 400}, {});
+    const QPointF at = scene.plane().to(50, 3.2);
+    const auto out = read_out(asked, scene, at, false);
+    QVERIFY(out && out->lines.size() == 2);
+    QCOMPARE(out->heading, QStringLiteral("50 step"));
+    QStringList texts{out->lines[0].text, out->lines[1].text};
+    texts.sort();
+    QCOMPARE(texts, (QStringList{QStringLiteral("coarse  3.500"), QStringLiteral("fine  2.878")}));
+  }
+
+  /// Where the list beside it names the runs, the legend takes a line, however many there are.
+  void a_legend_of_keys_takes_little() {
+    Figure figure{.id = "f", .title = "f", .x = {"step"}, .y = {"loss (nats)"}};
+    for (int i = 0; i < 40; ++i) figure.curves.push_back({"Transformer++, width " + std::to_string(i), {0, 1}, {0, 1.0 + i}, {}});
+    figure.curves.push_back({"validation", {}, {}, {}});
+    FigureStyle style = FigureStyle::forExport();
+    style.legend = LegendKind::keys_only;
+    ChartScene scene(prepare_figure(std::move(figure), {}), style, 1);
+    scene.layout({900, 500}, {});
+    QVERIFY2(scene.plane().area.height() > 400, qPrintable(QString::number(scene.plane().area.height())));
   }
 
   void a_click_names_the_cell() {

@@ -1,10 +1,13 @@
 #include <QAbstractItemModelTester>
 #include <QComboBox>
+#include <QScrollBar>
 #include <QTableView>
 
 #include "tests/ui/reading_pages_fixture.h"
 #include "ui/charts/figure_view.h"
+#include "ui/charts/two_columns.h"
 #include "ui/compare/comparison_table.h"
+#include "ui/runs/runs_table.h"
 
 namespace saccade::test {
 
@@ -16,7 +19,7 @@ class CompareTest : public QObject {
   void shows_trajectories_and_tables() {
     PageOnRuns page("compare", three_architectures());
     auto* view = page.child<FigureView>("OOD loss against pre-training loss");
-    QCOMPARE(view->figure().curves.size(), size_t{4});
+    QCOMPARE(view->figure().curves.size(), size_t{3});  // seeds are one thing
     QVERIFY(view->figure().vertical_line && view->figure().identity_line && view->figure().x.reversed);
     auto* equal = page.child<QTableView>("OOD loss at equal pre-training loss");
     QCOMPARE(equal->model()->rowCount(), 3);  // two seeds of one architecture are one row
@@ -93,6 +96,67 @@ class CompareTest : public QObject {
     QVERIFY(end.asText().contains("Transformer++\t10.02 M\t7.6 M\t3.100\t3.900\t3.800\n"));
   }
 
+  /// The least loss is marked where it tells something.
+  void the_best_is_marked_where_it_can_be_told() {
+    Comparison comparison;
+    comparison.equal_loss = 3;
+    ComparisonRow first, second;
+    first.title = "A", first.runs = {"a", "b", "c"}, first.ood_at_equal = 4.00, first.spread = 0.01, first.ood_loss = 4,
+    first.ood_spread = 0.01;
+    second = first;
+    second.title = "B", second.ood_at_equal = 4.10, second.ood_loss = 4.1;
+    comparison.rows = {first, second};
+    const auto marked = [&](ComparisonTable::Kind kind) {
+      ComparisonTable table(kind);
+      table.setComparison(comparison);
+      return table.index(0, kind == ComparisonTable::Kind::at_end ? 4 : 1).data(Qt::FontRole).value<QFont>().bold();
+    };
+    QVERIFY(marked(ComparisonTable::Kind::at_equal_loss) && marked(ComparisonTable::Kind::at_end));
+    comparison.equal_ends = false;  // other numbers of tokens
+    QVERIFY(marked(ComparisonTable::Kind::at_equal_loss) && !marked(ComparisonTable::Kind::at_end));
+    comparison.equal_ends = true;
+    comparison.rows[0].spread = comparison.rows[0].ood_spread = 0.2;  // seeds are further apart
+    QVERIFY(!marked(ComparisonTable::Kind::at_equal_loss) && !marked(ComparisonTable::Kind::at_end));
+    comparison.rows[0].spread = comparison.rows[0].ood_spread = {};
+    comparison.rows[1] = comparison.rows[0];  // equal
+    QVERIFY(!marked(ComparisonTable::Kind::at_equal_loss) && !marked(ComparisonTable::Kind::at_end));
+  }
+
+  /// At a usual size all columns are seen, and every title.
+  void nothing_is_cut() {
+    PageOnRuns page("compare", three_architectures(), {1250, 900});
+    for (const char* name : {"OOD loss at equal pre-training loss", "Size, speed and losses at the end"}) {
+      auto* table = page.child<QTableView>(name);
+      QTRY_VERIFY2(table->horizontalScrollBar()->maximum() == 0, name);
+      for (int column = 0; column < table->model()->columnCount(); ++column)
+        QVERIFY2(table->columnWidth(column) >=
+                     table->fontMetrics().horizontalAdvance(table->model()->headerData(column, Qt::Horizontal, Qt::DisplayRole).toString()),
+                 name);
+    }
+    QVERIFY2(page.cut().isEmpty(), qPrintable(page.cut()));
+  }
+
+  /// Beside the list of runs in a window of 1 280 the page is this narrow: the tables scroll, the page does not.
+  void a_narrow_page_does_not_scroll_sideways() {
+    for (const int width : {880, 1000}) {
+      PageOnRuns page("compare", three_architectures(), {width, 740});
+      QTRY_VERIFY(page.child<QTableView>("OOD loss at equal pre-training loss")->model()->rowCount() > 0);
+      QTest::qWait(100);  // what the tables ask for comes with the next layout
+      const auto* scrolled = page.widget().findChild<TwoColumns*>();
+      QVERIFY(scrolled);
+      QCOMPARE(scrolled->horizontalScrollBar()->maximum(), 0);
+    }
+  }
+
+  void tokens_per_second_are_one_number() {
+    PageOnRuns page("compare", {FixtureOptions{}});
+    const Run& run = *page.session().runs()->runs().front();
+    RunsTable table(page.session().runs());
+    QCOMPARE(table.index(0, RunsTable::speed).data(RunsTable::SortRole).toDouble(), run.tokens_per_second());
+    QCOMPARE(compare({&run}).rows[0].tokens_per_second, run.tokens_per_second());
+    QCOMPARE(run.tokens_per_second(), 1024 / 0.05);
+  }
+
   void columns_sort() {
     Comparison comparison;
     comparison.equal_loss = 3;
@@ -135,12 +199,18 @@ class CompareTest : public QObject {
     QCOMPARE(one.child<QTableView>("OOD loss at equal pre-training loss")->model()->rowCount(), 1);
   }
 
+  /// Dark ground with everything still drawn on it, light again afterwards.
   void dark() {
     const QPalette before = QApplication::palette();
     darken();
     PageOnRuns page("compare", three_architectures());
     page.shoot("compare-dark");
+    const auto dark = page.look();
     QApplication::setPalette(before);
+    PageOnRuns light_page("compare", three_architectures());
+    const auto light = light_page.look();
+    QVERIFY2(dark.lightness < 80 && light.lightness > 200, qPrintable(QString("%1 and %2").arg(dark.lightness).arg(light.lightness)));
+    QVERIFY2(dark.colours > light.colours / 2, qPrintable(QString("%1 and %2 colours").arg(dark.colours).arg(light.colours)));
   }
 };
 

@@ -2,6 +2,8 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPlainTextEdit>
+#include <QPushButton>
+#include <QSettings>
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QTest>
@@ -12,6 +14,7 @@
 #include "tests/analysis/fixture.h"
 #include "ui/configure/config_draft.h"
 #include "ui/configure/configure_page.h"
+#include "ui/configure/memory_bar.h"
 #include "ui/configure/presets.h"
 #include "ui/configure/setting_editor.h"
 #include "ui/configure/settings_form.h"
@@ -48,6 +51,94 @@ class ConfigureTest : public QObject {
   void initTestCase() {
     qputenv("SACCADE_DATA", data_.path().toUtf8());
     qputenv("XDG_CACHE_HOME", data_.path().toUtf8());
+  }
+
+  void a_draft_survives_a_restart() {
+    const QTemporaryDir folder, state;
+    const QString file = state.filePath(QStringLiteral("workbench.ini"));
+    {
+      QSettings settings(file, QSettings::IniFormat);
+      Session session(folder.path());
+      session.remember(&settings);
+      const ConfigurePage page(session);
+      type(*page.form(), "/training/steps", QStringLiteral("777"));
+    }
+    QSettings settings(file, QSettings::IniFormat);
+    Session session(folder.path());
+    session.remember(&settings);
+    const ConfigurePage page(session);
+    COMPARE_JSON(page.draft().json().at("training").at("steps"), 777);
+    QCOMPARE(page.draft().changes(), 1);
+  }
+
+  /// Tab goes as one reads: preset, settings, Start last.
+  void start_comes_after_the_settings() {
+    const QTemporaryDir folder;
+    Session session(folder.path());
+    ConfigurePage page(session);
+    page.show();
+    const auto order = [&] {
+      QWidgetList stops;
+      for (QWidget* at = page.nextInFocusChain(); at != &page; at = at->nextInFocusChain())
+        if (page.isAncestorOf(at) && at->focusPolicy() & Qt::TabFocus) stops << at;
+      return stops;
+    };
+    const auto named = [&](const QString& name) -> QWidget* {
+      for (QWidget* widget : page.findChildren<QWidget*>())
+        if (widget->accessibleName() == name && widget->focusPolicy() & Qt::TabFocus) return widget;
+      return nullptr;
+    };
+    for (const char* mixer : {"attention", "top1_chunk"}) {  // which makes other fields
+      type(*page.form(), "/training/steps", QStringLiteral("50"));
+      ConfigDraft draft = page.draft();
+      draft.replace({{"architecture", {{"mixer", mixer}}}});
+      page.form()->setDraft(draft);
+      const QWidgetList stops = order();
+      const qsizetype start = stops.indexOf(named(QStringLiteral("Start run"))), preset = stops.indexOf(named(QStringLiteral("Preset")));
+      QVERIFY(start >= 0 && preset >= 0);
+      const auto turn = [&](QWidget* stop) { return (stops.indexOf(stop) - preset + stops.size()) % stops.size(); };
+      for (QWidget* stop : page.form()->stops()) {
+        QVERIFY(stops.contains(stop));
+        QVERIFY2(turn(stop) < turn(stops[start]), qPrintable(stop->accessibleName()));
+      }
+    }
+  }
+
+  void a_failed_start_stays_on_the_page() {
+    Session session(QStringLiteral("/proc/no-folder-can-be-made-here"));
+    ConfigurePage page(session);
+    QSignalSpy pages(&session, &Session::pageRequested), failed(&session, &Session::failed);
+    for (QPushButton* button : page.findChildren<QPushButton*>())
+      if (button->accessibleName() == QStringLiteral("Start run")) button->click();
+    QCOMPARE(failed.size(), 1);
+    QCOMPARE(pages.size(), 0);
+  }
+
+  void the_memory_legend_is_never_cut() {
+    MemoryBar bar;
+    Plan plan;
+    plan.weight_bytes = plan.gradient_bytes = 13'100'000, plan.optimizer_bytes = 26'200'000, plan.activation_bytes = 712'000'000;
+    bar.setPlan(plan, int64_t{1} << 34);
+    QCOMPARE(bar.columns(600), 2);
+    QCOMPARE(bar.columns(180), 1);
+    QVERIFY(bar.heightForWidth(180) > bar.heightForWidth(600));
+    QVERIFY(bar.sizePolicy().hasHeightForWidth());
+  }
+
+  void a_setting_is_found_from_elsewhere() {
+    const QTemporaryDir folder;
+    Session session(folder.path());
+    ConfigurePage page(session);
+    page.resize(900, 600);
+    page.show();
+    QVERIFY(QTest::qWaitForWindowActive(&page));
+    session.showSetting(QStringLiteral("/training/weight_decay"));
+    const SettingEditor* editor = page.form()->editor("/training/weight_decay");
+    QVERIFY(!editor || (editor->isVisible() && editor->isAncestorOf(QApplication::focusWidget())));
+    session.showSetting(QStringLiteral("/training/checkpoint_every"));  // in a folded group
+    editor = page.form()->editor("/training/checkpoint_every");
+    QVERIFY(editor && editor->isVisible());
+    QVERIFY(editor->isAncestorOf(QApplication::focusWidget()));
   }
 
   void every_setting_has_a_field() {

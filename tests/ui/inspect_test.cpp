@@ -1,10 +1,13 @@
 #include <QComboBox>
+#include <QLabel>
 #include <QPlainTextEdit>
+#include <QScrollBar>
 #include <QSlider>
 #include <QToolButton>
 
 #include "tests/ui/reading_pages_fixture.h"
 #include "ui/charts/figure_view.h"
+#include "ui/charts/two_columns.h"
 #include "ui/inspect/token_text.h"
 
 namespace saccade::test {
@@ -56,6 +59,68 @@ class InspectTest : public QObject {
     page.shoot("inspect-log-colours");
   }
 
+  /// The same place in another architecture is what one wants to see.
+  void another_run_is_seen_at_the_same_place() {
+    const FixtureOptions attention, chunk{.mixer = "top1_chunk"};
+    PageOnRuns page("inspect", {attention, chunk});
+    Session& session = page.session();
+    session.setCurrentRun(page.directory(attention));
+    QTRY_VERIFY(map(page));
+    session.setHead(1, 2);
+    session.setQuery(37);
+    session.setCaptureStep(100);
+    const auto* step = page.child<QSlider>("Training step of the capture");
+    QTRY_COMPARE(step->value(), 0);
+    session.setCurrentRun(page.directory(chunk));
+    QTRY_VERIFY(map(page));
+    const auto titled = [&](const QString& part) {
+      for (const QLabel* label : page.widget().findChildren<QLabel*>())
+        if (label->text().contains(part)) return true;
+      return false;
+    };
+    QTRY_VERIFY(titled("Top-1 Chunk exact · step 100 · query 37"));
+    QVERIFY(titled("Layer 1 · head 2"));
+    QCOMPARE(step->value(), 0);
+  }
+
+  /// The main map is seen whole, also of mixers whose query card is long, and the text takes what it fills.
+  void the_map_is_whole_in_view_data() {
+    QTest::addColumn<QString>("mixer");
+    for (const char* mixer : {"attention", "top1_element", "top1_chunk", "avey"}) QTest::newRow(mixer) << mixer;
+  }
+  void the_map_is_whole_in_view() {
+    QFETCH(QString, mixer);
+    FixtureOptions options;
+    options.mixer = mixer.toStdString();
+    PageOnRuns page("inspect", {options}, {900, 740});  // beside rail and list in a window of 1280 x 800
+    page.session().setCurrentRun(page.directory(options));
+    QTRY_VERIFY(map(page));
+    page.session().setQuery(70);
+    QCoreApplication::processEvents();
+    for (const TwoColumns* columns : page.widget().findChildren<TwoColumns*>()) QTRY_COMPARE(columns->verticalScrollBar()->maximum(), 0);
+    const QRect seen(map(page)->mapTo(&page.widget(), QPoint()), map(page)->size());
+    QVERIFY(page.widget().rect().contains(seen));
+    QVERIFY2(seen.height() > 330, qPrintable(QString::number(seen.height())));
+    auto* text = page.widget().findChild<TokenText*>();
+    QTRY_VERIFY(text->viewport()->height() <= std::max(text->textHeight() + 2, 60));
+    page.shoot("inspect-whole-" + mixer);
+  }
+
+  /// Files say by their names what they show, and that they were written.
+  void exports_are_named_and_told() {
+    const FixtureOptions options;
+    PageOnRuns page("inspect", {options});
+    page.session().setCurrentRun(page.directory(options));
+    QTRY_VERIFY(map(page));
+    page.session().setHead(1, 2);
+    QCOMPARE(map(page)->fileName(), QString("attention-1-step200-prose0-weights-layer1-head2"));
+    QSignalSpy noted(&page.session(), &Session::noted);
+    const auto views = page.widget().findChildren<FigureView*>();
+    for (FigureView* view : views) Q_EMIT view->exported("/there/figure.pdf");
+    QCOMPARE(noted.size(), views.size());
+    QVERIFY(noted[0][0].toString().contains("/there/figure.pdf"));
+  }
+
   void fits_a_narrow_window() {
     PageOnRuns page("inspect", {FixtureOptions{}});
     page.session().setCurrentRun(page.directory({}));
@@ -100,7 +165,12 @@ class InspectTest : public QObject {
 
   void nothing_selected_says_what_to_do() {
     PageOnRuns page("inspect", {FixtureOptions{}});
+    page.session().setCurrentRun({});
+    QTest::qWait(300);  // nothing that was asked for before comes in later
     QVERIFY(!map(page));
+    const auto views = page.widget().findChildren<FigureView*>();
+    QVERIFY(std::any_of(views.begin(), views.end(),
+                        [](const FigureView* view) { return view->isVisible() && view->emptyText().startsWith("Select a run"); }));
     page.shoot("inspect-empty");
   }
 

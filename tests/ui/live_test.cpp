@@ -1,11 +1,15 @@
 #include <QComboBox>
+#include <QDir>
 #include <QLabel>
+#include <QSignalSpy>
 #include <QToolButton>
 
 #include "tests/ui/reading_pages_fixture.h"
 #include "ui/charts/chart_scene.h"
 #include "ui/charts/figure_view.h"
 #include "ui/live/live_figures.h"
+#include "ui/live/live_page.h"
+#include "ui/live/smoothing_choice.h"
 
 namespace saccade::test {
 
@@ -18,20 +22,26 @@ class LiveTest : public QObject {
     PageOnRuns page("live", three_architectures());
     auto* loss = page.child<FigureView>("Pre-training and OOD loss");
     QVERIFY(loss && has_data(loss->figure()));
-    QCOMPARE(loss->figure().curves.size(), size_t{15});  // training, validation, OOD of four runs, and what these look like
+    QCOMPARE(loss->figure().curves.size(), size_t{12});  // training, validation, OOD of three settings, and what these look like
     auto* speed = page.child<FigureView>("Speed");
     QVERIFY(speed->isVisible());
     page.shoot("live");
     page.widget().resize(700, 480);
     page.shoot("live-small");
     auto* runs = page.session().runs();
-    QVERIFY(runs->setData(runs->index(0), false, RunList::VisibleRole));
-    QTRY_COMPARE(loss->figure().curves.size(), size_t{12});
+    const QString chunk = page.directory(three_architectures()[1]);
+    QVERIFY(runs->setData(runs->index(runs->row(chunk)), false, RunList::VisibleRole));
+    QTRY_COMPARE(loss->figure().curves.size(), size_t{9});
+    runs->setHidden({});
+    runs->setFilter("mixer:attention");
+    QTRY_COMPARE(loss->figure().curves.size(), size_t{6});  // a filter is what is shown
+    runs->setOpened(runs->selection().groups().at(0).key, true);
+    QTRY_COMPARE(loss->figure().curves.size(), size_t{9});  // its seeds one by one
   }
 
   void training_losses_of_many_runs_do_not_cover_the_rest() {
     std::vector<FixtureOptions> runs(7);
-    for (size_t i = 0; i < runs.size(); ++i) runs[i].seed = static_cast<int64_t>(i) + 1;
+    for (size_t i = 0; i < runs.size(); ++i) runs[i].layers = static_cast<int64_t>(i) + 1, runs[i].seed = runs[i].layers;
     PageOnRuns page("live", runs);
     page.session().setCurrentRun(page.directory(runs[2]));
     auto* loss = page.child<FigureView>("Pre-training and OOD loss");
@@ -41,11 +51,11 @@ class LiveTest : public QObject {
         if (const QString label = QString::fromStdString(curve.label); label.endsWith(end)) list << label;
       return list;
     };
-    QTRY_COMPARE(labels(", training"), QStringList("Transformer++, seed 3, training"));
+    QTRY_COMPARE(labels(", training"), QStringList("Transformer++, layers 3, training"));
     QCOMPARE(labels(", OOD").size(), 7);
-    QCOMPARE(labels("training (Transformer++, seed 3)").size(), 1);
+    QCOMPARE(labels("training (Transformer++, layers 3)").size(), 1);
     page.session().setCurrentRun(page.directory(runs[4]));
-    QTRY_COMPARE(labels(", training"), QStringList("Transformer++, seed 5, training"));
+    QTRY_COMPARE(labels(", training"), QStringList("Transformer++, layers 5, training"));
   }
 
   void cards_without_data_are_hidden() {
@@ -59,7 +69,9 @@ class LiveTest : public QObject {
     auto* loss = page.child<FigureView>("Pre-training and OOD loss");
     const size_t before = loss->figure().curves.size();
     auto* box = page.child<QComboBox>("Smoothing of what is recorded at every step");
-    box->setCurrentIndex(box->findData(11));
+    box->setCurrentIndex(box->findData(static_cast<int>(Smoothing::Kind::exponential)));
+    const auto* reach = page.child<QComboBox>("Reach of the smoothing, in units of the x axis");
+    QVERIFY(reach && reach->isVisible() && quantity(reach->currentText()));
     QCOMPARE(loss->figure().curves.size(), before + 1);
     page.shoot("live-smooth");
   }
@@ -77,7 +89,7 @@ class LiveTest : public QObject {
     const auto& curves = page.child<FigureView>("Pre-training and OOD loss")->figure().curves;
     QVERIFY(curves.back().label.find("diverged at step 200") != std::string::npos);
     QCOMPARE(curves.back().x.size(), size_t{1});
-    QVERIFY(trouble(*page.session().runs()).contains("diverged at step 200"));
+    QCOMPARE(trouble(page.session().runs()->shown()->drawn()), QString("1 diverged: Transformer++ at step 200"));
     page.shoot("live-diverged");
   }
 
@@ -100,10 +112,11 @@ class LiveTest : public QObject {
     PageOnRuns page("live", three_architectures());
     Figure figure = page.child<FigureView>("Pre-training and OOD loss")->figure();
     Curve away = figure.curves.at(0);
-    for (size_t i = away.y.size() - 4; i < away.y.size(); ++i) away.y[i] = std::pow(10.0, static_cast<double>(i + 10 - away.y.size()));
+    for (size_t i = away.y.size() - 4; i < away.y.size(); ++i)
+      away.y.edit()[i] = std::pow(10.0, static_cast<double>(i + 10 - away.y.size()));
     const auto ends = [&] {
-      std::vector<std::unique_ptr<PreparedCurve>> curves;
-      for (const Curve& curve : figure.curves) curves.push_back(std::make_unique<PreparedCurve>(curve, false));
+      PreparedCurves curves;
+      for (const Curve& curve : figure.curves) curves.push_back(std::make_shared<const PreparedCurve>(curve, false));
       const AxisScale x = x_scale(figure), y = y_scale(figure, curves, x);
       return std::pair(y, runs_off(figure, curves, x, y));
     };
@@ -118,18 +131,140 @@ class LiveTest : public QObject {
     QVERIFY(ends().first.high >= 1e9);  // alone it is shown whole
   }
 
+  /// Twenty-six diverged runs are one message.
+  void many_bad_ends_are_one_line() {
+    std::vector<FixtureOptions> runs;
+    for (int64_t i = 1; i <= 8; ++i) runs.push_back({.seed = i, .steps = 40, .layers = i, .end = RunState::diverged});
+    PageOnRuns page("live", runs);
+    const QString text = trouble(page.session().runs()->shown()->drawn());
+    QVERIFY2(text.startsWith("8 diverged: ") && text.endsWith("; and 5 more") && !text.contains('\n'), qPrintable(text));
+  }
+
+  /// Why it crashed nobody knows; how to go on is known, and a click away.
+  void a_crashed_run_can_be_resumed() {
+    FixtureOptions crashed;
+    crashed.end = RunState::running;  // and no process has its lock
+    PageOnRuns page("live", {crashed});
+    const QDir directory(page.directory(crashed));
+    directory.mkpath("checkpoints");
+    QVERIFY(QFile(directory.filePath("checkpoints/step-160.h5")).open(QIODevice::WriteOnly));
+    QCOMPARE(trouble(page.session().runs()->shown()->drawn()),
+             QString("1 crashed: Transformer++ at step 200, resume goes on from step 160"));
+    auto* resume = page.child<QToolButton>("Resume the crashed run");
+    QVERIFY(resume && resume->isVisible());
+    QCOMPARE(resume->text(), QString("Resume Transformer++"));
+    QTemporaryDir programs;
+    QFile program(programs.filePath("program"));
+    QVERIFY(program.open(QIODevice::WriteOnly));
+    program.write("#!/bin/sh\nexit 0\n");
+    program.close();
+    program.setPermissions(QFile::ReadOwner | QFile::ExeOwner);
+    qputenv("SACCADE_BINARY", program.fileName().toUtf8());
+    QSignalSpy started(&page.session(), &Session::runStarted);
+    resume->click();
+    QCOMPARE(started.size(), 1);
+    QCOMPARE(started[0][0].toString(), page.directory(crashed));
+  }
+
+  /// Cards of what a run at work is going to measure stand where they will be filled: nothing jumps.
+  void cards_of_what_comes_keep_their_place() {
+    const QTemporaryDir folder;
+    RunInfo info = fixture_info({});
+    info.config["training"]["probe_every"] = 20;
+    RunWriter writer = RunWriter::create(folder.filePath("run").toStdString(), info);
+    writer.set_state(RunState::running, 0);
+    writer.add(fixture_step({}, 1));
+    Session session(folder.path());
+    QTRY_COMPARE(session.runs()->shown()->runs().size(), size_t{1});
+    LivePage page(session, nullptr);
+    page.resize(1000, 700);
+    page.QWidget::show();
+    const auto place = [&](const char* name) -> QRect {
+      for (FigureView* view : page.findChildren<FigureView*>())
+        if (view->accessibleName() == name && view->isVisible()) return {view->mapTo(&page, QPoint()), view->size()};
+      return {};
+    };
+    const QStringList names{"Attention entropy", "Entropy by layer", "OOD − pre-training gap", "OOD by domain"};
+    std::map<QString, QRect> before;
+    for (const QString& name : names) QTRY_VERIFY2(place(name.toUtf8()).isValid(), qPrintable(name));
+    QTest::qWait(300);  // until the layout has settled
+    for (const QString& name : names) {
+      before[name] = place(name.toUtf8());
+    }
+    for (int64_t step = 2; step <= 40; ++step) writer.add(fixture_step({}, step));
+    writer.add(fixture_evaluation({}, 20));
+    writer.add(fixture_statistics({}, 20));
+    writer.add(fixture_evaluation({}, 40));
+    const auto filled = [&] {
+      const auto views = page.findChildren<FigureView*>();
+      return std::all_of(names.begin(), names.end(), [&](const QString& name) {
+        return std::any_of(views.begin(), views.end(), [&](FigureView* v) { return v->accessibleName() == name && has_data(v->figure()); });
+      });
+    };
+    QTRY_VERIFY_WITH_TIMEOUT(filled(), 20000);
+    for (const QString& name : names) {
+      const QRect now = place(name.toUtf8());
+      QVERIFY2(now.x() == before[name].x() && std::abs(now.y() - before[name].y()) < 40,
+               qPrintable(QStringLiteral("%1: y %2, was %3").arg(name).arg(now.y()).arg(before[name].y())));
+    }
+  }
+
+  void nothing_is_cut() {
+    PageOnRuns page("live", three_architectures(), {900, 740});  // beside rail and list in a window of 1280
+    QCoreApplication::processEvents();
+    QVERIFY2(page.cut().isEmpty(), qPrintable(page.cut()));
+  }
+
+  /// A run that is hidden is nowhere on the page, be it the current one.
+  void a_hidden_run_is_hidden_everywhere() {
+    const auto options = three_architectures();
+    PageOnRuns page("live", options);
+    page.session().setCurrentRun(page.directory(options[2]));
+    auto* layers = page.child<FigureView>("Entropy by layer");
+    const auto title = [&] {
+      QStringList texts;
+      for (const QLabel* label : layers->parentWidget()->findChildren<QLabel*>()) texts << label->text();
+      return texts.join(' ');
+    };
+    QTRY_VERIFY(title().contains("Avey"));
+    page.session().runs()->setHidden({page.directory(options[2])});
+    QTRY_VERIFY(!title().contains("Avey"));
+    for (const Curve& curve : page.child<FigureView>("Pre-training and OOD loss")->figure().curves)
+      QVERIFY(curve.label.find("Avey") == std::string::npos);
+  }
+
+  /// Whoever zooms in and then hides what is seen is told so, and finds the way back.
+  void an_empty_part_says_so() {
+    PageOnRuns page("live", {FixtureOptions{}});
+    auto* loss = page.child<FigureView>("Pre-training and OOD loss");
+    auto* whole = loss->findChild<QToolButton*>();
+    loss->grab();
+    QVERIFY(whole && whole->isHidden());
+    loss->look(std::array<double, 2>{1e9, 2e9}, std::array<double, 2>{1, 2});
+    QVERIFY(loss->zoomed() && !whole->isHidden());
+    page.shoot("live-empty-part");
+    QTest::mouseClick(whole, Qt::LeftButton);
+    QVERIFY(!loss->zoomed() && whole->isHidden());
+  }
+
   void an_empty_folder_says_what_to_do() {
     PageOnRuns page("live", {});
     QVERIFY(!has_data(page.child<FigureView>("Pre-training and OOD loss")->figure()));
     page.shoot("live-empty");
   }
 
+  /// Dark ground with everything still drawn on it, light again afterwards.
   void dark() {
     const QPalette before = QApplication::palette();
     darken();
     PageOnRuns page("live", three_architectures());
     page.shoot("live-dark");
+    const auto dark = page.look();
     QApplication::setPalette(before);
+    PageOnRuns light_page("live", three_architectures());
+    const auto light = light_page.look();
+    QVERIFY2(dark.lightness < 80 && light.lightness > 200, qPrintable(QString("%1 and %2").arg(dark.lightness).arg(light.lightness)));
+    QVERIFY2(dark.colours > light.colours / 2, qPrintable(QString("%1 and %2 colours").arg(dark.colours).arg(light.colours)));
   }
 };
 

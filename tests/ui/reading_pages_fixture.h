@@ -1,10 +1,12 @@
 #pragma once
 #include <QDir>
+#include <QLabel>
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QtTest>
 
 #include "tests/analysis/fixture.h"
+#include "ui/charts/figure_view.h"
 #include "ui/page.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
@@ -19,6 +21,9 @@ class PageOnRuns {
     session_ = std::make_unique<ui::Session>(folder_.path());
     QSignalSpy loaded(session_->runs(), &ui::RunList::loaded);
     if (session_->runs()->loading()) loaded.wait();
+    const ui::RunList& list = *session_->runs();
+    if (!QTest::qWaitFor([&] { return list.unread() == 0 && list.shown()->runs().size() == list.runs().size(); }, 20000))
+      qFatal("the runs were not read");
     for (const ui::Page& page : ui::pages())
       if (page.id == id) widget_.reset(page.make(*session_, nullptr));
     widget_->resize(size);
@@ -34,6 +39,31 @@ class PageOnRuns {
     for (T* each : widget_->findChildren<T*>())
       if (each->accessibleName() == accessible_name) return each;
     return nullptr;
+  }
+  /// Titles of cards, and what stands beside them, that cannot be read whole; a line each.
+  QString cut() {
+    QStringList texts;
+    for (const ui::Card* card : widget_->findChildren<ui::Card*>())
+      for (const QLabel* label : card->findChildren<QLabel*>(QString(), Qt::FindDirectChildrenOnly))
+        if (label->isVisible() && label->width() < label->fontMetrics().horizontalAdvance(label->text())) texts << label->text();
+    return texts.join(QLatin1Char('\n'));
+  }
+  /// Mean lightness of the page, 0 to 255, and how many different colours it is painted in.
+  struct Look {
+    double lightness = 0;
+    qsizetype colours = 0;
+  };
+  Look look() {
+    QCoreApplication::processEvents();
+    const QImage picture = widget_->grab().toImage().convertToFormat(QImage::Format_RGB32);
+    QSet<QRgb> colours;
+    double sum = 0;
+    for (int y = 0; y < picture.height(); ++y)
+      for (int x = 0; x < picture.width(); ++x) {
+        colours.insert(picture.pixel(x, y));
+        sum += qGray(picture.pixel(x, y));
+      }
+    return {sum / (static_cast<double>(picture.width()) * picture.height()), colours.size()};
   }
   void shoot(const QString& name) {
     QCoreApplication::processEvents();

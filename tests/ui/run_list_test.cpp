@@ -2,6 +2,9 @@
 
 #include <QAbstractItemModelTester>
 #include <QDir>
+#include <QFile>
+#include <QImage>
+#include <QPainter>
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QTest>
@@ -9,7 +12,9 @@
 
 #include "tests/analysis/fixture.h"
 #include "ui/run_summary.h"
+#include "ui/runs/runs_table.h"
 #include "ui/shell/grouped_runs.h"
+#include "ui/swatch.h"
 
 namespace saccade::test {
 
@@ -65,7 +70,7 @@ class RunListTest : public QObject {
     const QModelIndex bad = runs.index(runs.row(folder.filePath(QStringLiteral("bad"))));
     QVERIFY(!bad.data(RunList::ProblemRole).toString().isEmpty());
     QVERIFY(!runs.run(folder.filePath(QStringLiteral("bad"))));
-    QCOMPARE(runs.visibleRuns().size(), size_t{1});
+    QTRY_COMPARE(runs.visibleRuns().size(), size_t{1});
   }
 
   void takes_up_new_runs_and_drops_removed_ones() {
@@ -112,12 +117,12 @@ class RunListTest : public QObject {
     RunList runs(folder.path());
     runs.setHidden({folder.filePath(QStringLiteral("b"))});
     QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
-    QCOMPARE(runs.visibleRuns().size(), size_t{1});
+    QTRY_COMPARE(runs.visibleRuns().size(), size_t{1});
     const QModelIndex b = runs.index(runs.row(folder.filePath(QStringLiteral("b"))));
     QSignalSpy changed(&runs, &RunList::changed);
     QVERIFY(runs.setData(b, Qt::Checked, Qt::CheckStateRole));
     QVERIFY(changed.wait());
-    QCOMPARE(runs.visibleRuns().size(), size_t{2});
+    QTRY_COMPARE(runs.visibleRuns().size(), size_t{2});
     QVERIFY(runs.hidden().isEmpty());
   }
 
@@ -135,12 +140,145 @@ class RunListTest : public QObject {
     QCOMPARE(texts(grouped).filter(QStringLiteral("(")),
              (QStringList{QStringLiteral("Done (2)"), QStringLiteral("Stopped (1)"), QStringLiteral("Cannot be read (1)")}));
     QVERIFY(!(grouped.index(0).flags() & Qt::ItemIsSelectable));
-    grouped.setFilter(QStringLiteral("mixer:top1 seed:2"));
-    QCOMPARE(texts(grouped), (QStringList{QStringLiteral("Done (1)"), QStringLiteral("Top-1 Chunk exact seed 2")}));
-    grouped.setFilter(QStringLiteral("seed:20"));
-    QCOMPARE(grouped.rowCount(), 0);
-    grouped.setFilter(QStringLiteral("AVEY"));
-    QCOMPARE(grouped.rowCount(), 2);
+    runs.setFilter(QStringLiteral("mixer:top1 seed:2"));
+    QTRY_COMPARE(texts(grouped), (QStringList{QStringLiteral("Done (1)"), QStringLiteral("Top-1 Chunk exact seed 2")}));
+    runs.setFilter(QStringLiteral("seed:20"));
+    QTRY_COMPARE(grouped.rowCount(), 0);
+    runs.setFilter(QStringLiteral("AVEY"));
+    QTRY_COMPARE(grouped.rowCount(), 2);
+    QTRY_COMPARE(runs.shown()->runs().size(), size_t{1});  // the filter is what every page shows
+  }
+
+  void seeds_are_one_row_until_opened() {
+    const QTemporaryDir folder;
+    write(folder, "a", {});
+    write(folder, "b", {.seed = 2});
+    write(folder, "c", {.mixer = "avey"});
+    RunList runs(folder.path());
+    GroupedRuns grouped(&runs);
+    const QAbstractItemModelTester tester(&grouped);
+    QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
+    QTRY_COMPARE(grouped.rowCount(), 3);
+    QTRY_COMPARE(runs.shown()->drawn().size(), size_t{2});
+    const auto group = [&] {
+      for (int row = 0; row < grouped.rowCount(); ++row)
+        if (grouped.index(row).data(GroupedRuns::SeedsRole).toInt() == 2) return grouped.index(row);
+      return QModelIndex();
+    };
+    QCOMPARE(group().data(GroupedRuns::MembersRole).toStringList().size(), 2);
+    grouped.setOpened(group(), true);
+    QTRY_COMPARE(grouped.rowCount(), 5);
+    QTRY_COMPARE(runs.shown()->drawn().size(), size_t{3});
+    QVERIFY(grouped.setData(group(), Qt::Unchecked, Qt::CheckStateRole));
+    QTRY_COMPARE(runs.shown()->runs().size(), size_t{1});
+    QCOMPARE(group().data(Qt::CheckStateRole).toInt(), static_cast<int>(Qt::Unchecked));
+    runs.showOnly({folder.filePath(QStringLiteral("b"))});
+    QTRY_COMPARE(runs.shown()->runs().size(), size_t{1});
+    QTRY_COMPARE(group().data(Qt::CheckStateRole).toInt(), static_cast<int>(Qt::PartiallyChecked));
+    QTRY_COMPARE(runs.shown()->drawn().at(0).label, std::string("Transformer++, seed 2"));
+  }
+
+  /// Neither names nor colours change when another run starts.
+  void a_new_run_renames_and_recolours_none() {
+    const QTemporaryDir folder;
+    write(folder, "a", {});
+    write(folder, "b", {.mixer = "avey"});
+    RunList runs(folder.path());
+    QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
+    const auto look = [&](const char* name) { return runs.selection().look(*runs.run(folder.filePath(QLatin1String(name)))); };
+    const RunLook before = look("a");
+    QCOMPARE(before.label, std::string("Transformer++"));
+    const RunInfo later = fixture_info({.layers = 5});
+    RunWriter::create(folder.filePath(QStringLiteral("c")).toStdString(), later).add(fixture_step({}, 1));
+    QTRY_COMPARE_WITH_TIMEOUT(runs.rowCount(), 3, 10000);
+    QTRY_COMPARE(look("c").label, std::string("Transformer++, layers 5"));
+    QCOMPARE(look("a").label, before.label);
+    QVERIFY(look("a") == before);
+    QVERIFY(!(look("c").colour == before.colour));
+    runs.setFilter(QStringLiteral("mixer:attention"));  // chosen anew, so named by what differs
+    QTRY_COMPARE(look("a").label, std::string("Transformer++, layers 3"));
+    QVERIFY(look("a").colour == before.colour);
+  }
+
+  /// Rows of one name can be told apart: by folder, start, steps and duration, and a damaged journal is seen.
+  void the_table_tells_runs_apart() {
+    const QTemporaryDir folder;
+    write(folder, "a", {});
+    write(folder, "b", {.seed = 2});
+    QFile journal(folder.filePath(QStringLiteral("b/journal.jsonl")));
+    QVERIFY(journal.resize(journal.size() / 2));
+    RunList runs(folder.path());
+    ui::RunsTable table(&runs);
+    const QAbstractItemModelTester tester(&table);
+    QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
+    QTRY_COMPARE(runs.visibleRuns().size(), size_t{2});
+    const int a = runs.row(folder.filePath(QStringLiteral("a"))), b = runs.row(folder.filePath(QStringLiteral("b")));
+    const auto text = [&](int row, int column) { return table.index(row, column).data().toString(); };
+    QCOMPARE(text(a, ui::RunsTable::folder), QStringLiteral("a"));
+    QCOMPARE(text(b, ui::RunsTable::folder), QStringLiteral("b"));
+    QCOMPARE(text(a, ui::RunsTable::steps), QStringLiteral("200 of 200"));
+    QCOMPARE(text(a, ui::RunsTable::duration), QStringLiteral("10 s"));
+    QCOMPARE(text(a, ui::RunsTable::state), QStringLiteral("Done"));
+    QCOMPARE(text(b, ui::RunsTable::state), QStringLiteral("Done, damaged"));
+    QVERIFY(runs.index(b).data(RunList::SummaryRole).toString().startsWith(QStringLiteral("damaged")));
+  }
+
+  /// Star, tags and note are kept beside the run, found by the filter, seen by other windows, and never written over what cannot be read.
+  void notes_are_kept_beside_the_run() {
+    const QTemporaryDir folder;
+    write(folder, "a", {});
+    write(folder, "b", {.mixer = "avey"});
+    RunList runs(folder.path()), elsewhere(folder.path());
+    ui::RunsTable table(&runs);
+    const QAbstractItemModelTester tester(&table);
+    QTRY_COMPARE(runs.visibleRuns().size(), size_t{2});
+    const QString b = folder.filePath(QStringLiteral("b"));
+    const auto cell = [&](int column) { return table.index(runs.row(b), column); };
+    QCOMPARE(cell(ui::RunsTable::star).data().toString(), QStringLiteral("☆"));
+    QVERIFY(cell(ui::RunsTable::note).flags() & Qt::ItemIsEditable && !(cell(ui::RunsTable::name).flags() & Qt::ItemIsEditable));
+    QVERIFY(table.setData(cell(ui::RunsTable::star), true));
+    QVERIFY(table.setData(cell(ui::RunsTable::tags), QStringLiteral(" paper,  figure 2,, paper ")));
+    QVERIFY(table.setData(cell(ui::RunsTable::note), QStringLiteral("Rate too high.")));
+    QCOMPARE(cell(ui::RunsTable::star).data().toString(), QStringLiteral("★"));
+    QCOMPARE(cell(ui::RunsTable::tags).data().toString(), QStringLiteral("paper, figure 2"));
+    QVERIFY(read_notes(b.toStdString()) == (RunNotes{true, {"paper", "figure 2"}, "Rate too high."}));
+    runs.setFilter(QStringLiteral("tag:figure starred"));
+    QTRY_COMPARE(runs.shown()->runs().size(), size_t{1});
+    QCOMPARE(ui::directory_of(*runs.shown()->runs().front()), b);
+    QTRY_VERIFY_WITH_TIMEOUT(elsewhere.run(b) && elsewhere.run(b)->notes().starred, 10000);
+    QFile file(b + QStringLiteral("/notes.json"));
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write("half a file");
+    file.close();
+    QTRY_VERIFY_WITH_TIMEOUT(!runs.run(b)->notes_problem().empty(), 10000);
+    QVERIFY(runs.run(b)->find("train/loss"));  // all else is as it was
+    QSignalSpy failed(&table, &ui::RunsTable::failed);
+    QVERIFY(!table.setData(cell(ui::RunsTable::star), true));
+    QCOMPARE(failed.size(), 1);
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    QCOMPARE(file.readAll(), QByteArray("half a file"));
+  }
+
+  /// A swatch of the selection's own colour is seen in a selected row.
+  void a_selected_row_keeps_its_swatch() {
+    const QTemporaryDir folder;
+    write(folder, "a", {.mixer = "top1_chunk"});
+    RunList runs(folder.path());
+    QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
+    QTRY_VERIFY(runs.index(0).data(RunList::ColourRole).value<QColor>().isValid());
+    QStyleOptionViewItem option;
+    option.rect = {0, 0, 200, 24};
+    option.state = QStyle::State_Enabled | QStyle::State_Selected;
+    option.palette.setColor(QPalette::Highlight, runs.index(0).data(RunList::ColourRole).value<QColor>());
+    option.palette.setColor(QPalette::Base, Qt::white);
+    QImage image(200, 24, QImage::Format_RGB32);
+    image.fill(option.palette.color(QPalette::Highlight));
+    QPainter painter(&image);
+    ui::SwatchDelegate().paint(&painter, option, runs.index(0));
+    painter.end();
+    const int middle = ui::kSwatchMargin + ui::kSwatchWidth / 2;
+    QVERIFY(image.pixelColor(middle, 7).lightness() > 230);  // ground above the stroke
+    QVERIFY(image.pixelColor(middle, 12).lightness() < 180);
   }
 
   void writes_quantities_for_people() {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 #include <QFile>
+#include <QSettings>
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QTest>
@@ -40,9 +41,10 @@ class SessionTest : public QObject {
     QCOMPARE(heads.size(), 1);
     session.setQuery(7);
     session.setCurrentRun(QStringLiteral("/elsewhere"));
-    QCOMPARE(session.query(), -1);
-    QCOMPARE(session.layer(), 0);
-    QCOMPARE(queries.size(), 2);
+    QCOMPARE(session.query(), 7);  // what one compares runs at
+    QCOMPARE(session.layer(), 1);
+    QCOMPARE(session.head(), 2);
+    QCOMPARE(queries.size(), 1);
   }
 
   void chooses_a_run_when_there_are_some() {
@@ -79,6 +81,42 @@ class SessionTest : public QObject {
     session.startRun("{}");
     QVERIFY(failed.wait(5000));
     QCOMPARE(failed.first().first().toString(), QStringLiteral("saccade: there is no corpus of that name"));
+  }
+
+  /// As it was, though nothing was closed: kept as it changes.
+  void the_next_session_begins_where_this_one_is() {
+    const QTemporaryDir folder, state;
+    for (const char* name : {"a", "b"}) write_fixture(folder.filePath(QLatin1String(name)).toStdString(), {});
+    const QString file = state.filePath(QStringLiteral("workbench.ini")), b = folder.filePath(QStringLiteral("b"));
+    {
+      QSettings settings(file, QSettings::IniFormat);
+      Session session(folder.path());
+      session.remember(&settings);
+      QTRY_VERIFY(!session.currentRun().isEmpty());
+      session.setCurrentRun(b);
+      session.setHead(2, 3);
+      session.setQuery(11);
+      session.setXAxis(XAxis::flops);
+      session.runs()->setFilter(QStringLiteral("seed:1"));
+      session.runs()->setHidden({folder.filePath(QStringLiteral("a"))});
+      session.runs()->setBaseline(b);
+      session.place().set("live/log_x", true);
+      settings.sync();
+      QSettings other(file, QSettings::IniFormat);
+      QCOMPARE(other.value(QStringLiteral("place/query")).toInt(), 11);
+    }
+    QSettings settings(file, QSettings::IniFormat);
+    Session session(folder.path());
+    session.remember(&settings);
+    QCOMPARE(session.layer(), 2);
+    QCOMPARE(session.head(), 3);
+    QCOMPARE(session.query(), 11);
+    QCOMPARE(session.xAxis(), XAxis::flops);
+    QCOMPARE(session.runs()->selection().filter(), QStringLiteral("seed:1"));
+    QCOMPARE(session.runs()->hidden(), QStringList(folder.filePath(QStringLiteral("a"))));
+    QCOMPARE(session.runs()->selection().baseline(), b);
+    QVERIFY(session.place().value("live/log_x").toBool());
+    QTRY_COMPARE(session.currentRun(), b);
   }
 
   void refuses_what_it_cannot_start() {

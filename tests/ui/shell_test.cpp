@@ -1,8 +1,11 @@
 #include <QAbstractButton>
 #include <QAccessible>
 #include <QApplication>
+#include <QLineEdit>
+#include <QListWidget>
 #include <QMenu>
 #include <QSettings>
+#include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QTest>
 
@@ -13,6 +16,7 @@
 #include "ui/shell/empty_state.h"
 #include "ui/shell/main_window.h"
 #include "ui/shell/message_bar.h"
+#include "ui/shell/palette.h"
 #include "ui/theme.h"
 
 namespace saccade::test {
@@ -47,6 +51,55 @@ class ShellTest : public QObject {
     }
     QTest::keyClick(&window, Qt::Key_N, Qt::ControlModifier);
     QCOMPARE(window.page(), QStringLiteral("configure"));
+  }
+
+  /// Ctrl+K finds pages, actions, runs and settings by their words, and does what is chosen.
+  void the_palette_finds_and_does() {
+    const QTemporaryDir folder;
+    write_fixture(folder.filePath(QStringLiteral("first")).toStdString(), {});
+    write_fixture(folder.filePath(QStringLiteral("second")).toStdString(), {.mixer = "avey"});
+    Session session(folder.path());
+    MainWindow window(session, nullptr);
+    window.showPage(QStringLiteral("runs"));
+    window.show();
+    wait_for_runs(session);
+    QVERIFY(QTest::qWaitForWindowActive(&window));
+    const auto search = [&](const QString& words) {
+      window.activateWindow();
+      QVERIFY(QTest::qWaitForWindowActive(&window));
+      QTest::keyClick(QApplication::focusWidget() ? QApplication::focusWidget() : &window, Qt::Key_K, Qt::ControlModifier);
+      auto* palette = window.findChild<CommandPalette*>();
+      QVERIFY(palette && palette->isVisible());
+      auto* line = palette->findChild<QLineEdit*>();
+      QTest::keyClicks(line, words);
+      QVERIFY2(palette->findChild<QListWidget*>()->currentItem(), qPrintable(words));
+      QTest::keyClick(line, Qt::Key_Return);
+      QTRY_VERIFY(!window.findChild<CommandPalette*>());
+    };
+    search(QStringLiteral("compare"));
+    QTRY_COMPARE(window.page(), QStringLiteral("compare"));
+    search(QStringLiteral("avey second"));
+    QTRY_COMPARE(session.currentRun(), folder.filePath(QStringLiteral("second")));
+    search(QStringLiteral("first run"));
+    QTRY_COMPARE(session.currentRun(), folder.filePath(QStringLiteral("first")));
+    QSignalSpy settings(&session, &Session::settingRequested);
+    search(QStringLiteral("sequence length"));
+    QTRY_COMPARE(settings.size(), 1);
+    QCOMPARE(settings[0][0].toString(), QStringLiteral("/data/sequence_length"));
+    QCOMPARE(window.page(), QStringLiteral("configure"));
+    search(QStringLiteral("theme dark").mid(6));
+    QTRY_VERIFY(isDark(QApplication::palette()));
+    window.setTheme(Theme::light);
+    window.activateWindow();
+    QVERIFY(QTest::qWaitForWindowActive(&window));
+    QTest::keyClick(QApplication::focusWidget() ? QApplication::focusWidget() : &window, Qt::Key_K, Qt::ControlModifier);
+    auto* palette = window.findChild<CommandPalette*>();
+    QVERIFY(palette);
+    QTest::keyClicks(palette->findChild<QLineEdit*>(), QStringLiteral("no such thing"));
+    QTest::keyClick(palette->findChild<QLineEdit*>(), Qt::Key_Return);  // does nothing
+    QVERIFY(palette->isVisible());
+    QTest::keyClick(palette->findChild<QLineEdit*>(), Qt::Key_Escape);
+    QTRY_VERIFY(!window.findChild<CommandPalette*>());
   }
 
   void an_empty_folder_says_what_to_do() {

@@ -9,6 +9,7 @@ struct AxisScale {
   double low = 0, high = 1;  ///< values at the ends, low < high; both positive when logarithmic
   bool logarithmic = false, reversed = false;
 
+  bool operator==(const AxisScale&) const = default;
   double shown(double value) const { return logarithmic ? std::log10(value) : value; }  ///< NaN or −inf: cannot be drawn
   double value(double shown_value) const { return logarithmic ? std::pow(10.0, shown_value) : shown_value; }
 

@@ -22,7 +22,8 @@ class ElidedLabel : public QLabel {
  protected:
   void paintEvent(QPaintEvent*) override {
     QPainter painter(this);
-    const QString shown = fontMetrics().elidedText(text(), Qt::ElideRight, width());
+    QString shown = fontMetrics().elidedText(text(), Qt::ElideRight, width());
+    if (shown != text() && shown.size() < 5) shown.clear();  // says nothing
     style()->drawItemText(&painter, rect(), Qt::AlignLeft | Qt::AlignVCenter, palette(), true, shown, foregroundRole());
     if (const QString rest = shown == text() ? QString() : text(); rest != toolTip()) setToolTip(rest);
   }
@@ -52,7 +53,7 @@ Card::Card(const QString& title, const QString& subtitle, QWidget* content, QWid
   QFont bold = font();
   bold.setBold(true);
   title_->setFont(bold);
-  title_->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Preferred);
+  title_->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Preferred);
   subtitle_->setForegroundRole(QPalette::PlaceholderText);
   subtitle_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   auto* row = new QHBoxLayout(controls_);
@@ -75,14 +76,17 @@ Card::Card(const QString& title, const QString& subtitle, QWidget* content, QWid
 }
 
 void Card::setTitle(const QString& title, const QString& subtitle) {
+  if (title == title_->text() && subtitle == subtitle_->text()) return;
   title_->setText(title);
   subtitle_->setText(subtitle);
+  arrange();
   if (auto* view = findChild<FigureView*>(QString(), Qt::FindDirectChildrenOnly)) view->setAccessibleName(title);
 }
 
 void Card::addControl(QWidget* control) {
   controls_->layout()->addWidget(control);
   controls_->show();
+  arrange();
 }
 
 /// As narrow as the controls can be in a row of their own.
@@ -94,15 +98,27 @@ QSize Card::minimumSizeHint() const {
   return {std::max({title, controls, content}) + margins.left() + margins.right(), QWidget::minimumSizeHint().height()};
 }
 
-/// Controls stand in the header where it has room for them beside the title, else under it.
-void Card::resizeEvent(QResizeEvent*) {
+void Card::resizeEvent(QResizeEvent*) { arrange(); }
+
+/// Subtitle and controls stand in the header where it has room for them beside the title; else the subtitle has a line of its own under it,
+/// and where that is not enough, the controls too.
+void Card::arrange() {
   const QMargins margins = column_->contentsMargins();
-  const int needed = margins.left() + title_->sizeHint().width() + controls_->sizeHint().width() + 3 * header_->spacing() +
-                     (export_ ? export_->sizeHint().width() : 0) + margins.right();
-  const bool under = needed > width(), is_under = header_->indexOf(controls_) < 0;
-  if (under == is_under || controls_->isHidden()) return;
-  is_under ? column_->removeWidget(controls_) : header_->removeWidget(controls_);
-  under ? column_->insertWidget(1, controls_, 0, Qt::AlignLeft) : header_->insertWidget(2, controls_);
+  const int room = width() - margins.left() - margins.right() - 3 * header_->spacing() - (export_ ? export_->sizeHint().width() : 0);
+  const int title = title_->sizeHint().width(), words = subtitle_->text().isEmpty() ? 0 : subtitle_->sizeHint().width();
+  const int controls = controls_->isHidden() ? 0 : controls_->sizeHint().width();
+  const bool controls_under = controls > 0 && title + controls > room;
+  const bool words_under = words > 0 && title + words + (controls_under ? 0 : controls) > room;
+  const bool controls_are_under = header_->indexOf(controls_) < 0, words_are_under = header_->indexOf(subtitle_) < 0;
+  if (words_under == words_are_under && (controls_under == controls_are_under || controls == 0)) return;
+  for (QWidget* part : {static_cast<QWidget*>(subtitle_), controls_}) {
+    header_->removeWidget(part);
+    column_->removeWidget(part);
+  }
+  words_under ? column_->insertWidget(1, subtitle_) : header_->insertWidget(1, subtitle_, 1);
+  controls_under ? column_->insertWidget(words_under ? 2 : 1, controls_, 0, Qt::AlignLeft)
+                 : header_->insertWidget(words_under ? 1 : 2, controls_);
+  header_->setStretchFactor(title_, words_under ? 1 : 0);  // what follows stands at the right
 }
 
 void Card::paintEvent(QPaintEvent*) {

@@ -7,6 +7,7 @@
 #include <QGuiApplication>
 #include <QLegend>
 #include <QPainter>
+#include <tuple>
 
 #include "ui/charts/map_painter.h"
 #include "ui/charts/ticks.h"
@@ -29,8 +30,8 @@ int whole(double v) { return static_cast<int>(std::ceil(v)); }
 
 }  // namespace
 
-ChartScene::ChartScene(const Figure& figure, const FigureStyle& style, double unit)
-    : figure_(figure), style_(style), colours_(FigureColours::of(style.dark)), unit_(unit), chart_(new QChart) {
+ChartScene::ChartScene(std::shared_ptr<const PreparedFigure> prepared, const FigureStyle& style, double unit)
+    : prepared_(std::move(prepared)), style_(style), colours_(FigureColours::of(style.dark)), unit_(unit), chart_(new QChart) {
   scene_.addItem(chart_);
   chart_->setBackgroundVisible(false);
   chart_->setPlotAreaBackgroundVisible(false);
@@ -47,10 +48,7 @@ ChartScene::ChartScene(const Figure& figure, const FigureStyle& style, double un
     axis->setGridLinePen(QPen(colours_.grid, 0.5 * unit_));
   }
   x_axis_->setGridLineVisible(false);
-  y_axis_->setGridLineVisible(!figure.map);
-  curves_.reserve(figure.curves.size());
-  for (const Curve& curve : figure.curves) curves_.push_back(std::make_unique<PreparedCurve>(curve, figure.y.logarithmic));
-  if (figure.map && figure.map->rows > 0 && figure.map->columns > 0) map_ = map_image(*figure.map);
+  y_axis_->setGridLineVisible(!figure().map);
 }
 
 ChartScene::~ChartScene() = default;
@@ -62,25 +60,51 @@ QFont ChartScene::font(double scale) const {
   return font;
 }
 
+Legend ChartScene::legendOf(const PreparedFigure& prepared, const QSizeF& size) const {
+  const double nominal = prepared.figure.height_mm / 25.4 * 72 * unit_;
+  const double most = style_.whole_legend ? std::max(0.55 * size.height(), size.height() - nominal * 2 / 3) : 0.4 * size.height();
+  return style_.compact ? Legend{} : legend_of(prepared.figure, QFontMetricsF(font()), {size.width(), most}, unit_, style_.legend);
+}
+
+std::pair<AxisScale, AxisScale> ChartScene::scales(const PreparedFigure& prepared, const Window& window) {
+  const AxisScale x = window.x ? x_scale(prepared.figure, window) : prepared.x;
+  return {x, window.x || window.y ? y_scale(prepared.figure, prepared.curves, x, window) : prepared.y};
+}
+
+bool ChartScene::take(const std::shared_ptr<const PreparedFigure>& next, const Window& window) {
+  const Figure &a = figure(), &b = next->figure;
+  const auto same_axis = [](const AxisRecipe& l, const AxisRecipe& r) {
+    return l.title == r.title && l.logarithmic == r.logarithmic && l.reversed == r.reversed;
+  };
+  if (a.map || b.map || a.title != b.title || !same_axis(a.x, b.x) || !same_axis(a.y, b.y) || a.identity_line != b.identity_line ||
+      a.vertical_line != b.vertical_line || a.vertical_label != b.vertical_label)
+    return false;
+  const auto [x, y] = scales(*next, window);
+  Legend legend = legendOf(*next, chart_->size());
+  if (!(x == plane_.x) || !(y == plane_.y) || legend.height != legend_.height) return false;
+  prepared_ = next;
+  legend_ = std::move(legend);
+  runs_off_ = window.x || window.y ? std::vector<RunsOff>{} : next->runs_off;
+  return true;
+}
+
 void ChartScene::layout(const QSizeF& size, const Window& window) {
   const QFontMetricsF metrics(font());
-  const double nominal = figure_.height_mm / 25.4 * 72 * unit_;
-  const double most = style_.whole_legend ? std::max(0.55 * size.height(), size.height() - nominal * 2 / 3) : 0.4 * size.height();
-  legend_ = style_.compact ? Legend{} : legend_of(figure_, metrics, {size.width(), most}, unit_);
+  legend_ = legendOf(*prepared_, size);
   const double legend = legend_.height;
-  const double bar = map_.isNull() ? 0 : kColourBar * unit_ + 3.2 * metrics.height() + metrics.horizontalAdvance(QStringLiteral("0.00"));
+  const double bar =
+      prepared_->map.isNull() ? 0 : kColourBar * unit_ + 3.2 * metrics.height() + metrics.horizontalAdvance(QStringLiteral("0.00"));
   const double edge = 0.8 * metrics.height();  // half a tick label may stand past the end of an axis
   chart_->setMargins(QMargins(whole(2 * unit_), whole(legend + edge / 2),
                               whole(bar > 0 ? bar : std::max(edge, 0.5 * metrics.horizontalAdvance(QStringLiteral("000 M")))),
                               whole(unit_)));
   chart_->resize(size);
 
-  plane_.x = x_scale(figure_, window);
-  plane_.y = y_scale(figure_, curves_, plane_.x, window);
-  runs_off_ = window.x || window.y ? std::vector<RunsOff>{} : runs_off(figure_, curves_, plane_.x, plane_.y);
-  const bool cells = figure_.map.has_value();
-  setAxis(*x_axis_, plane_.x, figure_.x, size.width(), cells && figure_.map->column_extent[0] == figure_.map->column_extent[1]);
-  setAxis(*y_axis_, plane_.y, figure_.y, size.height() - legend, cells && figure_.map->row_extent[0] == figure_.map->row_extent[1]);
+  std::tie(plane_.x, plane_.y) = scales(*prepared_, window);
+  runs_off_ = window.x || window.y ? std::vector<RunsOff>{} : prepared_->runs_off;
+  const bool cells = figure().map.has_value();
+  setAxis(*x_axis_, plane_.x, figure().x, size.width(), cells && figure().map->column_extent[0] == figure().map->column_extent[1]);
+  setAxis(*y_axis_, plane_.y, figure().y, size.height() - legend, cells && figure().map->row_extent[0] == figure().map->row_extent[1]);
   chart_->layout()->invalidate();
   chart_->layout()->activate();
   plane_.area = chart_->plotArea();
@@ -110,6 +134,18 @@ void ChartScene::setAxis(QCategoryAxis& axis, const AxisScale& scale, const Axis
 }
 
 void ChartScene::paint(QPainter& painter, double column, bool exact_map) {
+  paintUnder(painter, exact_map);
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing);
+  const auto colour = [&](const auto& curve) { return seen_colour(curve->curve().colour, style_.dark); };
+  for (const auto& curve : curves()) paint_band(painter, *curve, plane_, colour(curve), column);
+  for (const auto& curve : curves()) paint_curve(painter, *curve, plane_, colour(curve), unit_, column);
+  for (const auto& curve : curves()) paint_markers(painter, *curve, plane_, colour(curve), colours_.ground, unit_);
+  painter.restore();
+  paintOver(painter);
+}
+
+void ChartScene::paintUnder(QPainter& painter, bool exact_map) {
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setRenderHint(QPainter::LosslessImageRendering);
   const QRectF all(QPointF(), chart_->size());
@@ -117,15 +153,18 @@ void ChartScene::paint(QPainter& painter, double column, bool exact_map) {
   scene_.render(&painter, all, all, Qt::IgnoreAspectRatio);
   painter.restore();
   painter.save();
-  if (!map_.isNull()) paint_map(painter, *figure_.map, map_, plane_, colours_, unit_, exact_map);
+  if (!prepared_->map.isNull()) paint_map(painter, *figure().map, prepared_->map, plane_, colours_, unit_, exact_map);
   paintLines(painter);
-  const auto colour = [&](const auto& curve) { return seen_colour(curve->curve().colour, style_.dark); };
-  for (const auto& curve : curves_) paint_curve(painter, *curve, plane_, colour(curve), unit_, column);
-  for (const auto& curve : curves_) paint_markers(painter, *curve, plane_, colour(curve), colours_.ground, unit_);
+  painter.restore();
+}
+
+void ChartScene::paintOver(QPainter& painter) const {
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing);
   paintFrame(painter);
   paintRunaway(painter);
   paint_legend(painter, legend_, font(), colours_, style_.dark, unit_);
-  if (!map_.isNull()) paintColourBar(painter);
+  if (!prepared_->map.isNull()) paintColourBar(painter);
   painter.restore();
 }
 
@@ -146,7 +185,7 @@ void ChartScene::paintFrame(QPainter& painter) const {
 /// Identity line and the labelled vertical line.
 void ChartScene::paintLines(QPainter& painter) const {
   const QRectF& a = plane_.area;
-  if (figure_.identity_line) {
+  if (figure().identity_line) {
     Curve identity;
     const double low = std::max(plane_.x.low, plane_.y.low), high = std::min(plane_.x.high, plane_.y.high);
     if (low < high) {
@@ -154,18 +193,18 @@ void ChartScene::paintLines(QPainter& painter) const {
       identity.y = identity.x;
       identity.width = 0.8;
       identity.dash = Dash::dot;
-      const PreparedCurve prepared(identity, figure_.y.logarithmic);
+      const PreparedCurve prepared(identity, figure().y.logarithmic);
       paint_curve(painter, prepared, plane_, colours_.axis, unit_, unit_);
     }
   }
-  if (!figure_.vertical_line) return;
-  const double t = plane_.x.fraction(*figure_.vertical_line);
+  if (!figure().vertical_line) return;
+  const double t = plane_.x.fraction(*figure().vertical_line);
   if (!(t >= 0 && t <= 1)) return;
   const double x = a.left() + t * a.width();
   painter.setPen(QPen(colours_.accent, 1.0 * unit_));
   painter.drawLine(QPointF(x, a.top()), QPointF(x, a.bottom()));
-  if (figure_.vertical_label.empty()) return;
-  const QString text = QString::fromStdString(figure_.vertical_label);
+  if (figure().vertical_label.empty()) return;
+  const QString text = QString::fromStdString(figure().vertical_label);
   const QFontMetricsF metrics(font());
   QRectF box(0, 0, metrics.horizontalAdvance(text) + 8 * unit_, 1.3 * metrics.height());
   box.moveCenter({x, a.top() + 0.65 * metrics.height()});
@@ -202,7 +241,7 @@ void ChartScene::paintRunaway(QPainter& painter) const {
 }
 
 void ChartScene::paintColourBar(QPainter& painter) const {
-  const HeatMap& map = *figure_.map;
+  const HeatMap& map = *figure().map;
   const QList<QRgb>& colours = colour_map(map.diverging);
   QImage bar(1, static_cast<int>(colours.size()), QImage::Format_RGB32);
   for (int i = 0; i < bar.height(); ++i) bar.setPixel(0, i, colours[colours.size() - 1 - i]);

@@ -4,12 +4,14 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "ui/charts/colours.h"
 #include "ui/charts/curve_painter.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/legend.h"
+#include "ui/charts/prepared_figure.h"
 
 class QCategoryAxis;
 class QChart;
@@ -21,47 +23,48 @@ struct Window {
   std::optional<std::array<double, 2>> x, y;
 };
 
-/// A value beyond the edge of what an axis shows by itself.
-struct RunsOff {
-  Qt::Edge edge;
-  double value;
-};
-
 /// A figure laid out on a rectangle: Qt Charts carries axes, titles, grid, layout; curves, map, legend and colour bar are
 /// painted by us over it. (Qt Charts' own legend shows 13 pixels of a line, too short to tell dashes apart.)
 class ChartScene {
  public:
-  /// `unit`: scene units per point. The figure must outlive the scene unchanged.
-  ChartScene(const Figure& figure, const FigureStyle& style, double unit);
+  /// `unit`: scene units per point.
+  ChartScene(std::shared_ptr<const PreparedFigure> prepared, const FigureStyle& style, double unit);
+  ChartScene(const Figure& figure, const FigureStyle& style, double unit) : ChartScene(prepare_figure(figure), style, unit) {}
   ~ChartScene();
 
   void layout(const QSizeF& size, const Window& window = {});
+  /// Shows other curves in the same layout; false, and nothing changes, when axes or legend would be others.
+  bool take(const std::shared_ptr<const PreparedFigure>& next, const Window& window);
   /// Paints at the origin in scene units. `column`: width within which curve points may share an envelope.
   void paint(QPainter& painter, double column, bool exact_map);
+  /// What lies beneath the curves and over them.
+  void paintUnder(QPainter& painter, bool exact_map);
+  void paintOver(QPainter& painter) const;
 
   const Plane& plane() const { return plane_; }
-  const std::vector<std::unique_ptr<PreparedCurve>>& curves() const { return curves_; }
+  const PreparedCurves& curves() const { return prepared_->curves; }
   const Legend& legend() const { return legend_; }
   const FigureColours& colours() const { return colours_; }
   QFont font(double scale = 1) const;
   double unit() const { return unit_; }
 
  private:
+  const Figure& figure() const { return prepared_->figure; }
+  Legend legendOf(const PreparedFigure& prepared, const QSizeF& size) const;
+  static std::pair<AxisScale, AxisScale> scales(const PreparedFigure& prepared, const Window& window);
   void setAxis(QCategoryAxis& axis, const AxisScale& scale, const AxisRecipe& recipe, double length, bool cells);
   void paintFrame(QPainter& painter) const;
   void paintLines(QPainter& painter) const;
   void paintRunaway(QPainter& painter) const;
   void paintColourBar(QPainter& painter) const;
 
-  const Figure& figure_;
+  std::shared_ptr<const PreparedFigure> prepared_;
   FigureStyle style_;
   FigureColours colours_;
   double unit_;
   QGraphicsScene scene_;
   QChart* chart_;
   QCategoryAxis *x_axis_, *y_axis_;
-  std::vector<std::unique_ptr<PreparedCurve>> curves_;
-  QImage map_;
   Plane plane_;
   std::vector<double> x_minor_, y_minor_;
   Legend legend_;
@@ -71,11 +74,9 @@ class ChartScene {
 
 /// The ranges a figure shows by itself: recipe, else data with a little air; whole map.
 AxisScale x_scale(const Figure& figure, const Window& window = {});
-AxisScale y_scale(const Figure& figure, const std::vector<std::unique_ptr<PreparedCurve>>& curves, const AxisScale& x,
-                  const Window& window = {});
+AxisScale y_scale(const Figure& figure, const PreparedCurves& curves, const AxisScale& x, const Window& window = {});
 
 /// How far curves go on outside these scales, at each edge where any does.
-std::vector<RunsOff> runs_off(const Figure& figure, const std::vector<std::unique_ptr<PreparedCurve>>& curves, const AxisScale& x,
-                              const AxisScale& y);
+std::vector<RunsOff> runs_off(const Figure& figure, const PreparedCurves& curves, const AxisScale& x, const AxisScale& y);
 
 }  // namespace saccade::ui

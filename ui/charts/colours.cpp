@@ -1,5 +1,6 @@
 #include "ui/charts/colours.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -54,18 +55,20 @@ FigureColours FigureColours::of(bool dark) {
           QColor(0xd5, 0x5e, 0x00)};
 }
 
+/// On a dark ground greys are turned over, black to nearly white; dark colours move up into the range that can be seen, in their order.
 QColor seen_colour(const Colour& colour, bool dark) {
+  constexpr float kUpTo = 0.62f;
   QColor seen(colour.r, colour.g, colour.b);
   if (!dark) return seen;
   const QColor ground = FigureColours::of(true).ground;
-  if (seen.hslSaturationF() < 0.05 && contrast(seen, ground) < 3) return QColor(0xee, 0xee, 0xee);  // black turns white
   float h, s, l;
   seen.getHslF(&h, &s, &l);
-  while (contrast(seen, ground) < 3.6 && l < 0.95f) {
-    l += 0.02f;
-    seen.setHslF(h, s, l);
-  }
-  return seen;
+  if (s < 0.05f) return QColor::fromHslF(0, 0, 0.93f - 0.45f * l);
+  if (l >= kUpTo) return seen;
+  float least = 0;
+  while (contrast(QColor::fromHslF(h, s, least), ground) < 3.1 && least < 0.95f) least += 0.02f;
+  if (least < kUpTo) l = least + l * (kUpTo - least) / kUpTo;
+  return QColor::fromHslF(h, s, std::max(l, least));
 }
 
 const QList<QRgb>& colour_map(bool diverging) {

@@ -1,7 +1,9 @@
 #include "ui/charts/curve_painter.h"
 
+#include <QPaintEngine>
 #include <QPainter>
 #include <QPen>
+#include <QPolygonF>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -236,6 +238,16 @@ std::optional<size_t> PreparedCurve::nearest(double x) const {
   return best;
 }
 
+double PreparedCurve::at(double x, bool logarithmic_y) const {
+  const auto right = static_cast<size_t>(std::lower_bound(curve_.x.begin(), curve_.x.end(), x) - curve_.x.begin());
+  if (right == size()) return std::nan("");
+  const auto value = [&](double shown) { return logarithmic_y ? std::pow(10.0, shown) : shown; };
+  if (curve_.x[right] == x) return value(shown_y_[right]);
+  if (right == 0) return std::nan("");
+  const double share = (x - curve_.x[right - 1]) / (curve_.x[right] - curve_.x[right - 1]);
+  return value(shown_y_[right - 1] + share * (shown_y_[right] - shown_y_[right - 1]));
+}
+
 CurvePath curve_path(const PreparedCurve& curve, const Plane& plane, double column) {
   CurvePath path;
   PathBuilder builder(path, plane.area);
@@ -253,6 +265,65 @@ QPen curve_pen(const Curve& curve, const QColor& colour, double unit) {
     case Dash::dash_dot: pen.setDashPattern({5, 2, 1.2, 2}); break;
   }
   return pen;
+}
+
+namespace {
+
+/// On a screen, of a band with several points a column: a bar a column, which hides none of them and takes a small part of the time of a
+/// polygon with as many corners.
+void paint_columns(QPainter& painter, const Curve& of, size_t begin, size_t end, const Plane& plane, const QColor& colour, double column) {
+  struct Bar {
+    double top = INFINITY, bottom = -INFINITY;
+  };
+  std::vector<Bar> bars(static_cast<size_t>(std::ceil(plane.area.width() / column)));
+  for (size_t i = begin; i < end; ++i) {
+    const QPointF low = plane.to(of.x[i], of.low[i]), high = plane.to(of.x[i], of.high[i]);
+    const double at = std::floor((high.x() - plane.area.left()) / column);
+    if (!(at >= 0) || at >= static_cast<double>(bars.size()) || !std::isfinite(high.y())) continue;
+    Bar& bar = bars[static_cast<size_t>(at)];
+    bar.top = std::min(bar.top, high.y());
+    bar.bottom = std::max(bar.bottom, std::isfinite(low.y()) ? low.y() : plane.area.bottom());
+  }
+  const auto filled = [](const Bar& bar) { return bar.top <= bar.bottom; };
+  const auto first = std::find_if(bars.begin(), bars.end(), filled), last = std::find_if(bars.rbegin(), bars.rend(), filled).base();
+  painter.setRenderHint(QPainter::Antialiasing, false);  // bars that meet have no seam
+  Bar bar;
+  for (auto place = first; place < last; ++place) {
+    if (filled(*place)) bar = *place;
+    const QRectF rect(plane.area.left() + column * static_cast<double>(place - bars.begin()), bar.top, column, bar.bottom - bar.top);
+    painter.fillRect(rect.intersected(plane.area), colour);
+  }
+  painter.setRenderHint(QPainter::Antialiasing);
+}
+
+}  // namespace
+
+void paint_band(QPainter& painter, const PreparedCurve& curve, const Plane& plane, const QColor& colour, double column) {
+  const Curve& of = curve.curve();
+  if (of.low.empty() || of.low.size() != of.x.size() || of.high.size() != of.x.size() || !curve.sorted()) return;
+  const auto [inside, end_inside] = curve.range(plane.x.low, plane.x.high);
+  const size_t begin = inside > 0 ? inside - 1 : 0, end = std::min(of.x.size(), end_inside + 1);
+  QColor pale = colour;
+  pale.setAlphaF(0.18F);
+  const bool screen = painter.paintEngine() && painter.paintEngine()->type() == QPaintEngine::Raster;
+  if (screen && static_cast<double>(end - begin) * column > 1.5 * plane.area.width())
+    return paint_columns(painter, of, begin, end, plane, pale, column);
+  const size_t stride = 1 + (end - begin) / static_cast<size_t>(2 * std::max(1.0, plane.area.width()));
+  QPolygonF polygon;
+  std::vector<QPointF> back;
+  const auto inside_area = [&](const QPointF& p) {
+    return QPointF(std::clamp(p.x(), plane.area.left(), plane.area.right()), std::clamp(p.y(), plane.area.top(), plane.area.bottom()));
+  };
+  for (size_t i = begin; i < end; i += stride) {
+    const QPointF low = plane.to(of.x[i], of.low[i]), high = plane.to(of.x[i], of.high[i]);
+    if (!std::isfinite(low.x()) || !std::isfinite(high.y())) continue;
+    polygon << inside_area(high);
+    back.push_back(inside_area(std::isfinite(low.y()) ? low : QPointF(low.x(), plane.area.bottom())));
+  }
+  for (auto point = back.rbegin(); point != back.rend(); ++point) polygon << *point;
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(pale);
+  painter.drawPolygon(polygon);
 }
 
 void paint_curve(QPainter& painter, const PreparedCurve& curve, const Plane& plane, const QColor& colour, double unit, double column) {

@@ -14,7 +14,7 @@ class QPainter;
 
 namespace saccade::ui {
 
-/// A curve made ready for painting and read-out. Refers to the curve; neither may move afterwards.
+/// A curve made ready for painting and read-out.
 class PreparedCurve {
  public:
   PreparedCurve(const Curve& curve, bool logarithmic_y);
@@ -31,9 +31,11 @@ class PreparedCurve {
   std::pair<size_t, size_t> range(double low, double high) const;
   /// The drawable point next to x; nothing when there is none. Needs sorted().
   std::optional<size_t> nearest(double x) const;
+  /// y at x, between its neighbours on a straight line of the axis; NaN where none or a gap is. Needs sorted().
+  double at(double x, bool logarithmic_y) const;
 
  private:
-  const Curve& curve_;
+  const Curve curve_;
   std::vector<double> shown_y_;
   MinMaxPyramid pyramid_;
   bool sorted_ = false;
@@ -72,6 +74,8 @@ std::vector<QPointF> sparse_places(const PreparedCurve& curve, const Plane& plan
 void paint_curve(QPainter& painter, const PreparedCurve& curve, const Plane& plane, const QColor& colour, double unit, double column);
 void paint_markers(QPainter& painter, const PreparedCurve& curve, const Plane& plane, const QColor& colour, const QColor& ground,
                    double unit);
+/// The band of a mean, pale. `column`: see paint_curve().
+void paint_band(QPainter& painter, const PreparedCurve& curve, const Plane& plane, const QColor& colour, double column);
 double marker_radius(const Curve& curve, double unit);
 QPen curve_pen(const Curve& curve, const QColor& colour, double unit);
 

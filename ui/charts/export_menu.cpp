@@ -24,7 +24,7 @@ void ask_and_save(FigureView& view, const QString& suffix) {
   dialog->setAttribute(Qt::WA_DeleteOnClose);
   dialog->setAcceptMode(QFileDialog::AcceptSave);
   dialog->setDefaultSuffix(suffix);
-  dialog->selectFile(QString::fromStdString(figure.id.empty() ? "figure" : figure.id) + QLatin1Char('.') + suffix);
+  dialog->selectFile(view.fileName() + QLatin1Char('.') + suffix);
   QObject::connect(dialog, &QFileDialog::fileSelected, &view, [&view, figure](const QString& path) {
     QSettings().setValue(kFolderKey, QFileInfo(path).absolutePath());
     QString reason;

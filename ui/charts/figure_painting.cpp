@@ -14,6 +14,7 @@ FigureStyle FigureStyle::fromPalette(const QPalette& palette, const QFont& font)
   style.font_points = 0.9 * (font.pointSizeF() > 0 ? font.pointSizeF() : 10);
   style.families = font.families();
   style.whole_legend = false;
+  style.legend = LegendKind::fitting;
   return style;
 }
 
@@ -42,9 +43,9 @@ void paintFigure(QPainter& painter, const QRectF& area, const Figure& figure, co
 
 QSizeF figure_size_mm(const Figure& figure, const FigureStyle& style) {
   constexpr double kUnit = 2, kUnitsPerMm = 72 * kUnit / 25.4;
-  const ChartScene scene(figure, style, kUnit);
+  const ChartScene scene(Figure{}, style, kUnit);
   const QSizeF endless(figure.width_mm * kUnitsPerMm, std::numeric_limits<int>::max());
-  const double legend = legend_of(figure, QFontMetricsF(scene.font()), endless, kUnit).height / kUnitsPerMm;
+  const double legend = legend_of(figure, QFontMetricsF(scene.font()), endless, kUnit, style.legend).height / kUnitsPerMm;
   return {figure.width_mm, figure.height_mm + std::max(0.0, legend - figure.height_mm / 3)};
 }
 

@@ -39,7 +39,7 @@ void describe(Drawn& part, std::vector<double> values) {
   part.middle = median(std::move(values));
 }
 
-Drawn drawn(const PreparedCurve& curve, const AxisScale& x) {
+Drawn drawn(const PreparedCurve& curve, const AxisScale& x, const AxisRecipe& recipe) {
   constexpr size_t kSamples = 512;
   Drawn part;
   std::vector<double> samples;
@@ -51,6 +51,10 @@ Drawn drawn(const PreparedCurve& curve, const AxisScale& x) {
     if (std::isfinite(y) && at >= x.low && at <= x.high) samples.push_back(y);
   }
   describe(part, std::move(samples));
+  const Curve& of = curve.curve();
+  for (size_t i = begin; i < end && i < of.low.size(); i += stride)
+    for (const double edge : {of.low[i], of.high[i]})
+      if (const double shown = recipe.logarithmic ? std::log10(edge) : edge; std::isfinite(shown)) part.span.add(shown);
   if (stride == 1 || part.points == 0) return part;
   const auto extent = curve.pyramid().extent(begin, end);
   part.span.add(extent.low), part.span.add(extent.high);
@@ -138,8 +142,7 @@ AxisScale x_scale(const Figure& figure, const Window& window) {
   return scale_of(span, marked ? 0.03 : 0, figure.x);
 }
 
-AxisScale y_scale(const Figure& figure, const std::vector<std::unique_ptr<PreparedCurve>>& curves, const AxisScale& x,
-                  const Window& window) {
+AxisScale y_scale(const Figure& figure, const PreparedCurves& curves, const AxisScale& x, const Window& window) {
   const bool top_down = figure.map && figure.map->top_down;
   if (auto scale = fixed(figure.y, window.y)) {
     scale->reversed = scale->reversed != top_down;
@@ -150,16 +153,15 @@ AxisScale y_scale(const Figure& figure, const std::vector<std::unique_ptr<Prepar
     return {low, high, false, figure.y.reversed != top_down};
   }
   std::vector<Drawn> parts;
-  for (const auto& curve : curves) parts.push_back(drawn(*curve, x));
+  for (const auto& curve : curves) parts.push_back(drawn(*curve, x, figure.y));
   return scale_of(calm_span(parts), 0.04, figure.y);
 }
 
-std::vector<RunsOff> runs_off(const Figure& figure, const std::vector<std::unique_ptr<PreparedCurve>>& curves, const AxisScale& x,
-                              const AxisScale& y) {
+std::vector<RunsOff> runs_off(const Figure& figure, const PreparedCurves& curves, const AxisScale& x, const AxisScale& y) {
   if (figure.map) return {};
   Span across, up;
   for (const auto& curve : curves) {
-    if (const Drawn part = drawn(*curve, x); part.points > 0) up.add(part.span.low), up.add(part.span.high);
+    if (const Drawn part = drawn(*curve, x, figure.y); part.points > 0) up.add(part.span.low), up.add(part.span.high);
     if (const Drawn part = drawn_across(curve->curve(), figure.x); part.points > 0) across.add(part.span.low), across.add(part.span.high);
   }
   std::vector<RunsOff> found;

@@ -6,10 +6,12 @@
 #include <QMouseEvent>
 #include <QPainter>
 #include <QPixmap>
+#include <QToolButton>
 #include <QToolTip>
 #include <QWheelEvent>
 
 #include "ui/charts/accessible_figure.h"
+#include "ui/charts/curve_layer.h"
 #include "ui/charts/export_menu.h"
 #include "ui/charts/map_painter.h"
 #include "ui/charts/read_out.h"
@@ -24,15 +26,18 @@ enum class Drag { none, zoom, pan, line };
 
 struct FigureView::Impl {
   FigureView* view;
-  Figure figure;
-  bool filled = false, compact = false;
+  std::shared_ptr<const PreparedFigure> prepared = std::make_shared<PreparedFigure>();
+  bool compact = false, keys_only = false;
+  CurveLayer layer;
+  QToolButton* whole = nullptr;  ///< ends the zoom
+  QPixmap under;                 ///< axes and what else lies beneath the curves
+  QString file_prefix;
   QString empty_text = FigureView::tr("Nothing to show yet");
   std::function<QString(int, int)> cell_text;
   Cell selected{-1, -1};
   Window window;
 
   std::unique_ptr<ChartScene> scene;
-  QPixmap picture;
   std::optional<QPointF> pointer;  ///< read-out place: mouse or keyboard
   Drag drag = Drag::none;
   QPointF press, now;
@@ -44,35 +49,61 @@ struct FigureView::Impl {
   QRectF area() const { return scene ? scene->plane().area : QRectF(); }
   const Plane& plane() const { return scene->plane(); }
 
+  const Figure& figure() const { return prepared->figure; }
   void forget() {
     scene.reset();
-    picture = {};
+    under = {};
     view->update();
   }
   void ensureScene() {
     if (scene) return;
     FigureStyle style = FigureStyle::fromPalette(view->palette(), view->font());
     style.compact = compact;
-    scene = std::make_unique<ChartScene>(figure, style, unit());
+    if (keys_only) style.legend = LegendKind::keys_only;
+    scene = std::make_unique<ChartScene>(prepared, style, unit());
   }
   void relayout() {
+    placeButton();
     if (!scene) return;
     scene->layout(view->size(), window);
-    picture = {};
+    under = {};
     view->update();
   }
-  void paintPicture() {
+  void placeButton() {
+    whole->setVisible(prepared->filled && (window.x || window.y));
+    whole->adjustSize();
+    whole->move(view->width() - whole->width() - 6, 4);
+  }
+  void paintUnder() {
     const qreal ratio = view->devicePixelRatioF();
-    picture = QPixmap(view->size() * ratio);
-    picture.setDevicePixelRatio(ratio);
-    picture.fill(Qt::transparent);
-    QPainter painter(&picture);
-    scene->paint(painter, 1 / ratio, false);
+    under = QPixmap(view->size() * ratio);
+    under.setDevicePixelRatio(ratio);
+    under.fill(Qt::transparent);
+    QPainter painter(&under);
+    scene->paintUnder(painter, false);
+  }
+  void showCurves() {
+    if (prepared->curves.empty()) return;
+    const qreal ratio = view->devicePixelRatioF();
+    layer.show({prepared, plane(), view->size() * ratio, ratio, unit(), dark(), scene->colours().ground});
+  }
+  /// Whether a curve goes through the part that is looked at.
+  bool anythingSeen() const {
+    if (figure().map || (!window.x && !window.y)) return true;
+    const auto [bottom, top] = std::minmax({plane().y.shown(plane().y.low), plane().y.shown(plane().y.high)});
+    return std::any_of(prepared->curves.begin(), prepared->curves.end(), [&, low_y = bottom, high_y = top](const auto& curve) {
+      if (!curve->sorted()) return true;
+      auto [begin, end] = curve->range(plane().x.low, plane().x.high);
+      if (begin > 0 && begin < curve->size()) --begin;
+      if (end > 0 && end < curve->size()) ++end;
+      const auto extent = curve->pyramid().extent(begin, end);
+      return !extent.empty() && extent.low <= high_y && extent.high >= low_y;
+    });
   }
 
   std::optional<double> lineAt() const {
-    if (!scene || !figure.vertical_line) return {};
-    return area().left() + plane().x.fraction(*figure.vertical_line) * area().width();
+    if (!scene || !figure().vertical_line) return {};
+    return area().left() + plane().x.fraction(*figure().vertical_line) * area().width();
   }
   bool gripsLine(const QPointF& at) const {
     const auto x = lineAt();
@@ -92,9 +123,10 @@ struct FigureView::Impl {
                     std::isfinite((*r)[1]));
     };
     if (!sane(wanted.x) || !sane(wanted.y)) return;
-    if (figure.map) keepInside(wanted);
+    if (figure().map) keepInside(wanted);
     window = wanted;
     relayout();
+    Q_EMIT view->zoomChanged();
   }
   void keepInside(Window& wanted) const {
     const auto shift = [](std::optional<std::array<double, 2>>& r, const std::array<double, 2>& extent) {
@@ -104,16 +136,16 @@ struct FigureView::Impl {
       const double by = (*r)[0] < low ? low - (*r)[0] : (*r)[1] > high ? high - (*r)[1] : 0;
       (*r)[0] += by, (*r)[1] += by;
     };
-    shift(wanted.x, column_extent(*figure.map));
-    shift(wanted.y, row_extent(*figure.map));
+    shift(wanted.x, column_extent(*figure().map));
+    shift(wanted.y, row_extent(*figure().map));
   }
   void zoomAround(const QPointF& at, double factor, bool x, bool y) {
     const double fx = (at.x() - area().left()) / area().width(), fy = (area().bottom() - at.y()) / area().height();
     zoomTo(plane(), fx - fx * factor, fx + (1 - fx) * factor, fy - fy * factor, fy + (1 - fy) * factor, x, y);
   }
   void paintSelection(QPainter& painter) const {
-    if (!figure.map || (selected.row < 0 && selected.column < 0)) return;
-    const HeatMap& map = *figure.map;
+    if (!figure().map || (selected.row < 0 && selected.column < 0)) return;
+    const HeatMap& map = *figure().map;
     QRectF frame = area();
     if (selected.row >= 0) {
       const QRectF row = cell_rect(map, plane(), selected.row, 0);
@@ -136,15 +168,23 @@ struct FigureView::Impl {
     painter.drawRect(frame);
   }
   void tell(const QPointF& at, const QPoint& global) {
-    if (!figure.map) return;
-    const auto cell = cell_at(figure, *scene, at);
+    if (!figure().map) return;
+    const auto cell = cell_at(figure(), *scene, at);
     if (!cell) return QToolTip::hideText();
-    QToolTip::showText(global, cell_text ? cell_text(cell->row, cell->column) : ui::cell_text(figure, *cell), view);
+    QToolTip::showText(global, cell_text ? cell_text(cell->row, cell->column) : ui::cell_text(figure(), *cell), view);
   }
 };
 
 FigureView::FigureView(QWidget* parent) : QWidget(parent), impl_(std::make_unique<Impl>()) {
   impl_->view = this;
+  impl_->whole = new QToolButton(this);
+  impl_->whole->setText(tr("Show all"));
+  impl_->whole->setAccessibleName(tr("Show all of the chart again"));
+  impl_->whole->setToolTip(tr("This is a part of the chart. Home or a double click shows all of it again."));
+  impl_->whole->setFocusPolicy(Qt::NoFocus);
+  impl_->whole->hide();
+  connect(impl_->whole, &QToolButton::clicked, this, &FigureView::showAll);
+  connect(&impl_->layer, &CurveLayer::ready, this, qOverload<>(&QWidget::update));
   impl_->menu = make_export_menu(*this);
   install_accessible_figure();
   setFocusPolicy(Qt::StrongFocus);
@@ -154,19 +194,36 @@ FigureView::FigureView(QWidget* parent) : QWidget(parent), impl_(std::make_uniqu
 
 FigureView::~FigureView() = default;
 
-void FigureView::setFigure(Figure figure) {
-  if (figure.id != impl_->figure.id || figure.x.title != impl_->figure.x.title || figure.map.has_value() != impl_->figure.map.has_value())
-    impl_->window = {};
-  impl_->scene.reset();  // refers to the figure that goes
-  impl_->figure = std::move(figure);
-  impl_->filled = has_data(impl_->figure);
-  impl_->forget();
+void FigureView::setFigure(Figure figure) { setPrepared(prepare_figure(std::move(figure), impl_->prepared)); }
+
+void FigureView::setPrepared(std::shared_ptr<const PreparedFigure> prepared) {
+  if (prepared == impl_->prepared) return;
+  const Figure &before = impl_->figure(), &now = prepared->figure;
+  const bool anew = now.id != before.id || now.x.title != before.x.title || now.map.has_value() != before.map.has_value();
+  if (anew && !before.id.empty()) impl_->window = {};
+  if (anew) impl_->layer.clear();
+  impl_->prepared = std::move(prepared);
+  if (impl_->scene && !anew && impl_->scene->take(impl_->prepared, impl_->window))
+    update();
+  else
+    impl_->forget();
+  impl_->placeButton();
 }
 
-const Figure& FigureView::figure() const { return impl_->figure; }
+std::shared_ptr<const PreparedFigure> FigureView::prepared() const { return impl_->prepared; }
+bool FigureView::drawing() const { return impl_->layer.busy(); }
+std::optional<std::array<double, 2>> FigureView::part() const { return impl_->window.x; }
+bool FigureView::zoomed() const { return impl_->window.x || impl_->window.y; }
+
+void FigureView::look(const std::optional<std::array<double, 2>>& x, const std::optional<std::array<double, 2>>& y) {
+  impl_->window = {x, y};
+  impl_->relayout();
+}
+
+const Figure& FigureView::figure() const { return impl_->figure(); }
 
 Figure FigureView::shownFigure() const {
-  Figure shown = impl_->figure;
+  Figure shown = impl_->figure();
   if (impl_->window.x) shown.x.range = impl_->window.x;
   if (impl_->window.y) shown.y.range = impl_->window.y;
   return shown;
@@ -177,8 +234,22 @@ void FigureView::setEmptyText(const QString& text) {
   update();
 }
 
+QString FigureView::emptyText() const { return impl_->empty_text; }
+
+void FigureView::setFilePrefix(const QString& prefix) { impl_->file_prefix = prefix; }
+
+QString FigureView::fileName() const {
+  const std::string& id = impl_->figure().id;
+  return impl_->file_prefix + QString::fromStdString(id.empty() ? "figure" : id);
+}
+
 void FigureView::setCompact(bool compact) {
   impl_->compact = compact;
+  impl_->forget();
+}
+
+void FigureView::setKeysOnly(bool keys_only) {
+  impl_->keys_only = keys_only;
   impl_->forget();
 }
 
@@ -197,16 +268,17 @@ QSize FigureView::minimumSizeHint() const { return {140, 100}; }
 void FigureView::showAll() {
   impl_->window = {};
   impl_->relayout();
+  Q_EMIT zoomChanged();
 }
 
 bool FigureView::event(QEvent* event) {
-  if (event->type() == QEvent::ToolTip && impl_->figure.map) return true;  // the read-out speaks
+  if (event->type() == QEvent::ToolTip && impl_->figure().map) return true;  // the read-out speaks
   return QWidget::event(event);
 }
 
 void FigureView::paintEvent(QPaintEvent*) {
   QPainter painter(this);
-  if (!impl_->filled) {
+  if (!impl_->prepared->filled) {
     painter.setPen(palette().color(QPalette::PlaceholderText));
     painter.drawText(rect().adjusted(12, 8, -12, -8), Qt::AlignCenter | Qt::TextWordWrap, impl_->empty_text);
   } else {
@@ -214,8 +286,15 @@ void FigureView::paintEvent(QPaintEvent*) {
       impl_->ensureScene();
       impl_->scene->layout(size(), impl_->window);
     }
-    if (impl_->picture.isNull()) impl_->paintPicture();
-    painter.drawPixmap(0, 0, impl_->picture);
+    if (impl_->under.isNull()) impl_->paintUnder();
+    painter.drawPixmap(0, 0, impl_->under);
+    impl_->showCurves();
+    impl_->layer.paint(painter, impl_->plane());
+    impl_->scene->paintOver(painter);
+    if (!impl_->anythingSeen()) {
+      painter.setPen(palette().color(QPalette::PlaceholderText));
+      painter.drawText(impl_->area(), Qt::AlignCenter | Qt::TextWordWrap, tr("Nothing lies in this part. Home shows all."));
+    }
     impl_->paintSelection(painter);
     if (impl_->drag == Drag::zoom) {
       QColor fill = palette().color(QPalette::Highlight);
@@ -224,7 +303,7 @@ void FigureView::paintEvent(QPaintEvent*) {
       painter.setBrush(fill);
       painter.drawRect(QRectF(impl_->press, impl_->now).normalized().intersected(impl_->area()));
     } else if (impl_->pointer && impl_->drag == Drag::none) {
-      if (const auto out = read_out(impl_->figure, *impl_->scene, *impl_->pointer, impl_->dark()))
+      if (const auto out = read_out(impl_->figure(), *impl_->scene, *impl_->pointer, impl_->dark()))
         paint_read_out(painter, *out, *impl_->scene, *impl_->pointer);
     }
   }
@@ -290,9 +369,9 @@ void FigureView::mouseReleaseEvent(QMouseEvent* event) {
   if (!impl_->scene || drag != Drag::zoom) return;
   const QRectF box = QRectF(impl_->press, event->position()).normalized().intersected(impl_->area());
   if (std::hypot(event->position().x() - impl_->press.x(), event->position().y() - impl_->press.y()) <= kClickSlack) {
-    if (const auto cell = cell_at(impl_->figure, *impl_->scene, impl_->press))
+    if (const auto cell = cell_at(impl_->figure(), *impl_->scene, impl_->press))
       Q_EMIT cellClicked(cell->row, cell->column);
-    else if (!impl_->figure.map) {
+    else if (!impl_->figure().map) {
       const QPointF v = impl_->plane().from(impl_->press);
       Q_EMIT positionClicked(v.x(), v.y());
     }
@@ -319,7 +398,7 @@ void FigureView::keyPressEvent(QKeyEvent* event) {
   const QPointF centre = impl_->pointer && impl_->area().contains(*impl_->pointer) ? *impl_->pointer : impl_->area().center();
   const bool control = event->modifiers() & Qt::ControlModifier;
   const auto move = [&](double by) {
-    if (control && impl_->figure.vertical_line) {
+    if (control && impl_->figure().vertical_line) {
       const QPointF at(*impl_->lineAt() + by, impl_->area().center().y());
       if (impl_->area().contains(at)) Q_EMIT verticalLineMoved(impl_->plane().from(at).x());
     } else {
@@ -344,7 +423,7 @@ void FigureView::keyPressEvent(QKeyEvent* event) {
 }
 
 void FigureView::contextMenuEvent(QContextMenuEvent* event) {
-  if (impl_->filled) impl_->menu->popup(event->globalPos());
+  if (impl_->prepared->filled) impl_->menu->popup(event->globalPos());
 }
 
 }  // namespace saccade::ui

@@ -3,10 +3,13 @@
 #include <QSizeF>
 #include <QStringList>
 #include <QWidget>
+#include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "analysis/figures/figure.h"
+#include "ui/charts/legend_kind.h"
 
 class QPainter;
 class QLabel;
@@ -16,11 +19,14 @@ class QVBoxLayout;
 
 namespace saccade::ui {
 
+struct PreparedFigure;
+
 /// One look for screen and paper. Light for export unless asked otherwise; from the palette on screen.
 struct FigureStyle {
   bool dark = false;
   double font_points = 9;
-  bool compact = false;      ///< no legend, no axis titles: a small chart whose card says what it shows
+  bool compact = false;  ///< no legend, no axis titles: a small chart whose card says what it shows
+  LegendKind legend = LegendKind::whole;
   bool whole_legend = true;  ///< pages grow with it (figure_size_mm); on screen the curves keep most of the height
   QStringList families{"Liberation Sans", "DejaVu Sans", "Arial",
                        "Helvetica"};  ///< TrueType, so that PDF embeds them; empty: the application's
@@ -53,10 +59,20 @@ class FigureView : public QWidget {
   ~FigureView() override;
 
   void setFigure(Figure figure);
+  void setPrepared(std::shared_ptr<const PreparedFigure> prepared);  ///< the same, of what another thread has made ready
+  std::shared_ptr<const PreparedFigure> prepared() const;
   const Figure& figure() const;
-  void setEmptyText(const QString& text);     ///< shown when the figure holds no data: says what to do next
-  void setCompact(bool compact);              ///< on screen only: exports are complete
-  void setSelectedCell(int row, int column);  ///< framed on a map; −1: the whole column or row; both −1: none
+  void setEmptyText(const QString& text);  ///< shown when the figure holds no data: says what to do next
+  QString emptyText() const;
+  /// What names of exported files begin with, before the figure's own.
+  void setFilePrefix(const QString& prefix);
+  QString fileName() const;          ///< without extension
+  void setCompact(bool compact);     ///< on screen only: exports are complete
+  void setKeysOnly(bool keys_only);  ///< likewise: no legend of curves that a list beside names
+  bool drawing() const;              ///< curves are still to come
+  bool zoomed() const;
+  std::optional<std::array<double, 2>> part() const;  ///< of the x axis that is looked at; nothing: all
+  void setSelectedCell(int row, int column);          ///< framed on a map; −1: the whole column or row; both −1: none
   /// What the read-out says about a map cell; default: row, column and value.
   void setCellText(std::function<QString(int row, int column)> text);
   /// The figure as looked at: zoomed when zoomed.
@@ -69,13 +85,15 @@ class FigureView : public QWidget {
   QMenu* exportMenu();
 
  public Q_SLOTS:
-  void showAll();  ///< ends the zoom
+  void showAll();                                                                                           ///< ends the zoom
+  void look(const std::optional<std::array<double, 2>>& x, const std::optional<std::array<double, 2>>& y);  ///< at this part; empty: all
 
  Q_SIGNALS:
   void cellClicked(int row, int column);     ///< map cell
   void positionClicked(double x, double y);  ///< axis values, charts
   void verticalLineMoved(double x);          ///< dragged or moved by Ctrl+arrow; the owner sets the new figure
   void exported(const QString& path);
+  void zoomChanged();
   void failed(const QString& reason);
 
  protected:
@@ -112,6 +130,8 @@ class Card : public QWidget {
   void resizeEvent(QResizeEvent* event) override;
 
  private:
+  void arrange();
+
   QLabel* title_;
   QLabel* subtitle_;
   QHBoxLayout* header_;

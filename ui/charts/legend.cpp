@@ -25,15 +25,16 @@ std::vector<double> column_widths(const std::vector<double>& needed, double widt
 
 }  // namespace
 
-Legend legend_of(const Figure& figure, const QFontMetricsF& metrics, const QSizeF& room, double unit) {
+Legend legend_of(const Figure& figure, const QFontMetricsF& metrics, const QSizeF& room, double unit, LegendKind kind) {
   Legend legend;
   const double row = 1.25 * metrics.height(), top = 0.25 * metrics.height(), width = room.width() - 2 * kEdge * unit;
   const double sample = (kSample + kTextGap) * unit;
   const double widest = std::max(0.36 * width, std::min(width, 120 * unit));  // one long name must not take the columns of all
   std::vector<double> needed;
   for (const Curve& curve : figure.curves) {
-    if (!curve.in_legend || curve.label.empty()) continue;
-    const QString text = metrics.elidedText(QString::fromStdString(curve.label), Qt::ElideMiddle, widest - sample);
+    if (!curve.in_legend || curve.label.empty() || (kind == LegendKind::keys_only && !curve.x.empty())) continue;
+    const QString label = QString::fromStdString(curve.label);
+    const QString text = kind == LegendKind::whole ? label : metrics.elidedText(label, Qt::ElideMiddle, widest - sample);
     legend.entries.push_back({&curve, {}, text});
     needed.push_back(sample + metrics.horizontalAdvance(text));
   }

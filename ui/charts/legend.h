@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ui/charts/colours.h"
+#include "ui/charts/legend_kind.h"
 
 class QPainter;
 
@@ -23,7 +24,8 @@ struct Legend {
 };
 
 /// In painter units; `unit`: of them a point. Beyond `room.height()` the last entry counts those left out.
-Legend legend_of(const Figure& figure, const QFontMetricsF& metrics, const QSizeF& room, double unit);
+Legend legend_of(const Figure& figure, const QFontMetricsF& metrics, const QSizeF& room, double unit,
+                 LegendKind kind = LegendKind::fitting);
 void paint_legend(QPainter& painter, const Legend& legend, const QFont& font, const FigureColours& colours, bool dark, double unit);
 
 }  // namespace saccade::ui

@@ -63,10 +63,10 @@ std::optional<ReadOut> read_out(const Figure& figure, const ChartScene& scene, c
   for (const auto& curve : scene.curves()) {
     if (!curve->sorted() || curve->curve().label.empty() || curve->size() == 0) continue;
     const auto& xs = curve->curve().x;
-    const double slack = (scene.plane().from(at + QPointF(3 * scene.unit(), 0)).x() - x);
-    if (x < xs.front() - std::abs(slack) || x > xs.back() + std::abs(slack)) continue;
-    if (const auto i = curve->nearest(x))
-      found.push_back({&curve->curve(), curve->curve().y[*i], scene.plane().to(xs[*i], curve->curve().y[*i])});
+    const double slack = std::abs(scene.plane().from(at + QPointF(3 * scene.unit(), 0)).x() - x);
+    if (x < xs.front() - slack || x > xs.back() + slack) continue;
+    const double inside = std::clamp(x, xs.front(), xs.back()), y = curve->at(inside, figure.y.logarithmic);
+    if (std::isfinite(y)) found.push_back({&curve->curve(), y, scene.plane().to(inside, y)});
   }
   const size_t most = std::min(found.size(), kMostLines), more = found.size() - most;
   const auto away = [&](const Found& f) { return std::abs(f.at.y() - at.y()); };
@@ -74,9 +74,14 @@ std::optional<ReadOut> read_out(const Figure& figure, const ChartScene& scene, c
   found.resize(most);
   std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.at.y() < b.at.y(); });
   const QFontMetricsF metrics(scene.font());
+  double greatest = 0;
+  for (const Found& f : found) greatest = std::max(greatest, std::abs(f.y));
+  const bool plain = greatest >= 1e-3 && greatest < 1e4;
+  const int decimals = plain ? std::clamp(3 - static_cast<int>(std::floor(std::log10(greatest))), 0, 6) : 0;
+  const auto number = [&](double y) { return plain ? QString::number(y, 'f', decimals) : short_number(y); };
   for (const Found& f : found) {
     const QString label = metrics.elidedText(QString::fromStdString(f.curve->label), Qt::ElideMiddle, 170 * scene.unit());
-    out.lines.push_back({label + QStringLiteral("  ") + short_number(f.y), seen_colour(f.curve->colour, dark), f.curve->marker});
+    out.lines.push_back({label + QStringLiteral("  ") + number(f.y), seen_colour(f.curve->colour, dark), f.curve->marker});
     if (scene.plane().area.contains(f.at)) out.points.push_back(f.at);
   }
   if (more > 0) out.lines.push_back({QStringLiteral("and %1 further away").arg(more), {}});

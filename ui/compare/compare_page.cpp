@@ -5,13 +5,13 @@
 #include <QComboBox>
 #include <QHeaderView>
 #include <QLabel>
+#include <QScrollBar>
 #include <QSignalBlocker>
 #include <QTableView>
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "analysis/comparison/comparison.h"
 #include "analysis/studies/study_folder.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/two_columns.h"
@@ -31,26 +31,84 @@ const RegisterPage entry{{"compare", QObject::tr("Compare"), "compare", 50,
 
 QString verdict(const Comparison& comparison) {
   if (comparison.warnings.empty() && comparison.rows.size() < 2) return ComparePage::tr("Switch two or more runs visible to compare them.");
-  QStringList lines;
-  if (comparison.warnings.empty())
+  QStringList lines, out;
+  if (comparison.warnings.empty() && comparison.left_out.empty())
     lines << ComparePage::tr("✓ Comparable: same text, tokenizer, evaluation and training settings; parameters within 1 %.");
+  constexpr qsizetype kNamed = 4;
+  for (const std::string& run : comparison.left_out) out << QString::fromStdString(run);
+  if (!out.isEmpty()) lines << ComparePage::tr("Left out: ") + out.mid(0, kNamed).join(QStringLiteral("; "));
+  if (out.size() > kNamed) lines.last() += ComparePage::tr("; and %1 more").arg(out.size() - kNamed);
   for (const std::string& warning : comparison.warnings) lines << QStringLiteral("⚠ ") + QString::fromStdString(warning);
   for (const std::string& line : comparison.tuning) lines << QString::fromStdString(line);
   return lines.join(QLatin1Char('\n'));
 }
 
-/// Asks for the room that all columns take, as far as a chart beside them stays readable.
-void showAllColumns(QTableView& view) {
-  constexpr int kWidest = 540;
-  view.resizeColumnsToContents();
-  view.setMinimumWidth(std::min(view.horizontalHeader()->length() + 2 * view.frameWidth() + 2, kWidest));
+/// So little that it is reckoned while one waits.
+bool is_little(const ShownRuns& shown) { return shown.runs().size() <= 24; }
+
+/// What the reader chose on the page.
+struct Wanted {
+  std::optional<double> at_loss;
+  std::string domain;
+  PretrainingLoss pretraining;
+  QString current;  ///< directory
+  TuningOfRun tuning;
+};
+
+/// The group of the baseline, else of the current run, first: the others are measured against it. Its name is the one of the selection.
+ComparePage::Made made(const std::shared_ptr<const ShownRuns>& shown, const Wanted& wanted,
+                       const std::shared_ptr<const PreparedFigure>& before) {
+  RunSet runs = shown->runs();
+  const auto at = [&](const QString& directory) {
+    return std::find_if(runs.begin(), runs.end(), [&](const Run* run) { return directory_of(*run) == directory; });
+  };
+  auto first = shown->baseline.isEmpty() ? runs.end() : at(shown->baseline);
+  if (first == runs.end()) first = at(wanted.current);
+  if (first != runs.end()) std::rotate(runs.begin(), first, first + 1);
+  ComparePage::Made result;
+  result.comparison = compare(runs, wanted.at_loss, wanted.domain, {}, wanted.pretraining, wanted.tuning);
+  for (ComparisonRow& row : result.comparison.rows)
+    for (const ShownGroup& group : shown->groups)
+      for (const SharedRun& run : group.seeds)
+        if (run->info().directory == row.directory) row.title = group.look.label;
+  result.figure =
+      prepare_figure(trajectory_figure(shown->drawn(), wanted.domain, result.comparison.equal_loss, wanted.pretraining), before);
+  return result;
 }
+
+/// Numbers are whole; the names in the first column have what is left.
+class FittedTable : public QTableView {
+ public:
+  /// Asks for the room that all columns take, up to `widest` pixels; what is more is scrolled to.
+  void fit(int widest) {
+    constexpr int kName = 130;
+    resizeColumnsToContents();
+    name_ = horizontalHeader()->sectionSize(0);
+    setMinimumWidth(std::min(numbers() + std::min(name_, kName) + verticalScrollBar()->sizeHint().width() + 2 * frameWidth() + 2, widest));
+    share();
+  }
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override {
+    QTableView::resizeEvent(event);
+    share();
+  }
+
+ private:
+  int numbers() const { return horizontalHeader()->length() - horizontalHeader()->sectionSize(0); }
+  void share() {
+    constexpr int kShortest = 130;
+    if (name_ > 0) setColumnWidth(0, std::clamp(viewport()->width() - numbers(), std::min(kShortest, name_), name_));
+  }
+  int name_ = 0;  ///< what the longest name takes
+};
 
 }  // namespace
 
 ComparePage::ComparePage(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
+      job_(this, [this](const Made& made) { show(made); }),
       tuning_(tuning_by_study()),
       trajectories_(new FigureView),
       domain_(new QComboBox),
@@ -80,22 +138,40 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
   auto* column = new QVBoxLayout(this);
   column->addWidget(new TwoColumns({trajectory_card_, 5, 5}, {makeTables(), 4, 5}, 860, 2, this));
 
+  trajectories_->setKeysOnly(true);
   connect(session_.runs(), &RunList::changed, this, &ComparePage::refresh);
   connect(&session_, &Session::currentRunChanged, this, &ComparePage::refresh);
+  if (const QVariant loss = session_.place().value("compare/loss"); loss.isValid()) at_loss_ = loss.toDouble();
   connect(domain_, &QComboBox::currentIndexChanged, this, &ComparePage::refresh);
   connect(pretraining_, &QComboBox::currentIndexChanged, this, [this] {
     at_loss_.reset();  // another loss has another scale
+    session_.place().set("compare/loss", {});
     refresh();
   });
   connect(trajectories_, &FigureView::failed, &session_, &Session::failed);
+  connect(trajectories_, &FigureView::exported, &session_,
+          [this](const QString& path) { Q_EMIT session_.noted(tr("Saved %1").arg(path)); });
   connect(trajectories_, &FigureView::verticalLineMoved, this, [this](double loss) {
     at_loss_ = loss;
+    session_.place().set("compare/loss", loss);
     refresh();
   });
   connect(common_, &QToolButton::clicked, this, [this] {
     at_loss_.reset();
+    session_.place().set("compare/loss", {});
     refresh();
   });
+}
+
+/// What the chart beside the tables leaves of the page.
+int ComparePage::widestTable() const {
+  constexpr int kWidest = 640, kLeast = 300, kMargins = 48;
+  return std::clamp(width() - trajectory_card_->minimumSizeHint().width() - kMargins, kLeast, kWidest);
+}
+
+void ComparePage::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  for (QTableView* view : {equal_view_, end_view_}) static_cast<FittedTable*>(view)->fit(widestTable());
 }
 
 QWidget* ComparePage::makeTables() {
@@ -120,7 +196,7 @@ QWidget* ComparePage::makeTables() {
 }
 
 QTableView* ComparePage::makeTable(ComparisonTable& table, const QString& name) {
-  auto* view = new QTableView;
+  auto* view = new FittedTable;
   view->setModel(&table);
   view->setAccessibleName(name);
   view->setFrameShape(QFrame::NoFrame);
@@ -133,7 +209,6 @@ QTableView* ComparePage::makeTable(ComparisonTable& table, const QString& name) 
   view->setWordWrap(false);
   view->verticalHeader()->hide();
   view->verticalHeader()->setDefaultSectionSize(static_cast<int>(1.7 * view->fontMetrics().height()));
-  view->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   view->horizontalHeader()->setHighlightSections(false);
   view->horizontalHeader()->setSortIndicatorClearable(true);
   view->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
@@ -175,17 +250,21 @@ void ComparePage::refresh() {
   stale_ = !isVisible();
   if (stale_) return;
   updateDomains();
-  auto runs = session_.runs()->visibleRuns();
-  if (const auto chosen = std::find(runs.begin(), runs.end(), session_.runs()->run(session_.currentRun())); chosen != runs.end())
-    std::rotate(runs.begin(), chosen, chosen + 1);  // the others are measured against it
-  const Comparison comparison = compare(runs, at_loss_, domain(), session_.runs()->runs(), pretraining(), tuning_);
-  trajectories_->setFigure(trajectory_figure(runs, domain(), comparison.equal_loss, session_.runs()->runs(), pretraining()));
+  const std::shared_ptr<const ShownRuns> shown = session_.runs()->shown();
+  const Wanted wanted{at_loss_, domain(), pretraining(), session_.currentRun(), tuning_};
+  if (is_little(*shown) && !job_.busy()) return show(made(shown, wanted, trajectories_->prepared()));
+  job_.ask([shown, wanted, before = trajectories_->prepared()] { return made(shown, wanted, before); }, true);
+}
+
+void ComparePage::show(const Made& made) {
+  const Comparison& comparison = made.comparison;
+  trajectories_->setPrepared(made.figure);
   equal_->setComparison(comparison);
   end_->setComparison(comparison);
   equal_card_->setTitle(tr("At equal pre-training loss"),
                         comparison.equal_loss ? tr("%1 nats · mean of seeds").arg(QString::number(*comparison.equal_loss, 'f', 3))
                                               : tr("no loss that all have reached"));
-  for (QTableView* view : {equal_view_, end_view_}) showAllColumns(*view);
+  for (QTableView* view : {equal_view_, end_view_}) static_cast<FittedTable*>(view)->fit(widestTable());
   common_->setEnabled(at_loss_.has_value());
   verdict_->setText(verdict(comparison));
 }

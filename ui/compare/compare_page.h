@@ -3,6 +3,8 @@
 #include <optional>
 
 #include "analysis/comparison/comparison.h"
+#include "ui/charts/prepared_figure.h"
+#include "ui/latest_job.h"
 
 class QComboBox;
 class QLabel;
@@ -20,21 +22,29 @@ class Session;
 class ComparePage : public QWidget {
   Q_OBJECT
  public:
+  struct Made {
+    Comparison comparison;
+    std::shared_ptr<const PreparedFigure> figure;
+  };
   ComparePage(Session& session, QWidget* parent);
 
  protected:
   void showEvent(QShowEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   QTableView* makeTable(ComparisonTable& table, const QString& name);
   QWidget* makeTables();
+  int widestTable() const;
   void addCopyButton(Card& card, const ComparisonTable& table);
   void refresh();
+  void show(const Made& made);
   void updateDomains();
   std::string domain() const;
   PretrainingLoss pretraining() const;
 
   Session& session_;
+  LatestJob<Made> job_;
   std::optional<double> at_loss_;  ///< where the reader put the line; else the lowest loss that all have reached
   TuningOfRun tuning_;             ///< what studies say of the runs they made
   bool stale_ = true;

@@ -30,15 +30,34 @@ QString signed_loss(double value) {
 
 ComparisonTable::ComparisonTable(Kind kind, const RunList* runs, QObject* parent) : QAbstractTableModel(parent), kind_(kind), runs_(runs) {}
 
+/// The row whose OOD loss is the least, where that says something: below all others by more than what is shown and, where there are seeds
+/// to tell, by two standard errors of the difference; at the end, where all were trained on as much.
+std::optional<size_t> ComparisonTable::best(const Comparison& comparison) const {
+  const auto& rows = comparison.rows;
+  if (rows.size() < 2 || (kind_ == Kind::at_end && !comparison.equal_ends)) return {};
+  const auto ood = [&](size_t i) { return kind_ == Kind::at_end ? rows[i].ood_loss : rows[i].ood_at_equal.value_or(NAN); };
+  const auto variance = [&](size_t i) {  // of the mean
+    const double spread = (kind_ == Kind::at_end ? rows[i].ood_spread : rows[i].spread).value_or(0);
+    return spread * spread / static_cast<double>(std::max<size_t>(1, rows[i].runs.size()));
+  };
+  std::optional<size_t> least;
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (std::isfinite(ood(i)) && (!least || ood(i) < ood(*least))) least = i;
+  if (!least) return {};
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i == *least || !std::isfinite(ood(i))) continue;
+    const double by = ood(i) - ood(*least);
+    if (by < 5e-4 || by <= 2 * std::sqrt(variance(i) + variance(*least))) return {};
+  }
+  return least;
+}
+
 void ComparisonTable::setComparison(const Comparison& comparison) {
   const auto optional = [](const std::optional<double>& value) { return value.value_or(NAN); };
   beginResetModel();
   rows_.clear();
-  best_.reset();
-  double least = std::numeric_limits<double>::infinity();
+  best_ = best(comparison);
   for (const ComparisonRow& row : comparison.rows) {
-    const double ood = kind_ == Kind::at_end ? row.ood_loss : optional(row.ood_at_equal);
-    if (ood < least) least = ood, best_ = rows_.size();
     rows_.push_back({{{QString::fromStdString(row.title), NAN}}, QString::fromStdString(row.directory.string())});
   }
   if (kind_ == Kind::at_equal_loss) {
@@ -46,7 +65,7 @@ void ComparisonTable::setComparison(const Comparison& comparison) {
         {tr("architecture"), {}},
         {tr("OOD (nats)"), tr("OOD loss where the pre-training loss is equal, mean of seeds")},
         {tr("± sd"), tr("Sample standard deviation over seeds; needs two or more")},
-        {tr("against selected"), tr("OOD loss minus that of the run selected in the list, or of the first one where that is hidden")},
+        {tr("against selected"), tr("OOD loss minus that of the baseline, else of the run selected in the list, else of the first")},
         {tr("seeds"), tr("Runs gathered in this row")}};
     for (size_t i = 0; i < rows_.size(); ++i) {
       const ComparisonRow& row = comparison.rows[i];
@@ -60,8 +79,8 @@ void ComparisonTable::setComparison(const Comparison& comparison) {
   } else {
     columns_ = {{tr("architecture"), {}},
                 {tr("parameters"), {}},
-                {tr("tokens/s"), tr("Training speed, mean over the run")},
-                {tr("ID (nats)"), tr("In-domain validation loss at the end")},
+                {tr("tokens/s"), tr("Trained tokens by seconds of training, over the whole run; mean of seeds")},
+                {tr("ID (nats)"), tr("In-domain validation loss at the end; not of damaged runs")},
                 {tr("OOD (nats)"), tr("Mean OOD loss at the end")}};
     if (!comparison.rows.empty())
       for (const auto& [domain, value] : comparison.rows.front().domains)

@@ -43,6 +43,7 @@ class ComparisonTable : public QAbstractTableModel {
     QString directory;
   };
   void arrange();
+  std::optional<size_t> best(const Comparison& comparison) const;
   const Row& shown(int row) const { return rows_[shown_[static_cast<size_t>(row)]]; }
 
   Kind kind_;
@@ -50,7 +51,7 @@ class ComparisonTable : public QAbstractTableModel {
   std::vector<Column> columns_;
   std::vector<Row> rows_;       ///< as compared
   std::vector<size_t> shown_;   ///< which of them stands where
-  std::optional<size_t> best_;  ///< the one of the least OOD loss
+  std::optional<size_t> best_;  ///< the one of the least OOD loss, where that can be told
   int sorted_by_ = -1;
   Qt::SortOrder order_ = Qt::AscendingOrder;
 };

@@ -23,6 +23,7 @@ class ConfigDraft {
 
   /// What was set, and nothing else; always an object of objects where sections stand.
   const Json& json() const { return json_; }
+  const Json& preset() const { return preset_; }
   /// Starts over from a preset (or {}); "changed" then means: other than there.
   void start(const Json& preset);
   /// Takes a whole config over; "changed" stays measured against the preset.

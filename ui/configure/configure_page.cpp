@@ -108,9 +108,27 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
   });
   form_->setProposals("/data/tokenizer", {QStringLiteral("bytes"), QStringLiteral("bpe:4096"), QStringLiteral("unigram:4096")});
   form_->setProposals("/device", {QStringLiteral("auto"), QStringLiteral("cpu"), QStringLiteral("cuda")});
+  connect(form_, &SettingsForm::rebuilt, this, &ConfigurePage::orderTabs);
+  connect(&session_, &Session::settingRequested, this, [this](const QString& pointer) {
+    showJson(false);
+    form_->reveal(pointer.toStdString());
+  });
   fillPresets();
   showJson(false);
+  restore();
   follow();
+  orderTabs();
+}
+
+/// As one reads: preset, settings, first batch, plan, and Start last.
+void ConfigurePage::orderTabs() {
+  QWidgetList order{presets_, as_form_, as_json_};
+  order << form_->stops();
+  for (QWidget* part : {static_cast<QWidget*>(json_), static_cast<QWidget*>(batch_), static_cast<QWidget*>(plan_)})
+    for (QWidget* stop : part->findChildren<QWidget*>())
+      if (stop->focusPolicy() & Qt::TabFocus && !stop->focusProxy() && stop->window() == window()) order << stop;
+  order << save_ << start_;
+  for (qsizetype i = 1; i < order.size(); ++i) setTabOrder(order[i - 1], order[i]);
 }
 
 QWidget* ConfigurePage::makeHeader() {
@@ -140,7 +158,7 @@ QWidget* ConfigurePage::makeHeader() {
 
 QWidget* ConfigurePage::makePlanSide() {
   auto* side = new QWidget(this);
-  auto* save = new QPushButton(tr("Save as preset …"), side);
+  auto* save = save_ = new QPushButton(tr("Save as preset …"), side);
   save->setAccessibleName(tr("Save as preset"));
   start_->setToolTip(tr("Starts the run (Ctrl+Return). It goes on when this window is closed."));
   start_->setAccessibleName(tr("Start run"));
@@ -209,8 +227,22 @@ void ConfigurePage::showJson(bool json) {
   editors_->setCurrentWidget(json ? static_cast<QWidget*>(json_) : form_);
 }
 
+/// The configuration that was being written.
+void ConfigurePage::restore() {
+  const auto json = [&](const char* key) {
+    const std::string text = session_.place().value(key).toString().toStdString();
+    return nlohmann::json::parse(text.empty() ? "null" : text, nullptr, false);
+  };
+  const nlohmann::json preset = json("configure/preset"), draft = json("configure/draft");
+  if (!preset.is_object() || !draft.is_object()) return;
+  draft_.start(preset);
+  draft_.replace(draft);
+}
+
 /// Everything that follows from the draft.
 void ConfigurePage::follow() {
+  session_.place().set("configure/preset", QString::fromStdString(draft_.preset().dump()));
+  session_.place().set("configure/draft", QString::fromStdString(draft_.json().dump()));
   ConfigProblem problem;
   config_ = resolve(draft_, &problem);
   form_->setDraft(draft_);
@@ -241,8 +273,11 @@ void ConfigurePage::proposeDomains() {
 
 void ConfigurePage::start() {
   if (!config_) return;
+  bool started = false;
+  const auto connection = connect(&session_, &Session::runStarted, this, [&] { started = true; });
   session_.startRun(QByteArray::fromStdString(to_json(*config_).dump(2)));
-  session_.showPage(QStringLiteral("live"));
+  disconnect(connection);
+  if (started) session_.showPage(QStringLiteral("live"));  // else the message says why, and here it can be mended
 }
 
 }  // namespace saccade::ui

@@ -35,8 +35,10 @@ class ConfigurePage : public QWidget {
   void savePreset();
   void showJson(bool json);
   void follow();
+  void restore();
   void proposeDomains();
   void start();
+  void orderTabs();
 
   Session& session_;
   ConfigDraft draft_;
@@ -51,7 +53,7 @@ class ConfigurePage : public QWidget {
   JsonView* json_;
   FirstBatch* batch_;
   PlanView* plan_;
-  QPushButton* start_;
+  QPushButton *save_ = nullptr, *start_;
 };
 
 }  // namespace saccade::ui

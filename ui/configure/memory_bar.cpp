@@ -1,6 +1,7 @@
 #include "ui/configure/memory_bar.h"
 
 #include <QPainter>
+#include <algorithm>
 
 #include "ui/run_summary.h"
 #include "ui/theme.h"
@@ -9,11 +10,13 @@ namespace saccade::ui {
 namespace {
 // Okabe and Ito: blue, sky blue, green, orange.
 constexpr std::array<QRgb, 4> colours{0xff0072b2, 0xff56b4e9, 0xff009e73, 0xffe69f00};
-constexpr int bar_height = 12;
+constexpr int bar_height = 12, kSquare = 13;
 }  // namespace
 
 MemoryBar::MemoryBar(QWidget* parent) : QWidget(parent) {
-  setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+  QSizePolicy policy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+  policy.setHeightForWidth(true);
+  setSizePolicy(policy);
   QFont small = font();
   small.setPointSizeF(small.pointSizeF() * 0.88);
   setFont(small);
@@ -28,10 +31,25 @@ void MemoryBar::setPlan(const Plan& plan, int64_t available) {
   for (const Part& part : parts_) words << tr("%1 %2").arg(part.name, formatBytes(part.bytes));
   setAccessibleName(tr("Memory at the peak: %1").arg(words.join(QStringLiteral(", "))));
   setToolTip(tr("The whole bar is the memory free now, or the run's peak where that is more."));
+  updateGeometry();
   update();
 }
 
-QSize MemoryBar::sizeHint() const { return {200, bar_height + 6 + 2 * (fontMetrics().height() + 2)}; }
+QString MemoryBar::words(const Part& part) { return part.name + QLatin1Char(' ') + formatBytes(part.bytes); }
+
+/// Two parts a line where both can be read, else one.
+int MemoryBar::columns(int width) const {
+  return std::all_of(parts_.begin(), parts_.end(),
+                     [&](const Part& part) { return fontMetrics().horizontalAdvance(words(part)) <= width / 2 - kSquare - 2; })
+             ? 2
+             : 1;
+}
+
+int MemoryBar::heightForWidth(int width) const {
+  return bar_height + 6 + static_cast<int>(parts_.size()) / columns(width) * (fontMetrics().height() + 2);
+}
+
+QSize MemoryBar::sizeHint() const { return {200, heightForWidth(200)}; }
 
 void MemoryBar::paintEvent(QPaintEvent*) {
   QPainter painter(this);
@@ -40,17 +58,16 @@ void MemoryBar::paintEvent(QPaintEvent*) {
   if (total <= 0) return;
   painter.fillRect(QRect(0, 0, width(), bar_height), lineColour(palette()));
   const double scale = width() / std::max(total, available_);
-  const int line = fontMetrics().height() + 2, half = width() / 2;
+  const int line = fontMetrics().height() + 2, across = columns(width()), half = width() / across;
   double x = 0;
   for (size_t i = 0; i < parts_.size(); ++i) {
     painter.fillRect(QRectF(x, 0, parts_[i].bytes * scale, bar_height), QColor(colours[i]));
     x += parts_[i].bytes * scale;
-    const int left = static_cast<int>(i % 2) * half, top = bar_height + 6 + static_cast<int>(i / 2) * line;
+    const int left = static_cast<int>(i) % across * half, top = bar_height + 6 + static_cast<int>(i) / across * line;
     painter.fillRect(QRect(left, top + (line - 8) / 2, 8, 8), QColor(colours[i]));
     painter.setPen(quietText(palette()));
-    const QString text = parts_[i].name + QLatin1Char(' ') + formatBytes(parts_[i].bytes);
-    painter.drawText(QRect(left + 13, top, half - 15, line), Qt::AlignLeft | Qt::AlignVCenter,
-                     fontMetrics().elidedText(text, Qt::ElideRight, half - 15));
+    painter.drawText(QRect(left + kSquare, top, half - kSquare - 2, line), Qt::AlignLeft | Qt::AlignVCenter,
+                     fontMetrics().elidedText(words(parts_[i]), Qt::ElideRight, half - kSquare - 2));
   }
 }
 

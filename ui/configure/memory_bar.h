@@ -13,6 +13,9 @@ class MemoryBar : public QWidget {
   explicit MemoryBar(QWidget* parent = nullptr);
   void setPlan(const Plan& plan, int64_t available);
   QSize sizeHint() const override;
+  bool hasHeightForWidth() const override { return true; }
+  int heightForWidth(int width) const override;
+  int columns(int width) const;  ///< of the legend, which is never cut
 
  protected:
   void paintEvent(QPaintEvent* event) override;
@@ -22,6 +25,8 @@ class MemoryBar : public QWidget {
     QString name;
     double bytes = 0;
   };
+  static QString words(const Part& part);
+
   std::array<Part, 4> parts_;
   double available_ = 0;
 };

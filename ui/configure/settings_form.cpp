@@ -4,6 +4,7 @@
 #include <QLineEdit>
 #include <QScrollArea>
 #include <QTimer>
+#include <QToolButton>
 #include <QVBoxLayout>
 
 #include "ui/configure/setting_editor.h"
@@ -34,7 +35,7 @@ SettingsForm::SettingsForm(QWidget* parent)
   nothing_->setForegroundRole(QPalette::PlaceholderText);
   nothing_->hide();
   column_->setContentsMargins(0, 0, 8, 0);
-  auto* scroll = new QScrollArea(this);
+  QScrollArea* scroll = scroll_ = new QScrollArea(this);
   scroll->setWidget(content_);
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
@@ -101,6 +102,33 @@ void SettingsForm::build(const std::vector<FormField>& fields) {
       part->setFocus();
       break;
     }
+  Q_EMIT rebuilt();
+}
+
+/// What Tab goes through, from top to bottom.
+QWidgetList SettingsForm::stops() const {
+  QWidgetList list{search_};
+  for (const SettingGroup* group : groups_)
+    for (QWidget* part : group->findChildren<QWidget*>())
+      if (part->focusPolicy() & Qt::TabFocus && !part->focusProxy() && part->window() == window()) list << part;  // no lists of combos
+  return list;
+}
+
+/// Unfolds the group of a setting and puts the cursor there; false when the form has no such setting.
+bool SettingsForm::reveal(const std::string& pointer) {
+  search_->clear();
+  SettingEditor* its = editor(pointer);
+  if (!its) return false;
+  for (SettingGroup* group : groups_)
+    if (group->isAncestorOf(its)) group->unfold();
+  content_->layout()->activate();
+  for (QWidget* part : its->findChildren<QWidget*>()) {
+    if (!(part->focusPolicy() & Qt::TabFocus) || qobject_cast<QToolButton*>(part)) continue;
+    part->setFocus(Qt::ShortcutFocusReason);
+    break;
+  }
+  scroll_->ensureWidgetVisible(its);
+  return true;
 }
 
 void SettingsForm::search(const QString& words) {

@@ -8,6 +8,7 @@
 
 class QLabel;
 class QLineEdit;
+class QScrollArea;
 class QVBoxLayout;
 
 namespace saccade::ui {
@@ -26,8 +27,11 @@ class SettingsForm : public QWidget {
   void setProblem(const ConfigProblem& problem);
   void setProposals(const std::string& pointer, const QStringList& proposals);
   SettingEditor* editor(const std::string& pointer) const;
+  QWidgetList stops() const;
+  bool reveal(const std::string& pointer);
 
  Q_SIGNALS:
+  void rebuilt();  ///< the editors are others
   void edited(const saccade::ui::FormField& field, const nlohmann::json& value);
   void resetWanted(const saccade::ui::FormField& field);
 
@@ -37,6 +41,7 @@ class SettingsForm : public QWidget {
 
   QLineEdit* search_;
   QLabel* nothing_;
+  QScrollArea* scroll_;
   QWidget* content_;
   QVBoxLayout* column_;
   std::vector<SettingGroup*> groups_;

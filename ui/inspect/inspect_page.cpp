@@ -1,9 +1,11 @@
 #include "ui/inspect/inspect_page.h"
 
 #include <QComboBox>
+#include <QFileInfo>
 #include <QHBoxLayout>
 #include <QKeyEvent>
 #include <QLabel>
+#include <QScrollArea>
 #include <QSignalBlocker>
 #include <QSlider>
 #include <QToolButton>
@@ -61,10 +63,18 @@ QWidget* InspectPage::makeTextCard() {
   sample_->setAccessibleName(tr("Sample"));
   sample_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
   text_card_->addControl(sample_);
-  text_card_->setMinimumHeight(120);
+  text_card_->setMinimumHeight(80);
+  connect(text_, &TokenText::textHeightChanged, this, &InspectPage::fitText);
   connect(sample_, &QComboBox::activated, &session_, &Session::setSample);
   connect(text_, &TokenText::queryClicked, &session_, &Session::setQuery);
   return text_card_;
+}
+
+/// The text has as much room as it fills: the maps have the rest.
+void InspectPage::fitText() {
+  const int around = text_card_->height() - text_->viewport()->height();
+  text_card_->setMaximumHeight(captures_ && around > 0 ? std::max(text_card_->minimumHeight(), text_->textHeight() + around)
+                                                       : QWIDGETSIZE_MAX);
 }
 
 QWidget* InspectPage::makeMaps() {
@@ -73,8 +83,18 @@ QWidget* InspectPage::makeMaps() {
   query_ = new QueryPanel;
   heads_card_ = new Card(tr("Layer × head"), tr("entropy, 1 = evenly spread"), heads_, this);
   map_card_ = new Card(tr("Map"), {}, map_, this);
-  query_card_ = new Card(tr("Query"), {}, query_, this);
+  auto* query_side = new QScrollArea;  // scrolls by itself: the map beside it is seen whole
+  query_side->setWidget(query_);
+  query_side->setWidgetResizable(true);
+  query_side->setFrameShape(QFrame::NoFrame);
+  query_side->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  query_side->setFocusPolicy(Qt::NoFocus);
+  query_side->viewport()->setAutoFillBackground(false);
+  query_->setAutoFillBackground(false);
+  query_side->setMinimumHeight(160);
+  query_card_ = new Card(tr("Query"), {}, query_side, this);
   query_card_->setMinimumWidth(250);
+  heads_card_->setMinimumWidth(210);  // with less, Qt Charts cuts the titles of the axes
   map_choice_ = new QComboBox;
   map_choice_->setAccessibleName(tr("What the map shows"));
   map_choice_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
@@ -96,8 +116,10 @@ QWidget* InspectPage::makeMaps() {
   connect(map_, &FigureView::cellClicked, this, [this](int r, int) { session_.setQuery(queryOfRow(r)); });
   connect(map_choice_, &QComboBox::activated, this, &InspectPage::showHead);
   connect(log_colours_, &QToolButton::toggled, this, &InspectPage::showHead);
-  for (FigureView* view : {heads_, map_}) connect(view, &FigureView::failed, &session_, &Session::failed);
-  connect(query_, &QueryPanel::failed, &session_, &Session::failed);
+  for (FigureView* view : {heads_, map_, query_->scores()}) {
+    connect(view, &FigureView::failed, &session_, &Session::failed);
+    connect(view, &FigureView::exported, &session_, [this](const QString& path) { Q_EMIT session_.noted(tr("Saved %1").arg(path)); });
+  }
   return new TwoColumns({maps, 10, 1}, {query_card_, 4, 1}, 680, 2.2, this);
 }
 
@@ -204,6 +226,7 @@ void InspectPage::showNothing(const QString& text) {
   query_card_->setTitle(tr("Query"), {});
   time_card_->setTitle(tr("Training time"), {});
   step_->setEnabled(false);
+  fitText();
 }
 
 const Capture* InspectPage::capture() const {
@@ -300,6 +323,17 @@ void InspectPage::showHead() {
   showQuery();
 }
 
+/// A file says by its name what it shows: "RUN-step300-prose0-weights-layer1-head0".
+void InspectPage::nameFiles(const Place& at) {
+  const QString sample = QStringLiteral("%1-step%2-%3%4-")
+                             .arg(QFileInfo(directory_).fileName())
+                             .arg(captures_->step)
+                             .arg(QString::fromStdString(capture()->domain))
+                             .arg(capture()->sample);
+  for (FigureView* view : {heads_, map_}) view->setFilePrefix(sample);
+  query_->scores()->setFilePrefix(QStringLiteral("%1layer%2-head%3-query%4-").arg(sample).arg(at.layer).arg(at.head).arg(at.query));
+}
+
 QString InspectPage::unit() const {
   const Capture* sample = capture();
   const auto at = place();
@@ -330,6 +364,7 @@ void InspectPage::showQuery() {
       chosen << text_->text(c * reads_->candidate_size, std::min<int64_t>((c + 1) * reads_->candidate_size, at->query + 1));
   else
     for (const int64_t p : reads_->chosen_positions) chosen << text_->text(p - 12, p + 1);
+  nameFiles(*at);
   query_->show(sample, at->query, *reads_, unit(), chosen.join(QStringLiteral("\n…\n")), provenance_);
   const QString token =
       static_cast<size_t>(at->query) < sample.pieces.size() ? quoted(sample.pieces[static_cast<size_t>(at->query)]) : QString();
@@ -341,6 +376,7 @@ void InspectPage::showQuery() {
   if (!reads_->chosen_positions.empty()) words << tr("blue line: chosen");
   words << tr("frame: the query");
   text_card_->setTitle(tr("Where did this query read from?"), words.join(QStringLiteral(" · ")));
+  fitText();
 }
 
 /// Of the layer that is shown; 0 where it chooses no parts.

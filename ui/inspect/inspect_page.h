@@ -49,6 +49,7 @@ class InspectPage : public QWidget {
   void showHead();
   void showQuery();
   void chooseMap();
+  void fitText();
 
   const Capture* capture() const;
   std::optional<Place> place() const;  ///< the session's selection, moved inside what the capture holds
@@ -65,6 +66,7 @@ class InspectPage : public QWidget {
   int rowOfQuery(int query) const;
   QString cellText(int row, int column) const;
   QString unit() const;
+  void nameFiles(const Place& at);
 
   Session& session_;
   CaptureLoader* loader_;

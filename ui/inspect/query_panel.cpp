@@ -56,11 +56,10 @@ QueryPanel::QueryPanel(QWidget* parent)
   text_->setAccessibleName(tr("Text of what was chosen"));
   text_->setMinimumHeight(60);
   auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(0, 0, 0, 0);
+  column->setContentsMargins(0, 0, 6, 0);  // beside a scroll bar
   column->addWidget(scores_card_, 3);
   column->addLayout(form_);
   column->addWidget(text_, 2);
-  connect(scores_, &FigureView::failed, this, &QueryPanel::failed);
   clear();
 }
 

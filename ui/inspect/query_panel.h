@@ -23,9 +23,7 @@ class QueryPanel : public QWidget {
   void show(const Capture& capture, int query, const Reads& reads, const QString& unit, const QString& chosen_text,
             const std::vector<std::string>& provenance);
   void clear();
-
- Q_SIGNALS:
-  void failed(const QString& reason);
+  FigureView* scores() const { return scores_; }
 
  private:
   QLabel* addRow(const QString& name, const QString& help);

@@ -7,6 +7,7 @@
 #include <QScrollBar>
 #include <QToolTip>
 #include <cmath>
+#include <utility>
 
 #include "ui/charts/colours.h"
 #include "ui/charts/ticks.h"
@@ -127,6 +128,7 @@ void TokenText::arrange() {
   verticalScrollBar()->setPageStep(viewport()->height());
   verticalScrollBar()->setSingleStep(static_cast<int>(line));
   viewport()->update();
+  if (std::exchange(text_height_, height) != height) Q_EMIT textHeightChanged();
 }
 
 void TokenText::showQuery() {

@@ -22,9 +22,11 @@ class TokenText : public QAbstractScrollArea {
   QString text(int64_t begin, int64_t end) const;
   QString summary() const;  ///< what is shown, in words
   QSize sizeHint() const override;
+  int textHeight() const { return text_height_; }  ///< of all lines, at the present width
 
  Q_SIGNALS:
   void queryClicked(int query);
+  void textHeightChanged();
 
  protected:
   void paintEvent(QPaintEvent* event) override;
@@ -47,7 +49,7 @@ class TokenText : public QAbstractScrollArea {
   std::vector<double> weights_;
   std::vector<bool> chosen_;
   double largest_ = 0;
-  int query_ = -1;
+  int query_ = -1, text_height_ = 0;
 };
 
 }  // namespace saccade::ui

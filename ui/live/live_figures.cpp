@@ -1,46 +1,101 @@
 #include "ui/live/live_figures.h"
 
-#include <QStringList>
+#include <QCoreApplication>
 #include <algorithm>
 
 #include "analysis/figures/derived.h"
-#include "analysis/figures/palette.h"
-#include "ui/run_list.h"
+#include "analysis/runs/layers.h"
+#include "analysis/runs/run_info.h"
+#include "ui/run_selection.h"
+#include "ui/run_summary.h"
 
 namespace saccade::ui {
 
 namespace {
 
-void keep_training_of(const Run& run, const RunSet& among, Figure& figure) {
-  const std::string label = run_looks({&run}, among).front().label;
-  std::erase_if(figure.curves,
-                [&](const Curve& curve) { return curve.label.ends_with(", training") && curve.label != label + ", training"; });
-  for (Curve& curve : figure.curves)
-    if (curve.label == "training") curve.label += " (" + label + ")";
+QString tr(const char* text, int n = -1) { return QCoreApplication::translate("LivePage", text, nullptr, n); }
+
+bool recorded(const StatisticsRecord& record, const std::string& name) {
+  return std::any_of(record.statistics.begin(), record.statistics.end(), [&](const HeadStatistic& s) { return s.name == name; });
+}
+
+/// What the cards of a single run show: the run chosen in the list where it is shown, else the first.
+void add_single(LiveFigures& figures, Figure (&made)[LiveFigures::count], const DrawnRuns& focus, const LiveChoice& choice) {
+  const Run& first = *focus.seeds.front();
+  const std::string statistic = !layers_with(first, "entropy_normalized").empty() ? "entropy_normalized" : "entropy";
+  figures.name = QString::fromStdString(focus.label);
+  figures.statistic = QString::fromStdString(statistic);
+  made[LiveFigures::layers] = layers_figure(focus, statistic, choice.x);
+  made[LiveFigures::captured] = layers_figure(focus, "captured_mass", choice.x);
+  const auto& last = first.last_statistics();
+  if (!last || !recorded(*last, statistic)) return;
+  made[LiveFigures::heads] = head_figure(*last, statistic, layer_mixers(first.info()));
+  figures.step = last->at.step;
+}
+
+/// What a run that has just begun will measure, by its config.
+void expect(LiveFigures& figures, const Run& run) {
+  if (!isActive(run.info().state)) return;
+  const nlohmann::json training = run.info().config.value("training", nlohmann::json::object());
+  const auto every = [&](const char* setting) { return training.value(setting, int64_t{0}) > 0; };
+  figures.coming[LiveFigures::gradient] = figures.coming[LiveFigures::speed] = !run.find("train/loss");
+  figures.coming[LiveFigures::heads] = figures.coming[LiveFigures::layers] = !run.last_statistics() && every("probe_every");
+  figures.coming[LiveFigures::gap] = figures.coming[LiveFigures::domain] =
+      !run.find("ood/loss") && every("evaluate_every") && !run.ood_domains().empty();
+}
+
+CurveRecipe recipe_of(const LiveChoice& choice, bool log_y, ExactParts& parts, const std::optional<std::array<double, 2>>& part) {
+  CurveRecipe recipe{choice.x, choice.log_x, log_y, choice.smoothing, {}};
+  if (part)
+    recipe.values = [&parts, x = choice.x, part = *part](const Run& run, const std::string& series) {
+      Line line = parts.line(run, series, x, part);
+      return std::pair(std::move(line.x), std::move(line.y));
+    };
+  return recipe;
 }
 
 }  // namespace
 
-Figure live_loss_figure(const RunSet& runs, const LiveChoice& choice, const RunSet& among, const Run* current) {
-  constexpr size_t kFewRuns = 6;
-  Figure figure = loss_figure(runs, choice.x, choice.log_x, choice.log_y, among);
-  if (current && runs.size() > kFewRuns) keep_training_of(*current, among, figure);
-  figure = smoothed(std::move(figure), choice.smoothing);
-  for (const Run* run : runs)
-    if (auto mark = divergence_mark(*run, choice.x, among)) figure.curves.push_back(std::move(*mark));
+Figure live_loss_figure(const DrawnSet& drawn, const LiveChoice& choice, const DrawnRuns& focus, LiveParts& parts) {
+  constexpr size_t kFew = 6;
+  const bool few = drawn.size() <= kFew;
+  Figure figure = loss_figure(drawn, recipe_of(choice, choice.log_y, parts.loss, choice.loss_part), few ? RunSet{} : focus.seeds);
+  if (!few)
+    for (Curve& curve : figure.curves)
+      if (curve.label == "training") curve.label += " (" + focus.label + ")";
+  for (const DrawnRuns& each : drawn)
+    for (Curve& mark : divergence_marks(each, choice.x)) figure.curves.push_back(std::move(mark));
   return figure;
 }
 
-Figure step_figure(const RunSet& runs, const std::string& name, bool log_y, const LiveChoice& choice, const RunSet& among) {
-  Figure figure = series_figure(runs, name, choice.x, choice.log_x, log_y, among);
-  for (Curve& curve : figure.curves) curve.width = 0.8;
-  return smoothed(std::move(figure), choice.smoothing);
-}
-
-Figure gap_figure(const RunSet& runs, const LiveChoice& choice, const RunSet& among) {
-  return difference(series_figure(runs, "ood/loss", choice.x, choice.log_x, false, among),
-                    series_figure(runs, "validation/loss", choice.x, choice.log_x, false, among), "ood-gap",
-                    "OOD loss minus pre-training loss", "gap (nats)");
+LiveFigures live_figures(const ShownRuns& shown, const LiveChoice& choice, const LiveFigures& before, LiveParts& parts) {
+  LiveFigures figures;
+  Figure made[LiveFigures::count];
+  const DrawnSet drawn = shown.drawn();
+  for (const std::string& domain : all_domains(shown.runs())) figures.domains << QString::fromStdString(domain);
+  figures.chosen_domain = figures.domains.contains(choice.domain) ? choice.domain : figures.domains.value(0);
+  figures.trouble = trouble(drawn);
+  for (const DrawnRuns& each : drawn)
+    for (const Run* run : each.seeds)
+      if (figures.crashed.isEmpty() && run->info().state == RunState::crashed) {
+        figures.crashed = directory_of(*run);
+        figures.crashed_name = QString::fromStdString(each.label);
+      }
+  if (!drawn.empty()) {
+    const DrawnRuns focus = shown.drawn_with(choice.current).value_or(drawn.front());
+    const CurveRecipe plain{choice.x, choice.log_x, false, choice.smoothing, {}};
+    made[LiveFigures::loss] = live_loss_figure(drawn, choice, focus, parts);
+    made[LiveFigures::gap] = gap_figure(drawn, plain);
+    made[LiveFigures::gradient] = series_figure(drawn, "gradient_norm", recipe_of(choice, true, parts.gradient, choice.gradient_part));
+    made[LiveFigures::speed] = series_figure(drawn, "tokens_per_second", recipe_of(choice, false, parts.speed, choice.speed_part));
+    if (!figures.chosen_domain.isEmpty())
+      made[LiveFigures::domain] = series_figure(drawn, "ood/loss/" + figures.chosen_domain.toStdString(),
+                                                {choice.x, choice.log_x, choice.log_y, choice.smoothing, {}});
+    add_single(figures, made, focus, choice);
+    expect(figures, *focus.seeds.front());
+  }
+  for (int i = 0; i < LiveFigures::count; ++i) figures.figure[i] = prepare_figure(std::move(made[i]), before.figure[i]);
+  return figures;
 }
 
 std::vector<std::string> all_domains(const RunSet& runs) {
@@ -51,13 +106,29 @@ std::vector<std::string> all_domains(const RunSet& runs) {
   return domains;
 }
 
-QString trouble(const RunList& list) {
+QString trouble(const DrawnSet& drawn) {
+  constexpr qsizetype kNamed = 3;
   QStringList lines;
-  for (const Run* run : list.visibleRuns()) {
-    const RunInfo& info = run->info();
-    if (info.state != RunState::diverged && info.state != RunState::failed && info.state != RunState::crashed) continue;
-    QString line = QStringLiteral("%1 %2 at step %3").arg(list.label(*run), QString::fromLatin1(to_string(info.state))).arg(info.step);
-    if (!info.message.empty()) line += QStringLiteral(": ") + QString::fromStdString(info.message);
+  for (const RunState state : {RunState::diverged, RunState::failed, RunState::crashed}) {
+    QStringList ends;
+    for (const DrawnRuns& each : drawn)
+      for (const Run* run : each.seeds) {
+        const RunInfo& info = run->info();
+        if (info.state != state) continue;
+        QString line = tr("%1 at step %2").arg(QString::fromStdString(each.label)).arg(info.step);
+        // What a crashed run logged last is not why it crashed.
+        if (!info.message.empty() && state != RunState::crashed) line += QStringLiteral(": ") + QString::fromStdString(info.message);
+        if (state == RunState::crashed) {
+          const std::vector<int64_t> checkpoints = step_files(info.directory, kCheckpoints);
+          line += checkpoints.empty() ? tr(", before its first checkpoint") : tr(", resume goes on from step %1").arg(checkpoints.back());
+        }
+        ends << line;
+      }
+    if (ends.isEmpty()) continue;
+    const qsizetype more = ends.size() - kNamed;
+    QString line =
+        QStringLiteral("%1 %2: %3").arg(ends.size()).arg(QLatin1String(to_string(state)), ends.mid(0, kNamed).join(QStringLiteral("; ")));
+    if (more > 0) line += tr("; and %1 more").arg(more);
     lines << line;
   }
   return lines.join(QLatin1Char('\n'));

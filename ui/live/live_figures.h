@@ -1,32 +1,55 @@
 #pragma once
 #include <QString>
+#include <QStringList>
+#include <array>
+#include <optional>
 #include <vector>
 
-#include "analysis/figures/figure.h"
+#include "ui/charts/prepared_figure.h"
+#include "ui/live/exact_parts.h"
+#include "ui/shown_runs.h"
 
 namespace saccade::ui {
-
-class RunList;
 
 /// What the reader chose on the Live page.
 struct LiveChoice {
   XAxis x = XAxis::tokens;
   bool log_x = false, log_y = false;
-  int smoothing = 0;   ///< steps of the centred mean; 0: off
-  std::string domain;  ///< of the per-domain card; empty: the first
+  Smoothing smoothing{};
+  QString domain;  ///< of the per-domain card; empty: the first
+  /// Parts of the x axis that are looked at, of the charts of every step; what is in them is read in full.
+  std::optional<std::array<double, 2>> loss_part{}, gradient_part{}, speed_part{};
+  QString current;  ///< directory of the run that the single cards show; the first one where it is not shown
 };
 
-/// Training, validation and OOD loss of all runs; where a run diverged a mark says so. Training losses of more than six runs would
-/// cover the rest: then only that of `current` is shown, and the legend says whose it is.
-Figure live_loss_figure(const RunSet& runs, const LiveChoice& choice, const RunSet& among, const Run* current);
-/// A series recorded at every step, thin, and smoothed as the training loss is.
-Figure step_figure(const RunSet& runs, const std::string& name, bool log_y, const LiveChoice& choice, const RunSet& among);
-/// OOD loss minus in-domain validation loss.
-Figure gap_figure(const RunSet& runs, const LiveChoice& choice, const RunSet& among);
+/// The figures of the page, ready to be shown.
+struct LiveFigures {
+  enum Place { loss, gap, gradient, speed, domain, heads, layers, captured, count };
+  std::shared_ptr<const PreparedFigure> figure[count];
+  bool coming[count] = {};  ///< nothing to show yet, but the run at work is going to measure it: its place is kept
+  QStringList domains;
+  QString chosen_domain;
+  QString name, statistic;  ///< of the single cards
+  qint64 step = -1;         ///< of the last statistics
+  QString trouble;
+  QString crashed, crashed_name;  ///< directory of the first run that crashed and can go on; empty: none
+};
+
+/// What was read of parts of charts, kept for the next time.
+struct LiveParts {
+  ExactParts loss, gradient, speed;
+};
+
+/// May take long. `before`: curves unchanged since are taken over.
+LiveFigures live_figures(const ShownRuns& shown, const LiveChoice& choice, const LiveFigures& before, LiveParts& parts);
+
+/// Training, validation and OOD loss; where a run diverged a mark says so. Training losses of more than six things would cover the rest:
+/// then only those of `focus` are shown, and the legend says whose they are.
+Figure live_loss_figure(const DrawnSet& drawn, const LiveChoice& choice, const DrawnRuns& focus, LiveParts& parts);
 
 /// OOD domains of any of the runs, in the order met.
 std::vector<std::string> all_domains(const RunSet& runs);
-/// One line per run that ended badly: what, at which step, why. Empty: none did.
-QString trouble(const RunList& list);
+/// A line per kind of bad end: how many, who first, at which step, why. Empty: none.
+QString trouble(const DrawnSet& drawn);
 
 }  // namespace saccade::ui

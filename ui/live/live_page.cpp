@@ -9,10 +9,9 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "analysis/figures/derived.h"
-#include "analysis/runs/layers.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/two_columns.h"
+#include "ui/live/smoothing_choice.h"
 #include "ui/page.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
@@ -33,10 +32,12 @@ QToolButton* toggle(const QString& text, const QString& help) {
   return button;
 }
 
-/// The run that the single-run cards show: the selected one, else the first visible one.
-const Run* shown_run(const Session& session, const std::vector<const Run*>& runs) {
-  if (const Run* run = session.runs()->run(session.currentRun())) return run;
-  return runs.empty() ? nullptr : runs.front();
+/// So little that it is drawn while one waits.
+bool is_little(const ShownRuns& shown) {
+  size_t points = 0;
+  for (const Run* run : shown.runs())
+    if (const Series* steps = run->find("train/loss")) points += steps->value.size();
+  return points < 8000;
 }
 
 }  // namespace
@@ -44,21 +45,27 @@ const Run* shown_run(const Session& session, const std::vector<const Run*>& runs
 LivePage::LivePage(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
-      loss_(makePanel(tr("Pre-training and OOD loss"), tr("dash: seed"))),
+      job_(this, [this](LiveFigures figures) { show(std::move(figures)); }),
+      loss_(makePanel(tr("Pre-training and OOD loss"), tr("colours as in the list"))),
       heads_(makePanel(tr("Attention entropy"), {})),
       layers_(makePanel(tr("Entropy by layer"), {})),
       gap_(makePanel(tr("OOD − pre-training gap"), tr("nats"))),
       captured_(makePanel(tr("Captured mass of the choice"), {})),
       gradient_(makePanel(tr("Gradient norm"), tr("before clipping"))),
-      domain_(makePanel(tr("OOD loss by domain"), tr("nats"))),
+      domain_(makePanel(tr("OOD by domain"), tr("nats"))),
       speed_(makePanel(tr("Speed"), tr("tokens per second"))),
-      trouble_(new QLabel(this)) {
+      trouble_(new QLabel(this)),
+      resume_(new QToolButton(this)) {
   makeControls();
   loss_.view->setEmptyText(tr("No losses yet. Switch a run visible in the list, or configure and start one."));
-  for (Panel* panel : {&heads_, &gap_, &gradient_, &domain_, &speed_}) panel->view->setCompact(true);
+  loss_.view->setKeysOnly(true);
+  for (Panel* panel : {&gap_, &gradient_, &domain_, &speed_}) panel->view->setCompact(true);
   trouble_->setWordWrap(true);
   trouble_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
   trouble_->hide();
+  resume_->setAccessibleName(tr("Resume the crashed run"));
+  resume_->hide();
+  connect(resume_, &QToolButton::clicked, this, [this] { session_.resumeRun(figures_.crashed); });
 
   auto* bottom = new QHBoxLayout;
   for (Panel* panel : {&gradient_, &domain_, &speed_}) bottom->addWidget(panel->card, 1);
@@ -74,23 +81,39 @@ LivePage::LivePage(Session& session, QWidget* parent)
   auto* column = new QVBoxLayout(this);
   auto* both = new TwoColumns({main, 5, 12}, {side_, 2, 9}, 700, 4.2, this);
   column->addWidget(both, 1);
-  column->addWidget(trouble_);  // not within: a wrapped line would make the parts ask for all the height they like
+  auto* bad_ends = new QHBoxLayout;  // not within: a wrapped line would make the parts ask for all the height they like
+  bad_ends->addWidget(trouble_, 1);
+  bad_ends->addWidget(resume_);
+  column->addLayout(bad_ends);
   connect(both, &TwoColumns::narrowChanged, this, [left, bottom](bool narrow) {
     bottom->setDirection(narrow ? QBoxLayout::TopToBottom : QBoxLayout::LeftToRight);
     left->setStretchFactor(bottom, narrow ? 7 : 2);
   });
 
-  connect(session_.runs(), &RunList::changed, this, &LivePage::refresh);
-  connect(&session_, &Session::currentRunChanged, this, &LivePage::refresh);
-  connect(&session_, &Session::xAxisChanged, this, &LivePage::refresh);
+  connect(session_.runs(), &RunList::selectionChanged, this, [this] { chosen_anew_ = true; });
+  connect(session_.runs(), &RunList::changed, this, [this] {
+    const bool just_read = session_.runs()->unread() == 0 && std::exchange(reading_, false);
+    reading_ = session_.runs()->unread() > 0;
+    refresh(std::exchange(chosen_anew_, false) || just_read);
+  });
+  connect(&session_, &Session::currentRunChanged, this, [this] { refresh(); });
+  connect(&session_, &Session::xAxisChanged, this, [this] { refresh(); });
+  part_changed_.setSingleShot(true);
+  part_changed_.setInterval(250);  // while one zooms, the thinned values do
+  connect(&part_changed_, &QTimer::timeout, this, [this] { refresh(); });
+  for (const Panel* panel : {&loss_, &gradient_, &speed_})
+    connect(panel->view, &FigureView::zoomChanged, &part_changed_, qOverload<>(&QTimer::start));
   connect(heads_.view, &FigureView::cellClicked, &session_, &Session::setHead);
   connect(heads_.view, &FigureView::cellClicked, &session_, [&session] { session.showPage("inspect"); });
 }
+
+LivePage::~LivePage() = default;
 
 LivePage::Panel LivePage::makePanel(const QString& title, const QString& subtitle) {
   auto* view = new FigureView;
   auto* card = new Card(title, subtitle, view, this);
   connect(view, &FigureView::failed, &session_, &Session::failed);
+  connect(view, &FigureView::exported, &session_, [this](const QString& path) { Q_EMIT session_.noted(tr("Saved %1").arg(path)); });
   return {card, view};
 }
 
@@ -104,11 +127,7 @@ void LivePage::makeControls() {
   connect(x_axis_, &QComboBox::activated, this, [this] { session_.setXAxis(static_cast<XAxis>(x_axis_->currentData().toInt())); });
   log_x_ = toggle(tr("log x"), tr("Logarithmic x axis"));
   log_y_ = toggle(tr("log y"), tr("Logarithmic loss axis"));
-  smoothing_ = new QComboBox;
-  smoothing_->setAccessibleName(tr("Smoothing of what is recorded at every step"));
-  smoothing_->setToolTip(tr("Centred mean of training loss, gradient norm and speed; the raw values stay visible beneath"));
-  smoothing_->addItem(tr("no smoothing"), 0);
-  for (const int steps : {11, 51, 201}) smoothing_->addItem(tr("mean of %1 steps").arg(steps), steps);
+  smoothing_ = new SmoothingChoice;
   domains_ = new QComboBox;
   domains_->setAccessibleName(tr("OOD domain"));
   domains_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
@@ -116,8 +135,10 @@ void LivePage::makeControls() {
        {static_cast<QWidget*>(x_axis_), static_cast<QWidget*>(log_x_), static_cast<QWidget*>(log_y_), static_cast<QWidget*>(smoothing_)})
     loss_.card->addControl(control);
   domain_.card->addControl(domains_);
-  for (QToolButton* button : {log_x_, log_y_}) connect(button, &QToolButton::toggled, this, &LivePage::refresh);
-  for (QComboBox* box : {smoothing_, domains_}) connect(box, &QComboBox::currentIndexChanged, this, &LivePage::refresh);
+  for (QToolButton* button : {log_x_, log_y_}) connect(button, &QToolButton::toggled, this, [this] { refresh(); });
+  connect(smoothing_, &SmoothingChoice::changed, this, [this] { refresh(); });
+  connect(domains_, &QComboBox::currentIndexChanged, this, [this] { refresh(); });
+  restore();
 }
 
 void LivePage::showEvent(QShowEvent* event) {
@@ -125,68 +146,97 @@ void LivePage::showEvent(QShowEvent* event) {
   if (stale_) refresh();
 }
 
-void LivePage::refresh() {
+/// Axes and smoothing as they were.
+void LivePage::restore() {
+  const Place& place = session_.place();
+  const auto set = [](QToolButton* button, bool on) {
+    const QSignalBlocker blocker(button);
+    button->setChecked(on);
+  };
+  set(log_x_, place.value("live/log_x").toBool());
+  set(log_y_, place.value("live/log_y").toBool());
+  smoothing_->setSmoothing({static_cast<Smoothing::Kind>(place.value("live/smoothing").toInt()), place.value("live/reach").toDouble()});
+}
+
+void LivePage::remember() {
+  Place& place = session_.place();
+  place.set("live/log_x", log_x_->isChecked());
+  place.set("live/log_y", log_y_->isChecked());
+  place.set("live/smoothing", static_cast<int>(smoothing_->smoothing().kind));
+  place.set("live/reach", smoothing_->smoothing().width);
+  if (domains_->count() > 0) place.set("live/domain", domains_->currentText());
+}
+
+void LivePage::refresh(bool urgent) {
   stale_ = !isVisible();
   if (stale_) return;
-  const auto runs = session_.runs()->visibleRuns();
-  const RunSet all = session_.runs()->runs();
   x_axis_->setCurrentIndex(x_axis_->findData(static_cast<int>(session_.xAxis())));
-  updateDomains(runs);
-  choice_ = {session_.xAxis(), log_x_->isChecked(), log_y_->isChecked(), smoothing_->currentData().toInt(),
-             domains_->currentText().toStdString()};
+  remember();
+  const LiveChoice choice{.x = session_.xAxis(),
+                          .log_x = log_x_->isChecked(),
+                          .log_y = log_y_->isChecked(),
+                          .smoothing = smoothing_->smoothing(),
+                          .domain = domains_->count() > 0 ? domains_->currentText() : session_.place().value("live/domain").toString(),
+                          .loss_part = loss_.view->part(),
+                          .gradient_part = gradient_.view->part(),
+                          .speed_part = speed_.view->part(),
+                          .current = session_.currentRun()};
+  const std::shared_ptr<const ShownRuns> shown = session_.runs()->shown();
+  if (is_little(*shown) && !job_.busy()) return show(live_figures(*shown, choice, figures_, *parts_));
+  job_.ask([shown, choice, before = figures_, parts = parts_] { return live_figures(*shown, choice, before, *parts); }, urgent);
+}
 
-  loss_.view->setFigure(live_loss_figure(runs, choice_, all, shown_run(session_, runs)));
-  fill(gap_, gap_figure(runs, choice_, all));
-  fill(gradient_, step_figure(runs, "gradient_norm", true, choice_, all));
-  fill(speed_, step_figure(runs, "tokens_per_second", false, choice_, all));
-  fill(domain_,
-       choice_.domain.empty() ? Figure{} : series_figure(runs, "ood/loss/" + choice_.domain, choice_.x, choice_.log_x, choice_.log_y, all));
-  fillCurrent(runs);
+void LivePage::show(LiveFigures figures) {
+  figures_ = std::move(figures);
+  updateDomains();
+  loss_.view->setPrepared(figures_.figure[LiveFigures::loss]);
+  fill(gap_, LiveFigures::gap);
+  fill(gradient_, LiveFigures::gradient);
+  fill(speed_, LiveFigures::speed);
+  fill(domain_, LiveFigures::domain);
+  fill(heads_, LiveFigures::heads);
+  fill(layers_, LiveFigures::layers);
+  fill(captured_, LiveFigures::captured);
+  layers_.card->setTitle(tr("Entropy by layer"), figures_.statistic == QStringLiteral("entropy")
+                                                     ? tr("nats · %1").arg(figures_.name)
+                                                     : tr("1 = evenly spread · %1").arg(figures_.name));
+  captured_.card->setTitle(tr("Captured mass of the choice"), tr("1 = nothing lost · %1").arg(figures_.name));
+  heads_.card->setTitle(tr("Attention entropy"),
+                        figures_.step < 0 ? figures_.name : tr("%1, step %2").arg(figures_.name).arg(figures_.step));
+  const AxisScale& x = figures_.figure[LiveFigures::loss]->x;
+  smoothing_->setLength(x.high - x.low);
   const auto shown = [](const Panel* panel) { return !panel->card->isHidden(); };
   const Panel* beside[] = {&heads_, &layers_, &gap_, &captured_};
   side_->setVisible(std::any_of(std::begin(beside), std::end(beside), shown));
-  const QString text = trouble(*session_.runs());
-  trouble_->setText(text);
-  trouble_->setVisible(!text.isEmpty());
+  const int unread = session_.runs()->unread();
+  loss_.view->setEmptyText(unread > 0 ? tr("Reading %1 runs …").arg(unread)
+                           : session_.runs()->visibleRuns().empty() && session_.runs()->rowCount() > 0
+                               ? tr("No run is shown. Clear the filter, or switch runs visible in the list.")
+                               : tr("No losses yet. Configure and start a run."));
+  loss_.card->setTitle(tr("Pre-training and OOD loss"),
+                       unread > 0 ? tr("%1 more runs are being read").arg(unread) : tr("colours as in the list"));
+  trouble_->setText(figures_.trouble);
+  trouble_->setVisible(!figures_.trouble.isEmpty());
+  resume_->setText(tr("Resume %1").arg(figures_.crashed_name));
+  resume_->setVisible(!figures_.crashed.isEmpty());
 }
 
-void LivePage::updateDomains(const std::vector<const Run*>& runs) {
-  QStringList names;
-  for (const std::string& domain : all_domains(runs)) names << QString::fromStdString(domain);
+void LivePage::updateDomains() {
   QStringList present;
   for (int i = 0; i < domains_->count(); ++i) present << domains_->itemText(i);
-  if (names == present) return;
   const QSignalBlocker blocker(domains_);
-  const QString chosen = domains_->currentText();
-  domains_->clear();
-  domains_->addItems(names);
-  domains_->setCurrentIndex(std::max(0, domains_->findText(chosen)));
+  if (figures_.domains != present) {
+    domains_->clear();
+    domains_->addItems(figures_.domains);
+  }
+  domains_->setCurrentIndex(std::max(0, domains_->findText(figures_.chosen_domain)));
 }
 
-void LivePage::fill(Panel& panel, Figure figure) {
-  panel.card->setVisible(has_data(figure));
-  panel.view->setFigure(std::move(figure));
-}
-
-void LivePage::fillCurrent(const std::vector<const Run*>& runs) {
-  const Run* run = shown_run(session_, runs);
-  const RunSet all = session_.runs()->runs();
-  for (Panel* panel : {&heads_, &layers_, &captured_})
-    if (!run) fill(*panel, {});
-  if (!run) return;
-  const QString name = session_.runs()->label(*run);
-  const std::string statistic = !layers_with(*run, "entropy_normalized").empty() ? "entropy_normalized" : "entropy";
-  fill(layers_, layers_figure(*run, statistic, choice_.x, all));
-  layers_.card->setTitle(tr("Entropy by layer"),
-                         statistic == "entropy" ? tr("nats · %1").arg(name) : tr("1 = evenly spread · %1").arg(name));
-  fill(captured_, layers_figure(*run, "captured_mass", choice_.x, all));
-  captured_.card->setTitle(tr("Captured mass of the choice"), tr("1 = nothing lost · %1").arg(name));
-  const auto& last = run->last_statistics();
-  const auto recorded = [&](const std::string& wanted) {
-    return last && std::any_of(last->statistics.begin(), last->statistics.end(), [&](const HeadStatistic& s) { return s.name == wanted; });
-  };
-  fill(heads_, recorded(statistic) ? head_figure(*last, statistic, layer_mixers(run->info())) : Figure{});
-  if (last) heads_.card->setTitle(tr("Attention entropy"), tr("%1, step %2").arg(name).arg(last->at.step));
+void LivePage::fill(Panel& panel, LiveFigures::Place place) {
+  const auto& figure = figures_.figure[place];
+  panel.card->setVisible((figure && figure->filled) || figures_.coming[place]);
+  panel.view->setEmptyText(tr("Not measured yet. It comes while the run goes on."));
+  panel.view->setPrepared(figure);
 }
 
 }  // namespace saccade::ui

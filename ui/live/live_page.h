@@ -1,7 +1,7 @@
 #pragma once
 #include <QWidget>
-#include <map>
 
+#include "ui/latest_job.h"
 #include "ui/live/live_figures.h"
 
 class QComboBox;
@@ -13,12 +13,14 @@ namespace saccade::ui {
 class Card;
 class FigureView;
 class Session;
+class SmoothingChoice;
 
 /// Pre-training and OOD loss of all visible runs, large, and what explains them beside it; follows live runs.
 class LivePage : public QWidget {
   Q_OBJECT
  public:
   LivePage(Session& session, QWidget* parent);
+  ~LivePage() override;
 
  protected:
   void showEvent(QShowEvent* event) override;
@@ -30,18 +32,27 @@ class LivePage : public QWidget {
   };
   Panel makePanel(const QString& title, const QString& subtitle);
   void makeControls();
-  void refresh();  ///< draws anew when seen, else when shown
-  void updateDomains(const std::vector<const Run*>& runs);
-  void fill(Panel& panel, Figure figure);
-  void fillCurrent(const std::vector<const Run*>& runs);
+  void refresh(bool urgent = true);  ///< draws anew when seen, else when shown
+  void show(LiveFigures figures);
+  void updateDomains();
+  void fill(Panel& panel, LiveFigures::Place place);
+  void restore();
+  void remember();
 
   Session& session_;
-  LiveChoice choice_;
+  LiveFigures figures_;
+  std::shared_ptr<LiveParts> parts_ = std::make_shared<LiveParts>();  ///< of the job alone
+  QTimer part_changed_;
+  LatestJob<LiveFigures> job_;
   bool stale_ = true;
+  bool chosen_anew_ = false;  ///< by the reader, who waits
+  bool reading_ = false;      ///< the last time there were runs unread
   Panel loss_, heads_, layers_, gap_, captured_, gradient_, domain_, speed_;
   QLabel* trouble_;
+  QToolButton* resume_;
   QWidget* side_;  ///< the column beside the losses; hidden while it would be empty
-  QComboBox *x_axis_, *smoothing_, *domains_;
+  QComboBox *x_axis_, *domains_;
+  SmoothingChoice* smoothing_;
   QToolButton *log_x_, *log_y_;
 };
 

@@ -26,16 +26,37 @@ namespace {
 const RegisterPage entry{{QStringLiteral("runs"), RunsPage::tr("Runs"), QStringLiteral("runs"), 10,
                           [](Session& session, QWidget* parent) -> QWidget* { return new RunsPage(session, parent); }}};
 
+/// The table holds what passes the window's filter.
+class FilteredRuns : public QSortFilterProxyModel {
+ public:
+  FilteredRuns(const RunList& runs, QObject* parent) : QSortFilterProxyModel(parent), runs_(runs) {}
+
+ protected:
+  bool filterAcceptsRow(int row, const QModelIndex& parent) const override {
+    const Run* run = runs_.run(sourceModel()->index(row, 0, parent).data(RunList::DirectoryRole).toString());
+    return run ? runs_.selection().passes(*run) : runs_.selection().filter().isEmpty();
+  }
+
+ private:
+  const RunList& runs_;
+};
+
 }  // namespace
 
 RunsPage::RunsPage(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
-      sorted_(new QSortFilterProxyModel(this)),
+      sorted_(new FilteredRuns(*session.runs(), this)),
       table_(new QTreeView(this)),
       details_(new QLabel(this)),
       differs_(new DifferencesView(this)) {
-  sorted_->setSourceModel(new RunsTable(session.runs(), this));
+  auto* all = new RunsTable(session.runs(), this);
+  sorted_->setSourceModel(all);
+  connect(all, &RunsTable::failed, &session, &Session::failed);
+  connect(table_, &QTreeView::clicked, this, [this](const QModelIndex& index) {
+    if (index.column() == RunsTable::star) sorted_->setData(index, index.data(RunsTable::SortRole).toDouble() > 0, Qt::EditRole);
+  });
+  connect(session.runs(), &RunList::selectionChanged, sorted_, [this] { sorted_->invalidate(); });
   sorted_->setSortRole(RunsTable::SortRole);
   auto* halves = new QSplitter(Qt::Vertical, this);
   auto* runs_card = new Card(tr("Runs"), tr("loss in nats per token, last value"), makeTable(), halves);
@@ -61,7 +82,9 @@ RunsPage::RunsPage(Session& session, QWidget* parent)
   connect(&session, &Session::currentRunChanged, this, &RunsPage::selectCurrent);
   connect(session.runs(), &RunList::changed, this, &RunsPage::updateDetails);
   connect(sorted_, &QAbstractItemModel::modelReset, this, &RunsPage::selectCurrent);
-  connect(table_, &QTreeView::activated, this, [this] { session_.showPage(QStringLiteral("live")); });
+  connect(table_, &QTreeView::activated, this, [this](const QModelIndex& index) {
+    if (!(index.flags() & Qt::ItemIsEditable)) session_.showPage(QStringLiteral("live"));
+  });
   connect(table_->selectionModel(), &QItemSelectionModel::selectionChanged, this, &RunsPage::updateDetails);
   connect(table_->selectionModel(), &QItemSelectionModel::currentChanged, this, [this](const QModelIndex& index) {
     if (!selecting_ && index.isValid()) session_.setCurrentRun(index.data(RunList::DirectoryRole).toString());
@@ -117,12 +140,14 @@ void RunsPage::updateDetails() {
   QModelIndexList rows = table_->selectionModel()->selectedRows();
   std::sort(rows.begin(), rows.end());
   std::vector<const Run*> runs;
-  QStringList heads;
+  QStringList heads, chosen;
+  for (const QModelIndex& row : rows) chosen << row.data(RunList::DirectoryRole).toString();
+  if (isVisible()) session_.setChosen(chosen);
   for (const QModelIndex& row : rows) {
     const Run* run = session_.runs()->run(row.data(RunList::DirectoryRole).toString());
     if (!run) continue;
     runs.push_back(run);
-    heads << QString::fromStdString(run->info().name);
+    heads << session_.runs()->label(*run);
   }
   const bool one = runs.size() == 1;
   const std::vector<Difference> found = one ? all_settings(*runs.front()) : differences(runs);
@@ -135,6 +160,9 @@ void RunsPage::updateDetails() {
   if (runs.empty()) return details_->setText(rows.first().data(RunList::ProblemRole).toString());
   const RunInfo& info = runs.front()->info();
   QStringList lines{summary_of(*runs.front()), QString::fromStdString(info.directory.string())};
+  const RunNotes& notes = runs.front()->notes();
+  for (const std::string& own : {tags_text(notes.tags), notes.note})
+    if (!own.empty()) lines << QString::fromStdString(own);
   if (!info.message.empty()) lines.prepend(QString::fromStdString(info.message));
   for (const std::string& problem : {runs.front()->damage(), runs.front()->lost()})
     if (!problem.empty()) lines.prepend(QStringLiteral("⚠ ") + QString::fromStdString(problem));

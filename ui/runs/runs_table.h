@@ -10,7 +10,25 @@ namespace saccade::ui {
 class RunsTable : public QAbstractTableModel {
   Q_OBJECT
  public:
-  enum Column { name, architecture, state, progress, loss, ood, speed, seed, parameters, column_count };
+  enum Column {
+    name,
+    star,
+    architecture,
+    state,
+    tags,
+    note,
+    progress,
+    loss,
+    ood,
+    speed,
+    seed,
+    parameters,
+    steps,
+    started,
+    duration,
+    folder,
+    column_count
+  };
   enum Role { SortRole = RunList::ProblemRole + 100 };
 
   explicit RunsTable(RunList* runs, QObject* parent = nullptr);
@@ -19,6 +37,12 @@ class RunsTable : public QAbstractTableModel {
   int columnCount(const QModelIndex& parent = {}) const override;
   QVariant data(const QModelIndex& index, int role) const override;
   QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
+  Qt::ItemFlags flags(const QModelIndex& index) const override;
+  /// Star (Qt::CheckStateRole or a bool), tags ("a, b") and note; written beside the run.
+  bool setData(const QModelIndex& index, const QVariant& value, int role = Qt::EditRole) override;
+
+ Q_SIGNALS:
+  void failed(const QString& reason);
 
  private:
   QVariant shown(const Run& run, int column) const;

@@ -1,11 +1,13 @@
 #include "ui/shell/grouped_runs.h"
 
 #include <QTimer>
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <numeric>
+#include <utility>
 
-#include "models/config/old_names.h"
 #include "ui/run_summary.h"
-#include "ui/runs/differences.h"
 
 namespace saccade::ui {
 namespace {
@@ -13,34 +15,54 @@ namespace {
 constexpr std::array group_order{RunState::running, RunState::finished, RunState::stopped,
                                  RunState::crashed, RunState::diverged, RunState::failed};
 
-/// Value of a setting anywhere in the config, by its last word.
-bool has_setting(const nlohmann::json& config, const std::string& name, const QString& wanted) {
-  for (const auto& [key, value] : config.items()) {
-    if (value.is_object() && has_setting(value, name, wanted)) return true;
-    if (key != name || value.is_object()) continue;
-    const QString text = plainValue(value);
-    if (value.is_number() ? text == wanted : text.contains(wanted, Qt::CaseInsensitive)) return true;
+size_t rank(RunState state) {
+  if (isActive(state)) return 0;
+  return static_cast<size_t>(std::find(group_order.begin(), group_order.end(), state) - group_order.begin());
+}
+
+/// "mean loss 3.41 ± 0.02"; NaN counts for nothing.
+QString mean_text(const QString& pattern, const std::vector<double>& values) {
+  double mean = 0, squares = 0;
+  int count = 0;
+  for (const double value : values) {
+    if (std::isnan(value)) continue;
+    ++count;
+    const double away = value - mean;
+    mean += away / count;
+    squares += away * (value - mean);
   }
-  return false;
+  if (count == 0) return {};
+  const QString spread = count > 1 ? QStringLiteral(" ± %1").arg(formatLoss(std::sqrt(squares / (count - 1)), 2)) : QString();
+  return pattern.arg(formatLoss(mean, 2) + spread);
 }
 
 }  // namespace
 
 GroupedRuns::GroupedRuns(RunList* runs, QObject* parent) : QAbstractListModel(parent), runs_(runs) {
+  connect(runs, &RunList::changed, this, &GroupedRuns::schedule);
   connect(runs, &QAbstractItemModel::rowsInserted, this, &GroupedRuns::schedule);
   connect(runs, &QAbstractItemModel::rowsRemoved, this, &GroupedRuns::schedule);
   connect(runs, &QAbstractItemModel::modelReset, this, &GroupedRuns::schedule);
-  connect(runs, &QAbstractItemModel::layoutChanged, this, &GroupedRuns::schedule);
-  connect(runs, &QAbstractItemModel::dataChanged, this, &GroupedRuns::schedule);
+  connect(runs, &RunList::selectionChanged, this, [this] {
+    if (!rows_.isEmpty()) Q_EMIT dataChanged(index(0), index(rowCount() - 1), {RunList::VisibleRole, Qt::CheckStateRole});
+  });
   rebuild();
 }
 
-void GroupedRuns::setFilter(const QString& filter) {
-  filter_ = filter;
-  rebuild();
+int GroupedRuns::row(const QString& directory) const {
+  int found = -1;
+  for (int i = 0; i < rows_.size(); ++i) {
+    if (!rows_[i].members.contains(directory)) continue;
+    found = i;
+    if (!rows_[i].opened) break;  // its own row comes below
+    if (rows_[i].members.size() == 1) break;
+  }
+  return found;
 }
 
-int GroupedRuns::row(const QString& directory) const { return static_cast<int>(rows_.indexOf(Row{{}, directory})); }
+void GroupedRuns::setOpened(const QModelIndex& group, bool opened) {
+  if (group.data(SeedsRole).toInt() > 1) runs_->setOpened(group.data(KeyRole).toString(), opened);
+}
 
 void GroupedRuns::schedule() {
   if (std::exchange(scheduled_, true)) return;
@@ -50,75 +72,155 @@ void GroupedRuns::schedule() {
   });
 }
 
-void GroupedRuns::rebuild() {
-  QList<Row> rows;
-  const auto add_group = [&](const QString& title, auto belongs) {
-    QList<Row> members;
-    for (int row = 0; row < runs_->rowCount(); ++row) {
-      const QModelIndex run = runs_->index(row);
-      if (belongs(run) && passes(run)) members << Row{{}, run.data(RunList::DirectoryRole).toString()};
+QList<GroupedRuns::Row> GroupedRuns::rowsNow() const {
+  std::array<QList<Row>, group_order.size()> of_state;
+  for (const ShownGroup& group : runs_->selection().groups()) {
+    Row row{{}, {}, group.key, QString::fromStdString(group.look.label), group.opened, false};
+    size_t first = group_order.size() - 1;
+    for (const SharedRun& run : group.seeds) {
+      row.members << directory_of(*run);
+      first = std::min(first, rank(run->info().state));
     }
+    of_state[first] << row;
+    if (!row.group() || !row.opened) continue;
+    for (const QString& member : std::as_const(row.members)) of_state[first] << Row{{}, {member}, {}, {}, false, true};
+  }
+  QList<Row> rows;
+  const auto add = [&](const QString& title, const QList<Row>& members) {
     if (members.isEmpty()) return;
-    rows << Row{QStringLiteral("%1 (%2)").arg(title).arg(members.size()), {}};
+    const auto runs = std::count_if(members.begin(), members.end(), [](const Row& row) { return !row.group(); }) +
+                      std::accumulate(members.begin(), members.end(), qsizetype{0}, [](qsizetype n, const Row& row) {
+                        return n + (row.group() && !row.opened ? row.members.size() : 0);
+                      });
+    rows << Row{QStringLiteral("%1 (%2)").arg(title).arg(runs), {}, {}, {}, false, false};
     rows << members;
   };
-  const auto damaged = [](const QModelIndex& run) { return !run.data(RunList::ProblemRole).toString().isEmpty(); };
-  for (const RunState state : group_order)
-    add_group(stateText(state), [&](const QModelIndex& run) {
-      const auto its = static_cast<RunState>(run.data(RunList::StateRole).toInt());
-      return !damaged(run) && (state == RunState::running ? isActive(its) : its == state);
-    });
-  add_group(tr("Cannot be read"), damaged);
-  if (rows == rows_) {
-    if (!rows_.isEmpty()) Q_EMIT dataChanged(index(0), index(rowCount() - 1));
-    return;
-  }
-  beginResetModel();
-  rows_ = std::move(rows);
-  endResetModel();
+  for (size_t i = 0; i < group_order.size(); ++i) add(stateText(group_order[i]), of_state[i]);
+  QList<Row> damaged;
+  for (int row = 0; row < runs_->rowCount() && runs_->selection().filter().isEmpty(); ++row)
+    if (const QModelIndex run = runs_->index(row); !run.data(RunList::ProblemRole).toString().isEmpty())
+      damaged << Row{{}, {run.data(RunList::DirectoryRole).toString()}, {}, {}, false, false};
+  add(tr("Cannot be read"), damaged);
+  return rows;
 }
 
-bool GroupedRuns::passes(const QModelIndex& index) const {
-  const QString directory = index.data(RunList::DirectoryRole).toString();
-  const Run* run = runs_->run(directory);
-  const auto state = static_cast<RunState>(index.data(RunList::StateRole).toInt());
-  const QString words = index.data(Qt::DisplayRole).toString() + QLatin1Char(' ') + directory.section(QLatin1Char('/'), -1) +
-                        QLatin1Char(' ') + stateText(state) + QLatin1Char(' ') +
-                        (run ? QString::fromStdString(run->info().name) : QString());
-  for (const QString& term : filter_.split(QLatin1Char(' '), Qt::SkipEmptyParts)) {
-    const qsizetype colon = term.indexOf(QLatin1Char(':'));
-    const bool found =
-        colon > 0 ? run && has_setting(run->info().config, current_setting_name(term.left(colon).toStdString()), term.mid(colon + 1))
-                  : words.contains(term, Qt::CaseInsensitive);
-    if (!found) return false;
+void GroupedRuns::rebuild() {
+  QList<Row> rows = rowsNow();
+  const bool same = rows == rows_;
+  if (!same) {
+    beginResetModel();
+    rows_ = std::move(rows);
   }
-  return true;
+  QList<std::optional<size_t>> marks;
+  for (const Row& row : std::as_const(rows_)) marks << mark(row);
+  const QList<std::optional<size_t>> before = std::exchange(marks_, marks);
+  if (!same) return endResetModel();
+  for (int first = 0, last = 0; first < rows_.size(); first = last + 1) {  // a view measures anew what it is told of
+    last = first;
+    const auto other = [&](int i) { return !marks[i] || marks[i] != before[i]; };
+    if (!other(first)) continue;
+    while (last + 1 < rows_.size() && other(last + 1)) ++last;
+    Q_EMIT dataChanged(index(first), index(last));
+  }
 }
 
-QModelIndex GroupedRuns::source(const QModelIndex& index) const {
-  const QString& directory = rows_[index.row()].directory;
-  const int row = directory.isEmpty() ? -1 : runs_->row(directory);
+/// Another one when the row shows something else; nothing for runs at work, whose time left is always another.
+std::optional<size_t> GroupedRuns::mark(const Row& row) const {
+  size_t sum = 0;
+  for (const QString& member : row.members) {
+    const Run* run = runs_->run(member);
+    const QModelIndex index = source(member);
+    if (!run) {
+      sum = qHashMulti(sum, index.data(RunList::ProblemRole).toString());
+      continue;
+    }
+    const RunInfo& info = run->info();
+    if (isActive(info.state)) return {};
+    const RunLook look = runs_->selection().look(*run);
+    sum = qHashMulti(sum, static_cast<qint64>(info.step), static_cast<int>(info.state), run->detail().outline, !run->damage().empty(),
+                     runs_->selection().hidden().contains(member), numbers_of(*run).loss, numbers_of(*run).ood);
+    sum = qHashMulti(sum, look.colour.r, look.colour.g, look.colour.b, static_cast<int>(look.dash), static_cast<int>(look.marker));
+  }
+  return sum;
+}
+
+QModelIndex GroupedRuns::source(const QString& directory) const {
+  const int row = runs_->row(directory);
   return row < 0 ? QModelIndex() : runs_->index(row);
 }
 
+int GroupedRuns::shownMembers(const Row& row) const {
+  return static_cast<int>(std::count_if(row.members.begin(), row.members.end(),
+                                        [&](const QString& member) { return !runs_->selection().hidden().contains(member); }));
+}
+
 int GroupedRuns::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(rows_.size()); }
+
+QVariant GroupedRuns::groupData(const Row& row, int role) const {
+  std::vector<double> losses, oods;
+  double progress = 0;
+  const int shown = shownMembers(row);
+  if (role == RunList::SummaryRole || role == RunList::ProgressRole || role == Qt::AccessibleTextRole || role == RunList::StateRole)
+    for (const QString& member : row.members)
+      if (const Run* run = runs_->run(member)) {
+        losses.push_back(numbers_of(*run).loss);
+        oods.push_back(numbers_of(*run).ood);
+        progress += source(member).data(RunList::ProgressRole).toDouble() / static_cast<double>(row.members.size());
+      }
+  QStringList parts{mean_text(tr("loss %1"), losses), mean_text(tr("OOD %1"), oods)};
+  parts.removeAll(QString());
+  switch (role) {
+    case Qt::DisplayRole:
+    case RunList::TitleRole: return row.title;
+    case RunList::SeedRole: return {};
+    case RunList::DashRole: return static_cast<int>(Dash::solid);
+    case Qt::CheckStateRole: return shown == 0 ? Qt::Unchecked : shown == row.members.size() ? Qt::Checked : Qt::PartiallyChecked;
+    case RunList::VisibleRole: return shown > 0;
+    case RunList::ProgressRole: return progress;
+    case RunList::StateRole: {
+      size_t first = group_order.size() - 1;
+      for (const QString& member : row.members)
+        first = std::min(first, rank(static_cast<RunState>(source(member).data(RunList::StateRole).toInt())));
+      return static_cast<int>(group_order[first]);
+    }
+    case RunList::SummaryRole: return parts.join(QStringLiteral(" · "));
+    case Qt::ToolTipRole:
+      return tr("%1\n%2 seeds, drawn as mean and standard deviation until opened").arg(row.title).arg(row.members.size());
+    case Qt::AccessibleTextRole: return tr("%1, %2 seeds, %3").arg(row.title).arg(row.members.size()).arg(parts.join(QStringLiteral(", ")));
+    default: return source(row.members.first()).data(role);
+  }
+}
 
 QVariant GroupedRuns::data(const QModelIndex& index, int role) const {
   if (!checkIndex(index, CheckIndexOption::IndexIsValid)) return {};
   const Row& row = rows_[index.row()];
   const bool heading = !row.heading.isEmpty();
-  if (role == HeadingRole) return heading;
+  switch (role) {
+    case HeadingRole: return heading;
+    case SeedsRole: return row.group() ? static_cast<int>(row.members.size()) : 0;
+    case OpenedRole: return row.opened;
+    case ChildRole: return row.child;
+    case KeyRole: return row.key;
+    case MembersRole: return row.members;
+    default: break;
+  }
   if (heading) return role == Qt::DisplayRole || role == Qt::AccessibleTextRole ? row.heading : QVariant();
-  return role == RunList::DirectoryRole ? row.directory : source(index).data(role);
+  if (role == RunList::DirectoryRole) return row.members.first();
+  return row.group() ? groupData(row, role) : source(row.members.first()).data(role);
 }
 
 bool GroupedRuns::setData(const QModelIndex& index, const QVariant& value, int role) {
-  return checkIndex(index, CheckIndexOption::IndexIsValid) && runs_->setData(source(index), value, role);
+  if (!checkIndex(index, CheckIndexOption::IndexIsValid) || (role != RunList::VisibleRole && role != Qt::CheckStateRole)) return false;
+  const QStringList& members = rows_[index.row()].members;
+  if (members.isEmpty()) return false;
+  runs_->setShown(members, role == RunList::VisibleRole ? value.toBool() : value.toInt() == Qt::Checked);
+  return true;
 }
 
 Qt::ItemFlags GroupedRuns::flags(const QModelIndex& index) const {
   if (!index.isValid()) return Qt::NoItemFlags;
-  return rows_[index.row()].heading.isEmpty() ? runs_->flags(source(index)) : Qt::ItemFlags(Qt::ItemNeverHasChildren);
+  if (!rows_[index.row()].heading.isEmpty()) return Qt::ItemNeverHasChildren;
+  return Qt::ItemIsEnabled | Qt::ItemIsSelectable | Qt::ItemIsUserCheckable | Qt::ItemNeverHasChildren;
 }
 
 }  // namespace saccade::ui

@@ -2,22 +2,27 @@
 #include <QAbstractListModel>
 #include <QString>
 #include <QStringList>
+#include <optional>
 
 #include "ui/run_list.h"
 
 namespace saccade::ui {
 
-/// The runs panel's rows: runs that pass the filter, under a heading per state.
-/// The filter is words that must all be found: in title, name, state, or as `setting:value` ("mixer:top1 seed:1").
+/// The runs panel's rows: what passes the filter of the selection, under a heading per state. Seeds of one setting are one row, and where
+/// that is opened, rows of their own below it.
 class GroupedRuns : public QAbstractListModel {
   Q_OBJECT
  public:
-  enum Role { HeadingRole = RunList::ProblemRole + 1 };  ///< true for headings; all other roles are RunList's
+  /// HeadingRole: true for headings. SeedsRole: number of seeds, 0 for a single run or a seed. OpenedRole, of a group. ChildRole: a seed
+  /// below its group. KeyRole: of the group. MembersRole: directories of all runs of the row. All other roles are RunList's; DirectoryRole
+  /// of a group is its first run's.
+  enum Role { HeadingRole = RunList::ProblemRole + 1, SeedsRole, OpenedRole, ChildRole, KeyRole, MembersRole };
 
   explicit GroupedRuns(RunList* runs, QObject* parent = nullptr);
 
-  void setFilter(const QString& filter);
+  /// Of a run, or of its group where that is closed; −1: none.
   int row(const QString& directory) const;
+  void setOpened(const QModelIndex& group, bool opened);
 
   int rowCount(const QModelIndex& parent = {}) const override;
   QVariant data(const QModelIndex& index, int role) const override;
@@ -26,18 +31,24 @@ class GroupedRuns : public QAbstractListModel {
 
  private:
   struct Row {
-    QString heading;    ///< of a group, else empty
-    QString directory;  ///< of a run
+    QString heading;      ///< of a state, else empty
+    QStringList members;  ///< directories
+    QString key, title;   ///< of a group
+    bool opened = false, child = false;
+    bool group() const { return members.size() > 1; }
     bool operator==(const Row&) const = default;
   };
   void schedule();
   void rebuild();
-  bool passes(const QModelIndex& run) const;
-  QModelIndex source(const QModelIndex& index) const;
+  std::optional<size_t> mark(const Row& row) const;
+  QList<Row> rowsNow() const;
+  QVariant groupData(const Row& row, int role) const;
+  QModelIndex source(const QString& directory) const;
+  int shownMembers(const Row& row) const;
 
   RunList* runs_;
-  QString filter_;
   QList<Row> rows_;
+  QList<std::optional<size_t>> marks_;  ///< of the rows, as the views know them
   bool scheduled_ = false;
 };
 

@@ -56,12 +56,14 @@ void showKeyboard(QMainWindow* window) {
   QString html =
       QStringLiteral("<h3>%1</h3><ol><li>%2</li><li>%3</li><li>%4</li></ol><h3>%5</h3><table>")
           .arg(tr("First steps"), tr("Configure a run and start it. It is a process of its own: closing this window leaves it alone."),
-               tr("Follow it on Live; tick in the runs panel what the charts show."),
+               tr("Follow it on Live; filter, tick and open in the runs panel what every page shows."),
                tr("See where a query reads from on Inspect, and what generalises better on Compare."), tr("Keyboard"));
   for (const QAction* action : window->menuBar()->actions())
     if (action->menu()) html += shortcuts_of(action->menu());
   html += line(QStringLiteral("F10"), tr("Open the menu"));
-  html += line(QStringLiteral("Space"), tr("In the runs panel: show or hide the run in charts"));
+  html += line(QStringLiteral("Space"), tr("In the runs panel: show or hide the marked runs, on every page"));
+  html += line(tr("Right, Left"), tr("In the runs panel: open seeds one by one, or draw their mean and deviation"));
+  html += line(QStringLiteral("Home"), tr("On a chart: show all of it again"));
   html += line(QStringLiteral("Return"), tr("In the runs panel: follow the run on Live"));
   html += line(QStringLiteral("Ctrl+Return"), tr("On Configure: start the run"));
   show_text(window, tr("Keyboard and first steps"), html + QStringLiteral("</table>"), {520, 620});

@@ -8,7 +8,10 @@
 #include <QShortcut>
 #include <QStackedWidget>
 #include <QUrl>
+#include <algorithm>
+#include <functional>
 
+#include "ui/configure/config_draft.h"
 #include "ui/page.h"
 #include "ui/run_actions.h"
 #include "ui/run_list.h"
@@ -16,6 +19,7 @@
 #include "ui/shell/empty_state.h"
 #include "ui/shell/help.h"
 #include "ui/shell/main_window.h"
+#include "ui/shell/palette.h"
 #include "ui/shell/runs_panel.h"
 
 namespace saccade::ui {
@@ -59,6 +63,9 @@ void MainWindow::makeMenus() {
     dock_->show();
     panel_->focusFilter();
   });
+  add(view, tr("&Search or run a command …"), QKeySequence(Qt::CTRL | Qt::Key_K), [this] {
+    if (!findChild<CommandPalette*>()) new CommandPalette(commands(), this);
+  });
   add(view, tr("Re&fresh"), QKeySequence(Qt::Key_F5), [this] { session_.runs()->refresh(); });
   makeThemeMenu(view->addMenu(tr("&Theme")));
 
@@ -71,6 +78,39 @@ void MainWindow::makeMenus() {
 
   empty_ = new EmptyState(tr("No runs here yet"), {}, {configure, open}, stack_);
   stack_->addWidget(empty_);
+}
+
+/// All that the palette finds: what the menus hold, and with it every page, every run and every setting.
+std::vector<Command> MainWindow::commands() {
+  std::vector<Command> found;
+  const std::function<void(const QMenu*)> take = [&](const QMenu* menu) {
+    for (QAction* action : menu->actions()) {
+      if (action->menu()) take(action->menu());
+      if (action->menu() || action->isSeparator() || !action->isEnabled()) continue;
+      const QString text = action->text().remove(QLatin1Char('&')).remove(QStringLiteral(" …"));
+      const bool is_page = std::any_of(pages().begin(), pages().end(), [&](const Page& page) { return page.title == text; });
+      found.push_back({is_page ? tr("page") : tr("action"), text, action->shortcut().toString(QKeySequence::NativeText),
+                       [action] { action->trigger(); }});
+    }
+  };
+  for (const QAction* top : menuBar()->actions()) take(top->menu());
+  std::stable_sort(found.begin(), found.end(), [](const Command& a, const Command& b) { return a.kind > b.kind; });  // pages first
+  const RunList& runs = *session_.runs();
+  for (int row = 0; row < runs.rowCount(); ++row) {
+    const QString directory = runs.index(row).data(RunList::DirectoryRole).toString();
+    if (const Run* run = runs.run(directory))
+      found.push_back({tr("run"), tr("%1, %2").arg(runs.label(*run), QFileInfo(directory).fileName()), {}, [this, directory] {
+                         session_.setCurrentRun(directory);
+                       }});
+  }
+  for (const FormField& field : ConfigDraft().fields()) {
+    const QString pointer = QString::fromStdString(field.pointer);
+    found.push_back({tr("setting"),
+                     pointer.mid(1).replace(QLatin1Char('/'), QLatin1Char(' ')).replace(QLatin1Char('_'), QLatin1Char(' ')),
+                     {},
+                     [this, pointer] { session_.showSetting(pointer); }});
+  }
+  return found;
 }
 
 void MainWindow::makeThemeMenu(QMenu* menu) {

@@ -2,15 +2,20 @@
 
 #include <QActionGroup>
 #include <QCloseEvent>
+#include <QCoreApplication>
 #include <QDir>
 #include <QDockWidget>
 #include <QFileDialog>
+#include <QKeyEvent>
 #include <QLayout>
 #include <QMimeData>
+#include <QResizeEvent>
+#include <QScreen>
 #include <QSettings>
 #include <QStackedWidget>
 #include <QToolBar>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "ui/page.h"
 #include "ui/run_actions.h"
@@ -37,6 +42,7 @@ MainWindow::MainWindow(Session& session, QSettings* settings, QWidget* parent)
       dock_(new QDockWidget(tr("Runs"), this)),
       messages_(new MessageBar),
       stack_(new QStackedWidget) {
+  session_.remember(settings_);
   setWindowIcon(QIcon(QStringLiteral(":/icons/io.github.saccade.Workbench.svg")));
   setAcceptDrops(true);
   setContextMenuPolicy(Qt::NoContextMenu);
@@ -81,6 +87,7 @@ MainWindow::MainWindow(Session& session, QSettings* settings, QWidget* parent)
     messages_->showNote(tr("%1 is starting. It goes on when this window is closed.").arg(QFileInfo(directory).fileName()));
     session_.runs()->refresh();
   });
+  QCoreApplication::instance()->installEventFilter(this);
   restore();
   updateTitle();
   panel_->setFocus();
@@ -93,6 +100,7 @@ void MainWindow::showPage(const QString& id) {
   page_ = id;
   rail_->setCurrent(id);
   showCurrent();
+  save();
 }
 
 /// The chosen page, or what to do first when it needs runs and there are none.
@@ -144,27 +152,39 @@ void MainWindow::updateTitle() {
 void MainWindow::setTheme(Theme theme) {
   theme_ = theme;
   applyTheme(theme);
+  save();
   for (QAction* action : themes_->actions()) action->setChecked(action->data().toInt() == static_cast<int>(theme));
 }
 
 void MainWindow::restore() {
-  resize(1360, 860);
+  const QSize room = screen()->availableSize();
+  resize(std::min(1360, room.width()), std::min(860, room.height()));
   if (!settings_) return;
   restoreGeometry(settings_->value(QStringLiteral("geometry")).toByteArray());
   restoreState(settings_->value(QStringLiteral("state")).toByteArray(), layout_version);
-  session_.runs()->setHidden(settings_->value(QStringLiteral("hidden")).toStringList());
+}
+
+/// What is remembered of the window itself; the rest keeps itself (Place).
+void MainWindow::save() {
+  if (!settings_) return;
+  settings_->setValue(QStringLiteral("geometry"), saveGeometry());
+  settings_->setValue(QStringLiteral("state"), saveState(layout_version));
+  settings_->setValue(QStringLiteral("page"), page_);
+  settings_->setValue(QStringLiteral("theme"), themeName(theme_));
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
   if (settings_) {
-    settings_->setValue(QStringLiteral("geometry"), saveGeometry());
-    settings_->setValue(QStringLiteral("state"), saveState(layout_version));
-    settings_->setValue(QStringLiteral("page"), page_);
-    settings_->setValue(QStringLiteral("theme"), themeName(theme_));
-    settings_->setValue(QStringLiteral("hidden"), session_.runs()->hidden());
+    save();
     rememberFolder(session_.runs()->folder());
   }
   QMainWindow::closeEvent(event);
+}
+
+/// The geometry is kept as it changes, too: not every window is closed.
+void MainWindow::resizeEvent(QResizeEvent* event) {
+  QMainWindow::resizeEvent(event);
+  if (isVisible()) save();
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
@@ -173,6 +193,15 @@ void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
 }
 
 void MainWindow::dropEvent(QDropEvent* event) { openFolder(event->mimeData()->urls().first().toLocalFile()); }
+
+/// Ctrl+K is the window's also where a line of text would take it (to delete to its end).
+bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::ShortcutOverride) {
+    const auto* key = static_cast<QKeyEvent*>(event);
+    if (key->key() == Qt::Key_K && key->modifiers() == Qt::ControlModifier && isActiveWindow()) return true;
+  }
+  return QMainWindow::eventFilter(watched, event);
+}
 
 /// Icons are drawn from the palette: everything that shows one repaints with it.
 void MainWindow::changeEvent(QEvent* event) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <QMainWindow>
 #include <QMap>
+#include <vector>
 
 #include "ui/theme.h"
 
@@ -16,12 +17,13 @@ class Rail;
 class RunActions;
 class RunsPanel;
 class Session;
+struct Command;
 
 /// Arranges rail, runs panel, page, messages and status; pages are made when first shown.
 class MainWindow : public QMainWindow {
   Q_OBJECT
  public:
-  /// `settings` remembers place, docks, page and hidden runs; null: nothing is remembered.
+  /// `settings` remember the window and where one was in it (Session::remember); null: nothing is remembered.
   MainWindow(Session& session, QSettings* settings, QWidget* parent = nullptr);
 
   QString page() const { return page_; }
@@ -36,10 +38,13 @@ class MainWindow : public QMainWindow {
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
   void changeEvent(QEvent* event) override;
+  bool eventFilter(QObject* watched, QEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   void makeMenus();
   void makeThemeMenu(QMenu* menu);
+  std::vector<Command> commands();
   void chooseFolder();
   void rememberFolder(const QString& folder);
   void fillRecent(QMenu* menu);
@@ -48,6 +53,7 @@ class MainWindow : public QMainWindow {
   void showCurrent();
   void updateTitle();
   void restore();
+  void save();
 
   Session& session_;
   QSettings* settings_;

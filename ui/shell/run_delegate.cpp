@@ -4,6 +4,7 @@
 #include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPainter>
+#include <QStyleOption>
 #include <algorithm>
 #include <cmath>
 
@@ -24,6 +25,29 @@ QFont smaller(QFont font) {
 QRect check_rect(const QRect& row, const QFont& font) {
   const int line = QFontMetrics(font).height();
   return {row.left() + margin, row.top() + 5 + (line - check_width) / 2, check_width, check_width};
+}
+
+/// Under the check box: opens a group of seeds.
+QRect expander_rect(const QRect& row, const QFont& font) {
+  const QRect check = check_rect(row, font);
+  return {check.left(), check.bottom() + 4, check_width, std::max(10, QFontMetrics(smaller(font)).height() - 2)};
+}
+
+void paint_expander(QPainter* painter, const QStyleOptionViewItem& option, const QRect& rect, bool opened) {
+  QStyleOption arrow;
+  arrow.rect = rect;
+  arrow.palette = option.palette;
+  arrow.state = QStyle::State_Enabled;
+  const QStyle* style = option.widget ? option.widget->style() : QApplication::style();
+  style->drawPrimitive(opened ? QStyle::PE_IndicatorArrowDown : QStyle::PE_IndicatorArrowRight, &arrow, painter, option.widget);
+}
+
+/// As many of the parts as there is room for: half a number would be another one.
+QString fitting(const QString& parts, const QFontMetrics& metrics, int room) {
+  QString text = parts;
+  while (metrics.horizontalAdvance(text) > room && text.contains(QStringLiteral(" · ")))
+    text.truncate(text.lastIndexOf(QStringLiteral(" · ")));
+  return metrics.elidedText(text, Qt::ElideRight, room);
 }
 
 /// What stands at the right: how far it is, or that it is done.
@@ -75,12 +99,21 @@ void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, co
   const QRect check = check_rect(option.rect, option.font);
   QStyleOptionViewItem box = option;
   box.rect = check;
-  box.state = QStyle::State_Enabled | (index.data(Qt::CheckStateRole).toInt() == Qt::Checked ? QStyle::State_On : QStyle::State_Off);
+  box.state = QStyle::State_Enabled | (index.data(Qt::CheckStateRole).toInt() == Qt::Checked            ? QStyle::State_On
+                                       : index.data(Qt::CheckStateRole).toInt() == Qt::PartiallyChecked ? QStyle::State_NoChange
+                                                                                                        : QStyle::State_Off);
   const QStyle* style = option.widget ? option.widget->style() : QApplication::style();
   style->drawPrimitive(QStyle::PE_IndicatorItemViewItemCheck, &box, painter, option.widget);
+  if (isDark(option.palette)) {  // the style's own edge is nearly as dark as the ground
+    painter->setBrush(Qt::NoBrush);
+    painter->setPen(quietText(option.palette));
+    painter->drawRoundedRect(QRectF(check).adjusted(1.5, 1.5, -1.5, -1.5), 2, 2);
+  }
 
   const bool damaged = !index.data(RunList::ProblemRole).toString().isEmpty();
-  const int top = option.rect.top() + 5, left = check.right() + 1 + margin, right = option.rect.right() - margin;
+  const int seeds = index.data(GroupedRuns::SeedsRole).toInt();
+  const int inset = index.data(GroupedRuns::ChildRole).toBool() ? 2 * margin : 0;
+  const int top = option.rect.top() + 5, left = check.right() + 1 + margin + inset, right = option.rect.right() - margin;
   const QRect swatch(left, top, kSwatchWidth, metrics.height());
   if (damaged)
     themedIcon(QStringLiteral("problem")).paint(painter, QRect(left + 1, top + (metrics.height() - 16) / 2, 16, 16));
@@ -92,12 +125,13 @@ void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, co
   painter->setFont(smaller(option.font));
   painter->setPen(quietText(option.palette));
   const int progress_width = small_metrics.horizontalAdvance(progress);
+  if (seeds > 0) paint_expander(painter, option, expander_rect(option.rect, option.font), index.data(GroupedRuns::OpenedRole).toBool());
   painter->drawText(QRect(right - progress_width - 1, top, progress_width + 1, metrics.height()), Qt::AlignRight | Qt::AlignVCenter,
                     progress);
 
   const int room = right - progress_width - 8 - text_left;
   const QString whole = index.data(RunList::TitleRole).toString();
-  QString seed = damaged ? QString() : tr("seed %1").arg(index.data(RunList::SeedRole).toLongLong());
+  QString seed = damaged ? QString() : seeds > 0 ? tr("× %1").arg(seeds) : tr("seed %1").arg(index.data(RunList::SeedRole).toLongLong());
   if (room - metrics.horizontalAdvance(seed) - 5 < std::min(metrics.horizontalAdvance(whole), 80)) seed.clear();
   const int seed_width = seed.isEmpty() ? 0 : metrics.horizontalAdvance(seed) + 5;
   const QString title = metrics.elidedText(whole, Qt::ElideMiddle, room - seed_width);
@@ -111,7 +145,7 @@ void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, co
   const QRect second(text_left, top + metrics.height() + 1, right - text_left, small_metrics.height());
   painter->setFont(smaller(option.font));
   painter->drawText(second, Qt::AlignLeft | Qt::AlignVCenter,
-                    small_metrics.elidedText(index.data(RunList::SummaryRole).toString(), Qt::ElideRight, second.width()));
+                    fitting(index.data(RunList::SummaryRole).toString(), small_metrics, second.width()));
   if (!damaged && isActive(static_cast<RunState>(index.data(RunList::StateRole).toInt())))
     paint_progress(painter, QRect(text_left, second.bottom() + 3, second.width(), 3), index.data(RunList::ProgressRole).toDouble(),
                    option.palette);
@@ -137,6 +171,14 @@ bool RunDelegate::editorEvent(QEvent* event, QAbstractItemModel* model, const QS
     toggle = mouse->button() == Qt::LeftButton &&
              check_rect(option.rect, option.font).adjusted(-4, -4, 4, 4).contains(mouse->position().toPoint());
   }
+  const bool over_expander =
+      event->type() == QEvent::MouseButtonRelease && index.data(GroupedRuns::SeedsRole).toInt() > 0 &&
+      expander_rect(option.rect, option.font).adjusted(-3, -3, 3, 3).contains(static_cast<QMouseEvent*>(event)->position().toPoint());
+  if (over_expander)
+    if (auto* groups = qobject_cast<GroupedRuns*>(model)) {
+      groups->setOpened(index, !index.data(GroupedRuns::OpenedRole).toBool());
+      return true;
+    }
   if (!toggle) return false;
   const bool checked = index.data(Qt::CheckStateRole).toInt() == Qt::Checked;
   return model->setData(index, checked ? Qt::Unchecked : Qt::Checked, Qt::CheckStateRole);

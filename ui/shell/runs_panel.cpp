@@ -1,6 +1,7 @@
 #include "ui/shell/runs_panel.h"
 
 #include <QAction>
+#include <QKeyEvent>
 #include <QLabel>
 #include <QLineEdit>
 #include <QListView>
@@ -15,6 +16,7 @@
 #include "ui/shell/grouped_runs.h"
 #include "ui/shell/run_delegate.h"
 #include "ui/theme.h"
+#include "ui/wrapped_tip.h"
 
 namespace saccade::ui {
 
@@ -24,12 +26,15 @@ RunsPanel::RunsPanel(Session& session, const RunActions& actions, QWidget* paren
       model_(new GroupedRuns(session.runs(), this)),
       filter_(new QLineEdit(this)),
       list_(new QListView(this)),
+      counts_(new QLabel(this)),
       empty_(new QLabel(this)),
       differs_title_(new QLabel(this)),
       differs_(new DifferencesView(this)) {
-  filter_->setPlaceholderText(tr("Filter: mixer:top1 seed:1 …"));
+  filter_->setPlaceholderText(tr("Show only: mixer:top1 width>64 …"));
   filter_->setAccessibleName(tr("Filter runs"));
-  filter_->setToolTip(tr("Words to find in name and state, or setting:value. Ctrl+F"));
+  filter_->setToolTip(
+      wrapped_tip(tr("What every page shows: words to find in name and state, setting:value, setting>5, setting:2..8; also loss, ood, "
+                     "seed, steps, parameters. Ctrl+F")));
   filter_->setClearButtonEnabled(true);
   list_->setModel(model_);
   list_->setItemDelegate(new RunDelegate(list_));
@@ -49,23 +54,40 @@ RunsPanel::RunsPanel(Session& session, const RunActions& actions, QWidget* paren
   differs_title_->setForegroundRole(QPalette::PlaceholderText);
   differs_title_->setWordWrap(true);
 
+  counts_->setForegroundRole(QPalette::PlaceholderText);
+  counts_->setWordWrap(true);
+  list_->installEventFilter(this);
   setFocusProxy(list_);
   setMinimumWidth(180);  // a title, a swatch and a number must stay readable
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(8, 8, 8, 8);
   column->addWidget(filter_);
+  column->addWidget(counts_);
   column->addWidget(empty_);
   column->addWidget(list_, 3);
   column->addWidget(differs_title_);
   column->addWidget(differs_, 1);
 
-  connect(filter_, &QLineEdit::textChanged, model_, &GroupedRuns::setFilter);
+  filter_->setText(session.runs()->selection().filter());
+  connect(filter_, &QLineEdit::textChanged, session.runs(), &RunList::setFilter);
+  connect(session.runs(), &RunList::selectionChanged, this, [this] {
+    if (filter_->text() != session_.runs()->selection().filter()) filter_->setText(session_.runs()->selection().filter());
+    updateCounts();
+  });
+  connect(session.runs(), &RunList::changed, this, &RunsPanel::updateCounts);
   connect(model_, &QAbstractItemModel::modelReset, this, &RunsPanel::selectCurrent);
   connect(model_, &QAbstractItemModel::modelReset, this, &RunsPanel::updateEmptyText);
   connect(session.runs(), &RunList::loaded, this, &RunsPanel::updateEmptyText);
   connect(session.runs(), &RunList::changed, this, &RunsPanel::updateDifferences);
   connect(&session, &Session::currentRunChanged, this, &RunsPanel::selectCurrent);
   connect(list_->selectionModel(), &QItemSelectionModel::selectionChanged, this, &RunsPanel::updateDifferences);
+  connect(list_->selectionModel(), &QItemSelectionModel::selectionChanged, this, [this] {
+    QStringList chosen;
+    for (const QModelIndex& index : list_->selectionModel()->selectedIndexes())
+      chosen << index.data(GroupedRuns::MembersRole).toStringList();
+    chosen.removeDuplicates();
+    session_.setChosen(chosen);
+  });
   connect(list_->selectionModel(), &QItemSelectionModel::currentChanged, this, [this](const QModelIndex& index) {
     if (!selecting_ && index.isValid()) session_.setCurrentRun(index.data(RunList::DirectoryRole).toString());
   });
@@ -77,6 +99,35 @@ RunsPanel::RunsPanel(Session& session, const RunActions& actions, QWidget* paren
 void RunsPanel::focusFilter() {
   filter_->setFocus(Qt::ShortcutFocusReason);
   filter_->selectAll();
+}
+
+/// Space shows or hides all that is marked; Right and Left open and close a group of seeds.
+bool RunsPanel::eventFilter(QObject* watched, QEvent* event) {
+  if (watched != list_ || event->type() != QEvent::KeyPress) return QWidget::eventFilter(watched, event);
+  const int key = static_cast<QKeyEvent*>(event)->key();
+  const QModelIndex current = list_->currentIndex();
+  if (key == Qt::Key_Space && !session_.chosen().isEmpty()) {
+    const bool shown = current.data(Qt::CheckStateRole).toInt() == Qt::Checked;
+    session_.runs()->setShown(session_.chosen(), !shown);
+    return true;
+  }
+  if ((key == Qt::Key_Right || key == Qt::Key_Left) && current.data(GroupedRuns::SeedsRole).toInt() > 0) {
+    model_->setOpened(current, key == Qt::Key_Right);
+    return true;
+  }
+  return QWidget::eventFilter(watched, event);
+}
+
+/// How many of how many are shown, and how to see all again.
+void RunsPanel::updateCounts() {
+  const RunList& runs = *session_.runs();
+  qsizetype shown = 0;
+  for (const ShownGroup& group : runs.selection().groups())
+    for (const SharedRun& run : group.seeds)
+      if (!runs.selection().hidden().contains(directory_of(*run))) ++shown;
+  const bool part = shown < runs.rowCount() && runs.rowCount() > 0;
+  counts_->setVisible(part);
+  if (part) counts_->setText(tr("%1 of %2 runs are shown, here and on every page.").arg(shown).arg(runs.rowCount()));
 }
 
 /// The list shows the session's run as selected; a selection of several that holds it stays.
@@ -95,8 +146,10 @@ void RunsPanel::updateDifferences() {
   std::vector<const Run*> runs;
   QModelIndexList chosen = list_->selectionModel()->selectedIndexes();
   std::sort(chosen.begin(), chosen.end());
+  constexpr size_t kMost = 12;  // columns that can be read
   for (const QModelIndex& index : chosen)
-    if (const Run* run = session_.runs()->run(index.data(RunList::DirectoryRole).toString())) runs.push_back(run);
+    if (const Run* run = session_.runs()->run(index.data(RunList::DirectoryRole).toString()); run && runs.size() < kMost)
+      runs.push_back(run);
   const std::vector<Difference> found = differences(runs);
   const bool several = runs.size() > 1;
   differs_title_->setVisible(several);
@@ -104,7 +157,9 @@ void RunsPanel::updateDifferences() {
   if (!several) return;
   differs_title_->setText(found.empty() ? tr("The %1 selected runs have equal settings.").arg(runs.size())
                                         : tr("What differs (%1 runs, in the order above)").arg(runs.size()));
-  differs_->setDifferences(found, {});
+  QStringList heads;
+  for (const Run* run : runs) heads << session_.runs()->label(*run);
+  differs_->setDifferences(found, heads);
 }
 
 void RunsPanel::updateEmptyText() {
@@ -112,7 +167,7 @@ void RunsPanel::updateEmptyText() {
   empty_->setVisible(none);
   if (!none) return;
   empty_->setText(session_.runs()->loading()        ? tr("Reading the folder …")
-                  : session_.runs()->rowCount() > 0 ? tr("No run matches the filter.")
+                  : session_.runs()->rowCount() > 0 ? tr("No run matches the filter, so no page shows any.")
                                                     : tr("No runs here yet.\nCtrl+N configures one, Ctrl+O opens another folder."));
 }
 

@@ -21,7 +21,11 @@ class RunsPanel : public QWidget {
  public Q_SLOTS:
   void focusFilter();
 
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
  private:
+  void updateCounts();
   void selectCurrent();
   void updateDifferences();
   void updateEmptyText();
@@ -30,6 +34,7 @@ class RunsPanel : public QWidget {
   GroupedRuns* model_;
   QLineEdit* filter_;
   QListView* list_;
+  QLabel* counts_;
   QLabel* empty_;
   QLabel* differs_title_;
   DifferencesView* differs_;

@@ -1,0 +1,100 @@
+#include "analysis/comparison/group_names.h"
+
+#include <algorithm>
+#include <set>
+
+namespace saccade {
+namespace {
+
+using nlohmann::json;
+using Flat = std::map<std::string, std::string>;  // pointer → value
+
+void flatten(const json& value, const std::string& pointer, Flat& flat) {
+  if (!value.is_object()) {
+    flat[pointer] = plain_text(value);
+    return;
+  }
+  for (const auto& [key, child] : value.items()) flatten(child, pointer + "/" + key, flat);
+}
+
+std::string value_at(const Flat& flat, const std::string& pointer) {
+  const auto at = flat.find(pointer);
+  return at == flat.end() ? "none" : at->second;
+}
+
+/// "top1_window 64"
+std::string phrase(const std::string& pointer, const std::string& value) {
+  std::string word = pointer.substr(pointer.rfind('/') + 1);
+  std::replace(word.begin(), word.end(), '_', ' ');
+  return word + " " + value;
+}
+
+/// Few settings that tell all of `flats` apart: again and again the one that parts most of what still reads alike.
+std::vector<std::string> telling(const std::vector<const Flat*>& flats) {
+  std::set<std::string> candidates;
+  for (const Flat* flat : flats)
+    for (const auto& [pointer, value] : *flat) candidates.insert(pointer);
+  std::vector<std::string> chosen;
+  std::vector<std::string> told(flats.size());
+  size_t kinds = 1;
+  while (kinds < flats.size()) {
+    std::string best;
+    size_t most = kinds;
+    for (const std::string& pointer : candidates) {
+      std::set<std::string> parted;
+      for (size_t i = 0; i < flats.size(); ++i) parted.insert(told[i] + "\n" + value_at(*flats[i], pointer));
+      if (parted.size() > most) most = parted.size(), best = pointer;
+    }
+    if (best.empty()) break;
+    for (size_t i = 0; i < flats.size(); ++i) told[i] += "\n" + value_at(*flats[i], best);
+    candidates.erase(best);
+    chosen.push_back(best);
+    kinds = most;
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::string plain_text(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
+  if (value.is_null()) return "–";
+  if (!value.is_array()) return value.dump();
+  std::string text;
+  for (const json& part : value) text += (text.empty() ? "" : " + ") + plain_text(part);
+  return text.empty() ? "none" : text;
+}
+
+std::vector<std::string> group_names(const std::vector<RunGroup>& groups, const std::map<std::string, std::string>& kept) {
+  std::map<std::string, std::vector<size_t>> by_title;
+  for (size_t i = 0; i < groups.size(); ++i) by_title[groups[i].seeds.front()->info().title].push_back(i);
+  std::vector<std::string> names(groups.size());
+  for (const auto& [title, members] : by_title) {
+    const auto kept_name = [&](size_t i) { return kept.find(groups[i].seeds.front()->setting()); };
+    const bool all_kept = std::all_of(members.begin(), members.end(), [&](size_t i) { return kept_name(i) != kept.end(); });
+    const bool several = members.size() > 1 && !all_kept;
+    std::vector<Flat> flats(members.size());
+    std::vector<const Flat*> pointers;
+    if (several)
+      for (size_t k = 0; k < members.size(); ++k) {
+        flatten(groups[members[k]].seeds.front()->experiment(), "", flats[k]);
+        pointers.push_back(&flats[k]);
+      }
+    const std::vector<std::string> settings = several ? telling(pointers) : std::vector<std::string>();
+    std::set<std::string> taken;
+    for (const size_t i : members)
+      if (const auto old = kept_name(i); old != kept.end() && taken.insert(old->second).second) names[i] = old->second;
+    for (size_t k = 0; k < members.size(); ++k) {
+      std::string& name = names[members[k]];
+      if (!name.empty()) continue;
+      name = title;
+      for (const std::string& pointer : settings) name += ", " + phrase(pointer, value_at(flats[k], pointer));
+      if (!taken.insert(name).second)
+        taken.insert(name += " (" + groups[members[k]].seeds.front()->info().directory.filename().string() + ")");
+    }
+  }
+  return names;
+}
+
+}  // namespace saccade

@@ -1,0 +1,118 @@
+#include "ui/run_selection.h"
+
+#include <QCryptographicHash>
+#include <algorithm>
+#include <unordered_map>
+
+#include "analysis/comparison/group_names.h"
+
+namespace saccade::ui {
+namespace {
+
+QString key_of(const Run& run) {
+  const std::string& setting = run.setting();
+  const QByteArray bytes = QByteArray::fromRawData(setting.data(), static_cast<qsizetype>(setting.size()));
+  return QString::fromLatin1(QCryptographicHash::hash(bytes, QCryptographicHash::Md5).toHex());
+}
+
+RunLook look_of_seed(const RunGroup& group, size_t rank, const RunLook& of_group) {
+  const RunInfo& info = group.seeds[rank]->info();
+  RunLook look = of_group;
+  if (group.seeds.size() > 1) look.label += ", seed " + std::to_string(info.seed);
+  const auto twins = std::count_if(group.seeds.begin(), group.seeds.end(), [&](const Run* r) { return r->info().seed == info.seed; });
+  if (twins > 1) look.label += " (" + info.directory.filename().string() + ")";
+  look.dash = seed_dash(rank);
+  return look;
+}
+
+}  // namespace
+
+QString directory_of(const Run& run) { return QString::fromStdString(run.info().directory.string()); }
+
+void RunSelection::setFilter(const QString& text) {
+  if (text == filter_text_) return;
+  filter_text_ = text;
+  filter_ = RunFilter(text.toStdString());
+  names_.clear();
+}
+
+void RunSelection::setShown(const QString& directory, bool shown) {
+  shown ? static_cast<void>(hidden_.remove(directory)) : static_cast<void>(hidden_.insert(directory));
+}
+
+void RunSelection::setOpened(const QString& key, bool opened) {
+  opened ? static_cast<void>(opened_.insert(key)) : static_cast<void>(opened_.remove(key));
+}
+
+bool RunSelection::shows(const Run& run) const { return passes(run) && !hidden_.contains(directory_of(run)); }
+
+void RunSelection::arrange(const std::vector<SharedRun>& runs) {
+  std::vector<const Run*> all, listed;
+  std::unordered_map<const Run*, SharedRun> shared;
+  for (const SharedRun& run : runs) {
+    shared[run.get()] = run;
+    all.push_back(run.get());
+    if (passes(*run)) listed.push_back(run.get());
+  }
+  const std::vector<RunGroup> every = gather_runs(all), here = gather_runs(listed);
+  const std::vector<RunLook> looks = group_looks(every);  // of all, so that a filter changes no colour
+  const std::vector<std::string> names = group_names(here, names_);
+  std::unordered_map<std::string, RunLook> of_setting;
+  for (size_t i = 0; i < every.size(); ++i) {
+    RunLook look = looks[i];
+    look.architecture = look.label = every[i].seeds.front()->info().title;
+    of_setting[every[i].seeds.front()->setting()] = look;
+  }
+  looks_.clear();
+  for (const RunGroup& group : every)
+    for (size_t rank = 0; rank < group.seeds.size(); ++rank)
+      looks_[directory_of(*group.seeds[rank])] = look_of_seed(group, rank, of_setting[group.seeds.front()->setting()]);
+  groups_.clear();
+  auto next = std::make_shared<ShownRuns>();
+  next->baseline = baseline_;
+  for (size_t i = 0; i < here.size(); ++i) {
+    names_[here[i].seeds.front()->setting()] = names[i];
+    ShownGroup group{key_of(*here[i].seeds.front()), of_setting[here[i].seeds.front()->setting()], {}, {}, false};
+    group.look.architecture = group.look.label = names[i];
+    group.opened = opened_.contains(group.key);
+    ShownGroup seen = group;
+    for (size_t rank = 0; rank < here[i].seeds.size(); ++rank) {
+      const Run* run = here[i].seeds[rank];
+      const RunLook look = look_of_seed(here[i], rank, group.look);
+      looks_[directory_of(*run)] = look;
+      group.seeds.push_back(shared[run]);
+      group.looks.push_back(look);
+      if (hidden_.contains(directory_of(*run))) continue;
+      seen.seeds.push_back(shared[run]);
+      seen.looks.push_back(look);
+    }
+    groups_.push_back(std::move(group));
+    std::erase_if(seen.seeds, [](const SharedRun& run) { return run->detail().outline; });
+    if (seen.seeds.size() != seen.looks.size()) {  // some have not been read yet
+      seen.looks.clear();
+      for (const SharedRun& run : seen.seeds) seen.looks.push_back(looks_[directory_of(*run)]);
+    }
+    if (!seen.seeds.empty()) next->groups.push_back(std::move(seen));
+  }
+  shown_ = std::move(next);
+}
+
+void RunSelection::update(const std::vector<SharedRun>& runs) {
+  QHash<QString, SharedRun> now;
+  for (const SharedRun& run : runs) now.insert(directory_of(*run), run);
+  const auto renew = [&](std::vector<ShownGroup>& groups) {
+    for (ShownGroup& group : groups)
+      for (SharedRun& run : group.seeds)
+        if (const auto found = now.constFind(directory_of(*run)); found != now.constEnd()) run = *found;
+  };
+  renew(groups_);
+  auto next = std::make_shared<ShownRuns>(*shown_);
+  renew(next->groups);
+  shown_ = std::move(next);
+}
+
+RunLook RunSelection::look(const Run& run) const { return looks_.value(directory_of(run)); }
+
+QString RunSelection::key(const Run& run) const { return key_of(run); }
+
+}  // namespace saccade::ui
