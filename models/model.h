@@ -17,7 +17,7 @@ namespace saccade {
 struct Parameter {
   std::string name;
   Tensor value;
-  Tensor grad;         ///< same shape; empty when the model is not for training
+  Tensor grad = {};    ///< same shape; empty when the model is not for training
   bool decay = true;   ///< weight decay applies (matrices)
   int64_t stack = -1;  ///< number of the stack (ParameterMaker::Stack) that it belongs to; -1: none
 };

@@ -21,7 +21,7 @@ std::vector<AdamWSlot> slots_of(const Model& model, Arena& arena, const Precisio
   std::vector<AdamWSlot> slots;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Parameter& p = parameters[i];
-    slots.push_back({.value = p.value, .grad = p.grad, .compute_copy = copies[i], .decay = p.decay, .rate = factors[i]});
+    slots.push_back({.value = p.value, .grad = p.grad, .decay = p.decay, .compute_copy = copies[i], .rate = factors[i]});
   }
   return slots;
 }
