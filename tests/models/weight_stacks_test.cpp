@@ -12,8 +12,9 @@ class WeightStacksTest : public QObject {
   static TrainingStep planned(const nlohmann::json& architecture, const std::string& precision = "bf16") {
     nlohmann::json settings{{"width", 64}, {"layers", 2}};
     settings.update(architecture);
-    return TrainingStep(resolve_config({{"architecture", settings}, {"data", {{"sequence_length", 256}}}, {"precision", precision}}, "test"),
-                        50, Device::plan(Engine::cuda));
+    return TrainingStep(
+        resolve_config({{"architecture", settings}, {"data", {{"sequence_length", 256}}}, {"precision", precision}}, "test"), 50,
+        Device::plan(Engine::cuda));
   }
   static const AdamWSlot& slot(const TrainingStep& step, const std::string& name) {
     const auto& parameters = step.model().parameters();
