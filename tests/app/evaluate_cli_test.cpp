@@ -54,6 +54,19 @@ class EvaluateCliTest : public QObject {
     for (const auto& difference : json["differences"]) QVERIFY(difference["difference"] == 0 && difference["standard_error"] == 0);
   }
 
+  void coordinates_over_widths() {
+    program_.write("config.json", QByteArray::fromStdString(program_.config().dump()));
+    const QStringList call{"-q", "--json", "coordinates", program_.path("config.json"), "--widths", "8,16,32", "--steps", "2"};
+    const nlohmann::json json =
+        program_.run(call + QStringList{"--set", "training.initialisation=mup", "--set", "training.mup_base_width=8"}).json();
+    QCOMPARE(json["initialisation"].get<std::string>(), "mup");
+    QCOMPARE(json["activations"].size(), size_t(6));  // two layers and the logits, each with its change
+    for (const auto& activation : json["activations"]) QCOMPARE(activation["root_mean_square"].size(), size_t(3));
+    const auto refused = program_.run(call + QStringList{"--set", "training.initialisation=mup"});
+    QCOMPARE(refused.code, 2);
+    QVERIFY2(refused.err.contains("expected /training/mup_base_width above 0"), qPrintable(refused.err));
+  }
+
   void one_document_a_sequence() {
     const nlohmann::json packed = evaluate({"--corpus", "held", "--split", "test", "--length", "64"}).json();
     const nlohmann::json json = evaluate({"--corpus", "held", "--split", "test", "--length", "64", "--packing", "document"}).json();
