@@ -96,8 +96,7 @@ void TrainingLoop::write_checkpoint(const StepRecord& step) {
   auto checkpoint = std::make_shared<Checkpoint>(Checkpoint{writer_.info().config, input_.corpus.hash(), input_.tokenizer->name(),
                                                             input_.tokenizer->hash(), input_.tokenizer->serialized(),
                                                             aside ? trainer.copied_state() : trainer.state()});
-  files_.add([this, checkpoint, on_course = course_.on_course()] {
-    const int64_t at = checkpoint->state.record.step;
+  files_.add([this, checkpoint, on_course = course_.on_course(), at = step.step] {
     if (on_course) keeper_.keep(at);
     const std::string problem = keeper_.write(*checkpoint);
     const std::lock_guard lock(written_mutex_);
