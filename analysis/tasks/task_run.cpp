@@ -22,7 +22,7 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr const char* kFolder = "evaluation";
+constexpr const char* kFolder = "tasks";
 constexpr int64_t kFormat = 1;
 
 const char* to_string(Prefix prefix) { return prefix == Prefix::end_of_text ? "end_of_text" : "none"; }

@@ -47,7 +47,7 @@ struct TaskProgress {
   std::function<void(double fraction)> done;
 };
 
-/// Scores a task's items with a run's checkpoint and keeps the result as RUN/evaluation/TASK-step-N.json. The same task, data,
+/// Scores a task's items with a run's checkpoint and keeps the result as RUN/tasks/TASK-step-N.json. The same task, data,
 /// checkpoint and options are not computed twice; what was stopped goes on with the requests that are left. Throws UsageError, DataError
 /// (nothing half-written stands then), DeviceError. With `stop` raised returns what is not whole: scores and items are empty.
 TaskResult evaluate_task(const std::filesystem::path& directory, const Task& task, const TaskRunOptions& options,
