@@ -8,7 +8,7 @@
 //   FAULT_AT=N               the call that fails, from 1; 0: none
 //   FAULT_LASTS=1            and all behind it
 //   FAULT_KIND=KIND          kill, short (half of a write, then ENOSPC), or the number of an error
-//   FAULT_COUNT=FILE         the number of calls, appended at exit; calls that struck as a second number
+//   FAULT_COUNT=FILE         gets a line from every process: the number of calls, or "killed"
 //   FAULT_RECORD=FILE        what was done, in the form of `Entry`
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -82,7 +82,7 @@ struct Plan {
   long at = std::atol(text_of("FAULT_AT").c_str());
   bool lasts = text_of("FAULT_LASTS") == "1";
   int record = -1;
-  std::atomic<long> count{0}, struck{0};
+  std::atomic<long> count{0};
 
   Plan() {
     std::string under = text_of("FAULT_UNDER");
@@ -108,6 +108,13 @@ Plan& plan() {
   return the_plan;
 }
 
+void note_process(const std::string& what) {
+  const std::string file = text_of("FAULT_COUNT"), line = what + "\n";
+  if (file.empty() || plan().folders.empty()) return;
+  const int out = real<Open>("open")(file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  if (out < 0 || real<Write>("write")(out, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::abort();
+}
+
 enum class Strike { none, fails, is_short };
 
 /// Counts a call; errno is set where it fails.
@@ -116,8 +123,10 @@ Strike strike(char call, const std::string& path) {
   if (!p.concerns(path) || p.calls.find(call) == std::string::npos) return Strike::none;
   const long n = ++p.count;
   if (p.at == 0 || n < p.at || (n > p.at && !p.lasts)) return Strike::none;
-  ++p.struck;
-  if (p.kind == "kill") ::kill(::getpid(), SIGKILL);
+  if (p.kind == "kill") {
+    note_process("killed");
+    ::kill(::getpid(), SIGKILL);
+  }
   const bool is_short = p.kind == "short";
   if (is_short && n == p.at && call == 'w') return Strike::is_short;
   errno = is_short ? ENOSPC : std::atoi(p.kind.c_str());
@@ -143,13 +152,7 @@ void record(char kind, const std::string& path, const std::string& other = {}, u
 }
 
 struct AtExit {
-  ~AtExit() {
-    const std::string file = text_of("FAULT_COUNT");
-    if (file.empty() || plan().folders.empty()) return;
-    const std::string line = std::to_string(plan().count) + " " + std::to_string(plan().struck) + "\n";
-    const int out = real<Open>("open")(file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-    if (out >= 0 && real<Write>("write")(out, line.data(), line.size()) < 0) return;
-  }
+  ~AtExit() { note_process(std::to_string(plan().count)); }
 } at_exit;
 
 bool exists(const std::string& path) {
@@ -165,8 +168,10 @@ int open_with(int folder, const char* name, int flags, Call call) {
   const bool concerns = writes && plan().record >= 0 && plan().concerns(path), existed = concerns && exists(path);
   const int file = call();
   if (file >= 0 && concerns) {
-    if (!existed) record('C', path);
-    else if ((flags & O_TRUNC) != 0) record('T', path);
+    if (!existed)
+      record('C', path);
+    else if ((flags & O_TRUNC) != 0)
+      record('T', path);
   }
   return file;
 }

@@ -13,13 +13,15 @@ PROCESSES = {"queue": ["queue add", "queue work", " train ", " resume "], "study
 
 def trial(scenario, figures, number, faults=None, instant=None):
     program = scenario.fresh(number)
-    result = program.run(scenario.command(), faults=faults, kill_after=instant)
+    marks = program.folder.parent / "killed"
+    marks.unlink(missing_ok=True)
+    result = program.run(scenario.command(), faults=faults and faults | {"COUNT": marks}, kill_after=instant)
     scenario.settle(program)
     figures.trials += 1
-    if result.code == -signal.SIGKILL:
-        figures.count("killed")
-    elif result.code != 0:  # that of a process which the command waited for is told by the command
-        figures.count("killed in a process of its own")
+    if faults:
+        figures.count("processes killed", marks.read_text().count("killed") if marks.exists() else 0)
+    else:
+        figures.count("processes killed", int(result.code == -signal.SIGKILL))
     scenario.problems(program, lambda kind, story: figures.fail(kind, f"{faults or instant}: {story}"))
     shutil.rmtree(program.folder, ignore_errors=True)
 
@@ -34,7 +36,7 @@ def run(program, trials, seed):
         count = max(2, round(trials * weight / sum(weights)))
         at_calls = max(1, 2 * count // 3)
         calls = scenario.number_of_calls()
-        figures.count("file calls in all", calls)
+        figures.calls = calls
         for i in range(at_calls):
             at = 1 + (i * calls + chance.randrange(calls)) // at_calls
             faults = {"KIND": "kill", "AT": at}

@@ -30,6 +30,7 @@ class Scenario:
 
     name = ""
     slow = False
+    results = (OTHER,)  # what a command that exits with 0 must have brought about
 
     def __init__(self, program):
         self.root = program.folder
@@ -229,14 +230,18 @@ class Queue(Scenario):
         return {OTHER: {"entries": entries} | program.run_state(program.path("run")), LEFT: names}
 
 
+def write_study(program):
+    study = {"question": "Which width?", "base": tiny_config(steps=6), "seeds": [1],
+             "axes": [{"setting": "architecture.width", "values": [8, 16]}]}
+    program.path("widths.json").write_text(json.dumps(study))
+
+
 class Study(Queue):
     name = "study"
 
     def prepare(self, program):
         super().prepare(program)
-        study = {"question": "Which width?", "base": tiny_config(steps=6),
-                 "axes": [{"setting": "architecture.width", "values": [8, 16]}], "seeds": [1]}
-        program.path("widths.json").write_text(json.dumps(study))
+        write_study(program)
 
     def command(self):
         return ["study", "start", "widths.json", "--out", "study"]
@@ -312,22 +317,23 @@ class ExportingJson(Exporting):
     file = "loss.json"
 
 
-class Reporting(Exporting):
+class Reporting(Scenario):
     name = "reporting a study"
 
     def prepare(self, program):
-        Study.prepare(self, program)
+        super().prepare(program)
+        write_study(program)
         program.good(["study", "start", "widths.json", "--out", "study", "--wait"])
-        Queue.settle(self, program)
 
     def command(self):
         return ["study", "report", "study"]
 
-    def before_going_on(self, program, note):
-        pass
+    def go_on(self, program):
+        return program.run(self.command())
 
     def look(self, program):
-        return {OTHER: sorted(contents_below(program.path("study/report"))), LEFT: files_below(program.path("study"))}
+        tables = {name: text for name, text in contents_below(program.path("study/report")).items() if name.endswith((".csv", ".tex", ".svg"))}
+        return {OTHER: tables, LEFT: files_below(program.path("study"))}
 
 
 KILLED = [Training, WritingCheckpoints, BuildingResults, Importing, Tokenizing, Forking, Exporting, Queue, Study]
