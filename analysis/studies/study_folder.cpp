@@ -195,7 +195,7 @@ void create_study_folder(const fs::path& directory, const Study& study) {
     throw UsageError(directory.string() + " holds something else than a study; expected a new or empty folder");
   if (holds_study(directory) && stored_name(directory) != study.name)
     throw UsageError(directory.string() + " holds the study " + stored_name(directory) + "; expected another folder for " + study.name);
-  if (directory.has_parent_path()) fs::create_directories(directory.parent_path());
+  make_folders_above(directory);
   for (const char* folder : {"", "runs", "configs", "logs"}) make_run_folder(folder[0] ? directory / folder : directory);
   const FileLock lock(directory / "lock");
   remove_abandoned_files(directory);

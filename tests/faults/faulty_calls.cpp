@@ -135,7 +135,7 @@ Strike strike(char call, const std::string& path) {
 
 /// Before texts and data, in this order: path, other, data.
 struct Entry {
-  uint32_t kind;  ///< C created, T opened and emptied, W written, L length set, S synced, M renamed, U removed, D folder made, A said
+  uint32_t kind;  ///< C created, T opened and emptied, W written, L length set, S synced, M renamed, U removed, D folder made, A ended
   uint32_t path_length, other_length, data_length;
   uint64_t offset;
 };
@@ -152,7 +152,10 @@ void record(char kind, const std::string& path, const std::string& other = {}, u
 }
 
 struct AtExit {
-  ~AtExit() { note_process(std::to_string(plan().count)); }
+  ~AtExit() {
+    record('A', {});
+    note_process(std::to_string(plan().count));
+  }
 } at_exit;
 
 bool exists(const std::string& path) {
@@ -194,8 +197,6 @@ ssize_t write_with(int file, size_t size, const void* data, int64_t offset, Call
   const ssize_t done = call(size);
   if (done > 0 && concerns)
     record('W', path, {}, static_cast<uint64_t>(offset), {static_cast<const char*>(data), static_cast<size_t>(done)});
-  else if (done > 0 && (file == STDOUT_FILENO || file == STDERR_FILENO))
-    record('A', {}, {}, 0, {static_cast<const char*>(data), static_cast<size_t>(done)});
   return done;
 }
 
