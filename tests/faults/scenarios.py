@@ -8,6 +8,7 @@ from program import contents_below, copy_folder, files_below, tiny_config, write
 
 UNREADABLE, LOST, LEFT, OTHER = ("that cannot be opened or gone on with", "with acknowledged steps lost", "with files left over",
                                  "with another result")
+SILENT, HANG_OR_SIGNAL = "silently accepted with other values", "that ended by a signal or hung"
 MUST_BE_ZERO = (UNREADABLE, LOST, LEFT, OTHER)
 
 
