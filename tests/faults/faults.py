@@ -28,7 +28,6 @@ def main():
     parser.add_argument("--binary", required=True, type=pathlib.Path, help="saccade")
     parser.add_argument("--library", required=True, type=pathlib.Path, help="faulty_calls.so")
     parser.add_argument("--run-state", required=True, type=pathlib.Path)
-    parser.add_argument("--root", type=pathlib.Path, help="of the sources")
     parser.add_argument("--short", action="store_true", help="as a test: less than a minute each")
     parser.add_argument("--trials", type=int, help="instead of the number that is usual")
     parser.add_argument("--seed", type=int, default=1)
@@ -43,7 +42,6 @@ def main():
     for name in options.battery or BATTERIES:
         with tempfile.TemporaryDirectory(prefix="saccade-faults-") as folder:
             program = Program(options.binary.resolve(), options.library.resolve(), options.run_state.resolve(), options.keep or folder)
-            program.sources = options.root
             trials = options.trials if options.trials is not None else BATTERIES[name][1 if options.short else 0]
             began = time.monotonic()
             good = importlib.import_module(name).run(program, trials, options.seed) and good
