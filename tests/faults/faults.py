@@ -19,6 +19,7 @@ BATTERIES = {
     "company": (1, 0),
     "flips": (2000, 25),
     "hostile_files": (6000, 60),
+    "same_run": (100, 2),
 }
 
 
