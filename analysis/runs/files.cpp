@@ -35,6 +35,7 @@ void throw_file_error(const std::string& action, const std::filesystem::path& pa
 
 namespace {
 
+constexpr size_t kLargestText = size_t{256} << 20;
 constexpr std::string_view kAside = ".tmp-";
 constexpr const char* kLink = " is a link, and below a run directory none is followed";
 
@@ -151,6 +152,7 @@ std::string read_text(const fs::path& path) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw_file_error("read", path);
     if (got == 0) return text;
+    if (text.size() > kLargestText) throw DataError(path.string() + " is larger than any such file is written");
     text.append(block, 0, static_cast<size_t>(got));
   }
 }

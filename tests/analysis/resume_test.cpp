@@ -428,7 +428,8 @@ class ResumeTest : public QObject {
   /// What the comparison above is worth: each of these must make it fail.
   void noticesABrokenRestore_data() {
     QTest::addColumn<QString>("what");
-    for (const char* what : {"data position", "weight", "first moment", "second moment", "step", "type", "random stream"}) QTest::newRow(what) << what;
+    for (const char* what : {"data position", "weight", "first moment", "second moment", "step", "type", "random stream"})
+      QTest::newRow(what) << what;
   }
   void noticesABrokenRestore() {
     QFETCH(QString, what);
