@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 
 #include "kernels/engine/interruption.h"
@@ -43,18 +44,60 @@ Tensor ParameterMaker::add(const std::string& given, const Shape& shape, bool de
   if (std::any_of(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == name; }))
     throw std::logic_error("two parameters are called " + name);
   stop_here_if_asked();
-  Parameter parameter{name, arena_.allocate(shape, dtype_), {}, decay};
+  const bool stacked = stack_.all && shape.rank() == 2;
+  Parameter parameter{.name = name, .value = stacked ? stacked_rows(shape) : arena_.allocate(shape, dtype_), .decay = decay};
+  if (stacked) parameter.stack = stacks_ - 1;
   if (!arena_.device().is_plan()) fill(parameter.value, value);
   parameter.value.set_differentiable(training_);
   parameters_.push_back(parameter);
   return parameter.value;
 }
 
+ParameterMaker::Stack::Stack(ParameterMaker& make, const std::vector<int64_t>& rows, int64_t in) : make_(make) {
+  if (make.stack_.all) throw std::logic_error("a stack within a stack of matrices");
+  if (std::any_of(rows.begin(), rows.end(), [&](int64_t n) { return n * in % kStackAlignment != 0; })) return;
+  make.stack_ = {make.arena_.allocate({std::accumulate(rows.begin(), rows.end(), int64_t{0}), in}, make.dtype_)};
+  ++make.stacks_;
+}
+
+/// The next rows of the stack that is being made.
+Tensor ParameterMaker::stacked_rows(const Shape& shape) {
+  if (shape[1] != stack_.all.dim(1) || stack_.next + shape[0] > stack_.all.dim(0))
+    throw std::logic_error("a matrix that does not fit into its stack");
+  stack_.next += shape[0];
+  return stack_.all.slice(stack_.next - shape[0], stack_.next);
+}
+
+std::vector<Tensor> allocate_for(const std::vector<Parameter>& parameters, Arena& arena, DType dtype,
+                                 const std::function<bool(const Parameter&)>& wanted) {
+  std::vector<Tensor> tensors(parameters.size());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter& first = parameters[i];
+    if (tensors[i] || !wanted(first)) continue;
+    if (first.stack < 0) {
+      tensors[i] = arena.allocate(first.value.shape(), dtype);
+      continue;
+    }
+    int64_t rows = 0;
+    for (const Parameter& p : parameters)
+      if (p.stack == first.stack) rows += p.value.dim(0);
+    const Tensor all = arena.allocate({rows, first.value.dim(1)}, dtype);
+    int64_t next = 0;
+    for (size_t j = i; j < parameters.size(); ++j)
+      if (const Parameter& p = parameters[j]; p.stack == first.stack) {
+        tensors[j] = all.slice(next, next + p.value.dim(0));
+        next += p.value.dim(0);
+      }
+  }
+  return tensors;
+}
+
 std::vector<Parameter> ParameterMaker::take() {
-  for (Parameter& p : parameters_) {
-    if (!training_) continue;
-    p.grad = arena_.allocate(p.value.shape(), dtype_);
-    if (!arena_.device().is_plan()) fill_zero(p.grad);
+  if (!training_) return std::move(parameters_);
+  const std::vector<Tensor> gradients = allocate_for(parameters_, arena_, dtype_, [](const Parameter&) { return true; });
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    parameters_[i].grad = gradients[i];
+    if (!arena_.device().is_plan()) fill_zero(gradients[i]);
   }
   return std::move(parameters_);
 }

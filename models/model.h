@@ -17,14 +17,34 @@ namespace saccade {
 struct Parameter {
   std::string name;
   Tensor value;
-  Tensor grad;        ///< same shape; empty when the model is not for training
-  bool decay = true;  ///< weight decay applies (matrices)
+  Tensor grad = {};    ///< same shape; empty when the model is not for training
+  bool decay = true;   ///< weight decay applies (matrices)
+  int64_t stack = -1;  ///< number of the stack (ParameterMaker::Stack) that it belongs to; -1: none
 };
 
-/// Makes parameters in the model's arena and fills them from (seed, name), so the values depend on nothing else. Values lie in
-/// the order of making, gradients likewise: products take matrices that are neighbours as one (kernels/ops/linear/linear_stack_cuda.h).
+/// A tensor of `dtype` for every parameter that is wanted, empty for the others; those of a stack are rows of one tensor.
+std::vector<Tensor> allocate_for(const std::vector<Parameter>& parameters, Arena& arena, DType dtype,
+                                 const std::function<bool(const Parameter&)>& wanted);
+
+/// Makes parameters in the model's arena and fills them from (seed, name), so the values depend on nothing else.
 class ParameterMaker {
  public:
+  /// While it lives, the matrices [n_i, in] that are made are rows of one tensor [rows, in], and so are their gradients and copies for
+  /// products: one product takes them all (kernels/ops/linear/linear_stack_cuda.h). Vectors stand apart, and so do all matrices where one
+  /// would begin at no multiple of kStackAlignment elements, which kernels could not read. Throws std::logic_error at a matrix of another
+  /// width or a row too many.
+  class Stack {
+   public:
+    Stack(ParameterMaker& make, const std::vector<int64_t>& rows, int64_t in);
+    ~Stack() { make_.stack_ = {}; }
+    Stack(const Stack&) = delete;
+    Stack& operator=(const Stack&) = delete;
+
+   private:
+    ParameterMaker& make_;
+  };
+  static constexpr int64_t kStackAlignment = 128;
+
   /// While it lives, parameters of a layer are those of a part of it: layer3.query is made as layer3.first.query.
   class Part {
    public:
@@ -59,7 +79,15 @@ class ParameterMaker {
   std::string full(const std::string& name) const;  ///< with the part
   Random random_of(const std::string& name) const;  ///< what its initial values are drawn from
 
+  struct Rows {
+    Tensor all;        ///< of the stack that is being made; empty: none
+    int64_t next = 0;  ///< first row that is not taken
+  };
+  Tensor stacked_rows(const Shape& shape);
+
   std::string part_;
+  Rows stack_;
+  int64_t stacks_ = 0;
   Arena& arena_;
   DType dtype_;
   uint64_t seed_;

@@ -261,7 +261,7 @@ struct QueueWorker::Impl {
   }
 
   /// Whoever stops runs says so first and then signals those that hold their locks. Those that still prepare hold none: they hear of it
-  /// here. (A second signal would end a run without a checkpoint.)
+  /// here. (A second signal a second later would end a run without a checkpoint.)
   void stop_what_must() {
     if (jobs.empty()) return;
     const QueueState state = queue.read();

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <iostream>
 #include <limits>
 
@@ -38,8 +39,19 @@ std::string duration(double seconds) {
   return text;
 }
 
+std::atomic<int64_t> stopped_at{0};
+static_assert(std::atomic<int64_t>::is_always_lock_free);
+
+/// `timeout`, a batch system or a closed terminal send one wish to stop more than once, to the process and to its group: within a second
+/// signals are one.
 extern "C" void on_stop_signal(int) {
-  if (stop.exchange(true)) _exit(130);
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  const int64_t now = time.tv_sec * 1'000'000'000LL + time.tv_nsec;
+  if (!stop.exchange(true))
+    stopped_at = now;
+  else if (const int64_t first = stopped_at; first != 0 && now - first > 1'000'000'000LL)
+    _exit(130);
 }
 
 void handle(int signal, void (*handler)(int)) {

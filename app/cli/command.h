@@ -58,7 +58,7 @@ class Progress {
   std::optional<Mark> first_;  ///< the first update: what came before it (a corpus read, a run resumed) tells no pace
   bool terminal_, drawn_ = false;
 };
-/// Raised by SIGINT, SIGTERM and SIGHUP; a second signal ends the program at once (exit code 130).
+/// Raised by SIGINT, SIGTERM and SIGHUP; a second signal more than a second later ends the program at once (exit code 130).
 const std::atomic<bool>& stop_requested();
 /// Installs those handlers (not where the caller has signals ignored, as nohup does). From then on a terminal or pipe that goes
 /// away does not end the work either.

@@ -93,6 +93,8 @@ class Tensor {
   void set_differentiable(bool yes) { differentiable_ = yes; }
 
   uint64_t id() const { return id_; }
+  /// Whether it stands right behind another in the same allocation.
+  bool follows(const Tensor& before) const { return storage_ == before.storage_ && offset_ == before.offset_ + before.bytes(); }
   /// True when no other tensor shares this memory.
   bool sole_owner() const { return storage_.use_count() == 1; }
 

@@ -60,8 +60,11 @@ class LlamaBlock : public Block {
     attention_norm_ = make.constant(layer_name(layer, "attention_norm"), {width}, 1);
     mixer_ = make_mixer(make, layer);
     mlp_norm_ = make.constant(layer_name(layer, "mlp_norm"), {width}, 1);
-    gate_ = make.normal(layer_name(layer, "gate"), {inner, width}, kDeviation);
-    up_ = make.normal(layer_name(layer, "up"), {inner, width}, kDeviation);
+    {
+      const ParameterMaker::Stack stack(make, {inner, inner}, width);
+      gate_ = make.normal(layer_name(layer, "gate"), {inner, width}, kDeviation);
+      up_ = make.normal(layer_name(layer, "up"), {inner, width}, kDeviation);
+    }
     down_ = make.normal(layer_name(layer, "down"), {width, inner}, residual_deviation(shape));
   }
 

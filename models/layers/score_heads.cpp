@@ -33,15 +33,19 @@ ScoreHeads::ScoreHeads(const ModelShape& shape, const ScoreSettings& settings, P
     return make.normal(layer_name(layer, name), {shape.sequence_length, shape.width}, table_deviation);
   };
 
-  if (relation == Relation::constant_both)
-    query_table_ = table("query_table");
-  else
+  if (relation == Relation::query_key) {
+    const ParameterMaker::Stack stack(make, {shape.width, shape.width, shape.width}, shape.width);
     query_ = projection(make, "query", kDeviation);
-  if (relation == Relation::query_key)
     key_ = projection(make, "key", kDeviation);
-  else
+    value_ = projection(make, "value", kDeviation);
+  } else {
+    if (relation == Relation::constant_both)
+      query_table_ = table("query_table");
+    else
+      query_ = projection(make, "query", kDeviation);
     key_table_ = table("key_table");
-  value_ = projection(make, "value", kDeviation);
+    value_ = projection(make, "value", kDeviation);
+  }
   output_ = projection(make, "output", residual_deviation(shape));
   if (settings.qk_norm == "rms") {
     query_norm_weight_ = make.constant(layer_name(layer, "query_gain"), {shape.head_width()}, 1);

@@ -17,9 +17,11 @@ InferenceModel::InferenceModel(const nlohmann::json& architecture, int64_t vocab
   const Precision types = parse_precision(precision, device);
   activations_ = types.activations;
   model_ = make_model(architecture, vocabulary, sequence_length, arena_, types.parameters, seed, false);
-  if (activations_ == DType::bf16)
-    for (const Parameter& p : model_->parameters())
-      if (p.value.rank() == 2) copies_.emplace_back(p.value, arena_.allocate(p.value.shape(), DType::bf16));
+  const std::vector<Parameter>& parameters = model_->parameters();
+  const std::vector<Tensor> copies =
+      allocate_for(parameters, arena_, DType::bf16, [&](const Parameter& p) { return activations_ == DType::bf16 && p.value.rank() == 2; });
+  for (size_t i = 0; i < parameters.size(); ++i)
+    if (copies[i]) copies_.emplace_back(parameters[i].value, copies[i]);
   prepare(tape_);
   refresh_copies();
 }

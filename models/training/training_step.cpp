@@ -11,17 +11,17 @@
 namespace saccade {
 namespace {
 
-/// Of every parameter, with its copy for products where there is one: side by side in the order of the parameters, because neighbours
-/// enter products together.
+/// Of every parameter, with its copy for products where there is one.
 std::vector<AdamWSlot> slots_of(const Model& model, Arena& arena, const Precision& precision, const TrainingConfig& training) {
   constexpr const char* kPointer = "/training/learning_rate_multipliers";
   const std::vector<Parameter>& parameters = model.parameters();
   const std::vector<double> factors = rate_factors(parse_multipliers(training.learning_rate_multipliers, kPointer), parameters, kPointer);
+  const std::vector<Tensor> copies = allocate_for(
+      parameters, arena, DType::bf16, [&](const Parameter& p) { return precision.activations == DType::bf16 && p.value.rank() == 2; });
   std::vector<AdamWSlot> slots;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    AdamWSlot slot{.value = parameters[i].value, .grad = parameters[i].grad, .decay = parameters[i].decay, .rate = factors[i]};
-    if (precision.activations == DType::bf16 && slot.value.rank() == 2) slot.compute_copy = arena.allocate(slot.value.shape(), DType::bf16);
-    slots.push_back(slot);
+    const Parameter& p = parameters[i];
+    slots.push_back({.value = p.value, .grad = p.grad, .decay = p.decay, .compute_copy = copies[i], .rate = factors[i]});
   }
   return slots;
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,25 +68,53 @@ inline double to_bf16_and_back(double x) {
   return static_cast<double>(f);
 }
 
+/// Whether input i stands behind the one before it in one tensor, as matrices of a stack of a model do (ParameterMaker::Stack).
+inline bool is_stacked(const std::vector<Input>& inputs, size_t i) {
+  if (i == 0) return false;
+  const Input &a = inputs[i - 1], &b = inputs[i];
+  const auto matrix = [](const Input& in) {
+    return in.kind == Input::Kind::parameter && in.shape.rank() == 2 && in.shape.size() % 128 == 0;
+  };
+  return matrix(a) && matrix(b) && a.shape[1] == b.shape[1];
+}
+
+/// A tensor for every input that `type` gives one; where it is none, an empty one.
+inline std::vector<Tensor> allocate_inputs(const std::vector<Input>& inputs, Arena& arena,
+                                           const std::function<std::optional<DType>(const Input&)>& type) {
+  std::vector<Tensor> all(inputs.size());
+  for (size_t i = 0; i < inputs.size();) {
+    size_t end = i + 1;
+    int64_t rows = inputs[i].shape[0];
+    for (; end < inputs.size() && is_stacked(inputs, end); ++end) rows += inputs[end].shape[0];
+    if (const std::optional<DType> dtype = type(inputs[i]); dtype && end == i + 1) {
+      all[i] = arena.allocate(inputs[i].shape, *dtype);
+    } else if (dtype) {
+      const Tensor stack = arena.allocate({rows, inputs[i].shape[1]}, *dtype);
+      for (int64_t next = 0; i < end; next += inputs[i++].shape[0]) all[i] = stack.slice(next, next + inputs[i].shape[0]);
+    }
+    i = end;
+  }
+  return all;
+}
+
 /// `dtype`: f64 on the CPU, f32 or bf16 on CUDA. `adding`: gradients start at one and are added to. Without `recording` outputs only.
 inline OpValues run_case(const OpCase& c, Device device, DType dtype, bool adding, bool recording = true) {
   Arena arena(device);
   Tape tape(arena, recording);
   const DType exact = accumulation_dtype(dtype);
   const bool plan = device.is_plan(), read = !plan && compares();
-  std::vector<Tensor> x, grads, copies;
   const auto put = [&](const Tensor& t, const std::vector<double>& values) {
     if (!plan) from_doubles(t, values);
   };
   if (dtype == DType::bf16) tape.set_activation_dtype(DType::bf16);
-  // Values, gradients and copies each lie side by side, as those of a model do: ops may take neighbours together.
-  for (const Input& in : c.inputs) {
-    const DType type = in.kind == Input::Kind::integer ? DType::i32 : in.kind == Input::Kind::parameter ? exact : dtype;
-    x.push_back(arena.allocate(in.shape, type));
-    put(x.back(), in.values);
-  }
+  const auto type_of = [&](const Input& in) -> std::optional<DType> {
+    return in.kind == Input::Kind::integer ? DType::i32 : in.kind == Input::Kind::parameter ? exact : dtype;
+  };
+  std::vector<Tensor> x = allocate_inputs(c.inputs, arena, type_of);
+  for (size_t i = 0; i < x.size(); ++i) put(x[i], c.inputs[i].values);
+  const std::vector<Tensor> grads = allocate_inputs(
+      c.inputs, arena, [&](const Input& in) { return in.kind == Input::Kind::integer ? std::optional<DType>() : type_of(in); });
   for (size_t i = 0; i < x.size(); ++i) {
-    grads.push_back(x[i].dtype() == DType::i32 ? Tensor() : arena.allocate(x[i].shape(), x[i].dtype()));
     if (!grads[i] || !recording) continue;
     x[i].set_differentiable(true);
     tape.bind_grad(x[i], grads[i]);
@@ -93,11 +122,14 @@ inline OpValues run_case(const OpCase& c, Device device, DType dtype, bool addin
     put(grads[i], std::vector<double>(c.inputs[i].values.size(), 1.0));
     tape.grad_target(x[i]);  // the first contribution overwrites; this one counts as it
   }
+  const std::vector<Tensor> copies = allocate_inputs(c.inputs, arena, [&](const Input& in) {
+    const bool wanted = in.kind == Input::Kind::parameter && dtype == DType::bf16 && in.shape.rank() == 2;
+    return wanted ? std::optional(DType::bf16) : std::nullopt;
+  });
   for (size_t i = 0; i < x.size(); ++i) {
-    if (c.inputs[i].kind != Input::Kind::parameter || dtype != DType::bf16 || x[i].rank() != 2) continue;
-    copies.push_back(arena.allocate(x[i].shape(), DType::bf16));
-    put(copies.back(), c.inputs[i].values);
-    tape.bind_compute_copy(x[i], copies.back());
+    if (!copies[i]) continue;
+    put(copies[i], c.inputs[i].values);
+    tape.bind_compute_copy(x[i], copies[i]);
   }
   OpValues out;
   arena.reset_peak();

@@ -151,6 +151,104 @@ struct QueryNotes {
   int position[kStage], low[kStage], high[kStage], best[kStage];
 };
 
+/// Transposed scores (rows are keys, columns queries sub … of a stage) become probabilities: s = exp2(factor s − lse − slope (t − j)), 0
+/// where the query does not see the key; `all`: every query sees every key.
+template <int M, int N>
+__device__ __forceinline__ void make_probabilities(float (&s)[M][N][4], const Pattern& p, const QueryNotes& note, int sub, int key,
+                                                   bool all, float factor, float slope) {
+  const int lane = threadIdx.x % 32, column = lane % 4 * 2;
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    const float2 lses = *reinterpret_cast<const float2*>(&note.lse[sub + n * 8 + column]);
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const int r = sub + n * 8 + column + e;
+      const float lse = (e == 0 ? lses.x : lses.y) * kLog2e;
+#pragma unroll
+      for (int m = 0; m < M; ++m)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const int j = key + m * 16 + i * 8 + lane / 4;
+          float x = s[m][n][2 * i + e] * factor - lse;
+          if (p.alibi) x -= slope * static_cast<float>(note.position[r] - j);
+          float weight = exp2_approximate(x);
+          if (!all && (j < note.low[r] || j >= note.high[r])) weight = 0;
+          s[m][n][2 * i + e] = weight;
+        }
+    }
+  }
+}
+
+/// 1 where the key is the query's best one.
+template <int M, int N>
+__device__ __forceinline__ void mark_best(float (&one)[M][N][4], const QueryNotes& note, int sub, int key) {
+  const int lane = threadIdx.x % 32, column = lane % 4 * 2;
+#pragma unroll
+  for (int m = 0; m < M; ++m)
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        one[m][n][i] = note.best[sub + n * 8 + column + i % 2] == key + m * 16 + i / 2 * 8 + lane / 4 ? 1.0f : 0.0f;
+}
+
+/// s = p ∘ (dp − delta)
+template <int M, int N>
+__device__ __forceinline__ void differentiate_scores(float (&s)[M][N][4], const float (&dp)[M][N][4], const QueryNotes& note, int sub) {
+  const int column = threadIdx.x % 4 * 2;
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    const float2 deltas = *reinterpret_cast<const float2*>(&note.delta[sub + n * 8 + column]);
+#pragma unroll
+    for (int m = 0; m < M; ++m)
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        s[m][n][2 * i] *= dp[m][n][2 * i] - deltas.x;
+        s[m][n][2 * i + 1] *= dp[m][n][2 * i + 1] - deltas.y;
+      }
+  }
+}
+
+/// A block of extra queries leaves its sums in a.partial [batch head, extra, piece of a chunk, dk | dv, row, column]; a chunk's own block
+/// adds those of its extras to its own and writes the gradients.
+template <int D, int kRows, int M>
+__device__ __forceinline__ void store_key_gradients(const BackwardArgs<bf16>& a, const KeyBlock& block, bool extra,
+                                                    float (&dk)[M][D / 8][4], float (&dv)[M][D / 8][4]) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, column = lane % 4 * 2;
+  const auto piece = [&](int64_t index, int which, int r) {
+    const int pieces = chunk_pieces(a.p.chunk, kRows);
+    return a.partial + ((((int64_t{block.batch_head} * a.p.max_extras + index) * pieces + block.piece) * 2 + which) * kRows + r) * D +
+           column;
+  };
+#pragma unroll
+  for (int m = 0; m < M; ++m)
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int r = warp * 16 * M + m * 16 + i * 8 + lane / 4;
+      if (r >= block.count) continue;
+      if (extra) {
+        const int64_t index = blockIdx.x / chunk_pieces(a.p.chunk, kRows);
+#pragma unroll
+        for (int n = 0; n < D / 8; ++n) {
+          *reinterpret_cast<float2*>(piece(index, 0, r) + n * 8) = {dk[m][n][2 * i], dk[m][n][2 * i + 1]};
+          *reinterpret_cast<float2*>(piece(index, 1, r) + n * 8) = {dv[m][n][2 * i], dv[m][n][2 * i + 1]};
+        }
+        continue;
+      }
+      for (int index = block.extra_begin; index < block.extra_end; ++index)
+#pragma unroll
+        for (int n = 0; n < D / 8; ++n) {
+          const float2 x = *reinterpret_cast<const float2*>(piece(index, 0, r) + n * 8);
+          const float2 y = *reinterpret_cast<const float2*>(piece(index, 1, r) + n * 8);
+          dk[m][n][2 * i] += x.x, dk[m][n][2 * i + 1] += x.y;
+          dv[m][n][2 * i] += y.x, dv[m][n][2 * i + 1] += y.y;
+        }
+      const int64_t at = a.gradient(block.batch_head, block.key + r);
+      if (a.dk) store_row<D>(a.dk + at, dk[m], i, a.p.scale, a.add_dk);
+      if (a.dv) store_row<D>(a.dv + at, dv[m], i, 1.0f, a.add_dv);
+    }
+}
+
 template <int D, int kThreads>
 __global__ void __launch_bounds__(kThreads, 2) key_gradient_kernel(const BackwardArgs<bf16> a, bool extra) {
   constexpr int M = kWarpTiles<D, kThreads>, N = kStep / 8, kRows = kTileRows<D>;
@@ -193,7 +291,7 @@ __global__ void __launch_bounds__(kThreads, 2) key_gradient_kernel(const Backwar
   clear(dk);
   clear(dv);
   const float slope = a.p.slope(h) * kLog2e, factor = a.p.scale * kLog2e;
-  const int key = block.key + warp * 16 * M, column = lane % 4 * 2;
+  const int key = block.key + warp * 16 * M;
   const bool want_scores = a.dk != nullptr || (a.dv != nullptr && a.best == nullptr);
   int stage = 0;
   for (int first = 0; first < total; first += kStage, stage ^= 1) {
@@ -212,90 +310,24 @@ __global__ void __launch_bounds__(kThreads, 2) key_gradient_kernel(const Backwar
         multiply_tiles(s, keys, warp * 16 * M, queries, sub);
         // Now, so that the tensor cores have work while the exponentials are made.
         multiply_tiles(dp, values, warp * 16 * M, outputs, sub);
-#pragma unroll
-        for (int n = 0; n < N; ++n) {
-          const float2 lses = *reinterpret_cast<const float2*>(&note.lse[sub + n * 8 + column]);
-#pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            const int r = sub + n * 8 + column + e;
-            const float lse = (e == 0 ? lses.x : lses.y) * kLog2e;
-#pragma unroll
-            for (int m = 0; m < M; ++m)
-#pragma unroll
-              for (int i = 0; i < 2; ++i) {
-                const int j = key + m * 16 + i * 8 + lane / 4;
-                float x = s[m][n][2 * i + e] * factor - lse;
-                if (a.p.alibi) x -= slope * static_cast<float>(note.position[r] - j);
-                float p = exp2_approximate(x);
-                if (!all && (j < note.low[r] || j >= note.high[r])) p = 0;
-                s[m][n][2 * i + e] = p;
-              }
-          }
-        }
+        make_probabilities(s, a.p, note, sub, key, all, factor, slope);
       }
       if (a.dv) {
         if (a.best) {
           float one[M][N][4];
-#pragma unroll
-          for (int m = 0; m < M; ++m)
-#pragma unroll
-            for (int n = 0; n < N; ++n)
-#pragma unroll
-              for (int i = 0; i < 4; ++i)
-                one[m][n][i] = note.best[sub + n * 8 + column + i % 2] == key + m * 16 + i / 2 * 8 + lane / 4 ? 1.0f : 0.0f;
+          mark_best(one, note, sub, key);
           multiply_weights<M, N, D>(dv, one, outputs, sub);
         } else {
           multiply_weights<M, N, D>(dv, s, outputs, sub);
         }
       }
       if (!a.dk) continue;
-#pragma unroll
-      for (int n = 0; n < N; ++n) {
-        const float2 deltas = *reinterpret_cast<const float2*>(&note.delta[sub + n * 8 + column]);
-#pragma unroll
-        for (int m = 0; m < M; ++m)
-#pragma unroll
-          for (int i = 0; i < 2; ++i) {
-            s[m][n][2 * i] *= dp[m][n][2 * i] - deltas.x;
-            s[m][n][2 * i + 1] *= dp[m][n][2 * i + 1] - deltas.y;
-          }
-      }
+      differentiate_scores(s, dp, note, sub);
       multiply_weights<M, N, D>(dk, s, queries, sub);
     }
   }
 
-  const auto piece = [&](int64_t index, int which, int r) {
-    const int pieces = chunk_pieces(a.p.chunk, kRows);
-    return a.partial + ((((int64_t{block.batch_head} * a.p.max_extras + index) * pieces + block.piece) * 2 + which) * kRows + r) * D +
-           column;
-  };
-#pragma unroll
-  for (int m = 0; m < M; ++m)
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int r = warp * 16 * M + m * 16 + i * 8 + lane / 4;
-      if (r >= block.count) continue;
-      if (extra) {
-        const int64_t index = blockIdx.x / chunk_pieces(a.p.chunk, kRows);
-#pragma unroll
-        for (int n = 0; n < D / 8; ++n) {
-          *reinterpret_cast<float2*>(piece(index, 0, r) + n * 8) = {dk[m][n][2 * i], dk[m][n][2 * i + 1]};
-          *reinterpret_cast<float2*>(piece(index, 1, r) + n * 8) = {dv[m][n][2 * i], dv[m][n][2 * i + 1]};
-        }
-        continue;
-      }
-      for (int index = block.extra_begin; index < block.extra_end; ++index)
-#pragma unroll
-        for (int n = 0; n < D / 8; ++n) {
-          const float2 x = *reinterpret_cast<const float2*>(piece(index, 0, r) + n * 8);
-          const float2 y = *reinterpret_cast<const float2*>(piece(index, 1, r) + n * 8);
-          dk[m][n][2 * i] += x.x, dk[m][n][2 * i + 1] += x.y;
-          dv[m][n][2 * i] += y.x, dv[m][n][2 * i + 1] += y.y;
-        }
-      const int64_t at = a.gradient(block.batch_head, block.key + r);
-      if (a.dk) store_row<D>(a.dk + at, dk[m], i, a.p.scale, a.add_dk);
-      if (a.dv) store_row<D>(a.dv + at, dv[m], i, 1.0f, a.add_dv);
-    }
+  store_key_gradients<D, kRows>(a, block, extra, dk, dv);
 }
 
 }  // namespace

@@ -20,13 +20,166 @@ struct Row {
   int32_t best_key;
 };
 
+/// Where a thread's rows lie: row i of tile m of its warp, the columns `column` and the next of every eight.
+template <int M>
+struct Lane {
+  int warp_row = static_cast<int>(threadIdx.x / 32) * 16 * M, row = static_cast<int>(threadIdx.x % 32 / 4),
+      column = static_cast<int>(threadIdx.x % 4 * 2);
+  __device__ __forceinline__ int of(int m, int i) const { return warp_row + m * 16 + i * 8 + row; }
+};
+
+/// What the rows see, and with `resume` what stands of them already; o is that of (sequence, head).
+template <int D, int M, bool kGather, bool kExtra>
+__device__ __forceinline__ void begin_rows(Row (&rows)[M][2], float (&acc)[M][D / 8][4], const ForwardArgs<bf16>& a,
+                                           const QueryBlock& block, const bf16* o, int64_t stride) {
+  const Lane<M> lane;
+  clear(acc);
+#pragma unroll
+  for (int m = 0; m < M; ++m)
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int r = lane.of(m, i);
+      Row& row = rows[m][i];
+      row = {0, 0, 0, -INFINITY, 0.0f, 0.0f, -INFINITY, 0};
+      if (r >= block.count) continue;
+      row.t = block.position(r);
+      const Sight seen = sight(a.p, row.t, kGather ? a.p.chosen(block.batch_head, row.t) : -1);
+      row.low = seen.low, row.high = seen.high;
+      if (!a.resume) continue;
+      const int64_t at = int64_t{block.batch_head} * a.p.length + row.t;
+      if (a.lse[at] == -INFINITY) continue;
+      row.max = a.lse[at] * kLog2e;
+      if (lane.column == 0) {
+        row.sum = 1;
+        if (kExtra && a.entropy) row.weighted = -a.entropy[at] * kLog2e;
+      }
+#pragma unroll
+      for (int n = 0; n < D / 8; ++n) {
+        const auto pair = *reinterpret_cast<const __nv_bfloat162*>(o + row.t * stride + n * 8 + lane.column);
+        acc[m][n][2 * i] = __low2float(pair), acc[m][n][2 * i + 1] = __high2float(pair);
+      }
+    }
+}
+
+/// s ← scale s − slope (t − j), in units of log 2
+template <int M, int N>
+__device__ __forceinline__ void add_bias(float (&s)[M][N][4], const Row (&rows)[M][2], float scale, float slope, int key) {
+  const Lane<M> lane;
+#pragma unroll
+  for (int m = 0; m < M; ++m)
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        s[m][n][i] = s[m][n][i] * scale - slope * static_cast<float>(rows[m][i / 2].t - (key + n * 8 + lane.column + i % 2));
+}
+
+/// Scores of keys that a row does not see become -inf.
+template <int M, int N>
+__device__ __forceinline__ void hide(float (&s)[M][N][4], const Row (&rows)[M][2], int key) {
+  const Lane<M> lane;
+#pragma unroll
+  for (int m = 0; m < M; ++m)
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int j = key + n * 8 + lane.column + i % 2;
+        if (j < rows[m][i / 2].low || j >= rows[m][i / 2].high) s[m][n][i] = -INFINITY;
+      }
+}
+
+/// The first of the tile's keys with score `top`, where that is the greatest so far.
+template <int N>
+__device__ __forceinline__ void note_best(Row& row, const float (&s)[N][4], int i, float top, float factor, int first_key) {
+  if (top * factor > row.best) {
+    row.best = top * factor;
+#pragma unroll
+    for (int n = N - 1; n >= 0; --n)
+#pragma unroll
+      for (int e = 1; e >= 0; --e)
+        if (s[n][2 * i + e] == top) row.best_key = first_key + n * 8 + e;
+  }
+}
+
+/// Row i of a tile: its scores become weights exp(s − max) with the new maximum; sum and output follow it.
+template <int D, int N, bool kExtra>
+__device__ __forceinline__ void soften(Row& row, float (&s)[N][4], float (&acc)[D / 8][4], int i, const ForwardArgs<bf16>& a, float factor,
+                                       int first_key) {
+  float top = s[0][2 * i];
+#pragma unroll
+  for (int n = 0; n < N; ++n) top = fmaxf(top, fmaxf(s[n][2 * i], s[n][2 * i + 1]));
+  if constexpr (kExtra)
+    if (a.best) note_best(row, s, i, top, factor, first_key);
+  const float max = fmaxf(row.max, quad_max(top) * factor), shift = max == -INFINITY ? 0.0f : max;
+  const float correction = exp2_approximate(row.max - shift);
+  if constexpr (kExtra)
+    if (a.entropy) row.weighted = correction > 0 ? (row.weighted + (row.max - shift) * row.sum) * correction : 0.0f;
+  float sum = 0;
+#pragma unroll
+  for (int n = 0; n < N; ++n)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const float x = s[n][2 * i + e] * factor - shift, p = exp2_approximate(x);
+      if constexpr (kExtra)
+        if (a.entropy && p > 0) row.weighted += p * x;
+      s[n][2 * i + e] = p;
+      sum += p;
+    }
+  row.sum = row.sum * correction + sum;
+  row.max = max;
+#pragma unroll
+  for (int n = 0; n < D / 8; ++n) acc[n][2 * i] *= correction, acc[n][2 * i + 1] *= correction;
+}
+
+/// The greatest score of a row and its first key, over the lanes that share the row.
+__device__ __forceinline__ void join_best(Row& row) {
+#pragma unroll
+  for (int step = 1; step < 4; step <<= 1) {
+    const float other = __shfl_xor_sync(0xffffffffu, row.best, step);
+    const int32_t key = __shfl_xor_sync(0xffffffffu, row.best_key, step);
+    if (other > row.best || (other == row.best && key < row.best_key)) row.best = other, row.best_key = key;
+  }
+}
+
+/// o = acc / sum, lse and, where wanted, entropy and the best key.
+template <int D, int M, bool kExtra>
+__device__ __forceinline__ void finish_rows(Row (&rows)[M][2], const float (&acc)[M][D / 8][4], const ForwardArgs<bf16>& a,
+                                            const QueryBlock& block, bf16* o, int64_t stride) {
+  const Lane<M> lane;
+#pragma unroll
+  for (int m = 0; m < M; ++m)
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      Row& row = rows[m][i];
+      const float sum = quad_sum(row.sum), inverse = sum > 0 ? 1 / sum : 0.0f;
+      float weighted = 0;
+      if constexpr (kExtra) {
+        weighted = quad_sum(row.weighted);
+        join_best(row);
+      }
+      if (lane.of(m, i) >= block.count) continue;
+#pragma unroll
+      for (int n = 0; n < D / 8; ++n)
+        *reinterpret_cast<uint32_t*>(o + row.t * stride + n * 8 + lane.column) =
+            pack_bf16(acc[m][n][2 * i] * inverse, acc[m][n][2 * i + 1] * inverse);
+      if (lane.column != 0) continue;
+      const int64_t at = int64_t{block.batch_head} * a.p.length + row.t;
+      a.lse[at] = sum > 0 ? (row.max + log2f(sum)) * kLn2 : -INFINITY;
+      if constexpr (kExtra) {
+        if (a.entropy) a.entropy[at] = sum > 0 ? (log2f(sum) - weighted * inverse) * kLn2 : 0.0f;
+        if (a.best) a.best[at] = row.best_key;
+      }
+    }
+}
+
 template <int D, int kThreads, bool kGather, bool kExtra>
 __global__ void __launch_bounds__(kThreads, 2) forward_kernel(const ForwardArgs<bf16> a) {
   constexpr int M = kWarpTiles<D, kThreads>, N = kKeys / 8;
   extern __shared__ __align__(128) char shared[];
   const QueryBlock block = query_block<kGather, kTileRows<D>>(a.p);
   if (block.count == 0) return;
-  const int b = block.batch_head / a.p.heads, h = block.batch_head % a.p.heads, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int b = block.batch_head / a.p.heads, h = block.batch_head % a.p.heads;
   const int64_t stride = a.p.stride();
   const bf16 *q = a.q + b * a.q_batch + h * D, *k = a.k + b * a.k_batch + h * D, *v = a.v + b * a.v_batch + h * D;
   bf16* o = a.o + b * a.v_batch + h * D;
@@ -45,33 +198,8 @@ __global__ void __launch_bounds__(kThreads, 2) forward_kernel(const ForwardArgs<
 
   Row rows[M][2];
   float acc[M][D / 8][4];
-  clear(acc);
-#pragma unroll
-  for (int m = 0; m < M; ++m)
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int r = warp * 16 * M + m * 16 + i * 8 + lane / 4;
-      Row& row = rows[m][i];
-      row = {0, 0, 0, -INFINITY, 0.0f, 0.0f, -INFINITY, 0};
-      if (r >= block.count) continue;
-      row.t = block.position(r);
-      const Sight seen = sight(a.p, row.t, kGather ? a.p.chosen(block.batch_head, row.t) : -1);
-      row.low = seen.low, row.high = seen.high;
-      if (!a.resume) continue;
-      const int64_t at = int64_t{block.batch_head} * a.p.length + row.t;
-      if (a.lse[at] == -INFINITY) continue;
-      row.max = a.lse[at] * kLog2e;
-      if (lane % 4 == 0) {
-        row.sum = 1;
-        if (kExtra && a.entropy) row.weighted = -a.entropy[at] * kLog2e;
-      }
-#pragma unroll
-      for (int n = 0; n < D / 8; ++n) {
-        const auto pair = *reinterpret_cast<const __nv_bfloat162*>(o + row.t * stride + n * 8 + lane % 4 * 2);
-        acc[m][n][2 * i] = __low2float(pair), acc[m][n][2 * i + 1] = __high2float(pair);
-      }
-    }
-
+  begin_rows<D, M, kGather, kExtra>(rows, acc, a, block, o, stride);
+  const Lane<M> lane;
   const float slope = a.p.slope(h) * kLog2e;
   const bool biased = a.p.alibi || !(a.p.scale > 0);
   const float factor = biased ? 1.0f : a.p.scale * kLog2e;
@@ -84,7 +212,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward_kernel(const ForwardArgs<
 #pragma unroll
       for (int m = 0; m < M; ++m)
 #pragma unroll
-        for (int c = 0; c < D / 16; ++c) queries.load_a(fragments[m][c], warp * 16 * M + m * 16, c);
+        for (int c = 0; c < D / 16; ++c) queries.load_a(fragments[m][c], lane.warp_row + m * 16, c);
     if (key + kKeys < block.key_end) fetch(key + kKeys, stage ^ 1);
     bool all = true, any = false;
 #pragma unroll
@@ -98,95 +226,15 @@ __global__ void __launch_bounds__(kThreads, 2) forward_kernel(const ForwardArgs<
     float s[M][N][4];
     clear(s);
     multiply_rows<M, N, D>(s, fragments, SharedRows<D>{key_tiles + stage * kTile}, 0);
-    if (biased)
-#pragma unroll
-      for (int m = 0; m < M; ++m)
-#pragma unroll
-        for (int n = 0; n < N; ++n)
-#pragma unroll
-          for (int i = 0; i < 4; ++i)
-            s[m][n][i] =
-                s[m][n][i] * (a.p.scale * kLog2e) - slope * static_cast<float>(rows[m][i / 2].t - (key + n * 8 + lane % 4 * 2 + i % 2));
-    if (!__all_sync(0xffffffffu, all))
-#pragma unroll
-      for (int m = 0; m < M; ++m)
-#pragma unroll
-        for (int n = 0; n < N; ++n)
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const int j = key + n * 8 + lane % 4 * 2 + i % 2;
-            if (j < rows[m][i / 2].low || j >= rows[m][i / 2].high) s[m][n][i] = -INFINITY;
-          }
+    if (biased) add_bias(s, rows, a.p.scale * kLog2e, slope, key);
+    if (!__all_sync(0xffffffffu, all)) hide(s, rows, key);
 #pragma unroll
     for (int m = 0; m < M; ++m)
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        Row& row = rows[m][i];
-        float top = s[m][0][2 * i];
-#pragma unroll
-        for (int n = 0; n < N; ++n) top = fmaxf(top, fmaxf(s[m][n][2 * i], s[m][n][2 * i + 1]));
-        if constexpr (kExtra)
-          if (a.best && top * factor > row.best) {
-            row.best = top * factor;
-#pragma unroll
-            for (int n = N - 1; n >= 0; --n)
-#pragma unroll
-              for (int e = 1; e >= 0; --e)
-                if (s[m][n][2 * i + e] == top) row.best_key = key + n * 8 + lane % 4 * 2 + e;
-          }
-        const float max = fmaxf(row.max, quad_max(top) * factor), shift = max == -INFINITY ? 0.0f : max;
-        const float correction = exp2_approximate(row.max - shift);
-        if constexpr (kExtra)
-          if (a.entropy) row.weighted = correction > 0 ? (row.weighted + (row.max - shift) * row.sum) * correction : 0.0f;
-        float sum = 0;
-#pragma unroll
-        for (int n = 0; n < N; ++n)
-#pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            const float x = s[m][n][2 * i + e] * factor - shift, p = exp2_approximate(x);
-            if constexpr (kExtra)
-              if (a.entropy && p > 0) row.weighted += p * x;
-            s[m][n][2 * i + e] = p;
-            sum += p;
-          }
-        row.sum = row.sum * correction + sum;
-        row.max = max;
-#pragma unroll
-        for (int n = 0; n < D / 8; ++n) acc[m][n][2 * i] *= correction, acc[m][n][2 * i + 1] *= correction;
-      }
+      for (int i = 0; i < 2; ++i) soften<D, N, kExtra>(rows[m][i], s[m], acc[m], i, a, factor, key + lane.column);
     multiply_weights<M, N, D>(acc, s, SharedRows<D>{value_tiles + stage * kTile}, 0);
   }
-
-#pragma unroll
-  for (int m = 0; m < M; ++m)
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      Row& row = rows[m][i];
-      const int r = warp * 16 * M + m * 16 + i * 8 + lane / 4;
-      const float sum = quad_sum(row.sum), inverse = sum > 0 ? 1 / sum : 0.0f;
-      float weighted = 0;
-      if constexpr (kExtra) {
-        weighted = quad_sum(row.weighted);
-#pragma unroll
-        for (int step = 1; step < 4; step <<= 1) {
-          const float other = __shfl_xor_sync(0xffffffffu, row.best, step);
-          const int32_t key = __shfl_xor_sync(0xffffffffu, row.best_key, step);
-          if (other > row.best || (other == row.best && key < row.best_key)) row.best = other, row.best_key = key;
-        }
-      }
-      if (r >= block.count) continue;
-#pragma unroll
-      for (int n = 0; n < D / 8; ++n)
-        *reinterpret_cast<uint32_t*>(o + row.t * stride + n * 8 + lane % 4 * 2) =
-            pack_bf16(acc[m][n][2 * i] * inverse, acc[m][n][2 * i + 1] * inverse);
-      if (lane % 4 != 0) continue;
-      const int64_t at = int64_t{block.batch_head} * a.p.length + row.t;
-      a.lse[at] = sum > 0 ? (row.max + log2f(sum)) * kLn2 : -INFINITY;
-      if constexpr (kExtra) {
-        if (a.entropy) a.entropy[at] = sum > 0 ? (log2f(sum) - weighted * inverse) * kLn2 : 0.0f;
-        if (a.best) a.best[at] = row.best_key;
-      }
-    }
+  finish_rows<D, M, kExtra>(rows, acc, a, block, o, stride);
 }
 
 }  // namespace

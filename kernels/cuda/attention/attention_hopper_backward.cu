@@ -84,12 +84,79 @@ __device__ __forceinline__ void store_factor(uint32_t rows, const Factor& f) {
   for (int k = 0; k < kTile / 16; ++k) store_matrices(own.at(row, 2 * k + lane / 16), f[k]);
 }
 
+/// s = keys · queriesᵀ and dp = values · dOᵀ of a tile, queued one behind the other.
+__device__ __forceinline__ void queue_scores(Scores& s, Scores& dp, const Factor& keys, uint32_t values, uint32_t query_tile,
+                                             uint32_t output_tile) {
+  hold(s), hold(dp);
+  begin_products();
+  const uint32_t queries = rows_of_64(query_tile), d_o = rows_of_64(output_tile);
+#pragma unroll
+  for (int k = 0; k < kWidth / 16; ++k) multiply(s, keys[k], queries + k * kNextColumns, k > 0);
+  commit_products();
+#pragma unroll
+  for (int k = 0; k < kWidth / 16; ++k) multiply_shared<false>(dp, values + k * kNextColumns, d_o + k * kNextColumns, k > 0);
+  commit_products();
+}
+
+/// f(index, note) for this thread's scores; `noted`: of the tile's queries, `column`: this thread's first one.
+template <class F>
+__device__ __forceinline__ void each_score(const float (&noted)[kTile], int column, F&& f) {
+#pragma unroll
+  for (int n = 0; n < kTile / 16; ++n) {
+    const float4 four = *reinterpret_cast<const float4*>(&noted[n * 16 + column * 2]);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      f(8 * n + i, i % 2 == 0 ? four.x : four.y);
+      f(8 * n + 4 + i, i % 2 == 0 ? four.z : four.w);
+    }
+  }
+}
+
+/// Where a warpgroup's scores lie: its first key, this thread's first key, the tile's first query, this thread's first one in the tile.
+struct ScorePlace {
+  int first_key, key, first_query, column;
+};
+
+/// s = exp(factor s − lse), 0 where the query does not see the key.
+__device__ __forceinline__ void make_probabilities(Scores& s, const Pattern& p, const float (&lse)[kTile], const ScorePlace& at) {
+  const float factor = p.scale * kLog2e;
+  each_score(lse, at.column, [&](int i, float own) { s[i] = exp2_approximate(s[i] * factor - own); });
+  const bool diagonal = at.first_query < at.first_key + kOwnRows - 1;
+  const bool edge = p.window > 0 && at.first_key <= at.first_query + kTile - 1 - p.window;
+  if (!diagonal && !edge) return;
+#pragma unroll
+  for (int n = 0; n < kTile / 8; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int key = at.key + i / 2 * 8, t = at.first_query + n * 8 + at.column + i % 2;
+      if (key > t || (p.window > 0 && key <= t - p.window)) s[4 * n + i] = 0;
+    }
+}
+
+/// dp = p ∘ (dp − delta)
+__device__ __forceinline__ void differentiate_scores(Scores& dp, const Scores& p, const float (&delta)[kTile], int column) {
+  each_score(delta, column, [&](int i, float own) { dp[i] = p[i] * (dp[i] - own); });
+}
+
+/// dk and dv of this thread's rows, dk rotated back.
+template <bool kRotates>
+__device__ __forceinline__ void store_gradients(const BackwardArgs<bf16>& a, const Angles<kRotates>& angles, int batch_head, int row,
+                                                int column, Sum& dk, Sum& dv) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    if (row + 8 * i >= a.p.length) continue;
+    const int64_t to = a.gradient(batch_head, row + 8 * i) + column;
+    angles.rotate_back(a, dk, i);
+    if (a.dk) store(a.dk + to, a.p.width, dk, i, a.p.scale, a.add_dk);
+    if (a.dv) store(a.dv + to, a.p.width, dv, i, 1.0f, a.add_dv);
+  }
+}
+
 template <bool kRotates>
 __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items& items, Barriers& barriers, const Addresses& at,
                                         const QueryNotes& notes) {
   const int warpgroup = consumer() - 1;
   const ElementPosition element;
-  const float factor = a.p.scale * kLog2e;
   Ring<kStages> ring;
   const auto leave_slopes = [&](const Factor& ds, const Ring<kStages>& of) {
     const Ring<2> slopes{of.use};
@@ -129,16 +196,7 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
 
     const auto queue_both = [&] {
       ring.await(barriers.tiles);
-      hold(s), hold(dp);
-      begin_products();
-      const uint32_t queries = rows_of_64(at.tiles[0] + ring.stage() * kTileBytes),
-                     d_o = rows_of_64(at.tiles[1] + ring.stage() * kTileBytes);
-#pragma unroll
-      for (int k = 0; k < kWidth / 16; ++k) multiply(s, keys[k], queries + k * kNextColumns, k > 0);
-      commit_products();
-#pragma unroll
-      for (int k = 0; k < kWidth / 16; ++k) multiply_shared<false>(dp, values + k * kNextColumns, d_o + k * kNextColumns, k > 0);
-      commit_products();
+      queue_scores(s, dp, keys, values, at.tiles[0] + ring.stage() * kTileBytes, at.tiles[1] + ring.stage() * kTileBytes);
     };
     const auto queue_sums = [&](const Ring<kStages>& r) {
       hold(ds), hold(dk), hold(p), hold(dv);
@@ -147,34 +205,8 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
       queue_sum(dv, p, at.tiles[1] + r.stage() * kTileBytes);
       commit_products();
     };
-    /// f(index, note) for this thread's scores.
-    const auto each_score = [&](const float(&noted)[kTile], auto&& f) {
-#pragma unroll
-      for (int n = 0; n < kTile / 16; ++n) {
-        const float4 four = *reinterpret_cast<const float4*>(&noted[n * 16 + element.column * 2]);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          f(8 * n + i, i % 2 == 0 ? four.x : four.y);
-          f(8 * n + 4 + i, i % 2 == 0 ? four.z : four.w);
-        }
-      }
-    };
-    /// s = exp(factor s − lse), 0 where the query does not see the key.
-    const auto exponentiate = [&] {
-      each_score(notes.lse[ring.stage()], [&](int i, float lse) { s[i] = exp2_approximate(s[i] * factor - lse); });
-      const int query = tile * kTile;
-      const bool diagonal = query<first + kOwnRows - 1, edge = a.p.window> 0 && first <= query + kTile - 1 - a.p.window;
-      if (!diagonal && !edge) return;
-#pragma unroll
-      for (int n = 0; n < kTile / 8; ++n)
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int key = row + i / 2 * 8, t = query + n * 8 + element.column + i % 2;
-          if (key > t || (a.p.window > 0 && key <= t - a.p.window)) s[4 * n + i] = 0;
-        }
-    };
-    /// dp = p ∘ (dp − delta)
-    const auto differentiate = [&] { each_score(notes.delta[ring.stage()], [&](int i, float delta) { dp[i] = s[i] * (dp[i] - delta); }); };
+    const auto exponentiate = [&] { make_probabilities(s, a.p, notes.lse[ring.stage()], {first, row, tile * kTile, element.column}); };
+    const auto differentiate = [&] { differentiate_scores(dp, s, notes.delta[ring.stage()], element.column); };
 
     queue_both();
     finish_products<1>();
@@ -216,15 +248,7 @@ __device__ __forceinline__ void consume(const BackwardArgs<bf16>& a, const Items
     ++ring.use;
     for (; tile <= block.tiles.high; ++tile) pass_over();
     own_ring.release(barriers.own.ring);
-
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      if (row + 8 * i >= a.p.length) continue;
-      const int64_t to = a.gradient(block.batch_head, row + 8 * i) + element.column;
-      angles.rotate_back(a, dk, i);
-      if (a.dk) store(a.dk + to, a.p.width, dk, i, a.p.scale, a.add_dk);
-      if (a.dv) store(a.dv + to, a.p.width, dv, i, 1.0f, a.add_dv);
-    }
+    store_gradients(a, angles, block.batch_head, row, element.column, dk, dv);
   }
 }
 

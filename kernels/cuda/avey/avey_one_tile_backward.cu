@@ -106,6 +106,73 @@ __device__ __forceinline__ void multiply_gradients(float (&c)[32], uint32_t z, u
                                      descriptor(z + 2048 * k, kBlock), false);
   while (++k < 4 * (g + 1));
 }
+
+/// What a context's backward pass writes.
+struct Gradients {
+  bf16* dZ;
+  bool add;
+  float* of_padding;  ///< [pad_rows, r] of this context
+};
+
+/// By a warpgroup: `c`, 64 keys (of the upper or lower half, `keys_of_c`) by 64 columns from `first` on, less what norms pull, becomes the
+/// gradient of Z's rows; `z`: the block of Z that holds them. With kColumns its column sums go to `at`.
+template <Activation kSlope, bool kColumns>
+__device__ __forceinline__ void put_gradients(const Plan& p, const Context& context, const SmallArrays& at, const float (&c)[32],
+                                              uint32_t z, int keys_of_c, int first, const Gradients& out) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  int rows[2];
+  float pulls[2];
+  bool of_all[2];  ///< rows of the padding
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int position = line_of(keys_of_c, half);
+    rows[half] = position < p.C ? context.row(position) : -1, pulls[half] = at.pulls[position], of_all[half] = position < context.before;
+  }
+#pragma unroll
+  for (int n0 = 0; n0 < 8; n0 += 4) {
+    uint32_t of_z[2][4], words[2][4];
+    float of_columns[32] = {};
+#pragma unroll
+    for (int i = 0; i < 2; ++i) load_matrices(of_z[i], matrices_at(z, keys_of_c, n0 + 2 * i));
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int e = (n0 + i) * 4 + half * 2, column = first + column_of(n0 + i);
+        const uint32_t pair = of_z[i / 2][i % 2 * 2 + half];
+        const float values[2] = {__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u)};
+        float gradient[2] = {c[e] - pulls[half] * values[0], c[e + 1] - pulls[half] * values[1]};
+        const bool inside = rows[half] >= 0 && column < p.r;
+        if (inside && of_all[half])
+          *reinterpret_cast<float2*>(out.of_padding + int64_t{rows[half]} * p.r + column) = make_float2(gradient[0], gradient[1]);
+        if (kSlope == Activation::none && out.add && inside && !of_all[half]) {
+          const bf16* before = out.dZ + int64_t{rows[half]} * p.r + column;
+          gradient[0] += to_float(before[0]), gradient[1] += to_float(before[1]);
+        }
+#pragma unroll
+        for (int v = 0; v < 2; ++v) {
+          gradient[v] *= slope_of_value<kSlope>(values[v]);
+          if (kColumns) of_columns[2 * i + v] += inside && !of_all[half] ? gradient[v] : 0.0f;
+        }
+        words[half][i] = pack_bf16(gradient[0], gradient[1]);
+      }
+    if constexpr (kColumns) {
+      fused::add_halves<8>(of_columns, 16);
+      fused::add_halves<4>(of_columns, 8);
+      fused::add_halves<2>(of_columns, 4);
+      at.sums[(4 * keys_of_c + warp_of_rows()) * kOneTileColumns + first + 8 * (n0 + lane / 8) + lane % 4 * 2 + lane / 4 % 2] +=
+          of_columns[0];
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      gather_piece(words[half]);
+      const int column = first + 8 * (n0 + lane % 4);
+      if (rows[half] >= 0 && !of_all[half] && column < p.r)
+        *reinterpret_cast<uint4*>(out.dZ + int64_t{rows[half]} * p.r + column) =
+            make_uint4(words[half][0], words[half][1], words[half][2], words[half][3]);
+    }
+  }
+}
 #endif
 
 /// A block takes a group of contexts; what they add to d_A stays in registers. padding [padded contexts, pad_rows, r]: what the padding
@@ -183,63 +250,11 @@ __global__ void __launch_bounds__(kOwnThreads, 1)
     const int N = p.layout.splits(), slot = index / N * min(N, p.layout.top_k) + index % N;
     float* of_padding = padding + int64_t{slot} * p.layout.pad_rows() * p.r;
 #pragma unroll
-    for (int task_index = 0; task_index < kMostTasks; ++task_index) {
-      const int task = group + kGroups * task_index, keys_of_c = task % 2, first = task / 2 * 64;
+    for (int i = 0; i < kMostTasks; ++i) {
+      const int task = group + kGroups * i;
       if (task >= tasks) break;
-      int rows[2];
-      float pulls[2];
-      bool of_all[2];  ///< rows of the padding
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int position = line_of(keys_of_c, half);
-        rows[half] = position < p.C ? context.row(position) : -1, pulls[half] = at.pulls[position],
-        of_all[half] = position < context.before;
-      }
-#pragma unroll
-      for (int n0 = 0; n0 < 8; n0 += 4) {
-        uint32_t of_z[2][4], words[2][4];
-        float of_columns[32] = {};
-#pragma unroll
-        for (int i = 0; i < 2; ++i)
-          load_matrices(of_z[i], matrices_at(z + static_cast<uint32_t>(first / 64) * kBlock, keys_of_c, n0 + 2 * i));
-#pragma unroll
-        for (int half = 0; half < 2; ++half)
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const int e = (n0 + i) * 4 + half * 2, column = first + column_of(n0 + i);
-            const uint32_t pair = of_z[i / 2][i % 2 * 2 + half];
-            const float values[2] = {__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u)};
-            float gradient[2] = {c[task_index][e] - pulls[half] * values[0], c[task_index][e + 1] - pulls[half] * values[1]};
-            const bool inside = rows[half] >= 0 && column < p.r;
-            if (inside && of_all[half])
-              *reinterpret_cast<float2*>(of_padding + int64_t{rows[half]} * p.r + column) = make_float2(gradient[0], gradient[1]);
-            if (kSlope == Activation::none && add && inside && !of_all[half]) {
-              const bf16* before = dZ + int64_t{rows[half]} * p.r + column;
-              gradient[0] += to_float(before[0]), gradient[1] += to_float(before[1]);
-            }
-#pragma unroll
-            for (int v = 0; v < 2; ++v) {
-              gradient[v] *= slope_of_value<kSlope>(values[v]);
-              if (kColumns) of_columns[2 * i + v] += inside && !of_all[half] ? gradient[v] : 0.0f;
-            }
-            words[half][i] = pack_bf16(gradient[0], gradient[1]);
-          }
-        if constexpr (kColumns) {
-          fused::add_halves<8>(of_columns, 16);
-          fused::add_halves<4>(of_columns, 8);
-          fused::add_halves<2>(of_columns, 4);
-          at.sums[(4 * keys_of_c + warp_of_rows()) * kOneTileColumns + first + 8 * (n0 + lane / 8) + lane % 4 * 2 + lane / 4 % 2] +=
-              of_columns[0];
-        }
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          gather_piece(words[half]);
-          const int column = first + 8 * (n0 + lane % 4);
-          if (rows[half] >= 0 && !of_all[half] && column < p.r)
-            *reinterpret_cast<uint4*>(dZ + int64_t{rows[half]} * p.r + column) =
-                make_uint4(words[half][0], words[half][1], words[half][2], words[half][3]);
-        }
-      }
+      put_gradients<kSlope, kColumns>(p, context, at, c[i], z + static_cast<uint32_t>(task / 2) * kBlock, task % 2, task / 2 * 64,
+                                      {dZ, add, of_padding});
     }
     if (index + 1 < end && threadIdx.x < kTile) at.norms[threadIdx.x] = next_norm;
   }

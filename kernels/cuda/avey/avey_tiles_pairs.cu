@@ -20,6 +20,49 @@ __device__ __forceinline__ float sum_of(const float* sums, int at) {
   return sum;
 }
 
+/// s = Z Zᵀ and d = dY Zᵀ of the queries q0 … and the keys k0 … of a context, which has zeros in rows that it lacks.
+template <int kPairStages>
+__device__ __forceinline__ void multiply_tiles(Accumulator& s, Accumulator& d, const Plan& p, const Context& context, int q0, int k0,
+                                               const bf16* Z, const bf16* dY, uint32_t base) {
+  const bf16 *queries[4], *keys[4], *gradients[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int row = static_cast<int>(threadIdx.x) / 8 + 32 * i;
+    const int64_t q = q0 + row < p.C ? context.row(q0 + row) : -1, k = k0 + row < p.C ? context.row(k0 + row) : -1;
+    const int64_t y = q0 + row < p.C ? context.result(q0 + row) : -1;
+    queries[i] = q < 0 ? nullptr : Z + q * p.r;
+    keys[i] = k < 0 ? nullptr : Z + k * p.r;
+    gradients[i] = y < 0 ? nullptr : dY + y * p.r;
+  }
+  clear(s);
+  clear(d);
+  each_step<kPairStages>((p.r + kDepth - 1) / kDepth,
+                         [&](int step, int stage) {
+                           const uint32_t at = base + static_cast<uint32_t>(stage) * 3 * kPart;
+                           copy_rows(at, Z, step * kDepth, p.r, [&](int, int i) { return queries[i]; });
+                           copy_rows(at + kPart, Z, step * kDepth, p.r, [&](int, int i) { return gradients[i]; });
+                           copy_rows(at + 2 * kPart, Z, step * kDepth, p.r, [&](int, int i) { return keys[i]; });
+                         },
+                         [&](int, int stage) {
+                           const uint32_t at = base + static_cast<uint32_t>(stage) * 3 * kPart;
+                           multiply_rows<true>(s, d, at, at + kPart, at + 2 * kPart);
+                         });
+}
+
+/// Sums over a warp's rows, of every column.
+__device__ __forceinline__ void put_column_sums(const float (&columns)[kPairs][2], float* to) {
+#pragma unroll
+  for (int n = 0; n < kPairs; ++n)
+#pragma unroll
+    for (int v = 0; v < 2; ++v) {
+      float sum = columns[n][v];
+      sum += __shfl_xor_sync(0xffffffffu, sum, 4);
+      sum += __shfl_xor_sync(0xffffffffu, sum, 8);
+      sum += __shfl_xor_sync(0xffffffffu, sum, 16);
+      if (threadIdx.x % 32 < 4) to[warp_of_column() * kTile + tile_column(n) + v] = sum;
+    }
+}
+
 /// Block (pair of tiles, group of contexts); what it adds to d_A is one thread's, element by element, and stays in shared memory
 /// where that is large enough, else in its place in parts_A.
 template <bool kLarge>
@@ -53,30 +96,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   for (int index = begin; index < end; ++index) {
     const Context context(p, index);
     if (pair.x < context.first_query_tile(p)) continue;
-    const bf16 *queries[4], *keys[4], *gradients[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int row = static_cast<int>(threadIdx.x) / 8 + 32 * i;
-      const int64_t q = q0 + row < p.C ? context.row(q0 + row) : -1, k = k0 + row < p.C ? context.row(k0 + row) : -1;
-      const int64_t y = q0 + row < p.C ? context.result(q0 + row) : -1;
-      queries[i] = q < 0 ? nullptr : Z + q * p.r;
-      keys[i] = k < 0 ? nullptr : Z + k * p.r;
-      gradients[i] = y < 0 ? nullptr : dY + y * p.r;
-    }
     Accumulator s, d;
-    clear(s);
-    clear(d);
-    each_step<kPairStages>((p.r + kDepth - 1) / kDepth,
-                           [&](int step, int stage) {
-                             const uint32_t at = base + static_cast<uint32_t>(stage) * 3 * kPart;
-                             copy_rows(at, Z, step * kDepth, p.r, [&](int, int i) { return queries[i]; });
-                             copy_rows(at + kPart, Z, step * kDepth, p.r, [&](int, int i) { return gradients[i]; });
-                             copy_rows(at + 2 * kPart, Z, step * kDepth, p.r, [&](int, int i) { return keys[i]; });
-                           },
-                           [&](int, int stage) {
-                             const uint32_t at = base + static_cast<uint32_t>(stage) * 3 * kPart;
-                             multiply_rows<true>(s, d, at, at + kPart, at + 2 * kPart);
-                           });
+    multiply_tiles<kPairStages>(s, d, p, context, q0, k0, Z, dY, base);
     auto* inverses = reinterpret_cast<float*>(shared);  // of queries, then of keys
     float *row_sums = inverses + 2 * kTile, *column_sums = row_sums + kLineWarps * kTile;
     {
@@ -125,16 +146,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       sum = quad_sum(sum);
       if (threadIdx.x % 4 == 0) row_sums[warp_of_line() * kTile + row] = sum;
     }
-#pragma unroll
-    for (int n = 0; n < kPairs; ++n)
-#pragma unroll
-      for (int v = 0; v < 2; ++v) {
-        float sum = columns[n][v];
-        sum += __shfl_xor_sync(0xffffffffu, sum, 4);
-        sum += __shfl_xor_sync(0xffffffffu, sum, 8);
-        sum += __shfl_xor_sync(0xffffffffu, sum, 16);
-        if (threadIdx.x % 32 < 4) column_sums[warp_of_column() * kTile + tile_column(n) + v] = sum;
-      }
+    put_column_sums(columns, column_sums);
     __syncthreads();
     const int at = static_cast<int>(threadIdx.x) % kTile;
     if (threadIdx.x < kTile) {

@@ -54,7 +54,93 @@ struct ValueBlock {
     s.template load<K>(chunk.state(p, p.states) + column, p.values, K);
     ds.template load<K>(chunk.state(p, p.d_states) + column, p.values, K);
   }
+  /// Adds this thread's share of ⟨dS', S⟩.
+  __device__ void add_states(float& sum) const {
+    for (int item = threadIdx.x; item < K * kBlock / 2; item += kChunkThreads) {
+      const float2 x = s.pair(item / (kBlock / 2), item % (kBlock / 2) * 2), dx = ds.pair(item / (kBlock / 2), item % (kBlock / 2) * 2);
+      sum += x.x * dx.x + x.y * dx.y;
+    }
+  }
+  __device__ void store_values(const DeltaProblem& p, const DeltaChunk<K>& chunk, int column, bf16* to) const {
+    for (int item = threadIdx.x; item < chunk.count * kBlock / 2; item += kChunkThreads) {
+      const int i = item / (kBlock / 2), j = item % (kBlock / 2) * 2;
+      const float2 d = dv.pair(i, j);
+      store_pair(chunk.values(p, to) + i * chunk.row_v + column + j, d.x, d.y, true);
+    }
+  }
 };
+
+/// What belongs to pairs of tokens: the entries of dP ∘ Γ and of dN go to shared memory, their diagonal to dβ, sums of F to `part`.
+/// `e`, `dp`: this warp's 16 x 32 entries of E and dP.
+template <int K>
+__device__ __forceinline__ void pair_gradients(const DeltaProblem& p, const Targets& out, const DeltaChunk<K>& chunk,
+                                               const DeltaGates& gates, const SharedMatrix<K>& q, const SharedMatrix<K>& k,
+                                               const float (&e)[4][4], const float (&dp)[4][4], const SharedMatrix<kChunkTokens>& scores,
+                                               const SharedMatrix<kChunkTokens>& dn, Partial& part) {
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = warp % 4 * 16, half = warp / 4, column = half * kChunkTokens / 2;
+  float qk[4][4] = {}, kk[4][4] = {}, row_sums[2] = {};
+  if (p.g) {
+    add_product<Form::plain, Form::transposed, K>(qk, q, row, k, column);
+    add_product<Form::plain, Form::transposed, K>(kk, k, row, k, column);
+  }
+#pragma unroll
+  for (int n = 0; n < 4; ++n) {
+    float column_sums[2] = {};
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+      const int i = row + lane / 4 + c / 2 * 8, j = column + 8 * n + lane % 4 * 2 + c % 2;
+      const float gamma = gates.gamma(i, j), d_score = p.scale * gamma * dp[n][c], dn_ij = j < i ? -gamma * e[n][c] : 0.0f;
+      if (i == j && i < chunk.count) {
+        const float beta = gates.beta[i];
+        out.d_beta.put(chunk.first + int64_t{i} * p.heads, beta > 1e-15f ? e[n][c] / (beta * beta) : 0.0f);
+      }
+      const float f = j < i ? d_score * qk[n][c] + dn_ij * kk[n][c] : 0.0f;
+      row_sums[c / 2] += f, column_sums[c % 2] += f;
+      *scores.at(i, j) = from_float<bf16>(d_score);
+      if (j <= i) *dn.at(i, j) = *dn.at(j, i) = from_float<bf16>(dn_ij);
+    }
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      float sum = column_sums[c];
+#pragma unroll
+      for (int offset = 4; offset < 32; offset *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+      if (lane < 4) part.columns[warp % 4][column + 8 * n + lane * 2 + c] = sum;
+    }
+  }
+#pragma unroll
+  for (int c = 0; c < 2; ++c) {
+    const float sum = quad_sum(row_sums[c]);
+    if (lane % 4 == 0) part.rows[half][row + lane / 4 + 8 * c] = sum;
+  }
+}
+
+/// By one warp: dg of the chunk's tokens, two a lane.
+template <int K>
+__device__ __forceinline__ void put_gate_gradients(const DeltaProblem& p, const Targets& out, const DeltaChunk<K>& chunk,
+                                                   const DeltaGates& gates, const Partial& part) {
+  const int lane = threadIdx.x;
+  float d[2], into_end = 0;
+#pragma unroll
+  for (int n = 0; n < 2; ++n) {
+    const int i = 2 * lane + n;
+    const float w = part.written[0][i] + part.written[1][i];
+    d[n] = part.rows[0][i] + part.rows[1][i] - (part.columns[0][i] + part.columns[1][i] + part.columns[2][i] + part.columns[3][i]) +
+           part.queries[0][i] + part.queries[1][i] + part.removed[0][i] + part.removed[1][i] - w;
+    into_end += w;
+  }
+  into_end = warp_sum(into_end);
+  const float states = warp_sum(lane < kChunkThreads / 32 ? part.states[lane] : 0.0f);
+  if (lane == 31) d[1] += into_end + gates.head[kChunkTokens - 1] * states;
+  float sum = d[0] + d[1];
+#pragma unroll
+  for (int offset = 1; offset < 32; offset *= 2) {
+    const float behind = __shfl_down_sync(0xffffffffu, sum, offset);
+    if (lane + offset < 32) sum += behind;
+  }
+#pragma unroll
+  for (int n = 0; n < 2; ++n)
+    if (2 * lane + n < chunk.count) out.dg.put(chunk.first + int64_t{2 * lane + n} * p.heads, n == 0 ? sum : sum - d[0]);
+}
 
 /// With E = Y' Xᵀ and dP = dO Xᵀ:  dQ = scale ((dP ∘ Γ) k + e^G ∘ (dO Sᵀ)),
 ///   dK = scale (dP ∘ Γ)ᵀ q + e^{G_L − G} ∘ (X dS'ᵀ) − (e^G ∘ Y') Sᵀ + (dN + dNᵀ) k with dN = −E ∘ Γ below the diagonal,
@@ -93,58 +179,12 @@ __global__ void __launch_bounds__(kChunkThreads, 1) gradients_kernel(DeltaProble
     add_product<Form::plain, Form::transposed, kBlock>(dq, b.d_o, row, b.s, column_k);
     add_product<Form::plain, Form::transposed, kBlock>(dk, b.x, row, b.ds, column_k);
     add_product<Form::plain, Form::transposed, kBlock>(dk_read, b.dv, row, b.s, column_k);
-    if (p.g)
-      for (int item = threadIdx.x; item < K * kBlock / 2; item += kChunkThreads) {
-        const float2 s = b.s.pair(item / (kBlock / 2), item % (kBlock / 2) * 2),
-                     ds = b.ds.pair(item / (kBlock / 2), item % (kBlock / 2) * 2);
-        states += s.x * ds.x + s.y * ds.y;
-      }
-    if (out.dv)
-      for (int item = threadIdx.x; item < chunk.count * kBlock / 2; item += kChunkThreads) {
-        const int i = item / (kBlock / 2), j = item % (kBlock / 2) * 2;
-        const float2 d = b.dv.pair(i, j);
-        store_pair(chunk.values(p, out.dv) + i * chunk.row_v + at + j, d.x, d.y, true);
-      }
+    if (p.g) b.add_states(states);
+    if (out.dv) b.store_values(p, chunk, at, out.dv);
     __syncthreads();
   }
 
-  // What belongs to pairs of tokens.
-  {
-    float qk[4][4] = {}, kk[4][4] = {}, row_sums[2] = {};
-    if (p.g) {
-      add_product<Form::plain, Form::transposed, K>(qk, q, row, k, column);
-      add_product<Form::plain, Form::transposed, K>(kk, k, row, k, column);
-    }
-#pragma unroll
-    for (int n = 0; n < 4; ++n) {
-      float column_sums[2] = {};
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        const int i = row + lane / 4 + c / 2 * 8, j = column + 8 * n + lane % 4 * 2 + c % 2;
-        const float gamma = gates.gamma(i, j), d_score = p.scale * gamma * dp[n][c], dn_ij = j < i ? -gamma * e[n][c] : 0.0f;
-        if (i == j && i < chunk.count) {
-          const float beta = gates.beta[i];
-          out.d_beta.put(chunk.first + int64_t{i} * p.heads, beta > 1e-15f ? e[n][c] / (beta * beta) : 0.0f);
-        }
-        const float f = j < i ? d_score * qk[n][c] + dn_ij * kk[n][c] : 0.0f;
-        row_sums[c / 2] += f, column_sums[c % 2] += f;
-        *scores.at(i, j) = from_float<bf16>(d_score);
-        if (j <= i) *dn.at(i, j) = *dn.at(j, i) = from_float<bf16>(dn_ij);
-      }
-#pragma unroll
-      for (int c = 0; c < 2; ++c) {
-        float sum = column_sums[c];
-#pragma unroll
-        for (int offset = 4; offset < 32; offset *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
-        if (lane < 4) part.columns[warp % 4][column + 8 * n + lane * 2 + c] = sum;
-      }
-    }
-#pragma unroll
-    for (int c = 0; c < 2; ++c) {
-      const float sum = quad_sum(row_sums[c]);
-      if (lane % 4 == 0) part.rows[half][row + lane / 4 + 8 * c] = sum;
-    }
-  }
+  pair_gradients(p, out, chunk, gates, q, k, e, dp, scores, dn, part);
   states = warp_sum(states);
   if (lane == 0) part.states[warp] = states;
 
@@ -177,29 +217,7 @@ __global__ void __launch_bounds__(kChunkThreads, 1) gradients_kernel(DeltaProble
   each_pair(dk, row, column_k, [&](int i, int j, float x, float y) {
     if (out.dk && i < chunk.count) store_pair(chunk.keys(out.dk) + i * chunk.row_k + j, x, y, out.add_dk);
   });
-  if (!p.g || warp > 0) return;
-
-  float d[2], into_end = 0;
-#pragma unroll
-  for (int n = 0; n < 2; ++n) {
-    const int i = 2 * lane + n;
-    const float w = part.written[0][i] + part.written[1][i];
-    d[n] = part.rows[0][i] + part.rows[1][i] - (part.columns[0][i] + part.columns[1][i] + part.columns[2][i] + part.columns[3][i]) +
-           part.queries[0][i] + part.queries[1][i] + part.removed[0][i] + part.removed[1][i] - w;
-    into_end += w;
-  }
-  into_end = warp_sum(into_end);
-  states = warp_sum(lane < kChunkThreads / 32 ? part.states[lane] : 0.0f);
-  if (lane == 31) d[1] += into_end + gates.head[kChunkTokens - 1] * states;
-  float sum = d[0] + d[1];
-#pragma unroll
-  for (int offset = 1; offset < 32; offset *= 2) {
-    const float behind = __shfl_down_sync(0xffffffffu, sum, offset);
-    if (lane + offset < 32) sum += behind;
-  }
-#pragma unroll
-  for (int n = 0; n < 2; ++n)
-    if (2 * lane + n < chunk.count) out.dg.put(chunk.first + int64_t{2 * lane + n} * p.heads, n == 0 ? sum : sum - d[0]);
+  if (p.g && warp == 0) put_gate_gradients(p, out, chunk, gates, part);
 }
 
 }  // namespace

@@ -185,8 +185,6 @@ bool fills(int device, const Tensor& x) {
   return rows_of(x) >= 2 * fused::kTile && x.dim(-1) >= 6 * fused::kDepth && hopper::available(device);
 }
 
-bool follows(const Tensor& next, const Tensor& matrix) { return static_cast<char*>(matrix.raw()) + matrix.bytes() == next.raw(); }
-
 template <int D>
 void launch_heads(int device, const Tensor& x, const HeadProjection& p, const Tensor& first, const ProjectedHeads& y) {
   const int64_t in = x.dim(-1), width = first.dim(0);
@@ -221,7 +219,7 @@ bool heads_product(int device, const Tensor& x, const HeadProjection& p, const T
                    const ProjectedHeads& y) {
   const int64_t in = x.dim(-1), width = key.dim(0), head = width / p.heads;
   if (x.dtype() != DType::bf16 || in % 8 != 0 || width % fused::kTile != 0 || (head != 64 && head != 128) || x.dim(1) < 8 ||
-      value.dim(0) != width || (query && (query.dim(0) != width || !follows(key, query))) || !follows(value, key) || !fills(device, x))
+      value.dim(0) != width || (query && (query.dim(0) != width || !key.follows(query))) || !value.follows(key) || !fills(device, x))
     return false;
   const Tensor& first = query ? query : key;
   head == 64 ? launch_heads<64>(device, x, p, first, y) : launch_heads<128>(device, x, p, first, y);

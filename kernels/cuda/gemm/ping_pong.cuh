@@ -126,127 +126,153 @@ struct Shared {
 __device__ __forceinline__ int mark_of(const volatile int* marks, int stage) { return marks[stage]; }
 __device__ __forceinline__ int2 read_counts(const volatile int* counts) { return {counts[0], counts[1]}; }
 
+/// A block's shared memory, as Shared lays it out.
+template <class Work>
+struct Memory {
+  char* start;
+  uint32_t base;  ///< its address
+  __device__ Barrier full(int stage) const { return {base + Shared<Work>::barriers + 8 * static_cast<uint32_t>(stage)}; }
+  __device__ Barrier empty(int stage) const { return full(Work::kStages + stage); }
+  __device__ volatile int* marks() const { return reinterpret_cast<volatile int*>(start + Shared<Work>::marks); }
+  /// Steps and tiles so far.
+  __device__ volatile int* counts() const { return reinterpret_cast<volatile int*>(start + Shared<Work>::counts); }
+  __device__ Tiles<slots<Work>()> tiles_from(int index) const {
+    return {base + Shared<Work>::tiles, base + Shared<Work>::tile_barriers, index};
+  }
+  /// By one thread.
+  __device__ void init() const {
+    for (int s = 0; s < Work::kStages; ++s) full(s).init(1), empty(s).init(4);
+    if constexpr (kReadsTiles<Work>)
+      for (int s = 0; s < Work::kSlots; ++s) tiles_from(s).full(0).init(1), tiles_from(s).empty(0).init(4);
+    counts()[0] = 0, counts()[1] = 0;
+    hopper::publish_barriers();
+  }
+};
+
+constexpr int kLast = 1, kLastTransposed = 2;  ///< marks of a unit's last step and of its last one with A transposed
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+/// By one thread: loads the steps and tiles of both warpgroups' units in turn.
+template <class Work>
+__device__ __forceinline__ void produce(const Work& work, const Memory<Work>& memory) {
+  constexpr int kStages = Work::kStages;
+  const int workers = static_cast<int>(gridDim.x);
+  int stage = 0, tile = 0;
+  uint32_t round = 1;
+  const auto bring = [&](const typename Work::Unit& unit) {
+    int left = work.steps(unit), transposed = 0;
+    if constexpr (Work::kTransposesA) transposed = work.transposed_steps(unit);
+    work.bring(unit, [&](auto&& copies) {
+      memory.empty(stage).wait(round);
+      memory.marks()[stage] = (--left == 0 ? kLast : 0) + (--transposed == 0 ? kLastTransposed : 0);
+      memory.full(stage).expect(kStage);
+      const uint32_t a = memory.base + static_cast<uint32_t>(stage) * kStage;
+      copies(Stage{a, a + kOperand, memory.full(stage)});
+      if (++stage == kStages) stage = 0, round ^= 1;
+    });
+    if constexpr (kReadsTiles<Work>) {
+      const int count = work.tiles(unit);
+      for (int i = 0; i < count; ++i, ++tile) {
+        const auto at = memory.tiles_from(tile);
+        at.empty(0).wait(at.parity(0) ^ 1);
+        at.full(0).expect(kStage);
+        const uint32_t to = at.base + static_cast<uint32_t>(tile % Work::kSlots) * kStage;
+        work.bring_tile(unit, i, Stage{to, to + kOperand, at.full(0)});
+      }
+    }
+  };
+  auto one = work.first(static_cast<int>(blockIdx.x)), two = work.first(static_cast<int>(blockIdx.x) + workers);
+  while (one.valid || two.valid) {
+    if (one.valid) bring(one), one = work.next(one);
+    if (two.valid) bring(two), two = work.next(two);
+  }
+}
+
+/// By a warpgroup: multiplies its units and finishes them while the other one multiplies.
+template <class Work>
+__device__ __forceinline__ void consume(const Work& work, const Memory<Work>& memory, int group) {
+  constexpr int kStages = Work::kStages;
+  const int workers = static_cast<int>(gridDim.x);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  char* own = memory.start + Shared<Work>::own + group * Shared<Work>::own_bytes;
+  auto mine = work.first(static_cast<int>(blockIdx.x) + group * workers);
+  auto other = work.first(static_cast<int>(blockIdx.x) + (1 - group) * workers);
+  if (group == 1) fused::give_tensor_cores(0);
+  while (mine.valid || other.valid) {
+    if (!mine.valid) {
+      fused::wait_for_tensor_cores(group);
+      fused::give_tensor_cores(1 - group);
+      other = work.next(other);
+      continue;
+    }
+    auto asked = work.ask(mine);
+    Sums d;
+    fused::wait_for_tensor_cores(group);
+    const int2 so_far = read_counts(memory.counts());
+    const int tile = so_far.y;
+    int index = so_far.x, mark = 0;
+    sync_group(group);  // all have read it before the first one, perhaps done with its steps, writes
+    bool first = true;
+    const auto multiply = [&](auto transposed) {
+      const int stage = index % kStages;
+      memory.full(stage).wait(static_cast<uint32_t>(index / kStages) & 1);
+      mark = mark_of(memory.marks(), stage);
+      const uint32_t a = memory.base + static_cast<uint32_t>(stage) * kStage, b = a + kOperand;
+      begin_products();
+#pragma unroll
+      for (int k = 0; k < kDepth / 16; ++k)
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+          multiply_background<decltype(transposed)::value, Work::kTransposedB>(
+              d[half],
+              descriptor(a + half * kBlock + (decltype(transposed)::value ? 2048 : 32) * k, decltype(transposed)::value ? kBlock : 16),
+              Work::kTransposedB ? descriptor(b + 2048 * k, kBlock) : descriptor(b + 32 * k, 16), first && k == 0);
+      end_products();
+      if constexpr (kWatches<Work>) {
+        work.watch(mine, a, asked);
+        __syncwarp();
+      }
+      if (!first) {
+        wait_products<1>();
+        if (lane == 0) memory.empty((index - 1) % kStages).arrive();
+      }
+      first = false, ++index;
+    };
+    if constexpr (Work::kTransposesA) do
+        multiply(std::true_type{});
+      while (!(mark & kLastTransposed));
+    while (!(mark & kLast)) multiply(std::false_type{});
+    if (threadIdx.x % 128 == 0) {
+      memory.counts()[0] = index;
+      if constexpr (kReadsTiles<Work>) memory.counts()[1] = tile + work.tiles(mine);
+    }
+    fused::give_tensor_cores(1 - group);
+    wait_products<0>();
+    if (lane == 0) memory.empty((index - 1) % kStages).arrive();
+    const auto following = work.next(mine);
+    if constexpr (kReadsTiles<Work>)
+      work.finish(mine, following, d, asked, own, memory.tiles_from(tile));
+    else
+      work.finish(mine, following, d, asked, own);
+    mine = following;
+    if (other.valid) other = work.next(other);
+  }
+}
+#endif
+
 template <class Work>
 __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Work work) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  constexpr int kStages = Work::kStages;
   extern __shared__ __align__(1024) char shared[];
-  const uint32_t base = fused::address(shared);
-  auto* marks = reinterpret_cast<volatile int*>(shared + Shared<Work>::marks);
-  auto* counts = reinterpret_cast<volatile int*>(shared + Shared<Work>::counts);  // steps and tiles so far
-  const auto full = [&](int stage) { return Barrier{base + Shared<Work>::barriers + 8 * static_cast<uint32_t>(stage)}; };
-  const auto empty = [&](int stage) { return full(kStages + stage); };
-  const auto tiles_from = [&](int index) {
-    return Tiles<slots<Work>()>{base + Shared<Work>::tiles, base + Shared<Work>::tile_barriers, index};
-  };
-  if (threadIdx.x == 0) {
-    for (int s = 0; s < kStages; ++s) full(s).init(1), empty(s).init(4);
-    if constexpr (kReadsTiles<Work>)
-      for (int s = 0; s < Work::kSlots; ++s) tiles_from(s).full(0).init(1), tiles_from(s).empty(0).init(4);
-    counts[0] = 0, counts[1] = 0;
-    hopper::publish_barriers();
-  }
+  const Memory<Work> memory{shared, fused::address(shared)};
+  if (threadIdx.x == 0) memory.init();
   __syncthreads();
-  const int group = static_cast<int>(threadIdx.x) / 128, workers = static_cast<int>(gridDim.x);
-  constexpr int kLast = 1, kLastTransposed = 2;
   if (threadIdx.x >= kConsumers) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
-    if (threadIdx.x != kConsumers) return;
-    int stage = 0, tile = 0;
-    uint32_t round = 1;
-    const auto bring = [&](const typename Work::Unit& unit) {
-      int left = work.steps(unit), transposed = 0;
-      if constexpr (Work::kTransposesA) transposed = work.transposed_steps(unit);
-      work.bring(unit, [&](auto&& copies) {
-        empty(stage).wait(round);
-        marks[stage] = (--left == 0 ? kLast : 0) + (--transposed == 0 ? kLastTransposed : 0);
-        full(stage).expect(kStage);
-        const uint32_t a = base + static_cast<uint32_t>(stage) * kStage;
-        copies(Stage{a, a + kOperand, full(stage)});
-        if (++stage == kStages) stage = 0, round ^= 1;
-      });
-      if constexpr (kReadsTiles<Work>) {
-        const int count = work.tiles(unit);
-        for (int i = 0; i < count; ++i, ++tile) {
-          const auto at = tiles_from(tile);
-          at.empty(0).wait(at.parity(0) ^ 1);
-          at.full(0).expect(kStage);
-          const uint32_t to = at.base + static_cast<uint32_t>(tile % Work::kSlots) * kStage;
-          work.bring_tile(unit, i, Stage{to, to + kOperand, at.full(0)});
-        }
-      }
-    };
-    auto one = work.first(static_cast<int>(blockIdx.x)), two = work.first(static_cast<int>(blockIdx.x) + workers);
-    while (one.valid || two.valid) {
-      if (one.valid) bring(one), one = work.next(one);
-      if (two.valid) bring(two), two = work.next(two);
-    }
+    if (threadIdx.x == kConsumers) produce(work, memory);
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    char* own = shared + Shared<Work>::own + group * Shared<Work>::own_bytes;
-    auto mine = work.first(static_cast<int>(blockIdx.x) + group * workers);
-    auto other = work.first(static_cast<int>(blockIdx.x) + (1 - group) * workers);
-    if (group == 1) fused::give_tensor_cores(0);
-    while (mine.valid || other.valid) {
-      if (!mine.valid) {
-        fused::wait_for_tensor_cores(group);
-        fused::give_tensor_cores(1 - group);
-        other = work.next(other);
-        continue;
-      }
-      auto asked = work.ask(mine);
-      Sums d;
-      fused::wait_for_tensor_cores(group);
-      const int2 so_far = read_counts(counts);
-      const int tile = so_far.y;
-      int index = so_far.x, mark = 0;
-      sync_group(group);  // all have read it before the first one, perhaps done with its steps, writes
-      bool first = true;
-      const auto multiply = [&](auto transposed) {
-        const int stage = index % kStages;
-        full(stage).wait(static_cast<uint32_t>(index / kStages) & 1);
-        mark = mark_of(marks, stage);
-        const uint32_t a = base + static_cast<uint32_t>(stage) * kStage, b = a + kOperand;
-        begin_products();
-#pragma unroll
-        for (int k = 0; k < kDepth / 16; ++k)
-#pragma unroll
-          for (int half = 0; half < 2; ++half)
-            multiply_background<decltype(transposed)::value, Work::kTransposedB>(
-                d[half],
-                descriptor(a + half * kBlock + (decltype(transposed)::value ? 2048 : 32) * k, decltype(transposed)::value ? kBlock : 16),
-                Work::kTransposedB ? descriptor(b + 2048 * k, kBlock) : descriptor(b + 32 * k, 16), first && k == 0);
-        end_products();
-        if constexpr (kWatches<Work>) {
-          work.watch(mine, a, asked);
-          __syncwarp();
-        }
-        if (!first) {
-          wait_products<1>();
-          if (lane == 0) empty((index - 1) % kStages).arrive();
-        }
-        first = false, ++index;
-      };
-      if constexpr (Work::kTransposesA) do
-          multiply(std::true_type{});
-        while (!(mark & kLastTransposed));
-      while (!(mark & kLast)) multiply(std::false_type{});
-      if (threadIdx.x % 128 == 0) {
-        counts[0] = index;
-        if constexpr (kReadsTiles<Work>) counts[1] = tile + work.tiles(mine);
-      }
-      fused::give_tensor_cores(1 - group);
-      wait_products<0>();
-      if (lane == 0) empty((index - 1) % kStages).arrive();
-      const auto following = work.next(mine);
-      if constexpr (kReadsTiles<Work>)
-        work.finish(mine, following, d, asked, own, tiles_from(tile));
-      else
-        work.finish(mine, following, d, asked, own);
-      mine = following;
-      if (other.valid) other = work.next(other);
-    }
+    consume(work, memory, static_cast<int>(threadIdx.x) / 128);
     staged_is_free();
   }
 #endif

@@ -99,6 +99,23 @@ __device__ __forceinline__ void add_pairs_of_head(const Pairs& own, const Stage&
   workspace.columns[own.first_row / 16][own.column(own.lane / 8, own.lane / 4)] = sums[0];
 }
 
+/// sum += dO Sᵀ of a head for queries, X dS'ᵀ for keys, rows decayed; with `decays` also this warp's share of e^{G_L} ⟨dS', S⟩.
+__device__ __forceinline__ void add_states_of_head(float (&sum)[2][32], Role role, const Stage& s, Workspace& workspace, bool decays) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32, first_row = warp % 4 * 16;
+  uint32_t a[4][4];
+  load_rows(a, role == queries ? s.d_o : s.x, first_row);
+  scale_rows<kP>(a, role == queries ? workspace.head : workspace.tail, first_row);
+  hopper::begin_products();
+  add_product(sum, a, role == queries ? s.state : s.d_state);
+  hopper::commit_products();
+  if (decays) {
+    const float kept = warp_sum(dot_tiles<256>(s.state.base, s.d_state.base, 2 * kTile, static_cast<int>(threadIdx.x)));
+    if (lane == 0) workspace.kept[warp] = kept * workspace.head[kChunk - 1];
+  }
+  hopper::finish_products<0>();
+  hopper::hold(a), hopper::hold(sum[0]), hopper::hold(sum[1]);
+}
+
 /// A warp's 16 rows of dq or dk, their columns back in order.
 __device__ __forceinline__ void put_rows(const float (&c)[2][32], int row, bf16* to, int64_t stride, int size, int keys, bool add) {
 #pragma unroll
@@ -164,18 +181,7 @@ __global__ void __launch_bounds__(kThreads, 1) key_gradients_kernel(Form<bf16> f
     __syncthreads();
     fetch(i + kStages - 1);
     if (role <= keys) {
-      uint32_t a[4][4];
-      load_rows(a, role == queries ? s.d_o : s.x, first_row);
-      scale_rows<kP>(a, role == queries ? workspace.head : workspace.tail, first_row);
-      hopper::begin_products();
-      add_product(sum, a, role == queries ? s.state : s.d_state);
-      hopper::commit_products();
-      if (g.dg) {
-        const float kept = warp_sum(dot_tiles<256>(s.state.base, s.d_state.base, 2 * kTile, static_cast<int>(threadIdx.x)));
-        if (lane == 0) workspace.kept[warp] = kept * workspace.head[kChunk - 1];
-      }
-      hopper::finish_products<0>();
-      hopper::hold(a), hopper::hold(sum[0]), hopper::hold(sum[1]);
+      add_states_of_head(sum, role, s, workspace, g.dg != nullptr);
     } else if (own.seen()) {
       if (i == 0)
 #pragma unroll

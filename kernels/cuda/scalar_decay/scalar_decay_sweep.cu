@@ -15,6 +15,37 @@ struct Sizes {
   static constexpr uint32_t kShared = kTileAlignment + 2 * kKeys + 3 * kValues + kScores;
 };
 
+/// What thread t < kChunk knows of its token: decays to the token (head) and from it to the chunk's end (tail).
+template <bool kForward, int kWarps>
+__device__ __forceinline__ void put_token(TokenWorkspace<kWarps>& workspace, const TokenDecay& decay) {
+  const int t = static_cast<int>(threadIdx.x);
+  const float head = exp2_approximate(decay.running), tail = exp2_approximate(decay.end - decay.running);
+  workspace.running[t] = decay.running, workspace.step[t] = decay.step, workspace.stepped[t] = decay.running - log2f(decay.step);
+  workspace.read[t] = kForward ? head : tail;
+  workspace.write[t] = kForward ? tail * decay.step : head;
+}
+
+/// Of this thread's token.
+template <int kWarps>
+__device__ __forceinline__ float sum_of_warps(const TokenWorkspace<kWarps>& workspace, int which) {
+  float total = 0;
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) total += workspace.sums[which][w][threadIdx.x];
+  return total;
+}
+
+/// A chunk's rows of P outputs from shared to device memory, 16 bytes at a time.
+template <int P, int kThreads>
+__device__ __forceinline__ void put_output(const Form<bf16>& f, const Sweep& s, const ChunkPosition& of, const SharedRows<P>& made,
+                                           int64_t stride) {
+  constexpr int kPieces = P / 8, kStep = kThreads / kPieces;
+  const int first = static_cast<int>(threadIdx.x) / kPieces, piece = static_cast<int>(threadIdx.x) % kPieces;
+  bf16* to = s.out + f.value_row(of, first) + piece * 8;
+#pragma unroll
+  for (int i = 0; i < kChunk / kStep; ++i, to += kStep * stride)
+    if (first + i * kStep < of.size) put_16(to, load_shared_16(made.at(first + i * kStep, piece)), s.add);
+}
+
 template <Pass kPass, int P, int N>
 __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThreads) sweep_kernel(Form<bf16> f, Sweep s) {
   using Size = Sizes<P, N>;
@@ -60,13 +91,7 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThr
   for (int step = 0; step < steps; ++step) {
     go_to(step);
     copy_async_wait_but<1>();
-    if (threadIdx.x < kChunk) {
-      const int t = static_cast<int>(threadIdx.x);
-      const float head = exp2_approximate(decay.running), tail = exp2_approximate(decay.end - decay.running);
-      workspace.running[t] = decay.running, workspace.step[t] = decay.step, workspace.stepped[t] = decay.running - log2f(decay.step);
-      workspace.read[t] = kForward ? head : tail;
-      workspace.write[t] = kForward ? tail * decay.step : head;
-    }
+    if (threadIdx.x < kChunk) put_token<kForward>(workspace, decay);
     publish_writes();
     __syncthreads();  // readers and scores are there
     if constexpr (kMixes) mix_scores<kForward, kWarpgroup<P>, kThreads>(mix, workspace, skip);
@@ -109,21 +134,9 @@ __global__ void __launch_bounds__(Sizes<P, N>::kThreads, 384 / Sizes<P, N>::kThr
     write_state<P, N>(state, x, workspace.write, last, writers);
     __syncthreads();  // writers, values and others are free, made and the sums complete
     if (more) load_writers();
-    if (kMixes && s.out) {
-      constexpr int kPieces = P / 8, kStep = kThreads / kPieces;
-      const int first = static_cast<int>(threadIdx.x) / kPieces, piece = static_cast<int>(threadIdx.x) % kPieces;
-      bf16* to = s.out + f.value_row(done, first) + piece * 8;
-#pragma unroll
-      for (int i = 0; i < kChunk / kStep; ++i, to += kStep * value_stride)
-        if (first + i * kStep < done.size) put_16(to, load_shared_16(made.at(first + i * kStep, piece)), s.add);
-    }
+    if (kMixes && s.out) put_output<P, kThreads>(f, s, done, made, value_stride);
     if (kPass != Pass::outputs && static_cast<int>(threadIdx.x) < done.size) {
-      const auto sum = [&](int which) {
-        float total = 0;
-#pragma unroll
-        for (int w = 0; w < Size::kWarps; ++w) total += workspace.sums[which][w][threadIdx.x];
-        return total;
-      };
+      const auto sum = [&](int which) { return sum_of_warps(workspace, which); };
       const int64_t line = f.line(done) + threadIdx.x;
       if constexpr (kPass == Pass::states) s.reads[line] = sum(0);
       if constexpr (kGradients) s.writes[line] = own_step * sum(0), s.d_step[line] = sum(1), s.d_skip[line] = sum(2);

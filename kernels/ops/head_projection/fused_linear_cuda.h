@@ -12,8 +12,8 @@ namespace saccade::cuda {
 /// y = f(x W_gᵀ) * (x W_uᵀ)      x [..., in]   gate, up bf16 [out, in], in and out divisible by 8   y [..., out]
 bool gated_product(int device, Activation f, const Tensor& x, const Tensor& gate, const Tensor& up, const Tensor& y);
 
-/// q (where y has it), k, v of kernels/ops/head_projection/head_projection.h from bf16 matrices [query; key; value] that are neighbours in
-/// memory; heads of 64 or 128, of which 128 columns hold whole ones, sequences of at least eight positions, from 0 on.
+/// q (where y has it), k, v of kernels/ops/head_projection/head_projection.h from bf16 matrices [query; key; value] that stand behind each
+/// other in memory; heads of 64 or 128, of which 128 columns hold whole ones, sequences of at least eight positions, from 0 on.
 bool heads_product(int device, const Tensor& x, const HeadProjection& projection, const Tensor& query, const Tensor& key,
                    const Tensor& value, const ProjectedHeads& y);
 

@@ -22,8 +22,8 @@ struct ProjectedHeads {
 /// Throws std::invalid_argument where a weight has another shape or dtype, heads do not divide its rows, or key_rows or value_rows have
 /// another shape or dtype or are given when recording; UsageError and DeviceError as prepare_heads.
 ///
-/// On CUDA, but for a single position, one product makes queries and keys where W_q and W_k are neighbours in memory, and one pass norms
-/// and rotates them into the layout that attention reads.
+/// On CUDA, but for a single position, one product makes queries and keys where W_k stands behind W_q in one tensor
+/// (ParameterMaker::Stack), and one pass norms and rotates them into the layout that attention reads.
 ProjectedHeads project_heads(Tape& tape, const Tensor& x, const HeadProjection& projection);
 
 struct AttendedHeads {

@@ -5,8 +5,8 @@
 
 namespace saccade::cuda {
 
-/// Products with several matrices W_i [n_i, in] of one input, side by side in rows [rows, n], n = Σ n_i. Matrices that are
-/// adjacent in memory, as parameters made one after the other are, count as one [n, in]: one product for all.
+/// Products with several matrices W_i [n_i, in] of one input, side by side in rows [rows, n], n = Σ n_i. Matrices that stand
+/// behind each other in one tensor (ParameterMaker::Stack) count as one [n, in]: one product for all.
 
 /// packed [rows, n] = x [W_0; W_1; …]ᵀ
 void stack_forward(int device, const Tensor& x, const std::vector<Tensor>& weights, const Tensor& packed);
