@@ -15,7 +15,7 @@ import time
 BATTERIES = {
     "kills": (10000, 60),
     "power_cuts": (5000, 60),
-    "failing_calls": (6000, 100),
+    "failing_calls": (6000, 70),
     "company": (1, 0),
     "flips": (2000, 25),
     "hostile_files": (6000, 60),
@@ -37,6 +37,7 @@ def main():
     for name in options.battery:
         if name not in BATTERIES:
             parser.error(f"no battery {name}; there are {', '.join(BATTERIES)}")
+    sys.dont_write_bytecode = True
     sys.path.insert(0, str(pathlib.Path(__file__).parent))
     from program import Program
     good = True
