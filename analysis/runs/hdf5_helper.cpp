@@ -85,11 +85,12 @@ int64_t data_in_use() {
   throw Error("/proc/self/status has no VmData");
 }
 
-/// Or less, where the user is allowed less.
+/// Or less, where the user is allowed less. The hard limit is above, for of time it kills, and killed is what others are too.
 void limit(decltype(RLIMIT_CPU) what, int64_t most) {
   rlimit value{};
   ::getrlimit(what, &value);
-  value.rlim_cur = value.rlim_max = std::min(value.rlim_max, static_cast<rlim_t>(most));
+  value.rlim_cur = std::min(value.rlim_max, static_cast<rlim_t>(most));
+  value.rlim_max = std::min(value.rlim_max, static_cast<rlim_t>(most + 1));
   if (::setrlimit(what, &value) != 0) throw Error(std::string("cannot limit the helper for HDF5: ") + std::strerror(errno));
 }
 
@@ -157,6 +158,7 @@ Message answer(const Group& group, const Message& request) {
 int serve(const std::string& name) try {
   struct stat state {};
   if (::fstat(kFile, &state) != 0) return 1;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(signal, SIG_IGN);  // meant for who started it: with him it ends
   limit_everything(state.st_size);
   const Reader file(Descriptor(kFile), name);
   if (!send_message(kSocket, {"ok"})) return 1;
@@ -203,7 +205,7 @@ pid_t start(const Descriptor& file, const Descriptor& socket, std::string name) 
   pid_t process = -1;
   const int failed = ::posix_spawn(&process, "/proc/self/exe", &files, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&files);
-  if (failed != 0) throw DataError(name + ": no process can be started to read it: " + std::strerror(failed));
+  if (failed != 0) throw Error(name + ": no process can be started to read it: " + std::strerror(failed));
   return process;
 }
 
@@ -212,7 +214,7 @@ pid_t start(const Descriptor& file, const Descriptor& socket, std::string name) 
 Helper::Helper(const Descriptor& file, std::string name) : name_(std::move(name)) {
   std::array<int, 2> pair{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0)
-    throw DataError(name_ + ": no process can be started to read it: " + std::strerror(errno));
+    throw Error(name_ + ": no process can be started to read it: " + std::strerror(errno));
   socket_ = Descriptor(pair[0]);
   const Descriptor other(pair[1]);
   process_ = start(file, other, name_);
@@ -241,6 +243,7 @@ void Helper::end() {
 }
 
 void Helper::tell_end() {
+  if (process_ <= 0) throw DataError(name_ + ": the process that read it has ended");
   socket_ = Descriptor();  // where its answer makes no sense it may still run
   const int status = wait();
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -259,7 +262,7 @@ std::vector<std::string> Helper::receive() {
 }
 
 std::vector<std::string> Helper::ask(const std::vector<std::string>& request) {
-  if (process_ <= 0 || !send_message(socket_.get(), request)) throw DataError(name_ + ": the process that read it has ended");
+  if (process_ <= 0 || !send_message(socket_.get(), request)) tell_end();
   return receive();
 }
 

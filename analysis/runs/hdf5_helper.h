@@ -17,14 +17,15 @@ class Helper {
  public:
   static constexpr int64_t kSeconds = 5, kBytesPerSecond = 20'000'000, kMemory = int64_t{256} << 20;
 
-  /// `file`: opened for reading; `name` is for messages. Throws DataError when the file is not one of HDF5 or no process can be started.
+  /// `file`: opened for reading; `name` is for messages. Throws DataError when the file is not one of HDF5, Error when no process can be
+  /// started.
   Helper(const Descriptor& file, std::string name);
   ~Helper();
   Helper(const Helper&) = delete;
   Helper& operator=(const Helper&) = delete;
 
-  /// The answer to a request, of which the group's path is the second word. Throws DataError with the helper's words, or with what became
-  /// of it.
+  /// The answer to a request, of which the group's path is the second word. Throws DataError with the helper's words, or with how the
+  /// file ended it; Error when somebody else killed it, which says nothing of the file.
   std::vector<std::string> ask(const std::vector<std::string>& request);
   /// The same, for an answer of just so many bytes.
   void ask(const std::vector<std::string>& request, void* values, size_t bytes);

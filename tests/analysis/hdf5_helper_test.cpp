@@ -110,6 +110,22 @@ class Hdf5HelperTest : public QObject {
     QVERIFY(!message_of<DataError>([&] { file.root().names(); }).isEmpty());
   }
 
+  /// Which is no reason to go back to an earlier checkpoint.
+  void isKilledByOthers() {
+    const h5::Reader file(path("file.h5"));
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::kill(children().at(0), signal);  // to all of a terminal or a service
+    QCOMPARE(file.root().names().size(), size_t{1});
+    QCOMPARE(::kill(children().at(0), SIGKILL), 0);
+    try {
+      for (int i = 0; i < 1000; ++i) file.root().names();
+      QFAIL("it goes on without a helper");
+    } catch (const DataError& error) {
+      QFAIL(error.what());
+    } catch (const Error& error) {
+      QVERIFY2(QString(error.what()).contains("was killed"), error.what());
+    }
+  }
+
   void nobodyIsLeft() {
     QVERIFY(children().empty());
     QVERIFY(::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD);
