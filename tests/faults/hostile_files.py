@@ -200,8 +200,7 @@ def bombs(program):
     result = trial(program, figures, ["corpus", "import", "bomb", "bomb.jsonl.gz"], "2 GiB of zeros in one line of a 2 MB file", seconds=60)
     if result.code == 0:
         figures.fail(LINES, "a bomb was imported")
-    for place, commands in {"run/run.json": (["compare", "run"], ["resume", "run"]), "run/journal.jsonl": (["compare", "run"], ["resume", "run"]),
-                            "run/notes.json": (["compare", "run"],), "config.json": (["plan", "config.json"],)}.items():
+    for place, commands in {"run/run.json": (["compare", "run"], ["resume", "run"]), "run/notes.json": (["compare", "run"],), "config.json": (["plan", "config.json"],)}.items():
         kept = program.path(place).read_bytes() if program.path(place).exists() else b"{}"
         for command in commands:
             with open(program.path(place), "wb") as file:
