@@ -247,8 +247,8 @@ void Helper::tell_end() {
   socket_ = Descriptor();  // where its answer makes no sense it may still run
   const int status = wait();
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  if (signal == SIGXCPU || signal == SIGKILL)
-    throw DataError(name_ + " is damaged, or made to: reading it takes more time than its size allows");
+  if (signal == SIGKILL) throw Error("the process that read " + name_ + " was killed, perhaps for lack of memory");
+  if (signal == SIGXCPU) throw DataError(name_ + " is damaged, or made to: reading it takes more time than its size allows");
   throw DataError(name_ + " is damaged, or made to: the process that read it ended" +
                   (signal ? " by signal " + std::to_string(signal) : std::string()));
 }
