@@ -170,6 +170,8 @@ void Session::stopRun(const QString& directory) {
 
 void Session::showPage(const QString& id) { Q_EMIT pageRequested(id); }
 
+void Session::openFolder(const QString& folder) { Q_EMIT folderRequested(folder); }
+
 void Session::showSetting(const QString& pointer) {
   showPage(QStringLiteral("configure"));
   Q_EMIT settingRequested(pointer);

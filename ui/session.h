@@ -46,6 +46,7 @@ class Session : public QObject {
   void resumeRun(const QString& directory);  ///< starts `saccade resume` detached
   void stopRun(const QString& directory);    ///< the run saves a checkpoint, then stops
   void showPage(const QString& id);
+  void openFolder(const QString& folder);  ///< of runs, in place of the one that is open
   void showSetting(const QString& pointer);  ///< on the page that configures runs: "/training/steps"
 
  Q_SIGNALS:
@@ -59,6 +60,7 @@ class Session : public QObject {
   void xAxisChanged(XAxis axis);
   void runStarted(const QString& directory);
   void pageRequested(const QString& id);
+  void folderRequested(const QString& folder);
   void failed(const QString& message);  ///< shown in the window's message bar
   void noted(const QString& message);   ///< likewise, where nothing failed
 

@@ -7,6 +7,7 @@
 #include "analysis/studies/queue.h"
 #include "analysis/studies/report.h"
 #include "analysis/studies/study_plan.h"
+#include "analysis/studies/study_progress.h"
 #include "analysis/training/training_run.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
@@ -93,12 +94,15 @@ Json status_json(const StudyView& view) {
                           {"ood_loss", number_or_null(wanted.there->end.ood)}});
   }
   for (size_t i = 0; i < view.cells.size(); ++i) cells.push_back({{"name", view.cells[i].name}, {"tuning", to_json(view.views[i].tuning)}});
+  const StudyProgress progress = progress_of(view);
   return {{"directory", view.directory.string()},
           {"question", view.study.question},
           {"complete", view.complete()},
           {"blocked", view.blocked()},
           {"later", view.later},
           {"hours", view.seconds / 3600},
+          {"share", progress.share},
+          {"seconds_left", number_or_null(progress.seconds_left)},
           {"runs", runs},
           {"cells", cells},
           {"problems", view.problems}};
@@ -118,7 +122,9 @@ std::string counts(const StudyView& view) {
 
 std::string status_text(const StudyView& view, int64_t most_rows) {
   std::string text = view.study.question + "\n" + view.directory.string() + ": " + (view.complete() ? "complete; " : "") + counts(view) +
-                     "; " + human_seconds(view.seconds) + " of training\n";
+                     "; " + human_seconds(view.seconds) + " of training";
+  const double left = progress_of(view).seconds_left;
+  text += std::isnan(left) ? "\n" : ", about " + human_seconds(left) + " left (one run after the other)\n";
   if (const std::string why = view.blocked(); !why.empty()) text += "nothing more is started: " + why + "\n";
   std::vector<std::vector<std::string>> rows;
   for (const WantedRun& wanted : view.wanted)

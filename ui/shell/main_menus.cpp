@@ -95,6 +95,10 @@ std::vector<Command> MainWindow::commands() {
   };
   for (const QAction* top : menuBar()->actions()) take(top->menu());
   std::stable_sort(found.begin(), found.end(), [](const Command& a, const Command& b) { return a.kind > b.kind; });  // pages first
+  for (QAction* action : stack_->currentWidget()->actions())  // of the page that is seen
+    if (action->isEnabled())
+      found.push_back(
+          {tr("action"), action->iconText(), action->shortcut().toString(QKeySequence::NativeText), [action] { action->trigger(); }});
   const RunList& runs = *session_.runs();
   for (int row = 0; row < runs.rowCount(); ++row) {
     const QString directory = runs.index(row).data(RunList::DirectoryRole).toString();
