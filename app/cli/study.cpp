@@ -11,6 +11,7 @@
 #include "analysis/training/training_run.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
+#include "app/cli/render.h"
 #include "app/cli/this_program.h"
 #include "kernels/engine/error.h"
 #include "models/corpus/corpus.h"
@@ -232,7 +233,7 @@ int report(const Options& options) {
   const fs::path directory = study_folder(options.study);
   const fs::path out = options.out.empty() ? directory / "report" : fs::path(options.out);
   const StudyReport report = make_report(view_study(directory), say);
-  const std::vector<fs::path> files = write_report(report, out);
+  const std::vector<fs::path> files = write_report(report, out, write_figure);
   std::string text = to_markdown(report) + "\n";
   Json names = Json::array();
   for (const fs::path& file : files) names.push_back(file.string()), text += file.string() + "\n";

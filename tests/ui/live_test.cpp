@@ -116,7 +116,7 @@ class LiveTest : public QObject {
       away.y.edit()[i] = std::pow(10.0, static_cast<double>(i + 10 - away.y.size()));
     const auto ends = [&] {
       PreparedCurves curves;
-      for (const Curve& curve : figure.curves) curves.push_back(std::make_shared<const PreparedCurve>(curve, false));
+      for (const Curve& curve : figure.curves) curves.push_back(std::make_shared<const PreparedCurve>(curve, AxisScale{}));
       const AxisScale x = x_scale(figure), y = y_scale(figure, curves, x);
       return std::pair(y, runs_off(figure, curves, x, y));
     };
