@@ -47,10 +47,12 @@ class Session : public QObject {
   void stopRun(const QString& directory);    ///< the run saves a checkpoint, then stops
   void showPage(const QString& id);
   void openFolder(const QString& folder);  ///< of runs, in place of the one that is open
+  void duplicateRun(const QString& directory);  ///< on the page that configures runs
   void showSetting(const QString& pointer);  ///< on the page that configures runs: "/training/steps"
 
  Q_SIGNALS:
   void settingRequested(const QString& pointer);
+  void duplicateRequested(const QString& directory);  ///< its configuration is to be written anew
   void chosenChanged();
   void currentRunChanged(const QString& directory);
   void captureStepChanged(qint64 step);
