@@ -86,7 +86,7 @@ FiguresPage::FiguresPage(Session& session, QWidget* parent)
       writer_(this, [this](const Written& written) {
         if (!written.problem.isEmpty()) Q_EMIT session_.failed(written.problem);
         if (!written.files.isEmpty() && !quiet_)
-          Q_EMIT session_.noted(tr("Wrote %n file(s) into %1", nullptr, static_cast<int>(written.files.size())).arg(folder()));
+          Q_EMIT session_.noted(tr("Wrote %1 files into %2").arg(written.files.size()).arg(folder()));
         quiet_ = false;
       }) {
   makeActions();
@@ -178,14 +178,7 @@ QWidget* FiguresPage::makeRight() {
   auto* menu = new QMenu(more);
   menu->addAction(new_);
   menu->addSeparator();
-  for (const std::string& name : shipped_recipes())
-    menu->addAction(QString::fromStdString(name), this, [this, name] {
-      try {
-        add(load_recipe(find_recipe(name)));
-      } catch (const std::exception& error) {
-        Q_EMIT session_.failed(QString::fromUtf8(error.what()));
-      }
-    });
+  addShipped(*menu);
   more->setMenu(menu);
   recipes->addControl(more);
   for (QAction* action : {duplicate_, remove_, undo_}) {
@@ -207,6 +200,24 @@ QWidget* FiguresPage::makeRight() {
   form_card_ = new Card(tr("Recipe"), tr("kept as it changes"), scroll, right);
   column->addWidget(form_card_, 1);
   return right;
+}
+
+/// Figures of the two papers, where the program finds them.
+void FiguresPage::addShipped(QMenu& menu) {
+  std::vector<std::string> names;
+  try {
+    names = shipped_recipes();
+  } catch (const std::exception& error) {
+    Q_EMIT session_.failed(QString::fromUtf8(error.what()));
+  }
+  for (const std::string& name : names)
+    menu.addAction(QString::fromStdString(name), this, [this, name] {
+      try {
+        add(load_recipe(find_recipe(name)));
+      } catch (const std::exception& error) {
+        Q_EMIT session_.failed(QString::fromUtf8(error.what()));
+      }
+    });
 }
 
 QString FiguresPage::folder() const { return figures_folder(session_.runs()->folder()); }
@@ -316,7 +327,7 @@ void FiguresPage::showMade(const MadeFigure& made) {
   text_->setPlainText(made.text);
   preview_->setVisible(made.text.isEmpty() || !made.picture.isNull());
   preview_->setPicture(made.picture, made.problem.isEmpty() ? tr("Nothing to draw yet.") : made.problem);
-  QString words = tr("%n run(s)", nullptr, made.runs);
+  QString words = made.runs == 1 ? tr("1 run") : tr("%1 runs").arg(made.runs);
   if (made.width_mm > 0) words += tr(" · %1 × %2 mm").arg(made.width_mm, 0, 'f', 1).arg(made.height_mm, 0, 'f', 1);
   if (const QString font = QString::fromStdString(form_->recipe().style.font); !QFontDatabase::hasFamily(font))
     words += tr(" · ⚠ %1 is not installed").arg(font);

@@ -8,6 +8,7 @@
 class QAction;
 class QLabel;
 class QListWidget;
+class QMenu;
 class QPlainTextEdit;
 
 namespace saccade::ui {
@@ -35,6 +36,7 @@ class FiguresPage : public QWidget {
   void makeActions();
   QWidget* makeLeft();
   QWidget* makeRight();
+  void addShipped(QMenu& menu);
   void readRecipes();  ///< of the open folder
   void choose(const QString& name);
   void add(FigureRecipe recipe);

@@ -66,7 +66,11 @@ void NewStudy::makeFields() {
   studies_->setInsertPolicy(QComboBox::NoInsert);
   studies_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   studies_->setMinimumContentsLength(18);
-  for (const std::string& name : shipped_studies()) studies_->addItem(QString::fromStdString(name));
+  try {
+    for (const std::string& name : shipped_studies()) studies_->addItem(QString::fromStdString(name));
+  } catch (const std::exception& error) {  // a file can be chosen all the same
+    Q_EMIT session_.failed(QString::fromUtf8(error.what()));
+  }
   studies_->completer()->setFilterMode(Qt::MatchContains);
   studies_->completer()->setCompletionMode(QCompleter::PopupCompletion);
   const QString last = session_.place().value("studies/new").toString();
