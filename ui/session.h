@@ -46,9 +46,9 @@ class Session : public QObject {
   void resumeRun(const QString& directory);  ///< starts `saccade resume` detached
   void stopRun(const QString& directory);    ///< the run saves a checkpoint, then stops
   void showPage(const QString& id);
-  void openFolder(const QString& folder);  ///< of runs, in place of the one that is open
+  void openFolder(const QString& folder);       ///< of runs, in place of the one that is open
   void duplicateRun(const QString& directory);  ///< on the page that configures runs
-  void showSetting(const QString& pointer);  ///< on the page that configures runs: "/training/steps"
+  void showSetting(const QString& pointer);     ///< on the page that configures runs: "/training/steps"
 
  Q_SIGNALS:
   void settingRequested(const QString& pointer);
