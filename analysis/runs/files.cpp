@@ -130,6 +130,7 @@ void make_folders_above(const fs::path& path) {
   const fs::path folder = folder_above(path);
   std::error_code error;
   if (fs::is_directory(folder, error)) return;
+  if (fs::exists(folder, error)) throw DataError("cannot create " + path.string() + ", for " + folder.string() + ": Not a directory");
   make_folders_above(folder);
   fs::create_directory(folder, error);
   if (error) throw DataError("cannot create " + folder.string() + ": " + error.message());

@@ -177,7 +177,7 @@ class TaskScoringTest : public QObject {
     {
       std::ofstream rows(data);
       for (int i = 0; i < 40; ++i)
-        rows << R"({"a": ")" << std::string(static_cast<size_t>(i) % 7, 'x') << R"(", "b": )" << i << R"(, "g": )" << i % 3 << "}\n";
+        rows << nlohmann::json{{"a", std::string(static_cast<size_t>(i) % 7, 'x')}, {"b", i}, {"g", i % 3}}.dump() << "\n";
     }
     const Task mine = find_task(file.string());
     TaskRunOptions options;

@@ -148,6 +148,7 @@ class FiguresTest : public QObject {
     QCOMPARE(panels->item(0)->text(), QString("a  trajectory"));
     QCOMPARE(panels->currentRow(), 0);
     page.child<QComboBox>("Columns")->setCurrentIndex(1);
+    QTRY_VERIFY_WITH_TIMEOUT(QFile::exists(folder(page) + "/figure.json"), 20000);
     QTRY_COMPARE_WITH_TIMEOUT(load_recipe((folder(page) + "/figure.json").toStdString()).panels.size(), size_t{2}, 20000);
     QTRY_VERIFY_WITH_TIMEOUT(load_recipe((folder(page) + "/figure.json").toStdString()).style.columns == 2, 20000);
     page.shoot("figures-panels");

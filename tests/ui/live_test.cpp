@@ -326,17 +326,17 @@ class LiveTest : public QObject {
     const auto options = three_architectures();
     PageOnRuns page("live", options);
     page.session().setCurrentRun(page.directory(options[0]));
-    auto* gradient = page.child<FigureView>("Gradient norm");
+    auto* loss = page.child<FigureView>("Pre-training and OOD loss");
     const Run* avey = page.session().runs()->run(page.directory(options[2]));
-    const Series* norms = avey->find("gradient_norm");
+    const Series* losses = avey->find("ood/loss");
     QSignalSpy pages(&page.session(), &Session::pageRequested);
-    Q_EMIT gradient->positionClicked(norms->tokens[100], norms->value[100]);
+    Q_EMIT loss->positionClicked(losses->tokens[1], losses->value[1]);
     QTRY_COMPARE_WITH_TIMEOUT(pages.size(), 1, 3000);
     QCOMPARE(pages[0][0].toString(), QString("inspect"));
     QCOMPARE(page.session().currentRun(), page.directory(options[2]));
     QVERIFY(page.session().captureStep() > 0);
-    Q_EMIT gradient->positionClicked(norms->tokens[100], norms->value[100]);
-    gradient->showAll();  // the second half of a double click
+    Q_EMIT loss->positionClicked(losses->tokens[1], losses->value[1]);
+    loss->showAll();  // the second half of a double click
     QTest::qWait(QApplication::doubleClickInterval() + 100);
     QCOMPARE(pages.size(), 1);
   }

@@ -187,6 +187,7 @@ QWidget* FiguresPage::makeRight() {
     button->setAccessibleName(action->text());
     recipes->addControl(button);
   }
+  recipes->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Maximum);
   column->addWidget(recipes);
   form_ = new RecipeForm(this);
   auto* scroll = new QScrollArea(this);
@@ -199,6 +200,7 @@ QWidget* FiguresPage::makeRight() {
   scroll->setAccessibleName(tr("Recipe of the figure"));
   form_card_ = new Card(tr("Recipe"), tr("kept as it changes"), scroll, right);
   column->addWidget(form_card_, 1);
+  column->addStretch();  // where no recipe is chosen
   return right;
 }
 
