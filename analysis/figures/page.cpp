@@ -1,11 +1,11 @@
 #include "analysis/figures/page.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 
+#include "analysis/figures/csv_text.h"
 #include "kernels/engine/error.h"
+#include "models/replaced.h"
 
 namespace saccade {
 
@@ -14,24 +14,6 @@ using Json = nlohmann::json;
 namespace {
 
 const char* const kLegends[] = {"above", "direct", "none"};
-
-std::string number(double value) {
-  if (std::isnan(value)) return "nan";
-  std::array<char, 64> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
-}
-
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
-  return text;
-}
 
 std::string latex_text(const std::string& text) {
   std::string safe;
@@ -56,7 +38,7 @@ std::string latex_line(const std::vector<std::string>& cells) {
 
 std::string csv_line(const std::vector<std::string>& cells) {
   std::string line;
-  for (size_t i = 0; i < cells.size(); ++i) line += (i > 0 ? "," : "") + quoted(cells[i]);
+  for (size_t i = 0; i < cells.size(); ++i) line += (i > 0 ? "," : "") + csv_field(cells[i]);
   return line + "\n";
 }
 
@@ -66,15 +48,15 @@ std::string panel_csv(const Figure& figure, const std::string& panel) {
   for (const Curve& curve : figure.curves)
     for (size_t i = 0; i < std::min(curve.x.size(), curve.y.size()); ++i) {
       const bool band = i < curve.low.size() && i < curve.high.size();
-      csv += csv_line({panel, curve.label, figure.x.title, figure.y.title, number(curve.x[i]), number(curve.y[i]),
-                       band ? number(curve.low[i]) : "", band ? number(curve.high[i]) : ""});
+      csv += csv_line({panel, curve.label, figure.x.title, figure.y.title, csv_number(curve.x[i]), csv_number(curve.y[i]),
+                       band ? csv_number(curve.low[i]) : "", band ? csv_number(curve.high[i]) : ""});
     }
   if (!figure.map) return csv;
   const HeatMap& map = *figure.map;
   for (int64_t r = 0; r < map.rows; ++r)
     for (int64_t c = 0; c < map.columns; ++c)
       csv += csv_line({panel, figure.y.title + " " + std::to_string(r), figure.x.title, map.value_title, std::to_string(c),
-                       number(static_cast<double>(map.values[static_cast<size_t>(r * map.columns + c)])), "", ""});
+                       csv_number(map.values[static_cast<size_t>(r * map.columns + c)]), "", ""});
   return csv;
 }
 
@@ -177,7 +159,7 @@ std::string to_latex(const FigurePage& page) {
     text += "\\begin{table}[t]\n\\centering\n" + latex_table(table) + "\\caption{" + latex_text(page.caption) +
             "}\n\\label{tab:" + page.id + "}\n\\end{table}\n";
   if (page.panels.empty()) return text;
-  return text + "\\begin{figure}[t]\n\\centering\n\\includegraphics[width=" + number(page.style.width_mm) + "mm]{" + page.id +
+  return text + "\\begin{figure}[t]\n\\centering\n\\includegraphics[width=" + csv_number(page.style.width_mm) + "mm]{" + page.id +
          "}\n\\caption{" + latex_text(page.caption) + "}\n\\label{fig:" + page.id + "}\n\\end{figure}\n";
 }
 

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/figures/csv_text.h"
 #include "analysis/figures/page.h"
 #include "analysis/runs/files.h"
 #include "analysis/studies/report.h"
 #include "kernels/engine/error.h"
+#include "models/replaced.h"
 
 namespace saccade {
 
@@ -17,11 +19,6 @@ namespace {
 std::string joined(const std::vector<std::string>& parts, const std::string& between) {
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : between) + part;
-  return text;
-}
-
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) text.replace(at, what.size(), by);
   return text;
 }
 
@@ -45,11 +42,6 @@ std::string markdown(const ReportTable& table) {
   text += "\n";
   for (const std::string& note : table.notes) text += note + "\n";
   return text;
-}
-
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  return "\"" + replaced(text, "\"", "\"\"") + "\"";
 }
 
 /// Text as XML and HTML take it.
@@ -76,8 +68,8 @@ std::string csv(const ReportTable& table) {
   for (const auto& row : table.rows)
     for (size_t i = 1; i < row.size(); ++i) {
       const std::string value = std::isfinite(row[i].value) ? Json(row[i].value).dump() : "";
-      text += quoted(row.front().text) + "," + quoted(table.header[i]) + "," + quoted(row[i].text) + "," + value + "," +
-              quoted(joined(row[i].sources, "; ")) + "\n";
+      text += csv_field(row.front().text) + "," + csv_field(table.header[i]) + "," + csv_field(row[i].text) + "," + value + "," +
+              csv_field(joined(row[i].sources, "; ")) + "\n";
     }
   return text;
 }

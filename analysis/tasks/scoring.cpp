@@ -1,6 +1,7 @@
 #include "analysis/tasks/scoring.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -57,12 +58,14 @@ void score_requests(EvaluationPass& pass, std::span<const EncodedRequest> reques
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return read_length(requests[a], batching) > read_length(requests[b], batching); });
   for (size_t first = 0; first < order.size();) {
-    const int64_t length = read_length(requests[order[first]], batching), rows = pass.piece_sequences(length);
+    const int64_t length = read_length(requests[order[first]], batching), most = pass.piece_sequences(length);
     size_t last = first;
-    while (last < order.size() && static_cast<int64_t>(last - first) < rows && read_length(requests[order[last]], batching) == length)
+    while (last < order.size() && static_cast<int64_t>(last - first) < most && read_length(requests[order[last]], batching) == length)
       ++last;
+    // Few shapes, for a GPU captures each: the last piece of a length has as many rows as the next power of two, zeros where none is left.
+    const int64_t rows = std::min(most, static_cast<int64_t>(std::bit_ceil(last - first)));
     const auto size = static_cast<size_t>(rows * length);
-    std::vector<int32_t> tokens(size), targets(size);  // rows that are left over are zeros: a piece has one shape
+    std::vector<int32_t> tokens(size), targets(size);
     for (size_t i = first; i < last; ++i) {
       const std::vector<int32_t>& own = requests[order[i]].tokens;
       std::copy(own.begin(), own.end() - 1, tokens.begin() + static_cast<int64_t>(i - first) * length);

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "kernels/engine/error.h"
+#include "models/replaced.h"
 
 namespace saccade {
 namespace {
@@ -16,10 +17,6 @@ constexpr const char* kBlanks = " \t\n\r\f\v";
 std::string trimmed(const std::string& text) {
   const size_t begin = text.find_first_not_of(kBlanks);
   return begin == text.npos ? std::string() : text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
-
-void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
 }
 
 /// ASCII letters, as the data sets have.
@@ -118,8 +115,7 @@ std::string wsc_option(std::string option, const std::string& pronoun, const std
   return option;
 }
 TaskItem make_wsc273(const Task& task, const json& row, const TaskItemOptions& options) {
-  std::string text = text_of(row, "text");
-  replace_all(text, "  ", " ");
+  const std::string text = replaced(text_of(row, "text"), "  ", " ");
   const std::string pronoun = text_of(row, "pronoun");
   const auto at = static_cast<size_t>(number_of(row, "pronoun_loc"));
   if (at + pronoun.size() > text.size()) throw DataError("field \"pronoun_loc\" points behind the text");
@@ -215,8 +211,7 @@ const std::vector<TaskForm>& forms() {
 }  // namespace
 
 std::string clean_hellaswag(std::string text) {
-  text = trimmed(text);
-  replace_all(text, " [title]", ". ");
+  text = replaced(trimmed(text), " [title]", ". ");
   for (size_t open = text.find('['); open != text.npos; open = text.find('[', open)) {
     const size_t close = text.find_first_of("]\n", open);
     if (close == text.npos) break;
@@ -225,12 +220,7 @@ std::string clean_hellaswag(std::string text) {
     else
       open = close;  // no bracket that spans lines
   }
-  std::string once;
-  for (size_t i = 0; i < text.size(); ++i) {
-    once += text[i];
-    if (text[i] == ' ' && i + 1 < text.size() && text[i + 1] == ' ') ++i;
-  }
-  return once;
+  return replaced(text, "  ", " ");
 }
 
 const TaskForm& task_form(const std::string& name) {

@@ -7,12 +7,12 @@
 #include <map>
 #include <numeric>
 
+#include "analysis/runs/checkpoint_file.h"
 #include "analysis/runs/files.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/training/training_run.h"
 #include "kernels/engine/error.h"
 #include "models/architectures/registry.h"
-#include "models/corpus/sha256.h"
 #include "models/training/plan.h"
 #include "models/training/training_step.h"
 
@@ -70,10 +70,6 @@ TaskResult read_result(const fs::path& file) {
   } catch (const json::exception& error) {
     throw DataError(file.string() + " is damaged (" + std::string(error.what()).substr(0, 120) + ")");
   }
-}
-
-std::string checkpoint_hash(const fs::path& directory, int64_t step) {
-  return hex(sha256(read_text(step_file(directory, kCheckpoints, step))));
 }
 
 /// Whether positions see what follows them (Avey's published ranker).
@@ -183,7 +179,7 @@ TaskResult evaluate_task(const fs::path& directory, const Task& task, const Task
   result.task = task.name, result.version = task.version, result.task_hash = task.hash, result.data_hash = items.hash;
   result.shots = items.shots, result.limit = options.items.limit, result.strict_spaces = options.items.strict_spaces;
   result.prefix = options.prefix, result.metric = task.metric, result.step = loaded.step;
-  result.checkpoint_hash = checkpoint_hash(directory, loaded.step);
+  result.checkpoint_hash = checkpoint_hash(step_file(directory, kCheckpoints, loaded.step));
   result.device = to_string(model.arena().device()), result.precision = to_string(model.activations());
   const int64_t longest = longest_input(loaded);
   if (longest > 0 && options.max_length > longest)

@@ -29,7 +29,7 @@ struct TaskResult {
   bool strict_spaces = false;
   Prefix prefix = Prefix::none;
   int64_t step = 0;
-  std::string checkpoint_hash;  ///< SHA-256 of the checkpoint's file
+  std::string checkpoint_hash;  ///< checkpoint_hash (analysis/runs/checkpoint_file.h)
   std::string device, precision;
   int64_t cut = 0;     ///< requests whose beginning was cut off
   double chance = 0;   ///< chance_level

@@ -20,6 +20,7 @@
 #include "ui/charts/two_columns.h"
 #include "ui/figures/recipe_form.h"
 #include "ui/page.h"
+#include "ui/page_action.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
 #include "ui/theme.h"
@@ -107,14 +108,7 @@ FiguresPage::FiguresPage(Session& session, QWidget* parent)
 
 void FiguresPage::makeActions() {
   const auto add_action = [this](const QString& text, const QString& help, const QKeySequence& keys, auto what) {
-    auto* action = new QAction(text, this);
-    action->setShortcut(keys);
-    action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
-    const QString shown = keys.toString(QKeySequence::NativeText);
-    action->setToolTip(shown.isEmpty() ? help : QStringLiteral("%1 (%2)").arg(help, shown));
-    connect(action, &QAction::triggered, this, what);
-    addAction(action);
-    return action;
+    return addPageAction(this, text, help, keys, what);
   };
   new_ = add_action(tr("New figure"), tr("Of the runs that pass the filter of the list"), {}, [this] {
     FigureRecipe recipe;

@@ -18,6 +18,7 @@
 #include "ui/charts/figure_view.h"
 #include "ui/charts/two_columns.h"
 #include "ui/page.h"
+#include "ui/page_action.h"
 #include "ui/run_list.h"
 #include "ui/run_summary.h"
 #include "ui/session.h"
@@ -137,14 +138,7 @@ StudiesPage::StudiesPage(Session& session, QWidget* parent)
 
 void StudiesPage::makeActions() {
   const auto add = [this](const QString& text, const QString& help, const QKeySequence& keys, auto what) {
-    auto* action = new QAction(text, this);
-    action->setShortcut(keys);
-    action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
-    const QString shown = keys.toString(QKeySequence::NativeText);
-    action->setToolTip(shown.isEmpty() ? help : QStringLiteral("%1 (%2)").arg(help, shown));
-    connect(action, &QAction::triggered, this, what);
-    addAction(action);
-    return action;
+    return addPageAction(this, text, help, keys, what);
   };
   const auto study = [this](const char* what, const QString& note) {
     if (const StudyLine* line = selected()) call({QStringLiteral("study"), QLatin1String(what), line->directory}, note.arg(line->name));
