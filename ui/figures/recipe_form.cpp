@@ -210,7 +210,9 @@ QLineEdit* RecipeForm::line(QFormLayout& form, const QString& name, const QStrin
   field->setToolTip(help);
   form.addRow(name, field);
   fillers_.push_back([field, value] {
-    if (field->text().toStdString() != *value()) field->setText(QString::fromStdString(*value()));
+    if (field->text().toStdString() == *value()) return;
+    field->setText(QString::fromStdString(*value()));
+    field->setCursorPosition(0);  // its beginning is seen
   });
   connect(field, &QLineEdit::textEdited, this, [this, value](const QString& text) {
     *value() = text.toStdString();
