@@ -318,13 +318,20 @@ class ExportingJson(Exporting):
     file = "loss.json"
 
 
-class Reporting(Scenario):
+class Reporting(Queue):
+    """The report of a study that is complete, with the worker gone: it removes the last run's log after `--wait` has answered."""
+
     name = "reporting a study"
+    slow = False
 
     def prepare(self, program):
         super().prepare(program)
         write_study(program)
         program.good(["study", "start", "widths.json", "--out", "study", "--wait"])
+        super().settle(program)
+
+    def settle(self, program):
+        """The report leaves nothing at work."""
 
     def command(self):
         return ["study", "report", "study"]
