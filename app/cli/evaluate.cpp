@@ -6,6 +6,7 @@
 #include "analysis/evaluation/run_evaluation.h"
 #include "analysis/runs/run_info.h"
 #include "app/cli/command.h"
+#include "app/cli/evaluate_tasks.h"
 #include "app/cli/output.h"
 #include "app/cli/runs_option.h"
 #include "kernels/engine/error.h"
@@ -20,6 +21,7 @@ struct Options {
   double paired_error = 0.005;
   bool by_position = false;
   RunEvaluationOptions evaluation;
+  TaskCommand tasks;
 };
 
 /// 0 is the newest.
@@ -135,12 +137,50 @@ int run_pairs(const Options& options) {
 int run(Options options) {
   for (const std::string& directory : options.runs) require_checkpoint(directory, options.evaluation.checkpoint);
   options.evaluation.split = options.split == "test" ? Split::test : Split::validation;
+  if (!options.tasks.tasks.empty()) {
+    if (options.runs.size() > 1) throw UsageError("--task scores one RUN at a time");
+    options.tasks.run = options.runs.front();
+    options.tasks.options.checkpoint = options.evaluation.checkpoint;
+    options.tasks.options.device = options.evaluation.device;
+    return evaluate_tasks(options.tasks);
+  }
   if (options.runs.size() > 1) return run_pairs(options);
   Progress bar("evaluate");
   const RunEvaluation e = evaluate_run(options.runs.front(), options.evaluation, progress_of(bar));
   print_result(described(options.runs.front(), e),
                heading(options.runs.front(), e) + loss_table(e) + (options.by_position ? position_table(e) : ""));
   return 0;
+}
+
+void declare_tasks(CLI::App& app, TaskCommand& o) {
+  CLI::Option* task =
+      app.add_option("--task", o.tasks,
+                     "Score tasks with choices instead, names with commas between (saccade tasks lists them) or a JSON file; "
+                     "results stay in RUN/tasks")
+          ->delimiter(',')
+          ->allow_extra_args(false);
+  app.add_option("--data", o.options.data, "Folder with the tasks' files, or the file of one")->needs(task);
+  app.add_option("--checkpoints", o.checkpoints, "Several of them: steps or shares of the run (90%,95%,100%)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->needs(task);
+  app.add_option("--limit", o.options.items.limit, "The first items only")->check(CLI::Range(1, 1'000'000'000))->needs(task);
+  app.add_option("--shots", o.options.items.shots, "Examples before each item (default: the task's)")
+      ->check(CLI::Range(0, 1000))
+      ->needs(task);
+  app.add_option("--max-length", o.options.max_length,
+                 "Tokens that the model reads at most; beginnings are cut off (default: the trained length where positions end there, "
+                 "else any)")
+      ->check(CLI::Range(1, 1 << 24))
+      ->needs(task);
+  app.add_option("--prefix", o.prefix, "none, or end_of_text before every item")
+      ->check(CLI::IsMember({"none", "end_of_text"}))
+      ->needs(task)
+      ->capture_default_str();
+  app.add_flag("--strict-spaces", o.options.items.strict_spaces,
+               "One space before the choices of COPA and WSC273, where the published numbers have two")
+      ->needs(task);
+  app.add_flag("--again", o.options.again, "Also what stands in the run already")->needs(task);
 }
 
 const RegisterCommand command{
@@ -178,6 +218,7 @@ const RegisterCommand command{
            ->capture_default_str();
        app.add_flag("--by-position", o->by_position, "Also the mean loss over positions 0, 1, 2 to 3, 4 to 7 and so on in a sequence");
        app.add_option("--device", o->evaluation.device, "cpu, cuda:N or auto (default: the run's)");
+       declare_tasks(app, o->tasks);
        return [o] { return run(*o); };
      }}};
 

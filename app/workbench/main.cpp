@@ -94,17 +94,22 @@ int show_window(QApplication& application, const Options& options) {
   return application.exec();
 }
 
-bool wants_render(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i)
-    if (std::strncmp(argv[i], "--render", 8) == 0) return true;
-  return false;
+/// What is only written or printed needs no display.
+bool needs_window(int argc, char** argv) {
+  const char* const without[] = {"--help", "--help-all", "-h", "--version", "-v"};
+  for (int i = 1; i < argc; ++i) {
+    if (std::strncmp(argv[i], "--render", 8) == 0) return false;
+    for (const char* option : without)
+      if (std::strcmp(argv[i], option) == 0) return false;
+  }
+  return true;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error of the write, with its message
-  if (wants_render(argc, argv)) qputenv("QT_QPA_PLATFORM", "offscreen");
+  if (!needs_window(argc, argv)) qputenv("QT_QPA_PLATFORM", "offscreen");
   Application application(argc, argv);
   QApplication::setOrganizationName(QStringLiteral("saccade"));
   QApplication::setApplicationName(QStringLiteral("saccade-workbench"));

@@ -69,6 +69,7 @@ constexpr std::pair<const char*, const char*> kAdded[] = {
     {"data", "weights"},
     {"data", "min_document_tokens"},
     {"data", "max_document_tokens"},
+    {"data", "packing"},
     {"training", "optimizer"},
     {"training", "learning_rate_multipliers"},
     {"training", "warmup_share"},
@@ -76,6 +77,10 @@ constexpr std::pair<const char*, const char*> kAdded[] = {
     {"training", "batch_warmup_tokens"},
     {"training", "keep_checkpoints"},
     {"training", "evaluate_at_start"},
+    {"training", "initialisation"},
+    {"training", "initial_deviation"},
+    {"training", "mup_base_width"},
+    {"training", "final_evaluation_tokens"},
 };
 
 void fill_added(Json& config, const std::string& section, const std::vector<Setting>& settings) {

@@ -75,7 +75,8 @@ Evaluation EvaluationPass::evaluate(const FrozenBatch& batch, const std::functio
   double targets = 0;
   for (int64_t first = 0; first < batch.sequences; first += most) {
     const int64_t count = std::min(most, batch.sequences - first);
-    const std::vector<double> piece = losses(batch.tokens.data() + first * length, batch.targets.data() + first * length, count, length);
+    const std::vector<double> piece =
+        token_losses(batch.tokens.data() + first * length, batch.targets.data() + first * length, count, length);
     for (int64_t s = 0; s < count; ++s) {
       const double* row = piece.data() + s * length;
       const int64_t counted = batch.targets_of(first + s);
@@ -110,8 +111,7 @@ void EvaluationPass::forward(Tape& tape, const Tensor& tokens, const Tensor& tar
   add_position_sums(tape, token_losses, losses);  // as one long sequence: in double, where a replay leaves them too
 }
 
-/// Of one piece, [sequences, length].
-std::vector<double> EvaluationPass::losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length) {
+std::vector<double> EvaluationPass::token_losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length) {
   cuda::CapturedGraph& pass = graphs_[{sequences, length, arena_.used()}];
   const Tensor x = arena_.allocate({sequences, length}, DType::i32), y = arena_.allocate({sequences, length}, DType::i32);
   const Tensor losses = arena_.allocate({sequences * length}, DType::f64);

@@ -53,6 +53,11 @@ class EvaluationPass {
   /// of other sizes than it says, or with tokens outside the vocabulary.
   Evaluation evaluate(const FrozenBatch& batch, const std::function<void(int64_t sequences)>& progress = {});
 
+  /// Nats of every token [sequences · length] of one piece: rows may end in padding, whose losses mean nothing.
+  std::vector<double> token_losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length);
+  /// Sequences of this length in a piece.
+  int64_t piece_sequences(int64_t length) const;
+
   /// What a piece of sequences of this length costs (device `plan`).
   struct Planned {
     int64_t sequences = 0;  ///< in a piece
@@ -65,9 +70,7 @@ class EvaluationPass {
   /// Sequences, length, and what else lives in the arena: where a piece's tensors lie depends on nothing else.
   using Key = std::tuple<int64_t, int64_t, int64_t>;
 
-  int64_t piece_sequences(int64_t length) const;
   void forward(Tape& tape, const Tensor& tokens, const Tensor& targets, const Tensor& losses) const;
-  std::vector<double> losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length);
 
   const Model& model_;
   Arena& arena_;

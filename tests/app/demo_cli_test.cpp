@@ -24,7 +24,7 @@ class DemoCliTest : public QObject {
       const QByteArray n = QByteArray::number(i);
       const QByteArray text = i % 2 ? "On day " + n + " rain fell on the hills and washed the road to the sea away. "
                                     : "for (int i = 0; i < " + n + "; ++i) sum += values[i]; return sum; ";
-      lines += R"({"text": ")" + text.repeated(6) + R"(", "meta": {"redpajama_set_name": ")" + (i % 2 ? "prose" : "code") + "\"}}\n";
+      lines += "{\"text\": \"" + text.repeated(6) + "\", \"meta\": {\"redpajama_set_name\": \"" + (i % 2 ? "prose" : "code") + "\"}}\n";
     }
     program_.write("text.jsonl", lines);
     const auto result =
@@ -55,7 +55,11 @@ class DemoCliTest : public QObject {
     const auto second = program_.run(demo());
     QVERIFY2(second.code == 0, qPrintable(second.err));
     QCOMPARE(bytes(), before);
-    QCOMPARE(second.json()["comparison"]["rows"], json["comparison"]["rows"]);
+    const auto rows = [](nlohmann::json comparison) {  // without what was timed
+      for (auto& row : comparison["rows"]) row.erase("tokens_per_second");
+      return comparison["rows"];
+    };
+    QCOMPARE(rows(second.json()["comparison"]), rows(json["comparison"]));
   }
 
   void anotherFolderIsRefused() {

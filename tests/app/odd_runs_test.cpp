@@ -34,6 +34,7 @@ class OddRunsTest : public QObject {
     const auto result = program_.run(QStringList{"-q", "--json"} + arguments);
     QVERIFY2(result.code == 0, qPrintable(QString::number(result.code) + result.err.right(400)));
     QStringList lines = result.err.split('\n', Qt::SkipEmptyParts);
+    lines.removeIf([](const QString& line) { return line.startsWith("warning: ") && line.contains("run.json"); });  // changed by this test
     QCOMPARE(static_cast<size_t>(lines.size()), result.json().at("skipped").size());
     QVERIFY(lines.size() > 300 && static_cast<size_t>(lines.size()) < versions_.size());
     for (const QString& line : lines) QVERIFY2(line.startsWith("skipped: many/odd-") && line.contains("run.json"), qPrintable(line));

@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <QDir>
 #include <QFile>
 #include <QImage>
@@ -165,6 +167,14 @@ class FigureExportTest : public QObject {
     const QByteArray csv = read(write(curves(), "csv"));
     QCOMPARE(QString::fromUtf8(csv), QString::fromStdString(to_csv(curves())));
     QVERIFY(csv.count('\n') > 20000);
+  }
+
+  /// The umask decides, as for any file that a person may give away; a run's own files are private.
+  void others_may_read_what_the_umask_lets_them() {
+    const mode_t before = ::umask(022);
+    const QString file = write(curves(), "pdf");
+    ::umask(before);
+    QVERIFY(QFileInfo(file).permission(QFile::ReadGroup | QFile::ReadOther));
   }
 
   void vector_files_stay_small() { QVERIFY(QFileInfo(write(curves(), "pdf")).size() < 400'000); }

@@ -13,7 +13,7 @@ bool writeFile(const QString& path, const QByteArray& content, QString* reason) 
       if (reason) *reason = QStringLiteral("cannot write %1: it is a folder").arg(path);
       return false;
     }
-    replace_text(absolute, {content.constData(), static_cast<size_t>(content.size())});
+    replace_text(absolute, {content.constData(), static_cast<size_t>(content.size())}, 0666);
     return true;
   } catch (const std::exception& error) {
     if (reason) *reason = QString::fromUtf8(error.what());
