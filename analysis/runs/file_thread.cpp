@@ -49,12 +49,18 @@ void FileThread::check() {
   rethrow(lock);
 }
 
+bool FileThread::busy() {
+  std::unique_lock lock(mutex_);
+  rethrow(lock);
+  return !work_.empty();
+}
+
 void FileThread::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return ending_ || !work_.empty(); });
     if (work_.empty()) return;
-    const std::function<void()> work = work_.front();
+    const std::function<void()> work = std::move(work_.front());  // what it holds may be large
     lock.unlock();
     std::exception_ptr error;
     try {

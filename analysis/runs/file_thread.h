@@ -23,6 +23,7 @@ class FileThread {
   void wait();
   /// Rethrows likewise, and waits for nothing.
   void check();
+  bool busy();  ///< Whether work is under way or waits. Rethrows likewise.
 
  private:
   void run();

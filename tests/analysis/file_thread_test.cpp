@@ -23,8 +23,10 @@ class FileThreadTest : public QObject {
     });
     for (int i = 1; i < 50; ++i) files.add([&, i] { done.push_back(i); });
     files.check();  // waits for nothing
+    QVERIFY(files.busy());
     go = true;
     files.wait();
+    QVERIFY(!files.busy());
     QCOMPARE(done.size(), size_t{50});
     for (int i = 0; i < 50; ++i) QCOMPARE(done[static_cast<size_t>(i)], i);
   }
