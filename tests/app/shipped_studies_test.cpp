@@ -74,7 +74,8 @@ class ShippedStudiesTest : public QObject {
       for (const char* scale : {"-tiny", "-10m", "-paper"}) QVERIFY2(has(QString(row) + scale), row);
     for (const char* name : {"2505.18522-figure-2a-paper", "2505.18522-figure-2b-paper", "2505.18522-figure-6b-paper",
                              "2505.18522-figure-9-paper", "tuned-tiny", "tuned-10m", "hybrid-ratio-tiny", "hybrid-ratio-10m",
-                             "scaling-tiny", "scaling-10m", "mup-transfer-tiny", "mup-transfer-10m", "demo"})
+                             "scaling-tiny", "scaling-10m", "mup-transfer-tiny", "mup-transfer-10m", "mqar-pairs-tiny",
+                             "parity-eigenvalues-tiny", "demo"})
       QVERIFY2(has(name), name);
   }
 
