@@ -22,6 +22,16 @@ add_library(SentencePiece::SentencePiece INTERFACE IMPORTED)
 target_include_directories(SentencePiece::SentencePiece INTERFACE ${SENTENCEPIECE_INCLUDE})
 target_link_libraries(SentencePiece::SentencePiece INTERFACE ${SENTENCEPIECE_LIBRARY} ${SENTENCEPIECE_TRAIN_LIBRARY})
 
+# Tasks in CSV files; without it they are refused.
+find_path(CSV_INCLUDE csv.h)
+find_library(CSV_LIBRARY csv)
+add_library(CSV::CSV INTERFACE IMPORTED)
+if(CSV_INCLUDE AND CSV_LIBRARY)
+  target_include_directories(CSV::CSV INTERFACE ${CSV_INCLUDE})
+  target_link_libraries(CSV::CSV INTERFACE ${CSV_LIBRARY})
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/analysis/tasks/csv_rows.cpp PROPERTIES COMPILE_DEFINITIONS SACCADE_CSV)
+endif()
+
 if(SACCADE_WORKBENCH)
   find_package(Qt6 6.4 REQUIRED COMPONENTS Widgets Charts Svg)
 endif()

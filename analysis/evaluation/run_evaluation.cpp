@@ -24,7 +24,7 @@ std::vector<std::string> domains_of(const RunConfig& config, const RunEvaluation
     if (!corpus.has_domain(domain)) throw UsageError("--domains: " + corpus.missing_domain(domain));
   if (!options.domains.empty()) return options.domains;
   std::vector<std::string> domains;
-  if (corpus.name() == config.data.corpus) {
+  if (corpus.name() == config.data.corpus || !config.data.task.empty()) {
     domains = config.data.train;
     domains.insert(domains.end(), config.data.ood.begin(), config.data.ood.end());
     return domains;
@@ -65,10 +65,14 @@ RunEvaluation evaluate_run(const std::filesystem::path& directory, const RunEval
   InferenceModel& model = *loaded.model;
   const FrozenText text = text_of(config, options);
   require_memory(loaded, text.length);
-  const Corpus corpus = corpus_of(loaded, options, progress);
+  const bool on_text = config.data.task.empty();
+  if (!on_text && !options.corpus.empty())
+    throw UsageError("--corpus: the run was trained on the task " + config.data.task + ", not on text");
+  const Corpus corpus = on_text ? corpus_of(loaded, options, progress) : Corpus::generated(config.data.task, loaded.corpus_hash);
   std::vector<FrozenBatch> batches;
-  for (const std::string& domain : domains_of(config, options, corpus))
-    batches.push_back(frozen_batch(corpus, domain, text, *loaded.tokenizer));
+  for (const std::string& domain : on_text || options.domains.empty() ? domains_of(config, options, corpus) : options.domains)
+    batches.push_back(on_text ? frozen_batch(corpus, domain, text, *loaded.tokenizer)
+                              : task_batch(config.data.task, domain, {text.split, options.length, text.sequences}));
 
   use_threads(config.threads);
   EvaluationPass pass(

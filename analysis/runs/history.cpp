@@ -38,6 +38,7 @@ void RunHistory::apply(const Record& record) {
   if (type == "step") add(step_from(record));
   if (type == "evaluation") add(evaluation_from(record));
   if (type == "statistics") add(statistics_from(record));
+  if (type == "task") add(task_scores_from(record));
   if (type == "resume") rewind(record.at("step").get<int64_t>());
 }
 
@@ -93,14 +94,21 @@ void RunHistory::add(const StepRecord& step) {
 
 void RunHistory::add(const EvaluationRecord& evaluation) {
   DomainMean inside, outside;
+  std::vector<double> right_inside, right_outside;  // of a generated task
   for (const DomainLoss& loss : evaluation.losses) {
     add((loss.ood ? "ood/loss/" : "validation/loss/") + loss.domain, "nats", evaluation.at, loss.loss, loss.standard_error);
     (loss.ood ? outside : inside).add(loss);
+    if (!std::isnan(loss.accuracy)) {
+      add((loss.ood ? "ood/accuracy/" : "validation/accuracy/") + loss.domain, "1", evaluation.at, loss.accuracy);
+      (loss.ood ? right_outside : right_inside).push_back(loss.accuracy);
+    }
     if (loss.ood && std::find(ood_domains_.begin(), ood_domains_.end(), loss.domain) == ood_domains_.end())
       ood_domains_.push_back(loss.domain);
   }
   if (inside.domains > 0) add("validation/loss", "nats", evaluation.at, inside.loss(), inside.standard_error());
   if (outside.domains > 0) add("ood/loss", "nats", evaluation.at, outside.loss(), outside.standard_error());
+  if (!right_inside.empty()) add("validation/accuracy", "1", evaluation.at, mean_of(right_inside));
+  if (!right_outside.empty()) add("ood/accuracy", "1", evaluation.at, mean_of(right_outside));
 }
 
 void RunHistory::add(StatisticsRecord statistics) {
@@ -109,6 +117,11 @@ void RunHistory::add(StatisticsRecord statistics) {
   statistics_.push_back(std::move(statistics));
   constexpr size_t kKept = 16;  // more than a resume takes back
   if (most_points_ > 0 && statistics_.size() > 2 * kKept) statistics_.erase(statistics_.begin(), statistics_.end() - kKept);
+}
+
+void RunHistory::add(TaskScoreRecord scores) {
+  std::erase_if(task_scores_, [&](const TaskScoreRecord& known) { return known.task == scores.task && known.step == scores.step; });
+  task_scores_.push_back(std::move(scores));
 }
 
 void RunHistory::rewind(int64_t step) {
@@ -122,6 +135,7 @@ void RunHistory::rewind(int64_t step) {
   if (steps_)
     for (size_t i = 0; i < steps_->place.size(); ++i) steps_->thinning[i].cut(series_[steps_->place[i]]);
   while (!statistics_.empty() && statistics_.back().at.step > step) statistics_.pop_back();
+  std::erase_if(task_scores_, [&](const TaskScoreRecord& scores) { return scores.step > step; });
   step_ = std::max<int64_t>(0, std::min(step_, step));
 }
 

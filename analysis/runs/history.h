@@ -24,7 +24,8 @@ class RunHistory {
   const std::vector<Series>& series() const { return series_; }
   const Series* find(const std::string& name) const;
   const std::vector<StatisticsRecord>& statistics() const { return statistics_; }
-  const std::vector<std::string>& ood_domains() const { return ood_domains_; }  ///< in the order of evaluation
+  const std::vector<std::string>& ood_domains() const { return ood_domains_; }      ///< in the order of evaluation
+  const std::vector<TaskScoreRecord>& task_scores() const { return task_scores_; }  ///< one for each task and step: the newest
   int64_t step() const { return step_; }
   bool rewound() const { return rewound_; }  ///< some records were taken back
 
@@ -33,6 +34,7 @@ class RunHistory {
   void add(const std::string& name, const char* unit, const Position& at, double value, double error = std::nan(""));
   void add(const EvaluationRecord& evaluation);
   void add(StatisticsRecord statistics);
+  void add(TaskScoreRecord scores);
   void rewind(int64_t step);
 
   /// The four series of every step, thinned together.
@@ -48,6 +50,7 @@ class RunHistory {
   std::map<std::string, size_t> index_;
   std::vector<StatisticsRecord> statistics_;
   std::vector<std::string> ood_domains_;
+  std::vector<TaskScoreRecord> task_scores_;
   int64_t step_ = 0;
 };
 

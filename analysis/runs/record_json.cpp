@@ -83,6 +83,7 @@ Record to_record(const EvaluationRecord& evaluation) {
     Record row{
         {"domain", loss.domain}, {"ood", loss.ood}, {"loss", json_number(loss.loss)}, {"standard_error", json_number(loss.standard_error)}};
     if (!std::isnan(loss.bits_per_byte)) row["bits_per_byte"] = json_number(loss.bits_per_byte);
+    if (!std::isnan(loss.accuracy)) row["accuracy"] = loss.accuracy;
     for (const PositionLoss& bin : loss.by_position) row["by_position"].push_back({bin.begin, bin.end, json_number(bin.loss)});
     record["losses"].push_back(std::move(row));
   }
@@ -94,6 +95,7 @@ EvaluationRecord evaluation_from(const Record& record) {
   for (const Record& loss : record.at("losses")) {  // journals before had no errors, bits per byte and positions
     DomainLoss row{loss.at("domain").get<std::string>(), loss.at("ood").get<bool>(), number_from(loss.at("loss")),
                    number_from(loss.value("standard_error", Record("NaN"))), number_from(loss.value("bits_per_byte", Record("NaN")))};
+    row.accuracy = number_from(loss.value("accuracy", Record("NaN")));
     for (const Record& bin : loss.value("by_position", Record::array()))
       row.by_position.push_back({bin.at(0).get<int64_t>(), bin.at(1).get<int64_t>(), number_from(bin.at(2))});
     evaluation.losses.push_back(std::move(row));
@@ -128,6 +130,35 @@ StatisticsRecord statistics_from(const Record& record) {
     statistics.statistics.push_back(std::move(head));
   }
   return statistics;
+}
+
+Record to_record(const TaskScoreRecord& scores) {
+  Record record{{"type", "task"},
+                {"step", scores.step},
+                {"task", scores.task},
+                {"metric", scores.metric},
+                {"chance", json_number(scores.chance)},
+                {"data_hash", scores.data_hash},
+                {"checkpoint_hash", scores.checkpoint_hash},
+                {"scores", Record::array()}};
+  for (const TaskScoreRecord::Score& s : scores.scores)
+    record["scores"].push_back(
+        {{"metric", s.metric}, {"value", json_number(s.value)}, {"standard_error", json_number(s.standard_error)}, {"items", s.items}});
+  return record;
+}
+
+TaskScoreRecord task_scores_from(const Record& record) {
+  TaskScoreRecord scores{record.at("step").get<int64_t>(),
+                         record.at("task").get<std::string>(),
+                         record.at("metric").get<std::string>(),
+                         number_from(record.at("chance")),
+                         record.at("data_hash").get<std::string>(),
+                         record.at("checkpoint_hash").get<std::string>(),
+                         {}};
+  for (const Record& s : record.at("scores"))
+    scores.scores.push_back(
+        {s.at("metric").get<std::string>(), number_from(s.at("value")), number_from(s.at("standard_error")), s.at("items").get<int64_t>()});
+  return scores;
 }
 
 Record state_record(RunState state, int64_t step, const std::string& message) {

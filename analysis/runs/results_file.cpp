@@ -168,6 +168,44 @@ void write_statistics(const h5::Group& run, const RunHistory& history, const std
   }
 }
 
+/// A group for each task, with the score that tables give over the checkpoints, and every other score as a data set of its own.
+void write_evaluation(const h5::Group& run, const RunHistory& history) {
+  std::map<std::string, std::vector<const TaskScoreRecord*>> tasks;
+  for (const TaskScoreRecord& scores : history.task_scores()) tasks[scores.task].push_back(&scores);
+  for (auto& [task, records] : tasks) {
+    std::sort(records.begin(), records.end(), [](const auto* a, const auto* b) { return a->step < b->step; });
+    const h5::Group group = run.create("evaluation/" + object_name(task));
+    group.set_attribute("NX_class", "NXdata");
+    group.set_attribute("signal", object_name(records.back()->metric));
+    group.set_attribute("axes", std::vector<std::string>{"step"});
+    group.set_attribute("title", task);
+    std::map<std::string, std::array<std::vector<double>, 2>> columns;  // value and error of a metric; NaN where a record lacks it
+    std::vector<double> steps, chance;
+    std::vector<std::string> hashes;
+    for (const TaskScoreRecord* record : records) {
+      for (const TaskScoreRecord::Score& s : record->scores)
+        for (std::vector<double>& column : columns[s.metric]) column.resize(steps.size(), std::nan(""));
+      for (const TaskScoreRecord::Score& s : record->scores) {
+        columns[s.metric][0].push_back(s.value);
+        columns[s.metric][1].push_back(s.standard_error);
+      }
+      steps.push_back(static_cast<double>(record->step)), chance.push_back(record->chance), hashes.push_back(record->data_hash);
+      for (auto& [metric, column] : columns)
+        for (std::vector<double>& values : column) values.resize(steps.size(), std::nan(""));
+    }
+    for (const auto& [metric, column] : columns) {
+      const std::string name = object_name(metric);
+      group.write(name, column[0]);
+      describe(group, name, "1", metric);
+      group.write(name + kErrors, column[1]);
+      describe(group, name + kErrors, "1", "standard error of " + metric);
+    }
+    group.write("step", steps);
+    group.write("chance", chance);
+    group.write_texts("data_hashes", hashes);
+  }
+}
+
 constexpr const char* kLost = "journal_lost";
 
 /// What the journal says in all.
@@ -206,6 +244,7 @@ void write_file(const std::filesystem::path& path, const RunInfo& info, const Jo
     write_losses(run, history);
     write_series(run, history);
     write_statistics(run, history, layer_mixers(info));
+    write_evaluation(run, history);
   }
   file.close();
 }

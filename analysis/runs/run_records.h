@@ -25,6 +25,7 @@ struct DomainLoss {
   double standard_error = std::numeric_limits<double>::quiet_NaN();  ///< of the loss, over sequences (Evaluation); NaN: not known
   double bits_per_byte = std::numeric_limits<double>::quiet_NaN();   ///< Evaluation::bits_per_byte
   std::vector<PositionLoss> by_position = {};                        ///< loss_by_position; empty: not recorded
+  double accuracy = std::numeric_limits<double>::quiet_NaN();        ///< Evaluation::accuracy, of a generated task; NaN: not known
 };
 struct EvaluationRecord {
   Position at;
@@ -44,6 +45,20 @@ struct DomainUse {
 struct DataRecord {
   Position at;
   std::vector<DomainUse> domains;
+};
+
+/// What a task's items gave at a checkpoint (analysis/tasks).
+struct TaskScoreRecord {
+  struct Score {
+    std::string metric;
+    double value = 0, standard_error = 0;
+    int64_t items = 0;
+  };
+  int64_t step = 0;
+  std::string task, metric;  ///< the metric that tables give
+  double chance = 0;         ///< what guessing gets
+  std::string data_hash, checkpoint_hash;
+  std::vector<Score> scores;
 };
 
 /// One captured sample: what the model did with a fixed text at one step.

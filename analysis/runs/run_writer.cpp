@@ -94,6 +94,12 @@ void RunWriter::set_state(RunState state, int64_t step, const std::string& messa
   save_info();
 }
 
+void RunWriter::add(const TaskScoreRecord& scores) {
+  journal_.append(to_record(scores));
+  journal_.sync();
+  save_info();
+}
+
 void RunWriter::record_failure(int64_t step, const std::string& message) noexcept try {
   info_.state = RunState::failed;
   info_.step = step;

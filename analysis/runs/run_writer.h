@@ -40,6 +40,8 @@ class RunWriter {
   void add(const EvaluationRecord& evaluation);
   void add(const DataRecord& data) { journal_.append(to_record(data)); }
   void add(const StatisticsRecord& statistics) { journal_.append(to_record(statistics)); }
+  /// Of a run at rest: goes to disk at once, and run.json knows of it.
+  void add(const TaskScoreRecord& scores);
   void add(int64_t step, const std::vector<Capture>& captures);
   void sync() { journal_.sync(); }
   /// Builds results.h5 from the journal.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -53,7 +54,7 @@ EncodedRequest encode_request(const Tokenizer& tokenizer, const TaskRequest& req
 }
 
 void score_requests(EvaluationPass& pass, std::span<const EncodedRequest> requests, std::span<const size_t> which, Batching batching,
-                    const std::function<bool(const std::vector<ScoredRequest>&)>& batch) {
+                    const std::function<bool(const std::vector<ScoredRequest>&)>& batch, bool greedy) {
   std::vector<size_t> order(which.begin(), which.end());
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return read_length(requests[a], batching) > read_length(requests[b], batching); });
@@ -78,6 +79,20 @@ void score_requests(EvaluationPass& pass, std::span<const EncodedRequest> reques
       const auto end = losses.begin() + static_cast<int64_t>(i - first) * length + static_cast<int64_t>(request.tokens.size()) - 1;
       scored.push_back({order[i], -std::accumulate(end - request.scored, end, 0.0)});
     }
+    if (greedy) {
+      std::vector<int32_t> asked(size, kNoTarget);
+      const auto begin_of = [&](size_t i) {
+        return static_cast<int64_t>(i - first) * length + static_cast<int64_t>(requests[order[i]].tokens.size()) - 1 -
+               requests[order[i]].scored;
+      };
+      for (size_t i = first; i < last; ++i)
+        std::copy_n(targets.begin() + begin_of(i), requests[order[i]].scored, asked.begin() + begin_of(i));
+      const std::vector<bool> right = pass.greedy(tokens.data(), asked.data(), rows, length);
+      for (size_t i = first; i < last; ++i) {
+        const auto begin = right.begin() + begin_of(i);
+        scored[i - first].greedy = std::all_of(begin, begin + requests[order[i]].scored, [](bool r) { return r; });
+      }
+    }
     if (!batch(scored)) return;
     first = last;
   }
@@ -97,6 +112,33 @@ ItemScore score_item(const TaskItem& item, std::vector<double> log_likelihoods) 
   return score;
 }
 
+bool contains_answer(const std::string& answer, const std::string& target) {
+  const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+  return std::search(answer.begin(), answer.end(), target.begin(), target.end(), same) != answer.end() || target.empty();
+}
+
+bool is_answer(const std::string& answer, const std::string& target) {
+  constexpr const char* kBlanks = " \t\n\r\f\v";
+  const size_t begin = answer.find_first_not_of(kBlanks);
+  return begin == answer.npos ? target.empty() : answer.substr(begin, answer.find_last_not_of(kBlanks) - begin + 1) == target;
+}
+
+std::vector<TaskScore> answer_scores(const Task& task, const std::vector<AnswerScore>& items) {
+  std::vector<double> all;
+  std::vector<std::pair<std::string, std::vector<double>>> groups;
+  for (const AnswerScore& item : items) {
+    all.push_back(item.right);
+    if (item.group.empty()) continue;
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == item.group; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {item.group, {}});
+    group->second.push_back(item.right);
+  }
+  std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<TaskScore> scores{mean_of(task.metric, all)};
+  for (const auto& [name, right] : groups) scores.push_back(mean_of(task.metric + " " + name, right));
+  return scores;
+}
+
 std::vector<TaskScore> task_scores(const Task& task, const std::vector<ItemScore>& items) {
   std::vector<double> plain, norm, bytes;
   std::map<std::string, std::vector<double>> groups, groups_of_groups;
@@ -110,6 +152,11 @@ std::vector<TaskScore> task_scores(const Task& task, const std::vector<ItemScore
       groups_of_groups[name->second].push_back(right);
   }
   std::vector<TaskScore> scores{mean_of("acc", plain), mean_of("acc_norm", norm), mean_of("acc_bytes", bytes)};
+  if (!items.empty() && !items.front().greedy.empty()) {
+    std::vector<double> greedy;
+    for (const ItemScore& item : items) greedy.push_back(item.greedy[item.gold]);
+    scores.push_back(mean_of("greedy", greedy));
+  }
   for (const auto* some : {&groups, &groups_of_groups})
     for (const auto& [name, right] : *some) scores.push_back(mean_of(task.metric + " " + name, right));
   return scores;

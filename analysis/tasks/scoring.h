@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <functional>
 #include <span>
 #include <string>
@@ -35,11 +36,12 @@ enum class Batching {
 struct ScoredRequest {
   size_t request = 0;
   double log_likelihood = 0;  ///< Σ ln p of the continuation's tokens, log-softmax in float32, summed in double
+  bool greedy = false;        ///< it is what greedy decoding would write (every token the first of the likeliest), where that was asked
 };
 /// Scores requests, the longest first, a batch after another; `batch` hears of each, and ends the work by returning false. Which requests
-/// share a batch does not change their scores but by rounding.
+/// share a batch does not change their scores but by rounding. `greedy` says ScoredRequest::greedy too, with a second pass.
 void score_requests(EvaluationPass& pass, std::span<const EncodedRequest> requests, std::span<const size_t> which, Batching batching,
-                    const std::function<bool(const std::vector<ScoredRequest>&)>& batch);
+                    const std::function<bool(const std::vector<ScoredRequest>&)>& batch, bool greedy = false);
 
 /// Characters of valid UTF-8 text, as Python counts them.
 int64_t characters(const std::string& text);
@@ -49,17 +51,33 @@ struct ItemScore {
   size_t chosen = 0, chosen_norm = 0, chosen_bytes = 0;  ///< by acc, acc_norm, acc_bytes; ties go to the first
   size_t gold = 0;
   std::string group;
+  std::vector<bool> greedy = {};  ///< of each choice, where it was asked for
 };
 ItemScore score_item(const TaskItem& item, std::vector<double> log_likelihoods);
 
+/// An item that is answered by generation, or an example of a task on symbols.
+struct AnswerScore {
+  std::string answer, target;   ///< of generation
+  double right = 0;             ///< of generation 0 or 1; of symbols the share of what is asked for
+  std::string group = {};       ///< "depth 20 %"
+  int64_t prompt_tokens = 0;    ///< of generation
+  double depth = std::nan("");  ///< of generated prompts: the needle's token over the prompt's tokens
+};
+/// Whether the target is in the answer, letter case (ASCII) ignored.
+bool contains_answer(const std::string& answer, const std::string& target);
+/// Whether the answer without outer white space is the target.
+bool is_answer(const std::string& answer, const std::string& target);
+
 struct TaskScore {
-  std::string metric;         ///< "acc", "acc_norm", "acc_bytes"; "acc GROUP" of a group
+  std::string metric;         ///< "acc", "acc_norm", "acc_bytes", "contains", "exact"; "acc GROUP" of a group
   double value = 0;           ///< share of the items
   double standard_error = 0;  ///< sample deviation (n − 1) / sqrt(n); NaN for one item
   int64_t items = 0;
 };
 /// Over all items, then by group where there are groups, then by groups of groups.
 std::vector<TaskScore> task_scores(const Task& task, const std::vector<ItemScore>& items);
+/// Of generation: the task's metric over all items, then by group.
+std::vector<TaskScore> answer_scores(const Task& task, const std::vector<AnswerScore>& items);
 /// What guessing gets: the mean of 1 / choices, or the share of the most frequent answer where that is more.
 double chance_level(const std::vector<TaskItem>& items);
 

@@ -10,6 +10,8 @@
 #include "models/corpus/sha256.h"
 #include "models/resources.h"
 #include "models/suggest.h"
+#include "models/tasks/prompt_task.h"
+#include "models/tasks/symbol_task.h"
 
 namespace saccade {
 namespace {
@@ -22,10 +24,10 @@ std::vector<std::string> texts(const json& value) {
 }
 
 const std::set<std::string>& known_keys() {
-  static const std::set<std::string> keys{"name",        "version",   "description", "source",       "origin",     "split",
-                                          "items",       "files",     "context",     "choices",      "gold",       "labels",
-                                          "first_label", "delimiter", "header",      "labels_files", "group",      "groups",
-                                          "shots",       "metric",    "form",        "data",         "shots_files"};
+  static const std::set<std::string> keys{"name",   "version",      "description", "source", "origin",     "split",       "items",
+                                          "files",  "context",      "choices",     "gold",   "labels",     "first_label", "delimiter",
+                                          "header", "labels_files", "group",       "groups", "shots",      "metric",      "form",
+                                          "data",   "shots_files",  "target",      "stop",   "max_tokens", "generator",   "columns"};
   return keys;
 }
 
@@ -45,6 +47,7 @@ Task task_of(const json& j, const std::string& origin) {
     task.items = j.value("items", int64_t{0});
     task.files = texts(j.value("files", j.value("data", json(task.name + ".jsonl"))));
     task.labels_files = texts(j.value("labels_files", json::array()));
+    task.columns = texts(j.value("columns", json::array()));
     task.form = j.value("form", "");
     task.context = j.value("context", "");
     task.choices = j.value("choices", json());
@@ -59,9 +62,21 @@ Task task_of(const json& j, const std::string& origin) {
       for (const std::string& member : texts(members)) task.group_names[member] = name;
     task.shots = j.value("shots", int64_t{0});
     task.shots_files = texts(j.value("shots_files", json::array()));
-    task.metric = j.value("metric", "acc");
+    task.generator = j.value("generator", "");
+    task.target = j.value("target", "");
+    if (!task.target.empty() || !task.generator.empty()) task.kind = Task::Kind::generation;
+    task.stop = texts(j.value("stop", json::array()));
+    task.max_tokens = j.value("max_tokens", int64_t{0});
+    task.metric = j.value("metric", task.kind == Task::Kind::generation ? "contains" : "acc");
   } catch (const json::exception& error) {
     throw UsageError(origin + ": " + error.what());
+  }
+  if (task.kind == Task::Kind::generation) {
+    if (task.metric != "contains" && task.metric != "exact")
+      throw UsageError(origin + ": metric is \"" + task.metric + "\", expected contains or exact");
+    if (task.generator.empty() && (task.max_tokens < 1 || task.context.empty()))
+      throw UsageError(origin + ": a task answered by generation has context, target and max_tokens");
+    return task;
   }
   if (task.metric != "acc" && task.metric != "acc_norm")
     throw UsageError(origin + ": metric is \"" + task.metric + "\", expected acc or acc_norm");
@@ -109,12 +124,51 @@ std::vector<Task> shipped_tasks() {
   return tasks;
 }
 
+std::vector<Task> symbol_task_list() {
+  std::vector<Task> list;
+  for (const SymbolTask* entry : symbol_tasks()) {
+    Task task;
+    task.kind = Task::Kind::symbols;
+    task.name = entry->id, task.description = entry->title, task.source = entry->paper;
+    task.generator = entry->id;
+    list.push_back(std::move(task));
+  }
+  return list;
+}
+
+std::vector<Task> at_difficulties(const Task& task, const std::vector<int64_t>& lengths, const std::vector<std::string>& domains) {
+  const bool on_symbols = task.kind == Task::Kind::symbols, is_generated = !task.generator.empty() && !on_symbols;
+  if (!lengths.empty() && !is_generated) throw UsageError("--lengths is for generated prompts; " + task.name + " is none");
+  if (!domains.empty() && !on_symbols) throw UsageError("--domains is for generated tasks on symbols; " + task.name + " is none");
+  std::vector<Task> tasks;
+  if (is_generated)
+    for (const int64_t length : lengths.empty() ? prompt_task(task.generator).lengths : lengths) {
+      tasks.push_back(task);
+      tasks.back().length = length;
+      tasks.back().name += "-" + std::to_string(length);
+    }
+  if (on_symbols) {
+    const SymbolTask& entry = symbol_task(task.generator);
+    for (const std::string& domain : !domains.empty() ? domains : entry.test.empty() ? entry.train : entry.test) {
+      tasks.push_back(task);
+      tasks.back().domain = domain;
+      tasks.back().name += "-" + domain;
+      tasks.back().hash = SymbolDomain(entry, domain, "--domains").hash();
+    }
+  }
+  return tasks.empty() ? std::vector<Task>{task} : tasks;
+}
+
 Task find_task(const std::string& name_or_file) {
   if (name_or_file.ends_with(".json")) return read_task(name_or_file);
   std::string name = name_or_file;
   std::replace(name.begin(), name.end(), '_', '-');
   std::vector<std::string> names;
   for (Task& task : shipped_tasks()) {
+    if (task.name == name) return std::move(task);
+    names.push_back(task.name);
+  }
+  for (Task& task : symbol_task_list()) {
     if (task.name == name) return std::move(task);
     names.push_back(task.name);
   }

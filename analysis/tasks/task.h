@@ -8,10 +8,14 @@
 
 namespace saccade {
 
-/// A task with choices: each item has a context and continuations, and the model chooses the one it finds likeliest. Tasks are JSON
-/// files: those that ship stand in resources/tasks, a user's own are named by their path. Prompts and scores follow EleutherAI's
-/// evaluation harness (github.com/EleutherAI/lm-evaluation-harness), as both papers' tables do.
+/// A task: of choices, each item has a context and continuations, and the model chooses the one it finds likeliest; answered by
+/// generation, each item has a context and a target, and the model goes on; of a generated task on symbols (models/tasks/symbol_task.h),
+/// each example asks at some of its positions. The first two are JSON files: those that ship stand in resources/tasks, a user's own are
+/// named by their path. Prompts and scores follow EleutherAI's evaluation harness (github.com/EleutherAI/lm-evaluation-harness), as both
+/// papers' tables do.
 struct Task {
+  enum class Kind { choices, generation, symbols };
+  Kind kind = Kind::choices;
   std::string name;         ///< "arc-easy"
   int64_t version = 1;      ///< another number: scores do not compare
   std::string description;  ///< a line
@@ -22,6 +26,7 @@ struct Task {
 
   std::vector<std::string> files;         ///< names that the data may have in its folder, the first is ours
   std::vector<std::string> labels_files;  ///< where labels stand in a second file, one a line (as PIQA has them); may be empty
+  std::vector<std::string> columns;       ///< names of the columns of a CSV file whose first row does not have them
   std::string form;                       ///< how a row is read (task_forms.h); empty: by the templates below
 
   // Templates: "{field}" is a field of the row; dots lead inside, [i] into arrays.
@@ -36,15 +41,31 @@ struct Task {
   std::map<std::string, std::string> group_names = {};  ///< groups of groups
   int64_t shots = 0;                                    ///< examples before each item, unless asked otherwise
   std::vector<std::string> shots_files;  ///< where they come from: the first rows, of the item's group where there are groups
-  std::string metric = "acc";            ///< "acc" or "acc_norm": the one that tables give
-  std::string hash;                      ///< SHA-256 of the task's own file
+
+  // Answered by generation.
+  std::string target;             ///< template
+  std::vector<std::string> stop;  ///< where generation ends, which is cut off
+  int64_t max_tokens = 0;         ///< that are generated at most
+  std::string generator;          ///< of prompts that no file holds (models/tasks/prompt_task.h); empty: items are rows of a file
+
+  int64_t length = 0;  ///< of generated prompts, in tokens
+  std::string domain;  ///< of a task on symbols: its difficulty
+
+  std::string metric = "acc";  ///< the one that tables give: acc, acc_norm, contains or exact
+  std::string hash;            ///< SHA-256 of the task's own file
 };
 
 /// Those that ship, sorted by name. Throws DataError where one is damaged.
 std::vector<Task> shipped_tasks();
+/// The generated tasks on symbols, sorted by name; `files` are empty.
+std::vector<Task> symbol_task_list();
 /// By name ("arc-easy"; "arc_easy" is as good), or a file of a user's own (a name that ends in .json). Throws UsageError with a
 /// suggestion when there is none, or when the file is not a task's.
 Task find_task(const std::string& name_or_file);
+
+/// A generated task at these lengths (empty: its usual ones), or a task on symbols at these domains (empty: those to test on): a task each,
+/// whose name says which. Any other task is itself; throws UsageError where lengths or domains are asked of one that has none.
+std::vector<Task> at_difficulties(const Task& task, const std::vector<int64_t>& lengths, const std::vector<std::string>& domains);
 
 /// Fills "{field}" in from a row. Throws DataError that names the field which is missing or no text, number or truth value.
 std::string fill_template(const std::string& text, const nlohmann::json& row);

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/tasks/csv_rows.h"
 #include "analysis/tasks/task_forms.h"
 #include "kernels/engine/error.h"
 #include "models/corpus/byte_stream.h"
 #include "models/corpus/document_reader.h"
 #include "models/corpus/sha256.h"
+#include "models/tasks/prompt_task.h"
 
 namespace saccade {
 namespace {
@@ -126,9 +128,26 @@ size_t gold_of(const Task& task, const json& row, size_t choices) {
   return static_cast<size_t>(number);
 }
 
-TaskItem make_by_templates(const Task& task, const json& row) {
-  const std::string context = fill_template(task.context, row);
+std::string trimmed(const std::string& text) {
+  constexpr const char* kBlanks = " \t\n\r\f\v";
+  const size_t begin = text.find_first_not_of(kBlanks);
+  return begin == text.npos ? std::string() : text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
+TaskItem make_by_templates(const Task& task, const json& row, const TaskItemOptions& options) {
+  const auto filled = [&](const std::string& text) {
+    const std::string whole = fill_template(text, row);
+    return options.trim && task.kind == Task::Kind::generation ? trimmed(whole) : whole;
+  };
+  const std::string context = filled(task.context);
   TaskItem item;
+  if (task.kind == Task::Kind::generation) {
+    item.target = filled(task.target);
+    if (item.target.empty()) throw DataError("has an empty target");
+    item.requests.push_back({context, task.delimiter + item.target, item.target});
+    item.max_tokens = task.max_tokens;
+    return item;
+  }
   for (const std::string& choice : texts_of(task.choices, row)) item.requests.push_back({context, task.delimiter + choice, choice});
   if (item.requests.size() < 2) throw DataError("has fewer than two choices");
   item.gold = gold_of(task, row, item.requests.size());
@@ -139,7 +158,7 @@ TaskItem make_item(const Task& task, TaskRow& row, const TaskItemOptions& option
   const TaskForm none{}, &form = task.form.empty() ? none : task_form(task.form);
   try {
     if (form.normalise) form.normalise(row.fields);
-    TaskItem item = form.make ? form.make(task, row.fields, options) : make_by_templates(task, row.fields);
+    TaskItem item = form.make ? form.make(task, row.fields, options) : make_by_templates(task, row.fields, options);
     if (!task.group.empty()) item.group = fill_template(task.group, row.fields);
     return item;
   } catch (const DataError& error) {
@@ -157,7 +176,7 @@ std::map<std::string, std::string> examples_of(const Task& task, const fs::path&
   if (task.shots_files.empty()) throw UsageError("task " + task.name + " has no file of examples; --shots can only be 0");
   const fs::path file = require_file(task, data, task.shots_files);
   std::map<std::string, int64_t> taken;
-  for (TaskRow& row : read_task_rows(file)) {
+  for (TaskRow& row : read_task_rows(file, task.columns)) {
     const TaskItem item = make_item(task, row, options);
     if (taken[item.group] >= shots) continue;
     ++taken[item.group];
@@ -175,9 +194,11 @@ std::map<std::string, std::string> examples_of(const Task& task, const fs::path&
 
 }  // namespace
 
-std::vector<TaskRow> read_task_rows(const fs::path& file) {
+std::vector<TaskRow> read_task_rows(const fs::path& file, const std::vector<std::string>& columns) {
   std::vector<TaskRow> rows;
-  if (holds_array(file)) {
+  if (is_csv(file)) {
+    rows = read_csv_rows(file, columns);
+  } else if (holds_array(file)) {
     json all = parse(read_all(file, kLargestArray), file.string());
     for (size_t i = 0; i < all.size(); ++i) {
       rows.push_back({std::move(all[i]), file.string() + ": item " + std::to_string(i + 1)});
@@ -191,11 +212,44 @@ std::vector<TaskRow> read_task_rows(const fs::path& file) {
   return rows;
 }
 
+TaskItems generate_task_items(const Task& task, const Tokenizer& tokenizer, const std::string& haystack, const TaskItemOptions& options) {
+  if (options.shots > 0) throw UsageError("task " + task.name + " is generated, without examples; --shots can only be 0");
+  const PromptTask& entry = prompt_task(task.generator);
+  const MakePrompt make = entry.maker({task.length, options.seed, tokenizer, haystack, {}, {}});
+  TaskItems made;
+  Sha256 hash;
+  hash.update(tokenizer.hash());
+  for (int64_t i = 0; i < (options.limit > 0 ? std::min(options.limit, entry.samples) : entry.samples); ++i) {
+    PromptSample sample = make(i);
+    hash.update(sample.prompt), hash.update(sample.answer);
+    made.items.push_back(
+        {{{std::move(sample.prompt), "", ""}}, 0, "depth " + sample.depth, sample.answer, sample.max_tokens, sample.needle});
+  }
+  made.hash = hex(hash.finish());
+  return made;
+}
+
+bool needs_haystack(const Task& task) {
+  return task.kind == Task::Kind::generation && !task.generator.empty() && prompt_task(task.generator).needs_text;
+}
+
+std::string read_haystack(const fs::path& file) {
+  const std::string name = file.filename().string();
+  if (name.find(".json") == name.npos) return read_all(file, kLargestArray);
+  std::string text;
+  for (const TaskRow& row : read_task_rows(file)) try {
+      text += (text.empty() ? "" : " ") + fill_template("{text}", row.fields);
+    } catch (const DataError& error) {
+      throw DataError(row.where + ": " + error.what());
+    }
+  return text;
+}
+
 TaskItems read_task_items(const Task& task, const fs::path& data, const TaskItemOptions& options) {
   TaskItems read;
   read.file = require_file(task, data, task.files);
   read.shots = options.shots < 0 ? task.shots : options.shots;
-  std::vector<TaskRow> rows = read_task_rows(read.file);
+  std::vector<TaskRow> rows = read_task_rows(read.file, task.columns);
   Sha256 hash;
   for (const TaskRow& row : rows) hash.update(row.fields.dump());
   add_labels(task, data, rows, hash);

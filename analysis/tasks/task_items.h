@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "analysis/tasks/task.h"
+#include "models/corpus/tokenizer.h"
 
 namespace saccade {
 
@@ -17,6 +18,11 @@ struct TaskItem {
   std::vector<TaskRequest> requests;  ///< one for each choice
   size_t gold = 0;
   std::string group;  ///< empty: the task has none
+
+  // Answered by generation, behind the context of the one request.
+  std::string target = {};
+  int64_t max_tokens = 0;
+  size_t needle = 0;  ///< byte of the context at which what is asked for stands, of generated prompts
 };
 
 /// Rows that a file holds.
@@ -24,8 +30,8 @@ struct TaskRow {
   nlohmann::json fields;
   std::string where;  ///< "FILE:LINE", or "FILE: item N" of an array
 };
-/// JSON lines (also .gz, .zst) or a JSON array. Throws DataError with file and line.
-std::vector<TaskRow> read_task_rows(const std::filesystem::path& file);
+/// JSON lines (also .gz, .zst), a JSON array, or by its name CSV or TSV (csv_rows.h). Throws DataError with file and line.
+std::vector<TaskRow> read_task_rows(const std::filesystem::path& file, const std::vector<std::string>& columns = {});
 
 struct TaskItems {
   std::vector<TaskItem> items;
@@ -36,10 +42,19 @@ struct TaskItems {
 struct TaskItemOptions {
   int64_t limit = 0;           ///< the first so many; 0: all
   int64_t shots = -1;          ///< examples before each item; −1: the task's own number
+  bool trim = true;            ///< white space around context and target goes, where the task is answered by generation
+  uint64_t seed = 42;          ///< of generated prompts
   bool strict_spaces = false;  ///< COPA's and WSC's continuations begin with one space, where the published numbers were made with two
 };
 /// The items of a task whose files lie in `data` (a folder, or the file itself). Throws DataError that says where such a file comes
 /// from when it is missing, and names file, line and field where a row is not of the task's form.
 TaskItems read_task_items(const Task& task, const std::filesystem::path& data, const TaskItemOptions& options = {});
+
+/// The items of a task whose prompts are generated; `haystack` is what they stand in, where the generator needs text. Throws UsageError.
+TaskItems generate_task_items(const Task& task, const Tokenizer& tokenizer, const std::string& haystack, const TaskItemOptions& options);
+/// Whether the task's prompts are generated, and need a text.
+bool needs_haystack(const Task& task);
+/// A file's text: of JSON (lines) the field "text". Throws DataError.
+std::string read_haystack(const std::filesystem::path& file);
 
 }  // namespace saccade

@@ -10,6 +10,7 @@
 #include "analysis/runs/checkpoint_file.h"
 #include "analysis/runs/files.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/runs/run_writer.h"
 #include "analysis/training/training_run.h"
 #include "kernels/engine/error.h"
 #include "models/architectures/registry.h"
@@ -36,6 +37,9 @@ json key_of(const TaskResult& r) {
           {"shots", r.shots},
           {"limit", r.limit},
           {"strict_spaces", r.strict_spaces},
+          {"trim", r.trim},
+          {"greedy", r.greedy},
+          {"reading", r.reading},
           {"prefix", to_string(r.prefix)},
           {"max_length", r.max_length},
           {"step", r.step},
@@ -53,12 +57,19 @@ TaskResult result_of(const json& j) {
   TaskResult r;
   r.task = key.at("task"), r.task_hash = key.at("task_hash"), r.version = key.at("version"), r.data_hash = key.at("data_hash");
   r.shots = key.at("shots"), r.limit = key.at("limit"), r.strict_spaces = key.at("strict_spaces"), r.max_length = key.at("max_length");
+  r.trim = key.value("trim", true), r.greedy = key.value("greedy", false), r.reading = key.value("reading", "");
   r.prefix = key.at("prefix") == "none" ? Prefix::none : Prefix::end_of_text;
   r.step = key.at("step"), r.checkpoint_hash = key.at("checkpoint_hash"), r.device = key.at("device"), r.precision = key.at("precision");
   r.cut = j.at("cut"), r.chance = j.at("chance"), r.metric = j.at("metric");
   for (const json& s : j.at("scores")) r.scores.push_back({s.at("metric"), s.at("value"), number(s.at("standard_error")), s.at("items")});
-  for (const json& i : j.at("items"))
+  for (const json& i : j.at("items")) {
+    if (i.contains("right")) {
+      r.answers.push_back({i.at("answer"), i.at("target"), i.at("right"), i.at("group"), i.at("prompt_tokens"), number(i.at("depth"))});
+      continue;
+    }
     r.items.push_back({i.at("log_likelihoods"), i.at("chosen"), i.at("chosen_norm"), i.at("chosen_bytes"), i.at("gold"), i.at("group")});
+    if (i.contains("greedy")) r.items.back().greedy = i.at("greedy").get<std::vector<bool>>();
+  }
   return r;
 }
 
@@ -89,10 +100,10 @@ int64_t longest_input(const LoadedModel& loaded) {
   }
 }
 
-/// Log-likelihoods that an evaluation which was stopped has left: a line with the key, then "[request, log-likelihood]" a line.
-class PartialScores {
+/// What an evaluation that was stopped has left: a line with the key, then "[number of a request or item, what was found of it]" a line.
+class PartialResults {
  public:
-  PartialScores(fs::path file, const json& key, std::map<size_t, double>& scores) : file_(std::move(file)) {
+  PartialResults(fs::path file, const json& key) : file_(std::move(file)) {
     std::string text;
     try {
       text = read_text(file_);
@@ -107,22 +118,36 @@ class PartialScores {
       const size_t end = text.find('\n', at);
       if (end == text.npos) break;  // a torn line
       const json line = json::parse(text.substr(at, end - at), nullptr, false);
-      if (!line.is_array() || line.size() != 2) break;
-      scores[line[0]] = line[1];
+      if (!line.is_array() || line.size() != 2 || !line[0].is_number_unsigned()) break;
+      found_[line[0]] = line[1];
       at = end + 1;
     }
     if (at < text.size()) replace_text(file_, text.substr(0, at));
   }
-  void add(const std::vector<ScoredRequest>& scored) const {
+  /// The numbers below `all` that are not there yet; `progress` hears how many are.
+  std::vector<size_t> left(size_t all, const TaskProgress& progress) const {
+    if (!found_.empty() && progress.message)
+      progress.message("goes on: " + std::to_string(found_.size()) + " of " + std::to_string(all) + " are done");
+    std::vector<size_t> numbers;
+    for (size_t i = 0; i < all; ++i)
+      if (!found_.contains(i)) numbers.push_back(i);
+    return numbers;
+  }
+  void add(const std::vector<std::pair<size_t, json>>& more) {
     std::string lines;
-    for (const ScoredRequest& s : scored) lines += json{s.request, s.log_likelihood}.dump() + "\n";
+    for (const auto& [number, value] : more) {
+      lines += json{number, value}.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+      found_[number] = value;
+    }
     const Descriptor to = open_run_file(file_, O_WRONLY | O_APPEND);
     if (!write_all(to.get(), lines)) throw_file_error("write", file_);
   }
+  const std::map<size_t, json>& found() const { return found_; }
   void remove() const { remove_run_file(file_); }
 
  private:
   fs::path file_;
+  std::map<size_t, json> found_;
 };
 
 struct Requests {
@@ -148,6 +173,114 @@ void require_finite(const std::vector<ScoredRequest>& scored, const std::string&
       throw DataError("task " + task + ": the model's log-likelihood of request " + std::to_string(s.request + 1) + " is no number");
 }
 
+/// Log-likelihoods of all choices; false when it was stopped.
+bool score_choices(LoadedModel& loaded, const Task& task, const TaskItems& items, TaskResult& result, PartialResults& partial,
+                   const TaskProgress& progress, const std::atomic<bool>& stop) {
+  const Requests requests = encode_items(items, *loaded.tokenizer, result);
+  InferenceModel& model = *loaded.model;
+  EvaluationPass pass(
+      model.model(), model.arena(), [&](Tape& tape) { model.prepare(tape); }, micro_batch_tokens(loaded.config.training));
+  const auto all = static_cast<double>(requests.encoded.size());
+  score_requests(
+      pass, requests.encoded, partial.left(requests.encoded.size(), progress), result.reading.empty() ? Batching::padded : Batching::equal,
+      [&](const std::vector<ScoredRequest>& scored) {
+        require_finite(scored, task.name);
+        std::vector<std::pair<size_t, json>> found;
+        for (const ScoredRequest& s : scored) found.emplace_back(s.request, json{s.log_likelihood, s.greedy});
+        partial.add(found);
+        if (progress.done) progress.done(static_cast<double>(partial.found().size()) / all);
+        return !stop;
+      },
+      result.greedy);
+  if (partial.found().size() < requests.encoded.size()) return false;
+  for (size_t i = 0; i < items.items.size(); ++i) {
+    std::vector<double> own;
+    std::vector<bool> greedy;
+    for (size_t r = 0; r < items.items[i].requests.size(); ++r) {
+      const json& found = partial.found().at(requests.first_of_item[i] + r);
+      own.push_back(found[0]), greedy.push_back(found[1]);
+    }
+    result.items.push_back(score_item(items.items[i], std::move(own)));
+    if (result.greedy) result.items.back().greedy = std::move(greedy);
+  }
+  result.cut = std::count_if(requests.encoded.begin(), requests.encoded.end(), [](const EncodedRequest& r) { return r.cut; });
+  result.chance = chance_level(items.items);
+  result.scores = task_scores(task, result.items);
+  return true;
+}
+
+/// What the model writes behind every prompt; false when it was stopped.
+bool score_answers(LoadedModel& loaded, const Task& task, const TaskItems& items, TaskResult& result, PartialResults& partial,
+                   const TaskProgress& progress, const std::atomic<bool>& stop) {
+  const AnswerOptions options{result.prefix, result.max_length, task.stop};
+  for (const size_t i : partial.left(items.items.size(), progress)) {
+    if (stop) return false;
+    const Answer answer = answer_item(loaded, items.items[i], options);
+    partial.add({{i, json{{"text", answer.text}, {"tokens", answer.prompt_tokens}, {"cut", answer.cut}}}});
+    if (progress.done) progress.done(static_cast<double>(partial.found().size()) / static_cast<double>(items.items.size()));
+  }
+  for (size_t i = 0; i < items.items.size(); ++i) {
+    const TaskItem& item = items.items[i];
+    const json& found = partial.found().at(i);
+    AnswerScore score{found.at("text"), item.target, 0, item.group, found.at("tokens")};
+    score.right = task.metric == "exact" ? is_answer(score.answer, item.target) : contains_answer(score.answer, item.target);
+    if (!task.generator.empty()) score.depth = needle_depth(*loaded.tokenizer, item);
+    result.cut += found.at("cut").get<bool>();
+    result.answers.push_back(std::move(score));
+  }
+  result.scores = answer_scores(task, result.answers);
+  return true;
+}
+
+/// Text for needles: the file that was named, else test text of the run's first training domain.
+std::string haystack_of(const LoadedModel& loaded, const Task& task, const fs::path& data) {
+  if (!needs_haystack(task)) return {};
+  if (!data.empty()) return read_haystack(data);
+  const DataConfig& config = loaded.config.data;
+  if (!config.task.empty()) throw UsageError("task " + task.name + " needs --data, a file of running text");
+  const Corpus corpus = Corpus::open(config.corpus);
+  std::string text;
+  corpus.each_document(config.train.front(), Split::test, [&](std::string_view document) {
+    text += (text.empty() ? "" : " ") + std::string(document);
+    return text.size() < (size_t{1} << 20);
+  });
+  if (text.empty())
+    throw DataError("corpus " + corpus.name() + " has no test text of " + config.train.front() +
+                    " to hide a needle in; name a file with --data");
+  return text;
+}
+
+/// Everything that decides the scores, but for the data.
+TaskResult start_result(const LoadedModel& loaded, const Task& task, const TaskRunOptions& options, const fs::path& directory) {
+  TaskResult result;
+  result.task = task.name, result.version = task.version, result.task_hash = task.hash;
+  result.limit = options.items.limit, result.strict_spaces = options.items.strict_spaces, result.trim = options.items.trim;
+  result.greedy = options.greedy && task.kind == Task::Kind::choices;
+  result.prefix = options.prefix, result.metric = task.metric, result.step = loaded.step;
+  if (task.kind == Task::Kind::choices && looks_ahead(loaded.config.architecture)) result.reading = "one_pass";
+  result.checkpoint_hash = checkpoint_hash(step_file(directory, kCheckpoints, loaded.step));
+  result.device = to_string(loaded.model->arena().device()), result.precision = to_string(loaded.model->activations());
+  const int64_t longest = longest_input(loaded);
+  if (longest > 0 && options.max_length > longest)
+    throw UsageError("--max-length is " + std::to_string(options.max_length) + ", the model reads " + std::to_string(longest) +
+                     " tokens at most");
+  result.max_length = options.max_length > 0 ? options.max_length : longest;
+  return result;
+}
+
+/// The scores go into the journal and results.h5, unless a process holds the run.
+void add_to_run(const fs::path& directory, const TaskResult& result, const TaskProgress& progress) try {
+  RunWriter writer = RunWriter::take_up(directory, [&](const std::string& line) {
+    if (progress.message) progress.message(line);
+  });
+  TaskScoreRecord record{result.step, result.task, result.metric, result.chance, result.data_hash, result.checkpoint_hash, {}};
+  for (const TaskScore& s : result.scores) record.scores.push_back({s.metric, s.value, s.standard_error, s.items});
+  writer.add(record);
+  writer.write_results();
+} catch (const DataError& error) {
+  if (progress.message) progress.message("the score is in " + (directory / kFolder).string() + " but not in results.h5: " + error.what());
+}
+
 }  // namespace
 
 const TaskScore& TaskResult::score() const {
@@ -165,66 +298,50 @@ json to_json(const TaskResult& r) {
                      {"chosen_bytes", i.chosen_bytes},
                      {"gold", i.gold},
                      {"group", i.group}});
+  for (size_t i = 0; i < r.items.size(); ++i)
+    if (!r.items[i].greedy.empty()) items[i]["greedy"] = r.items[i].greedy;
+  for (const AnswerScore& a : r.answers)
+    items.push_back({{"answer", a.answer},
+                     {"target", a.target},
+                     {"right", a.right},
+                     {"group", a.group},
+                     {"prompt_tokens", a.prompt_tokens},
+                     {"depth", number(a.depth)}});
   return {{"format", kFormat},  {"key", key_of(r)}, {"cut", r.cut},  {"chance", r.chance},
           {"metric", r.metric}, {"scores", scores}, {"items", items}};
 }
 
 TaskResult evaluate_task(const fs::path& directory, const Task& task, const TaskRunOptions& options, const TaskProgress& progress,
                          const std::atomic<bool>& stop) {
-  const TaskItems items = read_task_items(task, options.data, options.items);
+  const bool from_file = task.kind != Task::Kind::symbols && task.generator.empty();
+  TaskItems items = from_file ? read_task_items(task, options.data, options.items) : TaskItems{};
   LoadedModel loaded = load_model(directory, options.checkpoint, options.device);
   use_threads(loaded.config.threads);
-  InferenceModel& model = *loaded.model;
-  TaskResult result;
-  result.task = task.name, result.version = task.version, result.task_hash = task.hash, result.data_hash = items.hash;
-  result.shots = items.shots, result.limit = options.items.limit, result.strict_spaces = options.items.strict_spaces;
-  result.prefix = options.prefix, result.metric = task.metric, result.step = loaded.step;
-  result.checkpoint_hash = checkpoint_hash(step_file(directory, kCheckpoints, loaded.step));
-  result.device = to_string(model.arena().device()), result.precision = to_string(model.activations());
-  const int64_t longest = longest_input(loaded);
-  if (longest > 0 && options.max_length > longest)
-    throw UsageError("--max-length is " + std::to_string(options.max_length) + ", the model reads " + std::to_string(longest) +
-                     " tokens at most");
-  result.max_length = options.max_length > 0 ? options.max_length : longest;
+  TaskResult result = start_result(loaded, task, options, directory);
+  const int64_t samples = options.items.limit > 0 ? std::min(options.items.limit, options.samples) : options.samples;
+  if (task.kind == Task::Kind::symbols)
+    items.hash = task.hash + ":" + std::to_string(samples);
+  else if (!from_file)
+    items = generate_task_items(task, *loaded.tokenizer, haystack_of(loaded, task, options.data), options.items);
+  result.data_hash = items.hash, result.shots = items.shots;
 
-  const fs::path folder = directory / kFolder, file = folder / (task.name + "-step-" + std::to_string(loaded.step) + ".json");
+  const std::string name = task.name + "-step-" + std::to_string(loaded.step);
+  const fs::path folder = directory / kFolder, file = folder / (name + ".json");
   if (!options.again && fs::exists(file))
     if (TaskResult known = read_result(file); key_of(known) == key_of(result)) return known;
   make_run_folder(folder);
-
-  const Requests requests = encode_items(items, *loaded.tokenizer, result);
-  std::map<size_t, double> log_likelihoods;
-  const PartialScores partial(folder / ("." + task.name + "-step-" + std::to_string(loaded.step) + ".part"), key_of(result),
-                              log_likelihoods);
-  if (!log_likelihoods.empty() && progress.message)
-    progress.message("goes on: " + std::to_string(log_likelihoods.size()) + " of " + std::to_string(requests.encoded.size()) +
-                     " requests are scored");
-  std::vector<size_t> left;
-  for (size_t i = 0; i < requests.encoded.size(); ++i)
-    if (!log_likelihoods.contains(i)) left.push_back(i);
-  EvaluationPass pass(
-      model.model(), model.arena(), [&](Tape& tape) { model.prepare(tape); }, micro_batch_tokens(loaded.config.training));
-  score_requests(pass, requests.encoded, left, looks_ahead(loaded.config.architecture) ? Batching::equal : Batching::padded,
-                 [&](const std::vector<ScoredRequest>& scored) {
-                   require_finite(scored, task.name);
-                   partial.add(scored);
-                   for (const ScoredRequest& s : scored) log_likelihoods[s.request] = s.log_likelihood;
-                   if (progress.done)
-                     progress.done(static_cast<double>(log_likelihoods.size()) / static_cast<double>(requests.encoded.size()));
-                   return !stop;
-                 });
-  if (log_likelihoods.size() < requests.encoded.size()) return result;
-
-  for (size_t i = 0; i < items.items.size(); ++i) {
-    std::vector<double> own;
-    for (size_t r = 0; r < items.items[i].requests.size(); ++r) own.push_back(log_likelihoods.at(requests.first_of_item[i] + r));
-    result.items.push_back(score_item(items.items[i], std::move(own)));
+  PartialResults partial(folder / ("." + name + ".part"), key_of(result));
+  if (task.kind == Task::Kind::symbols) {
+    SymbolScores scored = score_symbols(loaded, task, samples, progress.done);
+    result.scores = std::move(scored.scores), result.answers = std::move(scored.items);
+    result.chance = 1.0 / static_cast<double>(loaded.tokenizer->vocabulary());
+  } else {
+    const auto score = task.kind == Task::Kind::generation ? score_answers : score_choices;
+    if (!score(loaded, task, items, result, partial, progress, stop)) return result;
   }
-  result.cut = std::count_if(requests.encoded.begin(), requests.encoded.end(), [](const EncodedRequest& r) { return r.cut; });
-  result.chance = chance_level(items.items);
-  result.scores = task_scores(task, result.items);
-  replace_text(file, to_json(result).dump() + "\n");
+  replace_text(file, to_json(result).dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
   partial.remove();
+  add_to_run(directory, result, progress);
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/tasks/answers.h"
 #include "analysis/tasks/scoring.h"
 
 namespace saccade {
@@ -16,6 +17,8 @@ struct TaskRunOptions {
   TaskItemOptions items;
   Prefix prefix = Prefix::none;
   int64_t max_length = 0;   ///< tokens that the model reads; 0: what it can
+  bool greedy = false;      ///< of choices: also whether greedy decoding writes the right one
+  int64_t samples = 1000;   ///< of a task on symbols (items.limit, where it is given, is less)
   std::string device = {};  ///< empty: the run's
   bool again = false;       ///< even where the result stands in the run
 };
@@ -26,8 +29,9 @@ struct TaskResult {
   int64_t version = 1;
   std::string data_hash;
   int64_t shots = 0, limit = 0, max_length = 0;
-  bool strict_spaces = false;
+  bool strict_spaces = false, trim = true, greedy = false;
   Prefix prefix = Prefix::none;
+  std::string reading;  ///< of choices by a model that looks ahead: "one_pass", one forward over context and choice; else empty
   int64_t step = 0;
   std::string checkpoint_hash;  ///< checkpoint_hash (analysis/runs/checkpoint_file.h)
   std::string device, precision;
@@ -35,10 +39,12 @@ struct TaskResult {
   double chance = 0;   ///< chance_level
   std::string metric;  ///< the one that tables give
   std::vector<TaskScore> scores;
-  std::vector<ItemScore> items;
-  bool cached = false;  ///< read from the run, not computed
+  std::vector<ItemScore> items;      ///< of choices
+  std::vector<AnswerScore> answers;  ///< of generation and symbols
+  bool cached = false;               ///< read from the run, not computed
   /// The score of the task's own metric.
   const TaskScore& score() const;
+  bool is_whole() const { return !scores.empty(); }
 };
 nlohmann::json to_json(const TaskResult& result);
 
@@ -47,9 +53,11 @@ struct TaskProgress {
   std::function<void(double fraction)> done;
 };
 
-/// Scores a task's items with a run's checkpoint and keeps the result as RUN/tasks/TASK-step-N.json. The same task, data,
-/// checkpoint and options are not computed twice; what was stopped goes on with the requests that are left. Throws UsageError, DataError
-/// (nothing half-written stands then), DeviceError. With `stop` raised returns what is not whole: scores and items are empty.
+/// Scores a task's items with a run's checkpoint and keeps the result as RUN/tasks/TASK-step-N.json, and its scores in the run's journal
+/// and results.h5 unless a process is training there (`progress` hears of it; the next evaluation adds them). A generated task has its
+/// difficulty (at_difficulties). The same task, data, checkpoint and options are not computed twice; what was stopped goes on with what is
+/// left. Throws UsageError, DataError (nothing half-written stands then), DeviceError. With `stop` raised returns what is not whole: scores
+/// and items are empty.
 TaskResult evaluate_task(const std::filesystem::path& directory, const Task& task, const TaskRunOptions& options,
                          const TaskProgress& progress, const std::atomic<bool>& stop);
 

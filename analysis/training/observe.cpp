@@ -16,7 +16,7 @@ FrozenBatch part(const FrozenBatch& batch, int64_t sequence, int64_t length) {
     const auto begin = all.begin() + sequence * batch.length;
     return std::vector<int32_t>(begin, begin + length);
   };
-  return {batch.domain, cut(batch.tokens), cut(batch.targets), 1, length};
+  return {batch.domain, cut(batch.tokens), cut(batch.targets), 1, length, 0, batch.answers};
 }
 
 /// The first sequence with so many targets, else the first of the longest.
@@ -62,7 +62,9 @@ Capture capture_sample(Trainer& trainer, const FrozenBatch& text, int64_t sample
                   std::move(probe.selections),
                   layer_titles(trainer.config().architecture)};
   for (const int32_t token : text.tokens) capture.pieces.push_back(tokenizer.piece(token));
-  for (const double loss : trainer.evaluate(text).by_position) capture.token_losses.push_back(static_cast<float>(loss));
+  if (text.targets_of(0) > 0)  // else nothing is asked in this part of an example
+    for (const double loss : trainer.evaluate(text).by_position) capture.token_losses.push_back(static_cast<float>(loss));
+  capture.token_losses.resize(text.tokens.size());
   return capture;
 }
 
@@ -73,7 +75,8 @@ EvaluationRecord evaluate_domains(Trainer& trainer, const std::vector<FrozenBatc
   for (const FrozenBatch& batch : batches) {
     const Evaluation evaluation = trainer.evaluate(batch);
     record.losses.push_back({batch.domain, is_ood(trainer.config().data, batch.domain), evaluation.loss, evaluation.standard_error,
-                             evaluation.bits_per_byte, loss_by_position(evaluation.by_position, evaluation.targets_at)});
+                             evaluation.bits_per_byte, loss_by_position(evaluation.by_position, evaluation.targets_at),
+                             evaluation.accuracy});
   }
   return record;
 }

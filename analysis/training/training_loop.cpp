@@ -1,5 +1,7 @@
 #include "analysis/training/training_loop.h"
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <sstream>
 
@@ -10,7 +12,9 @@
 #include "analysis/training/branches.h"
 #include "analysis/training/divergence.h"
 #include "analysis/training/observe.h"
+#include "models/corpus/sha256.h"
 #include "models/evaluation/split_evaluation.h"
+#include "models/tasks/symbol_task.h"
 
 namespace saccade {
 namespace {
@@ -24,8 +28,43 @@ std::string describe(const StepRecord& step, const EvaluationRecord& evaluation)
   if (step.step > 0) line << " training loss " << step.loss;
   std::string between = step.step > 0 ? ", " : " ";
   for (const DomainLoss& loss : evaluation.losses)
-    line << std::exchange(between, ", ") << loss.domain << (loss.ood ? " (OOD) " : " ") << loss.loss;
+    line << std::exchange(between, ", ") << loss.domain << (loss.ood ? " (OOD) " : " ") << loss.loss
+         << (std::isnan(loss.accuracy) ? "" : " (" + std::to_string(std::lround(1000 * loss.accuracy)) + " ‰ right)");
   return line.str();
+}
+
+}  // namespace
+
+namespace {
+
+/// The generated task's, made of the hashes of its domains.
+Corpus task_corpus(const DataConfig& data) {
+  std::string all;
+  for (const std::string& name : data.train) all += SymbolDomain(symbol_task(data.task), name, "/data/train").hash() + "\n";
+  return Corpus::generated(data.task, hex(sha256(all)));
+}
+
+Corpus open_corpus(const DataConfig& data, const std::function<void(const std::string&)>& tell) {
+  if (!data.task.empty()) return task_corpus(data);
+  Corpus corpus = Corpus::open(data.corpus, tell);
+  for (const auto* domains : {&data.train, &data.ood})
+    for (const std::string& domain : *domains)
+      if (!corpus.has_domain(domain)) {
+        std::string known;
+        for (const DomainInfo& d : corpus.domains()) known += (known.empty() ? "" : ", ") + d.name;
+        throw UsageError("/data: corpus " + corpus.name() + " has no domain \"" + domain + "\"; it has " + known);
+      }
+  return corpus;
+}
+
+/// A generated task may be tested beyond the trained length; throws UsageError where the model does not read so far.
+void require_lengths(const RunConfig& config, const Plan& plan, const std::vector<FrozenBatch>& evaluation) {
+  for (const FrozenBatch& batch : evaluation) try {
+      if (batch.length > config.data.sequence_length) planned_evaluation_bytes(config, plan.vocabulary, plan.where->engine, batch.length);
+    } catch (const UsageError& error) {
+      throw UsageError("/data/ood names \"" + batch.domain + "\", but the model ends at " + std::to_string(config.data.sequence_length) +
+                       " tokens (" + error.what() + ")");
+    }
 }
 
 }  // namespace
@@ -35,23 +74,27 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
     if (progress.message) progress.message(line);
   };
   require_precision(config);  // before text is gathered for nothing
-  Corpus corpus = Corpus::open(config.data.corpus, tell);
-  for (const auto* domains : {&config.data.train, &config.data.ood})
-    for (const std::string& domain : *domains)
-      if (!corpus.has_domain(domain)) {
-        std::string known;
-        for (const DomainInfo& d : corpus.domains()) known += (known.empty() ? "" : ", ") + d.name;
-        throw UsageError("/data: corpus " + corpus.name() + " has no domain \"" + domain + "\"; it has " + known);
-      }
+  Corpus corpus = open_corpus(config.data, tell);
   if (!tokenizer) tokenizer = open_tokenizer(config.data.tokenizer, corpus, config.data.train, tell);
   Plan plan = make_plan(config, tokenizer->vocabulary());
   require_device(config, plan);
-  std::vector<std::shared_ptr<const TokenStore>> stores;
+  std::vector<std::shared_ptr<const SequenceStore>> stores;
+  std::vector<int64_t> domain_tokens;
   const DocumentFilter filter{config.data.min_document_tokens, config.data.max_document_tokens};
-  for (const std::string& domain : config.data.train)
-    stores.push_back(TokenStore::open(corpus, domain, Split::train, *tokenizer, tell, filter));
+  const int64_t length = config.data.sequence_length;
+  for (const std::string& domain : config.data.train) {
+    if (!config.data.task.empty()) {
+      stores.push_back(symbol_sequences({symbol_task(config.data.task), domain, "/data/train"}, Split::train, length));
+      continue;
+    }
+    const auto store = TokenStore::open(corpus, domain, Split::train, *tokenizer, tell, filter);
+    domain_tokens.push_back(store->size());
+    stores.push_back(text_sequences(store, length, parse_packing(config.data.packing)));
+  }
   auto evaluation = evaluation_batches(config, corpus, *tokenizer);
-  TrainingInput input{config, std::move(corpus), std::move(tokenizer), std::move(plan), std::move(evaluation), {}, std::move(stores)};
+  require_lengths(config, plan, evaluation);
+  TrainingInput input{config, std::move(corpus), std::move(tokenizer),    std::move(plan), std::move(evaluation),
+                      {},     std::move(stores), std::move(domain_tokens)};
   input.renew_trainer();
   return input;
 }
@@ -59,8 +102,7 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
 void TrainingInput::renew_trainer() {
   trainer.reset();
   const auto seed = static_cast<uint64_t>(config.training.seed);
-  auto data = std::make_unique<BatchSource>(stores, config.data.sequence_length, seed, true, config.data.weights,
-                                            parse_packing(config.data.packing));
+  auto data = std::make_unique<BatchSource>(config.data.sequence_length, stores, seed, true, config.data.weights);
   trainer = std::make_unique<Trainer>(config, plan, std::move(data));
 }
 
@@ -188,7 +230,8 @@ void TrainingLoop::evaluate_finally(const StepRecord& step) {
                            .domains = {}};
   for (const auto* domains : {&config.data.train, &config.data.ood})
     for (const std::string& domain : *domains) {
-      const FrozenBatch batch = frozen_batch(input_.corpus, domain, text, *input_.tokenizer);
+      const FrozenBatch batch = config.data.task.empty() ? frozen_batch(input_.corpus, domain, text, *input_.tokenizer)
+                                                         : task_batch(config.data.task, domain, {text.split, 0, text.sequences});
       Evaluation result = input_.trainer->evaluate(batch);
       const int64_t targets = std::accumulate(result.targets.begin(), result.targets.end(), int64_t{0});
       evaluation.domains.push_back({domain, is_ood(config.data, domain), batch.sequences, targets, std::move(result)});
@@ -215,6 +258,19 @@ void TrainingLoop::run_branches(int64_t first, const StepRecord& step) {
   input_.renew_trainer();
   input_.trainer->skip(skipped_positions(writer_.info()));
   input_.trainer->restore(read_checkpoint(step_file(writer_.info().directory, kCheckpoints, step.step)).state);
+}
+
+bool TrainingLoop::solved(const StepRecord& step) const {
+  const double wanted = input_.config.training.stop_at_accuracy;
+  if (wanted == 0 || !last_evaluation_ || last_evaluation_->at.step != step.step || input_.trainer->finished()) return false;
+  return std::all_of(last_evaluation_->losses.begin(), last_evaluation_->losses.end(),
+                     [&](const DomainLoss& loss) { return loss.ood || loss.accuracy >= wanted; });
+}
+
+RunState TrainingLoop::end_solved(const StepRecord& step) {
+  if (keeper_.newest() != step.step) write_checkpoint(step);
+  evaluate_finally(step);
+  return end(RunState::finished, step.step, "stop_at_accuracy is reached");
 }
 
 /// What is found out beside is no reason to lose the state, so an error there is part of the message.
@@ -259,6 +315,7 @@ RunState TrainingLoop::run(const std::atomic<bool>& stop) {
     course_.add(step.loss);
     observe(step);
     run_branches(step.step, step);
+    if (solved(step)) return end_solved(step);
     if (progress_.step) progress_.step(step, last_evaluation_ ? &*last_evaluation_ : nullptr);
   }
   evaluate_finally(step);

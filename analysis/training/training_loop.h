@@ -17,7 +17,8 @@ struct TrainingInput {
   Plan plan;
   std::vector<FrozenBatch> evaluation;
   std::unique_ptr<Trainer> trainer;
-  std::vector<std::shared_ptr<const TokenStore>> stores;  ///< of the training domains, in their order
+  std::vector<std::shared_ptr<const SequenceStore>> stores;  ///< of the training domains, in their order
+  std::vector<int64_t> domain_tokens;                        ///< of their text; empty for a generated task
 
   /// A trainer at the start; the one before goes first, with its memory.
   void renew_trainer();
@@ -64,6 +65,9 @@ class TrainingLoop {
   void run_branches(int64_t first, const StepRecord& step);
   void write_checkpoint(const StepRecord& step);
   void evaluate_finally(const StepRecord& step);
+  /// Whether every domain of the task that is trained on was answered as well as the config asks for.
+  bool solved(const StepRecord& step) const;
+  RunState end_solved(const StepRecord& step);
   RunState end_diverged(const StepRecord& step);
   /// Does what is counted under this name.
   template <class Action>

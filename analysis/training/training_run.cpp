@@ -26,7 +26,7 @@ namespace {
 /// Of the train split of each training domain.
 nlohmann::json domain_tokens(const RunConfig& config, const TrainingInput& input) {
   nlohmann::json tokens = nlohmann::json::object();
-  for (size_t i = 0; i < config.data.train.size(); ++i) tokens[config.data.train[i]] = input.stores[i]->size();
+  for (size_t i = 0; i < input.domain_tokens.size(); ++i) tokens[config.data.train[i]] = input.domain_tokens[i];
   return tokens;
 }
 
@@ -98,9 +98,9 @@ RunState train(RunWriter& writer, TrainingInput& input, std::optional<int64_t> c
 
 /// The tokenizer a checkpoint was trained with, from what is stored in it.
 std::unique_ptr<Tokenizer> stored_tokenizer(const Checkpoint& checkpoint, const fs::path& directory) {
-  auto tokenizer = checkpoint.tokenizer_model.empty() ? make_byte_tokenizer()
+  auto tokenizer = checkpoint.tokenizer_model.empty() ? make_built_in_tokenizer(checkpoint.tokenizer_name)
                                                       : parse_sentencepiece(checkpoint.tokenizer_model, checkpoint.tokenizer_name);
-  if (tokenizer->hash() != checkpoint.tokenizer_hash)
+  if (!tokenizer || tokenizer->hash() != checkpoint.tokenizer_hash)
     throw DataError(directory.string() + ": the tokenizer stored in the checkpoint of step " +
                     std::to_string(checkpoint.state.record.step) + " is not the one the run was trained with");
   return tokenizer;
@@ -149,8 +149,8 @@ std::optional<Checkpoint> chosen_checkpoint(const RunInfo& info, const ResumeOpt
                    names);
 }
 
-/// Throws UsageError for what cannot be asked of a run in this state, DataError for a fork that was killed before it had the checkpoint that
-/// it begins from: its initial weights are not where it began.
+/// Throws UsageError for what cannot be asked of a run in this state, DataError for a fork that was killed before it had the checkpoint
+/// that it begins from: its initial weights are not where it began.
 void check_options(const RunInfo& info, const ResumeOptions& options) {
   if (const int64_t step = forked_step(info); step > 0 && step_files(info.directory, kCheckpoints).empty())
     throw DataError(info.directory.string() + " is a fork that has no checkpoint, not even that of step " + std::to_string(step) +
@@ -360,7 +360,8 @@ RunState fork_run(const Fork& fork, const RunConfig& config, const fs::path& dir
   std::optional<TrainingInput> input;
   try {
     input = prepare_training(config, progress, std::move(tokenizer));
-    if (config.data.corpus == before.data.corpus && input->corpus.hash() != checkpoint.corpus_hash)
+    const bool same_task = config.data.task == before.data.task && (config.data.task.empty() || config.data.train == before.data.train);
+    if (same_task && config.data.corpus == before.data.corpus && input->corpus.hash() != checkpoint.corpus_hash)
       throw DataError("corpus " + input->corpus.name() + " has changed since the parent began; a fork could not go on in its text");
   } catch (...) {
     std::error_code ignored;

@@ -77,6 +77,7 @@ nlohmann::json described(const std::string& run, const RunEvaluation& e) {
                               {"loss", d.result.loss},
                               {"standard_error", d.result.standard_error},
                               {"bits_per_byte", d.result.bits_per_byte},
+                              {"accuracy", d.result.accuracy},
                               {"sequences", d.sequences},
                               {"tokens", d.tokens},
                               {"by_position", d.result.by_position}});
@@ -92,9 +93,14 @@ std::string loss_table(const RunEvaluation& e) {
   std::vector<std::vector<std::string>> rows;
   for (const DomainEvaluation& d : e.domains)
     rows.push_back({d.domain, d.ood ? "OOD" : "training domain", number(d.result.loss, 4), number(d.result.standard_error, 4),
-                    number(std::exp(d.result.loss), 2), number(d.result.bits_per_byte, 4), std::to_string(d.sequences),
-                    std::to_string(d.tokens)});
-  return table({"domain", "kind", "loss (nats)", "± standard error", "perplexity", "bits per byte", "sequences", "tokens"}, rows);
+                    number(std::exp(d.result.loss), 2),
+                    std::isnan(d.result.accuracy) ? number(d.result.bits_per_byte, 4) : number(100 * d.result.accuracy, 2),
+                    std::to_string(d.sequences), std::to_string(d.tokens)});
+  const bool answers =
+      std::any_of(e.domains.begin(), e.domains.end(), [](const DomainEvaluation& d) { return !std::isnan(d.result.accuracy); });
+  return table({"domain", "kind", "loss (nats)", "± standard error", "perplexity", answers ? "right (%)" : "bits per byte", "sequences",
+                answers ? "answers" : "tokens"},
+               rows);
 }
 
 /// Losses of each run, and what each differs from the first one by on the same sequences.
@@ -142,6 +148,7 @@ int run(Options options) {
     options.tasks.run = options.runs.front();
     options.tasks.options.checkpoint = options.evaluation.checkpoint;
     options.tasks.options.device = options.evaluation.device;
+    options.tasks.domains = options.evaluation.domains;
     return evaluate_tasks(options.tasks);
   }
   if (options.runs.size() > 1) return run_pairs(options);
@@ -153,12 +160,11 @@ int run(Options options) {
 }
 
 void declare_tasks(CLI::App& app, TaskCommand& o) {
-  CLI::Option* task =
-      app.add_option("--task", o.tasks,
-                     "Score tasks with choices instead, names with commas between (saccade tasks lists them) or a JSON file; "
-                     "results stay in RUN/tasks")
-          ->delimiter(',')
-          ->allow_extra_args(false);
+  CLI::Option* task = app.add_option("--task", o.tasks,
+                                     "Score tasks instead, names with commas between (saccade tasks lists them) or a JSON file; "
+                                     "results stay in RUN/tasks")
+                          ->delimiter(',')
+                          ->allow_extra_args(false);
   app.add_option("--data", o.options.data, "Folder with the tasks' files, or the file of one")->needs(task);
   app.add_option("--checkpoints", o.checkpoints, "Several of them: steps or shares of the run (90%,95%,100%)")
       ->delimiter(',')
@@ -177,6 +183,23 @@ void declare_tasks(CLI::App& app, TaskCommand& o) {
       ->check(CLI::IsMember({"none", "end_of_text"}))
       ->needs(task)
       ->capture_default_str();
+  app.add_option("--lengths", o.lengths, "Of generated prompts (s-niah-1, passkey): tokens, with commas between (default: the usual ones)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(1, 1 << 24))
+      ->needs(task);
+  app.add_option("--samples", o.options.samples, "Of generated tasks on symbols: examples of each of --domains")
+      ->check(CLI::Range(2, 1'000'000'000))
+      ->needs(task)
+      ->capture_default_str();
+  app.add_option("--seed", o.options.items.seed, "Of generated prompts")
+      ->check(CLI::Range(0, 1'000'000'000))
+      ->needs(task)
+      ->capture_default_str();
+  app.add_flag("--greedy", o.options.greedy, "Of choices: also how often greedy decoding writes the right one")->needs(task);
+  app.add_flag("!--no-trim", o.options.items.trim,
+               "White space around prompts and targets of SWDE, SQuAD and FDA stays, as in arXiv:2505.18522")
+      ->needs(task);
   app.add_flag("--strict-spaces", o.options.items.strict_spaces,
                "One space before the choices of COPA and WSC273, where the published numbers have two")
       ->needs(task);
@@ -201,7 +224,8 @@ const RegisterCommand command{
        app.add_option("--split", o->split, "validation or test")->check(CLI::IsMember({"validation", "test"}))->capture_default_str();
        app.add_option("--corpus", o->evaluation.corpus, "Another corpus (default: the run's)");
        app.add_option("--domains", o->evaluation.domains,
-                      "Domains, with commas between (default: the run's; all of another corpus that have text in the split)")
+                      "Domains, with commas between (default: the run's; all of another corpus that have text in the split); with --task "
+                      "difficulties of a generated task, like length-64-pairs-4")
            ->delimiter(',')
            ->allow_extra_args(false);
        app.add_option("--length", o->evaluation.length, "Tokens in a sequence (default: the run's)")->check(CLI::Range(1, 1 << 20));

@@ -35,7 +35,7 @@ TaskResult evaluate_one(const TaskCommand& command, const Task& task, int64_t st
   TaskResult result =
       evaluate_task(command.run, task, options,
                     {[](const std::string& line) { say(line); }, [&](double fraction) { bar.update(fraction, ""); }}, stop_requested());
-  if (result.items.empty()) throw Interrupted("stopped; the same command goes on where this one was");
+  if (!result.is_whole()) throw Interrupted("stopped; the same command goes on where this one was");
   return result;
 }
 
@@ -73,7 +73,13 @@ nlohmann::json averages(const std::vector<TaskResult>& results, size_t tasks, st
 }  // namespace
 
 int evaluate_tasks(TaskCommand command) {
-  if (command.options.data.empty()) throw UsageError("--task needs --data, the folder of the tasks' files; `saccade tasks` names them");
+  std::vector<Task> tasks;
+  for (const std::string& name : command.tasks) {
+    const Task found = find_task(name);
+    if (found.kind != Task::Kind::symbols && found.generator.empty() && command.options.data.empty())
+      throw UsageError("--task " + name + " needs --data, the folder of the tasks' files; `saccade tasks` names them");
+    for (Task& task : at_difficulties(found, command.lengths, command.domains)) tasks.push_back(std::move(task));
+  }
   command.options.prefix = command.prefix == "none" ? Prefix::none : Prefix::end_of_text;
   const std::vector<int64_t> there = step_files(command.run, kCheckpoints);
   std::vector<int64_t> steps;
@@ -82,8 +88,7 @@ int evaluate_tasks(TaskCommand command) {
   std::vector<TaskResult> results;
   nlohmann::json list = nlohmann::json::array();
   std::vector<std::vector<std::string>> rows;
-  for (const std::string& name : command.tasks) {
-    const Task task = find_task(name);
+  for (const Task& task : tasks) {
     for (const int64_t step : steps) {
       results.push_back(evaluate_one(command, task, step));
       rows.push_back(row_of(results.back()));
@@ -92,7 +97,7 @@ int evaluate_tasks(TaskCommand command) {
     }
   }
   std::string text = table({"task", "step", "metric", "score (%)", "± standard error", "chance (%)", "items", "shots", "cut"}, rows);
-  const nlohmann::json means = averages(results, command.tasks.size(), text);
+  const nlohmann::json means = averages(results, tasks.size(), text);
   print_result({{"run", command.run}, {"results", list}, {"averages", means}}, text);
   return 0;
 }

@@ -11,6 +11,8 @@ struct TaskCommand {
   std::vector<std::string> tasks;        ///< names or files
   std::vector<std::string> checkpoints;  ///< steps, or shares of the run ("90%"); empty: options.checkpoint
   std::string prefix = "none";
+  std::vector<int64_t> lengths;      ///< of generated prompts; empty: the usual ones
+  std::vector<std::string> domains;  ///< of tasks on symbols; empty: those to test on
   TaskRunOptions options;
 };
 /// Scores every task at every checkpoint and prints the table. Throws UsageError, DataError, DeviceError, Interrupted.

@@ -1,6 +1,6 @@
 // Gated DeltaNet (Yang et al. 2024, arXiv:2412.06464), as in "base capabilities" (arXiv:2505.18522), appendix A.
 //
-//   q, k, v = silu(conv(W x)),  q and k unit vectors,  β = σ(W_β x),  g = −e^{A_log} softplus(W_a x + bias)
+//   q, k, v = silu(conv(W x)),  q and k unit vectors,  β = σ(W_β x) or 2 σ(W_β x),  g = −e^{A_log} softplus(W_a x + bias)
 //   S̄ = e^{g_t} S_{t−1},  S_t = S̄ + k_t (β_t (v_t − S̄ᵀ k_t))ᵀ      o_t = S_tᵀ q_t / √K
 //   out = W_o( RMSNorm(o) ∘ silu(W_g x) )
 #include "kernels/ops/delta_rule/delta_rule.h"
@@ -13,6 +13,7 @@
 #include "models/architectures/registry.h"
 #include "models/layers/delta_heads.h"
 #include "models/layers/initialise.h"
+#include "models/suggest.h"
 
 namespace saccade {
 namespace {
@@ -23,6 +24,7 @@ constexpr double kSmallestDecay = 1e-3, kLargestDecay = 16;
 struct Settings {
   int64_t key_width = 0, value_width = 0, filter = 4;
   bool convolution = true;
+  bool negative_eigenvalues = false;
 };
 
 const Schema<Settings> schema{
@@ -32,11 +34,15 @@ const Schema<Settings> schema{
           "arXiv:2412.06464, section 3.4"),
     field("filter", &Settings::filter, {1, 64}, "Kernel size of the causal convolutions, in tokens.", "arXiv:2412.06464, section 3.4"),
     field("convolution", &Settings::convolution, "Causal convolutions of queries, keys and values.", "arXiv:2412.06464, table S.1"),
+    field("negative_eigenvalues", &Settings::negative_eigenvalues,
+          "β = 2 σ(W_β x): a token may turn what stands along its key round, not only take it away (parity needs that).",
+          "arXiv:2411.12537, section 4.1"),
 };
 
 DeltaHeads::Sizes sizes(const ModelShape& shape, const Settings& s) {
   const int64_t keys = s.key_width > 0 ? s.key_width : 3 * shape.width / (4 * shape.heads);
-  return {shape.width, shape.heads, keys, s.value_width > 0 ? s.value_width : 2 * keys, s.convolution ? s.filter : 0};
+  return {shape.width,           shape.heads, keys, s.value_width > 0 ? s.value_width : 2 * keys, s.convolution ? s.filter : 0,
+          s.negative_eigenvalues};
 }
 
 class GatedDeltaNetMixer : public DeltaMixer {
@@ -83,7 +89,12 @@ const RegisterArchitecture entry{{
     .defaults =
         {{"position", nullptr}, {"rotary_base", nullptr}, {"activation", "silu"}, {"norm_epsilon", 1e-6}, {"scaled_residual", false}},
     .own_head_width = true,
-    .variant = [](const nlohmann::json& values) { return std::string(values.at("convolution").get<bool>() ? "" : "without convolution"); },
+    .variant =
+        [](const nlohmann::json& values) {
+          std::string words = values.at("convolution").get<bool>() ? "" : "without convolution";
+          if (values.at("negative_eigenvalues").get<bool>()) add_words(words, "eigenvalues to −1");
+          return words;
+        },
     .check = check,
     .make_mixer = maker_of<GatedDeltaNetMixer>(schema),
 }};

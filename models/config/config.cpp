@@ -14,6 +14,7 @@
 #include "models/optimizers/registry.h"
 #include "models/schedules/registry.h"
 #include "models/schedules/wsd.h"
+#include "models/tasks/symbol_task.h"
 
 namespace saccade {
 namespace {
@@ -44,8 +45,55 @@ void check_data(const DataConfig& data) {
   if (data.max_document_tokens > 0 && data.max_document_tokens < data.min_document_tokens)
     throw UsageError("/data/max_document_tokens is " + text(data.max_document_tokens) + "; expected at least /data/min_document_tokens, " +
                      text(data.min_document_tokens));
-  if (data.corpus.empty()) throw UsageError("/data/corpus is empty; expected the name of a corpus");
+  if (data.corpus.empty() && data.task.empty()) throw UsageError("/data/corpus is empty; expected the name of a corpus");
   if (data.tokenizer.empty()) throw UsageError("/data/tokenizer is empty; expected bytes, bpe:N, unigram:N or a path to a .model");
+}
+
+/// Domains of a generated task, as /data/train and /data/ood name them. Throws UsageError.
+std::vector<SymbolDomain> task_domains(const SymbolTask& task, const Json& names, const std::string& pointer) {
+  std::vector<SymbolDomain> domains;
+  for (const std::string& name : names.get<std::vector<std::string>>()) domains.emplace_back(task, name, pointer);
+  return domains;
+}
+
+/// Of a section whose task is given: domains as usual for it, symbols and length as its domains need them, where it says nothing else.
+void complete_task(Json& section) {
+  const auto is_list = [](const Json& list) {
+    return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& name) { return name.is_string(); });
+  };
+  const SymbolTask& task = symbol_task(section.at("task").get<std::string>());
+  section.emplace("train", task.train);
+  section.emplace("ood", task.test);
+  section.emplace("corpus", "");
+  if (!is_list(section.at("train")) || !is_list(section.at("ood"))) return;  // the schema says so
+  int64_t length = 0, vocabulary = 0;
+  for (const char* kind : {"train", "ood"})
+    for (const SymbolDomain& domain : task_domains(task, section.at(kind), std::string("/data/") + kind)) {
+      if (std::string(kind) == "train") length = std::max(length, domain.length());
+      vocabulary = std::max(vocabulary, domain.vocabulary());
+    }
+  section.emplace("sequence_length", length);
+  section.emplace("tokenizer", "symbols:" + text(vocabulary));
+}
+
+/// Of a task: that nothing of text is given, and that sequences and symbols suffice.
+void check_task(const DataConfig& data) {
+  const SymbolTask& task = symbol_task(data.task);
+  const DataConfig usual;
+  if (!data.corpus.empty() || data.packing != usual.packing || data.min_document_tokens > 0 || data.max_document_tokens > 0)
+    throw UsageError("/data/task is \"" + data.task + "\", which is no text; expected no corpus, packing and document lengths beside it");
+  for (const SymbolDomain& domain : task_domains(task, data.train, "/data/train"))
+    if (domain.length() > data.sequence_length)
+      throw UsageError("/data/sequence_length is " + text(data.sequence_length) + "; expected at least " + text(domain.length()) + " for " +
+                       domain.name());
+  constexpr std::string_view kSymbols = "symbols:";
+  const std::string digits = data.tokenizer.starts_with(kSymbols) ? data.tokenizer.substr(kSymbols.size()) : "";
+  const bool is_number = !digits.empty() && digits.size() < 10 && digits.find_first_not_of("0123456789") == std::string::npos;
+  for (const auto* names : {&data.train, &data.ood})
+    for (const SymbolDomain& domain : task_domains(task, *names, "/data"))
+      if (!is_number || std::stoll(digits) < domain.vocabulary())
+        throw UsageError("/data/tokenizer is \"" + data.tokenizer + "\"; expected symbols:" + text(domain.vocabulary()) + " or more for " +
+                         domain.name());
 }
 
 void check_batch_warmup(const TrainingConfig& t) {
@@ -82,6 +130,8 @@ void check_training(const TrainingConfig& t, const DataConfig& data) {
   if (warmup_steps(t) > t.steps)
     throw UsageError("/training/warmup_steps is " + text(t.warmup_steps) + "; expected at most /training/steps, " + text(t.steps));
   check_batch_warmup(t);
+  if (t.stop_at_accuracy > 0 && data.task.empty())
+    throw UsageError("/training/stop_at_accuracy needs answers that are right or wrong; expected a /data/task");
   steps_of(t.keep_checkpoints, t.steps, "/training/keep_checkpoints");
   parse_multipliers(t.learning_rate_multipliers, "/training/learning_rate_multipliers");
   if (const Schedule& chosen = schedule(t.schedule); chosen.check)
@@ -211,11 +261,16 @@ RunConfig resolve(const Json& object) {
   names.insert(names.end(), {"architecture", "data", "training"});
   check_known_keys(object, names, "");
   RunConfig config = run_schema.read(object, "");
-  config.data = read_section(object, "data", data_schema);
+  Json given = object;
+  if (given.contains("data") && given["data"].is_object() && given["data"].contains("task") && given["data"]["task"].is_string() &&
+      given["data"]["task"] != "")
+    complete_task(given["data"]);
+  config.data = read_section(given, "data", data_schema);
   config.training = read_training(object);
   const bool capture_given = object.contains("training") && object.at("training").contains("capture_tokens");
   if (!capture_given) config.training.capture_tokens = std::min(config.training.capture_tokens, config.data.sequence_length);
   check_data(config.data);
+  if (!config.data.task.empty()) check_task(config.data);
   check_training(config.training, config.data);
   config.architecture = resolve_architecture(object.value("architecture", Json::object()), config.data.sequence_length);
   if (!object.contains("name")) config.name = default_name(config.architecture);
@@ -283,6 +338,9 @@ const Schema<DataConfig> data_schema{
           "Training documents with more tokens are left out, 0: none is."),
     choice_field("packing", &DataConfig::packing, {"packed", "document"},
                  "What a sequence holds: text across documents, or the beginning of one document, padded; no loss is counted of padding."),
+    text_field("task", &DataConfig::task,
+               "A generated task in place of text (saccade tasks lists them), of which answers alone are trained on; domains are then its "
+               "difficulties, like length-64-pairs-4."),
 };
 
 const Schema<TrainingConfig> training_schema{
@@ -333,6 +391,9 @@ const Schema<TrainingConfig> training_schema{
     repetition(field("checkpoint_every", &TrainingConfig::checkpoint_every, {1, kMany}, "Steps between checkpoints.")),
     repetition(list_field("keep_checkpoints", &TrainingConfig::keep_checkpoints, {0, 1e9},
                           "Steps (below 1: shares of all steps) whose checkpoints are written and never removed.")),
+    field("stop_at_accuracy", &TrainingConfig::stop_at_accuracy, {0, 1},
+          "Of a generated task: the run ends where every domain that it trains on has this share of answers right; 0: it does not.",
+          "arXiv:2312.04927, appendix E"),
 };
 
 const Schema<RunConfig> run_schema{

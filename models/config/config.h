@@ -18,6 +18,9 @@ struct DataConfig {
   std::vector<double> weights;                               ///< of the training domains, in their order; empty: by their size
   int64_t min_document_tokens = 0, max_document_tokens = 0;  ///< of training text; 0: no bound
   std::string packing = "packed";                            ///< or document: what a sequence holds (Packing)
+  /// A generated task in place of text (models/tasks/symbol_task.h); empty: text. Domains are then its difficulties ("length-64-pairs-4"),
+  /// the corpus is empty and the tokenizer "symbols:N".
+  std::string task;
 };
 
 /// Section "training".
@@ -51,6 +54,7 @@ struct TrainingConfig {
   int64_t capture_tokens = 256;  ///< length of a captured sample
   int64_t checkpoint_every = 500;
   std::vector<double> keep_checkpoints;  ///< steps (from 1), or shares of all steps (below 1), whose checkpoints are never removed
+  double stop_at_accuracy = 0;           ///< of every domain of a generated task that is trained on, where an evaluation finds it; 0: never
 };
 
 extern const Schema<DataConfig> data_schema;

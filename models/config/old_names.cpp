@@ -42,16 +42,18 @@ constexpr OldName kOldNames[] = {
     {"training", "evaluation_batches", "evaluation_tokens", batches_to_tokens},
 };
 
-/// A setting that was added with another default than what had been done before.
+/// A setting that was added, and what had been done before: in an architecture, or with another default.
 struct OldDefault {
-  const char *section, *name, *value;
-  const char *where, *is;  ///< only where this setting of the section has this value
+  const char *section, *name, *value;  ///< value: JSON text
+  const char *where, *is;              ///< only where this setting of the section has this value
 };
 
 /// Every such setting: the one table of them.
 constexpr OldDefault kOldDefaults[] = {
-    {"architecture", "initialisation", "xavier", "block", "avey"},
-    {"architecture", "mixer_inputs", "plain", "block", "rwkv"},
+    {"architecture", "initialisation", R"("xavier")", "block", "avey"},
+    {"architecture", "mixer_inputs", R"("plain")", "block", "rwkv"},
+    {"architecture", "negative_eigenvalues", "false", "mixer", "deltanet"},
+    {"architecture", "negative_eigenvalues", "false", "mixer", "gated_deltanet"},
 };
 
 /// Whether an architecture has the setting: a block may offer it to some mixers only.
@@ -70,6 +72,7 @@ constexpr std::pair<const char*, const char*> kAdded[] = {
     {"data", "min_document_tokens"},
     {"data", "max_document_tokens"},
     {"data", "packing"},
+    {"data", "task"},
     {"training", "optimizer"},
     {"training", "learning_rate_multipliers"},
     {"training", "warmup_share"},
@@ -81,6 +84,7 @@ constexpr std::pair<const char*, const char*> kAdded[] = {
     {"training", "initial_deviation"},
     {"training", "mup_base_width"},
     {"training", "final_evaluation_tokens"},
+    {"training", "stop_at_accuracy"},
 };
 
 void fill_added(Json& config, const std::string& section, const std::vector<Setting>& settings) {
@@ -127,7 +131,7 @@ void fill_old_defaults(Json& config) {
     Json& section = config.at(entry.section);
     if (section.contains(entry.where) && section.at(entry.where) == entry.is && !section.contains(entry.name) &&
         has_setting(section, entry.name))
-      section[entry.name] = entry.value;
+      section[entry.name] = Json::parse(entry.value);
   }
   fill_added(config, "data", data_schema.settings());
   fill_added(config, "training", training_schema.settings());

@@ -33,49 +33,97 @@ Packing parse_packing(const std::string& name) {
   return name == "document" ? Packing::document : Packing::packed;
 }
 
+namespace {
+
+/// Packed sequences have length+1 tokens, each beginning where the one before has its last token.
+class TextSequences : public SequenceStore {
+ public:
+  TextSequences(std::shared_ptr<const TokenStore> store, int64_t length, Packing packing)
+      : store_(std::move(store)), length_(length), packing_(packing) {}
+
+  int64_t size() const override {
+    if (packing_ == Packing::document) return static_cast<int64_t>(store_->document_ends().size());
+    return std::max<int64_t>(0, store_->size() - 1) / length_;
+  }
+  std::string label() const override { return store_->label(); }
+  int64_t targets(int64_t sequence) const override {
+    const Range range = targets_of(sequence);
+    return range.end - range.begin;
+  }
+
+  void read(int64_t sequence, std::span<int32_t> tokens, std::span<int32_t> targets) const override {
+    const Range range = targets_of(sequence);
+    // The token before the first target, then the targets.
+    std::vector<int32_t> window(static_cast<size_t>(range.end - range.begin + 1), store_->end_of_text());
+    const bool marked = packing_ == Packing::document;  // begins with end-of-text, which is there already
+    store_->read(range.begin - (marked ? 0 : 1), std::span(window).subspan(marked ? 1 : 0));
+    std::fill(std::copy(window.begin(), window.end() - 1, tokens.begin()), tokens.end(), store_->end_of_text());
+    std::fill(std::copy(window.begin() + 1, window.end(), targets.begin()), targets.end(), kNoTarget);
+  }
+
+ private:
+  /// Tokens of the store that a sequence's targets are.
+  struct Range {
+    int64_t begin, end;
+  };
+  Range targets_of(int64_t sequence) const {
+    if (packing_ == Packing::packed) return {sequence * length_ + 1, (sequence + 1) * length_ + 1};
+    const std::vector<int64_t>& ends = store_->document_ends();
+    const auto document = static_cast<size_t>(sequence);
+    const int64_t begin = document == 0 ? 0 : ends[document - 1];
+    return {begin, std::min(begin + length_, ends[document])};
+  }
+
+  std::shared_ptr<const TokenStore> store_;
+  int64_t length_;
+  Packing packing_;
+};
+
+std::vector<std::shared_ptr<const SequenceStore>> all_text_sequences(const std::vector<std::shared_ptr<const TokenStore>>& stores,
+                                                                     int64_t length, Packing packing) {
+  std::vector<std::shared_ptr<const SequenceStore>> all;
+  for (const auto& store : stores) all.push_back(text_sequences(store, length, packing));
+  return all;
+}
+
+}  // namespace
+
+std::shared_ptr<const SequenceStore> text_sequences(std::shared_ptr<const TokenStore> store, int64_t length, Packing packing) {
+  if (length < 1) throw UsageError("a sequence must have at least 1 token, not " + std::to_string(length));
+  auto sequences = std::make_shared<TextSequences>(store, length, packing);
+  if (sequences->size() == 0)
+    throw DataError(store->label() + " has " +
+                    (packing == Packing::document ? "no document"
+                                                  : std::to_string(store->size()) + " tokens, but one sequence of length " +
+                                                        std::to_string(length) + " needs " + std::to_string(length + 1)));
+  return sequences;
+}
+
 BatchSource::BatchSource(std::vector<std::shared_ptr<const TokenStore>> stores, int64_t sequence_length, uint64_t seed, bool shuffle,
                          const std::vector<double>& weights, Packing packing)
-    : stores_(std::move(stores)), length_(sequence_length), seed_(seed), shuffle_(shuffle), packing_(packing) {
-  if (length_ < 1) throw UsageError("a sequence must have at least 1 token, not " + std::to_string(length_));
+    : BatchSource(sequence_length, all_text_sequences(stores, sequence_length, packing), seed, shuffle, weights) {}
+
+BatchSource::BatchSource(int64_t sequence_length, std::vector<std::shared_ptr<const SequenceStore>> stores, uint64_t seed, bool shuffle,
+                         const std::vector<double>& weights)
+    : stores_(std::move(stores)), length_(sequence_length), seed_(seed), shuffle_(shuffle) {
   if (stores_.empty()) throw UsageError("no domain to take sequences from");
-  for (const auto& store : stores_)
-    if (sequences(*store) == 0)
-      throw DataError(store->label() + " has " +
-                      (packing_ == Packing::document ? "no document"
-                                                     : std::to_string(store->size()) + " tokens, but one sequence of length " +
-                                                           std::to_string(length_) + " needs " + std::to_string(length_ + 1)));
   if (weights.empty()) return;
   if (weights.size() != stores_.size()) throw UsageError("a weight is needed for every domain, or none");
   quotas_ = quotas(weights, kWeightedBlock);
 }
 
-/// Packed ones have length+1 tokens, each beginning where the one before has its last token.
-int64_t BatchSource::sequences(const TokenStore& store) const {
-  if (packing_ == Packing::document) return static_cast<int64_t>(store.document_ends().size());
-  return std::max<int64_t>(0, store.size() - 1) / length_;
-}
-
-BatchSource::Range BatchSource::targets_of(const Place& place) const {
-  if (packing_ == Packing::packed) return {place.sequence * length_ + 1, (place.sequence + 1) * length_ + 1};
-  const std::vector<int64_t>& ends = stores_[place.store]->document_ends();
-  const auto document = static_cast<size_t>(place.sequence);
-  const int64_t begin = document == 0 ? 0 : ends[document - 1];
-  return {begin, std::min(begin + length_, ends[document])};
-}
-
 int64_t BatchSource::targets(uint64_t first, int64_t count) const {
-  if (packing_ == Packing::packed) return count * length_;
   int64_t total = 0;
   for (int64_t i = 0; i < count; ++i) {
-    const Range range = targets_of(place(first + static_cast<uint64_t>(i)));
-    total += range.end - range.begin;
+    const Place at = place(first + static_cast<uint64_t>(i));
+    total += stores_[at.store]->targets(at.sequence);
   }
   return total;
 }
 
 std::vector<int64_t> BatchSource::sizes() const {
   std::vector<int64_t> all;
-  for (const auto& store : stores_) all.push_back(sequences(*store));
+  for (const auto& store : stores_) all.push_back(store->size());
   return all;
 }
 
@@ -99,7 +147,7 @@ BatchSource::Place BatchSource::weighted_place(uint64_t position) const {
   const uint64_t block = position / kWeightedBlock, in_block = position % kWeightedBlock;
   Place place = share_of(shuffle_ ? Permutation(kWeightedBlock, seed_, "domain order", block)(in_block) : in_block);
   const auto number = static_cast<uint64_t>(static_cast<int64_t>(block) * quotas_[place.store] + place.sequence);
-  const auto size = static_cast<uint64_t>(sequences(*stores_[place.store]));
+  const auto size = static_cast<uint64_t>(stores_[place.store]->size());
   const Permutation order(size, seed_, "data order of " + stores_[place.store]->label(), number / size);
   place.sequence = static_cast<int64_t>(shuffle_ ? order(number % size) : number % size);
   return place;
@@ -110,13 +158,13 @@ BatchSource::Place BatchSource::place(uint64_t position) const {
   const auto total = static_cast<uint64_t>(sequences_per_epoch());
   const uint64_t epoch = position / total, in_epoch = position % total;
   Place place{0, static_cast<int64_t>(shuffle_ ? Permutation(total, seed_, "data order", epoch)(in_epoch) : in_epoch)};
-  for (; place.sequence >= sequences(*stores_[place.store]); ++place.store) place.sequence -= sequences(*stores_[place.store]);
+  for (; place.sequence >= stores_[place.store]->size(); ++place.store) place.sequence -= stores_[place.store]->size();
   return place;
 }
 
 int64_t BatchSource::sequences_per_epoch() const {
   int64_t total = 0;
-  for (const auto& store : stores_) total += sequences(*store);
+  for (const auto& store : stores_) total += store->size();
   return total;
 }
 
@@ -125,17 +173,10 @@ void BatchSource::next(int64_t count, std::span<int32_t> tokens, std::span<int32
   if (tokens.size() != size || targets.size() != size)
     throw Error("BatchSource::next: buffers of " + std::to_string(tokens.size()) + " and " + std::to_string(targets.size()) +
                 " tokens, expected " + std::to_string(size));
-  std::vector<int32_t> window;  // the token before the first target, then the targets
   for (int64_t row = 0; row < count; ++row) {
     const Place from = place(position_ + static_cast<uint64_t>(row));
-    const TokenStore& store = *stores_[from.store];
-    const Range range = targets_of(from);
-    window.assign(static_cast<size_t>(range.end - range.begin + 1), store.end_of_text());
-    const bool marked = packing_ == Packing::document;  // begins with end-of-text, which is there already
-    store.read(range.begin - (marked ? 0 : 1), std::span(window).subspan(marked ? 1 : 0));
-    const auto first_token = tokens.begin() + row * length_, first_target = targets.begin() + row * length_;
-    std::fill(std::copy(window.begin(), window.end() - 1, first_token), first_token + length_, store.end_of_text());
-    std::fill(std::copy(window.begin() + 1, window.end(), first_target), first_target + length_, kNoTarget);
+    const auto begin = static_cast<size_t>(row * length_), end = static_cast<size_t>(length_);
+    stores_[from.store]->read(from.sequence, tokens.subspan(begin, end), targets.subspan(begin, end));
   }
   position_ += static_cast<uint64_t>(count);
 }

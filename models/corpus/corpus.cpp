@@ -57,6 +57,13 @@ Corpus Corpus::open(const std::string& name, const std::function<void(const std:
   return corpus;
 }
 
+Corpus Corpus::generated(std::string name, std::string hash) {
+  Corpus corpus;
+  corpus.name_ = std::move(name);
+  corpus.hash_ = std::move(hash);
+  return corpus;
+}
+
 bool Corpus::has_domain(const std::string& domain) const {
   return std::any_of(domains_.begin(), domains_.end(), [&](const DomainInfo& info) { return info.name == domain; });
 }

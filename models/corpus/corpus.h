@@ -27,6 +27,8 @@ class Corpus {
   /// `name` is an imported corpus, or a built-in one ("local-text", "task-copy", "task-mqar", "task-passkey"; tasks with
   /// settings as in tasks.h), which is made on first use. Throws DataError when there is none or it is damaged.
   static Corpus open(const std::string& name, const std::function<void(const std::string&)>& progress = {});
+  /// What stands for text where sequences are generated (models/tasks): a name and a hash, no domains.
+  static Corpus generated(std::string name, std::string hash);
 
   const std::string& name() const { return name_; }
   const std::string& hash() const { return hash_; }  ///< SHA-256 over all documents, domains and splits
@@ -106,6 +108,18 @@ enum class Packing { packed, document };
 Packing parse_packing(const std::string& name);  ///< "packed" or "document". Throws UsageError.
 constexpr int32_t kNoTarget = -1;                ///< counts for nothing (linear_cross_entropy)
 
+/// Sequences of T tokens with their targets, by number.
+class SequenceStore {
+ public:
+  virtual ~SequenceStore() = default;
+  virtual int64_t size() const = 0;                     ///< sequences
+  virtual std::string label() const = 0;                ///< "prose.train", for messages
+  virtual int64_t targets(int64_t sequence) const = 0;  ///< of a sequence, other than kNoTarget
+  virtual void read(int64_t sequence, std::span<int32_t> tokens, std::span<int32_t> targets) const = 0;  ///< [T] each
+};
+/// Throws DataError where there is not one sequence.
+std::shared_ptr<const SequenceStore> text_sequences(std::shared_ptr<const TokenStore> store, int64_t length, Packing packing);
+
 /// Sequences of T tokens and their targets, in an order shuffled by seed; an epoch visits each once.
 /// With weights every store gives its share of every kWeightedBlock sequences, in an order shuffled by seed, and goes through its own
 /// sequences again and again, so that small ones come more often. The position is one number, so it resumes exactly.
@@ -116,6 +130,9 @@ class BatchSource {
   /// DataError for a store with less text than a sequence.
   BatchSource(std::vector<std::shared_ptr<const TokenStore>> stores, int64_t sequence_length, uint64_t seed, bool shuffle = true,
               const std::vector<double>& weights = {}, Packing packing = Packing::packed);
+  /// Of sequences of any kind.
+  BatchSource(int64_t sequence_length, std::vector<std::shared_ptr<const SequenceStore>> stores, uint64_t seed, bool shuffle = true,
+              const std::vector<double>& weights = {});
   bool weighted() const { return !quotas_.empty(); }
   /// Sequences that each store has given before a position; with weights only.
   std::vector<int64_t> taken(uint64_t position) const;
@@ -136,22 +153,15 @@ class BatchSource {
     int64_t sequence;
   };
   Place place(uint64_t position) const;
-  int64_t sequences(const TokenStore& store) const;
-  /// Tokens of a store that a sequence's targets are.
-  struct Range {
-    int64_t begin, end;
-  };
-  Range targets_of(const Place& place) const;
   Place weighted_place(uint64_t position) const;
   /// The store of a number below kWeightedBlock, and how many of the store's come before it.
   Place share_of(uint64_t number) const;
 
-  std::vector<std::shared_ptr<const TokenStore>> stores_;
+  std::vector<std::shared_ptr<const SequenceStore>> stores_;
   std::vector<int64_t> quotas_;  ///< of each store in a block; empty without weights
   int64_t length_;
   uint64_t seed_;
   bool shuffle_;
-  Packing packing_;
   uint64_t position_ = 0;  ///< sequences handed out
 };
 

@@ -82,8 +82,15 @@ std::unique_ptr<Tokenizer> open_model(const std::string& spec) {
 
 }  // namespace
 
+std::unique_ptr<Tokenizer> make_built_in_tokenizer(const std::string& name) {
+  constexpr std::string_view kSymbols = "symbols:";
+  if (name == "bytes") return make_byte_tokenizer();
+  if (name.starts_with(kSymbols)) return make_symbol_tokenizer(parse_vocabulary(name, name.substr(kSymbols.size())));
+  return nullptr;
+}
+
 int64_t vocabulary_of(const std::string& spec) {
-  if (spec == "bytes") return make_byte_tokenizer()->vocabulary();
+  if (const auto built_in = make_built_in_tokenizer(spec)) return built_in->vocabulary();
   for (const std::string kind : {"bpe:", "unigram:"})
     if (spec.starts_with(kind)) return parse_vocabulary(spec, spec.substr(kind.size()));
   return open_model(spec)->vocabulary();
@@ -91,7 +98,7 @@ int64_t vocabulary_of(const std::string& spec) {
 
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& spec, const Corpus& corpus, const std::vector<std::string>& domains,
                                           const std::function<void(const std::string&)>& progress) {
-  if (spec == "bytes") return make_byte_tokenizer();
+  if (auto built_in = make_built_in_tokenizer(spec)) return built_in;
   for (const std::string kind : {"bpe", "unigram"})
     if (spec.starts_with(kind + ":"))
       return open_trained(spec, kind, parse_vocabulary(spec, spec.substr(kind.size() + 1)), corpus, domains, progress);

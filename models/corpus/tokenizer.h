@@ -26,6 +26,10 @@ class Tokenizer {
 };
 
 std::unique_ptr<Tokenizer> make_byte_tokenizer();
+/// "symbols:N": numbers 0 … N − 1, which generated tasks are made of (models/tasks), not text.
+std::unique_ptr<Tokenizer> make_symbol_tokenizer(int64_t vocabulary);
+/// Of those that have no file: "bytes" or "symbols:N". Nothing for another name. Throws UsageError for a bad N.
+std::unique_ptr<Tokenizer> make_built_in_tokenizer(const std::string& name);
 /// From a SentencePiece .model (trained here, Mixtral's, Llama's …). Throws DataError when it is not one.
 std::unique_ptr<Tokenizer> load_sentencepiece(const std::string& path);
 std::unique_ptr<Tokenizer> parse_sentencepiece(const std::string& content, const std::string& name);

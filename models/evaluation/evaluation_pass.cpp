@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "kernels/engine/transfer.h"
+#include "kernels/ops/linear/linear.h"
 #include "kernels/ops/position_sums/position_sums.h"
 
 namespace saccade {
@@ -30,9 +31,11 @@ std::vector<PositionLoss> loss_by_position(const std::vector<double>& by_positio
     PositionLoss bin{begin, std::min(std::max<int64_t>(1, 2 * begin), length), 0};
     double all = 0;
     for (int64_t t = begin; t < bin.end; ++t) all += targets(t);
-    for (int64_t t = begin; t < bin.end; ++t) bin.loss += by_position[static_cast<size_t>(t)] / (all / targets(t));
-    bins.push_back(bin);
     begin = bin.end;
+    if (all == 0) continue;  // nothing is asked there
+    for (int64_t t = bin.begin; t < bin.end; ++t)
+      if (targets(t) > 0) bin.loss += by_position[static_cast<size_t>(t)] / (all / targets(t));
+    bins.push_back(bin);
   }
   return bins;
 }
@@ -53,8 +56,8 @@ void check_batch(const FrozenBatch& batch, int64_t vocabulary) {
   check(batch.targets, kNoTarget);
   for (int64_t s = 0; s < batch.sequences; ++s) {
     const int64_t counted = batch.targets_of(s);
-    const auto rest = batch.targets.begin() + s * batch.length + counted;
-    if (counted == 0 || std::any_of(rest, rest + (batch.length - counted), [](int32_t t) { return t != kNoTarget; }))
+    const auto first = batch.targets.begin() + s * batch.length;
+    if ((counted == 0 && !batch.answers) || (!batch.answers && std::find(first, first + counted, kNoTarget) != first + counted))
       throw DataError("the evaluation batch of " + batch.domain + " has a sequence without targets, or with a gap in them");
   }
 }
@@ -79,9 +82,12 @@ Evaluation EvaluationPass::evaluate(const FrozenBatch& batch, const std::functio
         token_losses(batch.tokens.data() + first * length, batch.targets.data() + first * length, count, length);
     for (int64_t s = 0; s < count; ++s) {
       const double* row = piece.data() + s * length;
-      const int64_t counted = batch.targets_of(first + s);
+      const int32_t* asked = batch.targets.data() + (first + s) * length;
+      int64_t counted = 0;
       double sum = 0;
-      for (int64_t t = 0; t < counted; ++t) {
+      for (int64_t t = 0; t < length; ++t) {
+        if (asked[t] == kNoTarget) continue;
+        ++counted;
         sums[static_cast<size_t>(t)] += row[t];
         ++targets_at[static_cast<size_t>(t)];
         sum += row[t];
@@ -90,12 +96,20 @@ Evaluation EvaluationPass::evaluate(const FrozenBatch& batch, const std::functio
       evaluation.targets.push_back(counted);
       targets += static_cast<double>(counted);
     }
+    if (batch.answers) {
+      const std::vector<bool> right = greedy(batch.tokens.data() + first * length, batch.targets.data() + first * length, count, length);
+      evaluation.right.insert(evaluation.right.end(), right.begin(), right.end());
+    }
     if (progress) progress(first + count);
   }
+  if (batch.answers)
+    evaluation.accuracy = static_cast<double>(std::count(evaluation.right.begin(), evaluation.right.end(), true)) / targets;
   while (targets_at.back() == 0) targets_at.pop_back();
   for (size_t t = 0; t < targets_at.size(); ++t) {
     const auto at = static_cast<double>(targets_at[t]);
-    evaluation.by_position.push_back(sums[t] / at);
+    evaluation.by_position.push_back(0);
+    if (targets_at[t] == 0) continue;
+    evaluation.by_position.back() = sums[t] / at;
     evaluation.loss += evaluation.by_position.back() / (targets / at);  // exactly the length where every position counts
   }
   evaluation.standard_error = standard_error(evaluation.by_sequence, evaluation.targets);
@@ -123,6 +137,40 @@ std::vector<double> EvaluationPass::token_losses(const int32_t* tokens, const in
     forward(tape, x, y, losses);
   });
   return to_doubles(losses);
+}
+
+std::vector<bool> EvaluationPass::greedy(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length) {
+  constexpr int64_t kRows = 1024;  // of logits at a time
+  const Tensor x = arena_.allocate({sequences, length}, DType::i32);
+  copy_from_host(x, tokens);
+  Tape tape(arena_, false);
+  prepare_(tape);
+  const Tensor hidden = model_.hidden(tape, x, nullptr);
+  const int64_t width = hidden.dim(2);
+  const auto row = static_cast<size_t>(width * byte_size(hidden.dtype()));
+  std::vector<char> all(static_cast<size_t>(hidden.bytes())), some;
+  copy_to_host(all.data(), hidden);
+  std::vector<int64_t> asked;
+  for (int64_t i = 0; i < sequences * length; ++i)
+    if (targets[i] != kNoTarget) asked.push_back(i);
+  std::vector<bool> right(static_cast<size_t>(sequences * length));
+  for (size_t first = 0; first < asked.size(); first += kRows) {
+    const size_t last = std::min(first + kRows, asked.size());
+    some.clear();
+    for (size_t i = first; i < last; ++i) {
+      const auto from = all.begin() + asked[i] * static_cast<int64_t>(row);
+      some.insert(some.end(), from, from + static_cast<int64_t>(row));
+    }
+    const Tensor rows = arena_.allocate({static_cast<int64_t>(last - first), width}, hidden.dtype());
+    copy_from_host(rows, some.data());
+    const std::vector<double> logits = to_doubles(linear(tape, rows, model_.output_weight()));
+    const int64_t vocabulary = model_.output_weight().dim(0);
+    for (size_t i = first; i < last; ++i) {
+      const auto begin = logits.begin() + static_cast<int64_t>(i - first) * vocabulary;
+      right[static_cast<size_t>(asked[i])] = std::max_element(begin, begin + vocabulary) - begin == targets[asked[i]];
+    }
+  }
+  return right;
 }
 
 EvaluationPass::Planned EvaluationPass::plan(int64_t length) {

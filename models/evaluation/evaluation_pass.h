@@ -22,10 +22,12 @@ struct Evaluation {
   double loss = 0;
   double standard_error = std::numeric_limits<double>::quiet_NaN();  ///< NaN for one sequence
   double bits_per_byte = std::numeric_limits<double>::quiet_NaN();   ///< Σ l_st / ln 2 over the text's bytes; NaN: not known
-  std::vector<double> by_position;                                   ///< [≤ T] mean over the sequences that have a target there
+  std::vector<double> by_position;                                   ///< [≤ T] mean over the sequences that have a target there, 0: none
   std::vector<double> by_sequence;                                   ///< [S] m_s
   std::vector<int64_t> targets;                                      ///< [S] n_s
   std::vector<int64_t> targets_at;                                   ///< [≤ T] sequences with a target at each position
+  double accuracy = std::numeric_limits<double>::quiet_NaN();        ///< share of targets that are likeliest; of answers only (FrozenBatch)
+  std::vector<bool> right;                                           ///< [S · T] likewise: the target is the first of the likeliest tokens
 };
 
 /// Mean loss over positions begin … end-1 of a sequence.
@@ -55,6 +57,9 @@ class EvaluationPass {
 
   /// Nats of every token [sequences · length] of one piece: rows may end in padding, whose losses mean nothing.
   std::vector<double> token_losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length);
+  /// Whether each target [sequences · length] of one piece is the first of the likeliest tokens; false where it is kNoTarget. Logits of
+  /// those positions alone are made.
+  std::vector<bool> greedy(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length);
   /// Sequences of this length in a piece.
   int64_t piece_sequences(int64_t length) const;
 
@@ -79,7 +84,8 @@ class EvaluationPass {
   std::map<Key, cuda::CapturedGraph> graphs_;
 };
 
-/// Throws DataError unless a batch has tokens, as many as it says, all below `vocabulary`.
+/// Throws DataError unless a batch has tokens, as many as it says, all below `vocabulary`, and targets in every sequence, which come first
+/// unless they are answers.
 void check_batch(const FrozenBatch& batch, int64_t vocabulary);
 
 }  // namespace saccade

@@ -4,6 +4,7 @@
 
 #include "kernels/engine/error.h"
 #include "models/suggest.h"
+#include "models/tasks/symbol_task.h"
 
 namespace saccade {
 namespace {
@@ -39,7 +40,20 @@ int64_t bytes_of_targets(const FrozenBatch& batch, const Tokenizer& tokenizer) {
 
 int64_t FrozenBatch::targets_of(int64_t sequence) const {
   const auto first = targets.begin() + sequence * length, last = first + length;
-  return std::find(first, last, kNoTarget) - first;
+  auto end = last;
+  while (end != first && *(end - 1) == kNoTarget) --end;
+  return end - first;
+}
+
+FrozenBatch task_batch(const std::string& task, const std::string& domain, const FrozenText& text) {
+  SymbolDomain examples(symbol_task(task), domain, "domain");
+  const int64_t length = text.length > 0 ? text.length : examples.length();
+  FrozenBatch frozen{domain, {}, {}, text.sequences, length, 0, true};
+  frozen.tokens.resize(static_cast<size_t>(frozen.sequences * length));
+  frozen.targets.resize(frozen.tokens.size());
+  BatchSource(length, {symbol_sequences(std::move(examples), text.split, length)}, kEvaluationSeed, false)
+      .next(frozen.sequences, frozen.tokens, frozen.targets);
+  return frozen;
 }
 
 FrozenBatch frozen_batch(const Corpus& corpus, const std::string& domain, const FrozenText& text, const Tokenizer& tokenizer) {
@@ -55,6 +69,13 @@ FrozenBatch frozen_batch(const Corpus& corpus, const std::string& domain, const 
 
 std::vector<FrozenBatch> evaluation_batches(const RunConfig& config, const Corpus& corpus, const Tokenizer& tokenizer) {
   const int64_t length = config.data.sequence_length;
+  if (!config.data.task.empty()) {
+    std::vector<FrozenBatch> batches;
+    for (const auto* domains : {&config.data.train, &config.data.ood})
+      for (const std::string& domain : *domains)
+        batches.push_back(task_batch(config.data.task, domain, {Split::validation, 0, evaluation_sequences(config.training, length)}));
+    return batches;
+  }
   const FrozenText text{Split::validation, length, evaluation_sequences(config.training, length), parse_packing(config.data.packing)};
   std::vector<FrozenBatch> batches;
   for (const auto* domains : {&config.data.train, &config.data.ood})

@@ -11,9 +11,10 @@ struct FrozenBatch {
   std::string domain;
   std::vector<int32_t> tokens, targets;  ///< [sequences, length] each; targets are the tokens one later, or kNoTarget
   int64_t sequences = 0, length = 0;
-  int64_t bytes = 0;  ///< of text that the targets stand for, ends of text apart; 0: not known
+  int64_t bytes = 0;     ///< of text that the targets stand for, ends of text apart; 0: not known
+  bool answers = false;  ///< of a generated task: targets stand anywhere, and are right or wrong
 
-  int64_t targets_of(int64_t sequence) const;  ///< how many count; they come first
+  int64_t targets_of(int64_t sequence) const;  ///< positions up to the last that counts; of text all of them count
 };
 
 /// Which part of a domain is frozen.
@@ -26,6 +27,9 @@ struct FrozenText {
 /// The choice depends on the text, the tokenizer and the length alone: fewer sequences are the first of more. Throws DataError when
 /// the split has no text of that domain, or not one sequence.
 FrozenBatch frozen_batch(const Corpus& corpus, const std::string& domain, const FrozenText& text, const Tokenizer& tokenizer);
+
+/// Examples of a generated task, the first of its split, in rows of `text.length` tokens (0: the domain's own length).
+FrozenBatch task_batch(const std::string& task, const std::string& domain, const FrozenText& text);
 
 /// The domains that a run did not train on are OOD.
 inline bool is_ood(const DataConfig& data, const std::string& domain) {

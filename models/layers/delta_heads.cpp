@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/ops/elementwise/elementwise.h"
 #include "kernels/ops/l2_norm/l2_norm.h"
 #include "kernels/ops/linear/linear.h"
 #include "kernels/ops/sigmoid_gate/sigmoid_gate.h"
@@ -40,10 +41,11 @@ DeltaRule DeltaHeads::operator()(Tape& tape, const Tensor& x, State* state, std:
   weights.insert(weights.end(), more.begin(), more.end());
   const std::vector<Tensor> p = linears(tape, x, weights);
   more.assign(p.begin() + 4, p.end());
+  const Tensor gate = sigmoid_gate(tape, p[3]);
   DeltaRule rule{.q = unit_heads(tape, conv_query_(tape, p[0], state ? &state->query : nullptr)),
                  .k = unit_heads(tape, conv_key_(tape, p[1], state ? &state->key : nullptr)),
                  .v = conv_value_(tape, p[2], state ? &state->value : nullptr).reshape({x.dim(0), x.dim(1), sizes_.heads, sizes_.values}),
-                 .beta = sigmoid_gate(tape, p[3]),
+                 .beta = sizes_.negative_eigenvalues ? add(tape, gate, gate) : gate,
                  .scale = fan_in_bound(sizes_.keys)};
   if (state) rule.state = {state->s, false, true};
   return rule;

@@ -5,12 +5,13 @@
 
 namespace saccade {
 
-/// What DeltaNet and Gated DeltaNet share: q, k, v = silu(conv(W x)), q and k made unit vectors head by head, β = σ(W_β x), and
-/// the state of decoding.
+/// What DeltaNet and Gated DeltaNet share: q, k, v = silu(conv(W x)), q and k made unit vectors head by head, β = σ(W_β x), or
+/// 2 σ(W_β x), and the state of decoding. A token multiplies the state by I − β k kᵀ, whose eigenvalue along k is 1 − β.
 class DeltaHeads {
  public:
   struct Sizes {
     int64_t width, heads, keys, values, filter;  ///< keys, values: of one head; filter 0: no convolution
+    bool negative_eigenvalues;                   ///< β in (0, 2), so that eigenvalues are in (−1, 1) (arXiv:2411.12537, section 4.1)
   };
   struct State : LayerState {
     Tensor query, key, value;  ///< last inputs of the convolutions

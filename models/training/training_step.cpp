@@ -83,7 +83,7 @@ TrainingStep::TrainingStep(const RunConfig& config, int64_t vocabulary, Device d
   tape_.set_recompute(training_.activation_checkpointing);
   prepare(tape_);
   refresh_copies();
-  if (config.data.packing == "packed") return;
+  if (config.data.packing == "packed" && config.data.task.empty()) return;  // every row has a target
   target_share_ = arena_.allocate({1}, precision_.parameters);
   next_target_share_.emplace(target_share_);
 }

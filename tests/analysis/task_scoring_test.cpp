@@ -4,7 +4,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "analysis/runs/hdf5.h"
+#include "analysis/runs/results_file.h"
 #include "analysis/tasks/task_run.h"
+#include "analysis/training/loss_course.h"
 #include "kernels/engine/error.h"
 #include "kernels/engine/transfer.h"
 #include "kernels/ops/embedding/embedding.h"
@@ -129,6 +132,47 @@ class TaskScoringTest : public QObject {
       }
   }
 
+  /// The likeliest behind 0 is 0, behind 1 it is 2, behind 2 it is 2; a tie goes to the first.
+  void greedy_is_what_would_be_written() {
+    Arena arena(Device::cpu());
+    const Bigrams model(arena, {{0.5, 0.25, 0.25}, {0.1, 0.2, 0.7}, {0.3, 0.3, 0.4}});
+    const std::vector<EncodedRequest> requests{
+        {{0, 0, 0}, 2, false}, {{0, 0, 1}, 2, false}, {{0, 1, 2, 2}, 2, false}, {{1, 2, 0}, 1, false}};
+    for (const int64_t piece : {1, 4096}) {
+      EvaluationPass pass(
+          model, arena, [](Tape&) {}, piece);
+      std::vector<bool> got(requests.size());
+      score_requests(
+          pass, requests, std::vector<size_t>{0, 1, 2, 3}, Batching::padded,
+          [&](const std::vector<ScoredRequest>& batch) {
+            for (const ScoredRequest& s : batch) got[s.request] = s.greedy;
+            return true;
+          },
+          true);
+      QCOMPARE(got, (std::vector<bool>{true, false, true, false}));
+    }
+    Arena other(Device::cpu());
+    const Bigrams ties(other, {{0.4, 0.4, 0.2}, {0.4, 0.2, 0.4}, {0.2, 0.4, 0.4}});
+    EvaluationPass pass(
+        ties, other, [](Tape&) {}, 64);
+    const std::vector<int32_t> tokens{0, 1, 2, 2}, targets{0, 2, kNoTarget, 1};
+    QCOMPARE(pass.greedy(tokens.data(), targets.data(), 1, 4), (std::vector<bool>{true, false, false, true}));
+  }
+
+  void answers_are_compared() {
+    QVERIFY(contains_answer(" The Value is x.", "value IS"));
+    QVERIFY(!contains_answer("valu", "value"));
+    QVERIFY(is_answer(" 123\n", "123") && !is_answer("1234", "123") && !is_answer("", "1"));
+    Task task;
+    task.metric = "contains";
+    const std::vector<TaskScore> scores =
+        answer_scores(task, {{"", "", 1, "depth 20 %"}, {"", "", 0, "depth 10 %"}, {"", "", 0, "depth 20 %"}, {"", "", 1, "depth 20 %"}});
+    QCOMPARE(scores.size(), size_t{3});
+    QCOMPARE(scores[0].value, 0.5);
+    QCOMPARE(scores[1].metric, std::string("contains depth 10 %"));
+    QCOMPARE(scores[2].value, 2.0 / 3);
+  }
+
   void accuracy_by_characters_and_bytes() {
     const TaskItem item{{{"", "", "aaaa"}, {"", "", "\xC3\xA9\xC3\xA9"}, {"", "", "bb"}}, 1, ""};
     const ItemScore score = score_item(item, {-4.0, -3.0, -3.0});  // of a character: −1, −1.5, −1.5; of a byte: −1, −0.75, −1.5
@@ -165,6 +209,56 @@ class TaskScoringTest : public QObject {
     };
     QCOMPARE(chance_level({item({"no", "yes"}, 1), item({"no", "yes"}, 1), item({"no", "yes"}, 0)}), 2.0 / 3);  // the more frequent answer
     QCOMPARE(chance_level({item({"a", "b"}, 0), item({"c", "d", "e", "f"}, 0)}), 3.0 / 8);
+  }
+
+  /// A run answers prompts: greedy, token by token, until a line ends; stopped and taken up; in journal and results.h5.
+  void a_run_answers_by_generation() {
+    const fs::path run = folder_.filePath("writer").toStdString(), data = folder_.filePath("swde.jsonl").toStdString();
+    QCOMPARE(work_on(run, tiny_config()).state, RunState::finished);
+    {
+      std::ofstream rows(data);
+      for (int i = 0; i < 6; ++i)
+        rows << nlohmann::json{{"text", "the cat sat on " + std::to_string(i) + " \n"}, {"value", i == 3 ? "Q" : "t"}}.dump() << "\n";
+    }
+    std::atomic<bool> stop = false;
+    TaskRunOptions options;
+    options.data = data;
+    const Task swde = find_task("swde");
+    QCOMPARE(swde.max_tokens, int64_t{48});
+    const TaskResult part = evaluate_task(run, swde, options, {{}, [&](double) { stop = true; }}, stop);
+    QVERIFY(!part.is_whole());
+    stop = false;
+    const TaskResult result = evaluate_task(run, swde, options, {}, stop);
+    QCOMPARE(result.answers.size(), size_t{6});
+    LoadedModel loaded = load_model(run);
+    const int64_t vocabulary = loaded.tokenizer->vocabulary();
+    for (size_t i = 0; i < 6; ++i) {
+      // The same again from whole forward passes.
+      std::vector<int32_t> text = loaded.tokenizer->encode("the cat sat on " + std::to_string(i));
+      std::string written;
+      for (int n = 0; n < 48; ++n) {
+        Tape tape(loaded.model->arena(), false);
+        const Tensor tokens = loaded.model->arena().allocate({1, static_cast<int64_t>(text.size())}, DType::i32);
+        copy_from_host(tokens, text.data());
+        const std::vector<double> logits = to_doubles(loaded.model->model().logits(tape, tokens));
+        const auto last = logits.end() - vocabulary;
+        const auto next = static_cast<int32_t>(std::max_element(last, logits.end()) - last);
+        if (next == loaded.tokenizer->end_of_text() || next == '\n') break;
+        text.push_back(next), written += static_cast<char>(next);
+      }
+      QCOMPARE(result.answers[i].answer, written);
+      QCOMPARE(result.answers[i].right, double(contains_answer(written, i == 3 ? "Q" : "t")));
+    }
+    const RunHistory history = recorded_history(run);
+    QCOMPARE(history.task_scores().size(), size_t{1});
+    QCOMPARE(history.task_scores()[0].task, std::string("swde"));
+    QCOMPARE(history.task_scores()[0].scores.at(0).value, result.score().value);
+    const h5::Reader file(run / "results.h5");
+    const h5::Group group = file.root().open("run/evaluation/swde");
+    QCOMPARE(group.read<double>("contains"), std::vector<double>{result.score().value});
+    QCOMPARE(group.read<double>("step"), std::vector<double>{12});
+    QVERIFY(Run(run).damage().empty());
+    QVERIFY(results_file_is_current(read_run_info(run)));
   }
 
   /// A real run: scored whole, in parts after a stop, and read again.

@@ -66,6 +66,34 @@ class DeltaRuleTest : public QObject {
     QVERIFY2(problem.isEmpty(), qPrintable(problem));
   }
 
+  /// β in (0, 2), eigenvalues in (−1, 1): the recurrence written out, in double, and the float version beside it.
+  void beta_above_one() {
+    constexpr int64_t kLength = 131;
+    for (const bool gated : {false, true}) {
+      std::vector<Array> x = inputs(1, kLength, gated);
+      for (double& beta : x[3].values) beta *= 2;
+      for (size_t row = 0; row < static_cast<size_t>(kLength * kHeads); ++row) {  // keys of length 1
+        double squares = 0;
+        for (size_t i = 0; i < kKeys; ++i) squares += x[1].values[row * kKeys + i] * x[1].values[row * kKeys + i];
+        for (size_t i = 0; i < kKeys; ++i) x[1].values[row * kKeys + i] /= std::sqrt(squares);
+      }
+      const QString problem = check_float(op(gated, false), x, 5e-5);
+      QVERIFY2(problem.isEmpty(), qPrintable(problem));
+      const Array o = run_op(op(gated, false), x, DType::f64, Device::cpu()).values.front();
+      double state[kHeads][kKeys][kValues] = {};
+      for (size_t row = 0; row < static_cast<size_t>(kLength * kHeads); ++row) {
+        auto& s = state[row % kHeads];
+        const double *q = &x[0].values[row * kKeys], *k = &x[1].values[row * kKeys], *v = &x[2].values[row * kValues];
+        for (size_t j = 0; j < kValues; ++j) {
+          double read = 0, out = 0;
+          for (size_t i = 0; i < kKeys; ++i) read += k[i] * (s[i][j] *= gated ? std::exp(x[4].values[row]) : 1);
+          for (size_t i = 0; i < kKeys; ++i) out += q[i] * (s[i][j] += k[i] * x[3].values[row] * (v[j] - read));
+          QVERIFY(std::abs(o.values[row * kValues + j] - 0.7 * out) < 1e-12);
+        }
+      }
+    }
+  }
+
   void weights_are_the_derivatives() {
     for (bool gated : {false, true}) {
       const auto run = [&](Tape& tape, const std::vector<Tensor>& x) { return std::vector{delta_rule(tape, arguments(x, gated)).o}; };

@@ -8,6 +8,7 @@
 #include <QVBoxLayout>
 
 #include "kernels/engine/error.h"
+#include "models/tasks/symbol_task.h"
 
 namespace saccade::ui {
 namespace {
@@ -23,9 +24,25 @@ int64_t training_bytes(const CorpusSummary& corpus, const std::vector<std::strin
   return bytes;
 }
 
+/// Symbols of the first training examples of a generated task, a line each, answers behind the positions at which they are asked for.
+QStringList first_examples(const RunConfig& config) {
+  const SymbolDomain domain(symbol_task(config.data.task), config.data.train.front(), "/data/train");
+  QStringList lines;
+  for (uint64_t i = 0; i < 4; ++i) {
+    const SymbolExample example = domain.example(Split::train, i);
+    QString line;
+    for (size_t t = 0; t < example.tokens.size() && line.size() < most_tokens; ++t)
+      line += QString::number(example.tokens[t]) +
+              (example.targets[t] == kNoTarget ? QStringLiteral(" ") : QStringLiteral("→%1 ").arg(example.targets[t]));
+    lines << line << QString();
+  }
+  return lines;
+}
+
 /// Text of the first sequence; pieces that end a document are empty strings.
 QStringList first_sequence(const RunConfig& config) {
   const DataConfig& data = config.data;
+  if (!data.task.empty()) return first_examples(config);
   const Corpus corpus = Corpus::open(data.corpus);
   for (const std::string& domain : data.train)
     if (!corpus.has_domain(domain)) throw DataError("the corpus " + data.corpus + " has no domain \"" + domain + "\"");
@@ -109,7 +126,7 @@ void FirstBatch::findCorpora() {
 void FirstBatch::setConfig(const RunConfig& config) {
   const auto same = [&](const DataConfig& a, const DataConfig& b) {
     return a.corpus == b.corpus && a.train == b.train && a.tokenizer == b.tokenizer && a.sequence_length == b.sequence_length &&
-           a.packing == b.packing;
+           a.packing == b.packing && a.task == b.task;
   };
   const bool unchanged =
       same(config.data, config_.data) && config.training.seed == config_.training.seed && !text_->toPlainText().isEmpty();
@@ -122,6 +139,7 @@ void FirstBatch::offer() {
   ++wish_;
   text_->clear();
   text_->hide();
+  if (!config_.data.task.empty()) return decode();
   const auto corpus = std::find_if(corpora_.begin(), corpora_.end(), [&](const CorpusSummary& c) { return c.name == config_.data.corpus; });
   const bool present = corpus != corpora_.end() && corpus->present;
   read_->setVisible(present || (corpus != corpora_.end() && corpus->built_in));

@@ -89,6 +89,7 @@ LiveFigures live_figures(const ShownRuns& shown, const LiveChoice& choice, const
     made[LiveFigures::gap] = gap_figure(drawn, plain);
     made[LiveFigures::gradient] = series_figure(drawn, "gradient_norm", recipe_of(choice, true, parts.gradient, choice.gradient_part));
     made[LiveFigures::speed] = series_figure(drawn, "tokens_per_second", recipe_of(choice, false, parts.speed, choice.speed_part));
+    made[LiveFigures::accuracy] = series_figure(drawn, "validation/accuracy", plain);
     if (!figures.chosen_domain.isEmpty())
       made[LiveFigures::domain] = series_figure(drawn, "ood/loss/" + figures.chosen_domain.toStdString(),
                                                 {choice.x, choice.log_x, choice.log_y, choice.smoothing, choice.spread, {}});

@@ -25,7 +25,7 @@ struct LiveChoice {
 
 /// The figures of the page, ready to be shown.
 struct LiveFigures {
-  enum Place { loss, gap, gradient, speed, domain, heads, layers, captured, count };
+  enum Place { loss, gap, gradient, speed, domain, heads, layers, captured, accuracy, count };
   std::shared_ptr<const PreparedFigure> figure[count];
   bool coming[count] = {};  ///< nothing to show yet, but the run at work is going to measure it: its place is kept
   QStringList domains;

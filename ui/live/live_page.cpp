@@ -46,6 +46,7 @@ LivePage::LivePage(Session& session, QWidget* parent)
       layers_(makePanel(tr("Entropy by layer"), {})),
       gap_(makePanel(tr("OOD − pre-training gap"), tr("nats"))),
       captured_(makePanel(tr("Captured mass of the choice"), {})),
+      accuracy_(makePanel(tr("Right answers"), tr("share, of the training domains of a generated task"))),
       gradient_(makePanel(tr("Gradient norm"), tr("before clipping"))),
       domain_(makePanel(tr("OOD by domain"), tr("nats"))),
       speed_(makePanel(tr("Speed"), tr("tokens per second"))),
@@ -54,7 +55,7 @@ LivePage::LivePage(Session& session, QWidget* parent)
   makeControls();
   loss_.view->setEmptyText(tr("No losses yet. Switch a run visible in the list, or configure and start one."));
   loss_.view->setKeysOnly(true);
-  for (Panel* panel : {&gap_, &gradient_, &domain_, &speed_}) panel->view->setCompact(true);
+  for (Panel* panel : {&gap_, &accuracy_, &gradient_, &domain_, &speed_}) panel->view->setCompact(true);
   trouble_->setWordWrap(true);
   trouble_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
   trouble_->hide();
@@ -72,7 +73,7 @@ LivePage::LivePage(Session& session, QWidget* parent)
   side_ = new QWidget;
   auto* right = new QVBoxLayout(side_);
   right->setContentsMargins(0, 0, 0, 0);
-  for (Panel* panel : {&heads_, &layers_, &gap_, &captured_}) right->addWidget(panel->card, 1);
+  for (Panel* panel : {&accuracy_, &heads_, &layers_, &gap_, &captured_}) right->addWidget(panel->card, 1);
   auto* column = new QVBoxLayout(this);
   auto* both = new TwoColumns({main, 5, 12}, {side_, 2, 9}, 700, 4.2, this);
   column->addWidget(both, 1);
@@ -98,7 +99,7 @@ LivePage::LivePage(Session& session, QWidget* parent)
   connect(&part_changed_, &QTimer::timeout, this, [this] { refresh(); });
   for (const Panel* panel : {&loss_, &gradient_, &speed_})
     connect(panel->view, &FigureView::zoomChanged, &part_changed_, qOverload<>(&QTimer::start));
-  link({&loss_, &layers_, &gap_, &captured_, &gradient_, &domain_, &speed_});
+  link({&loss_, &accuracy_, &layers_, &gap_, &captured_, &gradient_, &domain_, &speed_});
   click_.setSingleShot(true);
   connect(&click_, &QTimer::timeout, this, [this] {
     if (clicked_) std::exchange(clicked_, {})();
@@ -229,6 +230,7 @@ void LivePage::show(LiveFigures figures) {
   updateDomains();
   loss_.view->setPrepared(figures_.figure[LiveFigures::loss]);
   fill(gap_, LiveFigures::gap);
+  fill(accuracy_, LiveFigures::accuracy);
   fill(gradient_, LiveFigures::gradient);
   fill(speed_, LiveFigures::speed);
   fill(domain_, LiveFigures::domain);
@@ -244,7 +246,7 @@ void LivePage::show(LiveFigures figures) {
   const AxisScale& x = figures_.figure[LiveFigures::loss]->x;
   smoothing_->setLength(x.high - x.low);
   const auto shown = [](const Panel* panel) { return !panel->card->isHidden(); };
-  const Panel* beside[] = {&heads_, &layers_, &gap_, &captured_};
+  const Panel* beside[] = {&accuracy_, &heads_, &layers_, &gap_, &captured_};
   side_->setVisible(std::any_of(std::begin(beside), std::end(beside), shown));
   const int unread = session_.runs()->unread();
   loss_.view->setEmptyText(unread > 0 ? tr("Reading %1 runs …").arg(unread)

@@ -50,7 +50,7 @@ class LivePage : public QWidget {
   bool stale_ = true;
   bool chosen_anew_ = false;  ///< by the reader, who waits
   bool reading_ = false;      ///< the last time there were runs unread
-  Panel loss_, heads_, layers_, gap_, captured_, gradient_, domain_, speed_;
+  Panel loss_, heads_, layers_, gap_, captured_, accuracy_, gradient_, domain_, speed_;
   QLabel* trouble_;
   QToolButton* resume_;
   QWidget* side_;  ///< the column beside the losses; hidden while it would be empty

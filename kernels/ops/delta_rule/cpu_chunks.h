@@ -6,7 +6,7 @@ namespace saccade::cpu {
 /// The chunk form of the gated delta rule (arXiv:2412.06464, section 3.3), chunks of up to kDeltaChunk tokens. With G the running
 /// sum of g inside a chunk, Γ_ij = e^{G_i − G_j} for j ≤ i, S the state at its start and N the part of (k kᵀ) ∘ Γ below the diagonal:
 ///   (I + diag(β) N) X = β ∘ (v − e^{G} ∘ (k S)),   o = scale (e^{G} ∘ (q S) + ((q kᵀ) ∘ Γ) X),   S' = e^{G_L} S + (k ∘ e^{G_L − G})ᵀ X
-/// X by forward substitution: the inverse of the matrix has entries of at most 1, its powers grow without bound where keys resemble each
+/// X by forward substitution: the inverse of the matrix has entries of at most 2, its powers grow without bound where keys resemble each
 /// other.
 constexpr int64_t kDeltaChunk = 32;
 

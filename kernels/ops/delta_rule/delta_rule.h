@@ -12,7 +12,7 @@ namespace saccade {
 struct DeltaRule {
   Tensor q, k;              ///< [B, T, H, K]; keys of length 1 at most, or the state grows
   Tensor v;                 ///< [B, T, H, V]
-  Tensor beta;              ///< [B, T, H] in (0, 1)
+  Tensor beta;              ///< [B, T, H] in (0, 2)
   Tensor g = {};            ///< [B, T, H] log decays ≤ 0; empty: no decay
   double scale = 1;         ///< the papers' K^−½
   CarriedState state = {};  ///< S [B, H, K, V]

@@ -1,0 +1,140 @@
+#include "models/tasks/symbol_task.h"
+
+#include <charconv>
+#include <map>
+
+#include "models/corpus/sha256.h"
+#include "models/entries.h"
+
+namespace saccade {
+namespace {
+
+constexpr int64_t kNeverTwice = int64_t{1} << 40;  ///< examples of a domain that has no number of them
+constexpr int kMostDraws = 1000;                   ///< until an example is of the split
+constexpr int64_t kVersion = 1;                    ///< another number: the same names give other examples
+
+Entries<SymbolTask>& entries() {
+  static Entries<SymbolTask> list;
+  return list;
+}
+
+struct CommonSettings {
+  int64_t examples = 0, seed = 1;
+};
+const Schema<CommonSettings> common_schema{
+    field("examples", &CommonSettings::examples, {0, 1e12},
+          "Different examples to train on, which come again and again; 0: none comes twice."),
+    field("seed", &CommonSettings::seed, {0, 1e9}, "Which examples are drawn."),
+};
+
+/// "length-64-pairs-4" as an object.
+nlohmann::json values_of(const std::string& name, const std::string& pointer) {
+  nlohmann::json values = nlohmann::json::object();
+  const auto fail = [&] { throw UsageError(pointer + " names \"" + name + "\"; expected settings and numbers, like length-64-pairs-4"); };
+  for (size_t at = 0; at < name.size();) {
+    const size_t middle = name.find('-', at);
+    if (middle == name.npos) fail();
+    const size_t end = std::min(name.find('-', middle + 1), name.size());
+    const std::string key = name.substr(at, middle - at), digits = name.substr(middle + 1, end - middle - 1);
+    const auto number = nlohmann::json::parse(digits, nullptr, false);
+    if (key.empty() || !number.is_number() || values.contains(key)) fail();
+    values[key] = number;
+    at = end + 1;
+  }
+  if (values.empty() || name.ends_with('-')) fail();
+  return values;
+}
+
+/// Train, validation or test, by what is read.
+Split split_of(const SymbolExample& example) {
+  Sha256 sha;
+  for (const int32_t token : example.tokens) sha.update(static_cast<uint64_t>(token));
+  const int part = sha.finish()[0] % 10;
+  return part == 0 ? Split::test : part == 1 ? Split::validation : Split::train;
+}
+
+class SymbolSequences : public SequenceStore {
+ public:
+  SymbolSequences(SymbolDomain domain, Split split, int64_t length) : domain_(std::move(domain)), split_(split), length_(length) {}
+  int64_t size() const override { return split_ == Split::train && domain_.examples() > 0 ? domain_.examples() : kNeverTwice; }
+  std::string label() const override { return domain_.name() + "." + to_string(split_); }
+  int64_t targets(int64_t sequence) const override {
+    const SymbolExample e = domain_.example(split_, static_cast<uint64_t>(sequence));
+    return static_cast<int64_t>(e.targets.size()) - std::count(e.targets.begin(), e.targets.end(), kNoTarget);
+  }
+  void read(int64_t sequence, std::span<int32_t> tokens, std::span<int32_t> targets) const override {
+    const SymbolExample e = domain_.example(split_, static_cast<uint64_t>(sequence));
+    std::fill(std::copy(e.tokens.begin(), e.tokens.end(), tokens.begin()), tokens.end(), 0);
+    std::fill(std::copy(e.targets.begin(), e.targets.end(), targets.begin()), targets.end(), kNoTarget);
+  }
+
+ private:
+  SymbolDomain domain_;
+  Split split_;
+  int64_t length_;
+};
+
+}  // namespace
+
+std::vector<int64_t> Draws::different(int64_t count, int64_t n) {
+  std::vector<int64_t> chosen;
+  std::map<int64_t, int64_t> moved;  // Fisher and Yates on 0 … n−1, of which only what was exchanged is kept
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t j = between(i, n - 1);
+    const auto at = [&](int64_t k) { return moved.contains(k) ? moved.at(k) : k; };
+    chosen.push_back(at(j));
+    moved[j] = at(i);
+  }
+  return chosen;
+}
+
+void SymbolExample::add(int64_t token, int64_t target, int64_t source) {
+  tokens.push_back(static_cast<int32_t>(token));
+  targets.push_back(static_cast<int32_t>(target));
+  sources.push_back(static_cast<int32_t>(source));
+}
+
+RegisterSymbolTask::RegisterSymbolTask(SymbolTask task) {
+  entries().add(std::move(task), [](const SymbolTask& t) { return t.id; });
+}
+const std::vector<const SymbolTask*>& symbol_tasks() { return entries().all(); }
+const SymbolTask& symbol_task(const std::string& id) { return entries().find("task to train on", id); }
+
+SymbolDomain::SymbolDomain(const SymbolTask& task, std::string name, const std::string& pointer) : task_(task), name_(std::move(name)) {
+  const std::string place = pointer + " \"" + name_ + "\"";
+  nlohmann::json given = values_of(name_, pointer);
+  std::vector<std::string> names{"examples", "seed"};
+  for (const Setting& s : task.settings) names.push_back(s.name);
+  check_known_keys(given, names, place);
+  const CommonSettings common = common_schema.read(given, place);
+  values_ = resolved_values(task.settings, given, place);
+  length_ = values_.at("length");
+  examples_ = common.examples, seed_ = static_cast<uint64_t>(common.seed);
+  vocabulary_ = task.vocabulary(values_, place);
+  make_ = task.maker(values_, seed_);
+}
+
+SymbolExample SymbolDomain::example(Split split, uint64_t index) const {
+  const std::string stream = task_.id + " " + values_.dump() + " " + to_string(split) + " " + std::to_string(index);
+  for (int draw = 0; draw < kMostDraws; ++draw) {
+    Draws draws(seed_, stream + " " + std::to_string(draw));
+    SymbolExample example = make_(draws, split == Split::train);
+    if (!task_.disjoint || split_of(example) == split) return example;
+  }
+  throw UsageError("task " + task_.id + ", " + name_ + ": too few different examples for a " + to_string(split) +
+                   " split of its own; expected a greater length or vocabulary");
+}
+
+std::string SymbolDomain::hash() const {
+  return hex(sha256(task_.id + " " + std::to_string(kVersion) + " " + values_.dump() + " " + std::to_string(examples_) + " " +
+                    std::to_string(seed_)));
+}
+
+std::shared_ptr<const SequenceStore> symbol_sequences(SymbolDomain domain, Split split, int64_t length) {
+  if (domain.length() > length)
+    throw UsageError("examples of " + domain.name() + " have up to " + std::to_string(domain.length()) + " tokens, a sequence " +
+                     std::to_string(length));
+  return std::make_shared<SymbolSequences>(std::move(domain), split, length);
+}
+
+}  // namespace saccade
