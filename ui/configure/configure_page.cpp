@@ -16,6 +16,7 @@
 #include "ui/charts/figure_view.h"
 #include "ui/configure/first_batch.h"
 #include "ui/configure/json_view.h"
+#include "ui/configure/layers_view.h"
 #include "ui/configure/plan_view.h"
 #include "ui/configure/presets.h"
 #include "ui/configure/settings_form.h"
@@ -32,13 +33,21 @@ const RegisterPage entry{{QStringLiteral("configure"), ConfigurePage::tr("Config
 
 const QString kSelectedRun = QStringLiteral("selected run");  // in place of a preset's path
 
-QToolButton* mode_button(const QString& text, const QString& name, QWidget* parent) {
+QToolButton* view_button(const QString& id, const QString& text, const QString& name, QWidget* parent) {
   auto* button = new QToolButton(parent);
+  button->setObjectName(id);
   button->setText(text);
   button->setAccessibleName(name);
   button->setToolTip(name);
   button->setCheckable(true);
   return button;
+}
+
+/// Of sequences, as far as the config says so.
+int64_t length_of(const nlohmann::json& config) {
+  const nlohmann::json data = config.value("data", nlohmann::json::object());
+  const bool given = data.is_object() && data.contains("sequence_length") && data.at("sequence_length").is_number_integer();
+  return given ? data.at("sequence_length").get<int64_t>() : DataConfig{}.sequence_length;
 }
 
 }  // namespace
@@ -48,16 +57,18 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
       session_(session),
       presets_(new QComboBox(this)),
       changes_(new QLabel(this)),
-      as_form_(mode_button(tr("Form"), tr("Show the config as a form"), this)),
-      as_json_(mode_button(tr("JSON"), tr("Show the config as JSON"), this)),
+      views_{view_button(QStringLiteral("form"), tr("Form"), tr("Show the config as a form"), this),
+             view_button(QStringLiteral("layers"), tr("Layers"), tr("Show the stack of layers as blocks"), this),
+             view_button(QStringLiteral("json"), tr("JSON"), tr("Show the config as JSON"), this)},
       editors_(new QStackedWidget(this)),
       form_(new SettingsForm(this)),
+      layers_(new LayersView(this)),
       json_(new JsonView(this)),
       batch_(new FirstBatch(this)),
       plan_(new PlanView(this)),
       start_(new QPushButton(tr("Start run"), this)) {
-  editors_->addWidget(form_);
-  editors_->addWidget(json_);
+  for (QWidget* editor : {static_cast<QWidget*>(form_), static_cast<QWidget*>(layers_), static_cast<QWidget*>(json_)})
+    editors_->addWidget(editor);
   auto* halves = new QSplitter(Qt::Vertical, this);
   halves->addWidget(editors_);
   halves->addWidget(batch_);
@@ -72,7 +83,9 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
   column->addWidget(halves, 1);
 
   auto* sides = new QSplitter(Qt::Horizontal, this);
-  sides->addWidget(new Card(tr("New run"), {}, left, sides));
+  card_ = new Card(tr("New run"), {}, left, sides);
+  for (QToolButton* view : views_) card_->addControl(view);
+  sides->addWidget(card_);
   sides->addWidget(new Card(tr("Plan"), tr("nothing is allocated yet"), makePlanSide(), sides));
   sides->setStretchFactor(0, 5);
   sides->setStretchFactor(1, 2);
@@ -89,6 +102,13 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
     draft_.reset(field);
     follow();
   });
+  connect(layers_, &LayersView::edited, this, [this](const nlohmann::json& architecture) {
+    nlohmann::json config = draft_.json();
+    config["architecture"] = architecture;
+    draft_.replace(config);
+    follow();
+  });
+  connect(layers_, &LayersView::currentChanged, this, [this](int block) { session_.place().set("configure/block", block); });
   connect(json_, &JsonView::edited, this, [this](const nlohmann::json& config) {
     draft_.replace(config);
     follow();
@@ -111,21 +131,26 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
   connect(form_, &SettingsForm::rebuilt, this, &ConfigurePage::orderTabs);
   connect(&session_, &Session::duplicateRequested, this, [this] { choosePreset(presets_->findData(kSelectedRun)); });
   connect(&session_, &Session::settingRequested, this, [this](const QString& pointer) {
-    showJson(false);
+    showView(QStringLiteral("form"));
     form_->reveal(pointer.toStdString());
   });
+  addActions(layers_->actions());  // so that the palette finds them
   fillPresets();
-  showJson(false);
+  const QVariant block = session_.place().value("configure/block");
+  showView(session_.place().value("configure/view").toString());
   restore();
   follow();
+  layers_->setCurrent(block.toInt());
   orderTabs();
 }
 
 /// As one reads: preset, settings, first batch, plan, and Start last.
 void ConfigurePage::orderTabs() {
-  QWidgetList order{presets_, as_form_, as_json_};
+  QWidgetList order{presets_};
+  for (QToolButton* view : views_) order << view;
   order << form_->stops();
-  for (QWidget* part : {static_cast<QWidget*>(json_), static_cast<QWidget*>(batch_), static_cast<QWidget*>(plan_)})
+  for (QWidget* part :
+       {static_cast<QWidget*>(layers_), static_cast<QWidget*>(json_), static_cast<QWidget*>(batch_), static_cast<QWidget*>(plan_)})
     for (QWidget* stop : part->findChildren<QWidget*>())
       if (stop->focusPolicy() & Qt::TabFocus && !stop->focusProxy() && stop->window() == window()) order << stop;
   order << save_ << start_;
@@ -142,18 +167,14 @@ QWidget* ConfigurePage::makeHeader() {
   presets_->setMaxVisibleItems(20);
   changes_->setForegroundRole(QPalette::PlaceholderText);
   auto* modes = new QButtonGroup(this);
-  modes->addButton(as_form_);
-  modes->addButton(as_json_);
+  for (QToolButton* view : views_) modes->addButton(view);
   auto* row = new QHBoxLayout(header);
   row->setContentsMargins(0, 0, 0, 0);
   row->addWidget(label);
   row->addWidget(presets_);
   row->addWidget(changes_, 1);
-  row->addWidget(as_form_);
-  row->addWidget(as_json_);
   connect(presets_, &QComboBox::activated, this, &ConfigurePage::choosePreset);
-  connect(as_form_, &QToolButton::clicked, this, [this] { showJson(false); });
-  connect(as_json_, &QToolButton::clicked, this, [this] { showJson(true); });
+  for (QToolButton* view : views_) connect(view, &QToolButton::clicked, this, [this, view] { showView(view->objectName()); });
   return header;
 }
 
@@ -222,10 +243,15 @@ void ConfigurePage::savePreset() {
   follow();
 }
 
-void ConfigurePage::showJson(bool json) {
-  as_form_->setChecked(!json);
-  as_json_->setChecked(json);
-  editors_->setCurrentWidget(json ? static_cast<QWidget*>(json_) : form_);
+/// "form", "layers" …; the form where there is no such view.
+void ConfigurePage::showView(const QString& view) {
+  int shown = 0;
+  for (int at = 0; at < views_.size(); ++at)
+    if (views_[at]->objectName() == view) shown = at;
+  views_[shown]->setChecked(true);
+  editors_->setCurrentIndex(shown);
+  batch_->setVisible(editors_->currentWidget() != layers_);  // it has nothing to do with layers, which need the room
+  session_.place().set("configure/view", views_[shown]->objectName());
 }
 
 /// The configuration that was being written.
@@ -248,6 +274,8 @@ void ConfigurePage::follow() {
   config_ = resolve(draft_, &problem);
   form_->setDraft(draft_);
   form_->setProblem(problem);
+  layers_->setArchitecture(draft_.json().value("architecture", nlohmann::json::object()), length_of(draft_.json()));
+  layers_->setProblem(problem.message.rfind("/architecture", 0) == 0 ? QString::fromStdString(problem.message) : QString());
   json_->setConfig(draft_.json());
   json_->setProblem(QString::fromStdString(problem.message));
   const int changes = draft_.changes();

@@ -12,8 +12,10 @@ class QToolButton;
 
 namespace saccade::ui {
 
+class Card;
 class FirstBatch;
 class JsonView;
+class LayersView;
 class PlanView;
 class Session;
 class SettingsForm;
@@ -26,6 +28,7 @@ class ConfigurePage : public QWidget {
 
   const ConfigDraft& draft() const { return draft_; }
   SettingsForm* form() const { return form_; }
+  LayersView* layers() const { return layers_; }
 
  private:
   QWidget* makeHeader();
@@ -33,7 +36,7 @@ class ConfigurePage : public QWidget {
   void fillPresets();
   void choosePreset(int index);
   void savePreset();
-  void showJson(bool json);
+  void showView(const QString& view);
   void follow();
   void restore();
   void proposeDomains();
@@ -46,10 +49,11 @@ class ConfigurePage : public QWidget {
   std::vector<CorpusSummary> corpora_;
   QComboBox* presets_;
   QLabel* changes_;
-  QToolButton* as_form_;
-  QToolButton* as_json_;
+  Card* card_ = nullptr;
+  QList<QToolButton*> views_;  ///< their object names say which
   QStackedWidget* editors_;
   SettingsForm* form_;
+  LayersView* layers_;
   JsonView* json_;
   FirstBatch* batch_;
   PlanView* plan_;
