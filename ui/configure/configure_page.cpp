@@ -20,6 +20,7 @@
 #include "ui/configure/plan_view.h"
 #include "ui/configure/presets.h"
 #include "ui/configure/settings_form.h"
+#include "ui/configure/sweep_view.h"
 #include "ui/files/write_file.h"
 #include "ui/page.h"
 #include "ui/run_list.h"
@@ -59,16 +60,17 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
       changes_(new QLabel(this)),
       views_{view_button(QStringLiteral("form"), tr("Form"), tr("Show the config as a form"), this),
              view_button(QStringLiteral("layers"), tr("Layers"), tr("Show the stack of layers as blocks"), this),
+             view_button(QStringLiteral("study"), tr("Study"), tr("Many runs: axes, seeds and tuning over this config"), this),
              view_button(QStringLiteral("json"), tr("JSON"), tr("Show the config as JSON"), this)},
       editors_(new QStackedWidget(this)),
       form_(new SettingsForm(this)),
       layers_(new LayersView(this)),
+      sweep_(new SweepView(session, this)),
       json_(new JsonView(this)),
       batch_(new FirstBatch(this)),
       plan_(new PlanView(this)),
       start_(new QPushButton(tr("Start run"), this)) {
-  for (QWidget* editor : {static_cast<QWidget*>(form_), static_cast<QWidget*>(layers_), static_cast<QWidget*>(json_)})
-    editors_->addWidget(editor);
+  for (QWidget* editor : QWidgetList{form_, layers_, sweep_, json_}) editors_->addWidget(editor);
   auto* halves = new QSplitter(Qt::Vertical, this);
   halves->addWidget(editors_);
   halves->addWidget(batch_);
@@ -129,6 +131,7 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
   form_->setProposals("/data/tokenizer", {QStringLiteral("bytes"), QStringLiteral("bpe:4096"), QStringLiteral("unigram:4096")});
   form_->setProposals("/device", {QStringLiteral("auto"), QStringLiteral("cpu"), QStringLiteral("cuda")});
   connect(form_, &SettingsForm::rebuilt, this, &ConfigurePage::orderTabs);
+  connect(sweep_, &SweepView::stopsChanged, this, &ConfigurePage::orderTabs);
   connect(&session_, &Session::duplicateRequested, this, [this] { choosePreset(presets_->findData(kSelectedRun)); });
   connect(&session_, &Session::settingRequested, this, [this](const QString& pointer) {
     showView(QStringLiteral("form"));
@@ -149,10 +152,13 @@ void ConfigurePage::orderTabs() {
   QWidgetList order{presets_};
   for (QToolButton* view : views_) order << view;
   order << form_->stops();
-  for (QWidget* part :
-       {static_cast<QWidget*>(layers_), static_cast<QWidget*>(json_), static_cast<QWidget*>(batch_), static_cast<QWidget*>(plan_)})
+  const auto all_of = [&](QWidget* part) {
     for (QWidget* stop : part->findChildren<QWidget*>())
       if (stop->focusPolicy() & Qt::TabFocus && !stop->focusProxy() && stop->window() == window()) order << stop;
+  };
+  all_of(layers_);
+  order << sweep_->stops();
+  for (QWidget* part : QWidgetList{json_, batch_, plan_}) all_of(part);
   order << save_ << start_;
   for (qsizetype i = 1; i < order.size(); ++i) setTabOrder(order[i - 1], order[i]);
 }
@@ -250,7 +256,7 @@ void ConfigurePage::showView(const QString& view) {
     if (views_[at]->objectName() == view) shown = at;
   views_[shown]->setChecked(true);
   editors_->setCurrentIndex(shown);
-  batch_->setVisible(editors_->currentWidget() != layers_);  // it has nothing to do with layers, which need the room
+  batch_->setVisible(editors_->currentWidget() == form_ || editors_->currentWidget() == json_);  // the others need the room
   session_.place().set("configure/view", views_[shown]->objectName());
 }
 
@@ -276,6 +282,7 @@ void ConfigurePage::follow() {
   form_->setProblem(problem);
   layers_->setArchitecture(draft_.json().value("architecture", nlohmann::json::object()), length_of(draft_.json()));
   layers_->setProblem(problem.message.rfind("/architecture", 0) == 0 ? QString::fromStdString(problem.message) : QString());
+  sweep_->setDraft(draft_);
   json_->setConfig(draft_.json());
   json_->setProblem(QString::fromStdString(problem.message));
   const int changes = draft_.changes();

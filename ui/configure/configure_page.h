@@ -19,6 +19,7 @@ class LayersView;
 class PlanView;
 class Session;
 class SettingsForm;
+class SweepView;
 
 /// A new run: its settings as a form or as JSON, what it will take beside them, and Start.
 class ConfigurePage : public QWidget {
@@ -29,6 +30,7 @@ class ConfigurePage : public QWidget {
   const ConfigDraft& draft() const { return draft_; }
   SettingsForm* form() const { return form_; }
   LayersView* layers() const { return layers_; }
+  SweepView* sweep() const { return sweep_; }
 
  private:
   QWidget* makeHeader();
@@ -54,6 +56,7 @@ class ConfigurePage : public QWidget {
   QStackedWidget* editors_;
   SettingsForm* form_;
   LayersView* layers_;
+  SweepView* sweep_;
   JsonView* json_;
   FirstBatch* batch_;
   PlanView* plan_;

@@ -1,23 +1,20 @@
 #include "ui/configure/json_view.h"
 
 #include <QFontDatabase>
-#include <QLabel>
 #include <QPlainTextEdit>
 #include <QVBoxLayout>
 
 #include "kernels/engine/error.h"
 #include "models/config/old_names.h"
 #include "models/config_text.h"
-#include "ui/theme.h"
+#include "ui/configure/problem_label.h"
 
 namespace saccade::ui {
 
-JsonView::JsonView(QWidget* parent) : QWidget(parent), text_(new QPlainTextEdit(this)), problem_(new QLabel(this)) {
+JsonView::JsonView(QWidget* parent) : QWidget(parent), text_(new QPlainTextEdit(this)), problem_(new ProblemLabel(this)) {
   text_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
   text_->setAccessibleName(tr("Config as JSON"));
   text_->setTabChangesFocus(true);
-  problem_->setWordWrap(true);
-  problem_->hide();
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->addWidget(text_, 1);
@@ -33,13 +30,7 @@ void JsonView::setConfig(const nlohmann::json& config) {
   writing_ = false;
 }
 
-void JsonView::setProblem(const QString& problem) {
-  problem_->setVisible(!problem.isEmpty());
-  problem_->setText(problem);
-  QPalette red = palette();
-  red.setColor(QPalette::WindowText, errorColour(red));
-  problem_->setPalette(red);
-}
+void JsonView::setProblem(const QString& problem) { problem_->say(problem); }
 
 void JsonView::read() {
   if (writing_) return;

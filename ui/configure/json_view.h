@@ -2,10 +2,11 @@
 #include <QWidget>
 #include <nlohmann/json.hpp>
 
-class QLabel;
 class QPlainTextEdit;
 
 namespace saccade::ui {
+
+class ProblemLabel;
 
 /// The config as text, for those who would rather write it. Line and column of a mistake stand below.
 class JsonView : public QWidget {
@@ -23,7 +24,7 @@ class JsonView : public QWidget {
   void read();
 
   QPlainTextEdit* text_;
-  QLabel* problem_;
+  ProblemLabel* problem_;
   bool writing_ = false;
 };
 

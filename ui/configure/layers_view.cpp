@@ -14,6 +14,7 @@
 #include "ui/charts/colours.h"
 #include "ui/configure/layer_list.h"
 #include "ui/configure/layer_strip.h"
+#include "ui/configure/problem_label.h"
 #include "ui/configure/setting_editor.h"
 #include "ui/configure/setting_group.h"
 #include "ui/page_action.h"
@@ -51,14 +52,13 @@ LayersView::LayersView(QWidget* parent)
       strip_(new LayerStrip(this)),
       list_(new LayerList(this)),
       order_(new QLabel(this)),
-      problem_(new QLabel(this)),
+      problem_(new ProblemLabel(this)),
       depth_(spin(0, tr("Layers in all"), this)),
       repeat_(spin(1, tr("Layers of this block in a row"), this)),
       mixer_(new QComboBox(this)),
       block_(new QComboBox(this)) {
-  for (QLabel* label : {order_, problem_}) label->setWordWrap(true);
+  order_->setWordWrap(true);
   order_->setForegroundRole(QPalette::PlaceholderText);
-  problem_->hide();
   makeActions();
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
@@ -180,13 +180,7 @@ void LayersView::setArchitecture(const Json& architecture, int64_t sequence_leng
   showStack();
 }
 
-void LayersView::setProblem(const QString& problem) {
-  problem_->setVisible(!problem.isEmpty() && !faulty_);
-  problem_->setText(problem);
-  QPalette red = palette();
-  red.setColor(QPalette::WindowText, errorColour(red));
-  problem_->setPalette(red);
-}
+void LayersView::setProblem(const QString& problem) { problem_->say(faulty_ ? QString() : problem); }
 
 int LayersView::current() const { return list_->currentRow(); }
 

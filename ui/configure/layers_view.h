@@ -14,6 +14,7 @@ namespace saccade::ui {
 
 class LayerList;
 class LayerStrip;
+class ProblemLabel;
 class SettingEditor;
 
 /// The stack of layers as blocks: what each is made of, how often it is repeated, and in which order they stand.
@@ -60,7 +61,8 @@ class LayersView : public QWidget {
   std::vector<SettingEditor*> editors_;
   LayerStrip* strip_;
   LayerList* list_;
-  QLabel *order_, *problem_;
+  QLabel* order_;
+  ProblemLabel* problem_;
   QSpinBox *depth_, *repeat_;
   QComboBox *mixer_, *block_;
   QWidget *details_ = nullptr, *settings_ = nullptr;
