@@ -1,7 +1,6 @@
 #include "ui/configure/configure_page.h"
 
 #include <QButtonGroup>
-#include <QComboBox>
 #include <QDir>
 #include <QFileDialog>
 #include <QHBoxLayout>
@@ -13,13 +12,18 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
+#include "models/config_text.h"
 #include "ui/charts/figure_view.h"
 #include "ui/configure/first_batch.h"
+#include "ui/configure/fork_bar.h"
 #include "ui/configure/json_view.h"
 #include "ui/configure/layers_view.h"
 #include "ui/configure/plan_view.h"
+#include "ui/configure/preset_picker.h"
 #include "ui/configure/presets.h"
+#include "ui/configure/problem_label.h"
 #include "ui/configure/settings_form.h"
+#include "ui/configure/size_solver.h"
 #include "ui/configure/sweep_view.h"
 #include "ui/files/write_file.h"
 #include "ui/page.h"
@@ -31,8 +35,6 @@ namespace {
 
 const RegisterPage entry{{QStringLiteral("configure"), ConfigurePage::tr("Configure"), QStringLiteral("configure"), 20,
                           [](Session& session, QWidget* parent) -> QWidget* { return new ConfigurePage(session, parent); }, false}};
-
-const QString kSelectedRun = QStringLiteral("selected run");  // in place of a preset's path
 
 QToolButton* view_button(const QString& id, const QString& text, const QString& name, QWidget* parent) {
   auto* button = new QToolButton(parent);
@@ -56,7 +58,8 @@ int64_t length_of(const nlohmann::json& config) {
 ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
-      presets_(new QComboBox(this)),
+      fork_(new ForkBar(this)),
+      presets_(new PresetPicker(this)),
       changes_(new QLabel(this)),
       views_{view_button(QStringLiteral("form"), tr("Form"), tr("Show the config as a form"), this),
              view_button(QStringLiteral("layers"), tr("Layers"), tr("Show the stack of layers as blocks"), this),
@@ -69,7 +72,9 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
       json_(new JsonView(this)),
       batch_(new FirstBatch(this)),
       plan_(new PlanView(this)),
-      start_(new QPushButton(tr("Start run"), this)) {
+      solver_(new SizeSolver(this)),
+      start_(new QPushButton(tr("Start run"), this)),
+      outcome_(new ProblemLabel(this)) {
   for (QWidget* editor : QWidgetList{form_, layers_, sweep_, json_}) editors_->addWidget(editor);
   auto* halves = new QSplitter(Qt::Vertical, this);
   halves->addWidget(editors_);
@@ -81,6 +86,7 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
   auto* left = new QWidget(this);
   auto* column = new QVBoxLayout(left);
   column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(fork_);
   column->addWidget(makeHeader());
   column->addWidget(halves, 1);
 
@@ -130,9 +136,25 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
   });
   form_->setProposals("/data/tokenizer", {QStringLiteral("bytes"), QStringLiteral("bpe:4096"), QStringLiteral("unigram:4096")});
   form_->setProposals("/device", {QStringLiteral("auto"), QStringLiteral("cpu"), QStringLiteral("cuda")});
+  connect(form_, &SettingsForm::allShown, this, [this](bool all) { session_.place().set("configure/all", all); });
   connect(form_, &SettingsForm::rebuilt, this, &ConfigurePage::orderTabs);
   connect(sweep_, &SweepView::stopsChanged, this, &ConfigurePage::orderTabs);
-  connect(&session_, &Session::duplicateRequested, this, [this] { choosePreset(presets_->findData(kSelectedRun)); });
+  connect(&session_, &Session::duplicateRequested, this, [this] { choosePreset(PresetPicker::selected_run); });
+  connect(&session_, &Session::forkRequested, this, [this](const QString& run) { fork(run, 0); });
+  connect(solver_, &SizeSolver::selectedRunWanted, this, [this] {
+    const Run* run = session_.runs()->run(session_.currentRun());
+    run ? solver_->setGoal(run->info().parameters) : Q_EMIT session_.failed(tr("No run is selected in the list."));
+  });
+  connect(solver_, &SizeSolver::solved, this, [this](const QStringList& assignments) {
+    nlohmann::json config = draft_.json();
+    for (const QString& each : assignments) apply_override(config, each.toStdString());
+    draft_.replace(config);
+    follow();
+  });
+  connect(fork_, &ForkBar::closed, this, &ConfigurePage::endFork);
+  connect(fork_, &ForkBar::stepChanged, this, &ConfigurePage::follow);
+  connect(&session_, &Session::runBegan, this, [this](const QString& run) { endStart(run, {}); });
+  connect(&session_, &Session::startFailed, this, &ConfigurePage::endStart);
   connect(&session_, &Session::settingRequested, this, [this](const QString& pointer) {
     showView(QStringLiteral("form"));
     form_->reveal(pointer.toStdString());
@@ -141,6 +163,7 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
   fillPresets();
   const QVariant block = session_.place().value("configure/block");
   showView(session_.place().value("configure/view").toString());
+  form_->showAll(session_.place().value("configure/all").toBool());
   restore();
   follow();
   layers_->setCurrent(block.toInt());
@@ -149,7 +172,8 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
 
 /// As one reads: preset, settings, first batch, plan, and Start last.
 void ConfigurePage::orderTabs() {
-  QWidgetList order{presets_};
+  QWidgetList order = fork_->stops();
+  order << presets_;
   for (QToolButton* view : views_) order << view;
   order << form_->stops();
   const auto all_of = [&](QWidget* part) {
@@ -159,6 +183,7 @@ void ConfigurePage::orderTabs() {
   all_of(layers_);
   order << sweep_->stops();
   for (QWidget* part : QWidgetList{json_, batch_, plan_}) all_of(part);
+  order << solver_->stops();
   order << save_ << start_;
   for (qsizetype i = 1; i < order.size(); ++i) setTabOrder(order[i - 1], order[i]);
 }
@@ -166,11 +191,7 @@ void ConfigurePage::orderTabs() {
 QWidget* ConfigurePage::makeHeader() {
   auto* header = new QWidget(this);
   auto* label = new QLabel(tr("Preset"), header);
-  presets_->setAccessibleName(tr("Preset"));
-  presets_->setToolTip(tr("A config to start from; what you change is measured against it."));
-  presets_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
-  presets_->setStyleSheet(QStringLiteral("QComboBox { combobox-popup: 0; }"));  // a list to scroll: Fusion would cover the screen
-  presets_->setMaxVisibleItems(20);
+  presets_->written = [this] { return draft_.json(); };
   changes_->setForegroundRole(QPalette::PlaceholderText);
   auto* modes = new QButtonGroup(this);
   for (QToolButton* view : views_) modes->addButton(view);
@@ -179,7 +200,7 @@ QWidget* ConfigurePage::makeHeader() {
   row->addWidget(label);
   row->addWidget(presets_);
   row->addWidget(changes_, 1);
-  connect(presets_, &QComboBox::activated, this, &ConfigurePage::choosePreset);
+  connect(presets_, &PresetPicker::chosen, this, &ConfigurePage::choosePreset);
   for (QToolButton* view : views_) connect(view, &QToolButton::clicked, this, [this, view] { showView(view->objectName()); });
   return header;
 }
@@ -198,8 +219,10 @@ QWidget* ConfigurePage::makePlanSide() {
   auto* column = new QVBoxLayout(side);
   column->setContentsMargins(0, 0, 0, 0);
   column->addWidget(plan_);
+  column->addWidget(solver_);
   column->addSpacing(8);
   column->addLayout(buttons);
+  column->addWidget(outcome_);
   column->addStretch();
   side->setMinimumWidth(220);
   connect(save, &QPushButton::clicked, this, &ConfigurePage::savePreset);
@@ -210,29 +233,27 @@ QWidget* ConfigurePage::makePlanSide() {
 }
 
 void ConfigurePage::fillPresets() {
-  presets_->clear();
-  presets_->addItem(tr("defaults"), QString());
-  presets_->addItem(tr("as the selected run"), kSelectedRun);
   try {
-    for (const Preset& preset : presets()) presets_->addItem(preset.own ? tr("%1 (yours)").arg(preset.title) : preset.title, preset.path);
+    presets_->setPresets(presets());
   } catch (const Error& error) {  // the defaults are there all the same
     Q_EMIT session_.failed(QString::fromUtf8(error.what()));
   }
 }
 
-void ConfigurePage::choosePreset(int index) {
-  const QString path = presets_->itemData(index).toString();
+void ConfigurePage::choosePreset(const QString& path) {
+  const bool as_run = path == PresetPicker::selected_run;
   const Run* run = session_.runs()->run(session_.currentRun());
-  if (path == kSelectedRun && !run) return Q_EMIT session_.failed(tr("No run is selected in the list."));
+  if (as_run && !run) return Q_EMIT session_.failed(tr("No run is selected in the list."));
   QString note;
   try {
-    draft_.start(path.isEmpty() ? nlohmann::json::object() : path == kSelectedRun ? run->info().config : read_preset(path, &note));
+    draft_.start(path.isEmpty() ? nlohmann::json::object() : as_run ? run->info().config : read_preset(path, &note));
   } catch (const Error& error) {
     Q_EMIT session_.failed(QString::fromUtf8(error.what()));
     return;
   }
   if (!note.isEmpty()) Q_EMIT session_.noted(note);
-  follow();
+  presets_->setCurrent(path);
+  endFork();
 }
 
 void ConfigurePage::savePreset() {
@@ -244,7 +265,7 @@ void ConfigurePage::savePreset() {
   const QByteArray text = QByteArray::fromStdString(draft_.json().dump(2) + "\n");
   if (QString reason; !writeFile(path, text, &reason)) return Q_EMIT session_.failed(reason);
   fillPresets();
-  presets_->setCurrentIndex(presets_->findData(path));
+  presets_->setCurrent(path);
   draft_.start(draft_.json());
   follow();
 }
@@ -270,27 +291,62 @@ void ConfigurePage::restore() {
   if (!preset.is_object() || !draft.is_object()) return;
   draft_.start(preset);
   draft_.replace(draft);
+  presets_->setCurrent(session_.place().value("configure/preset_path").toString());
+  const QString parent = session_.place().value("configure/fork").toString();
+  if (!parent.isEmpty() && fork_->setRun(parent, QFileInfo(parent).fileName(), session_.place().value("configure/fork_step").toLongLong()))
+    draft_.keepModel(true);
+}
+
+/// What is written becomes a fork of a run, with the run's own settings to begin with.
+void ConfigurePage::fork(const QString& directory, qint64 step) {
+  const Run* run = session_.runs()->run(directory);
+  if (!run) return;
+  if (!fork_->setRun(directory, session_.runs()->label(*run), step))
+    return Q_EMIT session_.failed(tr("%1 has no checkpoint to fork from yet.").arg(session_.runs()->label(*run)));
+  draft_.start(run->info().config);
+  draft_.keepModel(true);
+  presets_->setCurrent(PresetPicker::selected_run);
+  showView(QStringLiteral("form"));
+  follow();
+  form_->reveal("/training/steps");
+}
+
+void ConfigurePage::endFork() {
+  fork_->clear();
+  draft_.keepModel(false);
+  follow();
 }
 
 /// Everything that follows from the draft.
 void ConfigurePage::follow() {
+  session_.place().set("configure/preset_path", presets_->current());
   session_.place().set("configure/preset", QString::fromStdString(draft_.preset().dump()));
   session_.place().set("configure/draft", QString::fromStdString(draft_.json().dump()));
   ConfigProblem problem;
-  config_ = resolve(draft_, &problem);
+  const bool forked = !fork_->run().isEmpty();
+  session_.place().set("configure/fork", fork_->run());
+  session_.place().set("configure/fork_step", forked ? fork_->step() : 0);
+  config_ = forked ? resolve_fork(fork_->run(), fork_->step(), draft_, &problem) : resolve(draft_, &problem);
+  card_->setTitle(forked ? tr("New fork") : tr("New run"), {});
+  for (QToolButton* view : views_)
+    if (view->objectName() == QStringLiteral("layers") || view->objectName() == QStringLiteral("study")) view->setVisible(!forked);
   form_->setDraft(draft_);
   form_->setProblem(problem);
   layers_->setArchitecture(draft_.json().value("architecture", nlohmann::json::object()), length_of(draft_.json()));
   layers_->setProblem(problem.message.rfind("/architecture", 0) == 0 ? QString::fromStdString(problem.message) : QString());
   sweep_->setDraft(draft_);
+  solver_->setConfig(draft_.json());
+  solver_->setVisible(!forked);
   json_->setConfig(draft_.json());
   json_->setProblem(QString::fromStdString(problem.message));
   const int changes = draft_.changes();
   changes_->setText(changes == 0 ? QString() : changes == 1 ? tr("1 change") : tr("%1 changes").arg(changes));
-  start_->setEnabled(config_.has_value());
+  start_->setText(forked ? tr("Start fork") : tr("Start run"));
+  start_->setEnabled(config_.has_value() && starting_.isEmpty());
+  if (starting_.isEmpty()) outcome_->say({});
   proposeDomains();
   if (!config_) return plan_->setNoConfig(QString::fromStdString(problem.message));
-  plan_->setConfig(*config_);
+  plan_->setConfig(*config_, forked ? fork_->step() : 0);
   batch_->setConfig(*config_);
 }
 
@@ -308,12 +364,28 @@ void ConfigurePage::proposeDomains() {
 }
 
 void ConfigurePage::start() {
-  if (!config_) return;
-  bool started = false;
-  const auto connection = connect(&session_, &Session::runStarted, this, [&] { started = true; });
-  session_.startRun(QByteArray::fromStdString(to_json(*config_).dump(2)));
-  disconnect(connection);
-  if (started) session_.showPage(QStringLiteral("live"));  // else the message says why, and here it can be mended
+  if (!config_ || !starting_.isEmpty()) return;
+  QString problem;
+  const QMetaObject::Connection connections[] = {
+      connect(&session_, &Session::runStarted, this, [this](const QString& run) { starting_ = run; }),
+      connect(&session_, &Session::failed, this, [&](const QString& why) { problem = why; })};
+  const QByteArray config = QByteArray::fromStdString(to_json(*config_).dump(2));
+  if (fork_->run().isEmpty())
+    session_.startRun(config);
+  else
+    session_.startFork(fork_->run(), fork_->step(), fork_assignments(draft_.preset(), draft_.json()), config);
+  for (const QMetaObject::Connection& connection : connections) disconnect(connection);
+  start_->setEnabled(starting_.isEmpty());
+  starting_.isEmpty() ? outcome_->say(problem) : outcome_->note(tr("Starting: its text and its model are being prepared …"));
+}
+
+/// The run that was started stands on the disk, or never will: then this page stays, where it can be mended.
+void ConfigurePage::endStart(const QString& run, const QString& problem) {
+  if (run != starting_ || run.isEmpty()) return;
+  starting_.clear();
+  start_->setEnabled(config_.has_value());
+  outcome_->say(problem);
+  if (problem.isEmpty() && isVisible()) session_.showPage(QStringLiteral("live"));
 }
 
 }  // namespace saccade::ui

@@ -1,20 +1,18 @@
 #include "ui/configure/json_view.h"
 
-#include <QFontDatabase>
-#include <QPlainTextEdit>
 #include <QVBoxLayout>
 
 #include "kernels/engine/error.h"
 #include "models/config/old_names.h"
 #include "models/config_text.h"
+#include "ui/configure/json_position.h"
+#include "ui/configure/json_text.h"
 #include "ui/configure/problem_label.h"
 
 namespace saccade::ui {
 
-JsonView::JsonView(QWidget* parent) : QWidget(parent), text_(new QPlainTextEdit(this)), problem_(new ProblemLabel(this)) {
-  text_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+JsonView::JsonView(QWidget* parent) : QWidget(parent), text_(new JsonText(this)), problem_(new ProblemLabel(this)) {
   text_->setAccessibleName(tr("Config as JSON"));
-  text_->setTabChangesFocus(true);
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->addWidget(text_, 1);
@@ -30,7 +28,12 @@ void JsonView::setConfig(const nlohmann::json& config) {
   writing_ = false;
 }
 
-void JsonView::setProblem(const QString& problem) { problem_->say(problem); }
+void JsonView::setProblem(const QString& problem) {
+  problem_->say(problem);
+  const std::string text = text_->toPlainText().toStdString();
+  const auto at = problem.isEmpty() ? std::nullopt : fault_position(text, problem.toStdString());
+  text_->markFault(at ? static_cast<int>(QString::fromStdString(text.substr(0, *at)).size()) : -1, problem);
+}
 
 void JsonView::read() {
   if (writing_) return;

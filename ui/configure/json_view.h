@@ -2,13 +2,12 @@
 #include <QWidget>
 #include <nlohmann/json.hpp>
 
-class QPlainTextEdit;
-
 namespace saccade::ui {
 
+class JsonText;
 class ProblemLabel;
 
-/// The config as text, for those who would rather write it. Line and column of a mistake stand below.
+/// The config as text, for those who would rather write it. The line of a mistake is marked, and what is wrong stands below.
 class JsonView : public QWidget {
   Q_OBJECT
  public:
@@ -23,7 +22,7 @@ class JsonView : public QWidget {
  private:
   void read();
 
-  QPlainTextEdit* text_;
+  JsonText* text_;
   ProblemLabel* problem_;
   bool writing_ = false;
 };
