@@ -18,6 +18,7 @@
 #include "ui/configure/fork_bar.h"
 #include "ui/configure/json_view.h"
 #include "ui/configure/layers_view.h"
+#include "ui/configure/plain_scroll.h"
 #include "ui/configure/plan_view.h"
 #include "ui/configure/preset_picker.h"
 #include "ui/configure/presets.h"
@@ -218,12 +219,16 @@ QWidget* ConfigurePage::makePlanSide() {
   buttons->addWidget(start_);
   auto* column = new QVBoxLayout(side);
   column->setContentsMargins(0, 0, 0, 0);
-  column->addWidget(plan_);
-  column->addWidget(solver_);
-  column->addSpacing(8);
+  auto* told = new QWidget(side);
+  auto* inside = new QVBoxLayout(told);
+  inside->setContentsMargins(0, 0, 6, 0);
+  inside->addWidget(plan_);
+  inside->addWidget(solver_);
+  inside->addStretch();
+  auto* scroll = plain_scroll(told, side);
+  column->addWidget(scroll, 1);
   column->addLayout(buttons);
   column->addWidget(outcome_);
-  column->addStretch();
   side->setMinimumWidth(220);
   connect(save, &QPushButton::clicked, this, &ConfigurePage::savePreset);
   connect(start_, &QPushButton::clicked, this, &ConfigurePage::start);

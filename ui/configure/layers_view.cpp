@@ -3,7 +3,6 @@
 #include <QComboBox>
 #include <QFormLayout>
 #include <QLabel>
-#include <QScrollArea>
 #include <QSpinBox>
 #include <QToolButton>
 #include <QVBoxLayout>
@@ -14,6 +13,7 @@
 #include "ui/charts/colours.h"
 #include "ui/configure/layer_list.h"
 #include "ui/configure/layer_strip.h"
+#include "ui/configure/plain_scroll.h"
 #include "ui/configure/problem_label.h"
 #include "ui/configure/setting_editor.h"
 #include "ui/configure/setting_group.h"
@@ -157,15 +157,7 @@ QWidget* LayersView::makeDetails() {
     stack_.groups[static_cast<size_t>(current())]["repeat"] = layers;
     changed();
   });
-  auto* scroll = new QScrollArea(this);
-  scroll->setWidget(details_);
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  scroll->setFocusPolicy(Qt::NoFocus);
-  scroll->viewport()->setAutoFillBackground(false);
-  details_->setAutoFillBackground(false);
-  return scroll;
+  return plain_scroll(details_, this);
 }
 
 void LayersView::setArchitecture(const Json& architecture, int64_t sequence_length) {

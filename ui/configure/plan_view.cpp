@@ -5,6 +5,7 @@
 #include <QLocale>
 #include <QPushButton>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/engine/device.h"
@@ -26,6 +27,24 @@ QString scientific(double value) {
   QString exponent;
   for (const QChar digit : QString::number(power)) exponent += digits[digit.digitValue()];
   return QStringLiteral("%1 · 10%2").arg(QLocale::c().toString(value / std::pow(10.0, power), 'f', 1), exponent);
+}
+
+/// "18 × Gated DeltaNet, 940 k parameters each": of every kind of layer.
+QStringList layer_lines(const std::vector<PlannedLayers>& layers) {
+  std::vector<std::pair<PlannedLayers, int64_t>> kinds;
+  for (const PlannedLayers& each : layers) {
+    const auto same = [&](const auto& kind) { return kind.first.mixer == each.mixer && kind.first.parameters == each.parameters; };
+    auto kind = std::find_if(kinds.begin(), kinds.end(), same);
+    if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {each, 0});
+    kind->second += each.last - each.first + 1;
+  }
+  QStringList lines;
+  for (const auto& [kind, count] : kinds)
+    lines << PlanView::tr("%1 × %2, %3 parameters%4")
+                 .arg(count)
+                 .arg(QString::fromStdString(kind.mixer), formatCount(static_cast<double>(kind.parameters)),
+                      count > 1 ? PlanView::tr(" each") : QString());
+  return lines;
 }
 
 }  // namespace
@@ -160,12 +179,7 @@ void PlanView::showPlan(const Plan& plan, int64_t embeddings) {
   QStringList notes{looks_ahead.empty() ? tr("✓ causal: no position sees its future")
                                         : tr("Not causal: %1").arg(QString::fromStdString(looks_ahead))};
   if (config_.data.ood.empty()) notes << tr("No domain is out of distribution: only the pre-training loss will be measured.");
-  for (const PlannedLayers& l : plan.layers) {
-    const QString numbers = l.first == l.last ? tr("Layer %1").arg(l.first) : tr("Layers %1 to %2").arg(l.first).arg(l.last);
-    notes << tr("%1: %2, %3 parameters%4")
-                 .arg(numbers, QString::fromStdString(l.mixer), formatCount(static_cast<double>(l.parameters)),
-                      l.first == l.last ? QString() : tr(" each"));
-  }
+  notes << layer_lines(plan.layers);
   notes_->setText(notes.join(QLatin1Char('\n')));
   showTime();
 }

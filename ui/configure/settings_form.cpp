@@ -2,12 +2,12 @@
 
 #include <QLabel>
 #include <QLineEdit>
-#include <QScrollArea>
 #include <QTimer>
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <set>
 
+#include "ui/configure/plain_scroll.h"
 #include "ui/configure/setting_editor.h"
 #include "ui/configure/setting_group.h"
 
@@ -79,14 +79,7 @@ SettingsForm::SettingsForm(QWidget* parent)
   nothing_->setForegroundRole(QPalette::PlaceholderText);
   nothing_->hide();
   column_->setContentsMargins(0, 0, 8, 0);
-  QScrollArea* scroll = scroll_ = new QScrollArea(this);
-  scroll->setWidget(content_);
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  scroll->setFocusPolicy(Qt::NoFocus);
-  scroll->viewport()->setAutoFillBackground(false);
-  content_->setAutoFillBackground(false);
+  QScrollArea* scroll = scroll_ = plain_scroll(content_, this);
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->addWidget(search_);

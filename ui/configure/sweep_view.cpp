@@ -7,12 +7,12 @@
 #include <QLineEdit>
 #include <QPushButton>
 #include <QRegularExpression>
-#include <QScrollArea>
 #include <QVBoxLayout>
 
 #include "analysis/studies/study.h"
 #include "kernels/engine/error.h"
 #include "ui/configure/axis_editor.h"
+#include "ui/configure/plain_scroll.h"
 #include "ui/configure/problem_label.h"
 #include "ui/configure/sweep.h"
 #include "ui/files/write_file.h"
@@ -76,14 +76,7 @@ SweepView::SweepView(Session& session, QWidget* parent)
   column->addWidget(start_);
   column->addWidget(save_, 0, Qt::AlignRight);
   column->addStretch();
-  auto* scroll = new QScrollArea(this);
-  scroll->setWidget(content);
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  scroll->setFocusPolicy(Qt::NoFocus);
-  scroll->viewport()->setAutoFillBackground(false);
-  content->setAutoFillBackground(false);
+  auto* scroll = plain_scroll(content, this);
   auto* outer = new QVBoxLayout(this);
   outer->setContentsMargins(0, 0, 0, 0);
   outer->addWidget(scroll);
