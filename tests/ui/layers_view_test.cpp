@@ -101,6 +101,10 @@ class LayersViewTest : public QObject {
     QTest::keyClick(shown.list(), Qt::Key_Delete);  // the last but one: a plain architecture again
     QCOMPARE(shown.architecture().at("layers").get<int>(), 3);
     QCOMPARE(shown.architecture().at("mixer").get<std::string>(), std::string("gated_deltanet"));
+    QTest::keyClick(shown.list(), Qt::Key_Z, Qt::ControlModifier);
+    QTest::keyClick(shown.list(), Qt::Key_Z, Qt::ControlModifier);
+    QCOMPARE(QString::fromStdString(shown.mixers()), QString("3 gated_deltanet;4 attention;3 gated_deltanet;"));
+    for (int i = 0; i < 2; ++i) QTest::keyClick(shown.list(), Qt::Key_Delete);
     QTest::keyClick(shown.list(), Qt::Key_Delete);  // a model has layers
     QCOMPARE(shown.list()->count(), 1);
   }

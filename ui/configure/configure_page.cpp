@@ -171,11 +171,11 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
   orderTabs();
 }
 
-/// As one reads: preset, settings, first batch, plan, and Start last.
+/// As one reads: view, preset, settings, first batch, plan, and Start last.
 void ConfigurePage::orderTabs() {
-  QWidgetList order = fork_->stops();
-  order << presets_;
+  QWidgetList order;
   for (QToolButton* view : views_) order << view;
+  order << fork_->stops() << presets_;
   order << form_->stops();
   const auto all_of = [&](QWidget* part) {
     for (QWidget* stop : part->findChildren<QWidget*>())

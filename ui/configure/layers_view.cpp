@@ -86,6 +86,8 @@ void LayersView::makeActions() {
   down_ = action(tr("Move block down"), tr("Nearer to the output; blocks can be dragged, too"),
                  QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Down), [this] { move(current(), current() + 1); });
   remove_ = action(tr("Remove block"), tr("Takes the marked block out"), QKeySequence::Delete, [this] { remove(); });
+  undo_ = action(tr("Undo the last change of blocks"), tr("Brings back what was added, removed or moved"), QKeySequence::Undo,
+                 [this] { undo(); });
   more_ = action(tr("One layer more in the block"), {}, QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Right), [this] { repeat(1); });
   fewer_ = action(tr("One layer less in the block"), {}, QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Left), [this] { repeat(-1); });
 }
@@ -163,11 +165,15 @@ QWidget* LayersView::makeDetails() {
 void LayersView::setArchitecture(const Json& architecture, int64_t sequence_length) {
   sequence_length_ = sequence_length;
   try {
-    if (!readable_ || stack_.architecture() != architecture) stack_ = LayerGroups::of(architecture);
+    if (!readable_ || stack_.architecture() != architecture) {
+      stack_ = LayerGroups::of(architecture);
+      before_.clear();
+    }
     readable_ = true;
   } catch (const Error&) {  // the config's problem says why
     readable_ = false;
     stack_ = {};
+    before_.clear();
   }
   showStack();
 }
@@ -270,11 +276,13 @@ void LayersView::enableActions() {
   down_->setEnabled(any && current() < last);
   remove_->setEnabled(any && last > 0);
   fewer_->setEnabled(any && repeat_->value() > 1);
+  undo_->setEnabled(isVisible() && !before_.empty());
   depth_->setEnabled(readable_ && stack_.groups.size() > 1);
 }
 
 void LayersView::add(bool same) {
   const auto at = static_cast<size_t>(current());
+  remember();
   const Json group = same ? stack_.groups[at] : Json{{"repeat", 1}, {"mixer", "attention"}};
   stack_.groups.insert(stack_.groups.begin() + static_cast<std::ptrdiff_t>(at) + 1, group);
   changed();
@@ -283,6 +291,7 @@ void LayersView::add(bool same) {
 
 void LayersView::remove() {
   const int at = current();
+  remember();
   stack_.groups.erase(stack_.groups.begin() + at);
   if (stack_.groups.size() == 1) stack_.depth = 0;
   changed();
@@ -290,11 +299,26 @@ void LayersView::remove() {
 }
 
 void LayersView::move(int from, int to) {
+  remember();
   const Json group = stack_.groups[static_cast<size_t>(from)];
   stack_.groups.erase(stack_.groups.begin() + from);
   stack_.groups.insert(stack_.groups.begin() + to, group);
   changed();
   setCurrent(to);
+}
+
+void LayersView::remember() {
+  constexpr size_t kMost = 100;
+  before_.push_back(stack_);
+  if (before_.size() > kMost) before_.erase(before_.begin());
+}
+
+void LayersView::undo() {
+  const int at = current();
+  stack_ = before_.back();
+  before_.pop_back();
+  changed();
+  setCurrent(std::min(at, static_cast<int>(stack_.groups.size()) - 1));
 }
 
 void LayersView::repeat(int by) { repeat_->setValue(repeat_->value() + by); }

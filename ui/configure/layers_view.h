@@ -53,8 +53,11 @@ class LayersView : public QWidget {
   void repeat(int by);
   void setGroup(const nlohmann::json& group);
   void changed();
+  void remember();
+  void undo();
 
   LayerGroups stack_;
+  std::vector<LayerGroups> before_;  ///< what undo goes back to, newest last
   int64_t sequence_length_ = 512;
   bool readable_ = true, showing_ = false, faulty_ = false;  ///< faulty_: a block says what is wrong with it
   std::string built_for_;                                    ///< block and mixer that the editors are for
@@ -67,7 +70,7 @@ class LayersView : public QWidget {
   QComboBox *mixer_, *block_;
   QWidget *details_ = nullptr, *settings_ = nullptr;
   QVBoxLayout* column_ = nullptr;
-  QAction *add_ = nullptr, *duplicate_ = nullptr, *up_ = nullptr, *down_ = nullptr, *remove_ = nullptr, *more_ = nullptr, *fewer_ = nullptr;
+  QAction *add_ = nullptr, *duplicate_ = nullptr, *up_ = nullptr, *down_ = nullptr, *remove_ = nullptr, *more_ = nullptr, *fewer_ = nullptr, *undo_ = nullptr;
 };
 
 }  // namespace saccade::ui

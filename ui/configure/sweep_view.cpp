@@ -151,7 +151,7 @@ Json SweepView::sweep() const {
 }
 
 AxisEditor* SweepView::addAxis(const Json& axis) {
-  auto* editor = new AxisEditor(tr("Axis %1").arg(axes_.size() + 1), true, this);
+  auto* editor = new AxisEditor(tr("Axis %1").arg(++made_), true, this);
   editor->setFields(fields_);
   editor->setAxis(axis);
   connect(editor, &AxisEditor::edited, this, &SweepView::follow);

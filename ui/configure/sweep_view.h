@@ -60,6 +60,7 @@ class SweepView : public QWidget {
   QLineEdit *name_, *question_, *seeds_;
   QVBoxLayout* axes_box_ = nullptr;
   std::vector<AxisEditor*> axes_;
+  int made_ = 0;  ///< axes so far, those taken out too: each has a number of its own
   QPushButton *add_, *save_;
   QCheckBox *tuned_, *extend_;
   AxisEditor* tuning_;
