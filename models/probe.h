@@ -1,6 +1,9 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -50,6 +53,8 @@ struct CapturedMap {
   int64_t layer = 0;
   std::vector<int64_t> shape;
   std::vector<float> values;
+
+  int64_t bytes() const { return std::accumulate(shape.begin(), shape.end(), int64_t{sizeof(float)}, std::multiplies<>()); }
 };
 
 /// What the queries of a layer choose among before they read.
@@ -67,6 +72,10 @@ class Probe {
   virtual ~Probe() = default;
   virtual bool wants_statistics() const { return false; }
   virtual bool wants_maps() const { return false; }  ///< maps of sequence 0 only
+  /// The pass only plans (Device::plan): maps are reported without values, statistics not at all.
+  virtual bool plans() const { return false; }
+  /// CPU memory, in bytes, that looking at a layer takes and gives back; said where a pass plans.
+  virtual void takes(int64_t /*host_bytes*/) {}
   virtual void statistic(HeadStatistic statistic) = 0;
   virtual void map(CapturedMap map) = 0;
   /// Goes with the maps: what the queries of a layer choose among; −1: those of the whole model.
@@ -81,6 +90,10 @@ struct ProbeRecord : Probe {
   std::vector<HeadStatistic> statistics;
   std::vector<CapturedMap> maps;
   std::map<int64_t, Selection> selections;  ///< by layer; nothing where queries read from all there is
+  bool planned = false;
+  int64_t host_bytes = 0;  ///< most that a layer takes
+  bool plans() const override { return planned; }
+  void takes(int64_t bytes) override { host_bytes = std::max(host_bytes, bytes); }
   bool wants_statistics() const override { return statistics_wanted; }
   bool wants_maps() const override { return maps_wanted; }
   void statistic(HeadStatistic s) override { statistics.push_back(std::move(s)); }
