@@ -41,7 +41,7 @@ int run(const ConfigOptions& options, bool measure) {
       {"FLOPs per step", human(plan.flops_per_step)},
       {"FLOPs in all", human(plan.total_flops())},
       {"checkpoint", bytes(checkpoint_bytes(plan)) + ", " + std::to_string(checkpoints_kept(config.training)) + " kept at most"},
-      {"captures", "up to " + bytes(capture_bytes(config)) + " at each of " + std::to_string(captures_kept(config.training)) + " steps"}};
+      {"captures", bytes(plan.capture_bytes) + " at each of " + std::to_string(captures_kept(config.training)) + " steps"}};
   if (measure) {
     require_device(config, plan);
     const double seconds = measure_step_seconds(config, plan);

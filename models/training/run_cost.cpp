@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/architectures/stack.h"
 #include "models/corpus/vocabulary.h"
 #include "models/schedules/wsd.h"
 #include "models/training/decoder.h"
@@ -30,14 +29,6 @@ int64_t checkpoint_bytes(const Plan& plan) { return 4 * plan.parameters + plan.o
 int64_t checkpoints_kept(const TrainingConfig& training) {
   const auto branches = static_cast<int64_t>(cooldown_steps_of(training).size());
   return 3 + static_cast<int64_t>(training.keep_checkpoints.size()) + 4 * branches;
-}
-
-int64_t capture_bytes(const RunConfig& config) {
-  const int64_t length = std::min(config.training.capture_tokens, config.data.sequence_length);
-  const auto samples = static_cast<int64_t>(1 + config.data.ood.size());
-  int64_t heads = 0;
-  for (const nlohmann::json& layer : layers_of(config.architecture)) heads += layer.value("heads", int64_t{1});
-  return samples * heads * length * length * static_cast<int64_t>(sizeof(float));
 }
 
 int64_t captures_kept(const TrainingConfig& training) {

@@ -16,10 +16,7 @@ int64_t checkpoint_bytes(const Plan& plan);
 /// two of every branch.
 int64_t checkpoints_kept(const TrainingConfig& training);
 
-/// Bytes of the captures at one step, at most: a map of f32 for every head of every layer and every captured sequence. Mixers that choose
-/// chunks, and those without heads, take less.
-int64_t capture_bytes(const RunConfig& config);
-/// Steps of a run at which it captures.
+/// Steps of a run at which it captures; the captures of each take Plan::capture_bytes.
 int64_t captures_kept(const TrainingConfig& training);
 
 /// Parameters of tables that tokens and positions are looked up in, which papers often leave out of a model's size. An output matrix of its

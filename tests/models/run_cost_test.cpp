@@ -40,13 +40,10 @@ class RunCostTest : public QObject {
              vocabulary * 16);
   }
 
-  void captures_are_maps_of_every_head() {
-    const RunConfig small = config({{"training", {{"capture_tokens", 32}, {"checkpoint_every", 30}}}});
-    QCOMPARE(capture_bytes(small), int64_t{2 * 4 * 32 * 32 * 4});  // two sequences, four heads
-    QCOMPARE(captures_kept(small.training), int64_t{4});           // 30, 60, 90 and the end
-    const RunConfig hybrid =
-        config({{"architecture", {{"layers", "1 attention(heads=4), 1 attention"}}}, {"training", {{"capture_tokens", 32}}}});
-    QCOMPARE(capture_bytes(hybrid), int64_t{2 * 6 * 32 * 32 * 4});
+  void captures_come_with_checkpoints_and_at_the_end() {
+    QCOMPARE(captures_kept(config({{"training", {{"checkpoint_every", 30}}}}).training), int64_t{4});  // 30, 60, 90 and the end
+    QCOMPARE(captures_kept(config({{"training", {{"checkpoint_every", 50}}}}).training), int64_t{2});
+    QCOMPARE(captures_kept(config({{"training", {{"capture_every", 10}, {"evaluate_at_start", true}}}}).training), int64_t{11});
   }
 };
 

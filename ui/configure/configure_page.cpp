@@ -103,6 +103,22 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
   row->setContentsMargins(8, 8, 8, 8);
   row->addWidget(sides);
 
+  connectEditors();
+  connectSession();
+  form_->setProposals("/data/tokenizer", {QStringLiteral("bytes"), QStringLiteral("bpe:4096"), QStringLiteral("unigram:4096")});
+  form_->setProposals("/device", {QStringLiteral("auto"), QStringLiteral("cpu"), QStringLiteral("cuda")});
+  addActions(layers_->actions());  // so that the palette finds them
+  fillPresets();
+  const QVariant block = session_.place().value("configure/block");
+  showView(session_.place().value("configure/view").toString());
+  form_->showAll(session_.place().value("configure/all").toBool());
+  restore();
+  follow();
+  layers_->setCurrent(block.toInt());
+  orderTabs();
+}
+
+void ConfigurePage::connectEditors() {
   connect(form_, &SettingsForm::edited, this, [this](const FormField& field, const nlohmann::json& value) {
     draft_.set(field, value);
     follow();
@@ -135,11 +151,13 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
     corpora_ = corpora;
     proposeDomains();
   });
-  form_->setProposals("/data/tokenizer", {QStringLiteral("bytes"), QStringLiteral("bpe:4096"), QStringLiteral("unigram:4096")});
-  form_->setProposals("/device", {QStringLiteral("auto"), QStringLiteral("cpu"), QStringLiteral("cuda")});
   connect(form_, &SettingsForm::allShown, this, [this](bool all) { session_.place().set("configure/all", all); });
   connect(form_, &SettingsForm::rebuilt, this, &ConfigurePage::orderTabs);
   connect(sweep_, &SweepView::stopsChanged, this, &ConfigurePage::orderTabs);
+}
+
+/// What is asked for elsewhere, and beside the editors.
+void ConfigurePage::connectSession() {
   connect(&session_, &Session::duplicateRequested, this, [this] { choosePreset(PresetPicker::selected_run); });
   connect(&session_, &Session::forkRequested, this, [this](const QString& run) { fork(run, 0); });
   connect(solver_, &SizeSolver::selectedRunWanted, this, [this] {
@@ -160,15 +178,6 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
     showView(QStringLiteral("form"));
     form_->reveal(pointer.toStdString());
   });
-  addActions(layers_->actions());  // so that the palette finds them
-  fillPresets();
-  const QVariant block = session_.place().value("configure/block");
-  showView(session_.place().value("configure/view").toString());
-  form_->showAll(session_.place().value("configure/all").toBool());
-  restore();
-  follow();
-  layers_->setCurrent(block.toInt());
-  orderTabs();
 }
 
 /// As one reads: view, preset, settings, first batch, plan, and Start last.
@@ -302,26 +311,6 @@ void ConfigurePage::restore() {
     draft_.keepModel(true);
 }
 
-/// What is written becomes a fork of a run, with the run's own settings to begin with.
-void ConfigurePage::fork(const QString& directory, qint64 step) {
-  const Run* run = session_.runs()->run(directory);
-  if (!run) return;
-  if (!fork_->setRun(directory, session_.runs()->label(*run), step))
-    return Q_EMIT session_.failed(tr("%1 has no checkpoint to fork from yet.").arg(session_.runs()->label(*run)));
-  draft_.start(run->info().config);
-  draft_.keepModel(true);
-  presets_->setCurrent(PresetPicker::selected_run);
-  showView(QStringLiteral("form"));
-  follow();
-  form_->reveal("/training/steps");
-}
-
-void ConfigurePage::endFork() {
-  fork_->clear();
-  draft_.keepModel(false);
-  follow();
-}
-
 /// Everything that follows from the draft.
 void ConfigurePage::follow() {
   session_.place().set("configure/preset_path", presets_->current());
@@ -366,31 +355,6 @@ void ConfigurePage::proposeDomains() {
       for (const DomainInfo& domain : corpus.domains) domains << QString::fromStdString(domain.name);
   form_->setProposals("/data/train", domains);
   form_->setProposals("/data/ood", domains);
-}
-
-void ConfigurePage::start() {
-  if (!config_ || !starting_.isEmpty()) return;
-  QString problem;
-  const QMetaObject::Connection connections[] = {
-      connect(&session_, &Session::runStarted, this, [this](const QString& run) { starting_ = run; }),
-      connect(&session_, &Session::failed, this, [&](const QString& why) { problem = why; })};
-  const QByteArray config = QByteArray::fromStdString(to_json(*config_).dump(2));
-  if (fork_->run().isEmpty())
-    session_.startRun(config);
-  else
-    session_.startFork(fork_->run(), fork_->step(), fork_assignments(draft_.preset(), draft_.json()), config);
-  for (const QMetaObject::Connection& connection : connections) disconnect(connection);
-  start_->setEnabled(starting_.isEmpty());
-  starting_.isEmpty() ? outcome_->say(problem) : outcome_->note(tr("Starting: its text and its model are being prepared …"));
-}
-
-/// The run that was started stands on the disk, or never will: then this page stays, where it can be mended.
-void ConfigurePage::endStart(const QString& run, const QString& problem) {
-  if (run != starting_ || run.isEmpty()) return;
-  starting_.clear();
-  start_->setEnabled(config_.has_value());
-  outcome_->say(problem);
-  if (problem.isEmpty() && isVisible()) session_.showPage(QStringLiteral("live"));
 }
 
 }  // namespace saccade::ui

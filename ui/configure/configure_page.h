@@ -36,6 +36,8 @@ class ConfigurePage : public QWidget {
   SweepView* sweep() const { return sweep_; }
 
  private:
+  void connectEditors();
+  void connectSession();
   QWidget* makeHeader();
   QWidget* makePlanSide();
   void fillPresets();

@@ -73,7 +73,7 @@ PlanView::PlanView(QWidget* parent)
   checkpoint_ = row(tr("checkpoint"), rows);
   captures_ = row(tr("captures"), rows);
   checkpoint_->setToolTip(tr("Bytes of a checkpoint, and how many of them the run keeps at most."));
-  captures_->setToolTip(tr("Bytes of the captures at one step at most, and how often there are some."));
+  captures_->setToolTip(tr("Bytes of the captures at one step, and at how many steps there are some."));
   state_->setToolTip(tr("KV cache and recurrent state during decoding, in bytes per token of context."));
   for (QLabel* label : {notes_, problem_}) label->setWordWrap(true);
   problem_->hide();
@@ -153,7 +153,7 @@ void PlanView::showPlan(const Plan& plan, int64_t embeddings) {
   parameters_->setToolTip(QLocale::c().toString(static_cast<qlonglong>(plan.parameters)));
   embeddings_->setText(formatCount(static_cast<double>(plan.parameters - embeddings)));
   checkpoint_->setText(tr("%1 × %2").arg(bytes(checkpoint_bytes(plan))).arg(checkpoints_kept(config_.training)));
-  captures_->setText(tr("≤ %1 × %2").arg(bytes(capture_bytes(config_))).arg(captures_kept(config_.training)));
+  captures_->setText(tr("%1 × %2").arg(bytes(plan.capture_bytes)).arg(captures_kept(config_.training)));
   tokens_->setText(tr("%1 in %2 steps")
                        .arg(formatCount(static_cast<double>(plan.tokens)),
                             QLocale::c().toString(static_cast<qlonglong>(plan.steps)).remove(QLatin1Char(','))));
