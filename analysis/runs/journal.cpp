@@ -228,12 +228,31 @@ void JournalWriter::append(const Record& record) {
   size_ += written;
   ++next_number_;
   ++unsynced_;
-  if (unsynced_ >= kRecordsBetweenSyncs || std::chrono::steady_clock::now() - last_sync_ >= kTimeBetweenSyncs) sync();
+  if (unsynced_ >= kRecordsBetweenSyncs || std::chrono::steady_clock::now() - last_sync_ >= kTimeBetweenSyncs) sync_aside();
+}
+
+void JournalWriter::sync_aside() try {
+  if (!syncing_) syncing_ = std::make_unique<FileThread>();
+  if (syncing_->busy()) return;
+  syncing_->add([file = file_.get(), path = path_] {
+    if (::fdatasync(file) != 0) throw_file_error("sync", path);  // never tried again: the kernel may have dropped the pages
+  });
+  unsynced_ = 0;
+  last_sync_ = std::chrono::steady_clock::now();
+} catch (...) {
+  broken_ = true;
+  throw;
 }
 
 void JournalWriter::sync() {
   if (broken_) return;
-  if (::fdatasync(file_.get()) != 0) give_up("sync");  // never tried again: the kernel may have dropped the pages
+  try {
+    if (syncing_) syncing_->wait();
+  } catch (...) {
+    broken_ = true;
+    throw;
+  }
+  if (::fdatasync(file_.get()) != 0) give_up("sync");
   unsynced_ = 0;
   last_sync_ = std::chrono::steady_clock::now();
 }

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "analysis/runs/file_thread.h"
 #include "analysis/runs/files.h"
 #include "analysis/runs/record_json.h"
 
@@ -85,10 +87,13 @@ class JournalWriter {
 
   /// Throws DataError when the record could not be written whole; the journal then ends where it ended before, and nothing
   /// more is written to it by this object.
+  /// Every ten records or second it is synced, by a thread, unless that is still at it; an error of that is thrown by the next call.
   void append(const Record& record);
+  /// Until all records are on the disk.
   void sync();
 
  private:
+  void sync_aside();
   [[noreturn]] void give_up(const std::string& action);
   void end_last_line(bool known, const std::function<void(const std::string&)>& report);
 
@@ -99,6 +104,7 @@ class JournalWriter {
   int unsynced_ = 0;
   bool broken_ = false;
   std::chrono::steady_clock::time_point last_sync_ = std::chrono::steady_clock::now();
+  std::unique_ptr<FileThread> syncing_;  ///< ends before the file is closed
 };
 
 }  // namespace saccade

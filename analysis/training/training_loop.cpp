@@ -5,6 +5,7 @@
 
 #include "analysis/runs/files.h"
 #include "analysis/runs/history.h"
+#include "analysis/runs/results_file.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/training/branches.h"
 #include "analysis/training/divergence.h"
@@ -72,13 +73,37 @@ void TrainingLoop::tell(const std::string& line) {
 
 bool TrainingLoop::due(int64_t every, int64_t step) const { return (every > 0 && step % every == 0) || input_.trainer->finished(); }
 
+void TrainingLoop::tell_written() {
+  std::vector<std::string> lines;
+  {
+    const std::lock_guard lock(written_mutex_);
+    lines.swap(written_);
+  }
+  for (const std::string& line : lines) tell(line);
+  files_.check();
+}
+
+void TrainingLoop::wait_for_files() {
+  timed("waiting for files", [&] { files_.wait(); });
+  tell_written();
+}
+
 void TrainingLoop::write_checkpoint(const StepRecord& step) {
+  wait_for_files();
   writer_.sync();
-  if (course_.on_course()) keeper_.keep(step.step);
-  const std::string problem = keeper_.write({writer_.info().config, input_.corpus.hash(), input_.tokenizer->name(),
-                                             input_.tokenizer->hash(), input_.tokenizer->serialized(), input_.trainer->state()});
-  if (!problem.empty()) tell(problem);
-  tell("checkpoint at step " + std::to_string(step.step));
+  Trainer& trainer = *input_.trainer;
+  const bool aside = trainer.device().is_cuda() || trainer.state_bytes() <= kCopiedState;
+  auto checkpoint = std::make_shared<Checkpoint>(Checkpoint{writer_.info().config, input_.corpus.hash(), input_.tokenizer->name(),
+                                                            input_.tokenizer->hash(), input_.tokenizer->serialized(),
+                                                            aside ? trainer.copied_state() : trainer.state()});
+  files_.add([this, checkpoint, on_course = course_.on_course(), at = step.step] {
+    if (on_course) keeper_.keep(at);
+    const std::string problem = keeper_.write(*checkpoint);
+    const std::lock_guard lock(written_mutex_);
+    if (!problem.empty()) written_.push_back(problem);
+    written_.push_back("checkpoint at step " + std::to_string(at));
+  });
+  if (!aside) wait_for_files();
 }
 
 void TrainingLoop::measure(const StepRecord& step, const Measured& have) {
@@ -91,10 +116,16 @@ void TrainingLoop::measure(const StepRecord& step, const Measured& have) {
     if (trainer.data().weighted()) writer_.add(data_use(trainer, at));
     writer_.log(describe(step, *last_evaluation_));
   }
-  if (due(training.probe_every, step.step) && have.statistics < step.step)
+  if (due(training.probe_every, step.step) && have.statistics < step.step) {
+    wait_for_files();
     timed("probes", [&] { writer_.add(probe_statistics(trainer, input_.evaluation.front(), at)); });
+  }
   if (due(training.capture_every > 0 ? training.capture_every : training.checkpoint_every, step.step) && !have.captures)
-    timed("captures", [&] { writer_.add(step.step, capture_samples(trainer, input_.evaluation, *input_.tokenizer, at)); });
+    timed("captures", [&] {
+      files_.add([this, at = step.step, captures = capture_samples(trainer, input_.evaluation, *input_.tokenizer, at)] {
+        writer_.add(at, captures);
+      });
+    });
 }
 
 void TrainingLoop::observe(const StepRecord& step) {
@@ -105,7 +136,8 @@ void TrainingLoop::observe(const StepRecord& step) {
   if (!checkpoint || input_.trainer->finished()) return;  // at the end they are written once, with the state
   timed("results", [&] {
     writer_.set_step(step.step);
-    writer_.write_results();
+    writer_.sync();
+    files_.add([info = writer_.info()] { write_results_file(info); });
   });
 }
 
@@ -130,6 +162,7 @@ void TrainingLoop::observe_start(const StepRecord& start) {
 }
 
 RunState TrainingLoop::end(RunState state, int64_t step, const std::string& message) {
+  wait_for_files();
   writer_.set_state(state, step, message);
   writer_.write_results();
   tell(std::string(to_string(state)) + " at step " + std::to_string(step) + (message.empty() ? "" : ": " + message));
@@ -170,6 +203,7 @@ void TrainingLoop::run_branches(int64_t first, const StepRecord& step) {
   for (const int64_t start : cooldown_steps_of(input_.config.training))
     if (start >= first && start <= step.step && !branch_finished(writer_.info().directory, start)) open.push_back(start);
   if (open.empty()) return;
+  wait_for_files();
   input_.trainer.reset();
   for (const int64_t start : open) try {
       tell("cooldown branch from step " + std::to_string(start));
@@ -214,11 +248,13 @@ RunState TrainingLoop::run(const std::atomic<bool>& stop) {
   while (!input_.trainer->finished()) {
     Trainer& trainer = *input_.trainer;
     if (stop) {
+      wait_for_files();
       if (keeper_.newest() != step.step) write_checkpoint(step);
       return end(RunState::stopped, step.step, "");
     }
     timed("steps", [&] { step = trainer.step(); });
     timed("journal", [&] { writer_.add(step); });
+    tell_written();
     if (!describe_divergence(step).empty()) return end_diverged(step);
     course_.add(step.loss);
     observe(step);
@@ -226,6 +262,7 @@ RunState TrainingLoop::run(const std::atomic<bool>& stop) {
     if (progress_.step) progress_.step(step, last_evaluation_ ? &*last_evaluation_ : nullptr);
   }
   evaluate_finally(step);
+  wait_for_files();
   log_times(now() - start);
   return end(RunState::finished, step.step, "");
 }

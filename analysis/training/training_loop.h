@@ -1,5 +1,6 @@
 #pragma once
 #include "analysis/runs/checkpoint_keeper.h"
+#include "analysis/runs/file_thread.h"
 #include "analysis/runs/run_writer.h"
 #include "analysis/training/loss_course.h"
 #include "analysis/training/training_run.h"
@@ -25,7 +26,10 @@ struct TrainingInput {
 TrainingInput prepare_training(const RunConfig& config, const RunProgress& progress, std::unique_ptr<Tokenizer> tokenizer = {});
 
 /// Steps, evaluates, probes, captures and writes checkpoints as the config says until the end, a non-finite number or `stop`.
-/// A checkpoint comes before what is measured at its step; a run resumed from it first measures what the journal then lacks.
+/// A checkpoint comes before what is measured at its step; a run resumed from it first measures what the journal then lacks. Checkpoints,
+/// captures and results.h5 are written by a thread while training goes on: a checkpoint is whole before the next one begins, before
+/// statistics are probed, which may need memory that is not there, and before the run stops, ends or branches off. What it holds is a copy;
+/// where that would be larger than kCopiedState on the CPU, training waits instead.
 class TrainingLoop {
  public:
   /// Runs a branch that begins behind the step's checkpoint to its end, or on from where it was.
@@ -45,6 +49,7 @@ class TrainingLoop {
   RunState run(const std::atomic<bool>& stop);
 
  private:
+  static constexpr int64_t kCopiedState = int64_t{256} << 20;
   /// The last steps that were evaluated and probed, and whether the one at hand was captured.
   struct Measured {
     int64_t evaluation = -1, statistics = -1;
@@ -71,6 +76,9 @@ class TrainingLoop {
   RunState end(RunState state, int64_t step, const std::string& message);
   bool due(int64_t every, int64_t step) const;
   void tell(const std::string& line);
+  /// Tells what was written meanwhile; rethrows its error.
+  void tell_written();
+  void wait_for_files();  ///< until all that was given away is written
 
   RunWriter& writer_;
   TrainingInput& input_;
@@ -78,8 +86,11 @@ class TrainingLoop {
   const RunProgress& progress_;
   RunBranch branch_;
   LossCourse course_;
-  Measured measured_;                    ///< when the loop began
+  Measured measured_;  ///< when the loop began
+  std::mutex written_mutex_;
+  std::vector<std::string> written_;     ///< lines about files that the thread has written
   std::map<std::string, double> spent_;  ///< seconds of this process, by what they went to
+  FileThread files_;                     ///< ends first: what it works on is above
   std::optional<EvaluationRecord> last_evaluation_;
 };
 

@@ -136,14 +136,39 @@ std::string Trainer::precision() const { return to_string(impl_->work.precision(
 Arena& Trainer::arena() { return impl_->work.arena(); }
 double Trainer::flops_per_step() const { return impl_->plan.flops_per_step; }
 
-TrainingState Trainer::state() {
-  TrainingState state = impl_->live_state();
-  if (device().is_cpu()) return state;
-  Arena host(Device::cpu());
-  for (NamedTensor& named : state.weights) named.tensor = on_host(host, named.tensor);
+namespace {
+
+template <class Visit>
+void each_tensor(TrainingState& state, Visit visit) {
+  for (NamedTensor& named : state.weights) visit(named.tensor);
   for (TensorGroup& group : state.optimizer)
-    for (NamedTensor& named : group.tensors) named.tensor = on_host(host, named.tensor);
+    for (NamedTensor& named : group.tensors) visit(named.tensor);
+}
+
+}  // namespace
+
+TrainingState Trainer::state() { return device().is_cpu() ? impl_->live_state() : copied_state(); }
+
+TrainingState Trainer::copied_state() {
+  TrainingState state = impl_->live_state();
+  Arena host(Device::cpu());
+  each_tensor(state, [&](Tensor& tensor) {
+    if (!tensor.device().is_cpu()) {
+      tensor = on_host(host, tensor);
+      return;
+    }
+    const Tensor copy = host.allocate(tensor.shape(), tensor.dtype());
+    copy_from_host(copy, tensor.raw());
+    tensor = copy;
+  });
   return state;
+}
+
+int64_t Trainer::state_bytes() const {
+  TrainingState state = impl_->live_state();
+  int64_t bytes = 0;
+  each_tensor(state, [&](const Tensor& tensor) { bytes += tensor.bytes(); });
+  return bytes;
 }
 
 std::vector<NamedTensor> Trainer::gradients() {

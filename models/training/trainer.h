@@ -67,6 +67,9 @@ class Trainer {
 
   /// In the trainer's memory on the CPU, a copy on the CPU from a GPU.
   TrainingState state();
+  /// A copy in any case, which stays as it is while training goes on.
+  TrainingState copied_state();
+  int64_t state_bytes() const;  ///< of its tensors
   /// Copies values from `restored` (on the CPU; same names and shapes; throws DataError otherwise) and continues behind it.
   void restore(const TrainingState& restored);
 
