@@ -70,7 +70,8 @@ class LayersView : public QWidget {
   QComboBox *mixer_, *block_;
   QWidget *details_ = nullptr, *settings_ = nullptr;
   QVBoxLayout* column_ = nullptr;
-  QAction *add_ = nullptr, *duplicate_ = nullptr, *up_ = nullptr, *down_ = nullptr, *remove_ = nullptr, *more_ = nullptr, *fewer_ = nullptr, *undo_ = nullptr;
+  QAction *add_ = nullptr, *duplicate_ = nullptr, *up_ = nullptr, *down_ = nullptr, *remove_ = nullptr, *more_ = nullptr, *fewer_ = nullptr,
+          *undo_ = nullptr;
 };
 
 }  // namespace saccade::ui
