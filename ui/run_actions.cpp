@@ -36,6 +36,8 @@ RunActions::RunActions(Session& session, QObject* parent)
       baseline(add(tr("&Baseline"), QString(), tr("Others are measured against this run."))),
       star(add(tr("S&tar"), QString(), tr("Marks the runs for later; the filter “starred” shows these."))),
       duplicate(add(tr("&Duplicate"), QStringLiteral("configure"), tr("Configures a run that begins as this one."))),
+      fork(add(tr("&Fork from a checkpoint"), QStringLiteral("configure"),
+               tr("Configures a run that goes on from one of this run's checkpoints with other settings."))),
       trash(add(tr("Move to &trash"), QString(), tr("Moves the marked runs to .trash beside the others; they can be brought back."))),
       restore(add(tr("&Undo moving to trash"), QString(), tr("Brings the runs back that were thrown away last."))),
       session_(session) {
@@ -50,6 +52,7 @@ RunActions::RunActions(Session& session, QObject* parent)
   star->setCheckable(true);
   connect(star, &QAction::triggered, this, &RunActions::setStar);
   connect(duplicate, &QAction::triggered, this, [this] { session_.duplicateRun(session_.currentRun()); });
+  connect(fork, &QAction::triggered, this, [this] { session_.forkRun(session_.currentRun()); });
   connect(trash, &QAction::triggered, this, &RunActions::throwAway);
   connect(restore, &QAction::triggered, this, &RunActions::bringBack);
   connect(&session_, &Session::chosenChanged, this, &RunActions::update);
@@ -109,7 +112,7 @@ void RunActions::update() {
   baseline->setChecked(run && session_.runs()->selection().baseline() == session_.currentRun());
   star->setEnabled(run);
   star->setChecked(run && run->notes().starred);
-  duplicate->setEnabled(run);
+  for (QAction* action : {duplicate, fork}) action->setEnabled(run);
   trash->setEnabled(!these().isEmpty() && !these().first().isEmpty());
   restore->setEnabled(trashed_runs(session_.runs()->folder()) > 0);
   showAll->setEnabled(!session_.runs()->hidden().isEmpty());

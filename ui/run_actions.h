@@ -23,9 +23,12 @@ class RunActions : public QObject {
   QAction* baseline;   ///< others are measured against it
   QAction* star;       ///< of the marked runs
   QAction* duplicate;  ///< a configuration that begins as the run's
+  QAction* fork;       ///< likewise, from one of its checkpoints
   QAction* trash;      ///< the marked runs
   QAction* restore;    ///< those thrown away last
-  QList<QAction*> all() const { return {resume, stop, duplicate, openFolder, copyPath, showOnly, showAll, baseline, star, trash, restore}; }
+  QList<QAction*> all() const {
+    return {resume, stop, duplicate, fork, openFolder, copyPath, showOnly, showAll, baseline, star, trash, restore};
+  }
 
  private:
   QAction* add(const QString& text, const QString& icon, const QString& help);

@@ -61,11 +61,16 @@ bool RunProcess::start(QString* reason) {
 
 /// Until the process has gone: its own record in the directory tells the rest, unless it never got that far.
 void RunProcess::check() {
-  if (is_alive(process_)) return;
+  const bool alive = is_alive(process_), resumed = arguments_.value(0) == QStringLiteral("resume");
+  if (!began_ && !resumed && QFileInfo::exists(directory_ + QStringLiteral("/run.json"))) {
+    began_ = true;
+    Q_EMIT began();
+  }
+  if (alive) return;
   timer_->stop();
-  const bool recorded = QFileInfo::exists(directory_ + QStringLiteral("/run.json")) && arguments_.value(0) == QStringLiteral("train");
-  const QString why = last_line(log_);
-  if (!recorded && !why.isEmpty()) Q_EMIT failed(why);
+  QString why = last_line(log_);
+  if (why.isEmpty() && !resumed) why = tr("The run ended before it began, without a word; %1 is empty or tells of no error.").arg(log_);
+  if (!began_ && !why.isEmpty()) Q_EMIT failed(why);
   deleteLater();
 }
 

@@ -10,7 +10,7 @@ namespace saccade::ui {
 /// Path of the command line program: beside this one, else on the PATH. Empty when there is none.
 QString commandLineProgram();
 
-/// One `saccade train` or `resume`, started detached in a session of its own: nothing here keeps it alive or ends it.
+/// One `saccade train`, `fork` or `resume`, started detached in a session of its own: nothing here keeps it alive or ends it.
 /// Watched only until it is clear whether it began; then this object deletes itself.
 class RunProcess : public QObject {
   Q_OBJECT
@@ -20,6 +20,7 @@ class RunProcess : public QObject {
   bool start(QString* reason);
 
  Q_SIGNALS:
+  void began();  ///< the run stands on the disk; not told of one that is resumed
   void failed(const QString& message);
 
  private:
@@ -30,6 +31,7 @@ class RunProcess : public QObject {
   QString log_;
   QTimer* timer_;
   qint64 process_ = 0;
+  bool began_ = false;
 };
 
 }  // namespace saccade::ui

@@ -141,6 +141,17 @@ void Session::startRun(const QByteArray& configJson) {
   launch(directory, {QStringLiteral("train"), file, QStringLiteral("--out"), directory}, stem + QStringLiteral(".log"));
 }
 
+void Session::startFork(const QString& parent, qint64 step, const QStringList& assignments, const QByteArray& configJson) {
+  const auto config = nlohmann::json::parse(configJson.begin(), configJson.end(), nullptr, false);
+  const QString started = starting_folder(runs_->folder());
+  if (!QDir().mkpath(started)) return Q_EMIT failed(tr("The runs folder %1 cannot be written to.").arg(runs_->folder()));
+  const QString directory = new_directory(runs_->folder(), config);
+  QStringList arguments{QStringLiteral("fork"),  parent,   QStringLiteral("--step"), QString::number(step),
+                        QStringLiteral("--out"), directory};
+  for (const QString& each : assignments) arguments << QStringLiteral("--set") << each;
+  launch(directory, arguments, started + QLatin1Char('/') + QFileInfo(directory).fileName() + QStringLiteral(".log"));
+}
+
 void Session::resumeRun(const QString& directory) {
   const QString started = starting_folder(runs_->folder());
   if (!QDir().mkpath(started)) return Q_EMIT failed(tr("The runs folder %1 cannot be written to.").arg(runs_->folder()));
@@ -150,7 +161,11 @@ void Session::resumeRun(const QString& directory) {
 
 void Session::launch(const QString& directory, const QStringList& arguments, const QString& log) {
   auto* process = new RunProcess(directory, arguments, log, this);
-  connect(process, &RunProcess::failed, this, &Session::failed);
+  connect(process, &RunProcess::failed, this, [this, directory](const QString& reason) {
+    Q_EMIT failed(reason);
+    Q_EMIT startFailed(directory, reason);
+  });
+  connect(process, &RunProcess::began, this, [this, directory] { Q_EMIT runBegan(directory); });
   QString reason;
   if (!process->start(&reason)) {
     process->deleteLater();
@@ -176,6 +191,12 @@ void Session::duplicateRun(const QString& directory) {
   setCurrentRun(directory);
   showPage(QStringLiteral("configure"));
   Q_EMIT duplicateRequested(directory);
+}
+
+void Session::forkRun(const QString& directory) {
+  setCurrentRun(directory);
+  showPage(QStringLiteral("configure"));
+  Q_EMIT forkRequested(directory);
 }
 
 void Session::showSetting(const QString& pointer) {

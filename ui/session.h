@@ -43,16 +43,21 @@ class Session : public QObject {
   void setXAxis(XAxis axis);
   /// Starts `saccade train` detached on a resolved config; it belongs to no window.
   void startRun(const QByteArray& configJson);
+  /// Starts `saccade fork` detached, likewise: from the parent's checkpoint of `step`, with settings as assignments. `configJson`: its
+  /// resolved config, which names it.
+  void startFork(const QString& parent, qint64 step, const QStringList& assignments, const QByteArray& configJson);
   void resumeRun(const QString& directory);  ///< starts `saccade resume` detached
   void stopRun(const QString& directory);    ///< the run saves a checkpoint, then stops
   void showPage(const QString& id);
   void openFolder(const QString& folder);       ///< of runs, in place of the one that is open
   void duplicateRun(const QString& directory);  ///< on the page that configures runs
+  void forkRun(const QString& directory);       ///< likewise, from one of its checkpoints
   void showSetting(const QString& pointer);     ///< on the page that configures runs: "/training/steps"
 
  Q_SIGNALS:
   void settingRequested(const QString& pointer);
   void duplicateRequested(const QString& directory);  ///< its configuration is to be written anew
+  void forkRequested(const QString& directory);
   void chosenChanged();
   void currentRunChanged(const QString& directory);
   void captureStepChanged(qint64 step);
@@ -61,6 +66,8 @@ class Session : public QObject {
   void queryChanged(int query);
   void xAxisChanged(XAxis axis);
   void runStarted(const QString& directory);
+  void runBegan(const QString& directory);                            ///< it stands on the disk
+  void startFailed(const QString& directory, const QString& reason);  ///< it never will; failed() says so, too
   void pageRequested(const QString& id);
   void folderRequested(const QString& folder);
   void failed(const QString& message);  ///< shown in the window's message bar

@@ -156,6 +156,10 @@ int64_t count_parameters(const RunConfig& config) { return planned_model(config)
 
 double count_state(const RunConfig& config) { return planned_model(config).model().state_values_per_token(); }
 
+std::vector<std::string> solve_parameters(int64_t goal, const std::vector<std::string>& by, const EqualCell& cell) {
+  return equal_models({StudyEqual::What::parameters, by, {}}, static_cast<double>(goal), cell);
+}
+
 std::vector<std::string> solve_equal(const StudyEqual& equal, const RunConfig& goal, const EqualCell& cell) {
   if (equal.what == StudyEqual::What::parameters || equal.what == StudyEqual::What::state)
     return equal_models(equal, amount_of(equal.what, goal), cell);

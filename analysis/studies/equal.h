@@ -25,5 +25,7 @@ struct EqualCell {
 /// value, until they are within 0.5 % (state: 2 %). FLOPs and tokens: by training.steps, to the nearest step. Throws UsageError, naming the
 /// cell and how near it came.
 std::vector<std::string> solve_equal(const StudyEqual& equal, const RunConfig& goal, const EqualCell& cell);
+/// Likewise, for so many parameters as a number says.
+std::vector<std::string> solve_parameters(int64_t goal, const std::vector<std::string>& by, const EqualCell& cell);
 
 }  // namespace saccade

@@ -7,8 +7,8 @@
 
 #include "kernels/engine/error.h"
 #include "models/corpus/vocabulary.h"
-#include "models/schedules/wsd.h"
 #include "models/training/plan.h"
+#include "models/training/run_cost.h"
 
 namespace saccade {
 namespace {
@@ -16,29 +16,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr double kLongestStep = 5e11;  ///< FLOPs of a step that is still timed on a CPU: some ten seconds
-
-/// Steps of the cooldown branches, beyond the trunk's own.
-int64_t branch_steps(const TrainingConfig& training) {
-  if (training.schedule != "wsd") return 0;
-  const WsdSettings wsd = wsd_schema.read(training.schedule_settings, "/training");
-  int64_t steps = 0;
-  for (const int64_t start : cooldown_steps_of(training)) steps += wsd.branch_cooldown(start);
-  return steps;
-}
-
-/// The last two, one before the loss left its course, those kept, and two of every branch.
-int64_t checkpoints_kept(const TrainingConfig& training) {
-  const auto branches = static_cast<int64_t>(cooldown_steps_of(training).size());
-  return 3 + static_cast<int64_t>(training.keep_checkpoints.size()) + 4 * branches;
-}
-
-/// Evaluation by its share of a step's FLOPs.
-double seconds_of_run(const RunConfig& config, const Plan& plan, double step_seconds) {
-  const auto steps = static_cast<double>(config.training.steps + branch_steps(config.training));
-  const double every = static_cast<double>(std::max<int64_t>(1, config.training.evaluate_every));
-  const double evaluations = config.training.evaluate_every > 0 ? std::ceil(steps / every) : 1;
-  return step_seconds * (steps + evaluations * plan.flops_per_evaluation / plan.flops_per_step);
-}
 
 /// Times a step of every distinct model once.
 class Stopwatch {
@@ -93,8 +70,8 @@ CellPlan plan_cell(const StudyView& view, size_t cell, Stopwatch& watch) {
   const int64_t more = branch_steps(config.training);
   result.tokens = plan.tokens + more * plan.tokens_per_step;
   result.flops = plan.total_flops() + static_cast<double>(more) * plan.flops_per_step;
-  result.disk_bytes = static_cast<double>(checkpoints_kept(config.training) * (4 * plan.parameters + plan.optimizer_bytes));
-  result.seconds = seconds_of_run(config, plan, watch.step_seconds(config, plan, result.note));
+  result.disk_bytes = static_cast<double>(checkpoints_kept(config.training) * checkpoint_bytes(plan));
+  result.seconds = run_seconds(config, plan, watch.step_seconds(config, plan, result.note));
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include "app/cli/output.h"
 #include "models/architectures/registry.h"
 #include "models/corpus/vocabulary.h"
+#include "models/training/run_cost.h"
 
 namespace saccade::cli {
 namespace {
@@ -38,15 +39,17 @@ int run(const ConfigOptions& options, bool measure) {
                     std::to_string(plan.tokens_per_step) + " tokens"},
       {"tokens", human(static_cast<double>(plan.tokens))},
       {"FLOPs per step", human(plan.flops_per_step)},
-      {"FLOPs in all", human(plan.total_flops())}};
+      {"FLOPs in all", human(plan.total_flops())},
+      {"checkpoint", bytes(checkpoint_bytes(plan)) + ", " + std::to_string(checkpoints_kept(config.training)) + " kept at most"},
+      {"captures", bytes(plan.capture_bytes) + " at each of " + std::to_string(captures_kept(config.training)) + " steps"}};
   if (measure) {
     require_device(config, plan);
     const double seconds = measure_step_seconds(config, plan);
     json["seconds_per_step"] = seconds;
-    json["seconds"] = seconds * static_cast<double>(plan.steps);
+    json["seconds"] = run_seconds(config, plan, seconds);
     rows.push_back(
         {"measured", human_seconds(seconds) + " a step, " + human(static_cast<double>(plan.tokens_per_step) / seconds) + " tokens/s"});
-    rows.push_back({"time, without evaluation", human_seconds(seconds * static_cast<double>(plan.steps))});
+    rows.push_back({"time, with evaluation", human_seconds(run_seconds(config, plan, seconds))});
   }
   print_result(json, architecture_title(config.architecture) + "\n\n" + list(rows) + layers_text(plan));
   require_device(config, plan);

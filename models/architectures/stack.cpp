@@ -130,16 +130,6 @@ std::string block_id(const Json& holder, const std::string& pointer) {
   return id;
 }
 
-/// What is set for the layers of a block with a mixer.
-std::vector<Setting> layer_settings(const std::string& block, const std::string& mixer) {
-  std::vector<Setting> list;
-  for (Setting& s : settings_of(block, mixer)) {
-    const bool whole = s.name == "block" || s.name == "mixer" || s.name == "width" || s.name == "layers";
-    if (!whole && s.of_layer) list.push_back(std::move(s));
-  }
-  return list;
-}
-
 std::vector<Setting> stem_settings(const std::string& block, const std::string& mixer) {
   std::vector<Setting> list;
   for (Setting& s : settings_of(block, mixer))
@@ -285,6 +275,15 @@ std::vector<Setting> part_settings(const Json& layer, const std::string& mixer) 
 }
 
 }  // namespace
+
+std::vector<Setting> layer_settings(const std::string& block, const std::string& mixer) {
+  std::vector<Setting> list;
+  for (Setting& s : settings_of(block, mixer)) {
+    const bool whole = s.name == "block" || s.name == "mixer" || s.name == "width" || s.name == "layers";
+    if (!whole && s.of_layer) list.push_back(std::move(s));
+  }
+  return list;
+}
 
 bool is_stack(const Json& architecture) {
   return architecture.is_object() && architecture.contains("layers") &&

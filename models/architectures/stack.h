@@ -48,6 +48,9 @@ struct StackSetting {
 };
 std::vector<StackSetting> stack_settings(const nlohmann::json& config, const std::string& pointer = "/architecture");
 
+/// Everything that a group of layers may set beside mixer, block and repeat, in form order. Throws UsageError for an unknown id.
+std::vector<Setting> layer_settings(const std::string& block, const std::string& mixer);
+
 /// A mixer that stands inside the mixer of a layer (Setting::Kind::mixer): settings of its own beside the heads, the position and the
 /// rotary base of the layer. The written-out form. Throws UsageError.
 nlohmann::json resolve_part(const nlohmann::json& part, const nlohmann::json& layer, const ModelShape& shape, const std::string& pointer);

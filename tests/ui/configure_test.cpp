@@ -7,17 +7,24 @@
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QToolButton>
+#include <QTreeWidget>
 
+#include "analysis/studies/equal.h"
 #include "kernels/engine/error.h"
 #include "models/config/old_names.h"
 #include "models/corpus/vocabulary.h"
 #include "tests/analysis/fixture.h"
 #include "ui/configure/config_draft.h"
 #include "ui/configure/configure_page.h"
+#include "ui/configure/json_position.h"
+#include "ui/configure/json_text.h"
 #include "ui/configure/memory_bar.h"
+#include "ui/configure/preset_picker.h"
 #include "ui/configure/presets.h"
 #include "ui/configure/setting_editor.h"
 #include "ui/configure/settings_form.h"
+#include "ui/configure/size_solver.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
 
@@ -299,17 +306,125 @@ class ConfigureTest : public QObject {
     QVERIFY(QSignalSpy(session.runs(), &RunList::loaded).wait());
     ConfigurePage page(session);
     page.show();
-    auto* presets = page.findChild<QComboBox*>();
-    QCOMPARE(presets->accessibleName(), QStringLiteral("Preset"));
-    const int item = presets->findText(QStringLiteral("as the selected run"));
-    Q_EMIT presets->activated(item);
+    auto* presets = page.findChild<PresetPicker*>();
+    const auto choose = [&] {
+      QTest::mouseClick(presets, Qt::LeftButton);
+      auto* search = presets->findChild<QLineEdit*>();
+      QTest::keyClicks(search, QStringLiteral("selected"));
+      QTest::keyClick(search, Qt::Key_Return);
+    };
+    choose();
     nlohmann::json config = fixture_info(options).config;
     fill_old_defaults(config);  // settings that came after the run was made
     COMPARE_JSON(page.draft().json(), config);
     session.setCurrentRun({});
     QSignalSpy failed(&session, &Session::failed);
-    Q_EMIT presets->activated(item);
+    choose();
     QCOMPARE(failed.size(), 1);
+  }
+
+  /// A tree of architectures, each with its scales; what a preset would change is told before it is chosen.
+  void presets_stand_in_a_tree() {
+    const QTemporaryDir folder;
+    Session session(folder.path());
+    ConfigurePage page(session);
+    page.show();
+    auto* presets = page.findChild<PresetPicker*>();
+    QTest::mouseClick(presets, Qt::LeftButton);
+    auto* tree = presets->findChild<QTreeWidget*>();
+    const QList<QTreeWidgetItem*> heads = tree->findItems(QStringLiteral("Avey"), Qt::MatchExactly);
+    QCOMPARE(heads.size(), 1);
+    QStringList scales;
+    for (int i = 0; i < heads.first()->childCount(); ++i) scales << heads.first()->child(i)->text(0);
+    QVERIFY2(scales.contains(QStringLiteral("tiny")) && scales.contains(QStringLiteral("paper small")),
+             qPrintable(scales.join(QLatin1Char(' '))));
+    auto* search = presets->findChild<QLineEdit*>();
+    QTest::keyClicks(search, QStringLiteral("avey tiny"));
+    QVERIFY(tree->currentItem() && tree->currentItem()->text(0) == QStringLiteral("tiny"));
+    const auto labels = presets->findChildren<QLabel*>();
+    QVERIFY(std::any_of(labels.begin(), labels.end(),
+                        [](const QLabel* label) { return label->text().contains(QStringLiteral("block \"llama\" → \"avey\"")); }));
+    QTest::keyClick(search, Qt::Key_Return);
+    COMPARE_JSON(page.draft().json().at("architecture").at("block"), Json("avey"));
+    QCOMPARE(page.draft().changes(), 0);
+  }
+
+  /// The eight that a first run needs, whatever the architecture; the rest behind one button, or by a search.
+  void eight_settings_come_first() {
+    const QTemporaryDir folder;
+    Session session(folder.path());
+    ConfigurePage page(session);
+    page.show();
+    const auto seen = [&] {
+      int count = 0;
+      for (const SettingEditor* editor : page.form()->findChildren<SettingEditor*>()) count += editor->isVisible() ? 1 : 0;
+      return count;
+    };
+    for (const Json& architecture : {Json::object(), Json{{"block", "avey"}}, Json{{"layers", "1 mamba2, 1 attention"}}}) {
+      ConfigDraft draft;
+      draft.replace({{"architecture", architecture}});
+      page.form()->setDraft(draft);
+      QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
+      QCOMPARE(seen(), 8);
+    }
+    for (QToolButton* button : page.form()->findChildren<QToolButton*>())
+      if (button->accessibleName() == QStringLiteral("All settings")) QTest::mouseClick(button, Qt::LeftButton);
+    QVERIFY(seen() > 40);
+    page.form()->showAll(false);
+    auto* search = page.form()->findChild<QLineEdit*>();
+    QTest::keyClicks(search, QStringLiteral("checkpoint every"));
+    QVERIFY(page.form()->editor("/training/checkpoint_every")->isVisible() && !page.form()->editor("/training/steps")->isVisible());
+  }
+
+  void the_fault_is_marked_in_the_text() {
+    const std::string text = "{\n  \"training\": {\"steps\": 3,\n    \"seed\": [1, \"}\"]},\n  \"name\": \"a\\\"b\"\n}";
+    QCOMPARE(text.substr(*json_position(text, "/training/seed"), 6), std::string("\"seed\""));
+    QCOMPARE(text.substr(*json_position(text, "/training/seed/1"), 3), std::string("\"}\""));
+    QCOMPARE(text.substr(*json_position(text, "/name"), 6), std::string("\"name\""));
+    QVERIFY(!json_position(text, "/training/nothing"));
+    QCOMPARE(*fault_position(text, "config:3:5: unexpected"), text.find("\"seed\""));
+    QCOMPARE(*fault_position(text, "/training/warmup_steps is 100; expected at most /training/steps"), text.find("\"steps\""));
+    QCOMPARE(*fault_position(text, "/training/warmup_steps is 100"), text.find("\"training\""));
+    QVERIFY(!fault_position(text, "the disk is full"));
+
+    const QTemporaryDir folder;
+    Session session(folder.path());
+    ConfigurePage page(session);
+    auto* view = page.findChild<JsonText*>();
+    view->setPlainText(QStringLiteral("{\n \"training\": {\n  \"steps\": -4\n }\n}"));
+    QCOMPARE(view->faultyLine(), 2);
+    view->setPlainText(QStringLiteral("{\n \"training\": {\n  \"steps\": 400\n }\n}"));
+    QCOMPARE(view->faultyLine(), -1);
+    view->setPlainText(QStringLiteral("{\n \"training\": {,\n  \"steps\": 400\n }\n}"));
+    QCOMPARE(view->faultyLine(), 1);
+  }
+
+  void widths_are_solved_for_a_number_of_parameters() {
+    QCOMPARE(*count_from(QStringLiteral("12.7 M")), int64_t{12'700'000});
+    QCOMPARE(*count_from(QStringLiteral("1,234")), int64_t{1234});
+    QVERIFY(!count_from(QStringLiteral("many")) && !count_from(QStringLiteral("0")));
+    const QTemporaryDir folder;
+    Session session(folder.path());
+    ConfigurePage page(session);
+    page.show();
+    page.findChild<JsonText*>()->setPlainText(QStringLiteral("{\"architecture\": {\"width\": 64, \"layers\": 2, \"heads\": 2}}"));
+    auto* solver = page.findChild<SizeSolver*>();
+    auto* goal = solver->findChild<QLineEdit*>();
+    QTest::keyClicks(goal, QStringLiteral("200 k"));
+    QTest::keyClick(goal, Qt::Key_Return);
+    QTRY_VERIFY(page.draft().json().at("architecture").contains("mlp_width"));
+    ConfigProblem problem;
+    const auto parameters = static_cast<double>(count_parameters(*resolve(page.draft(), &problem)));
+    QVERIFY2(std::abs(parameters / 200e3 - 1) <= 0.005, qPrintable(QString::number(parameters)));
+    goal->clear();
+    QTest::keyClicks(goal, QStringLiteral("7"));
+    QTest::keyClick(goal, Qt::Key_Return);
+    const auto says = [&] {
+      const auto labels = solver->findChildren<QLabel*>();
+      return std::any_of(labels.begin(), labels.end(),
+                         [](const QLabel* label) { return label->text().contains(QStringLiteral("comes no nearer")); });
+    };
+    QTRY_VERIFY(says());
   }
 
   void old_names_of_settings_become_todays() {

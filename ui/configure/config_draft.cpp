@@ -26,6 +26,11 @@ std::string training_group(const std::string& name) {
   return saving_settings.count(name) ? "Evaluation and saving" : "Training";
 }
 
+bool is_of_model(const std::string& pointer) {
+  static const std::set<std::string> others{"/data/tokenizer", "/training/optimizer", "/training/initialisation", "/precision"};
+  return pointer.rfind("/architecture/", 0) == 0 || others.count(pointer) > 0;
+}
+
 Json::json_pointer at(const std::string& pointer) { return Json::json_pointer(pointer); }
 
 /// Groups in the order in which each is first met, their fields together.
@@ -157,6 +162,7 @@ std::vector<FormField> ConfigDraft::fields() const {
     const std::string pointer = "/" + setting.name;
     list.push_back({std::move(setting), pointer, "Run"});
   }
+  if (keeps_model_) std::erase_if(list, [](const FormField& field) { return is_of_model(field.pointer); });
   return gathered(list);
 }
 

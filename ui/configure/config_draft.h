@@ -31,6 +31,8 @@ class ConfigDraft {
 
   /// All fields of the chosen block and mixer, in form order; groups stand together.
   std::vector<FormField> fields() const;
+  /// A fork keeps its parent's model, tokenizer, precision and optimizer: they are then no fields.
+  void keepModel(bool keep) { keeps_model_ = keep; }
   /// As set, else the default. Mixers and groups of layers are in their short form, as a person writes them.
   Json value(const FormField& field) const;
   Json preset_value(const FormField& field) const;
@@ -49,6 +51,7 @@ class ConfigDraft {
   void keep_fitting_settings(const std::string& section);
 
   Json json_ = Json::object(), preset_ = Json::object(), aside_ = Json::object();  ///< aside_: by section
+  bool keeps_model_ = false;
 };
 
 /// Why a config is refused: the message without its origin, and the field it is about (empty: none of them).

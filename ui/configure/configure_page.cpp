@@ -1,7 +1,6 @@
 #include "ui/configure/configure_page.h"
 
 #include <QButtonGroup>
-#include <QComboBox>
 #include <QDir>
 #include <QFileDialog>
 #include <QHBoxLayout>
@@ -13,12 +12,20 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
+#include "models/config_text.h"
 #include "ui/charts/figure_view.h"
 #include "ui/configure/first_batch.h"
+#include "ui/configure/fork_bar.h"
 #include "ui/configure/json_view.h"
+#include "ui/configure/layers_view.h"
+#include "ui/configure/plain_scroll.h"
 #include "ui/configure/plan_view.h"
+#include "ui/configure/preset_picker.h"
 #include "ui/configure/presets.h"
+#include "ui/configure/problem_label.h"
 #include "ui/configure/settings_form.h"
+#include "ui/configure/size_solver.h"
+#include "ui/configure/sweep_view.h"
 #include "ui/files/write_file.h"
 #include "ui/page.h"
 #include "ui/run_list.h"
@@ -30,10 +37,9 @@ namespace {
 const RegisterPage entry{{QStringLiteral("configure"), ConfigurePage::tr("Configure"), QStringLiteral("configure"), 20,
                           [](Session& session, QWidget* parent) -> QWidget* { return new ConfigurePage(session, parent); }, false}};
 
-const QString kSelectedRun = QStringLiteral("selected run");  // in place of a preset's path
-
-QToolButton* mode_button(const QString& text, const QString& name, QWidget* parent) {
+QToolButton* view_button(const QString& id, const QString& text, const QString& name, QWidget* parent) {
   auto* button = new QToolButton(parent);
+  button->setObjectName(id);
   button->setText(text);
   button->setAccessibleName(name);
   button->setToolTip(name);
@@ -41,23 +47,36 @@ QToolButton* mode_button(const QString& text, const QString& name, QWidget* pare
   return button;
 }
 
+/// Of sequences, as far as the config says so.
+int64_t length_of(const nlohmann::json& config) {
+  const nlohmann::json data = config.value("data", nlohmann::json::object());
+  const bool given = data.is_object() && data.contains("sequence_length") && data.at("sequence_length").is_number_integer();
+  return given ? data.at("sequence_length").get<int64_t>() : DataConfig{}.sequence_length;
+}
+
 }  // namespace
 
 ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
-      presets_(new QComboBox(this)),
+      fork_(new ForkBar(this)),
+      presets_(new PresetPicker(this)),
       changes_(new QLabel(this)),
-      as_form_(mode_button(tr("Form"), tr("Show the config as a form"), this)),
-      as_json_(mode_button(tr("JSON"), tr("Show the config as JSON"), this)),
+      views_{view_button(QStringLiteral("form"), tr("Form"), tr("Show the config as a form"), this),
+             view_button(QStringLiteral("layers"), tr("Layers"), tr("Show the stack of layers as blocks"), this),
+             view_button(QStringLiteral("study"), tr("Study"), tr("Many runs: axes, seeds and tuning over this config"), this),
+             view_button(QStringLiteral("json"), tr("JSON"), tr("Show the config as JSON"), this)},
       editors_(new QStackedWidget(this)),
       form_(new SettingsForm(this)),
+      layers_(new LayersView(this)),
+      sweep_(new SweepView(session, this)),
       json_(new JsonView(this)),
       batch_(new FirstBatch(this)),
       plan_(new PlanView(this)),
-      start_(new QPushButton(tr("Start run"), this)) {
-  editors_->addWidget(form_);
-  editors_->addWidget(json_);
+      solver_(new SizeSolver(this)),
+      start_(new QPushButton(tr("Start run"), this)),
+      outcome_(new ProblemLabel(this)) {
+  for (QWidget* editor : QWidgetList{form_, layers_, sweep_, json_}) editors_->addWidget(editor);
   auto* halves = new QSplitter(Qt::Vertical, this);
   halves->addWidget(editors_);
   halves->addWidget(batch_);
@@ -68,11 +87,14 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
   auto* left = new QWidget(this);
   auto* column = new QVBoxLayout(left);
   column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(fork_);
   column->addWidget(makeHeader());
   column->addWidget(halves, 1);
 
   auto* sides = new QSplitter(Qt::Horizontal, this);
-  sides->addWidget(new Card(tr("New run"), {}, left, sides));
+  card_ = new Card(tr("New run"), {}, left, sides);
+  for (QToolButton* view : views_) card_->addControl(view);
+  sides->addWidget(card_);
   sides->addWidget(new Card(tr("Plan"), tr("nothing is allocated yet"), makePlanSide(), sides));
   sides->setStretchFactor(0, 5);
   sides->setStretchFactor(1, 2);
@@ -81,6 +103,22 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
   row->setContentsMargins(8, 8, 8, 8);
   row->addWidget(sides);
 
+  connectEditors();
+  connectSession();
+  form_->setProposals("/data/tokenizer", {QStringLiteral("bytes"), QStringLiteral("bpe:4096"), QStringLiteral("unigram:4096")});
+  form_->setProposals("/device", {QStringLiteral("auto"), QStringLiteral("cpu"), QStringLiteral("cuda")});
+  addActions(layers_->actions());  // so that the palette finds them
+  fillPresets();
+  const QVariant block = session_.place().value("configure/block");
+  showView(session_.place().value("configure/view").toString());
+  form_->showAll(session_.place().value("configure/all").toBool());
+  restore();
+  follow();
+  layers_->setCurrent(block.toInt());
+  orderTabs();
+}
+
+void ConfigurePage::connectEditors() {
   connect(form_, &SettingsForm::edited, this, [this](const FormField& field, const nlohmann::json& value) {
     draft_.set(field, value);
     follow();
@@ -89,6 +127,13 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
     draft_.reset(field);
     follow();
   });
+  connect(layers_, &LayersView::edited, this, [this](const nlohmann::json& architecture) {
+    nlohmann::json config = draft_.json();
+    config["architecture"] = architecture;
+    draft_.replace(config);
+    follow();
+  });
+  connect(layers_, &LayersView::currentChanged, this, [this](int block) { session_.place().set("configure/block", block); });
   connect(json_, &JsonView::edited, this, [this](const nlohmann::json& config) {
     draft_.replace(config);
     follow();
@@ -106,28 +151,49 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
     corpora_ = corpora;
     proposeDomains();
   });
-  form_->setProposals("/data/tokenizer", {QStringLiteral("bytes"), QStringLiteral("bpe:4096"), QStringLiteral("unigram:4096")});
-  form_->setProposals("/device", {QStringLiteral("auto"), QStringLiteral("cpu"), QStringLiteral("cuda")});
+  connect(form_, &SettingsForm::allShown, this, [this](bool all) { session_.place().set("configure/all", all); });
   connect(form_, &SettingsForm::rebuilt, this, &ConfigurePage::orderTabs);
-  connect(&session_, &Session::duplicateRequested, this, [this] { choosePreset(presets_->findData(kSelectedRun)); });
-  connect(&session_, &Session::settingRequested, this, [this](const QString& pointer) {
-    showJson(false);
-    form_->reveal(pointer.toStdString());
-  });
-  fillPresets();
-  showJson(false);
-  restore();
-  follow();
-  orderTabs();
+  connect(sweep_, &SweepView::stopsChanged, this, &ConfigurePage::orderTabs);
 }
 
-/// As one reads: preset, settings, first batch, plan, and Start last.
+/// What is asked for elsewhere, and beside the editors.
+void ConfigurePage::connectSession() {
+  connect(&session_, &Session::duplicateRequested, this, [this] { choosePreset(PresetPicker::selected_run); });
+  connect(&session_, &Session::forkRequested, this, [this](const QString& run) { fork(run, 0); });
+  connect(solver_, &SizeSolver::selectedRunWanted, this, [this] {
+    const Run* run = session_.runs()->run(session_.currentRun());
+    run ? solver_->setGoal(run->info().parameters) : Q_EMIT session_.failed(tr("No run is selected in the list."));
+  });
+  connect(solver_, &SizeSolver::solved, this, [this](const QStringList& assignments) {
+    nlohmann::json config = draft_.json();
+    for (const QString& each : assignments) apply_override(config, each.toStdString());
+    draft_.replace(config);
+    follow();
+  });
+  connect(fork_, &ForkBar::closed, this, &ConfigurePage::endFork);
+  connect(fork_, &ForkBar::stepChanged, this, &ConfigurePage::follow);
+  connect(&session_, &Session::runBegan, this, [this](const QString& run) { endStart(run, {}); });
+  connect(&session_, &Session::startFailed, this, &ConfigurePage::endStart);
+  connect(&session_, &Session::settingRequested, this, [this](const QString& pointer) {
+    showView(QStringLiteral("form"));
+    form_->reveal(pointer.toStdString());
+  });
+}
+
+/// As one reads: view, preset, settings, first batch, plan, and Start last.
 void ConfigurePage::orderTabs() {
-  QWidgetList order{presets_, as_form_, as_json_};
+  QWidgetList order;
+  for (QToolButton* view : views_) order << view;
+  order << fork_->stops() << presets_;
   order << form_->stops();
-  for (QWidget* part : {static_cast<QWidget*>(json_), static_cast<QWidget*>(batch_), static_cast<QWidget*>(plan_)})
+  const auto all_of = [&](QWidget* part) {
     for (QWidget* stop : part->findChildren<QWidget*>())
       if (stop->focusPolicy() & Qt::TabFocus && !stop->focusProxy() && stop->window() == window()) order << stop;
+  };
+  all_of(layers_);
+  order << sweep_->stops();
+  for (QWidget* part : QWidgetList{json_, batch_, plan_}) all_of(part);
+  order << solver_->stops();
   order << save_ << start_;
   for (qsizetype i = 1; i < order.size(); ++i) setTabOrder(order[i - 1], order[i]);
 }
@@ -135,25 +201,17 @@ void ConfigurePage::orderTabs() {
 QWidget* ConfigurePage::makeHeader() {
   auto* header = new QWidget(this);
   auto* label = new QLabel(tr("Preset"), header);
-  presets_->setAccessibleName(tr("Preset"));
-  presets_->setToolTip(tr("A config to start from; what you change is measured against it."));
-  presets_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
-  presets_->setStyleSheet(QStringLiteral("QComboBox { combobox-popup: 0; }"));  // a list to scroll: Fusion would cover the screen
-  presets_->setMaxVisibleItems(20);
+  presets_->written = [this] { return draft_.json(); };
   changes_->setForegroundRole(QPalette::PlaceholderText);
   auto* modes = new QButtonGroup(this);
-  modes->addButton(as_form_);
-  modes->addButton(as_json_);
+  for (QToolButton* view : views_) modes->addButton(view);
   auto* row = new QHBoxLayout(header);
   row->setContentsMargins(0, 0, 0, 0);
   row->addWidget(label);
   row->addWidget(presets_);
   row->addWidget(changes_, 1);
-  row->addWidget(as_form_);
-  row->addWidget(as_json_);
-  connect(presets_, &QComboBox::activated, this, &ConfigurePage::choosePreset);
-  connect(as_form_, &QToolButton::clicked, this, [this] { showJson(false); });
-  connect(as_json_, &QToolButton::clicked, this, [this] { showJson(true); });
+  connect(presets_, &PresetPicker::chosen, this, &ConfigurePage::choosePreset);
+  for (QToolButton* view : views_) connect(view, &QToolButton::clicked, this, [this, view] { showView(view->objectName()); });
   return header;
 }
 
@@ -170,10 +228,16 @@ QWidget* ConfigurePage::makePlanSide() {
   buttons->addWidget(start_);
   auto* column = new QVBoxLayout(side);
   column->setContentsMargins(0, 0, 0, 0);
-  column->addWidget(plan_);
-  column->addSpacing(8);
+  auto* told = new QWidget(side);
+  auto* inside = new QVBoxLayout(told);
+  inside->setContentsMargins(0, 0, 6, 0);
+  inside->addWidget(plan_);
+  inside->addWidget(solver_);
+  inside->addStretch();
+  auto* scroll = plain_scroll(told, side);
+  column->addWidget(scroll, 1);
   column->addLayout(buttons);
-  column->addStretch();
+  column->addWidget(outcome_);
   side->setMinimumWidth(220);
   connect(save, &QPushButton::clicked, this, &ConfigurePage::savePreset);
   connect(start_, &QPushButton::clicked, this, &ConfigurePage::start);
@@ -183,29 +247,27 @@ QWidget* ConfigurePage::makePlanSide() {
 }
 
 void ConfigurePage::fillPresets() {
-  presets_->clear();
-  presets_->addItem(tr("defaults"), QString());
-  presets_->addItem(tr("as the selected run"), kSelectedRun);
   try {
-    for (const Preset& preset : presets()) presets_->addItem(preset.own ? tr("%1 (yours)").arg(preset.title) : preset.title, preset.path);
+    presets_->setPresets(presets());
   } catch (const Error& error) {  // the defaults are there all the same
     Q_EMIT session_.failed(QString::fromUtf8(error.what()));
   }
 }
 
-void ConfigurePage::choosePreset(int index) {
-  const QString path = presets_->itemData(index).toString();
+void ConfigurePage::choosePreset(const QString& path) {
+  const bool as_run = path == PresetPicker::selected_run;
   const Run* run = session_.runs()->run(session_.currentRun());
-  if (path == kSelectedRun && !run) return Q_EMIT session_.failed(tr("No run is selected in the list."));
+  if (as_run && !run) return Q_EMIT session_.failed(tr("No run is selected in the list."));
   QString note;
   try {
-    draft_.start(path.isEmpty() ? nlohmann::json::object() : path == kSelectedRun ? run->info().config : read_preset(path, &note));
+    draft_.start(path.isEmpty() ? nlohmann::json::object() : as_run ? run->info().config : read_preset(path, &note));
   } catch (const Error& error) {
     Q_EMIT session_.failed(QString::fromUtf8(error.what()));
     return;
   }
   if (!note.isEmpty()) Q_EMIT session_.noted(note);
-  follow();
+  presets_->setCurrent(path);
+  endFork();
 }
 
 void ConfigurePage::savePreset() {
@@ -217,15 +279,20 @@ void ConfigurePage::savePreset() {
   const QByteArray text = QByteArray::fromStdString(draft_.json().dump(2) + "\n");
   if (QString reason; !writeFile(path, text, &reason)) return Q_EMIT session_.failed(reason);
   fillPresets();
-  presets_->setCurrentIndex(presets_->findData(path));
+  presets_->setCurrent(path);
   draft_.start(draft_.json());
   follow();
 }
 
-void ConfigurePage::showJson(bool json) {
-  as_form_->setChecked(!json);
-  as_json_->setChecked(json);
-  editors_->setCurrentWidget(json ? static_cast<QWidget*>(json_) : form_);
+/// "form", "layers" …; the form where there is no such view.
+void ConfigurePage::showView(const QString& view) {
+  int shown = 0;
+  for (int at = 0; at < views_.size(); ++at)
+    if (views_[at]->objectName() == view) shown = at;
+  views_[shown]->setChecked(true);
+  editors_->setCurrentIndex(shown);
+  batch_->setVisible(editors_->currentWidget() == form_ || editors_->currentWidget() == json_);  // the others need the room
+  session_.place().set("configure/view", views_[shown]->objectName());
 }
 
 /// The configuration that was being written.
@@ -238,24 +305,42 @@ void ConfigurePage::restore() {
   if (!preset.is_object() || !draft.is_object()) return;
   draft_.start(preset);
   draft_.replace(draft);
+  presets_->setCurrent(session_.place().value("configure/preset_path").toString());
+  const QString parent = session_.place().value("configure/fork").toString();
+  if (!parent.isEmpty() && fork_->setRun(parent, QFileInfo(parent).fileName(), session_.place().value("configure/fork_step").toLongLong()))
+    draft_.keepModel(true);
 }
 
 /// Everything that follows from the draft.
 void ConfigurePage::follow() {
+  session_.place().set("configure/preset_path", presets_->current());
   session_.place().set("configure/preset", QString::fromStdString(draft_.preset().dump()));
   session_.place().set("configure/draft", QString::fromStdString(draft_.json().dump()));
   ConfigProblem problem;
-  config_ = resolve(draft_, &problem);
+  const bool forked = !fork_->run().isEmpty();
+  session_.place().set("configure/fork", fork_->run());
+  session_.place().set("configure/fork_step", forked ? fork_->step() : 0);
+  config_ = forked ? resolve_fork(fork_->run(), fork_->step(), draft_, &problem) : resolve(draft_, &problem);
+  card_->setTitle(forked ? tr("New fork") : tr("New run"), {});
+  for (QToolButton* view : views_)
+    if (view->objectName() == QStringLiteral("layers") || view->objectName() == QStringLiteral("study")) view->setVisible(!forked);
   form_->setDraft(draft_);
   form_->setProblem(problem);
+  layers_->setArchitecture(draft_.json().value("architecture", nlohmann::json::object()), length_of(draft_.json()));
+  layers_->setProblem(problem.message.rfind("/architecture", 0) == 0 ? QString::fromStdString(problem.message) : QString());
+  sweep_->setDraft(draft_);
+  solver_->setConfig(draft_.json());
+  solver_->setVisible(!forked);
   json_->setConfig(draft_.json());
   json_->setProblem(QString::fromStdString(problem.message));
   const int changes = draft_.changes();
   changes_->setText(changes == 0 ? QString() : changes == 1 ? tr("1 change") : tr("%1 changes").arg(changes));
-  start_->setEnabled(config_.has_value());
+  start_->setText(forked ? tr("Start fork") : tr("Start run"));
+  start_->setEnabled(config_.has_value() && starting_.isEmpty());
+  if (starting_.isEmpty()) outcome_->say({});
   proposeDomains();
   if (!config_) return plan_->setNoConfig(QString::fromStdString(problem.message));
-  plan_->setConfig(*config_);
+  plan_->setConfig(*config_, forked ? fork_->step() : 0);
   batch_->setConfig(*config_);
 }
 
@@ -270,15 +355,6 @@ void ConfigurePage::proposeDomains() {
       for (const DomainInfo& domain : corpus.domains) domains << QString::fromStdString(domain.name);
   form_->setProposals("/data/train", domains);
   form_->setProposals("/data/ood", domains);
-}
-
-void ConfigurePage::start() {
-  if (!config_) return;
-  bool started = false;
-  const auto connection = connect(&session_, &Session::runStarted, this, [&] { started = true; });
-  session_.startRun(QByteArray::fromStdString(to_json(*config_).dump(2)));
-  disconnect(connection);
-  if (started) session_.showPage(QStringLiteral("live"));  // else the message says why, and here it can be mended
 }
 
 }  // namespace saccade::ui

@@ -4,7 +4,6 @@
 #include "models/corpus/corpus.h"
 #include "ui/configure/config_draft.h"
 
-class QComboBox;
 class QLabel;
 class QPushButton;
 class QStackedWidget;
@@ -12,11 +11,18 @@ class QToolButton;
 
 namespace saccade::ui {
 
+class Card;
 class FirstBatch;
+class ForkBar;
 class JsonView;
+class LayersView;
 class PlanView;
+class PresetPicker;
+class ProblemLabel;
 class Session;
 class SettingsForm;
+class SizeSolver;
+class SweepView;
 
 /// A new run: its settings as a form or as JSON, what it will take beside them, and Start.
 class ConfigurePage : public QWidget {
@@ -26,34 +32,47 @@ class ConfigurePage : public QWidget {
 
   const ConfigDraft& draft() const { return draft_; }
   SettingsForm* form() const { return form_; }
+  LayersView* layers() const { return layers_; }
+  SweepView* sweep() const { return sweep_; }
 
  private:
+  void connectEditors();
+  void connectSession();
   QWidget* makeHeader();
   QWidget* makePlanSide();
   void fillPresets();
-  void choosePreset(int index);
+  void choosePreset(const QString& path);  ///< or PresetPicker::selected_run
   void savePreset();
-  void showJson(bool json);
+  void showView(const QString& view);
   void follow();
   void restore();
   void proposeDomains();
+  void fork(const QString& run, qint64 step);
+  void endFork();
   void start();
+  void endStart(const QString& run, const QString& problem);
   void orderTabs();
 
   Session& session_;
   ConfigDraft draft_;
   std::optional<RunConfig> config_;
   std::vector<CorpusSummary> corpora_;
-  QComboBox* presets_;
+  ForkBar* fork_;
+  PresetPicker* presets_;
   QLabel* changes_;
-  QToolButton* as_form_;
-  QToolButton* as_json_;
+  Card* card_ = nullptr;
+  QList<QToolButton*> views_;  ///< their object names say which
   QStackedWidget* editors_;
   SettingsForm* form_;
+  LayersView* layers_;
+  SweepView* sweep_;
   JsonView* json_;
   FirstBatch* batch_;
   PlanView* plan_;
+  SizeSolver* solver_;
   QPushButton *save_ = nullptr, *start_;
+  ProblemLabel* outcome_;  ///< what became of the last start
+  QString starting_;       ///< directory of a run that was started and does not stand on the disk yet
 };
 
 }  // namespace saccade::ui

@@ -1,23 +1,18 @@
 #include "ui/configure/json_view.h"
 
-#include <QFontDatabase>
-#include <QLabel>
-#include <QPlainTextEdit>
 #include <QVBoxLayout>
 
 #include "kernels/engine/error.h"
 #include "models/config/old_names.h"
 #include "models/config_text.h"
-#include "ui/theme.h"
+#include "ui/configure/json_position.h"
+#include "ui/configure/json_text.h"
+#include "ui/configure/problem_label.h"
 
 namespace saccade::ui {
 
-JsonView::JsonView(QWidget* parent) : QWidget(parent), text_(new QPlainTextEdit(this)), problem_(new QLabel(this)) {
-  text_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+JsonView::JsonView(QWidget* parent) : QWidget(parent), text_(new JsonText(this)), problem_(new ProblemLabel(this)) {
   text_->setAccessibleName(tr("Config as JSON"));
-  text_->setTabChangesFocus(true);
-  problem_->setWordWrap(true);
-  problem_->hide();
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->addWidget(text_, 1);
@@ -34,11 +29,10 @@ void JsonView::setConfig(const nlohmann::json& config) {
 }
 
 void JsonView::setProblem(const QString& problem) {
-  problem_->setVisible(!problem.isEmpty());
-  problem_->setText(problem);
-  QPalette red = palette();
-  red.setColor(QPalette::WindowText, errorColour(red));
-  problem_->setPalette(red);
+  problem_->say(problem);
+  const std::string text = text_->toPlainText().toStdString();
+  const auto at = problem.isEmpty() ? std::nullopt : fault_position(text, problem.toStdString());
+  text_->markFault(at ? static_cast<int>(QString::fromStdString(text.substr(0, *at)).size()) : -1, problem);
 }
 
 void JsonView::read() {

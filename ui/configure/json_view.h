@@ -2,12 +2,12 @@
 #include <QWidget>
 #include <nlohmann/json.hpp>
 
-class QLabel;
-class QPlainTextEdit;
-
 namespace saccade::ui {
 
-/// The config as text, for those who would rather write it. Line and column of a mistake stand below.
+class JsonText;
+class ProblemLabel;
+
+/// The config as text, for those who would rather write it. The line of a mistake is marked, and what is wrong stands below.
 class JsonView : public QWidget {
   Q_OBJECT
  public:
@@ -22,8 +22,8 @@ class JsonView : public QWidget {
  private:
   void read();
 
-  QPlainTextEdit* text_;
-  QLabel* problem_;
+  JsonText* text_;
+  ProblemLabel* problem_;
   bool writing_ = false;
 };
 

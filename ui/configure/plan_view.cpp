@@ -1,13 +1,15 @@
 #include "ui/configure/plan_view.h"
 
-#include <QFormLayout>
+#include <QGridLayout>
 #include <QLabel>
 #include <QLocale>
 #include <QPushButton>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/engine/device.h"
+#include "models/training/run_cost.h"
 #include "ui/configure/config_draft.h"
 #include "ui/configure/memory_bar.h"
 #include "ui/configure/plan_worker.h"
@@ -27,6 +29,24 @@ QString scientific(double value) {
   return QStringLiteral("%1 · 10%2").arg(QLocale::c().toString(value / std::pow(10.0, power), 'f', 1), exponent);
 }
 
+/// "18 × Gated DeltaNet, 940 k parameters each": of every kind of layer.
+QStringList layer_lines(const std::vector<PlannedLayers>& layers) {
+  std::vector<std::pair<PlannedLayers, int64_t>> kinds;
+  for (const PlannedLayers& each : layers) {
+    const auto same = [&](const auto& kind) { return kind.first.mixer == each.mixer && kind.first.parameters == each.parameters; };
+    auto kind = std::find_if(kinds.begin(), kinds.end(), same);
+    if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {each, 0});
+    kind->second += each.last - each.first + 1;
+  }
+  QStringList lines;
+  for (const auto& [kind, count] : kinds)
+    lines << PlanView::tr("%1 × %2, %3 parameters%4")
+                 .arg(count)
+                 .arg(QString::fromStdString(kind.mixer), formatCount(static_cast<double>(kind.parameters)),
+                      count > 1 ? PlanView::tr(" each") : QString());
+  return lines;
+}
+
 }  // namespace
 
 PlanView::PlanView(QWidget* parent)
@@ -36,20 +56,24 @@ PlanView::PlanView(QWidget* parent)
       notes_(new QLabel(this)),
       problem_(new QLabel(this)),
       measure_(new QPushButton(this)) {
-  auto* rows = new QFormLayout;
-  rows->setLabelAlignment(Qt::AlignLeft);
-  rows->setFormAlignment(Qt::AlignTop);
-  rows->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+  auto* rows = new QGridLayout;
+  rows->setColumnStretch(1, 1);
   rows->setVerticalSpacing(5);
   parameters_ = row(tr("parameters"), rows);
+  embeddings_ = row(tr("non-embedding"), rows);
+  embeddings_->setToolTip(tr("Without the tables of token and position embeddings; an output matrix of its own is counted."));
   tokens_ = row(tr("tokens"), rows);
   flops_ = row(tr("FLOPs"), rows);
   state_ = row(tr("cache / state"), rows);
   device_ = row(tr("device"), rows);
   memory_ = row(tr("memory at peak"), rows);
-  rows->addRow(bar_);
+  rows->addWidget(bar_, rows->rowCount(), 0, 1, 2);
   speed_ = row(tr("speed"), rows);
   time_ = row(tr("time"), rows);
+  checkpoint_ = row(tr("checkpoint"), rows);
+  captures_ = row(tr("captures"), rows);
+  checkpoint_->setToolTip(tr("Bytes of a checkpoint, and how many of them the run keeps at most."));
+  captures_->setToolTip(tr("Bytes of the captures at one step, and at how many steps there are some."));
   state_->setToolTip(tr("KV cache and recurrent state during decoding, in bytes per token of context."));
   for (QLabel* label : {notes_, problem_}) label->setWordWrap(true);
   problem_->hide();
@@ -76,17 +100,20 @@ PlanView::PlanView(QWidget* parent)
   showTime();
 }
 
-QLabel* PlanView::row(const QString& title, QFormLayout* rows) {
+QLabel* PlanView::row(const QString& title, QGridLayout* rows) {
   auto* name = new QLabel(title, this);
   name->setForegroundRole(QPalette::PlaceholderText);
   auto* value = new QLabel(QStringLiteral("–"), this);
   value->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
   value->setWordWrap(true);  // a number that is cut off reads as another one
-  rows->addRow(name, value);
+  const int at = rows->rowCount();
+  rows->addWidget(name, at, 0);
+  rows->addWidget(value, at, 1);
   return value;
 }
 
-void PlanView::setConfig(const RunConfig& config) {
+void PlanView::setConfig(const RunConfig& config, int64_t done) {
+  done_ = done;
   const bool same_step = config.architecture == config_.architecture && config.data.sequence_length == config_.data.sequence_length &&
                          config.data.tokenizer == config_.data.tokenizer && config.training.batch_tokens == config_.training.batch_tokens &&
                          config.training.gradient_accumulation == config_.training.gradient_accumulation &&
@@ -106,7 +133,8 @@ void PlanView::setNoConfig(const QString& why) {
   worker_->cancelMeasurement();
   plan_.reset();
   seconds_per_step_.reset();
-  for (QLabel* value : {parameters_, tokens_, flops_, state_, device_, memory_}) value->setText(QStringLiteral("–"));
+  for (QLabel* value : {parameters_, embeddings_, tokens_, flops_, state_, device_, memory_, checkpoint_, captures_})
+    value->setText(QStringLiteral("–"));
   bar_->setPlan({}, 0);
   notes_->clear();
   QPalette red = palette();
@@ -117,12 +145,15 @@ void PlanView::setNoConfig(const QString& why) {
   showTime();
 }
 
-void PlanView::showPlan(const Plan& plan) {
+void PlanView::showPlan(const Plan& plan, int64_t embeddings) {
   plan_ = plan;
   const int64_t free = plan.memory.available;
   const auto bytes = [](int64_t count) { return formatBytes(static_cast<double>(count)); };
   parameters_->setText(formatCount(static_cast<double>(plan.parameters)));
   parameters_->setToolTip(QLocale::c().toString(static_cast<qlonglong>(plan.parameters)));
+  embeddings_->setText(formatCount(static_cast<double>(plan.parameters - embeddings)));
+  checkpoint_->setText(tr("%1 × %2").arg(bytes(checkpoint_bytes(plan))).arg(checkpoints_kept(config_.training)));
+  captures_->setText(tr("%1 × %2").arg(bytes(plan.capture_bytes)).arg(captures_kept(config_.training)));
   tokens_->setText(tr("%1 in %2 steps")
                        .arg(formatCount(static_cast<double>(plan.tokens)),
                             QLocale::c().toString(static_cast<qlonglong>(plan.steps)).remove(QLatin1Char(','))));
@@ -148,12 +179,7 @@ void PlanView::showPlan(const Plan& plan) {
   QStringList notes{looks_ahead.empty() ? tr("✓ causal: no position sees its future")
                                         : tr("Not causal: %1").arg(QString::fromStdString(looks_ahead))};
   if (config_.data.ood.empty()) notes << tr("No domain is out of distribution: only the pre-training loss will be measured.");
-  for (const PlannedLayers& l : plan.layers) {
-    const QString numbers = l.first == l.last ? tr("Layer %1").arg(l.first) : tr("Layers %1 to %2").arg(l.first).arg(l.last);
-    notes << tr("%1: %2, %3 parameters%4")
-                 .arg(numbers, QString::fromStdString(l.mixer), formatCount(static_cast<double>(l.parameters)),
-                      l.first == l.last ? QString() : tr(" each"));
-  }
+  notes << layer_lines(plan.layers);
   notes_->setText(notes.join(QLatin1Char('\n')));
   showTime();
 }
@@ -170,8 +196,9 @@ void PlanView::showTime() {
     return;
   }
   speed_->setText(tr("%1tok/s").arg(formatCount(static_cast<double>(plan_->tokens_per_step) / *seconds_per_step_)));
-  time_->setText(tr("about %1").arg(formatDuration(*seconds_per_step_ * static_cast<double>(plan_->steps))));
-  time_->setToolTip(tr("Without evaluation and checkpoints."));
+  const auto steps = static_cast<double>(plan_->steps), left = steps - static_cast<double>(done_);
+  time_->setText(tr("about %1").arg(formatDuration(run_seconds(config_, *plan_, *seconds_per_step_) * left / steps)));
+  time_->setToolTip(done_ > 0 ? tr("Of the steps after %1, evaluations counted.").arg(done_) : tr("Evaluations counted."));
 }
 
 void PlanView::toggleMeasurement() {

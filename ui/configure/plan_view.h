@@ -5,7 +5,7 @@
 #include "models/config/config.h"
 #include "models/training/plan.h"
 
-class QFormLayout;
+class QGridLayout;
 class QLabel;
 class QPushButton;
 
@@ -20,20 +20,22 @@ class PlanView : public QWidget {
  public:
   explicit PlanView(QWidget* parent = nullptr);
 
-  void setConfig(const RunConfig& config);
+  /// `done`: steps that a fork has behind it.
+  void setConfig(const RunConfig& config, int64_t done = 0);
   void setNoConfig(const QString& why);  ///< the form holds an error
 
  private:
-  void showPlan(const Plan& plan);
+  void showPlan(const Plan& plan, int64_t embeddings);
   void showTime();
   void toggleMeasurement();
-  QLabel* row(const QString& title, QFormLayout* rows);
+  QLabel* row(const QString& title, QGridLayout* rows);
 
   PlanWorker* worker_;
   RunConfig config_;
   std::optional<Plan> plan_;
   std::optional<double> seconds_per_step_;
-  QLabel *parameters_, *tokens_, *flops_, *device_, *memory_, *state_, *speed_, *time_;
+  int64_t done_ = 0;
+  QLabel *parameters_, *embeddings_, *tokens_, *checkpoint_, *captures_, *flops_, *device_, *memory_, *state_, *speed_, *time_;
   MemoryBar* bar_;
   QLabel* notes_;
   QLabel* problem_;

@@ -3,6 +3,7 @@
 #include <QProcess>
 
 #include "models/corpus/vocabulary.h"
+#include "models/training/run_cost.h"
 #include "ui/configure/config_draft.h"
 #include "ui/run_process.h"
 
@@ -56,7 +57,8 @@ void PlanWorker::start() {
           Qt::QueuedConnection);
     };
     try {
-      answer([this, plan = make_plan(config, vocabulary_of(config.data.tokenizer))] { Q_EMIT planned(plan); });
+      const Plan plan = make_plan(config, vocabulary_of(config.data.tokenizer));
+      answer([this, plan, embeddings = count_embedding_parameters(config)] { Q_EMIT planned(plan, embeddings); });
     } catch (const std::exception& error) {
       answer([this, message = QString::fromUtf8(error.what())] { Q_EMIT failed(message); });
     }

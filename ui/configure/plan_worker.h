@@ -26,7 +26,7 @@ class PlanWorker : public QObject {
   void cancelMeasurement();
 
  Q_SIGNALS:
-  void planned(const saccade::Plan& plan);
+  void planned(const saccade::Plan& plan, qint64 embeddings);  ///< parameters of embeddings among all
   void failed(const QString& message);
   void measured(double secondsPerStep);
   void measurementFailed(const QString& message);

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "models/architectures/registry.h"
+#include "ui/configure/problem_label.h"
 #include "ui/theme.h"
 #include "ui/wrapped_tip.h"
 
@@ -74,7 +75,7 @@ QString settingTitle(const std::string& name) {
 }
 
 SettingEditor::SettingEditor(const FormField& field, QWidget* parent)
-    : QWidget(parent), field_(field), hint_(new QLabel(this)), reset_(new QToolButton(this)), problem_(new QLabel(this)) {
+    : QWidget(parent), field_(field), hint_(new QLabel(this)), reset_(new QToolButton(this)), problem_(new ProblemLabel(this)) {
   const QString title = settingTitle(field.setting.name), help = help_text(field.setting);
   auto* name = new QLabel(title, this);
   name->setFont(small_font(font()));
@@ -89,9 +90,7 @@ SettingEditor::SettingEditor(const FormField& field, QWidget* parent)
   QSizePolicy keeps_place = reset_->sizePolicy();
   keeps_place.setRetainSizeWhenHidden(true);
   reset_->setSizePolicy(keeps_place);
-  problem_->setWordWrap(true);
   problem_->setFont(small_font(font()));
-  problem_->hide();
   QWidget* editor = makeEditor();
   setToolTip(wrapped_tip(help));
   name->setBuddy(editor);
@@ -198,13 +197,7 @@ void SettingEditor::setValue(const Json& value, bool changed, const Json& preset
   }
 }
 
-void SettingEditor::setProblem(const QString& problem) {
-  problem_->setVisible(!problem.isEmpty());
-  problem_->setText(problem);
-  QPalette red = palette();
-  red.setColor(QPalette::WindowText, errorColour(red));
-  problem_->setPalette(red);
-}
+void SettingEditor::setProblem(const QString& problem) { problem_->say(problem); }
 
 void SettingEditor::setProposals(const QStringList& proposals) {
   if (!pick_) return;

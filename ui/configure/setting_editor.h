@@ -12,6 +12,8 @@ class QToolButton;
 
 namespace saccade::ui {
 
+class ProblemLabel;
+
 /// One field of the form: name, range, editor, a way back when changed, and what is wrong with it.
 class SettingEditor : public QWidget {
   Q_OBJECT
@@ -38,7 +40,7 @@ class SettingEditor : public QWidget {
   QLabel* hint_;
   QToolButton* reset_;
   QToolButton* pick_ = nullptr;
-  QLabel* problem_;
+  ProblemLabel* problem_;
   QCheckBox* check_ = nullptr;
   QComboBox* combo_ = nullptr;
   QLineEdit* line_ = nullptr;

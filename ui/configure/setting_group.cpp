@@ -46,6 +46,7 @@ void SettingGroup::updateTitle() {
   body_->setVisible(open_);
   fold_->setArrowType(open_ ? Qt::DownArrow : Qt::RightArrow);
   fold_->setText(open_ ? title_ : tr("%1 (%2)").arg(title_).arg(editors_.size()));
+  fold_->setVisible(!title_.isEmpty());
   fold_->setAccessibleName(open_ ? tr("Fold %1").arg(title_) : tr("Unfold %1").arg(title_));
 }
 

@@ -9,7 +9,7 @@ namespace saccade::ui {
 
 class SettingEditor;
 
-/// A titled group of editors that can be folded; in as many columns as fit.
+/// A group of editors, which can be folded where it has a title; in as many columns as fit.
 class SettingGroup : public QWidget {
   Q_OBJECT
  public:
@@ -18,6 +18,7 @@ class SettingGroup : public QWidget {
   /// Shows what matches, unfolded; empty words: everything, as folded before. Returns the number shown.
   int search(const QString& words);
   void unfold();
+  int size() const { return static_cast<int>(editors_.size()); }
 
  protected:
   void resizeEvent(QResizeEvent* event) override;

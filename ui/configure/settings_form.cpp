@@ -2,19 +2,62 @@
 
 #include <QLabel>
 #include <QLineEdit>
-#include <QScrollArea>
 #include <QTimer>
 #include <QToolButton>
 #include <QVBoxLayout>
+#include <set>
 
+#include "ui/configure/plain_scroll.h"
 #include "ui/configure/setting_editor.h"
 #include "ui/configure/setting_group.h"
 
 namespace saccade::ui {
 namespace {
 
-/// What a first run needs; the rest is folded until wanted.
-bool starts_open(const std::string& group) { return group != "Optimizer" && group != "Evaluation and saving"; }
+constexpr const char* kFirst = "";  ///< group of the settings that stand first
+
+/// The eight settings that a first run needs, in the order in which they are shown: those marked, and as many of the others as are missing.
+std::vector<FormField> first_fields(const std::vector<FormField>& fields) {
+  constexpr size_t kWanted = 8;
+  static const std::pair<std::string, bool> order[] = {{"/architecture/mixer", true},
+                                                       {"/architecture/block", false},
+                                                       {"/architecture/layers", true},
+                                                       {"/architecture/depth", false},
+                                                       {"/architecture/width", true},
+                                                       {"/architecture/heads", false},
+                                                       {"/data/corpus", true},
+                                                       {"/data/train", false},
+                                                       {"/data/ood", false},
+                                                       {"/data/sequence_length", true},
+                                                       {"/training/batch_tokens", true},
+                                                       {"/training/steps", true},
+                                                       {"/training/learning_rate", true},
+                                                       {"/training/schedule", false},
+                                                       {"/training/seed", false}};
+  const auto find = [&](const std::string& pointer) {
+    return std::find_if(fields.begin(), fields.end(), [&](const FormField& field) { return field.pointer == pointer; });
+  };
+  std::set<std::string> chosen;
+  for (const bool marked : {true, false})
+    for (const auto& [pointer, first] : order)
+      if (first == marked && chosen.size() < kWanted && find(pointer) != fields.end()) chosen.insert(pointer);
+  std::vector<FormField> list;
+  for (const auto& [pointer, first] : order)
+    if (chosen.count(pointer)) list.push_back(*find(pointer));
+  for (FormField& field : list) field.group = kFirst;
+  return list;
+}
+
+/// Those first, then all others in their groups.
+std::vector<FormField> arranged(const std::vector<FormField>& fields) {
+  std::vector<FormField> list = first_fields(fields);
+  const size_t first = list.size();
+  for (const FormField& field : fields)
+    if (std::none_of(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(first),
+                     [&](const FormField& other) { return other.pointer == field.pointer; }))
+      list.push_back(field);
+  return list;
+}
 
 bool same_field(const FormField& a, const FormField& b) {
   return a.pointer == b.pointer && a.group == b.group && a.setting.choices == b.setting.choices && a.setting.minimum == b.setting.minimum &&
@@ -26,6 +69,7 @@ bool same_field(const FormField& a, const FormField& b) {
 SettingsForm::SettingsForm(QWidget* parent)
     : QWidget(parent),
       search_(new QLineEdit(this)),
+      all_(new QToolButton(this)),
       nothing_(new QLabel(tr("No setting matches."), this)),
       content_(new QWidget),
       column_(new QVBoxLayout(content_)) {
@@ -35,24 +79,21 @@ SettingsForm::SettingsForm(QWidget* parent)
   nothing_->setForegroundRole(QPalette::PlaceholderText);
   nothing_->hide();
   column_->setContentsMargins(0, 0, 8, 0);
-  QScrollArea* scroll = scroll_ = new QScrollArea(this);
-  scroll->setWidget(content_);
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  scroll->setFocusPolicy(Qt::NoFocus);
-  scroll->viewport()->setAutoFillBackground(false);
-  content_->setAutoFillBackground(false);
+  QScrollArea* scroll = scroll_ = plain_scroll(content_, this);
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->addWidget(search_);
   column->addWidget(nothing_);
   column->addWidget(scroll, 1);
+  all_->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+  all_->setCheckable(true);
+  all_->setAutoRaise(true);
+  connect(all_, &QToolButton::clicked, this, &SettingsForm::showAll);
   connect(search_, &QLineEdit::textChanged, this, &SettingsForm::search);
 }
 
 void SettingsForm::setDraft(const ConfigDraft& draft) {
-  const std::vector<FormField> fields = draft.fields();
+  const std::vector<FormField> fields = arranged(draft.fields());
   const bool same = fields.size() == editors_.size() &&
                     std::equal(fields.begin(), fields.end(), editors_.begin(),
                                [](const FormField& field, const SettingEditor* editor) { return same_field(field, editor->field()); });
@@ -61,6 +102,9 @@ void SettingsForm::setDraft(const ConfigDraft& draft) {
   if (!same) build(fields);
   for (size_t i = 0; i < fields.size(); ++i)
     editors_[i]->setValue(draft.value(fields[i]), draft.changed(fields[i]), draft.preset_value(fields[i]));
+  changed_ = 0;
+  for (const FormField& field : fields) changed_ += field.group != kFirst && draft.changed(field) ? 1 : 0;
+  arrange();
   if (auto* line = qobject_cast<QLineEdit*>(focusWidget()); !same && line && caret >= 0) line->setCursorPosition(caret);
 }
 
@@ -88,10 +132,10 @@ void SettingsForm::build(const std::vector<FormField>& fields) {
       editors.push_back(editor);
     }
     editors_.insert(editors_.end(), editors.begin(), editors.end());
-    auto* group =
-        new SettingGroup(QString::fromStdString(fields[begin].group), std::move(editors), starts_open(fields[begin].group), content_);
+    auto* group = new SettingGroup(QString::fromStdString(fields[begin].group), std::move(editors), true, content_);
     groups_.push_back(group);
     column_->addWidget(group);
+    if (begin == 0) column_->addWidget(all_, 0, Qt::AlignLeft);
     begin = end;
   }
   column_->addStretch();
@@ -108,9 +152,11 @@ void SettingsForm::build(const std::vector<FormField>& fields) {
 /// What Tab goes through, from top to bottom.
 QWidgetList SettingsForm::stops() const {
   QWidgetList list{search_};
-  for (const SettingGroup* group : groups_)
+  for (const SettingGroup* group : groups_) {
+    if (group == groups_[std::min<size_t>(1, groups_.size() - 1)]) list << all_;
     for (QWidget* part : group->findChildren<QWidget*>())
       if (part->focusPolicy() & Qt::TabFocus && !part->focusProxy() && part->window() == window()) list << part;  // no lists of combos
+  }
   return list;
 }
 
@@ -119,6 +165,7 @@ bool SettingsForm::reveal(const std::string& pointer) {
   search_->clear();
   SettingEditor* its = editor(pointer);
   if (!its) return false;
+  if (its->field().group != kFirst) showAll(true);
   for (SettingGroup* group : groups_)
     if (group->isAncestorOf(its)) group->unfold();
   content_->layout()->activate();
@@ -135,6 +182,25 @@ void SettingsForm::search(const QString& words) {
   int found = 0;
   for (SettingGroup* group : groups_) found += group->search(words.trimmed());
   nothing_->setVisible(found == 0);
+  arrange();
+}
+
+void SettingsForm::showAll(bool all) {
+  all_->setChecked(all);
+  arrange();
+  Q_EMIT allShown(all);
+}
+
+/// The eight, and all others where they are wanted.
+void SettingsForm::arrange() {
+  const bool searching = !search_->text().trimmed().isEmpty();
+  for (size_t i = 1; i < groups_.size() && !searching; ++i) groups_[i]->setVisible(all_->isChecked());
+  all_->setVisible(!searching && groups_.size() > 1);
+  all_->setArrowType(all_->isChecked() ? Qt::DownArrow : Qt::RightArrow);
+  const qsizetype others = static_cast<qsizetype>(editors_.size()) - (groups_.empty() ? 0 : groups_.front()->size());
+  all_->setText(changed_ > 0 ? tr("All settings (%1 more, %2 changed)").arg(others).arg(changed_)
+                             : tr("All settings (%1 more)").arg(others));
+  all_->setAccessibleName(tr("All settings"));
 }
 
 void SettingsForm::setProblem(const ConfigProblem& problem) {
@@ -145,6 +211,7 @@ void SettingsForm::setProblem(const ConfigProblem& problem) {
       text = text.mid(static_cast<qsizetype>(problem.pointer.size()) + 1);
     editor->setProblem(its ? text : QString());
     if (!its) continue;
+    if (editor->field().group != kFirst && !all_->isChecked()) showAll(true);
     for (SettingGroup* group : groups_)
       if (group->isAncestorOf(editor)) group->unfold();
   }

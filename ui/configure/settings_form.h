@@ -9,6 +9,7 @@
 class QLabel;
 class QLineEdit;
 class QScrollArea;
+class QToolButton;
 class QVBoxLayout;
 
 namespace saccade::ui {
@@ -29,9 +30,12 @@ class SettingsForm : public QWidget {
   SettingEditor* editor(const std::string& pointer) const;
   QWidgetList stops() const;
   bool reveal(const std::string& pointer);
+  /// The eight settings that a first run needs are always there; the rest when wanted, or searched for.
+  void showAll(bool all);
 
  Q_SIGNALS:
   void rebuilt();  ///< the editors are others
+  void allShown(bool all);
   void edited(const saccade::ui::FormField& field, const nlohmann::json& value);
   void resetWanted(const saccade::ui::FormField& field);
 
@@ -39,7 +43,10 @@ class SettingsForm : public QWidget {
   void build(const std::vector<FormField>& fields);
   void search(const QString& words);
 
+  void arrange();
+
   QLineEdit* search_;
+  QToolButton* all_;
   QLabel* nothing_;
   QScrollArea* scroll_;
   QWidget* content_;
@@ -47,6 +54,7 @@ class SettingsForm : public QWidget {
   std::vector<SettingGroup*> groups_;
   std::vector<SettingEditor*> editors_;
   std::map<std::string, QStringList> proposals_;
+  int changed_ = 0;  ///< of the settings that do not stand first
 };
 
 }  // namespace saccade::ui

@@ -36,6 +36,18 @@ class RoomyCells : public QProxyStyle {
 const RegisterPage entry{{QStringLiteral("runs"), RunsPage::tr("Runs"), QStringLiteral("runs"), 10,
                           [](Session& session, QWidget* parent) -> QWidget* { return new RunsPage(session, parent); }}};
 
+/// "Fork of first at step 500 (/runs/first)"; empty for a run that began by itself.
+QString parent_text(const RunInfo& info) {
+  if (!info.provenance.contains("parent") || !info.provenance.at("parent").is_object()) return {};
+  const nlohmann::json& parent = info.provenance.at("parent");
+  const auto text = [&](const char* key) {
+    const bool given = parent.contains(key) && parent.at(key).is_string();
+    return QString::fromStdString(given ? parent.at(key).get<std::string>() : std::string("?"));
+  };
+  const QString step = parent.contains("step") ? QString::fromStdString(parent.at("step").dump()) : QStringLiteral("?");
+  return RunsPage::tr("Fork of %1 at step %2 (%3)").arg(text("name"), step, text("path"));
+}
+
 /// The table holds what passes the window's filter.
 class FilteredRuns : public QSortFilterProxyModel {
  public:
@@ -174,6 +186,7 @@ void RunsPage::updateDetails() {
   if (runs.empty()) return details_->setText(rows.first().data(RunList::ProblemRole).toString());
   const RunInfo& info = runs.front()->info();
   QStringList lines{summary_of(*runs.front()), QString::fromStdString(info.directory.string())};
+  if (const QString parent = parent_text(info); !parent.isEmpty()) lines << parent;
   const RunNotes& notes = runs.front()->notes();
   for (const std::string& own : {tags_text(notes.tags), notes.note})
     if (!own.empty()) lines << QString::fromStdString(own);

@@ -48,6 +48,7 @@ void MainWindow::makeMenus() {
   actions_->trash->setShortcut(QKeySequence(Qt::CTRL | Qt::Key_Delete));  // here: the pages have actions of the same kind
   actions_->restore->setShortcut(QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Z));
   actions_->duplicate->setShortcut(QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_D));
+  actions_->fork->setShortcut(QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_F));
 
   QMenu* view = menuBar()->addMenu(tr("&View"));
   int number = 0;

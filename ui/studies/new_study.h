@@ -1,22 +1,15 @@
 #pragma once
-#include <QJsonObject>
-#include <QPointer>
-#include <QTimer>
 #include <QWidget>
 
 class QComboBox;
-class QDoubleSpinBox;
-class QLabel;
 class QLineEdit;
-class QPushButton;
-class QSpinBox;
 
 namespace saccade::ui {
 
-class ProgramCall;
 class Session;
+class StudyStart;
 
-/// Begins a study, or adds what its file has more to one that stands there: what it will take is told before.
+/// Begins a study that comes with the program, one of the user's, or a file.
 class NewStudy : public QWidget {
   Q_OBJECT
  public:
@@ -28,22 +21,11 @@ class NewStudy : public QWidget {
  private:
   void makeFields();
   void chooseFile();
-  void plan(bool measure);
-  void showPlan(const QJsonObject& plan, bool measured);
-  void start();
-  QString study() const;      ///< a name or a file
-  QString directory() const;  ///< that it gets
-  QStringList overrides() const;
 
   Session& session_;
-  QTimer soon_;
-  QPointer<ProgramCall> call_;
+  StudyStart* start_;
   QComboBox* studies_;
   QLineEdit* settings_;
-  QDoubleSpinBox* budget_;
-  QSpinBox *limit_, *jobs_;
-  QLabel *question_, *takes_;
-  QPushButton *measure_, *start_;
 };
 
 }  // namespace saccade::ui

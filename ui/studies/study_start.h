@@ -1,0 +1,54 @@
+#pragma once
+#include <QJsonObject>
+#include <QPointer>
+#include <QTimer>
+#include <QWidget>
+#include <functional>
+
+class QDoubleSpinBox;
+class QLabel;
+class QPushButton;
+class QSpinBox;
+
+namespace saccade::ui {
+
+class ProgramCall;
+class Session;
+
+/// Puts a study into the queue, or adds what its file has more to one that stands there: what it will take is told before.
+class StudyStart : public QWidget {
+  Q_OBJECT
+ public:
+  explicit StudyStart(Session& session, QWidget* parent = nullptr);
+
+  /// A study's name or file, with assignments for all its runs. What it takes is told a moment later.
+  void setStudy(const QString& study, const QStringList& assignments = {});
+  /// There is none, and why.
+  void setNoStudy(const QString& why);
+  /// Called before it is queued: the file that is queued; empty: not now. Without it the study itself.
+  std::function<QString()> file_to_queue;
+  QWidgetList stops() const;  ///< what Tab goes through
+
+ Q_SIGNALS:
+  void queued(const QString& directory);
+
+ private:
+  void makeFields();
+  void plan(bool measure);
+  void showPlan(const QJsonObject& plan, bool measured);
+  void start();
+  QString directory() const;  ///< that it gets
+  QStringList overrides() const;
+
+  Session& session_;
+  QString study_;
+  QStringList assignments_;
+  QTimer soon_;
+  QPointer<ProgramCall> call_;
+  QDoubleSpinBox* budget_;
+  QSpinBox *limit_, *jobs_;
+  QLabel *question_, *takes_;
+  QPushButton *measure_, *start_;
+};
+
+}  // namespace saccade::ui
