@@ -4,16 +4,20 @@
 #include <QComboBox>
 #include <QLabel>
 #include <QLineEdit>
+#include <QMenu>
 #include <QPlainTextEdit>
 #include <QPushButton>
 #include <QRegularExpression>
 #include <QSpinBox>
 #include <QTabWidget>
 #include <QTableWidget>
+#include <QToolButton>
 
 #include "analysis/inspection/inspector.h"
+#include "analysis/probes/capture_maps.h"
 #include "tests/analysis/trained_run.h"
 #include "tests/ui/reading_pages_fixture.h"
+#include "ui/inspect/beside_run.h"
 #include "ui/inspect/helper_text.h"
 #include "ui/inspect/loss_strip.h"
 #include "ui/inspect/token_text.h"
@@ -225,6 +229,90 @@ class InspectHelperTest : public QObject {
     again->show();
     QTRY_COMPARE_WITH_TIMEOUT(again->findChild<TokenText*>()->text(0, 99), QString("once more"), 30000);
     QCOMPARE(again->findChild<QTabWidget*>()->currentIndex(), 1);
+  }
+
+  void runs_stand_beside_each_other() {
+    Window window({run_of("attention"), run_of("top1_chunk")}, {1400, 800});
+    QTRY_VERIFY(window.map());
+    QVERIFY(window.tabs()->count() == 2);
+    window.session().setHead(1, 1);
+    window.session().setQuery(30);
+    auto* button = window.child<QToolButton>("Runs to show beside this one");
+    Q_EMIT button->menu()->aboutToShow();
+    QCOMPARE(button->menu()->actions().size(), 1);
+    button->menu()->actions().front()->setChecked(true);
+    const auto beside = [&] { return window.widget().findChild<BesideRun*>(); };
+    QTRY_VERIFY(beside() && beside()->map()->figure().map);
+    const Capture& other = *beside()->capture();
+    QCOMPARE(beside()->map()->figure().map->rows, int64_t(48));
+    const auto own = Run(window.directory.toStdString());
+    const Capture main = own.captures(own.capture_steps().back()).front();
+    const auto weight = [](const Capture& capture, int64_t query, int64_t source) {
+      const CapturedMap& map = require_map(capture, MapKind::weights, 1, 3);
+      return map.values[static_cast<size_t>((48 + query) * 48 + source)];
+    };
+    const auto shown = [&](int64_t query, int64_t source) {
+      return beside()->map()->figure().map->values[static_cast<size_t>(query * 48 + source)];
+    };
+    QCOMPARE(shown(30, 17), weight(other, 30, 17));
+    for (auto* each : window.widget().findChildren<QToolButton*>())
+      if (each->text() == "di&fference") QTest::mouseClick(each, Qt::LeftButton);
+    QVERIFY(beside()->map()->figure().map->diverging);
+    QCOMPARE(shown(30, 3), weight(other, 30, 3) - weight(main, 30, 3));
+    Q_EMIT beside()->map()->cellClicked(22, 4);
+    QCOMPARE(window.session().query(), 22);
+
+    QCOMPARE(window.tabs()->count(), 3);
+    auto* losses = window.child<QTableWidget>("Tokens whose losses differ most");
+    QCOMPARE(losses->rowCount(), 12);
+    double before = 1e9;
+    for (int row = 0; row < 12; ++row) {
+      const int query = losses->item(row, 0)->data(Qt::UserRole).toInt();
+      const double difference =
+          std::abs(static_cast<double>(main.token_losses[static_cast<size_t>(query)] - other.token_losses[static_cast<size_t>(query)]));
+      QVERIFY(difference <= before);
+      before = difference;
+    }
+    window.tabs()->setCurrentIndex(2);
+    losses->setCurrentCell(4, 0);
+    QCOMPARE(window.session().query(), losses->item(4, 0)->data(Qt::UserRole).toInt());
+    window.shoot("inspect-beside");
+
+    window.type("the cat sat");
+    QTRY_VERIFY_WITH_TIMEOUT(beside()->map()->figure().map && beside()->map()->figure().map->rows == 11, 30000);
+    window.shoot("inspect-beside-typed");
+    std::unique_ptr<QWidget> again;
+    for (const Page& page : pages())
+      if (page.id == "inspect") again.reset(page.make(window.session(), nullptr));
+    again->show();
+    QTRY_VERIFY_WITH_TIMEOUT(again->findChild<BesideRun*>(), 30000);
+    Q_EMIT button->menu()->aboutToShow();
+    button->menu()->actions().front()->setChecked(false);
+    QTRY_VERIFY(!beside());
+    QCOMPARE(window.tabs()->count(), 2);
+  }
+
+  void dark_at_every_size_data() {
+    QTest::addColumn<QSize>("size");
+    for (const QSize& size : {QSize(740, 640), QSize(900, 740), QSize(1540, 1140)}) QTest::addRow("%d", size.width()) << size;
+  }
+  void dark_at_every_size() {
+    QFETCH(QSize, size);
+    const QPalette before = QApplication::palette();
+    darken();
+    {
+      Window window({run_of("top1_chunk"), run_of("attention")}, size);
+      QTRY_VERIFY(window.map());
+      window.session().setQuery(40);
+      QTest::keyClick(window.map(), Qt::Key_W);
+      QTRY_VERIFY_WITH_TIMEOUT(!window.said().isEmpty(), 30000);
+      window.shoot(QString("inspect-dark-%1").arg(size.width()));
+      if (size.width() >= 900) QCOMPARE(window.cut(), QString());
+      const QRect text(window.text()->mapTo(&window.widget(), QPoint()), window.text()->size());
+      auto* strip = window.widget().findChild<LossStrip*>();
+      QVERIFY(!text.intersects(QRect(strip->mapTo(&window.widget(), QPoint()), strip->size())));
+    }
+    QApplication::setPalette(before);
   }
 
   void bad_texts_are_told() {

@@ -83,8 +83,7 @@ QWidget* InspectPage::makeTextCard() {
   sample_->setAccessibleName(tr("Sample"));
   sample_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
   text_card_->addControl(sample_);
-  text_->setMinimumHeight(36);
-  text_card_->setMinimumHeight(124);
+  text_->setMinimumHeight(3 * text_->fontMetrics().lineSpacing());
   connect(text_, &TokenText::textHeightChanged, this, &InspectPage::fitText);
   connect(sample_, &QComboBox::activated, &session_, &Session::setSample);
   connect(text_, &TokenText::queryClicked, &session_, &Session::setQuery);
@@ -94,9 +93,8 @@ QWidget* InspectPage::makeTextCard() {
 
 /// The text has as much room as it fills: the maps have the rest.
 void InspectPage::fitText() {
-  const int around = text_card_->height() - text_->viewport()->height();
-  text_card_->setMaximumHeight(captures_ && around > 0 ? std::max(text_card_->minimumHeight(), text_->textHeight() + around)
-                                                       : QWIDGETSIZE_MAX);
+  const int least = text_card_->minimumSizeHint().height(), around = least - text_->minimumHeight();
+  text_card_->setMaximumHeight(captures_ ? std::max(least, text_->textHeight() + around) : QWIDGETSIZE_MAX);
 }
 
 QWidget* InspectPage::makeMaps() {
@@ -113,14 +111,15 @@ QWidget* InspectPage::makeMaps() {
       wrapped_tip(tr("Logarithmic colour scale, which shows small weights too. Where weights have both signs, a linear scale that clips "
                      "the largest 1 %.")));
   log_colours_->setCheckable(true);
+  makeBeside();
   map_card_->addControl(log_colours_);
   map_card_->addControl(map_choice_);
   QWidget* card = makeQueryCard();
   auto* maps = new QWidget;
-  auto* layout = new QHBoxLayout(maps);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->addWidget(heads_card_, 3);
-  layout->addWidget(map_card_, 7);
+  maps_ = new QHBoxLayout(maps);
+  maps_->setContentsMargins(0, 0, 0, 0);
+  maps_->addWidget(heads_card_, 3);
+  maps_->addWidget(map_card_, 7);
   map_->setCellText([this](int r, int c) { return cellText(r, c); });
   connect(map_, &FigureView::cellClicked, this, [this](int r, int c) {
     session_.setQuery(queryOfRow(r));
@@ -243,6 +242,7 @@ void InspectPage::request() {
 
 void InspectPage::take(const std::shared_ptr<const LoadedCaptures>& captures) {
   captures_ = captures;
+  losses_shown_.clear();
   const QSignalBlocker blocker(sample_);
   sample_->clear();
   for (const Capture& sample : captures_->samples)
@@ -334,6 +334,7 @@ void InspectPage::showSample() {
         if (at >= 0 && at < static_cast<int64_t>(known.size())) known[static_cast<size_t>(at)] = true;
   text_->setKnown(std::move(known));
   showOverview();
+  followBeside();
   showHead();
 }
 
@@ -449,6 +450,7 @@ void InspectPage::showQuery() {
   if (captures_->cut) words << tr("the first %n tokens of the text", nullptr, static_cast<int>(sample.tokens.size()));
   text_card_->setTitle(tr("Where did this query read from?"), words.join(QStringLiteral(" · ")));
   fitText();
+  showBeside();
   dropWhatIf();
   offerWhatIf();
   ask_.start();

@@ -10,13 +10,16 @@
 #include "ui/inspect/helper_text.h"
 
 class QComboBox;
+class QHBoxLayout;
 class QLabel;
 class QSlider;
 class QTabWidget;
+class QTableWidget;
 class QToolButton;
 
 namespace saccade::ui {
 
+class BesideRun;
 class Card;
 class FigureView;
 class LossStrip;
@@ -72,6 +75,14 @@ class InspectPage : public QWidget {
   void markAnswers(Figure& figure) const;
   QString emptyWords() const;  ///< of a run without steps
 
+  // Other runs beside this one (inspect_page_beside.cpp).
+  void makeBeside();
+  void fillBesideMenu();
+  void setBeside(const QString& directory, bool on);
+  void followBeside();
+  void showBeside();
+  void showLosses();
+
   // What the helper process is asked (inspect_page_model.cpp).
   void chooseText();
   void readText();       ///< has the helper run the chosen text
@@ -119,11 +130,15 @@ class InspectPage : public QWidget {
   LossStrip* strip_;
   WhatIfPanel* what_if_;
   QTabWidget* tabs_;
+  QHBoxLayout* maps_;  ///< overview, map, those of other runs
+  std::vector<BesideRun*> beside_;
+  std::vector<const Capture*> losses_shown_;
+  QTableWidget* losses_;
   FigureView *heads_, *map_;
   QueryPanel* query_;
   QComboBox *sample_, *map_choice_, *measure_, *order_;
   std::vector<HeadPlace> heads_shown_;  ///< in the order of the overview
-  QToolButton* log_colours_;
+  QToolButton *log_colours_, *beside_button_, *difference_;
   QSlider* step_;
 };
 

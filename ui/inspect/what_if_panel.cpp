@@ -21,8 +21,8 @@ namespace {
 
 QString nats(double value) { return QString::number(value, 'f', 4); }
 /// "+0.0213", "−1.2000"
-QString signed_number(double value) {
-  return (value < 0 ? QString(QChar(0x2212)) : QStringLiteral("+")) + QString::number(std::abs(value), 'f', 4);
+QString signed_number(double value, int digits = 4) {
+  return (value < 0 ? QString(QChar(0x2212)) : QStringLiteral("+")) + QString::number(std::abs(value), 'f', digits);
 }
 QString share(double p) { return QStringLiteral("%1 %").arg(100 * p, 0, 'f', p < 0.0995 ? 2 : 1); }
 
@@ -159,7 +159,7 @@ void WhatIfPanel::fillTable() {
   if (!before) return;
   const ShownPredictions* after = change_ ? &change_->after : nullptr;
   const QStringList titles =
-      after ? QStringList{tr("token"), tr("share"), tr("then"), tr("logit by")} : QStringList{tr("token"), tr("share"), tr("logit")};
+      after ? QStringList{tr("token"), tr("share"), tr("then"), tr("Δ logit")} : QStringList{tr("token"), tr("share"), tr("logit")};
   table_->clear();
   table_->setColumnCount(static_cast<int>(titles.size()));
   table_->setHorizontalHeaderLabels(titles);
@@ -173,7 +173,7 @@ void WhatIfPanel::fillTable() {
     const bool next = i == 0 && before->target;
     QStringList cells{(next ? tr("next: ") : QString()) + quoted(one->piece.toStdString()), share(one->probability)};
     if (then)
-      cells << share(then->probability) << signed_number(then->logit - one->logit);
+      cells << share(then->probability) << signed_number(then->logit - one->logit, 3);
     else
       cells << QString::number(one->logit, 'f', 3);
     for (int c = 0; c < cells.size(); ++c) {
