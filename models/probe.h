@@ -1,6 +1,9 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -51,6 +54,8 @@ struct CapturedMap {
   int64_t layer = 0;
   std::vector<int64_t> shape;
   std::vector<float> values;
+
+  int64_t bytes() const { return std::accumulate(shape.begin(), shape.end(), int64_t{sizeof(float)}, std::multiplies<>()); }
 };
 
 /// What the queries of a layer choose among before they read.
@@ -68,6 +73,10 @@ class Probe {
   virtual ~Probe() = default;
   virtual bool wants_statistics() const { return false; }
   virtual bool wants_maps() const { return false; }  ///< maps of sequence 0 only
+  /// The pass only plans (Device::plan): maps are reported without values, statistics not at all.
+  virtual bool plans() const { return false; }
+  /// CPU memory, in bytes, that looking at a layer takes and gives back; said where a pass plans.
+  virtual void takes(int64_t /*host_bytes*/) {}
   virtual void statistic(HeadStatistic statistic) = 0;
   virtual void map(CapturedMap map) = 0;
   /// Goes with the maps: what the queries of a layer choose among; −1: those of the whole model.
@@ -90,6 +99,10 @@ struct ProbeRecord : Probe {
   std::optional<Counterfactual> counterfactual = {};  ///< after the pass: nobody could do it
   Probe* whole = nullptr;                             ///< asked instead, where this is the record of a part of a layer
   int64_t first_head = 0;                             ///< of the part
+  bool planned = false;
+  int64_t host_bytes = 0;  ///< most that a layer takes
+  bool plans() const override { return planned; }
+  void takes(int64_t bytes) override { host_bytes = std::max(host_bytes, bytes); }
   bool wants_statistics() const override { return statistics_wanted; }
   bool wants_maps() const override { return maps_wanted; }
   void statistic(HeadStatistic s) override { statistics.push_back(std::move(s)); }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <optional>
+#include <span>
 
 #include "analysis/runs/files.h"
 #include "analysis/runs/hdf5.h"
@@ -27,7 +29,15 @@ struct StoredMap {
   std::vector<float> values;
 };
 
-void write_map(const h5::Group& sample, size_t index, const StoredMap& map) {
+/// Maps are large: what is written is not copied, and read back one at a time.
+struct MapToWrite {
+  std::string name;
+  int64_t layer = 0;
+  std::vector<int64_t> shape;
+  std::span<const float> values;
+};
+
+void write_map(const h5::Group& sample, size_t index, const MapToWrite& map) {
   const h5::Group group = sample.create(map_group(index));
   group.set_attribute("NX_class", "NXdata");
   group.set_attribute("signal", "values");
@@ -79,13 +89,6 @@ std::vector<StoredMap> stored_sizes(const std::map<int64_t, Selection>& selectio
   return stored;
 }
 
-std::vector<StoredMap> stored_maps(const Capture& capture) {
-  std::vector<StoredMap> stored;
-  for (const CapturedMap& map : capture.maps) stored.push_back({to_string(map.kind), map.layer, map.shape, map.values});
-  for (StoredMap& size : stored_sizes(capture.selections)) stored.push_back(std::move(size));
-  return stored;
-}
-
 /// Tokens in a chunk or split, told from the maps: the first files did not keep the number.
 int64_t tokens_in_candidate(const CapturedMap& scores, int64_t length) {
   if (scores.kind == MapKind::maxsim) return (length + scores.shape.front() - 1) / scores.shape.front();
@@ -113,12 +116,13 @@ std::map<int64_t, Selection> selections_of(const h5::Group& sample, const Captur
   return selections;
 }
 
-void read_maps(const h5::Group& sample, Capture& capture) {
+/// Returns the sizes of candidates by layer.
+std::map<int64_t, int64_t> read_maps(const h5::Group& sample, int64_t tokens, const std::function<void(CapturedMap)>& visit) {
   std::map<int64_t, int64_t> sizes;
   const int64_t count = sample.integer_attribute("map_count");
   for (int64_t i = 0; i < count; ++i) {
     const h5::Group group = sample.open(map_group(static_cast<size_t>(i)));
-    StoredMap map = read_map(group, static_cast<int64_t>(capture.tokens.size()));
+    StoredMap map = read_map(group, tokens);
     if (map.name == kCandidateTokens) {
       if (map.values.size() != 1 || !(map.values[0] >= 1)) group.fail("no number of tokens", "values");
       sizes[map.layer] = std::lround(map.values[0]);
@@ -126,9 +130,9 @@ void read_maps(const h5::Group& sample, Capture& capture) {
     }
     const std::optional<MapKind> kind = parse_map_kind(map.name);
     if (!kind) group.fail("a map of an unknown kind, \"" + map.name + "\"", "values");
-    capture.maps.push_back({*kind, map.layer, std::move(map.shape), std::move(map.values)});
+    visit({*kind, map.layer, std::move(map.shape), std::move(map.values)});
   }
-  capture.selections = selections_of(sample, capture, sizes);
+  return sizes;
 }
 
 /// Pieces are bytes, not always whole characters, so they are kept as bytes with the end of each.
@@ -164,7 +168,10 @@ void write_sample(const h5::Group& root, size_t index, const Capture& capture) {
   group.set_attribute("tokens", capture.at.tokens);
   group.set_attribute("flops", capture.at.flops);
   group.set_attribute("seconds", capture.at.seconds);
-  const std::vector<StoredMap> maps = stored_maps(capture);
+  std::vector<MapToWrite> maps;
+  const std::vector<StoredMap> sizes = stored_sizes(capture.selections);
+  for (const CapturedMap& map : capture.maps) maps.push_back({to_string(map.kind), map.layer, map.shape, map.values});
+  for (const StoredMap& size : sizes) maps.push_back({size.name, size.layer, size.shape, size.values});
   group.set_attribute("map_count", static_cast<int64_t>(maps.size()));
   group.write("text_tokens", capture.tokens);
   write_pieces(group, capture.pieces);
@@ -175,7 +182,8 @@ void write_sample(const h5::Group& root, size_t index, const Capture& capture) {
   if (!maps.empty()) group.set_attribute("default", map_group(0));
 }
 
-Capture read_sample(const h5::Group& group) {
+/// All but the maps and what they tell.
+Capture read_text(const h5::Group& group) {
   Capture capture;
   capture.domain = group.text_attribute("domain");
   capture.sample = group.integer_attribute("sample");
@@ -187,7 +195,14 @@ Capture read_sample(const h5::Group& group) {
   if (capture.pieces.size() != capture.tokens.size() || capture.token_losses.size() != capture.tokens.size())
     group.fail("tokens, pieces and losses differ in number", ".");
   if (group.contains(kLayerMixers)) capture.layer_mixers = group.read_texts(kLayerMixers);
-  read_maps(group, capture);
+  return capture;
+}
+
+Capture read_sample(const h5::Group& group) {
+  Capture capture = read_text(group);
+  const std::map<int64_t, int64_t> sizes =
+      read_maps(group, static_cast<int64_t>(capture.tokens.size()), [&](CapturedMap map) { capture.maps.push_back(std::move(map)); });
+  capture.selections = selections_of(group, capture, sizes);
   return capture;
 }
 
@@ -196,13 +211,20 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
                     [](float x, float y) { return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y); });
 }
 
-bool same(const Capture& a, const Capture& b) {
-  const auto same_map = [](const CapturedMap& x, const CapturedMap& y) {
-    return x.kind == y.kind && x.layer == y.layer && x.shape == y.shape && same_bits(x.values, y.values);
-  };
-  return a.domain == b.domain && a.sample == b.sample && a.selections == b.selections && a.layer_mixers == b.layer_mixers &&
-         a.tokens == b.tokens && a.pieces == b.pieces && same_bits(a.token_losses, b.token_losses) &&
-         std::equal(a.maps.begin(), a.maps.end(), b.maps.begin(), b.maps.end(), same_map);
+bool same(const CapturedMap& a, const CapturedMap& b) {
+  return a.kind == b.kind && a.layer == b.layer && a.shape == b.shape && same_bits(a.values, b.values);
+}
+
+bool holds(const h5::Group& group, const Capture& written) {
+  const Capture text = read_text(group);
+  size_t maps = 0, equal = 0;
+  const std::map<int64_t, int64_t> sizes = read_maps(group, static_cast<int64_t>(text.tokens.size()), [&](const CapturedMap& map) {
+    equal += maps < written.maps.size() && same(map, written.maps[maps]);
+    ++maps;
+  });
+  return maps == written.maps.size() && equal == maps && selections_of(group, written, sizes) == written.selections &&
+         text.domain == written.domain && text.sample == written.sample && text.layer_mixers == written.layer_mixers &&
+         text.tokens == written.tokens && text.pieces == written.pieces && same_bits(text.token_losses, written.token_losses);
 }
 
 int64_t bytes_of(const std::vector<Capture>& captures) {
@@ -214,13 +236,11 @@ int64_t bytes_of(const std::vector<Capture>& captures) {
   return static_cast<int64_t>(bytes);
 }
 
-std::vector<Capture> read(const std::filesystem::path& path, h5::Origin origin) {
+void each_sample(const std::filesystem::path& path, h5::Origin origin, const std::function<void(const h5::Group&)>& visit) {
   const h5::Reader file(path, origin);
   if (file.root().integer_attribute("format_version") != kFormat) file.root().fail("another format version", ".");
-  std::vector<Capture> captures;
   const int64_t count = file.root().integer_attribute("sample_count");
-  for (int64_t i = 0; i < count; ++i) captures.push_back(read_sample(file.root().open("sample" + std::to_string(i))));
-  return captures;
+  for (int64_t i = 0; i < count; ++i) visit(file.root().open("sample" + std::to_string(i)));
 }
 
 }  // namespace
@@ -236,12 +256,19 @@ void write_captures(const std::filesystem::path& path, const std::vector<Capture
     if (!captures.empty()) file.root().set_attribute("default", "sample0");
     for (size_t i = 0; i < captures.size(); ++i) write_sample(file.root(), i, captures[i]);
     file.close();
-    const auto back = read(aside, h5::Origin::this_process);
-    if (!std::equal(captures.begin(), captures.end(), back.begin(), back.end(), same))
-      throw DataError(path.string() + ": read back other data than written");
+    size_t samples = 0, equal = 0;
+    each_sample(aside, h5::Origin::this_process, [&](const h5::Group& group) {
+      equal += samples < captures.size() && holds(group, captures[samples]);
+      ++samples;
+    });
+    if (samples != captures.size() || equal != samples) throw DataError(path.string() + ": read back other data than written");
   });
 }
 
-std::vector<Capture> read_captures(const std::filesystem::path& path) { return read(path, h5::Origin::anyone); }
+std::vector<Capture> read_captures(const std::filesystem::path& path) {
+  std::vector<Capture> captures;
+  each_sample(path, h5::Origin::anyone, [&](const h5::Group& group) { captures.push_back(read_sample(group)); });
+  return captures;
+}
 
 }  // namespace saccade

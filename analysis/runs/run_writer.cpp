@@ -151,7 +151,8 @@ void RunWriter::resume_at(int64_t step) {
   const std::vector<JournalHole>& holes = journal_.holes();
   for (auto hole = holes.rbegin(); hole != holes.rend() && (step == 0 || step <= intact_step(*hole)); ++hole) repeats = hole->first;
   const bool open = !holes.empty() && holes.back().before_step < 0;
-  if (!open && step > journal_.largest_step()) journal_.skip(step - journal_.largest_step());  // each had a record at least
+  const int64_t recorded = std::max(journal_.largest_step(), forked_step(info_));  // a fork's first steps are its parent's
+  if (!open && step > recorded) journal_.skip(step - recorded);                    // each had a record at least
   journal_.append(resume_record(step, repeats));
   journal_.sync();
 }

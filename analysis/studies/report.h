@@ -33,9 +33,13 @@ StudyReport make_report(const StudyView& view, const std::function<void(const st
 std::string to_markdown(const StudyReport& report);
 nlohmann::json to_json(const StudyReport& report);
 /// report.md, report.html, and of every table TABLE.csv (an entry a line with its sources) and TABLE.tex, of every figure FIGURE.svg and
-/// FIGURE.csv. Returns the files. Throws DataError.
+/// FIGURE.csv. Throws DataError.
 /// `draw` writes a figure as SVG; without it, or where it throws, the page says why there are no pictures, and the CSV is there.
-std::vector<std::filesystem::path> write_report(const StudyReport& report, const std::filesystem::path& folder,
-                                                const std::function<void(const Figure&, const std::filesystem::path&)>& draw = {});
+struct WrittenReport {
+  std::vector<std::filesystem::path> files;
+  std::string not_drawn;  ///< why a figure is missing that `draw` was to write; empty otherwise
+};
+WrittenReport write_report(const StudyReport& report, const std::filesystem::path& folder,
+                           const std::function<void(const Figure&, const std::filesystem::path&)>& draw = {});
 
 }  // namespace saccade

@@ -159,12 +159,13 @@ Json to_json(const StudyReport& report) {
           {"runs", report.runs}};
 }
 
-std::vector<fs::path> write_report(const StudyReport& report, const fs::path& folder,
-                                   const std::function<void(const Figure&, const fs::path&)>& draw) {
+WrittenReport write_report(const StudyReport& report, const fs::path& folder,
+                           const std::function<void(const Figure&, const fs::path&)>& draw) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw DataError("cannot create " + folder.string() + ": " + error.message());
-  std::vector<fs::path> files;
+  WrittenReport written;
+  std::vector<fs::path>& files = written.files;
   const auto write = [&](const std::string& name, const std::string& text) {
     files.push_back(folder / name);
     replace_text(files.back(), text);
@@ -182,11 +183,12 @@ std::vector<fs::path> write_report(const StudyReport& report, const fs::path& fo
       const std::string svg = read_text(file);
       pictures.push_back(svg.substr(std::min(svg.find("<svg"), svg.size())));
     } catch (const Error& failure) {
+      if (draw && written.not_drawn.empty()) written.not_drawn = failure.what();
       pictures.push_back("<p class=\"remark\">Not drawn: " + escaped_markup(failure.what()) + "</p>\n");
     }
   }
   write("report.html", page(report, pictures));
-  return files;
+  return written;
 }
 
 }  // namespace saccade

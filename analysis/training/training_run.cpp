@@ -49,7 +49,8 @@ nlohmann::json describe(const RunConfig& config, const TrainingInput& input) {
           {"parameters", input.trainer->model().parameter_count()},
           {"state_bytes_per_token", plan.state_bytes_per_token},
           {"flops_per_step", plan.flops_per_step},
-          {"planned_peak_bytes", plan.peak_bytes}};
+          {"planned_peak_bytes", plan.peak_bytes},
+          {"planned_device_bytes", plan.device_bytes()}};
 }
 
 RunInfo make_info(const RunConfig& config, const TrainingInput& input) {

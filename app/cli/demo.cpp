@@ -119,7 +119,9 @@ int run(const Options& options) {
   const OpenedRuns runs = open_runs(directories);
   const Comparison comparison = compare(runs.pointers(), {}, "", {}, {}, tuning_by_study());
   std::vector<std::string> files = write_figures(runs.pointers(), folder / "figures");
-  for (const fs::path& file : write_report(make_report(view, say), folder / "report")) files.push_back(file.string());
+  const WrittenReport report = write_report(make_report(view, say), folder / "report", write_figure);
+  if (!report.not_drawn.empty()) say("the report's figures are not drawn: " + report.not_drawn);
+  for (const fs::path& file : report.files) files.push_back(file.string());
   std::string text = "\n" + to_text(comparison) + "\nFigures and report:\n";
   for (const std::string& file : files) text += "  " + file + "\n";
   text += "\nNext:\n  saccade-workbench --runs " + (folder / "runs").string() + "\n  saccade inspect " + directories[1] +

@@ -31,6 +31,7 @@ int run(const ConfigOptions& options, bool measure) {
       {"gradients", bytes(plan.gradient_bytes)},
       {"optimizer", bytes(plan.optimizer_bytes)},
       {"activations at the peak", bytes(plan.activation_bytes)},
+      {"statistics and captures beyond that", bytes(plan.device_bytes() - plan.peak_bytes - plan.runtime_bytes)},
       {"memory at the peak", bytes(plan.device_bytes()) + " of " + bytes(plan.memory.available) + " available on " + plan.device},
       {"cache / state per token of context", bytes(plan.state_bytes_per_token)},
       {"steps", std::to_string(plan.steps) + " of " + (plan.tokens < plan.steps * plan.tokens_per_step ? "up to " : "") +

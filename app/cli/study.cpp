@@ -258,7 +258,7 @@ int report(const Options& options) {
   const fs::path directory = study_folder(options.study);
   const fs::path out = options.out.empty() ? directory / "report" : fs::path(options.out);
   const StudyReport report = make_report(view_study(directory), say);
-  std::vector<fs::path> files = write_report(report, out, write_figure);
+  auto [files, not_drawn] = write_report(report, out, write_figure);
   const std::vector<fs::path> figures = write_figures(directory);
   files.insert(files.end(), figures.begin(), figures.end());
   std::string text = to_markdown(report) + "\n";
@@ -267,6 +267,7 @@ int report(const Options& options) {
   Json json = to_json(report);
   json["files"] = names;
   print_result(json, text);
+  if (!not_drawn.empty()) throw DataError("the report is in " + out.string() + ", but figures are not drawn: " + not_drawn);
   return 0;
 }
 

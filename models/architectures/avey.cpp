@@ -271,6 +271,7 @@ class Avey : public Model {
 
   void report_contextualizer(const Tensor& Z, const Layer& layer, const avey::ContextLayout& contexts, const avey::Ranked& ranked,
                              HeadProbe& watch) const {
+    if (watch.plans()) return plan_reads(contexts, 1, Z.dtype(), watch);
     OnHost host;
     const Tensor z = host(Z), a = host(layer.A);
     report_reads(host, contexts, ranked, 1, watch,
@@ -296,10 +297,12 @@ class Avey : public Model {
     score.released_alibi = shape_.position == "alibi-released";
     if (watch) {
       OnHost host;
-      report_reads(host, contexts, ranked, H, *watch, [&](int64_t b, int64_t i) {
-        const Tensor weights = host(attention_weights(tape, q, k, score, b * contexts.splits() + i));
-        return own_part(host.tape, weights, avey::context_rows(contexts, b, i));
-      });
+      const auto weights = [&](int64_t b, int64_t i) { return attention_weights(tape, q, k, score, b * contexts.splits() + i); };
+      if (watch->plans())
+        plan_reads(contexts, H, weights(0, 0).dtype(), *watch);
+      else
+        report_reads(host, contexts, ranked, H, *watch,
+                     [&](int64_t b, int64_t i) { return own_part(host.tape, host(weights(b, i)), avey::context_rows(contexts, b, i)); });
     }
     const Tensor o = attention(tape, q, k, v, score).o;
     return avey::from_rectangles(tape, o.reshape({o.dim(0), o.dim(1), r}), contexts, own_only);
@@ -332,7 +335,8 @@ class Avey : public Model {
   void report_ranker(const avey::Ranked& ranked, Probe& probe) const {
     HeadProbe whole(probe, -1);
     Arena host(Device::cpu());
-    if (whole.wants_statistics()) whole.heads("margin", "1", {avey::ranker_margin({ranked.chosen, {}, on_host(host, ranked.maxsim)})});
+    if (whole.wants_statistics() && !whole.plans())
+      whole.heads("margin", "1", {avey::ranker_margin({ranked.chosen, {}, on_host(host, ranked.maxsim)})});
     if (!whole.wants_maps()) return;
     whole.selects({Selection::Unit::split, s_.split});
     whole.map_of_first(MapKind::maxsim, ranked.maxsim);
@@ -349,6 +353,13 @@ class Avey : public Model {
       watch.reads({contexts.batch, heads, contexts.tokens}, map);
     }
     if (watch.wants_maps()) watch.map(MapKind::weights, map(0));
+  }
+
+  /// Reads are put together on the CPU: a map of a sequence, beside what statistics or the capture make of it.
+  static void plan_reads(const avey::ContextLayout& contexts, int64_t heads, DType dtype, HeadProbe& watch) {
+    const int64_t T = contexts.tokens;
+    watch.takes(heads * T * T * std::max<int64_t>(4, byte_size(dtype)) + watch.wants_statistics() * HeadProbe::looked_at_bytes(heads, T));
+    if (watch.wants_maps()) watch.map(MapKind::weights, {heads, T, T}, {});
   }
 
   ModelShape shape_;

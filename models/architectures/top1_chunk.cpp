@@ -120,6 +120,7 @@ class Top1ChunkMixer : public Mixer {
   /// Over the queries that have a remote chunk: captured mass, margin (where there was a choice), distance, and how evenly
   /// the chunks are used.
   void report_selection(HeadProbe& heads, const Top1Chunk& result) const {
+    if (heads.plans()) return;
     constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
     const Shape& bht = result.lse.shape();
     const std::vector<double> selected = to_doubles(result.selected), mass = to_doubles(result.report.captured_mass),

@@ -49,7 +49,7 @@ class Top1ElementMixer : public Mixer {
   void report(Tape& tape, const Tensor& q, const Tensor& k, const Top1Element& selection, Probe& probe) const {
     HeadProbe heads(probe, heads_.layer());
     const Shape& bht = selection.selected.shape();
-    const std::vector<double> selected = to_doubles(selection.selected);
+    const std::vector<double> selected = heads.values(selection.selected);
     const auto distance = [&](int64_t b, int64_t h, int64_t t) {
       return static_cast<double>(t) - selected[static_cast<size_t>((b * bht[1] + h) * bht[2] + t)];
     };
@@ -60,19 +60,17 @@ class Top1ElementMixer : public Mixer {
     }
     if (heads.wants_maps()) {
       heads.selects({Selection::Unit::element, 1});
-      heads.map(MapKind::weights, one_hot(selected, bht));
+      heads.map(MapKind::weights, {bht[1], bht[2], bht[2]}, [&] { return one_hot(selected, bht); });
       heads.map(MapKind::soft_weights, attention_weights(tape, q, k, heads_.score(), 0));
       heads.map_of_first(MapKind::selected, selection.selected);
     }
   }
 
   /// [H, T, T] of sequence 0.
-  static Tensor one_hot(const std::vector<double>& selected, const Shape& bht) {
-    Arena host(Device::cpu());
-    const Tensor weights = host.allocate({bht[1], bht[2], bht[2]}, DType::f32);
-    fill_zero(weights);
-    for (int64_t row = 0; row < bht[1] * bht[2]; ++row)
-      weights.data<float>()[row * bht[2] + static_cast<int64_t>(selected[static_cast<size_t>(row)])] = 1;
+  static std::vector<float> one_hot(const std::vector<double>& selected, const Shape& bht) {
+    const auto rows = static_cast<size_t>(bht[1] * bht[2]), length = static_cast<size_t>(bht[2]);
+    std::vector<float> weights(rows * length);
+    for (size_t row = 0; row < rows; ++row) weights[row * length + static_cast<size_t>(selected[row])] = 1;
     return weights;
   }
 

@@ -1,5 +1,6 @@
 #include "models/layers/head_probe.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -9,6 +10,11 @@ namespace saccade {
 namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+constexpr int64_t kHeadsBytes = int64_t{64} << 20;  // weights of heads that are looked at together, as doubles
+
+int64_t heads_at_once(int64_t heads, int64_t length) {
+  return std::clamp<int64_t>(kHeadsBytes / (length * length * int64_t{sizeof(double)}), 1, heads);
+}
 
 /// Σ over queries of one head's reads, in a fixed order.
 struct Reads {
@@ -47,8 +53,10 @@ QueryReads reads_of_query(const double* weights, int64_t t) {
 
 }  // namespace
 
+std::vector<double> HeadProbe::values(const Tensor& tensor) const { return plans() ? std::vector<double>() : to_doubles(tensor); }
+
 void HeadProbe::entropy(const Tensor& entropy) {
-  const std::vector<double> h = to_doubles(entropy);
+  const std::vector<double> h = values(entropy);
   const Shape& bht = entropy.shape();
   const auto at = [&](int64_t b, int64_t head, int64_t t) { return h[static_cast<size_t>((b * bht[1] + head) * bht[2] + t)]; };
   mean("entropy", "nats", bht, at);
@@ -57,6 +65,7 @@ void HeadProbe::entropy(const Tensor& entropy) {
 }
 
 void HeadProbe::mean(const std::string& name, const std::string& unit, const Shape& bht, const Value& value) {
+  if (plans()) return;
   std::vector<double> means;
   for (int64_t h = 0; h < bht[1]; ++h) {
     double sum = 0;
@@ -70,20 +79,22 @@ void HeadProbe::mean(const std::string& name, const std::string& unit, const Sha
 }
 
 void HeadProbe::heads(const std::string& name, const std::string& unit, std::vector<double> heads) {
-  probe_.statistic({name, unit, layer_, std::move(heads)});
+  if (!plans()) probe_.statistic({name, unit, layer_, std::move(heads)});
 }
 
 void HeadProbe::reads(const Shape& bht, const std::function<Tensor(int64_t)>& weights) {
   const int64_t sequences = bht[0], head_count = bht[1], length = bht[2];
   if (length > kLongestWeights) return;
+  if (plans()) return plan_reads(bht, weights);
   std::vector<Reads> sums(static_cast<size_t>(head_count));
-  for (int64_t b = 0; b < sequences; ++b) {
-    const std::vector<double> w = to_doubles(weights(b));
-    parallel_for(head_count, [&](int64_t h) {
-      const Reads r = reads_of_head(w.data() + h * length * length, length);
-      sums[static_cast<size_t>(h)].distance += r.distance, sums[static_cast<size_t>(h)].outside += r.outside;
+  for (int64_t b = 0; b < sequences; ++b)
+    by_heads(weights(b), [&](int64_t first, int64_t count, const std::vector<double>& w) {
+      parallel_for(count, [&](int64_t h) {
+        const Reads r = reads_of_head(w.data() + h * length * length, length);
+        Reads& sum = sums[static_cast<size_t>(first + h)];
+        sum.distance += r.distance, sum.outside += r.outside;
+      });
     });
-  }
   const double queries = static_cast<double>(sequences * length);
   std::vector<double> distance, outside;
   for (const Reads& r : sums) distance.push_back(r.distance / queries), outside.push_back(r.outside / queries);
@@ -94,13 +105,14 @@ void HeadProbe::reads(const Shape& bht, const std::function<Tensor(int64_t)>& we
 void HeadProbe::signed_reads(const Shape& bht, const std::function<Tensor(int64_t)>& weights) {
   const int64_t heads = bht[1], length = bht[2];
   if (length > kLongestWeights) return;
+  if (plans()) return plan_reads(bht, weights);
   std::vector<QueryReads> queries(static_cast<size_t>(bht.size()));
-  for (int64_t b = 0; b < bht[0]; ++b) {
-    const std::vector<double> w = to_doubles(weights(b));
-    parallel_for(heads * length, [&](int64_t row) {
-      queries[static_cast<size_t>(b * heads * length + row)] = reads_of_query(w.data() + row * length, row % length);
+  for (int64_t b = 0; b < bht[0]; ++b)
+    by_heads(weights(b), [&](int64_t first, int64_t count, const std::vector<double>& w) {
+      parallel_for(count * length, [&](int64_t row) {
+        queries[static_cast<size_t>((b * heads + first) * length + row)] = reads_of_query(w.data() + row * length, row % length);
+      });
     });
-  }
   const auto at = [&](int64_t b, int64_t h, int64_t t) { return queries[static_cast<size_t>((b * heads + h) * length + t)]; };
   mean("entropy", "nats", bht, [&](int64_t b, int64_t h, int64_t t) { return at(b, h, t).entropy; });
   mean("entropy_normalized", "1", bht,
@@ -126,10 +138,40 @@ void HeadProbe::map_of_first(MapKind kind, const Tensor& tensor) {
 }
 
 void HeadProbe::map(MapKind kind, const Tensor& tensor) {
+  map(kind, tensor.shape(), [&] {
+    std::vector<float> all(static_cast<size_t>(tensor.size()));
+    if (tensor.dtype() == DType::f32) {
+      copy_to_host(all.data(), tensor);
+      return all;
+    }
+    const std::vector<double> exact = to_doubles(tensor);
+    std::transform(exact.begin(), exact.end(), all.begin(), [](double v) { return static_cast<float>(v); });
+    return all;
+  });
+}
+
+void HeadProbe::map(MapKind kind, const Shape& shape, const std::function<std::vector<float>()>& values) {
   CapturedMap map{kind, layer_, {}, {}};
-  for (int i = 0; i < tensor.rank(); ++i) map.shape.push_back(tensor.dim(i));
-  for (double v : to_doubles(tensor)) map.values.push_back(static_cast<float>(v));
+  for (int i = 0; i < shape.rank(); ++i) map.shape.push_back(shape[i]);
+  if (!plans()) map.values = values();
   probe_.map(std::move(map));
+}
+
+void HeadProbe::by_heads(const Tensor& weights, const Heads& heads) {
+  const int64_t all = weights.dim(0), most = heads_at_once(all, weights.dim(1));
+  for (int64_t first = 0; first < all; first += most) {
+    const int64_t count = std::min(most, all - first);
+    heads(first, count, to_doubles(weights.slice(first, first + count)));
+  }
+}
+
+int64_t HeadProbe::looked_at_bytes(int64_t heads, int64_t length) {
+  return heads_at_once(heads, length) * length * length * int64_t{sizeof(double) + sizeof(float)};
+}
+
+void HeadProbe::plan_reads(const Shape& bht, const std::function<Tensor(int64_t)>& weights) {
+  weights(0);
+  takes(looked_at_bytes(bht[1], bht[2]));
 }
 
 }  // namespace saccade

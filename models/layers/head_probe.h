@@ -15,6 +15,7 @@ class HeadProbe {
 
   bool wants_statistics() const { return probe_.wants_statistics(); }
   bool wants_maps() const { return probe_.wants_maps(); }
+  bool plans() const { return probe_.plans(); }
 
   /// `entropy` (nats) and `entropy_normalized` (H_t / ln(t+1) for t ≥ 1) of entropy [B, H, T].
   void entropy(const Tensor& entropy);
@@ -36,14 +37,29 @@ class HeadProbe {
   /// The same of weights of any sign.
   void signed_weights(const Shape& bht, const std::function<Tensor(int64_t sequence)>& weights);
 
+  /// All elements of a tensor; none where the pass only plans.
+  std::vector<double> values(const Tensor& tensor) const;
+
   /// Sequence 0 of a tensor whose first dimension is the sequence.
   void map_of_first(MapKind kind, const Tensor& tensor);
   /// A tensor that is of sequence 0 already.
   void map(MapKind kind, const Tensor& tensor);
+  /// Values that were made on the CPU; not asked for where the pass only plans.
+  void map(MapKind kind, const Shape& shape, const std::function<std::vector<float>()>& values);
+  /// Bytes of the heads whose weights are looked at together, and of the copy that they come from.
+  static int64_t looked_at_bytes(int64_t heads, int64_t length);
+  /// CPU memory in passing, where the pass plans.
+  void takes(int64_t host_bytes) { probe_.takes(host_bytes); }
   /// What the maps show a choice of.
   void selects(const Selection& selection) { probe_.selects(layer_, selection); }
 
  private:
+  using Heads = std::function<void(int64_t first, int64_t count, const std::vector<double>& weights)>;
+  /// Weights [H, T, T] of a sequence, as doubles on the CPU, so many heads at a time that they stay small.
+  void by_heads(const Tensor& weights, const Heads& heads);
+  /// Only makes the weights of a sequence, for the plan's sake.
+  void plan_reads(const Shape& bht, const std::function<Tensor(int64_t sequence)>& weights);
+
   Probe& probe_;
   int64_t layer_;
 };

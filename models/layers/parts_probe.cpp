@@ -42,18 +42,21 @@ bool fits(const CapturedMap& a, const CapturedMap& b) {
 
 /// Of one kind from all parts; false when they do not go together.
 bool joined(const CapturedMap& like, const std::vector<ProbeRecord>& parts, CapturedMap& all) {
-  const size_t row = like.values.size() / static_cast<size_t>(like.shape.front());
+  const size_t row = like.values.size() / static_cast<size_t>(like.shape.front());  // 0 where the pass only plans
+  size_t heads = 0;
   all = {like.kind, like.layer, like.shape, {}};
   for (const ProbeRecord& part : parts) {
     const auto same = std::find_if(part.maps.begin(), part.maps.end(), [&](const CapturedMap& m) { return m.kind == like.kind; });
     if (same == part.maps.end()) {
       all.values.insert(all.values.end(), heads_of(part) * row, none_of(like.kind));
+      heads += heads_of(part);
       continue;
     }
     if (!fits(*same, like)) return false;
+    heads += static_cast<size_t>(same->shape.front());
     all.values.insert(all.values.end(), same->values.begin(), same->values.end());
   }
-  all.shape.front() = static_cast<int64_t>(all.values.size() / row);
+  all.shape.front() = static_cast<int64_t>(heads);
   return true;
 }
 
@@ -90,10 +93,17 @@ ProbeRecord record_of_part(Probe& probe, const ProbeRecord* before) {
   record.maps_wanted = probe.wants_maps();
   record.whole = &probe;
   if (before) record.first_head = before->first_head + static_cast<int64_t>(heads_of(*before));
+  record.planned = probe.plans();
   return record;
 }
 
 void report_parts(Probe& probe, int64_t layer, const std::vector<ProbeRecord>& parts) {
+  int64_t bytes = 0;  // maps of the parts, which are there beside the joined ones
+  for (const ProbeRecord& part : parts) {
+    for (const CapturedMap& map : part.maps) bytes += map.bytes();
+    probe.takes(part.host_bytes);
+  }
+  if (bytes > 0) probe.takes(bytes);
   const Chosen chosen = chosen_by(parts);
   report_statistics(probe, parts);
   report_maps(probe, parts, chosen.differ);

@@ -11,6 +11,7 @@
 #include "models/layers/block_model.h"
 #include "models/layers/initialise.h"
 #include "models/training/decoder.h"
+#include "models/training/probe_plan.h"
 #include "models/training/training_step.h"
 
 namespace saccade {
@@ -133,8 +134,13 @@ Planned plan_of(const RunConfig& config, int64_t vocabulary, Engine engine) {
   const EvaluationPass::Planned piece = evaluation.plan(step.length());
   plan.flops_per_evaluation = evaluation_flops(config, piece);
   plan.peak_bytes = step.arena().peak_extent();
+  const ProbePlan probes = plan_probes(step, config);
+  plan.probe_bytes = probes.device_bytes;
+  plan.probe_host_bytes = probes.passing_bytes;
+  plan.capture_bytes = probes.held_bytes;
+  plan.engine = engine;
   plan.activation_bytes = plan.peak_bytes - plan.weight_bytes - plan.gradient_bytes - plan.optimizer_bytes;
-  if (engine == Engine::cuda) plan.runtime_bytes = cuda_runtime_bytes(plan.peak_bytes);
+  if (engine == Engine::cuda) plan.runtime_bytes = cuda_runtime_bytes(std::max(plan.peak_bytes, plan.probe_bytes));
   plan.steps = config.training.steps;
   plan.tokens_per_step = config.training.batch_tokens;
   add_up(plan, config.training);
@@ -162,6 +168,11 @@ std::string mebibytes(int64_t bytes) { return std::to_string((bytes + (1 << 20) 
 }  // namespace
 
 int64_t plans_made() { return plans; }
+
+int64_t Plan::device_bytes() const {
+  if (engine == Engine::cuda) return std::max(peak_bytes, probe_bytes) + runtime_bytes;
+  return std::max(peak_bytes, probe_bytes + probe_host_bytes) + capture_bytes;
+}
 
 Plan make_plan(const RunConfig& config, int64_t vocabulary) {
   Wish wish = wish_of(config);
@@ -206,12 +217,18 @@ MemoryState device_memory(Device device) {
 
 void require_device(const RunConfig& config, const Plan& plan) {
   const Device device = plan.where ? *plan.where : parse_device(config.device);
-  if (const int64_t available = device_memory(device).available; plan.device_bytes() > available)
-    throw DeviceError("the run needs " + mebibytes(plan.device_bytes()) + " of memory on " + to_string(device) + ", " +
-                      mebibytes(available) +
-                      " are available; set /training/activation_checkpointing, reduce /training/batch_tokens, raise "
-                      "/training/gradient_accumulation, or reduce "
-                      "/architecture/width");
+  const auto require = [](int64_t bytes, Device where, const std::string& what, const std::string& advice) {
+    if (const int64_t available = device_memory(where).available; bytes > available)
+      throw DeviceError(what + " " + mebibytes(bytes) + " of memory on " + to_string(where) + ", " + mebibytes(available) +
+                        " are available; " + advice);
+  };
+  require(plan.peak_bytes + plan.runtime_bytes, device, "the run needs",
+          "set /training/activation_checkpointing, reduce /training/batch_tokens, raise /training/gradient_accumulation, or reduce "
+          "/architecture/width");
+  const std::string looking = "with its statistics and captures the run needs",
+                    less = "reduce /training/capture_tokens or /architecture/heads";
+  require(plan.device_bytes(), device, looking, less);
+  if (device.is_cuda()) require(plan.host_bytes(), Device::cpu(), looking, less);
 }
 
 double measure_step_seconds(const RunConfig& config, const Plan& plan, int steps) {
@@ -248,6 +265,9 @@ nlohmann::json to_json(const Plan& plan) {
                         {"optimizer_bytes", plan.optimizer_bytes},
                         {"activation_bytes", plan.activation_bytes},
                         {"peak_bytes", plan.peak_bytes},
+                        {"probe_bytes", plan.probe_bytes},
+                        {"probe_host_bytes", plan.probe_host_bytes},
+                        {"capture_bytes", plan.capture_bytes},
                         {"runtime_bytes", plan.runtime_bytes},
                         {"device_bytes", plan.device_bytes()},
                         {"flops_per_step", plan.flops_per_step},

@@ -24,6 +24,9 @@ struct Plan {
   int64_t weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
   int64_t activation_bytes = 0;      ///< at the peak, beyond the three above
   int64_t peak_bytes = 0;            ///< all together
+  int64_t probe_bytes = 0;           ///< the same at the peak of statistics and captures, which come between steps
+  int64_t probe_host_bytes = 0;      ///< of the CPU: what statistics and captures are made of, in passing
+  int64_t capture_bytes = 0;         ///< of the CPU: captured maps until they are written
   int64_t runtime_bytes = 0;         ///< what CUDA takes in addition: context, code, workspace of products, captured graphs
   double flops_per_step = 0;         ///< forward, backward and update of one optimizer step of a whole batch
   double flops_per_micro_batch = 0;  ///< forward and backward of a micro-batch after the first
@@ -34,12 +37,16 @@ struct Plan {
   int64_t tokens = 0;                 ///< of all steps, the smaller batches of a warm-up included
   double run_flops = 0;               ///< likewise
   int64_t state_bytes_per_token = 0;  ///< what decoding must keep per token of context (keys and values; embeddings for Avey)
+  Engine engine = Engine::cpu;        ///< what it was made for
   std::optional<Device> where;        ///< the device it is for; nothing for a GPU that the config names and this machine lacks
   std::string device;                 ///< its name: "cpu", "cuda:0"
   std::string why_not_gpu;            ///< why `auto` left a GPU alone; empty otherwise
   MemoryState memory;                 ///< of that device when the plan was made, in bytes; 0 when it is not there
   std::vector<PlannedLayers> layers;  ///< of a hybrid stack, else empty
-  int64_t device_bytes() const { return peak_bytes + runtime_bytes; }  ///< what the device must provide
+  /// What the device must provide; on the CPU captured maps are written while training goes on.
+  int64_t device_bytes() const;
+  /// What the CPU must provide beside a GPU.
+  int64_t host_bytes() const { return probe_host_bytes + capture_bytes; }
   double total_flops() const { return run_flops; }
   /// Of a step of so many micro-batches.
   double flops_of(int64_t count) const { return flops_per_step - static_cast<double>(micro_batches - count) * flops_per_micro_batch; }

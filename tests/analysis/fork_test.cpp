@@ -55,6 +55,22 @@ class ForkTest : public QObject {
     QVERIFY(rate && std::abs(rate->value.back()) < 1e-12 && rate->value.front() < config.training.learning_rate);
   }
 
+  /// Between the checkpoint that it begins with and its first record; its steps before that are the parent's, not lost.
+  void a_fork_killed_at_its_first_record_has_lost_nothing() {
+    const fs::path directory = path("no-record");
+    QCOMPARE(fork({parent_, 6}, directory, 7), RunState::stopped);
+    fs::remove(step_file(directory, kCheckpoints, 7));
+    fs::resize_file(directory / "journal.jsonl", 0);
+    RunInfo info = read_run_info(directory);
+    info.state = RunState::created;
+    info.records = 0;
+    info.step = 0;
+    write_run_info(info);
+    QCOMPARE(work_on(directory, tiny_config()).state, RunState::finished);
+    QCOMPARE(QString::fromStdString(Run(directory).lost()), QString());
+    QVERIFY(records_behind(directory, 0) == records_behind(parent_, 6));
+  }
+
   void refuses_another_model_in_words_data() {
     QTest::addColumn<QStringList>("overrides");
     QTest::addColumn<QStringList>("words");

@@ -180,12 +180,34 @@ class ArchitecturesTest : public QObject {
   }
 
  private:
+  /// Statistics of one sequence and a capture, as a run takes them.
+  void look_as_planned(const RunConfig& config, const Plan& plan, Trainer& trainer) const {
+    const auto look = [&](int64_t length, bool maps) {
+      const std::vector<int32_t> tokens(static_cast<size_t>(length), 1);
+      ProbeRecord probe;
+      probe.statistics_wanted = !maps;
+      probe.maps_wanted = maps;
+      trainer.probe({"a", tokens, tokens, 1, length}, probe);
+      return probe;
+    };
+    look(config.data.sequence_length, false);
+    const ProbeRecord capture = look(config.training.capture_tokens, true);
+    QCOMPARE(std::max(plan.peak_bytes, plan.probe_bytes), trainer.arena().peak_extent());
+    int64_t bytes = 0;
+    for (const CapturedMap& map : capture.maps) {
+      QCOMPARE(map.bytes(), static_cast<int64_t>(map.values.size() * sizeof(float)));
+      bytes += map.bytes();
+    }
+    QCOMPARE(plan.capture_bytes, bytes * static_cast<int64_t>(1 + config.data.ood.size()));
+  }
+
   void compare_with_plan(const Row& row, const RunConfig& config) const {
     const Plan plan = make_plan(config, corpus_.vocabulary());
     Trainer trainer(config, corpus_.vocabulary(), corpus_.source(config));
     for (int i = 0; i < 3; ++i) trainer.step();
     QCOMPARE(plan.parameters, trainer.model().parameter_count());
     QCOMPARE(plan.peak_bytes, trainer.arena().peak_extent());
+    look_as_planned(config, plan, trainer);
     if (row.dtype() == DType::f32) QCOMPARE(plan.weight_bytes, 4 * plan.parameters);
     QCOMPARE(plan.optimizer_bytes, 8 * plan.parameters);
     QVERIFY(plan.activation_bytes > 0 && plan.flops_per_step > 6.0 * static_cast<double>(plan.tokens_per_step));

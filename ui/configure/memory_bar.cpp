@@ -9,7 +9,7 @@
 namespace saccade::ui {
 namespace {
 // Okabe and Ito: blue, sky blue, green, orange.
-constexpr std::array<QRgb, 4> colours{0xff0072b2, 0xff56b4e9, 0xff009e73, 0xffe69f00};
+constexpr std::array<QRgb, 5> colours{0xff0072b2, 0xff56b4e9, 0xff009e73, 0xffe69f00, 0xffcc79a7};
 constexpr int bar_height = 12, kSquare = 13;
 }  // namespace
 
@@ -25,7 +25,8 @@ MemoryBar::MemoryBar(QWidget* parent) : QWidget(parent) {
 void MemoryBar::setPlan(const Plan& plan, int64_t available) {
   parts_ = {Part{tr("weights"), static_cast<double>(plan.weight_bytes)}, Part{tr("gradients"), static_cast<double>(plan.gradient_bytes)},
             Part{tr("optimizer"), static_cast<double>(plan.optimizer_bytes)},
-            Part{tr("activations"), static_cast<double>(plan.activation_bytes)}};
+            Part{tr("activations"), static_cast<double>(plan.activation_bytes)},
+            Part{tr("probes"), static_cast<double>(plan.device_bytes() - plan.peak_bytes - plan.runtime_bytes)}};
   available_ = static_cast<double>(available);
   QStringList words;
   for (const Part& part : parts_) words << tr("%1 %2").arg(part.name, formatBytes(part.bytes));
@@ -46,7 +47,8 @@ int MemoryBar::columns(int width) const {
 }
 
 int MemoryBar::heightForWidth(int width) const {
-  return bar_height + 6 + static_cast<int>(parts_.size()) / columns(width) * (fontMetrics().height() + 2);
+  const int count = static_cast<int>(parts_.size()), across = columns(width);
+  return bar_height + 6 + (count + across - 1) / across * (fontMetrics().height() + 2);
 }
 
 QSize MemoryBar::sizeHint() const { return {200, heightForWidth(200)}; }

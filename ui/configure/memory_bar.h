@@ -27,7 +27,7 @@ class MemoryBar : public QWidget {
   };
   static QString words(const Part& part);
 
-  std::array<Part, 4> parts_;
+  std::array<Part, 5> parts_;
   double available_ = 0;
 };
 

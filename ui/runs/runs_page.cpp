@@ -4,6 +4,7 @@
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
+#include <QProxyStyle>
 #include <QSortFilterProxyModel>
 #include <QSplitter>
 #include <QToolButton>
@@ -22,6 +23,15 @@
 
 namespace saccade::ui {
 namespace {
+
+/// Keeps numbers at the right of their column apart from words at the left of the next.
+class RoomyCells : public QProxyStyle {
+ public:
+  int pixelMetric(PixelMetric metric, const QStyleOption* option, const QWidget* widget) const override {
+    if (metric == PM_FocusFrameHMargin || metric == PM_HeaderMargin) return 7;
+    return QProxyStyle::pixelMetric(metric, option, widget);
+  }
+};
 
 const RegisterPage entry{{QStringLiteral("runs"), RunsPage::tr("Runs"), QStringLiteral("runs"), 10,
                           [](Session& session, QWidget* parent) -> QWidget* { return new RunsPage(session, parent); }}};
@@ -94,6 +104,10 @@ RunsPage::RunsPage(Session& session, QWidget* parent)
 }
 
 QWidget* RunsPage::makeTable() {
+  auto* style = new RoomyCells;
+  style->setParent(table_);
+  table_->setStyle(style);
+  table_->header()->setStyle(style);
   table_->setModel(sorted_);
   table_->setItemDelegateForColumn(RunsTable::name, new SwatchDelegate(table_));
   table_->setRootIsDecorated(false);

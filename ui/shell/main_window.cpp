@@ -61,7 +61,7 @@ MainWindow::MainWindow(Session& session, QSettings* settings, QWidget* parent)
   dock_->setFeatures(QDockWidget::DockWidgetClosable);
   dock_->setTitleBarWidget(new QWidget(dock_));  // the panel speaks for itself; View shows and hides it
   addDockWidget(Qt::LeftDockWidgetArea, dock_);
-  resizeDocks({dock_}, {286}, Qt::Horizontal);
+  resizeDocks({dock_}, {310}, Qt::Horizontal);
 
   auto* centre = new QWidget(this);
   auto* column = new QVBoxLayout(centre);
