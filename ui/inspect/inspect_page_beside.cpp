@@ -37,6 +37,7 @@ void InspectPage::makeBeside() {
   difference_->setChecked(session_.place().value("inspectDifference").toBool());
   map_card_->addControl(beside_button_);
   map_card_->addControl(difference_);
+  difference_->hide();  // until there is something to differ from
   losses_ = new QTableWidget(this);
   losses_->hide();
   losses_->setAccessibleName(tr("Tokens whose losses differ most"));
