@@ -122,6 +122,11 @@ struct Pass {
   TokenPosition position = {};  ///< of the pass's first token, where a sequence comes in pieces (DecodingState::pass)
   bool last_only = false;       ///< this layer's output is read at the last position only: Mixer::extend may return just that
 
+  /// What the layer's mixer is to do otherwise (Probe::take); nothing where nobody looks.
+  std::optional<Counterfactual> take(int64_t layer, Counterfactual::Kind kind, int64_t heads) const {
+    return probe ? probe->take(layer, kind, heads, 0) : std::nullopt;
+  }
+
   /// Position of the queries of a pass over n tokens.
   TokenPosition queries(int64_t n) const { return last_only ? TokenPosition{position.first + n - 1} : position; }
 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/engine/tensor.h"
+#include "models/counterfactual.h"
 
 namespace saccade {
 
@@ -82,6 +83,11 @@ class Probe {
   virtual void selects(int64_t layer, const Selection& selection) = 0;
   /// What a layer leaves to the next one, x [B, T, D], where layers are blocks.
   virtual void stream(int64_t /*layer*/, const Tensor& /*x*/) {}
+  /// What a mixer with `heads` heads, `first` of its layer's heads before them, is to do otherwise; its head then counts from `first`.
+  /// Asked by those that can; answered at most once a pass. On the CPU only.
+  virtual std::optional<Counterfactual> take(int64_t /*layer*/, Counterfactual::Kind /*kind*/, int64_t /*heads*/, int64_t /*first*/) {
+    return {};
+  }
 };
 
 /// Collects what is reported.
@@ -89,7 +95,10 @@ struct ProbeRecord : Probe {
   bool statistics_wanted = true, maps_wanted = false;
   std::vector<HeadStatistic> statistics;
   std::vector<CapturedMap> maps;
-  std::map<int64_t, Selection> selections;  ///< by layer; nothing where queries read from all there is
+  std::map<int64_t, Selection> selections;            ///< by layer; nothing where queries read from all there is
+  std::optional<Counterfactual> counterfactual = {};  ///< after the pass: nobody could do it
+  Probe* whole = nullptr;                             ///< asked instead, where this is the record of a part of a layer
+  int64_t first_head = 0;                             ///< of the part
   bool planned = false;
   int64_t host_bytes = 0;  ///< most that a layer takes
   bool plans() const override { return planned; }
@@ -99,6 +108,14 @@ struct ProbeRecord : Probe {
   void statistic(HeadStatistic s) override { statistics.push_back(std::move(s)); }
   void map(CapturedMap m) override { maps.push_back(std::move(m)); }
   void selects(int64_t layer, const Selection& s) override { selections[layer] = s; }
+  std::optional<Counterfactual> take(int64_t layer, Counterfactual::Kind kind, int64_t heads, int64_t first) override {
+    if (whole) return whole->take(layer, kind, heads, first_head + first);
+    const std::optional<Counterfactual>& c = counterfactual;
+    if (!c || c->layer != layer || c->kind != kind || c->head < first || c->head >= first + heads) return {};
+    std::optional<Counterfactual> taken = std::exchange(counterfactual, {});
+    taken->head -= first;
+    return taken;
+  }
 };
 
 }  // namespace saccade

@@ -7,6 +7,7 @@
 #include "analysis/runs/run.h"
 #include "app/cli/capture_option.h"
 #include "app/cli/command.h"
+#include "app/cli/inspect_serve.h"
 #include "app/cli/output.h"
 #include "app/cli/render.h"
 #include "kernels/engine/error.h"
@@ -18,6 +19,8 @@ struct Options {
   std::string run, csv;
   int64_t step = -1, sample = 0, layer = 0, head = 0, query = -1;
   int64_t top = 12;
+  bool serve = false;
+  InspectServe service;
 };
 
 std::string shown(const std::string& piece) { return "\"" + printable(piece) + "\""; }
@@ -100,7 +103,18 @@ const RegisterCommand command{
        app.add_option("--query", o->query, "Position of the query (default: the last)")->check(CLI::NonNegativeNumber);
        app.add_option("--top", o->top, "Positions to list, the greatest weights first")->check(CLI::NonNegativeNumber);
        app.add_option("--csv", o->csv, "Write all weights to this file");
-       return [o] { return run(*o); };
+       auto* serve =
+           app.add_flag("--serve", o->serve, "Answer requests about a checkpoint, JSON lines on stdin and stdout (docs/inspect.md)");
+       app.add_option("--checkpoint", o->service.checkpoint, "Step of the checkpoint to serve (default: the newest)")
+           ->needs(serve)
+           ->check(CLI::PositiveNumber);
+       app.add_option("--memory", o->service.memory_gib, "Most memory that serving takes, in GiB")
+           ->needs(serve)
+           ->check(CLI::Range(1, 1 << 20));
+       return [o] {
+         o->service.run = o->run;
+         return o->serve ? serve_inspection(o->service) : run(*o);
+       };
      }}};
 
 }  // namespace

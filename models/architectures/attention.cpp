@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "kernels/ops/attention/mask_source.h"
 #include "models/architectures/registry.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/score_heads.h"
@@ -46,6 +47,8 @@ class AttentionMixer : public Mixer {
   Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
     const ScoreOptions score = score_for(x.dim(1));
     const auto [heads, a] = heads_.attend(tape, x, score, pass);
+    if (const auto masked = pass.take(heads_.layer(), Counterfactual::Kind::mask, heads.v.dim(2)))
+      mask_source(tape, heads.q, heads.k, heads.v, score, {masked->head, masked->query, masked->source}, a.o);
     if (pass.probe) report(tape, heads.q, heads.k, a, score, *pass.probe);
     return heads_.output(tape, a.o, pass);
   }

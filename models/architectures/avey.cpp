@@ -147,7 +147,10 @@ class Avey : public Model {
   Tensor hidden(Tape& tape, const Tensor& tokens, Probe* probe) const override {
     const avey::ContextLayout contexts = layout(tokens.dim(0), tokens.dim(1));
     const Tensor X = embedding(tape, E_, tokens);  // [B, T, D]
-    const avey::Ranked ranked = s_.ranker ? avey::rank(tape, X, ranker_options()) : avey::Ranked{};
+    avey::RankerOptions options = ranker_options();
+    if (const auto c = probe && s_.ranker ? probe->take(-1, Counterfactual::Kind::force, 1, 0) : std::nullopt)
+      options.forced = {0, c->query, c->source};
+    const avey::Ranked ranked = s_.ranker ? avey::rank(tape, X, options) : avey::Ranked{};
     if (probe && s_.ranker) report_ranker(ranked, *probe);
     Tensor h = avey::contexts(tape, X, ranked, contexts);  // [rows of all contexts, D]
     Pass pass{probe, {}};
@@ -262,7 +265,8 @@ class Avey : public Model {
   }
 
   avey::RankerOptions ranker_options() const {
-    return {s_.split, s_.top_k, s_.weighting, avey::parse_weight_reference(s_.weight_reference), avey::parse_ranker_query(s_.ranker_query)};
+    return {s_.split, s_.top_k, s_.weighting, avey::parse_weight_reference(s_.weight_reference), avey::parse_ranker_query(s_.ranker_query),
+            {}};
   }
 
   void report_contextualizer(const Tensor& Z, const Layer& layer, const avey::ContextLayout& contexts, const avey::Ranked& ranked,

@@ -7,10 +7,12 @@
 #include <algorithm>
 
 #include "kernels/ops/attention/attention.h"
+#include "kernels/ops/attention/mask_source.h"
 #include "kernels/ops/heads/heads.h"
 #include "kernels/ops/linear/linear.h"
 #include "kernels/ops/linear_split/linear_split.h"
 #include "kernels/ops/split/split.h"
+#include "kernels/ops/taylor_attention/mask_write.h"
 #include "kernels/ops/taylor_attention/taylor_attention.h"
 #include "models/architectures/registry.h"
 #include "models/layers/head_cache.h"
@@ -110,7 +112,9 @@ class LinearMixer : public StatefulMixer<LinearState> {
     const std::vector<Tensor> p = linears(tape, x, {query_, key_, value_});
     const auto heads = [&](const Tensor& y, int64_t width) { return y.reshape({x.dim(0), x.dim(1), place_.shape.heads, width}); };
     const Tensor q = heads(p[0], place_.settings.feature_width), k = heads(p[1], place_.settings.feature_width);
-    const Tensor o = taylor_attention(tape, q, k, heads(p[2], place_.shape.head_width()), state ? state->s : Tensor());
+    const Tensor v = heads(p[2], place_.shape.head_width()), o = taylor_attention(tape, q, k, v, state ? state->s : Tensor());
+    if (const auto masked = pass.take(place_.layer, Counterfactual::Kind::mask, place_.shape.heads))
+      mask_taylor_write(tape, q, k, v, masked->head, masked->source, o);
     if (pass.probe) report(tape, q, k, *pass.probe);
     return linear(tape, o.reshape(x.shape()), output_, {}, pass.take_residual());
   }
@@ -135,6 +139,8 @@ class WindowMixer : public Mixer {
     const Heads h = heads(tape, x, {});
     const ScoreOptions score = score_for(x.dim(1));
     const Attention a = attention(tape, h.q, h.k, h.v, score, pass.probe && pass.probe->wants_statistics());
+    if (const auto masked = pass.take(place_.layer, Counterfactual::Kind::mask, place_.shape.heads))
+      mask_source(tape, h.q, h.k, h.v, score, {masked->head, masked->query, masked->source}, a.o);
     if (pass.probe) report(tape, h.q, h.k, a, score, *pass.probe);
     return out(tape, a.o, x, pass);
   }

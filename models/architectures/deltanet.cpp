@@ -43,7 +43,7 @@ class DeltaNetMixer : public DeltaMixer {
  private:
   Tensor mix(Tape& tape, const Tensor& x, Pass& pass, DeltaHeads::State* state) const override {
     std::vector<Tensor> more;
-    const DeltaRule rule = heads_(tape, x, state, more);
+    const DeltaRule rule = heads_(tape, x, pass, state, more);
     const Tensor o = rms_norm(tape, delta_rule(tape, rule).o, norm_, kEpsilon);  // [B, T, H, V]
     if (pass.probe) heads_.report(tape, rule, *pass.probe);
     return linear(tape, o.reshape(x.shape()), output_, {}, pass.take_residual());

@@ -63,7 +63,7 @@ class GatedDeltaNetMixer : public DeltaMixer {
  private:
   Tensor mix(Tape& tape, const Tensor& x, Pass& pass, DeltaHeads::State* state) const override {
     std::vector<Tensor> more{decay_, gate_};
-    DeltaRule rule = heads_(tape, x, state, more);
+    DeltaRule rule = heads_(tape, x, pass, state, more);
     rule.g = log_decay(tape, more[0], a_log_, decay_bias_);
     const Tensor o = delta_rule(tape, rule).o;  // [B, T, H, V]
     if (pass.probe) heads_.report(tape, rule, *pass.probe);

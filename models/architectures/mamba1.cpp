@@ -9,6 +9,7 @@
 
 #include "kernels/ops/linear/linear.h"
 #include "kernels/ops/linear_split/linear_split.h"
+#include "kernels/ops/mask_value/mask_value.h"
 #include "models/architectures/registry.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
@@ -92,7 +93,7 @@ class Mamba1Mixer : public StatefulMixer<State> {
     const Mamba1Scan scan{.u = u,
                           .dt = linear(tape, p[0], dt_proj_),
                           .z = uz[1],
-                          .b = p[1],
+                          .b = written(tape, p[1], pass),
                           .c = p[2],
                           .skip = skip_,
                           .dt_bias = dt_bias_,
@@ -103,6 +104,13 @@ class Mamba1Mixer : public StatefulMixer<State> {
     const Tensor y = mamba1_scan(tape, scan).y;
     if (pass.probe) report(tape, scan, *pass.probe);
     return linear(tape, y, out_proj_, {}, pass.take_residual());
+  }
+
+  /// B [B, T, N], without that of a token whose write the pass masks, in all channels.
+  Tensor written(Tape& tape, const Tensor& b, const Pass& pass) const {
+    const auto masked = pass.take(layer_, Counterfactual::Kind::mask, std::min(kShownChannels, inner_));
+    if (!masked) return b;
+    return mask_value(tape, b.reshape({b.dim(0), b.dim(1), 1, b.dim(2)}), 0, masked->source).reshape(b.shape());
   }
 
   /// Every channel reads in its own way; some of them, evenly spaced, stand for all. Reads are those of the recurrence: the skip D u_t

@@ -9,6 +9,7 @@
 #include "kernels/ops/gated_norm/gated_norm.h"
 #include "kernels/ops/linear/linear.h"
 #include "kernels/ops/linear_split/linear_split.h"
+#include "kernels/ops/mask_value/mask_value.h"
 #include "models/architectures/registry.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
@@ -103,11 +104,28 @@ class Mamba2Mixer : public StatefulMixer<State> {
                         .shared_dt = shared_bias_ ? p[3] : Tensor(),
                         .shared_bias = shared_bias_,
                         .state = state ? CarriedState{state->s, false, true} : CarriedState{}};
-    const Tensor y = mamba2_ssd(tape, ssd).y.reshape(p[0].shape());
+    const Tensor y = scan(tape, ssd, pass).reshape(p[0].shape());
     if (pass.probe) report(tape, ssd, *pass.probe);
     const Tensor gate =
         norm_ ? rms_norm_after_gate(tape, y, p[0], norm_, settings_.groups, kEpsilon) : gated(tape, p[0], y, Activation::silu);
     return linear(tape, gate, out_proj_, {}, pass.take_residual());
+  }
+
+  /// y of the recurrence; where the pass masks a token's write, without what that would have written. Its skip D x_t is no write and stays.
+  Tensor scan(Tape& tape, const Mamba2Ssd& ssd, const Pass& pass) const {
+    const auto masked = pass.take(layer_, Counterfactual::Kind::mask, heads_);
+    if (!masked) return mamba2_ssd(tape, ssd).y;
+    Mamba2Ssd without = ssd;
+    without.x = mask_value(tape, ssd.x, masked->head, masked->source);
+    const Tensor y = mamba2_ssd(tape, without).y;
+    tape.run("mamba2.masked_skip", {}, [&] {
+      dispatch(y.dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        const int64_t width = y.dim(3), row = (masked->source * heads_ + masked->head) * width;
+        for (int64_t i = 0; i < width; ++i) y.data<T>()[row + i] += skip_.data<T>()[masked->head] * ssd.x.data<T>()[row + i];
+      });
+    });
+    return y;
   }
 
   /// Reads are those of the recurrence: the skip D x_t is no read from the past, and stands beside them as a statistic.

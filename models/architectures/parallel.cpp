@@ -80,7 +80,7 @@ class ParallelMixer : public Mixer {
     std::vector<ProbeRecord> records(2);
     Tensor y[2];
     for (size_t i = 0; i < 2; ++i) {
-      if (probe) records[i] = record_like(*probe), pass.probe = &records[i];
+      if (probe) records[i] = record_of_part(*probe, i > 0 ? &records[i - 1] : nullptr), pass.probe = &records[i];
       // A causal convolution of one token is a gain per channel.
       y[i] = causal_conv(tape, part(i), gains_[i], {}, Activation::none);
     }

@@ -7,6 +7,7 @@
 #include "kernels/ops/token_shift/token_shift.h"
 #include "kernels/ops/wkv/wkv.h"
 #include "models/architectures/registry.h"
+#include "models/layers/masked_write.h"
 #include "models/layers/rwkv_heads.h"
 
 namespace saccade {
@@ -36,7 +37,8 @@ class Rwkv5Mixer : public RwkvMixer {
     const std::vector<Tensor> s = token_shift(tape, x, state ? state->before : Tensor(), blends_, ShiftWeight::current);
     const Tensor r = heads_.split(linear(tape, s[0], receptance_)), k = heads_.split(linear(tape, s[1], key_)),
                  v = heads_.split(linear(tape, s[2], value_)), g = linear(tape, s[3], gate_);
-    const Wkv out = wkv(tape, r, k, v, decay_, bonus_, state ? state->state : Tensor());
+    const Wkv out =
+        wkv(tape, r, k, without_masked_write(tape, v, pass, heads_.depth().layer), decay_, bonus_, state ? state->state : Tensor());
     if (state) heads_.keep(tape, *state, x, out.state);
     if (pass.probe) heads_.report(*pass.probe, out.y, [&](int64_t b) { return wkv_weights(tape, r, k, decay_, bonus_, b); });
     return heads_.output(tape, gated(tape, g, heads_.norm(tape, out.y), Activation::silu));

@@ -8,6 +8,7 @@
 #include "kernels/ops/token_shift/token_shift.h"
 #include "kernels/ops/wkv/wkv.h"
 #include "models/architectures/registry.h"
+#include "models/layers/masked_write.h"
 #include "models/layers/rwkv_heads.h"
 
 namespace saccade {
@@ -73,7 +74,7 @@ class Rwkv6Mixer : public RwkvMixer {
     const Tensor w = heads_.split(linear(tape, activate(tape, linear(tape, s[0], decay_down_), Activation::tanh), decay_up_, decay_));
     const Tensor k = heads_.split(linear(tape, s[1], key_)), v = heads_.split(linear(tape, s[2], value_)),
                  r = heads_.split(linear(tape, s[3], receptance_)), g = linear(tape, s[4], gate_);
-    const Wkv out = wkv(tape, r, k, v, w, bonus_, state ? state->state : Tensor());
+    const Wkv out = wkv(tape, r, k, without_masked_write(tape, v, pass, heads_.depth().layer), w, bonus_, state ? state->state : Tensor());
     if (state) heads_.keep(tape, *state, x, out.state);
     if (pass.probe) heads_.report(*pass.probe, out.y, [&](int64_t b) { return wkv_weights(tape, r, k, w, bonus_, b); });
     return heads_.output(tape, gated(tape, g, heads_.norm(tape, out.y), Activation::silu));

@@ -12,6 +12,7 @@
 #include "kernels/ops/wkv7/wkv7.h"
 #include "models/architectures/registry.h"
 #include "models/layers/low_rank.h"
+#include "models/layers/masked_write.h"
 #include "models/layers/rwkv_heads.h"
 
 namespace saccade {
@@ -77,8 +78,9 @@ class Rwkv7Mixer : public RwkvMixer {
     const Tensor kappa = unit_norm(tape, heads_.split(k), removal_scale_.reshape(heads_.by_head()), kUnitFloor).reshape(k.shape());
     const Rwkv7Gates gates = rwkv7_gates(tape, d, rate, k, kappa, rate_scale_);
     const auto split = [&](const Tensor& t) { return heads_.split(t); };
+    const Tensor written = without_masked_write(tape, split(v), pass, heads_.depth().layer);
     const Wkv7 out =
-        wkv7(tape, split(r), split(gates.log_w), split(gates.k), split(v), split(gates.a), split(gates.b), state ? state->state : Tensor());
+        wkv7(tape, split(r), split(gates.log_w), split(gates.k), written, split(gates.a), split(gates.b), state ? state->state : Tensor());
     if (state) heads_.keep(tape, *state, x, out.state);
     if (pass.probe)
       heads_.report(*pass.probe, out.y, [&](int64_t b) {

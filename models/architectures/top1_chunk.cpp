@@ -67,7 +67,9 @@ class Top1ChunkMixer : public Mixer {
 
   Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
     const auto [q, k, v] = heads_(tape, x, pass);
-    const Top1Chunk result = top1_chunk(tape, q, k, v, heads_.score(), options_, reported(pass.probe));
+    ChunkOptions options = options_;
+    if (const auto c = pass.take(heads_.layer(), Counterfactual::Kind::force, v.dim(2))) options.forced = {c->head, c->query, c->source};
+    const Top1Chunk result = top1_chunk(tape, q, k, v, heads_.score(), options, reported(pass.probe));
     if (pass.probe) report(tape, q, k, result, *pass.probe);
     return heads_.output(tape, result.o, pass);
   }

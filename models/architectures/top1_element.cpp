@@ -23,7 +23,9 @@ class Top1ElementMixer : public Mixer {
 
   Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
     const auto [q, k, v] = heads_(tape, x, pass);
-    const Top1Element selection = top1_element(tape, q, k, v, heads_.score(), pass.probe && pass.probe->wants_statistics());
+    ForcedChoice forced;
+    if (const auto c = pass.take(heads_.layer(), Counterfactual::Kind::force, v.dim(2))) forced = {c->head, c->query, c->source};
+    const Top1Element selection = top1_element(tape, q, k, v, heads_.score(), pass.probe && pass.probe->wants_statistics(), forced);
     if (pass.probe) report(tape, q, k, selection, *pass.probe);
     return heads_.output(tape, selection.o, pass);
   }

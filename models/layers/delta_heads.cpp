@@ -8,6 +8,7 @@
 #include "kernels/ops/sigmoid_gate/sigmoid_gate.h"
 #include "models/layers/head_probe.h"
 #include "models/layers/initialise.h"
+#include "models/layers/masked_write.h"
 
 namespace saccade {
 
@@ -36,7 +37,7 @@ Tensor DeltaHeads::unit_heads(Tape& tape, const Tensor& x) const {
   return l2_norm(tape, x.reshape({x.dim(0), x.dim(1), sizes_.heads, sizes_.keys}), kUnitEpsilon);
 }
 
-DeltaRule DeltaHeads::operator()(Tape& tape, const Tensor& x, State* state, std::vector<Tensor>& more) const {
+DeltaRule DeltaHeads::operator()(Tape& tape, const Tensor& x, const Pass& pass, State* state, std::vector<Tensor>& more) const {
   std::vector<Tensor> weights{query_, key_, value_, beta_};
   weights.insert(weights.end(), more.begin(), more.end());
   const std::vector<Tensor> p = linears(tape, x, weights);
@@ -47,6 +48,7 @@ DeltaRule DeltaHeads::operator()(Tape& tape, const Tensor& x, State* state, std:
                  .v = conv_value_(tape, p[2], state ? &state->value : nullptr).reshape({x.dim(0), x.dim(1), sizes_.heads, sizes_.values}),
                  .beta = sizes_.negative_eigenvalues ? add(tape, gate, gate) : gate,
                  .scale = fan_in_bound(sizes_.keys)};
+  rule.v = without_masked_write(tape, rule.v, pass, layer_);
   if (state) rule.state = {state->s, false, true};
   return rule;
 }

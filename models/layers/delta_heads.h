@@ -21,8 +21,8 @@ class DeltaHeads {
   /// Parameters layerN.query, .key [H K, D], .value [H V, D], .beta [H, D] and .conv_query, .conv_key, .conv_value [·, W].
   DeltaHeads(const Sizes& sizes, ParameterMaker& make, int64_t layer);
 
-  /// The rule's arguments without decay. `more`: further projections of x, run together with these.
-  DeltaRule operator()(Tape& tape, const Tensor& x, State* state, std::vector<Tensor>& more) const;
+  /// The rule's arguments without decay. `more`: further projections of x, run together with these. Takes the pass's counterfactual.
+  DeltaRule operator()(Tape& tape, const Tensor& x, const Pass& pass, State* state, std::vector<Tensor>& more) const;
 
   std::unique_ptr<State> begin(Arena& arena, DType dtype, int64_t batch) const;
   /// Numbers kept of a sequence.

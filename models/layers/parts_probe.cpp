@@ -87,10 +87,12 @@ void report_maps(Probe& probe, const std::vector<ProbeRecord>& parts, bool weigh
 
 }  // namespace
 
-ProbeRecord record_like(const Probe& probe) {
+ProbeRecord record_of_part(Probe& probe, const ProbeRecord* before) {
   ProbeRecord record;
   record.statistics_wanted = probe.wants_statistics();
   record.maps_wanted = probe.wants_maps();
+  record.whole = &probe;
+  if (before) record.first_head = before->first_head + static_cast<int64_t>(heads_of(*before));
   record.planned = probe.plans();
   return record;
 }

@@ -10,6 +10,8 @@
 
 #include "analysis/comparison/run_filter.h"
 #include "analysis/figures/figure.h"
+#include "analysis/inspection/base64.h"
+#include "analysis/inspection/service.h"
 #include "analysis/runs/journal.h"
 #include "analysis/runs/run.h"
 #include "analysis/runs/run_info.h"
@@ -142,13 +144,27 @@ void documents(std::string_view bytes) {
   read_documents(file, pieces);
 }
 
+/// A line of a request; there is no run, so that what is read of it is all that happens.
+void inspection(std::string_view bytes) {
+  InspectionService service(folder() / "no-run", 0);
+  const std::string answer = service.answer(std::string(bytes));
+  require(answer.find('\n') == std::string::npos, "an answer of more than a line");
+  const nlohmann::json reply = nlohmann::json::parse(answer, nullptr, false);
+  require(reply.is_object() && reply.contains("id") && reply.contains("error") != reply.contains("result"), "an answer that is none");
+}
+
+void base64(std::string_view bytes) {
+  const std::vector<float> values = floats_of_base64(bytes);
+  require(floats_of_base64(base64_of_floats(values)).size() == values.size(), "floats are others when they are sent again");
+}
+
 }  // namespace
 
 const std::vector<FuzzTarget>& fuzz_targets() {
-  static const std::vector<FuzzTarget> all{{"config", config},      {"overrides", overrides},     {"study", study},
-                                           {"figure", figure},      {"filter", filter},           {"journal", journal},
-                                           {"run_json", run_json},  {"run_journal", run_journal}, {"tokenizer", tokenizer},
-                                           {"documents", documents}};
+  static const std::vector<FuzzTarget> all{{"config", config},       {"overrides", overrides},     {"study", study},
+                                           {"figure", figure},       {"filter", filter},           {"journal", journal},
+                                           {"run_json", run_json},   {"run_journal", run_journal}, {"tokenizer", tokenizer},
+                                           {"documents", documents}, {"inspection", inspection},   {"base64", base64}};
   return all;
 }
 

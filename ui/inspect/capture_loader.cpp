@@ -4,7 +4,6 @@
 #include <QThreadPool>
 #include <filesystem>
 
-#include "analysis/figures/derived.h"
 #include "analysis/runs/capture_file.h"
 #include "analysis/runs/run_info.h"
 
@@ -17,7 +16,7 @@ std::shared_ptr<const LoadedCaptures> read(const QString& directory, int64_t ste
   loaded->directory = directory;
   loaded->step = step;
   loaded->samples = read_captures(step_file(std::filesystem::path(directory.toStdString()), kCaptures, step));
-  for (const Capture& sample : loaded->samples) loaded->heads.push_back(capture_heads_figure(sample));
+  for (const Capture& sample : loaded->samples) loaded->heads.push_back(head_scores(sample));
   return loaded;
 }
 

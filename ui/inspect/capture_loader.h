@@ -5,7 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "analysis/figures/figure.h"
+#include "analysis/inspection/head_scores.h"
+#include "analysis/inspection/text_sources.h"
 
 namespace saccade::ui {
 
@@ -14,7 +15,10 @@ struct LoadedCaptures {
   QString directory;
   int64_t step = 0;
   std::vector<Capture> samples;
-  std::vector<Figure> heads;  ///< entropy by layer and head, one a sample
+  std::vector<std::vector<HeadScores>> heads;  ///< one list a sample
+  std::string source = {};                     ///< what the helper process was asked for, as JSON; empty: read from the run's captures
+  std::vector<KnownAnswer> answers = {};       ///< of the only sample, where it is a generated task
+  bool cut = false;                            ///< the text was longer than the model's maps allow
 };
 
 /// Reads captures in a worker thread. Only the last request is answered.

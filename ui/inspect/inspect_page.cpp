@@ -8,17 +8,23 @@
 #include <QScrollArea>
 #include <QSignalBlocker>
 #include <QSlider>
+#include <QTabBar>
+#include <QTabWidget>
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
 
 #include "analysis/figures/derived.h"
 #include "analysis/probes/capture_maps.h"
+#include "analysis/runs/run_info.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/ticks.h"
 #include "ui/charts/two_columns.h"
+#include "ui/inspect/loss_strip.h"
 #include "ui/inspect/query_panel.h"
+#include "ui/inspect/text_choice.h"
 #include "ui/inspect/token_text.h"
+#include "ui/inspect/what_if_panel.h"
 #include "ui/page.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
@@ -42,15 +48,19 @@ constexpr ShownMap kMaps[] = {{MapKind::weights, QT_TR_NOOP("attention (or read)
 
 }  // namespace
 
-InspectPage::InspectPage(Session& session, QWidget* parent) : QWidget(parent), session_(session), loader_(new CaptureLoader(this)) {
+InspectPage::InspectPage(Session& session, QWidget* parent)
+    : QWidget(parent), session_(session), loader_(new CaptureLoader(this)), helper_(new HelperText(this)) {
   auto* column = new QVBoxLayout(this);
   column->addWidget(makeTextCard(), 2);
   column->addWidget(makeMaps(), 5);
   column->addWidget(makeTimeCard());
-  for (QWidget* watched : {static_cast<QWidget*>(text_), static_cast<QWidget*>(heads_), static_cast<QWidget*>(map_)})
+  for (QWidget* watched :
+       {static_cast<QWidget*>(text_), static_cast<QWidget*>(heads_), static_cast<QWidget*>(map_), static_cast<QWidget*>(strip_)})
     watched->installEventFilter(this);
   connect(loader_, &CaptureLoader::loaded, this, &InspectPage::take);
   connect(loader_, &CaptureLoader::failed, this, &InspectPage::showProblem);
+  restore();
+  connectHelper();
   connectSession();
 }
 
@@ -58,43 +68,40 @@ InspectPage::~InspectPage() = default;
 
 QWidget* InspectPage::makeTextCard() {
   text_ = new TokenText;
-  text_card_ = new Card(tr("Where did this query read from?"), {}, text_, this);
+  strip_ = new LossStrip;
+  choice_ = new TextChoice;
+  auto* content = new QWidget;
+  auto* column = new QVBoxLayout(content);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(4);
+  column->addWidget(choice_);
+  column->addWidget(text_, 1);
+  column->addWidget(strip_);
+  text_card_ = new Card(tr("Where did this query read from?"), {}, content, this);
+  text_card_->addControl(choice_->box());
   sample_ = new QComboBox;
   sample_->setAccessibleName(tr("Sample"));
   sample_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
   text_card_->addControl(sample_);
-  text_card_->setMinimumHeight(80);
+  text_->setMinimumHeight(3 * text_->fontMetrics().lineSpacing());
   connect(text_, &TokenText::textHeightChanged, this, &InspectPage::fitText);
   connect(sample_, &QComboBox::activated, &session_, &Session::setSample);
   connect(text_, &TokenText::queryClicked, &session_, &Session::setQuery);
+  connect(strip_, &LossStrip::queryClicked, &session_, &Session::setQuery);
   return text_card_;
 }
 
 /// The text has as much room as it fills: the maps have the rest.
 void InspectPage::fitText() {
-  const int around = text_card_->height() - text_->viewport()->height();
-  text_card_->setMaximumHeight(captures_ && around > 0 ? std::max(text_card_->minimumHeight(), text_->textHeight() + around)
-                                                       : QWIDGETSIZE_MAX);
+  const int least = text_card_->minimumSizeHint().height(), around = least - text_->minimumHeight();
+  text_card_->setMaximumHeight(captures_ ? std::max(least, text_->textHeight() + around) : QWIDGETSIZE_MAX);
 }
 
 QWidget* InspectPage::makeMaps() {
   heads_ = new FigureView;
   map_ = new FigureView;
-  query_ = new QueryPanel;
-  heads_card_ = new Card(tr("Layer × head"), tr("entropy, 1 = evenly spread"), heads_, this);
+  makeOverview();
   map_card_ = new Card(tr("Map"), {}, map_, this);
-  auto* query_side = new QScrollArea;  // scrolls by itself: the map beside it is seen whole
-  query_side->setWidget(query_);
-  query_side->setWidgetResizable(true);
-  query_side->setFrameShape(QFrame::NoFrame);
-  query_side->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  query_side->setFocusPolicy(Qt::NoFocus);
-  query_side->viewport()->setAutoFillBackground(false);
-  query_->setAutoFillBackground(false);
-  query_side->setMinimumHeight(160);
-  query_card_ = new Card(tr("Query"), {}, query_side, this);
-  query_card_->setMinimumWidth(250);
-  heads_card_->setMinimumWidth(210);  // with less, Qt Charts cuts the titles of the axes
   map_choice_ = new QComboBox;
   map_choice_->setAccessibleName(tr("What the map shows"));
   map_choice_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
@@ -104,23 +111,52 @@ QWidget* InspectPage::makeMaps() {
       wrapped_tip(tr("Logarithmic colour scale, which shows small weights too. Where weights have both signs, a linear scale that clips "
                      "the largest 1 %.")));
   log_colours_->setCheckable(true);
+  makeBeside();
   map_card_->addControl(log_colours_);
   map_card_->addControl(map_choice_);
+  QWidget* card = makeQueryCard();
   auto* maps = new QWidget;
-  auto* layout = new QHBoxLayout(maps);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->addWidget(heads_card_, 3);
-  layout->addWidget(map_card_, 7);
+  maps_ = new QHBoxLayout(maps);
+  maps_->setContentsMargins(0, 0, 0, 0);
+  maps_->addWidget(heads_card_, 3);
+  maps_->addWidget(map_card_, 7);
   map_->setCellText([this](int r, int c) { return cellText(r, c); });
-  connect(heads_, &FigureView::cellClicked, &session_, &Session::setHead);
-  connect(map_, &FigureView::cellClicked, this, [this](int r, int) { session_.setQuery(queryOfRow(r)); });
+  connect(map_, &FigureView::cellClicked, this, [this](int r, int c) {
+    session_.setQuery(queryOfRow(r));
+    proposeSource(c);
+  });
   connect(map_choice_, &QComboBox::activated, this, &InspectPage::showHead);
   connect(log_colours_, &QToolButton::toggled, this, &InspectPage::showHead);
   for (FigureView* view : {heads_, map_, query_->scores()}) {
     connect(view, &FigureView::failed, &session_, &Session::failed);
     connect(view, &FigureView::exported, &session_, [this](const QString& path) { Q_EMIT session_.noted(tr("Saved %1").arg(path)); });
   }
-  return new TwoColumns({maps, 10, 1}, {query_card_, 4, 1}, 680, 2.2, this);
+  return new TwoColumns({maps, 10, 1}, {card, 4, 1}, 680, 2.2, this);
+}
+
+QWidget* InspectPage::makeQueryCard() {
+  query_ = new QueryPanel;
+  what_if_ = new WhatIfPanel;
+  tabs_ = new QTabWidget;
+  tabs_->setDocumentMode(true);
+  for (const auto& [part, title] :
+       {std::pair<QWidget*, QString>(query_, tr("R&eads")), std::pair<QWidget*, QString>(what_if_, tr("&Predictions"))}) {
+    auto* side = new QScrollArea;  // scrolls by itself: the map beside it is seen whole
+    side->setWidget(part);
+    side->setWidgetResizable(true);
+    side->setFrameShape(QFrame::NoFrame);
+    side->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    side->setFocusPolicy(Qt::NoFocus);
+    side->viewport()->setAutoFillBackground(false);
+    part->setAutoFillBackground(false);
+    tabs_->addTab(side, title);
+  }
+  tabs_->setMinimumHeight(160);
+  for (QWidget* named : {static_cast<QWidget*>(tabs_), static_cast<QWidget*>(tabs_->tabBar())})
+    named->setAccessibleName(tr("What is told of the query"));
+  query_card_ = new Card(tr("Query"), {}, tabs_, this);
+  query_card_->setMinimumWidth(250);
+  return query_card_;
 }
 
 QWidget* InspectPage::makeTimeCard() {
@@ -160,15 +196,20 @@ void InspectPage::followRun() {
     steps_.clear();
     return showNothing(tr("Select a run in the list to see where its queries read from."));
   }
-  const auto steps = run->capture_steps();
+  const auto steps =
+      choice_->captured() ? run->capture_steps() : step_files(std::filesystem::path(session_.currentRun().toStdString()), kCheckpoints);
   if (directory_ == session_.currentRun() && steps == steps_) return;
   directory_ = session_.currentRun();
   steps_ = steps;
   provenance_ = {"run " + run->info().directory.filename().string() + ": " + session_.runs()->label(*run).toStdString()};
-  if (steps_.empty())
-    return showNothing(
-        tr("This run has captured no text yet; it does so at every checkpoint, or as often as its setting Capture every says."));
+  if (steps_.empty()) return showNothing(emptyWords());
   request();
+}
+
+QString InspectPage::emptyWords() const {
+  return choice_->captured()
+             ? tr("This run has captured no text yet; it does so at every checkpoint, or as often as its setting Capture every says.")
+             : tr("This run has kept no checkpoint yet that could read a text.");
 }
 
 int64_t InspectPage::shownStep() const {
@@ -178,28 +219,37 @@ int64_t InspectPage::shownStep() const {
   return at == steps_.begin() ? steps_.front() : *(at - 1);
 }
 
-void InspectPage::request() {
-  if (!isVisible() || steps_.empty()) return;
+void InspectPage::showTime() {
   const QSignalBlocker blocker(step_);
   step_->setEnabled(steps_.size() > 1);
   step_->setRange(0, static_cast<int>(steps_.size()) - 1);
   step_->setValue(static_cast<int>(std::find(steps_.begin(), steps_.end(), shownStep()) - steps_.begin()));
   const QString step = tr("step %1").arg(shownStep());
   time_card_->setTitle(tr("Training time"),
-                       steps_.size() == 1 ? tr("%1 · the only capture").arg(step)
-                                          : tr("%1 · %2 captures, the last at step %3").arg(step).arg(steps_.size()).arg(steps_.back()));
-  if (captures_ && captures_->directory == directory_ && captures_->step == shownStep()) return showSample();
+                       steps_.size() == 1 ? (choice_->captured() ? tr("%1 · the only capture") : tr("%1 · the only checkpoint")).arg(step)
+                       : choice_->captured()
+                           ? tr("%1 · %2 captures, the last at step %3").arg(step).arg(steps_.size()).arg(steps_.back())
+                           : tr("%1 · %2 checkpoints, the last at step %3").arg(step).arg(steps_.size()).arg(steps_.back()));
+}
+
+void InspectPage::request() {
+  if (!isVisible() || steps_.empty()) return;
+  showTime();
+  if (!choice_->captured()) return readText();
+  if (captures_ && captures_->source.empty() && captures_->directory == directory_ && captures_->step == shownStep()) return showSample();
   loader_->load(directory_, shownStep());
 }
 
 void InspectPage::take(const std::shared_ptr<const LoadedCaptures>& captures) {
   captures_ = captures;
+  losses_shown_.clear();
   const QSignalBlocker blocker(sample_);
   sample_->clear();
   for (const Capture& sample : captures_->samples)
     sample_->addItem(tr("%1, sample %2").arg(QString::fromStdString(sample.domain)).arg(sample.sample));
   sample_->setEnabled(sample_->count() > 1);
-  sample_->show();
+  sample_->setVisible(captures_->source.empty());
+  showTime();
   showSample();
 }
 
@@ -210,7 +260,14 @@ void InspectPage::showProblem(const QString& reason) {
 
 void InspectPage::showNothing(const QString& text) {
   loader_->cancel();
+  helper_->forget();
+  ask_.stop();
   captures_.reset();
+  strip_->setLosses({});
+  what_if_->clearChange();
+  what_if_->setPredictions({});
+  what_if_->setOffer({});
+  what_if_->setMessage({});
   reads_.reset();
   text_->clear();
   sample_->clear();
@@ -269,14 +326,15 @@ void InspectPage::showSample() {
   const auto index = static_cast<size_t>(sample - captures_->samples.data());
   sample_->setCurrentIndex(static_cast<int>(index));
   text_->setPieces(sample->pieces);
-  Figure overview = captures_->heads[index];
-  overview.provenance = provenance_;
-  heads_->setFigure(std::move(overview));
-  QStringList silent;
-  for (const int64_t layer : layers_without_reads(*sample)) silent << QString::number(layer);
-  const QString words = tr("entropy, 1 = evenly spread");
-  heads_card_->setTitle(tr("Layer × head"),
-                        silent.isEmpty() ? words : tr("%1 · no weights in layer %2").arg(words, silent.join(QStringLiteral(", "))));
+  strip_->setLosses(sample->token_losses);
+  std::vector<bool> known(sample->pieces.size());
+  for (const KnownAnswer& answer : captures_->answers)
+    for (int64_t i = 0; i < answer.size; ++i)
+      for (const int64_t at : {answer.query + 1 + i, answer.source + i})
+        if (at >= 0 && at < static_cast<int64_t>(known.size())) known[static_cast<size_t>(at)] = true;
+  text_->setKnown(std::move(known));
+  showOverview();
+  followBeside();
   showHead();
 }
 
@@ -302,13 +360,14 @@ void InspectPage::showHead() {
     return;
   }
   chooseMap();
-  heads_->setSelectedCell(at->layer, at->head);
+  selectHead();
   try {
     Figure figure = capture_figure(*capture(), chosenMap(), at->layer, at->head);
     figure.provenance.insert(figure.provenance.begin(), provenance_.begin(), provenance_.end());
     const bool weights = chosenMap() == MapKind::weights || chosenMap() == MapKind::soft_weights;
     log_colours_->setVisible(weights);
     if (weights && log_colours_->isChecked()) figure = log_colours(std::move(figure));
+    if (weights) markAnswers(figure);
     map_->setFigure(std::move(figure));
   } catch (const std::exception& error) {
     return showProblem(QString::fromUtf8(error.what()));
@@ -316,11 +375,22 @@ void InspectPage::showHead() {
   const auto& mixers = capture()->layer_mixers;
   const auto layer = static_cast<size_t>(at->layer);
   const QString mixer = layer < mixers.size() ? QStringLiteral(" (%1)").arg(QString::fromStdString(mixers[layer])) : QString();
+  const bool marks = map_->figure().map && !map_->figure().map->marked.empty();
+  const bool answers = chosenMap() == MapKind::weights || chosenMap() == MapKind::soft_weights;
   map_card_->setTitle(tr("Layer %1%2 · head %3").arg(at->layer).arg(mixer).arg(at->head),
-                      (map_->figure().map && !map_->figure().map->marked.empty() ? tr("%1 · frame: this query · orange: chosen")
-                                                                                 : tr("%1 · frame: this query"))
+                      (!marks    ? tr("%1 · frame: this query")
+                       : answers ? tr("%1 · frame: this query · orange: known answer")
+                                 : tr("%1 · frame: this query · orange: chosen"))
                           .arg(map_choice_->currentText()));
   showQuery();
+}
+
+/// Where the queries that predict a known answer would read it.
+void InspectPage::markAnswers(Figure& figure) const {
+  for (const KnownAnswer& answer : captures_->answers)
+    for (int64_t i = 0; i < answer.size; ++i)
+      if (answer.query + i < figure.map->rows && answer.source + i < figure.map->columns)
+        figure.map->marked.push_back({answer.query + i, answer.source + i});
 }
 
 /// A file says by its name what it shows: "RUN-step300-prose0-weights-layer1-head0".
@@ -358,6 +428,7 @@ void InspectPage::showQuery() {
   }
   text_->setReads(at->query, *reads_);
   map_->setSelectedCell(rowOfQuery(at->query), -1);
+  strip_->setQuery(at->query);
   QStringList chosen;
   if (reads_->candidate_size > 0)
     for (const int64_t c : reads_->chosen_candidates)
@@ -375,8 +446,14 @@ void InspectPage::showQuery() {
   words << (signed_weights ? tr("orange: weight above 0, blue: below") : tr("shade: weight"));
   if (!reads_->chosen_positions.empty()) words << tr("blue line: chosen");
   words << tr("frame: the query");
+  if (!captures_->answers.empty()) words << tr("green line: known answer");
+  if (captures_->cut) words << tr("the first %n tokens of the text", nullptr, static_cast<int>(sample.tokens.size()));
   text_card_->setTitle(tr("Where did this query read from?"), words.join(QStringLiteral(" · ")));
   fitText();
+  showBeside();
+  dropWhatIf();
+  offerWhatIf();
+  ask_.start();
 }
 
 /// Of the layer that is shown; 0 where it chooses no parts.
@@ -462,6 +539,10 @@ bool InspectPage::handleKey(int key, Qt::KeyboardModifiers modifiers) {
     case Qt::Key_PageDown: moveHead(1, 0); return true;
     case Qt::Key_Home: moveQuery(-(1 << 28)); return true;
     case Qt::Key_End: moveQuery(1 << 28); return true;
+    case Qt::Key_Comma: what_if_->moveSource(-1); return true;
+    case Qt::Key_Period: what_if_->moveSource(1); return true;
+    case Qt::Key_W: tabs_->setCurrentIndex(1), what_if_->tryIt(); return true;
+    case Qt::Key_Escape: dropWhatIf(); return true;
     default: return false;
   }
 }

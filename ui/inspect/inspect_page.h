@@ -1,26 +1,38 @@
 #pragma once
+#include <QTimer>
 #include <QWidget>
 #include <memory>
 #include <optional>
 
 #include "analysis/figures/reads.h"
+#include "analysis/inspection/head_order.h"
 #include "ui/inspect/capture_loader.h"
+#include "ui/inspect/helper_text.h"
 
 class QComboBox;
+class QHBoxLayout;
 class QLabel;
 class QSlider;
+class QTabWidget;
+class QTableWidget;
 class QToolButton;
 
 namespace saccade::ui {
 
+class BesideRun;
 class Card;
 class FigureView;
+class LossStrip;
 class QueryPanel;
+struct WhatIfOffer;
 class Session;
+class TextChoice;
 class TokenText;
+class WhatIfPanel;
 
 /// "Where did this query read from?" for the session's run: text, layers × heads, the map of one head, one query in numbers.
-/// Arrows move the query, Page Up/Down the layer, Shift+arrows head and layer, Ctrl+arrows the training step.
+/// Arrows move the query, Page Up/Down the layer, Shift+arrows head and layer, Ctrl+arrows the training step; comma and period choose the
+/// source of a what-if, W tries it, Escape drops it.
 class InspectPage : public QWidget {
   Q_OBJECT
  public:
@@ -37,19 +49,51 @@ class InspectPage : public QWidget {
   };
   QWidget* makeTextCard();
   QWidget* makeMaps();
+  QWidget* makeQueryCard();
+  void makeOverview();
+  void selectHead();
+  QString headText(int row, int column) const;
+  HeadMeasure measure() const;
+  HeadOrder order() const;
   QWidget* makeTimeCard();
   void connectSession();
+  void connectHelper();
+  void restore();
 
   void followRun();  ///< the list or the selected run changed: which steps are there?
   void request();    ///< asks for the captures of the selected step
+  void showTime();
   void take(const std::shared_ptr<const LoadedCaptures>& captures);
   void showProblem(const QString& reason);
   void showNothing(const QString& text);
   void showSample();
+  void showOverview();
   void showHead();
   void showQuery();
   void chooseMap();
   void fitText();
+  void markAnswers(Figure& figure) const;
+  QString emptyWords() const;  ///< of a run without steps
+
+  // Other runs beside this one (inspect_page_beside.cpp).
+  void makeBeside();
+  void fillBesideMenu();
+  void setBeside(const QString& directory, bool on);
+  void followBeside();
+  void showBeside();
+  void showLosses();
+
+  // What the helper process is asked (inspect_page_model.cpp).
+  void chooseText();
+  void readText();       ///< has the helper run the chosen text
+  bool prepareHelper();  ///< whether it has read, or will have, the text that is shown
+  void askModel();
+  void offerWhatIf();
+  std::optional<WhatIfOffer> whatIf() const;
+  void proposeSource(int column);
+  void tryWhatIf(int source);
+  void dropWhatIf();
+  void takeChange(const ShownChange& change);
 
   const Capture* capture() const;
   std::optional<Place> place() const;  ///< the session's selection, moved inside what the capture holds
@@ -70,6 +114,10 @@ class InspectPage : public QWidget {
 
   Session& session_;
   CaptureLoader* loader_;
+  HelperText* helper_;
+  QTimer ask_;        ///< once the query rests
+  QString prepared_;  ///< text that the helper has read: run, step and source
+  int prepared_by_ = 0;
   std::shared_ptr<const LoadedCaptures> captures_;
   std::vector<int64_t> steps_;
   QString directory_;  ///< of the run that steps_ belongs to
@@ -78,10 +126,19 @@ class InspectPage : public QWidget {
 
   Card *text_card_, *heads_card_, *map_card_, *query_card_, *time_card_;
   TokenText* text_;
+  TextChoice* choice_;
+  LossStrip* strip_;
+  WhatIfPanel* what_if_;
+  QTabWidget* tabs_;
+  QHBoxLayout* maps_;  ///< overview, map, those of other runs
+  std::vector<BesideRun*> beside_;
+  std::vector<const Capture*> losses_shown_;
+  QTableWidget* losses_;
   FigureView *heads_, *map_;
   QueryPanel* query_;
-  QComboBox *sample_, *map_choice_;
-  QToolButton* log_colours_;
+  QComboBox *sample_, *map_choice_, *measure_, *order_;
+  std::vector<HeadPlace> heads_shown_;  ///< in the order of the overview
+  QToolButton *log_colours_, *beside_button_, *difference_;
   QSlider* step_;
 };
 

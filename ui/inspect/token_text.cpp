@@ -71,8 +71,14 @@ void TokenText::setReads(int query, const Reads& reads) {
   viewport()->update();
 }
 
+void TokenText::setKnown(std::vector<bool> known) {
+  known_ = std::move(known);
+  viewport()->update();
+}
+
 void TokenText::clear() {
   tokens_.clear();
+  known_.clear();
   weights_.clear();
   chosen_.clear();
   query_ = -1;
@@ -155,12 +161,13 @@ void TokenText::paintEvent(QPaintEvent*) {
   const int top = verticalScrollBar()->value();
   painter.translate(0, -top);
   const QColor text = palette().color(QPalette::Text), quiet = palette().color(QPalette::PlaceholderText);
-  const QColor chosen = seen_colour({0x00, 0x72, 0xB2}, dark(*this));
+  const QColor chosen = seen_colour({0x00, 0x72, 0xB2}, dark(*this)), known = seen_colour({0x00, 0x9E, 0x73}, dark(*this));
   for (size_t i = 0; i < tokens_.size(); ++i) {
     const Token& token = tokens_[i];
     if (token.box.bottom() < top || token.box.top() > top + viewport()->height()) continue;
     if (const QColor ground = shade(i); ground.isValid()) painter.fillRect(token.box, ground);
     if (i < chosen_.size() && chosen_[i]) painter.fillRect(QRectF(token.box.left(), token.box.bottom() - 2, token.box.width(), 2), chosen);
+    if (i < known_.size() && known_[i]) painter.fillRect(QRectF(token.box.left(), token.box.top(), token.box.width(), 2), known);
     painter.setPen(static_cast<int>(i) > query_ && query_ >= 0 ? quiet : text);
     painter.drawText(QPointF(token.box.left(), token.box.top() + metrics.ascent() + 0.08 * metrics.height()), token.shown);
   }

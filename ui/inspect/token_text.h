@@ -8,7 +8,7 @@
 namespace saccade::ui {
 
 /// A sample's tokens as flowing text. Background: how much of its weight the query gives a token; bar beneath: the token
-/// stands in what was chosen; frame: the query itself. A click selects a query.
+/// stands in what was chosen; bar above: it belongs to a known answer; frame: the query itself. A click selects a query.
 class TokenText : public QAbstractScrollArea {
   Q_OBJECT
  public:
@@ -16,6 +16,8 @@ class TokenText : public QAbstractScrollArea {
 
   void setPieces(const std::vector<std::string>& pieces);
   void setReads(int query, const Reads& reads);  ///< scrolls to the query when it moved
+  /// Tokens with a bar above: answers that are known, and where they stand before.
+  void setKnown(std::vector<bool> known);
   void clear();
 
   /// Text of tokens [begin, end) as a person would type it.
@@ -47,7 +49,7 @@ class TokenText : public QAbstractScrollArea {
 
   std::vector<Token> tokens_;
   std::vector<double> weights_;
-  std::vector<bool> chosen_;
+  std::vector<bool> chosen_, known_;
   double largest_ = 0;
   int query_ = -1, text_height_ = 0;
 };

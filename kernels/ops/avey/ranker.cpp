@@ -97,6 +97,15 @@ void choose(const Sizes& z, const T* scores, int64_t i, int32_t* chosen) {
   std::fill(chosen + count, chosen + z.k, -1);
 }
 
+/// The forced split in place of the chosen one with the least score, in sequence order again.
+template <class T>
+void force(const Sizes& z, const T* scores, int64_t i, int64_t forced, int32_t* chosen) {
+  int32_t* end = chosen + z.candidates(i);
+  if (std::find(chosen, end, forced) != end) return;
+  *std::min_element(chosen, end, [&](int32_t a, int32_t b) { return scores[a] < scores[b]; }) = static_cast<int32_t>(forced);
+  std::sort(chosen, end);
+}
+
 /// Slot of the score that the others are divided by.
 template <class T>
 int64_t reference_slot(const T* scores, const int32_t* chosen, int64_t count, WeightReference reference) {
@@ -124,6 +133,7 @@ void forward(const Sizes& z, const RankerOptions& o, const T* x, T* u, T* norm, 
     const int64_t split = b * z.N + i;
     score_split(z, u + b * z.T * z.D, i, maxsim + split * z.N);
     choose(z, maxsim + split * z.N, i, chosen + split * z.k);
+    if (b == 0 && o.forced && o.forced.query == i) force(z, maxsim + split * z.N, i, o.forced.choice, chosen + split * z.k);
     weigh(z, o, maxsim + split * z.N, chosen + split * z.k, i, weights + split * z.k);
   });
 }
@@ -247,6 +257,10 @@ Ranked rank(Tape& tape, const Tensor& x, const RankerOptions& o) {
   const Sizes z = sizes(x, o);
   const cuda::RankShape shape{z.B, z.T, z.D, z.N, z.S, z.k, z.causal, o.weighting, o.reference == WeightReference::first};
   const bool on_cuda = tape.device().targets_cuda();
+  if (o.forced && (o.forced.query >= z.N || o.forced.choice < 0 || o.forced.choice >= o.forced.query))
+    throw UsageError("[avey.rank] split " + std::to_string(o.forced.query) + " cannot take split " + std::to_string(o.forced.choice) +
+                     "; expected an earlier one");
+  if (o.forced && on_cuda) throw DeviceError("[avey.rank] forces a choice on the CPU only");
   const DType exact = accumulation_dtype(x.dtype());
   const Tensor u = on_cuda ? Tensor() : tape.empty(x.shape(), x.dtype()), norm = tape.empty({z.B, z.T}, exact);
   Ranked out{tape.empty({z.B, z.N, z.k}, DType::i32), tape.empty({z.B, z.N, z.k}, exact), tape.empty({z.B, z.N, z.N}, exact)};

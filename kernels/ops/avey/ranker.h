@@ -2,6 +2,7 @@
 #include <string>
 
 #include "kernels/engine/tape.h"
+#include "kernels/ops/shared/forced_choice.h"
 
 namespace saccade::avey {
 
@@ -19,6 +20,8 @@ struct RankerOptions {
   bool weighting = true;
   WeightReference reference = WeightReference::max;
   RankerQuery query = RankerQuery::split;
+  /// Of split `query` of sequence 0: an earlier split takes the place of the least one chosen, unless it is chosen already.
+  ForcedChoice forced = {};
 };
 
 struct Ranked {
@@ -32,7 +35,8 @@ struct Ranked {
 ///   weight = MaxSim(i, p) / (reference + 1e-8)
 /// The k best p < i, ties to the smaller. Gradient flows through the weights (the winner of each max, the cosine, the
 /// reference), not through the choice. x [B, T, D], N = ceil(T / S); a last partial split counts with the tokens it has.
-/// Throws std::invalid_argument where x has another rank, or S or k is below 1.
+/// Throws std::invalid_argument where x has another rank, or S or k is below 1; UsageError where the forced split is not there;
+/// DeviceError for one on CUDA.
 Ranked rank(Tape& tape, const Tensor& x, const RankerOptions& options);
 
 }  // namespace saccade::avey

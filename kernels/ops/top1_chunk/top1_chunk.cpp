@@ -1,5 +1,7 @@
 #include "kernels/ops/top1_chunk/top1_chunk.h"
 
+#include <algorithm>
+
 #include "kernels/engine/expect.h"
 #include "kernels/ops/attention/cpu_dense.h"
 #include "kernels/ops/attention/cpu_head_gradient.h"
@@ -18,6 +20,12 @@ ChunkProblem chunk_problem(const char* op, const Tensor& q, const Tensor& k, con
   if (options.chunk < 1) throw UsageError(std::string("[") + op + "] expects a chunk of at least 1, not " + std::to_string(options.chunk));
   if (options.top_k < 1 || options.top_k > 255)
     throw UsageError(std::string("[") + op + "] expects top_k from 1 to 255, not " + std::to_string(options.top_k));
+  if (const ForcedChoice& f = options.forced; f) {
+    const bool known = f.head >= 0 && f.head < shape.heads && f.query < shape.length;
+    if (!known || f.choice < -1 || f.choice >= f.query / std::min(options.chunk, shape.length))
+      throw UsageError(std::string("[") + op + "] query " + std::to_string(f.query) + " of head " + std::to_string(f.head) +
+                       " cannot read chunk " + std::to_string(f.choice) + "; expected a complete chunk before its own, or -1 for none");
+  }
   ChunkProblem p{shape, score, options};
   p.options.chunk = std::min(options.chunk, shape.length);  // a longer one holds all positions too
   return p;
@@ -56,6 +64,21 @@ Tensor mean_keys(Tape& tape, const ChunkProblem& p, const Tensor& k) {
   return means;
 }
 
+/// The forced chunk in place of the last chosen one.
+void force(Tape& tape, const ChunkProblem& p, const Tensor& selected) {
+  const ForcedChoice& f = p.options.forced;
+  if (!f) return;
+  tape.run("top1_chunk.force", {}, [&] {
+    int32_t* slots = selected.data<int32_t>() + (f.head * p.shape.length + f.query) * p.options.top_k;
+    const int64_t used = std::min(p.options.top_k, p.candidates(f.query));
+    const auto choice = static_cast<int32_t>(f.choice);
+    if (choice < 0)
+      std::fill_n(slots, used, -1);
+    else if (std::find(slots, slots + used, choice) == slots + used)
+      slots[used - 1] = choice;
+  });
+}
+
 Tensor select(Tape& tape, const ChunkProblem& p, const Tensor& q, const Tensor& k, const Tensor& means) {
   const Tensor selected = tape.empty({p.shape.batch, p.shape.heads, p.shape.length, p.options.top_k}, DType::i32);
   const double flops = p.needs_scores() ? score_flops(p, static_cast<bool>(means)) : 0.0;
@@ -66,6 +89,7 @@ Tensor select(Tape& tape, const ChunkProblem& p, const Tensor& q, const Tensor& 
       "top1_chunk.select", {flops, read + static_cast<double>(selected.bytes())},
       [&] { dispatch(q.dtype(), [&](auto zero) { cpu::select_chunks<decltype(zero)>(p, q, k, means, selected); }); },
       [&] { cuda::select_chunks(tape.stream(), p, q, k, means, selected, best); });
+  force(tape, p, selected);
   return selected;
 }
 

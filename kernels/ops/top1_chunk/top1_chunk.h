@@ -2,6 +2,7 @@
 #include <string>
 
 #include "kernels/ops/attention/attention.h"
+#include "kernels/ops/shared/forced_choice.h"
 
 namespace saccade {
 
@@ -16,6 +17,8 @@ struct ChunkOptions {
   bool share_selection = false;  ///< all heads take the chunk with the greatest sum of scores over heads
   ChunkSelection selection = ChunkSelection::exact;
   uint64_t seed = 0;  ///< of `random`
+  /// A complete chunk before the query's own takes the place of the last chosen one, unless it is chosen already; −1: no remote chunk.
+  ForcedChoice forced = {};
 };
 
 /// What is told for inspection: nothing; entropy, captured mass and margin, for which at most 64 MiB of scores exist at a time (or those of
@@ -43,7 +46,8 @@ struct Top1Chunk {
 ///   o_t = Σ_{j ∈ U(t)} exp(s_tj − lse_t) v_j;   ties to the smaller chunk; the selection carries no gradient
 /// q, k, v [B, T, H, d] of one dtype; q or k may be [1, T, H, d]. `means`: the mean keys of the complete chunks [B, T / B_c, H, d] where
 /// they are known (approx), B that of k. Throws UsageError where a shape or dtype of q, k, v differs from these, window < 0, chunk < 1 or
-/// top_k is outside 1 … 255; std::invalid_argument where means have another shape; DeviceError on CUDA for d above 256.
+/// top_k is outside 1 … 255, or the forced query or chunk is not there; std::invalid_argument where means have another shape; DeviceError
+/// on CUDA for d above 256 or a forced choice.
 Top1Chunk top1_chunk(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const ScoreOptions& score, const ChunkOptions& options,
                      ChunkReported wanted = ChunkReported::nothing, const Tensor& means = {});
 

@@ -38,11 +38,21 @@ void scatter_gradients(const HeadShape& shape, const Tensor& d_o, const Tensor& 
   });
 }
 
+void check_forced(const HeadShape& shape, const ScoreOptions& options, const ForcedChoice& f) {
+  const int64_t first = options.window > 0 ? std::max<int64_t>(0, f.query - options.window + 1) : 0;
+  if (f.head < 0 || f.head >= shape.heads || f.query >= shape.length || f.choice < first || f.choice > f.query)
+    throw UsageError("[top1_element] query " + std::to_string(f.query) + " of head " + std::to_string(f.head) + " cannot read position " +
+                     std::to_string(f.choice) + "; expected one that it sees");
+}
+
 }  // namespace
 
-Top1Element top1_element(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const ScoreOptions& options, bool want_entropy) {
+Top1Element top1_element(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const ScoreOptions& options, bool want_entropy,
+                         const ForcedChoice& forced) {
   const HeadShape shape = head_shape("top1_element", q, k, v);
   check_window("top1_element", options);
+  if (forced) check_forced(shape, options, forced);
+  if (forced && tape.device().targets_cuda()) throw DeviceError("[top1_element] forces a choice on the CPU only");
   const Shape per_query{shape.batch, shape.heads, shape.length};
   const DType statistics = accumulation_dtype(v.dtype());
   Top1Element out{tape.empty(v.shape(), v.dtype()), tape.empty(per_query, DType::i32), tape.empty(per_query, statistics), {}};
@@ -55,6 +65,7 @@ Top1Element top1_element(Tape& tape, const Tensor& q, const Tensor& k, const Ten
         dispatch(v.dtype(), [&](auto zero) {
           using T = decltype(zero);
           cpu::dense_forward<T>({shape, options, q, k, v, soft, out.lse, out.entropy, out.selected});
+          if (forced) out.selected.data<int32_t>()[forced.head * shape.length + forced.query] = static_cast<int32_t>(forced.choice);
           gather_values<T>(shape, v, out.selected, out.o);
         });
       },

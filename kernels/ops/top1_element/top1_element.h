@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/ops/attention/attention.h"
+#include "kernels/ops/shared/forced_choice.h"
 
 namespace saccade {
 
@@ -14,8 +15,9 @@ struct Top1Element {
 /// ScoreOptions:
 ///   o_t = v_{a(t)};   backward: dV_j = Σ_{t: a(t)=j} dO_t,   dS = P ∘ (dP − rowsum(P ∘ dP)),   dP_tj = dO_t · v_j
 /// q, k, v [B, T, H, d] of one dtype; q or k may be [1, T, H, d], shared by all sequences.
-/// Throws UsageError where a shape or dtype differs from these or window < 0; DeviceError on CUDA for d above 256.
+/// `forced`: a(t) of one query, a position that it sees. Throws UsageError where a shape or dtype differs from these, window < 0 or the
+/// forced query or position is not there; DeviceError on CUDA for d above 256 or a forced choice.
 Top1Element top1_element(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const ScoreOptions& options,
-                         bool want_entropy = false);
+                         bool want_entropy = false, const ForcedChoice& forced = {});
 
 }  // namespace saccade

@@ -1,0 +1,154 @@
+#include "analysis/inspection/head_order.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace saccade {
+namespace {
+
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+
+const std::vector<double>& values_of(const HeadScores& scores, HeadMeasure measure) {
+  switch (measure) {
+    case HeadMeasure::entropy: return scores.entropy;
+    case HeadMeasure::distance: return scores.distance;
+    case HeadMeasure::induction: return scores.induction;
+  }
+  return scores.entropy;
+}
+
+double value_of(const std::vector<HeadScores>& scores, HeadMeasure measure, const HeadPlace& place) {
+  for (const HeadScores& s : scores)
+    if (s.layer == place.layer) return values_of(s, measure).at(static_cast<size_t>(place.head));
+  return kNothing;
+}
+
+/// What heads are compared by, each number over its deviation; one that is not known counts as the mean.
+std::vector<std::array<double, 3>> features(const std::vector<HeadScores>& scores, const std::vector<HeadPlace>& heads) {
+  std::vector<std::array<double, 3>> all;
+  for (const HeadPlace& head : heads)
+    all.push_back({value_of(scores, HeadMeasure::entropy, head), std::log1p(value_of(scores, HeadMeasure::distance, head)),
+                   value_of(scores, HeadMeasure::induction, head)});
+  for (size_t f = 0; f < 3; ++f) {
+    double sum = 0, squares = 0, count = 0;
+    for (const auto& row : all)
+      if (std::isfinite(row[f])) sum += row[f], squares += row[f] * row[f], ++count;
+    const double mean = count > 0 ? sum / count : 0, variance = count > 0 ? squares / count - mean * mean : 0;
+    const double scale = variance > 1e-12 ? 1 / std::sqrt(variance) : 0;
+    for (auto& row : all) row[f] = std::isfinite(row[f]) ? (row[f] - mean) * scale : 0;
+  }
+  return all;
+}
+
+double distance(const std::array<double, 3>& a, const std::array<double, 3>& b) {
+  return std::sqrt((a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1]) + (a[2] - b[2]) * (a[2] - b[2]));
+}
+
+/// Average linkage: the two groups of the least mean distance become one, the one with the earlier head in front, until one is left.
+std::vector<size_t> leaves(const std::vector<std::array<double, 3>>& points) {
+  std::vector<std::vector<size_t>> groups;
+  for (size_t i = 0; i < points.size(); ++i) groups.push_back({i});
+  std::vector<std::vector<double>> apart(points.size(), std::vector<double>(points.size()));
+  for (size_t i = 0; i < points.size(); ++i)
+    for (size_t j = 0; j < points.size(); ++j) apart[i][j] = distance(points[i], points[j]);
+  while (groups.size() > 1) {
+    size_t a = 0, b = 1;
+    for (size_t i = 0; i < groups.size(); ++i)
+      for (size_t j = i + 1; j < groups.size(); ++j)
+        if (apart[i][j] < apart[a][b]) a = i, b = j;
+    const auto na = static_cast<double>(groups[a].size()), nb = static_cast<double>(groups[b].size());
+    for (size_t i = 0; i < groups.size(); ++i) apart[a][i] = apart[i][a] = (na * apart[a][i] + nb * apart[b][i]) / (na + nb);
+    groups[a].insert(groups[a].end(), groups[b].begin(), groups[b].end());
+    groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(b));
+    apart.erase(apart.begin() + static_cast<std::ptrdiff_t>(b));
+    for (auto& row : apart) row.erase(row.begin() + static_cast<std::ptrdiff_t>(b));
+  }
+  return groups.empty() ? std::vector<size_t>() : groups.front();
+}
+
+const char* name_of(HeadMeasure measure) {
+  switch (measure) {
+    case HeadMeasure::entropy: return "entropy";
+    case HeadMeasure::distance: return "distance";
+    case HeadMeasure::induction: return "induction";
+  }
+  return "";
+}
+
+int64_t most_heads(const std::vector<HeadScores>& scores) {
+  int64_t most = 0;
+  for (const HeadScores& s : scores) most = std::max(most, static_cast<int64_t>(s.entropy.size()));
+  return most;
+}
+
+void fit_range(HeatMap& map, HeadMeasure measure) {
+  double most = 0;
+  for (const float v : map.values)
+    if (std::isfinite(v)) most = std::max(most, static_cast<double>(v));
+  map.range = {0, measure == HeadMeasure::distance ? std::max(1.0, most) : 1};
+}
+
+}  // namespace
+
+std::vector<HeadPlace> order_of_heads(const std::vector<HeadScores>& scores, HeadMeasure measure, HeadOrder order) {
+  std::vector<HeadPlace> heads;
+  for (const HeadScores& s : scores)
+    for (size_t h = 0; h < s.entropy.size(); ++h) heads.push_back({s.layer, static_cast<int64_t>(h)});
+  if (order == HeadOrder::similarity) {
+    std::vector<HeadPlace> sorted;
+    for (const size_t i : leaves(features(scores, heads))) sorted.push_back(heads[i]);
+    return sorted;
+  }
+  if (order == HeadOrder::value)
+    std::stable_sort(heads.begin(), heads.end(), [&](const HeadPlace& a, const HeadPlace& b) {
+      const double of_a = value_of(scores, measure, a), of_b = value_of(scores, measure, b);
+      return std::isnan(of_b) ? !std::isnan(of_a) : of_a > of_b;
+    });
+  return heads;
+}
+
+Figure head_scores_figure(const std::vector<HeadScores>& scores, HeadMeasure measure, HeadOrder order,
+                          const std::vector<std::string>& layer_mixers) {
+  Figure figure;
+  figure.id = std::string("heads-") + name_of(measure);
+  figure.title = std::string(name_of(measure)) + " of every head";
+  figure.width_mm = 120, figure.height_mm = 110;
+  if (scores.empty()) return figure;
+  const std::vector<HeadPlace> heads = order_of_heads(scores, measure, order);
+  const bool by_place = order == HeadOrder::place;
+  HeatMap map;
+  map.columns = most_heads(scores);
+  const auto count = static_cast<int64_t>(heads.size());
+  map.rows =
+      by_place ? std::max(scores.back().layer + 1, static_cast<int64_t>(layer_mixers.size())) : (count + map.columns - 1) / map.columns;
+  map.values.assign(static_cast<size_t>(map.rows * map.columns), std::numeric_limits<float>::quiet_NaN());
+  for (const HeadPlace& head : heads) {
+    const auto [row, column] = cell_of_head(heads, map, order, head);
+    map.values[static_cast<size_t>(row * map.columns + column)] = static_cast<float>(value_of(scores, measure, head));
+  }
+  if (by_place) map.row_names = layer_mixers;
+  map.value_title = measure == HeadMeasure::distance ? "distance (tokens)" : name_of(measure);
+  fit_range(map, measure);
+  figure.x.title = by_place ? "head" : "heads in order";
+  figure.y.title = by_place ? "layer" : "row";
+  figure.map = std::move(map);
+  return figure;
+}
+
+HeadPlace head_at(const std::vector<HeadPlace>& heads, const HeatMap& map, HeadOrder order, int64_t row, int64_t column) {
+  if (order == HeadOrder::place)
+    return std::find(heads.begin(), heads.end(), HeadPlace{row, column}) == heads.end() ? HeadPlace{-1, 0} : HeadPlace{row, column};
+  const int64_t at = row * map.columns + column;
+  return at >= 0 && at < static_cast<int64_t>(heads.size()) ? heads[static_cast<size_t>(at)] : HeadPlace{-1, 0};
+}
+
+std::array<int64_t, 2> cell_of_head(const std::vector<HeadPlace>& heads, const HeatMap& map, HeadOrder order, const HeadPlace& head) {
+  const auto found = std::find(heads.begin(), heads.end(), head);
+  if (found == heads.end()) return {-1, -1};
+  if (order == HeadOrder::place) return {head.layer, head.head};
+  const int64_t at = found - heads.begin();
+  return {at / map.columns, at % map.columns};
+}
+
+}  // namespace saccade

@@ -1,0 +1,70 @@
+#include "analysis/inspection/text_sources.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "kernels/engine/error.h"
+#include "models/corpus/tasks.h"
+
+namespace saccade {
+namespace {
+
+/// Where each token begins in the text, and where the last one ends.
+std::vector<int64_t> byte_bounds(const Tokenizer& tokenizer, const std::vector<int32_t>& tokens) {
+  std::vector<int64_t> bounds;
+  for (size_t i = 0; i <= tokens.size(); ++i) bounds.push_back(static_cast<int64_t>(tokenizer.decode({tokens.data(), i}).size()));
+  return bounds;
+}
+
+/// The token that holds a byte; the number of tokens where none does.
+int64_t token_of_byte(const std::vector<int64_t>& bounds, int64_t byte) {
+  return std::upper_bound(bounds.begin() + 1, bounds.end(), byte) - (bounds.begin() + 1);
+}
+
+void cut(InspectedText& text, int64_t most) {
+  text.cut = static_cast<int64_t>(text.tokens.size()) > most;
+  if (text.cut) text.tokens.resize(static_cast<size_t>(most));
+}
+
+}  // namespace
+
+InspectedText typed_text(const Tokenizer& tokenizer, const std::string& text, int64_t most) {
+  InspectedText typed{"typed text", tokenizer.encode(text)};
+  if (typed.tokens.empty()) throw DataError("the text has no token");
+  cut(typed, most);
+  return typed;
+}
+
+InspectedText text_of_file(const Tokenizer& tokenizer, const std::string& path, int64_t most) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) throw DataError(path + " is no file");
+  std::ifstream file(path, std::ios::binary);
+  std::string text(static_cast<size_t>(kMostTextBytes), '\0');
+  file.read(text.data(), kMostTextBytes);
+  if (file.bad() || (!file && !file.eof())) throw DataError(path + " cannot be read");
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.empty()) throw DataError(path + " is empty");
+  InspectedText read = typed_text(tokenizer, text, most);
+  read.title = std::filesystem::path(path).filename().string();
+  return read;
+}
+
+InspectedText task_text(const Tokenizer& tokenizer, const TaskText& task, int64_t most) {
+  const int64_t shortest = shortest_task_document(task.task);  // throws for another task
+  if (task.length < shortest || task.length > kMostTextBytes)
+    throw UsageError("length is " + std::to_string(task.length) + "; expected " + std::to_string(shortest) + " to " +
+                     std::to_string(kMostTextBytes) + " bytes for " + task.task);
+  const std::string document = make_task_document(task.task, task.length, task.seed, task.index);
+  InspectedText text = typed_text(tokenizer, document, most);
+  text.title = task.task + " " + std::to_string(task.index);
+  const std::vector<int64_t> bounds = byte_bounds(tokenizer, text.tokens);
+  for (const TaskAnswer& answer : find_task_answers(task.task, document)) {
+    const int64_t first = token_of_byte(bounds, answer.begin), end = token_of_byte(bounds, answer.begin + answer.size - 1) + 1;
+    const int64_t source = token_of_byte(bounds, answer.source);
+    if (first > 0 && end <= static_cast<int64_t>(text.tokens.size())) text.answers.push_back({first - 1, source, end - first});
+  }
+  return text;
+}
+
+}  // namespace saccade

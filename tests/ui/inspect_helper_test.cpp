@@ -1,0 +1,363 @@
+#include <signal.h>
+
+#include <QAccessible>
+#include <QComboBox>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMenu>
+#include <QPlainTextEdit>
+#include <QPushButton>
+#include <QRegularExpression>
+#include <QSpinBox>
+#include <QTabWidget>
+#include <QTableWidget>
+#include <QToolButton>
+
+#include "analysis/inspection/inspector.h"
+#include "analysis/probes/capture_maps.h"
+#include "tests/analysis/trained_run.h"
+#include "tests/ui/reading_pages_fixture.h"
+#include "ui/inspect/beside_run.h"
+#include "ui/inspect/helper_text.h"
+#include "ui/inspect/loss_strip.h"
+#include "ui/inspect/token_text.h"
+
+namespace saccade::test {
+
+using namespace saccade::ui;
+
+/// Texts of one's own and what-ifs on the Inspect page, over real runs and the real helper process.
+class InspectHelperTest : public QObject {
+  Q_OBJECT
+
+  std::unique_ptr<TinyCorpus> corpus_;
+  QTemporaryDir trained_;
+
+  /// Trained once, copied to where it is looked at.
+  QString run_of(const QString& mixer) {
+    const QString directory = trained_.filePath(mixer);
+    if (!QDir(directory).exists()) work_on(directory.toStdString(), tiny_config(mixer.toStdString()));
+    return directory;
+  }
+  struct Window : PageOnRuns {
+    Window(const std::vector<QString>& runs, const QSize& size = {1100, 720})
+        : PageOnRuns("inspect", {}, size, [&](const QString& folder) {
+            for (const QString& run : runs)
+              std::filesystem::copy(run.toStdString(), (folder + "/" + QFileInfo(run).fileName()).toStdString(),
+                                    std::filesystem::copy_options::recursive);
+          }) {
+      directory = QFileInfo(PageOnRuns::directory({})).path() + "/" + QFileInfo(runs.front()).fileName();
+      session().setCurrentRun(directory);
+    }
+    FigureView* map() {
+      for (FigureView* view : widget().findChildren<FigureView*>())
+        if (view->isVisible() && view->figure().map && view->figure().id != "captured-heads" && view->figure().map->rows > 4) return view;
+      return nullptr;
+    }
+    QString said() {
+      for (const QLabel* label : widget().findChildren<QLabel*>())
+        if (label->accessibleName() == "What the change does to the loss") return label->isVisible() ? label->text() : QString();
+      return {};
+    }
+    bool says(const QString& part) {
+      for (const QLabel* label : widget().findChildren<QLabel*>())
+        if (label->isVisible() && label->text().contains(part)) return true;
+      return false;
+    }
+    void type(const QString& text) {
+      choose(1);
+      auto* field = child<QPlainTextEdit>("Text to type or paste");
+      field->setFocus();
+      field->clear();
+      QTest::keyClicks(field, text);
+      QTest::keyClick(field, Qt::Key_Return, Qt::ControlModifier);
+    }
+    void choose(int source) {
+      auto* box = child<QComboBox>("Text to inspect");
+      box->setCurrentIndex(source);
+      Q_EMIT box->activated(source);
+    }
+    TokenText* text() { return widget().findChild<TokenText*>(); }
+    QTabWidget* tabs() { return widget().findChild<QTabWidget*>(); }
+    HelperText* helper() { return widget().findChild<HelperText*>(); }
+    QString directory;
+  };
+
+ private Q_SLOTS:
+  void initTestCase() { corpus_ = std::make_unique<TinyCorpus>(); }
+
+  void a_typed_text_is_read() {
+    Window window({run_of("attention")});
+    QTRY_VERIFY(window.map());
+    window.type("the cat sat on the cat");
+    QTRY_COMPARE_WITH_TIMEOUT(window.map() ? window.map()->figure().map->rows : 0, int64_t(22), 30000);
+    QCOMPARE(window.text()->text(0, 99), QString("the cat sat on the cat"));
+    window.session().setQuery(17);
+    Inspector inspector(window.directory.toStdString());
+    inspector.read(typed_text(inspector.tokenizer(), "the cat sat on the cat", 100));
+    const double loss = static_cast<double>(inspector.capture().token_losses[17]);
+    const QString told = window.widget().findChild<LossStrip*>()->summary();
+    QVERIFY2(told.startsWith("Query 17: loss ") && std::abs(told.split(' ').value(3).toDouble() - loss) < 0.01, qPrintable(told));
+    window.tabs()->setCurrentIndex(1);
+    auto* table = window.child<QTableWidget>("Most likely next tokens");
+    QTRY_VERIFY_WITH_TIMEOUT(table->isVisible(), 30000);
+    QCOMPARE(table->rowCount(), 11);
+    QCOMPARE(table->item(0, 0)->text(), QString("next: “ ”"));
+    const auto predicted = inspector.predictions(17, 1);
+    QCOMPARE(table->item(1, 0)->text(), QStringLiteral("“%1”").arg(QString::fromStdString(predicted.top[0].piece)));
+    window.shoot("inspect-typed");
+  }
+
+  void what_ifs_by_keys_data() {
+    QTest::addColumn<QString>("mixer");
+    for (const char* mixer : {"attention", "top1_chunk", "top1_element", "mamba2"}) QTest::newRow(mixer) << mixer;
+  }
+  void what_ifs_by_keys() {
+    QFETCH(QString, mixer);
+    Window window({run_of(mixer)});
+    QTRY_VERIFY(window.map());
+    window.session().setHead(1, 0);
+    window.session().setQuery(40);
+    FigureView* map = window.map();
+    map->setFocus();
+    auto* source = window.child<QSpinBox>("Source of the what-if");
+    const int proposed = source->value();
+    QTest::keyClick(map, proposed > source->minimum() ? Qt::Key_Comma : Qt::Key_Period);
+    QTest::keyClick(map, proposed > source->minimum() ? Qt::Key_Period : Qt::Key_Comma);
+    QCOMPARE(source->value(), proposed);
+    QTest::keyClick(map, Qt::Key_W);
+    QTRY_VERIFY_WITH_TIMEOUT(!window.said().isEmpty(), 30000);
+    QCOMPARE(window.tabs()->currentIndex(), 1);
+    Inspector inspector(window.directory.toStdString());
+    const Run run(window.directory.toStdString());
+    inspector.read({"sample", run.captures(run.capture_steps().back()).front().tokens});
+    const bool force = mixer.startsWith("top1");
+    const CounterfactualResult expected =
+        inspector.change({force ? Counterfactual::Kind::force : Counterfactual::Kind::mask, 1, 0, 40, proposed}, 40, 10);
+    const double after = expected.losses[40], before = static_cast<double>(inspector.capture().token_losses[40]);
+    QVERIFY(std::abs(after - before) > 0);
+    static const QRegularExpression numbers("loss ([0-9.]+) → ([0-9.]+) nats");
+    const auto match = numbers.match(window.said());
+    QVERIFY2(match.hasMatch(), qPrintable(window.said()));
+    QVERIFY(std::abs(match.captured(1).toDouble() - before) < 0.01);
+    QVERIFY(std::abs(match.captured(2).toDouble() - after) < 0.01);
+    QVERIFY(window.widget().findChild<LossStrip*>()->summary().contains("with the change"));
+    window.shoot("inspect-what-if-" + mixer);
+    QTest::keyClick(window.map(), Qt::Key_Escape);
+    QVERIFY(window.said().isEmpty());
+    QVERIFY(!window.widget().findChild<LossStrip*>()->summary().contains("with the change"));
+  }
+
+  void what_the_model_reads_changes_nothing() {
+    Window window({run_of("top1_chunk")});
+    QTRY_VERIFY(window.map());
+    window.session().setQuery(40);
+    const Run run(window.directory.toStdString());
+    const Capture capture = run.captures(run.capture_steps().back()).front();
+    const auto own = reads_of(capture, 0, 0, 40).chosen_candidates.at(0);
+    window.tabs()->setCurrentIndex(1);
+    window.child<QSpinBox>("Source of the what-if")->setValue(static_cast<int>(own));
+    for (auto* button : window.widget().findChildren<QPushButton*>())
+      if (button->text() == "&Try") QTest::mouseClick(button, Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(window.says("Nothing changes"), 30000);
+  }
+
+  void a_killed_helper_is_one_message_and_starts_again() {
+    Window window({run_of("top1_chunk")});
+    QTRY_VERIFY(window.map());
+    window.session().setQuery(40);
+    window.tabs()->setCurrentIndex(1);
+    auto* table = window.child<QTableWidget>("Most likely next tokens");
+    QTRY_VERIFY_WITH_TIMEOUT(table->isVisible(), 30000);
+    QSignalSpy failed(&window.session(), &Session::failed);
+    const auto process = static_cast<pid_t>(window.helper()->client()->process());
+    QVERIFY(process > 0);
+    ::kill(process, SIGKILL);
+    QTRY_COMPARE(failed.size(), 1);
+    QVERIFY2(failed[0][0].toString().contains("The next request starts another"), qPrintable(failed[0][0].toString()));
+    QVERIFY(window.map());
+    QTest::keyClick(window.map(), Qt::Key_W);
+    QTRY_VERIFY_WITH_TIMEOUT(!window.said().isEmpty(), 30000);
+    QCOMPARE(failed.size(), 1);
+    QCOMPARE(window.helper()->client()->startedProcesses(), 2);
+  }
+
+  void a_helper_that_takes_too_long_is_ended() {
+    Window window({run_of("attention")});
+    QTRY_VERIFY(window.map());
+    window.helper()->client()->setPatience(1);
+    QSignalSpy failed(&window.session(), &Session::failed);
+    QTest::keyClick(window.map(), Qt::Key_W);
+    QTRY_COMPARE(failed.size(), 1);
+    QVERIFY2(failed[0][0].toString().contains("took longer"), qPrintable(failed[0][0].toString()));
+    QCOMPARE(window.helper()->client()->process(), qint64(0));
+  }
+
+  void known_answers_are_marked_on_the_map() {
+    Window window({run_of("attention")});
+    QTRY_VERIFY(window.map());
+    window.choose(3);
+    window.child<QSpinBox>("Length of the task in bytes")->setValue(40);
+    QTRY_VERIFY_WITH_TIMEOUT(window.map() && !window.map()->figure().map->marked.empty(), 30000);
+    const auto marked = window.map()->figure().map->marked;
+    const QString text = window.text()->text(0, 999);
+    const auto equals = text.indexOf(" = ") + 3, letters = text.indexOf(' ') + 1;
+    QCOMPARE(marked.front()[0], int64_t(equals - 1));
+    QCOMPARE(marked.front()[1], int64_t(letters));
+    for (const auto& cell : marked) QCOMPARE(text[static_cast<int>(cell[0]) + 1], text[static_cast<int>(cell[1])]);
+    window.shoot("inspect-task");
+  }
+
+  void a_click_on_the_map_proposes_the_source() {
+    Window window({run_of("attention")});
+    QTRY_VERIFY(window.map());
+    window.session().setQuery(40);
+    Q_EMIT window.map()->cellClicked(30, 7);
+    QCOMPARE(window.session().query(), 30);
+    QCOMPARE(window.child<QSpinBox>("Source of the what-if")->value(), 7);
+  }
+
+  void the_text_is_there_again_after_a_restart() {
+    Window window({run_of("attention")});
+    QTRY_VERIFY(window.map());
+    window.type("once more");
+    QTRY_COMPARE_WITH_TIMEOUT(window.map() ? window.map()->figure().map->rows : 0, int64_t(9), 30000);
+    window.tabs()->setCurrentIndex(1);
+    std::unique_ptr<QWidget> again;
+    for (const Page& page : pages())
+      if (page.id == "inspect") again.reset(page.make(window.session(), nullptr));
+    again->show();
+    QTRY_COMPARE_WITH_TIMEOUT(again->findChild<TokenText*>()->text(0, 99), QString("once more"), 30000);
+    QCOMPARE(again->findChild<QTabWidget*>()->currentIndex(), 1);
+  }
+
+  void runs_stand_beside_each_other() {
+    Window window({run_of("attention"), run_of("top1_chunk")}, {1400, 800});
+    QTRY_VERIFY(window.map());
+    QVERIFY(window.tabs()->count() == 2);
+    window.session().setHead(1, 1);
+    window.session().setQuery(30);
+    auto* button = window.child<QToolButton>("Runs to show beside this one");
+    Q_EMIT button->menu()->aboutToShow();
+    QCOMPARE(button->menu()->actions().size(), 1);
+    button->menu()->actions().front()->setChecked(true);
+    const auto beside = [&] { return window.widget().findChild<BesideRun*>(); };
+    QTRY_VERIFY(beside() && beside()->map()->figure().map);
+    const Capture& other = *beside()->capture();
+    QCOMPARE(beside()->map()->figure().map->rows, int64_t(48));
+    const auto own = Run(window.directory.toStdString());
+    const Capture main = own.captures(own.capture_steps().back()).front();
+    const auto weight = [](const Capture& capture, int64_t query, int64_t source) {
+      const CapturedMap& map = require_map(capture, MapKind::weights, 1, 3);
+      return map.values[static_cast<size_t>((48 + query) * 48 + source)];
+    };
+    const auto shown = [&](int64_t query, int64_t source) {
+      return beside()->map()->figure().map->values[static_cast<size_t>(query * 48 + source)];
+    };
+    QCOMPARE(shown(30, 17), weight(other, 30, 17));
+    for (auto* each : window.widget().findChildren<QToolButton*>())
+      if (each->text() == "di&fference") QTest::mouseClick(each, Qt::LeftButton);
+    QVERIFY(beside()->map()->figure().map->diverging);
+    QCOMPARE(shown(30, 3), weight(other, 30, 3) - weight(main, 30, 3));
+    Q_EMIT beside()->map()->cellClicked(22, 4);
+    QCOMPARE(window.session().query(), 22);
+
+    QCOMPARE(window.tabs()->count(), 3);
+    auto* losses = window.child<QTableWidget>("Tokens whose losses differ most");
+    QCOMPARE(losses->rowCount(), 12);
+    double before = 1e9;
+    for (int row = 0; row < 12; ++row) {
+      const int query = losses->item(row, 0)->data(Qt::UserRole).toInt();
+      const double difference =
+          std::abs(static_cast<double>(main.token_losses[static_cast<size_t>(query)] - other.token_losses[static_cast<size_t>(query)]));
+      QVERIFY(difference <= before);
+      before = difference;
+    }
+    window.tabs()->setCurrentIndex(2);
+    losses->setCurrentCell(4, 0);
+    QCOMPARE(window.session().query(), losses->item(4, 0)->data(Qt::UserRole).toInt());
+    window.shoot("inspect-beside");
+
+    window.type("the cat sat");
+    QTRY_VERIFY_WITH_TIMEOUT(beside()->map()->figure().map && beside()->map()->figure().map->rows == 11, 30000);
+    window.shoot("inspect-beside-typed");
+    std::unique_ptr<QWidget> again;
+    for (const Page& page : pages())
+      if (page.id == "inspect") again.reset(page.make(window.session(), nullptr));
+    again->show();
+    QTRY_VERIFY_WITH_TIMEOUT(again->findChild<BesideRun*>(), 30000);
+    Q_EMIT button->menu()->aboutToShow();
+    button->menu()->actions().front()->setChecked(false);
+    QTRY_VERIFY(!beside());
+    QCOMPARE(window.tabs()->count(), 2);
+  }
+
+  void dark_at_every_size_data() {
+    QTest::addColumn<QSize>("size");
+    for (const QSize& size : {QSize(740, 640), QSize(900, 740), QSize(1540, 1140)}) QTest::addRow("%d", size.width()) << size;
+  }
+  void dark_at_every_size() {
+    QFETCH(QSize, size);
+    const QPalette before = QApplication::palette();
+    darken();
+    {
+      Window window({run_of("top1_chunk"), run_of("attention")}, size);
+      QTRY_VERIFY(window.map());
+      window.session().setQuery(40);
+      QTest::keyClick(window.map(), Qt::Key_W);
+      QTRY_VERIFY_WITH_TIMEOUT(!window.said().isEmpty(), 30000);
+      window.shoot(QString("inspect-dark-%1").arg(size.width()));
+      if (size.width() >= 900) QCOMPARE(window.cut(), QString());
+      const QRect text(window.text()->mapTo(&window.widget(), QPoint()), window.text()->size());
+      auto* strip = window.widget().findChild<LossStrip*>();
+      QVERIFY(!text.intersects(QRect(strip->mapTo(&window.widget(), QPoint()), strip->size())));
+    }
+    QApplication::setPalette(before);
+  }
+
+  void bad_texts_are_told() {
+    Window window({run_of("attention")});
+    QTRY_VERIFY(window.map());
+    window.choose(2);
+    QVERIFY(!window.map());
+    QSignalSpy failed(&window.session(), &Session::failed);
+    auto* path = window.child<QLineEdit>("File to read");
+    QTest::keyClicks(path, "/no/such/file");
+    QTest::keyClick(path, Qt::Key_Return);
+    QTRY_COMPARE_WITH_TIMEOUT(failed.size(), 1, 30000);
+    QCOMPARE(failed[0][0].toString(), QString("/no/such/file is no file"));
+    window.choose(0);
+    QTRY_VERIFY(window.map());
+  }
+
+  void a_run_without_checkpoints_says_so() {
+    PageOnRuns page("inspect", {FixtureOptions{}});
+    page.session().setCurrentRun(page.directory({}));
+    auto* tabs = page.widget().findChild<QTabWidget*>();
+    tabs->setCurrentIndex(1);
+    const auto says = [&] {
+      for (const QLabel* label : page.widget().findChildren<QLabel*>())
+        if (label->isVisible() && label->text().contains("need a checkpoint")) return true;
+      return false;
+    };
+    QTRY_VERIFY(says());
+  }
+
+  void everything_has_a_name() {
+    Window window({run_of("attention")});
+    QTRY_VERIFY(window.map());
+    for (int source = 0; source < 4; ++source) {
+      window.choose(source);
+      for (const QWidget* each : window.widget().findChildren<QWidget*>())
+        if (each->isVisible() && !qobject_cast<QAbstractSpinBox*>(each->parentWidget()) && each->focusPolicy() & Qt::TabFocus &&
+            QAccessible::queryAccessibleInterface(const_cast<QWidget*>(each)))
+          QVERIFY2(!QAccessible::queryAccessibleInterface(const_cast<QWidget*>(each))->text(QAccessible::Name).isEmpty(),
+                   each->metaObject()->className());
+    }
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_MAIN(saccade::test::InspectHelperTest)
+#include "inspect_helper_test.moc"

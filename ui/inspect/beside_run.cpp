@@ -1,0 +1,101 @@
+#include "ui/inspect/beside_run.h"
+
+#include <algorithm>
+
+#include "analysis/figures/derived.h"
+#include "analysis/inspection/run_differences.h"
+#include "analysis/probes/capture_maps.h"
+#include "analysis/runs/run_info.h"
+
+namespace saccade::ui {
+namespace {
+
+/// The last of the steps up to `step`, else the first; −1 where there is none.
+int64_t nearest(const std::vector<int64_t>& steps, int64_t step) {
+  const auto after = std::upper_bound(steps.begin(), steps.end(), step);
+  if (steps.empty()) return -1;
+  return after == steps.begin() ? steps.front() : *(after - 1);
+}
+
+}  // namespace
+
+BesideRun::BesideRun(const QString& directory, const QString& name, QWidget* parent)
+    : Card(name, {}, new FigureView, parent),
+      directory_(directory),
+      name_(name),
+      map_(findChild<FigureView*>()),
+      loader_(new CaptureLoader(this)),
+      helper_(new HelperText(this)) {
+  setMinimumWidth(180);
+  connect(loader_, &CaptureLoader::loaded, this, &BesideRun::take);
+  connect(helper_, &HelperText::loaded, this, &BesideRun::take);
+  connect(loader_, &CaptureLoader::failed, this, &BesideRun::say);
+  connect(helper_->client(), &InspectionClient::refused, this, &BesideRun::say);
+  connect(helper_->client(), &InspectionClient::ended, this, &BesideRun::say);
+  connect(map_, &FigureView::cellClicked, this, [this](int row, int) { Q_EMIT queryClicked(row); });
+}
+
+void BesideRun::follow(const std::string& source, int64_t step, int sample) {
+  const bool captured = source.empty();
+  const int64_t own = nearest(step_files(std::filesystem::path(directory_.toStdString()), captured ? kCaptures : kCheckpoints), step);
+  sample_ = sample;
+  if (followed_ && source == source_ && own == step_ && captures_) return;
+  followed_ = true;
+  source_ = source;
+  step_ = own;
+  captures_.reset();
+  if (own < 0) return say(captured ? tr("This run has captured no text yet.") : tr("This run has kept no checkpoint."));
+  map_->setEmptyText(tr("Reading …"));
+  map_->setFigure({});
+  if (captured)
+    loader_->load(directory_, own);
+  else
+    helper_->read(directory_, own, nlohmann::json::parse(source), true);
+}
+
+void BesideRun::take(const std::shared_ptr<const LoadedCaptures>& captures) {
+  captures_ = captures;
+  Q_EMIT ready();
+}
+
+void BesideRun::say(const QString& words) {
+  captures_.reset();
+  map_->setEmptyText(words);
+  map_->setFigure({});
+  Q_EMIT ready();
+}
+
+const Capture* BesideRun::capture() const {
+  if (!captures_ || captures_->samples.empty()) return nullptr;
+  const auto last = static_cast<int>(captures_->samples.size()) - 1;
+  return &captures_->samples[static_cast<size_t>(captures_->source.empty() ? std::clamp(sample_, 0, last) : 0)];
+}
+
+void BesideRun::show(const Capture& main, const Place& place) {
+  const Capture* own = capture();
+  if (!own) return;
+  try {
+    int64_t layer = place.layer;
+    if (!find_map(*own, MapKind::weights, layer)) {  // the last one that this run has
+      layer = -1;
+      for (const CapturedMap& map : own->maps)
+        if (map.kind == MapKind::weights) layer = std::max(layer, map.layer);
+    }
+    const CapturedMap& weights = require_map(*own, MapKind::weights, layer, 3);
+    const int64_t head = std::min<int64_t>(place.head, weights.shape[0] - 1);
+    Figure figure = place.difference ? difference_figure({main, place.layer, place.head}, {*own, layer, head})
+                                     : capture_figure(*own, MapKind::weights, layer, head);
+    if (place.log_colours && !place.difference) figure = log_colours(std::move(figure));
+    figure.provenance.push_back("run " + std::filesystem::path(directory_.toStdString()).filename().string());
+    map_->setFigure(std::move(figure));
+    map_->setSelectedCell(std::min(place.query, static_cast<int>(weights.shape[1]) - 1), -1);
+    const QString same = same_tokens(main, *own) ? QString() : tr(" · other tokens");
+    setTitle(QStringLiteral("%1 · %2").arg(place.number).arg(name_),
+             tr("step %1 · layer %2 · head %3%4").arg(captures_->step).arg(layer).arg(head).arg(same));
+  } catch (const std::exception& error) {
+    map_->setEmptyText(QString::fromUtf8(error.what()));
+    map_->setFigure({});
+  }
+}
+
+}  // namespace saccade::ui

@@ -1,0 +1,52 @@
+#pragma once
+#include <QWidget>
+#include <nlohmann/json.hpp>
+
+class QComboBox;
+class QLineEdit;
+class QPlainTextEdit;
+class QSpinBox;
+class QStackedWidget;
+class QToolButton;
+
+namespace saccade::ui {
+
+/// Which text is inspected: what the run captured, or one that the helper process reads: typed or pasted, of a file, a generated task with
+/// known answers. The choice stands in the card's header (box()), what belongs to it below.
+class TextChoice : public QWidget {
+  Q_OBJECT
+ public:
+  explicit TextChoice(QWidget* parent = nullptr);
+
+  QComboBox* box() const { return box_; }
+  /// Parameters of the method "text" (docs/inspect.md), with source "captured" alone for what the run captured.
+  nlohmann::json source() const;
+  bool captured() const;
+  bool complete() const;  ///< there is a text to read
+  QByteArray state() const;
+  void restore(const QByteArray& state);
+  void setTyped(const QString& text);  ///< and chooses it
+
+ Q_SIGNALS:
+  void chosen();        ///< another text is to be read
+  void stateChanged();  ///< what state() is made of
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
+ private:
+  QWidget* makeTyped();
+  QWidget* makeFile();
+  QWidget* makeTask();
+  QToolButton* readButton();
+  void browse();
+  void showChoice();
+
+  QComboBox *box_, *task_;
+  QStackedWidget* pages_;
+  QPlainTextEdit* typed_;
+  QLineEdit* path_;
+  QSpinBox *length_, *seed_, *index_;
+};
+
+}  // namespace saccade::ui

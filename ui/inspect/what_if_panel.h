@@ -1,0 +1,58 @@
+#pragma once
+#include <QWidget>
+#include <optional>
+
+#include "ui/inspect/helper_text.h"
+
+class QLabel;
+class QPushButton;
+class QSpinBox;
+class QTableWidget;
+
+namespace saccade::ui {
+
+/// What can be done otherwise for one query of a head.
+struct WhatIfOffer {
+  Counterfactual::Kind kind = Counterfactual::Kind::force;
+  QString question;  ///< "reads chunk", "does not see position"
+  int least = 0, most = 0, proposed = 0;
+};
+
+/// What the model predicts behind a query, and what that becomes when it reads something else.
+class WhatIfPanel : public QWidget {
+  Q_OBJECT
+ public:
+  explicit WhatIfPanel(QWidget* parent = nullptr);
+
+  void setMessage(const QString& text);  ///< which checkpoint answers, or why none does
+  void setPredictions(const std::optional<ShownPredictions>& predictions);
+  void setOffer(const std::optional<WhatIfOffer>& offer);
+  const std::optional<WhatIfOffer>& offer() const { return offer_; }
+  /// `loss`: of the query without the change, NaN where no token follows.
+  void setChange(const ShownChange& change, int query, double loss);
+  void clearChange();
+  bool changed() const { return change_.has_value(); }
+  int source() const;
+  void setSource(int source);  ///< moved into what is offered
+  void moveSource(int by) { setSource(source() + by); }
+  void tryIt();
+  void setBusy(bool busy);
+
+ Q_SIGNALS:
+  void tryRequested(int source);
+  void dropRequested();
+
+ private:
+  void fillTable();
+  void makeTable();
+
+  QLabel *message_, *question_, *result_, *mean_;
+  QTableWidget* table_;
+  QSpinBox* source_;
+  QPushButton *try_, *drop_;
+  std::optional<ShownPredictions> predictions_;
+  std::optional<WhatIfOffer> offer_;
+  std::optional<ShownChange> change_;
+};
+
+}  // namespace saccade::ui
