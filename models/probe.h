@@ -76,7 +76,7 @@ class Probe {
   /// The pass only plans (Device::plan): maps are reported without values, statistics not at all.
   virtual bool plans() const { return false; }
   /// CPU memory, in bytes, that looking at a layer takes and gives back; said where a pass plans.
-  virtual void takes(int64_t /*host_bytes*/) {}
+  virtual void needs_memory(int64_t /*host_bytes*/) {}
   virtual void statistic(HeadStatistic statistic) = 0;
   virtual void map(CapturedMap map) = 0;
   /// Goes with the maps: what the queries of a layer choose among; −1: those of the whole model.
@@ -102,7 +102,7 @@ struct ProbeRecord : Probe {
   bool planned = false;
   int64_t host_bytes = 0;  ///< most that a layer takes
   bool plans() const override { return planned; }
-  void takes(int64_t bytes) override { host_bytes = std::max(host_bytes, bytes); }
+  void needs_memory(int64_t bytes) override { host_bytes = std::max(host_bytes, bytes); }
   bool wants_statistics() const override { return statistics_wanted; }
   bool wants_maps() const override { return maps_wanted; }
   void statistic(HeadStatistic s) override { statistics.push_back(std::move(s)); }

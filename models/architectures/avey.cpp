@@ -358,7 +358,8 @@ class Avey : public Model {
   /// Reads are put together on the CPU: a map of a sequence, beside what statistics or the capture make of it.
   static void plan_reads(const avey::ContextLayout& contexts, int64_t heads, DType dtype, HeadProbe& watch) {
     const int64_t T = contexts.tokens;
-    watch.takes(heads * T * T * std::max<int64_t>(4, byte_size(dtype)) + watch.wants_statistics() * HeadProbe::looked_at_bytes(heads, T));
+    watch.needs_memory(heads * T * T * std::max<int64_t>(4, byte_size(dtype)) +
+                       watch.wants_statistics() * HeadProbe::looked_at_bytes(heads, T));
     if (watch.wants_maps()) watch.map(MapKind::weights, {heads, T, T}, {});
   }
 

@@ -171,7 +171,7 @@ int64_t HeadProbe::looked_at_bytes(int64_t heads, int64_t length) {
 
 void HeadProbe::plan_reads(const Shape& bht, const std::function<Tensor(int64_t)>& weights) {
   weights(0);
-  takes(looked_at_bytes(bht[1], bht[2]));
+  needs_memory(looked_at_bytes(bht[1], bht[2]));
 }
 
 }  // namespace saccade

@@ -49,7 +49,7 @@ class HeadProbe {
   /// Bytes of the heads whose weights are looked at together, and of the copy that they come from.
   static int64_t looked_at_bytes(int64_t heads, int64_t length);
   /// CPU memory in passing, where the pass plans.
-  void takes(int64_t host_bytes) { probe_.takes(host_bytes); }
+  void needs_memory(int64_t host_bytes) { probe_.needs_memory(host_bytes); }
   /// What the maps show a choice of.
   void selects(const Selection& selection) { probe_.selects(layer_, selection); }
 

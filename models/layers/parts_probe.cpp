@@ -101,9 +101,9 @@ void report_parts(Probe& probe, int64_t layer, const std::vector<ProbeRecord>& p
   int64_t bytes = 0;  // maps of the parts, which are there beside the joined ones
   for (const ProbeRecord& part : parts) {
     for (const CapturedMap& map : part.maps) bytes += map.bytes();
-    probe.takes(part.host_bytes);
+    probe.needs_memory(part.host_bytes);
   }
-  if (bytes > 0) probe.takes(bytes);
+  if (bytes > 0) probe.needs_memory(bytes);
   const Chosen chosen = chosen_by(parts);
   report_statistics(probe, parts);
   report_maps(probe, parts, chosen.differ);
