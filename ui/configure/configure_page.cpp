@@ -234,11 +234,10 @@ QWidget* ConfigurePage::makePlanSide() {
   inside->addWidget(plan_);
   inside->addWidget(solver_);
   inside->addStretch();
-  auto* scroll = plain_scroll(told, side);
+  auto* scroll = new PlainScroll(told, side);
   column->addWidget(scroll, 1);
   column->addLayout(buttons);
   column->addWidget(outcome_);
-  side->setMinimumWidth(220);
   connect(save, &QPushButton::clicked, this, &ConfigurePage::savePreset);
   connect(start_, &QPushButton::clicked, this, &ConfigurePage::start);
   for (const int key : {Qt::Key_Return, Qt::Key_Enter})

@@ -159,7 +159,7 @@ QWidget* LayersView::makeDetails() {
     stack_.groups[static_cast<size_t>(current())]["repeat"] = layers;
     changed();
   });
-  return plain_scroll(details_, this);
+  return new PlainScroll(details_, this);
 }
 
 void LayersView::setArchitecture(const Json& architecture, int64_t sequence_length) {

@@ -79,7 +79,7 @@ SettingsForm::SettingsForm(QWidget* parent)
   nothing_->setForegroundRole(QPalette::PlaceholderText);
   nothing_->hide();
   column_->setContentsMargins(0, 0, 8, 0);
-  QScrollArea* scroll = scroll_ = plain_scroll(content_, this);
+  QScrollArea* scroll = scroll_ = new PlainScroll(content_, this);
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->addWidget(search_);

@@ -76,7 +76,7 @@ SweepView::SweepView(Session& session, QWidget* parent)
   column->addWidget(start_);
   column->addWidget(save_, 0, Qt::AlignRight);
   column->addStretch();
-  auto* scroll = plain_scroll(content, this);
+  auto* scroll = new PlainScroll(content, this);
   auto* outer = new QVBoxLayout(this);
   outer->setContentsMargins(0, 0, 0, 0);
   outer->addWidget(scroll);
