@@ -243,7 +243,7 @@ class ArchitecturesTest : public QObject {
       for (uint64_t n = 0; n < 3; ++n) {
         const auto i = static_cast<size_t>(pick.below(static_cast<uint64_t>(p.value.size()), n));
         double& element = p.value.data<double>()[i];
-        const double kept = element, h = 1e-5;
+        const double kept = element, h = 1e-6;
         element = kept + h;
         const double up = loss();
         element = kept - h;

@@ -74,6 +74,7 @@ LivePage::LivePage(Session& session, QWidget* parent)
   auto* right = new QVBoxLayout(side_);
   right->setContentsMargins(0, 0, 0, 0);
   for (Panel* panel : {&accuracy_, &heads_, &layers_, &gap_, &captured_}) right->addWidget(panel->card, 1);
+  accuracy_.card->hide();  // few runs have it, and a card that leaves moves all others
   auto* column = new QVBoxLayout(this);
   auto* both = new TwoColumns({main, 5, 12}, {side_, 2, 9}, 700, 4.2, this);
   column->addWidget(both, 1);
