@@ -18,9 +18,9 @@ class Parameters {
  public:
   Parameters(const Json& values, std::initializer_list<const char*> known) : values_(values) {
     if (!values.is_object()) throw UsageError("parameters are no object");
-    for (const auto& [key, value] : values.items())
-      if (std::none_of(known.begin(), known.end(), [&](const char* k) { return key == k; }))
-        throw UsageError("unknown parameter \"" + key + "\", expected " + alternatives({known.begin(), known.end()}));
+    for (auto value = values.begin(); value != values.end(); ++value)
+      if (std::find(known.begin(), known.end(), value.key()) == known.end())
+        throw UsageError("unknown parameter \"" + value.key() + "\", expected " + alternatives({known.begin(), known.end()}));
   }
   int64_t number(const char* key, int64_t least, int64_t most, std::optional<int64_t> usual = {}) const {
     if (!values_.contains(key) && usual) return *usual;

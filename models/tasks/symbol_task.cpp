@@ -55,7 +55,7 @@ Split split_of(const SymbolExample& example) {
 
 class SymbolSequences : public SequenceStore {
  public:
-  SymbolSequences(SymbolDomain domain, Split split, int64_t length) : domain_(std::move(domain)), split_(split), length_(length) {}
+  SymbolSequences(SymbolDomain domain, Split split) : domain_(std::move(domain)), split_(split) {}
   int64_t size() const override { return split_ == Split::train && domain_.examples() > 0 ? domain_.examples() : kNeverTwice; }
   std::string label() const override { return domain_.name() + "." + to_string(split_); }
   int64_t targets(int64_t sequence) const override {
@@ -71,7 +71,6 @@ class SymbolSequences : public SequenceStore {
  private:
   SymbolDomain domain_;
   Split split_;
-  int64_t length_;
 };
 
 }  // namespace
@@ -134,7 +133,7 @@ std::shared_ptr<const SequenceStore> symbol_sequences(SymbolDomain domain, Split
   if (domain.length() > length)
     throw UsageError("examples of " + domain.name() + " have up to " + std::to_string(domain.length()) + " tokens, a sequence " +
                      std::to_string(length));
-  return std::make_shared<SymbolSequences>(std::move(domain), split, length);
+  return std::make_shared<SymbolSequences>(std::move(domain), split);
 }
 
 }  // namespace saccade

@@ -232,7 +232,7 @@ class InspectionTest : public QObject {
       QCOMPARE(floats_of_base64(base64_of_floats(some)), some);
     }
     QCOMPARE(base64_of_floats(std::vector<float>{1}), std::string("AACAPw=="));
-    for (const char* bad : {"AAA", "AACAP*==", "AA=="}) QVERIFY_EXCEPTION_THROWN(floats_of_base64(bad), DataError);
+    for (const char* bad : {"AAA", "AACAP*==", "AA=="}) QVERIFY_THROWS_EXCEPTION(DataError, floats_of_base64(bad));
   }
 };
 

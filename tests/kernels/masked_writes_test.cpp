@@ -101,8 +101,8 @@ class MaskedWritesTest : public QObject {
     std::fill_n(expected.begin() + (kToken * H + kHead) * V, V, 0.0);
     QCOMPARE(to_doubles(mask_value(tape, v, kHead, kToken)), expected);
     QCOMPARE(to_doubles(v), before);
-    QVERIFY_EXCEPTION_THROWN(mask_value(tape, v, H, 0), UsageError);
-    QVERIFY_EXCEPTION_THROWN(mask_value(tape, v, 0, T), UsageError);
+    QVERIFY_THROWS_EXCEPTION(UsageError, mask_value(tape, v, H, 0));
+    QVERIFY_THROWS_EXCEPTION(UsageError, mask_value(tape, v, 0, T));
   }
 };
 

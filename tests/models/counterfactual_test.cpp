@@ -276,11 +276,11 @@ class CounterfactualTest : public QObject {
       small.hidden(&probe);
       QVERIFY(probe.counterfactual);
     }
-    QVERIFY_EXCEPTION_THROWN(small.changed({Counterfactual::Kind::mask, 0, 0, 9, 10}), UsageError);
+    QVERIFY_THROWS_EXCEPTION(UsageError, small.changed({Counterfactual::Kind::mask, 0, 0, 9, 10}));
     Small chunks(llama({{"mixer", "top1_chunk"}, {"chunk", kChunk}}));
-    QVERIFY_EXCEPTION_THROWN(chunks.changed({Counterfactual::Kind::force, 0, 0, 9, 2}), UsageError);
+    QVERIFY_THROWS_EXCEPTION(UsageError, chunks.changed({Counterfactual::Kind::force, 0, 0, 9, 2}));
     Small elements(llama({{"mixer", "top1_element"}}));
-    QVERIFY_EXCEPTION_THROWN(elements.changed({Counterfactual::Kind::force, 0, 0, 9, 10}), UsageError);
+    QVERIFY_THROWS_EXCEPTION(UsageError, elements.changed({Counterfactual::Kind::force, 0, 0, 9, 10}));
   }
 };
 
