@@ -1,6 +1,7 @@
 #include "analysis/comparison/statistics.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -42,8 +43,7 @@ std::optional<int64_t> pairs_to_settle(double mean, double deviation) {
   constexpr int64_t kMost = 1000;
   if (deviation == 0) return mean == 0 ? std::nullopt : std::optional<int64_t>(2);
   for (int64_t n = 2; n <= kMost; ++n)
-    if (student_t_quantile(1 - kLevel / 2, static_cast<double>(n - 1)) * deviation / std::sqrt(static_cast<double>(n)) < std::abs(mean))
-      return n;
+    if (student_t_975(n - 1) * deviation / std::sqrt(static_cast<double>(n)) < std::abs(mean)) return n;
   return {};
 }
 
@@ -78,13 +78,22 @@ double student_t_quantile(double probability, double degrees) {
   return (low + high) / 2;
 }
 
+double student_t_975(int64_t degrees) {
+  static const std::array<double, 64> first = [] {  // asked for by every group of seeds, and every point of a band
+    std::array<double, 64> values{};
+    for (size_t i = 0; i < values.size(); ++i) values[i] = student_t_quantile(1 - kLevel / 2, static_cast<double>(i + 1));
+    return values;
+  }();
+  return degrees <= 64 ? first.at(static_cast<size_t>(degrees - 1)) : student_t_quantile(1 - kLevel / 2, static_cast<double>(degrees));
+}
+
 Repeated repeated(std::span<const double> values) {
   std::vector<double> finite;
   std::copy_if(values.begin(), values.end(), std::back_inserter(finite), [](double v) { return std::isfinite(v); });
   Repeated result{static_cast<int64_t>(finite.size()), mean(finite), deviation(finite), {}};
   if (!result.deviation) return result;
   const auto n = static_cast<double>(finite.size());
-  result.half_95 = student_t_quantile(1 - kLevel / 2, n - 1) * *result.deviation / std::sqrt(n);
+  result.half_95 = student_t_975(result.count - 1) * *result.deviation / std::sqrt(n);
   return result;
 }
 

@@ -15,6 +15,8 @@ std::optional<double> deviation(std::span<const double> values);
 /// Of Student's t distribution with `degrees` > 0 degrees of freedom: P(T ≤ t), and the t at which it is `probability` (in (0, 1)).
 double student_t_cdf(double t, double degrees);
 double student_t_quantile(double probability, double degrees);
+/// student_t_quantile(0.975, degrees), which a 95 % interval is made with; up to 64 degrees it is computed once.
+double student_t_975(int64_t degrees);
 
 /// What repetitions say of a number.
 struct Repeated {

@@ -105,7 +105,7 @@ Line mean_of(const std::vector<Line>& lines, Spread spread) {
   std::vector<double> width(lines.size() + 1, 1);  // of the band in standard deviations, by the number of lines
   for (size_t n = 2; n <= lines.size() && spread != Spread::deviation; ++n) {
     const auto count = static_cast<double>(n);
-    width[n] = (spread == Spread::error ? 1 : student_t_quantile(0.975, count - 1)) / std::sqrt(count);
+    width[n] = (spread == Spread::error ? 1 : student_t_975(static_cast<int64_t>(n) - 1)) / std::sqrt(count);
   }
   std::vector<size_t> next(lines.size(), 0);
   std::vector<double> mean, low, high;

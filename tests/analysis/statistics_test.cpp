@@ -27,6 +27,7 @@ class StatisticsTest : public QObject {
     QFETCH(double, degrees);
     QFETCH(double, t);
     QVERIFY(std::abs(student_t_quantile(probability, degrees) - t) < 1e-6);
+    for (const int64_t many : {1, 2, 63, 64, 65, 1000}) QCOMPARE(student_t_975(many), student_t_quantile(0.975, static_cast<double>(many)));
     QVERIFY(std::abs(student_t_cdf(t, degrees) - probability) < 1e-7);
   }
 
