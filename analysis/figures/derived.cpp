@@ -22,25 +22,6 @@ Colour paler(Colour colour, double strength) {
   return {mix(colour.r), mix(colour.g), mix(colour.b)};
 }
 
-/// Mean over queries t ≥ 1 of H(|w_t|) / ln(t + 1), of one head's weights [T, T].
-double mean_normalized_entropy(const float* weights, int64_t queries, int64_t sources) {
-  double sum = 0;
-  int64_t counted = 0;
-  for (int64_t t = 1; t < queries; ++t) {
-    const float* row = weights + t * sources;
-    double total = 0, weighted = 0;  // H = ln Σ − Σ a ln a / Σ
-    for (int64_t j = 0; j <= std::min(t, sources - 1); ++j) {
-      const double a = std::abs(static_cast<double>(row[j]));
-      total += a;
-      if (a > 0) weighted += a * std::log(a);
-    }
-    if (!(total > 0)) continue;
-    sum += (std::log(total) - weighted / total) / std::log(static_cast<double>(t + 1));
-    ++counted;
-  }
-  return counted == 0 ? kUndefined : sum / static_cast<double>(counted);
-}
-
 /// A stem goes from the floor to the value and back, and then lifts the pen.
 void add_stem(Curve& curve, double x, double value, double floor) {
   for (const double y : {value, floor, value, kUndefined}) {
@@ -145,31 +126,6 @@ std::vector<Curve> not_finite_marks(const DrawnRuns& drawn, XAxis x) {
     marks.push_back(std::move(mark));
   }
   return marks;
-}
-
-Figure capture_heads_figure(const Capture& capture) {
-  Figure figure{.id = "entropy-heads", .title = "Entropy by layer and head", .x = {"head"}, .y = {"layer"}};
-  HeatMap map;
-  map.value_title = "entropy / ln(positions)";
-  for (const CapturedMap& weights : capture.maps)
-    if (weights.kind == MapKind::weights && weights.layer >= 0 && weights.shape.size() == 3) {
-      map.rows = std::max(map.rows, weights.layer + 1);
-      map.columns = std::max(map.columns, weights.shape[0]);
-    }
-  if (map.rows > 0) map.rows = std::max(map.rows, static_cast<int64_t>(capture.layer_mixers.size()));
-  map.row_names = capture.layer_mixers;
-  if (map.rows == 0) return figure;
-  map.values.assign(static_cast<size_t>(map.rows * map.columns), std::numeric_limits<float>::quiet_NaN());
-  for (const CapturedMap& weights : capture.maps) {
-    if (weights.kind != MapKind::weights || weights.layer < 0 || weights.shape.size() != 3) continue;
-    const int64_t queries = weights.shape[1], sources = weights.shape[2];
-    for (int64_t head = 0; head < weights.shape[0]; ++head)
-      map.values[static_cast<size_t>(weights.layer * map.columns + head)] =
-          static_cast<float>(mean_normalized_entropy(weights.values.data() + head * queries * sources, queries, sources));
-  }
-  figure.map = std::move(map);
-  figure.width_mm = figure.height_mm = 80;
-  return figure;
 }
 
 Figure log_colours(Figure figure) {

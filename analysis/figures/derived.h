@@ -17,10 +17,6 @@ std::vector<Curve> divergence_marks(const DrawnRuns& drawn, XAxis x);
 /// a run was thinned of are not seen.
 std::vector<Curve> not_finite_marks(const DrawnRuns& drawn, XAxis x);
 
-/// Normalised entropy of |weights| (1: evenly spread over all positions), mean over a sample's queries after the first:
-/// layers × heads. No map when the capture holds no weights.
-Figure capture_heads_figure(const Capture& capture);
-
 /// A map of weights with colours for its small ones too: four powers of ten below the greatest on a logarithmic scale; with weights
 /// of both signs, to the hundredth part that is largest, which then all have the end's colour.
 Figure log_colours(Figure figure);

@@ -108,14 +108,13 @@ std::vector<HeadPlace> order_of_heads(const std::vector<HeadScores>& scores, Hea
   return heads;
 }
 
-Figure head_scores_figure(const std::vector<HeadScores>& scores, HeadMeasure measure, HeadOrder order,
+Figure head_scores_figure(const std::vector<HeadScores>& scores, const std::vector<HeadPlace>& heads, HeadMeasure measure, HeadOrder order,
                           const std::vector<std::string>& layer_mixers) {
   Figure figure;
   figure.id = std::string("heads-") + name_of(measure);
   figure.title = std::string(name_of(measure)) + " of every head";
   figure.width_mm = 120, figure.height_mm = 110;
   if (scores.empty()) return figure;
-  const std::vector<HeadPlace> heads = order_of_heads(scores, measure, order);
   const bool by_place = order == HeadOrder::place;
   HeatMap map;
   map.columns = most_heads(scores);

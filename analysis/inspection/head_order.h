@@ -20,9 +20,9 @@ struct HeadPlace {
 /// All heads of the layers, in an order. Those without a value come last.
 std::vector<HeadPlace> order_of_heads(const std::vector<HeadScores>& scores, HeadMeasure measure, HeadOrder order);
 
-/// Heads as a map. By place: layers × heads, rows up to the last layer of `layer_mixers` or of the scores. Otherwise the heads in their
-/// order, row after row, as wide as the layer with most heads. Cells without a head are empty.
-Figure head_scores_figure(const std::vector<HeadScores>& scores, HeadMeasure measure, HeadOrder order,
+/// Heads in the order that order_of_heads gave, as a map. By place: layers × heads, rows up to the last layer of `layer_mixers` or of the
+/// scores. Otherwise the heads in their order, row after row, as wide as the layer with most heads. Cells without a head are empty.
+Figure head_scores_figure(const std::vector<HeadScores>& scores, const std::vector<HeadPlace>& heads, HeadMeasure measure, HeadOrder order,
                           const std::vector<std::string>& layer_mixers);
 /// The head of a cell of that figure; layer −1: none.
 HeadPlace head_at(const std::vector<HeadPlace>& heads, const HeatMap& map, HeadOrder order, int64_t row, int64_t column);

@@ -77,22 +77,6 @@ class DerivedFiguresTest : public QObject {
     QVERIFY(!log_colours(Figure{}).map);
   }
 
-  void heads_of_even_and_pointed_weights() {
-    constexpr int64_t T = 5;
-    CapturedMap weights{MapKind::weights, 0, {2, T, T}, std::vector<float>(2 * T * T)};
-    for (int64_t t = 0; t < T; ++t)
-      for (int64_t j = 0; j <= t; ++j) {
-        weights.values[static_cast<size_t>(t * T + j)] = 1.0F / static_cast<float>(t + 1);
-        weights.values[static_cast<size_t>(T * T + t * T + j)] = j == 0 ? 1.0F : 0.0F;
-      }
-    Capture capture;
-    capture.maps.push_back(weights);
-    const Figure figure = capture_heads_figure(capture);
-    QVERIFY(figure.map);
-    QVERIFY(std::abs(figure.map->values[0] - 1) < 1e-5F);
-    QCOMPARE(figure.map->values[1], 0.0F);
-  }
-
   void candidates_stand_as_stems() {
     Reads reads;
     reads.candidate_scores = {1, 3, std::numeric_limits<double>::quiet_NaN()};

@@ -212,7 +212,7 @@ class InspectionTest : public QObject {
     QCOMPARE(std::abs(at({0, 1}) - at({2, 0})), 1);
     for (const HeadOrder order : {HeadOrder::place, HeadOrder::value, HeadOrder::similarity}) {
       const Places heads = order_of_heads(scores, HeadMeasure::distance, order);
-      const Figure figure = head_scores_figure(scores, HeadMeasure::distance, order, {});
+      const Figure figure = head_scores_figure(scores, heads, HeadMeasure::distance, order, {});
       QCOMPARE(figure.map->rows, order == HeadOrder::place ? 3 : 2);
       for (const HeadPlace& head : heads) {
         const auto [row, column] = cell_of_head(heads, *figure.map, order, head);

@@ -7,6 +7,7 @@
 #include "analysis/figures/derived.h"
 #include "analysis/figures/figure.h"
 #include "analysis/figures/reads.h"
+#include "analysis/inspection/head_order.h"
 #include "analysis/probes/capture_maps.h"
 #include "analysis/runs/hdf5.h"
 #include "analysis/runs/layers.h"
@@ -153,7 +154,9 @@ class ResumeTest : public QObject {
              std::string("Attention (or read) weights, layer 4 (Attention), head 3"));
     const QString missing = message_of<UsageError>([&] { capture_figure(capture, MapKind::weights, 0, 0); });
     QVERIFY2(missing.contains("layer 0 (Based)"), qPrintable(missing));
-    const Figure overview = capture_heads_figure(capture);
+    const std::vector<HeadScores> scores = head_scores(capture);
+    const Figure overview = head_scores_figure(scores, order_of_heads(scores, HeadMeasure::entropy, HeadOrder::place), HeadMeasure::entropy,
+                                               HeadOrder::place, capture.layer_mixers);
     QCOMPARE(overview.map->rows, int64_t{5});
     QCOMPARE(overview.map->row_names, mixers);
     QVERIFY(std::isnan(overview.map->values[0]) && !std::isnan(overview.map->values.back()));

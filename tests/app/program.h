@@ -50,6 +50,13 @@ class Program {
 
   Result run(const QStringList& arguments, const Limit& limit = {}) const { return finish(*start(arguments, limit)); }
 
+  /// What this process opens lies in the program's folders, a corpus among it.
+  void share_folders() const {
+    for (const char* name : {"data", "cache", "runs"}) qputenv(("SACCADE_" + QByteArray(name).toUpper()).constData(), path(name).toUtf8());
+    QDir().mkpath(path("runs"));
+    import_corpus();
+  }
+
   void import_corpus() const {
     QByteArray lines;
     for (int i = 0; i < 60; ++i) {

@@ -110,6 +110,42 @@ class PlanTest : public QObject {
     QCOMPARE(to_json(make_plan(small_run({{"heads", 2}}), 257)).at("tokens_per_step").get<int>(), 96);
   }
 
+  /// Statistics and captures of every architecture, on the plan of a GPU too.
+  void looking_is_planned_for_a_gpu() {
+    const QDir folder(qEnvironmentVariable("SACCADE_SOURCE_DIR") + "/resources/presets");
+    const QStringList files = folder.entryList({"*-tiny.json"}, QDir::Files, QDir::Name);
+    QVERIFY(files.size() >= 20);
+    for (const QString& file : files) {
+      RunConfig config = load_config(folder.filePath(file).toStdString());
+      config.device = "cuda:7";
+      const Plan plan = make_plan(config, 257);
+      QVERIFY2(plan.probe_bytes > plan.weight_bytes && plan.capture_bytes > 0 && plan.host_bytes() >= plan.capture_bytes, qPrintable(file));
+      QCOMPARE(plan.device_bytes(), std::max(plan.peak_bytes, plan.probe_bytes) + plan.runtime_bytes);
+    }
+  }
+
+  /// Maps of 65 536² in 64 heads are a tebibyte; the steps themselves fit.
+  void captures_that_do_not_fit_are_refused_before_the_start() {
+    const int64_t length = 65536;
+    const nlohmann::json object{{"architecture", {{"width", 128}, {"layers", 1}, {"heads", 64}}},
+                                {"data", {{"sequence_length", length}, {"tokenizer", "bytes"}}},
+                                {"training", {{"batch_tokens", length}, {"capture_tokens", length}}},
+                                {"device", "cpu"}};
+    const RunConfig config = resolve_config(object, "test");
+    const Plan plan = make_plan(config, 257);
+    QVERIFY(plan.capture_bytes >= int64_t{64} * length * length * 4 && plan.peak_bytes < plan.memory.available);
+    try {
+      require_device(config, plan);
+      QFAIL("a tebibyte is granted");
+    } catch (const DeviceError& error) {
+      QVERIFY2(QString(error.what()).contains("reduce /training/capture_tokens"), error.what());
+    }
+    nlohmann::json fewer = object;
+    fewer["training"]["capture_tokens"] = 256;
+    const RunConfig fits = resolve_config(fewer, "test");
+    require_device(fits, make_plan(fits, 257));
+  }
+
   void presets_are_whole_configs_of_the_size_they_claim() {
     const QDir folder(qEnvironmentVariable("SACCADE_SOURCE_DIR") + "/resources/presets");
     const QStringList files = folder.entryList({"*.json"}, QDir::Files, QDir::Name);

@@ -10,7 +10,7 @@
 #include <QToolButton>
 
 #include "tests/app/program.h"
-#include "ui/configure/configure_page.h"
+#include "tests/ui/configure_page_fixture.h"
 #include "ui/configure/fork_bar.h"
 #include "ui/configure/setting_editor.h"
 #include "ui/configure/settings_form.h"
@@ -29,34 +29,14 @@ class ForkPageTest : public QObject {
 
   Program program_;
 
-  struct Shown {
-    explicit Shown(const QString& folder, QSettings* settings = nullptr) : session(folder) {
-      session.remember(settings);
-      page = std::make_unique<ConfigurePage>(session);
-      page->resize(1000, 720);
-      page->show();
+  struct Shown : ShownConfigure {
+    explicit Shown(const QString& folder, QSettings* settings = nullptr) : ShownConfigure(folder, settings) {
       if (!QTest::qWaitFor([&] { return !session.currentRun().isEmpty(); }, 10000)) qFatal("no runs in %s", qPrintable(folder));
     }
-    template <class T>
-    T* child(const QString& name) {
-      for (T* each : page->findChildren<T*>())
-        if (each->accessibleName() == name) return each;
-      qFatal("no %s", qPrintable(name));
-    }
     void type(const std::string& pointer, const QString& text) {
-      auto* line = page->form()->editor(pointer)->findChild<QLineEdit*>();
-      line->setFocus();
-      line->selectAll();
-      QTest::keyClicks(line, text);
-    }
-    bool says(const QString& text) {
-      for (const QLabel* label : page->findChildren<QLabel*>())
-        if (label->isVisible() && label->text().contains(text)) return true;
-      return false;
+      ShownConfigure::type(page->form()->editor(pointer)->findChild<QLineEdit*>(), text);
     }
     QPushButton* start() { return child<QPushButton>("Start run"); }
-    Session session;
-    std::unique_ptr<ConfigurePage> page;
   };
 
   static Json read(const QString& file) {
@@ -66,10 +46,7 @@ class ForkPageTest : public QObject {
 
  private Q_SLOTS:
   void initTestCase() {
-    qputenv("SACCADE_DATA", program_.path("data").toUtf8());
-    qputenv("SACCADE_CACHE", program_.path("cache").toUtf8());
-    qputenv("SACCADE_RUNS", program_.path("runs").toUtf8());
-    program_.import_corpus();
+    program_.share_folders();
     program_.train("runs/first", {"training.steps=8", "training.checkpoint_every=4"});
   }
 

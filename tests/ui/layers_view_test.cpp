@@ -11,7 +11,7 @@
 #include <QTest>
 #include <QToolButton>
 
-#include "ui/configure/configure_page.h"
+#include "tests/ui/configure_page_fixture.h"
 #include "ui/configure/layer_groups.h"
 #include "ui/configure/layer_list.h"
 #include "ui/configure/layers_view.h"
@@ -27,23 +27,14 @@ class LayersViewTest : public QObject {
   Q_OBJECT
 
   /// The page with its blocks in sight.
-  struct Shown {
-    explicit Shown(const Json& config = Json::object(), QSettings* settings = nullptr) : session(QStringLiteral("/nowhere")) {
-      session.remember(settings);
-      page = std::make_unique<ConfigurePage>(session);
-      page->resize(900, 700);
-      page->show();
+  struct Shown : ShownConfigure {
+    explicit Shown(const Json& config = Json::object(), QSettings* settings = nullptr)
+        : ShownConfigure(QStringLiteral("/nowhere"), settings, {900, 700}) {
       if (!config.empty()) text()->setPlainText(QString::fromStdString(config.dump()));
       if (settings) return;
       QTest::mouseClick(child<QToolButton>("Show the stack of layers as blocks"), Qt::LeftButton);
       if (!QTest::qWaitForWindowActive(page.get())) qFatal("no window");
       list()->setFocus();
-    }
-    template <class T>
-    T* child(const char* name) {
-      for (T* each : page->findChildren<T*>())
-        if (each->accessibleName() == QLatin1String(name)) return each;
-      qFatal("no %s", name);
     }
     LayerList* list() { return child<LayerList>("Blocks of layers"); }
     QPlainTextEdit* text() { return page->findChild<QPlainTextEdit*>(); }
@@ -61,8 +52,6 @@ class LayersViewTest : public QObject {
       Q_EMIT box->activated(box->currentIndex());
     }
     QString says(int row) { return list()->item(row)->data(Qt::AccessibleTextRole).toString(); }
-    Session session;
-    std::unique_ptr<ConfigurePage> page;
   };
 
   static Json hybrid(const char* layers) { return {{"architecture", {{"width", 64}, {"heads", 2}, {"layers", layers}}}}; }

@@ -82,11 +82,7 @@ class StudiesTest : public QObject {
 
  private Q_SLOTS:
   void initTestCase() {
-    qputenv("SACCADE_DATA", program_.path("data").toUtf8());
-    qputenv("SACCADE_CACHE", program_.path("cache").toUtf8());
-    qputenv("SACCADE_RUNS", program_.path("runs").toUtf8());
-    program_.import_corpus();
-    QDir().mkpath(program_.path("runs"));
+    program_.share_folders();
     program_.write("widths.json", QByteArray::fromStdString(small_study().dump()));
   }
 

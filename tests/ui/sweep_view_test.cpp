@@ -13,7 +13,7 @@
 
 #include "analysis/studies/study.h"
 #include "tests/app/program.h"
-#include "ui/configure/configure_page.h"
+#include "tests/ui/configure_page_fixture.h"
 #include "ui/configure/sweep.h"
 #include "ui/configure/sweep_view.h"
 #include "ui/page.h"
@@ -32,31 +32,12 @@ class SweepViewTest : public QObject {
 
   Program program_;
 
-  struct Shown {
-    explicit Shown(const QString& folder, QSettings* settings = nullptr) : session(folder) {
-      session.remember(settings);
-      page = std::make_unique<ConfigurePage>(session);
-      page->resize(1000, 720);
-      page->show();
-    }
-    template <class T>
-    T* child(const QString& name) {
-      for (T* each : page->findChildren<T*>())
-        if (each->accessibleName() == name) return each;
-      qFatal("no %s", qPrintable(name));
-    }
-    void type(const QString& field, const QString& text) {
-      auto* line = child<QLineEdit>(field);
-      line->setFocus();
-      line->selectAll();
-      QTest::keyClicks(line, text);
-    }
+  struct Shown : ShownConfigure {
+    using ShownConfigure::ShownConfigure;
+    void type(const QString& field, const QString& text) { ShownConfigure::type(child<QLineEdit>(field), text); }
     /// Types a setting's whole name into an axis.
     void vary(const QString& axis, const QString& setting) {
-      auto* line = child<QComboBox>(axis + ", setting")->lineEdit();
-      line->setFocus();
-      line->selectAll();
-      QTest::keyClicks(line, setting);
+      ShownConfigure::type(child<QComboBox>(axis + ", setting")->lineEdit(), setting);
     }
     void open() { QTest::mouseClick(child<QToolButton>("Many runs: axes, seeds and tuning over this config"), Qt::LeftButton); }
     void add() { QTest::mouseClick(push("+ Add axis"), Qt::LeftButton); }
@@ -66,25 +47,12 @@ class SweepViewTest : public QObject {
       return nullptr;
     }
     QString takes() { return child<QLabel>("What the study takes")->text(); }
-    bool says(const QString& text) {
-      for (const QLabel* label : page->findChildren<QLabel*>())
-        if (label->isVisible() && label->text().contains(text)) return true;
-      return false;
-    }
-    Session session;
-    std::unique_ptr<ConfigurePage> page;
   };
 
   static std::vector<FormField> fields() { return ConfigDraft().fields(); }
 
  private Q_SLOTS:
-  void initTestCase() {
-    qputenv("SACCADE_DATA", program_.path("data").toUtf8());
-    qputenv("SACCADE_CACHE", program_.path("cache").toUtf8());
-    qputenv("SACCADE_RUNS", program_.path("runs").toUtf8());
-    program_.import_corpus();
-    QDir().mkpath(program_.path("runs"));
-  }
+  void initTestCase() { program_.share_folders(); }
 
   void ranges_become_values() {
     Json sweep = empty_sweep();

@@ -58,7 +58,7 @@ void InspectPage::showOverview() {
   if (!sample) return;
   const auto& scores = captures_->heads[static_cast<size_t>(sample - captures_->samples.data())];
   heads_shown_ = order_of_heads(scores, measure(), order());
-  Figure overview = head_scores_figure(scores, measure(), order(), sample->layer_mixers);
+  Figure overview = head_scores_figure(scores, heads_shown_, measure(), order(), sample->layer_mixers);
   overview.provenance = provenance_;
   heads_->setFigure(std::move(overview));
   QStringList silent;
