@@ -111,10 +111,14 @@ class GoldenTest : public QObject {
     if (folder.isEmpty()) folder = shipped;
     const QStringList files = QDir(folder).entryList({"*.h5"}, QDir::Files, QDir::Name);
     QVERIFY2(!files.isEmpty(), qPrintable("no .h5 file in " + folder));
-    for (const QString& file : files)
-      for (GoldenCase& c : read_golden_file(QDir(folder).filePath(file).toStdString())) cases_.push_back(std::move(c));
     table_of_folder_ = QDir(folder).exists(table);
-    limits_ = Bf16Limits(QDir(table_of_folder_ ? folder : shipped).filePath(table));
+    try {
+      for (const QString& file : files)
+        for (GoldenCase& c : read_golden_file(QDir(folder).filePath(file).toStdString())) cases_.push_back(std::move(c));
+      limits_ = Bf16Limits(QDir(table_of_folder_ ? folder : shipped).filePath(table));
+    } catch (const std::exception& error) {
+      QFAIL(error.what());
+    }
   }
 
   /// Without a GPU, too, the table is held to the files: it has every name, and beside the table the values that it was made of.
