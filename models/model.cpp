@@ -53,6 +53,11 @@ Tensor ParameterMaker::add(const std::string& given, const Shape& shape, bool de
   return parameter.value;
 }
 
+Tensor ParameterMaker::with_deviation(const Tensor& made, double deviation) {
+  parameters_.back().deviation = deviation;
+  return made;
+}
+
 ParameterMaker::Stack::Stack(ParameterMaker& make, const std::vector<int64_t>& rows, int64_t in) : make_(make) {
   if (make.stack_.all) throw std::logic_error("a stack within a stack of matrices");
   if (std::any_of(rows.begin(), rows.end(), [&](int64_t n) { return n * in % kStackAlignment != 0; })) return;
@@ -103,7 +108,9 @@ std::vector<Parameter> ParameterMaker::take() {
 }
 
 Tensor ParameterMaker::normal(const std::string& name, const Shape& shape, double deviation) {
-  return add(name, shape, shape.rank() > 1, [random = random_of(name), deviation](uint64_t i) { return deviation * random.normal(i); });
+  return with_deviation(
+      add(name, shape, shape.rank() > 1, [random = random_of(name), deviation](uint64_t i) { return deviation * random.normal(i); }),
+      deviation);
 }
 
 Tensor ParameterMaker::xavier_normal(const std::string& name, const Shape& shape) {
@@ -111,13 +118,16 @@ Tensor ParameterMaker::xavier_normal(const std::string& name, const Shape& shape
 }
 
 Tensor ParameterMaker::uniform(const std::string& name, const Shape& shape, double bound) {
-  return add(name, shape, shape.rank() > 1, [random = random_of(name), bound](uint64_t i) { return bound * (2 * random.uniform(i) - 1); });
+  return with_deviation(
+      add(name, shape, shape.rank() > 1, [random = random_of(name), bound](uint64_t i) { return bound * (2 * random.uniform(i) - 1); }),
+      bound / std::sqrt(3.0));
 }
 
 Tensor ParameterMaker::orthogonal(const std::string& name, const Shape& shape, double gain) {
   std::vector<double> matrix;
   if (!arena_.device().is_plan()) matrix = orthogonal_matrix(random_of(name), shape[0], shape[1]);
-  return add(name, shape, true, [&](uint64_t i) { return gain * matrix[i]; });
+  return with_deviation(add(name, shape, true, [&](uint64_t i) { return gain * matrix[i]; }),
+                        gain / std::sqrt(static_cast<double>(std::max(shape[0], shape[1]))));
 }
 
 Tensor ParameterMaker::zeros(const std::string& name, const Shape& shape) {

@@ -17,9 +17,10 @@ namespace saccade {
 struct Parameter {
   std::string name;
   Tensor value;
-  Tensor grad = {};    ///< same shape; empty when the model is not for training
-  bool decay = true;   ///< weight decay applies (matrices)
-  int64_t stack = -1;  ///< number of the stack (ParameterMaker::Stack) that it belongs to; -1: none
+  Tensor grad = {};      ///< same shape; empty when the model is not for training
+  bool decay = true;     ///< weight decay applies (matrices)
+  int64_t stack = -1;    ///< number of the stack (ParameterMaker::Stack) that it belongs to; -1: none
+  double deviation = 0;  ///< of the values it starts with, where they are random around 0
 };
 
 /// A tensor of `dtype` for every parameter that is wanted, empty for the others; those of a stack are rows of one tensor.
@@ -76,6 +77,7 @@ class ParameterMaker {
 
  private:
   Tensor add(const std::string& name, const Shape& shape, bool decay, const std::function<double(uint64_t)>& value);
+  Tensor with_deviation(const Tensor& made, double deviation);
   std::string full(const std::string& name) const;  ///< with the part
   Random random_of(const std::string& name) const;  ///< what its initial values are drawn from
 

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/engine/tensor.h"
+
 namespace saccade {
 
 /// Positions that count as near a query, its own included: what lies farther back is in the statistic outside_256.
@@ -69,6 +71,8 @@ class Probe {
   virtual void map(CapturedMap map) = 0;
   /// Goes with the maps: what the queries of a layer choose among; −1: those of the whole model.
   virtual void selects(int64_t layer, const Selection& selection) = 0;
+  /// What a layer leaves to the next one, x [B, T, D], where layers are blocks.
+  virtual void stream(int64_t /*layer*/, const Tensor& /*x*/) {}
 };
 
 /// Collects what is reported.

@@ -1,5 +1,9 @@
 #include "analysis/evaluation/run_evaluation.h"
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
 #include "analysis/training/training_run.h"
 #include "models/training/plan.h"
 #include "models/training/training_step.h"
@@ -32,7 +36,8 @@ std::vector<std::string> domains_of(const RunConfig& config, const RunEvaluation
 }
 
 FrozenText text_of(const RunConfig& config, const RunEvaluationOptions& options) {
-  FrozenText text{options.split, options.length > 0 ? options.length : config.data.sequence_length, 0};
+  FrozenText text{options.split, options.length > 0 ? options.length : config.data.sequence_length, 0,
+                  parse_packing(options.packing.empty() ? config.data.packing : options.packing)};
   if (options.tokens > 0 && options.tokens < text.length)
     throw UsageError("--tokens is " + std::to_string(options.tokens) + "; expected at least one sequence of " +
                      std::to_string(text.length));
@@ -68,18 +73,74 @@ RunEvaluation evaluate_run(const std::filesystem::path& directory, const RunEval
   use_threads(config.threads);
   EvaluationPass pass(
       model.model(), model.arena(), [&](Tape& tape) { model.prepare(tape); }, micro_batch_tokens(config.training));
-  RunEvaluation evaluation{
-      loaded.step, corpus.name(), corpus.hash(), options.split, text.length, model.arena().device(), to_string(model.activations()), {}};
+  RunEvaluation evaluation{.step = loaded.step,
+                           .corpus = corpus.name(),
+                           .corpus_hash = corpus.hash(),
+                           .tokenizer_hash = loaded.tokenizer->hash(),
+                           .split = options.split,
+                           .length = text.length,
+                           .packing = text.packing,
+                           .device = model.arena().device(),
+                           .precision = to_string(model.activations()),
+                           .domains = {}};
   const auto share = 1.0 / static_cast<double>(batches.size());
   for (const FrozenBatch& batch : batches) {
     const auto tell = [&, before = static_cast<double>(evaluation.domains.size())](int64_t done) {
       const double part = static_cast<double>(done) / static_cast<double>(batch.sequences);
       if (progress.done) progress.done(share * (before + part), batch.domain);
     };
-    evaluation.domains.push_back(
-        {batch.domain, is_ood(config.data, batch.domain), batch.sequences, batch.sequences * batch.length, pass.evaluate(batch, tell)});
+    Evaluation result = pass.evaluate(batch, tell);
+    const int64_t targets = std::accumulate(result.targets.begin(), result.targets.end(), int64_t{0});
+    evaluation.domains.push_back({batch.domain, is_ood(config.data, batch.domain), batch.sequences, targets, std::move(result)});
   }
   return evaluation;
+}
+
+PairedDifference paired_difference(const RunEvaluation& a, const RunEvaluation& b, bool ood) {
+  if (a.corpus_hash != b.corpus_hash || a.tokenizer_hash != b.tokenizer_hash || a.length != b.length || a.packing != b.packing ||
+      a.split != b.split)
+    throw DataError(
+        "the runs were not evaluated on the same sequences, which differences are of: corpus, tokenizer, split, sequence "
+        "length or packing differ");
+  double sum = 0, squares = 0;
+  int64_t count = 0;
+  for (const DomainEvaluation& mine : a.domains) {
+    const auto other = std::find_if(b.domains.begin(), b.domains.end(), [&](const DomainEvaluation& d) { return d.domain == mine.domain; });
+    if (mine.ood != ood || other == b.domains.end() || other->sequences != mine.sequences) continue;
+    std::vector<double> differences;
+    for (size_t s = 0; s < mine.result.by_sequence.size(); ++s)
+      differences.push_back(mine.result.by_sequence[s] - other->result.by_sequence[s]);
+    const double error = standard_error(differences, mine.result.targets);
+    sum += mine.result.loss - other->result.loss, squares += error * error, ++count;
+  }
+  if (count == 0) return {};
+  return {sum / static_cast<double>(count), std::sqrt(squares) / static_cast<double>(count)};
+}
+
+PairedEvaluation evaluate_pairs(const std::vector<std::filesystem::path>& directories, RunEvaluationOptions options, double error,
+                                const EvaluationProgress& progress) {
+  PairedEvaluation paired;
+  int64_t sequences = 0;
+  for (;;) {
+    paired.runs.clear();
+    for (const auto& directory : directories) paired.runs.push_back(evaluate_run(directory, options, progress));
+    int64_t now = 0;
+    for (const DomainEvaluation& d : paired.runs.front().domains) now += d.sequences, paired.tokens = std::max(paired.tokens, d.tokens);
+    paired.whole_split = now == sequences;
+    double largest = 0;
+    for (size_t i = 1; i < paired.runs.size(); ++i)
+      for (const bool ood : {false, true}) {
+        const PairedDifference d = paired_difference(paired.runs[i], paired.runs.front(), ood);
+        if (std::isnan(d.difference)) continue;
+        largest = std::max(largest, std::isnan(d.error) ? std::numeric_limits<double>::infinity() : d.error);
+      }
+    if (paired.whole_split || largest <= error) return paired;
+    sequences = now;
+    options.tokens = 2 * std::max(options.tokens, paired.tokens);
+    if (progress.message)
+      progress.message("the error of a difference is " + nlohmann::json(largest).dump() + " nats: evaluating on " +
+                       std::to_string(options.tokens) + " tokens of every domain");
+  }
 }
 
 }  // namespace saccade

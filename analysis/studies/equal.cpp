@@ -23,12 +23,17 @@ std::string percent(double share) {
   return text.data();
 }
 
-/// One setting of a cell, and how many parameters the cell has with each of its values; nothing where the setting does not take it.
+/// What is held equal of a model: parameters, or numbers of its state.
+double amount_of(StudyEqual::What what, const RunConfig& config) {
+  return what == StudyEqual::What::state ? count_state(config) : static_cast<double>(count_parameters(config));
+}
+
+/// One setting of a cell, and how much the cell has with each of its values; nothing where the setting does not take it.
 class Knob {
  public:
   /// `solved`: assignments of the knobs before.
-  Knob(const EqualCell& cell, std::string setting, const std::vector<std::string>& solved)
-      : cell_(cell), setting_(std::move(setting)), solved_(solved) {
+  Knob(const EqualCell& cell, StudyEqual::What what, std::string setting, const std::vector<std::string>& solved)
+      : cell_(cell), what_(what), setting_(std::move(setting)), solved_(solved) {
     std::string path = "/" + setting_;
     std::replace(path.begin(), path.end(), '.', '/');
     const Json::json_pointer pointer(path);
@@ -45,11 +50,11 @@ class Knob {
     return value_ > 0 ? value_.get<int64_t>() : 4 * width_;  // 0: chosen by the architecture
   }
 
-  std::optional<int64_t> count(int64_t value) const {
+  std::optional<double> count(int64_t value) const {
     std::vector<std::string> settings = solved_;
     settings.push_back(assignment(value));
     try {
-      return count_parameters(cell_.parse(settings));
+      return amount_of(what_, cell_.parse(settings));
     } catch (const UsageError&) {
       return {};
     }
@@ -59,6 +64,7 @@ class Knob {
 
  private:
   const EqualCell& cell_;
+  StudyEqual::What what_;
   std::string setting_;
   std::vector<std::string> solved_;
   Json value_;
@@ -66,25 +72,26 @@ class Knob {
 };
 
 struct Tried {
-  int64_t value = 0, parameters = 0;
+  int64_t value = 0;
+  double amount = 0;
 };
 
 /// The first value from `value` on, in steps of `step`, that the setting takes, up to `end` and excluding it.
 std::optional<Tried> next_valid(const Knob& knob, int64_t value, int64_t step, int64_t end) {
   constexpr int kMost = 512;
   for (int i = 0; i < kMost && value != end && value > 0 && value <= kLargest; ++i, value += step)
-    if (const auto parameters = knob.count(value)) return Tried{value, *parameters};
+    if (const auto amount = knob.count(value)) return Tried{value, *amount};
   return {};
 }
 
-/// The value whose parameters are nearest to the goal: parameters grow with every setting that is solved for.
-std::optional<Tried> nearest(const Knob& knob, int64_t goal) {
+/// The value whose amount is nearest to the goal: amounts grow with every setting that is solved for.
+std::optional<Tried> nearest(const Knob& knob, double goal) {
   std::optional<Tried> low = next_valid(knob, knob.start(), 1, 0), high = low;
-  while (low && low->parameters > goal && low->value > 1) {
+  while (low && low->amount > goal && low->value > 1) {
     high = low;
     low = next_valid(knob, std::max<int64_t>(1, low->value / 2), 1, high->value);
   }
-  while (high && high->parameters < goal) {
+  while (high && high->amount < goal) {
     low = high;
     high = next_valid(knob, high->value * 2, 1, 0);
   }
@@ -93,31 +100,33 @@ std::optional<Tried> nearest(const Knob& knob, int64_t goal) {
     std::optional<Tried> between = next_valid(knob, middle, 1, high->value);
     if (!between) between = next_valid(knob, middle, -1, low->value);
     if (!between) break;
-    (between->parameters <= goal ? low : high) = between;
+    (between->amount <= goal ? low : high) = between;
   }
   if (!low || !high) return low ? low : high;
-  return goal - low->parameters <= high->parameters - goal ? low : high;
+  return goal - low->amount <= high->amount - goal ? low : high;
 }
 
-std::vector<std::string> equal_parameters(const StudyEqual& equal, int64_t goal, const EqualCell& cell) {
-  const auto off = [&](int64_t parameters) { return static_cast<double>(parameters) / static_cast<double>(goal) - 1; };
+std::vector<std::string> equal_models(const StudyEqual& equal, double goal, const EqualCell& cell) {
+  const bool state = equal.what == StudyEqual::What::state;
+  const double within = state ? kEqualState : kEqualParameters;
+  const auto off = [&](double amount) { return amount / goal - 1; };
   std::vector<std::string> settings;
-  int64_t parameters = count_parameters(cell.parse({}));
+  double amount = amount_of(equal.what, cell.parse({}));
   for (const std::string& name : equal.by) {
-    if (std::abs(off(parameters)) <= kEqualParameters) break;
-    const Knob knob(cell, name, settings);
+    if (std::abs(off(amount)) <= within) break;
+    const Knob knob(cell, equal.what, name, settings);
     if (!knob.is_there()) continue;  // of other architectures of the grid
     const std::optional<Tried> found = nearest(knob, goal);
     if (!found) continue;
     settings.push_back(knob.assignment(found->value));
-    parameters = found->parameters;
+    amount = found->amount;
   }
-  if (std::abs(off(parameters)) <= kEqualParameters) return settings;
+  if (std::abs(off(amount)) <= within) return settings;
   std::string text;
   for (const std::string& setting : settings) text += (text.empty() ? "" : ", ") + setting;
-  throw UsageError("/equal: " + cell.name + " comes no nearer than " + percent(off(parameters)) + " to " + std::to_string(goal) +
-                   " parameters (" + (text.empty() ? "nothing could be changed" : text) +
-                   "); name a finer setting in /equal/by, like architecture.mlp_width");
+  throw UsageError("/equal: " + cell.name + " comes no nearer than " + percent(off(amount)) + " to " + std::to_string(std::llround(goal)) +
+                   (state ? " numbers of state per token (" : " parameters (") + (text.empty() ? "nothing could be changed" : text) +
+                   "); name a finer setting in /equal/by, like " + (state ? "architecture.state" : "architecture.mlp_width"));
 }
 
 double flops_per_step(const RunConfig& config) { return make_plan(config, vocabulary_of(config.data.tokenizer)).flops_per_step; }
@@ -130,14 +139,26 @@ std::vector<std::string> steps_for(double steps, const RunConfig& config) {
 
 }  // namespace
 
-int64_t count_parameters(const RunConfig& config) {
-  const InferenceModel model(config.architecture, vocabulary_of(config.data.tokenizer), config.data.sequence_length,
-                             Device::plan(Engine::cpu), "f32", static_cast<uint64_t>(config.training.seed));
-  return model.model().parameter_count();
+namespace {
+
+InferenceModel planned_model(const RunConfig& config) {
+  return {config.architecture,
+          vocabulary_of(config.data.tokenizer),
+          config.data.sequence_length,
+          Device::plan(Engine::cpu),
+          "f32",
+          static_cast<uint64_t>(config.training.seed)};
 }
 
+}  // namespace
+
+int64_t count_parameters(const RunConfig& config) { return planned_model(config).model().parameter_count(); }
+
+double count_state(const RunConfig& config) { return planned_model(config).model().state_values_per_token(); }
+
 std::vector<std::string> solve_equal(const StudyEqual& equal, const RunConfig& goal, const EqualCell& cell) {
-  if (equal.what == StudyEqual::What::parameters) return equal_parameters(equal, count_parameters(goal), cell);
+  if (equal.what == StudyEqual::What::parameters || equal.what == StudyEqual::What::state)
+    return equal_models(equal, amount_of(equal.what, goal), cell);
   const RunConfig config = cell.parse({});
   if (goal.training.batch_warmup_steps > 0 || config.training.batch_warmup_steps > 0)
     throw UsageError("/equal: " + cell.name + " has a batch that grows; expected training.batch_warmup_steps 0 where steps are solved for");

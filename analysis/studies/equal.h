@@ -5,11 +5,13 @@
 
 namespace saccade {
 
-/// Equal parameters are reached within this share.
-inline constexpr double kEqualParameters = 0.005;
+/// Equal parameters, and equal state, are reached within these shares: states come in whole heads and tokens.
+inline constexpr double kEqualParameters = 0.005, kEqualState = 0.02;
 
 /// Parameters of a config's model, counted without allocating it. Throws UsageError, DataError (a tokenizer that is not there).
 int64_t count_parameters(const RunConfig& config);
+/// Numbers that decoding keeps per token of a context as long as the training sequence (Model::state_values_per_token), likewise.
+double count_state(const RunConfig& config);
 
 /// A cell whose settings are solved for.
 struct EqualCell {
@@ -18,9 +20,10 @@ struct EqualCell {
   std::function<RunConfig(const std::vector<std::string>& settings)> parse;  ///< with more assignments
 };
 
-/// Assignments ("architecture.width=72", "training.steps=180") that give a cell as many parameters, FLOPs or tokens as `goal`.
-/// Parameters: the settings of StudyEqual::by that its config has are tried one after the other, each at its nearest value, until they are
-/// within 0.5 %. FLOPs and tokens: by training.steps, to the nearest step. Throws UsageError, naming the cell and how near it came.
+/// Assignments ("architecture.width=72", "training.steps=180") that give a cell as many parameters, as much state, FLOPs or tokens as
+/// `goal`. Parameters and state: the settings of StudyEqual::by that its config has are tried one after the other, each at its nearest
+/// value, until they are within 0.5 % (state: 2 %). FLOPs and tokens: by training.steps, to the nearest step. Throws UsageError, naming the
+/// cell and how near it came.
 std::vector<std::string> solve_equal(const StudyEqual& equal, const RunConfig& goal, const EqualCell& cell);
 
 }  // namespace saccade

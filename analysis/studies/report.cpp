@@ -73,13 +73,25 @@ std::string losses_words(const StudyView& view, const ReportNumbers& numbers) {
 
 constexpr const char* kIntervals = "± standard deviation over seeds, [±] half of the 95 % interval of the mean (Student t).";
 
+constexpr const char* kSequences =
+    "± sequences: standard error of the loss over the sequences evaluated, which all rows share; differences are far more exact (table of "
+    "differences).";
+
+/// Of one seed's loss: the sequences are the same for all seeds, so more seeds do not lessen it.
+template <class F>
+ReportEntry sequence_error(const CellNumbers& cell, F value) {
+  const double error = mean(values_of(cell, value));
+  return {format("%.4f", error), error, sources_of(cell)};
+}
+
 ReportTable end_table(const StudyView& view, const ReportNumbers& numbers) {
   const Cells& cells = numbers.cells;
-  ReportTable table{"end",
-                    "Losses at the end",
-                    {"", "seeds", "train loss", "perplexity", "in-domain loss", "OOD loss", "tuning"},
-                    {},
-                    {losses_words(view, numbers), kIntervals, "Train loss: mean of the last 20 steps; perplexity: its exponential."}};
+  ReportTable table{
+      "end",
+      "Losses at the end",
+      {"", "seeds", "train loss", "perplexity", "in-domain loss", "± sequences", "OOD loss", "± sequences", "tuning"},
+      {},
+      {losses_words(view, numbers), kIntervals, kSequences, "Train loss: mean of the last 20 steps; perplexity: its exponential."}};
   std::set<std::string> domains;
   for (const CellNumbers& cell : cells)
     for (const SeedNumbers& seed : cell.seeds)
@@ -90,7 +102,9 @@ ReportTable end_table(const StudyView& view, const ReportNumbers& numbers) {
     row.push_back(entry_of(repeated(values_of(cell, [](const SeedNumbers& s) { return s.end.train; })), training_sources(cell)));
     row.push_back(entry_of(repeated(values_of(cell, [](const SeedNumbers& s) { return std::exp(s.end.train); })), training_sources(cell)));
     row.push_back(mean_entry(cell, [](const SeedNumbers& s) { return s.end.validation; }));
+    row.push_back(sequence_error(cell, [](const SeedNumbers& s) { return s.validation_error; }));
     row.push_back(mean_entry(cell, [](const SeedNumbers& s) { return s.end.ood; }));
+    row.push_back(sequence_error(cell, [](const SeedNumbers& s) { return s.ood_error; }));
     row.push_back(words(describe(cell.tuning)));
     for (const std::string& domain : domains)
       row.push_back(mean_entry(cell, [&](const SeedNumbers& s) {
@@ -126,7 +140,8 @@ std::vector<std::string> equal_sources(const CellNumbers& cell) {
     std::string steps;
     for (const double step : seed.trajectory.step) steps += (steps.empty() ? "" : " ") + format("%.0f", step);
     if (!seed.branch_ends) steps = "evaluations up to " + format("%.0f", seed.trajectory.step.empty() ? 0 : seed.trajectory.step.back());
-    sources.push_back("runs/" + seed.run + ", " + (seed.branch_ends ? "branch ends at steps " : "") + steps + ", validation split");
+    const std::string split = seed.branch_ends ? seed.split : "validation";  // branches are evaluated anew where ends are
+    sources.push_back("runs/" + seed.run + ", " + (seed.branch_ends ? "branch ends at steps " : "") + steps + ", " + split + " split");
   }
   return sources;
 }
@@ -259,6 +274,7 @@ std::string equal_words(const Study& study) {
   if (!study.equal) return "Nothing is held equal but what the base and the axes give.";
   switch (study.equal->what) {
     case StudyEqual::What::parameters: return "Held equal: parameters, within 0.5 %.";
+    case StudyEqual::What::state: return "Held equal: numbers of state per token of context, within 2 %.";
     case StudyEqual::What::flops: return "Held equal: FLOPs, to the nearest step.";
     case StudyEqual::What::tokens: return "Held equal: tokens, to the nearest step.";
   }
@@ -344,26 +360,32 @@ std::string others_of(const StudyCell& cell, size_t axis) {
   return name.empty() ? "all" : name;
 }
 
-/// Mean losses over a numeric axis: in-domain solid, OOD dashed.
-Figure setting_picture(const StudyView& view, const Cells& cells, size_t axis) {
-  const std::string& name = view.study.axes[axis].name;
-  Figure figure{.id = "loss-by-" + name, .title = "Losses at the end against " + name};
-  figure.x = {.title = name};
-  figure.y = {.title = "loss (nats per token)"};
+/// One number of a seed, drawn over a numeric axis.
+struct SettingCurve {
+  std::string label;  ///< behind the curve's name
+  Dash dash = Dash::solid;
+  std::function<double(const CellNumbers&)> value;  ///< NaN: no point
+};
+
+/// For every value of the other axes, curves over a numeric one.
+Figure over_setting(const StudyView& view, const Cells& cells, size_t axis, Figure figure, const std::vector<SettingCurve>& kinds) {
+  figure.x = {.title = view.study.axes[axis].name};
   std::vector<std::string> labels, architectures;
   for (const StudyCell& cell : view.cells)
     if (const std::string label = others_of(cell, axis); std::find(labels.begin(), labels.end(), label) == labels.end())
       labels.push_back(label), architectures.push_back(cell.architecture());
   const std::vector<Curve> looks = curves_of(labels, architectures);
   for (size_t k = 0; k < labels.size(); ++k)
-    for (const bool ood : {false, true}) {
+    for (const SettingCurve& kind : kinds) {
       Curve curve = looks[k];
-      curve.label += ood ? ", OOD" : ", in-domain", curve.dash = ood ? Dash::dash : Dash::solid;
+      curve.label += kind.label, curve.dash = kind.dash;
       std::vector<std::pair<double, double>> points;
       for (const CellNumbers& cell : cells) {
         const auto number = view.cells[cell.cell].numbers[axis];
         if (!number || others_of(view.cells[cell.cell], axis) != labels[k] || cell.seeds.empty()) continue;
-        points.emplace_back(*number, mean(values_of(cell, [&](const SeedNumbers& s) { return ood ? s.end.ood : s.end.validation; })));
+        const double value = kind.value(cell);
+        if (!std::isfinite(value)) continue;
+        points.emplace_back(*number, value);
         for (const std::string& source : sources_of(cell)) figure.provenance.push_back(source);
       }
       std::sort(points.begin(), points.end());
@@ -376,6 +398,39 @@ Figure setting_picture(const StudyView& view, const Cells& cells, size_t axis) {
   return figure;
 }
 
+/// Mean losses: in-domain solid, OOD dashed.
+Figure loss_picture(const StudyView& view, const Cells& cells, size_t axis) {
+  const std::string& name = view.study.axes[axis].name;
+  Figure figure{.id = "loss-by-" + name, .title = "Losses at the end against " + name};
+  figure.y = {.title = "loss (nats per token)"};
+  const auto loss = [](bool ood) {
+    return [ood](const CellNumbers& cell) {
+      return mean(values_of(cell, [&](const SeedNumbers& s) { return ood ? s.end.ood : s.end.validation; }));
+    };
+  };
+  return over_setting(view, cells, axis, std::move(figure), {{", in-domain", Dash::solid, loss(false)}, {", OOD", Dash::dash, loss(true)}});
+}
+
+/// The best value of the tuned setting.
+Figure best_picture(const StudyView& view, const Cells& cells, size_t axis) {
+  const std::string &name = view.study.axes[axis].name, &tuned = view.study.tuning->setting;
+  Figure figure{.id = "best-by-" + name, .title = "Best " + tuned + " against " + name};
+  figure.y = {.title = tuned + ", best by validation loss", .logarithmic = true};
+  return over_setting(view, cells, axis, std::move(figure),
+                      {{"", Dash::solid, [](const CellNumbers& cell) { return cell.tuning.best.value_or(std::nan("")); }}});
+}
+
+/// Entropy of what queries read, as probed last (arXiv:2505.18522, figure 4).
+Figure entropy_picture(const StudyView& view, const Cells& cells, size_t axis) {
+  const std::string& name = view.study.axes[axis].name;
+  Figure figure{.id = "entropy-by-" + name, .title = "Entropy of the reads against " + name};
+  figure.y = {.title = "entropy, mean over layers and heads (nats)"};
+  const auto entropy = [](const CellNumbers& cell) {
+    return mean(values_of(cell, [](const SeedNumbers& s) { return s.summary.end.entropy; }));
+  };
+  return over_setting(view, cells, axis, std::move(figure), {{"", Dash::solid, entropy}});
+}
+
 bool is_numeric(const StudyAxis& axis) {
   return axis.values.size() > 1 && std::all_of(axis.values.begin(), axis.values.end(), [](const StudyAxis::Value& v) { return v.number; });
 }
@@ -385,8 +440,12 @@ std::vector<Figure> figures_of(const StudyView& view, const Cells& cells) {
   for (const std::string& name : view.study.figures) {
     if (name == "ood-against-pretraining") figures.push_back(trajectory_picture(view, cells));
     if (name == "tuning" && view.study.tuning) figures.push_back(tuning_picture(view));
-    for (size_t axis = 0; name == "loss-by-setting" && axis < view.study.axes.size(); ++axis)
-      if (is_numeric(view.study.axes[axis])) figures.push_back(setting_picture(view, cells, axis));
+    for (size_t axis = 0; axis < view.study.axes.size(); ++axis) {
+      if (!is_numeric(view.study.axes[axis])) continue;
+      if (name == "loss-by-setting") figures.push_back(loss_picture(view, cells, axis));
+      if (name == "best-by-setting" && view.study.tuning) figures.push_back(best_picture(view, cells, axis));
+      if (name == "entropy-by-setting") figures.push_back(entropy_picture(view, cells, axis));
+    }
   }
   std::erase_if(figures,
                 [](const Figure& f) { return std::all_of(f.curves.begin(), f.curves.end(), [](const Curve& c) { return c.x.empty(); }); });

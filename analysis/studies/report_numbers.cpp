@@ -29,27 +29,29 @@ Trajectory of_ends(std::vector<RunEnd> ends) {
   return t;
 }
 
-Json to_json(const RunEvaluation& evaluation) {
-  Json domains = Json::array();
-  for (const DomainEvaluation& d : evaluation.domains)
-    domains.push_back({{"domain", d.domain}, {"ood", d.ood}, {"loss", d.result.loss}, {"by_sequence", d.result.by_sequence}});
-  return {{"step", evaluation.step}, {"corpus_hash", evaluation.corpus_hash}, {"split", to_string(evaluation.split)}, {"domains", domains}};
-}
-
 using Say = std::function<void(const std::string&)>;
 
-/// The evaluation of the run's last checkpoint, made once.
-Json evaluation_of(const StudyView& view, const SeedNumbers& seed, int64_t tokens, const Say& say) {
+/// The checkpoint at the end of a run, or of a cooldown branch of one.
+struct Ended {
+  std::string run, branch;
+  int64_t step = 0;
+};
+
+/// Its evaluation, made once.
+Json evaluation_of(const StudyView& view, const Ended& ended, int64_t tokens, const Say& say) {
   const StudyEvaluation& wish = view.study.evaluation;
   const fs::path folder = view.directory / "evaluations";
-  const fs::path file = folder / (seed.run + "." + wish.split + "." + std::to_string(tokens) + ".json");
+  const fs::path part = fs::path(ended.run) / ended.branch;
+  std::string name = ended.branch.empty() ? ended.run : part.string();
+  std::replace(name.begin(), name.end(), '/', '.');
+  const fs::path file = folder / (name + "." + wish.split + "." + std::to_string(tokens) + ".json");
   std::error_code none;
   if (fs::exists(file, none))
-    if (Json known = parse_json_text(read_text(file), file.string()); known.value("step", int64_t{-1}) == seed.summary.step) return known;
-  if (say) say("evaluating " + seed.run + " on " + std::to_string(tokens) + " tokens of the " + wish.split + " split");
+    if (Json known = parse_json_text(read_text(file), file.string()); known.value("step", int64_t{-1}) == ended.step) return known;
+  if (say) say("evaluating " + name + " on " + std::to_string(tokens) + " tokens of the " + wish.split + " split");
   RunEvaluationOptions options;
   options.split = wish.split == "test" ? Split::test : Split::validation, options.tokens = tokens;
-  const Json made = to_json(evaluate_run(view.directory / "runs" / seed.run, options));
+  const Json made = to_json(evaluate_run(view.directory / "runs" / part, options));
   make_run_folder(folder);
   replace_text(file, made.dump() + "\n");
   return made;
@@ -69,8 +71,9 @@ void take_evaluation(SeedNumbers& seed, const Json& evaluation) {
     const std::string name = domain.at("domain");
     const bool ood = domain.at("ood");
     seed.by_sequence[name] = domain.at("by_sequence").get<std::vector<double>>();
+    seed.targets[name] = domain.value("targets", std::vector<int64_t>());
     seed.ood[name] = ood;
-    (ood ? outside : inside).add(domain.at("loss"), standard_error(seed.by_sequence[name]));
+    (ood ? outside : inside).add(domain.at("loss"), standard_error(seed.by_sequence[name], seed.targets[name]));
     if (ood) seed.end.domains[name] = domain.at("loss");
   }
   seed.end.validation = inside.mean(), seed.end.ood = outside.mean();
@@ -78,10 +81,23 @@ void take_evaluation(SeedNumbers& seed, const Json& evaluation) {
   seed.split = evaluation.at("split");
 }
 
+/// In place of what branches recorded at their ends.
+void take_branch_ends(const StudyView& view, SeedNumbers& seed, int64_t tokens, const Say& say) {
+  if (!seed.branch_ends) return;
+  std::vector<RunEnd> ends{seed.end};
+  for (const RunEnd& recorded : seed.summary.branches) {
+    SeedNumbers branch;
+    branch.end = recorded;
+    take_evaluation(branch, evaluation_of(view, {seed.run, recorded.branch, recorded.step}, tokens, say));
+    ends.push_back(branch.end);
+  }
+  seed.trajectory = of_ends(ends);
+}
+
 SeedNumbers seed_numbers(const StudyView& view, const WantedRun& wanted) {
   SeedNumbers seed;
   seed.seed = wanted.run.seed, seed.run = wanted.name, seed.summary = *wanted.there, seed.end = wanted.there->end;
-  seed.split = "validation";
+  seed.split = "validation", seed.validation_error = seed.end.validation_error, seed.ood_error = seed.end.ood_error;
   seed.branch_ends = !wanted.there->branches.empty();
   if (seed.branch_ends) {
     std::vector<RunEnd> ends = wanted.there->branches;
@@ -140,7 +156,10 @@ ReportNumbers report_numbers(const StudyView& view, const std::function<void(con
   size_t sequences = 0;
   while (numbers.tokens > 0) {
     for (CellNumbers& cell : numbers.cells)
-      for (SeedNumbers& seed : cell.seeds) take_evaluation(seed, evaluation_of(view, seed, numbers.tokens, say));
+      for (SeedNumbers& seed : cell.seeds) {
+        take_evaluation(seed, evaluation_of(view, {seed.run, "", seed.summary.step}, numbers.tokens, say));
+        take_branch_ends(view, seed, numbers.tokens, say);
+      }
     numbers.whole_split = sequences_of(numbers.cells) == sequences;
     sequences = sequences_of(numbers.cells);
     if (wish.paired_error == 0 || numbers.whole_split || largest_error(numbers.cells) <= wish.paired_error) break;
@@ -156,7 +175,7 @@ double paired_sequence_error(const SeedNumbers& a, const SeedNumbers& b, bool oo
     if (a.ood.at(domain) != ood || other == b.by_sequence.end() || other->second.size() != losses.size()) continue;
     std::vector<double> differences;
     for (size_t i = 0; i < losses.size(); ++i) differences.push_back(losses[i] - other->second[i]);
-    all.add(mean(differences), standard_error(differences));
+    all.add(mean(differences), standard_error(differences, a.targets.at(domain)));
   }
   return all.error();
 }

@@ -15,6 +15,7 @@ struct SeedNumbers {
   Trajectory trajectory;                                        ///< for equal losses
   bool branch_ends = false;                                     ///< the trajectory's points are ends of cooldowns
   std::map<std::string, std::vector<double>> by_sequence = {};  ///< evaluated anew: loss of each sequence, by domain
+  std::map<std::string, std::vector<int64_t>> targets = {};     ///< of each of these sequences
   std::map<std::string, bool> ood = {};                         ///< which of these domains are not trained on
   double validation_error = std::numeric_limits<double>::quiet_NaN();  ///< standard error over sequences
   double ood_error = std::numeric_limits<double>::quiet_NaN();

@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr int64_t kFormat = 1;
+constexpr int64_t kFormat = 2;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : std::isinf(value) ? Json("Infinity") : Json(); }
 double number_of(const Json& value) { return value.is_number() ? value.get<double>() : value.is_string() ? INFINITY : std::nan(""); }
@@ -27,14 +27,25 @@ double number_of(const Json& value) { return value.is_number() ? value.get<doubl
 Json to_json(const RunEnd& end) {
   Json domains = Json::object();
   for (const auto& [name, loss] : end.domains) domains[name] = number(loss);
-  return {{"step", end.step},       {"tokens", end.tokens}, {"train", number(end.train)}, {"validation", number(end.validation)},
-          {"ood", number(end.ood)}, {"domains", domains}};
+  return {{"step", end.step},
+          {"tokens", end.tokens},
+          {"train", number(end.train)},
+          {"validation", number(end.validation)},
+          {"ood", number(end.ood)},
+          {"domains", domains},
+          {"branch", end.branch},
+          {"validation_error", number(end.validation_error)},
+          {"ood_error", number(end.ood_error)},
+          {"entropy", number(end.entropy)}};
 }
 
 RunEnd end_from(const Json& object) {
   RunEnd end{object.at("step"), object.at("tokens"), number_of(object.at("train")), number_of(object.at("validation")),
              number_of(object.at("ood"))};
   for (const auto& [name, loss] : object.at("domains").items()) end.domains[name] = number_of(loss);
+  end.branch = object.at("branch");
+  end.validation_error = number_of(object.at("validation_error")), end.ood_error = number_of(object.at("ood_error"));
+  end.entropy = number_of(object.at("entropy"));
   return end;
 }
 
@@ -75,6 +86,22 @@ double last_of(const Run& run, const std::string& name) {
   return series && !series->value.empty() ? series->value.back() : std::nan("");
 }
 
+/// Of the last probe, over all layers and heads that have one.
+double mean_entropy(const Run& run) {
+  double sum = 0;
+  int64_t count = 0;
+  if (run.last_statistics())
+    for (const HeadStatistic& statistic : run.last_statistics()->statistics)
+      for (const double head : statistic.heads)
+        if (statistic.name == "entropy" && std::isfinite(head)) sum += head, ++count;
+  return count > 0 ? sum / static_cast<double>(count) : std::nan("");
+}
+
+double last_error_of(const Run& run, const std::string& name) {
+  const Series* series = run.find(name);
+  return series && !series->error.empty() ? series->error.back() : std::nan("");
+}
+
 RunEnd end_of(const Run& run) {
   RunEnd end;
   end.step = run.info().step;
@@ -86,6 +113,8 @@ RunEnd end_of(const Run& run) {
     end.tokens = static_cast<int64_t>(train->tokens.back());
   }
   end.validation = last_of(run, "validation/loss"), end.ood = last_of(run, "ood/loss");
+  end.validation_error = last_error_of(run, "validation/loss"), end.ood_error = last_error_of(run, "ood/loss");
+  end.entropy = mean_entropy(run);
   for (const std::string& domain : run.ood_domains()) end.domains[domain] = last_of(run, "ood/loss/" + domain);
   return end;
 }
@@ -156,7 +185,9 @@ RunSummary summarize(const fs::path& directory) {
     if (!holds_run(entry.path())) continue;
     const Run branch(entry.path());
     add_cost(branch, static_cast<double>(forked_step(branch.info())), summary);
-    if (branch.info().state == RunState::finished) summary.branches.push_back(end_of(branch));
+    if (branch.info().state != RunState::finished) continue;
+    summary.branches.push_back(end_of(branch));
+    summary.branches.back().branch = "branches/" + entry.path().filename().string();
   }
   std::sort(summary.branches.begin(), summary.branches.end(), [](const RunEnd& a, const RunEnd& b) { return a.step < b.step; });
   return summary;

@@ -14,7 +14,11 @@ struct RunEnd {
   double train = std::numeric_limits<double>::quiet_NaN();  ///< mean of the last 20 steps
   double validation = std::numeric_limits<double>::quiet_NaN();
   double ood = std::numeric_limits<double>::quiet_NaN();
-  std::map<std::string, double> domains = {};  ///< OOD losses by domain
+  double validation_error = std::numeric_limits<double>::quiet_NaN();  ///< standard errors over sequences
+  double ood_error = std::numeric_limits<double>::quiet_NaN();
+  double entropy = std::numeric_limits<double>::quiet_NaN();  ///< nats, mean over all layers and heads of what was probed last
+  std::map<std::string, double> domains = {};                 ///< OOD losses by domain
+  std::string branch = {};                                    ///< of a cooldown branch: its folder in the run, "branches/step-200"
 };
 
 /// What a study needs to know of a run, without its series.

@@ -269,12 +269,17 @@ std::optional<StudyEqual> read_equal(const Json& file) {
   const Json& object = file.at("equal");
   if (!object.is_object()) refuse("/equal", object, "{\"what\": \"parameters\", \"by\": [\"architecture.width\"]}");
   check_known_keys(object, {"what", "by", "to"}, "/equal");
-  const std::vector<std::string> names{"parameters", "flops", "tokens"};
+  using enum StudyEqual::What;
+  const std::vector<std::pair<std::string, StudyEqual::What>> kinds{
+      {"parameters", parameters}, {"state", state}, {"flops", flops}, {"tokens", tokens}};
+  std::vector<std::string> names;
+  for (const auto& [name, kind] : kinds) names.push_back(name);
   const std::string what = choice_of(required(object, "what", "/equal", alternatives(names)), "/equal/what", names);
   StudyEqual equal;
-  equal.what = what == "parameters" ? StudyEqual::What::parameters : what == "flops" ? StudyEqual::What::flops : StudyEqual::What::tokens;
-  if (object.contains("by") && equal.what != StudyEqual::What::parameters)
-    throw UsageError("/equal/by goes with \"parameters\" alone; equal " + what + " are reached by training.steps");
+  for (const auto& [name, kind] : kinds)
+    if (name == what) equal.what = kind;
+  if (object.contains("by") && (equal.what == flops || equal.what == tokens))
+    throw UsageError("/equal/by goes with \"parameters\" and \"state\"; equal " + what + " are reached by training.steps");
   const Json by = object.value("by", Json::array({"architecture.width"}));
   if (!by.is_array() || by.empty()) refuse("/equal/by", by, "a list of settings, coarse to fine, like [\"architecture.width\"]");
   for (size_t i = 0; i < by.size(); ++i) equal.by.push_back(setting_name(by[i], "/equal/by/" + std::to_string(i)));
@@ -347,7 +352,8 @@ const std::vector<std::string>& study_tables() {
 }
 
 const std::vector<std::string>& study_figures() {
-  static const std::vector<std::string> names{"ood-against-pretraining", "tuning", "loss-by-setting"};
+  static const std::vector<std::string> names{"ood-against-pretraining", "tuning", "loss-by-setting", "best-by-setting",
+                                              "entropy-by-setting"};
   return names;
 }
 

@@ -33,9 +33,9 @@ struct StudyTuning {
 
 /// What the runs of a study have in common, and which settings are solved for that.
 struct StudyEqual {
-  enum class What { parameters, flops, tokens };
+  enum class What { parameters, state, flops, tokens };
   What what = What::parameters;
-  std::vector<std::string> by;  ///< integer settings of the architecture, coarse to fine; for parameters only
+  std::vector<std::string> by;  ///< integer settings of the architecture, coarse to fine; for parameters and state
   std::string to;               ///< a preset, or empty: the study's first cell
 };
 

@@ -19,6 +19,14 @@ FrozenBatch part(const FrozenBatch& batch, int64_t sequence, int64_t length) {
   return {batch.domain, cut(batch.tokens), cut(batch.targets), 1, length};
 }
 
+/// The first sequence with so many targets, else the first of the longest.
+int64_t sequence_of(const FrozenBatch& batch, int64_t targets) {
+  int64_t longest = 0;
+  for (int64_t s = 0; s < batch.sequences && batch.targets_of(longest) < targets; ++s)
+    if (batch.targets_of(s) > batch.targets_of(longest)) longest = s;
+  return longest;
+}
+
 /// Sums without NaN, and how many were summed.
 struct Mean {
   std::vector<double> sum;
@@ -65,7 +73,7 @@ EvaluationRecord evaluate_domains(Trainer& trainer, const std::vector<FrozenBatc
   for (const FrozenBatch& batch : batches) {
     const Evaluation evaluation = trainer.evaluate(batch);
     record.losses.push_back({batch.domain, is_ood(trainer.config().data, batch.domain), evaluation.loss, evaluation.standard_error,
-                             evaluation.bits_per_byte, loss_by_position(evaluation.by_position)});
+                             evaluation.bits_per_byte, loss_by_position(evaluation.by_position, evaluation.targets_at)});
   }
   return record;
 }
@@ -84,7 +92,7 @@ StatisticsRecord probe_statistics(Trainer& trainer, const FrozenBatch& batch, co
   const int64_t sequences = std::min(batch.sequences, std::max<int64_t>(1, kProbedTokens / batch.length));
   for (int64_t s = 0; s < sequences; ++s) {
     ProbeRecord probe;
-    trainer.probe(part(batch, s, batch.length), probe);
+    trainer.probe(part(batch, s, batch.targets_of(s)), probe);  // padding is not looked at
     if (s == 0) record.statistics = probe.statistics;
     means.resize(record.statistics.size());
     for (size_t i = 0; i < means.size(); ++i) means[i].add(probe.statistics.at(i).heads);
@@ -101,8 +109,9 @@ std::vector<Capture> capture_samples(Trainer& trainer, const std::vector<FrozenB
     const bool ood = is_ood(trainer.config().data, batch.domain);
     if (!ood && trained_on) continue;
     trained_on |= !ood;
-    const int64_t length = std::min(trainer.config().training.capture_tokens, batch.length);
-    captures.push_back(capture_sample(trainer, part(batch, 0, length), static_cast<int64_t>(captures.size()), tokenizer, at));
+    const int64_t wanted = std::min(trainer.config().training.capture_tokens, batch.length), sequence = sequence_of(batch, wanted);
+    const FrozenBatch text = part(batch, sequence, std::min(wanted, batch.targets_of(sequence)));
+    captures.push_back(capture_sample(trainer, text, static_cast<int64_t>(captures.size()), tokenizer, at));
   }
   return captures;
 }

@@ -15,7 +15,7 @@ DataRecord data_use(const Trainer& trainer, const Position& at);
 /// Per layer and head, the mean over sequences of a frozen batch (4096 tokens of it at most).
 StatisticsRecord probe_statistics(Trainer& trainer, const FrozenBatch& batch, const Position& at);
 
-/// Maps of the first `capture_tokens` of one sequence of the first training domain and of each OOD domain.
+/// Maps of the first `capture_tokens` of one sequence, the first that is so long, of the first training domain and of each OOD domain.
 std::vector<Capture> capture_samples(Trainer& trainer, const std::vector<FrozenBatch>& batches, const Tokenizer& tokenizer,
                                      const Position& at);
 

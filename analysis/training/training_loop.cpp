@@ -1,12 +1,15 @@
 #include "analysis/training/training_loop.h"
 
+#include <numeric>
 #include <sstream>
 
+#include "analysis/runs/files.h"
 #include "analysis/runs/history.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/training/branches.h"
 #include "analysis/training/divergence.h"
 #include "analysis/training/observe.h"
+#include "models/evaluation/split_evaluation.h"
 
 namespace saccade {
 namespace {
@@ -55,7 +58,8 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
 void TrainingInput::renew_trainer() {
   trainer.reset();
   const auto seed = static_cast<uint64_t>(config.training.seed);
-  auto data = std::make_unique<BatchSource>(stores, config.data.sequence_length, seed, true, config.data.weights);
+  auto data = std::make_unique<BatchSource>(stores, config.data.sequence_length, seed, true, config.data.weights,
+                                            parse_packing(config.data.packing));
   trainer = std::make_unique<Trainer>(config, plan, std::move(data));
 }
 
@@ -82,24 +86,27 @@ void TrainingLoop::measure(const StepRecord& step, const Measured& have) {
   const TrainingConfig& training = trainer.config().training;
   const Position at = position_of(step);
   if (due(training.evaluate_every, step.step) && have.evaluation < step.step) {
-    last_evaluation_ = evaluate_domains(trainer, input_.evaluation, at);
+    timed("evaluations", [&] { last_evaluation_ = evaluate_domains(trainer, input_.evaluation, at); });
     writer_.add(*last_evaluation_);
     if (trainer.data().weighted()) writer_.add(data_use(trainer, at));
     writer_.log(describe(step, *last_evaluation_));
   }
   if (due(training.probe_every, step.step) && have.statistics < step.step)
-    writer_.add(probe_statistics(trainer, input_.evaluation.front(), at));
+    timed("probes", [&] { writer_.add(probe_statistics(trainer, input_.evaluation.front(), at)); });
   if (due(training.capture_every > 0 ? training.capture_every : training.checkpoint_every, step.step) && !have.captures)
-    writer_.add(step.step, capture_samples(trainer, input_.evaluation, *input_.tokenizer, at));
+    timed("captures", [&] { writer_.add(step.step, capture_samples(trainer, input_.evaluation, *input_.tokenizer, at)); });
 }
 
 void TrainingLoop::observe(const StepRecord& step) {
   const bool checkpoint = due(input_.config.training.checkpoint_every, step.step) || keeper_.keeps(step.step);
-  if (checkpoint) write_checkpoint(step);  // what is measured needs memory of its own: if that ends the run, this is kept
+  if (checkpoint)
+    timed("checkpoints", [&] { write_checkpoint(step); });  // what is measured needs memory of its own: if that ends the run, this is kept
   measure(step, {});
   if (!checkpoint || input_.trainer->finished()) return;  // at the end they are written once, with the state
-  writer_.set_step(step.step);
-  writer_.write_results();
+  timed("results", [&] {
+    writer_.set_step(step.step);
+    writer_.write_results();
+  });
 }
 
 void TrainingLoop::measure_what_is_missing(const StepRecord& step) {
@@ -127,6 +134,35 @@ RunState TrainingLoop::end(RunState state, int64_t step, const std::string& mess
   writer_.write_results();
   tell(std::string(to_string(state)) + " at step " + std::to_string(step) + (message.empty() ? "" : ": " + message));
   return state;
+}
+
+/// On more validation text than while training, where the config says so; by sequence, so that runs can be paired.
+void TrainingLoop::evaluate_finally(const StepRecord& step) {
+  const RunConfig& config = input_.config;
+  const int64_t length = config.data.sequence_length, tokens = config.training.final_evaluation_tokens;
+  if (tokens == 0) return;
+  tell("evaluating on " + std::to_string(tokens) + " tokens of every domain");
+  const FrozenText text{Split::validation, length, (tokens + length - 1) / length, parse_packing(config.data.packing)};
+  RunEvaluation evaluation{.step = step.step,
+                           .corpus = input_.corpus.name(),
+                           .corpus_hash = input_.corpus.hash(),
+                           .tokenizer_hash = input_.tokenizer->hash(),
+                           .split = text.split,
+                           .length = length,
+                           .packing = text.packing,
+                           .device = input_.trainer->device(),
+                           .precision = input_.trainer->precision(),
+                           .domains = {}};
+  for (const auto* domains : {&config.data.train, &config.data.ood})
+    for (const std::string& domain : *domains) {
+      const FrozenBatch batch = frozen_batch(input_.corpus, domain, text, *input_.tokenizer);
+      Evaluation result = input_.trainer->evaluate(batch);
+      const int64_t targets = std::accumulate(result.targets.begin(), result.targets.end(), int64_t{0});
+      evaluation.domains.push_back({domain, is_ood(config.data, domain), batch.sequences, targets, std::move(result)});
+    }
+  const std::filesystem::path folder = writer_.info().directory / "evaluations";
+  make_run_folder(folder);
+  replace_text(folder / ("step-" + std::to_string(step.step) + ".validation.json"), to_json(evaluation).dump() + "\n");
 }
 
 void TrainingLoop::run_branches(int64_t first, const StepRecord& step) {
@@ -159,7 +195,17 @@ RunState TrainingLoop::end_diverged(const StepRecord& step) {
   return end(RunState::diverged, step.step, message);
 }
 
+/// "time: 12.31 s, steps 11.20, evaluations 0.61, …": where this process's time went since it was ready to train.
+void TrainingLoop::log_times(double seconds) {
+  std::ostringstream line;
+  line.precision(2);
+  line << std::fixed << "time: " << seconds << " s";
+  for (const auto& [name, spent] : spent_) line << ", " << name << " " << spent;
+  writer_.log(line.str());
+}
+
 RunState TrainingLoop::run(const std::atomic<bool>& stop) {
+  const double start = now();
   StepRecord step = input_.trainer->state().record;
   writer_.set_state(RunState::running, step.step);
   measure_what_is_missing(step);
@@ -171,14 +217,16 @@ RunState TrainingLoop::run(const std::atomic<bool>& stop) {
       if (keeper_.newest() != step.step) write_checkpoint(step);
       return end(RunState::stopped, step.step, "");
     }
-    step = trainer.step();
-    writer_.add(step);
+    timed("steps", [&] { step = trainer.step(); });
+    timed("journal", [&] { writer_.add(step); });
     if (!describe_divergence(step).empty()) return end_diverged(step);
     course_.add(step.loss);
     observe(step);
     run_branches(step.step, step);
     if (progress_.step) progress_.step(step, last_evaluation_ ? &*last_evaluation_ : nullptr);
   }
+  evaluate_finally(step);
+  log_times(now() - start);
   return end(RunState::finished, step.step, "");
 }
 

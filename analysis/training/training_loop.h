@@ -3,6 +3,7 @@
 #include "analysis/runs/run_writer.h"
 #include "analysis/training/loss_course.h"
 #include "analysis/training/training_run.h"
+#include "kernels/engine/clock.h"
 #include "models/training/plan.h"
 
 namespace saccade {
@@ -57,7 +58,16 @@ class TrainingLoop {
   /// memory is free.
   void run_branches(int64_t first, const StepRecord& step);
   void write_checkpoint(const StepRecord& step);
+  void evaluate_finally(const StepRecord& step);
   RunState end_diverged(const StepRecord& step);
+  /// Does what is counted under this name.
+  template <class Action>
+  void timed(const char* name, Action&& action) {
+    const double start = now();
+    action();
+    spent_[name] += now() - start;
+  }
+  void log_times(double seconds);
   RunState end(RunState state, int64_t step, const std::string& message);
   bool due(int64_t every, int64_t step) const;
   void tell(const std::string& line);
@@ -68,7 +78,8 @@ class TrainingLoop {
   const RunProgress& progress_;
   RunBranch branch_;
   LossCourse course_;
-  Measured measured_;  ///< when the loop began
+  Measured measured_;                    ///< when the loop began
+  std::map<std::string, double> spent_;  ///< seconds of this process, by what they went to
   std::optional<EvaluationRecord> last_evaluation_;
 };
 

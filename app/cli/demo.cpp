@@ -1,4 +1,5 @@
-// saccade demo: three small architectures trained on text of this machine, then compared. Repeating it resumes or shows.
+// saccade demo: the study of that name, three small architectures on text of this machine, trained here and now instead of in the queue.
+// Repeating it resumes or shows.
 #include <spawn.h>
 #include <unistd.h>
 
@@ -6,6 +7,8 @@
 
 #include "analysis/comparison/comparison.h"
 #include "analysis/probes/capture_maps.h"
+#include "analysis/studies/report.h"
+#include "analysis/studies/study_folder.h"
 #include "analysis/training/training_run.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
@@ -13,7 +16,6 @@
 #include "app/cli/runs_option.h"
 #include "app/cli/train_progress.h"
 #include "kernels/engine/error.h"
-#include "models/resources.h"
 
 extern char** environ;
 
@@ -23,11 +25,9 @@ namespace {
 
 struct Options {
   std::string out;
+  std::vector<std::string> overrides;
   bool window = true;
 };
-
-/// The same text, steps and batches for all three; prose for training, code as the unseen domains.
-const std::vector<std::string> kPresets{"transformer-pp-demo", "top1-chunk-exact-demo", "avey-demo"};
 
 bool has_display() {
   const char *x = std::getenv("DISPLAY"), *wayland = std::getenv("WAYLAND_DISPLAY");
@@ -51,20 +51,29 @@ bool open_window(const fs::path& folder) {
   return started;
 }
 
-RunState run_one(const fs::path& directory, const std::string& preset) {
-  if (!fs::exists(directory / "run.json")) {
-    const RunConfig config = load_config(resource_folder() / "presets" / (preset + ".json"));
+/// Begins a run that the study wants, or goes on with it.
+RunState train_one(const fs::path& directory, const WantedRun& wanted) {
+  if (!wanted.there) {
+    const RunConfig& config = wanted.run.config;
     return watch_training(config.name, config.training.steps,
                           [&](const RunProgress& p) { return train_run(config, directory, p, stop_requested()); });
   }
-  const Run run(directory);
-  if (run.info().state == RunState::finished) {
-    say(run.info().name + ": finished before, shown again (" + directory.string() + ")");
-    return RunState::finished;
+  say(wanted.name + ": goes on from step " + std::to_string(wanted.there->step));
+  return watch_training(wanted.name, wanted.there->steps, [&](const RunProgress& p) { return resume_run(directory, p, stop_requested()); });
+}
+
+/// Trains what the study still lacks, one run after the other; false when the user stopped it.
+bool train_all(const fs::path& study) {
+  for (;;) {
+    const StudyView view = view_study(study);
+    const std::vector<const WantedRun*> ready = view.ready();
+    for (const WantedRun& wanted : view.wanted)
+      if (wanted.status == WantedRun::Status::diverged)
+        throw Error((study / "runs" / wanted.name).string() + ": the loss is not finite; see log.txt there");
+    if (view.complete()) return true;
+    if (ready.empty()) throw Error(study.string() + ": another process trains it; see saccade study status " + study.string());
+    if (train_one(study / "runs" / ready.front()->name, *ready.front()) == RunState::stopped) return false;
   }
-  say(run.info().name + ": goes on from step " + std::to_string(run.info().step));
-  return watch_training(run.info().name, run.info().steps,
-                        [&](const RunProgress& p) { return resume_run(directory, p, stop_requested()); });
 }
 
 std::vector<std::string> write_figures(const std::vector<const Run*>& runs, const fs::path& folder) {
@@ -94,31 +103,28 @@ std::vector<std::string> write_figures(const std::vector<const Run*>& runs, cons
 
 int run(const Options& options) {
   const fs::path folder = options.out.empty() ? runs_folder() / "demo" : fs::path(options.out);
-  fs::create_directories(folder);
+  const Study study = load_study(find_study("demo"), options.overrides);
+  create_study_folder(folder, study);
   catch_stop_signals();
-  const bool window = options.window && open_window(folder);
+  const bool window = options.window && open_window(folder / "runs");
   say(window ? "The window opens on " + folder.string()
              : "Training in " + folder.string() + (options.window ? " (no display: without the window)" : ""));
-  std::vector<std::string> directories;
-  for (const std::string& preset : kPresets) {
-    const fs::path directory = folder / preset;
-    const RunState state = run_one(directory, preset);
-    directories.push_back(directory.string());
-    if (state == RunState::stopped) {
-      say("stopped; saccade demo goes on from here");
-      return 130;
-    }
-    if (state == RunState::diverged) throw Error(directory.string() + ": the loss is not finite; see log.txt there");
+  if (!train_all(folder)) {
+    say("stopped; saccade demo goes on from here");
+    return 130;
   }
+  const StudyView view = view_study(folder);
+  std::vector<std::string> directories;
+  for (const WantedRun& wanted : view.wanted) directories.push_back((folder / "runs" / wanted.name).string());
   const OpenedRuns runs = open_runs(directories);
-  const Comparison comparison = compare(runs.pointers());
-  const std::vector<std::string> files = write_figures(runs.pointers(), folder / "figures");
-  std::string text = "\n" + to_text(comparison) + "\nFigures:\n";
+  const Comparison comparison = compare(runs.pointers(), {}, "", {}, {}, tuning_by_study());
+  std::vector<std::string> files = write_figures(runs.pointers(), folder / "figures");
+  for (const fs::path& file : write_report(make_report(view, say), folder / "report")) files.push_back(file.string());
+  std::string text = "\n" + to_text(comparison) + "\nFigures and report:\n";
   for (const std::string& file : files) text += "  " + file + "\n";
-  const std::string another = (resource_folder() / "presets" / "top1-chunk-approx-demo.json").string();
-  text += "\nNext:\n  saccade-workbench --runs " + folder.string() + "\n  saccade inspect " + directories[1] +
-          " --layer 1 --head 0 --query 200\n  saccade train " + another + " --out " + (folder / "top1-chunk-approx-demo").string() + "\n";
-  print_result({{"runs", directories}, {"comparison", to_json(comparison)}, {"figures", files}}, text);
+  text += "\nNext:\n  saccade-workbench --runs " + (folder / "runs").string() + "\n  saccade inspect " + directories[1] +
+          " --layer 1 --head 0 --query 200\n  saccade study status " + folder.string() + "\n  saccade study plan tuned-tiny\n";
+  print_result({{"study", folder.string()}, {"runs", directories}, {"comparison", to_json(comparison)}, {"figures", files}}, text);
   return 0;
 }
 
@@ -126,6 +132,7 @@ const RegisterCommand command{
     {"demo", "Train Transformer++, Top-1 Chunk and Avey on text of this machine, and compare them.", "saccade demo", [](CLI::App& app) {
        auto options = std::make_shared<Options>();
        app.add_option("--out,-o", options->out, "Folder for the runs (default: demo in the runs folder)");
+       app.add_option("--set", options->overrides, "Set a value in every config: --set training.steps=100")->allow_extra_args(false);
        app.add_flag("!--no-window", options->window, "Do not open the window");
        return [options] { return run(*options); };
      }}};

@@ -1,10 +1,12 @@
 // saccade evaluate RUN: losses of a checkpoint on frozen text, with their standard errors.
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "analysis/evaluation/run_evaluation.h"
 #include "analysis/runs/run_info.h"
 #include "app/cli/command.h"
+#include "app/cli/evaluate_tasks.h"
 #include "app/cli/output.h"
 #include "app/cli/runs_option.h"
 #include "kernels/engine/error.h"
@@ -14,9 +16,12 @@ namespace saccade::cli {
 namespace {
 
 struct Options {
-  std::string run, split = "validation";
+  std::vector<std::string> runs;
+  std::string split = "validation";
+  double paired_error = 0.005;
   bool by_position = false;
   RunEvaluationOptions evaluation;
+  TaskCommand tasks;
 };
 
 /// 0 is the newest.
@@ -34,44 +39,39 @@ void require_checkpoint(const std::string& directory, int64_t step) {
 std::string position_table(const RunEvaluation& e) {
   std::vector<std::string> header{"positions"};
   std::vector<std::vector<std::string>> rows;
+  std::map<int64_t, int64_t> longest;  // end of a bin by its begin
   for (const DomainEvaluation& d : e.domains) {
     header.push_back(d.domain);
-    const std::vector<PositionLoss> bins = loss_by_position(d.result.by_position);
-    rows.resize(bins.size());
-    for (size_t i = 0; i < bins.size(); ++i) {
+    const std::vector<PositionLoss> bins = loss_by_position(d.result.by_position, d.result.targets_at);
+    for (size_t i = rows.size(); i < bins.size(); ++i) rows.emplace_back(header.size() - 1, "");  // short documents end before
+    for (size_t i = 0; i < rows.size(); ++i) {
+      rows[i].push_back(i < bins.size() ? number(bins[i].loss, 4) : "");
+      if (i >= bins.size()) continue;
       const auto& [begin, end, loss] = bins[i];
-      if (rows[i].empty()) rows[i].push_back(std::to_string(begin) + (end - begin > 1 ? " to " + std::to_string(end - 1) : ""));
-      rows[i].push_back(number(loss, 4));
+      longest[begin] = std::max(longest[begin], end);
+      rows[i][0] = std::to_string(begin) + (longest[begin] - begin > 1 ? " to " + std::to_string(longest[begin] - 1) : "");
     }
   }
   return "\nloss (nats) by position\n" + table(header, rows);
 }
 
-RunEvaluation evaluate(const Options& options) {
-  Progress bar("evaluate");
-  return evaluate_run(
-      options.run, options.evaluation,
-      {[](const std::string& line) { say(line); }, [&](double fraction, const std::string& domain) { bar.update(fraction, domain); }});
+EvaluationProgress progress_of(Progress& bar) {
+  return {[](const std::string& line) { say(line); }, [&](double fraction, const std::string& domain) { bar.update(fraction, domain); }};
 }
 
-int run(Options options) {
-  require_checkpoint(options.run, options.evaluation.checkpoint);
-  options.evaluation.split = options.split == "test" ? Split::test : Split::validation;
-  const RunEvaluation e = evaluate(options);
-  nlohmann::json json{{"run", options.run},
+/// With all that the domains say for themselves.
+nlohmann::json described(const std::string& run, const RunEvaluation& e) {
+  nlohmann::json json{{"run", run},
                       {"step", e.step},
                       {"corpus", e.corpus},
                       {"corpus_hash", e.corpus_hash},
                       {"split", to_string(e.split)},
                       {"sequence_length", e.length},
+                      {"packing", e.packing == Packing::document ? "document" : "packed"},
                       {"device", to_string(e.device)},
                       {"precision", e.precision},
                       {"losses", nlohmann::json::array()}};
-  std::vector<std::vector<std::string>> rows;
-  for (const DomainEvaluation& d : e.domains) {
-    rows.push_back({d.domain, d.ood ? "OOD" : "training domain", number(d.result.loss, 4), number(d.result.standard_error, 4),
-                    number(std::exp(d.result.loss), 2), number(d.result.bits_per_byte, 4), std::to_string(d.sequences),
-                    std::to_string(d.tokens)});
+  for (const DomainEvaluation& d : e.domains)
     json["losses"].push_back({{"domain", d.domain},
                               {"ood", d.ood},
                               {"loss", d.result.loss},
@@ -80,13 +80,107 @@ int run(Options options) {
                               {"sequences", d.sequences},
                               {"tokens", d.tokens},
                               {"by_position", d.result.by_position}});
+  return json;
+}
+
+std::string heading(const std::string& run, const RunEvaluation& e) {
+  return run + " at step " + std::to_string(e.step) + ", " + to_string(e.split) + " text of " + e.corpus + ", sequences of " +
+         std::to_string(e.length) + " tokens" + (e.packing == Packing::document ? ", one document each" : "") + "\n";
+}
+
+std::string loss_table(const RunEvaluation& e) {
+  std::vector<std::vector<std::string>> rows;
+  for (const DomainEvaluation& d : e.domains)
+    rows.push_back({d.domain, d.ood ? "OOD" : "training domain", number(d.result.loss, 4), number(d.result.standard_error, 4),
+                    number(std::exp(d.result.loss), 2), number(d.result.bits_per_byte, 4), std::to_string(d.sequences),
+                    std::to_string(d.tokens)});
+  return table({"domain", "kind", "loss (nats)", "± standard error", "perplexity", "bits per byte", "sequences", "tokens"}, rows);
+}
+
+/// Losses of each run, and what each differs from the first one by on the same sequences.
+int run_pairs(const Options& options) {
+  Progress bar("evaluate");
+  const PairedEvaluation paired =
+      evaluate_pairs({options.runs.begin(), options.runs.end()}, options.evaluation, options.paired_error, progress_of(bar));
+  nlohmann::json json{{"runs", nlohmann::json::array()},
+                      {"differences", nlohmann::json::array()},
+                      {"tokens", paired.tokens},
+                      {"whole_split", paired.whole_split},
+                      {"paired_error", options.paired_error}};
+  std::string text;
+  std::vector<std::vector<std::string>> rows;
+  for (size_t i = 0; i < paired.runs.size(); ++i) {
+    const RunEvaluation& e = paired.runs[i];
+    json["runs"].push_back(described(options.runs[i], e));
+    text += heading(options.runs[i], e) + loss_table(e) + (options.by_position ? position_table(e) : "") + "\n";
+    for (const bool ood : {false, true}) {
+      if (i == 0) continue;
+      const PairedDifference d = paired_difference(e, paired.runs.front(), ood);
+      if (std::isnan(d.difference)) continue;
+      const std::string kind = ood ? "OOD" : "training domains";
+      json["differences"].push_back({{"run", options.runs[i]},
+                                     {"to", options.runs.front()},
+                                     {"ood", ood},
+                                     {"difference", d.difference},
+                                     {"standard_error", d.error}});
+      rows.push_back({options.runs[i], kind, number(d.difference, 4), number(d.error, 4),
+                      d.error <= options.paired_error ? "" : "above " + number(options.paired_error, 4) + " on the whole split"});
+    }
   }
-  print_result(
-      json, options.run + " at step " + std::to_string(e.step) + ", " + to_string(e.split) + " text of " + e.corpus + ", sequences of " +
-                std::to_string(e.length) + " tokens\n" +
-                table({"domain", "kind", "loss (nats)", "± standard error", "perplexity", "bits per byte", "sequences", "tokens"}, rows) +
-                (options.by_position ? position_table(e) : ""));
+  text += "differences to " + options.runs.front() + " on the same sequences, " + std::to_string(paired.tokens) + " tokens of a domain" +
+          (paired.whole_split ? " (the whole split)" : "") + "\n" +
+          table({"run", "mean over", "difference (nats)", "± standard error", ""}, rows);
+  print_result(json, text);
   return 0;
+}
+
+int run(Options options) {
+  for (const std::string& directory : options.runs) require_checkpoint(directory, options.evaluation.checkpoint);
+  options.evaluation.split = options.split == "test" ? Split::test : Split::validation;
+  if (!options.tasks.tasks.empty()) {
+    if (options.runs.size() > 1) throw UsageError("--task scores one RUN at a time");
+    options.tasks.run = options.runs.front();
+    options.tasks.options.checkpoint = options.evaluation.checkpoint;
+    options.tasks.options.device = options.evaluation.device;
+    return evaluate_tasks(options.tasks);
+  }
+  if (options.runs.size() > 1) return run_pairs(options);
+  Progress bar("evaluate");
+  const RunEvaluation e = evaluate_run(options.runs.front(), options.evaluation, progress_of(bar));
+  print_result(described(options.runs.front(), e),
+               heading(options.runs.front(), e) + loss_table(e) + (options.by_position ? position_table(e) : ""));
+  return 0;
+}
+
+void declare_tasks(CLI::App& app, TaskCommand& o) {
+  CLI::Option* task =
+      app.add_option("--task", o.tasks,
+                     "Score tasks with choices instead, names with commas between (saccade tasks lists them) or a JSON file; "
+                     "results stay in RUN/tasks")
+          ->delimiter(',')
+          ->allow_extra_args(false);
+  app.add_option("--data", o.options.data, "Folder with the tasks' files, or the file of one")->needs(task);
+  app.add_option("--checkpoints", o.checkpoints, "Several of them: steps or shares of the run (90%,95%,100%)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->needs(task);
+  app.add_option("--limit", o.options.items.limit, "The first items only")->check(CLI::Range(1, 1'000'000'000))->needs(task);
+  app.add_option("--shots", o.options.items.shots, "Examples before each item (default: the task's)")
+      ->check(CLI::Range(0, 1000))
+      ->needs(task);
+  app.add_option("--max-length", o.options.max_length,
+                 "Tokens that the model reads at most; beginnings are cut off (default: the trained length where positions end there, "
+                 "else any)")
+      ->check(CLI::Range(1, 1 << 24))
+      ->needs(task);
+  app.add_option("--prefix", o.prefix, "none, or end_of_text before every item")
+      ->check(CLI::IsMember({"none", "end_of_text"}))
+      ->needs(task)
+      ->capture_default_str();
+  app.add_flag("--strict-spaces", o.options.items.strict_spaces,
+               "One space before the choices of COPA and WSC273, where the published numbers have two")
+      ->needs(task);
+  app.add_flag("--again", o.options.again, "Also what stands in the run already")->needs(task);
 }
 
 const RegisterCommand command{
@@ -97,8 +191,10 @@ const RegisterCommand command{
            "Losses of a checkpoint on frozen text, in nats per token, with their standard errors over the sequences, and in bits per byte "
            "of text, "
            "by which models of different tokenizers compare. Without options: on "
-           "what the run was evaluated on while it trained. Only the weights are loaded, and no training text.");
-       app.add_option("RUN", o->run, "Run directory")->required();
+           "what the run was evaluated on while it trained. Only the weights are loaded, and no training text. Several runs are evaluated "
+           "on "
+           "the same sequences, as many as their differences need.");
+       app.add_option("RUN", o->runs, "Run directories; of several the differences to the first are told, too")->required();
        app.add_option("--checkpoint,--step", o->evaluation.checkpoint,
                       "Step of the checkpoint (default: the newest; no other takes its place when it is damaged)")
            ->check(CLI::Range(1, 1'000'000'000));
@@ -109,11 +205,20 @@ const RegisterCommand command{
            ->delimiter(',')
            ->allow_extra_args(false);
        app.add_option("--length", o->evaluation.length, "Tokens in a sequence (default: the run's)")->check(CLI::Range(1, 1 << 20));
+       app.add_option("--packing", o->evaluation.packing,
+                      "packed: text across documents; document: the beginning of one document a sequence (default: the run's)")
+           ->check(CLI::IsMember({"packed", "document"}));
        app.add_option("--tokens", o->evaluation.tokens,
                       "Tokens of every domain, in whole sequences, as far as there is text (default: as while training)")
            ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+       app.add_option("--paired-error", o->paired_error,
+                      "Of several runs: tokens are doubled until the standard error of each difference on the same sequences is at most so "
+                      "many nats, or the split ends")
+           ->check(CLI::PositiveNumber)
+           ->capture_default_str();
        app.add_flag("--by-position", o->by_position, "Also the mean loss over positions 0, 1, 2 to 3, 4 to 7 and so on in a sequence");
        app.add_option("--device", o->evaluation.device, "cpu, cuda:N or auto (default: the run's)");
+       declare_tasks(app, o->tasks);
        return [o] { return run(*o); };
      }}};
 

@@ -45,6 +45,11 @@ ChunkOptions chunk_options(const Settings& s, int64_t layer) {
   return options;
 }
 
+ChunkReported reported(const Probe* probe) {
+  if (!probe) return ChunkReported::nothing;
+  return probe->wants_maps() ? ChunkReported::scores : ChunkReported::numbers;
+}
+
 struct ChunkCache : HeadCache {
   explicit ChunkCache(HeadCache heads) : HeadCache(std::move(heads)) {}
   Tensor means;  ///< [B, capacity / chunk, H, d] mean keys of complete chunks; empty unless selection goes by them
@@ -62,7 +67,7 @@ class Top1ChunkMixer : public Mixer {
 
   Tensor forward(Tape& tape, const Tensor& x, Pass& pass) const override {
     const auto [q, k, v] = heads_(tape, x, pass);
-    const Top1Chunk result = top1_chunk(tape, q, k, v, heads_.score(), options_, pass.probe != nullptr);
+    const Top1Chunk result = top1_chunk(tape, q, k, v, heads_.score(), options_, reported(pass.probe));
     if (pass.probe) report(tape, q, k, result, *pass.probe);
     return heads_.output(tape, result.o, pass);
   }
@@ -79,8 +84,9 @@ class Top1ChunkMixer : public Mixer {
     const auto [q, k, v] = heads_.extend(tape, x, pass, cache);
     if (cache.means) extend_mean_keys(tape, cache.k, cache.means, options_, pass.position, x.dim(1));
     const bool prompt = pass.position.first == 0 && !pass.last_only;
-    const Tensor o = prompt ? top1_chunk(tape, q, k, v, heads_.score(), options_, false, cache.means_of(x.dim(1), options_.chunk)).o
-                            : cached_top1_chunk(tape, q, cache.k, cache.v, cache.means, heads_.score(), options_, pass.queries(x.dim(1))).o;
+    const Tensor o =
+        prompt ? top1_chunk(tape, q, k, v, heads_.score(), options_, ChunkReported::nothing, cache.means_of(x.dim(1), options_.chunk)).o
+               : cached_top1_chunk(tape, q, cache.k, cache.v, cache.means, heads_.score(), options_, pass.queries(x.dim(1))).o;
     return heads_.output(tape, o, pass);
   }
 

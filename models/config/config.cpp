@@ -105,6 +105,24 @@ void check_run(const RunConfig& config) {
     throw UsageError("/precision is \"bf16\", which the CPU does not compute in; expected f32 or f64");
 }
 
+/// The model that µP starts from must be one.
+void check_initialisation(const RunConfig& config) {
+  if (config.training.initialisation != "mup") return;
+  const auto fail = [](const std::string& what) { throw UsageError("/training/initialisation is \"mup\"; expected " + what); };
+  if (config.training.mup_base_width == 0) fail("/training/mup_base_width above 0");
+  if (config.training.optimizer != "adamw") fail("/training/optimizer \"adamw\", whose learning rates it is made for");
+  if (!config.architecture.contains("mixer") || !config.architecture.at("layers").is_number_integer())
+    fail("a block with one mixer in all layers");
+  Json base = config.architecture;
+  base["width"] = config.training.mup_base_width;
+  try {
+    resolve_architecture(base, config.data.sequence_length);
+  } catch (const UsageError& error) {
+    throw UsageError("/training/mup_base_width is " + text(config.training.mup_base_width) +
+                     ", and a model of that width is refused: " + error.what());
+  }
+}
+
 /// A name for a run that has none: its architecture's, in file-name letters ("top-1-chunk-exact").
 std::string default_name(const Json& architecture) {
   std::string name;
@@ -202,6 +220,7 @@ RunConfig resolve(const Json& object) {
   config.architecture = resolve_architecture(object.value("architecture", Json::object()), config.data.sequence_length);
   if (!object.contains("name")) config.name = default_name(config.architecture);
   check_run(config);
+  check_initialisation(config);
   return config;
 }
 
@@ -262,6 +281,8 @@ const Schema<DataConfig> data_schema{
     field("min_document_tokens", &DataConfig::min_document_tokens, {0, kMany}, "Training documents with fewer tokens are left out."),
     field("max_document_tokens", &DataConfig::max_document_tokens, {0, kMany},
           "Training documents with more tokens are left out, 0: none is."),
+    choice_field("packing", &DataConfig::packing, {"packed", "document"},
+                 "What a sequence holds: text across documents, or the beginning of one document, padded; no loss is counted of padding."),
 };
 
 const Schema<TrainingConfig> training_schema{
@@ -283,6 +304,13 @@ const Schema<TrainingConfig> training_schema{
     field("warmup_share", &TrainingConfig::warmup_share, {0, 1}, "Share of all steps for the rise, in place of warmup_steps; 0: those."),
     text_field("schedule", &TrainingConfig::schedule, "Learning rate after the warm-up."),
     field("min_lr_ratio", &TrainingConfig::min_lr_ratio, {0, 1}, "Learning rate at the last step over its peak (unless it is constant)."),
+    choice_field("initialisation", &TrainingConfig::initialisation, {"published", "normal", "mup"},
+                 "Initial weights: as published with the architecture; every random matrix normal; or as published at mup_base_width and "
+                 "from there to this width by µP, with its learning rates by tensor.",
+                 "arXiv:2203.03466, section 4, tables 3 and 8"),
+    field("initial_deviation", &TrainingConfig::initial_deviation, {1e-6, 10}, "Standard deviation where initialisation is normal."),
+    field("mup_base_width", &TrainingConfig::mup_base_width, {0, 1 << 16},
+          "Where initialisation is mup: the width from which learning rates are carried over."),
     text_field("optimizer", &TrainingConfig::optimizer, "How gradients change the weights."),
     field("max_grad_norm", &TrainingConfig::max_grad_norm, {0, kMany}, "Gradients are clipped to this global norm, 0: not clipped."),
     field("max_logit_penalty", &TrainingConfig::max_logit_penalty, {0, 100},
@@ -294,6 +322,9 @@ const Schema<TrainingConfig> training_schema{
     repetition(field("evaluate_every", &TrainingConfig::evaluate_every, {1, kMany}, "Steps between evaluations.")),
     field("evaluation_tokens", &TrainingConfig::evaluation_tokens, {1, kMany},
           "Tokens of every domain to evaluate on, rounded up to whole sequences; the same ones in every run."),
+    repetition(field("final_evaluation_tokens", &TrainingConfig::final_evaluation_tokens, {0, kMany},
+                     "Validation tokens of every domain to evaluate on when the run, or a cooldown branch, has ended; 0: none but "
+                     "evaluation_tokens.")),
     repetition(field("probe_every", &TrainingConfig::probe_every, {1, kMany}, "Steps between statistics of attention and selection.")),
     repetition(
         field("capture_every", &TrainingConfig::capture_every, {0, kMany}, "Steps between captures for the inspector, 0: at checkpoints.")),

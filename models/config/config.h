@@ -17,6 +17,7 @@ struct DataConfig {
   int64_t sequence_length = 512;
   std::vector<double> weights;                               ///< of the training domains, in their order; empty: by their size
   int64_t min_document_tokens = 0, max_document_tokens = 0;  ///< of training text; 0: no bound
+  std::string packing = "packed";                            ///< or document: what a sequence holds (Packing)
 };
 
 /// Section "training".
@@ -32,15 +33,19 @@ struct TrainingConfig {
   double warmup_share = 0;          ///< of all steps, in place of warmup_steps; 0: those
   std::string schedule = "cosine";  ///< an entry of models/schedules/registry.h
   nlohmann::json schedule_settings = nlohmann::json::object();
-  double min_lr_ratio = 0.1;        ///< learning rate at the last step over its peak (not of a constant one)
-  std::string optimizer = "adamw";  ///< an entry of models/optimizers/registry.h
+  double min_lr_ratio = 0.1;                 ///< learning rate at the last step over its peak (not of a constant one)
+  std::string initialisation = "published";  ///< published, normal or mup (models/training/initialisation.h)
+  double initial_deviation = 0.02;           ///< of normal
+  int64_t mup_base_width = 0;                ///< of mup: the width at which it is as published
+  std::string optimizer = "adamw";           ///< an entry of models/optimizers/registry.h
   nlohmann::json optimizer_settings = nlohmann::json::object();
   double max_grad_norm = 1.0;
   double max_logit_penalty = 0;    ///< of linear_cross_entropy; 0 in RWKV's presets too, whose papers name none
   int64_t seed = 1;                ///< initialisation and data order; evaluation batches never depend on it
   bool evaluate_at_start = false;  ///< evaluate, probe, capture and write a checkpoint before the first step as well
   int64_t evaluate_every = 50;
-  int64_t evaluation_tokens = 16384;  ///< of every domain, rounded up to whole sequences
+  int64_t evaluation_tokens = 16384;    ///< of every domain, rounded up to whole sequences
+  int64_t final_evaluation_tokens = 0;  ///< of every domain when the run has ended, kept in RUN/evaluations; 0: none
   int64_t probe_every = 200;
   int64_t capture_every = 0;     ///< 0: at every checkpoint
   int64_t capture_tokens = 256;  ///< length of a captured sample

@@ -89,6 +89,9 @@ class TokenStore {
   int64_t size() const;
   std::string label() const;  ///< "prose.train", for messages
   void read(int64_t begin, std::span<int32_t> tokens) const;
+  int32_t end_of_text() const;
+  /// Where the documents end, each behind its end-of-text, ascending. The first call reads all tokens.
+  const std::vector<int64_t>& document_ends() const;
 
  private:
   struct Map;
@@ -96,7 +99,14 @@ class TokenStore {
   TokenStore();
 };
 
-/// Sequences of T+1 tokens, packed across documents, in an order shuffled by seed; an epoch visits each once.
+/// What a sequence of T tokens holds. packed: text across documents, with end-of-text between them. document: end-of-text, as a mark of the
+/// beginning, then the first tokens of one document; what is behind T is left out, and behind a shorter document's end the tokens are
+/// end-of-text and the targets kNoTarget.
+enum class Packing { packed, document };
+Packing parse_packing(const std::string& name);  ///< "packed" or "document". Throws UsageError.
+constexpr int32_t kNoTarget = -1;                ///< counts for nothing (linear_cross_entropy)
+
+/// Sequences of T tokens and their targets, in an order shuffled by seed; an epoch visits each once.
 /// With weights every store gives its share of every kWeightedBlock sequences, in an order shuffled by seed, and goes through its own
 /// sequences again and again, so that small ones come more often. The position is one number, so it resumes exactly.
 class BatchSource {
@@ -105,13 +115,15 @@ class BatchSource {
   /// `weights`: one for each store, at least one positive; empty: every sequence of every store once in an epoch. Throws UsageError,
   /// DataError for a store with less text than a sequence.
   BatchSource(std::vector<std::shared_ptr<const TokenStore>> stores, int64_t sequence_length, uint64_t seed, bool shuffle = true,
-              const std::vector<double>& weights = {});
+              const std::vector<double>& weights = {}, Packing packing = Packing::packed);
   bool weighted() const { return !quotas_.empty(); }
   /// Sequences that each store has given before a position; with weights only.
   std::vector<int64_t> taken(uint64_t position) const;
   /// Sequences in each store.
   std::vector<int64_t> sizes() const;
   int64_t sequences_per_epoch() const;
+  /// Targets other than kNoTarget in the sequences from a position on.
+  int64_t targets(uint64_t position, int64_t count) const;
   /// Fills tokens and targets, both [count, T] row-major: targets are the tokens one later.
   void next(int64_t count, std::span<int32_t> tokens, std::span<int32_t> targets);
   uint64_t position() const { return position_; }
@@ -124,6 +136,12 @@ class BatchSource {
     int64_t sequence;
   };
   Place place(uint64_t position) const;
+  int64_t sequences(const TokenStore& store) const;
+  /// Tokens of a store that a sequence's targets are.
+  struct Range {
+    int64_t begin, end;
+  };
+  Range targets_of(const Place& place) const;
   Place weighted_place(uint64_t position) const;
   /// The store of a number below kWeightedBlock, and how many of the store's come before it.
   Place share_of(uint64_t number) const;
@@ -133,6 +151,7 @@ class BatchSource {
   int64_t length_;
   uint64_t seed_;
   bool shuffle_;
+  Packing packing_;
   uint64_t position_ = 0;  ///< sequences handed out
 };
 

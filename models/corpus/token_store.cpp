@@ -3,6 +3,7 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <mutex>
 
 #include "kernels/engine/error.h"
 #include "kernels/engine/interruption.h"
@@ -173,6 +174,8 @@ struct TokenStore::Map {
   MappedFile file;
   Header header{};
   std::unique_ptr<std::atomic<bool>[]> checked;  ///< of every block: its checksum was compared
+  std::once_flag ends_found;
+  std::vector<int64_t> ends;  ///< of documents
 
   Map(fs::path where, const Corpus& corpus, const Tokenizer& tokenizer) : path(std::move(where)), file(path) {
     if (file.bytes().size() < sizeof header) damaged("it has " + std::to_string(file.bytes().size()) + " bytes");
@@ -244,6 +247,24 @@ std::shared_ptr<const TokenStore> TokenStore::open(const Corpus& corpus, const s
 int64_t TokenStore::size() const { return map_->header.tokens; }
 
 std::string TokenStore::label() const { return map_->path.stem().string(); }
+
+int32_t TokenStore::end_of_text() const { return static_cast<int32_t>(map_->header.end_of_text); }
+
+const std::vector<int64_t>& TokenStore::document_ends() const {
+  constexpr int64_t kPart = 128 * kBlock;
+  std::call_once(map_->ends_found, [&] {
+    std::vector<std::vector<int64_t>> found(static_cast<size_t>((size() + kPart - 1) / kPart));
+    parallel_for(static_cast<int64_t>(found.size()), [&](int64_t part) {
+      std::vector<int32_t> tokens(static_cast<size_t>(std::min(kPart, size() - part * kPart)));
+      read(part * kPart, tokens);
+      for (size_t i = 0; i < tokens.size(); ++i)
+        if (tokens[i] == end_of_text()) found[static_cast<size_t>(part)].push_back(part * kPart + static_cast<int64_t>(i) + 1);
+    });
+    for (const std::vector<int64_t>& part : found) map_->ends.insert(map_->ends.end(), part.begin(), part.end());
+    if (size() > 0 && (map_->ends.empty() || map_->ends.back() != size())) map_->damaged("its last document has no end");
+  });
+  return map_->ends;
+}
 
 void TokenStore::read(int64_t begin, std::span<int32_t> tokens) const {
   if (begin < 0 || begin + static_cast<int64_t>(tokens.size()) > size())

@@ -13,17 +13,19 @@
 
 namespace saccade {
 
-/// Mean loss over S frozen sequences of T tokens, in nats per token. With l_st the loss at position t of sequence s and
-/// m_s = Σ_t l_st / T:
-///   loss           m̄ = Σ_s m_s / S
-///   standard error sqrt(Σ_s (m_s − m̄)² / (S (S − 1)))
+/// Mean loss over the targets of S frozen sequences of at most T tokens, in nats per token. With l_st the loss at position t of sequence
+/// s, n_s the number of its targets and m_s = Σ_t l_st / n_s:
+///   loss           m̄ = Σ_s n_s m_s / Σ_s n_s
+///   standard error sqrt(S / (S − 1) · Σ_s n_s² (m_s − m̄)²) / Σ_s n_s   (of a ratio; with n_s = T sqrt(Σ_s (m_s − m̄)² / (S (S − 1))))
 /// The sequences are the independent units, for the tokens of one share their context.
 struct Evaluation {
   double loss = 0;
   double standard_error = std::numeric_limits<double>::quiet_NaN();  ///< NaN for one sequence
   double bits_per_byte = std::numeric_limits<double>::quiet_NaN();   ///< Σ l_st / ln 2 over the text's bytes; NaN: not known
-  std::vector<double> by_position;                                   ///< [T] mean over the sequences
+  std::vector<double> by_position;                                   ///< [≤ T] mean over the sequences that have a target there
   std::vector<double> by_sequence;                                   ///< [S] m_s
+  std::vector<int64_t> targets;                                      ///< [S] n_s
+  std::vector<int64_t> targets_at;                                   ///< [≤ T] sequences with a target at each position
 };
 
 /// Mean loss over positions begin … end-1 of a sequence.
@@ -31,11 +33,13 @@ struct PositionLoss {
   int64_t begin = 0, end = 0;
   double loss = 0;  ///< nats per token
 };
-/// Of positions 0, 1, 2 … 3, 4 … 7 and so on in powers of two, the last bin as long as there are positions.
-std::vector<PositionLoss> loss_by_position(const std::vector<double>& by_position);
+/// Of positions 0, 1, 2 … 3, 4 … 7 and so on in powers of two, the last bin as long as there are positions. `targets_at`: as in
+/// Evaluation; empty: as many everywhere.
+std::vector<PositionLoss> loss_by_position(const std::vector<double>& by_position, const std::vector<int64_t>& targets_at = {});
 
-/// The standard error of the mean of independent numbers; NaN for fewer than two.
-double standard_error(std::span<const double> values);
+/// The standard error of the mean of independent numbers, each a mean of `weights` of its own (empty: all of as many), as in Evaluation;
+/// NaN for fewer than two.
+double standard_error(std::span<const double> values, std::span<const int64_t> weights = {});
 
 /// Forward passes over frozen sequences, in pieces; on the weights alone (InferenceModel) as well as on a model in training. On a
 /// GPU the pieces of a shape are captured as a graph and replayed (cuda::CapturedGraph).
@@ -49,6 +53,11 @@ class EvaluationPass {
   /// of other sizes than it says, or with tokens outside the vocabulary.
   Evaluation evaluate(const FrozenBatch& batch, const std::function<void(int64_t sequences)>& progress = {});
 
+  /// Nats of every token [sequences · length] of one piece: rows may end in padding, whose losses mean nothing.
+  std::vector<double> token_losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length);
+  /// Sequences of this length in a piece.
+  int64_t piece_sequences(int64_t length) const;
+
   /// What a piece of sequences of this length costs (device `plan`).
   struct Planned {
     int64_t sequences = 0;  ///< in a piece
@@ -61,9 +70,7 @@ class EvaluationPass {
   /// Sequences, length, and what else lives in the arena: where a piece's tensors lie depends on nothing else.
   using Key = std::tuple<int64_t, int64_t, int64_t>;
 
-  int64_t piece_sequences(int64_t length) const;
   void forward(Tape& tape, const Tensor& tokens, const Tensor& targets, const Tensor& losses) const;
-  std::vector<double> losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length);
 
   const Model& model_;
   Arena& arena_;

@@ -29,7 +29,7 @@ int64_t bytes_of_targets(const FrozenBatch& batch, const Tokenizer& tokenizer) {
     std::vector<int32_t> window{batch.tokens[static_cast<size_t>(s * batch.length)]};
     const auto before = static_cast<int64_t>(tokenizer.decode(window).size());
     const auto first = batch.targets.begin() + s * batch.length;
-    window.insert(window.end(), first, first + batch.length);
+    window.insert(window.end(), first, first + batch.targets_of(s));
     bytes += static_cast<int64_t>(tokenizer.decode(window).size()) - before;
   }
   return bytes;
@@ -37,9 +37,14 @@ int64_t bytes_of_targets(const FrozenBatch& batch, const Tokenizer& tokenizer) {
 
 }  // namespace
 
+int64_t FrozenBatch::targets_of(int64_t sequence) const {
+  const auto first = targets.begin() + sequence * length, last = first + length;
+  return std::find(first, last, kNoTarget) - first;
+}
+
 FrozenBatch frozen_batch(const Corpus& corpus, const std::string& domain, const FrozenText& text, const Tokenizer& tokenizer) {
   require_split(corpus, domain, text.split);
-  BatchSource source({TokenStore::open(corpus, domain, text.split, tokenizer)}, text.length, kEvaluationSeed);
+  BatchSource source({TokenStore::open(corpus, domain, text.split, tokenizer)}, text.length, kEvaluationSeed, true, {}, text.packing);
   FrozenBatch frozen{domain, {}, {}, std::min(text.sequences, source.sequences_per_epoch()), text.length};
   frozen.tokens.resize(static_cast<size_t>(frozen.sequences * frozen.length));
   frozen.targets.resize(frozen.tokens.size());
@@ -50,7 +55,7 @@ FrozenBatch frozen_batch(const Corpus& corpus, const std::string& domain, const 
 
 std::vector<FrozenBatch> evaluation_batches(const RunConfig& config, const Corpus& corpus, const Tokenizer& tokenizer) {
   const int64_t length = config.data.sequence_length;
-  const FrozenText text{Split::validation, length, evaluation_sequences(config.training, length)};
+  const FrozenText text{Split::validation, length, evaluation_sequences(config.training, length), parse_packing(config.data.packing)};
   std::vector<FrozenBatch> batches;
   for (const auto* domains : {&config.data.train, &config.data.ood})
     for (const std::string& domain : *domains) batches.push_back(frozen_batch(corpus, domain, text, tokenizer));

@@ -9,9 +9,11 @@ namespace saccade {
 /// Sequences that are the same at every evaluation.
 struct FrozenBatch {
   std::string domain;
-  std::vector<int32_t> tokens, targets;  ///< [sequences, length] each; targets are the tokens one later
+  std::vector<int32_t> tokens, targets;  ///< [sequences, length] each; targets are the tokens one later, or kNoTarget
   int64_t sequences = 0, length = 0;
   int64_t bytes = 0;  ///< of text that the targets stand for, ends of text apart; 0: not known
+
+  int64_t targets_of(int64_t sequence) const;  ///< how many count; they come first
 };
 
 /// Which part of a domain is frozen.
@@ -19,6 +21,7 @@ struct FrozenText {
   Split split = Split::validation;
   int64_t length = 0;     ///< tokens in a sequence
   int64_t sequences = 0;  ///< at most; a domain with less text gives all it has
+  Packing packing = Packing::packed;
 };
 /// The choice depends on the text, the tokenizer and the length alone: fewer sequences are the first of more. Throws DataError when
 /// the split has no text of that domain, or not one sequence.
@@ -29,8 +32,8 @@ inline bool is_ood(const DataConfig& data, const std::string& domain) {
   return std::find(data.train.begin(), data.train.end(), domain) == data.train.end();
 }
 
-/// What a run is evaluated on while it trains: validation text, a batch for each domain, training domains first. The same for every
-/// run on the same corpus, tokenizer and sequence length. Throws DataError.
+/// What a run is evaluated on while it trains: validation text, packed as its training text is, a batch for each domain, training domains
+/// first. The same for every run on the same corpus, tokenizer, packing and sequence length. Throws DataError.
 std::vector<FrozenBatch> evaluation_batches(const RunConfig& config, const Corpus& corpus, const Tokenizer& tokenizer);
 
 }  // namespace saccade

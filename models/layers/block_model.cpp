@@ -63,6 +63,7 @@ Tensor BlockModel::run(Tape& tape, const Tensor& tokens, Pass& pass, const Decod
     LayerState* kept = state ? state->layers[l].get() : nullptr;
     pass.last_only = trimmed && l + 1 == blocks_.size();
     x = run_block(tape, x, pass, [=, this, &tape](const Tensor& in, Pass& p) { return blocks_[l]->forward(tape, in, p, kept); });
+    if (pass.probe) pass.probe->stream(static_cast<int64_t>(l), x);
   }
   return stem_->final_norm(tape, x);
 }

@@ -75,6 +75,11 @@ struct Trainer::Impl {
     work.send_ahead();
     fetched = true;
   }
+  /// That count, of the next step.
+  int64_t targets_of_next_step() {
+    fetch();  // passes over what is skipped
+    return data->targets(data->position() - static_cast<uint64_t>(work.sequences()), sequences_of(record.step + 1));
+  }
   void train_on_next() {
     fetch();
     work.forward_backward();
@@ -101,8 +106,8 @@ StepRecord Trainer::step() {
   TrainingStep& work = impl_->work;
   const TrainingConfig& training = impl_->config.training;
   StepRecord& record = impl_->record;
-  const int64_t count = micro_batches(training, record.step + 1), tokens = count * micro_batch_tokens(training);
-  work.begin(count);
+  const int64_t count = micro_batches(training, record.step + 1), tokens = impl_->targets_of_next_step();
+  work.begin(count, tokens);
   for (int64_t i = 0; i < count; ++i) impl_->train_on_next();
   ++record.step;
   record.tokens += tokens;

@@ -16,7 +16,7 @@ struct Plan;
 /// What one optimizer step reports. Losses in nats per token.
 struct StepRecord {
   int64_t step = 0;    ///< steps done, this one included
-  int64_t tokens = 0;  ///< trained on so far
+  int64_t tokens = 0;  ///< trained on so far; padding is none
   double flops = 0;    ///< spent on training so far
   double seconds = 0;  ///< of training so far, evaluation apart; continues over a resume
   double loss = 0, learning_rate = 0, gradient_norm = 0, tokens_per_second = 0;

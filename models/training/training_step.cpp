@@ -5,14 +5,18 @@
 
 #include "kernels/engine/parallel.h"
 #include "kernels/engine/transfer.h"
+#include "kernels/ops/elementwise/elementwise.h"
 #include "kernels/ops/step_measures/step_measures.h"
 #include "models/architectures/registry.h"
+#include "models/training/initialisation.h"
 
 namespace saccade {
 namespace {
 
-/// Of every parameter, with its copy for products where there is one.
-std::vector<AdamWSlot> slots_of(const Model& model, Arena& arena, const Precision& precision, const TrainingConfig& training) {
+/// Of every parameter, with its copy for products where there is one. `rates`: of initialise().
+std::vector<AdamWSlot> slots_of(const Model& model, Arena& arena, const Precision& precision, const RunConfig& config,
+                                const std::vector<double>& rates) {
+  const TrainingConfig& training = config.training;
   constexpr const char* kPointer = "/training/learning_rate_multipliers";
   const std::vector<Parameter>& parameters = model.parameters();
   const std::vector<double> factors = rate_factors(parse_multipliers(training.learning_rate_multipliers, kPointer), parameters, kPointer);
@@ -21,7 +25,7 @@ std::vector<AdamWSlot> slots_of(const Model& model, Arena& arena, const Precisio
   std::vector<AdamWSlot> slots;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Parameter& p = parameters[i];
-    slots.push_back({.value = p.value, .grad = p.grad, .decay = p.decay, .compute_copy = copies[i], .rate = factors[i]});
+    slots.push_back({.value = p.value, .grad = p.grad, .decay = p.decay, .compute_copy = copies[i], .rate = factors[i] * rates[i]});
   }
   return slots;
 }
@@ -66,7 +70,7 @@ TrainingStep::TrainingStep(const RunConfig& config, int64_t vocabulary, Device d
       tape_(arena_, true),
       model_(make_model(config.architecture, vocabulary, config.data.sequence_length, arena_, precision_.parameters,
                         static_cast<uint64_t>(training_.seed), true)),
-      slots_(slots_of(*model_, arena_, precision_, training_)),
+      slots_(slots_of(*model_, arena_, precision_, config, initialise(*model_, config, vocabulary))),
       optimizer_(saccade::optimizer(training_.optimizer).make(training_.optimizer_settings, {*model_, slots_, arena_})),
       tokens_(fresh_tokens(arena_, training_, config.data.sequence_length)),
       targets_(fresh_tokens(arena_, training_, config.data.sequence_length)),
@@ -79,6 +83,9 @@ TrainingStep::TrainingStep(const RunConfig& config, int64_t vocabulary, Device d
   tape_.set_recompute(training_.activation_checkpointing);
   prepare(tape_);
   refresh_copies();
+  if (config.data.packing == "packed") return;
+  target_share_ = arena_.allocate({1}, precision_.parameters);
+  next_target_share_.emplace(target_share_);
 }
 
 void TrainingStep::prepare(Tape& tape) const {
@@ -102,9 +109,16 @@ void TrainingStep::send_ahead() {
   next_targets_.ahead();
 }
 
-void TrainingStep::begin(int64_t micro_batches) {
+void TrainingStep::begin(int64_t micro_batches, int64_t targets) {
   first_ = true;
   micro_batches_ = micro_batches > 0 ? micro_batches : training_.gradient_accumulation;
+  if (!next_target_share_) return;
+  const int64_t counted = targets > 0 ? targets : micro_batches_ * tokens_.size();
+  if (void* to = next_target_share_->next())
+    dispatch(target_share_.dtype(), [&](auto zero) {
+      *static_cast<decltype(zero)*>(to) = static_cast<decltype(zero)>(static_cast<double>(tokens_.size()) / static_cast<double>(counted));
+    });
+  next_target_share_->send();
 }
 
 void TrainingStep::forward_backward() {
@@ -117,9 +131,10 @@ void TrainingStep::forward_backward() {
 
 void TrainingStep::run_forward_backward() {
   if (first_) tape_.fresh_grads();
-  const Tensor loss = model_->loss(tape_, tokens_, targets_, nullptr, nullptr, training_.max_logit_penalty);
+  Tensor loss = model_->loss(tape_, tokens_, targets_, nullptr, nullptr, training_.max_logit_penalty);
+  if (target_share_) loss = scaled(tape_, loss, target_share_);
   const Tensor sum = measures_.slice(0, 1);
-  const double share = 1.0 / static_cast<double>(micro_batches_);
+  const double share = target_share_ ? 1.0 : 1.0 / static_cast<double>(micro_batches_);
   add_loss(tape_, sum, loss, share, first_);
   tape_.backward(loss, share);
 }

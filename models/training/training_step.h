@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,14 +42,16 @@ class TrainingStep {
   /// Starts carrying the micro-batch that was filled in to a GPU while it works on the one before.
   void send_ahead();
 
-  void begin(int64_t micro_batches = 0);            ///< of a step of so many (0: gradient_accumulation): gradients start anew
+  /// Of a step of so many micro-batches (0: gradient_accumulation): gradients start anew. The loss is the mean over `targets`, those of all
+  /// its micro-batches that count; 0: all do.
+  void begin(int64_t micro_batches = 0, int64_t targets = 0);
   void forward_backward();                          ///< one micro-batch
   void gradient_norm();                             ///< of the mean gradient over the micro-batches so far
   void update(double learning_rate, int64_t step);  ///< clip and optimizer, unless loss or norm is not finite; `step` counts from 1
 
   /// Waits for the device. Both 0 on `plan`.
   struct Measures {
-    double loss = 0;  ///< mean over the micro-batches since `begin`, in nats
+    double loss = 0;  ///< mean over the targets since `begin`, in nats
     double gradient_norm = 0;
   };
   Measures measures() const;
@@ -77,7 +80,9 @@ class TrainingStep {
   std::vector<AdamWSlot> slots_;
   std::unique_ptr<Optimizer> optimizer_;
   Tensor tokens_, targets_, rates_;
-  Tensor measures_;  ///< f64 [2]: loss, norm
+  Tensor measures_;      ///< f64 [2]: loss, norm
+  Tensor target_share_;  ///< [1] rows of a micro-batch over the step's targets; empty where all rows have one
+  std::optional<Staging> next_target_share_;
   Staging next_tokens_, next_targets_, next_rates_;
   bool first_ = true;          ///< micro-batch of the step
   int64_t micro_batches_ = 1;  ///< of the step

@@ -53,6 +53,7 @@ class ResumeTest : public QObject {
     QTest::newRow("top1_element after 7") << "top1_element" << 7;
     QTest::newRow("avey after 7") << "avey" << 7;
     QTest::newRow("hybrid after 7") << "hybrid" << 7;
+    QTest::newRow("documents after 7") << "documents" << 7;
   }
   void resumesAfterStop() {
     QFETCH(QString, mixer);

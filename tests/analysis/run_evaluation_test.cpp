@@ -74,6 +74,50 @@ class RunEvaluationTest : public QObject {
     training_tokens([&](const fs::path& path) { QFAIL(path.c_str()); });
   }
 
+  /// The error of a difference is that of the differences sequence by sequence, and is brought down by more text.
+  void pairs_on_the_same_sequences() {
+    const fs::path other = folder_.filePath("other").toStdString();
+    RunConfig config = tiny_config();
+    config.training.seed = 2;
+    QCOMPARE(work_on(other, config).state, RunState::finished);
+    const PairedEvaluation few = evaluate_pairs({run_, other}, {.tokens = 256}, 1e9);
+    QCOMPARE(few.tokens, int64_t{256});
+    QVERIFY(!few.whole_split);
+    const PairedDifference d = paired_difference(few.runs[1], few.runs[0], false);
+    const Evaluation &a = few.runs[1].domains[0].result, &b = few.runs[0].domains[0].result;
+    QCOMPARE(a.by_sequence.size(), size_t{4});
+    double mean = 0, squares = 0;
+    for (size_t s = 0; s < 4; ++s) mean += (a.by_sequence[s] - b.by_sequence[s]) / 4;
+    for (size_t s = 0; s < 4; ++s) squares += std::pow(a.by_sequence[s] - b.by_sequence[s] - mean, 2);
+    QVERIFY(std::abs(d.difference - mean) < 1e-12);
+    QVERIFY(std::abs(d.error - std::sqrt(squares / 12)) < 1e-12);
+    const PairedDifference ood = paired_difference(few.runs[1], few.runs[0], true);
+    const double wanted = 0.6 * std::max(d.error, ood.error);
+    const PairedEvaluation more = evaluate_pairs({run_, other}, {.tokens = 256}, wanted);
+    QVERIFY(more.tokens > 256 && !more.whole_split);
+    for (const bool outside : {false, true}) QVERIFY(paired_difference(more.runs[1], more.runs[0], outside).error <= wanted);
+    const PairedEvaluation all = evaluate_pairs({run_, other}, {.tokens = 4096}, 1e-12);
+    QVERIFY(all.whole_split && all.tokens > 4096);
+    const RunEvaluation test = evaluate_run(run_, {.split = Split::test, .corpus = "held"});
+    QVERIFY_THROWS_EXCEPTION(DataError, paired_difference(test, few.runs[0], false));
+  }
+
+  void the_end_is_evaluated_on_more_text_where_that_is_asked_for() {
+    const fs::path run = folder_.filePath("final").toStdString();
+    RunConfig config = tiny_config();
+    config.training.evaluation_tokens = 256;
+    config.training.final_evaluation_tokens = 1000;
+    QCOMPARE(work_on(run, config).state, RunState::finished);
+    const auto kept = nlohmann::json::parse(read_text(run / "evaluations" / "step-12.validation.json"));
+    const RunEvaluation again = evaluate_run(run, {.tokens = 1024});
+    QCOMPARE(kept["domains"].size(), size_t{2});
+    for (size_t i = 0; i < 2; ++i) {
+      QCOMPARE(kept["domains"][i]["loss"].get<double>(), again.domains[i].result.loss);
+      QCOMPARE(kept["domains"][i]["by_sequence"].get<std::vector<double>>(), again.domains[i].result.by_sequence);
+    }
+    QVERIFY(!fs::exists(run_ / "evaluations"));
+  }
+
   void an_earlier_checkpoint() {
     const RunEvaluation e = evaluate_run(run_, {.checkpoint = 8});
     QCOMPARE(e.step, int64_t{8});

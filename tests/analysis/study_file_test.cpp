@@ -263,6 +263,25 @@ class StudyFileTest : public QObject {
     QVERIFY(std::abs(static_cast<double>(before[3]) / goal - 1) > 0.005);  // as the presets are, they differ by more
   }
 
+  void equalState() {
+    Json file{{"question", "?"},
+              {"base", "transformer-pp-tiny"},
+              {"axes", Json::array({{{"setting", "base"}, {"values", {"transformer-pp-tiny", "mamba2-tiny", "deltanet-tiny"}}}})}};
+    const auto states = [&] {
+      std::vector<double> all;
+      for (const WantedRun& wanted : view_study(parse(file), {}).wanted) all.push_back(count_state(wanted.run.config));
+      return all;
+    };
+    const std::vector<double> before = states();
+    file["equal"] = {{"what", "state"}, {"by", {"architecture.state", "architecture.width"}}};
+    const std::vector<double> after = states();
+    QCOMPARE(after[0], before[0]);
+    for (const size_t i : {1, 2}) {
+      QVERIFY(std::abs(before[i] / before[0] - 1) > 0.02);
+      QVERIFY2(std::abs(after[i] / before[0] - 1) <= 0.02, qPrintable(QString("%1 of %2").arg(after[i]).arg(before[0])));
+    }
+  }
+
   void unreachableParametersSayHowNear() {
     const Json file{{"question", "?"},
                     {"base", "transformer-pp-tiny"},

@@ -48,6 +48,11 @@ inline RunConfig tiny_config(const std::string& mixer = "attention") {
   nlohmann::json object = tiny_run("tiny");
   object["architecture"]["mixer"] = mixer;
   object["training"].update({{"evaluate_every", 3}, {"capture_tokens", 48}});
+  if (mixer == "documents") {  // of 520 bytes and more
+    object["architecture"]["mixer"] = "attention";
+    object["data"].update({{"packing", "document"}, {"sequence_length", 600}});
+    object["training"].update({{"batch_tokens", 1200}, {"gradient_accumulation", 2}});
+  }
   if (mixer == "top1_chunk") object["architecture"]["chunk"] = 16;
   if (mixer == "avey") object["architecture"] = {{"block", "avey"}, {"width", 16}, {"layers", 2}, {"split", 16}, {"top_k", 2}};
   if (mixer == "hybrid") {

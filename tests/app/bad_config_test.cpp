@@ -75,7 +75,7 @@ class BadConfigTest : public QObject {
     row("unknown command", {"trian", "x"}, 2, "there is no command \"trian\"; did you mean \"train\"?");
     row("unknown inner command", {"corpus", "improt", "x", "y"}, 2, "corpus has no command \"improt\"; did you mean \"import\"?");
     row("unknown option", {"train", "c", "--outt", "r"}, 2, "train has no option --outt; did you mean --out?");
-    row("one argument too many", {"evaluate", "a", "b"}, 2, "evaluate: nothing is expected at \"b\"");
+    row("one argument too many", {"inspect", "a", "b"}, 2, "inspect: nothing is expected at \"b\"");
     row("no run directory", {"train", file("config.json")}, 2, "--out is required");
     row("no inner command", {"corpus"}, 2, "corpus: expected import, list, show or samples");
     row("no number", {"evaluate", "a", "--checkpoint", "last"}, 2, "--checkpoint");

@@ -43,6 +43,42 @@ class EvaluateCliTest : public QObject {
     QCOMPARE(evaluate({"--step", "8"}).json()["step"].get<int>(), 8);  // the word before --checkpoint
   }
 
+  void several_runs_are_paired() {
+    const auto text = program_.run({"-q", "evaluate", program_.path("run"), program_.path("run"), "--tokens", "640"});
+    QVERIFY2(text.code == 0, qPrintable(text.err));
+    QVERIFY2(text.out.contains("on the same sequences, 640 tokens of a domain"), qPrintable(text.out));
+    const auto again = program_.run({"-q", "--json", "evaluate", program_.path("run"), program_.path("run"), "--checkpoint", "8"});
+    const nlohmann::json json = again.json();
+    QCOMPARE(json["runs"].size(), size_t(2));
+    QCOMPARE(json["differences"].size(), size_t(2));
+    for (const auto& difference : json["differences"]) QVERIFY(difference["difference"] == 0 && difference["standard_error"] == 0);
+  }
+
+  void coordinates_over_widths() {
+    program_.write("config.json", QByteArray::fromStdString(program_.config().dump()));
+    const QStringList call{"-q", "--json", "coordinates", program_.path("config.json"), "--widths", "8,16,32", "--steps", "2"};
+    const nlohmann::json json =
+        program_.run(call + QStringList{"--set", "training.initialisation=mup", "--set", "training.mup_base_width=8"}).json();
+    QCOMPARE(json["initialisation"].get<std::string>(), "mup");
+    QCOMPARE(json["activations"].size(), size_t(6));  // two layers and the logits, each with its change
+    for (const auto& activation : json["activations"]) QCOMPARE(activation["root_mean_square"].size(), size_t(3));
+    const auto refused = program_.run(call + QStringList{"--set", "training.initialisation=mup"});
+    QCOMPARE(refused.code, 2);
+    QVERIFY2(refused.err.contains("expected /training/mup_base_width above 0"), qPrintable(refused.err));
+  }
+
+  void one_document_a_sequence() {
+    const nlohmann::json packed = evaluate({"--corpus", "held", "--split", "test", "--length", "64"}).json();
+    const nlohmann::json json = evaluate({"--corpus", "held", "--split", "test", "--length", "64", "--packing", "document"}).json();
+    QCOMPARE(json["packing"].get<std::string>(), "document");
+    const nlohmann::json& web = json["losses"][0];
+    QCOMPARE(web["sequences"].get<int>(), 60);  // as many as there are documents, each cut to 64 tokens
+    QCOMPARE(web["tokens"].get<int>(), 60 * 64);
+    QVERIFY(web["loss"] != packed["losses"][0]["loss"]);
+    const nlohmann::json whole = evaluate({"--corpus", "held", "--split", "test", "--length", "512", "--packing", "document"}).json();
+    QVERIFY(whole["losses"][0]["tokens"].get<int>() < 60 * 100 && whole["losses"][0]["tokens"].get<int>() > 60 * 64);
+  }
+
   void loss_by_position() {
     const auto text = program_.run({"-q", "evaluate", program_.path("run"), "--by-position"});
     QVERIFY2(text.code == 0, qPrintable(text.err));

@@ -21,7 +21,7 @@ class InspectExportCliTest : public QObject {
   void help_of_every_command_data() {
     QTest::addColumn<QStringList>("command");
     for (const char* name : {"doctor", "architectures", "corpus", "plan", "train", "resume", "stop", "evaluate", "inspect", "compare",
-                             "export", "bench", "generate", "demo"})
+                             "export", "bench", "generate", "demo", "coordinates"})
       QTest::newRow(name) << QStringList{name};
     for (const char* name : {"import", "list", "show", "samples"}) QTest::addRow("corpus %s", name) << QStringList{"corpus", name};
   }

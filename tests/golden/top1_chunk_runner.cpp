@@ -12,7 +12,7 @@ const RegisterGolden registration("top1_chunk", [](const GoldenCase& c, DType dt
     ChunkOptions options;
     options.chunk = c.attributes.at("chunk");
     options.selection = parse_chunk_selection(c.attributes.at("selection"));
-    const Top1Chunk a = top1_chunk(tape, heads.q, heads.k, x.at("v"), heads.score, options, true);
+    const Top1Chunk a = top1_chunk(tape, heads.q, heads.k, x.at("v"), heads.score, options, ChunkReported::scores);
     return std::map<std::string, Tensor>{{"o", a.o},
                                          {"selected", a.selected.reshape(a.lse.shape())},  // the paper's top_k is 1
                                          {"score", a.report.score},

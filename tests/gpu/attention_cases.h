@@ -192,7 +192,7 @@ inline Op chunked(ScoreOptions options, ChunkOptions chunk, bool report) {
   return [=](Tape& t, const Tensor& q, const Tensor& k, const Tensor& v) {
     const bool scored = chunk.selection == ChunkSelection::exact || chunk.selection == ChunkSelection::approx;
     const bool want_margin = t.device().is_cpu() && scored && chunk.top_k == 1;
-    Top1Chunk a = top1_chunk(t, q, k, v, options, chunk, report || want_margin);
+    Top1Chunk a = top1_chunk(t, q, k, v, options, chunk, report || want_margin ? ChunkReported::scores : ChunkReported::nothing);
     Result r{{a.o, a.lse}, {"o", "lse"}, a.selected};
     if (report) {
       for (const Tensor& x : {a.entropy, a.report.score, a.report.captured_mass, a.report.margin}) r.values.push_back(x);
@@ -200,6 +200,15 @@ inline Op chunked(ScoreOptions options, ChunkOptions chunk, bool report) {
     }
     if (want_margin) r.margin = a.report.margin;
     return r;
+  };
+}
+
+/// The numbers of a report, whose scores are made in tiles; on the CPU from all scores at once.
+inline Op numbers(ScoreOptions options, ChunkOptions chunk) {
+  return [=](Tape& t, const Tensor& q, const Tensor& k, const Tensor& v) {
+    Top1Chunk a = top1_chunk(t, q, k, v, options, chunk, t.device().is_cpu() ? ChunkReported::scores : ChunkReported::numbers);
+    return Result{
+        {a.o, a.lse, a.entropy, a.report.captured_mass, a.report.margin}, {"o", "lse", "entropy", "captured mass", "margin"}, a.selected};
   };
 }
 
@@ -238,6 +247,11 @@ inline std::vector<Case> cases() {
   chunk_case("chunk exact 128", {1, 2100, 2, 64}, {0.125, 0, false}, {128, 1, false, exact, 0}, false);
   chunk_case("chunk exact 192", {1, 1100, 2, 64}, {0.125, 0, false}, {192, 1, false, exact, 0}, false);
   chunk_case("chunk exact 48, report", {2, 515, 2, 64}, {0.125, 0, false}, {48, 1, false, exact, 0}, true);
+  for (const bool shared : {false, true}) {                      // in tiles: 4 x 1 250 scores a query, 64 MiB are 3 328 queries
+    const ChunkOptions options{4, 1, shared, oracle_recent, 0};  // a choice that no rounding changes
+    list.push_back(
+        {shared ? "chunk recent 4 shared, numbers" : "chunk recent 4, numbers", {2, 5000, 2, 64}, numbers({0.125, 0, false}, options)});
+  }
   chunk_case("chunk exact 7", {2, 200, 2, 64}, {0.125, 0, false}, {7, 1, false, exact, 0}, false);
   chunk_case("chunk approx 32", {2, 515, 2, 64}, {0.125, 0, false}, {32, 1, false, approx, 0}, false, 0.03);
   chunk_case("chunk approx 32 top 3, report", {2, 259, 2, 64}, {0.125, 0, false}, {32, 3, false, approx, 0}, true, 0.03);

@@ -158,12 +158,16 @@ Input in_halves(Input x) {
   return x;
 }
 
+/// Targets, of which every third, from the first on, is −1: it counts for nothing.
+Input some_without(Input targets) {
+  for (size_t i = 0; i < targets.values.size(); i += 3) targets.values[i] = -1;
+  return targets;
+}
+
 void add_cross_entropies(std::vector<OpCase>& cases) {
-  const auto add = [&](const std::string& name, int64_t rows, int64_t vocabulary, const Input& hidden, const Input& weight,
-                       double penalty) {
-    cases.push_back({"linear_cross_entropy " + std::to_string(rows) + "x" + std::to_string(vocabulary) + name,
-                     {hidden, weight, integers({rows}, 3, static_cast<uint64_t>(vocabulary))},
-                     [penalty](Tape& t, const Tensors& x) {
+  const auto add = [&](const std::string& name, std::vector<Input> inputs, double penalty) {
+    cases.push_back({"linear_cross_entropy " + std::to_string(inputs[0].shape[0]) + "x" + std::to_string(inputs[1].shape[0]) + name,
+                     std::move(inputs), [penalty](Tape& t, const Tensors& x) {
                        const CrossEntropy loss = linear_cross_entropy(t, x[0], x[1], x[2], penalty);
                        return Tensors{loss.mean, loss.tokens};
                      }});
@@ -178,9 +182,12 @@ void add_cross_entropies(std::vector<OpCase>& cases) {
                                          {17, 1024, 8},
                                          {9, 8192, 8},
                                          {7, 40000, 8}}) {
-    const Input hidden = activation({rows, width}, 1);
-    add("", rows, vocabulary, hidden, parameter({vocabulary, width}, 2, 0.3), 0);
-    add(" penalized", rows, vocabulary, in_halves(hidden), in_halves(parameter({vocabulary, width}, 2)), 0.5);
+    const Input hidden = activation({rows, width}, 1), targets = integers({rows}, 3, static_cast<uint64_t>(vocabulary));
+    const Input small = parameter({vocabulary, width}, 2, 0.3), halves = in_halves(parameter({vocabulary, width}, 2));
+    add("", {hidden, small, targets}, 0);
+    add(" penalized", {in_halves(hidden), halves, targets}, 0.5);
+    add(" masked", {hidden, small, some_without(targets)}, 0);
+    add(" masked penalized", {in_halves(hidden), halves, some_without(targets)}, 0.5);
   }
 }
 

@@ -87,6 +87,38 @@ class CrossEntropyTest : public QObject {
       QVERIFY(std::abs(on.values[2].values[0] - off.values[2].values[0] - pull * -0.5) < 1e-6);
     }
   }
+  /// Rows with target −1 add nothing to any value or gradient; the others' are as without them, but for N.
+  void rows_without_a_target() {
+    for (const bool with_penalty : {false, true}) {
+      std::vector<Array> all = inputs(13, 7, 11), kept = all;
+      kept[0] = {{9, 7}, {}};
+      kept[2] = {{9}, {}, true};
+      for (size_t r = 0; r < 13; ++r) {
+        if (r % 3 == 1) {
+          all[2].values[r] = -1;
+          continue;
+        }
+        kept[0].values.insert(kept[0].values.end(), all[0].values.begin() + r * 7, all[0].values.begin() + (r + 1) * 7);
+        kept[2].values.push_back(all[2].values[r]);
+      }
+      for (const QString& problem :
+           {check_float(with_penalty ? penalized : both, all), check_threads(with_penalty ? penalized : both, all)})
+        QVERIFY2(problem.isEmpty(), qPrintable(problem));
+      if (!with_penalty) CHECK_OP(both, all);
+      const Op op = with_penalty ? penalized : both;
+      const auto mean_only = [op](Tape& t, const std::vector<Tensor>& x) -> std::vector<Tensor> { return {op(t, x)[0]}; };
+      const OpRun masked = run_op(mean_only, all, DType::f64, Device::cpu()), plain = run_op(mean_only, kept, DType::f64, Device::cpu());
+      const double share = 9.0 / 13;
+      QVERIFY(std::abs(masked.values[0].values[0] - share * plain.values[0].values[0]) < 1e-14);
+      for (size_t r = 0, k = 0; r < 13; ++r)
+        for (size_t i = 0; i < 7; ++i) {
+          const double expected = r % 3 == 1 ? 0 : share * plain.values[1].values[k * 7 + i];
+          QVERIFY(std::abs(masked.values[1].values[r * 7 + i] - expected) < 1e-14);
+          if (i == 6 && r % 3 != 1) ++k;
+        }
+      for (size_t i = 0; i < 77; ++i) QVERIFY(std::abs(masked.values[2].values[i] - share * plain.values[2].values[i]) < 1e-14);
+    }
+  }
   /// More rows than one block and one task, neither a divisor.
   void blocks() {
     for (const auto& [rows, vocabulary] : {std::pair{2311, 53}, std::pair{307, 33001}}) {
@@ -137,7 +169,7 @@ class CrossEntropyTest : public QObject {
     Tape tape(arena, false);
     std::vector<Array> all = inputs(3, 2, 4);
     const Tensor hidden = to_tensor(all[0], DType::f32, arena), weight = to_tensor(all[1], DType::f32, arena);
-    for (double bad : {-1.0, 4.0}) {
+    for (double bad : {-2.0, 4.0}) {
       all[2].values[1] = bad;
       QVERIFY_THROWS_EXCEPTION(DataError, linear_cross_entropy(tape, hidden, weight, to_tensor(all[2], DType::f32, arena)));
     }

@@ -41,6 +41,23 @@ class ElementwiseTest : public QObject {
         {random_array({3, 7}, 1)});
   }
 
+  void scaled() {
+    const Op op = [](Tape& t, const std::vector<Tensor>& x) -> std::vector<Tensor> {
+      const Tensor factor = t.empty({1}, x[0].dtype());
+      if (!t.device().is_plan())
+        dispatch(factor.dtype(), [&](auto zero) { *factor.data<decltype(zero)>() = static_cast<decltype(zero)>(-2.5); });
+      return {saccade::add(t, x[0], saccade::scaled(t, x[0], factor))};
+    };
+    CHECK_OP(op, {random_array({1}, 1)});
+    CHECK_OP(op, {random_array({3, 37}, 1)});
+    QCOMPARE(run_op(op, {Array{{2}, {1, -4}}}, DType::f64, Device::cpu()).values[0].values, (std::vector<double>{-1.5, 6}));
+    Arena arena(Device::cpu());
+    Tape tape(arena, false);
+    const auto refused = [&](const Tensor& factor) { saccade::scaled(tape, tape.empty({2}, DType::f32), factor); };
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, refused(tape.empty({2}, DType::f32)));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, refused(tape.empty({1}, DType::f64)));
+  }
+
   void activate_data() { functions(); }
   void activate() {
     QFETCH(QString, name);

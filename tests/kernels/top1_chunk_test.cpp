@@ -11,10 +11,17 @@ class Top1ChunkTest : public QObject {
 
   static Op op(const ScoreOptions& score, const ChunkOptions& options, bool report = true) {
     return [=](Tape& tape, const std::vector<Tensor>& x) {
-      const Top1Chunk a = top1_chunk(tape, x[0], x[1], x[2], score, options, report);
+      const Top1Chunk a = top1_chunk(tape, x[0], x[1], x[2], score, options, report ? ChunkReported::scores : ChunkReported::nothing);
       if (!report) return std::vector<Tensor>{a.o, a.selected, a.lse};
       return std::vector<Tensor>{a.o, a.selected, a.lse, a.entropy, a.report.score, a.report.captured_mass, a.report.margin};
     };
+  }
+  static int64_t published_peak(int64_t length, ChunkReported reported) {
+    Arena arena(Device::plan());
+    Tape tape(arena, false);
+    const Tensor x = tape.empty({1, length, 12, 64}, DType::f32);
+    top1_chunk(tape, x, x, x, {}, choose(ChunkSelection::approx, 128), reported);
+    return arena.peak_extent();
   }
   static ChunkOptions choose(ChunkSelection selection, int64_t chunk, int64_t top_k = 1, bool share = false) {
     return {chunk, top_k, share, selection, 7};
@@ -301,6 +308,31 @@ class Top1ChunkTest : public QObject {
                   1e-12, "weights");
     QVERIFY_THROWS_EXCEPTION(UsageError, top1_chunk_weights(tape, q, k, result, score, options, 2));
     Arena::set_poison(false);
+  }
+
+  /// Scores in tiles give the same numbers to the bit as scores that are there as a whole.
+  void numbers_without_all_scores() {
+    const auto numbers = [](const ChunkOptions& options, ChunkReported wanted) {
+      return [=](Tape& tape, const std::vector<Tensor>& x) {
+        const Top1Chunk a = top1_chunk(tape, x[0], x[1], x[2], {0.6, 0, true}, options, wanted);
+        if (wanted == ChunkReported::numbers && a.report.score) throw std::logic_error("scores that nobody asked for");
+        return std::vector<Tensor>{a.entropy, a.report.captured_mass, a.report.margin};
+      };
+    };
+    const std::vector<Array> x = random_heads(2, 1400, 3, 2);  // 6 x 1 400 scores a query: two tiles of 64 MiB
+    for (const bool shared : {false, true}) {
+      const ChunkOptions options = choose(shared ? ChunkSelection::approx : ChunkSelection::exact, 1, 3, shared);
+      const OpRun whole = run_op(numbers(options, ChunkReported::scores), x, DType::f64, Device::cpu()),
+                  tiles = run_op(numbers(options, ChunkReported::numbers), x, DType::f64, Device::cpu());
+      for (size_t i = 0; i < 3; ++i)
+        for (size_t j = 0; j < whole.values[i].values.size(); ++j)
+          QVERIFY(whole.values[i].values[j] == tiles.values[i].values[j] ||
+                  (std::isnan(whole.values[i].values[j]) && std::isnan(tiles.values[i].values[j])));
+      QVERIFY(tiles.peak < whole.peak - (int64_t{20} << 20));
+    }
+    // At the published chunk and length all scores, twice, were 7.3 GiB.
+    const int64_t length = 102400;
+    QVERIFY(published_peak(length, ChunkReported::numbers) < published_peak(length, ChunkReported::nothing) + (int64_t{160} << 20));
   }
 
   /// Without a report nothing of size T x chunks is written.

@@ -99,6 +99,46 @@ class BatchSourceTest : public QObject {
     QCOMPARE(size({}), int64_t{1001});  // each filter has a file of its own
   }
 
+  /// Each from its beginning, the longer ones cut, the shorter ones padded without targets.
+  void one_document_a_sequence() {
+    const auto tokens_of = [](int64_t from, int64_t count) {
+      std::vector<int32_t> tokens;
+      for (int64_t i = from; i < from + count; ++i) tokens.push_back(static_cast<int32_t>('0' + i % 64));
+      return tokens;
+    };
+    QCOMPARE(store("long")->document_ends(), (std::vector<int64_t>{601, 1001}));
+    BatchSource source({store("short"), store("long")}, 400, 1, false, {}, Packing::document);
+    QCOMPARE(source.sequences_per_epoch(), 3);
+    QCOMPARE(source.targets(0, 3), 101 + 400 + 400);
+    QCOMPARE(source.targets(3, 2), 101 + 400);  // the next epoch
+    std::vector<int32_t> tokens(3 * 400), targets(3 * 400);
+    source.next(3, tokens, targets);
+    const auto row = [](const std::vector<int32_t>& all, int64_t r) {
+      return std::vector<int32_t>(all.begin() + r * 400, all.begin() + (r + 1) * 400);
+    };
+    std::vector<int32_t> text = tokens_of(100, 100), shown{256}, wanted = text;
+    shown.insert(shown.end(), text.begin(), text.end());
+    shown.resize(400, 256);
+    wanted.push_back(256);
+    wanted.resize(400, kNoTarget);
+    QCOMPARE(row(tokens, 0), shown);
+    QCOMPARE(row(targets, 0), wanted);
+    QCOMPARE(row(targets, 1), tokens_of(0, 400));  // cut
+    text = tokens_of(600, 399);
+    wanted = text;
+    wanted.push_back(256);  // fits to the token
+    QCOMPARE(row(targets, 2), wanted);
+    shown = {256};
+    shown.insert(shown.end(), text.begin(), text.end());
+    QCOMPARE(row(tokens, 2), shown);
+    BatchSource shuffled({store("short"), store("long")}, 400, 1, true, {1, 1}, Packing::document);
+    QCOMPARE(shuffled.sizes(), (std::vector<int64_t>{1, 2}));
+    shuffled.seek(5);
+    const int64_t counted = shuffled.targets(5, 3);
+    shuffled.next(3, tokens, targets);
+    QCOMPARE(counted, 1200 - std::count(targets.begin(), targets.end(), kNoTarget));
+  }
+
   void documents_are_packed_with_end_of_text_between() {
     std::vector<int32_t> tokens(3);
     store("long")->read(599, tokens);

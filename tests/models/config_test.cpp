@@ -88,10 +88,11 @@ class ConfigTest : public QObject {
   /// A config from before there were optimizers and schedules to choose: what it means and what it is compared by stay.
   void configs_from_before_mean_the_same() {
     nlohmann::json now = to_json(parse_config(R"({"training": {"schedule": "linear", "beta2": 0.99}})", "run.json")), before = now;
-    for (const char* added :
-         {"optimizer", "learning_rate_multipliers", "warmup_share", "batch_warmup_steps", "batch_warmup_tokens", "keep_checkpoints"})
+    for (const char* added : {"optimizer", "learning_rate_multipliers", "warmup_share", "batch_warmup_steps", "batch_warmup_tokens",
+                              "keep_checkpoints", "initialisation", "initial_deviation", "mup_base_width", "final_evaluation_tokens"})
       QVERIFY2(before["training"].erase(added) == 1, added);
-    for (const char* added : {"weights", "min_document_tokens", "max_document_tokens"}) QVERIFY2(before["data"].erase(added) == 1, added);
+    for (const char* added : {"weights", "min_document_tokens", "max_document_tokens", "packing"})
+      QVERIFY2(before["data"].erase(added) == 1, added);
     QVERIFY(to_json(resolve_config(before, "run.json")) == now);
     QVERIFY(experiment_of(before) == experiment_of(now));
   }

@@ -129,6 +129,45 @@ class EvaluationTest : public QObject {
     QVERIFY(std::isnan(trainer->evaluate(sequence(batch, 0)).standard_error));
   }
 
+  /// Sequences of several lengths: every target counts once, padding never.
+  void padding_counts_for_nothing() {
+    const auto trainer = trained(small_run(plain(), {}, "f64"), 2);
+    FrozenBatch batch = frozen(7, 24, corpus_.vocabulary());
+    const int64_t counts[] = {24, 1, 7, 24, 13, 20, 2};
+    double sum = 0, all = 0, squares = 0;
+    std::vector<double> losses;
+    for (int64_t s = 0; s < 7; ++s) {
+      FrozenBatch alone = sequence(batch, s);
+      alone.length = counts[s];
+      alone.tokens.resize(static_cast<size_t>(counts[s]));
+      alone.targets.resize(static_cast<size_t>(counts[s]));
+      losses.push_back(trainer->evaluate(alone).loss);
+      sum += static_cast<double>(counts[s]) * losses.back();
+      all += static_cast<double>(counts[s]);
+      std::fill(batch.targets.begin() + s * 24 + counts[s], batch.targets.begin() + (s + 1) * 24, kNoTarget);
+    }
+    const Evaluation e = trainer->evaluate(batch);
+    QVERIFY(std::abs(e.loss - sum / all) < 1e-12);
+    for (size_t s = 0; s < 7; ++s) {
+      QVERIFY(std::abs(e.by_sequence[s] - losses[s]) < 1e-12);
+      squares += std::pow(static_cast<double>(counts[s]) * (losses[s] - sum / all), 2);
+    }
+    QVERIFY(std::abs(e.standard_error - std::sqrt(7.0 / 6 * squares) / all) < 1e-12);
+    QCOMPARE(e.targets, std::vector<int64_t>(counts, counts + 7));
+    QCOMPARE(e.targets_at[0], 7);
+    QCOMPARE(e.targets_at[23], 2);
+    const std::vector<PositionLoss> bins = loss_by_position(e.by_position, e.targets_at);
+    double from_bins = 0;
+    for (const PositionLoss& bin : bins) {
+      int64_t targets = 0;
+      for (int64_t t = bin.begin; t < bin.end; ++t) targets += e.targets_at[static_cast<size_t>(t)];
+      from_bins += bin.loss * static_cast<double>(targets);
+    }
+    QVERIFY(std::abs(from_bins - sum) < 1e-10);
+    batch.targets[24 * 2] = kNoTarget;  // a gap
+    QVERIFY_THROWS_EXCEPTION(DataError, trainer->evaluate(batch));
+  }
+
   void pieces_do_not_matter() {
     const RunConfig config = small_run(plain(), {}, "f64");
     const auto trainer = trained(config, 1);

@@ -11,7 +11,7 @@
 
 namespace saccade::test {
 
-/// A corpus of one small domain, "lines", in a folder that ends with the test.
+/// A corpus of the small domains "lines" and "notes" in a folder that ends with the test.
 class LinesCorpus {
  public:
   LinesCorpus() {
@@ -21,12 +21,15 @@ class LinesCorpus {
     std::string text;
     for (int i = 0; i < 60; ++i) text += "line " + std::to_string(i) + " of a text that says the same again\n";
     writer.add("lines", Split::train, text);
+    for (int i = 0; i < 60; ++i) writer.add("notes", Split::train, std::to_string(i) + std::string(static_cast<size_t>(i % 37), 'a'));
     writer.finish({}, Existing::refuse);
   }
+  /// Of the domain that the config trains on: lines, one document, or notes, documents of 1 to 38 bytes.
   std::unique_ptr<BatchSource> source(const RunConfig& config) const {
     const Corpus corpus = Corpus::open("lines");
-    return std::make_unique<BatchSource>(std::vector{TokenStore::open(corpus, "lines", Split::train, *tokenizer_)},
-                                         config.data.sequence_length, static_cast<uint64_t>(config.training.seed));
+    return std::make_unique<BatchSource>(std::vector{TokenStore::open(corpus, config.data.train.front(), Split::train, *tokenizer_)},
+                                         config.data.sequence_length, static_cast<uint64_t>(config.training.seed), true,
+                                         std::vector<double>(), parse_packing(config.data.packing));
   }
   int64_t vocabulary() const { return tokenizer_->vocabulary(); }
 

@@ -5,6 +5,7 @@
 
 #include "kernels/engine/parallel.h"
 #include "kernels/engine/transfer.h"
+#include "models/training/training_step.h"
 #include "tests/models/model_fixture.h"
 
 namespace saccade::test {
@@ -116,6 +117,64 @@ class TrainerTest : public QObject {
       QCOMPARE(a.tokens, b.tokens);
     }
     QVERIFY(pieces->arena().peak_extent() < whole->arena().peak_extent());
+  }
+
+  static RunConfig of_documents(nlohmann::json training = nlohmann::json::object(), const std::string& precision = "f64") {
+    RunConfig config = small_run(plain(), training, precision);
+    config.data.train = {"notes"};
+    config.data.packing = "document";
+    return config;
+  }
+  /// The mean is over the tokens of the step's documents, however they lie in micro-batches; padding counts for nothing.
+  void one_document_a_sequence_counts_its_tokens() {
+    const auto whole = trainer(of_documents()), pieces = trainer(of_documents({{"gradient_accumulation", 4}}));
+    int64_t tokens = 0;
+    for (int i = 0; i < 5; ++i) {
+      const auto before = trainer(of_documents());
+      before->restore(whole->state());
+      const StepRecord a = whole->step(), b = pieces->step();
+      QVERIFY(std::abs(a.loss - b.loss) < 1e-12);
+      QVERIFY(std::abs(a.gradient_norm - b.gradient_norm) < 1e-12);
+      QCOMPARE(a.tokens, b.tokens);
+      const FrozenBatch batch = whole->last_batch().batch;
+      const int64_t padding = std::count(batch.targets.begin(), batch.targets.end(), kNoTarget);
+      QVERIFY(padding > 0 && padding < 96);
+      tokens += 96 - padding;
+      QCOMPARE(a.tokens, tokens);
+      QVERIFY(std::abs(a.loss - before->evaluate(batch).loss) < 1e-12);
+    }
+  }
+  /// What stands behind a document's end changes neither loss nor weights.
+  void padding_is_not_trained_on() {
+    const RunConfig config = of_documents();
+    std::vector<double> norms;
+    for (const int32_t filler : {256, 7}) {
+      TrainingStep step(config, corpus_.vocabulary(), Device::cpu());
+      const auto data = corpus_.source(config);
+      BatchSource& source = *data;
+      const int64_t targets = source.targets(0, step.sequences());
+      source.next(step.sequences(), step.tokens(), step.targets());
+      for (size_t i = 0; i < step.tokens().size(); ++i)
+        if (step.targets()[i] == kNoTarget && (i % 24 == 0 || step.targets()[i - 1] == kNoTarget)) step.tokens()[i] = filler;
+      step.begin(1, targets);
+      step.forward_backward();
+      step.gradient_norm();
+      norms.push_back(step.measures().loss);
+      norms.push_back(step.measures().gradient_norm);
+    }
+    QVERIFY(norms[0] > 0 && norms[1] > 0);
+    QCOMPARE(norms[2], norms[0]);
+    QCOMPARE(norms[3], norms[1]);
+  }
+  void documents_resume_bit_for_bit() {
+    Arena storage(Device::cpu());
+    const RunConfig config = of_documents({{"gradient_accumulation", 2}}, "f32");
+    const auto whole = trainer(config), resumed = trainer(config);
+    for (int i = 0; i < 3; ++i) whole->step();
+    resumed->restore(copy_of(whole->state(), storage));
+    for (int i = 0; i < 20; ++i) QCOMPARE(whole->step().loss, resumed->step().loss);  // into the next epoch
+    QVERIFY(bytes_of(whole->state()) == bytes_of(resumed->state()));
+    QCOMPARE(whole->state().record.tokens, resumed->state().record.tokens);
   }
 
   /// It moves the weights, while what is reported of equal weights stays the cross-entropy, in training and in evaluation.

@@ -32,10 +32,12 @@ QStringList first_sequence(const RunConfig& config) {
   const auto tokenizer = open_tokenizer(data.tokenizer, corpus, data.train);
   std::vector<std::shared_ptr<const TokenStore>> stores;
   for (const std::string& domain : data.train) stores.push_back(TokenStore::open(corpus, domain, Split::train, *tokenizer));
-  BatchSource source(std::move(stores), data.sequence_length, static_cast<uint64_t>(config.training.seed));
+  BatchSource source(std::move(stores), data.sequence_length, static_cast<uint64_t>(config.training.seed), true, {},
+                     parse_packing(data.packing));
   std::vector<int32_t> tokens(static_cast<size_t>(data.sequence_length)), targets(tokens.size());
   source.next(1, tokens, targets);
-  tokens.resize(static_cast<size_t>(std::min(data.sequence_length, most_tokens)));
+  const auto read = std::find(targets.begin(), targets.end(), kNoTarget) - targets.begin();  // what is behind is padding
+  tokens.resize(static_cast<size_t>(std::min<int64_t>(read, most_tokens)));
   QStringList documents;
   for (auto begin = tokens.begin(); begin != tokens.end();) {
     const auto end = std::find(begin, tokens.end(), tokenizer->end_of_text());
@@ -106,7 +108,8 @@ void FirstBatch::findCorpora() {
 
 void FirstBatch::setConfig(const RunConfig& config) {
   const auto same = [&](const DataConfig& a, const DataConfig& b) {
-    return a.corpus == b.corpus && a.train == b.train && a.tokenizer == b.tokenizer && a.sequence_length == b.sequence_length;
+    return a.corpus == b.corpus && a.train == b.train && a.tokenizer == b.tokenizer && a.sequence_length == b.sequence_length &&
+           a.packing == b.packing;
   };
   const bool unchanged =
       same(config.data, config_.data) && config.training.seed == config_.training.seed && !text_->toPlainText().isEmpty();

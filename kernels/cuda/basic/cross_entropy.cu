@@ -40,7 +40,8 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t row = blockIdx.x;
   logits += row * n;
   const int target = targets[row], packs = n % V == 0 ? n / V : 0;
-  const float wanted = to_float(logits[target]);
+  const bool counts = target >= 0;
+  const float wanted = counts ? to_float(logits[target]) : 0.0f;
   Soft mine{-INFINITY, 0.0f};
   int place = INT_MAX;
   for (int p = threadIdx.x; p < packs; p += kThreads) {
@@ -71,10 +72,10 @@ __global__ void __launch_bounds__(kThreads)
   __syncthreads();
   Soft all = parts[0];
   for (int w = 1; w < kThreads / 32; ++w) all = merge(all, parts[w]);
-  if (threadIdx.x == 0) losses[row] = all.top + logf(all.sum) - wanted;
+  if (threadIdx.x == 0) losses[row] = counts ? all.top + logf(all.sum) - wanted : 0.0f;
   if (!gradient) return;
   if constexpr (kPenalty) place = first_of_row<kThreads / 32>(own_top == all.top ? place : INT_MAX);
-  const float factor = scale / all.sum, pull = penalty * all.top;
+  const float factor = counts ? scale / all.sum : 0.0f, pull = counts ? penalty * all.top : 0.0f;
   const auto gradient_of = [&](T logit, int i) {
     float g = __expf(to_float(logit) - all.top) * factor - (i == target ? scale : 0.0f);
     if constexpr (kPenalty) g += i == place ? pull : 0.0f;
@@ -144,10 +145,11 @@ __global__ void __launch_bounds__(kWarps == 1 ? 32 * kRowsOfWarps : 32 * kWarps)
   const auto plus = [](float a, float b) { return a + b; };
   sum = over_row<kWarps>(warp_sum(sum), plus);
   wanted = over_row<kWarps>(warp_sum(wanted), plus);
-  if (thread == 0) losses[row] = top + logf(sum) - wanted;
+  const bool counts = target >= 0;
+  if (thread == 0) losses[row] = counts ? top + logf(sum) - wanted : 0.0f;
   if (!gradient) return;
   if constexpr (kPenalty) place = first_of_row<kWarps>(place);
-  const float factor = scale / sum, pull = penalty * top;
+  const float factor = counts ? scale / sum : 0.0f, pull = counts ? penalty * top : 0.0f;
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
     const int at = (thread + p * 32 * kWarps) * V;

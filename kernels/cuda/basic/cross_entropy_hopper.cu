@@ -54,7 +54,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     const int stage = use % kRows, next_target = row + step < rows ? targets[row + step] : 0;
     auto* values = reinterpret_cast<bf16*>(memory + stage * bytes);
     hopper::wait(shared_address(&filled[stage]), use / kRows & 1);
-    const float wanted = to_float(values[target]);
+    const bool counts = target >= 0;
+    const float wanted = counts ? to_float(values[target]) : 0.0f;
     float e[kPacks][V];  // logits, then their exponentials
     __nv_bfloat162 tops_of_two = __float2bfloat162_rn(-INFINITY);
 #pragma unroll
@@ -83,8 +84,8 @@ __global__ void __launch_bounds__(kThreads, 1)
       }
     }
     sum = over_block(warp_sum(sum), sums, [](float y) { return warp_sum(y); });
-    if (threadIdx.x == 0) losses[row] = top + logf(sum) - wanted;
-    const float factor = scale / sum;
+    if (threadIdx.x == 0) losses[row] = counts ? top + logf(sum) - wanted : 0.0f;
+    const float factor = counts ? scale / sum : 0.0f;
     if (gradient) {
       if constexpr (kPenalty) {
         const auto first = [](int y) { return __reduce_min_sync(0xffffffffu, y); };
@@ -103,13 +104,13 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
     __syncthreads();
     if (threadIdx.x == 0) {
-      if (gradient) {
+      if (gradient && counts) {
         const auto value = [&](float logit) { return exp2_approximate(logit * kLog2e - shift) * factor; };
         if (kPenalty && place != target && place < n) values[place] = from_float<bf16>(value(top) + pull * top);
         values[target] = from_float<bf16>(value(wanted) - scale + (kPenalty && place == target ? pull * top : 0.0f));
         hopper::publish_shared();
-        hopper::put_bytes(logits + int64_t{row} * n, shared_address(values), bytes);
       }
+      if (gradient) hopper::put_bytes(logits + int64_t{row} * n, shared_address(values), bytes);
       hopper::commit_writes();
       hopper::finish_reads<1>();  // the row before has been taken from shared memory
       fetch(row + 2 * step, (use + 2) % kRows);

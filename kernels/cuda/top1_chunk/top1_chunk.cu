@@ -98,20 +98,20 @@ __device__ void offer(float* score, int32_t* chunk, int top_k, int& filled, floa
   chunk[at] = c;
 }
 
-/// Block (x, y): 32 queries of batch_head y, or of sequence y where heads choose together. With `scores` [B, H, T, chunks] all scores
-/// are written instead of choosing.
+/// Block (x, y): 32 of the `rows` queries from `from` on of batch_head y, or of sequence y where heads choose together. With `scores`
+/// [B, H, rows, chunks] all scores are written instead of choosing, which is for all queries.
 template <class T>
 __global__ void __launch_bounds__(32 * kWarps)
-    score_kernel(Problem p, const T* q, const T* k, bool means, int32_t* selected, float* best, float* scores) {
+    score_kernel(Problem p, const T* q, const T* k, bool means, int from, int rows, int32_t* selected, float* best, float* scores) {
   extern __shared__ float memory[];
   const bool together = p.shared && !scores;
-  const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kRows, count = min(kRows, p.length - first);
+  const int row = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kRows, first = from + row, count = min(kRows, rows - row);
   const int batch_head = together ? blockIdx.y * p.heads : blockIdx.y, b = batch_head / p.heads, own = threadIdx.x / 32 * kOwn,
             lane = threadIdx.x % 32;
   const int heads = together ? p.heads : 1, complete = p.length / p.chunk, chunks = (p.length + p.chunk - 1) / p.chunk;
   const Scorer<T> scorer{p, q, k, means, memory, memory + kRows * p.width, first, count};
   int filled[kOwn] = {};
-  const auto at = [&](int r) { return int64_t{batch_head} * p.length + first + own + r; };
+  const auto at = [&](int r) { return int64_t{batch_head} * rows + row + own + r; };
   for (int r = 0; r < kOwn; ++r) {
     if (own + r >= count) continue;
     if (scores)
@@ -122,13 +122,13 @@ __global__ void __launch_bounds__(32 * kWarps)
   __syncwarp();
   if (heads == 1) scorer.take_queries(b, batch_head % p.heads);
   const int most = (first + count - 1) / p.chunk, group = means ? kLane : 1;
-  for (int from = 0; from < most; from += group) {
+  for (int begin = 0; begin < most; begin += group) {
     float total[kOwn] = {};
     for (int i = 0; i < heads; ++i) {
       const int h = batch_head % p.heads + i;
       if (heads > 1) scorer.take_queries(b, h);
       float s[kOwn];
-      scorer.score(b, h, from, complete, s);
+      scorer.score(b, h, begin, complete, s);
 #pragma unroll
       for (int r = 0; r < kOwn; ++r) total[r] += s[r];
     }
@@ -136,12 +136,13 @@ __global__ void __launch_bounds__(32 * kWarps)
     for (int r = 0; r < kOwn; ++r) {
       const int candidates = own + r < count ? (first + own + r) / p.chunk : 0;
       if (scores) {
-        if (lane < group && from + lane < candidates) scores[at(r) * chunks + from + lane] = total[r];
+        if (lane < group && begin + lane < candidates) scores[at(r) * chunks + begin + lane] = total[r];
         continue;
       }
       for (int i = 0; i < group; ++i) {
         const float s = __shfl_sync(0xffffffffu, total[r], i);
-        if (lane == 0 && from + i < candidates) offer(best + at(r) * p.top_k, selected + at(r) * p.top_k, p.top_k, filled[r], s, from + i);
+        if (lane == 0 && begin + i < candidates)
+          offer(best + at(r) * p.top_k, selected + at(r) * p.top_k, p.top_k, filled[r], s, begin + i);
       }
     }
   }
@@ -161,27 +162,36 @@ __global__ void control_kernel(Problem p, Random random, bool drawn, int64_t que
   take_control(random, drawn, p.top_k, p.shared ? sequence / p.heads * p.heads : sequence, t, t / p.chunk, selected + i * p.top_k);
 }
 
-/// A thread per query.
-__global__ void margin_kernel(Problem p, const float* score, const int32_t* selected, float* margin, int64_t queries) {
+/// Of one query in a tile: scores stand at its row, all else at its place among the queries.
+struct TileQuery {
+  int64_t row, batch_head, t, place, chunks;
+  __device__ TileQuery(const Problem& p, int64_t first, int64_t rows, int64_t i)
+      : row(i), batch_head(i / rows), t(first + i % rows), place(batch_head * p.length + t), chunks((p.length + p.chunk - 1) / p.chunk) {}
+};
+
+/// A thread per query of the `rows` from `first` on.
+__global__ void margin_kernel(Problem p, const float* score, int64_t first, int64_t rows, const int32_t* selected, float* margin,
+                              int64_t queries) {
   const int64_t i = int64_t{blockIdx.x} * 128 + threadIdx.x;
   if (i >= queries) return;
-  const int64_t batch_head = i / p.length, t = i % p.length, chunks = (p.length + p.chunk - 1) / p.chunk, candidates = t / p.chunk;
+  const TileQuery at(p, first, rows, i);
+  const int64_t chunks = at.chunks, candidates = at.t / p.chunk, of_first_head = (at.batch_head / p.heads * p.heads) * rows + i % rows;
   float least = INFINITY, best_other = -INFINITY;
   bool others = false;
   for (int64_t c = 0; c < candidates; ++c) {
     float s = 0;
     if (p.shared)
-      for (int h = 0; h < p.heads; ++h) s += score[((batch_head / p.heads * p.heads + h) * p.length + t) * chunks + c];
+      for (int h = 0; h < p.heads; ++h) s += score[(of_first_head + h * rows) * chunks + c];
     else
-      s = score[i * chunks + c];
+      s = score[at.row * chunks + c];
     bool chosen = false;
-    for (int k = 0; k < p.top_k; ++k) chosen |= selected[i * p.top_k + k] == c;
+    for (int k = 0; k < p.top_k; ++k) chosen |= selected[at.place * p.top_k + k] == c;
     if (chosen)
       least = fminf(least, s);
     else
       best_other = fmaxf(best_other, s), others = true;
   }
-  margin[i] = candidates == 0 ? NAN : (others ? least - best_other : INFINITY);
+  margin[at.place] = candidates == 0 ? NAN : (others ? least - best_other : INFINITY);
 }
 
 __device__ __forceinline__ float log_add(float a, float b) {
@@ -189,19 +199,19 @@ __device__ __forceinline__ float log_add(float a, float b) {
   return low == -INFINITY ? high : high + log1pf(expf(low - high));
 }
 
-__global__ void captured_kernel(Problem p, const float* log_mass, const int32_t* selected, const float* lse, float* captured,
-                                int64_t queries) {
+__global__ void captured_kernel(Problem p, const float* log_mass, int64_t first, int64_t rows, const int32_t* selected, const float* lse,
+                                float* captured, int64_t queries) {
   const int64_t i = int64_t{blockIdx.x} * 128 + threadIdx.x;
   if (i >= queries) return;
-  const int64_t chunks = (p.length + p.chunk - 1) / p.chunk, candidates = i % p.length / p.chunk;
-  float inside = -INFINITY, all = lse[i];
-  for (int64_t c = 0; c < candidates; ++c) {
+  const TileQuery at(p, first, rows, i);
+  float inside = -INFINITY, all = lse[at.place];
+  for (int64_t c = 0; c < at.t / p.chunk; ++c) {
     bool chosen = false;
-    for (int slot = 0; slot < p.top_k; ++slot) chosen = chosen || selected[i * p.top_k + slot] == c;
+    for (int slot = 0; slot < p.top_k; ++slot) chosen = chosen || selected[at.place * p.top_k + slot] == c;
     float& sum = chosen ? inside : all;
-    sum = log_add(sum, log_mass[i * chunks + c]);
+    sum = log_add(sum, log_mass[at.row * at.chunks + c]);
   }
-  captured[i] = expf(inside - all);
+  captured[at.place] = expf(inside - all);
 }
 
 Problem plain(const ChunkProblem& problem) {
@@ -217,20 +227,28 @@ Problem plain(const ChunkProblem& problem) {
 
 int64_t batch_stride(const HeadShape& shape, const Tensor& x) { return x.dim(0) == 1 && shape.batch > 1 ? 0 : x.size() / x.dim(0); }
 
-void launch_scores(Stream stream, const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, int32_t* selected,
-                   float* best, float* scores) {
+/// Where the choice of all queries goes, or the scores of some.
+struct ScoreOutput {
+  int32_t* selected = nullptr;
+  float *best = nullptr, *scores = nullptr;
+  int64_t first = 0, rows = 0;
+};
+
+void launch_scores(Stream stream, const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means,
+                   const ScoreOutput& out) {
   const HeadShape& shape = problem.shape;
   const Tensor& rows = means ? means : k;
   Problem p = plain(problem);
   p.q_batch = batch_stride(shape, q), p.k_batch = batch_stride(shape, rows);
   const int shared = static_cast<int>((kRows * shape.width + kLane * (shape.width + 1)) * 4);
-  const bool together = p.shared && !scores;
-  const dim3 grid(blocks_for(shape.length, kRows), static_cast<unsigned>(together ? shape.batch : shape.sequences()));
+  const bool together = p.shared && !out.scores;
+  const dim3 grid(blocks_for(out.rows, kRows), static_cast<unsigned>(together ? shape.batch : shape.sequences()));
   dispatch_cuda(q.dtype(), [&](auto t) {
     using T = decltype(t);
     allow_shared(score_kernel<T>, shared);
-    score_kernel<T>
-        <<<grid, 32 * kWarps, shared, stream>>>(p, pointer<T>(q), pointer<T>(rows), static_cast<bool>(means), selected, best, scores);
+    score_kernel<T><<<grid, 32 * kWarps, shared, stream>>>(p, pointer<T>(q), pointer<T>(rows), static_cast<bool>(means),
+                                                           static_cast<int>(out.first), static_cast<int>(out.rows), out.selected, out.best,
+                                                           out.scores);
   });
   check_launch();
 }
@@ -263,23 +281,29 @@ void select_chunks(Stream stream, const ChunkProblem& problem, const Tensor& q, 
   if (problem.candidates(problem.shape.length - 1) == 0) return fill_bytes(stream, selected.raw(), 0xff, selected.bytes());
   if (selects_on_tensor_cores(problem, q.dtype()) && hopper_select(stream, problem, q, k, means, selected)) return;
   if (selects_on_tensor_cores(problem, q.dtype())) return select_on_tensor_cores(stream, problem, q, k, means, selected);
-  launch_scores(stream, problem, q, k, means, pointer<int32_t>(selected), pointer<float>(best), nullptr);
+  launch_scores(stream, problem, q, k, means,
+                {.selected = pointer<int32_t>(selected), .best = pointer<float>(best), .rows = problem.shape.length});
 }
 
-void score_chunks(Stream stream, const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, const Tensor& score) {
-  launch_scores(stream, problem, q, k, means, nullptr, nullptr, pointer<float>(score));
+void score_chunks(Stream stream, const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, int64_t first,
+                  const Tensor& score) {
+  launch_scores(stream, problem, q, k, means, {.scores = pointer<float>(score), .first = first, .rows = score.dim(2)});
 }
 
-void selection_margin(Stream stream, const ChunkProblem& problem, const Tensor& score, const Tensor& selected, const Tensor& margin) {
-  margin_kernel<<<blocks_for(margin.size(), 128), 128, 0, stream>>>(plain(problem), pointer<float>(score), pointer<int32_t>(selected),
-                                                                    pointer<float>(margin), margin.size());
+void selection_margin(Stream stream, const ChunkProblem& problem, const Tensor& score, int64_t first, const Tensor& selected,
+                      const Tensor& margin) {
+  const int64_t rows = score.dim(2), queries = problem.shape.sequences() * rows;
+  margin_kernel<<<blocks_for(queries, 128), 128, 0, stream>>>(plain(problem), pointer<float>(score), first, rows,
+                                                              pointer<int32_t>(selected), pointer<float>(margin), queries);
   check_launch();
 }
 
-void captured_mass(Stream stream, const ChunkProblem& problem, const Tensor& log_mass, const Tensor& selected, const Tensor& lse,
-                   const Tensor& captured) {
-  captured_kernel<<<blocks_for(captured.size(), 128), 128, 0, stream>>>(
-      plain(problem), pointer<float>(log_mass), pointer<int32_t>(selected), pointer<float>(lse), pointer<float>(captured), captured.size());
+void captured_mass(Stream stream, const ChunkProblem& problem, const Tensor& log_mass, int64_t first, const Tensor& selected,
+                   const Tensor& lse, const Tensor& captured) {
+  const int64_t rows = log_mass.dim(2), queries = problem.shape.sequences() * rows;
+  captured_kernel<<<blocks_for(queries, 128), 128, 0, stream>>>(plain(problem), pointer<float>(log_mass), first, rows,
+                                                                pointer<int32_t>(selected), pointer<float>(lse), pointer<float>(captured),
+                                                                queries);
   check_launch();
 }
 

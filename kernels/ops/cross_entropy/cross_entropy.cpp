@@ -46,9 +46,15 @@ SACCADE_INLINE int32_t first_of(const T* x, int32_t n, T value) {
 }
 
 /// logits → −ln softmax(logits)[target] per row; logits are left as (softmax − onehot + penalty · largest, where it is) · scale.
+/// A row with target −1: loss 0, logits left as zeros.
 template <class T>
 SACCADE_INLINE void softmax_rows(T* logits, const int32_t* targets, T* losses, int64_t rows, int64_t n, double scale, double penalty) {
   for (int64_t r = 0; r < rows; ++r, logits += n) {
+    if (targets[r] < 0) {
+      losses[r] = 0;
+      std::fill(logits, logits + n, T(0));
+      continue;
+    }
     const T top = largest(logits, n), wanted = logits[targets[r]];
     const int32_t winner = penalty > 0 ? first_of(logits, static_cast<int32_t>(n), top) : 0;
     for (int64_t i = 0; i < n; ++i) logits[i] = fast_exp(logits[i] - top);
@@ -70,7 +76,7 @@ SACCADE_SIMD void softmax(double* logits, const int32_t* targets, double* losses
 void check_targets(const Tensor& targets, int64_t vocabulary) {
   const int32_t* t = targets.data<int32_t>();
   for (int64_t i = 0; i < targets.size(); ++i)
-    if (t[i] < 0 || t[i] >= vocabulary)
+    if (t[i] < -1 || t[i] >= vocabulary)
       throw DataError("[linear_cross_entropy] target " + std::to_string(t[i]) + " at position " + std::to_string(i) +
                       " is outside the vocabulary of " + std::to_string(vocabulary));
 }

@@ -4,12 +4,14 @@
 namespace saccade {
 
 struct CrossEntropy {
-  Tensor mean;    ///< [1], nats, over the N targets
+  Tensor mean;    ///< [1], nats, over the N rows
   Tensor tokens;  ///< [N] nats per target, no gradient
 };
 
 /// Cross entropy of the output matrix's logits, made and used in blocks of rows, so that all logits never exist at once:
 ///   z_n = h_n Wᵀ,   tokens_n = −ln softmax(z_n)[target_n],   mean = Σ_n tokens_n / N
+/// A row with target −1 counts for nothing: its tokens_n and its gradients are 0, and it has no penalty. N counts it; who wants the mean
+/// over the others multiplies by their share (`scaled`, kernels/ops/elementwise/elementwise.h).
 /// hidden h [..., D] with N rows   weight W [V, D] of accumulation_dtype(hidden)   targets i32 with N elements
 /// mean, tokens of accumulation_dtype(hidden)
 /// With a max_logit_penalty c, in 1/nats, the gradients are those of mean + c/2 · Σ_n (max_v z_nv)² / N; the first of equal logits takes
@@ -17,7 +19,7 @@ struct CrossEntropy {
 /// Source: torch.nn.functional.cross_entropy; blocks with gradients made in the forward pass: arXiv:2410.10989, FusedLinearCrossEntropy;
 /// penalty: RWKV-LM, L2Wrap.
 /// Throws std::invalid_argument where a shape or dtype differs from these, N is 0 or c is negative; on the CPU DataError for a target
-/// outside 0 … V − 1 (CUDA does not check).
+/// outside −1 … V − 1 (CUDA does not check).
 CrossEntropy linear_cross_entropy(Tape& tape, const Tensor& hidden, const Tensor& weight, const Tensor& targets,
                                   double max_logit_penalty = 0);
 

@@ -5,7 +5,7 @@
 namespace saccade::cuda {
 
 /// Per row: losses[r] = −ln softmax(logits[r])[targets[r]]; logits are left as (softmax − onehot + penalty · largest logit, on
-/// the first element that has it) · scale when `gradient`.
+/// the first element that has it) · scale when `gradient`. A row with target −1 has loss 0 and is left as zeros.
 /// logits f32 or bf16 [rows, V]; targets i32 [rows]; losses f32 [rows].
 void softmax_cross_entropy(Stream stream, const Tensor& logits, const int32_t* targets, float* losses, int64_t rows, bool gradient,
                            double scale, double penalty);

@@ -209,6 +209,30 @@ Tensor add(Tape& tape, const Tensor& x1, const Tensor& x2) {
   return y;
 }
 
+Tensor scaled(Tape& tape, const Tensor& x, const Tensor& factor) {
+  expect(factor.size() == 1 && factor.dtype() == x.dtype() && x.dtype() != DType::bf16, "scaled", "x is ", x, " ", x.dtype(),
+         ", factor is ", factor, " ", factor.dtype(), "; expected one number, f32 or f64");
+  Tensor y = tape.empty(x.shape(), x.dtype());
+  const auto into = [=](Tape& t, const GradTarget& to, const Tensor& from) {
+    t.run(
+        "scaled", cost(from, 1, 2),
+        [&] {
+          over(from, [&](auto zero, int64_t begin, int64_t end) {
+            using T = decltype(zero);
+            const T number = *factor.data<T>();
+            for (int64_t i = begin; i < end; ++i)
+              to.tensor.data<T>()[i] = (to.add ? to.tensor.data<T>()[i] : T(0)) + number * from.data<T>()[i];
+          });
+        },
+        [&] { cuda::scale_into(t.stream(), to.tensor, to.add, from, factor); });
+  };
+  into(tape, {y, false}, x);
+  tape.record({x}, {&y}, [=](Tape& t) {
+    if (const GradTarget to = t.grad_target(x)) into(t, to, t.grad(y));
+  });
+  return y;
+}
+
 Tensor activate(Tape& tape, const Tensor& x, Activation f) {
   Tensor y = tape.empty(x.shape(), x.dtype());
   tape.run(

@@ -79,14 +79,14 @@ void chunk_means(const ChunkProblem& problem, const Tensor& k, const Tensor& mea
 }
 
 template <class T>
-void score_chunks(const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, const Tensor& score) {
+void score_chunks(const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, int64_t from, const Tensor& score) {
   const HeadShape& shape = problem.shape;
-  const int64_t blocks = (shape.length + kScoreQueries - 1) / kScoreQueries, chunks = problem.chunks();
+  const int64_t queries = score.dim(2), blocks = (queries + kScoreQueries - 1) / kScoreQueries, chunks = problem.chunks();
   const ChunkScorer<T> scorer(problem, k, means);
   parallel_for(shape.sequences() * blocks, [&](int64_t task) {
-    const int64_t sequence = task / blocks, b = sequence / shape.heads, h = sequence % shape.heads, first = task % blocks * kScoreQueries;
-    const int64_t rows = std::min(kScoreQueries, shape.length - first), most = problem.candidates(first + rows - 1);
-    T* out = score.data<T>() + (sequence * shape.length + first) * chunks;
+    const int64_t sequence = task / blocks, b = sequence / shape.heads, h = sequence % shape.heads, row = task % blocks * kScoreQueries;
+    const int64_t rows = std::min(kScoreQueries, queries - row), first = from + row, most = problem.candidates(first + rows - 1);
+    T* out = score.data<T>() + (sequence * queries + row) * chunks;
     for (int64_t begin = 0; begin < most; begin += scorer.group())
       scorer.score(b, h, shape.rows<T>(q, b, h) + first * shape.stride(), first, rows, begin, std::min(most, begin + scorer.group()),
                    out + begin, chunks);
@@ -99,7 +99,7 @@ template class ChunkScorer<float>;
 template class ChunkScorer<double>;
 template void chunk_means<float>(const ChunkProblem&, const Tensor&, const Tensor&);
 template void chunk_means<double>(const ChunkProblem&, const Tensor&, const Tensor&);
-template void score_chunks<float>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&, const Tensor&);
-template void score_chunks<double>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void score_chunks<float>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&, int64_t, const Tensor&);
+template void score_chunks<double>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&, int64_t, const Tensor&);
 
 }  // namespace saccade::cpu

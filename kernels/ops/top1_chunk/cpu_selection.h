@@ -29,9 +29,10 @@ template <class T>
 void select_chunks(const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, const Tensor& selected,
                    int64_t first = 0);
 
-/// score [B, H, T, chunks] of every candidate, −inf elsewhere: scale · q · mean k where means are given, else the log mass.
+/// score [B, H, R, chunks] of every candidate of the R queries from `first` on, −inf elsewhere: scale · q · mean k where means are given,
+/// else the log mass.
 template <class T>
-void score_chunks(const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, const Tensor& score);
+void score_chunks(const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, int64_t first, const Tensor& score);
 
 }  // namespace cpu
 }  // namespace saccade

@@ -16,30 +16,30 @@ T log_add(T a, T b) {
   return low == -std::numeric_limits<T>::infinity() ? high : high + std::log1p(std::exp(low - high));
 }
 
-/// Score of candidate c that decided for the query at `at` = (batch_head · T + t).
+/// Score of candidate c that decided for a query; score [B, H, rows, chunks].
 template <class T>
-T deciding_score(const ChunkProblem& problem, const T* score, int64_t batch_head, int64_t t, int64_t c) {
-  const int64_t heads = problem.shape.heads, length = problem.shape.length, chunks = problem.chunks();
-  if (!problem.options.share_selection) return score[(batch_head * length + t) * chunks + c];
+T deciding_score(const ChunkProblem& problem, const T* score, int64_t rows, int64_t batch_head, int64_t row, int64_t c) {
+  const int64_t heads = problem.shape.heads, chunks = problem.chunks();
+  if (!problem.options.share_selection) return score[(batch_head * rows + row) * chunks + c];
   T total = 0;
-  for (int64_t h = 0; h < heads; ++h) total += score[((batch_head / heads * heads + h) * length + t) * chunks + c];
+  for (int64_t h = 0; h < heads; ++h) total += score[((batch_head / heads * heads + h) * rows + row) * chunks + c];
   return total;
 }
 
 }  // namespace
 
 template <class T>
-void selection_margin(const ChunkProblem& problem, const Tensor& score, const Tensor& selected, const Tensor& margin) {
+void selection_margin(const ChunkProblem& problem, const Tensor& score, int64_t first, const Tensor& selected, const Tensor& margin) {
   constexpr T infinity = std::numeric_limits<T>::infinity();
-  const int64_t length = problem.shape.length, top_k = problem.options.top_k;
+  const int64_t length = problem.shape.length, top_k = problem.options.top_k, rows = score.dim(2);
   parallel_for(problem.shape.sequences(), [&](int64_t batch_head) {
-    for (int64_t t = 0; t < length; ++t) {
+    for (int64_t t = first; t < first + rows; ++t) {
       const int32_t* chosen = selected.data<int32_t>() + (batch_head * length + t) * top_k;
       const int64_t candidates = problem.candidates(t);
       T least = infinity, best_other = -infinity;
       bool others = false;
       for (int64_t c = 0; c < candidates; ++c) {
-        const T s = deciding_score(problem, score.data<T>(), batch_head, t, c);
+        const T s = deciding_score(problem, score.data<T>(), rows, batch_head, t - first, c);
         if (std::find(chosen, chosen + top_k, static_cast<int32_t>(c)) != chosen + top_k)
           least = std::min(least, s);
         else
@@ -52,12 +52,13 @@ void selection_margin(const ChunkProblem& problem, const Tensor& score, const Te
 }
 
 template <class T>
-void captured_mass(const ChunkProblem& problem, const Tensor& log_mass, const Tensor& selected, const Tensor& lse, const Tensor& captured) {
-  const int64_t length = problem.shape.length, chunks = problem.chunks(), top_k = problem.options.top_k;
+void captured_mass(const ChunkProblem& problem, const Tensor& log_mass, int64_t first, const Tensor& selected, const Tensor& lse,
+                   const Tensor& captured) {
+  const int64_t length = problem.shape.length, chunks = problem.chunks(), top_k = problem.options.top_k, rows = log_mass.dim(2);
   parallel_for(problem.shape.sequences(), [&](int64_t batch_head) {
-    for (int64_t t = 0; t < length; ++t) {
+    for (int64_t t = first; t < first + rows; ++t) {
       const int64_t at = batch_head * length + t;
-      const T* mass = log_mass.data<T>() + at * chunks;
+      const T* mass = log_mass.data<T>() + (batch_head * rows + t - first) * chunks;
       const int32_t* chosen = selected.data<int32_t>() + at * top_k;
       T inside = -std::numeric_limits<T>::infinity(), all = lse.data<T>()[at];
       for (int64_t c = 0; c < problem.candidates(t); ++c) {
@@ -72,9 +73,9 @@ void captured_mass(const ChunkProblem& problem, const Tensor& log_mass, const Te
   });
 }
 
-template void selection_margin<float>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&);
-template void selection_margin<double>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&);
-template void captured_mass<float>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&, const Tensor&);
-template void captured_mass<double>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void selection_margin<float>(const ChunkProblem&, const Tensor&, int64_t, const Tensor&, const Tensor&);
+template void selection_margin<double>(const ChunkProblem&, const Tensor&, int64_t, const Tensor&, const Tensor&);
+template void captured_mass<float>(const ChunkProblem&, const Tensor&, int64_t, const Tensor&, const Tensor&, const Tensor&);
+template void captured_mass<double>(const ChunkProblem&, const Tensor&, int64_t, const Tensor&, const Tensor&, const Tensor&);
 
 }  // namespace saccade::cpu

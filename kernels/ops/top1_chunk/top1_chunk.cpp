@@ -93,35 +93,60 @@ cuda::QueryLists sort(Tape& tape, const ChunkProblem& p, const Tensor& selected,
   return sorted;
 }
 
-Tensor scores(Tape& tape, const ChunkProblem& p, const Tensor& q, const Tensor& k, const Tensor& means) {
-  const Tensor score = tape.empty({p.shape.batch, p.shape.heads, p.shape.length, p.chunks()}, accumulation_dtype(q.dtype()));
+/// Queries whose scores exist at a time where nobody wants them all: whole blocks of the CPU's, up to 64 MiB of scores.
+int64_t report_rows(const ChunkProblem& p, DType dtype) {
+  constexpr int64_t kBlock = 128, kBytes = int64_t{64} << 20;
+  const int64_t row = p.shape.sequences() * p.chunks() * byte_size(dtype);
+  return std::min(p.shape.length, std::max<int64_t>(1, kBytes / row / kBlock) * kBlock);
+}
+
+/// Of the `rows` queries from `first` on.
+Tensor scores(Tape& tape, const ChunkProblem& p, const Tensor& q, const Tensor& k, const Tensor& means, int64_t first, int64_t rows) {
+  const Tensor score = tape.empty({p.shape.batch, p.shape.heads, rows, p.chunks()}, accumulation_dtype(q.dtype()));
+  const double share = static_cast<double>(rows) / static_cast<double>(p.shape.length);
   tape.run(
-      "top1_chunk.scores", {score_flops(p, static_cast<bool>(means)), static_cast<double>(q.bytes() + k.bytes() + score.bytes())},
-      [&] { dispatch(q.dtype(), [&](auto zero) { cpu::score_chunks<decltype(zero)>(p, q, k, means, score); }); },
-      [&] { cuda::score_chunks(tape.stream(), p, q, k, means, score); });
+      "top1_chunk.scores", {share * score_flops(p, static_cast<bool>(means)), static_cast<double>(q.bytes() + k.bytes() + score.bytes())},
+      [&] { dispatch(q.dtype(), [&](auto zero) { cpu::score_chunks<decltype(zero)>(p, q, k, means, first, score); }); },
+      [&] { cuda::score_chunks(tape.stream(), p, q, k, means, first, score); });
   return score;
 }
 
-ChunkReport report(Tape& tape, const ChunkProblem& p, const Tensor& q, const Tensor& k, const Tensor& means, const Top1Chunk& used) {
-  const DType statistics = accumulation_dtype(q.dtype());
-  ChunkReport out{scores(tape, p, q, k, means), tape.empty(used.lse.shape(), statistics), tape.empty(used.lse.shape(), statistics)};
-  const Tensor log_mass = means ? scores(tape, p, q, k, {}) : out.score;
+/// Scores and log masses of the queries from `first` on, [B, H, R, chunks].
+struct ScoreTile {
+  Tensor score, log_mass;
+  int64_t first = 0;
+};
+
+/// Margin and captured mass of a tile's queries.
+void report_of(Tape& tape, const ChunkProblem& p, const ScoreTile& tile, const Top1Chunk& used, const ChunkReport& out) {
   tape.run(
-      "top1_chunk.report", {0, static_cast<double>(out.score.bytes() + log_mass.bytes() + 3 * used.lse.bytes())},
+      "top1_chunk.report", {0, static_cast<double>(tile.score.bytes() + tile.log_mass.bytes() + 3 * used.lse.bytes())},
       [&] {
-        dispatch(q.dtype(), [&](auto zero) {
+        dispatch(used.lse.dtype(), [&](auto zero) {
           using T = decltype(zero);
-          cpu::selection_margin<T>(p, out.score, used.selected, out.margin);
-          cpu::captured_mass<T>(p, log_mass, used.selected, used.lse, out.captured_mass);
+          cpu::selection_margin<T>(p, tile.score, tile.first, used.selected, out.margin);
+          cpu::captured_mass<T>(p, tile.log_mass, tile.first, used.selected, used.lse, out.captured_mass);
         });
       },
       [&] {
-        cuda::selection_margin(tape.stream(), p, out.score, used.selected, out.margin);
-        cuda::captured_mass(tape.stream(), p, log_mass, used.selected, used.lse, out.captured_mass);
+        cuda::selection_margin(tape.stream(), p, tile.score, tile.first, used.selected, out.margin);
+        cuda::captured_mass(tape.stream(), p, tile.log_mass, tile.first, used.selected, used.lse, out.captured_mass);
       });
-  return out;
 }
 
+ChunkReport report(Tape& tape, const ChunkProblem& p, const Tensor& q, const Tensor& k, const Tensor& means, const Top1Chunk& used,
+                   bool with_scores) {
+  const DType statistics = accumulation_dtype(q.dtype());
+  ChunkReport out{{}, tape.empty(used.lse.shape(), statistics), tape.empty(used.lse.shape(), statistics)};
+  const int64_t length = p.shape.length, most = with_scores ? length : report_rows(p, statistics);
+  for (int64_t first = 0; first < length; first += most) {
+    const int64_t rows = std::min(most, length - first);
+    const Tensor score = scores(tape, p, q, k, means, first, rows);
+    if (with_scores) out.score = score;
+    report_of(tape, p, {score, means ? scores(tape, p, q, k, {}, first, rows) : score, first}, used, out);
+  }
+  return out;
+}
 void backward(Tape& tape, const cpu::ChunkBackward& saved, const cuda::QueryLists& sorted, const Tensor& o, double pairs) {
   const ChunkProblem& p = saved.problem;
   cpu::ChunkBackward in = saved;
@@ -165,7 +190,7 @@ ChunkSelection parse_chunk_selection(const std::string& name) {
 }
 
 Top1Chunk top1_chunk(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const ScoreOptions& score, const ChunkOptions& options,
-                     bool want_report, const Tensor& known_means) {
+                     ChunkReported wanted, const Tensor& known_means) {
   const ChunkProblem p = chunk_problem("top1_chunk", q, k, v, score, options);
   const Shape per_query{p.shape.batch, p.shape.heads, p.shape.length};
   expect(!known_means || known_means.shape() == Shape{k.dim(0), p.shape.length / p.options.chunk, p.shape.heads, p.shape.width},
@@ -173,7 +198,7 @@ Top1Chunk top1_chunk(Tape& tape, const Tensor& q, const Tensor& k, const Tensor&
   const Tensor means = known_means ? known_means : mean_keys(tape, p, k);
   const DType statistics = accumulation_dtype(v.dtype());
   Top1Chunk out{tape.empty(v.shape(), v.dtype()), select(tape, p, q, k, means), tape.empty(per_query, statistics), {}, {}};
-  if (want_report) out.entropy = tape.empty(per_query, statistics);
+  if (wanted != ChunkReported::nothing) out.entropy = tape.empty(per_query, statistics);
   const cuda::QueryLists sorted = sort(tape, p, out.selected, v.dtype());
   const cpu::QueryOrder order{sorted.offsets, sorted.order};
   const double pairs = attended_pairs(p);
@@ -188,7 +213,7 @@ Top1Chunk top1_chunk(Tape& tape, const Tensor& q, const Tensor& k, const Tensor&
         },
         [&] { cuda::chunk_forward(tape.stream(), p, q, k, v, sorted, out.o, out.lse, out.entropy); });
   }
-  if (want_report) out.report = report(tape, p, q, k, means, out);
+  if (wanted != ChunkReported::nothing) out.report = report(tape, p, q, k, means, out, wanted == ChunkReported::scores);
   tape.record({q, k, v}, {&out.o}, [=, o = out.o, lse = out.lse](Tape& t) {
     backward(t, {p, q, k, v, order, {}, lse, {}, {}, {}, {}}, sorted, o, pairs);
   });

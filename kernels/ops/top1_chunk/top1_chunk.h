@@ -18,7 +18,11 @@ struct ChunkOptions {
   uint64_t seed = 0;  ///< of `random`
 };
 
-/// For inspection; empty unless asked for. Of accumulation_dtype(q).
+/// What is told for inspection: nothing; entropy, captured mass and margin, for which at most 64 MiB of scores exist at a time (or those of
+/// 128 queries); or the scores of all queries, too.
+enum class ChunkReported { nothing, numbers, scores };
+
+/// Empty unless asked for. Of accumulation_dtype(q).
 struct ChunkReport {
   Tensor score;          ///< [B, H, T, chunks]: log mass (exact) or scale · q · mean k − slope (t − mean j) (approx); −inf: none
   Tensor captured_mass;  ///< [B, H, T]: mass of the chosen chunks in the softmax over all visible keys
@@ -41,7 +45,7 @@ struct Top1Chunk {
 /// they are known (approx), B that of k. Throws UsageError where a shape or dtype of q, k, v differs from these, window < 0, chunk < 1 or
 /// top_k is outside 1 … 255; std::invalid_argument where means have another shape; DeviceError on CUDA for d above 256.
 Top1Chunk top1_chunk(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const ScoreOptions& score, const ChunkOptions& options,
-                     bool want_report = false, const Tensor& means = {});
+                     ChunkReported wanted = ChunkReported::nothing, const Tensor& means = {});
 
 /// Attention weights that top1_chunk used for one sequence: [H, T, T] of accumulation_dtype(q). Throws the UsageErrors of top1_chunk, and
 /// UsageError for a sequence that is not there.

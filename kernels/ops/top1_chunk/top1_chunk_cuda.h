@@ -41,11 +41,14 @@ bool hopper_chunk_forward(Stream stream, const AttentionForward& in);
 /// Its gradients; in.sorted is not used. partial: workspace (extra_scratch) where dk or dv are wanted.
 void chunk_backward(Stream stream, const cpu::ChunkBackward& in, const QueryLists& lists, const Tensor& o, const Tensor& partial);
 
-/// score f32 [B, H, T, chunks]: log mass, or scale · q · mean where means are given; −inf where a chunk is no candidate.
-void score_chunks(Stream stream, const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, const Tensor& score);
-/// margin f32 [B, H, T] of the choice selected i32 [B, H, T, top_k]; captured f32 [B, H, T] from the log masses.
-void selection_margin(Stream stream, const ChunkProblem& problem, const Tensor& score, const Tensor& selected, const Tensor& margin);
-void captured_mass(Stream stream, const ChunkProblem& problem, const Tensor& log_mass, const Tensor& selected, const Tensor& lse,
-                   const Tensor& captured);
+/// score f32 [B, H, R, chunks] of the R queries from `first` on: log mass, or scale · q · mean where means are given; −inf where a chunk
+/// is no candidate.
+void score_chunks(Stream stream, const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& means, int64_t first,
+                  const Tensor& score);
+/// Of the same queries: margin f32 [B, H, T] of the choice selected i32 [B, H, T, top_k]; captured f32 [B, H, T] from the log masses.
+void selection_margin(Stream stream, const ChunkProblem& problem, const Tensor& score, int64_t first, const Tensor& selected,
+                      const Tensor& margin);
+void captured_mass(Stream stream, const ChunkProblem& problem, const Tensor& log_mass, int64_t first, const Tensor& selected,
+                   const Tensor& lse, const Tensor& captured);
 
 }  // namespace saccade::cuda

@@ -1,0 +1,66 @@
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/tasks/task_items.h"
+#include "models/corpus/tokenizer.h"
+#include "models/evaluation/evaluation_pass.h"
+
+namespace saccade {
+
+/// What stands before a request whose context is empty, or before every request.
+enum class Prefix {
+  none,         ///< the end of text where the context is empty, nothing else
+  end_of_text,  ///< always
+};
+
+/// A request in tokens: the last `scored` of them are the continuation's.
+struct EncodedRequest {
+  std::vector<int32_t> tokens;
+  int64_t scored = 0;
+  bool cut = false;  ///< its beginning was cut off
+};
+/// White space at the end of the context moves to the front of the continuation; both are encoded as one text, and the continuation's
+/// tokens are those behind the context's own (EleutherAI's evaluation harness, _encode_pair). At most `longest` + 1 tokens are kept, the
+/// last ones, for the model reads all but the last; 0: all. Throws DataError for a continuation without a token.
+EncodedRequest encode_request(const Tokenizer& tokenizer, const TaskRequest& request, Prefix prefix, int64_t longest);
+
+/// Which requests may be read side by side.
+enum class Batching {
+  padded,  ///< of any lengths, padded on the right: what follows is not seen
+  equal,   ///< only of equal lengths: the model looks ahead (Avey's ranker reads the whole split)
+};
+struct ScoredRequest {
+  size_t request = 0;
+  double log_likelihood = 0;  ///< Σ ln p of the continuation's tokens, log-softmax in float32, summed in double
+};
+/// Scores requests, the longest first, a batch after another; `batch` hears of each, and ends the work by returning false. Which requests
+/// share a batch does not change their scores but by rounding.
+void score_requests(EvaluationPass& pass, std::span<const EncodedRequest> requests, std::span<const size_t> which, Batching batching,
+                    const std::function<bool(const std::vector<ScoredRequest>&)>& batch);
+
+/// Characters of valid UTF-8 text, as Python counts them.
+int64_t characters(const std::string& text);
+
+struct ItemScore {
+  std::vector<double> log_likelihoods;                   ///< of each choice
+  size_t chosen = 0, chosen_norm = 0, chosen_bytes = 0;  ///< by acc, acc_norm, acc_bytes; ties go to the first
+  size_t gold = 0;
+  std::string group;
+};
+ItemScore score_item(const TaskItem& item, std::vector<double> log_likelihoods);
+
+struct TaskScore {
+  std::string metric;         ///< "acc", "acc_norm", "acc_bytes"; "acc GROUP" of a group
+  double value = 0;           ///< share of the items
+  double standard_error = 0;  ///< sample deviation (n − 1) / sqrt(n); NaN for one item
+  int64_t items = 0;
+};
+/// Over all items, then by group where there are groups, then by groups of groups.
+std::vector<TaskScore> task_scores(const Task& task, const std::vector<ItemScore>& items);
+/// What guessing gets: the mean of 1 / choices, or the share of the most frequent answer where that is more.
+double chance_level(const std::vector<TaskItem>& items);
+
+}  // namespace saccade

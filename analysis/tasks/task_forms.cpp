@@ -1,0 +1,245 @@
+#include "analysis/tasks/task_forms.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "kernels/engine/error.h"
+
+namespace saccade {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kBlanks = " \t\n\r\f\v";
+
+std::string trimmed(const std::string& text) {
+  const size_t begin = text.find_first_not_of(kBlanks);
+  return begin == text.npos ? std::string() : text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+}
+
+/// ASCII letters, as the data sets have.
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+char upper(char c) { return static_cast<char>(std::toupper(static_cast<unsigned char>(c))); }
+
+std::string text_of(const json& row, const std::string& field) { return fill_template("{" + field + "}", row); }
+
+/// A label that is a number or a text that holds one.
+int64_t number_of(const json& row, const std::string& field) {
+  const std::string text = text_of(row, field);
+  if (text.empty() || text.find_first_not_of("0123456789") != text.npos || text.size() > 9)
+    throw DataError("field \"" + field + "\" is \"" + text + "\", expected a number");
+  return std::stoll(text);
+}
+size_t gold_among(int64_t gold, size_t choices) {
+  if (gold < 0 || gold >= static_cast<int64_t>(choices))
+    throw DataError("the right choice is number " + std::to_string(gold) + " of " + std::to_string(choices));
+  return static_cast<size_t>(gold);
+}
+
+/// ARC and OpenBookQA as their authors publish them: question {stem, choices [{text, label}]}.
+void normalise_question(json& row) {
+  if (!row.contains("question") || !row["question"].is_object()) return;
+  const json question = row["question"];
+  row["question"] = field_of(question, "stem");
+  row["question_stem"] = row["question"];
+  json text = json::array(), label = json::array();
+  for (const json& choice : field_of(question, "choices")) {
+    text.push_back(field_of(choice, "text"));
+    label.push_back(field_of(choice, "label"));
+  }
+  row["choices"] = {{"text", text}, {"label", label}};
+}
+void normalise_openbookqa(json& row) {
+  normalise_question(row);
+  row["answerKey"] = trimmed(text_of(row, "answerKey"));
+}
+
+void normalise_boolq(json& row) {
+  if (!row.contains("label") && row.contains("answer")) row["label"] = row["answer"];
+  if (row.contains("label") && row["label"].is_boolean()) row["label"] = row["label"].get<bool>() ? 1 : 0;
+}
+
+void normalise_sciq(json& row) {
+  std::string support = text_of(row, "support");
+  row["support"] = support.erase(0, std::min(support.find_first_not_of(kBlanks), support.size()));
+}
+
+void normalise_mmlu(json& row) {
+  row["question"] = trimmed(text_of(row, "question"));
+  std::string subject = text_of(row, "subject");
+  std::replace(subject.begin(), subject.end(), '_', ' ');
+  row["subject_in_words"] = subject;
+}
+
+TaskItem make_hellaswag(const Task&, const json& row, const TaskItemOptions&) {
+  std::string second = lower(text_of(row, "ctx_b"));
+  if (!second.empty()) second[0] = upper(second[0]);
+  const std::string context = clean_hellaswag(text_of(row, "activity_label") + ": " + text_of(row, "ctx_a") + " " + second);
+  TaskItem item;
+  for (const json& ending : field_of(row, "endings")) {
+    if (!ending.is_string()) throw DataError("field \"endings\" holds what is no text");
+    const std::string choice = clean_hellaswag(ending.get<std::string>());
+    item.requests.push_back({context, " " + choice, choice});
+  }
+  item.gold = gold_among(number_of(row, "label"), item.requests.size());
+  return item;
+}
+
+/// The options stand in the context, what is scored is the same for both.
+TaskItem make_winogrande(const Task&, const json& row, const TaskItemOptions&) {
+  const std::string sentence = text_of(row, "sentence");
+  const size_t blank = sentence.find('_');
+  if (blank == sentence.npos) throw DataError("field \"sentence\" has no _");
+  const std::string rest = trimmed(sentence.substr(blank + 1));
+  TaskItem item;
+  for (const char* option : {"option1", "option2"})
+    item.requests.push_back({sentence.substr(0, blank) + text_of(row, option), " " + rest, rest});
+  item.gold = gold_among(number_of(row, "answer") - 1, 2);
+  return item;
+}
+
+/// WSC273: an option takes the place of the pronoun, in its case.
+std::string wsc_option(std::string option, const std::string& pronoun, const std::string& text, size_t at) {
+  static const std::array<std::string, 5> possessive{"my", "his", "her", "our", "their"};
+  static const std::array<std::string, 10> small{"A", "An", "The", "She", "He", "It", "They", "My", "His", "Her"};
+  if (std::find(possessive.begin(), possessive.end(), lower(pronoun)) != possessive.end()) option += "'s";
+  const size_t end = std::min(option.find(' '), option.size());
+  const std::string first = option.substr(0, end);
+  const bool is_small = std::find(small.begin(), small.end(), first) != small.end() || first == "Their";
+  if (is_small && at >= 2 && text[at - 2] != '.') option.replace(0, end, lower(first));
+  return option;
+}
+TaskItem make_wsc273(const Task& task, const json& row, const TaskItemOptions& options) {
+  std::string text = text_of(row, "text");
+  replace_all(text, "  ", " ");
+  const std::string pronoun = text_of(row, "pronoun");
+  const auto at = static_cast<size_t>(number_of(row, "pronoun_loc"));
+  if (at + pronoun.size() > text.size()) throw DataError("field \"pronoun_loc\" points behind the text");
+  const std::string rest = text.substr(at + pronoun.size());  // brings a space of its own, like COPA's choices
+  TaskItem item;
+  for (const json& option : field_of(row, "options")) {
+    if (!option.is_string()) throw DataError("field \"options\" holds what is no text");
+    item.requests.push_back({text.substr(0, at) + wsc_option(option.get<std::string>(), pronoun, text, at),
+                             options.strict_spaces ? rest : task.delimiter + rest, rest});
+  }
+  item.gold = gold_among(number_of(row, "label"), item.requests.size());
+  return item;
+}
+
+/// RACE: one item for an article, its problems but the last with their answers.
+json race_problems(const json& row) {
+  if (row.contains("problems")) {
+    if (!row["problems"].is_array())
+      throw DataError("field \"problems\" is no array; where it is Python's text of one, ast.literal_eval reads it");
+    return row["problems"];
+  }
+  json problems = json::array();
+  const json& questions = field_of(row, "questions");
+  for (size_t i = 0; i < questions.size(); ++i)
+    problems.push_back({{"question", questions[i]},
+                        {"options", field_of(row, "options[" + std::to_string(i) + "]")},
+                        {"answer", field_of(row, "answers[" + std::to_string(i) + "]")}});
+  return problems;
+}
+size_t race_answer(const json& problem) {
+  const std::string answer = text_of(problem, "answer");
+  const size_t options = field_of(problem, "options").size();
+  if (answer.size() != 1 || answer[0] < 'A') throw DataError("field \"answer\" is \"" + answer + "\", expected a letter from A on");
+  return gold_among(answer[0] - 'A', options);
+}
+TaskItem make_race(const Task&, const json& row, const TaskItemOptions&) {
+  const json problems = race_problems(row);
+  if (problems.empty()) throw DataError("has no problems");
+  constexpr std::string_view kBlank = "  _  .";
+  std::string context = "Article: " + text_of(row, "article") + "\n\n";
+  for (size_t i = 0; i + 1 < problems.size(); ++i) {
+    std::string question = text_of(problems[i], "question");
+    const std::string answer = text_of(problems[i], "options[" + std::to_string(race_answer(problems[i])) + "]");
+    if (question.ends_with(kBlank))
+      context += question.erase(question.size() - 5) + answer + "\n";
+    else
+      context += "Question: " + question + "\nAnswer: " + answer + "\n";
+  }
+  const json& last = problems.back();
+  context += text_of(last, "question");
+  TaskItem item;
+  for (size_t i = 0; i < field_of(last, "options").size(); ++i) {
+    const std::string choice = text_of(last, "options[" + std::to_string(i) + "]");
+    item.requests.push_back({context, " " + choice, choice});
+  }
+  item.gold = race_answer(last);
+  return item;
+}
+
+/// COPA: the premise goes on with "because" or "therefore". The choices bring a space of their own, and the delimiter is another: the
+/// published numbers were made that way.
+TaskItem make_copa(const Task& task, const json& row, const TaskItemOptions& options) {
+  std::string context = trimmed(text_of(row, "premise"));
+  if (!context.empty()) context.pop_back();
+  const std::string question = text_of(row, "question");
+  if (question != "cause" && question != "effect") throw DataError("field \"question\" is \"" + question + "\", expected cause or effect");
+  context += question == "cause" ? " because" : " therefore";
+  TaskItem item;
+  for (const char* field : {"choice1", "choice2"}) {
+    std::string choice = text_of(row, field);
+    if (!choice.empty()) choice[0] = lower(choice.substr(0, 1))[0];
+    const std::string own = " " + choice;
+    item.requests.push_back({context, options.strict_spaces ? own : task.delimiter + own, own});
+  }
+  item.gold = gold_among(number_of(row, "label"), 2);
+  return item;
+}
+
+const std::vector<TaskForm>& forms() {
+  static const std::vector<TaskForm> list{{"arc", normalise_question},
+                                          {"openbookqa", normalise_openbookqa},
+                                          {"boolq", normalise_boolq},
+                                          {"mmlu", normalise_mmlu},
+                                          {"sciq", normalise_sciq},
+                                          {"hellaswag", {}, make_hellaswag},
+                                          {"winogrande", {}, make_winogrande},
+                                          {"wsc273", {}, make_wsc273},
+                                          {"race", {}, make_race},
+                                          {"copa", {}, make_copa}};
+  return list;
+}
+
+}  // namespace
+
+std::string clean_hellaswag(std::string text) {
+  text = trimmed(text);
+  replace_all(text, " [title]", ". ");
+  for (size_t open = text.find('['); open != text.npos; open = text.find('[', open)) {
+    const size_t close = text.find_first_of("]\n", open);
+    if (close == text.npos) break;
+    if (text[close] == ']')
+      text.erase(open, close - open + 1);
+    else
+      open = close;  // no bracket that spans lines
+  }
+  std::string once;
+  for (size_t i = 0; i < text.size(); ++i) {
+    once += text[i];
+    if (text[i] == ' ' && i + 1 < text.size() && text[i + 1] == ' ') ++i;
+  }
+  return once;
+}
+
+const TaskForm& task_form(const std::string& name) {
+  std::string names;
+  for (const TaskForm& form : forms()) {
+    if (form.name == name) return form;
+    names += " " + form.name;
+  }
+  throw UsageError("there is no form \"" + name + "\" of a task; expected one of" + names);
+}
+
+}  // namespace saccade

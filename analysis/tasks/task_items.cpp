@@ -1,0 +1,219 @@
+#include "analysis/tasks/task_items.h"
+
+#include <algorithm>
+#include <map>
+
+#include "analysis/tasks/task_forms.h"
+#include "kernels/engine/error.h"
+#include "models/corpus/byte_stream.h"
+#include "models/corpus/document_reader.h"
+#include "models/corpus/sha256.h"
+
+namespace saccade {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr int64_t kLargestArray = int64_t{1} << 30;  ///< bytes of a file that is one JSON array
+
+json parse(std::string_view text, const std::string& where) {
+  try {
+    return json::parse(text);
+  } catch (const json::exception& error) {
+    throw DataError(where + ": no JSON (" + std::string(error.what()).substr(0, 120) + ")");
+  }
+}
+
+class RowReader : public DocumentVisitor {
+ public:
+  RowReader(const fs::path& file, std::vector<TaskRow>& rows) : file_(file), rows_(rows) {}
+  void piece(std::string_view bytes, int64_t line) override {
+    const std::string where = file_.string() + ":" + std::to_string(line);
+    TaskRow row{parse(bytes, where), where};
+    if (!row.fields.is_object()) throw DataError(where + ": expected an object on each line");
+    rows_.push_back(std::move(row));
+  }
+  void too_long(int64_t line) override { throw DataError(file_.string() + ":" + std::to_string(line) + ": a line of more than 64 MiB"); }
+  void progress(int64_t) override {}
+
+ private:
+  const fs::path& file_;
+  std::vector<TaskRow>& rows_;
+};
+
+/// The first thing in the file that is no white space is "[".
+bool holds_array(const fs::path& file) {
+  const auto stream = ByteStream::open(file);
+  std::string bytes;
+  while (bytes.find_first_not_of(" \t\r\n") == bytes.npos)
+    if (!stream->read(bytes)) return false;
+  return bytes[bytes.find_first_not_of(" \t\r\n")] == '[';
+}
+
+std::string quoted_list(const std::vector<std::string>& names) {
+  std::string list;
+  for (size_t i = 0; i < names.size(); ++i) list += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
+  return list;
+}
+
+/// One of these names in the folder, plain or packed; nothing when there is none.
+fs::path find_file(const fs::path& folder, const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    for (const char* packed : {"", ".gz", ".zst"})
+      if (const fs::path file = folder / (name + packed); fs::is_regular_file(file)) return file;
+  return {};
+}
+fs::path require_file(const Task& task, const fs::path& data, const std::vector<std::string>& names) {
+  if (!fs::exists(data)) throw DataError("--data: there is no " + data.string());
+  if (fs::is_regular_file(data) && &names == &task.files) return data;
+  const fs::path folder = fs::is_directory(data) ? data : data.parent_path();
+  const fs::path file = find_file(folder, names);
+  if (file.empty())
+    throw DataError("task " + task.name + ": " + folder.string() + " has no " + quoted_list(names) +
+                    (task.origin.empty() ? "" : ". " + task.origin));
+  return file;
+}
+
+/// Labels of a second file, one a line, become the rows' field "label".
+void add_labels(const Task& task, const fs::path& data, std::vector<TaskRow>& rows, Sha256& hash) {
+  if (task.labels_files.empty() || rows.empty() || rows.front().fields.contains("label")) return;
+  const fs::path file = require_file(task, data, task.labels_files);
+  const std::string text = read_all(file, kLargestArray);
+  hash.update(text);
+  std::vector<std::string> labels;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string line = text.substr(at, end - at);
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (!line.empty()) labels.push_back(line);
+    at = end + 1;
+  }
+  if (labels.size() != rows.size())
+    throw DataError(file.string() + " has " + std::to_string(labels.size()) + " labels for " + std::to_string(rows.size()) + " items");
+  for (size_t i = 0; i < rows.size(); ++i) rows[i].fields["label"] = labels[i];
+}
+
+/// An array of templates, or one "{field}" that holds an array.
+std::vector<std::string> texts_of(const json& what, const json& row) {
+  std::vector<std::string> list;
+  if (what.is_string()) {
+    const auto& text = what.get_ref<const std::string&>();
+    if (!text.starts_with('{') || !text.ends_with('}')) throw DataError("\"" + text + "\" names no field");
+    const std::string path = text.substr(1, text.size() - 2);
+    const json& values = field_of(row, path);
+    if (!values.is_array()) throw DataError("field \"" + path + "\" is no array");
+    for (size_t i = 0; i < values.size(); ++i) list.push_back(fill_template("{" + path + "[" + std::to_string(i) + "]}", row));
+  } else {
+    for (const json& each : what) list.push_back(fill_template(each.get<std::string>(), row));
+  }
+  return list;
+}
+
+size_t gold_of(const Task& task, const json& row, size_t choices) {
+  const std::string gold = fill_template(task.gold, row);
+  if (!task.labels.is_null()) {
+    const std::vector<std::string> labels = texts_of(task.labels, row);
+    const auto at = std::find(labels.begin(), labels.end(), gold);
+    if (at != labels.end() && static_cast<size_t>(at - labels.begin()) < choices) return static_cast<size_t>(at - labels.begin());
+    throw DataError("the right choice is \"" + gold + "\", which none of its labels is");
+  }
+  const bool is_number = !gold.empty() && gold.size() < 10 && gold.find_first_not_of("0123456789") == gold.npos;
+  const int64_t number = is_number ? std::stoll(gold) - task.first_label : -1;
+  if (number < 0 || number >= static_cast<int64_t>(choices))
+    throw DataError("the right choice is \"" + gold + "\", expected a number from " + std::to_string(task.first_label) + " to " +
+                    std::to_string(task.first_label + static_cast<int64_t>(choices) - 1));
+  return static_cast<size_t>(number);
+}
+
+TaskItem make_by_templates(const Task& task, const json& row) {
+  const std::string context = fill_template(task.context, row);
+  TaskItem item;
+  for (const std::string& choice : texts_of(task.choices, row)) item.requests.push_back({context, task.delimiter + choice, choice});
+  if (item.requests.size() < 2) throw DataError("has fewer than two choices");
+  item.gold = gold_of(task, row, item.requests.size());
+  return item;
+}
+
+TaskItem make_item(const Task& task, TaskRow& row, const TaskItemOptions& options) {
+  const TaskForm none{}, &form = task.form.empty() ? none : task_form(task.form);
+  try {
+    if (form.normalise) form.normalise(row.fields);
+    TaskItem item = form.make ? form.make(task, row.fields, options) : make_by_templates(task, row.fields);
+    if (!task.group.empty()) item.group = fill_template(task.group, row.fields);
+    return item;
+  } catch (const DataError& error) {
+    throw DataError(row.where + ": " + error.what());
+  } catch (const json::exception& error) {
+    throw DataError(row.where + ": " + error.what());
+  }
+}
+
+/// What stands before every item of a group: the examples with their answers.
+std::map<std::string, std::string> examples_of(const Task& task, const fs::path& data, const TaskItemOptions& options, int64_t shots,
+                                               Sha256& hash) {
+  std::map<std::string, std::string> texts;
+  if (shots == 0) return texts;
+  if (task.shots_files.empty()) throw UsageError("task " + task.name + " has no file of examples; --shots can only be 0");
+  const fs::path file = require_file(task, data, task.shots_files);
+  std::map<std::string, int64_t> taken;
+  for (TaskRow& row : read_task_rows(file)) {
+    const TaskItem item = make_item(task, row, options);
+    if (taken[item.group] >= shots) continue;
+    ++taken[item.group];
+    const TaskRequest& right = item.requests[item.gold];
+    texts[item.group] += right.context + right.continuation + "\n\n";
+  }
+  for (const auto& [group, text] : texts) {
+    hash.update(text);
+    if (taken[group] < shots)
+      throw DataError(file.string() + " has " + std::to_string(taken[group]) + " examples" + (group.empty() ? "" : " of " + group) + ", " +
+                      std::to_string(shots) + " are wanted");
+  }
+  return texts;
+}
+
+}  // namespace
+
+std::vector<TaskRow> read_task_rows(const fs::path& file) {
+  std::vector<TaskRow> rows;
+  if (holds_array(file)) {
+    json all = parse(read_all(file, kLargestArray), file.string());
+    for (size_t i = 0; i < all.size(); ++i) {
+      rows.push_back({std::move(all[i]), file.string() + ": item " + std::to_string(i + 1)});
+      if (!rows.back().fields.is_object()) throw DataError(rows.back().where + " is no object");
+    }
+  } else {
+    RowReader reader(file, rows);
+    read_documents({file, true, {}, {}, 0}, reader);
+  }
+  if (rows.empty()) throw DataError(file.string() + " holds no items");
+  return rows;
+}
+
+TaskItems read_task_items(const Task& task, const fs::path& data, const TaskItemOptions& options) {
+  TaskItems read;
+  read.file = require_file(task, data, task.files);
+  read.shots = options.shots < 0 ? task.shots : options.shots;
+  std::vector<TaskRow> rows = read_task_rows(read.file);
+  Sha256 hash;
+  for (const TaskRow& row : rows) hash.update(row.fields.dump());
+  add_labels(task, data, rows, hash);
+  if (options.limit > 0 && static_cast<int64_t>(rows.size()) > options.limit) rows.resize(static_cast<size_t>(options.limit));
+  const auto examples = examples_of(task, data, options, read.shots, hash);
+  for (TaskRow& row : rows) {
+    TaskItem item = make_item(task, row, options);
+    std::string before;
+    if (!task.header.empty()) before = fill_template(task.header, row.fields);
+    if (const auto at = examples.find(item.group); at != examples.end())
+      before += at->second;
+    else if (read.shots > 0)
+      throw DataError(row.where + ": there are no examples of " + item.group);
+    for (TaskRequest& request : item.requests) request.context = before + request.context;
+    read.items.push_back(std::move(item));
+  }
+  read.hash = hex(hash.finish());
+  return read;
+}
+
+}  // namespace saccade

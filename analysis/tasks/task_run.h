@@ -1,0 +1,59 @@
+#pragma once
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "analysis/tasks/scoring.h"
+
+namespace saccade {
+
+struct TaskRunOptions {
+  int64_t checkpoint = 0;  ///< step; 0: the newest
+  std::filesystem::path data;
+  TaskItemOptions items;
+  Prefix prefix = Prefix::none;
+  int64_t max_length = 0;   ///< tokens that the model reads; 0: what it can
+  std::string device = {};  ///< empty: the run's
+  bool again = false;       ///< even where the result stands in the run
+};
+
+/// A run's answers to a task at one checkpoint.
+struct TaskResult {
+  std::string task, task_hash;
+  int64_t version = 1;
+  std::string data_hash;
+  int64_t shots = 0, limit = 0, max_length = 0;
+  bool strict_spaces = false;
+  Prefix prefix = Prefix::none;
+  int64_t step = 0;
+  std::string checkpoint_hash;  ///< SHA-256 of the checkpoint's file
+  std::string device, precision;
+  int64_t cut = 0;     ///< requests whose beginning was cut off
+  double chance = 0;   ///< chance_level
+  std::string metric;  ///< the one that tables give
+  std::vector<TaskScore> scores;
+  std::vector<ItemScore> items;
+  bool cached = false;  ///< read from the run, not computed
+  /// The score of the task's own metric.
+  const TaskScore& score() const;
+};
+nlohmann::json to_json(const TaskResult& result);
+
+struct TaskProgress {
+  std::function<void(const std::string& line)> message;
+  std::function<void(double fraction)> done;
+};
+
+/// Scores a task's items with a run's checkpoint and keeps the result as RUN/tasks/TASK-step-N.json. The same task, data,
+/// checkpoint and options are not computed twice; what was stopped goes on with the requests that are left. Throws UsageError, DataError
+/// (nothing half-written stands then), DeviceError. With `stop` raised returns what is not whole: scores and items are empty.
+TaskResult evaluate_task(const std::filesystem::path& directory, const Task& task, const TaskRunOptions& options,
+                         const TaskProgress& progress, const std::atomic<bool>& stop);
+
+/// Results that stand in a run, sorted by task and step. Throws DataError where one is damaged.
+std::vector<TaskResult> read_task_results(const std::filesystem::path& directory);
+
+}  // namespace saccade

@@ -1,0 +1,264 @@
+#include "analysis/tasks/task_items.h"
+
+#include <QtTest>
+#include <fstream>
+#include <set>
+
+#include "analysis/tasks/task_forms.h"
+#include "kernels/engine/error.h"
+
+namespace saccade::test {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// Prompts and continuations of every task, byte for byte. What the evaluation harness makes of these rows is written out by hand from its
+/// published rules.
+class TaskItemsTest : public QObject {
+  Q_OBJECT
+
+  struct Expected {
+    std::vector<TaskRequest> requests;
+    size_t gold;
+  };
+  QTemporaryDir folder_;
+
+  fs::path write(const std::string& name, const std::string& text) const {
+    const fs::path file = fs::path(folder_.path().toStdString()) / name;
+    std::ofstream(file, std::ios::binary) << text;
+    return file;
+  }
+  static std::vector<TaskRequest> of(const std::string& context, const std::vector<std::string>& choices,
+                                     const std::string& delimiter = " ") {
+    std::vector<TaskRequest> requests;
+    for (const std::string& choice : choices) requests.push_back({context, delimiter + choice, choice});
+    return requests;
+  }
+  static QByteArray shown(const TaskItem& item) {
+    QByteArray text;
+    for (const TaskRequest& r : item.requests)
+      text += "[" + QByteArray::fromStdString(r.context) + "][" + QByteArray::fromStdString(r.continuation) + "][" +
+              QByteArray::fromStdString(r.choice) + "] ";
+    return text + QByteArray::number(static_cast<qulonglong>(item.gold));
+  }
+  void compare(const std::string& task, const json& row, const Expected& expected) const {
+    const fs::path data = write("row.jsonl", row.dump() + "\n");
+    const TaskItems read = read_task_items(find_task(task), data, {.shots = 0});
+    QCOMPARE(read.items.size(), size_t{1});
+    QVERIFY2(read.items[0].requests == expected.requests && read.items[0].gold == expected.gold, shown(read.items[0]));
+  }
+
+ private Q_SLOTS:
+  void arc() {
+    const Expected expected{of("Question: What melts?\nAnswer:", {"ice", "stone", "ash"}), 1};
+    for (const char* task : {"arc-easy", "arc_challenge"}) {
+      compare(
+          task,
+          {{"question", "What melts?"}, {"choices", {{"text", {"ice", "stone", "ash"}}, {"label", {"A", "B", "C"}}}}, {"answerKey", "B"}},
+          expected);
+      compare(
+          task,
+          {{"question", "What melts?"}, {"choices", {{"text", {"ice", "stone", "ash"}}, {"label", {"1", "2", "3"}}}}, {"answerKey", "2"}},
+          expected);
+      compare(task,
+              {{"question",
+                {{"stem", "What melts?"},
+                 {"choices", {{{"text", "ice"}, {"label", "A"}}, {{"text", "stone"}, {"label", "B"}}, {{"text", "ash"}, {"label", "C"}}}}}},
+               {"answerKey", "B"}},
+              expected);
+    }
+  }
+
+  void openbookqa() {
+    compare("openbookqa",
+            {{"question_stem", "The sun is"}, {"choices", {{"text", {"hot", "cold"}}, {"label", {"A", "B"}}}}, {"answerKey", "A "}},
+            {of("The sun is", {"hot", "cold"}), 0});
+    compare("openbookqa",
+            {{"question", {{"stem", "The sun is"}, {"choices", {{{"text", "hot"}, {"label", "A"}}, {{"text", "cold"}, {"label", "B"}}}}}},
+             {"answerKey", "B"}},
+            {of("The sun is", {"hot", "cold"}), 1});
+  }
+
+  void hellaswag() {
+    compare("hellaswag",
+            {{"activity_label", "Baking"},
+             {"ctx_a", "A man [substeps] stands.  He smiles."},
+             {"ctx_b", "the Dough"},
+             {"endings", {" rises [title] well", "falls  flat", "a", "b"}},
+             {"label", "1"}},
+            {of("Baking: A man stands. He smiles. The dough", {"rises. well", "falls flat", "a", "b"}), 1});
+    QCOMPARE(clean_hellaswag(" [header] How [title] To   go [step] on "), std::string(" How. To  go on"));
+  }
+
+  void piqa() {
+    const json row{{"goal", "Open a jar"}, {"sol1", "twist"}, {"sol2", "sing"}};
+    json labelled = row;
+    labelled["label"] = 1;
+    compare("piqa", labelled, {of("Question: Open a jar\nAnswer:", {"twist", "sing"}), 1});
+    write("valid-labels.lst", "1\n");
+    compare("piqa", row, {of("Question: Open a jar\nAnswer:", {"twist", "sing"}), 1});
+    write("valid-labels.lst", "1\n0\n");
+    write("row.jsonl", row.dump() + "\n");
+    QVERIFY_THROWS_EXCEPTION(DataError, read_task_items(find_task("piqa"), folder_.filePath("row.jsonl").toStdString()));
+  }
+
+  void siqa() {
+    compare("siqa",
+            {{"context", "Kai fell."},
+             {"question", "How is Kai?"},
+             {"answerA", "sore"},
+             {"answerB", "rich"},
+             {"answerC", "tall"},
+             {"label", "1"}},
+            {of("Q: Kai fell. How is Kai?\nA:", {"sore", "rich", "tall"}), 0});
+  }
+
+  void winogrande() {
+    const std::string rest = "was too big.";
+    compare(
+        "winogrande",
+        {{"sentence", "The cup did not fit the bag as the _ was too big."}, {"option1", "cup"}, {"option2", "bag"}, {"answer", "1"}},
+        {{{"The cup did not fit the bag as the cup", " " + rest, rest}, {"The cup did not fit the bag as the bag", " " + rest, rest}}, 0});
+  }
+
+  void wsc273() {
+    const json row{{"text", "Paul called.  Then he was out."},
+                   {"pronoun", "he"},
+                   {"pronoun_loc", 18},
+                   {"options", {"Paul", "The boss"}},
+                   {"label", 1}};
+    const std::string rest = " was out.";
+    compare("wsc273", row, {{{"Paul called. Then Paul", " " + rest, rest}, {"Paul called. Then the boss", " " + rest, rest}}, 1});
+    json possessive = row;
+    possessive["text"] = "It broke. His hat fell.";
+    possessive["pronoun"] = "His";
+    possessive["pronoun_loc"] = 10;
+    const std::string hat = " hat fell.";
+    compare("wsc273", possessive, {{{"It broke. Paul's", " " + hat, hat}, {"It broke. The boss's", " " + hat, hat}}, 1});
+    write("row.jsonl", row.dump() + "\n");
+    const TaskItems strict = read_task_items(find_task("wsc273"), folder_.filePath("row.jsonl").toStdString(), {.strict_spaces = true});
+    QCOMPARE(strict.items[0].requests[0].continuation, rest);
+  }
+
+  void boolq() {
+    const Expected expected{of("Cats purr.\nQuestion: do cats purr?\nAnswer:", {"no", "yes"}), 1};
+    for (const json& label : {json(1), json("1"), json(true)})
+      compare("boolq", {{"passage", "Cats purr."}, {"question", "do cats purr"}, {"label", label}}, expected);
+    compare("boolq", {{"passage", "Cats purr."}, {"question", "do cats purr"}, {"answer", true}}, expected);
+  }
+
+  void race() {
+    const Expected expected{of("Article: A.\n\nThe cat sat on mats.\nQuestion: Who?\nAnswer: Ann\nWhy?", {"a", "b", "c", "d"}), 3};
+    compare("race",
+            {{"article", "A."},
+             {"questions", {"The cat sat on  _  .", "Who?", "Why?"}},
+             {"options", {{"mats.", "x", "y", "z"}, {"Al", "Ann", "y", "z"}, {"a", "b", "c", "d"}}},
+             {"answers", {"A", "B", "D"}}},
+            expected);
+    compare("race",
+            {{"article", "A."},
+             {"problems",
+              {{{"question", "The cat sat on  _  ."}, {"options", {"mats.", "x", "y", "z"}}, {"answer", "A"}},
+               {{"question", "Who?"}, {"options", {"Al", "Ann", "y", "z"}}, {"answer", "B"}},
+               {{"question", "Why?"}, {"options", {"a", "b", "c", "d"}}, {"answer", "D"}}}}},
+            expected);
+  }
+
+  void sciq() {
+    compare("sciq",
+            {{"support", " \n Ice floats."},
+             {"question", "What floats?"},
+             {"distractor1", "iron"},
+             {"distractor2", "lead"},
+             {"distractor3", "gold"},
+             {"correct_answer", "ice"}},
+            {of("Ice floats.\nQuestion: What floats?\nAnswer:", {"iron", "lead", "gold", "ice"}), 3});
+  }
+
+  void copa() {
+    const json row{
+        {"premise", "The man fell. "}, {"choice1", "He tripped."}, {"choice2", "It rained."}, {"question", "cause"}, {"label", 0}};
+    compare("copa", row, {of("The man fell because", {" he tripped.", " it rained."}), 0});
+    json effect = row;
+    effect["question"] = "effect";
+    compare("copa", effect, {of("The man fell therefore", {" he tripped.", " it rained."}), 0});
+  }
+
+  void mmlu_with_its_examples() {
+    const auto row = [](const std::string& question, int answer) {
+      return json{{"question", question}, {"subject", "high_school_physics"}, {"choices", {"w", "x", "y", "z"}}, {"answer", answer}}
+                 .dump() +
+             "\n";
+    };
+    write("mmlu.jsonl", row(" Why? ", 2));
+    write("mmlu-dev.jsonl", row("One?", 0) + row("Two?", 3) + row("Three?", 1));
+    const TaskItems read = read_task_items(find_task("mmlu"), folder_.path().toStdString(), {.shots = 2});
+    const auto question = [](const std::string& text) { return text + "\nA. w\nB. x\nC. y\nD. z\nAnswer:"; };
+    const std::string context = "The following are multiple choice questions (with answers) about high school physics.\n\n" +
+                                question("One?") + " A\n\n" + question("Two?") + " D\n\n" + question("Why?");
+    QVERIFY2(read.items[0].requests == of(context, {"A", "B", "C", "D"}) && read.items[0].gold == 2, shown(read.items[0]));
+    QCOMPARE(read.items[0].group, std::string("high_school_physics"));
+    QVERIFY_THROWS_EXCEPTION(DataError, read_task_items(find_task("mmlu"), folder_.path().toStdString()));  // five are wanted, three there
+  }
+
+  void a_task_of_ones_own() {
+    const fs::path file =
+        write("mine.json", R"({"name": "mine", "data": "facts.jsonl", "context": "Q {q.text[1]}", "choices": ["{a}", "{b}"],
+                                                 "gold": "{right}", "labels": ["first", "second"], "metric": "acc"})");
+    const json row{{"q", {{"text", {"no", "yes"}}}}, {"a", 1}, {"b", true}, {"right", "second"}};
+    write("facts.jsonl", row.dump() + "\n" + row.dump() + "\n");
+    const Task mine = find_task(file.string());
+    const TaskItems read = read_task_items(mine, folder_.path().toStdString(), {.limit = 1});
+    QCOMPARE(read.items.size(), size_t{1});
+    QVERIFY2(read.items[0].requests == of("Q yes", {"1", "true"}) && read.items[0].gold == 1, shown(read.items[0]));
+    write("facts.jsonl", json::array({row, row, row}).dump());
+    QCOMPARE(read_task_items(mine, folder_.path().toStdString()).items.size(), size_t{3});
+    write("mine.json", R"({"name": "mine", "contxt": ""})");
+    QVERIFY_THROWS_EXCEPTION(UsageError, find_task(file.string()));
+  }
+
+  void every_shipped_task_says_where_its_file_comes_from() {
+    const std::vector<Task> tasks = shipped_tasks();
+    QCOMPARE(tasks.size(), size_t{13});
+    QTemporaryDir empty;
+    for (const Task& task : tasks) try {
+        read_task_items(task, empty.path().toStdString());
+        QFAIL("a file that is not there was read");
+      } catch (const DataError& error) {
+        const QByteArray message = error.what();
+        QVERIFY2(message.contains(QByteArray::fromStdString(task.files.front())) && message.contains("huggingface.co"), message);
+        QVERIFY(!message.contains('\n'));
+      }
+    QVERIFY_THROWS_EXCEPTION(UsageError, find_task("hellaswga"));
+  }
+
+  void rows_that_are_wrong_are_named_data() {
+    QTest::addColumn<QByteArray>("line");
+    QTest::addColumn<QByteArray>("expected");
+    QTest::newRow("no JSON") << QByteArray("{\"goal\":") << QByteArray("row.jsonl:2: no JSON");
+    QTest::newRow("a field is missing") << QByteArray(R"({"goal": "g", "sol1": "a", "label": 0})")
+                                        << QByteArray("row.jsonl:2: has no field \"sol2\"");
+    QTest::newRow("no text") << QByteArray(R"({"goal": {}, "sol1": "a", "sol2": "b", "label": 0})")
+                             << QByteArray("field \"goal\" is no text");
+    QTest::newRow("a wrong label") << QByteArray(R"({"goal": "g", "sol1": "a", "sol2": "b", "label": 2})")
+                                   << QByteArray("expected a number from 0 to 1");
+    QTest::newRow("no object") << QByteArray("[1]") << QByteArray("row.jsonl:2: expected an object");
+  }
+  void rows_that_are_wrong_are_named() {
+    QFETCH(QByteArray, line);
+    QFETCH(QByteArray, expected);
+    const fs::path file =
+        write("row.jsonl", R"({"goal": "g", "sol1": "a", "sol2": "b", "label": 0})" + std::string("\n") + line.toStdString() + "\n");
+    try {
+      read_task_items(find_task("piqa"), file);
+      QFAIL("accepted");
+    } catch (const DataError& error) {
+      QVERIFY2(QByteArray(error.what()).contains(expected), error.what());
+    }
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::TaskItemsTest)
+#include "task_items_test.moc"

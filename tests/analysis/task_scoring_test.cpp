@@ -1,0 +1,223 @@
+#include "analysis/tasks/scoring.h"
+
+#include <QtTest>
+#include <cmath>
+#include <numeric>
+
+#include "analysis/tasks/task_run.h"
+#include "kernels/engine/error.h"
+#include "kernels/engine/transfer.h"
+#include "kernels/ops/embedding/embedding.h"
+#include "tests/analysis/trained_run.h"
+
+namespace saccade::test {
+
+namespace fs = std::filesystem;
+
+/// Longest match over a list of words; the last one ends texts.
+class Words : public Tokenizer {
+ public:
+  explicit Words(std::vector<std::string> words) : words_(std::move(words)) { words_.push_back("<end>"); }
+  int64_t vocabulary() const override { return static_cast<int64_t>(words_.size()); }
+  int32_t end_of_text() const override { return static_cast<int32_t>(words_.size()) - 1; }
+  std::vector<int32_t> encode(std::string_view text) const override {
+    std::vector<int32_t> tokens;
+    while (!text.empty()) {
+      size_t best = words_.size();
+      for (size_t i = 0; i + 1 < words_.size(); ++i)
+        if (text.starts_with(words_[i]) && (best == words_.size() || words_[i].size() > words_[best].size())) best = i;
+      if (best == words_.size()) throw std::logic_error("no word begins like " + std::string(text));
+      tokens.push_back(static_cast<int32_t>(best));
+      text.remove_prefix(words_[best].size());
+    }
+    return tokens;
+  }
+  std::string decode(std::span<const int32_t> tokens) const override {
+    std::string text;
+    for (const int32_t t : tokens) text += words_[static_cast<size_t>(t)];
+    return text;
+  }
+  std::string piece(int32_t token) const override { return words_[static_cast<size_t>(token)]; }
+  std::string name() const override { return "words"; }
+  std::string hash() const override { return "words"; }
+
+ private:
+  std::vector<std::string> words_;
+};
+
+/// p(next | token) stands in a table, so that a pencil can follow.
+class Bigrams : public Model {
+ public:
+  Bigrams(Arena& arena, const std::vector<std::vector<double>>& p) {
+    const auto V = static_cast<int64_t>(p.size());
+    std::vector<double> logs, one(static_cast<size_t>(V * V));
+    for (const auto& row : p)
+      for (const double x : row) logs.push_back(std::log(x));
+    for (int64_t i = 0; i < V; ++i) one[static_cast<size_t>(i * V + i)] = 1;
+    table_ = arena.allocate({V, V}, DType::f64), identity_ = arena.allocate({V, V}, DType::f64);
+    from_doubles(table_, logs), from_doubles(identity_, one);
+  }
+  Tensor hidden(Tape& tape, const Tensor& tokens, Probe*) const override { return embedding(tape, table_, tokens); }
+  Tensor output_weight() const override { return identity_; }
+  double state_values_per_token() const override { return 0; }
+
+ private:
+  Tensor table_, identity_;
+};
+
+class TaskScoringTest : public QObject {
+  Q_OBJECT
+
+  static EncodedRequest encoded(const std::string& context, const std::string& continuation, int64_t longest = 0,
+                                Prefix prefix = Prefix::none) {
+    static const Words words({"a", "b", " ", "ab", " a", " b"});
+    return encode_request(words, {context, continuation, continuation}, prefix, longest);
+  }
+
+ private Q_SLOTS:
+  /// Words: a 0, b 1, blank 2, ab 3, " a" 4, " b" 5, end 6.
+  void the_continuation_is_what_comes_behind_the_context() {
+    using Tokens = std::vector<int32_t>;
+    EncodedRequest r = encoded("a", " b");
+    QCOMPARE(r.tokens, (Tokens{0, 5}));
+    QCOMPARE(r.scored, int64_t{1});
+    r = encoded("a ", "b");  // the blank moves over
+    QCOMPARE(r.tokens, (Tokens{0, 5}));
+    QCOMPARE(r.scored, int64_t{1});
+    r = encoded("a a", "b b");  // the boundary token is another than the context's own
+    QCOMPARE(r.tokens, (Tokens{0, 4, 1, 5}));
+    QCOMPARE(r.scored, int64_t{2});
+    r = encoded("", "ab");
+    QCOMPARE(r.tokens, (Tokens{6, 3}));
+    QCOMPARE(r.scored, int64_t{1});
+    r = encoded("a", " b", 0, Prefix::end_of_text);
+    QCOMPARE(r.tokens, (Tokens{6, 0, 5}));
+    QVERIFY_THROWS_EXCEPTION(DataError, encoded("a", ""));
+    QVERIFY_THROWS_EXCEPTION(DataError, encoded("a", "b"));  // "ab" is one token
+  }
+
+  void the_beginning_is_cut_off() {
+    EncodedRequest r = encoded("a a a", " b b", 3);
+    QCOMPARE(r.tokens, (std::vector<int32_t>{4, 4, 5, 5}));
+    QVERIFY(r.cut);
+    QCOMPARE(r.scored, int64_t{2});
+    r = encoded("a", " b b", 1);
+    QCOMPARE(r.tokens, (std::vector<int32_t>{5, 5}));
+    QCOMPARE(r.scored, int64_t{1});
+    QVERIFY(!encoded("a a", " b", 2).cut);
+  }
+
+  /// Any mixture of lengths in a batch, and each alone: what the table says.
+  void log_likelihoods_are_those_of_a_pencil() {
+    Arena arena(Device::cpu());
+    const Bigrams model(arena, {{0.5, 0.25, 0.25}, {0.1, 0.2, 0.7}, {0.3, 0.3, 0.4}});
+    const std::vector<EncodedRequest> requests{
+        {{0, 1, 2}, 2, false}, {{2, 2, 0, 1}, 1, false}, {{1, 0}, 1, false}, {std::vector<int32_t>(70, 0), 69, false}};
+    const std::vector<double> expected{std::log(0.25) + std::log(0.7), std::log(0.25), std::log(0.1), 69 * std::log(0.5)};
+    for (const int64_t piece : {1, 64, 4096})
+      for (const Batching batching : {Batching::padded, Batching::equal}) {
+        EvaluationPass pass(
+            model, arena, [](Tape&) {}, piece);
+        std::vector<double> got(requests.size(), NAN);
+        const std::vector<size_t> all{0, 1, 2, 3};
+        score_requests(pass, requests, all, batching, [&](const std::vector<ScoredRequest>& batch) {
+          for (const ScoredRequest& s : batch) got[s.request] = s.log_likelihood;
+          return true;
+        });
+        for (size_t i = 0; i < expected.size(); ++i)
+          QVERIFY2(std::abs(got[i] - expected[i]) < 1e-9, qPrintable(QString("%1: %2").arg(i).arg(got[i])));
+      }
+  }
+
+  void accuracy_by_characters_and_bytes() {
+    const TaskItem item{{{"", "", "aaaa"}, {"", "", "\xC3\xA9\xC3\xA9"}, {"", "", "bb"}}, 1, ""};
+    const ItemScore score = score_item(item, {-4.0, -3.0, -3.0});  // of a character: −1, −1.5, −1.5; of a byte: −1, −0.75, −1.5
+    QCOMPARE(score.chosen, size_t{1});                             // a tie: the first
+    QCOMPARE(score.chosen_norm, size_t{0});
+    QCOMPARE(score.chosen_bytes, size_t{1});
+    QCOMPARE(characters("\xC3\xA9\xE2\x82\xAC"
+                        "a"),
+             int64_t{3});
+  }
+
+  void scores_have_their_errors_and_groups() {
+    Task task;
+    task.metric = "acc";
+    task.group_names = {{"x", "both"}, {"y", "both"}};
+    const auto item = [](bool right, const std::string& group) { return ItemScore{{}, right ? 1UL : 0UL, 0, 0, 1, group}; };
+    const std::vector<TaskScore> scores = task_scores(task, {item(true, "x"), item(true, "x"), item(false, "y"), item(true, "y")});
+    QCOMPARE(scores[0].metric, std::string("acc"));
+    QCOMPARE(scores[0].value, 0.75);
+    QVERIFY(std::abs(scores[0].standard_error - 0.25) < 1e-12);  // deviation 0.5, four items
+    QCOMPARE(scores.size(), size_t{6});
+    QCOMPARE(scores[3].metric, std::string("acc x"));
+    QCOMPARE(scores[3].value, 1.0);
+    QCOMPARE(scores[5].metric, std::string("acc both"));
+    QCOMPARE(scores[5].items, int64_t{4});
+  }
+
+  void chance() {
+    const auto item = [](const std::vector<std::string>& choices, size_t gold) {
+      TaskItem i;
+      for (const std::string& c : choices) i.requests.push_back({"", " " + c, c});
+      i.gold = gold;
+      return i;
+    };
+    QCOMPARE(chance_level({item({"no", "yes"}, 1), item({"no", "yes"}, 1), item({"no", "yes"}, 0)}), 2.0 / 3);  // the more frequent answer
+    QCOMPARE(chance_level({item({"a", "b"}, 0), item({"c", "d", "e", "f"}, 0)}), 3.0 / 8);
+  }
+
+  /// A real run: scored whole, in parts after a stop, and read again.
+  void a_run_is_scored_once() {
+    const fs::path run = folder_.filePath("run").toStdString(), data = folder_.filePath("facts.jsonl").toStdString(),
+                   file = folder_.filePath("mine.json").toStdString();
+    QCOMPARE(work_on(run, tiny_config()).state, RunState::finished);
+    std::ofstream(file)
+        << R"({"name": "mine", "context": "the {a}", "choices": ["cat sat", "moon {b}", "mat"], "gold": "{g}", "metric": "acc_norm"})";
+    {
+      std::ofstream rows(data);
+      for (int i = 0; i < 40; ++i)
+        rows << R"({"a": ")" << std::string(static_cast<size_t>(i) % 7, 'x') << R"(", "b": )" << i << R"(, "g": )" << i % 3 << "}\n";
+    }
+    const Task mine = find_task(file.string());
+    TaskRunOptions options;
+    options.data = data;
+    std::atomic<bool> stop = false;
+    const TaskResult whole = evaluate_task(run, mine, options, {}, stop);
+    QCOMPARE(whole.items.size(), size_t{40});
+    QVERIFY(!whole.cached && whole.score().metric == "acc_norm" && std::isfinite(whole.score().standard_error));
+    const TaskResult known = evaluate_task(run, mine, options, {}, stop);
+    QVERIFY(known.cached);
+    QCOMPARE(to_json(known), to_json(whole));
+    QCOMPARE(read_task_results(run).size(), size_t{1});
+
+    // Stopped after its first batch, then to the end: the same bytes.
+    TaskRunOptions again = options;
+    again.again = true;
+    int batches = 0;
+    std::string said;
+    const TaskResult part = evaluate_task(run, mine, again, {{}, [&](double) { stop = true, ++batches; }}, stop);
+    QVERIFY(part.items.empty());
+    QCOMPARE(batches, 1);
+    stop = false;
+    const TaskResult rest = evaluate_task(run, mine, again, {[&](const std::string& line) { said = line; }, {}}, stop);
+    QVERIFY2(said.starts_with("goes on: "), said.c_str());
+    QCOMPARE(to_json(rest), to_json(whole));
+
+    // Other data is another result.
+    std::ofstream(data, std::ios::app) << R"({"a": "y", "b": 1, "g": 0})"
+                                       << "\n";
+    const TaskResult more = evaluate_task(run, mine, options, {}, stop);
+    QVERIFY(!more.cached);
+    QCOMPARE(more.items.size(), size_t{41});
+  }
+
+ private:
+  TinyCorpus corpus_;
+  QTemporaryDir folder_;
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::TaskScoringTest)
+#include "task_scoring_test.moc"
