@@ -3,7 +3,7 @@ BUILD := build/release
 CTEST_FLAGS ?= --output-on-failure
 WERROR := $(if $(CI),ON,OFF)
 
-.PHONY: setup configure build demo test bench bench-window lint format clean
+.PHONY: setup configure build demo test faults fuzz bench bench-window lint format clean
 
 setup:
 	@packaging/setup
@@ -22,6 +22,19 @@ test:
 	@$(MAKE) --no-print-directory configure
 	@cmake --build $(BUILD)
 	@ctest --test-dir $(BUILD) -j 2 $(CTEST_FLAGS)
+
+# FAULTS="kills --trials 500" for one battery and its number of trials; all of them take hours.
+faults: configure
+	@cmake --build $(BUILD) --target saccade faulty_calls run_state
+	@tests/faults/faults.py --binary $(BUILD)/app/saccade --library $(BUILD)/tests/faults/faulty_calls.so \
+	  --run-state $(BUILD)/tests/faults/run_state $(FAULTS)
+
+# FUZZ_SECONDS for each target. Needs clang.
+FUZZ_SECONDS ?= 600
+fuzz: setup
+	@mkdir -p build && cmake --preset fuzz >build/fuzz.log 2>&1 || { cat build/fuzz.log; exit 1; }
+	@cmake --build build/fuzz --target fuzz
+	@tests/fuzz/run.sh build/fuzz/tests/fuzz/fuzz . $(FUZZ_SECONDS) build/fuzz/finds
 
 bench: build
 	@$(BUILD)/app/saccade bench

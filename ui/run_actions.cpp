@@ -3,15 +3,27 @@
 #include <QAction>
 #include <QClipboard>
 #include <QDesktopServices>
+#include <QFileInfo>
 #include <QGuiApplication>
 #include <QUrl>
 
 #include "ui/run_list.h"
 #include "ui/run_summary.h"
+#include "ui/run_trash.h"
 #include "ui/session.h"
 #include "ui/theme.h"
 
 namespace saccade::ui {
+namespace {
+
+QString names(const QStringList& directories) {
+  if (directories.size() > 3) return RunActions::tr("%1 runs").arg(directories.size());
+  QStringList list;
+  for (const QString& directory : directories) list << QFileInfo(directory).fileName();
+  return list.join(QStringLiteral(", "));
+}
+
+}  // namespace
 
 RunActions::RunActions(Session& session, QObject* parent)
     : QObject(parent),
@@ -23,6 +35,9 @@ RunActions::RunActions(Session& session, QObject* parent)
       showAll(add(tr("Show &all runs"), QString(), tr("Shows every run that passes the filter."))),
       baseline(add(tr("&Baseline"), QString(), tr("Others are measured against this run."))),
       star(add(tr("S&tar"), QString(), tr("Marks the runs for later; the filter “starred” shows these."))),
+      duplicate(add(tr("&Duplicate"), QStringLiteral("configure"), tr("Configures a run that begins as this one."))),
+      trash(add(tr("Move to &trash"), QString(), tr("Moves the marked runs to .trash beside the others; they can be brought back."))),
+      restore(add(tr("&Undo moving to trash"), QString(), tr("Brings the runs back that were thrown away last."))),
       session_(session) {
   connect(stop, &QAction::triggered, this, [this] { session_.stopRun(session_.currentRun()); });
   connect(resume, &QAction::triggered, this, [this] { session_.resumeRun(session_.currentRun()); });
@@ -34,6 +49,9 @@ RunActions::RunActions(Session& session, QObject* parent)
   connect(baseline, &QAction::triggered, this, [this](bool on) { session_.runs()->setBaseline(on ? session_.currentRun() : QString()); });
   star->setCheckable(true);
   connect(star, &QAction::triggered, this, &RunActions::setStar);
+  connect(duplicate, &QAction::triggered, this, [this] { session_.duplicateRun(session_.currentRun()); });
+  connect(trash, &QAction::triggered, this, &RunActions::throwAway);
+  connect(restore, &QAction::triggered, this, &RunActions::bringBack);
   connect(&session_, &Session::chosenChanged, this, &RunActions::update);
   connect(&session_, &Session::currentRunChanged, this, &RunActions::update);
   connect(session_.runs(), &RunList::changed, this, &RunActions::update);
@@ -65,6 +83,22 @@ void RunActions::setStar(bool starred) {
   }
 }
 
+void RunActions::throwAway() {
+  QString reason;
+  const QStringList moved = trash_runs(these(), &reason);
+  if (!reason.isEmpty()) Q_EMIT session_.failed(reason);
+  if (!moved.isEmpty()) Q_EMIT session_.noted(tr("Moved to the trash: %1. Undo in the menu Run brings back.").arg(names(moved)));
+  session_.runs()->refresh();
+}
+
+void RunActions::bringBack() {
+  QString reason;
+  const QStringList back = restore_runs(session_.runs()->folder(), &reason);
+  if (!reason.isEmpty()) Q_EMIT session_.failed(reason);
+  if (!back.isEmpty()) Q_EMIT session_.noted(tr("Back again: %1").arg(names(back)));
+  session_.runs()->refresh();
+}
+
 void RunActions::update() {
   const Run* run = session_.runs()->run(session_.currentRun());
   stop->setEnabled(run && isActive(run->info().state));
@@ -75,6 +109,9 @@ void RunActions::update() {
   baseline->setChecked(run && session_.runs()->selection().baseline() == session_.currentRun());
   star->setEnabled(run);
   star->setChecked(run && run->notes().starred);
+  duplicate->setEnabled(run);
+  trash->setEnabled(!these().isEmpty() && !these().first().isEmpty());
+  restore->setEnabled(trashed_runs(session_.runs()->folder()) > 0);
   showAll->setEnabled(!session_.runs()->hidden().isEmpty());
 }
 

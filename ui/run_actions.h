@@ -20,14 +20,19 @@ class RunActions : public QObject {
   QAction* copyPath;
   QAction* showOnly;  ///< hides every run but those marked
   QAction* showAll;
-  QAction* baseline;  ///< others are measured against it
-  QAction* star;      ///< of the marked runs
-  QList<QAction*> all() const { return {resume, stop, openFolder, copyPath, showOnly, showAll, baseline, star}; }
+  QAction* baseline;   ///< others are measured against it
+  QAction* star;       ///< of the marked runs
+  QAction* duplicate;  ///< a configuration that begins as the run's
+  QAction* trash;      ///< the marked runs
+  QAction* restore;    ///< those thrown away last
+  QList<QAction*> all() const { return {resume, stop, duplicate, openFolder, copyPath, showOnly, showAll, baseline, star, trash, restore}; }
 
  private:
   QAction* add(const QString& text, const QString& icon, const QString& help);
   void update();
   void setStar(bool starred);
+  void throwAway();
+  void bringBack();
   QStringList these() const;
 
   Session& session_;

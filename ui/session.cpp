@@ -170,6 +170,14 @@ void Session::stopRun(const QString& directory) {
 
 void Session::showPage(const QString& id) { Q_EMIT pageRequested(id); }
 
+void Session::openFolder(const QString& folder) { Q_EMIT folderRequested(folder); }
+
+void Session::duplicateRun(const QString& directory) {
+  setCurrentRun(directory);
+  showPage(QStringLiteral("configure"));
+  Q_EMIT duplicateRequested(directory);
+}
+
 void Session::showSetting(const QString& pointer) {
   showPage(QStringLiteral("configure"));
   Q_EMIT settingRequested(pointer);

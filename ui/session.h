@@ -46,10 +46,13 @@ class Session : public QObject {
   void resumeRun(const QString& directory);  ///< starts `saccade resume` detached
   void stopRun(const QString& directory);    ///< the run saves a checkpoint, then stops
   void showPage(const QString& id);
-  void showSetting(const QString& pointer);  ///< on the page that configures runs: "/training/steps"
+  void openFolder(const QString& folder);       ///< of runs, in place of the one that is open
+  void duplicateRun(const QString& directory);  ///< on the page that configures runs
+  void showSetting(const QString& pointer);     ///< on the page that configures runs: "/training/steps"
 
  Q_SIGNALS:
   void settingRequested(const QString& pointer);
+  void duplicateRequested(const QString& directory);  ///< its configuration is to be written anew
   void chosenChanged();
   void currentRunChanged(const QString& directory);
   void captureStepChanged(qint64 step);
@@ -59,6 +62,7 @@ class Session : public QObject {
   void xAxisChanged(XAxis axis);
   void runStarted(const QString& directory);
   void pageRequested(const QString& id);
+  void folderRequested(const QString& folder);
   void failed(const QString& message);  ///< shown in the window's message bar
   void noted(const QString& message);   ///< likewise, where nothing failed
 

@@ -1,7 +1,9 @@
 #include "analysis/figures/derived.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
 #include "analysis/figures/line.h"
@@ -64,6 +66,19 @@ Figure weight_figure(const Reads& reads) {
 
 }  // namespace
 
+void make_symmetric(Figure& figure, bool x, bool y) {
+  const auto set = [&](AxisRecipe& axis, Column Curve::*values) {
+    double largest = 0;
+    for (const Curve& curve : figure.curves)
+      for (const double v : curve.*values)
+        if (std::isfinite(v)) largest = std::max(largest, std::abs(v));
+    axis.logarithmic = false;
+    axis.linear_within = largest > 0 ? std::pow(10, std::ceil(std::log10(largest)) - 3) : 1;
+  };
+  if (x) set(figure.x, &Curve::x);
+  if (y) set(figure.y, &Curve::y);
+}
+
 Figure layers_figure(const DrawnRuns& drawn, const std::string& statistic, XAxis x) {
   const Run& run = *drawn.seeds.front();
   const std::vector<LayerSeries> layers = layers_with(run, statistic);
@@ -99,6 +114,35 @@ std::vector<Curve> divergence_marks(const DrawnRuns& drawn, XAxis x) {
       marks.push_back(std::move(mark));
       break;
     }
+  }
+  return marks;
+}
+
+std::vector<Curve> not_finite_marks(const DrawnRuns& drawn, XAxis x) {
+  std::vector<Curve> marks;
+  for (const Run* run : drawn.seeds) {
+    const Series* steps = run->find("train/loss");
+    if (!steps) continue;
+    const Line line = line_of(*run, "train/loss", x);
+    const bool diverged = run->info().state == RunState::diverged;  // its end has a mark of its own
+    size_t last_finite = line.y.size(), end = line.y.size();
+    while (diverged && end > 0 && !std::isfinite(line.y[end - 1])) --end;
+    Curve mark{.label = {}, .x = {}, .y = {}, .colour = drawn.colour, .marker = Marker::cross, .width = 2, .in_legend = true};
+    for (size_t i = 0; i < end; ++i) {
+      const bool begins = !std::isfinite(line.y[i]) && (i == 0 || std::isfinite(line.y[i - 1]));
+      if (begins && last_finite < line.y.size()) {
+        if (mark.x.empty()) {
+          std::array<char, 32> step{};
+          std::snprintf(step.data(), step.size(), "%.0f", steps->step[i]);
+          mark.label = drawn.label + (std::isnan(line.y[i]) ? " NaN at step " : " infinite at step ") + step.data();
+        }
+        for (const double y : {line.y[last_finite], kUndefined})
+          mark.x.push_back(line.x[last_finite]), mark.y.push_back(y);  // no line through them
+      }
+      if (std::isfinite(line.y[i])) last_finite = i;
+    }
+    if (mark.x.empty()) continue;
+    marks.push_back(std::move(mark));
   }
   return marks;
 }

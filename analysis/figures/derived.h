@@ -13,6 +13,10 @@ Figure layers_figure(const DrawnRuns& drawn, const std::string& statistic, XAxis
 /// Where the training loss of runs that diverged ended. The labels say the step.
 std::vector<Curve> divergence_marks(const DrawnRuns& drawn, XAxis x);
 
+/// Where the training loss was NaN or infinite in the middle of a run: marks at the last value before, with the first such step. Those that
+/// a run was thinned of are not seen.
+std::vector<Curve> not_finite_marks(const DrawnRuns& drawn, XAxis x);
+
 /// Normalised entropy of |weights| (1: evenly spread over all positions), mean over a sample's queries after the first:
 /// layers × heads. No map when the capture holds no weights.
 Figure capture_heads_figure(const Capture& capture);

@@ -37,6 +37,8 @@ struct AxisRecipe {
   std::string title;  ///< with the unit: "loss (nats)"
   bool logarithmic = false, reversed = false;
   std::optional<std::array<double, 2>> range{};  ///< else from the data
+  double linear_within = 0;  ///< above 0: a logarithm of both signs, log(1 + |v| / this), linear near zero; then not logarithmic
+  bool operator==(const AxisRecipe&) const = default;
 };
 struct HeatMap {
   int64_t rows = 0, columns = 0;
@@ -48,6 +50,7 @@ struct HeatMap {
   std::vector<std::array<int64_t, 2>> marked{};                 ///< cells (row, column) with an outline: what was chosen
   std::array<double, 2> row_extent{0, 0}, column_extent{0, 0};  ///< axis values of the edges; equal: 0 … rows, 0 … columns
   bool top_down = true;                                         ///< row 0 at the top
+  std::string colours{"viridis"};                               ///< colour_maps(); not of a diverging map
   std::vector<std::string> row_names{};                         ///< what rows are called beside their numbers; empty: nothing
 };
 struct Figure {
@@ -73,7 +76,12 @@ struct Smoothing {
   bool operator==(const Smoothing&) const = default;
 };
 
-/// One thing in a figure: a run, or the seeds of one setting, drawn as their mean with one standard deviation around it.
+/// What a band around a mean of seeds is half as wide as: the sample standard deviation, the standard error of the mean, or half of the
+/// mean's 95 % interval (Student t).
+enum class Spread { deviation, error, interval };
+const char* to_string(Spread spread);  ///< "standard deviation", "standard error", "95 % interval"
+
+/// One thing in a figure: a run, or the seeds of one setting, drawn as their mean with a band around it.
 struct DrawnRuns {
   std::string label;
   Colour colour;
@@ -90,6 +98,7 @@ struct CurveRecipe {
   XAxis x = XAxis::tokens;
   bool log_x = false, log_y = false;
   Smoothing smoothing{};
+  Spread spread = Spread::deviation;
   /// Gives the values of a series of every step of one run, where others than the run's own are wanted: (x, y).
   std::function<std::pair<Column, Column>(const Run& run, const std::string& series)> values{};
 };
@@ -120,7 +129,10 @@ Figure head_figure(const StatisticsRecord& record, const std::string& statistic,
 ///   captured_mass, margin   row: head, column: query position
 Figure capture_figure(const Capture& capture, MapKind kind, int64_t layer, int64_t head);
 
-/// "x,y…" with a header line and one column set per curve, or row,column,value for maps. Numbers in the C locale, full precision.
+/// Gives axes the logarithm of both signs, over three powers of ten below the largest value.
+void make_symmetric(Figure& figure, bool x, bool y);
+
+/// A value a line: curve, x, y and the band where there is one; of maps row, column and value. Numbers in the C locale, full precision.
 std::string to_csv(const Figure& figure);
 nlohmann::json to_json(const Figure& figure);
 Figure figure_from_json(const nlohmann::json& object);

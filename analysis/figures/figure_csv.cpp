@@ -46,26 +46,14 @@ std::string map_csv(const HeatMap& map) {
 
 std::string to_csv(const Figure& figure) {
   if (figure.map) return map_csv(*figure.map);
-  std::string csv;
-  size_t rows = 0;
-  std::vector<const Curve*> curves;
-  for (const Curve& each : figure.curves)
-    if (!each.x.empty()) curves.push_back(&each);
-  for (const Curve* each : curves) {
-    const Curve& curve = *each;
-    if (!csv.empty()) csv += ',';
-    csv.append(quoted(curve.label + ": " + figure.x.title)).append(",").append(quoted(curve.label + ": " + figure.y.title));
-    rows = std::max(rows, curve.x.size());
-  }
-  csv += "\n";
-  for (size_t r = 0; r < rows; ++r) {
-    for (size_t i = 0; i < curves.size(); ++i) {
-      const Curve& curve = *curves[i];
-      if (i > 0) csv += ",";
-      csv += r < curve.x.size() ? number(curve.x[r]) + "," + number(curve.y[r]) : ",";
+  const bool bands = std::any_of(figure.curves.begin(), figure.curves.end(), [](const Curve& curve) { return !curve.low.empty(); });
+  std::string csv = "curve," + quoted(figure.x.title) + "," + quoted(figure.y.title) + (bands ? ",low,high\n" : "\n");
+  for (const Curve& curve : figure.curves)
+    for (size_t i = 0; i < std::min(curve.x.size(), curve.y.size()); ++i) {
+      csv += quoted(curve.label) + "," + number(curve.x[i]) + "," + number(curve.y[i]);
+      if (bands) csv += i < curve.low.size() ? "," + number(curve.low[i]) + "," + number(curve.high[i]) : ",,";
+      csv += "\n";
     }
-    csv += "\n";
-  }
   return csv;
 }
 

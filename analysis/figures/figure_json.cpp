@@ -36,14 +36,17 @@ std::vector<T> numbers_from(const json& list) {
 }
 
 json axis_json(const AxisRecipe& axis) {
-  return {{"title", axis.title},
-          {"logarithmic", axis.logarithmic},
-          {"reversed", axis.reversed},
-          {"range", axis.range ? json(*axis.range) : json()}};
+  json object{{"title", axis.title},
+              {"logarithmic", axis.logarithmic},
+              {"reversed", axis.reversed},
+              {"range", axis.range ? json(*axis.range) : json()}};
+  if (axis.linear_within > 0) object["linear_within"] = axis.linear_within;
+  return object;
 }
 
 AxisRecipe axis_from(const json& object) {
   AxisRecipe axis{object.at("title").get<std::string>(), object.at("logarithmic").get<bool>(), object.at("reversed").get<bool>(), {}};
+  axis.linear_within = object.value("linear_within", 0.0);
   if (!object.at("range").is_null()) axis.range = object.at("range").get<std::array<double, 2>>();
   return axis;
 }
@@ -91,6 +94,7 @@ json map_json(const HeatMap& map) {
               {"column_extent", map.column_extent},
               {"top_down", map.top_down}};
   if (!map.row_names.empty()) object["row_names"] = map.row_names;
+  if (map.colours != HeatMap{}.colours) object["colours"] = map.colours;
   return object;
 }
 
@@ -106,6 +110,7 @@ HeatMap map_from(const json& object) {
               object.at("row_extent").get<std::array<double, 2>>(),
               object.at("column_extent").get<std::array<double, 2>>(),
               object.at("top_down").get<bool>(),
+              object.value("colours", HeatMap{}.colours),
               object.value("row_names", std::vector<std::string>())};
   if (map.rows < 0 || map.columns < 0 || map.rows * map.columns != static_cast<int64_t>(map.values.size()))
     throw DataError("a figure's map has " + std::to_string(map.values.size()) + " values for " + std::to_string(map.rows) + " × " +

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "analysis/comparison/statistics.h"
+
 namespace saccade {
 namespace {
 
@@ -89,13 +91,22 @@ Line smoothed(const Line& line, const Smoothing& smoothing) {
   return smoothing.kind == Smoothing::Kind::exponential ? exponential(line, smoothing.width) : windowed(line, smoothing.width);
 }
 
-Line mean_of(const std::vector<Line>& lines) {
+const char* to_string(Spread spread) {
+  return spread == Spread::deviation ? "standard deviation" : spread == Spread::error ? "standard error" : "95 % interval";
+}
+
+Line mean_of(const std::vector<Line>& lines, Spread spread) {
   const auto longest = std::max_element(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
     const double a_end = a.x.empty() ? -INFINITY : a.x.back(), b_end = b.x.empty() ? -INFINITY : b.x.back();
     return a_end < b_end;
   });
   if (longest == lines.end() || longest->x.empty()) return {};
   if (lines.size() == 1) return lines.front();
+  std::vector<double> width(lines.size() + 1, 1);  // of the band in standard deviations, by the number of lines
+  for (size_t n = 2; n <= lines.size() && spread != Spread::deviation; ++n) {
+    const auto count = static_cast<double>(n);
+    width[n] = (spread == Spread::error ? 1 : student_t_quantile(0.975, count - 1)) / std::sqrt(count);
+  }
   std::vector<size_t> next(lines.size(), 0);
   std::vector<double> mean, low, high;
   for (const double x : longest->x) {
@@ -111,8 +122,8 @@ Line mean_of(const std::vector<Line>& lines) {
     }
     const double deviation = count > 1 ? std::sqrt(squares / static_cast<double>(count - 1)) : 0;
     mean.push_back(count > 0 ? sum : kNone);
-    low.push_back(mean.back() - deviation);
-    high.push_back(mean.back() + deviation);
+    low.push_back(mean.back() - width[count] * deviation);
+    high.push_back(mean.back() + width[count] * deviation);
   }
   return {longest->x, std::move(mean), std::move(low), std::move(high)};
 }

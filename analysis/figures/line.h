@@ -21,8 +21,8 @@ Line gap_line(const Run& run, XAxis x);
 /// side, where all of that lies within the line. A value that is there never changes when the line grows. What is not finite is left out.
 Line smoothed(const Line& line, const Smoothing& smoothing);
 
-/// The mean of lines at the places of the longest, each interpolated between its points, with one sample standard deviation around it.
-/// Where fewer lines reach, the mean is of those.
-Line mean_of(const std::vector<Line>& lines);
+/// The mean of lines at the places of the longest, each interpolated between its points, with a band around it. Where fewer lines reach,
+/// the mean is of those.
+Line mean_of(const std::vector<Line>& lines, Spread spread = Spread::deviation);
 
 }  // namespace saccade

@@ -33,13 +33,13 @@ using Measure = std::function<Line(const Run&)>;
 using Adjust = std::function<void(Curve&)>;
 
 /// Of one run its line, of several seeds their mean and band. Where the colour does not tell the architecture, a few markers do.
-void add_curve(Figure& figure, const DrawnRuns& drawn, const Measure& measure, const Adjust& adjust = {}) {
+void add_curve(Figure& figure, const DrawnRuns& drawn, Spread spread, const Measure& measure, const Adjust& adjust = {}) {
   std::vector<Line> lines;
   for (const Run* run : drawn.seeds)
     if (Line line = measure(*run); !line.x.empty()) lines.push_back(std::move(line));
   if (lines.empty()) return;
   const size_t seeds = lines.size();
-  Line line = mean_of(lines);
+  Line line = mean_of(lines, spread);
   Curve curve{drawn.label, std::move(line.x), std::move(line.y), drawn.colour, drawn.dash};
   if (drawn.seeds.size() > 1) curve.label += ", mean of " + std::to_string(seeds);
   curve.low = std::move(line.low), curve.high = std::move(line.high);
@@ -55,7 +55,7 @@ void add_steps(Figure& figure, const DrawnRuns& drawn, const std::string& series
   const size_t before = figure.curves.size();
   if (smooth && !several) {
     add_curve(
-        figure, drawn, [&](const Run& run) { return line_of(run, series, recipe.x); },
+        figure, drawn, recipe.spread, [&](const Run& run) { return line_of(run, series, recipe.x); },
         [&](Curve& c) {
           if (adjust) adjust(c);
           c.width = 0.6, c.in_legend = false, c.marker = Marker::none;
@@ -65,7 +65,7 @@ void add_steps(Figure& figure, const DrawnRuns& drawn, const std::string& series
     if (figure.curves.size() > before) std::rotate(figure.curves.begin(), figure.curves.end() - 1, figure.curves.end());  // beneath others
   }
   add_curve(
-      figure, drawn,
+      figure, drawn, recipe.spread,
       [&](const Run& run) {
         if (recipe.values && !smooth && !several) {
           auto [x, y] = recipe.values(run, series);
@@ -100,6 +100,8 @@ std::vector<std::string> provenance(const DrawnSet& set, const CurveRecipe& reci
                   window ? "mean within a centred window" : "debiased exponential mean with a reach", recipe.smoothing.width);
     lines.emplace_back(text.data());
   }
+  if (std::any_of(set.begin(), set.end(), [](const DrawnRuns& drawn) { return drawn.seeds.size() > 1; }))
+    lines.push_back(std::string("bands: ") + (recipe.spread == Spread::interval ? "" : "one ") + to_string(recipe.spread) + " over seeds");
   for (const Run* run : runs) {
     const RunInfo& info = run->info();
     std::string line = "run " + info.directory.filename().string() + ": " + info.title + ", seed " + std::to_string(info.seed) + ", step " +
@@ -154,9 +156,9 @@ Figure loss_figure(const DrawnSet& drawn, const CurveRecipe& recipe, const RunSe
         if (validated) c.label += ", training", c.marker = Marker::none;
       });
     }
-    add_curve(figure, each, [&](const Run& run) { return line_of(run, "validation/loss", recipe.x); });
+    add_curve(figure, each, recipe.spread, [&](const Run& run) { return line_of(run, "validation/loss", recipe.x); });
     add_curve(
-        figure, each, [&](const Run& run) { return line_of(run, "ood/loss", recipe.x); },
+        figure, each, recipe.spread, [&](const Run& run) { return line_of(run, "ood/loss", recipe.x); },
         [&](Curve& c) { c.label += ", OOD", c.marker = each.marker, c.sparse = drawn.size() > 12, c.in_legend = false; });
   }
   if (any_validation) add_key(figure, "validation", 1.5, Marker::none);
@@ -236,7 +238,7 @@ Figure series_figure(const DrawnSet& drawn, const std::string& series_name, cons
     if (every_step)
       add_steps(figure, each, series_name, recipe);
     else
-      add_curve(figure, each, [&](const Run& run) { return line_of(run, series_name, recipe.x); });
+      add_curve(figure, each, recipe.spread, [&](const Run& run) { return line_of(run, series_name, recipe.x); });
   }
   figure.provenance = provenance(drawn, recipe);
   return figure;
@@ -247,7 +249,7 @@ Figure gap_figure(const DrawnSet& drawn, const CurveRecipe& recipe) {
                 .title = "OOD loss minus pre-training loss",
                 .x = {axis_title(recipe.x), recipe.log_x, false, {}},
                 .y = {"gap (nats)"}};
-  for (const DrawnRuns& each : drawn) add_curve(figure, each, [&](const Run& run) { return gap_line(run, recipe.x); });
+  for (const DrawnRuns& each : drawn) add_curve(figure, each, recipe.spread, [&](const Run& run) { return gap_line(run, recipe.x); });
   figure.provenance = provenance(drawn, recipe);
   return figure;
 }
@@ -274,7 +276,7 @@ Figure entropy_figure(const RunSet& runs, XAxis x, bool normalized, const RunSet
   for (const DrawnRuns& each : set)
     for (const LayerSeries& layer : layers_with(*each.seeds.front(), name))
       add_curve(
-          figure, each, [&](const Run& run) { return line_of(run, layer.name, x); },
+          figure, each, Spread::deviation, [&](const Run& run) { return line_of(run, layer.name, x); },
           [&](Curve& c) {
             c.label += ", " + layer.label;
             c.colour = paler(c.colour, 0.4 + 0.6 * layer.depth);

@@ -35,6 +35,7 @@ void throw_file_error(const std::string& action, const std::filesystem::path& pa
 
 namespace {
 
+constexpr size_t kLargestText = size_t{256} << 20;
 constexpr std::string_view kAside = ".tmp-";
 constexpr const char* kLink = " is a link, and below a run directory none is followed";
 
@@ -46,6 +47,18 @@ bool shared_runs() {
 bool is_link(int folder, const char* name) {
   struct stat there {};
   return ::fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(there.st_mode);
+}
+
+/// Of "a/run/" and "run", too.
+fs::path folder_above(const fs::path& path) {
+  const fs::path absolute = fs::absolute(path).lexically_normal();
+  return absolute.has_filename() ? absolute.parent_path() : absolute.parent_path().parent_path();
+}
+
+/// A new name survives a power cut, where the folder may be read, which syncing takes.
+void sync_names_above(const fs::path& path) {
+  const fs::path folder = folder_above(path);
+  if (::access(folder.c_str(), R_OK) == 0) sync_directory(folder);
 }
 
 /// Whether a name still leads to the file that `descriptor` has open.
@@ -105,12 +118,22 @@ Descriptor open_run_file(const fs::path& path, int flags) {
 }
 
 void make_run_folder(const fs::path& path) {
-  if (::mkdir(path.c_str(), run_folder_mode()) == 0) return;
+  if (::mkdir(path.c_str(), run_folder_mode()) == 0) return sync_names_above(path);
   const int reason = errno;
   struct stat there {};
   if (reason == EEXIST && ::lstat(path.c_str(), &there) == 0 && S_ISLNK(there.st_mode)) throw DataError(path.string() + kLink);
   errno = reason;
   if (reason != EEXIST || !S_ISDIR(there.st_mode)) throw_file_error("create", path);
+}
+
+void make_folders_above(const fs::path& path) {
+  const fs::path folder = folder_above(path);
+  std::error_code error;
+  if (fs::is_directory(folder, error)) return;
+  make_folders_above(folder);
+  fs::create_directory(folder, error);
+  if (error) throw DataError("cannot create " + folder.string() + ": " + error.message());
+  sync_names_above(folder);
 }
 
 std::string remove_run_file(const fs::path& path) try {
@@ -129,6 +152,7 @@ std::string read_text(const fs::path& path) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw_file_error("read", path);
     if (got == 0) return text;
+    if (text.size() > kLargestText) throw DataError(path.string() + " is larger than any such file is written");
     text.append(block, 0, static_cast<size_t>(got));
   }
 }

@@ -38,8 +38,11 @@ Descriptor open_run_file(const std::filesystem::path& path, int flags);
 /// The same where a missing file is no error: the descriptor is then empty.
 Descriptor open_run_file_if_there(const std::filesystem::path& path, int flags);
 
-/// Creates a folder of a run; one that stands there is accepted, a link is not. Throws DataError.
+/// Creates a folder of a run, so that its name survives a power cut; one that stands there is accepted, a link is not. Throws DataError.
 void make_run_folder(const std::filesystem::path& path);
+
+/// Creates the folders that are missing above `path`, with the modes of the umask, and likewise to stay. Throws DataError.
+void make_folders_above(const std::filesystem::path& path);
 
 /// Removes a file of a run. Empty when it is gone, else why it is not.
 std::string remove_run_file(const std::filesystem::path& path);

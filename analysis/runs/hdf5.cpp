@@ -7,6 +7,8 @@
 #include <mutex>
 #include <utility>
 
+#include "analysis/runs/hdf5_helper.h"
+
 namespace saccade::h5 {
 namespace {
 
@@ -112,8 +114,17 @@ void Writer::close() {
 }
 
 Reader::Reader(const std::filesystem::path& path, Origin origin)
-    : at_(open_run_file(path, O_RDONLY)),
-      file_(open_file(path, at_)),
-      root_(open_root(file_, path), path.string(), "/", origin == Origin::anyone ? std::make_shared<Budget>(size_of(at_)) : nullptr) {}
+    : at_(open_run_file(path, O_RDONLY)), root_(Id(), path.string(), "/", nullptr) {
+  start_library();  // its names of types are used here too
+  if (origin == Origin::anyone) {
+    root_ = Group(Id(), path.string(), "/", std::make_shared<Budget>(size_of(at_)), std::make_shared<Helper>(at_, path.string()));
+  } else {
+    file_ = open_file(path, at_);
+    root_ = Group(open_root(file_, path), path.string(), "/", nullptr);
+  }
+}
+
+Reader::Reader(Descriptor file, const std::string& name)
+    : at_(std::move(file)), file_(open_file(name, at_)), root_(open_root(file_, name), name, "/", std::make_shared<Budget>(size_of(at_))) {}
 
 }  // namespace saccade::h5

@@ -11,7 +11,8 @@
 #include "analysis/runs/files.h"
 #include "kernels/engine/error.h"
 
-/// Our door to HDF5: every C call is made once here, checked once, and fails with the file's and the object's name.
+/// Our door to HDF5: every C call is made once here, checked once, and fails with the file's and the object's name. Files that this process
+/// has not just written are read by another one (hdf5_helper.h): damage or malice costs no more than that.
 /// Written files have the hardened layout: latest format, fixed-length strings, everything chunked, shuffled, deflated and
 /// with Fletcher32. Read files may hold nothing of variable length, no links to elsewhere, no filters that are plugins and no
 /// more data than their size can carry (Budget), so that damage ends in a DataError.
@@ -75,10 +76,12 @@ struct Budget {
   int64_t file_size, left;  ///< bytes
 };
 
+class Helper;
+
 /// A group, the root included. Names may be paths: "series/train/loss"; groups on the way are made when writing.
 class Group {
  public:
-  Group(Id id, std::string file, std::string path, std::shared_ptr<Budget> budget);
+  Group(Id id, std::string file, std::string path, std::shared_ptr<Budget> budget, std::shared_ptr<Helper> helper = nullptr);
 
   Group open(const std::string& name) const;
   Group create(const std::string& name) const;
@@ -105,7 +108,7 @@ class Group {
   template <class T>
   std::vector<T> read(const std::string& name) const {
     std::vector<T> values(static_cast<size_t>(checked_size(name, sizeof(T))));
-    read_raw(name, values.data(), native_type<T>());
+    read_raw(name, values.data(), values.size() * sizeof(T), native_type<T>());
     return values;
   }
   std::vector<std::string> read_texts(const std::string& name) const;
@@ -127,7 +130,8 @@ class Group {
  private:
   int64_t checked_size(const std::string& name, size_t element) const;
   void write_raw(const std::string& name, const void* values, size_t count, hid_t type, const Dims& dims, int deflate) const;
-  void read_raw(const std::string& name, void* values, hid_t type) const;
+  void read_raw(const std::string& name, void* values, size_t bytes, hid_t type) const;
+  std::vector<std::string> ask(const std::string& what, const std::string& name, const std::string& more = {}) const;
   void read_scalar_attribute(const std::string& name, hid_t type, void* value) const;
   void write_attribute(const std::string& object, const std::string& name, hid_t type, hid_t space, const void* value) const;
   Id data_set(const std::string& name) const;
@@ -142,6 +146,7 @@ class Group {
   Id id_;
   std::string file_, path_;
   std::shared_ptr<Budget> budget_;  ///< none for a file of this process: being written, or read back
+  std::shared_ptr<Helper> helper_;  ///< reads for us where there is one
 };
 
 /// A new file of a run, written front to back and closed by `close`, which reports what a destructor could not.
@@ -164,6 +169,8 @@ enum class Origin { anyone, this_process };
 class Reader {
  public:
   explicit Reader(const std::filesystem::path& path, Origin origin = Origin::anyone);
+  /// In the helper: anyone's file that it was given. `name` is for messages.
+  Reader(Descriptor file, const std::string& name);
   const Group& root() const { return root_; }
 
  private:

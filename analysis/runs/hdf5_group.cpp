@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstring>
 #include <limits>
 #include <utility>
 
 #include "analysis/runs/hdf5.h"
+#include "analysis/runs/hdf5_helper.h"
 
 namespace saccade::h5 {
 namespace {
@@ -55,11 +58,39 @@ std::vector<hsize_t> chunk_dims(const std::vector<hsize_t>& dims, size_t element
 
 }  // namespace
 
-Group::Group(Id id, std::string file, std::string path, std::shared_ptr<Budget> budget)
-    : id_(std::move(id)), file_(std::move(file)), path_(std::move(path)), budget_(std::move(budget)) {}
+Group::Group(Id id, std::string file, std::string path, std::shared_ptr<Budget> budget, std::shared_ptr<Helper> helper)
+    : id_(std::move(id)), file_(std::move(file)), path_(std::move(path)), budget_(std::move(budget)), helper_(std::move(helper)) {}
+
+std::vector<std::string> Group::ask(const std::string& what, const std::string& name, const std::string& more) const {
+  return helper_->ask({what, path_, name, more});
+}
+
+namespace {
+
+const std::string& only(const std::vector<std::string>& answer) {
+  if (answer.size() != 1) throw DataError("the process that reads HDF5 gave " + std::to_string(answer.size()) + " answers for one");
+  return answer.front();
+}
+bool is_yes(const std::vector<std::string>& answer) { return only(answer) == "1"; }
+
+template <class T>
+T number_from(const std::vector<std::string>& answer) {
+  T value{};
+  if (only(answer).size() != sizeof value) throw DataError("the process that reads HDF5 gave no number");
+  std::memcpy(&value, answer.front().data(), sizeof value);
+  return value;
+}
+
+/// As the helper calls it.
+std::string name_of(hid_t type) {
+  const char kind = H5Tget_class(type) == H5T_FLOAT ? 'f' : H5Tget_sign(type) == H5T_SGN_NONE ? 'u' : 'i';
+  return kind + std::to_string(H5Tget_size(type));
+}
+
+}  // namespace
 
 void Group::fail(const std::string& what, const std::string& name) const {
-  const std::string reason = take_error();
+  const std::string reason = helper_ ? "" : take_error();
   throw DataError(file_ + ": " + what + " (" + path_ + (name == "." ? "" : name) + ")" + (reason.empty() ? "" : ": " + reason));
 }
 
@@ -75,6 +106,11 @@ void Group::require_hard_links(const std::string& name) const {
 }
 
 Group Group::open(const std::string& name) const {
+  if (helper_) {
+    ask("open", name);
+    return {Id(), file_, path_ + name + "/", budget_, helper_};
+  }
+  if (name == ".") return {Id(checked(H5Gopen2(id_, ".", H5P_DEFAULT), "unreadable group", name), H5Gclose), file_, path_, budget_};
   require_hard_links(name);
   Id group(checked(H5Gopen2(id_, name.c_str(), H5P_DEFAULT), "unreadable group", name), H5Gclose);
   return {std::move(group), file_, path_ + name + "/", budget_};
@@ -87,15 +123,19 @@ Group Group::create(const std::string& name) const {
   return {std::move(group), file_, path_ + name + "/", budget_};
 }
 
-bool Group::contains(const std::string& name) const { return H5Lexists(id_, name.c_str(), H5P_DEFAULT) > 0; }
+bool Group::contains(const std::string& name) const {
+  return helper_ ? is_yes(ask("contains", name)) : H5Lexists(id_, name.c_str(), H5P_DEFAULT) > 0;
+}
 
 std::vector<std::string> Group::names() const {
+  if (helper_) return ask("names", ".");
   std::vector<std::string> names;
   checked(H5Literate(id_, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect_name, &names), "unreadable group", ".");
   return names;
 }
 
 bool Group::is_group(const std::string& name) const {
+  if (helper_) return is_yes(ask("is_group", name));
   require_hard_links(name);
   const Id object(checked(H5Oopen(id_, name.c_str(), H5P_DEFAULT), "unreadable object", name), H5Oclose);
   return H5Iget_type(object) == H5I_GROUP;
@@ -141,6 +181,14 @@ Id Group::data_set(const std::string& name) const {
 }
 
 Dims Group::dims(const std::string& name) const {
+  if (helper_) {
+    Dims dims;
+    for (const std::string& text : ask("dims", name)) {
+      int64_t& d = dims.emplace_back(-1);
+      if (std::from_chars(text.data(), text.data() + text.size(), d).ec != std::errc()) fail("unreadable shape", name);
+    }
+    return dims;
+  }
   const Id set = data_set(name);
   const Id space(checked(H5Dget_space(set), "unreadable shape", name), H5Sclose);
   std::vector<hsize_t> extent(static_cast<size_t>(checked(H5Sget_simple_extent_ndims(space), "unreadable shape", name)));
@@ -149,6 +197,7 @@ Dims Group::dims(const std::string& name) const {
 }
 
 bool Group::is_double(const std::string& name) const {
+  if (helper_) return is_yes(ask("is_double", name));
   const Id set = data_set(name);
   const Id type(checked(H5Dget_type(set), "unreadable type", name), H5Tclose);
   return H5Tget_class(type) == H5T_FLOAT && H5Tget_size(type) == 8;
@@ -183,7 +232,8 @@ void Group::check_storage(const Id& set, const Id& layout, const std::string& na
     fail("chunks larger than any that is written", name);
 }
 
-void Group::read_raw(const std::string& name, void* values, hid_t type) const {
+void Group::read_raw(const std::string& name, void* values, size_t bytes, hid_t type) const {
+  if (helper_) return helper_->ask({"read", path_, name, name_of(type)}, values, bytes);
   const Id set = data_set(name);
   const Id stored(checked(H5Dget_type(set), "unreadable type", name), H5Tclose);
   const bool wants_float = H5Tget_class(type) == H5T_FLOAT;
@@ -192,6 +242,7 @@ void Group::read_raw(const std::string& name, void* values, hid_t type) const {
 }
 
 std::vector<std::string> Group::read_texts(const std::string& name) const {
+  if (helper_) return ask("read_texts", name);
   const Id set = data_set(name);
   const Id stored(checked(H5Dget_type(set), "unreadable type", name), H5Tclose);
   if (H5Tget_class(stored) != H5T_STRING || H5Tis_variable_str(stored) > 0) fail("not fixed-length text", name);
@@ -241,6 +292,7 @@ void Group::set_attribute(const std::string& name, int64_t value, const std::str
 }
 
 std::string Group::text_attribute(const std::string& name, const std::string& object) const {
+  if (helper_) return only(ask("text_attribute", name, object));
   const Id attribute(checked(H5Aopen_by_name(id_, object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), "no attribute " + name, object),
                      H5Aclose);
   const Id type(checked(H5Aget_type(attribute), "unreadable attribute " + name, object), H5Tclose);
@@ -263,11 +315,13 @@ void Group::read_scalar_attribute(const std::string& name, hid_t type, void* val
   checked(H5Aread(attribute, type, value), "unreadable attribute " + name, ".");
 }
 double Group::real_attribute(const std::string& name) const {
+  if (helper_) return number_from<double>(ask("real_attribute", name));
   double value = 0;
   read_scalar_attribute(name, H5T_NATIVE_DOUBLE, &value);
   return value;
 }
 int64_t Group::integer_attribute(const std::string& name) const {
+  if (helper_) return number_from<int64_t>(ask("integer_attribute", name));
   int64_t value = 0;
   read_scalar_attribute(name, H5T_NATIVE_INT64, &value);
   return value;

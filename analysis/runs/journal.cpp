@@ -20,6 +20,7 @@ namespace {
 
 constexpr int kRecordsBetweenSyncs = 10;
 constexpr auto kTimeBetweenSyncs = std::chrono::seconds(1);
+constexpr size_t kLongestLine = size_t{64} << 20;
 constexpr std::string_view kSealKey = ",\"crc32c\":\"";
 constexpr size_t kSealSize = kSealKey.size() + 8 + 2;
 
@@ -117,6 +118,7 @@ bool JournalReader::poll(const std::function<void(const Record&)>& visit, const 
   if (state.st_size < offset_) return shrunk_ = true;
   const int64_t before = offset_;
   std::string pending;
+  int64_t passed_over = 0;  // of a line that is longer than any record, and is none
   std::string block(size_t{1} << 18, '\0');
   for (int64_t position = offset_;;) {
     const ssize_t got = ::pread(file.get(), block.data(), block.size(), position);
@@ -124,13 +126,16 @@ bool JournalReader::poll(const std::function<void(const Record&)>& visit, const 
     if (got < 0) throw_file_error("read", path_);
     if (got == 0) break;
     position += got;
+    size_t begin = 0, look_from = pending.size();
     pending.append(block, 0, static_cast<size_t>(got));
-    size_t begin = 0;
-    for (size_t end; (end = pending.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      if (!take_line(std::string_view(pending).substr(begin, end - begin), visit, visit_step)) ++bad_lines_;
-      offset_ += static_cast<int64_t>(end - begin) + 1;
+    for (size_t end; (end = pending.find('\n', look_from)) != std::string::npos; begin = look_from = end + 1) {
+      const bool is_record = passed_over == 0 && take_line(std::string_view(pending).substr(begin, end - begin), visit, visit_step);
+      if (!is_record) ++bad_lines_;
+      offset_ += passed_over + static_cast<int64_t>(end - begin) + 1;
+      passed_over = 0;
     }
     pending.erase(0, begin);
+    if (pending.size() > kLongestLine) passed_over += static_cast<int64_t>(pending.size()), pending.clear();
   }
   return offset_ != before;
 }

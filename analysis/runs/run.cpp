@@ -219,6 +219,7 @@ std::string Run::lost() const {
   std::string text;
   for (const JournalHole& hole : impl_->journal.holes())
     if (hole.before_step >= 0) text += (text.empty() ? "of the journal, " : "; ") + describe(hole);
+  if (impl_->info.edited) text += std::string(text.empty() ? "" : "; ") + "run.json was changed since it was written";
   return text;
 }
 

@@ -31,6 +31,7 @@ struct RunInfo {
   int64_t parameters = 0, seed = 0, steps = 0, step = 0;
   std::string message;         ///< why it failed or diverged, one line
   int64_t records = -1;        ///< in the journal when run.json was written; −1: not known (of earlier versions)
+  bool edited = false;         ///< run.json is not as it was written: its CRC-32C differs; earlier versions wrote none
   bool config_edited = false;  ///< the config is not the one that the provenance has the hash of
   std::string old_names;       ///< settings that run.json has under names of an earlier version, in one line; empty when there are none
 };
@@ -70,7 +71,8 @@ class Run {
   /// Why the run does not stand as it was recorded last, in one line: the journal is missing, ends too early, or is damaged at its end.
   /// saccade resume mends it as far as the checkpoints reach. Empty when all is well. As of the last poll().
   std::string damage() const;
-  /// What the journal lost further on, in one line: the series have gaps there, for ever. Empty when it lost nothing.
+  /// What the journal lost further on, in one line: the series have gaps there, for ever; and whether run.json was changed since it was
+  /// written. Empty when it lost nothing.
   std::string lost() const;
   /// Star, tags and note; empty with notes_problem() where notes.json cannot be read.
   const RunNotes& notes() const;

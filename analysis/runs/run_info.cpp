@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdio>
 #include <ctime>
 
 #include "analysis/runs/files.h"
@@ -11,6 +12,7 @@
 #include "models/config/config.h"
 #include "models/config/old_names.h"
 #include "models/config_text.h"
+#include "models/corpus/crc32c.h"
 #include "models/corpus/sha256.h"
 
 namespace saccade {
@@ -21,6 +23,26 @@ namespace {
 
 constexpr int64_t kFormat = 1;
 constexpr double kMany = 1e15;
+constexpr std::string_view kSeal = ",\n  \"crc32c\": \"";
+
+/// What stands before the last key, which is a CRC-32C of it, with that key and the end of the object.
+std::string sealed_text(std::string text) {
+  std::array<char, 9> digits{};
+  std::snprintf(digits.data(), digits.size(), "%08x", crc32c(text));
+  return text.append(kSeal).append(digits.data()) + "\"\n}\n";
+}
+
+/// False for what an earlier version wrote, without a CRC-32C and without keys that it did not know.
+bool is_edited(const std::string& text, const nlohmann::json& object) {
+  static constexpr std::array<std::string_view, 13> kKeys{"format_version", "name",       "title",  "state",      "message",
+                                                          "step",           "steps",      "seed",   "parameters", "updated",
+                                                          "config",         "provenance", "records"};
+  const size_t seal = text.rfind(kSeal);
+  if (seal != std::string::npos) return sealed_text(text.substr(0, seal)) != text;
+  const auto items = object.items();
+  return std::any_of(items.begin(), items.end(),
+                     [](const auto& item) { return std::find(kKeys.begin(), kKeys.end(), item.key()) == kKeys.end(); });
+}
 
 /// The value of a key that has to be there, once it is known to be of that kind. Throws UsageError, or nlohmann's exception without it.
 const nlohmann::json& checked(const nlohmann::json& object, const std::string& key, Setting::Kind kind, const std::string& parent = "") {
@@ -110,10 +132,13 @@ RunInfo read_run_info(const fs::path& directory) {
   const fs::path path = directory / "run.json";
   if (!holds_run(directory)) throw DataError(directory.string() + " is no run: it has no run.json");
   try {
-    const nlohmann::json object = parse_json_text(read_text(path), path.filename().string());
+    const std::string text = read_text(path);
+    const nlohmann::json object = parse_json_text(text, path.filename().string());
     if (object.at("format_version") != kFormat)
       throw DataError(path.string() + ": format version " + object.at("format_version").dump().substr(0, 60) + ", expected 1");
-    return info_from(object, directory, path);
+    RunInfo info = info_from(object, directory, path);
+    info.edited = is_edited(text, object);
+    return info;
   } catch (const nlohmann::json::exception& error) {
     const std::string what = error.what();  // "[json.exception.out_of_range.403] key 'title' not found"
     throw DataError(path.string() + " is damaged: " + what.substr(what.find("] ") + 2));
@@ -128,7 +153,9 @@ void write_run_info(const RunInfo& info) {
       {"message", info.message},       {"step", info.step},    {"steps", info.steps},   {"seed", info.seed},
       {"parameters", info.parameters}, {"updated", utc_now()}, {"config", info.config}, {"provenance", info.provenance}};
   if (info.records >= 0) object["records"] = info.records;
-  replace_text(info.directory / "run.json", object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  std::string text = object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  text.resize(text.size() - 2);  // "\n}"
+  replace_text(info.directory / "run.json", sealed_text(std::move(text)));
 }
 
 fs::path step_file(const fs::path& directory, const char* kind, int64_t step) {

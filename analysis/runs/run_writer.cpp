@@ -25,10 +25,7 @@ bool never_began(const fs::path& directory) try { return read_run_info(directory
 /// Creates the directory, or accepts one that is empty but for what an interrupted start left.
 void claim(const fs::path& directory) {
   std::error_code error;
-  const fs::path absolute = fs::absolute(directory).lexically_normal();
-  const fs::path parent = absolute.has_filename() ? absolute.parent_path() : absolute.parent_path().parent_path();  // of "a/run/", too
-  fs::create_directories(parent, error);
-  if (error) throw DataError("cannot create " + parent.string() + ": " + error.message());
+  make_folders_above(directory);
   if (!fs::is_directory(directory)) make_run_folder(directory);
   if (holds_run(directory)) {
     if (never_began(directory)) return;

@@ -60,7 +60,7 @@ DeviceQueue::DeviceQueue(const std::string& device) : device_(device) {
   std::string name = device;
   std::replace(name.begin(), name.end(), ':', '-');
   folder_ = queues_folder() / name;
-  fs::create_directories(folder_.parent_path());
+  make_folders_above(folder_);
   make_run_folder(folder_);
   make_run_folder(worker_folder());
 }

@@ -88,6 +88,13 @@ struct QueueWorker::Impl {
     queue.edit([&](QueueState& state) { std::erase_if(state.entries, [&](const QueueEntry& e) { return e.id == id; }); });
   }
 
+  /// Of an entry that leaves the queue; what it said stays where it said anything and did not come to its end.
+  static void remove_files(const Candidate& what, bool has_ended) {
+    std::error_code none;
+    if (what.study.empty()) remove_run_file(what.config_file);
+    if (has_ended || fs::is_empty(what.log, none)) remove_run_file(what.log);
+  }
+
   bool is_mine(const fs::path& directory) const {
     return std::any_of(jobs.begin(), jobs.end(), [&](const Job& job) { return job.what.directory == directory; });
   }
@@ -108,14 +115,15 @@ struct QueueWorker::Impl {
       ++others;
       return {};
     }
-    if (const auto state = state_of(entry.directory); state && ended(*state)) {
-      say(entry.directory.string() + ": " + to_string(*state));
-      remove_entry(entry.id);
-      return {};
-    }
     Candidate next{entry.id, entry.directory.filename().string(), entry.directory, {}, {}, {}, {}};
     next.config_file = queue.folder() / ("run-" + std::to_string(entry.id) + ".json");
     next.log = queue.folder() / ("run-" + std::to_string(entry.id) + ".txt");
+    if (const auto state = state_of(entry.directory); state && ended(*state)) {
+      say(entry.directory.string() + ": " + to_string(*state));
+      remove_files(next, true);
+      remove_entry(entry.id);
+      return {};
+    }
     if (!holds_run(entry.directory)) next.config = entry.config;
     return next;
   }
@@ -198,6 +206,7 @@ struct QueueWorker::Impl {
 
   void give_up(const Candidate& what, const std::string& why) {
     say(what.name + ": " + why);
+    remove_files(what, false);
     if (what.study.empty())
       remove_entry(what.entry);
     else
@@ -210,7 +219,7 @@ struct QueueWorker::Impl {
     if (is_live(job.what.directory)) return;  // another process was faster
     if (state && ended(*state)) {
       say(job.what.name + ": " + to_string(*state));
-      remove_run_file(job.what.log);
+      remove_files(job.what, true);
       return;
     }
     if (WIFSIGNALED(status)) {

@@ -34,6 +34,8 @@ std::string to_markdown(const StudyReport& report);
 nlohmann::json to_json(const StudyReport& report);
 /// report.md, report.html, and of every table TABLE.csv (an entry a line with its sources) and TABLE.tex, of every figure FIGURE.svg and
 /// FIGURE.csv. Returns the files. Throws DataError.
-std::vector<std::filesystem::path> write_report(const StudyReport& report, const std::filesystem::path& folder);
+/// `draw` writes a figure as SVG; without it, or where it throws, the page says why there are no pictures, and the CSV is there.
+std::vector<std::filesystem::path> write_report(const StudyReport& report, const std::filesystem::path& folder,
+                                                const std::function<void(const Figure&, const std::filesystem::path&)>& draw = {});
 
 }  // namespace saccade

@@ -1,9 +1,10 @@
 // How a report is written: Markdown, CSV, LaTeX and one static page.
+#include <algorithm>
 #include <cmath>
 
+#include "analysis/figures/page.h"
 #include "analysis/runs/files.h"
 #include "analysis/studies/report.h"
-#include "analysis/studies/svg.h"
 #include "kernels/engine/error.h"
 
 namespace saccade {
@@ -51,6 +52,24 @@ std::string quoted(const std::string& text) {
   return "\"" + replaced(text, "\"", "\"\"") + "\"";
 }
 
+/// Text as XML and HTML take it.
+std::string escaped_markup(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '&')
+      safe += "&amp;";
+    else if (c == '<')
+      safe += "&lt;";
+    else if (c == '>')
+      safe += "&gt;";
+    else if (c == '"')
+      safe += "&quot;";
+    else
+      safe += c;
+  }
+  return safe;
+}
+
 /// An entry a line, so that every number has its sources.
 std::string csv(const ReportTable& table) {
   std::string text = "row,column,text,value,sources\n";
@@ -63,36 +82,15 @@ std::string csv(const ReportTable& table) {
   return text;
 }
 
-std::string latex_text(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    if (std::string("&%$#_{}").find(c) != std::string::npos)
-      safe += std::string("\\") + c;
-    else if (c == '~' || c == '^' || c == '\\')
-      safe += c == '~' ? "\\textasciitilde{}" : c == '^' ? "\\textasciicircum{}" : "\\textbackslash{}";
-    else
-      safe += c;
-  }
-  safe = replaced(replaced(safe, "±", "$\\pm$"), "–", "--");
-  return replaced(safe, "−", "$-$");
-}
-
 std::string latex(const ReportTable& table) {
-  std::string text = "% " + replaced(table.title, "\n", " ") + "\n";
-  for (const auto& row : table.rows)
+  std::vector<std::string> sources;
+  PageTable plain{table.title, table.header, {}};
+  for (const auto& row : table.rows) {
+    plain.rows.push_back(texts(row));
     for (size_t i = 1; i < row.size(); ++i)
-      if (!row[i].sources.empty()) text += "% " + row.front().text + ", " + table.header[i] + ": " + joined(row[i].sources, "; ") + "\n";
-  text += "\\begin{tabular}{l" + std::string(table.header.size() - 1, 'r') + "}\n\\hline\n";
-  const auto line = [](const std::vector<std::string>& cells) {
-    std::vector<std::string> safe;
-    for (const std::string& cell : cells) safe.push_back(latex_text(cell));
-    std::string all;
-    for (size_t i = 0; i < safe.size(); ++i) all += (i > 0 ? " & " : "") + safe[i];
-    return all + " \\\\\n";
-  };
-  text += line(table.header) + "\\hline\n";
-  for (const auto& row : table.rows) text += line(texts(row));
-  return text + "\\hline\n\\end{tabular}\n";
+      if (!row[i].sources.empty()) sources.push_back(row.front().text + ", " + table.header[i] + ": " + joined(row[i].sources, "; "));
+  }
+  return latex_table(plain, sources);
 }
 
 std::string html(const ReportTable& table) {
@@ -131,14 +129,14 @@ constexpr const char* kStyle =
     ".note{color:#555;font-size:90%;margin:.2em 0}.remark{background:#fff6dd;padding:.4em .8em;margin:.3em 0}"
     "svg{max-width:100%;height:auto}td[title]{text-decoration:underline dotted #aaa}";
 
-std::string page(const StudyReport& report) {
+std::string page(const StudyReport& report, const std::vector<std::string>& pictures) {
   std::string text = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" + escaped_markup(report.name) +
                      "</title><style>" + kStyle + "</style></head><body>\n<h1>" + escaped_markup(report.question) + "</h1>\n<p>Study " +
                      escaped_markup(report.name) + (report.source.empty() ? "" : ", " + escaped_markup(report.source)) +
                      ". Point at a number to see the runs, steps and split that it comes from.</p>\n";
   for (const std::string& remark : report.remarks) text += "<p class=\"remark\">" + escaped_markup(remark) + "</p>\n";
   for (const ReportTable& table : report.tables) text += html(table);
-  for (const Figure& figure : report.figures) text += "<h2>" + escaped_markup(figure.title) + "</h2>\n" + to_svg(figure);
+  for (size_t i = 0; i < report.figures.size(); ++i) text += "<h2>" + escaped_markup(report.figures[i].title) + "</h2>\n" + pictures[i];
   return text + runs_html(report.runs) + "</body></html>\n";
 }
 
@@ -169,7 +167,8 @@ Json to_json(const StudyReport& report) {
           {"runs", report.runs}};
 }
 
-std::vector<fs::path> write_report(const StudyReport& report, const fs::path& folder) {
+std::vector<fs::path> write_report(const StudyReport& report, const fs::path& folder,
+                                   const std::function<void(const Figure&, const fs::path&)>& draw) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw DataError("cannot create " + folder.string() + ": " + error.message());
@@ -179,9 +178,22 @@ std::vector<fs::path> write_report(const StudyReport& report, const fs::path& fo
     replace_text(files.back(), text);
   };
   write("report.md", to_markdown(report));
-  write("report.html", page(report));
   for (const ReportTable& table : report.tables) write(table.id + ".csv", csv(table)), write(table.id + ".tex", latex(table));
-  for (const Figure& figure : report.figures) write(figure.id + ".svg", to_svg(figure)), write(figure.id + ".figure.csv", to_csv(figure));
+  std::vector<std::string> pictures;
+  for (const Figure& figure : report.figures) {
+    write(figure.id + ".figure.csv", to_csv(figure));
+    const fs::path file = folder / (figure.id + ".svg");
+    try {
+      if (!draw) throw Error("nothing that draws them");
+      draw(figure, file);
+      files.push_back(file);
+      const std::string svg = read_text(file);
+      pictures.push_back(svg.substr(std::min(svg.find("<svg"), svg.size())));
+    } catch (const Error& failure) {
+      pictures.push_back("<p class=\"remark\">Not drawn: " + escaped_markup(failure.what()) + "</p>\n");
+    }
+  }
+  write("report.html", page(report, pictures));
   return files;
 }
 

@@ -173,15 +173,32 @@ bool holds_study(const fs::path& directory) {
   return fs::exists(directory / kStudyFile, none);
 }
 
+namespace {
+
+/// Nothing is in it, or only what a start leaves that was cut short: study.json is written last.
+bool can_become_study(const fs::path& directory) {
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(directory, none)) {
+    const std::string name = entry.path().filename().string();
+    const bool folder = name == "runs" || name == "configs" || name == "logs";
+    const bool file = name == "lock" || name == kStateFile || is_aside(name, kStateFile) || is_aside(name, kStudyFile);
+    if (!file && !(folder && fs::is_empty(entry.path(), none))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 void create_study_folder(const fs::path& directory, const Study& study) {
   std::error_code none;
-  if (fs::exists(directory, none) && !holds_study(directory) && !fs::is_empty(directory, none))
+  if (fs::exists(directory, none) && !holds_study(directory) && !can_become_study(directory))
     throw UsageError(directory.string() + " holds something else than a study; expected a new or empty folder");
   if (holds_study(directory) && stored_name(directory) != study.name)
     throw UsageError(directory.string() + " holds the study " + stored_name(directory) + "; expected another folder for " + study.name);
-  if (directory.has_parent_path()) fs::create_directories(directory.parent_path());
+  make_folders_above(directory);
   for (const char* folder : {"", "runs", "configs", "logs"}) make_run_folder(folder[0] ? directory / folder : directory);
   const FileLock lock(directory / "lock");
+  remove_abandoned_files(directory);
   if (!fs::exists(directory / kStateFile, none)) write_state(directory, {}, study.name);
   replace_text(directory / kStudyFile, study.file.dump(2) + "\n");
 }

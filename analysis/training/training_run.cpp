@@ -69,7 +69,7 @@ RunState run_branch(const fs::path& trunk, const RunConfig& config, int64_t step
                     const std::atomic<bool>& stop) {
   const fs::path directory = branch_directory(trunk, step);
   const RunProgress told{progress.message, {}};
-  if (holds_run(directory)) return resume_run(directory, told, stop);
+  if (holds_run(directory) && !step_files(directory, kCheckpoints).empty()) return resume_run(directory, told, stop);
   return fork_run({trunk, step}, cooldown_config(config, step), directory, told, stop);
 }
 
@@ -148,8 +148,12 @@ std::optional<Checkpoint> chosen_checkpoint(const RunInfo& info, const ResumeOpt
                    names);
 }
 
-/// Throws UsageError for what cannot be asked of a run in this state.
+/// Throws UsageError for what cannot be asked of a run in this state, DataError for a fork that was killed before it had the checkpoint that
+/// it begins from: its initial weights are not where it began.
 void check_options(const RunInfo& info, const ResumeOptions& options) {
+  if (const int64_t step = forked_step(info); step > 0 && step_files(info.directory, kCheckpoints).empty())
+    throw DataError(info.directory.string() + " is a fork that has no checkpoint, not even that of step " + std::to_string(step) +
+                    " with which it began; make it again with saccade fork");
   if (options.skip_batch && info.state != RunState::diverged)
     throw UsageError("--skip-batch: " + info.directory.string() + " has not diverged, so there is no batch to pass over");
   if (options.none() && info.state == RunState::diverged)

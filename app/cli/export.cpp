@@ -1,8 +1,9 @@
 // saccade export FIGURE RUN… --out FILE: the paper's figures, without a display.
+#include <algorithm>
 #include <array>
 #include <set>
 
-#include "analysis/figures/figure.h"
+#include "analysis/figures/recipe.h"
 #include "analysis/probes/capture_maps.h"
 #include "analysis/runs/layers.h"
 #include "app/cli/capture_option.h"
@@ -16,7 +17,7 @@ namespace saccade::cli {
 namespace {
 
 struct Options {
-  std::string figure, out, x = "tokens", domain, map, series, statistic = "entropy";
+  std::string recipe, figure, out, x = "tokens", domain, map, series, statistic = "entropy";
   std::vector<std::string> runs;
   bool log_x = false, log_y = false, normalized = false;
   int64_t step = -1, sample = 0, layer = 0, head = 0;
@@ -85,7 +86,41 @@ void set_range(AxisRecipe& axis, const std::vector<double>& ends, const std::str
   axis.range = std::array<double, 2>{ends[0], ends[1]};
 }
 
+/// Of the recipe's own runs, or of those given.
+int run_recipe(const Options& o) {
+  const std::filesystem::path file = find_recipe(o.recipe);
+  const FigureRecipe recipe = load_recipe(file);
+  std::vector<std::string> paths = o.runs;
+  if (!o.figure.empty()) paths.insert(paths.begin(), o.figure);  // the first word names a run then
+  if (paths.empty()) {
+    const std::filesystem::path folder = std::filesystem::absolute(file).lexically_normal().parent_path();
+    if (folder.filename() != "figures")
+      throw UsageError("--recipe " + o.recipe + ": which runs? Only a recipe in the folder figures beside runs knows its own");
+    const std::filesystem::path beside = folder.parent_path();
+    paths.push_back((std::filesystem::exists(beside / "runs") ? beside / "runs" : beside).string());
+  }
+  const OpenedRuns runs = open_runs(paths);
+  const FigurePage page = make_page(recipe, runs.pointers());
+  std::vector<std::string> files;
+  if (std::filesystem::is_directory(o.out))
+    for (const std::string& format : recipe.formats)
+      files.push_back((std::filesystem::path(o.out) / (recipe.name + "." + format)).string());
+  else
+    files.push_back(o.out);
+  for (const std::string& each : files) write_page(page, each);
+  std::string told;
+  for (const std::string& each : files) told += (told.empty() ? "wrote " : ", ") + each;
+  print_result({{"figure", page.id}, {"files", files}, {"caption", page.caption}, {"skipped", runs.skipped}}, told);
+  return 0;
+}
+
 int run(const Options& o) {
+  if (!o.recipe.empty()) return run_recipe(o);
+  static const std::vector<std::string> kFigures{"loss", "trajectory", "entropy", "heads", "selection", "series"};
+  if (std::find(kFigures.begin(), kFigures.end(), o.figure) == kFigures.end())
+    throw UsageError(o.figure.empty() ? "expected a FIGURE, or a recipe with --recipe"
+                                      : "FIGURE " + o.figure + did_you_mean(o.figure, kFigures));
+  if (o.runs.empty()) throw UsageError("RUN is required");
   require_figure_format(o.out);
   const OpenedRuns runs = open_runs(o.runs);
   Figure figure = make_figure(o, runs);
@@ -103,11 +138,13 @@ const RegisterCommand command{
     {"export", "Write a figure as PDF, SVG, PNG or CSV, or its data as JSON.", "saccade export trajectory runs/* --out ood.pdf",
      [](CLI::App& app) {
        auto o = std::make_shared<Options>();
-       app.add_option("FIGURE", o->figure, "loss, trajectory, entropy, heads, selection or series")
-           ->required()
-           ->check(CLI::IsMember({"loss", "trajectory", "entropy", "heads", "selection", "series"}));
-       app.add_option("RUN", o->runs, "Run directories, or folders of runs")->required();
-       app.add_option("--out,-o", o->out, "File to write: .pdf .svg .png .csv .json")->required();
+       app.add_option("FIGURE", o->figure, "loss, trajectory, entropy, heads, selection or series; not with --recipe");
+       app.add_option("RUN", o->runs, "Run directories, or folders of runs");
+       app.add_option("--recipe", o->recipe,
+                      "A figure of several panels as a file says, or one that comes with the program: "
+                      "saccade export --recipe figures/ood.json --out ood.pdf");
+       app.add_option("--out,-o", o->out, "File to write: .pdf .svg .png .csv .json, of a recipe .tex too, or a folder for all its formats")
+           ->required();
        app.add_option("--x", o->x, "x axis: step, tokens, flops or seconds")->check(CLI::IsMember({"step", "tokens", "flops", "seconds"}));
        app.add_flag("--log-x", o->log_x, "Logarithmic x axis");
        app.add_flag("--log-y", o->log_y, "Logarithmic y axis");

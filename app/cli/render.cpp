@@ -79,14 +79,14 @@ void require_figure_format(const fs::path& out) {
     throw Error("pictures are drawn by saccade-workbench, which is not installed; write .csv or .json instead, or install the workbench");
 }
 
-void write_figure(const Figure& figure, const fs::path& out) {
-  require_figure_format(out);
-  const std::string suffix = out.extension();
-  if (suffix == ".csv") return write_text(out, to_csv(figure));
-  if (suffix == ".json") return write_text(out, to_json(figure).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+namespace {
+
+/// Has the workbench draw what `json` says.
+void draw(const std::string& json, const fs::path& out) {
   const fs::path workbench = find_workbench();
+  if (workbench.empty()) throw Error("pictures are drawn by saccade-workbench, which is not installed");
   const Descriptor recipe(memfd_create("figure.json", 0));  // the workbench inherits it; nothing is left if this is killed
-  if (!recipe || !write_all(recipe.get(), to_json(figure).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)))
+  if (!recipe || !write_all(recipe.get(), json))
     throw Error("cannot keep the figure for " + workbench.string() + ": " + std::strerror(errno));
   std::string errors;
   const int status =
@@ -96,6 +96,29 @@ void write_figure(const Figure& figure, const fs::path& out) {
   while (!errors.empty() && errors.back() == '\n') errors.pop_back();
   if (const size_t line = errors.rfind('\n'); line != std::string::npos) errors = errors.substr(line + 1);
   throw DataError(errors.empty() ? out.string() + ": the workbench could not draw it (exit code " + std::to_string(status) + ")" : errors);
+}
+
+std::string text_of(const nlohmann::json& json, int indent) {
+  return json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+void write_figure(const Figure& figure, const fs::path& out) {
+  require_figure_format(out);
+  const std::string suffix = out.extension();
+  if (suffix == ".csv") return write_text(out, to_csv(figure));
+  if (suffix == ".json") return write_text(out, text_of(to_json(figure), 1));
+  draw(text_of(to_json(figure), -1), out);
+}
+
+void write_page(const FigurePage& page, const fs::path& out) {
+  const std::string suffix = out.extension();
+  if (suffix == ".tex") return write_text(out, to_latex(page));
+  require_figure_format(out);
+  if (suffix == ".csv") return write_text(out, to_csv(page));
+  if (suffix == ".json") return write_text(out, text_of(to_json(page), 1));
+  draw(text_of(to_json(page), -1), out);
 }
 
 }  // namespace saccade::cli

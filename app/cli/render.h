@@ -1,7 +1,7 @@
 #pragma once
 #include <filesystem>
 
-#include "analysis/figures/figure.h"
+#include "analysis/figures/page.h"
 
 namespace saccade::cli {
 
@@ -9,6 +9,8 @@ namespace saccade::cli {
 /// beside this program or on PATH, without a display. Throws UsageError (suffix), DataError (cannot write), Error when the
 /// workbench is not installed.
 void write_figure(const Figure& figure, const std::filesystem::path& out);
+/// The same of a page, which can also be .tex.
+void write_page(const FigurePage& page, const std::filesystem::path& out);
 
 /// Writes a file aside, syncs and renames it, so that no half-written one is ever seen. Throws DataError.
 void write_text(const std::filesystem::path& out, const std::string& text);

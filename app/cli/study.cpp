@@ -1,15 +1,20 @@
 // saccade study list | plan | start | status | stop | resume | report: grids of runs that answer a question.
 #include "analysis/studies/study_folder.h"
 
+#include <algorithm>
 #include <thread>
 
+#include "analysis/figures/recipe.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/studies/queue.h"
 #include "analysis/studies/report.h"
 #include "analysis/studies/study_plan.h"
+#include "analysis/studies/study_progress.h"
 #include "analysis/training/training_run.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
+#include "app/cli/render.h"
+#include "app/cli/runs_option.h"
 #include "app/cli/this_program.h"
 #include "kernels/engine/error.h"
 #include "models/corpus/corpus.h"
@@ -93,12 +98,15 @@ Json status_json(const StudyView& view) {
                           {"ood_loss", number_or_null(wanted.there->end.ood)}});
   }
   for (size_t i = 0; i < view.cells.size(); ++i) cells.push_back({{"name", view.cells[i].name}, {"tuning", to_json(view.views[i].tuning)}});
+  const StudyProgress progress = progress_of(view);
   return {{"directory", view.directory.string()},
           {"question", view.study.question},
           {"complete", view.complete()},
           {"blocked", view.blocked()},
           {"later", view.later},
           {"hours", view.seconds / 3600},
+          {"share", progress.share},
+          {"seconds_left", number_or_null(progress.seconds_left)},
           {"runs", runs},
           {"cells", cells},
           {"problems", view.problems}};
@@ -118,7 +126,9 @@ std::string counts(const StudyView& view) {
 
 std::string status_text(const StudyView& view, int64_t most_rows) {
   std::string text = view.study.question + "\n" + view.directory.string() + ": " + (view.complete() ? "complete; " : "") + counts(view) +
-                     "; " + human_seconds(view.seconds) + " of training\n";
+                     "; " + human_seconds(view.seconds) + " of training";
+  const double left = progress_of(view).seconds_left;
+  text += std::isnan(left) ? "\n" : ", about " + human_seconds(left) + " left (one run after the other)\n";
   if (const std::string why = view.blocked(); !why.empty()) text += "nothing more is started: " + why + "\n";
   std::vector<std::vector<std::string>> rows;
   for (const WantedRun& wanted : view.wanted)
@@ -222,11 +232,35 @@ int stop(const Options& options) {
   return 0;
 }
 
+/// The study's own figures, drawn anew of its runs as they are now. The files.
+std::vector<fs::path> write_figures(const fs::path& directory) {
+  std::vector<fs::path> files, recipes;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(directory / "figures", none))
+    if (entry.path().extension() == ".json") recipes.push_back(entry.path());
+  std::sort(recipes.begin(), recipes.end());
+  if (recipes.empty()) return files;
+  const OpenedRuns runs = open_runs({(directory / "runs").string()});
+  for (const fs::path& file : recipes) {
+    const FigureRecipe recipe = load_recipe(file);
+    const FigurePage page = make_page(recipe, runs.pointers());
+    for (const std::string& format : recipe.formats) {
+      const bool picture = format == "pdf" || format == "svg" || format == "png";
+      if (picture && page.panels.empty()) continue;
+      files.push_back(directory / "figures" / (recipe.name + "." + format));
+      write_page(page, files.back());
+    }
+  }
+  return files;
+}
+
 int report(const Options& options) {
   const fs::path directory = study_folder(options.study);
   const fs::path out = options.out.empty() ? directory / "report" : fs::path(options.out);
   const StudyReport report = make_report(view_study(directory), say);
-  const std::vector<fs::path> files = write_report(report, out);
+  std::vector<fs::path> files = write_report(report, out, write_figure);
+  const std::vector<fs::path> figures = write_figures(directory);
+  files.insert(files.end(), figures.begin(), figures.end());
   std::string text = to_markdown(report) + "\n";
   Json names = Json::array();
   for (const fs::path& file : files) names.push_back(file.string()), text += file.string() + "\n";

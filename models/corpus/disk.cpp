@@ -202,8 +202,12 @@ MappedFile::~MappedFile() {
 
 void make_folder(const fs::path& path) {
   std::error_code error;
-  fs::create_directories(path, error);
+  if (fs::is_directory(path, error)) return;
+  const fs::path above = fs::absolute(path).lexically_normal().parent_path();
+  make_folder(above);
+  fs::create_directory(path, error);
   if (error) throw DataError(path.string() + ": cannot create the folder: " + error.message());
+  if (::access(above.c_str(), R_OK) == 0) sync_folder(above);  // which syncing takes
 }
 
 std::string read_file(const fs::path& path) { return std::string(MappedFile(path).bytes()); }

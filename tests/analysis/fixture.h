@@ -18,6 +18,7 @@ struct FixtureOptions {
   int64_t length = 96, chunk = 16;  ///< of captured samples: tokens, and tokens in a chunk or split
   double offset = 0;                ///< added to the OOD losses
   RunState end = RunState::finished;
+  int64_t not_finite = 0;  ///< the training loss of this step and the next is NaN
 };
 
 inline std::string fixture_title(const std::string& mixer) {
@@ -58,8 +59,9 @@ inline double fixture_loss(const FixtureOptions& o, int64_t step) {
 inline StepRecord fixture_step(const FixtureOptions& o, int64_t step) {
   const Position at = fixture_position(step);
   const double noise = Random(static_cast<uint64_t>(o.seed), "fixture").normal(static_cast<uint64_t>(step));
-  return {
-      at.step, at.tokens, at.flops, at.seconds, fixture_loss(o, step) + 0.05 * noise, 1e-3, 1.0 + 0.2 * noise * noise, 20000 + 500 * noise};
+  const bool finite = o.not_finite == 0 || (step != o.not_finite && step != o.not_finite + 1);
+  const double loss = finite ? fixture_loss(o, step) + 0.05 * noise : std::numeric_limits<double>::quiet_NaN();
+  return {at.step, at.tokens, at.flops, at.seconds, loss, 1e-3, 1.0 + 0.2 * noise * noise, 20000 + 500 * noise};
 }
 
 inline EvaluationRecord fixture_evaluation(const FixtureOptions& o, int64_t step) {

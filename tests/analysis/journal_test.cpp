@@ -37,6 +37,25 @@ class JournalTest : public QObject {
     QVERIFY(Record::parse(line).contains("crc32c"));
   }
 
+  /// A line longer than any record is a damaged one; it takes neither the memory of its length nor more time than reading it.
+  void aLineMayHaveAnyLength() {
+    const fs::path path = folder_->filePath("journal.jsonl").toStdString();
+    std::ofstream file(path, std::ios::binary);
+    const auto step = [](int64_t n) { return journal_line(n, Record{{"type", "resume"}, {"step", n}}); };
+    file << step(0) << std::string(size_t{100} << 20, 'x') << '\n' << step(2) << std::string(size_t{70} << 20, 'y');
+    file.close();
+    JournalReader reader(path);
+    std::vector<int64_t> steps;
+    reader.poll([&](const Record& record) { steps.push_back(record.at("step")); });
+    QCOMPARE(steps, (std::vector<int64_t>{0, 2}));
+    QCOMPARE(reader.holes().size(), size_t{1});
+    QCOMPARE(reader.holes()[0].count, int64_t{1});
+    QCOMPARE(reader.line_bytes(), static_cast<int64_t>(step(0).size() + (size_t{100} << 20) + 1 + step(2).size()));
+    std::ofstream(path, std::ios::binary | std::ios::app) << '\n' << step(4);
+    reader.poll([&](const Record& record) { steps.push_back(record.at("step")); });
+    QCOMPARE(steps, (std::vector<int64_t>{0, 2, 4}));
+  }
+
   void numbersComeBackExactly() {
     const std::vector<double> values = {0.1, 1.0 / 3, -0.0, 1e-310, 1.7976931348623157e308, std::nan(""), INFINITY, -INFINITY};
     for (const double value : values) {

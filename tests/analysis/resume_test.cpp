@@ -1,5 +1,6 @@
 #include <QtTest>
 
+#include <bit>
 #include <cmath>
 
 #include "analysis/comparison/comparison.h"
@@ -428,7 +429,8 @@ class ResumeTest : public QObject {
   /// What the comparison above is worth: each of these must make it fail.
   void noticesABrokenRestore_data() {
     QTest::addColumn<QString>("what");
-    for (const char* what : {"data position", "weight", "first moment", "second moment", "step"}) QTest::newRow(what) << what;
+    for (const char* what : {"data position", "weight", "first moment", "second moment", "step", "type", "random stream"})
+      QTest::newRow(what) << what;
   }
   void noticesABrokenRestore() {
     QFETCH(QString, what);
@@ -441,6 +443,17 @@ class ResumeTest : public QObject {
     if (what == "first moment") nudge(checkpoint.state.group("first_moments").tensors);
     if (what == "second moment") nudge(checkpoint.state.group("second_moments").tensors);
     if (what == "step") --checkpoint.state.record.step;
+    if (what == "type") {  // as if a tensor had been kept in bf16
+      const Tensor& weights = checkpoint.state.weights[0].tensor;
+      for (int64_t i = 0; i < weights.size(); ++i)
+        weights.data<float>()[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(weights.data<float>()[i]) & 0xFFFF0000U);
+    }
+    if (what == "random stream") {
+      RunInfo info = read_run_info(directory);
+      checkpoint.config["training"]["seed"] = info.config["training"]["seed"] = 2;
+      info.provenance["config_hash"] = config_hash(info.config);
+      write_run_info(info);
+    }
     write_checkpoint(newest, checkpoint);
     work_on(directory, tiny_config());
     QVERIFY(!same(directory).isEmpty());

@@ -5,6 +5,7 @@
 #include "analysis/studies/cells.h"
 #include "analysis/studies/equal.h"
 #include "analysis/studies/study_folder.h"
+#include "analysis/studies/study_progress.h"
 #include "kernels/engine/error.h"
 #include "tests/support/tiny_run.h"
 
@@ -306,6 +307,35 @@ class StudyFileTest : public QObject {
     file["equal"] = {{"what", "flops"}};
     const int64_t steps = view_study(parse(file), {}).wanted[2].run.config.training.steps;
     QVERIFY2(steps < 12 && steps >= 6, qPrintable(QString::number(steps)));
+  }
+
+  /// Time left by the pace of the same cell, within the budget, shared by runs at a time.
+  void progressAndTimeLeft() {
+    const Study study = parse(small_study());  // two windows, two seeds
+    const StudyView fresh = view_study(study, {});
+    const double steps = static_cast<double>(fresh.wanted[0].run.config.training.steps);
+    QVERIFY(std::isnan(progress_of(fresh).seconds_left));
+    QCOMPARE(progress_of(fresh).share, 0.0);
+    QCOMPARE(progress_of(fresh).runs, 4);
+    RunSummary slow = ended(fresh.wanted[0].run, 3), quick = ended(fresh.wanted[2].run, 3);
+    slow.step = quick.step = fresh.wanted[0].run.config.training.steps;
+    slow.seconds = 30, quick.seconds = 10;
+    StudyView half = view_study(study, {slow, quick});
+    QCOMPARE(progress_of(half).share, 0.5);
+    QCOMPARE(progress_of(half).finished, 2);
+    QVERIFY(std::abs(progress_of(half).seconds_left - 40) < 1e-9);
+    QVERIFY(std::abs(progress_of(half, 2).seconds_left - 20) < 1e-9);
+    half.state.budget_hours = 1.0 / 60;  // a minute, of which 40 seconds are used
+    half.seconds = 40;
+    QVERIFY(std::abs(progress_of(half).seconds_left - 20) < 1e-9);
+    RunSummary other = slow;
+    other.name = "other", other.identity = fresh.wanted[1].run.identity, other.state = RunState::stopped;
+    other.step = slow.step / 2, other.seconds = 15;
+    const StudyView more = view_study(study, {slow, quick, other});
+    QVERIFY(std::abs(progress_of(more).share - (2 + std::floor(steps / 2) / steps) / 4) < 1e-9);
+    StudyView stopped = half;
+    stopped.state.stopped = true;
+    QVERIFY(std::isnan(progress_of(stopped).seconds_left));
   }
 };
 

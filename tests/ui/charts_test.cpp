@@ -83,7 +83,7 @@ class ChartsTest : public QObject {
     QFETCH(bool, reversed);
     const Curve curve = noise(static_cast<size_t>(points), 7, gaps);
     const Plane p = plane(0, std::max(1, points - 1), -6, 6, reversed);
-    const PreparedCurve prepared(curve, false);
+    const PreparedCurve prepared(curve, AxisScale{});
     const CurvePath path = curve_path(prepared, p, 1);
     std::vector<std::pair<double, double>> covered(502, {1e9, -1e9});  // per pixel column: what is painted
     const auto cover = [&](double x, double top, double bottom) {
@@ -109,7 +109,7 @@ class ChartsTest : public QObject {
   void lines_are_clipped_to_the_plot_area() {
     const Curve curve = noise(300, 5);
     const Plane p = plane(50.5, 99.5, -0.5, 0.5);
-    const PreparedCurve prepared(curve, false);
+    const PreparedCurve prepared(curve, AxisScale{});
     const QRectF area = p.area.adjusted(-1e-6, -1e-6, 1e-6, 1e-6);
     const CurvePath path = curve_path(prepared, p, 1);
     QVERIFY(!path.lines.empty());
@@ -120,7 +120,7 @@ class ChartsTest : public QObject {
   void few_points_are_drawn_exactly() {
     const Curve curve = noise(100, 5);
     const Plane p = plane(0, 99, -5, 5);
-    const PreparedCurve prepared(curve, false);
+    const PreparedCurve prepared(curve, AxisScale{});
     const CurvePath path = curve_path(prepared, p, 1);
     QVERIFY(path.bars.empty());
     QCOMPARE(path.lines.size(), size_t{1});
@@ -229,7 +229,7 @@ class ChartsTest : public QObject {
     curve.marker = Marker::square;
     curve.sparse = true;
     const Plane p = plane(0, 4999, -6, 6);
-    const PreparedCurve prepared(curve, false);
+    const PreparedCurve prepared(curve, AxisScale{});
     const std::vector<QPointF> places = sparse_places(prepared, p, 1);
     QVERIFY(places.size() >= 5 && places.size() <= 8);
     for (const QPointF& at : places) {

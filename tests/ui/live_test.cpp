@@ -1,3 +1,4 @@
+#include <QApplication>
 #include <QComboBox>
 #include <QDir>
 #include <QLabel>
@@ -116,7 +117,7 @@ class LiveTest : public QObject {
       away.y.edit()[i] = std::pow(10.0, static_cast<double>(i + 10 - away.y.size()));
     const auto ends = [&] {
       PreparedCurves curves;
-      for (const Curve& curve : figure.curves) curves.push_back(std::make_shared<const PreparedCurve>(curve, false));
+      for (const Curve& curve : figure.curves) curves.push_back(std::make_shared<const PreparedCurve>(curve, AxisScale{}));
       const AxisScale x = x_scale(figure), y = y_scale(figure, curves, x);
       return std::pair(y, runs_off(figure, curves, x, y));
     };
@@ -265,6 +266,94 @@ class LiveTest : public QObject {
     const auto light = light_page.look();
     QVERIFY2(dark.lightness < 80 && light.lightness > 200, qPrintable(QString("%1 and %2").arg(dark.lightness).arg(light.lightness)));
     QVERIFY2(dark.colours > light.colours / 2, qPrintable(QString("%1 and %2 colours").arg(dark.colours).arg(light.colours)));
+  }
+
+  /// One key goes on from linear to logarithmic to both sides of zero, and back.
+  void axes_have_three_scales_at_one_key() {
+    PageOnRuns page("live", three_architectures());
+    auto* loss = page.child<FigureView>("Pre-training and OOD loss");
+    page.widget().activateWindow();
+    QVERIFY(QTest::qWaitForWindowActive(&page.widget()));
+    QTest::keyClick(&page.widget(), Qt::Key_L);
+    QTRY_VERIFY(loss->figure().y.logarithmic);
+    QTest::keyClick(&page.widget(), Qt::Key_L);
+    QTRY_VERIFY(!loss->figure().y.logarithmic && loss->figure().y.linear_within > 0);
+    auto* gap = page.child<FigureView>("OOD − pre-training gap");
+    QTRY_VERIFY(gap->figure().y.linear_within > 0);
+    page.shoot("live-symlog");
+    QTest::keyClick(&page.widget(), Qt::Key_L);
+    QTRY_VERIFY(!loss->figure().y.logarithmic && loss->figure().y.linear_within == 0);
+    QTest::keyClick(&page.widget(), Qt::Key_L, Qt::ShiftModifier);
+    QTRY_VERIFY(loss->figure().x.logarithmic && gap->figure().x.logarithmic);
+  }
+
+  /// Two seeds: a standard error is 1/√2 of the deviation, half of the 95 % interval 12.706 times that.
+  void bands_are_deviations_errors_or_intervals() {
+    PageOnRuns page("live", three_architectures());
+    auto* gap = page.child<FigureView>("OOD − pre-training gap");
+    auto* spread = page.child<QComboBox>("Bands over seeds");
+    const auto width = [&] {
+      for (const Curve& curve : gap->figure().curves)
+        if (!curve.low.empty()) return curve.high[2] - curve.low[2];
+      return -1.0;
+    };
+    const double deviation = width();
+    QVERIFY(deviation > 0);
+    const auto chosen = [&](int index) {
+      spread->setCurrentIndex(index);
+      Q_EMIT spread->activated(index);
+    };
+    chosen(1);
+    QTRY_VERIFY(std::abs(width() - deviation / std::sqrt(2)) < 1e-9);
+    chosen(2);
+    QTRY_VERIFY(std::abs(width() - 12.7062 * deviation / std::sqrt(2)) < 1e-3 * width());
+  }
+
+  void the_crosshair_is_linked_over_all_charts() {
+    PageOnRuns page("live", three_architectures());
+    auto* loss = page.child<FigureView>("Pre-training and OOD loss");
+    auto* gradient = page.child<FigureView>("Gradient norm");
+    QTRY_VERIFY(!loss->drawing() && !gradient->drawing());
+    const QImage before = gradient->grab().toImage();
+    QTest::mouseMove(loss, loss->rect().center());
+    QTRY_VERIFY(gradient->grab().toImage() != before);
+    page.shoot("live-linked");
+    QTest::mouseMove(loss, QPoint(1, loss->height() - 2));  // outside of the plot area
+    QTRY_VERIFY(gradient->grab().toImage() == before);
+  }
+
+  void a_click_opens_the_run_and_its_capture() {
+    const auto options = three_architectures();
+    PageOnRuns page("live", options);
+    page.session().setCurrentRun(page.directory(options[0]));
+    auto* gradient = page.child<FigureView>("Gradient norm");
+    const Run* avey = page.session().runs()->run(page.directory(options[2]));
+    const Series* norms = avey->find("gradient_norm");
+    QSignalSpy pages(&page.session(), &Session::pageRequested);
+    Q_EMIT gradient->positionClicked(norms->tokens[100], norms->value[100]);
+    QTRY_COMPARE_WITH_TIMEOUT(pages.size(), 1, 3000);
+    QCOMPARE(pages[0][0].toString(), QString("inspect"));
+    QCOMPARE(page.session().currentRun(), page.directory(options[2]));
+    QVERIFY(page.session().captureStep() > 0);
+    Q_EMIT gradient->positionClicked(norms->tokens[100], norms->value[100]);
+    gradient->showAll();  // the second half of a double click
+    QTest::qWait(QApplication::doubleClickInterval() + 100);
+    QCOMPARE(pages.size(), 1);
+  }
+
+  void steps_without_a_number_are_marked() {
+    FixtureOptions run;
+    run.not_finite = 60;
+    PageOnRuns page("live", {run});
+    auto* loss = page.child<FigureView>("Pre-training and OOD loss");
+    const auto mark = [&] {
+      for (const Curve& curve : loss->figure().curves)
+        if (curve.marker == Marker::cross) return curve;
+      return Curve{};
+    };
+    QTRY_VERIFY(QString::fromStdString(mark().label).endsWith("NaN at step 60"));
+    QCOMPARE(mark().x[0], page.session().runs()->visibleRuns().front()->find("train/loss")->tokens[58]);
+    page.shoot("live-nan");
   }
 };
 

@@ -9,6 +9,7 @@
 #include <QTemporaryDir>
 #include <QTest>
 
+#include "analysis/runs/run_lock.h"
 #include "tests/analysis/fixture.h"
 #include "ui/page.h"
 #include "ui/run_list.h"
@@ -100,6 +101,39 @@ class ShellTest : public QObject {
     QVERIFY(palette->isVisible());
     QTest::keyClick(palette->findChild<QLineEdit*>(), Qt::Key_Escape);
     QTRY_VERIFY(!window.findChild<CommandPalette*>());
+  }
+
+  /// Runs go to the trash and come back as they were; one that is at work stays.
+  void runs_go_to_the_trash_and_come_back() {
+    const QTemporaryDir folder;
+    const auto path = [&](const char* name) { return folder.filePath(QLatin1String(name)); };
+    for (const char* name : {"first", "second", "third"}) write_fixture(path(name).toStdString(), {});
+    Session session(folder.path());
+    MainWindow window(session, nullptr);
+    window.showPage(QStringLiteral("runs"));
+    window.show();
+    wait_for_runs(session);
+    QVERIFY(QTest::qWaitForWindowActive(&window));
+    session.setCurrentRun(path("first"));
+    session.setChosen({path("first"), path("second")});
+    QTest::keyClick(&window, Qt::Key_Delete, Qt::ControlModifier);
+    QTRY_COMPARE_WITH_TIMEOUT(session.runs()->rowCount(), 1, 10000);
+    QVERIFY(!QFileInfo::exists(path("first")) && !QFileInfo::exists(path("second")));
+    QTest::keyClick(&window, Qt::Key_Z, Qt::ControlModifier | Qt::ShiftModifier);
+    QTRY_COMPARE_WITH_TIMEOUT(session.runs()->rowCount(), 3, 10000);
+    QVERIFY(session.runs()->run(path("second")));
+    QVERIFY(QDir(path(".trash")).isEmpty());
+    const RunLock lock(path("third").toStdString());
+    session.setCurrentRun(path("third"));
+    session.setChosen({path("third")});
+    QSignalSpy failed(&session, &Session::failed);
+    QTest::keyClick(&window, Qt::Key_Delete, Qt::ControlModifier);
+    QCOMPARE(failed.size(), 1);
+    QVERIFY(failed[0][0].toString().contains(QStringLiteral("third is running")) && QFileInfo::exists(path("third")));
+    session.setChosen({path("first")});
+    session.setCurrentRun(path("first"));
+    QTest::keyClick(&window, Qt::Key_D, Qt::ControlModifier | Qt::ShiftModifier);
+    QCOMPARE(window.page(), QStringLiteral("configure"));
   }
 
   void an_empty_folder_says_what_to_do() {

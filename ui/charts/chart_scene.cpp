@@ -74,7 +74,7 @@ std::pair<AxisScale, AxisScale> ChartScene::scales(const PreparedFigure& prepare
 bool ChartScene::take(const std::shared_ptr<const PreparedFigure>& next, const Window& window) {
   const Figure &a = figure(), &b = next->figure;
   const auto same_axis = [](const AxisRecipe& l, const AxisRecipe& r) {
-    return l.title == r.title && l.logarithmic == r.logarithmic && l.reversed == r.reversed;
+    return l.title == r.title && AxisScale::of(l) == AxisScale::of(r);
   };
   if (a.map || b.map || a.title != b.title || !same_axis(a.x, b.x) || !same_axis(a.y, b.y) || a.identity_line != b.identity_line ||
       a.vertical_line != b.vertical_line || a.vertical_label != b.vertical_label)
@@ -94,16 +94,17 @@ void ChartScene::layout(const QSizeF& size, const Window& window) {
   const double legend = legend_.height;
   const double bar =
       prepared_->map.isNull() ? 0 : kColourBar * unit_ + 3.2 * metrics.height() + metrics.horizontalAdvance(QStringLiteral("0.00"));
+  const double names = style_.legend == LegendKind::direct && !style_.compact ? direct_label_width(prepared_->curves, metrics, unit_) : 0;
   const double edge = 0.8 * metrics.height();  // half a tick label may stand past the end of an axis
-  chart_->setMargins(QMargins(whole(2 * unit_), whole(legend + edge / 2),
-                              whole(bar > 0 ? bar : std::max(edge, 0.5 * metrics.horizontalAdvance(QStringLiteral("000 M")))),
-                              whole(unit_)));
+  chart_->setMargins(QMargins(
+      whole(2 * unit_), whole(legend + edge / 2),
+      whole(bar > 0 ? bar : std::max(std::max(edge, names), 0.5 * metrics.horizontalAdvance(QStringLiteral("000 M")))), whole(unit_)));
   chart_->resize(size);
 
   std::tie(plane_.x, plane_.y) = scales(*prepared_, window);
   runs_off_ = window.x || window.y ? std::vector<RunsOff>{} : prepared_->runs_off;
   const bool cells = figure().map.has_value();
-  setAxis(*x_axis_, plane_.x, figure().x, size.width(), cells && figure().map->column_extent[0] == figure().map->column_extent[1]);
+  setAxis(*x_axis_, plane_.x, figure().x, size.width() - names, cells && figure().map->column_extent[0] == figure().map->column_extent[1]);
   setAxis(*y_axis_, plane_.y, figure().y, size.height() - legend, cells && figure().map->row_extent[0] == figure().map->row_extent[1]);
   chart_->layout()->invalidate();
   chart_->layout()->activate();
@@ -164,6 +165,7 @@ void ChartScene::paintOver(QPainter& painter) const {
   paintFrame(painter);
   paintRunaway(painter);
   paint_legend(painter, legend_, font(), colours_, style_.dark, unit_);
+  if (style_.legend == LegendKind::direct && !style_.compact) paint_direct_labels(painter, curves(), plane_, font(), style_.dark, unit_);
   if (!prepared_->map.isNull()) paintColourBar(painter);
   painter.restore();
 }
@@ -193,7 +195,7 @@ void ChartScene::paintLines(QPainter& painter) const {
       identity.y = identity.x;
       identity.width = 0.8;
       identity.dash = Dash::dot;
-      const PreparedCurve prepared(identity, figure().y.logarithmic);
+      const PreparedCurve prepared(identity, AxisScale::of(figure().y));
       paint_curve(painter, prepared, plane_, colours_.axis, unit_, unit_);
     }
   }
@@ -242,7 +244,7 @@ void ChartScene::paintRunaway(QPainter& painter) const {
 
 void ChartScene::paintColourBar(QPainter& painter) const {
   const HeatMap& map = *figure().map;
-  const QList<QRgb>& colours = colour_map(map.diverging);
+  const QList<QRgb>& colours = colour_map(map.diverging, map.colours);
   QImage bar(1, static_cast<int>(colours.size()), QImage::Format_RGB32);
   for (int i = 0; i < bar.height(); ++i) bar.setPixel(0, i, colours[colours.size() - 1 - i]);
   painter.drawImage(colour_bar_, bar);

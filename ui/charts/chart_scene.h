@@ -9,6 +9,7 @@
 
 #include "ui/charts/colours.h"
 #include "ui/charts/curve_painter.h"
+#include "ui/charts/direct_labels.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/legend.h"
 #include "ui/charts/prepared_figure.h"

@@ -13,6 +13,12 @@ constexpr int kSteps = 255;
 // Sixteen support points of viridis (Smith and van der Walt 2015), evenly spaced; linear between them in sRGB.
 constexpr std::array<QRgb, 16> kViridis{0xff440154, 0xff481a6c, 0xff472f7d, 0xff414487, 0xff39568c, 0xff31688e, 0xff2a788e, 0xff23888e,
                                         0xff1f988b, 0xff22a884, 0xff35b779, 0xff54c568, 0xff7ad151, 0xffa5db36, 0xffd2e21b, 0xfffde725};
+// Nine each of cividis (Nuñez, Anderton, Renslow 2018) and magma (Smith and van der Walt 2015).
+constexpr std::array<QRgb, 9> kCividis{0xff00224e, 0xff1a386f, 0xff434e6c, 0xff61646f, 0xff7d7c78,
+                                       0xff9b9476, 0xffbcae6c, 0xffdfc958, 0xfffee838};
+constexpr std::array<QRgb, 9> kMagma{0xff000004, 0xff1d1147, 0xff51127c, 0xff822681, 0xffb73779,
+                                     0xffe75263, 0xfffc8961, 0xfffec488, 0xfffcfdbf};
+constexpr std::array<QRgb, 2> kGrey{0xff101010, 0xfff4f4f4};
 // Blue – white – red (ColorBrewer RdBu, reversed): equal lightness at equal distance from the centre.
 constexpr std::array<QRgb, 11> kDiverging{0xff053061, 0xff2166ac, 0xff4393c3, 0xff92c5de, 0xffd1e5f0, 0xfff7f7f7,
                                           0xfffddbc7, 0xfff4a582, 0xffd6604d, 0xffb2182b, 0xff67001f};
@@ -71,9 +77,11 @@ QColor seen_colour(const Colour& colour, bool dark) {
   return QColor::fromHslF(h, s, std::max(l, least));
 }
 
-const QList<QRgb>& colour_map(bool diverging) {
-  static const QList<QRgb> even = interpolated(kViridis), centred = interpolated(kDiverging);
-  return diverging ? centred : even;
+const QList<QRgb>& colour_map(bool diverging, const std::string& name) {
+  static const QList<QRgb> viridis = interpolated(kViridis), cividis = interpolated(kCividis), magma = interpolated(kMagma),
+                           grey = interpolated(kGrey), centred = interpolated(kDiverging);
+  if (diverging) return centred;
+  return name == "cividis" ? cividis : name == "magma" ? magma : name == "grey" ? grey : viridis;
 }
 
 }  // namespace saccade::ui

@@ -16,8 +16,8 @@ struct FigureColours {
   static FigureColours of(bool dark);
 };
 
-/// 255 steps of a perceptually even map (viridis; for differences a blue–white–red one, centred).
-const QList<QRgb>& colour_map(bool diverging);
+/// 255 steps of a perceptually even map by its name (colour_maps()); for differences a blue–white–red one, centred.
+const QList<QRgb>& colour_map(bool diverging, const std::string& name = "viridis");
 
 /// WCAG contrast ratio of two colours, 1 … 21.
 double contrast(const QColor& a, const QColor& b);

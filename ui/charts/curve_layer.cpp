@@ -141,9 +141,7 @@ void CurveLayer::paint(QPainter& painter, const Plane& plane) const {
   if (!picture_) return;
   const Plane& from = picture_->job.plane;
   if (same_plane(from, plane)) return painter.drawImage(QPointF(), picture_->image);
-  const bool same_kind = from.x.logarithmic == plane.x.logarithmic && from.y.logarithmic == plane.y.logarithmic &&
-                         from.x.reversed == plane.x.reversed && from.y.reversed == plane.y.reversed;
-  if (!same_kind) return;
+  if (!from.x.same_kind(plane.x) || !from.y.same_kind(plane.y)) return;
   const QPointF a = plane.to(from.x.at(0), from.y.at(0)), b = plane.to(from.x.at(1), from.y.at(1));
   const QRectF target(QPointF(a.x(), b.y()), QPointF(b.x(), a.y())), seen = target.intersected(plane.area);
   if (!(target.width() > 0 && target.height() > 0) || seen.isEmpty()) return;

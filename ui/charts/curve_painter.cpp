@@ -153,7 +153,7 @@ void sorted_path(CurvePath& path, PathBuilder& line, const PreparedCurve& c, con
   exact(line, c, begin, inside_begin, plane);
   size_t i = inside_begin;
   for (int k = 0; k < columns && i < inside_end; ++k) {  // in the order of growing x, whichever way the axis runs
-    const AxisScale forward{plane.x.low, plane.x.high, plane.x.logarithmic, false};
+    const AxisScale forward{plane.x.low, plane.x.high, plane.x.logarithmic, false, plane.x.linear_within};
     const auto last = x + static_cast<std::ptrdiff_t>(inside_end);
     const auto stop = k + 1 == columns ? last : std::upper_bound(x + static_cast<std::ptrdiff_t>(i), last, forward.at((k + 1.0) / columns));
     const size_t next = static_cast<size_t>(stop - x);
@@ -201,11 +201,11 @@ bool dash_on(const QPen& pen, double along) {
 
 }  // namespace
 
-PreparedCurve::PreparedCurve(const Curve& curve, bool logarithmic_y) : curve_(curve) {
+PreparedCurve::PreparedCurve(const Curve& curve, const AxisScale& kind_of_y) : curve_(curve), kind_(kind_of_y) {
   const size_t n = std::min(curve.x.size(), curve.y.size());
   shown_y_.assign(curve.y.begin(), curve.y.begin() + static_cast<std::ptrdiff_t>(n));
   for (double& y : shown_y_) {
-    if (logarithmic_y) y = y > 0 ? std::log10(y) : std::numeric_limits<double>::quiet_NaN();
+    y = kind_.shown(y);
     if (!std::isfinite(y)) y = std::numeric_limits<double>::quiet_NaN();
   }
   sorted_ = curve.x.size() == n;
@@ -238,14 +238,13 @@ std::optional<size_t> PreparedCurve::nearest(double x) const {
   return best;
 }
 
-double PreparedCurve::at(double x, bool logarithmic_y) const {
+double PreparedCurve::at(double x) const {
   const auto right = static_cast<size_t>(std::lower_bound(curve_.x.begin(), curve_.x.end(), x) - curve_.x.begin());
   if (right == size()) return std::nan("");
-  const auto value = [&](double shown) { return logarithmic_y ? std::pow(10.0, shown) : shown; };
-  if (curve_.x[right] == x) return value(shown_y_[right]);
+  if (curve_.x[right] == x) return kind_.value(shown_y_[right]);
   if (right == 0) return std::nan("");
   const double share = (x - curve_.x[right - 1]) / (curve_.x[right] - curve_.x[right - 1]);
-  return value(shown_y_[right - 1] + share * (shown_y_[right] - shown_y_[right - 1]));
+  return kind_.value(shown_y_[right - 1] + share * (shown_y_[right] - shown_y_[right - 1]));
 }
 
 CurvePath curve_path(const PreparedCurve& curve, const Plane& plane, double column) {

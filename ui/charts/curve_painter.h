@@ -17,7 +17,7 @@ namespace saccade::ui {
 /// A curve made ready for painting and read-out.
 class PreparedCurve {
  public:
-  PreparedCurve(const Curve& curve, bool logarithmic_y);
+  PreparedCurve(const Curve& curve, const AxisScale& kind_of_y);
   PreparedCurve(const PreparedCurve&) = delete;
   PreparedCurve(PreparedCurve&&) = delete;
 
@@ -32,10 +32,11 @@ class PreparedCurve {
   /// The drawable point next to x; nothing when there is none. Needs sorted().
   std::optional<size_t> nearest(double x) const;
   /// y at x, between its neighbours on a straight line of the axis; NaN where none or a gap is. Needs sorted().
-  double at(double x, bool logarithmic_y) const;
+  double at(double x) const;
 
  private:
   const Curve curve_;
+  const AxisScale kind_;  ///< of y; its ends mean nothing
   std::vector<double> shown_y_;
   MinMaxPyramid pyramid_;
   bool sorted_ = false;

@@ -20,10 +20,10 @@ FigureStyle FigureStyle::fromPalette(const QPalette& palette, const QFont& font)
 
 bool has_data(const Figure& figure) {
   if (figure.map && figure.map->rows > 0 && figure.map->columns > 0) return true;
-  const auto drawable = [](double v, bool logarithmic) { return std::isfinite(v) && (!logarithmic || v > 0); };
+  const AxisScale x = AxisScale::of(figure.x), y = AxisScale::of(figure.y);
   for (const Curve& curve : figure.curves)
     for (size_t i = 0; i < std::min(curve.x.size(), curve.y.size()); ++i)
-      if (drawable(curve.x[i], figure.x.logarithmic) && drawable(curve.y[i], figure.y.logarithmic)) return true;
+      if (std::isfinite(x.shown(curve.x[i])) && std::isfinite(y.shown(curve.y[i]))) return true;
   return false;
 }
 

@@ -54,7 +54,7 @@ Drawn drawn(const PreparedCurve& curve, const AxisScale& x, const AxisRecipe& re
   const Curve& of = curve.curve();
   for (size_t i = begin; i < end && i < of.low.size(); i += stride)
     for (const double edge : {of.low[i], of.high[i]})
-      if (const double shown = recipe.logarithmic ? std::log10(edge) : edge; std::isfinite(shown)) part.span.add(shown);
+      if (const double shown = AxisScale::of(recipe).shown(edge); std::isfinite(shown)) part.span.add(shown);
   if (stride == 1 || part.points == 0) return part;
   const auto extent = curve.pyramid().extent(begin, end);
   part.span.add(extent.low), part.span.add(extent.high);
@@ -63,7 +63,7 @@ Drawn drawn(const PreparedCurve& curve, const AxisScale& x, const AxisRecipe& re
 
 /// The same of its x.
 Drawn drawn_across(const Curve& curve, const AxisRecipe& recipe) {
-  const AxisScale kind{0, 1, recipe.logarithmic, recipe.reversed};
+  const AxisScale kind = AxisScale::of(recipe);
   Drawn part;
   std::vector<double> all;
   for (size_t i = 0; i < std::min(curve.x.size(), curve.y.size()); ++i) {
@@ -99,7 +99,7 @@ Span calm_span(const std::vector<Drawn>& curves) {
 
 /// Ends for an axis, on its own scale; a single value gets room around it.
 AxisScale scale_of(Span shown, double air, const AxisRecipe& recipe) {
-  AxisScale scale{0, 1, recipe.logarithmic, recipe.reversed};
+  AxisScale scale = AxisScale::of(recipe);
   if (shown.empty()) {
     if (recipe.logarithmic) scale.low = 0.1;
     return scale;
@@ -119,7 +119,7 @@ std::optional<AxisScale> fixed(const AxisRecipe& recipe, const std::optional<std
   if (!range) return {};
   const auto [low, high] = std::minmax({(*range)[0], (*range)[1]});
   if (!(high > low) || (recipe.logarithmic && !(low > 0))) return {};
-  return AxisScale{low, high, recipe.logarithmic, recipe.reversed};
+  return AxisScale{low, high, recipe.logarithmic, recipe.reversed, recipe.linear_within};
 }
 
 }  // namespace

@@ -39,6 +39,20 @@ struct FigureView::Impl {
 
   std::unique_ptr<ChartScene> scene;
   std::optional<QPointF> pointer;  ///< read-out place: mouse or keyboard
+  std::optional<double> linked_x;  ///< likewise of another chart
+  /// Where the read-out stands.
+  std::optional<QPointF> place() const {
+    if (pointer) return pointer;
+    if (!linked_x || figure().map) return {};
+    const QPointF at = plane().to(*linked_x, plane().y.low);
+    return area().contains(QPointF(at.x(), area().center().y())) ? std::optional(QPointF(at.x(), area().top() + 1)) : std::nullopt;
+  }
+  void point(const std::optional<QPointF>& at) {
+    pointer = at;
+    const bool inside = at && scene && !figure().map && area().contains(*at);
+    Q_EMIT view->pointed(inside ? std::optional(plane().from(*at).x()) : std::nullopt);
+    view->update();
+  }
   Drag drag = Drag::none;
   QPointF press, now;
   Plane pressed_plane;
@@ -302,9 +316,9 @@ void FigureView::paintEvent(QPaintEvent*) {
       fill.setAlpha(40);
       painter.setBrush(fill);
       painter.drawRect(QRectF(impl_->press, impl_->now).normalized().intersected(impl_->area()));
-    } else if (impl_->pointer && impl_->drag == Drag::none) {
-      if (const auto out = read_out(impl_->figure(), *impl_->scene, *impl_->pointer, impl_->dark()))
-        paint_read_out(painter, *out, *impl_->scene, *impl_->pointer);
+    } else if (const auto place = impl_->place(); place && impl_->drag == Drag::none) {
+      if (const auto out = read_out(impl_->figure(), *impl_->scene, *place, impl_->dark()))
+        paint_read_out(painter, *out, *impl_->scene, *place);
     }
   }
   if (hasFocus()) {
@@ -355,7 +369,7 @@ void FigureView::mouseMoveEvent(QMouseEvent* event) {
     }
     case Drag::none:
       setCursor(impl_->gripsLine(impl_->now) ? Qt::SizeHorCursor : Qt::ArrowCursor);
-      impl_->pointer = impl_->now;
+      impl_->point(impl_->now);
       impl_->tell(impl_->now, event->globalPosition().toPoint());
       break;
     case Drag::zoom: break;
@@ -388,9 +402,12 @@ void FigureView::mouseDoubleClickEvent(QMouseEvent*) {
   showAll();
 }
 
-void FigureView::leaveEvent(QEvent*) {
-  impl_->pointer.reset();
-  update();
+void FigureView::leaveEvent(QEvent*) { impl_->point({}); }
+
+void FigureView::setLinkedX(const std::optional<double>& x) {
+  if (impl_->linked_x == x) return;
+  impl_->linked_x = x;
+  if (!impl_->pointer) update();
 }
 
 void FigureView::keyPressEvent(QKeyEvent* event) {
@@ -402,8 +419,7 @@ void FigureView::keyPressEvent(QKeyEvent* event) {
       const QPointF at(*impl_->lineAt() + by, impl_->area().center().y());
       if (impl_->area().contains(at)) Q_EMIT verticalLineMoved(impl_->plane().from(at).x());
     } else {
-      impl_->pointer = QPointF(std::clamp(centre.x() + 4 * by, impl_->area().left() + 1, impl_->area().right() - 1), centre.y());
-      update();
+      impl_->point(QPointF(std::clamp(centre.x() + 4 * by, impl_->area().left() + 1, impl_->area().right() - 1), centre.y()));
     }
   };
   switch (event->key()) {
@@ -414,9 +430,11 @@ void FigureView::keyPressEvent(QKeyEvent* event) {
     case Qt::Key_Home: showAll(); break;
     case Qt::Key_Left: move(-1); break;
     case Qt::Key_Right: move(1); break;
-    case Qt::Key_Escape:
-      impl_->pointer.reset();
-      update();
+    case Qt::Key_Escape: impl_->point({}); break;
+    case Qt::Key_Return:
+    case Qt::Key_Enter:
+      if (!impl_->pointer || impl_->figure().map) return QWidget::keyPressEvent(event);
+      Q_EMIT positionClicked(impl_->plane().from(*impl_->pointer).x(), impl_->plane().from(*impl_->pointer).y());
       break;
     default: QWidget::keyPressEvent(event);
   }

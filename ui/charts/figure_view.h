@@ -73,6 +73,8 @@ class FigureView : public QWidget {
   bool zoomed() const;
   std::optional<std::array<double, 2>> part() const;  ///< of the x axis that is looked at; nothing: all
   void setSelectedCell(int row, int column);          ///< framed on a map; −1: the whole column or row; both −1: none
+  /// A place on the x axis that is pointed at in another chart: the read-out stands there until this one is pointed at; nothing: nowhere.
+  void setLinkedX(const std::optional<double>& x);
   /// What the read-out says about a map cell; default: row, column and value.
   void setCellText(std::function<QString(int row, int column)> text);
   /// The figure as looked at: zoomed when zoomed.
@@ -91,6 +93,7 @@ class FigureView : public QWidget {
  Q_SIGNALS:
   void cellClicked(int row, int column);     ///< map cell
   void positionClicked(double x, double y);  ///< axis values, charts
+  void pointed(std::optional<double> x);     ///< on the x axis of a chart, by mouse or arrows; nothing: no longer
   void verticalLineMoved(double x);          ///< dragged or moved by Ctrl+arrow; the owner sets the new figure
   void exported(const QString& path);
   void zoomChanged();

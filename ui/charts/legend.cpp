@@ -31,10 +31,13 @@ Legend legend_of(const Figure& figure, const QFontMetricsF& metrics, const QSize
   const double sample = (kSample + kTextGap) * unit;
   const double widest = std::max(0.36 * width, std::min(width, 120 * unit));  // one long name must not take the columns of all
   std::vector<double> needed;
+  const bool names_elsewhere = kind == LegendKind::keys_only || kind == LegendKind::direct;
+  if (kind == LegendKind::none) return legend;
   for (const Curve& curve : figure.curves) {
-    if (!curve.in_legend || curve.label.empty() || (kind == LegendKind::keys_only && !curve.x.empty())) continue;
+    if (!curve.in_legend || curve.label.empty() || (names_elsewhere && !curve.x.empty())) continue;
     const QString label = QString::fromStdString(curve.label);
-    const QString text = kind == LegendKind::whole ? label : metrics.elidedText(label, Qt::ElideMiddle, widest - sample);
+    const QString text =
+        kind == LegendKind::whole || kind == LegendKind::direct ? label : metrics.elidedText(label, Qt::ElideMiddle, widest - sample);
     legend.entries.push_back({&curve, {}, text});
     needed.push_back(sample + metrics.horizontalAdvance(text));
   }

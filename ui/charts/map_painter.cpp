@@ -105,7 +105,7 @@ double colour_fraction(const HeatMap& map, double value) {
 
 QImage map_image(const HeatMap& map) {
   QImage image(static_cast<int>(map.columns), static_cast<int>(map.rows), QImage::Format_Indexed8);
-  QList<QRgb> colours = colour_map(map.diverging);
+  QList<QRgb> colours = colour_map(map.diverging, map.colours);
   colours.append(qRgba(0, 0, 0, 0));
   image.setColorTable(colours);
   for (int r = 0; r < image.height(); ++r) {

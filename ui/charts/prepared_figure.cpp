@@ -6,14 +6,10 @@
 namespace saccade::ui {
 namespace {
 
-bool same_axis(const AxisRecipe& a, const AxisRecipe& b) {
-  return a.title == b.title && a.logarithmic == b.logarithmic && a.reversed == b.reversed && a.range == b.range;
-}
-
 /// Whether one would see the same. Maps are not compared.
 bool same_picture(const PreparedFigure& a, const PreparedFigure& b) {
   const Figure &x = a.figure, &y = b.figure;
-  return !x.map && !y.map && a.curves == b.curves && x.id == y.id && x.title == y.title && same_axis(x.x, y.x) && same_axis(x.y, y.y) &&
+  return !x.map && !y.map && a.curves == b.curves && x.id == y.id && x.title == y.title && x.x == y.x && x.y == y.y &&
          x.identity_line == y.identity_line && x.vertical_line == y.vertical_line && x.vertical_label == y.vertical_label;
 }
 
@@ -23,7 +19,7 @@ std::shared_ptr<const PreparedFigure> prepare_figure(Figure figure, const std::s
   auto prepared = std::make_shared<PreparedFigure>();
   prepared->figure = std::move(figure);
   const Figure& of = prepared->figure;
-  const bool may_reuse = before && before->figure.y.logarithmic == of.y.logarithmic;
+  const bool may_reuse = before && AxisScale::of(before->figure.y).same_kind(AxisScale::of(of.y));
   size_t next = 0;  // curves mostly stay in their order
   for (const Curve& curve : of.curves) {
     std::shared_ptr<const PreparedCurve> known;
@@ -33,7 +29,7 @@ std::shared_ptr<const PreparedFigure> prepare_figure(Figure figure, const std::s
         known = candidate;
         next += i + 1;
       }
-    prepared->curves.push_back(known ? known : std::make_shared<const PreparedCurve>(curve, of.y.logarithmic));
+    prepared->curves.push_back(known ? known : std::make_shared<const PreparedCurve>(curve, AxisScale::of(of.y)));
   }
   if (before && same_picture(*before, *prepared)) return before;
   if (of.map && of.map->rows > 0 && of.map->columns > 0) prepared->map = map_image(*of.map);

@@ -65,7 +65,7 @@ std::optional<ReadOut> read_out(const Figure& figure, const ChartScene& scene, c
     const auto& xs = curve->curve().x;
     const double slack = std::abs(scene.plane().from(at + QPointF(3 * scene.unit(), 0)).x() - x);
     if (x < xs.front() - slack || x > xs.back() + slack) continue;
-    const double inside = std::clamp(x, xs.front(), xs.back()), y = curve->at(inside, figure.y.logarithmic);
+    const double inside = std::clamp(x, xs.front(), xs.back()), y = curve->at(inside);
     if (std::isfinite(y)) found.push_back({&curve->curve(), y, scene.plane().to(inside, y)});
   }
   const size_t most = std::min(found.size(), kMostLines), more = found.size() - most;

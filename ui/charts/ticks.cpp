@@ -1,5 +1,6 @@
 #include "ui/charts/ticks.h"
 
+#include <algorithm>
 #include <array>
 
 namespace saccade::ui {
@@ -117,11 +118,34 @@ Ticks log_ticks(double low, double high, int most) {
   return ticks;
 }
 
+/// Zero, and decades to both sides of it from the linear part on.
+Ticks symmetric_ticks(const AxisScale& scale, int most) {
+  Ticks ticks;
+  const double largest = std::max(std::abs(scale.low), std::abs(scale.high));
+  if (largest < 3 * scale.linear_within) return linear_ticks(scale.low, scale.high, most);
+  const int first = static_cast<int>(std::round(std::log10(scale.linear_within))),
+            last = static_cast<int>(std::floor(std::log10(largest) + 1e-9));
+  const int sides = scale.low < 0 && scale.high > 0 ? 2 : 1;
+  const int every = std::max(1, (sides * (last - first + 1) + most - 1) / most);
+  for (const int sign : {-1, 1})
+    for (int e = last; e >= first; --e) {
+      const double v = sign * std::pow(10.0, e);
+      if (v < scale.low || v > scale.high) continue;
+      ((last - e) % every == 0 ? ticks.positions : ticks.minor).push_back(v);
+    }
+  if (scale.low <= 0 && scale.high >= 0) ticks.positions.push_back(0);
+  std::sort(ticks.positions.begin(), ticks.positions.end());
+  for (const double v : ticks.positions)
+    ticks.labels.push_back(v == 0 ? QStringLiteral("0") : (v < 0 ? QString(QChar(0x2212)) : QString()) + log_label(std::abs(v)));
+  return ticks;
+}
+
 }  // namespace
 
 Ticks ticks_for(const AxisScale& scale, int most) {
   most = std::max(most, 2);
   if (!(scale.high > scale.low) || !std::isfinite(scale.low) || !std::isfinite(scale.high)) return {};
+  if (scale.linear_within > 0) return symmetric_ticks(scale, most);
   return scale.logarithmic ? log_ticks(scale.low, scale.high, most) : linear_ticks(scale.low, scale.high, most);
 }
 

@@ -109,6 +109,7 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
   form_->setProposals("/data/tokenizer", {QStringLiteral("bytes"), QStringLiteral("bpe:4096"), QStringLiteral("unigram:4096")});
   form_->setProposals("/device", {QStringLiteral("auto"), QStringLiteral("cpu"), QStringLiteral("cuda")});
   connect(form_, &SettingsForm::rebuilt, this, &ConfigurePage::orderTabs);
+  connect(&session_, &Session::duplicateRequested, this, [this] { choosePreset(presets_->findData(kSelectedRun)); });
   connect(&session_, &Session::settingRequested, this, [this](const QString& pointer) {
     showJson(false);
     form_->reveal(pointer.toStdString());

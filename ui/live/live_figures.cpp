@@ -45,7 +45,7 @@ void expect(LiveFigures& figures, const Run& run) {
 }
 
 CurveRecipe recipe_of(const LiveChoice& choice, bool log_y, ExactParts& parts, const std::optional<std::array<double, 2>>& part) {
-  CurveRecipe recipe{choice.x, choice.log_x, log_y, choice.smoothing, {}};
+  CurveRecipe recipe{choice.x, choice.log_x, log_y, choice.smoothing, choice.spread, {}};
   if (part)
     recipe.values = [&parts, x = choice.x, part = *part](const Run& run, const std::string& series) {
       Line line = parts.line(run, series, x, part);
@@ -64,7 +64,8 @@ Figure live_loss_figure(const DrawnSet& drawn, const LiveChoice& choice, const D
     for (Curve& curve : figure.curves)
       if (curve.label == "training") curve.label += " (" + focus.label + ")";
   for (const DrawnRuns& each : drawn)
-    for (Curve& mark : divergence_marks(each, choice.x)) figure.curves.push_back(std::move(mark));
+    for (auto* marks : {divergence_marks, not_finite_marks})
+      for (Curve& mark : marks(each, choice.x)) figure.curves.push_back(std::move(mark));
   return figure;
 }
 
@@ -83,14 +84,19 @@ LiveFigures live_figures(const ShownRuns& shown, const LiveChoice& choice, const
       }
   if (!drawn.empty()) {
     const DrawnRuns focus = shown.drawn_with(choice.current).value_or(drawn.front());
-    const CurveRecipe plain{choice.x, choice.log_x, false, choice.smoothing, {}};
+    const CurveRecipe plain{choice.x, choice.log_x, false, choice.smoothing, choice.spread, {}};
     made[LiveFigures::loss] = live_loss_figure(drawn, choice, focus, parts);
     made[LiveFigures::gap] = gap_figure(drawn, plain);
     made[LiveFigures::gradient] = series_figure(drawn, "gradient_norm", recipe_of(choice, true, parts.gradient, choice.gradient_part));
     made[LiveFigures::speed] = series_figure(drawn, "tokens_per_second", recipe_of(choice, false, parts.speed, choice.speed_part));
     if (!figures.chosen_domain.isEmpty())
       made[LiveFigures::domain] = series_figure(drawn, "ood/loss/" + figures.chosen_domain.toStdString(),
-                                                {choice.x, choice.log_x, choice.log_y, choice.smoothing, {}});
+                                                {choice.x, choice.log_x, choice.log_y, choice.smoothing, choice.spread, {}});
+    for (const LiveFigures::Place place :
+         {LiveFigures::loss, LiveFigures::gap, LiveFigures::gradient, LiveFigures::domain, LiveFigures::speed}) {
+      const bool y = place == LiveFigures::loss || place == LiveFigures::gap || place == LiveFigures::domain;
+      make_symmetric(made[place], choice.symmetric_x, choice.symmetric_y && y);
+    }
     add_single(figures, made, focus, choice);
     expect(figures, *focus.seeds.front());
   }

@@ -14,8 +14,9 @@ namespace saccade::ui {
 /// What the reader chose on the Live page.
 struct LiveChoice {
   XAxis x = XAxis::tokens;
-  bool log_x = false, log_y = false;
+  bool log_x = false, log_y = false, symmetric_x = false, symmetric_y = false;
   Smoothing smoothing{};
+  Spread spread = Spread::deviation;
   QString domain;  ///< of the per-domain card; empty: the first
   /// Parts of the x axis that are looked at, of the charts of every step; what is in them is read in full.
   std::optional<std::array<double, 2>> loss_part{}, gradient_part{}, speed_part{};

@@ -1,5 +1,6 @@
 #include "ui/live/live_page.h"
 
+#include <QApplication>
 #include <QComboBox>
 #include <QGridLayout>
 #include <QHBoxLayout>
@@ -11,6 +12,8 @@
 
 #include "ui/charts/figure_view.h"
 #include "ui/charts/two_columns.h"
+#include "ui/live/point_in_run.h"
+#include "ui/live/scale_button.h"
 #include "ui/live/smoothing_choice.h"
 #include "ui/page.h"
 #include "ui/run_list.h"
@@ -23,14 +26,6 @@ namespace {
 
 const RegisterPage entry{
     {"live", QObject::tr("Live"), "live", 30, [](Session& session, QWidget* parent) -> QWidget* { return new LivePage(session, parent); }}};
-
-QToolButton* toggle(const QString& text, const QString& help) {
-  auto* button = new QToolButton;
-  button->setText(text);
-  button->setToolTip(wrapped_tip(help));
-  button->setCheckable(true);
-  return button;
-}
 
 /// So little that it is drawn while one waits.
 bool is_little(const ShownRuns& shown) {
@@ -103,11 +98,48 @@ LivePage::LivePage(Session& session, QWidget* parent)
   connect(&part_changed_, &QTimer::timeout, this, [this] { refresh(); });
   for (const Panel* panel : {&loss_, &gradient_, &speed_})
     connect(panel->view, &FigureView::zoomChanged, &part_changed_, qOverload<>(&QTimer::start));
+  link({&loss_, &layers_, &gap_, &captured_, &gradient_, &domain_, &speed_});
+  click_.setSingleShot(true);
+  connect(&click_, &QTimer::timeout, this, [this] {
+    if (clicked_) std::exchange(clicked_, {})();
+  });
+  const std::pair<Panel*, QStringList> clickable[] = {{&loss_, {"train/loss", "validation/loss", "ood/loss"}},
+                                                      {&gradient_, {"gradient_norm"}},
+                                                      {&speed_, {"tokens_per_second"}},
+                                                      {&domain_, {}}};
+  for (const auto& [panel, series] : clickable) {
+    connect(panel->view, &FigureView::positionClicked, this, [this, panel = panel, series = series](double x, double y) {
+      openAt(*panel, series.isEmpty() ? QStringList{QStringLiteral("ood/loss/") + domains_->currentText()} : series, x, y);
+    });
+    connect(panel->view, &FigureView::zoomChanged, &click_, &QTimer::stop);  // it was a double click
+  }
   connect(heads_.view, &FigureView::cellClicked, &session_, &Session::setHead);
   connect(heads_.view, &FigureView::cellClicked, &session_, [&session] { session.showPage("inspect"); });
 }
 
 LivePage::~LivePage() = default;
+
+void LivePage::link(const std::vector<Panel*>& panels) {
+  for (const Panel* panel : panels)
+    connect(panel->view, &FigureView::pointed, this, [panels, from = panel->view](std::optional<double> x) {
+      for (const Panel* other : panels)
+        if (other->view != from) other->view->setLinkedX(x);
+    });
+}
+
+/// The run that was pointed at, at the step nearest to it that has a capture.
+void LivePage::openAt(const Panel& panel, const QStringList& series, double x, double y) {
+  const auto prepared = panel.view->prepared();
+  if (!prepared) return;
+  clicked_ = [this, series, x, y, scale = prepared->y] {
+    const auto found = point_in_run(*session_.runs()->shown(), series, session_.xAxis(), x, y, scale);
+    if (!found) return;
+    session_.setCurrentRun(found->directory);
+    session_.setCaptureStep(nearest_capture(found->directory, found->step));
+    session_.showPage(QStringLiteral("inspect"));
+  };
+  click_.start(QApplication::doubleClickInterval());
+}
 
 LivePage::Panel LivePage::makePanel(const QString& title, const QString& subtitle) {
   auto* view = new FigureView;
@@ -125,17 +157,22 @@ void LivePage::makeControls() {
   x_axis_->addItem(tr("x: time"), static_cast<int>(XAxis::seconds));
   x_axis_->setAccessibleName(tr("What the x axis shows"));
   connect(x_axis_, &QComboBox::activated, this, [this] { session_.setXAxis(static_cast<XAxis>(x_axis_->currentData().toInt())); });
-  log_x_ = toggle(tr("log x"), tr("Logarithmic x axis"));
-  log_y_ = toggle(tr("log y"), tr("Logarithmic loss axis"));
+  log_x_ = new ScaleButton(QStringLiteral("x"), tr("Scale of the x axis"), QKeySequence(Qt::SHIFT | Qt::Key_L));
+  log_y_ = new ScaleButton(QStringLiteral("y"), tr("Scale of the loss axis"), QKeySequence(Qt::Key_L));
   smoothing_ = new SmoothingChoice;
+  spread_ = new QComboBox;
+  spread_->addItems({tr("± s.d."), tr("± s.e."), tr("95 %")});
+  spread_->setAccessibleName(tr("Bands over seeds"));
+  spread_->setToolTip(tr("Bands around means of seeds: standard deviation, standard error or 95 % interval"));
+  connect(spread_, &QComboBox::activated, this, [this] { refresh(); });
   domains_ = new QComboBox;
   domains_->setAccessibleName(tr("OOD domain"));
   domains_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
-  for (QWidget* control :
-       {static_cast<QWidget*>(x_axis_), static_cast<QWidget*>(log_x_), static_cast<QWidget*>(log_y_), static_cast<QWidget*>(smoothing_)})
+  for (QWidget* control : {static_cast<QWidget*>(x_axis_), static_cast<QWidget*>(log_x_), static_cast<QWidget*>(log_y_),
+                           static_cast<QWidget*>(smoothing_), static_cast<QWidget*>(spread_)})
     loss_.card->addControl(control);
   domain_.card->addControl(domains_);
-  for (QToolButton* button : {log_x_, log_y_}) connect(button, &QToolButton::toggled, this, [this] { refresh(); });
+  for (ScaleButton* button : {log_x_, log_y_}) connect(button, &ScaleButton::scaleChanged, this, [this] { refresh(); });
   connect(smoothing_, &SmoothingChoice::changed, this, [this] { refresh(); });
   connect(domains_, &QComboBox::currentIndexChanged, this, [this] { refresh(); });
   restore();
@@ -149,19 +186,17 @@ void LivePage::showEvent(QShowEvent* event) {
 /// Axes and smoothing as they were.
 void LivePage::restore() {
   const Place& place = session_.place();
-  const auto set = [](QToolButton* button, bool on) {
-    const QSignalBlocker blocker(button);
-    button->setChecked(on);
-  };
-  set(log_x_, place.value("live/log_x").toBool());
-  set(log_y_, place.value("live/log_y").toBool());
+  log_x_->setScale(place.value("live/log_x").toInt());
+  log_y_->setScale(place.value("live/log_y").toInt());
+  spread_->setCurrentIndex(std::clamp(place.value("live/spread").toInt(), 0, 2));
   smoothing_->setSmoothing({static_cast<Smoothing::Kind>(place.value("live/smoothing").toInt()), place.value("live/reach").toDouble()});
 }
 
 void LivePage::remember() {
   Place& place = session_.place();
-  place.set("live/log_x", log_x_->isChecked());
-  place.set("live/log_y", log_y_->isChecked());
+  place.set("live/log_x", static_cast<int>(log_x_->scale()));
+  place.set("live/log_y", static_cast<int>(log_y_->scale()));
+  place.set("live/spread", spread_->currentIndex());
   place.set("live/smoothing", static_cast<int>(smoothing_->smoothing().kind));
   place.set("live/reach", smoothing_->smoothing().width);
   if (domains_->count() > 0) place.set("live/domain", domains_->currentText());
@@ -173,9 +208,12 @@ void LivePage::refresh(bool urgent) {
   x_axis_->setCurrentIndex(x_axis_->findData(static_cast<int>(session_.xAxis())));
   remember();
   const LiveChoice choice{.x = session_.xAxis(),
-                          .log_x = log_x_->isChecked(),
-                          .log_y = log_y_->isChecked(),
+                          .log_x = log_x_->scale() == ScaleButton::logarithmic,
+                          .log_y = log_y_->scale() == ScaleButton::logarithmic,
+                          .symmetric_x = log_x_->scale() == ScaleButton::symmetric,
+                          .symmetric_y = log_y_->scale() == ScaleButton::symmetric,
                           .smoothing = smoothing_->smoothing(),
+                          .spread = static_cast<Spread>(spread_->currentIndex()),
                           .domain = domains_->count() > 0 ? domains_->currentText() : session_.place().value("live/domain").toString(),
                           .loss_part = loss_.view->part(),
                           .gradient_part = gradient_.view->part(),

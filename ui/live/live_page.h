@@ -13,6 +13,7 @@ namespace saccade::ui {
 class Card;
 class FigureView;
 class Session;
+class ScaleButton;
 class SmoothingChoice;
 
 /// Pre-training and OOD loss of all visible runs, large, and what explains them beside it; follows live runs.
@@ -38,6 +39,8 @@ class LivePage : public QWidget {
   void fill(Panel& panel, LiveFigures::Place place);
   void restore();
   void remember();
+  void link(const std::vector<Panel*>& panels);  ///< pointing at one points at all
+  void openAt(const Panel& panel, const QStringList& series, double x, double y);
 
   Session& session_;
   LiveFigures figures_;
@@ -53,7 +56,10 @@ class LivePage : public QWidget {
   QWidget* side_;  ///< the column beside the losses; hidden while it would be empty
   QComboBox *x_axis_, *domains_;
   SmoothingChoice* smoothing_;
-  QToolButton *log_x_, *log_y_;
+  QComboBox* spread_;
+  ScaleButton *log_x_, *log_y_;
+  QTimer click_;  ///< a click that is not the first half of a double click
+  std::function<void()> clicked_;
 };
 
 }  // namespace saccade::ui

@@ -45,6 +45,9 @@ void MainWindow::makeMenus() {
 
   QMenu* run = menuBar()->addMenu(tr("&Run"));
   run->addActions(actions_->all());
+  actions_->trash->setShortcut(QKeySequence(Qt::CTRL | Qt::Key_Delete));  // here: the pages have actions of the same kind
+  actions_->restore->setShortcut(QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Z));
+  actions_->duplicate->setShortcut(QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_D));
 
   QMenu* view = menuBar()->addMenu(tr("&View"));
   int number = 0;
@@ -95,6 +98,10 @@ std::vector<Command> MainWindow::commands() {
   };
   for (const QAction* top : menuBar()->actions()) take(top->menu());
   std::stable_sort(found.begin(), found.end(), [](const Command& a, const Command& b) { return a.kind > b.kind; });  // pages first
+  for (QAction* action : stack_->currentWidget()->actions())  // of the page that is seen
+    if (action->isEnabled())
+      found.push_back(
+          {tr("action"), action->iconText(), action->shortcut().toString(QKeySequence::NativeText), [action] { action->trigger(); }});
   const RunList& runs = *session_.runs();
   for (int row = 0; row < runs.rowCount(); ++row) {
     const QString directory = runs.index(row).data(RunList::DirectoryRole).toString();

@@ -78,6 +78,7 @@ MainWindow::MainWindow(Session& session, QSettings* settings, QWidget* parent)
   connect(rail_, &Rail::chosen, this, &MainWindow::showPage);
   connect(status, &StatusBar::folderClicked, this, &MainWindow::chooseFolder);
   connect(&session, &Session::pageRequested, this, &MainWindow::showPage);
+  connect(&session, &Session::folderRequested, this, &MainWindow::openFolder);
   connect(&session, &Session::failed, messages_, &MessageBar::showError);
   connect(&session, &Session::noted, messages_, &MessageBar::showNote);
   connect(&session, &Session::currentRunChanged, this, &MainWindow::updateTitle);

@@ -1,0 +1,65 @@
+#pragma once
+#include <filesystem>
+#include <functional>
+
+#include "analysis/figures/page.h"
+
+namespace saccade {
+
+enum class AxisKind { linear, logarithmic, symmetric };
+
+/// One panel: what is drawn of which runs.
+struct PanelRecipe {
+  std::string chart = "loss";  ///< panel_charts()
+  std::string title;           ///< over the panel; empty: none
+  std::string runs;            ///< narrows the recipe's, as RunFilter takes it
+  XAxis x = XAxis::tokens;
+  AxisKind x_scale = AxisKind::linear, y_scale = AxisKind::linear;
+  std::optional<std::array<double, 2>> x_range{}, y_range{};
+  std::string series;     ///< of chart series
+  std::string domain;     ///< of chart trajectory; empty: the mean of all
+  std::string statistic;  ///< of charts layers and heads; empty: entropy_normalized
+  std::optional<double> at_loss{};
+  std::string value = "ood";                       ///< of chart setting: the number up, see run_number()
+  std::string against = "training.learning_rate";  ///< of chart setting: the number across, likewise
+  Spread spread = Spread::deviation;               ///< of bands over seeds
+  double smoothing = 0;                            ///< reach of the exponential mean, in units of the x axis; 0: none
+  bool operator==(const PanelRecipe&) const = default;
+};
+
+/// A figure of a paper as people keep it: which runs, which charts, which looks. JSON beside the runs; drawn anew from them at any time.
+struct FigureRecipe {
+  std::string name;   ///< of the file
+  std::string title;  ///< begins the caption
+  std::string source;
+  std::string runs;                                       ///< RunFilter; empty: all
+  std::vector<std::string> folders;                       ///< only runs whose folders have these names; empty: all
+  std::vector<std::string> formats{"pdf", "csv", "tex"};  ///< what "export all" writes
+  PageStyle style;
+  std::vector<PanelRecipe> panels{PanelRecipe{}};
+  bool operator==(const FigureRecipe&) const = default;
+};
+
+/// loss, trajectory, gap, series, layers, heads, setting, table.
+const std::vector<std::string>& panel_charts();
+
+/// Throws UsageError "ORIGIN: /panels/0/chart is …".
+FigureRecipe parse_recipe(const std::string& text, const std::string& origin, const std::string& name);
+/// Throws DataError where there is no such file, UsageError.
+FigureRecipe load_recipe(const std::filesystem::path& file);
+nlohmann::json to_json(const FigureRecipe& recipe);
+/// The file of a recipe that comes with the program (its name), or the path itself. Throws UsageError that suggests a name.
+std::filesystem::path find_recipe(const std::string& name_or_file);
+std::vector<std::string> shipped_recipes();
+
+/// A number of a run by its name: a setting (architecture.window), parameters, tokens, seconds, validation, ood, gap, entropy (mean of the
+/// layers, normalised), perplexity, or a series (its last value). NaN where the run has none.
+double run_number(const Run& run, const std::string& name);
+
+/// The page that a recipe makes of `runs`. `among`: all runs that colours tell apart. Panels without data stay, empty. Throws UsageError
+/// where a panel asks for what no run has.
+FigurePage make_page(const FigureRecipe& recipe, const RunSet& runs, const RunSet& among = {});
+/// Those that the recipe's query takes.
+RunSet runs_of(const FigureRecipe& recipe, const RunSet& runs);
+
+}  // namespace saccade

@@ -1,0 +1,290 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include "analysis/comparison/group_names.h"
+#include "analysis/comparison/run_filter.h"
+#include "analysis/comparison/statistics.h"
+#include "analysis/figures/derived.h"
+#include "analysis/figures/palette.h"
+#include "analysis/figures/recipe.h"
+#include "analysis/runs/layers.h"
+#include "analysis/runs/provenance.h"
+#include "kernels/engine/error.h"
+#include "models/suggest.h"
+
+namespace saccade {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+
+double last_of(const Run& run, const std::string& name) {
+  const Series* series = run.find(name);
+  return series && !series->value.empty() ? series->value.back() : kNothing;
+}
+
+double mean_over_layers(const Run& run, const std::string& statistic) {
+  double sum = 0, count = 0;
+  for (const LayerSeries& layer : layers_with(run, statistic))
+    if (const double value = last_of(run, layer.name); std::isfinite(value)) sum += value, ++count;
+  return count > 0 ? sum / count : kNothing;
+}
+
+double setting_of(const Run& run, const std::string& dotted) {
+  const Json* at = &run.info().config;
+  for (size_t from = 0; from <= dotted.size();) {
+    const size_t dot = std::min(dotted.find('.', from), dotted.size());
+    const std::string key = dotted.substr(from, dot - from);
+    if (!at->is_object() || !at->contains(key)) return kNothing;
+    at = &at->at(key);
+    from = dot + 1;
+  }
+  return at->is_number() ? at->get<double>() : kNothing;
+}
+
+std::string readable(std::string name) {
+  name = name.substr(name.rfind('.') == std::string::npos ? 0 : name.rfind('.') + 1);
+  std::replace(name.begin(), name.end(), '_', ' ');
+  static const std::map<std::string, std::string> known{{"validation", "validation loss (nats)"},
+                                                        {"ood", "OOD loss (nats)"},
+                                                        {"gap", "OOD loss − validation loss (nats)"},
+                                                        {"tokens", "training tokens"},
+                                                        {"seconds", "training time (s)"},
+                                                        {"entropy", "normalised attention entropy"},
+                                                        {"perplexity", "perplexity"}};
+  const auto found = known.find(name);
+  return found == known.end() ? name : found->second;
+}
+
+std::string text_of(const char* pattern, double value) {
+  if (!std::isfinite(value)) return "–";
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), pattern, value);
+  return text.data();
+}
+
+/// "61 k", "1.2 M"
+std::string count_text(double value) {
+  static constexpr std::pair<double, const char*> units[] = {{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}};
+  for (const auto& [factor, name] : units)
+    if (value >= factor) return text_of("%.3g", value / factor) + name;
+  return text_of("%.3g", value);
+}
+
+/// Seeds together, in the looks that they have among all.
+DrawnSet drawn_groups(const RunSet& runs, const RunSet& among) {
+  std::map<std::string, RunLook> looks;
+  const std::vector<RunGroup> every = gather_runs(among.empty() ? runs : among);
+  const std::vector<RunLook> all = group_looks(every);
+  for (size_t i = 0; i < every.size(); ++i) looks[every[i].seeds.front()->setting()] = all[i];
+  const std::vector<RunGroup> here = gather_runs(runs);
+  const std::vector<std::string> names = group_names(here);
+  DrawnSet set;
+  for (size_t i = 0; i < here.size(); ++i) {
+    const RunLook& look = looks[here[i].seeds.front()->setting()];
+    set.push_back({names[i], look.colour, look.marker, look.dash, here[i].seeds});
+  }
+  return set;
+}
+
+/// A point for each group, mean and standard deviation over its seeds, those of one architecture joined.
+Figure setting_figure(const DrawnSet& drawn, const PanelRecipe& panel) {
+  struct Point {
+    double x, y, deviation;
+  };
+  struct Kin {
+    const DrawnRuns* first = nullptr;
+    std::vector<Point> points;
+  };
+  std::vector<std::pair<std::string, Kin>> kin;
+  for (const DrawnRuns& each : drawn) {
+    std::vector<double> x, y;
+    for (const Run* run : each.seeds) {
+      const double across = run_number(*run, panel.against), up = run_number(*run, panel.value);
+      if (std::isfinite(across) && std::isfinite(up)) x.push_back(across), y.push_back(up);
+    }
+    if (x.empty()) continue;
+    const std::string mixer = each.seeds.front()->info().config.value("architecture", Json::object()).value("mixer", std::string());
+    const std::string block = each.seeds.front()->info().config.value("architecture", Json::object()).value("block", std::string());
+    const std::string key = block + " " + mixer;
+    auto found = std::find_if(kin.begin(), kin.end(), [&](const auto& one) { return one.first == key; });
+    if (found == kin.end()) found = kin.insert(kin.end(), {key, {&each, {}}});
+    found->second.points.push_back({mean(x), mean(y), deviation(y).value_or(0)});
+  }
+  Figure figure{.id = "setting",
+                .title = readable(panel.value) + " by " + readable(panel.against),
+                .x = {readable(panel.against), false, false, {}},
+                .y = {readable(panel.value), false, false, {}}};
+  for (auto& [key, one] : kin) {
+    std::sort(one.points.begin(), one.points.end(), [](const Point& a, const Point& b) { return a.x < b.x; });
+    Curve curve{.label = one.first->seeds.front()->info().title,
+                .x = {},
+                .y = {},
+                .colour = architecture_colour(one.first->seeds.front()->info().title),
+                .marker = one.first->marker == Marker::none ? Marker::circle : one.first->marker};
+    for (const Point& point : one.points) {
+      curve.x.push_back(point.x), curve.y.push_back(point.y);
+      curve.low.push_back(point.y - point.deviation), curve.high.push_back(point.y + point.deviation);
+    }
+    figure.curves.push_back(std::move(curve));
+  }
+  return figure;
+}
+
+Figure heads_of(const DrawnSet& drawn, const std::string& statistic) {
+  for (const DrawnRuns& each : drawn)
+    for (const Run* run : each.seeds)
+      if (run->last_statistics()) return head_figure(*run->last_statistics(), statistic, layer_mixers(run->info()));
+  return {.id = "heads", .title = statistic};
+}
+
+Figure layers_of(const DrawnSet& drawn, const std::string& statistic, XAxis x) {
+  for (const DrawnRuns& each : drawn)
+    if (!layers_with(*each.seeds.front(), statistic).empty()) return layers_figure(each, statistic, x);
+  return {.id = statistic, .title = statistic};
+}
+
+PageTable table_of(const RunSet& runs, const PanelRecipe& panel) {
+  const Comparison found = compare(runs, panel.at_loss, panel.domain);
+  const std::string equal = found.equal_loss ? "OOD at " + text_of("%.3f", *found.equal_loss) : "OOD at equal loss";
+  PageTable table{panel.title.empty() ? "Losses in nats per token, mean ± sample standard deviation over seeds" : panel.title,
+                  {"", "seeds", "parameters", "tokens/s", "validation", "OOD", equal},
+                  {}};
+  const auto spread = [](const std::optional<double>& value) { return value ? " ± " + text_of("%.3f", *value) : std::string(); };
+  for (const ComparisonRow& row : found.rows)
+    table.rows.push_back({row.title, std::to_string(row.runs.size()), count_text(static_cast<double>(row.parameters)),
+                          count_text(row.tokens_per_second), text_of("%.3f", row.pretraining_loss),
+                          text_of("%.3f", row.ood_loss) + spread(row.ood_spread),
+                          text_of("%.3f", row.ood_at_equal.value_or(kNothing)) + spread(row.spread)});
+  table.notes = found.warnings;
+  return table;
+}
+
+Figure figure_of(const PanelRecipe& panel, const DrawnSet& drawn) {
+  CurveRecipe recipe{.x = panel.x,
+                     .log_x = panel.x_scale == AxisKind::logarithmic,
+                     .log_y = panel.y_scale == AxisKind::logarithmic,
+                     .spread = panel.spread};
+  if (panel.smoothing > 0) recipe.smoothing = {Smoothing::Kind::exponential, panel.smoothing};
+  const std::string statistic = panel.statistic.empty() ? "entropy_normalized" : panel.statistic;
+  if (panel.chart == "loss") return loss_figure(drawn, recipe);
+  if (panel.chart == "trajectory") return trajectory_figure(drawn, panel.domain, panel.at_loss);
+  if (panel.chart == "gap") return gap_figure(drawn, recipe);
+  if (panel.chart == "series") return series_figure(drawn, panel.series, recipe);
+  if (panel.chart == "layers") return layers_of(drawn, statistic, panel.x);
+  if (panel.chart == "heads") return heads_of(drawn, statistic);
+  return setting_figure(drawn, panel);
+}
+
+void set_axes(Figure& figure, const PanelRecipe& panel) {
+  const auto set = [](AxisRecipe& axis, AxisKind kind, const std::optional<std::array<double, 2>>& range) {
+    axis.logarithmic = kind == AxisKind::logarithmic;
+    if (range) axis.range = range;
+  };
+  set(figure.x, panel.x_scale, panel.x_range);
+  set(figure.y, panel.y_scale, panel.y_range);
+  make_symmetric(figure, panel.x_scale == AxisKind::symmetric, panel.y_scale == AxisKind::symmetric);
+}
+
+/// "Title. Transformer++ (seeds 1, 2; 61 k tokens), Avey (seed 1; …). Saccade 0.1.0."
+std::string caption_of(const FigureRecipe& recipe, const DrawnSet& drawn, const std::vector<std::string>& notes) {
+  std::string text = recipe.title;
+  if (!text.empty() && text.back() != '.') text += ".";
+  if (!recipe.source.empty()) text += " After " + recipe.source + ".";
+  std::string runs;
+  for (const DrawnRuns& each : drawn) {
+    std::string seeds;
+    double tokens = 0;
+    bool open = false;
+    for (const Run* run : each.seeds) {
+      seeds += (seeds.empty() ? "" : ", ") + std::to_string(run->info().seed);
+      tokens = std::max(tokens, run_number(*run, "tokens"));
+      open |= run->info().state != RunState::finished;
+    }
+    runs += (runs.empty() ? "" : ", ") + each.label + " (seed" + (each.seeds.size() > 1 ? "s " : " ") + seeds + "; " + count_text(tokens) +
+            " tokens" + (open ? ", not finished" : "") + ")";
+  }
+  if (!runs.empty()) text += (text.empty() ? "" : " ") + runs + ".";
+  for (const std::string& note : notes) text += " " + note;
+  return text + " Saccade " + library_versions().value("saccade", std::string()) + ".";
+}
+
+void require_series(const RunSet& runs, const PanelRecipe& panel, const std::string& where) {
+  if (panel.chart != "series" || runs.empty()) return;
+  std::vector<std::string> names;
+  for (const Run* run : runs)
+    for (const Series& series : run->series()) {
+      if (series.name == panel.series) return;
+      if (std::find(names.begin(), names.end(), series.name) == names.end()) names.push_back(series.name);
+    }
+  if (!names.empty()) throw UsageError(where + "/series is \"" + panel.series + "\": no run has it" + did_you_mean(panel.series, names));
+}
+
+}  // namespace
+
+double run_number(const Run& run, const std::string& name) {
+  const RunInfo& info = run.info();
+  if (name == "parameters") return static_cast<double>(info.parameters);
+  if (name == "validation") return last_of(run, "validation/loss");
+  if (name == "ood") return last_of(run, "ood/loss");
+  if (name == "gap") return last_of(run, "ood/loss") - last_of(run, "validation/loss");
+  if (name == "perplexity") return std::exp(last_of(run, "validation/loss"));
+  if (name == "entropy") return mean_over_layers(run, "entropy_normalized");
+  const Series* steps = run.find("train/loss");
+  if (name == "tokens") return steps && !steps->tokens.empty() ? steps->tokens.back() : kNothing;
+  if (name == "seconds") return steps && !steps->seconds.empty() ? steps->seconds.back() : kNothing;
+  if (name.find('.') != std::string::npos) return setting_of(run, name);
+  return last_of(run, name);
+}
+
+RunSet runs_of(const FigureRecipe& recipe, const RunSet& runs) {
+  const RunFilter filter(recipe.runs);
+  RunSet chosen;
+  for (const Run* run : runs) {
+    const std::string folder = run->info().directory.filename().string();
+    const bool named = recipe.folders.empty() || std::find(recipe.folders.begin(), recipe.folders.end(), folder) != recipe.folders.end();
+    if (named && filter.passes(*run)) chosen.push_back(run);
+  }
+  return chosen;
+}
+
+FigurePage make_page(const FigureRecipe& recipe, const RunSet& runs, const RunSet& among) {
+  const RunSet chosen = runs_of(recipe, runs);
+  const RunSet& all = among.empty() ? chosen : among;
+  FigurePage page{.id = recipe.name, .title = recipe.title.empty() ? recipe.name : recipe.title, .style = recipe.style};
+  std::vector<std::string> notes;
+  for (size_t i = 0; i < recipe.panels.size(); ++i) {
+    const PanelRecipe& panel = recipe.panels[i];
+    const RunFilter narrower(panel.runs);
+    RunSet mine;
+    std::copy_if(chosen.begin(), chosen.end(), std::back_inserter(mine), [&](const Run* run) { return narrower.passes(*run); });
+    require_series(mine, panel, "/panels/" + std::to_string(i));
+    if (panel.chart == "table") {
+      page.tables.push_back(table_of(mine, panel));
+      continue;
+    }
+    Figure figure = figure_of(panel, drawn_groups(mine, all));
+    set_axes(figure, panel);
+    figure.title = panel.title;
+    for (const std::string& line : figure.provenance)
+      if (std::find(page.provenance.begin(), page.provenance.end(), line) == page.provenance.end()) page.provenance.push_back(line);
+    if (panel.smoothing > 0)
+      notes.push_back("Smoothed by a debiased exponential mean with a reach of " + count_text(panel.smoothing) + " on the x axis.");
+    page.panels.push_back(std::move(figure));
+  }
+  const DrawnSet drawn = drawn_groups(chosen, all);
+  const bool several = std::any_of(drawn.begin(), drawn.end(), [](const DrawnRuns& each) { return each.seeds.size() > 1; });
+  if (several) {
+    const Spread spread = recipe.panels.front().spread;
+    notes.push_back(std::string("Means over seeds; bands are ") + (spread == Spread::interval ? "the " : "one ") + to_string(spread) +
+                    (page.tables.empty() ? "." : ", ± one sample standard deviation."));
+  }
+  page.caption = caption_of(recipe, drawn, notes);
+  return page;
+}
+
+}  // namespace saccade

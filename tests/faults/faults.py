@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Batteries of faults against the real program; each prints its figures and fails when one that must be 0 is not.
+
+    make faults                              all, in full
+    make faults FAULTS="kills --trials 500"  one, with a number of trials"""
+
+import argparse
+import importlib
+import pathlib
+import sys
+import tempfile
+import time
+
+# trials in full, in short
+BATTERIES = {
+    "kills": (10000, 60),
+    "power_cuts": (5000, 60),
+    "failing_calls": (6000, 70),
+    "company": (1, 0),
+    "flips": (2000, 25),
+    "hostile_files": (6000, 60),
+    "same_run": (100, 2),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("battery", nargs="*", help=f"{', '.join(BATTERIES)} (default: all)")
+    parser.add_argument("--binary", required=True, type=pathlib.Path, help="saccade")
+    parser.add_argument("--library", required=True, type=pathlib.Path, help="faulty_calls.so")
+    parser.add_argument("--run-state", required=True, type=pathlib.Path)
+    parser.add_argument("--short", action="store_true", help="as a test: less than a minute each")
+    parser.add_argument("--trials", type=int, help="instead of the number that is usual")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=pathlib.Path, help="work in this folder and leave it")
+    options = parser.parse_args()
+    for name in options.battery:
+        if name not in BATTERIES:
+            parser.error(f"no battery {name}; there are {', '.join(BATTERIES)}")
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(pathlib.Path(__file__).parent))
+    from program import Program
+    good = True
+    for name in options.battery or BATTERIES:
+        with tempfile.TemporaryDirectory(prefix="saccade-faults-") as folder:
+            program = Program(options.binary.resolve(), options.library.resolve(), options.run_state.resolve(), options.keep or folder)
+            trials = options.trials if options.trials is not None else BATTERIES[name][1 if options.short else 0]
+            began = time.monotonic()
+            good = importlib.import_module(name).run(program, trials, options.seed) and good
+            print(f"-- {name}: {time.monotonic() - began:.0f} s", flush=True)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,234 @@
+// The page of figures and the command that draws recipes: one paint code for screen and file, kept and written beside the runs.
+#include <QAction>
+#include <QCheckBox>
+#include <QComboBox>
+#include <QLineEdit>
+#include <QListWidget>
+#include <QMenu>
+#include <QPainter>
+#include <QPlainTextEdit>
+#include <QProcess>
+#include <QToolButton>
+
+#include "analysis/figures/recipe.h"
+#include "kernels/engine/error.h"
+#include "tests/ui/reading_pages_fixture.h"
+#include "ui/charts/colours.h"
+#include "ui/charts/page_painting.h"
+#include "ui/figures/figures_page.h"
+
+namespace saccade::test {
+
+using namespace ui;
+
+class FiguresTest : public QObject {
+  Q_OBJECT
+
+  static QByteArray content(const QString& file) {
+    QFile opened(file);
+    return opened.open(QIODevice::ReadOnly) ? opened.readAll() : QByteArray();
+  }
+
+  static QToolButton* button(PageOnRuns& page, const QString& name) { return page.child<QToolButton>(name); }
+  static QAction* action(PageOnRuns& page, const QString& text) {
+    for (QAction* each : page.widget().actions())
+      if (each->text() == text) return each;
+    return nullptr;
+  }
+  static QString caption(PageOnRuns& page) { return page.child<QLabel>("Caption")->text(); }
+  static QString folder(PageOnRuns& page) { return page.session().runs()->folder() + "/figures"; }
+
+  static FigurePage two_panels() {
+    Figure figure{.id = "a", .title = "left", .x = {"step"}, .y = {"loss"}};
+    figure.curves.push_back({"one curve", {1, 2, 3}, {3, 2, 1}, {0, 0x72, 0xB2}});
+    figure.curves.push_back({"another one", {1, 2, 3}, {3, 2.5, 1.1}, {0xD5, 0x5E, 0}});
+    FigurePage page{.id = "two", .title = "Two"};
+    page.style.columns = 2;
+    page.panels = {figure, figure};
+    page.panels[1].y.linear_within = 0.01;
+    page.panels[1].curves[1].y = {-3, 0, 2};
+    page.caption = "What 50 % of_it is.";
+    return page;
+  }
+
+ private Q_SLOTS:
+  void a_new_figure_is_kept_and_drawn() {
+    PageOnRuns page("figures", three_architectures());
+    action(page, "New figure")->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(QFileInfo::exists(folder(page) + "/figure.json"), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(caption(page).contains("seeds 1, 2"), 20000);
+    QVERIFY2(caption(page).contains("Saccade "), qPrintable(caption(page)));
+    auto* preview = page.child<QWidget>("The figure on paper");
+    QTRY_VERIFY(preview->grab().toImage().pixel(preview->width() / 2, preview->height() / 2) != 0);
+    page.shoot("figures");
+    auto* runs = page.child<QLineEdit>("Runs");
+    runs->setFocus();
+    QTest::keyClicks(runs, "mixer:avey");
+    QTRY_VERIFY_WITH_TIMEOUT(!caption(page).contains("seeds 1, 2") && caption(page).contains("seed 1"), 20000);
+    QCOMPARE(load_recipe((folder(page) + "/figure.json").toStdString()).runs, std::string("mixer:avey"));
+    page.child<QComboBox>("Size")->setCurrentIndex(3);  // ICML, one column
+    QTRY_COMPARE_WITH_TIMEOUT(load_recipe((folder(page) + "/figure.json").toStdString()).style.width_mm, 82.5, 20000);
+  }
+
+  /// What is exported is what the same recipe gives on the command line, to the byte where files hold no dates.
+  void the_window_and_the_command_line_write_the_same() {
+    PageOnRuns page("figures", three_architectures());
+    action(page, "New figure")->trigger();
+    for (QCheckBox* box : page.widget().findChildren<QCheckBox*>())
+      if (QStringList{"SVG", "PNG"}.contains(box->text())) QTest::mouseClick(box, Qt::LeftButton, {}, {5, box->height() / 2});
+    QTRY_VERIFY_WITH_TIMEOUT(content(folder(page) + "/figure.json").contains("png"), 20000);
+    action(page, "Export")->trigger();
+    for (const char* kind : {"pdf", "svg", "png", "csv", "tex"})
+      QTRY_VERIFY2_WITH_TIMEOUT(QFileInfo::exists(folder(page) + "/figure." + kind), kind, 30000);
+    const QTemporaryDir other;
+    QProcess program;
+    program.start(qEnvironmentVariable("SACCADE_BINARY"), {"export", "--recipe", folder(page) + "/figure.json", "--out", other.path()});
+    QVERIFY(program.waitForFinished(60000));
+    QVERIFY2(program.exitCode() == 0, program.readAllStandardError());
+    for (const char* kind : {"svg", "png", "csv", "tex"})
+      QCOMPARE(content(other.filePath("figure.") + kind), content(folder(page) + "/figure." + kind));
+    const QByteArray pdf = content(folder(page) + "/figure.pdf");
+    QVERIFY(pdf.contains("/FontFile2") && !pdf.contains("/DCTDecode"));  // fonts are embedded, nothing is a JPEG
+    const QByteArray svg = content(folder(page) + "/figure.svg");
+    QVERIFY(svg.contains("<text") && svg.contains("width=\"140mm\""));
+    const QByteArray csv = content(folder(page) + "/figure.csv");
+    QVERIFY(csv.startsWith("panel,curve,x_title,y_title,x,y,low,high\na,"));
+    const QByteArray tex = content(folder(page) + "/figure.tex");
+    QVERIFY(tex.contains("\\includegraphics[width=140mm]{figure}") && tex.contains("\\caption{") && tex.contains("seeds 1, 2"));
+  }
+
+  void recipes_of_the_papers_can_be_read_and_written_again() {
+    const auto names = shipped_recipes();
+    QVERIFY(names.size() >= 25);
+    for (const std::string& name : names) {
+      const FigureRecipe recipe = load_recipe(find_recipe(name));
+      QVERIFY2(!recipe.title.empty() && recipe.source.starts_with("arXiv:"), name.c_str());
+      QVERIFY2(parse_recipe(to_json(recipe).dump(), "again", recipe.name) == recipe, name.c_str());
+    }
+  }
+
+  void a_table_is_written_as_latex() {
+    PageOnRuns page("figures", three_architectures());
+    auto* more = button(page, "New figure");
+    for (QAction* each : more->menu()->actions())
+      if (each->text() == "2506.11305-table-12") each->trigger();
+    auto* text = page.child<QPlainTextEdit>("Tables as LaTeX");
+    QTRY_VERIFY_WITH_TIMEOUT(text->isVisible() && text->toPlainText().contains("\\begin{tabular}"), 20000);
+    QVERIFY(text->toPlainText().contains("$\\pm$"));  // two seeds
+    action(page, "Export")->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(content(folder(page) + "/2506.11305-table-12.tex").contains("\\label{tab:2506.11305-table-12}"), 20000);
+    QVERIFY(!QFileInfo::exists(folder(page) + "/2506.11305-table-12.pdf"));
+  }
+
+  void removing_can_be_undone() {
+    PageOnRuns page("figures", three_architectures());
+    action(page, "New figure")->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(QFileInfo::exists(folder(page) + "/figure.json"), 20000);
+    auto* title = page.child<QLineEdit>("Caption");
+    title->setFocus();
+    QTest::keyClicks(title, "Mine");
+    QTRY_VERIFY_WITH_TIMEOUT(content(folder(page) + "/figure.json").contains("Mine"), 20000);
+    action(page, "Remove")->trigger();
+    QVERIFY(!QFileInfo::exists(folder(page) + "/figure.json"));
+    QCOMPARE(page.child<QListWidget>("Figures of this folder")->count(), 0);
+    QTest::keyClick(&page.widget(), Qt::Key_Z, Qt::ControlModifier);
+    QTRY_VERIFY_WITH_TIMEOUT(content(folder(page) + "/figure.json").contains("Mine"), 20000);
+  }
+
+  void panels_are_added_ordered_and_lettered() {
+    PageOnRuns page("figures", three_architectures());
+    action(page, "New figure")->trigger();
+    auto* panels = page.child<QListWidget>("Panels");
+    QTest::mouseClick(button(page, "Add a panel"), Qt::LeftButton);
+    QCOMPARE(panels->count(), 2);
+    QCOMPARE(panels->currentRow(), 1);
+    page.child<QComboBox>("Chart")->setCurrentIndex(1);
+    QCOMPARE(panels->item(1)->text(), QString("b  trajectory"));
+    QTest::mouseClick(button(page, "Earlier panel"), Qt::LeftButton);
+    QCOMPARE(panels->item(0)->text(), QString("a  trajectory"));
+    QCOMPARE(panels->currentRow(), 0);
+    page.child<QComboBox>("Columns")->setCurrentIndex(1);
+    QTRY_COMPARE_WITH_TIMEOUT(load_recipe((folder(page) + "/figure.json").toStdString()).panels.size(), size_t{2}, 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(load_recipe((folder(page) + "/figure.json").toStdString()).style.columns == 2, 20000);
+    page.shoot("figures-panels");
+    page.widget().resize(640, 560);
+    page.shoot("figures-narrow");
+  }
+
+  void the_page_is_as_wide_as_asked() {
+    FigurePage page = two_panels();
+    page.style.width_mm = 171.4;
+    QCOMPARE(page_size_mm(page).width(), 171.4);
+    const double two_columns = page_size_mm(page).height();
+    page.style.columns = 1;
+    QVERIFY(page_size_mm(page).height() > 1.9 * two_columns);
+    QCOMPARE(to_json(page_from_json(to_json(page))), to_json(page));
+    QVERIFY(QString::fromStdString(to_latex(page)).contains("\\caption{What 50 \\% of\\_it is.}"));
+  }
+
+  /// Names at the ends of curves are in the curves' colours, and apart.
+  void names_can_stand_at_the_ends() {
+    FigurePage page = two_panels();
+    page.panels.resize(1);
+    page.style.legend = LegendPlace::direct;
+    QImage image(900, 500, QImage::Format_RGB32);
+    image.setDotsPerMeterX(5906), image.setDotsPerMeterY(5906);  // 150 dpi
+    image.fill(Qt::white);
+    QPainter painter(&image);
+    paintPage(painter, QRectF(image.rect()), page);
+    painter.end();
+    int blue = 0, orange = 0;
+    for (int y = 0; y < image.height(); ++y)
+      for (int x = 750; x < image.width(); ++x) {
+        const QColor c = image.pixelColor(x, y);
+        blue += c.blue() > c.red() + 90, orange += c.red() > c.blue() + 90;
+      }
+    QVERIFY2(blue > 60 && orange > 60, qPrintable(QString("%1 %2").arg(blue).arg(orange)));
+    if (const QString shots = qEnvironmentVariable("SACCADE_SHOTS"); !shots.isEmpty()) image.save(shots + "/direct.png");
+  }
+
+  void mistakes_are_named_data() {
+    QTest::addColumn<QString>("json");
+    QTest::addColumn<QString>("message");
+    QTest::newRow("key") << R"({"titel": "x"})"
+                         << "did you mean \"title\"?";
+    QTest::newRow("chart") << R"({"panels": [{"chart": "los"}]})"
+                           << "/panels/0/chart is \"los\"; did you mean \"loss\"?";
+    QTest::newRow("none") << R"({"panels": []})"
+                          << "/panels is []; expected a list of 1 to 26 panels";
+    QTest::newRow("size") << R"({"style": {"size": "nurips"}})"
+                          << "did you mean \"neurips\"?";
+    QTest::newRow("width") << R"({"style": {"width_mm": 0}})"
+                           << "/style/width_mm is 0; expected a number from 20";
+    QTest::newRow("range") << R"({"panels": [{"x_range": [2, 1]}]})"
+                           << "/panels/0/x_range is [2,1]; expected [low, high]";
+    QTest::newRow("series") << R"({"panels": [{"chart": "series"}]})"
+                            << "/panels/0/series";
+    QTest::newRow("format") << R"({"formats": ["pdv"]})"
+                            << "did you mean \"pdf\"?";
+  }
+  void mistakes_are_named() {
+    QFETCH(QString, json);
+    QFETCH(QString, message);
+    try {
+      static_cast<void>(parse_recipe(json.toStdString(), "r.json", "r"));
+      QFAIL("no mistake was found");
+    } catch (const UsageError& error) {
+      QVERIFY2(QString(error.what()).startsWith("r.json: ") && QString(error.what()).contains(message), error.what());
+    }
+  }
+
+  void maps_have_the_page_s_colours() {
+    for (const std::string& name : colour_maps()) {
+      const QList<QRgb>& map = colour_map(false, name);
+      for (qsizetype i = 1; i < map.size(); ++i) QVERIFY2(qGray(map[i]) >= qGray(map[i - 1]) - 3, name.c_str());  // ever lighter
+      QVERIFY(qGray(map.last()) - qGray(map.first()) > 130);
+    }
+    QVERIFY(colour_map(false, "magma") != colour_map(false, "viridis"));
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_MAIN(saccade::test::FiguresTest)
+#include "figures_test.moc"

@@ -1,0 +1,274 @@
+// The page of studies and the queue, over the real program: what it shows is what saccade study and saccade queue say.
+#include <QAbstractItemModelTester>
+#include <QAction>
+#include <QComboBox>
+#include <QLabel>
+#include <QLineEdit>
+#include <QListWidget>
+#include <QPushButton>
+#include <QSignalSpy>
+#include <QSpinBox>
+#include <QToolButton>
+
+#include "tests/app/program.h"
+#include "ui/page.h"
+#include "ui/run_list.h"
+#include "ui/session.h"
+#include "ui/studies/lines_table.h"
+#include "ui/studies/studies_page.h"
+#include "ui/watchdog.h"
+
+namespace saccade::test {
+
+using namespace ui;
+using Json = nlohmann::json;
+
+class StudiesTest : public QObject {
+  Q_OBJECT
+
+  Program program_;
+
+  static Json small_study() {
+    return {{"question", "Which width?"},
+            {"base", Program::config()},
+            {"axes", Json::array({{{"setting", "architecture.width"}, {"values", {8, 16}}}})},
+            {"seeds", {1, 2}},
+            {"tuning", {{"setting", "training.learning_rate"}, {"values", {0.0001, 0.003, 0.01}}}}};
+  }
+
+  /// The page on a folder of runs, as the window has it.
+  struct Shown {
+    explicit Shown(const QString& folder) : session(folder), page(session, nullptr) {
+      page.resize(1100, 720);
+      page.show();
+      QTest::qWait(50);
+    }
+    template <class T>
+    T* child(const QString& name) {
+      for (T* each : page.findChildren<T*>())
+        if (each->accessibleName() == name) return each;
+      return nullptr;
+    }
+    LinesTable* table(const QString& name) { return child<LinesTable>(name); }
+    QString cell(const QString& name, int row, int column) { return table(name)->model()->index(row, column).data().toString(); }
+    QToolButton* button(const QString& name) { return child<QToolButton>(name); }
+    QPushButton* push(const QString& text) {
+      for (QPushButton* each : page.findChildren<QPushButton*>())
+        if (each->text() == text) return each;
+      return nullptr;
+    }
+    QString takes() { return child<QLabel>(QStringLiteral("What the study takes"))->text(); }
+    Session session;
+    StudiesPage page;
+  };
+
+  void choose(Shown& shown, const QString& study) const {
+    auto* line = shown.child<QComboBox>(QStringLiteral("Study to begin"))->lineEdit();
+    line->setFocus();
+    line->selectAll();
+    QTest::keyClicks(line, study);
+  }
+
+  Json status(const QString& study) const { return program_.run({"--json", "study", "status", program_.path(study)}).json(); }
+  Json queue() const {
+    const Json all = program_.run({"--json", "queue", "list"}).json();
+    return all.empty() ? Json{{"worker", nullptr}, {"entries", Json::array()}, {"paused", false}} : all[0];
+  }
+
+  bool at_rest() const {
+    return QTest::qWaitFor([&] { return queue()["worker"].is_null() && (queue()["entries"].empty() || queue()["paused"] == true); },
+                           120000);
+  }
+
+ private Q_SLOTS:
+  void initTestCase() {
+    qputenv("SACCADE_DATA", program_.path("data").toUtf8());
+    qputenv("SACCADE_CACHE", program_.path("cache").toUtf8());
+    qputenv("SACCADE_RUNS", program_.path("runs").toUtf8());
+    program_.import_corpus();
+    QDir().mkpath(program_.path("runs"));
+    program_.write("widths.json", QByteArray::fromStdString(small_study().dump()));
+  }
+
+  void cleanup() { QVERIFY(at_rest()); }
+
+  void an_empty_folder_says_what_to_do() {
+    Shown shown(program_.path("runs"));
+    QTRY_VERIFY(shown.page.findChildren<QLabel*>().size() > 0);
+    const auto says = [&](const QString& text) {
+      for (const QLabel* label : shown.page.findChildren<QLabel*>())
+        if (label->isVisible() && label->text().contains(text)) return true;
+      return false;
+    };
+    QTRY_VERIFY(says("No study stands in"));
+    QTRY_VERIFY(says("Nothing has been queued") || says("at rest"));
+    QVERIFY(!shown.button("Stop")->isEnabled() && !shown.button("Go on")->isEnabled());
+  }
+
+  /// Counts and disk come by themselves, time when asked for, mistakes in the study's own words.
+  void tells_what_a_study_takes_before_it_is_queued() {
+    Shown shown(program_.path("runs"));
+    choose(shown, program_.path("widths.json"));
+    QTRY_VERIFY_WITH_TIMEOUT(shown.takes().startsWith("8 runs"), 20000);
+    QVERIFY2(shown.takes().contains("time not measured yet"), qPrintable(shown.takes()));
+    QTest::mouseClick(shown.push("Time its steps"), Qt::LeftButton);
+    QVERIFY(shown.push("Cancel the timing"));
+    QTRY_VERIFY_WITH_TIMEOUT(shown.takes().contains("one run after the other"), 60000);
+    auto* set = shown.child<QLineEdit>("Settings of all runs");
+    set->setFocus();
+    QTest::keyClicks(set, "training.stepz=4");
+    QTRY_VERIFY_WITH_TIMEOUT(shown.takes().contains("stepz"), 20000);
+    QVERIFY(!shown.push("Queue it")->isEnabled());
+    set->clear();
+    choose(shown, "tuned-tny");
+    QTRY_VERIFY_WITH_TIMEOUT(shown.takes().contains("tuned-tiny"), 20000);  // the nearest name
+  }
+
+  /// Queued from the window, it trains without it: the page is closed at once and another one finds the study complete.
+  void a_study_goes_on_without_the_window() {
+    {
+      Shown shown(program_.path("runs"));
+      choose(shown, program_.path("widths.json"));
+      QTRY_VERIFY_WITH_TIMEOUT(shown.push("Queue it") && shown.push("Queue it")->isEnabled(), 20000);
+      QTest::mouseClick(shown.push("Queue it"), Qt::LeftButton);
+    }
+    QTRY_VERIFY_WITH_TIMEOUT(status("runs/widths").value("complete", false), 120000);
+    Shown shown(program_.path("runs"));
+    QTRY_COMPARE_WITH_TIMEOUT(shown.cell("Studies", 0, 1), QString("complete"), 20000);
+    QCOMPARE(shown.cell("Studies", 0, 2), QString("8 of 8"));
+    const Json now = status("runs/widths");
+    int tuned = 0;
+    for (const Json& cell : now["cells"]) tuned += cell["tuning"]["state"] == "tuned";
+    QVERIFY2(shown.cell("Studies", 0, 5).startsWith(QString("%1 tuned").arg(tuned)), qPrintable(shown.cell("Studies", 0, 5)));
+    QCOMPARE(shown.table("Runs of the study")->model()->rowCount(), 8);
+    auto* tuning = shown.child<QListWidget>("Tuning of the cells");
+    QCOMPARE(tuning->count(), 2);
+    QVERIFY(tuning->item(0)->text().contains(now["cells"][0]["tuning"]["state"].get<std::string>().c_str()));
+    QVERIFY(!shown.button("Go on")->isEnabled() && shown.button("Report")->isEnabled());
+    for (LinesTable* table : shown.page.findChildren<LinesTable*>())
+      new QAbstractItemModelTester(table->lines(), QAbstractItemModelTester::FailureReportingMode::QtTest, table);
+    QSignalSpy folder(&shown.session, &Session::folderRequested);
+    QTest::keyClick(&shown.page, Qt::Key_Return, Qt::ControlModifier);
+    QCOMPARE(folder.size(), 1);
+    QCOMPARE(folder[0][0].toString(), program_.path("runs/widths/runs"));
+  }
+
+  /// From the folder of its runs, a study is still the one of the page.
+  void a_study_whose_runs_are_open_stays() {
+    Shown shown(program_.path("runs/widths/runs"));
+    QTRY_COMPARE_WITH_TIMEOUT(shown.cell("Studies", 0, 0), QString("widths"), 20000);
+  }
+
+  /// Order, pause, taking out and going on are those of the queue.
+  void the_queue_is_ordered_paused_and_worked_off() {
+    Json slow = small_study();
+    slow["set"] = {{"training.steps", 4000}};
+    slow.erase("tuning");
+    program_.write("slow.json", QByteArray::fromStdString(slow.dump()));
+    slow["seeds"] = {3};
+    program_.write("later.json", QByteArray::fromStdString(slow.dump()));
+    QCOMPARE(program_.run({"queue", "pause", "--device", "cpu"}).code, 0);
+    for (const char* name : {"slow", "later"})
+      QCOMPARE(
+          program_
+              .run({"study", "start", program_.path(QString("%1.json").arg(name)), "--out", program_.path(QString("runs/%1").arg(name))})
+              .code,
+          0);
+    Shown shown(program_.path("runs"));
+    QTRY_COMPARE_WITH_TIMEOUT(shown.table("Queue")->model()->rowCount(), 2, 20000);
+    QCOMPARE(shown.cell("Queue", 0, 1), QString("slow"));
+    QCOMPARE(shown.cell("Queue", 0, 3), QString("paused"));
+    QVERIFY(shown.child<QLabel>("State of the queue")->text().contains("paused"));
+    shown.table("Queue")->setCurrentKey("cpu " + QString::number(queue()["entries"][1]["id"].get<int>()));
+    QTest::keyClick(&shown.page, Qt::Key_Up, Qt::AltModifier);
+    QTRY_COMPARE_WITH_TIMEOUT(shown.cell("Queue", 0, 1), QString("later"), 20000);
+    QVERIFY(!shown.button("Pause")->isEnabled());
+    QTest::mouseClick(shown.button("Go on with the queue"), Qt::LeftButton);
+    const auto state_of = [&](const QString& study) {
+      for (int row = 0; row < shown.table("Studies")->model()->rowCount(); ++row)
+        if (shown.cell("Studies", row, 0) == study) return shown.cell("Studies", row, 1);
+      return QString();
+    };
+    QTRY_COMPARE_WITH_TIMEOUT(state_of("later"), QString("running"), 60000);
+    QTRY_VERIFY_WITH_TIMEOUT(shown.child<QLabel>("State of the queue")->text().contains("left"), 60000);
+    shown.table("Studies")->setCurrentKey(program_.path("runs/later"));
+    QTRY_VERIFY(shown.button("Stop")->isEnabled());
+    QTest::mouseClick(shown.button("Stop"), Qt::LeftButton);
+    QTRY_COMPARE_WITH_TIMEOUT(state_of("later"), QString("stopped"), 60000);
+    QTRY_COMPARE_WITH_TIMEOUT(state_of("slow"), QString("running"), 60000);
+    QTest::mouseClick(shown.button("Pause now"), Qt::LeftButton);
+    QTRY_COMPARE_WITH_TIMEOUT(state_of("slow"), QString("paused"), 60000);
+    QTRY_COMPARE_WITH_TIMEOUT(shown.table("Queue")->model()->rowCount(), 1, 20000);
+    shown.table("Queue")->setCurrentKey("cpu " + QString::number(queue()["entries"][0]["id"].get<int>()));
+    QTest::mouseClick(shown.button("Take out"), Qt::LeftButton);
+    QTRY_COMPARE_WITH_TIMEOUT(shown.table("Queue")->model()->rowCount(), 0, 20000);
+    QCOMPARE(program_.run({"queue", "go-on", "--device", "cpu"}).code, 0);
+  }
+
+  /// A run that cannot train is told with its reason, and tried again by Go on.
+  void failed_runs_say_why() {
+    Json bad = small_study();
+    bad.erase("tuning");
+    bad["axes"] = Json::array();
+    bad["seeds"] = {7};
+    bad["set"] = {{"training.steps", 8}};
+    program_.write("bad.json", QByteArray::fromStdString(bad.dump()));
+    QDir().mkpath(program_.path("runs/bad"));
+    const auto started = program_.run({"study", "start", program_.path("bad.json"), "--out", program_.path("runs/bad"), "--wait"});
+    QVERIFY2(started.code == 0, qPrintable(started.err));
+    const Json run = status("runs/bad")["runs"][0];
+    // As a worker leaves it whose run was stopped by hand.
+    QDir(program_.path("runs/bad/runs/" + QString::fromStdString(run["name"]))).removeRecursively();
+    program_.write(
+        "runs/bad/state.json",
+        QByteArray::fromStdString(
+            Json{{"format_version", 1}, {"name", "bad"}, {"stopped", false}, {"gave_up", {{run["name"], "no room on the disk"}}}}.dump()));
+    Shown shown(program_.path("runs"));
+    QTRY_VERIFY_WITH_TIMEOUT(shown.table("Studies")->model()->rowCount() > 0, 20000);
+    shown.table("Studies")->setCurrentKey(program_.path("runs/bad"));
+    QTRY_COMPARE(shown.cell("Runs of the study", 0, 1), QString("given up"));
+    QCOMPARE(shown.cell("Runs of the study", 0, 5), QString("no room on the disk"));
+    QVERIFY(shown.child<QLabel>("The selected study")->text().contains("1 runs were given up"));
+    QTest::mouseClick(shown.button("Go on"), Qt::LeftButton);
+    QTRY_COMPARE_WITH_TIMEOUT(shown.cell("Runs of the study", 0, 1), QString("finished"), 60000);
+  }
+
+  /// A study folder that is damaged holds nobody up.
+  void a_damaged_study_is_told() {
+    QDir().mkpath(program_.path("runs/broken"));
+    program_.write("runs/broken/study.json", "{\"question\": ");
+    Shown shown(program_.path("runs"));
+    QTRY_COMPARE_WITH_TIMEOUT(shown.cell("Studies", 1, 1), QString("cannot be read"), 20000);
+    QVERIFY(shown.table("Studies")->model()->rowCount() >= 4);
+    QDir(program_.path("runs/broken")).removeRecursively();
+  }
+
+  /// Reading a study of 200 runs holds no event up.
+  void reading_is_done_beside_the_event_loop() {
+    Json file = small_study();
+    Json seeds = Json::array();
+    for (int i = 1; i <= 100; ++i) seeds.push_back(i);
+    file["seeds"] = seeds;
+    file.erase("tuning");
+    program_.write("many.json", QByteArray::fromStdString(file.dump()));
+    QDir().mkpath(program_.path("runs/many"));
+    QFile::copy(program_.path("many.json"), program_.path("runs/many/study.json"));
+    Shown shown(program_.path("runs"));
+    shown.table("Studies")->setCurrentKey(program_.path("runs/many"));
+    shown.session.place().set("studies/selected", program_.path("runs/many"));
+    QTRY_COMPARE_WITH_TIMEOUT(shown.table("Runs of the study")->model()->rowCount(), 200, 20000);
+    QElapsedTimer clock;
+    qint64 longest = 0;
+    QTimer tick;
+    connect(&tick, &QTimer::timeout, this, [&] { longest = std::max(longest, clock.restart()); });
+    clock.start();
+    tick.start(0);
+    QTest::qWait(2500);
+    QVERIFY2(longest < 100, qPrintable(QString::number(longest)));  // the machine is shared; the benchmark measures
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_MAIN(saccade::test::StudiesTest)
+#include "studies_test.moc"

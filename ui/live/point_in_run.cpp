@@ -1,0 +1,41 @@
+#include "ui/live/point_in_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "analysis/figures/line.h"
+#include "analysis/runs/run_info.h"
+#include "ui/run_selection.h"
+
+namespace saccade::ui {
+
+std::optional<PointInRun> point_in_run(const ShownRuns& shown, const QStringList& series, XAxis x_axis, double x, double y,
+                                       const AxisScale& y_scale) {
+  std::optional<PointInRun> found;
+  double nearest = std::numeric_limits<double>::infinity();
+  for (const Run* run : shown.runs())
+    for (const QString& name : series) {
+      const Series* values = run->find(name.toStdString());
+      if (!values || values->value.empty()) continue;
+      const Line line = line_of(*run, values->name, x_axis);
+      if (x > line.x.back() * (1 + 1e-9)) continue;
+      const auto next = std::lower_bound(line.x.begin(), line.x.end(), x) - line.x.begin();
+      auto at = static_cast<size_t>(std::min<std::ptrdiff_t>(next, static_cast<std::ptrdiff_t>(line.x.size()) - 1));
+      if (at > 0 && std::abs(line.x[at - 1] - x) < std::abs(line.x[at] - x)) --at;
+      const double distance = std::abs(y_scale.shown(line.y[at]) - y_scale.shown(y));
+      if (!(distance < nearest)) continue;
+      nearest = distance;
+      found = PointInRun{directory_of(*run), static_cast<qint64>(values->step[at])};
+    }
+  return found;
+}
+
+qint64 nearest_capture(const QString& directory, qint64 step) {
+  qint64 nearest = -1;
+  for (const int64_t at : step_files(directory.toStdString(), kCaptures))
+    if (nearest < 0 || std::abs(at - step) < std::abs(nearest - step)) nearest = at;
+  return nearest;
+}
+
+}  // namespace saccade::ui

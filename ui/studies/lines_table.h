@@ -1,0 +1,34 @@
+#pragma once
+#include <QTreeView>
+
+#include "ui/studies/lines_model.h"
+
+class QSortFilterProxyModel;
+
+namespace saccade::ui {
+
+/// Lines of text to choose one of: sorted where a header is clicked, the chosen one kept by its key.
+class LinesTable : public QTreeView {
+  Q_OBJECT
+ public:
+  /// `sortable`: false where the order of the lines means something.
+  LinesTable(const QString& name, const QStringList& titles, const QList<int>& numbers, bool sortable, QWidget* parent = nullptr);
+
+  void setLines(std::vector<LinesModel::Line> lines);
+  QString currentKey() const;
+  void setCurrentKey(const QString& key);  ///< nothing where there is no such line
+  LinesModel* lines() const { return model_; }
+
+  QSize sizeHint() const override;
+
+ Q_SIGNALS:
+  void chosen();                    ///< another line, by the reader or because the last one went
+  void opened(const QString& key);  ///< double click or Return
+
+ private:
+  LinesModel* model_;
+  QSortFilterProxyModel* sorted_;
+  bool filling_ = false;
+};
+
+}  // namespace saccade::ui

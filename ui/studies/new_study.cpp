@@ -1,0 +1,226 @@
+#include "ui/studies/new_study.h"
+
+#include <QComboBox>
+#include <QCompleter>
+#include <QDoubleSpinBox>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QFormLayout>
+#include <QHBoxLayout>
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QRegularExpression>
+#include <QSpinBox>
+#include <QToolButton>
+#include <QVBoxLayout>
+
+#include "analysis/studies/study.h"
+#include "analysis/studies/study_folder.h"
+#include "ui/calm_wheel.h"
+#include "ui/run_list.h"
+#include "ui/run_summary.h"
+#include "ui/session.h"
+#include "ui/studies/program_call.h"
+
+namespace saccade::ui {
+namespace {
+
+/// STUDY of a folder STUDY/runs that is open, else the folder: studies stand in it.
+QString studies_folder(const QString& runs) {
+  const QFileInfo folder(runs);
+  if (folder.fileName() == QStringLiteral("runs") && holds_study(folder.path().toStdString())) return QFileInfo(folder.path()).path();
+  return runs;
+}
+
+}  // namespace
+
+NewStudy::NewStudy(Session& session, QWidget* parent) : QWidget(parent), session_(session) {
+  makeFields();
+  soon_.setSingleShot(true);
+  soon_.setInterval(250);
+  connect(&soon_, &QTimer::timeout, this, [this] { plan(false); });
+  const auto later = [this] {
+    session_.place().set("studies/new", studies_->currentText());
+    session_.place().set("studies/set", settings_->text());
+    takes_->setText(tr("Counting the runs …"));
+    start_->setEnabled(false);
+    soon_.start();
+  };
+  connect(studies_, &QComboBox::currentTextChanged, this, later);
+  connect(settings_, &QLineEdit::textChanged, this, later);
+  connect(measure_, &QPushButton::clicked, this, [this] {
+    if (!call_ || !measure_->property("busy").toBool()) return plan(true);
+    plan(false);  // without the timing that went on
+  });
+  connect(start_, &QPushButton::clicked, this, &NewStudy::start);
+  later();
+}
+
+void NewStudy::makeFields() {
+  studies_ = new QComboBox(this);
+  studies_->setAccessibleName(tr("Study to begin"));
+  studies_->setEditable(true);
+  studies_->setInsertPolicy(QComboBox::NoInsert);
+  studies_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  studies_->setMinimumContentsLength(18);
+  try {
+    for (const std::string& name : shipped_studies()) studies_->addItem(QString::fromStdString(name));
+  } catch (const std::exception& error) {  // a file can be chosen all the same
+    Q_EMIT session_.failed(QString::fromUtf8(error.what()));
+  }
+  studies_->completer()->setFilterMode(Qt::MatchContains);
+  studies_->completer()->setCompletionMode(QCompleter::PopupCompletion);
+  const QString last = session_.place().value("studies/new").toString();
+  studies_->setCurrentText(last.isEmpty() ? QStringLiteral("tuned-tiny") : last);
+  auto* file = new QToolButton(this);
+  file->setText(tr("File …"));
+  file->setToolTip(tr("Take a study file of your own"));
+  file->setAccessibleName(tr("Choose a study file"));
+  connect(file, &QToolButton::clicked, this, &NewStudy::chooseFile);
+  auto* first = new QHBoxLayout;
+  first->addWidget(studies_, 1);
+  first->addWidget(file);
+
+  settings_ = new QLineEdit(session_.place().value("studies/set").toString(), this);
+  settings_->setAccessibleName(tr("Settings of all runs"));
+  settings_->setPlaceholderText(tr("settings of all runs: data.corpus=mine training.steps=200"));
+  question_ = new QLabel(this), takes_ = new QLabel(this);
+  takes_->setAccessibleName(tr("What the study takes"));
+  for (QLabel* label : {question_, takes_}) {
+    label->setWordWrap(true);
+    label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  }
+  budget_ = new QDoubleSpinBox(this);
+  budget_->setRange(0, 100000);
+  budget_->setSuffix(tr(" h at most"));
+  budget_->setSpecialValueText(tr("no budget"));
+  budget_->setAccessibleName(tr("Hours of training"));
+  budget_->setToolTip(tr("Hours of training of all runs together; then nothing more is started"));
+  limit_ = new QSpinBox(this);
+  limit_->setRange(0, 1'000'000);
+  limit_->setSuffix(tr(" runs at most"));
+  limit_->setSpecialValueText(tr("all runs"));
+  limit_->setAccessibleName(tr("Runs to begin"));
+  jobs_ = new QSpinBox(this);
+  jobs_->setRange(1, 64);
+  jobs_->setSuffix(tr(" at a time"));
+  jobs_->setAccessibleName(tr("Runs at a time"));
+  jobs_->setToolTip(tr("On the device, as far as its memory reaches"));
+  measure_ = new QPushButton(tr("Time its steps"), this);
+  measure_->setToolTip(tr("Trains two steps of every distinct model here, to tell how long all will take"));
+  start_ = new QPushButton(tr("Queue it"), this);
+  start_->setToolTip(tr("Its runs train one after the other in a process of its own, also when this window is closed"));
+  auto* numbers = new QHBoxLayout;
+  for (QWidget* field : {static_cast<QWidget*>(budget_), static_cast<QWidget*>(limit_), static_cast<QWidget*>(jobs_)}) {
+    numbers->addWidget(field, 1);
+    calm_wheel(field);
+  }
+  calm_wheel(studies_);
+  auto* buttons = new QHBoxLayout;
+  buttons->addStretch();
+  buttons->addWidget(measure_);
+  buttons->addWidget(start_);
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addLayout(first);
+  column->addWidget(question_);
+  column->addWidget(settings_);
+  column->addLayout(numbers);
+  column->addWidget(takes_);
+  column->addLayout(buttons);
+  column->addStretch();
+}
+
+void NewStudy::chooseFile() {
+  auto* dialog = new QFileDialog(this, tr("A study file"), session_.runs()->folder(), tr("Studies (*.json)"));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setFileMode(QFileDialog::ExistingFile);
+  connect(dialog, &QFileDialog::fileSelected, studies_, &QComboBox::setCurrentText);
+  dialog->open();
+}
+
+QString NewStudy::study() const { return studies_->currentText().trimmed(); }
+
+QString NewStudy::directory() const {
+  return studies_folder(session_.runs()->folder()) + QLatin1Char('/') +
+         (study().endsWith(QStringLiteral(".json")) ? QFileInfo(study()).completeBaseName() : QFileInfo(study()).fileName());
+}
+
+QStringList NewStudy::overrides() const {
+  QStringList arguments;
+  static const QRegularExpression spaces(QStringLiteral("\\s+"));
+  for (const QString& each : settings_->text().split(spaces, Qt::SkipEmptyParts)) arguments << QStringLiteral("--set") << each;
+  return arguments;
+}
+
+void NewStudy::plan(bool measure) {
+  if (call_) call_->cancel();
+  measure_->setProperty("busy", measure);
+  measure_->setText(measure ? tr("Cancel the timing") : tr("Time its steps"));
+  if (study().isEmpty()) return takes_->setText(tr("Choose a study, or a file."));
+  if (measure) takes_->setText(takes_->text().section(QLatin1Char('\n'), 0, 0) + tr("\nTiming two steps of every distinct model …"));
+  QStringList arguments{QStringLiteral("study"), QStringLiteral("plan"), study()};
+  if (!measure) arguments << QStringLiteral("--no-measure");
+  call_ = new ProgramCall(
+      arguments + overrides(), false,
+      [this, measure](const ProgramCall::Answer& answer) {
+        measure_->setProperty("busy", false);
+        measure_->setText(tr("Time its steps"));
+        measure_->setEnabled(answer.ok);
+        start_->setEnabled(answer.ok);
+        if (answer.ok) return showPlan(QJsonDocument::fromJson(answer.output).object(), measure);
+        question_->clear();
+        takes_->setText(QStringLiteral("⚠ ") + answer.reason);
+      },
+      this);
+}
+
+void NewStudy::showPlan(const QJsonObject& plan, bool measured) {
+  question_->setText(plan[QStringLiteral("question")].toString());
+  const bool there = holds_study(directory().toStdString());
+  const QJsonValue seconds = plan[QStringLiteral("seconds")];
+  QStringList parts{tr("%1 runs%2")
+                        .arg(plan[QStringLiteral("runs")].toInteger())
+                        .arg(plan[QStringLiteral("may_extend")].toBool() ? tr(" (more where a best value is at an edge)") : QString()),
+                    tr("%1 tokens").arg(formatCount(plan[QStringLiteral("tokens")].toDouble())),
+                    tr("%1 of checkpoints").arg(formatBytes(plan[QStringLiteral("disk_bytes")].toDouble()))};
+  if (seconds.isDouble()) parts << tr("about %1, one run after the other").arg(formatDuration(seconds.toDouble()));
+  QStringList notes;
+  for (const QJsonValue& cell : plan[QStringLiteral("cells")].toArray())
+    if (const QString note = cell[QStringLiteral("note")].toString(); !note.isEmpty() && !notes.contains(note)) notes << note;
+  if (!seconds.isDouble()) parts << (measured ? tr("time not known") : tr("time not measured yet"));
+  QString text = parts.join(QStringLiteral(" · "));
+  if (!notes.isEmpty()) text += QStringLiteral("\n⚠ ") + notes.join(QStringLiteral("; "));
+  if (there) text += tr("\n%1 stands there already: only what is missing is trained.").arg(directory());
+  takes_->setText(text);
+  start_->setText(there ? tr("Go on with it") : tr("Queue it"));
+}
+
+void NewStudy::start() {
+  start_->setEnabled(false);
+  const QString folder = directory();
+  QStringList arguments{QStringLiteral("study"),  QStringLiteral("start"),        study(), QStringLiteral("--out"), folder,
+                        QStringLiteral("--jobs"), QString::number(jobs_->value())};
+  if (budget_->value() > 0) arguments << QStringLiteral("--budget") << QString::number(budget_->value());
+  if (limit_->value() > 0) arguments << QStringLiteral("--limit") << QString::number(limit_->value());
+  new ProgramCall(
+      arguments + overrides(), true,
+      [this, folder](const ProgramCall::Answer& answer) {
+        start_->setEnabled(true);
+        if (!answer.ok) return Q_EMIT session_.failed(answer.reason);
+        const QJsonObject told = QJsonDocument::fromJson(answer.output).object();
+        const QString device = told[QStringLiteral("queue")].toString();
+        Q_EMIT session_.noted(
+            told[QStringLiteral("paused")].toBool()
+                ? tr("%1 waits in the queue of %2, which is paused.").arg(QFileInfo(folder).fileName(), device)
+                : tr("%1 is in the queue of %2. It goes on when this window is closed.").arg(QFileInfo(folder).fileName(), device));
+        Q_EMIT queued(folder);
+        plan(false);
+      },
+      this);
+}
+
+}  // namespace saccade::ui

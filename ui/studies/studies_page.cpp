@@ -1,0 +1,409 @@
+#include "ui/studies/studies_page.h"
+
+#include <QAction>
+#include <QDesktopServices>
+#include <QFileInfo>
+#include <QLabel>
+#include <QListWidget>
+#include <QTabBar>
+#include <QTabWidget>
+#include <QToolButton>
+#include <QUrl>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <cmath>
+
+#include "models/corpus/corpus.h"
+#include "ui/calm_wheel.h"
+#include "ui/charts/figure_view.h"
+#include "ui/charts/two_columns.h"
+#include "ui/page.h"
+#include "ui/run_list.h"
+#include "ui/run_summary.h"
+#include "ui/session.h"
+#include "ui/studies/lines_table.h"
+#include "ui/studies/new_study.h"
+#include "ui/studies/program_call.h"
+#include "ui/theme.h"
+
+namespace saccade::ui {
+namespace {
+
+const RegisterPage entry_{{QStringLiteral("studies"), StudiesPage::tr("Studies"), QStringLiteral("studies"), 60,
+                           [](Session& session, QWidget* parent) -> QWidget* { return new StudiesPage(session, parent); }, false}};
+
+using Cell = LinesModel::Cell;
+
+QString left_of(double seconds) {
+  return std::isnan(seconds) ? QStringLiteral("–") : StudiesPage::tr("%1 left").arg(formatDuration(seconds));
+}
+
+Cell loss_cell(double loss) {
+  return {std::isnan(loss) ? QStringLiteral("–") : formatLoss(loss, 4), std::isnan(loss) ? QVariant(1e300) : QVariant(loss)};
+}
+
+QString tuned_text(const StudyLine& study) {
+  const StudyProgress& p = study.progress;
+  if (!study.readable) return {};
+  if (!p.searches) return StudiesPage::tr("untuned");
+  QString text = StudiesPage::tr("%1 tuned").arg(p.tuned);
+  if (p.edge > 0) text += StudiesPage::tr(", %1 at an edge").arg(p.edge);
+  return text;
+}
+
+LinesModel::Line line_of(const StudyLine& study) {
+  const StudyProgress& p = study.progress;
+  const int64_t failed = p.gave_up + p.diverged;
+  const QString hours = study.budget_hours
+                            ? StudiesPage::tr("%1 of %2 h").arg(QString::number(study.seconds / 3600, 'f', 1)).arg(*study.budget_hours)
+                            : formatDuration(study.seconds);
+  return {study.directory,
+          {{study.name, {}, -1, false, study.question},
+           {study.state, {}, -1, !study.readable || !study.problem.isEmpty(), study.problem},
+           {StudiesPage::tr("%1 of %2").arg(p.finished + p.diverged).arg(p.runs), p.share, p.share},
+           {left_of(p.seconds_left), std::isnan(p.seconds_left) ? QVariant(1e300) : QVariant(p.seconds_left)},
+           {failed > 0 ? QString::number(failed) : QString(), QVariant(static_cast<qlonglong>(failed)), -1, failed > 0},
+           {tuned_text(study)},
+           {hours, study.seconds}}};
+}
+
+LinesModel::Line line_of(const QueueLine& entry, int place) {
+  return {QStringLiteral("%1 %2").arg(entry.device).arg(entry.id),
+          {{QString::number(place)},
+           {entry.name, {}, -1, false, entry.directory},
+           {entry.study ? StudiesPage::tr("study") : StudiesPage::tr("run")},
+           {entry.state},
+           {QStringLiteral("%1 %").arg(static_cast<int>(std::floor(100 * entry.share))), entry.share, entry.share},
+           {left_of(entry.seconds_left)},
+           {entry.device}}};
+}
+
+LinesModel::Line line_of(const StudyRunLine& run) {
+  const double share = run.steps > 0 ? static_cast<double>(run.step) / static_cast<double>(run.steps) : 0;
+  return {run.directory,
+          {{run.name},
+           {run.state, {}, -1, run.failed},
+           {StudiesPage::tr("%1 of %2").arg(run.step).arg(run.steps), share, share},
+           loss_cell(run.validation),
+           loss_cell(run.ood),
+           {QString(run.problem).replace(QLatin1Char('\n'), QLatin1Char(' ')), {}, -1, run.failed, run.problem}}};
+}
+
+QToolButton* button_of(QAction* action, QWidget* parent) {
+  auto* button = new QToolButton(parent);
+  button->setDefaultAction(action);
+  button->setAccessibleName(action->iconText());
+  return button;
+}
+
+QString head_text(const QueueHead& head, qsizetype entries) {
+  const QString state = head.paused    ? StudiesPage::tr("paused")
+                        : head.worked  ? StudiesPage::tr("at work")
+                        : entries == 0 ? StudiesPage::tr("at rest")
+                                       : StudiesPage::tr("⚠ nobody works it off (was the machine restarted?); Go on starts it");
+  QString text = StudiesPage::tr("%1: %2").arg(head.device, state);
+  if (entries == 0) return text;
+  text += StudiesPage::tr(" · %1 at a time · %2 % done").arg(head.jobs).arg(static_cast<int>(std::floor(100 * head.share)));
+  if (head.paused || head.seconds_left <= 0) return text;
+  return text + QStringLiteral(" · ") + (head.at_least ? StudiesPage::tr("at least ") : QString()) + left_of(head.seconds_left);
+}
+
+}  // namespace
+
+StudiesPage::StudiesPage(Session& session, QWidget* parent)
+    : QWidget(parent), session_(session), job_(this, [this](StudiesState state) { showState(std::move(state)); }) {
+  makeActions();
+  auto* column = new QVBoxLayout(this);
+  column->addWidget(new TwoColumns({makeStudies(), 5, 5}, {makeDetails(), 4, 6}, 900, 2.2, this));
+  timer_.setInterval(500);
+  connect(&timer_, &QTimer::timeout, this, [this] { refresh(); });
+  connect(session_.runs(), &RunList::loaded, this, [this] { refresh(true); });
+  connect(studies_, &LinesTable::chosen, this, [this] {
+    if (selected()) session_.place().set("studies/selected", studies_->currentKey());
+    showDetails();
+  });
+  connect(studies_, &LinesTable::opened, this, [this] { openRuns(); });
+  connect(queue_, &LinesTable::chosen, this, &StudiesPage::enableActions);
+  connect(runs_, &LinesTable::opened, this, [this](const QString& run) {
+    openRuns();
+    session_.setCurrentRun(run);
+  });
+  connect(new_, &NewStudy::queued, this, [this](const QString& directory) {
+    session_.place().set("studies/selected", directory);
+    refresh(true);
+  });
+  showDetails();
+}
+
+void StudiesPage::makeActions() {
+  const auto add = [this](const QString& text, const QString& help, const QKeySequence& keys, auto what) {
+    auto* action = new QAction(text, this);
+    action->setShortcut(keys);
+    action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
+    const QString shown = keys.toString(QKeySequence::NativeText);
+    action->setToolTip(shown.isEmpty() ? help : QStringLiteral("%1 (%2)").arg(help, shown));
+    connect(action, &QAction::triggered, this, what);
+    addAction(action);
+    return action;
+  };
+  const auto study = [this](const char* what, const QString& note) {
+    if (const StudyLine* line = selected()) call({QStringLiteral("study"), QLatin1String(what), line->directory}, note.arg(line->name));
+  };
+  const auto queue = [this](const QStringList& what) {
+    if (!device().isEmpty()) call(QStringList{QStringLiteral("queue")} + what + QStringList{QStringLiteral("--device"), device()}, {});
+  };
+  actions_.open_runs = add(tr("Open its runs"), tr("Every page shows the runs of this study"), QKeySequence(Qt::CTRL | Qt::Key_Return),
+                           [this] { openRuns(); });
+  actions_.go_on = add(tr("Go on"), tr("Back into the queue; what failed is tried again"), QKeySequence(Qt::CTRL | Qt::Key_G),
+                       [study] { study("resume", tr("%1 is in the queue.")); });
+  actions_.stop = add(tr("Stop"), tr("Out of the queue; its runs write a checkpoint and stop"), QKeySequence(Qt::CTRL | Qt::Key_Period),
+                      [study] { study("stop", tr("%1 stops at a checkpoint. Go on takes it up again.")); });
+  actions_.report = add(tr("Report"), tr("Tables and figures as one page, with the source of every number"),
+                        QKeySequence(Qt::CTRL | Qt::Key_R), [this] { makeReport(); });
+  actions_.pause = add(tr("Pause"), tr("Nothing more is started; runs at work go on"), {}, [queue] { queue({QStringLiteral("pause")}); });
+  actions_.pause_now = add(tr("Pause now"), tr("Runs at work stop at a checkpoint, too"), {}, [queue] {
+    queue({QStringLiteral("pause"), QStringLiteral("--now")});
+  });
+  actions_.work = add(tr("Go on"), tr("Work the queue off"), {}, [queue] { queue({QStringLiteral("go-on")}); });
+  actions_.work->setIconText(tr("Go on with the queue"));
+  actions_.up = add(tr("Up"), tr("Earlier in the order"), QKeySequence(Qt::ALT | Qt::Key_Up), [this] { move(-1); });
+  actions_.down = add(tr("Down"), tr("Later in the order"), QKeySequence(Qt::ALT | Qt::Key_Down), [this] { move(1); });
+  actions_.remove = add(tr("Take out"), tr("Out of the queue; runs at work go on"), {}, [this, queue] {
+    if (const QueueLine* line = entry()) queue({QStringLiteral("remove"), QString::number(line->id)});
+  });
+}
+
+QWidget* StudiesPage::makeStudies() {
+  studies_ = new LinesTable(tr("Studies"), {tr("Study"), tr("State"), tr("Runs"), tr("Time"), tr("Failed"), tr("Tuning"), tr("Trained")},
+                            {4}, true, this);
+  studies_text_ = new QLabel(this);
+  studies_text_->setWordWrap(true);
+  auto* inner = new QWidget(this);
+  auto* inside = new QVBoxLayout(inner);
+  inside->setContentsMargins(0, 0, 0, 0);
+  inside->addWidget(studies_text_);
+  inside->addWidget(studies_, 1);
+  studies_card_ = new Card(tr("Studies"), {}, inner, this);
+  for (QAction* action : {actions_.open_runs, actions_.go_on, actions_.stop, actions_.report})
+    studies_card_->addControl(button_of(action, studies_card_));
+
+  queue_ =
+      new LinesTable(tr("Queue"), {QString(), tr("Name"), tr("Kind"), tr("State"), tr("Done"), tr("Time"), tr("Device")}, {}, false, this);
+  queue_text_ = new QLabel(this);
+  queue_text_->setWordWrap(true);
+  queue_text_->setAccessibleName(tr("State of the queue"));
+  auto* below = new QWidget(this);
+  auto* under = new QVBoxLayout(below);
+  under->setContentsMargins(0, 0, 0, 0);
+  under->addWidget(queue_text_);
+  under->addWidget(queue_, 1);
+  queue_card_ = new Card(tr("Queue"), {}, below, this);
+  for (QAction* action : {actions_.pause, actions_.pause_now, actions_.work, actions_.up, actions_.down, actions_.remove})
+    queue_card_->addControl(button_of(action, queue_card_));
+
+  auto* left = new QWidget(this);
+  auto* column = new QVBoxLayout(left);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(studies_card_, 3);
+  column->addWidget(queue_card_, 2);
+  return left;
+}
+
+QWidget* StudiesPage::makeDetails() {
+  details_ = new QLabel(this);
+  details_->setWordWrap(true);
+  details_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  details_->setAccessibleName(tr("The selected study"));
+  runs_ = new LinesTable(tr("Runs of the study"), {tr("Run"), tr("State"), tr("Step"), tr("Validation"), tr("OOD"), tr("Why")}, {3, 4},
+                         true, this);
+  tuning_ = new QListWidget(this);
+  tuning_->setAccessibleName(tr("Tuning of the cells"));
+  tuning_->setFrameShape(QFrame::NoFrame);
+  tuning_->setWordWrap(true);
+  auto* tabs = new QTabWidget(this);
+  tabs->setDocumentMode(true);
+  tabs->setAccessibleName(tr("Runs or tuning"));
+  calm_wheel(tabs->tabBar());
+  tabs->addTab(runs_, tr("Runs"));
+  tabs->addTab(tuning_, tr("Tuning"));
+  auto* inner = new QWidget(this);
+  auto* inside = new QVBoxLayout(inner);
+  inside->setContentsMargins(0, 0, 0, 0);
+  inside->addWidget(details_);
+  inside->addWidget(tabs, 1);
+  details_card_ = new Card(tr("Selected study"), {}, inner, this);
+  new_ = new NewStudy(session_, this);
+  auto* right = new QWidget(this);
+  auto* column = new QVBoxLayout(right);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(details_card_, 1);
+  column->addWidget(new Card(tr("Begin a study"), {}, new_, right));
+  return right;
+}
+
+void StudiesPage::showEvent(QShowEvent* event) {
+  QWidget::showEvent(event);
+  refresh(true);
+  timer_.start();
+}
+
+void StudiesPage::hideEvent(QHideEvent* event) {
+  QWidget::hideEvent(event);
+  timer_.stop();
+}
+
+/// The open folder, what it is part of where it is a study's, and the usual one.
+void StudiesPage::refresh(bool urgent) {
+  QStringList folders{session_.runs()->folder(), QString::fromStdString(runs_folder().string())};
+  const QString parent = QFileInfo(session_.runs()->folder()).path();
+  if (QFileInfo(session_.runs()->folder()).fileName() == QStringLiteral("runs") && holds_study(parent.toStdString()))
+    folders << QFileInfo(parent).path();
+  job_.ask([folders] { return read_studies(folders); }, urgent);
+}
+
+void StudiesPage::showState(StudiesState state) {
+  state_ = std::move(state);
+  std::vector<LinesModel::Line> lines;
+  for (const StudyLine& study : state_.studies) lines.push_back(line_of(study));
+  studies_->setLines(std::move(lines));
+  const QString wanted = session_.place().value("studies/selected").toString();
+  if (studies_->currentKey() != wanted) studies_->setCurrentKey(wanted);
+  if (studies_->currentKey().isEmpty() && !state_.studies.empty()) studies_->setCurrentKey(state_.studies.front().directory);
+  studies_text_->setText(
+      tr("No study stands in %1. Begin one that comes with the program, or take a file of your own.").arg(session_.runs()->folder()));
+  studies_text_->setVisible(state_.studies.empty());
+  studies_->setVisible(!state_.studies.empty());
+  showQueue();
+  showDetails();
+}
+
+void StudiesPage::showQueue() {
+  std::vector<LinesModel::Line> lines;
+  QStringList heads;
+  for (const QueueHead& head : state_.queues) {
+    int place = 0;
+    for (const QueueLine& line : state_.entries)
+      if (line.device == head.device) lines.push_back(line_of(line, ++place));
+    heads << head_text(head, place);
+  }
+  queue_->setVisible(!lines.empty());
+  queue_->setLines(std::move(lines));
+  queue_text_->setText(heads.isEmpty() ? tr("Nothing has been queued on this machine yet.") : heads.join(QLatin1Char('\n')));
+}
+
+void StudiesPage::showDetails() {
+  enableActions();
+  const StudyLine* study = selected();
+  runs_->setVisible(study);
+  if (!study) {
+    details_->setText(tr("Choose a study to see its runs."));
+    runs_->setLines({});
+    return tuning_->clear();
+  }
+  details_card_->setTitle(study->name, study->state);
+  QStringList words{study->question + (study->source.isEmpty() ? QString() : QStringLiteral(" (%1)").arg(study->source))};
+  if (!study->problem.isEmpty()) words << QStringLiteral("⚠ ") + study->problem;
+  details_->setText(words.join(QLatin1Char('\n')));
+  std::vector<LinesModel::Line> lines;
+  for (const StudyRunLine& run : study->runs) lines.push_back(line_of(run));
+  runs_->setLines(std::move(lines));
+  QStringList tuning;
+  for (int i = 0; i < tuning_->count(); ++i) tuning << tuning_->item(i)->text();
+  if (tuning == study->tuning) return;
+  tuning_->clear();
+  tuning_->addItems(study->tuning);
+}
+
+void StudiesPage::enableActions() {
+  const StudyLine* study = selected();
+  const bool there = study && study->readable;
+  actions_.open_runs->setEnabled(study);
+  actions_.go_on->setEnabled(there && !study->queued && !study->complete);
+  actions_.stop->setEnabled(there && (study->queued || study->progress.running > 0));
+  actions_.report->setEnabled((there && study->progress.finished > 0) || report_call_);
+  const QString device = this->device();
+  const auto head = std::find_if(state_.queues.begin(), state_.queues.end(), [&](const QueueHead& h) { return h.device == device; });
+  const bool any = head != state_.queues.end();
+  const auto waiting = std::count_if(state_.entries.begin(), state_.entries.end(), [&](const QueueLine& e) { return e.device == device; });
+  actions_.pause->setEnabled(any && !head->paused);
+  actions_.pause_now->setEnabled(any && (!head->paused || waiting > 0));
+  actions_.work->setEnabled(any && (head->paused || (!head->worked && waiting > 0)));
+  const QueueLine* line = entry();
+  for (QAction* action : {actions_.up, actions_.down}) action->setEnabled(line && waiting > 1);
+  actions_.remove->setEnabled(line);
+}
+
+const StudyLine* StudiesPage::selected() const {
+  for (const StudyLine& study : state_.studies)
+    if (study.directory == studies_->currentKey()) return &study;
+  return nullptr;
+}
+
+const QueueLine* StudiesPage::entry() const {
+  for (const QueueLine& line : state_.entries)
+    if (QStringLiteral("%1 %2").arg(line.device).arg(line.id) == queue_->currentKey()) return &line;
+  return nullptr;
+}
+
+QString StudiesPage::device() const {
+  if (const QueueLine* line = entry()) return line->device;
+  for (const QueueHead& head : state_.queues)
+    for (const QueueLine& line : state_.entries)
+      if (line.device == head.device) return head.device;
+  return state_.queues.empty() ? QString() : state_.queues.front().device;
+}
+
+void StudiesPage::openRuns() {
+  const StudyLine* study = selected();
+  if (!study) return;
+  session_.openFolder(study->directory + QStringLiteral("/runs"));
+  session_.showPage(QStringLiteral("live"));
+}
+
+/// Evaluates anew where the study asks for it, which may take long: a second press ends it.
+void StudiesPage::makeReport() {
+  if (report_call_) {
+    report_call_->cancel();
+    report_call_ = nullptr;
+    actions_.report->setText(tr("Report"));
+    return enableActions();
+  }
+  const StudyLine* study = selected();
+  if (!study) return;
+  actions_.report->setText(tr("Cancel the report"));
+  const QString page = study->directory + QStringLiteral("/report/report.html");
+  report_call_ = new ProgramCall(
+      {QStringLiteral("study"), QStringLiteral("report"), study->directory}, false,
+      [this, page](const ProgramCall::Answer& answer) {
+        report_call_ = nullptr;
+        actions_.report->setText(tr("Report"));
+        if (!answer.ok) return Q_EMIT session_.failed(answer.reason);
+        Q_EMIT session_.noted(tr("Wrote %1").arg(page));
+        QDesktopServices::openUrl(QUrl::fromLocalFile(page));
+      },
+      this);
+}
+
+void StudiesPage::move(int by) {
+  const QueueLine* line = entry();
+  if (!line) return;
+  int place = 0, last = 0;
+  for (const QueueLine& each : state_.entries)
+    if (each.device == line->device && ++last && each.id == line->id) place = last;
+  call({QStringLiteral("queue"), QStringLiteral("move"), QString::number(line->id), QString::number(std::clamp(place + by, 1, last)),
+        QStringLiteral("--device"), line->device},
+       {});
+}
+
+void StudiesPage::call(const QStringList& arguments, const QString& note) {
+  new ProgramCall(
+      arguments, true,
+      [this, note](const ProgramCall::Answer& answer) {
+        if (!answer.ok) Q_EMIT session_.failed(answer.reason);
+        if (answer.ok && !note.isEmpty()) Q_EMIT session_.noted(note);
+        refresh(true);
+      },
+      this);
+}
+
+}  // namespace saccade::ui

@@ -1,0 +1,67 @@
+#pragma once
+#include <QPointer>
+#include <QTimer>
+#include <QWidget>
+
+#include "ui/latest_job.h"
+#include "ui/studies/studies_state.h"
+
+class QAction;
+class QLabel;
+class QListWidget;
+class QToolButton;
+
+namespace saccade::ui {
+
+class Card;
+class LinesTable;
+class NewStudy;
+class ProgramCall;
+class Session;
+
+/// Studies in the folder of runs and the queue of this machine: how far they are, what failed, and what goes on next. All that is changed
+/// is changed by the command line program, and trained by the queue's own process, so nothing depends on this window.
+class StudiesPage : public QWidget {
+  Q_OBJECT
+ public:
+  StudiesPage(Session& session, QWidget* parent);
+
+ protected:
+  void showEvent(QShowEvent* event) override;
+  void hideEvent(QHideEvent* event) override;
+
+ private:
+  struct Actions {
+    QAction *open_runs, *go_on, *stop, *report;
+    QAction *pause, *pause_now, *work, *up, *down, *remove;
+  };
+  void makeActions();
+  QWidget* makeStudies();
+  QWidget* makeDetails();
+  void refresh(bool urgent = false);
+  void showState(StudiesState state);
+  void showQueue();
+  void showDetails();
+  void enableActions();
+  const StudyLine* selected() const;
+  const QueueLine* entry() const;
+  QString device() const;  ///< of the entry that is marked, else the first queue
+  void openRuns();
+  void makeReport();
+  void move(int by);
+  void call(const QStringList& arguments, const QString& note);
+
+  Session& session_;
+  StudiesState state_;
+  LatestJob<StudiesState> job_;
+  QTimer timer_;
+  QPointer<ProgramCall> report_call_;
+  Actions actions_{};
+  Card *studies_card_, *queue_card_, *details_card_;
+  LinesTable *studies_, *queue_, *runs_;
+  QListWidget* tuning_;
+  NewStudy* new_;
+  QLabel *details_, *queue_text_, *studies_text_;
+};
+
+}  // namespace saccade::ui

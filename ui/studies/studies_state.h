@@ -1,0 +1,56 @@
+#pragma once
+#include <QString>
+#include <QStringList>
+#include <vector>
+
+#include "analysis/studies/queue.h"
+#include "analysis/studies/study_progress.h"
+
+namespace saccade::ui {
+
+/// A study's run as its table tells it.
+struct StudyRunLine {
+  QString name = {}, directory = {}, state = {}, problem = {};
+  qint64 step = 0, steps = 0;
+  double validation = 0, ood = 0;  ///< nats per token; NaN: not measured
+  bool failed = false;             ///< given up, or diverged
+};
+
+struct StudyLine {
+  QString directory = {}, name = {}, question = {}, source = {}, state = {};
+  QString problem = {};  ///< why nothing more is started, or why it cannot be read
+  StudyProgress progress = {};
+  double seconds = 0;  ///< of training so far
+  std::optional<double> budget_hours = {};
+  bool queued = false, complete = false, readable = true;
+  std::vector<StudyRunLine> runs = {};
+  QStringList tuning = {};  ///< a line for each cell
+};
+
+struct QueueLine {
+  QString device = {}, name = {}, directory = {}, added = {};
+  qint64 id = 0;
+  bool study = true;
+  QString state = {};
+  double share = 0, seconds_left = 0;  ///< NaN: not known
+};
+
+struct QueueHead {
+  QString device = {};
+  bool paused = false, worked = false;
+  qint64 jobs = 1;
+  double share = 0, seconds_left = 0;  ///< of all entries of which it is known
+  bool at_least = false;               ///< others take more
+};
+
+/// What the page shows, read at one time.
+struct StudiesState {
+  std::vector<StudyLine> studies;  ///< by name
+  std::vector<QueueHead> queues;
+  std::vector<QueueLine> entries;  ///< in their order, device by device
+};
+
+/// The studies that stand in `folders`, and those that wait in a queue of this machine. Takes as long as reading their runs' summaries.
+StudiesState read_studies(const QStringList& folders);
+
+}  // namespace saccade::ui
