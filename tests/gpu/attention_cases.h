@@ -123,7 +123,9 @@ inline bool check(Arena& cpu, Arena& gpu, const Case& c, DType dtype) {
     return true;
   }
   const Numbers want = evaluate(cpu, DType::f64, c, in), got = evaluate(gpu, dtype, c, in), again = evaluate(gpu, dtype, c, in);
-  const double value_limit = dtype == DType::bf16 ? 1e-2 : 2e-5, gradient_limit = dtype == DType::bf16 ? 2e-2 : 2e-5;
+  // In bf16 twice what a computation in PyTorch reaches that is not ours: 3.7e-3 for o, 4.6e-3 for scores from mean keys, 6.2e-3 for
+  // gradients (tests/golden/bf16_checks.py, and top1_chunk in tests/golden/data/bf16_reference.json).
+  const double value_limit = dtype == DType::bf16 ? 9.2e-3 : 2e-5, gradient_limit = dtype == DType::bf16 ? 1.24e-2 : 2e-5;
 
   int64_t flips = 0, excused = 0;
   std::vector<bool> skip;  // rows [B, T, H] whose selection differs

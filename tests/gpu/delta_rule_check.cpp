@@ -61,7 +61,8 @@ DeltaRule rule(const Tensors& x, bool gated) {
 
 OpCase from_zeros(const Sizes& s) {
   OpCase c{text(s), inputs(s), [gated = s.gated](Tape& t, const Tensors& x) { return Tensors{delta_rule(t, rule(x, gated)).o}; }};
-  if (s.kind == Sizes::similar_keys) c.slack = 3;  // nearly parallel keys: rounding errors of one write reach the next
+  // Nearly parallel keys: rounding errors of one write reach the next. Twice what bf16_checks.py prints.
+  if (s.kind == Sizes::similar_keys) c.output_limit = s.gated ? 2e-2 : 3e-2, c.gradient_limit = s.gated ? 3.4e-2 : 4.8e-2;
   return c;
 }
 

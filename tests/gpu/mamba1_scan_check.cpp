@@ -63,7 +63,7 @@ std::vector<Input> ablated_inputs(const Size& s, bool one) {
 }
 OpCase ablation_case(const Size& s, bool one, bool state) {
   OpCase c{(one ? "one decay " : "no decay ") + text(s) + (state ? " state" : ""), ablated_inputs(s, one), {}};
-  if (one) c.slack = 3;  // the gradients of α and b are one number each, a sum of terms that cancel
+  c.output_limit = 7.2e-3, c.gradient_limit = 7.4e-3;  // twice what bf16_checks.py prints
   if (state) c.inputs.push_back(parameter({s.batch * s.width, 1, s.states}, 9));
   c.op = [=](Tape& t, const Tensors& x) {
     Mamba1Scan in = ablated(x, one);

@@ -30,8 +30,11 @@ struct OpCase {
   std::string name;
   std::vector<Input> inputs;
   std::function<std::vector<Tensor>(Tape&, const std::vector<Tensor>&)> op;  ///< outputs; differentiable ones get random gradients
-  double slack = 1;                                                          ///< how much more rounding to bf16 may cost
-  bool unrecorded = false;                                                   ///< whether outputs are compared without a record, too
+  /// What outputs and gradients may be off by in bf16. A computation in PyTorch that is not ours reaches 5e-3 and 6e-3 with one rounding or
+  /// two behind each other (norms, convolutions, scans, attention), 7e-3 with the delta rule (tests/golden/bf16_checks.py and the table
+  /// tests/golden/data/bf16_reference.json). A case that says otherwise has twice what is reached for its inputs.
+  double output_limit = 1e-2, gradient_limit = 2e-2;
+  bool unrecorded = false;  ///< whether outputs are compared without a record, too
 };
 
 inline Input activation(const Shape& shape, uint64_t seed, double scale = 1) {
@@ -180,14 +183,14 @@ inline std::string compare_case(const OpCase& c, DType dtype, bool adding, Devic
   for (size_t i = 0; i < unrecorded.values.size(); ++i) {
     const double d = difference(unrecorded.values[i], truth.values[i]);
     off.output = std::max(off.output, d);
-    if (!(d <= (dtype == DType::f32 ? 2e-5 : 1e-2 * c.slack))) problem += " " + truth.names[i] + " is off where nothing is recorded";
+    if (!(d <= (dtype == DType::f32 ? 2e-5 : c.output_limit))) problem += " " + truth.names[i] + " is off where nothing is recorded";
   }
   for (size_t i = 0; i < truth.values.size(); ++i) {
     const double d = difference(once.values[i], truth.values[i]);
     const bool is_output = truth.names[i][0] == 'o';
     double& worst = is_output ? off.output : off.gradient;
     worst = std::max(worst, d);
-    const double limit = dtype == DType::f32 ? 2e-5 : (is_output ? 1e-2 : 2e-2) * c.slack;
+    const double limit = dtype == DType::f32 ? 2e-5 : is_output ? c.output_limit : c.gradient_limit;
     if (!(d <= limit)) {
       char text[96];
       std::snprintf(text, sizeof text, " %s off by %.2g", truth.names[i].c_str(), d);
