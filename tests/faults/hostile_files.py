@@ -28,7 +28,7 @@ def trial(program, figures, command, story, seconds=10):
         figures.fail(SLOW, told)
     elif not result.is_answer() or "internal error" in result.err:
         figures.fail(SIGNALS, told)
-    elif "emory" in result.err:
+    elif "emory" in result.err and "unreadable" not in result.err:  # that is HDF5's word within the helper, whose limit is a quarter of a GiB
         figures.fail(MEMORY, told)
     elif result.code != 0 and not is_one_line(result.err):
         figures.fail(LINES, told)
@@ -240,6 +240,19 @@ def bombs(program):
     return figures.ended()
 
 
+def over_four_gib(program, places):
+    """Files of a run with zeros behind what they hold, further than 32 bits count: read without taking memory for them."""
+    figures = Figures("files of a run that go on with zeros to 5 GiB", (SIGNALS, SLOW, MEMORY, LINES))
+    for place in places:
+        for command in (["compare", "run"], ["inspect", "run"], ["evaluate", "run"], ["resume", "run"]):
+            copy_folder(program.path("run"), program.path("kept"))
+            os.truncate(program.path("run", place), 5 * GIB)
+            trial(program, figures, command, f"{place} of 5 GiB", seconds=60)
+            shutil.rmtree(program.path("run"))
+            program.path("kept").rename(program.path("run"))
+    return figures.ended()
+
+
 def run(program, trials, seed):
     program = program.at(program.folder / "machine")
     program.import_corpus()
@@ -247,5 +260,6 @@ def run(program, trials, seed):
     program.path("widths.json").write_text(json.dumps({"question": "?", "base": tiny_config(), "seeds": [1], "axes": [
         {"setting": "architecture.width", "values": [8, 16]}]}))
     program.good(["train", "config.json", "--out", "run"])
-    good = [mutated_hdf5(program, trials, seed), hostile_texts(program, 1 if trials >= 200 else 5), bombs(program)]
+    places = ["journal.jsonl", "results.h5", "checkpoints/step-12.h5", "captures/step-12.h5", "log.txt", "lock"]
+    good = [over_four_gib(program, places if trials >= 200 else places[1:]), mutated_hdf5(program, trials, seed), hostile_texts(program, 1 if trials >= 200 else 5), bombs(program)]
     return all(good)
