@@ -7,6 +7,7 @@
 #include "kernels/engine/transfer.h"
 #include "kernels/ops/attention/cpu_dense.h"
 #include "kernels/ops/decoding/decoding_cuda.h"
+#include "kernels/ops/decoding/position_tasks.h"
 
 namespace saccade {
 namespace {
@@ -111,7 +112,7 @@ Tensor cached_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tens
       "cached_attention", cost_of(shape, options, k, position, 2),
       [&] {
         dispatch(v.dtype(), [&](auto zero) {
-          for_positions(position, shape.batch, [&](int64_t b, int64_t n, int64_t first) {
+          for_positions_at_once(position, shape.batch, [&](int64_t b, int64_t n, int64_t first) {
             const auto own = [&](const Tensor& x) { return sequences_of(x, b, n); };
             cpu::dense_forward<decltype(zero)>({{n, shape.length, shape.heads, shape.width},
                                                 options,
@@ -145,7 +146,7 @@ CachedElement cached_top1_element(Tape& tape, const Tensor& q, const Tensor& k, 
       [&] {
         dispatch(v.dtype(), [&](auto zero) {
           using T = decltype(zero);
-          for_positions(position, shape.batch, [&](int64_t b, int64_t n, int64_t first) {
+          for_positions_at_once(position, shape.batch, [&](int64_t b, int64_t n, int64_t first) {
             const auto own = [&](const Tensor& x) { return sequences_of(x, b, n); };
             cpu::dense_forward<T>({{n, shape.length, shape.heads, shape.width},
                                    options,

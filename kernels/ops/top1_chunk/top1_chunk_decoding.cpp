@@ -1,6 +1,7 @@
 #include "kernels/ops/top1_chunk/top1_chunk_decoding.h"
 
 #include "kernels/engine/expect.h"
+#include "kernels/ops/decoding/position_tasks.h"
 #include "kernels/ops/top1_chunk/cpu_decoding.h"
 #include "kernels/ops/top1_chunk/top1_chunk_decoding_cuda.h"
 
@@ -46,7 +47,7 @@ CachedChunk cached_top1_chunk(Tape& tape, const Tensor& q, const Tensor& k, cons
       [&] {
         dispatch(v.dtype(), [&](auto zero) {
           using T = decltype(zero);
-          for_positions(position, shape.batch, [&](int64_t b, int64_t n, int64_t first) {
+          for_positions_at_once(position, shape.batch, [&](int64_t b, int64_t n, int64_t first) {
             const auto own = [&](const Tensor& x) { return sequences_of(x, b, n); };
             const ChunkProblem part{{n, capacity, shape.heads, shape.width}, score, options};
             cpu::select_chunks<T>(part, own(q), own(k), own(means), own(out.selected), first);
