@@ -152,6 +152,48 @@ DecodingState DecodingState::empty(Arena& arena, int64_t batch, int64_t capacity
   return state;
 }
 
+void DecodingState::let_lengths_differ(Arena& arena) {
+  length_on_device = arena.allocate({batch}, DType::i32);
+  if (!arena.device().is_plan()) fill_zero(length_on_device);
+}
+
+DecodingState DecodingState::sequence(int64_t b, int64_t tokens) const {
+  DecodingState one{1, capacity, tokens, {}};
+  for (const auto& layer : layers) one.layers.push_back(layer->sequences(b, 1));
+  one.length_on_device = sequences_of(length_on_device, b, 1);
+  return one;
+}
+
+void DecodingState::clear(int64_t b) {
+  for (const auto& layer : layers) {
+    layer->sequences(b, 1)->each([](Tensor& x, LayerState::Kept kept) {
+      if (x && kept == LayerState::Kept::sum) fill_zero(x);
+    });
+    layer->clear_notes(b);
+  }
+  if (length_on_device) fill_zero(sequences_of(length_on_device, b, 1));
+}
+
+void DecodingState::copy(Tape& tape, const DecodingState& other, const Tensor& index) {
+  length = 0;
+  if (length_on_device) fill_zero(length_on_device);
+  for (size_t l = 0; l < layers.size(); ++l) {
+    std::vector<Tensor> from;
+    other.layers[l]->each([&](Tensor& x, LayerState::Kept) { from.push_back(x); });
+    size_t next = 0;
+    layers[l]->each([&](Tensor& x, LayerState::Kept kept) {
+      const Tensor& source = from[next++];
+      if (!x || x.size() == 0) return;
+      const int64_t all = x.size() / x.dim(0);
+      const bool by_token = kept == LayerState::Kept::tokens && x.dim(1) == capacity;
+      copy_sequences(tape, source, index, x, by_token ? all / capacity * other.length : all);
+    });
+    if (index.device().is_cpu())  // where they are kept
+      for (int64_t b = 0; b < batch; ++b) layers[l]->take_notes(b, *other.layers[l], index.data<int32_t>()[b]);
+  }
+  advance(tape, other.length);
+}
+
 Pass DecodingState::pass(int64_t n) const {
   if (length + n > capacity)
     throw UsageError("a sequence of " + std::to_string(length + n) + " tokens; decoding was begun for " + std::to_string(capacity));

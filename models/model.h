@@ -136,19 +136,52 @@ struct Pass {
 class LayerState {
  public:
   virtual ~LayerState() = default;
+
+  /// What a tensor of the state holds.
+  enum class Kept {
+    tokens,  ///< rows of the tokens seen; what lies behind them is not read
+    sum,     ///< a function of all tokens seen, zero before the first
+  };
+  /// Every tensor that is kept: [B, …], or [1, …] where one stands for all sequences; some may be empty.
+  virtual void each(const std::function<void(Tensor&, Kept)>& f) = 0;
+  /// Sequences first … first + count − 1 of these, sharing memory.
+  virtual std::unique_ptr<LayerState> sequences(int64_t first, int64_t count) const = 0;
+  /// What is known of sequence `to` beside the tensors becomes that of a sequence of another such state, or that of no tokens.
+  virtual void take_notes(int64_t /*to*/, const LayerState& /*other*/, int64_t /*from*/) {}
+  virtual void clear_notes(int64_t /*of*/) {}
+
+ protected:
+  /// `sequences` of a state that has tensors only.
+  template <class Own>
+  static std::unique_ptr<LayerState> part_of(const Own& all, int64_t first, int64_t count) {
+    auto part = std::make_unique<Own>(all);
+    part->each([&](Tensor& x, Kept) { x = sequences_of(x, first, count); });
+    return part;
+  }
 };
 
-/// Sequences in progress (decoding). Made by Model::begin, advanced by Model::extend.
+/// Sequences in progress (decoding), all as long as each other or each of a length of its own. Made by Model::begin, advanced by
+/// Model::extend.
 struct DecodingState {
   int64_t batch = 0;
   int64_t capacity = 0;  ///< most tokens a sequence may get
-  int64_t length = 0;    ///< tokens seen
+  int64_t length = 0;    ///< tokens seen; the longest sequence's where lengths differ
   std::vector<std::unique_ptr<LayerState>> layers;
-  bool last_only = false;        ///< with one sequence, extend may return the last position only, and leave out what only others need
-  Tensor length_on_device = {};  ///< i32 [1], the same number, on a GPU: so that a captured step serves every position
+  bool last_only = false;  ///< with one sequence, extend may return the last position only, and leave out what only others need
+  /// i32 [1], the same number, on a GPU: so that a captured step serves every position; i32 [batch] where lengths may differ.
+  Tensor length_on_device = {};
 
   /// For `batch` sequences on the arena's device; layers are the model's business.
   static DecodingState empty(Arena& arena, int64_t batch, int64_t capacity);
+  /// Gives each sequence a length of its own, 0 in a state without tokens. Whoever extends them says in `length` which is the greatest.
+  void let_lengths_differ(Arena& arena);
+  /// Sequence b alone, of `tokens` tokens, sharing memory with these; of a state whose lengths may differ.
+  DecodingState sequence(int64_t b, int64_t tokens) const;
+  /// Sequence b gets no tokens.
+  void clear(int64_t b);
+  /// Each sequence b becomes a copy of sequence index[b] (i32 [batch]) of a state of the same model and capacity, all as long as each
+  /// other.
+  void copy(Tape& tape, const DecodingState& other, const Tensor& index);
   /// Of the n tokens that follow. Throws UsageError when they do not fit.
   Pass pass(int64_t n) const;
   /// After a pass over n tokens.
@@ -170,6 +203,7 @@ class Model {
   /// Final-normed hidden states [B, n, D] of the n tokens i32 [B, n] that follow those in the state, which then holds them
   /// too: a prompt first, then token by token. Equal to `hidden` of the whole sequence at these positions. With
   /// state.last_only it may be [1, 1, D], those of the last token.
+  /// Where lengths differ, each sequence's tokens follow its own.
   virtual Tensor extend(Tape& tape, const Tensor& tokens, DecodingState& state) const;
   /// The matrix [V, D] that turns hidden states into logits (the embedding where tied).
   virtual Tensor output_weight() const = 0;

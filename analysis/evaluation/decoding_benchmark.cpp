@@ -10,13 +10,14 @@
 #include "kernels/engine/random.h"
 #include "kernels/engine/transfer.h"
 #include "models/architectures/registry.h"
-#include "models/training/decoder.h"
+#include "models/corpus/vocabulary.h"
+#include "models/training/batch_decoder.h"
 #include "models/training/training_step.h"
 
 namespace saccade {
 namespace {
 
-constexpr int kTokens = 32;  ///< timed one by one; before them as many as capturing a step takes
+constexpr int64_t kWarm = 3;  ///< tokens before those that are timed: as many as capturing a step takes
 
 Timing timing(const std::string& name, std::vector<double> seconds) {
   std::sort(seconds.begin(), seconds.end());
@@ -49,15 +50,49 @@ std::vector<OpShare> profile_of_prompt(InferenceModel& model, const std::vector<
   return profile_of(profile, 1);
 }
 
-DecodingPoint measure(InferenceModel& model, int64_t vocabulary, int64_t length, const BenchmarkOptions& options) {
-  const std::vector<int32_t> tokens = random_tokens(length, vocabulary);
-  const int warm = 3;
+/// Bytes that a decoder of `sequences` keeps. Throws UsageError where the model does not read so far.
+int64_t state_bytes(InferenceModel& model, int64_t sequences, int64_t capacity) {
+  Arena plan(Device::plan(model.arena().device().engine));
+  const DecodingState state = model.model().begin(plan, model.activations(), sequences, capacity);
+  return plan.used();
+}
+
+/// Throws DeviceError where so much is not free.
+void require_memory(Device device, int64_t bytes) {
+  int64_t free = cpu_memory().available;
+  if (device.is_cuda())
+    for (const Gpu& gpu : gpus())
+      if (gpu.index == device.index) free = gpu.memory_free;
+  if (bytes > free)
+    throw DeviceError("the state takes " + std::to_string(bytes >> 20) + " MiB, " + std::to_string(free >> 20) + " MiB are free");
+}
+
+/// Runs a measurement; what does not fit is said.
+template <class F>
+std::string refusal_of(F&& measure) {
+  try {
+    measure();
+    return {};
+  } catch (const UsageError& error) {
+    return error.what();
+  } catch (const DeviceError& error) {
+    return error.what();
+  } catch (const std::bad_alloc&) {
+    return "out of memory";
+  }
+}
+
+void measure_one(InferenceModel& model, const std::vector<int32_t>& tokens, int64_t more, const BenchmarkOptions& options,
+                 DecodingPoint& point) {
+  point.state_bytes = state_bytes(model, 1, point.length);
+  const int64_t capacity = point.length + kWarm + more;
+  require_memory(model.arena().device(), state_bytes(model, 1, capacity));
   std::optional<Decoder> decoder;
   std::vector<double> prompts, singles;
   Cost cost;
   for (int i = 0; i < options.warmup + options.repeats; ++i) {
     decoder.reset();
-    decoder.emplace(model, length + warm + kTokens);
+    decoder.emplace(model, capacity);
     wait(model.arena().device());
     model.tape().reset_cost();
     const double start = now();
@@ -66,15 +101,48 @@ DecodingPoint measure(InferenceModel& model, int64_t vocabulary, int64_t length,
     if (i >= options.warmup) prompts.push_back(now() - start);
     cost = model.tape().cost();
   }
-  for (int i = 0; i < warm + kTokens; ++i) {
+  for (int64_t i = 0; i < kWarm + more; ++i) {
     const double start = now();
-    decoder->feed({&tokens[static_cast<size_t>(i % length)], 1});
+    decoder->feed({&tokens[static_cast<size_t>(i % point.length)], 1});
     decoder->logits();
-    if (i >= warm) singles.push_back(now() - start);
+    if (i >= kWarm) singles.push_back(now() - start);
   }
-  DecodingPoint point{length, timing("prompt", prompts), timing("token", singles), {}};
-  if (options.profile) point.profile = profile_of_prompt(model, tokens);
+  decoder.reset();
+  point.prompt = timing("prompt", prompts), point.token = timing("token", singles);
   point.prompt.cost = cost;
+  if (options.profile) point.profile = profile_of_prompt(model, tokens);
+}
+
+void measure_batch(InferenceModel& model, const std::vector<int32_t>& tokens, int64_t more, DecodingBatch& batch) {
+  const auto length = static_cast<int64_t>(tokens.size()), capacity = length + kWarm + more;
+  require_memory(model.arena().device(), state_bytes(model, batch.sequences, capacity));
+  BatchDecoder decoder(model, batch.sequences, capacity);
+  wait(model.arena().device());
+  double start = now();
+  for (int64_t b = 0; b < batch.sequences; ++b) decoder.start(b, tokens);
+  batch.prefill = now() - start;
+  std::vector<double> steps;
+  for (int64_t i = 0; i < kWarm + more; ++i) {
+    const std::vector<int32_t> next(static_cast<size_t>(batch.sequences), tokens[static_cast<size_t>(i % length)]);
+    start = now();
+    decoder.feed(next);
+    if (i >= kWarm) steps.push_back(now() - start);
+  }
+  batch.step = timing("step", steps);
+  batch.tokens = more;
+}
+
+DecodingPoint measure(InferenceModel& model, int64_t vocabulary, int64_t length, const DecodingBenchmarkOptions& work,
+                      const BenchmarkOptions& options) {
+  const std::vector<int32_t> tokens = random_tokens(length, vocabulary);
+  DecodingPoint point;
+  point.length = length;
+  point.refusal = refusal_of([&] { measure_one(model, tokens, work.tokens, options, point); });
+  for (const int64_t sequences : work.batches) {
+    DecodingBatch& batch = point.batches.emplace_back();
+    batch.sequences = sequences;
+    batch.refusal = refusal_of([&] { measure_batch(model, tokens, work.tokens, batch); });
+  }
   return point;
 }
 
@@ -100,16 +168,24 @@ const std::vector<DecodingPreset>& decoding_presets() {
   return presets;
 }
 
-DecodingBenchmark benchmark_decoding(const DecodingPreset& preset, std::vector<int64_t> lengths, const BenchmarkOptions& options,
-                                     const std::string& precision) {
-  if (lengths.empty() || options.warmup < 0 || options.repeats < 1) throw UsageError("a benchmark needs a length and a repeat");
+double DecodingBatch::whole_tokens_per_second(int64_t length) const {
+  const double steps = static_cast<double>(tokens), all = static_cast<double>(sequences) * (static_cast<double>(length) + steps);
+  return all / (prefill + steps * step.median);
+}
+
+DecodingPreset decoding_preset(const RunConfig& config) {
+  return {config.name, config.architecture, vocabulary_of(config.data.tokenizer), config.data.sequence_length, config.precision};
+}
+
+DecodingBenchmark benchmark_decoding(const DecodingPreset& preset, DecodingBenchmarkOptions work, const BenchmarkOptions& options) {
+  if (work.lengths.empty() || options.warmup < 0 || options.repeats < 1) throw UsageError("a benchmark needs a length and a repeat");
   use_threads(options.threads);
-  std::sort(lengths.begin(), lengths.end());
-  const int64_t longest = std::max<int64_t>(lengths.back(), 256);
+  std::sort(work.lengths.begin(), work.lengths.end());
+  const int64_t longest = preset.sequence_length > 0 ? preset.sequence_length : std::max<int64_t>(work.lengths.back(), 256);
   InferenceModel model(resolve_architecture(preset.architecture, longest), preset.vocabulary, longest, parse_device(options.device),
-                       precision, 1);
+                       preset.precision, 1);
   DecodingBenchmark result{preset, model.model().parameter_count(), thread_count(), 0, {}};
-  for (int64_t length : lengths) result.points.push_back(measure(model, preset.vocabulary, length, options));
+  for (int64_t length : work.lengths) result.points.push_back(measure(model, preset.vocabulary, length, work, options));
   result.peak_bytes = model.arena().peak_used();
   return result;
 }

@@ -6,7 +6,7 @@
 
 #include "kernels/engine/error.h"
 #include "models/tasks/symbol_task.h"
-#include "models/training/decoder.h"
+#include "models/training/batch_decoder.h"
 #include "models/training/plan.h"
 
 namespace saccade {
@@ -48,13 +48,10 @@ void require_symbols(const LoadedModel& loaded, const SymbolDomain& domain, cons
   planned_evaluation_bytes(loaded.config, loaded.tokenizer->vocabulary(), loaded.model->arena().device().engine, domain.length());
 }
 
-}  // namespace
-
-Answer answer_item(LoadedModel& loaded, const TaskItem& item, const AnswerOptions& options) {
-  const Tokenizer& tokenizer = *loaded.tokenizer;
+/// The end of an item's context that leaves room for the answer.
+std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const TaskItem& item, const AnswerOptions& options, Answer& answer) {
   std::vector<int32_t> prompt = tokenizer.encode(item.requests.front().context);
   if (prompt.empty() || options.prefix == Prefix::end_of_text) prompt.insert(prompt.begin(), tokenizer.end_of_text());
-  Answer answer;
   const int64_t room = options.longest - item.max_tokens;
   if (options.longest > 0 && room < 1)
     throw UsageError("an answer of " + std::to_string(item.max_tokens) + " tokens leaves no room for a prompt in the " +
@@ -64,21 +61,36 @@ Answer answer_item(LoadedModel& loaded, const TaskItem& item, const AnswerOption
     answer.cut = true;
   }
   answer.prompt_tokens = static_cast<int64_t>(prompt.size());
-  Decoder decoder(*loaded.model, answer.prompt_tokens + item.max_tokens);
-  decoder.feed(prompt);
-  std::vector<int32_t> written;
-  while (static_cast<int64_t>(written.size()) < item.max_tokens) {
-    const int32_t next = choose_token(decoder.logits(), 0, 0, 0);
-    if (next == tokenizer.end_of_text()) break;
-    written.push_back(next);
-    answer.text = tokenizer.decode(written);
-    if (const size_t end = first_stop(answer.text, options.stop); end != answer.text.npos) {
-      answer.text.resize(end);
-      break;
-    }
-    if (static_cast<int64_t>(written.size()) < item.max_tokens) decoder.feed({&next, 1});
+  return prompt;
+}
+
+}  // namespace
+
+void answer_items(LoadedModel& loaded, std::span<const TaskItem> items, std::span<const size_t> which, const AnswerOptions& options,
+                  const std::function<void(size_t, const Answer&)>& done, const std::atomic<bool>& stop) {
+  const Tokenizer& tokenizer = *loaded.tokenizer;
+  std::vector<Prompt> prompts;
+  std::vector<Answer> answers;
+  for (const size_t i : which) {
+    answers.emplace_back();
+    prompts.push_back({prompt_tokens(tokenizer, items[i], options, answers.back()), items[i].max_tokens});
   }
-  return answer;
+  std::vector<std::vector<int32_t>> written(which.size());
+  const auto choose = [&](const NextToken& next) {
+    const size_t i = next.which;
+    Answer& answer = answers[i];
+    bool ended = next.likeliest == tokenizer.end_of_text();
+    if (!ended) {
+      written[i].push_back(next.likeliest);
+      answer.text = tokenizer.decode(written[i]);
+      const size_t end = first_stop(answer.text, options.stop);
+      ended = end != answer.text.npos;
+      if (ended) answer.text.resize(end);
+    }
+    if (ended || static_cast<int64_t>(written[i].size()) == prompts[i].most) done(which[i], answer);
+    return ended ? -1 : next.likeliest;
+  };
+  continue_prompts(*loaded.model, prompts, options.side_by_side, choose, stop);
 }
 
 double needle_depth(const Tokenizer& tokenizer, const TaskItem& item) {

@@ -1,5 +1,7 @@
 #pragma once
+#include <atomic>
 #include <functional>
+#include <span>
 
 #include "analysis/tasks/scoring.h"
 #include "analysis/training/training_run.h"
@@ -11,6 +13,7 @@ struct AnswerOptions {
   Prefix prefix = Prefix::none;
   int64_t longest = 0;            ///< tokens of prompt and answer together: the prompt loses its beginning; 0: any number
   std::vector<std::string> stop;  ///< where generation ends; what is found is cut off, with what follows
+  int64_t side_by_side = 64;      ///< answers that are written at a time
 };
 /// What a model wrote.
 struct Answer {
@@ -18,9 +21,11 @@ struct Answer {
   int64_t prompt_tokens = 0;
   bool cut = false;  ///< the prompt's beginning was cut off
 };
-/// Greedy decoding behind the item's context: at most item.max_tokens tokens, until the end of text or a stop. Throws UsageError where the
-/// model cannot decode, or not that far.
-Answer answer_item(LoadedModel& loaded, const TaskItem& item, const AnswerOptions& options);
+/// Greedy decoding behind the contexts of items `which`: at most item.max_tokens tokens, until the end of text or a stop; `done` hears of
+/// each answer as it ends. Which items stand side by side changes no answer. `stop` ends early. Throws UsageError where the model cannot
+/// decode, or not that far.
+void answer_items(LoadedModel& loaded, std::span<const TaskItem> items, std::span<const size_t> which, const AnswerOptions& options,
+                  const std::function<void(size_t item, const Answer& answer)>& done, const std::atomic<bool>& stop);
 
 /// Share of the prompt's tokens that stand before the needle.
 double needle_depth(const Tokenizer& tokenizer, const TaskItem& item);

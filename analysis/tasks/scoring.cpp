@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include "kernels/engine/error.h"
 
@@ -14,10 +15,129 @@ namespace {
 
 /// Lengths are rounded up to this, so that a GPU captures few graphs.
 constexpr int64_t kPadding = 32;
+/// A context is read once if it has at least this many tokens; with its continuations it is rounded up to a multiple of kTailPadding.
+constexpr int64_t kLeastShared = 8, kTailPadding = 8;
 
 int64_t read_length(const EncodedRequest& request, Batching batching) {
   const auto fed = static_cast<int64_t>(request.tokens.size()) - 1;
   return batching == Batching::equal ? fed : (fed + kPadding - 1) / kPadding * kPadding;
+}
+
+/// The requests of each item that are in `which`; each request of no item alone.
+std::vector<std::vector<size_t>> by_item(std::span<const EncodedRequest> requests, std::span<const size_t> which) {
+  std::vector<std::vector<size_t>> items;
+  std::map<int64_t, size_t> place;
+  for (const size_t r : which) {
+    const auto [found, is_new] = place.emplace(requests[r].item, items.size());
+    if (!is_new && requests[r].item >= 0)
+      items[found->second].push_back(r);
+    else
+      items.push_back({r});
+  }
+  return items;
+}
+
+/// An item whose requests begin with the same `context` tokens; at most `tail` are read behind them.
+struct SharedItem {
+  std::vector<size_t> requests;
+  int64_t context = 0, tail = 0;
+};
+/// All that the requests have in common and that is not scored, but for the last token of it: what follows that one is scored.
+SharedItem shared_item(std::span<const EncodedRequest> requests, const std::vector<size_t>& which) {
+  SharedItem item{which, 0, 0};
+  if (which.size() < 2) return item;
+  const std::vector<int32_t>& first = requests[which[0]].tokens;
+  auto common = static_cast<int64_t>(first.size()), longest = int64_t{0};
+  for (const size_t r : which) {
+    const std::vector<int32_t>& own = requests[r].tokens;
+    const auto size = static_cast<int64_t>(own.size());
+    const auto differs = std::mismatch(first.begin(), first.end(), own.begin(), own.end()).first;
+    common = std::min({common, static_cast<int64_t>(differs - first.begin()), size - requests[r].scored});
+    longest = std::max(longest, size);
+  }
+  item.context = common - 1;
+  item.tail = (longest - 1 + kTailPadding - 1) / kTailPadding * kTailPadding - item.context;
+  return item;
+}
+
+/// Items of one length of context, each read once, and all continuations.
+std::vector<ScoredRequest> score_continuations(EvaluationPass& pass, std::span<const EncodedRequest> requests,
+                                               std::span<const SharedItem> items, bool greedy) {
+  Continuations batch;
+  batch.context_length = items.front().context;
+  std::vector<size_t> rows;
+  for (const SharedItem& item : items) {
+    const std::vector<int32_t>& first = requests[item.requests.front()].tokens;
+    const auto number = static_cast<int32_t>(static_cast<int64_t>(batch.contexts.size()) / batch.context_length);
+    batch.contexts.insert(batch.contexts.end(), first.begin(), first.begin() + batch.context_length);
+    batch.length = std::max(batch.length, item.tail);
+    for (const size_t r : item.requests) rows.push_back(r), batch.context_of.push_back(number);
+  }
+  batch.tokens.assign(rows.size() * static_cast<size_t>(batch.length), 0);
+  batch.targets.assign(batch.tokens.size(), kNoTarget);
+  const auto begin_of = [&](size_t row) { return static_cast<int64_t>(row) * batch.length; };
+  const auto read = [&](size_t row) { return static_cast<int64_t>(requests[rows[row]].tokens.size()) - 1 - batch.context_length; };
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const EncodedRequest& request = requests[rows[row]];
+    std::copy(request.tokens.begin() + batch.context_length, request.tokens.end() - 1, batch.tokens.begin() + begin_of(row));
+    std::copy(request.tokens.end() - request.scored, request.tokens.end(),
+              batch.targets.begin() + begin_of(row) + read(row) - request.scored);
+  }
+  const ContinuationScores scores = pass.continuation_scores(batch, greedy);
+  std::vector<ScoredRequest> scored;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const int64_t count = requests[rows[row]].scored, first = begin_of(row) + read(row) - count;
+    const auto losses = scores.losses.begin() + first;
+    scored.push_back({rows[row], -std::accumulate(losses, losses + count, 0.0)});
+    if (greedy)
+      scored.back().greedy = std::all_of(scores.right.begin() + first, scores.right.begin() + first + count, [](bool r) { return r; });
+  }
+  return scored;
+}
+
+/// The longest contexts first; those of one length side by side. False when `batch` ended the work.
+bool score_shared(EvaluationPass& pass, std::span<const EncodedRequest> requests, std::vector<SharedItem> items, bool greedy,
+                  const std::function<bool(const std::vector<ScoredRequest>&)>& batch) {
+  std::stable_sort(items.begin(), items.end(),
+                   [](const SharedItem& a, const SharedItem& b) { return std::tie(a.context, a.tail) > std::tie(b.context, b.tail); });
+  for (size_t first = 0, last = 0; first < items.size(); first = last) {
+    // The first of a length has the longest continuations.
+    const int64_t most = pass.piece_sequences(items[first].context + items[first].tail);
+    int64_t rows = 0;
+    do rows += static_cast<int64_t>(items[last++].requests.size());
+    while (last < items.size() && items[last].context == items[first].context &&
+           rows + static_cast<int64_t>(items[last].requests.size()) <= most);
+    if (!batch(score_continuations(pass, requests, std::span(items).subspan(first, last - first), greedy))) return false;
+  }
+  return true;
+}
+
+/// Requests that are read to `length`, from their beginning.
+std::vector<ScoredRequest> score_whole(EvaluationPass& pass, std::span<const EncodedRequest> requests, const std::vector<size_t>& which,
+                                       int64_t length, bool greedy) {
+  // Few shapes, for a GPU captures each: the last piece of a length has as many rows as the next power of two, zeros where none is left.
+  const int64_t rows = std::min(pass.piece_sequences(length), static_cast<int64_t>(std::bit_ceil(which.size())));
+  const auto size = static_cast<size_t>(rows * length);
+  std::vector<int32_t> tokens(size), targets(size), asked(size, kNoTarget);
+  const auto begin_of = [&](size_t row) {
+    const EncodedRequest& request = requests[which[row]];
+    return static_cast<int64_t>(row) * length + static_cast<int64_t>(request.tokens.size()) - 1 - request.scored;
+  };
+  for (size_t row = 0; row < which.size(); ++row) {
+    const std::vector<int32_t>& own = requests[which[row]].tokens;
+    std::copy(own.begin(), own.end() - 1, tokens.begin() + static_cast<int64_t>(row) * length);
+    std::copy(own.begin() + 1, own.end(), targets.begin() + static_cast<int64_t>(row) * length);
+    std::copy_n(targets.begin() + begin_of(row), requests[which[row]].scored, asked.begin() + begin_of(row));
+  }
+  const std::vector<double> losses = pass.token_losses(tokens.data(), targets.data(), rows, length);
+  const std::vector<bool> right = greedy ? pass.greedy(tokens.data(), asked.data(), rows, length) : std::vector<bool>();
+  std::vector<ScoredRequest> scored;
+  for (size_t row = 0; row < which.size(); ++row) {
+    const int64_t first = begin_of(row), count = requests[which[row]].scored;
+    scored.push_back({which[row], -std::accumulate(losses.begin() + first, losses.begin() + first + count, 0.0)});
+    if (greedy) scored.back().greedy = std::all_of(right.begin() + first, right.begin() + first + count, [](bool r) { return r; });
+  }
+  return scored;
 }
 
 template <class Value>
@@ -53,48 +173,32 @@ EncodedRequest encode_request(const Tokenizer& tokenizer, const TaskRequest& req
   return encoded;
 }
 
-void score_requests(EvaluationPass& pass, std::span<const EncodedRequest> requests, std::span<const size_t> which, Batching batching,
-                    const std::function<bool(const std::vector<ScoredRequest>&)>& batch, bool greedy) {
-  std::vector<size_t> order(which.begin(), which.end());
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return read_length(requests[a], batching) > read_length(requests[b], batching); });
-  for (size_t first = 0; first < order.size();) {
-    const int64_t length = read_length(requests[order[first]], batching), most = pass.piece_sequences(length);
-    size_t last = first;
-    while (last < order.size() && static_cast<int64_t>(last - first) < most && read_length(requests[order[last]], batching) == length)
+void score_requests(EvaluationPass& pass, std::span<const EncodedRequest> requests, std::span<const size_t> which,
+                    const ScoringOptions& options, const std::function<bool(const std::vector<ScoredRequest>&)>& batch) {
+  std::vector<SharedItem> items;
+  std::vector<size_t> alone;
+  int64_t decoded = 0;  // the longest that the model is known to decode
+  const bool shares = options.shared_contexts && options.batching == Batching::padded;
+  for (const std::vector<size_t>& item : by_item(requests, which)) {
+    const SharedItem shared = shares ? shared_item(requests, item) : SharedItem{};
+    const int64_t length = shared.context + shared.tail;
+    if (shared.context >= kLeastShared && (length <= decoded || pass.decodes(length)))
+      items.push_back(shared), decoded = std::max(decoded, length);
+    else
+      alone.insert(alone.end(), item.begin(), item.end());
+  }
+  if (!score_shared(pass, requests, std::move(items), options.greedy, batch)) return;
+  std::stable_sort(alone.begin(), alone.end(), [&](size_t a, size_t b) {
+    return read_length(requests[a], options.batching) > read_length(requests[b], options.batching);
+  });
+  for (size_t first = 0, last = 0; first < alone.size(); first = last) {
+    const int64_t length = read_length(requests[alone[first]], options.batching), most = pass.piece_sequences(length);
+    while (last < alone.size() && static_cast<int64_t>(last - first) < most &&
+           read_length(requests[alone[last]], options.batching) == length)
       ++last;
-    // Few shapes, for a GPU captures each: the last piece of a length has as many rows as the next power of two, zeros where none is left.
-    const int64_t rows = std::min(most, static_cast<int64_t>(std::bit_ceil(last - first)));
-    const auto size = static_cast<size_t>(rows * length);
-    std::vector<int32_t> tokens(size), targets(size);
-    for (size_t i = first; i < last; ++i) {
-      const std::vector<int32_t>& own = requests[order[i]].tokens;
-      std::copy(own.begin(), own.end() - 1, tokens.begin() + static_cast<int64_t>(i - first) * length);
-      std::copy(own.begin() + 1, own.end(), targets.begin() + static_cast<int64_t>(i - first) * length);
-    }
-    const std::vector<double> losses = pass.token_losses(tokens.data(), targets.data(), rows, length);
-    std::vector<ScoredRequest> scored;
-    for (size_t i = first; i < last; ++i) {
-      const EncodedRequest& request = requests[order[i]];
-      const auto end = losses.begin() + static_cast<int64_t>(i - first) * length + static_cast<int64_t>(request.tokens.size()) - 1;
-      scored.push_back({order[i], -std::accumulate(end - request.scored, end, 0.0)});
-    }
-    if (greedy) {
-      std::vector<int32_t> asked(size, kNoTarget);
-      const auto begin_of = [&](size_t i) {
-        return static_cast<int64_t>(i - first) * length + static_cast<int64_t>(requests[order[i]].tokens.size()) - 1 -
-               requests[order[i]].scored;
-      };
-      for (size_t i = first; i < last; ++i)
-        std::copy_n(targets.begin() + begin_of(i), requests[order[i]].scored, asked.begin() + begin_of(i));
-      const std::vector<bool> right = pass.greedy(tokens.data(), asked.data(), rows, length);
-      for (size_t i = first; i < last; ++i) {
-        const auto begin = right.begin() + begin_of(i);
-        scored[i - first].greedy = std::all_of(begin, begin + requests[order[i]].scored, [](bool r) { return r; });
-      }
-    }
-    if (!batch(scored)) return;
-    first = last;
+    if (!batch(score_whole(pass, requests, {alone.begin() + static_cast<int64_t>(first), alone.begin() + static_cast<int64_t>(last)},
+                           length, options.greedy)))
+      return;
   }
 }
 

@@ -21,7 +21,8 @@ enum class Prefix {
 struct EncodedRequest {
   std::vector<int32_t> tokens;
   int64_t scored = 0;
-  bool cut = false;  ///< its beginning was cut off
+  bool cut = false;   ///< its beginning was cut off
+  int64_t item = -1;  ///< requests of one item may have a common context; −1: of none
 };
 /// White space at the end of the context moves to the front of the continuation; both are encoded as one text, and the continuation's
 /// tokens are those behind the context's own (EleutherAI's evaluation harness, _encode_pair). At most `longest` + 1 tokens are kept, the
@@ -38,10 +39,17 @@ struct ScoredRequest {
   double log_likelihood = 0;  ///< Σ ln p of the continuation's tokens, log-softmax in float32, summed in double
   bool greedy = false;        ///< it is what greedy decoding would write (every token the first of the likeliest), where that was asked
 };
-/// Scores requests, the longest first, a batch after another; `batch` hears of each, and ends the work by returning false. Which requests
-/// share a batch does not change their scores but by rounding. `greedy` says ScoredRequest::greedy too, with a second pass.
-void score_requests(EvaluationPass& pass, std::span<const EncodedRequest> requests, std::span<const size_t> which, Batching batching,
-                    const std::function<bool(const std::vector<ScoredRequest>&)>& batch, bool greedy = false);
+struct ScoringOptions {
+  Batching batching = Batching::padded;
+  bool greedy = false;          ///< say ScoredRequest::greedy, too
+  bool shared_contexts = true;  ///< what the requests of an item begin with is read once, where the model decodes
+};
+/// Scores requests a batch after another; `batch` hears of each, and ends the work by returning false. First items whose requests have a
+/// common context, which is read once: its state is kept, and each continuation goes on from a copy. Then the others, the longest first.
+/// Which requests share a batch, and whether a context is read once, does not change scores but by rounding. With Batching::equal nothing
+/// is shared: what the model looks ahead at belongs to one choice.
+void score_requests(EvaluationPass& pass, std::span<const EncodedRequest> requests, std::span<const size_t> which,
+                    const ScoringOptions& options, const std::function<bool(const std::vector<ScoredRequest>&)>& batch);
 
 /// Characters of valid UTF-8 text, as Python counts them.
 int64_t characters(const std::string& text);

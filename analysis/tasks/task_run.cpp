@@ -160,6 +160,7 @@ Requests encode_items(const TaskItems& items, const Tokenizer& tokenizer, const 
     requests.first_of_item.push_back(requests.encoded.size());
     for (const TaskRequest& request : items.items[i].requests) try {
         requests.encoded.push_back(encode_request(tokenizer, request, result.prefix, result.max_length));
+        requests.encoded.back().item = static_cast<int64_t>(i);
       } catch (const DataError& error) {
         throw DataError(items.file.string() + ": item " + std::to_string(i + 1) + ": " + error.what());
       }
@@ -174,24 +175,23 @@ void require_finite(const std::vector<ScoredRequest>& scored, const std::string&
 }
 
 /// Log-likelihoods of all choices; false when it was stopped.
-bool score_choices(LoadedModel& loaded, const Task& task, const TaskItems& items, TaskResult& result, PartialResults& partial,
-                   const TaskProgress& progress, const std::atomic<bool>& stop) {
+bool score_choices(LoadedModel& loaded, const Task& task, const TaskItems& items, const TaskRunOptions& options, TaskResult& result,
+                   PartialResults& partial, const TaskProgress& progress, const std::atomic<bool>& stop) {
   const Requests requests = encode_items(items, *loaded.tokenizer, result);
   InferenceModel& model = *loaded.model;
   EvaluationPass pass(
       model.model(), model.arena(), [&](Tape& tape) { model.prepare(tape); }, micro_batch_tokens(loaded.config.training));
   const auto all = static_cast<double>(requests.encoded.size());
-  score_requests(
-      pass, requests.encoded, partial.left(requests.encoded.size(), progress), result.reading.empty() ? Batching::padded : Batching::equal,
-      [&](const std::vector<ScoredRequest>& scored) {
-        require_finite(scored, task.name);
-        std::vector<std::pair<size_t, json>> found;
-        for (const ScoredRequest& s : scored) found.emplace_back(s.request, json{s.log_likelihood, s.greedy});
-        partial.add(found);
-        if (progress.done) progress.done(static_cast<double>(partial.found().size()) / all);
-        return !stop;
-      },
-      result.greedy);
+  const Batching batching = result.reading.empty() ? Batching::padded : Batching::equal;
+  score_requests(pass, requests.encoded, partial.left(requests.encoded.size(), progress),
+                 {batching, result.greedy, options.shared_contexts}, [&](const std::vector<ScoredRequest>& scored) {
+                   require_finite(scored, task.name);
+                   std::vector<std::pair<size_t, json>> found;
+                   for (const ScoredRequest& s : scored) found.emplace_back(s.request, json{s.log_likelihood, s.greedy});
+                   partial.add(found);
+                   if (progress.done) progress.done(static_cast<double>(partial.found().size()) / all);
+                   return !stop;
+                 });
   if (partial.found().size() < requests.encoded.size()) return false;
   for (size_t i = 0; i < items.items.size(); ++i) {
     std::vector<double> own;
@@ -210,15 +210,16 @@ bool score_choices(LoadedModel& loaded, const Task& task, const TaskItems& items
 }
 
 /// What the model writes behind every prompt; false when it was stopped.
-bool score_answers(LoadedModel& loaded, const Task& task, const TaskItems& items, TaskResult& result, PartialResults& partial,
-                   const TaskProgress& progress, const std::atomic<bool>& stop) {
-  const AnswerOptions options{result.prefix, result.max_length, task.stop};
-  for (const size_t i : partial.left(items.items.size(), progress)) {
-    if (stop) return false;
-    const Answer answer = answer_item(loaded, items.items[i], options);
-    partial.add({{i, json{{"text", answer.text}, {"tokens", answer.prompt_tokens}, {"cut", answer.cut}}}});
-    if (progress.done) progress.done(static_cast<double>(partial.found().size()) / static_cast<double>(items.items.size()));
-  }
+bool score_answers(LoadedModel& loaded, const Task& task, const TaskItems& items, const TaskRunOptions& options, TaskResult& result,
+                   PartialResults& partial, const TaskProgress& progress, const std::atomic<bool>& stop) {
+  answer_items(
+      loaded, items.items, partial.left(items.items.size(), progress), {result.prefix, result.max_length, task.stop, options.batch},
+      [&](size_t i, const Answer& answer) {
+        partial.add({{i, json{{"text", answer.text}, {"tokens", answer.prompt_tokens}, {"cut", answer.cut}}}});
+        if (progress.done) progress.done(static_cast<double>(partial.found().size()) / static_cast<double>(items.items.size()));
+      },
+      stop);
+  if (partial.found().size() < items.items.size()) return false;
   for (size_t i = 0; i < items.items.size(); ++i) {
     const TaskItem& item = items.items[i];
     const json& found = partial.found().at(i);
@@ -337,7 +338,7 @@ TaskResult evaluate_task(const fs::path& directory, const Task& task, const Task
     result.chance = 1.0 / static_cast<double>(loaded.tokenizer->vocabulary());
   } else {
     const auto score = task.kind == Task::Kind::generation ? score_answers : score_choices;
-    if (!score(loaded, task, items, result, partial, progress, stop)) return result;
+    if (!score(loaded, task, items, options, result, partial, progress, stop)) return result;
   }
   replace_text(file, to_json(result).dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
   partial.remove();

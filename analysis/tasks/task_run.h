@@ -16,11 +16,13 @@ struct TaskRunOptions {
   std::filesystem::path data;
   TaskItemOptions items;
   Prefix prefix = Prefix::none;
-  int64_t max_length = 0;   ///< tokens that the model reads; 0: what it can
-  bool greedy = false;      ///< of choices: also whether greedy decoding writes the right one
-  int64_t samples = 1000;   ///< of a task on symbols (items.limit, where it is given, is less)
-  std::string device = {};  ///< empty: the run's
-  bool again = false;       ///< even where the result stands in the run
+  int64_t max_length = 0;       ///< tokens that the model reads; 0: what it can
+  bool greedy = false;          ///< of choices: also whether greedy decoding writes the right one
+  int64_t samples = 1000;       ///< of a task on symbols (items.limit, where it is given, is less)
+  std::string device = {};      ///< empty: the run's
+  int64_t batch = 64;           ///< of generation: answers that are written side by side; changes none of them
+  bool shared_contexts = true;  ///< ScoringOptions::shared_contexts
+  bool again = false;           ///< even where the result stands in the run
 };
 
 /// A run's answers to a task at one checkpoint.

@@ -14,7 +14,7 @@ struct Options {
   BenchmarkOptions benchmark;
   bool ops = false, no_steps = false;
   bool decode = false;
-  std::vector<int64_t> lengths{2048, 8192, 32768, 65536};
+  DecodingBenchmarkOptions decoding{{2048, 8192, 32768, 65536}, {}, 32};
 };
 
 std::string milliseconds(double seconds) { return number(seconds * 1e3, 2); }
@@ -58,30 +58,79 @@ std::string profile_table(const std::string& title, double whole, const std::vec
   return "\n" + title + "\n" + table({"op", "calls", "ms", "%", "GFLOP/s", "GB/s"}, rows);
 }
 
-int run_decoding(const Options& options) {
-  nlohmann::json json{{"decoding", nlohmann::json::array()}};
-  std::vector<std::vector<std::string>> rows;
-  std::string profiles;
-  for (const std::string& name : options.presets) {
-    const DecodingBenchmark b = benchmark_decoding(preset_of(decoding_presets(), name), options.lengths, options.benchmark);
+nlohmann::json to_json(const DecodingPoint& point) {
+  nlohmann::json json{{"length", point.length}, {"batches", nlohmann::json::array()}};
+  if (point.refusal.empty())
+    json.update({{"prompt", to_json(point.prompt)}, {"token", to_json(point.token)}, {"state_bytes", point.state_bytes}});
+  else
+    json["refusal"] = point.refusal;
+  if (!point.profile.empty()) json["profile"] = to_json(point.profile);
+  for (const DecodingBatch& b : point.batches) {
+    nlohmann::json batch{{"batch", b.sequences}};
+    if (b.refusal.empty())
+      batch.update({{"prefill_ms", b.prefill * 1e3},
+                    {"step", to_json(b.step)},
+                    {"tokens_per_s", b.tokens_per_second()},
+                    {"whole_tokens_per_s", b.whole_tokens_per_second(point.length)}});
+    else
+      batch["refusal"] = b.refusal;
+    json["batches"].push_back(batch);
+  }
+  return json;
+}
+
+struct DecodingReport {
+  nlohmann::json json = nlohmann::json::array();
+  std::vector<std::vector<std::string>> rows, batches;
+  std::string profiles, refusals;
+
+  void add(const DecodingBenchmark& b, const std::string& device) {
+    const std::string& name = b.preset.name;
     nlohmann::json points = nlohmann::json::array();
     for (const DecodingPoint& point : b.points) {
-      points.push_back({{"length", point.length}, {"prompt", to_json(point.prompt)}, {"token", to_json(point.token)}});
-      if (!point.profile.empty()) {
-        points.back()["profile"] = to_json(point.profile);
+      points.push_back(to_json(point));
+      if (!point.profile.empty())
         profiles += profile_table(name + ", prompt of " + std::to_string(point.length), point.prompt.median, point.profile);
-      }
-      rows.push_back({name, std::to_string(point.length), milliseconds(point.prompt.median), milliseconds(point.prompt.fastest),
-                      number(point.prompt.gflops_per_second(), 1), milliseconds(point.token.median), milliseconds(point.token.fastest)});
+      const std::string length = std::to_string(point.length);
+      if (point.refusal.empty())
+        rows.push_back({name, length, milliseconds(point.prompt.median), milliseconds(point.prompt.fastest),
+                        number(point.prompt.gflops_per_second(), 1), milliseconds(point.token.median), milliseconds(point.token.fastest),
+                        human_bytes(static_cast<double>(point.state_bytes))});
+      else
+        refusals += name + ", prompt of " + length + ": " + point.refusal + "\n";
+      for (const DecodingBatch& batch : point.batches)
+        if (batch.refusal.empty())
+          batches.push_back({name, length, std::to_string(batch.sequences), milliseconds(batch.prefill), milliseconds(batch.step.median),
+                             milliseconds(batch.step.fastest), human(batch.tokens_per_second()),
+                             human(batch.whole_tokens_per_second(point.length))});
+        else
+          refusals += name + ", " + std::to_string(batch.sequences) + " prompts of " + length + ": " + batch.refusal + "\n";
     }
-    json["decoding"].push_back({{"preset", name},
-                                {"parameters", b.parameters},
-                                {"threads", b.threads},
-                                {"device", options.benchmark.device},
-                                {"peak_bytes", b.peak_bytes},
-                                {"points", points}});
+    json.push_back({{"preset", name},
+                    {"parameters", b.parameters},
+                    {"threads", b.threads},
+                    {"device", device},
+                    {"processor", cpu_name()},
+                    {"gpu", gpu_name(parse_device(device))},
+                    {"peak_bytes", b.peak_bytes},
+                    {"points", points}});
   }
-  print_result(json, table({"decoding", "prompt", "ms", "fastest", "GFLOP/s", "ms a token", "fastest"}, rows) + profiles);
+  std::string text() const {
+    std::string text = table({"decoding", "prompt", "ms", "fastest", "GFLOP/s", "ms a token", "fastest", "state"}, rows);
+    if (!batches.empty())
+      text += "\n" + table({"side by side", "prompt", "batch", "prefill ms", "ms a step", "fastest", "tokens/s", "with prompts"}, batches);
+    return text + (refusals.empty() ? "" : "\n" + refusals) + profiles;
+  }
+};
+
+int run_decoding(const Options& options) {
+  DecodingReport report;
+  const auto add = [&](const DecodingPreset& preset) {
+    report.add(benchmark_decoding(preset, options.decoding, options.benchmark), options.benchmark.device);
+  };
+  for (const std::string& path : options.configs) add(decoding_preset(load_config_file(path, options.overrides)));
+  for (const std::string& name : options.presets) add(preset_of(decoding_presets(), name));
+  print_result({{"decoding", report.json}}, report.text());
   return 0;
 }
 
@@ -130,7 +179,8 @@ const RegisterCommand command{
     {"bench", "Times training steps and single ops on this machine.", "saccade bench --preset 2m-cpu --profile", [](CLI::App& app) {
        auto options = std::make_shared<Options>();
        app.add_option("--preset", options->presets, "Training step to time:" + names_of(step_presets()))->default_str("2m-cpu");
-       app.add_option("--config", options->configs, "Config file whose training step to time, on --device, with random tokens");
+       app.add_option("--config", options->configs,
+                      "Config file whose training step, or with --decode whose decoding, to time, on --device, with random tokens");
        app.add_option("--set", options->overrides, "Override a value in it: --set data.sequence_length=4096")
            ->type_name("KEY=VALUE")
            ->expected(1)
@@ -145,7 +195,14 @@ const RegisterCommand command{
        app.add_option("--only", options->benchmark.only, "Names of the ops to time, like attention; all without it");
        app.add_flag("--decode", options->decode,
                     "Time prefill of a prompt and incremental decoding instead of training:" + names_of(decoding_presets()));
-       app.add_option("--lengths", options->lengths, "With --decode: tokens of the prompt")->check(CLI::Range(1, 1 << 24));
+       app.add_option("--lengths", options->decoding.lengths, "With --decode: tokens of the prompt, with commas between")
+           ->delimiter(',')
+           ->check(CLI::Range(1, 1 << 24));
+       app.add_option("--batch", options->decoding.batches, "With --decode: also so many sequences side by side, with commas between")
+           ->delimiter(',')
+           ->check(CLI::Range(1, 4096));
+       app.add_option("--tokens", options->decoding.tokens, "With --decode: tokens behind the prompt that are timed")
+           ->check(CLI::Range(1, 1 << 20));
        return [options] {
          if (options->presets.empty() && options->configs.empty()) options->presets = {options->decode ? "2m" : "2m-cpu"};
          options->ops = options->ops || options->no_steps || !options->benchmark.only.empty();

@@ -193,6 +193,12 @@ void declare_tasks(CLI::App& app, TaskCommand& o) {
       ->check(CLI::Range(0, 1'000'000'000))
       ->needs(task)
       ->capture_default_str();
+  app.add_option("--batch", o.options.batch, "Of generation: answers that are written side by side; changes none of them")
+      ->check(CLI::Range(1, 4096))
+      ->needs(task);
+  app.add_flag("!--whole-choices", o.options.shared_contexts,
+               "Of choices: read the context again for every choice, to compare times; scores change by rounding alone")
+      ->needs(task);
   app.add_flag("--greedy", o.options.greedy, "Of choices: also how often greedy decoding writes the right one")->needs(task);
   app.add_flag("!--no-trim", o.options.items.trim,
                "White space around prompts and targets of SWDE, SQuAD and FDA stays, as in arXiv:2505.18522")

@@ -11,7 +11,7 @@ void convert(Stream stream, const Tensor& to, const Tensor& from);
 /// Every element of x = value (f32, bf16).
 void fill(Stream stream, const Tensor& x, double value);
 
-/// x[i] = position + i; i32.
+/// x[b, i] = the position of sequence b + i; x i32 [B, n].
 void count_up(Stream stream, const Tensor& x, const TokenPosition& position);
 /// sum = (fresh ? 0 : sum) + factor · term; sum f64 [1], term f32 [1].
 void sum_up(Stream stream, const Tensor& sum, const Tensor& term, double factor, bool fresh);

@@ -164,6 +164,7 @@ class Avey : public Model {
     if (!s_.ranker) layout(batch, capacity);  // throws where that is too long
     DecodingState state = DecodingState::empty(arena, batch, capacity);
     auto seen = std::make_unique<Seen>();
+    for (int64_t b = 0; b < batch; ++b) seen->notes.push_back(std::make_shared<Notes>());
     seen->x = arena.allocate({batch, capacity, shape_.width}, dtype);
     if (s_.ranker) {
       seen->units = arena.allocate({batch, capacity, shape_.width}, dtype);
@@ -176,6 +177,7 @@ class Avey : public Model {
   /// Each row as `hidden` of all tokens so far gives it: with the published ranker a position is seen with its split as far as that has
   /// come, not with the split's later tokens as in training. Contexts of earlier splits are not made again.
   Tensor extend(Tape& tape, const Tensor& tokens, DecodingState& state) const override {
+    if (state.pass(0).position.differs()) return extend_apart(tape, tokens, state);
     Seen& seen = dynamic_cast<Seen&>(*state.layers.front());
     const int64_t batch = state.batch, n = tokens.dim(1), first = state.length, end = first + n;
     const TokenPosition position = state.pass(n).position;
@@ -201,24 +203,56 @@ class Avey : public Model {
   double state_values_per_token() const override { return static_cast<double>((s_.ranker ? 2 : 1) * shape_.width); }
 
  private:
-  /// What is kept of sequences in progress.
-  struct Seen : LayerState {
-    Tensor x, units;  ///< [B, capacity, D]
-    Tensor scores;    ///< [B, splits]: MaxSim of split `ranked`, of its query's tokens before `asked`
+  /// How far the scores of a sequence are.
+  struct Notes {
     int64_t ranked = -1, asked = 0;
   };
+  /// What is kept of sequences in progress.
+  struct Seen : LayerState {
+    Tensor x, units;                            ///< [B, capacity, D]
+    Tensor scores;                              ///< [B, splits]: MaxSim of split `ranked`, of its query's tokens before `asked`
+    std::vector<std::shared_ptr<Notes>> notes;  ///< [B]
+
+    void each(const std::function<void(Tensor&, Kept)>& f) override {
+      f(x, Kept::tokens), f(units, Kept::tokens);
+      f(scores, Kept::sum);
+    }
+    std::unique_ptr<LayerState> sequences(int64_t first, int64_t count) const override {
+      auto part = part_of(*this, first, count);
+      dynamic_cast<Seen&>(*part).notes = {notes.begin() + first, notes.begin() + first + count};
+      return part;
+    }
+    void take_notes(int64_t to, const LayerState& other, int64_t from) override {
+      *notes[static_cast<size_t>(to)] = *dynamic_cast<const Seen&>(other).notes[static_cast<size_t>(from)];
+    }
+    void clear_notes(int64_t of) override { *notes[static_cast<size_t>(of)] = {}; }
+  };
+
+  /// Each sequence as if alone: their splits end at different tokens.
+  Tensor extend_apart(Tape& tape, const Tensor& tokens, DecodingState& state) const {
+    const TokenPosition position = state.pass(tokens.dim(1)).position;
+    const Tensor all = tape.empty({state.batch, tokens.dim(1), shape_.width}, dynamic_cast<Seen&>(*state.layers.front()).x.dtype());
+    for (int64_t b = 0; b < state.batch; ++b) {
+      DecodingState one = state.sequence(b, position.of(b));
+      append_rows(tape, extend(tape, tokens.slice(b, b + 1), one), all.slice(b, b + 1), {});
+    }
+    state.length += tokens.dim(1);
+    return all;
+  }
 
   /// The splits that split i takes, when its tokens before `end` are known.
   avey::Ranked rank_seen(Tape& tape, Seen& seen, int64_t i, int64_t end) const {
     const avey::RankerOptions options = ranker_options();
     const int64_t query = options.query == avey::RankerQuery::causal ? i - 1 : i;
-    if (seen.ranked != i) {
-      seen.ranked = i, seen.asked = query * s_.split;
+    Notes now = *seen.notes.front();  // of all these sequences, which are equally long
+    if (now.ranked != i) {
+      now = {i, query * s_.split};
       fill_zero(seen.scores);
     }
     const int64_t asking = std::min(end, (query + 1) * s_.split);
-    avey::add_maxsim(tape, seen.units, s_.split, i, seen.asked, asking, seen.scores);
-    seen.asked = asking;
+    avey::add_maxsim(tape, seen.units, s_.split, i, now.asked, asking, seen.scores);
+    now.asked = asking;
+    for (const auto& notes : seen.notes) *notes = now;
     return avey::rank_split(tape, seen.scores, i, options);
   }
 

@@ -50,6 +50,9 @@ struct BasedLayer {
 
 struct ConvState : LayerState {
   Tensor inputs;
+
+  void each(const std::function<void(Tensor&, Kept)>& f) override { f(inputs, Kept::sum); }
+  std::unique_ptr<LayerState> sequences(int64_t first, int64_t count) const override { return part_of(*this, first, count); }
 };
 
 class ConvMixer : public StatefulMixer<ConvState> {
@@ -85,6 +88,9 @@ class ConvMixer : public StatefulMixer<ConvState> {
 
 struct LinearState : LayerState {
   Tensor s;  ///< [B, H, F, V + 1]
+
+  void each(const std::function<void(Tensor&, Kept)>& f) override { f(s, Kept::sum); }
+  std::unique_ptr<LayerState> sequences(int64_t first, int64_t count) const override { return part_of(*this, first, count); }
 };
 
 class LinearMixer : public StatefulMixer<LinearState> {

@@ -42,6 +42,9 @@ const Schema<Settings> schema{
 struct State : LayerState {
   Tensor inputs;  ///< last inputs of the convolution
   Tensor h;       ///< [B, D, N]
+
+  void each(const std::function<void(Tensor&, Kept)>& f) override { f(inputs, Kept::sum), f(h, Kept::sum); }
+  std::unique_ptr<LayerState> sequences(int64_t first, int64_t count) const override { return part_of(*this, first, count); }
 };
 
 class Mamba1Mixer : public StatefulMixer<State> {

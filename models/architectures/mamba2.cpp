@@ -43,6 +43,9 @@ const Schema<Settings> schema{
 struct State : LayerState {
   Tensor inputs;  ///< last inputs of the convolution
   Tensor s;       ///< [B, H, N, P]
+
+  void each(const std::function<void(Tensor&, Kept)>& f) override { f(inputs, Kept::sum), f(s, Kept::sum); }
+  std::unique_ptr<LayerState> sequences(int64_t first, int64_t count) const override { return part_of(*this, first, count); }
 };
 
 class Mamba2Mixer : public StatefulMixer<State> {

@@ -32,6 +32,15 @@ constexpr const char* kParts[] = {"first", "second"};
 
 struct State : LayerState {
   std::unique_ptr<LayerState> parts[2];
+
+  void each(const std::function<void(Tensor&, Kept)>& f) override {
+    for (const auto& part : parts) part->each(f);
+  }
+  std::unique_ptr<LayerState> sequences(int64_t first, int64_t count) const override {
+    auto some = std::make_unique<State>();
+    for (size_t i = 0; i < 2; ++i) some->parts[i] = parts[i]->sequences(first, count);
+    return some;
+  }
 };
 
 class ParallelMixer : public Mixer {

@@ -72,6 +72,17 @@ class RwkvStem : public Stem {
 struct BlockState : LayerState {
   std::unique_ptr<LayerState> mixer;
   Tensor before;  ///< [B, C]
+
+  void each(const std::function<void(Tensor&, Kept)>& f) override {
+    mixer->each(f);
+    f(before, Kept::sum);
+  }
+  std::unique_ptr<LayerState> sequences(int64_t first, int64_t count) const override {
+    auto part = std::make_unique<BlockState>();
+    part->mixer = mixer->sequences(first, count);
+    part->before = sequences_of(before, first, count);
+    return part;
+  }
 };
 
 class RwkvBlock : public Block {

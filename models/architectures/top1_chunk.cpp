@@ -54,6 +54,12 @@ struct ChunkCache : HeadCache {
   explicit ChunkCache(HeadCache heads) : HeadCache(std::move(heads)) {}
   Tensor means;  ///< [B, capacity / chunk, H, d] mean keys of complete chunks; empty unless selection goes by them
 
+  void each(const std::function<void(Tensor&, Kept)>& f) override {
+    HeadCache::each(f);
+    f(means, Kept::tokens);
+  }
+  std::unique_ptr<LayerState> sequences(int64_t first, int64_t count) const override { return part_of(*this, first, count); }
+
   /// Those of the first n tokens of one sequence; empty where there are none or sequences lie apart.
   Tensor means_of(int64_t n, int64_t chunk) const {
     return means && means.dim(0) == 1 && n >= chunk ? rows(means, 0, n / chunk) : Tensor();

@@ -326,7 +326,7 @@ void apply_overrides(Json& object, const std::vector<std::string>& overrides, co
 const Schema<DataConfig> data_schema{
     text_field("corpus", &DataConfig::corpus,
                "An imported corpus, or local-text, or text of a task to train on (task-copy, task-mqar, task-passkey; not the benchmarks "
-               "called so)."),
+               "called so), or the path of a folder of token shards as llm.c writes them (fineweb_train_000001.bin)."),
     list_field("train", &DataConfig::train, "Domains to train on.", "arXiv:2505.18522, section 2.1"),
     list_field("ood", &DataConfig::ood, "Domains to evaluate on that are not trained on.", "arXiv:2505.18522, section 2.1"),
     text_field("tokenizer", &DataConfig::tokenizer, "bytes, bpe:N or unigram:N (trained here), or a path to a SentencePiece .model."),

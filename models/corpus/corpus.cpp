@@ -8,6 +8,7 @@
 #include "models/corpus/corpus_store.h"
 #include "models/corpus/local_text.h"
 #include "models/corpus/tasks.h"
+#include "models/corpus/token_shards.h"
 
 namespace saccade {
 namespace fs = std::filesystem;
@@ -43,9 +44,17 @@ bool make_built_in(const std::string& name, const std::function<void(const std::
 }  // namespace
 
 Corpus Corpus::open(const std::string& name, const std::function<void(const std::string&)>& progress) {
-  if (!valid_corpus_name(name)) throw UsageError("corpus \"" + name + "\": a name is made of letters, digits, '.', '_' and '-'");
   Corpus corpus;
   corpus.name_ = name;
+  if (names_token_shards(name)) {
+    if (!name.starts_with('/'))
+      throw UsageError("corpus \"" + name + "\": the path of token shards begins with /, for runs go on elsewhere");
+    corpus.directory_ = name;
+    const std::vector<TokenShard> shards = read_token_shards(name);
+    corpus.hash_ = hash_of(shards), corpus.domains_ = domains_of(shards);
+    return corpus;
+  }
+  if (!valid_corpus_name(name)) throw UsageError("corpus \"" + name + "\": a name is made of letters, digits, '.', '_' and '-'");
   corpus.directory_ = corpora_folder() / name;
   remove_abandoned(corpora_folder());
   if (!fs::exists(corpus.directory_) && !make_built_in(name, progress))
@@ -69,7 +78,7 @@ bool Corpus::has_domain(const std::string& domain) const {
 }
 
 std::string Corpus::missing_domain(const std::string& domain) const {
-  const nlohmann::json origin = read_origin(directory_);
+  const nlohmann::json origin = names_token_shards(name_) ? nlohmann::json() : read_origin(directory_);
   std::string names;
   for (const auto& info : domains_) names += (names.empty() ? "" : ", ") + info.name;
   std::string message = "corpus \"" + name_ + "\" has no domain \"" + domain + "\", it has: " + names;
@@ -80,6 +89,7 @@ std::string Corpus::missing_domain(const std::string& domain) const {
 
 void Corpus::each_document(const std::string& domain, Split split, const std::function<bool(std::string_view)>& visit) const {
   if (!has_domain(domain)) throw DataError(missing_domain(domain));
+  if (names_token_shards(name_)) throw DataError("corpus " + name_ + " is token shards and holds no text");
   const fs::path path = text_path(directory_, domain, split);
   if (!fs::exists(path)) return;  // a split without documents has no file; open() checked that the others stand
   const MappedFile text(path), ends(ends_path(directory_, domain, split));

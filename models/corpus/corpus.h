@@ -25,7 +25,8 @@ struct DomainInfo {
 class Corpus {
  public:
   /// `name` is an imported corpus, or a built-in one ("local-text", "task-copy", "task-mqar", "task-passkey"; tasks with
-  /// settings as in tasks.h), which is made on first use. Throws DataError when there is none or it is damaged.
+  /// settings as in tasks.h), which is made on first use, or the path of a folder of token shards (token_shards.h). Throws DataError when
+  /// there is none or it is damaged.
   static Corpus open(const std::string& name, const std::function<void(const std::string&)>& progress = {});
   /// What stands for text where sequences are generated (models/tasks): a name and a hash, no domains.
   static Corpus generated(std::string name, std::string hash);
@@ -97,6 +98,8 @@ class TokenStore {
 
  private:
   struct Map;
+  struct Stored;
+  struct Shards;
   std::unique_ptr<Map> map_;
   TokenStore();
 };

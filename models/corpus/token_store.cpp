@@ -11,6 +11,7 @@
 #include "models/corpus/corpus.h"
 #include "models/corpus/corpus_store.h"
 #include "models/corpus/crc32c.h"
+#include "models/corpus/token_shards.h"
 
 namespace saccade {
 namespace fs = std::filesystem;
@@ -169,15 +170,46 @@ bool has_no_checks(const fs::path& path) {
 
 }  // namespace
 
+/// Where tokens come from.
 struct TokenStore::Map {
+  virtual ~Map() = default;
+  virtual int64_t size() const = 0;
+  virtual std::string label() const = 0;
+  virtual int32_t end_of_text() const = 0;
+  virtual void read(int64_t begin, std::span<int32_t> tokens) const = 0;  ///< of those that there are
+  virtual std::string where() const = 0;                                  ///< for messages
+  [[noreturn]] virtual void damaged(const std::string& why) const { throw DataError(where() + ": " + why); }
+
+  std::once_flag ends_found;
+  std::vector<int64_t> ends;  ///< of documents
+};
+
+/// Token shards as they are.
+struct TokenStore::Shards : Map {
+  std::string path, name;
+  int32_t end;
+  ShardTokens tokens;
+
+  Shards(const Corpus& corpus, const std::string& domain, Split split, const Tokenizer& tokenizer)
+      : path(corpus.directory().string()),
+        name(domain + "." + to_string(split)),
+        end(tokenizer.end_of_text()),
+        tokens(read_token_shards(corpus.directory()), domain, split, tokenizer) {}
+  int64_t size() const override { return tokens.size(); }
+  std::string label() const override { return name; }
+  int32_t end_of_text() const override { return end; }
+  void read(int64_t begin, std::span<int32_t> to) const override { tokens.read(begin, to); }
+  std::string where() const override { return path + ", " + name; }
+};
+
+/// A file of the cache.
+struct TokenStore::Stored : Map {
   fs::path path;
   MappedFile file;
   Header header{};
   std::unique_ptr<std::atomic<bool>[]> checked;  ///< of every block: its checksum was compared
-  std::once_flag ends_found;
-  std::vector<int64_t> ends;  ///< of documents
 
-  Map(fs::path where, const Corpus& corpus, const Tokenizer& tokenizer) : path(std::move(where)), file(path) {
+  Stored(fs::path where, const Corpus& corpus, const Tokenizer& tokenizer) : path(std::move(where)), file(path) {
     if (file.bytes().size() < sizeof header) damaged("it has " + std::to_string(file.bytes().size()) + " bytes");
     std::memcpy(&header, file.bytes().data(), sizeof header);
     const Header expected = make_header(corpus, tokenizer, header.tokens, header.blocks_check);
@@ -207,12 +239,12 @@ struct TokenStore::Map {
     }
   }
 
-  template <class Stored>
-  void read(int64_t begin, std::span<int32_t> tokens) const {
+  template <class Number>
+  void read_as(int64_t begin, std::span<int32_t> tokens) const {
     check(begin, begin + static_cast<int64_t>(tokens.size()));
-    const char* from = file.bytes().data() + sizeof header + begin * static_cast<int64_t>(sizeof(Stored));
+    const char* from = file.bytes().data() + sizeof header + begin * static_cast<int64_t>(sizeof(Number));
     for (size_t i = 0; i < tokens.size(); ++i) {
-      Stored token;
+      Number token;
       std::memcpy(&token, from + i * sizeof token, sizeof token);
       if (token >= static_cast<uint64_t>(header.vocabulary))
         damaged("token " + std::to_string(begin + static_cast<int64_t>(i)) + " is " + std::to_string(token) + ", the vocabulary has " +
@@ -221,7 +253,14 @@ struct TokenStore::Map {
     }
   }
 
-  [[noreturn]] void damaged(const std::string& why) const {
+  int64_t size() const override { return header.tokens; }
+  std::string label() const override { return path.stem().string(); }
+  int32_t end_of_text() const override { return static_cast<int32_t>(header.end_of_text); }
+  void read(int64_t begin, std::span<int32_t> tokens) const override {
+    header.token_bytes == 2 ? read_as<uint16_t>(begin, tokens) : read_as<uint32_t>(begin, tokens);
+  }
+  std::string where() const override { return path.string(); }
+  [[noreturn]] void damaged(const std::string& why) const override {
     throw DataError(path.string() + ": the token store is damaged: " + why + "; delete this file, it will be made again");
   }
 };
@@ -231,6 +270,14 @@ TokenStore::~TokenStore() = default;
 
 std::shared_ptr<const TokenStore> TokenStore::open(const Corpus& corpus, const std::string& domain, Split split, const Tokenizer& tokenizer,
                                                    const std::function<void(const std::string&)>& progress, DocumentFilter filter) {
+  std::shared_ptr<TokenStore> store(new TokenStore);
+  if (names_token_shards(corpus.name())) {
+    if (!corpus.has_domain(domain)) throw DataError(corpus.missing_domain(domain));
+    if (filter.least > 0 || filter.most > 0)
+      throw UsageError("corpus " + corpus.name() + " is token shards; expected no least or greatest length of documents");
+    store->map_ = std::make_unique<Shards>(corpus, domain, split, tokenizer);
+    return store;
+  }
   const bool filtered = filter.least > 0 || filter.most > 0;
   const std::string part = filtered ? "." + std::to_string(filter.least) + "-" + (filter.most > 0 ? std::to_string(filter.most) : "") : "";
   const fs::path path = cache_folder() / "tokens" / (corpus.hash().substr(0, 16) + "-" + tokenizer.hash().substr(0, 16)) /
@@ -239,16 +286,15 @@ std::shared_ptr<const TokenStore> TokenStore::open(const Corpus& corpus, const s
   const bool old = has_no_checks(path);
   if (old && progress) progress("tokens of " + domain + " (" + to_string(split) + ") are made again: those stored had no checksums");
   if (old || !corpus.has_domain(domain) || !fs::exists(path)) make_store(path, corpus, domain, split, tokenizer, progress, filter);
-  std::shared_ptr<TokenStore> store(new TokenStore);
-  store->map_ = std::make_unique<Map>(path, corpus, tokenizer);
+  store->map_ = std::make_unique<Stored>(path, corpus, tokenizer);
   return store;
 }
 
-int64_t TokenStore::size() const { return map_->header.tokens; }
+int64_t TokenStore::size() const { return map_->size(); }
 
-std::string TokenStore::label() const { return map_->path.stem().string(); }
+std::string TokenStore::label() const { return map_->label(); }
 
-int32_t TokenStore::end_of_text() const { return static_cast<int32_t>(map_->header.end_of_text); }
+int32_t TokenStore::end_of_text() const { return map_->end_of_text(); }
 
 const std::vector<int64_t>& TokenStore::document_ends() const {
   constexpr int64_t kPart = 128 * kBlock;
@@ -268,12 +314,9 @@ const std::vector<int64_t>& TokenStore::document_ends() const {
 
 void TokenStore::read(int64_t begin, std::span<int32_t> tokens) const {
   if (begin < 0 || begin + static_cast<int64_t>(tokens.size()) > size())
-    throw DataError(map_->path.string() + ": tokens " + std::to_string(begin) + " to " +
+    throw DataError(map_->where() + ": tokens " + std::to_string(begin) + " to " +
                     std::to_string(begin + static_cast<int64_t>(tokens.size())) + " asked for, there are " + std::to_string(size()));
-  if (map_->header.token_bytes == 2)
-    map_->read<uint16_t>(begin, tokens);
-  else
-    map_->read<uint32_t>(begin, tokens);
+  map_->read(begin, tokens);
 }
 
 }  // namespace saccade

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "kernels/engine/transfer.h"
+#include "kernels/ops/cross_entropy/cross_entropy.h"
 #include "kernels/ops/linear/linear.h"
 #include "kernels/ops/position_sums/position_sums.h"
 
@@ -140,20 +141,23 @@ std::vector<double> EvaluationPass::token_losses(const int32_t* tokens, const in
 }
 
 std::vector<bool> EvaluationPass::greedy(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length) {
-  constexpr int64_t kRows = 1024;  // of logits at a time
   const Tensor x = arena_.allocate({sequences, length}, DType::i32);
   copy_from_host(x, tokens);
   Tape tape(arena_, false);
   prepare_(tape);
-  const Tensor hidden = model_.hidden(tape, x, nullptr);
-  const int64_t width = hidden.dim(2);
+  return likeliest(tape, model_.hidden(tape, x, nullptr), targets);
+}
+
+std::vector<bool> EvaluationPass::likeliest(Tape& tape, const Tensor& hidden, const int32_t* targets) const {
+  constexpr int64_t kRows = 1024;  // of logits at a time
+  const int64_t width = hidden.dim(2), positions = hidden.size() / width;
   const auto row = static_cast<size_t>(width * byte_size(hidden.dtype()));
   std::vector<char> all(static_cast<size_t>(hidden.bytes())), some;
   copy_to_host(all.data(), hidden);
   std::vector<int64_t> asked;
-  for (int64_t i = 0; i < sequences * length; ++i)
+  for (int64_t i = 0; i < positions; ++i)
     if (targets[i] != kNoTarget) asked.push_back(i);
-  std::vector<bool> right(static_cast<size_t>(sequences * length));
+  std::vector<bool> right(static_cast<size_t>(positions));
   for (size_t first = 0; first < asked.size(); first += kRows) {
     const size_t last = std::min(first + kRows, asked.size());
     some.clear();
@@ -171,6 +175,40 @@ std::vector<bool> EvaluationPass::greedy(const int32_t* tokens, const int32_t* t
     }
   }
   return right;
+}
+
+ContinuationScores EvaluationPass::continuation_scores(const Continuations& batch, bool greedy) {
+  const auto rows = static_cast<int64_t>(batch.context_of.size());
+  const int64_t count = static_cast<int64_t>(batch.contexts.size()) / batch.context_length, capacity = batch.context_length + batch.length;
+  Tape tape(arena_, false);
+  prepare_(tape);
+  const DType dtype = tape.activation_dtype(model_.output_weight());
+  DecodingState state = model_.begin(arena_, dtype, rows, capacity);
+  {
+    DecodingState contexts = model_.begin(arena_, dtype, count, capacity);
+    contexts.last_only = true;
+    const Tensor x = arena_.allocate({count, batch.context_length}, DType::i32);
+    copy_from_host(x, batch.contexts.data());
+    model_.extend(tape, x, contexts);
+    const Tensor index = arena_.allocate({rows}, DType::i32);
+    copy_from_host(index, batch.context_of.data());
+    state.copy(tape, contexts, index);
+  }
+  const Tensor x = arena_.allocate({rows, batch.length}, DType::i32), y = arena_.allocate({rows, batch.length}, DType::i32);
+  copy_from_host(x, batch.tokens.data());
+  copy_from_host(y, batch.targets.data());
+  const Tensor hidden = model_.extend(tape, x, state);
+  ContinuationScores scores{to_doubles(linear_cross_entropy(tape, hidden, model_.output_weight(), y).tokens), {}};
+  if (greedy) scores.right = likeliest(tape, hidden, batch.targets.data());
+  return scores;
+}
+
+bool EvaluationPass::decodes(int64_t length) const try {
+  Arena plan(Device::plan(arena_.device().engine));
+  model_.begin(plan, DType::f32, 1, length);
+  return true;
+} catch (const UsageError&) {
+  return false;
 }
 
 EvaluationPass::Planned EvaluationPass::plan(int64_t length) {

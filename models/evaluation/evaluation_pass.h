@@ -43,6 +43,18 @@ std::vector<PositionLoss> loss_by_position(const std::vector<double>& by_positio
 /// NaN for fewer than two.
 double standard_error(std::span<const double> values, std::span<const int64_t> weights = {});
 
+/// Continuations of contexts that are read once. Rows may end in padding, whose targets are kNoTarget.
+struct Continuations {
+  int64_t context_length = 0, length = 0;
+  std::vector<int32_t> contexts;         ///< [contexts · context_length] tokens
+  std::vector<int32_t> context_of;       ///< [rows]
+  std::vector<int32_t> tokens, targets;  ///< [rows · length]: what follows the context, and what follows each token
+};
+struct ContinuationScores {
+  std::vector<double> losses;  ///< [rows · length] nats of every target
+  std::vector<bool> right;     ///< likewise: the target is the first of the likeliest tokens; empty unless asked for
+};
+
 /// Forward passes over frozen sequences, in pieces; on the weights alone (InferenceModel) as well as on a model in training. On a
 /// GPU the pieces of a shape are captured as a graph and replayed (cuda::CapturedGraph).
 class EvaluationPass {
@@ -60,6 +72,11 @@ class EvaluationPass {
   /// Whether each target [sequences · length] of one piece is the first of the likeliest tokens; false where it is kNoTarget. Logits of
   /// those positions alone are made.
   std::vector<bool> greedy(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length);
+  /// The same of continuations, by decoding: the state behind a context is copied for each of them. Throws UsageError where the model does
+  /// not decode (`decodes`).
+  ContinuationScores continuation_scores(const Continuations& batch, bool greedy);
+  /// Whether the model decodes sequences of `length` tokens on this device.
+  bool decodes(int64_t length) const;
   /// Sequences of this length in a piece.
   int64_t piece_sequences(int64_t length) const;
 
@@ -76,6 +93,8 @@ class EvaluationPass {
   using Key = std::tuple<int64_t, int64_t, int64_t>;
 
   void forward(Tape& tape, const Tensor& tokens, const Tensor& targets, const Tensor& losses) const;
+  /// Whether each target is the first of the likeliest tokens by hidden states [B, T, D].
+  std::vector<bool> likeliest(Tape& tape, const Tensor& hidden, const int32_t* targets) const;
 
   const Model& model_;
   Arena& arena_;

@@ -16,6 +16,11 @@ class DeltaHeads {
   struct State : LayerState {
     Tensor query, key, value;  ///< last inputs of the convolutions
     Tensor s;                  ///< [B, H, K, V]
+
+    void each(const std::function<void(Tensor&, Kept)>& f) override {
+      for (Tensor* x : {&query, &key, &value, &s}) f(*x, Kept::sum);
+    }
+    std::unique_ptr<LayerState> sequences(int64_t first, int64_t count) const override { return part_of(*this, first, count); }
   };
 
   /// Parameters layerN.query, .key [H K, D], .value [H V, D], .beta [H, D] and .conv_query, .conv_key, .conv_value [·, W].

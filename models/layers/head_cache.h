@@ -16,6 +16,12 @@ struct HeadCache : LayerState {
     return cache.reshape({s[1], s[2], s[3]}).slice(first, first + n).reshape({1, n, s[2], s[3]});
   }
 
+  void each(const std::function<void(Tensor&, Kept)>& f) override {
+    f(k, Kept::tokens), f(v, Kept::tokens);
+    f(before, Kept::sum);
+  }
+  std::unique_ptr<LayerState> sequences(int64_t first, int64_t count) const override { return part_of(*this, first, count); }
+
   void append(Tape& tape, const Tensor& new_k, const Tensor& new_v, const TokenPosition& position) {
     append_rows(tape, new_k, k, position);
     append_rows(tape, new_v, v, position);

@@ -8,6 +8,9 @@ namespace saccade {
 struct RwkvState : LayerState {
   Tensor before;  ///< [B, C]
   Tensor state;   ///< [B, H, N, N]
+
+  void each(const std::function<void(Tensor&, Kept)>& f) override { f(before, Kept::sum), f(state, Kept::sum); }
+  std::unique_ptr<LayerState> sequences(int64_t first, int64_t count) const override { return part_of(*this, first, count); }
 };
 
 /// What the time mixes of RWKV-5, 6 and 7 share: heads, the group norm behind the recurrence, the output matrix.

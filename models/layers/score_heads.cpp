@@ -137,12 +137,14 @@ std::vector<Tensor> ScoreHeads::project_all(Tape& tape, const Tensor& x, Pass& p
           time_mix_.values(tape, v, in.value, pass)};
 }
 
-/// `length` rows of a table, from a position on, as the heads of one sequence that stands for all.
+/// `length` rows of a table, from a position on, as the heads of one sequence that stands for all; of every sequence where each has a
+/// position of its own.
 Tensor ScoreHeads::constant(Tape& tape, const Tensor& table, int64_t length, const TokenPosition& position) const {
   if (position.first + length > table.dim(0))
     throw UsageError("a sequence of " + std::to_string(position.first + length) + " tokens; the constant keys are trained for " +
                      std::to_string(table.dim(0)));
-  return embedding(tape, table, position_numbers(tape, length, position)).reshape({1, length, shape_.heads, shape_.head_width()});
+  const Tensor numbers = position_numbers(tape, length, position);
+  return embedding(tape, table, numbers).reshape({numbers.dim(0), length, shape_.heads, shape_.head_width()});
 }
 
 Tensor ScoreHeads::prepare(Tape& tape, const Tensor& heads, const Tensor& norm_weight, const TokenPosition& position) const {

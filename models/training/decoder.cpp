@@ -80,14 +80,42 @@ void Decoder::feed(std::span<const int32_t> tokens) {
 
 std::vector<double> Decoder::logits() const { return to_doubles(logits_); }
 
-int32_t choose_token(const std::vector<double>& logits, double temperature, uint64_t seed, uint64_t index) {
+namespace {
+
+/// The tokens that top_k and top_p leave, the likeliest first, with their weights exp((l − max) / temperature).
+std::vector<std::pair<double, int32_t>> candidates(const std::vector<double>& logits, const Sampling& sampling, double top) {
+  std::vector<std::pair<double, int32_t>> all;
+  for (size_t i = 0; i < logits.size(); ++i) all.emplace_back(std::exp((logits[i] - top) / sampling.temperature), static_cast<int32_t>(i));
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  if (sampling.top_k > 0 && static_cast<size_t>(sampling.top_k) < all.size()) all.resize(static_cast<size_t>(sampling.top_k));
+  double sum = 0, reached = 0;
+  for (const auto& [weight, token] : all) sum += weight;
+  size_t kept = 0;
+  while (kept < all.size() && (kept == 0 || reached < sampling.top_p * sum)) reached += all[kept++].first;
+  all.resize(kept);
+  return all;
+}
+
+}  // namespace
+
+int32_t choose_token(const std::vector<double>& logits, const Sampling& sampling, uint64_t index) {
   const auto top = std::max_element(logits.begin(), logits.end());
-  if (temperature == 0) return static_cast<int32_t>(top - logits.begin());
+  if (sampling.temperature == 0) return static_cast<int32_t>(top - logits.begin());
+  const double drawn = Random(sampling.seed, "generate").uniform(index);
+  if (sampling.top_k > 0 || sampling.top_p < 1) {
+    const auto left = candidates(logits, sampling, *top);
+    double sum = 0;
+    for (const auto& [weight, token] : left) sum += weight;
+    double rest = sum * drawn;
+    for (const auto& [weight, token] : left)
+      if (rest -= weight; rest < 0) return token;
+    return left.back().second;
+  }
   double sum = 0;
-  for (double l : logits) sum += std::exp((l - *top) / temperature);
-  double left = sum * Random(seed, "generate").uniform(index);
+  for (double l : logits) sum += std::exp((l - *top) / sampling.temperature);
+  double left = sum * drawn;
   for (size_t i = 0; i < logits.size(); ++i) {
-    left -= std::exp((logits[i] - *top) / temperature);
+    left -= std::exp((logits[i] - *top) / sampling.temperature);
     if (left < 0) return static_cast<int32_t>(i);
   }
   return static_cast<int32_t>(top - logits.begin());

@@ -61,8 +61,15 @@ class Decoder {
   cuda::CapturedGraph step_;
 };
 
-/// The token that follows: the likeliest for temperature 0, else drawn from softmax(logits / temperature). `index` counts draws
-/// of one seed.
-int32_t choose_token(const std::vector<double>& logits, double temperature, uint64_t seed, uint64_t index);
+/// How the next token is drawn.
+struct Sampling {
+  double temperature = 1;  ///< 0: always the likeliest token
+  int64_t top_k = 0;       ///< only the k likeliest (arXiv:1805.04833, section 5.4); 0: all
+  double top_p = 1;        ///< of them only the likeliest that together have this probability (arXiv:1904.09751, section 3.1)
+  uint64_t seed = 1;
+};
+/// The token that follows: the likeliest for temperature 0, else drawn from softmax(logits / temperature) over the tokens that are left.
+/// Of equals the first is the likeliest. `index` counts draws of one seed.
+int32_t choose_token(const std::vector<double>& logits, const Sampling& sampling, uint64_t index);
 
 }  // namespace saccade

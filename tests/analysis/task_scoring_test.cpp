@@ -123,7 +123,7 @@ class TaskScoringTest : public QObject {
             model, arena, [](Tape&) {}, piece);
         std::vector<double> got(requests.size(), NAN);
         const std::vector<size_t> all{0, 1, 2, 3};
-        score_requests(pass, requests, all, batching, [&](const std::vector<ScoredRequest>& batch) {
+        score_requests(pass, requests, all, {batching}, [&](const std::vector<ScoredRequest>& batch) {
           for (const ScoredRequest& s : batch) got[s.request] = s.log_likelihood;
           return true;
         });
@@ -142,13 +142,10 @@ class TaskScoringTest : public QObject {
       EvaluationPass pass(
           model, arena, [](Tape&) {}, piece);
       std::vector<bool> got(requests.size());
-      score_requests(
-          pass, requests, std::vector<size_t>{0, 1, 2, 3}, Batching::padded,
-          [&](const std::vector<ScoredRequest>& batch) {
-            for (const ScoredRequest& s : batch) got[s.request] = s.greedy;
-            return true;
-          },
-          true);
+      score_requests(pass, requests, std::vector<size_t>{0, 1, 2, 3}, {.greedy = true}, [&](const std::vector<ScoredRequest>& batch) {
+        for (const ScoredRequest& s : batch) got[s.request] = s.greedy;
+        return true;
+      });
       QCOMPARE(got, (std::vector<bool>{true, false, true, false}));
     }
     Arena other(Device::cpu());

@@ -52,6 +52,14 @@ class InspectExportCliTest : public QObject {
     const auto plain = program_.run({"generate", "plain", "--prompt", "The road", "--tokens", "7", "--step", "8"});
     QCOMPARE(plain.code, 0);
     QVERIFY(plain.out.startsWith("The road"));
+    // Several at once: each as alone.
+    const nlohmann::json many = text({"--prompt", "A", "--samples", "3", "--batch", "4", "--top-k", "9"});
+    QCOMPARE(many.at("samples").size(), size_t{6});
+    for (int i = 0; i < 3; ++i)
+      QCOMPARE(many.at("samples").at(static_cast<size_t>(i)).at("tokens"),
+               text({"--seed", QString::number(1 + i), "--top-k", "9"}).at("tokens"));
+    QCOMPARE(many.at("samples").at(4).at("prompt"), "A");
+    QCOMPARE(many.at("samples").at(4).at("seed"), 2);
     const auto avey = program_.run({"generate", "avey", "--prompt", "The road", "--tokens", "7", "--device", "cpu"});
     QCOMPARE(avey.code, 0);
     QVERIFY(avey.out.startsWith("The road"));

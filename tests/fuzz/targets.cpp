@@ -20,6 +20,7 @@
 #include "models/config/config.h"
 #include "models/config_text.h"
 #include "models/corpus/document_reader.h"
+#include "models/corpus/token_shards.h"
 #include "models/corpus/tokenizer.h"
 
 namespace saccade::test {
@@ -125,6 +126,17 @@ void tokenizer(std::string_view bytes) {
   for (int32_t token = 0; token < std::min<int64_t>(parsed->vocabulary(), 100); ++token) parsed->piece(token);
 }
 
+void token_shards(std::string_view bytes) {
+  written("shards/fuzz_train.bin", bytes);
+  const std::vector<TokenShard> shards = read_token_shards(folder() / "shards");
+  require(hash_of(shards).size() == 64, "no hash");
+  const auto tokenizer = make_byte_tokenizer();
+  const ShardTokens stream(shards, "fuzz", Split::train, *tokenizer);
+  std::vector<int32_t> tokens(static_cast<size_t>(stream.size()));
+  stream.read(0, tokens);
+  for (const int32_t token : tokens) require(token >= 0 && token < tokenizer->vocabulary(), "a token outside the vocabulary");
+}
+
 class Pieces : public DocumentVisitor {
  public:
   void piece(std::string_view bytes, int64_t) override { require(bytes.size() <= kLongestLine, "a piece longer than a line may be"); }
@@ -161,10 +173,19 @@ void base64(std::string_view bytes) {
 }  // namespace
 
 const std::vector<FuzzTarget>& fuzz_targets() {
-  static const std::vector<FuzzTarget> all{{"config", config},       {"overrides", overrides},     {"study", study},
-                                           {"figure", figure},       {"filter", filter},           {"journal", journal},
-                                           {"run_json", run_json},   {"run_journal", run_journal}, {"tokenizer", tokenizer},
-                                           {"documents", documents}, {"inspection", inspection},   {"base64", base64}};
+  static const std::vector<FuzzTarget> all{{"config", config},
+                                           {"overrides", overrides},
+                                           {"study", study},
+                                           {"figure", figure},
+                                           {"filter", filter},
+                                           {"journal", journal},
+                                           {"run_json", run_json},
+                                           {"run_journal", run_journal},
+                                           {"tokenizer", tokenizer},
+                                           {"documents", documents},
+                                           {"inspection", inspection},
+                                           {"base64", base64},
+                                           {"token_shards", token_shards}};
   return all;
 }
 

@@ -13,7 +13,7 @@
 #include "kernels/ops/top1_chunk/top1_chunk_decoding.h"
 #include "models/architectures/registry.h"
 #include "models/architectures/stack.h"
-#include "models/training/decoder.h"
+#include "models/training/batch_decoder.h"
 #include "tests/gpu/first_gpu.h"
 #include "tests/gpu/shard.h"
 #include "tests/support/random_stacks.h"
@@ -244,6 +244,55 @@ void check_model(const json& settings, const std::string& precision) {
   }
 }
 
+/// Sequences of their own lengths side by side, one of which is replaced: logits behind every token against the whole sequences'.
+void check_batch(const json& settings, const std::string& precision) {
+  static size_t place = 0;
+  if (!test::in_shard(place++)) return;
+  const auto model = model_of(settings, precision);
+  std::vector<std::vector<int32_t>> texts(4);
+  std::vector<std::vector<double>> whole;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const Random random(20 + i, "tokens");
+    for (uint64_t t = 0; t < kLength; ++t) texts[i].push_back(static_cast<int32_t>(random.below(kVocabulary, t)));
+    whole.push_back(logits_of_all(*model, texts[i]));
+  }
+  BatchDecoder decoder(*model, 3, kLength);
+  std::vector<size_t> text{0, 1, 2};
+  const double tolerance = precision == "bf16" ? 5e-2 : 1e-4;
+  const bool selects = settings.dump().find("top1") != std::string::npos;
+  Deviations off;
+  int64_t count = 0, wrong = 0, likeliest = 0;
+  const auto compare_place = [&](int64_t b) {
+    const std::vector<double> logits = decoder.logits(b);
+    const double d = apart(logits.data(), whole[text[static_cast<size_t>(b)]], decoder.length(b) - 1);
+    off.add(d), ++count, wrong += !(d <= tolerance);
+    likeliest += decoder.likeliest(b) == std::max_element(logits.begin(), logits.end()) - logits.begin();
+  };
+  const auto start = [&](int64_t b, size_t number, int64_t prompt) {
+    text[static_cast<size_t>(b)] = number;
+    decoder.start(b, std::span(texts[number]).first(static_cast<size_t>(prompt)));
+    compare_place(b);
+  };
+  const auto feed = [&](int steps) {
+    for (int i = 0; i < steps; ++i) {
+      std::vector<int32_t> next;
+      for (int64_t b = 0; b < 3; ++b) next.push_back(texts[text[static_cast<size_t>(b)]][static_cast<size_t>(decoder.length(b))]);
+      decoder.feed(next);
+      for (int64_t b = 0; b < 3; ++b) compare_place(b);
+    }
+  };
+  start(0, 0, 130), start(1, 1, 17), start(2, 2, 64);
+  feed(40);
+  start(1, 3, 31);
+  feed(30);
+  char what[200];
+  std::snprintf(what, sizeof what, "off by %.2g, %lld of %lld beyond %.0e, %lld likeliest as the host has them", off.most,
+                static_cast<long long>(wrong), static_cast<long long>(count), tolerance, static_cast<long long>(likeliest));
+  // As above: in bf16 a choice may fall otherwise.
+  report("side by side " + settings.dump() + " " + precision,
+         likeliest == count && (wrong == 0 || (selects && precision == "bf16" && wrong * 20 <= count)), what);
+}
+
 void check_models() {
   for (const std::string precision : {"f32", "bf16"})
     for (const char* block : {"llama", "gpt"})
@@ -259,6 +308,7 @@ void check_models() {
         json settings = mixer;
         settings["block"] = block;
         check_model(settings, precision);
+        check_batch(settings, precision);
       }
   for (const std::string precision : {"f32", "bf16"})
     for (const json& settings : std::vector<json>{{{"block", "mamba"}, {"mixer", "mamba1"}},
@@ -270,8 +320,11 @@ void check_models() {
                                                   {{"block", "rwkv"}, {"mixer", "top1_chunk"}, {"chunk", 32}, {"mixer_inputs", "full"}},
                                                   {{"block", "llama"}, {"mixer", "deltanet"}},
                                                   {{"block", "llama"}, {"mixer", "gated_deltanet"}},
-                                                  {{"block", "llama"}, {"mixer", "based"}, {"layers", 3}, {"window", 50}}})
+                                                  {{"block", "llama"}, {"mixer", "based"}, {"layers", 3}, {"window", 50}},
+                                                  {{"block", "gpt"}, {"mixer", "attention"}, {"position", "absolute"}}}) {
       check_model(settings, precision);
+      check_batch(settings, precision);
+    }
   for (const std::string precision : {"f32", "bf16"})
     for (const auto& [name, settings] : test::random_stacks(400, 128)) check_model(settings, precision);
 }

@@ -56,6 +56,15 @@ class DecodingTest : public QObject {
     return {x, constant};
   }
 
+  /// Sequence b of x [B, …].
+  static Array part(const Array& x, int64_t b) {
+    Array one{x.shape, {}, x.integer};
+    const int64_t size = x.shape.size() / x.shape[0];
+    one.values.assign(x.values.begin() + b * size, x.values.begin() + (b + 1) * size);
+    one.shape = {1, x.shape[1], x.shape[2], x.shape[3]};
+    return one;
+  }
+
   /// f(dtype, first position, number of new tokens)
   template <class F>
   static void for_pieces(F&& f) {
@@ -124,6 +133,53 @@ class DecodingTest : public QObject {
       QCOMPARE(to_array(part.selected).values, places(to_array(whole.selected), first, n).values);
       COMPARE_CLOSE(to_array(part.o), rows(to_array(whole.o), first, n), tolerance(dtype), "o");
     });
+  }
+
+  /// Sequences at positions of their own: each as alone, whatever the other's position.
+  void positions_of_their_own() {
+    for (const DType dtype : {DType::f64, DType::f32}) {
+      const std::vector<Array> x = random_heads(kBatch, kLength, kHeads, kWidth);
+      const std::vector<int64_t> first{140, 33};
+      constexpr int64_t kNew = 3, kChunk = 16;
+      Cache all(x, dtype, 140, kNew);  // what stands behind a position is not read
+      const TokenPosition own{140, to_tensor({{kBatch}, {140, 33}, true}, DType::i32, all.arena)};
+      const ScoreOptions score{0.6, 0, true};
+      const ChunkOptions options{kChunk, 2, false, ChunkSelection::approx, 7};
+      const Tensor means = all.arena.allocate({kBatch, kCapacity / kChunk, kHeads, kWidth}, dtype);
+      extend_mean_keys(all.tape, all.k, means, options, {0}, 20);
+      extend_mean_keys(all.tape, all.k, means, options, {20, to_tensor({{kBatch}, {20, 20}, true}, DType::i32, all.arena)}, 123);
+      const Array a = to_array(cached_attention(all.tape, all.q, all.k, all.v, score, own)),
+                  e = to_array(cached_top1_element(all.tape, all.q, all.k, all.v, score, own).o),
+                  c = to_array(cached_top1_chunk(all.tape, all.q, all.k, all.v, means, score, options, own).o);
+      for (int64_t b = 0; b < kBatch; ++b) {
+        const auto one = [&](const Tensor& t) { return t.slice(b, b + 1); };
+        const TokenPosition place{first[static_cast<size_t>(b)]};
+        COMPARE_CLOSE(to_array(cached_attention(all.tape, one(all.q), one(all.k), one(all.v), score, place)), part(a, b), 0, "attention");
+        COMPARE_CLOSE(to_array(cached_top1_element(all.tape, one(all.q), one(all.k), one(all.v), score, place).o), part(e, b), 0,
+                      "element");
+        COMPARE_CLOSE(to_array(cached_top1_chunk(all.tape, one(all.q), one(all.k), one(all.v), one(means), score, options, place).o),
+                      part(c, b), 0, "chunk");
+      }
+      advance(all.tape, own, 2);
+      QCOMPARE(to_array(own.on_device).values, (std::vector<double>{142, 35}));
+    }
+  }
+
+  /// Rows go to each sequence's own place; sequences are copied as far as they are told to.
+  void rows_and_copies() {
+    Arena arena(Device::cpu());
+    Tape tape(arena, false);
+    const Tensor cache = to_tensor({{2, 4, 2}, std::vector<double>(16, 0), false}, DType::f64, arena);
+    const TokenPosition own{2, to_tensor({{2}, {0, 2}, true}, DType::i32, arena)};
+    append_rows(tape, to_tensor({{2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8}, false}, DType::f64, arena), cache, own);
+    QCOMPARE(to_array(cache).values, (std::vector<double>{1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 5, 6, 7, 8}));
+    const Tensor copies = to_tensor({{3, 4, 2}, std::vector<double>(24, -1), false}, DType::f64, arena);
+    copy_sequences(tape, cache, to_tensor({{3}, {1, 0, 1}, true}, DType::i32, arena), copies, 6);
+    QCOMPARE(to_array(copies).values, (std::vector<double>{0, 0, 0, 0, 5, 6, -1, -1, 1, 2, 3, 4, 0, 0, -1, -1, 0, 0, 0, 0, 5, 6, -1, -1}));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument,
+                             copy_sequences(tape, cache, to_tensor({{2}, {1, 0}, true}, DType::i32, arena), copies, 6));
+    QVERIFY_THROWS_EXCEPTION(std::logic_error,
+                             copy_sequences(tape, cache, to_tensor({{3}, {1, 2, 0}, true}, DType::i32, arena), copies, 6));
   }
 
   void errors() {

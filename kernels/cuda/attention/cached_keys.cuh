@@ -177,7 +177,7 @@ struct CachedArgs {
             v + b * v_batch + h * width,
             stride(),
             width,
-            static_cast<int>(start()) + r,
+            static_cast<int>(start(b)) + r,
             scale,
             slope};
   }

@@ -9,16 +9,29 @@ namespace {
 
 constexpr int kCopyThreads = 256, kMergeWarps = 8;
 
-/// P: 16 bytes, or an element where rows are no multiple of that.
+/// P: 16 bytes, or an element where rows are no multiple of that. `sequence`: from one sequence of the cache to the next, 0 where there is
+/// one for all, who then write the same.
 template <class P>
-__global__ void append_kernel(const P* rows, P* cache, int64_t n, int64_t capacity, int64_t row, int64_t size, StartPosition start) {
+__global__ void append_kernel(const P* rows, P* cache, int64_t n, int64_t sequence, int64_t row, int64_t size, StartPosition start) {
   const int64_t i = int64_t{blockIdx.x} * kCopyThreads + threadIdx.x;
   if (i >= size) return;
   const int64_t b = i / (n * row), rest = i % (n * row);
-  cache[(b * capacity + start()) * row + rest] = rows[i];
+  cache[b * sequence + start(b) * row + rest] = rows[i];
 }
 
-__global__ void advance_kernel(int32_t* position, int32_t n) { *position += n; }
+/// Rows of `row` pieces, of which `n` are copied; P as above.
+template <class P>
+__global__ void copy_sequences_kernel(const P* from, const int32_t* index, P* to, int64_t row, int64_t n, int64_t size) {
+  const int64_t i = int64_t{blockIdx.x} * kCopyThreads + threadIdx.x;
+  if (i >= size) return;
+  const int64_t b = i / n, at = i % n, a = index ? index[b] : 0;
+  to[b * row + at] = from[a * row + at];
+}
+
+__global__ void advance_kernel(int32_t* position, int32_t n, int64_t sequences) {
+  const int64_t b = int64_t{blockIdx.x} * kCopyThreads + threadIdx.x;
+  if (b < sequences) position[b] += n;
+}
 
 /// Splits of a query: the first one begins at a multiple of kSplitKeys.
 struct Splits {
@@ -95,7 +108,7 @@ template <class T>
 __global__ void __launch_bounds__(32 * kMergeWarps) merge_kernel(const CachedArgs<T> a, const float* partial, int rows, bool chunks) {
   __shared__ float sums[kMergeWarps][258];
   const int batch_head = blockIdx.x, r = a.from + blockIdx.y, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int t = static_cast<int>(a.start()) + r, count = chunks ? a.splits : splits_of(a, t).count(), row = a.width + 2;
+  const int t = static_cast<int>(a.start(batch_head / a.heads)) + r, count = chunks ? a.splits : splits_of(a, t).count(), row = a.width + 2;
   const float* splits = partial + (int64_t{batch_head} * rows + blockIdx.y) * a.splits * row;
   float top = -INFINITY;
   for (int s = lane; s < count; s += 32) top = fmaxf(top, splits[int64_t{s} * row]);
@@ -146,14 +159,29 @@ void append_rows(Stream stream, const Tensor& rows, const Tensor& cache, const T
     using P = decltype(piece);
     const int64_t each = row / static_cast<int64_t>(sizeof(P)), size = rows.dim(0) * n * each;
     append_kernel<<<blocks_for(size, kCopyThreads), kCopyThreads, 0, stream>>>(
-        static_cast<const P*>(rows.raw()), static_cast<P*>(cache.raw()), n, capacity, each, size, start_position(position));
+        static_cast<const P*>(rows.raw()), static_cast<P*>(cache.raw()), n, cache.dim(0) == 1 ? 0 : capacity * each, each, size,
+        start_position(position));
   };
   row % 16 == 0 ? launch(uint4{}) : launch(uint16_t{});
   check_launch();
 }
 
+void copy_sequences(Stream stream, const Tensor& from, const Tensor& index, const Tensor& to, int64_t n) {
+  const int64_t element = byte_size(to.dtype()), row = to.size() / to.dim(0) * element, bytes = n * element;
+  const auto launch = [&](auto piece) {
+    using P = decltype(piece);
+    const int64_t each = bytes / static_cast<int64_t>(sizeof(P)), size = to.dim(0) * each;
+    copy_sequences_kernel<<<blocks_for(size, kCopyThreads), kCopyThreads, 0, stream>>>(
+        static_cast<const P*>(from.raw()), from.dim(0) == 1 ? nullptr : pointer<int32_t>(index), static_cast<P*>(to.raw()),
+        row / static_cast<int64_t>(sizeof(P)), each, size);
+  };
+  if (n > 0) row % 16 == 0 && bytes % 16 == 0 ? launch(uint4{}) : launch(uint16_t{});
+  check_launch();
+}
+
 void advance(Stream stream, const Tensor& position, int64_t n) {
-  advance_kernel<<<1, 1, 0, stream>>>(pointer<int32_t>(position), static_cast<int32_t>(n));
+  advance_kernel<<<blocks_for(position.size(), kCopyThreads), kCopyThreads, 0, stream>>>(pointer<int32_t>(position),
+                                                                                         static_cast<int32_t>(n), position.size());
   check_launch();
 }
 

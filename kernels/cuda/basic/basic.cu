@@ -25,9 +25,9 @@ __global__ void fill_kernel(T* x, float value, int64_t n) {
   if (i < n) x[i] = from_float<T>(value);
 }
 
-__global__ void count_up_kernel(int32_t* x, int64_t n, StartPosition place) {
+__global__ void count_up_kernel(int32_t* x, int64_t n, int64_t row, StartPosition place) {
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (i < n) x[i] = static_cast<int32_t>(place() + i);
+  if (i < n) x[i] = static_cast<int32_t>(place(i / row) + i % row);
 }
 
 __global__ void sum_up_kernel(double* sum, const float* term, double factor, bool fresh) {
@@ -41,7 +41,8 @@ __global__ void fill_with_nan_kernel(double* norm, const double* loss) {
 }  // namespace
 
 void count_up(Stream stream, const Tensor& x, const TokenPosition& position) {
-  count_up_kernel<<<blocks_for(x.size(), kThreads), kThreads, 0, stream>>>(pointer<int32_t>(x), x.size(), start_position(position));
+  count_up_kernel<<<blocks_for(x.size(), kThreads), kThreads, 0, stream>>>(pointer<int32_t>(x), x.size(), x.dim(1),
+                                                                           start_position(position));
   check_launch();
 }
 

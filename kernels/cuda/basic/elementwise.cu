@@ -214,7 +214,7 @@ struct ScaleInto {
 template <class T>
 __global__ void add_positions_kernel(const T* x, const float* table, T* y, int64_t n, int64_t period, int64_t width, StartPosition place) {
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (i < n) y[i] = from_float<T>(to_float(x[i]) + table[place() * width + i % period]);
+  if (i < n) y[i] = from_float<T>(to_float(x[i]) + table[place(i / period) * width + i % period]);
 }
 
 template <class T>

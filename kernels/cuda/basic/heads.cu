@@ -14,7 +14,7 @@ struct Problem {
   int batch, length, heads, width;
   QkNorm norm;
   double rotary_base;
-  StartPosition place;  ///< of row 0
+  StartPosition place;  ///< of row 0; where sequences differ each has a block row of its own
 };
 
 template <int kPairs>
@@ -69,7 +69,7 @@ __device__ void make_angles(const Problem& p, int first, float2* angles) {
   if (p.rotary_base != 0)
     for (int item = threadIdx.x; item < kPositions * half; item += 32 * kWarps) {
       const double frequency = exp2(-2.0 * (item % half) / p.width * log2(p.rotary_base));
-      const double revolutions = static_cast<double>(p.place() + first + item / half) * frequency * 0.15915494309189533577;
+      const double revolutions = static_cast<double>(p.place(blockIdx.y) + first + item / half) * frequency * 0.15915494309189533577;
       float sine, cosine;
       sincospif(static_cast<float>(2 * (revolutions - rint(revolutions))), &sine, &cosine);
       angles[item] = {cosine, sine};
@@ -179,8 +179,9 @@ Problem problem(const Shape& x, const HeadOptions& options) {
           options.norm,           options.rotary_base,    start_position(options.position)};
 }
 
-dim3 grid(const Shape& x) {
-  return dim3(static_cast<unsigned>((x[1] + kHeadPositions - 1) / kHeadPositions), static_cast<unsigned>(head_blocks(x)));
+dim3 grid(const Shape& x, bool own_positions = false) {
+  return dim3(static_cast<unsigned>((x[1] + kHeadPositions - 1) / kHeadPositions),
+              static_cast<unsigned>(own_positions ? x[0] : head_blocks(x)));
 }
 
 /// f(integral_constant of the pairs a lane holds)
@@ -201,7 +202,7 @@ void prepare_heads(Stream stream, const Tensor& x, const Tensor& weight, const H
   dispatch_cuda(x.dtype(), [&](auto t) {
     using T = decltype(t);
     for_pairs(x.dim(3), [&](auto pairs) {
-      forward_kernel<decltype(pairs)::value><<<grid(x.shape()), 32 * kWarps, shared_bytes(x.dim(3)), stream>>>(
+      forward_kernel<decltype(pairs)::value><<<grid(x.shape(), options.position.differs()), 32 * kWarps, shared_bytes(x.dim(3)), stream>>>(
           problem(x.shape(), options), pointer<T>(x), weight ? pointer<float>(weight) : nullptr, pointer<T>(y));
     });
   });

@@ -15,7 +15,7 @@ constexpr int kSelectThreads = 128, kMeansOfBlock = 64;
 template <int kPiece, class T>
 __global__ void __launch_bounds__(kMeanThreads)
     extend_means_kernel(const T* k, T* means, int64_t row, int64_t capacity, int64_t chunk, int64_t n, StartPosition start) {
-  const int64_t b = blockIdx.z, first = start(), c = first / chunk + blockIdx.x;
+  const int64_t b = blockIdx.z, first = start(b), c = first / chunk + blockIdx.x;
   if ((c + 1) * chunk > first + n) return;
   mean_of_rows<kPiece>(k + (b * capacity + c * chunk) * row, row, chunk, means + (b * (capacity / chunk) + c) * row);
 }
@@ -89,9 +89,10 @@ __global__ void __launch_bounds__(kSelectThreads) choose_kernel(const CachedArgs
   __shared__ int chunk_of[kSelectThreads / 32];
   __shared__ int32_t chosen[256];
   const int together = c.shared ? a.heads : 1, batch_head = blockIdx.x * together, r = a.from + blockIdx.y;
-  const int t = static_cast<int>(a.start()) + r, candidates = t / c.chunk;
+  const int t = static_cast<int>(a.start(batch_head / a.heads)) + r, candidates = t / c.chunk;
   if (!c.scored) {
-    if (threadIdx.x == 0) take_control(c.random, c.drawn, c.top_k, batch_head, t, candidates, chosen);
+    if (threadIdx.x == 0)
+      take_control(c.random, c.drawn, c.top_k, a.start.differs ? batch_head % a.heads : batch_head, t, candidates, chosen);
     __syncthreads();
   }
   for (int slot = 0; c.scored && slot < c.top_k; ++slot) {

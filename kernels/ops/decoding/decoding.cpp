@@ -7,6 +7,7 @@
 #include "kernels/engine/transfer.h"
 #include "kernels/ops/attention/cpu_dense.h"
 #include "kernels/ops/decoding/decoding_cuda.h"
+#include "kernels/ops/decoding/position_tasks.h"
 
 namespace saccade {
 namespace {
@@ -50,8 +51,8 @@ Tensor position_on_device(Arena& arena) {
 
 void append_rows(Tape& tape, const Tensor& rows, const Tensor& cache, const TokenPosition& position) {
   const int64_t n = rows.dim(1), capacity = cache.dim(1), batch = rows.dim(0);
-  expect(cache.dim(0) == batch && position.first + n <= capacity && rows.size() / n == cache.size() / capacity &&
-             rows.dtype() == cache.dtype(),
+  expect((cache.dim(0) == batch || cache.dim(0) == 1) && position.first + n <= capacity &&
+             rows.size() / (batch * n) == cache.size() / (cache.dim(0) * capacity) && rows.dtype() == cache.dtype(),
          "append_rows", "rows are ", rows, ", the cache ", cache, ", first position ", position.first,
          "; expected [B, n, …] and [B, capacity, …] with first + n <= capacity");
   tape.run(
@@ -59,18 +60,43 @@ void append_rows(Tape& tape, const Tensor& rows, const Tensor& cache, const Toke
       [&] {
         dispatch(rows.dtype(), [&](auto zero) {
           using T = decltype(zero);
-          const int64_t row = rows.size() / (batch * n);
+          const int64_t row = rows.size() / (batch * n), own = cache.dim(0) == 1 ? 0 : capacity;
           for (int64_t b = 0; b < batch; ++b)
-            std::copy_n(rows.data<T>() + b * n * row, n * row, cache.data<T>() + (b * capacity + position.first) * row);
+            std::copy_n(rows.data<T>() + b * n * row, n * row, cache.data<T>() + (b * own + position.of(b)) * row);
         });
       },
       [&] { cuda::append_rows(tape.stream(), rows, cache, position); });
 }
 
+void copy_sequences(Tape& tape, const Tensor& from, const Tensor& index, const Tensor& to, int64_t n) {
+  const int64_t row = to.size() / to.dim(0), sequences = to.dim(0);
+  expect(from.dtype() == to.dtype() && from.size() / from.dim(0) == row && n <= row && index.dtype() == DType::i32 &&
+             (index.size() == sequences || (sequences == 1 && from.dim(0) == 1)),
+         "copy_sequences", "from is ", from, ", to ", to, ", the index ", index, ", elements ", n,
+         "; expected [A, …], [B, …] with as many elements in a sequence, i32 [B]");
+  tape.run(
+      "copy_sequences", {0, 2.0 * static_cast<double>(sequences * n * byte_size(to.dtype()))},
+      [&] {
+        dispatch(to.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          parallel_for(sequences, [&](int64_t b) {
+            const int64_t a = from.dim(0) == 1 ? 0 : index.data<int32_t>()[b];
+            if (a < 0 || a >= from.dim(0)) throw std::logic_error("sequence " + std::to_string(a) + " of " + std::to_string(from.dim(0)));
+            std::copy_n(from.data<T>() + a * row, n, to.data<T>() + b * row);
+          });
+        });
+      },
+      [&] { cuda::copy_sequences(tape.stream(), from, index, to, n); });
+}
+
 void advance(Tape& tape, const TokenPosition& position, int64_t n) {
   if (!position.on_device) return;
   tape.run(
-      "advance", {}, [&] { *position.on_device.data<int32_t>() += static_cast<int32_t>(n); },
+      "advance", {},
+      [&] {
+        int32_t* at = position.on_device.data<int32_t>();
+        for (int64_t b = 0; b < position.on_device.size(); ++b) at[b] += static_cast<int32_t>(n);
+      },
       [&] { cuda::advance(tape.stream(), position.on_device, n); });
 }
 
@@ -86,7 +112,20 @@ Tensor cached_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tens
       "cached_attention", cost_of(shape, options, k, position, 2),
       [&] {
         dispatch(v.dtype(), [&](auto zero) {
-          cpu::dense_forward<decltype(zero)>({shape, options, q, k, v, o, scratch, {}, {}, position.first, v.dim(1)});
+          for_positions_at_once(position, shape.batch, [&](int64_t b, int64_t n, int64_t first) {
+            const auto own = [&](const Tensor& x) { return sequences_of(x, b, n); };
+            cpu::dense_forward<decltype(zero)>({{n, shape.length, shape.heads, shape.width},
+                                                options,
+                                                own(q),
+                                                own(k),
+                                                own(v),
+                                                own(o),
+                                                own(scratch),
+                                                {},
+                                                {},
+                                                first,
+                                                v.dim(1)});
+          });
         });
       },
       [&] {
@@ -107,7 +146,20 @@ CachedElement cached_top1_element(Tape& tape, const Tensor& q, const Tensor& k, 
       [&] {
         dispatch(v.dtype(), [&](auto zero) {
           using T = decltype(zero);
-          cpu::dense_forward<T>({shape, options, q, k, v, out.o, scratch, {}, out.selected, position.first, v.dim(1)});
+          for_positions_at_once(position, shape.batch, [&](int64_t b, int64_t n, int64_t first) {
+            const auto own = [&](const Tensor& x) { return sequences_of(x, b, n); };
+            cpu::dense_forward<T>({{n, shape.length, shape.heads, shape.width},
+                                   options,
+                                   own(q),
+                                   own(k),
+                                   own(v),
+                                   own(out.o),
+                                   own(scratch),
+                                   {},
+                                   own(out.selected),
+                                   first,
+                                   v.dim(1)});
+          });
           gather_values<T>(shape, v, out.selected, out.o);
         });
       },

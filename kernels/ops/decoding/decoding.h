@@ -7,11 +7,16 @@ namespace saccade {
 /// Incremental decoding and prefill with a KV cache (arXiv:1911.02150, section 2.4): attention of the n newest tokens, whose queries stand
 /// at positions t = first … first + n − 1, first = position.first.
 /// q [B or 1, n, H, d]   k [B or 1, capacity, H, d] and v [B, capacity, H, d] hold the keys and values of all tokens so far, the new ones
-/// included; all of one dtype. Nothing is saved for backward.
+/// included; all of one dtype. Sequences may each have a position of their own (TokenPosition). Nothing is saved for backward.
 /// Throws std::invalid_argument where a shape differs from these or first + n > capacity; DeviceError on CUDA for d above 256.
 
-/// cache[:, first … first + n − 1] = rows   rows [B, n, …], cache [B, capacity, …] of one dtype. Throws std::invalid_argument as above.
+/// cache[:, first … first + n − 1] = rows   rows [B, n, …], cache [B or 1, capacity, …] of one dtype; into a cache that stands for all
+/// sequences they write the same. Throws std::invalid_argument as above.
 void append_rows(Tape& tape, const Tensor& rows, const Tensor& cache, const TokenPosition& position);
+/// to_b = from_a, a = index_b: of every sequence the first n elements. from [A, …], to [B, …] of one dtype, with as many elements, n or
+/// more, in a sequence; index i32 [B]. Where one `to` stands for all sequences, so does one `from`. Throws std::invalid_argument as above;
+/// on the CPU std::logic_error for an index outside 0 … A − 1 (CUDA does not check).
+void copy_sequences(Tape& tape, const Tensor& from, const Tensor& index, const Tensor& to, int64_t n);
 /// The counter that TokenPosition::on_device names: i32 [1], zero, on a GPU (and in its plan); empty elsewhere.
 Tensor position_on_device(Arena& arena);
 /// position.on_device += n where there is one: the sequences have n tokens more. Throws nothing of its own.

@@ -7,9 +7,11 @@
 
 namespace saccade::cuda {
 
-/// cache[b, first + i] = rows[b, i]; equal dtypes.
+/// cache[b, first + i] = rows[b, i]; equal dtypes; the cache's batch may be 1.
 void append_rows(Stream stream, const Tensor& rows, const Tensor& cache, const TokenPosition& position);
-/// *position += n; i32 [1].
+/// to[b, 0 … n − 1] = from[index[b], 0 … n − 1], n elements of each sequence; from one sequence where `from` has one.
+void copy_sequences(Stream stream, const Tensor& from, const Tensor& index, const Tensor& to, int64_t n);
+/// position += n; i32 [1] or [B].
 void advance(Stream stream, const Tensor& position, int64_t n);
 
 /// Queries against the cache: q [B or 1, n, H, d], k [B or 1, capacity, H, d], v [B, capacity, H, d], o [B, n, H, d]; f32 or bf16.

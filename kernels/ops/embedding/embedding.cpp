@@ -148,7 +148,13 @@ Tensor add_positions(Tape& tape, const Tensor& x, const Tensor& table, const Tok
   const int64_t row = x.dim(2) * byte_size(x.dtype());
   tape.run(
       "add_positions", {static_cast<double>(x.size()), static_cast<double>(2 * x.bytes() + x.dim(1) * row)},
-      [&] { dispatch(x.dtype(), [&](auto zero) { cpu::add_positions<decltype(zero)>(x, table, position.first, y); }); },
+      [&] {
+        dispatch(x.dtype(), [&](auto zero) {
+          for_positions(position, x.dim(0), [&](int64_t b, int64_t n, int64_t first) {
+            cpu::add_positions<decltype(zero)>(x.slice(b, b + n), table, first, y.slice(b, b + n));
+          });
+        });
+      },
       [&] { cuda::add_positions(tape.stream(), x, table, position, y); });
   tape.record({x, table}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);
@@ -164,10 +170,13 @@ Tensor add_positions(Tape& tape, const Tensor& x, const Tensor& table, const Tok
 }
 
 Tensor position_numbers(Tape& tape, int64_t n, const TokenPosition& position) {
-  const Tensor numbers = tape.empty({1, n}, DType::i32);
+  const Tensor numbers = tape.empty({position.differs() ? position.on_device.size() : 1, n}, DType::i32);
   tape.run(
       "row_numbers", {0, static_cast<double>(numbers.bytes())},
-      [&] { std::iota(numbers.data<int32_t>(), numbers.data<int32_t>() + n, static_cast<int32_t>(position.first)); },
+      [&] {
+        for (int64_t b = 0; b < numbers.dim(0); ++b)
+          std::iota(numbers.data<int32_t>() + b * n, numbers.data<int32_t>() + (b + 1) * n, static_cast<int32_t>(position.of(b)));
+      },
       [&] { cuda::count_up(tape.stream(), numbers, position); });
   return numbers;
 }

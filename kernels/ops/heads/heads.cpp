@@ -211,7 +211,13 @@ Tensor prepare_heads(Tape& tape, const Tensor& x, const Tensor& weight, const He
   Tensor y = tape.empty(x.shape(), x.dtype());
   const double flops = 8.0 * static_cast<double>(x.size()), bytes = static_cast<double>(x.bytes());
   tape.run(
-      "prepare_heads", {flops, 2 * bytes}, [&] { dispatch(x.dtype(), [&](auto zero) { run_forward<decltype(zero)>(p, y); }); },
+      "prepare_heads", {flops, 2 * bytes},
+      [&] {
+        for_positions(options.position, x.dim(0), [&](int64_t b, int64_t n, int64_t first) {
+          const Problem own{x.slice(b, b + n), weight, {options.norm, options.rotary_base, {first}}};
+          dispatch(x.dtype(), [&](auto zero) { run_forward<decltype(zero)>(own, y.slice(b, b + n)); });
+        });
+      },
       [&] { cuda::prepare_heads(tape.stream(), x, weight, options, y); });
   tape.record({x, weight}, {&y}, [=](Tape& t) {
     const Tensor dy = t.grad(y);

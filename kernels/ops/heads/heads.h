@@ -13,7 +13,7 @@ QkNorm parse_qk_norm(const std::string& name);
 struct HeadOptions {
   QkNorm norm = QkNorm::none;
   double rotary_base = 0;       ///< 0: no rotary positions
-  TokenPosition position = {};  ///< of row 0 (decoding)
+  TokenPosition position = {};  ///< of row 0 (decoding); one for all sequences where gradients are wanted
 };
 
 /// Queries and keys before the score (arXiv:2505.18522, sections 3.1.2 and 3.2.3): a norm over the head, then rotary positions

@@ -1,6 +1,7 @@
 #include "kernels/ops/top1_chunk/top1_chunk_decoding.h"
 
 #include "kernels/engine/expect.h"
+#include "kernels/ops/decoding/position_tasks.h"
 #include "kernels/ops/top1_chunk/cpu_decoding.h"
 #include "kernels/ops/top1_chunk/top1_chunk_decoding_cuda.h"
 
@@ -11,7 +12,13 @@ void extend_mean_keys(Tape& tape, const Tensor& k, const Tensor& means, const Ch
   const double completed = static_cast<double>(n) * static_cast<double>(k.size()) / static_cast<double>(k.dim(1));
   tape.run(
       "top1_chunk.extend_means", {completed, completed * static_cast<double>(byte_size(k.dtype()))},
-      [&] { dispatch(k.dtype(), [&](auto zero) { cpu::extend_mean_keys<decltype(zero)>(k, means, options.chunk, position.first, n); }); },
+      [&] {
+        for_positions(position, k.dim(0), [&](int64_t b, int64_t count, int64_t first) {
+          dispatch(k.dtype(), [&](auto zero) {
+            cpu::extend_mean_keys<decltype(zero)>(k.slice(b, b + count), means.slice(b, b + count), options.chunk, first, n);
+          });
+        });
+      },
       [&] { cuda::extend_mean_keys(tape.stream(), k, means, options.chunk, position, n); });
 }
 
@@ -40,8 +47,12 @@ CachedChunk cached_top1_chunk(Tape& tape, const Tensor& q, const Tensor& k, cons
       [&] {
         dispatch(v.dtype(), [&](auto zero) {
           using T = decltype(zero);
-          cpu::select_chunks<T>(problem, q, k, means, out.selected, position.first);
-          cpu::cached_chunks<T>(problem, q, k, v, out.selected, position.first, out.o);
+          for_positions_at_once(position, shape.batch, [&](int64_t b, int64_t n, int64_t first) {
+            const auto own = [&](const Tensor& x) { return sequences_of(x, b, n); };
+            const ChunkProblem part{{n, capacity, shape.heads, shape.width}, score, options};
+            cpu::select_chunks<T>(part, own(q), own(k), own(means), own(out.selected), first);
+            cpu::cached_chunks<T>(part, own(q), own(k), own(v), own(out.selected), first, own(out.o));
+          });
         });
       },
       [&] {
