@@ -132,6 +132,9 @@ class InspectionTest : public QObject {
         result(service, "change", {{"kind", "force"}, {"layer", 0}, {"head", 0}, {"query", 40}, {"source", std::lround(chosen[4])}});
     QCOMPARE(same["changed_from"], -1);
     QVERIFY(!problem(service, "change", {{"kind", "force"}, {"layer", 0}, {"head", 0}, {"query", 40}, {"source", 2}}).empty());
+    const Json without =
+        result(service, "change", {{"kind", "mask"}, {"layer", 1}, {"head", 0}, {"query", 40}, {"source", std::lround(chosen[4])}});
+    QCOMPARE(without["changed_from"], 32);  // the first token of its split
   }
 
   void bad_requests_are_told_data() {
