@@ -12,6 +12,10 @@ namespace saccade::ui {
 
 namespace {
 
+std::filesystem::path file_of(const LoadedCaptures& captures) {
+  return step_file(std::filesystem::path(captures.directory.toStdString()), kCaptures, captures.step);
+}
+
 bool stays_in_file(const Capture& sample) {
   return std::any_of(sample.maps.begin(), sample.maps.end(), [](const CapturedMap& map) { return map.values.empty(); });
 }
@@ -20,7 +24,7 @@ std::shared_ptr<const LoadedCaptures> read(const QString& directory, int64_t ste
   auto loaded = std::make_shared<LoadedCaptures>();
   loaded->directory = directory;
   loaded->step = step;
-  loaded->samples = open_captures(step_file(std::filesystem::path(directory.toStdString()), kCaptures, step));
+  loaded->samples = open_captures(file_of(*loaded));
   if (std::none_of(loaded->samples.begin(), loaded->samples.end(), stays_in_file))
     for (const Capture& sample : loaded->samples) loaded->heads.push_back(head_lists(sample));
   return loaded;
@@ -28,8 +32,8 @@ std::shared_ptr<const LoadedCaptures> read(const QString& directory, int64_t ste
 
 }  // namespace
 
-HeadLists head_lists(const Capture& sample) {
-  HeadLists lists{head_scores(sample), {}};
+HeadLists head_lists(const Capture& sample, const std::function<bool()>& cancelled) {
+  HeadLists lists{head_scores(sample, cancelled), {}};
   lists.alike = order_of_heads(lists.scores, HeadMeasure::entropy, HeadOrder::similarity);
   return lists;
 }
@@ -67,14 +71,15 @@ void CaptureLoader::load(const QString& directory, int64_t step) {
   });
 }
 
-/// In a worker.
+/// In a worker, with a file of its own, so that nobody who looks at a map waits for it.
 void CaptureLoader::score(const std::shared_ptr<const LoadedCaptures>& captures, int request,
                           const std::shared_ptr<std::atomic<int>>& latest) {
   auto heads = std::make_shared<std::vector<HeadLists>>();
+  const auto cancelled = [&] { return *latest != request; };
   try {
-    for (const Capture& sample : captures->samples) {
-      if (*latest != request) return;
-      heads->push_back(head_lists(sample));
+    for (const Capture& sample : open_captures(file_of(*captures))) {
+      heads->push_back(head_lists(sample, cancelled));
+      if (cancelled()) return;
     }
   } catch (const std::exception&) {
     return;  // whoever looks at a map is told

@@ -15,7 +15,7 @@ struct HeadLists {
   std::vector<HeadScores> scores;
   std::vector<HeadPlace> alike;  ///< in the order HeadOrder::similarity
 };
-HeadLists head_lists(const Capture& sample);
+HeadLists head_lists(const Capture& sample, const std::function<bool()>& cancelled = {});
 
 /// The captures of one step of one run, with what is computed from whole samples. Read only; shared between threads.
 struct LoadedCaptures {
