@@ -55,6 +55,7 @@ void Session::remember(QSettings* settings) {
   };
   started_ = place_.value("run").toString();
   captureStep_ = place_.value("step").isValid() ? place_.value("step").toLongLong() : -1;
+  stepLinked_ = !place_.value("stepLinked").isValid() || place_.value("stepLinked").toBool();
   sample_ = number("sample", 0), layer_ = number("layer", 0), head_ = number("head", 0), query_ = number("query", -1);
   xAxis_ = static_cast<XAxis>(std::clamp(number("x", static_cast<int>(XAxis::tokens)), 0, 3));
   const QStringList opened = place_.value("opened").toStringList(), hidden = place_.value("hidden").toStringList();
@@ -98,6 +99,13 @@ void Session::setCaptureStep(qint64 step) {
   captureStep_ = step;
   place_.set("step", step);
   Q_EMIT captureStepChanged(step);
+}
+
+void Session::setStepLinked(bool linked) {
+  if (linked == stepLinked_) return;
+  stepLinked_ = linked;
+  place_.set("stepLinked", linked);
+  Q_EMIT stepLinkChanged(linked);
 }
 
 void Session::setSample(int sample) {

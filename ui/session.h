@@ -28,6 +28,7 @@ class Session : public QObject {
 
   QString currentRun() const { return currentRun_; }   ///< directory; empty: none
   qint64 captureStep() const { return captureStep_; }  ///< −1: the newest
+  bool stepLinked() const { return stepLinked_; }      ///< Live marks the capture step, and moving the mark moves it
   int sample() const { return sample_; }
   int layer() const { return layer_; }
   int head() const { return head_; }
@@ -37,6 +38,7 @@ class Session : public QObject {
  public Q_SLOTS:
   void setCurrentRun(const QString& directory);  ///< step, layer, head and query stay: that is what one compares runs at
   void setCaptureStep(qint64 step);
+  void setStepLinked(bool linked);
   void setSample(int sample);
   void setHead(int layer, int head);
   void setQuery(int query);
@@ -61,6 +63,7 @@ class Session : public QObject {
   void chosenChanged();
   void currentRunChanged(const QString& directory);
   void captureStepChanged(qint64 step);
+  void stepLinkChanged(bool linked);
   void sampleChanged(int sample);
   void headChanged(int layer, int head);
   void queryChanged(int query);
@@ -83,6 +86,7 @@ class Session : public QObject {
   QString currentRun_;
   QString started_;  ///< becomes the current run once it is in the list
   qint64 captureStep_ = -1;
+  bool stepLinked_ = true;
   int sample_ = 0, layer_ = 0, head_ = 0, query_ = -1;
   XAxis xAxis_ = XAxis::tokens;
 };

@@ -42,7 +42,7 @@ struct AxisRecipe {
 };
 struct HeatMap {
   int64_t rows = 0, columns = 0;
-  std::vector<float> values;  ///< row-major; NaN is drawn as nothing
+  std::vector<float> values{};  ///< row-major; NaN is drawn as nothing
   std::array<double, 2> range{0, 1};
   bool logarithmic = false;                                     ///< colour scale
   bool diverging = false;                                       ///< centred map for differences
@@ -52,6 +52,13 @@ struct HeatMap {
   bool top_down = true;                                         ///< row 0 at the top
   std::string colours{"viridis"};                               ///< colour_maps(); not of a diverging map
   std::vector<std::string> row_names{};                         ///< what rows are called beside their numbers; empty: nothing
+  std::vector<float> strip{};                                   ///< a number a row, drawn as a bar from zero beside it; empty: none
+  std::string strip_title{};                                    ///< "margin"
+  int64_t strip_row = -1;                                       ///< whose bar is marked; −1: none
+  std::vector<std::array<int64_t, 2>> known{};                  ///< cells with an outline of another colour: known answers
+  /// A reduced picture of more cells, `rows` × `columns` blocks of `block` cells of the `cells` rows and columns that there are, between
+  /// the extents; marks, strip and everything that is pointed at count cells. 0: every value is a cell.
+  std::array<int64_t, 2> cells{0, 0}, block{1, 1};
 };
 struct Figure {
   std::string id;  ///< file name without extension: "ood-against-pretraining"
@@ -128,6 +135,20 @@ Figure head_figure(const StatisticsRecord& record, const std::string& statistic,
 ///   maxsim         row: split that reads, column: earlier split; the chosen ones are marked (layer and head do not matter)
 ///   captured_mass, margin   row: head, column: query position
 Figure capture_figure(const Capture& capture, MapKind kind, int64_t layer, int64_t head);
+
+/// Of maps that are too large to be drawn cell by cell, and those of layers and heads alone (is_read_by_rows: weights, soft_weights,
+/// score): the figure without values, rows of its values, and a range of colours from the least and greatest of them. Throw as
+/// capture_figure.
+struct MapPlace {
+  MapKind kind = MapKind::weights;
+  int64_t layer = 0, head = 0;
+  bool operator==(const MapPlace&) const = default;
+};
+bool is_read_by_rows(MapKind kind);
+Figure empty_capture_figure(const Capture& capture, const MapPlace& place);
+std::vector<float> capture_rows(const Capture& capture, const MapPlace& place, int64_t first, int64_t count);
+/// `from_zero`: the range begins at zero, or is as far on both sides of it.
+void set_range(HeatMap& map, std::array<double, 2> range, bool from_zero);
 
 /// Gives axes the logarithm of both signs, over three powers of ten below the largest value.
 void make_symmetric(Figure& figure, bool x, bool y);

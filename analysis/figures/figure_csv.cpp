@@ -8,16 +8,34 @@
 namespace saccade {
 namespace {
 
+/// Of a reduced map: where every block lies, and the value that stands for it.
+std::string blocks_csv(const HeatMap& map) {
+  std::string csv = "first_row,rows,first_column,columns,value\n";
+  for (int64_t r = 0; r < map.rows; ++r)
+    for (int64_t c = 0; c < map.columns; ++c)
+      csv += std::to_string(static_cast<int64_t>(map.row_extent[0]) + r * map.block[0]) + "," + std::to_string(map.block[0]) + "," +
+             std::to_string(static_cast<int64_t>(map.column_extent[0]) + c * map.block[1]) + "," + std::to_string(map.block[1]) + "," +
+             csv_number(map.values[static_cast<size_t>(r * map.columns + c)]) + "\n";
+  return csv;
+}
+
 std::string map_csv(const HeatMap& map) {
+  if (map.cells[0] > 0) return blocks_csv(map);
   const std::set<std::array<int64_t, 2>> marked(map.marked.begin(), map.marked.end());
   std::string csv = marked.empty() ? "row,column,value" : "row,column,value,marked";
-  csv += map.row_names.empty() ? "\n" : ",row_name\n";
+  const std::set<std::array<int64_t, 2>> known(map.known.begin(), map.known.end());
+  if (!known.empty()) csv += ",known";
+  if (!map.row_names.empty()) csv += ",row_name";
+  if (!map.strip.empty()) csv += "," + csv_field(map.strip_title);
+  csv += "\n";
   for (int64_t r = 0; r < map.rows; ++r)
     for (int64_t c = 0; c < map.columns; ++c) {
       csv += std::to_string(r) + "," + std::to_string(c) + "," + csv_number(map.values[static_cast<size_t>(r * map.columns + c)]);
       if (!marked.empty()) csv += marked.contains({r, c}) ? ",1" : ",0";
+      if (!known.empty()) csv += known.contains({r, c}) ? ",1" : ",0";
       if (!map.row_names.empty())
         csv += "," + (static_cast<size_t>(r) < map.row_names.size() ? csv_field(map.row_names[static_cast<size_t>(r)]) : "");
+      if (!map.strip.empty()) csv += "," + csv_number(map.strip[static_cast<size_t>(r)]);
       csv += "\n";
     }
   return csv;

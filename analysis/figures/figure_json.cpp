@@ -95,6 +95,9 @@ json map_json(const HeatMap& map) {
               {"top_down", map.top_down}};
   if (!map.row_names.empty()) object["row_names"] = map.row_names;
   if (map.colours != HeatMap{}.colours) object["colours"] = map.colours;
+  if (!map.known.empty()) object["known"] = map.known;
+  if (map.cells[0] > 0) object["cells"] = map.cells, object["block"] = map.block;
+  if (!map.strip.empty()) object["strip"] = {{"title", map.strip_title}, {"values", numbers(map.strip)}, {"row", map.strip_row}};
   return object;
 }
 
@@ -112,6 +115,17 @@ HeatMap map_from(const json& object) {
               object.at("top_down").get<bool>(),
               object.value("colours", HeatMap{}.colours),
               object.value("row_names", std::vector<std::string>())};
+  map.known = object.value("known", map.known);
+  map.cells = object.value("cells", map.cells);
+  map.block = object.value("block", map.block);
+  if (const auto strip = object.find("strip"); strip != object.end()) {
+    map.strip_title = strip->at("title").get<std::string>();
+    map.strip = numbers_from<float>(strip->at("values"));
+    map.strip_row = strip->at("row").get<int64_t>();
+    if (static_cast<int64_t>(map.strip.size()) != (map.cells[0] > 0 ? map.cells[0] : map.rows))
+      throw DataError("the strip beside a figure's map has " + std::to_string(map.strip.size()) + " values for " +
+                      std::to_string(map.rows) + " rows");
+  }
   if (map.rows < 0 || map.columns < 0 || map.rows * map.columns != static_cast<int64_t>(map.values.size()))
     throw DataError("a figure's map has " + std::to_string(map.values.size()) + " values for " + std::to_string(map.rows) + " × " +
                     std::to_string(map.columns) + " cells");

@@ -18,21 +18,7 @@ void fit_range(HeatMap& map, bool from_zero) {
     low = std::min(low, static_cast<double>(v));
     high = std::max(high, static_cast<double>(v));
   }
-  if (low > high) low = 0, high = 1;
-  if (from_zero && low < 0) {
-    map.diverging = true;
-    high = std::max(-low, high);
-    low = -high;
-  } else if (from_zero) {
-    low = 0;
-  }
-  if (low == high) high = low + 1;
-  map.range = {low, high};
-}
-
-std::vector<float> slice(const CapturedMap& map, int64_t index) {
-  const int64_t size = static_cast<int64_t>(map.values.size()) / map.shape.front();
-  return {map.values.begin() + index * size, map.values.begin() + (index + 1) * size};
+  set_range(map, {low, high}, from_zero);
 }
 
 Figure map_figure(const std::string& id, const std::string& title, const std::string& x, const std::string& y, HeatMap map) {
@@ -51,13 +37,7 @@ std::string place_id(int64_t layer, int64_t head) { return "-layer" + std::to_st
 Figure weights_figure(const Capture& capture, MapKind kind, int64_t layer, int64_t head) {
   const CapturedMap& weights = require_map(capture, kind, layer, 3);
   require_head(weights, head);
-  HeatMap map{.rows = weights.shape[1], .columns = weights.shape[2], .values = slice(weights, head), .value_title = "weight"};
-  for (int64_t t = 0; t < map.rows; ++t)  // what lies in the future was not read with weight zero: it could not be read
-    for (int64_t j = t + 1; j < map.columns; ++j) {
-      float& value = map.values[static_cast<size_t>(t * map.columns + j)];
-      if (value == 0) value = std::numeric_limits<float>::quiet_NaN();
-    }
-  fit_range(map, true);
+  HeatMap map{.rows = weights.shape[1], .columns = weights.shape[2], .value_title = "weight"};
   const std::string title = kind == MapKind::weights ? "Attention (or read) weights, " : "Soft weights behind the selection, ";
   return map_figure(to_string(kind) + place_id(layer, head), title + place(capture, layer, head), "source position", "query position",
                     std::move(map));
@@ -66,11 +46,10 @@ Figure weights_figure(const Capture& capture, MapKind kind, int64_t layer, int64
 Figure score_figure(const Capture& capture, int64_t layer, int64_t head) {
   const CapturedMap& scores = require_map(capture, MapKind::score, layer, 3);
   require_head(scores, head);
-  HeatMap map{.rows = scores.shape[1], .columns = scores.shape[2], .values = slice(scores, head), .value_title = "chunk score"};
+  HeatMap map{.rows = scores.shape[1], .columns = scores.shape[2], .value_title = "chunk score"};
   for (int64_t t = 0; t < map.rows; ++t)
     for (const int64_t chunk : selected_at(capture, layer, head, t))
       if (chunk < map.columns) map.marked.push_back({t, chunk});
-  fit_range(map, false);
   return map_figure(to_string(MapKind::score) + place_id(layer, head), "Chunk selection, " + place(capture, layer, head), "chunk",
                     "query position", std::move(map));
 }
@@ -100,7 +79,46 @@ Figure per_query_figure(const Capture& capture, MapKind kind, int64_t layer) {
                     "query position", "head", std::move(map));
 }
 
+/// Recipes of maps by layer and head, whose values are read by rows: everything but those.
+Figure without_values(const Capture& capture, MapKind kind, int64_t layer, int64_t head) {
+  Figure figure = kind == MapKind::score ? score_figure(capture, layer, head) : weights_figure(capture, kind, layer, head);
+  figure.provenance = {"capture at step " + std::to_string(capture.at.step) + ", " + capture.domain + ", sample " +
+                       std::to_string(capture.sample)};
+  return figure;
+}
+
 }  // namespace
+
+void set_range(HeatMap& map, std::array<double, 2> range, bool from_zero) {
+  auto [low, high] = range;
+  if (low > high) low = 0, high = 1;
+  if (from_zero && low < 0) {
+    map.diverging = true;
+    high = std::max(-low, high);
+    low = -high;
+  } else if (from_zero) {
+    low = 0;
+  }
+  if (low == high) high = low + 1;
+  map.range = {low, high};
+}
+
+bool is_read_by_rows(MapKind kind) { return kind == MapKind::weights || kind == MapKind::soft_weights || kind == MapKind::score; }
+
+std::vector<float> capture_rows(const Capture& capture, const MapPlace& place, int64_t first, int64_t count) {
+  const CapturedMap& map = require_map(capture, place.kind, place.layer, 3);
+  require_head(map, place.head);
+  std::vector<float> values = rows_of(capture, map, place.head, first, count);
+  if (place.kind != MapKind::score)  // what lies in the future was not read with weight zero: it could not be read
+    for (int64_t t = 0; t < count; ++t)
+      for (int64_t j = first + t + 1; j < map.shape[2]; ++j)
+        if (float& value = values[static_cast<size_t>(t * map.shape[2] + j)]; value == 0) value = std::numeric_limits<float>::quiet_NaN();
+  return values;
+}
+
+Figure empty_capture_figure(const Capture& capture, const MapPlace& place) {
+  return without_values(capture, place.kind, place.layer, place.head);
+}
 
 Figure head_figure(const StatisticsRecord& record, const std::string& statistic, const std::vector<std::string>& layer_mixers) {
   HeatMap map;
@@ -131,8 +149,13 @@ Figure capture_figure(const Capture& capture, MapKind kind, int64_t layer, int64
   const auto draw = [&] {
     switch (kind) {
       case MapKind::weights:
-      case MapKind::soft_weights: return weights_figure(capture, kind, layer, head);
-      case MapKind::score: return score_figure(capture, layer, head);
+      case MapKind::soft_weights:
+      case MapKind::score: {
+        Figure figure = without_values(capture, kind, layer, head);
+        figure.map->values = capture_rows(capture, {kind, layer, head}, 0, figure.map->rows);
+        fit_range(*figure.map, kind != MapKind::score);
+        return figure;
+      }
       case MapKind::maxsim: return maxsim_figure(capture);
       case MapKind::captured_mass:
       case MapKind::margin: return per_query_figure(capture, kind, layer);

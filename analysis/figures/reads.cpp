@@ -52,24 +52,9 @@ void take_candidate_scores(Reads& reads, const float* scores, int64_t count) {
     reads.candidate_scores.push_back(std::isfinite(scores[i]) ? static_cast<double>(scores[i]) : kUndefined);
 }
 
-/// How far the least chosen candidate is ahead of the best one that was not chosen.
-double selection_margin(const Reads& reads) {
-  double least = std::numeric_limits<double>::infinity(), next = -least;
-  for (size_t i = 0; i < reads.candidate_scores.size(); ++i) {
-    if (std::isnan(reads.candidate_scores[i])) continue;
-    const bool chosen =
-        std::find(reads.chosen_candidates.begin(), reads.chosen_candidates.end(), static_cast<int64_t>(i)) != reads.chosen_candidates.end();
-    if (chosen)
-      least = std::min(least, reads.candidate_scores[i]);
-    else
-      next = std::max(next, reads.candidate_scores[i]);
-  }
-  return std::isfinite(least) && std::isfinite(next) ? least - next : kUndefined;
-}
-
 void take_chunks(Reads& reads, const Capture& capture, const CapturedMap& score, int64_t head, int64_t query) {
   const int64_t chunks = score.shape[2];
-  take_candidate_scores(reads, score.values.data() + (head * score.shape[1] + query) * chunks, chunks);
+  take_candidate_scores(reads, rows_of(capture, score, head, query, 1).data(), chunks);
   reads.chosen_candidates = selected_at(capture, score.layer, head, query);
 }
 
@@ -87,6 +72,11 @@ void take_selection(Reads& reads, const Capture& capture, int64_t layer, int64_t
   reads.candidate_size = candidate_size(capture, layer);
   if (reads.candidate_size == 0) {
     reads.chosen_positions = selected_at(capture, layer, head, query);
+    if (find_map(capture, MapKind::soft_weights, layer) && !reads.chosen_positions.empty()) {
+      const CapturedMap& soft = require_map(capture, MapKind::soft_weights, layer, 3);
+      const std::vector<float> row = rows_of(capture, soft, head, query, 1);
+      reads.margin = element_margin({row.begin(), row.begin() + query + 1}, reads.chosen_positions);
+    }
     return;
   }
   if (find_selection(capture, layer)->unit == Selection::Unit::chunk)
@@ -97,10 +87,27 @@ void take_selection(Reads& reads, const Capture& capture, int64_t layer, int64_t
     for (int64_t j = candidate * reads.candidate_size; j < std::min((candidate + 1) * reads.candidate_size, query + 1); ++j)
       reads.chosen_positions.push_back(j);
   std::sort(reads.chosen_positions.begin(), reads.chosen_positions.end());
-  if (std::isnan(reads.margin)) reads.margin = selection_margin(reads);
+  if (std::isnan(reads.margin)) reads.margin = selection_margin(reads.candidate_scores, reads.chosen_candidates);
 }
 
 }  // namespace
+
+double selection_margin(const std::vector<double>& scores, const std::vector<int64_t>& chosen) {
+  double least = std::numeric_limits<double>::infinity(), next = -least;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (!std::isfinite(scores[i])) continue;
+    if (std::find(chosen.begin(), chosen.end(), static_cast<int64_t>(i)) != chosen.end())
+      least = std::min(least, scores[i]);
+    else
+      next = std::max(next, scores[i]);
+  }
+  return std::isfinite(least) && std::isfinite(next) ? least - next : kUndefined;
+}
+
+double element_margin(std::vector<double> soft_weights, const std::vector<int64_t>& chosen) {
+  for (double& w : soft_weights) w = std::log(w);  // of a weight that float32 cannot hold −inf, which is no candidate
+  return selection_margin(soft_weights, chosen);
+}
 
 Reads reads_of(const Capture& capture, int64_t layer, int64_t head, int64_t query) {
   const CapturedMap& weights = require_map(capture, MapKind::weights, layer, 3);
@@ -109,8 +116,8 @@ Reads reads_of(const Capture& capture, int64_t layer, int64_t head, int64_t quer
   if (query < 0 || query >= queries)
     throw UsageError("query " + std::to_string(query) + " is out of range: the sample has positions 0 to " + std::to_string(queries - 1));
   Reads reads;
-  const float* row = weights.values.data() + (head * queries + query) * sources;
-  reads.weights.assign(row, row + std::min(query + 1, sources));
+  const std::vector<float> row = rows_of(capture, weights, head, query, 1);
+  reads.weights.assign(row.begin(), row.begin() + std::min(query + 1, sources));
   summarize(reads);
   take_selection(reads, capture, layer, head, query);
   return reads;

@@ -16,6 +16,11 @@ struct Reads {
   int64_t candidate_size = 0;            ///< tokens in a chunk or split
   double margin = 0, captured_mass = 0;  ///< NaN where undefined
 };
+/// Score of the least chosen candidate minus that of the best one that was not chosen; NaN where one of them is missing. Scores that are
+/// not finite are of no candidate.
+double selection_margin(const std::vector<double>& scores, const std::vector<int64_t>& chosen);
+/// The same of elements, from their softmax weights: a difference of scores is the ln of the ratio of weights.
+double element_margin(std::vector<double> soft_weights, const std::vector<int64_t>& chosen);
 /// Throws UsageError when layer, head or query are out of range.
 Reads reads_of(const Capture& capture, int64_t layer, int64_t head, int64_t query);
 

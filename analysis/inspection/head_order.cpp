@@ -45,26 +45,62 @@ double distance(const std::array<double, 3>& a, const std::array<double, 3>& b) 
   return std::sqrt((a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1]) + (a[2] - b[2]) * (a[2] - b[2]));
 }
 
-/// Average linkage: the two groups of the least mean distance become one, the one with the earlier head in front, until one is left.
-std::vector<size_t> leaves(const std::vector<std::array<double, 3>>& points) {
-  std::vector<std::vector<size_t>> groups;
-  for (size_t i = 0; i < points.size(); ++i) groups.push_back({i});
-  std::vector<std::vector<double>> apart(points.size(), std::vector<double>(points.size()));
-  for (size_t i = 0; i < points.size(); ++i)
-    for (size_t j = 0; j < points.size(); ++j) apart[i][j] = distance(points[i], points[j]);
-  while (groups.size() > 1) {
-    size_t a = 0, b = 1;
-    for (size_t i = 0; i < groups.size(); ++i)
-      for (size_t j = i + 1; j < groups.size(); ++j)
-        if (apart[i][j] < apart[a][b]) a = i, b = j;
-    const auto na = static_cast<double>(groups[a].size()), nb = static_cast<double>(groups[b].size());
-    for (size_t i = 0; i < groups.size(); ++i) apart[a][i] = apart[i][a] = (na * apart[a][i] + nb * apart[b][i]) / (na + nb);
-    groups[a].insert(groups[a].end(), groups[b].begin(), groups[b].end());
-    groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(b));
-    apart.erase(apart.begin() + static_cast<std::ptrdiff_t>(b));
-    for (auto& row : apart) row.erase(row.begin() + static_cast<std::ptrdiff_t>(b));
+/// Groups that are made of heads, and how far they are apart in the mean of all pairs.
+class Groups {
+ public:
+  explicit Groups(const std::vector<std::array<double, 3>>& points) : count_(points.size()), apart_(count_ * count_) {
+    for (size_t i = 0; i < count_; ++i) {
+      members_.push_back({i});
+      for (size_t j = 0; j < i; ++j) at(i, j) = at(j, i) = distance(points[i], points[j]);
+    }
   }
-  return groups.empty() ? std::vector<size_t>() : groups.front();
+  bool gone(size_t group) const { return members_[group].empty(); }
+  double apart(size_t a, size_t b) const { return apart_[a * count_ + b]; }
+  /// The nearest to a group; `wanted` of those that are as near, else the first.
+  size_t nearest(size_t group, size_t wanted) const {
+    size_t best = wanted;
+    for (size_t i = 0; i < count_; ++i)
+      if (i != group && !gone(i) && (best == count_ || apart(group, i) < apart(group, best))) best = i;
+    return best;
+  }
+  /// Under the name of the one with the earlier head, which stands in front.
+  void join(size_t a, size_t b) {
+    if (members_[b].front() < members_[a].front()) std::swap(a, b);
+    const auto na = static_cast<double>(members_[a].size()), nb = static_cast<double>(members_[b].size());
+    for (size_t i = 0; i < count_; ++i) at(a, i) = at(i, a) = (na * apart(a, i) + nb * apart(b, i)) / (na + nb);
+    members_[a].insert(members_[a].end(), members_[b].begin(), members_[b].end());
+    members_[b].clear();
+  }
+  const std::vector<size_t>& members(size_t group) const { return members_[group]; }
+
+ private:
+  double& at(size_t a, size_t b) { return apart_[a * count_ + b]; }
+  size_t count_;
+  std::vector<double> apart_;
+  std::vector<std::vector<size_t>> members_;
+};
+
+/// Average linkage by chains of nearest neighbours, O(n²): a chain goes from group to nearest group until two are each other's nearest,
+/// which become one. With average linkage no other pair comes nearer by that, so the tree is the one that joining the least distance
+/// first gives (Murtagh, "A survey of recent advances in hierarchical clustering algorithms", Computer Journal 26, 1983).
+std::vector<size_t> leaves(const std::vector<std::array<double, 3>>& points) {
+  if (points.empty()) return {};
+  Groups groups(points);
+  std::vector<size_t> chain;
+  for (size_t joined = 1; joined < points.size(); ++joined) {
+    if (chain.empty())
+      for (size_t i = 0; i < points.size() && chain.empty(); ++i)
+        if (!groups.gone(i)) chain.push_back(i);
+    for (;;) {
+      const size_t last = chain.back(), before = chain.size() > 1 ? chain[chain.size() - 2] : points.size();
+      const size_t next = groups.nearest(last, before);
+      if (next == before) break;
+      chain.push_back(next);
+    }
+    groups.join(chain[chain.size() - 2], chain.back());
+    chain.resize(chain.size() - 2);
+  }
+  return groups.members(0);
 }
 
 const char* name_of(HeadMeasure measure) {

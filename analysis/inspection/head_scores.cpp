@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/probes/capture_maps.h"
 #include "kernels/engine/parallel.h"
 
 namespace saccade {
@@ -39,16 +40,20 @@ void add_query(const Capture& capture, const float* weights, size_t t, Means& me
 
 }  // namespace
 
-std::vector<HeadScores> head_scores(const Capture& capture) {
+std::vector<HeadScores> head_scores(const Capture& capture, const std::function<bool()>& cancelled) {
   std::vector<HeadScores> all;
   const int64_t length = static_cast<int64_t>(capture.tokens.size());
   for (const CapturedMap& map : capture.maps) {
     if (map.kind != MapKind::weights || map.shape.size() != 3 || map.shape[1] != length || map.shape[2] != length) continue;
-    if (static_cast<int64_t>(map.values.size()) != map.shape[0] * length * length) continue;
+    if (!capture.stored && static_cast<int64_t>(map.values.size()) != map.shape[0] * length * length) continue;
     std::vector<Means> means(static_cast<size_t>(map.shape[0]));
     parallel_for(map.shape[0], [&](int64_t h) {
-      for (int64_t t = 0; t < length; ++t)
-        add_query(capture, map.values.data() + (h * length + t) * length, static_cast<size_t>(t), means[static_cast<size_t>(h)]);
+      constexpr int64_t kRows = 64;
+      for (int64_t first = 0; first < length && !(cancelled && cancelled()); first += kRows) {
+        const std::vector<float> rows = rows_of(capture, map, h, first, std::min(kRows, length - first));
+        for (int64_t t = first; t < std::min(first + kRows, length); ++t)
+          add_query(capture, rows.data() + (t - first) * length, static_cast<size_t>(t), means[static_cast<size_t>(h)]);
+      }
     });
     HeadScores scores{map.layer, {}, {}, {}};
     for (const Means& m : means) {

@@ -1,4 +1,6 @@
 #pragma once
+#include <functional>
+
 #include "analysis/runs/run_records.h"
 
 namespace saccade {
@@ -12,7 +14,7 @@ struct HeadScores {
                                   ///< queries that have one; the prefix matching of arXiv:2209.11895 on this text
 };
 
-/// Of the layers whose weights were captured, in order.
-std::vector<HeadScores> head_scores(const Capture& capture);
+/// Of the layers whose weights were captured, in order. `cancelled` is asked now and then: once it says so the numbers mean nothing.
+std::vector<HeadScores> head_scores(const Capture& capture, const std::function<bool()>& cancelled = {});
 
 }  // namespace saccade

@@ -147,11 +147,13 @@ QueryPredictions Inspector::predictions(int64_t query, int64_t count) {
   return predictions_of(all, likeliest(all, count), query);
 }
 
-/// As the model takes it: Avey chooses for whole splits, in front of all layers.
+/// As the model takes it: Avey reads by splits, and chooses them in front of all layers.
 Counterfactual Inspector::resolved(Counterfactual change) const {
   const Selection* selection = find_selection(capture(), change.layer);
-  if (change.kind != Counterfactual::Kind::force || !selection || selection->unit != Selection::Unit::split) return change;
-  return {change.kind, -1, 0, change.query / selection->tokens, change.source};
+  if (!selection || selection->unit != Selection::Unit::split) return change;
+  change.query /= selection->tokens;
+  if (change.kind == Counterfactual::Kind::force) change.layer = -1, change.head = 0;
+  return change;
 }
 
 CounterfactualResult Inspector::change(const Counterfactual& change, int64_t asked, int64_t count) {

@@ -55,8 +55,9 @@ class Inspector {
 
   /// Of a query of the text: `count` tokens. Throws UsageError where it is not there.
   QueryPredictions predictions(int64_t query, int64_t count);
-  /// The text once more with one thing done otherwise, and what that does to query `asked` (usually the change's own); for Avey `query` and
-  /// `layer` of the change are a position and of no account. Throws UsageError where nobody can do it.
+  /// The text once more with one thing done otherwise, and what that does to query `asked` (usually the change's own); for Avey `query`
+  /// of the change is a position, which stands for its split, and `source` a split; `layer` is of no account where one is forced. Throws
+  /// UsageError where nobody can do it.
   CounterfactualResult change(const Counterfactual& change, int64_t asked, int64_t count);
 
  private:

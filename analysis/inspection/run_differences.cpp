@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/inspection/large_map.h"
 #include "kernels/engine/error.h"
 
 namespace saccade {
@@ -18,6 +19,8 @@ bool same_tokens(const Capture& a, const Capture& b) { return a.tokens == b.toke
 
 Figure difference_figure(const HeadOf& a, const HeadOf& b) {
   require_same(a.capture, b.capture);
+  if (cells_of(b.capture, {MapKind::weights, b.layer, b.head}) > kMostCells)
+    throw UsageError("maps of more than 2048 × 2048 are not subtracted");
   const Figure of_a = capture_figure(a.capture, MapKind::weights, a.layer, a.head);
   Figure figure = capture_figure(b.capture, MapKind::weights, b.layer, b.head);
   if (of_a.map->rows != figure.map->rows || of_a.map->columns != figure.map->columns) throw UsageError("the maps have other sizes");

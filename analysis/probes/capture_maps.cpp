@@ -16,9 +16,11 @@ const CapturedMap* find_map(const Capture& capture, MapKind kind, int64_t layer)
 
 namespace {
 
-const CapturedMap& checked(const CapturedMap& map, int rank) {
+/// `stored`: the values may be elsewhere.
+const CapturedMap& checked(const CapturedMap& map, int rank, bool stored = false) {
   int64_t size = 1;
   for (const int64_t dim : map.shape) size *= dim;
+  if (stored && map.shape.size() == 3 && rank == 3 && map.values.empty()) return map;
   if (static_cast<int>(map.shape.size()) != rank || size != static_cast<int64_t>(map.values.size()))
     throw DataError(std::string("the captured map \"") + to_string(map.kind) + "\" has " + std::to_string(map.shape.size()) +
                     " dimensions and " + std::to_string(map.values.size()) + " values, expected " + std::to_string(rank) +
@@ -37,12 +39,18 @@ std::vector<int64_t> chosen_among(const float* values, int64_t count) {
 }  // namespace
 
 const CapturedMap& require_map(const Capture& capture, MapKind kind, int64_t layer, int rank) {
-  if (const CapturedMap* map = find_map(capture, kind, layer)) return checked(*map, rank);
+  if (const CapturedMap* map = find_map(capture, kind, layer)) return checked(*map, rank, capture.stored != nullptr);
   std::string layers;  // not all may have one: Based's convolutions read from fixed places
   for (const CapturedMap& m : capture.maps)
     if (m.kind == kind) layers += (layers.empty() ? "" : ", ") + std::to_string(m.layer);
   throw UsageError(std::string("the capture has no map \"") + to_string(kind) + "\"" +
                    (layers.empty() ? std::string() : " of " + layer_words(capture, layer) + "; layers that have one: " + layers));
+}
+
+std::vector<float> rows_of(const Capture& capture, const CapturedMap& map, int64_t head, int64_t first, int64_t count) {
+  if (map.values.empty() && capture.stored) return capture.stored->rows(map, head, first, count);
+  const float* from = checked(map, 3).values.data() + (head * map.shape[1] + first) * map.shape[2];
+  return {from, from + count * map.shape[2]};
 }
 
 void require_head(const CapturedMap& map, int64_t head) {

@@ -9,6 +9,8 @@ namespace saccade {
 const CapturedMap* find_map(const Capture& capture, MapKind kind, int64_t layer);
 /// Throws UsageError when there is none, DataError when it has another rank or size than its shape says.
 const CapturedMap& require_map(const Capture& capture, MapKind kind, int64_t layer, int rank);
+/// Rows first … first + count of one head of a map [H, rows, columns], from memory or from where they are stored. Throws DataError.
+std::vector<float> rows_of(const Capture& capture, const CapturedMap& map, int64_t head, int64_t first, int64_t count);
 /// Throws UsageError when the map's first dimension has no such head.
 void require_head(const CapturedMap& map, int64_t head);
 

@@ -4,6 +4,11 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <numeric>
 #include <optional>
 #include <span>
 
@@ -67,12 +72,16 @@ bool fits(MapKind kind, const std::vector<int64_t>& shape, int64_t tokens) {
   return false;
 }
 
+constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+
+int64_t size_of(const std::vector<int64_t>& shape) { return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()); }
+
 /// The shape is checked before any value is read.
-StoredMap read_map(const h5::Group& group, int64_t tokens) {
+StoredMap read_map(const h5::Group& group, int64_t tokens, int64_t most_values) {
   StoredMap map{group.text_attribute("name"), group.integer_attribute("layer"), group.dims("values"), {}};
   const std::optional<MapKind> kind = parse_map_kind(map.name);
   if (kind && !fits(*kind, map.shape, tokens)) group.fail("a map \"" + map.name + "\" of an odd shape", "values");
-  map.values = group.read<float>("values");
+  if (map.shape.size() != 3 || size_of(map.shape) <= most_values) map.values = group.read<float>("values");
   return map;
 }
 
@@ -93,7 +102,8 @@ std::vector<StoredMap> stored_sizes(const std::map<int64_t, Selection>& selectio
 int64_t tokens_in_candidate(const CapturedMap& scores, int64_t length) {
   if (scores.kind == MapKind::maxsim) return (length + scores.shape.front() - 1) / scores.shape.front();
   const int64_t queries = scores.shape[1], chunks = scores.shape[2];
-  for (int64_t t = 0; t < queries; ++t)  // chunk 0 is complete, and so a candidate, from the first query behind it
+  if (scores.values.empty()) return length;  // stays in the file, which is newer than that
+  for (int64_t t = 0; t < queries; ++t)      // chunk 0 is complete, and so a candidate, from the first query behind it
     if (std::isfinite(scores.values[static_cast<size_t>(t * chunks)])) return t;
   return length;
 }
@@ -117,12 +127,13 @@ std::map<int64_t, Selection> selections_of(const h5::Group& sample, const Captur
 }
 
 /// Returns the sizes of candidates by layer.
-std::map<int64_t, int64_t> read_maps(const h5::Group& sample, int64_t tokens, const std::function<void(CapturedMap)>& visit) {
+std::map<int64_t, int64_t> read_maps(const h5::Group& sample, int64_t tokens, int64_t most_values,
+                                     const std::function<void(int64_t index, CapturedMap)>& visit) {
   std::map<int64_t, int64_t> sizes;
   const int64_t count = sample.integer_attribute("map_count");
   for (int64_t i = 0; i < count; ++i) {
     const h5::Group group = sample.open(map_group(static_cast<size_t>(i)));
-    StoredMap map = read_map(group, tokens);
+    StoredMap map = read_map(group, tokens, most_values);
     if (map.name == kCandidateTokens) {
       if (map.values.size() != 1 || !(map.values[0] >= 1)) group.fail("no number of tokens", "values");
       sizes[map.layer] = std::lround(map.values[0]);
@@ -130,7 +141,7 @@ std::map<int64_t, int64_t> read_maps(const h5::Group& sample, int64_t tokens, co
     }
     const std::optional<MapKind> kind = parse_map_kind(map.name);
     if (!kind) group.fail("a map of an unknown kind, \"" + map.name + "\"", "values");
-    visit({*kind, map.layer, std::move(map.shape), std::move(map.values)});
+    visit(i, {*kind, map.layer, std::move(map.shape), std::move(map.values)});
   }
   return sizes;
 }
@@ -198,10 +209,16 @@ Capture read_text(const h5::Group& group) {
   return capture;
 }
 
-Capture read_sample(const h5::Group& group) {
+/// Where the maps of a sample stand in its file.
+using MapPlaces = std::map<std::pair<MapKind, int64_t>, int64_t>;
+
+Capture read_sample(const h5::Group& group, int64_t most_values = kAll, MapPlaces* places = nullptr) {
   Capture capture = read_text(group);
   const std::map<int64_t, int64_t> sizes =
-      read_maps(group, static_cast<int64_t>(capture.tokens.size()), [&](CapturedMap map) { capture.maps.push_back(std::move(map)); });
+      read_maps(group, static_cast<int64_t>(capture.tokens.size()), most_values, [&](int64_t index, CapturedMap map) {
+        if (places) (*places)[{map.kind, map.layer}] = index;
+        capture.maps.push_back(std::move(map));
+      });
   capture.selections = selections_of(group, capture, sizes);
   return capture;
 }
@@ -218,10 +235,11 @@ bool same(const CapturedMap& a, const CapturedMap& b) {
 bool holds(const h5::Group& group, const Capture& written) {
   const Capture text = read_text(group);
   size_t maps = 0, equal = 0;
-  const std::map<int64_t, int64_t> sizes = read_maps(group, static_cast<int64_t>(text.tokens.size()), [&](const CapturedMap& map) {
-    equal += maps < written.maps.size() && same(map, written.maps[maps]);
-    ++maps;
-  });
+  const std::map<int64_t, int64_t> sizes =
+      read_maps(group, static_cast<int64_t>(text.tokens.size()), kAll, [&](int64_t, const CapturedMap& map) {
+        equal += maps < written.maps.size() && same(map, written.maps[maps]);
+        ++maps;
+      });
   return maps == written.maps.size() && equal == maps && selections_of(group, written, sizes) == written.selections &&
          text.domain == written.domain && text.sample == written.sample && text.layer_mixers == written.layer_mixers &&
          text.tokens == written.tokens && text.pieces == written.pieces && same_bits(text.token_losses, written.token_losses);
@@ -243,6 +261,36 @@ void each_sample(const std::filesystem::path& path, h5::Origin origin, const std
   for (int64_t i = 0; i < count; ++i) visit(file.root().open("sample" + std::to_string(i)));
 }
 
+/// Opens the file anew for every kBytesAtOnce that are read: what one reader may read of a file is bounded (h5::Budget, h5::Helper).
+class MapsOfFile : public StoredMaps {
+ public:
+  MapsOfFile(std::filesystem::path path, std::string sample, MapPlaces places)
+      : path_(std::move(path)), sample_(std::move(sample)), places_(std::move(places)) {}
+
+  std::vector<float> rows(const CapturedMap& map, int64_t head, int64_t first, int64_t count) const override {
+    const std::lock_guard lock(mutex_);
+    const int64_t bytes = count * map.shape.at(2) * static_cast<int64_t>(sizeof(float));
+    if (!file_ || read_ + bytes > kBytesAtOnce) file_ = std::make_unique<h5::Reader>(path_), read_ = 0;
+    read_ += bytes;
+    try {
+      return file_->root().open(sample_).read_part<float>(map_group(static_cast<size_t>(places_.at({map.kind, map.layer}))) + "/values",
+                                                          {head, first, 0}, {1, count, map.shape[2]});
+    } catch (...) {
+      file_.reset();
+      throw;
+    }
+  }
+
+ private:
+  static constexpr int64_t kBytesAtOnce = h5::Budget::kLeastBudget;
+  std::filesystem::path path_;
+  std::string sample_;
+  MapPlaces places_;
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<h5::Reader> file_;
+  mutable int64_t read_ = 0;
+};
+
 }  // namespace
 
 void write_captures(const std::filesystem::path& path, const std::vector<Capture>& captures) {
@@ -263,6 +311,17 @@ void write_captures(const std::filesystem::path& path, const std::vector<Capture
     });
     if (samples != captures.size() || equal != samples) throw DataError(path.string() + ": read back other data than written");
   });
+}
+
+std::vector<Capture> open_captures(const std::filesystem::path& path, int64_t most_values) {
+  std::vector<Capture> captures;
+  each_sample(path, h5::Origin::anyone, [&](const h5::Group& group) {
+    MapPlaces places;
+    Capture capture = read_sample(group, most_values, &places);
+    capture.stored = std::make_shared<MapsOfFile>(path, "sample" + std::to_string(captures.size()), std::move(places));
+    captures.push_back(std::move(capture));
+  });
+  return captures;
 }
 
 std::vector<Capture> read_captures(const std::filesystem::path& path) {

@@ -111,6 +111,13 @@ class Group {
     read_raw(name, values.data(), values.size() * sizeof(T), native_type<T>());
     return values;
   }
+  /// `counts` values from `offsets` on along every dimension of a data set, in its order.
+  template <class T>
+  std::vector<T> read_part(const std::string& name, const Dims& offsets, const Dims& counts) const {
+    std::vector<T> values(static_cast<size_t>(checked_part(name, offsets, counts, sizeof(T))));
+    read_part_raw(name, {offsets, counts}, values.data(), values.size() * sizeof(T), native_type<T>());
+    return values;
+  }
   std::vector<std::string> read_texts(const std::string& name) const;
   std::string read_text(const std::string& name) const;
 
@@ -128,7 +135,13 @@ class Group {
   [[noreturn]] void fail(const std::string& what, const std::string& name) const;
 
  private:
+  struct Part {
+    Dims offsets, counts;
+  };
   int64_t checked_size(const std::string& name, size_t element) const;
+  int64_t checked_part(const std::string& name, const Dims& offsets, const Dims& counts, size_t element) const;
+  void read_part_raw(const std::string& name, const Part& part, void* values, size_t bytes, hid_t type) const;
+  void require_numbers(const Id& set, const std::string& name, hid_t type) const;
   void write_raw(const std::string& name, const void* values, size_t count, hid_t type, const Dims& dims, int deflate) const;
   void read_raw(const std::string& name, void* values, size_t bytes, hid_t type) const;
   std::vector<std::string> ask(const std::string& what, const std::string& name, const std::string& more = {}) const;

@@ -235,10 +235,47 @@ void Group::check_storage(const Id& set, const Id& layout, const std::string& na
 void Group::read_raw(const std::string& name, void* values, size_t bytes, hid_t type) const {
   if (helper_) return helper_->ask({"read", path_, name, name_of(type)}, values, bytes);
   const Id set = data_set(name);
+  require_numbers(set, name, type);
+  checked(H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), "unreadable data", name);
+}
+
+void Group::require_numbers(const Id& set, const std::string& name, hid_t type) const {
   const Id stored(checked(H5Dget_type(set), "unreadable type", name), H5Tclose);
   const bool wants_float = H5Tget_class(type) == H5T_FLOAT;
   if (H5Tget_class(stored) != (wants_float ? H5T_FLOAT : H5T_INTEGER)) fail(wants_float ? "not real numbers" : "not integers", name);
-  checked(H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), "unreadable data", name);
+}
+
+int64_t Group::checked_part(const std::string& name, const Dims& offsets, const Dims& counts, size_t element) const {
+  const Dims all = dims(name);
+  if (offsets.size() != all.size() || counts.size() != all.size()) fail("a part of another number of dimensions is asked for", name);
+  const auto most = static_cast<double>(budget_ ? budget_->left : std::numeric_limits<int64_t>::max());
+  double bytes = static_cast<double>(element);
+  int64_t size = 1;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (offsets[i] < 0 || counts[i] < 0 || offsets[i] > all[i] || counts[i] > all[i] - offsets[i]) fail("a part beyond its end", name);
+    bytes *= static_cast<double>(counts[i]);
+    if (bytes > most) fail("more data than a file of this size is read for", name);
+    size *= counts[i];
+  }
+  if (budget_) budget_->left -= static_cast<int64_t>(bytes);
+  return size;
+}
+
+void Group::read_part_raw(const std::string& name, const Part& part, void* values, size_t bytes, hid_t type) const {
+  if (helper_) {
+    std::vector<std::string> request{"read_part", path_, name, name_of(type)};
+    for (size_t i = 0; i < part.offsets.size(); ++i)
+      request.push_back(std::to_string(part.offsets[i])), request.push_back(std::to_string(part.counts[i]));
+    return helper_->ask(request, values, bytes);
+  }
+  if (bytes == 0) return;
+  const Id set = data_set(name);
+  require_numbers(set, name, type);
+  const std::vector<hsize_t> from(part.offsets.begin(), part.offsets.end()), count(part.counts.begin(), part.counts.end());
+  const Id space(checked(H5Dget_space(set), "unreadable shape", name), H5Sclose);
+  checked(H5Sselect_hyperslab(space, H5S_SELECT_SET, from.data(), nullptr, count.data(), nullptr), "unreadable shape", name);
+  const Id memory(checked(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr), "bad shape", name), H5Sclose);
+  checked(H5Dread(set, type, memory, space, H5P_DEFAULT, values), "unreadable data", name);
 }
 
 std::vector<std::string> Group::read_texts(const std::string& name) const {

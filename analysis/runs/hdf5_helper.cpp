@@ -126,6 +126,17 @@ void send_numbers(int socket, const Group& group, const std::string& name, const
   throw Error("no type " + type);
 }
 
+/// Of the data set in words 2 and 3 the part in words 4 and on: an offset and a count for every dimension.
+void send_part(int socket, const Group& group, const Message& request) {
+  Dims offsets, counts;
+  for (size_t i = 4; i + 1 < request.size(); i += 2)
+    offsets.push_back(std::stoll(request[i])), counts.push_back(std::stoll(request[i + 1]));
+  if (request.at(3) != "f4") throw Error("no parts of type " + request.at(3));
+  const std::vector<float> values = group.read_part<float>(request.at(2), offsets, counts);
+  send_message(socket, {"ok"});
+  send_bytes(socket, values.data(), values.size() * sizeof(float));
+}
+
 template <class T>
 std::string bytes_of(T value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
@@ -168,6 +179,8 @@ int serve(const std::string& name) try {
       const Group group = group_at(file.root(), request.at(1));
       if (request.at(0) == "read")
         send_numbers(kSocket, group, request.at(2), request.at(3));
+      else if (request.at(0) == "read_part")
+        send_part(kSocket, group, request);
       else
         reply = answer(group, request);
     } catch (const std::bad_alloc&) {

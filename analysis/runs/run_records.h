@@ -1,6 +1,7 @@
 #pragma once
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,14 @@ struct TaskScoreRecord {
 };
 
 /// One captured sample: what the model did with a fixed text at one step.
+/// Where the values of maps are kept that are too many for memory.
+class StoredMaps {
+ public:
+  virtual ~StoredMaps() = default;
+  /// Rows first … first + count of a map [H, rows, columns]; of any thread. Throws DataError.
+  virtual std::vector<float> rows(const CapturedMap& map, int64_t head, int64_t first, int64_t count) const = 0;
+};
+
 struct Capture {
   Position at;
   std::string domain;
@@ -70,8 +79,9 @@ struct Capture {
   std::vector<std::string> pieces;  ///< what each token shows
   std::vector<float> token_losses;  ///< nats of predicting the next token
   std::vector<CapturedMap> maps;
-  std::map<int64_t, Selection> selections = {};  ///< by layer, what its queries chose among; −1: in every layer
-  std::vector<std::string> layer_mixers = {};    ///< what each layer of a hybrid stack mixes with; empty where one mixer is in all
+  std::map<int64_t, Selection> selections = {};   ///< by layer, what its queries chose among; −1: in every layer
+  std::vector<std::string> layer_mixers = {};     ///< what each layer of a hybrid stack mixes with; empty where one mixer is in all
+  std::shared_ptr<const StoredMaps> stored = {};  ///< of maps that have a shape but no values
 };
 
 enum class RunState { created, running, finished, stopped, diverged, failed, crashed };

@@ -12,9 +12,11 @@
 #include "kernels/engine/transfer.h"
 #include "kernels/ops/attention/attention.h"
 #include "kernels/ops/avey/contexts.h"
+#include "kernels/ops/avey/contextualizer.h"
 #include "kernels/ops/avey/decoding.h"
 #include "kernels/ops/avey/enricher.h"
 #include "kernels/ops/avey/fuser.h"
+#include "kernels/ops/avey/masked_split.h"
 #include "kernels/ops/avey/neural_processor.h"
 #include "kernels/ops/avey/ranker.h"
 #include "kernels/ops/avey/reads.h"
@@ -278,13 +280,21 @@ class Avey : public Model {
     const Tensor x = layer.norm(tape, h);
     std::optional<HeadProbe> watch;
     if (probe) watch.emplace(*probe, static_cast<int64_t>(l));
-    if (!attends()) {
+    const auto masked =
+        probe && s_.ranker && !attends() ? probe->take(static_cast<int64_t>(l), Counterfactual::Kind::mask, 1, 0) : std::nullopt;
+    if (!attends() && !masked) {
       const avey::Processed out =
           avey::neural_processor(tape, h, x, {layer.U, layer.b, layer.A, layer.O, layer.c}, contexts, {g, f, tail, s_.dynamic, own_only});
       if (watch) report_contextualizer(out.Z_r, layer, contexts, ranked, *watch);
       return out.y;
     }
     const avey::Enriched z = avey::enrich(tape, x, layer.U, layer.b, g, tail, own_only ? contexts.own_rows() : contexts.rows());
+    if (masked) {  // neural_processor stage by stage
+      const Tensor Y = avey::contextualize(tape, z.r, layer.A, contexts, s_.dynamic, own_only);
+      const Tensor without = avey::without_split(tape, Y, z.r, layer.A, ranked, contexts, {masked->query, masked->source}, s_.dynamic);
+      if (watch) report_contextualizer(z.r, layer, contexts, ranked, *watch);
+      return avey::fuse(tape, h, without, z, layer.O, layer.c, f);
+    }
     return avey::fuse(tape, h, attend(tape, z.r, layer, contexts, own_only, ranked, watch), z, layer.O, layer.c, f);
   }
 

@@ -1,6 +1,7 @@
 #include <QtTest>
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "analysis/inspection/base64.h"
 #include "analysis/inspection/head_order.h"
@@ -131,6 +132,9 @@ class InspectionTest : public QObject {
         result(service, "change", {{"kind", "force"}, {"layer", 0}, {"head", 0}, {"query", 40}, {"source", std::lround(chosen[4])}});
     QCOMPARE(same["changed_from"], -1);
     QVERIFY(!problem(service, "change", {{"kind", "force"}, {"layer", 0}, {"head", 0}, {"query", 40}, {"source", 2}}).empty());
+    const Json without =
+        result(service, "change", {{"kind", "mask"}, {"layer", 1}, {"head", 0}, {"query", 40}, {"source", std::lround(chosen[4])}});
+    QCOMPARE(without["changed_from"], 32);  // the first token of its split
   }
 
   void bad_requests_are_told_data() {
@@ -222,6 +226,53 @@ class InspectionTest : public QObject {
         QVERIFY(value == expected || (std::isnan(value) && std::isnan(expected)));
       }
       QCOMPARE(head_at(heads, *figure.map, order, 1, 2).layer, int64_t(-1));
+    }
+  }
+
+  /// Joining the two groups of the least mean distance, over and over, as one would by hand.
+  static std::vector<size_t> joined_by_hand(const std::vector<std::array<double, 3>>& points) {
+    std::vector<std::vector<size_t>> groups;
+    for (size_t i = 0; i < points.size(); ++i) groups.push_back({i});
+    const auto apart = [&](const auto& a, const auto& b) {
+      double sum = 0;
+      for (const size_t i : a)
+        for (const size_t j : b) sum += std::hypot(points[i][0] - points[j][0], points[i][1] - points[j][1], points[i][2] - points[j][2]);
+      return sum / static_cast<double>(a.size() * b.size());
+    };
+    while (groups.size() > 1) {
+      size_t a = 0, b = 1;
+      for (size_t i = 0; i < groups.size(); ++i)
+        for (size_t j = i + 1; j < groups.size(); ++j)
+          if (apart(groups[i], groups[j]) < apart(groups[a], groups[b])) a = i, b = j;
+      groups[a].insert(groups[a].end(), groups[b].begin(), groups[b].end());
+      groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(b));
+    }
+    return groups.front();
+  }
+
+  void chains_of_neighbours_give_the_same_tree() {
+    std::mt19937 random(3);
+    std::uniform_real_distribution<double> uniform(0.05, 0.95);
+    for (size_t heads = 1; heads < 24; ++heads) {
+      HeadScores scores{0, {}, {}, {}};
+      for (size_t h = 0; h < heads; ++h) {
+        scores.entropy.push_back(uniform(random));
+        scores.distance.push_back(200 * uniform(random));
+        scores.induction.push_back(uniform(random));
+      }
+      std::vector<std::array<double, 3>> points(heads);  // every number over its deviation
+      for (size_t f = 0; f < 3; ++f) {
+        const auto value = [&](size_t h) {
+          return f == 0 ? scores.entropy[h] : f == 1 ? std::log1p(scores.distance[h]) : scores.induction[h];
+        };
+        double mean = 0, square = 0;
+        for (size_t h = 0; h < heads; ++h) mean += value(h) / static_cast<double>(heads);
+        for (size_t h = 0; h < heads; ++h) square += (value(h) - mean) * (value(h) - mean) / static_cast<double>(heads);
+        for (size_t h = 0; h < heads; ++h) points[h][f] = square > 0 ? (value(h) - mean) / std::sqrt(square) : 0;
+      }
+      std::vector<HeadPlace> expected;
+      for (const size_t h : joined_by_hand(points)) expected.push_back({0, static_cast<int64_t>(h)});
+      QCOMPARE(order_of_heads({scores}, HeadMeasure::entropy, HeadOrder::similarity), expected);
     }
   }
 

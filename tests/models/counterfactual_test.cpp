@@ -138,6 +138,111 @@ class CounterfactualTest : public QObject {
     throw std::logic_error("no such map");
   }
 
+  /// Avey by its equations (arXiv:2506.11305, section 2), split by split: MaxSim, choice and weights, contexts with their zero rows, then
+  /// in every layer enricher, contextualizer and fuser. `take` is what a split chooses in place of its least chosen one, `leave` what the
+  /// own tokens of a split do not take in, in layer 0.
+  struct AveyReference {
+    static constexpr int64_t S = 4, k = 2, N = kLength / S;
+    Small& small;
+    std::optional<std::array<int64_t, 2>> take, leave;  ///< split and earlier split
+
+    Rows embedded() const {
+      Rows x;
+      for (int64_t t = 0; t < kLength; ++t) {
+        const double* row = small.values("embedding") + Small::token(t) * kWidth;
+        x.emplace_back(row, row + kWidth);
+      }
+      return x;
+    }
+    static double dot(const Row& a, const Row& b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
+    static double cosine(const Row& a, const Row& b) { return dot(a, b) / ((std::sqrt(dot(a, a)) + 1e-8) * (std::sqrt(dot(b, b)) + 1e-8)); }
+    static double maxsim(const Rows& x, int64_t i, int64_t p) {
+      double sum = 0;
+      for (int64_t a = i * S; a < (i + 1) * S; ++a) {
+        double most = -2;
+        for (int64_t b = p * S; b < (p + 1) * S; ++b) most = std::max(most, cosine(x[static_cast<size_t>(a)], x[static_cast<size_t>(b)]));
+        sum += most;
+      }
+      return sum;
+    }
+    /// Chosen splits of split i in sequence order with their weights.
+    std::vector<std::pair<int64_t, double>> chosen(const Rows& x, int64_t i) const {
+      std::vector<int64_t> all(static_cast<size_t>(i));
+      std::iota(all.begin(), all.end(), 0);
+      std::stable_sort(all.begin(), all.end(), [&](int64_t a, int64_t b) { return maxsim(x, i, a) > maxsim(x, i, b); });
+      all.resize(static_cast<size_t>(std::min(i, k)));
+      if (take && (*take)[0] == i && std::find(all.begin(), all.end(), (*take)[1]) == all.end()) all.back() = (*take)[1];
+      double best = 0;
+      for (const int64_t p : all) best = std::max(best, maxsim(x, i, p));
+      std::sort(all.begin(), all.end());
+      std::vector<std::pair<int64_t, double>> weighted;
+      for (const int64_t p : all) weighted.emplace_back(p, maxsim(x, i, p) / (best + 1e-8));
+      return weighted;
+    }
+    /// One layer over the rows of a context; rows from `own` on do not take in rows [hidden, hidden + S) of it; −1: they do.
+    void layer(const std::string& name, Rows& h, size_t own, int64_t hidden) const {
+      const size_t m = static_cast<size_t>(small.outputs(name + "enricher.weight"));
+      const double *b = small.values(name + "enricher.bias"), *A = small.values(name + "contextualizer"),
+                   *c = small.values(name + "fuser.bias");
+      const size_t C = h.size(), r = m - static_cast<size_t>(small.model->parameter(name + "fuser.weight").value.dim(1));
+      Rows z;
+      for (const Row& row : h) {
+        double square = 0;
+        for (const double v : row) square += v * v / kWidth;
+        Row u = row;
+        for (size_t d = 0; d < u.size(); ++d) u[d] *= small.values(name + "norm")[d] / std::sqrt(square + 1e-10);
+        Row e = small.product(name + "enricher.weight", u);
+        for (size_t d = 0; d < m; ++d) e[d] = std::pow(std::max(0.0, e[d] + b[d]), 2);
+        z.push_back(e);
+      }
+      const auto tail = [&](size_t t) { return Row(z[t].begin(), z[t].begin() + static_cast<std::ptrdiff_t>(r)); };
+      for (size_t t = 0; t < C; ++t) {
+        Row y(r);
+        for (size_t j = 0; j <= t; ++j) {
+          const bool left = hidden >= 0 && t >= own && static_cast<int64_t>(j) >= hidden && static_cast<int64_t>(j) < hidden + S;
+          if (left) continue;
+          const Row a = tail(t), v = tail(j);
+          const double weight = A[t * C + j] * dot(a, v) / std::sqrt((dot(a, a) + 1e-8) * (dot(v, v) + 1e-8));
+          for (size_t d = 0; d < r; ++d) y[d] += weight * v[d];
+        }
+        Row fused;
+        for (size_t d = 0; d < r; ++d) fused.push_back(y[d] * z[t][r + d]);
+        fused.insert(fused.end(), z[t].begin() + static_cast<std::ptrdiff_t>(2 * r), z[t].end());
+        const Row out = small.product(name + "fuser.weight", fused);
+        for (size_t d = 0; d < out.size(); ++d) h[t][d] += out[d] + c[d];
+      }
+    }
+    Rows hidden() const {
+      const Rows x = embedded();
+      Rows all;
+      for (int64_t i = 0; i < N; ++i) {
+        const auto splits = chosen(x, i);
+        Rows h(static_cast<size_t>(S * (k - static_cast<int64_t>(splits.size()))), Row(kWidth));
+        int64_t hidden_row = -1;
+        for (const auto& [p, weight] : splits) {
+          if (leave && (*leave)[0] == i && (*leave)[1] == p) hidden_row = static_cast<int64_t>(h.size());
+          for (int64_t t = p * S; t < (p + 1) * S; ++t) {
+            h.push_back(x[static_cast<size_t>(t)]);
+            for (double& v : h.back()) v *= weight;
+          }
+        }
+        const size_t own = h.size();
+        for (int64_t t = i * S; t < (i + 1) * S; ++t) h.push_back(x[static_cast<size_t>(t)]);
+        layer("layer0.", h, own, hidden_row);
+        layer("layer1.", h, own, -1);
+        for (size_t t = own; t < h.size(); ++t) {
+          double square = 0;
+          for (const double v : h[t]) square += v * v / kWidth;
+          Row u = h[t];
+          for (size_t d = 0; d < u.size(); ++d) u[d] *= small.values("final_norm")[d] / std::sqrt(square + 1e-10);
+          all.push_back(u);
+        }
+      }
+      return all;
+    }
+  };
+  static nlohmann::json avey() { return {{"block", "avey"}, {"split", AveyReference::S}, {"top_k", AveyReference::k}}; }
+
  private Q_SLOTS:
   void maskedSourceIsTheSoftmaxWithoutIt() {
     Small small(llama({{"mixer", "attention"}}));
@@ -223,6 +328,60 @@ class CounterfactualTest : public QObject {
       const int64_t other = own == 0 ? 1 : 0;
       QVERIFY(largest_difference(small.changed({Counterfactual::Kind::force, layer, 0, query, other}), plain) > 1e-6);
     }
+  }
+
+  void aveyIsItsEquations() {
+    Small small(avey());
+    QVERIFY(largest_difference(small.hidden(), AveyReference{small, {}, {}}.hidden()) < 1e-10);
+  }
+
+  /// The split's weights are made of the new choice; later splits choose as before.
+  void forcedSplitIsRead_data() {
+    QTest::addColumn<int>("split");
+    for (const int p : {0, 1, 2, 3}) QTest::addRow("%d", p) << p;
+  }
+  void forcedSplitIsRead() {
+    QFETCH(int, split);
+    Small small(avey());
+    constexpr int64_t i = 4;
+    const Rows plain = small.hidden(), forced = small.changed({Counterfactual::Kind::force, -1, 0, i, split});
+    const Rows expected = AveyReference{small, std::array<int64_t, 2>{i, split}, {}}.hidden();
+    QVERIFY(largest_difference(forced, expected) < 1e-10);
+    const int64_t first = chosen(small, MapKind::chosen, -1, i * AveyReference::k),
+                  second = chosen(small, MapKind::chosen, -1, i * AveyReference::k + 1);
+    QCOMPARE(largest_difference(forced, plain) > 1e-6, split != first && split != second);
+    QCOMPARE(largest_difference(forced, plain, 0, i * AveyReference::S), 0.0);
+    QCOMPARE(largest_difference(forced, plain, (i + 1) * AveyReference::S), 0.0);
+  }
+
+  /// The contextualizer of layer 0 without a split, for the tokens of split 4: what was not chosen is not missed.
+  void maskedSplitIsNotTakenIn_data() {
+    QTest::addColumn<int>("split");
+    for (const int p : {0, 1, 2, 3}) QTest::addRow("%d", p) << p;
+  }
+  void maskedSplitIsNotTakenIn() {
+    QFETCH(int, split);
+    Small small(avey());
+    constexpr int64_t i = 4;
+    const Rows plain = small.hidden(), masked = small.changed({Counterfactual::Kind::mask, 0, 0, i, split});
+    const Rows expected = AveyReference{small, {}, std::array<int64_t, 2>{i, split}}.hidden();
+    QVERIFY(largest_difference(masked, expected) < 1e-10);
+    const int64_t first = chosen(small, MapKind::chosen, -1, i * AveyReference::k),
+                  second = chosen(small, MapKind::chosen, -1, i * AveyReference::k + 1);
+    if (split == first || split == second)
+      QVERIFY(largest_difference(masked, plain) > 1e-6);
+    else
+      QCOMPARE(largest_difference(masked, plain), 0.0);
+    QCOMPARE(largest_difference(masked, plain, 0, i * AveyReference::S), 0.0);
+    QCOMPARE(largest_difference(masked, plain, (i + 1) * AveyReference::S), 0.0);
+  }
+  void maskedSplitInTheLastLayer() {  // whose contextualizer works on the own rows alone
+    Small small(avey());
+    const int64_t own = chosen(small, MapKind::chosen, -1, 5 * AveyReference::k);
+    const Rows plain = small.hidden(), masked = small.changed({Counterfactual::Kind::mask, 1, 0, 5, own});
+    QVERIFY(largest_difference(masked, plain, 5 * AveyReference::S) > 1e-6);
+    QCOMPARE(largest_difference(masked, plain, 0, 5 * AveyReference::S), 0.0);
+    QVERIFY_THROWS_EXCEPTION(UsageError, small.changed({Counterfactual::Kind::mask, 1, 0, 5, 5}));
   }
 
   /// What a masked write changes is what the map of reads says of that token: in the last layer nothing before it, and all heads but one

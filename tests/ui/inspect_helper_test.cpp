@@ -110,7 +110,7 @@ class InspectHelperTest : public QObject {
 
   void what_ifs_by_keys_data() {
     QTest::addColumn<QString>("mixer");
-    for (const char* mixer : {"attention", "top1_chunk", "top1_element", "mamba2"}) QTest::newRow(mixer) << mixer;
+    for (const char* mixer : {"attention", "top1_chunk", "top1_element", "mamba2", "avey"}) QTest::newRow(mixer) << mixer;
   }
   void what_ifs_by_keys() {
     QFETCH(QString, mixer);
@@ -120,6 +120,12 @@ class InspectHelperTest : public QObject {
     window.session().setQuery(40);
     FigureView* map = window.map();
     map->setFocus();
+    auto* kinds = window.child<QComboBox>("What the query is to do otherwise");
+    QCOMPARE(kinds->count(), mixer == "avey" ? 2 : 1);
+    if (mixer == "avey") {  // splits are forced for all layers, or left out of one
+      kinds->setCurrentIndex(1);
+      Q_EMIT kinds->activated(1);
+    }
     auto* source = window.child<QSpinBox>("Source of the what-if");
     const int proposed = source->value();
     QTest::keyClick(map, proposed > source->minimum() ? Qt::Key_Comma : Qt::Key_Period);
@@ -198,8 +204,8 @@ class InspectHelperTest : public QObject {
     QTRY_VERIFY(window.map());
     window.choose(3);
     window.child<QSpinBox>("Length of the task in bytes")->setValue(40);
-    QTRY_VERIFY_WITH_TIMEOUT(window.map() && !window.map()->figure().map->marked.empty(), 30000);
-    const auto marked = window.map()->figure().map->marked;
+    QTRY_VERIFY_WITH_TIMEOUT(window.map() && !window.map()->figure().map->known.empty(), 30000);
+    const auto marked = window.map()->figure().map->known;
     const QString text = window.text()->text(0, 999);
     const auto equals = text.indexOf(" = ") + 3, letters = text.indexOf(' ') + 1;
     QCOMPARE(marked.front()[0], int64_t(equals - 1));

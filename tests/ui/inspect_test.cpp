@@ -48,6 +48,30 @@ class InspectTest : public QObject {
     }
   }
 
+  /// A strip of margins beside the map of what a mixer chooses, on the screen and in what is exported; its bars tell and choose queries.
+  void margins_stand_beside_the_map() {
+    const FixtureOptions options{.mixer = "top1_chunk"};
+    PageOnRuns page("inspect", {options});
+    page.session().setCurrentRun(page.directory(options));
+    QTRY_VERIFY(map(page));
+    page.session().setQuery(70);
+    FigureView* view = map(page);
+    const auto margins = [&] { return view->shownFigure().map->strip; };
+    QCOMPARE(margins().size(), size_t(view->figure().map->rows));
+    QCOMPARE(view->shownFigure().map->strip_row, int64_t{70});
+    const QImage with = figure_picture(view->shownFigure(), FigureStyle::forExport(), 100);
+    QToolButton* button = nullptr;
+    for (auto* each : page.widget().findChildren<QToolButton*>())
+      if (each->text() == "margins") button = each;
+    QVERIFY(button && button->isVisible() && button->isChecked());
+    Q_EMIT view->cellClicked(40, -1);
+    QCOMPARE(page.session().query(), 40);
+    button->click();
+    QVERIFY(margins().empty());
+    QVERIFY(figure_picture(view->shownFigure(), FigureStyle::forExport(), 100) != with);
+    page.shoot("inspect-without-margins");
+  }
+
   void log_colours_can_be_chosen() {
     PageOnRuns page("inspect", {FixtureOptions{}});
     page.session().setCurrentRun(page.directory({}));

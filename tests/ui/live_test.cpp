@@ -77,6 +77,26 @@ class LiveTest : public QObject {
     page.shoot("live-smooth");
   }
 
+  /// Inspect's step is marked on the curves of its run, and goes where the mark is dragged: to the nearest capture.
+  void inspects_step_is_marked_and_moved() {
+    PageOnRuns page("live", {FixtureOptions{}});
+    auto* loss = page.child<FigureView>("Pre-training and OOD loss");
+    page.session().setXAxis(XAxis::tokens);
+    page.session().setCurrentRun(page.directory({}));
+    QVERIFY(!loss->figure().vertical_line);  // the newest capture needs no mark
+    page.session().setCaptureStep(100);
+    const double tokens = static_cast<double>(fixture_position(100).tokens);
+    QTRY_COMPARE(loss->figure().vertical_line.value_or(-1), tokens);
+    QCOMPARE(loss->figure().vertical_label, std::string("Inspect: step 100"));
+    Q_EMIT loss->verticalLineMoved(1.7 * tokens);
+    QTRY_COMPARE(page.session().captureStep(), qint64{200});
+    QTRY_COMPARE(loss->figure().vertical_line.value_or(-1), 2 * tokens);
+    page.session().setXAxis(XAxis::step);
+    QTRY_COMPARE(loss->figure().vertical_line.value_or(-1), 200.0);
+    page.session().setStepLinked(false);
+    QTRY_VERIFY(!loss->figure().vertical_line);
+  }
+
   void x_axis_belongs_to_the_session() {
     PageOnRuns page("live", {FixtureOptions{}});
     page.session().setXAxis(XAxis::flops);

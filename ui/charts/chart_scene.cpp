@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "ui/charts/map_painter.h"
+#include "ui/charts/strip_painter.h"
 #include "ui/charts/ticks.h"
 
 namespace saccade::ui {
@@ -17,6 +18,7 @@ namespace saccade::ui {
 namespace {
 
 constexpr double kColourBar = 9;  // points, width
+constexpr Colour kKnown{0x00, 0x9E, 0x73};
 
 QCategoryAxis* make_axis(QChart& chart, Qt::Alignment side) {
   auto* axis = new QCategoryAxis;
@@ -25,6 +27,9 @@ QCategoryAxis* make_axis(QChart& chart, Qt::Alignment side) {
   chart.addAxis(axis, side);
   return axis;
 }
+
+/// Whether an axis counts the cells of a map, or has a scale of its own.
+bool counts_cells(const HeatMap& map, const std::array<double, 2>& extent) { return map.cells[0] > 0 || extent[0] == extent[1]; }
 
 int whole(double v) { return static_cast<int>(std::ceil(v)); }
 
@@ -92,8 +97,9 @@ void ChartScene::layout(const QSizeF& size, const Window& window) {
   const QFontMetricsF metrics(font());
   legend_ = legendOf(*prepared_, size);
   const double legend = legend_.height;
+  const double strip = figure().map ? strip_width(*figure().map, font(), unit_) : 0;
   const double bar =
-      prepared_->map.isNull() ? 0 : kColourBar * unit_ + 3.2 * metrics.height() + metrics.horizontalAdvance(QStringLiteral("0.00"));
+      prepared_->map.empty() ? 0 : strip + kColourBar * unit_ + 3.2 * metrics.height() + metrics.horizontalAdvance(QStringLiteral("0.00"));
   const double names = style_.legend == LegendKind::direct && !style_.compact ? direct_label_width(prepared_->curves, metrics, unit_) : 0;
   const double edge = 0.8 * metrics.height();  // half a tick label may stand past the end of an axis
   chart_->setMargins(QMargins(
@@ -104,13 +110,13 @@ void ChartScene::layout(const QSizeF& size, const Window& window) {
   std::tie(plane_.x, plane_.y) = scales(*prepared_, window);
   runs_off_ = window.x || window.y ? std::vector<RunsOff>{} : prepared_->runs_off;
   const bool cells = figure().map.has_value();
-  setAxis(*x_axis_, plane_.x, figure().x, size.width() - names, cells && figure().map->column_extent[0] == figure().map->column_extent[1]);
-  setAxis(*y_axis_, plane_.y, figure().y, size.height() - legend, cells && figure().map->row_extent[0] == figure().map->row_extent[1]);
+  setAxis(*x_axis_, plane_.x, figure().x, size.width() - names, cells && counts_cells(*figure().map, figure().map->column_extent));
+  setAxis(*y_axis_, plane_.y, figure().y, size.height() - legend, cells && counts_cells(*figure().map, figure().map->row_extent));
   chart_->layout()->invalidate();
   chart_->layout()->activate();
   plane_.area = chart_->plotArea();
   if (bar > 0)
-    colour_bar_ = QRectF(plane_.area.right() + 0.8 * metrics.height(), plane_.area.top(), kColourBar * unit_, plane_.area.height());
+    colour_bar_ = QRectF(plane_.area.right() + strip + 0.8 * metrics.height(), plane_.area.top(), kColourBar * unit_, plane_.area.height());
 }
 
 void ChartScene::setAxis(QCategoryAxis& axis, const AxisScale& scale, const AxisRecipe& recipe, double length, bool cells) {
@@ -154,9 +160,29 @@ void ChartScene::paintUnder(QPainter& painter, bool exact_map) {
   scene_.render(&painter, all, all, Qt::IgnoreAspectRatio);
   painter.restore();
   painter.save();
-  if (!prepared_->map.isNull()) paint_map(painter, *figure().map, prepared_->map, plane_, colours_, unit_, exact_map);
+  if (!prepared_->map.empty()) {
+    paintMap(painter, exact_map);
+    paint_strip(painter, *figure().map, plane_, font(), colours_, unit_);
+  }
   paintLines(painter);
   painter.restore();
+}
+
+/// The whole map as far as no finer picture of the part that is looked at covers it.
+void ChartScene::paintMap(QPainter& painter, bool exact) {
+  const HeatMap& map = *figure().map;
+  QRectF fine;
+  if (detail_) {
+    const HeatMap& part = *detail_->figure.map;
+    fine = QRectF(plane_.to(part.column_extent[0], part.row_extent[0]), plane_.to(part.column_extent[1], part.row_extent[1])).normalized();
+  }
+  if (!fine.contains(plane_.area)) paint_cells(painter, map, prepared_->map, plane_, exact);
+  if (fine.intersects(plane_.area)) {
+    painter.fillRect(fine.intersected(plane_.area), colours_.ground);
+    paint_cells(painter, *detail_->figure.map, detail_->map, plane_, exact);
+  }
+  paint_outlines(painter, map, plane_, map.marked, colours_.accent, unit_);
+  paint_outlines(painter, map, plane_, map.known, seen_colour(kKnown, style_.dark), unit_);
 }
 
 void ChartScene::paintOver(QPainter& painter) const {
@@ -166,7 +192,7 @@ void ChartScene::paintOver(QPainter& painter) const {
   paintRunaway(painter);
   paint_legend(painter, legend_, font(), colours_, style_.dark, unit_);
   if (style_.legend == LegendKind::direct && !style_.compact) paint_direct_labels(painter, curves(), plane_, font(), style_.dark, unit_);
-  if (!prepared_->map.isNull()) paintColourBar(painter);
+  if (!prepared_->map.empty()) paintColourBar(painter);
   painter.restore();
 }
 
@@ -265,7 +291,8 @@ void ChartScene::paintColourBar(QPainter& painter) const {
     painter.drawText(QPointF(colour_bar_.right() + 4 * unit_, y + 0.36 * metrics.ascent()), ticks.labels[i]);
     widest = std::max(widest, metrics.horizontalAdvance(ticks.labels[i]));
   }
-  const QString title = metrics.elidedText(QString::fromStdString(map.value_title), Qt::ElideRight, chart_->size().height());
+  const QString title = metrics.elidedText(QString::fromStdString(detail_ ? detail_->figure.map->value_title : map.value_title),
+                                           Qt::ElideRight, chart_->size().height());
   painter.save();
   painter.setPen(colours_.text);
   const double half = metrics.horizontalAdvance(title) / 2;

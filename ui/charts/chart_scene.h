@@ -42,6 +42,9 @@ class ChartScene {
   void paintUnder(QPainter& painter, bool exact_map);
   void paintOver(QPainter& painter) const;
 
+  /// A finer picture of a part of a reduced map; null: none.
+  void setDetail(std::shared_ptr<const PreparedFigure> detail) { detail_ = std::move(detail); }
+
   const Plane& plane() const { return plane_; }
   const PreparedCurves& curves() const { return prepared_->curves; }
   const Legend& legend() const { return legend_; }
@@ -54,12 +57,14 @@ class ChartScene {
   Legend legendOf(const PreparedFigure& prepared, const QSizeF& size) const;
   static std::pair<AxisScale, AxisScale> scales(const PreparedFigure& prepared, const Window& window);
   void setAxis(QCategoryAxis& axis, const AxisScale& scale, const AxisRecipe& recipe, double length, bool cells);
+  void paintMap(QPainter& painter, bool exact);
   void paintFrame(QPainter& painter) const;
   void paintLines(QPainter& painter) const;
   void paintRunaway(QPainter& painter) const;
   void paintColourBar(QPainter& painter) const;
 
   std::shared_ptr<const PreparedFigure> prepared_;
+  std::shared_ptr<const PreparedFigure> detail_;
   FigureStyle style_;
   FigureColours colours_;
   double unit_;

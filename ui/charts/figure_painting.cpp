@@ -72,7 +72,17 @@ QString curve_summary(const Curve& curve) {
 QString figure_summary(const Figure& figure) {
   if (!has_data(figure)) return QStringLiteral("No data.");
   QStringList parts;
-  if (figure.map)
+  if (figure.map && figure.map->cells[0] > 0)
+    parts << QStringLiteral("Map of %1 rows (%2) and %3 columns (%4), drawn in blocks of %5 × %6; colour: %7 from %8 to %9.")
+                 .arg(figure.map->cells[0])
+                 .arg(QString::fromStdString(figure.y.title))
+                 .arg(figure.map->cells[1])
+                 .arg(QString::fromStdString(figure.x.title))
+                 .arg(figure.map->block[0])
+                 .arg(figure.map->block[1])
+                 .arg(QString::fromStdString(figure.map->value_title), short_number(figure.map->range[0]),
+                      short_number(figure.map->range[1]));
+  else if (figure.map)
     parts << QStringLiteral("Map of %1 rows (%2) and %3 columns (%4); colour: %5 from %6 to %7.")
                  .arg(figure.map->rows)
                  .arg(QString::fromStdString(figure.y.title))

@@ -15,6 +15,7 @@
 #include "ui/charts/export_menu.h"
 #include "ui/charts/map_painter.h"
 #include "ui/charts/read_out.h"
+#include "ui/charts/strip_painter.h"
 
 namespace saccade::ui {
 
@@ -27,6 +28,7 @@ enum class Drag { none, zoom, pan, line };
 struct FigureView::Impl {
   FigureView* view;
   std::shared_ptr<const PreparedFigure> prepared = std::make_shared<PreparedFigure>();
+  std::shared_ptr<const PreparedFigure> detail;
   bool compact = false, keys_only = false;
   CurveLayer layer;
   QToolButton* whole = nullptr;  ///< ends the zoom
@@ -75,6 +77,7 @@ struct FigureView::Impl {
     style.compact = compact;
     if (keys_only) style.legend = LegendKind::keys_only;
     scene = std::make_unique<ChartScene>(prepared, style, unit());
+    scene->setDetail(detail);
   }
   void relayout() {
     placeButton();
@@ -160,6 +163,7 @@ struct FigureView::Impl {
   void paintSelection(QPainter& painter) const {
     if (!figure().map || (selected.row < 0 && selected.column < 0)) return;
     const HeatMap& map = *figure().map;
+    paint_strip_mark(painter, map, plane(), scene->font(), scene->colours(), unit(), selected.row);
     QRectF frame = area();
     if (selected.row >= 0) {
       const QRectF row = cell_rect(map, plane(), selected.row, 0);
@@ -181,8 +185,22 @@ struct FigureView::Impl {
     painter.setPen(QPen(scene->colours().text, 1.2 * unit()));
     painter.drawRect(frame);
   }
+  std::optional<int64_t> stripRow(const QPointF& at) const {
+    return figure().map && scene ? strip_row_at(*figure().map, plane(), scene->font(), unit(), at) : std::nullopt;
+  }
+  /// The value in all the digits that tell it from its neighbours.
+  QString stripText(int64_t row) const {
+    const HeatMap& map = *figure().map;
+    const float value = map.strip[static_cast<size_t>(row)];
+    const QString number = std::isnan(value) ? FigureView::tr("none") : QString::number(static_cast<double>(value), 'g', 9);
+    return FigureView::tr("%1 %2: %3 %4")
+        .arg(QString::fromStdString(figure().y.title))
+        .arg(row)
+        .arg(QString::fromStdString(map.strip_title), number);
+  }
   void tell(const QPointF& at, const QPoint& global) {
     if (!figure().map) return;
+    if (const auto row = stripRow(at)) return QToolTip::showText(global, stripText(*row), view);
     const auto cell = cell_at(figure(), *scene, at);
     if (!cell) return QToolTip::hideText();
     QToolTip::showText(global, cell_text ? cell_text(cell->row, cell->column) : ui::cell_text(figure(), *cell), view);
@@ -217,6 +235,7 @@ void FigureView::setPrepared(std::shared_ptr<const PreparedFigure> prepared) {
   if (anew && !before.id.empty()) impl_->window = {};
   if (anew) impl_->layer.clear();
   impl_->prepared = std::move(prepared);
+  impl_->detail.reset();
   if (impl_->scene && !anew && impl_->scene->take(impl_->prepared, impl_->window))
     update();
   else
@@ -224,9 +243,21 @@ void FigureView::setPrepared(std::shared_ptr<const PreparedFigure> prepared) {
   impl_->placeButton();
 }
 
+void FigureView::setDetail(std::shared_ptr<const PreparedFigure> detail) {
+  impl_->detail = std::move(detail);
+  if (impl_->scene) impl_->scene->setDetail(impl_->detail);
+  impl_->under = {};
+  update();
+}
+
+void FigureView::tellAgain() {
+  if (impl_->pointer && underMouse()) impl_->tell(*impl_->pointer, mapToGlobal(impl_->pointer->toPoint()));
+}
+
 std::shared_ptr<const PreparedFigure> FigureView::prepared() const { return impl_->prepared; }
 bool FigureView::drawing() const { return impl_->layer.busy(); }
 std::optional<std::array<double, 2>> FigureView::part() const { return impl_->window.x; }
+std::optional<std::array<double, 2>> FigureView::rowPart() const { return impl_->window.y; }
 bool FigureView::zoomed() const { return impl_->window.x || impl_->window.y; }
 
 void FigureView::look(const std::optional<std::array<double, 2>>& x, const std::optional<std::array<double, 2>>& y) {
@@ -238,8 +269,15 @@ const Figure& FigureView::figure() const { return impl_->figure(); }
 
 Figure FigureView::shownFigure() const {
   Figure shown = impl_->figure();
+  if (impl_->detail && zoomed()) {  // at least the part that is seen, finer
+    const HeatMap& part = *impl_->detail->figure.map;
+    shown.map->rows = part.rows, shown.map->columns = part.columns, shown.map->values = part.values;
+    shown.map->row_extent = part.row_extent, shown.map->column_extent = part.column_extent;
+    shown.map->block = part.block, shown.map->value_title = part.value_title;
+  }
   if (impl_->window.x) shown.x.range = impl_->window.x;
   if (impl_->window.y) shown.y.range = impl_->window.y;
+  if (shown.map && !shown.map->strip.empty()) shown.map->strip_row = impl_->selected.row;
   return shown;
 }
 
@@ -333,7 +371,10 @@ void FigureView::changeEvent(QEvent* event) {
   QWidget::changeEvent(event);
 }
 
-void FigureView::resizeEvent(QResizeEvent*) { impl_->relayout(); }
+void FigureView::resizeEvent(QResizeEvent*) {
+  impl_->relayout();
+  Q_EMIT resized();
+}
 
 void FigureView::wheelEvent(QWheelEvent* event) {
   if (!impl_->scene || !impl_->area().contains(event->position())) return event->ignore();
@@ -343,6 +384,8 @@ void FigureView::wheelEvent(QWheelEvent* event) {
 }
 
 void FigureView::mousePressEvent(QMouseEvent* event) {
+  if (const auto row = impl_->stripRow(event->position()); row && event->button() == Qt::LeftButton)
+    return Q_EMIT cellClicked(static_cast<int>(*row), -1);
   if (!impl_->scene || !impl_->area().contains(event->position())) return event->ignore();
   impl_->press = impl_->now = event->position();
   impl_->pressed_plane = impl_->plane();

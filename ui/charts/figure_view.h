@@ -71,8 +71,12 @@ class FigureView : public QWidget {
   void setKeysOnly(bool keys_only);  ///< likewise: no legend of curves that a list beside names
   bool drawing() const;              ///< curves are still to come
   bool zoomed() const;
-  std::optional<std::array<double, 2>> part() const;  ///< of the x axis that is looked at; nothing: all
-  void setSelectedCell(int row, int column);          ///< framed on a map; −1: the whole column or row; both −1: none
+  std::optional<std::array<double, 2>> part() const;     ///< of the x axis that is looked at; nothing: all
+  std::optional<std::array<double, 2>> rowPart() const;  ///< likewise of the y axis
+  /// A finer picture of a part of a map that is a reduced one (HeatMap::cells), until the figure is another; null: none.
+  void setDetail(std::shared_ptr<const PreparedFigure> detail);
+  void tellAgain();                           ///< what is under the pointer, which is known better now
+  void setSelectedCell(int row, int column);  ///< framed on a map; −1: the whole column or row; both −1: none
   /// A place on the x axis that is pointed at in another chart: the read-out stands there until this one is pointed at; nothing: nowhere.
   void setLinkedX(const std::optional<double>& x);
   /// What the read-out says about a map cell; default: row, column and value.
@@ -91,12 +95,13 @@ class FigureView : public QWidget {
   void look(const std::optional<std::array<double, 2>>& x, const std::optional<std::array<double, 2>>& y);  ///< at this part; empty: all
 
  Q_SIGNALS:
-  void cellClicked(int row, int column);     ///< map cell
+  void cellClicked(int row, int column);     ///< map cell; column −1: the row's bar in the strip beside the map
   void positionClicked(double x, double y);  ///< axis values, charts
   void pointed(std::optional<double> x);     ///< on the x axis of a chart, by mouse or arrows; nothing: no longer
   void verticalLineMoved(double x);          ///< dragged or moved by Ctrl+arrow; the owner sets the new figure
   void exported(const QString& path);
   void zoomChanged();
+  void resized();
   void failed(const QString& reason);
 
  protected:

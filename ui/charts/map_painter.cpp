@@ -71,24 +71,6 @@ QImage pooled(const QImage& image, int width, int height, bool diverging) {
   return small;
 }
 
-/// Outlines of what was chosen. Cells too low to be told apart are outlined together where neighbours chose the same column.
-void paint_marks(QPainter& painter, const HeatMap& map, const Plane& plane, const QColor& colour, double unit) {
-  painter.setBrush(Qt::NoBrush);
-  painter.setPen(QPen(colour, 0.9 * unit, Qt::SolidLine, Qt::SquareCap, Qt::MiterJoin));
-  auto marked = map.marked;
-  std::sort(marked.begin(), marked.end(), [](const auto& a, const auto& b) { return a[1] != b[1] ? a[1] < b[1] : a[0] < b[0]; });
-  const bool join = cell_rect(map, plane, 0, 0).height() < 5 * unit;
-  for (size_t i = 0; i < marked.size();) {
-    size_t end = i + 1;
-    while (join && end < marked.size() && marked[end][1] == marked[i][1] && marked[end][0] == marked[end - 1][0] + 1) ++end;
-    const QRectF cells = cell_rect(map, plane, marked[i][0], marked[i][1])
-                             .united(cell_rect(map, plane, marked[end - 1][0], marked[i][1]))
-                             .intersected(plane.area);
-    if (!cells.isEmpty()) painter.drawRect(cells);
-    i = end;
-  }
-}
-
 }  // namespace
 
 double colour_fraction(const HeatMap& map, double value) {
@@ -120,10 +102,24 @@ QImage map_image(const HeatMap& map) {
 }
 
 std::array<double, 2> row_extent(const HeatMap& map) {
+  if (map.cells[0] > 0) return {0, static_cast<double>(map.cells[0])};
   return map.row_extent[0] == map.row_extent[1] ? std::array<double, 2>{0, static_cast<double>(map.rows)} : map.row_extent;
 }
 std::array<double, 2> column_extent(const HeatMap& map) {
+  if (map.cells[1] > 0) return {0, static_cast<double>(map.cells[1])};
   return map.column_extent[0] == map.column_extent[1] ? std::array<double, 2>{0, static_cast<double>(map.columns)} : map.column_extent;
+}
+
+int64_t cell_rows(const HeatMap& map) { return map.cells[0] > 0 ? map.cells[0] : map.rows; }
+int64_t cell_columns(const HeatMap& map) { return map.cells[1] > 0 ? map.cells[1] : map.columns; }
+
+float value_at(const HeatMap& map, int64_t row, int64_t column) {
+  if (map.cells[0] > 0) {
+    row = (row - static_cast<int64_t>(map.row_extent[0])) / map.block[0];
+    column = (column - static_cast<int64_t>(map.column_extent[0])) / map.block[1];
+  }
+  const bool inside = row >= 0 && column >= 0 && row < map.rows && column < map.columns;
+  return inside ? map.values[static_cast<size_t>(row * map.columns + column)] : std::numeric_limits<float>::quiet_NaN();
 }
 
 QRectF cell_rect(const HeatMap& map, const Plane& plane, int64_t row, int64_t column) {
@@ -131,34 +127,75 @@ QRectF cell_rect(const HeatMap& map, const Plane& plane, int64_t row, int64_t co
     return e[0] + static_cast<double>(cell) * (e[1] - e[0]) / static_cast<double>(cells);
   };
   const auto rows = row_extent(map), columns = column_extent(map);
-  return QRectF(plane.to(value(columns, column, map.columns), value(rows, row, map.rows)),
-                plane.to(value(columns, column + 1, map.columns), value(rows, row + 1, map.rows)))
+  return QRectF(plane.to(value(columns, column, cell_columns(map)), value(rows, row, cell_rows(map))),
+                plane.to(value(columns, column + 1, cell_columns(map)), value(rows, row + 1, cell_rows(map))))
       .normalized();
 }
 
-void paint_map(QPainter& painter, const HeatMap& map, const QImage& image, const Plane& plane, const FigureColours& colours, double unit,
-               bool exact) {
+std::vector<QImage> map_levels(QImage image, bool diverging) {
+  std::vector<QImage> levels{std::move(image)};
+  constexpr qsizetype kWhole = 512;  // so few are put together while they are painted
+  while (std::max(levels.back().width(), levels.back().height()) > kWhole)
+    levels.push_back(pooled(levels.back(), (levels.back().width() + 1) / 2, (levels.back().height() + 1) / 2, diverging));
+  return levels;
+}
+
+void paint_cells(QPainter& painter, const HeatMap& map, const std::vector<QImage>& levels, const Plane& plane, bool exact) {
+  const auto drawn = [](const std::array<double, 2>& own, const std::array<double, 2>& all, bool part) { return part ? own : all; };
+  const bool part = map.cells[0] > 0;
+  const auto rows = drawn(map.row_extent, row_extent(map), part), columns = drawn(map.column_extent, column_extent(map), part);
+  const double ratio = painter.device()->devicePixelRatioF();
+  const auto per_pixel = [&](const AxisScale& scale, const std::array<double, 2>& extent, int64_t count, double length) {
+    return std::abs((scale.high - scale.low) / (extent[1] - extent[0])) * static_cast<double>(count) / std::max(1.0, length * ratio);
+  };
+  const double cells =
+      std::min(per_pixel(plane.x, columns, map.columns, plane.area.width()), per_pixel(plane.y, rows, map.rows, plane.area.height()));
+  size_t level = 0;
+  while (!exact && level + 1 < levels.size() && cells >= 2 * static_cast<double>(size_t{1} << level)) ++level;
+  const QImage& image = levels[level];
+  const auto reach = [&](const std::array<double, 2>& extent, int64_t count, int at_level) {  // the last pixel may be half empty
+    return std::array{
+        extent[0], extent[0] + (extent[1] - extent[0]) * at_level * static_cast<double>(size_t{1} << level) / static_cast<double>(count)};
+  };
   const auto across = bands(
-      map.columns, column_extent(map), [&](double v) { return plane.area.left() + plane.x.fraction(v) * plane.area.width(); },
-      plane.area.left(), plane.area.right());
+      image.width(), reach(columns, map.columns, image.width()),
+      [&](double v) { return plane.area.left() + plane.x.fraction(v) * plane.area.width(); }, plane.area.left(), plane.area.right());
   const auto down = bands(
-      map.rows, row_extent(map), [&](double v) { return plane.area.bottom() - plane.y.fraction(v) * plane.area.height(); },
-      plane.area.top(), plane.area.bottom());
+      image.height(), reach(rows, map.rows, image.height()),
+      [&](double v) { return plane.area.bottom() - plane.y.fraction(v) * plane.area.height(); }, plane.area.top(), plane.area.bottom());
   painter.save();
   painter.setRenderHint(QPainter::SmoothPixmapTransform, false);
   painter.setRenderHint(QPainter::LosslessImageRendering, true);
-  const double ratio = painter.device()->devicePixelRatioF();
   for (const Band& r : down)
     for (const Band& c : across) {
-      QImage part = image.copy(c.first, r.first, c.count, r.count).mirrored(c.from > c.to, r.from > r.to);
+      QImage shown = image.copy(c.first, r.first, c.count, r.count).mirrored(c.from > c.to, r.from > r.to);
       const QRectF target = QRectF(QPointF(c.from, r.from), QPointF(c.to, r.to)).normalized();
       const int width = std::max(1, static_cast<int>(target.width() * ratio)),
                 height = std::max(1, static_cast<int>(target.height() * ratio));
-      if (!exact && (part.width() > width || part.height() > height))
-        part = pooled(part, std::min(part.width(), width), std::min(part.height(), height), map.diverging);
-      painter.drawImage(target, part);
+      if (!exact && (shown.width() > width || shown.height() > height))
+        shown = pooled(shown, std::min(shown.width(), width), std::min(shown.height(), height), map.diverging);
+      painter.drawImage(target, shown);
     }
-  paint_marks(painter, map, plane, colours.accent, unit);
+  painter.restore();
+}
+
+/// Cells too low to be told apart are outlined together where neighbours have the same column.
+void paint_outlines(QPainter& painter, const HeatMap& map, const Plane& plane, std::vector<std::array<int64_t, 2>> cells,
+                    const QColor& colour, double unit) {
+  painter.save();
+  painter.setBrush(Qt::NoBrush);
+  painter.setPen(QPen(colour, 0.9 * unit, Qt::SolidLine, Qt::SquareCap, Qt::MiterJoin));
+  std::sort(cells.begin(), cells.end(), [](const auto& a, const auto& b) { return a[1] != b[1] ? a[1] < b[1] : a[0] < b[0]; });
+  const bool join = cell_rect(map, plane, 0, 0).height() < 5 * unit;
+  for (size_t i = 0; i < cells.size();) {
+    size_t end = i + 1;
+    while (join && end < cells.size() && cells[end][1] == cells[i][1] && cells[end][0] == cells[end - 1][0] + 1) ++end;
+    const QRectF all = cell_rect(map, plane, cells[i][0], cells[i][1])
+                           .united(cell_rect(map, plane, cells[end - 1][0], cells[i][1]))
+                           .intersected(plane.area);
+    if (!all.isEmpty()) painter.drawRect(all);
+    i = end;
+  }
   painter.restore();
 }
 

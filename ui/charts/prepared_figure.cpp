@@ -32,7 +32,7 @@ std::shared_ptr<const PreparedFigure> prepare_figure(Figure figure, const std::s
     prepared->curves.push_back(known ? known : std::make_shared<const PreparedCurve>(curve, AxisScale::of(of.y)));
   }
   if (before && same_picture(*before, *prepared)) return before;
-  if (of.map && of.map->rows > 0 && of.map->columns > 0) prepared->map = map_image(*of.map);
+  if (of.map && of.map->rows > 0 && of.map->columns > 0) prepared->map = map_levels(map_image(*of.map), of.map->diverging);
   prepared->x = x_scale(of);
   prepared->y = y_scale(of, prepared->curves, prepared->x);
   prepared->runs_off = runs_off(of, prepared->curves, prepared->x, prepared->y);

@@ -21,8 +21,8 @@ struct PreparedFigure {
   PreparedCurves curves;
   AxisScale x, y;                 ///< of the whole figure
   std::vector<RunsOff> runs_off;  ///< beyond these
-  QImage map;
-  bool filled = false;  ///< there is anything to see
+  std::vector<QImage> map;        ///< map_levels(); empty: none
+  bool filled = false;            ///< there is anything to see
 };
 
 /// `before`: curves that are the same there are not prepared again, and are the same objects.

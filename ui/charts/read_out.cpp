@@ -141,14 +141,14 @@ std::optional<Cell> cell_at(const Figure& figure, const ChartScene& scene, const
   const auto index = [](double value, const std::array<double, 2>& extent, int64_t cells) {
     return static_cast<int>(std::floor((value - extent[0]) / (extent[1] - extent[0]) * static_cast<double>(cells)));
   };
-  const Cell cell{index(v.y(), row_extent(*figure.map), figure.map->rows), index(v.x(), column_extent(*figure.map), figure.map->columns)};
-  if (cell.row < 0 || cell.column < 0 || cell.row >= figure.map->rows || cell.column >= figure.map->columns) return {};
+  const Cell cell{index(v.y(), row_extent(*figure.map), cell_rows(*figure.map)),
+                  index(v.x(), column_extent(*figure.map), cell_columns(*figure.map))};
+  if (cell.row < 0 || cell.column < 0 || cell.row >= cell_rows(*figure.map) || cell.column >= cell_columns(*figure.map)) return {};
   return cell;
 }
 
 QString cell_text(const Figure& figure, const Cell& cell) {
-  const auto i = static_cast<size_t>(cell.row) * static_cast<size_t>(figure.map->columns) + static_cast<size_t>(cell.column);
-  const double value = i < figure.map->values.size() ? figure.map->values[i] : NAN;
+  const double value = static_cast<double>(value_at(*figure.map, cell.row, cell.column));
   const QString shown = std::isnan(value) ? QStringLiteral("none") : short_number(value);
   const auto row = static_cast<size_t>(cell.row);
   const auto& names = figure.map->row_names;

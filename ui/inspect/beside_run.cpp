@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/figures/derived.h"
+#include "analysis/inspection/known_answers.h"
 #include "analysis/inspection/run_differences.h"
 #include "analysis/probes/capture_maps.h"
 #include "analysis/runs/run_info.h"
@@ -24,11 +25,13 @@ BesideRun::BesideRun(const QString& directory, const QString& name, QWidget* par
       directory_(directory),
       name_(name),
       map_(findChild<FigureView*>()),
+      large_(new LargeMapView(map_, this)),
       loader_(new CaptureLoader(this)),
       helper_(new HelperText(this)) {
   setMinimumWidth(180);
   connect(loader_, &CaptureLoader::loaded, this, &BesideRun::take);
   connect(helper_, &HelperText::loaded, this, &BesideRun::take);
+  connect(large_, &LargeMapView::failed, this, &BesideRun::tell);
   connect(loader_, &CaptureLoader::failed, this, &BesideRun::say);
   connect(helper_->client(), &InspectionClient::refused, this, &BesideRun::say);
   connect(helper_->client(), &InspectionClient::ended, this, &BesideRun::say);
@@ -45,8 +48,7 @@ void BesideRun::follow(const std::string& source, int64_t step, int sample) {
   step_ = own;
   captures_.reset();
   if (own < 0) return say(captured ? tr("This run has captured no text yet.") : tr("This run has kept no checkpoint."));
-  map_->setEmptyText(tr("Reading …"));
-  map_->setFigure({});
+  tell(tr("Reading …"));
   if (captured)
     loader_->load(directory_, own);
   else
@@ -58,10 +60,16 @@ void BesideRun::take(const std::shared_ptr<const LoadedCaptures>& captures) {
   Q_EMIT ready();
 }
 
-void BesideRun::say(const QString& words) {
-  captures_.reset();
+void BesideRun::tell(const QString& words) {
+  large_->clear();
+  mapped_.reset();
   map_->setEmptyText(words);
   map_->setFigure({});
+}
+
+void BesideRun::say(const QString& words) {
+  captures_.reset();
+  tell(words);
   Q_EMIT ready();
 }
 
@@ -71,9 +79,31 @@ const Capture* BesideRun::capture() const {
   return &captures_->samples[static_cast<size_t>(captures_->source.empty() ? std::clamp(sample_, 0, last) : 0)];
 }
 
-void BesideRun::show(const Capture& main, const Place& place) {
+/// Once for every map, not for every query.
+void BesideRun::showMap(const Main& main, const Place& place, const MapPlace& own) {
+  const Mapped wanted{main.captures, captures_,         main.sample,     {MapKind::weights, place.layer, place.head},
+                      own,           place.log_colours, place.difference};
+  if (mapped_ == wanted) return;
+  mapped_ = wanted;
+  const auto sample = static_cast<size_t>(capture() - captures_->samples.data());
+  LargeMapView::Wanted map{captures_, sample, own,
+                           [captures = captures_, own, sample, logarithmic = place.log_colours && !place.difference,
+                            run = std::filesystem::path(directory_.toStdString()).filename().string()](Figure figure) {
+                             if (logarithmic) figure = log_colours(std::move(figure));
+                             figure.provenance.push_back("run " + run);
+                             return with_answers(std::move(figure), captures->samples[sample], own, captures->answers);
+                           }};
+  if (place.difference)
+    map.instead = [main, captures = captures_, own, sample, layer = place.layer, head = place.head] {
+      return difference_figure({main.capture(), layer, head}, {captures->samples[sample], own.layer, own.head});
+    };
+  large_->show(std::move(map));
+}
+
+void BesideRun::show(const Main& shown, const Place& place) {
   const Capture* own = capture();
   if (!own) return;
+  const Capture& main = shown.capture();
   try {
     int64_t layer = place.layer;
     if (!find_map(*own, MapKind::weights, layer)) {  // the last one that this run has
@@ -83,18 +113,13 @@ void BesideRun::show(const Capture& main, const Place& place) {
     }
     const CapturedMap& weights = require_map(*own, MapKind::weights, layer, 3);
     const int64_t head = std::min<int64_t>(place.head, weights.shape[0] - 1);
-    Figure figure = place.difference ? difference_figure({main, place.layer, place.head}, {*own, layer, head})
-                                     : capture_figure(*own, MapKind::weights, layer, head);
-    if (place.log_colours && !place.difference) figure = log_colours(std::move(figure));
-    figure.provenance.push_back("run " + std::filesystem::path(directory_.toStdString()).filename().string());
-    map_->setFigure(std::move(figure));
+    showMap(shown, place, {MapKind::weights, layer, head});
     map_->setSelectedCell(std::min(place.query, static_cast<int>(weights.shape[1]) - 1), -1);
     const QString same = same_tokens(main, *own) ? QString() : tr(" · other tokens");
     setTitle(QStringLiteral("%1 · %2").arg(place.number).arg(name_),
              tr("step %1 · layer %2 · head %3%4").arg(captures_->step).arg(layer).arg(head).arg(same));
   } catch (const std::exception& error) {
-    map_->setEmptyText(QString::fromUtf8(error.what()));
-    map_->setFigure({});
+    tell(QString::fromUtf8(error.what()));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "ui/charts/figure_view.h"
 #include "ui/inspect/helper_text.h"
+#include "ui/inspect/large_map_view.h"
 
 namespace saccade::ui {
 
@@ -22,7 +23,12 @@ class BesideRun : public Card {
     bool log_colours = false, difference = false;
   };
   /// The weights of that head, or their difference from those of `main`.
-  void show(const Capture& main, const Place& place);
+  struct Main {
+    std::shared_ptr<const LoadedCaptures> captures;
+    size_t sample = 0;
+    const Capture& capture() const { return captures->samples[sample]; }
+  };
+  void show(const Main& main, const Place& place);
   const Capture* capture() const;  ///< null: not read (yet), or of other tokens than `main` in the last show()
   FigureView* map() const { return map_; }
 
@@ -33,9 +39,21 @@ class BesideRun : public Card {
  private:
   void take(const std::shared_ptr<const LoadedCaptures>& captures);
   void say(const QString& words);
+  void tell(const QString& words);  ///< in place of the map
+  void showMap(const Main& main, const Place& place, const MapPlace& own);
 
+  /// What the map is of.
+  struct Mapped {
+    std::shared_ptr<const LoadedCaptures> main, captures;
+    size_t sample;
+    MapPlace place, own;
+    bool log_colours, difference;
+    bool operator==(const Mapped&) const = default;
+  };
   QString directory_, name_;
   FigureView* map_;
+  LargeMapView* large_;
+  std::optional<Mapped> mapped_;
   CaptureLoader* loader_;
   HelperText* helper_;
   std::shared_ptr<const LoadedCaptures> captures_;

@@ -2,6 +2,7 @@
 
 #include <QCoreApplication>
 #include <QThreadPool>
+#include <algorithm>
 #include <filesystem>
 
 #include "analysis/runs/capture_file.h"
@@ -11,16 +12,31 @@ namespace saccade::ui {
 
 namespace {
 
+std::filesystem::path file_of(const LoadedCaptures& captures) {
+  return step_file(std::filesystem::path(captures.directory.toStdString()), kCaptures, captures.step);
+}
+
+bool stays_in_file(const Capture& sample) {
+  return std::any_of(sample.maps.begin(), sample.maps.end(), [](const CapturedMap& map) { return map.values.empty(); });
+}
+
 std::shared_ptr<const LoadedCaptures> read(const QString& directory, int64_t step) {
   auto loaded = std::make_shared<LoadedCaptures>();
   loaded->directory = directory;
   loaded->step = step;
-  loaded->samples = read_captures(step_file(std::filesystem::path(directory.toStdString()), kCaptures, step));
-  for (const Capture& sample : loaded->samples) loaded->heads.push_back(head_scores(sample));
+  loaded->samples = open_captures(file_of(*loaded));
+  if (std::none_of(loaded->samples.begin(), loaded->samples.end(), stays_in_file))
+    for (const Capture& sample : loaded->samples) loaded->heads.push_back(head_lists(sample));
   return loaded;
 }
 
 }  // namespace
+
+HeadLists head_lists(const Capture& sample, const std::function<bool()>& cancelled) {
+  HeadLists lists{head_scores(sample, cancelled), {}};
+  lists.alike = order_of_heads(lists.scores, HeadMeasure::entropy, HeadOrder::similarity);
+  return lists;
+}
 
 CaptureLoader::CaptureLoader(QObject* parent) : QObject(parent), latest_(std::make_shared<std::atomic<int>>(0)) {}
 
@@ -51,7 +67,29 @@ void CaptureLoader::load(const QString& directory, int64_t step) {
             Q_EMIT failed(reason);
         },
         Qt::QueuedConnection);
+    if (captures && captures->heads.empty()) score(captures, request, latest);
   });
+}
+
+/// In a worker, with a file of its own, so that nobody who looks at a map waits for it.
+void CaptureLoader::score(const std::shared_ptr<const LoadedCaptures>& captures, int request,
+                          const std::shared_ptr<std::atomic<int>>& latest) {
+  auto heads = std::make_shared<std::vector<HeadLists>>();
+  const auto cancelled = [&] { return *latest != request; };
+  try {
+    for (const Capture& sample : open_captures(file_of(*captures))) {
+      heads->push_back(head_lists(sample, cancelled));
+      if (cancelled()) return;
+    }
+  } catch (const std::exception&) {
+    return;  // whoever looks at a map is told
+  }
+  QMetaObject::invokeMethod(
+      QCoreApplication::instance(),
+      [this, request, latest, captures, heads] {
+        if (*latest == request) Q_EMIT scored(captures, heads);
+      },
+      Qt::QueuedConnection);
 }
 
 }  // namespace saccade::ui

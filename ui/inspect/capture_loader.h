@@ -5,20 +5,27 @@
 #include <memory>
 #include <vector>
 
-#include "analysis/inspection/head_scores.h"
+#include "analysis/inspection/head_order.h"
 #include "analysis/inspection/text_sources.h"
 
 namespace saccade::ui {
+
+/// What is known of the heads of a sample from all their queries.
+struct HeadLists {
+  std::vector<HeadScores> scores;
+  std::vector<HeadPlace> alike;  ///< in the order HeadOrder::similarity
+};
+HeadLists head_lists(const Capture& sample, const std::function<bool()>& cancelled = {});
 
 /// The captures of one step of one run, with what is computed from whole samples. Read only; shared between threads.
 struct LoadedCaptures {
   QString directory;
   int64_t step = 0;
   std::vector<Capture> samples;
-  std::vector<std::vector<HeadScores>> heads;  ///< one list a sample
-  std::string source = {};                     ///< what the helper process was asked for, as JSON; empty: read from the run's captures
-  std::vector<KnownAnswer> answers = {};       ///< of the only sample, where it is a generated task
-  bool cut = false;                            ///< the text was longer than the model's maps allow
+  std::vector<HeadLists> heads;           ///< of every sample; none where maps are so large that they come later
+  std::string source = {};                ///< what the helper process was asked for, as JSON; empty: read from the run's captures
+  std::vector<KnownAnswer> answers = {};  ///< of the only sample, where it is a generated task
+  bool cut = false;                       ///< the text was longer than the model's maps allow
 };
 
 /// Reads captures in a worker thread. Only the last request is answered.
@@ -33,9 +40,14 @@ class CaptureLoader : public QObject {
 
  Q_SIGNALS:
   void loaded(std::shared_ptr<const saccade::ui::LoadedCaptures> captures);
+  /// Of captures whose maps stay in the file, when all of them have been read.
+  void scored(std::shared_ptr<const saccade::ui::LoadedCaptures> captures,
+              std::shared_ptr<const std::vector<saccade::ui::HeadLists>> heads);
   void failed(const QString& reason);
 
  private:
+  void score(const std::shared_ptr<const LoadedCaptures>& captures, int request, const std::shared_ptr<std::atomic<int>>& latest);
+
   int request_ = 0;
   std::shared_ptr<std::atomic<int>> latest_;  ///< outlives the loader in its workers
 };

@@ -57,7 +57,7 @@ struct HelperText::Reading {
 };
 
 void HelperText::complete(Reading& reading) {
-  reading.loaded->heads = {head_scores(reading.sample)};
+  reading.loaded->heads = {head_lists(reading.sample)};
   reading.loaded->samples = {std::move(reading.sample)};
 }
 

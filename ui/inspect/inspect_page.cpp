@@ -15,6 +15,8 @@
 #include <algorithm>
 
 #include "analysis/figures/derived.h"
+#include "analysis/figures/margins.h"
+#include "analysis/inspection/known_answers.h"
 #include "analysis/probes/capture_maps.h"
 #include "analysis/runs/run_info.h"
 #include "ui/charts/figure_view.h"
@@ -49,7 +51,16 @@ constexpr ShownMap kMaps[] = {{MapKind::weights, QT_TR_NOOP("attention (or read)
 }  // namespace
 
 InspectPage::InspectPage(Session& session, QWidget* parent)
-    : QWidget(parent), session_(session), loader_(new CaptureLoader(this)), helper_(new HelperText(this)) {
+    : QWidget(parent),
+      session_(session),
+      loader_(new CaptureLoader(this)),
+      helper_(new HelperText(this)),
+      reading_(this, [this](ReadQuery read) {
+        const auto at = place();
+        if (!at || *at != read.at || captures_ != read.captures) return;
+        if (!read.problem.isEmpty()) return showProblem(read.problem);
+        takeReads(*at, std::move(read.reads));
+      }) {
   auto* column = new QVBoxLayout(this);
   column->addWidget(makeTextCard(), 2);
   column->addWidget(makeMaps(), 5);
@@ -59,6 +70,12 @@ InspectPage::InspectPage(Session& session, QWidget* parent)
     watched->installEventFilter(this);
   connect(loader_, &CaptureLoader::loaded, this, &InspectPage::take);
   connect(loader_, &CaptureLoader::failed, this, &InspectPage::showProblem);
+  connect(loader_, &CaptureLoader::scored, this, [this](const auto& captures, const auto& heads) {
+    if (captures != captures_) return;
+    late_heads_ = heads;
+    showOverview();
+    selectHead();
+  });
   restore();
   connectHelper();
   connectSession();
@@ -100,6 +117,9 @@ void InspectPage::fitText() {
 QWidget* InspectPage::makeMaps() {
   heads_ = new FigureView;
   map_ = new FigureView;
+  large_ = new LargeMapView(map_, this);
+  connect(large_, &LargeMapView::shown, this, &InspectPage::titleMap);
+  connect(large_, &LargeMapView::failed, this, &InspectPage::showProblem);
   makeOverview();
   map_card_ = new Card(tr("Map"), {}, map_, this);
   map_choice_ = new QComboBox;
@@ -111,7 +131,16 @@ QWidget* InspectPage::makeMaps() {
       wrapped_tip(tr("Logarithmic colour scale, which shows small weights too. Where weights have both signs, a linear scale that clips "
                      "the largest 1 %.")));
   log_colours_->setCheckable(true);
+  margins_ = new QToolButton;
+  margins_->setText(tr("margins"));
+  margins_->setToolTip(
+      wrapped_tip(tr("A bar beside every row: score of what the query chose minus that of the best it did not choose. Short bars are "
+                     "choices that nearly went the other way.")));
+  margins_->setCheckable(true);
+  const QVariant margins = session_.place().value("inspectMargins");
+  margins_->setChecked(!margins.isValid() || margins.toBool());
   makeBeside();
+  map_card_->addControl(margins_);
   map_card_->addControl(log_colours_);
   map_card_->addControl(map_choice_);
   QWidget* card = makeQueryCard();
@@ -127,11 +156,15 @@ QWidget* InspectPage::makeMaps() {
   });
   connect(map_choice_, &QComboBox::activated, this, &InspectPage::showHead);
   connect(log_colours_, &QToolButton::toggled, this, &InspectPage::showHead);
+  connect(margins_, &QToolButton::toggled, this, [this](bool on) {
+    session_.place().set("inspectMargins", on);
+    showHead();
+  });
   for (FigureView* view : {heads_, map_, query_->scores()}) {
     connect(view, &FigureView::failed, &session_, &Session::failed);
     connect(view, &FigureView::exported, &session_, [this](const QString& path) { Q_EMIT session_.noted(tr("Saved %1").arg(path)); });
   }
-  return new TwoColumns({maps, 10, 1}, {card, 4, 1}, 680, 2.2, this);
+  return new TwoColumns({maps, 10, 1}, {card, 4, 1}, 680, 1.9, this);
 }
 
 QWidget* InspectPage::makeQueryCard() {
@@ -165,6 +198,14 @@ QWidget* InspectPage::makeTimeCard() {
   step_->setPageStep(1);
   step_->setTickPosition(QSlider::TicksBelow);
   time_card_ = new Card(tr("Training time"), {}, step_, this);
+  auto* link = new QToolButton;
+  link->setText(tr("linked to Live"));
+  link->setToolTip(wrapped_tip(tr("Live marks this step on the curves of the run, and dragging the mark there moves this slider.")));
+  link->setCheckable(true);
+  link->setChecked(session_.stepLinked());
+  connect(link, &QToolButton::toggled, &session_, &Session::setStepLinked);
+  connect(&session_, &Session::stepLinkChanged, link, &QToolButton::setChecked);
+  time_card_->addControl(link);
   connect(step_, &QSlider::valueChanged, this, [this](int index) {
     if (index < 0 || index >= static_cast<int>(steps_.size())) return;
     const bool newest = index + 1 == static_cast<int>(steps_.size());  // the newest stays the newest while the run goes on
@@ -242,6 +283,7 @@ void InspectPage::request() {
 
 void InspectPage::take(const std::shared_ptr<const LoadedCaptures>& captures) {
   captures_ = captures;
+  late_heads_.reset();
   losses_shown_.clear();
   const QSignalBlocker blocker(sample_);
   sample_->clear();
@@ -263,10 +305,11 @@ void InspectPage::showNothing(const QString& text) {
   helper_->forget();
   ask_.stop();
   captures_.reset();
+  large_->clear();
   strip_->setLosses({});
   what_if_->clearChange();
   what_if_->setPredictions({});
-  what_if_->setOffer({});
+  what_if_->setOffers({});
   what_if_->setMessage({});
   reads_.reset();
   text_->clear();
@@ -361,36 +404,40 @@ void InspectPage::showHead() {
   }
   chooseMap();
   selectHead();
-  try {
-    Figure figure = capture_figure(*capture(), chosenMap(), at->layer, at->head);
-    figure.provenance.insert(figure.provenance.begin(), provenance_.begin(), provenance_.end());
-    const bool weights = chosenMap() == MapKind::weights || chosenMap() == MapKind::soft_weights;
-    log_colours_->setVisible(weights);
-    if (weights && log_colours_->isChecked()) figure = log_colours(std::move(figure));
-    if (weights) markAnswers(figure);
-    map_->setFigure(std::move(figure));
-  } catch (const std::exception& error) {
-    return showProblem(QString::fromUtf8(error.what()));
+  const bool weights = chosenMap() == MapKind::weights || chosenMap() == MapKind::soft_weights;
+  log_colours_->setVisible(weights);
+  margins_->setVisible(has_margins(*capture(), at->layer));
+  const MapPlace wanted{chosenMap(), at->layer, at->head};
+  const auto sample = static_cast<size_t>(capture() - captures_->samples.data());
+  large_->show({captures_, sample, wanted,
+                [captures = captures_, sample, wanted, provenance = provenance_, in_logarithms = weights && log_colours_->isChecked(),
+                 with_strip = margins_->isChecked()](Figure figure) {
+                  const Capture& shown = captures->samples[sample];
+                  figure.provenance.insert(figure.provenance.begin(), provenance.begin(), provenance.end());
+                  if (in_logarithms) figure = log_colours(std::move(figure));
+                  if (with_strip) figure = with_margins(std::move(figure), shown, wanted.layer, wanted.head);
+                  return with_answers(std::move(figure), shown, wanted, captures->answers);
+                }});
+  if (large_->busy()) {
+    map_->setEmptyText(tr("Reading the map …"));
+    titleMap();
   }
-  const auto& mixers = capture()->layer_mixers;
-  const auto layer = static_cast<size_t>(at->layer);
-  const QString mixer = layer < mixers.size() ? QStringLiteral(" (%1)").arg(QString::fromStdString(mixers[layer])) : QString();
-  const bool marks = map_->figure().map && !map_->figure().map->marked.empty();
-  const bool answers = chosenMap() == MapKind::weights || chosenMap() == MapKind::soft_weights;
-  map_card_->setTitle(tr("Layer %1%2 · head %3").arg(at->layer).arg(mixer).arg(at->head),
-                      (!marks    ? tr("%1 · frame: this query")
-                       : answers ? tr("%1 · frame: this query · orange: known answer")
-                                 : tr("%1 · frame: this query · orange: chosen"))
-                          .arg(map_choice_->currentText()));
   showQuery();
 }
 
-/// Where the queries that predict a known answer would read it.
-void InspectPage::markAnswers(Figure& figure) const {
-  for (const KnownAnswer& answer : captures_->answers)
-    for (int64_t i = 0; i < answer.size; ++i)
-      if (answer.query + i < figure.map->rows && answer.source + i < figure.map->columns)
-        figure.map->marked.push_back({answer.query + i, answer.source + i});
+void InspectPage::titleMap() {
+  const auto at = place();
+  if (!at) return;
+  const auto& mixers = capture()->layer_mixers;
+  const auto layer = static_cast<size_t>(at->layer);
+  const QString mixer = layer < mixers.size() ? QStringLiteral(" (%1)").arg(QString::fromStdString(mixers[layer])) : QString();
+  QStringList words{map_choice_->currentText(), tr("frame: this query")};
+  if (const auto& map = map_->figure().map) {
+    if (!map->marked.empty()) words << tr("orange: chosen");
+    if (!map->known.empty()) words << tr("green: known answer");
+    if (const auto [rows, columns] = large_->block(); rows > 1) words << tr("greatest of %1 × %2").arg(rows).arg(columns);
+  }
+  map_card_->setTitle(tr("Layer %1%2 · head %3").arg(at->layer).arg(mixer).arg(at->head), words.join(QStringLiteral(" · ")));
 }
 
 /// A file says by its name what it shows: "RUN-step300-prose0-weights-layer1-head0".
@@ -420,15 +467,29 @@ QString InspectPage::unit() const {
 void InspectPage::showQuery() {
   const auto at = place();
   if (!at || !isVisible()) return;
-  const Capture& sample = *capture();
-  try {
-    reads_ = reads_of(sample, at->layer, at->head, at->query);
-  } catch (const std::exception& error) {
-    return showProblem(QString::fromUtf8(error.what()));
-  }
-  text_->setReads(at->query, *reads_);
   map_->setSelectedCell(rowOfQuery(at->query), -1);
   strip_->setQuery(at->query);
+  const auto read = [captures = captures_, sample = capture(), at = *at] {
+    ReadQuery query{captures, at, {}, {}};
+    try {
+      query.reads = reads_of(*sample, at.layer, at.head, at.query);
+    } catch (const std::exception& error) {
+      query.problem = QString::fromUtf8(error.what());
+    }
+    return query;
+  };
+  if (const CapturedMap* weights = find_map(*capture(), MapKind::weights, at->layer); weights && weights->values.empty())
+    return reading_.ask(read, true);
+  ReadQuery query = read();
+  if (!query.problem.isEmpty()) return showProblem(query.problem);
+  takeReads(*at, std::move(query.reads));
+}
+
+void InspectPage::takeReads(const Place& shown, Reads reads) {
+  const Place* at = &shown;
+  const Capture& sample = *capture();
+  reads_ = std::move(reads);
+  text_->setReads(at->query, *reads_);
   QStringList chosen;
   if (reads_->candidate_size > 0)
     for (const int64_t c : reads_->chosen_candidates)
@@ -483,11 +544,11 @@ QString InspectPage::cellText(int row, int column) const {
     return position >= 0 && static_cast<size_t>(position) < sample->pieces.size() ? quoted(sample->pieces[static_cast<size_t>(position)])
                                                                                   : QString();
   };
-  const float value = figure.map->values[static_cast<size_t>(row) * static_cast<size_t>(figure.map->columns) + static_cast<size_t>(column)];
-  const QString shown = std::isnan(value) ? tr("none") : short_number(static_cast<double>(value));
+  const std::optional<float> value = large_->value(row, column);
+  const QString shown = !value ? tr("…") : std::isnan(*value) ? tr("none") : QString::number(static_cast<double>(*value), 'g', 6);
+  const QString title = QString::fromStdString(figure.map->value_title).section(QStringLiteral(", greatest of"), 0, 0);
   const int64_t size = std::max<int64_t>(1, candidateSize());
-  if (chosenMap() == MapKind::maxsim)
-    return tr("split %1 and earlier split %2: %3 %4").arg(row).arg(column).arg(QString::fromStdString(figure.map->value_title), shown);
+  if (chosenMap() == MapKind::maxsim) return tr("split %1 and earlier split %2: %3 %4").arg(row).arg(column).arg(title, shown);
   if (chosenMap() == MapKind::score)
     return tr("query %1 %2, chunk %3 (positions %4 to %5): %6 %7")
         .arg(row)
@@ -495,13 +556,8 @@ QString InspectPage::cellText(int row, int column) const {
         .arg(column)
         .arg(column * size)
         .arg((column + 1) * size - 1)
-        .arg(QString::fromStdString(figure.map->value_title), shown);
-  return tr("query %1 %2 reads position %3 %4: %5 %6")
-      .arg(row)
-      .arg(piece(row))
-      .arg(column)
-      .arg(piece(column))
-      .arg(QString::fromStdString(figure.map->value_title), shown);
+        .arg(title, shown);
+  return tr("query %1 %2 reads position %3 %4: %5 %6").arg(row).arg(piece(row)).arg(column).arg(piece(column)).arg(title, shown);
 }
 
 void InspectPage::moveQuery(int by) {

@@ -8,6 +8,7 @@
 #include "analysis/inspection/head_order.h"
 #include "ui/inspect/capture_loader.h"
 #include "ui/inspect/helper_text.h"
+#include "ui/inspect/large_map_view.h"
 
 class QComboBox;
 class QHBoxLayout;
@@ -46,6 +47,13 @@ class InspectPage : public QWidget {
  private:
   struct Place {
     int layer, head, query;
+    bool operator==(const Place&) const = default;
+  };
+  struct ReadQuery {  ///< one query's reads, which took a thread to read
+    std::shared_ptr<const LoadedCaptures> captures;
+    Place at;
+    Reads reads;
+    QString problem;
   };
   QWidget* makeTextCard();
   QWidget* makeMaps();
@@ -53,6 +61,7 @@ class InspectPage : public QWidget {
   void makeOverview();
   void selectHead();
   QString headText(int row, int column) const;
+  const HeadLists* headLists() const;
   HeadMeasure measure() const;
   HeadOrder order() const;
   QWidget* makeTimeCard();
@@ -72,7 +81,8 @@ class InspectPage : public QWidget {
   void showQuery();
   void chooseMap();
   void fitText();
-  void markAnswers(Figure& figure) const;
+  void titleMap();
+  void takeReads(const Place& at, Reads reads);
   QString emptyWords() const;  ///< of a run without steps
 
   // Other runs beside this one (inspect_page_beside.cpp).
@@ -89,7 +99,7 @@ class InspectPage : public QWidget {
   bool prepareHelper();  ///< whether it has read, or will have, the text that is shown
   void askModel();
   void offerWhatIf();
-  std::optional<WhatIfOffer> whatIf() const;
+  std::vector<WhatIfOffer> whatIfs() const;
   void proposeSource(int column);
   void tryWhatIf(int source);
   void dropWhatIf();
@@ -123,6 +133,9 @@ class InspectPage : public QWidget {
   QString directory_;  ///< of the run that steps_ belongs to
   std::vector<std::string> provenance_;
   std::optional<Reads> reads_;
+  std::shared_ptr<const std::vector<HeadLists>> late_heads_;
+  LargeMapView* large_;
+  LatestJob<ReadQuery> reading_;
 
   Card *text_card_, *heads_card_, *map_card_, *query_card_, *time_card_;
   TokenText* text_;
@@ -138,7 +151,7 @@ class InspectPage : public QWidget {
   QueryPanel* query_;
   QComboBox *sample_, *map_choice_, *measure_, *order_;
   std::vector<HeadPlace> heads_shown_;  ///< in the order of the overview
-  QToolButton *log_colours_, *beside_button_, *difference_;
+  QToolButton *log_colours_, *margins_, *beside_button_, *difference_;
   QSlider* step_;
 };
 

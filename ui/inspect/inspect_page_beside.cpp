@@ -124,7 +124,8 @@ void InspectPage::showBeside() {
   if (!at) return;
   int number = 0;
   for (BesideRun* run : beside_)
-    run->show(*capture(), {++number, at->layer, at->head, at->query, log_colours_->isChecked(), difference_->isChecked()});
+    run->show({captures_, static_cast<size_t>(capture() - captures_->samples.data())},
+              {++number, at->layer, at->head, at->query, log_colours_->isChecked(), difference_->isChecked()});
   showLosses();
 }
 

@@ -50,14 +50,27 @@ void InspectPage::makeOverview() {
   });
 }
 
+/// Of the sample that is shown; null while they are worked out.
+const HeadLists* InspectPage::headLists() const {
+  const std::vector<HeadLists>* all = captures_->heads.empty() ? late_heads_.get() : &captures_->heads;
+  const auto sample = static_cast<size_t>(capture() - captures_->samples.data());
+  return all && sample < all->size() ? &(*all)[sample] : nullptr;
+}
+
 HeadMeasure InspectPage::measure() const { return static_cast<HeadMeasure>(measure_->currentIndex()); }
 HeadOrder InspectPage::order() const { return static_cast<HeadOrder>(order_->currentIndex()); }
 
 void InspectPage::showOverview() {
   const Capture* sample = capture();
   if (!sample) return;
-  const auto& scores = captures_->heads[static_cast<size_t>(sample - captures_->samples.data())];
-  heads_shown_ = order_of_heads(scores, measure(), order());
+  const HeadLists* lists = headLists();
+  if (!lists) {
+    heads_->setEmptyText(tr("Reading all maps …"));
+    heads_->setFigure({});
+    return;
+  }
+  const std::vector<HeadScores>& scores = lists->scores;
+  heads_shown_ = order() == HeadOrder::similarity ? lists->alike : order_of_heads(scores, measure(), order());
   Figure overview = head_scores_figure(scores, heads_shown_, measure(), order(), sample->layer_mixers);
   overview.provenance = provenance_;
   heads_->setFigure(std::move(overview));
@@ -81,7 +94,9 @@ QString InspectPage::headText(int row, int column) const {
   const Capture* sample = capture();
   if (!sample || !heads_->figure().map) return {};
   const HeadPlace place = head_at(heads_shown_, *heads_->figure().map, order(), row, column);
-  for (const HeadScores& s : captures_->heads[static_cast<size_t>(sample - captures_->samples.data())]) {
+  const HeadLists* lists = headLists();
+  if (!lists) return {};
+  for (const HeadScores& s : lists->scores) {
     if (s.layer != place.layer) continue;
     const auto h = static_cast<size_t>(place.head);
     const auto shown = [](double value) { return std::isnan(value) ? tr("none") : short_number(value); };

@@ -108,7 +108,7 @@ void InspectPage::askModel() {
 }
 
 /// What can be forced or masked where one looks: what layers choose among is known from the maps.
-std::optional<WhatIfOffer> InspectPage::whatIf() const {
+std::vector<WhatIfOffer> InspectPage::whatIfs() const {
   const auto at = place();
   if (!at) return {};
   const Selection* selection = find_selection(*capture(), at->layer);
@@ -118,23 +118,29 @@ std::optional<WhatIfOffer> InspectPage::whatIf() const {
       if (std::abs(reads_->weights[static_cast<size_t>(j)]) > std::abs(reads_->weights[static_cast<size_t>(best)])) best = j;
     return best;
   };
-  if (!selection) return WhatIfOffer{Counterfactual::Kind::mask, tr("without position"), 0, at->query, strongest(at->query)};
+  using Kind = Counterfactual::Kind;
+  if (!selection) return {{Kind::mask, tr("without position"), 0, at->query, strongest(at->query)}};
   if (selection->unit == Selection::Unit::element)
-    return WhatIfOffer{Counterfactual::Kind::force, tr("reads position"), 0, at->query, std::max(0, strongest(at->query) - 1)};
+    return {{Kind::force, tr("reads position"), 0, at->query, std::max(0, strongest(at->query) - 1)}};
   const int own = at->query / static_cast<int>(selection->tokens);
   if (own == 0) return {};
-  int best = 0;  // of what was not chosen
-  double score = -std::numeric_limits<double>::infinity();
-  for (int c = 0; c < own && c < static_cast<int>(reads_->candidate_scores.size()); ++c) {
-    const bool chosen = std::find(reads_->chosen_candidates.begin(), reads_->chosen_candidates.end(), c) != reads_->chosen_candidates.end();
-    if (!chosen && reads_->candidate_scores[static_cast<size_t>(c)] > score)
-      score = reads_->candidate_scores[static_cast<size_t>(c)], best = c;
-  }
-  const bool split = selection->unit == Selection::Unit::split;
-  return WhatIfOffer{Counterfactual::Kind::force, split ? tr("takes split") : tr("reads chunk"), split ? 0 : -1, own - 1, best};
+  const auto best = [&](bool of_chosen) {  // the best of what was chosen, or of what was not
+    int found = 0;
+    double score = -std::numeric_limits<double>::infinity();
+    for (int c = 0; c < own && c < static_cast<int>(reads_->candidate_scores.size()); ++c) {
+      const bool chosen =
+          std::find(reads_->chosen_candidates.begin(), reads_->chosen_candidates.end(), c) != reads_->chosen_candidates.end();
+      if (chosen == of_chosen && reads_->candidate_scores[static_cast<size_t>(c)] > score)
+        score = reads_->candidate_scores[static_cast<size_t>(c)], found = c;
+    }
+    return found;
+  };
+  if (selection->unit == Selection::Unit::chunk) return {{Kind::force, tr("reads chunk"), -1, own - 1, best(false)}};
+  return {{Kind::force, tr("takes split"), 0, own - 1, best(false)},
+          {Kind::mask, tr("in this layer without split"), 0, own - 1, best(true)}};
 }
 
-void InspectPage::offerWhatIf() { what_if_->setOffer(whatIf()); }
+void InspectPage::offerWhatIf() { what_if_->setOffers(whatIfs()); }
 
 /// A column of the map as a source.
 void InspectPage::proposeSource(int column) {

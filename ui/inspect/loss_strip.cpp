@@ -76,17 +76,26 @@ void LossStrip::paintEvent(QPaintEvent*) {
   const bool dark = palette().color(QPalette::Base).lightness() < 128;
   const FigureColours colours = FigureColours::of(dark);
   const double most = largest(), bar = static_cast<double>(width() - kLabel) / static_cast<double>(losses_.size()), base = height() - 3;
+  const auto together = static_cast<size_t>(std::max(1.0, std::ceil(1 / bar)));  // losses that share a pixel: the greatest of them
   const auto bar_of = [&](size_t t, double loss) {
     const double high = std::isfinite(loss) ? (base - 3) * std::max(0.0, loss) / most : base - 3;
-    return QRectF(kLabel + static_cast<double>(t) * bar, base - high, std::max(1.0, bar - (bar > 4 ? 1 : 0)), high);
+    const double left = kLabel + static_cast<double>(t / together * together) * bar, wide = static_cast<double>(together) * bar;
+    return QRectF(left, base - high, std::max(1.0, wide - (bar > 4 ? 1 : 0)), high);
   };
   painter.setPen(palette().color(QPalette::PlaceholderText));
   painter.drawText(QRectF(0, 0, kLabel - 4, height() / 2.0), Qt::AlignRight | Qt::AlignTop, short_number(most));
   painter.drawText(QRectF(0, height() / 2.0, kLabel - 4, height() / 2.0), Qt::AlignRight | Qt::AlignBottom, tr("loss"));
   const QColor quiet = colours.quiet_text, more = seen_colour({0xD5, 0x5E, 0x00}, dark), less = seen_colour({0x00, 0x72, 0xB2}, dark);
-  for (size_t t = 0; t < losses_.size(); ++t) {
+  for (size_t first = 0; first < losses_.size(); first += together) {
+    size_t t = first;
+    const auto end = std::min(first + together, losses_.size());
+    for (size_t i = first; i < end; ++i) {
+      const bool differs = i < changed_.size() && std::abs(changed_[i] - static_cast<double>(losses_[i])) >= 1e-6;
+      if (differs || losses_[i] > losses_[t]) t = i;
+    }
     const auto loss = static_cast<double>(losses_[t]);
-    painter.fillRect(bar_of(t, loss), static_cast<int>(t) == query_ ? palette().color(QPalette::Text) : quiet);
+    const bool asked = query_ >= 0 && static_cast<size_t>(query_) >= first && static_cast<size_t>(query_) < end;
+    painter.fillRect(bar_of(t, loss), asked ? palette().color(QPalette::Text) : quiet);
     if (t >= changed_.size() || std::abs(changed_[t] - loss) < 1e-6) continue;
     const QRectF before = bar_of(t, loss), after = bar_of(t, changed_[t]);
     const double top = std::min(before.top(), after.top()), bottom = std::max(before.top(), after.top());

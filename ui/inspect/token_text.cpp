@@ -1,6 +1,7 @@
 #include "ui/inspect/token_text.h"
 
 #include <QFontDatabase>
+#include <QHash>
 #include <QHelpEvent>
 #include <QMouseEvent>
 #include <QPainter>
@@ -54,6 +55,7 @@ void TokenText::setPieces(const std::vector<std::string>& pieces) {
     const QString typed = QString::fromStdString(piece);
     tokens_.push_back({shown_piece(typed), QString(typed).replace(QChar(0x2581), QLatin1Char(' ')), {}});
   }
+  measure();
   arrange();
 }
 
@@ -107,6 +109,17 @@ QString TokenText::summary() const {
 
 QSize TokenText::sizeHint() const { return {600, 7 * fontMetrics().lineSpacing()}; }
 
+/// Long texts have few different tokens, and measuring is what takes time.
+void TokenText::measure() {
+  const QFontMetricsF metrics(font());
+  QHash<QString, double> known;
+  for (Token& token : tokens_) {
+    auto found = known.constFind(token.shown);
+    if (found == known.constEnd()) found = known.insert(token.shown, metrics.horizontalAdvance(token.shown));
+    token.advance = *found;
+  }
+}
+
 /// Places tokens line by line: words stay whole where they fit, and a line break in the text is one here.
 void TokenText::arrange() {
   const QFontMetricsF metrics(font());
@@ -116,13 +129,13 @@ void TokenText::arrange() {
     size_t end = i;  // tokens up to the next space or line break stay together
     double word = 0;
     do {
-      word += metrics.horizontalAdvance(tokens_[end].shown);
+      word += tokens_[end].advance;
       ++end;
     } while (end < tokens_.size() && !tokens_[end].typed.startsWith(QLatin1Char(' ')) && !tokens_[end].typed.contains(QLatin1Char('\n')) &&
              !tokens_[end - 1].typed.contains(QLatin1Char('\n')) && end - i < 64);
     if (x > 0 && x + word > width && word <= width) x = 0, y += line;
     for (; i < end; ++i) {
-      const double advance = metrics.horizontalAdvance(tokens_[i].shown);
+      const double advance = tokens_[i].advance;
       if (x > 0 && x + advance > width) x = 0, y += line;
       tokens_[i].box = QRectF(kMargin + x, y, advance, 1.25 * metrics.height());
       x += advance;
@@ -190,7 +203,9 @@ void TokenText::resizeEvent(QResizeEvent*) {
 
 void TokenText::changeEvent(QEvent* event) {
   QAbstractScrollArea::changeEvent(event);
-  if (event->type() == QEvent::FontChange) arrange();
+  if (event->type() != QEvent::FontChange) return;
+  measure();
+  arrange();
 }
 
 std::optional<int> TokenText::tokenAt(const QPointF& viewport_position) const {

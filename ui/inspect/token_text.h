@@ -41,7 +41,9 @@ class TokenText : public QAbstractScrollArea {
   struct Token {
     QString shown, typed;
     QRectF box;
+    double advance = 0;
   };
+  void measure();
   void arrange();
   void showQuery();
   std::optional<int> tokenAt(const QPointF& viewport_position) const;

@@ -1,5 +1,6 @@
 #include "ui/inspect/what_if_panel.h"
 
+#include <QComboBox>
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
@@ -39,9 +40,9 @@ QLabel* words(QWidget* parent) {
 WhatIfPanel::WhatIfPanel(QWidget* parent)
     : QWidget(parent),
       message_(words(this)),
-      question_(new QLabel(this)),
       result_(words(this)),
       mean_(words(this)),
+      question_(new QComboBox(this)),
       table_(new QTableWidget(this)),
       source_(new QSpinBox(this)),
       try_(new QPushButton(tr("&Try"), this)),
@@ -51,7 +52,10 @@ WhatIfPanel::WhatIfPanel(QWidget* parent)
   source_->setAccessibleName(tr("Source of the what-if"));
   source_->setToolTip(wrapped_tip(tr("A click on the map, or the keys , and . choose it too.")));
   calm_wheel(source_);
-  question_->setBuddy(source_);
+  question_->setAccessibleName(tr("What the query is to do otherwise"));
+  question_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  calm_wheel(question_);
+  connect(question_, &QComboBox::activated, this, &WhatIfPanel::showOffer);
   try_->setToolTip(wrapped_tip(tr("Run the text once more with this one change (W)")));
   drop_->setToolTip(wrapped_tip(tr("Show what the model does by itself again (Escape)")));
   result_->setAccessibleName(tr("What the change does to the loss"));
@@ -76,7 +80,7 @@ WhatIfPanel::WhatIfPanel(QWidget* parent)
   column->addWidget(table_, 1);
   connect(try_, &QPushButton::clicked, this, &WhatIfPanel::tryIt);
   connect(drop_, &QPushButton::clicked, this, &WhatIfPanel::dropRequested);
-  setOffer({});
+  setOffers({});
   fillTable();
 }
 
@@ -104,26 +108,41 @@ void WhatIfPanel::setPredictions(const std::optional<ShownPredictions>& predicti
   fillTable();
 }
 
-void WhatIfPanel::setOffer(const std::optional<WhatIfOffer>& offer) {
-  offer_ = offer;
+/// What was chosen among the kinds stays chosen.
+void WhatIfPanel::setOffers(std::vector<WhatIfOffer> offers) {
+  const int kept = question_->currentIndex();
+  offers_ = std::move(offers);
+  question_->clear();
+  for (const WhatIfOffer& offer : offers_) question_->addItem(offer.question);
+  question_->setCurrentIndex(kept >= 0 && kept < question_->count() ? kept : offers_.empty() ? -1 : 0);
+  question_->setEnabled(offers_.size() > 1);
   for (QWidget* control : {static_cast<QWidget*>(question_), static_cast<QWidget*>(source_), static_cast<QWidget*>(try_)})
-    control->setVisible(offer.has_value());
-  if (!offer) return;
-  question_->setText(offer->question);
-  source_->setRange(offer->least, offer->most);
-  source_->setSpecialValueText(offer->least < 0 ? tr("none") : QString());
-  source_->setValue(offer->proposed);
+    control->setVisible(!offers_.empty());
+  showOffer();
+}
+
+const WhatIfOffer* WhatIfPanel::offer() const {
+  const auto at = static_cast<size_t>(question_->currentIndex());
+  return question_->currentIndex() >= 0 && at < offers_.size() ? &offers_[at] : nullptr;
+}
+
+void WhatIfPanel::showOffer() {
+  const WhatIfOffer* now = offer();
+  if (!now) return;
+  source_->setRange(now->least, now->most);
+  source_->setSpecialValueText(now->least < 0 ? tr("none") : QString());
+  source_->setValue(now->proposed);
 }
 
 void WhatIfPanel::setBusy(bool busy) { try_->setEnabled(!busy); }
 
 int WhatIfPanel::source() const { return source_->value(); }
 void WhatIfPanel::setSource(int source) {
-  if (offer_) source_->setValue(std::clamp(source, offer_->least, offer_->most));
+  if (const WhatIfOffer* now = offer()) source_->setValue(std::clamp(source, now->least, now->most));
 }
 
 void WhatIfPanel::tryIt() {
-  if (offer_ && try_->isEnabled()) Q_EMIT tryRequested(source());
+  if (offer() && try_->isEnabled()) Q_EMIT tryRequested(source());
 }
 
 void WhatIfPanel::setChange(const ShownChange& change, int query, double loss) {

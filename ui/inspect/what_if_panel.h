@@ -4,6 +4,7 @@
 
 #include "ui/inspect/helper_text.h"
 
+class QComboBox;
 class QLabel;
 class QPushButton;
 class QSpinBox;
@@ -26,8 +27,9 @@ class WhatIfPanel : public QWidget {
 
   void setMessage(const QString& text);  ///< which checkpoint answers, or why none does
   void setPredictions(const std::optional<ShownPredictions>& predictions);
-  void setOffer(const std::optional<WhatIfOffer>& offer);
-  const std::optional<WhatIfOffer>& offer() const { return offer_; }
+  void setOffers(std::vector<WhatIfOffer> offers);
+  /// The one that is chosen among them; null: there is none.
+  const WhatIfOffer* offer() const;
   /// `loss`: of the query without the change, NaN where no token follows.
   void setChange(const ShownChange& change, int query, double loss);
   void clearChange();
@@ -46,12 +48,15 @@ class WhatIfPanel : public QWidget {
   void fillTable();
   void makeTable();
 
-  QLabel *message_, *question_, *result_, *mean_;
+  void showOffer();
+
+  QLabel *message_, *result_, *mean_;
+  QComboBox* question_;
   QTableWidget* table_;
   QSpinBox* source_;
   QPushButton *try_, *drop_;
   std::optional<ShownPredictions> predictions_;
-  std::optional<WhatIfOffer> offer_;
+  std::vector<WhatIfOffer> offers_;
   std::optional<ShownChange> change_;
 };
 

@@ -6,6 +6,7 @@
 #include "analysis/figures/derived.h"
 #include "analysis/runs/layers.h"
 #include "analysis/runs/run_info.h"
+#include "ui/live/point_in_run.h"
 #include "ui/run_selection.h"
 #include "ui/run_summary.h"
 
@@ -69,6 +70,20 @@ Figure live_loss_figure(const DrawnSet& drawn, const LiveChoice& choice, const D
   return figure;
 }
 
+namespace {
+
+/// Where Inspect is, as a line that can be dragged.
+void mark_step(Figure& figure, const ShownRuns& shown, const LiveChoice& choice) {
+  if (!choice.marked_step) return;
+  for (const Run* run : shown.runs())
+    if (directory_of(*run) == choice.current) {
+      figure.vertical_line = place_of_step(*run, *choice.marked_step, choice.x);
+      figure.vertical_label = "Inspect: step " + std::to_string(*choice.marked_step);
+    }
+}
+
+}  // namespace
+
 LiveFigures live_figures(const ShownRuns& shown, const LiveChoice& choice, const LiveFigures& before, LiveParts& parts) {
   LiveFigures figures;
   Figure made[LiveFigures::count];
@@ -86,6 +101,7 @@ LiveFigures live_figures(const ShownRuns& shown, const LiveChoice& choice, const
     const DrawnRuns focus = shown.drawn_with(choice.current).value_or(drawn.front());
     const CurveRecipe plain{choice.x, choice.log_x, false, choice.smoothing, choice.spread, {}};
     made[LiveFigures::loss] = live_loss_figure(drawn, choice, focus, parts);
+    mark_step(made[LiveFigures::loss], shown, choice);
     made[LiveFigures::gap] = gap_figure(drawn, plain);
     made[LiveFigures::gradient] = series_figure(drawn, "gradient_norm", recipe_of(choice, true, parts.gradient, choice.gradient_part));
     made[LiveFigures::speed] = series_figure(drawn, "tokens_per_second", recipe_of(choice, false, parts.speed, choice.speed_part));

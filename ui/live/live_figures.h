@@ -20,7 +20,8 @@ struct LiveChoice {
   QString domain;  ///< of the per-domain card; empty: the first
   /// Parts of the x axis that are looked at, of the charts of every step; what is in them is read in full.
   std::optional<std::array<double, 2>> loss_part{}, gradient_part{}, speed_part{};
-  QString current;  ///< directory of the run that the single cards show; the first one where it is not shown
+  std::optional<qint64> marked_step{};  ///< of the current run: what Inspect shows
+  QString current;                      ///< directory of the run that the single cards show; the first one where it is not shown
 };
 
 /// The figures of the page, ready to be shown.

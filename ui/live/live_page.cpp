@@ -95,6 +95,9 @@ LivePage::LivePage(Session& session, QWidget* parent)
   });
   connect(&session_, &Session::currentRunChanged, this, [this] { refresh(); });
   connect(&session_, &Session::xAxisChanged, this, [this] { refresh(); });
+  connect(&session_, &Session::captureStepChanged, this, [this] { refresh(); });
+  connect(&session_, &Session::stepLinkChanged, this, [this] { refresh(); });
+  connect(loss_.view, &FigureView::verticalLineMoved, this, &LivePage::moveMark);
   part_changed_.setSingleShot(true);
   part_changed_.setInterval(250);  // while one zooms, the thinned values do
   connect(&part_changed_, &QTimer::timeout, this, [this] { refresh(); });
@@ -129,16 +132,25 @@ void LivePage::link(const std::vector<Panel*>& panels) {
     });
 }
 
+/// Inspect goes to the capture nearest to where its mark is dragged.
+void LivePage::moveMark(double x) {
+  const std::shared_ptr<const ShownRuns> shown = session_.runs()->shown();
+  for (const Run* run : shown->runs())
+    if (directory_of(*run) == session_.currentRun())
+      if (const auto step = step_at(*run, x, session_.xAxis())) session_.setCaptureStep(nearest_capture(session_.currentRun(), *step));
+}
+
 /// The run that was pointed at, at the step nearest to it that has a capture.
 void LivePage::openAt(const Panel& panel, const QStringList& series, double x, double y) {
   const auto prepared = panel.view->prepared();
   if (!prepared) return;
-  clicked_ = [this, series, x, y, scale = prepared->y] {
+  const bool stay = QApplication::keyboardModifiers() & Qt::ControlModifier;
+  clicked_ = [this, series, x, y, stay, scale = prepared->y] {
     const auto found = point_in_run(*session_.runs()->shown(), series, session_.xAxis(), x, y, scale);
     if (!found) return;
     session_.setCurrentRun(found->directory);
     session_.setCaptureStep(nearest_capture(found->directory, found->step));
-    session_.showPage(QStringLiteral("inspect"));
+    if (!stay) session_.showPage(QStringLiteral("inspect"));
   };
   click_.start(QApplication::doubleClickInterval());
 }
@@ -209,18 +221,20 @@ void LivePage::refresh(bool urgent) {
   if (stale_) return;
   x_axis_->setCurrentIndex(x_axis_->findData(static_cast<int>(session_.xAxis())));
   remember();
-  const LiveChoice choice{.x = session_.xAxis(),
-                          .log_x = log_x_->scale() == ScaleButton::logarithmic,
-                          .log_y = log_y_->scale() == ScaleButton::logarithmic,
-                          .symmetric_x = log_x_->scale() == ScaleButton::symmetric,
-                          .symmetric_y = log_y_->scale() == ScaleButton::symmetric,
-                          .smoothing = smoothing_->smoothing(),
-                          .spread = static_cast<Spread>(spread_->currentIndex()),
-                          .domain = domains_->count() > 0 ? domains_->currentText() : session_.place().value("live/domain").toString(),
-                          .loss_part = loss_.view->part(),
-                          .gradient_part = gradient_.view->part(),
-                          .speed_part = speed_.view->part(),
-                          .current = session_.currentRun()};
+  const LiveChoice choice{
+      .x = session_.xAxis(),
+      .log_x = log_x_->scale() == ScaleButton::logarithmic,
+      .log_y = log_y_->scale() == ScaleButton::logarithmic,
+      .symmetric_x = log_x_->scale() == ScaleButton::symmetric,
+      .symmetric_y = log_y_->scale() == ScaleButton::symmetric,
+      .smoothing = smoothing_->smoothing(),
+      .spread = static_cast<Spread>(spread_->currentIndex()),
+      .domain = domains_->count() > 0 ? domains_->currentText() : session_.place().value("live/domain").toString(),
+      .loss_part = loss_.view->part(),
+      .gradient_part = gradient_.view->part(),
+      .speed_part = speed_.view->part(),
+      .marked_step = session_.stepLinked() && session_.captureStep() >= 0 ? std::optional(session_.captureStep()) : std::nullopt,
+      .current = session_.currentRun()};
   const std::shared_ptr<const ShownRuns> shown = session_.runs()->shown();
   if (is_little(*shown) && !job_.busy()) return show(live_figures(*shown, choice, figures_, *parts_));
   job_.ask([shown, choice, before = figures_, parts = parts_] { return live_figures(*shown, choice, before, *parts); }, urgent);

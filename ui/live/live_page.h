@@ -40,6 +40,7 @@ class LivePage : public QWidget {
   void restore();
   void remember();
   void link(const std::vector<Panel*>& panels);  ///< pointing at one points at all
+  void moveMark(double x);
   void openAt(const Panel& panel, const QStringList& series, double x, double y);
 
   Session& session_;

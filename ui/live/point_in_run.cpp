@@ -31,6 +31,37 @@ std::optional<PointInRun> point_in_run(const ShownRuns& shown, const QStringList
   return found;
 }
 
+namespace {
+
+/// Steps of a run and where they stand, both ascending.
+std::pair<Column, Column> places(const Run& run, XAxis x_axis) {
+  const Series* losses = run.find("train/loss");
+  if (!losses || losses->value.empty()) return {};
+  return {losses->step, line_of(run, losses->name, x_axis).x};
+}
+
+/// `to` of the value of `from` that is nearest.
+std::optional<double> nearest(const Column& from, const Column& to, double value) {
+  if (from.empty() || from.size() != to.size()) return {};
+  auto at = static_cast<size_t>(std::min<std::ptrdiff_t>(std::lower_bound(from.begin(), from.end(), value) - from.begin(),
+                                                         static_cast<std::ptrdiff_t>(from.size()) - 1));
+  if (at > 0 && std::abs(from[at - 1] - value) < std::abs(from[at] - value)) --at;
+  return to[at];
+}
+
+}  // namespace
+
+std::optional<double> place_of_step(const Run& run, qint64 step, XAxis x_axis) {
+  const auto [steps, xs] = places(run, x_axis);
+  return nearest(steps, xs, static_cast<double>(step));
+}
+
+std::optional<qint64> step_at(const Run& run, double x, XAxis x_axis) {
+  const auto [steps, xs] = places(run, x_axis);
+  const std::optional<double> step = nearest(xs, steps, x);
+  return step ? std::optional(static_cast<qint64>(*step)) : std::nullopt;
+}
+
 qint64 nearest_capture(const QString& directory, qint64 step) {
   qint64 nearest = -1;
   for (const int64_t at : step_files(directory.toStdString(), kCaptures))

@@ -18,6 +18,9 @@ struct PointInRun {
 /// nearest to it. Nothing where no run reaches x.
 std::optional<PointInRun> point_in_run(const ShownRuns& shown, const QStringList& series, XAxis x_axis, double x, double y,
                                        const AxisScale& y_scale);
+/// Where a step of a run stands on an axis, and the step that stands nearest to a place; nothing where the run has no losses.
+std::optional<double> place_of_step(const Run& run, qint64 step, XAxis x_axis);
+std::optional<qint64> step_at(const Run& run, double x, XAxis x_axis);
 /// The capture nearest to a step; −1 where the run has none.
 qint64 nearest_capture(const QString& directory, qint64 step);
 
