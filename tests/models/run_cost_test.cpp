@@ -44,14 +44,15 @@ class RunCostTest : public QObject {
     QCOMPARE(more.evaluated_sequences - work.evaluated_sequences, int64_t{2 * 10 + 2 * 100});
     QCOMPARE(more.probed_sequences - work.probed_sequences, int64_t{10});
     QCOMPARE(more.captured_samples - work.captured_samples, int64_t{2});
-    const RunConfig branched = config({{"training", {{"schedule", "wsd"}, {"cooldown_at", {45}}}}});
+    const RunConfig branched = config({{"training", {{"schedule", "wsd"}, {"warmup_steps", 5}, {"cooldown_at", {45}}}}});
     const int64_t cooldown = branch_steps(branched.training);
     QVERIFY(cooldown > 0);
     const RunWork with_branch = run_work(branched, plan);
     QCOMPARE(with_branch.steps, 100.0 + static_cast<double>(cooldown));
     const int64_t tens = (45 + cooldown) / 10 - 4 + ((45 + cooldown) % 10 != 0 ? 1 : 0);  // and at its end
     QCOMPARE(with_branch.evaluated_sequences - work.evaluated_sequences, tens * 2 * 10);
-    const RunConfig growing = config({{"training", {{"batch_tokens", 512}, {"gradient_accumulation", 4}, {"batch_warmup_steps", 40}}}});
+    const RunConfig growing = config(
+        {{"training", {{"batch_tokens", 512}, {"gradient_accumulation", 4}, {"batch_warmup_tokens", 128}, {"batch_warmup_steps", 40}}}});
     const double steps = run_work(growing, make_plan(growing, vocabulary_of("bytes"))).steps;
     QVERIFY2(steps > 70 && steps < 95, std::to_string(steps).c_str());  // forty steps of 1, 2, 3 and 4 quarters
   }
