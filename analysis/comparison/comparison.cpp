@@ -10,6 +10,7 @@
 
 #include "analysis/comparison/groups.h"
 #include "analysis/comparison/statistics.h"
+#include "kernels/engine/error.h"
 #include "models/architectures/registry.h"
 
 namespace saccade {
@@ -214,6 +215,28 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
   return warnings;
 }
 
+/// What all seeds of a row were evaluated on when they ended; says in `warnings` where that cannot be used.
+std::optional<SequenceLosses> losses_of_row(const std::vector<const Run*>& seeds, std::vector<std::string>& warnings) try {
+  std::vector<SequenceLosses> losses;
+  for (const Run* run : seeds) {
+    if (run->info().state != RunState::finished || !run->damage().empty()) return {};
+    std::optional<SequenceLosses> at_end = losses_at_end(run->info().directory, run->info().step);
+    if (!at_end) return {};
+    losses.push_back(std::move(*at_end));
+  }
+  return mean_of(losses);
+} catch (const DataError& error) {
+  warnings.push_back(seeds.front()->name() + ": " + error.what());
+  return {};
+}
+
+void pair_with_first(Comparison& comparison) {
+  const std::optional<SequenceLosses>& first = comparison.rows.front().losses;
+  for (ComparisonRow& row : comparison.rows)
+    if (first && row.losses && &row != &comparison.rows.front() && row.losses->text == first->text)
+      if (const LossAndError d = paired_difference(*row.losses, *first, true); !std::isnan(d.loss)) row.ood_paired = d;
+}
+
 /// "avey, seed 2: has not come down to 3.20 yet (step 40 of 1000)"
 std::string why_left_out(const Run& run, const std::optional<double>& equal_loss, const std::string& domain, const PretrainingLoss& loss) {
   const RunInfo& info = run.info();
@@ -241,10 +264,13 @@ Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at
   comparison.pretraining = pretraining;
   if (runs.empty()) return comparison;
   comparison.equal_loss = at_loss ? at_loss : common_loss(runs, pretraining);
+  std::vector<std::string> unusable;
   for (const RunGroup& group : group_runs(runs, among)) {
     comparison.rows.push_back(make_row(group, comparison.equal_loss, domain, pretraining));
     comparison.rows.back().tuning = tuning_of_row(group.seeds, tuning);
+    comparison.rows.back().losses = losses_of_row(group.seeds, unusable);
   }
+  pair_with_first(comparison);
   const std::optional<double> reference = comparison.rows.front().ood_at_equal;
   for (ComparisonRow& row : comparison.rows)
     if (reference && row.ood_at_equal) row.against_first = *row.ood_at_equal - *reference;
@@ -255,6 +281,7 @@ Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at
     return run->info().state == RunState::finished && as_many_tokens(*run, *runs.front());
   });
   comparison.warnings = find_differences(runs);
+  comparison.warnings.insert(comparison.warnings.end(), unusable.begin(), unusable.end());
   comparison.tuning = describe_tuning(comparison.rows);
   return comparison;
 }

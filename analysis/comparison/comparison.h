@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/comparison/sequence_losses.h"
 #include "analysis/comparison/tuning.h"
 #include "analysis/runs/run.h"
 
@@ -57,6 +58,8 @@ struct ComparisonRow {
   std::optional<double> ood_at_equal;                   ///< at `equal_loss`, mean of seeds
   std::optional<double> spread;                         ///< sample standard deviation over seeds, two or more
   std::optional<double> against_first;                  ///< ood_at_equal minus the first row's
+  std::optional<SequenceLosses> losses;                 ///< evaluated at the end (losses_at_end), mean of seeds; empty where one was not
+  std::optional<LossAndError> ood_paired;               ///< OOD loss of `losses` minus the first row's, on the same sequences
   std::vector<std::pair<std::string, double>> domains;  ///< OOD loss per domain at the end
   Tuning tuning{};                                      ///< of the learning rate, or of what a study searched
 };

@@ -60,6 +60,8 @@ std::string to_text(const Comparison& comparison) {
   for (const std::string& name : domains) head.push_back("OOD " + name);
   head.push_back(comparison.equal_loss ? "OOD at ID " + format("%.3f", *comparison.equal_loss) : "OOD at equal ID");
   head.insert(head.end(), {"± seeds", "against first"});
+  const bool paired = std::any_of(comparison.rows.begin(), comparison.rows.end(), [](const ComparisonRow& r) { return r.ood_paired; });
+  if (paired) head.insert(head.end(), {"OOD at the end against first", "± text"});
   std::vector<std::vector<std::string>> table = {head};
   for (const ComparisonRow& row : comparison.rows) {
     std::vector<std::string> line = {row.title,
@@ -73,9 +75,13 @@ std::string to_text(const Comparison& comparison) {
       line.push_back(at == row.domains.end() ? "–" : format("%.4f", at->second));
     }
     line.insert(line.end(), {format("%.4f", row.ood_at_equal), format("%.4f", row.spread), format("%+.4f", row.against_first)});
+    const LossAndError difference = row.ood_paired.value_or(LossAndError{});
+    if (paired) line.insert(line.end(), {format("%+.4f", difference.loss), format("%.4f", difference.error)});
     table.push_back(line);
   }
   std::string text = aligned(table) + "Losses in nats per token; ID: " + describe(comparison.pretraining) + ".\n";
+  if (paired)
+    text += "± text: standard error of that difference over the same sequences, evaluated when the runs had ended; not of seeds.\n";
   if (!comparison.equal_loss) text += "There is no pre-training loss that all runs have passed, so none at which to compare.\n";
   for (const std::string& run : comparison.left_out) text += "left out: " + run + "\n";
   for (const std::string& line : comparison.tuning) text += line + "\n";
@@ -97,6 +103,9 @@ json to_json(const Comparison& comparison) {
                     {"ood_at_equal", number_or_null(row.ood_at_equal)},
                     {"spread", number_or_null(row.spread)},
                     {"against_first", number_or_null(row.against_first)},
+                    {"ood_paired", row.ood_paired ? json{{"difference", number_or_null(row.ood_paired->loss)},
+                                                         {"standard_error", number_or_null(row.ood_paired->error)}}
+                                                  : json()},
                     {"domains", domains},
                     {"tuning", to_json(row.tuning)}});
   }

@@ -100,26 +100,7 @@ RunEvaluation evaluate_run(const std::filesystem::path& directory, const RunEval
   return evaluation;
 }
 
-PairedDifference paired_difference(const RunEvaluation& a, const RunEvaluation& b, bool ood) {
-  if (a.corpus_hash != b.corpus_hash || a.tokenizer_hash != b.tokenizer_hash || a.length != b.length || a.packing != b.packing ||
-      a.split != b.split)
-    throw DataError(
-        "the runs were not evaluated on the same sequences, which differences are of: corpus, tokenizer, split, sequence "
-        "length or packing differ");
-  double sum = 0, squares = 0;
-  int64_t count = 0;
-  for (const DomainEvaluation& mine : a.domains) {
-    const auto other = std::find_if(b.domains.begin(), b.domains.end(), [&](const DomainEvaluation& d) { return d.domain == mine.domain; });
-    if (mine.ood != ood || other == b.domains.end() || other->sequences != mine.sequences) continue;
-    std::vector<double> differences;
-    for (size_t s = 0; s < mine.result.by_sequence.size(); ++s)
-      differences.push_back(mine.result.by_sequence[s] - other->result.by_sequence[s]);
-    const double error = standard_error(differences, mine.result.targets);
-    sum += mine.result.loss - other->result.loss, squares += error * error, ++count;
-  }
-  if (count == 0) return {};
-  return {sum / static_cast<double>(count), std::sqrt(squares) / static_cast<double>(count)};
-}
+SequenceLosses sequence_losses(const RunEvaluation& evaluation) { return parse_sequence_losses(to_json(evaluation), "the evaluation"); }
 
 PairedEvaluation evaluate_pairs(const std::vector<std::filesystem::path>& directories, RunEvaluationOptions options, double error,
                                 const EvaluationProgress& progress) {
@@ -134,8 +115,8 @@ PairedEvaluation evaluate_pairs(const std::vector<std::filesystem::path>& direct
     double largest = 0;
     for (size_t i = 1; i < paired.runs.size(); ++i)
       for (const bool ood : {false, true}) {
-        const PairedDifference d = paired_difference(paired.runs[i], paired.runs.front(), ood);
-        if (std::isnan(d.difference)) continue;
+        const LossAndError d = paired_difference(sequence_losses(paired.runs[i]), sequence_losses(paired.runs.front()), ood);
+        if (std::isnan(d.loss)) continue;
         largest = std::max(largest, std::isnan(d.error) ? std::numeric_limits<double>::infinity() : d.error);
       }
     if (paired.whole_split || largest <= error) return paired;

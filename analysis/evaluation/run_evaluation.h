@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/comparison/sequence_losses.h"
 #include "models/corpus/corpus.h"
 #include "models/evaluation/split_evaluation.h"
 
@@ -39,13 +40,8 @@ struct PairedEvaluation {
   int64_t tokens = 0;        ///< of every domain, as far as there is text
   bool whole_split = false;  ///< there was no more
 };
-/// A difference between two means over domains, those trained on or OOD ones, and its standard error over the sequences, √Σ e_d² / D, with
-/// e_d that of a domain's mean difference (standard_error). NaN where they share no such domain, and where there is one sequence.
-struct PairedDifference {
-  double difference = std::numeric_limits<double>::quiet_NaN(), error = std::numeric_limits<double>::quiet_NaN();
-};
-/// a − b; which domains are OOD, a says. Throws DataError where the two were not evaluated on the same sequences.
-PairedDifference paired_difference(const RunEvaluation& a, const RunEvaluation& b, bool ood);
+/// The losses of every sequence, to be compared in pairs.
+SequenceLosses sequence_losses(const RunEvaluation& evaluation);
 
 /// Evaluates several runs as evaluate_run does, with twice the tokens again and again until the error of every difference to the first run
 /// is at most `error` nats, or the split ends. `options.tokens` are the first; 0: as while the first run trained. Throws what evaluate_run

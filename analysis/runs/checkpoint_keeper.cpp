@@ -22,6 +22,22 @@ std::string CheckpointKeeper::write(const Checkpoint& checkpoint) {
   const int64_t step = checkpoint.state.record.step;
   write_checkpoint(step_file(directory_, kCheckpoints, step), checkpoint);
   if (newest() != step) good_.push_back(step);
+  return remove_old();
+}
+
+std::string CheckpointKeeper::tidy() {
+  const std::vector<int64_t> steps = step_files(directory_, kCheckpoints);
+  for (auto older = steps.rbegin(); older != steps.rend() && good_.size() < kKept; ++older) try {
+      if (!good_.empty() && *older >= good_.front()) continue;
+      read_checkpoint(step_file(directory_, kCheckpoints, *older));
+      good_.insert(good_.begin(), *older);
+    } catch (const DataError&) {
+      continue;  // not good: looks further back
+    }
+  return remove_old();
+}
+
+std::string CheckpointKeeper::remove_old() const {
   if (good_.size() < kKept) return {};
   const int64_t oldest_kept = good_[good_.size() - kKept];
   for (const int64_t old : step_files(directory_, kCheckpoints))

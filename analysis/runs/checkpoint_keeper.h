@@ -15,12 +15,17 @@ class CheckpointKeeper {
   void keep(int64_t step) { on_course_ = step; }
   /// Empty, or why old ones could not be deleted, which is no reason to end a run. Throws DataError when it cannot be written.
   std::string write(const Checkpoint& checkpoint);
+  /// Deletes what a process left that ended between writing its last checkpoint and deleting an old one; reads those that it relies on.
+  /// Empty, or why that could not be done.
+  std::string tidy();
   /// Step of the newest good one, −1 for none.
   int64_t newest() const { return good_.empty() ? -1 : good_.back(); }
   /// Whether it is one of `kept`.
   bool keeps(int64_t step) const;
 
  private:
+  std::string remove_old() const;
+
   std::filesystem::path directory_;
   std::vector<int64_t> kept_;
   int64_t on_course_ = -1;

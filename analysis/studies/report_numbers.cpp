@@ -57,28 +57,14 @@ Json evaluation_of(const StudyView& view, const Ended& ended, int64_t tokens, co
   return made;
 }
 
-struct DomainMean {
-  double sum = 0, squares = 0;
-  int64_t count = 0;
-  void add(double loss, double error) { sum += loss, squares += error * error, ++count; }
-  double mean() const { return count > 0 ? sum / static_cast<double>(count) : std::nan(""); }
-  double error() const { return count > 0 ? std::sqrt(squares) / static_cast<double>(count) : std::nan(""); }
-};
-
 void take_evaluation(SeedNumbers& seed, const Json& evaluation) {
-  DomainMean inside, outside;
-  for (const Json& domain : evaluation.at("domains")) {
-    const std::string name = domain.at("domain");
-    const bool ood = domain.at("ood");
-    seed.by_sequence[name] = domain.at("by_sequence").get<std::vector<double>>();
-    seed.targets[name] = domain.value("targets", std::vector<int64_t>());
-    seed.ood[name] = ood;
-    (ood ? outside : inside).add(domain.at("loss"), standard_error(seed.by_sequence[name], seed.targets[name]));
-    if (ood) seed.end.domains[name] = domain.at("loss");
-  }
-  seed.end.validation = inside.mean(), seed.end.ood = outside.mean();
-  seed.validation_error = inside.error(), seed.ood_error = outside.error();
-  seed.split = evaluation.at("split");
+  seed.losses = parse_sequence_losses(evaluation, "the evaluation of " + seed.run);
+  for (const auto& [name, domain] : seed.losses->domains)
+    if (domain.ood) seed.end.domains[name] = domain.loss;
+  const LossAndError inside = mean_over_domains(*seed.losses, false), outside = mean_over_domains(*seed.losses, true);
+  seed.end.validation = inside.loss, seed.validation_error = inside.error;
+  seed.end.ood = outside.loss, seed.ood_error = outside.error;
+  seed.split = seed.losses->split;
 }
 
 /// In place of what branches recorded at their ends.
@@ -142,7 +128,7 @@ size_t sequences_of(const std::vector<CellNumbers>& cells) {
   size_t count = 0;
   for (const CellNumbers& cell : cells)
     for (const SeedNumbers& seed : cell.seeds)
-      for (const auto& [domain, losses] : seed.by_sequence) count += losses.size();
+      for (const auto& [name, domain] : seed.losses->domains) count += domain.by_sequence.size();
   return count;
 }
 
@@ -169,15 +155,7 @@ ReportNumbers report_numbers(const StudyView& view, const std::function<void(con
 }
 
 double paired_sequence_error(const SeedNumbers& a, const SeedNumbers& b, bool ood) {
-  DomainMean all;
-  for (const auto& [domain, losses] : a.by_sequence) {
-    const auto other = b.by_sequence.find(domain);
-    if (a.ood.at(domain) != ood || other == b.by_sequence.end() || other->second.size() != losses.size()) continue;
-    std::vector<double> differences;
-    for (size_t i = 0; i < losses.size(); ++i) differences.push_back(losses[i] - other->second[i]);
-    all.add(mean(differences), standard_error(differences, a.targets.at(domain)));
-  }
-  return all.error();
+  return a.losses && b.losses ? paired_difference(*a.losses, *b.losses, ood).error : std::nan("");
 }
 
 }  // namespace saccade

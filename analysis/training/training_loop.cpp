@@ -188,6 +188,8 @@ void TrainingLoop::measure_what_is_missing(const StepRecord& step) {
   Measured have = measured_;
   have.captures = std::filesystem::exists(step_file(writer_.info().directory, kCaptures, step.step));
   measure(step, have);
+  if (input_.config.training.stop_at_accuracy > 0 && have.evaluation == step.step)  // recorded, and what the run may have ended at
+    last_evaluation_ = evaluate_domains(*input_.trainer, input_.evaluation, position_of(step));
 }
 
 /// The initial weights, once: a run that has their checkpoint has seen them.
@@ -268,7 +270,10 @@ bool TrainingLoop::solved(const StepRecord& step) const {
 }
 
 RunState TrainingLoop::end_solved(const StepRecord& step) {
-  if (keeper_.newest() != step.step) write_checkpoint(step);
+  if (keeper_.newest() != step.step)
+    write_checkpoint(step);
+  else if (const std::string problem = keeper_.tidy(); !problem.empty())
+    tell(problem);
   evaluate_finally(step);
   return end(RunState::finished, step.step, "stop_at_accuracy is reached");
 }
@@ -301,6 +306,9 @@ RunState TrainingLoop::run(const std::atomic<bool>& stop) {
   measure_what_is_missing(step);
   observe_start(step);
   run_branches(1, step);
+  if (solved(step)) return end_solved(step);
+  if (input_.trainer->finished())
+    if (const std::string problem = keeper_.tidy(); !problem.empty()) tell(problem);
   while (!input_.trainer->finished()) {
     Trainer& trainer = *input_.trainer;
     if (stop) {

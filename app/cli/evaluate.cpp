@@ -121,15 +121,12 @@ int run_pairs(const Options& options) {
     text += heading(options.runs[i], e) + loss_table(e) + (options.by_position ? position_table(e) : "") + "\n";
     for (const bool ood : {false, true}) {
       if (i == 0) continue;
-      const PairedDifference d = paired_difference(e, paired.runs.front(), ood);
-      if (std::isnan(d.difference)) continue;
+      const LossAndError d = paired_difference(sequence_losses(e), sequence_losses(paired.runs.front()), ood);
+      if (std::isnan(d.loss)) continue;
       const std::string kind = ood ? "OOD" : "training domains";
-      json["differences"].push_back({{"run", options.runs[i]},
-                                     {"to", options.runs.front()},
-                                     {"ood", ood},
-                                     {"difference", d.difference},
-                                     {"standard_error", d.error}});
-      rows.push_back({options.runs[i], kind, number(d.difference, 4), number(d.error, 4),
+      json["differences"].push_back(
+          {{"run", options.runs[i]}, {"to", options.runs.front()}, {"ood", ood}, {"difference", d.loss}, {"standard_error", d.error}});
+      rows.push_back({options.runs[i], kind, number(d.loss, 4), number(d.error, 4),
                       d.error <= options.paired_error ? "" : "above " + number(options.paired_error, 4) + " on the whole split"});
     }
   }

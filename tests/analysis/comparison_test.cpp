@@ -3,6 +3,7 @@
 #include <QTemporaryDir>
 #include <QtTest>
 #include <cmath>
+#include <fstream>
 
 #include "analysis/comparison/groups.h"
 #include "analysis/runs/run_info.h"
@@ -316,6 +317,46 @@ class ComparisonTest : public QObject {
     write_run_info(info);
     const Run changed(info.directory);
     QVERIFY(compare({&runs[0], &changed}).warnings.empty());
+  }
+
+  /// Two seeds each, evaluated on three sequences of two OOD domains and one trained on.
+  void endsArePairedOnTheSameText() {
+    const auto runs = write({{.seed = 1}, {.seed = 2}, {.mixer = "top1_chunk", .seed = 1}, {.mixer = "top1_chunk", .seed = 2}});
+    const auto evaluate = [](const Run& run, double above, const std::string& corpus) {
+      const auto domain = [&](const char* name, bool ood, std::vector<double> losses) {
+        for (double& loss : losses) loss += above;
+        const double mean = (losses[0] + losses[1] + losses[2]) / 3;
+        return nlohmann::json{{"domain", name}, {"ood", ood}, {"loss", mean}, {"by_sequence", losses}, {"targets", {16, 16, 16}}};
+      };
+      const bool second = run.info().seed == 2, chunk = run.info().name.starts_with("top1");
+      fs::create_directories(run.info().directory / "evaluations");
+      std::ofstream(run.info().directory / "evaluations" / ("step-" + std::to_string(run.info().step) + ".validation.json"))
+          << nlohmann::json{
+                 {"step", run.info().step},
+                 {"split", "validation"},
+                 {"corpus_hash", corpus},
+                 {"tokenizer_hash", "bytes"},
+                 {"packing", "packed"},
+                 {"sequence_length", 16},
+                 {"domains",
+                  {domain("prose", false, {1, 2, 3}), domain("c", true, {3, 4, 5}),
+                   domain("d", true, chunk ? std::vector<double>{4.0, 5.2, second ? 6.1 : 6.3} : std::vector<double>{4, 5, 6})}}};
+    };
+    for (const Run& run : runs) evaluate(run, run.info().name.starts_with("top1") ? 0.5 : 0, "c0ffee");
+    const Comparison c = compare(pointers_to(runs));
+    QVERIFY(!c.rows[0].ood_paired && c.rows[0].losses);
+    const LossAndError found = c.rows[1].ood_paired.value();
+    // c: 0.5 everywhere; d, mean of seeds: 0.5, 0.7, 0.7, whose mean has the error 0.2 / 3
+    QVERIFY(std::abs(found.loss - (0.5 + 1.9 / 3) / 2) < 1e-12);
+    QVERIFY(std::abs(found.error - 0.2 / 3 / 2) < 1e-12);
+    const QString text = QString::fromStdString(to_text(c));
+    QVERIFY2(text.contains("+0.5667") && text.contains("0.0333") && text.contains("not of seeds"), qPrintable(text));
+    QVERIFY(std::abs(to_json(c).at("rows")[1].at("ood_paired").at("standard_error").get<double>() - 0.1 / 3) < 1e-12);
+    evaluate(runs[3], 0, "other");  // seeds on other text: said, and nothing is compared
+    const Comparison apart = compare(pointers_to(runs));
+    QVERIFY(!apart.rows[1].ood_paired && QString::fromStdString(apart.warnings.back()).contains("not evaluated on the same sequences"));
+    std::ofstream(runs[3].info().directory / "evaluations" / ("step-" + std::to_string(runs[3].info().step) + ".validation.json")) << "{";
+    QVERIFY(!compare(pointers_to(runs)).rows[1].ood_paired);
   }
 
   void tableIsAligned() {

@@ -53,6 +53,16 @@ class DivergenceTest : public QObject {
       QCOMPARE(keeper.write(checkpoint), std::string());
     }
     QCOMPARE(step_files(run, kCheckpoints), (std::vector<int64_t>{2, 5, 6}));
+    // what a process left that ended before it could delete: damaged ones are nothing to rely on
+    for (const int64_t step : {3, 4}) {
+      checkpoint.state.record.step = step;
+      write_checkpoint(step_file(run, kCheckpoints, step), checkpoint);
+    }
+    std::ofstream(step_file(run, kCheckpoints, 5)) << "no checkpoint";
+    CheckpointKeeper after(run, 6);
+    after.keep(2);
+    QCOMPARE(after.tidy(), std::string());
+    QCOMPARE(step_files(run, kCheckpoints), (std::vector<int64_t>{2, 4, 5, 6}));
   }
 
   void tellsTheTensorAndKeepsTheBatch() {

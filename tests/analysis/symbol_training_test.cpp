@@ -79,6 +79,19 @@ class SymbolTrainingTest : public QObject {
     QVERIFY(results_file_is_current(read_run_info(run)));
     QCOMPARE(resume_run(run, {}, stop), RunState::finished);
 
+    // ended by kill -9 between its last evaluation and its end: it ends at the same step, and measures nothing twice
+    const fs::path killed = path("killed");
+    fs::copy(run, killed, fs::copy_options::recursive);
+    const std::string journal = read_text(run / "journal.jsonl");
+    fs::resize_file(killed / "journal.jsonl", journal.rfind("{\"n\":"));
+    RunInfo info = read_run_info(killed);
+    info.state = RunState::running;
+    write_run_info(info);
+    QCOMPARE(resume_run(killed, {}, stop), RunState::finished);
+    QCOMPARE(recorded_history(killed).step(), history.step());
+    QCOMPARE(recorded_history(killed).find("validation/accuracy/length-8-vocabulary-33")->value.values(), accuracy->value.values());
+    QCOMPARE(step_files(killed, kCheckpoints), step_files(run, kCheckpoints));
+
     TaskRunOptions options;
     options.samples = 50;
     const Task task = at_difficulties(find_task("mad-memorization"), {}, {"length-8-vocabulary-33"}).front();

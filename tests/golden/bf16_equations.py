@@ -8,7 +8,8 @@ truth. What each function takes and returns has the shapes of the golden files: 
 
 Recurrences go chunk by chunk, as they are trained: a decay per head or none in chunks of 64 (fla, arXiv:2412.06464 section 3.3; Mamba-2,
 arXiv:2405.21060 section 6), one per channel in chunks of 16 (arXiv:2312.06635 section 4.3). Mamba-1 scans token by token in float32
-(arXiv:2312.00752 appendix D), attention is FlashAttention-2's (arXiv:2307.08691 algorithms 1 and 2), without blocks.
+(arXiv:2312.00752 appendix D) unless its decay is one for all channels,
+attention is FlashAttention-2's (arXiv:2307.08691 algorithms 1 and 2), without blocks.
 """
 import contextlib
 import math
@@ -248,18 +249,29 @@ def inverse_of_unit_lower(a):
 
 def mamba1_scan(x, cfg):
     """h = a h + step u B, y = (C h + D u) silu(z)."""
-    u, A = x["u"], -torch.exp(x["A_log"]) if "A_log" in x else None
+    if "A_log" not in x:
+        return mamba1_linear(x)
+    u, A = x["u"], -torch.exp(x["A_log"])
     step = softplus(x["dt_raw"] + x["dt_bias"])
-    shared = -torch.exp(x["shared_A_log"]) * softplus(x["shared_raw"] + x["shared_bias"]) if "shared_raw" in x else None
     h, ys = x["h0"] if "h0" in x else u.new_zeros(u.shape[0], u.shape[2], x["B"].shape[2]), []
     for t in range(u.shape[1]):
-        if A is not None:
-            h = torch.exp(step[:, t, :, None] * A) * h
-        elif shared is not None:
-            h = torch.exp(shared[:, t])[:, None, None] * h
-        h = h + (step[:, t] * u[:, t])[:, :, None] * x["B"][:, t, None, :]
+        h = torch.exp(step[:, t, :, None] * A) * h + (step[:, t] * u[:, t])[:, :, None] * x["B"][:, t, None, :]
         ys.append((h * x["C"][:, t, None, :]).sum(-1))
     return {"y": stored((torch.stack(ys, 1) + x["D"] * u) * F.silu(x["z"])), "final_state": h}
+
+
+def mamba1_linear(x):
+    """The same with one decay for all channels and states of a token, or none: linear attention of values step u, of which products are made."""
+    u, step = x["u"], softplus(x["dt_raw"] + x["dt_bias"])
+    g = -torch.exp(x["shared_A_log"]) * softplus(x["shared_raw"] + x["shared_bias"]) if "shared_raw" in x else u.new_zeros(u.shape[:2])
+    h, ys = x["h0"] if "h0" in x else u.new_zeros(u.shape[0], u.shape[2], x["B"].shape[2]), []
+    for v, k, q, lg in chunks(PER_HEAD, [stored(step * u), x["B"], x["C"], g]):
+        c = lg.cumsum(1)
+        gap = (c[:, :, None] - c[:, None]).masked_fill(~lower(c.shape[1]), NEVER)
+        scores = product("btn,bsn->bts", q, k) * gap.exp()
+        ys.append(product("bts,bsd->btd", scores, v) + product("btn,bdn->btd", q * c.exp()[..., None], h))
+        h = c[:, -1].exp()[:, None, None] * h + product("bsn,bsd->bdn", k * (c[:, -1:] - c).exp()[..., None], v)
+    return {"y": stored((stored(torch.cat(ys, 1)) + x["D"] * u) * F.silu(x["z"])), "final_state": h}
 
 
 def mamba2_ssd(x, cfg):

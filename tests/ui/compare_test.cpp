@@ -117,7 +117,21 @@ class CompareTest : public QObject {
     comparison.equal_ends = true;
     comparison.rows[0].spread = comparison.rows[0].ood_spread = 0.2;  // seeds are further apart
     QVERIFY(!marked(ComparisonTable::Kind::at_equal_loss) && !marked(ComparisonTable::Kind::at_end));
-    comparison.rows[0].spread = comparison.rows[0].ood_spread = {};
+    for (ComparisonRow& row : comparison.rows) row.runs = {"one"}, row.spread = row.ood_spread = {};
+    QVERIFY(!marked(ComparisonTable::Kind::at_equal_loss) && !marked(ComparisonTable::Kind::at_end));  // nothing tells
+    const auto evaluated = [](std::vector<double> losses) {
+      const double mean = (losses[0] + losses[1]) / 2;
+      return SequenceLosses{10, "text", "validation", {{"c", {true, mean, std::move(losses), {}}}}};
+    };
+    comparison.rows[0].losses = evaluated({3.5, 4.5}), comparison.rows[1].losses = evaluated({3.61, 4.59});  // apart by 0.11 and 0.09
+    comparison.rows[1].ood_paired = paired_difference(*comparison.rows[1].losses, *comparison.rows[0].losses, true);
+    QVERIFY(!marked(ComparisonTable::Kind::at_equal_loss) && marked(ComparisonTable::Kind::at_end));
+    ComparisonTable end(ComparisonTable::Kind::at_end);
+    end.setComparison(comparison);
+    QCOMPARE(end.index(0, end.columnCount() - 1).data().toString(), QString("–"));
+    QCOMPARE(end.index(1, end.columnCount() - 1).data().toString(), QString("+0.100 ± 0.010"));
+    comparison.rows[1].losses = evaluated({3.3, 4.9});
+    QVERIFY(!marked(ComparisonTable::Kind::at_end));
     comparison.rows[1] = comparison.rows[0];  // equal
     QVERIFY(!marked(ComparisonTable::Kind::at_equal_loss) && !marked(ComparisonTable::Kind::at_end));
   }
@@ -163,7 +177,7 @@ class CompareTest : public QObject {
     for (const auto& [title, ood] :
          std::vector<std::pair<const char*, std::optional<double>>>{{"B", 10.5}, {"C", {}}, {"A", 9.5}, {"D", 9.75}}) {
       ComparisonRow row;
-      row.title = title, row.runs = {title}, row.ood_at_equal = ood;
+      row.title = title, row.runs = {title, title}, row.ood_at_equal = ood, row.spread = 0.01;
       comparison.rows.push_back(row);
     }
     ComparisonTable table(ComparisonTable::Kind::at_equal_loss);

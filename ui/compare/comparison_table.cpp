@@ -30,15 +30,20 @@ QString signed_loss(double value) {
 
 ComparisonTable::ComparisonTable(Kind kind, const RunList* runs, QObject* parent) : QAbstractTableModel(parent), kind_(kind), runs_(runs) {}
 
-/// The row whose OOD loss is the least, where that says something: below all others by more than what is shown and, where there are seeds
-/// to tell, by two standard errors of the difference; at the end, where all were trained on as much.
+/// The row whose OOD loss is the least, where a test says so: below all others by more than what is shown and by two standard errors of the
+/// difference, which two seeds of both tell, or at the end the same text; at the end where all were trained on as much.
 std::optional<size_t> ComparisonTable::best(const Comparison& comparison) const {
   const auto& rows = comparison.rows;
   if (rows.size() < 2 || (kind_ == Kind::at_end && !comparison.equal_ends)) return {};
   const auto ood = [&](size_t i) { return kind_ == Kind::at_end ? rows[i].ood_loss : rows[i].ood_at_equal.value_or(NAN); };
   const auto variance = [&](size_t i) {  // of the mean
-    const double spread = (kind_ == Kind::at_end ? rows[i].ood_spread : rows[i].spread).value_or(0);
+    const double spread = (kind_ == Kind::at_end ? rows[i].ood_spread : rows[i].spread).value_or(NAN);
     return spread * spread / static_cast<double>(std::max<size_t>(1, rows[i].runs.size()));
+  };
+  const auto error = [&](size_t i, size_t k) {  // of the difference; NaN: nothing tells
+    if (const double seeds = std::sqrt(variance(i) + variance(k)); !std::isnan(seeds)) return seeds;
+    if (kind_ != Kind::at_end || !rows[i].losses || !rows[k].losses || rows[i].losses->text != rows[k].losses->text) return double(NAN);
+    return paired_difference(*rows[i].losses, *rows[k].losses, true).error;
   };
   std::optional<size_t> least;
   for (size_t i = 0; i < rows.size(); ++i)
@@ -47,7 +52,7 @@ std::optional<size_t> ComparisonTable::best(const Comparison& comparison) const 
   for (size_t i = 0; i < rows.size(); ++i) {
     if (i == *least || !std::isfinite(ood(i))) continue;
     const double by = ood(i) - ood(*least);
-    if (by < 5e-4 || by <= 2 * std::sqrt(variance(i) + variance(*least))) return {};
+    if (by < 5e-4 || !(by > 2 * error(i, *least))) return {};
   }
   return least;
 }
@@ -85,6 +90,13 @@ void ComparisonTable::setComparison(const Comparison& comparison) {
     if (!comparison.rows.empty())
       for (const auto& [domain, value] : comparison.rows.front().domains)
         columns_.push_back({QString::fromStdString(domain), tr("OOD loss on this domain at the end, nats")});
+    const size_t domains_end = columns_.size();
+    const bool paired = std::any_of(comparison.rows.begin(), comparison.rows.end(), [](const ComparisonRow& r) { return r.ood_paired; });
+    if (paired)
+      columns_.push_back(
+          {tr("OOD on the same text"), tr("OOD loss at the end minus that of the baseline, else of the run selected in the list, "
+                                          "else of the first, and its standard error over the sequences that all were "
+                                          "evaluated on when they had ended; seeds may differ by more")});
     for (size_t i = 0; i < rows_.size(); ++i) {
       const ComparisonRow& row = comparison.rows[i];
       const auto parameters = static_cast<double>(row.parameters);
@@ -93,12 +105,16 @@ void ComparisonTable::setComparison(const Comparison& comparison) {
                                           {loss(row.pretraining_loss), row.pretraining_loss},
                                           {loss(row.ood_loss), row.ood_loss}})
         rows_[i].cells.push_back(std::move(cell));
-      for (size_t column = 5; column < columns_.size(); ++column) {
+      for (size_t column = 5; column < domains_end; ++column) {
         double of_domain = NAN;
         for (const auto& [domain, value] : row.domains)
           if (QString::fromStdString(domain) == columns_[column].name) of_domain = value;
         rows_[i].cells.push_back({loss(of_domain), of_domain});
       }
+      if (!paired) continue;
+      const LossAndError d = row.ood_paired.value_or(LossAndError{});
+      rows_[i].cells.push_back(
+          {std::isnan(d.loss) ? kNone : tr("%1 ± %2").arg(signed_loss(d.loss), QString::number(d.error, 'f', 3)), d.loss});
     }
   }
   arrange();

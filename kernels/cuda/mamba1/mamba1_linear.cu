@@ -75,10 +75,10 @@ __global__ void __launch_bounds__(kThreads) gate_backward_kernel(LinearFormToken
   });
 }
 
-/// du = D gated + Δ dv,  dΔ = u dv σ(dt + bias); sums of the bias and of D.
+/// du = D dy silu(z) + Δ dv,  dΔ = u dv σ(dt + bias); sums of the bias and of D.
 template <int N, class T>
 __global__ void __launch_bounds__(kColumnThreads* kRuns)
-    steps_backward_kernel(LinearFormTokens<T> r, const T* gated, const T* dv, Goal<T> du, Goal<T> d_dt, float* bias_parts,
+    steps_backward_kernel(LinearFormTokens<T> r, const T* dy, const T* dv, Goal<T> du, Goal<T> d_dt, float* bias_parts,
                           float* skip_parts) {
   const Run run(N, r.tokens);
   Values<N> bias, skip;
@@ -86,16 +86,16 @@ __global__ void __launch_bounds__(kColumnThreads* kRuns)
     const Values<N> offset = load_values<N>(r.bias + run.column), factor = load_values<N>(r.skip + run.column);
     for (int64_t row = run.first; row < run.last; ++row) {
       const int64_t at = row * r.width + run.column;
-      const Values<N> u = load_values<N>(r.u + at), dt = load_values<N>(r.dt + at), g = load_values<N>(gated + at),
-                      d = load_values<N>(dv + at);
+      const Values<N> u = load_values<N>(r.u + at), dt = load_values<N>(r.dt + at), z = load_values<N>(r.z + at),
+                      above = load_values<N>(dy + at), d = load_values<N>(dv + at);
       Values<N> to_u, to_dt;
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        const float raw = dt.v[i] + offset.v[i];
-        to_u.v[i] = fmaf(factor.v[i], g.v[i], softplus(raw) * d.v[i]);
+        const float raw = dt.v[i] + offset.v[i], gated = above.v[i] * silu(z.v[i]);  // not what was rounded for the products
+        to_u.v[i] = fmaf(factor.v[i], gated, softplus(raw) * d.v[i]);
         to_dt.v[i] = u.v[i] * d.v[i] * sigmoid(raw);
         bias.v[i] += to_dt.v[i];
-        skip.v[i] += g.v[i] * u.v[i];
+        skip.v[i] += gated * u.v[i];
       }
       du.put(at, to_u);
       d_dt.put(at, to_dt);
@@ -152,7 +152,7 @@ void steps_backward(Stream stream, const Mamba1Scan& in, const Mamba1LinearGradi
     const LinearFormTokens<T> rows(in);
     in_pieces<4>(rows.width, [&](auto n) {
       steps_backward_kernel<n(), T><<<run_grid(rows.width, n(), rows.tokens), run_block(), 0, stream>>>(
-          rows, pointer<T>(out.gated), pointer<T>(out.dv), goal<T>(out.u), goal<T>(out.dt), pointer<float>(bias), pointer<float>(skip));
+          rows, pointer<T>(out.dy), pointer<T>(out.dv), goal<T>(out.u), goal<T>(out.dt), pointer<float>(bias), pointer<float>(skip));
     });
   });
   check_launch();

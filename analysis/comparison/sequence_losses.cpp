@@ -1,0 +1,106 @@
+#include "analysis/comparison/sequence_losses.h"
+
+#include <cmath>
+
+#include "analysis/runs/files.h"
+#include "kernels/engine/error.h"
+#include "models/config_text.h"
+#include "models/evaluation/evaluation_pass.h"
+
+namespace saccade {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+namespace {
+
+void require_same_text(const SequenceLosses& a, const SequenceLosses& b) {
+  if (a.text != b.text)
+    throw DataError(
+        "the runs were not evaluated on the same sequences, which differences are of: corpus, tokenizer, split, sequence "
+        "length or packing differ");
+}
+
+struct DomainMean {
+  double sum = 0, squares = 0;
+  int64_t count = 0;
+  void add(double loss, double error) { sum += loss, squares += error * error, ++count; }
+  LossAndError mean() const {
+    if (count == 0) return {};
+    return {sum / static_cast<double>(count), std::sqrt(squares) / static_cast<double>(count)};
+  }
+};
+
+}  // namespace
+
+SequenceLosses parse_sequence_losses(const Json& evaluation, const std::string& origin) try {
+  SequenceLosses losses;
+  losses.step = evaluation.at("step");
+  losses.split = evaluation.at("split");
+  for (const char* key : {"corpus_hash", "tokenizer_hash", "split", "packing"}) losses.text += evaluation.at(key).get<std::string>() + " ";
+  losses.text += std::to_string(evaluation.at("sequence_length").get<int64_t>());
+  for (const Json& domain : evaluation.at("domains")) {
+    SequenceLosses::Domain& d = losses.domains[domain.at("domain")];
+    d.ood = domain.at("ood"), d.loss = domain.at("loss");
+    d.by_sequence = domain.at("by_sequence").get<std::vector<double>>();
+    d.targets = domain.value("targets", std::vector<int64_t>());
+    if (!d.targets.empty() && d.targets.size() != d.by_sequence.size())
+      throw DataError(origin + ": " + std::to_string(d.targets.size()) + " targets for " + std::to_string(d.by_sequence.size()) +
+                      " sequences");
+  }
+  return losses;
+} catch (const Json::exception& error) {
+  throw DataError(origin + " is no evaluation: " + error.what());
+}
+
+std::optional<SequenceLosses> losses_at_end(const fs::path& run, int64_t step) {
+  const fs::path file = run / "evaluations" / ("step-" + std::to_string(step) + ".validation.json");
+  std::error_code none;
+  if (!fs::exists(file, none)) return {};
+  try {
+    return parse_sequence_losses(parse_json_text(read_text(file), file.string()), file.string());
+  } catch (const UsageError& error) {  // nobody typed this file
+    throw DataError(error.what());
+  }
+}
+
+SequenceLosses mean_of(const std::vector<SequenceLosses>& seeds) {
+  SequenceLosses mean = seeds.front();
+  const auto count = static_cast<double>(seeds.size());
+  for (auto& [name, domain] : mean.domains) {
+    for (size_t i = 1; i < seeds.size(); ++i) {
+      require_same_text(mean, seeds[i]);
+      const auto other = seeds[i].domains.find(name);
+      if (other == seeds[i].domains.end() || other->second.targets != domain.targets ||
+          other->second.by_sequence.size() != domain.by_sequence.size())
+        throw DataError("seeds were not evaluated on the same sequences of " + name);
+      domain.loss += other->second.loss;
+      for (size_t s = 0; s < domain.by_sequence.size(); ++s) domain.by_sequence[s] += other->second.by_sequence[s];
+    }
+    domain.loss /= count;
+    for (double& loss : domain.by_sequence) loss /= count;
+  }
+  return mean;
+}
+
+LossAndError mean_over_domains(const SequenceLosses& losses, bool ood) {
+  DomainMean mean;
+  for (const auto& [name, domain] : losses.domains)
+    if (domain.ood == ood) mean.add(domain.loss, standard_error(domain.by_sequence, domain.targets));
+  return mean.mean();
+}
+
+LossAndError paired_difference(const SequenceLosses& a, const SequenceLosses& b, bool ood) {
+  require_same_text(a, b);
+  DomainMean mean;
+  for (const auto& [name, mine] : a.domains) {
+    const auto other = b.domains.find(name);
+    if (mine.ood != ood || other == b.domains.end() || other->second.by_sequence.size() != mine.by_sequence.size()) continue;
+    std::vector<double> differences;
+    for (size_t s = 0; s < mine.by_sequence.size(); ++s) differences.push_back(mine.by_sequence[s] - other->second.by_sequence[s]);
+    mean.add(mine.loss - other->second.loss, standard_error(differences, mine.targets));
+  }
+  return mean.mean();
+}
+
+}  // namespace saccade

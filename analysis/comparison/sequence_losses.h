@@ -1,0 +1,49 @@
+#pragma once
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace saccade {
+
+/// What one evaluation found, sequence by sequence. Two of the same text can be compared in pairs: the standard error of the difference of
+/// two models on the same sequences is far below those of their losses.
+struct SequenceLosses {
+  struct Domain {
+    bool ood = false;
+    double loss = 0;                  ///< mean over tokens, nats
+    std::vector<double> by_sequence;  ///< mean over the tokens of each
+    std::vector<int64_t> targets;     ///< how many those are
+  };
+  int64_t step = 0;
+  std::string text;  ///< what the sequences are: equal texts are equal sequences
+  std::string split;
+  std::map<std::string, Domain> domains;
+};
+
+/// From to_json(RunEvaluation), as files of `evaluations/` have it. Throws DataError naming `origin` when something is missing or is no
+/// number.
+SequenceLosses parse_sequence_losses(const nlohmann::json& evaluation, const std::string& origin);
+
+/// The evaluation that a run made of the validation split when it ended (`training.final_evaluation_tokens`); nothing where it made none.
+/// Throws DataError when the file is damaged.
+std::optional<SequenceLosses> losses_at_end(const std::filesystem::path& run, int64_t step);
+
+/// The mean of several, of seeds of one experiment; of the domains and sequences of the first. Throws DataError where they are of other
+/// text.
+SequenceLosses mean_of(const std::vector<SequenceLosses>& seeds);
+
+/// A mean over domains, those trained on or OOD ones, and its standard error over the sequences, √Σ e_d² / D, with e_d that of a domain's
+/// mean (standard_error). NaN where there is no such domain, the error also where there is one sequence.
+struct LossAndError {
+  double loss = std::numeric_limits<double>::quiet_NaN(), error = std::numeric_limits<double>::quiet_NaN();
+};
+LossAndError mean_over_domains(const SequenceLosses& losses, bool ood);
+
+/// The same of a − b on the domains that both have; which of them are OOD, a says. Throws DataError where the two are of other text.
+LossAndError paired_difference(const SequenceLosses& a, const SequenceLosses& b, bool ood);
+
+}  // namespace saccade
