@@ -37,8 +37,10 @@ struct RunList::Impl {
   QTimer search_soon;
   int tick = 0;
   bool loading = true, dirty = false;
-  bool stale = false;              ///< other runs, settings or choices; dirty alone: the same runs have more to show
+  bool stale = false;              ///< other runs, settings or names; dirty alone: the same runs have more to show
+  bool chosen_anew = false;        ///< other ones of them may be shown
   std::vector<SharedRun> retired;  ///< left the list; alive until changed() has told everyone
+  std::vector<SharedRun> read_on;  ///< since the selection was told
 
   explicit Impl(RunList* owner) : list(owner) {}
 
@@ -48,7 +50,8 @@ struct RunList::Impl {
   void searched(const QStringList& directories);
   void on_tick();
   void arrange();
-  void select();  ///< the selection was changed
+  void update();
+  void select(bool renamed = false);  ///< the selection was changed
   void read_shown();
   void count_rows();
   std::vector<SharedRun> all_runs(bool active_only) const;
@@ -76,10 +79,11 @@ void RunList::Impl::count_rows() {
 void RunList::Impl::replace(Entry& entry, const LoadedDirectory& loaded) {
   if (entry.run && loaded.run && loaded.run->detail().outline && !entry.run->detail().outline) return;  // overtaken by its curves
   if (entry.run) retired.push_back(entry.run);
-  const bool as_before = entry.run && loaded.run && entry.run->setting() == loaded.run->setting() &&
-                         entry.run->detail().outline == loaded.run->detail().outline && selection.filter().isEmpty();
+  const bool as_before = entry.run && loaded.run && entry.run->setting() == loaded.run->setting() && selection.filter().isEmpty();
+  chosen_anew = chosen_anew || !as_before || entry.run->detail().outline != loaded.run->detail().outline;
   entry.stamp = loaded.stamp, entry.run = loaded.run, entry.problem = loaded.problem;
   stale = stale || !as_before;
+  if (as_before) read_on.push_back(entry.run);
 }
 
 void RunList::Impl::take(const QList<LoadedDirectory>& loaded) {
@@ -150,14 +154,21 @@ void RunList::Impl::on_tick() {
     loader.follow(all_runs(true));
   if (!dirty || loading) return;
   dirty = false;
-  stale ? arrange() : selection.update(all_runs(false));
+  update();
   const auto gone = std::exchange(retired, {});
   Q_EMIT list->changed();
 }
 
+void RunList::Impl::update() {
+  if (stale) return arrange();
+  selection.update(std::exchange(read_on, {}));
+  if (std::exchange(chosen_anew, false)) read_shown();
+}
+
 /// Names, looks, and what is shown.
 void RunList::Impl::arrange() {
-  stale = false;
+  stale = chosen_anew = false;
+  read_on.clear();
   selection.arrange(all_runs(false));
   for (size_t i = 0; i < entries.size(); ++i) {
     if (!entries[i].run) continue;
@@ -175,14 +186,15 @@ void RunList::Impl::read_shown() {
   loader.read(wanted, std::clamp(kPointsOfAll / std::max<size_t>(1, entries.size()), kLeastPoints, kMostPoints));
 }
 
-void RunList::Impl::select() {
+void RunList::Impl::select(bool renamed) {
   if (!entries.empty()) Q_EMIT list->dataChanged(list->index(0), list->index(list->rowCount() - 1), {VisibleRole, Qt::CheckStateRole});
-  stale = dirty = true;
+  stale = stale || renamed;
+  chosen_anew = dirty = true;
   Q_EMIT list->selectionChanged();
   QTimer::singleShot(0, list, [this] {  // several changes of one click are one
     if (!dirty || loading) return;
     dirty = false;
-    if (stale) arrange();
+    update();
     const auto gone = std::exchange(retired, {});
     Q_EMIT list->changed();
   });
@@ -241,7 +253,7 @@ std::shared_ptr<const ShownRuns> RunList::shown() const { return impl_->selectio
 void RunList::setFilter(const QString& text) {
   if (text == impl_->selection.filter()) return;
   impl_->selection.setFilter(text);
-  impl_->select();
+  impl_->select(true);
 }
 
 QStringList RunList::hidden() const {
@@ -286,7 +298,7 @@ void RunList::setNotes(const QString& directory, const RunNotes& notes) {
   next->poll_notes();
   impl_->replace(entry, {directory, entry.stamp, std::move(next), {}});
   Q_EMIT dataChanged(index(at), index(at));
-  impl_->select();  // a filter may ask for them
+  impl_->select(true);  // a filter may ask for them
 }
 
 int RunList::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(impl_->entries.size()); }
@@ -372,6 +384,11 @@ QString RunList::label(const Run& run) const { return QString::fromStdString(imp
 const Run* RunList::run(const QString& directory) const {
   const int at = row(directory);
   return at < 0 ? nullptr : impl_->entries[static_cast<size_t>(at)].run.get();
+}
+
+SharedRun RunList::shared(const QString& directory) const {
+  const int at = row(directory);
+  return at < 0 ? nullptr : impl_->entries[static_cast<size_t>(at)].run;
 }
 
 int RunList::row(const QString& directory) const { return impl_->rows.value(directory, -1); }

@@ -68,6 +68,7 @@ class RunList : public QAbstractListModel {
   QString label(const Run& run) const;
   /// Null when not in the list. Runs live until the changed() after they left it: ask again on changed().
   const Run* run(const QString& directory) const;
+  SharedRun shared(const QString& directory) const;  ///< likewise, to be kept
   int row(const QString& directory) const;
 
  public Q_SLOTS:

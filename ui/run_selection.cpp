@@ -58,47 +58,44 @@ void RunSelection::arrange(const std::vector<SharedRun>& runs) {
     for (size_t rank = 0; rank < group.seeds.size(); ++rank)
       looks_[directory_of(*group.seeds[rank])] = seed_look(group, rank, of_setting[group.seeds.front()->setting()]);
   groups_.clear();
-  auto next = std::make_shared<ShownRuns>();
-  next->baseline = baseline_;
   for (size_t i = 0; i < here.size(); ++i) {
     names_[here[i].seeds.front()->setting()] = names[i];
     ShownGroup group{key_of(*here[i].seeds.front()), of_setting[here[i].seeds.front()->setting()], {}, {}, false};
     group.look.architecture = group.look.label = names[i];
-    group.opened = opened_.contains(group.key);
-    ShownGroup seen = group;
     for (size_t rank = 0; rank < here[i].seeds.size(); ++rank) {
       const Run* run = here[i].seeds[rank];
-      const RunLook look = seed_look(here[i], rank, group.look);
-      looks_[directory_of(*run)] = look;
       group.seeds.push_back(shared[run]);
-      group.looks.push_back(look);
-      if (hidden_.contains(directory_of(*run))) continue;
-      seen.seeds.push_back(shared[run]);
-      seen.looks.push_back(look);
+      group.looks.push_back(looks_[directory_of(*run)] = seed_look(here[i], rank, group.look));
     }
     groups_.push_back(std::move(group));
-    std::erase_if(seen.seeds, [](const SharedRun& run) { return run->detail().outline; });
-    if (seen.seeds.size() != seen.looks.size()) {  // some have not been read yet
-      seen.looks.clear();
-      for (const SharedRun& run : seen.seeds) seen.looks.push_back(looks_[directory_of(*run)]);
+  }
+  choose();
+}
+
+void RunSelection::choose() {
+  auto next = std::make_shared<ShownRuns>();
+  next->baseline = baseline_;
+  for (ShownGroup& group : groups_) {
+    group.opened = opened_.contains(group.key);
+    ShownGroup seen{group.key, group.look, {}, {}, group.opened};
+    for (size_t rank = 0; rank < group.seeds.size(); ++rank) {
+      const SharedRun& run = group.seeds[rank];
+      if (run->detail().outline || hidden_.contains(directory_of(*run))) continue;
+      seen.seeds.push_back(run);
+      seen.looks.push_back(group.looks[rank]);
     }
     if (!seen.seeds.empty()) next->groups.push_back(std::move(seen));
   }
   shown_ = std::move(next);
 }
 
-void RunSelection::update(const std::vector<SharedRun>& runs) {
-  QHash<QString, SharedRun> now;
-  for (const SharedRun& run : runs) now.insert(directory_of(*run), run);
-  const auto renew = [&](std::vector<ShownGroup>& groups) {
-    for (ShownGroup& group : groups)
-      for (SharedRun& run : group.seeds)
-        if (const auto found = now.constFind(directory_of(*run)); found != now.constEnd()) run = *found;
-  };
-  renew(groups_);
-  auto next = std::make_shared<ShownRuns>(*shown_);
-  renew(next->groups);
-  shown_ = std::move(next);
+void RunSelection::update(const std::vector<SharedRun>& read_on) {
+  std::unordered_map<std::string, SharedRun> now;
+  for (const SharedRun& run : read_on) now[run->info().directory.native()] = run;
+  for (ShownGroup& group : groups_)
+    for (SharedRun& run : group.seeds)
+      if (const auto found = now.find(run->info().directory.native()); found != now.end()) run = found->second;
+  choose();
 }
 
 RunLook RunSelection::look(const Run& run) const { return looks_.value(directory_of(run)); }

@@ -30,8 +30,8 @@ class RunSelection {
 
   /// Names and looks for `runs`, which are all there are, in list order. A group that is new renames none of those before.
   void arrange(const std::vector<SharedRun>& runs);
-  /// The same runs, some of which have been read on.
-  void update(const std::vector<SharedRun>& runs);
+  /// The same runs, of which these have been read on; names and looks stay.
+  void update(const std::vector<SharedRun>& read_on);
   void nameAnew() { names_.clear(); }
   RunLook look(const Run& run) const;  ///< as arranged; of a run by itself
   QString key(const Run& run) const;   ///< of its group
@@ -40,6 +40,8 @@ class RunSelection {
   const std::vector<ShownGroup>& groups() const { return groups_; }
 
  private:
+  void choose();
+
   QString filter_text_, baseline_;
   RunFilter filter_;
   QSet<QString> hidden_, opened_;

@@ -11,8 +11,8 @@ namespace saccade::ui {
 class Watchdog {
  public:
   struct Stall {
-    double ms = 0;
-    QString receiver, event;  ///< class and type of what was at work
+    double ms = 0, busy_ms = 0;  ///< on the clock, and of the processor: other programs may have had the rest
+    QString receiver, event;     ///< class and type of what was at work
   };
 
   /// Reports on stderr every event that takes longer than `limit_ms`; 0: only keeps the longest.
@@ -42,6 +42,7 @@ class Watchdog {
   double limit_ms_;
   int depth_ = 0, deepest_loop_ = 0;
   QElapsedTimer clock_;
+  double busy_ = 0;  ///< of this thread, when the event began
   Stall longest_;
 };
 

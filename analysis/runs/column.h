@@ -35,6 +35,10 @@ class Column {
   void push_back(double value) { edit().push_back(value); }
   void resize(size_t size, double value = 0) { edit().resize(size, value); }
   void clear() { values_.reset(); }
+  /// Gives back room to grow; where the numbers are shared, nothing.
+  void shrink() {
+    if (values_ && values_.use_count() == 1) values_->shrink_to_fit();
+  }
 
   bool shares(const Column& other) const { return values_ == other.values_; }
   bool operator==(const Column& other) const { return shares(other) || values() == other.values(); }

@@ -119,6 +119,15 @@ void RunHistory::add(StatisticsRecord statistics) {
   if (most_points_ > 0 && statistics_.size() > 2 * kKept) statistics_.erase(statistics_.begin(), statistics_.end() - kKept);
 }
 
+void RunHistory::shrink() {
+  for (Series& series : series_)
+    for (Column* column : {&series.step, &series.tokens, &series.flops, &series.seconds, &series.value, &series.error}) column->shrink();
+  if (steps_)
+    for (Thinning& thinning : steps_->thinning) thinning.shrink();
+  series_.shrink_to_fit();
+  statistics_.shrink_to_fit();
+}
+
 void RunHistory::add(TaskScoreRecord scores) {
   std::erase_if(task_scores_, [&](const TaskScoreRecord& known) { return known.task == scores.task && known.step == scores.step; });
   task_scores_.push_back(std::move(scores));

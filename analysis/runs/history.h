@@ -21,6 +21,9 @@ class RunHistory {
   void apply(const Record& record);
   void add(const StepRecord& step);
 
+  /// Gives back room to grow: of a run that has ended.
+  void shrink();
+
   const std::vector<Series>& series() const { return series_; }
   const Series* find(const std::string& name) const;
   const std::vector<StatisticsRecord>& statistics() const { return statistics_; }

@@ -150,6 +150,7 @@ struct Run::Impl {
       news = journal.poll(apply, apply_step) || true;
     }
     journal_is = identity_of(path);
+    if (news && info.state != RunState::running && info.state != RunState::created) history.shrink();
     if (news) last_statistics = history.statistics().empty() ? std::nullopt : std::optional(history.statistics().back());
     return news;
   }

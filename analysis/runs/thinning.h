@@ -16,6 +16,10 @@ class Thinning {
   void added(Series& series);  ///< a point was added to the end
   void cut(Series& series);    ///< points were removed from the end
 
+  void shrink() {  ///< gives back room to grow
+    for (Column* column : {&means_.step, &means_.tokens, &means_.flops, &means_.seconds, &means_.value}) column->shrink();
+  }
+
   bool thins() const { return stretch_ > 1; }
   const Series& means() const { return means_; }  ///< of every full stretch, at its mean place
 

@@ -17,35 +17,40 @@ using Json = nlohmann::json;
 
 constexpr double kLongestStep = 5e11;  ///< FLOPs of a step that is still timed on a CPU: some ten seconds
 
-/// Times a step of every distinct model once.
+/// Times every distinct model once.
 class Stopwatch {
  public:
   explicit Stopwatch(const PlanOptions& options) : options_(options) {}
 
-  /// NaN, with why in `note`, where it is not measured.
-  double step_seconds(const RunConfig& config, const Plan& plan, std::string& note) {
-    if (!options_.measure) return std::nan("");
-    const Json key{
-        config.architecture, config.data.sequence_length, micro_batch_tokens(config.training), config.training.gradient_accumulation,
-        config.precision,    config.training.optimizer};
+  /// Nothing, with why in `note`, where it is not measured.
+  std::optional<RunPace> pace(const RunConfig& config, const Plan& plan, std::string& note) {
+    if (!options_.measure) return {};
+    const Json key{config.architecture,
+                   config.data.sequence_length,
+                   config.data.task,
+                   micro_batch_tokens(config.training),
+                   config.precision,
+                   config.training.optimizer,
+                   config.training.capture_tokens,
+                   config.training.gradient_accumulation};
     if (const auto known = known_.find(key.dump()); known != known_.end()) return known->second;
     if (plan.where && !plan.where->is_cuda() && plan.flops_per_step > kLongestStep) {
       note = "a step is too long to be timed on the CPU";
-      return std::nan("");
+      return {};
     }
     try {
       require_device(config, plan);
       if (options_.say) options_.say("timing a step of " + config.name);
-      return known_[key.dump()] = measure_step_seconds(config, plan);
+      return known_[key.dump()] = measure_pace(config, plan);
     } catch (const DeviceError& error) {
       note = error.what();
-      return std::nan("");
+      return {};
     }
   }
 
  private:
   const PlanOptions& options_;
-  std::map<std::string, double> known_;
+  std::map<std::string, RunPace> known_;
 };
 
 int64_t runs_to_do(const StudyView& view, size_t cell) {
@@ -71,7 +76,7 @@ CellPlan plan_cell(const StudyView& view, size_t cell, Stopwatch& watch) {
   result.tokens = plan.tokens + more * plan.tokens_per_step;
   result.flops = plan.total_flops() + static_cast<double>(more) * plan.flops_per_step;
   result.disk_bytes = static_cast<double>(checkpoints_kept(config.training) * checkpoint_bytes(plan));
-  result.seconds = run_seconds(config, plan, watch.step_seconds(config, plan, result.note));
+  if (const auto pace = watch.pace(config, plan, result.note)) result.seconds = run_seconds(config, plan, *pace);
   return result;
 }
 

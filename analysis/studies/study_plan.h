@@ -21,7 +21,7 @@ struct StudyPlan {
   bool may_extend = false;                                    ///< tuning may add runs
 };
 struct PlanOptions {
-  bool measure = true;  ///< time two training steps of every distinct model
+  bool measure = true;  ///< time steps and evaluation of every distinct model
   std::function<void(const std::string&)> say = {};
 };
 /// Throws UsageError, DataError (a tokenizer that is not there).

@@ -4,11 +4,10 @@
 #include <cmath>
 
 #include "models/architectures/stack.h"
+#include "models/training/run_cost.h"
 
 namespace saccade {
 namespace {
-
-constexpr int64_t kProbedTokens = 4096;
 
 /// The first `length` tokens of one sequence.
 FrozenBatch part(const FrozenBatch& batch, int64_t sequence, int64_t length) {

@@ -44,12 +44,14 @@ int run(const ConfigOptions& options, bool measure) {
       {"captures", bytes(plan.capture_bytes) + " at each of " + std::to_string(captures_kept(config.training)) + " steps"}};
   if (measure) {
     require_device(config, plan);
-    const double seconds = measure_step_seconds(config, plan);
-    json["seconds_per_step"] = seconds;
-    json["seconds"] = run_seconds(config, plan, seconds);
+    const RunPace pace = measure_pace(config, plan);
+    const double seconds = run_seconds(config, plan, pace), training = pace.step * run_work(config, plan).steps;
+    json.update(to_json(pace));
+    json["seconds"] = seconds;
     rows.push_back(
-        {"measured", human_seconds(seconds) + " a step, " + human(static_cast<double>(plan.tokens_per_step) / seconds) + " tokens/s"});
-    rows.push_back({"time, with evaluation", human_seconds(run_seconds(config, plan, seconds))});
+        {"measured", human_seconds(pace.step) + " a step, " + human(static_cast<double>(plan.tokens_per_step) / pace.step) + " tokens/s"});
+    rows.push_back(
+        {"time", human_seconds(seconds) + ", " + human_seconds(seconds - training) + " of it for evaluation, statistics and captures"});
   }
   print_result(json, architecture_title(config.architecture) + "\n\n" + list(rows) + layers_text(plan));
   require_device(config, plan);
@@ -60,7 +62,7 @@ const RegisterCommand command{
     {"plan", "Parameters, memory and FLOPs of a run, without starting it.", "saccade plan run.json --measure", [](CLI::App& app) {
        auto options = add_config_options(app);
        auto measure = std::make_shared<bool>(false);
-       app.add_flag("--measure", *measure, "Time two steps and estimate the duration of the run");
+       app.add_flag("--measure", *measure, "Time steps, evaluation, statistics and captures, and estimate the duration of the run");
        return [=] { return run(*options, *measure); };
      }}};
 

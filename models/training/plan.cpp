@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 
-#include "kernels/engine/random.h"
 #include "models/architectures/stack.h"
 #include "models/evaluation/evaluation_pass.h"
 #include "models/layers/block_model.h"
@@ -229,31 +227,6 @@ void require_device(const RunConfig& config, const Plan& plan) {
                     less = "reduce /training/capture_tokens or /architecture/heads";
   require(plan.device_bytes(), device, looking, less);
   if (device.is_cuda()) require(plan.host_bytes(), Device::cpu(), looking, less);
-}
-
-double measure_step_seconds(const RunConfig& config, const Plan& plan, int steps) {
-  use_threads(config.threads);
-  TrainingStep step(config, plan.vocabulary, plan.where ? *plan.where : parse_device(config.device));
-  const Random random(0, "tokens of a measured step");
-  const auto fill = [&](std::span<int32_t> tokens, uint64_t first) {
-    for (size_t i = 0; i < tokens.size(); ++i)
-      tokens[i] = static_cast<int32_t>(random.below(static_cast<uint64_t>(plan.vocabulary), first + i));
-  };
-  fill(step.tokens(), 0);
-  fill(step.targets(), step.tokens().size());
-  const auto run = [&](int64_t number) {
-    step.begin();
-    for (int64_t i = 0; i < config.training.gradient_accumulation; ++i) step.forward_backward();
-    step.gradient_norm();
-    step.update(config.training.learning_rate, number);
-  };
-  run(1);  // touches the memory
-  run(2);  // records the step on a GPU
-  step.measures();
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < steps; ++i) run(3 + i);
-  step.measures();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / std::max(steps, 1);
 }
 
 nlohmann::json to_json(const Plan& plan) {

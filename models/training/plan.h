@@ -77,9 +77,6 @@ MemoryState device_memory(Device device);
 /// Throws DeviceError when the plan's device is missing or has less memory available now than the plan needs. Allocates nothing.
 void require_device(const RunConfig& config, const Plan& plan);
 
-/// Seconds per optimizer step, measured by really running `steps` steps on random tokens on the plan's device.
-double measure_step_seconds(const RunConfig& config, const Plan& plan, int steps = 2);
-
 nlohmann::json to_json(const Plan& plan);
 
 }  // namespace saccade

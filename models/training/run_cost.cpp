@@ -17,11 +17,48 @@ int64_t branch_steps(const TrainingConfig& training) {
   return steps;
 }
 
-double run_seconds(const RunConfig& config, const Plan& plan, double step_seconds) {
-  const auto steps = static_cast<double>(config.training.steps + branch_steps(config.training));
-  const double every = static_cast<double>(std::max<int64_t>(1, config.training.evaluate_every));
-  const double evaluations = config.training.evaluate_every > 0 ? std::ceil(steps / every) : 1;
-  return step_seconds * (steps + evaluations * plan.flops_per_evaluation / plan.flops_per_step);
+namespace {
+
+/// How many of the steps behind `first` up to `last` are measured at: every so many, and the last.
+int64_t times_due(int64_t every, int64_t first, int64_t last) {
+  if (every <= 0) return 1;
+  return last / every - first / every + (last % every != 0 ? 1 : 0);
+}
+
+}  // namespace
+
+RunWork run_work(const RunConfig& config, const Plan& plan) {
+  const TrainingConfig& training = config.training;
+  const int64_t length = config.data.sequence_length, sequences = evaluation_sequences(training, length);
+  const auto domains = static_cast<int64_t>(config.data.train.size() + config.data.ood.size());
+  const int64_t probed = std::min(sequences, std::max<int64_t>(1, kProbedTokens / length));
+  const auto samples = static_cast<int64_t>(1 + config.data.ood.size());
+  const int64_t capture_every = training.capture_every > 0 ? training.capture_every : training.checkpoint_every;
+  RunWork work;
+  const auto add = [&](int64_t evaluations, int64_t probes, int64_t captures) {
+    work.evaluated_sequences += evaluations * sequences * domains;
+    work.probed_sequences += probes * probed;
+    work.captured_samples += captures * samples;
+  };
+  const auto train = [&](int64_t first, int64_t last) {
+    add(times_due(training.evaluate_every, first, last), times_due(training.probe_every, first, last),
+        times_due(capture_every, first, last));
+    work.evaluated_sequences += domains * ((training.final_evaluation_tokens + length - 1) / length);
+  };
+  work.steps = plan.run_flops / plan.flops_per_step + static_cast<double>(branch_steps(training));
+  train(0, training.steps);
+  if (training.evaluate_at_start) add(1, 1, 1);
+  if (training.schedule != "wsd") return work;
+  const WsdSettings wsd = wsd_schema.read(training.schedule_settings, "/training");
+  for (const int64_t start : cooldown_steps_of(training)) train(start, start + wsd.branch_cooldown(start));
+  return work;
+}
+
+double run_seconds(const RunConfig& config, const Plan& plan, const RunPace& pace) {
+  const RunWork work = run_work(config, plan);
+  return pace.step * work.steps + pace.evaluated_sequence * static_cast<double>(work.evaluated_sequences) +
+         pace.probed_sequence * static_cast<double>(work.probed_sequences) +
+         pace.captured_sample * static_cast<double>(work.captured_samples);
 }
 
 int64_t checkpoint_bytes(const Plan& plan) { return 4 * plan.parameters + plan.optimizer_bytes; }

@@ -1,14 +1,26 @@
 #pragma once
 #include "models/config/config.h"
 #include "models/training/plan.h"
+#include "models/training/run_pace.h"
 
 namespace saccade {
 
 /// Steps of the cooldown branches of a run, beyond its own.
 int64_t branch_steps(const TrainingConfig& training);
 
-/// Seconds of a run with its branches and evaluations, which take a share of a step by their FLOPs; not of preparing text.
-double run_seconds(const RunConfig& config, const Plan& plan, double step_seconds);
+/// Tokens of the first domain, in whole sequences and one at least, that statistics are probed on.
+inline constexpr int64_t kProbedTokens = 4096;
+
+/// How often a run does what takes its time, its branches counted.
+struct RunWork {
+  double steps = 0;  ///< whole batches; the smaller ones of a warm-up count by their FLOPs
+  int64_t evaluated_sequences = 0, probed_sequences = 0, captured_samples = 0;
+};
+RunWork run_work(const RunConfig& config, const Plan& plan);
+
+/// Seconds of a run with its branches, evaluations, statistics and captures; not of preparing text and writing files. A run that ends at an
+/// accuracy may take less.
+double run_seconds(const RunConfig& config, const Plan& plan, const RunPace& pace);
 
 /// Bytes of a checkpoint: weights in f32 and the optimizer's state.
 int64_t checkpoint_bytes(const Plan& plan);

@@ -20,6 +20,7 @@
 #include "models/resources.h"
 #include "models/training/decoder.h"
 #include "models/training/plan.h"
+#include "models/training/run_pace.h"
 #include "models/training/trainer.h"
 #include "models/training/training_step.h"
 #include "tests/gpu/first_gpu.h"
@@ -413,7 +414,7 @@ void time_step(const char* name, const json& architecture, int64_t vocabulary, i
                                              {"precision", precision}},
                                             name);
     const Plan plan = make_plan(config, vocabulary);
-    const double seconds = measure_step_seconds(config, plan, 10);
+    const double seconds = measure_pace(config, plan).step;
     const double tokens = static_cast<double>(batch * length);
     std::printf("%-24s %-5s %9.3f ms %8.3f Mtok/s %7.1f TFLOP/s  %7.2f GiB  %.1f M\n", name, precision, seconds * 1e3,
                 tokens / seconds / 1e6, plan.flops_per_step / seconds / 1e12, static_cast<double>(plan.peak_bytes) / (1 << 30),

@@ -3,6 +3,7 @@
 
 #include "models/architectures/registry.h"
 #include "models/training/plan.h"
+#include "models/training/run_pace.h"
 #include "tests/models/model_fixture.h"
 
 namespace saccade::test {
@@ -106,7 +107,10 @@ class PlanTest : public QObject {
 
   void steps_are_really_timed() {
     const RunConfig config = small_run({{"heads", 2}});
-    QVERIFY(measure_step_seconds(config, make_plan(config, 257), 3) > 0);
+    const RunPace pace = measure_pace(config, make_plan(config, 257));
+    const nlohmann::json parts = to_json(pace);
+    for (const auto& [name, seconds] : parts.items()) QVERIFY2(seconds.get<double>() > 0, name.c_str());
+    QVERIFY(to_json(pace_from(parts)) == parts);
     QCOMPARE(to_json(make_plan(small_run({{"heads", 2}}), 257)).at("tokens_per_step").get<int>(), 96);
   }
 

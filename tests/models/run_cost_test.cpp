@@ -21,14 +21,40 @@ class RunCostTest : public QObject {
   }
 
  private Q_SLOTS:
-  /// Two domains of 640 tokens forward alone, ten times, beside 100 steps of 128 tokens forward and backward.
-  void evaluations_take_their_share() {
-    const RunConfig often = config(), once = config({{"training", {{"evaluate_every", 1000}}}});
+  /// Two domains of ten sequences, of which the first is probed; maps of one sequence of each.
+  void work_is_counted_by_what_is_done() {
+    const Json rarely = {{"training", {{"probe_every", 50}, {"checkpoint_every", 30}}}};
+    const RunConfig often = config(rarely), once = config({{"training", {{"evaluate_every", 1000}, {"probe_every", 1000}}}});
     const Plan plan = make_plan(often, vocabulary_of("bytes"));
-    const double share = plan.flops_per_evaluation / plan.flops_per_step;
-    QVERIFY(share > 2 && share < 6);  // 10 times the tokens at a third of the work
-    QVERIFY(std::abs(run_seconds(often, plan, 0.5) - 0.5 * (100 + 10 * share)) < 1e-9);
-    QVERIFY(std::abs(run_seconds(once, plan, 0.5) - 0.5 * (100 + share)) < 1e-9);  // at the end all the same
+    const RunWork work = run_work(often, plan);
+    QCOMPARE(work.steps, 100.0);
+    QCOMPARE(work.evaluated_sequences, int64_t{10 * 2 * 10});
+    QCOMPARE(work.probed_sequences, int64_t{2 * 10});
+    QCOMPARE(work.captured_samples, int64_t{4 * 2});                      // 30, 60, 90 and the end
+    QCOMPARE(run_work(once, plan).evaluated_sequences, int64_t{2 * 10});  // at the end all the same
+    QCOMPARE(run_work(once, plan).probed_sequences, int64_t{10});
+    QVERIFY(std::abs(run_seconds(often, plan, {.step = 0.5, .evaluated_sequence = 0.25, .probed_sequence = 2, .captured_sample = 4}) -
+                     (50 + 50 + 40 + 32)) < 1e-9);
+  }
+
+  void start_end_branches_and_smaller_batches_count() {
+    const RunConfig plain = config(), started = config({{"training", {{"evaluate_at_start", true}, {"final_evaluation_tokens", 6400}}}});
+    const Plan plan = make_plan(plain, vocabulary_of("bytes"));
+    const RunWork work = run_work(plain, plan), more = run_work(started, plan);
+    QCOMPARE(more.evaluated_sequences - work.evaluated_sequences, int64_t{2 * 10 + 2 * 100});
+    QCOMPARE(more.probed_sequences - work.probed_sequences, int64_t{10});
+    QCOMPARE(more.captured_samples - work.captured_samples, int64_t{2});
+    const RunConfig branched = config({{"training", {{"schedule", "wsd"}, {"warmup_steps", 5}, {"cooldown_at", {45}}}}});
+    const int64_t cooldown = branch_steps(branched.training);
+    QVERIFY(cooldown > 0);
+    const RunWork with_branch = run_work(branched, plan);
+    QCOMPARE(with_branch.steps, 100.0 + static_cast<double>(cooldown));
+    const int64_t tens = (45 + cooldown) / 10 - 4 + ((45 + cooldown) % 10 != 0 ? 1 : 0);  // and at its end
+    QCOMPARE(with_branch.evaluated_sequences - work.evaluated_sequences, tens * 2 * 10);
+    const RunConfig growing = config(
+        {{"training", {{"batch_tokens", 512}, {"gradient_accumulation", 4}, {"batch_warmup_tokens", 128}, {"batch_warmup_steps", 40}}}});
+    const double steps = run_work(growing, make_plan(growing, vocabulary_of("bytes"))).steps;
+    QVERIFY2(steps > 70 && steps < 95, std::to_string(steps).c_str());  // forty steps of 1, 2, 3 and 4 quarters
   }
 
   void embeddings_are_the_tables_alone() {

@@ -110,6 +110,36 @@ class RunListTest : public QObject {
     QVERIFY(loss && !loss->value.empty());
   }
 
+  /// A list of a thousand runs would lay out and paint itself five times a second.
+  void views_are_told_of_the_run_at_work_alone() {
+    const QTemporaryDir folder;
+    write(folder, "a", {});
+    write(folder, "b", {.mixer = "avey"});
+    const FixtureOptions options{.mixer = "top1_chunk", .steps = 1000};
+    RunWriter writer = RunWriter::create(folder.filePath(QStringLiteral("live")).toStdString(), fixture_info(options));
+    writer.set_state(RunState::running, 0);
+    writer.add(fixture_step(options, 1));
+    RunList runs(folder.path());
+    GroupedRuns grouped(&runs);
+    const QAbstractItemModelTester tester(&grouped);
+    QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
+    QTRY_COMPARE(runs.visibleRuns().size(), size_t{3});
+    QTRY_COMPARE(grouped.rowCount(), 5);
+    QTest::qWait(500);
+    QSignalSpy told(&grouped, &QAbstractItemModel::dataChanged), reset(&grouped, &QAbstractItemModel::modelReset);
+    for (int64_t step = 2; step < 40; ++step) {
+      writer.add(fixture_step(options, step));
+      QTest::qWait(20);
+    }
+    const int live = grouped.row(folder.filePath(QStringLiteral("live")));
+    QTRY_VERIFY(told.size() > 0);
+    for (const QList<QVariant>& each : told) {
+      QCOMPARE(each[0].toModelIndex().row(), live);
+      QCOMPARE(each[1].toModelIndex().row(), live);
+    }
+    QCOMPARE(reset.size(), 0);
+  }
+
   void visibility_is_by_directory_and_kept() {
     const QTemporaryDir folder;
     write(folder, "a", {});

@@ -71,6 +71,57 @@ class SweepViewTest : public QObject {
     QVERIFY_THROWS_EXCEPTION(UsageError, study_file(sweep, Json::object(), fields()));
   }
 
+  void equal_and_branches_go_into_the_file() {
+    Json sweep = empty_sweep();
+    sweep["axes"] = {{{"setting", "architecture.layers"}, {"kind", "values"}, {"values", "1, 2"}}};
+    QVERIFY(!study_file(sweep, Json::object(), fields()).contains("equal") &&
+            !study_file(sweep, Json::object(), fields()).contains("branches"));
+    sweep.update({{"equal", "parameters"}, {"equal_by", "architecture.width, architecture.heads"}, {"branches", "0.5, 8"}});
+    Study study = parse_study(study_file(sweep, Json::object(), fields()).dump(), "test", "sweep");
+    QVERIFY(study.equal && study.equal->what == StudyEqual::What::parameters);
+    QCOMPARE(study.equal->by, (std::vector<std::string>{"architecture.width", "architecture.heads"}));
+    QCOMPARE(study.branches, (std::vector<double>{0.5, 8}));
+    sweep["equal"] = "tokens";  // by steps: the settings of before are not asked
+    study = parse_study(study_file(sweep, Json::object(), fields()).dump(), "test", "sweep");
+    QVERIFY(study.equal && study.equal->what == StudyEqual::What::tokens);
+  }
+
+  /// Added, altered and taken out, and all of it taken back with Ctrl+Z, also from within a line of text.
+  void changes_are_undone_and_redone() {
+    Shown shown(program_.path("runs"));
+    shown.page->findChild<QPlainTextEdit*>()->setPlainText(QString::fromStdString(Program::config().dump()));
+    shown.open();
+    shown.page->activateWindow();
+    QVERIFY(QTest::qWaitForWindowActive(shown.page.get()));
+    const auto sweep = [&] { return shown.page->sweep()->sweep(); };
+    const Json empty = sweep();
+    shown.add();
+    shown.vary("Axis 1", "architecture.width");
+    const Json proposed = sweep();
+    shown.type("Axis 1, values", "8, 16");
+    const Json typed = sweep();
+    QVERIFY(typed != proposed);
+    auto* equal = shown.child<QComboBox>("What all runs have equal");
+    equal->setFocus();
+    QTest::keyClicks(equal, "p");
+    QTRY_COMPARE(sweep()["equal"].get<std::string>(), std::string("parameters"));
+    QTest::mouseClick(shown.child<QToolButton>("Remove Axis 1"), Qt::LeftButton);
+    QVERIFY(sweep()["axes"].empty());
+    const auto key = [&](int which) { QTest::keyClick(QApplication::focusWidget(), static_cast<Qt::Key>(which), Qt::ControlModifier); };
+    key(Qt::Key_Z);
+    QCOMPARE(sweep()["axes"].size(), size_t{1});
+    key(Qt::Key_Z);
+    QVERIFY(sweep() == typed);
+    shown.page->sweep()->findChild<QLineEdit*>()->setFocus();
+    key(Qt::Key_Z);
+    QVERIFY2(sweep() == proposed, sweep().dump().c_str());
+    for (int i = 0; i < 5; ++i) key(Qt::Key_Z);
+    QVERIFY2(sweep() == empty, sweep().dump().c_str());
+    for (int i = 0; i < 9; ++i) key(Qt::Key_Y);
+    QVERIFY(sweep()["axes"].empty());
+    QCOMPARE(sweep()["equal"].get<std::string>(), std::string("parameters"));
+  }
+
   void settings_propose_values_around_their_own() {
     for (const FormField& field : fields()) {
       Json sweep = empty_sweep();

@@ -6,6 +6,7 @@
 #include <QMouseEvent>
 #include <QPainter>
 #include <QPixmap>
+#include <QTimer>
 #include <QToolButton>
 #include <QToolTip>
 #include <QWheelEvent>
@@ -70,7 +71,24 @@ struct FigureView::Impl {
     scene.reset();
     under = {};
     view->update();
+    buildSoon();
   }
+  /// In an event of its own, ahead of painting: a page of charts that were all painted in one event would hold up what is typed.
+  void buildSoon() {
+    if (!view->isVisible() || !prepared->filled || std::exchange(building, true)) return;
+    QTimer::singleShot(0, view, [this] {
+      building = false;
+      if (view->isVisible() && prepared->filled) build();
+    });
+  }
+  void build() {
+    if (!scene) {
+      ensureScene();
+      scene->layout(view->size(), window);
+    }
+    if (under.isNull()) paintUnder();
+  }
+  bool building = false;
   void ensureScene() {
     if (scene) return;
     FigureStyle style = FigureStyle::fromPalette(view->palette(), view->font());
@@ -334,11 +352,7 @@ void FigureView::paintEvent(QPaintEvent*) {
     painter.setPen(palette().color(QPalette::PlaceholderText));
     painter.drawText(rect().adjusted(12, 8, -12, -8), Qt::AlignCenter | Qt::TextWordWrap, impl_->empty_text);
   } else {
-    if (!impl_->scene) {
-      impl_->ensureScene();
-      impl_->scene->layout(size(), impl_->window);
-    }
-    if (impl_->under.isNull()) impl_->paintUnder();
+    impl_->build();
     painter.drawPixmap(0, 0, impl_->under);
     impl_->showCurves();
     impl_->layer.paint(painter, impl_->plane());

@@ -14,6 +14,7 @@
 
 #include "analysis/studies/study_folder.h"
 #include "ui/charts/figure_view.h"
+#include "ui/charts/kept_zoom.h"
 #include "ui/charts/two_columns.h"
 #include "ui/compare/comparison_table.h"
 #include "ui/live/live_figures.h"
@@ -146,8 +147,17 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
   connect(session_.runs(), &RunList::changed, this, &ComparePage::refresh);
   connect(&session_, &Session::currentRunChanged, this, &ComparePage::refresh);
   if (const QVariant loss = session_.place().value("compare/loss"); loss.isValid()) at_loss_ = loss.toDouble();
-  connect(domain_, &QComboBox::currentIndexChanged, this, &ComparePage::refresh);
-  connect(pretraining_, &QComboBox::currentIndexChanged, this, [this] {
+  wanted_domain_ = session_.place().value("compare/domain").toString();
+  pretraining_->setCurrentIndex(std::clamp(session_.place().value("compare/pretraining").toInt(), 0, pretraining_->count() - 1));
+  restore_zoom(*trajectories_, session_.place(), "compare/zoom");
+  connect(trajectories_, &FigureView::zoomChanged, this, [this] { keep_zoom(*trajectories_, session_.place(), "compare/zoom"); });
+  connect(domain_, &QComboBox::currentIndexChanged, this, [this] {
+    wanted_domain_ = domain_->currentIndex() > 0 ? domain_->currentText() : QString();
+    session_.place().set("compare/domain", wanted_domain_);
+    refresh();
+  });
+  connect(pretraining_, &QComboBox::currentIndexChanged, this, [this](int index) {
+    session_.place().set("compare/pretraining", index);
     at_loss_.reset();  // another loss has another scale
     session_.place().set("compare/loss", {});
     refresh();
@@ -244,10 +254,9 @@ void ComparePage::updateDomains() {
   for (int i = 0; i < domain_->count(); ++i) present << domain_->itemText(i);
   if (names == present) return;
   const QSignalBlocker blocker(domain_);
-  const QString chosen = domain_->currentText();
   domain_->clear();
   domain_->addItems(names);
-  domain_->setCurrentIndex(std::max(0, domain_->findText(chosen)));
+  domain_->setCurrentIndex(std::max(0, domain_->findText(wanted_domain_)));
 }
 
 void ComparePage::refresh() {
@@ -263,6 +272,7 @@ void ComparePage::refresh() {
 void ComparePage::show(const Made& made) {
   const Comparison& comparison = made.comparison;
   trajectories_->setPrepared(made.figure);
+  keep_zoom(*trajectories_, session_.place(), "compare/zoom");  // another loss on the x axis ends it
   equal_->setComparison(comparison);
   end_->setComparison(comparison);
   equal_card_->setTitle(tr("At equal pre-training loss"),

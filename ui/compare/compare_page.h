@@ -46,6 +46,7 @@ class ComparePage : public QWidget {
   Session& session_;
   LatestJob<Made> job_;
   std::optional<double> at_loss_;  ///< where the reader put the line; else the lowest loss that all have reached
+  QString wanted_domain_;          ///< chosen by the reader; empty: the mean of all
   TuningOfRun tuning_;             ///< what studies say of the runs they made
   bool stale_ = true;
   FigureView* trajectories_;

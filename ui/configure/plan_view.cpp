@@ -86,8 +86,8 @@ PlanView::PlanView(QWidget* parent)
   connect(measure_, &QPushButton::clicked, this, &PlanView::toggleMeasurement);
   connect(worker_, &PlanWorker::planned, this, &PlanView::showPlan);
   connect(worker_, &PlanWorker::failed, this, &PlanView::setNoConfig);
-  connect(worker_, &PlanWorker::measured, this, [this](double seconds) {
-    seconds_per_step_ = seconds;
+  connect(worker_, &PlanWorker::measured, this, [this](const RunPace& pace) {
+    pace_ = pace;
     showTime();
   });
   connect(worker_, &PlanWorker::measurementFailed, this, [this](const QString& why) {
@@ -118,9 +118,10 @@ void PlanView::setConfig(const RunConfig& config, int64_t done) {
                          config.data.tokenizer == config_.data.tokenizer && config.training.batch_tokens == config_.training.batch_tokens &&
                          config.training.gradient_accumulation == config_.training.gradient_accumulation &&
                          config.training.activation_checkpointing == config_.training.activation_checkpointing &&
+                         config.data.task == config_.data.task && config.training.capture_tokens == config_.training.capture_tokens &&
                          config.device == config_.device && config.precision == config_.precision && config.threads == config_.threads;
   if (!same_step) {
-    seconds_per_step_.reset();
+    pace_.reset();
     worker_->cancelMeasurement();
   }
   config_ = config;
@@ -132,7 +133,7 @@ void PlanView::setNoConfig(const QString& why) {
   worker_->forget();
   worker_->cancelMeasurement();
   plan_.reset();
-  seconds_per_step_.reset();
+  pace_.reset();
   for (QLabel* value : {parameters_, embeddings_, tokens_, flops_, state_, device_, memory_, checkpoint_, captures_})
     value->setText(QStringLiteral("–"));
   bar_->setPlan({}, 0);
@@ -186,19 +187,20 @@ void PlanView::showPlan(const Plan& plan, int64_t embeddings) {
 
 void PlanView::showTime() {
   const bool measuring = worker_->measuring();
-  measure_->setText(measuring ? tr("Cancel measurement") : seconds_per_step_ ? tr("Measure again") : tr("Measure speed"));
+  measure_->setText(measuring ? tr("Cancel measurement") : pace_ ? tr("Measure again") : tr("Measure speed"));
   measure_->setAccessibleName(measure_->text());
-  measure_->setToolTip(tr("Trains two steps on random tokens, on this device."));
+  measure_->setToolTip(tr("Trains and evaluates on random tokens for some seconds, on this device."));
   measure_->setEnabled(plan_.has_value() || measuring);
-  if (!plan_ || !seconds_per_step_) {
+  if (!plan_ || !pace_) {
     speed_->setText(measuring ? tr("measuring …") : QStringLiteral("–"));
     time_->setText(QStringLiteral("–"));
     return;
   }
-  speed_->setText(tr("%1tok/s").arg(formatCount(static_cast<double>(plan_->tokens_per_step) / *seconds_per_step_)));
+  speed_->setText(tr("%1tok/s").arg(formatCount(static_cast<double>(plan_->tokens_per_step) / pace_->step)));
   const auto steps = static_cast<double>(plan_->steps), left = steps - static_cast<double>(done_);
-  time_->setText(tr("about %1").arg(formatDuration(run_seconds(config_, *plan_, *seconds_per_step_) * left / steps)));
-  time_->setToolTip(done_ > 0 ? tr("Of the steps after %1, evaluations counted.").arg(done_) : tr("Evaluations counted."));
+  time_->setText(tr("about %1").arg(formatDuration(run_seconds(config_, *plan_, *pace_) * left / steps)));
+  time_->setToolTip(done_ > 0 ? tr("Of the steps after %1, with evaluation, statistics and captures.").arg(done_)
+                              : tr("With evaluation, statistics and captures."));
 }
 
 void PlanView::toggleMeasurement() {

@@ -4,6 +4,7 @@
 
 #include "models/config/config.h"
 #include "models/training/plan.h"
+#include "models/training/run_pace.h"
 
 class QGridLayout;
 class QLabel;
@@ -33,7 +34,7 @@ class PlanView : public QWidget {
   PlanWorker* worker_;
   RunConfig config_;
   std::optional<Plan> plan_;
-  std::optional<double> seconds_per_step_;
+  std::optional<RunPace> pace_;
   int64_t done_ = 0;
   QLabel *parameters_, *embeddings_, *tokens_, *checkpoint_, *captures_, *flops_, *device_, *memory_, *state_, *speed_, *time_;
   MemoryBar* bar_;

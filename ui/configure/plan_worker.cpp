@@ -95,7 +95,7 @@ void PlanWorker::finishMeasurement() {
   const QByteArray output = process->readAllStandardOutput();
   const auto answer = nlohmann::json::parse(output.begin(), output.end(), nullptr, false);
   if (answer.is_object() && answer.contains("seconds_per_step") && process->exitCode() == 0) {
-    Q_EMIT measured(answer.at("seconds_per_step").get<double>());
+    Q_EMIT measured(pace_from(answer));
     return;
   }
   const QString why = last_line(process->readAllStandardError());

@@ -7,6 +7,7 @@
 
 #include "models/config/config.h"
 #include "models/training/plan.h"
+#include "models/training/run_pace.h"
 
 class QProcess;
 
@@ -28,7 +29,7 @@ class PlanWorker : public QObject {
  Q_SIGNALS:
   void planned(const saccade::Plan& plan, qint64 embeddings);  ///< parameters of embeddings among all
   void failed(const QString& message);
-  void measured(double secondsPerStep);
+  void measured(const saccade::RunPace& pace);
   void measurementFailed(const QString& message);
 
  private:

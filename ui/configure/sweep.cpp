@@ -99,8 +99,13 @@ Json empty_sweep() {
           {"axes", Json::array()},
           {"tuned", false},
           {"tuning", {{"setting", "training.learning_rate"}, {"kind", "log"}, {"from", "0.001"}, {"to", "0.008"}, {"count", 4}}},
-          {"extend", true}};
+          {"extend", true},
+          {"equal", ""},
+          {"equal_by", "architecture.width"},
+          {"branches", ""}};
 }
+
+bool equal_by_settings(const std::string& what) { return what == "parameters" || what == "state"; }
 
 std::string dotted_name(const FormField& field) {
   std::string name = field.pointer.substr(1);
@@ -151,6 +156,11 @@ Json study_file(const Json& sweep, const Json& base, const std::vector<FormField
     file["tuning"] = axis_of(sweep.value("tuning", Json::object()), "/tuning", fields);
     file["tuning"]["extend"] = sweep.value("extend", false);
   }
+  if (const std::string what = sweep.value("equal", ""); !what.empty()) {
+    file["equal"] = {{"what", what}};
+    if (equal_by_settings(what)) file["equal"]["by"] = list_of(sweep.value("equal_by", ""), true);
+  }
+  if (const Json branches = list_of(sweep.value("branches", ""), true); !branches.empty()) file["branches"] = branches;
   return file;
 }
 

@@ -12,10 +12,13 @@ namespace saccade::ui {
 ///     {"name": "windows", "question": "…", "seeds": "1, 2", "axes": [{"setting": "architecture.window", "kind": "values", "values": "8,
 ///     16"},
 ///      {"setting": "training.learning_rate", "kind": "log", "from": "0.001", "to": "0.01", "count": 4}], "tuned": true,
-///      "tuning": {an axis}, "extend": true}
+///      "tuning": {an axis}, "extend": true, "equal": "parameters", "equal_by": "architecture.width", "branches": "0.5, 0.8"}
 ///
 /// Texts are as they were typed: what they mean, and whether they mean anything, is said when the study file is made of them.
 nlohmann::json empty_sweep();
+
+/// Whether runs are made equal in this ("parameters", "state") by settings of the architecture, not by their number of steps.
+bool equal_by_settings(const std::string& what);
 
 /// "architecture.window"
 std::string dotted_name(const FormField& field);

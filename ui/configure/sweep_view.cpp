@@ -1,8 +1,11 @@
 #include "ui/configure/sweep_view.h"
 
+#include <QAction>
 #include <QCheckBox>
+#include <QComboBox>
 #include <QDir>
 #include <QFormLayout>
+#include <QKeyEvent>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
@@ -11,6 +14,7 @@
 
 #include "analysis/studies/study.h"
 #include "kernels/engine/error.h"
+#include "ui/calm_wheel.h"
 #include "ui/configure/axis_editor.h"
 #include "ui/configure/plain_scroll.h"
 #include "ui/configure/problem_label.h"
@@ -62,6 +66,9 @@ SweepView::SweepView(Session& session, QWidget* parent)
       tuned_(new QCheckBox(tr("Tune at one seed:"), this)),
       extend_(new QCheckBox(tr("go on beyond the ends while the best value is there"), this)),
       tuning_(new AxisEditor(tr("Tuning"), false, this)),
+      equal_(new QComboBox(this)),
+      equal_by_(line(tr("Settings that make runs equal"), tr("architecture.width"), this)),
+      branches_(line(tr("Cooldown branches"), tr("none; 0.5, 0.8 of all steps, or steps"), this)),
       problem_(new ProblemLabel(this)),
       start_(new StudyStart(session, this)) {
   auto* content = new QWidget(this);
@@ -72,6 +79,7 @@ SweepView::SweepView(Session& session, QWidget* parent)
   column->addLayout(axes_box_);
   column->addWidget(add_, 0, Qt::AlignLeft);
   column->addWidget(makeTuning());
+  column->addWidget(makeRules());
   column->addWidget(problem_);
   column->addWidget(start_);
   column->addWidget(save_, 0, Qt::AlignRight);
@@ -81,7 +89,8 @@ SweepView::SweepView(Session& session, QWidget* parent)
   outer->setContentsMargins(0, 0, 0, 0);
   outer->addWidget(scroll);
 
-  for (QLineEdit* field : {name_, question_, seeds_}) connect(field, &QLineEdit::textEdited, this, &SweepView::follow);
+  for (QLineEdit* field : {name_, question_, seeds_, equal_by_, branches_})
+    connect(field, &QLineEdit::textEdited, this, &SweepView::follow);
   for (QCheckBox* box : {tuned_, extend_}) connect(box, &QCheckBox::clicked, this, &SweepView::follow);
   connect(tuning_, &AxisEditor::edited, this, &SweepView::follow);
   connect(tuning_, &AxisEditor::settingChosen, this, [this](const QString& setting) { propose(tuning_, setting); });
@@ -102,6 +111,8 @@ SweepView::SweepView(Session& session, QWidget* parent)
   Json begin = empty_sweep();
   if (last.is_object()) begin.update(last);
   setSweep(begin);
+  now_ = sweep();
+  makeUndo();
 }
 
 QWidget* SweepView::makeHead() {
@@ -131,6 +142,74 @@ QWidget* SweepView::makeTuning() {
   return box;
 }
 
+QWidget* SweepView::makeRules() {
+  equal_->addItem(tr("nothing: as they are written"), QString());
+  equal_->addItem(tr("parameters"), QStringLiteral("parameters"));
+  equal_->addItem(tr("cache / state per token"), QStringLiteral("state"));
+  equal_->addItem(tr("FLOPs"), QStringLiteral("flops"));
+  equal_->addItem(tr("tokens"), QStringLiteral("tokens"));
+  equal_->setAccessibleName(tr("What all runs have equal"));
+  equal_->setToolTip(tr("Every cell is brought to what the first one has: FLOPs and tokens by training.steps."));
+  calm_wheel(equal_);
+  equal_by_->setToolTip(tr("Integer settings of the architecture, coarse to fine, with commas between."));
+  branches_->setToolTip(
+      tr("Where cooldown branches begin, so that losses are compared at the ends of cooldowns. The schedule is then wsd."));
+  connect(equal_, &QComboBox::activated, this, &SweepView::follow);
+  auto* box = new QWidget(this);
+  auto* rows = new QFormLayout(box);
+  rows->setContentsMargins(0, 4, 0, 0);
+  rows->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+  rows->addRow(tr("Equal"), equal_);
+  rows->addRow(tr("by"), equal_by_);
+  rows->addRow(tr("Branches"), branches_);
+  return box;
+}
+
+void SweepView::makeUndo() {
+  const auto add = [this](const QString& text, const QKeySequence& key, std::vector<Json>& from, std::vector<Json>& to) {
+    auto* action = new QAction(text, this);
+    action->setShortcut(key);
+    action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
+    connect(action, &QAction::triggered, this, [this, &from, &to] { takeBack(from, to); });
+    addAction(action);
+  };
+  add(tr("Undo the last change of the study"), QKeySequence(Qt::CTRL | Qt::Key_Z), done_, undone_);
+  add(tr("Redo the change of the study"), QKeySequence(Qt::CTRL | Qt::Key_Y), undone_, done_);
+  for (QLineEdit* field : findChildren<QLineEdit*>()) field->installEventFilter(this);
+}
+
+/// A line of text would take Ctrl+Z for itself, and know nothing of the other fields.
+bool SweepView::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::ShortcutOverride) {
+    const auto* key = static_cast<QKeyEvent*>(event);
+    if (key->modifiers() == Qt::ControlModifier && (key->key() == Qt::Key_Z || key->key() == Qt::Key_Y)) return true;
+  }
+  return QWidget::eventFilter(watched, event);
+}
+
+/// Of a change what was before it, so that it can be taken back.
+void SweepView::keep() {
+  const Json next = sweep();
+  const Json changes = Json::diff(now_, next);
+  if (changes.empty()) return;
+  const std::string field = changes.size() == 1 && changes[0]["op"] == "replace" ? changes[0]["path"].get<std::string>() : std::string();
+  if (field.empty() || field != edited_) done_.push_back(now_);
+  edited_ = field;
+  undone_.clear();
+  now_ = next;
+}
+
+void SweepView::takeBack(std::vector<Json>& from, std::vector<Json>& to) {
+  if (from.empty()) return;
+  to.push_back(now_);
+  now_ = from.back();
+  from.pop_back();
+  edited_.clear();
+  setSweep(now_);
+  Q_EMIT stopsChanged();
+  follow();
+}
+
 void SweepView::setSweep(const Json& sweep) {
   name_->setText(QString::fromStdString(sweep.value("name", "")));
   question_->setText(QString::fromStdString(sweep.value("question", "")));
@@ -138,16 +217,27 @@ void SweepView::setSweep(const Json& sweep) {
   tuned_->setChecked(sweep.value("tuned", false));
   extend_->setChecked(sweep.value("extend", true));
   tuning_->setAxis(sweep.value("tuning", Json::object()));
-  for (const Json& axis : sweep.value("axes", Json::array())) addAxis(axis);
+  equal_->setCurrentIndex(std::max(0, equal_->findData(QString::fromStdString(sweep.value("equal", "")))));
+  equal_by_->setText(QString::fromStdString(sweep.value("equal_by", "")));
+  branches_->setText(QString::fromStdString(sweep.value("branches", "")));
+  const Json axes = sweep.value("axes", Json::array());
+  while (axes_.size() > axes.size()) dropAxis(axes_.back());
+  for (size_t i = 0; i < axes.size(); ++i) i < axes_.size() ? axes_[i]->setAxis(axes[i]) : static_cast<void>(addAxis(axes[i]));
 }
 
 Json SweepView::sweep() const {
   Json axes = Json::array();
   for (const AxisEditor* axis : axes_) axes.push_back(axis->axis());
-  return {{"name", name_->text().toStdString()},   {"question", question_->text().toStdString()},
-          {"seeds", seeds_->text().toStdString()}, {"axes", axes},
-          {"tuned", tuned_->isChecked()},          {"tuning", tuning_->axis()},
-          {"extend", extend_->isChecked()}};
+  return {{"name", name_->text().toStdString()},
+          {"question", question_->text().toStdString()},
+          {"seeds", seeds_->text().toStdString()},
+          {"axes", axes},
+          {"tuned", tuned_->isChecked()},
+          {"tuning", tuning_->axis()},
+          {"extend", extend_->isChecked()},
+          {"equal", equal_->currentData().toString().toStdString()},
+          {"equal_by", equal_by_->text().toStdString()},
+          {"branches", branches_->text().toStdString()}};
 }
 
 AxisEditor* SweepView::addAxis(const Json& axis) {
@@ -159,15 +249,20 @@ AxisEditor* SweepView::addAxis(const Json& axis) {
   connect(editor, &AxisEditor::removeWanted, this, [this, editor] { removeAxis(editor); });
   axes_.push_back(editor);
   axes_box_->addWidget(editor);
+  for (QLineEdit* field : editor->findChildren<QLineEdit*>()) field->installEventFilter(this);
   Q_EMIT stopsChanged();
   return editor;
 }
 
-void SweepView::removeAxis(AxisEditor* axis) {
+void SweepView::dropAxis(AxisEditor* axis) {
   std::erase(axes_, axis);
   axes_box_->removeWidget(axis);
   axis->hide();
   axis->deleteLater();
+}
+
+void SweepView::removeAxis(AxisEditor* axis) {
+  dropAxis(axis);
   add_->setFocus();
   Q_EMIT stopsChanged();
   follow();
@@ -200,7 +295,9 @@ QString SweepView::fileName() const {
 }
 
 void SweepView::follow() {
-  session_.place().set("configure/sweep", QString::fromStdString(sweep().dump()));
+  keep();
+  session_.place().set("configure/sweep", QString::fromStdString(now_.dump()));
+  equal_by_->setEnabled(equal_by_settings(now_["equal"]));
   for (QWidget* part : {static_cast<QWidget*>(tuning_), static_cast<QWidget*>(extend_)}) part->setVisible(tuned_->isChecked());
   file_ = nullptr;
   if (fileName().isEmpty()) return showProblem(tr("Give the study a name."));
@@ -261,7 +358,7 @@ QString SweepView::save() {
 QWidgetList SweepView::stops() const {
   QWidgetList all{name_, question_, seeds_};
   for (const AxisEditor* axis : axes_) all << axis->stops();
-  all << add_ << tuned_ << tuning_->stops() << extend_ << start_->stops() << save_;
+  all << add_ << tuned_ << tuning_->stops() << extend_ << equal_ << equal_by_ << branches_ << start_->stops() << save_;
   return all;
 }
 

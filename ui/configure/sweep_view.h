@@ -6,6 +6,7 @@
 #include "ui/configure/config_draft.h"
 
 class QCheckBox;
+class QComboBox;
 class QLineEdit;
 class QPushButton;
 class QVBoxLayout;
@@ -21,8 +22,8 @@ class ProblemLabel;
 class Session;
 class StudyStart;
 
-/// A study over the configuration that is being written: axes, seeds and tuning. What it takes is told before it is queued; its file is
-/// kept in own_studies_folder().
+/// A study over the configuration that is being written: axes, seeds, tuning, what all runs have in common, cooldown branches. What it
+/// takes is told before it is queued; its file is kept in own_studies_folder(). Ctrl+Z takes back what was changed.
 class SweepView : public QWidget {
   Q_OBJECT
  public:
@@ -37,13 +38,19 @@ class SweepView : public QWidget {
 
  protected:
   void showEvent(QShowEvent* event) override;
+  bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
   QWidget* makeHead();
   QWidget* makeTuning();
+  QWidget* makeRules();
+  void makeUndo();
   void setSweep(const nlohmann::json& sweep);
+  void keep();
+  void takeBack(std::vector<nlohmann::json>& from, std::vector<nlohmann::json>& to);
   AxisEditor* addAxis(const nlohmann::json& axis);
   void removeAxis(AxisEditor* axis);
+  void dropAxis(AxisEditor* axis);
   void propose(AxisEditor* axis, const QString& setting);
   void follow();
   void showAxes(const Study& study);
@@ -64,6 +71,11 @@ class SweepView : public QWidget {
   QPushButton *add_, *save_;
   QCheckBox *tuned_, *extend_;
   AxisEditor* tuning_;
+  QComboBox* equal_;
+  QLineEdit *equal_by_, *branches_;
+  nlohmann::json now_;                         ///< the sweep as it was kept last
+  std::vector<nlohmann::json> done_, undone_;  ///< before it, and what was taken back
+  std::string edited_;                         ///< the one field that was changed last: what is typed there is one change
   ProblemLabel* problem_;
   StudyStart* start_;
 };

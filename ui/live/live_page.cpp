@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "ui/charts/figure_view.h"
+#include "ui/charts/kept_zoom.h"
 #include "ui/charts/two_columns.h"
 #include "ui/live/point_in_run.h"
 #include "ui/live/scale_button.h"
@@ -104,6 +105,7 @@ LivePage::LivePage(Session& session, QWidget* parent)
   for (const Panel* panel : {&loss_, &gradient_, &speed_})
     connect(panel->view, &FigureView::zoomChanged, &part_changed_, qOverload<>(&QTimer::start));
   link({&loss_, &accuracy_, &layers_, &gap_, &captured_, &gradient_, &domain_, &speed_});
+  keepZooms();
   click_.setSingleShot(true);
   connect(&click_, &QTimer::timeout, this, [this] {
     if (clicked_) std::exchange(clicked_, {})();
@@ -138,6 +140,17 @@ void LivePage::moveMark(double x) {
   for (const Run* run : shown->runs())
     if (directory_of(*run) == session_.currentRun())
       if (const auto step = step_at(*run, x, session_.xAxis())) session_.setCaptureStep(nearest_capture(session_.currentRun(), *step));
+}
+
+void LivePage::keepZooms() {
+  zooms_ = {{&loss_, "live/zoom/loss"},     {&accuracy_, "live/zoom/accuracy"}, {&layers_, "live/zoom/layers"},
+            {&gap_, "live/zoom/gap"},       {&captured_, "live/zoom/captured"}, {&gradient_, "live/zoom/gradient"},
+            {&domain_, "live/zoom/domain"}, {&speed_, "live/zoom/speed"}};
+  for (const auto& [panel, key] : zooms_) {
+    restore_zoom(*panel->view, session_.place(), key);
+    connect(panel->view, &FigureView::zoomChanged, this,
+            [this, view = panel->view, key = key] { keep_zoom(*view, session_.place(), key); });
+  }
 }
 
 /// The run that was pointed at, at the step nearest to it that has a capture.
@@ -270,6 +283,7 @@ void LivePage::show(LiveFigures figures) {
                                : tr("No losses yet. Configure and start a run."));
   loss_.card->setTitle(tr("Pre-training and OOD loss"),
                        unread > 0 ? tr("%1 more runs are being read").arg(unread) : tr("colours as in the list"));
+  for (const auto& [panel, key] : zooms_) keep_zoom(*panel->view, session_.place(), key);  // another x axis ends it
   trouble_->setText(figures_.trouble);
   trouble_->setVisible(!figures_.trouble.isEmpty());
   resume_->setText(tr("Resume %1").arg(figures_.crashed_name));

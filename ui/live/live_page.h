@@ -41,6 +41,7 @@ class LivePage : public QWidget {
   void remember();
   void link(const std::vector<Panel*>& panels);  ///< pointing at one points at all
   void moveMark(double x);
+  void keepZooms();
   void openAt(const Panel& panel, const QStringList& series, double x, double y);
 
   Session& session_;
@@ -52,6 +53,7 @@ class LivePage : public QWidget {
   bool chosen_anew_ = false;  ///< by the reader, who waits
   bool reading_ = false;      ///< the last time there were runs unread
   Panel loss_, heads_, layers_, gap_, captured_, accuracy_, gradient_, domain_, speed_;
+  std::vector<std::pair<Panel*, const char*>> zooms_;  ///< by the keys they are remembered under
   QLabel* trouble_;
   QToolButton* resume_;
   QWidget* side_;  ///< the column beside the losses; hidden while it would be empty

@@ -104,37 +104,36 @@ void GroupedRuns::rebuild() {
     beginResetModel();
     rows_ = std::move(rows);
   }
-  QList<std::optional<size_t>> marks;
+  QList<Mark> marks;
   for (const Row& row : std::as_const(rows_)) marks << mark(row);
-  const QList<std::optional<size_t>> before = std::exchange(marks_, marks);
-  if (!same) return endResetModel();
-  for (int first = 0, last = 0; first < rows_.size(); first = last + 1) {  // a view measures anew what it is told of
+  const QList<Mark> before = std::exchange(marks_, marks);
+  same ? tellChanges(before) : endResetModel();
+}
+
+/// A view paints what it is told of.
+void GroupedRuns::tellChanges(const QList<Mark>& before) {
+  for (int first = 0, last = 0; first < rows_.size(); first = last + 1) {
     last = first;
-    const auto other = [&](int i) { return !marks[i] || marks[i] != before[i]; };
-    if (!other(first)) continue;
-    while (last + 1 < rows_.size() && other(last + 1)) ++last;
+    if (marks_[first] == before[first]) continue;
+    while (last + 1 < rows_.size() && marks_[last + 1] != before[last + 1]) ++last;
     Q_EMIT dataChanged(index(first), index(last));
   }
 }
 
-/// Another one when the row shows something else; nothing for runs at work, whose time left is always another.
-std::optional<size_t> GroupedRuns::mark(const Row& row) const {
-  size_t sum = 0;
+GroupedRuns::Mark GroupedRuns::mark(const Row& row) const {
+  Mark mark;
   for (const QString& member : row.members) {
-    const Run* run = runs_->run(member);
-    const QModelIndex index = source(member);
+    const SharedRun run = runs_->shared(member);
     if (!run) {
-      sum = qHashMulti(sum, index.data(RunList::ProblemRole).toString());
+      mark.problem = source(member).data(RunList::ProblemRole).toString();
       continue;
     }
-    const RunInfo& info = run->info();
-    if (isActive(info.state)) return {};
     const RunLook look = runs_->selection().look(*run);
-    sum = qHashMulti(sum, static_cast<qint64>(info.step), static_cast<int>(info.state), run->detail().outline, !run->damage().empty(),
-                     runs_->selection().hidden().contains(member), numbers_of(*run).loss, numbers_of(*run).ood);
-    sum = qHashMulti(sum, look.colour.r, look.colour.g, look.colour.b, static_cast<int>(look.dash), static_cast<int>(look.marker));
+    mark.looks = qHashMulti(mark.looks, runs_->selection().hidden().contains(member), look.colour.r, look.colour.g, look.colour.b,
+                            static_cast<int>(look.dash), static_cast<int>(look.marker));
+    mark.runs.push_back(run);
   }
-  return sum;
+  return mark;
 }
 
 QModelIndex GroupedRuns::source(const QString& directory) const {
@@ -149,37 +148,47 @@ int GroupedRuns::shownMembers(const Row& row) const {
 
 int GroupedRuns::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(rows_.size()); }
 
-QVariant GroupedRuns::groupData(const Row& row, int role) const {
+RunState GroupedRuns::groupState(const Row& row) const {
+  size_t first = group_order.size() - 1;
+  for (const QString& member : row.members)
+    if (const Run* run = runs_->run(member)) first = std::min(first, rank(run->info().state));
+  return group_order[first];
+}
+
+/// "loss 3.41 ± 0.02", "OOD 3.87 ± 0.05": what is known of them.
+QStringList GroupedRuns::groupNumbers(const Row& row) const {
   std::vector<double> losses, oods;
-  double progress = 0;
-  const int shown = shownMembers(row);
-  if (role == RunList::SummaryRole || role == RunList::ProgressRole || role == Qt::AccessibleTextRole || role == RunList::StateRole)
-    for (const QString& member : row.members)
-      if (const Run* run = runs_->run(member)) {
-        losses.push_back(numbers_of(*run).loss);
-        oods.push_back(numbers_of(*run).ood);
-        progress += source(member).data(RunList::ProgressRole).toDouble() / static_cast<double>(row.members.size());
-      }
+  for (const QString& member : row.members)
+    if (const Run* run = runs_->run(member)) {
+      const RunNumbers numbers = numbers_of(*run);
+      losses.push_back(numbers.loss);
+      oods.push_back(numbers.ood);
+    }
   QStringList parts{mean_text(tr("loss %1"), losses), mean_text(tr("OOD %1"), oods)};
   parts.removeAll(QString());
+  return parts;
+}
+
+QVariant GroupedRuns::groupData(const Row& row, int role) const {
+  const auto shown = [&] { return shownMembers(row); };
   switch (role) {
     case Qt::DisplayRole:
     case RunList::TitleRole: return row.title;
     case RunList::SeedRole: return {};
     case RunList::DashRole: return static_cast<int>(Dash::solid);
-    case Qt::CheckStateRole: return shown == 0 ? Qt::Unchecked : shown == row.members.size() ? Qt::Checked : Qt::PartiallyChecked;
-    case RunList::VisibleRole: return shown > 0;
-    case RunList::ProgressRole: return progress;
-    case RunList::StateRole: {
-      size_t first = group_order.size() - 1;
-      for (const QString& member : row.members)
-        first = std::min(first, rank(static_cast<RunState>(source(member).data(RunList::StateRole).toInt())));
-      return static_cast<int>(group_order[first]);
+    case Qt::CheckStateRole: return shown() == 0 ? Qt::Unchecked : shown() == row.members.size() ? Qt::Checked : Qt::PartiallyChecked;
+    case RunList::VisibleRole: return shown() > 0;
+    case RunList::ProgressRole: {
+      double progress = 0;
+      for (const QString& member : row.members) progress += source(member).data(RunList::ProgressRole).toDouble();
+      return progress / static_cast<double>(row.members.size());
     }
-    case RunList::SummaryRole: return parts.join(QStringLiteral(" · "));
+    case RunList::StateRole: return static_cast<int>(groupState(row));
+    case RunList::SummaryRole: return groupNumbers(row).join(QStringLiteral(" · "));
     case Qt::ToolTipRole:
       return tr("%1\n%2 seeds, drawn as mean and standard deviation until opened").arg(row.title).arg(row.members.size());
-    case Qt::AccessibleTextRole: return tr("%1, %2 seeds, %3").arg(row.title).arg(row.members.size()).arg(parts.join(QStringLiteral(", ")));
+    case Qt::AccessibleTextRole:
+      return tr("%1, %2 seeds, %3").arg(row.title).arg(row.members.size()).arg(groupNumbers(row).join(QStringLiteral(", ")));
     default: return source(row.members.first()).data(role);
   }
 }

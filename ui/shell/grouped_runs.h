@@ -2,7 +2,7 @@
 #include <QAbstractListModel>
 #include <QString>
 #include <QStringList>
-#include <optional>
+#include <vector>
 
 #include "ui/run_list.h"
 
@@ -38,17 +38,27 @@ class GroupedRuns : public QAbstractListModel {
     bool group() const { return members.size() > 1; }
     bool operator==(const Row&) const = default;
   };
+  /// Another one when a row may show something else. Runs never change: one that was read on is another object.
+  struct Mark {
+    std::vector<SharedRun> runs;
+    QString problem;
+    size_t looks = 0;
+    bool operator==(const Mark&) const = default;
+  };
   void schedule();
   void rebuild();
-  std::optional<size_t> mark(const Row& row) const;
+  void tellChanges(const QList<Mark>& before);
+  Mark mark(const Row& row) const;
   QList<Row> rowsNow() const;
   QVariant groupData(const Row& row, int role) const;
+  RunState groupState(const Row& row) const;
+  QStringList groupNumbers(const Row& row) const;
   QModelIndex source(const QString& directory) const;
   int shownMembers(const Row& row) const;
 
   RunList* runs_;
   QList<Row> rows_;
-  QList<std::optional<size_t>> marks_;  ///< of the rows, as the views know them
+  QList<Mark> marks_;  ///< of the rows, as the views know them
   bool scheduled_ = false;
 };
 

@@ -170,7 +170,7 @@ void MainWindow::save() {
   if (!settings_) return;
   settings_->setValue(QStringLiteral("geometry"), saveGeometry());
   settings_->setValue(QStringLiteral("state"), saveState(layout_version));
-  settings_->setValue(QStringLiteral("page"), page_);
+  if (!page_.isEmpty()) settings_->setValue(QStringLiteral("page"), page_);  // a theme comes first
   settings_->setValue(QStringLiteral("theme"), themeName(theme_));
 }
 

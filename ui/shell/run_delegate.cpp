@@ -163,12 +163,12 @@ void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, co
 }
 
 QSize RunDelegate::sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const {
-  const QFontMetrics metrics(option.font), small(smaller(option.font));
-  if (index.data(GroupedRuns::HeadingRole).toBool()) return {80, small.height() + (index.row() == 0 ? 6 : 14)};
-  const bool second = !index.data(RunList::SummaryRole).toString().isEmpty();
+  if (heights_.line == 0 || heights_.font != option.font)
+    heights_ = {option.font, QFontMetrics(option.font).height(), QFontMetrics(smaller(option.font)).height()};
+  if (index.data(GroupedRuns::HeadingRole).toBool()) return {80, heights_.small + (index.row() == 0 ? 6 : 14)};
   const bool active =
       index.data(RunList::ProblemRole).toString().isEmpty() && isActive(static_cast<RunState>(index.data(RunList::StateRole).toInt()));
-  return {160, 10 + metrics.height() + (second ? small.height() + 1 : 0) + (active ? 6 : 0)};
+  return {160, 10 + heights_.line + heights_.small + 1 + (active ? 6 : 0)};
 }
 
 bool RunDelegate::editorEvent(QEvent* event, QAbstractItemModel* model, const QStyleOptionViewItem& option, const QModelIndex& index) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <QFont>
 #include <QStyledItemDelegate>
 
 namespace saccade::ui {
@@ -12,6 +13,14 @@ class RunDelegate : public QStyledItemDelegate {
   void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override;
   QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override;
   bool editorEvent(QEvent* event, QAbstractItemModel* model, const QStyleOptionViewItem& option, const QModelIndex& index) override;
+
+ private:
+  /// Of lines: all rows of a long list are asked for their height.
+  struct Heights {
+    QFont font;
+    int line = 0, small = 0;
+  };
+  mutable Heights heights_;
 };
 
 }  // namespace saccade::ui

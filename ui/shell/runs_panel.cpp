@@ -19,13 +19,39 @@
 #include "ui/wrapped_tip.h"
 
 namespace saccade::ui {
+namespace {
+
+/// Of a thousand runs the one at work changes five times a second. A QListView would lay out and paint all of them anew; here rows are
+/// laid out when one has another height.
+class SteadyList : public QListView {
+ public:
+  using QListView::QListView;
+
+ protected:
+  void dataChanged(const QModelIndex& first, const QModelIndex& last, const QList<int>& roles) override {
+    bool same = roles.isEmpty() || !roles.contains(Qt::SizeHintRole);
+    for (int row = first.row(); row <= last.row() && same && roles.isEmpty(); ++row)
+      same = height_of(row) == sizeHintForIndex(model()->index(row, 0)).height();
+    same ? QAbstractItemView::dataChanged(first, last, roles) : QListView::dataChanged(first, last, roles);
+  }
+
+ private:
+  /// As it was laid out.
+  int height_of(int row) const {
+    const int top = visualRect(model()->index(row, 0)).top();
+    const bool is_last = row + 1 == model()->rowCount();
+    return (is_last ? contentsSize().height() - verticalOffset() : visualRect(model()->index(row + 1, 0)).top()) - top;
+  }
+};
+
+}  // namespace
 
 RunsPanel::RunsPanel(Session& session, const RunActions& actions, QWidget* parent)
     : QWidget(parent),
       session_(session),
       model_(new GroupedRuns(session.runs(), this)),
       filter_(new QLineEdit(this)),
-      list_(new QListView(this)),
+      list_(new SteadyList(this)),
       counts_(new QLabel(this)),
       empty_(new QLabel(this)),
       differs_title_(new QLabel(this)),

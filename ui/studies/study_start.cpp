@@ -86,7 +86,7 @@ void StudyStart::makeFields() {
   jobs_->setAccessibleName(tr("Runs at a time"));
   jobs_->setToolTip(tr("On the device, as far as its memory reaches"));
   measure_ = new QPushButton(tr("Time its steps"), this);
-  measure_->setToolTip(tr("Trains two steps of every distinct model here, to tell how long all will take"));
+  measure_->setToolTip(tr("Trains and evaluates every distinct model here for some seconds, to tell how long all will take"));
   start_ = new QPushButton(tr("Queue it"), this);
   start_->setToolTip(tr("Its runs train one after the other in a process of its own, also when this window is closed"));
   auto* numbers = new QHBoxLayout;
@@ -123,7 +123,7 @@ void StudyStart::plan(bool measure) {
   measure_->setProperty("busy", measure);
   measure_->setText(measure ? tr("Cancel the timing") : tr("Time its steps"));
   if (study_.isEmpty()) return takes_->setText(tr("Choose a study, or a file."));
-  if (measure) takes_->setText(takes_->text().section(QLatin1Char('\n'), 0, 0) + tr("\nTiming two steps of every distinct model …"));
+  if (measure) takes_->setText(takes_->text().section(QLatin1Char('\n'), 0, 0) + tr("\nTiming every distinct model …"));
   QStringList arguments{QStringLiteral("study"), QStringLiteral("plan"), study_};
   if (!measure) arguments << QStringLiteral("--no-measure");
   call_ = new ProgramCall(
