@@ -140,7 +140,8 @@ Figure head_figure(const StatisticsRecord& record, const std::string& statistic,
   std::string words = statistic;
   std::replace(words.begin(), words.end(), '_', ' ');
   map.value_title = words + (unit.empty() || unit == "1" ? "" : " (" + unit + ")");
-  fit_range(map, false);
+  fit_range(map, true);  // from zero, so that a colour means the same at the next step as far as it can
+  if (statistic == "entropy_normalized" || statistic == "captured_mass" || statistic == "outside_256") map.range = {0, 1};
   return map_figure(statistic + "-heads", words + " by layer and head, step " + std::to_string(record.at.step), "head", "layer",
                     std::move(map));
 }

@@ -46,15 +46,15 @@ bool make_built_in(const std::string& name, const std::function<void(const std::
 Corpus Corpus::open(const std::string& name, const std::function<void(const std::string&)>& progress) {
   Corpus corpus;
   corpus.name_ = name;
-  if (names_token_shards(name)) {
-    if (!name.starts_with('/'))
-      throw UsageError("corpus \"" + name + "\": the path of token shards begins with /, for runs go on elsewhere");
+  if (names_token_shards(name) && name.starts_with('/')) {
     corpus.directory_ = name;
     const std::vector<TokenShard> shards = read_token_shards(name);
     corpus.hash_ = hash_of(shards), corpus.domains_ = domains_of(shards);
     return corpus;
   }
-  if (!valid_corpus_name(name)) throw UsageError("corpus \"" + name + "\": a name is made of letters, digits, '.', '_' and '-'");
+  if (!valid_corpus_name(name))
+    throw UsageError("corpus \"" + name +
+                     "\": a name is made of letters, digits, '.', '_' and '-'; the path of token shards begins with /");
   corpus.directory_ = corpora_folder() / name;
   remove_abandoned(corpora_folder());
   if (!fs::exists(corpus.directory_) && !make_built_in(name, progress))

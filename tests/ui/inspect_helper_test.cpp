@@ -51,7 +51,9 @@ class InspectHelperTest : public QObject {
     }
     FigureView* map() {
       for (FigureView* view : widget().findChildren<FigureView*>())
-        if (view->isVisible() && view->figure().map && view->figure().id != "captured-heads" && view->figure().map->rows > 4) return view;
+        if (view->isVisible() && view->figure().map && view->figure().id != "captured-heads" &&
+            (view->figure().map->rows > 4 || view->figure().id == "maxsim"))
+          return view;
       return nullptr;
     }
     QString said() {

@@ -14,9 +14,9 @@
 
 #include "analysis/studies/study_folder.h"
 #include "ui/charts/figure_view.h"
-#include "ui/charts/kept_zoom.h"
 #include "ui/charts/two_columns.h"
 #include "ui/compare/comparison_table.h"
+#include "ui/kept_zoom.h"
 #include "ui/live/live_figures.h"
 #include "ui/page.h"
 #include "ui/run_list.h"

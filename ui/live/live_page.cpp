@@ -11,8 +11,8 @@
 #include <algorithm>
 
 #include "ui/charts/figure_view.h"
-#include "ui/charts/kept_zoom.h"
 #include "ui/charts/two_columns.h"
+#include "ui/kept_zoom.h"
 #include "ui/live/point_in_run.h"
 #include "ui/live/scale_button.h"
 #include "ui/live/smoothing_choice.h"

@@ -1,6 +1,7 @@
 #include "ui/shell/message_bar.h"
 
 #include <QClipboard>
+#include <QEvent>
 #include <QGuiApplication>
 #include <QHBoxLayout>
 #include <QLabel>
@@ -81,6 +82,12 @@ void MessageBar::showFirst() {
   text_->setText(text);
   text_->setAccessibleName(text);
   copy_->setVisible(first.error);
+}
+
+/// Of the theme, not those that showFirst gave this bar.
+void MessageBar::changeEvent(QEvent* event) {
+  QFrame::changeEvent(event);
+  if (event->type() == QEvent::ApplicationPaletteChange) showFirst();
 }
 
 void MessageBar::copyDetails() const {

@@ -20,6 +20,9 @@ class MessageBar : public QFrame {
   void showNote(const QString& text);
   void closeMessage();
 
+ protected:
+  void changeEvent(QEvent* event) override;
+
  private:
   struct Message {
     QString text;

@@ -7,7 +7,7 @@ namespace saccade::avey {
 
 /// For inspection, on the CPU alone: contextualized features Y (contextualize) in which the own tokens of context (0, i) take in nothing of
 /// the rows that split p has there:
-///   y_t − Σ_{j in p} A_tj cos_tj z_j,   A_tj z_j when not `dynamic`
+///   Y_t = y_t − Σ_{j in p} A_tj cos_tj z_j,   A_tj z_j when not `dynamic`
 /// Where p is not among the chosen splits of i that is Y itself. Y of all rows, or of the own rows [B·T, r] (`own_only`). No gradient.
 /// Source: this project, of arXiv:2506.11305, section 2.2.2, eq. 2. Throws UsageError where p is no split before i; DeviceError on CUDA.
 struct MaskedSplit {

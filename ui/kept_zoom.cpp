@@ -1,4 +1,4 @@
-#include "ui/charts/kept_zoom.h"
+#include "ui/kept_zoom.h"
 
 #include <QStringList>
 
