@@ -35,7 +35,7 @@ void take_away(const Places& at, const T* Z, const T* A, int64_t C, int64_t r, b
 
 Tensor without_split(Tape& tape, const Tensor& Y, const Tensor& Z, const Tensor& A, const Ranked& ranked, const ContextLayout& layout,
                      const MaskedSplit& masked, bool dynamic) {
-  const auto [i, p] = masked;
+  const int64_t i = masked.i, p = masked.p;
   if (i < 0 || i >= layout.splits() || p < 0 || p >= i)
     throw UsageError("[avey.without_split] split " + std::to_string(i) + " reads no split " + std::to_string(p) +
                      "; expected an earlier one");
