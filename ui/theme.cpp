@@ -6,7 +6,9 @@
 #include <QPainter>
 #include <QPalette>
 #include <QPixmap>
+#include <QProxyStyle>
 #include <QStyle>
+#include <QStyleOption>
 #include <QSvgRenderer>
 #include <cmath>
 
@@ -72,6 +74,22 @@ class LineIcon : public QIconEngine {
   QByteArray source_;
 };
 
+/// Shows which of several buttons is down on dark ground as on light.
+class CheckedButtons : public QProxyStyle {
+ public:
+  void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter, const QWidget* widget) const override {
+    QProxyStyle::drawPrimitive(element, option, painter, widget);
+    const bool button = element == PE_PanelButtonTool || element == PE_PanelButtonCommand;
+    if (!button || !(option->state & State_On)) return;
+    painter->save();
+    painter->setRenderHint(QPainter::Antialiasing);
+    painter->setPen(option->palette.color(QPalette::Highlight));
+    painter->setBrush(selectionColour(option->palette));
+    painter->drawRoundedRect(QRectF(option->rect).adjusted(0.5, 0.5, -0.5, -0.5), 2, 2);
+    painter->restore();
+  }
+};
+
 }  // namespace
 
 std::optional<Theme> themeFromName(const QString& name) {
@@ -83,6 +101,8 @@ std::optional<Theme> themeFromName(const QString& name) {
 QString themeName(Theme theme) {
   return theme == Theme::light ? QStringLiteral("light") : theme == Theme::dark ? QStringLiteral("dark") : QStringLiteral("system");
 }
+
+void useStyle() { QApplication::setStyle(new CheckedButtons); }
 
 void applyTheme(Theme theme) {
   static const QPalette desktop = QApplication::palette();

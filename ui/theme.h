@@ -13,6 +13,8 @@ enum class Theme { system, light, dark };
 std::optional<Theme> themeFromName(const QString& name);
 QString themeName(Theme theme);
 
+/// Sets the application's style: the platform's, with buttons that are down in the colour of what is selected. Before there are widgets.
+void useStyle();
 /// Sets the application's palette. `system`: what the desktop gives; our light one where it gives none.
 void applyTheme(Theme theme);
 

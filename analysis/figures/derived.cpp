@@ -79,6 +79,7 @@ Figure layers_figure(const DrawnRuns& drawn, const std::string& statistic, XAxis
     figure.y.title = figure.title.substr(0, figure.title.rfind(" by layer")) + " (" + first->unit + ")";
   else
     figure.y.title = figure.title.substr(0, figure.title.rfind(" by layer"));
+  if (statistic == "entropy_normalized") figure.y.range = {0, 1};  // what one run shows can be held against another's
   return figure;
 }
 

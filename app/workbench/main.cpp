@@ -75,6 +75,7 @@ QString settings_file() {
 }
 
 int show_window(QApplication& application, const Options& options) {
+  ui::useStyle();
   const bool picture = !options.screenshot.isEmpty();
   QSettings settings(settings_file(), QSettings::IniFormat);
   const auto remembered = [&](const char* key) { return picture ? QString() : settings.value(QLatin1String(key)).toString(); };

@@ -90,7 +90,7 @@ class CompareTest : public QObject {
     QAbstractItemModelTester tester(&equal);
     equal.setComparison(comparison);
     end.setComparison(comparison);
-    QCOMPARE(equal.asText(), QString("architecture\tOOD (nats)\t± sd\tagainst selected\tseeds\n"
+    QCOMPARE(equal.asText(), QString("architecture\tOOD (nats)\t± sd\tdifference\tseeds\n"
                                      "Transformer++\t4.058\t0.006\t–\t2\n"
                                      "Avey\t4.190\t–\t+0.132\t1\n"));
     QVERIFY(end.asText().contains("Transformer++\t10.02 M\t7.6 M\t3.100\t3.900\t3.800\n"));

@@ -70,7 +70,7 @@ void ComparisonTable::setComparison(const Comparison& comparison) {
         {tr("architecture"), {}},
         {tr("OOD (nats)"), tr("OOD loss where the pre-training loss is equal, mean of seeds")},
         {tr("± sd"), tr("Sample standard deviation over seeds; needs two or more")},
-        {tr("against selected"), tr("OOD loss minus that of the baseline, else of the run selected in the list, else of the first")},
+        {tr("difference"), tr("OOD loss minus that of the baseline, else of the run selected in the list, else of the first")},
         {tr("seeds"), tr("Runs gathered in this row")}};
     for (size_t i = 0; i < rows_.size(); ++i) {
       const ComparisonRow& row = comparison.rows[i];
