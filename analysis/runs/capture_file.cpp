@@ -20,6 +20,7 @@ namespace {
 
 constexpr int64_t kFormat = 1;
 constexpr int64_t kMostHeads = 65536;
+constexpr int kDeflate = 1;  // maps shrink by less than a hundredth further at level 4
 
 /// Under this name a file keeps Selection::tokens, as a map of one value: of a layer, or under layer −1 of all that have no own.
 constexpr const char* kCandidateTokens = "candidate_size";
@@ -49,7 +50,7 @@ void write_map(const h5::Group& sample, size_t index, const MapToWrite& map) {
   group.set_attribute("title", map.name + (map.layer < 0 ? "" : ", layer " + std::to_string(map.layer)));
   group.set_attribute("name", map.name);
   group.set_attribute("layer", map.layer);
-  group.write<float>("values", map.values, map.shape);
+  group.write<float>("values", map.values, map.shape, kDeflate);
   if (map.shape.size() >= 2) group.set_attribute("interpretation", "image", "values");
 }
 

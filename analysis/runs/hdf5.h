@@ -13,9 +13,9 @@
 
 /// Our door to HDF5: every C call is made once here, checked once, and fails with the file's and the object's name. Files that this process
 /// has not just written are read by another one (hdf5_helper.h): damage or malice costs no more than that.
-/// Written files have the hardened layout: latest format, fixed-length strings, everything chunked, shuffled, deflated and
-/// with Fletcher32. Read files may hold nothing of variable length, no links to elsewhere, no filters that are plugins and no
-/// more data than their size can carry (Budget), so that damage ends in a DataError.
+/// Written files have the hardened layout: latest format, fixed-length strings, everything chunked and with Fletcher32, shuffled and
+/// deflated but for weights (checkpoint_file.cpp). Read files may hold nothing of variable length, no links to elsewhere, no filters that
+/// are plugins and no more data than their size can carry (Budget), so that damage ends in a DataError.
 namespace saccade::h5 {
 
 /// An HDF5 identifier that closes itself.
@@ -89,6 +89,7 @@ class Group {
   std::vector<std::string> names() const;
   bool is_group(const std::string& name) const;
 
+  /// `deflate`: 0 (as they are) to 9.
   template <class T>
   void write(const std::string& name, std::span<const T> values, const Dims& dims, int deflate = 4) const {
     write_raw(name, values.data(), values.size(), native_type<T>(), dims, deflate);

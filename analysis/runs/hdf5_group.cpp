@@ -153,8 +153,10 @@ void Group::write_raw(const std::string& name, const void* values, size_t count,
   if (count > 0) {
     const auto chunk = chunk_dims(extent, H5Tget_size(type));
     checked(H5Pset_chunk(layout, static_cast<int>(chunk.size()), chunk.data()), "bad chunks", name);
-    checked(H5Pset_shuffle(layout), "no shuffle filter", name);
-    checked(H5Pset_deflate(layout, static_cast<unsigned>(deflate)), "no deflate filter", name);
+    if (deflate > 0) {
+      checked(H5Pset_shuffle(layout), "no shuffle filter", name);
+      checked(H5Pset_deflate(layout, static_cast<unsigned>(deflate)), "no deflate filter", name);
+    }
     checked(H5Pset_fletcher32(layout), "no Fletcher32 filter", name);
   }
   Id set(checked(H5Dcreate2(id_, name.c_str(), type, space, on_the_way, layout, H5P_DEFAULT), "cannot create", name), H5Dclose);

@@ -316,7 +316,7 @@ RunState TrainingLoop::run(const std::atomic<bool>& stop) {
       if (keeper_.newest() != step.step) write_checkpoint(step);
       return end(RunState::stopped, step.step, "");
     }
-    timed("steps", [&] { step = trainer.step(); });
+    timed(spent_.contains("first step") ? "steps" : "first step", [&] { step = trainer.step(); });
     timed("journal", [&] { writer_.add(step); });
     tell_written();
     if (!describe_divergence(step).empty()) return end_diverged(step);
