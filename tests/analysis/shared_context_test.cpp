@@ -95,8 +95,7 @@ class SharedContextTest : public QObject {
       const std::vector<EncodedRequest> all = requests();
       const double tolerance = dtype == DType::f64 ? 1e-9 : dtype == DType::f32 ? 1e-4 : 0.2;
       for (const int64_t piece : {1, 400}) {
-        EvaluationPass pass(
-            *model, arena, [&](Tape& tape) { compute_in(tape, arena, model->parameters(), dtype); }, piece);
+        EvaluationPass pass(*model, arena, computing_in(arena, model->parameters(), dtype), piece);
         const Found whole = scored(pass, all, {.greedy = true, .shared_contexts = false});
         const Found shared = scored(pass, all, {.greedy = true});
         for (size_t i = 0; i < all.size(); ++i) {
