@@ -13,6 +13,7 @@
 #include "analysis/studies/study_folder.h"
 #include "analysis/training/training_run.h"
 #include "kernels/engine/error.h"
+#include "models/corpus/sha256.h"
 #include "models/corpus/vocabulary.h"
 #include "models/training/plan.h"
 
@@ -88,7 +89,8 @@ struct QueueWorker::Impl {
     queue.edit([&](QueueState& state) { std::erase_if(state.entries, [&](const QueueEntry& e) { return e.id == id; }); });
   }
 
-  /// Of an entry that leaves the queue; what it said stays where it said anything and did not come to its end.
+  /// Of an entry that leaves the queue; what it said stays where it said anything and did not come to its end, until the run is taken up
+  /// again.
   static void remove_files(const Candidate& what, bool has_ended) {
     std::error_code none;
     if (what.study.empty()) remove_run_file(what.config_file);
@@ -116,8 +118,9 @@ struct QueueWorker::Impl {
       return {};
     }
     Candidate next{entry.id, entry.directory.filename().string(), entry.directory, {}, {}, {}, {}};
-    next.config_file = queue.folder() / ("run-" + std::to_string(entry.id) + ".json");
-    next.log = queue.folder() / ("run-" + std::to_string(entry.id) + ".txt");
+    const std::string file = "run-" + hex(sha256(entry.directory.string())).substr(0, 12);  // the same for each entry of this run
+    next.config_file = queue.folder() / (file + ".json");
+    next.log = queue.folder() / (file + ".txt");
     if (const auto state = state_of(entry.directory); state && ended(*state)) {
       say(entry.directory.string() + ": " + to_string(*state));
       remove_files(next, true);
