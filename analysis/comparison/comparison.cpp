@@ -217,12 +217,11 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
 
 /// What all seeds of a row were evaluated on when they ended; says in `warnings` where that cannot be used.
 std::optional<SequenceLosses> losses_of_row(const std::vector<const Run*>& seeds, std::vector<std::string>& warnings) try {
-  std::vector<SequenceLosses> losses;
+  std::vector<std::shared_ptr<const SequenceLosses>> losses;
   for (const Run* run : seeds) {
     if (run->info().state != RunState::finished || !run->damage().empty()) return {};
-    std::optional<SequenceLosses> at_end = losses_at_end(run->info().directory, run->info().step);
-    if (!at_end) return {};
-    losses.push_back(std::move(*at_end));
+    losses.push_back(losses_at_end(run->info().directory, run->info().step));
+    if (!losses.back()) return {};
   }
   return mean_of(losses);
 } catch (const DataError& error) {
@@ -257,6 +256,31 @@ std::string why_left_out(const Run& run, const std::optional<double>& equal_loss
 }
 
 }  // namespace
+
+std::optional<size_t> best_row(const Comparison& comparison, ComparedAt at) {
+  const std::vector<ComparisonRow>& rows = comparison.rows;
+  const bool end = at == ComparedAt::end;
+  if (rows.size() < 2 || (end && !comparison.equal_ends)) return {};
+  const auto ood = [&](const ComparisonRow& row) { return end ? row.ood_loss : row.ood_at_equal.value_or(kUnknown); };
+  const auto variance = [&](const ComparisonRow& row) {  // of the mean
+    const double spread = (end ? row.ood_spread : row.spread).value_or(kUnknown);
+    return spread * spread / static_cast<double>(std::max<size_t>(1, row.runs.size()));
+  };
+  const auto difference = [&](const ComparisonRow& a, const ComparisonRow& b) -> LossAndError {
+    if (const double seeds = std::sqrt(variance(a) + variance(b)); !std::isnan(seeds)) return {ood(a) - ood(b), seeds};
+    return end && a.losses && b.losses && a.losses->text == b.losses->text ? paired_difference(*a.losses, *b.losses, true) : LossAndError{};
+  };
+  std::optional<size_t> least;
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (std::isfinite(ood(rows[i])) && (!least || ood(rows[i]) < ood(rows[*least]))) least = i;
+  if (!least) return {};
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i == *least || !std::isfinite(ood(rows[i]))) continue;
+    const LossAndError by = difference(rows[i], rows[*least]);
+    if (!(by.loss >= 5e-4 && by.loss > 2 * by.error)) return {};
+  }
+  return least;
+}
 
 Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss, const std::string& domain,
                    const std::vector<const Run*>& among, const PretrainingLoss& pretraining, const TuningOfRun& tuning) {

@@ -79,6 +79,12 @@ using TuningOfRun = std::function<Tuning(const Run&)>;
 Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss = {}, const std::string& domain = "",
                    const std::vector<const Run*>& among = {}, const PretrainingLoss& pretraining = {}, const TuningOfRun& tuning = {});
 
+/// The row whose OOD loss is the least, at the equal loss or at the end, where a test says so: below every other by 0.0005 nats and by two
+/// standard errors of the difference, over seeds where both have two, else, at the end, over the sequences that both were evaluated on (by
+/// their difference there). Nothing at the end where not all were trained on as much.
+enum class ComparedAt { equal_loss, end };
+std::optional<size_t> best_row(const Comparison& comparison, ComparedAt at);
+
 std::string to_text(const Comparison& comparison);
 nlohmann::json to_json(const Comparison& comparison);
 

@@ -1,6 +1,7 @@
 #include "analysis/comparison/sequence_losses.h"
 
 #include <cmath>
+#include <mutex>
 
 #include "analysis/runs/files.h"
 #include "kernels/engine/error.h"
@@ -53,25 +54,39 @@ SequenceLosses parse_sequence_losses(const Json& evaluation, const std::string& 
   throw DataError(origin + " is no evaluation: " + error.what());
 }
 
-std::optional<SequenceLosses> losses_at_end(const fs::path& run, int64_t step) {
-  const fs::path file = run / "evaluations" / ("step-" + std::to_string(step) + ".validation.json");
-  std::error_code none;
-  if (!fs::exists(file, none)) return {};
+std::shared_ptr<const SequenceLosses> losses_at_end(const fs::path& run, int64_t step) {
+  struct Known {
+    fs::file_time_type written;
+    std::shared_ptr<const SequenceLosses> losses;
+  };
+  static std::mutex mutex;
+  static std::map<std::string, Known> known;
+  const std::string file = run / "evaluations" / ("step-" + std::to_string(step) + ".validation.json");
+  std::error_code missing;
+  const fs::file_time_type written = fs::last_write_time(file, missing);
+  if (missing) return {};
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = known.find(file); found != known.end() && found->second.written == written) return found->second.losses;
+  }
   try {
-    return parse_sequence_losses(parse_json_text(read_text(file), file.string()), file.string());
+    auto losses = std::make_shared<const SequenceLosses>(parse_sequence_losses(parse_json_text(read_text(file), file), file));
+    const std::lock_guard lock(mutex);
+    known[file] = {written, losses};
+    return losses;
   } catch (const UsageError& error) {  // nobody typed this file
     throw DataError(error.what());
   }
 }
 
-SequenceLosses mean_of(const std::vector<SequenceLosses>& seeds) {
-  SequenceLosses mean = seeds.front();
+SequenceLosses mean_of(const std::vector<std::shared_ptr<const SequenceLosses>>& seeds) {
+  SequenceLosses mean = *seeds.front();
   const auto count = static_cast<double>(seeds.size());
   for (auto& [name, domain] : mean.domains) {
     for (size_t i = 1; i < seeds.size(); ++i) {
-      require_same_text(mean, seeds[i]);
-      const auto other = seeds[i].domains.find(name);
-      if (other == seeds[i].domains.end() || other->second.targets != domain.targets ||
+      require_same_text(mean, *seeds[i]);
+      const auto other = seeds[i]->domains.find(name);
+      if (other == seeds[i]->domains.end() || other->second.targets != domain.targets ||
           other->second.by_sequence.size() != domain.by_sequence.size())
         throw DataError("seeds were not evaluated on the same sequences of " + name);
       domain.loss += other->second.loss;

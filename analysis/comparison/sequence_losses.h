@@ -2,8 +2,8 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,13 +28,14 @@ struct SequenceLosses {
 /// number.
 SequenceLosses parse_sequence_losses(const nlohmann::json& evaluation, const std::string& origin);
 
-/// The evaluation that a run made of the validation split when it ended (`training.final_evaluation_tokens`); nothing where it made none.
-/// Throws DataError when the file is damaged.
-std::optional<SequenceLosses> losses_at_end(const std::filesystem::path& run, int64_t step);
+/// The evaluation that a run made of the validation split when it ended (`training.final_evaluation_tokens`); null where it made none. A
+/// file is read once, as long as it does not change: the window compares the same runs again and again while a line is dragged. Throws
+/// DataError when the file is damaged.
+std::shared_ptr<const SequenceLosses> losses_at_end(const std::filesystem::path& run, int64_t step);
 
 /// The mean of several, of seeds of one experiment; of the domains and sequences of the first. Throws DataError where they are of other
 /// text.
-SequenceLosses mean_of(const std::vector<SequenceLosses>& seeds);
+SequenceLosses mean_of(const std::vector<std::shared_ptr<const SequenceLosses>>& seeds);
 
 /// A mean over domains, those trained on or OOD ones, and its standard error over the sequences, √Σ e_d² / D, with e_d that of a domain's
 /// mean (standard_error). NaN where there is no such domain, the error also where there is one sequence.

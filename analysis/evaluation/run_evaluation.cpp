@@ -107,15 +107,18 @@ PairedEvaluation evaluate_pairs(const std::vector<std::filesystem::path>& direct
   PairedEvaluation paired;
   int64_t sequences = 0;
   for (;;) {
-    paired.runs.clear();
-    for (const auto& directory : directories) paired.runs.push_back(evaluate_run(directory, options, progress));
+    paired.runs.clear(), paired.losses.clear();
+    for (const auto& directory : directories) {
+      paired.runs.push_back(evaluate_run(directory, options, progress));
+      paired.losses.push_back(sequence_losses(paired.runs.back()));
+    }
     int64_t now = 0;
     for (const DomainEvaluation& d : paired.runs.front().domains) now += d.sequences, paired.tokens = std::max(paired.tokens, d.tokens);
     paired.whole_split = now == sequences;
     double largest = 0;
     for (size_t i = 1; i < paired.runs.size(); ++i)
       for (const bool ood : {false, true}) {
-        const LossAndError d = paired_difference(sequence_losses(paired.runs[i]), sequence_losses(paired.runs.front()), ood);
+        const LossAndError d = paired_difference(paired.losses[i], paired.losses.front(), ood);
         if (std::isnan(d.loss)) continue;
         largest = std::max(largest, std::isnan(d.error) ? std::numeric_limits<double>::infinity() : d.error);
       }

@@ -37,8 +37,9 @@ RunEvaluation evaluate_run(const std::filesystem::path& directory, const RunEval
 /// Several runs on the same sequences.
 struct PairedEvaluation {
   std::vector<RunEvaluation> runs;
-  int64_t tokens = 0;        ///< of every domain, as far as there is text
-  bool whole_split = false;  ///< there was no more
+  std::vector<SequenceLosses> losses;  ///< of each run, to be compared in pairs
+  int64_t tokens = 0;                  ///< of every domain, as far as there is text
+  bool whole_split = false;            ///< there was no more
 };
 /// The losses of every sequence, to be compared in pairs.
 SequenceLosses sequence_losses(const RunEvaluation& evaluation);

@@ -147,6 +147,8 @@ struct MapPlace {
 bool is_read_by_rows(MapKind kind);
 Figure empty_capture_figure(const Capture& capture, const MapPlace& place);
 std::vector<float> capture_rows(const Capture& capture, const MapPlace& place, int64_t first, int64_t count);
+/// What the colours stand for: "weight", of a reduced picture "weight, greatest of 16 × 16".
+std::string scale_title(const HeatMap& map);
 /// `from_zero`: the range begins at zero, or is as far on both sides of it.
 void set_range(HeatMap& map, std::array<double, 2> range, bool from_zero);
 

@@ -103,6 +103,11 @@ void set_range(HeatMap& map, std::array<double, 2> range, bool from_zero) {
   map.range = {low, high};
 }
 
+std::string scale_title(const HeatMap& map) {
+  if (map.block == std::array<int64_t, 2>{1, 1}) return map.value_title;
+  return map.value_title + ", greatest of " + std::to_string(map.block[0]) + " × " + std::to_string(map.block[1]);
+}
+
 bool is_read_by_rows(MapKind kind) { return kind == MapKind::weights || kind == MapKind::soft_weights || kind == MapKind::score; }
 
 std::vector<float> capture_rows(const Capture& capture, const MapPlace& place, int64_t first, int64_t count) {

@@ -3,17 +3,6 @@
 #include "analysis/probes/capture_maps.h"
 
 namespace saccade {
-namespace {
-
-/// "weight, greatest of 16 × 16"
-std::string title_of(const std::string& value, const HeatMap& map) {
-  const std::string plain = value.substr(0, value.find(", greatest of "));
-  if (map.block == std::array<int64_t, 2>{1, 1}) return plain;
-  return plain + ", greatest of " + std::to_string(map.block[0]) + " × " + std::to_string(map.block[1]);
-}
-
-}  // namespace
-
 int64_t cells_of(const Capture& capture, const MapPlace& place) {
   const CapturedMap* map = find_map(capture, place.kind, place.layer);
   if (!map) return 0;
@@ -32,7 +21,7 @@ std::unique_ptr<MapPyramid> pyramid_of(std::shared_ptr<const Capture> capture, c
 Figure pyramid_figure(const Capture& capture, const MapPlace& place, MapPyramid& pyramid, int64_t most) {
   Figure figure = empty_capture_figure(capture, place);
   HeatMap map = pyramid.whole(most);
-  map.value_title = title_of(figure.map->value_title, map);
+  map.value_title = figure.map->value_title;
   map.marked = std::move(figure.map->marked);
   set_range(map, pyramid.range(), place.kind != MapKind::score);
   figure.map = std::move(map);
@@ -44,7 +33,7 @@ Figure part_figure(const Figure& whole, HeatMap part) {
   const HeatMap& all = *whole.map;
   part.range = all.range, part.logarithmic = all.logarithmic, part.diverging = all.diverging, part.colours = all.colours;
   part.top_down = all.top_down;
-  part.value_title = title_of(all.value_title, part);
+  part.value_title = all.value_title;
   figure.map = std::move(part);
   return figure;
 }

@@ -121,7 +121,7 @@ int run_pairs(const Options& options) {
     text += heading(options.runs[i], e) + loss_table(e) + (options.by_position ? position_table(e) : "") + "\n";
     for (const bool ood : {false, true}) {
       if (i == 0) continue;
-      const LossAndError d = paired_difference(sequence_losses(e), sequence_losses(paired.runs.front()), ood);
+      const LossAndError d = paired_difference(paired.losses[i], paired.losses.front(), ood);
       if (std::isnan(d.loss)) continue;
       const std::string kind = ood ? "OOD" : "training domains";
       json["differences"].push_back(

@@ -46,7 +46,7 @@ bool make_built_in(const std::string& name, const std::function<void(const std::
 Corpus Corpus::open(const std::string& name, const std::function<void(const std::string&)>& progress) {
   Corpus corpus;
   corpus.name_ = name;
-  if (names_token_shards(name) && name.starts_with('/')) {
+  if (names_token_shards(name)) {
     corpus.directory_ = name;
     const std::vector<TokenShard> shards = read_token_shards(name);
     corpus.hash_ = hash_of(shards), corpus.domains_ = domains_of(shards);

@@ -59,7 +59,7 @@ void read_header(TokenShard& shard) {
 
 }  // namespace
 
-bool names_token_shards(const std::string& corpus) { return corpus.find('/') != corpus.npos; }
+bool names_token_shards(const std::string& corpus) { return corpus.starts_with('/'); }
 
 std::vector<TokenShard> read_token_shards(const fs::path& folder) {
   if (!fs::is_directory(folder)) throw DataError(folder.string() + ": there is no such folder of token shards");

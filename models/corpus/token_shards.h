@@ -23,7 +23,7 @@ struct TokenShard {
   int token_bytes = 2;
 };
 
-/// Whether a corpus' name is the path of a folder of shards: it has a slash.
+/// Whether a corpus' name is the path of a folder of shards: it begins with a slash, so that runs go on from any folder.
 bool names_token_shards(const std::string& corpus);
 /// Every .bin file of a folder, sorted by name; headers and sizes are checked. Throws DataError, of one line, for a folder without any, a
 /// file whose name says no split, another magic number or version, a count that is not that of the file's tokens.

@@ -83,10 +83,7 @@ class RunEvaluationTest : public QObject {
     const PairedEvaluation few = evaluate_pairs({run_, other}, {.tokens = 256}, 1e9);
     QCOMPARE(few.tokens, int64_t{256});
     QVERIFY(!few.whole_split);
-    const auto paired = [](const RunEvaluation& x, const RunEvaluation& y, bool outside) {
-      return paired_difference(sequence_losses(x), sequence_losses(y), outside);
-    };
-    const LossAndError d = paired(few.runs[1], few.runs[0], false);
+    const LossAndError d = paired_difference(few.losses[1], few.losses[0], false);
     const Evaluation &a = few.runs[1].domains[0].result, &b = few.runs[0].domains[0].result;
     QCOMPARE(a.by_sequence.size(), size_t{4});
     double mean = 0, squares = 0;
@@ -94,15 +91,15 @@ class RunEvaluationTest : public QObject {
     for (size_t s = 0; s < 4; ++s) squares += std::pow(a.by_sequence[s] - b.by_sequence[s] - mean, 2);
     QVERIFY(std::abs(d.loss - mean) < 1e-12);
     QVERIFY(std::abs(d.error - std::sqrt(squares / 12)) < 1e-12);
-    const LossAndError ood = paired(few.runs[1], few.runs[0], true);
+    const LossAndError ood = paired_difference(few.losses[1], few.losses[0], true);
     const double wanted = 0.6 * std::max(d.error, ood.error);
     const PairedEvaluation more = evaluate_pairs({run_, other}, {.tokens = 256}, wanted);
     QVERIFY(more.tokens > 256 && !more.whole_split);
-    for (const bool outside : {false, true}) QVERIFY(paired(more.runs[1], more.runs[0], outside).error <= wanted);
+    for (const bool outside : {false, true}) QVERIFY(paired_difference(more.losses[1], more.losses[0], outside).error <= wanted);
     const PairedEvaluation all = evaluate_pairs({run_, other}, {.tokens = 4096}, 1e-12);
     QVERIFY(all.whole_split && all.tokens > 4096);
     const RunEvaluation test = evaluate_run(run_, {.split = Split::test, .corpus = "held"});
-    QVERIFY_THROWS_EXCEPTION(DataError, paired(test, few.runs[0], false));
+    QVERIFY_THROWS_EXCEPTION(DataError, paired_difference(sequence_losses(test), few.losses[0], false));
   }
 
   void the_end_is_evaluated_on_more_text_where_that_is_asked_for() {

@@ -291,7 +291,7 @@ Figure FigureView::shownFigure() const {
     const HeatMap& part = *impl_->detail->figure.map;
     shown.map->rows = part.rows, shown.map->columns = part.columns, shown.map->values = part.values;
     shown.map->row_extent = part.row_extent, shown.map->column_extent = part.column_extent;
-    shown.map->block = part.block, shown.map->value_title = part.value_title;
+    shown.map->block = part.block;
   }
   if (impl_->window.x) shown.x.range = impl_->window.x;
   if (impl_->window.y) shown.y.range = impl_->window.y;

@@ -30,48 +30,20 @@ QString signed_loss(double value) {
 
 ComparisonTable::ComparisonTable(Kind kind, const RunList* runs, QObject* parent) : QAbstractTableModel(parent), kind_(kind), runs_(runs) {}
 
-/// The row whose OOD loss is the least, where a test says so: below all others by more than what is shown and by two standard errors of the
-/// difference, which two seeds of both tell, or at the end the same text; at the end where all were trained on as much.
-std::optional<size_t> ComparisonTable::best(const Comparison& comparison) const {
-  const auto& rows = comparison.rows;
-  if (rows.size() < 2 || (kind_ == Kind::at_end && !comparison.equal_ends)) return {};
-  const auto ood = [&](size_t i) { return kind_ == Kind::at_end ? rows[i].ood_loss : rows[i].ood_at_equal.value_or(NAN); };
-  const auto variance = [&](size_t i) {  // of the mean
-    const double spread = (kind_ == Kind::at_end ? rows[i].ood_spread : rows[i].spread).value_or(NAN);
-    return spread * spread / static_cast<double>(std::max<size_t>(1, rows[i].runs.size()));
-  };
-  const auto error = [&](size_t i, size_t k) {  // of the difference; NaN: nothing tells
-    if (const double seeds = std::sqrt(variance(i) + variance(k)); !std::isnan(seeds)) return seeds;
-    if (kind_ != Kind::at_end || !rows[i].losses || !rows[k].losses || rows[i].losses->text != rows[k].losses->text) return double(NAN);
-    return paired_difference(*rows[i].losses, *rows[k].losses, true).error;
-  };
-  std::optional<size_t> least;
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (std::isfinite(ood(i)) && (!least || ood(i) < ood(*least))) least = i;
-  if (!least) return {};
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (i == *least || !std::isfinite(ood(i))) continue;
-    const double by = ood(i) - ood(*least);
-    if (by < 5e-4 || !(by > 2 * error(i, *least))) return {};
-  }
-  return least;
-}
-
 void ComparisonTable::setComparison(const Comparison& comparison) {
   const auto optional = [](const std::optional<double>& value) { return value.value_or(NAN); };
   beginResetModel();
   rows_.clear();
-  best_ = best(comparison);
+  best_ = best_row(comparison, kind_ == Kind::at_end ? ComparedAt::end : ComparedAt::equal_loss);
   for (const ComparisonRow& row : comparison.rows) {
     rows_.push_back({{{QString::fromStdString(row.title), NAN}}, QString::fromStdString(row.directory.string())});
   }
   if (kind_ == Kind::at_equal_loss) {
-    columns_ = {
-        {tr("architecture"), {}},
-        {tr("OOD (nats)"), tr("OOD loss where the pre-training loss is equal, mean of seeds")},
-        {tr("± sd"), tr("Sample standard deviation over seeds; needs two or more")},
-        {tr("difference"), tr("OOD loss minus that of the baseline, else of the run selected in the list, else of the first")},
-        {tr("seeds"), tr("Runs gathered in this row")}};
+    columns_ = {{tr("architecture"), {}},
+                {tr("OOD (nats)"), tr("OOD loss where the pre-training loss is equal, mean of seeds")},
+                {tr("± sd"), tr("Sample standard deviation over seeds; needs two or more")},
+                {tr("difference"), tr("OOD loss minus that of the baseline, else of the run selected in the list, else of the first")},
+                {tr("seeds"), tr("Runs gathered in this row")}};
     for (size_t i = 0; i < rows_.size(); ++i) {
       const ComparisonRow& row = comparison.rows[i];
       const double against = i == 0 ? NAN : optional(row.against_first);

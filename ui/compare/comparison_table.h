@@ -43,7 +43,6 @@ class ComparisonTable : public QAbstractTableModel {
     QString directory;
   };
   void arrange();
-  std::optional<size_t> best(const Comparison& comparison) const;
   const Row& shown(int row) const { return rows_[shown_[static_cast<size_t>(row)]]; }
 
   Kind kind_;

@@ -485,24 +485,23 @@ void InspectPage::showQuery() {
   takeReads(*at, std::move(query.reads));
 }
 
-void InspectPage::takeReads(const Place& shown, Reads reads) {
-  const Place* at = &shown;
+void InspectPage::takeReads(const Place& at, Reads reads) {
   const Capture& sample = *capture();
   reads_ = std::move(reads);
-  text_->setReads(at->query, *reads_);
+  text_->setReads(at.query, *reads_);
   QStringList chosen;
   if (reads_->candidate_size > 0)
     for (const int64_t c : reads_->chosen_candidates)
-      chosen << text_->text(c * reads_->candidate_size, std::min<int64_t>((c + 1) * reads_->candidate_size, at->query + 1));
+      chosen << text_->text(c * reads_->candidate_size, std::min<int64_t>((c + 1) * reads_->candidate_size, at.query + 1));
   else
     for (const int64_t p : reads_->chosen_positions) chosen << text_->text(p - 12, p + 1);
-  nameFiles(*at);
-  query_->show(sample, at->query, *reads_, unit(), chosen.join(QStringLiteral("\n…\n")), provenance_);
+  nameFiles(at);
+  query_->show(sample, at.query, *reads_, unit(), chosen.join(QStringLiteral("\n…\n")), provenance_);
   const QString token =
-      static_cast<size_t>(at->query) < sample.pieces.size() ? quoted(sample.pieces[static_cast<size_t>(at->query)]) : QString();
-  query_card_->setTitle(tr("Query %1 %2").arg(at->query).arg(token), {});
+      static_cast<size_t>(at.query) < sample.pieces.size() ? quoted(sample.pieces[static_cast<size_t>(at.query)]) : QString();
+  query_card_->setTitle(tr("Query %1 %2").arg(at.query).arg(token), {});
   QStringList words{QString::fromStdString(provenance_.front()).section(": ", 1), tr("step %1").arg(captures_->step),
-                    tr("query %1 %2").arg(at->query).arg(token)};
+                    tr("query %1 %2").arg(at.query).arg(token)};
   const bool signed_weights = std::any_of(reads_->weights.begin(), reads_->weights.end(), [](double w) { return w < 0; });
   words << (signed_weights ? tr("orange: weight above 0, blue: below") : tr("shade: weight"));
   if (!reads_->chosen_positions.empty()) words << tr("blue line: chosen");
@@ -546,7 +545,7 @@ QString InspectPage::cellText(int row, int column) const {
   };
   const std::optional<float> value = large_->value(row, column);
   const QString shown = !value ? tr("…") : std::isnan(*value) ? tr("none") : QString::number(static_cast<double>(*value), 'g', 6);
-  const QString title = QString::fromStdString(figure.map->value_title).section(QStringLiteral(", greatest of"), 0, 0);
+  const QString title = QString::fromStdString(figure.map->value_title);
   const int64_t size = std::max<int64_t>(1, candidateSize());
   if (chosenMap() == MapKind::maxsim) return tr("split %1 and earlier split %2: %3 %4").arg(row).arg(column).arg(title, shown);
   if (chosenMap() == MapKind::score)
