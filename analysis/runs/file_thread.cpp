@@ -3,7 +3,11 @@
 #include <pthread.h>
 
 #include <csignal>
+#include <string>
+#include <system_error>
 #include <utility>
+
+#include "kernels/engine/error.h"
 
 namespace saccade {
 
@@ -11,7 +15,12 @@ FileThread::FileThread() {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the owner's
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw DeviceError(std::string("no thread can be started that writes files: ") + error.what());
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

@@ -12,7 +12,7 @@ namespace saccade {
 /// an error nothing more is done; the owner hears of it at its next call. A piece of work may use nothing that the owner changes meanwhile.
 class FileThread {
  public:
-  FileThread();
+  FileThread();   ///< Throws DeviceError where the system starts no thread.
   ~FileThread();  ///< after all work is done; an error that nobody heard of is lost
   FileThread(const FileThread&) = delete;
   FileThread& operator=(const FileThread&) = delete;

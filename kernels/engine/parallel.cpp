@@ -6,6 +6,7 @@
 #include <exception>
 #include <mutex>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -78,8 +79,11 @@ class Pool {
   void start_workers(int count) {
     stopping_ = false;
     const uint64_t now = generation_;
-    for (int i = 0; i < count; ++i) workers_.emplace_back([this, now] { loop(now); });
-    threads_ = count + 1;
+    try {
+      for (int i = 0; i < count; ++i) workers_.emplace_back([this, now] { loop(now); });
+    } catch (const std::system_error&) {  // a limit of memory or of processes: the results are the same with fewer
+    }
+    threads_ = static_cast<int>(workers_.size()) + 1;
   }
 
   void stop_workers() {

@@ -4,8 +4,8 @@
 
 namespace saccade {
 
-/// Threads that CPU ops use, the calling one included. Default: all cores (SACCADE_THREADS overrides). set_thread_count throws
-/// std::logic_error inside a task.
+/// Threads that CPU ops use, the calling one included. Default: all cores (SACCADE_THREADS overrides); fewer where no more can be
+/// started. set_thread_count throws std::logic_error inside a task.
 int thread_count();
 void set_thread_count(int threads);
 

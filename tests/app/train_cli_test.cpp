@@ -1,3 +1,4 @@
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -123,6 +124,18 @@ class TrainCliTest : public QObject {
         program_.run({"train", program_.path("config.json"), "--out", program_.path("unread"), "--set", "training.steps=60"}, unread);
     QCOMPARE(result.code, 0);
     QVERIFY(Run(program_.path("unread").toStdString()).info().state == RunState::finished);
+  }
+
+  /// The stacks of the threads take what memory there is, and the last ones cannot be started: the run trains, or says so.
+  void threads_that_cannot_be_started_hang_nothing() {
+    const auto limit = [] {
+      const rlimit data{400 << 20, 400 << 20};
+      if (::setrlimit(RLIMIT_DATA, &data) != 0) ::_exit(99);
+    };
+    qputenv("SACCADE_THREADS", "200");
+    const auto result = program_.run({"-q", "train", program_.path("config.json"), "--out", program_.path("few")}, limit);
+    qunsetenv("SACCADE_THREADS");
+    QVERIFY2(result.code == 0 || (result.code > 0 && is_one_error(result)), qPrintable(QString::number(result.code) + ": " + result.err));
   }
 
   void compare_follows_a_live_run() {

@@ -16,8 +16,9 @@ GIB = 1 << 30
 
 
 def limited():
-    """Memory of the program and, by inheritance, of each helper: nothing may need more."""
+    """Memory of the program and, by inheritance, of each helper: nothing may need more. Two threads, whose stacks count too."""
     resource.setrlimit(resource.RLIMIT_DATA, (GIB, GIB))
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
 
 
 def trial(program, figures, command, story, seconds=10):
