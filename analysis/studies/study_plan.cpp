@@ -28,6 +28,7 @@ class Stopwatch {
     const Json key{config.architecture,
                    config.data.sequence_length,
                    config.data.task,
+                   config.data.task.empty() ? Json() : Json{config.data.train, config.data.ood},  // whose lengths are evaluated
                    micro_batch_tokens(config.training),
                    config.precision,
                    config.training.optimizer,

@@ -57,16 +57,6 @@ Corpus open_corpus(const DataConfig& data, const std::function<void(const std::s
   return corpus;
 }
 
-/// A generated task may be tested beyond the trained length; throws UsageError where the model does not read so far.
-void require_lengths(const RunConfig& config, const Plan& plan, const std::vector<FrozenBatch>& evaluation) {
-  for (const FrozenBatch& batch : evaluation) try {
-      if (batch.length > config.data.sequence_length) planned_evaluation_bytes(config, plan.vocabulary, plan.where->engine, batch.length);
-    } catch (const UsageError& error) {
-      throw UsageError("/data/ood names \"" + batch.domain + "\", but the model ends at " + std::to_string(config.data.sequence_length) +
-                       " tokens (" + error.what() + ")");
-    }
-}
-
 }  // namespace
 
 TrainingInput prepare_training(const RunConfig& config, const RunProgress& progress, std::unique_ptr<Tokenizer> tokenizer) {
@@ -92,7 +82,6 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
     stores.push_back(text_sequences(store, length, parse_packing(config.data.packing)));
   }
   auto evaluation = evaluation_batches(config, corpus, *tokenizer);
-  require_lengths(config, plan, evaluation);
   TrainingInput input{config, std::move(corpus), std::move(tokenizer),    std::move(plan), std::move(evaluation),
                       {},     std::move(stores), std::move(domain_tokens)};
   input.renew_trainer();

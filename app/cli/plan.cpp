@@ -32,7 +32,8 @@ int run(const ConfigOptions& options, bool measure) {
       {"gradients", bytes(plan.gradient_bytes)},
       {"optimizer", bytes(plan.optimizer_bytes)},
       {"activations at the peak", bytes(plan.activation_bytes)},
-      {"statistics and captures beyond that", bytes(plan.device_bytes() - plan.peak_bytes - plan.runtime_bytes)},
+      {"evaluation at its peak", bytes(plan.evaluation_bytes + plan.evaluation_host_bytes)},
+      {"statistics and captures beyond the steps", bytes(plan.device_bytes() - plan.peak_bytes - plan.runtime_bytes)},
       {"memory at the peak", bytes(plan.device_bytes()) + " of " + bytes(plan.memory.available) + " available on " + plan.device},
       {"cache / state per token of context", bytes(plan.state_bytes_per_token)},
       {"steps", std::to_string(plan.steps) + " of " + (plan.tokens < plan.steps * plan.tokens_per_step ? "up to " : "") +
@@ -40,6 +41,7 @@ int run(const ConfigOptions& options, bool measure) {
       {"tokens", human(static_cast<double>(plan.tokens))},
       {"FLOPs per step", human(plan.flops_per_step)},
       {"FLOPs in all", human(plan.total_flops())},
+      {"FLOPs of an evaluation", human(plan.flops_per_evaluation)},
       {"checkpoint", bytes(checkpoint_bytes(plan)) + ", " + std::to_string(checkpoints_kept(config.training)) + " kept at most"},
       {"captures", bytes(plan.capture_bytes) + " at each of " + std::to_string(captures_kept(config.training)) + " steps"}};
   if (measure) {

@@ -11,6 +11,12 @@
 
 namespace saccade {
 
+namespace {
+
+constexpr int64_t kRows = 1024;  ///< of logits that are made at a time to find the likeliest tokens
+
+}  // namespace
+
 double standard_error(std::span<const double> values, std::span<const int64_t> weights) {
   const auto count = static_cast<double>(values.size());
   if (values.size() < 2) return std::numeric_limits<double>::quiet_NaN();
@@ -149,7 +155,6 @@ std::vector<bool> EvaluationPass::greedy(const int32_t* tokens, const int32_t* t
 }
 
 std::vector<bool> EvaluationPass::likeliest(Tape& tape, const Tensor& hidden, const int32_t* targets) const {
-  constexpr int64_t kRows = 1024;  // of logits at a time
   const int64_t width = hidden.dim(2), positions = hidden.size() / width;
   const auto row = static_cast<size_t>(width * byte_size(hidden.dtype()));
   std::vector<char> all(static_cast<size_t>(hidden.bytes())), some;
@@ -211,13 +216,31 @@ bool EvaluationPass::decodes(int64_t length) const try {
   return false;
 }
 
-EvaluationPass::Planned EvaluationPass::plan(int64_t length) {
-  const int64_t sequences = piece_sequences(length);
-  const Tensor x = arena_.allocate({sequences, length}, DType::i32), y = arena_.allocate({sequences, length}, DType::i32);
-  const Tensor losses = arena_.allocate({sequences * length}, DType::f64);
+EvaluationPass::Planned EvaluationPass::plan(int64_t length, bool answers) {
+  Planned planned{piece_sequences(length), {}, {}, 0};
+  const Tensor x = arena_.allocate({planned.sequences, length}, DType::i32);
+  {
+    const Tensor y = arena_.allocate({planned.sequences, length}, DType::i32);
+    const Tensor losses = arena_.allocate({planned.sequences * length}, DType::f64);
+    Tape tape(arena_, false);
+    forward(tape, x, y, losses);
+    planned.cost = tape.cost(), planned.refusal = tape.refusal();
+  }
+  if (answers) plan_answers(planned, x);
+  return planned;
+}
+
+/// As `greedy` and `likeliest` do, if every position of the piece were asked for.
+void EvaluationPass::plan_answers(Planned& planned, const Tensor& tokens) {
   Tape tape(arena_, false);
-  forward(tape, x, y, losses);
-  return {sequences, tape.cost(), tape.refusal()};
+  prepare_(tape);
+  const Tensor hidden = model_.hidden(tape, tokens, nullptr);
+  const int64_t rows = std::min(kRows, tokens.size()), width = hidden.dim(2);
+  const Tensor some = arena_.allocate({rows, width}, hidden.dtype());
+  const Tensor logits = linear(tape, some, model_.output_weight());
+  planned.cost.flops += tape.cost().flops, planned.cost.bytes += tape.cost().bytes;
+  if (planned.refusal.empty()) planned.refusal = tape.refusal();
+  planned.host_bytes = hidden.bytes() + some.bytes() + logits.size() * static_cast<int64_t>(sizeof(double));
 }
 
 }  // namespace saccade

@@ -80,13 +80,14 @@ class EvaluationPass {
   /// Sequences of this length in a piece.
   int64_t piece_sequences(int64_t length) const;
 
-  /// What a piece of sequences of this length costs (device `plan`).
+  /// What a piece of sequences of this length costs (device `plan`), with FrozenBatch::answers also what finds the likeliest tokens.
   struct Planned {
     int64_t sequences = 0;  ///< in a piece
     Cost cost;
-    std::string refusal;  ///< Tape::refusal
+    std::string refusal;     ///< Tape::refusal
+    int64_t host_bytes = 0;  ///< CPU memory that answers take in passing, at most
   };
-  Planned plan(int64_t length);
+  Planned plan(int64_t length, bool answers = false);
 
  private:
   /// Sequences, length, and what else lives in the arena: where a piece's tensors lie depends on nothing else.
@@ -95,6 +96,7 @@ class EvaluationPass {
   void forward(Tape& tape, const Tensor& tokens, const Tensor& targets, const Tensor& losses) const;
   /// Whether each target is the first of the likeliest tokens by hidden states [B, T, D].
   std::vector<bool> likeliest(Tape& tape, const Tensor& hidden, const int32_t* targets) const;
+  void plan_answers(Planned& planned, const Tensor& tokens);
 
   const Model& model_;
   Arena& arena_;

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <map>
 
 #include "models/architectures/stack.h"
 #include "models/evaluation/evaluation_pass.h"
 #include "models/layers/block_model.h"
 #include "models/layers/initialise.h"
+#include "models/tasks/symbol_task.h"
 #include "models/training/decoder.h"
 #include "models/training/probe_plan.h"
 #include "models/training/training_step.h"
@@ -52,11 +54,49 @@ StepCost step_cost(TrainingStep& step, int64_t micro_batches) {
   return {{total.flops + update.flops, total.bytes + update.bytes}, more};
 }
 
-/// Forward passes over the frozen batches of every domain.
-double evaluation_flops(const RunConfig& config, const EvaluationPass::Planned& piece) {
-  const int64_t sequences = evaluation_sequences(config.training, config.data.sequence_length);
-  const auto domains = static_cast<double>(config.data.train.size() + config.data.ood.size());
-  return piece.cost.flops / static_cast<double>(piece.sequences) * static_cast<double>(sequences) * domains;
+/// What a domain is evaluated on: tokens in a sequence, and whether they have answers.
+struct EvaluatedDomain {
+  std::string name;
+  int64_t length = 0;
+  bool answers = false;
+};
+std::vector<EvaluatedDomain> evaluated_domains(const DataConfig& data) {
+  std::vector<EvaluatedDomain> list;
+  for (const auto* domains : {&data.train, &data.ood})
+    for (const std::string& name : *domains)
+      if (data.task.empty())
+        list.push_back({name, data.sequence_length, false});
+      else
+        list.push_back({name, SymbolDomain(symbol_task(data.task), name, "/data").length(), true});
+  return list;
+}
+
+EvaluationPass::Planned planned_piece(EvaluationPass& pass, const EvaluatedDomain& domain, int64_t trained) try {
+  return pass.plan(domain.length, domain.answers);
+} catch (const UsageError& error) {
+  if (domain.length <= trained) throw;
+  throw UsageError("/data/ood names \"" + domain.name + "\", but the model ends at " + std::to_string(trained) + " tokens (" +
+                   error.what() + ")");
+}
+
+/// Forward passes over the frozen batches of every domain, on the arena of the step; gives what the engine refuses.
+std::string plan_evaluation(TrainingStep& step, const RunConfig& config, Plan& plan) {
+  step.arena().reset_peak();
+  EvaluationPass pass(
+      step.model(), step.arena(), [&](Tape& tape) { step.prepare(tape); }, micro_batch_tokens(config.training));
+  const int64_t trained = config.data.sequence_length;
+  const auto sequences = static_cast<double>(evaluation_sequences(config.training, trained));
+  std::map<int64_t, EvaluationPass::Planned> pieces;  // of a config's domains all have answers or none
+  std::string refusal;
+  for (const EvaluatedDomain& domain : evaluated_domains(config.data)) {
+    auto piece = pieces.find(domain.length);
+    if (piece == pieces.end()) piece = pieces.emplace(domain.length, planned_piece(pass, domain, trained)).first;
+    plan.flops_per_evaluation += piece->second.cost.flops / static_cast<double>(piece->second.sequences) * sequences;
+    plan.evaluation_host_bytes = std::max(plan.evaluation_host_bytes, piece->second.host_bytes);
+    if (refusal.empty()) refusal = piece->second.refusal;
+  }
+  plan.evaluation_bytes = step.arena().peak_extent();
+  return refusal;
 }
 
 /// Measured on an H200 with CUDA 13.0 (tests/gpu/memory_check.cpp); tensors come in pieces of kGrowth.
@@ -127,11 +167,9 @@ Planned plan_of(const RunConfig& config, int64_t vocabulary, Engine engine) {
   plan.micro_batches = config.training.gradient_accumulation;
   plan.flops_per_step = cost.flops;
   plan.bytes_per_step = cost.bytes;
-  EvaluationPass evaluation(
-      step.model(), step.arena(), [&](Tape& tape) { step.prepare(tape); }, micro_batch_tokens(config.training));
-  const EvaluationPass::Planned piece = evaluation.plan(step.length());
-  plan.flops_per_evaluation = evaluation_flops(config, piece);
-  plan.peak_bytes = step.arena().peak_extent();
+  const int64_t step_bytes = step.arena().peak_extent();
+  const std::string evaluation_refusal = plan_evaluation(step, config, plan);
+  plan.peak_bytes = std::max(step_bytes, plan.evaluation_bytes);
   const ProbePlan probes = plan_probes(step, config);
   plan.probe_bytes = probes.device_bytes;
   plan.probe_host_bytes = probes.passing_bytes;
@@ -145,7 +183,7 @@ Planned plan_of(const RunConfig& config, int64_t vocabulary, Engine engine) {
   plan.state_bytes_per_token =
       std::llround(step.model().state_values_per_token() * static_cast<double>(byte_size(step.precision().activations)));
   plan.layers = planned_layers(config.architecture, step.model(), step.precision().activations);
-  return {plan, step.tape().refusal().empty() ? piece.refusal : step.tape().refusal()};
+  return {plan, step.tape().refusal().empty() ? evaluation_refusal : step.tape().refusal()};
 }
 
 /// What a config says of its device and its precision; whether the engine refuses an op is for a plan to tell.
@@ -169,7 +207,7 @@ int64_t plans_made() { return plans; }
 
 int64_t Plan::device_bytes() const {
   if (engine == Engine::cuda) return std::max(peak_bytes, probe_bytes) + runtime_bytes;
-  return std::max(peak_bytes, probe_bytes + probe_host_bytes) + capture_bytes;
+  return std::max({peak_bytes, evaluation_bytes + evaluation_host_bytes, probe_bytes + probe_host_bytes}) + capture_bytes;
 }
 
 Plan make_plan(const RunConfig& config, int64_t vocabulary) {
@@ -220,6 +258,10 @@ void require_device(const RunConfig& config, const Plan& plan) {
       throw DeviceError(what + " " + mebibytes(bytes) + " of memory on " + to_string(where) + ", " + mebibytes(available) +
                         " are available; " + advice);
   };
+  const int64_t evaluating = plan.evaluation_bytes + (device.is_cuda() ? 0 : plan.evaluation_host_bytes) + plan.runtime_bytes;
+  if (evaluating >= plan.peak_bytes + plan.runtime_bytes)
+    require(evaluating, device, "evaluating the domains of the run needs",
+            "name shorter domains in /data/ood, reduce /training/batch_tokens or /architecture/width");
   require(plan.peak_bytes + plan.runtime_bytes, device, "the run needs",
           "set /training/activation_checkpointing, reduce /training/batch_tokens, raise /training/gradient_accumulation, or reduce "
           "/architecture/width");
@@ -238,6 +280,8 @@ nlohmann::json to_json(const Plan& plan) {
                         {"optimizer_bytes", plan.optimizer_bytes},
                         {"activation_bytes", plan.activation_bytes},
                         {"peak_bytes", plan.peak_bytes},
+                        {"evaluation_bytes", plan.evaluation_bytes},
+                        {"evaluation_host_bytes", plan.evaluation_host_bytes},
                         {"probe_bytes", plan.probe_bytes},
                         {"probe_host_bytes", plan.probe_host_bytes},
                         {"capture_bytes", plan.capture_bytes},

@@ -128,6 +128,44 @@ class PlanTest : public QObject {
     }
   }
 
+  /// Domains of a generated task are evaluated at their own lengths: they count in memory and FLOPs, on the arena that holds the weights,
+  /// gradients and moments of the training, and what does not fit is refused before the start.
+  void evaluation_beyond_the_trained_length_is_planned() {
+    const auto config = [](const std::string& longest, const std::string& block = "llama", int64_t width = 32) {
+      return resolve_config({{"architecture", {{"block", block}, {"width", width}, {"layers", 2}, {"heads", 2}}},
+                             {"data", {{"task", "parity"}, {"train", {"length-16"}}, {"ood", {longest}}}},
+                             {"training", {{"batch_tokens", 64}, {"evaluation_tokens", 64}}},
+                             {"device", "cpu"}},
+                            "test");
+    };
+    const auto planned = [&](const std::string& longest) { return make_plan(config(longest), 5); };
+    const Plan same = planned("length-16-least-8"), longer = planned("length-8192");
+    QVERIFY(same.evaluation_bytes < same.peak_bytes && longer.evaluation_bytes == longer.peak_bytes);
+    const int64_t state = longer.weight_bytes + longer.gradient_bytes + longer.optimizer_bytes;
+    QVERIFY(longer.peak_bytes > state + 4 * 32 * 8192 && longer.device_bytes() > same.device_bytes());
+    QVERIFY(longer.evaluation_host_bytes > 4 * 32 * 8192);  // hidden states are read back to find the answers
+    QVERIFY(longer.device_bytes() >= longer.evaluation_bytes + longer.evaluation_host_bytes);
+    QCOMPARE(longer.flops_per_step, same.flops_per_step);
+    QVERIFY(longer.flops_per_evaluation > 256 * same.flops_per_evaluation);  // 4 sequences each, 512 times as long, one domain of two
+    const RunConfig huge = config("length-1000000", "llama", 8192);
+    const Plan terabyte = make_plan(huge, 5);
+    QVERIFY(terabyte.device_bytes() > int64_t{100} << 30);
+    try {
+      require_device(huge, terabyte);
+      QVERIFY2(terabyte.device_bytes() <= terabyte.memory.available, "more is granted than there is");
+    } catch (const DeviceError& error) {
+      QVERIFY2(QString(error.what()).startsWith("evaluating the domains of the run needs") &&
+                   QString(error.what()).contains("name shorter domains in /data/ood"),
+               error.what());
+    }
+    try {
+      make_plan(config("length-32", "gpt"), 5);
+      QFAIL("a table of 16 positions reads 32");
+    } catch (const UsageError& error) {
+      QVERIFY2(QString(error.what()).startsWith("/data/ood names \"length-32\", but the model ends at 16 tokens"), error.what());
+    }
+  }
+
   /// Maps of 65 536² in 64 heads are a tebibyte; the steps themselves fit.
   void captures_that_do_not_fit_are_refused_before_the_start() {
     const int64_t length = 65536;
