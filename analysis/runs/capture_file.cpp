@@ -43,6 +43,30 @@ struct MapToWrite {
   std::span<const float> values;
 };
 
+/// Units and dimensions of a map of models/probe.h, in its order.
+struct MapWords {
+  std::string unit;
+  std::vector<std::string> dimensions;
+};
+MapWords words_of(const std::string& name, size_t rank) {
+  const std::optional<MapKind> kind = parse_map_kind(name);
+  if (!kind) return {"1", {}};
+  switch (*kind) {
+    case MapKind::weights:
+    case MapKind::soft_weights: return {"1", {"head", "query (token)", "source (token)"}};
+    case MapKind::score: return {"1", {"head", "query (token)", "chunk"}};
+    case MapKind::selected:
+      return rank == 2 ? MapWords{"index, -1: none", {"head", "query (token)"}}
+                       : MapWords{"index, -1: none", {"head", "query (token)", "choice"}};
+    case MapKind::captured_mass:
+    case MapKind::margin: return {"1", {"head", "query (token)"}};
+    case MapKind::maxsim: return {"1", {"split", "earlier split"}};
+    case MapKind::chosen: return {"index, -1: none", {"split", "choice"}};
+    case MapKind::split_weights: return {"1", {"split", "choice"}};
+  }
+  return {"1", {}};
+}
+
 void write_map(const h5::Group& sample, size_t index, const MapToWrite& map) {
   const h5::Group group = sample.create(map_group(index));
   group.set_attribute("NX_class", "NXdata");
@@ -51,6 +75,10 @@ void write_map(const h5::Group& sample, size_t index, const MapToWrite& map) {
   group.set_attribute("name", map.name);
   group.set_attribute("layer", map.layer);
   group.write<float>("values", map.values, map.shape, kDeflate);
+  const MapWords words = words_of(map.name, map.shape.size());
+  group.set_attribute("units", words.unit, "values");
+  group.set_attribute("long_name", map.name, "values");
+  if (words.dimensions.size() == map.shape.size()) group.set_attribute("dimensions", words.dimensions);
   if (map.shape.size() >= 2) group.set_attribute("interpretation", "image", "values");
 }
 

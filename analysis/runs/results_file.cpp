@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "analysis/runs/files.h"
 #include "analysis/runs/hdf5.h"
@@ -145,7 +146,38 @@ std::map<std::string, HeadTable> head_tables(const RunHistory& history) {
   return tables;
 }
 
-void write_statistics(const h5::Group& run, const RunHistory& history, const std::vector<std::string>& mixers) {
+/// What a statistic of models/probe.h is, for who reads the file alone; its name where it is another.
+std::string meaning_of(const std::string& statistic) {
+  static const std::map<std::string, std::string> meanings{
+      {"entropy", "entropy of what a query reads from, mean over queries (Top-1 Element: of the soft distribution)"},
+      {"entropy_normalized", "entropy over that of reading everything before alike"},
+      {"distance", "how far back a query reads, mean weighted by its reads"},
+      {"outside_256", "share of reads that lie beyond the last 256 positions"},
+      {"captured_mass", "share of the full softmax's mass that the chosen chunk and the own one keep"},
+      {"margin", "score of the least that was chosen minus the best that was not"},
+      {"chunk_distance", "how many chunks back the chosen one lies"},
+      {"usage_entropy", "entropy of how often each chunk is chosen"},
+      {"skip", "weight of a token's own input beside what the recurrence reads (D of Mamba), which the other statistics leave out"}};
+  const auto at = meanings.find(statistic);
+  return at == meanings.end() ? statistic : at->second;
+}
+
+/// The axes of a table of heads: numbers from 0, and of the steps.
+void write_head_axes(const h5::Group& group, const std::vector<double>& steps, int64_t layers, int64_t heads) {
+  const auto numbers = [&](const char* name, int64_t count, const std::string& long_name) {
+    std::vector<double> values(static_cast<size_t>(count));
+    std::iota(values.begin(), values.end(), 0.0);
+    group.write(name, values);
+    describe(group, name, "1", long_name);
+  };
+  group.write("step", steps);
+  describe(group, "step", "1", "optimizer steps");
+  numbers("layer", layers, "layer, from 0");
+  numbers("head", heads, "head, from 0");
+}
+
+void write_statistics(const h5::Group& run, const RunHistory& history, const RunInfo& info) {
+  const std::vector<std::string> mixers = layer_mixers(info);
   for (const auto& [name, table] : head_tables(history)) {
     const int64_t layers = std::max<int64_t>(1, table.layers), per_record = layers * table.heads;
     std::vector<double> values(table.records.size() * static_cast<size_t>(per_record), std::nan("")), steps;
@@ -159,11 +191,14 @@ void write_statistics(const h5::Group& run, const RunHistory& history, const std
     const h5::Group group = run.create("statistics/" + object_name(name));
     group.set_attribute("NX_class", "NXdata");
     group.set_attribute("signal", "value");
-    group.set_attribute("axes", std::vector<std::string>{"step", ".", "."});
+    group.set_attribute("axes", std::vector<std::string>{"step", "layer", "head"});
     group.set_attribute("title", name + " by layer and head");
     group.write<double>("value", values, {static_cast<int64_t>(steps.size()), layers, table.heads});
-    describe(group, "value", table.unit, name);
-    group.write("step", steps);
+    describe(group, "value", table.unit, name + (table.unit == "1" ? "" : " (" + table.unit + ")"));
+    group.set_attribute("description", meaning_of(name));
+    if (info.config.dump().find("\"mamba1\"") != std::string::npos)
+      group.set_attribute("heads", std::string("of mamba1: inner channels, evenly spaced, that stand for all"));
+    write_head_axes(group, steps, layers, table.heads);
     if (!mixers.empty()) group.write_texts("layer_mixers", mixers);
   }
 }
@@ -243,7 +278,7 @@ void write_file(const std::filesystem::path& path, const RunInfo& info, const Jo
     if (!journal.lost.empty()) run.write_text(kLost, journal.lost);
     write_losses(run, history);
     write_series(run, history);
-    write_statistics(run, history, layer_mixers(info));
+    write_statistics(run, history, info);
     write_evaluation(run, history);
   }
   file.close();

@@ -49,7 +49,12 @@ assert text(f['run'].attrs['default']) == 'losses' and text(f['run/losses'].attr
 loss = f['run/series/train.loss/value']
 assert loss.shape == (60,) and math.isnan(loss[6]) and loss.attrs['units'] in ('nats', b'nats')
 assert json.loads(f['run/config'][0])['training']['seed'] == 1
-assert f['run/statistics/entropy/value'].shape == (2, 3, 4)
+entropy = f['run/statistics/entropy']
+assert entropy['value'].shape == (2, 3, 4)
+assert [text(a) for a in entropy.attrs['axes']] == ['step', 'layer', 'head'] and list(entropy['layer']) == [0, 1, 2]
+assert text(entropy['value'].attrs['long_name']) == 'entropy (nats)' and text(entropy.attrs['description']).startswith('entropy of what')
+for axis in ('step', 'layer', 'head'): assert entropy[axis].attrs['units'] and entropy[axis].attrs['long_name']
+assert 'heads' not in entropy.attrs
 errors = f['run/series/ood.loss.c/value_errors']
 assert list(errors) == [0.02] * 3 and text(errors.attrs['units']) == 'nats'
 assert text(errors.attrs['long_name']).startswith('standard error of ood/loss/c')
