@@ -13,7 +13,7 @@ folder = pathlib.Path(__file__).resolve().parent / "presets"
 # ---- arXiv:2505.18522
 SLIMPAJAMA = {"corpus": "slimpajama", "train": ["web", "c4"], "ood": ["arxiv", "github", "stack"], "tokenizer": "bpe:32000"}
 ADAM = {"schedule": "linear", "min_lr_ratio": 0.0, "weight_decay": 0.0, "max_grad_norm": 0.0}
-OBSERVED = {"evaluate_every": 1000, "probe_every": 5000, "checkpoint_every": 2000}
+OBSERVED = {"evaluate_every": 1000, "evaluation_tokens": 131072, "probe_every": 5000, "checkpoint_every": 2000}
 SMALL = {"steps": 190735, "batch_tokens": 524288, "gradient_accumulation": 64, "learning_rate": 2e-4, "warmup_steps": 2500}
 LARGE = {"steps": 381470, "batch_tokens": 262144, "gradient_accumulation": 64, "learning_rate": 5e-5, "warmup_steps": 5000}
 LONG = {"steps": 122070, "batch_tokens": 819200, "gradient_accumulation": 8, "activation_checkpointing": True, "learning_rate": 2e-4,
@@ -124,7 +124,7 @@ def all_presets():
                      architecture, SLIMPAJAMA, 2048, {**LARGE, **ADAM, **OBSERVED})
     for name, (architecture, title, note) in long.items():
         yield preset(f"{name}-paper-long", f"{title}, 100k tokens, arXiv:2505.18522, section 5.3 and appendix A: 100 G tokens. "
-                     f"{SHARED}{LONG_ALSO}{note}", architecture, SLIMPAJAMA, 102400, {**LONG, **ADAM, **OBSERVED})
+                     f"{SHARED}{LONG_ALSO}{note}", architecture, SLIMPAJAMA, 102400, {**LONG, **ADAM, **OBSERVED, "evaluation_tokens": 819200})
     for name, (title, warmup, make, sizes, note) in baselines.items():
         for size, (width, layers, heads, rate) in sizes.items():
             batch = (2 if name == "rwkv7" else 1) * (2**20 if size == "large" else 2**19)

@@ -72,10 +72,10 @@ class ShippedStudiesTest : public QObject {
           "2506.11305-table-7",   "2506.11305-table-8",   "2506.11305-table-9",   "2506.11305-table-10",  "2506.11305-table-11",
           "2506.11305-table-12"})
       for (const char* scale : {"-tiny", "-10m", "-paper"}) QVERIFY2(has(QString(row) + scale), row);
-    for (const char* name :
-         {"2505.18522-figure-2a-paper", "2505.18522-figure-2b-paper", "2505.18522-figure-6b-paper", "2505.18522-figure-9-paper",
-          "tuned-tiny", "tuned-10m", "hybrid-ratio-tiny", "hybrid-ratio-10m", "scaling-tiny", "scaling-10m", "mup-transfer-tiny",
-          "mup-transfer-10m", "mqar-pairs-tiny", "parity-eigenvalues-tiny", "demo"})
+    for (const char* name : {"2505.18522-figure-2a-paper", "2505.18522-figure-2b-paper", "2505.18522-figure-6b-paper",
+                             "2505.18522-figure-9-paper", "2506.11305-table-2-paper", "tuned-tiny", "tuned-10m", "hybrid-ratio-tiny",
+                             "hybrid-ratio-10m", "scaling-tiny", "scaling-10m", "mup-transfer-tiny", "mup-transfer-10m",
+                             "avey-padding-tiny", "avey-padding-10m", "mqar-pairs-tiny", "parity-eigenvalues-tiny", "demo"})
       QVERIFY2(has(name), name);
   }
 
