@@ -8,10 +8,11 @@
 #include <map>
 #include <set>
 
+#include "analysis/comparison/equal_cost.h"
 #include "analysis/comparison/groups.h"
+#include "analysis/comparison/look_ahead.h"
 #include "analysis/comparison/statistics.h"
 #include "kernels/engine/error.h"
-#include "models/architectures/registry.h"
 
 namespace saccade {
 namespace {
@@ -42,6 +43,23 @@ Tuning tuning_of_row(const std::vector<const Run*>& seeds, const TuningOfRun& tu
   return untuned(*seeds.front());
 }
 
+double spent(const Run& run, const Column Series::*column) {
+  const Series* steps = run.find("train/loss");
+  return steps && !steps->step.empty() ? (steps->*column).back() : kUnknown;
+}
+
+void add_cost(ComparisonRow& row, const std::vector<const Run*>& seeds) {
+  const json& provenance = seeds.front()->info().provenance;
+  if (provenance.contains("embedding_parameters")) row.embedding_parameters = provenance.at("embedding_parameters").get<int64_t>();
+  row.state_bytes = provenance.value("state_bytes_per_token", kUnknown);
+  row.tokens = mean_over(seeds, [](const Run& r) { return spent(r, &Series::tokens); });
+  row.flops = mean_over(seeds, [](const Run& r) { return spent(r, &Series::flops); });
+  row.seconds = mean_over(seeds, [](const Run& r) { return spent(r, &Series::seconds); });
+  std::set<std::string> devices;
+  for (const Run* run : seeds) devices.insert(device_of(run->info()));
+  row.devices.assign(devices.begin(), devices.end());
+}
+
 ComparisonRow make_row(const RunGroup& group, std::optional<double> equal_loss, const std::string& domain, const PretrainingLoss& loss) {
   const std::vector<const Run*>& seeds = group.seeds;
   ComparisonRow row;
@@ -49,6 +67,7 @@ ComparisonRow make_row(const RunGroup& group, std::optional<double> equal_loss, 
   row.directory = seeds.front()->info().directory;
   row.parameters = seeds.front()->info().parameters;
   for (const Run* run : seeds) row.runs.push_back(run->name());
+  add_cost(row, seeds);
   row.tokens_per_second = mean_over(seeds, [](const Run& r) { return r.tokens_per_second(); });
   const auto at_end = [&](const std::string& series) {
     return mean_over(seeds, [&](const Run& r) { return r.damage().empty() ? last(r, series) : kUnknown; });
@@ -122,22 +141,11 @@ void warn_of_training(std::vector<std::string>& warnings, const std::vector<cons
   }
 }
 
-/// Why a position of the run's model can see its future; empty for causal models, and for architectures of other versions.
-std::string looks_ahead(const Run& run) {
-  try {
-    const json& values = run.info().config.at("architecture");
-    const Architecture& block = architecture(values.at("block"));
-    return block.looks_ahead ? block.looks_ahead(values) : "";
-  } catch (const std::exception&) {
-    return "";
-  }
-}
-
 void warn_of_look_ahead(std::vector<std::string>& warnings, const std::vector<const Run*>& runs) {
   std::vector<std::string> names;
   std::string why;
   const auto ahead = std::count_if(runs.begin(), runs.end(), [&](const Run* run) {
-    const std::string reason = looks_ahead(*run);
+    const std::string reason = looks_ahead(run->info().config);
     if (reason.empty()) return false;
     if (std::find(names.begin(), names.end(), run->name()) == names.end()) names.push_back(run->name());
     why = reason;
@@ -307,6 +315,7 @@ Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at
   comparison.warnings = find_differences(runs);
   comparison.warnings.insert(comparison.warnings.end(), unusable.begin(), unusable.end());
   comparison.tuning = describe_tuning(comparison.rows);
+  comparison.equality = describe_equality(comparison.rows);
   return comparison;
 }
 

@@ -52,6 +52,11 @@ struct ComparisonRow {
   std::filesystem::path directory;  ///< of the first seed
   std::vector<std::string> runs;    ///< names of the seeds gathered here
   int64_t parameters = 0;
+  std::optional<int64_t>
+      embedding_parameters;  ///< of `parameters`, those of tables of tokens and positions; runs of earlier versions lack it
+  double tokens = 0, flops = 0, seconds = 0;  ///< at the last step, mean of seeds; seconds of steps alone; NaN before the first
+  double state_bytes = 0;                     ///< what decoding keeps per token of context; NaN where not recorded
+  std::vector<std::string> devices;           ///< device_of() the seeds (equal_cost.h)
   double tokens_per_second = 0;
   double pretraining_loss = 0, ood_loss = 0;            ///< at the end, mean of seeds that are whole; NaN when none is
   std::optional<double> ood_spread;                     ///< of `ood_loss`, as `spread`
@@ -71,6 +76,7 @@ struct Comparison {
   bool equal_ends = true;             ///< all are finished and were trained on as many tokens (1 %): ends may be ranked
   std::vector<std::string> warnings;  ///< what makes the runs incomparable: other corpus, tokenizer, evaluation, training
                                       ///< settings or precision, parameters off by > 1 %, an architecture that looks ahead
+  std::string equality;               ///< what the rows have in common, and what not, with the values; empty for one row
   std::vector<std::string> tuning;    ///< what the search for the best rate says: which rows are tuned, untuned, or at an edge
 };
 /// What is known of a run's tuning from outside, by the study that made it; Tuning::State::unknown without one.

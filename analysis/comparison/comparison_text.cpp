@@ -49,6 +49,21 @@ std::vector<std::string> domain_names(const Comparison& comparison) {
   return names;
 }
 
+/// What the rows took, one seed's worth.
+std::string cost_table(const Comparison& comparison) {
+  std::vector<std::vector<std::string>> table{
+      {"a run took", "parameters", "without embeddings", "tokens", "FLOPs", "s of steps", "state B/token", "device"}};
+  for (const ComparisonRow& row : comparison.rows) {
+    std::string devices;
+    for (const std::string& device : row.devices) devices += (devices.empty() ? "" : "; ") + device;
+    table.push_back({row.title, std::to_string(row.parameters),
+                     row.embedding_parameters ? std::to_string(row.parameters - *row.embedding_parameters) : "–",
+                     format("%.0f", row.tokens), format("%.3e", row.flops), format("%.4g", row.seconds), format("%.0f", row.state_bytes),
+                     devices});
+  }
+  return aligned(table);
+}
+
 json number_or_null(const std::optional<double>& value) { return value && std::isfinite(*value) ? json(*value) : json(); }
 
 }  // namespace
@@ -84,6 +99,8 @@ std::string to_text(const Comparison& comparison) {
     text += "± text: standard error of that difference over the same sequences, evaluated when the runs had ended; not of seeds.\n";
   if (!comparison.equal_loss) text += "There is no pre-training loss that all runs have passed, so none at which to compare.\n";
   for (const std::string& run : comparison.left_out) text += "left out: " + run + "\n";
+  text += "\n" + cost_table(comparison);
+  if (!comparison.equality.empty()) text += comparison.equality + "\n";
   for (const std::string& line : comparison.tuning) text += line + "\n";
   for (const std::string& warning : comparison.warnings) text += "warning: " + warning + "\n";
   return text;
@@ -97,6 +114,12 @@ json to_json(const Comparison& comparison) {
     rows.push_back({{"title", row.title},
                     {"runs", row.runs},
                     {"parameters", row.parameters},
+                    {"parameters_without_embeddings", row.embedding_parameters ? json(row.parameters - *row.embedding_parameters) : json()},
+                    {"tokens", number_or_null(row.tokens)},
+                    {"flops", number_or_null(row.flops)},
+                    {"seconds", number_or_null(row.seconds)},
+                    {"state_bytes_per_token", number_or_null(row.state_bytes)},
+                    {"devices", row.devices},
                     {"tokens_per_second", number_or_null(row.tokens_per_second)},
                     {"pretraining_loss", number_or_null(row.pretraining_loss)},
                     {"ood_loss", number_or_null(row.ood_loss)},
@@ -113,6 +136,7 @@ json to_json(const Comparison& comparison) {
           {"equal_loss", number_or_null(comparison.equal_loss)},
           {"rows", rows},
           {"left_out", comparison.left_out},
+          {"equality", comparison.equality},
           {"tuning", comparison.tuning},
           {"warnings", comparison.warnings}};
 }

@@ -149,7 +149,9 @@ std::string latex_table(const PageTable& table, const std::vector<std::string>& 
   text += "\\begin{tabular}{l" + std::string(table.header.empty() ? 0 : table.header.size() - 1, 'r') + "}\n\\hline\n";
   text += latex_line(table.header) + "\\hline\n";
   for (const auto& row : table.rows) text += latex_line(row);
-  return text + "\\hline\n\\end{tabular}\n";
+  text += "\\hline\n\\end{tabular}\n";
+  for (const std::string& note : table.notes) text += "\\par\\smallskip{\\footnotesize " + latex_text(note) + "}\n";
+  return text;
 }
 
 std::string to_latex(const FigurePage& page) {

@@ -147,6 +147,12 @@ RunInfo read_run_info(const fs::path& directory) {
   }
 }
 
+std::string last_written(const fs::path& directory) try {
+  return parse_json_text(read_text(directory / "run.json"), "run.json").value("updated", "");
+} catch (const std::exception&) {
+  return {};
+}
+
 void write_run_info(const RunInfo& info) {
   nlohmann::ordered_json object{
       {"format_version", kFormat},     {"name", info.name},    {"title", info.title},   {"state", to_string(info.state)},

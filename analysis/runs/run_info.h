@@ -17,6 +17,9 @@ int64_t forked_step(const RunInfo& info);
 /// Data positions of the batches that `saccade resume --skip-batch` passes over. Throws DataError.
 std::vector<uint64_t> skipped_positions(const RunInfo& info);
 
+/// When run.json was written last, as utc_now() says it; empty where it cannot be read.
+std::string last_written(const std::filesystem::path& directory);
+
 bool holds_run(const std::filesystem::path& directory);
 /// There was a run at least: a journal, if no run.json.
 bool looks_like_run(const std::filesystem::path& directory);

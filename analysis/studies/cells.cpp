@@ -89,8 +89,9 @@ std::vector<StudyCell> study_cells(const Study& study) {
     const auto parse = [&](const std::vector<std::string>& more) { return parse_cell(cell, more, "study, " + cell.name); };
     Json written = cell.base;
     for (const std::string& setting : cell.settings) apply_override(written, setting);
-    const std::vector<std::string> solved = solve_equal(*study.equal, goal, {cell.name, std::move(written), parse});
-    cell.settings.insert(cell.settings.end(), solved.begin(), solved.end());
+    const EqualSolution solved = solve_equal(*study.equal, goal, {cell.name, std::move(written), parse});
+    cell.settings.insert(cell.settings.end(), solved.settings.begin(), solved.settings.end());
+    cell.short_of = solved.short_of;
   }
   return cells;
 }

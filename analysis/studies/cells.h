@@ -11,6 +11,8 @@ struct StudyCell {
   nlohmann::json base;                         ///< the config as written
   std::vector<std::string> settings;           ///< assignments over it, later ones count; with what was solved for
 
+  std::string short_of = {};  ///< of what is to be equal, in words; empty where it is reached
+
   std::string architecture() const;  ///< title of its architecture: "Transformer++ window 64"
 };
 

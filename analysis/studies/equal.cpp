@@ -106,7 +106,7 @@ std::optional<Tried> nearest(const Knob& knob, double goal) {
   return goal - low->amount <= high->amount - goal ? low : high;
 }
 
-std::vector<std::string> equal_models(const StudyEqual& equal, double goal, const EqualCell& cell) {
+EqualSolution equal_models(const StudyEqual& equal, double goal, const EqualCell& cell) {
   const bool state = equal.what == StudyEqual::What::state;
   const double within = state ? kEqualState : kEqualParameters;
   const auto off = [&](double amount) { return amount / goal - 1; };
@@ -121,12 +121,15 @@ std::vector<std::string> equal_models(const StudyEqual& equal, double goal, cons
     settings.push_back(knob.assignment(found->value));
     amount = found->amount;
   }
-  if (std::abs(off(amount)) <= within) return settings;
+  if (std::abs(off(amount)) <= within) return {settings, ""};
+  if (state)
+    return {settings, "keeps " + std::to_string(std::llround(amount)) + " numbers of state per token of context, not " +
+                          std::to_string(std::llround(goal)) + " (" + percent(off(amount)) + "): no value of /equal/by comes nearer"};
   std::string text;
   for (const std::string& setting : settings) text += (text.empty() ? "" : ", ") + setting;
   throw UsageError("/equal: " + cell.name + " comes no nearer than " + percent(off(amount)) + " to " + std::to_string(std::llround(goal)) +
-                   (state ? " numbers of state per token (" : " parameters (") + (text.empty() ? "nothing could be changed" : text) +
-                   "); name a finer setting in /equal/by, like " + (state ? "architecture.state" : "architecture.mlp_width"));
+                   " parameters (" + (text.empty() ? "nothing could be changed" : text) +
+                   "); name a finer setting in /equal/by, like architecture.mlp_width");
 }
 
 double flops_per_step(const RunConfig& config) { return make_plan(config, vocabulary_of(config.data.tokenizer)).flops_per_step; }
@@ -157,10 +160,11 @@ int64_t count_parameters(const RunConfig& config) { return planned_model(config)
 double count_state(const RunConfig& config) { return planned_model(config).model().state_values_per_token(); }
 
 std::vector<std::string> solve_parameters(int64_t goal, const std::vector<std::string>& by, const EqualCell& cell) {
-  return equal_models({StudyEqual::What::parameters, by, {}}, static_cast<double>(goal), cell);
+  return equal_models({StudyEqual::What::parameters, by, {}}, static_cast<double>(goal), cell).settings;
 }
 
-std::vector<std::string> solve_equal(const StudyEqual& equal, const RunConfig& goal, const EqualCell& cell) {
+EqualSolution solve_equal(const StudyEqual& equal, const RunConfig& goal, const EqualCell& cell) {
+  if (equal.what == StudyEqual::What::seconds) return {};
   if (equal.what == StudyEqual::What::parameters || equal.what == StudyEqual::What::state)
     return equal_models(equal, amount_of(equal.what, goal), cell);
   const RunConfig config = cell.parse({});
@@ -168,8 +172,9 @@ std::vector<std::string> solve_equal(const StudyEqual& equal, const RunConfig& g
     throw UsageError("/equal: " + cell.name + " has a batch that grows; expected training.batch_warmup_steps 0 where steps are solved for");
   const auto steps = static_cast<double>(goal.training.steps);
   if (equal.what == StudyEqual::What::tokens)
-    return steps_for(steps * static_cast<double>(goal.training.batch_tokens) / static_cast<double>(config.training.batch_tokens), config);
-  return steps_for(steps * flops_per_step(goal) / flops_per_step(config), config);
+    return {steps_for(steps * static_cast<double>(goal.training.batch_tokens) / static_cast<double>(config.training.batch_tokens), config),
+            ""};
+  return {steps_for(steps * flops_per_step(goal) / flops_per_step(config), config), ""};
 }
 
 }  // namespace saccade

@@ -20,11 +20,18 @@ struct EqualCell {
   std::function<RunConfig(const std::vector<std::string>& settings)> parse;  ///< with more assignments
 };
 
+/// What was solved for a cell.
+struct EqualSolution {
+  std::vector<std::string> settings;  ///< assignments: "architecture.width=72", "training.steps=180"
+  std::string short_of;               ///< state that no setting reaches: both values in words; else empty
+};
+
 /// Assignments ("architecture.width=72", "training.steps=180") that give a cell as many parameters, as much state, FLOPs or tokens as
 /// `goal`. Parameters and state: the settings of StudyEqual::by that its config has are tried one after the other, each at its nearest
-/// value, until they are within 0.5 % (state: 2 %). FLOPs and tokens: by training.steps, to the nearest step. Throws UsageError, naming the
-/// cell and how near it came.
-std::vector<std::string> solve_equal(const StudyEqual& equal, const RunConfig& goal, const EqualCell& cell);
+/// value, until they are within 0.5 % (state: 2 %). FLOPs and tokens: by training.steps, to the nearest step. Seconds: nothing. State that
+/// cannot be reached (a window that is longer than the state of a recurrence may be) is left at the nearest, and told; parameters that
+/// cannot throw UsageError, naming the cell and how near it came.
+EqualSolution solve_equal(const StudyEqual& equal, const RunConfig& goal, const EqualCell& cell);
 /// Likewise, for so many parameters as a number says.
 std::vector<std::string> solve_parameters(int64_t goal, const std::vector<std::string>& by, const EqualCell& cell);
 

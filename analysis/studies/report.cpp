@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <set>
 
+#include "analysis/comparison/look_ahead.h"
 #include "analysis/figures/palette.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/studies/report_numbers.h"
@@ -55,7 +56,7 @@ std::vector<std::string> training_sources(const CellNumbers& cell) {
 ReportEntry entry_of(const Repeated& r, std::vector<std::string> sources) {
   std::string text = format("%.4f", r.mean);
   if (r.deviation) text += " ± " + format("%.4f", *r.deviation) + " [±" + format("%.4f", *r.half_95) + "]";
-  return {text, r.mean, std::move(sources)};
+  return {text, r.mean, std::move(sources), r};
 }
 
 template <class F>
@@ -169,6 +170,75 @@ ReportTable equal_table(const Cells& cells) {
   return table;
 }
 
+/// What a study's runs have taken can be compared: seconds only where all are of one device.
+struct Comparable {
+  std::string devices;  ///< one device, or why seconds do not compare
+  bool seconds = false;
+  std::vector<std::string> shared;  ///< shared_time()
+};
+Comparable comparable(const StudyView& view) {
+  std::vector<RunInfo> infos;
+  for (const WantedRun& wanted : view.wanted)
+    if (wanted.status == WantedRun::Status::finished) infos.push_back(read_run_info(view.directory / "runs" / wanted.name));
+  std::vector<const RunInfo*> runs;
+  for (const RunInfo& info : infos) runs.push_back(&info);
+  if (const std::string problem = different_devices(runs); !problem.empty()) return {problem, false, {}};
+  return {infos.empty() ? "" : device_of(infos.front()), true, shared_time(runs)};
+}
+
+/// The amount that every seed has come to.
+std::optional<double> equal_amount(const Cells& cells, Spent spent) {
+  std::vector<Course> courses;
+  for (const CellNumbers& cell : cells)
+    for (const SeedNumbers& seed : cell.seeds) courses.push_back(seed.course(spent));
+  return least_spent(courses);
+}
+
+/// A loss of a cell's seeds at an amount; NaN where a seed's first point lies behind it.
+std::vector<double> at_amount(const CellNumbers& cell, Spent spent, double amount, bool ood) {
+  return values_of(cell, [&](const SeedNumbers& s) {
+    const auto at = losses_at(s.course(spent), amount);
+    return !at ? std::nan("") : ood ? at->ood : at->pretraining;
+  });
+}
+
+/// "ends" where all seeds had just ended there, else as read_from() says.
+std::string read_at(const CellNumbers& cell, Spent spent, double amount) {
+  const bool ends = std::all_of(cell.seeds.begin(), cell.seeds.end(), [&](const SeedNumbers& s) {
+    return !s.course(spent).spent.empty() && s.course(spent).spent.back() <= 1.01 * amount;
+  });
+  return !cell.seeds.empty() && ends ? "ends" : read_from(cell);
+}
+
+ReportTable cost_equal_table(const Cells& cells, const Comparable& can) {
+  ReportTable table{
+      "equal-cost",
+      "Losses at equal tokens, FLOPs and seconds",
+      {"", "equal", "seeds", "in-domain loss", "OOD loss", "OOD against first", "read from"},
+      {},
+      {"Nats per token, at what the run has taken that took least; between two points of a run linearly. " + std::string(kIntervals),
+       can.seconds ? "Seconds are those of the training steps alone, on " + can.devices + "."
+                   : "No line for seconds: " + can.devices + "."}};
+  table.notes.insert(table.notes.end(), can.shared.begin(), can.shared.end());
+  for (const Spent spent : {Spent::tokens, Spent::flops, Spent::seconds}) {
+    const std::optional<double> amount = equal_amount(cells, spent);
+    if (!amount || (spent == Spent::seconds && !can.seconds)) continue;
+    double first = std::nan("");
+    for (const CellNumbers& cell : cells) {
+      const Repeated inside = repeated(at_amount(cell, spent, *amount, false)), outside = repeated(at_amount(cell, spent, *amount, true));
+      if (&cell == &cells.front()) first = outside.mean;
+      table.rows.push_back({words(cell.name),
+                            words(describe(spent, *amount)),
+                            count(inside.count),
+                            entry_of(inside, equal_sources(cell)),
+                            entry_of(outside, equal_sources(cell)),
+                            {format("%+.4f", outside.mean - first), outside.mean - first, equal_sources(cell)},
+                            words(read_at(cell, spent, *amount))});
+    }
+  }
+  return table;
+}
+
 /// A difference to the first cell, over the seeds that both have.
 struct Difference {
   const CellNumbers* cell = nullptr;
@@ -206,7 +276,7 @@ std::vector<Difference> differences_to_first(const Cells& cells, F value, bool o
 void add_differences(ReportTable& table, const std::string& what, const std::vector<Difference>& list, bool whole_split) {
   for (const Difference& d : list) {
     const PairedTest& t = d.test;
-    ReportEntry difference{format("%+.4f", t.difference.mean), t.difference.mean, d.sources};
+    ReportEntry difference{format("%+.4f", t.difference.mean), t.difference.mean, d.sources, t.difference};
     if (t.difference.half_95) difference.text += " [±" + format("%.4f", *t.difference.half_95) + "]";
     const auto p = [](const std::optional<double>& v) { return ReportEntry{v ? format("%.3g", *v) : "–", v.value_or(std::nan("")), {}}; };
     ReportEntry error{format("%.4f", d.sequence_error), d.sequence_error, {}};
@@ -217,7 +287,7 @@ void add_differences(ReportTable& table, const std::string& what, const std::vec
   }
 }
 
-ReportTable difference_table(const ReportNumbers& numbers) {
+ReportTable difference_table(const StudyView& view, const ReportNumbers& numbers, const Comparable& can) {
   const Cells& cells = numbers.cells;
   ReportTable table{
       "differences",
@@ -234,6 +304,13 @@ ReportTable difference_table(const ReportNumbers& numbers) {
   add("OOD", true, true, [](const SeedNumbers& s) { return s.end.ood; });
   if (const auto loss = equal_loss(cells))
     add("OOD at equal loss", true, false, [&](const SeedNumbers& s) { return ood_at(s.trajectory, *loss).value_or(std::nan("")); });
+  if (!view.study.equal || view.study.equal->what != StudyEqual::What::seconds || !can.seconds) return table;
+  if (const auto amount = equal_amount(cells, Spent::seconds))
+    for (const bool ood : {false, true})
+      add(ood ? "OOD at equal seconds" : "in-domain at equal seconds", ood, false, [&](const SeedNumbers& s) {
+        const auto at = losses_at(s.course(Spent::seconds), *amount);
+        return !at ? std::nan("") : ood ? at->ood : at->pretraining;
+      });
   return table;
 }
 
@@ -251,7 +328,8 @@ ReportTable tuning_table(const StudyView& view) {
                     "The search for the best value",
                     {"", "result"},
                     {},
-                    {"Validation losses (nats per token) of the runs at the first seed; nothing else chooses."}};
+                    {"Validation losses (nats per token) of the runs at the first seed; nothing else chooses. That seed is one of those "
+                     "reported, which favours its validation loss as the least of several."}};
   std::set<double> values;
   for (const CellView& cell : view.views)
     for (const TriedValue& tried : cell.tuning.tried) values.insert(tried.value);
@@ -277,27 +355,48 @@ std::string equal_words(const Study& study) {
     case StudyEqual::What::state: return "Held equal: numbers of state per token of context, within 2 %.";
     case StudyEqual::What::flops: return "Held equal: FLOPs, to the nearest step.";
     case StudyEqual::What::tokens: return "Held equal: tokens, to the nearest step.";
+    case StudyEqual::What::seconds: return "Held equal: seconds of training, where losses are read at those (losses at equal seconds).";
   }
   return "";
 }
 
-ReportTable cost_table(const StudyView& view, const Cells& cells) {
+/// The means of a cell's seeds that say what is equal.
+ComparisonRow cost_of(const CellNumbers& cell) {
+  const auto mean_of = [&](auto value) { return mean(values_of(cell, value)); };
+  ComparisonRow row;
+  row.parameters = cell.seeds.front().summary.parameters;
+  if (const double others = cell.seeds.front().summary.parameters_without_embeddings; std::isfinite(others))
+    row.embedding_parameters = row.parameters - static_cast<int64_t>(others);
+  row.tokens = mean_of([](const SeedNumbers& s) { return static_cast<double>(s.end.tokens); });
+  row.flops = mean_of([](const SeedNumbers& s) { return s.summary.flops; });
+  row.seconds = mean_of([](const SeedNumbers& s) { return s.summary.seconds; });
+  row.state_bytes = cell.seeds.front().summary.state_bytes_per_token;
+  return row;
+}
+
+ReportTable cost_table(const StudyView& view, const Cells& cells, const Comparable& can) {
   ReportTable table{"cost",
                     "What the runs took",
-                    {"", "parameters", "tokens", "FLOPs", "state (bytes per token)", "seconds"},
+                    {"", "parameters", "without embeddings", "tokens", "FLOPs", "state (bytes per token)", "seconds"},
                     {},
-                    {equal_words(view.study), "Mean of a run; FLOPs and seconds are those of the training steps, branches included."}};
+                    {equal_words(view.study),
+                     "Mean of a run; FLOPs and seconds are those of the training steps, branches included. Device: " + can.devices + "."}};
+  table.notes.insert(table.notes.end(), can.shared.begin(), can.shared.end());
+  std::vector<ComparisonRow> rows;
   for (const CellNumbers& cell : cells) {
+    if (!cell.seeds.empty()) rows.push_back(cost_of(cell));
     const auto column = [&](const char* pattern, auto value) {
       const double v = mean(values_of(cell, value));
       return ReportEntry{format(pattern, v), v, sources_of(cell)};
     };
     table.rows.push_back({words(cell.name), column("%.0f", [](const SeedNumbers& s) { return static_cast<double>(s.summary.parameters); }),
+                          column("%.0f", [](const SeedNumbers& s) { return s.summary.parameters_without_embeddings; }),
                           column("%.0f", [](const SeedNumbers& s) { return static_cast<double>(s.end.tokens); }),
                           column("%.3e", [](const SeedNumbers& s) { return s.summary.flops; }),
                           column("%.0f", [](const SeedNumbers& s) { return s.summary.state_bytes_per_token; }),
                           column("%.1f", [](const SeedNumbers& s) { return s.summary.seconds; })});
   }
+  if (const std::string words_of_all = describe_equality(rows); !words_of_all.empty()) table.notes.push_back(words_of_all);
   return table;
 }
 
@@ -454,13 +553,15 @@ std::vector<Figure> figures_of(const StudyView& view, const Cells& cells) {
 
 std::vector<ReportTable> tables_of(const StudyView& view, const ReportNumbers& numbers) {
   const Cells& cells = numbers.cells;
+  const Comparable can = comparable(view);
   std::vector<ReportTable> tables;
   for (const std::string& name : view.study.tables) {
     if (name == "end") tables.push_back(end_table(view, numbers));
     if (name == "equal-loss") tables.push_back(equal_table(cells));
-    if (name == "differences" && cells.size() > 1) tables.push_back(difference_table(numbers));
+    if (name == "equal-cost") tables.push_back(cost_equal_table(cells, can));
+    if (name == "differences" && cells.size() > 1) tables.push_back(difference_table(view, numbers, can));
     if (name == "tuning") tables.push_back(tuning_table(view));
-    if (name == "cost") tables.push_back(cost_table(view, cells));
+    if (name == "cost") tables.push_back(cost_table(view, cells, can));
   }
   return tables;
 }
@@ -483,6 +584,17 @@ std::vector<std::string> remarks_of(const StudyView& view, const Cells& cells) {
     remarks.push_back(std::to_string(untuned.size()) + " of " + std::to_string(cells.size()) +
                       " are untuned: a ranking may be the learning rate's.");
   for (const CellNumbers* cell : edge) remarks.push_back(cell->name + ": " + describe(cell->tuning) + ".");
+  for (const StudyCell& cell : view.cells)
+    if (!cell.short_of.empty()) remarks.push_back(cell.name + " " + cell.short_of + ".");
+  if (view.study.tuning && (view.study.evaluation.tokens == 0 || view.study.evaluation.split != "test"))
+    remarks.push_back("In-domain losses are of the validation split, which chose the values of " + view.study.tuning->setting + ".");
+  std::vector<std::string> ahead;
+  for (size_t i = 0; i < view.cells.size(); ++i)
+    if (!view.views[i].wanted.empty() && !looks_ahead(to_json(view.wanted[view.views[i].wanted.front()].run.config)).empty())
+      ahead.push_back(view.cells[i].name);
+  if (!ahead.empty() && ahead.size() < view.cells.size())
+    for (const std::string& name : ahead)
+      remarks.push_back(name + " looks ahead, so its losses are no causal model's, which the others' are.");
   if (one_seed) remarks.push_back("Some rows have one seed: their error is not known.");
   if (mid_schedule) remarks.push_back("Losses at equal pre-training loss are read mid-schedule where no branches cool down.");
   return remarks;

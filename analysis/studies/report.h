@@ -10,6 +10,7 @@ struct ReportEntry {
   std::string text;
   double value = std::numeric_limits<double>::quiet_NaN();
   std::vector<std::string> sources = {};  ///< "runs/NAME, step 200, validation split"; empty for words
+  std::optional<Repeated> repeated = {};  ///< of a mean over seeds: how many, deviation, interval
 };
 struct ReportTable {
   std::string id, title;
@@ -32,9 +33,9 @@ StudyReport make_report(const StudyView& view, const std::function<void(const st
 
 std::string to_markdown(const StudyReport& report);
 nlohmann::json to_json(const StudyReport& report);
-/// report.md, report.html, and of every table TABLE.csv (an entry a line with its sources) and TABLE.tex, of every figure FIGURE.svg and
-/// FIGURE.csv. Throws DataError.
-/// `draw` writes a figure as SVG; without it, or where it throws, the page says why there are no pictures, and the CSV is there.
+/// report.md, report.html, and of every table TABLE.csv (an entry a line with its sources, the number of its table's line, and of means
+/// over seeds their count, deviation and half of the 95 % interval) and TABLE.tex, of every figure FIGURE.svg and FIGURE.csv. Throws
+/// DataError. `draw` writes a figure as SVG; without it, or where it throws, the page says why there are no pictures, and the CSV is there.
 struct WrittenReport {
   std::vector<std::filesystem::path> files;
   std::string not_drawn;  ///< why a figure is missing that `draw` was to write; empty otherwise

@@ -64,19 +64,24 @@ std::string escaped_markup(const std::string& text) {
 
 /// An entry a line, so that every number has its sources.
 std::string csv(const ReportTable& table) {
-  std::string text = "row,column,text,value,sources\n";
-  for (const auto& row : table.rows)
+  std::string text = "row,column,text,value,sources,line,seeds,deviation,half_95\n";
+  const auto number = [](std::optional<double> value) { return value && std::isfinite(*value) ? Json(*value).dump() : ""; };
+  size_t line = 0;
+  for (const auto& row : table.rows) {
+    ++line;  // a row's name may stand in several
     for (size_t i = 1; i < row.size(); ++i) {
-      const std::string value = std::isfinite(row[i].value) ? Json(row[i].value).dump() : "";
-      text += csv_field(row.front().text) + "," + csv_field(table.header[i]) + "," + csv_field(row[i].text) + "," + value + "," +
-              csv_field(joined(row[i].sources, "; ")) + "\n";
+      const Repeated r = row[i].repeated.value_or(Repeated{});
+      text += csv_field(row.front().text) + "," + csv_field(table.header[i]) + "," + csv_field(row[i].text) + "," + number(row[i].value) +
+              "," + csv_field(joined(row[i].sources, "; ")) + "," + std::to_string(line) + "," +
+              (row[i].repeated ? std::to_string(r.count) : "") + "," + number(r.deviation) + "," + number(r.half_95) + "\n";
     }
+  }
   return text;
 }
 
 std::string latex(const ReportTable& table) {
   std::vector<std::string> sources;
-  PageTable plain{table.title, table.header, {}};
+  PageTable plain{table.title, table.header, {}, table.notes};
   for (const auto& row : table.rows) {
     plain.rows.push_back(texts(row));
     for (size_t i = 1; i < row.size(); ++i)

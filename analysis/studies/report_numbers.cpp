@@ -29,6 +29,27 @@ Trajectory of_ends(std::vector<RunEnd> ends) {
   return t;
 }
 
+std::array<Course, 3> courses_of_ends(std::vector<RunEnd> ends) {
+  std::erase_if(ends, [](const RunEnd& e) { return !std::isfinite(e.validation); });
+  std::sort(ends.begin(), ends.end(), [](const RunEnd& a, const RunEnd& b) { return a.step < b.step; });
+  std::array<Course, 3> courses;
+  for (const RunEnd& end : ends) {
+    const std::array<double, 3> spent{static_cast<double>(end.tokens), end.flops, end.seconds};
+    for (size_t i = 0; i < courses.size(); ++i) {
+      Course& course = courses[i];
+      if (!std::isfinite(spent[i]) || (!course.spent.empty() && spent[i] <= course.spent.back())) continue;
+      course.spent.push_back(spent[i]), course.pretraining.push_back(end.validation), course.ood.push_back(end.ood);
+    }
+  }
+  return courses;
+}
+
+/// A trajectory, and courses, of the ends of a run and its branches.
+void take_ends(SeedNumbers& seed, const std::vector<RunEnd>& ends) {
+  seed.trajectory = of_ends(ends);
+  seed.courses = courses_of_ends(ends);
+}
+
 using Say = std::function<void(const std::string&)>;
 
 /// The checkpoint at the end of a run, or of a cooldown branch of one.
@@ -77,7 +98,7 @@ void take_branch_ends(const StudyView& view, SeedNumbers& seed, int64_t tokens, 
     take_evaluation(branch, evaluation_of(view, {seed.run, recorded.branch, recorded.step}, tokens, say));
     ends.push_back(branch.end);
   }
-  seed.trajectory = of_ends(ends);
+  take_ends(seed, ends);
 }
 
 SeedNumbers seed_numbers(const StudyView& view, const WantedRun& wanted) {
@@ -88,9 +109,11 @@ SeedNumbers seed_numbers(const StudyView& view, const WantedRun& wanted) {
   if (seed.branch_ends) {
     std::vector<RunEnd> ends = wanted.there->branches;
     ends.push_back(wanted.there->end);
-    seed.trajectory = of_ends(ends);
+    take_ends(seed, ends);
   } else {
-    seed.trajectory = trajectory(Run(view.directory / "runs" / wanted.name));
+    const Run run(view.directory / "runs" / wanted.name);
+    seed.trajectory = trajectory(run);
+    for (size_t i = 0; i < seed.courses.size(); ++i) seed.courses[i] = course(run, static_cast<Spent>(i));
   }
   return seed;
 }

@@ -1,5 +1,8 @@
 #pragma once
+#include <array>
+
 #include "analysis/comparison/comparison.h"
+#include "analysis/comparison/equal_cost.h"
 #include "analysis/comparison/sequence_losses.h"
 #include "analysis/comparison/statistics.h"
 #include "analysis/studies/study_folder.h"
@@ -9,13 +12,15 @@ namespace saccade {
 /// What one seed of a cell contributes to a report.
 struct SeedNumbers {
   int64_t seed = 0;
-  std::string run;                            ///< its folder's name
-  RunSummary summary;                         ///< of the run
-  RunEnd end;                                 ///< losses at its end: recorded, or of an evaluation of its checkpoint
-  std::string split;                          ///< that they are of
-  Trajectory trajectory;                      ///< for equal losses
-  bool branch_ends = false;                   ///< the trajectory's points are ends of cooldowns
-  std::optional<SequenceLosses> losses = {};  ///< evaluated anew
+  std::string run;                     ///< its folder's name
+  RunSummary summary;                  ///< of the run
+  RunEnd end;                          ///< losses at its end: recorded, or of an evaluation of its checkpoint
+  std::string split;                   ///< that they are of
+  Trajectory trajectory;               ///< for equal losses
+  bool branch_ends = false;            ///< the trajectory's points, and the courses', are ends of cooldowns
+  std::array<Course, 3> courses = {};  ///< by Spent
+  const Course& course(Spent spent) const { return courses[static_cast<size_t>(spent)]; }
+  std::optional<SequenceLosses> losses = {};                           ///< evaluated anew
   double validation_error = std::numeric_limits<double>::quiet_NaN();  ///< standard error over sequences
   double ood_error = std::numeric_limits<double>::quiet_NaN();
   std::string source() const;  ///< "runs/NAME, step 200, validation split"

@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr int64_t kFormat = 2;
+constexpr int64_t kFormat = 3;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : std::isinf(value) ? Json("Infinity") : Json(); }
 double number_of(const Json& value) { return value.is_number() ? value.get<double>() : value.is_string() ? INFINITY : std::nan(""); }
@@ -29,6 +29,8 @@ Json to_json(const RunEnd& end) {
   for (const auto& [name, loss] : end.domains) domains[name] = number(loss);
   return {{"step", end.step},
           {"tokens", end.tokens},
+          {"flops", number(end.flops)},
+          {"seconds", number(end.seconds)},
           {"train", number(end.train)},
           {"validation", number(end.validation)},
           {"ood", number(end.ood)},
@@ -40,8 +42,10 @@ Json to_json(const RunEnd& end) {
 }
 
 RunEnd end_from(const Json& object) {
-  RunEnd end{object.at("step"), object.at("tokens"), number_of(object.at("train")), number_of(object.at("validation")),
-             number_of(object.at("ood"))};
+  RunEnd end;
+  end.step = object.at("step"), end.tokens = object.at("tokens");
+  end.flops = number_of(object.at("flops")), end.seconds = number_of(object.at("seconds"));
+  end.train = number_of(object.at("train")), end.validation = number_of(object.at("validation")), end.ood = number_of(object.at("ood"));
   for (const auto& [name, loss] : object.at("domains").items()) end.domains[name] = number_of(loss);
   end.branch = object.at("branch");
   end.validation_error = number_of(object.at("validation_error")), end.ood_error = number_of(object.at("ood_error"));
@@ -58,6 +62,7 @@ Json to_json(const RunSummary& run) {
           {"steps", run.steps},
           {"seed", run.seed},
           {"parameters", run.parameters},
+          {"parameters_without_embeddings", number(run.parameters_without_embeddings)},
           {"seconds", number(run.seconds)},
           {"flops", number(run.flops)},
           {"state_bytes_per_token", run.state_bytes_per_token},
@@ -73,6 +78,7 @@ RunSummary summary_from(const std::string& name, const Json& object) {
   run.state = parse_run_state(object.at("state"));
   run.step = object.at("step"), run.steps = object.at("steps"), run.seed = object.at("seed");
   run.parameters = object.at("parameters");
+  run.parameters_without_embeddings = number_of(object.at("parameters_without_embeddings"));
   run.seconds = number_of(object.at("seconds")), run.flops = number_of(object.at("flops"));
   run.state_bytes_per_token = object.at("state_bytes_per_token");
   run.message = object.at("message");
@@ -111,6 +117,7 @@ RunEnd end_of(const Run& run) {
     for (size_t i = train->value.size() - last; i < train->value.size(); ++i) sum += train->value[i];
     end.train = sum / static_cast<double>(last);
     end.tokens = static_cast<int64_t>(train->tokens.back());
+    end.flops = train->flops.back(), end.seconds = train->seconds.back();
   }
   end.validation = last_of(run, "validation/loss"), end.ood = last_of(run, "ood/loss");
   end.validation_error = last_error_of(run, "validation/loss"), end.ood_error = last_error_of(run, "ood/loss");
@@ -176,6 +183,8 @@ RunSummary summarize(const fs::path& directory) {
   summary.state = info.state;
   summary.live = lock_holder(directory).has_value();
   summary.step = info.step, summary.steps = info.steps, summary.seed = info.seed, summary.parameters = info.parameters;
+  if (const Json embeddings = info.provenance.value("embedding_parameters", Json()); embeddings.is_number())
+    summary.parameters_without_embeddings = static_cast<double>(info.parameters) - embeddings.get<double>();
   summary.state_bytes_per_token = info.provenance.value("state_bytes_per_token", 0.0);
   summary.message = info.message;
   summary.end = end_of(run);

@@ -11,6 +11,7 @@ namespace saccade {
 /// The last numbers of a run or of a cooldown branch: losses in nats per token, NaN where they were not measured.
 struct RunEnd {
   int64_t step = 0, tokens = 0;
+  double flops = 0, seconds = 0;                            ///< until then, a branch's trunk included; seconds of steps alone
   double train = std::numeric_limits<double>::quiet_NaN();  ///< mean of the last 20 steps
   double validation = std::numeric_limits<double>::quiet_NaN();
   double ood = std::numeric_limits<double>::quiet_NaN();
@@ -28,7 +29,8 @@ struct RunSummary {
   RunState state = RunState::created;
   bool live = false;
   int64_t step = 0, steps = 0, seed = 0, parameters = 0;
-  double seconds = 0, flops = 0;  ///< of the steps so far, those of its branches included
+  double seconds = 0, flops = 0;                                                    ///< of the steps so far, those of its branches included
+  double parameters_without_embeddings = std::numeric_limits<double>::quiet_NaN();  ///< NaN: not recorded, by earlier versions
   double state_bytes_per_token = 0;
   std::string message;
   RunEnd end;

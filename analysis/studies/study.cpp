@@ -271,7 +271,7 @@ std::optional<StudyEqual> read_equal(const Json& file) {
   check_known_keys(object, {"what", "by", "to"}, "/equal");
   using enum StudyEqual::What;
   const std::vector<std::pair<std::string, StudyEqual::What>> kinds{
-      {"parameters", parameters}, {"state", state}, {"flops", flops}, {"tokens", tokens}};
+      {"parameters", parameters}, {"state", state}, {"flops", flops}, {"tokens", tokens}, {"seconds", seconds}};
   std::vector<std::string> names;
   for (const auto& [name, kind] : kinds) names.push_back(name);
   const std::string what = choice_of(required(object, "what", "/equal", alternatives(names)), "/equal/what", names);
@@ -280,6 +280,10 @@ std::optional<StudyEqual> read_equal(const Json& file) {
     if (name == what) equal.what = kind;
   if (object.contains("by") && (equal.what == flops || equal.what == tokens))
     throw UsageError("/equal/by goes with \"parameters\" and \"state\"; equal " + what + " are reached by training.steps");
+  for (const char* key : {"by", "to"})
+    if (object.contains(key) && equal.what == seconds)
+      throw UsageError("/equal/" + std::string(key) +
+                       " goes with what is solved for; seconds are those of the run that took least, at which the report reads the losses");
   const Json by = object.value("by", Json::array({"architecture.width"}));
   if (!by.is_array() || by.empty()) refuse("/equal/by", by, "a list of settings, coarse to fine, like [\"architecture.width\"]");
   for (size_t i = 0; i < by.size(); ++i) equal.by.push_back(setting_name(by[i], "/equal/by/" + std::to_string(i)));
@@ -347,7 +351,7 @@ Study read_study(const Json& file) {
 }  // namespace
 
 const std::vector<std::string>& study_tables() {
-  static const std::vector<std::string> names{"end", "equal-loss", "differences", "tuning", "cost"};
+  static const std::vector<std::string> names{"end", "equal-loss", "differences", "tuning", "cost", "equal-cost"};
   return names;
 }
 

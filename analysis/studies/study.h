@@ -33,7 +33,8 @@ struct StudyTuning {
 
 /// What the runs of a study have in common, and which settings are solved for that.
 struct StudyEqual {
-  enum class What { parameters, state, flops, tokens };
+  /// Seconds are not solved for: the report reads losses at those of the run that took least.
+  enum class What { parameters, state, flops, tokens, seconds };
   What what = What::parameters;
   std::vector<std::string> by;  ///< integer settings of the architecture, coarse to fine; for parameters and state
   std::string to;               ///< a preset, or empty: the study's first cell

@@ -72,6 +72,7 @@ CellPlan plan_cell(const StudyView& view, size_t cell, Stopwatch& watch) {
   CellPlan result;
   result.name = view.cells[cell].name, result.device = plan.device;
   result.runs = runs_to_do(view, cell);
+  result.short_of = view.cells[cell].short_of;
   result.parameters = plan.parameters;
   const int64_t more = branch_steps(config.training);
   result.tokens = plan.tokens + more * plan.tokens_per_step;
@@ -141,7 +142,7 @@ std::string to_text(const StudyPlan& plan, std::optional<double> budget) {
   for (const CellPlan& cell : plan.cells)
     text += cell.name + ": " + std::to_string(cell.runs) + " runs of " + million(static_cast<double>(cell.tokens)) + " tokens, " +
             million(static_cast<double>(cell.parameters)) + " parameters, " + duration(cell.seconds) + " each on " + cell.device +
-            (cell.note.empty() ? "" : " (" + cell.note + ")") + "\n";
+            (cell.note.empty() ? "" : " (" + cell.note + ")") + (cell.short_of.empty() ? "" : "; warning: " + cell.short_of) + "\n";
   return text;
 }
 
@@ -157,7 +158,8 @@ Json to_json(const StudyPlan& plan, std::optional<double> budget) {
                      {"flops", cell.flops},
                      {"seconds", number(cell.seconds)},
                      {"disk_bytes", cell.disk_bytes},
-                     {"note", cell.note}});
+                     {"note", cell.note},
+                     {"short_of", cell.short_of}});
   Json json{{"name", plan.name},
             {"question", plan.question},
             {"runs", plan.runs},

@@ -12,6 +12,7 @@ struct CellPlan {
   double seconds = std::numeric_limits<double>::quiet_NaN();  ///< likewise, evaluations included; NaN: not measured
   double disk_bytes = 0;                                      ///< of one run: its checkpoints
   std::string note;                                           ///< why it was not measured, or cannot run here
+  std::string short_of;                                       ///< StudyCell::short_of
 };
 struct StudyPlan {
   std::string name, question;

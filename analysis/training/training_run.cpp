@@ -15,6 +15,7 @@
 #include "models/architectures/registry.h"
 #include "models/config/old_names.h"
 #include "models/suggest.h"
+#include "models/training/run_cost.h"
 #include "models/training/training_step.h"
 
 namespace saccade {
@@ -47,6 +48,7 @@ nlohmann::json describe(const RunConfig& config, const TrainingInput& input) {
           {"vocabulary", input.tokenizer->vocabulary()},
           {"domain_tokens", domain_tokens(config, input)},
           {"parameters", input.trainer->model().parameter_count()},
+          {"embedding_parameters", count_embedding_parameters(input.trainer->model())},
           {"state_bytes_per_token", plan.state_bytes_per_token},
           {"flops_per_step", plan.flops_per_step},
           {"planned_peak_bytes", plan.peak_bytes},

@@ -65,7 +65,8 @@ int64_t checkpoint_bytes(const Plan& plan) { return 4 * plan.parameters + plan.o
 
 int64_t checkpoints_kept(const TrainingConfig& training) {
   const auto branches = static_cast<int64_t>(cooldown_steps_of(training).size());
-  return 3 + static_cast<int64_t>(training.keep_checkpoints.size()) + 4 * branches;
+  const int64_t written = times_due(training.checkpoint_every, 0, training.steps) + (training.evaluate_at_start ? 1 : 0);
+  return std::min<int64_t>(3, written) + static_cast<int64_t>(training.keep_checkpoints.size()) + 4 * branches;
 }
 
 int64_t captures_kept(const TrainingConfig& training) {
@@ -78,8 +79,12 @@ int64_t captures_kept(const TrainingConfig& training) {
 int64_t count_embedding_parameters(const RunConfig& config) {
   const InferenceModel model(config.architecture, vocabulary_of(config.data.tokenizer), config.data.sequence_length,
                              Device::plan(Engine::cpu), "f32", static_cast<uint64_t>(config.training.seed));
+  return count_embedding_parameters(model.model());
+}
+
+int64_t count_embedding_parameters(const Model& model) {
   int64_t count = 0;
-  for (const Parameter& parameter : model.model().parameters())
+  for (const Parameter& parameter : model.parameters())
     if (parameter.name == "embedding" || parameter.name == "position") count += parameter.value.size();
   return count;
 }

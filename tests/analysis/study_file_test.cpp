@@ -5,6 +5,7 @@
 #include "analysis/studies/cells.h"
 #include "analysis/studies/equal.h"
 #include "analysis/studies/study_folder.h"
+#include "analysis/studies/study_plan.h"
 #include "analysis/studies/study_progress.h"
 #include "kernels/engine/error.h"
 #include "tests/support/tiny_run.h"
@@ -283,6 +284,23 @@ class StudyFileTest : public QObject {
     }
   }
 
+  /// Layers alone do not bring a recurrence to as much state: the nearest is taken, and both values are told.
+  void unreachableStateIsTold() {
+    const Json file{{"question", "?"},
+                    {"base", "transformer-pp-tiny"},
+                    {"axes", Json::array({{{"setting", "base"}, {"values", {"transformer-pp-tiny", "mamba2-tiny"}}}})},
+                    {"equal", {{"what", "state"}, {"by", {"architecture.layers"}}}}};
+    const StudyView view = view_study(parse(file), {});
+    QVERIFY(view.cells[0].short_of.empty());
+    const std::string state = std::to_string(std::llround(count_state(view.wanted[1].run.config))),
+                      goal = std::to_string(std::llround(count_state(view.wanted[0].run.config)));
+    QVERIFY2(view.cells[1].short_of.find("keeps " + state + " numbers of state per token of context, not " + goal) == 0,
+             view.cells[1].short_of.c_str());
+    PlanOptions options;
+    options.measure = false;
+    QVERIFY(to_text(plan_study(view, options), {}).find("warning: " + view.cells[1].short_of) != std::string::npos);
+  }
+
   void unreachableParametersSayHowNear() {
     const Json file{{"question", "?"},
                     {"base", "transformer-pp-tiny"},
@@ -295,6 +313,22 @@ class StudyFileTest : public QObject {
       const std::string text = error.what();
       QVERIFY2(text.find("mamba1-tiny comes no nearer than") != std::string::npos && text.find("architecture.layers=") != std::string::npos,
                error.what());
+    }
+  }
+
+  /// Nothing is solved for: losses are read at the seconds of the run that took least.
+  void equalSecondsChangeNoConfig() {
+    Json file = small_study();
+    const StudyView before = view_study(parse(file), {});
+    file["equal"] = {{"what", "seconds"}};
+    const StudyView after = view_study(parse(file), {});
+    for (size_t i = 0; i < before.wanted.size(); ++i) QCOMPARE(after.wanted[i].run.identity, before.wanted[i].run.identity);
+    file["equal"]["by"] = {"architecture.width"};
+    try {
+      parse(file);
+      QFAIL("seconds are solved for by the width");
+    } catch (const UsageError& error) {
+      QVERIFY2(QString(error.what()).contains("/equal/by goes with what is solved for"), error.what());
     }
   }
 

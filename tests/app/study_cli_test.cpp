@@ -114,6 +114,34 @@ class StudyCliTest : public QObject {
     QVERIFY(page.contains("mid-schedule"));
   }
 
+  /// A line for each cell at equal tokens, FLOPs and seconds, from the journals of its runs.
+  void readsAtEqualCost() {
+    const Json report = program_.run({"--json", "study", "report", program_.path("widths")}).json();
+    const Json& table = report["tables"].back();
+    QCOMPARE(table["id"], "equal-cost");
+    QCOMPARE(table["rows"].size(), size_t{6});
+    double least = INFINITY;
+    for (const auto& [name, content] : finished("widths")) {
+      const Run run(folder("widths") / "runs" / name.substr(0, name.find('/')));
+      if (report["tables"][0].dump().find(run.info().directory.filename().string()) != std::string::npos)  // at a best rate
+        least = std::min(least, run.find("validation/loss")->seconds.back());
+    }
+    for (size_t i = 0; i < 6; ++i) {
+      const Json& row = table["rows"][i];
+      QCOMPARE(row[2]["text"], "2");
+      QVERIFY(row[3]["value"].is_number() && row[4]["value"].is_number());
+      if (i < 4) QVERIFY(row[1]["text"].get<std::string>().ends_with(i < 2 ? " tokens" : " FLOPs"));
+    }
+    QCOMPARE(table["rows"][0][6]["text"], "ends");  // as many tokens for all
+    char shown[64];
+    std::snprintf(shown, sizeof shown, "%.4g s of training", least);
+    QCOMPARE(table["rows"][4][1]["text"], shown);
+    QVERIFY(table["notes"][1].get<std::string>().starts_with("Seconds are those of the training steps alone, on cpu, "));
+    const auto equal = program_.run({"--json", "compare", program_.path("widths/runs"), "--equal", "flops"});
+    QVERIFY2(equal.code == 0 && equal.json()["equal"]["amount"].is_number(), qPrintable(equal.err));
+    QVERIFY(program_.run({"compare", program_.path("widths/runs"), "--equal", "hours"}).code == 2);
+  }
+
   void compareSaysTunedOrNot() {
     QVERIFY(fs::exists(folder("widths")));
     const auto of_study = program_.run({"compare", program_.path("widths/runs")});

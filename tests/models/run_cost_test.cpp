@@ -66,6 +66,14 @@ class RunCostTest : public QObject {
              vocabulary * 16);
   }
 
+  void no_more_checkpoints_are_kept_than_written() {
+    const auto kept = [](Json training) { return checkpoints_kept(config({{"training", std::move(training)}}).training); };
+    QCOMPARE(kept({{"checkpoint_every", 10}}), int64_t{3});
+    QCOMPARE(kept({{"checkpoint_every", 60}}), int64_t{2});  // 60 and the end
+    QCOMPARE(kept({{"checkpoint_every", 100}}), int64_t{1});
+    QCOMPARE(kept({{"checkpoint_every", 100}, {"evaluate_at_start", true}}), int64_t{2});
+  }
+
   void captures_come_with_checkpoints_and_at_the_end() {
     QCOMPARE(captures_kept(config({{"training", {{"checkpoint_every", 30}}}}).training), int64_t{4});  // 30, 60, 90 and the end
     QCOMPARE(captures_kept(config({{"training", {{"checkpoint_every", 50}}}}).training), int64_t{2});

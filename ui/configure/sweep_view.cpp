@@ -148,8 +148,11 @@ QWidget* SweepView::makeRules() {
   equal_->addItem(tr("cache / state per token"), QStringLiteral("state"));
   equal_->addItem(tr("FLOPs"), QStringLiteral("flops"));
   equal_->addItem(tr("tokens"), QStringLiteral("tokens"));
+  equal_->addItem(tr("seconds of training"), QStringLiteral("seconds"));
   equal_->setAccessibleName(tr("What all runs have equal"));
-  equal_->setToolTip(tr("Every cell is brought to what the first one has: FLOPs and tokens by training.steps."));
+  equal_->setToolTip(
+      tr("Every cell is brought to what the first one has: FLOPs and tokens by training.steps. Losses are read "
+         "at the seconds of the run that took least."));
   calm_wheel(equal_);
   equal_by_->setToolTip(tr("Integer settings of the architecture, coarse to fine, with commas between."));
   branches_->setToolTip(

@@ -1,0 +1,11 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace saccade {
+
+/// Why a position of a resolved config's model can see its future, so that its loss is no causal model's; empty for causal models, and for
+/// architectures of other versions.
+std::string looks_ahead(const nlohmann::json& config);
+
+}  // namespace saccade
