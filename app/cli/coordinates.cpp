@@ -1,9 +1,12 @@
 // saccade coordinates CONFIG: how activations grow with the width after a few steps (arXiv:2203.03466, appendix D.1).
 #include "analysis/training/coordinates.h"
 
+#include "analysis/figures/palette.h"
+#include "analysis/runs/provenance.h"
 #include "app/cli/command.h"
 #include "app/cli/config_options.h"
 #include "app/cli/output.h"
+#include "app/cli/render.h"
 
 namespace saccade::cli {
 namespace {
@@ -12,10 +15,40 @@ struct Options {
   std::shared_ptr<ConfigOptions> config;
   std::vector<int64_t> widths{32, 64, 128, 256};
   int64_t steps = 5;
+  std::string out;  ///< of the figure; empty: none
 };
+
+/// What training has changed, or without steps the activations themselves, against the width: a curve for each layer and the logits.
+Figure coordinates_figure(const RunConfig& config, const std::vector<Coordinates>& all, int64_t steps) {
+  const std::string what =
+      steps > 0 ? "change after " + std::to_string(steps) + (steps > 1 ? " steps" : " step") : "activation at the start";
+  Figure figure{.id = "coordinates", .title = "Coordinate check, initialisation " + config.training.initialisation};
+  figure.x = {.title = "width", .logarithmic = true};
+  figure.y = {.title = what + " (root mean square)", .logarithmic = true};
+  std::vector<std::string> names;
+  for (size_t l = 0; l < all.front().layers.size(); ++l) names.push_back("layer " + std::to_string(l));
+  names.emplace_back("logits");
+  std::vector<std::string> kinds(names.size(), "layer");  // shades of one hue
+  kinds.back() = "logits";
+  const std::vector<VariantLook> looks = variant_looks(kinds);
+  for (size_t i = 0; i < names.size(); ++i) {
+    Curve curve;
+    curve.label = names[i], curve.colour = looks[i].colour, curve.marker = looks[i].marker;
+    if (i + 1 == names.size()) curve.dash = Dash::dash;
+    for (const Coordinates& c : all) {
+      const bool logits = i == c.layers.size();
+      curve.x.push_back(static_cast<double>(c.width));
+      curve.y.push_back(steps > 0 ? (logits ? c.change : c.changes[i]) : logits ? c.logits : c.layers[i]);
+    }
+    figure.curves.push_back(std::move(curve));
+  }
+  figure.provenance = {config.name + ", config " + to_json(config).dump(), library_versions().value("saccade", "")};
+  return figure;
+}
 
 int run(const Options& options) {
   const RunConfig config = options.config->load();
+  if (!options.out.empty()) require_figure_format(options.out);
   const std::vector<Coordinates> all =
       check_coordinates(config, options.widths, options.steps, {[](const std::string& line) { say(line); }, {}});
   nlohmann::json json{{"steps", options.steps},
@@ -44,6 +77,10 @@ int run(const Options& options) {
   }
   add("logits", [](const Coordinates& c) { return c.logits; });
   if (options.steps > 0) add("logits, change", [](const Coordinates& c) { return c.change; });
+  if (!options.out.empty()) {
+    write_figure(coordinates_figure(config, all, options.steps), options.out);
+    json["file"] = options.out;
+  }
   print_result(json, "after " + std::to_string(options.steps) + " steps, initialisation " + config.training.initialisation + "\n" +
                          table(header, rows));
   return 0;
@@ -63,6 +100,7 @@ const RegisterCommand command{
            ->check(CLI::Range(int64_t{1}, int64_t{1} << 16))
            ->capture_default_str();
        app.add_option("--steps", o->steps, "Training steps at each width")->check(CLI::Range(0, 100000))->capture_default_str();
+       app.add_option("-o,--out", o->out, "Also draw it: a figure as .pdf .svg .png .csv .json");
        return [o] { return run(*o); };
      }}};
 

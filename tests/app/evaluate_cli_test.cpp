@@ -62,6 +62,11 @@ class EvaluateCliTest : public QObject {
     QCOMPARE(json["initialisation"].get<std::string>(), "mup");
     QCOMPARE(json["activations"].size(), size_t(6));  // two layers and the logits, each with its change
     for (const auto& activation : json["activations"]) QCOMPARE(activation["root_mean_square"].size(), size_t(3));
+    QCOMPARE(program_.run(call + QStringList{"--out", program_.path("coordinates.csv")}).code, 0);
+    QFile file(program_.path("coordinates.csv"));
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    const QByteArray figure = file.readAll();
+    QVERIFY2(figure.contains("change after 2 steps") && figure.count("layer 1,") == 3 && figure.count("logits,") == 3, figure.constData());
     const auto refused = program_.run(call + QStringList{"--set", "training.initialisation=mup"});
     QCOMPARE(refused.code, 2);
     QVERIFY2(refused.err.contains("expected /training/mup_base_width above 0"), qPrintable(refused.err));
@@ -75,7 +80,8 @@ class EvaluateCliTest : public QObject {
     QCOMPARE(web["sequences"].get<int>(), 60);  // as many as there are documents, each cut to 64 tokens
     QCOMPARE(web["tokens"].get<int>(), 60 * 64);
     QVERIFY(web["loss"] != packed["losses"][0]["loss"]);
-    const nlohmann::json whole = evaluate({"--corpus", "held", "--split", "test", "--length", "512", "--tokens", "30720", "--packing", "document"}).json();
+    const nlohmann::json whole =
+        evaluate({"--corpus", "held", "--split", "test", "--length", "512", "--tokens", "30720", "--packing", "document"}).json();
     const int tokens = whole["losses"][0]["tokens"];
     QVERIFY2(tokens < 60 * 100 && tokens > 60 * 64, qPrintable(QString::number(tokens)));  // whole documents, none as long as the sequence
   }
