@@ -90,7 +90,7 @@ ReportTable end_table(const StudyView& view, const ReportNumbers& numbers) {
   ReportTable table{
       "end",
       "Losses at the end",
-      {"", "seeds", "train loss", "perplexity", "in-domain loss", "± sequences", "OOD loss", "± sequences", "tuning"},
+      {"", "seeds", "train loss", "perplexity", "in-domain loss", "in-domain ± sequences", "OOD loss", "OOD ± sequences", "tuning"},
       {},
       {losses_words(view, numbers), kIntervals, kSequences, "Train loss: mean of the last 20 steps; perplexity: its exponential."}};
   std::set<std::string> domains;
@@ -135,30 +135,40 @@ std::string read_from(const CellNumbers& cell) {
   return static_cast<size_t>(ends) == cell.seeds.size() ? "branch ends" : ends == 0 ? "mid-schedule" : "partly mid-schedule";
 }
 
+/// The points that a seed is read between.
+std::string equal_source(const SeedNumbers& seed) {
+  std::string steps;
+  for (const double step : seed.trajectory.step) steps += (steps.empty() ? "" : " ") + format("%.0f", step);
+  if (!seed.branch_ends) steps = "evaluations up to " + format("%.0f", seed.trajectory.step.empty() ? 0 : seed.trajectory.step.back());
+  const std::string split = seed.branch_ends ? seed.split : "validation";  // branches are evaluated anew where ends are
+  return "runs/" + seed.run + ", " + (seed.branch_ends ? "branch ends at steps " : "") + steps + ", " + split + " split";
+}
+
 std::vector<std::string> equal_sources(const CellNumbers& cell) {
   std::vector<std::string> sources;
-  for (const SeedNumbers& seed : cell.seeds) {
-    std::string steps;
-    for (const double step : seed.trajectory.step) steps += (steps.empty() ? "" : " ") + format("%.0f", step);
-    if (!seed.branch_ends) steps = "evaluations up to " + format("%.0f", seed.trajectory.step.empty() ? 0 : seed.trajectory.step.back());
-    const std::string split = seed.branch_ends ? seed.split : "validation";  // branches are evaluated anew where ends are
-    sources.push_back("runs/" + seed.run + ", " + (seed.branch_ends ? "branch ends at steps " : "") + steps + ", " + split + " split");
-  }
+  for (const SeedNumbers& seed : cell.seeds) sources.push_back(equal_source(seed));
   return sources;
+}
+
+/// The split that losses at equal pre-training loss are of: "test", "validation", or both.
+std::string equal_split(const Cells& cells) {
+  std::set<std::string> splits;
+  for (const CellNumbers& cell : cells)
+    for (const SeedNumbers& seed : cell.seeds) splits.insert(seed.branch_ends ? seed.split : "validation");
+  return splits.size() > 1 ? "validation or test" : splits.empty() ? "validation" : *splits.begin();
 }
 
 ReportTable equal_table(const Cells& cells) {
   const std::optional<double> loss = equal_loss(cells);
   const std::string at = loss ? format("%.4f", *loss) : "equal";
-  ReportTable table{
-      "equal-loss",
-      "OOD loss at equal pre-training loss",
-      {"", "seeds", "OOD loss at " + at, "against first", "read from"},
-      {},
-      {kIntervals,
-       "Equal pre-training loss: the lowest mean validation loss of the training domains that every run has reached, in nats per "
-       "token; interpolated between branch ends, or, mid-schedule, between evaluations at a learning rate that had not "
-       "fallen yet."}};
+  ReportTable table{"equal-loss",
+                    "OOD loss at equal pre-training loss",
+                    {"", "seeds", "OOD loss at " + at, "against first", "read from"},
+                    {},
+                    {kIntervals, "Equal pre-training loss: the lowest mean loss of the training domains (" + equal_split(cells) +
+                                     " split) that every run has reached, in nats per token; interpolated between branch ends, or, "
+                                     "mid-schedule, between evaluations at a learning rate that had not "
+                                     "fallen yet."}};
   if (!loss) table.notes.push_back("There is no pre-training loss that all runs have passed, so none at which to compare.");
   double first = std::nan("");
   for (const CellNumbers& cell : cells) {
@@ -183,7 +193,9 @@ Comparable comparable(const StudyView& view) {
   std::vector<const RunInfo*> runs;
   for (const RunInfo& info : infos) runs.push_back(&info);
   if (const std::string problem = different_devices(runs); !problem.empty()) return {problem, false, {}};
-  return {infos.empty() ? "" : device_of(infos.front()), true, shared_time(runs)};
+  Comparable can{infos.empty() ? "" : device_of(infos.front()), true, shared_time(runs)};
+  for (std::string& sentence : can.shared) sentence.front() = 'S', sentence += ".";  // "seconds …"
+  return can;
 }
 
 /// The amount that every seed has come to.
@@ -211,14 +223,15 @@ std::string read_at(const CellNumbers& cell, Spent spent, double amount) {
 }
 
 ReportTable cost_equal_table(const Cells& cells, const Comparable& can) {
-  ReportTable table{
-      "equal-cost",
-      "Losses at equal tokens, FLOPs and seconds",
-      {"", "equal", "seeds", "in-domain loss", "OOD loss", "OOD against first", "read from"},
-      {},
-      {"Nats per token, at what the run has taken that took least; between two points of a run linearly. " + std::string(kIntervals),
-       can.seconds ? "Seconds are those of the training steps alone, on " + can.devices + "."
-                   : "No line for seconds: " + can.devices + "."}};
+  ReportTable table{"equal-cost",
+                    "Losses at equal tokens, FLOPs and seconds",
+                    {"", "equal", "seeds", "in-domain loss", "OOD loss", "OOD against first", "read from"},
+                    {},
+                    {"Nats per token, at what the run has taken that took least; between two points of a run linearly. Seeds whose first "
+                     "point lies behind it are left out: an earlier branch would read them. " +
+                         std::string(kIntervals),
+                     can.seconds ? "Seconds are those of the training steps alone, on " + can.devices + "."
+                                 : "No line for seconds: " + can.devices + "."}};
   table.notes.insert(table.notes.end(), can.shared.begin(), can.shared.end());
   for (const Spent spent : {Spent::tokens, Spent::flops, Spent::seconds}) {
     const std::optional<double> amount = equal_amount(cells, spent);
@@ -260,7 +273,7 @@ std::vector<Difference> differences_to_first(const Cells& cells, F value, bool o
         a.push_back(value(mine)), b.push_back(value(other));
         const double error = at_end ? paired_sequence_error(mine, other, ood) : std::nan("");
         squares += error * error;
-        d.sources.push_back(mine.source() + " − " + other.source());
+        d.sources.push_back((at_end ? mine.source() : equal_source(mine)) + " − " + (at_end ? other.source() : equal_source(other)));
       }
     d.test = paired_test(a, b);
     if (!a.empty()) d.sequence_error = std::sqrt(squares) / static_cast<double>(a.size());
@@ -294,8 +307,10 @@ ReportTable difference_table(const StudyView& view, const ReportNumbers& numbers
       "Differences to " + cells.front().name,
       {"", "loss", "pairs", "difference", "p", "p (Holm)", "error over sequences", "seeds"},
       {},
-      {"Difference: mean over the seeds that both have, [±] half of its 95 % interval (Student t); p: paired t test, two-sided; "
-       "Holm's correction over the lines of one loss. Error over sequences: standard error of the difference on the same "
+      {"Difference: mean over the seeds that both have, in nats per token, [±] half of its 95 % interval (Student t, for one line alone); "
+       "p: "
+       "paired t test, two-sided; Holm's correction over the lines of one loss. Seeds: how many more would bring the interval off zero, if "
+       "mean and deviation stayed as they are. Error over sequences: standard error of the difference on the same "
        "sequences, where they were evaluated anew."}};
   const auto add = [&](const std::string& what, bool ood, bool at_end, auto value) {
     add_differences(table, what, differences_to_first(cells, value, ood, at_end), numbers.whole_split);
@@ -414,7 +429,7 @@ std::vector<Curve> curves_of(const std::vector<std::string>& labels, const std::
 
 Figure trajectory_picture(const StudyView& view, const Cells& cells) {
   Figure figure{.id = "ood-against-pretraining", .title = "OOD loss against pre-training loss"};
-  figure.x = {.title = "validation loss of the training domains (nats per token)", .reversed = true};
+  figure.x = {.title = equal_split(cells) + " loss of the training domains (nats per token)", .reversed = true};
   figure.y = {.title = "OOD loss (nats per token)"};
   figure.identity_line = true;
   std::vector<std::string> names, architectures;
@@ -425,7 +440,7 @@ Figure trajectory_picture(const StudyView& view, const Cells& cells) {
       Curve curve = looks[i];
       curve.x = cells[i].seeds[rank].trajectory.pretraining, curve.y = cells[i].seeds[rank].trajectory.ood;
       curve.dash = seed_dash(rank), curve.in_legend = rank == 0;
-      if (rank == 0) curve.label += " (" + read_from(cells[i]) + ")";
+      curve.label += rank == 0 ? " (" + read_from(cells[i]) + ")" : ", seed " + std::to_string(cells[i].seeds[rank].seed);  // of the CSV
       figure.curves.push_back(std::move(curve));
       figure.provenance.push_back(equal_sources(cells[i])[rank]);
     }
@@ -463,7 +478,7 @@ std::string others_of(const StudyCell& cell, size_t axis) {
 struct SettingCurve {
   std::string label;  ///< behind the curve's name
   Dash dash = Dash::solid;
-  std::function<double(const CellNumbers&)> value;  ///< NaN: no point
+  std::function<Repeated(const CellNumbers&)> value;  ///< over seeds; no mean: no point
 };
 
 /// For every value of the other axes, curves over a numeric one.
@@ -474,23 +489,30 @@ Figure over_setting(const StudyView& view, const Cells& cells, size_t axis, Figu
     if (const std::string label = others_of(cell, axis); std::find(labels.begin(), labels.end(), label) == labels.end())
       labels.push_back(label), architectures.push_back(cell.architecture());
   const std::vector<Curve> looks = curves_of(labels, architectures);
+  bool banded = false;
   for (size_t k = 0; k < labels.size(); ++k)
     for (const SettingCurve& kind : kinds) {
       Curve curve = looks[k];
       curve.label += kind.label, curve.dash = kind.dash;
-      std::vector<std::pair<double, double>> points;
+      std::vector<std::pair<double, Repeated>> points;
       for (const CellNumbers& cell : cells) {
         const auto number = view.cells[cell.cell].numbers[axis];
         if (!number || others_of(view.cells[cell.cell], axis) != labels[k] || cell.seeds.empty()) continue;
-        const double value = kind.value(cell);
-        if (!std::isfinite(value)) continue;
+        const Repeated value = kind.value(cell);
+        if (value.count == 0 || !std::isfinite(value.mean)) continue;
         points.emplace_back(*number, value);
         for (const std::string& source : sources_of(cell)) figure.provenance.push_back(source);
       }
-      std::sort(points.begin(), points.end());
-      for (const auto& [x, y] : points) curve.x.push_back(x), curve.y.push_back(y);
+      std::sort(points.begin(), points.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+      for (const auto& [x, y] : points) curve.x.push_back(x), curve.y.push_back(y.mean);
+      if (std::any_of(points.begin(), points.end(), [](const auto& p) { return p.second.half_95.has_value(); })) {
+        for (const auto& [x, y] : points)
+          curve.low.push_back(y.mean - y.half_95.value_or(0)), curve.high.push_back(y.mean + y.half_95.value_or(0));
+        banded = true;
+      }
       figure.curves.push_back(std::move(curve));
     }
+  if (banded) figure.title += "; bands: 95 % interval of the mean over seeds";
   const auto& values = view.study.axes[axis].values;
   const double first = values.front().number.value_or(0), last = values.back().number.value_or(0);
   figure.x.logarithmic = std::min(first, last) > 0 && std::max(first, last) / std::min(first, last) >= 8;
@@ -504,7 +526,7 @@ Figure loss_picture(const StudyView& view, const Cells& cells, size_t axis) {
   figure.y = {.title = "loss (nats per token)"};
   const auto loss = [](bool ood) {
     return [ood](const CellNumbers& cell) {
-      return mean(values_of(cell, [&](const SeedNumbers& s) { return ood ? s.end.ood : s.end.validation; }));
+      return repeated(values_of(cell, [&](const SeedNumbers& s) { return ood ? s.end.ood : s.end.validation; }));
     };
   };
   return over_setting(view, cells, axis, std::move(figure), {{", in-domain", Dash::solid, loss(false)}, {", OOD", Dash::dash, loss(true)}});
@@ -516,7 +538,9 @@ Figure best_picture(const StudyView& view, const Cells& cells, size_t axis) {
   Figure figure{.id = "best-by-" + name, .title = "Best " + tuned + " against " + name};
   figure.y = {.title = tuned + ", best by validation loss", .logarithmic = true};
   return over_setting(view, cells, axis, std::move(figure),
-                      {{"", Dash::solid, [](const CellNumbers& cell) { return cell.tuning.best.value_or(std::nan("")); }}});
+                      {{"", Dash::solid, [](const CellNumbers& cell) {
+                          return repeated(std::vector<double>{cell.tuning.best.value_or(std::nan(""))});  // of one search: no band
+                        }}});
 }
 
 /// Entropy of what queries read, as probed last (arXiv:2505.18522, figure 4).
@@ -525,7 +549,7 @@ Figure entropy_picture(const StudyView& view, const Cells& cells, size_t axis) {
   Figure figure{.id = "entropy-by-" + name, .title = "Entropy of the reads against " + name};
   figure.y = {.title = "entropy, mean over layers and heads (nats)"};
   const auto entropy = [](const CellNumbers& cell) {
-    return mean(values_of(cell, [](const SeedNumbers& s) { return s.summary.end.entropy; }));
+    return repeated(values_of(cell, [](const SeedNumbers& s) { return s.summary.end.entropy; }));
   };
   return over_setting(view, cells, axis, std::move(figure), {{"", Dash::solid, entropy}});
 }

@@ -40,6 +40,7 @@ QString verdict(const Comparison& comparison) {
   if (!out.isEmpty()) lines << ComparePage::tr("Left out: ") + out.mid(0, kNamed).join(QStringLiteral("; "));
   if (out.size() > kNamed) lines.last() += ComparePage::tr("; and %1 more").arg(out.size() - kNamed);
   for (const std::string& warning : comparison.warnings) lines << QStringLiteral("⚠ ") + QString::fromStdString(warning);
+  if (!comparison.equality.empty()) lines << QString::fromStdString(comparison.equality);
   for (const std::string& line : comparison.tuning) lines << QString::fromStdString(line);
   return lines.join(QLatin1Char('\n'));
 }
