@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/inspection/large_map.h"
 #include "kernels/engine/error.h"
 
 namespace saccade {
@@ -17,26 +16,40 @@ void require_same(const Capture& a, const Capture& b) {
 
 bool same_tokens(const Capture& a, const Capture& b) { return a.tokens == b.tokens && a.pieces == b.pieces; }
 
-Figure difference_figure(const HeadOf& a, const HeadOf& b) {
+Figure empty_difference_figure(const HeadOf& a, const HeadOf& b) {
   require_same(a.capture, b.capture);
-  if (cells_of(b.capture, {MapKind::weights, b.layer, b.head}) > kMostCells)
-    throw UsageError("maps of more than 2048 × 2048 are not subtracted");
-  const Figure of_a = capture_figure(a.capture, MapKind::weights, a.layer, a.head);
-  Figure figure = capture_figure(b.capture, MapKind::weights, b.layer, b.head);
+  const Figure of_a = empty_capture_figure(a.capture, {MapKind::weights, a.layer, a.head});
+  Figure figure = empty_capture_figure(b.capture, {MapKind::weights, b.layer, b.head});
   if (of_a.map->rows != figure.map->rows || of_a.map->columns != figure.map->columns) throw UsageError("the maps have other sizes");
-  double most = 0;
-  for (size_t i = 0; i < figure.map->values.size(); ++i) {
-    float& value = figure.map->values[i];
-    const float other = of_a.map->values[i];
-    if (std::isnan(value) && std::isnan(other)) continue;  // in the future of the query
-    value = (std::isnan(value) ? 0 : value) - (std::isnan(other) ? 0 : other);
-    most = std::max(most, static_cast<double>(std::abs(value)));
-  }
-  figure.map->range = {most > 0 ? -most : -1, most > 0 ? most : 1};
-  figure.map->diverging = true;
   figure.map->value_title = "difference of weights";
   figure.id = "difference-" + figure.id;
   figure.title = "Difference of weights";
+  return figure;
+}
+
+std::vector<float> difference_rows(const HeadOf& a, const HeadOf& b, int64_t first, int64_t count) {
+  const std::vector<float> of_a = capture_rows(a.capture, {MapKind::weights, a.layer, a.head}, first, count);
+  std::vector<float> values = capture_rows(b.capture, {MapKind::weights, b.layer, b.head}, first, count);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::isnan(values[i]) && std::isnan(of_a[i])) continue;  // in the future of the query
+    values[i] = (std::isnan(values[i]) ? 0 : values[i]) - (std::isnan(of_a[i]) ? 0 : of_a[i]);
+  }
+  return values;
+}
+
+void set_difference_range(HeatMap& map, std::array<double, 2> range) {
+  const double most = std::max(std::abs(range[0]), std::abs(range[1]));
+  map.range = {most > 0 ? -most : -1, most > 0 ? most : 1};
+  map.diverging = true;
+}
+
+Figure difference_figure(const HeadOf& a, const HeadOf& b) {
+  Figure figure = empty_difference_figure(a, b);
+  figure.map->values = difference_rows(a, b, 0, figure.map->rows);
+  double most = 0;
+  for (const float value : figure.map->values)
+    if (std::isfinite(value)) most = std::max(most, static_cast<double>(std::abs(value)));
+  set_difference_range(*figure.map, {-most, most});
   return figure;
 }
 

@@ -13,6 +13,11 @@ struct HeadOf {
   int64_t layer = 0, head = 0;
 };
 Figure difference_figure(const HeadOf& a, const HeadOf& b);
+/// The same in parts, for maps that are too large to be drawn cell by cell: the figure without values, rows of its values, and the range
+/// of colours for the least and greatest of them, as far on both sides of zero.
+Figure empty_difference_figure(const HeadOf& a, const HeadOf& b);
+std::vector<float> difference_rows(const HeadOf& a, const HeadOf& b, int64_t first, int64_t count);
+void set_difference_range(HeatMap& map, std::array<double, 2> range);
 
 struct LossDifference {
   int64_t query = 0;

@@ -3,7 +3,9 @@
 
 #include <QApplication>
 #include <QLabel>
+#include <QMenu>
 #include <QTest>
+#include <QToolButton>
 #include <QToolTip>
 #include <QWheelEvent>
 #include <fstream>
@@ -13,6 +15,7 @@
 #include "tests/ui/reading_pages_fixture.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/prepared_figure.h"
+#include "ui/inspect/beside_run.h"
 #include "ui/inspect/large_map_view.h"
 
 namespace saccade::test {
@@ -71,7 +74,8 @@ int64_t resident_mib() {
 class LargeMapTest : public QObject {
   Q_OBJECT
 
-  static void write_capture(const std::filesystem::path& path) {
+  /// Weights of `count` tokens, `times` as great as weight().
+  static void write_capture(const std::filesystem::path& path, int64_t count = kTokens, float times = 1) {
     std::filesystem::remove(path);
     h5::Writer file(path);
     file.root().set_attribute("format_version", int64_t{1});
@@ -84,7 +88,7 @@ class LargeMapTest : public QObject {
     std::vector<int32_t> tokens;
     std::vector<uint8_t> bytes;
     std::vector<int64_t> ends;
-    for (int64_t t = 0; t < kTokens; ++t) {
+    for (int64_t t = 0; t < count; ++t) {
       tokens.push_back(static_cast<int32_t>('a' + t % 26));
       bytes.push_back(t % 7 == 6 ? ' ' : static_cast<uint8_t>('a' + t % 26));
       ends.push_back(t + 1);
@@ -92,17 +96,17 @@ class LargeMapTest : public QObject {
     sample.write("text_tokens", tokens);
     sample.write("piece_bytes", bytes);
     sample.write("piece_ends", ends);
-    sample.write("token_losses", std::vector<float>(kTokens, 1.5F));
+    sample.write("token_losses", std::vector<float>(static_cast<size_t>(count), 1.5F));
     const h5::Group map = sample.create("maps/0");
     map.set_attribute("name", "weights");
     map.set_attribute("layer", int64_t{0});
-    std::vector<float> values(static_cast<size_t>(kTokens * kTokens));
-    for (int64_t t = 0; t < kTokens; ++t) {
-      float* row = values.data() + t * kTokens;
-      for (int64_t j = std::max<int64_t>(0, t - 11); j <= t; ++j) row[j] = weight(t, j);
-      row[(t * 7919) % (t + 1)] = weight(t, (t * 7919) % (t + 1));
+    std::vector<float> values(static_cast<size_t>(count * count));
+    for (int64_t t = 0; t < count; ++t) {
+      float* row = values.data() + t * count;
+      for (int64_t j = std::max<int64_t>(0, t - 11); j <= t; ++j) row[j] = times * weight(t, j);
+      row[(t * 7919) % (t + 1)] = times * weight(t, (t * 7919) % (t + 1));
     }
-    map.write<float>("values", values, {1, kTokens, kTokens}, 1);
+    map.write<float>("values", values, {1, count, count}, 1);
     file.close();
   }
 
@@ -181,6 +185,65 @@ class LargeMapTest : public QObject {
     }
     report(app, "choosing queries");
     page.shoot("inspect-16384");
+  }
+
+  /// What another run's weights are more than those of this one, of more tokens than are drawn cell by cell: in blocks, the very value
+  /// where one points, and no stop of the window meanwhile.
+  void a_large_difference() {
+    constexpr int64_t tokens = 4096;
+    auto& app = *static_cast<MeasuredApplication*>(qApp);
+    FixtureOptions one{.layers = 1}, other = one;
+    other.seed = 2;
+    PageOnRuns page("inspect", {one, other}, {1500, 900}, [&](const QString& folder) {
+      for (const auto& [name, times] : {std::pair("/attention-1", 1.0F), std::pair("/attention-2", 0.5F)}) {
+        const std::filesystem::path run = (folder + name).toStdString();
+        std::filesystem::create_directories(run / "captures");
+        write_capture(step_file(run, kCaptures, 200), tokens, times);
+      }
+    });
+    app.forget();
+    page.session().setCurrentRun(page.directory(one));
+    auto* button = page.child<QToolButton>("Runs to show beside this one");
+    Q_EMIT button->menu()->aboutToShow();
+    QCOMPARE(button->menu()->actions().size(), 1);
+    button->menu()->actions().front()->setChecked(true);
+    for (auto* each : page.widget().findChildren<QToolButton*>())
+      if (each->text() == "di&fference") each->setChecked(true);
+    auto* beside = page.widget().findChild<BesideRun*>();
+    QVERIFY(beside);
+    FigureView* view = beside->map();
+    QVERIFY(QTest::qWaitFor([&] { return view->figure().map && view->figure().map->cells[0] == tokens; }, 120000));
+    report(app, "opening a difference");
+    const HeatMap& map = *view->figure().map;
+    QVERIFY(map.diverging && map.block[0] > 1);
+    QCOMPARE(map.range, (std::array<double, 2>{-0.25, 0.25}));  // half of weight(t, t) = 0.5
+    page.shoot("inspect-difference-4096");
+
+    const QPointF centre = view->rect().center();
+    app.forget();
+    for (int i = 0; i < 30; ++i) {
+      QWheelEvent wheel(centre, view->mapToGlobal(centre), {}, {0, 120}, Qt::NoButton, Qt::NoModifier, Qt::NoScrollPhase, false);
+      QApplication::sendEvent(view, &wheel);
+      QTest::qWait(5);
+    }
+    QTRY_COMPARE_WITH_TIMEOUT(view->shownFigure().map->block, (std::array<int64_t, 2>{1, 1}), 60000);
+    report(app, "looking closer");
+    const HeatMap cells = *view->shownFigure().map;
+    const auto row = static_cast<int64_t>(cells.row_extent[0]), column = static_cast<int64_t>(cells.column_extent[0]);
+    for (int64_t r = 0; r < cells.rows; r += 3)
+      for (int64_t c = 0; c < cells.columns && column + c <= row + r; ++c)
+        QCOMPARE(cells.values[static_cast<size_t>(r * cells.columns + c)], -0.5F * weight(row + r, column + c));
+
+    QTest::mouseMove(view, centre.toPoint());
+    QTRY_VERIFY_WITH_TIMEOUT(QToolTip::text().contains("difference of weights ") && !QToolTip::text().contains(tr("…")), 60000);
+    const QStringList words = QToolTip::text().split(' ');
+    const auto number = [&](const char* after) { return words.at(words.indexOf(after) + 1).toLongLong(); };
+    const int64_t query = number("query"), source = number("position");
+    QVERIFY2(query < tokens && source < tokens, qPrintable(QToolTip::text()));
+    if (source > query)
+      QCOMPARE(words.back(), tr("none"));
+    else
+      QVERIFY2(std::abs(words.back().toFloat() + 0.5F * weight(query, source)) < 1e-6F, qPrintable(QToolTip::text()));
   }
 
  private:

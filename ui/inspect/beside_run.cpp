@@ -7,6 +7,7 @@
 #include "analysis/inspection/run_differences.h"
 #include "analysis/probes/capture_maps.h"
 #include "analysis/runs/run_info.h"
+#include "ui/inspect/query_panel.h"
 
 namespace saccade::ui {
 namespace {
@@ -29,6 +30,7 @@ BesideRun::BesideRun(const QString& directory, const QString& name, QWidget* par
       loader_(new CaptureLoader(this)),
       helper_(new HelperText(this)) {
   setMinimumWidth(180);
+  map_->setCellText([this](int row, int column) { return cellText(row, column); });
   connect(loader_, &CaptureLoader::loaded, this, &BesideRun::take);
   connect(helper_, &HelperText::loaded, this, &BesideRun::take);
   connect(large_, &LargeMapView::failed, this, &BesideRun::tell);
@@ -79,6 +81,15 @@ const Capture* BesideRun::capture() const {
   return &captures_->samples[static_cast<size_t>(captures_->source.empty() ? std::clamp(sample_, 0, last) : 0)];
 }
 
+QString BesideRun::cellText(int row, int column) const {
+  const Capture* own = capture();
+  if (!own) return {};
+  const auto piece = [&](int position) {
+    return static_cast<size_t>(position) < own->pieces.size() ? quoted(own->pieces[static_cast<size_t>(position)]) : QString();
+  };
+  return tr("query %1 %2 reads position %3 %4: %5").arg(row).arg(piece(row)).arg(column).arg(piece(column)).arg(large_->words(row, column));
+}
+
 /// Once for every map, not for every query.
 void BesideRun::showMap(const Main& main, const Place& place, const MapPlace& own) {
   const Mapped wanted{main.captures, captures_,         main.sample,     {MapKind::weights, place.layer, place.head},
@@ -93,10 +104,7 @@ void BesideRun::showMap(const Main& main, const Place& place, const MapPlace& ow
                              figure.provenance.push_back("run " + run);
                              return with_answers(std::move(figure), captures->samples[sample], own, captures->answers);
                            }};
-  if (place.difference)
-    map.instead = [main, captures = captures_, own, sample, layer = place.layer, head = place.head] {
-      return difference_figure({main.capture(), layer, head}, {captures->samples[sample], own.layer, own.head});
-    };
+  if (place.difference) map.minus = main.captures, map.minus_sample = main.sample, map.minus_place = wanted.place;
   large_->show(std::move(map));
 }
 

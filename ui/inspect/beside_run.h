@@ -41,6 +41,7 @@ class BesideRun : public Card {
   void say(const QString& words);
   void tell(const QString& words);  ///< in place of the map
   void showMap(const Main& main, const Place& place, const MapPlace& own);
+  QString cellText(int row, int column) const;
 
   /// What the map is of.
   struct Mapped {

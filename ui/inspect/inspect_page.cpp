@@ -543,20 +543,18 @@ QString InspectPage::cellText(int row, int column) const {
     return position >= 0 && static_cast<size_t>(position) < sample->pieces.size() ? quoted(sample->pieces[static_cast<size_t>(position)])
                                                                                   : QString();
   };
-  const std::optional<float> value = large_->value(row, column);
-  const QString shown = !value ? tr("…") : std::isnan(*value) ? tr("none") : QString::number(static_cast<double>(*value), 'g', 6);
-  const QString title = QString::fromStdString(figure.map->value_title);
+  const QString words = large_->words(row, column);
   const int64_t size = std::max<int64_t>(1, candidateSize());
-  if (chosenMap() == MapKind::maxsim) return tr("split %1 and earlier split %2: %3 %4").arg(row).arg(column).arg(title, shown);
+  if (chosenMap() == MapKind::maxsim) return tr("split %1 and earlier split %2: %3").arg(row).arg(column).arg(words);
   if (chosenMap() == MapKind::score)
-    return tr("query %1 %2, chunk %3 (positions %4 to %5): %6 %7")
+    return tr("query %1 %2, chunk %3 (positions %4 to %5): %6")
         .arg(row)
         .arg(piece(row))
         .arg(column)
         .arg(column * size)
         .arg((column + 1) * size - 1)
-        .arg(title, shown);
-  return tr("query %1 %2 reads position %3 %4: %5 %6").arg(row).arg(piece(row)).arg(column).arg(piece(column)).arg(title, shown);
+        .arg(words);
+  return tr("query %1 %2 reads position %3 %4: %5").arg(row).arg(piece(row)).arg(column).arg(piece(column)).arg(words);
 }
 
 void InspectPage::moveQuery(int by) {

@@ -49,20 +49,27 @@ void LargeMapView::clear() {
   rows_ = {};
 }
 
+MapSource LargeMapView::Wanted::source() const {
+  MapSource source{{captures, &captures->samples[sample]}, place};
+  if (minus) source.minus = {minus, &minus->samples[minus_sample]}, source.minus_place = minus_place;
+  return source;
+}
+
+bool LargeMapView::Wanted::same_map(const Wanted& other) const {
+  return captures == other.captures && sample == other.sample && place == other.place && minus == other.minus &&
+         minus_sample == other.minus_sample && minus_place == other.minus_place;
+}
+
 LargeMapView::Made LargeMapView::make(int request, const Wanted& wanted, const Made& before, const std::function<bool()>& cancelled) try {
   Made made{request, nullptr, nullptr, wanted, {}};
-  const MapPlace& place = wanted.place;
+  const MapSource source = wanted.source();
   Figure figure;
-  if (wanted.instead) {
-    figure = wanted.instead();
-  } else if (!is_read_by_rows(place.kind) || cells_of(wanted.capture(), place) <= kMostCells) {
-    figure = capture_figure(wanted.capture(), place.kind, place.layer, place.head);
+  if (!is_read_by_rows(source.place.kind) || cells_of(*source.capture, source.place) <= kMostCells) {
+    figure = whole_figure(source);
   } else {
-    const bool same = before.pyramid && before.wanted.captures == wanted.captures && before.wanted.sample == wanted.sample &&
-                      before.wanted.place == place;
-    made.pyramid = same ? before.pyramid : pyramid_of(std::shared_ptr<const Capture>(wanted.captures, &wanted.capture()), place, cancelled);
+    made.pyramid = before.pyramid && before.wanted.same_map(wanted) ? before.pyramid : pyramid_of(source, cancelled);
     if (!made.pyramid->complete()) return {};
-    figure = pyramid_figure(wanted.capture(), place, *made.pyramid, kOverview);
+    figure = pyramid_figure(source, *made.pyramid, kOverview);
   }
   made.figure = prepare_figure(wanted.finish ? wanted.finish(std::move(figure)) : std::move(figure));
   return made;
@@ -73,7 +80,7 @@ LargeMapView::Made LargeMapView::make(int request, const Wanted& wanted, const M
 void LargeMapView::show(Wanted wanted) {
   const int request = ++request_;
   *latest_ = request;
-  if (cells_of(wanted.capture(), wanted.place) <= kAtOnce) {
+  if (cells_of(wanted.captures->samples[wanted.sample], wanted.place) <= kAtOnce) {
     if (job_.busy()) job_.ask([] { return Made{}; }, true);  // in place of what waits
     return take(make(request, wanted, {}, {}));
   }
@@ -134,16 +141,24 @@ void LargeMapView::lookCloser() {
       true);
 }
 
+QString LargeMapView::words(int64_t row, int64_t column) {
+  if (!made_.figure) return {};
+  const std::optional<float> number = value(row, column);
+  const QString shown = !number ? tr("…") : std::isnan(*number) ? tr("none") : QString::number(static_cast<double>(*number), 'g', 6);
+  return QString::fromStdString(made_.figure->figure.map->value_title).section(QStringLiteral(", greatest of"), 0, 0) + QLatin1Char(' ') +
+         shown;
+}
+
 std::optional<float> LargeMapView::value(int64_t row, int64_t column) {
   if (!made_.pyramid) return made_.figure ? std::optional(value_at(*made_.figure->figure.map, row, column)) : std::nullopt;
   if (row >= rows_.first && rows_.columns > 0 && (row - rows_.first + 1) * rows_.columns <= static_cast<int64_t>(rows_.values.size()))
     return rows_.values[static_cast<size_t>((row - rows_.first) * rows_.columns + column)];
   if (rows_.problem.isEmpty())
     reading_.ask(
-        [wanted = made_.wanted, first = row / kRows * kRows, all = made_.pyramid->rows(), columns = made_.pyramid->columns(),
+        [source = made_.wanted.source(), first = row / kRows * kRows, all = made_.pyramid->rows(), columns = made_.pyramid->columns(),
          request = request_] {
           try {
-            return Rows{request, first, columns, capture_rows(wanted.capture(), wanted.place, first, std::min(kRows, all - first)), {}};
+            return Rows{request, first, columns, rows_of(source, first, std::min(kRows, all - first)), {}};
           } catch (const std::exception& error) {
             return Rows{request, 0, 0, {}, QString::fromUtf8(error.what())};
           }

@@ -26,14 +26,19 @@ class LargeMapView : public QObject {
     std::shared_ptr<const LoadedCaptures> captures;
     size_t sample = 0;
     MapPlace place;
-    std::function<Figure(Figure)> finish;  ///< colours, marks, provenance; of any thread
-    std::function<Figure()> instead = {};  ///< another figure of as many cells in its place; likewise
-    const Capture& capture() const { return captures->samples[sample]; }
+    std::function<Figure(Figure)> finish;                   ///< colours, marks, provenance; of any thread
+    std::shared_ptr<const LoadedCaptures> minus = nullptr;  ///< the weights of another run that are taken from those; null: none
+    size_t minus_sample = 0;
+    MapPlace minus_place = {};
+    MapSource source() const;
+    bool same_map(const Wanted& other) const;
   };
   void show(Wanted wanted);
   void clear();
   /// Value of a cell where it is known by itself; nothing while it is being read, after which the view tells it again.
   std::optional<float> value(int64_t row, int64_t column);
+  /// The same as it is told: "weight 0.125".
+  QString words(int64_t row, int64_t column);
   /// Cells in a block of the finest picture that is seen.
   std::array<int64_t, 2> block() const;
   bool busy() const { return job_.busy() || parts_.busy(); }
