@@ -114,8 +114,8 @@ struct CurveRecipe {
 /// Training loss (thin) of the seeds in `training_of`, or of all when that is empty; validation loss, and mean OOD loss (with markers).
 Figure loss_figure(const DrawnSet& drawn, const CurveRecipe& recipe, const RunSet& training_of = {});
 Figure series_figure(const DrawnSet& drawn, const std::string& series_name, const CurveRecipe& recipe);
-/// OOD loss minus in-domain validation loss.
-Figure gap_figure(const DrawnSet& drawn, const CurveRecipe& recipe);
+/// OOD loss minus in-domain validation loss, or divided by it.
+Figure gap_figure(const DrawnSet& drawn, const CurveRecipe& recipe, bool ratio = false);
 /// `domain` empty: the mean of all.
 Figure trajectory_figure(const DrawnSet& drawn, const std::string& domain, std::optional<double> at_loss,
                          const PretrainingLoss& pretraining = {});

@@ -71,7 +71,7 @@ Line line_of(const Run& run, const std::string& series, XAxis x, bool means) {
   return {positions(*found, x), found->value};
 }
 
-Line gap_line(const Run& run, XAxis x) {
+Line gap_line(const Run& run, XAxis x, bool ratio) {
   const Series *outside = run.find("ood/loss"), *inside = run.find("validation/loss");
   if (!outside || !inside) return {};
   std::vector<double> at, gap;
@@ -81,7 +81,7 @@ Line gap_line(const Run& run, XAxis x) {
     if (j == inside->step.size()) break;
     if (inside->step[j] != outside->step[i]) continue;
     at.push_back(positions(*outside, x)[i]);
-    gap.push_back(outside->value[i] - inside->value[j]);
+    gap.push_back(ratio ? outside->value[i] / inside->value[j] : outside->value[i] - inside->value[j]);
   }
   return {std::move(at), std::move(gap)};
 }

@@ -15,7 +15,7 @@ struct Line {
 /// A series of a run over an axis. `means`: of a thinned series the means of its stretches, which smoothing and averages are made from.
 Line line_of(const Run& run, const std::string& series, XAxis x, bool means = false);
 /// OOD loss minus validation loss, at the steps that have both.
-Line gap_line(const Run& run, XAxis x);
+Line gap_line(const Run& run, XAxis x, bool ratio = false);
 
 /// Exponential: weights fall by e in `width` behind a point, without bias at the start. Window: the mean within half of `width` on either
 /// side, where all of that lies within the line. A value that is there never changes when the line grows. What is not finite is left out.

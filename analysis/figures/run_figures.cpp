@@ -244,12 +244,13 @@ Figure series_figure(const DrawnSet& drawn, const std::string& series_name, cons
   return figure;
 }
 
-Figure gap_figure(const DrawnSet& drawn, const CurveRecipe& recipe) {
-  Figure figure{.id = "ood-gap",
-                .title = "OOD loss minus pre-training loss",
+Figure gap_figure(const DrawnSet& drawn, const CurveRecipe& recipe, bool ratio) {
+  Figure figure{.id = ratio ? "ood-ratio" : "ood-gap",
+                .title = ratio ? "OOD loss divided by pre-training loss" : "OOD loss minus pre-training loss",
                 .x = {axis_title(recipe.x), recipe.log_x, false, {}},
-                .y = {"gap (nats)"}};
-  for (const DrawnRuns& each : drawn) add_curve(figure, each, recipe.spread, [&](const Run& run) { return gap_line(run, recipe.x); });
+                .y = {ratio ? "OOD / pre-training loss" : "gap (nats)"}};
+  for (const DrawnRuns& each : drawn)
+    add_curve(figure, each, recipe.spread, [&](const Run& run) { return gap_line(run, recipe.x, ratio); });
   figure.provenance = provenance(drawn, recipe);
   return figure;
 }

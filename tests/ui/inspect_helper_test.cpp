@@ -12,6 +12,7 @@
 #include <QTabWidget>
 #include <QTableWidget>
 #include <QToolButton>
+#include <QWheelEvent>
 
 #include "analysis/inspection/inspector.h"
 #include "analysis/probes/capture_maps.h"
@@ -269,6 +270,17 @@ class InspectHelperTest : public QObject {
     QCOMPARE(shown(30, 3), weight(other, 30, 3) - weight(main, 30, 3));
     Q_EMIT beside()->map()->cellClicked(22, 4);
     QCOMPARE(window.session().query(), 22);
+
+    // What is pointed at and looked at in one map is so in the other.
+    const QPointF at = QRectF(beside()->map()->rect()).center();
+    QTest::mouseMove(beside()->map(), at.toPoint());
+    QWheelEvent wheel(at, beside()->map()->mapToGlobal(at), {}, {0, 240}, Qt::NoButton, Qt::NoModifier, Qt::NoScrollPhase, false);
+    QApplication::sendEvent(beside()->map(), &wheel);
+    QVERIFY(window.map()->zoomed());
+    QCOMPARE(window.map()->part(), beside()->map()->part());
+    QCOMPARE(window.map()->rowPart(), beside()->map()->rowPart());
+    window.map()->showAll();
+    QVERIFY(!beside()->map()->zoomed());
 
     QCOMPARE(window.tabs()->count(), 3);
     auto* losses = window.child<QTableWidget>("Tokens whose losses differ most");

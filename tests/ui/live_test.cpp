@@ -61,8 +61,35 @@ class LiveTest : public QObject {
 
   void cards_without_data_are_hidden() {
     PageOnRuns page("live", {FixtureOptions{}});
-    QVERIFY(!page.child<FigureView>("Captured mass of the choice")->isVisible());
+    QVERIFY(!page.child<FigureView>("What is read")->isVisible());
     QVERIFY(page.child<FigureView>("Entropy by layer")->isVisible());
+  }
+
+  /// What some cards show is chosen where their titles stand.
+  void cards_have_choices() {
+    FixtureOptions chunk;
+    chunk.mixer = "top1_chunk";
+    PageOnRuns page("live", {chunk});
+    const Run* run = page.session().runs()->run(page.directory(chunk));
+    const auto choose = [&](const char* name, int index) {
+      auto* box = page.child<QComboBox>(name);
+      box->setCurrentIndex(index);
+      Q_EMIT box->activated(index);
+    };
+    auto* gap = page.child<FigureView>("OOD − pre-training gap");
+    const double outside = run->find("ood/loss")->value[1], inside = run->find("validation/loss")->value[1];
+    QTRY_VERIFY(!gap->figure().curves.empty());
+    QCOMPARE(gap->figure().curves.front().y[1], outside - inside);
+    choose("What OOD and pre-training losses are compared by", 1);
+    QTRY_COMPARE(gap->figure().id, std::string("ood-ratio"));
+    QCOMPARE(gap->figure().curves.front().y[1], outside / inside);
+    QCOMPARE(gap->accessibleName(), QString("OOD ÷ pre-training ratio"));
+    auto* gradient = page.child<FigureView>("Gradient norm");
+    choose("What is shown of every step", 1);
+    QTRY_COMPARE(gradient->figure().id, std::string("learning_rate"));
+    QCOMPARE(gradient->figure().curves.front().y[1], run->find("learning_rate")->value[1]);
+    QVERIFY(page.child<FigureView>("Captured mass")->isVisible());
+    QCOMPARE(page.session().place().value("live/every_step").toString(), QString("learning_rate"));
   }
 
   void smoothing_keeps_raw_values() {
@@ -214,7 +241,9 @@ class LiveTest : public QObject {
     }
     for (int64_t step = 2; step <= 40; ++step) writer.add(fixture_step({}, step));
     writer.add(fixture_evaluation({}, 20));
-    writer.add(fixture_statistics({}, 20));
+    StatisticsRecord statistics = fixture_statistics({}, 20);
+    statistics.statistics.push_back({"distance", "tokens", 0, {3, 4}});
+    writer.add(statistics);
     writer.add(fixture_evaluation({}, 40));
     const auto filled = [&] {
       const auto views = page.findChildren<FigureView*>();

@@ -29,10 +29,12 @@ class ElidedLabel : public QLabel {
   }
 };
 
-QWidget* export_button(FigureView& view, QWidget* parent) {
+QString export_words() { return QObject::tr("Export"); }
+QString short_export_words() { return QStringLiteral("↓"); }  // beside titles that need the room
+
+QToolButton* export_button(FigureView& view, QWidget* parent) {
   auto* button = new QToolButton(parent);
-  button->setText(QObject::tr("Export"));
-  button->setAccessibleName(QObject::tr("Export this figure"));
+  button->setText(export_words());
   button->setToolTip(QObject::tr("Save as PDF, SVG, PNG or CSV, or copy"));
   button->setPopupMode(QToolButton::InstantPopup);
   button->setAutoRaise(true);
@@ -70,6 +72,7 @@ Card::Card(const QString& title, const QString& subtitle, QWidget* content, QWid
   column_->addWidget(content, 1);
   if (auto* view = qobject_cast<FigureView*>(content)) {
     header_->addWidget(export_ = export_button(*view, this));
+    whole_export_ = export_->sizeHint().width();
     view->setAccessibleName(title);
   }
   setTitle(title, subtitle);
@@ -79,6 +82,7 @@ void Card::setTitle(const QString& title, const QString& subtitle) {
   if (title == title_->text() && subtitle == subtitle_->text()) return;
   title_->setText(title);
   subtitle_->setText(subtitle);
+  if (export_) export_->setAccessibleName(tr("Export: %1").arg(title));
   arrange();
   if (auto* view = findChild<FigureView*>(QString(), Qt::FindDirectChildrenOnly)) view->setAccessibleName(title);
 }
@@ -92,7 +96,8 @@ void Card::addControl(QWidget* control) {
 /// As narrow as the controls can be in a row of their own.
 QSize Card::minimumSizeHint() const {
   const QMargins margins = column_->contentsMargins();
-  const int title = title_->minimumSizeHint().width() + (export_ ? header_->spacing() + export_->minimumSizeHint().width() : 0);
+  const int title =
+      (choice_ ? choice_ : title_)->minimumSizeHint().width() + (export_ ? header_->spacing() + export_->minimumSizeHint().width() : 0);
   const int controls = controls_->isHidden() ? 0 : controls_->minimumSizeHint().width();
   const int content = std::max(content_->minimumWidth(), content_->minimumSizeHint().width());
   return {std::max({title, controls, content}) + margins.left() + margins.right(), QWidget::minimumSizeHint().height()};
@@ -100,12 +105,25 @@ QSize Card::minimumSizeHint() const {
 
 void Card::resizeEvent(QResizeEvent*) { arrange(); }
 
+void Card::replaceTitle(QWidget* choice) {
+  choice_ = choice;
+  title_->hide();
+  header_->insertWidget(0, choice);
+  header_->insertStretch(1);
+  arrange();
+}
+
 /// Subtitle and controls stand in the header where it has room for them beside the title; else the subtitle has a line of its own under it,
 /// and where that is not enough, the controls too.
 void Card::arrange() {
   const QMargins margins = column_->contentsMargins();
-  const int room = width() - margins.left() - margins.right() - 3 * header_->spacing() - (export_ ? export_->sizeHint().width() : 0);
-  const int title = title_->sizeHint().width(), words = subtitle_->text().isEmpty() ? 0 : subtitle_->sizeHint().width();
+  const int title = (choice_ ? choice_ : title_)->sizeHint().width(), all = width() - margins.left() - margins.right();
+  if (export_) {
+    const QString words = title + header_->spacing() + whole_export_ > all ? short_export_words() : export_words();
+    if (words != export_->text()) export_->setText(words);
+  }
+  const int room = all - 3 * header_->spacing() - (export_ ? export_->sizeHint().width() : 0);
+  const int words = subtitle_->text().isEmpty() ? 0 : subtitle_->sizeHint().width();
   const int controls = controls_->isHidden() ? 0 : controls_->sizeHint().width();
   const bool controls_under = controls > 0 && title + controls > room;
   const bool words_under = words > 0 && title + words + (controls_under ? 0 : controls) > room;

@@ -114,9 +114,26 @@ void ChartScene::layout(const QSizeF& size, const Window& window) {
   setAxis(*y_axis_, plane_.y, figure().y, size.height() - legend, cells && counts_cells(*figure().map, figure().map->row_extent));
   chart_->layout()->invalidate();
   chart_->layout()->activate();
+  if (!style_.whole_legend && dropCutTitles(metrics)) {
+    chart_->layout()->invalidate();
+    chart_->layout()->activate();
+  }
   plane_.area = chart_->plotArea();
   if (bar > 0)
     colour_bar_ = QRectF(plane_.area.right() + strip + 0.8 * metrics.height(), plane_.area.top(), kColourBar * unit_, plane_.area.height());
+}
+
+/// On screen a title that would end in dots is left out: the card says what is shown, and the curves have the room.
+bool ChartScene::dropCutTitles(const QFontMetricsF& metrics) {
+  bool dropped = false;
+  for (QCategoryAxis* axis : {x_axis_, y_axis_}) {
+    const double room = axis == x_axis_ ? chart_->plotArea().width() : chart_->plotArea().height();
+    const bool narrow = axis == y_axis_ && chart_->plotArea().width() < 5 * metrics.height();
+    if (!axis->isTitleVisible() || (!narrow && metrics.horizontalAdvance(axis->titleText()) <= room)) continue;
+    axis->setTitleVisible(false);
+    dropped = true;
+  }
+  return dropped;
 }
 
 void ChartScene::setAxis(QCategoryAxis& axis, const AxisScale& scale, const AxisRecipe& recipe, double length, bool cells) {

@@ -56,6 +56,7 @@ class ChartScene {
   const Figure& figure() const { return prepared_->figure; }
   Legend legendOf(const PreparedFigure& prepared, const QSizeF& size) const;
   static std::pair<AxisScale, AxisScale> scales(const PreparedFigure& prepared, const Window& window);
+  bool dropCutTitles(const QFontMetricsF& metrics);
   void setAxis(QCategoryAxis& axis, const AxisScale& scale, const AxisRecipe& recipe, double length, bool cells);
   void paintMap(QPainter& painter, bool exact);
   void paintFrame(QPainter& painter) const;

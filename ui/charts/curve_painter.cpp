@@ -208,6 +208,8 @@ PreparedCurve::PreparedCurve(const Curve& curve, const AxisScale& kind_of_y) : c
     y = kind_.shown(y);
     if (!std::isfinite(y)) y = std::numeric_limits<double>::quiet_NaN();
   }
+  for (const auto& [edge, shown] : {std::pair(&curve.low, &shown_low_), std::pair(&curve.high, &shown_high_)})
+    for (const double y : *edge) shown->push_back(kind_.shown(y));
   sorted_ = curve.x.size() == n;
   for (size_t i = 0; sorted_ && i < n; ++i) sorted_ = !std::isnan(curve.x[i]) && (i == 0 || curve.x[i - 1] <= curve.x[i]);
   if (sorted_) pyramid_ = MinMaxPyramid(shown_y_);

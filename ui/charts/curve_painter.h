@@ -26,6 +26,9 @@ class PreparedCurve {
   size_t size() const { return shown_y_.size(); }
   double shown_y(size_t i) const { return shown_y_[i]; }  ///< as the axis scales it; NaN where it cannot be drawn
   const MinMaxPyramid& pyramid() const { return pyramid_; }
+  /// The same of the edges of the band, as far as there are some: taken once, for curves outlive many figures that they are drawn in.
+  const std::vector<double>& shown_low() const { return shown_low_; }
+  const std::vector<double>& shown_high() const { return shown_high_; }
 
   /// Index range with low <= x <= high; needs sorted().
   std::pair<size_t, size_t> range(double low, double high) const;
@@ -37,7 +40,7 @@ class PreparedCurve {
  private:
   const Curve curve_;
   const AxisScale kind_;  ///< of y; its ends mean nothing
-  std::vector<double> shown_y_;
+  std::vector<double> shown_y_, shown_low_, shown_high_;
   MinMaxPyramid pyramid_;
   bool sorted_ = false;
 };

@@ -33,7 +33,7 @@ void ask_and_save(FigureView& view, const QString& suffix) {
     else
       Q_EMIT view.failed(reason);
   });
-  dialog->open();
+  dialog->show();  // not in front of what goes on
 }
 
 }  // namespace

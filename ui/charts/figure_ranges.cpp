@@ -39,7 +39,7 @@ void describe(Drawn& part, std::vector<double> values) {
   part.middle = median(std::move(values));
 }
 
-Drawn drawn(const PreparedCurve& curve, const AxisScale& x, const AxisRecipe& recipe) {
+Drawn drawn(const PreparedCurve& curve, const AxisScale& x) {
   constexpr size_t kSamples = 512;
   Drawn part;
   std::vector<double> samples;
@@ -51,10 +51,10 @@ Drawn drawn(const PreparedCurve& curve, const AxisScale& x, const AxisRecipe& re
     if (std::isfinite(y) && at >= x.low && at <= x.high) samples.push_back(y);
   }
   describe(part, std::move(samples));
-  const Curve& of = curve.curve();
-  for (size_t i = begin; i < end && i < of.low.size(); i += stride)
-    for (const double edge : {of.low[i], of.high[i]})
-      if (const double shown = AxisScale::of(recipe).shown(edge); std::isfinite(shown)) part.span.add(shown);
+  const std::vector<double>&low = curve.shown_low(), &high = curve.shown_high();
+  for (size_t i = begin; i < end && i < std::min(low.size(), high.size()); i += stride)
+    for (const double shown : {low[i], high[i]})
+      if (std::isfinite(shown)) part.span.add(shown);
   if (stride == 1 || part.points == 0) return part;
   const auto extent = curve.pyramid().extent(begin, end);
   part.span.add(extent.low), part.span.add(extent.high);
@@ -153,7 +153,7 @@ AxisScale y_scale(const Figure& figure, const PreparedCurves& curves, const Axis
     return {low, high, false, figure.y.reversed != top_down};
   }
   std::vector<Drawn> parts;
-  for (const auto& curve : curves) parts.push_back(drawn(*curve, x, figure.y));
+  for (const auto& curve : curves) parts.push_back(drawn(*curve, x));
   return scale_of(calm_span(parts), 0.04, figure.y);
 }
 
@@ -161,7 +161,7 @@ std::vector<RunsOff> runs_off(const Figure& figure, const PreparedCurves& curves
   if (figure.map) return {};
   Span across, up;
   for (const auto& curve : curves) {
-    if (const Drawn part = drawn(*curve, x, figure.y); part.points > 0) up.add(part.span.low), up.add(part.span.high);
+    if (const Drawn part = drawn(*curve, x); part.points > 0) up.add(part.span.low), up.add(part.span.high);
     if (const Drawn part = drawn_across(curve->curve(), figure.x); part.points > 0) across.add(part.span.low), across.add(part.span.high);
   }
   std::vector<RunsOff> found;

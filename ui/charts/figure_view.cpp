@@ -37,7 +37,7 @@ struct FigureView::Impl {
   QString file_prefix;
   QString empty_text = FigureView::tr("Nothing to show yet");
   std::function<QString(int, int)> cell_text;
-  Cell selected{-1, -1};
+  Cell selected{-1, -1}, linked{-1, -1};
   Window window;
 
   std::unique_ptr<ChartScene> scene;
@@ -54,6 +54,10 @@ struct FigureView::Impl {
     pointer = at;
     const bool inside = at && scene && !figure().map && area().contains(*at);
     Q_EMIT view->pointed(inside ? std::optional(plane().from(*at).x()) : std::nullopt);
+    if (figure().map) {
+      const auto cell = at && scene ? cell_at(figure(), *scene, *at) : std::nullopt;
+      Q_EMIT view->cellPointed(cell ? cell->row : -1, cell ? cell->column : -1);
+    }
     view->update();
   }
   Drag drag = Drag::none;
@@ -162,6 +166,7 @@ struct FigureView::Impl {
     window = wanted;
     relayout();
     Q_EMIT view->zoomChanged();
+    Q_EMIT view->looked();
   }
   void keepInside(Window& wanted) const {
     const auto shift = [](std::optional<std::array<double, 2>>& r, const std::array<double, 2>& extent) {
@@ -179,16 +184,23 @@ struct FigureView::Impl {
     zoomTo(plane(), fx - fx * factor, fx + (1 - fx) * factor, fy - fy * factor, fy + (1 - fy) * factor, x, y);
   }
   void paintSelection(QPainter& painter) const {
-    if (!figure().map || (selected.row < 0 && selected.column < 0)) return;
+    if (!figure().map) return;
+    if (selected.row >= 0 || selected.column >= 0) {
+      paint_strip_mark(painter, *figure().map, plane(), scene->font(), scene->colours(), unit(), selected.row);
+      paintCellFrame(painter, selected);
+    }
+    const bool there = linked.row < cell_rows(*figure().map) && linked.column < cell_columns(*figure().map);
+    if (linked.row >= 0 && linked.column >= 0 && there) paintCellFrame(painter, linked);
+  }
+  void paintCellFrame(QPainter& painter, const Cell& cell) const {
     const HeatMap& map = *figure().map;
-    paint_strip_mark(painter, map, plane(), scene->font(), scene->colours(), unit(), selected.row);
     QRectF frame = area();
-    if (selected.row >= 0) {
-      const QRectF row = cell_rect(map, plane(), selected.row, 0);
+    if (cell.row >= 0) {
+      const QRectF row = cell_rect(map, plane(), cell.row, 0);
       frame.setTop(row.top()), frame.setBottom(row.bottom());
     }
-    if (selected.column >= 0) {
-      const QRectF column = cell_rect(map, plane(), 0, selected.column);
+    if (cell.column >= 0) {
+      const QRectF column = cell_rect(map, plane(), 0, cell.column);
       frame.setLeft(column.left()), frame.setRight(column.right());
     }
     if (!frame.intersects(area())) return;
@@ -281,6 +293,7 @@ bool FigureView::zoomed() const { return impl_->window.x || impl_->window.y; }
 void FigureView::look(const std::optional<std::array<double, 2>>& x, const std::optional<std::array<double, 2>>& y) {
   impl_->window = {x, y};
   impl_->relayout();
+  Q_EMIT looked();
 }
 
 const Figure& FigureView::figure() const { return impl_->figure(); }
@@ -328,6 +341,12 @@ void FigureView::setSelectedCell(int row, int column) {
   update();
 }
 
+void FigureView::setLinkedCell(int row, int column) {
+  if (impl_->linked.row == row && impl_->linked.column == column) return;
+  impl_->linked = {row, column};
+  if (impl_->figure().map) update();
+}
+
 void FigureView::setCellText(std::function<QString(int, int)> text) { impl_->cell_text = std::move(text); }
 
 QMenu* FigureView::exportMenu() { return impl_->menu; }
@@ -339,6 +358,7 @@ void FigureView::showAll() {
   impl_->window = {};
   impl_->relayout();
   Q_EMIT zoomChanged();
+  Q_EMIT looked();
 }
 
 bool FigureView::event(QEvent* event) {

@@ -15,6 +15,7 @@ class QPainter;
 class QLabel;
 class QHBoxLayout;
 class QMenu;
+class QToolButton;
 class QVBoxLayout;
 
 namespace saccade::ui {
@@ -79,6 +80,8 @@ class FigureView : public QWidget {
   void setSelectedCell(int row, int column);  ///< framed on a map; −1: the whole column or row; both −1: none
   /// A place on the x axis that is pointed at in another chart: the read-out stands there until this one is pointed at; nothing: nowhere.
   void setLinkedX(const std::optional<double>& x);
+  /// A cell of a map that is pointed at in another one of the same tokens: framed; −1, −1: none.
+  void setLinkedCell(int row, int column);
   /// What the read-out says about a map cell; default: row, column and value.
   void setCellText(std::function<QString(int row, int column)> text);
   /// The figure as looked at: zoomed when zoomed.
@@ -97,10 +100,12 @@ class FigureView : public QWidget {
  Q_SIGNALS:
   void cellClicked(int row, int column);     ///< map cell; column −1: the row's bar in the strip beside the map
   void positionClicked(double x, double y);  ///< axis values, charts
+  void cellPointed(int row, int column);     ///< likewise of maps; −1, −1: no longer
   void pointed(std::optional<double> x);     ///< on the x axis of a chart, by mouse or arrows; nothing: no longer
   void verticalLineMoved(double x);          ///< dragged or moved by Ctrl+arrow; the owner sets the new figure
   void exported(const QString& path);
-  void zoomChanged();
+  void zoomChanged();  ///< by the reader
+  void looked();       ///< at another part, whoever chose it
   void resized();
   void failed(const QString& reason);
 
@@ -130,7 +135,8 @@ class Card : public QWidget {
  public:
   Card(const QString& title, const QString& subtitle, QWidget* content, QWidget* parent = nullptr);
   void setTitle(const QString& title, const QString& subtitle);
-  void addControl(QWidget* control);  ///< right side of the header, in order
+  void addControl(QWidget* control);   ///< right side of the header, in order
+  void replaceTitle(QWidget* choice);  ///< stands where the title does, which is only heard then
   QSize minimumSizeHint() const override;
 
  protected:
@@ -146,7 +152,9 @@ class Card : public QWidget {
   QVBoxLayout* column_;
   QWidget* controls_;
   QWidget* content_;
-  QWidget* export_ = nullptr;  ///< only over a figure
+  QWidget* choice_ = nullptr;      ///< in place of the title
+  QToolButton* export_ = nullptr;  ///< only over a figure
+  int whole_export_ = 0;           ///< its width with its word
 };
 
 }  // namespace saccade::ui

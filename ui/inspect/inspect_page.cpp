@@ -2,7 +2,7 @@
 
 #include <QComboBox>
 #include <QFileInfo>
-#include <QHBoxLayout>
+#include <QGridLayout>
 #include <QKeyEvent>
 #include <QLabel>
 #include <QScrollArea>
@@ -145,10 +145,9 @@ QWidget* InspectPage::makeMaps() {
   map_card_->addControl(map_choice_);
   QWidget* card = makeQueryCard();
   auto* maps = new QWidget;
-  maps_ = new QHBoxLayout(maps);
+  maps_ = new QGridLayout(maps);
   maps_->setContentsMargins(0, 0, 0, 0);
-  maps_->addWidget(heads_card_, 3);
-  maps_->addWidget(map_card_, 7);
+  arrangeMaps();
   map_->setCellText([this](int r, int c) { return cellText(r, c); });
   connect(map_, &FigureView::cellClicked, this, [this](int r, int c) {
     session_.setQuery(queryOfRow(r));
@@ -227,6 +226,11 @@ void InspectPage::connectSession() {
 void InspectPage::showEvent(QShowEvent* event) {
   QWidget::showEvent(event);
   followRun();
+}
+
+void InspectPage::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  arrangeMaps();
 }
 
 void InspectPage::followRun() {

@@ -11,7 +11,7 @@
 #include "ui/inspect/large_map_view.h"
 
 class QComboBox;
-class QHBoxLayout;
+class QGridLayout;
 class QLabel;
 class QSlider;
 class QTabWidget;
@@ -42,6 +42,7 @@ class InspectPage : public QWidget {
 
  protected:
   void showEvent(QShowEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
@@ -90,6 +91,9 @@ class InspectPage : public QWidget {
   void fillBesideMenu();
   void setBeside(const QString& directory, bool on);
   void followBeside();
+  void arrangeMaps();
+  void linkMap(FigureView* view);  ///< what is pointed at and looked at in one map is so in all of the same cells
+  std::vector<FigureView*> besideMaps(const FigureView* of) const;
   void showBeside();
   void showLosses();
 
@@ -143,8 +147,9 @@ class InspectPage : public QWidget {
   LossStrip* strip_;
   WhatIfPanel* what_if_;
   QTabWidget* tabs_;
-  QHBoxLayout* maps_;  ///< overview, map, those of other runs
+  QGridLayout* maps_;  ///< overview, map, those of other runs
   std::vector<BesideRun*> beside_;
+  std::pair<int, int> shown_columns_;  ///< and maps in them
   std::vector<const Capture*> losses_shown_;
   QTableWidget* losses_;
   FigureView *heads_, *map_;

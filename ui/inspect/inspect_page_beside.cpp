@@ -1,5 +1,5 @@
 // Other runs beside the page's: the same text and query, difference maps, where their losses differ most.
-#include <QHBoxLayout>
+#include <QGridLayout>
 #include <QHeaderView>
 #include <QMenu>
 #include <QTabWidget>
@@ -49,6 +49,7 @@ void InspectPage::makeBeside() {
   losses_->setShowGrid(false);
   losses_->verticalHeader()->setDefaultSectionSize(losses_->fontMetrics().height() + 6);
   losses_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  linkMap(map_);
   connect(menu, &QMenu::aboutToShow, this, &InspectPage::fillBesideMenu);
   connect(difference_, &QToolButton::toggled, this, [this](bool on) {
     session_.place().set("inspectDifference", on);
@@ -86,6 +87,48 @@ void InspectPage::setBeside(const QString& directory, bool on) {
   followBeside();
 }
 
+/// Overview and map in a row; with others beside, maps of equal size in as many rows as it takes for each to be read, and the overview
+/// where there is room for it too.
+void InspectPage::arrangeMaps() {
+  constexpr int kLeast = 270;  // pixels across, for a map with its axes and colours
+  const int maps = 1 + static_cast<int>(beside_.size()), room = width();
+  const bool narrow = room < 680;  // what is told of the query stands under the maps then, see makeMaps()
+  const int across = std::max(1, (narrow ? room : room * 10 / 14) / kLeast);
+  const bool overview = maps == 1 || (maps == 2 && across >= 3);
+  heads_card_->setVisible(overview);
+  const int columns = overview ? maps : maps <= across ? maps : std::min(across, (maps + 1) / 2);
+  std::vector<QWidget*> parts{map_card_};
+  parts.insert(parts.end(), beside_.begin(), beside_.end());
+  if (shown_columns_ == std::pair(columns, maps) && maps_->count() > 0) return;
+  shown_columns_ = {columns, maps};
+  while (maps_->count() > 0) delete maps_->takeAt(0);
+  maps_->addWidget(heads_card_, 0, 0);
+  for (int i = 0; i < maps; ++i) maps_->addWidget(parts[static_cast<size_t>(i)], i / columns, 1 + i % columns);
+  maps_->setColumnStretch(0, 3);
+  for (int column = 1; column <= 4; ++column) maps_->setColumnStretch(column, column <= columns ? 7 : 0);
+  for (int row = 0; row < 4; ++row) maps_->setRowStretch(row, row * columns < maps ? 1 : 0);
+}
+
+/// The other maps whose rows are queries and whose columns are positions, where this one's are.
+std::vector<FigureView*> InspectPage::besideMaps(const FigureView* of) const {
+  std::vector<FigureView*> maps;
+  const bool by_positions = chosenMap() == MapKind::weights || chosenMap() == MapKind::soft_weights;
+  if (of == map_ && !by_positions) return maps;
+  if (of != map_ && by_positions) maps.push_back(map_);
+  for (const BesideRun* run : beside_)
+    if (run->map() != of) maps.push_back(run->map());
+  return maps;
+}
+
+void InspectPage::linkMap(FigureView* view) {
+  connect(view, &FigureView::cellPointed, this, [this, view](int row, int column) {
+    for (FigureView* other : besideMaps(view)) other->setLinkedCell(row, column);
+  });
+  connect(view, &FigureView::zoomChanged, this, [this, view] {
+    for (FigureView* other : besideMaps(view)) other->look(view->part(), view->rowPart());
+  });
+}
+
 /// The runs that are wanted and there, this one apart.
 void InspectPage::followBeside() {
   QStringList wanted;
@@ -101,8 +144,8 @@ void InspectPage::followBeside() {
   for (const QString& directory : wanted) {
     if (std::any_of(beside_.begin(), beside_.end(), [&](const BesideRun* run) { return run->directory() == directory; })) continue;
     auto* run = new BesideRun(directory, session_.runs()->label(*session_.runs()->run(directory)), maps_->parentWidget());
-    maps_->addWidget(run, 6);
     run->map()->installEventFilter(this);
+    linkMap(run->map());
     connect(run, &BesideRun::ready, this, [this] {
       losses_shown_.clear();
       showBeside();
@@ -112,7 +155,7 @@ void InspectPage::followBeside() {
     connect(run, &BesideRun::queryClicked, &session_, &Session::setQuery);
     beside_.push_back(run);
   }
-  heads_card_->setVisible(beside_.size() < 2);  // maps need the room
+  arrangeMaps();
   difference_->setVisible(!beside_.empty());
   if (captures_)
     for (BesideRun* run : beside_) run->follow(captures_->source, captures_->step, session_.sample());

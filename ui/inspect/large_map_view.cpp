@@ -35,7 +35,7 @@ LargeMapView::LargeMapView(FigureView* view, QObject* parent)
   rest_.setSingleShot(true);
   rest_.setInterval(kRest);
   connect(&rest_, &QTimer::timeout, this, &LargeMapView::lookCloser);
-  for (const auto signal : {&FigureView::zoomChanged, &FigureView::resized})
+  for (const auto signal : {&FigureView::looked, &FigureView::resized})
     connect(view, signal, this, [this] {
       if (made_.pyramid && !rest_.isActive()) rest_.start();
     });

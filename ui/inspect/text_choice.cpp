@@ -146,7 +146,7 @@ void TextChoice::browse() {
     path_->setText(path);
     Q_EMIT chosen();
   });
-  dialog->open();
+  dialog->show();  // not in front of what goes on
 }
 
 bool TextChoice::captured() const { return box_->currentIndex() == kCaptured; }

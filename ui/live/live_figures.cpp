@@ -27,7 +27,10 @@ void add_single(LiveFigures& figures, Figure (&made)[LiveFigures::count], const 
   figures.name = QString::fromStdString(focus.label);
   figures.statistic = QString::fromStdString(statistic);
   made[LiveFigures::layers] = layers_figure(focus, statistic, choice.x);
-  made[LiveFigures::captured] = layers_figure(focus, "captured_mass", choice.x);
+  for (const char* name : kSelections)
+    if (!layers_with(first, name).empty()) figures.selections << QLatin1String(name);
+  figures.selection = figures.selections.contains(choice.selection) ? choice.selection : figures.selections.value(0);
+  if (!figures.selection.isEmpty()) made[LiveFigures::captured] = layers_figure(focus, figures.selection.toStdString(), choice.x);
   const auto& last = first.last_statistics();
   if (!last || !recorded(*last, statistic)) return;
   made[LiveFigures::heads] = head_figure(*last, statistic, layer_mixers(first.info()));
@@ -40,7 +43,8 @@ void expect(LiveFigures& figures, const Run& run) {
   const nlohmann::json training = run.info().config.value("training", nlohmann::json::object());
   const auto every = [&](const char* setting) { return training.value(setting, int64_t{0}) > 0; };
   figures.coming[LiveFigures::gradient] = figures.coming[LiveFigures::speed] = !run.find("train/loss");
-  figures.coming[LiveFigures::heads] = figures.coming[LiveFigures::layers] = !run.last_statistics() && every("probe_every");
+  figures.coming[LiveFigures::heads] = figures.coming[LiveFigures::layers] = figures.coming[LiveFigures::captured] =
+      !run.last_statistics() && every("probe_every");
   figures.coming[LiveFigures::gap] = figures.coming[LiveFigures::domain] =
       !run.find("ood/loss") && every("evaluate_every") && !run.ood_domains().empty();
 }
@@ -102,8 +106,9 @@ LiveFigures live_figures(const ShownRuns& shown, const LiveChoice& choice, const
     const CurveRecipe plain{choice.x, choice.log_x, false, choice.smoothing, choice.spread, {}};
     made[LiveFigures::loss] = live_loss_figure(drawn, choice, focus, parts);
     mark_step(made[LiveFigures::loss], shown, choice);
-    made[LiveFigures::gap] = gap_figure(drawn, plain);
-    made[LiveFigures::gradient] = series_figure(drawn, "gradient_norm", recipe_of(choice, true, parts.gradient, choice.gradient_part));
+    made[LiveFigures::gap] = gap_figure(drawn, plain, choice.ratio);
+    made[LiveFigures::gradient] =
+        series_figure(drawn, choice.step_series.toStdString(), recipe_of(choice, true, parts.gradient, choice.gradient_part));
     made[LiveFigures::speed] = series_figure(drawn, "tokens_per_second", recipe_of(choice, false, parts.speed, choice.speed_part));
     made[LiveFigures::accuracy] = series_figure(drawn, "validation/accuracy", plain);
     if (!figures.chosen_domain.isEmpty())

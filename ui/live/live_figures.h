@@ -17,12 +17,18 @@ struct LiveChoice {
   bool log_x = false, log_y = false, symmetric_x = false, symmetric_y = false;
   Smoothing smoothing{};
   Spread spread = Spread::deviation;
-  QString domain;  ///< of the per-domain card; empty: the first
+  QString domain;                                         ///< of the per-domain card; empty: the first
+  bool ratio = false;                                     ///< of OOD to pre-training loss, in place of their difference
+  QString step_series = QStringLiteral("gradient_norm");  ///< or "learning_rate"
+  QString selection = QStringLiteral("captured_mass");    ///< statistic of the card of reads, where the run records it
   /// Parts of the x axis that are looked at, of the charts of every step; what is in them is read in full.
   std::optional<std::array<double, 2>> loss_part{}, gradient_part{}, speed_part{};
   std::optional<qint64> marked_step{};  ///< of the current run: what Inspect shows
   QString current;                      ///< directory of the run that the single cards show; the first one where it is not shown
 };
+
+/// Statistics that tell what is read or chosen, beside the entropy; the first that a run has is shown unless another was chosen.
+inline constexpr const char* kSelections[] = {"captured_mass", "margin", "usage_entropy", "chunk_distance", "distance", "outside_256"};
 
 /// The figures of the page, ready to be shown.
 struct LiveFigures {
@@ -32,6 +38,8 @@ struct LiveFigures {
   QStringList domains;
   QString chosen_domain;
   QString name, statistic;  ///< of the single cards
+  QStringList selections;   ///< statistics of reads that the run of the single cards records, of kSelections
+  QString selection;        ///< the one that is shown
   qint64 step = -1;         ///< of the last statistics
   QString trouble;
   QString crashed, crashed_name;  ///< directory of the first run that crashed and can go on; empty: none

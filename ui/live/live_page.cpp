@@ -45,8 +45,8 @@ LivePage::LivePage(Session& session, QWidget* parent)
       loss_(makePanel(tr("Pre-training and OOD loss"), tr("colours as in the list"))),
       heads_(makePanel(tr("Attention entropy"), {})),
       layers_(makePanel(tr("Entropy by layer"), {})),
-      gap_(makePanel(tr("OOD − pre-training gap"), tr("nats"))),
-      captured_(makePanel(tr("Captured mass of the choice"), {})),
+      gap_(makePanel(tr("OOD − pre-training gap"), {})),
+      captured_(makePanel(tr("What is read"), {})),
       accuracy_(makePanel(tr("Right answers"), tr("share, of the training domains of a generated task"))),
       gradient_(makePanel(tr("Gradient norm"), tr("before clipping"))),
       domain_(makePanel(tr("OOD by domain"), tr("nats"))),
@@ -110,13 +110,13 @@ LivePage::LivePage(Session& session, QWidget* parent)
   connect(&click_, &QTimer::timeout, this, [this] {
     if (clicked_) std::exchange(clicked_, {})();
   });
-  const std::pair<Panel*, QStringList> clickable[] = {{&loss_, {"train/loss", "validation/loss", "ood/loss"}},
-                                                      {&gradient_, {"gradient_norm"}},
-                                                      {&speed_, {"tokens_per_second"}},
-                                                      {&domain_, {}}};
-  for (const auto& [panel, series] : clickable) {
-    connect(panel->view, &FigureView::positionClicked, this, [this, panel = panel, series = series](double x, double y) {
-      openAt(*panel, series.isEmpty() ? QStringList{QStringLiteral("ood/loss/") + domains_->currentText()} : series, x, y);
+  for (const Panel* panel : {&loss_, &gradient_, &speed_, &domain_}) {
+    connect(panel->view, &FigureView::positionClicked, this, [this, panel](double x, double y) {
+      const QStringList series = panel == &loss_       ? QStringList{"train/loss", "validation/loss", "ood/loss"}
+                                 : panel == &gradient_ ? QStringList{step_choice_->currentData().toString()}
+                                 : panel == &speed_    ? QStringList{"tokens_per_second"}
+                                                       : QStringList{QStringLiteral("ood/loss/") + domains_->currentText()};
+      openAt(*panel, series, x, y);
     });
     connect(panel->view, &FigureView::zoomChanged, &click_, &QTimer::stop);  // it was a double click
   }
@@ -199,10 +199,32 @@ void LivePage::makeControls() {
                            static_cast<QWidget*>(smoothing_), static_cast<QWidget*>(spread_)})
     loss_.card->addControl(control);
   domain_.card->addControl(domains_);
+  gap_choice_ = titleChoice(*gap_.card, tr("What OOD and pre-training losses are compared by"),
+                            {{tr("OOD gap"), QString()}, {tr("OOD ratio"), QStringLiteral("ratio")}});
+  step_choice_ =
+      titleChoice(*gradient_.card, tr("What is shown of every step"),
+                  {{tr("Gradient norm"), QStringLiteral("gradient_norm")}, {tr("Learning rate"), QStringLiteral("learning_rate")}});
+  selection_choice_ = titleChoice(*captured_.card, tr("What is shown of reads and choices"), {});
+  selection_choice_->setPlaceholderText(tr("What is read"));
   for (ScaleButton* button : {log_x_, log_y_}) connect(button, &ScaleButton::scaleChanged, this, [this] { refresh(); });
   connect(smoothing_, &SmoothingChoice::changed, this, [this] { refresh(); });
   connect(domains_, &QComboBox::currentIndexChanged, this, [this] { refresh(); });
+  for (const QComboBox* box : {gap_choice_, step_choice_, selection_choice_})
+    connect(box, &QComboBox::activated, this, [this, box] {
+      if (box == selection_choice_) session_.place().set("live/selection", box->currentData());
+      refresh();
+    });
   restore();
+}
+
+/// A choice that stands where a card has its title.
+QComboBox* LivePage::titleChoice(Card& card, const QString& name, const std::vector<std::pair<QString, QString>>& entries) {
+  auto* box = new QComboBox;
+  box->setAccessibleName(name);
+  box->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  for (const auto& [text, data] : entries) box->addItem(text, data);
+  card.replaceTitle(box);
+  return box;
 }
 
 void LivePage::showEvent(QShowEvent* event) {
@@ -216,6 +238,8 @@ void LivePage::restore() {
   log_x_->setScale(place.value("live/log_x").toInt());
   log_y_->setScale(place.value("live/log_y").toInt());
   spread_->setCurrentIndex(std::clamp(place.value("live/spread").toInt(), 0, 2));
+  gap_choice_->setCurrentIndex(std::max(0, gap_choice_->findData(place.value("live/gap"))));
+  step_choice_->setCurrentIndex(std::max(0, step_choice_->findData(place.value("live/every_step"))));
   smoothing_->setSmoothing({static_cast<Smoothing::Kind>(place.value("live/smoothing").toInt()), place.value("live/reach").toDouble()});
 }
 
@@ -224,6 +248,8 @@ void LivePage::remember() {
   place.set("live/log_x", static_cast<int>(log_x_->scale()));
   place.set("live/log_y", static_cast<int>(log_y_->scale()));
   place.set("live/spread", spread_->currentIndex());
+  place.set("live/gap", gap_choice_->currentData());
+  place.set("live/every_step", step_choice_->currentData());
   place.set("live/smoothing", static_cast<int>(smoothing_->smoothing().kind));
   place.set("live/reach", smoothing_->smoothing().width);
   if (domains_->count() > 0) place.set("live/domain", domains_->currentText());
@@ -243,6 +269,9 @@ void LivePage::refresh(bool urgent) {
       .smoothing = smoothing_->smoothing(),
       .spread = static_cast<Spread>(spread_->currentIndex()),
       .domain = domains_->count() > 0 ? domains_->currentText() : session_.place().value("live/domain").toString(),
+      .ratio = gap_choice_->currentIndex() == 1,
+      .step_series = step_choice_->currentData().toString(),
+      .selection = session_.place().value("live/selection").toString(),
       .loss_part = loss_.view->part(),
       .gradient_part = gradient_.view->part(),
       .speed_part = speed_.view->part(),
@@ -256,6 +285,8 @@ void LivePage::refresh(bool urgent) {
 void LivePage::show(LiveFigures figures) {
   figures_ = std::move(figures);
   updateDomains();
+  updateSelections();
+  titleCards();
   loss_.view->setPrepared(figures_.figure[LiveFigures::loss]);
   fill(gap_, LiveFigures::gap);
   fill(accuracy_, LiveFigures::accuracy);
@@ -268,7 +299,6 @@ void LivePage::show(LiveFigures figures) {
   layers_.card->setTitle(tr("Entropy by layer"), figures_.statistic == QStringLiteral("entropy")
                                                      ? tr("nats · %1").arg(figures_.name)
                                                      : tr("1 = evenly spread · %1").arg(figures_.name));
-  captured_.card->setTitle(tr("Captured mass of the choice"), tr("1 = nothing lost · %1").arg(figures_.name));
   heads_.card->setTitle(tr("Attention entropy"),
                         figures_.step < 0 ? figures_.name : tr("%1, step %2").arg(figures_.name).arg(figures_.step));
   const AxisScale& x = figures_.figure[LiveFigures::loss]->x;
@@ -299,6 +329,50 @@ void LivePage::updateDomains() {
     domains_->addItems(figures_.domains);
   }
   domains_->setCurrentIndex(std::max(0, domains_->findText(figures_.chosen_domain)));
+}
+
+namespace {
+
+struct SelectionWords {
+  const char *statistic, *name, *meaning;
+};
+constexpr SelectionWords kWords[] = {
+    {"captured_mass", QT_TRANSLATE_NOOP("LivePage", "Captured mass"), QT_TRANSLATE_NOOP("LivePage", "of the choice, 1 = nothing lost")},
+    {"margin", QT_TRANSLATE_NOOP("LivePage", "Margin"), QT_TRANSLATE_NOOP("LivePage", "least chosen score − best rejected one")},
+    {"usage_entropy", QT_TRANSLATE_NOOP("LivePage", "Usage entropy"),
+     QT_TRANSLATE_NOOP("LivePage", "of how often each chunk is chosen, nats")},
+    {"chunk_distance", QT_TRANSLATE_NOOP("LivePage", "Chunk distance"), QT_TRANSLATE_NOOP("LivePage", "to the chosen chunk")},
+    {"distance", QT_TRANSLATE_NOOP("LivePage", "Distance"), QT_TRANSLATE_NOOP("LivePage", "to what is read, tokens")},
+    {"outside_256", QT_TRANSLATE_NOOP("LivePage", "Beyond 256"), QT_TRANSLATE_NOOP("LivePage", "share read from beyond 256 tokens")}};
+
+const SelectionWords& words_of(const QString& statistic) {
+  for (const SelectionWords& words : kWords)
+    if (statistic == QLatin1String(words.statistic)) return words;
+  return kWords[0];
+}
+
+}  // namespace
+
+void LivePage::updateSelections() {
+  QStringList present;
+  for (int i = 0; i < selection_choice_->count(); ++i) present << selection_choice_->itemData(i).toString();
+  if (present != figures_.selections) {
+    selection_choice_->clear();
+    for (const QString& statistic : figures_.selections) selection_choice_->addItem(tr(words_of(statistic).name), statistic);
+  }
+  selection_choice_->setCurrentIndex(std::max(0, selection_choice_->findData(figures_.selection)));
+}
+
+/// What a choice shows, for those who hear the page, and what it means.
+void LivePage::titleCards() {
+  const bool ratio = gap_choice_->currentIndex() == 1;
+  gap_.card->setTitle(ratio ? tr("OOD ÷ pre-training ratio") : tr("OOD − pre-training gap"),
+                      ratio ? tr("OOD ÷ pre-training loss") : tr("OOD − pre-training loss, nats"));
+  const bool norm = step_choice_->currentIndex() == 0;
+  gradient_.card->setTitle(step_choice_->currentText(), norm ? tr("before clipping") : tr("of the schedule"));
+  if (figures_.selection.isEmpty()) return;
+  const SelectionWords& words = words_of(figures_.selection);
+  captured_.card->setTitle(tr(words.name), QStringLiteral("%1 · %2").arg(tr(words.meaning), figures_.name));
 }
 
 void LivePage::fill(Panel& panel, LiveFigures::Place place) {

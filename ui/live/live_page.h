@@ -33,9 +33,12 @@ class LivePage : public QWidget {
   };
   Panel makePanel(const QString& title, const QString& subtitle);
   void makeControls();
+  static QComboBox* titleChoice(Card& card, const QString& name, const std::vector<std::pair<QString, QString>>& entries);
   void refresh(bool urgent = true);  ///< draws anew when seen, else when shown
   void show(LiveFigures figures);
   void updateDomains();
+  void updateSelections();
+  void titleCards();
   void fill(Panel& panel, LiveFigures::Place place);
   void restore();
   void remember();
@@ -58,6 +61,7 @@ class LivePage : public QWidget {
   QToolButton* resume_;
   QWidget* side_;  ///< the column beside the losses; hidden while it would be empty
   QComboBox *x_axis_, *domains_;
+  QComboBox *gap_choice_, *step_choice_, *selection_choice_;  ///< in place of titles
   SmoothingChoice* smoothing_;
   QComboBox* spread_;
   ScaleButton *log_x_, *log_y_;

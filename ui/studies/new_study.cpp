@@ -76,7 +76,7 @@ void NewStudy::chooseFile() {
   dialog->setAttribute(Qt::WA_DeleteOnClose);
   dialog->setFileMode(QFileDialog::ExistingFile);
   connect(dialog, &QFileDialog::fileSelected, studies_, &QComboBox::setCurrentText);
-  dialog->open();
+  dialog->show();  // not in front of what goes on
 }
 
 }  // namespace saccade::ui
