@@ -18,6 +18,7 @@
 #include "ui/shell/main_window.h"
 #include "ui/shell/message_bar.h"
 #include "ui/shell/palette.h"
+#include "ui/shell/runs_panel.h"
 #include "ui/theme.h"
 
 namespace saccade::test {
@@ -52,6 +53,29 @@ class ShellTest : public QObject {
     }
     QTest::keyClick(&window, Qt::Key_N, Qt::ControlModifier);
     QCOMPARE(window.page(), QStringLiteral("configure"));
+  }
+
+  /// A narrow window takes from the list of runs, and a wide one gives back.
+  void the_list_of_runs_is_as_wide_again() {
+    const QTemporaryDir folder;
+    write_fixture(folder.filePath(QStringLiteral("a")).toStdString(), {});
+    Session session(folder.path());
+    MainWindow window(session, nullptr);
+    window.showPage(QStringLiteral("configure"));
+    window.resize(1300, 800);
+    window.show();
+    wait_for_runs(session);
+    auto* panel = window.findChild<RunsPanel*>();
+    QTRY_VERIFY(panel->width() >= 300);
+    const int before = panel->width();
+    window.resize(950, 800);
+    QTRY_VERIFY(panel->width() < before);
+    window.resize(1300, 800);
+    QTRY_COMPARE(panel->width(), before);
+    window.resize(950, 800);
+    QTRY_VERIFY(panel->width() < before);
+    window.showPage(QStringLiteral("live"));  // which needs less room than Configure
+    QTRY_COMPARE(panel->width(), before);
   }
 
   /// Ctrl+K finds pages, actions, runs and settings by their words, and does what is chosen.

@@ -272,9 +272,16 @@ void ConfigurePage::choosePreset(const QString& path) {
 void ConfigurePage::savePreset() {
   QDir().mkpath(own_presets_folder());
   const QString name = config_ ? QString::fromStdString(config_->name) : QStringLiteral("preset");
-  const QString path = QFileDialog::getSaveFileName(
-      this, tr("Save as preset"), own_presets_folder() + QLatin1Char('/') + name + QStringLiteral(".json"), tr("Configs (*.json)"));
-  if (path.isEmpty()) return;
+  auto* dialog = new QFileDialog(this, tr("Save as preset"), own_presets_folder(), tr("Configs (*.json)"));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  dialog->setDefaultSuffix(QStringLiteral("json"));
+  dialog->selectFile(name + QStringLiteral(".json"));
+  connect(dialog, &QFileDialog::fileSelected, this, &ConfigurePage::writePreset);
+  dialog->show();
+}
+
+void ConfigurePage::writePreset(const QString& path) {
   const QByteArray text = QByteArray::fromStdString(draft_.json().dump(2) + "\n");
   if (QString reason; !writeFile(path, text, &reason)) return Q_EMIT session_.failed(reason);
   fillPresets();

@@ -43,6 +43,7 @@ class ConfigurePage : public QWidget {
   void fillPresets();
   void choosePreset(const QString& path);  ///< or PresetPicker::selected_run
   void savePreset();
+  void writePreset(const QString& path);
   void showView(const QString& view);
   void follow();
   void restore();

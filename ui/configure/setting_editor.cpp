@@ -135,10 +135,9 @@ QWidget* SettingEditor::makeEditor() {
   line_->setMinimumWidth(60);
   pick_ = new QToolButton(row);
   pick_->setText(QStringLiteral("▾"));
-  pick_->setPopupMode(QToolButton::InstantPopup);
   pick_->setAccessibleName(tr("Choices for %1").arg(settingTitle(field_.setting.name)));
-  pick_->setMenu(new QMenu(pick_));
-  pick_->setStyleSheet(QStringLiteral("QToolButton::menu-indicator { image: none; }"));
+  choices_ = new QMenu(pick_);  // not the button's own, which would draw a second arrow
+  connect(pick_, &QToolButton::clicked, this, [this] { choices_->popup(pick_->mapToGlobal(QPoint(0, pick_->height()))); });
   pick_->hide();
   auto* layout = new QHBoxLayout(row);
   layout->setContentsMargins(0, 0, 0, 0);
@@ -202,10 +201,10 @@ void SettingEditor::setProblem(const QString& problem) { problem_->say(problem);
 void SettingEditor::setProposals(const QStringList& proposals) {
   if (!pick_) return;
   pick_->setVisible(!proposals.isEmpty());
-  pick_->menu()->clear();
+  choices_->clear();
   const bool several = field_.setting.kind == Kind::text_list;
   for (const QString& proposal : proposals) {
-    QAction* action = pick_->menu()->addAction(proposal);
+    QAction* action = choices_->addAction(proposal);
     action->setCheckable(several);
     connect(action, &QAction::triggered, this, [this, proposal, several](bool on) {
       QStringList parts;
@@ -218,10 +217,10 @@ void SettingEditor::setProposals(const QStringList& proposals) {
     });
   }
   if (!several) return;
-  connect(pick_->menu(), &QMenu::aboutToShow, pick_, [this] {
+  connect(choices_, &QMenu::aboutToShow, pick_, [this] {
     QStringList parts;
     for (const QString& part : line_->text().split(QLatin1Char(','), Qt::SkipEmptyParts)) parts << part.trimmed();
-    for (QAction* action : pick_->menu()->actions()) action->setChecked(parts.contains(action->text()));
+    for (QAction* action : choices_->actions()) action->setChecked(parts.contains(action->text()));
   });
 }
 

@@ -8,6 +8,7 @@ class QCheckBox;
 class QComboBox;
 class QLabel;
 class QLineEdit;
+class QMenu;
 class QToolButton;
 
 namespace saccade::ui {
@@ -40,6 +41,7 @@ class SettingEditor : public QWidget {
   QLabel* hint_;
   QToolButton* reset_;
   QToolButton* pick_ = nullptr;
+  QMenu* choices_ = nullptr;
   ProblemLabel* problem_;
   QCheckBox* check_ = nullptr;
   QComboBox* combo_ = nullptr;

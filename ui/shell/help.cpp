@@ -63,10 +63,17 @@ void showKeyboard(QMainWindow* window) {
   html += line(QStringLiteral("F10"), tr("Open the menu"));
   html += line(QStringLiteral("Space"), tr("In the runs panel: show or hide the marked runs, on every page"));
   html += line(tr("Right, Left"), tr("In the runs panel: open seeds one by one, or draw their mean and deviation"));
-  html += line(QStringLiteral("Home"), tr("On a chart: show all of it again"));
+  html += line(tr("+, −, Home"), tr("On a chart: look closer, less close, at all of it again; the wheel does so too"));
+  html += line(tr("Left, Right, Return"), tr("On a chart: read values along it, open what is pointed at in Inspect"));
+  html += line(tr("Ctrl+Left, Ctrl+Right"), tr("On a chart with a line: move the line"));
+  html += line(tr("L, Shift+L"), tr("On Live: scale of the losses, of the x axis"));
+  html += line(tr("Left, Right, Home, End"), tr("On Inspect: the query"));
+  html += line(tr("Page Up, Page Down, Shift+arrows"), tr("On Inspect: layer and head"));
+  html += line(tr("Ctrl+arrows"), tr("On Inspect: the step of training"));
+  html += line(tr("Comma, period, W, Escape"), tr("On Inspect: source of a what-if, try it, drop it"));
   html += line(QStringLiteral("Return"), tr("In the runs panel: follow the run on Live"));
   html += line(QStringLiteral("Ctrl+Return"), tr("On Configure: start the run"));
-  show_text(window, tr("Keyboard and first steps"), html + QStringLiteral("</table>"), {520, 620});
+  show_text(window, tr("Keyboard and first steps"), html + QStringLiteral("</table>"), {560, 680});
 }
 
 void showAbout(QMainWindow* window) {

@@ -6,6 +6,7 @@
 #include <QDir>
 #include <QDockWidget>
 #include <QFileDialog>
+#include <QGuiApplication>
 #include <QKeyEvent>
 #include <QLayout>
 #include <QMimeData>
@@ -13,6 +14,7 @@
 #include <QScreen>
 #include <QSettings>
 #include <QStackedWidget>
+#include <QTimer>
 #include <QToolBar>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -29,8 +31,9 @@
 
 namespace saccade::ui {
 namespace {
+constexpr int kPanelWidth = 310;   // until another is chosen
 constexpr int layout_version = 1;  // of docks and bars; raise it when their names change
-}
+}  // namespace
 
 MainWindow::MainWindow(Session& session, QSettings* settings, QWidget* parent)
     : QMainWindow(parent),
@@ -61,7 +64,8 @@ MainWindow::MainWindow(Session& session, QSettings* settings, QWidget* parent)
   dock_->setFeatures(QDockWidget::DockWidgetClosable);
   dock_->setTitleBarWidget(new QWidget(dock_));  // the panel speaks for itself; View shows and hides it
   addDockWidget(Qt::LeftDockWidgetArea, dock_);
-  resizeDocks({dock_}, {310}, Qt::Horizontal);
+  panel_width_ = settings ? settings->value(QStringLiteral("panel"), kPanelWidth).toInt() : kPanelWidth;
+  resizeDocks({dock_}, {panel_width_}, Qt::Horizontal);
 
   auto* centre = new QWidget(this);
   auto* column = new QVBoxLayout(centre);
@@ -121,7 +125,17 @@ void MainWindow::showCurrent() {
     widget = chosen->make(session_, stack_);
     stack_->addWidget(widget);
   }
+  for (QWidget* page : std::as_const(made_)) {  // pages that are not seen ask for no room
+    const QSizePolicy::Policy policy = page == widget ? QSizePolicy::Preferred : QSizePolicy::Ignored;
+    page->setSizePolicy(policy, policy);
+  }
   stack_->setCurrentWidget(widget);
+  QTimer::singleShot(0, this, &MainWindow::widenPanel);  // once the page has its place
+}
+
+/// As wide as it was made, where a narrow window or a wide page had taken some of that.
+void MainWindow::widenPanel() {
+  if (dock_->isVisible() && dock_->width() < panel_width_) resizeDocks({dock_}, {panel_width_}, Qt::Horizontal);
 }
 
 void MainWindow::openFolder(const QString& folder) {
@@ -132,8 +146,12 @@ void MainWindow::openFolder(const QString& folder) {
 }
 
 void MainWindow::chooseFolder() {
-  const QString folder = QFileDialog::getExistingDirectory(this, tr("Open a folder of runs"), session_.runs()->folder());
-  if (!folder.isEmpty()) openFolder(folder);
+  auto* dialog = new QFileDialog(this, tr("Open a folder of runs"), session_.runs()->folder());
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setFileMode(QFileDialog::Directory);
+  dialog->setOption(QFileDialog::ShowDirsOnly);
+  connect(dialog, &QFileDialog::fileSelected, this, &MainWindow::openFolder);
+  dialog->show();  // runs go on meanwhile
 }
 
 void MainWindow::rememberFolder(const QString& folder) {
@@ -170,6 +188,7 @@ void MainWindow::save() {
   if (!settings_) return;
   settings_->setValue(QStringLiteral("geometry"), saveGeometry());
   settings_->setValue(QStringLiteral("state"), saveState(layout_version));
+  settings_->setValue(QStringLiteral("panel"), panel_width_);
   if (!page_.isEmpty()) settings_->setValue(QStringLiteral("page"), page_);  // a theme comes first
   settings_->setValue(QStringLiteral("theme"), themeName(theme_));
 }
@@ -185,6 +204,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
 /// The geometry is kept as it changes, too: not every window is closed.
 void MainWindow::resizeEvent(QResizeEvent* event) {
   QMainWindow::resizeEvent(event);
+  widenPanel();
   if (isVisible()) save();
 }
 
@@ -197,6 +217,8 @@ void MainWindow::dropEvent(QDropEvent* event) { openFolder(event->mimeData()->ur
 
 /// Ctrl+K is the window's also where a line of text would take it (to delete to its end).
 bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::Resize && watched == dock_ && (QGuiApplication::mouseButtons() & Qt::LeftButton))
+    panel_width_ = dock_->width();  // its edge is dragged
   if (event->type() == QEvent::ShortcutOverride) {
     const auto* key = static_cast<QKeyEvent*>(event);
     if (key->key() == Qt::Key_K && key->modifiers() == Qt::ControlModifier && isActiveWindow()) return true;

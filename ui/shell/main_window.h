@@ -51,6 +51,7 @@ class MainWindow : public QMainWindow {
   void showHelp();
   void showAbout();
   void showCurrent();
+  void widenPanel();
   void updateTitle();
   void restore();
   void save();
@@ -61,6 +62,7 @@ class MainWindow : public QMainWindow {
   Rail* rail_;
   RunsPanel* panel_;
   QDockWidget* dock_;
+  int panel_width_ = 0;  ///< of the dock, as chosen
   MessageBar* messages_;
   QStackedWidget* stack_;
   EmptyState* empty_ = nullptr;
