@@ -5,6 +5,7 @@
 #include <QSet>
 #include <QTimer>
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "ui/run_loader.h"
@@ -49,6 +50,7 @@ struct RunList::Impl {
   void replace(Entry& entry, const LoadedDirectory& loaded);
   void searched(const QStringList& directories);
   void on_tick();
+  void tell_silent();
   void arrange();
   void update();
   void select(bool renamed = false);  ///< the selection was changed
@@ -148,15 +150,24 @@ void RunList::Impl::searched(const QStringList& directories) {
 }
 
 void RunList::Impl::on_tick() {
-  if (++tick % ticks_per_search == 0)
+  if (++tick % ticks_per_search == 0) {
     search();
-  else
+    tell_silent();
+  } else {
     loader.follow(all_runs(true));
+  }
   if (!dirty || loading) return;
   dirty = false;
   update();
   const auto gone = std::exchange(retired, {});
   Q_EMIT list->changed();
+}
+
+/// What says nothing changes nothing: how long it has been silent is told all the same.
+void RunList::Impl::tell_silent() {
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (entries[i].run && !std::isnan(seconds_silent(*entries[i].run)))
+      Q_EMIT list->dataChanged(list->index(static_cast<int>(i)), list->index(static_cast<int>(i)), {SummaryRole});
 }
 
 void RunList::Impl::update() {

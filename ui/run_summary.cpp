@@ -3,7 +3,9 @@
 #include <QCoreApplication>
 #include <QLocale>
 #include <QStringList>
+#include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 
 #include "ui/charts/ticks.h"
@@ -48,11 +50,27 @@ RunNumbers numbers_of(const Run& run) {
   return numbers;
 }
 
+double seconds_silent(const Run& run) {
+  constexpr double kLeast = 60, kSteps = 20;
+  if (run.info().state != RunState::running) return unknown;
+  std::error_code none;
+  const auto written = std::filesystem::last_write_time(run.info().directory / "journal.jsonl", none);
+  if (none) return unknown;
+  const double silent = std::chrono::duration<double>(std::filesystem::file_time_type::clock::now() - written).count();
+  const Series* steps = run.find("train/loss");
+  const bool known = steps && !steps->step.empty() && steps->step.back() > 0;
+  const double step = known ? steps->seconds.back() / static_cast<double>(steps->step.back()) : 0;
+  return silent > std::max(kLeast, kSteps * step) ? silent : unknown;
+}
+
 QString summary_of(const Run& run) {
   const RunInfo& info = run.info();
   const RunNumbers numbers = numbers_of(run);
   QStringList parts;
-  if (isActive(info.state))  // first: what is cut off is at the end
+  const double silent = seconds_silent(run);
+  if (!std::isnan(silent))  // first: what is cut off is at the end
+    parts << tr("silent for %1").arg(formatDuration(silent));
+  else if (isActive(info.state))
     parts << (std::isnan(numbers.seconds_left) ? tr("preparing") : tr("%1 left").arg(formatDuration(numbers.seconds_left)));
   if (!run.damage().empty() && !run.detail().outline) parts << tr("damaged");
   if (!std::isnan(numbers.loss)) parts << tr("loss %1").arg(formatLoss(numbers.loss, 2));

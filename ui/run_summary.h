@@ -15,6 +15,10 @@ struct RunNumbers {
 };
 RunNumbers numbers_of(const Run& run);
 
+/// Since a running run has last recorded anything, where that is longer than its steps explain: a minute and twenty steps. NaN: it speaks,
+/// or is not running.
+double seconds_silent(const Run& run);
+
 /// "4 min left · loss 3.41 · OOD 4.02 · 12.3 ktok/s"
 QString summary_of(const Run& run);
 

@@ -110,6 +110,27 @@ class RunListTest : public QObject {
     QVERIFY(loss && !loss->value.empty());
   }
 
+  /// A process that is there and records nothing is not "2 s left" for ever.
+  void a_silent_run_is_told() {
+    const QTemporaryDir folder;
+    const FixtureOptions options{.steps = 1000};
+    const QString directory = folder.filePath(QStringLiteral("live"));
+    RunWriter writer = RunWriter::create(directory.toStdString(), fixture_info(options));
+    writer.set_state(RunState::running, 0);
+    for (int64_t step = 1; step <= 5; ++step) writer.add(fixture_step(options, step));
+    RunList runs(folder.path());
+    QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
+    const auto summary = [&] { return runs.index(0).data(RunList::SummaryRole).toString(); };
+    QTRY_VERIFY2(summary().contains("left"), qPrintable(summary()));
+    QSignalSpy told(&runs, &QAbstractItemModel::dataChanged);
+    const std::filesystem::path journal = std::filesystem::path(directory.toStdString()) / "journal.jsonl";
+    std::filesystem::last_write_time(journal, std::filesystem::file_time_type::clock::now() - std::chrono::minutes(7));
+    QTRY_VERIFY_WITH_TIMEOUT(told.size() > 0, 5000);
+    QVERIFY2(summary().startsWith("silent for 7 min"), qPrintable(summary()));
+    writer.add(fixture_step(options, 6));
+    QTRY_VERIFY2(summary().contains("left"), qPrintable(summary()));
+  }
+
   /// A list of a thousand runs would lay out and paint itself five times a second.
   void views_are_told_of_the_run_at_work_alone() {
     const QTemporaryDir folder;

@@ -11,11 +11,13 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <cmath>
 
+#include "analysis/comparison/groups.h"
+#include "analysis/figures/recipe.h"
 #include "analysis/studies/study_folder.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/two_columns.h"
-#include "ui/compare/comparison_table.h"
 #include "ui/kept_zoom.h"
 #include "ui/live/live_figures.h"
 #include "ui/page.h"
@@ -57,6 +59,25 @@ struct Wanted {
   TuningOfRun tuning;
 };
 
+/// Means over the seeds of each row.
+std::vector<ComparisonTable::More> more_of(const RunSet& runs) {
+  std::vector<ComparisonTable::More> all;
+  for (const RunGroup& group : group_runs(runs)) {
+    const auto mean = [&](const auto& number) {
+      double sum = 0;
+      for (const Run* run : group.seeds) sum += number(*run);
+      return sum / static_cast<double>(group.seeds.size());
+    };
+    const auto flops = [](const Run& run) {
+      const Series* steps = run.find("train/loss");
+      return steps && !steps->flops.empty() ? steps->flops.back() : double(NAN);
+    };
+    all.push_back({mean([](const Run& run) { return run_number(run, "entropy"); }),
+                   mean([](const Run& run) { return run_number(run, "tokens"); }), mean(flops)});
+  }
+  return all;
+}
+
 /// The group of the baseline, else of the current run, first: the others are measured against it. Its name is the one of the selection.
 ComparePage::Made made(const std::shared_ptr<const ShownRuns>& shown, const Wanted& wanted,
                        const std::shared_ptr<const PreparedFigure>& before) {
@@ -69,6 +90,7 @@ ComparePage::Made made(const std::shared_ptr<const ShownRuns>& shown, const Want
   if (first != runs.end()) std::rotate(runs.begin(), first, first + 1);
   ComparePage::Made result;
   result.comparison = compare(runs, wanted.at_loss, wanted.domain, {}, wanted.pretraining, wanted.tuning);
+  result.more = more_of(runs);
   for (ComparisonRow& row : result.comparison.rows)
     for (const ShownGroup& group : shown->groups)
       for (const SharedRun& run : group.seeds)
@@ -78,19 +100,23 @@ ComparePage::Made made(const std::shared_ptr<const ShownRuns>& shown, const Want
   return result;
 }
 
-/// Numbers are whole; the names in the first column have what is left.
+/// Numbers are whole; the names in the first column have what is left, and columns that may be missing are there where they fit.
 class FittedTable : public QTableView {
  public:
-  /// Asks for the room that all columns take, up to `widest` pixels; what is more is scrolled to.
-  void fit(int widest) {
+  /// Asks for the room that all columns but the `optional` take, up to `widest` pixels; what is more is scrolled to.
+  void fit(int widest, const std::vector<int>& optional) {
+    for (const Optional& each : optional_) setColumnHidden(each.column, false);
     resizeColumnsToContents();
+    optional_.clear();
+    for (const int column : optional) optional_.push_back({column, columnWidth(column)});
     name_ = horizontalHeader()->sectionSize(0);
     limit(widest);
   }
   /// The same for the columns as they are.
   void limit(int widest) {
-    constexpr int kName = 130;
-    setMinimumWidth(std::min(numbers() + std::min(name_, kName) + verticalScrollBar()->sizeHint().width() + 2 * frameWidth() + 2, widest));
+    for (const Optional& each : optional_) setColumnHidden(each.column, true);
+    setMinimumWidth(
+        std::min(numbers() + std::min(name_, kShortest) + verticalScrollBar()->sizeHint().width() + 2 * frameWidth() + 2, widest));
     share();
   }
 
@@ -101,12 +127,23 @@ class FittedTable : public QTableView {
   }
 
  private:
+  static constexpr int kShortest = 130;
+  struct Optional {
+    int column, width;
+  };
   int numbers() const { return horizontalHeader()->length() - horizontalHeader()->sectionSize(0); }
   void share() {
-    constexpr int kShortest = 130;
-    if (name_ > 0) setColumnWidth(0, std::clamp(viewport()->width() - numbers(), std::min(kShortest, name_), name_));
+    if (name_ == 0) return;
+    for (const Optional& each : optional_) setColumnHidden(each.column, true);
+    int room = viewport()->width() - numbers() - name_;
+    for (const Optional& each : optional_) {
+      if ((room -= each.width) < 0) break;
+      setColumnHidden(each.column, false);
+    }
+    setColumnWidth(0, std::clamp(viewport()->width() - numbers(), std::min(kShortest, name_), name_));
   }
   int name_ = 0;  ///< what the longest name takes
+  std::vector<Optional> optional_;
 };
 
 }  // namespace
@@ -275,11 +312,12 @@ void ComparePage::show(const Made& made) {
   trajectories_->setPrepared(made.figure);
   keep_zoom(*trajectories_, session_.place(), "compare/zoom");  // another loss on the x axis ends it
   equal_->setComparison(comparison);
-  end_->setComparison(comparison);
+  end_->setComparison(comparison, made.more);
   equal_card_->setTitle(tr("At equal pre-training loss"),
                         comparison.equal_loss ? tr("%1 nats · mean of seeds").arg(QString::number(*comparison.equal_loss, 'f', 3))
                                               : tr("no loss that all have reached"));
-  for (QTableView* view : {equal_view_, end_view_}) static_cast<FittedTable*>(view)->fit(widestTable());
+  static_cast<FittedTable*>(equal_view_)->fit(widestTable(), {});
+  static_cast<FittedTable*>(end_view_)->fit(widestTable(), end_->moreColumns());
   common_->setEnabled(at_loss_.has_value());
   verdict_->setText(verdict(comparison));
 }

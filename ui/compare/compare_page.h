@@ -4,6 +4,7 @@
 
 #include "analysis/comparison/comparison.h"
 #include "ui/charts/prepared_figure.h"
+#include "ui/compare/comparison_table.h"
 #include "ui/latest_job.h"
 
 class QComboBox;
@@ -14,7 +15,6 @@ class QToolButton;
 namespace saccade::ui {
 
 class Card;
-class ComparisonTable;
 class FigureView;
 class Session;
 
@@ -25,6 +25,7 @@ class ComparePage : public QWidget {
   struct Made {
     Comparison comparison;
     std::shared_ptr<const PreparedFigure> figure;
+    std::vector<ComparisonTable::More> more;  ///< of every row
   };
   ComparePage(Session& session, QWidget* parent);
 

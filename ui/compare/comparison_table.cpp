@@ -23,17 +23,20 @@ QString loss(const std::optional<double>& value) { return value ? loss(*value) :
 QString positive(double value) { return value > 0 && std::isfinite(value) ? short_number(value) : kNone; }
 QString signed_loss(double value) {
   if (!std::isfinite(value)) return kNone;
-  return (value < 0 ? QStringLiteral("−") : QStringLiteral("+")) + QString::number(std::abs(value), 'f', 3);
+  const QString digits = QString::number(std::abs(value), 'f', 3);
+  if (digits == QStringLiteral("0.000")) return digits;  // neither less nor more, as far as is shown
+  return (value < 0 ? QStringLiteral("−") : QStringLiteral("+")) + digits;
 }
 
 }  // namespace
 
 ComparisonTable::ComparisonTable(Kind kind, const RunList* runs, QObject* parent) : QAbstractTableModel(parent), kind_(kind), runs_(runs) {}
 
-void ComparisonTable::setComparison(const Comparison& comparison) {
+void ComparisonTable::setComparison(const Comparison& comparison, const std::vector<More>& more) {
   const auto optional = [](const std::optional<double>& value) { return value.value_or(NAN); };
   beginResetModel();
   rows_.clear();
+  more_columns_.clear();
   best_ = best_row(comparison, kind_ == Kind::at_end ? ComparedAt::end : ComparedAt::equal_loss);
   for (const ComparisonRow& row : comparison.rows) {
     rows_.push_back({{{QString::fromStdString(row.title), NAN}}, QString::fromStdString(row.directory.string())});
@@ -63,6 +66,14 @@ void ComparisonTable::setComparison(const Comparison& comparison) {
       for (const auto& [domain, value] : comparison.rows.front().domains)
         columns_.push_back({QString::fromStdString(domain), tr("OOD loss on this domain at the end, nats")});
     const size_t domains_end = columns_.size();
+    const bool has_more = more.size() == rows_.size();
+    if (has_more)
+      for (Column& column :
+           std::vector<Column>{{tr("gap"), tr("OOD loss minus in-domain loss at the end, nats")},
+                               {tr("entropy"), tr("Normalised entropy of reads at the end, mean of the layers; 1: evenly spread")},
+                               {tr("tokens"), tr("Trained on")},
+                               {tr("FLOPs"), tr("Of training")}})
+        more_columns_.push_back(static_cast<int>(columns_.size())), columns_.push_back(std::move(column));
     const bool paired = std::any_of(comparison.rows.begin(), comparison.rows.end(), [](const ComparisonRow& r) { return r.ood_paired; });
     if (paired)
       columns_.push_back(
@@ -82,6 +93,13 @@ void ComparisonTable::setComparison(const Comparison& comparison) {
         for (const auto& [domain, value] : row.domains)
           if (QString::fromStdString(domain) == columns_[column].name) of_domain = value;
         rows_[i].cells.push_back({loss(of_domain), of_domain});
+      }
+      if (has_more) {
+        const More& of = more[i];
+        const double gap = row.ood_loss - row.pretraining_loss;
+        for (Cell& cell : std::vector<Cell>{
+                 {loss(gap), gap}, {loss(of.entropy), of.entropy}, {positive(of.tokens), of.tokens}, {positive(of.flops), of.flops}})
+          rows_[i].cells.push_back(std::move(cell));
       }
       if (!paired) continue;
       const LossAndError d = row.ood_paired.value_or(LossAndError{});

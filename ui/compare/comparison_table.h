@@ -19,7 +19,14 @@ class ComparisonTable : public QAbstractTableModel {
   /// `runs`: whose look a row's first cell has, by RunList's roles; may be null.
   explicit ComparisonTable(Kind kind, const RunList* runs = nullptr, QObject* parent = nullptr);
 
-  void setComparison(const Comparison& comparison);
+  /// What a row is worth beside its losses, means of seeds at the end; NaN where not known.
+  struct More {
+    double entropy, tokens, flops;  ///< entropy normalised, mean of the layers
+  };
+  /// `more`: of every row, for the table of ends.
+  void setComparison(const Comparison& comparison, const std::vector<More>& more = {});
+
+  std::vector<int> moreColumns() const { return more_columns_; }  ///< that `more` fills
 
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;
@@ -48,6 +55,7 @@ class ComparisonTable : public QAbstractTableModel {
   Kind kind_;
   const RunList* runs_;
   std::vector<Column> columns_;
+  std::vector<int> more_columns_;
   std::vector<Row> rows_;       ///< as compared
   std::vector<size_t> shown_;   ///< which of them stands where
   std::optional<size_t> best_;  ///< the one of the least OOD loss, where that can be told

@@ -145,8 +145,7 @@ QString LargeMapView::words(int64_t row, int64_t column) {
   if (!made_.figure) return {};
   const std::optional<float> number = value(row, column);
   const QString shown = !number ? tr("…") : std::isnan(*number) ? tr("none") : QString::number(static_cast<double>(*number), 'g', 6);
-  return QString::fromStdString(made_.figure->figure.map->value_title).section(QStringLiteral(", greatest of"), 0, 0) + QLatin1Char(' ') +
-         shown;
+  return QString::fromStdString(made_.figure->figure.map->value_title) + QLatin1Char(' ') + shown;
 }
 
 std::optional<float> LargeMapView::value(int64_t row, int64_t column) {

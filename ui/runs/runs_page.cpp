@@ -125,7 +125,13 @@ QWidget* RunsPage::makeTable() {
   table_->setRootIsDecorated(false);
   table_->setUniformRowHeights(true);
   table_->setSortingEnabled(true);
-  table_->sortByColumn(-1, Qt::AscendingOrder);
+  const QVariant by = session_.place().value("runs/sorted_by");
+  table_->sortByColumn(by.isValid() ? by.toInt() : -1,
+                       session_.place().value("runs/descending").toBool() ? Qt::DescendingOrder : Qt::AscendingOrder);
+  connect(table_->header(), &QHeaderView::sortIndicatorChanged, this, [this](int column, Qt::SortOrder order) {
+    session_.place().set("runs/sorted_by", column);
+    session_.place().set("runs/descending", order == Qt::DescendingOrder);
+  });
   table_->setSelectionMode(QAbstractItemView::ExtendedSelection);
   table_->setFrameShape(QFrame::NoFrame);
   table_->setAccessibleName(tr("All runs"));
@@ -133,6 +139,8 @@ QWidget* RunsPage::makeTable() {
   table_->header()->setStretchLastSection(false);
   table_->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
   table_->header()->setMaximumSectionSize(260);
+  for (const int often_empty : {RunsTable::tags, RunsTable::note})  // the numbers are seen first
+    table_->header()->moveSection(table_->header()->visualIndex(often_empty), RunsTable::duration);
   table_->setTextElideMode(Qt::ElideMiddle);
   return table_;
 }
