@@ -104,7 +104,7 @@ void InspectPage::arrangeMaps() {
   while (maps_->count() > 0) delete maps_->takeAt(0);
   maps_->addWidget(heads_card_, 0, 0);
   for (int i = 0; i < maps; ++i) maps_->addWidget(parts[static_cast<size_t>(i)], i / columns, 1 + i % columns);
-  maps_->setColumnStretch(0, 3);
+  maps_->setColumnStretch(0, overview ? 3 : 0);
   for (int column = 1; column <= 4; ++column) maps_->setColumnStretch(column, column <= columns ? 7 : 0);
   for (int row = 0; row < 4; ++row) maps_->setRowStretch(row, row * columns < maps ? 1 : 0);
 }
