@@ -385,7 +385,7 @@ class Session:
                 raise Fault(f"{key} was {value} and is {self.open.remembered(key)}")
         for page in PAGES:
             share = after[page].differs(before[page], 40)  # the focus may be elsewhere
-            if share > 0.01:
+            if share > 0.03:
                 raise Fault(f"{100 * share:.2f} % of the pixels of the page {page} are not what they were")
         self.open.quit()
 

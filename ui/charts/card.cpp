@@ -96,8 +96,9 @@ void Card::addControl(QWidget* control) {
 /// As narrow as the controls can be in a row of their own.
 QSize Card::minimumSizeHint() const {
   const QMargins margins = column_->contentsMargins();
-  const int title =
-      (choice_ ? choice_ : title_)->minimumSizeHint().width() + (export_ ? header_->spacing() + export_->minimumSizeHint().width() : 0);
+  const int saved = fontMetrics().horizontalAdvance(export_words()) - fontMetrics().horizontalAdvance(short_export_words());
+  const int short_export = whole_export_ - saved;  // whatever it shows now: widths do not depend on what was before
+  const int title = (choice_ ? choice_ : title_)->minimumSizeHint().width() + (export_ ? header_->spacing() + short_export : 0);
   const int controls = controls_->isHidden() ? 0 : controls_->minimumSizeHint().width();
   const int content = std::max(content_->minimumWidth(), content_->minimumSizeHint().width());
   return {std::max({title, controls, content}) + margins.left() + margins.right(), QWidget::minimumSizeHint().height()};
