@@ -8,6 +8,7 @@ find_package(ZLIB REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(HDF5 1.10 REQUIRED COMPONENTS C)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 
 if(NOT TARGET HDF5::HDF5)
   add_library(HDF5::HDF5 INTERFACE IMPORTED)
@@ -21,6 +22,12 @@ find_library(SENTENCEPIECE_TRAIN_LIBRARY sentencepiece_train REQUIRED)
 add_library(SentencePiece::SentencePiece INTERFACE IMPORTED)
 target_include_directories(SentencePiece::SentencePiece INTERFACE ${SENTENCEPIECE_INCLUDE})
 target_link_libraries(SentencePiece::SentencePiece INTERFACE ${SENTENCEPIECE_LIBRARY} ${SENTENCEPIECE_TRAIN_LIBRARY})
+
+find_path(UTF8PROC_INCLUDE utf8proc.h REQUIRED)
+find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
+add_library(Utf8proc::Utf8proc INTERFACE IMPORTED)
+target_include_directories(Utf8proc::Utf8proc INTERFACE ${UTF8PROC_INCLUDE})
+target_link_libraries(Utf8proc::Utf8proc INTERFACE ${UTF8PROC_LIBRARY})
 
 # Tasks in CSV files; without it they are refused.
 find_path(CSV_INCLUDE csv.h)

@@ -56,7 +56,7 @@ StepWork step_work(const StepPreset& preset, const BenchmarkOptions& options) {
 
 StepWork step_work(RunConfig config, const BenchmarkOptions& options) {
   config.device = options.device, config.threads = options.threads;
-  const int64_t vocabulary = vocabulary_of(config.data.tokenizer);
+  const int64_t vocabulary = padded_vocabulary(vocabulary_of(config.data.tokenizer), config.data.vocabulary_multiple);
   return {config.name, std::move(config), vocabulary};
 }
 

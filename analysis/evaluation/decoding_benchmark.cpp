@@ -174,7 +174,8 @@ double DecodingBatch::whole_tokens_per_second(int64_t length) const {
 }
 
 DecodingPreset decoding_preset(const RunConfig& config) {
-  return {config.name, config.architecture, vocabulary_of(config.data.tokenizer), config.data.sequence_length, config.precision};
+  return {config.name, config.architecture, padded_vocabulary(vocabulary_of(config.data.tokenizer), config.data.vocabulary_multiple),
+          config.data.sequence_length, config.precision};
 }
 
 DecodingBenchmark benchmark_decoding(const DecodingPreset& preset, DecodingBenchmarkOptions work, const BenchmarkOptions& options) {

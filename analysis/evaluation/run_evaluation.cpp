@@ -48,7 +48,7 @@ FrozenText text_of(const RunConfig& config, const RunEvaluationOptions& options)
 /// The weights lie there already.
 void require_memory(LoadedModel& loaded, int64_t length) {
   const Device device = loaded.model->arena().device();
-  const int64_t planned = planned_evaluation_bytes(loaded.config, loaded.tokenizer->vocabulary(), device.engine, length);
+  const int64_t planned = planned_evaluation_bytes(loaded.config, loaded.rows(), device.engine, length);
   const int64_t needed = planned - loaded.model->arena().used(), available = device_memory(device).available;
   if (needed > available)
     throw DeviceError("evaluating sequences of " + std::to_string(length) + " tokens needs " + std::to_string((needed >> 20) + 1) +

@@ -45,7 +45,7 @@ void require_symbols(const LoadedModel& loaded, const SymbolDomain& domain, cons
     throw UsageError("task " + task + " has " + std::to_string(domain.vocabulary()) + " symbols, the run's tokenizer is " +
                      loaded.config.data.tokenizer +
                      "; name a difficulty with as many symbols as the run was trained on, or train on this one with data.task");
-  planned_evaluation_bytes(loaded.config, loaded.tokenizer->vocabulary(), loaded.model->arena().device().engine, domain.length());
+  planned_evaluation_bytes(loaded.config, loaded.rows(), loaded.model->arena().device().engine, domain.length());
 }
 
 /// The end of an item's context that leaves room for the answer.

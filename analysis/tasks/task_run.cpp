@@ -93,7 +93,7 @@ bool looks_ahead(const json& values) {
 int64_t longest_input(const LoadedModel& loaded) {
   const int64_t trained = loaded.config.data.sequence_length;
   try {
-    planned_evaluation_bytes(loaded.config, loaded.tokenizer->vocabulary(), loaded.model->arena().device().engine, 2 * trained + 1);
+    planned_evaluation_bytes(loaded.config, loaded.rows(), loaded.model->arena().device().engine, 2 * trained + 1);
     return 0;
   } catch (const UsageError&) {
     return trained;

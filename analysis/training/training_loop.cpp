@@ -13,6 +13,7 @@
 #include "analysis/training/divergence.h"
 #include "analysis/training/observe.h"
 #include "models/corpus/sha256.h"
+#include "models/corpus/vocabulary.h"
 #include "models/evaluation/split_evaluation.h"
 #include "models/tasks/symbol_task.h"
 
@@ -66,7 +67,7 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
   require_precision(config);  // before text is gathered for nothing
   Corpus corpus = open_corpus(config.data, tell);
   if (!tokenizer) tokenizer = open_tokenizer(config.data.tokenizer, corpus, config.data.train, tell);
-  Plan plan = make_plan(config, tokenizer->vocabulary());
+  Plan plan = make_plan(config, padded_vocabulary(tokenizer->vocabulary(), config.data.vocabulary_multiple));
   require_device(config, plan);
   std::vector<std::shared_ptr<const SequenceStore>> stores;
   std::vector<int64_t> domain_tokens;

@@ -14,6 +14,7 @@
 #include "kernels/engine/plain.h"
 #include "models/architectures/registry.h"
 #include "models/config/old_names.h"
+#include "models/corpus/vocabulary.h"
 #include "models/suggest.h"
 #include "models/training/run_cost.h"
 #include "models/training/training_step.h"
@@ -101,7 +102,7 @@ RunState train(RunWriter& writer, TrainingInput& input, std::optional<int64_t> c
 /// The tokenizer a checkpoint was trained with, from what is stored in it.
 std::unique_ptr<Tokenizer> stored_tokenizer(const Checkpoint& checkpoint, const fs::path& directory) {
   auto tokenizer = checkpoint.tokenizer_model.empty() ? make_built_in_tokenizer(checkpoint.tokenizer_name)
-                                                      : parse_sentencepiece(checkpoint.tokenizer_model, checkpoint.tokenizer_name);
+                                                      : parse_tokenizer(checkpoint.tokenizer_model, checkpoint.tokenizer_name);
   if (!tokenizer || tokenizer->hash() != checkpoint.tokenizer_hash)
     throw DataError(directory.string() + ": the tokenizer stored in the checkpoint of step " +
                     std::to_string(checkpoint.state.record.step) + " is not the one the run was trained with");
@@ -357,7 +358,7 @@ RunState fork_run(const Fork& fork, const RunConfig& config, const fs::path& dir
   if (config.data.tokenizer != before.data.tokenizer)
     throw UsageError("a fork keeps its parent's tokenizer, but data.tokenizer is " + config.data.tokenizer + ", was " +
                      before.data.tokenizer);
-  require_same_model(config, checkpoint, tokenizer->vocabulary());
+  require_same_model(config, checkpoint, padded_vocabulary(tokenizer->vocabulary(), config.data.vocabulary_multiple));
   RunWriter::require_free(directory);
   std::optional<TrainingInput> input;
   try {
@@ -403,6 +404,8 @@ bool stop_run(const fs::path& directory) {
   return ::kill(holder->process, SIGTERM) == 0;
 }
 
+int64_t LoadedModel::rows() const { return padded_vocabulary(tokenizer->vocabulary(), config.data.vocabulary_multiple); }
+
 LoadedModel load_model(const fs::path& directory, int64_t step, const std::string& device) {
   const RunInfo info = read_run_info(directory);
   const Checkpoint checkpoint = checkpoint_at(directory, step);
@@ -411,10 +414,11 @@ LoadedModel load_model(const fs::path& directory, int64_t step, const std::strin
                      nullptr};
   RunConfig& config = loaded.config;
   if (!device.empty()) config.device = device;
-  const int64_t vocabulary = loaded.tokenizer->vocabulary();
+  const int64_t vocabulary = loaded.rows();
   loaded.model =
       std::make_unique<InferenceModel>(config.architecture, vocabulary, config.data.sequence_length, run_device(config, vocabulary),
                                        config.precision, static_cast<uint64_t>(config.training.seed));
+  loaded.model->choose_below(loaded.tokenizer->vocabulary());
   loaded.model->load(checkpoint.state.weights);
   return loaded;
 }

@@ -69,6 +69,7 @@ struct LoadedModel {
   std::string corpus_hash;  ///< of the text it was trained on
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<InferenceModel> model;
+  int64_t rows() const;  ///< of embedding and logits: the tokenizer's tokens, padded
 };
 LoadedModel load_model(const std::filesystem::path& directory, int64_t step = 0, const std::string& device = {});
 

@@ -23,7 +23,7 @@ std::string layers_text(const Plan& plan) {
 
 int run(const ConfigOptions& options, bool measure) {
   const RunConfig config = options.load();
-  const Plan plan = make_plan(config, vocabulary_of(config.data.tokenizer));
+  const Plan plan = make_plan(config, padded_vocabulary(vocabulary_of(config.data.tokenizer), config.data.vocabulary_multiple));
   nlohmann::json json = to_json(plan);
   const auto bytes = [](int64_t b) { return human_bytes(static_cast<double>(b)); };
   std::vector<std::pair<std::string, std::string>> rows{

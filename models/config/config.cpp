@@ -46,7 +46,7 @@ void check_data(const DataConfig& data) {
     throw UsageError("/data/max_document_tokens is " + text(data.max_document_tokens) + "; expected at least /data/min_document_tokens, " +
                      text(data.min_document_tokens));
   if (data.corpus.empty() && data.task.empty()) throw UsageError("/data/corpus is empty; expected the name of a corpus");
-  if (data.tokenizer.empty()) throw UsageError("/data/tokenizer is empty; expected bytes, bpe:N, unigram:N or a path to a .model");
+  if (data.tokenizer.empty()) throw UsageError("/data/tokenizer is empty; expected bytes, bpe:N, unigram:N or the path of a file");
 }
 
 /// Domains of a generated task, as /data/train and /data/ood name them. Throws UsageError.
@@ -329,7 +329,11 @@ const Schema<DataConfig> data_schema{
                "called so), or the path of a folder of token shards as llm.c writes them (fineweb_train_000001.bin)."),
     list_field("train", &DataConfig::train, "Domains to train on.", "arXiv:2505.18522, section 2.1"),
     list_field("ood", &DataConfig::ood, "Domains to evaluate on that are not trained on.", "arXiv:2505.18522, section 2.1"),
-    text_field("tokenizer", &DataConfig::tokenizer, "bytes, bpe:N or unigram:N (trained here), or a path to a SentencePiece .model."),
+    text_field("tokenizer", &DataConfig::tokenizer,
+               "bytes, bpe:N or unigram:N (trained here), or the path of a SentencePiece .model, a tokenizer.json, a rank file "
+               "(cl100k_base.tiktoken) or a vocab.json with merges.txt beside it."),
+    field("vocabulary_multiple", &DataConfig::vocabulary_multiple, {1, 1 << 16},
+          "Embedding and logits are padded to a multiple of so many tokens; padding is never a target.", "arXiv:2506.11305"),
     field("sequence_length", &DataConfig::sequence_length, {1, 1 << 20}, "Tokens in a sequence."),
     list_field("weights", &DataConfig::weights, {0, 1e6},
                "Shares of the training domains in the batches, one number for each, in any unit; none: by their size."),

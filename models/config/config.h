@@ -13,7 +13,8 @@ struct DataConfig {
   std::vector<std::string> train = {"prose"};
   std::vector<std::string> ood;
   std::string tokenizer =
-      "bytes";  ///< bytes, bpe:N or unigram:N (trained here on the training domains), or a path to a SentencePiece .model
+      "bytes";  ///< bytes, bpe:N or unigram:N (trained here on the training domains), or the path of a file (open_tokenizer_file)
+  int64_t vocabulary_multiple = 1;  ///< embedding and logits have this multiple of rows; those beyond the tokenizer's are never targets
   int64_t sequence_length = 512;
   std::vector<double> weights;                               ///< of the training domains, in their order; empty: by their size
   int64_t min_document_tokens = 0, max_document_tokens = 0;  ///< of training text; 0: no bound

@@ -6,6 +6,7 @@
 #include "kernels/engine/interruption.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/disk.h"
+#include "models/corpus/piece_tokenizer.h"
 #include "models/corpus/sha256.h"
 #include "models/corpus/vocabulary.h"
 
@@ -74,13 +75,36 @@ int64_t parse_vocabulary(const std::string& spec, const std::string& digits) {
   return vocabulary;
 }
 
-std::unique_ptr<Tokenizer> open_model(const std::string& spec) {
-  if (fs::is_regular_file(spec)) return load_sentencepiece(spec);
-  if (spec.ends_with(".model") || spec.find('/') != spec.npos) throw DataError("tokenizer " + spec + ": there is no such file");
-  throw UsageError("tokenizer \"" + spec + "\", expected bytes, bpe:SIZE, unigram:SIZE or the path of a SentencePiece .model");
+constexpr size_t kLargestFile = 64 << 20;
+
+std::string read_model(const fs::path& path) {
+  if (!fs::is_regular_file(path)) throw DataError("tokenizer " + path.string() + ": there is no such file");
+  std::error_code error;
+  if (fs::file_size(path, error) > kLargestFile)
+    throw DataError("tokenizer " + path.string() + ": more than " + std::to_string(kLargestFile >> 20) + " MiB");
+  return read_file(path);
 }
 
 }  // namespace
+
+std::unique_ptr<Tokenizer> parse_tokenizer(const std::string& content, const std::string& name) {
+  if (content.starts_with('{')) return parse_tokenizer_json(content, name);
+  return is_rank_file(content) ? parse_rank_file(content, name) : parse_sentencepiece(content, name);
+}
+
+std::unique_ptr<Tokenizer> open_tokenizer_file(const std::string& spec) {
+  const fs::path path(spec);
+  if (!fs::is_regular_file(path) && !spec.ends_with(".model") && spec.find('/') == spec.npos)
+    throw UsageError("tokenizer \"" + spec +
+                     "\", expected bytes, bpe:SIZE, unigram:SIZE or the path of a SentencePiece .model, a tokenizer.json, a .tiktoken or a "
+                     "vocab.json with merges.txt beside it");
+  const std::string name = path.filename().string();
+  if (name == "vocab.json")
+    return parse_tokenizer_json(join_vocabulary_and_merges(read_model(path), read_model(path.parent_path() / "merges.txt"), spec), name);
+  if (path.extension() == ".tiktoken") return parse_rank_file(read_model(path), name);
+  if (path.extension() == ".json") return parse_tokenizer_json(read_model(path), name);
+  return parse_tokenizer(read_model(path), name);
+}
 
 std::unique_ptr<Tokenizer> make_built_in_tokenizer(const std::string& name) {
   constexpr std::string_view kSymbols = "symbols:";
@@ -93,7 +117,7 @@ int64_t vocabulary_of(const std::string& spec) {
   if (const auto built_in = make_built_in_tokenizer(spec)) return built_in->vocabulary();
   for (const std::string kind : {"bpe:", "unigram:"})
     if (spec.starts_with(kind)) return parse_vocabulary(spec, spec.substr(kind.size()));
-  return open_model(spec)->vocabulary();
+  return open_tokenizer_file(spec)->vocabulary();
 }
 
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& spec, const Corpus& corpus, const std::vector<std::string>& domains,
@@ -102,7 +126,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& spec, const Corpus&
   for (const std::string kind : {"bpe", "unigram"})
     if (spec.starts_with(kind + ":"))
       return open_trained(spec, kind, parse_vocabulary(spec, spec.substr(kind.size() + 1)), corpus, domains, progress);
-  return open_model(spec);
+  return open_tokenizer_file(spec);
 }
 
 }  // namespace saccade

@@ -33,6 +33,11 @@ std::unique_ptr<Tokenizer> make_built_in_tokenizer(const std::string& name);
 /// From a SentencePiece .model (trained here, Mixtral's, Llama's …). Throws DataError when it is not one.
 std::unique_ptr<Tokenizer> load_sentencepiece(const std::string& path);
 std::unique_ptr<Tokenizer> parse_sentencepiece(const std::string& content, const std::string& name);
+/// From what serialized() gave: a SentencePiece model, a tokenizer.json or a rank file of tiktoken. Throws DataError "NAME: …".
+std::unique_ptr<Tokenizer> parse_tokenizer(const std::string& content, const std::string& name);
+/// From a file: a SentencePiece .model, a tokenizer.json, a rank file NAME.tiktoken, or a vocab.json with merges.txt beside it. Throws
+/// UsageError for a name that is no path, DataError for a file that is missing, larger than 64 MiB, damaged or not read in all its parts.
+std::unique_ptr<Tokenizer> open_tokenizer_file(const std::string& path);
 /// Trains BPE or unigram on texts delivered by `next` (false: no more). Deterministic.
 std::string train_sentencepiece(const std::string& kind, int64_t vocabulary, const std::function<bool(std::string&)>& next);
 

@@ -73,7 +73,18 @@ void BatchDecoder::feed(std::span<const int32_t> tokens) {
   copy_to_host(likeliest_.data(), likeliest_on_device_);
 }
 
-std::vector<double> BatchDecoder::logits(int64_t place) const { return to_doubles(logits_.slice(place, place + 1)); }
+std::vector<double> BatchDecoder::logits(int64_t place) const {
+  std::vector<double> logits = to_doubles(logits_.slice(place, place + 1));
+  if (model_.tokens() < static_cast<int64_t>(logits.size())) logits.resize(static_cast<size_t>(model_.tokens()));
+  return logits;
+}
+
+int32_t BatchDecoder::likeliest(int64_t place) const {
+  const int32_t found = likeliest_[static_cast<size_t>(place)];
+  if (found < model_.tokens()) return found;
+  const std::vector<double> left = logits(place);  // padding was: without it
+  return static_cast<int32_t>(std::max_element(left.begin(), left.end()) - left.begin());
+}
 
 int64_t places_that_fit(InferenceModel& model, int64_t capacity, int64_t wanted) {
   const Device device = model.arena().device();

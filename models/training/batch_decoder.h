@@ -25,7 +25,7 @@ class BatchDecoder {
 
   int64_t length(int64_t place) const { return lengths_[static_cast<size_t>(place)]; }
   /// The first of the likeliest tokens behind the last one.
-  int32_t likeliest(int64_t place) const { return likeliest_[static_cast<size_t>(place)]; }
+  int32_t likeliest(int64_t place) const;
   /// Of the token behind the last one.
   std::vector<double> logits(int64_t place) const;
 

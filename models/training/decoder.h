@@ -1,4 +1,5 @@
 #pragma once
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -18,6 +19,10 @@ class InferenceModel {
   /// Values from a training state (on the CPU; same names and shapes; throws DataError otherwise).
   void load(const std::vector<NamedTensor>& weights);
 
+  /// Decoding chooses tokens below this only: what stands behind them is padding of the vocabulary. Without it all are chosen from.
+  void choose_below(int64_t tokens) { tokens_ = tokens; }
+  int64_t tokens() const { return tokens_; }
+
   /// Makes a tape compute as this model's own does (mixed precision).
   void prepare(Tape& tape) const;
 
@@ -32,6 +37,7 @@ class InferenceModel {
   Arena arena_;
   Tape tape_;
   DType activations_ = DType::f32;
+  int64_t tokens_ = std::numeric_limits<int64_t>::max();
   std::unique_ptr<Model> model_;
   std::vector<std::pair<Tensor, Tensor>> copies_;  ///< parameters and what products read instead (bf16)
 };

@@ -77,8 +77,8 @@ int64_t captures_kept(const TrainingConfig& training) {
 }
 
 int64_t count_embedding_parameters(const RunConfig& config) {
-  const InferenceModel model(config.architecture, vocabulary_of(config.data.tokenizer), config.data.sequence_length,
-                             Device::plan(Engine::cpu), "f32", static_cast<uint64_t>(config.training.seed));
+  const InferenceModel model(config.architecture, padded_vocabulary(vocabulary_of(config.data.tokenizer), config.data.vocabulary_multiple),
+                             config.data.sequence_length, Device::plan(Engine::cpu), "f32", static_cast<uint64_t>(config.training.seed));
   return count_embedding_parameters(model.model());
 }
 

@@ -57,7 +57,7 @@ void PlanWorker::start() {
           Qt::QueuedConnection);
     };
     try {
-      const Plan plan = make_plan(config, vocabulary_of(config.data.tokenizer));
+      const Plan plan = make_plan(config, padded_vocabulary(vocabulary_of(config.data.tokenizer), config.data.vocabulary_multiple));
       answer([this, plan, embeddings = count_embedding_parameters(config)] { Q_EMIT planned(plan, embeddings); });
     } catch (const std::exception& error) {
       answer([this, message = QString::fromUtf8(error.what())] { Q_EMIT failed(message); });

@@ -1,0 +1,181 @@
+#include <QtTest>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "kernels/engine/error.h"
+#include "kernels/engine/random.h"
+#include "models/corpus/disk.h"
+#include "models/corpus/piece_tokenizer.h"
+#include "models/corpus/vocabulary.h"
+
+namespace saccade::test {
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+/// Files of Hugging Face's tokenizers and tiktoken. What they expect was made by those (tests/agreement/tokenizer_agreement.py --write).
+class TokenizerFilesTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void tokens_are_those_of_the_reference_data() {
+    QTest::addColumn<QString>("file");
+    for (const auto& [file, tokens] : expected().at("tokens").items()) QTest::newRow(file.c_str()) << QString::fromStdString(file);
+    QVERIFY(expected().at("tokens").size() >= 10);
+  }
+  void tokens_are_those_of_the_reference() {
+    QFETCH(QString, file);
+    const auto tokenizer = open_tokenizer_file((fixtures() / file.toStdString()).string());
+    const auto again = parse_tokenizer(tokenizer->serialized(), tokenizer->name());  // as a run keeps it
+    QCOMPARE(again->hash(), tokenizer->hash());
+    const Json& lists = expected().at("tokens").at(file.toStdString());
+    for (size_t i = 0; i < lists.size(); ++i) {
+      const std::string text = expected().at("texts").at(i);
+      for (const int32_t token : tokenizer->encode(text)) QVERIFY(token != tokenizer->end_of_text() && token < tokenizer->vocabulary());
+      if (lists.at(i).is_null()) continue;  // a special token as text, which that program takes for the token
+      const auto wanted = lists.at(i).get<std::vector<int32_t>>();
+      QVERIFY2(tokenizer->encode(text) == wanted, text.c_str());
+      QVERIFY(again->encode(text) == wanted);
+    }
+  }
+
+  void any_bytes_are_decoded_as_they_were_data() {
+    QTest::addColumn<QString>("file");
+    for (const char* file : {"gpt2.json", "llama3.json", "cl100k_base.tiktoken", "p50k_base.tiktoken", "pair/vocab.json"})
+      QTest::newRow(file) << file;
+  }
+  void any_bytes_are_decoded_as_they_were() {
+    QFETCH(QString, file);
+    const auto tokenizer = open_tokenizer_file((fixtures() / file.toStdString()).string());
+    for (uint64_t seed = 0; seed < 200; ++seed) {
+      std::string text;
+      const Random random(seed, "bytes");
+      for (uint64_t i = 0; i < seed; ++i) text += static_cast<char>(random.below(seed % 3 == 0 ? 256 : 128, i));
+      const auto tokens = tokenizer->encode(text);
+      QCOMPARE(tokenizer->decode(tokens), text);
+      std::string pieces;
+      for (const int32_t token : tokens) pieces += tokenizer->piece(token);
+      QCOMPARE(pieces, text);
+    }
+    QCOMPARE(tokenizer->piece(tokenizer->end_of_text()), std::string("⏹"));
+  }
+
+  void llama_s_space_is_taken_away_again() {
+    const auto tokenizer = open_tokenizer_file((fixtures() / "llama2.json").string());
+    for (const char* text : {"the river", " the", "größer 你好", "\n\ta"})
+      QCOMPARE(tokenizer->decode(tokenizer->encode(text)), std::string(text));
+  }
+
+  /// A long piece takes n log n, and threads share a tokenizer.
+  void long_pieces_and_threads() {
+    const auto tokenizer = open_tokenizer_file((fixtures() / "llama2.json").string());
+    std::string text;
+    for (int i = 0; i < 40000; ++i) text += "the river ";
+    const auto alone = tokenizer->encode(text);
+    QCOMPARE(tokenizer->decode(alone), text);
+    std::vector<std::vector<int32_t>> found(4);
+    std::vector<std::thread> threads;
+    for (auto& tokens : found) threads.emplace_back([&] { tokens = tokenizer->encode(text); });
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& tokens : found) QVERIFY(tokens == alone);
+  }
+
+  void what_is_not_read_is_named_data() {
+    QTest::addColumn<QString>("patch");
+    QTest::addColumn<QString>("named");
+    const auto row = [](const char* patch, const char* named) { QTest::newRow(named) << patch << named; };
+    row("{'pre_tokenizer': {'type': 'BertPreTokenizer'}}", "the pre-tokenizer \"BertPreTokenizer\" is not read here");
+    row("{'pre_tokenizer': {'type': 'Sequence', 'pretokenizers': [{'type': 'Digits'}]}}", "the pre-tokenizer \"Digits\" is not read here");
+    row("{'normalizer': {'type': 'NFKC'}}", "the normalizer \"NFKC\" is not read here");
+    row("{'normalizer': {'type': 'Replace', 'pattern': {'Regex': ' +'}, 'content': ' '}}", "the normalizer Replace with the pattern");
+    row("{'model': {'type': 'WordPiece'}}", "the model of type \"WordPiece\" is not read here");
+    row("{'model': {'dropout': 0.1}}", "the model's dropout 0.1 is not read here");
+    row("{'model': {'end_of_word_suffix': '</w>'}}", "the model's end_of_word_suffix \"</w>\" is not read here");
+    row("{'model': {'speed': 3}}", "the model has the field \"speed\", whose value 3 is not read here");
+    row("{'pre_tokenizer': {'type': 'Split', 'behavior': 'Removed', 'pattern': {'Regex': 'a'}}}", "the behavior \"Removed\"");
+    for (const char* pattern : {"\\\\w+", "^a", "a$", "[a[b]]", "[a&&b]", "a{1,3}+", "(?<n>a)", "\\\\bq"})
+      QTest::newRow(pattern)
+          << QStringLiteral("{'pre_tokenizer': {'type': 'Split', 'behavior': 'Isolated', 'pattern': {'Regex': '%1'}}}").arg(pattern)
+          << "read in different ways";
+    row("{'pre_tokenizer': {'type': 'Split', 'behavior': 'Isolated', 'pattern': {'Regex': 'a*'}}}", "may match nothing");
+    row("{'pre_tokenizer': {'type': 'Split', 'behavior': 'Isolated', 'pattern': {'Regex': '(a'}}}", "its pattern is none at byte");
+    row("{'added_tokens': []}", "it has no token that ends a text");
+    row("{'model': {'merges': ['x y z']}}", "is not in the vocab");
+    row("{'model': {'vocab': {'a': 4000000000}}}", "has the number 4000000000");
+    row("{'model': {'vocab': {'a': 1, 'b': 1}}}", "two tokens have the number 1");
+  }
+  void what_is_not_read_is_named() {
+    QFETCH(QString, patch);
+    QFETCH(QString, named);
+    Json file = Json::parse(read_file(fixtures() / "gpt2.json"));
+    const Json change = Json::parse(patch.replace('\'', '"').toStdString());
+    for (const auto& [key, value] : change.items())
+      if (key == "model")
+        for (const auto& [inner, set] : value.items()) file[key][inner] = set;
+      else
+        file[key] = value;
+    if (patch.contains("added_tokens")) file["model"]["vocab"].erase("<|endoftext|>");
+    refused(file.dump(), named);
+  }
+
+  void damaged_and_hostile_files() {
+    const std::string good = read_file(fixtures() / "unigram-bytes.json");
+    for (size_t size = 0; size < good.size(); size += good.size() / 40)
+      refused(good.substr(0, size), QStringLiteral("no usable tokenizer.json"));
+    refused(std::string(100000, '['), QStringLiteral("values"), false);
+    refused("{\"model\": " + std::string(200, '[') + std::string(200, ']') + "}", QStringLiteral("nested deeper"));
+    refused("{" + std::string(7'000'000, ','), QStringLiteral("it has more than 6000000 values"));
+    refused("{\"added_tokens\": [], \"added_tokens\": []}", QStringLiteral("is given twice"));
+  }
+
+  void rank_files() {
+    const std::string good = read_file(fixtures() / "cl100k_base.tiktoken");
+    const auto tokenizer = parse_rank_file(good, "cl100k_base");
+    QCOMPARE(tokenizer->vocabulary(), 100277);
+    QCOMPARE(tokenizer->end_of_text(), 100257);
+    QVERIFY(parse_rank_file(good, "o200k_base")->hash() != tokenizer->hash());
+    for (const auto& [content, name, why] :
+         std::vector<std::array<std::string, 3>>{{good, "mine.tiktoken", "expected one of gpt2, r50k_base"},
+                                                 {good + "!!!! 5\n", "gpt2", "is not a token in base64"},
+                                                 {good + "YWFh 50256\n", "gpt2", "rank 50256, which gpt2 does not have"},
+                                                 {good + "YWFh 3\n", "gpt2", "stands there twice"},
+                                                 {"YQ== 0\n", "gpt2", "byte 0 has no rank"}}) {
+      try {
+        parse_rank_file(content, name);
+        QFAIL(why.c_str());
+      } catch (const DataError& error) {
+        QVERIFY2(std::string(error.what()).find(why) != std::string::npos, error.what());
+      }
+    }
+  }
+
+  void padded_vocabularies() {
+    QCOMPARE(padded_vocabulary(50281, 128), 50304);
+    QCOMPARE(padded_vocabulary(50304, 128), 50304);
+    QCOMPARE(padded_vocabulary(257, 1), 257);
+  }
+
+ private:
+  static fs::path fixtures() { return fs::path(qEnvironmentVariable("SACCADE_SOURCE_DIR").toStdString()) / "tests/fixtures/tokenizers"; }
+  static const Json& expected() {
+    static const Json all = Json::parse(read_file(fixtures() / "expected.json"));
+    return all;
+  }
+
+  static void refused(const std::string& content, const QString& why, bool reason = true) {
+    try {
+      parse_tokenizer_json(content, "tokenizer.json");
+      QFAIL("no error");
+    } catch (const DataError& error) {
+      const QString what = QString::fromUtf8(error.what());
+      QVERIFY2(what.startsWith("tokenizer.json: ") && !what.contains('\n'), error.what());
+      QVERIFY2(!reason || what.contains(why), error.what());
+    }
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::TokenizerFilesTest)
+#include "tokenizer_files_test.moc"
