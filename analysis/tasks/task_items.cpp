@@ -37,6 +37,9 @@ class RowReader : public DocumentVisitor {
     rows_.push_back(std::move(row));
   }
   void too_long(int64_t line) override { throw DataError(file_.string() + ":" + std::to_string(line) + ": a line of more than 64 MiB"); }
+  void malformed(int64_t line, const std::string& what) override {
+    throw DataError(file_.string() + ":" + std::to_string(line) + ": " + what);
+  }
   void progress(int64_t) override {}
 
  private:

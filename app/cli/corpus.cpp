@@ -62,14 +62,16 @@ int import(ImportOptions options, const std::vector<std::string>& sources, const
                 {"hash", corpus.hash()},
                 {"documents", report.documents},
                 {"bytes", report.bytes},
+                {"too_short", report.too_short},
                 {"duplicates", report.duplicates},
                 {"invalid_utf8", report.invalid_utf8},
                 {"malformed", report.malformed},
                 {"problems", report.problems},
                 {"domains", domains_json(corpus.domains())}},
                domains_table(corpus.domains()) + "\n" + std::to_string(report.documents) + " documents, " + std::to_string(report.bytes) +
-                   " bytes; left out: " + std::to_string(report.duplicates) + " duplicates, " + std::to_string(report.invalid_utf8) +
-                   " with invalid UTF-8, " + std::to_string(report.malformed) + " malformed\n");
+                   " bytes; left out: " + (report.too_short > 0 ? std::to_string(report.too_short) + " too short, " : "") +
+                   std::to_string(report.duplicates) + " duplicates, " + std::to_string(report.invalid_utf8) + " with invalid UTF-8, " +
+                   std::to_string(report.malformed) + " malformed\n");
   return 0;
 }
 
@@ -79,16 +81,24 @@ std::function<int()> declare_import(CLI::App& app) {
   auto renames = std::make_shared<std::vector<std::string>>();
   auto ignore_splits = std::make_shared<bool>(false);
   app.add_option("NAME", options->name, "Name of the new corpus")->required();
-  app.add_option("SOURCE", *sources, "Folders of text, or .txt, .jsonl, .jsonl.gz, .jsonl.zst files")->required();
-  app.add_option("--domain-field", options->domain_field, "Field of a JSON line that names the domain, dots lead inside")
+  app.add_option("SOURCE", *sources, "Folders of text, or .txt, .jsonl, .csv and .tsv files, also as .gz and .zst")->required();
+  app.add_option("--domain-field", options->domain_field, "Field of a JSON line, or a column, that names the domain; dots lead inside")
       ->capture_default_str();
-  app.add_option("--text-field", options->text_field, "Field of a JSON line that holds the text")->capture_default_str();
+  app.add_option("--text-field", options->text_field, "Field of a JSON line, or a table's column, that holds the text")
+      ->capture_default_str();
   app.add_option("--rename", *renames, "Rename a domain: OLD=NEW; domains with the same NEW are merged")
       ->type_name("OLD=NEW")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--validation-share", options->validation_share, "Share of documents for validation")->capture_default_str();
   app.add_option("--test-share", options->test_share, "Share of documents for test")->capture_default_str();
+  app.add_option("--min-bytes", options->min_bytes, "Leave out documents with fewer bytes")->capture_default_str();
+  app.add_option("--min-tokens", options->min_tokens, "Leave out documents with fewer tokens")->capture_default_str();
+  app.add_option("--tokenizer", options->tokenizer, "What --min-tokens counts: bytes or a tokenizer's file")->capture_default_str();
+  app.add_option("--max-documents", options->max_documents, "End when the corpus has so many documents; 0: at the sources' end")
+      ->capture_default_str();
+  app.add_option("--max-bytes", options->max_bytes, "End before the corpus has more bytes of text; 0: at the sources' end")
+      ->capture_default_str();
   app.add_flag("--ignore-file-splits", *ignore_splits, "Split by document hash even where names say train, validation or test");
   app.add_flag("--replace", options->replace, "Replace a corpus of that name");
   return [=] {

@@ -64,15 +64,19 @@ struct ImportOptions {
   double validation_share = 0.02, test_share = 0.02;
   bool use_file_splits = true;  ///< "web.train.jsonl.zst", "train/part-1.jsonl": the split in a file's or folder's name decides
   bool replace = false;         ///< a corpus of that name makes way
+  int64_t min_bytes = 0;        ///< documents with less text are left out
+  int64_t min_tokens = 0;       ///< likewise by the tokens of `tokenizer` ("bytes" or a file), where more than 0
+  std::string tokenizer = "bytes";
+  int64_t max_documents = 0, max_bytes = 0;  ///< the import ends before the corpus would have more; 0: no bound
 };
 struct ImportReport {
-  int64_t documents = 0, bytes = 0, duplicates = 0, invalid_utf8 = 0, malformed = 0;
+  int64_t documents = 0, bytes = 0, too_short = 0, duplicates = 0, invalid_utf8 = 0, malformed = 0;
   std::vector<std::string> problems;  ///< "file:line: what", the first hundred
 };
 /// Streams the sources into a new corpus; an interrupted import leaves nothing behind. Throws DataError, UsageError.
 ImportReport import_corpus(const ImportOptions& options, const std::function<void(double fraction, const std::string&)>& progress = {});
 
-/// "bytes", "bpe:4096", "unigram:8000" (trained on the train split of `domains`, cached), or a path to a .model.
+/// "bytes", "bpe:4096", "unigram:8000" (trained on the train split of `domains`, cached), or a path (open_tokenizer_file).
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& spec, const Corpus& corpus, const std::vector<std::string>& domains,
                                           const std::function<void(const std::string&)>& progress = {});
 

@@ -1,6 +1,7 @@
 #include "models/corpus/document_reader.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "models/corpus/byte_stream.h"
 #include "models/corpus/utf8.h"
@@ -80,9 +81,91 @@ class TextCutter {
   int64_t line_ = 1;
 };
 
-template <class Cutter>
-void read_with(ByteStream& stream, DocumentVisitor& visitor) {
-  Cutter cutter(visitor);
+/// Rows of comma- or tab-separated values (RFC 4180: quotes around what holds separators or line ends, doubled within) as JSON objects by
+/// the names in the first row. Of a row that is too long only the end is looked for.
+class RowSplitter {
+ public:
+  RowSplitter(DocumentVisitor& visitor, char separator) : visitor_(visitor), separator_(separator) {}
+
+  void feed(std::string& buffer) {
+    for (const char c : buffer) take(c);
+    buffer.clear();
+  }
+
+  void finish(std::string&) {
+    if (quoted_ && !after_quote_) return visitor_.malformed(begin_, "a quote that is not closed");
+    if (!fields_.empty() || !field_.empty() || quoted_) end_row();
+  }
+
+ private:
+  void take(char c) {
+    line_ += c == '\n';
+    if (quoted_ && !after_quote_) {
+      if (c == '"')
+        after_quote_ = true;
+      else
+        add(c);
+    } else if (c == '"' && after_quote_) {  // doubled
+      after_quote_ = false;
+      add(c);
+    } else if (c == '"' && field_.empty()) {
+      quoted_ = true;
+    } else if (c == separator_) {
+      end_field();
+    } else if (c == '\n') {
+      if (field_.ends_with('\r') && !quoted_) field_.pop_back();
+      if (!fields_.empty() || !field_.empty() || quoted_) end_row();
+      begin_ = line_;
+    } else if (!(after_quote_ && c == '\r')) {
+      add(c);
+    }
+  }
+
+  void add(char c) {
+    if (++bytes_ <= kLongestLine) field_ += c;
+  }
+
+  void end_field() {
+    fields_.push_back(std::move(field_));
+    field_.clear();
+    quoted_ = after_quote_ = false;
+  }
+
+  void end_row() {
+    end_field();
+    if (bytes_ > kLongestLine)
+      visitor_.too_long(begin_);
+    else if (names_.empty())
+      names_ = fields_;
+    else
+      hand_over();
+    fields_.clear();
+    bytes_ = 0;
+  }
+
+  void hand_over() {
+    if (fields_.size() != names_.size())
+      return visitor_.malformed(begin_, std::to_string(fields_.size()) + " values, the first row has " + std::to_string(names_.size()));
+    nlohmann::json row = nlohmann::json::object();
+    for (size_t i = 0; i < names_.size(); ++i) {
+      if (const size_t valid = valid_utf8(fields_[i]); valid != fields_[i].size()) return visitor_.piece(fields_[i], begin_);
+      row[names_[i]] = fields_[i];
+    }
+    visitor_.piece(row.dump(), begin_);
+  }
+
+  DocumentVisitor& visitor_;
+  char separator_;
+  std::vector<std::string> names_, fields_;
+  std::string field_;
+  size_t bytes_ = 0;                           ///< of the row
+  int64_t line_ = 1, begin_ = 1;               ///< here, and where the row began
+  bool quoted_ = false, after_quote_ = false;  ///< the field is in quotes; and they are closed, or the first of two was read
+};
+
+template <class Cutter, class... More>
+void read_with(ByteStream& stream, DocumentVisitor& visitor, More... more) {
+  Cutter cutter(visitor, more...);
   std::string buffer;
   while (stream.read(buffer)) {
     cutter.feed(buffer);
@@ -95,7 +178,9 @@ void read_with(ByteStream& stream, DocumentVisitor& visitor) {
 
 void read_documents(const SourceFile& file, DocumentVisitor& visitor) {
   const auto stream = ByteStream::open(file.path);
-  if (file.json_lines)
+  if (file.separator)
+    read_with<RowSplitter>(*stream, visitor, file.separator);
+  else if (file.json_lines)
     read_with<LineSplitter>(*stream, visitor);
   else
     read_with<TextCutter>(*stream, visitor);

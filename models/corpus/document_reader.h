@@ -11,9 +11,12 @@ namespace saccade {
 class DocumentVisitor {
  public:
   virtual ~DocumentVisitor() = default;
-  /// One line of JSON lines, or one text (a whole file, or a part of a long one). `line` counts from 1.
+  /// One line of JSON lines (a table's row comes as such a one, with its columns' names), or one text (a whole file, or a part of a long
+  /// one). `line` counts from 1.
   virtual void piece(std::string_view bytes, int64_t line) = 0;
-  virtual void too_long(int64_t line) = 0;  ///< a JSON line of more than kLongestLine bytes
+  virtual void too_long(int64_t line) = 0;  ///< a JSON line, or a table's row, of more than kLongestLine bytes
+  /// A row of a table that does not fit its columns.
+  virtual void malformed(int64_t line, const std::string& what) = 0;
   virtual void progress(int64_t bytes_of_file) = 0;
 };
 

@@ -73,24 +73,31 @@ DocumentKey document_key(std::string_view text) {
 class Importer : public DocumentVisitor {
  public:
   Importer(const ImportOptions& options, const std::function<void(double, const std::string&)>& progress)
-      : options_(options), progress_(progress), writer_(options.name) {}
+      : options_(options), progress_(progress), writer_(options.name) {
+    if (options.min_tokens > 0) tokenizer_ = make_built_in_tokenizer(options.tokenizer);
+    if (options.min_tokens > 0 && !tokenizer_) tokenizer_ = open_tokenizer_file(options.tokenizer);
+  }
 
   /// `left_out`: lines on what of the sources is no part of `files`.
   ImportReport run(const std::vector<SourceFile>& files, const std::vector<std::string>& left_out) {
     for (const std::string& line : left_out)
       if (report_.problems.size() < kMostProblems) report_.problems.push_back(line);
     for (const SourceFile& file : files) total_bytes_ += file.bytes;
-    for (const SourceFile& file : files) {
-      file_ = &file;
-      read_documents(file, *this);
-      bytes_before_ += file.bytes;
+    try {
+      for (const SourceFile& file : files) {
+        file_ = &file;
+        read_documents(file, *this);
+        bytes_before_ += file.bytes;
+      }
+    } catch (const Enough&) {
     }
     check_outcome(files);
-    const nlohmann::json origin = {{"made_by", "import"},
-                                   {"documents", report_.documents},
-                                   {"duplicates", report_.duplicates},
-                                   {"invalid_utf8", report_.invalid_utf8},
-                                   {"malformed", report_.malformed}};
+    nlohmann::json origin = {{"made_by", "import"},
+                             {"documents", report_.documents},
+                             {"duplicates", report_.duplicates},
+                             {"invalid_utf8", report_.invalid_utf8},
+                             {"malformed", report_.malformed}};
+    if (report_.too_short > 0) origin["too_short"] = report_.too_short;
     writer_.finish(origin, options_.replace ? Existing::replace : Existing::refuse);
     return report_;
   }
@@ -104,7 +111,9 @@ class Importer : public DocumentVisitor {
     add(bytes, file_->domain, line);
   }
 
-  void too_long(int64_t line) override { malformed(line, "more than " + std::to_string(kLongestLine >> 20) + " MiB in one line"); }
+  void too_long(int64_t line) override {
+    malformed(line, "more than " + std::to_string(kLongestLine >> 20) + " MiB in one " + (file_->separator ? "row" : "line"));
+  }
 
   void progress(int64_t bytes_of_file) override {
     if (progress_)
@@ -112,7 +121,14 @@ class Importer : public DocumentVisitor {
                 file_->path.filename().string() + ": " + std::to_string(report_.documents) + " documents");
   }
 
+  void malformed(int64_t line, const std::string& what) override {
+    ++report_.malformed;
+    problem(line, what);
+  }
+
  private:
+  struct Enough {};  ///< thrown where the corpus has what was asked for
+
   void record(std::string_view line, int64_t number) {
     std::string twice;
     const auto json = parse_line(line, twice);
@@ -132,7 +148,12 @@ class Importer : public DocumentVisitor {
   void add(std::string_view text, const std::string& domain, int64_t line) {
     if (text.empty()) return malformed(line, "an empty document");
     if (text.find('\0') != text.npos) return malformed(line, "a zero byte: this is no text");
+    if (too_short(text)) {
+      ++report_.too_short;
+      return;
+    }
     const DocumentKey key = document_key(text);
+    if (!seen_.contains(key) && full(text)) throw Enough();
     if (!seen_.insert(key).second) {
       ++report_.duplicates;
       return;
@@ -158,9 +179,14 @@ class Importer : public DocumentVisitor {
     return place < options_.validation_share + options_.test_share ? Split::test : Split::train;
   }
 
-  void malformed(int64_t line, const std::string& what) {
-    ++report_.malformed;
-    problem(line, what);
+  bool too_short(std::string_view text) const {
+    if (static_cast<int64_t>(text.size()) < options_.min_bytes) return true;
+    return tokenizer_ && static_cast<int64_t>(tokenizer_->encode(text).size()) < options_.min_tokens;
+  }
+
+  bool full(std::string_view more) const {
+    return (options_.max_documents > 0 && report_.documents == options_.max_documents) ||
+           (options_.max_bytes > 0 && report_.bytes + static_cast<int64_t>(more.size()) > options_.max_bytes);
   }
 
   void problem(int64_t line, const std::string& what) {
@@ -187,6 +213,7 @@ class Importer : public DocumentVisitor {
   ImportReport report_;
   std::unordered_set<DocumentKey, DocumentKeyHash> seen_;
   std::map<std::string, std::string> plain_names_;
+  std::unique_ptr<Tokenizer> tokenizer_;  ///< that counts tokens, where they are
   const SourceFile* file_ = nullptr;
   int64_t total_bytes_ = 0, bytes_before_ = 0;
   bool domain_field_seen_ = false;
@@ -199,6 +226,8 @@ void check_options(const ImportOptions& options) {
     throw UsageError("corpus name \"" + options.name + "\" is built in, choose another");
   if (!(options.validation_share >= 0 && options.test_share >= 0 && options.validation_share + options.test_share < 1))
     throw UsageError("the shares of validation and test must be at least 0 and together less than 1");
+  if (options.min_bytes < 0 || options.min_tokens < 0 || options.max_documents < 0 || options.max_bytes < 0)
+    throw UsageError("lengths and counts of documents must be at least 0");
   for (const auto& [from, to] : options.rename)
     if (plain_domain(to).empty()) throw UsageError("rename \"" + from + "\" to \"" + to + "\": the new name has no letter or digit");
   if (!options.replace && fs::exists(corpora_folder() / options.name))

@@ -17,7 +17,7 @@ namespace {
 
 /// The parts of a name between dots, without those that say only how it is stored: "web.train.jsonl.zst" → web, train.
 std::vector<std::string> name_parts(const fs::path& path) {
-  static const std::set<std::string> storage{"gz", "zst", "jsonl", "ndjson", "json", "txt", "md", "text", "rst"};
+  static const std::set<std::string> storage{"gz", "zst", "jsonl", "ndjson", "json", "csv", "tsv", "txt", "md", "text", "rst"};
   std::string name = path.filename().string();
   std::vector<std::string> parts;
   for (size_t at = 0; at <= name.size();) {
@@ -41,13 +41,22 @@ bool is_json_lines(const fs::path& path) {
   return name.extension() == ".jsonl" || name.extension() == ".ndjson" || name.extension() == ".json";
 }
 
+/// Between the values of a table, by its name; 0 for what is none.
+char separator_of(const fs::path& path) {
+  const fs::path name = path.extension() == ".gz" || path.extension() == ".zst" ? path.stem() : path.filename();
+  return name.extension() == ".csv" ? ',' : name.extension() == ".tsv" ? '\t' : '\0';
+}
+
 /// Tables in binary forms: what is read as text of them is none. Throws DataError.
 void refuse_binary(const fs::path& path) {
-  static const std::set<std::string> tables{".parquet", ".arrow", ".feather"};
-  if (tables.contains(path.extension().string()))
-    throw DataError(path.string() + ": " + path.extension().string().substr(1) +
-                    " files are not read; expected text, or JSON lines (.jsonl, also as .gz or .zst), into which the tools that read them "
-                    "can turn them");
+  const std::string form = path.extension().string();
+  if (form != ".parquet" && form != ".arrow" && form != ".feather") return;
+  const std::string reader = form == ".parquet" ? "parquet" : "feather", written = path.stem().string() + ".jsonl";
+  throw DataError(
+      path.string() + ": " + form.substr(1) +
+      " files are not read; expected text, or JSON lines (.jsonl, also as .gz or .zst). Python turns them into that (pip install "
+      "pandas pyarrow): python3 -c \"import pandas; pandas.read_" +
+      reader + "('" + path.filename().string() + "').to_json('" + written + "', orient='records', lines=True)\"");
 }
 
 /// A part of a larger set, "part-00001" or "000_00000", names no domain.
@@ -89,7 +98,8 @@ std::string find_domain(const SourceFile& file, const fs::path& source, const fs
 
 SourceFile describe(const fs::path& path, const fs::path& source, const fs::path& inside, bool use_file_splits) {
   refuse_binary(path);
-  SourceFile file{path, is_json_lines(path), {}, {}, static_cast<int64_t>(fs::file_size(path))};
+  const char separator = separator_of(path);
+  SourceFile file{path, is_json_lines(path) || separator, {}, {}, static_cast<int64_t>(fs::file_size(path)), separator};
   file.domain = find_domain(file, source, inside);
   if (use_file_splits) file.split = find_split(file, inside);
   return file;
@@ -133,6 +143,14 @@ std::vector<SourceFile> files_of_folder(const fs::path& folder, bool use_file_sp
     throw DataError(error.path1().string() + ": cannot read the folder: " + error.code().message());
   }
   std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  const auto table = [](const auto& file) { return file.separator != 0; };
+  if (!std::all_of(files.begin(), files.end(), table)) {  // text with tables among it: those are text as well
+    for (SourceFile& file : files)
+      if (table(file)) {
+        file.json_lines = false, file.separator = 0;
+        file.domain = find_domain(file, folder, file.path.lexically_relative(folder));
+      }
+  }
   if (std::any_of(files.begin(), files.end(), [](const auto& file) { return file.json_lines; }))
     std::erase_if(files, [](const auto& file) { return !file.json_lines; });
   if (files.empty()) throw DataError(folder.string() + ": the folder holds no file to import");

@@ -3,7 +3,7 @@
 set -u
 program=$1 sources=$2 seconds=$3 folder=${4:-fuzz-finds} failed=0
 mkdir -p "$folder"
-for target in config overrides study figure filter journal run_json run_journal tokenizer documents; do
+for target in config overrides study figure filter journal run_json run_journal tokenizer tokenizer_json rank_file documents; do
   mkdir -p "$folder/$target.corpus"
   set -- "$folder/$target.corpus"
   for seeds in "$sources/tests/fuzz/seeds/$target" $(case $target in

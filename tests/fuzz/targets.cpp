@@ -20,6 +20,7 @@
 #include "models/config/config.h"
 #include "models/config_text.h"
 #include "models/corpus/document_reader.h"
+#include "models/corpus/piece_tokenizer.h"
 #include "models/corpus/token_shards.h"
 #include "models/corpus/tokenizer.h"
 
@@ -118,13 +119,18 @@ void run_journal(std::string_view bytes) {
   static_cast<void>(outline.lost());
 }
 
-void tokenizer(std::string_view bytes) {
-  const auto parsed = parse_sentencepiece(std::string(bytes), "fuzz");
-  const std::vector<int32_t> tokens = parsed->encode("The quick brown f\xc3\xb6x, 123\n\t end");
-  for (const int32_t token : tokens) require(token >= 0 && token < parsed->vocabulary(), "a token outside the vocabulary");
-  parsed->decode(tokens);
-  for (int32_t token = 0; token < std::min<int64_t>(parsed->vocabulary(), 100); ++token) parsed->piece(token);
+/// What is accepted encodes and decodes, and is the same when it is read again from a run.
+void check_tokenizer(const Tokenizer& parsed) {
+  const std::vector<int32_t> tokens = parsed.encode("The quick brown f\xc3\xb6x, 123\n\t \xff end");
+  for (const int32_t token : tokens) require(token >= 0 && token < parsed.vocabulary(), "a token outside the vocabulary");
+  parsed.decode(tokens);
+  for (int32_t token = 0; token < std::min<int64_t>(parsed.vocabulary(), 100); ++token) parsed.piece(token);
+  require(parse_tokenizer(parsed.serialized(), parsed.name())->hash() == parsed.hash(), "a tokenizer is another when it is read again");
 }
+
+void tokenizer(std::string_view bytes) { check_tokenizer(*parse_sentencepiece(std::string(bytes), "fuzz")); }
+void tokenizer_json(std::string_view bytes) { check_tokenizer(*parse_tokenizer_json(std::string(bytes), "fuzz")); }
+void rank_file(std::string_view bytes) { check_tokenizer(*parse_rank_file(std::string(bytes), "cl100k_base")); }
 
 void token_shards(std::string_view bytes) {
   written("shards/fuzz_train.bin", bytes);
@@ -141,16 +147,19 @@ class Pieces : public DocumentVisitor {
  public:
   void piece(std::string_view bytes, int64_t) override { require(bytes.size() <= kLongestLine, "a piece longer than a line may be"); }
   void too_long(int64_t) override {}
+  void malformed(int64_t, const std::string&) override {}
   void progress(int64_t) override {}
 };
 
 /// The first byte says which kind of file it is.
 void documents(std::string_view bytes) {
   if (bytes.empty()) return;
-  static constexpr const char* kNames[] = {"text.jsonl", "text.txt", "text.jsonl.gz", "text.jsonl.zst"};
+  static constexpr const char* kNames[] = {"text.jsonl", "text.txt", "text.jsonl.gz", "text.jsonl.zst", "text.csv", "text.tsv"};
+  const size_t kind = static_cast<unsigned char>(bytes[0]) % std::size(kNames);
   SourceFile file;
-  file.path = written(kNames[static_cast<unsigned char>(bytes[0]) % 4], bytes.substr(1));
-  file.json_lines = static_cast<unsigned char>(bytes[0]) % 4 != 1;
+  file.path = written(kNames[kind], bytes.substr(1));
+  file.json_lines = kind != 1;
+  file.separator = kind == 4 ? ',' : kind == 5 ? '\t' : '\0';
   file.bytes = static_cast<int64_t>(bytes.size()) - 1;
   Pieces pieces;
   read_documents(file, pieces);
@@ -182,6 +191,8 @@ const std::vector<FuzzTarget>& fuzz_targets() {
                                            {"run_json", run_json},
                                            {"run_journal", run_journal},
                                            {"tokenizer", tokenizer},
+                                           {"tokenizer_json", tokenizer_json},
+                                           {"rank_file", rank_file},
                                            {"documents", documents},
                                            {"inspection", inspection},
                                            {"base64", base64},
