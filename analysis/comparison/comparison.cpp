@@ -49,9 +49,12 @@ double spent(const Run& run, const Column Series::*column) {
 }
 
 void add_cost(ComparisonRow& row, const std::vector<const Run*>& seeds) {
-  const json& provenance = seeds.front()->info().provenance;
-  if (provenance.contains("embedding_parameters")) row.embedding_parameters = provenance.at("embedding_parameters").get<int64_t>();
-  row.state_bytes = provenance.value("state_bytes_per_token", kUnknown);
+  const auto noted = [&](const char* name) {
+    const json value = seeds.front()->info().provenance.value(name, json());
+    return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+  };
+  if (const auto embeddings = noted("embedding_parameters")) row.embedding_parameters = static_cast<int64_t>(*embeddings);
+  row.state_bytes = noted("state_bytes_per_token").value_or(kUnknown);
   row.tokens = mean_over(seeds, [](const Run& r) { return spent(r, &Series::tokens); });
   row.flops = mean_over(seeds, [](const Run& r) { return spent(r, &Series::flops); });
   row.seconds = mean_over(seeds, [](const Run& r) { return spent(r, &Series::seconds); });

@@ -183,9 +183,10 @@ RunSummary summarize(const fs::path& directory) {
   summary.state = info.state;
   summary.live = lock_holder(directory).has_value();
   summary.step = info.step, summary.steps = info.steps, summary.seed = info.seed, summary.parameters = info.parameters;
-  if (const Json embeddings = info.provenance.value("embedding_parameters", Json()); embeddings.is_number())
+  const auto noted = [&](const char* name) { return info.provenance.value(name, Json()); };
+  if (const Json embeddings = noted("embedding_parameters"); embeddings.is_number())
     summary.parameters_without_embeddings = static_cast<double>(info.parameters) - embeddings.get<double>();
-  summary.state_bytes_per_token = info.provenance.value("state_bytes_per_token", 0.0);
+  if (const Json state = noted("state_bytes_per_token"); state.is_number()) summary.state_bytes_per_token = state;
   summary.message = info.message;
   summary.end = end_of(run);
   add_cost(run, 0, summary);

@@ -68,6 +68,7 @@ bool has_setting(const Json& architecture, const std::string& name) {
 
 /// Settings that came later, with a default that is what had been done before: configs without them are equal to those with it.
 constexpr std::pair<const char*, const char*> kAdded[] = {
+    {"data", "vocabulary_multiple"},
     {"data", "weights"},
     {"data", "min_document_tokens"},
     {"data", "max_document_tokens"},

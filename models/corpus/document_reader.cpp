@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "kernels/engine/error.h"
 #include "models/corpus/byte_stream.h"
 #include "models/corpus/utf8.h"
 
@@ -85,7 +86,8 @@ class TextCutter {
 /// the names in the first row. Of a row that is too long only the end is looked for.
 class RowSplitter {
  public:
-  RowSplitter(DocumentVisitor& visitor, char separator) : visitor_(visitor), separator_(separator) {}
+  RowSplitter(DocumentVisitor& visitor, std::string file, char separator)
+      : visitor_(visitor), file_(std::move(file)), separator_(separator) {}
 
   void feed(std::string& buffer) {
     for (const char c : buffer) take(c);
@@ -136,11 +138,17 @@ class RowSplitter {
     if (bytes_ > kLongestLine)
       visitor_.too_long(begin_);
     else if (names_.empty())
-      names_ = fields_;
+      take_names();
     else
       hand_over();
     fields_.clear();
     bytes_ = 0;
+  }
+
+  void take_names() {
+    names_ = fields_;
+    if (std::any_of(names_.begin(), names_.end(), [](const std::string& name) { return valid_utf8(name) != name.size(); }))
+      throw DataError(file_ + ": the names of its columns, in the first row, are not valid UTF-8");
   }
 
   void hand_over() {
@@ -155,6 +163,7 @@ class RowSplitter {
   }
 
   DocumentVisitor& visitor_;
+  std::string file_;
   char separator_;
   std::vector<std::string> names_, fields_;
   std::string field_;
@@ -179,7 +188,7 @@ void read_with(ByteStream& stream, DocumentVisitor& visitor, More... more) {
 void read_documents(const SourceFile& file, DocumentVisitor& visitor) {
   const auto stream = ByteStream::open(file.path);
   if (file.separator)
-    read_with<RowSplitter>(*stream, visitor, file.separator);
+    read_with<RowSplitter>(*stream, visitor, file.path.string(), file.separator);
   else if (file.json_lines)
     read_with<LineSplitter>(*stream, visitor);
   else
