@@ -18,6 +18,7 @@
 #include "analysis/studies/study_folder.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/two_columns.h"
+#include "ui/configure/plain_scroll.h"
 #include "ui/kept_zoom.h"
 #include "ui/live/live_figures.h"
 #include "ui/page.h"
@@ -243,7 +244,10 @@ QWidget* ComparePage::makeTables() {
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(equal_card_, 1);
   layout->addWidget(end_card_, 1);
-  layout->addWidget(verdict_);
+  auto* words = new PlainScroll(verdict_, tables);  // many runs have many words: what is compared stays in view
+  words->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Maximum);
+  words->setMaximumHeight(8 * fontMetrics().lineSpacing());
+  layout->addWidget(words);
   return tables;
 }
 
