@@ -12,7 +12,7 @@ namespace saccade {
 namespace {
 
 constexpr int64_t kFormat = 1;
-constexpr int kDeflate = 0;  // weights shrink by a seventh at the most, which takes twenty times as long as to write them
+constexpr int kDeflate = 0;  // weights shrink by a seventh at the most, which takes some fifty times as long as to write them
 
 constexpr const char* kWeights = "weights";
 constexpr const char* kGroups = "optimizer_state";  ///< names of the optimizer's folders; files without it have those of AdamW

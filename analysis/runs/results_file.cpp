@@ -178,6 +178,7 @@ void write_head_axes(const h5::Group& group, const std::vector<double>& steps, i
 
 void write_statistics(const h5::Group& run, const RunHistory& history, const RunInfo& info) {
   const std::vector<std::string> mixers = layer_mixers(info);
+  const bool has_mamba1 = info.config.dump().find("\"mamba1\"") != std::string::npos;
   for (const auto& [name, table] : head_tables(history)) {
     const int64_t layers = std::max<int64_t>(1, table.layers), per_record = layers * table.heads;
     std::vector<double> values(table.records.size() * static_cast<size_t>(per_record), std::nan("")), steps;
@@ -196,8 +197,7 @@ void write_statistics(const h5::Group& run, const RunHistory& history, const Run
     group.write<double>("value", values, {static_cast<int64_t>(steps.size()), layers, table.heads});
     describe(group, "value", table.unit, name + (table.unit == "1" ? "" : " (" + table.unit + ")"));
     group.set_attribute("description", meaning_of(name));
-    if (info.config.dump().find("\"mamba1\"") != std::string::npos)
-      group.set_attribute("heads", std::string("of mamba1: inner channels, evenly spaced, that stand for all"));
+    if (has_mamba1) group.set_attribute("heads", std::string("of mamba1: inner channels, evenly spaced, that stand for all"));
     write_head_axes(group, steps, layers, table.heads);
     if (!mixers.empty()) group.write_texts("layer_mixers", mixers);
   }

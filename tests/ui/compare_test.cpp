@@ -94,7 +94,8 @@ class CompareTest : public QObject {
                                      "Transformer++\t4.058\t0.006\t–\t2\n"
                                      "Avey\t4.190\t–\t+0.132\t1\n"));
     QVERIFY(end.asText().contains("Transformer++\t10.02 M\t7.6 M\t3.100\t3.900\t3.800\n"));
-    end.setComparison(comparison, std::vector<ComparisonTable::More>(comparison.rows.size(), {0.25, 2e6, 3e12}));
+    for (ComparisonRow& row : comparison.rows) row.tokens = 2e6, row.flops = 3e12;
+    end.setComparison(comparison, std::vector<double>(comparison.rows.size(), 0.25));
     QVERIFY2(end.asText().contains("\t3.800\t0.800\t0.250\t2 M\t3 T\n"), qPrintable(end.asText()));
   }
 

@@ -11,7 +11,6 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
-#include <cmath>
 
 #include "analysis/comparison/groups.h"
 #include "analysis/figures/recipe.h"
@@ -60,23 +59,15 @@ struct Wanted {
   TuningOfRun tuning;
 };
 
-/// Means over the seeds of each row.
-std::vector<ComparisonTable::More> more_of(const RunSet& runs) {
-  std::vector<ComparisonTable::More> all;
+/// Of each row, the mean over its seeds.
+std::vector<double> entropies_of(const RunSet& runs) {
+  std::vector<double> entropies;
   for (const RunGroup& group : group_runs(runs)) {
-    const auto mean = [&](const auto& number) {
-      double sum = 0;
-      for (const Run* run : group.seeds) sum += number(*run);
-      return sum / static_cast<double>(group.seeds.size());
-    };
-    const auto flops = [](const Run& run) {
-      const Series* steps = run.find("train/loss");
-      return steps && !steps->flops.empty() ? steps->flops.back() : double(NAN);
-    };
-    all.push_back({mean([](const Run& run) { return run_number(run, "entropy"); }),
-                   mean([](const Run& run) { return run_number(run, "tokens"); }), mean(flops)});
+    double sum = 0;
+    for (const Run* run : group.seeds) sum += run_number(*run, "entropy");
+    entropies.push_back(sum / static_cast<double>(group.seeds.size()));
   }
-  return all;
+  return entropies;
 }
 
 /// The group of the baseline, else of the current run, first: the others are measured against it. Its name is the one of the selection.
@@ -91,7 +82,7 @@ ComparePage::Made made(const std::shared_ptr<const ShownRuns>& shown, const Want
   if (first != runs.end()) std::rotate(runs.begin(), first, first + 1);
   ComparePage::Made result;
   result.comparison = compare(runs, wanted.at_loss, wanted.domain, {}, wanted.pretraining, wanted.tuning);
-  result.more = more_of(runs);
+  result.entropies = entropies_of(runs);
   for (ComparisonRow& row : result.comparison.rows)
     for (const ShownGroup& group : shown->groups)
       for (const SharedRun& run : group.seeds)
@@ -316,7 +307,7 @@ void ComparePage::show(const Made& made) {
   trajectories_->setPrepared(made.figure);
   keep_zoom(*trajectories_, session_.place(), "compare/zoom");  // another loss on the x axis ends it
   equal_->setComparison(comparison);
-  end_->setComparison(comparison, made.more);
+  end_->setComparison(comparison, made.entropies);
   equal_card_->setTitle(tr("At equal pre-training loss"),
                         comparison.equal_loss ? tr("%1 nats · mean of seeds").arg(QString::number(*comparison.equal_loss, 'f', 3))
                                               : tr("no loss that all have reached"));

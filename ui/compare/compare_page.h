@@ -25,7 +25,7 @@ class ComparePage : public QWidget {
   struct Made {
     Comparison comparison;
     std::shared_ptr<const PreparedFigure> figure;
-    std::vector<ComparisonTable::More> more;  ///< of every row
+    std::vector<double> entropies;  ///< of every row
   };
   ComparePage(Session& session, QWidget* parent);
 

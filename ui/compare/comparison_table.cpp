@@ -32,7 +32,7 @@ QString signed_loss(double value) {
 
 ComparisonTable::ComparisonTable(Kind kind, const RunList* runs, QObject* parent) : QAbstractTableModel(parent), kind_(kind), runs_(runs) {}
 
-void ComparisonTable::setComparison(const Comparison& comparison, const std::vector<More>& more) {
+void ComparisonTable::setComparison(const Comparison& comparison, const std::vector<double>& entropies) {
   const auto optional = [](const std::optional<double>& value) { return value.value_or(NAN); };
   beginResetModel();
   rows_.clear();
@@ -66,7 +66,7 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
       for (const auto& [domain, value] : comparison.rows.front().domains)
         columns_.push_back({QString::fromStdString(domain), tr("OOD loss on this domain at the end, nats")});
     const size_t domains_end = columns_.size();
-    const bool has_more = more.size() == rows_.size();
+    const bool has_more = entropies.size() == rows_.size();
     if (has_more)
       for (Column& column :
            std::vector<Column>{{tr("gap"), tr("OOD loss minus in-domain loss at the end, nats")},
@@ -95,10 +95,11 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
         rows_[i].cells.push_back({loss(of_domain), of_domain});
       }
       if (has_more) {
-        const More& of = more[i];
         const double gap = row.ood_loss - row.pretraining_loss;
-        for (Cell& cell : std::vector<Cell>{
-                 {loss(gap), gap}, {loss(of.entropy), of.entropy}, {positive(of.tokens), of.tokens}, {positive(of.flops), of.flops}})
+        for (Cell& cell : std::vector<Cell>{{loss(gap), gap},
+                                            {loss(entropies[i]), entropies[i]},
+                                            {positive(row.tokens), row.tokens},
+                                            {positive(row.flops), row.flops}})
           rows_[i].cells.push_back(std::move(cell));
       }
       if (!paired) continue;

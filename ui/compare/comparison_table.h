@@ -19,14 +19,10 @@ class ComparisonTable : public QAbstractTableModel {
   /// `runs`: whose look a row's first cell has, by RunList's roles; may be null.
   explicit ComparisonTable(Kind kind, const RunList* runs = nullptr, QObject* parent = nullptr);
 
-  /// What a row is worth beside its losses, means of seeds at the end; NaN where not known.
-  struct More {
-    double entropy, tokens, flops;  ///< entropy normalised, mean of the layers
-  };
-  /// `more`: of every row, for the table of ends.
-  void setComparison(const Comparison& comparison, const std::vector<More>& more = {});
+  /// `entropies`: of every row, for the table of ends: normalised, mean of the layers and seeds at the end; NaN where not known.
+  void setComparison(const Comparison& comparison, const std::vector<double>& entropies = {});
 
-  std::vector<int> moreColumns() const { return more_columns_; }  ///< that `more` fills
+  std::vector<int> moreColumns() const { return more_columns_; }  ///< that are shown where there is room
 
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;
