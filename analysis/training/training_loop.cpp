@@ -127,7 +127,7 @@ void TrainingLoop::write_checkpoint(const StepRecord& step) {
   const bool aside = trainer.device().is_cuda() || trainer.state_bytes() <= kCopiedState;
   auto checkpoint = std::make_shared<Checkpoint>(Checkpoint{writer_.info().config, input_.corpus.hash(), input_.tokenizer->name(),
                                                             input_.tokenizer->hash(), input_.tokenizer->serialized(),
-                                                            aside ? trainer.copied_state() : trainer.state()});
+                                                            aside ? trainer.copied_state() : trainer.state(), input_.choices});
   files_.add([this, checkpoint, on_course = course_.on_course(), at = step.step] {
     if (on_course) keeper_.keep(at);
     const std::string problem = keeper_.write(*checkpoint);
@@ -142,16 +142,20 @@ void TrainingLoop::measure(const StepRecord& step, const Measured& have) {
   Trainer& trainer = *input_.trainer;
   const TrainingConfig& training = trainer.config().training;
   const Position at = position_of(step);
+  bool measured = false;
   if (due(training.evaluate_every, step.step) && have.evaluation < step.step) {
     timed("evaluations", [&] { last_evaluation_ = evaluate_domains(trainer, input_.evaluation, at); });
     writer_.add(*last_evaluation_);
     if (trainer.data().weighted()) writer_.add(data_use(trainer, at));
     writer_.log(describe(step, *last_evaluation_));
+    measured = true;
   }
   if (due(training.probe_every, step.step) && have.statistics < step.step) {
     wait_for_files();
-    timed("probes", [&] { writer_.add(probe_statistics(trainer, input_.evaluation.front(), at)); });
+    timed("probes", [&] { writer_.add(probe_statistics(trainer, input_.evaluation.front(), at, input_.choices)); });
+    measured = true;
   }
+  if (measured) writer_.add(memory_use(trainer, at));
   if (due(training.capture_every > 0 ? training.capture_every : training.checkpoint_every, step.step) && !have.captures)
     timed("captures", [&] {
       files_.add([this, at = step.step, captures = capture_samples(trainer, input_.evaluation, *input_.tokenizer, at)] {
@@ -177,6 +181,8 @@ void TrainingLoop::measure_what_is_missing(const StepRecord& step) {
   if (step.step == forked_step(writer_.info())) return;  // nothing is measured at the start of a run, which a fork's parent measured
   Measured have = measured_;
   have.captures = std::filesystem::exists(step_file(writer_.info().directory, kCaptures, step.step));
+  if (have.statistics == step.step)  // recorded, but the checkpoint is from before; what is chosen now is what the next probe needs
+    probe_statistics(*input_.trainer, input_.evaluation.front(), position_of(step), input_.choices);
   measure(step, have);
   if (input_.config.training.stop_at_accuracy > 0 && have.evaluation == step.step)  // recorded, and what the run may have ended at
     last_evaluation_ = evaluate_domains(*input_.trainer, input_.evaluation, position_of(step));
@@ -190,7 +196,8 @@ void TrainingLoop::observe_start(const StepRecord& start) {
   last_evaluation_ = evaluate_domains(trainer, input_.evaluation, at);
   writer_.add(*last_evaluation_);
   writer_.log(describe(start, *last_evaluation_));
-  writer_.add(probe_statistics(trainer, input_.evaluation.front(), at));
+  writer_.add(probe_statistics(trainer, input_.evaluation.front(), at, input_.choices));
+  writer_.add(memory_use(trainer, at));
   writer_.add(0, capture_samples(trainer, input_.evaluation, *input_.tokenizer, at));
   write_checkpoint(start);
 }

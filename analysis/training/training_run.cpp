@@ -302,6 +302,7 @@ RunState resume_run(const fs::path& directory, const RunProgress& progress, cons
   TrainingInput input = prepare_training(config, progress, checkpoint ? stored_tokenizer(*checkpoint, directory) : nullptr);
   require_same_corpus(writer.info(), input.corpus);
   if (checkpoint) input.trainer->restore(checkpoint->state);
+  if (checkpoint) input.choices = checkpoint->choices;
   const bool went_back = options.from || writer.info().state == RunState::diverged;
   if (went_back || repeats) writer.give_up_behind(step);  // first: those have the config from before a change
   if (!changed.is_null()) writer.change_config(step, changed, options.changes);
@@ -389,6 +390,7 @@ RunState fork_run(const Fork& fork, const RunConfig& config, const fs::path& dir
              (other ? ", from the beginning of other text" : ", on in the parent's text"));
   checkpoint.config = writer.info().config;
   checkpoint.corpus_hash = input->corpus.hash();
+  checkpoint.choices.clear();                                              // those of a run that may have been probed on other text
   write_checkpoint(step_file(directory, kCheckpoints, step), checkpoint);  // so that it can be resumed before it has written its own
   return train(writer, *input, step, progress, stop);
 }

@@ -50,6 +50,8 @@ class HeadProbe {
   static int64_t looked_at_bytes(int64_t heads, int64_t length);
   /// CPU memory in passing, where the pass plans.
   void needs_memory(int64_t host_bytes) { probe_.needs_memory(host_bytes); }
+  /// What was chosen in each sequence, [B, heads, queries] or [B, heads, queries, per query]; −1: nothing.
+  void chose(const Tensor& chosen);
   /// What the maps show a choice of.
   void selects(const Selection& selection) { probe_.selects(layer_, selection); }
 
