@@ -361,8 +361,7 @@ struct SelectionWords {
 constexpr SelectionWords kWords[] = {
     {"captured_mass", QT_TRANSLATE_NOOP("LivePage", "Captured mass"), QT_TRANSLATE_NOOP("LivePage", "of the choice, 1 = nothing lost")},
     {"margin", QT_TRANSLATE_NOOP("LivePage", "Margin"), QT_TRANSLATE_NOOP("LivePage", "least chosen score − best rejected one")},
-    {"churn", QT_TRANSLATE_NOOP("LivePage", "Churn"),
-     QT_TRANSLATE_NOOP("LivePage", "share of queries that changed their choice")},
+    {"churn", QT_TRANSLATE_NOOP("LivePage", "Churn"), QT_TRANSLATE_NOOP("LivePage", "share of queries that changed their choice")},
     {"dead_chunks", QT_TRANSLATE_NOOP("LivePage", "Dead chunks"), QT_TRANSLATE_NOOP("LivePage", "share of chunks that no query chooses")},
     {"usage_entropy", QT_TRANSLATE_NOOP("LivePage", "Usage entropy"),
      QT_TRANSLATE_NOOP("LivePage", "of how often each chunk is chosen, nats")},
