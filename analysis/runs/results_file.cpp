@@ -157,6 +157,8 @@ std::string meaning_of(const std::string& statistic) {
       {"margin", "score of the least that was chosen minus the best that was not"},
       {"chunk_distance", "how many chunks back the chosen one lies"},
       {"usage_entropy", "entropy of how often each chunk is chosen"},
+      {"dead_chunks", "share of the chunks that some query could choose and none did, by sequence"},
+      {"churn", "share of the queries that choose otherwise than at the probe before, on the same text"},
       {"skip", "weight of a token's own input beside what the recurrence reads (D of Mamba), which the other statistics leave out"}};
   const auto at = meanings.find(statistic);
   return at == meanings.end() ? statistic : at->second;

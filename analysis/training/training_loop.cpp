@@ -96,8 +96,7 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
                       .evaluation = std::move(evaluation),
                       .trainer = {},
                       .stores = std::move(stores),
-                      .domain_tokens = std::move(domain_tokens),
-                      .spent = {}};
+                      .domain_tokens = std::move(domain_tokens)};
   input.renew_trainer();
   lap("model");
   input.spent = std::move(spent);
@@ -147,7 +146,7 @@ void TrainingLoop::write_checkpoint(const StepRecord& step) {
   const bool aside = trainer.device().is_cuda() || trainer.state_bytes() <= kCopiedState;
   auto checkpoint = std::make_shared<Checkpoint>(Checkpoint{writer_.info().config, input_.corpus.hash(), input_.tokenizer->name(),
                                                             input_.tokenizer->hash(), input_.tokenizer->serialized(),
-                                                            aside ? trainer.copied_state() : trainer.state()});
+                                                            aside ? trainer.copied_state() : trainer.state(), input_.choices});
   const std::vector<int64_t> branches = cooldown_steps_of(input_.config.training);
   if (aside && std::find(branches.begin(), branches.end(), step.step) != branches.end()) branch_start_ = checkpoint;
   files_.add([this, checkpoint, on_course = course_.on_course(), at = step.step] {
@@ -164,16 +163,20 @@ void TrainingLoop::measure(const StepRecord& step, const Measured& have) {
   Trainer& trainer = *input_.trainer;
   const TrainingConfig& training = trainer.config().training;
   const Position at = position_of(step);
+  bool measured = false;
   if (due(training.evaluate_every, step.step) && have.evaluation < step.step) {
     timed("evaluations", [&] { last_evaluation_ = evaluate_domains(trainer, input_.evaluation, at); });
     writer_.add(*last_evaluation_);
     if (trainer.data().weighted()) writer_.add(data_use(trainer, at));
     writer_.log(describe(step, *last_evaluation_));
+    measured = true;
   }
   if (due(training.probe_every, step.step) && have.statistics < step.step) {
     wait_for_files();
-    timed("probes", [&] { writer_.add(probe_statistics(trainer, input_.evaluation.front(), at)); });
+    timed("probes", [&] { writer_.add(probe_statistics(trainer, input_.evaluation.front(), at, input_.choices)); });
+    measured = true;
   }
+  if (measured) writer_.add(memory_use(trainer, at));
   if (due(training.capture_every > 0 ? training.capture_every : training.checkpoint_every, step.step) && !have.captures)
     timed("captures", [&] {
       files_.add([this, at = step.step, captures = capture_samples(trainer, input_.evaluation, *input_.tokenizer, at)] {
@@ -199,6 +202,8 @@ void TrainingLoop::measure_what_is_missing(const StepRecord& step) {
   if (step.step == forked_step(writer_.info())) return;  // nothing is measured at the start of a run, which a fork's parent measured
   Measured have = measured_;
   have.captures = std::filesystem::exists(step_file(writer_.info().directory, kCaptures, step.step));
+  if (have.statistics == step.step)  // recorded, but the checkpoint is from before; what is chosen now is what the next probe needs
+    probe_statistics(*input_.trainer, input_.evaluation.front(), position_of(step), input_.choices);
   measure(step, have);
   if (input_.config.training.stop_at_accuracy > 0 && have.evaluation == step.step)  // recorded, and what the run may have ended at
     last_evaluation_ = evaluate_domains(*input_.trainer, input_.evaluation, position_of(step));
@@ -212,7 +217,8 @@ void TrainingLoop::observe_start(const StepRecord& start) {
   last_evaluation_ = evaluate_domains(trainer, input_.evaluation, at);
   writer_.add(*last_evaluation_);
   writer_.log(describe(start, *last_evaluation_));
-  writer_.add(probe_statistics(trainer, input_.evaluation.front(), at));
+  writer_.add(probe_statistics(trainer, input_.evaluation.front(), at, input_.choices));
+  writer_.add(memory_use(trainer, at));
   writer_.add(0, capture_samples(trainer, input_.evaluation, *input_.tokenizer, at));
   write_checkpoint(start);
 }
@@ -265,6 +271,7 @@ void TrainingLoop::run_branches(int64_t first, const StepRecord& step) {
   wait_for_files();
   const std::filesystem::path& directory = writer_.info().directory;
   const RunConfig trunk = input_.config;
+  const ProbedChoices choices = input_.choices;
   for (const int64_t start : open) try {
       tell("cooldown branch from step " + std::to_string(start));
       const bool begins = input_.trainer && at_hand && start == step.step && !branch_begun(directory, start);
@@ -276,6 +283,7 @@ void TrainingLoop::run_branches(int64_t first, const StepRecord& step) {
     }
   if (!input_.trainer) input_.renew_trainer();
   input_.follow(trunk);
+  input_.choices = choices;
   input_.trainer->skip(skipped_positions(writer_.info()));
   input_.trainer->restore(at_hand ? at_hand->state : read_checkpoint(step_file(directory, kCheckpoints, step.step)).state);
 }

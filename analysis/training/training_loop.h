@@ -19,8 +19,8 @@ struct TrainingInput {
   std::unique_ptr<Trainer> trainer;
   std::vector<std::shared_ptr<const SequenceStore>> stores;  ///< of the training domains, in their order
   std::vector<int64_t> domain_tokens;                        ///< of their text; empty for a generated task
-
-  std::map<std::string, double> spent;  ///< seconds, by what preparing went to
+  ProbedChoices choices = {};                                ///< at the last probe
+  std::map<std::string, double> spent = {};                  ///< seconds, by what preparing went to
 
   /// A trainer at the start; the one before goes first, with its memory.
   void renew_trainer();

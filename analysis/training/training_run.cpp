@@ -310,6 +310,7 @@ RunState resume_run(const fs::path& directory, const RunProgress& progress, cons
   TrainingInput input = prepare_training(config, progress, checkpoint ? stored_tokenizer(*checkpoint, directory) : nullptr);
   require_same_corpus(writer.info(), input.corpus);
   if (checkpoint) input.trainer->restore(checkpoint->state);
+  if (checkpoint) input.choices = checkpoint->choices;
   const bool went_back = options.from || writer.info().state == RunState::diverged;
   if (went_back || repeats) writer.give_up_behind(step);  // first: those have the config from before a change
   if (!changed.is_null()) writer.change_config(step, changed, options.changes);
@@ -403,6 +404,8 @@ RunState begin_fork(const RunInfo& parent, bool other_text, Checkpoint start, Tr
              (other_text ? ", from the beginning of other text" : ", on in the parent's text"));
   start.config = writer.info().config;
   start.corpus_hash = input.corpus.hash();
+  start.choices.clear();  // those of a run that may have been probed on other text
+  input.choices.clear();
   write_checkpoint(step_file(directory, kCheckpoints, step), start);  // so that it can be resumed before it has written its own
   return train(writer, input, step, progress, stop);
 }

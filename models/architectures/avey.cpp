@@ -379,8 +379,10 @@ class Avey : public Model {
   void report_ranker(const avey::Ranked& ranked, Probe& probe) const {
     HeadProbe whole(probe, -1);
     Arena host(Device::cpu());
-    if (whole.wants_statistics() && !whole.plans())
+    if (whole.wants_statistics() && !whole.plans()) {
       whole.heads("margin", "1", {avey::ranker_margin({ranked.chosen, {}, on_host(host, ranked.maxsim)})});
+      whole.chose(ranked.chosen.reshape({ranked.chosen.dim(0), 1, ranked.chosen.dim(1), ranked.chosen.dim(2)}));
+    }
     if (!whole.wants_maps()) return;
     whole.selects({Selection::Unit::split, s_.split});
     whole.map_of_first(MapKind::maxsim, ranked.maxsim);

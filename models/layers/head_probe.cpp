@@ -93,6 +93,13 @@ void HeadProbe::map_of_first(MapKind kind, const Tensor& tensor) {
   map(kind, tensor.slice(0, 1).reshape(rest));
 }
 
+void HeadProbe::chose(const Tensor& chosen) {
+  if (plans()) return;
+  ChosenSources choices{layer_, chosen.dim(1), chosen.dim(2), chosen.rank() > 3 ? chosen.dim(3) : 1, {}};
+  for (const double c : to_doubles(chosen.slice(0, 1))) choices.values.push_back(static_cast<int32_t>(c));
+  probe_.chose(std::move(choices));
+}
+
 void HeadProbe::map(MapKind kind, const Tensor& tensor) {
   map(kind, tensor.shape(), [&] {
     std::vector<float> all(static_cast<size_t>(tensor.size()));

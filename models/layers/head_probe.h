@@ -49,6 +49,8 @@ class HeadProbe {
   void map(MapKind kind, const Shape& shape, const std::function<std::vector<float>()>& values);
   /// CPU memory in passing, where the pass plans.
   void needs_memory(int64_t host_bytes) { probe_.needs_memory(host_bytes); }
+  /// What was chosen in each sequence, [B, heads, queries] or [B, heads, queries, per query]; −1: nothing.
+  void chose(const Tensor& chosen);
   /// What the maps show a choice of.
   void selects(const Selection& selection) { probe_.selects(layer_, selection); }
 
