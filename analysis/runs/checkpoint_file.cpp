@@ -6,6 +6,7 @@
 
 #include "analysis/runs/files.h"
 #include "analysis/runs/hdf5.h"
+#include "models/config_text.h"
 #include "models/corpus/sha256.h"
 
 namespace saccade {
@@ -79,7 +80,7 @@ Checkpoint read_header(const h5::Group& root) {
   c.corpus_hash = root.text_attribute("corpus_hash");
   c.tokenizer_name = root.text_attribute("tokenizer_name");
   c.tokenizer_hash = root.text_attribute("tokenizer_hash");
-  c.config = nlohmann::json::parse(root.read_text("config"), nullptr, false);
+  c.config = parse_json_or_discard(root.read_text("config"));
   if (c.config.is_discarded()) root.fail("damaged JSON", "config");
   const auto model = root.read<uint8_t>("tokenizer_model");
   c.tokenizer_model.assign(model.begin(), model.end());
