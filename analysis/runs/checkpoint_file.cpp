@@ -1,8 +1,8 @@
 #include "analysis/runs/checkpoint_file.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 
 #include "analysis/runs/files.h"
 #include "analysis/runs/hdf5.h"
@@ -106,7 +106,7 @@ Tensor read_tensor(const h5::Group& group, const std::string& name, Arena& arena
     using T = decltype(zero);
     const std::vector<T> values = group.read<T>(name);
     Tensor tensor = arena.allocate(shape, dtype_of<T>());
-    std::memcpy(tensor.raw(), values.data(), values.size() * sizeof(T));
+    std::copy(values.begin(), values.end(), tensor.data<T>());
     return tensor;
   };
   return group.is_double(name) ? fill(double{}) : fill(float{});
