@@ -16,7 +16,6 @@ const FuzzTarget* chosen = nullptr;
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   const char* name = std::getenv("FUZZ_TARGET");
-  const bool list = name && std::string_view(name) == "list";
   for (const FuzzTarget& target : fuzz_targets())
     if (name && target.name == name) chosen = &target;
   if (chosen) return 0;
