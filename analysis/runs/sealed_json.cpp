@@ -43,8 +43,10 @@ void write_sealed_json(const std::filesystem::path& path, const nlohmann::json& 
 
 nlohmann::json read_sealed_json(const std::filesystem::path& path) {
   const std::string text = read_text(path);
-  nlohmann::json object = parse_json_or_discard(text);
+  std::string twice;
+  nlohmann::json object = parse_json_or_discard(text, &twice);
   if (!object.is_object()) throw DataError(path.string() + " is damaged: no JSON");
+  if (!twice.empty()) throw DataError(path.string() + " is damaged: it has the key \"" + twice + "\" twice");
   if (object.contains("crc32c") && !seal_holds(std::string_view(text).substr(0, text.ends_with('\n') ? text.size() - 1 : text.size())))
     throw DataError(path.string() + " is damaged: it differs from its checksum");
   object.erase("crc32c");

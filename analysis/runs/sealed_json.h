@@ -18,7 +18,7 @@ constexpr size_t kSealSize = 21;  ///< bytes of that key and the brace behind it
 /// Puts a file of one sealed line in the place of `path` (replace_text). Throws DataError.
 void write_sealed_json(const std::filesystem::path& path, const nlohmann::json& object);
 /// The object. Files of earlier versions have no seal and are taken as they are. Throws DataError when the file cannot be read, is no JSON
-/// object, is nested deeper than 64 levels, or differs from its seal.
+/// object, has a key twice, is nested deeper than 64 levels, or differs from its seal.
 nlohmann::json read_sealed_json(const std::filesystem::path& path);
 
 }  // namespace saccade

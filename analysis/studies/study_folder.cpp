@@ -49,7 +49,11 @@ StudyState state_from(const Json& object, const fs::path& directory) try {
   throw DataError((directory / kStateFile).string() + " is damaged");
 }
 
-std::string stored_name(const fs::path& directory) { return read_state_json(directory).value("name", directory.filename().string()); }
+std::string stored_name(const fs::path& directory) {
+  const Json name = read_state_json(directory).value("name", Json(directory.filename().string()));
+  if (!name.is_string()) throw DataError((directory / kStateFile).string() + " is damaged");
+  return name;
+}
 
 void write_state(const fs::path& directory, const StudyState& state, const std::string& name) {
   write_sealed_json(directory / kStateFile, to_json(state, name));

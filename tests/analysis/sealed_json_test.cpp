@@ -45,8 +45,8 @@ class SealedJsonTest : public QObject {
 
   void what_is_none_is_refused_in_a_line() {
     const std::string deep = "{\"a\":" + std::string(200000, '[') + std::string(200000, ']') + "}";
-    for (const std::string& text :
-         {std::string(), std::string("[1]"), std::string("{\"a\":"), std::string("{\"crc32c\":\"00000000\"}"), deep}) {
+    for (const std::string& text : {std::string(), std::string("[1]"), std::string("{\"a\":"), std::string("{\"crc32c\":\"00000000\"}"),
+                                    std::string("{\"a\": 1, \"a\": 2}"), deep}) {
       write(text);
       const QString message = message_of<DataError>([&] { read_sealed_json(file()); });
       QVERIFY2(message.contains("damaged") && !message.contains('\n'), qPrintable(message));
