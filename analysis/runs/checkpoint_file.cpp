@@ -193,7 +193,7 @@ void write_checkpoint(const std::filesystem::path& path, const Checkpoint& check
   replace_file(path, [&](const std::filesystem::path& aside) {
     const std::string written = write_file(aside, checkpoint);
     read_checked(aside, false, h5::Origin::this_process);
-    if (h5::Reader(aside).root().text_attribute("sha256") != written)
+    if (h5::Reader(aside, h5::Origin::this_process).root().text_attribute("sha256") != written)
       throw DataError(path.string() + ": read back another checkpoint than written");
   });
 }

@@ -298,42 +298,7 @@ bool same_values(const std::vector<double>& a, const std::vector<double>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
 }
 
-bool holds_series(const std::filesystem::path& path, const RunHistory& history) {
-  const std::vector<Series> back = read_results_series(path);
-  const auto same = [](const Series& a, const Series& b) {
-    return a.name == b.name && a.unit == b.unit && same_values(a.value, b.value) && same_values(a.error, b.error) &&
-           std::all_of(kAxes.begin(), kAxes.end(), [&](const AxisColumn& axis) { return same_values(a.*axis.values, b.*axis.values); });
-  };
-  return std::equal(back.begin(), back.end(), history.series().begin(), history.series().end(), same);
-}
-
-}  // namespace
-
-void write_results_file(const RunInfo& info) {
-  const Journal journal = read_journal(info.directory);
-  replace_file(info.directory / "results.h5", [&](const std::filesystem::path& aside) {
-    write_file(aside, info, journal);
-    if (!holds_series(aside, journal.history)) throw DataError(aside.string() + ": read back other series than written");
-  });
-}
-
-bool results_file_is_current(const RunInfo& info) {
-  const Journal journal = read_journal(info.directory);
-  const std::filesystem::path path = info.directory / "results.h5";
-  try {
-    if (!holds_series(path, journal.history)) return false;
-    const h5::Reader file(path);
-    const h5::Group run = file.root().open("run");
-    const auto text = [&](const char* name) { return run.contains(name) ? run.read_text(name) : std::string(); };
-    return run.text_attribute("state") == to_string(info.state) && run.integer_attribute("step") == journal.history.step() &&
-           text(kLost) == journal.lost && text(kTaskScores) == digest_of(journal.history.task_scores());
-  } catch (const DataError&) {  // missing or damaged
-    return false;
-  }
-}
-
-std::vector<Series> read_results_series(const std::filesystem::path& path) {
-  const h5::Reader file(path);
+std::vector<Series> series_of(const h5::Reader& file) {
   if (file.root().integer_attribute("format_version") != kFormat) file.root().fail("another format version", ".");
   const h5::Group run = file.root().open("run");
   std::vector<Series> list;
@@ -349,5 +314,42 @@ std::vector<Series> read_results_series(const std::filesystem::path& path) {
   }
   return list;
 }
+
+bool holds_series(const std::filesystem::path& path, const RunHistory& history, h5::Origin origin) {
+  const std::vector<Series> back = series_of(h5::Reader(path, origin));
+  const auto same = [](const Series& a, const Series& b) {
+    return a.name == b.name && a.unit == b.unit && same_values(a.value, b.value) && same_values(a.error, b.error) &&
+           std::all_of(kAxes.begin(), kAxes.end(), [&](const AxisColumn& axis) { return same_values(a.*axis.values, b.*axis.values); });
+  };
+  return std::equal(back.begin(), back.end(), history.series().begin(), history.series().end(), same);
+}
+
+}  // namespace
+
+void write_results_file(const RunInfo& info) {
+  const Journal journal = read_journal(info.directory);
+  replace_file(info.directory / "results.h5", [&](const std::filesystem::path& aside) {
+    write_file(aside, info, journal);
+    if (!holds_series(aside, journal.history, h5::Origin::this_process))
+      throw DataError(aside.string() + ": read back other series than written");
+  });
+}
+
+bool results_file_is_current(const RunInfo& info) {
+  const Journal journal = read_journal(info.directory);
+  const std::filesystem::path path = info.directory / "results.h5";
+  try {
+    if (!holds_series(path, journal.history, h5::Origin::anyone)) return false;
+    const h5::Reader file(path);
+    const h5::Group run = file.root().open("run");
+    const auto text = [&](const char* name) { return run.contains(name) ? run.read_text(name) : std::string(); };
+    return run.text_attribute("state") == to_string(info.state) && run.integer_attribute("step") == journal.history.step() &&
+           text(kLost) == journal.lost && text(kTaskScores) == digest_of(journal.history.task_scores());
+  } catch (const DataError&) {  // missing or damaged
+    return false;
+  }
+}
+
+std::vector<Series> read_results_series(const std::filesystem::path& path) { return series_of(h5::Reader(path)); }
 
 }  // namespace saccade

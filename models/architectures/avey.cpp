@@ -394,7 +394,7 @@ class Avey : public Model {
     const auto map = [&](int64_t b) { return avey::read_map(host.tape, weights, ranked, contexts, heads, b); };
     if (watch.wants_statistics()) {
       watch.entropy(avey::read_entropy(host.tape, weights, ranked, contexts, heads));
-      watch.reads({contexts.batch, heads, contexts.tokens}, map);
+      watch.reads(host.tape, {contexts.batch, heads, contexts.tokens}, map);
     }
     if (watch.wants_maps()) watch.map(MapKind::weights, map(0));
   }
@@ -402,8 +402,7 @@ class Avey : public Model {
   /// Reads are put together on the CPU: a map of a sequence, beside what statistics or the capture make of it.
   static void plan_reads(const avey::ContextLayout& contexts, int64_t heads, DType dtype, HeadProbe& watch) {
     const int64_t T = contexts.tokens;
-    watch.needs_memory(heads * T * T * std::max<int64_t>(4, byte_size(dtype)) +
-                       watch.wants_statistics() * HeadProbe::looked_at_bytes(heads, T));
+    watch.needs_memory(heads * T * T * std::max<int64_t>(4, byte_size(dtype)));
     if (watch.wants_maps()) watch.map(MapKind::weights, {heads, T, T}, {});
   }
 

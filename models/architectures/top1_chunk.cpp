@@ -110,7 +110,7 @@ class Top1ChunkMixer : public Mixer {
     const auto weights = [&](int64_t b) { return top1_chunk_weights(tape, q, k, result, heads_.score(), options_, b); };
     if (heads.wants_statistics()) {
       heads.entropy(result.entropy);
-      heads.reads(result.lse.shape(), weights);
+      heads.reads(tape, result.lse.shape(), weights);
       report_selection(heads, result);
     }
     if (heads.wants_maps()) {
