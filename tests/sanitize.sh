@@ -13,5 +13,6 @@ targets=$(for program in $programs; do ninja -C "$build" -t query "$program" >/d
 ninja -C "$build" saccade saccade-workbench $targets
 here=$(pwd)
 export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
+export LSAN_OPTIONS="suppressions=$here/tests/support/lsan.supp:print_suppressions=0"
 export TSAN_OPTIONS="suppressions=$here/tests/support/tsan.supp:halt_on_error=1:second_deadlock_stack=1"
 ctest --test-dir "$build" -R "$tests" --output-on-failure -j 2
