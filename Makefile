@@ -3,7 +3,7 @@ BUILD := build/release
 CTEST_FLAGS ?= --output-on-failure
 WERROR := $(if $(CI),ON,OFF)
 
-.PHONY: setup configure build demo test faults fuzz bench bench-window lint format clean
+.PHONY: setup configure build demo test sanitize coverage faults fuzz bench bench-window lint format clean
 
 setup:
 	@packaging/setup
@@ -22,6 +22,20 @@ test:
 	@$(MAKE) --no-print-directory configure
 	@cmake --build $(BUILD)
 	@ctest --test-dir $(BUILD) -j 2 $(CTEST_FLAGS)
+
+# SANITIZERS="address,undefined" over all tests, or "thread"; SANITIZE_TESTS is ctest's regular expression of those to build and run.
+SANITIZERS ?= address,undefined
+SANITIZE_TESTS ?= .
+sanitize:
+	@packaging/setup --tests
+	@tests/sanitize.sh $(SANITIZERS) '$(SANITIZE_TESTS)'
+
+# Lines of each room that the tests run. Needs gcovr; hours on two cores, so CI does not.
+coverage:
+	@packaging/setup --coverage
+	@mkdir -p build && cmake --preset coverage >build/coverage.log 2>&1 || { cat build/coverage.log; exit 1; }
+	@cmake --build build/coverage
+	@ctest --test-dir build/coverage -j 2 $(CTEST_FLAGS); tests/coverage.py build/coverage .
 
 # FAULTS="kills --trials 500" for one battery and its number of trials; all of them take hours.
 faults: configure

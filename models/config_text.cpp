@@ -11,20 +11,37 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Follows the parser to know where it is; the library itself keeps the last of two equal keys without a word.
-class DuplicateKeys {
- public:
-  explicit DuplicateKeys(std::string origin) : origin_(std::move(origin)) {}
+constexpr size_t kDeepest = 64;  ///< what walks the values later calls itself once a level
 
-  void operator()(Json::parse_event_t event, const Json& parsed) {
-    switch (event) {
-      case Json::parse_event_t::object_start:
-      case Json::parse_event_t::array_start: frames_.emplace_back(); break;
-      case Json::parse_event_t::object_end:
-      case Json::parse_event_t::array_end: frames_.pop_back(); break;
-      case Json::parse_event_t::key: see(parsed.get<std::string>()); break;
-      case Json::parse_event_t::value: break;
-    }
+/// Goes through a text before a value is made of it: the library itself keeps the last of two equal keys without a word, and makes values
+/// of any depth. (Its parser with a callback would tell, but looks through an array again for each object in it.)
+class Structure : public nlohmann::json_sax<Json> {
+ public:
+  bool is_deep = false;
+  std::string twice;          ///< a key that one object has twice; empty: none is
+  std::string twice_pointer;  ///< where it stands
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return enter(); }
+  bool start_array(std::size_t) override { return enter(); }
+  bool end_object() override { return leave(); }
+  bool end_array() override { return leave(); }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+  bool key(string_t& name) override {
+    Frame& frame = frames_.back();
+    frame.current = name;
+    if (frame.keys.insert(name).second || !twice_pointer.empty()) return true;
+    twice = name;
+    for (const Frame& f : frames_)
+      if (!f.current.empty()) twice_pointer += "/" + f.current;
+    return true;
   }
 
  private:
@@ -33,17 +50,16 @@ class DuplicateKeys {
     std::string current;  ///< empty in an array
   };
 
-  void see(const std::string& key) {
-    Frame& frame = frames_.back();
-    frame.current = key;
-    if (frame.keys.insert(key).second) return;
-    std::string pointer;
-    for (const Frame& f : frames_)
-      if (!f.current.empty()) pointer += "/" + f.current;
-    throw UsageError(origin_ + ": " + pointer + " is given twice; expected once");
+  bool enter() {
+    frames_.emplace_back();
+    is_deep = frames_.size() > kDeepest;
+    return !is_deep;
+  }
+  bool leave() {
+    frames_.pop_back();
+    return true;
   }
 
-  std::string origin_;
   std::vector<Frame> frames_;
 };
 
@@ -77,19 +93,24 @@ bool is_utf8(const std::string& text) {
 }  // namespace
 
 Json parse_json_text(const std::string& text, const std::string& origin) {
-  constexpr int kDeepest = 64;  // what walks the values later calls itself once a level
-  DuplicateKeys duplicates(origin);
+  Structure structure;
+  Json::sax_parse(text, &structure);
+  if (structure.is_deep) throw UsageError(origin + " is nested deeper than " + std::to_string(kDeepest) + " levels");
+  if (!structure.twice_pointer.empty()) throw UsageError(origin + ": " + structure.twice_pointer + " is given twice; expected once");
   try {
-    return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& parsed) {
-      if (depth > kDeepest) throw UsageError(origin + " is nested deeper than " + std::to_string(kDeepest) + " levels");
-      duplicates(event, parsed);
-      return true;
-    });
+    return Json::parse(text);
   } catch (const Json::parse_error& error) {
     throw UsageError(origin + ":" + place(text, error.byte) + ": not JSON: " + cause(error));
   } catch (const Json::out_of_range& error) {
     throw UsageError(origin + ": not JSON: " + cause(error));
   }
+}
+
+Json parse_json_or_discard(std::string_view text, std::string* twice) {
+  Structure structure;
+  const bool is_json = Json::sax_parse(text, &structure);
+  if (twice) *twice = structure.twice;
+  return is_json ? Json::parse(text, nullptr, false) : Json(Json::value_t::discarded);
 }
 
 void apply_override(Json& object, const std::string& assignment) {

@@ -3,9 +3,8 @@
 #include <cmath>
 #include <mutex>
 
-#include "analysis/runs/files.h"
+#include "analysis/runs/sealed_json.h"
 #include "kernels/engine/error.h"
-#include "models/config_text.h"
 #include "models/evaluation/evaluation_pass.h"
 
 namespace saccade {
@@ -69,14 +68,10 @@ std::shared_ptr<const SequenceLosses> losses_at_end(const fs::path& run, int64_t
     const std::lock_guard lock(mutex);
     if (const auto found = known.find(file); found != known.end() && found->second.written == written) return found->second.losses;
   }
-  try {
-    auto losses = std::make_shared<const SequenceLosses>(parse_sequence_losses(parse_json_text(read_text(file), file), file));
-    const std::lock_guard lock(mutex);
-    known[file] = {written, losses};
-    return losses;
-  } catch (const UsageError& error) {  // nobody typed this file
-    throw DataError(error.what());
-  }
+  auto losses = std::make_shared<const SequenceLosses>(parse_sequence_losses(read_sealed_json(file), file));
+  const std::lock_guard lock(mutex);
+  known[file] = {written, losses};
+  return losses;
 }
 
 SequenceLosses mean_of(const std::vector<std::shared_ptr<const SequenceLosses>>& seeds) {

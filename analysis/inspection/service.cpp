@@ -6,6 +6,7 @@
 #include "analysis/inspection/base64.h"
 #include "analysis/inspection/head_scores.h"
 #include "analysis/probes/capture_maps.h"
+#include "models/config_text.h"
 #include "models/suggest.h"
 
 namespace saccade {
@@ -74,7 +75,7 @@ std::string InspectionService::answer(const std::string& line) {
   try {
     if (static_cast<int64_t>(line.size()) > kLongestLine)
       throw UsageError("a request of more than " + std::to_string(kLongestLine) + " bytes");
-    const Json request = Json::parse(line, nullptr, false);
+    const Json request = parse_json_or_discard(line);
     if (!request.is_object()) throw UsageError("the request is no JSON object");
     if (request.contains("id") && (request["id"].is_number_integer() || request["id"].is_string())) reply["id"] = request["id"];
     if (!request.contains("method") || !request["method"].is_string()) throw UsageError("the request has no method");

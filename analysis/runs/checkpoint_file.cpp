@@ -1,12 +1,13 @@
 #include "analysis/runs/checkpoint_file.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdlib>
-#include <cstring>
 
 #include "analysis/runs/files.h"
 #include "analysis/runs/hdf5.h"
+#include "models/config_text.h"
 #include "models/corpus/sha256.h"
 
 namespace saccade {
@@ -89,7 +90,7 @@ Checkpoint read_header(const h5::Group& root) {
   c.corpus_hash = root.text_attribute("corpus_hash");
   c.tokenizer_name = root.text_attribute("tokenizer_name");
   c.tokenizer_hash = root.text_attribute("tokenizer_hash");
-  c.config = nlohmann::json::parse(root.read_text("config"), nullptr, false);
+  c.config = parse_json_or_discard(root.read_text("config"));
   if (c.config.is_discarded()) root.fail("damaged JSON", "config");
   const auto model = root.read<uint8_t>("tokenizer_model");
   c.tokenizer_model.assign(model.begin(), model.end());
@@ -115,7 +116,7 @@ Tensor read_tensor(const h5::Group& group, const std::string& name, Arena& arena
     using T = decltype(zero);
     const std::vector<T> values = group.read<T>(name);
     Tensor tensor = arena.allocate(shape, dtype_of<T>());
-    std::memcpy(tensor.raw(), values.data(), values.size() * sizeof(T));
+    std::copy(values.begin(), values.end(), tensor.data<T>());
     return tensor;
   };
   return group.is_double(name) ? fill(double{}) : fill(float{});

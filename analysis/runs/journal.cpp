@@ -5,15 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <limits>
 
+#include "analysis/runs/sealed_json.h"
 #include "analysis/runs/step_line.h"
 #include "kernels/engine/error.h"
-#include "models/corpus/crc32c.h"
 
 namespace saccade {
 namespace {
@@ -21,25 +19,6 @@ namespace {
 constexpr int kRecordsBetweenSyncs = 10;
 constexpr auto kTimeBetweenSyncs = std::chrono::seconds(1);
 constexpr size_t kLongestLine = size_t{64} << 20;
-constexpr std::string_view kSealKey = ",\"crc32c\":\"";
-constexpr size_t kSealSize = kSealKey.size() + 8 + 2;
-
-std::string seal(std::string_view body) {
-  std::array<char, 16> digits{};
-  std::snprintf(digits.data(), digits.size(), "%08x", crc32c(body));
-  return std::string(kSealKey) + digits.data() + "\"}";
-}
-
-/// Whether the line, without its newline, ends in the CRC of what stands before.
-bool checks(std::string_view line) {
-  if (line.size() <= kSealSize) return false;
-  const std::string_view end = line.substr(line.size() - kSealSize), digits = end.substr(kSealKey.size(), 8);
-  uint32_t crc = 0;
-  const auto [last, error] = std::from_chars(digits.data(), digits.data() + digits.size(), crc, 16);
-  const bool lower = std::none_of(digits.begin(), digits.end(), [](char c) { return c >= 'A' && c <= 'F'; });
-  return error == std::errc() && last == digits.data() + digits.size() && lower && end.starts_with(kSealKey) && end.ends_with("\"}") &&
-         crc == crc32c(line.substr(0, line.size() - kSealSize));
-}
 
 }  // namespace
 
@@ -48,7 +27,7 @@ std::string journal_line(int64_t number, const Record& record) {
   numbered.update(record);
   std::string line = numbered.dump(-1, ' ', false, Record::error_handler_t::replace);
   line.pop_back();
-  return line + seal(line) + "\n";
+  return sealed(std::move(line)) + "\n";
 }
 
 std::string describe(const JournalHole& hole) {
@@ -74,7 +53,7 @@ void JournalReader::took(int64_t number, int64_t step) {
 
 bool JournalReader::take_line(std::string_view line, const std::function<void(const Record&)>& visit,
                               const std::function<void(const StepRecord&)>& visit_step) {
-  if (!checks(line)) return false;
+  if (!seal_holds(line)) return false;
   const std::optional<StepRecord> plain_step =
       visit_step ? read_step_line(line.substr(0, line.size() - kSealSize), next_number_) : std::optional<StepRecord>();
   if (plain_step) {
@@ -153,7 +132,7 @@ bool JournalReader::skip_to_end(int64_t bytes) {
   for (size_t end; begin < text.size() && (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     const std::string_view line = std::string_view(text).substr(begin, end - begin);
     int64_t number = -1;
-    if (!line.starts_with("{\"n\":") || !checks(line)) continue;
+    if (!line.starts_with("{\"n\":") || !seal_holds(line)) continue;
     std::from_chars(line.data() + 5, line.data() + line.size(), number);
     if (number < 0) continue;
     offset_ = start + static_cast<int64_t>(begin);

@@ -12,7 +12,9 @@
 #include "analysis/runs/history.h"
 #include "analysis/runs/journal.h"
 #include "analysis/runs/layers.h"
+#include "analysis/runs/record_json.h"
 #include "analysis/runs/run_info.h"
+#include "models/corpus/sha256.h"
 
 namespace saccade {
 namespace {
@@ -244,6 +246,13 @@ void write_evaluation(const h5::Group& run, const RunHistory& history) {
 }
 
 constexpr const char* kLost = "journal_lost";
+constexpr const char* kTaskScores = "task_scores_sha256";  ///< of all that the journal has of them
+
+std::string digest_of(const std::vector<TaskScoreRecord>& scores) {
+  Sha256 sha;
+  for (const TaskScoreRecord& record : scores) sha.update(to_record(record).dump());
+  return scores.empty() ? "" : hex(sha.finish());
+}
 
 /// What the journal says in all.
 struct Journal {
@@ -278,6 +287,7 @@ void write_file(const std::filesystem::path& path, const RunInfo& info, const Jo
     run.write_text("config", info.config.dump(2));
     run.write_text("provenance", info.provenance.dump(2));
     if (!journal.lost.empty()) run.write_text(kLost, journal.lost);
+    if (const std::string digest = digest_of(history.task_scores()); !digest.empty()) run.write_text(kTaskScores, digest);
     write_losses(run, history);
     write_series(run, history);
     write_statistics(run, history, info);
@@ -334,8 +344,9 @@ bool results_file_is_current(const RunInfo& info) {
     if (!holds_series(path, journal.history, h5::Origin::anyone)) return false;
     const h5::Reader file(path);
     const h5::Group run = file.root().open("run");
+    const auto text = [&](const char* name) { return run.contains(name) ? run.read_text(name) : std::string(); };
     return run.text_attribute("state") == to_string(info.state) && run.integer_attribute("step") == journal.history.step() &&
-           (run.contains(kLost) ? run.read_text(kLost) : std::string()) == journal.lost;
+           text(kLost) == journal.lost && text(kTaskScores) == digest_of(journal.history.task_scores());
   } catch (const DataError&) {  // missing or damaged
     return false;
   }

@@ -10,9 +10,9 @@
 
 #include "analysis/runs/files.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/runs/sealed_json.h"
 #include "analysis/studies/file_lock.h"
 #include "kernels/engine/error.h"
-#include "models/config_text.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/vocabulary.h"
 #include "models/training/plan.h"
@@ -83,14 +83,14 @@ QueueState DeviceQueue::read() const {
   const fs::path file = folder_ / kQueueFile;
   std::error_code none;
   if (!fs::exists(file, none)) return {};
-  return state_from(parse_json_text(read_text(file), file.string()), file);
+  return state_from(read_sealed_json(file), file);
 }
 
 QueueState DeviceQueue::edit(const std::function<void(QueueState&)>& change) const {
   const FileLock lock(edit_lock());
   QueueState state = read();
   change(state);
-  replace_text(folder_ / kQueueFile, to_json(state).dump(2) + "\n");
+  write_sealed_json(folder_ / kQueueFile, to_json(state));
   return state;
 }
 

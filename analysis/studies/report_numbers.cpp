@@ -6,8 +6,8 @@
 #include "analysis/evaluation/run_evaluation.h"
 #include "analysis/runs/files.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/runs/sealed_json.h"
 #include "kernels/engine/error.h"
-#include "models/config_text.h"
 
 namespace saccade {
 
@@ -68,13 +68,13 @@ Json evaluation_of(const StudyView& view, const Ended& ended, int64_t tokens, co
   const fs::path file = folder / (name + "." + wish.split + "." + std::to_string(tokens) + ".json");
   std::error_code none;
   if (fs::exists(file, none))
-    if (Json known = parse_json_text(read_text(file), file.string()); known.value("step", int64_t{-1}) == ended.step) return known;
+    if (Json known = read_sealed_json(file); known.value("step", int64_t{-1}) == ended.step) return known;
   if (say) say("evaluating " + name + " on " + std::to_string(tokens) + " tokens of the " + wish.split + " split");
   RunEvaluationOptions options;
   options.split = wish.split == "test" ? Split::test : Split::validation, options.tokens = tokens;
   const Json made = to_json(evaluate_run(view.directory / "runs" / part, options));
   make_run_folder(folder);
-  replace_text(file, made.dump() + "\n");
+  write_sealed_json(file, made);
   return made;
 }
 

@@ -11,6 +11,7 @@
 #include "analysis/runs/run_lock.h"
 #include "analysis/studies/cells.h"
 #include "kernels/engine/error.h"
+#include "models/config_text.h"
 
 namespace saccade {
 
@@ -158,7 +159,7 @@ Json read_index(const fs::path& file) {
   std::error_code none;
   if (!fs::exists(file, none)) return Json::object();
   try {
-    const Json object = Json::parse(read_text(file));
+    const Json object = parse_json_or_discard(read_text(file));
     return object.at("format_version") == kFormat && object.at("runs").is_object() ? object.at("runs") : Json::object();
   } catch (const std::exception&) {
     return Json::object();

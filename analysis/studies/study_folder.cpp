@@ -9,6 +9,7 @@
 
 #include "analysis/runs/files.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/runs/sealed_json.h"
 #include "analysis/studies/file_lock.h"
 #include "kernels/engine/error.h"
 #include "models/config_text.h"
@@ -34,7 +35,7 @@ Json read_state_json(const fs::path& directory) {
   const fs::path file = directory / kStateFile;
   std::error_code none;
   if (!fs::exists(file, none)) return Json::object();
-  return parse_json_text(read_text(file), file.string());
+  return read_sealed_json(file);
 }
 
 StudyState state_from(const Json& object, const fs::path& directory) try {
@@ -48,10 +49,14 @@ StudyState state_from(const Json& object, const fs::path& directory) try {
   throw DataError((directory / kStateFile).string() + " is damaged");
 }
 
-std::string stored_name(const fs::path& directory) { return read_state_json(directory).value("name", directory.filename().string()); }
+std::string stored_name(const fs::path& directory) {
+  const Json name = read_state_json(directory).value("name", Json(directory.filename().string()));
+  if (!name.is_string()) throw DataError((directory / kStateFile).string() + " is damaged");
+  return name;
+}
 
 void write_state(const fs::path& directory, const StudyState& state, const std::string& name) {
-  replace_text(directory / kStateFile, to_json(state, name).dump(2) + "\n");
+  write_sealed_json(directory / kStateFile, to_json(state, name));
 }
 
 WantedRun::Status status_of(const WantedRun& wanted) {

@@ -1,12 +1,11 @@
 #include "analysis/tasks/task.h"
 
 #include <algorithm>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "kernels/engine/error.h"
 #include "models/config_text.h"
+#include "models/corpus/byte_stream.h"
 #include "models/corpus/sha256.h"
 #include "models/resources.h"
 #include "models/suggest.h"
@@ -17,6 +16,8 @@ namespace saccade {
 namespace {
 
 using nlohmann::json;
+
+constexpr int64_t kLongestTaskFile = 16 << 20;  ///< bytes
 
 std::vector<std::string> texts(const json& value) {
   if (value.is_string()) return {value.get<std::string>()};
@@ -86,12 +87,11 @@ Task task_of(const json& j, const std::string& origin) {
 }
 
 Task read_task(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::stringstream text;
-  text << stream.rdbuf();
-  if (!stream) throw UsageError("cannot read " + file.string());
-  Task task = task_of(parse_json_text(text.str(), file.string()), file.string());
-  task.hash = hex(sha256(text.str()));
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(file, none)) throw UsageError("cannot read " + file.string());
+  const std::string text = read_all(file, kLongestTaskFile);
+  Task task = task_of(parse_json_text(text, file.string()), file.string());
+  task.hash = hex(sha256(text));
   return task;
 }
 
@@ -101,8 +101,8 @@ std::vector<json> path_parts(const std::string& path) {
   for (size_t at = 0; at < path.size();) {
     if (path[at] == '[') {
       const size_t end = path.find(']', at);
-      if (end == path.npos || end == at + 1 || path.find_first_not_of("0123456789", at + 1) != end)
-        throw UsageError("{" + path + "}: expected a number between [ and ]");
+      if (end == path.npos || end == at + 1 || end > at + 10 || path.find_first_not_of("0123456789", at + 1) != end)
+        throw UsageError("{" + path + "}: expected a number of at most nine digits between [ and ]");
       parts.emplace_back(std::stoull(path.substr(at + 1, end - at - 1)));
       at = end + 1;
     } else {

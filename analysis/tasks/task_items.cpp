@@ -6,9 +6,11 @@
 #include "analysis/tasks/csv_rows.h"
 #include "analysis/tasks/task_forms.h"
 #include "kernels/engine/error.h"
+#include "models/config_text.h"
 #include "models/corpus/byte_stream.h"
 #include "models/corpus/document_reader.h"
 #include "models/corpus/sha256.h"
+#include "models/corpus/utf8.h"
 #include "models/tasks/prompt_task.h"
 
 namespace saccade {
@@ -17,14 +19,19 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr int64_t kLargestArray = int64_t{1} << 30;  ///< bytes of a file that is one JSON array
+constexpr int64_t kLargestText = int64_t{1} << 30;  ///< bytes of a haystack
 
 json parse(std::string_view text, const std::string& where) {
   try {
-    return json::parse(text);
-  } catch (const json::exception& error) {
-    throw DataError(where + ": no JSON (" + std::string(error.what()).substr(0, 120) + ")");
+    return parse_json_text(std::string(text), where);
+  } catch (const UsageError& error) {  // nobody typed this file
+    throw DataError(error.what());
   }
+}
+
+void require_room(const fs::path& file, size_t rows, int64_t bytes) {
+  if (rows > kMostTaskRows) throw DataError(file.string() + " holds more than " + std::to_string(kMostTaskRows) + " items");
+  if (bytes > kLargestTaskData) throw DataError(file.string() + ": more than " + std::to_string(kLargestTaskData) + " bytes");
 }
 
 class RowReader : public DocumentVisitor {
@@ -35,6 +42,7 @@ class RowReader : public DocumentVisitor {
     TaskRow row{parse(bytes, where), where};
     if (!row.fields.is_object()) throw DataError(where + ": expected an object on each line");
     rows_.push_back(std::move(row));
+    require_room(file_, rows_.size(), bytes_ += static_cast<int64_t>(bytes.size()));
   }
   void too_long(int64_t line) override { throw DataError(file_.string() + ":" + std::to_string(line) + ": a line of more than 64 MiB"); }
   void malformed(int64_t line, const std::string& what) override {
@@ -45,15 +53,18 @@ class RowReader : public DocumentVisitor {
  private:
   const fs::path& file_;
   std::vector<TaskRow>& rows_;
+  int64_t bytes_ = 0;
 };
 
 /// The first thing in the file that is no white space is "[".
 bool holds_array(const fs::path& file) {
   const auto stream = ByteStream::open(file);
-  std::string bytes;
-  while (bytes.find_first_not_of(" \t\r\n") == bytes.npos)
-    if (!stream->read(bytes)) return false;
-  return bytes[bytes.find_first_not_of(" \t\r\n")] == '[';
+  int64_t blank = 0;
+  for (std::string bytes; stream->read(bytes); bytes.clear()) {
+    if (const size_t first = bytes.find_first_not_of(" \t\r\n"); first != bytes.npos) return bytes[first] == '[';
+    require_room(file, 0, blank += static_cast<int64_t>(bytes.size()));
+  }
+  return false;
 }
 
 std::string quoted_list(const std::vector<std::string>& names) {
@@ -84,7 +95,8 @@ fs::path require_file(const Task& task, const fs::path& data, const std::vector<
 void add_labels(const Task& task, const fs::path& data, std::vector<TaskRow>& rows, Sha256& hash) {
   if (task.labels_files.empty() || rows.empty() || rows.front().fields.contains("label")) return;
   const fs::path file = require_file(task, data, task.labels_files);
-  const std::string text = read_all(file, kLargestArray);
+  const std::string text = read_all(file, kLargestTaskData);
+  if (valid_utf8(text) != text.size()) throw DataError(file.string() + " is not valid UTF-8");
   hash.update(text);
   std::vector<std::string> labels;
   for (size_t at = 0; at < text.size();) {
@@ -202,7 +214,8 @@ std::vector<TaskRow> read_task_rows(const fs::path& file, const std::vector<std:
   if (is_csv(file)) {
     rows = read_csv_rows(file, columns);
   } else if (holds_array(file)) {
-    json all = parse(read_all(file, kLargestArray), file.string());
+    json all = parse(read_all(file, kLargestTaskData), file.string());
+    require_room(file, all.size(), 0);
     for (size_t i = 0; i < all.size(); ++i) {
       rows.push_back({std::move(all[i]), file.string() + ": item " + std::to_string(i + 1)});
       if (!rows.back().fields.is_object()) throw DataError(rows.back().where + " is no object");
@@ -238,7 +251,7 @@ bool needs_haystack(const Task& task) {
 
 std::string read_haystack(const fs::path& file) {
   const std::string name = file.filename().string();
-  if (name.find(".json") == name.npos) return read_all(file, kLargestArray);
+  if (name.find(".json") == name.npos) return read_all(file, kLargestText);
   std::string text;
   for (const TaskRow& row : read_task_rows(file)) try {
       text += (text.empty() ? "" : " ") + fill_template("{text}", row.fields);

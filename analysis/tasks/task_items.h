@@ -30,7 +30,10 @@ struct TaskRow {
   nlohmann::json fields;
   std::string where;  ///< "FILE:LINE", or "FILE: item N" of an array
 };
-/// JSON lines (also .gz, .zst), a JSON array, or by its name CSV or TSV (csv_rows.h). Throws DataError with file and line.
+constexpr size_t kMostTaskRows = 1'000'000;               ///< of a file
+constexpr int64_t kLargestTaskData = int64_t{256} << 20;  ///< bytes of a file, unpacked
+/// JSON lines (also .gz, .zst), a JSON array, or by its name CSV or TSV (csv_rows.h). Throws DataError with file and line, also for a file
+/// of more than kMostTaskRows or kLargestTaskData.
 std::vector<TaskRow> read_task_rows(const std::filesystem::path& file, const std::vector<std::string>& columns = {});
 
 struct TaskItems {

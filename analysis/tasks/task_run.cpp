@@ -9,11 +9,16 @@
 
 #include "analysis/runs/checkpoint_file.h"
 #include "analysis/runs/files.h"
+#include "analysis/runs/results_file.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/runs/run_lock.h"
 #include "analysis/runs/run_writer.h"
+#include "analysis/runs/sealed_json.h"
+#include "analysis/training/loss_course.h"
 #include "analysis/training/training_run.h"
 #include "kernels/engine/error.h"
 #include "models/architectures/registry.h"
+#include "models/config_text.h"
 #include "models/training/plan.h"
 #include "models/training/training_step.h"
 
@@ -75,7 +80,7 @@ TaskResult result_of(const json& j) {
 
 TaskResult read_result(const fs::path& file) {
   try {
-    TaskResult result = result_of(json::parse(read_text(file)));
+    TaskResult result = result_of(read_sealed_json(file));
     result.cached = true;
     return result;
   } catch (const json::exception& error) {
@@ -100,7 +105,8 @@ int64_t longest_input(const LoadedModel& loaded) {
   }
 }
 
-/// What an evaluation that was stopped has left: a line with the key, then "[number of a request or item, what was found of it]" a line.
+/// What an evaluation that was stopped has left: a line with the key, then for each request or item a sealed line with its number and what
+/// was found of it.
 class PartialResults {
  public:
   PartialResults(fs::path file, const json& key) : file_(std::move(file)) {
@@ -117,9 +123,10 @@ class PartialResults {
     for (++at; at < text.size();) {
       const size_t end = text.find('\n', at);
       if (end == text.npos) break;  // a torn line
-      const json line = json::parse(text.substr(at, end - at), nullptr, false);
-      if (!line.is_array() || line.size() != 2 || !line[0].is_number_unsigned()) break;
-      found_[line[0]] = line[1];
+      const std::string line = text.substr(at, end - at);
+      const json found = seal_holds(line) ? parse_json_or_discard(line) : json();
+      if (!found.is_object() || !found.contains("found") || !found.contains("number") || !found["number"].is_number_unsigned()) break;
+      found_[found["number"]] = found["found"];
       at = end + 1;
     }
     if (at < text.size()) replace_text(file_, text.substr(0, at));
@@ -136,7 +143,9 @@ class PartialResults {
   void add(const std::vector<std::pair<size_t, json>>& more) {
     std::string lines;
     for (const auto& [number, value] : more) {
-      lines += json{number, value}.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+      std::string line = json{{"number", number}, {"found", value}}.dump(-1, ' ', false, json::error_handler_t::replace);
+      line.pop_back();
+      lines += sealed(std::move(line)) + "\n";
       found_[number] = value;
     }
     const Descriptor to = open_run_file(file_, O_WRONLY | O_APPEND);
@@ -269,16 +278,22 @@ TaskResult start_result(const LoadedModel& loaded, const Task& task, const TaskR
   return result;
 }
 
-/// The scores go into the journal and results.h5, unless a process holds the run.
-void add_to_run(const fs::path& directory, const TaskResult& result, const TaskProgress& progress) try {
+/// The scores go into the journal and results.h5, unless they stand there, or a process holds the run: `progress` hears of that, and with
+/// `is_old` also of a run that cannot be written. Throws DataError.
+void add_to_run(const fs::path& directory, const TaskResult& result, const TaskProgress& progress, bool is_old) try {
+  TaskScoreRecord record{result.step, result.task, result.metric, result.chance, result.data_hash, result.checkpoint_hash, {}};
+  for (const TaskScore& s : result.scores) record.scores.push_back({s.metric, s.value, s.standard_error, s.items});
+  const RunHistory history = recorded_history(directory);
+  const std::vector<TaskScoreRecord>& known = history.task_scores();
+  const bool is_recorded = std::any_of(known.begin(), known.end(), [&](const auto& r) { return to_record(r) == to_record(record); });
+  if (is_recorded && results_file_is_current(read_run_info(directory))) return;
   RunWriter writer = RunWriter::take_up(directory, [&](const std::string& line) {
     if (progress.message) progress.message(line);
   });
-  TaskScoreRecord record{result.step, result.task, result.metric, result.chance, result.data_hash, result.checkpoint_hash, {}};
-  for (const TaskScore& s : result.scores) record.scores.push_back({s.metric, s.value, s.standard_error, s.items});
-  writer.add(record);
+  if (!is_recorded) writer.add(record);
   writer.write_results();
 } catch (const DataError& error) {
+  if (!is_old && !lock_holder(directory)) throw;
   if (progress.message) progress.message("the score is in " + (directory / kFolder).string() + " but not in results.h5: " + error.what());
 }
 
@@ -328,10 +343,15 @@ TaskResult evaluate_task(const fs::path& directory, const Task& task, const Task
 
   const std::string name = task.name + "-step-" + std::to_string(loaded.step);
   const fs::path folder = directory / kFolder, file = folder / (name + ".json");
+  const fs::path part = folder / ("." + name + ".part");
   if (!options.again && fs::exists(file))
-    if (TaskResult known = read_result(file); key_of(known) == key_of(result)) return known;
+    if (TaskResult known = read_result(file); key_of(known) == key_of(result)) {
+      remove_run_file(part);  // with what follows, all that a process has left undone that ended behind its result
+      add_to_run(directory, known, progress, true);
+      return known;
+    }
   make_run_folder(folder);
-  PartialResults partial(folder / ("." + name + ".part"), key_of(result));
+  PartialResults partial(part, key_of(result));
   if (task.kind == Task::Kind::symbols) {
     SymbolScores scored = score_symbols(loaded, task, samples, progress.done);
     result.scores = std::move(scored.scores), result.answers = std::move(scored.items);
@@ -340,9 +360,9 @@ TaskResult evaluate_task(const fs::path& directory, const Task& task, const Task
     const auto score = task.kind == Task::Kind::generation ? score_answers : score_choices;
     if (!score(loaded, task, items, options, result, partial, progress, stop)) return result;
   }
-  replace_text(file, to_json(result).dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+  write_sealed_json(file, to_json(result));
   partial.remove();
-  add_to_run(directory, result, progress);
+  add_to_run(directory, result, progress, false);
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include "analysis/runs/files.h"
 #include "analysis/runs/record_json.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/runs/sealed_json.h"
 #include "analysis/training/loss_course.h"
 #include "models/config_text.h"
 
@@ -118,13 +119,13 @@ Divergence record_divergence(Trainer& trainer, const StepRecord& step, const fs:
                       {"tensors", rows},
                       {"tokens", rows_of(trained.batch, trained.batch.tokens)},
                       {"targets", rows_of(trained.batch, trained.batch.targets)}};
-  replace_text(divergence.file, record.dump() + "\n");
+  write_sealed_json(divergence.file, record);
   return divergence;
 }
 
 uint64_t diverged_position(const fs::path& directory, int64_t step) {
   const fs::path path = file_of(directory, step);
-  const auto record = nlohmann::json::parse(read_text(path), nullptr, false);
+  const auto record = read_sealed_json(path);
   if (!record.is_object() || !record.contains("data_position") || !record["data_position"].is_number_unsigned())
     throw DataError(path.string() + " is damaged: no data position");
   return record["data_position"];

@@ -9,6 +9,7 @@
 #include "analysis/runs/history.h"
 #include "analysis/runs/results_file.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/runs/sealed_json.h"
 #include "analysis/training/branches.h"
 #include "analysis/training/divergence.h"
 #include "analysis/training/observe.h"
@@ -259,7 +260,7 @@ void TrainingLoop::evaluate_finally(const StepRecord& step) {
     }
   const std::filesystem::path folder = writer_.info().directory / "evaluations";
   make_run_folder(folder);
-  replace_text(folder / ("step-" + std::to_string(step.step) + ".validation.json"), to_json(evaluation).dump() + "\n");
+  write_sealed_json(folder / ("step-" + std::to_string(step.step) + ".validation.json"), to_json(evaluation));
 }
 
 void TrainingLoop::run_branches(int64_t first, const StepRecord& step) {

@@ -14,6 +14,7 @@ namespace saccade {
 namespace {
 
 constexpr int64_t kAlignment = 256;
+constexpr int64_t kPage = 64 << 10, kOpenedAtOnce = int64_t{64} << 20;  ///< the first is one page or several on every system
 std::atomic<bool> poison{false};
 
 int64_t align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -26,6 +27,7 @@ struct Arena::State {
   int64_t capacity = 0;
   std::map<int64_t, int64_t> free;  ///< offset → bytes of every gap below `extent`
   int64_t extent = 0;               ///< everything at and above is untouched or free
+  int64_t opened = 0;               ///< memory of the CPU, not address space alone, is what lies below
   int64_t used = 0, peak_used = 0, peak_extent = 0;
   std::mutex mutex;  ///< tensors may end on another thread
 #ifdef SACCADE_CUDA
@@ -36,16 +38,16 @@ struct Arena::State {
     if (device.is_plan()) {
       capacity = INT64_MAX;
     } else if (device.is_cpu()) {
-      // Address space only: pages become real when touched. A strict overcommit policy may allow less.
-      capacity = cpu_memory().total;
+      // Address space only, of which `open_up` makes memory: a limit of the process' data then counts what is used, not what could be.
+      capacity = cpu_memory().total / kPage * kPage;
       while (true) {
-        void* p = mmap(nullptr, static_cast<size_t>(capacity), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void* p = mmap(nullptr, static_cast<size_t>(capacity), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p != MAP_FAILED) {
           base = static_cast<char*>(p);
           madvise(base, static_cast<size_t>(capacity), MADV_HUGEPAGE);
           break;
         }
-        capacity = capacity / 2;
+        capacity = capacity / 2 / kPage * kPage;
         if (capacity < (int64_t{1} << 20)) throw DeviceError("no memory: the system refuses to reserve address space");
       }
     } else {
@@ -66,6 +68,18 @@ struct Arena::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
+  /// Memory below `end`, of the CPU. False when the system refuses it.
+  bool open_up(int64_t end) {
+    if (!device.is_cpu() || end <= opened) return true;
+    for (const int64_t step : {kOpenedAtOnce, kPage}) {
+      const int64_t upto = std::min((end + step - 1) / step * step, capacity);
+      if (mprotect(base + opened, static_cast<size_t>(upto - opened), PROT_READ | PROT_WRITE) != 0) continue;
+      opened = upto;
+      return true;
+    }
+    return false;
+  }
+
   int64_t take(int64_t bytes) {
     std::lock_guard lock(mutex);
     used += bytes;
@@ -77,11 +91,12 @@ struct Arena::State {
       if (size > bytes) free.emplace(offset + bytes, size - bytes);
       return offset;
     }
-    if (bytes > capacity - extent) {
+    if (bytes > capacity - extent || !open_up(extent + bytes)) {
       used -= bytes;
       throw DeviceError("out of memory on " + to_string(device) + ": " + std::to_string(bytes >> 20) + " MiB more than " +
-                        std::to_string(extent >> 20) + " MiB in use do not fit in " + std::to_string(capacity >> 20) +
-                        " MiB; set activation_checkpointing, reduce batch_tokens, sequence_length or width");
+                        std::to_string(extent >> 20) + " MiB in use do not fit in " +
+                        (bytes > capacity - extent ? std::to_string(capacity >> 20) + " MiB" : "what the system allows this process") +
+                        "; set activation_checkpointing, reduce batch_tokens, sequence_length or width");
     }
     const int64_t offset = extent;
 #ifdef SACCADE_CUDA

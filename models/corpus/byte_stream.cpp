@@ -1,6 +1,7 @@
 #include "models/corpus/byte_stream.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -20,8 +21,12 @@ constexpr size_t kBlock = 1 << 17;
 /// The file as it is.
 class PlainStream : public ByteStream {
  public:
-  explicit PlainStream(fs::path path) : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+  explicit PlainStream(fs::path path) : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
     if (descriptor_ < 0) throw DataError(path_.string() + ": cannot open: " + std::strerror(errno));
+    struct stat state {};
+    if (::fstat(descriptor_, &state) == 0 && S_ISREG(state.st_mode)) return;
+    ::close(descriptor_);
+    throw DataError(path_.string() + ": is no regular file");  // a pipe would be waited for
   }
   ~PlainStream() override { ::close(descriptor_); }
   PlainStream(const PlainStream&) = delete;

@@ -7,7 +7,7 @@
 namespace saccade {
 
 /// A file's bytes in order, decompressed when its name ends in .gz (several members) or .zst (several frames).
-/// Damaged data is a DataError that names the file and how far it could be read.
+/// Damaged data is a DataError that names the file and how far it could be read; so is what is no regular file.
 class ByteStream {
  public:
   static std::unique_ptr<ByteStream> open(const std::filesystem::path& path);

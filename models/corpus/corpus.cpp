@@ -82,8 +82,9 @@ std::string Corpus::missing_domain(const std::string& domain) const {
   std::string names;
   for (const auto& info : domains_) names += (names.empty() ? "" : ", ") + info.name;
   std::string message = "corpus \"" + name_ + "\" has no domain \"" + domain + "\", it has: " + names;
-  if (origin.contains("missing") && origin["missing"].contains(domain))
-    message += " (" + origin["missing"][domain].get<std::string>() + "; then remove " + directory_.string() + " and it is gathered again)";
+  const nlohmann::json missing = origin.is_object() ? origin.value("missing", nlohmann::json()) : nlohmann::json();
+  if (missing.is_object() && missing.contains(domain) && missing[domain].is_string())
+    message += " (" + missing[domain].get<std::string>() + "; then remove " + directory_.string() + " and it is gathered again)";
   return message;
 }
 

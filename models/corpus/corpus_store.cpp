@@ -5,6 +5,7 @@
 
 #include "kernels/engine/error.h"
 #include "kernels/engine/interruption.h"
+#include "models/config_text.h"
 
 namespace saccade {
 namespace fs = std::filesystem;
@@ -63,11 +64,13 @@ StoredCorpus read_stored_corpus(const fs::path& directory) {
   const fs::path path = directory / "corpus.json";
   StoredCorpus stored;
   try {
-    const auto json = nlohmann::json::parse(read_file(path));
+    const auto json = parse_json_text(read_file(path), path.string());
     if (json.at("format") != kFormat) throw DataError("format is " + json.at("format").dump() + ", expected \"" + kFormat + "\"");
     stored = {json.at("name"), json.at("hash"), parse_manifest(json.at("domains"))};
   } catch (const nlohmann::json::exception& error) {
     throw DataError(path.string() + ": damaged: " + error.what());
+  } catch (const UsageError& error) {  // nobody typed this file
+    throw DataError(std::string(error.what()) + "; it is damaged");
   } catch (const DataError& error) {
     throw DataError(path.string() + ": damaged: " + error.what());
   }
@@ -81,7 +84,7 @@ StoredCorpus read_stored_corpus(const fs::path& directory) {
 
 nlohmann::json read_origin(const fs::path& directory) {
   const fs::path path = directory / "corpus.json";
-  const auto json = nlohmann::json::parse(read_file(path), nullptr, false);
+  const auto json = parse_json_or_discard(read_file(path));
   if (!json.is_object() || !json.contains("origin")) throw DataError(path.string() + ": damaged: no origin");
   return json["origin"];
 }

@@ -96,7 +96,7 @@ class RowSplitter {
 
   void finish(std::string&) {
     if (quoted_ && !after_quote_) return visitor_.malformed(begin_, "a quote that is not closed");
-    if (!fields_.empty() || !field_.empty() || quoted_) end_row();
+    if (count_ > 0 || !field_.empty() || quoted_) end_row();
   }
 
  private:
@@ -116,7 +116,7 @@ class RowSplitter {
       end_field();
     } else if (c == '\n') {
       if (field_.ends_with('\r') && !quoted_) field_.pop_back();
-      if (!fields_.empty() || !field_.empty() || quoted_) end_row();
+      if (count_ > 0 || !field_.empty() || quoted_) end_row();
       begin_ = line_;
     } else if (!(after_quote_ && c == '\r')) {
       add(c);
@@ -127,8 +127,9 @@ class RowSplitter {
     if (++bytes_ <= kLongestLine) field_ += c;
   }
 
+  /// Values beyond those that a row may have are counted only: a line of separators asks for no memory.
   void end_field() {
-    fields_.push_back(std::move(field_));
+    if (++count_ <= (names_.empty() ? kMostColumns : names_.size())) fields_.push_back(std::move(field_));
     field_.clear();
     quoted_ = after_quote_ = false;
   }
@@ -142,18 +143,19 @@ class RowSplitter {
     else
       hand_over();
     fields_.clear();
-    bytes_ = 0;
+    count_ = bytes_ = 0;
   }
 
   void take_names() {
+    if (count_ > kMostColumns) throw DataError(file_ + ": more than " + std::to_string(kMostColumns) + " columns");
     names_ = fields_;
     if (std::any_of(names_.begin(), names_.end(), [](const std::string& name) { return valid_utf8(name) != name.size(); }))
       throw DataError(file_ + ": the names of its columns, in the first row, are not valid UTF-8");
   }
 
   void hand_over() {
-    if (fields_.size() != names_.size())
-      return visitor_.malformed(begin_, std::to_string(fields_.size()) + " values, the first row has " + std::to_string(names_.size()));
+    if (count_ != names_.size())
+      return visitor_.malformed(begin_, std::to_string(count_) + " values, the first row has " + std::to_string(names_.size()));
     nlohmann::json row = nlohmann::json::object();
     for (size_t i = 0; i < names_.size(); ++i) {
       if (const size_t valid = valid_utf8(fields_[i]); valid != fields_[i].size()) return visitor_.piece(fields_[i], begin_);
@@ -167,7 +169,7 @@ class RowSplitter {
   char separator_;
   std::vector<std::string> names_, fields_;
   std::string field_;
-  size_t bytes_ = 0;                           ///< of the row
+  size_t bytes_ = 0, count_ = 0;               ///< of the row, and its values
   int64_t line_ = 1, begin_ = 1;               ///< here, and where the row began
   bool quoted_ = false, after_quote_ = false;  ///< the field is in quotes; and they are closed, or the first of two was read
 };

@@ -21,6 +21,8 @@ class DocumentVisitor {
 };
 
 constexpr size_t kLongestLine = 64 << 20;
+/// Values in a row of a table.
+constexpr size_t kMostColumns = 1 << 16;
 /// Text files longer than this are cut into documents at a blank line, else a line end, else a character.
 constexpr size_t kLongestText = 1 << 20;
 

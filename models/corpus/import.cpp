@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "kernels/engine/error.h"
+#include "models/config_text.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/corpus_store.h"
 #include "models/corpus/document_reader.h"
@@ -23,20 +24,6 @@ std::string known_set(const std::string& domain) {
       {"RedPajamaArXiv", "arxiv"},     {"RedPajamaWikipedia", "wiki"}, {"RedPajamaStackExchange", "stack"}};
   const auto found = sets.find(domain);
   return found == sets.end() ? domain : found->second;
-}
-
-/// One line of JSON, discarded when it is none. `twice` gets a key that one of its objects has twice: which is meant is not known.
-nlohmann::json parse_line(std::string_view line, std::string& twice) {
-  std::vector<std::unordered_set<std::string>> keys;  // of the objects around
-  return nlohmann::json::parse(
-      line,
-      [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-        if (event == nlohmann::json::parse_event_t::object_start) keys.emplace_back();
-        if (event == nlohmann::json::parse_event_t::object_end) keys.pop_back();
-        if (event == nlohmann::json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) twice = value;
-        return true;
-      },
-      false);
 }
 
 /// "meta.redpajama_set_name" → the value there, or null.
@@ -131,7 +118,7 @@ class Importer : public DocumentVisitor {
 
   void record(std::string_view line, int64_t number) {
     std::string twice;
-    const auto json = parse_line(line, twice);
+    const auto json = parse_json_or_discard(line, &twice);
     if (!twice.empty()) return malformed(number, "the key \"" + twice + "\" twice in one object");
     if (json.is_discarded()) return malformed(number, "no JSON");
     if (!json.is_object()) return malformed(number, "a JSON " + std::string(json.type_name()) + ", expected an object");

@@ -98,6 +98,7 @@ std::string find_domain(const SourceFile& file, const fs::path& source, const fs
 
 SourceFile describe(const fs::path& path, const fs::path& source, const fs::path& inside, bool use_file_splits) {
   refuse_binary(path);
+  if (!fs::is_regular_file(path)) throw DataError(path.string() + ": is no regular file");
   const char separator = separator_of(path);
   SourceFile file{path, is_json_lines(path) || separator, {}, {}, static_cast<int64_t>(fs::file_size(path)), separator};
   file.domain = find_domain(file, source, inside);

@@ -51,7 +51,8 @@ class ForkTest : public QObject {
     QCOMPARE(checkpoint_difference(step_file(whole, kCheckpoints, 11), step_file(parts, kCheckpoints, 11)), QString());
     const RunConfig config = fork_config(cooled);
     QCOMPARE(config.training.min_lr_ratio, 0.0);  // wsd's default, not the one that the parent never used
-    const Series* rate = Run(whole).find("learning_rate");
+    const Run run(whole);
+    const Series* rate = run.find("learning_rate");
     QVERIFY(rate && std::abs(rate->value.back()) < 1e-12 && rate->value.front() < config.training.learning_rate);
   }
 

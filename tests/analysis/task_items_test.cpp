@@ -1,11 +1,14 @@
 #include "analysis/tasks/task_items.h"
 
+#include <sys/stat.h>
+
 #include <QtTest>
 #include <fstream>
 #include <set>
 
 #include "analysis/tasks/task_forms.h"
 #include "kernels/engine/error.h"
+#include "tests/support/message.h"
 
 namespace saccade::test {
 
@@ -254,6 +257,39 @@ class TaskItemsTest : public QObject {
     QVERIFY_THROWS_EXCEPTION(UsageError, find_task(file.string()));
   }
 
+  /// What a file says decides neither over memory nor over time.
+  void files_of_tasks_are_bounded() {
+    const auto refusal = [&](const std::string& task, const fs::path& data) -> QByteArray {
+      try {
+        read_task_items(find_task(write("own.json", task).string()), data);
+      } catch (const Error& error) {
+        return error.what();
+      }
+      return "accepted";
+    };
+    const std::string task = R"({"name": "own", "context": "{q}", "choices": ["a", "b"], "gold": "{g}"})";
+    QByteArray message = refusal(task, write("bytes.csv", "q,g\n\xff,0\n"));
+    QVERIFY2(message.endsWith("bytes.csv: row 2: is not valid UTF-8"), message);
+    message = refusal(task, write("wide.csv", std::string(1 << 20, ',') + "\n"));
+    QVERIFY2(message.endsWith("row 1: has more than 65536 fields"), message);
+    std::string rows = "q,g\n";
+    for (size_t i = 0; i <= kMostTaskRows; ++i) rows += "x,0\n";
+    message = refusal(task, write("many.csv", rows));
+    QVERIFY2(message.endsWith("holds more than 1000000 items"), message);
+    std::string array = "[{}";
+    for (size_t i = 0; i <= kMostTaskRows; ++i) array += ",{}";
+    message = refusal(task, write("many.json", array + "]"));
+    QVERIFY2(message.endsWith("holds more than 1000000 items"), message);
+    message = refusal(task, write("blank.jsonl", std::string(8 << 20, ' ')));
+    QVERIFY2(!message.contains("accepted") && !message.contains('\n'), message);
+    message = refusal(R"({"name": "own", "context": "{q[99999999999999999999]}", "choices": ["a", "b"], "gold": "{g}"})",
+                      write("row.jsonl", R"({"q": ["x"], "g": 0})" + std::string("\n")));
+    QVERIFY2(message.contains("expected a number of at most nine digits"), message);
+    QCOMPARE(::mkfifo((folder_.path() + "/pipe.json").toUtf8(), 0600), 0);
+    message = message_of<UsageError>([&] { find_task((folder_.path() + "/pipe.json").toStdString()); }).toUtf8();
+    QVERIFY2(message.startsWith("cannot read"), message);
+  }
+
   void every_shipped_task_says_where_its_file_comes_from() {
     const std::vector<Task> tasks = shipped_tasks();
     QCOMPARE(tasks.size(), size_t{20});
@@ -273,13 +309,16 @@ class TaskItemsTest : public QObject {
   void rows_that_are_wrong_are_named_data() {
     QTest::addColumn<QByteArray>("line");
     QTest::addColumn<QByteArray>("expected");
-    QTest::newRow("no JSON") << QByteArray("{\"goal\":") << QByteArray("row.jsonl:2: no JSON");
+    QTest::newRow("no JSON") << QByteArray("{\"goal\":") << QByteArray("row.jsonl:2:1:9: not JSON");
     QTest::newRow("a field is missing") << QByteArray(R"({"goal": "g", "sol1": "a", "label": 0})")
                                         << QByteArray("row.jsonl:2: has no field \"sol2\"");
     QTest::newRow("no text") << QByteArray(R"({"goal": {}, "sol1": "a", "sol2": "b", "label": 0})")
                              << QByteArray("field \"goal\" is no text");
     QTest::newRow("a wrong label") << QByteArray(R"({"goal": "g", "sol1": "a", "sol2": "b", "label": 2})")
                                    << QByteArray("expected a number from 0 to 1");
+    QTest::newRow("nested deeply") << QByteArray("{\"goal\": " + QByteArray(200000, '[') + QByteArray(200000, ']') + "}")
+                                   << QByteArray("row.jsonl:2 is nested deeper than 64 levels");
+    QTest::newRow("a key twice") << QByteArray(R"({"goal": "g", "goal": "h"})") << QByteArray("/goal is given twice");
     QTest::newRow("no object") << QByteArray("[1]") << QByteArray("row.jsonl:2: expected an object");
   }
   void rows_that_are_wrong_are_named() {

@@ -31,6 +31,7 @@ def main():
     parser.add_argument("--run-state", required=True, type=pathlib.Path)
     parser.add_argument("--short", action="store_true", help="as a test: less than a minute each")
     parser.add_argument("--trials", type=int, help="instead of the number that is usual")
+    parser.add_argument("--scenario", help="of kills and failing_calls, those whose names hold this")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=pathlib.Path, help="work in this folder and leave it")
     options = parser.parse_args()
@@ -39,7 +40,10 @@ def main():
             parser.error(f"no battery {name}; there are {', '.join(BATTERIES)}")
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(pathlib.Path(__file__).parent))
+    import scenarios
     from program import Program
+    for kinds in (scenarios.KILLED, scenarios.FAILING):
+        kinds[:] = [kind for kind in kinds if not options.scenario or options.scenario in kind.name]
     good = True
     for name in options.battery or BATTERIES:
         with tempfile.TemporaryDirectory(prefix="saccade-faults-") as folder:

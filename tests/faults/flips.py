@@ -3,8 +3,9 @@
 import json
 import random
 import shutil
+import socket
 
-from program import Figures, tiny_config
+from program import Figures, tiny_config, write_task
 from scenarios import HANG_OR_SIGNAL, SILENT
 
 # what says that something is not as it was
@@ -61,8 +62,13 @@ def results(program):
 
 def prepare(program):
     program.import_corpus()
-    program.path("config.json").write_text(json.dumps(tiny_config()))
-    program.good(["train", "config.json", "--out", "run"])
+    for seed, run in enumerate(("run", "other")):
+        program.path("config.json").write_text(json.dumps(tiny_config(seed=1 + seed, final_evaluation_tokens=1000)))
+        program.good(["train", "config.json", "--out", run])
+    write_task(program.folder)
+    program.good(["evaluate", "run", "--task", "task.json", "--data", "items.csv"])
+    program.good(["queue", "pause"])
+    program.good(["queue", "add", "config.json", "--out", "later"])
     short = tiny_config(steps=4, evaluate_every=2, probe_every=4)
     program.path("short.json").write_text(json.dumps(short))
     short["data"]["tokenizer"] = "bpe:300"
@@ -82,6 +88,10 @@ def kinds(program):
             Kind("checkpoint", ["run/checkpoints/step-12.h5"], shown(["--json", "evaluate", "run", "--checkpoint", "12"])),
             Kind("capture", ["run/captures/step-12.h5"], shown(["--json", "inspect", "run", "--step", "12"])),
             Kind("results.h5", ["run/results.h5"], results),
+            Kind("task scores", ["run/tasks/choices-step-12.json"],
+                 shown(["--json", "evaluate", "run", "--task", "task.json", "--data", "items.csv"])),
+            Kind("evaluation at the end", ["run/evaluations/step-12.validation.json"], shown(["--json", "compare", "run", "other"])),
+            Kind("queue", ["data/queue/" + socket.gethostname() + "/cpu/queue.json"], shown(["--json", "queue", "list"])),
             Kind("token store", token_files, trained),
             Kind("tokenizer", models, trained),
             Kind("corpus", corpus, trained)]

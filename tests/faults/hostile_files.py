@@ -8,7 +8,8 @@ import random
 import resource
 import shutil
 
-from program import HANG, Figures, contents_below, copy_folder, is_one_line, tiny_config
+from program import (HANG, TOKENIZER_JSON, Figures, contents_below, copy_folder, is_one_line, tiny_config, write_shards, write_table,
+                     write_task)
 
 SIGNALS, SLOW, MEMORY, LINES, ESCAPED = ("ended by a signal", "that took 10 s or more", "that took 1 GiB or more", "without one line that says why",
                                          "that wrote elsewhere")
@@ -162,6 +163,23 @@ def odd_texts():
     yield "not a number", b'{"a": NaN, "b": Infinity}'
 
 
+def prepare_tasks_and_tokenizers(program, config):
+    """What other programs write and this one reads: tokenizers, token shards, tasks and their items."""
+    write_table(program.path("text.csv"))
+    write_task(program.folder)
+    program.good(["evaluate", "run", "--task", "task.json", "--data", "items.csv"])
+    write_shards(program.path("shards"))
+    shutil.copy(TOKENIZER_JSON, program.path("tokenizer.json"))
+    program.path("vocabulary").mkdir()
+    program.path("vocabulary/vocab.json").write_text(json.dumps({"<|endoftext|>": 0, "a": 1, "b": 2, "ab": 3}))
+    program.path("vocabulary/merges.txt").write_text("#version: 0.2\na b\n")
+    for name, tokenizer in (("tokenizer_json", "tokenizer.json"), ("merges", "vocabulary/vocab.json"), ("ranks", "cl100k_base.tiktoken")):
+        config["data"]["tokenizer"] = str(program.path(tokenizer))
+        program.path(name + ".json").write_text(json.dumps(config))
+    config["data"] |= {"tokenizer": "bytes", "corpus": str(program.path("shards"))}
+    program.path("shards.json").write_text(json.dumps(config))
+
+
 def hostile_texts(program, every):
     """In the place of every text file that is read; in short, an `every`-th of the texts at each place."""
     figures = Figures("odd text in the place of every text file", (SIGNALS, SLOW, MEMORY, LINES))
@@ -170,11 +188,19 @@ def hostile_texts(program, every):
               ("config.json", ["train", "config.json", "--out", "new"]), ("widths.json", ["study", "plan", "widths.json"]),
               ("data/corpora/mine/corpus.json", ["corpus", "show", "mine"]), ("data/corpora/mine/prose.train.ends", ["corpus", "samples", "mine"]),
               ("data/corpora/mine/prose.train.text", ["corpus", "samples", "mine"]), ("model.model", ["plan", "sentencepiece.json"]),
+              ("tokenizer.json", ["plan", "tokenizer_json.json"]), ("vocabulary/merges.txt", ["plan", "merges.json"]),
+              ("cl100k_base.tiktoken", ["plan", "ranks.json"]), ("shards/prose_train_000001.bin", ["plan", "shards.json"]),
+              ("run/tasks/choices-step-12.json", ["evaluate", "run", "--task", "task.json", "--data", "items.csv"]),
+              ("items.csv", ["evaluate", "run", "--task", "task.json", "--data", "items.csv"]),
+              ("items.jsonl", ["evaluate", "run", "--task", "task.json", "--data", "items.jsonl"]),
+              ("task.json", ["evaluate", "run", "--task", "task.json", "--data", "items.csv"]),
+              ("text.csv", ["corpus", "import", "odd", "text.csv"]), ("text.tsv.gz", ["corpus", "import", "odd", "text.tsv.gz"]),
               ("text.jsonl", ["corpus", "import", "odd", "text.jsonl"]), ("text.txt", ["corpus", "import", "odd", "text.txt"]),
               ("text.jsonl.gz", ["corpus", "import", "odd", "text.jsonl.gz"]), ("text.jsonl.zst", ["corpus", "import", "odd", "text.jsonl.zst"])]
     config = tiny_config()
     config["data"]["tokenizer"] = "sentencepiece:" + str(program.path("model.model"))
     program.path("sentencepiece.json").write_text(json.dumps(config))
+    prepare_tasks_and_tokenizers(program, config)
     for number, (place, command) in enumerate(places):
         kept = program.path(place).read_bytes() if program.path(place).exists() else None
         run = contents_below(program.path("run"))
@@ -201,6 +227,13 @@ def bombs(program):
     result = trial(program, figures, ["corpus", "import", "bomb", "bomb.jsonl.gz"], "2 GiB of zeros in one line of a 2 MB file", seconds=60)
     if result.code == 0:
         figures.fail(LINES, "a bomb was imported")
+    for name, byte in (("spaces.jsonl.gz", b" "), ("commas.csv.gz", b","), ("quotes.csv.gz", b'"'), ("braces.jsonl.gz", b"[")):
+        with gzip.open(program.path(name), "wb", 9) as file:
+            for _ in range(512):
+                file.write(byte * (1 << 20))
+        for command in (["corpus", "import", "bomb", name], ["evaluate", "run", "--task", "task.json", "--data", name]):
+            if trial(program, figures, command, f"512 MiB of {byte!r} in a packed file", seconds=60).code == 0:
+                figures.fail(LINES, f"{name} was accepted")
     for place, commands in {"run/run.json": (["compare", "run"], ["resume", "run"]), "run/notes.json": (["compare", "run"],), "config.json": (["plan", "config.json"],)}.items():
         kept = program.path(place).read_bytes() if program.path(place).exists() else b"{}"
         for command in commands:

@@ -128,6 +128,30 @@ def write_corpus(path):
             file.write(json.dumps({"text": code, "meta": {"redpajama_set_name": "code"}}) + "\n")
 
 
+TOKENIZER_JSON = pathlib.Path(__file__).resolve().parent.parent / "fuzz/seeds/tokenizer_json/byte-level.json"
+
+
+def write_table(path):
+    rows = [f'{i},"Rain fell, for {i} days,\nand the ""old"" road was washed away. {"Again. " * 40}",prose' for i in range(60)]
+    path.write_text("\n".join(["id,text,kind", *rows]) + "\n")
+
+
+def write_shards(folder):
+    """Version 1 of llm.c: 256 integers, then two bytes a token; here bytes, with end-of-text (256) before each document."""
+    folder.mkdir()
+    for name, documents in (("prose_train_000001", 40), ("prose_train_000002", 20), ("prose_val_000001", 10), ("code_val_000001", 10)):
+        tokens = [token for i in range(documents) for token in (256, *(f"{name}: rain fell for {i} days on the old road. " * 8).encode())]
+        header = (20240520).to_bytes(4, "little") + (1).to_bytes(4, "little") + len(tokens).to_bytes(4, "little")
+        (folder / f"{name}.bin").write_bytes(header.ljust(1024, b"\0") + b"".join(token.to_bytes(2, "little") for token in tokens))
+
+
+def write_task(folder):
+    task = {"name": "choices", "context": "{question}", "choices": ["{a}", "{b}"], "gold": "{answer}", "files": ["items.csv"]}
+    (folder / "task.json").write_text(json.dumps(task))
+    rows = [f'"Did it rain, ""much"", on day {i}?",it rained,it was dry,{i % 2}' for i in range(8)]
+    (folder / "items.csv").write_text("\n".join(["question,a,b,answer", *rows]) + "\n")
+
+
 def tiny_config(**training):
     """The config of a run so small that a step takes a millisecond (tests/support/tiny_run.h)."""
     return {"name": "tiny", "device": "cpu", "threads": 1,

@@ -4,7 +4,7 @@ import json
 import shutil
 import time
 
-from program import contents_below, copy_folder, files_below, tiny_config, write_corpus
+from program import TOKENIZER_JSON, contents_below, copy_folder, files_below, tiny_config, write_corpus, write_shards, write_table, write_task
 
 UNREADABLE, LOST, LEFT, OTHER = ("that cannot be opened or gone on with", "with acknowledged steps lost", "with files left over",
                                  "with another result")
@@ -172,6 +172,66 @@ class Importing(Scenario):
         shown = program.good(["--json", "corpus", "show", "other"]).json()
         del shown["directory"]
         return {OTHER: shown, LEFT: files_below(program.path("data"))}
+
+
+class ImportingTables(Importing):
+    """Comma-separated values with a quote and a line end in each row."""
+
+    name = "importing tables"
+
+    def prepare(self, program):
+        write_table(program.path("text.csv"))
+
+    def command(self):
+        return ["corpus", "import", "other", "text.csv", "--validation-share", "0.3"]
+
+
+class TrainingOnShards(Training):
+    """Tokens as llm.c writes them; nothing is imported."""
+
+    name = "training on token shards"
+
+    def prepare(self, program):
+        super().prepare(program)
+        write_shards(program.path("shards"))
+        program.path("config.json").write_text(json.dumps(self.config() | {"data": self.config()["data"] | {"corpus": str(program.path("shards"))}}))
+
+class TokenizerFile(Training):
+    """The tokenizer comes as somebody's tokenizer.json."""
+
+    name = "tokenizing by a tokenizer.json"
+
+    def prepare(self, program):
+        super().prepare(program)
+        shutil.copy(TOKENIZER_JSON, program.path("tokenizer.json"))
+        config = tiny_config(steps=2, warmup_steps=1)
+        config["data"]["tokenizer"] = str(program.path("tokenizer.json"))
+        program.path("config.json").write_text(json.dumps(config))
+
+    def look(self, program):
+        found = super().look(program)
+        return {OTHER: found[OTHER], LEFT: found[LEFT] + files_below(program.path("cache"))}
+
+
+class ScoringTask(Scenario):
+    """A task of choices, whose scores go into a file of the run, its journal and results.h5."""
+
+    name = "scoring a task"
+
+    def prepare(self, program):
+        super().prepare(program)
+        program.good(["train", "config.json", "--out", "run"])
+        write_task(program.folder)
+
+    def command(self):
+        return ["evaluate", "run", "--task", "task.json", "--data", "items.csv"]
+
+    def go_on(self, program):
+        return program.run(self.command())
+
+    def look(self, program):
+        scores = json.loads(program.path("run/tasks/choices-step-12.json").read_text())
+        return {OTHER: program.run_state(program.path("run")) | {"scores": scores}, LEFT: files_below(program.path("run"))}
 
 
 class Tokenizing(Training):
@@ -344,5 +404,6 @@ class Reporting(Queue):
         return {OTHER: tables, LEFT: files_below(program.path("study"))}
 
 
-KILLED = [Training, WritingCheckpoints, BuildingResults, Importing, Tokenizing, Forking, Exporting, Queue, Study]
+KILLED = [Training, WritingCheckpoints, BuildingResults, Importing, ImportingTables, Tokenizing, TokenizerFile, TrainingOnShards, ScoringTask,
+          Forking, Exporting, Queue, Study]
 FAILING = [*KILLED, ExportingJson, Reporting]

@@ -1,13 +1,15 @@
 #!/bin/sh
 # Fuzzes every target for some seconds each: run.sh PROGRAM SOURCES SECONDS [FOLDER for what it finds]. Fails when one found something.
+# FUZZ_TARGETS="journal task" for some of them.
 set -u
 program=$1 sources=$2 seconds=$3 folder=${4:-fuzz-finds} failed=0
 mkdir -p "$folder"
-for target in config overrides study figure filter journal run_json run_journal tokenizer tokenizer_json rank_file documents; do
+targets=${FUZZ_TARGETS:-$(FUZZ_TARGET=list "$program")} || exit 2
+for target in $targets; do
   mkdir -p "$folder/$target.corpus"
   set -- "$folder/$target.corpus"
   for seeds in "$sources/tests/fuzz/seeds/$target" $(case $target in
-    config) echo "$sources/resources/presets" ;; study) echo "$sources/resources/studies" ;;
+    config) echo "$sources/resources/presets" ;; study) echo "$sources/resources/studies" ;; recipe) echo "$sources/resources/figures" ;;
     journal | run_json | run_journal) echo "$sources/tests/fixtures/before-renaming/run" ;; esac); do
     [ -d "$seeds" ] && set -- "$@" "$seeds"
   done

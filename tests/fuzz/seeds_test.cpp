@@ -21,7 +21,8 @@ class SeedsTest : public QObject {
     QVERIFY2(!seeds.empty(), "no seeds");
     std::mt19937 random(1);
     for (const std::string& seed : seeds) run_target(target, seed);
-    for (int i = 0; i < 1500; ++i) run_target(target, changed(seeds[random() % seeds.size()], seeds[random() % seeds.size()], random));
+    for (int i = 0; i < target.tries; ++i)
+      run_target(target, changed(seeds[random() % seeds.size()], seeds[random() % seeds.size()], random));
   }
 
  private:
@@ -29,7 +30,8 @@ class SeedsTest : public QObject {
 
   static std::vector<std::string> seeds_of(const std::string& target) {
     static const std::map<std::string, QString> elsewhere{{"config", QStringLiteral("resources/presets")},
-                                                          {"study", QStringLiteral("resources/studies")}};
+                                                          {"study", QStringLiteral("resources/studies")},
+                                                          {"recipe", QStringLiteral("resources/figures")}};
     QStringList folders{source(QStringLiteral("tests/fuzz/seeds/") + QString::fromStdString(target))};
     if (const auto at = elsewhere.find(target); at != elsewhere.end()) folders << source(at->second);
     std::vector<std::string> seeds;

@@ -1,7 +1,10 @@
 #include "kernels/engine/arena.h"
 
+#include <sys/resource.h>
+
 #include <QtTest>
 #include <cmath>
+#include <fstream>
 #include <vector>
 
 #include "kernels/engine/error.h"
@@ -40,6 +43,41 @@ class ArenaTest : public QObject {
     const std::vector<void*> first = irregular(arena);
     QCOMPARE(arena.used(), int64_t{4096});
     for (int step = 0; step < 3; ++step) QCOMPARE(irregular(arena), first);
+  }
+
+  /// Where the system limits a process' data, an arena takes of that what it uses and leaves the rest to others.
+  void a_limit_counts_what_is_used() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    QSKIP("a sanitizer's own memory counts too");
+#endif
+    std::ifstream status("/proc/self/status");
+    int64_t data = -1;
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("VmData:")) data = std::stoll(line.substr(7)) * 1024;
+    QVERIFY(data > 0);
+    rlimit before{};
+    QCOMPARE(::getrlimit(RLIMIT_DATA, &before), 0);
+    const rlimit limited{static_cast<rlim_t>(data) + (256 << 20), before.rlim_max};
+    QCOMPARE(::setrlimit(RLIMIT_DATA, &limited), 0);
+    bool others_fit = true, too_much_is_refused = false;
+    try {
+      Arena arena(Device::cpu());
+      Tensor small = floats(arena, 1 << 20);
+      small.data<float>()[(1 << 20) - 1] = 1;
+      std::vector<char> others(size_t{100} << 20);
+      others_fit = others.size() == size_t{100} << 20;
+      try {
+        floats(arena, 1 << 27);
+      } catch (const DeviceError& error) {
+        too_much_is_refused = QString(error.what()).contains("what the system allows this process");
+      }
+      QCOMPARE(arena.used(), int64_t{4} << 20);
+    } catch (const std::bad_alloc&) {
+      others_fit = false;
+    }
+    ::setrlimit(RLIMIT_DATA, &before);
+    QVERIFY(others_fit);
+    QVERIFY(too_much_is_refused);
   }
 
   void live_tensors_do_not_overlap() {

@@ -25,6 +25,16 @@ class ConfigTest : public QObject {
     QCOMPARE(c.device, std::string("auto"));
   }
 
+  /// Time grows with a text's length, not with its square: 1.8 MB once took minutes.
+  void many_objects_take_no_time() {
+    std::string text = "{\"a\":[{}";
+    for (int i = 0; i < 600'000; ++i) text += ",{}";
+    QElapsedTimer timer;
+    timer.start();
+    QVERIFY(error_of(text + "]}").contains("the config has no setting \"a\""));
+    QVERIFY2(timer.elapsed() < 30'000, qPrintable(QString::number(timer.elapsed())));
+  }
+
   void the_resolved_form_reads_back_the_same() {
     const RunConfig c = parse_config(R"({"name": "n", "architecture": {"mixer": "top1_chunk", "chunk": 32, "heads": 8},
       "data": {"train": ["prose", "web"], "ood": ["c"], "sequence_length": 128}, "training": {"learning_rate": 2e-4, "steps": 2e3, "max_logit_penalty": 1e-4},

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -203,6 +204,20 @@ class CorpusImportTest : public QObject {
              report.problems.at(0).c_str());
     QVERIFY2(QString::fromStdString(report.problems.at(1)).endsWith("t.tsv:6: a quote that is not closed"), report.problems.at(1).c_str());
     QVERIFY(documents(Corpus::open("mine"), "x") == (std::multiset<std::string>{"a, b", "open \"q\" "}));
+  }
+
+  /// A row of a table decides over no memory: values beyond its columns are counted only.
+  void rows_of_separators_are_counted() {
+    const ImportReport report = import({write("a.csv", "text,kind\n" + std::string(30'000'000, ',') + "\nplain,x\n")});
+    QCOMPARE(report.documents, 1);
+    QVERIFY2(QString::fromStdString(report.problems.at(0)).endsWith("a.csv:2: 30000001 values, the first row has 2"),
+             report.problems.at(0).c_str());
+    const auto replace = [](ImportOptions& options) { options.replace = true; };
+    QString message = message_of<DataError>([&] { import({write("b.csv", std::string(70'000, ',') + "\n1\n")}, replace); });
+    QVERIFY2(message.endsWith("more than 65536 columns"), qPrintable(message));
+    QCOMPARE(::mkfifo((folder() / "pipe.txt").c_str(), 0600), 0);
+    message = message_of<DataError>([&] { import({folder() / "pipe.txt"}, replace); });
+    QVERIFY2(message.endsWith("is no regular file"), qPrintable(message));
   }
 
   void tables_among_text_are_text() {

@@ -1,0 +1,56 @@
+#include "analysis/runs/sealed_json.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+
+#include "analysis/runs/files.h"
+#include "kernels/engine/error.h"
+#include "models/config_text.h"
+#include "models/corpus/crc32c.h"
+
+namespace saccade {
+namespace {
+
+constexpr std::string_view kKey = ",\"crc32c\":\"";
+static_assert(kSealSize == kKey.size() + 8 + 2);
+
+}  // namespace
+
+std::string sealed(std::string body) {
+  std::array<char, 16> digits{};
+  std::snprintf(digits.data(), digits.size(), "%08x", crc32c(body));
+  return body.append(kKey).append(digits.data()) + "\"}";
+}
+
+bool seal_holds(std::string_view text) {
+  if (text.size() <= kSealSize) return false;
+  const std::string_view end = text.substr(text.size() - kSealSize), digits = end.substr(kKey.size(), 8);
+  uint32_t crc = 0;
+  const auto [last, error] = std::from_chars(digits.data(), digits.data() + digits.size(), crc, 16);
+  const bool lower = std::none_of(digits.begin(), digits.end(), [](char c) { return c >= 'A' && c <= 'F'; });
+  return error == std::errc() && last == digits.data() + digits.size() && lower && end.starts_with(kKey) && end.ends_with("\"}") &&
+         crc == crc32c(text.substr(0, text.size() - kSealSize));
+}
+
+void write_sealed_json(const std::filesystem::path& path, const nlohmann::json& object) {
+  std::string body = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  body.pop_back();
+  replace_text(path, sealed(std::move(body)) + "\n");
+}
+
+nlohmann::json read_sealed_json(const std::filesystem::path& path) {
+  const std::string text = read_text(path);
+  std::string twice;
+  nlohmann::json object = parse_json_or_discard(text, &twice);
+  if (!object.is_object()) throw DataError(path.string() + " is damaged: no JSON");
+  if (!twice.empty()) throw DataError(path.string() + " is damaged: it has the key \"" + twice + "\" twice");
+  if (object.contains("crc32c") && !seal_holds(std::string_view(text).substr(0, text.ends_with('\n') ? text.size() - 1 : text.size())))
+    throw DataError(path.string() + " is damaged: it differs from its checksum");
+  object.erase("crc32c");
+  return object;
+}
+
+}  // namespace saccade
