@@ -121,6 +121,12 @@ class Importer : public DocumentVisitor {
                 file_->path.filename().string() + ": " + std::to_string(report_.documents) + " documents");
   }
 
+  std::vector<std::string> columns() const override {
+    std::vector<std::string> outermost;
+    for (const std::string& path : {options_.text_field, options_.domain_field}) outermost.push_back(path.substr(0, path.find('.')));
+    return outermost;
+  }
+
   void malformed(int64_t line, const std::string& what) override {
     ++report_.malformed;
     problem(line, what);
