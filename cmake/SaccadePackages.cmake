@@ -62,7 +62,7 @@ else()
   endif()
 endif()
 if(SACCADE_PARQUET)
-  set_source_files_properties(${CMAKE_SOURCE_DIR}/models/corpus/parquet_rows.cpp PROPERTIES COMPILE_DEFINITIONS SACCADE_PARQUET)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/models/corpus/parquet_rows.cpp PROPERTIES COMPILE_DEFINITIONS SACCADE_PARQUET SKIP_PRECOMPILE_HEADERS ON)
 endif()
 
 if(SACCADE_WORKBENCH)

@@ -1,6 +1,9 @@
 #include "models/probe.h"
 
 #include <array>
+#include <iterator>
+#include <limits>
+#include <span>
 
 namespace saccade {
 namespace {
@@ -42,5 +45,33 @@ std::optional<MapKind> parse_map_kind(const std::string& name) {
 }
 
 bool is_of_model(MapKind kind) { return entry_of(kind).of_model; }
+
+namespace {
+
+/// Sorted, without the empty places.
+std::vector<int32_t> chosen_set(const ChosenSources& choices, int64_t head, int64_t query) {
+  const auto count = static_cast<size_t>(choices.per_query);
+  const auto all = std::span(choices.values).subspan(static_cast<size_t>(head * choices.queries + query) * count, count);
+  std::vector<int32_t> set;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(set), [](int32_t c) { return c >= 0; });
+  std::sort(set.begin(), set.end());
+  return set;
+}
+
+}  // namespace
+
+std::vector<double> churn(const ChosenSources& before, const ChosenSources& now) {
+  if (before.heads != now.heads || before.queries != now.queries || before.per_query != now.per_query) return {};
+  std::vector<double> heads;
+  for (int64_t h = 0; h < now.heads; ++h) {
+    int64_t changed = 0, choosing = 0;
+    for (int64_t q = 0; q < now.queries; ++q) {
+      const std::vector<int32_t> was = chosen_set(before, h, q), is = chosen_set(now, h, q);
+      changed += was != is, choosing += !was.empty() || !is.empty();
+    }
+    heads.push_back(choosing > 0 ? static_cast<double>(changed) / static_cast<double>(choosing) : std::numeric_limits<double>::quiet_NaN());
+  }
+  return heads;
+}
 
 }  // namespace saccade

@@ -20,9 +20,10 @@ inline constexpr int64_t kNear = 256;
 /// Per layer and head numbers of one forward pass, averaged over queries (and sequences).
 struct HeadStatistic {
   /// entropy, entropy_normalized (of the distribution used; Top-1 Element: of the soft one); distance (tokens back, weighted)
-  /// and outside_256 (share of reads beyond the last 256 positions); for chunks captured_mass, margin, chunk_distance and
-  /// usage_entropy (of how often each chunk is chosen); for Mamba skip, D of the head: the weight of a token's own input beside what the
-  /// recurrence reads, which the other statistics and the map `weights` are of.
+  /// and outside_256 (share of reads beyond the last 256 positions); for chunks captured_mass, margin, chunk_distance,
+  /// usage_entropy (of how often each chunk is chosen) and dead_chunks (share of the chunks that some query could choose and none did);
+  /// churn (share of the queries that choose otherwise than at the probe before); for Mamba skip, D of the head: the weight of a token's
+  /// own input beside what the recurrence reads, which the other statistics and the map `weights` are of.
   std::string name;
   std::string unit;  ///< nats, 1, tokens, chunks …
   int64_t layer = 0;
@@ -67,6 +68,19 @@ struct Selection {
   bool operator==(const Selection&) const = default;
 };
 
+/// What the queries of a layer chose, to be compared from one look at the same text to the next.
+struct ChosenSources {
+  int64_t layer = 0;  ///< −1: of the whole model
+  int64_t heads = 0, queries = 0, per_query = 1;
+  std::vector<int32_t> values;  ///< [heads, queries, per_query] elements, chunks or splits; −1: none
+
+  bool operator==(const ChosenSources&) const = default;
+};
+
+/// The share of each head's queries that chose another set than before, of those that chose at either time; NaN where none did. Empty where
+/// the two are of different sizes.
+std::vector<double> churn(const ChosenSources& before, const ChosenSources& now);
+
 /// Handed into a forward pass by whoever wants to look; mixers ask what is wanted and report it. Costs nothing when null.
 class Probe {
  public:
@@ -81,6 +95,8 @@ class Probe {
   virtual void map(CapturedMap map) = 0;
   /// Goes with the maps: what the queries of a layer choose among; −1: those of the whole model.
   virtual void selects(int64_t layer, const Selection& selection) = 0;
+  /// Goes with the statistics: what was chosen in sequence 0.
+  virtual void chose(ChosenSources /*choices*/) {}
   /// What a layer leaves to the next one, x [B, T, D], where layers are blocks.
   virtual void stream(int64_t /*layer*/, const Tensor& /*x*/) {}
   /// What a mixer with `heads` heads, `first` of its layer's heads before them, is to do otherwise; its head then counts from `first`.
@@ -95,6 +111,7 @@ struct ProbeRecord : Probe {
   bool statistics_wanted = true, maps_wanted = false;
   std::vector<HeadStatistic> statistics;
   std::vector<CapturedMap> maps;
+  std::vector<ChosenSources> choices;
   std::map<int64_t, Selection> selections;            ///< by layer; nothing where queries read from all there is
   std::optional<Counterfactual> counterfactual = {};  ///< after the pass: nobody could do it
   Probe* whole = nullptr;                             ///< asked instead, where this is the record of a part of a layer
@@ -108,6 +125,7 @@ struct ProbeRecord : Probe {
   void statistic(HeadStatistic s) override { statistics.push_back(std::move(s)); }
   void map(CapturedMap m) override { maps.push_back(std::move(m)); }
   void selects(int64_t layer, const Selection& s) override { selections[layer] = s; }
+  void chose(ChosenSources c) override { choices.push_back(std::move(c)); }
   std::optional<Counterfactual> take(int64_t layer, Counterfactual::Kind kind, int64_t heads, int64_t first) override {
     if (whole) return whole->take(layer, kind, heads, first_head + first);
     const std::optional<Counterfactual>& c = counterfactual;

@@ -74,8 +74,8 @@ class LineIcon : public QIconEngine {
   QByteArray source_;
 };
 
-/// Shows which of several buttons is down on dark ground as on light.
-class CheckedButtons : public QProxyStyle {
+/// Shows which of several buttons is down on dark ground as on light, and which of them open menus.
+class ClearButtons : public QProxyStyle {
  public:
   void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter, const QWidget* widget) const override {
     QProxyStyle::drawPrimitive(element, option, painter, widget);
@@ -87,6 +87,35 @@ class CheckedButtons : public QProxyStyle {
     painter->setBrush(selectionColour(option->palette));
     painter->drawRoundedRect(QRectF(option->rect).adjusted(0.5, 0.5, -0.5, -0.5), 2, 2);
     painter->restore();
+  }
+
+  /// The arrow of a button with a menu stands behind its text; in the corner it reads as a comma.
+  void drawComplexControl(ComplexControl control, const QStyleOptionComplex* option, QPainter* painter,
+                          const QWidget* widget) const override {
+    const auto* button = control == CC_ToolButton ? qstyleoption_cast<const QStyleOptionToolButton*>(option) : nullptr;
+    if (!button || !opens_menu(*button)) return QProxyStyle::drawComplexControl(control, option, painter, widget);
+    QStyleOptionToolButton frame(*button), label(*button), arrow(*button);
+    frame.features &= ~QStyleOptionToolButton::HasMenu;
+    frame.text.clear();
+    frame.icon = {};
+    QProxyStyle::drawComplexControl(control, &frame, painter, widget);
+    label.features = frame.features;
+    label.rect.adjust(0, 0, -kArrow, 0);
+    drawControl(CE_ToolButtonLabel, &label, painter, widget);
+    arrow.rect = QRect(button->rect.right() - kArrow, button->rect.center().y() - 3, 8, 8);
+    drawPrimitive(PE_IndicatorArrowDown, &arrow, painter, widget);
+  }
+  QSize sizeFromContents(ContentsType type, const QStyleOption* option, const QSize& size, const QWidget* widget) const override {
+    const QSize whole = QProxyStyle::sizeFromContents(type, option, size, widget);
+    const auto* button = type == CT_ToolButton ? qstyleoption_cast<const QStyleOptionToolButton*>(option) : nullptr;
+    return button && opens_menu(*button) ? whole + QSize(kArrow, 0) : whole;
+  }
+
+ private:
+  static constexpr int kArrow = 11;
+  static bool opens_menu(const QStyleOptionToolButton& button) {
+    return (button.features & QStyleOptionToolButton::HasMenu) && !(button.features & QStyleOptionToolButton::MenuButtonPopup) &&
+           !button.text.isEmpty() && button.toolButtonStyle != Qt::ToolButtonIconOnly;
   }
 };
 
@@ -102,7 +131,7 @@ QString themeName(Theme theme) {
   return theme == Theme::light ? QStringLiteral("light") : theme == Theme::dark ? QStringLiteral("dark") : QStringLiteral("system");
 }
 
-void useStyle() { QApplication::setStyle(new CheckedButtons); }
+void useStyle() { QApplication::setStyle(new ClearButtons); }
 
 void applyTheme(Theme theme) {
   static const QPalette desktop = QApplication::palette();

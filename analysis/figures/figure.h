@@ -106,12 +106,14 @@ struct CurveRecipe {
   bool log_x = false, log_y = false;
   Smoothing smoothing{};
   Spread spread = Spread::deviation;
+  bool each_domain = false;  ///< of losses: a curve for every OOD domain, told apart by dashes, in place of their mean
   /// Gives the values of a series of every step of one run, where others than the run's own are wanted: (x, y).
   std::function<std::pair<Column, Column>(const Run& run, const std::string& series)> values{};
 };
 
 /// Recipes. Runs must outlive the call only.
-/// Training loss (thin) of the seeds in `training_of`, or of all when that is empty; validation loss, and mean OOD loss (with markers).
+/// Training loss (thin) of the seeds in `training_of`, or of all when that is empty; validation loss, and mean OOD loss (with markers)
+/// or that of every domain.
 Figure loss_figure(const DrawnSet& drawn, const CurveRecipe& recipe, const RunSet& training_of = {});
 Figure series_figure(const DrawnSet& drawn, const std::string& series_name, const CurveRecipe& recipe);
 /// OOD loss minus in-domain validation loss, or divided by it.

@@ -133,6 +133,41 @@ DrawnSet each_run(const RunSet& runs, const RunSet& among) {
   return set;
 }
 
+namespace {
+
+/// OOD domains of any of the runs, in the order met.
+std::vector<std::string> ood_domains(const DrawnSet& drawn) {
+  std::vector<std::string> domains;
+  for (const DrawnRuns& each : drawn)
+    for (const Run* run : each.seeds)
+      for (const std::string& domain : run->ood_domains())
+        if (std::find(domains.begin(), domains.end(), domain) == domains.end()) domains.push_back(domain);
+  return domains;
+}
+
+/// A curve for each domain and thing drawn, and what the dashes mean.
+void add_domains(Figure& figure, const DrawnSet& drawn, const CurveRecipe& recipe) {
+  constexpr std::array kDashes{Dash::dash, Dash::dot, Dash::dash_dot};
+  const std::vector<std::string> domains = ood_domains(drawn);
+  for (size_t i = 0; i < domains.size(); ++i) {
+    const auto style = [&](Curve& curve) {
+      curve.dash = kDashes[i % kDashes.size()];
+      if (i >= kDashes.size()) curve.width = 0.8;  // the dashes come again
+    };
+    for (const DrawnRuns& each : drawn)
+      add_curve(
+          figure, each, recipe.spread, [&](const Run& run) { return line_of(run, "ood/loss/" + domains[i], recipe.x); },
+          [&](Curve& c) {
+            c.label += ", OOD " + domains[i], c.in_legend = false;
+            style(c);
+          });
+    add_key(figure, "OOD " + domains[i], 1.5, Marker::none);
+    style(figure.curves.back());
+  }
+}
+
+}  // namespace
+
 Figure loss_figure(const DrawnSet& drawn, const CurveRecipe& recipe, const RunSet& training_of) {
   Figure figure{.id = "loss",
                 .title = "Pre-training and OOD loss",
@@ -148,7 +183,7 @@ Figure loss_figure(const DrawnSet& drawn, const CurveRecipe& recipe, const RunSe
                           return std::find(training_of.begin(), training_of.end(), run) != training_of.end();
                         });
     any_validation = any_validation || validated;
-    any_ood = any_ood || has("ood/loss");
+    any_ood = any_ood || (has("ood/loss") && !recipe.each_domain);
     if (wanted && has("train/loss")) {
       any_training = true;
       add_steps(figure, each, "train/loss", recipe, [&](Curve& c) {
@@ -157,10 +192,12 @@ Figure loss_figure(const DrawnSet& drawn, const CurveRecipe& recipe, const RunSe
       });
     }
     add_curve(figure, each, recipe.spread, [&](const Run& run) { return line_of(run, "validation/loss", recipe.x); });
+    if (recipe.each_domain) continue;
     add_curve(
         figure, each, recipe.spread, [&](const Run& run) { return line_of(run, "ood/loss", recipe.x); },
         [&](Curve& c) { c.label += ", OOD", c.marker = each.marker, c.sparse = drawn.size() > 12, c.in_legend = false; });
   }
+  if (recipe.each_domain) add_domains(figure, drawn, recipe);
   if (any_validation) add_key(figure, "validation", 1.5, Marker::none);
   if (any_ood) add_key(figure, "OOD", 1.5, Marker::circle);
   if (any_training) add_key(figure, "training", 0.6, Marker::none);

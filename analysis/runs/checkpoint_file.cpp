@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 
 #include "analysis/runs/files.h"
@@ -15,6 +16,7 @@ constexpr int64_t kFormat = 1;
 constexpr int kDeflate = 0;  // weights shrink by a seventh at the most, which takes some fifty times as long as to write them
 
 constexpr const char* kWeights = "weights";
+constexpr const char* kChoices = "choices";
 constexpr const char* kGroups = "optimizer_state";  ///< names of the optimizer's folders; files without it have those of AdamW
 
 struct RealField {
@@ -48,6 +50,14 @@ class ContentDigest {
     add(to_string(tensor.dtype()));
     add(to_string(tensor.shape()));
     add({static_cast<const char*>(tensor.raw()), static_cast<size_t>(tensor.bytes())});
+  }
+  void add_choices(const ProbedChoices& sequences) {
+    for (const std::vector<ChosenSources>& sequence : sequences)
+      for (const ChosenSources& c : sequence) {
+        add("choices");
+        for (const int64_t n : {c.layer, c.heads, c.queries, c.per_query}) sha_.update(static_cast<uint64_t>(n));
+        add({reinterpret_cast<const char*>(c.values.data()), c.values.size() * sizeof(int32_t)});
+      }
   }
   std::string finish() { return hex(sha_.finish()); }
 
@@ -130,6 +140,40 @@ void each_tensor(const h5::Group& root, Visit visit) {
   }
 }
 
+/// choices/sequence-S/layer-L, [heads, queries, per query].
+void write_choices(const h5::Group& root, const ProbedChoices& sequences) {
+  if (sequences.empty()) return;
+  const h5::Group all = root.create(kChoices);
+  all.set_attribute("sequences", static_cast<int64_t>(sequences.size()));
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    const h5::Group group = all.create("sequence-" + std::to_string(s));
+    std::vector<std::string> layers;
+    for (const ChosenSources& c : sequences[s]) {
+      layers.push_back(std::to_string(c.layer));
+      group.write<int32_t>("layer-" + layers.back(), c.values, {c.heads, c.queries, c.per_query});
+    }
+    group.write_texts("layers", layers);
+  }
+}
+
+ProbedChoices read_choices(const h5::Group& root) {
+  if (!root.contains(kChoices)) return {};
+  const h5::Group all = root.open(kChoices);
+  ProbedChoices sequences;
+  for (int64_t s = 0; s < all.integer_attribute("sequences"); ++s) {
+    const h5::Group group = all.open("sequence-" + std::to_string(s));
+    std::vector<ChosenSources> layers;
+    for (const std::string& layer : group.read_texts("layers")) {
+      const std::string name = "layer-" + layer;
+      const h5::Dims dims = group.dims(name);
+      if (dims.size() != 3) group.fail("not three dimensions", name);
+      layers.push_back({std::strtoll(layer.c_str(), nullptr, 10), dims[0], dims[1], dims[2], group.read<int32_t>(name)});
+    }
+    sequences.push_back(std::move(layers));
+  }
+  return sequences;
+}
+
 /// The tensors of a state with their folders.
 std::vector<TensorGroup> folders_of(const TrainingState& state) {
   std::vector<TensorGroup> folders{{kWeights, state.weights}};
@@ -150,6 +194,8 @@ Checkpoint read_checked(const std::filesystem::path& path, bool keep, h5::Origin
     if (folder != kWeights && (groups.empty() || groups.back().name != folder)) groups.push_back({folder, {}});
     (folder == kWeights ? checkpoint.state.weights : groups.back().tensors).push_back(std::move(named));
   });
+  checkpoint.choices = read_choices(file.root());
+  digest.add_choices(checkpoint.choices);
   if (digest.finish() != file.root().text_attribute("sha256")) file.root().fail("the contents differ from their SHA-256", ".");
   return checkpoint;
 }
@@ -172,6 +218,8 @@ std::string write_file(const std::filesystem::path& path, const Checkpoint& chec
       digest.add_tensor(folder.name, named.name, named.tensor);
     }
   }
+  write_choices(file.root(), checkpoint.choices);
+  digest.add_choices(checkpoint.choices);
   const std::string sha256 = digest.finish();
   file.root().set_attribute("sha256", sha256);
   file.close();
@@ -182,6 +230,8 @@ int64_t bytes_of(const Checkpoint& checkpoint) {
   int64_t bytes = (int64_t{1} << 20) + static_cast<int64_t>(checkpoint.tokenizer_model.size());
   for (const TensorGroup& folder : folders_of(checkpoint.state))
     for (const NamedTensor& named : folder.tensors) bytes += named.tensor.bytes();
+  for (const std::vector<ChosenSources>& sequence : checkpoint.choices)
+    for (const ChosenSources& c : sequence) bytes += static_cast<int64_t>(c.values.size() * sizeof(int32_t));
   return bytes;
 }
 
@@ -192,7 +242,7 @@ void write_checkpoint(const std::filesystem::path& path, const Checkpoint& check
   replace_file(path, [&](const std::filesystem::path& aside) {
     const std::string written = write_file(aside, checkpoint);
     read_checked(aside, false, h5::Origin::this_process);
-    if (h5::Reader(aside).root().text_attribute("sha256") != written)
+    if (h5::Reader(aside, h5::Origin::this_process).root().text_attribute("sha256") != written)
       throw DataError(path.string() + ": read back another checkpoint than written");
   });
 }

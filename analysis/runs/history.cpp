@@ -38,6 +38,7 @@ void RunHistory::apply(const Record& record) {
   if (type == "step") add(step_from(record));
   if (type == "evaluation") add(evaluation_from(record));
   if (type == "statistics") add(statistics_from(record));
+  if (type == "memory") add(memory_from(record));
   if (type == "task") add(task_scores_from(record));
   if (type == "resume") rewind(record.at("step").get<int64_t>());
 }
@@ -117,6 +118,12 @@ void RunHistory::add(StatisticsRecord statistics) {
   statistics_.push_back(std::move(statistics));
   constexpr size_t kKept = 16;  // more than a resume takes back
   if (most_points_ > 0 && statistics_.size() > 2 * kKept) statistics_.erase(statistics_.begin(), statistics_.end() - kKept);
+}
+
+void RunHistory::add(const MemoryRecord& memory) {
+  constexpr double kMebibyte = 1 << 20;
+  add("device_memory", "MiB", memory.at, static_cast<double>(memory.device_bytes) / kMebibyte);
+  if (memory.process_bytes > 0) add("process_memory", "MiB", memory.at, static_cast<double>(memory.process_bytes) / kMebibyte);
 }
 
 void RunHistory::shrink() {

@@ -37,6 +37,7 @@ class RunHistory {
   void add(const std::string& name, const char* unit, const Position& at, double value, double error = std::nan(""));
   void add(const EvaluationRecord& evaluation);
   void add(StatisticsRecord statistics);
+  void add(const MemoryRecord& memory);
   void add(TaskScoreRecord scores);
   void rewind(int64_t step);
 

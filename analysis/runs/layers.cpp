@@ -27,6 +27,7 @@ std::vector<LayerSeries> layers_with(const Run& run, const std::string& statisti
     if (series.name.rfind(prefix, 0) == 0) found.insert(std::stoll(series.name.substr(prefix.size())));
   const std::vector<std::string> mixers = layer_mixers(run.info());
   std::vector<LayerSeries> list;
+  if (run.find(statistic)) list.push_back({statistic, "whole model", 1});
   for (const int64_t layer : found) {
     const std::string number = std::to_string(layer);
     const auto index = static_cast<size_t>(layer);

@@ -111,6 +111,17 @@ Record to_record(const DataRecord& data) {
   return record;
 }
 
+Record to_record(const MemoryRecord& memory) {
+  Record record = positioned("memory", memory.at);
+  record["device_bytes"] = memory.device_bytes;
+  record["process_bytes"] = memory.process_bytes;
+  return record;
+}
+
+MemoryRecord memory_from(const Record& record) {
+  return {position_from(record), record.at("device_bytes").get<int64_t>(), record.at("process_bytes").get<int64_t>()};
+}
+
 Record to_record(const StatisticsRecord& statistics) {
   Record record = positioned("statistics", statistics.at);
   record["statistics"] = Record::array();

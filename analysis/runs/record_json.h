@@ -13,6 +13,7 @@ Record to_record(const StepRecord& step);
 Record to_record(const EvaluationRecord& evaluation);
 Record to_record(const DataRecord& data);
 Record to_record(const StatisticsRecord& statistics);
+Record to_record(const MemoryRecord& memory);
 Record to_record(const TaskScoreRecord& scores);
 Record state_record(RunState state, int64_t step, const std::string& message);
 /// Training goes on from a checkpoint: what was recorded behind `step` no longer counts. `repeats`, where not negative: what was lost
@@ -23,6 +24,7 @@ Record resume_record(int64_t step, int64_t repeats = -1);
 StepRecord step_from(const Record& record);
 EvaluationRecord evaluation_from(const Record& record);
 StatisticsRecord statistics_from(const Record& record);
+MemoryRecord memory_from(const Record& record);
 TaskScoreRecord task_scores_from(const Record& record);
 
 Record json_number(double value);

@@ -157,6 +157,8 @@ std::string meaning_of(const std::string& statistic) {
       {"margin", "score of the least that was chosen minus the best that was not"},
       {"chunk_distance", "how many chunks back the chosen one lies"},
       {"usage_entropy", "entropy of how often each chunk is chosen"},
+      {"dead_chunks", "share of the chunks that some query could choose and none did, by sequence"},
+      {"churn", "share of the queries that choose otherwise than at the probe before, on the same text"},
       {"skip", "weight of a token's own input beside what the recurrence reads (D of Mamba), which the other statistics leave out"}};
   const auto at = meanings.find(statistic);
   return at == meanings.end() ? statistic : at->second;
@@ -288,41 +290,7 @@ bool same_values(const std::vector<double>& a, const std::vector<double>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
 }
 
-bool holds_series(const std::filesystem::path& path, const RunHistory& history) {
-  const std::vector<Series> back = read_results_series(path);
-  const auto same = [](const Series& a, const Series& b) {
-    return a.name == b.name && a.unit == b.unit && same_values(a.value, b.value) && same_values(a.error, b.error) &&
-           std::all_of(kAxes.begin(), kAxes.end(), [&](const AxisColumn& axis) { return same_values(a.*axis.values, b.*axis.values); });
-  };
-  return std::equal(back.begin(), back.end(), history.series().begin(), history.series().end(), same);
-}
-
-}  // namespace
-
-void write_results_file(const RunInfo& info) {
-  const Journal journal = read_journal(info.directory);
-  replace_file(info.directory / "results.h5", [&](const std::filesystem::path& aside) {
-    write_file(aside, info, journal);
-    if (!holds_series(aside, journal.history)) throw DataError(aside.string() + ": read back other series than written");
-  });
-}
-
-bool results_file_is_current(const RunInfo& info) {
-  const Journal journal = read_journal(info.directory);
-  const std::filesystem::path path = info.directory / "results.h5";
-  try {
-    if (!holds_series(path, journal.history)) return false;
-    const h5::Reader file(path);
-    const h5::Group run = file.root().open("run");
-    return run.text_attribute("state") == to_string(info.state) && run.integer_attribute("step") == journal.history.step() &&
-           (run.contains(kLost) ? run.read_text(kLost) : std::string()) == journal.lost;
-  } catch (const DataError&) {  // missing or damaged
-    return false;
-  }
-}
-
-std::vector<Series> read_results_series(const std::filesystem::path& path) {
-  const h5::Reader file(path);
+std::vector<Series> series_of(const h5::Reader& file) {
   if (file.root().integer_attribute("format_version") != kFormat) file.root().fail("another format version", ".");
   const h5::Group run = file.root().open("run");
   std::vector<Series> list;
@@ -338,5 +306,41 @@ std::vector<Series> read_results_series(const std::filesystem::path& path) {
   }
   return list;
 }
+
+bool holds_series(const std::filesystem::path& path, const RunHistory& history, h5::Origin origin) {
+  const std::vector<Series> back = series_of(h5::Reader(path, origin));
+  const auto same = [](const Series& a, const Series& b) {
+    return a.name == b.name && a.unit == b.unit && same_values(a.value, b.value) && same_values(a.error, b.error) &&
+           std::all_of(kAxes.begin(), kAxes.end(), [&](const AxisColumn& axis) { return same_values(a.*axis.values, b.*axis.values); });
+  };
+  return std::equal(back.begin(), back.end(), history.series().begin(), history.series().end(), same);
+}
+
+}  // namespace
+
+void write_results_file(const RunInfo& info) {
+  const Journal journal = read_journal(info.directory);
+  replace_file(info.directory / "results.h5", [&](const std::filesystem::path& aside) {
+    write_file(aside, info, journal);
+    if (!holds_series(aside, journal.history, h5::Origin::this_process))
+      throw DataError(aside.string() + ": read back other series than written");
+  });
+}
+
+bool results_file_is_current(const RunInfo& info) {
+  const Journal journal = read_journal(info.directory);
+  const std::filesystem::path path = info.directory / "results.h5";
+  try {
+    if (!holds_series(path, journal.history, h5::Origin::anyone)) return false;
+    const h5::Reader file(path);
+    const h5::Group run = file.root().open("run");
+    return run.text_attribute("state") == to_string(info.state) && run.integer_attribute("step") == journal.history.step() &&
+           (run.contains(kLost) ? run.read_text(kLost) : std::string()) == journal.lost;
+  } catch (const DataError&) {  // missing or damaged
+    return false;
+  }
+}
+
+std::vector<Series> read_results_series(const std::filesystem::path& path) { return series_of(h5::Reader(path)); }
 
 }  // namespace saccade

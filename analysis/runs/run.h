@@ -15,7 +15,8 @@ namespace saccade {
 /// One measured quantity over a run. All vectors have equal length; NaN is kept as NaN.
 struct Series {
   std::string name;  ///< "train/loss", "validation/loss/prose", "ood/loss/c", "ood/loss" (mean), "gradient_norm",
-                     ///< "learning_rate", "tokens_per_second", "entropy/layer0" (mean over heads), "captured_mass/layer2" …
+                     ///< "learning_rate", "tokens_per_second", "device_memory", "process_memory", "entropy/layer0" (mean over heads),
+                     ///< "captured_mass/layer2" …
   std::string unit;  ///< nats, 1, tokens/s …
   Column step, tokens, flops, seconds, value;
   Column error = {};  ///< standard errors of the values, NaN where not known; empty where none is

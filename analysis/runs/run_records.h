@@ -37,6 +37,13 @@ struct StatisticsRecord {
   std::vector<HeadStatistic> statistics;
 };
 
+/// Memory that a run takes, after it evaluated or probed.
+struct MemoryRecord {
+  Position at;
+  int64_t device_bytes = 0;   ///< on the device it trains on: the most that tensors have taken so far, of which nothing is given back
+  int64_t process_bytes = 0;  ///< of the CPU's memory, by the whole process now (resident); 0 where the system does not tell
+};
+
 /// What has been trained on of each training domain, where /data/weights set their shares.
 struct DomainUse {
   std::string domain;

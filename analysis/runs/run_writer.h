@@ -39,6 +39,7 @@ class RunWriter {
   void add(const StepRecord& step) { journal_.append(to_record(step)); }
   void add(const EvaluationRecord& evaluation);
   void add(const DataRecord& data) { journal_.append(to_record(data)); }
+  void add(const MemoryRecord& memory) { journal_.append(to_record(memory)); }
   void add(const StatisticsRecord& statistics) { journal_.append(to_record(statistics)); }
   /// Of a run at rest: goes to disk at once, and run.json knows of it.
   void add(const TaskScoreRecord& scores);

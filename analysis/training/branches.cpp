@@ -55,6 +55,11 @@ std::string differences(const std::vector<NamedTensor>& stored, const std::vecto
 
 fs::path branch_directory(const fs::path& trunk, int64_t step) { return trunk / "branches" / ("step-" + std::to_string(step)); }
 
+bool branch_begun(const fs::path& trunk, int64_t step) {
+  const fs::path directory = branch_directory(trunk, step);
+  return holds_run(directory) && !step_files(directory, kCheckpoints).empty();
+}
+
 bool branch_finished(const fs::path& trunk, int64_t step) {
   const fs::path directory = branch_directory(trunk, step);
   if (!holds_run(directory)) return false;

@@ -6,6 +6,8 @@ namespace saccade {
 
 /// "RUN/branches/step-N"
 std::filesystem::path branch_directory(const std::filesystem::path& trunk, int64_t step);
+/// Whether it has a checkpoint from which it goes on.
+bool branch_begun(const std::filesystem::path& trunk, int64_t step);
 /// Whether the branch has run to its end or diverged: then there is nothing left to do.
 bool branch_finished(const std::filesystem::path& trunk, int64_t step);
 

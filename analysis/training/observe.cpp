@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 
 #include "models/architectures/stack.h"
 #include "models/training/run_cost.h"
@@ -88,20 +90,52 @@ DataRecord data_use(const Trainer& trainer, const Position& at) {
   return record;
 }
 
-StatisticsRecord probe_statistics(Trainer& trainer, const FrozenBatch& batch, const Position& at) {
+namespace {
+
+/// Of every layer that chooses; NaN where what was chosen before was of another size.
+void add_churn(ProbeRecord& probe, const std::vector<ChosenSources>& before) {
+  for (const ChosenSources& now : probe.choices) {
+    const auto same = std::find_if(before.begin(), before.end(), [&](const ChosenSources& c) { return c.layer == now.layer; });
+    std::vector<double> heads = same == before.end() ? std::vector<double>() : churn(*same, now);
+    if (heads.empty()) heads.assign(static_cast<size_t>(now.heads), std::nan(""));
+    probe.statistics.push_back({"churn", "1", now.layer, std::move(heads)});
+  }
+}
+
+}  // namespace
+
+StatisticsRecord probe_statistics(Trainer& trainer, const FrozenBatch& batch, const Position& at, ProbedChoices& last) {
   StatisticsRecord record{at, {}};
+  ProbedChoices chosen;
   std::vector<Mean> means;
   const int64_t sequences = std::min(batch.sequences, std::max<int64_t>(1, kProbedTokens / batch.length));
   for (int64_t s = 0; s < sequences; ++s) {
     ProbeRecord probe;
     trainer.probe(part(batch, s, batch.targets_of(s)), probe);  // padding is not looked at
+    if (!last.empty()) add_churn(probe, static_cast<size_t>(s) < last.size() ? last[static_cast<size_t>(s)] : std::vector<ChosenSources>());
+    if (!probe.choices.empty()) chosen.push_back(std::move(probe.choices));
     if (s == 0) record.statistics = probe.statistics;
     means.resize(record.statistics.size());
     for (size_t i = 0; i < means.size(); ++i) means[i].add(probe.statistics.at(i).heads);
   }
   for (size_t i = 0; i < means.size(); ++i) record.statistics[i].heads = means[i].values();
+  last = std::move(chosen);
   return record;
 }
+
+namespace {
+
+/// Of this process; 0 where the system does not tell.
+int64_t resident_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmRSS:")) return 1024 * std::strtoll(line.c_str() + 6, nullptr, 10);
+  return 0;
+}
+
+}  // namespace
+
+MemoryRecord memory_use(Trainer& trainer, const Position& at) { return {at, trainer.arena().peak_extent(), resident_bytes()}; }
 
 std::vector<Capture> capture_samples(Trainer& trainer, const std::vector<FrozenBatch>& batches, const Tokenizer& tokenizer,
                                      const Position& at) {

@@ -1,4 +1,5 @@
 #pragma once
+#include "analysis/runs/checkpoint_file.h"
 #include "analysis/runs/run_records.h"
 #include "models/corpus/tokenizer.h"
 
@@ -12,8 +13,12 @@ EvaluationRecord evaluate_domains(Trainer& trainer, const std::vector<FrozenBatc
 /// Of a trainer whose domains have weights.
 DataRecord data_use(const Trainer& trainer, const Position& at);
 
-/// Per layer and head, the mean over sequences of a frozen batch (4096 tokens of it at most).
-StatisticsRecord probe_statistics(Trainer& trainer, const FrozenBatch& batch, const Position& at);
+/// Per layer and head, the mean over sequences of a frozen batch (4096 tokens of it at most). `last` is what was chosen at the probe
+/// before, which `churn` is told from (no churn where it is empty), and afterwards what is chosen now.
+StatisticsRecord probe_statistics(Trainer& trainer, const FrozenBatch& batch, const Position& at, ProbedChoices& last);
+
+/// What the run takes now.
+MemoryRecord memory_use(Trainer& trainer, const Position& at);
 
 /// Maps of the first `capture_tokens` of one sequence, the first that is so long, of the first training domain and of each OOD domain.
 std::vector<Capture> capture_samples(Trainer& trainer, const std::vector<FrozenBatch>& batches, const Tokenizer& tokenizer,

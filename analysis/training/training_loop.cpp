@@ -64,11 +64,16 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
   const auto tell = [&](const std::string& line) {
     if (progress.message) progress.message(line);
   };
+  std::map<std::string, double> spent;
+  double mark = now();
+  const auto lap = [&](const char* what) { spent[what] += now() - std::exchange(mark, now()); };
   require_precision(config);  // before text is gathered for nothing
   Corpus corpus = open_corpus(config.data, tell);
   if (!tokenizer) tokenizer = open_tokenizer(config.data.tokenizer, corpus, config.data.train, tell);
+  lap("corpus and tokenizer");
   Plan plan = make_plan(config, padded_vocabulary(tokenizer->vocabulary(), config.data.vocabulary_multiple));
   require_device(config, plan);
+  lap("plan");
   std::vector<std::shared_ptr<const SequenceStore>> stores;
   std::vector<int64_t> domain_tokens;
   const DocumentFilter filter{config.data.min_document_tokens, config.data.max_document_tokens};
@@ -83,10 +88,24 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
     stores.push_back(text_sequences(store, length, parse_packing(config.data.packing)));
   }
   auto evaluation = evaluation_batches(config, corpus, *tokenizer);
-  TrainingInput input{config, std::move(corpus), std::move(tokenizer),    std::move(plan), std::move(evaluation),
-                      {},     std::move(stores), std::move(domain_tokens)};
+  lap("text");
+  TrainingInput input{.config = config,
+                      .corpus = std::move(corpus),
+                      .tokenizer = std::move(tokenizer),
+                      .plan = std::move(plan),
+                      .evaluation = std::move(evaluation),
+                      .trainer = {},
+                      .stores = std::move(stores),
+                      .domain_tokens = std::move(domain_tokens)};
   input.renew_trainer();
+  lap("model");
+  input.spent = std::move(spent);
   return input;
+}
+
+void TrainingInput::follow(const RunConfig& other) {
+  config = other;
+  trainer->follow(other.training);
 }
 
 void TrainingInput::renew_trainer() {
@@ -127,7 +146,9 @@ void TrainingLoop::write_checkpoint(const StepRecord& step) {
   const bool aside = trainer.device().is_cuda() || trainer.state_bytes() <= kCopiedState;
   auto checkpoint = std::make_shared<Checkpoint>(Checkpoint{writer_.info().config, input_.corpus.hash(), input_.tokenizer->name(),
                                                             input_.tokenizer->hash(), input_.tokenizer->serialized(),
-                                                            aside ? trainer.copied_state() : trainer.state()});
+                                                            aside ? trainer.copied_state() : trainer.state(), input_.choices});
+  const std::vector<int64_t> branches = cooldown_steps_of(input_.config.training);
+  if (aside && std::find(branches.begin(), branches.end(), step.step) != branches.end()) branch_start_ = checkpoint;
   files_.add([this, checkpoint, on_course = course_.on_course(), at = step.step] {
     if (on_course) keeper_.keep(at);
     const std::string problem = keeper_.write(*checkpoint);
@@ -142,16 +163,20 @@ void TrainingLoop::measure(const StepRecord& step, const Measured& have) {
   Trainer& trainer = *input_.trainer;
   const TrainingConfig& training = trainer.config().training;
   const Position at = position_of(step);
+  bool measured = false;
   if (due(training.evaluate_every, step.step) && have.evaluation < step.step) {
     timed("evaluations", [&] { last_evaluation_ = evaluate_domains(trainer, input_.evaluation, at); });
     writer_.add(*last_evaluation_);
     if (trainer.data().weighted()) writer_.add(data_use(trainer, at));
     writer_.log(describe(step, *last_evaluation_));
+    measured = true;
   }
   if (due(training.probe_every, step.step) && have.statistics < step.step) {
     wait_for_files();
-    timed("probes", [&] { writer_.add(probe_statistics(trainer, input_.evaluation.front(), at)); });
+    timed("probes", [&] { writer_.add(probe_statistics(trainer, input_.evaluation.front(), at, input_.choices)); });
+    measured = true;
   }
+  if (measured) writer_.add(memory_use(trainer, at));
   if (due(training.capture_every > 0 ? training.capture_every : training.checkpoint_every, step.step) && !have.captures)
     timed("captures", [&] {
       files_.add([this, at = step.step, captures = capture_samples(trainer, input_.evaluation, *input_.tokenizer, at)] {
@@ -177,6 +202,8 @@ void TrainingLoop::measure_what_is_missing(const StepRecord& step) {
   if (step.step == forked_step(writer_.info())) return;  // nothing is measured at the start of a run, which a fork's parent measured
   Measured have = measured_;
   have.captures = std::filesystem::exists(step_file(writer_.info().directory, kCaptures, step.step));
+  if (have.statistics == step.step)  // recorded, but the checkpoint is from before; what is chosen now is what the next probe needs
+    probe_statistics(*input_.trainer, input_.evaluation.front(), position_of(step), input_.choices);
   measure(step, have);
   if (input_.config.training.stop_at_accuracy > 0 && have.evaluation == step.step)  // recorded, and what the run may have ended at
     last_evaluation_ = evaluate_domains(*input_.trainer, input_.evaluation, position_of(step));
@@ -190,7 +217,8 @@ void TrainingLoop::observe_start(const StepRecord& start) {
   last_evaluation_ = evaluate_domains(trainer, input_.evaluation, at);
   writer_.add(*last_evaluation_);
   writer_.log(describe(start, *last_evaluation_));
-  writer_.add(probe_statistics(trainer, input_.evaluation.front(), at));
+  writer_.add(probe_statistics(trainer, input_.evaluation.front(), at, input_.choices));
+  writer_.add(memory_use(trainer, at));
   writer_.add(0, capture_samples(trainer, input_.evaluation, *input_.tokenizer, at));
   write_checkpoint(start);
 }
@@ -198,7 +226,8 @@ void TrainingLoop::observe_start(const StepRecord& start) {
 RunState TrainingLoop::end(RunState state, int64_t step, const std::string& message) {
   wait_for_files();
   writer_.set_state(state, step, message);
-  writer_.write_results();
+  timed("results", [&] { writer_.write_results(); });
+  log_times("time", now() - began_, spent_);
   tell(std::string(to_string(state)) + " at step " + std::to_string(step) + (message.empty() ? "" : ": " + message));
   return state;
 }
@@ -237,19 +266,26 @@ void TrainingLoop::run_branches(int64_t first, const StepRecord& step) {
   std::vector<int64_t> open;
   for (const int64_t start : cooldown_steps_of(input_.config.training))
     if (start >= first && start <= step.step && !branch_finished(writer_.info().directory, start)) open.push_back(start);
+  const auto at_hand = std::exchange(branch_start_, nullptr);
   if (open.empty()) return;
   wait_for_files();
-  input_.trainer.reset();
+  const std::filesystem::path& directory = writer_.info().directory;
+  const RunConfig trunk = input_.config;
+  const ProbedChoices choices = input_.choices;
   for (const int64_t start : open) try {
       tell("cooldown branch from step " + std::to_string(start));
-      const RunState state = branch_(start);
+      const bool begins = input_.trainer && at_hand && start == step.step && !branch_begun(directory, start);
+      if (!begins) input_.trainer.reset();
+      const RunState state = branch_(start, begins ? at_hand.get() : nullptr);
       tell("cooldown branch from step " + std::to_string(start) + " " + to_string(state));
     } catch (const Error& error) {  // the trunk goes on; resuming it tries again
       tell("cooldown branch from step " + std::to_string(start) + " failed: " + error.what());
     }
-  input_.renew_trainer();
+  if (!input_.trainer) input_.renew_trainer();
+  input_.follow(trunk);
+  input_.choices = choices;
   input_.trainer->skip(skipped_positions(writer_.info()));
-  input_.trainer->restore(read_checkpoint(step_file(writer_.info().directory, kCheckpoints, step.step)).state);
+  input_.trainer->restore(at_hand ? at_hand->state : read_checkpoint(step_file(directory, kCheckpoints, step.step)).state);
 }
 
 bool TrainingLoop::solved(const StepRecord& step) const {
@@ -280,17 +316,20 @@ RunState TrainingLoop::end_diverged(const StepRecord& step) {
   return end(RunState::diverged, step.step, message);
 }
 
-/// "time: 12.31 s, steps 11.20, evaluations 0.61, …": where this process's time went since it was ready to train.
-void TrainingLoop::log_times(double seconds) {
+/// "time: 12.31 s, steps 11.20, evaluations 0.61, …": where a process's time went.
+void TrainingLoop::log_times(const char* what, double seconds, const std::map<std::string, double>& spent) {
   std::ostringstream line;
   line.precision(2);
-  line << std::fixed << "time: " << seconds << " s";
-  for (const auto& [name, spent] : spent_) line << ", " << name << " " << spent;
+  line << std::fixed << what << ": " << seconds << " s";
+  for (const auto& [name, part] : spent) line << ", " << name << " " << part;
   writer_.log(line.str());
 }
 
 RunState TrainingLoop::run(const std::atomic<bool>& stop) {
-  const double start = now();
+  if (double prepared = 0; !input_.spent.empty()) {
+    for (const auto& [name, part] : input_.spent) prepared += part;
+    log_times("prepared in", prepared, std::exchange(input_.spent, {}));
+  }
   StepRecord step = input_.trainer->state().record;
   writer_.set_state(RunState::running, step.step);
   measure_what_is_missing(step);
@@ -312,13 +351,11 @@ RunState TrainingLoop::run(const std::atomic<bool>& stop) {
     if (!describe_divergence(step).empty()) return end_diverged(step);
     course_.add(step.loss);
     observe(step);
-    run_branches(step.step, step);
+    timed("branches", [&] { run_branches(step.step, step); });
     if (solved(step)) return end_solved(step);
     if (progress_.step) progress_.step(step, last_evaluation_ ? &*last_evaluation_ : nullptr);
   }
-  evaluate_finally(step);
-  wait_for_files();
-  log_times(now() - start);
+  timed("final evaluation", [&] { evaluate_finally(step); });
   return end(RunState::finished, step.step, "");
 }
 

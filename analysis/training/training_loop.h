@@ -19,9 +19,13 @@ struct TrainingInput {
   std::unique_ptr<Trainer> trainer;
   std::vector<std::shared_ptr<const SequenceStore>> stores;  ///< of the training domains, in their order
   std::vector<int64_t> domain_tokens;                        ///< of their text; empty for a generated task
+  ProbedChoices choices = {};                                ///< at the last probe
+  std::map<std::string, double> spent = {};                  ///< seconds, by what preparing went to
 
   /// A trainer at the start; the one before goes first, with its memory.
   void renew_trainer();
+  /// The config of a branch, or the trunk's again: the same but for steps and learning rates.
+  void follow(const RunConfig& other);
 };
 /// `tokenizer` may be given (from a checkpoint). Throws UsageError, DataError, DeviceError.
 TrainingInput prepare_training(const RunConfig& config, const RunProgress& progress, std::unique_ptr<Tokenizer> tokenizer = {});
@@ -30,11 +34,13 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
 /// A checkpoint comes before what is measured at its step; a run resumed from it first measures what the journal then lacks. Checkpoints,
 /// captures and results.h5 are written by a thread while training goes on: a checkpoint is whole before the next one begins, before
 /// statistics are probed, which may need memory that is not there, and before the run stops, ends or branches off. What it holds is a copy;
-/// where that would be larger than kCopiedState on the CPU, training waits instead.
+/// where that would be larger than kCopiedState on the CPU, training waits instead. A branch takes the trunk's trainer and the copy, if
+/// there is one; else it is a training of its own, for which the trunk's makes room.
 class TrainingLoop {
  public:
-  /// Runs a branch that begins behind the step's checkpoint to its end, or on from where it was.
-  using RunBranch = std::function<RunState(int64_t step)>;
+  /// Runs a branch that begins behind the step's checkpoint to its end, or on from where it was. With `start`, the state there, it begins
+  /// with the trunk's trainer; without, that is not there.
+  using RunBranch = std::function<RunState(int64_t step, const Checkpoint* start)>;
 
   TrainingLoop(RunWriter& writer, TrainingInput& input, CheckpointKeeper keeper, const RunProgress& progress, RunBranch branch)
       : writer_(writer), input_(input), keeper_(std::move(keeper)), progress_(progress), branch_(std::move(branch)) {
@@ -60,8 +66,7 @@ class TrainingLoop {
   void observe_start(const StepRecord& start);
   void measure(const StepRecord& step, const Measured& have);  ///< what is due and not there
   void measure_what_is_missing(const StepRecord& step);
-  /// Branches that begin from step `first` to the one at hand, whose checkpoint is there, and have not ended; meanwhile the trainer's
-  /// memory is free.
+  /// Branches that begin from step `first` to the one at hand, whose checkpoint is there, and have not ended.
   void run_branches(int64_t first, const StepRecord& step);
   void write_checkpoint(const StepRecord& step);
   void evaluate_finally(const StepRecord& step);
@@ -76,7 +81,7 @@ class TrainingLoop {
     action();
     spent_[name] += now() - start;
   }
-  void log_times(double seconds);
+  void log_times(const char* what, double seconds, const std::map<std::string, double>& spent);
   RunState end(RunState state, int64_t step, const std::string& message);
   bool due(int64_t every, int64_t step) const;
   void tell(const std::string& line);
@@ -89,11 +94,13 @@ class TrainingLoop {
   CheckpointKeeper keeper_;
   const RunProgress& progress_;
   RunBranch branch_;
+  std::shared_ptr<const Checkpoint> branch_start_;  ///< what was copied for the last checkpoint, where branches begin there
   LossCourse course_;
   Measured measured_;  ///< when the loop began
   std::mutex written_mutex_;
-  std::vector<std::string> written_;     ///< lines about files that the thread has written
-  std::map<std::string, double> spent_;  ///< seconds of this process, by what they went to
+  std::vector<std::string> written_;  ///< lines about files that the thread has written
+  double began_ = now();
+  std::map<std::string, double> spent_;  ///< seconds since, by what they went to
   FileThread files_;                     ///< ends first: what it works on is above
   std::optional<EvaluationRecord> last_evaluation_;
 };

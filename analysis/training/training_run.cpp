@@ -68,13 +68,21 @@ RunInfo make_info(const RunConfig& config, const TrainingInput& input) {
   return info;
 }
 
-/// A cooldown branch of a run at work, started or taken up. `progress` says what happens; the steps are the branch's own.
-RunState run_branch(const fs::path& trunk, const RunConfig& config, int64_t step, const RunProgress& progress,
+RunState begin_fork(const RunInfo& parent, bool other_text, Checkpoint start, TrainingInput& input, const fs::path& directory,
+                    const RunProgress& progress, const std::atomic<bool>& stop);
+
+/// A cooldown branch of a run at work, started or taken up; with `start`, the state there, it begins with the run's own trainer.
+/// `progress` says what happens; the steps are the branch's own.
+RunState run_branch(const RunInfo& trunk, TrainingInput& input, int64_t step, const Checkpoint* start, const RunProgress& progress,
                     const std::atomic<bool>& stop) {
-  const fs::path directory = branch_directory(trunk, step);
+  const fs::path directory = branch_directory(trunk.directory, step);
   const RunProgress told{progress.message, {}};
-  if (holds_run(directory) && !step_files(directory, kCheckpoints).empty()) return resume_run(directory, told, stop);
-  return fork_run({trunk, step}, cooldown_config(config, step), directory, told, stop);
+  if (branch_begun(trunk.directory, step)) return resume_run(directory, told, stop);
+  const RunConfig config = cooldown_config(input.config, step);
+  if (!start) return fork_run({trunk.directory, step}, config, directory, told, stop);
+  RunWriter::require_free(directory);
+  input.follow(config);
+  return begin_fork(trunk, false, *start, input, directory, told, stop);
 }
 
 /// Those of the config's, and those that branches begin from.
@@ -89,7 +97,7 @@ std::vector<int64_t> kept_steps(const TrainingConfig& training) {
 RunState train(RunWriter& writer, TrainingInput& input, std::optional<int64_t> checkpoint, const RunProgress& progress,
                const std::atomic<bool>& stop) {
   const fs::path directory = writer.info().directory;
-  const auto branch = [&](int64_t step) { return run_branch(directory, input.config, step, progress, stop); };
+  const auto branch = [&](int64_t step, const Checkpoint* start) { return run_branch(writer.info(), input, step, start, progress, stop); };
   CheckpointKeeper keeper(directory, checkpoint, kept_steps(input.config.training));
   try {
     return TrainingLoop(writer, input, std::move(keeper), progress, branch).run(stop);
@@ -302,6 +310,7 @@ RunState resume_run(const fs::path& directory, const RunProgress& progress, cons
   TrainingInput input = prepare_training(config, progress, checkpoint ? stored_tokenizer(*checkpoint, directory) : nullptr);
   require_same_corpus(writer.info(), input.corpus);
   if (checkpoint) input.trainer->restore(checkpoint->state);
+  if (checkpoint) input.choices = checkpoint->choices;
   const bool went_back = options.from || writer.info().state == RunState::diverged;
   if (went_back || repeats) writer.give_up_behind(step);  // first: those have the config from before a change
   if (!changed.is_null()) writer.change_config(step, changed, options.changes);
@@ -351,8 +360,7 @@ RunState fork_run(const Fork& fork, const RunConfig& config, const fs::path& dir
                   const std::atomic<bool>& stop) {
   const bool existed = fs::exists(directory);
   const RunInfo parent = read_run_info(fork.parent);
-  const fs::path file = step_file(fork.parent, kCheckpoints, fork_step(fork));
-  Checkpoint checkpoint = read_checkpoint(file);
+  Checkpoint checkpoint = read_checkpoint(step_file(fork.parent, kCheckpoints, fork_step(fork)));
   auto tokenizer = stored_tokenizer(checkpoint, fork.parent);
   const RunConfig before = stored_config(parent);
   if (config.data.tokenizer != before.data.tokenizer)
@@ -371,27 +379,38 @@ RunState fork_run(const Fork& fork, const RunConfig& config, const fs::path& dir
     if (!existed) fs::remove(directory, ignored);
     throw;
   }
-  const bool other = other_text(config, before);
-  if (other) checkpoint.state.data_position = 0;
-  const std::vector<uint64_t> skipped = other ? std::vector<uint64_t>() : skipped_positions(parent);
-  input->trainer->skip(skipped);
-  input->trainer->restore(checkpoint.state);
-  const int64_t step = checkpoint.state.record.step;
-  RunInfo info = make_info(config, *input);
+  return begin_fork(parent, other_text(config, before), std::move(checkpoint), *input, directory, progress, stop);
+}
+
+namespace {
+
+/// In a free directory, with what is prepared for the fork's config; `start` is the parent's checkpoint.
+RunState begin_fork(const RunInfo& parent, bool other_text, Checkpoint start, TrainingInput& input, const fs::path& directory,
+                    const RunProgress& progress, const std::atomic<bool>& stop) {
+  if (other_text) start.state.data_position = 0;
+  const std::vector<uint64_t> skipped = other_text ? std::vector<uint64_t>() : skipped_positions(parent);
+  input.trainer->skip(skipped);
+  input.trainer->restore(start.state);
+  const int64_t step = start.state.record.step;
+  RunInfo info = make_info(input.config, input);
   if (!skipped.empty()) info.provenance["skipped_positions"] = skipped;
-  info.provenance["parent"] = {{"path", fs::absolute(fork.parent).lexically_normal().string()},
+  info.provenance["parent"] = {{"path", fs::absolute(parent.directory).lexically_normal().string()},
                                {"name", parent.name},
                                {"config_hash", parent.provenance.value("config_hash", "")},
                                {"step", step},
-                               {"checkpoint_sha256", checkpoint_hash(file)}};
+                               {"checkpoint_sha256", checkpoint_hash(step_file(parent.directory, kCheckpoints, step))}};
   RunWriter writer = RunWriter::create(directory, std::move(info));
-  writer.log("fork of " + fork.parent.string() + " at step " + std::to_string(step) +
-             (other ? ", from the beginning of other text" : ", on in the parent's text"));
-  checkpoint.config = writer.info().config;
-  checkpoint.corpus_hash = input->corpus.hash();
-  write_checkpoint(step_file(directory, kCheckpoints, step), checkpoint);  // so that it can be resumed before it has written its own
-  return train(writer, *input, step, progress, stop);
+  writer.log("fork of " + parent.directory.string() + " at step " + std::to_string(step) +
+             (other_text ? ", from the beginning of other text" : ", on in the parent's text"));
+  start.config = writer.info().config;
+  start.corpus_hash = input.corpus.hash();
+  start.choices.clear();  // those of a run that may have been probed on other text
+  input.choices.clear();
+  write_checkpoint(step_file(directory, kCheckpoints, step), start);  // so that it can be resumed before it has written its own
+  return train(writer, input, step, progress, stop);
 }
+
+}  // namespace
 
 bool is_live(const fs::path& directory) { return lock_holder(directory).has_value(); }
 

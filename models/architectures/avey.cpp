@@ -379,8 +379,10 @@ class Avey : public Model {
   void report_ranker(const avey::Ranked& ranked, Probe& probe) const {
     HeadProbe whole(probe, -1);
     Arena host(Device::cpu());
-    if (whole.wants_statistics() && !whole.plans())
+    if (whole.wants_statistics() && !whole.plans()) {
       whole.heads("margin", "1", {avey::ranker_margin({ranked.chosen, {}, on_host(host, ranked.maxsim)})});
+      whole.chose(ranked.chosen.reshape({ranked.chosen.dim(0), 1, ranked.chosen.dim(1), ranked.chosen.dim(2)}));
+    }
     if (!whole.wants_maps()) return;
     whole.selects({Selection::Unit::split, s_.split});
     whole.map_of_first(MapKind::maxsim, ranked.maxsim);
@@ -394,7 +396,7 @@ class Avey : public Model {
     const auto map = [&](int64_t b) { return avey::read_map(host.tape, weights, ranked, contexts, heads, b); };
     if (watch.wants_statistics()) {
       watch.entropy(avey::read_entropy(host.tape, weights, ranked, contexts, heads));
-      watch.reads({contexts.batch, heads, contexts.tokens}, map);
+      watch.reads(host.tape, {contexts.batch, heads, contexts.tokens}, map);
     }
     if (watch.wants_maps()) watch.map(MapKind::weights, map(0));
   }
@@ -402,8 +404,7 @@ class Avey : public Model {
   /// Reads are put together on the CPU: a map of a sequence, beside what statistics or the capture make of it.
   static void plan_reads(const avey::ContextLayout& contexts, int64_t heads, DType dtype, HeadProbe& watch) {
     const int64_t T = contexts.tokens;
-    watch.needs_memory(heads * T * T * std::max<int64_t>(4, byte_size(dtype)) +
-                       watch.wants_statistics() * HeadProbe::looked_at_bytes(heads, T));
+    watch.needs_memory(heads * T * T * std::max<int64_t>(4, byte_size(dtype)));
     if (watch.wants_maps()) watch.map(MapKind::weights, {heads, T, T}, {});
   }
 

@@ -4,8 +4,10 @@
 //   o_t = softmax attention over chunk r(t) and, causally, over the query's own chunk c(t), one softmax for both
 #include "kernels/ops/top1_chunk/top1_chunk.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <span>
 
 #include "kernels/ops/top1_chunk/top1_chunk_decoding.h"
@@ -110,8 +112,9 @@ class Top1ChunkMixer : public Mixer {
     const auto weights = [&](int64_t b) { return top1_chunk_weights(tape, q, k, result, heads_.score(), options_, b); };
     if (heads.wants_statistics()) {
       heads.entropy(result.entropy);
-      heads.reads(result.lse.shape(), weights);
+      heads.reads(tape, result.lse.shape(), weights);
       report_selection(heads, result);
+      heads.chose(result.selected);
     }
     if (heads.wants_maps()) {
       heads.selects({Selection::Unit::chunk, options_.chunk});
@@ -124,7 +127,7 @@ class Top1ChunkMixer : public Mixer {
   }
 
   /// Over the queries that have a remote chunk: captured mass, margin (where there was a choice), distance, and how evenly
-  /// the chunks are used.
+  /// the chunks are used, and which share of them by no query.
   void report_selection(HeadProbe& heads, const Top1Chunk& result) const {
     if (heads.plans()) return;
     constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
@@ -151,16 +154,23 @@ class Top1ChunkMixer : public Mixer {
         if (c >= 0) sum += static_cast<double>(t / options_.chunk) - c, ++count;
       return count ? sum / static_cast<double>(count) : nothing;
     });
-    std::vector<double> usage;
+    const auto candidates = static_cast<size_t>((bht[2] - 1) / options_.chunk);  // of the last query, which has most
+    std::vector<double> usage, dead;
     for (int64_t h = 0; h < bht[1]; ++h) {
-      std::vector<double> counts(static_cast<size_t>(bht[2] / options_.chunk + 1));
-      for (int64_t b = 0; b < bht[0]; ++b)
+      std::vector<double> counts(candidates), share;
+      for (int64_t b = 0; b < bht[0]; ++b) {
+        std::vector<double> here(candidates);
         for (int64_t t = 0; t < bht[2]; ++t)
           for (double c : choices(query(b, h, t)))
-            if (c >= 0) ++counts[static_cast<size_t>(c)];
+            if (c >= 0) ++here[static_cast<size_t>(c)];
+        std::transform(counts.begin(), counts.end(), here.begin(), counts.begin(), std::plus<>());
+        share.push_back(static_cast<double>(std::count(here.begin(), here.end(), 0.0)) / static_cast<double>(candidates));
+      }
       usage.push_back(entropy_of(counts));
+      dead.push_back(std::accumulate(share.begin(), share.end(), 0.0) / static_cast<double>(share.size()));  // NaN without candidates
     }
     heads.heads("usage_entropy", "nats", std::move(usage));
+    heads.heads("dead_chunks", "1", std::move(dead));
   }
 
   static double entropy_of(const std::vector<double>& counts) {

@@ -57,6 +57,7 @@ class Top1ElementMixer : public Mixer {
       heads.entropy(selection.entropy);
       heads.mean("distance", "tokens", bht, distance);
       heads.mean("outside_256", "1", bht, [&](int64_t b, int64_t h, int64_t t) { return distance(b, h, t) >= kNear ? 1.0 : 0.0; });
+      heads.chose(selection.selected);
     }
     if (heads.wants_maps()) {
       heads.selects({Selection::Unit::element, 1});

@@ -89,7 +89,7 @@ const std::array<std::string, 256>& byte_letters() {
       const bool seen = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
       const unsigned code = seen ? byte : next++;
       if (code < 128)
-        made[byte] = {static_cast<char>(code)};
+        made[byte] = std::string(1, static_cast<char>(code));
       else
         made[byte] = {static_cast<char>(0xC0 | code >> 6), static_cast<char>(0x80 | (code & 63))};
     }

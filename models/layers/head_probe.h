@@ -26,16 +26,17 @@ class HeadProbe {
 
   /// `distance` (tokens back, weighted) and `outside_256` (share of weight further back than the last 256 positions) from
   /// the weights of each sequence: weights(b) is [H, T, T]. Left out for sequences longer than kLongestWeights.
-  void reads(const Shape& bht, const std::function<Tensor(int64_t sequence)>& weights);
+  using Weights = std::function<Tensor(int64_t sequence)>;
+  void reads(Tape& tape, const Shape& bht, const Weights& weights);
   /// The same for weights of any sign, from |w| of each query made to sum to one; and the entropy of that (`entropy`,
   /// `entropy_normalized`). Queries without any weight are left out.
-  void signed_reads(const Shape& bht, const std::function<Tensor(int64_t sequence)>& weights);
+  void signed_reads(Tape& tape, const Shape& bht, const Weights& weights);
   static constexpr int64_t kLongestWeights = 2048;
 
   /// What is wanted of weights(b) [H, T, T]: `entropy` and reads, and the map `weights`.
-  void weights(const Tensor& entropy, const std::function<Tensor(int64_t sequence)>& weights);
+  void weights(Tape& tape, const Tensor& entropy, const Weights& weights);
   /// The same of weights of any sign.
-  void signed_weights(const Shape& bht, const std::function<Tensor(int64_t sequence)>& weights);
+  void signed_weights(Tape& tape, const Shape& bht, const Weights& weights);
 
   /// All elements of a tensor; none where the pass only plans.
   std::vector<double> values(const Tensor& tensor) const;
@@ -46,20 +47,14 @@ class HeadProbe {
   void map(MapKind kind, const Tensor& tensor);
   /// Values that were made on the CPU; not asked for where the pass only plans.
   void map(MapKind kind, const Shape& shape, const std::function<std::vector<float>()>& values);
-  /// Bytes of the heads whose weights are looked at together, and of the copy that they come from.
-  static int64_t looked_at_bytes(int64_t heads, int64_t length);
   /// CPU memory in passing, where the pass plans.
   void needs_memory(int64_t host_bytes) { probe_.needs_memory(host_bytes); }
+  /// What was chosen in each sequence, [B, heads, queries] or [B, heads, queries, per query]; −1: nothing.
+  void chose(const Tensor& chosen);
   /// What the maps show a choice of.
   void selects(const Selection& selection) { probe_.selects(layer_, selection); }
 
  private:
-  using Heads = std::function<void(int64_t first, int64_t count, const std::vector<double>& weights)>;
-  /// Weights [H, T, T] of a sequence, as doubles on the CPU, so many heads at a time that they stay small.
-  void by_heads(const Tensor& weights, const Heads& heads);
-  /// Only makes the weights of a sequence, for the plan's sake.
-  void plan_reads(const Shape& bht, const std::function<Tensor(int64_t sequence)>& weights);
-
   Probe& probe_;
   int64_t layer_;
 };

@@ -85,6 +85,29 @@ void report_maps(Probe& probe, const std::vector<ProbeRecord>& parts, bool weigh
     }
 }
 
+/// Of all parts, where those that choose do it for as many queries as often.
+void report_choices(Probe& probe, int64_t layer, const std::vector<ProbeRecord>& parts) {
+  const auto chooses = [](const ProbeRecord& part) { return !part.choices.empty(); };
+  const auto first = std::find_if(parts.begin(), parts.end(), chooses);
+  if (first == parts.end()) return;
+  ChosenSources all = first->choices.front();
+  all.layer = layer, all.heads = 0;
+  all.values.clear();
+  for (const ProbeRecord& part : parts) {
+    const auto heads = static_cast<int64_t>(heads_of(part));
+    if (!chooses(part)) {
+      all.values.insert(all.values.end(), static_cast<size_t>(heads * all.queries * all.per_query), -1);
+      all.heads += heads;
+      continue;
+    }
+    const ChosenSources& own = part.choices.front();
+    if (own.queries != all.queries || own.per_query != all.per_query) return;
+    all.values.insert(all.values.end(), own.values.begin(), own.values.end());
+    all.heads += own.heads;
+  }
+  probe.chose(std::move(all));
+}
+
 }  // namespace
 
 ProbeRecord record_of_part(Probe& probe, const ProbeRecord* before) {
@@ -106,6 +129,7 @@ void report_parts(Probe& probe, int64_t layer, const std::vector<ProbeRecord>& p
   if (bytes > 0) probe.needs_memory(bytes);
   const Chosen chosen = chosen_by(parts);
   report_statistics(probe, parts);
+  report_choices(probe, layer, parts);
   report_maps(probe, parts, chosen.differ);
   if (chosen.selection && !chosen.differ) probe.selects(layer, *chosen.selection);
 }

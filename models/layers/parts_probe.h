@@ -10,9 +10,9 @@ namespace saccade {
 ProbeRecord record_of_part(Probe& probe, const ProbeRecord* before);
 
 /// Reports what mixers that stand side by side in a layer have reported, as one mixer with the heads of all of them, the first one's
-/// first. Where a part that reports heads lacks a number or a map that another has, its heads have none: NaN, −1 in `selected`, −inf in
-/// `score`. A map whose sizes beyond the heads differ is left out; where the parts choose among different candidates only `weights` is
-/// left.
+/// first. Where a part that reports heads lacks a number or a map that another has, its heads have none: NaN, −1 in `selected` and in what
+/// was chosen, −inf in `score`. A map whose sizes beyond the heads differ is left out; where the parts choose among different candidates
+/// only `weights` is left.
 void report_parts(Probe& probe, int64_t layer, const std::vector<ProbeRecord>& parts);
 
 }  // namespace saccade

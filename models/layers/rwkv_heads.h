@@ -36,7 +36,7 @@ class RwkvHeads {
   double state_values_per_token(int64_t length) const;
 
   /// Reports where y reads from: weights(b) is [H, T, T] of sequence b, y [B, T, H, N].
-  void report(Probe& probe, const Tensor& y, const std::function<Tensor(int64_t sequence)>& weights) const;
+  void report(Tape& tape, Probe& probe, const Tensor& y, const std::function<Tensor(int64_t sequence)>& weights) const;
 
  private:
   RwkvDepth depth_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/engine/clock.h"
 #include "kernels/engine/random.h"
 #include "kernels/engine/transfer.h"
 #include "models/evaluation/evaluation_pass.h"
@@ -19,20 +18,11 @@ constexpr std::array<std::pair<const char*, double RunPace::*>, 4> kParts{{{"sec
                                                                            {"seconds_per_probed_sequence", &RunPace::probed_sequence},
                                                                            {"seconds_per_captured_sample", &RunPace::captured_sample}}};
 
-/// Mean seconds of doing it for about so long, twice at least; the first time, which touches the memory, is not counted.
-template <class Action>
-double mean_seconds(double about, Action action) {
-  action();
-  const double start = now();
-  int count = 0;
-  while (count < 2 || (now() - start < about && count < 1000)) action(), ++count;
-  return (now() - start) / count;
-}
-
 class PaceMeasurement {
  public:
-  PaceMeasurement(const RunConfig& config, const Plan& plan)
+  PaceMeasurement(const RunConfig& config, const Plan& plan, double (*clock)())
       : config_(config),
+        clock_(clock),
         vocabulary_(plan.vocabulary),
         step_(config, plan.vocabulary, plan.where ? *plan.where : parse_device(config.device)),
         evaluation_(
@@ -61,6 +51,16 @@ class PaceMeasurement {
   }
 
  private:
+  /// Mean seconds of doing it for about so long, twice at least; the first time, which touches the memory, is not counted.
+  template <class Action>
+  double mean_seconds(double about, Action action) const {
+    action();
+    const double start = clock_();
+    int count = 0;
+    while (count < 2 || (clock_() - start < about && count < 1000)) action(), ++count;
+    return (clock_() - start) / count;
+  }
+
   void fill(std::span<int32_t> tokens, uint64_t first) const {
     const Random random(0, "tokens of a measured step");
     for (size_t i = 0; i < tokens.size(); ++i)
@@ -109,6 +109,7 @@ class PaceMeasurement {
   }
 
   const RunConfig& config_;
+  double (*const clock_)();
   const int64_t vocabulary_;
   TrainingStep step_;
   EvaluationPass evaluation_;
@@ -117,9 +118,9 @@ class PaceMeasurement {
 
 }  // namespace
 
-RunPace measure_pace(const RunConfig& config, const Plan& plan) {
+RunPace measure_pace(const RunConfig& config, const Plan& plan, double (*clock)()) {
   use_threads(config.threads);
-  return PaceMeasurement(config, plan).measure();
+  return PaceMeasurement(config, plan, clock).measure();
 }
 
 nlohmann::json to_json(const RunPace& pace) {

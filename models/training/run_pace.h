@@ -1,4 +1,5 @@
 #pragma once
+#include "kernels/engine/clock.h"
 #include "models/config/config.h"
 #include "models/training/plan.h"
 
@@ -13,8 +14,9 @@ struct RunPace {
 };
 
 /// Measures each by doing it again and again on random tokens on the plan's device, some 3 s in all where that is enough for two steps
-/// after a warm-up. A mean, since what else the device is busy with will hold up the run likewise. Throws UsageError, DeviceError.
-RunPace measure_pace(const RunConfig& config, const Plan& plan);
+/// after a warm-up. A mean, since what else the device is busy with will hold up the run likewise. `clock` tells seconds. Throws
+/// UsageError, DeviceError.
+RunPace measure_pace(const RunConfig& config, const Plan& plan, double (*clock)() = now);
 
 nlohmann::json to_json(const RunPace& pace);
 /// Of to_json(); throws nlohmann::json exceptions where something is missing.

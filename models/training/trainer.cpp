@@ -214,6 +214,8 @@ void Trainer::restore(const TrainingState& restored) {
   impl_->fetched = false;
 }
 
+void Trainer::follow(const TrainingConfig& training) { impl_->config.training = training; }
+
 Evaluation Trainer::evaluate(const FrozenBatch& batch) { return impl_->evaluation.evaluate(batch); }
 
 void Trainer::probe(const FrozenBatch& batch, Probe& probe) {

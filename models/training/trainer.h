@@ -72,6 +72,8 @@ class Trainer {
   int64_t state_bytes() const;  ///< of its tensors
   /// Copies values from `restored` (on the CPU; same names and shapes; throws DataError otherwise) and continues behind it.
   void restore(const TrainingState& restored);
+  /// Goes on by the steps and learning rates of a config that is the same in all else.
+  void follow(const TrainingConfig& training);
 
   /// Gradients of the last step before clipping, where and as `state` has the weights.
   std::vector<NamedTensor> gradients();

@@ -19,6 +19,7 @@ struct FixtureOptions {
   double offset = 0;                ///< added to the OOD losses
   RunState end = RunState::finished;
   int64_t not_finite = 0;  ///< the training loss of this step and the next is NaN
+  bool health = false;     ///< memory is recorded, and of chunks churn from the second probe on, and dead ones
 };
 
 inline std::string fixture_title(const std::string& mixer) {
@@ -84,6 +85,8 @@ inline StatisticsRecord fixture_statistics(const FixtureOptions& o, int64_t step
   add("entropy", "nats", 4.0);
   add("entropy_normalized", "1", 0.9);
   if (o.mixer == "top1_chunk") add("captured_mass", "1", 0.8);
+  if (o.mixer == "top1_chunk" && o.health) add("dead_chunks", "1", 0.5);
+  if (o.mixer == "top1_chunk" && o.health && step > 50) add("churn", "1", 0.4);
   return record;
 }
 
@@ -164,6 +167,7 @@ inline void write_fixture(const std::filesystem::path& directory, const FixtureO
     writer.add(fixture_step(o, step));
     if (step % 20 == 0) writer.add(fixture_evaluation(o, step));
     if (step % 50 == 0) writer.add(fixture_statistics(o, step));
+    if (step % 50 == 0 && o.health) writer.add(MemoryRecord{fixture_position(step), 300 << 20, (400 + step) << 20});
     if (step == o.steps / 2 || step == o.steps)
       writer.add(step, {fixture_capture(o, step, 0, "prose"), fixture_capture(o, step, 1, "c"), fixture_capture(o, step, 2, "python")});
   }

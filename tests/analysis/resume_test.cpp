@@ -12,8 +12,10 @@
 #include "analysis/runs/hdf5.h"
 #include "analysis/runs/layers.h"
 #include "analysis/runs/results_file.h"
+#include "models/corpus/vocabulary.h"
 #include "models/optimizers/registry.h"
 #include "models/schedules/registry.h"
+#include "models/training/plan.h"
 #include "tests/analysis/trained_run.h"
 #include "tests/support/message.h"
 
@@ -51,7 +53,7 @@ class ResumeTest : public QObject {
     QTest::addColumn<QString>("mixer");
     QTest::addColumn<int>("after");
     for (int after : {1, 4, 11}) QTest::addRow("attention after %d", after) << "attention" << after;
-    QTest::newRow("top1_chunk after 7") << "top1_chunk" << 7;
+    for (int after : {4, 5, 7, 9}) QTest::addRow("top1_chunk after %d", after) << "top1_chunk" << after;
     QTest::newRow("top1_element after 7") << "top1_element" << 7;
     QTest::newRow("avey after 7") << "avey" << 7;
     QTest::newRow("hybrid after 7") << "hybrid" << 7;
@@ -66,6 +68,45 @@ class ResumeTest : public QObject {
     QCOMPARE(work_on(directory, config, after).state, RunState::stopped);
     QCOMPARE(work_on(directory, config).state, RunState::finished);
     QCOMPARE(difference(uninterrupted, directory), QString());
+  }
+
+  /// From the second probe on, in every layer that chooses, also behind a stop: what was chosen before is in the checkpoint.
+  void churn_is_recorded_data() {
+    QTest::addColumn<QString>("series");
+    QTest::newRow("top1_chunk") << "churn/layer1";
+    QTest::newRow("top1_element") << "churn/layer1";
+    QTest::newRow("avey") << "churn";
+    QTest::newRow("attention") << QString();
+  }
+  void churn_is_recorded() {
+    QFETCH(QString, series);
+    const RunConfig config = tiny_config(QTest::currentDataTag());
+    const fs::path directory = path("churn");
+    QCOMPARE(work_on(directory, config, 5).state, RunState::stopped);
+    QCOMPARE(read_checkpoint(step_file(directory, kCheckpoints, 5)).choices.empty(), series.isEmpty());
+    QCOMPARE(work_on(directory, config).state, RunState::finished);
+    const Run run(directory);
+    if (series.isEmpty()) {
+      QVERIFY(!run.find("churn") && !run.find("churn/layer0"));
+      return;
+    }
+    const Series* churn = run.find(series.toStdString());
+    QVERIFY(churn);
+    QCOMPARE(churn->step, (std::vector<double>{8, 12}));
+    for (const double share : churn->value) QVERIFY2(share >= 0 && share <= 1, qPrintable(QString::number(share)));
+  }
+
+  /// What the run takes, whenever something was measured: the device's tensors, and the whole process.
+  void memory_is_recorded() {
+    const Run run(whole_);
+    const Series *device = run.find("device_memory"), *process = run.find("process_memory");
+    QVERIFY(device && process);
+    QCOMPARE(device->step, (std::vector<double>{3, 4, 6, 8, 9, 12}));
+    const Plan plan = make_plan(tiny_config(), vocabulary_of("bytes"));
+    constexpr double kMebibyte = 1 << 20;
+    QVERIFY(device->value.back() * kMebibyte >= static_cast<double>(plan.weight_bytes + plan.gradient_bytes + plan.optimizer_bytes));
+    QCOMPARE(device->value.back() * kMebibyte, static_cast<double>(std::max(plan.peak_bytes, plan.probe_bytes)));
+    QVERIFY(process->value.back() > device->value.back() && process->value.back() < 64 * 1024);
   }
 
   /// Every optimizer and schedule there is, with what it keeps, stopped in the middle of whatever it does.

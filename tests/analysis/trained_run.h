@@ -82,13 +82,13 @@ inline Outcome work_on(const std::filesystem::path& directory, const RunConfig& 
   return outcome;
 }
 
-/// The journal's records that count, without what may differ between equal runs: numbers of lines, times, states.
+/// The journal's records that count, without what may differ between equal runs: numbers of lines, times, memory, states.
 inline std::vector<std::string> comparable_journal(const std::filesystem::path& directory) {
   std::vector<Record> records;
   JournalReader(directory / "journal.jsonl").poll([&](const Record& record) {
     if (record.at("type") == "resume")
       std::erase_if(records, [&](const Record& r) { return r.at("step") > record.at("step"); });
-    else if (record.at("type") != "state")
+    else if (record.at("type") != "state" && record.at("type") != "memory")
       records.push_back(record);
   });
   std::vector<std::string> lines;

@@ -11,6 +11,7 @@
 #include "kernels/ops/muon/muon.h"
 #include "kernels/ops/norm/norm.h"
 #include "kernels/ops/position_sums/position_sums.h"
+#include "kernels/ops/read_statistics/read_statistics.h"
 #include "tests/gpu/op_table.h"
 
 using namespace saccade;
@@ -202,6 +203,15 @@ void add_position_sums(std::vector<OpCase>& cases) {
                      }});
 }
 
+void add_read_statistics(std::vector<OpCase>& cases) {
+  for (const auto [heads, length] : {std::array<int64_t, 2>{1, 1}, {3, 2}, {5, 33}, {140, 64}, {2, 513}}) {
+    const std::string size = " " + std::to_string(heads) + "x" + std::to_string(length);
+    const Input weights = parameter({heads, length, length}, 1);
+    cases.push_back({"read_sums" + size, {weights}, [](Tape& t, const Tensors& x) { return Tensors{read_sums(t, x[0], 16)}; }});
+    cases.push_back({"query_reads" + size, {weights}, [](Tape& t, const Tensors& x) { return Tensors{query_reads(t, x[0], 16)}; }});
+  }
+}
+
 /// Three steps of AdamW over slots of ragged sizes; norms and values against the CPU in double.
 bool check_adamw(Device gpu) {
   const AdamW options;
@@ -314,6 +324,7 @@ std::vector<OpCase> cases() {
   for (OpCase& c : all) c.unrecorded = true;
   add_cross_entropies(all);
   add_position_sums(all);
+  add_read_statistics(all);
   return all;
 }
 

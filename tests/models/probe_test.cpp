@@ -1,6 +1,7 @@
 #include <QtTest>
 #include <cmath>
 
+#include "models/layers/parts_probe.h"
 #include "tests/models/probed_run.h"
 #include "tests/support/compare.h"
 
@@ -98,12 +99,50 @@ class ProbeTest : public QObject {
     check(record, "margin", 0);
     check(record, "chunk_distance", mean([](int64_t t) { return number(t / kChunk); }, kChunk));
     check(record, "usage_entropy", 0);
+    check(record, "dead_chunks", 13.0 / 14);  // all queries choose the first of those that the last query could choose
+    QCOMPARE(record.choices.size(), size_t{2});
+    const ChosenSources& choices = record.choices[1];
+    QCOMPARE((std::array{choices.layer, choices.heads, choices.queries, choices.per_query}), (std::array<int64_t, 4>{1, 2, kLength, 1}));
+    for (int64_t i = 0; i < 2 * kLength; ++i) QCOMPARE(choices.values[static_cast<size_t>(i)], i % kLength < kChunk ? -1 : 0);
     check_rows(map(record, MapKind::weights));
     QCOMPARE(map(record, MapKind::score).shape, (std::vector<int64_t>{2, kLength, kLength / kChunk}));
     QCOMPARE(map(record, MapKind::captured_mass).shape, (std::vector<int64_t>{2, kLength}));
     QCOMPARE(map(record, MapKind::margin).shape, (std::vector<int64_t>{2, kLength}));
     QCOMPARE(map(record, MapKind::selected).values[0], -1.0f);
     QVERIFY((record.selections.at(0) == Selection{Selection::Unit::chunk, kChunk}));
+  }
+
+  void churn_is_the_share_of_queries_that_choose_another_set() {
+    const ChosenSources before{.layer = 1, .heads = 2, .queries = 3, .per_query = 2, .values = {-1, -1, 0, -1, 0, 1, -1, -1, 0, -1, 1, 2}};
+    ChosenSources now = before;
+    QCOMPARE(churn(before, now), (std::vector<double>{0, 0}));
+    now.values = {-1, -1, 0, -1, 1, 0, -1, -1, 1, -1, 1, 3};  // in head 0 another order, in head 1 others; query 0 chooses nothing
+    QCOMPARE(churn(before, now), (std::vector<double>{0, 1}));
+    now.values = before.values;
+    now.values[5] = 2;
+    QCOMPARE(churn(before, now), (std::vector<double>{0.5, 0}));
+    now.values.assign(12, -1);
+    QCOMPARE(churn(before, now), (std::vector<double>{1, 1}));
+    QVERIFY(std::isnan(churn(now, now)[0]));
+    now.heads = 1, now.queries = 6;
+    QVERIFY(churn(before, now).empty());
+  }
+
+  /// Heads of a part that does not choose have chosen nothing.
+  void parts_tell_what_they_chose() {
+    std::vector<ProbeRecord> parts(3);
+    parts[0].statistics.push_back({"entropy", "nats", 5, {1, 2}});
+    parts[1].choices.push_back({.layer = 0, .heads = 1, .queries = 2, .per_query = 1, .values = {-1, 0}});
+    parts[2].choices.push_back({.layer = 0, .heads = 1, .queries = 2, .per_query = 1, .values = {3, 4}});
+    ProbeRecord all;
+    report_parts(all, 5, parts);
+    QCOMPARE(all.choices.size(), size_t{1});
+    QCOMPARE(all.choices[0],
+             (ChosenSources{.layer = 5, .heads = 4, .queries = 2, .per_query = 1, .values = {-1, -1, -1, -1, -1, 0, 3, 4}}));
+    parts[2].choices[0].queries = 1;
+    ProbeRecord none;
+    report_parts(none, 5, parts);
+    QVERIFY(none.choices.empty());
   }
 
   void nothing_is_reported_that_nobody_wants() {

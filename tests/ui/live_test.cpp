@@ -92,6 +92,71 @@ class LiveTest : public QObject {
     QCOMPARE(page.session().place().value("live/every_step").toString(), QString("learning_rate"));
   }
 
+  /// A curve for each OOD domain in place of their mean, told apart by dashes that the legend explains.
+  void every_ood_domain_can_stand_among_the_losses() {
+    PageOnRuns page("live", three_architectures());
+    auto* loss = page.child<FigureView>("Pre-training and OOD loss");
+    auto* each = page.child<QComboBox>("OOD losses among the losses");
+    QVERIFY(each && each->isVisible());
+    each->setCurrentIndex(1);
+    Q_EMIT each->activated(1);
+    QTRY_COMPARE(loss->figure().curves.size(),
+                 size_t{16});  // of three things training, validation and two domains, and what they look like
+    const Run* avey = page.session().runs()->run(page.directory(three_architectures()[2]));
+    std::map<std::string, Dash> keys;
+    int found = 0;
+    for (const Curve& curve : loss->figure().curves) {
+      if (curve.x.empty()) keys[curve.label] = curve.dash;
+      QVERIFY(!QString::fromStdString(curve.label).endsWith(", OOD"));
+    }
+    for (const Curve& curve : loss->figure().curves)
+      for (const char* domain : {"c", "python"}) {
+        if (curve.label != std::string("Avey, OOD ") + domain) continue;
+        ++found;
+        QVERIFY(curve.dash == keys.at(std::string("OOD ") + domain));
+        QCOMPARE(curve.y, avey->find(std::string("ood/loss/") + domain)->value);
+      }
+    QCOMPARE(found, 2);
+    QVERIFY(keys.at("OOD c") != keys.at("OOD python"));
+    page.shoot("live-domains");
+    QSignalSpy pages(&page.session(), &Session::pageRequested);
+    const Series* python = avey->find("ood/loss/python");
+    Q_EMIT loss->positionClicked(python->tokens[1], python->value[1]);
+    QTRY_COMPARE_WITH_TIMEOUT(pages.size(), 1, 3000);
+    QCOMPARE(page.session().currentRun(), page.directory(three_architectures()[2]));
+    QVERIFY(page.session().place().value("live/each_domain").toBool());
+  }
+
+  /// How choices change from one probe to the next, chunks that nothing chooses, and memory.
+  void selection_health_and_memory_can_be_followed() {
+    FixtureOptions chunk;
+    chunk.mixer = "top1_chunk", chunk.health = true;
+    PageOnRuns page("live", {chunk});
+    const Run* run = page.session().runs()->run(page.directory(chunk));
+    const auto choose = [&](const char* name, const char* entry) {
+      auto* box = page.child<QComboBox>(name);
+      QVERIFY2(box && box->findText(entry) >= 0, entry);
+      box->setCurrentIndex(box->findText(entry));
+      Q_EMIT box->activated(box->currentIndex());
+    };
+    choose("What is shown of reads and choices", "Churn");
+    QTRY_VERIFY(page.child<FigureView>("Churn") && page.child<FigureView>("Churn")->isVisible());
+    const auto* health = page.child<FigureView>("Churn");
+    QCOMPARE(health->figure().curves.size(), size_t{3});
+    QCOMPARE(health->figure().curves[0].y, run->find("churn/layer0")->value);
+    QCOMPARE(run->find("churn/layer0")->step.front(), 100.0);  // the first probe has none before it
+    choose("What is shown of reads and choices", "Dead chunks");
+    QTRY_COMPARE(health->accessibleName(), QString("Dead chunks"));
+    QCOMPARE(health->figure().curves[2].y, run->find("dead_chunks/layer2")->value);
+    const auto* speed = page.child<FigureView>("Speed");
+    choose("What is shown of time and memory", "Device memory");
+    QTRY_COMPARE(speed->figure().id, std::string("device_memory"));
+    QCOMPARE(speed->figure().curves.front().y, (std::vector<double>(4, 300)));
+    choose("What is shown of time and memory", "Process memory");
+    QTRY_COMPARE(speed->accessibleName(), QString("Process memory"));
+    QTRY_COMPARE(speed->figure().curves.front().y, (std::vector<double>{450, 500, 550, 600}));
+  }
+
   void smoothing_keeps_raw_values() {
     PageOnRuns page("live", {FixtureOptions{}});
     auto* loss = page.child<FigureView>("Pre-training and OOD loss");

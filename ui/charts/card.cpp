@@ -6,6 +6,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <utility>
 
 #include "ui/charts/figure_view.h"
 
@@ -73,6 +74,7 @@ Card::Card(const QString& title, const QString& subtitle, QWidget* content, QWid
   if (auto* view = qobject_cast<FigureView*>(content)) {
     header_->addWidget(export_ = export_button(*view, this));
     whole_export_ = export_->sizeHint().width();
+    setTabOrder(export_, view);
     view->setAccessibleName(title);
   }
   setTitle(title, subtitle);
@@ -87,9 +89,31 @@ void Card::setTitle(const QString& title, const QString& subtitle) {
   if (auto* view = findChild<FigureView*>(QString(), Qt::FindDirectChildrenOnly)) view->setAccessibleName(title);
 }
 
+namespace {
+
+bool takes_focus(const QWidget* widget) { return widget->focusPolicy() != Qt::NoFocus; }
+
+/// Tab comes to a control, or to those in it, behind `place`.
+void tab_behind(QWidget* place, QWidget* control) {
+  const Qt::FocusPolicy policy = place->focusPolicy();
+  place->setFocusPolicy(Qt::TabFocus);  // setTabOrder() passes over others
+  QList<QWidget*> parts = control->findChildren<QWidget*>();
+  parts.prepend(control);
+  QWidget* before = place;
+  for (QWidget* part : parts)
+    if (takes_focus(part) && part->window() == place->window()) QWidget::setTabOrder(std::exchange(before, part), part);
+  place->setFocusPolicy(policy);
+}
+
+}  // namespace
+
 void Card::addControl(QWidget* control) {
+  QWidget* last = controls_;
+  for (QWidget* other : controls_->findChildren<QWidget*>())
+    if (takes_focus(other)) last = other;
   controls_->layout()->addWidget(control);
   controls_->show();
+  tab_behind(last, control);
   arrange();
 }
 
@@ -111,6 +135,7 @@ void Card::replaceTitle(QWidget* choice) {
   title_->hide();
   header_->insertWidget(0, choice);
   header_->insertStretch(1);
+  tab_behind(title_, choice);
   arrange();
 }
 

@@ -93,7 +93,9 @@ FiguresPage::FiguresPage(Session& session, QWidget* parent)
       }) {
   makeActions();
   auto* column = new QVBoxLayout(this);
-  column->addWidget(new TwoColumns({makeLeft(), 6, 5}, {makeRight(), 4, 6}, 760, 2, this));
+  QWidget* left = makeLeft();
+  QWidget* right = makeRight();
+  column->addWidget(new TwoColumns({left, 6, 5}, {right, 4, 6}, 760, 2, this));
   connect(list_, &QListWidget::currentTextChanged, this, &FiguresPage::choose);
   connect(form_, &RecipeForm::changed, this, [this] {
     for (FigureRecipe& recipe : recipes_)
@@ -143,7 +145,12 @@ QWidget* FiguresPage::makeLeft() {
   auto* inner = new QWidget(this);
   auto* column = new QVBoxLayout(inner);
   column->setContentsMargins(0, 0, 0, 0);
+  begin_ = new QToolButton(inner);
+  begin_->setText(tr("New figure"));
+  begin_->setAccessibleName(tr("Begin the first figure"));
+  begin_->setPopupMode(QToolButton::InstantPopup);
   column->addWidget(preview_, 1);
+  column->addWidget(begin_, 0, Qt::AlignHCenter);
   column->addWidget(text_, 1);
   column->addWidget(caption_);
   preview_card_ = new Card(tr("Figure"), {}, inner, this);
@@ -175,6 +182,7 @@ QWidget* FiguresPage::makeRight() {
   menu->addSeparator();
   addShipped(*menu);
   more->setMenu(menu);
+  begin_->setMenu(menu);
   recipes->addControl(more);
   for (QAction* action : {duplicate_, remove_, undo_}) {
     auto* button = new QToolButton(recipes);
@@ -250,6 +258,7 @@ void FiguresPage::choose(const QString& name) {
   const auto found = std::find_if(recipes_.begin(), recipes_.end(), [&](const FigureRecipe& r) { return r.name == name.toStdString(); });
   const bool any = found != recipes_.end();
   form_card_->setVisible(any);
+  begin_->setVisible(!any);
   for (QAction* action : {duplicate_, remove_, export_, export_all_}) action->setEnabled(any);
   undo_->setEnabled(removed_.has_value());
   if (!any) {
@@ -257,10 +266,9 @@ void FiguresPage::choose(const QString& name) {
     text_->hide();
     preview_->show();
     preview_card_->setTitle(tr("Figure"), {});
-    return preview_->setPicture({},
-                                tr("No figure is kept in %1 yet. “New” begins one of the runs in the list, or takes one of the figures of "
-                                   "the two papers that come with the program.")
-                                    .arg(folder()));
+    return preview_->setPicture({}, tr("No figure is kept in %1 yet. “New figure” begins one of the runs in the list, or takes one of the "
+                                       "figures of the two papers that come with the program.")
+                                        .arg(folder()));
   }
   session_.place().set("figures/selected", name);
   form_->setRecipe(*found);

@@ -10,6 +10,7 @@ class QLabel;
 class QListWidget;
 class QMenu;
 class QPlainTextEdit;
+class QToolButton;
 
 namespace saccade::ui {
 
@@ -65,6 +66,7 @@ class FiguresPage : public QWidget {
   RecipeForm* form_;
   Card *preview_card_, *form_card_;
   Preview* preview_;
+  QToolButton* begin_;  ///< where there is no figure yet
   QLabel* caption_;
   QPlainTextEdit* text_;
 };

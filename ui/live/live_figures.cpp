@@ -64,7 +64,9 @@ CurveRecipe recipe_of(const LiveChoice& choice, bool log_y, ExactParts& parts, c
 Figure live_loss_figure(const DrawnSet& drawn, const LiveChoice& choice, const DrawnRuns& focus, LiveParts& parts) {
   constexpr size_t kFew = 6;
   const bool few = drawn.size() <= kFew;
-  Figure figure = loss_figure(drawn, recipe_of(choice, choice.log_y, parts.loss, choice.loss_part), few ? RunSet{} : focus.seeds);
+  CurveRecipe recipe = recipe_of(choice, choice.log_y, parts.loss, choice.loss_part);
+  recipe.each_domain = choice.each_domain;
+  Figure figure = loss_figure(drawn, recipe, few ? RunSet{} : focus.seeds);
   if (!few)
     for (Curve& curve : figure.curves)
       if (curve.label == "training") curve.label += " (" + focus.label + ")";
@@ -109,7 +111,8 @@ LiveFigures live_figures(const ShownRuns& shown, const LiveChoice& choice, const
     made[LiveFigures::gap] = gap_figure(drawn, plain, choice.ratio);
     made[LiveFigures::gradient] =
         series_figure(drawn, choice.step_series.toStdString(), recipe_of(choice, true, parts.gradient, choice.gradient_part));
-    made[LiveFigures::speed] = series_figure(drawn, "tokens_per_second", recipe_of(choice, false, parts.speed, choice.speed_part));
+    made[LiveFigures::speed] =
+        series_figure(drawn, choice.resource.toStdString(), recipe_of(choice, false, parts.speed, choice.speed_part));
     made[LiveFigures::accuracy] = series_figure(drawn, "validation/accuracy", plain);
     if (!figures.chosen_domain.isEmpty())
       made[LiveFigures::domain] = series_figure(drawn, "ood/loss/" + figures.chosen_domain.toStdString(),

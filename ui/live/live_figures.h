@@ -17,10 +17,12 @@ struct LiveChoice {
   bool log_x = false, log_y = false, symmetric_x = false, symmetric_y = false;
   Smoothing smoothing{};
   Spread spread = Spread::deviation;
-  QString domain;                                         ///< of the per-domain card; empty: the first
-  bool ratio = false;                                     ///< of OOD to pre-training loss, in place of their difference
-  QString step_series = QStringLiteral("gradient_norm");  ///< or "learning_rate"
-  QString selection = QStringLiteral("captured_mass");    ///< statistic of the card of reads, where the run records it
+  QString domain;                                          ///< of the per-domain card; empty: the first
+  bool ratio = false;                                      ///< of OOD to pre-training loss, in place of their difference
+  bool each_domain = false;                                ///< every OOD domain among the losses, in place of their mean
+  QString step_series = QStringLiteral("gradient_norm");   ///< or "learning_rate"
+  QString resource = QStringLiteral("tokens_per_second");  ///< or "device_memory", "process_memory"
+  QString selection = QStringLiteral("captured_mass");     ///< statistic of the card of reads, where the run records it
   /// Parts of the x axis that are looked at, of the charts of every step; what is in them is read in full.
   std::optional<std::array<double, 2>> loss_part{}, gradient_part{}, speed_part{};
   std::optional<qint64> marked_step{};  ///< of the current run: what Inspect shows
@@ -28,7 +30,8 @@ struct LiveChoice {
 };
 
 /// Statistics that tell what is read or chosen, beside the entropy; the first that a run has is shown unless another was chosen.
-inline constexpr const char* kSelections[] = {"captured_mass", "margin", "usage_entropy", "chunk_distance", "distance", "outside_256"};
+inline constexpr const char* kSelections[] = {"captured_mass", "margin",         "churn",    "dead_chunks",
+                                              "usage_entropy", "chunk_distance", "distance", "outside_256"};
 
 /// The figures of the page, ready to be shown.
 struct LiveFigures {

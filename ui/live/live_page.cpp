@@ -112,9 +112,9 @@ LivePage::LivePage(Session& session, QWidget* parent)
   });
   for (const Panel* panel : {&loss_, &gradient_, &speed_, &domain_}) {
     connect(panel->view, &FigureView::positionClicked, this, [this, panel](double x, double y) {
-      const QStringList series = panel == &loss_       ? QStringList{"train/loss", "validation/loss", "ood/loss"}
+      const QStringList series = panel == &loss_       ? lossSeries()
                                  : panel == &gradient_ ? QStringList{step_choice_->currentData().toString()}
-                                 : panel == &speed_    ? QStringList{"tokens_per_second"}
+                                 : panel == &speed_    ? QStringList{resource_choice_->currentData().toString()}
                                                        : QStringList{QStringLiteral("ood/loss/") + domains_->currentText()};
       openAt(*panel, series, x, y);
     });
@@ -125,6 +125,13 @@ LivePage::LivePage(Session& session, QWidget* parent)
 }
 
 LivePage::~LivePage() = default;
+
+QStringList LivePage::lossSeries() const {
+  QStringList series{"train/loss", "validation/loss"};
+  if (each_domain_->currentIndex() == 0) return series << QStringLiteral("ood/loss");
+  for (const QString& domain : figures_.domains) series << QStringLiteral("ood/loss/") + domain;
+  return series;
+}
 
 void LivePage::link(const std::vector<Panel*>& panels) {
   for (const Panel* panel : panels)
@@ -192,11 +199,16 @@ void LivePage::makeControls() {
   spread_->setAccessibleName(tr("Bands over seeds"));
   spread_->setToolTip(tr("Bands around means of seeds: standard deviation, standard error or 95 % interval"));
   connect(spread_, &QComboBox::activated, this, [this] { refresh(); });
+  each_domain_ = new QComboBox;
+  each_domain_->addItems({tr("OOD: mean"), tr("OOD: each domain")});
+  each_domain_->setAccessibleName(tr("OOD losses among the losses"));
+  each_domain_->setToolTip(tr("The mean of the OOD domains, or a curve for each of them"));
+  connect(each_domain_, &QComboBox::activated, this, [this] { refresh(); });
   domains_ = new QComboBox;
   domains_->setAccessibleName(tr("OOD domain"));
   domains_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
   for (QWidget* control : {static_cast<QWidget*>(x_axis_), static_cast<QWidget*>(log_x_), static_cast<QWidget*>(log_y_),
-                           static_cast<QWidget*>(smoothing_), static_cast<QWidget*>(spread_)})
+                           static_cast<QWidget*>(smoothing_), static_cast<QWidget*>(spread_), static_cast<QWidget*>(each_domain_)})
     loss_.card->addControl(control);
   domain_.card->addControl(domains_);
   gap_choice_ = titleChoice(*gap_.card, tr("What OOD and pre-training losses are compared by"),
@@ -204,12 +216,16 @@ void LivePage::makeControls() {
   step_choice_ =
       titleChoice(*gradient_.card, tr("What is shown of every step"),
                   {{tr("Gradient norm"), QStringLiteral("gradient_norm")}, {tr("Learning rate"), QStringLiteral("learning_rate")}});
+  resource_choice_ = titleChoice(*speed_.card, tr("What is shown of time and memory"),
+                                 {{tr("Speed"), QStringLiteral("tokens_per_second")},
+                                  {tr("Device memory"), QStringLiteral("device_memory")},
+                                  {tr("Process memory"), QStringLiteral("process_memory")}});
   selection_choice_ = titleChoice(*captured_.card, tr("What is shown of reads and choices"), {});
   selection_choice_->setPlaceholderText(tr("What is read"));
   for (ScaleButton* button : {log_x_, log_y_}) connect(button, &ScaleButton::scaleChanged, this, [this] { refresh(); });
   connect(smoothing_, &SmoothingChoice::changed, this, [this] { refresh(); });
   connect(domains_, &QComboBox::currentIndexChanged, this, [this] { refresh(); });
-  for (const QComboBox* box : {gap_choice_, step_choice_, selection_choice_})
+  for (const QComboBox* box : {gap_choice_, step_choice_, resource_choice_, selection_choice_})
     connect(box, &QComboBox::activated, this, [this, box] {
       if (box == selection_choice_) session_.place().set("live/selection", box->currentData());
       refresh();
@@ -240,6 +256,8 @@ void LivePage::restore() {
   spread_->setCurrentIndex(std::clamp(place.value("live/spread").toInt(), 0, 2));
   gap_choice_->setCurrentIndex(std::max(0, gap_choice_->findData(place.value("live/gap"))));
   step_choice_->setCurrentIndex(std::max(0, step_choice_->findData(place.value("live/every_step"))));
+  resource_choice_->setCurrentIndex(std::max(0, resource_choice_->findData(place.value("live/resource"))));
+  each_domain_->setCurrentIndex(place.value("live/each_domain").toBool() ? 1 : 0);
   smoothing_->setSmoothing({static_cast<Smoothing::Kind>(place.value("live/smoothing").toInt()), place.value("live/reach").toDouble()});
 }
 
@@ -250,6 +268,8 @@ void LivePage::remember() {
   place.set("live/spread", spread_->currentIndex());
   place.set("live/gap", gap_choice_->currentData());
   place.set("live/every_step", step_choice_->currentData());
+  place.set("live/resource", resource_choice_->currentData());
+  place.set("live/each_domain", each_domain_->currentIndex() == 1);
   place.set("live/smoothing", static_cast<int>(smoothing_->smoothing().kind));
   place.set("live/reach", smoothing_->smoothing().width);
   if (domains_->count() > 0) place.set("live/domain", domains_->currentText());
@@ -270,7 +290,9 @@ void LivePage::refresh(bool urgent) {
       .spread = static_cast<Spread>(spread_->currentIndex()),
       .domain = domains_->count() > 0 ? domains_->currentText() : session_.place().value("live/domain").toString(),
       .ratio = gap_choice_->currentIndex() == 1,
+      .each_domain = each_domain_->currentIndex() == 1,
       .step_series = step_choice_->currentData().toString(),
+      .resource = resource_choice_->currentData().toString(),
       .selection = session_.place().value("live/selection").toString(),
       .loss_part = loss_.view->part(),
       .gradient_part = gradient_.view->part(),
@@ -339,6 +361,8 @@ struct SelectionWords {
 constexpr SelectionWords kWords[] = {
     {"captured_mass", QT_TRANSLATE_NOOP("LivePage", "Captured mass"), QT_TRANSLATE_NOOP("LivePage", "of the choice, 1 = nothing lost")},
     {"margin", QT_TRANSLATE_NOOP("LivePage", "Margin"), QT_TRANSLATE_NOOP("LivePage", "least chosen score − best rejected one")},
+    {"churn", QT_TRANSLATE_NOOP("LivePage", "Churn"), QT_TRANSLATE_NOOP("LivePage", "share of queries that changed their choice")},
+    {"dead_chunks", QT_TRANSLATE_NOOP("LivePage", "Dead chunks"), QT_TRANSLATE_NOOP("LivePage", "share of chunks that no query chooses")},
     {"usage_entropy", QT_TRANSLATE_NOOP("LivePage", "Usage entropy"),
      QT_TRANSLATE_NOOP("LivePage", "of how often each chunk is chosen, nats")},
     {"chunk_distance", QT_TRANSLATE_NOOP("LivePage", "Chunk distance"), QT_TRANSLATE_NOOP("LivePage", "to the chosen chunk")},
@@ -370,6 +394,10 @@ void LivePage::titleCards() {
                       ratio ? tr("OOD ÷ pre-training loss") : tr("OOD − pre-training loss, nats"));
   const bool norm = step_choice_->currentIndex() == 0;
   gradient_.card->setTitle(step_choice_->currentText(), norm ? tr("before clipping") : tr("of the schedule"));
+  const bool speed = resource_choice_->currentIndex() == 0, device = resource_choice_->currentIndex() == 1;
+  speed_.card->setTitle(resource_choice_->currentText(), speed    ? tr("tokens per second")
+                                                         : device ? tr("MiB of tensors, at most so far")
+                                                                  : tr("MiB on the CPU"));
   if (figures_.selection.isEmpty()) return;
   const SelectionWords& words = words_of(figures_.selection);
   captured_.card->setTitle(tr(words.name), QStringLiteral("%1 · %2").arg(tr(words.meaning), figures_.name));

@@ -45,6 +45,7 @@ class LivePage : public QWidget {
   void link(const std::vector<Panel*>& panels);  ///< pointing at one points at all
   void moveMark(double x);
   void keepZooms();
+  QStringList lossSeries() const;
   void openAt(const Panel& panel, const QStringList& series, double x, double y);
 
   Session& session_;
@@ -61,9 +62,9 @@ class LivePage : public QWidget {
   QToolButton* resume_;
   QWidget* side_;  ///< the column beside the losses; hidden while it would be empty
   QComboBox *x_axis_, *domains_;
-  QComboBox *gap_choice_, *step_choice_, *selection_choice_;  ///< in place of titles
+  QComboBox *gap_choice_, *step_choice_, *resource_choice_, *selection_choice_;  ///< in place of titles
   SmoothingChoice* smoothing_;
-  QComboBox* spread_;
+  QComboBox *spread_, *each_domain_;
   ScaleButton *log_x_, *log_y_;
   QTimer click_;  ///< a click that is not the first half of a double click
   std::function<void()> clicked_;

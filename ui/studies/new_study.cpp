@@ -19,7 +19,7 @@
 
 namespace saccade::ui {
 
-NewStudy::NewStudy(Session& session, QWidget* parent) : QWidget(parent), session_(session), start_(new StudyStart(session, this)) {
+NewStudy::NewStudy(Session& session, QWidget* parent) : QWidget(parent), session_(session) {
   makeFields();
   const auto follow = [this] {
     session_.place().set("studies/new", studies_->currentText());
@@ -63,6 +63,7 @@ void NewStudy::makeFields() {
   settings_->setAccessibleName(tr("Settings of all runs"));
   settings_->setPlaceholderText(tr("settings of all runs: data.corpus=mine training.steps=200"));
   calm_wheel(studies_);
+  start_ = new StudyStart(session_, this);  // Tab comes to it last
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->addLayout(first);

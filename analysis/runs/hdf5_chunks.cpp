@@ -1,0 +1,182 @@
+#include "analysis/runs/hdf5_chunks.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/engine/parallel.h"
+
+namespace saccade::h5 {
+namespace {
+
+constexpr size_t kChecksum = 4;        // bytes behind a filtered chunk, the lowest first
+constexpr int64_t kChunksAtOnce = 64;  // filtered before they are written: bounds memory, and how long other parallel work waits
+
+hsize_t product(const std::vector<hsize_t>& dims) {
+  hsize_t all = 1;
+  for (const hsize_t d : dims) all *= d;
+  return all;
+}
+
+/// Offsets of every chunk, the last dimension fastest.
+std::vector<std::vector<hsize_t>> offsets_of(const Chunked& shape) {
+  std::vector<std::vector<hsize_t>> all;
+  std::vector<hsize_t> at(shape.extent.size(), 0);
+  for (;;) {
+    all.push_back(at);
+    size_t axis = at.size();
+    while (axis-- > 0) {
+      at[axis] += shape.chunk[axis];
+      if (at[axis] < shape.extent[axis]) break;
+      at[axis] = 0;
+      if (axis == 0) return all;
+    }
+  }
+}
+
+/// Calls visit(element in the data set, element in the chunk, count) for every run of elements that lie together in both.
+template <class Visit>
+void each_run(const Chunked& shape, const std::vector<hsize_t>& offset, Visit visit) {
+  const size_t rank = shape.extent.size(), last = rank - 1;
+  std::vector<hsize_t> size(rank), at(rank, 0);
+  for (size_t d = 0; d < rank; ++d) size[d] = std::min(shape.chunk[d], shape.extent[d] - offset[d]);
+  for (;;) {
+    hsize_t outside = 0, inside = 0;
+    for (size_t d = 0; d < rank; ++d) {
+      outside = outside * shape.extent[d] + offset[d] + at[d];
+      inside = inside * shape.chunk[d] + at[d];
+    }
+    visit(outside, inside, size[last]);
+    size_t axis = last;
+    while (axis-- > 0) {
+      if (++at[axis] < size[axis]) break;
+      at[axis] = 0;
+    }
+    if (axis == static_cast<size_t>(-1)) return;
+  }
+}
+
+/// All first bytes, then all second ones, and so on; or back.
+void shuffle(const uint8_t* from, uint8_t* to, size_t count, size_t element) {
+  for (size_t byte = 0; byte < element; ++byte)
+    for (size_t i = 0; i < count; ++i) to[byte * count + i] = from[i * element + byte];
+}
+void unshuffle(const uint8_t* from, uint8_t* to, size_t count, size_t element) {
+  for (size_t byte = 0; byte < element; ++byte)
+    for (size_t i = 0; i < count; ++i) to[i * element + byte] = from[byte * count + i];
+}
+
+/// What is stored of a chunk; empty where zlib has no memory. Beyond the data set's end a chunk holds zeros.
+std::vector<uint8_t> filtered(const Chunked& shape, const std::vector<hsize_t>& offset, const void* values, int level) {
+  const size_t count = product(shape.chunk), bytes = count * shape.element;
+  std::vector<uint8_t> plain(bytes, 0), shuffled(bytes);
+  each_run(shape, offset, [&](hsize_t outside, hsize_t inside, hsize_t run) {
+    std::memcpy(plain.data() + inside * shape.element, static_cast<const uint8_t*>(values) + outside * shape.element, run * shape.element);
+  });
+  shuffle(plain.data(), shuffled.data(), count, shape.element);
+  uLongf size = compressBound(bytes);
+  std::vector<uint8_t> stored(size + kChecksum);
+  if (compress2(stored.data(), &size, shuffled.data(), bytes, level) != Z_OK) return {};
+  const uint32_t checksum = fletcher32(stored.data(), size);
+  for (size_t i = 0; i < kChecksum; ++i) stored[size + i] = static_cast<uint8_t>(checksum >> (8 * i));
+  stored.resize(size + kChecksum);
+  return stored;
+}
+
+/// A chunk as it is stored, and which of its filters were left out, the first in the lowest bit: HDF5 leaves out deflate where it gains
+/// nothing.
+struct Stored {
+  std::vector<uint8_t> bytes;
+  uint32_t left_out = 0;
+};
+
+/// The reverse; false where the bytes are not what such filters made of a chunk of this shape.
+bool take_apart(const Stored& chunk, const Chunked& shape, const std::vector<hsize_t>& offset, void* values) {
+  const std::vector<uint8_t>& stored = chunk.bytes;
+  const size_t count = product(shape.chunk), bytes = count * shape.element;
+  if (stored.size() < kChecksum || (chunk.left_out & ~2u) != 0) return false;
+  const size_t size = stored.size() - kChecksum;
+  uint32_t checksum = 0;
+  for (size_t i = 0; i < kChecksum; ++i) checksum |= static_cast<uint32_t>(stored[size + i]) << (8 * i);
+  if (checksum != fletcher32(stored.data(), size)) return false;
+  std::vector<uint8_t> shuffled(bytes), plain(bytes);
+  uLongf got = bytes;
+  if (chunk.left_out == 0) {
+    if (uncompress(shuffled.data(), &got, stored.data(), size) != Z_OK || got != bytes) return false;
+  } else {
+    if (size != bytes) return false;
+    std::copy_n(stored.begin(), bytes, shuffled.begin());
+  }
+  unshuffle(shuffled.data(), plain.data(), count, shape.element);
+  each_run(shape, offset, [&](hsize_t outside, hsize_t inside, hsize_t run) {
+    std::memcpy(static_cast<uint8_t*>(values) + outside * shape.element, plain.data() + inside * shape.element, run * shape.element);
+  });
+  return true;
+}
+
+}  // namespace
+
+uint32_t fletcher32(const uint8_t* bytes, size_t count) {
+  constexpr size_t kWords = 360;  // so many sums cannot overflow 32 bits
+  const auto folded = [](uint32_t sum) { return (sum & 0xffff) + (sum >> 16); };
+  uint32_t a = 0, b = 0;
+  size_t words = count / 2;
+  while (words > 0) {
+    const size_t now = std::min(words, kWords);
+    for (size_t i = 0; i < now; ++i, bytes += 2) {
+      a += static_cast<uint32_t>(bytes[0]) << 8 | bytes[1];
+      b += a;
+    }
+    words -= now;
+    a = folded(a);
+    b = folded(b);
+  }
+  if (count % 2 != 0) {
+    a += static_cast<uint32_t>(*bytes) << 8;
+    b += a;
+    a = folded(a);
+    b = folded(b);
+  }
+  return folded(b) << 16 | folded(a);
+}
+
+herr_t write_chunks(hid_t set, const Chunked& shape, const void* values, int level) {
+  const std::vector<std::vector<hsize_t>> offsets = offsets_of(shape);
+  const auto chunks = static_cast<int64_t>(offsets.size());
+  for (int64_t first = 0; first < chunks; first += kChunksAtOnce) {
+    std::vector<std::vector<uint8_t>> stored(static_cast<size_t>(std::min(kChunksAtOnce, chunks - first)));
+    parallel_for(static_cast<int64_t>(stored.size()), [&](int64_t i) {
+      stored[static_cast<size_t>(i)] = filtered(shape, offsets[static_cast<size_t>(first + i)], values, level);
+    });
+    for (size_t i = 0; i < stored.size(); ++i) {
+      const std::vector<hsize_t>& offset = offsets[static_cast<size_t>(first) + i];
+      if (stored[i].empty()) return -1;
+      if (const herr_t done = H5Dwrite_chunk(set, H5P_DEFAULT, 0, offset.data(), stored[i].size(), stored[i].data()); done < 0) return done;
+    }
+  }
+  return 0;
+}
+
+herr_t read_chunks(hid_t set, const Chunked& shape, void* values) {
+  const std::vector<std::vector<hsize_t>> offsets = offsets_of(shape);
+  const auto chunks = static_cast<int64_t>(offsets.size());
+  for (int64_t first = 0; first < chunks; first += kChunksAtOnce) {
+    std::vector<Stored> stored(static_cast<size_t>(std::min(kChunksAtOnce, chunks - first)));
+    for (size_t i = 0; i < stored.size(); ++i) {
+      const std::vector<hsize_t>& offset = offsets[static_cast<size_t>(first) + i];
+      hsize_t size = 0;
+      if (H5Dget_chunk_storage_size(set, offset.data(), &size) < 0) return -1;
+      stored[i].bytes.resize(size);
+      if (H5Dread_chunk(set, H5P_DEFAULT, offset.data(), &stored[i].left_out, stored[i].bytes.data()) < 0) return -1;
+    }
+    std::vector<char> good(stored.size());
+    parallel_for(static_cast<int64_t>(stored.size()), [&](int64_t i) {
+      good[static_cast<size_t>(i)] = take_apart(stored[static_cast<size_t>(i)], shape, offsets[static_cast<size_t>(first + i)], values);
+    });
+    if (std::find(good.begin(), good.end(), 0) != good.end()) return -1;
+  }
+  return 0;
+}
+
+}  // namespace saccade::h5
