@@ -21,7 +21,9 @@ struct PanelRecipe {
   std::string statistic;  ///< of charts layers and heads; empty: entropy_normalized
   std::optional<double> at_loss{};
   std::string value = "ood";                       ///< of chart setting: the number up, see run_number()
-  std::string against = "training.learning_rate";  ///< of chart setting: the number across, likewise
+  std::string against = "training.learning_rate";  ///< of chart setting: the number across, likewise; of scores: score_figures.h
+  std::string task;                                ///< of scores: what the tasks' names begin with; empty: all
+  std::string rows = "depth";                      ///< of chart score-map: the number up
   Spread spread = Spread::deviation;               ///< of bands over seeds
   double smoothing = 0;                            ///< reach of the exponential mean, in units of the x axis; 0: none
   bool operator==(const PanelRecipe&) const = default;
@@ -40,7 +42,7 @@ struct FigureRecipe {
   bool operator==(const FigureRecipe&) const = default;
 };
 
-/// loss, trajectory, gap, series, layers, heads, setting, table.
+/// loss, trajectory, gap, series, layers, heads, setting, table, score-curve, score-map, score-dots, scores.
 const std::vector<std::string>& panel_charts();
 
 /// Throws UsageError "ORIGIN: /panels/0/chart is …".

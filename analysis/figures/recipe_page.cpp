@@ -10,6 +10,7 @@
 #include "analysis/figures/derived.h"
 #include "analysis/figures/palette.h"
 #include "analysis/figures/recipe.h"
+#include "analysis/figures/score_figures.h"
 #include "analysis/runs/layers.h"
 #include "analysis/runs/provenance.h"
 #include "kernels/engine/error.h"
@@ -177,6 +178,9 @@ Figure figure_of(const PanelRecipe& panel, const DrawnSet& drawn) {
   if (panel.chart == "series") return series_figure(drawn, panel.series, recipe);
   if (panel.chart == "layers") return layers_of(drawn, statistic, panel.x);
   if (panel.chart == "heads") return heads_of(drawn, statistic);
+  if (panel.chart == "score-curve") return score_curve(drawn, panel.task, panel.against);
+  if (panel.chart == "score-map") return score_map(drawn, panel.task, panel.against, panel.rows);
+  if (panel.chart == "score-dots") return score_dots(drawn, panel.task);
   return setting_figure(drawn, panel);
 }
 
@@ -263,8 +267,8 @@ FigurePage make_page(const FigureRecipe& recipe, const RunSet& runs, const RunSe
     RunSet mine;
     std::copy_if(chosen.begin(), chosen.end(), std::back_inserter(mine), [&](const Run* run) { return narrower.passes(*run); });
     require_series(mine, panel, "/panels/" + std::to_string(i));
-    if (panel.chart == "table") {
-      page.tables.push_back(table_of(mine, panel));
+    if (panel.chart == "table" || panel.chart == "scores") {
+      page.tables.push_back(panel.chart == "table" ? table_of(mine, panel) : score_table(drawn_groups(mine, all), panel.task, panel.title));
       continue;
     }
     Figure figure = figure_of(panel, drawn_groups(mine, all));

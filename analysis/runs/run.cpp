@@ -225,6 +225,7 @@ std::string Run::lost() const {
 }
 
 const std::vector<Series>& Run::series() const { return impl_->history.series(); }
+const std::vector<TaskScoreRecord>& Run::task_scores() const { return impl_->history.task_scores(); }
 const Series* Run::find(const std::string& series_name) const { return impl_->history.find(series_name); }
 const std::optional<StatisticsRecord>& Run::last_statistics() const { return impl_->last_statistics; }
 

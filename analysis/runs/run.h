@@ -85,6 +85,8 @@ class Run {
   /// The last statistics record with all heads (entropy matrix …), if any.
   const std::optional<StatisticsRecord>& last_statistics() const;
   std::vector<std::string> ood_domains() const;
+  /// Of tasks that were evaluated: one for each task and step, the newest.
+  const std::vector<TaskScoreRecord>& task_scores() const;
   /// From now to the last step of a run at work, at the pace of its steps while this followed it, evaluation and checkpoints
   /// included; before any was seen, at that of its training alone. NaN when nothing tells the pace.
   double seconds_left() const;

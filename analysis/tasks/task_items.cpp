@@ -9,6 +9,7 @@
 #include "models/config_text.h"
 #include "models/corpus/byte_stream.h"
 #include "models/corpus/document_reader.h"
+#include "models/corpus/parquet_rows.h"
 #include "models/corpus/sha256.h"
 #include "models/corpus/utf8.h"
 #include "models/tasks/prompt_task.h"
@@ -73,11 +74,11 @@ std::string quoted_list(const std::vector<std::string>& names) {
   return list;
 }
 
-/// One of these names in the folder, plain or packed; nothing when there is none.
+/// One of these names in the folder, plain, packed or as Parquet; nothing when there is none.
 fs::path find_file(const fs::path& folder, const std::vector<std::string>& names) {
   for (const std::string& name : names)
-    for (const char* packed : {"", ".gz", ".zst"})
-      if (const fs::path file = folder / (name + packed); fs::is_regular_file(file)) return file;
+    for (const std::string& form : {name, name + ".gz", name + ".zst", fs::path(name).replace_extension(".parquet").string()})
+      if (const fs::path file = folder / form; fs::is_regular_file(file)) return file;
   return {};
 }
 fs::path require_file(const Task& task, const fs::path& data, const std::vector<std::string>& names) {
@@ -213,6 +214,9 @@ std::vector<TaskRow> read_task_rows(const fs::path& file, const std::vector<std:
   std::vector<TaskRow> rows;
   if (is_csv(file)) {
     rows = read_csv_rows(file, columns);
+  } else if (is_parquet(file)) {
+    RowReader reader(file, rows);
+    read_parquet_rows(file, {}, reader);
   } else if (holds_array(file)) {
     json all = parse(read_all(file, kLargestTaskData), file.string());
     require_room(file, all.size(), 0);

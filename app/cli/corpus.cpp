@@ -81,7 +81,8 @@ std::function<int()> declare_import(CLI::App& app) {
   auto renames = std::make_shared<std::vector<std::string>>();
   auto ignore_splits = std::make_shared<bool>(false);
   app.add_option("NAME", options->name, "Name of the new corpus")->required();
-  app.add_option("SOURCE", *sources, "Folders of text, or .txt, .jsonl, .csv and .tsv files, also as .gz and .zst")->required();
+  app.add_option("SOURCE", *sources, "Folders of text, or .txt, .jsonl, .csv and .tsv files, also as .gz and .zst; .parquet with Arrow")
+      ->required();
   app.add_option("--domain-field", options->domain_field, "Field of a JSON line, or a column, that names the domain; dots lead inside")
       ->capture_default_str();
   app.add_option("--text-field", options->text_field, "Field of a JSON line, or a table's column, that holds the text")
@@ -99,6 +100,11 @@ std::function<int()> declare_import(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--max-bytes", options->max_bytes, "End before the corpus has more bytes of text; 0: at the sources' end")
       ->capture_default_str();
+  app.add_option_function<int64_t>(
+         "--duplicates-memory", [=](int64_t mib) { options->duplicates_memory = mib << 20; },
+         "MiB for telling duplicates; what does not fit goes to disk, 16 bytes a document")
+      ->check(CLI::Range(1, 1 << 20))
+      ->default_str("2048");
   app.add_flag("--ignore-file-splits", *ignore_splits, "Split by document hash even where names say train, validation or test");
   app.add_flag("--replace", options->replace, "Replace a corpus of that name");
   return [=] {

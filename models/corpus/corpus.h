@@ -67,7 +67,8 @@ struct ImportOptions {
   int64_t min_bytes = 0;        ///< documents with less text are left out
   int64_t min_tokens = 0;       ///< likewise by the tokens of `tokenizer` ("bytes" or a file), where more than 0
   std::string tokenizer = "bytes";
-  int64_t max_documents = 0, max_bytes = 0;  ///< the import ends before the corpus would have more; 0: no bound
+  int64_t duplicates_memory = int64_t{2} << 30;  ///< bytes for telling duplicates; beyond them the corpora's folder helps (SeenDocuments)
+  int64_t max_documents = 0, max_bytes = 0;      ///< the import ends before the corpus would have more; 0: no bound
 };
 struct ImportReport {
   int64_t documents = 0, bytes = 0, too_short = 0, duplicates = 0, invalid_utf8 = 0, malformed = 0;

@@ -5,6 +5,7 @@
 
 #include "kernels/engine/error.h"
 #include "models/corpus/byte_stream.h"
+#include "models/corpus/parquet_rows.h"
 #include "models/corpus/utf8.h"
 
 namespace saccade {
@@ -188,6 +189,7 @@ void read_with(ByteStream& stream, DocumentVisitor& visitor, More... more) {
 }  // namespace
 
 void read_documents(const SourceFile& file, DocumentVisitor& visitor) {
+  if (file.parquet) return read_parquet_rows(file.path, visitor.columns(), visitor);
   const auto stream = ByteStream::open(file.path);
   if (file.separator)
     read_with<RowSplitter>(*stream, visitor, file.path.string(), file.separator);

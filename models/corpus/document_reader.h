@@ -2,6 +2,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/corpus/import_sources.h"
 
@@ -18,6 +19,8 @@ class DocumentVisitor {
   /// A row of a table that does not fit its columns.
   virtual void malformed(int64_t line, const std::string& what) = 0;
   virtual void progress(int64_t bytes_of_file) = 0;
+  /// The outermost columns that are read of a Parquet file; empty: all.
+  virtual std::vector<std::string> columns() const { return {}; }
 };
 
 constexpr size_t kLongestLine = 64 << 20;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
@@ -8,6 +7,7 @@
 #include "models/corpus/corpus.h"
 #include "models/corpus/corpus_store.h"
 #include "models/corpus/document_reader.h"
+#include "models/corpus/seen_documents.h"
 #include "models/corpus/tasks.h"
 #include "models/corpus/utf8.h"
 
@@ -40,27 +40,10 @@ const nlohmann::json* find_field(const nlohmann::json& record, const std::string
   return at;
 }
 
-/// The first 16 bytes of a document's SHA-256: two documents with the same are the same.
-struct DocumentKey {
-  uint64_t high = 0, low = 0;
-  bool operator==(const DocumentKey&) const = default;
-};
-struct DocumentKeyHash {
-  size_t operator()(const DocumentKey& key) const { return key.low; }
-};
-
-DocumentKey document_key(std::string_view text) {
-  const Digest digest = sha256(text);
-  DocumentKey key;
-  std::memcpy(&key.high, digest.data(), 8);
-  std::memcpy(&key.low, digest.data() + 8, 8);
-  return key;
-}
-
 class Importer : public DocumentVisitor {
  public:
   Importer(const ImportOptions& options, const std::function<void(double, const std::string&)>& progress)
-      : options_(options), progress_(progress), writer_(options.name) {
+      : options_(options), progress_(progress), writer_(options.name), seen_(corpora_folder(), options.duplicates_memory) {
     if (options.min_tokens > 0) tokenizer_ = make_built_in_tokenizer(options.tokenizer);
     if (options.min_tokens > 0 && !tokenizer_) tokenizer_ = open_tokenizer_file(options.tokenizer);
   }
@@ -108,6 +91,12 @@ class Importer : public DocumentVisitor {
                 file_->path.filename().string() + ": " + std::to_string(report_.documents) + " documents");
   }
 
+  std::vector<std::string> columns() const override {
+    std::vector<std::string> outermost;
+    for (const std::string& path : {options_.text_field, options_.domain_field}) outermost.push_back(path.substr(0, path.find('.')));
+    return outermost;
+  }
+
   void malformed(int64_t line, const std::string& what) override {
     ++report_.malformed;
     problem(line, what);
@@ -140,8 +129,8 @@ class Importer : public DocumentVisitor {
       return;
     }
     const DocumentKey key = document_key(text);
-    if (!seen_.contains(key) && full(text)) throw Enough();
-    if (!seen_.insert(key).second) {
+    if (full(text) && !seen_.contains(key)) throw Enough();
+    if (!seen_.insert(key)) {
       ++report_.duplicates;
       return;
     }
@@ -198,7 +187,7 @@ class Importer : public DocumentVisitor {
   const std::function<void(double, const std::string&)>& progress_;
   CorpusWriter writer_;
   ImportReport report_;
-  std::unordered_set<DocumentKey, DocumentKeyHash> seen_;
+  SeenDocuments seen_;
   std::map<std::string, std::string> plain_names_;
   std::unique_ptr<Tokenizer> tokenizer_;  ///< that counts tokens, where they are
   const SourceFile* file_ = nullptr;
@@ -213,6 +202,8 @@ void check_options(const ImportOptions& options) {
     throw UsageError("corpus name \"" + options.name + "\" is built in, choose another");
   if (!(options.validation_share >= 0 && options.test_share >= 0 && options.validation_share + options.test_share < 1))
     throw UsageError("the shares of validation and test must be at least 0 and together less than 1");
+  if (options.duplicates_memory < SeenDocuments::kLeastMemory)
+    throw UsageError("the table of documents seen needs at least " + std::to_string(SeenDocuments::kLeastMemory) + " bytes of memory");
   if (options.min_bytes < 0 || options.min_tokens < 0 || options.max_documents < 0 || options.max_bytes < 0)
     throw UsageError("lengths and counts of documents must be at least 0");
   for (const auto& [from, to] : options.rename)

@@ -10,6 +10,7 @@
 #include "kernels/engine/error.h"
 #include "kernels/engine/interruption.h"
 #include "models/corpus/corpus_store.h"
+#include "models/corpus/parquet_rows.h"
 
 namespace saccade {
 namespace fs = std::filesystem;
@@ -17,7 +18,7 @@ namespace {
 
 /// The parts of a name between dots, without those that say only how it is stored: "web.train.jsonl.zst" → web, train.
 std::vector<std::string> name_parts(const fs::path& path) {
-  static const std::set<std::string> storage{"gz", "zst", "jsonl", "ndjson", "json", "csv", "tsv", "txt", "md", "text", "rst"};
+  static const std::set<std::string> storage{"gz", "zst", "jsonl", "ndjson", "json", "csv", "tsv", "parquet", "txt", "md", "text", "rst"};
   std::string name = path.filename().string();
   std::vector<std::string> parts;
   for (size_t at = 0; at <= name.size();) {
@@ -49,20 +50,22 @@ char separator_of(const fs::path& path) {
 
 /// Tables in binary forms: what is read as text of them is none. Throws DataError.
 void refuse_binary(const fs::path& path) {
+  if (is_parquet(path) && !reads_parquet())
+    throw DataError(path.string() + ": Parquet files are not read; expected text, or JSON lines (.jsonl, also as .gz or .zst). " +
+                    how_to_read_parquet(path));
   const std::string form = path.extension().string();
-  if (form != ".parquet" && form != ".arrow" && form != ".feather") return;
-  const std::string reader = form == ".parquet" ? "parquet" : "feather", written = path.stem().string() + ".jsonl";
+  if (form != ".arrow" && form != ".feather") return;
   throw DataError(
       path.string() + ": " + form.substr(1) +
       " files are not read; expected text, or JSON lines (.jsonl, also as .gz or .zst). Python turns them into that (pip install "
-      "pandas pyarrow): python3 -c \"import pandas; pandas.read_" +
-      reader + "('" + path.filename().string() + "').to_json('" + written + "', orient='records', lines=True)\"");
+      "pandas pyarrow): python3 -c \"import pandas; pandas.read_feather('" +
+      path.filename().string() + "').to_json('" + path.stem().string() + ".jsonl', orient='records', lines=True)\"");
 }
 
-/// A part of a larger set, "part-00001" or "000_00000", names no domain.
+/// A part of a larger set, "part-00001", "train-00000-of-00004" or "000_00000", names no domain.
 std::string without_number(std::string name) {
-  while (!name.empty() && (std::isdigit(static_cast<unsigned char>(name.back())) || name.back() == '-' || name.back() == '_'))
-    name.pop_back();
+  const auto is_number = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) || c == '-' || c == '_'; };
+  while (!name.empty() && (is_number(name.back()) || name.ends_with("-of"))) name.resize(name.size() - (is_number(name.back()) ? 1 : 3));
   static const std::set<std::string> generic{"part", "shard", "chunk", "data", "file", "train", "validation", "test", "example_train"};
   return generic.contains(name) ? std::string() : name;
 }
@@ -100,7 +103,8 @@ SourceFile describe(const fs::path& path, const fs::path& source, const fs::path
   refuse_binary(path);
   if (!fs::is_regular_file(path)) throw DataError(path.string() + ": is no regular file");
   const char separator = separator_of(path);
-  SourceFile file{path, is_json_lines(path) || separator, {}, {}, static_cast<int64_t>(fs::file_size(path)), separator};
+  const bool parquet = is_parquet(path);
+  SourceFile file{path, is_json_lines(path) || separator || parquet, {}, {}, static_cast<int64_t>(fs::file_size(path)), separator, parquet};
   file.domain = find_domain(file, source, inside);
   if (use_file_splits) file.split = find_split(file, inside);
   return file;

@@ -8,6 +8,7 @@
 #include "models/config_text.h"
 #include "models/corpus/piece_tokenizer.h"
 #include "models/corpus/sha256.h"
+#include "models/corpus/unigram_scores.h"
 #include "models/corpus/utf8.h"
 
 namespace saccade {
@@ -121,7 +122,8 @@ std::string bytes_of_letters(const std::string& token) {
 /// Reads a tokenizer.json part by part; every error is a DataError without the file's name.
 class Reader {
  public:
-  explicit Reader(const Json& file) : file_(file) {
+  /// `content`: the file's text.
+  Reader(const Json& file, const std::string& content) : file_(file), content_(content) {
     if (!file_.is_object()) throw DataError("it is no JSON object");
     refuse_others(
         file_, "it",
@@ -335,13 +337,14 @@ class Reader {
     const auto vocab = model.find("vocab");
     if (vocab == model.end() || !vocab->is_array() || vocab->empty() || vocab->size() >= kMostTokens)
       throw DataError("its model has no vocab");
+    const std::vector<double> scores = unigram_scores(content_);
     std::vector<std::pair<std::string, double>> pieces;
     for (const Json& entry : *vocab) {
       const std::string where = "entry " + std::to_string(pieces.size()) + " of the vocab";
-      if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_number() ||
-          !std::isfinite(entry[1].get<double>()))
+      if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_number() || pieces.size() >= scores.size() ||
+          !std::isfinite(scores[pieces.size()]))
         throw DataError(where + " is " + shown(entry) + ", expected a token and its score");
-      pieces.emplace_back(entry[0].get<std::string>(), entry[1].get<double>());
+      pieces.emplace_back(entry[0].get<std::string>(), scores[pieces.size()]);
       const auto number = static_cast<int32_t>(pieces.size() - 1);
       if (!numbers_.emplace(pieces.back().first, number).second) throw DataError(where + " (" + shown(entry[0]) + ") stands there twice");
       place(number, decoded(pieces.back().first));
@@ -401,6 +404,7 @@ class Reader {
   }
 
   const Json& file_;
+  const std::string& content_;
   PieceTokenizerParts parts_;
   PieceNumbers numbers_, specials_;
   std::vector<bool> taken_;
@@ -423,7 +427,7 @@ Json parse_bounded(const std::string& text) {
 std::unique_ptr<Tokenizer> parse_tokenizer_json(const std::string& content, const std::string& name) {
   try {
     const Json file = parse_bounded(content);
-    PieceTokenizerParts parts = Reader(file).read();
+    PieceTokenizerParts parts = Reader(file, content).read();
     parts.name = name;
     parts.content = content.substr(content.find('{'));  // by which it is known for one in a run
     parts.hash = hex(sha256("tokenizer.json\n" + parts.content));

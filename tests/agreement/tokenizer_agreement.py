@@ -154,7 +154,9 @@ def unigram(parts, vocabulary):
     plain = json.loads(tokenizer.to_str())
     with_bytes = json.loads(json.dumps(plain))
     pieces = [piece for piece in plain["model"]["vocab"] if len(piece[0]) > 1 or ord(piece[0]) < 0x600]  # so that there are unknown letters
-    with_bytes["model"].update(byte_fallback=True, vocab=pieces + [[f"<0x{b:02X}>", -20.0] for b in range(256)])
+    of_bytes = [[f"<0x{b:02X}>", -20.0] for b in range(256)]
+    pieces = [piece for piece in pieces if piece[0] not in {name for name, _ in of_bytes}]  # which the text may spell
+    with_bytes["model"].update(byte_fallback=True, vocab=pieces + of_bytes)
     return {"unigram": plain, "unigram-bytes": with_bytes}
 
 
@@ -173,7 +175,7 @@ def rank_file(file):
 def write_tokenizers(folder, parts, vocabulary):
     made = {name: byte_level(name, parts, vocabulary) for name in ("gpt2", "prefix", "llama3", "qwen2.5", "neox")}
     made.update(llama2(parts, vocabulary))
-    some = parts[::8]
+    some = [spelling_none(part) for part in parts[::8]]  # else its pieces would have "</s>" a second time
     made.update(unigram(some, vocabulary // 2 + len(set("".join(some)))))
     for name, file in made.items():
         (folder / f"{name}.json").write_text(json.dumps(file, ensure_ascii=False), encoding="utf-8")
@@ -223,11 +225,14 @@ def encode(program, tokenizer, strings, folder):
     return json.loads(done.stdout), all_tokens
 
 
-def without_specials(path, text):
-    if "unigram" in path.name:
-        while "</s>" in text or "<unk>" in text:
-            text = text.replace("</s>", "").replace("<unk>", "")
+def spelling_none(text):
+    while "</s>" in text or "<unk>" in text:
+        text = text.replace("</s>", "").replace("<unk>", "")
     return text
+
+
+def without_specials(path, text):
+    return spelling_none(text) if "unigram" in path.name else text
 
 
 def compare(program, tokenizer, strings, folder):

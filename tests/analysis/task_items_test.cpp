@@ -8,6 +8,7 @@
 
 #include "analysis/tasks/task_forms.h"
 #include "kernels/engine/error.h"
+#include "models/corpus/parquet_rows.h"
 #include "tests/support/message.h"
 
 namespace saccade::test {
@@ -52,6 +53,21 @@ class TaskItemsTest : public QObject {
   }
 
  private Q_SLOTS:
+  /// The file that ARC is published as: in a folder beside nothing else, and by its own name.
+  void parquet() {
+    const fs::path folder = fs::path(folder_.path().toStdString()) / "arc", made = folder / "ARC-Easy-Test.parquet";
+    fs::create_directories(folder);
+    fs::copy_file(fs::path(qEnvironmentVariable("SACCADE_SOURCE_DIR").toStdString()) / "tests/fixtures/parquet/arc.parquet", made);
+    for (const fs::path& data : {folder, made}) try {
+        const TaskItems read = read_task_items(find_task("arc-easy"), data, {});
+        QVERIFY(reads_parquet());
+        QVERIFY(read.items.at(0).requests == of("Question: What melts?\nAnswer:", {"Ice", "Stone", "Glass"}));
+        QCOMPARE(read.items.at(0).gold, size_t{0});
+      } catch (const DataError& error) {
+        QVERIFY2(!reads_parquet() && std::string(error.what()).find("python3 -c") != std::string::npos, error.what());
+      }
+  }
+
   /// SWDE, SQuAD and FDA: context and value trimmed, unless they are not to be.
   void recall_from_documents() {
     for (const char* task : {"swde", "squad_completion", "fda"}) {

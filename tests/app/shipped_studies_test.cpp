@@ -75,7 +75,8 @@ class ShippedStudiesTest : public QObject {
     for (const char* name : {"2505.18522-figure-2a-paper", "2505.18522-figure-2b-paper", "2505.18522-figure-6b-paper",
                              "2505.18522-figure-9-paper", "2506.11305-table-2-paper", "tuned-tiny", "tuned-10m", "hybrid-ratio-tiny",
                              "hybrid-ratio-10m", "scaling-tiny", "scaling-10m", "mup-transfer-tiny", "mup-transfer-10m",
-                             "avey-padding-tiny", "avey-padding-10m", "mqar-pairs-tiny", "parity-eigenvalues-tiny", "demo"})
+                             "avey-padding-tiny", "avey-padding-10m", "mqar-pairs-tiny", "parity-eigenvalues-tiny", "demo",
+                             "2312.04927-figure-2-10m", "state-tracking-10m"})
       QVERIFY2(has(name), name);
   }
 

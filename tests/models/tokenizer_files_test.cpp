@@ -8,6 +8,7 @@
 #include "kernels/engine/random.h"
 #include "models/corpus/disk.h"
 #include "models/corpus/piece_tokenizer.h"
+#include "models/corpus/unigram_scores.h"
 #include "models/corpus/vocabulary.h"
 
 namespace saccade::test {
@@ -117,6 +118,32 @@ class TokenizerFilesTest : public QObject {
         file[key] = value;
     if (patch.contains("added_tokens")) file["model"]["vocab"].erase("<|endoftext|>");
     refused(file.dump(), named);
+  }
+
+  /// Expected: what Hugging Face's program (tokenizers 0.23.3) writes when it has read these as scores, and how it cuts "aa".
+  void scores_are_read_as_hugging_face_reads_them() {
+    const std::vector<std::pair<const char*, double>> read{{"-7", -0x1.cp+2},
+                                                           {"-1e1", -0x1.4p+3},
+                                                           {"-2.5E-3", -0x1.47ae147ae147bp-9},
+                                                           {"-8.715837574834853", -0x1.16e82433a53c9p+3},
+                                                           {"-9.343525423345529", -0x1.2afe290753a29p+3},
+                                                           {"-12.345678901234567890123", -0x1.8b0fcd32f707ap+3},
+                                                           {"-123456789012345678901234.5", -0x1.a249b1f10a06cp+76},
+                                                           {"-0.000000000000000000000000000012345678901234567", -0x1.f4ccdc0b84174p-97},
+                                                           {"-1.7976931348623157e308", -0x1.fffffffffffffp+1023},
+                                                           {"-4.9406564584124654e-324", -0x0.0000000000001p-1022},
+                                                           {"-0.009909236861807003", -0x1.44b4b41ff8c01p-7}};
+    for (const auto& [text, value] : read) QVERIFY2(serde_number(text) == value, text);
+    Json file{
+        {"added_tokens", {{{"id", 1}, {"content", "</s>"}, {"special", true}}}},
+        {"model", {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", Json::array({{"<unk>", 0}, {"</s>", 0}, {"a", "X"}, {"aa", "Y"}})}}}};
+    for (const auto& [one, two] : std::vector<std::pair<QString, QString>>{{"-5.8475533254276995", "-11.695106650855399"},
+                                                                           {"-6.649646450940837", "-13.299292901881675"}}) {
+      const QString text = QString::fromStdString(file.dump()).replace("\"X\"", one).replace("\"Y\"", two);
+      QVERIFY(one.toDouble() * 2 == two.toDouble());  // of equals the longer token would be taken
+      const auto tokenizer = parse_tokenizer_json(text.toStdString(), "tokenizer.json");
+      QVERIFY(tokenizer->encode("aa") == std::vector<int32_t>({2, 2}));
+    }
   }
 
   void damaged_and_hostile_files() {

@@ -167,7 +167,8 @@ void RecipeForm::makePanels(QFormLayout& form) {
   choice(
       form, tr("Chart"),
       {tr("losses"), tr("OOD against pre-training loss"), tr("gap"), tr("a series"), tr("entropy by layer"), tr("layers and heads"),
-       tr("a number by a setting"), tr("table")},
+       tr("a number by a setting"), tr("table"), tr("scores over a number"), tr("map of scores"), tr("dots of scores"),
+       tr("table of scores")},
       [this](int chosen) {
         panel().chart = panel_charts()[static_cast<size_t>(chosen)];
         if (panel().chart == "series" && panel().series.empty()) panel().series = "gradient_norm";
@@ -188,7 +189,11 @@ void RecipeForm::makePanels(QFormLayout& form) {
        {"setting"});
   only(line(form, tr("Against"), tr("A setting like architecture.window, parameters, tokens, or a series"),
             [this] { return &panel().against; }),
-       {"setting"});
+       {"setting", "score-curve", "score-map"});
+  only(line(form, tr("Task"), tr("What the tasks' names begin with: s-niah-2, mqar …; empty: all"), [this] { return &panel().task; }),
+       {"score-curve", "score-map", "score-dots", "scores"});
+  only(line(form, tr("Rows"), tr("The number up: depth, pairs, length, architecture.width …"), [this] { return &panel().rows; }),
+       {"score-map"});
   for (const bool x : {true, false})
     choice(
         form, x ? tr("x scale") : tr("y scale"), {tr("linear"), tr("logarithmic"), tr("logarithmic to both sides of 0")},

@@ -1,0 +1,280 @@
+#include "analysis/figures/score_figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "analysis/comparison/statistics.h"
+#include "analysis/figures/recipe.h"
+
+namespace saccade {
+namespace {
+
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNormal975 = 1.959964;
+
+bool is_group(const std::string& name) { return name == "depth" || name == "distance" || name == "position"; }
+
+std::string short_number(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.6g", value);
+  return text.data();
+}
+
+/// The newest of each task.
+std::vector<const TaskScoreRecord*> records_of(const Run& run, const std::string& task) {
+  std::map<std::string, const TaskScoreRecord*> newest;
+  for (const TaskScoreRecord& record : run.task_scores()) {
+    if (!task.empty() && record.task != task && !record.task.starts_with(task + "-")) continue;
+    const TaskScoreRecord*& kept = newest[record.task];
+    if (!kept || record.step >= kept->step) kept = &record;
+  }
+  std::vector<const TaskScoreRecord*> records;
+  for (const auto& [name, record] : newest) records.push_back(record);
+  return records;
+}
+
+const TaskScoreRecord::Score* main_score(const TaskScoreRecord& record) {
+  for (const TaskScoreRecord::Score& score : record.scores)
+    if (score.metric == record.metric) return &score;
+  return nullptr;
+}
+
+/// "mqar-length-64-pairs-8", pairs → 8; of "s-niah-2-4096" the last number is the length. NaN where the name does not say.
+double number_in_name(const std::string& task, const std::string& word) {
+  const auto number_at = [&](size_t at) {
+    char* end = nullptr;
+    const double value = std::strtod(task.c_str() + at, &end);
+    return end != task.c_str() + at && (*end == '-' || *end == 0) ? value : kNothing;
+  };
+  if (const size_t at = task.find("-" + word + "-"); at != task.npos) return number_at(at + word.size() + 2);
+  const size_t last = task.rfind('-');
+  const bool alone = last != task.npos && last > 0 && task.find("-length-") == task.npos;
+  return word == "length" && alone ? number_at(last + 1) : kNothing;
+}
+
+struct Point {
+  double at = 0, value = 0, error = 0;
+};
+
+/// Where a record stands by a name, with its score there; several of a group.
+std::vector<Point> points_of(const Run& run, const TaskScoreRecord& record, const std::string& name) {
+  std::vector<Point> points;
+  if (is_group(name)) {
+    const std::string begin = record.metric + " " + name + " ";
+    for (const TaskScoreRecord::Score& score : record.scores)
+      if (score.metric.starts_with(begin))
+        points.push_back({std::strtod(score.metric.c_str() + begin.size(), nullptr), score.value, score.standard_error});
+    return points;
+  }
+  const double in_name = number_in_name(record.task, name), at = std::isfinite(in_name) ? in_name : run_number(run, name);
+  if (const TaskScoreRecord::Score* score = main_score(record); score && std::isfinite(at))
+    points.push_back({at, score->value, score->standard_error});
+  return points;
+}
+
+/// Seeds of one setting together.
+struct Together {
+  std::vector<double> values;
+  double error = 0;  ///< over items, of one seed
+  void add(double value, double item_error) {
+    values.push_back(value);
+    error = item_error;
+  }
+  double value() const { return mean(values); }
+  double standard_error() const { return values.size() > 1 ? *deviation(values) / std::sqrt(static_cast<double>(values.size())) : error; }
+  double half_95() const {
+    const Repeated seeds = repeated(values);
+    return seeds.half_95 ? *seeds.half_95 : kNormal975 * error;
+  }
+};
+
+AxisRecipe share_axis() { return {.title = "share right", .range = std::array<double, 2>{0, 1}}; }
+
+std::string axis_title(const std::string& name) {
+  if (name == "length") return "length (tokens)";
+  if (name == "depth") return "depth (%)";
+  return name == "distance" || name == "position" ? name + " (tokens)" : name;
+}
+
+std::set<std::string> tasks_of(const DrawnSet& drawn, const std::string& task) {
+  std::set<std::string> names;
+  for (const DrawnRuns& each : drawn)
+    for (const Run* run : each.seeds)
+      for (const TaskScoreRecord* record : records_of(*run, task)) names.insert(record->task);
+  return names;
+}
+
+/// Of a group of seeds in one task; without values where it was not scored.
+Together together(const DrawnRuns& group, const std::string& task, double* chance = nullptr) {
+  Together found;
+  for (const Run* run : group.seeds)
+    for (const TaskScoreRecord* record : records_of(*run, task))
+      if (const TaskScoreRecord::Score* score = main_score(*record); score && record->task == task) {
+        found.add(score->value, score->standard_error);
+        if (chance) *chance = record->chance;
+      }
+  return found;
+}
+
+std::string per_cent(double value, double error) {
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), std::isfinite(error) ? "%.1f ± %.1f" : "%.1f", 100 * value, 100 * error);
+  return text.data();
+}
+
+/// The place of a score that is above all others by more than chance would have it; none: the end.
+size_t clearly_best(const std::vector<Together>& scores) {
+  size_t best = scores.size(), there = 0;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (scores[i].values.empty()) continue;
+    ++there;
+    if (best == scores.size() || scores[i].value() > scores[best].value()) best = i;
+  }
+  if (there < 2) return scores.size();
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (i == best || scores[i].values.empty()) continue;
+    const double error = std::hypot(scores[best].standard_error(), scores[i].standard_error());
+    if (!(scores[best].value() - scores[i].value() > kNormal975 * error)) return scores.size();
+  }
+  return best;
+}
+
+/// Evenly spaced values keep their axis; others stand side by side, and the title says what they are.
+std::array<double, 2> extent_of(const std::set<double>& values, AxisRecipe& axis) {
+  const std::vector<double> all(values.begin(), values.end());
+  const double step = all.size() > 1 ? all[1] - all[0] : 1;
+  bool even = true;
+  for (size_t i = 1; i < all.size(); ++i) even &= std::abs(all[i] - all[i - 1] - step) < 1e-9 * std::abs(step);
+  if (even) return {all.front() - step / 2, all.back() + step / 2};
+  axis.title += ":";
+  for (const double value : all) axis.title += (value == all.front() ? " " : ", ") + short_number(value);
+  return {0.5, static_cast<double>(all.size()) + 0.5};
+}
+
+}  // namespace
+
+Figure score_curve(const DrawnSet& drawn, const std::string& task, const std::string& against) {
+  Figure figure{.id = "scores", .title = task, .x = {.title = axis_title(against)}, .y = share_axis()};
+  std::map<double, double> chances;
+  for (const DrawnRuns& group : drawn) {
+    std::map<double, Together> points;
+    for (const Run* run : group.seeds)
+      for (const TaskScoreRecord* record : records_of(*run, task))
+        for (const Point& point : points_of(*run, *record, against)) {
+          points[point.at].add(point.value, point.error);
+          chances[point.at] = record->chance;
+        }
+    if (points.empty()) continue;
+    Curve curve{.label = group.label, .x = {}, .y = {}, .colour = group.colour, .dash = group.dash, .marker = group.marker};
+    if (curve.marker == Marker::none) curve.marker = Marker::circle;
+    for (const auto& [at, scores] : points) {
+      curve.x.push_back(at), curve.y.push_back(scores.value());
+      curve.low.push_back(scores.value() - scores.half_95()), curve.high.push_back(scores.value() + scores.half_95());
+    }
+    figure.curves.push_back(std::move(curve));
+  }
+  if (std::any_of(chances.begin(), chances.end(), [](const auto& chance) { return chance.second > 0; })) {
+    Curve curve{.label = "chance", .x = {}, .y = {}, .colour = {128, 128, 128}, .dash = Dash::dash, .width = 1};
+    for (const auto& [at, chance] : chances) curve.x.push_back(at), curve.y.push_back(chance);
+    figure.curves.push_back(std::move(curve));
+  }
+  return figure;
+}
+
+Figure score_map(const DrawnSet& drawn, const std::string& task, const std::string& against, const std::string& rows) {
+  Figure figure{.id = "score-map", .title = task, .x = {.title = axis_title(against)}, .y = {.title = axis_title(rows)}};
+  std::map<std::pair<double, double>, std::vector<double>> cells;
+  std::set<double> across, down;
+  for (const DrawnRuns& group : drawn)
+    for (const Run* run : group.seeds)
+      for (const TaskScoreRecord* record : records_of(*run, task)) {
+        const bool columns_are_groups = is_group(against);
+        for (const Point& outer : points_of(*run, *record, columns_are_groups ? rows : against))
+          for (const Point& inner : points_of(*run, *record, columns_are_groups ? against : rows)) {
+            const double x = columns_are_groups ? inner.at : outer.at, y = columns_are_groups ? outer.at : inner.at;
+            cells[{y, x}].push_back(inner.value);
+            across.insert(x), down.insert(y);
+          }
+      }
+  if (cells.empty()) return figure;
+  HeatMap map{.rows = static_cast<int64_t>(down.size()), .columns = static_cast<int64_t>(across.size())};
+  for (const double y : down)
+    for (const double x : across) {
+      const auto found = cells.find({y, x});
+      map.values.push_back(found == cells.end() ? static_cast<float>(kNothing) : static_cast<float>(mean(found->second)));
+    }
+  map.value_title = "share right";
+  map.column_extent = extent_of(across, figure.x), map.row_extent = extent_of(down, figure.y);
+  figure.map = std::move(map);
+  return figure;
+}
+
+Figure score_dots(const DrawnSet& drawn, const std::string& task) {
+  Figure figure{.id = "score-dots", .title = "Scores", .y = share_axis()};
+  const std::set<std::string> tasks = tasks_of(drawn, task);
+  double number = 0;
+  for (const std::string& name : tasks) {
+    ++number;
+    figure.x.title += (number > 1 ? ", " : "") + short_number(number) + " " + name;
+  }
+  figure.x.range = std::array<double, 2>{0.5, number + 0.5};
+  Curve chances{.label = "chance", .x = {}, .y = {}, .colour = {128, 128, 128}, .dash = Dash::dash, .width = 1};
+  for (size_t g = 0; g < drawn.size(); ++g) {
+    const DrawnRuns& group = drawn[g];
+    const double beside = 0.6 * (static_cast<double>(g) + 0.5) / static_cast<double>(drawn.size()) - 0.3;
+    double at = 0;
+    for (const std::string& name : tasks) {
+      ++at;
+      double chance = 0;
+      const Together found = together(group, name, &chance);
+      if (g == 0 && chance > 0)
+        for (const double x : {at - 0.4, at + 0.4, kNothing}) chances.x.push_back(x), chances.y.push_back(chance);
+      if (found.values.empty()) continue;
+      const bool first = std::none_of(figure.curves.begin(), figure.curves.end(), [&](const Curve& c) { return c.label == group.label; });
+      Curve dot{.label = group.label, .x = {}, .y = {}, .colour = group.colour, .marker = group.marker, .in_legend = first};
+      if (dot.marker == Marker::none) dot.marker = Marker::circle;
+      dot.x.push_back(at + beside), dot.y.push_back(found.value());
+      Curve interval{.label = group.label, .x = {}, .y = {}, .colour = group.colour, .in_legend = false};
+      for (const double side : {-1.0, 1.0}) interval.x.push_back(at + beside), interval.y.push_back(found.value() + side * found.half_95());
+      figure.curves.push_back(std::move(dot));
+      if (std::isfinite(found.half_95())) figure.curves.push_back(std::move(interval));
+    }
+  }
+  if (chances.x.size() > 0) figure.curves.push_back(std::move(chances));
+  return figure;
+}
+
+PageTable score_table(const DrawnSet& drawn, const std::string& task, const std::string& title) {
+  PageTable table{title.empty() ? "Scores (%), ± standard error" : title, {"task", "chance"}, {}};
+  for (const DrawnRuns& group : drawn) table.header.push_back(group.label);
+  std::vector<std::vector<double>> all(drawn.size());
+  const std::set<std::string> tasks = tasks_of(drawn, task);
+  for (const std::string& name : tasks) {
+    double chance = 0;
+    std::vector<Together> scores;
+    for (const DrawnRuns& group : drawn) scores.push_back(together(group, name, &chance));
+    const size_t best = clearly_best(scores);
+    std::vector<std::string> row{name, per_cent(chance, kNothing)};
+    for (size_t i = 0; i < scores.size(); ++i) {
+      row.push_back(scores[i].values.empty() ? "–" : per_cent(scores[i].value(), scores[i].standard_error()) + (i == best ? " *" : ""));
+      if (!scores[i].values.empty()) all[i].push_back(scores[i].value());
+    }
+    table.rows.push_back(std::move(row));
+  }
+  if (tasks.size() > 1) {
+    std::vector<std::string> row{"mean of the tasks", ""};
+    for (const auto& scores : all) row.push_back(scores.size() == tasks.size() ? per_cent(mean(scores), kNothing) : "–");
+    table.rows.push_back(std::move(row));
+  }
+  if (!tasks.empty())
+    table.notes.push_back(
+        "Errors are over seeds where there are several, else over items. * is above every other by more than 1.96 standard errors of the "
+        "difference, taken as independent; on the same items it is less.");
+  return table;
+}
+
+}  // namespace saccade

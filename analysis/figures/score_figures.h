@@ -1,0 +1,27 @@
+#pragma once
+#include "analysis/figures/page.h"
+
+namespace saccade {
+
+/// Scores of tasks (`saccade evaluate --task`) as figures and tables: of each run and task those at the newest checkpoint that was scored,
+/// of the metric that the task's table gives. What a record is placed by is called like this:
+///   length, pairs …            the number behind this word in the task's name (mqar-length-64-pairs-8, s-niah-2-4096)
+///   depth, distance, position  of the groups that its scores are also given by; of 8-15 the 8
+///   architecture.width …       a number of the run (run_number())
+/// `task`: what the names of its tasks begin with ("s-niah-2", "mqar"); empty: all.
+
+/// Score over `against`, a curve for each group of seeds; the band is the 95 % interval: over seeds (Student t) where there are several,
+/// else over items (1.96 standard errors). Chance is dashed.
+Figure score_curve(const DrawnSet& drawn, const std::string& task, const std::string& against);
+
+/// Score by `against` (columns) and `rows`, the mean over all runs. What is not evenly spaced stands side by side, and the axis says what.
+Figure score_map(const DrawnSet& drawn, const std::string& task, const std::string& against, const std::string& rows);
+
+/// A dot with its interval for every task and group of seeds; tasks are numbered across, and named by the axis.
+Figure score_dots(const DrawnSet& drawn, const std::string& task);
+
+/// A line for each task, per cent ± standard error (over seeds where there are several, else over items), and the unweighted mean. "*"
+/// marks the best where it is further from every other than 1.96 standard errors of their difference, taken as independent.
+PageTable score_table(const DrawnSet& drawn, const std::string& task, const std::string& title);
+
+}  // namespace saccade

@@ -1,0 +1,138 @@
+#include <QtTest>
+#include <cmath>
+
+#include "analysis/figures/recipe.h"
+#include "analysis/figures/score_figures.h"
+#include "analysis/runs/run_info.h"
+#include "analysis/runs/run_writer.h"
+#include "kernels/engine/error.h"
+#include "tests/analysis/fixture.h"
+
+namespace saccade::test {
+namespace fs = std::filesystem;
+
+/// Curves, maps, dots and tables of scores, from runs whose journals have made-up ones.
+class ScoreFiguresTest : public QObject {
+  Q_OBJECT
+
+  struct Given {
+    const char* task;
+    double value, error;
+    int64_t step = 10;
+  };
+  QTemporaryDir folder_;
+
+  Run scored(const std::string& mixer, int64_t seed, const std::vector<Given>& all, int64_t width = 16) const {
+    RunInfo info = fixture_info({.mixer = mixer, .seed = seed, .steps = 10});
+    info.config["architecture"]["width"] = width;
+    const fs::path directory = fs::path(folder_.path().toStdString()) / (mixer + std::to_string(seed) + "-" + std::to_string(width));
+    fs::remove_all(directory);
+    RunWriter writer = RunWriter::create(directory, info);
+    writer.add(StepRecord{10, 1024, 6e9, 1, 4, 1e-3, 1.0, 1000});
+    for (const Given& given : all) {
+      TaskScoreRecord record{given.step, given.task, "acc", 0.25, "data", "checkpoint", {{"acc", given.value, given.error, 100}}};
+      for (const int depth : {10, 50})
+        record.scores.push_back({"acc depth " + std::to_string(depth) + " %", given.value - depth / 1000.0, 0.1, 50});
+      writer.add(record);
+    }
+    writer.set_state(RunState::finished, 10);
+    return Run(directory);
+  }
+  static FigurePage page_of(const std::string& panel, const RunSet& runs) {
+    return make_page(parse_recipe(R"({"title": "t", "panels": [)" + panel + "]}", "recipe", "r"), runs);
+  }
+  static bool near(double a, double b) { return std::abs(a - b) < 1e-9; }
+
+ private Q_SLOTS:
+  void a_curve_over_lengths() {
+    const std::vector<Given> longer{{"s-niah-1-4096", 0.5, 0.05},
+                                    {"s-niah-1-2048", 0.9, 0.03},
+                                    {"s-niah-2-2048", 0.1, 0.03},
+                                    {"s-niah-1-2048", 0.8, 0.04, 5}};  // an earlier checkpoint
+    const Run one = scored("attention", 1, longer), two = scored("attention", 2, {{"s-niah-1-2048", 0.7, 0.03}});
+    const Run other = scored("top1_chunk", 1, {{"s-niah-1-8192", 1, 0}});
+    const FigurePage page = page_of(R"({"chart": "score-curve", "task": "s-niah-1", "against": "length"})", {&one, &two, &other});
+    const Figure& figure = page.panels.at(0);
+    QCOMPARE(figure.curves.size(), size_t{3});
+    const Curve& both = figure.curves[0];
+    QCOMPARE(both.x, (std::vector<double>{2048, 4096}));
+    QVERIFY(near(both.y[0], 0.8) && near(both.y[1], 0.5));
+    // over two seeds 0.9 and 0.7: deviation 0.1414, error 0.1, Student's t of one degree 12.706
+    QVERIFY(std::abs(both.high[0] - (0.8 + 12.706 * 0.1)) < 1e-3);
+    QVERIFY(std::abs(both.low[1] - (0.5 - 1.96 * 0.05)) < 1e-4);
+    QCOMPARE(figure.curves[2].label, std::string("chance"));
+    QCOMPARE(figure.curves[2].x, (std::vector<double>{2048, 4096, 8192}));
+    QCOMPARE(figure.curves[2].y, (std::vector<double>{0.25, 0.25, 0.25}));
+    const Figure depth = page_of(R"({"chart": "score-curve", "task": "s-niah-1-4096", "against": "depth"})", {&one}).panels.at(0);
+    QCOMPARE(depth.curves[0].x, (std::vector<double>{10, 50}));
+    QVERIFY(near(depth.curves[0].y[0], 0.49) && near(depth.curves[0].y[1], 0.45));
+  }
+
+  void a_map_of_length_and_depth() {
+    const Run run = scored("attention", 1, {{"passkey-2000", 0.5, 0.1}, {"passkey-1000", 0.9, 0.1}, {"passkey-4000", 0.3, 0.1}});
+    const Figure figure =
+        page_of(R"({"chart": "score-map", "task": "passkey", "against": "length", "rows": "depth"})", {&run}).panels.at(0);
+    const HeatMap& map = figure.map.value();
+    QCOMPARE(map.rows, 2);
+    QCOMPARE(map.columns, 3);
+    const std::vector<double> expected{0.89, 0.49, 0.29, 0.85, 0.45, 0.25};
+    for (size_t i = 0; i < expected.size(); ++i) QVERIFY(std::abs(map.values[i] - expected[i]) < 1e-6);
+    QCOMPARE(figure.x.title, std::string("length (tokens): 1000, 2000, 4000"));  // not evenly spaced
+    QVERIFY(near(map.row_extent[0], -10) && near(map.row_extent[1], 70));
+    const Figure turned =
+        page_of(R"({"chart": "score-map", "task": "passkey", "against": "depth", "rows": "length"})", {&run}).panels.at(0);
+    QVERIFY(std::abs(turned.map.value().values[1] - 0.85F) < 1e-6);
+    QCOMPARE(turned.map.value().rows, 3);
+  }
+
+  void a_map_of_pairs_and_width() {
+    const Run narrow = scored("attention", 1, {{"mqar-length-64-pairs-4-vocabulary-64", 0.9, 0}, {"mqar-length-64-pairs-8", 0.5, 0}}, 16);
+    const Run wide = scored("attention", 1, {{"mqar-length-64-pairs-8", 0.7, 0}}, 32);
+    const HeatMap map =
+        page_of(R"({"chart": "score-map", "task": "mqar", "against": "architecture.width", "rows": "pairs"})", {&narrow, &wide})
+            .panels.at(0)
+            .map.value();
+    QCOMPARE(map.rows, 2);
+    QCOMPARE(map.columns, 2);
+    QVERIFY(std::abs(map.values[0] - 0.9F) < 1e-6 && std::isnan(map.values[1]));
+    QVERIFY(std::abs(map.values[2] - 0.5F) < 1e-6 && std::abs(map.values[3] - 0.7F) < 1e-6);
+  }
+
+  void a_table_marks_the_best_only_where_it_is() {
+    const Run a = scored("attention", 1, {{"arc-easy", 0.60, 0.01}, {"piqa", 0.60, 0.02}});
+    const Run b = scored("top1_chunk", 1, {{"arc-easy", 0.55, 0.01}, {"piqa", 0.64, 0.02}});
+    const PageTable table = page_of(R"({"chart": "scores", "title": "Choices"})", {&a, &b}).tables.at(0);
+    QCOMPARE(table.title, std::string("Choices"));
+    QCOMPARE(table.rows.size(), size_t{3});
+    QCOMPARE(table.rows[0], (std::vector<std::string>{"arc-easy", "25.0", "60.0 ± 1.0 *", "55.0 ± 1.0"}));
+    QCOMPARE(table.rows[1], (std::vector<std::string>{"piqa", "25.0", "60.0 ± 2.0", "64.0 ± 2.0"}));  // 4 are not 1.96 · 2.83
+    QCOMPARE(table.rows[2], (std::vector<std::string>{"mean of the tasks", "", "60.0", "59.5"}));
+    QCOMPARE(table.notes.size(), size_t{1});
+    const Run lacks = scored("deltanet", 1, {{"piqa", 0.5, 0.02}});
+    const PageTable with = page_of(R"({"chart": "scores"})", {&a, &lacks}).tables.at(0);
+    QCOMPARE(with.rows[0].back(), std::string("–"));
+    QCOMPARE(with.rows[2].back(), std::string("–"));  // no mean of fewer tasks
+    QVERIFY(page_of(R"({"chart": "scores", "task": "hellaswag"})", {&a}).tables.at(0).rows.empty());
+  }
+
+  void dots_have_intervals() {
+    const Run a = scored("attention", 1, {{"arc-easy", 0.60, 0.01}, {"piqa", 0.60, 0.02}});
+    const Figure figure = page_of(R"({"chart": "score-dots"})", {&a}).panels.at(0);
+    QCOMPARE(figure.x.title, std::string("1 arc-easy, 2 piqa"));
+    QCOMPARE(figure.curves.size(), size_t{5});  // dot and interval of each, chance
+    QVERIFY(figure.curves[0].in_legend && !figure.curves[1].in_legend && !figure.curves[2].in_legend);
+    QVERIFY(std::abs(figure.curves[3].y[1] - (0.6 + 1.96 * 0.02)) < 1e-4);
+  }
+
+  void recipes_keep_their_words() {
+    const FigureRecipe recipe =
+        parse_recipe(R"({"panels": [{"chart": "score-map", "task": "mqar", "against": "length", "rows": "pairs"}]})", "r", "r");
+    QVERIFY(parse_recipe(to_json(recipe).dump(), "again", "r") == recipe);
+    QVERIFY_THROWS_EXCEPTION(UsageError, parse_recipe(R"({"panels": [{"chart": "score-maps"}]})", "r", "r"));
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::ScoreFiguresTest)
+#include "score_figures_test.moc"
