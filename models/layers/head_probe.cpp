@@ -66,15 +66,15 @@ void HeadProbe::signed_reads(Tape& tape, const Shape& bht, const Weights& weight
     queries.push_back(values(query_reads(tape, weights(b), kNear)));
     if (plans()) return;
   }
-  enum Read : size_t { entropy, distance, outside };
-  const auto at = [&](int64_t b, int64_t h, int64_t t, Read read) {
-    return queries[static_cast<size_t>(b)][static_cast<size_t>(3 * (h * length + t)) + read];
+  enum Column : size_t { kEntropy, kDistance, kOutside };
+  const auto at = [&](int64_t b, int64_t h, int64_t t, Column column) {
+    return queries[static_cast<size_t>(b)][static_cast<size_t>(3 * (h * length + t)) + column];
   };
-  mean("entropy", "nats", bht, [&](int64_t b, int64_t h, int64_t t) { return at(b, h, t, entropy); });
+  mean("entropy", "nats", bht, [&](int64_t b, int64_t h, int64_t t) { return at(b, h, t, kEntropy); });
   mean("entropy_normalized", "1", bht,
-       [&](int64_t b, int64_t h, int64_t t) { return t == 0 ? kNothing : at(b, h, t, entropy) / std::log(static_cast<double>(t + 1)); });
-  mean("distance", "tokens", bht, [&](int64_t b, int64_t h, int64_t t) { return at(b, h, t, distance); });
-  mean("outside_256", "1", bht, [&](int64_t b, int64_t h, int64_t t) { return at(b, h, t, outside); });
+       [&](int64_t b, int64_t h, int64_t t) { return t == 0 ? kNothing : at(b, h, t, kEntropy) / std::log(static_cast<double>(t + 1)); });
+  mean("distance", "tokens", bht, [&](int64_t b, int64_t h, int64_t t) { return at(b, h, t, kDistance); });
+  mean("outside_256", "1", bht, [&](int64_t b, int64_t h, int64_t t) { return at(b, h, t, kOutside); });
 }
 
 void HeadProbe::weights(Tape& tape, const Tensor& entropies, const Weights& weights) {
