@@ -96,7 +96,7 @@ def locks(program):
 
 
 def ends_in_time(checks, name, process, begun, limit=2.0, codes=(130,)):
-    if not wait_for(begun):
+    if not wait_for(lambda: begun() or process.poll() is not None):  # what is done before it was seen to begin is judged by its exit
         process.kill()
         out, err = process.communicate()
         checks.that(False, f"{name} does not begin: {err.decode(errors='replace')}")

@@ -213,6 +213,7 @@ class StudiesTest : public QObject {
     const auto started = program_.run({"study", "start", program_.path("bad.json"), "--out", program_.path("runs/bad"), "--wait"});
     QVERIFY2(started.code == 0, qPrintable(started.err));
     const Json run = status("runs/bad")["runs"][0];
+    QVERIFY(at_rest());  // else the worker tells what it saw last behind our back
     // As a worker leaves it whose run was stopped by hand.
     QDir(program_.path("runs/bad/runs/" + QString::fromStdString(run["name"]))).removeRecursively();
     program_.write(
