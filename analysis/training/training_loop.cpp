@@ -61,18 +61,20 @@ Corpus open_corpus(const DataConfig& data, const std::function<void(const std::s
 
 }  // namespace
 
-TrainingInput prepare_training(const RunConfig& config, const RunProgress& progress, std::unique_ptr<Tokenizer> tokenizer) {
+TrainingInput prepare_training(const RunConfig& config, const RunProgress& progress, const Ranks& ranks,
+                               std::unique_ptr<Tokenizer> tokenizer) {
   const auto tell = [&](const std::string& line) {
     if (progress.message) progress.message(line);
   };
   std::map<std::string, double> spent;
   double mark = now();
   const auto lap = [&](const char* what) { spent[what] += now() - std::exchange(mark, now()); };
-  require_precision(config);  // before text is gathered for nothing
+  require_divisible(config.training, ranks.count);
+  require_precision(config, ranks);  // before text is gathered for nothing
   Corpus corpus = open_corpus(config.data, tell);
   if (!tokenizer) tokenizer = open_tokenizer(config.data.tokenizer, corpus, config.data.train, tell);
   lap("corpus and tokenizer");
-  Plan plan = make_plan(config, padded_vocabulary(tokenizer->vocabulary(), config.data.vocabulary_multiple));
+  Plan plan = make_plan(config, padded_vocabulary(tokenizer->vocabulary(), config.data.vocabulary_multiple), ranks);
   require_device(config, plan);
   lap("plan");
   std::vector<std::shared_ptr<const SequenceStore>> stores;
@@ -95,6 +97,7 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
                       .tokenizer = std::move(tokenizer),
                       .plan = std::move(plan),
                       .evaluation = std::move(evaluation),
+                      .ranks = ranks,
                       .trainer = {},
                       .stores = std::move(stores),
                       .domain_tokens = std::move(domain_tokens)};
@@ -113,7 +116,7 @@ void TrainingInput::renew_trainer() {
   trainer.reset();
   const auto seed = static_cast<uint64_t>(config.training.seed);
   auto data = std::make_unique<BatchSource>(config.data.sequence_length, stores, seed, true, config.data.weights);
-  trainer = std::make_unique<Trainer>(config, plan, std::move(data));
+  trainer = std::make_unique<Trainer>(config, plan, std::move(data), ranks);
 }
 
 void TrainingLoop::tell(const std::string& line) {
@@ -331,7 +334,7 @@ RunState TrainingLoop::run(const std::atomic<bool>& stop) {
     for (const auto& [name, part] : input_.spent) prepared += part;
     log_times("prepared in", prepared, std::exchange(input_.spent, {}));
   }
-  StepRecord step = input_.trainer->state().record;
+  StepRecord step = input_.trainer->record();
   writer_.set_state(RunState::running, step.step);
   measure_what_is_missing(step);
   observe_start(step);
@@ -341,7 +344,7 @@ RunState TrainingLoop::run(const std::atomic<bool>& stop) {
     if (const std::string problem = keeper_.tidy(); !problem.empty()) tell(problem);
   while (!input_.trainer->finished()) {
     Trainer& trainer = *input_.trainer;
-    if (stop) {
+    if (stop || trainer.stop_asked()) {
       wait_for_files();
       if (keeper_.newest() != step.step) write_checkpoint(step);
       return end(RunState::stopped, step.step, "");

@@ -16,6 +16,7 @@ struct TrainingInput {
   std::unique_ptr<Tokenizer> tokenizer;
   Plan plan;
   std::vector<FrozenBatch> evaluation;
+  Ranks ranks;
   std::unique_ptr<Trainer> trainer;
   std::vector<std::shared_ptr<const SequenceStore>> stores;  ///< of the training domains, in their order
   std::vector<int64_t> domain_tokens;                        ///< of their text; empty for a generated task
@@ -28,7 +29,8 @@ struct TrainingInput {
   void follow(const RunConfig& other);
 };
 /// `tokenizer` may be given (from a checkpoint). Throws UsageError, DataError, DeviceError.
-TrainingInput prepare_training(const RunConfig& config, const RunProgress& progress, std::unique_ptr<Tokenizer> tokenizer = {});
+TrainingInput prepare_training(const RunConfig& config, const RunProgress& progress, const Ranks& ranks = {},
+                               std::unique_ptr<Tokenizer> tokenizer = {});
 
 /// Steps, evaluates, probes, captures and writes checkpoints as the config says until the end, a non-finite number or `stop`.
 /// A checkpoint comes before what is measured at its step; a run resumed from it first measures what the journal then lacks. Checkpoints,

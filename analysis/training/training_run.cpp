@@ -77,9 +77,9 @@ RunState run_branch(const RunInfo& trunk, TrainingInput& input, int64_t step, co
                     const std::atomic<bool>& stop) {
   const fs::path directory = branch_directory(trunk.directory, step);
   const RunProgress told{progress.message, {}};
-  if (branch_begun(trunk.directory, step)) return resume_run(directory, told, stop);
+  if (branch_begun(trunk.directory, step)) return resume_run(directory, told, stop, {}, input.ranks);
   const RunConfig config = cooldown_config(input.config, step);
-  if (!start) return fork_run({trunk.directory, step}, config, directory, told, stop);
+  if (!start) return fork_run({trunk.directory, step}, config, directory, told, stop, input.ranks);
   RunWriter::require_free(directory);
   input.follow(config);
   return begin_fork(trunk, false, *start, input, directory, told, stop);
@@ -102,7 +102,7 @@ RunState train(RunWriter& writer, TrainingInput& input, std::optional<int64_t> c
   try {
     return TrainingLoop(writer, input, std::move(keeper), progress, branch).run(stop);
   } catch (const std::exception& error) {
-    writer.record_failure(input.trainer ? input.trainer->state().record.step : writer.info().step, error.what());
+    writer.record_failure(input.trainer ? input.trainer->record().step : writer.info().step, error.what());
     throw;
   }
 }
@@ -238,12 +238,13 @@ void require_same_config(const RunInfo& info, const Checkpoint* checkpoint) {
 
 }  // namespace
 
-RunState train_run(const RunConfig& config, const fs::path& directory, const RunProgress& progress, const std::atomic<bool>& stop) {
+RunState train_run(const RunConfig& config, const fs::path& directory, const RunProgress& progress, const std::atomic<bool>& stop,
+                   const Ranks& ranks) {
   const bool existed = fs::exists(directory);
   RunWriter::require_free(directory);
   std::optional<TrainingInput> input;
   try {
-    input = prepare_training(config, progress);
+    input = prepare_training(config, progress, ranks);
   } catch (...) {
     std::error_code ignored;
     if (!existed) fs::remove(directory, ignored);  // only an empty one goes
@@ -251,7 +252,8 @@ RunState train_run(const RunConfig& config, const fs::path& directory, const Run
   }
   RunWriter writer = RunWriter::create(directory, make_info(config, *input));
   writer.log("training " + writer.info().title + ", " + std::to_string(writer.info().parameters) + " parameters, " +
-             std::to_string(config.training.steps) + " steps on " + writer.info().provenance.at("device").get<std::string>());
+             std::to_string(config.training.steps) + " steps on " + writer.info().provenance.at("device").get<std::string>() +
+             (ranks.count > 1 ? ", " + std::to_string(ranks.count) + " ranks" : ""));
   if (const std::string line = too_many_threads(config.threads); !line.empty()) {
     writer.log(line);
     if (progress.message) progress.message(line);
@@ -283,7 +285,8 @@ void require_same_corpus(const RunInfo& info, const Corpus& corpus) {
 
 }  // namespace
 
-RunState resume_run(const fs::path& directory, const RunProgress& progress, const std::atomic<bool>& stop, const ResumeOptions& options) {
+RunState resume_run(const fs::path& directory, const RunProgress& progress, const std::atomic<bool>& stop, const ResumeOptions& options,
+                    const Ranks& ranks) {
   std::vector<std::string> reports;
   const auto report = [&](const std::string& line) {
     reports.push_back(line);
@@ -307,7 +310,7 @@ RunState resume_run(const fs::path& directory, const RunProgress& progress, cons
   require_same_config(writer.info(), checkpoint ? &*checkpoint : nullptr);
   const RunConfig config = changed.is_null() ? stored_config(writer.info()) : resolve_config(changed, "--set");
   const uint64_t bad_batch = options.skip_batch ? diverged_position(directory, writer.info().step) : 0;
-  TrainingInput input = prepare_training(config, progress, checkpoint ? stored_tokenizer(*checkpoint, directory) : nullptr);
+  TrainingInput input = prepare_training(config, progress, ranks, checkpoint ? stored_tokenizer(*checkpoint, directory) : nullptr);
   require_same_corpus(writer.info(), input.corpus);
   if (checkpoint) input.trainer->restore(checkpoint->state);
   if (checkpoint) input.choices = checkpoint->choices;
@@ -357,7 +360,7 @@ RunConfig fork_config(const Fork& fork) {
 }
 
 RunState fork_run(const Fork& fork, const RunConfig& config, const fs::path& directory, const RunProgress& progress,
-                  const std::atomic<bool>& stop) {
+                  const std::atomic<bool>& stop, const Ranks& ranks) {
   const bool existed = fs::exists(directory);
   const RunInfo parent = read_run_info(fork.parent);
   Checkpoint checkpoint = read_checkpoint(step_file(fork.parent, kCheckpoints, fork_step(fork)));
@@ -370,7 +373,7 @@ RunState fork_run(const Fork& fork, const RunConfig& config, const fs::path& dir
   RunWriter::require_free(directory);
   std::optional<TrainingInput> input;
   try {
-    input = prepare_training(config, progress, std::move(tokenizer));
+    input = prepare_training(config, progress, ranks, std::move(tokenizer));
     const bool same_task = config.data.task == before.data.task && (config.data.task.empty() || config.data.train == before.data.train);
     if (same_task && config.data.corpus == before.data.corpus && input->corpus.hash() != checkpoint.corpus_hash)
       throw DataError("corpus " + input->corpus.name() + " has changed since the parent began; a fork could not go on in its text");

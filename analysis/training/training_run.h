@@ -6,6 +6,7 @@
 #include "analysis/runs/run.h"
 #include "models/config/config.h"
 #include "models/training/decoder.h"
+#include "models/training/ranks.h"
 
 namespace saccade {
 
@@ -19,8 +20,10 @@ struct RunProgress {
 /// tokenizer, writes run.json, journal, captures, checkpoints, results.h5 and log.txt, holds the lock.
 /// A new directory is created (or an empty one used); throws UsageError when it holds something else, DataError when a live
 /// process holds it. Returns the state it ended in. Errors while training leave state `failed` with the message and are rethrown.
+/// With several ranks it is called on rank 0, while the others follow (models/training/rank_orders.h); what is written is the same but for
+/// times and memory.
 RunState train_run(const RunConfig& config, const std::filesystem::path& directory, const RunProgress& progress,
-                   const std::atomic<bool>& stop);
+                   const std::atomic<bool>& stop, const Ranks& ranks = {});
 
 /// How a run goes on that is not to repeat what it did.
 struct ResumeOptions {
@@ -39,7 +42,7 @@ struct ResumeOptions {
 /// no longer the one it was trained on. Of a run that diverged `options` must say what is to be different, else UsageError; without
 /// `from` it goes back to the last checkpoint before the loss left its course, or to the beginning.
 RunState resume_run(const std::filesystem::path& directory, const RunProgress& progress, const std::atomic<bool>& stop,
-                    const ResumeOptions& options = {});
+                    const ResumeOptions& options = {}, const Ranks& ranks = {});
 
 /// A run that goes on from a checkpoint of another one, which is only read.
 struct Fork {
@@ -54,7 +57,7 @@ RunConfig fork_config(const Fork& fork);
 /// checkpoint. Throws UsageError when there is no such checkpoint, when the steps are done already and when the model's or the optimizer's
 /// tensors would differ, with the differences in words.
 RunState fork_run(const Fork& fork, const RunConfig& config, const std::filesystem::path& directory, const RunProgress& progress,
-                  const std::atomic<bool>& stop);
+                  const std::atomic<bool>& stop, const Ranks& ranks = {});
 
 /// Sends SIGTERM to the live process of a run; false when none is live. Throws DataError when it lives on another host.
 bool stop_run(const std::filesystem::path& directory);

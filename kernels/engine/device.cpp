@@ -28,7 +28,19 @@ std::optional<int> best_gpu(std::string* why_none) {
 
 }  // namespace
 
+std::optional<GpuRange> gpu_range(const std::string& text) {
+  constexpr std::string_view kPrefix = "cuda:";
+  const size_t dash = text.find('-');
+  if (!text.starts_with(kPrefix) || dash == std::string::npos) return {};
+  const std::string first = text.substr(kPrefix.size(), dash - kPrefix.size()), last = text.substr(dash + 1);
+  for (const std::string& number : {first, last})
+    if (number.empty() || number.size() > 4 || number.find_first_not_of("0123456789") != std::string::npos) return {};
+  const GpuRange range{std::stoi(first), std::stoi(last)};
+  return range.first <= range.last ? std::optional(range) : std::nullopt;
+}
+
 std::optional<Device> find_device(const std::string& text, std::string* why_missing) {
+  if (const std::optional<GpuRange> range = gpu_range(text)) return find_device("cuda:" + std::to_string(range->first), why_missing);
   if (text == "cpu") return Device::cpu();
   std::string why_none;
   const auto missing = [&](const std::string& why) -> std::optional<Device> {
@@ -45,7 +57,7 @@ std::optional<Device> find_device(const std::string& text, std::string* why_miss
     if (std::any_of(gpus.begin(), gpus.end(), [&](const auto& gpu) { return gpu.index == index; })) return Device::cuda(index);
     return missing(gpus.empty() ? why_none : "there are " + std::to_string(gpus.size()) + " usable GPUs, counted from 0");
   }
-  throw UsageError("device is \"" + text + "\", expected auto, cpu, cuda or cuda:N");
+  throw UsageError("device is \"" + text + "\", expected auto, cpu, cuda, cuda:N or cuda:N-M");
 }
 
 Device parse_device(const std::string& text) {

@@ -32,8 +32,15 @@ struct Device {
 /// "cpu", "plan", "cuda:0".
 std::string to_string(Device device);
 
-/// Reads "auto", "cpu", "cuda", "cuda:N". `auto` takes the GPU with the most free memory of those this build can use, else the CPU.
-/// Throws UsageError on other words and DeviceError when the named GPU is not there.
+/// GPUs first … last.
+struct GpuRange {
+  int first = 0, last = 0;
+};
+/// What "cuda:0-3" names; nothing for other words.
+std::optional<GpuRange> gpu_range(const std::string& text);
+
+/// Reads "auto", "cpu", "cuda", "cuda:N", and "cuda:0-3" as the first of these GPUs. `auto` takes the GPU with the most free memory of
+/// those this build can use, else the CPU. Throws UsageError on other words and DeviceError when the named GPU is not there.
 Device parse_device(const std::string& text);
 /// The same, but nothing, with the reason, for a GPU that is not there.
 std::optional<Device> find_device(const std::string& text, std::string* why_missing = nullptr);

@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "kernels/engine/device.h"
 #include "models/architectures/registry.h"
 #include "models/config/old_names.h"
 #include "models/config_text.h"
@@ -149,8 +150,8 @@ void check_run(const RunConfig& config) {
   const std::string& d = config.device;
   const bool numbered =
       d.rfind("cuda:", 0) == 0 && d.size() > 5 && d.size() < 9 && d.find_first_not_of("0123456789", 5) == std::string::npos;
-  if (d != "auto" && d != "cpu" && d != "cuda" && !numbered)
-    throw UsageError("/device is " + Json(d).dump() + "; expected auto, cpu, cuda or cuda:N");
+  if (d != "auto" && d != "cpu" && d != "cuda" && !numbered && !gpu_range(d))
+    throw UsageError("/device is " + Json(d).dump() + "; expected auto, cpu, cuda, cuda:N or cuda:N-M");
   if (config.precision == "bf16" && d == "cpu")
     throw UsageError("/precision is \"bf16\", which the CPU does not compute in; expected f32 or f64");
 }
@@ -403,7 +404,7 @@ const Schema<TrainingConfig> training_schema{
 const Schema<RunConfig> run_schema{
     repetition(text_field("name", &RunConfig::name, "What the run is called in lists and legends.")),
     repetition(text_field("description", &RunConfig::description, "What the config is for. Nothing depends on it.")),
-    repetition(text_field("device", &RunConfig::device, "auto, cpu, cuda or cuda:N.")),
+    repetition(text_field("device", &RunConfig::device, "auto, cpu, cuda, cuda:N, or cuda:0-3 for a rank on each of these GPUs.")),
     choice_field(
         "precision", &RunConfig::precision, {"auto", "f32", "f64", "bf16"},
         "Numbers to compute in: f64 on the CPU only, bf16 (with f32 sums and weights) on CUDA only; auto: f32 on the CPU, bf16 on CUDA."),

@@ -21,7 +21,7 @@ AdamWPart::AdamWPart(const AdamWSettings& settings, const OptimizedModel& model,
     slot.first_moment = model.state_of(i);
     slot.second_moment = model.state_of(i);
     slots_.push_back(slot);
-    names_.push_back(model.parameters()[i].name);
+    names_.push_back(model.parameter(i).name);
   }
 }
 
@@ -56,7 +56,7 @@ class AdamWOptimizer : public Optimizer {
 
  private:
   static std::vector<size_t> everything(const OptimizedModel& model) {
-    std::vector<size_t> all(model.parameters().size());
+    std::vector<size_t> all(model.slots.size());
     std::iota(all.begin(), all.end(), size_t{0});
     return all;
   }

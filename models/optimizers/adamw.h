@@ -12,7 +12,7 @@ const Schema<AdamWSettings>& adamw_schema();
 /// AdamW over some of a model's parameters.
 class AdamWPart {
  public:
-  /// `chosen`: indices of parameters.
+  /// `chosen`: indices of slots.
   AdamWPart(const AdamWSettings& settings, const OptimizedModel& model, const std::vector<size_t>& chosen);
 
   /// adamw_rates

@@ -50,10 +50,10 @@ class MuonOptimizer : public Optimizer {
     options_.match_rms_adamw = settings_.learning_rate_adjustment == "match_rms_adamw";
     options_.weight_decay = adamw_settings_.weight_decay;
     for (size_t i = 0; i < model.slots.size(); ++i) {
-      if (!is_muons(settings_, model, i)) continue;
+      if (!is_muons(settings_, model.model, model.pieces[i].parameter)) continue;
       const AdamWSlot& slot = model.slots[i];
       slots_.push_back({slot.value, slot.grad, model.state_of(i), slot.rate, slot.compute_copy});
-      names_.push_back(model.parameters()[i].name);
+      names_.push_back(model.parameter(i).name);
     }
   }
 
@@ -61,7 +61,7 @@ class MuonOptimizer : public Optimizer {
   std::vector<double> rates(double learning_rate, int64_t step) const override { return adamw_.rates(learning_rate, step); }
   void update(Tape& tape, const Tensor& rates, double clip, const Tensor& norm) override {
     adamw_.update(tape, rates, clip, norm);
-    muon_step(tape, slots_, options_, rates.slice(0, 1), clip, norm);
+    if (!slots_.empty()) muon_step(tape, slots_, options_, rates.slice(0, 1), clip, norm);
   }
   std::vector<TensorGroup> state() const override {
     std::vector<TensorGroup> groups = adamw_.state();
@@ -70,18 +70,20 @@ class MuonOptimizer : public Optimizer {
     return groups;
   }
 
- private:
-  static bool is_muons(const MuonSettings& settings, const OptimizedModel& model, size_t parameter) {
+  /// Whether a parameter is Muon's, which takes whole matrices.
+  static bool is_muons(const MuonSettings& settings, const Model& model, size_t parameter) {
     const Parameter& p = model.parameters()[parameter];
     const auto fits = [&](const std::string& pattern) { return fits_pattern(p.name, pattern); };
     const bool matrix = p.decay && p.value.rank() == 2 && std::min(p.value.dim(0), p.value.dim(1)) > 1;
-    return matrix && p.value.id() != model.model.output_weight().id() &&
+    return matrix && p.value.id() != model.output_weight().id() &&
            std::none_of(settings.adamw_tensors.begin(), settings.adamw_tensors.end(), fits);
   }
+
+ private:
   static std::vector<size_t> adamws(const MuonSettings& settings, const OptimizedModel& model) {
     std::vector<size_t> rest;
-    for (size_t i = 0; i < model.parameters().size(); ++i)
-      if (!is_muons(settings, model, i)) rest.push_back(i);
+    for (size_t i = 0; i < model.slots.size(); ++i)
+      if (!is_muons(settings, model.model, model.pieces[i].parameter)) rest.push_back(i);
     return rest;
   }
 
@@ -93,9 +95,12 @@ class MuonOptimizer : public Optimizer {
   std::vector<std::string> names_;
 };
 
-const RegisterOptimizer muon{{"muon", "Muon", kSource, settings(), [](const nlohmann::json& values, const OptimizedModel& model) {
-                                return std::make_unique<MuonOptimizer>(values, model);
-                              }}};
+const RegisterOptimizer muon{
+    {"muon", "Muon", kSource, settings(),
+     [](const nlohmann::json& values, const OptimizedModel& model) { return std::make_unique<MuonOptimizer>(values, model); },
+     [](const nlohmann::json& values, const Model& model, size_t parameter) {
+       return MuonOptimizer::is_muons(schema.read(values, "/training"), model, parameter);
+     }}};
 
 }  // namespace
 }  // namespace saccade

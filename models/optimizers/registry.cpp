@@ -27,8 +27,8 @@ const std::vector<const OptimizerEntry*>& optimizers() { return entries().all();
 
 const OptimizerEntry& optimizer(const std::string& id) { return entries().find("optimizer", id); }
 
-Tensor OptimizedModel::state_of(size_t parameter) const {
-  const Tensor& value = parameters()[parameter].value;
+Tensor OptimizedModel::state_of(size_t slot) const {
+  const Tensor& value = slots[slot].value;
   Tensor x = arena.allocate(value.shape(), value.dtype());
   if (x.raw()) fill_zero(x);
   return x;

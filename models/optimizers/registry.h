@@ -31,19 +31,27 @@ class Optimizer {
   /// Clips by global norm (0: not) and updates values and compute copies; touches nothing where `norm` f64 [1] is not finite. `rates` f64
   /// [n].
   virtual void update(Tape& tape, const Tensor& rates, double clip, const Tensor& norm) = 0;
-  /// All that a run needs to go on, in the optimizer's own memory.
+  /// All that a run needs to go on, in the optimizer's own memory; of slots that are pieces of parameters, these pieces.
   virtual std::vector<TensorGroup> state() const = 0;
 };
 
-/// What an optimizer is made for: slots in the order of the model's parameters, without moments.
+/// Elements begin … end − 1 of a parameter, by its number in the model.
+struct Piece {
+  size_t parameter = 0;
+  int64_t begin = 0, end = 0;
+};
+
+/// What an optimizer is made for: slots, without moments, in the order of the model's parameters; where several ranks share the model,
+/// those of one shard (models/training/shards.h).
 struct OptimizedModel {
   const Model& model;
   const std::vector<AdamWSlot>& slots;
-  Arena& arena;  ///< where the state goes
+  const std::vector<Piece>& pieces;  ///< what each slot is of the parameters
+  Arena& arena;                      ///< where the state goes
 
-  const std::vector<Parameter>& parameters() const { return model.parameters(); }
-  /// Zeros in the shape of a parameter.
-  Tensor state_of(size_t parameter) const;
+  const Parameter& parameter(size_t slot) const { return model.parameters()[pieces[slot].parameter]; }
+  /// Zeros in the shape of a slot.
+  Tensor state_of(size_t slot) const;
 };
 
 /// One entry of the registry of optimizers (`training.optimizer`).
@@ -53,6 +61,8 @@ struct OptimizerEntry {
   std::string paper;  ///< citation with section
   std::vector<Setting> settings;
   std::function<std::unique_ptr<Optimizer>(const nlohmann::json& values, const OptimizedModel&)> make;
+  /// Whether it takes a parameter only as a whole; empty: it takes pieces of any.
+  std::function<bool(const nlohmann::json& values, const Model&, size_t parameter)> whole = {};
 };
 
 /// All entries, sorted by id. A file registers its own with a namespace-scope `const RegisterOptimizer`.

@@ -54,6 +54,15 @@ StepCost step_cost(TrainingStep& step, int64_t micro_batches) {
   return {{total.flops + update.flops, total.bytes + update.bytes}, more};
 }
 
+/// Of the step of all ranks, which is that of one rank alone; afterwards the arena of `step` knows its peak.
+StepCost cost_of_all(TrainingStep& step, const RunConfig& config, int64_t vocabulary, Engine engine) {
+  const int64_t micro_batches = config.training.gradient_accumulation;
+  if (step.ranks().count == 1) return step_cost(step, micro_batches);
+  step_cost(step, micro_batches / step.ranks().count);
+  TrainingStep alone(config, vocabulary, Device::plan(engine));
+  return step_cost(alone, micro_batches);
+}
+
 /// What a domain is evaluated on: tokens in a sequence, and whether they have answers.
 struct EvaluatedDomain {
   std::string name;
@@ -150,10 +159,11 @@ struct Planned {
   Plan plan;
   std::string refusal;
 };
-Planned plan_of(const RunConfig& config, int64_t vocabulary, Engine engine) {
+Planned plan_of(const RunConfig& config, int64_t vocabulary, Engine engine, const Ranks& ranks) {
   ++plans;
-  TrainingStep step(config, vocabulary, Device::plan(engine));
+  TrainingStep step(config, vocabulary, Device::plan(engine), {ranks.count, ranks.rank, ranks.local, ranks.local_count, nullptr});
   Plan plan;
+  plan.ranks = ranks.count;
   plan.vocabulary = vocabulary;
   plan.parameters = step.model().parameter_count();
   for (const AdamWSlot& slot : step.slots()) {
@@ -162,7 +172,8 @@ Planned plan_of(const RunConfig& config, int64_t vocabulary, Engine engine) {
   }
   for (const TensorGroup& group : step.optimizer().state())
     for (const NamedTensor& named : group.tensors) plan.optimizer_bytes += named.tensor.bytes();
-  const auto [cost, further] = step_cost(step, config.training.gradient_accumulation);
+  plan.sum_bytes = step.exchange().bytes();
+  const auto [cost, further] = cost_of_all(step, config, vocabulary, engine);
   plan.flops_per_micro_batch = further.flops;
   plan.micro_batches = config.training.gradient_accumulation;
   plan.flops_per_step = cost.flops;
@@ -175,7 +186,7 @@ Planned plan_of(const RunConfig& config, int64_t vocabulary, Engine engine) {
   plan.probe_host_bytes = probes.passing_bytes;
   plan.capture_bytes = probes.held_bytes;
   plan.engine = engine;
-  plan.activation_bytes = plan.peak_bytes - plan.weight_bytes - plan.gradient_bytes - plan.optimizer_bytes;
+  plan.activation_bytes = plan.peak_bytes - plan.weight_bytes - plan.gradient_bytes - plan.optimizer_bytes - plan.sum_bytes;
   if (engine == Engine::cuda) plan.runtime_bytes = cuda_runtime_bytes(std::max(plan.peak_bytes, plan.probe_bytes));
   plan.steps = config.training.steps;
   plan.tokens_per_step = config.training.batch_tokens;
@@ -192,8 +203,8 @@ struct Wish {
   bool may_fall_back = false;    ///< `auto` on a machine with a GPU
   std::string why_not_gpu;
 };
-Wish wish_of(const RunConfig& config) {
-  Wish wish{find_device(config.device), false, {}};
+Wish wish_of(const RunConfig& config, const Ranks& ranks) {
+  Wish wish{find_device(rank_device(config.device, ranks)), false, {}};
   wish.may_fall_back = config.device == "auto" && wish.device->is_cuda();
   if (!wish.may_fall_back || computes_in(config.precision, Engine::cuda)) return wish;
   return {Device::cpu(), false, "CUDA does not compute in " + config.precision};
@@ -210,13 +221,13 @@ int64_t Plan::device_bytes() const {
   return std::max({peak_bytes, evaluation_bytes + evaluation_host_bytes, probe_bytes + probe_host_bytes}) + capture_bytes;
 }
 
-Plan make_plan(const RunConfig& config, int64_t vocabulary) {
-  Wish wish = wish_of(config);
-  Planned planned = plan_of(config, vocabulary, wish.device ? wish.device->engine : Engine::cuda);
+Plan make_plan(const RunConfig& config, int64_t vocabulary, const Ranks& ranks) {
+  Wish wish = wish_of(config, ranks);
+  Planned planned = plan_of(config, vocabulary, wish.device ? wish.device->engine : Engine::cuda, ranks);
   if (!planned.refusal.empty()) {
     if (!wish.may_fall_back) throw DeviceError(planned.refusal);
     wish = {Device::cpu(), false, planned.refusal};
-    planned = plan_of(config, vocabulary, Engine::cpu);
+    planned = plan_of(config, vocabulary, Engine::cpu, ranks);
   }
   Plan& plan = planned.plan;
   plan.where = wish.device;
@@ -230,8 +241,8 @@ Device run_device(const RunConfig& config, int64_t vocabulary) {
   return config.device == "auto" ? *make_plan(config, vocabulary).where : parse_device(config.device);
 }
 
-void require_precision(const RunConfig& config) {
-  const Wish wish = wish_of(config);
+void require_precision(const RunConfig& config, const Ranks& ranks) {
+  const Wish wish = wish_of(config, ranks);
   parse_precision(config.precision, wish.device ? *wish.device : parse_device(config.device));
 }
 
@@ -278,6 +289,8 @@ nlohmann::json to_json(const Plan& plan) {
                         {"weight_bytes", plan.weight_bytes},
                         {"gradient_bytes", plan.gradient_bytes},
                         {"optimizer_bytes", plan.optimizer_bytes},
+                        {"ranks", plan.ranks},
+                        {"sum_bytes", plan.sum_bytes},
                         {"activation_bytes", plan.activation_bytes},
                         {"peak_bytes", plan.peak_bytes},
                         {"evaluation_bytes", plan.evaluation_bytes},

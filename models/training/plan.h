@@ -6,6 +6,7 @@
 
 #include "kernels/engine/device.h"
 #include "models/config/config.h"
+#include "models/training/ranks.h"
 
 namespace saccade {
 
@@ -22,8 +23,10 @@ struct PlannedLayers {
 struct Plan {
   int64_t vocabulary = 0;
   int64_t parameters = 0;
+  int ranks = 1;  ///< that share the work; bytes are of one of them, FLOPs of all together
   int64_t weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
-  int64_t activation_bytes = 0;       ///< at the peak, beyond the three above
+  int64_t sum_bytes = 0;              ///< of sums of gradients over micro-batches and ranks
+  int64_t activation_bytes = 0;       ///< at the peak, beyond the four above
   int64_t peak_bytes = 0;             ///< all together, in steps and in evaluations between them
   int64_t evaluation_bytes = 0;       ///< the same at the peak of evaluations alone, those beyond the trained length included
   int64_t evaluation_host_bytes = 0;  ///< of the CPU, in passing: what finds the answers of a generated task
@@ -58,7 +61,8 @@ struct Plan {
 /// CUDA computes in the precision and its engine refuses no op of the plan (Tape::refuse), else the CPU: that takes a second plan.
 /// Throws UsageError, also where the model does not take the length of a domain of a generated task; DeviceError when the engine of a named
 /// device refuses an op.
-Plan make_plan(const RunConfig& config, int64_t vocabulary);
+/// With several ranks it is that of `ranks.rank`; throws UsageError where they cannot share the config's steps.
+Plan make_plan(const RunConfig& config, int64_t vocabulary, const Ranks& ranks = {});
 
 /// Steps that this process has planned so far.
 int64_t plans_made();
@@ -68,7 +72,7 @@ Device run_device(const RunConfig& config, int64_t vocabulary);
 
 /// Throws DeviceError when the config's device is missing, and UsageError for a precision that it does not compute in: what can be
 /// told without a vocabulary.
-void require_precision(const RunConfig& config);
+void require_precision(const RunConfig& config, const Ranks& ranks = {});
 
 /// Bytes that evaluating sequences of `length` tokens takes at the peak, weights included, in pieces of the config's micro-batch:
 /// an EvaluationPass on an InferenceModel. Throws UsageError where the model does not take that length, DeviceError where the

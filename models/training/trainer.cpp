@@ -7,6 +7,8 @@
 #include "kernels/engine/clock.h"
 #include "kernels/engine/transfer.h"
 #include "models/training/plan.h"
+#include "models/training/rank_orders.h"
+#include "models/training/sharded_state.h"
 #include "models/training/training_step.h"
 
 namespace saccade {
@@ -18,7 +20,7 @@ Plan checked(const RunConfig& config, const Plan& plan) {
   return plan;
 }
 
-void copy_values(const std::vector<NamedTensor>& from, const std::vector<NamedTensor>& to, const char* what) {
+void require_same_tensors(const std::vector<NamedTensor>& from, const std::vector<NamedTensor>& to, const char* what) {
   const auto fail = [&](const std::string& problem) { throw DataError("the stored state does not fit the model: " + problem); };
   if (from.size() != to.size()) fail(std::to_string(from.size()) + " " + what + ", expected " + std::to_string(to.size()));
   for (size_t i = 0; i < to.size(); ++i) {
@@ -30,6 +32,9 @@ void copy_values(const std::vector<NamedTensor>& from, const std::vector<NamedTe
            (tensor ? to_string(tensor.shape()) + " " + to_string(tensor.dtype()) : "missing") + ", expected " + to_string(target.shape()) +
            " " + to_string(target.dtype()));
   }
+}
+
+void copy_values(const std::vector<NamedTensor>& from, const std::vector<NamedTensor>& to) {
   for (size_t i = 0; i < to.size(); ++i) copy_from_host(to[i].tensor, from[i].tensor.raw());
 }
 
@@ -50,35 +55,47 @@ struct Trainer::Impl {
   StepRecord record;
   uint64_t position;     ///< behind the last micro-batch that was trained on
   bool fetched = false;  ///< the next one is there already
+  bool stop_asked = false;
   std::vector<uint64_t> skipped;
+  Arena batches{Device::cpu()};  ///< micro-batches on their way to the ranks
 
-  Impl(const RunConfig& c, const Plan& p, std::unique_ptr<BatchSource> d)
+  Impl(const RunConfig& c, const Plan& p, std::unique_ptr<BatchSource> d, const Ranks& ranks)
       : config(c),
         data(std::move(d)),
         plan(checked(c, p)),
-        work(c, plan.vocabulary, *plan.where),
+        work(c, plan.vocabulary, *plan.where, ranks),
         evaluation(
             work.model(), work.arena(), [this](Tape& tape) { work.prepare(tape); }, micro_batch_tokens(c.training)),
         position(data->position()) {
-    use_threads(c.threads);
+    use_threads(c.threads, ranks.local_count);
+    if (shared()) rank_orders::begin(*ranks.communicator, c, plan.vocabulary);
   }
+
+  bool shared() const { return work.ranks().count > 1; }
 
   int64_t sequences_of(int64_t step) const {
     return micro_batches(config.training, step) * micro_batch_tokens(config.training) / config.data.sequence_length;
   }
 
-  void fetch() {
-    if (fetched) return;
+  void pass_over_skipped() {
     while (std::find(skipped.begin(), skipped.end(), data->position()) != skipped.end())
       data->seek(data->position() + static_cast<uint64_t>(sequences_of(record.step + 1)));
+  }
+  void fetch() {
+    if (fetched) return;
+    pass_over_skipped();
     data->next(work.sequences(), work.tokens(), work.targets());
     work.send_ahead();
     fetched = true;
   }
   /// That count, of the next step.
   int64_t targets_of_next_step() {
-    fetch();  // passes over what is skipped
-    return data->targets(data->position() - static_cast<uint64_t>(work.sequences()), sequences_of(record.step + 1));
+    if (shared())
+      pass_over_skipped();
+    else
+      fetch();
+    const int64_t ahead = shared() ? 0 : work.sequences();
+    return data->targets(data->position() - static_cast<uint64_t>(ahead), sequences_of(record.step + 1));
   }
   void train_on_next() {
     fetch();
@@ -86,17 +103,38 @@ struct Trainer::Impl {
     fetched = false;
     position = data->position();
   }
+  /// A step of one rank, before its measures are known.
+  void step(const rank_orders::Step& next) {
+    work.begin(next.micro_batches, next.targets);
+    for (int64_t i = 0; i < next.micro_batches; ++i) train_on_next();
+    work.gradient_norm();
+    work.update(next.learning_rate, next.number);
+  }
+  /// A step of all ranks.
+  void shared_step(const rank_orders::Step& next) {
+    const int64_t size = work.sequences() * work.length(), count = next.micro_batches;
+    const Tensor tokens = batches.allocate({count, size}, DType::i32), targets = batches.allocate({count, size}, DType::i32);
+    const auto span_of = [](const Tensor& x) { return std::span(x.data<int32_t>(), static_cast<size_t>(x.size())); };
+    data->next(count * work.sequences(), span_of(tokens), span_of(targets));
+    position = data->position();
+    stop_asked = rank_orders::step(work, next, {tokens, targets}) || stop_asked;
+  }
 
-  /// The state in the trainer's own memory.
-  TrainingState live_state() const {
-    TrainingState state{record, position, {}, work.optimizer().state()};
+  /// The state in the trainer's own memory, but for the optimizer's of several ranks, which is gathered.
+  TrainingState live_state() {
+    TrainingState state{record, position, {}, shared() ? std::vector<TensorGroup>() : work.optimizer().state()};
+    if (shared()) {
+      Arena host(Device::cpu());
+      state.optimizer = whole_optimizer_state(work, host);
+      rank_orders::gather_state(work, state.optimizer);
+    }
     for (const Parameter& p : work.model().parameters()) state.weights.push_back({p.name, p.value});
     return state;
   }
 };
 
-Trainer::Trainer(const RunConfig& config, const Plan& plan, std::unique_ptr<BatchSource> data)
-    : impl_(std::make_unique<Impl>(config, plan, std::move(data))) {}
+Trainer::Trainer(const RunConfig& config, const Plan& plan, std::unique_ptr<BatchSource> data, const Ranks& ranks)
+    : impl_(std::make_unique<Impl>(config, plan, std::move(data), ranks)) {}
 Trainer::Trainer(const RunConfig& config, int64_t vocabulary, std::unique_ptr<BatchSource> data)
     : Trainer(config, make_plan(config, vocabulary), std::move(data)) {}
 Trainer::~Trainer() = default;
@@ -107,14 +145,15 @@ StepRecord Trainer::step() {
   const TrainingConfig& training = impl_->config.training;
   StepRecord& record = impl_->record;
   const int64_t count = micro_batches(training, record.step + 1), tokens = impl_->targets_of_next_step();
-  work.begin(count, tokens);
-  for (int64_t i = 0; i < count; ++i) impl_->train_on_next();
-  ++record.step;
+  const rank_orders::Step next{record.step + 1, count, tokens, scheduled_learning_rate(training, record.step + 1)};
+  if (impl_->shared())
+    impl_->shared_step(next);
+  else
+    impl_->step(next);
+  record.step = next.number;
   record.tokens += tokens;
-  record.learning_rate = scheduled_learning_rate(training, record.step);
-  work.gradient_norm();
-  work.update(record.learning_rate, record.step);
-  if (device().is_cuda() && !finished()) impl_->fetch();  // while the GPU works
+  record.learning_rate = next.learning_rate;
+  if (device().is_cuda() && !finished() && !impl_->shared()) impl_->fetch();  // while the GPU works
   const auto [loss, gradient_norm] = work.measures();
   record.loss = loss;
   record.gradient_norm = gradient_norm;
@@ -126,6 +165,8 @@ StepRecord Trainer::step() {
 }
 
 bool Trainer::finished() const { return impl_->record.step >= impl_->config.training.steps; }
+const StepRecord& Trainer::record() const { return impl_->record; }
+bool Trainer::stop_asked() const { return impl_->stop_asked; }
 const Model& Trainer::model() const { return impl_->work.model(); }
 const RunConfig& Trainer::config() const { return impl_->config; }
 const BatchSource& Trainer::data() const { return *impl_->data; }
@@ -136,42 +177,38 @@ std::string Trainer::precision() const { return to_string(impl_->work.precision(
 Arena& Trainer::arena() { return impl_->work.arena(); }
 double Trainer::flops_per_step() const { return impl_->plan.flops_per_step; }
 
-namespace {
-
-template <class Visit>
-void each_tensor(TrainingState& state, Visit visit) {
-  for (NamedTensor& named : state.weights) visit(named.tensor);
-  for (TensorGroup& group : state.optimizer)
-    for (NamedTensor& named : group.tensors) visit(named.tensor);
-}
-
-}  // namespace
-
-TrainingState Trainer::state() { return device().is_cpu() ? impl_->live_state() : copied_state(); }
+TrainingState Trainer::state() { return device().is_cpu() && !impl_->shared() ? impl_->live_state() : copied_state(); }
 
 TrainingState Trainer::copied_state() {
   TrainingState state = impl_->live_state();
   Arena host(Device::cpu());
-  each_tensor(state, [&](Tensor& tensor) {
+  const auto copy = [&](Tensor& tensor) {
     if (!tensor.device().is_cpu()) {
       tensor = on_host(host, tensor);
       return;
     }
-    const Tensor copy = host.allocate(tensor.shape(), tensor.dtype());
-    copy_from_host(copy, tensor.raw());
-    tensor = copy;
-  });
+    const Tensor copied = host.allocate(tensor.shape(), tensor.dtype());
+    copy_from_host(copied, tensor.raw());
+    tensor = copied;
+  };
+  for (NamedTensor& named : state.weights) copy(named.tensor);
+  if (impl_->shared()) return state;  // what was gathered is a copy
+  for (TensorGroup& group : state.optimizer)
+    for (NamedTensor& named : group.tensors) copy(named.tensor);
   return state;
 }
 
 int64_t Trainer::state_bytes() const {
-  TrainingState state = impl_->live_state();
+  Arena names(Device::plan());
   int64_t bytes = 0;
-  each_tensor(state, [&](const Tensor& tensor) { bytes += tensor.bytes(); });
+  for (const Parameter& p : model().parameters()) bytes += p.value.bytes();
+  for (const TensorGroup& group : whole_optimizer_state(impl_->work, names))
+    for (const NamedTensor& named : group.tensors) bytes += named.tensor.bytes();
   return bytes;
 }
 
 std::vector<NamedTensor> Trainer::gradients() {
+  if (impl_->shared()) rank_orders::share_gradients(impl_->work);
   Arena host(Device::cpu());
   std::vector<NamedTensor> gradients;
   const std::vector<Parameter>& parameters = model().parameters();
@@ -198,15 +235,24 @@ TrainedBatch Trainer::last_batch() {
 void Trainer::skip(std::vector<uint64_t> positions) { impl_->skipped = std::move(positions); }
 
 void Trainer::restore(const TrainingState& restored) {
-  const TrainingState mine = impl_->live_state();
-  copy_values(restored.weights, mine.weights, "weights");
-  for (const TensorGroup& group : mine.optimizer) {
+  std::vector<NamedTensor> weights;
+  for (const Parameter& p : model().parameters()) weights.push_back({p.name, p.value});
+  require_same_tensors(restored.weights, weights, "weights");
+  Arena names(Device::plan());
+  std::vector<TensorGroup> optimizer;
+  for (const TensorGroup& group : whole_optimizer_state(impl_->work, names)) {
     const auto same = [&](const TensorGroup& other) { return other.name == group.name; };
     const auto found = std::find_if(restored.optimizer.begin(), restored.optimizer.end(), same);
     if (found == restored.optimizer.end())
       throw DataError("the stored state does not fit the optimizer " + impl_->config.training.optimizer + ": it has no " + group.name);
-    copy_values(found->tensors, group.tensors, group.name.c_str());
+    require_same_tensors(found->tensors, group.tensors, group.name.c_str());
+    optimizer.push_back(*found);
   }
+  copy_values(restored.weights, weights);
+  if (impl_->shared())
+    rank_orders::scatter_state(impl_->work, optimizer);
+  else
+    scatter_optimizer_state(impl_->work, optimizer);
   impl_->work.refresh_copies();
   impl_->record = restored.record;
   impl_->data->seek(restored.data_position);

@@ -8,6 +8,7 @@
 #include "models/evaluation/evaluation_pass.h"
 #include "models/model.h"
 #include "models/optimizers/registry.h"
+#include "models/training/ranks.h"
 
 namespace saccade {
 
@@ -42,11 +43,12 @@ struct TrainedBatch {
 /// Learning rate of step s (1-based): linear warm-up, then the schedule between the peak and min_lr_ratio · peak (a constant one stays).
 double scheduled_learning_rate(const TrainingConfig& config, int64_t step);
 
-/// One model in training on one device.
+/// One model in training on one device, or on that of rank 0 of several: the other ranks then follow (models/training/rank_orders.h), and
+/// `step`, `state`, `copied_state`, `restore` and `gradients` are done by all of them. What it gives is the same for any number of ranks.
 class Trainer {
  public:
-  /// `data` delivers the training sequences, `plan` is the config's. Throws UsageError, DeviceError.
-  Trainer(const RunConfig& config, const Plan& plan, std::unique_ptr<BatchSource> data);
+  /// `data` delivers the training sequences, `plan` is the config's for these ranks. Throws UsageError, DeviceError.
+  Trainer(const RunConfig& config, const Plan& plan, std::unique_ptr<BatchSource> data, const Ranks& ranks = {});
   /// Makes the plan itself.
   Trainer(const RunConfig& config, int64_t vocabulary, std::unique_ptr<BatchSource> data);
   ~Trainer();
@@ -54,6 +56,8 @@ class Trainer {
   /// One optimizer step. A non-finite loss or gradient norm is reported in the record and the weights are left untouched.
   StepRecord step();
   bool finished() const;
+  const StepRecord& record() const;  ///< of the last step
+  bool stop_asked() const;           ///< whether another rank's process was asked to stop
 
   const Model& model() const;
   const RunConfig& config() const;
@@ -65,7 +69,7 @@ class Trainer {
   Arena& arena();
   double flops_per_step() const;
 
-  /// In the trainer's memory on the CPU, a copy on the CPU from a GPU.
+  /// In the trainer's memory on the CPU where it has one rank, else a copy on the CPU.
   TrainingState state();
   /// A copy in any case, which stays as it is while training goes on.
   TrainingState copied_state();

@@ -57,21 +57,24 @@ std::string too_many_threads(int64_t threads) {
          " threads are used";
 }
 
-void use_threads(int64_t threads) {
+void use_threads(int64_t threads, int processes) {
   static const int at_start = thread_count();
-  const int wanted = threads > 0 ? static_cast<int>(std::min(threads, cores())) : at_start;
+  const int wanted = threads > 0 ? static_cast<int>(std::min(threads, cores())) : std::max(1, at_start / processes);
   if (wanted != thread_count()) set_thread_count(wanted);
 }
 
-TrainingStep::TrainingStep(const RunConfig& config, int64_t vocabulary, Device device)
-    : training_(config.training),
+TrainingStep::TrainingStep(const RunConfig& config, int64_t vocabulary, Device device, const Ranks& ranks)
+    : training_((require_divisible(config.training, ranks.count), config.training)),
+      ranks_(ranks),
       precision_(parse_precision(config.precision, device)),
       arena_(device),
       tape_(arena_, true),
       model_(make_model(config.architecture, vocabulary, config.data.sequence_length, arena_, precision_.parameters,
                         static_cast<uint64_t>(training_.seed), true)),
       slots_(slots_of(*model_, arena_, precision_, config, initialise(*model_, config, vocabulary))),
-      optimizer_(saccade::optimizer(training_.optimizer).make(training_.optimizer_settings, {*model_, slots_, arena_})),
+      exchange_(std::make_unique<GradientExchange>(ranks, training_, *model_, slots_, arena_)),
+      optimizer_(saccade::optimizer(training_.optimizer)
+                     .make(training_.optimizer_settings, {*model_, exchange_->slots(), exchange_->pieces(), arena_})),
       tokens_(fresh_tokens(arena_, training_, config.data.sequence_length)),
       targets_(fresh_tokens(arena_, training_, config.data.sequence_length)),
       rates_(arena_.allocate({static_cast<int64_t>(optimizer_->rates(0, 1).size())}, DType::f64)),
@@ -83,6 +86,7 @@ TrainingStep::TrainingStep(const RunConfig& config, int64_t vocabulary, Device d
   tape_.set_recompute(training_.activation_checkpointing);
   prepare(tape_);
   refresh_copies();
+  if (ranks.count > 1) micro_batch_loss_ = arena_.allocate({1}, precision_.parameters);
   if (config.data.packing == "packed" && config.data.task.empty()) return;  // every row has a target
   target_share_ = arena_.allocate({1}, precision_.parameters);
   next_target_share_.emplace(target_share_);
@@ -110,7 +114,7 @@ void TrainingStep::send_ahead() {
 }
 
 void TrainingStep::begin(int64_t micro_batches, int64_t targets) {
-  first_ = true;
+  done_ = 0;
   micro_batches_ = micro_batches > 0 ? micro_batches : training_.gradient_accumulation;
   if (!next_target_share_) return;
   const int64_t counted = targets > 0 ? targets : micro_batches_ * tokens_.size();
@@ -125,24 +129,36 @@ void TrainingStep::forward_backward() {
   next_tokens_.send();
   next_targets_.send();
   Passes& passes = passes_[micro_batches_];
-  (first_ ? passes.first : passes.further)(arena_.device(), [&] { run_forward_backward(); });
-  first_ = false;
+  (done_ == 0 ? passes.first : passes.further)(arena_.device(), [&] { run_forward_backward(); });
+  exchange_->add(tape_, micro_batch_loss_, done_, micro_batches_);
+  ++done_;
 }
 
+/// The gradients of every micro-batch stand alone: GradientExchange adds them up.
 void TrainingStep::run_forward_backward() {
-  if (first_) tape_.fresh_grads();
+  tape_.fresh_grads();
   Tensor loss = model_->loss(tape_, tokens_, targets_, nullptr, nullptr, training_.max_logit_penalty);
   if (target_share_) loss = scaled(tape_, loss, target_share_);
-  const Tensor sum = measures_.slice(0, 1);
-  const double share = target_share_ ? 1.0 : 1.0 / static_cast<double>(micro_batches_);
-  add_loss(tape_, sum, loss, share, first_);
+  const double share = loss_share();
+  if (ranks_.count > 1)
+    convert(micro_batch_loss_, loss);
+  else
+    add_loss(tape_, measures_.slice(0, 1), loss, share, done_ == 0);
   tape_.backward(loss, share);
 }
 
+/// Of a micro-batch in the step's loss.
+double TrainingStep::loss_share() const { return target_share_ ? 1.0 : 1.0 / static_cast<double>(micro_batches_); }
+
 void TrainingStep::gradient_norm() {
+  const Tensor loss = measures_.slice(0, 1), norm = measures_.slice(1, 2);
+  if (ranks_.count > 1) {  // ranks wait for each other, which no graph records
+    exchange_->sum_losses(tape_, loss, loss_share(), micro_batches_);
+    exchange_->norm(tape_, norm);
+    return require_finite_loss(tape_, norm, loss);
+  }
   norm_pass_(arena_.device(), [&] {
-    const Tensor loss = measures_.slice(0, 1), norm = measures_.slice(1, 2);
-    saccade::gradient_norm(tape_, slots_, norm);
+    exchange_->norm(tape_, norm);
     require_finite_loss(tape_, norm, loss);
   });
 }
@@ -152,6 +168,9 @@ void TrainingStep::update(double learning_rate, int64_t step) {
   if (auto* to = static_cast<double*>(next_rates_.next())) std::copy(rates.begin(), rates.end(), to);
   next_rates_.send();
   update_pass_(arena_.device(), [&] { optimizer_->update(tape_, rates_, training_.max_grad_norm, measures_.slice(1, 2)); });
+  if (ranks_.count == 1) return;
+  exchange_->share_weights();
+  copies_pass_(arena_.device(), [&] { refresh_copies(); });
 }
 
 TrainingStep::Measures TrainingStep::measures() const {

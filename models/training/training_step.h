@@ -11,6 +11,7 @@
 #include "models/config/config.h"
 #include "models/model.h"
 #include "models/optimizers/registry.h"
+#include "models/training/gradient_exchange.h"
 
 namespace saccade {
 
@@ -30,8 +31,10 @@ bool computes_in(const std::string& precision, Engine engine);
 /// the second step on the work is replayed (cuda::CapturedGraph).
 class TrainingStep {
  public:
-  /// Throws UsageError for a precision the device does not compute in.
-  TrainingStep(const RunConfig& config, int64_t vocabulary, Device device);
+  /// Of one of several ranks, which all do the same calls: forward_backward is then called for its own micro-batches alone
+  /// (MicroBatchOrder), and the optimizer is that of its shard. Throws UsageError for a precision the device does not compute in, and where
+  /// the micro-batches cannot be divided among the ranks.
+  TrainingStep(const RunConfig& config, int64_t vocabulary, Device device, const Ranks& ranks = {});
 
   int64_t sequences() const { return tokens_.dim(0); }  ///< of a micro-batch
   int64_t length() const { return tokens_.dim(1); }
@@ -42,10 +45,10 @@ class TrainingStep {
   /// Starts carrying the micro-batch that was filled in to a GPU while it works on the one before.
   void send_ahead();
 
-  /// Of a step of so many micro-batches (0: gradient_accumulation): gradients start anew. The loss is the mean over `targets`, those of all
-  /// its micro-batches that count; 0: all do.
+  /// Of a step of so many micro-batches on all ranks (0: gradient_accumulation): gradients start anew. The loss is the mean over
+  /// `targets`, those of all its micro-batches that count; 0: all do.
   void begin(int64_t micro_batches = 0, int64_t targets = 0);
-  void forward_backward();                          ///< one micro-batch
+  void forward_backward();                          ///< one micro-batch; with the last one, what the ranks have is summed
   void gradient_norm();                             ///< of the mean gradient over the micro-batches so far
   void update(double learning_rate, int64_t step);  ///< clip and optimizer, unless loss or norm is not finite; `step` counts from 1
 
@@ -65,36 +68,43 @@ class TrainingStep {
   Arena& arena() { return arena_; }
   const Model& model() const { return *model_; }
   const std::vector<AdamWSlot>& slots() const { return slots_; }  ///< in the order of model().parameters(), without moments
-  const Optimizer& optimizer() const { return *optimizer_; }
+  const Optimizer& optimizer() const { return *optimizer_; }      ///< of this rank's shard
+  const GradientExchange& exchange() const { return *exchange_; }
+  const Ranks& ranks() const { return ranks_; }
+  const TrainingConfig& training() const { return training_; }
   Precision precision() const { return precision_; }
 
  private:
   std::span<int32_t> span_of(Staging& staging);
   void run_forward_backward();
+  double loss_share() const;
 
   const TrainingConfig training_;
+  const Ranks ranks_;
   Precision precision_;
   Arena arena_;
   Tape tape_;
   std::unique_ptr<Model> model_;
   std::vector<AdamWSlot> slots_;
+  std::unique_ptr<GradientExchange> exchange_;
   std::unique_ptr<Optimizer> optimizer_;
   Tensor tokens_, targets_, rates_;
   Tensor measures_;      ///< f64 [2]: loss, norm
   Tensor target_share_;  ///< [1] rows of a micro-batch over the step's targets; empty where all rows have one
   std::optional<Staging> next_target_share_;
   Staging next_tokens_, next_targets_, next_rates_;
-  bool first_ = true;          ///< micro-batch of the step
-  int64_t micro_batches_ = 1;  ///< of the step
+  Tensor micro_batch_loss_;    ///< [1]; with several ranks
+  int64_t done_ = 0;           ///< micro-batches of the step on this rank
+  int64_t micro_batches_ = 1;  ///< of the step on all ranks
   struct Passes {
     cuda::CapturedGraph first, further;
   };
   std::map<int64_t, Passes> passes_;  ///< by the number of micro-batches in a step, which decides the share of each
-  cuda::CapturedGraph norm_pass_, update_pass_;
+  cuda::CapturedGraph norm_pass_, update_pass_, copies_pass_;
 };
 
-/// Sets the CPU threads a config asks for, at most one a core; 0: as many as the program started with.
-void use_threads(int64_t threads);
+/// Sets the CPU threads a config asks for, at most one a core; 0: as many as the program started with, divided among so many processes.
+void use_threads(int64_t threads, int processes = 1);
 /// Says in one line that there are fewer cores than threads asked for; empty when there are not.
 std::string too_many_threads(int64_t threads);
 

@@ -42,7 +42,7 @@ class BadConfigTest : public QObject {
     row("gradient accumulation does not divide", {"training.gradient_accumulation=3"}, 2, "/training/gradient_accumulation is 3");
     row("domain on both sides", {"data.ood=[\"prose\"]"}, 2, "/data/ood names the domain \"prose\"");
     row("unknown domain", {"data.train=[\"poems\"]"}, 2, "has no domain \"poems\"; it has code, prose");
-    row("unknown device", {"device=gpu"}, 2, "/device is \"gpu\"; expected auto, cpu, cuda or cuda:N");
+    row("unknown device", {"device=gpu"}, 2, "/device is \"gpu\"; expected auto, cpu, cuda, cuda:N or cuda:N-M");
     row("bf16 on the CPU", {"precision=bf16"}, 2, "/precision is \"bf16\"");
     row("no such corpus", {"data.corpus=nothing"}, 3, "corpus \"nothing\" not found");
     row("corpus name that is a path", {"data.corpus=../data"}, 2, "../data");

@@ -120,7 +120,7 @@ class EvaluateCliTest : public QObject {
     row({"--length", "0"}, 2, "--length");
     row({"--length", "100000", "--domains", "code"}, 3, "code.validation has ");
     row({"--tokens", "63"}, 2, "--tokens is 63; expected at least one sequence of 64");
-    row({"--device", "gpu"}, 2, "device is \"gpu\", expected auto, cpu, cuda or cuda:N");
+    row({"--device", "gpu"}, 2, "device is \"gpu\", expected auto, cpu, cuda, cuda:N or cuda:N-M");
     row({"--device", "cuda:99"}, 4, "device \"cuda:99\"");
   }
   void wrong_input() {

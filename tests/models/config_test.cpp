@@ -210,8 +210,8 @@ class ConfigTest : public QObject {
     row(R"({"data": {"ood": ["prose"]}})", "/data/ood names the domain \"prose\", which /data names already");
     row(R"({"data": {"corpus": ""}})", "/data/corpus is empty; expected the name of a corpus");
     row(R"({"name": ""})", "/name is empty, longer than 200 bytes or holds control characters; expected a short line of text");
-    row(R"({"device": "tpu"})", "/device is \"tpu\"; expected auto, cpu, cuda or cuda:N");
-    row(R"({"device": "cuda:x"})", "/device is \"cuda:x\"; expected auto, cpu, cuda or cuda:N");
+    row(R"({"device": "tpu"})", "/device is \"tpu\"; expected auto, cpu, cuda, cuda:N or cuda:N-M");
+    row(R"({"device": "cuda:x"})", "/device is \"cuda:x\"; expected auto, cpu, cuda, cuda:N or cuda:N-M");
     row(R"({"device": "cpu", "precision": "bf16"})", "/precision is \"bf16\", which the CPU does not compute in; expected f32 or f64");
     row(R"({"threads": -1})", "/threads is -1; expected an integer from 0 to 1024");
     row(R"({"architecture": {"block": "lama"}})", "did you mean \"llama\"?");

@@ -127,10 +127,14 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void gradient_norm(Stream stream, const std::vector<AdamWSlot>& slots, const Tensor& partial, const Tensor& norm) {
+void gradient_squares(Stream stream, const std::vector<AdamWSlot>& slots, const Tensor& squares) {
   const Table t = table(stream, slots);
-  squares_kernel<<<static_cast<unsigned>(t.count), kThreads, 0, stream>>>(t.pieces, pointer<double>(partial));
-  norm_of_parts_kernel<<<1, kThreads, 0, stream>>>(pointer<double>(partial), pointer<double>(norm), t.count);
+  squares_kernel<<<static_cast<unsigned>(t.count), kThreads, 0, stream>>>(t.pieces, pointer<double>(squares));
+  check_launch();
+}
+
+void norm_of_squares(Stream stream, const Tensor& squares, const Tensor& norm) {
+  norm_of_parts_kernel<<<1, kThreads, 0, stream>>>(pointer<double>(squares), pointer<double>(norm), static_cast<int>(squares.size()));
   check_launch();
 }
 

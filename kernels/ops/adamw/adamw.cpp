@@ -12,7 +12,7 @@ namespace saccade {
 namespace cpu {
 namespace {
 
-constexpr int64_t kBlock = 1 << 14;
+constexpr int64_t kBlock = kNormCut;
 
 /// A piece of one slot: what a task works on.
 struct SlotSlice {
@@ -57,18 +57,19 @@ SACCADE_SIMD void update(const Update<double>& u, const double* grad, double* m,
   update_block(u, grad, m, v, w, n);
 }
 
-void gradient_norm(const std::vector<AdamWSlot>& slots, const Tensor& norm) {
+void gradient_squares(const std::vector<AdamWSlot>& slots, double* partial) {
   const std::vector<SlotSlice> all = slot_slices(slots);
-  std::vector<double> partial(all.size());
   parallel_for(static_cast<int64_t>(all.size()), [&](int64_t i) {
     const auto& [slot, begin, end] = all[static_cast<size_t>(i)];
-    dispatch(slot->grad.dtype(), [&, b = begin, e = end, s = slot](auto zero) {
-      partial[static_cast<size_t>(i)] = squares(s->grad.data<decltype(zero)>() + b, e - b);
-    });
+    dispatch(slot->grad.dtype(),
+             [&, b = begin, e = end, s = slot](auto zero) { partial[i] = squares(s->grad.data<decltype(zero)>() + b, e - b); });
   });
+}
+
+void norm_of_squares(const double* partial, int64_t count, double* norm) {
   double sum = 0;
-  for (double part : partial) sum += part;
-  *norm.data<double>() = std::sqrt(sum);
+  for (int64_t i = 0; i < count; ++i) sum += partial[i];
+  *norm = std::sqrt(sum);
 }
 
 void adamw_step(const std::vector<AdamWSlot>& slots, const AdamW& o, const double* rates, double clip, double norm) {
@@ -96,10 +97,13 @@ void adamw_step(const std::vector<AdamWSlot>& slots, const AdamW& o, const doubl
 
 namespace {
 
-void check(const AdamWSlot& slot, const std::vector<Tensor>& alike, const Tensor& norm, const char* op) {
+void check(const AdamWSlot& slot, const std::vector<Tensor>& alike, const char* op) {
   for (const Tensor& x : alike)
     expect(x && x.shape() == slot.value.shape() && x.dtype() == slot.value.dtype(), op, "value is ", slot.value, ", gradient or moment is ",
            x);
+}
+
+void check_norm(const Tensor& norm, const char* op) {
   expect(norm.size() == 1 && norm.dtype() == DType::f64, op, "norm is ", norm, " ", norm.dtype(), ", expected f64 [1]");
 }
 
@@ -115,12 +119,46 @@ Cost cost(const std::vector<AdamWSlot>& slots, double flops, int tensors) {
 
 }  // namespace
 
-void gradient_norm(Tape& tape, const std::vector<AdamWSlot>& slots, const Tensor& norm) {
-  for (const AdamWSlot& slot : slots) check(slot, {slot.grad}, norm, "gradient_norm");
-  const Tensor partial = tape.device().targets_cuda() ? tape.empty({gradient_norm_parts(slots)}, DType::f64) : Tensor();
+int64_t norm_pieces(Device device, const std::vector<AdamWSlot>& slots) {
+  const int64_t piece = device.targets_cuda() ? kAdamWSlice : cpu::kBlock;
+  int64_t count = 0;
+  for (const AdamWSlot& slot : slots) count += (slot.value.size() + piece - 1) / piece;
+  return count;
+}
+
+void gradient_squares(Tape& tape, const std::vector<AdamWSlot>& slots, const Tensor& squares) {
+  for (const AdamWSlot& slot : slots) check(slot, {slot.grad}, "gradient_squares");
+  if (slots.empty()) return;
+  expect(squares && squares.dtype() == DType::f64 && squares.size() == norm_pieces(tape.device(), slots), "gradient_squares",
+         "squares are ", squares, ", expected f64 of ", norm_pieces(tape.device(), slots), " pieces");
   tape.run(
-      "gradient_norm", cost(slots, 2, 1), [&] { cpu::gradient_norm(slots, norm); },
-      [&] { cuda::gradient_norm(tape.stream(), slots, partial, norm); });
+      "gradient_squares", cost(slots, 2, 1), [&] { cpu::gradient_squares(slots, squares.data<double>()); },
+      [&] { cuda::gradient_squares(tape.stream(), slots, squares); });
+}
+
+void norm_of_squares(Tape& tape, const Tensor& squares, const Tensor& norm) {
+  check_norm(norm, "norm_of_squares");
+  tape.run(
+      "norm_of_squares", {}, [&] { cpu::norm_of_squares(squares.data<double>(), squares.size(), norm.data<double>()); },
+      [&] { cuda::norm_of_squares(tape.stream(), squares, norm); });
+}
+
+void gradient_norm(Tape& tape, const std::vector<AdamWSlot>& slots, const Tensor& norm) {
+  for (const AdamWSlot& slot : slots) check(slot, {slot.grad}, "gradient_norm");
+  check_norm(norm, "gradient_norm");
+  const int64_t pieces = norm_pieces(tape.device(), slots);
+  const Tensor squares = tape.device().targets_cuda() ? tape.empty({pieces}, DType::f64) : Tensor();
+  tape.run(
+      "gradient_norm", cost(slots, 2, 1),
+      [&] {
+        std::vector<double> partial(static_cast<size_t>(pieces));
+        cpu::gradient_squares(slots, partial.data());
+        cpu::norm_of_squares(partial.data(), pieces, norm.data<double>());
+      },
+      [&] {
+        cuda::gradient_squares(tape.stream(), slots, squares);
+        cuda::norm_of_squares(tape.stream(), squares, norm);
+      });
 }
 
 std::array<double, 3> adamw_rates(const AdamW& options, double learning_rate, int64_t step) {
@@ -131,8 +169,10 @@ std::array<double, 3> adamw_rates(const AdamW& options, double learning_rate, in
 
 void adamw_step(Tape& tape, const std::vector<AdamWSlot>& slots, const AdamW& options, const Tensor& rates, double clip,
                 const Tensor& norm) {
-  for (const AdamWSlot& slot : slots) check(slot, {slot.grad, slot.first_moment, slot.second_moment}, norm, "adamw_step");
+  for (const AdamWSlot& slot : slots) check(slot, {slot.grad, slot.first_moment, slot.second_moment}, "adamw_step");
+  check_norm(norm, "adamw_step");
   expect(rates.size() == 3 && rates.dtype() == DType::f64, "adamw_step", "rates are ", rates, " ", rates.dtype(), ", expected f64 [3]");
+  if (slots.empty()) return;
   tape.run(
       "adamw_step", cost(slots, 15, 7), [&] { cpu::adamw_step(slots, options, rates.data<double>(), clip, *norm.data<double>()); },
       [&] { cuda::adamw_step(tape.stream(), slots, options, rates, clip, norm); });

@@ -22,6 +22,15 @@ struct AdamWSlot {
 /// Throws std::invalid_argument where norm is not f64 [1] or a gradient has not its value's shape and dtype.
 void gradient_norm(Tape& tape, const std::vector<AdamWSlot>& slots, const Tensor& norm);
 
+/// The two halves of it, for gradients that lie with several ranks: sums of squares of pieces of the gradients, norm_pieces(…) of them in
+/// the order of the slots, and the root of their sum, taken in that order. A slot that is cut at multiples of kNormCut elements has the
+/// pieces that it has as a whole.
+/// Throws std::invalid_argument where squares is not f64 [norm_pieces], and as gradient_norm does.
+constexpr int64_t kNormCut = 1 << 14;
+int64_t norm_pieces(Device device, const std::vector<AdamWSlot>& slots);
+void gradient_squares(Tape& tape, const std::vector<AdamWSlot>& slots, const Tensor& squares);
+void norm_of_squares(Tape& tape, const Tensor& squares, const Tensor& norm);
+
 /// What changes from step to step, for adamw_step to read on its device: learning rate, 1 − β1^step, 1 − β2^step. A captured graph of a
 /// step finds the new ones in the same memory. `step` counts from 1; throws std::invalid_argument below it.
 std::array<double, 3> adamw_rates(const AdamW& options, double learning_rate, int64_t step);
