@@ -8,6 +8,7 @@
 #include "kernels/engine/random.h"
 #include "models/corpus/vocabulary.h"
 #include "models/training/plan.h"
+#include "models/training/rank_orders.h"
 #include "models/training/training_step.h"
 
 namespace saccade {
@@ -60,29 +61,63 @@ StepWork step_work(RunConfig config, const BenchmarkOptions& options) {
   return {config.name, std::move(config), vocabulary};
 }
 
-StepBenchmark benchmark_step(const StepWork& work, const BenchmarkOptions& options) {
-  use_threads(options.threads);
-  TrainingStep step(work.config, work.vocabulary, parse_device(options.device));
-  fill_random(step.tokens(), work.vocabulary, "tokens");
-  fill_random(step.targets(), work.vocabulary, "targets");
+namespace {
+
+/// A step of random tokens, again and again.
+class TimedStep {
+ public:
+  TimedStep(const StepWork& work, TrainingStep& step) : training_(work.config.training), step_(step) {
+    if (step.ranks().count == 1) {
+      fill_random(step.tokens(), work.vocabulary, "tokens");
+      fill_random(step.targets(), work.vocabulary, "targets");
+      return;
+    }
+    const Shape all{training_.gradient_accumulation, micro_batch_tokens(training_)};
+    batch_ = {host_.allocate(all, DType::i32), host_.allocate(all, DType::i32)};
+    fill_random({batch_.tokens.data<int32_t>(), static_cast<size_t>(all.size())}, work.vocabulary, "tokens");
+    fill_random({batch_.targets.data<int32_t>(), static_cast<size_t>(all.size())}, work.vocabulary, "targets");
+  }
+
+  void operator()() {
+    const int64_t count = training_.gradient_accumulation;
+    if (step_.ranks().count > 1) {
+      rank_orders::step(step_, {++number_, count, 0, kLearningRate}, batch_);
+      return;
+    }
+    step_.begin();
+    for (int64_t i = 0; i < count; ++i) step_.forward_backward();
+    step_.gradient_norm();
+    step_.update(kLearningRate, ++number_);
+  }
+
+ private:
+  static constexpr double kLearningRate = 3e-4;
+  const TrainingConfig& training_;
+  TrainingStep& step_;
+  Arena host_{Device::cpu()};
+  rank_orders::Batch batch_;
+  int64_t number_ = 0;
+};
+
+}  // namespace
+
+StepBenchmark benchmark_step(const StepWork& work, const BenchmarkOptions& options, const Ranks& ranks) {
+  use_threads(options.threads, ranks.local_count);
+  if (ranks.count > 1) rank_orders::begin(*ranks.communicator, work.config, work.vocabulary);
+  TrainingStep step(work.config, work.vocabulary, parse_device(rank_device(options.device, ranks)), ranks);
+  TimedStep once(work, step);
   const Device device = step.arena().device();
-  StepBenchmark result{work, {}, step.model().parameter_count(), thread_count(), device, 0, 0, {}};
-  int64_t count = 0, calls = 0;
-  const auto once = [&] {
-    step.begin();
-    for (int64_t i = 0; i < work.config.training.gradient_accumulation; ++i) step.forward_backward();
-    step.gradient_norm();
-    step.update(3e-4, ++count);
-  };
+  StepBenchmark result{work, {}, step.model().parameter_count(), thread_count(), device, 0, 0, {}, ranks.count};
+  int64_t calls = 0;
   const auto reset = [&] {
     step.tape().set_profiling(options.profile);
     step.tape().reset_cost();
   };
   cuda::CapturedGraph::set_enabled(!options.profile);
-  result.step = measure(work.name, options, device, {once, [&] { result.loss = step.measures().loss; }, reset}, calls);
+  result.step = measure(work.name, options, device, {[&] { once(); }, [&] { result.loss = step.measures().loss; }, reset}, calls);
   cuda::CapturedGraph::set_enabled(true);
   // A replayed step counts nothing; the plan counts the same.
-  const Plan plan = make_plan(work.config, work.vocabulary);
+  const Plan plan = make_plan(work.config, work.vocabulary, ranks);
   result.step.cost = {plan.flops_per_step, plan.bytes_per_step};
   result.peak_bytes = step.arena().peak_extent();
   result.profile = profile_of(step.tape().profile(), calls);

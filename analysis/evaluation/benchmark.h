@@ -7,6 +7,7 @@
 #include "kernels/engine/error.h"
 #include "kernels/engine/tape.h"
 #include "models/config/config.h"
+#include "models/training/ranks.h"
 
 namespace saccade {
 
@@ -73,13 +74,15 @@ struct StepBenchmark {
   StepWork work;
   Timing step;  ///< forward, backward, clipping and AdamW on random tokens
   int64_t parameters = 0, threads = 0;
-  Device device;
-  int64_t peak_bytes = 0;
-  double loss = 0;  ///< of the last step, nats: says that something was computed
+  Device device;           ///< of rank 0
+  int64_t peak_bytes = 0;  ///< of rank 0
+  double loss = 0;         ///< of the last step, nats: says that something was computed
   double tokens_per_second() const { return static_cast<double>(work.config.training.batch_tokens) / step.median; }
   std::vector<OpShare> profile;  ///< of one step, longest first; empty unless asked for
+  int ranks = 1;
 };
-StepBenchmark benchmark_step(const StepWork& work, const BenchmarkOptions& options);
+/// With several ranks on rank 0, while the others follow: a step of all of them, the way of its tokens to them included.
+StepBenchmark benchmark_step(const StepWork& work, const BenchmarkOptions& options, const Ranks& ranks = {});
 
 /// Forward and backward of single ops at the sizes of a preset: products, norm, gate, loss, attention and its selections.
 std::vector<Timing> benchmark_ops(const StepPreset& preset, const BenchmarkOptions& options);

@@ -34,7 +34,8 @@ void claim(const fs::path& directory) {
   fs::directory_iterator entries(directory, error);
   if (error) throw DataError("cannot read " + directory.string() + ": " + error.message());
   for (const auto& entry : entries)
-    if (const std::string name = entry.path().filename().string(); name != "lock" && !is_aside(name, "run.json"))
+    if (const std::string name = entry.path().filename().string();
+        name != "lock" && name != "ranks" && !is_aside(name, "run.json") && !is_aside(name, "ranks"))
       throw UsageError(directory.string() + " is not empty and holds no run; name a new directory");
 }
 
@@ -182,6 +183,12 @@ void RunWriter::log(const std::string& line) {
   if (::fstat(log_.get(), &before) == 0 && write_all(log_.get(), utc_now() + "  " + line + "\n")) return;
   if (log_problem_.empty()) log_problem_ = "lines of log.txt could not be written: " + std::string(std::strerror(errno));
   [[maybe_unused]] const int cut = ::ftruncate(log_.get(), before.st_size);  // no half line; if that fails too, nothing is lost by it
+}
+
+void append_log_line(const fs::path& directory, const std::string& line) noexcept try {
+  const Descriptor log = open_run_file_if_there(directory / "log.txt", O_WRONLY | O_APPEND);
+  if (log) static_cast<void>(write_all(log.get(), utc_now() + "  " + line + "\n"));
+} catch (const std::exception&) {  // what led here is told elsewhere too
 }
 
 }  // namespace saccade

@@ -64,4 +64,7 @@ class RunWriter {
   std::string log_problem_;
 };
 
+/// A line of a run's log.txt, as RunWriter::log, from a process that is not its writer; nothing where there is no log.txt.
+void append_log_line(const std::filesystem::path& directory, const std::string& line) noexcept;
+
 }  // namespace saccade

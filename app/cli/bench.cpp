@@ -4,6 +4,7 @@
 #include "app/cli/command.h"
 #include "app/cli/config_options.h"
 #include "app/cli/output.h"
+#include "app/cli/ranks_option.h"
 #include "kernels/engine/device.h"
 
 namespace saccade::cli {
@@ -39,6 +40,7 @@ nlohmann::json to_json(const StepBenchmark& b) {
                {"batch_tokens", b.work.config.training.batch_tokens},
                {"parameters", b.parameters},
                {"threads", b.threads},
+               {"ranks", b.ranks},
                {"tokens_per_s", b.tokens_per_second()},
                {"peak_bytes", b.peak_bytes},
                {"loss", b.loss},
@@ -141,7 +143,8 @@ struct StepReport {
 
   void add(const StepBenchmark& b) {
     json.push_back(to_json(b));
-    rows.push_back({b.work.name, human(static_cast<double>(b.parameters)), to_string(b.device), milliseconds(b.step.median),
+    rows.push_back({b.work.name, human(static_cast<double>(b.parameters)),
+                    (b.ranks > 1 ? std::to_string(b.ranks) + " ranks, " : "") + to_string(b.device), milliseconds(b.step.median),
                     milliseconds(b.step.fastest), human(b.tokens_per_second()), number(b.step.gflops_per_second(), 1),
                     human_bytes(static_cast<double>(b.peak_bytes))});
     if (!b.profile.empty()) profiles += profile_table(b.work.name, b.step.median, b.profile);
@@ -152,15 +155,17 @@ struct StepReport {
   }
 };
 
-int run(const Options& options) {
+int run(const Options& options, const Ranks& ranks) {
   StepReport steps;
   nlohmann::json ops = nlohmann::json::array();
   std::vector<std::vector<std::string>> rows;
   for (const std::string& path : options.configs)
-    steps.add(benchmark_step(step_work(load_config_file(path, options.overrides), options.benchmark), options.benchmark));
+    steps.add(benchmark_step(step_work(load_config_file(path, options.overrides), options.benchmark), options.benchmark, ranks));
   for (const std::string& name : options.presets) {
     const StepPreset& preset = preset_of(step_presets(), name);
-    if (!options.no_steps) steps.add(benchmark_step(step_work(preset, options.benchmark), options.benchmark));
+    StepWork work = step_work(preset, options.benchmark);
+    work.config.training.gradient_accumulation = ranks.count;
+    if (!options.no_steps) steps.add(benchmark_step(work, options.benchmark, ranks));
     if (!options.ops) continue;
     for (const Timing& t : benchmark_ops(preset, options.benchmark)) {
       ops.push_back(to_json(t));
@@ -178,14 +183,16 @@ int run(const Options& options) {
 const RegisterCommand command{
     {"bench", "Times training steps and single ops on this machine.", "saccade bench --preset 2m-cpu --profile", [](CLI::App& app) {
        auto options = std::make_shared<Options>();
-       app.add_option("--preset", options->presets, "Training step to time:" + names_of(step_presets()))->default_str("2m-cpu");
+       auto ranks = add_ranks_option(app);
+       app.add_option("--preset", options->presets, "Training step to time, a micro-batch on each rank:" + names_of(step_presets()))
+           ->default_str("2m-cpu");
        app.add_option("--config", options->configs,
                       "Config file whose training step, or with --decode whose decoding, to time, on --device, with random tokens");
        app.add_option("--set", options->overrides, "Override a value in it: --set data.sequence_length=4096")
            ->type_name("KEY=VALUE")
            ->expected(1)
            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-       app.add_option("--device", options->benchmark.device, "cpu, auto, cuda or cuda:N")->capture_default_str();
+       app.add_option("--device", options->benchmark.device, "cpu, auto, cuda, cuda:N or cuda:N-M")->capture_default_str();
        app.add_option("--threads", options->benchmark.threads, "CPU threads, 0: all cores")->check(CLI::Range(0, 1024));
        app.add_option("--repeats", options->benchmark.repeats, "Timed repeats; the median is shown")->check(CLI::Range(1, 1000));
        app.add_option("--warmup", options->benchmark.warmup, "Repeats before that")->check(CLI::Range(0, 1000));
@@ -203,10 +210,11 @@ const RegisterCommand command{
            ->check(CLI::Range(1, 4096));
        app.add_option("--tokens", options->decoding.tokens, "With --decode: tokens behind the prompt that are timed")
            ->check(CLI::Range(1, 1 << 20));
-       return [options] {
+       return [options, ranks] {
          if (options->presets.empty() && options->configs.empty()) options->presets = {options->decode ? "2m" : "2m-cpu"};
          options->ops = options->ops || options->no_steps || !options->benchmark.only.empty();
-         return options->decode ? run_decoding(*options) : run(*options);
+         if (options->decode) return run_decoding(*options);
+         return with_ranks(*ranks, options->benchmark.device, {}, [&](const Ranks& all) { return run(*options, all); });
        };
      }}};
 

@@ -1,16 +1,19 @@
 // saccade fork RUN --step N --out DIR --set KEY=VALUE …: a run that goes on from another one's checkpoint.
 #include "analysis/training/training_run.h"
 #include "app/cli/command.h"
+#include "app/cli/ranks_option.h"
 #include "app/cli/train_progress.h"
 
 namespace saccade::cli {
 namespace {
 
-int run(const Fork& fork, const std::string& out) {
+int run(const Fork& fork, const std::string& out, const RanksOption& ranks_option) {
   const RunConfig config = fork_config(fork);
-  return finish_training(out, watch_training(config.name, config.training.steps, [&](const RunProgress& progress) {
-                           return fork_run(fork, config, out, progress, stop_requested());
-                         }));
+  return with_ranks(ranks_option, config.device, out, [&](const Ranks& ranks) {
+    return finish_training(out, watch_training(config.name, config.training.steps, [&](const RunProgress& progress) {
+                             return fork_run(fork, config, out, progress, stop_requested(), ranks);
+                           }));
+  });
 }
 
 const RegisterCommand command{
@@ -21,6 +24,7 @@ const RegisterCommand command{
        auto fork = std::make_shared<Fork>();
        auto directory = std::make_shared<std::string>();
        auto out = std::make_shared<std::string>();
+       auto ranks = add_ranks_option(app);
        app.description(
            "Start a run from a checkpoint of another one: with its weights, its optimizer's state, its count of steps and tokens and its "
            "place "
@@ -33,7 +37,7 @@ const RegisterCommand command{
        app.add_option("--set", fork->overrides, "Change a setting of the parent: --set training.steps=2000")->allow_extra_args(false);
        return [=] {
          fork->parent = *directory;
-         return run(*fork, *out);
+         return run(*fork, *out, *ranks);
        };
      }}};
 

@@ -14,7 +14,7 @@ namespace {
 
 /// Every failure is one line, whatever file names or other libraries put into it.
 int report(const std::string& message, int code) {
-  std::cerr << "saccade: " << cli::printable(message) << std::endl;
+  std::cerr << "saccade: " + cli::printable(message) + "\n" << std::flush;  // in one piece: ranks share the terminal
   return code;
 }
 

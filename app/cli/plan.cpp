@@ -4,6 +4,7 @@
 #include "app/cli/command.h"
 #include "app/cli/config_options.h"
 #include "app/cli/output.h"
+#include "app/cli/ranks_option.h"
 #include "models/architectures/registry.h"
 #include "models/corpus/vocabulary.h"
 #include "models/training/run_cost.h"
@@ -21,9 +22,12 @@ std::string layers_text(const Plan& plan) {
   return "\n" + table({"layers", "mixer", "parameters each", "state per token each"}, rows);
 }
 
-int run(const ConfigOptions& options, bool measure) {
+int run(const ConfigOptions& options, bool measure, const RanksOption& ranks_option) {
   const RunConfig config = options.load();
-  const Plan plan = make_plan(config, padded_vocabulary(vocabulary_of(config.data.tokenizer), config.data.vocabulary_multiple));
+  const int count = ranks_option.count(config.device);
+  if (measure && count > 1) throw UsageError("--measure times one process; plan " + std::to_string(count) + " ranks without it");
+  const Plan plan = make_plan(config, padded_vocabulary(vocabulary_of(config.data.tokenizer), config.data.vocabulary_multiple),
+                              {count, 0, 0, count, nullptr});
   nlohmann::json json = to_json(plan);
   const auto bytes = [](int64_t b) { return human_bytes(static_cast<double>(b)); };
   std::vector<std::pair<std::string, std::string>> rows{
@@ -31,6 +35,7 @@ int run(const ConfigOptions& options, bool measure) {
       {"weights", bytes(plan.weight_bytes)},
       {"gradients", bytes(plan.gradient_bytes)},
       {"optimizer", bytes(plan.optimizer_bytes)},
+      {"sums of gradients", bytes(plan.sum_bytes)},
       {"activations at the peak", bytes(plan.activation_bytes)},
       {"evaluation at its peak", bytes(plan.evaluation_bytes + plan.evaluation_host_bytes)},
       {"statistics and captures beyond the steps", bytes(plan.device_bytes() - plan.peak_bytes - plan.runtime_bytes)},
@@ -44,6 +49,7 @@ int run(const ConfigOptions& options, bool measure) {
       {"FLOPs of an evaluation", human(plan.flops_per_evaluation)},
       {"checkpoint", bytes(checkpoint_bytes(plan)) + ", " + std::to_string(checkpoints_kept(config.training)) + " kept at most"},
       {"captures", bytes(plan.capture_bytes) + " at each of " + std::to_string(captures_kept(config.training)) + " steps"}};
+  if (count > 1) rows.insert(rows.begin(), {"ranks", std::to_string(count) + "; memory is of each, rank 0, which evaluates too"});
   if (measure) {
     require_device(config, plan);
     const RunPace pace = measure_pace(config, plan);
@@ -64,8 +70,9 @@ const RegisterCommand command{
     {"plan", "Parameters, memory and FLOPs of a run, without starting it.", "saccade plan run.json --measure", [](CLI::App& app) {
        auto options = add_config_options(app);
        auto measure = std::make_shared<bool>(false);
+       auto ranks = add_ranks_option(app);
        app.add_flag("--measure", *measure, "Time steps, evaluation, statistics and captures, and estimate the duration of the run");
-       return [=] { return run(*options, *measure); };
+       return [=] { return run(*options, *measure, *ranks); };
      }}};
 
 }  // namespace

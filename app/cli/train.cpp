@@ -5,6 +5,7 @@
 #include "app/cli/command.h"
 #include "app/cli/config_options.h"
 #include "app/cli/output.h"
+#include "app/cli/ranks_option.h"
 #include "app/cli/train_progress.h"
 #include "kernels/engine/error.h"
 #include "models/architectures/registry.h"
@@ -13,21 +14,29 @@ namespace saccade::cli {
 
 namespace {
 
-int train(const ConfigOptions& options, const std::string& out) {
+int train(const ConfigOptions& options, const std::string& out, const RanksOption& ranks_option) {
   const RunConfig config = options.load();
-  return finish_training(out,
-                         watch_training(config.name.empty() ? architecture_title(config.architecture) : config.name, config.training.steps,
-                                        [&](const RunProgress& progress) { return train_run(config, out, progress, stop_requested()); }));
+  require_divisible(config.training, ranks_option.count(config.device));
+  const std::string name = config.name.empty() ? architecture_title(config.architecture) : config.name;
+  return with_ranks(ranks_option, config.device, out, [&](const Ranks& ranks) {
+    return finish_training(out, watch_training(name, config.training.steps, [&](const RunProgress& progress) {
+                             return train_run(config, out, progress, stop_requested(), ranks);
+                           }));
+  });
 }
 
-int resume(const std::string& directory, const ResumeOptions& options) {
+int resume(const std::string& directory, const ResumeOptions& options, const RanksOption& ranks_option) {
   const Run run(directory);
   const bool finished = run.info().state == RunState::finished;
   if (finished && !options.none()) throw UsageError(directory + " has finished, and a finished run is not changed: train a new one");
   if (finished && run.damage().empty()) say(directory + " had finished before; nothing is left to train");
-  return finish_training(
-      directory, watch_training(run.info().name.empty() ? run.info().title : run.info().name, run.info().steps,
-                                [&](const RunProgress& progress) { return resume_run(directory, progress, stop_requested(), options); }));
+  const std::string device = run.info().config.value("device", "auto");
+  const std::string name = run.info().name.empty() ? run.info().title : run.info().name;
+  return with_ranks(finished ? RanksOption{1, 0} : ranks_option, finished ? "cpu" : device, directory, [&](const Ranks& ranks) {
+    return finish_training(directory, watch_training(name, run.info().steps, [&](const RunProgress& progress) {
+                             return resume_run(directory, progress, stop_requested(), options, ranks);
+                           }));
+  });
 }
 
 int stop(const std::string& directory) {
@@ -40,9 +49,10 @@ int stop(const std::string& directory) {
 const RegisterCommand train_command{
     {"train", "Train a model and record the run.", "saccade train run.json --out runs/first --set training.seed=2", [](CLI::App& app) {
        auto options = add_config_options(app);
+       auto ranks = add_ranks_option(app);
        auto out = std::make_shared<std::string>();
        app.add_option("--out,-o", *out, "Run directory to create")->required();
-       return [=] { return train(*options, *out); };
+       return [=] { return train(*options, *out, *ranks); };
      }}};
 
 const RegisterCommand resume_command{
@@ -50,6 +60,7 @@ const RegisterCommand resume_command{
        auto directory = std::make_shared<std::string>();
        auto options = std::make_shared<ResumeOptions>();
        auto from = std::make_shared<int64_t>(-1);
+       auto ranks = add_ranks_option(app);
        app.description(
            "Resume a stopped or crashed run from its last checkpoint, exactly as it would have gone on. A run that diverged goes back to a "
            "checkpoint with something changed: name at least one option.");
@@ -62,7 +73,7 @@ const RegisterCommand resume_command{
        app.add_flag("--skip-batch", options->skip_batch, "Pass over the batch that the run diverged on");
        return [=] {
          if (*from >= 0) options->from = *from;
-         return resume(*directory, *options);
+         return resume(*directory, *options, *ranks);
        };
      }}};
 
