@@ -10,6 +10,7 @@
 #include "kernels/cpu/gemm.h"
 #include "kernels/engine/clock.h"
 #include "kernels/engine/device.h"
+#include "kernels/engine/gpu_communicator.h"
 #include "kernels/engine/parallel.h"
 #include "models/corpus/corpus.h"
 
@@ -74,6 +75,12 @@ std::string describe_cudnn() {
                          : version + ", for dense attention forward where it applies";
 }
 
+std::string describe_nccl() {
+  std::string why_none;
+  const std::string version = nccl_version(&why_none);
+  return version.empty() ? "none, a run has one GPU: " + why_none : version + ", for runs on several GPUs";
+}
+
 int run() {
   const Gpus gpus = find_gpus();
   const MemoryState memory = cpu_memory();
@@ -99,7 +106,7 @@ int run() {
       {"runs", describe_folder(runs_folder())},
       {"corpora", describe_folder(data_folder())},
       {"cache", describe_folder(cache_folder())}};
-  if (!gpus.json.empty()) rows.insert(rows.begin() + 3, {"cuDNN", describe_cudnn()});
+  if (!gpus.json.empty()) rows.insert(rows.begin() + 3, {{"cuDNN", describe_cudnn()}, {"NCCL", describe_nccl()}});
   for (const std::string& line : gpus.lines) rows.insert(rows.begin() + 3, {"GPU", line});
   print_result(json, version_text() + "\n\n" + list(rows));
   return 0;

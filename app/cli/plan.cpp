@@ -27,7 +27,7 @@ int run(const ConfigOptions& options, bool measure, const RanksOption& ranks_opt
   const int count = ranks_option.count(config.device);
   if (measure && count > 1) throw UsageError("--measure times one process; plan " + std::to_string(count) + " ranks without it");
   const Plan plan = make_plan(config, padded_vocabulary(vocabulary_of(config.data.tokenizer), config.data.vocabulary_multiple),
-                              {count, 0, 0, count, nullptr});
+                              {count, 0, 0, count, nullptr, ranks_option.gpus > 0});
   nlohmann::json json = to_json(plan);
   const auto bytes = [](int64_t b) { return human_bytes(static_cast<double>(b)); };
   std::vector<std::pair<std::string, std::string>> rows{

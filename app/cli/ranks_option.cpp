@@ -90,21 +90,22 @@ std::shared_ptr<RanksOption> add_ranks_option(CLI::App& app) {
 int with_ranks(const RanksOption& option, const std::string& device, const std::filesystem::path& directory,
                const std::function<int(const Ranks&)>& lead) {
   const int count = option.count(device);
-  if (count == 1) return lead({});
+  const bool on_gpus = option.gpus > 0;
+  if (count == 1) return lead({.on_gpus = on_gpus});
   const std::optional<LaunchedRank> launched = directory.empty() ? std::nullopt : launched_rank();
   if (launched) {
     if (launched->count != count)
       throw UsageError("the launcher has started " + std::to_string(launched->count) + " processes for " + std::to_string(count) +
                        " ranks; expected as many");
     if (launched->rank == 0) make_ready(directory);
-    return run_rank({count, launched->rank, launched->local, launched->local_count, nullptr}, meet(directory, *launched, kMeeting),
+    return run_rank({count, launched->rank, launched->local, launched->local_count, nullptr, on_gpus}, meet(directory, *launched, kMeeting),
                     option.timeout, directory, lead);
   }
   int code = 0;
   std::optional<RankSockets> sockets = start_rank_processes(count, kPatience, code);
   if (!sockets) return code;
   const int rank = sockets->rank;
-  return run_rank({count, rank, rank, count, nullptr}, std::move(*sockets), option.timeout, directory, lead);
+  return run_rank({count, rank, rank, count, nullptr, on_gpus}, std::move(*sockets), option.timeout, directory, lead);
 }
 
 }  // namespace saccade::cli

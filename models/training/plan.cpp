@@ -161,7 +161,9 @@ struct Planned {
 };
 Planned plan_of(const RunConfig& config, int64_t vocabulary, Engine engine, const Ranks& ranks) {
   ++plans;
-  TrainingStep step(config, vocabulary, Device::plan(engine), {ranks.count, ranks.rank, ranks.local, ranks.local_count, nullptr});
+  Ranks planned_ranks = ranks;
+  planned_ranks.communicator = nullptr;  // nothing is sent
+  TrainingStep step(config, vocabulary, Device::plan(engine), planned_ranks);
   Plan plan;
   plan.ranks = ranks.count;
   plan.vocabulary = vocabulary;
@@ -205,7 +207,7 @@ struct Wish {
 };
 Wish wish_of(const RunConfig& config, const Ranks& ranks) {
   Wish wish{find_device(rank_device(config.device, ranks)), false, {}};
-  wish.may_fall_back = config.device == "auto" && wish.device->is_cuda();
+  wish.may_fall_back = config.device == "auto" && !ranks.on_gpus && wish.device->is_cuda();
   if (!wish.may_fall_back || computes_in(config.precision, Engine::cuda)) return wish;
   return {Device::cpu(), false, "CUDA does not compute in " + config.precision};
 }
@@ -231,7 +233,7 @@ Plan make_plan(const RunConfig& config, int64_t vocabulary, const Ranks& ranks) 
   }
   Plan& plan = planned.plan;
   plan.where = wish.device;
-  plan.device = plan.where ? to_string(*plan.where) : config.device;
+  plan.device = plan.where ? to_string(*plan.where) : rank_device(config.device, ranks);
   plan.why_not_gpu = wish.why_not_gpu;
   if (plan.where) plan.memory = device_memory(*plan.where);
   return plan;
@@ -243,7 +245,7 @@ Device run_device(const RunConfig& config, int64_t vocabulary) {
 
 void require_precision(const RunConfig& config, const Ranks& ranks) {
   const Wish wish = wish_of(config, ranks);
-  parse_precision(config.precision, wish.device ? *wish.device : parse_device(config.device));
+  parse_precision(config.precision, wish.device ? *wish.device : parse_device(rank_device(config.device, ranks)));
 }
 
 int64_t planned_evaluation_bytes(const RunConfig& config, int64_t vocabulary, Engine engine, int64_t length) {
@@ -263,7 +265,7 @@ MemoryState device_memory(Device device) {
 }
 
 void require_device(const RunConfig& config, const Plan& plan) {
-  const Device device = plan.where ? *plan.where : parse_device(config.device);
+  const Device device = plan.where ? *plan.where : parse_device(plan.device.empty() ? config.device : plan.device);
   const auto require = [](int64_t bytes, Device where, const std::string& what, const std::string& advice) {
     if (const int64_t available = device_memory(where).available; bytes > available)
       throw DeviceError(what + " " + mebibytes(bytes) + " of memory on " + to_string(where) + ", " + mebibytes(available) +

@@ -9,7 +9,8 @@ int ranks_of_device(const std::string& device) {
   return range ? range->last - range->first + 1 : 1;
 }
 
-std::string rank_device(const std::string& device, const Ranks& ranks) {
+std::string rank_device(const std::string& wanted, const Ranks& ranks) {
+  const std::string device = ranks.on_gpus && wanted == "auto" ? "cuda" : wanted;
   const auto nth = [](int index) { return "cuda:" + std::to_string(index); };
   if (const std::optional<GpuRange> range = gpu_range(device)) {
     if (range->last - range->first + 1 != ranks.local_count)

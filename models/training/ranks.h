@@ -13,6 +13,7 @@ struct Ranks {
   int count = 1, rank = 0;
   int local = 0, local_count = 1;        ///< among those of this host
   Communicator* communicator = nullptr;  ///< null: one rank, or a plan for one of several
+  bool on_gpus = false;                  ///< the device `auto` is then a GPU, or an error
 };
 
 /// The config's device as one rank has it: of "cuda:0-3" and of "auto" and "cuda" with several ranks, the GPU of the rank's number on its

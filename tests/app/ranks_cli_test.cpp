@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "analysis/runs/checkpoint_file.h"
+#include "kernels/engine/device.h"
 #include "program.h"
 
 namespace saccade::test {
@@ -155,7 +156,7 @@ class RanksCliTest : public QObject {
     QFETCH(int, signal);
     QFETCH(int, rank);
     const QString run = QString("lost-%1-%2").arg(signal).arg(rank);
-    auto process = at_work(run, 4);
+    auto process = at_work(run, 4, rank == 0 ? QStringList() : QStringList{"--rank-timeout", "4"});  // once as it is by default
     const QList<pid_t> ranks = children(*process);
     QCOMPARE(ranks.size(), 4);
     QElapsedTimer time;
@@ -249,6 +250,19 @@ class RanksCliTest : public QObject {
         program_.run(QStringList{"-q", "train", program_.path("config.json"), "--out", program_.path("refused")} + arguments);
     QVERIFY2(result.code == 2 && is_one_error(result) && result.err.contains(message), qPrintable(result.err));
     QVERIFY(!QFile::exists(program_.path("refused")));
+  }
+
+  /// --gpus never falls back to the CPU.
+  void gpus_are_gpus() {
+    if (!gpus().empty()) QSKIP("this machine has a GPU");
+    for (const char* count : {"1", "2"}) {
+      const auto result = program_.run({"-q", "train", program_.path("config.json"), "--out", program_.path("no-gpu"), "--gpus", count,
+                                        "--set", "device=auto", "--set", "training.gradient_accumulation=2"});
+      QVERIFY2(result.code == 4 && result.out.isEmpty() && result.err.contains("device \"cuda\""), qPrintable(result.err));
+    }
+    const auto plan = program_.run({"--json", "plan", program_.path("config.json"), "--gpus", "2", "--set", "device=auto", "--set",
+                                    "training.gradient_accumulation=2"});
+    QVERIFY2(plan.json().value("device", "") == "cuda" && plan.json().value("ranks", 0) == 2, qPrintable(plan.out + plan.err));
   }
 
   /// Forks, cooldown branches and a divergence are rank 0's affair; the others follow.
