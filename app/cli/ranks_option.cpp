@@ -17,7 +17,7 @@ namespace saccade::cli {
 namespace {
 
 constexpr double kGrace = 8;      // seconds for a rank to end by itself when another one is lost
-constexpr double kPatience = 12;  // seconds after which the parent ends what is left
+constexpr double kPatience = 10;  // seconds after which the parent ends what is left
 constexpr double kMeeting = 300;  // seconds for the ranks that a launcher starts to come together
 
 RankWatchOptions watch_options(int rank, double timeout, const std::filesystem::path& directory) {
