@@ -262,6 +262,10 @@ RunState train_run(const RunConfig& config, const fs::path& directory, const Run
     writer.log("the CPU, not the GPU, because: " + why);
     if (progress.message) progress.message("training on the CPU: " + why);
   }
+  for (const std::string& op : input->plan.without_tensor_cores) {
+    writer.log("slow, for no kernel for tensor cores takes it: " + op);
+    if (progress.message) progress.message("slow, for no kernel for tensor cores takes it: " + op);
+  }
   return train(writer, *input, {}, progress, stop);
 }
 

@@ -8,6 +8,7 @@
 #include "kernels/engine/cuda_basic.h"
 #include "kernels/engine/interruption.h"
 #include "kernels/engine/parallel.h"
+#include "kernels/engine/plain.h"
 #include "kernels/engine/side_stream.h"
 #include "kernels/engine/transfer.h"
 
@@ -41,6 +42,13 @@ void Tape::refuse(const char* op, const std::string& why) {
   const std::string message = std::string("[") + op + "] " + why;
   if (!device().is_plan()) throw DeviceError(message);
   if (refusal_.empty()) refusal_ = message;
+}
+
+void Tape::note_tensor_cores(const char* op, DType type, bool runs_there, const std::string& sizes) {
+  if (runs_there || !device().is_plan() || !device().targets_cuda() || !tensor_core_type(type)) return;
+  const std::string note = std::string("[") + op + "] " + sizes;
+  if (std::find(without_tensor_cores_.begin(), without_tensor_cores_.end(), note) == without_tensor_cores_.end())
+    without_tensor_cores_.push_back(note);
 }
 
 void Tape::end(const char* op) {

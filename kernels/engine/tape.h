@@ -101,6 +101,12 @@ class Tape {
   /// The first refusal on `plan`, "[wkv] heads are 512 wide, a GPU takes at most 256"; empty when there was none.
   const std::string& refusal() const { return refusal_; }
 
+  /// An op says whether kernels for tensor cores take this activation type at its sizes. Where a CUDA engine would compute in a type that
+  /// they take at other sizes, this is noted on `plan`; everywhere else nothing happens. `sizes`: "keys of 48; 32, 64 and 96 have one".
+  void note_tensor_cores(const char* op, DType type, bool runs_there, const std::string& sizes);
+  /// What was noted, "[delta_rule] keys of 48; 32, 64 and 96 have one", each once.
+  const std::vector<std::string>& without_tensor_cores() const { return without_tensor_cores_; }
+
   /// Records `backward` when any input is differentiable, and marks the outputs so. Gradients of outputs are complete
   /// when it is called and are dropped after it.
   void record(std::initializer_list<Tensor> inputs, std::initializer_list<Tensor*> outputs, std::function<void(Tape&)> backward);
@@ -191,6 +197,7 @@ class Tape {
   std::unordered_map<uint64_t, Tensor> compute_copies_;
   std::map<std::string, OpTime> profile_;
   std::string refusal_;
+  std::vector<std::string> without_tensor_cores_;
   std::unique_ptr<SideStream> side_stream_;
 };
 

@@ -195,6 +195,7 @@ Planned plan_of(const RunConfig& config, int64_t vocabulary, Engine engine, cons
   add_up(plan, config.training);
   plan.state_bytes_per_token =
       std::llround(step.model().state_values_per_token() * static_cast<double>(byte_size(step.precision().activations)));
+  plan.without_tensor_cores = step.tape().without_tensor_cores();
   plan.layers = planned_layers(config.architecture, step.model(), step.precision().activations);
   return {plan, step.tape().refusal().empty() ? evaluation_refusal : step.tape().refusal()};
 }
@@ -293,6 +294,7 @@ nlohmann::json to_json(const Plan& plan) {
                         {"optimizer_bytes", plan.optimizer_bytes},
                         {"ranks", plan.ranks},
                         {"sum_bytes", plan.sum_bytes},
+                        {"without_tensor_cores", plan.without_tensor_cores},
                         {"activation_bytes", plan.activation_bytes},
                         {"peak_bytes", plan.peak_bytes},
                         {"evaluation_bytes", plan.evaluation_bytes},

@@ -46,6 +46,7 @@ struct Plan {
   Engine engine = Engine::cpu;        ///< what it was made for
   std::optional<Device> where;        ///< the device it is for; nothing for a GPU that the config names and this machine lacks
   std::string device;                 ///< its name: "cpu", "cuda:0"
+  std::vector<std::string> without_tensor_cores;  ///< ops of a GPU that has no kernel for tensor cores at their sizes
   std::string why_not_gpu;            ///< why `auto` left a GPU alone; empty otherwise
   MemoryState memory;                 ///< of that device when the plan was made, in bytes; 0 when it is not there
   std::vector<PlannedLayers> layers;  ///< of a hybrid stack, else empty

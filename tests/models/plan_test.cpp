@@ -105,6 +105,24 @@ class PlanTest : public QObject {
     QVERIFY(make_plan(config, 257).where == Device::cpu());
   }
 
+  /// Sizes that no kernel for tensor cores takes are told, once each.
+  void slow_sizes_on_a_gpu_are_named() {
+    const auto slow = [](const nlohmann::json& architecture, const std::string& precision = "bf16") {
+      RunConfig config = small_run(architecture, {}, precision, "cuda:7");
+      return make_plan(config, 257).without_tensor_cores;
+    };
+    QVERIFY(slow({{"mixer", "attention"}, {"width", 128}, {"heads", 2}}).empty());
+    QCOMPARE(slow({{"mixer", "attention"}, {"width", 96}, {"heads", 2}}),
+             (std::vector<std::string>{"[attention] heads of 48; those of 16, 32, 64 and 128 have one"}));
+    QVERIFY(slow({{"mixer", "attention"}, {"width", 96}, {"heads", 2}}, "f32").empty());
+    const auto delta = slow({{"mixer", "gated_deltanet"}, {"width", 96}, {"heads", 2}, {"key_width", 48}});
+    QCOMPARE(delta.size(), size_t{1});
+    QVERIFY2(delta[0].starts_with("[delta_rule] keys of 48 and values of "), delta[0].c_str());
+    QCOMPARE(slow({{"host", "rwkv"}, {"mixer", "rwkv6"}, {"width", 96}, {"heads", 2}}).size(), size_t{1});
+    QVERIFY(slow({{"host", "rwkv"}, {"mixer", "rwkv6"}, {"width", 128}, {"heads", 2}}).empty());
+    QVERIFY(!slow({{"mixer", "mamba2"}, {"width", 96}, {"heads", 4}}).empty());
+  }
+
   void steps_are_really_timed() {
     const RunConfig config = small_run({{"heads", 2}});
     const RunPace pace = measure_pace(config, make_plan(config, 257));

@@ -180,6 +180,8 @@ void PlanView::showPlan(const Plan& plan, int64_t embeddings) {
   QStringList notes{looks_ahead.empty() ? tr("✓ causal: no position sees its future")
                                         : tr("Not causal: %1").arg(QString::fromStdString(looks_ahead))};
   if (config_.data.ood.empty()) notes << tr("No domain is out of distribution: only the pre-training loss will be measured.");
+  for (const std::string& op : plan.without_tensor_cores)
+    notes << tr("Slow, for no kernel for tensor cores takes it: %1").arg(QString::fromStdString(op));
   notes << layer_lines(plan.layers);
   notes_->setText(notes.join(QLatin1Char('\n')));
   showTime();

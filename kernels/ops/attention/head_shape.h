@@ -34,6 +34,9 @@ struct HeadShape {
 /// UsageError where they are not; `op` names the op in it.
 HeadShape head_shape(const char* op, const Tensor& q, const Tensor& k, const Tensor& v);
 
+/// Tape::note_tensor_cores of the head width.
+void note_head_width(Tape& tape, const char* op, const HeadShape& shape, DType type);
+
 /// Throws UsageError for a negative window.
 void check_window(const char* op, const ScoreOptions& options);
 

@@ -74,6 +74,9 @@ DeltaRuleOutput delta_rule(Tape& tape, const DeltaRule& in) {
   if (in.state.want_end) out.end = tape.empty({in.q.dim(0), in.q.dim(2), in.q.dim(3), in.v.dim(3)}, accumulation_dtype(in.v.dtype()));
   const Tensor end = in.state.in_place ? in.state.start : out.end;
   cuda::DeltaChunks chunks;
+  tape.note_tensor_cores("delta_rule", in.v.dtype(), cuda::delta_chunk_sizes(in),
+                         "keys of " + std::to_string(in.q.dim(3)) + " and values of " + std::to_string(in.v.dim(3)) +
+                             "; keys of 32, 64 or 96 with values of a multiple of 32 have one");
   if (tape.device().targets_cuda() && cuda::has_delta_chunks(in)) chunks = cuda::DeltaChunks(tape, in);
   tape.run(
       "delta_rule", cost(in, 1, 1),

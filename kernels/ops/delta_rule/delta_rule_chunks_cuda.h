@@ -8,6 +8,12 @@ namespace saccade::cuda {
 
 constexpr int64_t kDeltaChunkShared = 163 << 10;  ///< most bytes of shared memory of a kernel of the chunk form
 
+/// Whether it has a kernel for these keys and values.
+inline bool delta_chunk_sizes(const DeltaRule& in) {
+  const int64_t keys = in.q.dim(3);
+  return (keys == 32 || keys == 64 || keys == 96) && in.v.dim(3) % 32 == 0;
+}
+
 /// The chunk form of the delta rule on tensor cores, in bf16 (arXiv:2412.06464, section 3.3), chunks of 64. With G the
 /// running sum of g inside a chunk, Γ_ij = e^{G_i − G_j} for j ≤ i, N what lies below the diagonal of (k kᵀ) ∘ Γ, and
 /// T = (I + diag(β) N)⁻¹ diag(β):
@@ -18,9 +24,8 @@ constexpr int64_t kDeltaChunkShared = 163 << 10;  ///< most bytes of shared memo
 /// Padding tokens at the end of a chunk are zero, with log decay zero.
 /// The plain form runs instead on GPUs with less shared memory per block.
 inline bool has_delta_chunks(const DeltaRule& in) {
-  const int64_t keys = in.q.dim(3), values = in.v.dim(3);
-  return tensor_core_type(in.v.dtype()) && in.q.dim(1) >= kChunkTokens / 2 && (keys == 32 || keys == 64 || keys == 96) &&
-         values % 32 == 0 && kDeltaChunkShared <= shared_memory_per_block();
+  return tensor_core_type(in.v.dtype()) && in.q.dim(1) >= kChunkTokens / 2 && delta_chunk_sizes(in) &&
+         kDeltaChunkShared <= shared_memory_per_block();
 }
 
 /// Saved for backward, and workspace of the backward pass.

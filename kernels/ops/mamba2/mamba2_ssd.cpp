@@ -252,6 +252,9 @@ Mamba2Output mamba2_ssd(Tape& tape, const Mamba2Ssd& in) {
   cuda::Mamba2Saved saved;
   if (tape.device().targets_cuda()) {
     const cuda::Mamba2Workspace workspace = cuda::mamba2_workspace(tape, in);
+    tape.note_tensor_cores("mamba2_ssd", in.x.dtype(), cuda::runs_on_tensor_cores(workspace.form),
+                           "states of " + std::to_string(in.b.dim(3)) + " and heads of " + std::to_string(in.x.dim(3)) +
+                               "; states of a multiple of 8 up to 128 with heads of 32 or 64 have one");
     saved = {workspace.form, {workspace.scratch.scores, workspace.scratch.given}};
     tape.run(
         "mamba2_ssd", cost(in, sizes(in).flops(), 2), [] {}, [&] { cuda::mamba2_ssd(tape.stream(), in, workspace, out.y, end); });

@@ -67,6 +67,9 @@ Tensor taylor_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tens
   const cpu::TaylorAttention in{q, k, v, state};
   Tensor o = tape.empty(v.shape(), v.dtype());
   const Tensor denominator = tape.empty({q.dim(0), q.dim(2), q.dim(1)}, accumulation_dtype(v.dtype()));
+  tape.note_tensor_cores("taylor_attention", v.dtype(), cuda::taylor_on_tensor_cores(q, v),
+                         "features of " + std::to_string(q.dim(3)) + " and values of " + std::to_string(v.dim(3)) +
+                             "; features of 16 with values of 32 or 64 have one");
   cuda::TaylorSegments segments;
   if (tape.device().targets_cuda() && !state && cuda::taylor_in_segments(q, v, segment))
     segments = {segment, tape.empty({q.dim(0) * q.dim(2), (q.dim(1) - 1) / segment, taylor_features(q.dim(3)), v.dim(3) + 1}, DType::f32)};

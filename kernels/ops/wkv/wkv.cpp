@@ -77,6 +77,7 @@ Wkv wkv(Tape& tape, const Tensor& r, const Tensor& k, const Tensor& v, const Ten
   const int64_t n = in.shape.width;
   if (tape.device().targets_cuda() && n > cuda::kMaxWkvWidth)
     tape.refuse("wkv", "heads are " + std::to_string(n) + " wide, a GPU takes at most " + std::to_string(cuda::kMaxWkvWidth));
+  tape.note_tensor_cores("wkv", r.dtype(), cuda::wkv_in_chunks(in), "heads of " + std::to_string(n) + "; those of 32 and 64 have one");
   Wkv out{tape.empty(v.shape(), v.dtype()), tape.empty({in.shape.batch, in.shape.heads, n, n}, accumulation_dtype(v.dtype()))};
   const Tensor carried = tape.device().targets_cuda() ? cuda::wkv_carried(tape, in) : Tensor();
   tape.run(

@@ -49,6 +49,7 @@ Wkv7 wkv7(Tape& tape, const Tensor& r, const Tensor& log_w, const Tensor& k, con
   const int64_t n = in.shape.width;
   Wkv7 out{tape.empty(v.shape(), v.dtype()), tape.empty({in.shape.batch, in.shape.heads, n, n}, accumulation_dtype(v.dtype()))};
   cuda::Wkv7Chunks chunks;
+  tape.note_tensor_cores("wkv7", v.dtype(), n == 32 || n == 64, "heads of " + std::to_string(n) + "; those of 32 and 64 have one");
   if (tape.device().targets_cuda() && cuda::has_wkv7_chunks(in)) chunks = cuda::Wkv7Chunks(tape, in);
   tape.run(
       "wkv7", cost(in, 9, 7), [&] { dispatch(v.dtype(), [&](auto zero) { cpu::wkv7_forward<decltype(zero)>(in, out.y, out.state); }); },
