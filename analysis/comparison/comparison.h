@@ -46,6 +46,9 @@ std::optional<double> ood_at(const Trajectory& trajectory, double pretraining_lo
 std::optional<double> common_loss(const std::vector<const Run*>& runs, const PretrainingLoss& loss = {});
 /// The same of trajectories; those without points do not count.
 std::optional<double> lowest_common_loss(const std::vector<Trajectory>& trajectories);
+/// The lowest loss that the first group and the most others have passed, a group with all of its trajectories. Nothing where the first has
+/// none, or, of several, passed none with another. Groups without points do not count.
+std::optional<double> widest_common_loss(const std::vector<std::vector<Trajectory>>& groups);
 
 struct ComparisonRow {
   std::string title;

@@ -167,15 +167,46 @@ std::optional<double> common_loss(const std::vector<const Run*>& runs, const Pre
   return common_of(whole.empty() ? reaches : whole);
 }
 
-std::optional<double> lowest_common_loss(const std::vector<Trajectory>& trajectories) {
-  double lowest_of_all = -INFINITY, start = INFINITY;
+namespace {
+
+/// What all trajectories of a group have passed: from `start` down to `lowest`.
+struct Passed {
+  double start = INFINITY, lowest = -INFINITY;
+  bool at(double loss) const { return lowest <= loss && loss <= start; }
+};
+
+Passed passed_by(const std::vector<Trajectory>& trajectories) {
+  Passed passed;
   for (const Trajectory& t : trajectories) {
     if (t.pretraining.empty()) continue;
-    lowest_of_all = std::max(lowest_of_all, *std::min_element(t.pretraining.begin(), t.pretraining.end()));
-    start = std::min(start, t.pretraining.front());
+    passed.lowest = std::max(passed.lowest, *std::min_element(t.pretraining.begin(), t.pretraining.end()));
+    passed.start = std::min(passed.start, t.pretraining.front());
   }
-  if (!std::isfinite(lowest_of_all) || lowest_of_all > start) return {};
-  return lowest_of_all;
+  return passed;
+}
+
+}  // namespace
+
+std::optional<double> lowest_common_loss(const std::vector<Trajectory>& trajectories) {
+  const Passed passed = passed_by(trajectories);
+  if (!std::isfinite(passed.lowest) || passed.lowest > passed.start) return {};
+  return passed.lowest;
+}
+
+std::optional<double> widest_common_loss(const std::vector<std::vector<Trajectory>>& groups) {
+  std::vector<Passed> all;
+  for (const std::vector<Trajectory>& group : groups)
+    if (const Passed passed = passed_by(group); std::isfinite(passed.lowest) || all.empty()) all.push_back(passed);
+  if (all.empty() || !std::isfinite(all.front().lowest)) return {};
+  std::optional<double> widest;
+  int64_t most = all.size() > 1 ? 1 : 0;  // the first alone is no comparison
+  for (const Passed& candidate : all) {
+    const double loss = candidate.lowest;
+    if (!std::isfinite(loss) || !all.front().at(loss)) continue;
+    const int64_t here = std::count_if(all.begin(), all.end(), [&](const Passed& p) { return p.at(loss); });
+    if (here > most || (widest && here == most && loss < *widest)) most = here, widest = loss;
+  }
+  return widest;
 }
 
 }  // namespace saccade

@@ -9,7 +9,8 @@
 #include "analysis/comparison/look_ahead.h"
 #include "analysis/figures/palette.h"
 #include "analysis/runs/run_info.h"
-#include "analysis/studies/report_numbers.h"
+#include "analysis/studies/report_entries.h"
+#include "analysis/studies/report_equal_loss.h"
 #include "kernels/engine/error.h"
 
 namespace saccade {
@@ -21,42 +22,11 @@ using Cells = std::vector<CellNumbers>;
 
 constexpr double kWantedError = 0.005;  ///< nats: of a paired difference over sequences
 
-std::string format(const char* pattern, double value) {
-  if (!std::isfinite(value)) return "–";
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), pattern, value);
-  return text.data();
-}
-
-ReportEntry words(const std::string& text) { return {text, std::nan(""), {}}; }
-ReportEntry count(int64_t value) { return {std::to_string(value), static_cast<double>(value), {}}; }
-
-/// What a cell's seeds give, in their order.
-template <class F>
-std::vector<double> values_of(const CellNumbers& cell, F value) {
-  std::vector<double> values;
-  for (const SeedNumbers& seed : cell.seeds) values.push_back(value(seed));
-  return values;
-}
-
-std::vector<std::string> sources_of(const CellNumbers& cell) {
-  std::vector<std::string> sources;
-  for (const SeedNumbers& seed : cell.seeds) sources.push_back(seed.source());
-  return sources;
-}
-
 std::vector<std::string> training_sources(const CellNumbers& cell) {
   std::vector<std::string> sources;
   for (const SeedNumbers& seed : cell.seeds)
     sources.push_back("runs/" + seed.run + ", the last 20 steps up to " + std::to_string(seed.end.step) + ", training batches");
   return sources;
-}
-
-/// "3.4120 ± 0.0100 [±0.0248]": mean, standard deviation, half of the 95 % interval.
-ReportEntry entry_of(const Repeated& r, std::vector<std::string> sources) {
-  std::string text = format("%.4f", r.mean);
-  if (r.deviation) text += " ± " + format("%.4f", *r.deviation) + " [±" + format("%.4f", *r.half_95) + "]";
-  return {text, r.mean, std::move(sources), r};
 }
 
 template <class F>
@@ -71,8 +41,6 @@ std::string losses_words(const StudyView& view, const ReportNumbers& numbers) {
       numbers.whole_split ? "the whole " + split + " split" : split + " split, " + std::to_string(numbers.tokens) + " tokens";
   return "Losses: nats per token, " + text + " of every domain, the checkpoint at each run's end.";
 }
-
-constexpr const char* kIntervals = "± standard deviation over seeds, [±] half of the 95 % interval of the mean (Student t).";
 
 constexpr const char* kSequences =
     "± sequences: standard error of the loss over the sequences evaluated, which all rows share; differences are far more exact (table of "
@@ -113,69 +81,6 @@ ReportTable end_table(const StudyView& view, const ReportNumbers& numbers) {
         return at == s.end.domains.end() ? std::nan("") : at->second;
       }));
     table.rows.push_back(std::move(row));
-  }
-  return table;
-}
-
-std::optional<double> equal_loss(const Cells& cells) {
-  std::vector<Trajectory> all;
-  for (const CellNumbers& cell : cells)
-    for (const SeedNumbers& seed : cell.seeds) all.push_back(seed.trajectory);
-  return lowest_common_loss(all);
-}
-
-/// OOD losses of a cell's seeds at a pre-training loss; NaN where a seed never crossed it.
-std::vector<double> ood_at_equal(const CellNumbers& cell, double loss) {
-  return values_of(cell, [&](const SeedNumbers& s) { return ood_at(s.trajectory, loss).value_or(std::nan("")); });
-}
-
-std::string read_from(const CellNumbers& cell) {
-  const auto ends = std::count_if(cell.seeds.begin(), cell.seeds.end(), [](const SeedNumbers& s) { return s.branch_ends; });
-  if (cell.seeds.empty()) return "–";
-  return static_cast<size_t>(ends) == cell.seeds.size() ? "branch ends" : ends == 0 ? "mid-schedule" : "partly mid-schedule";
-}
-
-/// The points that a seed is read between.
-std::string equal_source(const SeedNumbers& seed) {
-  std::string steps;
-  for (const double step : seed.trajectory.step) steps += (steps.empty() ? "" : " ") + format("%.0f", step);
-  if (!seed.branch_ends) steps = "evaluations up to " + format("%.0f", seed.trajectory.step.empty() ? 0 : seed.trajectory.step.back());
-  const std::string split = seed.branch_ends ? seed.split : "validation";  // branches are evaluated anew where ends are
-  return "runs/" + seed.run + ", " + (seed.branch_ends ? "branch ends at steps " : "") + steps + ", " + split + " split";
-}
-
-std::vector<std::string> equal_sources(const CellNumbers& cell) {
-  std::vector<std::string> sources;
-  for (const SeedNumbers& seed : cell.seeds) sources.push_back(equal_source(seed));
-  return sources;
-}
-
-/// The split that losses at equal pre-training loss are of: "test", "validation", or both.
-std::string equal_split(const Cells& cells) {
-  std::set<std::string> splits;
-  for (const CellNumbers& cell : cells)
-    for (const SeedNumbers& seed : cell.seeds) splits.insert(seed.branch_ends ? seed.split : "validation");
-  return splits.size() > 1 ? "validation or test" : splits.empty() ? "validation" : *splits.begin();
-}
-
-ReportTable equal_table(const Cells& cells) {
-  const std::optional<double> loss = equal_loss(cells);
-  const std::string at = loss ? format("%.4f", *loss) : "equal";
-  ReportTable table{"equal-loss",
-                    "OOD loss at equal pre-training loss",
-                    {"", "seeds", "OOD loss at " + at, "against first", "read from"},
-                    {},
-                    {kIntervals, "Equal pre-training loss: the lowest mean loss of the training domains (" + equal_split(cells) +
-                                     " split) that every run has reached, in nats per token; interpolated between branch ends, or, "
-                                     "mid-schedule, between evaluations at a learning rate that had not "
-                                     "fallen yet."}};
-  if (!loss) table.notes.push_back("There is no pre-training loss that all runs have passed, so none at which to compare.");
-  double first = std::nan("");
-  for (const CellNumbers& cell : cells) {
-    const Repeated r = repeated(loss ? ood_at_equal(cell, *loss) : std::vector<double>{});
-    if (&cell == &cells.front()) first = r.mean;
-    ReportEntry difference{format("%+.4f", r.mean - first), r.mean - first, equal_sources(cell)};
-    table.rows.push_back({words(cell.name), count(r.count), entry_of(r, equal_sources(cell)), difference, words(read_from(cell))});
   }
   return table;
 }
@@ -260,6 +165,7 @@ struct Difference {
   std::vector<std::string> sources;
 };
 
+/// value(seed, cell): of the seeds of `cell` and of the first one, in their comparison.
 template <class F>
 std::vector<Difference> differences_to_first(const Cells& cells, F value, bool ood, bool at_end) {
   std::vector<Difference> list;
@@ -270,7 +176,7 @@ std::vector<Difference> differences_to_first(const Cells& cells, F value, bool o
     for (const SeedNumbers& mine : cells[i].seeds)
       for (const SeedNumbers& other : cells.front().seeds) {
         if (mine.seed != other.seed) continue;
-        a.push_back(value(mine)), b.push_back(value(other));
+        a.push_back(value(mine, cells[i])), b.push_back(value(other, cells[i]));
         const double error = at_end ? paired_sequence_error(mine, other, ood) : std::nan("");
         squares += error * error;
         d.sources.push_back((at_end ? mine.source() : equal_source(mine)) + " − " + (at_end ? other.source() : equal_source(other)));
@@ -311,18 +217,23 @@ ReportTable difference_table(const StudyView& view, const ReportNumbers& numbers
        "p: "
        "paired t test, two-sided; Holm's correction over the lines of one loss. Seeds: how many more would bring the interval off zero, if "
        "mean and deviation stayed as they are. Error over sequences: standard error of the difference on the same "
-       "sequences, where they were evaluated anew."}};
+       "sequences, where they were evaluated anew. OOD at equal loss: each pair at the lowest pre-training loss that all seeds of both have "
+       "passed."}};
   const auto add = [&](const std::string& what, bool ood, bool at_end, auto value) {
     add_differences(table, what, differences_to_first(cells, value, ood, at_end), numbers.whole_split);
   };
-  add("in-domain", false, true, [](const SeedNumbers& s) { return s.end.validation; });
-  add("OOD", true, true, [](const SeedNumbers& s) { return s.end.ood; });
-  if (const auto loss = equal_loss(cells))
-    add("OOD at equal loss", true, false, [&](const SeedNumbers& s) { return ood_at(s.trajectory, *loss).value_or(std::nan("")); });
+  using Seed = SeedNumbers;
+  using Cell = CellNumbers;
+  add("in-domain", false, true, [](const Seed& s, const Cell&) { return s.end.validation; });
+  add("OOD", true, true, [](const Seed& s, const Cell&) { return s.end.ood; });
+  add("OOD at equal loss", true, false, [&](const Seed& s, const Cell& cell) {
+    const std::optional<double> loss = equal_loss(cells.front(), cell);
+    return loss ? ood_at(s.trajectory, *loss).value_or(std::nan("")) : std::nan("");
+  });
   if (!view.study.equal || view.study.equal->what != StudyEqual::What::seconds || !can.seconds) return table;
   if (const auto amount = equal_amount(cells, Spent::seconds))
     for (const bool ood : {false, true})
-      add(ood ? "OOD at equal seconds" : "in-domain at equal seconds", ood, false, [&](const SeedNumbers& s) {
+      add(ood ? "OOD at equal seconds" : "in-domain at equal seconds", ood, false, [&](const Seed& s, const Cell&) {
         const auto at = losses_at(s.course(Spent::seconds), *amount);
         return !at ? std::nan("") : ood ? at->ood : at->pretraining;
       });
@@ -581,7 +492,7 @@ std::vector<ReportTable> tables_of(const StudyView& view, const ReportNumbers& n
   std::vector<ReportTable> tables;
   for (const std::string& name : view.study.tables) {
     if (name == "end") tables.push_back(end_table(view, numbers));
-    if (name == "equal-loss") tables.push_back(equal_table(cells));
+    if (name == "equal-loss") tables.push_back(equal_loss_table(cells));
     if (name == "equal-cost") tables.push_back(cost_equal_table(cells, can));
     if (name == "differences" && cells.size() > 1) tables.push_back(difference_table(view, numbers, can));
     if (name == "tuning") tables.push_back(tuning_table(view));

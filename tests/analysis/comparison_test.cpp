@@ -58,6 +58,19 @@ class ComparisonTest : public QObject {
     QVERIFY(trajectory(Run(path("gaps")), "none").step.empty());
   }
 
+  void leavesOutGroupsThatMeetNoOther() {
+    const auto falls = [](double from, double to) { return Trajectory{{from, to}, {from + 1, to + 1}, {1, 2}}; };
+    const std::vector<Trajectory> first{falls(3.5, 3.1), falls(3.4, 3.0)}, ahead{falls(3.2, 2.9)}, behind{falls(4.0, 3.3)}, never{{}};
+    QCOMPARE(widest_common_loss({first, ahead}).value(), 3.1);
+    QCOMPARE(widest_common_loss({first, behind}).value(), 3.3);
+    QVERIFY(!lowest_common_loss({first[0], first[1], ahead[0], behind[0]}));
+    QCOMPARE(widest_common_loss({first, ahead, behind}).value(), 3.1);  // one each: the lower one
+    QCOMPARE(widest_common_loss({first, ahead, behind, never, {falls(4.0, 3.35)}}).value(), 3.35);
+    QVERIFY(!widest_common_loss({first, {falls(5, 4)}}));
+    QVERIFY(!widest_common_loss({ahead, behind}));
+    QVERIFY(!widest_common_loss({never, behind}));
+  }
+
   void comparesAtTheLowestLossAllHaveReached() {
     const auto runs = write({{.seed = 1}, {.mixer = "top1_chunk", .seed = 1, .steps = 100, .offset = 0.25}});
     const auto pointers = pointers_to(runs);
