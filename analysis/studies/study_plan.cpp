@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "kernels/engine/clock.h"
 #include "kernels/engine/error.h"
 #include "models/corpus/vocabulary.h"
 #include "models/training/plan.h"
@@ -15,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kLongestStep = 5e11;  ///< FLOPs of a step that is still timed on a CPU: some ten seconds
+constexpr double kLongestStep = 1e11;  ///< FLOPs of a step that is still timed on a CPU: some two seconds
 
 /// Times every distinct model once.
 class Stopwatch {
@@ -39,6 +40,11 @@ class Stopwatch {
       note = "a step is too long to be timed on the CPU";
       return {};
     }
+    if (now() - began_ > options_.measure_seconds) {
+      note = "not timed: models before it have taken " + std::to_string(static_cast<int>(options_.measure_seconds)) +
+             " s, and --measure-seconds allows more";
+      return {};
+    }
     try {
       require_device(config, plan);
       if (options_.say) options_.say("timing a step of " + config.name);
@@ -51,6 +57,7 @@ class Stopwatch {
 
  private:
   const PlanOptions& options_;
+  const double began_ = now();
   std::map<std::string, RunPace> known_;
 };
 

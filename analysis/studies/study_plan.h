@@ -22,7 +22,8 @@ struct StudyPlan {
   bool may_extend = false;                                    ///< tuning may add runs
 };
 struct PlanOptions {
-  bool measure = true;  ///< time steps and evaluation of every distinct model
+  bool measure = true;          ///< time steps and evaluation of every distinct model
+  double measure_seconds = 60;  ///< no further model is timed once it has taken so long
   std::function<void(const std::string&)> say = {};
 };
 /// Throws UsageError, DataError (a tokenizer that is not there).

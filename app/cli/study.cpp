@@ -31,6 +31,7 @@ struct Options {
   std::optional<double> budget;
   std::optional<int64_t> limit, jobs;
   bool measure = true, wait = false;
+  double measure_seconds = PlanOptions{}.measure_seconds;
   int64_t rows = 0;
 };
 
@@ -65,7 +66,7 @@ int plan(const Options& options) {
   const Study study = begun ? read_study_folder(options.study) : load_study(find_study(options.study), options.overrides);
   const fs::path folder = begun ? fs::path(options.study) : folder_to_start(study, options);
   const StudyView view = holds_study(folder) ? view_study(study, run_summaries(folder), read_study_state(folder)) : view_study(study, {});
-  const StudyPlan plan = plan_study(view, {options.measure, say});
+  const StudyPlan plan = plan_study(view, {options.measure, options.measure_seconds, say});
   print_result(to_json(plan, options.budget), to_text(plan, options.budget));
   return 0;
 }
@@ -309,6 +310,9 @@ const RegisterCommand command{
          add_overrides(sub, o);
          sub.add_option("--budget", o->budget, "Hours of training: say how many runs fit")->check(CLI::PositiveNumber);
          sub.add_flag("!--no-measure", o->measure, "Do not time training steps");
+         sub.add_option("--measure-seconds", o->measure_seconds, "Time no further model once timing has taken so long")
+             ->check(CLI::NonNegativeNumber)
+             ->capture_default_str();
        });
        add("start", "Put a study's runs into the queue of their device.", start, [=](CLI::App& sub, const Shared& o) {
          add_study(sub, o, file);

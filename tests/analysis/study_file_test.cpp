@@ -301,6 +301,21 @@ class StudyFileTest : public QObject {
     QVERIFY(to_text(plan_study(view, options), {}).find("warning: " + view.cells[1].short_of) != std::string::npos);
   }
 
+  void timingEndsAtItsLimit() {
+    const Json file{{"question", "?"},
+                    {"base", "transformer-pp-tiny"},
+                    {"axes", Json::array({{{"setting", "architecture.layers"}, {"values", {1, 2}}}})}};
+    const StudyView view = view_study(parse(file), {});
+    PlanOptions options;
+    options.measure_seconds = 0;
+    const StudyPlan none = plan_study(view, options);
+    QVERIFY(std::isnan(none.seconds));
+    QVERIFY2(none.cells[1].note.starts_with("not timed"), none.cells[1].note.c_str());
+    const StudyPlan timed = plan_study(view, {});
+    QVERIFY(timed.seconds > 0);
+    QVERIFY(timed.cells[1].note.empty());
+  }
+
   void unreachableParametersSayHowNear() {
     const Json file{{"question", "?"},
                     {"base", "transformer-pp-tiny"},
