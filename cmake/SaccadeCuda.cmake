@@ -29,7 +29,8 @@ function(saccade_cuda target)
   endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/*.cu ${CMAKE_SOURCE_DIR}/kernels/*.cuh)
   target_sources(${target} PRIVATE ${sources})
-  target_compile_definitions(${target} PUBLIC SACCADE_CUDA)
+  # Nothing above the room is compiled otherwise, with CUDA or without.
+  target_compile_definitions(${target} PRIVATE SACCADE_CUDA)
   if(CUDNN_INCLUDE)
     target_compile_definitions(${target} PRIVATE SACCADE_CUDNN)
     target_include_directories(${target} SYSTEM PRIVATE ${CUDNN_INCLUDE})
@@ -38,5 +39,5 @@ function(saccade_cuda target)
   # CMake 3.25 does not know that nvcc speaks C++20.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 --expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra>)
   # The runtime is linked in; cuBLASLt is loaded when a GPU is used (kernels/cuda/runtime/cublas.cpp).
-  target_link_libraries(${target} PUBLIC CUDA::cudart_static ${CMAKE_DL_LIBS})
+  target_link_libraries(${target} PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
 endfunction()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -164,6 +165,14 @@ StudyAxis setting_axis(const Json& object, const std::string& pointer) {
   return axis;
 }
 
+/// A case whose name is a number is a point of a numeric axis: several settings that change together.
+std::optional<double> number_of(const std::string& name) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size() || !std::isfinite(number)) return {};
+  return number;
+}
+
 StudyAxis case_axis(const Json& object, const std::string& pointer) {
   check_known_keys(object, {"name", "cases"}, pointer);
   StudyAxis axis;
@@ -174,7 +183,9 @@ StudyAxis case_axis(const Json& object, const std::string& pointer) {
     const std::string at = pointer + "/cases/" + std::to_string(i);
     check_known_keys(cases[i], {"name", "base", "set"}, at);
     StudyAxis::Value entry;
-    entry.label = slug(text_of(required(cases[i], "name", at, "a short name"), at + "/name"));
+    const std::string name = text_of(required(cases[i], "name", at, "a short name"), at + "/name");
+    entry.number = number_of(name);
+    entry.label = (entry.number ? slug(axis.name) + "-" : "") + slug(name);
     if (cases[i].contains("base")) entry.base = text_of(cases[i].at("base"), at + "/base"), static_cast<void>(preset_config(entry.base));
     if (cases[i].contains("set")) entry.settings = assignments(cases[i].at("set"), at + "/set");
     axis.values.push_back(std::move(entry));

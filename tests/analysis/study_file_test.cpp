@@ -133,6 +133,20 @@ class StudyFileTest : public QObject {
     QCOMPARE(view.wanted[3].run.config.training.seed, 2);
   }
 
+  void casesNamedByNumbersAreANumericAxis() {
+    Json file = small_study();
+    file["axes"] = Json::array({{{"name", "width"},
+                                 {"cases", Json::array({{{"name", "32"}, {"set", {{"architecture.width", 32}, {"architecture.heads", 2}}}},
+                                                        {{"name", "1e2"}},
+                                                        {{"name", "8 heads"}, {"set", {{"architecture.heads", 8}}}}})}}});
+    const Study study = parse(file);
+    QCOMPARE(study.axes[0].values[0].number, std::optional<double>(32));
+    QCOMPARE(study.axes[0].values[0].label, "width-32");
+    QCOMPARE(study.axes[0].values[1].number, std::optional<double>(100));
+    QVERIFY(!study.axes[0].values[2].number);
+    QCOMPARE(study.axes[0].values[2].label, "8-heads");
+  }
+
   void basesAreAnAxis() {
     Json file{{"question", "?"},
               {"base", "transformer-pp-tiny"},
