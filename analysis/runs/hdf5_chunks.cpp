@@ -67,30 +67,20 @@ void unshuffle(const uint8_t* from, uint8_t* to, size_t count, size_t element) {
     for (size_t i = 0; i < count; ++i) to[i * element + byte] = from[byte * count + i];
 }
 
-/// Puts a checksum of the first `size` bytes behind them.
-void seal(std::vector<uint8_t>& stored, size_t size) {
-  stored.resize(size + kChecksum);
-  const uint32_t checksum = fletcher32(stored.data(), size);
-  for (size_t i = 0; i < kChecksum; ++i) stored[size + i] = static_cast<uint8_t>(checksum >> (8 * i));
-}
-
 /// What is stored of a chunk; empty where zlib has no memory. Beyond the data set's end a chunk holds zeros.
 std::vector<uint8_t> filtered(const Chunked& shape, const std::vector<hsize_t>& offset, const void* values, int level) {
   const size_t count = product(shape.chunk), bytes = count * shape.element;
-  std::vector<uint8_t> plain(bytes + kChecksum, 0);
+  std::vector<uint8_t> plain(bytes, 0), shuffled(bytes);
   each_run(shape, offset, [&](hsize_t outside, hsize_t inside, hsize_t run) {
     std::memcpy(plain.data() + inside * shape.element, static_cast<const uint8_t*>(values) + outside * shape.element, run * shape.element);
   });
-  if (!shape.deflated) {
-    seal(plain, bytes);
-    return plain;
-  }
-  std::vector<uint8_t> shuffled(bytes);
   shuffle(plain.data(), shuffled.data(), count, shape.element);
   uLongf size = compressBound(bytes);
   std::vector<uint8_t> stored(size + kChecksum);
   if (compress2(stored.data(), &size, shuffled.data(), bytes, level) != Z_OK) return {};
-  seal(stored, size);
+  const uint32_t checksum = fletcher32(stored.data(), size);
+  for (size_t i = 0; i < kChecksum; ++i) stored[size + i] = static_cast<uint8_t>(checksum >> (8 * i));
+  stored.resize(size + kChecksum);
   return stored;
 }
 
@@ -105,20 +95,22 @@ struct Stored {
 bool take_apart(const Stored& chunk, const Chunked& shape, const std::vector<hsize_t>& offset, void* values) {
   const std::vector<uint8_t>& stored = chunk.bytes;
   const size_t count = product(shape.chunk), bytes = count * shape.element;
-  if (stored.size() < kChecksum || (chunk.left_out & (shape.deflated ? ~2u : ~0u)) != 0) return false;
+  if (stored.size() < kChecksum || (chunk.left_out & ~2u) != 0) return false;
   const size_t size = stored.size() - kChecksum;
   uint32_t checksum = 0;
   for (size_t i = 0; i < kChecksum; ++i) checksum |= static_cast<uint32_t>(stored[size + i]) << (8 * i);
   if (checksum != fletcher32(stored.data(), size)) return false;
-  const bool inflates = shape.deflated && chunk.left_out == 0;
-  if (!inflates && size != bytes) return false;
-  std::vector<uint8_t> shuffled(inflates ? bytes : 0), plain(shape.deflated ? bytes : 0);
+  std::vector<uint8_t> shuffled(bytes), plain(bytes);
   uLongf got = bytes;
-  if (inflates && (uncompress(shuffled.data(), &got, stored.data(), size) != Z_OK || got != bytes)) return false;
-  if (shape.deflated) unshuffle(inflates ? shuffled.data() : stored.data(), plain.data(), count, shape.element);
-  const uint8_t* from = shape.deflated ? plain.data() : stored.data();
+  if (chunk.left_out == 0) {
+    if (uncompress(shuffled.data(), &got, stored.data(), size) != Z_OK || got != bytes) return false;
+  } else {
+    if (size != bytes) return false;
+    std::copy_n(stored.begin(), bytes, shuffled.begin());
+  }
+  unshuffle(shuffled.data(), plain.data(), count, shape.element);
   each_run(shape, offset, [&](hsize_t outside, hsize_t inside, hsize_t run) {
-    std::memcpy(static_cast<uint8_t*>(values) + outside * shape.element, from + inside * shape.element, run * shape.element);
+    std::memcpy(static_cast<uint8_t*>(values) + outside * shape.element, plain.data() + inside * shape.element, run * shape.element);
   });
   return true;
 }

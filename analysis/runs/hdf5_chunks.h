@@ -6,16 +6,14 @@
 
 namespace saccade::h5 {
 
-/// A data set of several chunks: extents and chunk in elements, and the bytes of one. Its filters are shuffle, deflate and Fletcher32, in
-/// that order, or Fletcher32 alone.
+/// A data set of several chunks: extents and chunk in elements, and the bytes of one. Its filters are shuffle, deflate and Fletcher32, in that order.
 struct Chunked {
   std::vector<hsize_t> extent, chunk;
   size_t element = 0;
-  bool deflated = true;
 };
 
 /// Writes all values (row-major), or reads them: as H5Dwrite and H5Dread do, which filter one chunk after the other, but several chunks
-/// at a time. `level` is deflate's, where it is deflated. Negative on an error, like HDF5's own.
+/// at a time. `level` is deflate's. Negative on an error, like HDF5's own.
 herr_t write_chunks(hid_t set, const Chunked& shape, const void* values, int level);
 herr_t read_chunks(hid_t set, const Chunked& shape, void* values);
 

@@ -60,20 +60,17 @@ std::vector<hsize_t> chunk_dims(const std::vector<hsize_t>& dims, size_t element
 
 bool several_chunks(const Chunked& shape) { return shape.chunk != shape.extent; }
 
-/// What the data set is, where it has the filters and the type that are written here.
-std::optional<Chunked> chunked(const Id& set, hid_t type) {
+/// What the data set is, where it has the filters and the type that are written here with deflate.
+std::optional<Chunked> deflated(const Id& set, hid_t type) {
   const Id layout(H5Dget_create_plist(set), H5Pclose), stored(H5Dget_type(set), H5Tclose), space(H5Dget_space(set), H5Sclose);
-  if (H5Tequal(stored, type) <= 0 || H5Pget_layout(layout) != H5D_CHUNKED) return {};
-  const std::vector<H5Z_filter_t> packed{H5Z_FILTER_SHUFFLE, H5Z_FILTER_DEFLATE, H5Z_FILTER_FLETCHER32}, plain{H5Z_FILTER_FLETCHER32};
-  std::vector<H5Z_filter_t> filters;
-  for (int i = 0; i < H5Pget_nfilters(layout); ++i) {
+  if (H5Tequal(stored, type) <= 0 || H5Pget_layout(layout) != H5D_CHUNKED || H5Pget_nfilters(layout) != 3) return {};
+  constexpr std::array kFilters = {H5Z_FILTER_SHUFFLE, H5Z_FILTER_DEFLATE, H5Z_FILTER_FLETCHER32};
+  for (unsigned i = 0; i < kFilters.size(); ++i) {
     unsigned flags = 0;
     size_t values = 0;
-    filters.push_back(H5Pget_filter2(layout, static_cast<unsigned>(i), &flags, &values, nullptr, 0, nullptr, nullptr));
+    if (H5Pget_filter2(layout, i, &flags, &values, nullptr, 0, nullptr, nullptr) != kFilters[i]) return {};
   }
-  if (filters != packed && filters != plain) return {};
   Chunked shape;
-  shape.deflated = filters == packed;
   shape.extent.resize(static_cast<size_t>(H5Sget_simple_extent_ndims(space)));
   shape.chunk.resize(shape.extent.size());
   H5Sget_simple_extent_dims(space, shape.extent.data(), nullptr);
@@ -176,7 +173,7 @@ void Group::write_raw(const std::string& name, const void* values, size_t count,
   const Id space(checked(H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr), "bad shape", name), H5Sclose);
   const Id layout = property_list(H5P_DATASET_CREATE), on_the_way = property_list(H5P_LINK_CREATE);
   H5Pset_create_intermediate_group(on_the_way, 1);
-  Chunked shape{extent, {}, H5Tget_size(type), deflate > 0};
+  Chunked shape{extent, {}, H5Tget_size(type)};
   if (count > 0) {
     shape.chunk = chunk_dims(extent, shape.element);
     checked(H5Pset_chunk(layout, static_cast<int>(shape.chunk.size()), shape.chunk.data()), "bad chunks", name);
@@ -187,7 +184,7 @@ void Group::write_raw(const std::string& name, const void* values, size_t count,
     checked(H5Pset_fletcher32(layout), "no Fletcher32 filter", name);
   }
   Id set(checked(H5Dcreate2(id_, name.c_str(), type, space, on_the_way, layout, H5P_DEFAULT), "cannot create", name), H5Dclose);
-  if (count > 0 && several_chunks(shape))
+  if (count > 0 && deflate > 0 && several_chunks(shape))
     checked(write_chunks(set, shape, values, deflate), "cannot write", name);
   else if (count > 0)
     checked(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), "cannot write", name);
@@ -269,7 +266,7 @@ void Group::read_raw(const std::string& name, void* values, size_t bytes, hid_t 
   const Id set = data_set(name);
   require_numbers(set, name, type);
   if (!budget_)  // written by this process, so that there is nothing to guard against
-    if (const std::optional<Chunked> shape = chunked(set, type); shape && several_chunks(*shape)) {
+    if (const std::optional<Chunked> shape = deflated(set, type); shape && several_chunks(*shape)) {
       checked(read_chunks(set, *shape, values), "unreadable data", name);
       return;
     }
