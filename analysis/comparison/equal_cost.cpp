@@ -55,8 +55,10 @@ struct Span {
   bool meets(const Span& other) const { return where == other.where && begin < other.end && other.begin < end; }
 };
 
-bool is_below(const std::filesystem::path& directory, const std::filesystem::path& other) {
-  return directory.string().starts_with(other.string() + "/");
+/// One run, or a run and its branch.
+bool same_family(const Span& a, const Span& b) {
+  const std::string one = a.directory.string(), other = b.directory.string();
+  return one == other || one.starts_with(other + "/") || other.starts_with(one + "/");
 }
 
 std::optional<Span> span_of(const RunInfo& info) {
@@ -146,12 +148,11 @@ std::vector<std::string> shared_time(const std::vector<const RunInfo*>& runs) {
     if (std::optional<Span> span = span_of(*run)) spans.push_back(std::move(*span));
   }
   if (hosts.size() > 1) words.push_back("seconds are of several machines: " + joined(hosts, ", "));
+  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
   std::set<size_t> beside;
   for (size_t i = 0; i < spans.size(); ++i)
-    for (size_t k = 0; k < i; ++k) {
-      const bool family = is_below(spans[i].directory, spans[k].directory) || is_below(spans[k].directory, spans[i].directory);
-      if (spans[i].directory != spans[k].directory && !family && spans[i].meets(spans[k])) beside.insert({i, k});
-    }
+    for (size_t k = i + 1; k < spans.size() && spans[k].begin < spans[i].end; ++k)
+      if (spans[i].meets(spans[k]) && !same_family(spans[i], spans[k])) beside.insert({i, k});
   if (!beside.empty())
     words.push_back("seconds: " + std::to_string(beside.size()) + " of " + std::to_string(runs.size()) +
                     " runs were at work on one device at the same time, which makes them longer than they are alone");

@@ -331,7 +331,10 @@ void write_captures(const std::filesystem::path& path, const std::vector<Capture
     file.root().set_attribute("format_version", kFormat);
     file.root().set_attribute("sample_count", static_cast<int64_t>(captures.size()));
     if (!captures.empty()) file.root().set_attribute("default", "sample0");
-    for (size_t i = 0; i < captures.size(); ++i) write_sample(file.root(), i, captures[i]);
+    for (size_t i = 0; i < captures.size(); ++i) {
+      write_sample(file.root(), i, captures[i]);
+      file.begin_write_back();
+    }
     file.close();
     size_t samples = 0, equal = 0;
     each_sample(aside, h5::Origin::this_process, [&](const h5::Group& group) {

@@ -4,6 +4,8 @@
 #include <array>
 #include <bit>
 #include <cstdlib>
+#include <cstring>
+#include <future>
 
 #include "analysis/runs/files.h"
 #include "analysis/runs/hdf5.h"
@@ -51,6 +53,10 @@ class ContentDigest {
     add(to_string(tensor.dtype()));
     add(to_string(tensor.shape()));
     add({static_cast<const char*>(tensor.raw()), static_cast<size_t>(tensor.bytes())});
+  }
+  void add_tensors(const std::vector<TensorGroup>& folders) {
+    for (const TensorGroup& folder : folders)
+      for (const NamedTensor& named : folder.tensors) add_tensor(folder.name, named.name, named.tensor);
   }
   void add_choices(const ProbedChoices& sequences) {
     for (const std::vector<ChosenSources>& sequence : sequences)
@@ -182,16 +188,14 @@ std::vector<TensorGroup> folders_of(const TrainingState& state) {
   return folders;
 }
 
-/// Reads everything through; `keep` collects the tensors.
-Checkpoint read_checked(const std::filesystem::path& path, bool keep, h5::Origin origin) {
-  const h5::Reader file(path, origin);
+Checkpoint read_checked(const std::filesystem::path& path) {
+  const h5::Reader file(path);
   Checkpoint checkpoint = read_header(file.root());
   ContentDigest digest;
   digest.add_header(checkpoint);
   std::vector<TensorGroup>& groups = checkpoint.state.optimizer;
   each_tensor(file.root(), [&](const std::string& folder, NamedTensor named) {
     digest.add_tensor(folder, named.name, named.tensor);
-    if (!keep) return;
     if (folder != kWeights && (groups.empty() || groups.back().name != folder)) groups.push_back({folder, {}});
     (folder == kWeights ? checkpoint.state.weights : groups.back().tensors).push_back(std::move(named));
   });
@@ -201,9 +205,18 @@ Checkpoint read_checked(const std::filesystem::path& path, bool keep, h5::Origin
   return checkpoint;
 }
 
-std::string write_file(const std::filesystem::path& path, const Checkpoint& checkpoint) {
+std::string digest_of(const Checkpoint& checkpoint, const std::vector<TensorGroup>& folders) {
   ContentDigest digest;
   digest.add_header(checkpoint);
+  digest.add_tensors(folders);
+  digest.add_choices(checkpoint.choices);
+  return digest.finish();
+}
+
+/// The SHA-256 that was written, which is made beside.
+std::string write_file(const std::filesystem::path& path, const Checkpoint& checkpoint) {
+  const std::vector<TensorGroup> folders = folders_of(checkpoint.state);
+  auto digest = std::async([&] { return digest_of(checkpoint, folders); });  // here, in the end, where no thread can be started
   h5::Writer file(path);
   write_header(file.root(), checkpoint);
   std::vector<std::string> names;
@@ -212,19 +225,41 @@ std::string write_file(const std::filesystem::path& path, const Checkpoint& chec
   std::vector<std::string> groups;
   for (const TensorGroup& group : checkpoint.state.optimizer) groups.push_back(group.name);
   file.root().write_texts(kGroups, groups);
-  for (const TensorGroup& folder : folders_of(checkpoint.state)) {
+  for (const TensorGroup& folder : folders) {
     const h5::Group group = file.root().create(folder.name);
-    for (const NamedTensor& named : folder.tensors) {
-      write_tensor(group, named);
-      digest.add_tensor(folder.name, named.name, named.tensor);
-    }
+    for (const NamedTensor& named : folder.tensors) write_tensor(group, named);
+    file.begin_write_back();
   }
   write_choices(file.root(), checkpoint.choices);
-  digest.add_choices(checkpoint.choices);
-  const std::string sha256 = digest.finish();
+  std::string sha256 = digest.get();
   file.root().set_attribute("sha256", sha256);
   file.close();
   return sha256;
+}
+
+bool same_bytes(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() && std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.bytes())) == 0;
+}
+
+/// Reads a file back, which has to hold what was written, value for value.
+void require_written(const std::filesystem::path& path, const Checkpoint& written, const std::string& sha256) {
+  const h5::Reader file(path, h5::Origin::this_process);
+  Checkpoint back = read_header(file.root());
+  back.choices = read_choices(file.root());
+  std::vector<std::pair<std::string, const NamedTensor*>> tensors;
+  const std::vector<TensorGroup> folders = folders_of(written.state);
+  for (const TensorGroup& folder : folders)
+    for (const NamedTensor& named : folder.tensors) tensors.emplace_back(folder.name, &named);
+  size_t read = 0, same = 0;
+  each_tensor(file.root(), [&](const std::string& folder, const NamedTensor& named) {
+    if (read < tensors.size()) {
+      const auto& [wanted, tensor] = tensors[read];
+      same += folder == wanted && named.name == tensor->name && same_bytes(named.tensor, tensor->tensor);
+    }
+    ++read;
+  });
+  const bool rest = digest_of(back, {}) == digest_of(written, {}) && file.root().text_attribute("sha256") == sha256;
+  if (!rest || read != tensors.size() || same != read) throw DataError(path.string() + ": read back another checkpoint than written");
 }
 
 int64_t bytes_of(const Checkpoint& checkpoint) {
@@ -240,16 +275,11 @@ int64_t bytes_of(const Checkpoint& checkpoint) {
 
 void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint) {
   require_free_space(path.parent_path(), bytes_of(checkpoint), "checkpoint " + path.filename().string());
-  replace_file(path, [&](const std::filesystem::path& aside) {
-    const std::string written = write_file(aside, checkpoint);
-    read_checked(aside, false, h5::Origin::this_process);
-    if (h5::Reader(aside, h5::Origin::this_process).root().text_attribute("sha256") != written)
-      throw DataError(path.string() + ": read back another checkpoint than written");
-  });
+  replace_file(path, [&](const std::filesystem::path& aside) { require_written(aside, checkpoint, write_file(aside, checkpoint)); });
 }
 
 std::string checkpoint_hash(const std::filesystem::path& path) { return h5::Reader(path).root().text_attribute("sha256"); }
 
-Checkpoint read_checkpoint(const std::filesystem::path& path) { return read_checked(path, true, h5::Origin::anyone); }
+Checkpoint read_checkpoint(const std::filesystem::path& path) { return read_checked(path); }
 
 }  // namespace saccade

@@ -108,9 +108,12 @@ Writer::Writer(const std::filesystem::path& path)
       file_(create_file(path, at_)),
       root_(open_root(file_, path), path.string(), "/", nullptr) {}
 
+void Writer::begin_write_back() const { ::sync_file_range(at_.get(), 0, 0, SYNC_FILE_RANGE_WRITE); }
+
 void Writer::close() {
   root_ = Group(Id(), root_.file(), "/", nullptr);
   if (H5Fflush(file_, H5F_SCOPE_GLOBAL) < 0 || file_.close() < 0) fail_file(root_.file(), "cannot finish writing");
+  begin_write_back();
 }
 
 Reader::Reader(const std::filesystem::path& path, Origin origin)

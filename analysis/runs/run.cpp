@@ -30,8 +30,10 @@ nlohmann::json experiment_of_run(const RunInfo& info) {
 }  // namespace
 
 struct Run::Impl {
-  Impl(const fs::path& directory, const RunDetail& wanted)
-      : detail(wanted), info(read_run_info(directory)), journal(directory / "journal.jsonl"), history(wanted.most_points) {
+  Impl(const fs::path& directory, const RunDetail& wanted) : Impl(directory, wanted, version_of(directory / "run.json")) {}
+  /// `are`: of run.json before it is read.
+  Impl(const fs::path& directory, const RunDetail& wanted, std::pair<ino_t, int64_t> are)
+      : detail(wanted), info(read_run_info(directory)), journal(directory / "journal.jsonl"), history(wanted.most_points), identity(are) {
     take_experiment();
     if (detail.outline) begin_at_the_end();
   }
@@ -89,11 +91,13 @@ struct Run::Impl {
 
   std::string find_damage() const;
 
-  std::pair<ino_t, int64_t> file_identity(const char* name) const {
+  /// A file and when it was written; nothing where there is none.
+  static std::pair<ino_t, int64_t> version_of(const fs::path& path) {
     struct stat state {};
-    if (::stat((info.directory / name).c_str(), &state) != 0) return {};
+    if (::stat(path.c_str(), &state) != 0) return {};
     return {state.st_ino, state.st_mtim.tv_sec * 1'000'000'000 + state.st_mtim.tv_nsec};
   }
+  std::pair<ino_t, int64_t> file_identity(const char* name) const { return version_of(info.directory / name); }
   /// True when notes.json was replaced; one that cannot be read takes nothing but the notes.
   bool poll_notes() {
     const std::pair<ino_t, int64_t> now = file_identity("notes.json");
@@ -110,10 +114,9 @@ struct Run::Impl {
 
   /// Reads run.json when it was replaced; true when it was.
   bool read_info() {
-    struct stat state {};
     const fs::path path = info.directory / "run.json";
-    if (::stat(path.c_str(), &state) != 0) throw_file_error("read", path);
-    const std::pair<ino_t, int64_t> now{state.st_ino, state.st_mtim.tv_sec * 1'000'000'000 + state.st_mtim.tv_nsec};
+    const std::pair<ino_t, int64_t> now = version_of(path);
+    if (now.first == 0) throw_file_error("read", path);
     if (now == identity) return false;
     info = read_run_info(info.directory);
     take_experiment();

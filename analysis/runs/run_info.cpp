@@ -148,7 +148,13 @@ RunInfo read_run_info(const fs::path& directory) {
 }
 
 std::string last_written(const fs::path& directory) try {
-  return parse_json_text(read_text(directory / "run.json"), "run.json").value("updated", "");
+  static constexpr std::string_view kUpdated = "\n  \"updated\": \"";  // as write_run_info writes it; no text in it has a line's end
+  const std::string text = read_text(directory / "run.json");
+  if (const size_t at = text.find(kUpdated); at != std::string::npos) {
+    const size_t begin = at + kUpdated.size();
+    return text.substr(begin, text.find('"', begin) - begin);
+  }
+  return parse_json_text(text, "run.json").value("updated", "");
 } catch (const std::exception&) {
   return {};
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <csignal>
 #include <cstring>
 
@@ -102,6 +103,18 @@ void DeviceQueue::ensure_worker(const fs::path& program) const {
   if (worker() || state.paused || state.entries.empty()) return;
   start_detached({program.string(), "-q", "queue", "work", "--device", device_}, log_file());
 }
+
+int64_t parse_jobs(const std::string& text) {
+  constexpr int64_t kMost = 64;
+  if (text == "auto") return kJobsAsPays;
+  int64_t jobs = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), jobs);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || jobs < 1 || jobs > kMost)
+    throw UsageError(text + " is no number of runs at a time; expected auto, or a number from 1 to " + std::to_string(kMost));
+  return jobs;
+}
+
+std::string jobs_text(int64_t jobs) { return jobs == kJobsAsPays ? "auto" : std::to_string(jobs); }
 
 int64_t enqueue_study(const DeviceQueue& queue, const fs::path& study) {
   int64_t id = 0;

@@ -16,10 +16,13 @@ struct QueueEntry {
   std::string added;                ///< UTC
 };
 
+/// As many runs at a time as pay: on a GPU by what they make together (DeviceSharing), on the CPU by its cores.
+inline constexpr int64_t kJobsAsPays = 0;
+
 struct QueueState {
   bool paused = false;
   bool stop_runs = false;  ///< while paused: those at work stop at a checkpoint
-  int64_t jobs = 1;        ///< runs at a time, as far as the memory of the device reaches
+  int64_t jobs = 1;        ///< runs at a time, as far as the memory of the device reaches; kJobsAsPays
   int64_t next_id = 1;
   std::vector<QueueEntry> entries;  ///< in their order
 };
@@ -52,6 +55,10 @@ class DeviceQueue {
   std::string device_;
   std::filesystem::path folder_;
 };
+
+/// "auto" or a number from 1 to 64, and back. Throws UsageError.
+int64_t parse_jobs(const std::string& text);
+std::string jobs_text(int64_t jobs);
 
 /// Adds a study, unless it is there already. The study's id.
 int64_t enqueue_study(const DeviceQueue& queue, const std::filesystem::path& study);

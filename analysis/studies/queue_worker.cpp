@@ -3,13 +3,16 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <map>
 #include <thread>
 
 #include "analysis/runs/run_info.h"
 #include "analysis/studies/file_lock.h"
+#include "analysis/studies/pace_watch.h"
 #include "analysis/studies/study_folder.h"
 #include "analysis/training/training_run.h"
 #include "kernels/engine/error.h"
@@ -34,6 +37,12 @@ struct Candidate {
   fs::path directory, study;  ///< study: empty for a run that stands in the queue itself
   nlohmann::json config;      ///< null for a run that has begun
   fs::path config_file, log;
+  bool alone = false;  ///< of a study that compares seconds: shares the device with nothing where that is not asked for
+
+  /// Empty for a begun run that cannot be read: taking it up will say why.
+  nlohmann::json resolved() const try { return config.is_null() ? read_run_info(directory).config : config; } catch (const Error&) {
+    return nlohmann::json::object();
+  }
 };
 
 struct Job {
@@ -41,7 +50,16 @@ struct Job {
   int process = 0;
   int64_t bytes = 0;        ///< of device memory, as planned; 0: not asked
   int64_t step_before = 0;  ///< of the run when this process took it up
+  int64_t threads = 0;      ///< of the CPU; 0: all
+  std::string model = {};   ///< model_of() its config
   bool told_to_stop = false;
+};
+
+/// A run of the queue's entries that a process trains which an earlier worker started.
+struct OtherJob {
+  fs::path directory;
+  int64_t threads = 0;
+  std::string model;
 };
 
 struct KnownStudy {
@@ -67,10 +85,17 @@ std::string last_line(const fs::path& log) try {
   return "it said nothing";
 }
 
-int64_t device_bytes(const nlohmann::json& config) {
+/// 0 where it cannot be told: the run will say why.
+int64_t device_bytes(const nlohmann::json& config) try {
   const RunConfig run = resolve_config(config, "run");
   return make_plan(run, vocabulary_of(run.data.tokenizer)).device_bytes();
+} catch (const Error&) {
+  return 0;
 }
+
+int64_t threads_of(const nlohmann::json& config) { return config.value("threads", int64_t{0}); }
+
+int64_t cores() { return std::max<int64_t>(1, static_cast<int64_t>(std::thread::hardware_concurrency())); }
 
 bool ended(RunState state) { return state == RunState::finished || state == RunState::diverged; }
 
@@ -80,10 +105,14 @@ struct QueueWorker::Impl {
   DeviceQueue queue;
   fs::path program;
   std::function<void(const std::string&)> say;
-  std::vector<Job> jobs;
-  std::map<fs::path, KnownStudy> studies;
-  std::map<fs::path, int> crashes;
-  int64_t others = 0;  ///< runs of the queue's entries that processes train which an earlier worker started
+  bool by_pace = false;  ///< kJobsAsPays means what it means on a GPU
+  std::vector<Job> jobs = {};
+  std::map<fs::path, KnownStudy> studies = {};
+  std::map<fs::path, int> crashes = {};
+  std::vector<OtherJob> others = {};
+  int64_t waiting = 0;  ///< runs that could be started
+  DeviceSharing sharing = {};
+  PaceWatch paces = {};
 
   void remove_entry(int64_t id) const {
     queue.edit([&](QueueState& state) { std::erase_if(state.entries, [&](const QueueEntry& e) { return e.id == id; }); });
@@ -114,7 +143,7 @@ struct QueueWorker::Impl {
   std::optional<Candidate> of_run(const QueueEntry& entry) {
     if (is_mine(entry.directory)) return {};
     if (is_live(entry.directory)) {
-      ++others;
+      add_other(entry.directory);
       return {};
     }
     Candidate next{entry.id, entry.directory.filename().string(), entry.directory, {}, {}, {}, {}};
@@ -128,6 +157,7 @@ struct QueueWorker::Impl {
       return {};
     }
     if (!holds_run(entry.directory)) next.config = entry.config;
+    ++waiting;
     return next;
   }
 
@@ -147,14 +177,18 @@ struct QueueWorker::Impl {
     const StudyView& study = view(entry.directory);
     const auto directory_of = [&](const WantedRun& wanted) { return entry.directory / "runs" / wanted.name; };
     for (const WantedRun& wanted : study.wanted)
-      if (wanted.status == WantedRun::Status::live && !is_mine(directory_of(wanted))) ++others;
-    for (const WantedRun* wanted : study.ready()) {
+      if (wanted.status == WantedRun::Status::live && !is_mine(directory_of(wanted))) add_other(directory_of(wanted));
+    const std::vector<const WantedRun*> ready = study.ready();
+    for (size_t i = 0; i < ready.size(); ++i) {
+      const WantedRun* wanted = ready[i];
       const fs::path directory = directory_of(*wanted);
       if (is_mine(directory) || is_live(directory)) continue;
+      waiting += static_cast<int64_t>(ready.size() - i);
       Candidate next{entry.id, wanted->name, directory, entry.directory, {}, {}, {}};
       next.config_file = entry.directory / "configs" / (wanted->name + ".json");
       next.log = entry.directory / "logs" / (wanted->name + ".txt");
       if (!holds_run(directory)) next.config = to_json(wanted->run.config);
+      next.alone = study.study.equal && study.study.equal->what == StudyEqual::What::seconds;
       return next;
     }
     const bool mine = std::any_of(jobs.begin(), jobs.end(), [&](const Job& job) { return job.what.entry == entry.id; });
@@ -167,8 +201,15 @@ struct QueueWorker::Impl {
     return {};
   }
 
+  void add_other(const fs::path& directory) try {
+    const nlohmann::json config = read_run_info(directory).config;
+    others.push_back({directory, threads_of(config), model_of(config)});
+  } catch (const Error&) {  // nobody knows what it takes
+    others.push_back({directory, 0, directory.string()});
+  }
+
   std::optional<Candidate> next(const QueueState& state) {
-    others = 0;
+    others.clear(), waiting = 0;
     std::optional<Candidate> first;
     for (const QueueEntry& entry : state.entries) {  // all, for `others`
       std::optional<Candidate> candidate = entry.kind == "study" ? of_study(entry) : of_run(entry);
@@ -177,34 +218,94 @@ struct QueueWorker::Impl {
     return first;
   }
 
+  bool on_cpu() const { return queue.device() == "cpu"; }
+
+  /// Threads of the CPU for a run that begins beside those at work; nothing where they have all cores. What waits begins with equal shares.
+  std::optional<int64_t> cores_for(const Candidate& candidate) const {
+    int64_t left = cores();
+    const auto take = [&](int64_t threads) { left -= threads > 0 ? threads : cores(); };
+    for (const Job& job : jobs) take(job.threads);
+    for (const OtherJob& other : others) take(other.threads);
+    if (left <= 0) return {};
+    const int64_t own = threads_of(candidate.resolved());
+    if (own > left) return {};
+    return own > 0 ? own : std::max<int64_t>(1, left / std::clamp<int64_t>(waiting, 1, left));
+  }
+
+  std::vector<RunAtWork> at_work() const {
+    std::vector<RunAtWork> runs;
+    for (const Job& job : jobs) runs.push_back({job.what.directory, job.model});
+    for (const OtherJob& other : others) runs.push_back({other.directory, other.model});
+    return runs;
+  }
+
+  /// Measures what the runs at work make together, and says what another one has brought.
+  void watch_paces() try {
+    const std::vector<RunAtWork> runs = at_work();
+    paces.follow(runs);
+    if (paces.poll(sharing) == 0 || runs.size() < 2) return;
+    std::vector<std::string> models;
+    for (const RunAtWork& run : runs) models.push_back(run.model);
+    const auto together = static_cast<int64_t>(runs.size());
+    if (const std::optional<double> gain = sharing.gain(models, together)) {
+      std::array<char, 96> text{};
+      std::snprintf(text.data(), text.size(), "%d runs at a time make %.2f times the tokens a second of %d", static_cast<int>(together),
+                    *gain, static_cast<int>(together - 1));
+      say(text.data());
+    }
+  } catch (const Error& error) {
+    say(std::string("paces are not known: ") + error.what());
+  }
+
+  /// Whether the queue's wish for runs at a time lets one more begin beside those at work.
+  bool may_share(const Candidate& candidate, int64_t most) const {
+    if (most != kJobsAsPays) return static_cast<int64_t>(jobs.size() + others.size()) < most;
+    if (candidate.alone || std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return job.what.alone; })) return false;
+    if (on_cpu() && !by_pace) return cores_for(candidate).has_value();
+    std::vector<std::string> models;
+    for (const RunAtWork& run : at_work()) models.push_back(run.model);
+    return sharing.may_add(models);
+  }
+
   /// One run always may; more as far as `most` and the memory go, by the plans of all of them and by what is free now.
   bool fits(const Candidate& candidate, int64_t most, int64_t& bytes) {
-    const int64_t running = static_cast<int64_t>(jobs.size()) + others;
-    if (most <= 1 || running >= most) return running == 0;
-    bytes = device_bytes(candidate.config.is_null() ? read_run_info(candidate.directory).config : candidate.config);
-    if (running == 0) return true;
+    const bool first = jobs.empty() && others.empty();
+    if (!first && !may_share(candidate, most)) return false;
+    if (most == 1) return true;
+    bytes = device_bytes(candidate.resolved());
+    if (first) return true;
     int64_t planned = bytes;
     for (const Job& job : jobs) planned += job.bytes;
     const MemoryState memory = device_memory(parse_device(queue.device()));
     return planned <= memory.total - memory.total / 20 && bytes + bytes / 10 <= memory.available;
   }
 
+  /// For a run that may have company; 0: as its config says.
+  int64_t share_of_cores(const Candidate& candidate, int64_t most) const {
+    if (most == 1 || threads_of(candidate.resolved()) > 0) return 0;
+    if (most != kJobsAsPays) return std::max<int64_t>(1, cores() / most);
+    return on_cpu() && !candidate.alone && !by_pace ? cores_for(candidate).value_or(0) : 0;
+  }
+
   void start(const Candidate& candidate, int64_t most, int64_t bytes) {
     remove_run_file(candidate.log);
+    const nlohmann::json config = candidate.resolved();
+    const bool begins = !candidate.config.is_null();
+    int64_t threads = threads_of(config);
     std::vector<std::string> command{program.string(), "-q"};
-    if (candidate.config.is_null()) {
+    if (!begins) {
       command.insert(command.end(), {"resume", candidate.directory.string()});
     } else {
       replace_text(candidate.config_file, candidate.config.dump(2) + "\n");
       command.insert(command.end(), {"train", candidate.config_file.string(), "--out", candidate.directory.string()});
-      if (most > 1 && candidate.config.value("threads", int64_t{0}) == 0) {  // the same bytes for any number of threads
-        const int64_t share = std::max<int64_t>(1, static_cast<int64_t>(std::thread::hardware_concurrency()) / most);
+      if (const int64_t share = share_of_cores(candidate, most); share > 0) {  // the same bytes for any number of threads
+        threads = share;
         command.insert(command.end(), {"--set", "threads=" + std::to_string(share)});
       }
     }
     const int64_t before = step_of(candidate.directory);
-    jobs.push_back({candidate, start_detached(command, candidate.log), bytes, before});
-    say(candidate.name + (candidate.config.is_null() ? ": taken up from step " + std::to_string(before) : ": started"));
+    jobs.push_back({candidate, start_detached(command, candidate.log), bytes, before, threads, model_of(config)});
+    say(candidate.name + (begins ? ": started" : ": taken up from step " + std::to_string(before)));
   }
 
   void give_up(const Candidate& what, const std::string& why) {
@@ -289,6 +390,7 @@ struct QueueWorker::Impl {
       const QueueState state = queue.read();
       if (state.paused) return;
       const std::optional<Candidate> candidate = next(state);
+      if (state.jobs == kJobsAsPays && (by_pace || !on_cpu())) watch_paces();
       int64_t bytes = 0;
       if (!candidate || !fits(*candidate, state.jobs, bytes)) return;
       start_if_wanted(*candidate, state.jobs, bytes);
@@ -306,8 +408,8 @@ struct QueueWorker::Impl {
   }
 };
 
-QueueWorker::QueueWorker(DeviceQueue queue, fs::path program, std::function<void(const std::string&)> say)
-    : impl_(std::make_unique<Impl>(Impl{std::move(queue), std::move(program), std::move(say), {}, {}, {}})) {}
+QueueWorker::QueueWorker(DeviceQueue queue, fs::path program, std::function<void(const std::string&)> say, bool by_pace)
+    : impl_(std::make_unique<Impl>(Impl{std::move(queue), std::move(program), std::move(say), by_pace})) {}
 QueueWorker::~QueueWorker() = default;
 
 void QueueWorker::work(const std::atomic<bool>& stop) {

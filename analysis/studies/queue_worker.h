@@ -12,7 +12,8 @@ namespace saccade {
 /// another process works it.
 class QueueWorker {
  public:
-  QueueWorker(DeviceQueue queue, std::filesystem::path program, std::function<void(const std::string&)> say);
+  /// `by_pace`: also on the CPU, kJobsAsPays goes by what runs make together.
+  QueueWorker(DeviceQueue queue, std::filesystem::path program, std::function<void(const std::string&)> say, bool by_pace = false);
   ~QueueWorker();
   void work(const std::atomic<bool>& stop);
 

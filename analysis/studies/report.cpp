@@ -217,7 +217,8 @@ ReportTable difference_table(const StudyView& view, const ReportNumbers& numbers
        "p: "
        "paired t test, two-sided; Holm's correction over the lines of one loss. Seeds: how many more would bring the interval off zero, if "
        "mean and deviation stayed as they are. Error over sequences: standard error of the difference on the same "
-       "sequences, where they were evaluated anew. OOD at equal loss: each pair at the lowest pre-training loss that all seeds of both have "
+       "sequences, where they were evaluated anew. OOD at equal loss: each pair at the lowest pre-training loss that all seeds of both "
+       "have "
        "passed."}};
   const auto add = [&](const std::string& what, bool ood, bool at_end, auto value) {
     add_differences(table, what, differences_to_first(cells, value, ood, at_end), numbers.whole_split);
@@ -230,6 +231,9 @@ ReportTable difference_table(const StudyView& view, const ReportNumbers& numbers
     const std::optional<double> loss = equal_loss(cells.front(), cell);
     return loss ? ood_at(s.trajectory, *loss).value_or(std::nan("")) : std::nan("");
   });
+  table.notes.push_back("saccade study seeds " + view.study.name +
+                        " N --cell NAME … trains N more seeds of cells; the first cell's are needed "
+                        "for pairs.");
   if (!view.study.equal || view.study.equal->what != StudyEqual::What::seconds || !can.seconds) return table;
   if (const auto amount = equal_amount(cells, Spent::seconds))
     for (const bool ood : {false, true})

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "analysis/runs/files.h"
 #include "analysis/runs/record_json.h"
@@ -11,6 +12,7 @@
 #include "analysis/runs/run_lock.h"
 #include "analysis/studies/cells.h"
 #include "kernels/engine/error.h"
+#include "kernels/engine/parallel.h"
 #include "models/config_text.h"
 
 namespace saccade {
@@ -204,31 +206,55 @@ RunSummary summarize(const fs::path& directory) {
   return summary;
 }
 
+namespace {
+
+/// A run folder as it stands, and what is told of it.
+struct Entry {
+  fs::path directory;
+  std::string name, stamp, problem;
+  std::optional<RunSummary> summary;
+};
+
+std::vector<Entry> entries_of(const fs::path& study) {
+  std::vector<Entry> entries;
+  std::error_code none;
+  for (const auto& found : fs::directory_iterator(study / "runs", none)) {
+    Entry entry{found.path(), found.path().filename().string(), stamp_of(found.path()), {}, {}};
+    if (!entry.stamp.empty()) entries.push_back(std::move(entry));  // else a run that has not begun
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  return entries;
+}
+
+}  // namespace
+
 std::vector<RunSummary> run_summaries(const fs::path& study, std::vector<std::string>* problems) {
   const fs::path file = study / "index.json";
   const Json known = read_index(file);
+  std::vector<Entry> entries = entries_of(study);
+  const auto is_known = [&](const Entry& entry) { return known.contains(entry.name) && known.at(entry.name).at("stamp") == entry.stamp; };
+  parallel_for(static_cast<int64_t>(entries.size()), [&](int64_t i) {
+    Entry& entry = entries[static_cast<size_t>(i)];
+    try {
+      entry.summary = is_known(entry) ? summary_from(entry.name, known.at(entry.name)) : summarize(entry.directory);
+    } catch (const std::exception& error) {
+      entry.problem = error.what();
+    }
+  });
   Json index = Json::object();
   std::vector<RunSummary> runs;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(study / "runs", none)) {
-    const std::string name = entry.path().filename().string(), stamp = stamp_of(entry.path());
-    if (stamp.empty()) continue;  // a run that has not begun
-    try {
-      if (known.contains(name) && known.at(name).at("stamp") == stamp) {
-        runs.push_back(summary_from(name, known.at(name)));
-        index[name] = known.at(name);
-        continue;
-      }
-      runs.push_back(summarize(entry.path()));
-      if (!runs.back().ended()) continue;
-      index[name] = to_json(runs.back());
-      index[name]["stamp"] = stamp;
-    } catch (const std::exception& error) {
-      if (problems) problems->emplace_back(error.what());
+  for (Entry& entry : entries) {
+    if (!entry.summary) {
+      if (problems) problems->push_back(entry.problem);
+      continue;
     }
+    if (entry.summary->ended()) {
+      index[entry.name] = to_json(*entry.summary);
+      index[entry.name]["stamp"] = entry.stamp;
+    }
+    runs.push_back(std::move(*entry.summary));
   }
   if (index != known) write_index(file, index);
-  std::sort(runs.begin(), runs.end(), [](const RunSummary& a, const RunSummary& b) { return a.name < b.name; });
   return runs;
 }
 

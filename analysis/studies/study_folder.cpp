@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <set>
@@ -13,6 +14,7 @@
 #include "analysis/studies/file_lock.h"
 #include "kernels/engine/error.h"
 #include "models/config_text.h"
+#include "models/suggest.h"
 
 namespace saccade {
 
@@ -28,6 +30,7 @@ Json to_json(const StudyState& state, const std::string& name) {
   Json object{{"format_version", 1}, {"name", name}, {"gave_up", state.gave_up}, {"stopped", state.stopped}};
   if (state.budget_hours) object["budget_hours"] = *state.budget_hours;
   if (state.most_runs) object["most_runs"] = *state.most_runs;
+  if (!state.more_seeds.empty()) object["more_seeds"] = state.more_seeds;
   return object;
 }
 
@@ -43,6 +46,7 @@ StudyState state_from(const Json& object, const fs::path& directory) try {
   if (object.contains("budget_hours")) state.budget_hours = object.at("budget_hours").get<double>();
   if (object.contains("most_runs")) state.most_runs = object.at("most_runs").get<int64_t>();
   if (object.contains("stopped")) state.stopped = object.at("stopped").get<bool>();
+  if (object.contains("more_seeds")) state.more_seeds = object.at("more_seeds").get<std::map<std::string, std::vector<int64_t>>>();
   if (object.contains("gave_up")) state.gave_up = object.at("gave_up").get<std::map<std::string, std::string>>();
   return state;
 } catch (const Json::exception&) {
@@ -92,8 +96,13 @@ class Viewer {
 
   void view_cell(size_t cell) {
     view_.views.emplace_back();
+    std::vector<int64_t>& seeds = view_.views.back().seeds;
+    seeds = view_.study.seeds;
+    if (const auto more = view_.state.more_seeds.find(view_.cells[cell].name); more != view_.state.more_seeds.end())
+      std::copy_if(more->second.begin(), more->second.end(), std::back_inserter(seeds),
+                   [&](int64_t seed) { return std::find(seeds.begin(), seeds.end(), seed) == seeds.end(); });
     if (!view_.study.tuning) {
-      for (const int64_t seed : view_.study.seeds) want(cell, {}, seed);
+      for (const int64_t seed : seeds) want(cell, {}, seed);
       view_.views.back().tuning = without_search();
       return;
     }
@@ -112,12 +121,10 @@ class Viewer {
       tuning = judge_tuning(search.setting, tried);
     }
     if (!all) tuning.state = Tuning::State::open, tuning.extend.reset();
-    const auto more = static_cast<int64_t>(
-        std::count_if(view_.study.seeds.begin(), view_.study.seeds.end(), [&](int64_t s) { return s != search.seed; }));
     if (all && tuning.best)
-      for (const int64_t seed : view_.study.seeds) want(cell, tuning.best, seed);
+      for (const int64_t seed : seeds) want(cell, tuning.best, seed);
     else if (!all)
-      view_.later += more;
+      view_.later += std::count_if(seeds.begin(), seeds.end(), [&](int64_t s) { return s != search.seed; });
     view_.views.back().tuning = tuning;
   }
 
@@ -261,6 +268,26 @@ StudyView view_study(const fs::path& directory) {
   view.directory = directory;
   view.problems = std::move(problems);
   return view;
+}
+
+std::map<std::string, std::vector<int64_t>> add_seeds(const fs::path& directory, int64_t count, const std::vector<std::string>& cells) {
+  const StudyView view = view_study(directory);
+  std::vector<std::string> known;
+  for (const StudyCell& cell : view.cells) known.push_back(cell.name);
+  for (const std::string& name : cells)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw UsageError("the study has no cell \"" + name + "\"" + did_you_mean(name, known));
+  std::map<std::string, std::vector<int64_t>> added;
+  for (size_t i = 0; i < view.cells.size(); ++i) {
+    if (!cells.empty() && std::find(cells.begin(), cells.end(), known[i]) == cells.end()) continue;
+    const std::set<int64_t> has(view.views[i].seeds.begin(), view.views[i].seeds.end());
+    for (int64_t seed = 1; static_cast<int64_t>(added[known[i]].size()) < count; ++seed)
+      if (!has.contains(seed)) added[known[i]].push_back(seed);
+  }
+  edit_study_state(directory, [&](StudyState& state) {
+    for (const auto& [name, seeds] : added) state.more_seeds[name].insert(state.more_seeds[name].end(), seeds.begin(), seeds.end());
+  });
+  return added;
 }
 
 bool StudyView::complete() const { return later == 0 && std::all_of(wanted.begin(), wanted.end(), has_ended); }

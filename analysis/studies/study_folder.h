@@ -14,6 +14,7 @@ struct StudyState {
   std::optional<int64_t> most_runs;            ///< begun at most
   bool stopped = false;                        ///< by saccade study stop, until it is resumed
   std::map<std::string, std::string> gave_up;  ///< runs that failed or were stopped by hand, and why: not tried again until resumed
+  std::map<std::string, std::vector<int64_t>> more_seeds;  ///< of cells, by name, besides the study's
 };
 
 /// Makes STUDY with study.json, state.json and runs/, or takes the one that stands there: its study file is then replaced by `study`'s, so
@@ -42,6 +43,7 @@ const char* to_string(WantedRun::Status status);
 struct CellView {
   Tuning tuning;               ///< State::open until all its values ended
   std::vector<size_t> wanted;  ///< indices into StudyView::wanted
+  std::vector<int64_t> seeds;  ///< the study's, then those that were added
 };
 
 /// A study as it stands now.
@@ -66,6 +68,11 @@ struct StudyView {
 StudyView view_study(const std::filesystem::path& directory);
 /// The same for given summaries: of a study that has no folder yet.
 StudyView view_study(const Study& study, std::vector<RunSummary> runs, const StudyState& state = {});
+
+/// Adds `count` seeds to each of these cells (by name; none: to all): the smallest from 1 on that a cell does not have, so that cells with
+/// as many seeds have the same ones, and pair. What every cell got. Throws UsageError on a name that no cell has.
+std::map<std::string, std::vector<int64_t>> add_seeds(const std::filesystem::path& directory, int64_t count,
+                                                      const std::vector<std::string>& cells);
 
 /// What the study that made a run says of its tuning; Tuning::State::unknown without one. What a study says is kept for half a minute.
 std::function<Tuning(const Run&)> tuning_by_study();

@@ -136,10 +136,11 @@ void TrainingLoop::tell_written() {
   }
   for (const std::string& line : lines) tell(line);
   files_.check();
+  captures_.check();
 }
 
 void TrainingLoop::wait_for_files() {
-  timed("waiting for files", [&] { files_.wait(); });
+  timed("waiting for files", [&] { files_.wait(), captures_.wait(); });
   tell_written();
 }
 
@@ -176,14 +177,14 @@ void TrainingLoop::measure(const StepRecord& step, const Measured& have) {
     measured = true;
   }
   if (due(training.probe_every, step.step) && have.statistics < step.step) {
-    wait_for_files();
+    if (trainer.device().is_cpu()) wait_for_files();
     timed("probes", [&] { writer_.add(probe_statistics(trainer, input_.evaluation.front(), at, input_.choices)); });
     measured = true;
   }
   if (measured) writer_.add(memory_use(trainer, at));
   if (due(training.capture_every > 0 ? training.capture_every : training.checkpoint_every, step.step) && !have.captures)
     timed("captures", [&] {
-      files_.add([this, at = step.step, captures = capture_samples(trainer, input_.evaluation, *input_.tokenizer, at)] {
+      captures_.add([this, at = step.step, captures = capture_samples(trainer, input_.evaluation, *input_.tokenizer, at)] {
         writer_.add(at, captures);
       });
     });

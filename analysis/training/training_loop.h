@@ -34,10 +34,11 @@ TrainingInput prepare_training(const RunConfig& config, const RunProgress& progr
 
 /// Steps, evaluates, probes, captures and writes checkpoints as the config says until the end, a non-finite number or `stop`.
 /// A checkpoint comes before what is measured at its step; a run resumed from it first measures what the journal then lacks. Checkpoints,
-/// captures and results.h5 are written by a thread while training goes on: a checkpoint is whole before the next one begins, before
-/// statistics are probed, which may need memory that is not there, and before the run stops, ends or branches off. What it holds is a copy;
-/// where that would be larger than kCopiedState on the CPU, training waits instead. A branch takes the trunk's trainer and the copy, if
-/// there is one; else it is a training of its own, for which the trunk's makes room.
+/// captures and results.h5 are written by threads while training goes on: a checkpoint is whole before the next one begins, on the CPU
+/// before statistics are probed, which may need memory that is not there and so end the process (on a GPU it is an error, behind which
+/// files are still finished), and before the run stops, ends or branches off. What it holds is a copy; where that would be larger than
+/// kCopiedState on the CPU, training waits instead. A branch takes the trunk's trainer and the copy, if there is one; else it is a training
+/// of its own, for which the trunk's makes room.
 class TrainingLoop {
  public:
   /// Runs a branch that begins behind the step's checkpoint to its end, or on from where it was. With `start`, the state there, it begins
@@ -103,7 +104,7 @@ class TrainingLoop {
   std::vector<std::string> written_;  ///< lines about files that the thread has written
   double began_ = now();
   std::map<std::string, double> spent_;  ///< seconds since, by what they went to
-  FileThread files_;                     ///< ends first: what it works on is above
+  FileThread files_, captures_;          ///< end first: what they work on is above
   std::optional<EvaluationRecord> last_evaluation_;
 };
 

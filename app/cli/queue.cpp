@@ -9,6 +9,7 @@
 #include "analysis/training/training_run.h"
 #include "app/cli/command.h"
 #include "app/cli/config_options.h"
+#include "app/cli/jobs_option.h"
 #include "app/cli/output.h"
 #include "app/cli/this_program.h"
 #include "kernels/engine/error.h"
@@ -20,10 +21,9 @@ using Json = nlohmann::json;
 namespace {
 
 struct Options {
-  std::string device, entry, out;
+  std::string device, entry, out, jobs;
   std::vector<std::string> overrides;
   int64_t place = 1;
-  std::optional<int64_t> jobs;
   bool now = false;
 };
 
@@ -42,15 +42,19 @@ Json to_json(const DeviceQueue& queue) {
   for (const QueueEntry& e : state.entries)
     entries.push_back({{"id", e.id}, {"kind", e.kind}, {"directory", e.directory.string()}, {"added", e.added}});
   const auto worker = queue.worker();
-  return {{"device", queue.device()}, {"paused", state.paused},
-          {"jobs", state.jobs},       {"worker", worker ? Json(worker->process) : Json()},
-          {"entries", entries},       {"log", queue.log_file().string()}};
+  return {{"device", queue.device()},
+          {"paused", state.paused},
+          {"jobs", state.jobs == kJobsAsPays ? Json("auto") : Json(state.jobs)},
+          {"worker", worker ? Json(worker->process) : Json()},
+          {"entries", entries},
+          {"log", queue.log_file().string()}};
 }
 
 std::string to_text(const DeviceQueue& queue) {
   const QueueState state = queue.read();
   const auto worker = queue.worker();
-  std::string text = queue.device() + ": " + std::to_string(state.jobs) + (state.jobs == 1 ? " run" : " runs") + " at a time, " +
+  const std::string jobs = state.jobs == kJobsAsPays ? "as many runs as pay" : jobs_text(state.jobs) + (state.jobs == 1 ? " run" : " runs");
+  std::string text = queue.device() + ": " + jobs + " at a time, " +
                      (state.paused ? "paused"
                       : worker     ? "worked off by process " + std::to_string(worker->process)
                                    : "at rest") +
@@ -77,7 +81,7 @@ int show(const DeviceQueue& queue) {
 }
 
 void set_jobs(const DeviceQueue& queue, const Options& options) {
-  if (options.jobs) queue.edit([&](QueueState& state) { state.jobs = *options.jobs; });
+  if (!options.jobs.empty()) queue.edit([&](QueueState& state) { state.jobs = parse_jobs(options.jobs); });
 }
 
 /// A config to train (with --out), a run to take up again, or a study.
@@ -159,9 +163,7 @@ int work(const Options& options) {
   return 0;
 }
 
-void add_jobs(CLI::App& app, const std::shared_ptr<Options>& options) {
-  app.add_option("--jobs", options->jobs, "Runs at a time, as far as the device's memory reaches")->check(CLI::Range(1, 64));
-}
+void add_jobs(CLI::App& app, const std::shared_ptr<Options>& options) { add_jobs_option(app, options->jobs); }
 
 void add_entry(CLI::App& app, const std::shared_ptr<Options>& options) {
   app.add_option("ENTRY", options->entry, "Its id, folder or the folder's name")->required();

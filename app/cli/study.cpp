@@ -1,4 +1,4 @@
-// saccade study list | plan | start | status | stop | resume | report: grids of runs that answer a question.
+// saccade study list | plan | start | status | stop | resume | seeds | report: grids of runs that answer a question.
 #include "analysis/studies/study_folder.h"
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "analysis/studies/study_progress.h"
 #include "analysis/training/training_run.h"
 #include "app/cli/command.h"
+#include "app/cli/jobs_option.h"
 #include "app/cli/output.h"
 #include "app/cli/render.h"
 #include "app/cli/runs_option.h"
@@ -26,13 +27,14 @@ using Json = nlohmann::json;
 namespace {
 
 struct Options {
-  std::string study, out;
+  std::string study, out, jobs;
   std::vector<std::string> overrides;
   std::optional<double> budget;
-  std::optional<int64_t> limit, jobs;
+  std::optional<int64_t> limit;
   bool measure = true, wait = false;
   double measure_seconds = PlanOptions{}.measure_seconds;
-  int64_t rows = 0;
+  int64_t rows = 0, seeds = 1;
+  std::vector<std::string> cells;
 };
 
 /// The folder of a study that has begun: as given, in the runs folder, or where `start` puts a shipped one. Throws DataError.
@@ -172,7 +174,8 @@ int wait_for(const fs::path& directory, const DeviceQueue& queue) {
   return 130;
 }
 
-int set_going(const fs::path& directory, const Options& options) {
+/// `told`: goes into the answer.
+int set_going(const fs::path& directory, const Options& options, const Json& told = Json::object()) {
   const int64_t begun = static_cast<int64_t>(run_summaries(directory).size());
   edit_study_state(directory, [&](StudyState& state) {
     state.gave_up.clear();
@@ -182,22 +185,19 @@ int set_going(const fs::path& directory, const Options& options) {
   });
   const StudyView view = view_study(directory);
   const DeviceQueue queue = queue_of(view);
-  if (options.jobs) queue.edit([&](QueueState& state) { state.jobs = *options.jobs; });
+  if (!options.jobs.empty()) queue.edit([&](QueueState& state) { state.jobs = parse_jobs(options.jobs); });
   const int64_t id = enqueue_study(queue, directory);
   queue.ensure_worker(this_program());
   const bool paused = queue.read().paused;
   if (options.wait && !paused)
     if (const int code = wait_for(directory, queue); code != 0) return code;
   const StudyView after = options.wait ? view_study(directory) : view;
-  print_result({{"directory", directory.string()},
-                {"queue", queue.device()},
-                {"entry", id},
-                {"paused", paused},
-                {"complete", after.complete()},
-                {"runs", after.wanted.size()},
-                {"later", after.later}},
-               directory.string() + ": " + counts(after) + "\nqueue of " + queue.device() + ", entry " + std::to_string(id) +
-                   (paused ? "; the queue is paused: saccade queue go-on" : "") + "\nsee: saccade study status " + directory.string());
+  Json json{{"directory", directory.string()}, {"queue", queue.device()},     {"entry", id},         {"paused", paused},
+            {"complete", after.complete()},    {"runs", after.wanted.size()}, {"later", after.later}};
+  json.update(told);
+  print_result(json, directory.string() + ": " + counts(after) + "\nqueue of " + queue.device() + ", entry " + std::to_string(id) +
+                         (paused ? "; the queue is paused: saccade queue go-on" : "") + "\nsee: saccade study status " +
+                         directory.string());
   return 0;
 }
 
@@ -209,11 +209,23 @@ int start(const Options& options) {
   return set_going(directory, options);
 }
 
-int resume(const Options& options) {
+int resume(const fs::path& directory, Options options, const Json& told) {
+  if (!options.budget) options.budget = read_study_state(directory).budget_hours;
+  return set_going(directory, options, told);
+}
+
+int resume(const Options& options) { return resume(study_folder(options.study), options, Json::object()); }
+
+/// More seeds for cells, one line of it; then on with the study.
+int seeds(const Options& options) {
   const fs::path directory = study_folder(options.study);
-  Options kept = options;
-  if (!kept.budget) kept.budget = read_study_state(directory).budget_hours;
-  return set_going(directory, kept);
+  const std::map<std::string, std::vector<int64_t>> added = add_seeds(directory, options.seeds, options.cells);
+  for (const auto& [cell, numbers] : added) {
+    std::string list;
+    for (const int64_t seed : numbers) list += (list.empty() ? "" : ", ") + std::to_string(seed);
+    say(cell + ": seeds " + list + " added");
+  }
+  return resume(directory, options, {{"seeds_added", added}});
 }
 
 int stop(const Options& options) {
@@ -282,10 +294,11 @@ void add_overrides(CLI::App& app, const std::shared_ptr<Options>& options) {
 }
 
 void add_going(CLI::App& app, const std::shared_ptr<Options>& options) {
-  app.add_option("--budget", options->budget, "Hours of training, all runs of the study together; then nothing more is started")
+  app.add_option("--budget", options->budget,
+                 "GPU-hours (on the CPU hours) of training, all runs of the study together; then nothing more is started")
       ->check(CLI::PositiveNumber);
   app.add_option("--limit", options->limit, "Begin so many runs at most, this time")->check(CLI::PositiveNumber);
-  app.add_option("--jobs", options->jobs, "Runs at a time on the device, as far as its memory reaches")->check(CLI::Range(1, 64));
+  add_jobs_option(app, options->jobs);
   app.add_flag("--wait", options->wait, "Wait until the study has ended; the queue goes on without this command");
 }
 
@@ -297,7 +310,7 @@ const RegisterCommand command{
          CLI::App* sub = app.add_subcommand(name, summary);
          auto options = std::make_shared<Options>();
          declare(*sub, options);
-         sub->footer("Example: saccade study " + name + (name == "list" ? "" : " tuned-tiny"));
+         sub->footer("Example: saccade study " + name + (name == "list" ? "" : name == "seeds" ? " tuned-tiny 2" : " tuned-tiny"));
          sub->callback([chosen, options, perform] { *chosen = [options, perform] { return perform(*options); }; });
        };
        using Shared = std::shared_ptr<Options>;
@@ -308,7 +321,8 @@ const RegisterCommand command{
        add("plan", "Runs, tokens, time on this machine and disk of a study.", plan, [=](CLI::App& sub, const Shared& o) {
          add_study(sub, o, file);
          add_overrides(sub, o);
-         sub.add_option("--budget", o->budget, "Hours of training: say how many runs fit")->check(CLI::PositiveNumber);
+         sub.add_option("--budget", o->budget, "GPU-hours (on the CPU hours) of training: say how many runs fit")
+             ->check(CLI::PositiveNumber);
          sub.add_flag("!--no-measure", o->measure, "Do not time training steps");
          sub.add_option("--measure-seconds", o->measure_seconds, "Time no further model once timing has taken so long")
              ->check(CLI::NonNegativeNumber)
@@ -326,8 +340,19 @@ const RegisterCommand command{
        });
        add("stop", "Take a study out of the queue and stop its runs at a checkpoint.", stop,
            [=](CLI::App& sub, const Shared& o) { add_study(sub, o, begun); });
-       add("resume", "Go on with a study, and try again what failed.", resume, [=](CLI::App& sub, const Shared& o) {
+       add(
+           "resume", "Go on with a study, and try again what failed.", [](const Options& o) { return resume(o); },
+           [=](CLI::App& sub, const Shared& o) {
+             add_study(sub, o, begun);
+             add_going(sub, o);
+           });
+       add("seeds", "Train more seeds of a study's cells, at their best values.", seeds, [=](CLI::App& sub, const Shared& o) {
          add_study(sub, o, begun);
+         sub.add_option("COUNT", o->seeds, "How many more each cell gets: the smallest that it does not have, so that they pair")
+             ->required()
+             ->check(CLI::Range(1, 1000));
+         sub.add_option("--cell", o->cells, "One of the study's cells, as status names them (default: all); may be repeated")
+             ->allow_extra_args(false);
          add_going(sub, o);
        });
        add("report", "Tables and figures of a study, with the source of every number.", report, [=](CLI::App& sub, const Shared& o) {

@@ -1,15 +1,20 @@
 // saccade study and saccade queue through the real program: a study runs to its report, survives kill -9, and lists quickly.
 #include "tests/app/program.h"
 
+#include <sys/resource.h>
+
 #include <QElapsedTimer>
+#include <QRegularExpression>
 #include <csignal>
 #include <numeric>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "analysis/runs/journal.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/run_lock.h"
+#include "analysis/studies/queue_worker.h"
 #include "analysis/studies/study_folder.h"
 
 using namespace saccade;
@@ -142,6 +147,21 @@ class StudyCliTest : public QObject {
     QVERIFY(program_.run({"compare", program_.path("widths/runs"), "--equal", "hours"}).code == 2);
   }
 
+  /// Two runs of one rate each: the ranking is untuned, and compare says so of both, also with --json.
+  void compareSaysAPairIsUntuned() {
+    program_.train("narrow");
+    program_.train("wide", {"architecture.width=24"});
+    const auto text = program_.run({"compare", program_.path("narrow"), program_.path("wide")});
+    QCOMPARE(text.code, 0);
+    QVERIFY2(text.out.contains("untuned: one rate only"), qPrintable(text.out));
+    for (const char* row : {"width 16", "width 24"}) QVERIFY2(text.out.contains(row), qPrintable(text.out));
+    const Json json = program_.run({"--json", "compare", program_.path("narrow"), program_.path("wide")}).json();
+    QCOMPARE(json["rows"].size(), size_t{2});
+    for (const Json& row : json["rows"]) QCOMPARE(row["tuning"]["state"], "untuned");
+    QCOMPARE(json["tuning"].size(), size_t{1});
+    QVERIFY(QString::fromStdString(json["tuning"][0]).endsWith("untuned: one rate only"));
+  }
+
   void compareSaysTunedOrNot() {
     QVERIFY(fs::exists(folder("widths")));
     const auto of_study = program_.run({"compare", program_.path("widths/runs")});
@@ -165,6 +185,97 @@ class StudyCliTest : public QObject {
     const auto after = finished("widths");
     QCOMPARE(after.size(), size_t{18});
     for (const auto& [name, content] : before) QVERIFY2(after.at(name) == content, name.c_str());
+    QVERIFY(at_rest());
+  }
+
+  /// Every cell gets the smallest seeds it lacks; only those are trained, at the best value, and they stay when the file is started again.
+  void seedsAreAddedToCells() {
+    const auto before = finished("widths");
+    const auto all = program_.run({"--json", "study", "seeds", program_.path("widths"), "1", "--wait"});
+    QVERIFY2(all.code == 0, qPrintable(all.err));
+    QCOMPARE(all.json()["seeds_added"], (Json{{"width-8", {3}}, {"width-16", {3}}, {"width-24", {3}}}));
+    QCOMPARE(finished("widths").size(), size_t{24});
+    const auto one = program_.run({"study", "seeds", program_.path("widths"), "2", "--cell", "width-24", "--wait"});
+    QVERIFY2(one.code == 0 && one.err.contains("width-24: seeds 4, 5 added"), qPrintable(one.err));
+    const auto after = finished("widths");
+    QCOMPARE(after.size(), size_t{28});
+    for (const auto& [name, content] : before) QVERIFY2(after.at(name) == content, name.c_str());
+    const auto wrong = program_.run({"study", "seeds", program_.path("widths"), "1", "--cell", "width-25"});
+    QVERIFY(wrong.code == 2 && wrong.err.contains("did you mean \"width-24\"?"));
+    const auto again = program_.run({"-q", "study", "start", program_.path("widths.json"), "--out", program_.path("widths"), "--wait"});
+    QVERIFY2(again.code == 0, qPrintable(again.err));
+    const Json now = status("widths");
+    QCOMPARE(now["runs"].size(), size_t{14});
+    QCOMPARE(now["complete"], true);
+    const Json report = program_.run({"--json", "study", "report", program_.path("widths")}).json();
+    std::map<std::string, std::string> seeds;
+    for (const Json& row : report["tables"][0]["rows"]) seeds[row[0]["text"]] = row[1]["text"];
+    QCOMPARE(seeds, (std::map<std::string, std::string>{{"width-8", "3"}, {"width-16", "3"}, {"width-24", "5"}}));
+    for (const Json& table : report["tables"])
+      if (table["id"] == "differences")
+        for (const Json& row : table["rows"])
+          if (row[1]["text"] != "OOD at equal loss") QCOMPARE(row[2]["text"], "3");  // pairs: the seeds that both have
+    QVERIFY(at_rest());
+  }
+
+  /// As many runs at a time as the cores hold, with equal shares of them, and the same losses as one after the other.
+  void runsShareTheCores() {
+    Json base = Program::config();
+    base["threads"] = 0;
+    write_study("shared.json", small_study(base));
+    const auto shared =
+        program_.run({"-q", "study", "start", program_.path("shared.json"), "--out", program_.path("shared"), "--jobs", "auto", "--wait"});
+    QVERIFY2(shared.code == 0, qPrintable(shared.err));
+    QVERIFY(at_rest());
+    QCOMPARE(program_.run({"--json", "queue", "list"}).json()[0]["jobs"], "auto");
+    const auto cores = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
+    int64_t least = cores;
+    for (const auto& entry : fs::directory_iterator(folder("shared") / "runs")) {
+      const Run run(entry.path());
+      const int64_t threads = run.info().config["threads"];
+      QVERIFY(threads >= 1 && threads <= cores);
+      least = std::min(least, threads);
+      const Run alone(folder("widths") / "runs" / entry.path().filename());
+      QCOMPARE(run.find("train/loss")->value, alone.find("train/loss")->value);
+      QCOMPARE(run.find("ood/loss")->value, alone.find("ood/loss")->value);
+    }
+    QVERIFY(cores < 2 || least <= cores / 2);  // four were ready when the first one began
+    QVERIFY(program_.run({"queue", "go-on", "--jobs", "1"}).code == 0);
+    const auto wrong = program_.run({"queue", "go-on", "--jobs", "many"});
+    QVERIFY2(wrong.code == 2 && wrong.err.contains("expected auto, or a number from 1 to 64"), qPrintable(wrong.err));
+  }
+
+  /// The worker measures what runs make together, from their journals, as it does on a GPU; here of runs with a core each.
+  void theWorkerMeasuresWhatRunsMakeTogether() {
+    for (const char* name : {"data", "cache", "runs"})
+      qputenv(("SACCADE_" + QByteArray(name).toUpper()).constData(), program_.path(name).toUtf8());
+    Json base = Program::config();
+    base["training"].update({{"steps", 40000}, {"evaluate_every", 40000}, {"probe_every", 40000}, {"checkpoint_every", 40000}});
+    Json file = small_study(base);
+    file["axes"][0]["values"] = {16, 24};
+    file["seeds"] = {1};
+    file.erase("tuning");
+    write_study("measured.json", file);
+    QVERIFY(program_.run({"queue", "pause", "--device", "cpu"}).code == 0);
+    QVERIFY(
+        program_.run({"-q", "study", "start", program_.path("measured.json"), "--out", program_.path("measured"), "--jobs", "auto"}).code ==
+        0);
+    const DeviceQueue queue("cpu");
+    queue.edit([](QueueState& state) { state.paused = false; });  // no worker but this one
+    QStringList said;
+    const std::atomic<bool> stop = false;
+    QueueWorker(
+        queue, qEnvironmentVariable("SACCADE_BINARY").toStdString(), [&](const std::string& line) { said << QString::fromStdString(line); },
+        true)
+        .work(stop);
+    QCOMPARE(status("measured")["complete"], true);
+    QCOMPARE(finished("measured").size(), size_t{4});
+    const QStringList measured = said.filter(QRegularExpression("^2 runs at a time make [0-9.]+ times the tokens a second of 1$"));
+    QVERIFY2(!measured.isEmpty(), qPrintable(said.join("\n")));
+    qInfo("%s", qPrintable(said.join("\n")));
+    const qsizetype first_end = said.indexOf("width-16_seed-1: finished"), second = said.indexOf("width-24_seed-1: started");
+    QVERIFY(second >= 0 && second < first_end);  // beside the first one, once that was measured
+    QVERIFY(program_.run({"queue", "go-on", "--jobs", "1"}).code == 0);
     QVERIFY(at_rest());
   }
 
@@ -254,6 +365,29 @@ class StudyCliTest : public QObject {
     QVERIFY(at_rest());
   }
 
+  /// A causal model beside one that looks ahead: the report says so.
+  void reportsWarnOfLookAhead() {
+    const Json file{{"question", "Does looking ahead pay?"},
+                    {"base", "transformer-pp-tiny"},
+                    {"set",
+                     {{"data.corpus", "mine"},
+                      {"data.train", {"prose"}},
+                      {"data.ood", {"code"}},
+                      {"training.steps", 3},
+                      {"training.warmup_steps", 1},
+                      {"training.batch_tokens", 256},
+                      {"training.evaluation_tokens", 1024}}},
+                    {"axes", Json::array({{{"setting", "base"}, {"values", {"transformer-pp-tiny", "avey-tiny"}}}})}};
+    write_study("ahead.json", file);
+    const auto started = program_.run({"-q", "study", "start", program_.path("ahead.json"), "--out", program_.path("ahead"), "--wait"});
+    QVERIFY2(started.code == 0, qPrintable(started.err));
+    const Json remarks = program_.run({"--json", "study", "report", program_.path("ahead")}).json()["remarks"];
+    const std::string wanted = "avey-tiny looks ahead, so its losses are no causal model's, which the others' are.";
+    QVERIFY2(std::count(remarks.begin(), remarks.end(), wanted) == 1, remarks.dump().c_str());
+    QVERIFY(remarks.dump().find("transformer-pp-tiny looks ahead") == std::string::npos);
+    QVERIFY(at_rest());
+  }
+
   void queueHasAnOrder() {
     program_.write("config.json", QByteArray::fromStdString(Program::config().dump()));
     QVERIFY(program_.run({"queue", "pause", "--device", "cpu"}).code == 0);
@@ -294,17 +428,30 @@ class StudyCliTest : public QObject {
     const Study study = load_study(folder("thousand.json"));
     create_study_folder(folder("thousand"), study);
     for (const WantedRun& wanted : view_study(study, {}).wanted) write_made_up(folder("thousand") / "runs" / wanted.name, wanted.run);
-    double least = INFINITY;
-    for (const char* look : {"first", "second", "third", "fourth"}) {
-      QElapsedTimer clock;
-      clock.start();
-      const auto result = program_.run({"study", "status", program_.path("thousand")});
-      const double seconds = static_cast<double>(clock.elapsed()) / 1e3;
-      QVERIFY2(result.code == 0 && result.out.contains("1000 finished"), qPrintable(result.err + result.out.left(400)));
-      qInfo("status of 1 000 runs, %s look: %.2f s", look, seconds);
-      if (QString(look) != "first") least = std::min(least, seconds);  // the first reads every journal
-    }
-    QVERIFY2(least <= 1, qPrintable(QString::number(least)));
+    const auto processor = [] {
+      rusage used{};
+      ::getrusage(RUSAGE_CHILDREN, &used);
+      const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6; };
+      return seconds(used.ru_utime) + seconds(used.ru_stime);
+    };
+    /// Seconds of one of three looks, at least: by the clock, or of processors where others keep the machine busy.
+    const auto least_of_three = [&](const char* look, bool anew) {
+      double by_clock = INFINITY, of_processors = INFINITY;
+      for (int i = 0; i < 3; ++i) {
+        if (anew) fs::remove(folder("thousand") / "index.json");  // then every journal is read
+        const double before = processor();
+        QElapsedTimer clock;
+        clock.start();
+        const auto result = program_.run({"study", "status", program_.path("thousand")});
+        by_clock = std::min(by_clock, static_cast<double>(clock.elapsed()) / 1e3);
+        of_processors = std::min(of_processors, processor() - before);
+        if (result.code != 0 || !result.out.contains("1000 finished")) qFatal("%s", qPrintable(result.err + result.out.left(400)));
+      }
+      qInfo("status of 1 000 runs, %s: %.2f s, of processors %.2f s", look, by_clock, of_processors);
+      return std::min(by_clock, of_processors);
+    };
+    QVERIFY(least_of_three("the first look", true) <= 1);
+    QVERIFY(least_of_three("later", false) <= 1);
   }
 
  private:

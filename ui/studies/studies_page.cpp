@@ -104,7 +104,9 @@ QString head_text(const QueueHead& head, qsizetype entries) {
                                        : StudiesPage::tr("⚠ nobody works it off (was the machine restarted?); Go on starts it");
   QString text = StudiesPage::tr("%1: %2").arg(head.device, state);
   if (entries == 0) return text;
-  text += StudiesPage::tr(" · %1 at a time · %2 % done").arg(head.jobs).arg(static_cast<int>(std::floor(100 * head.share)));
+  text += QStringLiteral(" · ") +
+          (head.jobs == kJobsAsPays ? StudiesPage::tr("as many at a time as pay") : StudiesPage::tr("%1 at a time").arg(head.jobs));
+  text += StudiesPage::tr(" · %1 % done").arg(static_cast<int>(std::floor(100 * head.share)));
   if (head.paused || head.seconds_left <= 0) return text;
   return text + QStringLiteral(" · ") + (head.at_least ? StudiesPage::tr("at least ") : QString()) + left_of(head.seconds_left);
 }

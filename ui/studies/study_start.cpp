@@ -10,6 +10,7 @@
 #include <QSpinBox>
 #include <QVBoxLayout>
 
+#include "analysis/studies/queue.h"
 #include "analysis/studies/study_folder.h"
 #include "ui/calm_wheel.h"
 #include "ui/run_list.h"
@@ -81,10 +82,12 @@ void StudyStart::makeFields() {
   limit_->setSpecialValueText(tr("all runs"));
   limit_->setAccessibleName(tr("Runs to begin"));
   jobs_ = new QSpinBox(this);
-  jobs_->setRange(1, 64);
+  jobs_->setRange(kJobsAsPays, 64);
+  jobs_->setValue(1);
   jobs_->setSuffix(tr(" at a time"));
+  jobs_->setSpecialValueText(tr("as many as pay"));
   jobs_->setAccessibleName(tr("Runs at a time"));
-  jobs_->setToolTip(tr("On the device, as far as its memory reaches"));
+  jobs_->setToolTip(tr("On the device, as far as its memory reaches; as many as pay: found out by what they make together"));
   measure_ = new QPushButton(tr("Time its steps"), this);
   measure_->setToolTip(tr("Trains and evaluates every distinct model here for some seconds, to tell how long all will take"));
   start_ = new QPushButton(tr("Queue it"), this);
@@ -166,8 +169,13 @@ void StudyStart::start() {
   if (file.isEmpty()) return;
   start_->setEnabled(false);
   const QString folder = directory();
-  QStringList arguments{QStringLiteral("study"),  QStringLiteral("start"),        file, QStringLiteral("--out"), folder,
-                        QStringLiteral("--jobs"), QString::number(jobs_->value())};
+  QStringList arguments{QStringLiteral("study"),
+                        QStringLiteral("start"),
+                        file,
+                        QStringLiteral("--out"),
+                        folder,
+                        QStringLiteral("--jobs"),
+                        QString::fromStdString(jobs_text(jobs_->value()))};
   if (budget_->value() > 0) arguments << QStringLiteral("--budget") << QString::number(budget_->value());
   if (limit_->value() > 0) arguments << QStringLiteral("--limit") << QString::number(limit_->value());
   new ProgramCall(
