@@ -25,9 +25,9 @@ void check_window(const char* op, const ScoreOptions& options) {
     throw UsageError(std::string("[") + op + "] expects a window of 0 (all keys) or more, not " + std::to_string(options.window));
 }
 
-void note_head_width(Tape& tape, const char* op, const HeadShape& shape, DType type) {
-  tape.note_tensor_cores(op, type, cuda::on_tensor_cores(type, shape.width),
-                         "heads of " + std::to_string(shape.width) + "; those of 16, 32, 64 and 128 have one");
+void HeadShape::note_width(Tape& tape, const char* op, DType type) const {
+  tape.note_tensor_cores(op, type, cuda::on_tensor_cores(type, width),
+                         "heads of " + std::to_string(width) + "; those of 16, 32, 64 and 128 have one");
 }
 
 Attention attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const ScoreOptions& options, bool want_entropy) {
@@ -35,7 +35,7 @@ Attention attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& 
   check_window("attention", options);
   const Shape per_query{shape.batch, shape.heads, shape.length};
   const DType statistics = accumulation_dtype(v.dtype());
-  note_head_width(tape, "attention", shape, v.dtype());
+  shape.note_width(tape, "attention", v.dtype());
   Attention out{tape.empty(v.shape(), v.dtype()), tape.empty(per_query, statistics), {}};
   if (want_entropy) out.entropy = tape.empty(per_query, statistics);
   const double bytes = static_cast<double>(q.bytes() + k.bytes() + 2 * v.bytes() + out.lse.bytes());

@@ -28,14 +28,14 @@ struct HeadShape {
   T* of_head(const Tensor& x, int64_t b, int64_t h) const {
     return x ? x.data<T>() + (b * heads + h) * length : nullptr;
   }
+
+  /// Tape::note_tensor_cores of the heads' width.
+  void note_width(Tape& tape, const char* op, DType type) const;
 };
 
 /// Checks the shapes and dtypes of an attention-type op: v [B, T, H, d], q and k the same or with B = 1, all of one dtype. Throws
 /// UsageError where they are not; `op` names the op in it.
 HeadShape head_shape(const char* op, const Tensor& q, const Tensor& k, const Tensor& v);
-
-/// Tape::note_tensor_cores of the head width.
-void note_head_width(Tape& tape, const char* op, const HeadShape& shape, DType type);
 
 /// Throws UsageError for a negative window.
 void check_window(const char* op, const ScoreOptions& options);

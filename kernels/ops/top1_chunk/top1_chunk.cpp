@@ -84,7 +84,7 @@ Tensor select(Tape& tape, const ChunkProblem& p, const Tensor& q, const Tensor& 
   const double flops = p.needs_scores() ? score_flops(p, static_cast<bool>(means)) : 0.0;
   const double read = p.needs_scores() ? static_cast<double>(q.bytes() + (means ? means : k).bytes()) : 0.0;
   if (p.needs_scores()) {
-    note_head_width(tape, "top1_chunk", p.shape, q.dtype());
+    p.shape.note_width(tape, "top1_chunk", q.dtype());
     tape.note_tensor_cores("top1_chunk.select", q.dtype(), cuda::selects_on_tensor_cores(p, q.dtype()),
                            "this selection; one chunk a query without ALiBi, and, where it is exact, chunks of 16, 32 or a multiple of 64 "
                            "without a window, have one");

@@ -55,7 +55,7 @@ Top1Element top1_element(Tape& tape, const Tensor& q, const Tensor& k, const Ten
   if (forced && tape.device().targets_cuda()) throw DeviceError("[top1_element] forces a choice on the CPU only");
   const Shape per_query{shape.batch, shape.heads, shape.length};
   const DType statistics = accumulation_dtype(v.dtype());
-  note_head_width(tape, "top1_element", shape, v.dtype());
+  shape.note_width(tape, "top1_element", v.dtype());
   Top1Element out{tape.empty(v.shape(), v.dtype()), tape.empty(per_query, DType::i32), tape.empty(per_query, statistics), {}};
   if (want_entropy) out.entropy = tape.empty(per_query, statistics);
   const Tensor soft = tape.empty(v.shape(), v.dtype());
