@@ -227,4 +227,5 @@ def main():
 
 if __name__ == "__main__":
     sys.dont_write_bytecode = True
+    sys.stdout.reconfigure(line_buffering=True)
     sys.exit(main())
