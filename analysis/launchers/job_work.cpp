@@ -34,8 +34,9 @@ struct Work {
   fs::path directory, config, log;
   pid_t process = 0;
   bool ended = true;
-  int code = 0;    ///< exit code
-  int signal = 0;  ///< that ended it
+  bool new_run = false;  ///< it had not begun
+  int code = 0;          ///< exit code
+  int signal = 0;        ///< that ended it
 };
 
 std::optional<RunInfo> info_of(const fs::path& run) try {
@@ -103,6 +104,8 @@ void wait_for(std::vector<Work>& works, const std::atomic<bool>& stop) {
       work.ended = true;
       work.code = WIFSIGNALED(status) ? 1 : WEXITSTATUS(status);
       work.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+      // A run that was not there and that this process refuses (2) to train: another one made it while this one prepared.
+      if (work.new_run && work.code == 2 && holds_run(work.directory)) work.code = kRunInUse;
     }
     if (stop && !told)
       for (const Work& work : works)
@@ -169,6 +172,7 @@ int work_on_task(const fs::path& home, const std::string& round_name, int64_t ta
     if (has_ended(work.directory) || state.gave_up.contains(work.name) || stop) continue;
     const auto info = info_of(work.directory);
     say(work.name + (info ? ": taken up from step " + std::to_string(info->step) : ": started"));
+    work.new_run = !holds_run(work.directory);
     start(work, command_of(work, round, runs.size(), program));
     works.push_back(std::move(work));
   }
