@@ -8,8 +8,6 @@
 #include <cerrno>
 #include <sstream>
 
-#include "kernels/engine/error.h"
-
 namespace saccade {
 namespace {
 
@@ -51,8 +49,8 @@ RunLock::RunLock(const std::filesystem::path& directory) : directory_(open_direc
     if (errno != EWOULDBLOCK && errno != EAGAIN && errno != EACCES) throw_file_error("lock", path);
     const auto holder = lock_holder(directory);
     const bool known = holder && holder->process > 0;
-    throw DataError(directory.string() + " is in use by " +
-                    (known ? "process " + std::to_string(holder->process) + " on " + holder->host : std::string("another process")));
+    throw RunInUse(directory.string() + " is in use by " +
+                   (known ? "process " + std::to_string(holder->process) + " on " + holder->host : std::string("another process")));
   }
   if (::ftruncate(file_.get(), 0) != 0 || !write_all(file_.get(), std::to_string(::getpid()) + " " + host_name() + "\n"))
     throw_file_error("write", path);

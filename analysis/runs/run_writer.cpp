@@ -22,7 +22,7 @@ bool never_began(const fs::path& directory) try { return read_run_info(directory
   return false;
 }
 
-/// Creates the directory, or accepts one that is empty but for what an interrupted start left.
+/// Creates the directory, or accepts one that is empty but for what an interrupted start left, or the job script that trains in it.
 void claim(const fs::path& directory) {
   std::error_code error;
   make_folders_above(directory);
@@ -35,7 +35,7 @@ void claim(const fs::path& directory) {
   if (error) throw DataError("cannot read " + directory.string() + ": " + error.message());
   for (const auto& entry : entries)
     if (const std::string name = entry.path().filename().string();
-        name != "lock" && name != "ranks" && !is_aside(name, "run.json") && !is_aside(name, "ranks"))
+        name != "lock" && name != "ranks" && name != "slurm" && !is_aside(name, "run.json") && !is_aside(name, "ranks"))
       throw UsageError(directory.string() + " is not empty and holds no run; name a new directory");
 }
 
@@ -55,7 +55,7 @@ RunWriter::RunWriter(RunLock lock, RunInfo info, const std::function<void(const 
 
 void RunWriter::require_free(const fs::path& directory) {
   if (const auto holder = lock_holder(directory))
-    throw DataError(directory.string() + " is in use by process " + std::to_string(holder->process) + " on " + holder->host);
+    throw RunInUse(directory.string() + " is in use by process " + std::to_string(holder->process) + " on " + holder->host);
   claim(directory);
 }
 

@@ -10,6 +10,8 @@
 #include <iostream>
 #include <limits>
 
+#include "analysis/launchers/job_work.h"
+#include "app/cli/exit_code.h"
 #include "app/cli/output.h"
 #include "kernels/engine/clock.h"
 #include "kernels/engine/error.h"
@@ -25,7 +27,7 @@ std::vector<Command>& registered() {
 
 OutputMode mode;
 Progress* shown_bar = nullptr;
-std::atomic<bool> stop{false};
+std::atomic<bool> stop{false}, to_be_continued{false};
 
 std::string duration(double seconds) {
   char text[32];
@@ -50,8 +52,13 @@ extern "C" void on_stop_signal(int) {
   const int64_t now = time.tv_sec * 1'000'000'000LL + time.tv_nsec;
   if (!stop.exchange(true))
     stopped_at = now;
-  else if (const int64_t first = stopped_at; first != 0 && now - first > 1'000'000'000LL)
+  else if (const int64_t first = stopped_at; first != 0 && now - first > 1'000'000'000LL && !to_be_continued)
     _exit(130);
+}
+
+extern "C" void on_end_of_time(int) {
+  to_be_continued = true;
+  stop = true;
 }
 
 void handle(int signal, void (*handler)(int)) {
@@ -137,9 +144,18 @@ void Progress::update(double fraction, const std::string& detail) {
 }
 
 const std::atomic<bool>& stop_requested() { return stop; }
+int exit_code_of(int code) { return code == 130 && to_be_continued ? kToBeContinued : code; }
+
+void unblock_end_of_time() {
+  sigset_t end_of_time;
+  sigemptyset(&end_of_time), sigaddset(&end_of_time, SIGUSR2);
+  ::sigprocmask(SIG_UNBLOCK, &end_of_time, nullptr);
+}
 
 void catch_stop_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) handle(signal, on_stop_signal);
+  handle(SIGUSR2, on_end_of_time);
+  unblock_end_of_time();
   std::signal(SIGPIPE, SIG_IGN);
   heed_stop(stop);
 }

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "app/cli/command.h"
+#include "app/cli/exit_code.h"
 #include "app/cli/output.h"
 #include "app/cli/usage.h"
 #include "app/cli/version.h"
@@ -28,7 +29,7 @@ int perform(const std::function<int()>& action) {
   try {
     return action();
   } catch (const Error& e) {
-    return report(with_remedy(e.what()), e.exit_code());
+    return report(with_remedy(e.what()), cli::exit_code_of(e.exit_code()));
   } catch (const std::bad_alloc&) {
     return report(with_remedy("out of memory"), 4);
   } catch (const std::filesystem::filesystem_error& e) {
@@ -49,7 +50,8 @@ int main(int argc, char** argv) {
   app.add_flag("--json", cli::output_mode().json, "Data on stdout as JSON");
   app.add_flag("-q,--quiet", cli::output_mode().quiet, "No progress, no remarks");
   app.footer(
-      "Exit codes: 0 done, 1 failed, 2 wrong usage or config, 3 input data or run unusable, 4 device or memory, 130 stopped.\n"
+      "Exit codes: 0 done, 1 failed, 2 wrong usage or config, 3 input data or run unusable, 4 device or memory,\n"
+      "5 another process has the run, 75 to be continued (SIGUSR2), 130 stopped.\n"
       "Start here: saccade demo");
 
   std::function<int()> action;

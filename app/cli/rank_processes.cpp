@@ -12,7 +12,9 @@
 #include <cstdio>
 #include <cstring>
 
+#include "analysis/launchers/job_work.h"
 #include "app/cli/command.h"
+#include "app/cli/exit_code.h"
 #include "kernels/engine/clock.h"
 
 namespace saccade::cli {
@@ -28,19 +30,20 @@ void pass_on(int signal) {
 
 /// As the caller has it where it is ignored, as nohup does.
 void pass_on_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR2}) {
     struct sigaction before {};
     if (::sigaction(signal, nullptr, &before) != 0 || before.sa_handler == SIG_IGN) continue;
     struct sigaction action {};
     action.sa_handler = pass_on;
     ::sigaction(signal, &action, nullptr);
   }
+  unblock_end_of_time();
 }
 
 struct Ended {
   int code = 0;
   int signal = 0;  ///< 0: it ended by itself
-  bool stopped_by_user() const { return code == 130; }
+  bool stopped() const { return code == 130 || code == kToBeContinued; }
 };
 
 /// Waits for all; see start_rank_processes.
@@ -57,7 +60,7 @@ int wait_for(const std::vector<pid_t>& processes, double patience) {
       if (ended[r]->signal != 0 && !killed)
         warn("rank " + std::to_string(r) + " (process " + std::to_string(processes[r]) + ") was ended by signal " +
              std::to_string(ended[r]->signal) + " (" + ::strsignal(ended[r]->signal) + ")");
-      if (failed == 0 && ended[r]->code != 0 && !ended[r]->stopped_by_user()) failed = now();
+      if (failed == 0 && ended[r]->code != 0 && !ended[r]->stopped()) failed = now();
     }
     if (failed > 0 && !killed && now() - failed > patience) {
       killed = true;
@@ -70,7 +73,7 @@ int wait_for(const std::vector<pid_t>& processes, double patience) {
     (void)::poll(nullptr, 0, 20);
   }
   if (ended.front()->code != 0) return ended.front()->code;
-  const auto other = std::find_if(ended.begin(), ended.end(), [](const auto& e) { return e->code != 0 && !e->stopped_by_user(); });
+  const auto other = std::find_if(ended.begin(), ended.end(), [](const auto& e) { return e->code != 0 && !e->stopped(); });
   return other == ended.end() ? 0 : (*other)->code;
 }
 

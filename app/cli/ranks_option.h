@@ -20,8 +20,8 @@ std::shared_ptr<RanksOption> add_ranks_option(CLI::App& app);
 
 /// Runs `lead` on rank 0 of so many processes and has the others follow it (models/training/rank_orders.h). With one rank it is called and
 /// no more. Where a launcher has started as many processes, this one is the rank that it says; else this process starts the ranks as its
-/// children, passes SIGINT, SIGTERM and SIGHUP on to them, and ends the rest when one has failed. Gives the exit code. A lost rank is named
-/// in log.txt of `directory`; for a command without a run directory it is empty, and a launcher is not asked. Throws UsageError.
+/// children, passes SIGINT, SIGTERM, SIGHUP and SIGUSR2 on to them, and ends the rest when one has failed. Gives the exit code. A lost rank
+/// is named in log.txt of `directory`; for a command without a run directory it is empty, and a launcher is not asked. Throws UsageError.
 int with_ranks(const RanksOption& option, const std::string& device, const std::filesystem::path& directory,
                const std::function<int(const Ranks&)>& lead);
 

@@ -1,10 +1,12 @@
-// saccade study list | plan | start | status | stop | resume | seeds | report: grids of runs that answer a question.
+// saccade study list | plan | script | start | status | stop | resume | seeds | advance | report: grids of runs that answer a question.
 #include "analysis/studies/study_folder.h"
 
 #include <algorithm>
 #include <thread>
 
 #include "analysis/figures/recipe.h"
+#include "analysis/launchers/batch_script.h"
+#include "analysis/launchers/launcher.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/studies/queue.h"
 #include "analysis/studies/report.h"
@@ -16,6 +18,8 @@
 #include "app/cli/output.h"
 #include "app/cli/render.h"
 #include "app/cli/runs_option.h"
+#include "app/cli/study_counts.h"
+#include "app/cli/study_launch.h"
 #include "app/cli/this_program.h"
 #include "kernels/engine/error.h"
 #include "models/corpus/corpus.h"
@@ -27,11 +31,11 @@ using Json = nlohmann::json;
 namespace {
 
 struct Options {
-  std::string study, out, jobs;
+  std::string study, out, jobs, on, script;
   std::vector<std::string> overrides;
   std::optional<double> budget;
   std::optional<int64_t> limit;
-  bool measure = true, wait = false;
+  bool measure = true, wait = false, dry_run = false;
   double measure_seconds = PlanOptions{}.measure_seconds;
   int64_t rows = 0, seeds = 1;
   std::vector<std::string> cells;
@@ -73,18 +77,19 @@ int plan(const Options& options) {
   return 0;
 }
 
-std::vector<std::string> status_row(const WantedRun& wanted) {
+std::vector<std::string> status_row(const WantedRun& wanted, const std::map<std::string, std::string>& jobs) {
   const auto& there = wanted.there;
+  const auto job = jobs.find(wanted.name);
   const double nothing = std::nan("");
   return {wanted.name,
           to_string(wanted.status),
           there ? std::to_string(there->step) + "/" + std::to_string(there->steps) : "",
           number(there ? there->end.validation : nothing, 4),
           number(there ? there->end.ood : nothing, 4),
-          wanted.problem};
+          wanted.problem.empty() && job != jobs.end() ? job->second : wanted.problem};
 }
 
-Json status_json(const StudyView& view) {
+Json status_json(const StudyView& view, const std::map<std::string, std::string>& jobs) {
   Json runs = Json::array(), cells = Json::array();
   const auto number_or_null = [](double v) { return std::isfinite(v) ? Json(v) : Json(); };
   for (const WantedRun& wanted : view.wanted) {
@@ -93,6 +98,7 @@ Json status_json(const StudyView& view) {
                     {"seed", wanted.run.seed},
                     {"status", to_string(wanted.status)},
                     {"problem", wanted.problem},
+                    {"job", jobs.contains(wanted.name) ? jobs.at(wanted.name) : ""},
                     {"identity", wanted.run.identity}});
     if (wanted.there)
       runs.back().update({{"step", wanted.there->step},
@@ -115,19 +121,8 @@ Json status_json(const StudyView& view) {
           {"problems", view.problems}};
 }
 
-/// "12 finished, 2 running, 6 to do, 8 once the best values are known"
-std::string counts(const StudyView& view) {
-  std::map<WantedRun::Status, int> number_of;
-  for (const WantedRun& wanted : view.wanted) ++number_of[wanted.status];
-  std::string text;
-  using Status = WantedRun::Status;
-  for (const Status status : {Status::finished, Status::diverged, Status::live, Status::unfinished, Status::open, Status::gave_up})
-    if (number_of[status] > 0) text += (text.empty() ? "" : ", ") + std::to_string(number_of[status]) + " " + to_string(status);
-  if (view.later > 0) text += ", " + std::to_string(view.later) + " once the best values are known";
-  return text;
-}
-
-std::string status_text(const StudyView& view, int64_t most_rows) {
+/// `jobs`: what the scheduler says of runs, by their names.
+std::string status_text(const StudyView& view, const std::map<std::string, std::string>& jobs, int64_t most_rows) {
   std::string text = view.study.question + "\n" + view.directory.string() + ": " + (view.complete() ? "complete; " : "") + counts(view) +
                      "; " + human_seconds(view.seconds) + " of training";
   const double left = progress_of(view).seconds_left;
@@ -135,7 +130,7 @@ std::string status_text(const StudyView& view, int64_t most_rows) {
   if (const std::string why = view.blocked(); !why.empty()) text += "nothing more is started: " + why + "\n";
   std::vector<std::vector<std::string>> rows;
   for (const WantedRun& wanted : view.wanted)
-    if (most_rows <= 0 || static_cast<int64_t>(rows.size()) < most_rows) rows.push_back(status_row(wanted));
+    if (most_rows <= 0 || static_cast<int64_t>(rows.size()) < most_rows) rows.push_back(status_row(wanted, jobs));
   text += "\n" + table({"run", "state", "step", "validation", "OOD", ""}, rows);
   if (rows.size() < view.wanted.size()) text += "and " + std::to_string(view.wanted.size() - rows.size()) + " more\n";
   text += "\n";
@@ -147,7 +142,15 @@ std::string status_text(const StudyView& view, int64_t most_rows) {
 int status(const Options& options) {
   const StudyView view = view_study(study_folder(options.study));
   for (const std::string& problem : view.problems) warn("skipped: " + problem);
-  print_result(status_json(view), status_text(view, options.rows));
+  std::map<std::string, std::string> jobs;
+  Json json = status_json(view, jobs);
+  const std::string cluster = chosen_launcher(view.directory);
+  if (cluster != "local") {
+    jobs = job_states(*launcher_of(view.directory, this_program()));
+    json = status_json(view, jobs);
+    json["cluster"] = cluster;
+  }
+  print_result(json, (cluster == "local" ? "" : "on the cluster " + cluster + "\n") + status_text(view, jobs, options.rows));
   return 0;
 }
 
@@ -157,11 +160,7 @@ int wait_for(const fs::path& directory, const DeviceQueue& queue) {
   Progress bar(directory.filename().string());
   while (!stop_requested()) {
     const StudyView view = view_study(directory);
-    const auto ended = std::count_if(view.wanted.begin(), view.wanted.end(), [](const WantedRun& w) {
-      return w.status == WantedRun::Status::finished || w.status == WantedRun::Status::diverged;
-    });
-    const auto all = static_cast<double>(view.wanted.size()) + static_cast<double>(view.later);
-    bar.update(static_cast<double>(ended) / all, counts(view));
+    bar.update(share_ended(view), counts(view));
     if (view.complete()) return 0;
     if (const std::string why = view.blocked(); !why.empty()) throw Error(directory.string() + ": " + why);
     const QueueState state = queue.read();
@@ -174,7 +173,55 @@ int wait_for(const fs::path& directory, const DeviceQueue& queue) {
   return 130;
 }
 
-/// `told`: goes into the answer.
+/// `told`, here and below: goes into the answer.
+int set_queue_going(const fs::path& directory, const Options& options, const Json& told) {
+  const StudyView view = view_study(directory);
+  const DeviceQueue queue = queue_of(view);
+  if (!options.jobs.empty()) queue.edit([&](QueueState& state) { state.jobs = parse_jobs(options.jobs); });
+  const Launched launched = launcher_of(directory, this_program())->go_on();
+  if (options.wait && !launched.paused)
+    if (const int code = wait_for(directory, queue); code != 0) return code;
+  const StudyView after = options.wait ? view_study(directory) : view;
+  Json json{{"directory", directory.string()},
+            {"queue", queue.device()},
+            {"entry", std::stoll(launched.entry)},
+            {"paused", launched.paused},
+            {"complete", after.complete()},
+            {"runs", after.wanted.size()},
+            {"later", after.later}};
+  json.update(told);
+  print_result(json, directory.string() + ": " + counts(after) + "\n" + launched.place + ", entry " + launched.entry +
+                         (launched.paused ? "; the queue is paused: saccade queue go-on" : "") + "\nsee: saccade study status " +
+                         directory.string());
+  return 0;
+}
+
+int set_cluster_going(const fs::path& directory, const std::string& cluster, const Options& options, const Json& told) {
+  const auto launcher = launcher_of(directory, this_program());
+  const Launched launched = launcher->go_on();
+  if (options.wait)
+    if (const int code = wait_on_cluster(directory, *launcher, load_cluster(cluster).poll_seconds); code != 0) return code;
+  const StudyView after = view_study(directory);
+  const std::string submitted =
+      launched.entry.empty() ? "nothing to submit" : "submitted " + std::to_string(launched.runs) + " runs as job " + launched.entry;
+  Json json{{"directory", directory.string()}, {"cluster", cluster},           {"job", launched.entry},       {"submitted", launched.runs},
+            {"jobs_before", launched.waiting}, {"complete", after.complete()}, {"runs", after.wanted.size()}, {"later", after.later}};
+  json.update(told);
+  print_result(json, directory.string() + ": " + counts(after) + "\n" + launched.place + ": " + submitted +
+                         (launched.waiting > 0 ? ", " + std::to_string(launched.waiting) + " jobs were there before" : "") +
+                         "\nsee: saccade study status " + directory.string());
+  return 0;
+}
+
+/// Jobs at a time of a cluster: a number, since nothing here sees what its GPUs make together. Throws UsageError.
+std::optional<int64_t> jobs_on_cluster(const Options& options) {
+  if (options.jobs.empty()) return {};
+  const int64_t jobs = parse_jobs(options.jobs);
+  if (jobs == kJobsAsPays && options.on != "local")
+    throw UsageError("--jobs auto goes with the queue of this machine; a cluster takes a number");
+  return jobs == kJobsAsPays ? std::nullopt : std::optional(jobs);
+}
+
 int set_going(const fs::path& directory, const Options& options, const Json& told = Json::object()) {
   const int64_t begun = static_cast<int64_t>(run_summaries(directory).size());
   edit_study_state(directory, [&](StudyState& state) {
@@ -183,29 +230,21 @@ int set_going(const fs::path& directory, const Options& options, const Json& tol
     state.budget_hours = options.budget;
     state.most_runs = options.limit ? std::optional(begun + *options.limit) : std::nullopt;
   });
-  const StudyView view = view_study(directory);
-  const DeviceQueue queue = queue_of(view);
-  if (!options.jobs.empty()) queue.edit([&](QueueState& state) { state.jobs = parse_jobs(options.jobs); });
-  const int64_t id = enqueue_study(queue, directory);
-  queue.ensure_worker(this_program());
-  const bool paused = queue.read().paused;
-  if (options.wait && !paused)
-    if (const int code = wait_for(directory, queue); code != 0) return code;
-  const StudyView after = options.wait ? view_study(directory) : view;
-  Json json{{"directory", directory.string()}, {"queue", queue.device()},     {"entry", id},         {"paused", paused},
-            {"complete", after.complete()},    {"runs", after.wanted.size()}, {"later", after.later}};
-  json.update(told);
-  print_result(json, directory.string() + ": " + counts(after) + "\nqueue of " + queue.device() + ", entry " + std::to_string(id) +
-                         (paused ? "; the queue is paused: saccade queue go-on" : "") + "\nsee: saccade study status " +
-                         directory.string());
-  return 0;
+  if (!options.on.empty()) choose_launcher(directory, options.on, jobs_on_cluster(options));
+  const std::string cluster = chosen_launcher(directory);
+  return cluster == "local" ? set_queue_going(directory, options, told) : set_cluster_going(directory, cluster, options, told);
 }
 
 int start(const Options& options) {
   const Study study = load_study(find_study(options.study), options.overrides);
   const fs::path directory = folder_to_start(study, options);
   static_cast<void>(view_study(study, {}));  // every config, before anything is written
+  if ((options.dry_run || !options.script.empty()) && (options.on.empty() || options.on == "local"))
+    throw UsageError("--dry-run and --script go with --on CLUSTER: the queue of this machine has no script");
+  if (options.dry_run) return dry_run(study, directory, options.on, jobs_on_cluster(options));
+  if (!options.on.empty() && options.on != "local") static_cast<void>(load_cluster(options.on));
   create_study_folder(directory, study);
+  if (!options.script.empty()) take_script(directory, options.script);
   return set_going(directory, options);
 }
 
@@ -228,19 +267,33 @@ int seeds(const Options& options) {
   return resume(directory, options, {{"seeds_added", added}});
 }
 
+/// What the job of a next round calls, and anybody may.
+int advance(const Options& options) {
+  const fs::path directory = study_folder(options.study);
+  if (chosen_launcher(directory) == "local") throw UsageError(directory.string() + " is on no cluster; the queue goes on by itself");
+  return set_cluster_going(directory, chosen_launcher(directory), options, Json::object());
+}
+
+int script(const Options& options) {
+  const bool begun = holds_study(options.study);
+  const Study study = begun ? read_study_folder(options.study) : load_study(find_study(options.study), options.overrides);
+  const fs::path folder = begun ? fs::path(options.study) : folder_to_start(study, options);
+  const std::string cluster = options.on.empty() ? chosen_launcher(folder) : options.on;
+  if (cluster == "local") throw UsageError("study script: --on CLUSTER is missing; the queue of this machine has no script");
+  const std::string text = study_script(study, folder, cluster);
+  print_result({{"script", text}, {"edited", !is_generated(text)}, {"file", script_file(folder).string()}}, text);
+  return 0;
+}
+
 int stop(const Options& options) {
-  const fs::path directory = study_folder(options.study), absolute = fs::absolute(directory).lexically_normal();
-  edit_study_state(directory, [](StudyState& state) { state.stopped = true; });  // for runs that hold no lock yet
-  bool queued = false;
-  for (const DeviceQueue& queue : DeviceQueue::all())
-    queue.edit([&](QueueState& state) {
-      queued |= std::erase_if(state.entries, [&](const QueueEntry& e) { return e.directory == absolute; }) > 0;
-    });
-  int64_t stopped = 0;
-  std::error_code none;
-  for (const auto& run : fs::directory_iterator(directory / "runs", none)) stopped += is_live(run.path()) && stop_run(run.path());
-  print_result({{"directory", directory.string()}, {"queued", queued}, {"stopping", stopped}},
-               directory.string() + (queued ? ": taken out of the queue" : ": was not in a queue") + ", " + std::to_string(stopped) +
+  const fs::path directory = study_folder(options.study);
+  const std::string cluster = chosen_launcher(directory);
+  const Stopped stopped = launcher_of(directory, this_program())->stop();
+  const std::string out = cluster != "local" ? ": " + std::to_string(stopped.jobs) + " jobs taken out of the cluster " + cluster
+                          : stopped.jobs > 0 ? ": taken out of the queue"
+                                             : ": was not in a queue";
+  print_result({{"directory", directory.string()}, {"queued", stopped.jobs > 0}, {"jobs", stopped.jobs}, {"stopping", stopped.running}},
+               directory.string() + out + ", " + std::to_string(stopped.running) +
                    " runs asked to write a checkpoint and stop\ngo on with: saccade study resume " + directory.string());
   return 0;
 }
@@ -293,6 +346,10 @@ void add_overrides(CLI::App& app, const std::shared_ptr<Options>& options) {
       ->allow_extra_args(false);
 }
 
+void add_on(CLI::App& app, const std::shared_ptr<Options>& options) {
+  app.add_option("--on", options->on, "Where its runs go: a cluster (saccade cluster list), or local for the queue of this machine");
+}
+
 void add_going(CLI::App& app, const std::shared_ptr<Options>& options) {
   app.add_option("--budget", options->budget,
                  "GPU-hours (on the CPU hours) of training, all runs of the study together; then nothing more is started")
@@ -300,6 +357,7 @@ void add_going(CLI::App& app, const std::shared_ptr<Options>& options) {
   app.add_option("--limit", options->limit, "Begin so many runs at most, this time")->check(CLI::PositiveNumber);
   add_jobs_option(app, options->jobs);
   app.add_flag("--wait", options->wait, "Wait until the study has ended; the queue goes on without this command");
+  add_on(app, options);
 }
 
 const RegisterCommand command{
@@ -333,7 +391,17 @@ const RegisterCommand command{
          add_overrides(sub, o);
          sub.add_option("--out,-o", o->out, "Folder of the study (default: NAME in the runs folder)");
          add_going(sub, o);
+         sub.add_flag("--dry-run", o->dry_run, "Show the script of the jobs and how many there would be; submit nothing");
+         sub.add_option("--script", o->script, "A script of your own for the jobs, as saccade study script shows it, edited");
        });
+       add("script", "The script of a study's jobs on a cluster, to be read and edited.", script, [=](CLI::App& sub, const Shared& o) {
+         add_study(sub, o, file);
+         add_overrides(sub, o);
+         sub.add_option("--out,-o", o->out, "Folder of the study (default: NAME in the runs folder)");
+         add_on(sub, o);
+       });
+       add("advance", "Submit to the cluster what the runs that have ended decide.", advance,
+           [=](CLI::App& sub, const Shared& o) { add_study(sub, o, begun); });
        add("status", "How far a study is, and what it has tuned.", status, [=](CLI::App& sub, const Shared& o) {
          add_study(sub, o, begun);
          sub.add_option("--limit", o->rows, "Show so many runs at most")->check(CLI::PositiveNumber);

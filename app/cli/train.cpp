@@ -6,6 +6,7 @@
 #include "app/cli/config_options.h"
 #include "app/cli/output.h"
 #include "app/cli/ranks_option.h"
+#include "app/cli/run_launch.h"
 #include "app/cli/train_progress.h"
 #include "kernels/engine/error.h"
 #include "models/architectures/registry.h"
@@ -40,10 +41,23 @@ int resume(const std::string& directory, const ResumeOptions& options, const Ran
 }
 
 int stop(const std::string& directory) {
-  const bool stopped = stop_run(directory);         // also where run.json cannot be read
-  if (!stopped) static_cast<void>(Run(directory));  // there is one
+  const bool stopped = stop_launched_run(directory) || stop_run(directory);  // also where run.json cannot be read
+  if (!stopped) static_cast<void>(Run(directory));                           // there is one
   print_result({{"stopping", stopped}}, stopped ? "asked " + directory + " to write a checkpoint and stop" : directory + " is not running");
   return 0;
+}
+
+/// --on: as a job of a cluster.
+std::shared_ptr<std::string> add_on(CLI::App& app) {
+  auto on = std::make_shared<std::string>();
+  app.add_option("--on", *on, "As a job of a cluster that is set up (saccade cluster list), not here");
+  return on;
+}
+
+/// Throws UsageError: a job has the GPUs that its cluster's profile says.
+void require_no_ranks(const RanksOption& ranks) {
+  if (ranks.ranks > 0 || ranks.gpus > 0)
+    throw UsageError("--on does not go with --gpus and --ranks; set gpus in the profile of the cluster");
 }
 
 const RegisterCommand train_command{
@@ -52,7 +66,12 @@ const RegisterCommand train_command{
        auto ranks = add_ranks_option(app);
        auto out = std::make_shared<std::string>();
        app.add_option("--out,-o", *out, "Run directory to create")->required();
-       return [=] { return train(*options, *out, *ranks); };
+       auto on = add_on(app);
+       return [=] {
+         if (on->empty()) return train(*options, *out, *ranks);
+         require_no_ranks(*ranks);
+         return launch_run(*out, to_json(options->load()), *on);
+       };
      }}};
 
 const RegisterCommand resume_command{
@@ -71,9 +90,14 @@ const RegisterCommand resume_command{
        app.add_option("--set", options->changes, "Change a setting of the optimizer from there on: training.learning_rate=0.0005")
            ->allow_extra_args(false);
        app.add_flag("--skip-batch", options->skip_batch, "Pass over the batch that the run diverged on");
+       auto on = add_on(app);
        return [=] {
          if (*from >= 0) options->from = *from;
-         return resume(*directory, *options, *ranks);
+         if (on->empty()) return resume(*directory, *options, *ranks);
+         require_no_ranks(*ranks);
+         if (!options->none()) throw UsageError("--on does not go with --from, --set and --skip-batch; a job only goes on");
+         static_cast<void>(Run(*directory));  // there is one
+         return launch_run(*directory, nlohmann::json(), *on);
        };
      }}};
 

@@ -2,6 +2,7 @@
 
 #include "analysis/training/divergence.h"
 #include "app/cli/command.h"
+#include "app/cli/exit_code.h"
 #include "app/cli/output.h"
 #include "kernels/engine/error.h"
 
@@ -58,7 +59,7 @@ int finish_training(const std::filesystem::path& directory, RunState state) {
   if (state == RunState::diverged) throw Error(directory.string() + ": diverged, " + info.message + "; " + way_back(directory));
   if (state != RunState::stopped) return 0;
   say("go on with: saccade resume " + directory.string());
-  return 130;
+  return exit_code_of(130);
 }
 
 }  // namespace saccade::cli

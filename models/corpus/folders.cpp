@@ -2,6 +2,7 @@
 
 #include "kernels/engine/error.h"
 #include "models/corpus/corpus.h"
+#include "models/corpus/folders.h"
 
 namespace saccade {
 namespace {
@@ -18,6 +19,7 @@ std::filesystem::path user_folder(const char* variable, const char* xdg, const c
 
 std::filesystem::path data_folder() { return user_folder("SACCADE_DATA", "XDG_DATA_HOME", ".local/share"); }
 std::filesystem::path cache_folder() { return user_folder("SACCADE_CACHE", "XDG_CACHE_HOME", ".cache"); }
+std::filesystem::path config_folder() { return user_folder("SACCADE_CONFIG", "XDG_CONFIG_HOME", ".config"); }
 
 std::filesystem::path runs_folder() {
   if (const char* chosen = std::getenv("SACCADE_RUNS"); chosen && *chosen) return std::filesystem::absolute(chosen);

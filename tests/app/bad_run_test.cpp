@@ -145,7 +145,7 @@ class BadRunTest : public QObject {
     for (const QStringList& arguments : {QStringList{"-q", "resume", program_.path("run")},
                                          QStringList{"-q", "train", program_.path("long.json"), "--out", program_.path("run")}}) {
       const Program::Result result = program_.run(arguments);
-      QVERIFY2(result.code == 3 && is_one_error(result) && result.err.contains("in use by process " + pid), qPrintable(result.err));
+      QVERIFY2(result.code == 5 && is_one_error(result) && result.err.contains("in use by process " + pid), qPrintable(result.err));
     }
     QCOMPARE(holder->state(), QProcess::Running);
     QCOMPARE(program_.run({"stop", program_.path("run")}).code, 0);

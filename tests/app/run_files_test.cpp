@@ -158,7 +158,7 @@ class RunFilesTest : public QObject {
     QVERIFY(program_.wait_for_records("held", 60));
     fs::remove(file("held/lock"));
     const auto second = program_.run({"-q", "resume", program_.path("held")});
-    QVERIFY2(second.code == 3 && is_one_error(second) && second.err.contains("in use by"), qPrintable(second.err));
+    QVERIFY2(second.code == 5 && is_one_error(second) && second.err.contains("in use by"), qPrintable(second.err));
     QVERIFY(program_.run({"-q", "--json", "compare", program_.path("held")}).out.contains("(running)"));
     QCOMPARE(holder->state(), QProcess::Running);
     holder->terminate();

@@ -47,9 +47,9 @@ def two_at_a_time(program):
     checks.that(wait_for(lambda: steps_recorded(program.path("held")) > 20), "it does not train")
     for command in (["resume", "held"], ["train", "config.json", "--out", "held"], ["resume", "held/."]):
         result = program.run(command)
-        checks.that(result.code == 3 and is_one_line(result.err) and str(holder.pid) in result.err, f"{command}: {result.code} {result.err}")
+        checks.that(result.code == 5 and is_one_line(result.err) and str(holder.pid) in result.err, f"{command}: {result.code} {result.err}")
     program.path("held", "lock").unlink()
-    checks.that(program.run(["resume", "held"]).code == 3, "a deleted lock let a second process in")
+    checks.that(program.run(["resume", "held"]).code == 5, "a deleted lock let a second process in")
     for command in (["compare", "held"], ["export", "loss", "held", "--out", "held.csv"]):
         checks.that(program.run(command).code == 0, f"{command} of a live run")
     holder.kill()
@@ -58,7 +58,7 @@ def two_at_a_time(program):
     both = [program.start(["resume", "held", ]) for _ in range(2)]
     checks.that(wait_for(lambda: any(p.poll() is not None for p in both)), "two that start at once: both train")
     codes = sorted(str(p.poll()) for p in both)
-    checks.that(codes == ["3", "None"], f"two that start at once: {codes}")
+    checks.that(codes == ["5", "None"], f"two that start at once: {codes}")
     for process in both:
         if process.poll() is None:
             process.terminate()

@@ -11,7 +11,7 @@ import subprocess
 import time
 
 HANG = 1000  # instead of an exit code
-ANSWERS = (0, 1, 2, 3, 4, 130)  # exit codes that the program may end with
+ANSWERS = (0, 1, 2, 3, 4, 5, 75, 130)  # exit codes that the program may end with
 
 
 @dataclasses.dataclass

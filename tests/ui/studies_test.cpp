@@ -5,6 +5,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
+#include <QPlainTextEdit>
 #include <QPushButton>
 #include <QSignalSpy>
 #include <QSpinBox>
@@ -14,6 +15,7 @@
 #include "ui/page.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
+#include "ui/studies/job_script.h"
 #include "ui/studies/lines_table.h"
 #include "ui/studies/studies_page.h"
 #include "ui/watchdog.h"
@@ -51,6 +53,14 @@ class StudiesTest : public QObject {
     }
     LinesTable* table(const QString& name) { return child<LinesTable>(name); }
     QString cell(const QString& name, int row, int column) { return table(name)->model()->index(row, column).data().toString(); }
+    /// Whether a cell of a table has the text.
+    bool shows(const QString& name, const QString& text) {
+      const QAbstractItemModel* model = table(name)->model();
+      for (int row = 0; row < model->rowCount(); ++row)
+        for (int column = 0; column < model->columnCount(); ++column)
+          if (model->index(row, column).data().toString() == text) return true;
+      return false;
+    }
     QToolButton* button(const QString& name) { return child<QToolButton>(name); }
     QPushButton* push(const QString& text) {
       for (QPushButton* each : page.findChildren<QPushButton*>())
@@ -73,6 +83,18 @@ class StudiesTest : public QObject {
   Json queue() const {
     const Json all = program_.run({"--json", "queue", "list"}).json();
     return all.empty() ? Json{{"worker", nullptr}, {"entries", Json::array()}, {"paused", false}} : all[0];
+  }
+
+  /// A scheduler that takes everything and begins nothing (tests/slurm/fake_slurm.sh), and a profile for it.
+  void set_up_cluster() const {
+    QDir().mkpath(program_.path("fake/bin"));
+    QDir().mkpath(program_.path("config/clusters"));
+    for (const char* name : {"sbatch", "squeue", "sacct", "scancel", "scontrol"})
+      QFile::link(qEnvironmentVariable("SACCADE_SOURCE_DIR") + "/tests/slurm/fake_slurm.sh", program_.path("fake/bin/") + name);
+    program_.write("config/clusters/lab.json", R"({"partition": "gpu", "time": "01:00:00", "next_round": "by-hand"})");
+    qputenv("PATH", (program_.path("fake/bin") + ":/usr/bin:/bin").toUtf8());
+    qputenv("FAKE", program_.path("fake").toUtf8());
+    qputenv("SACCADE_CONFIG", program_.path("config").toUtf8());
   }
 
   bool at_rest() const {
@@ -262,6 +284,37 @@ class StudiesTest : public QObject {
     tick.start(0);
     QTest::qWait(2500);
     QVERIFY2(longest < 100, qPrintable(QString::number(longest)));  // the machine is shared; the benchmark measures
+  }
+
+  /// Where a cluster is set up a study can go there: its script is shown and edited before, and what the scheduler says stands beside its
+  /// runs.
+  void a_study_goes_to_a_cluster() {
+    set_up_cluster();
+    Shown shown(program_.path("runs"));
+    program_.write("away.json", QByteArray::fromStdString(small_study().dump()));
+    choose(shown, program_.path("away.json"));
+    auto* on = shown.child<QComboBox>(QStringLiteral("Where its runs go"));
+    QCOMPARE(on->itemText(1), QStringLiteral("on lab"));
+    on->setCurrentIndex(1);
+    QCOMPARE(shown.child<QSpinBox>(QStringLiteral("Runs at a time"))->value(), 8);
+    QTRY_VERIFY_WITH_TIMEOUT(shown.push("Show its script") && shown.push("Show its script")->isEnabled(), 20000);
+    QTest::mouseClick(shown.push("Show its script"), Qt::LeftButton);
+    JobScript* dialog = nullptr;
+    QTRY_VERIFY_WITH_TIMEOUT((dialog = shown.page.window()->findChild<JobScript*>()) != nullptr, 20000);
+    auto* text = dialog->findChild<QPlainTextEdit*>();
+    QVERIFY(text->toPlainText().contains("#SBATCH --partition=gpu"));
+    text->setPlainText(text->toPlainText().replace("set -u", "set -u  # mine"));
+    dialog->accept();
+    QFile kept(program_.path("runs/away/slurm/script.sh"));
+    QTRY_VERIFY_WITH_TIMEOUT(kept.exists() && QFile::exists(program_.path("fake/accepted")), 20000);
+    QVERIFY(kept.open(QIODevice::ReadOnly) && kept.readAll().contains("# mine"));
+    QTRY_VERIFY_WITH_TIMEOUT(shown.shows("Studies", "on lab"), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(shown.shows("Runs of the study", "to do (PENDING)"), 20000);  // it is the selected one
+    QVERIFY(shown.shows("Runs of the study", "101_0 PENDING (Priority)"));
+    QVERIFY(shown.button("Stop")->isEnabled());
+    QTest::mouseClick(shown.button("Stop"), Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(QFile::exists(program_.path("fake/cancelled")), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(shown.shows("Studies", "stopped"), 20000);
   }
 };
 

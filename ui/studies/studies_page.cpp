@@ -3,6 +3,8 @@
 #include <QAction>
 #include <QDesktopServices>
 #include <QFileInfo>
+#include <QJsonArray>
+#include <QJsonDocument>
 #include <QLabel>
 #include <QListWidget>
 #include <QTabBar>
@@ -34,6 +36,8 @@ const RegisterPage entry_{{QStringLiteral("studies"), StudiesPage::tr("Studies")
                            [](Session& session, QWidget* parent) -> QWidget* { return new StudiesPage(session, parent); }, false}};
 
 using Cell = LinesModel::Cell;
+
+constexpr int kJobsEvery = 45000;  ///< ms between two calls of squeue
 
 QString left_of(double seconds) {
   return std::isnan(seconds) ? QStringLiteral("–") : StudiesPage::tr("%1 left").arg(formatDuration(seconds));
@@ -79,15 +83,24 @@ LinesModel::Line line_of(const QueueLine& entry, int place) {
            {entry.device}}};
 }
 
-LinesModel::Line line_of(const StudyRunLine& run) {
+/// `job`: what the scheduler of a cluster says of it.
+LinesModel::Line line_of(const StudyRunLine& run, const QString& job) {
   const double share = run.steps > 0 ? static_cast<double>(run.step) / static_cast<double>(run.steps) : 0;
   return {run.directory,
           {{run.name},
-           {run.state, {}, -1, run.failed},
+           {job.isEmpty() ? run.state : StudiesPage::tr("%1 (%2)").arg(run.state, job.section(QLatin1Char(' '), 1, 1)),
+            {},
+            -1,
+            run.failed,
+            job},
            {StudiesPage::tr("%1 of %2").arg(run.step).arg(run.steps), share, share},
            loss_cell(run.validation),
            loss_cell(run.ood),
-           {QString(run.problem).replace(QLatin1Char('\n'), QLatin1Char(' ')), {}, -1, run.failed, run.problem}}};
+           {run.problem.isEmpty() ? job : QString(run.problem).replace(QLatin1Char('\n'), QLatin1Char(' ')),
+            {},
+            -1,
+            run.failed,
+            run.problem.isEmpty() ? job : run.problem}}};
 }
 
 QToolButton* button_of(QAction* action, QWidget* parent) {
@@ -125,6 +138,8 @@ StudiesPage::StudiesPage(Session& session, QWidget* parent)
     if (selected()) session_.place().set("studies/selected", studies_->currentKey());
     showDetails();
   });
+  jobs_timer_.setInterval(kJobsEvery);
+  connect(&jobs_timer_, &QTimer::timeout, this, &StudiesPage::askForJobs);
   connect(studies_, &LinesTable::opened, this, [this] { openRuns(); });
   connect(queue_, &LinesTable::chosen, this, &StudiesPage::enableActions);
   connect(runs_, &LinesTable::opened, this, [this](const QString& run) {
@@ -241,11 +256,13 @@ void StudiesPage::showEvent(QShowEvent* event) {
   QWidget::showEvent(event);
   refresh(true);
   timer_.start();
+  jobs_timer_.start();
 }
 
 void StudiesPage::hideEvent(QHideEvent* event) {
   QWidget::hideEvent(event);
   timer_.stop();
+  jobs_timer_.stop();
 }
 
 /// The open folder, what it is part of where it is a study's, and the usual one.
@@ -296,12 +313,14 @@ void StudiesPage::showDetails() {
     runs_->setLines({});
     return tuning_->clear();
   }
+  if (study->directory != jobs_of_) askForJobs();
   details_card_->setTitle(study->name, study->state);
   QStringList words{study->question + (study->source.isEmpty() ? QString() : QStringLiteral(" (%1)").arg(study->source))};
   if (!study->problem.isEmpty()) words << QStringLiteral("⚠ ") + study->problem;
   details_->setText(words.join(QLatin1Char('\n')));
   std::vector<LinesModel::Line> lines;
-  for (const StudyRunLine& run : study->runs) lines.push_back(line_of(run));
+  for (const StudyRunLine& run : study->runs)
+    lines.push_back(line_of(run, study->directory == jobs_of_ ? jobs_.value(run.name) : QString()));
   runs_->setLines(std::move(lines));
   QStringList tuning;
   for (int i = 0; i < tuning_->count(); ++i) tuning << tuning_->item(i)->text();
@@ -314,8 +333,9 @@ void StudiesPage::enableActions() {
   const StudyLine* study = selected();
   const bool there = study && study->readable;
   actions_.open_runs->setEnabled(study);
+  const bool submitted = there && !study->cluster.isEmpty() && !study->complete;
   actions_.go_on->setEnabled(there && !study->queued && !study->complete);
-  actions_.stop->setEnabled(there && (study->queued || study->progress.running > 0));
+  actions_.stop->setEnabled(there && (study->queued || study->progress.running > 0 || submitted));
   actions_.report->setEnabled((there && study->progress.finished > 0) || report_call_);
   const QString device = this->device();
   const auto head = std::find_if(state_.queues.begin(), state_.queues.end(), [&](const QueueHead& h) { return h.device == device; });
@@ -354,6 +374,26 @@ void StudiesPage::openRuns() {
   if (!study) return;
   session_.openFolder(study->directory + QStringLiteral("/runs"));
   session_.showPage(QStringLiteral("live"));
+}
+
+/// One call of squeue, for the study that is looked at. How far its runs are stands in their journals, whatever it says.
+void StudiesPage::askForJobs() {
+  const StudyLine* study = selected();
+  if (!study || study->cluster.isEmpty() || study->complete || jobs_call_) return;
+  const QString directory = study->directory;
+  if (directory != jobs_of_) jobs_.clear();
+  jobs_of_ = directory;
+  jobs_call_ = new ProgramCall(
+      {QStringLiteral("study"), QStringLiteral("status"), directory}, false,
+      [this, directory](const ProgramCall::Answer& answer) {
+        jobs_call_ = nullptr;
+        if (!answer.ok || !selected() || selected()->directory != directory) return;
+        jobs_.clear();
+        for (const QJsonValue& run : QJsonDocument::fromJson(answer.output).object()[QStringLiteral("runs")].toArray())
+          jobs_[run[QStringLiteral("name")].toString()] = run[QStringLiteral("job")].toString();
+        showDetails();
+      },
+      this);
 }
 
 /// Evaluates anew where the study asks for it, which may take long: a second press ends it.

@@ -1,4 +1,5 @@
 #pragma once
+#include <QHash>
 #include <QPointer>
 #include <QTimer>
 #include <QWidget>
@@ -48,6 +49,7 @@ class StudiesPage : public QWidget {
   QString device() const;  ///< of the entry that is marked, else the first queue
   void openRuns();
   void makeReport();
+  void askForJobs();
   void move(int by);
   void call(const QStringList& arguments, const QString& note);
 
@@ -55,7 +57,10 @@ class StudiesPage : public QWidget {
   StudiesState state_;
   LatestJob<StudiesState> job_;
   QTimer timer_;
-  QPointer<ProgramCall> report_call_;
+  QTimer jobs_timer_;
+  QPointer<ProgramCall> report_call_, jobs_call_;
+  QString jobs_of_;               ///< the study that the scheduler was asked about last
+  QHash<QString, QString> jobs_;  ///< what it says of the runs, by their names
   Actions actions_{};
   Card *studies_card_, *queue_card_, *details_card_;
   LinesTable *studies_, *queue_, *runs_;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "analysis/launchers/launcher.h"
 #include "analysis/runs/run.h"
 #include "analysis/runs/run_info.h"
 #include "ui/run_summary.h"
@@ -40,8 +41,10 @@ struct Waiting {
   int64_t jobs = 1;
 };
 
-QString state_of(const StudyView& view, const StudyProgress& progress, const Waiting* waiting) {
+QString state_of(const StudyView& view, const StudyProgress& progress, const Waiting* waiting, const QString& cluster) {
   if (view.complete()) return tr("complete");
+  if (!cluster.isEmpty() && progress.running > 0) return tr("running on %1").arg(cluster);
+  if (!cluster.isEmpty() && !view.state.stopped) return tr("on %1").arg(cluster);
   if (progress.running > 0) return waiting ? tr("running") : tr("running out");
   if (waiting && waiting->paused) return tr("paused");
   if (waiting) return waiting->place == 1 ? tr("starting") : tr("waits");
@@ -57,8 +60,10 @@ StudyLine read_study(const fs::path& directory, const Waiting* waiting) {
     line.question = QString::fromStdString(view.study.question), line.source = QString::fromStdString(view.study.source);
     line.progress = progress_of(view, waiting ? waiting->jobs : 1);
     line.complete = view.complete();
-    line.state = state_of(view, line.progress, waiting);
-    if (!waiting || waiting->paused) line.progress.seconds_left = std::nan("");  // it would be a guess of when someone goes on
+    if (const std::string chosen = chosen_launcher(directory); chosen != "local") line.cluster = QString::fromStdString(chosen);
+    line.state = state_of(view, line.progress, waiting, line.cluster);
+    if (line.cluster.isEmpty() && (!waiting || waiting->paused))
+      line.progress.seconds_left = std::nan("");  // it would be a guess of when someone goes on
     line.seconds = view.seconds, line.budget_hours = view.state.budget_hours;
     line.problem = QString::fromStdString(view.blocked());
     for (const std::string& problem : view.problems) line.problem += (line.problem.isEmpty() ? "" : "\n") + QString::fromStdString(problem);

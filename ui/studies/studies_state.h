@@ -18,6 +18,7 @@ struct StudyRunLine {
 
 struct StudyLine {
   QString directory = {}, name = {}, question = {}, source = {}, state = {};
+  QString cluster = {};  ///< its runs go there; empty: this machine
   QString problem = {};  ///< why nothing more is started, or why it cannot be read
   StudyProgress progress = {};
   double seconds = 0;  ///< of training so far

@@ -1,5 +1,7 @@
 #include "ui/studies/study_start.h"
 
+#include <QComboBox>
+#include <QDir>
 #include <QDoubleSpinBox>
 #include <QFileInfo>
 #include <QHBoxLayout>
@@ -8,14 +10,18 @@
 #include <QLabel>
 #include <QPushButton>
 #include <QSpinBox>
+#include <QTemporaryFile>
 #include <QVBoxLayout>
+#include <algorithm>
 
+#include "analysis/launchers/cluster_profile.h"
 #include "analysis/studies/queue.h"
 #include "analysis/studies/study_folder.h"
 #include "ui/calm_wheel.h"
 #include "ui/run_list.h"
 #include "ui/run_summary.h"
 #include "ui/session.h"
+#include "ui/studies/job_script.h"
 #include "ui/studies/program_call.h"
 
 namespace saccade::ui {
@@ -61,7 +67,7 @@ void StudyStart::setNoStudy(const QString& why) {
   measure_->setEnabled(false);
 }
 
-QWidgetList StudyStart::stops() const { return {budget_, limit_, jobs_, measure_, start_}; }
+QWidgetList StudyStart::stops() const { return {on_, budget_, limit_, jobs_, measure_, start_}; }
 
 void StudyStart::makeFields() {
   question_ = new QLabel(this), takes_ = new QLabel(this);
@@ -70,6 +76,13 @@ void StudyStart::makeFields() {
     label->setWordWrap(true);
     label->setTextInteractionFlags(Qt::TextSelectableByMouse);
   }
+  on_ = new QComboBox(this);
+  on_->setAccessibleName(tr("Where its runs go"));
+  on_->setToolTip(tr("This machine's queue, or a cluster that is set up with: saccade cluster add"));
+  on_->addItem(tr("on this machine"));
+  for (const std::string& name : cluster_names()) on_->addItem(tr("on %1").arg(QString::fromStdString(name)), QString::fromStdString(name));
+  on_->setVisible(on_->count() > 1);
+  connect(on_, &QComboBox::currentIndexChanged, this, &StudyStart::takeItsJobs);
   budget_ = new QDoubleSpinBox(this);
   budget_->setRange(0, 100000);
   budget_->setSuffix(tr(" h at most"));
@@ -91,9 +104,9 @@ void StudyStart::makeFields() {
   measure_ = new QPushButton(tr("Time its steps"), this);
   measure_->setToolTip(tr("Trains and evaluates every distinct model here for some seconds, to tell how long all will take"));
   start_ = new QPushButton(tr("Queue it"), this);
-  start_->setToolTip(tr("Its runs train one after the other in a process of its own, also when this window is closed"));
   auto* numbers = new QHBoxLayout;
-  for (QWidget* field : {static_cast<QWidget*>(budget_), static_cast<QWidget*>(limit_), static_cast<QWidget*>(jobs_)}) {
+  for (QWidget* field :
+       {static_cast<QWidget*>(on_), static_cast<QWidget*>(budget_), static_cast<QWidget*>(limit_), static_cast<QWidget*>(jobs_)}) {
     numbers->addWidget(field, 1);
     field->setMinimumWidth(80);
     calm_wheel(field);
@@ -108,6 +121,29 @@ void StudyStart::makeFields() {
   column->addLayout(numbers);
   column->addWidget(takes_);
   column->addLayout(buttons);
+}
+
+QString StudyStart::cluster() const { return on_->currentData().toString(); }
+
+/// A cluster's profile says how many jobs run at a time.
+void StudyStart::takeItsJobs() {
+  usual_jobs_ = 1;
+  jobs_->setMinimum(cluster().isEmpty() ? kJobsAsPays : 1);
+  try {
+    if (!cluster().isEmpty())
+      usual_jobs_ = static_cast<int>(std::min<int64_t>(jobs_->maximum(), load_cluster(cluster().toStdString()).at_a_time));
+  } catch (const std::exception& error) {
+    Q_EMIT session_.failed(QString::fromUtf8(error.what()));
+  }
+  jobs_->setValue(usual_jobs_);
+  showPlace();
+}
+
+void StudyStart::showPlace() {
+  const bool there = !study_.isEmpty() && holds_study(directory().toStdString());
+  start_->setText(!cluster().isEmpty() ? tr("Show its script") : there ? tr("Go on with it") : tr("Queue it"));
+  start_->setToolTip(cluster().isEmpty() ? tr("Its runs train one after the other in a process of its own, also when this window is closed")
+                                         : tr("The script of its jobs on %1, which are submitted from there").arg(cluster()));
 }
 
 QString StudyStart::directory() const {
@@ -161,25 +197,82 @@ void StudyStart::showPlan(const QJsonObject& plan, bool measured) {
   if (!notes.isEmpty()) text += QStringLiteral("\n⚠ ") + notes.join(QStringLiteral("; "));
   if (there) text += tr("\n%1 stands there already: only what is missing is trained.").arg(directory());
   takes_->setText(text);
-  start_->setText(there ? tr("Go on with it") : tr("Queue it"));
+  showPlace();
+}
+
+QStringList StudyStart::startArguments(const QString& file) const {
+  QStringList arguments{QStringLiteral("study"),
+                        QStringLiteral("start"),
+                        file,
+                        QStringLiteral("--out"),
+                        directory(),
+                        QStringLiteral("--on"),
+                        cluster().isEmpty() ? QStringLiteral("local") : cluster()};
+  if (cluster().isEmpty() || jobs_->value() != usual_jobs_)
+    arguments << QStringLiteral("--jobs") << QString::fromStdString(jobs_text(jobs_->value()));
+  if (budget_->value() > 0) arguments << QStringLiteral("--budget") << QString::number(budget_->value());
+  if (limit_->value() > 0) arguments << QStringLiteral("--limit") << QString::number(limit_->value());
+  return arguments + overrides();
+}
+
+void StudyStart::showScript(const QString& file) {
+  const QString name = QFileInfo(directory()).fileName(), place = cluster();
+  new ProgramCall(
+      QStringList{QStringLiteral("study"), QStringLiteral("script"), file, QStringLiteral("--out"), directory(), QStringLiteral("--on"),
+                  place} +
+          overrides(),
+      false,
+      [this, file, name, place](const ProgramCall::Answer& answer) {
+        start_->setEnabled(true);
+        if (!answer.ok) return Q_EMIT session_.failed(answer.reason);
+        const QJsonObject told = QJsonDocument::fromJson(answer.output).object();
+        auto* dialog =
+            new JobScript(name, place, told[QStringLiteral("script")].toString(), told[QStringLiteral("edited")].toBool(), window());
+        dialog->setAttribute(Qt::WA_DeleteOnClose);
+        connect(dialog, &QDialog::accepted, this, [this, dialog, file] {
+          if (!dialog->edited()) return submit(startArguments(file));
+          QTemporaryFile script(QDir::tempPath() + QStringLiteral("/saccade-jobs-XXXXXX.sh"));
+          script.setAutoRemove(false);  // submit() removes it
+          if (!script.open() || script.write(dialog->script().toUtf8()) < 0) return Q_EMIT session_.failed(script.errorString());
+          submit(startArguments(file) + QStringList{QStringLiteral("--script"), script.fileName()});
+        });
+        dialog->open();
+      },
+      this);
+}
+
+void StudyStart::submit(const QStringList& arguments) {
+  start_->setEnabled(false);
+  const QString folder = directory(), place = cluster();
+  const qsizetype script = arguments.indexOf(QStringLiteral("--script"));
+  const QString written = script >= 0 ? arguments[script + 1] : QString();
+  new ProgramCall(
+      arguments, false,
+      [this, folder, place, written](const ProgramCall::Answer& answer) {
+        start_->setEnabled(true);
+        if (!written.isEmpty()) QFile::remove(written);
+        if (!answer.ok) return Q_EMIT session_.failed(answer.reason);
+        const QJsonObject told = QJsonDocument::fromJson(answer.output).object();
+        const qint64 runs = told[QStringLiteral("submitted")].toInteger();
+        Q_EMIT session_.noted(runs > 0 ? tr("%1: %2 runs submitted to %3 as job %4.")
+                                             .arg(QFileInfo(folder).fileName())
+                                             .arg(runs)
+                                             .arg(place, told[QStringLiteral("job")].toString())
+                                       : tr("%1: nothing is left to submit to %2 now.").arg(QFileInfo(folder).fileName(), place));
+        Q_EMIT queued(folder);
+        plan(false);
+      },
+      this);
 }
 
 void StudyStart::start() {
   const QString file = file_to_queue ? file_to_queue() : study_;
   if (file.isEmpty()) return;
   start_->setEnabled(false);
+  if (!cluster().isEmpty()) return showScript(file);
   const QString folder = directory();
-  QStringList arguments{QStringLiteral("study"),
-                        QStringLiteral("start"),
-                        file,
-                        QStringLiteral("--out"),
-                        folder,
-                        QStringLiteral("--jobs"),
-                        QString::fromStdString(jobs_text(jobs_->value()))};
-  if (budget_->value() > 0) arguments << QStringLiteral("--budget") << QString::number(budget_->value());
-  if (limit_->value() > 0) arguments << QStringLiteral("--limit") << QString::number(limit_->value());
   new ProgramCall(
-      arguments + overrides(), true,
+      startArguments(file), true,
       [this, folder](const ProgramCall::Answer& answer) {
         start_->setEnabled(true);
         if (!answer.ok) return Q_EMIT session_.failed(answer.reason);

@@ -5,6 +5,7 @@
 #include <QWidget>
 #include <functional>
 
+class QComboBox;
 class QDoubleSpinBox;
 class QLabel;
 class QPushButton;
@@ -15,7 +16,8 @@ namespace saccade::ui {
 class ProgramCall;
 class Session;
 
-/// Puts a study into the queue, or adds what its file has more to one that stands there: what it will take is told before.
+/// Puts a study into the queue, or adds what its file has more to one that stands there: what it will take is told before. Where clusters
+/// are set up (saccade cluster), it goes to one of them instead, and the script of its jobs is shown before they are submitted.
 class StudyStart : public QWidget {
   Q_OBJECT
  public:
@@ -37,6 +39,12 @@ class StudyStart : public QWidget {
   void plan(bool measure);
   void showPlan(const QJsonObject& plan, bool measured);
   void start();
+  QString cluster() const;  ///< empty: this machine
+  void showPlace();
+  void takeItsJobs();
+  void showScript(const QString& file);
+  void submit(const QStringList& arguments);
+  QStringList startArguments(const QString& file) const;
   QString directory() const;  ///< that it gets
   QStringList overrides() const;
 
@@ -45,6 +53,8 @@ class StudyStart : public QWidget {
   QStringList assignments_;
   QTimer soon_;
   QPointer<ProgramCall> call_;
+  QComboBox* on_;
+  int usual_jobs_ = 1;  ///< at a time, where the user says nothing
   QDoubleSpinBox* budget_;
   QSpinBox *limit_, *jobs_;
   QLabel *question_, *takes_;

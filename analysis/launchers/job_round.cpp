@@ -1,0 +1,89 @@
+#include "analysis/launchers/job_round.h"
+
+#include <algorithm>
+
+#include "analysis/runs/files.h"
+#include "analysis/runs/sealed_json.h"
+#include "analysis/studies/study_folder.h"
+#include "kernels/engine/error.h"
+
+namespace saccade {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr const char* kFile = "tasks.json";
+constexpr const char* kPrefix = "round-";
+
+/// 0 for another name.
+int64_t number_of(const std::string& name) {
+  const std::string digits = name.starts_with(kPrefix) ? name.substr(std::string(kPrefix).size()) : "";
+  const bool number = !digits.empty() && digits.size() < 10 && digits.find_first_not_of("0123456789") == std::string::npos;
+  return number ? std::stoll(digits) : 0;
+}
+
+std::vector<int64_t> round_numbers(const fs::path& home) {
+  std::vector<int64_t> numbers;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(home / "slurm", none))
+    if (const int64_t number = number_of(entry.path().filename().string()); number > 0) numbers.push_back(number);
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+}  // namespace
+
+fs::path round_folder(const fs::path& home, const std::string& name) { return home / "slurm" / name; }
+
+void write_round(const fs::path& home, JobRound& round) {
+  const std::vector<int64_t> numbers = round_numbers(home);
+  round.name = kPrefix + std::to_string(numbers.empty() ? 1 : numbers.back() + 1);
+  Json tasks = Json::array();
+  for (const std::vector<RoundRun>& task : round.tasks) {
+    Json runs = Json::array();
+    for (const RoundRun& run : task) runs.push_back({{"run", run.run.string()}, {"config", run.config.string()}, {"step", run.step}});
+    tasks.push_back(runs);
+  }
+  const fs::path folder = round_folder(home, round.name);
+  make_run_folder(folder);
+  write_sealed_json(folder / kFile, {{"format_version", 1}, {"cpus", round.cpus}, {"gpus", round.gpus}, {"tasks", tasks}});
+}
+
+JobRound read_round(const fs::path& home, const std::string& name) try {
+  const Json object = read_sealed_json(round_folder(home, name) / kFile);
+  JobRound round{name, {}, object.at("cpus"), object.at("gpus")};
+  for (const Json& task : object.at("tasks")) {
+    round.tasks.emplace_back();
+    for (const Json& run : task)
+      round.tasks.back().push_back({run.at("run").get<std::string>(), run.at("config").get<std::string>(), run.at("step")});
+  }
+  return round;
+} catch (const Json::exception&) {
+  throw DataError((round_folder(home, name) / kFile).string() + " is damaged");
+}
+
+std::vector<JobRound> read_rounds(const fs::path& home) {
+  std::vector<JobRound> rounds;
+  std::error_code none;
+  for (const int64_t number : round_numbers(home))
+    if (const std::string name = kPrefix + std::to_string(number); fs::exists(round_folder(home, name) / kFile, none))
+      rounds.push_back(read_round(home, name));
+  return rounds;
+}
+
+bool is_stopped(const fs::path& home) {
+  std::error_code none;
+  return holds_study(home) ? read_study_state(home).stopped : fs::exists(home / "slurm" / "stopped", none);
+}
+
+void set_stopped(const fs::path& home, bool stopped) {
+  if (holds_study(home)) return edit_study_state(home, [&](StudyState& state) { state.stopped = stopped; });
+  if (stopped)
+    replace_text(home / "slurm" / "stopped", "");
+  else
+    remove_run_file(home / "slurm" / "stopped");
+}
+
+}  // namespace saccade
