@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include "kernels/engine/clock.h"
 #include "kernels/engine/error.h"
