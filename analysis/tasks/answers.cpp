@@ -5,6 +5,7 @@
 #include <map>
 
 #include "kernels/engine/error.h"
+#include "kernels/engine/parallel.h"
 #include "models/tasks/symbol_task.h"
 #include "models/training/batch_decoder.h"
 #include "models/training/plan.h"
@@ -51,7 +52,7 @@ void require_symbols(const LoadedModel& loaded, const SymbolDomain& domain, cons
 /// The end of an item's context that leaves room for the answer.
 std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const TaskItem& item, const AnswerOptions& options, Answer& answer) {
   std::vector<int32_t> prompt = tokenizer.encode(item.requests.front().context);
-  if (prompt.empty() || options.prefix == Prefix::end_of_text) prompt.insert(prompt.begin(), tokenizer.end_of_text());
+  add_prefix(tokenizer, options.prefix, prompt.empty(), prompt);
   const int64_t room = options.longest - item.max_tokens;
   if (options.longest > 0 && room < 1)
     throw UsageError("an answer of " + std::to_string(item.max_tokens) + " tokens leaves no room for a prompt in the " +
@@ -71,10 +72,11 @@ void answer_items(LoadedModel& loaded, std::span<const TaskItem> items, std::spa
   const Tokenizer& tokenizer = *loaded.tokenizer;
   std::vector<Prompt> prompts;
   std::vector<Answer> answers;
-  for (const size_t i : which) {
-    answers.emplace_back();
-    prompts.push_back({prompt_tokens(tokenizer, items[i], options, answers.back()), items[i].max_tokens});
-  }
+  prompts.resize(which.size()), answers.resize(which.size());
+  parallel_for(static_cast<int64_t>(which.size()), [&](int64_t n) {
+    const auto i = static_cast<size_t>(n);
+    prompts[i] = {prompt_tokens(tokenizer, items[which[i]], options, answers[i]), items[which[i]].max_tokens};
+  });
   std::vector<std::vector<int32_t>> written(which.size());
   const auto choose = [&](const NextToken& next) {
     const size_t i = next.which;

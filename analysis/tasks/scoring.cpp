@@ -1,6 +1,7 @@
 #include "analysis/tasks/scoring.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cctype>
 #include <cmath>
@@ -153,7 +154,24 @@ TaskScore mean_of(const std::string& metric, const std::vector<double>& right) {
   return {metric, std::accumulate(right.begin(), right.end(), 0.0) / n, standard_error(right), static_cast<int64_t>(right.size())};
 }
 
+constexpr std::array<const char*, 3> kPrefixes{"none", "begin", "end_of_text"};
+
 }  // namespace
+
+const char* to_string(Prefix prefix) { return kPrefixes[static_cast<size_t>(prefix)]; }
+
+Prefix parse_prefix(const std::string& name) {
+  for (size_t i = 0; i < kPrefixes.size(); ++i)
+    if (name == kPrefixes[i]) return static_cast<Prefix>(i);
+  throw UsageError("prefix \"" + name + "\"; expected none, begin or end_of_text");
+}
+
+void add_prefix(const Tokenizer& tokenizer, Prefix prefix, bool context_is_empty, std::vector<int32_t>& tokens) {
+  if (prefix == Prefix::end_of_text)
+    tokens.insert(tokens.begin(), tokenizer.end_of_text());
+  else if (prefix == Prefix::begin || context_is_empty)
+    tokens.insert(tokens.begin(), tokenizer.begin_of_text());
+}
 
 EncodedRequest encode_request(const Tokenizer& tokenizer, const TaskRequest& request, Prefix prefix, int64_t longest) {
   const size_t end = request.context.find_last_not_of(" \t\n\r\f\v") + 1;
@@ -164,7 +182,7 @@ EncodedRequest encode_request(const Tokenizer& tokenizer, const TaskRequest& req
   const auto head = context.empty() ? 0 : static_cast<int64_t>(tokenizer.encode(context).size());
   encoded.scored = all - head;
   if (encoded.scored <= 0) throw DataError("the continuation \"" + request.continuation.substr(0, 60) + "\" has no token of its own");
-  if (context.empty() || prefix == Prefix::end_of_text) encoded.tokens.insert(encoded.tokens.begin(), tokenizer.end_of_text());
+  add_prefix(tokenizer, prefix, context.empty(), encoded.tokens);
   if (longest > 0 && static_cast<int64_t>(encoded.tokens.size()) > longest + 1) {
     encoded.tokens.erase(encoded.tokens.begin(), encoded.tokens.end() - (longest + 1));
     encoded.cut = true;

@@ -13,9 +13,16 @@ namespace saccade {
 
 /// What stands before a request whose context is empty, or before every request.
 enum class Prefix {
-  none,         ///< the end of text where the context is empty, nothing else
-  end_of_text,  ///< always
+  none,         ///< Tokenizer::begin_of_text() where the context is empty, nothing else
+  begin,        ///< always begin_of_text()
+  end_of_text,  ///< always end_of_text()
 };
+/// none, begin or end_of_text.
+const char* to_string(Prefix prefix);
+/// Throws UsageError for another name.
+Prefix parse_prefix(const std::string& name);
+/// Puts in front of a context's tokens what `prefix` says.
+void add_prefix(const Tokenizer& tokenizer, Prefix prefix, bool context_is_empty, std::vector<int32_t>& tokens);
 
 /// A request in tokens: the last `scored` of them are the continuation's.
 struct EncodedRequest {

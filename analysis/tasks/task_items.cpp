@@ -6,6 +6,7 @@
 #include "analysis/tasks/csv_rows.h"
 #include "analysis/tasks/task_forms.h"
 #include "kernels/engine/error.h"
+#include "kernels/engine/parallel.h"
 #include "models/config_text.h"
 #include "models/corpus/byte_stream.h"
 #include "models/corpus/document_reader.h"
@@ -236,11 +237,13 @@ TaskItems generate_task_items(const Task& task, const Tokenizer& tokenizer, cons
   if (options.shots > 0) throw UsageError("task " + task.name + " is generated, without examples; --shots can only be 0");
   const PromptTask& entry = prompt_task(task.generator);
   const MakePrompt make = entry.maker({task.length, options.seed, tokenizer, haystack, {}, {}});
+  const int64_t count = options.limit > 0 ? std::min(options.limit, entry.samples) : entry.samples;
+  std::vector<PromptSample> samples(static_cast<size_t>(count));
+  parallel_for(count, [&](int64_t i) { samples[static_cast<size_t>(i)] = make(i); });  // each is encoded several times, to fit
   TaskItems made;
   Sha256 hash;
   hash.update(tokenizer.hash());
-  for (int64_t i = 0; i < (options.limit > 0 ? std::min(options.limit, entry.samples) : entry.samples); ++i) {
-    PromptSample sample = make(i);
+  for (PromptSample& sample : samples) {
     hash.update(sample.prompt), hash.update(sample.answer);
     made.items.push_back(
         {{{std::move(sample.prompt), "", ""}}, 0, "depth " + sample.depth, sample.answer, sample.max_tokens, sample.needle});

@@ -17,6 +17,7 @@
 #include "analysis/training/loss_course.h"
 #include "analysis/training/training_run.h"
 #include "kernels/engine/error.h"
+#include "kernels/engine/parallel.h"
 #include "models/architectures/registry.h"
 #include "models/config_text.h"
 #include "models/training/plan.h"
@@ -30,8 +31,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFolder = "tasks";
 constexpr int64_t kFormat = 1;
-
-const char* to_string(Prefix prefix) { return prefix == Prefix::end_of_text ? "end_of_text" : "none"; }
 
 /// What decides the scores: two results with the same key are the same.
 json key_of(const TaskResult& r) {
@@ -63,7 +62,7 @@ TaskResult result_of(const json& j) {
   r.task = key.at("task"), r.task_hash = key.at("task_hash"), r.version = key.at("version"), r.data_hash = key.at("data_hash");
   r.shots = key.at("shots"), r.limit = key.at("limit"), r.strict_spaces = key.at("strict_spaces"), r.max_length = key.at("max_length");
   r.trim = key.value("trim", true), r.greedy = key.value("greedy", false), r.reading = key.value("reading", "");
-  r.prefix = key.at("prefix") == "none" ? Prefix::none : Prefix::end_of_text;
+  r.prefix = parse_prefix(key.at("prefix"));
   r.step = key.at("step"), r.checkpoint_hash = key.at("checkpoint_hash"), r.device = key.at("device"), r.precision = key.at("precision");
   r.cut = j.at("cut"), r.chance = j.at("chance"), r.metric = j.at("metric");
   for (const json& s : j.at("scores")) r.scores.push_back({s.at("metric"), s.at("value"), number(s.at("standard_error")), s.at("items")});
@@ -165,15 +164,22 @@ struct Requests {
 };
 Requests encode_items(const TaskItems& items, const Tokenizer& tokenizer, const TaskResult& result) {
   Requests requests;
-  for (size_t i = 0; i < items.items.size(); ++i) {
-    requests.first_of_item.push_back(requests.encoded.size());
-    for (const TaskRequest& request : items.items[i].requests) try {
-        requests.encoded.push_back(encode_request(tokenizer, request, result.prefix, result.max_length));
-        requests.encoded.back().item = static_cast<int64_t>(i);
+  size_t count = 0;
+  for (const TaskItem& item : items.items) {
+    requests.first_of_item.push_back(count);
+    count += item.requests.size();
+  }
+  requests.encoded.resize(count);
+  parallel_for(static_cast<int64_t>(items.items.size()), [&](int64_t n) {
+    const auto i = static_cast<size_t>(n);
+    for (size_t r = 0; r < items.items[i].requests.size(); ++r) try {
+        EncodedRequest& encoded = requests.encoded[requests.first_of_item[i] + r];
+        encoded = encode_request(tokenizer, items.items[i].requests[r], result.prefix, result.max_length);
+        encoded.item = n;
       } catch (const DataError& error) {
         throw DataError(items.file.string() + ": item " + std::to_string(i + 1) + ": " + error.what());
       }
-  }
+  });
   return requests;
 }
 
@@ -234,10 +240,14 @@ bool score_answers(LoadedModel& loaded, const Task& task, const TaskItems& items
     const json& found = partial.found().at(i);
     AnswerScore score{found.at("text"), item.target, 0, item.group, found.at("tokens")};
     score.right = task.metric == "exact" ? is_answer(score.answer, item.target) : contains_answer(score.answer, item.target);
-    if (!task.generator.empty()) score.depth = needle_depth(*loaded.tokenizer, item);
     result.cut += found.at("cut").get<bool>();
     result.answers.push_back(std::move(score));
   }
+  if (!task.generator.empty())
+    parallel_for(static_cast<int64_t>(items.items.size()), [&](int64_t n) {
+      const auto i = static_cast<size_t>(n);
+      result.answers[i].depth = needle_depth(*loaded.tokenizer, items.items[i]);
+    });
   result.scores = answer_scores(task, result.answers);
   return true;
 }

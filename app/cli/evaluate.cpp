@@ -176,8 +176,9 @@ void declare_tasks(CLI::App& app, TaskCommand& o) {
                  "else any)")
       ->check(CLI::Range(1, 1 << 24))
       ->needs(task);
-  app.add_option("--prefix", o.prefix, "none, or end_of_text before every item")
-      ->check(CLI::IsMember({"none", "end_of_text"}))
+  app.add_option("--prefix", o.prefix,
+                 "Before every item: none, begin (the tokenizer's begin-of-text, where it has one, else end-of-text) or end_of_text")
+      ->check(CLI::IsMember({"none", "begin", "end_of_text"}))
       ->needs(task)
       ->capture_default_str();
   app.add_option("--lengths", o.lengths, "Of generated prompts (s-niah-1, passkey): tokens, with commas between (default: the usual ones)")

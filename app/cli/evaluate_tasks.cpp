@@ -80,7 +80,7 @@ int evaluate_tasks(TaskCommand command) {
       throw UsageError("--task " + name + " needs --data, the folder of the tasks' files; `saccade tasks` names them");
     for (Task& task : at_difficulties(found, command.lengths, command.domains)) tasks.push_back(std::move(task));
   }
-  command.options.prefix = command.prefix == "none" ? Prefix::none : Prefix::end_of_text;
+  command.options.prefix = parse_prefix(command.prefix);
   const std::vector<int64_t> there = step_files(command.run, kCheckpoints);
   std::vector<int64_t> steps;
   for (const std::string& text : command.checkpoints) steps.push_back(step_of(text, command.run, there));

@@ -45,6 +45,7 @@ class PieceTokenizer : public Tokenizer {
 
   int64_t vocabulary() const override { return static_cast<int64_t>(p_.token_bytes.size()); }
   int32_t end_of_text() const override { return p_.end_of_text; }
+  int32_t begin_of_text() const override { return p_.begin_of_text < 0 ? p_.end_of_text : p_.begin_of_text; }
   std::string name() const override { return p_.name; }
   std::string hash() const override { return p_.hash; }
   std::string serialized() const override { return p_.content; }

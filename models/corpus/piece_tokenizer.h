@@ -19,7 +19,8 @@ struct PieceTokenizerParts {
   std::unique_ptr<PieceModel> model;
   std::vector<std::string> token_bytes;  ///< what each token decodes to
   int32_t end_of_text = -1;
-  bool adds_space = false;  ///< before the first word; decoding takes one away
+  int32_t begin_of_text = -1;  ///< -1: texts begin with nothing of their own
+  bool adds_space = false;     ///< before the first word; decoding takes one away
 };
 
 std::unique_ptr<Tokenizer> make_piece_tokenizer(PieceTokenizerParts parts);

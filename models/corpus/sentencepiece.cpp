@@ -46,6 +46,7 @@ class SentencePieceTokenizer : public Tokenizer {
 
   int64_t vocabulary() const override { return static_cast<int64_t>(token_bytes_.size()); }
   int32_t end_of_text() const override { return end_of_text_; }
+  int32_t begin_of_text() const override { return processor_.bos_id() < 0 ? end_of_text_ : processor_.bos_id(); }
   std::string name() const override { return name_; }
   std::string hash() const override { return hash_; }
   std::string serialized() const override { return content_; }

@@ -15,6 +15,8 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
   virtual int64_t vocabulary() const = 0;
   virtual int32_t end_of_text() const = 0;
+  /// What texts begin with where they were trained to: "<s>", "<|begin_of_text|>"; else end-of-text. encode() never puts it there.
+  virtual int32_t begin_of_text() const { return end_of_text(); }
   virtual std::vector<int32_t> encode(std::string_view text) const = 0;   ///< without end-of-text
   virtual std::string decode(std::span<const int32_t> tokens) const = 0;  ///< exact inverse where the tokenizer allows
   /// What one token shows to a person: its bytes as text (may be part of a character), "" for none, "⏹" for end of text.

@@ -144,6 +144,7 @@ class Reader {
       not_read("the model of type", type);
     read_added_tokens();
     find_end_of_text();
+    find_begin_of_text();
     return std::move(parts_);
   }
 
@@ -401,6 +402,14 @@ class Reader {
       return;
     }
     throw DataError("it has no token that ends a text; expected one of " + names);
+  }
+
+  void find_begin_of_text() {
+    for (const char* name : {"<|begin_of_text|>", "<s>", "<bos>"})
+      if (const auto special = specials_.find(name); special != specials_.end()) {
+        parts_.begin_of_text = special->second;
+        return;
+      }
   }
 
   const Json& file_;

@@ -95,8 +95,25 @@ class TaskScoringTest : public QObject {
     QCOMPARE(r.scored, int64_t{1});
     r = encoded("a", " b", 0, Prefix::end_of_text);
     QCOMPARE(r.tokens, (Tokens{6, 0, 5}));
+    QCOMPARE(encoded("a", " b", 0, Prefix::begin).tokens, (Tokens{6, 0, 5}));  // texts begin with nothing of their own
     QVERIFY_THROWS_EXCEPTION(DataError, encoded("a", ""));
     QVERIFY_THROWS_EXCEPTION(DataError, encoded("a", "b"));  // "ab" is one token
+  }
+
+  /// One that has a token of its own for it puts that before an empty context, and before every context where that is asked for.
+  void texts_begin_as_the_tokenizer_says() {
+    using Tokens = std::vector<int32_t>;
+    struct Beginning : Words {
+      using Words::Words;
+      int32_t begin_of_text() const override { return 1; }
+    };
+    const Beginning words({"a", "<s>", " b"});
+    QCOMPARE(encode_request(words, {"", "a", "a"}, Prefix::none, 0).tokens, (Tokens{1, 0}));
+    QCOMPARE(encode_request(words, {"a", " b", "b"}, Prefix::none, 0).tokens, (Tokens{0, 2}));
+    QCOMPARE(encode_request(words, {"a", " b", "b"}, Prefix::begin, 0).tokens, (Tokens{1, 0, 2}));
+    QCOMPARE(encode_request(words, {"", "a", "a"}, Prefix::end_of_text, 0).tokens, (Tokens{3, 0}));
+    for (const Prefix prefix : {Prefix::none, Prefix::begin, Prefix::end_of_text}) QVERIFY(parse_prefix(to_string(prefix)) == prefix);
+    QVERIFY_THROWS_EXCEPTION(UsageError, parse_prefix("bos"));
   }
 
   void the_beginning_is_cut_off() {

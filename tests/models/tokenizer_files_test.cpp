@@ -156,6 +156,15 @@ class TokenizerFilesTest : public QObject {
     refused("{\"added_tokens\": [], \"added_tokens\": []}", QStringLiteral("is given twice"));
   }
 
+  /// "<s>" of Llama 2; GPT-2's files know an end alone.
+  void texts_begin() {
+    QCOMPARE(open_tokenizer_file((fixtures() / "llama2.json").string())->begin_of_text(), 1);
+    for (const char* file : {"gpt2.json", "unigram.json", "cl100k_base.tiktoken"}) {
+      const auto tokenizer = open_tokenizer_file((fixtures() / file).string());
+      QCOMPARE(tokenizer->begin_of_text(), tokenizer->end_of_text());
+    }
+  }
+
   void rank_files() {
     const std::string good = read_file(fixtures() / "cl100k_base.tiktoken");
     const auto tokenizer = parse_rank_file(good, "cl100k_base");
