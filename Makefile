@@ -3,7 +3,7 @@ BUILD := build/release
 CTEST_FLAGS ?= --output-on-failure
 WERROR := $(if $(CI),ON,OFF)
 
-.PHONY: setup configure build demo test sanitize coverage faults fuzz bench bench-window lint format clean
+.PHONY: setup configure build demo test slow sanitize coverage faults fuzz bench bench-window lint format clean
 
 setup:
 	@packaging/setup
@@ -21,7 +21,14 @@ test:
 	@packaging/setup --tests
 	@$(MAKE) --no-print-directory configure
 	@cmake --build $(BUILD)
-	@ctest --test-dir $(BUILD) -j 2 $(CTEST_FLAGS)
+	@ctest --test-dir $(BUILD) -j 2 -LE slow $(CTEST_FLAGS)
+
+# The tests that take minutes to hours: recall as attention learns it, and every study of the scale `tiny`, run to its report.
+slow:
+	@packaging/setup --tests
+	@$(MAKE) --no-print-directory configure
+	@cmake --build $(BUILD) --target saccade saccade-workbench shipped_studies_test recall_test
+	@ctest --test-dir $(BUILD) -L slow $(CTEST_FLAGS)
 
 # SANITIZERS="address,undefined" over all tests, or "thread"; SANITIZE_TESTS is ctest's regular expression of those to build and run.
 SANITIZERS ?= address,undefined
