@@ -126,6 +126,7 @@ struct Run::Impl {
 
   bool read_state() {
     const RunState before = info.state;
+    if (before == RunState::crashed && lock_holder(info.directory)) identity = {};  // somebody has it again
     bool news = read_info();
     const auto unfinished = [&] { return info.state == RunState::running || info.state == RunState::created; };
     if (unfinished() && !lock_holder(info.directory)) {

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <sstream>
 
+#include "analysis/runs/run_origin.h"
+
 namespace saccade {
 namespace {
 
@@ -43,6 +45,8 @@ std::string host_name() {
 
 RunLock::RunLock(const std::filesystem::path& directory) : directory_(open_directory(directory)) {
   if (!directory_) throw_file_error("open", directory);
+  if (const std::optional<RunOrigin> origin = read_run_origin(directory))
+    throw DataError(directory.string() + " is a mirror of a run on " + origin->host + ", which is not written here");
   const auto path = directory / "lock";
   file_ = open_run_file(path, O_RDWR | O_CREAT);
   if (!take(directory_, F_RDLCK) || !take(file_, F_WRLCK)) {
@@ -59,6 +63,7 @@ RunLock::RunLock(const std::filesystem::path& directory) : directory_(open_direc
 std::optional<LockHolder> lock_holder(const std::filesystem::path& directory) {
   const Descriptor folder = open_directory(directory);
   if (!folder) return {};
+  if (const std::optional<RunOrigin> origin = read_run_origin(directory)) return origin->live;
   LockHolder holder;
   if (const Descriptor file = open_run_file_if_there(directory / "lock", O_RDONLY); file && is_taken(file, F_RDLCK)) {
     std::array<char, 512> text{};

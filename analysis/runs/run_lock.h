@@ -31,8 +31,10 @@ class RunLock {
 struct LockHolder {
   int process = 0;
   std::string host;
+  bool operator==(const LockHolder&) const = default;
 };
-/// Who holds the run now, asked without locking; nothing when nobody does. Process 0 when RUN/lock was deleted.
+/// Who holds the run now, asked without locking; nothing when nobody does. Process 0 when RUN/lock was deleted. Of a run that is mirrored
+/// from another host, who held it there when that was last heard of.
 std::optional<LockHolder> lock_holder(const std::filesystem::path& directory);
 
 std::string host_name();
