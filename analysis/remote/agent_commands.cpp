@@ -93,10 +93,12 @@ void claim(const fs::path& file, const Json& request, const fs::path& folder) {
 
 }  // namespace
 
-Frame AgentCommands::call(std::vector<std::string> words, double seconds) const {
-  words.insert(words.begin(), {program_.string(), "-q", "--json"});
+Frame AgentCommands::call(std::vector<std::string> words, double seconds, const Json& request) const {
+  const std::string command = words.front();
+  if (!request.value("text", false)) words.insert(words.begin(), "--json");
+  words.insert(words.begin(), {program_.string(), "-q"});
   const ProgramAnswer answer = call_program(words, seconds);
-  if (answer.timed_out) throw Error("saccade " + words[3] + " took longer than " + std::to_string(static_cast<int>(seconds)) + " s");
+  if (answer.timed_out) throw Error("saccade " + command + " took longer than " + std::to_string(static_cast<int>(seconds)) + " s");
   if (!answer.ok()) throw CommandFailed(without_name(answer.last_line()), answer.code);
   return {Json::object(), answer.out};
 }
@@ -105,7 +107,9 @@ Frame AgentCommands::plan(const ServedFolder& folder, const Json& request) const
   const fs::path file = started_folder(folder) / ("plan-" + plain_word(request, "token") + ".json");
   replace_text(file, request.at("config").dump());
   try {
-    const Frame answer = call({"plan", file.string()}, kLong);
+    std::vector<std::string> words{"plan", file.string()};
+    if (request.value("measure", false)) words.push_back("--measure");
+    const Frame answer = call(words, kLong, request);
     remove_run_file(file);
     return answer;
   } catch (...) {
@@ -139,12 +143,12 @@ Frame AgentCommands::start(const ServedFolder& folder, const Json& request) cons
   if (holds_run(run)) return {Json{{"directory", run.string()}, {"before", true}}, ""};
   replace_text(file, request.at("config").dump(2) + "\n");
   if (const std::string cluster = plain_word(request, "cluster"); !cluster.empty())
-    return call({"train", file.string(), "--out", run.string(), "--on", cluster}, kBrief);
+    return call({"train", file.string(), "--out", run.string(), "--on", cluster}, kBrief, request);
   if (request.value("queue", false)) {
     for (const DeviceQueue& queue : DeviceQueue::all())
       for (const QueueEntry& entry : queue.read().entries)
         if (entry.directory == run) return {Json{{"directory", run.string()}, {"before", true}}, ""};
-    return call({"queue", "add", file.string(), "--out", run.string()}, kBrief);
+    return call({"queue", "add", file.string(), "--out", run.string()}, kBrief, request);
   }
   return begin(run, {"train", file.string(), "--out", run.string()}, started / (run.filename().string() + ".log"));
 }
@@ -163,7 +167,7 @@ Frame AgentCommands::resume(const ServedFolder& folder, const Json& request) con
   const fs::path run = folder.folder(request.at("run"));
   if (lock_holder(run)) return {Json{{"directory", run.string()}, {"before", true}}, ""};
   if (const std::string cluster = plain_word(request, "cluster"); !cluster.empty())
-    return call({"resume", run.string(), "--on", cluster}, kBrief);
+    return call({"resume", run.string(), "--on", cluster}, kBrief, request);
   std::vector<std::string> words{"resume", run.string()};
   if (request.contains("from")) append(words, {"--from", std::to_string(request.at("from").get<int64_t>())});
   if (request.value("skip_batch", false)) words.push_back("--skip-batch");
@@ -177,7 +181,7 @@ Frame AgentCommands::study(const ServedFolder& folder, const Json& request) cons
   replace_text(file, request.at("study").dump(2) + "\n");
   std::vector<std::string> words{"study", "start", file.string(), "--out", study.string()};
   append(words, study_options(request));
-  return call(words, kBrief);
+  return call(words, kBrief, request);
 }
 
 Frame AgentCommands::go_on_with_study(const ServedFolder& folder, const Json& request) const {
@@ -185,7 +189,8 @@ Frame AgentCommands::go_on_with_study(const ServedFolder& folder, const Json& re
   std::vector<std::string> words{"study", verb, folder.folder(request.at("study")).string()};
   if (verb == "resume") append(words, study_options(request));
   if (verb == "seeds") append(words, {std::to_string(request.at("count").get<int64_t>())});
-  return call(words, kBrief);
+  for (const Json& cell : request.value("cells", Json::array())) append(words, {"--cell", cell.get<std::string>()});
+  return call(words, kBrief, request);
 }
 
 Frame AgentCommands::queue(const ServedFolder&, const Json& request) const {
@@ -198,7 +203,7 @@ Frame AgentCommands::queue(const ServedFolder&, const Json& request) const {
   if (verb == "pause" && request.value("now", false)) words.push_back("--now");
   if (const std::string device = plain_word(request, "device"); !device.empty()) append(words, {"--device", device});
   if (const std::string jobs = plain_word(request, "jobs"); verb == "go-on" && !jobs.empty()) append(words, {"--jobs", jobs});
-  return call(words, kBrief);
+  return call(words, kBrief, request);
 }
 
 bool AgentCommands::knows(const std::string& ask) {
@@ -213,7 +218,7 @@ Frame AgentCommands::perform(const ServedFolder& folder, const Json& request) co
   if (ask == "start") return start(folder, request);
   if (ask == "fork") return fork(folder, request);
   if (ask == "resume") return resume(folder, request);
-  if (ask == "stop") return call({"stop", folder.folder(request.at("run")).string()}, kBrief);
+  if (ask == "stop") return call({"stop", folder.folder(request.at("run")).string()}, kBrief, request);
   if (ask == "study") return study(folder, request);
   if (ask == "queue") return queue(folder, request);
   return go_on_with_study(folder, request);

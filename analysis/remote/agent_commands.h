@@ -9,7 +9,8 @@
 namespace saccade {
 
 /// What an agent does for its other end beyond reading: each request is a command of this program, put together here of checked parts. The
-/// body of an answer is what the command printed (--json); a command that fails is an Error with its last line and its exit code.
+/// body of an answer is what the command printed (as JSON; with "text": true as people read it); a command that fails is an Error with its
+/// last line and its exit code.
 class AgentCommands {
  public:
   explicit AgentCommands(std::filesystem::path program) : program_(std::move(program)) {}
@@ -20,7 +21,7 @@ class AgentCommands {
   Frame perform(const ServedFolder& folder, const nlohmann::json& request) const;
 
  private:
-  Frame call(std::vector<std::string> words, double seconds) const;
+  Frame call(std::vector<std::string> words, double seconds, const nlohmann::json& request) const;
   Frame plan(const ServedFolder& folder, const nlohmann::json& request) const;
   Frame start(const ServedFolder& folder, const nlohmann::json& request) const;
   Frame fork(const ServedFolder& folder, const nlohmann::json& request) const;

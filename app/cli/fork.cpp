@@ -1,6 +1,7 @@
 // saccade fork RUN --step N --out DIR --set KEY=VALUE …: a run that goes on from another one's checkpoint.
 #include "analysis/training/training_run.h"
 #include "app/cli/command.h"
+#include "app/cli/host_call.h"
 #include "app/cli/ranks_option.h"
 #include "app/cli/train_progress.h"
 
@@ -14,6 +15,18 @@ int run(const Fork& fork, const std::string& out, const RanksOption& ranks_optio
                              return fork_run(fork, config, out, progress, stop_requested(), ranks);
                            }));
   });
+}
+
+/// Where the parent is, beside it.
+int fork_there(const OnHost& parent, const Fork& fork, const std::filesystem::path& out) {
+  const std::string name = out.filename().string();
+  return print_begun(parent.host, name,
+                     ask_host(parent.host, {{"ask", "fork"},
+                                            {"parent", parent.name},
+                                            {"step", fork.step},
+                                            {"name", name},
+                                            {"set", fork.overrides},
+                                            {"token", new_token()}}));
 }
 
 const RegisterCommand command{
@@ -37,6 +50,7 @@ const RegisterCommand command{
        app.add_option("--set", fork->overrides, "Change a setting of the parent: --set training.steps=2000")->allow_extra_args(false);
        return [=] {
          fork->parent = *directory;
+         if (const std::optional<OnHost> parent = on_host(*directory)) return fork_there(*parent, *fork, *out);
          return run(*fork, *out, *ranks);
        };
      }}};

@@ -7,6 +7,7 @@
 #include "analysis/runs/run.h"
 #include "app/cli/capture_option.h"
 #include "app/cli/command.h"
+#include "app/cli/host_call.h"
 #include "app/cli/inspect_serve.h"
 #include "app/cli/output.h"
 #include "app/cli/render.h"
@@ -113,7 +114,9 @@ const RegisterCommand command{
            ->check(CLI::Range(1, 1 << 20));
        return [o] {
          o->service.run = o->run;
-         return o->serve ? serve_inspection(o->service) : run(*o);
+         if (!o->serve) return run(*o);
+         const std::optional<OnHost> there = on_host(o->service.run);
+         return there ? relay_inspection(*there, o->service.checkpoint) : serve_inspection(o->service);
        };
      }}};
 

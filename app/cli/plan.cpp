@@ -3,6 +3,7 @@
 
 #include "app/cli/command.h"
 #include "app/cli/config_options.h"
+#include "app/cli/host_call.h"
 #include "app/cli/output.h"
 #include "app/cli/ranks_option.h"
 #include "models/architectures/registry.h"
@@ -11,6 +12,8 @@
 
 namespace saccade::cli {
 namespace {
+
+constexpr double kMostSeconds = 1800;  ///< of a plan on a host
 
 /// What each layer of a hybrid stack mixes with, and takes.
 std::string layers_text(const Plan& plan) {
@@ -73,7 +76,14 @@ const RegisterCommand command{
        auto measure = std::make_shared<bool>(false);
        auto ranks = add_ranks_option(app);
        app.add_flag("--measure", *measure, "Time steps, evaluation, statistics and captures, and estimate the duration of the run");
-       return [=] { return run(*options, *measure, *ranks); };
+       auto on = std::make_shared<std::string>();
+       app.add_option("--on", *on, "For a host that is set up (saccade host list), by the program there");
+       return [=] {
+         if (on->empty()) return run(*options, *measure, *ranks);
+         if (where_named(*on) != Where::host) throw UsageError("--on " + *on + ": a plan is made here, or on a host");
+         return print_host_answer(
+             *on, {{"ask", "plan"}, {"config", to_json(options->load())}, {"token", new_token()}, {"measure", *measure}}, kMostSeconds);
+       };
      }}};
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "analysis/training/training_run.h"
 #include "app/cli/command.h"
 #include "app/cli/config_options.h"
+#include "app/cli/host_call.h"
 #include "app/cli/jobs_option.h"
 #include "app/cli/output.h"
 #include "app/cli/this_program.h"
@@ -21,7 +22,7 @@ using Json = nlohmann::json;
 namespace {
 
 struct Options {
-  std::string device, entry, out, jobs;
+  std::string device, entry, out, jobs, on;
   std::vector<std::string> overrides;
   int64_t place = 1;
   bool now = false;
@@ -65,7 +66,10 @@ std::string to_text(const DeviceQueue& queue) {
   return text + (rows.empty() ? "empty\n" : table({"id", "kind", "folder", "added"}, rows));
 }
 
+int there(const std::string& verb, const Options& options);
+
 int list_queues(const Options& options) {
+  if (!options.on.empty()) return there("list", options);
   std::vector<DeviceQueue> queues = DeviceQueue::all();
   if (!options.device.empty()) queues = {chosen_queue(options.device)};
   Json json = Json::array();
@@ -84,8 +88,24 @@ void set_jobs(const DeviceQueue& queue, const Options& options) {
   if (!options.jobs.empty()) queue.edit([&](QueueState& state) { state.jobs = parse_jobs(options.jobs); });
 }
 
+/// The same command for the queue of a host. Throws UsageError where --on names none.
+int there(const std::string& verb, const Options& options) {
+  if (where_named(options.on) != Where::host) throw UsageError("--on " + options.on + " is no host; only those have queues");
+  Json request{{"ask", "queue"}, {"verb", verb}, {"device", options.device}, {"entry", options.entry}, {"place", options.place}};
+  request.update({{"now", options.now}, {"jobs", options.jobs}});
+  return print_host_answer(options.on, std::move(request));
+}
+
+/// A config, for the queue of a host.
+int add_there(const Options& options) {
+  if (where_named(options.on) != Where::host) throw UsageError("--on " + options.on + " is no host; only those have queues");
+  if (options.out.empty()) throw UsageError("queue add: --out is missing, the name of the run to create");
+  return start_on_host(options.on, options.out, saccade::to_json(load_config_file(options.entry, options.overrides)), true);
+}
+
 /// A config to train (with --out), a run to take up again, or a study.
 int add(const Options& options) {
+  if (!options.on.empty()) return add_there(options);
   const bool study = holds_study(options.entry), run = holds_run(options.entry);
   if (!study && !run && options.out.empty()) throw UsageError("queue add: --out is missing, the run directory to create");
   if ((study || run) && !(options.out.empty() && options.overrides.empty()))
@@ -120,6 +140,7 @@ std::vector<fs::path> live_runs(const QueueState& state) {
 }
 
 int pause(const Options& options) {
+  if (!options.on.empty()) return there("pause", options);
   const DeviceQueue queue = chosen_queue(options.device);
   const QueueState state = queue.edit([&](QueueState& s) { s.paused = true, s.stop_runs = options.now; });
   if (options.now)
@@ -128,6 +149,7 @@ int pause(const Options& options) {
 }
 
 int go_on(const Options& options) {
+  if (!options.on.empty()) return there("go-on", options);
   const DeviceQueue queue = chosen_queue(options.device);
   queue.edit([](QueueState& s) { s.paused = s.stop_runs = false; });
   set_jobs(queue, options);
@@ -136,6 +158,7 @@ int go_on(const Options& options) {
 }
 
 int move(const Options& options) {
+  if (!options.on.empty()) return there("move", options);
   const DeviceQueue queue = chosen_queue(options.device);
   queue.edit([&](QueueState& state) {
     const size_t at = find_entry(state, options.entry);
@@ -148,6 +171,7 @@ int move(const Options& options) {
 }
 
 int remove(const Options& options) {
+  if (!options.on.empty()) return there("remove", options);
   const DeviceQueue queue = chosen_queue(options.device);
   queue.edit([&](QueueState& state) {
     state.entries.erase(state.entries.begin() + static_cast<std::ptrdiff_t>(find_entry(state, options.entry)));
@@ -176,6 +200,7 @@ const RegisterCommand command{
          CLI::App* sub = app.add_subcommand(name, summary);
          auto options = std::make_shared<Options>();
          sub->add_option("--device", options->device, "cpu, cuda:0 … (default: the only queue there is)");
+         sub->add_option("--on", options->on, "On a host that is set up (saccade host list)");
          options_of(*sub, options);
          sub->callback([chosen, options, perform] { *chosen = [options, perform] { return perform(*options); }; });
          return sub;

@@ -7,6 +7,7 @@
 #include "analysis/figures/recipe.h"
 #include "analysis/launchers/batch_script.h"
 #include "analysis/launchers/launcher.h"
+#include "analysis/remote/mirror.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/studies/queue.h"
 #include "analysis/studies/report.h"
@@ -14,6 +15,7 @@
 #include "analysis/studies/study_progress.h"
 #include "analysis/training/training_run.h"
 #include "app/cli/command.h"
+#include "app/cli/host_call.h"
 #include "app/cli/jobs_option.h"
 #include "app/cli/output.h"
 #include "app/cli/render.h"
@@ -46,6 +48,8 @@ fs::path study_folder(const std::string& name) {
   if (holds_study(name)) return name;
   const fs::path usual = runs_folder() / (name.ends_with(".json") ? fs::path(name).stem() : fs::path(name).filename());
   if (holds_study(usual)) return usual;
+  for (const std::string& host : host_names())
+    if (holds_study(mirror_folder(host) / usual.filename())) return mirror_folder(host) / usual.filename();
   throw DataError(name + ": no such study has begun (looked in " + usual.string() + " too); saccade study start " + name);
 }
 
@@ -235,10 +239,28 @@ int set_going(const fs::path& directory, const Options& options, const Json& tol
   return cluster == "local" ? set_queue_going(directory, options, told) : set_cluster_going(directory, cluster, options, told);
 }
 
+/// Budget, limit and jobs, and the cluster of the host that its runs go to.
+Json going_there(Json request, const std::string& host, const Options& options) {
+  if (options.wait) throw UsageError("--wait does not go with a study on a host; follow it with saccade host sync " + host + " --watch");
+  if (options.budget) request["budget"] = *options.budget;
+  if (options.limit) request["limit"] = *options.limit;
+  request["jobs"] = options.jobs;
+  request["cluster"] = load_host(host).cluster;
+  return request;
+}
+
+int start_there(const Study& study, const fs::path& directory, const Options& options) {
+  if (options.dry_run || !options.script.empty())
+    throw UsageError("--dry-run and --script go with --on CLUSTER: a host has its own clusters and their scripts");
+  const std::string name = directory.filename().string();
+  return print_host_answer(options.on, going_there({{"ask", "study"}, {"name", name}, {"study", study.file}}, options.on, options));
+}
+
 int start(const Options& options) {
   const Study study = load_study(find_study(options.study), options.overrides);
   const fs::path directory = folder_to_start(study, options);
   static_cast<void>(view_study(study, {}));  // every config, before anything is written
+  if (where_named(options.on) == Where::host) return start_there(study, directory, options);
   if ((options.dry_run || !options.script.empty()) && (options.on.empty() || options.on == "local"))
     throw UsageError("--dry-run and --script go with --on CLUSTER: the queue of this machine has no script");
   if (options.dry_run) return dry_run(study, directory, options.on, jobs_on_cluster(options));
@@ -249,6 +271,8 @@ int start(const Options& options) {
 }
 
 int resume(const fs::path& directory, Options options, const Json& told) {
+  if (const std::optional<OnHost> there = on_host(directory))
+    return print_host_answer(there->host, going_there({{"ask", "study-resume"}, {"study", there->name}}, there->host, options));
   if (!options.budget) options.budget = read_study_state(directory).budget_hours;
   return set_going(directory, options, told);
 }
@@ -258,6 +282,9 @@ int resume(const Options& options) { return resume(study_folder(options.study), 
 /// More seeds for cells, one line of it; then on with the study.
 int seeds(const Options& options) {
   const fs::path directory = study_folder(options.study);
+  if (const std::optional<OnHost> there = on_host(directory))
+    return print_host_answer(there->host,
+                             {{"ask", "study-seeds"}, {"study", there->name}, {"count", options.seeds}, {"cells", options.cells}});
   const std::map<std::string, std::vector<int64_t>> added = add_seeds(directory, options.seeds, options.cells);
   for (const auto& [cell, numbers] : added) {
     std::string list;
@@ -287,6 +314,8 @@ int script(const Options& options) {
 
 int stop(const Options& options) {
   const fs::path directory = study_folder(options.study);
+  if (const std::optional<OnHost> there = on_host(directory))
+    return print_host_answer(there->host, {{"ask", "study-stop"}, {"study", there->name}});
   const std::string cluster = chosen_launcher(directory);
   const Stopped stopped = launcher_of(directory, this_program())->stop();
   const std::string out = cluster != "local" ? ": " + std::to_string(stopped.jobs) + " jobs taken out of the cluster " + cluster
@@ -347,7 +376,8 @@ void add_overrides(CLI::App& app, const std::shared_ptr<Options>& options) {
 }
 
 void add_on(CLI::App& app, const std::shared_ptr<Options>& options) {
-  app.add_option("--on", options->on, "Where its runs go: a cluster (saccade cluster list), or local for the queue of this machine");
+  app.add_option("--on", options->on,
+                 "Where its runs go: a host (saccade host list), a cluster (saccade cluster list), or local for the queue of this machine");
 }
 
 void add_going(CLI::App& app, const std::shared_ptr<Options>& options) {

@@ -4,6 +4,7 @@
 #include "analysis/training/training_run.h"
 #include "app/cli/command.h"
 #include "app/cli/config_options.h"
+#include "app/cli/host_call.h"
 #include "app/cli/output.h"
 #include "app/cli/ranks_option.h"
 #include "app/cli/run_launch.h"
@@ -40,24 +41,33 @@ int resume(const std::string& directory, const ResumeOptions& options, const Ran
   });
 }
 
+/// Where the run is; the host's profile may name a cluster there.
+int resume_there(const OnHost& run, const ResumeOptions& options) {
+  nlohmann::json request{{"ask", "resume"}, {"run", run.name}, {"set", options.changes}, {"skip_batch", options.skip_batch}};
+  if (options.from) request["from"] = *options.from;
+  if (options.none()) request["cluster"] = load_host(run.host).cluster;
+  return print_begun(run.host, run.name, ask_host(run.host, std::move(request)));
+}
+
 int stop(const std::string& directory) {
+  if (const std::optional<OnHost> run = on_host(directory)) return print_host_answer(run->host, {{"ask", "stop"}, {"run", run->name}});
   const bool stopped = stop_launched_run(directory) || stop_run(directory);  // also where run.json cannot be read
   if (!stopped) static_cast<void>(Run(directory));                           // there is one
   print_result({{"stopping", stopped}}, stopped ? "asked " + directory + " to write a checkpoint and stop" : directory + " is not running");
   return 0;
 }
 
-/// --on: as a job of a cluster.
+/// --on: on a host, or as a job of a cluster.
 std::shared_ptr<std::string> add_on(CLI::App& app) {
   auto on = std::make_shared<std::string>();
-  app.add_option("--on", *on, "As a job of a cluster that is set up (saccade cluster list), not here");
+  app.add_option("--on", *on, "Not here: on a host (saccade host list), or as a job of a cluster (saccade cluster list)");
   return on;
 }
 
 /// Throws UsageError: a job has the GPUs that its cluster's profile says.
 void require_no_ranks(const RanksOption& ranks) {
   if (ranks.ranks > 0 || ranks.gpus > 0)
-    throw UsageError("--on does not go with --gpus and --ranks; set gpus in the profile of the cluster");
+    throw UsageError("--on does not go with --gpus and --ranks; set gpus in the profile of the cluster, or device in the config");
 }
 
 const RegisterCommand train_command{
@@ -70,7 +80,8 @@ const RegisterCommand train_command{
        return [=] {
          if (on->empty()) return train(*options, *out, *ranks);
          require_no_ranks(*ranks);
-         return launch_run(*out, to_json(options->load()), *on);
+         const nlohmann::json config = to_json(options->load());
+         return where_named(*on) == Where::host ? start_on_host(*on, *out, config, false) : launch_run(*out, config, *on);
        };
      }}};
 
@@ -93,7 +104,13 @@ const RegisterCommand resume_command{
        auto on = add_on(app);
        return [=] {
          if (*from >= 0) options->from = *from;
+         const std::optional<OnHost> there = on_host(*directory);
+         if (there && !(on->empty() && ranks->ranks == 0 && ranks->gpus == 0))
+           throw UsageError(*directory + " is a run on " + there->host +
+                            " and is resumed there; --on, --gpus and --ranks do not go with it");
+         if (there) return resume_there(*there, *options);
          if (on->empty()) return resume(*directory, *options, *ranks);
+         if (where_named(*on) == Where::host) throw UsageError(*directory + " is a run of this machine, and cannot be resumed on a host");
          require_no_ranks(*ranks);
          if (!options->none()) throw UsageError("--on does not go with --from, --set and --skip-batch; a job only goes on");
          static_cast<void>(Run(*directory));  // there is one
