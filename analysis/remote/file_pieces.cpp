@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int64_t kFirst = 4096, kLast = 65536;
-constexpr int64_t kMostInAnswer = 128 * 1024;  ///< an eighth of a second at 1 MB/s: others are not held up for longer
+constexpr int64_t kMostInAnswer = 512 * 1024;  ///< half a second at 1 MB/s: others are not held up for longer
 constexpr size_t kMostPieces = 500;
 
 int64_t size_of(const Descriptor& file) {

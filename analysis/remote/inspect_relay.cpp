@@ -40,7 +40,8 @@ InspectRelay::InspectRelay(const std::filesystem::path& program, const std::file
   posix_spawn_file_actions_adddup2(&files, in.read.get(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&files, out.write.get(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&files, err.write.get(), STDERR_FILENO);
-  std::vector<std::string> words{program.string(), "-q", "inspect", run.string(), "--serve", "--checkpoint", std::to_string(checkpoint)};
+  std::vector<std::string> words{program.string(), "-q", "inspect", run.string(), "--serve"};
+  if (checkpoint > 0) words.insert(words.end(), {"--checkpoint", std::to_string(checkpoint)});
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);

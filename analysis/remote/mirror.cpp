@@ -56,6 +56,14 @@ void make_folder(const fs::path& root, const std::string& name) {
   for (const std::string& part : name_parts(name)) make_run_folder(at /= part);
 }
 
+/// In one instant, but not synced: what a power cut takes comes anew.
+void put_text(const fs::path& file, const std::string& text) {
+  const fs::path aside = file.parent_path() / ("." + file.filename().string() + ".part");
+  const Descriptor written = open_run_file(aside, O_WRONLY | O_CREAT | O_TRUNC);
+  if (!write_all(written.get(), text)) throw_file_error("write", aside);
+  fs::rename(aside, file);
+}
+
 /// The run that a file is of.
 std::string run_of(const std::string& file) {
   const fs::path parent = fs::path(file).parent_path();
@@ -174,6 +182,7 @@ void Mirror::read_small(Channel& channel, const std::vector<std::string>& files,
 }
 
 Json Mirror::piece_of(const Growing& file) const {
+  if (file.anew) return {{"file", file.file}, {"from", 1}, {"prefix", "another"}};
   const Descriptor here = open_run_file_if_there(local(file.file), O_RDONLY);
   const std::string prefix = here && file.have > 0 ? prefix_hash(here, file.have) : "";
   return {{"file", file.file}, {"from", file.have}, {"prefix", prefix}};
@@ -189,6 +198,7 @@ void Mirror::take_piece(Growing& file, const Json& piece, std::string_view bytes
   if (from != file.have && from != 0) throw ChannelLost("the agent sends another piece than was asked for");
   if (from < size_of(local(file.file)) && ::ftruncate(here.get(), from) != 0) throw_file_error("shorten", local(file.file));
   if (::lseek(here.get(), from, SEEK_SET) < 0 || !write_all(here.get(), bytes)) throw_file_error("write", local(file.file));
+  file.anew = false;
   file.have = from + static_cast<int64_t>(bytes.size());
   file.done = file.have >= piece.at("total").get<int64_t>();
 }
@@ -215,7 +225,7 @@ void Mirror::read_growing(Channel& channel, std::vector<Growing> files) const {
 
 void Mirror::put_infos(const std::map<std::string, std::string>& texts) {
   for (const auto& [file, text] : texts) {
-    replace_text(local(file), text);
+    put_text(local(file), text);
     versions_[file] = version_of(listing_.at(run_of(file)), fs::path(file).filename().string());
   }
 }
@@ -232,7 +242,7 @@ void Mirror::put_origin(const std::string& run, bool before_info) {
   }
   RunOrigin origin{host_, run, {}, before ? before->checked : ""};
   if (!live.is_null()) origin.live = LockHolder{live.at("process"), live.at("host")};
-  if (before != origin) write_run_origin(local(run), origin);
+  if (before != origin) put_text(local(run) / kOriginFile, run_origin_text(origin));
 }
 
 void Mirror::queue_files(const std::string& run) {
@@ -264,11 +274,10 @@ bool Mirror::check_ended(Channel& channel) {
   if (entry == listing_.end() || !origin || origin->checked == version_of(entry->second, kJournal)) return true;
   const std::string there = channel.ask({{"ask", "hash"}, {"file", journal}}).head.value("sha256", "");
   if (whole_hash(open_run_file(local(journal), O_RDONLY)) != there) {
-    remove_run_file(local(journal));
-    read_growing(channel, {{journal}});
+    read_growing(channel, {{.file = journal, .anew = true}});
   }
   origin->checked = version_of(entry->second, kJournal);
-  write_run_origin(local(run), *origin);
+  put_text(local(run) / kOriginFile, run_origin_text(*origin));
   return true;
 }
 

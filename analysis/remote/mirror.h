@@ -47,7 +47,7 @@ class Mirror {
   struct Growing {
     std::string file;
     int64_t have = 0;
-    bool done = false;
+    bool done = false, anew = false;  ///< anew: from its beginning, whatever is here
   };
   void read_small(Channel& channel, const std::vector<std::string>& files, std::map<std::string, std::string>& texts) const;
   void read_growing(Channel& channel, std::vector<Growing> files) const;

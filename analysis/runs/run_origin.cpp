@@ -2,6 +2,7 @@
 
 #include <ctime>
 
+#include "analysis/runs/files.h"
 #include "analysis/runs/sealed_json.h"
 #include "kernels/engine/error.h"
 
@@ -41,11 +42,16 @@ std::optional<RunOrigin> read_run_origin(const fs::path& run) {
   }
 }
 
-void write_run_origin(const fs::path& run, const RunOrigin& origin) {
+std::string run_origin_text(const RunOrigin& origin) {
   const Json live = origin.live ? Json{{"process", origin.live->process}, {"host", origin.live->host}} : Json();
-  write_sealed_json(run / kOriginFile,
-                    {{"format_version", 1}, {"host", origin.host}, {"name", origin.name}, {"live", live}, {"checked", origin.checked}});
+  std::string body =
+      Json{{"format_version", 1}, {"host", origin.host}, {"name", origin.name}, {"live", live}, {"checked", origin.checked}}.dump(
+          -1, ' ', false, Json::error_handler_t::replace);
+  body.pop_back();
+  return sealed(std::move(body)) + "\n";
 }
+
+void write_run_origin(const fs::path& run, const RunOrigin& origin) { replace_text(run / kOriginFile, run_origin_text(origin)); }
 
 std::optional<MirrorState> read_mirror(const fs::path& root) {
   const fs::path file = root / kMirrorFile;

@@ -19,6 +19,7 @@ struct RunOrigin {
 inline constexpr const char* kOriginFile = "origin.json";
 /// Nothing for a run of this machine. Throws DataError on one that cannot be read.
 std::optional<RunOrigin> read_run_origin(const std::filesystem::path& run);
+std::string run_origin_text(const RunOrigin& origin);
 void write_run_origin(const std::filesystem::path& run, const RunOrigin& origin);
 
 /// MIRROR/mirror.json, of the folder that all mirrored runs and studies of a host are in.

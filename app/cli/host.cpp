@@ -157,11 +157,13 @@ int sync(const Options& options) {
   if (!mirror.keep()) throw Error("another process keeps the mirror of " + options.name + " already: " + mirror.root().string());
   if (options.watch) return watch(options, mirror, profile);
   const auto channel = Channel::open_ssh(profile);
+  const double begin = now();
   mirror.connected(*channel);
   const int64_t news = mirror.update(*channel);
+  const double seconds = now() - begin;  // until all runs are listed, with their journals
   while (mirror.fetch_some(*channel)) mirror.note_seen();
   mirror.offline("nobody keeps the mirror; saccade host sync " + options.name + " --watch does");
-  print_result({{"name", options.name}, {"runs", mirror.runs()}, {"mirror", mirror.root().string()}, {"bytes", channel->bytes_read()}},
+  print_result({{"name", options.name}, {"runs", mirror.runs()}, {"mirror", mirror.root().string()}, {"seconds", seconds}, {"bytes", channel->bytes_read()}},
                std::to_string(mirror.runs()) + " runs of " + options.name + " in " + mirror.root().string() + "; " + std::to_string(news) +
                    " folders looked at, " + human_bytes(static_cast<double>(channel->bytes_read())) + " received");
   return 0;

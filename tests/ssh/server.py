@@ -20,12 +20,13 @@ def missing():
     return [name for name in ("sshd", "ssh", "ssh-keygen") if not shutil.which(name, path=PATH)]
 
 
-def processes(*words):
-    """Ids of processes whose command line has all these words in it."""
+def processes(*words, below):
+    """Ids of processes whose command line has all these words in it, and whose environment names the folder."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         try:
             line = (entry / "cmdline").read_bytes().decode(errors="replace").replace("\0", " ") if entry.name.isdigit() else ""
+            line = line if line and f"={below}/".encode() in (entry / "environ").read_bytes() else ""
         except OSError:
             continue
         if line and int(entry.name) != os.getpid() and all(word in line for word in words):
@@ -77,7 +78,7 @@ class Server:
         common = (f"  User {getpass.getuser()}\n  HostName 127.0.0.1\n  Port {self.port}\n  HostKeyAlias server\n  IdentityFile {here}/user/key\n"
                   f"  IdentitiesOnly yes\n  UserKnownHostsFile {here}/user/known_hosts\n  BatchMode yes\n")
         pipe = f"  ProxyCommand {sys.executable} {HERE}/slow_pipe.py {self.port} {here}/pipe\n"
-        (here / "user" / "config").write_text(f"Host near\n{common}Host *\n{common}{pipe}")
+        (here / "user" / "config").write_text(f"Host near\n{common}  ProxyCommand none\nHost *\n{common}{pipe}")
         ssh = here / "user" / "ssh"
         ssh.write_text(f'#!/bin/sh\nexec ssh -F "{here}/user/config" "$@"\n')
         ssh.chmod(0o755)
@@ -97,7 +98,7 @@ class Server:
         return self.cut() if is_down else 0
 
     def cut(self):
-        return sum(kill(pid) for pid in processes("slow_pipe.py", f"{self.folder}/pipe"))
+        return sum(kill(pid) for pid in processes("slow_pipe.py", below=self.folder.parent))
 
     def connections(self):
         """(bytes from the server, when it was made) of the connections that there were."""
@@ -111,7 +112,7 @@ class Server:
     def end(self):
         self.process.terminate()
         self.process.wait(timeout=20)
-        for pid in processes(str(self.folder)):
+        for pid in processes(below=self.folder.parent):
             kill(pid)
         if self.made_folder:
             PRIVILEGES.rmdir()
