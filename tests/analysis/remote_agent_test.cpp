@@ -29,7 +29,7 @@ class RemoteAgentTest : public QObject {
     fs::remove_all(home());
     fs::create_directories(served());
     write(served() / "first" / "run.json", "{}");
-    write(served() / "first" / "journal.jsonl", std::string(300'000, 'a'));
+    write(served() / "first" / "journal.jsonl", std::string(900'000, 'a'));
     write(served() / "first" / "captures" / "step-5.h5", "five");
     write(served() / "first" / "branches" / "step-9" / "run.json", "{}");
     write(served() / "grid" / "study.json", "{}");
@@ -69,7 +69,7 @@ class RemoteAgentTest : public QObject {
     QCOMPARE(names, (QStringList{"first", "first/branches/step-9", "grid", "grid/runs/one"}));
     QCOMPARE(all["grid"]["kind"], Json("study"));
     QCOMPARE(all["first"]["files"].size(), size_t{3});  // the link is left out
-    QCOMPARE(all["first"]["files"]["journal.jsonl"][0], Json(300'000));
+    QCOMPARE(all["first"]["files"]["journal.jsonl"][0], Json(900'000));
     QVERIFY(all["first"]["live"].is_null());
 
     QCOMPARE(Json::parse(agent.answer({{"ask", "runs"}, {"changes", true}}).body)["folders"].size(), size_t{0});
@@ -97,15 +97,15 @@ class RemoteAgentTest : public QObject {
       return piece;
     };
     QCOMPARE(read_on()["from"], Json(0));
-    QVERIFY(mirror.size() < 300'000);  // in pieces, so that others are not held up
-    while (mirror.size() < 300'000) QVERIFY(read_on()["from"].get<int64_t>() > 0);
-    QCOMPARE(mirror, std::string(300'000, 'a'));
+    QVERIFY(mirror.size() < 900'000);  // in pieces, so that others are not held up
+    while (mirror.size() < 900'000) QVERIFY(read_on()["from"].get<int64_t>() > 0);
+    QCOMPARE(mirror, std::string(900'000, 'a'));
     QCOMPARE(read_on()["size"], Json(0));
-    write(journal, std::string(300'000, 'a') + "new");
+    write(journal, std::string(900'000, 'a') + "new");
     QCOMPARE(read_on()["size"], Json(3));
-    write(journal, std::string(299'000, 'a') + std::string(2'000, 'b'));
+    write(journal, std::string(899'000, 'a') + std::string(2'000, 'b'));
     QCOMPARE(read_on()["from"], Json(0));
-    mirror = std::string(400'000, 'a');  // the other one became shorter
+    mirror = std::string(1'000'000, 'a');  // the other one became shorter
     QCOMPARE(read_on()["from"], Json(0));
     QCOMPARE(agent.answer({{"ask", "hash"}, {"file", "first/captures/step-5.h5"}}).head["sha256"], Json(hex(sha256("five"))));
   }
