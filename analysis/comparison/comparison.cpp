@@ -89,11 +89,28 @@ ComparisonRow make_row(const RunGroup& group, std::optional<double> equal_loss, 
   if (!equal_loss) return row;
   std::vector<double> at_equal;
   for (const Run* run : seeds)
-    if (const auto there = ood_at(trajectory(*run, domain, loss), *equal_loss)) at_equal.push_back(*there);
+    if (const auto there = ood_at(trajectory(*run, domain, loss), *equal_loss))
+      at_equal.push_back(*there), row.at_equal_by_seed[run->info().seed] = *there;
   if (at_equal.empty()) return row;
   row.ood_at_equal = mean(at_equal);
   row.spread = deviation(at_equal);
+  row.half_95 = repeated(at_equal).half_95;
   return row;
+}
+
+/// Of every row but the first, the seeds that both have, in pairs.
+void test_against_first(std::vector<ComparisonRow>& rows) {
+  std::vector<PairedTest> tests;
+  for (size_t i = 1; i < rows.size(); ++i) {
+    std::vector<double> first, own;
+    for (const auto& [seed, loss] : rows[i].at_equal_by_seed)
+      if (const auto other = rows[0].at_equal_by_seed.find(seed); other != rows[0].at_equal_by_seed.end())
+        first.push_back(other->second), own.push_back(loss);
+    tests.push_back(paired_test(own, first));
+  }
+  correct_by_holm(tests);
+  for (size_t i = 1; i < rows.size(); ++i)
+    if (tests[i - 1].difference.count > 0) rows[i].test = std::move(tests[i - 1]);
 }
 
 struct Condition {
@@ -309,6 +326,7 @@ Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at
   const std::optional<double> reference = comparison.rows.front().ood_at_equal;
   for (ComparisonRow& row : comparison.rows)
     if (reference && row.ood_at_equal) row.against_first = *row.ood_at_equal - *reference;
+  test_against_first(comparison.rows);
   for (const Run* run : runs)
     if (std::string why = why_left_out(*run, comparison.equal_loss, domain, pretraining); !why.empty())
       comparison.left_out.push_back(std::move(why));

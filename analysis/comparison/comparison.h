@@ -1,10 +1,12 @@
 #pragma once
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/comparison/sequence_losses.h"
+#include "analysis/comparison/statistics.h"
 #include "analysis/comparison/tuning.h"
 #include "analysis/runs/run.h"
 
@@ -65,6 +67,9 @@ struct ComparisonRow {
   std::optional<double> ood_spread;                     ///< of `ood_loss`, as `spread`
   std::optional<double> ood_at_equal;                   ///< at `equal_loss`, mean of seeds
   std::optional<double> spread;                         ///< sample standard deviation over seeds, two or more
+  std::map<int64_t, double> at_equal_by_seed;           ///< what ood_at_equal is the mean of
+  std::optional<double> half_95;                        ///< half of the 95 % interval of ood_at_equal, Student t
+  std::optional<PairedTest> test;                       ///< of the seeds that the first row has too, corrected for the other rows (Holm)
   std::optional<double> against_first;                  ///< ood_at_equal minus the first row's
   std::optional<SequenceLosses> losses;                 ///< evaluated at the end (losses_at_end), mean of seeds; empty where one was not
   std::optional<LossAndError> ood_paired;               ///< OOD loss of `losses` minus the first row's, on the same sequences

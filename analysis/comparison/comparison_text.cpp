@@ -74,7 +74,7 @@ std::string to_text(const Comparison& comparison) {
   std::vector<std::string> head = {"architecture", "seeds", "parameters", "tokens/s", "ID loss", "OOD loss"};
   for (const std::string& name : domains) head.push_back("OOD " + name);
   head.push_back(comparison.equal_loss ? "OOD at ID " + format("%.3f", *comparison.equal_loss) : "OOD at equal ID");
-  head.insert(head.end(), {"± seeds", "against first"});
+  head.insert(head.end(), {"± seeds", "± 95 %", "against first", "p", "to tell them apart"});
   const bool paired = std::any_of(comparison.rows.begin(), comparison.rows.end(), [](const ComparisonRow& r) { return r.ood_paired; });
   if (paired) head.insert(head.end(), {"OOD at the end against first", "± text"});
   std::vector<std::vector<std::string>> table = {head};
@@ -89,12 +89,17 @@ std::string to_text(const Comparison& comparison) {
       const auto at = std::find_if(row.domains.begin(), row.domains.end(), [&](const auto& d) { return d.first == name; });
       line.push_back(at == row.domains.end() ? "–" : format("%.4f", at->second));
     }
-    line.insert(line.end(), {format("%.4f", row.ood_at_equal), format("%.4f", row.spread), format("%+.4f", row.against_first)});
+    line.insert(line.end(), {format("%.4f", row.ood_at_equal), format("%.4f", row.spread), format("%.4f", row.half_95),
+                             format("%+.4f", row.against_first), row.test ? format("%.3g", row.test->p_holm) : "–",
+                             row.test ? describe_more(*row.test) : "–"});
     const LossAndError difference = row.ood_paired.value_or(LossAndError{});
     if (paired) line.insert(line.end(), {format("%+.4f", difference.loss), format("%.4f", difference.error)});
     table.push_back(line);
   }
-  std::string text = aligned(table) + "Losses in nats per token; ID: " + describe(comparison.pretraining) + ".\n";
+  std::string text =
+      aligned(table) + "Losses in nats per token; ID: " + describe(comparison.pretraining) +
+      ". ± seeds: sample standard deviation; ± 95 %: of the mean over seeds (Student t); p: paired t test of the seeds that the "
+      "first has too, corrected for the other rows (Holm).\n";
   if (paired)
     text += "± text: standard error of that difference over the same sequences, evaluated when the runs had ended; not of seeds.\n";
   if (!comparison.equal_loss) text += "There is no pre-training loss that all runs have passed, so none at which to compare.\n";
@@ -125,7 +130,14 @@ json to_json(const Comparison& comparison) {
                     {"ood_loss", number_or_null(row.ood_loss)},
                     {"ood_at_equal", number_or_null(row.ood_at_equal)},
                     {"spread", number_or_null(row.spread)},
+                    {"interval_95", number_or_null(row.half_95)},
                     {"against_first", number_or_null(row.against_first)},
+                    {"paired_test", row.test ? json{{"pairs", row.test->difference.count},
+                                                    {"difference", number_or_null(row.test->difference.mean)},
+                                                    {"p", number_or_null(row.test->p)},
+                                                    {"p_holm", number_or_null(row.test->p_holm)},
+                                                    {"more_pairs", row.test->more ? json(*row.test->more) : json()}}
+                                             : json()},
                     {"ood_paired", row.ood_paired ? json{{"difference", number_or_null(row.ood_paired->loss)},
                                                          {"standard_error", number_or_null(row.ood_paired->error)}}
                                                   : json()},

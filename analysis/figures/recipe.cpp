@@ -17,7 +17,8 @@ using Json = nlohmann::json;
 namespace {
 
 const std::vector<std::string> kAxes{"step", "tokens", "flops", "seconds"}, kScales{"linear", "log", "symlog"},
-    kLegends{"above", "direct", "none"}, kSpreads{"deviation", "error", "interval"}, kFormats{"pdf", "svg", "png", "csv", "tex", "json"};
+    kLegends{"above", "direct", "none"}, kSpreads{"deviation", "error", "interval"}, kFits{"none", "power-law", "power-law-floor"},
+    kFormats{"pdf", "svg", "png", "csv", "tex", "json"};
 
 [[noreturn]] void refuse(const std::string& pointer, const Json& value, const std::string& expected) {
   throw UsageError(pointer + " is " + value.dump() + "; expected " + expected);
@@ -107,7 +108,7 @@ PanelRecipe panel_from(const Json& object, const std::string& at) {
   if (!object.is_object()) refuse(at, object, "an object");
   check_known_keys(object,
                    {"chart", "title", "runs", "x", "x_scale", "y_scale", "x_range", "y_range", "series", "domain", "statistic", "at_loss",
-                    "value", "against", "task", "rows", "spread", "smoothing"},
+                    "value", "against", "fit", "task", "rows", "spread", "smoothing"},
                    at);
   PanelRecipe panel;
   panel.chart = one_of(object, "chart", at, panel_charts(), panel.chart);
@@ -120,6 +121,7 @@ PanelRecipe panel_from(const Json& object, const std::string& at) {
   panel.statistic = text_at(object, "statistic", at, "");
   if (object.contains("at_loss")) panel.at_loss = number_at(object, "at_loss", at, 0, 0, 1e6);
   panel.value = text_at(object, "value", at, panel.value), panel.against = text_at(object, "against", at, panel.against);
+  panel.fit = static_cast<Fit>(place_of(kFits, one_of(object, "fit", at, kFits, "none")));
   panel.task = text_at(object, "task", at, ""), panel.rows = text_at(object, "rows", at, panel.rows);
   panel.spread = static_cast<Spread>(place_of(kSpreads, one_of(object, "spread", at, kSpreads, "deviation")));
   panel.smoothing = number_at(object, "smoothing", at, 0, 0, 1e30);
@@ -144,6 +146,7 @@ Json to_json(const PanelRecipe& panel) {
   put("statistic", panel.statistic, usual.statistic);
   if (panel.at_loss) object["at_loss"] = *panel.at_loss;
   put("value", panel.value, usual.value), put("against", panel.against, usual.against);
+  put("fit", kFits[static_cast<size_t>(panel.fit)], kFits[0]);
   put("task", panel.task, usual.task), put("rows", panel.rows, usual.rows);
   put("spread", kSpreads[static_cast<size_t>(panel.spread)], kSpreads[0]);
   put("smoothing", panel.smoothing, usual.smoothing);
@@ -153,8 +156,8 @@ Json to_json(const PanelRecipe& panel) {
 }  // namespace
 
 const std::vector<std::string>& panel_charts() {
-  static const std::vector<std::string> charts{"loss",    "trajectory", "gap",         "series",    "layers",     "heads",
-                                               "setting", "table",      "score-curve", "score-map", "score-dots", "scores"};
+  static const std::vector<std::string> charts{"loss",     "trajectory", "gap",         "series",    "layers",     "heads", "setting",
+                                               "position", "table",      "score-curve", "score-map", "score-dots", "scores"};
   return charts;
 }
 

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "analysis/figures/number_figures.h"
 #include "analysis/figures/page.h"
 
 namespace saccade {
@@ -17,10 +18,11 @@ struct PanelRecipe {
   AxisKind x_scale = AxisKind::linear, y_scale = AxisKind::linear;
   std::optional<std::array<double, 2>> x_range{}, y_range{};
   std::string series;     ///< of chart series
-  std::string domain;     ///< of chart trajectory; empty: the mean of all
+  std::string domain;     ///< of charts trajectory and position; empty: the mean of all
   std::string statistic;  ///< of charts layers and heads; empty: entropy_normalized
   std::optional<double> at_loss{};
   std::string value = "ood";                       ///< of chart setting: the number up, see run_number()
+  Fit fit = Fit::none;                             ///< of chart setting
   std::string against = "training.learning_rate";  ///< of chart setting: the number across, likewise; of scores: score_figures.h
   std::string task;                                ///< of scores: what the tasks' names begin with; empty: all
   std::string rows = "depth";                      ///< of chart score-map: the number up
@@ -42,7 +44,7 @@ struct FigureRecipe {
   bool operator==(const FigureRecipe&) const = default;
 };
 
-/// loss, trajectory, gap, series, layers, heads, setting, table, score-curve, score-map, score-dots, scores.
+/// loss, trajectory, gap, series, layers, heads, setting, position, table, score-curve, score-map, score-dots, scores.
 const std::vector<std::string>& panel_charts();
 
 /// Throws UsageError "ORIGIN: /panels/0/chart is …".
@@ -53,10 +55,6 @@ nlohmann::json to_json(const FigureRecipe& recipe);
 /// The file of a recipe that comes with the program (its name), or the path itself. Throws UsageError that suggests a name.
 std::filesystem::path find_recipe(const std::string& name_or_file);
 std::vector<std::string> shipped_recipes();
-
-/// A number of a run by its name: a setting (architecture.window), parameters, tokens, seconds, validation, ood, gap, entropy (mean of the
-/// layers, normalised), perplexity, or a series (its last value). NaN where the run has none.
-double run_number(const Run& run, const std::string& name);
 
 /// The page that a recipe makes of `runs`. `among`: all runs that colours tell apart. Panels without data stay, empty. Throws UsageError
 /// where a panel asks for what no run has.

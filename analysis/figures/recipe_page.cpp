@@ -8,6 +8,7 @@
 #include "analysis/comparison/run_filter.h"
 #include "analysis/comparison/statistics.h"
 #include "analysis/figures/derived.h"
+#include "analysis/figures/number_figures.h"
 #include "analysis/figures/palette.h"
 #include "analysis/figures/recipe.h"
 #include "analysis/figures/score_figures.h"
@@ -22,44 +23,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
-
-double last_of(const Run& run, const std::string& name) {
-  const Series* series = run.find(name);
-  return series && !series->value.empty() ? series->value.back() : kNothing;
-}
-
-double mean_over_layers(const Run& run, const std::string& statistic) {
-  double sum = 0, count = 0;
-  for (const LayerSeries& layer : layers_with(run, statistic))
-    if (const double value = last_of(run, layer.name); std::isfinite(value)) sum += value, ++count;
-  return count > 0 ? sum / count : kNothing;
-}
-
-double setting_of(const Run& run, const std::string& dotted) {
-  const Json* at = &run.info().config;
-  for (size_t from = 0; from <= dotted.size();) {
-    const size_t dot = std::min(dotted.find('.', from), dotted.size());
-    const std::string key = dotted.substr(from, dot - from);
-    if (!at->is_object() || !at->contains(key)) return kNothing;
-    at = &at->at(key);
-    from = dot + 1;
-  }
-  return at->is_number() ? at->get<double>() : kNothing;
-}
-
-std::string readable(std::string name) {
-  name = name.substr(name.rfind('.') == std::string::npos ? 0 : name.rfind('.') + 1);
-  std::replace(name.begin(), name.end(), '_', ' ');
-  static const std::map<std::string, std::string> known{{"validation", "validation loss (nats)"},
-                                                        {"ood", "OOD loss (nats)"},
-                                                        {"gap", "OOD loss − validation loss (nats)"},
-                                                        {"tokens", "training tokens"},
-                                                        {"seconds", "training time (s)"},
-                                                        {"entropy", "normalised attention entropy"},
-                                                        {"perplexity", "perplexity"}};
-  const auto found = known.find(name);
-  return found == known.end() ? name : found->second;
-}
 
 std::string text_of(const char* pattern, double value) {
   if (!std::isfinite(value)) return "–";
@@ -90,50 +53,6 @@ DrawnSet drawn_groups(const RunSet& runs, const RunSet& among) {
     set.push_back({names[i], look.colour, look.marker, look.dash, here[i].seeds});
   }
   return set;
-}
-
-/// A point for each group, mean and standard deviation over its seeds, those of one architecture joined.
-Figure setting_figure(const DrawnSet& drawn, const PanelRecipe& panel) {
-  struct Point {
-    double x, y, deviation;
-  };
-  struct Kin {
-    const DrawnRuns* first = nullptr;
-    std::vector<Point> points;
-  };
-  std::vector<std::pair<std::string, Kin>> kin;
-  for (const DrawnRuns& each : drawn) {
-    std::vector<double> x, y;
-    for (const Run* run : each.seeds) {
-      const double across = run_number(*run, panel.against), up = run_number(*run, panel.value);
-      if (std::isfinite(across) && std::isfinite(up)) x.push_back(across), y.push_back(up);
-    }
-    if (x.empty()) continue;
-    const std::string mixer = each.seeds.front()->info().config.value("architecture", Json::object()).value("mixer", std::string());
-    const std::string block = each.seeds.front()->info().config.value("architecture", Json::object()).value("block", std::string());
-    const std::string key = block + " " + mixer;
-    auto found = std::find_if(kin.begin(), kin.end(), [&](const auto& one) { return one.first == key; });
-    if (found == kin.end()) found = kin.insert(kin.end(), {key, {&each, {}}});
-    found->second.points.push_back({mean(x), mean(y), deviation(y).value_or(0)});
-  }
-  Figure figure{.id = "setting",
-                .title = readable(panel.value) + " by " + readable(panel.against),
-                .x = {readable(panel.against), false, false, {}},
-                .y = {readable(panel.value), false, false, {}}};
-  for (auto& [key, one] : kin) {
-    std::sort(one.points.begin(), one.points.end(), [](const Point& a, const Point& b) { return a.x < b.x; });
-    Curve curve{.label = one.first->seeds.front()->info().title,
-                .x = {},
-                .y = {},
-                .colour = architecture_colour(one.first->seeds.front()->info().title),
-                .marker = one.first->marker == Marker::none ? Marker::circle : one.first->marker};
-    for (const Point& point : one.points) {
-      curve.x.push_back(point.x), curve.y.push_back(point.y);
-      curve.low.push_back(point.y - point.deviation), curve.high.push_back(point.y + point.deviation);
-    }
-    figure.curves.push_back(std::move(curve));
-  }
-  return figure;
 }
 
 Figure heads_of(const DrawnSet& drawn, const std::string& statistic) {
@@ -181,7 +100,8 @@ Figure figure_of(const PanelRecipe& panel, const DrawnSet& drawn) {
   if (panel.chart == "score-curve") return score_curve(drawn, panel.task, panel.against);
   if (panel.chart == "score-map") return score_map(drawn, panel.task, panel.against, panel.rows);
   if (panel.chart == "score-dots") return score_dots(drawn, panel.task);
-  return setting_figure(drawn, panel);
+  if (panel.chart == "position") return position_figure(drawn, panel.domain);
+  return number_figure(drawn, panel.value, panel.against, panel.fit);
 }
 
 void set_axes(Figure& figure, const PanelRecipe& panel) {
@@ -229,21 +149,6 @@ void require_series(const RunSet& runs, const PanelRecipe& panel, const std::str
 }
 
 }  // namespace
-
-double run_number(const Run& run, const std::string& name) {
-  const RunInfo& info = run.info();
-  if (name == "parameters") return static_cast<double>(info.parameters);
-  if (name == "validation") return last_of(run, "validation/loss");
-  if (name == "ood") return last_of(run, "ood/loss");
-  if (name == "gap") return last_of(run, "ood/loss") - last_of(run, "validation/loss");
-  if (name == "perplexity") return std::exp(last_of(run, "validation/loss"));
-  if (name == "entropy") return mean_over_layers(run, "entropy_normalized");
-  const Series* steps = run.find("train/loss");
-  if (name == "tokens") return steps && !steps->tokens.empty() ? steps->tokens.back() : kNothing;
-  if (name == "seconds") return steps && !steps->seconds.empty() ? steps->seconds.back() : kNothing;
-  if (name.find('.') != std::string::npos) return setting_of(run, name);
-  return last_of(run, name);
-}
 
 RunSet runs_of(const FigureRecipe& recipe, const RunSet& runs) {
   const RunFilter filter(recipe.runs);

@@ -110,6 +110,7 @@ void RunHistory::add(const EvaluationRecord& evaluation) {
   if (outside.domains > 0) add("ood/loss", "nats", evaluation.at, outside.loss(), outside.standard_error());
   if (!right_inside.empty()) add("validation/accuracy", "1", evaluation.at, mean_of(right_inside));
   if (!right_outside.empty()) add("ood/accuracy", "1", evaluation.at, mean_of(right_outside));
+  last_evaluation_ = evaluation;
 }
 
 void RunHistory::add(StatisticsRecord statistics) {
@@ -152,6 +153,7 @@ void RunHistory::rewind(int64_t step) {
     for (size_t i = 0; i < steps_->place.size(); ++i) steps_->thinning[i].cut(series_[steps_->place[i]]);
   while (!statistics_.empty() && statistics_.back().at.step > step) statistics_.pop_back();
   std::erase_if(task_scores_, [&](const TaskScoreRecord& scores) { return scores.step > step; });
+  if (last_evaluation_ && last_evaluation_->at.step > step) last_evaluation_.reset();
   step_ = std::max<int64_t>(0, std::min(step_, step));
 }
 

@@ -27,6 +27,7 @@ class RunHistory {
   const std::vector<Series>& series() const { return series_; }
   const Series* find(const std::string& name) const;
   const std::vector<StatisticsRecord>& statistics() const { return statistics_; }
+  const std::optional<EvaluationRecord>& last_evaluation() const { return last_evaluation_; }
   const std::vector<std::string>& ood_domains() const { return ood_domains_; }      ///< in the order of evaluation
   const std::vector<TaskScoreRecord>& task_scores() const { return task_scores_; }  ///< one for each task and step: the newest
   int64_t step() const { return step_; }
@@ -53,6 +54,7 @@ class RunHistory {
   bool rewound_ = false;
   std::map<std::string, size_t> index_;
   std::vector<StatisticsRecord> statistics_;
+  std::optional<EvaluationRecord> last_evaluation_;  ///< nothing also where the last one was taken back
   std::vector<std::string> ood_domains_;
   std::vector<TaskScoreRecord> task_scores_;
   int64_t step_ = 0;

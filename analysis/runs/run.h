@@ -84,6 +84,8 @@ class Run {
   const Series* find(const std::string& series_name) const;
   /// The last statistics record with all heads (entropy matrix …), if any.
   const std::optional<StatisticsRecord>& last_statistics() const;
+  /// The last losses by domain and position, if any.
+  const std::optional<EvaluationRecord>& last_evaluation() const;
   std::vector<std::string> ood_domains() const;
   /// Of tasks that were evaluated: one for each task and step, the newest.
   const std::vector<TaskScoreRecord>& task_scores() const;

@@ -1,8 +1,10 @@
-// saccade queue list | add | pause | go-on | move | remove | jobs: what waits for a device of this machine.
+// saccade queue list | add | seeds | pause | go-on | move | remove | jobs: what waits for a device of this machine.
 #include "analysis/studies/queue.h"
 
 #include <algorithm>
+#include <set>
 
+#include "analysis/runs/run.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/studies/queue_worker.h"
 #include "analysis/studies/study_folder.h"
@@ -24,7 +26,7 @@ namespace {
 struct Options {
   std::string device, entry, out, jobs, on;
   std::vector<std::string> overrides;
-  int64_t place = 1;
+  int64_t place = 1, count = 1;
   bool now = false;
 };
 
@@ -127,6 +129,51 @@ int add(const Options& options) {
   return show(queue);
 }
 
+/// Seeds of the runs in a folder that repeat this one, its own too.
+std::set<int64_t> seeds_beside(const fs::path& directory) {
+  std::set<int64_t> seeds;
+  const Run of(directory, {.most_points = 0, .outline = true});
+  for (const fs::path& other : find_runs(directory.parent_path())) {
+    const Run run(other, {.most_points = 0, .outline = true});
+    if (run.setting() == of.setting()) seeds.insert(run.info().seed);
+  }
+  return seeds;
+}
+
+/// More seeds of a run: in its study, where it is of one, else runs beside it.
+int seeds(const Options& options) {
+  const fs::path directory = fs::absolute(options.entry).lexically_normal();
+  if (!holds_run(directory)) throw UsageError(options.entry + " is no run directory");
+  RunConfig config = resolve_config(read_run_info(directory).config, options.entry);
+  const DeviceQueue queue(options.device.empty() ? queue_device(config) : to_string(parse_device(options.device)));
+  if (const auto study = study_of_run(directory)) {
+    const StudyView view = view_study(*study);
+    const auto wanted =
+        std::find_if(view.wanted.begin(), view.wanted.end(), [&](const WantedRun& w) { return w.name == directory.filename(); });
+    if (wanted == view.wanted.end())
+      throw UsageError(options.entry + " is a branch, or no longer a run of its study; name the study's cell: saccade study seeds");
+    const std::string cell = view.cells[wanted->run.cell].name;
+    for (const int64_t seed : add_seeds(*study, options.count, {cell})[cell]) say(cell + ": seed " + std::to_string(seed) + " added");
+    enqueue_study(queue, *study);
+  } else {
+    std::set<int64_t> taken = seeds_beside(directory);
+    std::string name = directory.filename().string();
+    const std::string own = "-seed" + std::to_string(config.training.seed);
+    if (name.ends_with(own)) name.resize(name.size() - own.size());
+    int64_t added = 0;
+    for (int64_t seed = 1; added < options.count; ++seed) {
+      const fs::path to = directory.parent_path() / (name + "-seed" + std::to_string(seed));
+      if (!taken.insert(seed).second || fs::exists(to)) continue;
+      config.training.seed = seed;
+      enqueue_run(queue, to, saccade::to_json(config));
+      say(to.filename().string() + " added");
+      ++added;
+    }
+  }
+  queue.ensure_worker(this_program());
+  return show(queue);
+}
+
 /// The runs that entries of the queue have at work.
 std::vector<fs::path> live_runs(const QueueState& state) {
   std::vector<fs::path> live;
@@ -214,6 +261,13 @@ const RegisterCommand command{
          sub.add_option("--set", o->overrides, "Override a value of the config: --set training.seed=2")->allow_extra_args(false);
          add_jobs(sub, o);
        })->footer("Example: saccade queue add run.json --out runs/first");
+       declare("seeds", "Repeat a run with seeds that it has not had: in its study, or as runs beside it.", seeds,
+               [](CLI::App& sub, const Shared& o) {
+                 sub.add_option("RUN", o->entry, "Run directory")->required();
+                 sub.add_option("COUNT", o->count, "How many more: the smallest that there are not, so that they pair")
+                     ->check(CLI::Range(1, 1000))
+                     ->capture_default_str();
+               });
        declare("pause", "Start nothing more; runs at work go on.", pause, [](CLI::App& sub, const Shared& o) {
          sub.add_flag("--now", o->now, "Stop runs at work too, at a checkpoint; go-on takes them up again");
        });

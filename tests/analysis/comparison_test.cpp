@@ -39,6 +39,33 @@ class ComparisonTest : public QObject {
     if (ood) QVERIFY(std::abs(*ood - expected) < 1e-12);
   }
 
+  /// By hand: differences of the seeds that both have; the third row lacks the first's seed 1 and has one of its own.
+  void seedsArePairedAtTheEqualLoss() {
+    std::vector<std::unique_ptr<Run>> runs;
+    std::vector<const Run*> all;
+    const auto add = [&](const char* mixer, int64_t seed, double offset) {
+      const std::string folder = (folder_->path() + "/" + mixer + QString::number(seed)).toStdString();
+      write_fixture(folder, {.mixer = mixer, .seed = seed, .offset = offset});
+      runs.push_back(std::make_unique<Run>(folder));
+      all.push_back(runs.back().get());
+    };
+    for (const int64_t seed : {1, 2, 3}) add("attention", seed, 0), add("top1_element", seed, 0.1 + 0.01 * static_cast<double>(seed));
+    for (const int64_t seed : {2, 4}) add("top1_chunk", seed, 0.3);
+    const Comparison comparison = compare(all);
+    QCOMPARE(comparison.rows.size(), size_t{3});
+    QVERIFY(!comparison.rows[0].test && comparison.rows[0].half_95);
+    const PairedTest& element = comparison.rows[1].test.value();
+    QCOMPARE(element.difference.count, int64_t{3});
+    QVERIFY(std::abs(element.difference.mean - 0.12) < 1e-9 && std::abs(*element.difference.deviation - 0.01) < 1e-9);
+    QVERIFY(*element.p < 0.003 && *element.p_holm == *element.p && element.more == 0);  // t = 20.8; one other test alone has no p
+    QCOMPARE(comparison.rows[2].test->difference.count, int64_t{1});
+    QVERIFY(!comparison.rows[2].test->p && !comparison.rows[2].test->more);
+    const nlohmann::json json = to_json(comparison);
+    QCOMPARE(json["rows"][1]["paired_test"]["pairs"], 3);
+    QVERIFY(json["rows"][0]["paired_test"].is_null());
+    QVERIFY(to_text(comparison).find("needs a second seed") != std::string::npos);
+  }
+
   void nothingFromNothing() {
     QVERIFY(!ood_at({}, 3));
     QVERIFY(!common_loss({}));

@@ -67,8 +67,12 @@ inline StepRecord fixture_step(const FixtureOptions& o, int64_t step) {
 
 inline EvaluationRecord fixture_evaluation(const FixtureOptions& o, int64_t step) {
   const double loss = fixture_loss(o, step);
-  return {fixture_position(step),
-          {{"prose", false, loss, 0.01 * loss}, {"c", true, 1.2 * loss + o.offset, 0.02}, {"python", true, 1.3 * loss + o.offset, 0.03}}};
+  EvaluationRecord record{
+      fixture_position(step),
+      {{"prose", false, loss, 0.01 * loss}, {"c", true, 1.2 * loss + o.offset, 0.02}, {"python", true, 1.3 * loss + o.offset, 0.03}}};
+  for (DomainLoss& of : record.losses)
+    of.by_position = {{0, 1, 1.5 * of.loss}, {1, 2, 1.2 * of.loss}, {2, 4, of.loss}, {4, 8, 0.9 * of.loss}};
+  return record;
 }
 
 inline StatisticsRecord fixture_statistics(const FixtureOptions& o, int64_t step) {

@@ -186,6 +186,23 @@ class StudyCliTest : public QObject {
     QVERIFY(program_.run({"compare", program_.path("alone")}).out.contains("untuned: one rate only"));
   }
 
+  /// A run by itself gets repetitions beside it, with the smallest seeds that it has not had.
+  void aRunIsRepeatedWithOtherSeeds() {
+    program_.train("single-seed2", {"training.seed=2", "training.learning_rate=0.00123"});  // no other run here repeats it
+    const auto queued = program_.run({"queue", "seeds", program_.path("single-seed2"), "2"});
+    QVERIFY2(queued.code == 0 && queued.err.contains("single-seed1 added") && queued.err.contains("single-seed3 added"),
+             qPrintable(queued.err));
+    QVERIFY(at_rest());
+    std::set<std::string> settings;
+    for (const int64_t seed : {1, 2, 3}) {
+      const Run run(folder("single-seed" + QString::number(seed)));
+      QVERIFY(run.info().state == RunState::finished && run.info().seed == seed);
+      settings.insert(run.setting());
+    }
+    QCOMPARE(settings.size(), size_t{1});
+    QVERIFY(program_.run({"queue", "seeds", program_.path("nowhere")}).code == 2);
+  }
+
   /// A grid that is extended adds runs and leaves the others as they are, byte by byte.
   void extendingAddsRuns() {
     Json file = small_study(Program::config());

@@ -1,7 +1,9 @@
 #include <QAbstractItemModelTester>
 #include <QComboBox>
 #include <QScrollBar>
+#include <QTabBar>
 #include <QTableView>
+#include <QToolButton>
 
 #include "tests/ui/reading_pages_fixture.h"
 #include "ui/charts/figure_view.h"
@@ -35,7 +37,7 @@ class CompareTest : public QObject {
     for (const size_t i : {1U, 2U}) {
       page.session().setCurrentRun(page.directory(options[i]));
       QCOMPARE(equal->index(0, 0).data().toString(), QString::fromStdString(fixture_title(options[i].mixer)));
-      QCOMPARE(equal->index(0, 3).data().toString(), QString("–"));
+      QCOMPARE(equal->index(0, 4).data().toString(), QString("–"));
     }
     const RunList& runs = *page.session().runs();
     QCOMPARE(equal->index(0, 0).data(RunList::ColourRole), runs.index(runs.row(page.directory(options[2]))).data(RunList::ColourRole));
@@ -78,6 +80,52 @@ class CompareTest : public QObject {
     QVERIFY(view->figure().vertical_line && *view->figure().vertical_line != before + 0.5);
   }
 
+  /// The charts beside the trajectories: made when they are looked at, from what the shown runs have.
+  void other_charts() {
+    std::vector<FixtureOptions> runs = three_architectures();
+    FixtureOptions deeper = runs.front();
+    deeper.layers = 6, deeper.seed = 9, deeper.offset = -0.2;
+    runs.push_back(deeper);
+    PageOnRuns page("compare", runs);
+    auto* tabs = page.child<QTabBar>("Chart");
+    QVERIFY(tabs && tabs->currentIndex() == 0);
+    tabs->setCurrentIndex(1);
+    auto* position = page.child<FigureView>("Loss by position in the sequence");
+    QTRY_COMPARE(position->figure().curves.size(), size_t{4});
+    const Curve& curve = position->figure().curves.front();
+    QCOMPARE(curve.x.values(), (std::vector<double>{1, 2, 3.5, 6.5}));
+    QVERIFY(curve.y.front() > curve.y.back());
+    const double unseen = curve.y.back();
+    page.child<QComboBox>("Domain of the losses by position")->setCurrentText("prose");
+    QTRY_VERIFY(position->figure().curves.size() == 4 && position->figure().curves.front().y.back() < unseen);
+    page.shoot("compare-position");
+
+    tabs->setCurrentIndex(2);
+    auto* numbers = page.child<FigureView>("Any two numbers of the runs");
+    auto* across = page.child<QComboBox>("Number across");
+    QVERIFY(across->findText("architecture.layers") >= 0 && across->findText("training.seed") < 0);
+    across->setCurrentIndex(across->findText("architecture.layers"));
+    const auto places = [&] {
+      return numbers->figure().curves.empty() ? std::vector<double>() : numbers->figure().curves.front().x.values();
+    };
+    QTRY_COMPARE(places(), (std::vector<double>{3, 6}));
+    QCOMPARE(numbers->figure().x.title, std::string("layers"));
+    page.child<QComboBox>("Fit")->setCurrentText("power law");
+    page.child<QToolButton>("Both axes logarithmic")->setChecked(true);
+    const auto fitted = [&] {
+      for (const Curve& each : numbers->figure().curves)
+        if (each.label.find("x^−0.") != std::string::npos) return true;
+      return false;
+    };
+    QTRY_VERIFY(fitted() && numbers->figure().x.logarithmic);
+    page.shoot("compare-numbers");
+
+    tabs->setCurrentIndex(3);
+    auto* scores = page.child<FigureView>("Scores of tasks");
+    QTRY_VERIFY(scores->figure().curves.empty() && scores->emptyText().contains("saccade evaluate"));
+    QCOMPARE(page.session().place().value("compare/chart").toInt(), 3);
+  }
+
   void tables_read_as_text() {
     Comparison comparison;
     comparison.equal_loss = 3.45;
@@ -90,9 +138,17 @@ class CompareTest : public QObject {
     QAbstractItemModelTester tester(&equal);
     equal.setComparison(comparison);
     end.setComparison(comparison);
-    QCOMPARE(equal.asText(), QString("architecture\tOOD (nats)\t± sd\tdifference\tseeds\n"
-                                     "Transformer++\t4.058\t0.006\t–\t2\n"
-                                     "Avey\t4.190\t–\t+0.132\t1\n"));
+    QCOMPARE(equal.asText(), QString("architecture\tOOD (nats)\t± sd\t± 95 %\tdifference\tp\tseeds\tto tell apart\n"
+                                     "Transformer++\t4.058\t0.006\t–\t–\t–\t2\t–\n"
+                                     "Avey\t4.190\t–\t–\t+0.132\t–\t1\t–\n"));
+    comparison.rows[1].test = paired_test(std::vector{4.3, 4.2, 4.1}, std::vector{4.1, 4.1, 4.05});
+    comparison.rows[1].test->p_holm = comparison.rows[1].test->p;
+    equal.setComparison(comparison);
+    QVERIFY2(equal.asText().contains(QString("\t0.118\t1\t%1 more seed").arg(*comparison.rows[1].test->more)), qPrintable(equal.asText()));
+    QCOMPARE(equal.seedsToTellApart(1), comparison.rows[1].test->more);
+    comparison.rows[1].test = paired_test(std::vector{4.3}, std::vector{4.1});
+    equal.setComparison(comparison);
+    QVERIFY(equal.asText().endsWith("\ta second seed\n"));
     QVERIFY(end.asText().contains("Transformer++\t10.02 M\t7.6 M\t3.100\t3.900\t3.800\n"));
     for (ComparisonRow& row : comparison.rows) row.tokens = 2e6, row.flops = 3e12;
     end.setComparison(comparison, std::vector<double>(comparison.rows.size(), 0.25));

@@ -17,12 +17,14 @@
 #include "analysis/studies/study_folder.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/two_columns.h"
+#include "ui/compare/compare_charts.h"
 #include "ui/configure/plain_scroll.h"
 #include "ui/kept_zoom.h"
 #include "ui/live/live_figures.h"
 #include "ui/page.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
+#include "ui/studies/program_call.h"
 #include "ui/swatch.h"
 
 namespace saccade::ui {
@@ -170,8 +172,10 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
       tr("No run has been evaluated on text outside its training domains yet. Such runs appear here once training.evaluate_every steps are "
          "done."));
 
+  charts_ = new CompareCharts(session_, trajectory_card_, this);
+  connect(charts_, &CompareCharts::chartChanged, this, &ComparePage::limitTables);
   auto* column = new QVBoxLayout(this);
-  column->addWidget(new TwoColumns({trajectory_card_, 5, 5}, {makeTables(), 4, 5}, 860, 2, this));
+  column->addWidget(new TwoColumns({charts_, 5, 5}, {makeTables(), 4, 5}, 860, 2, this));
 
   trajectories_->setKeysOnly(true);
   connect(session_.runs(), &RunList::changed, this, &ComparePage::refresh);
@@ -210,11 +214,15 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
 /// What the chart beside the tables leaves of the page.
 int ComparePage::widestTable() const {
   constexpr int kWidest = 640, kLeast = 300, kMargins = 48;
-  return std::clamp(width() - trajectory_card_->minimumSizeHint().width() - kMargins, kLeast, kWidest);
+  return std::clamp(width() - charts_->leastWidth() - kMargins, kLeast, kWidest);
 }
 
 void ComparePage::resizeEvent(QResizeEvent* event) {
   QWidget::resizeEvent(event);
+  limitTables();
+}
+
+void ComparePage::limitTables() {
   for (QTableView* view : {equal_view_, end_view_}) static_cast<FittedTable*>(view)->limit(widestTable());
 }
 
@@ -225,6 +233,13 @@ QWidget* ComparePage::makeTables() {
   end_view_ = makeTable(*end_, tr("Size, speed and losses at the end"));
   equal_card_ = new Card(tr("At equal pre-training loss"), {}, equal_view_, this);
   end_card_ = new Card(tr("At the end"), tr("mean of seeds"), end_view_, this);
+  more_seeds_ = new QToolButton;
+  more_seeds_->setText(tr("More seeds"));
+  more_seeds_->setToolTip(
+      tr("Queues repetitions of the chosen row, of all rows where none is chosen, with seeds that they have not had; so "
+         "many as it takes to tell the row from the first, three at most at a time"));
+  connect(more_seeds_, &QToolButton::clicked, this, &ComparePage::queueMoreSeeds);
+  equal_card_->addControl(more_seeds_);
   addCopyButton(*equal_card_, *equal_);
   addCopyButton(*end_card_, *end_);
   verdict_->setWordWrap(true);
@@ -272,6 +287,27 @@ void ComparePage::addCopyButton(Card& card, const ComparisonTable& table) {
   card.addControl(copy);
 }
 
+/// The program decides on the seeds; a row's runs are in its study, or beside its first.
+void ComparePage::queueMoreSeeds() {
+  constexpr int64_t kMost = 3;
+  QList<int> rows;
+  for (const QModelIndex& index : equal_view_->selectionModel()->selectedRows()) rows << index.row();
+  if (rows.isEmpty())
+    for (int row = 0; row < equal_->rowCount(); ++row) rows << row;
+  for (const int row : rows) {
+    const int64_t seeds = std::clamp<int64_t>(equal_->seedsToTellApart(row).value_or(1), 1, kMost);
+    const QString title = equal_->index(row, 0).data().toString();
+    new ProgramCall(
+        {QStringLiteral("queue"), QStringLiteral("seeds"), equal_->directory(row), QString::number(seeds)}, true,
+        [this, title, seeds](const ProgramCall::Answer& answer) {
+          if (!answer.ok) return Q_EMIT session_.failed(tr("No seeds of %1 were queued: %2").arg(title, answer.reason));
+          Q_EMIT session_.noted(seeds == 1 ? tr("One more seed of %1 is queued").arg(title)
+                                           : tr("%1 more seeds of %2 are queued").arg(seeds).arg(title));
+        },
+        this);
+  }
+}
+
 void ComparePage::showEvent(QShowEvent* event) {
   QWidget::showEvent(event);
   if (stale_) refresh();
@@ -311,9 +347,10 @@ void ComparePage::show(const Made& made) {
   equal_card_->setTitle(tr("At equal pre-training loss"),
                         comparison.equal_loss ? tr("%1 nats · mean of seeds").arg(QString::number(*comparison.equal_loss, 'f', 3))
                                               : tr("no loss that all have reached"));
-  static_cast<FittedTable*>(equal_view_)->fit(widestTable(), {});
+  static_cast<FittedTable*>(equal_view_)->fit(widestTable(), equal_->moreColumns());
   static_cast<FittedTable*>(end_view_)->fit(widestTable(), end_->moreColumns());
   common_->setEnabled(at_loss_.has_value());
+  more_seeds_->setEnabled(!comparison.rows.empty());
   verdict_->setText(verdict(comparison));
 }
 

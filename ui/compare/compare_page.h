@@ -15,6 +15,7 @@ class QToolButton;
 namespace saccade::ui {
 
 class Card;
+class CompareCharts;
 class FigureView;
 class Session;
 
@@ -37,10 +38,12 @@ class ComparePage : public QWidget {
   QTableView* makeTable(ComparisonTable& table, const QString& name);
   QWidget* makeTables();
   int widestTable() const;
+  void limitTables();
   void addCopyButton(Card& card, const ComparisonTable& table);
   void refresh();
   void show(const Made& made);
   void updateDomains();
+  void queueMoreSeeds();
   std::string domain() const;
   PretrainingLoss pretraining() const;
 
@@ -51,9 +54,10 @@ class ComparePage : public QWidget {
   TuningOfRun tuning_;             ///< what studies say of the runs they made
   bool stale_ = true;
   FigureView* trajectories_;
+  CompareCharts* charts_;
   Card *trajectory_card_, *equal_card_, *end_card_;
   QComboBox *domain_, *pretraining_;
-  QToolButton* common_;
+  QToolButton *common_, *more_seeds_;
   ComparisonTable *equal_, *end_;
   QTableView *equal_view_, *end_view_;
   QLabel* verdict_;

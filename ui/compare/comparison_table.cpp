@@ -28,7 +28,19 @@ QString signed_loss(double value) {
   return (value < 0 ? QStringLiteral("−") : QStringLiteral("+")) + digits;
 }
 
+QString p_value(const std::optional<PairedTest>& test) {
+  if (!test || !test->p_holm) return kNone;
+  return *test->p_holm < 0.001 ? QStringLiteral("< 0.001") : QString::number(*test->p_holm, 'f', 3);
+}
+
 }  // namespace
+
+ComparisonTable::Cell ComparisonTable::to_tell_apart(const std::optional<PairedTest>& test) {
+  if (!test || (!test->more && test->difference.count > 1)) return {test ? tr("> 1 000 seeds") : kNone, test ? 1001.0 : NAN};
+  if (!test->more) return {tr("a second seed"), 1};
+  const int64_t more = *test->more;
+  return {more == 0 ? tr("told apart") : more == 1 ? tr("1 more seed") : tr("%1 more seeds").arg(more), static_cast<double>(more)};
+}
 
 ComparisonTable::ComparisonTable(Kind kind, const RunList* runs, QObject* parent) : QAbstractTableModel(parent), kind_(kind), runs_(runs) {}
 
@@ -45,16 +57,25 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
     columns_ = {{tr("architecture"), {}},
                 {tr("OOD (nats)"), tr("OOD loss where the pre-training loss is equal, mean of seeds")},
                 {tr("± sd"), tr("Sample standard deviation over seeds; needs two or more")},
+                {tr("± 95 %"), tr("Half of the 95 % interval of the mean over seeds (Student t); needs two or more")},
                 {tr("difference"), tr("OOD loss minus that of the baseline, else of the run selected in the list, else of the first")},
-                {tr("seeds"), tr("Runs gathered in this row")}};
+                {tr("p"), tr("Paired t test of the seeds that the first row has too, corrected for the other rows (Holm)")},
+                {tr("seeds"), tr("Runs gathered in this row")},
+                {tr("to tell apart"), tr("Seeds more that would bring the 95 % interval of the paired difference off zero, if mean and "
+                                         "deviation stayed; “More seeds” queues some")}};
+    more_columns_ = {3, 5, 7};
     for (size_t i = 0; i < rows_.size(); ++i) {
       const ComparisonRow& row = comparison.rows[i];
       const double against = i == 0 ? NAN : optional(row.against_first);
       for (Cell& cell : std::vector<Cell>{{loss(row.ood_at_equal), optional(row.ood_at_equal)},
                                           {row.spread ? QString::number(*row.spread, 'f', 3) : kNone, optional(row.spread)},
+                                          {row.half_95 ? QString::number(*row.half_95, 'f', 3) : kNone, optional(row.half_95)},
                                           {signed_loss(against), against},
-                                          {QString::number(row.runs.size()), static_cast<double>(row.runs.size())}})
+                                          {p_value(row.test), row.test ? optional(row.test->p_holm) : NAN},
+                                          {QString::number(row.runs.size()), static_cast<double>(row.runs.size())},
+                                          to_tell_apart(row.test)})
         rows_[i].cells.push_back(std::move(cell));
+      if (row.test) rows_[i].more_seeds = row.test->more;
     }
   } else {
     columns_ = {{tr("architecture"), {}},
@@ -111,6 +132,8 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
   arrange();
   endResetModel();
 }
+
+std::optional<int64_t> ComparisonTable::seedsToTellApart(int row) const { return shown(row).more_seeds; }
 
 void ComparisonTable::arrange() {
   shown_.resize(rows_.size());

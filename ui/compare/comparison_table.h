@@ -22,7 +22,9 @@ class ComparisonTable : public QAbstractTableModel {
   /// `entropies`: of every row, for the table of ends: normalised, mean of the layers and seeds at the end; NaN where not known.
   void setComparison(const Comparison& comparison, const std::vector<double>& entropies = {});
 
-  std::vector<int> moreColumns() const { return more_columns_; }  ///< that are shown where there is room
+  QString directory(int row) const { return shown(row).directory; }  ///< of the row's first seed
+  std::optional<int64_t> seedsToTellApart(int row) const;            ///< of the table at equal losses: seeds more; nothing: not known
+  std::vector<int> moreColumns() const { return more_columns_; }     ///< that are shown where there is room
 
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;
@@ -44,7 +46,9 @@ class ComparisonTable : public QAbstractTableModel {
   struct Row {
     std::vector<Cell> cells;
     QString directory;
+    std::optional<int64_t> more_seeds = {};
   };
+  static Cell to_tell_apart(const std::optional<PairedTest>& test);
   void arrange();
   const Row& shown(int row) const { return rows_[shown_[static_cast<size_t>(row)]]; }
 

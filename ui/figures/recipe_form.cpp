@@ -167,8 +167,8 @@ void RecipeForm::makePanels(QFormLayout& form) {
   choice(
       form, tr("Chart"),
       {tr("losses"), tr("OOD against pre-training loss"), tr("gap"), tr("a series"), tr("entropy by layer"), tr("layers and heads"),
-       tr("a number by a setting"), tr("table"), tr("scores over a number"), tr("map of scores"), tr("dots of scores"),
-       tr("table of scores")},
+       tr("a number by a setting"), tr("loss by position"), tr("table"), tr("scores over a number"), tr("map of scores"),
+       tr("dots of scores"), tr("table of scores")},
       [this](int chosen) {
         panel().chart = panel_charts()[static_cast<size_t>(chosen)];
         if (panel().chart == "series" && panel().series.empty()) panel().series = "gradient_norm";
@@ -182,7 +182,8 @@ void RecipeForm::makePanels(QFormLayout& form) {
            [this](int chosen) { panel().x = static_cast<XAxis>(chosen); }, [this] { return static_cast<int>(panel().x); }),
        {"loss", "gap", "series", "layers"});
   only(line(form, tr("Series"), tr("gradient_norm, ood/loss/code, tokens_per_second …"), [this] { return &panel().series; }), {"series"});
-  only(line(form, tr("Domain"), tr("One OOD domain; empty: the mean of all"), [this] { return &panel().domain; }), {"trajectory", "table"});
+  only(line(form, tr("Domain"), tr("One OOD domain; empty: the mean of all"), [this] { return &panel().domain; }),
+       {"trajectory", "position", "table"});
   only(line(form, tr("Statistic"), tr("entropy_normalized, distance, captured_mass …"), [this] { return &panel().statistic; }),
        {"layers", "heads"});
   only(line(form, tr("Value"), tr("ood, validation, gap, perplexity, entropy, or a series"), [this] { return &panel().value; }),
@@ -190,6 +191,10 @@ void RecipeForm::makePanels(QFormLayout& form) {
   only(line(form, tr("Against"), tr("A setting like architecture.window, parameters, tokens, or a series"),
             [this] { return &panel().against; }),
        {"setting", "score-curve", "score-map"});
+  only(choice(
+           form, tr("Fit"), {tr("none"), tr("power law"), tr("power law with a floor")},
+           [this](int chosen) { panel().fit = static_cast<Fit>(chosen); }, [this] { return static_cast<int>(panel().fit); }),
+       {"setting"});
   only(line(form, tr("Task"), tr("What the tasks' names begin with: s-niah-2, mqar …; empty: all"), [this] { return &panel().task; }),
        {"score-curve", "score-map", "score-dots", "scores"});
   only(line(form, tr("Rows"), tr("The number up: depth, pairs, length, architecture.width …"), [this] { return &panel().rows; }),

@@ -1,0 +1,223 @@
+#include "analysis/figures/number_figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "analysis/comparison/power_law.h"
+#include "analysis/comparison/statistics.h"
+#include "analysis/figures/palette.h"
+#include "analysis/runs/layers.h"
+
+namespace saccade {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+
+double last_of(const Run& run, const std::string& name) {
+  const Series* series = run.find(name);
+  return series && !series->value.empty() ? series->value.back() : kNothing;
+}
+
+double mean_over_layers(const Run& run, const std::string& statistic) {
+  double sum = 0, count = 0;
+  for (const LayerSeries& layer : layers_with(run, statistic))
+    if (const double value = last_of(run, layer.name); std::isfinite(value)) sum += value, ++count;
+  return count > 0 ? sum / count : kNothing;
+}
+
+double setting_of(const Run& run, const std::string& dotted) {
+  const Json* at = &run.info().config;
+  for (size_t from = 0; from <= dotted.size();) {
+    const size_t dot = std::min(dotted.find('.', from), dotted.size());
+    const std::string key = dotted.substr(from, dot - from);
+    if (!at->is_object() || !at->contains(key)) return kNothing;
+    at = &at->at(key);
+    from = dot + 1;
+  }
+  return at->is_number() ? at->get<double>() : kNothing;
+}
+
+/// Runs of one architecture, whatever their settings.
+struct Kin {
+  const DrawnRuns* first = nullptr;
+  struct Point {
+    double x, y, deviation;
+  };
+  std::vector<Point> points;         ///< a group of seeds each
+  std::vector<double> all_x, all_y;  ///< a run each
+  const std::string& title() const { return first->seeds.front()->info().title; }
+};
+
+std::string architecture_of(const Run& run) {
+  const Json architecture = run.info().config.value("architecture", Json::object());
+  const auto text = [&](const char* key) { return architecture.contains(key) ? architecture.at(key).dump() : std::string(); };
+  return text("block") + " " + text("mixer");
+}
+
+std::vector<Kin> kin_of(const DrawnSet& drawn, const std::string& value, const std::string& against) {
+  std::vector<Kin> kin;
+  std::map<std::string, size_t> place;
+  for (const DrawnRuns& each : drawn) {
+    std::vector<double> x, y;
+    for (const Run* run : each.seeds) {
+      const double across = run_number(*run, against), up = run_number(*run, value);
+      if (std::isfinite(across) && std::isfinite(up)) x.push_back(across), y.push_back(up);
+    }
+    if (x.empty()) continue;
+    const auto [at, is_new] = place.emplace(architecture_of(*each.seeds.front()), kin.size());
+    if (is_new) kin.push_back({.first = &each, .points = {}, .all_x = {}, .all_y = {}});
+    Kin& one = kin[at->second];
+    one.points.push_back({mean(x), mean(y), deviation(y).value_or(0)});
+    one.all_x.insert(one.all_x.end(), x.begin(), x.end()), one.all_y.insert(one.all_y.end(), y.begin(), y.end());
+  }
+  for (Kin& one : kin) std::sort(one.points.begin(), one.points.end(), [](const Kin::Point& a, const Kin::Point& b) { return a.x < b.x; });
+  return kin;
+}
+
+std::string number_text(const char* pattern, double a, double b = 0, double c = 0) {
+  char text[96];
+  std::snprintf(text, sizeof text, pattern, a, b, c);
+  return text;
+}
+
+/// Of the law through all runs of an architecture, from its least x to its greatest.
+void add_fit(Figure& figure, const Kin& one, Fit kind) {
+  const auto law = kind == Fit::power_law ? fit_power_law(one.all_x, one.all_y) : fit_power_law_with_floor(one.all_x, one.all_y);
+  if (!law) return;
+  Curve curve{.label = number_text("x^−%.3f", law->exponent),
+              .x = {},
+              .y = {},
+              .colour = architecture_colour(one.title()),
+              .dash = Dash::dash};
+  if (law->exponent_95) curve.label += number_text(" (%.3f to %.3f)", (*law->exponent_95)[0], (*law->exponent_95)[1]);
+  if (law->floor > 0) curve.label += number_text(" + %.3f", law->floor);
+  curve.label += ", " + one.title();
+  constexpr int kPieces = 48;
+  const double low = std::log(one.points.front().x), high = std::log(one.points.back().x);
+  for (int i = 0; i <= kPieces; ++i) {
+    const double x = std::exp(low + (high - low) * i / kPieces);
+    curve.x.push_back(x), curve.y.push_back(law->at(x));
+  }
+  figure.curves.push_back(std::move(curve));
+}
+
+void collect_settings(const Json& object, const std::string& prefix, std::vector<std::string>& names) {
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_object()) collect_settings(value, prefix + key + ".", names);
+    if (value.is_number()) names.push_back(prefix + key);
+  }
+}
+
+}  // namespace
+
+double run_number(const Run& run, const std::string& name) {
+  const RunInfo& info = run.info();
+  if (name == "parameters") return static_cast<double>(info.parameters);
+  if (name == "validation") return last_of(run, "validation/loss");
+  if (name == "ood") return last_of(run, "ood/loss");
+  if (name == "gap") return last_of(run, "ood/loss") - last_of(run, "validation/loss");
+  if (name == "perplexity") return std::exp(last_of(run, "validation/loss"));
+  if (name == "entropy") return mean_over_layers(run, "entropy_normalized");
+  if (name == "tokens_per_second") return run.tokens_per_second();
+  const Series* steps = run.find("train/loss");
+  const auto last_step = [&](const Column Series::*column) {
+    return steps && !(steps->*column).empty() ? (steps->*column).back() : kNothing;
+  };
+  if (name == "tokens") return last_step(&Series::tokens);
+  if (name == "flops") return last_step(&Series::flops);
+  if (name == "seconds") return last_step(&Series::seconds);
+  if (name.find('.') != std::string::npos) return setting_of(run, name);
+  return last_of(run, name);
+}
+
+std::string number_title(const std::string& name) {
+  static const std::map<std::string, std::string> known{{"validation", "validation loss (nats)"},
+                                                        {"ood", "OOD loss (nats)"},
+                                                        {"gap", "OOD loss − validation loss (nats)"},
+                                                        {"tokens", "training tokens"},
+                                                        {"flops", "training FLOPs"},
+                                                        {"seconds", "training time (s)"},
+                                                        {"tokens_per_second", "tokens/s"},
+                                                        {"entropy", "normalised attention entropy"}};
+  std::string last = name.substr(name.rfind('.') == std::string::npos ? 0 : name.rfind('.') + 1);
+  const auto found = known.find(last);
+  if (found != known.end()) return found->second;
+  std::replace(last.begin(), last.end(), '_', ' ');
+  return last;
+}
+
+std::vector<std::string> varied_settings(const RunSet& runs) {
+  std::vector<std::string> names, varied;
+  std::map<std::string, std::set<double>> values;
+  for (const Run* run : runs) {
+    std::vector<std::string> own;
+    collect_settings(run->info().config, "", own);
+    for (const std::string& name : own) {
+      const auto [at, is_new] = values.try_emplace(name);
+      if (is_new) names.push_back(name);
+      at->second.insert(setting_of(*run, name));
+    }
+  }
+  std::copy_if(names.begin(), names.end(), std::back_inserter(varied), [&](const std::string& name) { return values[name].size() > 1; });
+  return varied;
+}
+
+Figure number_figure(const DrawnSet& drawn, const std::string& value, const std::string& against, Fit fit) {
+  Figure figure{.id = "setting",
+                .title = number_title(value) + " by " + number_title(against),
+                .x = {number_title(against), false, false, {}},
+                .y = {number_title(value), false, false, {}}};
+  for (const Kin& one : kin_of(drawn, value, against)) {
+    Curve curve{.label = one.title(),
+                .x = {},
+                .y = {},
+                .colour = architecture_colour(one.title()),
+                .marker = one.first->marker == Marker::none ? Marker::circle : one.first->marker};
+    for (const Kin::Point& point : one.points) {
+      if (fit != Fit::none && !curve.x.empty())  // not joined
+        for (Column* column : {&curve.x, &curve.y, &curve.low, &curve.high}) column->push_back(kNothing);
+      curve.x.push_back(point.x), curve.y.push_back(point.y);
+      curve.low.push_back(point.y - point.deviation), curve.high.push_back(point.y + point.deviation);
+    }
+    figure.curves.push_back(std::move(curve));
+    if (fit != Fit::none) add_fit(figure, one, fit);
+  }
+  return figure;
+}
+
+Figure position_figure(const DrawnSet& drawn, const std::string& domain) {
+  Figure figure{.id = "loss-by-position",
+                .title = "Loss by position in the sequence",
+                .x = {"position in the sequence", true, false, {}},
+                .y = {domain.empty() ? "loss (nats)" : "loss on " + domain + " (nats)", false, false, {}}};
+  for (const DrawnRuns& each : drawn) {
+    std::map<std::pair<int64_t, int64_t>, std::vector<double>> of_seeds;  // by bin
+    for (const Run* run : each.seeds) {
+      if (!run->last_evaluation()) continue;
+      const std::vector<DomainLoss>& losses = run->last_evaluation()->losses;
+      const bool has_ood = std::any_of(losses.begin(), losses.end(), [](const DomainLoss& l) { return l.ood; });
+      std::map<std::pair<int64_t, int64_t>, std::vector<double>> of_domains;
+      for (const DomainLoss& loss : losses)
+        if (domain.empty() ? loss.ood == has_ood : loss.domain == domain)
+          for (const PositionLoss& bin : loss.by_position) of_domains[{bin.begin, bin.end}].push_back(bin.loss);
+      for (const auto& [bin, values] : of_domains) of_seeds[bin].push_back(mean(values));
+    }
+    if (of_seeds.empty()) continue;
+    Curve curve{.label = each.label, .x = {}, .y = {}, .colour = each.colour, .dash = each.dash, .marker = each.marker};
+    for (const auto& [bin, values] : of_seeds) {
+      const double level = mean(values), spread = deviation(values).value_or(0);
+      curve.x.push_back(0.5 * static_cast<double>(bin.first + 1 + bin.second)), curve.y.push_back(level);
+      curve.low.push_back(level - spread), curve.high.push_back(level + spread);
+    }
+    figure.curves.push_back(std::move(curve));
+  }
+  return figure;
+}
+
+}  // namespace saccade

@@ -1,0 +1,29 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "analysis/figures/figure.h"
+
+namespace saccade {
+
+/// A number of a run by its name: a setting (architecture.window), parameters, tokens, flops, seconds, tokens_per_second, validation, ood,
+/// gap, entropy (mean of the layers, normalised), perplexity, or a series (its last value). NaN where the run has none.
+double run_number(const Run& run, const std::string& name);
+/// What an axis calls it, with the unit: "OOD loss (nats)".
+std::string number_title(const std::string& name);
+/// Names of settings that are numbers and differ among the runs, in their configs' order: "architecture.window", "training.seed" …
+std::vector<std::string> varied_settings(const RunSet& runs);
+
+/// The law that is drawn through the runs of an architecture (power_law.h).
+enum class Fit { none, power_law, power_law_with_floor };
+
+/// One number of runs by another: a point for each group of seeds, mean and sample standard deviation, those of one architecture joined.
+/// With a fit they are not joined: its line, dashed, is that of all runs of the architecture, and the legend has the exponent, with the
+/// middle 95 % of those of resampled runs where there are four and more.
+Figure number_figure(const DrawnSet& drawn, const std::string& value, const std::string& against, Fit fit = Fit::none);
+
+/// Loss by position in the sequence at the last evaluation, in bins of powers of two, at the middles of the bins counted from 1; mean and
+/// standard deviation over seeds. `domain` empty: the mean of the OOD domains, of those trained on where there is none.
+Figure position_figure(const DrawnSet& drawn, const std::string& domain);
+
+}  // namespace saccade

@@ -1,0 +1,40 @@
+#include "ui/compare/runs_chart.h"
+
+#include <QVBoxLayout>
+
+#include "ui/charts/figure_view.h"
+#include "ui/run_list.h"
+#include "ui/session.h"
+
+namespace saccade::ui {
+
+RunsChart::RunsChart(Session& session, const QString& title, const QString& subtitle, const QString& empty, std::function<Make()> maker,
+                     QWidget* parent)
+    : QWidget(parent),
+      session_(session),
+      maker_(std::move(maker)),
+      view_(new FigureView),
+      card_(new Card(title, subtitle, view_, this)),
+      job_(this, [this](const std::shared_ptr<const PreparedFigure>& figure) { view_->setPrepared(figure); }) {
+  view_->setEmptyText(empty);
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(card_);
+  connect(session_.runs(), &RunList::changed, this, &RunsChart::refresh);
+  connect(view_, &FigureView::failed, &session_, &Session::failed);
+  connect(view_, &FigureView::exported, &session_, [this](const QString& path) { Q_EMIT session_.noted(tr("Saved %1").arg(path)); });
+}
+
+void RunsChart::showEvent(QShowEvent* event) {
+  QWidget::showEvent(event);
+  if (stale_) refresh();
+}
+
+void RunsChart::refresh() {
+  stale_ = !isVisible();
+  if (stale_) return;
+  job_.ask([make = maker_(), shown = session_.runs()->shown(), before = view_->prepared()] { return prepare_figure(make(*shown), before); },
+           true);
+}
+
+}  // namespace saccade::ui
