@@ -2,6 +2,7 @@
 #include "analysis/studies/queue.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "analysis/runs/run.h"
@@ -153,7 +154,8 @@ int seeds(const Options& options) {
     if (wanted == view.wanted.end())
       throw UsageError(options.entry + " is a branch, or no longer a run of its study; name the study's cell: saccade study seeds");
     const std::string cell = view.cells[wanted->run.cell].name;
-    for (const int64_t seed : add_seeds(*study, options.count, {cell})[cell]) say(cell + ": seed " + std::to_string(seed) + " added");
+    const std::map<std::string, std::vector<int64_t>> added = add_seeds(*study, options.count, {cell});
+    for (const int64_t seed : added.at(cell)) say(cell + ": seed " + std::to_string(seed) + " added");
     enqueue_study(queue, *study);
   } else {
     std::set<int64_t> taken = seeds_beside(directory);

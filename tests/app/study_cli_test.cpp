@@ -225,8 +225,13 @@ class StudyCliTest : public QObject {
     QVERIFY2(all.code == 0, qPrintable(all.err));
     QCOMPARE(all.json()["seeds_added"], (Json{{"width-8", {3}}, {"width-16", {3}}, {"width-24", {3}}}));
     QCOMPARE(finished("widths").size(), size_t{24});
-    const auto one = program_.run({"study", "seeds", program_.path("widths"), "2", "--cell", "width-24", "--wait"});
-    QVERIFY2(one.code == 0 && one.err.contains("width-24: seeds 4, 5 added"), qPrintable(one.err));
+    const auto one = program_.run({"study", "seeds", program_.path("widths"), "1", "--cell", "width-24", "--wait"});
+    QVERIFY2(one.code == 0 && one.err.contains("width-24: seeds 4 added"), qPrintable(one.err));
+    const std::string run = before.lower_bound("width-24")->first;
+    const auto by_run =
+        program_.run({"queue", "seeds", program_.path("widths/runs/" + QString::fromStdString(run.substr(0, run.find('/'))))});
+    QVERIFY2(by_run.code == 0 && by_run.err.contains("width-24: seed 5 added"), qPrintable(by_run.err));
+    QVERIFY(at_rest());
     const auto after = finished("widths");
     QCOMPARE(after.size(), size_t{28});
     for (const auto& [name, content] : before) QVERIFY2(after.at(name) == content, name.c_str());
