@@ -6,6 +6,8 @@
 #include <QThread>
 #include <algorithm>
 
+#include "analysis/runs/run_origin.h"
+
 namespace saccade::ui {
 namespace {
 
@@ -18,7 +20,8 @@ bool looks_like_run(const QString& directory) {
   return QFileInfo::exists(directory + QStringLiteral("/run.json")) || QFileInfo::exists(directory + QStringLiteral("/journal.jsonl"));
 }
 
-/// Run directories one level deep with their cooldown branches, or the folder itself; newest first by the time the journal was begun.
+/// Run directories one level deep with their cooldown branches, those mirrored from hosts, or the folder itself; newest first by the time
+/// the journal was begun.
 QStringList run_directories(const QString& folder) {
   if (looks_like_run(folder)) return {QDir(folder).absolutePath()};
   std::vector<std::pair<QDateTime, QString>> found;
@@ -26,13 +29,18 @@ QStringList run_directories(const QString& folder) {
     const QDateTime begun = QFileInfo(entry.absoluteFilePath() + QStringLiteral("/journal.jsonl")).birthTime();
     found.emplace_back(begun.isValid() ? begun : entry.lastModified(), entry.absoluteFilePath());
   };
-  for (const QFileInfo& entry : QDir(folder).entryInfoList(QDir::Dirs | QDir::NoDotAndDotDot)) {
-    if (!looks_like_run(entry.absoluteFilePath())) continue;
-    add(entry);
-    const QDir branches(entry.absoluteFilePath() + QStringLiteral("/branches"));
-    for (const QFileInfo& branch : branches.entryInfoList(QDir::Dirs | QDir::NoDotAndDotDot))
-      if (looks_like_run(branch.absoluteFilePath())) add(branch);
-  }
+  const auto look_inside = [&](const QString& parent, const auto& inner) -> void {
+    for (const QFileInfo& entry : QDir(parent).entryInfoList(QDir::Dirs | QDir::NoDotAndDotDot)) {
+      if (parent == folder && QFileInfo::exists(entry.absoluteFilePath() + QLatin1Char('/') + QLatin1String(kMirrorFile)))
+        inner(entry.absoluteFilePath(), inner);
+      if (!looks_like_run(entry.absoluteFilePath())) continue;
+      add(entry);
+      const QDir branches(entry.absoluteFilePath() + QStringLiteral("/branches"));
+      for (const QFileInfo& branch : branches.entryInfoList(QDir::Dirs | QDir::NoDotAndDotDot))
+        if (looks_like_run(branch.absoluteFilePath())) add(branch);
+    }
+  };
+  look_inside(folder, look_inside);
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   QStringList directories;
   for (const auto& [begun, directory] : found) directories << directory;

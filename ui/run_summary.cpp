@@ -1,6 +1,7 @@
 #include "ui/run_summary.h"
 
 #include <QCoreApplication>
+#include <QDateTime>
 #include <QLocale>
 #include <QStringList>
 #include <chrono>
@@ -17,6 +18,13 @@ constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 QString tr(const char* text) { return QCoreApplication::translate("RunSummary", text); }
 
 double last_value(const Series* series) { return series && !series->value.empty() ? series->value.back() : unknown; }
+
+/// 14:05 of "2026-11-25T13:05:00Z", with the day where that is another one.
+QString local_time(const std::string& utc) {
+  const QDateTime time = QDateTime::fromString(QString::fromStdString(utc), Qt::ISODate).toLocalTime();
+  const bool today = time.date() == QDate::currentDate();
+  return time.toString(today ? QStringLiteral("HH:mm") : QStringLiteral("d MMM HH:mm"));
+}
 
 QString withPrefix(double value, double base, const QStringList& prefixes) {
   int power = 0;
@@ -68,7 +76,10 @@ QString summary_of(const Run& run) {
   const RunNumbers numbers = numbers_of(run);
   QStringList parts;
   const double silent = seconds_silent(run);
-  if (!std::isnan(silent))  // first: what is cut off is at the end
+  if (!info.host.empty()) parts << tr("on %1").arg(QString::fromStdString(info.host));
+  if (!info.as_of.empty())
+    parts << tr("offline, as of %1").arg(local_time(info.as_of));
+  else if (!std::isnan(silent))  // first: what is cut off is at the end
     parts << tr("silent for %1").arg(formatDuration(silent));
   else if (isActive(info.state))
     parts << (std::isnan(numbers.seconds_left) ? tr("preparing") : tr("%1 left").arg(formatDuration(numbers.seconds_left)));

@@ -6,6 +6,7 @@
 #include <QFileInfo>
 
 #include "analysis/runs/run_lock.h"
+#include "analysis/runs/run_origin.h"
 
 namespace saccade::ui {
 namespace {
@@ -27,6 +28,8 @@ QStringList trash_runs(const QStringList& directories, QString* reason) {
     QString why;
     if (QFileInfo(run.path()).fileName() == QStringLiteral("branches"))
       why = tr("%1 is a branch of another run.").arg(run.fileName());
+    else if (QFileInfo::exists(directory + QLatin1Char('/') + QLatin1String(kOriginFile)))
+      why = tr("%1 is mirrored from a host, and would come again. Remove it there.").arg(run.fileName());
     else if (lock_holder(directory.toStdString()))
       why = tr("%1 is running. Stop it first.").arg(run.fileName());
     else if (!QDir().mkpath(into) || !QDir().rename(directory, into + QLatin1Char('/') + run.fileName()))

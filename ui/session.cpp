@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analysis/remote/mirror.h"
+#include "analysis/runs/run_origin.h"
 #include "analysis/training/training_run.h"
 #include "ui/files/write_file.h"
+#include "ui/program_call.h"
 #include "ui/run_list.h"
 #include "ui/run_process.h"
 #include "ui/run_summary.h"
@@ -29,6 +32,15 @@ QString new_directory(const QString& folder, const nlohmann::json& config) {
   QString directory = stem;
   for (int n = 2; QFileInfo::exists(directory); ++n) directory = QStringLiteral("%1-%2").arg(stem).arg(n);
   return directory;
+}
+
+QString text_of(const std::filesystem::path& path) { return QString::fromStdString(path.string()); }
+
+/// Where a run of a host is mirrored; nothing for one of this machine.
+std::optional<MirrorState> mirror_in(const QString& directory) try {
+  return mirror_of(directory.toStdString());
+} catch (const std::exception&) {
+  return {};
 }
 
 /// Where configs and first messages of started runs are kept: beside the runs, hidden from lists.
@@ -137,26 +149,52 @@ void Session::setXAxis(XAxis axis) {
   Q_EMIT xAxisChanged(axis);
 }
 
-void Session::startRun(const QByteArray& configJson) {
+void Session::startRun(const QByteArray& configJson, const QString& place) try {
   const auto config = nlohmann::json::parse(configJson.begin(), configJson.end(), nullptr, false);
   if (!config.is_object()) return Q_EMIT failed(tr("The configuration is not a JSON object."));
   const QString started = starting_folder(runs_->folder());
   if (!QDir().mkpath(started)) return Q_EMIT failed(tr("The runs folder %1 cannot be written to.").arg(runs_->folder()));
-  const QString directory = new_directory(runs_->folder(), config);
+  const bool host = where_named(place.toStdString()) == Where::host;
+  const QString folder = host ? text_of(mirror_folder(place.toStdString())) : runs_->folder();
+  const QString directory = new_directory(folder, config);
   const QString stem = started + QLatin1Char('/') + QFileInfo(directory).fileName();
   const QString file = stem + QStringLiteral(".json");
   if (QString reason; !writeFile(file, configJson, &reason)) return Q_EMIT failed(reason);
-  launch(directory, {QStringLiteral("train"), file, QStringLiteral("--out"), directory}, stem + QStringLiteral(".log"));
+  const QStringList arguments{QStringLiteral("train"), file, QStringLiteral("--out"), directory};
+  if (place.isEmpty()) return launch(directory, arguments, stem + QStringLiteral(".log"));
+  startThere(directory, arguments + QStringList{QStringLiteral("--on"), place}, place);
+} catch (const std::exception& error) {
+  Q_EMIT failed(QString::fromUtf8(error.what()));
+}
+
+/// The program asks the host or the cluster, and answers once the run stands there or waits.
+void Session::startThere(const QString& directory, const QStringList& arguments, const QString& place) {
+  new ProgramCall(
+      arguments, false,
+      [this, directory, place](const ProgramCall::Answer& answer) {
+        if (!answer.ok) {
+          Q_EMIT failed(answer.reason);
+          return Q_EMIT startFailed(directory, answer.reason);
+        }
+        Q_EMIT noted(tr("%1 is on %2.").arg(QFileInfo(directory).fileName(), place));
+        Q_EMIT runBegan(directory);
+        runs_->refresh();
+      },
+      this);
+  started_ = directory;
+  Q_EMIT runStarted(directory);
 }
 
 void Session::startFork(const QString& parent, qint64 step, const QStringList& assignments, const QByteArray& configJson) {
   const auto config = nlohmann::json::parse(configJson.begin(), configJson.end(), nullptr, false);
   const QString started = starting_folder(runs_->folder());
   if (!QDir().mkpath(started)) return Q_EMIT failed(tr("The runs folder %1 cannot be written to.").arg(runs_->folder()));
-  const QString directory = new_directory(runs_->folder(), config);
+  const std::optional<MirrorState> mirror = mirror_in(parent);
+  const QString directory = new_directory(mirror ? text_of(mirror->root) : runs_->folder(), config);
   QStringList arguments{QStringLiteral("fork"),  parent,   QStringLiteral("--step"), QString::number(step),
                         QStringLiteral("--out"), directory};
   for (const QString& each : assignments) arguments << QStringLiteral("--set") << each;
+  if (mirror) return startThere(directory, arguments, QString::fromStdString(mirror->host));
   launch(directory, arguments, started + QLatin1Char('/') + QFileInfo(directory).fileName() + QStringLiteral(".log"));
 }
 
@@ -184,6 +222,15 @@ void Session::launch(const QString& directory, const QStringList& arguments, con
 }
 
 void Session::stopRun(const QString& directory) {
+  if (mirror_in(directory)) {
+    new ProgramCall(
+        {QStringLiteral("stop"), directory}, false,
+        [this](const ProgramCall::Answer& answer) {
+          if (!answer.ok) Q_EMIT failed(answer.reason);
+        },
+        this);
+    return;
+  }
   try {
     if (!stop_run(directory.toStdString())) Q_EMIT failed(tr("%1 is not running.").arg(QFileInfo(directory).fileName()));
   } catch (const std::exception& error) {

@@ -44,7 +44,8 @@ class Session : public QObject {
   void setQuery(int query);
   void setXAxis(XAxis axis);
   /// Starts `saccade train` detached on a resolved config; it belongs to no window.
-  void startRun(const QByteArray& configJson);
+  /// `place`: a host or a cluster (WhereChoice) that it goes to instead.
+  void startRun(const QByteArray& configJson, const QString& place = {});
   /// Starts `saccade fork` detached, likewise: from the parent's checkpoint of `step`, with settings as assignments. `configJson`: its
   /// resolved config, which names it.
   void startFork(const QString& parent, qint64 step, const QStringList& assignments, const QByteArray& configJson);
@@ -78,6 +79,7 @@ class Session : public QObject {
 
  private:
   void chooseRun();
+  void startThere(const QString& directory, const QStringList& arguments, const QString& place);
   void launch(const QString& directory, const QStringList& arguments, const QString& log);
 
   RunList* runs_;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "analysis/remote/file_pieces.h"
 #include "analysis/runs/files.h"
@@ -128,12 +129,14 @@ std::vector<std::string> Mirror::files_of(const std::string& run) const {
   return names;
 }
 
-int64_t Mirror::update(Channel& channel) {
+/// What a host says of its files is checked as what a request says is: nothing but the mirror is written.
+int64_t Mirror::update(Channel& channel) try {
   const Frame answer = channel.ask({{"ask", "runs"}, {"changes", true}});
   const Json changes = Json::parse(answer.body, nullptr, false);
   if (!changes.is_object()) throw ChannelLost("the agent lists its runs in a way that cannot be read");
   for (const auto& [name, entry] : changes.at("folders").items()) {
     make_folder(root_, name);
+    for (const auto& [file, about] : entry.at("files").items()) static_cast<void>(name_parts(file));
     listing_[name] = entry;
     unfinished_.insert(name);
   }
@@ -160,6 +163,8 @@ int64_t Mirror::update(Channel& channel) {
   unfinished_.clear();
   note_seen();
   return count;
+} catch (const Json::exception&) {
+  throw ChannelLost("the agent answers something that cannot be read");
 }
 
 void Mirror::read_small(Channel& channel, const std::vector<std::string>& files, std::map<std::string, std::string>& texts) const {
@@ -240,7 +245,10 @@ void Mirror::put_origin(const std::string& run, bool before_info) {
     before = read_run_origin(local(run));
   } catch (const DataError&) {  // written anew
   }
-  RunOrigin origin{host_, run, {}, before ? before->checked : ""};
+  RunOrigin origin{host_, run, {}, {}, before ? before->checked : ""};
+  for (const auto& [name, about] : entry.at("files").items())
+    if (name.starts_with("checkpoints/step-")) origin.checkpoints.push_back(std::atoll(name.c_str() + 17));
+  std::sort(origin.checkpoints.begin(), origin.checkpoints.end());
   if (!live.is_null()) origin.live = LockHolder{live.at("process"), live.at("host")};
   if (before != origin) put_text(local(run) / kOriginFile, run_origin_text(origin));
 }

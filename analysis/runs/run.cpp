@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <tuple>
 
 #include "analysis/runs/capture_file.h"
 #include "analysis/runs/history.h"
 #include "analysis/runs/journal.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/run_lock.h"
+#include "analysis/runs/run_origin.h"
 #include "kernels/engine/error.h"
 #include "models/config/config.h"
 
@@ -133,7 +135,23 @@ struct Run::Impl {
       news |= read_info();  // it may have ended between the two looks
       if (unfinished()) info.state = RunState::crashed;
     }
+    news |= read_origin_state();
     return news || info.state != before;
+  }
+
+  /// Whence it is mirrored, and since when that host is silent.
+  bool read_origin_state() {
+    const std::pair<std::string, std::string> before{info.host, info.as_of};
+    std::tie(info.host, info.as_of) = origin_state();
+    return before != std::pair(info.host, info.as_of);
+  }
+  std::pair<std::string, std::string> origin_state() const try {
+    const std::optional<RunOrigin> origin = read_run_origin(info.directory);
+    if (!origin) return {};
+    const std::optional<MirrorState> mirror = origin->live ? mirror_of(info.directory) : std::nullopt;
+    return {origin->host, mirror && !mirror->connected ? mirror->seen : ""};
+  } catch (const DataError&) {
+    return {info.host, info.as_of};  // written anew by the mirror
   }
 
   bool read_journal() {
@@ -204,6 +222,7 @@ bool Run::outdated() const {
   if (now != impl_->identity || Impl::identity_of(directory / "journal.jsonl") != impl_->journal_is) return true;
   if (impl_->file_identity("notes.json") != impl_->notes_are) return true;
   const bool active = impl_->info.state == RunState::running || impl_->info.state == RunState::created;
+  if (active && !impl_->info.host.empty() && impl_->origin_state().second != impl_->info.as_of) return true;
   return (active || impl_->info.state == RunState::crashed) && active != lock_holder(directory).has_value();
 }
 
@@ -292,15 +311,18 @@ std::vector<fs::path> find_runs(const fs::path& folder, std::vector<std::string>
       if (problems) problems->push_back(directory.string() + ": " + error.what());
     }
   };
-  look(folder);
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (!entry.is_directory(error)) continue;
-    look(entry.path());
+  const std::function<void(const fs::path&, bool)> look_inside = [&](const fs::path& parent, bool mirrors) {
     std::error_code none;  // most runs have no branches
-    for (const auto& branch : fs::directory_iterator(entry.path() / "branches", none))
-      if (branch.is_directory(none)) look(branch.path());
-  }
+    for (const auto& entry : fs::directory_iterator(parent, none)) {
+      if (!entry.is_directory(none)) continue;
+      look(entry.path());
+      for (const auto& branch : fs::directory_iterator(entry.path() / "branches", none))
+        if (branch.is_directory(none)) look(branch.path());
+      if (mirrors && fs::exists(entry.path() / kMirrorFile, none)) look_inside(entry.path(), false);
+    }
+  };
+  look(folder);
+  look_inside(folder, true);
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
   std::vector<fs::path> runs;

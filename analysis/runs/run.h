@@ -34,6 +34,8 @@ struct RunInfo {
   int64_t records = -1;        ///< in the journal when run.json was written; −1: not known (of earlier versions)
   bool edited = false;         ///< run.json is not as it was written: its CRC-32C differs; earlier versions wrote none
   bool config_edited = false;  ///< the config is not the one that the provenance has the hash of
+  std::string host = {};       ///< that the run is mirrored from; empty: it is of this machine
+  std::string as_of = {};      ///< of a mirrored run at work: UTC when its host was last heard of, if it is not connected now
   std::string old_names;       ///< settings that run.json has under names of an earlier version, in one line; empty when there are none
 };
 
@@ -107,8 +109,8 @@ class Run {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Run directories below `folder`, one level deep with their cooldown branches, and the folder itself, newest first; what looks like a run
-/// and cannot be read (or lacks run.json) is skipped with a message each.
+/// Run directories below `folder`, one level deep with their cooldown branches, those mirrored there from hosts, and the folder itself,
+/// newest first; what looks like a run and cannot be read (or lacks run.json) is skipped with a message each.
 std::vector<std::filesystem::path> find_runs(const std::filesystem::path& folder, std::vector<std::string>* problems = nullptr);
 
 }  // namespace saccade

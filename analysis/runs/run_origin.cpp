@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "analysis/runs/files.h"
+#include "analysis/runs/run_info.h"
 #include "analysis/runs/sealed_json.h"
 #include "kernels/engine/error.h"
 
@@ -34,7 +35,8 @@ std::optional<RunOrigin> read_run_origin(const fs::path& run) {
   if (!is_there(file)) return {};
   try {
     const Json object = read_sealed_json(file);
-    RunOrigin origin{object.at("host"), object.at("name"), {}, object.value("checked", "")};
+    RunOrigin origin{
+        object.at("host"), object.at("name"), {}, object.value("checkpoints", std::vector<int64_t>()), object.value("checked", "")};
     if (const Json& live = object.at("live"); !live.is_null()) origin.live = LockHolder{live.at("process"), live.at("host")};
     return origin;
   } catch (const Json::exception&) {
@@ -45,13 +47,21 @@ std::optional<RunOrigin> read_run_origin(const fs::path& run) {
 std::string run_origin_text(const RunOrigin& origin) {
   const Json live = origin.live ? Json{{"process", origin.live->process}, {"host", origin.live->host}} : Json();
   std::string body =
-      Json{{"format_version", 1}, {"host", origin.host}, {"name", origin.name}, {"live", live}, {"checked", origin.checked}}.dump(
-          -1, ' ', false, Json::error_handler_t::replace);
+      Json{{"format_version", 1},      {"host", origin.host}, {"name", origin.name}, {"live", live}, {"checkpoints", origin.checkpoints},
+           {"checked", origin.checked}}
+          .dump(-1, ' ', false, Json::error_handler_t::replace);
   body.pop_back();
   return sealed(std::move(body)) + "\n";
 }
 
 void write_run_origin(const fs::path& run, const RunOrigin& origin) { replace_text(run / kOriginFile, run_origin_text(origin)); }
+
+std::vector<int64_t> checkpoint_steps(const fs::path& run) try {
+  const std::optional<RunOrigin> origin = read_run_origin(run);
+  return origin ? origin->checkpoints : step_files(run, kCheckpoints);
+} catch (const DataError&) {
+  return step_files(run, kCheckpoints);
+}
 
 std::optional<MirrorState> read_mirror(const fs::path& root) {
   const fs::path file = root / kMirrorFile;

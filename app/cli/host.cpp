@@ -142,7 +142,7 @@ int watch(const Options& options, Mirror& mirror, const HostProfile& profile) {
       say(utc_now() + " connected to " + options.name);
       follow(mirror, *channel, profile.poll_seconds, ended);
       mirror.offline("nobody keeps the mirror; saccade host sync " + options.name + " --watch does");
-    } catch (const ChannelLost& error) {
+    } catch (const Error& error) {
       mirror.offline(error.what());
       say(utc_now() + " " + error.what() + "; the next try comes in " + number(pause, 0) + " s");
     }

@@ -142,20 +142,30 @@ class RemoteAgentTest : public QObject {
     write_run_info(info);
     Run run(info.directory);
     QCOMPARE(run.info().state, RunState::crashed);
-    write_run_origin(info.directory, {"server", "far", LockHolder{4711, "gpu1"}, ""});
+    write_run_origin(info.directory, {"server", "far", LockHolder{4711, "gpu1"}, {40, 80}, ""});
     QVERIFY(run.outdated());
     run.poll();
     QCOMPARE(run.info().state, RunState::running);
     QVERIFY(message_of<DataError>([&] { const RunLock lock(info.directory); }).contains("mirror of a run on server"));
-    write_run_origin(info.directory, {"server", "far", {}, ""});
+    write_run_origin(info.directory, {"server", "far", {}, {40, 80}, ""});
     run.poll();
     QCOMPARE(run.info().state, RunState::crashed);
 
+    QCOMPARE(checkpoint_steps(info.directory), (std::vector<int64_t>{40, 80}));
+
     QVERIFY(!mirror_of(info.directory));
+    write_run_origin(info.directory, {"server", "far", LockHolder{4711, "gpu1"}, {}, ""});
     write_mirror({home() / "runs" / "server", "server", "/home/me/runs", true, utc_now(), ""});
     QVERIFY(mirror_of(info.directory) && mirror_of(info.directory)->connected);
     write_mirror({home() / "runs" / "server", "server", "/home/me/runs", true, "2026-01-01T00:00:00Z", ""});
     QVERIFY(!mirror_of(info.directory)->connected);  // whoever said so has gone
+    QVERIFY(run.outdated());
+    run.poll();
+    QCOMPARE(run.info().state, RunState::running);
+    QCOMPARE(run.info().host, std::string("server"));
+    QCOMPARE(run.info().as_of, std::string("2026-01-01T00:00:00Z"));
+    QVERIFY(!run.outdated());
+    QCOMPARE(find_runs(home() / "runs"), std::vector{info.directory});
   }
 
  private:

@@ -1,6 +1,13 @@
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstdlib>
 #include <fstream>
 
 #include "analysis/remote/agent.h"
+#include "analysis/remote/channel.h"
+#include "analysis/remote/mirror.h"
 #include "analysis/runs/run_origin.h"
 #include "tests/fuzz/targets.h"
 
@@ -77,10 +84,40 @@ void mirror_state(std::string_view bytes) {
   require(again && again->seen == once->seen && again->problem == once->problem, "a mirror's state is another when it is read again");
 }
 
+/// What an agent answers while a mirror is brought up to date: whatever it says, nothing but the mirror is written.
+void agent_answers(std::string_view bytes) {
+  static const fs::path folder = [] {
+    ::setenv("SACCADE_RUNS", (fuzz_folder() / "mirrors" / "runs").c_str(), 1);
+    return fuzz_folder() / "mirrors";
+  }();
+  std::array<int, 2> ends{};
+  require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0, "no sockets");
+  Descriptor here(ends[0]), there(ends[1]);
+  const std::string said = std::string(kAgentGreeting) + std::string(bytes.substr(0, 60'000));
+  require(write_all(there.get(), said) && ::shutdown(there.get(), SHUT_WR) == 0, "the answers cannot be sent");
+  Descriptor also(::fcntl(here.get(), F_DUPFD_CLOEXEC, 0));
+  Channel channel(std::move(here), std::move(also), 5);
+  try {
+    Mirror mirror("far", {});
+    mirror.update(channel);
+    while (mirror.fetch_some(channel)) {
+    }
+  } catch (const Error&) {
+  }
+  for (const auto& entry : fs::directory_iterator(folder)) require(entry.path().filename() == "runs", "something beside the mirror");
+  for (const auto& entry : fs::directory_iterator(folder / "runs"))
+    require(entry.path().filename() == "far", "something beside the mirror");
+  fs::remove_all(folder / "runs");
+}
+
 }  // namespace
 
 std::vector<FuzzTarget> remote_targets() {
-  return {{"agent_frame", agent_frame}, {"agent_request", agent_request}, {"run_origin", run_origin}, {"mirror_state", mirror_state}};
+  return {{"agent_answers", agent_answers, 400},
+          {"agent_frame", agent_frame},
+          {"agent_request", agent_request},
+          {"run_origin", run_origin},
+          {"mirror_state", mirror_state}};
 }
 
 }  // namespace saccade::test

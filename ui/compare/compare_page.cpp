@@ -22,9 +22,9 @@
 #include "ui/kept_zoom.h"
 #include "ui/live/live_figures.h"
 #include "ui/page.h"
+#include "ui/program_call.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
-#include "ui/studies/program_call.h"
 #include "ui/swatch.h"
 
 namespace saccade::ui {

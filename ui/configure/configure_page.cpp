@@ -13,6 +13,7 @@
 #include <QVBoxLayout>
 
 #include "models/config_text.h"
+#include "ui/calm_wheel.h"
 #include "ui/charts/figure_view.h"
 #include "ui/configure/first_batch.h"
 #include "ui/configure/fork_bar.h"
@@ -30,6 +31,7 @@
 #include "ui/page.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
+#include "ui/where_choice.h"
 
 namespace saccade::ui {
 namespace {
@@ -194,7 +196,7 @@ void ConfigurePage::orderTabs() {
   order << sweep_->stops();
   for (QWidget* part : QWidgetList{json_, batch_, plan_}) all_of(part);
   order << solver_->stops();
-  order << save_ << start_;
+  order << save_ << where_ << start_;
   for (qsizetype i = 1; i < order.size(); ++i) setTabOrder(order[i - 1], order[i]);
 }
 
@@ -225,6 +227,9 @@ QWidget* ConfigurePage::makePlanSide() {
   auto* buttons = new QHBoxLayout;
   buttons->addStretch();
   buttons->addWidget(save);
+  where_ = new WhereChoice(side);
+  calm_wheel(where_);
+  buttons->addWidget(where_);
   buttons->addWidget(start_);
   auto* column = new QVBoxLayout(side);
   column->setContentsMargins(0, 0, 0, 0);
@@ -341,6 +346,7 @@ void ConfigurePage::follow() {
   json_->setProblem(QString::fromStdString(problem.message));
   const int changes = draft_.changes();
   changes_->setText(changes == 0 ? QString() : changes == 1 ? tr("1 change") : tr("%1 changes").arg(changes));
+  where_->setEnabled(!forked);  // a fork goes where its parent is
   start_->setText(forked ? tr("Start fork") : tr("Start run"));
   start_->setEnabled(config_.has_value() && starting_.isEmpty());
   if (starting_.isEmpty()) outcome_->say({});

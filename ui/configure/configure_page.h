@@ -23,6 +23,7 @@ class Session;
 class SettingsForm;
 class SizeSolver;
 class SweepView;
+class WhereChoice;
 
 /// A new run: its settings as a form or as JSON, what it will take beside them, and Start.
 class ConfigurePage : public QWidget {
@@ -72,6 +73,7 @@ class ConfigurePage : public QWidget {
   PlanView* plan_;
   SizeSolver* solver_;
   QPushButton *save_ = nullptr, *start_;
+  WhereChoice* where_ = nullptr;
   ProblemLabel* outcome_;  ///< what became of the last start
   QString starting_;       ///< directory of a run that was started and does not stand on the disk yet
 };

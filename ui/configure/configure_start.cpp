@@ -8,6 +8,7 @@
 #include "ui/configure/settings_form.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
+#include "ui/where_choice.h"
 
 namespace saccade::ui {
 
@@ -39,7 +40,7 @@ void ConfigurePage::start() {
       connect(&session_, &Session::failed, this, [&](const QString& why) { problem = why; })};
   const QByteArray config = QByteArray::fromStdString(to_json(*config_).dump(2));
   if (fork_->run().isEmpty())
-    session_.startRun(config);
+    session_.startRun(config, where_->place());
   else
     session_.startFork(fork_->run(), fork_->step(), fork_assignments(draft_.preset(), draft_.json()), config);
   for (const QMetaObject::Connection& connection : connections) disconnect(connection);

@@ -6,6 +6,7 @@
 #include <QToolButton>
 
 #include "analysis/runs/run_info.h"
+#include "analysis/runs/run_origin.h"
 #include "analysis/training/training_run.h"
 #include "kernels/engine/error.h"
 #include "ui/calm_wheel.h"
@@ -49,7 +50,7 @@ ForkBar::ForkBar(QWidget* parent) : QFrame(parent), title_(new QLabel(this)), st
 }
 
 bool ForkBar::setRun(const QString& directory, const QString& name, qint64 step) {
-  const std::vector<int64_t> steps = step_files(directory.toStdString(), kCheckpoints);
+  const std::vector<int64_t> steps = checkpoint_steps(directory.toStdString());
   if (steps.empty()) return false;
   const QSignalBlocker quiet(steps_);
   run_ = directory;

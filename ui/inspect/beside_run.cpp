@@ -7,6 +7,7 @@
 #include "analysis/inspection/run_differences.h"
 #include "analysis/probes/capture_maps.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/runs/run_origin.h"
 #include "ui/inspect/query_panel.h"
 
 namespace saccade::ui {
@@ -42,7 +43,8 @@ BesideRun::BesideRun(const QString& directory, const QString& name, QWidget* par
 
 void BesideRun::follow(const std::string& source, int64_t step, int sample) {
   const bool captured = source.empty();
-  const int64_t own = nearest(step_files(std::filesystem::path(directory_.toStdString()), captured ? kCaptures : kCheckpoints), step);
+  const int64_t own =
+      nearest(captured ? step_files(directory_.toStdString(), kCaptures) : checkpoint_steps(directory_.toStdString()), step);
   sample_ = sample;
   if (followed_ && source == source_ && own == step_ && captures_) return;
   followed_ = true;

@@ -19,6 +19,7 @@
 #include "analysis/inspection/known_answers.h"
 #include "analysis/probes/capture_maps.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/runs/run_origin.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/ticks.h"
 #include "ui/charts/two_columns.h"
@@ -242,7 +243,7 @@ void InspectPage::followRun() {
     return showNothing(tr("Select a run in the list to see where its queries read from."));
   }
   const auto steps =
-      choice_->captured() ? run->capture_steps() : step_files(std::filesystem::path(session_.currentRun().toStdString()), kCheckpoints);
+      choice_->captured() ? run->capture_steps() : checkpoint_steps(session_.currentRun().toStdString());
   if (directory_ == session_.currentRun() && steps == steps_) return;
   directory_ = session_.currentRun();
   steps_ = steps;

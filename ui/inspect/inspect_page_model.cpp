@@ -6,6 +6,7 @@
 
 #include "analysis/probes/capture_maps.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/runs/run_origin.h"
 #include "ui/inspect/inspect_page.h"
 #include "ui/inspect/loss_strip.h"
 #include "ui/inspect/query_panel.h"
@@ -80,7 +81,7 @@ bool InspectPage::prepareHelper() {
       captures_->source.empty()
           ? nlohmann::json{{"source", "captured"}, {"step", captures_->step}, {"sample", capture() - captures_->samples.data()}}
           : nlohmann::json::parse(captures_->source);
-  const auto checkpoints = step_files(std::filesystem::path(directory_.toStdString()), kCheckpoints);
+  const auto checkpoints = checkpoint_steps(directory_.toStdString());
   if (std::find(checkpoints.begin(), checkpoints.end(), captures_->step) == checkpoints.end()) {
     QStringList kept;
     for (const int64_t step : checkpoints) kept << QString::number(step);

@@ -6,6 +6,7 @@
 #include "analysis/figures/derived.h"
 #include "analysis/runs/layers.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/runs/run_origin.h"
 #include "ui/live/point_in_run.h"
 #include "ui/run_selection.h"
 #include "ui/run_summary.h"
@@ -150,7 +151,7 @@ QString trouble(const DrawnSet& drawn) {
         // What a crashed run logged last is not why it crashed.
         if (!info.message.empty() && state != RunState::crashed) line += QStringLiteral(": ") + QString::fromStdString(info.message);
         if (state == RunState::crashed) {
-          const std::vector<int64_t> checkpoints = step_files(info.directory, kCheckpoints);
+          const std::vector<int64_t> checkpoints = checkpoint_steps(info.directory);
           line += checkpoints.empty() ? tr(", before its first checkpoint") : tr(", resume goes on from step %1").arg(checkpoints.back());
         }
         ends << line;

@@ -19,6 +19,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "ui/mirror_keeper.h"
 #include "ui/page.h"
 #include "ui/run_actions.h"
 #include "ui/run_list.h"
@@ -93,6 +94,7 @@ MainWindow::MainWindow(Session& session, QSettings* settings, QWidget* parent)
     session_.runs()->refresh();
   });
   QCoreApplication::instance()->installEventFilter(this);
+  if (settings_) new MirrorKeeper(this);
   restore();
   updateTitle();
   panel_->setFocus();

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/remote/mirror.h"
 #include "models/corpus/corpus.h"
 #include "ui/calm_wheel.h"
 #include "ui/charts/figure_view.h"
@@ -27,7 +28,7 @@
 #include "ui/session.h"
 #include "ui/studies/lines_table.h"
 #include "ui/studies/new_study.h"
-#include "ui/studies/program_call.h"
+#include "ui/program_call.h"
 #include "ui/theme.h"
 
 namespace saccade::ui {
@@ -269,6 +270,7 @@ void StudiesPage::hideEvent(QHideEvent* event) {
 /// The open folder, what it is part of where it is a study's, and the usual one.
 void StudiesPage::refresh(bool urgent) {
   QStringList folders{session_.runs()->folder(), QString::fromStdString(runs_folder().string())};
+  for (const std::string& host : host_names()) folders << QString::fromStdString(mirror_folder(host).string());
   const QString parent = QFileInfo(session_.runs()->folder()).path();
   if (QFileInfo(session_.runs()->folder()).fileName() == QStringLiteral("runs") && holds_study(parent.toStdString()))
     folders << QFileInfo(parent).path();
@@ -334,7 +336,7 @@ void StudiesPage::enableActions() {
   const StudyLine* study = selected();
   const bool there = study && study->readable;
   actions_.open_runs->setEnabled(study);
-  const bool submitted = there && !study->cluster.isEmpty() && !study->complete;
+  const bool submitted = there && !(study->cluster.isEmpty() && study->host.isEmpty()) && !study->complete;
   actions_.go_on->setEnabled(there && !study->queued && !study->complete);
   actions_.stop->setEnabled(there && (study->queued || study->progress.running > 0 || submitted));
   actions_.report->setEnabled((there && study->progress.finished > 0) || report_call_);

@@ -9,6 +9,7 @@
 #include "analysis/launchers/launcher.h"
 #include "analysis/runs/run.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/runs/run_origin.h"
 #include "ui/run_summary.h"
 
 namespace saccade::ui {
@@ -61,8 +62,9 @@ StudyLine read_study(const fs::path& directory, const Waiting* waiting) {
     line.progress = progress_of(view, waiting ? waiting->jobs : 1);
     line.complete = view.complete();
     if (const std::string chosen = chosen_launcher(directory); chosen != "local") line.cluster = QString::fromStdString(chosen);
-    line.state = state_of(view, line.progress, waiting, line.cluster);
-    if (line.cluster.isEmpty() && (!waiting || waiting->paused))
+    if (const auto mirror = mirror_of(directory)) line.host = QString::fromStdString(mirror->host);
+    line.state = state_of(view, line.progress, waiting, line.host.isEmpty() ? line.cluster : line.host);
+    if (line.cluster.isEmpty() && line.host.isEmpty() && (!waiting || waiting->paused))
       line.progress.seconds_left = std::nan("");  // it would be a guess of when someone goes on
     line.seconds = view.seconds, line.budget_hours = view.state.budget_hours;
     line.problem = QString::fromStdString(view.blocked());

@@ -18,6 +18,7 @@ struct StudyRunLine {
 
 struct StudyLine {
   QString directory = {}, name = {}, question = {}, source = {}, state = {};
+  QString host = {};     ///< that it is mirrored from
   QString cluster = {};  ///< its runs go there; empty: this machine
   QString problem = {};  ///< why nothing more is started, or why it cannot be read
   StudyProgress progress = {};

@@ -1,6 +1,5 @@
 #include "ui/studies/study_start.h"
 
-#include <QComboBox>
 #include <QDir>
 #include <QDoubleSpinBox>
 #include <QFileInfo>
@@ -18,11 +17,12 @@
 #include "analysis/studies/queue.h"
 #include "analysis/studies/study_folder.h"
 #include "ui/calm_wheel.h"
+#include "ui/program_call.h"
 #include "ui/run_list.h"
 #include "ui/run_summary.h"
 #include "ui/session.h"
 #include "ui/studies/job_script.h"
-#include "ui/studies/program_call.h"
+#include "ui/where_choice.h"
 
 namespace saccade::ui {
 namespace {
@@ -76,12 +76,7 @@ void StudyStart::makeFields() {
     label->setWordWrap(true);
     label->setTextInteractionFlags(Qt::TextSelectableByMouse);
   }
-  on_ = new QComboBox(this);
-  on_->setAccessibleName(tr("Where its runs go"));
-  on_->setToolTip(tr("This machine's queue, or a cluster that is set up with: saccade cluster add"));
-  on_->addItem(tr("on this machine"));
-  for (const std::string& name : cluster_names()) on_->addItem(tr("on %1").arg(QString::fromStdString(name)), QString::fromStdString(name));
-  on_->setVisible(on_->count() > 1);
+  on_ = new WhereChoice(this);
   connect(on_, &QComboBox::currentIndexChanged, this, &StudyStart::takeItsJobs);
   budget_ = new QDoubleSpinBox(this);
   budget_->setRange(0, 100000);
@@ -123,7 +118,8 @@ void StudyStart::makeFields() {
   column->addLayout(buttons);
 }
 
-QString StudyStart::cluster() const { return on_->currentData().toString(); }
+QString StudyStart::place() const { return on_->place(); }
+QString StudyStart::cluster() const { return on_->isHost() ? QString() : place(); }
 
 /// A cluster's profile says how many jobs run at a time.
 void StudyStart::takeItsJobs() {
@@ -142,12 +138,14 @@ void StudyStart::takeItsJobs() {
 void StudyStart::showPlace() {
   const bool there = !study_.isEmpty() && holds_study(directory().toStdString());
   start_->setText(!cluster().isEmpty() ? tr("Show its script") : there ? tr("Go on with it") : tr("Queue it"));
+  if (on_->isHost())
+    return start_->setToolTip(tr("Its runs go into the queue of %1, or to the cluster that its profile names").arg(place()));
   start_->setToolTip(cluster().isEmpty() ? tr("Its runs train one after the other in a process of its own, also when this window is closed")
                                          : tr("The script of its jobs on %1, which are submitted from there").arg(cluster()));
 }
 
 QString StudyStart::directory() const {
-  return studies_folder(session_.runs()->folder()) + QLatin1Char('/') +
+  return on_->folder(studies_folder(session_.runs()->folder())) + QLatin1Char('/') +
          (study_.endsWith(QStringLiteral(".json")) ? QFileInfo(study_).completeBaseName() : QFileInfo(study_).fileName());
 }
 
@@ -207,7 +205,7 @@ QStringList StudyStart::startArguments(const QString& file) const {
                         QStringLiteral("--out"),
                         directory(),
                         QStringLiteral("--on"),
-                        cluster().isEmpty() ? QStringLiteral("local") : cluster()};
+                        place().isEmpty() ? QStringLiteral("local") : place()};
   if (cluster().isEmpty() || jobs_->value() != usual_jobs_)
     arguments << QStringLiteral("--jobs") << QString::fromStdString(jobs_text(jobs_->value()));
   if (budget_->value() > 0) arguments << QStringLiteral("--budget") << QString::number(budget_->value());
@@ -270,14 +268,14 @@ void StudyStart::start() {
   if (file.isEmpty()) return;
   start_->setEnabled(false);
   if (!cluster().isEmpty()) return showScript(file);
-  const QString folder = directory();
+  const QString folder = directory(), host = place();
   new ProgramCall(
-      startArguments(file), true,
-      [this, folder](const ProgramCall::Answer& answer) {
+      startArguments(file), host.isEmpty(),
+      [this, folder, host](const ProgramCall::Answer& answer) {
         start_->setEnabled(true);
         if (!answer.ok) return Q_EMIT session_.failed(answer.reason);
         const QJsonObject told = QJsonDocument::fromJson(answer.output).object();
-        const QString device = told[QStringLiteral("queue")].toString();
+        const QString device = told[QStringLiteral("queue")].toString() + (host.isEmpty() ? QString() : tr(" on %1").arg(host));
         Q_EMIT session_.noted(
             told[QStringLiteral("paused")].toBool()
                 ? tr("%1 waits in the queue of %2, which is paused.").arg(QFileInfo(folder).fileName(), device)

@@ -5,7 +5,6 @@
 #include <QWidget>
 #include <functional>
 
-class QComboBox;
 class QDoubleSpinBox;
 class QLabel;
 class QPushButton;
@@ -15,9 +14,11 @@ namespace saccade::ui {
 
 class ProgramCall;
 class Session;
+class WhereChoice;
 
 /// Puts a study into the queue, or adds what its file has more to one that stands there: what it will take is told before. Where clusters
-/// are set up (saccade cluster), it goes to one of them instead, and the script of its jobs is shown before they are submitted.
+/// or hosts are set up (saccade cluster, host), it goes to one of them instead; the script of a cluster's jobs is shown before they are
+/// submitted.
 class StudyStart : public QWidget {
   Q_OBJECT
  public:
@@ -39,7 +40,8 @@ class StudyStart : public QWidget {
   void plan(bool measure);
   void showPlan(const QJsonObject& plan, bool measured);
   void start();
-  QString cluster() const;  ///< empty: this machine
+  QString place() const;    ///< a host or a cluster; empty: this machine
+  QString cluster() const;  ///< empty: this machine, or a host
   void showPlace();
   void takeItsJobs();
   void showScript(const QString& file);
@@ -53,7 +55,7 @@ class StudyStart : public QWidget {
   QStringList assignments_;
   QTimer soon_;
   QPointer<ProgramCall> call_;
-  QComboBox* on_;
+  WhereChoice* on_;
   int usual_jobs_ = 1;  ///< at a time, where the user says nothing
   QDoubleSpinBox* budget_;
   QSpinBox *limit_, *jobs_;

@@ -1,4 +1,4 @@
-#include "ui/studies/program_call.h"
+#include "ui/program_call.h"
 
 #include <QProcess>
 

@@ -1,0 +1,149 @@
+// Hosts in the window: the page with their profiles, their runs in the list, and runs that are begun and stopped there. In place of ssh
+// stands a script that starts the agent on this machine, in folders of its own.
+#include <QLabel>
+#include <QLineEdit>
+#include <QListWidget>
+#include <QPushButton>
+#include <QSignalSpy>
+
+#include "analysis/remote/mirror.h"
+#include "tests/app/program.h"
+#include "ui/hosts/hosts_page.h"
+#include "ui/mirror_keeper.h"
+#include "ui/run_actions.h"
+#include "ui/run_list.h"
+#include "ui/run_summary.h"
+#include "ui/session.h"
+#include "ui/where_choice.h"
+
+namespace saccade::test {
+
+using namespace ui;
+
+class HostsTest : public QObject {
+  Q_OBJECT
+
+  Program program_;
+
+  QString there(const QString& name) const { return program_.path(QStringLiteral("there/") + name); }
+
+  template <class T>
+  static T* child(QWidget& page, const QString& name) {
+    for (T* each : page.findChildren<T*>())
+      if (each->accessibleName() == name) return each;
+    return nullptr;
+  }
+  static QPushButton* push(QWidget& page, const QString& text) {
+    for (QPushButton* each : page.findChildren<QPushButton*>())
+      if (each->text() == text) return each;
+    return nullptr;
+  }
+
+  static const Run* run_of(const Session& session, RunState state) {
+    for (const Run* run : session.runs()->runs())
+      if (run->info().host == "server" && run->info().state == state) return run;
+    return nullptr;
+  }
+
+ private Q_SLOTS:
+  void initTestCase() {
+    program_.share_folders();
+    qputenv("SACCADE_CONFIG", program_.path("config").toUtf8());
+    qputenv("XDG_RUNTIME_DIR", program_.path("runtime").toUtf8());
+    QDir().mkpath(there("runs"));
+    program_.write("ssh",
+                   "#!/bin/sh\n# ssh -T ALIAS COMMAND\n[ \"$2\" = alias ] || { echo \"no such machine: $2\" >&2; exit 255; }\n"
+                   "export SACCADE_RUNS='" +
+                       there("runs").toUtf8() + "' HOME='" + there("").toUtf8() + "' PATH='" +
+                       QFileInfo(qEnvironmentVariable("SACCADE_BINARY")).path().toUtf8() + ":/usr/bin:/bin'\nexec sh -c \"$3\"\n");
+    QFile::setPermissions(program_.path("ssh"), QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
+    qputenv("SACCADE_SSH", program_.path("ssh").toUtf8());
+  }
+
+  void cleanup() {
+    for (const std::string& host : host_names()) remove_host(host);
+  }
+
+  void a_host_is_written_tested_and_removed() {
+    Session session(program_.path("runs"));
+    HostsPage page(session, nullptr);
+    page.show();
+    auto* list = child<QListWidget>(page, QStringLiteral("Hosts"));
+    QCOMPARE(list->count(), 0);
+    QVERIFY(!push(page, QStringLiteral("Save"))->isEnabled());
+    QTest::keyClicks(child<QLineEdit>(page, QStringLiteral("Name")), QStringLiteral("server"));
+    QTest::mouseClick(push(page, QStringLiteral("Save")), Qt::LeftButton);
+    auto* facts = child<QLabel>(page, QStringLiteral("What was found there"));
+    QVERIFY2(facts->text().contains(QStringLiteral("/ssh")), qPrintable(facts->text()));  // said, and nothing written
+    QVERIFY(host_names().empty());
+    QTest::keyClicks(child<QLineEdit>(page, QStringLiteral("ssh alias")), QStringLiteral("alias"));
+    QTest::mouseClick(push(page, QStringLiteral("Save")), Qt::LeftButton);
+    QCOMPARE(list->count(), 1);
+    QCOMPARE(load_host("server").ssh, std::string("alias"));
+    QVERIFY(list->item(0)->text().contains(QStringLiteral("not connected yet")));
+
+    QTest::mouseClick(push(page, QStringLiteral("Test")), Qt::LeftButton);
+    QVERIFY(!push(page, QStringLiteral("Test"))->isEnabled());
+    QTRY_VERIFY_WITH_TIMEOUT(facts->text().contains(QStringLiteral("GPU:")), 60000);
+    QVERIFY2(facts->text().contains(QStringLiteral("saccade 0.")) && facts->text().contains(QStringLiteral("Slurm:")),
+             qPrintable(facts->text()));
+
+    auto* alias = child<QLineEdit>(page, QStringLiteral("ssh alias"));
+    alias->selectAll();
+    QTest::keyClicks(alias, QStringLiteral("elsewhere"));
+    QTest::mouseClick(push(page, QStringLiteral("Save")), Qt::LeftButton);
+    QTest::mouseClick(push(page, QStringLiteral("Test")), Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(facts->text().contains(QStringLiteral("no such machine: elsewhere")), 60000);
+    QTest::mouseClick(push(page, QStringLiteral("Remove")), Qt::LeftButton);
+    QCOMPARE(list->count(), 0);
+    QVERIFY(host_names().empty());
+  }
+
+  /// A run of a host, as if it were of this machine: it is begun there, seen at work, stopped, and stays when the connection is gone.
+  void its_runs_are_in_the_list() {
+    save_host("server", {{"ssh", "alias"}}, false);
+    QWidget window;
+    WhereChoice where(&window);
+    window.show();
+    QTRY_COMPARE(where.count(), 2);
+    where.setCurrentIndex(1);
+    QCOMPARE(where.place(), QStringLiteral("server"));
+    QVERIFY(where.isHost());
+
+    Session session(program_.path("runs"));
+    RunActions actions(session);
+    QSignalSpy failed(&session, &Session::failed), began(&session, &Session::runBegan);
+    auto keeper = std::make_unique<MirrorKeeper>(nullptr);
+    QCOMPARE(keeper->kept(), 1);
+    nlohmann::json config = Program::config();
+    config["training"].update(
+        {{"steps", 2'000'000}, {"evaluate_every", 2'000'000}, {"probe_every", 2'000'000}, {"checkpoint_every", 2'000'000}});
+    session.startRun(QByteArray::fromStdString(config.dump()), where.place());
+    QTRY_VERIFY_WITH_TIMEOUT(began.count() == 1 || failed.count() > 0, 90000);
+    QVERIFY2(failed.isEmpty(), qPrintable(failed.value(0).value(0).toString()));
+    QTRY_VERIFY_WITH_TIMEOUT(run_of(session, RunState::running), 60000);
+    const QString directory = QString::fromStdString(run_of(session, RunState::running)->info().directory.string());
+    QVERIFY(directory.startsWith(program_.path("runs/server/")));
+    QVERIFY2(summary_of(*run_of(session, RunState::running)).startsWith(QStringLiteral("on server")),
+             qPrintable(summary_of(*session.runs()->run(directory))));
+
+    keeper.reset();  // the window's connection ends; the run does not
+    QTRY_VERIFY_WITH_TIMEOUT(session.runs()->run(directory) && !session.runs()->run(directory)->info().as_of.empty(), 60000);
+    QVERIFY(summary_of(*session.runs()->run(directory)).contains(QStringLiteral("offline, as of")));
+    QCOMPARE(session.runs()->run(directory)->info().state, RunState::running);
+    keeper = std::make_unique<MirrorKeeper>(nullptr);
+    session.setCurrentRun(directory);
+    QTRY_VERIFY(actions.stop->isEnabled());
+    actions.stop->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(run_of(session, RunState::stopped), 60000);
+    QVERIFY2(failed.isEmpty(), qPrintable(failed.value(0).value(0).toString()));
+    actions.trash->trigger();
+    QCOMPARE(failed.count(), 1);
+    QVERIFY(failed[0][0].toString().contains(QStringLiteral("mirrored from a host")));
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_MAIN(saccade::test::HostsTest)
+#include "hosts_test.moc"

@@ -1,0 +1,51 @@
+#include "ui/where_choice.h"
+
+#include <QEvent>
+#include <QSignalBlocker>
+
+#include "analysis/launchers/cluster_profile.h"
+#include "analysis/remote/mirror.h"
+
+namespace saccade::ui {
+
+WhereChoice::WhereChoice(QWidget* parent) : QComboBox(parent) {
+  setAccessibleName(tr("Where its runs go"));
+  setToolTip(tr("This machine, a host of the page Hosts, or a cluster that is set up with: saccade cluster add"));
+  refresh();
+  parent->installEventFilter(this);
+}
+
+QString WhereChoice::place() const { return currentData().toString(); }
+bool WhereChoice::isHost() const { return currentData(Qt::UserRole + 1).toBool(); }
+
+QString WhereChoice::folder(const QString& here) const {
+  return isHost() ? QString::fromStdString(mirror_folder(place().toStdString()).string()) : here;
+}
+
+void WhereChoice::refresh() {
+  const QString before = place();
+  {
+    const QSignalBlocker quiet(this);
+    clear();
+    addItem(tr("on this machine"));
+    const auto add = [&](const std::vector<std::string>& names, bool host) {
+      for (const std::string& name : names) {
+        addItem(tr("on %1").arg(QString::fromStdString(name)), QString::fromStdString(name));
+        setItemData(count() - 1, host, Qt::UserRole + 1);
+      }
+    };
+    add(host_names(), true);
+    add(cluster_names(), false);
+    const int at = before.isEmpty() ? 0 : findData(before);
+    setCurrentIndex(at >= 0 ? at : 0);
+  }
+  setVisible(count() > 1);
+  if (place() != before) Q_EMIT currentIndexChanged(currentIndex());
+}
+
+bool WhereChoice::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::Show && watched == parent()) refresh();
+  return QComboBox::eventFilter(watched, event);
+}
+
+}  // namespace saccade::ui
