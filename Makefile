@@ -3,7 +3,7 @@ BUILD := build/release
 CTEST_FLAGS ?= --output-on-failure
 WERROR := $(if $(CI),ON,OFF)
 
-.PHONY: setup configure build demo test slow sanitize coverage faults fuzz bench bench-window lint format clean
+.PHONY: setup configure build demo test slow sanitize coverage faults fuzz bench bench-window containers lint format clean
 
 setup:
 	@packaging/setup
@@ -46,9 +46,9 @@ coverage:
 
 # FAULTS="kills --trials 500" for one battery and its number of trials; all of them take hours.
 faults: configure
-	@cmake --build $(BUILD) --target saccade faulty_calls run_state
+	@cmake --build $(BUILD) --target saccade faulty_calls run_state run_follow network_files
 	@tests/faults/faults.py --binary $(BUILD)/app/saccade --library $(BUILD)/tests/faults/faulty_calls.so \
-	  --run-state $(BUILD)/tests/faults/run_state $(FAULTS)
+	  --run-state $(BUILD)/tests/faults/run_state --run-follow $(BUILD)/tests/faults/run_follow --network $(BUILD)/tests/faults/network_files.so $(FAULTS)
 
 # FUZZ_SECONDS for each target. Needs clang.
 FUZZ_SECONDS ?= 600
@@ -56,6 +56,10 @@ fuzz: setup
 	@mkdir -p build && cmake --preset fuzz >build/fuzz.log 2>&1 || { cat build/fuzz.log; exit 1; }
 	@cmake --build build/fuzz --target fuzz
 	@tests/fuzz/run.sh build/fuzz/tests/fuzz/fuzz . $(FUZZ_SECONDS) build/fuzz/finds
+
+# Images, where podman, docker or apptainer work.
+containers: build
+	@tests/containers_test.py . $(BUILD) --build
 
 bench: build
 	@$(BUILD)/app/saccade bench

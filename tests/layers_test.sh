@@ -29,6 +29,14 @@ for room in models analysis ui app; do
 done
 for folder in models ui app $(ls -d analysis/*/ | grep -v '^analysis/runs/$'); do deny "$folder" '#include "analysis/runs/hdf5\.h"|h5::'; done
 deny ui 'cuda::|#include "kernels/engine/(captured_graph|cuda_)'
+# Network file systems (docs/cluster.md): locks are asked for where their absence is an answer, nothing maps files but the reader of corpora
+# and token stores, which are never written in place, and no database lies on a disk.
+for room in kernels models analysis ui app; do
+  found=$(grep -rnE '\b(flock|lockf|mmap)\(|F_(OFD_)?SETLK' $room --include='*.h' --include='*.cpp' |
+    grep -vE '^(models/corpus/(file_mark|disk)\.cpp|analysis/runs/run_lock\.cpp|kernels/engine/arena\.cpp):')
+  [ -z "$found" ] || { echo "$found"; fail=1; }
+  deny $room '[Ss][Qq][Ll]ite|QSql|lmdb'
+done
 # shellcheck disable=SC2086  # the list is cut into words
 found=$(grep -rnIE 'specification [0-9]|architecture page|\b(BC|AV) [A-Z0-9]' $cited --exclude=layers_test.sh --exclude-dir=data)
 [ -z "$found" ] || { echo "$found"; echo "cite an arXiv number and section"; fail=1; }

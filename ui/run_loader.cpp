@@ -47,6 +47,8 @@ QStringList run_directories(const QString& folder) {
   return directories;
 }
 
+constexpr double kPatience = 60;  // seconds in which what another machine wrote, or a copy brings, arrives
+
 LoadedDirectory open_run(const QString& directory, const RunDetail& detail) {
   LoadedDirectory loaded{directory, stamp_of(directory), nullptr, {}};
   try {
@@ -124,7 +126,7 @@ void RunLoader::read(const QStringList& directories, size_t most_points) {
     pool_.start(
         [this, directory, most_points, generation = generation_.load()] {
           if (generation != generation_) return;
-          const LoadedDirectory run = open_run(directory, {.most_points = most_points});
+          const LoadedDirectory run = open_run(directory, {.most_points = most_points, .patience = kPatience});
           post(generation, [this, run] {
             reading_.remove(run.directory);
             Q_EMIT loaded({run});
@@ -157,7 +159,7 @@ void RunLoader::work(const QString& folder, const QHash<QString, QDateTime>& kno
     if (generation != generation_) return;
     const auto seen = known.constFind(directory);
     if (seen != known.constEnd() && (!seen->isValid() || *seen == stamp_of(directory))) continue;
-    batch << open_run(directory, {.outline = true});
+    batch << open_run(directory, {.outline = true, .patience = kPatience});
     if (clock.elapsed() > kBatchMs) deliver();
   }
   deliver();

@@ -1,7 +1,6 @@
 #include "analysis/runs/files.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "kernels/engine/error.h"
+#include "models/corpus/file_mark.h"
 
 namespace saccade {
 
@@ -37,6 +37,7 @@ namespace {
 
 constexpr size_t kLargestText = size_t{256} << 20;
 constexpr std::string_view kAside = ".tmp-";
+constexpr int kReopened = 5;  // times, when the file server has forgotten what was opened
 constexpr const char* kLink = " is a link, and below a run directory none is followed";
 
 bool shared_runs() {
@@ -91,17 +92,24 @@ struct Place {
   }
 };
 
-/// Empty, with errno, when the file cannot be opened.
+/// Empty, with errno, when the file cannot be opened. One that the file server has forgotten is opened again, for its name may lead to
+/// another one by now.
 Descriptor open_in(const Descriptor& folder, const fs::path& path, int flags, mode_t mode) {
   const std::string name = path.filename().string();
-  Descriptor file(::openat(folder.get(), name.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode));
-  const int reason = errno;
-  if (!file && is_link(folder.get(), name.c_str())) throw DataError(path.string() + kLink);
-  struct stat state {};
-  if (file && ::fstat(file.get(), &state) != 0) throw_file_error("read", path);
-  if ((file && !S_ISREG(state.st_mode)) || (!file && reason == ENXIO)) throw DataError(path.string() + " is no regular file");
-  errno = reason;
-  return file;
+  for (int tries = 0;; ++tries) {
+    Descriptor file(::openat(folder.get(), name.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode));
+    int reason = errno;
+    if (!file && is_link(folder.get(), name.c_str())) throw DataError(path.string() + kLink);
+    struct stat state {};
+    const bool known = file && ::fstat(file.get(), &state) == 0;
+    if (file && !known) reason = errno;
+    if (!known && reason == ESTALE && tries < kReopened) continue;
+    errno = reason;
+    if (file && !known) throw_file_error("read", path);
+    if ((file && !S_ISREG(state.st_mode)) || (!file && reason == ENXIO)) throw DataError(path.string() + " is no regular file");
+    errno = reason;
+    return file;
+  }
 }
 
 }  // namespace
@@ -145,17 +153,34 @@ std::string remove_run_file(const fs::path& path) try {
   return error.what();
 }
 
-std::string read_text(const fs::path& path) {
+namespace {
+
+/// False when the server has forgotten the file that was opened, for another one has its name by now.
+bool read_whole(const fs::path& path, std::string& text) {
   const Descriptor file = open_run_file(path, O_RDONLY);
-  std::string text, block(size_t{1} << 16, '\0');
+  std::string block(size_t{1} << 16, '\0');
+  text.clear();
   while (true) {
     const ssize_t got = ::read(file.get(), block.data(), block.size());
     if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == ESTALE) return false;
     if (got < 0) throw_file_error("read", path);
-    if (got == 0) return text;
+    if (got == 0) return true;
     if (text.size() > kLargestText) throw DataError(path.string() + " is larger than any such file is written");
     text.append(block, 0, static_cast<size_t>(got));
   }
+}
+
+}  // namespace
+
+std::string read_text(const fs::path& path) {
+  std::string text;
+  for (int tries = 0; !read_whole(path, text); ++tries)
+    if (tries == kReopened) {
+      errno = ESTALE;
+      throw_file_error("read", path);
+    }
+  return text;
 }
 
 bool write_all(int fd, std::string_view bytes) {
@@ -187,8 +212,9 @@ void remove_abandoned_files(const fs::path& folder, const std::string& name) {
     const std::string file = entry.path().filename().string();
     if (!is_aside(file, name)) continue;
     const Descriptor left(::open(entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (left && ::flock(left.get(), LOCK_EX | LOCK_NB) == 0 && stands_at(left.get(), AT_FDCWD, entry.path()))
-      ::unlink(entry.path().c_str());
+    const FileMark mark = left ? mark_file(left.get(), false) : FileMark::anothers;
+    const bool abandoned = mark == FileMark::mine || (mark == FileMark::none && long_unchanged(left.get()));
+    if (abandoned && stands_at(left.get(), AT_FDCWD, entry.path())) ::unlink(entry.path().c_str());
   }
 }
 
@@ -225,7 +251,7 @@ class FileAside {
     ::unlinkat(place_.folder.get(), name_.c_str(), 0);  // of an ended process that had our number
     file_ = open_in(place_.folder, aside(), O_RDWR | O_CREAT | O_EXCL, mode);
     if (!file_) throw_file_error("create", path_);
-    return ::flock(file_.get(), LOCK_EX) == 0 && stands_at(file_.get(), place_.folder.get(), name_);
+    return mark_file(file_.get(), true) != FileMark::anothers && stands_at(file_.get(), place_.folder.get(), name_);
   }
 
   fs::path path_;

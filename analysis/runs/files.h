@@ -58,7 +58,8 @@ void sync_directory(const std::filesystem::path& directory);
 
 /// Puts a new file in the place of `path` in one instant: `write` fills a file aside (and checks it), which is then synced
 /// and renamed, the directory synced too. On any error the file aside is removed and the old one stays. The file aside,
-/// ".NAME.tmp-PID", is locked while this process lives; those that ended processes left are removed first. Throws DataError.
+/// ".NAME.tmp-PID", is locked while this process lives; those that ended processes left are removed first (where there are no locks: those
+/// that nobody changed for an hour). Throws DataError.
 void replace_file(const std::filesystem::path& path, const std::function<void(const std::filesystem::path& aside)>& write,
                   mode_t mode = run_file_mode());
 void replace_text(const std::filesystem::path& path, std::string_view text, mode_t mode = run_file_mode());

@@ -12,6 +12,7 @@
 #include "analysis/runs/sealed_json.h"
 #include "analysis/runs/step_line.h"
 #include "kernels/engine/error.h"
+#include "models/corpus/crc32c.h"
 
 namespace saccade {
 namespace {
@@ -19,6 +20,8 @@ namespace {
 constexpr int kRecordsBetweenSyncs = 10;
 constexpr auto kTimeBetweenSyncs = std::chrono::seconds(1);
 constexpr size_t kLongestLine = size_t{64} << 20;
+constexpr int64_t kBlock = int64_t{1} << 18;
+constexpr int kReopened = 5;  // times, when the server has forgotten the file
 
 }  // namespace
 
@@ -91,32 +94,102 @@ bool JournalReader::poll(const std::function<void(const Record&)>& visit) { retu
 
 bool JournalReader::poll(const std::function<void(const Record&)>& visit, const std::function<void(const StepRecord&)>& visit_step) {
   if (shrunk_) return false;
+  const int64_t before = offset_;
+  for (int tries = 0; !shrunk_ && read_on(visit, visit_step) == Look::stale; ++tries)
+    if (tries == kReopened) {
+      errno = ESTALE;
+      throw_file_error("read", path_);
+    }
+  return shrunk_ || offset_ != before;
+}
+
+/// Of a file of `size` bytes, as far as it goes.
+bool JournalReader::has_same_beginning(const Descriptor& file, int64_t size) const {
+  const int64_t end = std::min(offset_, size);
+  std::string block(kBlock, '\0');
+  uint32_t crc = 0;
+  for (int64_t position = begin_; position < end;) {
+    const ssize_t got = ::pread(file.get(), block.data(), static_cast<size_t>(std::min<int64_t>(kBlock, end - position)), position);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return got == 0;  // it ends here now; an error shows when it is read on
+    const std::string_view part(block.data(), static_cast<size_t>(got));
+    const auto at = static_cast<size_t>(position - begin_);
+    if (at < head_.size() && part.substr(0, head_.size() - at) != std::string_view(head_).substr(at, part.size())) return false;
+    crc = crc32c(part, crc);
+    position += got;
+    if (size < offset_ && position - begin_ >= static_cast<int64_t>(head_.size())) return true;  // there is no CRC of a part
+  }
+  return size < offset_ || crc == prefix_crc_;
+}
+
+/// Whether what is read on from offset_ is the same journal; else nothing is read now, or, when it is another one, ever.
+bool JournalReader::may_go_on(const Descriptor& file, int64_t size) {
+  struct stat state {};
+  if (::fstat(file.get(), &state) != 0) return false;
+  const bool is_another = inode_ != 0 && state.st_ino != inode_;
+  const bool is_shorter = size < offset_;
+  if ((is_another || is_shorter) && !has_same_beginning(file, size)) return !(shrunk_ = true);
+  if (is_shorter) {
+    shrunk_ = !patience_.shorter_not_yet();
+    return false;
+  }
+  patience_.is_long_enough();
+  inode_ = state.st_ino;
+  return true;
+}
+
+void JournalReader::consume(std::string_view bytes) {
+  if (head_.size() < kHead && static_cast<int64_t>(head_.size()) == offset_ - begin_) head_ += bytes.substr(0, kHead - head_.size());
+  prefix_crc_ = crc32c(bytes, prefix_crc_);
+}
+
+JournalReader::Look JournalReader::read_on(const std::function<void(const Record&)>& visit,
+                                           const std::function<void(const StepRecord&)>& visit_step) {
   const Descriptor file = open_run_file(path_, O_RDONLY);
   struct stat state {};
-  if (::fstat(file.get(), &state) != 0) throw_file_error("read", path_);
-  if (state.st_size < offset_) return shrunk_ = true;
-  const int64_t before = offset_;
+  if (::fstat(file.get(), &state) != 0) {
+    if (errno == ESTALE) return Look::stale;
+    throw_file_error("read", path_);
+  }
+  if (!may_go_on(file, state.st_size)) return Look::done;
   std::string pending;
   int64_t passed_over = 0;  // of a line that is longer than any record, and is none
-  std::string block(size_t{1} << 18, '\0');
+  uint32_t crc_of_passed = 0;
+  std::string block(kBlock, '\0');
   for (int64_t position = offset_;;) {
     const ssize_t got = ::pread(file.get(), block.data(), block.size(), position);
     if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == ESTALE) return Look::stale;
     if (got < 0) throw_file_error("read", path_);
     if (got == 0) break;
     position += got;
     size_t begin = 0, look_from = pending.size();
     pending.append(block, 0, static_cast<size_t>(got));
     for (size_t end; (end = pending.find('\n', look_from)) != std::string::npos; begin = look_from = end + 1) {
-      const bool is_record = passed_over == 0 && take_line(std::string_view(pending).substr(begin, end - begin), visit, visit_step);
+      const std::string_view line = std::string_view(pending).substr(begin, end - begin);
+      const int64_t line_end = offset_ + passed_over + static_cast<int64_t>(line.size()) + 1;
+      const bool is_record = passed_over == 0 && take_line(line, visit, visit_step);
+      if (is_record) patience_.came();
+      if (!is_record && passed_over == 0 &&
+          patience_.not_yet(line_end, std::max<int64_t>(position, state.st_size), line.find('\0') != std::string_view::npos)) {
+        ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);  // the pages that this machine has are old: the next look asks the server
+        return Look::done;
+      }
       if (!is_record) ++bad_lines_;
-      offset_ += passed_over + static_cast<int64_t>(end - begin) + 1;
+      const std::string_view with_newline = std::string_view(pending).substr(begin, end - begin + 1);
+      if (passed_over > 0)
+        prefix_crc_ = crc32c(with_newline, crc_of_passed);
+      else
+        consume(with_newline);
+      offset_ = line_end;
       passed_over = 0;
     }
     pending.erase(0, begin);
-    if (pending.size() > kLongestLine) passed_over += static_cast<int64_t>(pending.size()), pending.clear();
+    if (pending.size() <= kLongestLine) continue;
+    crc_of_passed = crc32c(pending, passed_over == 0 ? prefix_crc_ : crc_of_passed);
+    passed_over += static_cast<int64_t>(pending.size()), pending.clear();
   }
-  return offset_ != before;
+  return Look::done;
 }
 
 bool JournalReader::skip_to_end(int64_t bytes) {
@@ -135,7 +208,7 @@ bool JournalReader::skip_to_end(int64_t bytes) {
     if (!line.starts_with("{\"n\":") || !seal_holds(line)) continue;
     std::from_chars(line.data() + 5, line.data() + line.size(), number);
     if (number < 0) continue;
-    offset_ = start + static_cast<int64_t>(begin);
+    begin_ = offset_ = start + static_cast<int64_t>(begin);
     next_number_ = number;
     return true;
   }

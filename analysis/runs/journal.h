@@ -5,10 +5,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/runs/file_thread.h"
 #include "analysis/runs/files.h"
+#include "analysis/runs/journal_patience.h"
 #include "analysis/runs/record_json.h"
 
 namespace saccade {
@@ -31,13 +33,22 @@ struct JournalHole {
 /// "3 records behind step 4 and before step 9 are damaged or missing"
 std::string describe(const JournalHole& hole);
 
-/// Follows a journal: each poll delivers the records that came since.
+/// Follows a journal: each poll delivers the records that came since. The file is opened by its name every time; one that was put in its
+/// place and begins with the same bytes is the same journal.
 class JournalReader {
  public:
   explicit JournalReader(std::filesystem::path path) : path_(std::move(path)) {}
   /// Goes on at a place where another reader stood: line_bytes() and next_number().
   JournalReader(std::filesystem::path path, int64_t offset, int64_t number)
-      : path_(std::move(path)), offset_(offset), next_number_(number) {}
+      : path_(std::move(path)), begin_(offset), offset_(offset), next_number_(number) {}
+
+  /// For so many seconds a bad line near the end, or a file that is shorter than it was, is taken for what another machine has written and
+  /// this one cannot see whole yet (JournalPatience): what stands behind is not read. 0, as it begins: no waiting. A poll may be
+  /// asked for another time at every call.
+  void wait_for_late_bytes(double seconds) { patience_.set(seconds); }
+
+  /// Whether it waits so. As of the last poll.
+  bool waits() const { return patience_.waits(); }
 
   /// True when there was anything new. A line still being written waits for the next poll. Throws DataError when the file
   /// cannot be read.
@@ -55,7 +66,7 @@ class JournalReader {
   int64_t step() const { return step_; }                         ///< of the last good record
   int64_t largest_step() const { return largest_step_; }         ///< of all, also those that a resume took back
   const std::string& last_state() const { return last_state_; }  ///< that a state record names; empty before the first
-  /// The file became shorter than what was read: start over.
+  /// The file became shorter than what was read, or another one that begins with other bytes was put in its place: start over.
   bool shrunk() const { return shrunk_; }
 
  private:
@@ -63,8 +74,19 @@ class JournalReader {
                  const std::function<void(const StepRecord&)>& visit_step);
   void close_hole(int64_t number, int64_t step, bool is_step);
   void took(int64_t number, int64_t step);
+  enum class Look { done, stale };  ///< stale: the server has forgotten the file that was opened (ESTALE)
+  Look read_on(const std::function<void(const Record&)>& visit, const std::function<void(const StepRecord&)>& visit_step);
+  bool may_go_on(const Descriptor& file, int64_t size);
+  bool has_same_beginning(const Descriptor& file, int64_t size) const;
+  void consume(std::string_view bytes);
 
+  static constexpr size_t kHead = 4096;
   std::filesystem::path path_;
+  JournalPatience patience_;
+  int64_t begin_ = 0;        ///< where reading began
+  std::string head_;         ///< the first bytes from there, at most kHead
+  uint32_t prefix_crc_ = 0;  ///< of all bytes from there to offset_
+  uint64_t inode_ = 0;       ///< of the file that was read last
   int64_t offset_ = 0, next_number_ = 0, bad_lines_ = 0, step_ = 0, largest_step_ = 0;
   std::string last_state_;
   std::vector<JournalHole> holes_;

@@ -13,6 +13,7 @@
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/run_lock.h"
 #include "analysis/runs/run_origin.h"
+#include "analysis/runs/signs_of_life.h"
 #include "kernels/engine/error.h"
 #include "models/config/config.h"
 
@@ -21,6 +22,9 @@ namespace saccade {
 namespace fs = std::filesystem;
 
 namespace {
+
+constexpr double kPatience = 60;     // seconds for which another machine's bytes may be on their way
+constexpr double kPatienceHere = 5;  // this machine's, when a copy is under way: run.json may come before its journal
 
 /// `auto` is another precision on a GPU than on the CPU, so what was computed in counts, not what was asked for.
 nlohmann::json experiment_of_run(const RunInfo& info) {
@@ -35,7 +39,13 @@ struct Run::Impl {
   Impl(const fs::path& directory, const RunDetail& wanted) : Impl(directory, wanted, version_of(directory / "run.json")) {}
   /// `are`: of run.json before it is read.
   Impl(const fs::path& directory, const RunDetail& wanted, std::pair<ino_t, int64_t> are)
-      : detail(wanted), info(read_run_info(directory)), journal(directory / "journal.jsonl"), history(wanted.most_points), identity(are) {
+      : detail(wanted),
+        info(read_run_info(directory)),
+        recorded(info.state),
+        journal(directory / "journal.jsonl"),
+        history(wanted.most_points),
+        signs(directory),
+        identity(are) {
     take_experiment();
     if (detail.outline) begin_at_the_end();
   }
@@ -53,6 +63,7 @@ struct Run::Impl {
 
   RunDetail detail;
   RunInfo info;
+  RunState recorded;  ///< in run.json
   nlohmann::json experiment;
   std::string setting;
   JournalReader journal;
@@ -61,6 +72,9 @@ struct Run::Impl {
   std::string notes_problem;
   std::pair<ino_t, int64_t> notes_are{};  ///< of the notes.json that was read
   std::string damage;                     ///< as of the last poll: to tell it, files are looked for
+  std::string suspected;                  ///< damage that may be none, since what is missing may come
+  std::chrono::steady_clock::time_point suspected_since;
+  mutable SignsOfLife signs;
   std::optional<StatisticsRecord> last_statistics;
   std::pair<ino_t, int64_t> identity{};    ///< of the run.json that was read: replaced files differ in it
   std::pair<ino_t, int64_t> journal_is{};  ///< likewise its file and size
@@ -76,8 +90,6 @@ struct Run::Impl {
     struct stat state {};
     return ::stat(path.c_str(), &state) == 0 ? std::pair(state.st_ino, static_cast<int64_t>(state.st_size)) : std::pair<ino_t, int64_t>();
   }
-  bool another_journal(const fs::path& path) const { return journal_is.first != 0 && identity_of(path).first != journal_is.first; }
-
   struct Mark {
     int64_t step;
     std::chrono::steady_clock::time_point time;
@@ -91,7 +103,12 @@ struct Run::Impl {
     if (!first) first = last;
   }
 
-  std::string find_damage() const;
+  bool is_unfinished() const { return recorded == RunState::running || recorded == RunState::created; }
+  /// For how many seconds what seems lost may be on its way.
+  double patience(double wanted) const { return held_here(info.directory) ? std::min(wanted, kPatienceHere) : wanted; }
+  std::string lost_end() const;
+  std::string missing_records() const;
+  void judge_damage();
 
   /// A file and when it was written; nothing where there is none.
   static std::pair<ino_t, int64_t> version_of(const fs::path& path) {
@@ -121,6 +138,7 @@ struct Run::Impl {
     if (now.first == 0) throw_file_error("read", path);
     if (now == identity) return false;
     info = read_run_info(info.directory);
+    recorded = info.state;
     take_experiment();
     identity = now;
     return true;
@@ -128,13 +146,11 @@ struct Run::Impl {
 
   bool read_state() {
     const RunState before = info.state;
-    if (before == RunState::crashed && lock_holder(info.directory)) identity = {};  // somebody has it again
     bool news = read_info();
-    const auto unfinished = [&] { return info.state == RunState::running || info.state == RunState::created; };
-    if (unfinished() && !lock_holder(info.directory)) {
-      news |= read_info();  // it may have ended between the two looks
-      if (unfinished()) info.state = RunState::crashed;
-    }
+    bool crashed = is_unfinished() && !signs.is_written();
+    if (crashed) news |= read_info();  // it may have ended between the two looks
+    crashed = crashed && is_unfinished();
+    info.state = crashed ? RunState::crashed : recorded;
     news |= read_origin_state();
     return news || info.state != before;
   }
@@ -163,8 +179,11 @@ struct Run::Impl {
         places.push_back({step.step, journal.line_bytes(), journal.next_number()});
       history.add(step);
     };
+    const bool is_written = is_unfinished() && info.state != RunState::crashed;
+    const double late = detail.patience > 0 ? detail.patience : is_written ? kPatience : 0;
+    journal.wait_for_late_bytes(late > 0 ? patience(late) : 0);
     bool news = journal.poll(apply, apply_step);
-    if (journal.shrunk() || another_journal(path)) {
+    if (journal.shrunk()) {
       history = RunHistory(detail.most_points);
       places.clear();
       journal = JournalReader(path);
@@ -178,11 +197,17 @@ struct Run::Impl {
   }
 };
 
-std::string Run::Impl::find_damage() const {
+/// Bad lines at the end, for which reading has waited.
+std::string Run::Impl::lost_end() const {
+  const auto holes = journal.holes();
+  if (holes.empty() || holes.back().before_step >= 0) return {};
+  return (info.directory / "journal.jsonl").string() + " is damaged at its end: " + describe(holes.back());
+}
+
+/// What is missing of the journal, and may come yet.
+std::string Run::Impl::missing_records() const {
   const fs::path path = info.directory / "journal.jsonl";
   if ((info.step > 0 || info.records > 0) && !fs::exists(path)) return path.string() + " is missing";
-  if (const auto holes = journal.holes(); !holes.empty() && holes.back().before_step < 0)
-    return path.string() + " is damaged at its end: " + describe(holes.back());
   const std::string ends =
       path.string() + " ends at step " + std::to_string(journal.step()) + ", record " + std::to_string(journal.next_number()) + ", though ";
   if (info.records > journal.next_number())
@@ -198,6 +223,20 @@ std::string Run::Impl::find_damage() const {
   return told && journal.last_state() != to_string(info.state) ? ends + "the run is " + to_string(info.state) : std::string();
 }
 
+void Run::Impl::judge_damage() {
+  damage = lost_end();
+  if (!damage.empty()) return suspected.clear();
+  const std::string missing = missing_records();
+  const auto now = std::chrono::steady_clock::now();
+  if (missing != suspected) {  // the wait begins anew when more has come, or is known of
+    suspected = missing;
+    suspected_since = now - std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                std::chrono::duration<double>(seconds_since_arrival(info.directory)));
+  }
+  if (missing.empty()) return;
+  if (detail.patience <= 0 || now - suspected_since >= std::chrono::duration<double>(patience(detail.patience))) damage = missing;
+}
+
 Run::Run(const fs::path& directory, const RunDetail& detail) : impl_(std::make_unique<Impl>(directory, detail)) { poll(); }
 Run::~Run() = default;
 Run::Run(const Run& other) : impl_(std::make_unique<Impl>(*other.impl_)) {}
@@ -210,7 +249,8 @@ bool Run::poll() {
   const bool notes_changed = impl_->poll_notes(), news = impl_->read_journal() || notes_changed;
   impl_->info.step = std::max(impl_->info.step, impl_->history.step());
   impl_->note_step(state_changed);
-  const std::string before = std::exchange(impl_->damage, impl_->find_damage());
+  const std::string before = impl_->damage;
+  impl_->judge_damage();
   return state_changed || news || impl_->damage != before;
 }
 
@@ -221,9 +261,10 @@ bool Run::outdated() const {
   const std::pair<ino_t, int64_t> now{state.st_ino, state.st_mtim.tv_sec * 1'000'000'000 + state.st_mtim.tv_nsec};
   if (now != impl_->identity || Impl::identity_of(directory / "journal.jsonl") != impl_->journal_is) return true;
   if (impl_->file_identity("notes.json") != impl_->notes_are) return true;
-  const bool active = impl_->info.state == RunState::running || impl_->info.state == RunState::created;
+  if (waits()) return true;
+  const bool active = impl_->is_unfinished() && impl_->info.state != RunState::crashed;
   if (active && !impl_->info.host.empty() && impl_->origin_state().second != impl_->info.as_of) return true;
-  return (active || impl_->info.state == RunState::crashed) && active != lock_holder(directory).has_value();
+  return impl_->is_unfinished() && active != impl_->signs.is_written();
 }
 
 const RunNotes& Run::notes() const { return impl_->notes; }
@@ -238,6 +279,8 @@ const nlohmann::json& Run::experiment() const { return impl_->experiment; }
 const std::string& Run::setting() const { return impl_->setting; }
 
 std::string Run::damage() const { return impl_->damage; }
+
+bool Run::waits() const { return impl_->journal.waits() || (!impl_->suspected.empty() && impl_->damage.empty()); }
 
 std::string Run::lost() const {
   std::string text;

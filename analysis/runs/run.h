@@ -46,6 +46,10 @@ struct RunDetail {
   size_t most_points = 0;
   /// Only what run.json and the end of the journal say, for a list: the last values without their past.
   bool outline = false;
+  /// For who follows a run: so many seconds what seems lost may be on its way, from another machine by a network file system or as a copy
+  /// that is renewed again and again: a bad line at the journal's end, records or a journal that run.json knows of. At most 5 where the
+  /// run's writer was a process of this machine. 0: what is not there is lost.
+  double patience = 0;
 };
 
 /// A run directory, read only; follows a live one from its journal. Never waits, never locks, never writes. A copy shares the numbers read
@@ -74,6 +78,8 @@ class Run {
   /// Why the run does not stand as it was recorded last, in one line: the journal is missing, ends too early, or is damaged at its end.
   /// saccade resume mends it as far as the checkpoints reach. Empty when all is well. As of the last poll().
   std::string damage() const;
+  /// Whether something seems lost that may be on its way yet; damage() does not tell it then. As of the last poll().
+  bool waits() const;
   /// What the journal lost further on, in one line: the series have gaps there, for ever; and whether run.json was changed since it was
   /// written. Empty when it lost nothing.
   std::string lost() const;

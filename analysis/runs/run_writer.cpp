@@ -34,8 +34,9 @@ void claim(const fs::path& directory) {
   fs::directory_iterator entries(directory, error);
   if (error) throw DataError("cannot read " + directory.string() + ": " + error.message());
   for (const auto& entry : entries)
-    if (const std::string name = entry.path().filename().string();
-        name != "lock" && name != "ranks" && name != "slurm" && !is_aside(name, "run.json") && !is_aside(name, "ranks"))
+    if (const std::string name = entry.path().filename().string(); name != "lock" && name != "lease" && name != "ranks" &&
+                                                                   name != "slurm" && !is_aside(name, "run.json") &&
+                                                                   !is_aside(name, "ranks") && !is_aside(name, "lease"))
       throw UsageError(directory.string() + " is not empty and holds no run; name a new directory");
 }
 
@@ -51,11 +52,16 @@ RunWriter::RunWriter(RunLock lock, RunInfo info, const std::function<void(const 
     remove_abandoned_files(info_.directory / kind);
   }
   remove_abandoned_files(info_.directory);
+  if (!lock_note().empty()) log(lock_note());
+}
+
+void RunWriter::append(const Record& record) {
+  require();
+  journal_.append(record);
 }
 
 void RunWriter::require_free(const fs::path& directory) {
-  if (const auto holder = lock_holder(directory))
-    throw RunInUse(directory.string() + " is in use by process " + std::to_string(holder->process) + " on " + holder->host);
+  if (const auto holder = lock_holder(directory)) throw RunInUse(directory.string() + " is in use by " + describe(*holder));
   claim(directory);
 }
 
@@ -74,14 +80,16 @@ RunWriter RunWriter::create(const fs::path& directory, RunInfo info) {
   return {std::move(lock), std::move(info), [](const std::string&) {}};
 }
 
-RunWriter RunWriter::take_up(const fs::path& directory, const std::function<void(const std::string&)>& report) {
+RunWriter RunWriter::take_up(const fs::path& directory, const std::function<void(const std::string&)>& report, bool take_over,
+                             const std::atomic<bool>* stop) {
   if (!holds_run(directory)) throw DataError(directory.string() + " is no run: it has no run.json");
-  RunLock lock(directory);
+  RunLock lock(directory, {take_over, stop, report});
   return {std::move(lock), read_run_info(directory), report};
 }
 
 /// With the number of records that the journal is known to have.
 void RunWriter::save_info() {
+  require();
   info_.records = journal_.next_number();
   write_run_info(info_);
 }
@@ -90,13 +98,13 @@ void RunWriter::set_state(RunState state, int64_t step, const std::string& messa
   info_.state = state;
   info_.step = step;
   info_.message = message;
-  journal_.append(state_record(state, step, message));
+  append(state_record(state, step, message));
   journal_.sync();
   save_info();
 }
 
 void RunWriter::add(const TaskScoreRecord& scores) {
-  journal_.append(to_record(scores));
+  append(to_record(scores));
   journal_.sync();
   save_info();
 }
@@ -107,7 +115,7 @@ void RunWriter::record_failure(int64_t step, const std::string& message) noexcep
   info_.message = message;
   save_info();
   log("failed at step " + std::to_string(step) + ": " + message);
-} catch (...) {  // run.json then keeps saying "running", which without a lock reads as crashed
+} catch (...) {  // run.json then keeps saying "running", which without a lock reads as crashed; or the run is another process's by now
 }
 
 void RunWriter::set_step(int64_t step) {
@@ -134,6 +142,7 @@ std::optional<int64_t> RunWriter::step_before_loss(const std::vector<int64_t>& c
 }
 
 void RunWriter::change_config(int64_t step, const nlohmann::json& config, const std::vector<std::string>& changes) {
+  require();
   info_.config = config;
   info_.provenance["config_hash"] = config_hash(config);
   info_.provenance["changes"].push_back({{"step", step}, {"set", changes}});
@@ -141,11 +150,13 @@ void RunWriter::change_config(int64_t step, const nlohmann::json& config, const 
 }
 
 void RunWriter::skip_batch(uint64_t position) {
+  require();
   info_.provenance["skipped_positions"].push_back(position);
   write_run_info(info_);
 }
 
 void RunWriter::give_up_behind(int64_t step) {
+  require();
   for (const char* kind : {kCaptures, kCheckpoints})
     for (const int64_t later : step_files(info_.directory, kind))
       if (later > step)
@@ -160,20 +171,22 @@ void RunWriter::resume_at(int64_t step) {
   const bool open = !holes.empty() && holes.back().before_step < 0;
   const int64_t recorded = std::max(journal_.largest_step(), forked_step(info_));  // a fork's first steps are its parent's
   if (!open && step > recorded) journal_.skip(step - recorded);                    // each had a record at least
-  journal_.append(resume_record(step, repeats));
+  append(resume_record(step, repeats));
   journal_.sync();
 }
 
 void RunWriter::add(const EvaluationRecord& evaluation) {
-  journal_.append(to_record(evaluation));
+  append(to_record(evaluation));
   journal_.sync();
 }
 
 void RunWriter::add(int64_t step, const std::vector<Capture>& captures) {
+  require();
   write_captures(step_file(info_.directory, kCaptures, step), captures);
 }
 
 void RunWriter::write_results() {
+  require();
   journal_.sync();
   write_results_file(info_);
 }

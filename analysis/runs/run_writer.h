@@ -16,10 +16,17 @@ class RunWriter {
   /// Throws as `create` would, before there is anything to write.
   static void require_free(const std::filesystem::path& directory);
   static RunWriter create(const std::filesystem::path& directory, RunInfo info);
-  /// Takes up a run that no process holds; `report` hears what had to be cut from a torn journal, and what it lost.
-  static RunWriter take_up(const std::filesystem::path& directory, const std::function<void(const std::string&)>& report);
+  /// Takes up a run that no process holds; `report` hears what had to be cut from a torn journal, and what it lost. `take_over`, `stop`:
+  /// see LeaseWish.
+  static RunWriter take_up(const std::filesystem::path& directory, const std::function<void(const std::string&)>& report,
+                           bool take_over = false, const std::atomic<bool>* stop = nullptr);
 
   const RunInfo& info() const { return info_; }
+  /// Throws RunInUse when another process took the run over. All that this object writes comes behind it; who writes to the run otherwise
+  /// calls it before.
+  void require() const { lock_.require(); }
+  /// That the file system has no locks, in one line; empty where it has. log.txt has it.
+  const std::string& lock_note() const { return lock_.note(); }
   void set_state(RunState state, int64_t step, const std::string& message = "");
   /// State `failed`, in run.json alone, for the journal may be what failed. Throws nothing: the error that led here matters.
   void record_failure(int64_t step, const std::string& message) noexcept;
@@ -36,11 +43,11 @@ class RunWriter {
   /// Training goes on from this step: later records no longer count. What is lost before it stays a hole in the journal.
   void resume_at(int64_t step);
 
-  void add(const StepRecord& step) { journal_.append(to_record(step)); }
+  void add(const StepRecord& step) { append(to_record(step)); }
   void add(const EvaluationRecord& evaluation);
-  void add(const DataRecord& data) { journal_.append(to_record(data)); }
-  void add(const MemoryRecord& memory) { journal_.append(to_record(memory)); }
-  void add(const StatisticsRecord& statistics) { journal_.append(to_record(statistics)); }
+  void add(const DataRecord& data) { append(to_record(data)); }
+  void add(const MemoryRecord& memory) { append(to_record(memory)); }
+  void add(const StatisticsRecord& statistics) { append(to_record(statistics)); }
   /// Of a run at rest: goes to disk at once, and run.json knows of it.
   void add(const TaskScoreRecord& scores);
   void add(int64_t step, const std::vector<Capture>& captures);
@@ -54,6 +61,7 @@ class RunWriter {
 
  private:
   RunWriter(RunLock lock, RunInfo info, const std::function<void(const std::string&)>& report);
+  void append(const Record& record);
   void save_info();
   int64_t intact_step(const JournalHole& hole) const;
 

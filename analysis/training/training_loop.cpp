@@ -156,6 +156,7 @@ void TrainingLoop::write_checkpoint(const StepRecord& step) {
   if (aside && std::find(branches.begin(), branches.end(), step.step) != branches.end()) branch_start_ = checkpoint;
   files_.add([this, checkpoint, on_course = course_.on_course(), at = step.step] {
     if (on_course) keeper_.keep(at);
+    writer_.require();
     const std::string problem = keeper_.write(*checkpoint);
     const std::lock_guard lock(written_mutex_);
     if (!problem.empty()) written_.push_back(problem);
@@ -199,7 +200,10 @@ void TrainingLoop::observe(const StepRecord& step) {
   timed("results", [&] {
     writer_.set_step(step.step);
     writer_.sync();
-    files_.add([info = writer_.info()] { write_results_file(info); });
+    files_.add([this, info = writer_.info()] {
+      writer_.require();
+      write_results_file(info);
+    });
   });
 }
 
@@ -262,6 +266,7 @@ void TrainingLoop::evaluate_finally(const StepRecord& step) {
       const int64_t targets = std::accumulate(result.targets.begin(), result.targets.end(), int64_t{0});
       evaluation.domains.push_back({domain, is_ood(config.data, domain), batch.sequences, targets, std::move(result)});
     }
+  writer_.require();
   const std::filesystem::path folder = writer_.info().directory / "evaluations";
   make_run_folder(folder);
   write_sealed_json(folder / ("step-" + std::to_string(step.step) + ".validation.json"), to_json(evaluation));
@@ -312,6 +317,7 @@ RunState TrainingLoop::end_solved(const StepRecord& step) {
 /// What is found out beside is no reason to lose the state, so an error there is part of the message.
 RunState TrainingLoop::end_diverged(const StepRecord& step) {
   std::string message = describe_divergence(step);
+  writer_.require();
   try {
     const Divergence found = record_divergence(*input_.trainer, step, writer_.info().directory);
     message += ", " + found.where + "; the batch is in " + found.file.filename().string();

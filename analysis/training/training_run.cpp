@@ -98,6 +98,7 @@ RunState train(RunWriter& writer, TrainingInput& input, std::optional<int64_t> c
                const std::atomic<bool>& stop) {
   const fs::path directory = writer.info().directory;
   const auto branch = [&](int64_t step, const Checkpoint* start) { return run_branch(writer.info(), input, step, start, progress, stop); };
+  if (!writer.lock_note().empty() && progress.message) progress.message(writer.lock_note());
   CheckpointKeeper keeper(directory, checkpoint, kept_steps(input.config.training));
   try {
     return TrainingLoop(writer, input, std::move(keeper), progress, branch).run(stop);
@@ -272,9 +273,9 @@ RunState train_run(const RunConfig& config, const fs::path& directory, const Run
 namespace {
 
 /// results.h5 of a finished run as the journal says: a process may have ended between the two.
-void renew_results(const fs::path& directory, const std::function<void(const std::string&)>& report) {
+void renew_results(const fs::path& directory, const std::function<void(const std::string&)>& report, bool take_over) {
   if (results_file_is_current(read_run_info(directory))) return;
-  RunWriter writer = RunWriter::take_up(directory, report);
+  RunWriter writer = RunWriter::take_up(directory, report, take_over);
   writer.write_results();
   writer.log("results.h5 was not what the journal says and was written again");
   report((directory / "results.h5").string() + " was not what the journal says and was written again");
@@ -297,10 +298,10 @@ RunState resume_run(const fs::path& directory, const RunProgress& progress, cons
     if (progress.message) progress.message(line);
   };
   if (read_run_info(directory).state == RunState::finished && Run(directory).damage().empty()) {
-    renew_results(directory, report);
+    renew_results(directory, report, options.take_over);
     return RunState::finished;
   }
-  RunWriter writer = RunWriter::take_up(directory, report);
+  RunWriter writer = RunWriter::take_up(directory, report, options.take_over, &stop);
   if (!writer.info().old_names.empty()) report(writer.info().old_names);
   check_options(writer.info(), options);
   const nlohmann::json changed = options.changes.empty() ? nlohmann::json() : changed_config(writer.info(), options.changes);
@@ -413,6 +414,7 @@ RunState begin_fork(const RunInfo& parent, bool other_text, Checkpoint start, Tr
   start.corpus_hash = input.corpus.hash();
   start.choices.clear();  // those of a run that may have been probed on other text
   input.choices.clear();
+  writer.require();
   write_checkpoint(step_file(directory, kCheckpoints, step), start);  // so that it can be resumed before it has written its own
   return train(writer, input, step, progress, stop);
 }
@@ -424,7 +426,7 @@ bool is_live(const fs::path& directory) { return lock_holder(directory).has_valu
 bool stop_run(const fs::path& directory) {
   const auto holder = lock_holder(directory);
   if (!holder || holder->process <= 0) return false;
-  if (holder->host != host_name())
+  if (holder->host != host_name() || holder->elsewhere)
     throw DataError(directory.string() + " is trained by process " + std::to_string(holder->process) + " on " + holder->host +
                     "; stop it there");
   return ::kill(holder->process, SIGTERM) == 0;

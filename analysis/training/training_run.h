@@ -30,6 +30,7 @@ struct ResumeOptions {
   std::optional<int64_t> from;       ///< the step of a checkpoint, 0: the initial weights; what is behind it is removed
   std::vector<std::string> changes;  ///< "training.learning_rate=0.0005": settings of the optimizer alone
   bool skip_batch = false;           ///< pass over the batch that it diverged on
+  bool take_over = false;            ///< a writer on another machine that gives no sign of life is gone, the user says
   bool none() const { return !from && changes.empty() && !skip_batch; }
 };
 

@@ -36,8 +36,7 @@ RankWatchOptions watch_options(int rank, double timeout, const std::filesystem::
 
 /// The folder where the ranks meet, unless a live process has it.
 void make_ready(const std::filesystem::path& directory) {
-  if (const auto holder = lock_holder(directory))
-    throw RunInUse(directory.string() + " is in use by process " + std::to_string(holder->process) + " on " + holder->host);
+  if (const auto holder = lock_holder(directory)) throw RunInUse(directory.string() + " is in use by " + describe(*holder));
   make_folders_above(directory);
   if (!std::filesystem::is_directory(directory)) make_run_folder(directory);
 }

@@ -1,7 +1,6 @@
 #include "models/corpus/disk.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include <cstring>
 
 #include "kernels/engine/error.h"
+#include "models/corpus/file_mark.h"
 
 namespace saccade {
 namespace fs = std::filesystem;
@@ -70,7 +70,9 @@ void remove_abandoned(const fs::path& folder) {
     if (!is_aside(entry.path().filename().string())) continue;
     const int lock = ::open(entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (lock < 0) continue;
-    if (::flock(lock, LOCK_EX | LOCK_NB) == 0 && stands_at(lock, entry.path())) {
+    const FileMark mark = mark_file(lock, false);
+    const bool abandoned = mark == FileMark::mine || (mark == FileMark::none && long_unchanged(lock));
+    if (abandoned && stands_at(lock, entry.path())) {
       std::error_code ignored;  // another process may be removing it too
       fs::remove_all(entry.path(), ignored);
     }
@@ -83,7 +85,7 @@ OutputFile::OutputFile(fs::path path)
   if (descriptor_ < 0) fail(path_, "create");
 }
 
-bool OutputFile::lock() const { return ::flock(descriptor_, LOCK_EX) == 0 && stands_at(descriptor_, path_); }
+bool OutputFile::lock() const { return mark_file(descriptor_, true) != FileMark::anothers && stands_at(descriptor_, path_); }
 
 OutputFile::~OutputFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
@@ -156,7 +158,8 @@ StagedFolder::StagedFolder(fs::path target)
 bool StagedFolder::take_lock() {
   make_folder(aside_);
   lock_ = ::open(aside_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock_ >= 0 && ::flock(lock_, LOCK_EX) == 0 && stands_at(lock_, aside_)) return true;  // waits for one who is removing it
+  const bool marked = lock_ >= 0 && mark_file(lock_, true) != FileMark::anothers;  // waits for one who is removing it
+  if (marked && stands_at(lock_, aside_)) return true;
   const int reason = errno;
   if (lock_ >= 0) ::close(lock_);
   lock_ = -1, errno = reason;

@@ -12,6 +12,7 @@
 #include "analysis/runs/hdf5.h"
 #include "analysis/runs/layers.h"
 #include "analysis/runs/results_file.h"
+#include "analysis/runs/run_lock.h"
 #include "models/corpus/vocabulary.h"
 #include "models/optimizers/registry.h"
 #include "models/schedules/registry.h"
@@ -560,6 +561,7 @@ class ResumeTest : public QObject {
   fs::path crashed(const char* name) {
     const fs::path directory = path(name);
     fs::copy(stopped_, directory, fs::copy_options::recursive);
+    std::ofstream(directory / "lock") << "999999999 " << host_name() << "\n";  // no copy, of which nobody knows
     RunInfo info = read_run_info(directory);
     info.state = RunState::running;
     write_run_info(info);

@@ -20,6 +20,7 @@ BATTERIES = {
     "flips": (2000, 25),
     "hostile_files": (6000, 60),
     "same_run": (100, 2),
+    "network_files": (200, 6),
 }
 
 
@@ -29,6 +30,8 @@ def main():
     parser.add_argument("--binary", required=True, type=pathlib.Path, help="saccade")
     parser.add_argument("--library", required=True, type=pathlib.Path, help="faulty_calls.so")
     parser.add_argument("--run-state", required=True, type=pathlib.Path)
+    parser.add_argument("--run-follow", type=pathlib.Path, help="for network_files")
+    parser.add_argument("--network", type=pathlib.Path, help="network_files.so, for the battery of that name")
     parser.add_argument("--short", action="store_true", help="as a test: less than a minute each")
     parser.add_argument("--trials", type=int, help="instead of the number that is usual")
     parser.add_argument("--scenario", help="of kills and failing_calls, those whose names hold this")
@@ -48,6 +51,7 @@ def main():
     for name in options.battery or BATTERIES:
         with tempfile.TemporaryDirectory(prefix="saccade-faults-") as folder:
             program = Program(options.binary.resolve(), options.library.resolve(), options.run_state.resolve(), options.keep or folder)
+            program.run_follow_program, program.network = (path and path.resolve() for path in (options.run_follow, options.network))
             trials = options.trials if options.trials is not None else BATTERIES[name][1 if options.short else 0]
             began = time.monotonic()
             good = importlib.import_module(name).run(program, trials, options.seed) and good

@@ -56,6 +56,7 @@ class Figures:
 class Program:
     def __init__(self, binary, library, run_state, folder):
         self.binary, self.library, self.run_state_program = binary, library, run_state
+        self.run_follow_program, self.network = None, None  # what network_files needs
         self.folder = pathlib.Path(folder).resolve()
         self.folder.mkdir(parents=True, exist_ok=True)
 
@@ -64,7 +65,9 @@ class Program:
 
     def at(self, folder):
         """The same program with other folders."""
-        return Program(self.binary, self.library, self.run_state_program, folder)
+        other = Program(self.binary, self.library, self.run_state_program, folder)
+        other.run_follow_program, other.network = self.run_follow_program, self.network
+        return other
 
     def environment(self, faults=None):
         env = {k: v for k, v in os.environ.items() if not k.startswith(("SACCADE_", "XDG_", "FAULT_", "HDF5_"))}
