@@ -12,6 +12,7 @@
 #include <sstream>
 #include <utility>
 
+#include "analysis/runs/small_files.h"
 #include "kernels/engine/error.h"
 #include "models/corpus/file_mark.h"
 
@@ -156,7 +157,7 @@ std::string remove_run_file(const fs::path& path) try {
 namespace {
 
 /// False when the server has forgotten the file that was opened, for another one has its name by now.
-bool read_whole(const fs::path& path, std::string& text) {
+bool read_whole(const fs::path& path, size_t most, std::string& text) {
   const Descriptor file = open_run_file(path, O_RDONLY);
   std::string block(size_t{1} << 16, '\0');
   text.clear();
@@ -166,16 +167,18 @@ bool read_whole(const fs::path& path, std::string& text) {
     if (got < 0 && errno == ESTALE) return false;
     if (got < 0) throw_file_error("read", path);
     if (got == 0) return true;
-    if (text.size() > kLargestText) throw DataError(path.string() + " is larger than any such file is written");
+    if (text.size() + static_cast<size_t>(got) > most) throw DataError(path.string() + " is larger than any such file is written");
     text.append(block, 0, static_cast<size_t>(got));
   }
 }
 
 }  // namespace
 
-std::string read_text(const fs::path& path) {
+std::string read_text(const fs::path& path) { return read_small_text(path, kLargestText); }
+
+std::string read_small_text(const fs::path& path, size_t most) {
   std::string text;
-  for (int tries = 0; !read_whole(path, text); ++tries)
+  for (int tries = 0; !read_whole(path, most, text); ++tries)
     if (tries == kReopened) {
       errno = ESTALE;
       throw_file_error("read", path);

@@ -179,9 +179,11 @@ struct Run::Impl {
         places.push_back({step.step, journal.line_bytes(), journal.next_number()});
       history.add(step);
     };
-    const bool is_written = is_unfinished() && info.state != RunState::crashed;
-    const double late = detail.patience > 0 ? detail.patience : is_written ? kPatience : 0;
-    journal.wait_for_late_bytes(late > 0 ? patience(late) : 0);
+    const bool at_work = is_unfinished() && info.state != RunState::crashed;
+    const double wanted = detail.patience > 0 ? detail.patience : at_work ? kPatience : 0;
+    // Of a writer of this machine that has let go all is there.
+    const bool may_come = wanted > 0 && (at_work || !held_here(info.directory) || lock_holder(info.directory));
+    journal.wait_for_late_bytes(may_come ? patience(wanted) : 0);
     bool news = journal.poll(apply, apply_step);
     if (journal.shrunk()) {
       history = RunHistory(detail.most_points);

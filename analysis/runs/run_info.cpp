@@ -8,6 +8,7 @@
 
 #include "analysis/runs/files.h"
 #include "analysis/runs/record_json.h"
+#include "analysis/runs/small_files.h"
 #include "kernels/engine/error.h"
 #include "models/config/config.h"
 #include "models/config/old_names.h"
@@ -132,7 +133,7 @@ RunInfo read_run_info(const fs::path& directory) {
   const fs::path path = directory / "run.json";
   if (!holds_run(directory)) throw DataError(directory.string() + " is no run: it has no run.json");
   try {
-    const std::string text = read_text(path);
+    const std::string text = read_small_text(path, kLargestRunJson);
     const nlohmann::json object = parse_json_text(text, path.filename().string());
     if (object.at("format_version") != kFormat)
       throw DataError(path.string() + ": format version " + object.at("format_version").dump().substr(0, 60) + ", expected 1");
@@ -149,7 +150,7 @@ RunInfo read_run_info(const fs::path& directory) {
 
 std::string last_written(const fs::path& directory) try {
   static constexpr std::string_view kUpdated = "\n  \"updated\": \"";  // as write_run_info writes it; no text in it has a line's end
-  const std::string text = read_text(directory / "run.json");
+  const std::string text = read_small_text(directory / "run.json", kLargestRunJson);
   if (const size_t at = text.find(kUpdated); at != std::string::npos) {
     const size_t begin = at + kUpdated.size();
     return text.substr(begin, text.find('"', begin) - begin);

@@ -5,7 +5,9 @@
 #include <sstream>
 
 #include "analysis/runs/files.h"
+#include "analysis/runs/small_files.h"
 #include "kernels/engine/error.h"
+#include "models/config_text.h"
 
 namespace saccade {
 namespace {
@@ -21,7 +23,7 @@ RunNotes read_notes(const fs::path& directory) {
   std::error_code error;
   if (!fs::exists(path, error) && !error) return {};
   try {
-    const nlohmann::json json = nlohmann::json::parse(read_text(path));
+    const nlohmann::json json = parse_json_or_discard(read_small_text(path, kLargestNote));
     return {json.at("starred").get<bool>(), json.at("tags").get<std::vector<std::string>>(), json.at("note").get<std::string>()};
   } catch (const nlohmann::json::exception&) {
     throw DataError(path.string() + " is no file of notes; expected {\"starred\": …, \"tags\": […], \"note\": …}");

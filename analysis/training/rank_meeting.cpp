@@ -20,9 +20,11 @@
 
 #include "analysis/runs/files.h"
 #include "analysis/runs/run_lock.h"
+#include "analysis/runs/small_files.h"
 #include "kernels/engine/clock.h"
 #include "kernels/engine/error.h"
 #include "kernels/engine/interruption.h"
+#include "models/config_text.h"
 
 namespace saccade {
 
@@ -224,7 +226,7 @@ class Meeting {
     stop_here_if_asked();
     nlohmann::json said;
     try {
-      said = nlohmann::json::parse(read_text(file_));
+      said = parse_json_or_discard(read_small_text(file_, kLargestNote));
       if (said.at("job") != here_.job) return false;
       token_ = said.at("token").get<std::string>();
       if (token_.size() != sizeof Hello::token) return false;

@@ -1,13 +1,10 @@
 #include "app/cli/runs_option.h"
 
 #include <algorithm>
-#include <chrono>
 #include <set>
-#include <thread>
 
 #include "analysis/runs/run_info.h"
 #include "app/cli/command.h"
-#include "kernels/engine/clock.h"
 #include "kernels/engine/error.h"
 #include "models/suggest.h"
 
@@ -21,24 +18,18 @@ std::vector<const Run*> OpenedRuns::pointers() const {
 
 namespace {
 
-constexpr double kPatience = 60;    // seconds in which another machine's bytes arrive (RunDetail)
-constexpr double kWithoutMore = 5;  // of a run at work, of which there will always be more
-
-/// Where something seems to be missing that may be on its way, waits for it.
-Run open_whole(const std::filesystem::path& directory) {
+/// Of a run at work what seems to be missing may be on its way from another machine (RunDetail), and is not called damage.
+Run open_patiently(const std::filesystem::path& directory) {
+  constexpr double kPatience = 60;  // seconds
   Run run(directory, {.patience = kPatience});
-  const double began = now();
-  while (run.waits() && now() - began < (run.info().state == RunState::running ? kWithoutMore : 2 * kPatience)) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    run.poll();
-  }
-  return run;
+  const bool at_work = run.info().state == RunState::running || run.info().state == RunState::created;
+  return run.waits() && !at_work ? Run(directory) : std::move(run);
 }
 
 /// Opens it, or notes why not.
 void add(OpenedRuns& opened, const std::filesystem::path& directory) {
   try {
-    Run run = open_whole(directory);
+    Run run = open_patiently(directory);
     if (const std::string damage = run.damage(); !damage.empty()) throw DataError(damage + "; saccade resume goes on from a checkpoint");
     opened.runs.push_back(std::move(run));
   } catch (const Error& error) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <set>
 #include <sstream>
@@ -12,6 +11,7 @@
 #include "models/architectures/registry.h"
 #include "models/config/old_names.h"
 #include "models/config_text.h"
+#include "models/corpus/disk.h"
 #include "models/optimizers/registry.h"
 #include "models/schedules/registry.h"
 #include "models/schedules/wsd.h"
@@ -503,11 +503,14 @@ RunConfig override_config(Json stored, const std::string& origin, const std::vec
 }
 
 RunConfig load_config(const std::string& path, const std::vector<std::string>& overrides, std::string* note) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  const bool empty = file.peek() == EOF && !file.bad();  // of which nothing can be copied
-  if (!file.is_open() || (!empty && !(content << file.rdbuf()))) throw UsageError(path + " cannot be read; expected a config in JSON");
-  return parse_config(content.str(), path, overrides, note);
+  constexpr size_t kLargest = size_t{16} << 20;
+  std::string content;
+  try {
+    content = read_file(path, kLargest);
+  } catch (const DataError& error) {
+    throw UsageError(path + " cannot be read; expected a config in JSON (" + error.what() + ")");
+  }
+  return parse_config(content, path, overrides, note);
 }
 
 Json to_json(const RunConfig& config) {

@@ -9,9 +9,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 
 #include "kernels/engine/error.h"
 #include "models/corpus/file_mark.h"
+#include "models/corpus/lost_maps.h"
 
 namespace saccade {
 namespace fs = std::filesystem;
@@ -197,10 +199,13 @@ MappedFile::MappedFile(const fs::path& path) {
   ::close(descriptor);
   if (memory == MAP_FAILED) fail(path, "map");
   data_ = static_cast<const char*>(memory);
+  if (data_) watch_map(data_, size_, path);
 }
 
 MappedFile::~MappedFile() {
-  if (data_) ::munmap(const_cast<char*>(data_), size_);
+  if (!data_) return;
+  forget_map(data_);
+  ::munmap(const_cast<char*>(data_), size_);
 }
 
 void make_folder(const fs::path& path) {
@@ -213,7 +218,23 @@ void make_folder(const fs::path& path) {
   if (::access(above.c_str(), R_OK) == 0) sync_folder(above);  // which syncing takes
 }
 
-std::string read_file(const fs::path& path) { return std::string(MappedFile(path).bytes()); }
+std::string read_file(const fs::path& path, size_t most) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (descriptor < 0) fail(path, "open");
+  const std::unique_ptr<const int, void (*)(const int*)> closing(&descriptor, [](const int* open) { ::close(*open); });
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) fail(path, "read");
+  if (!S_ISREG(status.st_mode)) throw DataError(path.string() + " is no regular file");
+  std::string text, block(kBuffer, '\0');
+  for (ssize_t got; (got = ::read(descriptor, block.data(), block.size())) != 0;) {
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(path, "read");
+    if (text.size() + static_cast<size_t>(got) > most)
+      throw DataError(path.string() + " has more than " + std::to_string(most >> 20) + " MiB");
+    text.append(block, 0, static_cast<size_t>(got));
+  }
+  return text;
+}
 
 void write_file(const fs::path& path, std::string_view content) {
   StagedFile staged(path);

@@ -88,7 +88,9 @@ class MappedFile {
 };
 
 void make_folder(const std::filesystem::path& path);
-std::string read_file(const std::filesystem::path& path);
+/// The whole content. Throws DataError also for what is no regular file (a pipe would be waited for, a device never end), and for a file of
+/// more than `most` bytes.
+std::string read_file(const std::filesystem::path& path, size_t most = size_t{256} << 20);
 void write_file(const std::filesystem::path& path, std::string_view content);
 
 }  // namespace saccade

@@ -151,6 +151,17 @@ class RunDirectoryTest : public QObject {
     QCOMPARE(problems.size(), size_t{1});
   }
 
+  /// What JSON becomes in memory is many times as large: files that are small when this program wrote them are read only so.
+  void smallFilesAreReadSmall() {
+    write_fixture(path("run"));
+    std::ofstream(path("run") / "notes.json") << "{\"starred\": true, \"tags\": " << std::string(100, '[') << std::string(100, ']') << "}";
+    QVERIFY(QString::fromStdString(Run(path("run")).notes_problem()).contains("notes.json is no file of notes"));
+    std::ofstream(path("run") / "notes.json") << "{\"starred\": true, \"tags\": [], \"note\": \"" << std::string(1 << 20, 'a') << "\"}";
+    QVERIFY(QString::fromStdString(Run(path("run")).notes_problem()).contains("notes.json is larger than any such file is written"));
+    std::ofstream(path("run") / "run.json") << std::string((16 << 20) + 1, ' ');
+    QVERIFY(message_of([&] { Run run(path("run")); }).contains("run.json is larger than any such file is written"));
+  }
+
   void findsRuns() {
     write_fixture(path("a"));
     write_fixture(path("b"));

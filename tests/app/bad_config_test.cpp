@@ -1,6 +1,9 @@
 #include "program.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <filesystem>
 
 namespace saccade::test {
 
@@ -17,6 +20,9 @@ class BadConfigTest : public QObject {
     program_.write("list.json", "[1, 2]");
     program_.write("empty.json", "");
     program_.write("garbage.model", QByteArray(4000, 'x'));
+    program_.write("sparse.json", "");
+    std::filesystem::resize_file(program_.path("sparse.json").toStdString(), uintmax_t{1} << 40);
+    QCOMPARE(::mkfifo(program_.path("pipe").toLocal8Bit().constData(), 0600), 0);
   }
 
   void setting_data() {
@@ -86,6 +92,9 @@ class BadConfigTest : public QObject {
     row("no object", {"plan", file("list.json")}, 2, "expected an object");
     row("empty config", {"plan", file("empty.json")}, 2, "empty.json:1:1: not JSON");
     row("missing config", {"plan", file("none.json")}, 2, "none.json cannot be read");
+    row("config is a pipe", {"plan", file("pipe")}, 2, "is no regular file");
+    row("config is a device", {"plan", "/dev/zero"}, 2, "is no regular file");
+    row("config without an end", {"plan", file("sparse.json")}, 2, "has more than 16 MiB");
     row("config is a folder", {"plan", program_.path("data")}, 2, "data cannot be read");
     row("plan with a vocabulary that is no number", {"plan", file("config.json"), "--set", "data.tokenizer=bpe:x"}, 2, "bpe:4096");
     row("plan with an unknown tokenizer", {"plan", file("config.json"), "--set", "data.tokenizer=words"}, 2, "expected bytes");

@@ -250,7 +250,7 @@ def late_bytes(program, trials, seed):
         wait_for(lambda: (run / "journal.jsonl").exists() or writer.poll() is not None, 60)
         followers = []
         for outline in (False, True):
-            settings = {"LAG": chance.choice((5, 20, 80, 200)), "ZEROS": chance.randrange(2), "STALE": chance.choice((0, 7, 23))}
+            settings = {"HOST": "another", "LAG": chance.choice((5, 20, 80, 200)), "ZEROS": chance.randrange(2), "STALE": chance.choice((0, 7, 23))}
             followers.append((Follower(program, run, outline, network(program, **settings)), outline, settings))
         _, err = writer.communicate(timeout=300)
         if writer.returncode != 0:

@@ -20,7 +20,10 @@ def steps_recorded(run):
         return 0
     steps = [0]
     for line in lines:
-        record = json.loads(line)
+        try:
+            record = json.loads(line)
+        except ValueError:  # behind a power cut: a page that was never written
+            continue
         if record["type"] == "step":
             steps.append(record["step"])
     return max(steps)
