@@ -1,7 +1,6 @@
 #include "analysis/remote/mirror.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "analysis/runs/run_info.h"
 #include "kernels/engine/clock.h"
 #include "models/corpus/corpus.h"
+#include "models/corpus/file_mark.h"
 #include "models/corpus/sha256.h"
 
 namespace saccade {
@@ -94,7 +94,7 @@ Mirror::Mirror(std::string host, HostProfile profile) : host_(std::move(host)), 
 
 bool Mirror::keep() {
   if (!lock_) lock_ = open_run_file(root_ / "lock", O_RDWR | O_CREAT);
-  return ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0;
+  return mark_file(lock_.get(), false) != FileMark::anothers;  // without locks nobody knows of the others, and pieces are compared by hash
 }
 
 void Mirror::connected(const Channel& channel) {
@@ -311,7 +311,7 @@ bool Mirror::fetch_piece(Channel& channel, const std::string& file) {
   const fs::path part = part_file(local(file), version);
   remove_other_parts(local(file), part);
   const Descriptor here = open_run_file(part, O_RDWR | O_CREAT);
-  if (::flock(here.get(), LOCK_EX) != 0) throw_file_error("lock", part);  // another process fetches it, too
+  if (mark_file(here.get(), true) == FileMark::anothers) throw_file_error("lock", part);  // another process fetches it, too
   if (fs::exists(local(file), none) && !fs::exists(part, none)) return false;
   const int64_t have = size_of(part);
   if (have < total) {
