@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 
-PAGES = ["runs", "configure", "live", "inspect", "compare", "figures", "studies"]
+PAGES = ["runs", "configure", "live", "inspect", "compare", "figures", "studies", "hosts"]
 PRESETS = ["transformer-pp-tiny", "top1-chunk-exact-tiny", "avey-tiny"]
 POINTS = 2000
 ROOT = pathlib.Path(__file__).resolve().parent.parent
