@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/comparison/branches.h"
 #include "analysis/comparison/equal_cost.h"
 #include "analysis/comparison/groups.h"
 #include "analysis/comparison/look_ahead.h"
@@ -63,7 +64,8 @@ void add_cost(ComparisonRow& row, const std::vector<const Run*>& seeds) {
   row.devices.assign(devices.begin(), devices.end());
 }
 
-ComparisonRow make_row(const RunGroup& group, std::optional<double> equal_loss, const std::string& domain, const PretrainingLoss& loss) {
+ComparisonRow make_row(const RunGroup& group, const TrunksAndBranches& trunks, std::optional<double> equal_loss, const std::string& domain,
+                       const PretrainingLoss& loss) {
   const std::vector<const Run*>& seeds = group.seeds;
   ComparisonRow row;
   row.title = group.label;
@@ -87,9 +89,10 @@ ComparisonRow make_row(const RunGroup& group, std::optional<double> equal_loss, 
   row.ood_spread = deviation(ends);
   for (const std::string& name : seeds.front()->ood_domains()) row.domains.emplace_back(name, at_end("ood/loss/" + name));
   if (!equal_loss) return row;
+  row.branch_ends = std::all_of(seeds.begin(), seeds.end(), [&](const Run* run) { return trunks.has_ends(*run); });
   std::vector<double> at_equal;
   for (const Run* run : seeds)
-    if (const auto there = ood_at(trajectory(*run, domain, loss), *equal_loss))
+    if (const auto there = ood_at(trunks.trajectory_of(*run, domain, loss), *equal_loss))
       at_equal.push_back(*there), row.at_equal_by_seed[run->info().seed] = *there;
   if (at_equal.empty()) return row;
   row.ood_at_equal = mean(at_equal);
@@ -265,11 +268,12 @@ void pair_with_first(Comparison& comparison) {
 }
 
 /// "avey, seed 2: has not come down to 3.20 yet (step 40 of 1000)"
-std::string why_left_out(const Run& run, const std::optional<double>& equal_loss, const std::string& domain, const PretrainingLoss& loss) {
+std::string why_left_out(const Run& run, const TrunksAndBranches& trunks, const std::optional<double>& equal_loss,
+                         const std::string& domain, const PretrainingLoss& loss) {
   const RunInfo& info = run.info();
   const std::string name = run.name() + ", seed " + std::to_string(info.seed) + ": ";
   if (const std::string damage = run.damage(); !damage.empty()) return name + damage + ", so it has no end";
-  const Trajectory t = trajectory(run, domain, loss);
+  const Trajectory t = trunks.trajectory_of(run, domain, loss);
   std::array<char, 96> text{};
   if (t.step.empty()) {
     std::snprintf(text.data(), text.size(), "has no OOD loss yet (step %lld of %lld)", static_cast<long long>(info.step),
@@ -278,8 +282,12 @@ std::string why_left_out(const Run& run, const std::optional<double>& equal_loss
   }
   if (!equal_loss || ood_at(t, *equal_loss)) return {};
   const bool late = t.pretraining.front() < *equal_loss;
-  std::snprintf(text.data(), text.size(), late ? "was below %.3f at its first evaluation" : "has not come down to %.3f (step %lld of %lld)",
-                *equal_loss, static_cast<long long>(info.step), static_cast<long long>(info.steps));
+  if (late && trunks.has_ends(run))
+    std::snprintf(text.data(), text.size(), "was below %.3f at its first branch end", *equal_loss);
+  else
+    std::snprintf(text.data(), text.size(),
+                  late ? "was below %.3f at its first evaluation" : "has not come down to %.3f (step %lld of %lld)", *equal_loss,
+                  static_cast<long long>(info.step), static_cast<long long>(info.steps));
   return name + text.data();
 }
 
@@ -310,15 +318,17 @@ std::optional<size_t> best_row(const Comparison& comparison, ComparedAt at) {
   return least;
 }
 
-Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss, const std::string& domain,
+Comparison compare(const std::vector<const Run*>& given, std::optional<double> at_loss, const std::string& domain,
                    const std::vector<const Run*>& among, const PretrainingLoss& pretraining, const TuningOfRun& tuning) {
   Comparison comparison;
   comparison.pretraining = pretraining;
-  if (runs.empty()) return comparison;
-  comparison.equal_loss = at_loss ? at_loss : common_loss(runs, pretraining);
+  if (given.empty()) return comparison;
+  const TrunksAndBranches trunks(given);
+  const std::vector<const Run*>& runs = trunks.runs();
+  comparison.equal_loss = at_loss ? at_loss : common_loss(given, pretraining);
   std::vector<std::string> unusable;
-  for (const RunGroup& group : group_runs(runs, among)) {
-    comparison.rows.push_back(make_row(group, comparison.equal_loss, domain, pretraining));
+  for (const RunGroup& group : group_runs(runs, TrunksAndBranches(among).runs())) {
+    comparison.rows.push_back(make_row(group, trunks, comparison.equal_loss, domain, pretraining));
     comparison.rows.back().tuning = tuning_of_row(group.seeds, tuning);
     comparison.rows.back().losses = losses_of_row(group.seeds, unusable);
   }
@@ -328,7 +338,7 @@ Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at
     if (reference && row.ood_at_equal) row.against_first = *row.ood_at_equal - *reference;
   test_against_first(comparison.rows);
   for (const Run* run : runs)
-    if (std::string why = why_left_out(*run, comparison.equal_loss, domain, pretraining); !why.empty())
+    if (std::string why = why_left_out(*run, trunks, comparison.equal_loss, domain, pretraining); !why.empty())
       comparison.left_out.push_back(std::move(why));
   comparison.equal_ends = std::all_of(runs.begin(), runs.end(), [&](const Run* run) {
     return run->info().state == RunState::finished && as_many_tokens(*run, *runs.front());

@@ -44,7 +44,8 @@ Trajectory trajectory(const Run& run, const std::string& domain = "", const Pret
 std::optional<double> ood_at(const Trajectory& trajectory, double pretraining_loss);
 
 /// The lowest pre-training loss that runs have reached together: where they can be compared. Runs that diverged or have not been evaluated
-/// yet do not count; nor do damaged ones and, beside finished runs, those that are not, as long as they are behind.
+/// yet do not count; nor do damaged ones and, beside finished runs, those that are not, as long as they are behind. Runs with finished
+/// cooldown branches count by their ends (TrunksAndBranches).
 std::optional<double> common_loss(const std::vector<const Run*>& runs, const PretrainingLoss& loss = {});
 /// The same of trajectories; those without points do not count.
 std::optional<double> lowest_common_loss(const std::vector<Trajectory>& trajectories);
@@ -71,6 +72,7 @@ struct ComparisonRow {
   std::optional<double> half_95;                        ///< half of the 95 % interval of ood_at_equal, Student t
   std::optional<PairedTest> test;                       ///< of the seeds that the first row has too, corrected for the other rows (Holm)
   std::optional<double> against_first;                  ///< ood_at_equal minus the first row's
+  bool branch_ends = false;                             ///< `ood_at_equal` lies between ends of cooldown branches, of every seed
   std::optional<SequenceLosses> losses;                 ///< evaluated at the end (losses_at_end), mean of seeds; empty where one was not
   std::optional<LossAndError> ood_paired;               ///< OOD loss of `losses` minus the first row's, on the same sequences
   std::vector<std::pair<std::string, double>> domains;  ///< OOD loss per domain at the end
@@ -89,7 +91,7 @@ struct Comparison {
 };
 /// What is known of a run's tuning from outside, by the study that made it; Tuning::State::unknown without one.
 using TuningOfRun = std::function<Tuning(const Run&)>;
-/// Runs of one experiment are one row. `among`: see group_runs().
+/// Runs of one experiment are one row; cooldown branches belong to their runs (TrunksAndBranches). `among`: see group_runs().
 Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss = {}, const std::string& domain = "",
                    const std::vector<const Run*>& among = {}, const PretrainingLoss& pretraining = {}, const TuningOfRun& tuning = {});
 

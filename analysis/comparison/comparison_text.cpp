@@ -102,6 +102,8 @@ std::string to_text(const Comparison& comparison) {
       "first has too, corrected for the other rows (Holm).\n";
   if (paired)
     text += "± text: standard error of that difference over the same sequences, evaluated when the runs had ended; not of seeds.\n";
+  for (const ComparisonRow& row : comparison.rows)
+    if (row.branch_ends) text += row.title + ": at the equal loss between the ends of its cooldown branches.\n";
   if (!comparison.equal_loss) text += "There is no pre-training loss that all runs have passed, so none at which to compare.\n";
   for (const std::string& run : comparison.left_out) text += "left out: " + run + "\n";
   text += "\n" + cost_table(comparison);
@@ -132,6 +134,7 @@ json to_json(const Comparison& comparison) {
                     {"spread", number_or_null(row.spread)},
                     {"interval_95", number_or_null(row.half_95)},
                     {"against_first", number_or_null(row.against_first)},
+                    {"read_from", row.branch_ends ? "branch ends" : "evaluations"},
                     {"paired_test", row.test ? json{{"pairs", row.test->difference.count},
                                                     {"difference", number_or_null(row.test->difference.mean)},
                                                     {"p", number_or_null(row.test->p)},

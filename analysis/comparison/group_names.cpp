@@ -1,7 +1,10 @@
 #include "analysis/comparison/group_names.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
+
+#include "analysis/comparison/branches.h"
 
 namespace saccade {
 namespace {
@@ -29,21 +32,23 @@ std::string phrase(const std::string& pointer, const std::string& value) {
   return word + " " + value;
 }
 
-/// Few settings that tell all of `flats` apart: again and again the one that parts most of what still reads alike.
+/// Few settings that tell all of `flats` apart: again and again the one that parts most of what still reads alike; of equals one that all
+/// have, so that no name says "none".
 std::vector<std::string> telling(const std::vector<const Flat*>& flats) {
-  std::set<std::string> candidates;
+  std::map<std::string, size_t> candidates;  // how many have it
   for (const Flat* flat : flats)
-    for (const auto& [pointer, value] : *flat) candidates.insert(pointer);
+    for (const auto& [pointer, value] : *flat) ++candidates[pointer];
   std::vector<std::string> chosen;
   std::vector<std::string> told(flats.size());
   size_t kinds = 1;
   while (kinds < flats.size()) {
     std::string best;
-    size_t most = kinds;
-    for (const std::string& pointer : candidates) {
+    size_t most = kinds, best_held = 0;
+    for (const auto& [pointer, held] : candidates) {
       std::set<std::string> parted;
       for (size_t i = 0; i < flats.size(); ++i) parted.insert(told[i] + "\n" + value_at(*flats[i], pointer));
-      if (parted.size() > most) most = parted.size(), best = pointer;
+      if (parted.size() > most || (parted.size() == most && !best.empty() && held > best_held))
+        most = parted.size(), best = pointer, best_held = held;
     }
     if (best.empty()) break;
     for (size_t i = 0; i < flats.size(); ++i) told[i] += "\n" + value_at(*flats[i], best);
@@ -52,6 +57,27 @@ std::vector<std::string> telling(const std::vector<const Flat*>& flats) {
     kinds = most;
   }
   return chosen;
+}
+
+/// Groups of cooldown branches whose run is in a group, too, and that group.
+std::map<size_t, size_t> trunks_of(const std::vector<RunGroup>& groups) {
+  std::map<std::string, size_t> by_folder;
+  for (size_t i = 0; i < groups.size(); ++i)
+    for (const Run* run : groups[i].seeds) by_folder[run->info().directory.string()] = i;
+  std::map<size_t, size_t> trunks;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const std::filesystem::path trunk = trunk_of(groups[i].seeds.front()->info().directory);
+    if (const auto found = by_folder.find(trunk.string()); !trunk.empty() && found != by_folder.end() && found->second != i)
+      trunks[i] = found->second;
+  }
+  return trunks;
+}
+
+/// "cooldown from step 200", by its folder's name.
+std::string branch_words(const Run& branch) {
+  std::string words = branch.info().directory.filename().string();
+  std::replace(words.begin(), words.end(), '-', ' ');
+  return "cooldown from " + words;
 }
 
 }  // namespace
@@ -68,8 +94,10 @@ std::string plain_text(const json& value) {
 
 std::vector<std::string> group_names(const std::vector<RunGroup>& groups, const std::map<std::string, std::string>& kept) {
   std::map<std::string, std::vector<size_t>> by_title;
-  for (size_t i = 0; i < groups.size(); ++i) by_title[groups[i].seeds.front()->info().title].push_back(i);
   std::vector<std::string> names(groups.size());
+  std::map<size_t, size_t> trunks = trunks_of(groups);
+  for (size_t i = 0; i < groups.size(); ++i)
+    if (!trunks.contains(i)) by_title[groups[i].seeds.front()->info().title].push_back(i);
   for (const auto& [title, members] : by_title) {
     const auto kept_name = [&](size_t i) { return kept.find(groups[i].seeds.front()->setting()); };
     const bool all_kept = std::all_of(members.begin(), members.end(), [&](size_t i) { return kept_name(i) != kept.end(); });
@@ -93,6 +121,14 @@ std::vector<std::string> group_names(const std::vector<RunGroup>& groups, const 
       if (!taken.insert(name).second)
         taken.insert(name += " (" + groups[members[k]].seeds.front()->info().directory.filename().string() + ")");
     }
+  }
+  for (const auto& [branch, trunk] : trunks) {
+    names[branch] = names[trunk] + ", " + branch_words(*groups[branch].seeds.front());
+    for (const auto& [other, same] : trunks)
+      if (other < branch && names[other] == names[branch]) {  // of two runs of one name
+        names[branch] += " (" + trunk_of(groups[branch].seeds.front()->info().directory).filename().string() + ")";
+        break;
+      }
   }
   return names;
 }

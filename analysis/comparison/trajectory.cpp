@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "analysis/comparison/branches.h"
 #include "analysis/comparison/comparison.h"
 #include "kernels/engine/error.h"
 
@@ -157,8 +158,9 @@ std::optional<double> common_of(std::vector<Reach> reaches) {
 
 std::optional<double> common_loss(const std::vector<const Run*>& runs, const PretrainingLoss& loss) {
   std::vector<Reach> reaches, whole;
-  for (const Run* run : runs) {
-    const Trajectory t = trajectory(*run, "", loss);
+  const TrunksAndBranches trunks(runs);
+  for (const Run* run : trunks.runs()) {
+    const Trajectory t = trunks.trajectory_of(*run, "", loss);
     if (t.pretraining.empty() || run->info().state == RunState::diverged || !run->damage().empty()) continue;
     reaches.push_back(
         {t.pretraining.front(), *std::min_element(t.pretraining.begin(), t.pretraining.end()), run->info().state == RunState::finished});

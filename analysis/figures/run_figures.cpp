@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <functional>
 
+#include "analysis/comparison/branches.h"
 #include "analysis/comparison/comparison.h"
 #include "analysis/figures/figure.h"
 #include "analysis/figures/line.h"
@@ -236,10 +237,19 @@ Figure trajectory_figure(const DrawnSet& drawn, const std::string& domain, std::
   figure.x = {kinds[static_cast<size_t>(pretraining.kind)], false, true, {}};
   figure.y = {domain.empty() ? "OOD loss (nats)" : "OOD loss on " + domain + " (nats)", false, false, {}};
   if (!domain.empty()) figure.id += "-" + domain;
+  RunSet all;
+  for (const DrawnRuns& each : drawn) all.insert(all.end(), each.seeds.begin(), each.seeds.end());
+  const TrunksAndBranches trunks(all);
+  const RunSet& own = trunks.runs();
+  bool any_ends = false;
   for (const DrawnRuns& each : drawn) {
-    std::vector<Trajectory> measured;
-    for (const Run* run : each.seeds)
+    std::vector<Trajectory> measured, ends;
+    for (const Run* run : each.seeds) {
+      if (std::find(own.begin(), own.end(), run) == own.end()) continue;  // a branch is a point of its run
       if (Trajectory t = trajectory(*run, domain, pretraining); !t.step.empty()) measured.push_back(std::move(t));
+      if (!trunks.has_ends(*run)) continue;
+      if (Trajectory t = trunks.trajectory_of(*run, domain, pretraining); !t.step.empty()) ends.push_back(std::move(t));
+    }
     if (measured.empty()) continue;
     Trajectory t = mean_trajectory(measured);
     if (t.step.empty()) continue;
@@ -247,6 +257,16 @@ Figure trajectory_figure(const DrawnSet& drawn, const std::string& domain, std::
     Curve curve{label, std::move(t.pretraining), std::move(t.ood), each.colour, each.dash, each.marker};
     curve.sparse = drawn.size() > 12;
     figure.curves.push_back(std::move(curve));
+    if (ends.empty()) continue;
+    t = mean_trajectory(ends);
+    Curve of_ends{label + ", branch ends", std::move(t.pretraining), std::move(t.ood), each.colour, Dash::dot, Marker::square};
+    of_ends.in_legend = false;
+    figure.curves.push_back(std::move(of_ends));
+    any_ends = true;
+  }
+  if (any_ends) {
+    add_key(figure, "ends of cooldown branches", 1.5, Marker::square);
+    figure.curves.back().dash = Dash::dot;
   }
   figure.identity_line = true;
   if (at_loss) {

@@ -7,6 +7,7 @@
 
 #include "analysis/comparison/equal_cost.h"
 #include "analysis/comparison/groups.h"
+#include "analysis/figures/figure.h"
 #include "analysis/runs/run_info.h"
 #include "tests/analysis/fixture.h"
 
@@ -134,6 +135,36 @@ class ComparisonTest : public QObject {
     QCOMPARE(c.warnings.size(), size_t{1});  // of the published Avey, whose ranker sees the whole split, beside causal models
     QVERIFY2(c.warnings[0].starts_with("avey-seed1: look ahead, so their losses are no causal model's"), c.warnings[0].c_str());
     QVERIFY(compare({&runs[3]}).warnings.empty());
+  }
+
+  /// A cooldown branch is a point of its run: equal losses lie between the ends, and it is no row of its own.
+  void branchesBelongToTheirRuns() {
+    const FixtureOptions trunk{.seed = 1}, first{.seed = 1, .steps = 60, .offset = 0.1}, second{.seed = 1, .steps = 120, .offset = 0.1};
+    auto runs = write({trunk, {.mixer = "avey", .seed = 1}});
+    for (const FixtureOptions& branch : {first, second}) {
+      const fs::path directory = runs[0].info().directory / "branches" / ("step-" + std::to_string(branch.steps));
+      write_fixture(directory, branch);
+      runs.emplace_back(directory);
+    }
+    const std::vector<const Run*> all = pointers_to(runs);
+    const Comparison c = compare(all, 3.0);
+    QCOMPARE(c.rows.size(), size_t{2});
+    QVERIFY(c.rows[0].branch_ends && !c.rows[1].branch_ends);
+    const double at_60 = fixture_loss(first, 60), at_120 = fixture_loss(second, 120);
+    QVERIFY(at_60 > 3.0 && at_120 < 3.0);
+    const double along = (at_60 - 3.0) / (at_60 - at_120), ood_60 = 1.25 * at_60 + 0.1, ood_120 = 1.25 * at_120 + 0.1;
+    QVERIFY(std::abs(*c.rows[0].ood_at_equal - (ood_60 + along * (ood_120 - ood_60))) < 1e-9);
+    QVERIFY(std::abs(*c.rows[1].ood_at_equal - 1.25 * 3.0) < 1e-9);
+    const std::vector<const Run*> alone{all[2]};  // without its run it stands for itself
+    QCOMPARE(compare(alone, 3.4).rows.size(), size_t{1});
+    std::vector<std::string> names;
+    for (const RunGroup& group : group_runs(all)) names.push_back(group.label);
+    QCOMPARE(names, (std::vector<std::string>{"Transformer++", "Avey", "Transformer++, cooldown from step 60",
+                                              "Transformer++, cooldown from step 120"}));
+    const Figure figure = trajectory_figure(all);
+    QCOMPARE(figure.curves.size(), size_t{4});  // two runs, the ends of one, and a word on what these are
+    QVERIFY(figure.curves[1].label.ends_with(", branch ends"));
+    QCOMPARE(figure.curves[1].y.size(), size_t{3});
   }
 
   /// Without a study only a run's own rate is known; unequal searches are told.
