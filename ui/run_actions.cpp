@@ -90,7 +90,7 @@ void RunActions::throwAway() {
   QString reason;
   const QStringList moved = trash_runs(these(), &reason);
   if (!reason.isEmpty()) Q_EMIT session_.failed(reason);
-  if (!moved.isEmpty()) Q_EMIT session_.noted(tr("Moved to the trash: %1. Undo in the menu Run brings back.").arg(names(moved)));
+  if (!moved.isEmpty()) Q_EMIT session_.offered(tr("Moved to the trash: %1").arg(names(moved)), {tr("Undo"), [this] { bringBack(); }});
   session_.runs()->refresh();
 }
 

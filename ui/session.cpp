@@ -1,9 +1,11 @@
 #include "ui/session.h"
 
 #include <QDateTime>
+#include <QDesktopServices>
 #include <QDir>
 #include <QFile>
 #include <QRegularExpression>
+#include <QUrl>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -239,6 +241,11 @@ void Session::stopRun(const QString& directory) {
 }
 
 void Session::showPage(const QString& id) { Q_EMIT pageRequested(id); }
+
+void Session::tellSaved(const QString& file) {
+  const QString folder = QFileInfo(file).absolutePath();
+  Q_EMIT offered(tr("Saved %1").arg(file), {tr("Open the folder"), [folder] { QDesktopServices::openUrl(QUrl::fromLocalFile(folder)); }});
+}
 
 void Session::openFolder(const QString& folder) { Q_EMIT folderRequested(folder); }
 

@@ -4,6 +4,7 @@
 #include <QStringList>
 
 #include "analysis/figures/figure.h"
+#include "ui/offer.h"
 #include "ui/place.h"
 
 namespace saccade::ui {
@@ -52,6 +53,7 @@ class Session : public QObject {
   void resumeRun(const QString& directory);  ///< starts `saccade resume` detached
   void stopRun(const QString& directory);    ///< the run saves a checkpoint, then stops
   void showPage(const QString& id);
+  void tellSaved(const QString& file);          ///< that it was written, and offers to show where
   void openFolder(const QString& folder);       ///< of runs, in place of the one that is open
   void duplicateRun(const QString& directory);  ///< on the page that configures runs
   void forkRun(const QString& directory);       ///< likewise, from one of its checkpoints
@@ -74,8 +76,9 @@ class Session : public QObject {
   void startFailed(const QString& directory, const QString& reason);  ///< it never will; failed() says so, too
   void pageRequested(const QString& id);
   void folderRequested(const QString& folder);
-  void failed(const QString& message);  ///< shown in the window's message bar
-  void noted(const QString& message);   ///< likewise, where nothing failed
+  void failed(const QString& message);                       ///< shown in the window's message bar
+  void noted(const QString& message);                        ///< likewise, where nothing failed
+  void offered(const QString& message, const Offer& offer);  ///< likewise, with a button for what comes next
 
  private:
   void chooseRun();

@@ -149,6 +149,25 @@ size_t find_entry(const QueueState& state, const std::string& name) {
   throw UsageError("the queue has no entry \"" + name + "\"; " + (known.empty() ? "it is empty" : "it has " + known));
 }
 
+TakenEntry take_out(const DeviceQueue& queue, const std::string& name) {
+  TakenEntry taken;
+  queue.edit([&](QueueState& state) {
+    taken.place = find_entry(state, name);
+    taken.entry = state.entries[taken.place];
+    state.entries.erase(state.entries.begin() + static_cast<std::ptrdiff_t>(taken.place));
+  });
+  return taken;
+}
+
+void put_back(const DeviceQueue& queue, const TakenEntry& taken) {
+  queue.edit([&](QueueState& state) {
+    for (const QueueEntry& entry : state.entries)
+      if (entry.directory == taken.entry.directory) return;
+    const size_t place = std::min(taken.place, state.entries.size());
+    state.entries.insert(state.entries.begin() + static_cast<std::ptrdiff_t>(place), taken.entry);
+  });
+}
+
 std::string queue_device(const RunConfig& config) {
   return to_string(run_device(config, config.device == "auto" ? vocabulary_of(config.data.tokenizer) : 1));
 }

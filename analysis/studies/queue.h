@@ -66,6 +66,15 @@ int64_t enqueue_run(const DeviceQueue& queue, const std::filesystem::path& run, 
 /// The entry's place in the list, or an UsageError that names those there are. `name`: an id or the path or name of a folder.
 size_t find_entry(const QueueState& state, const std::string& name);
 
+/// An entry that was taken out, and where it stood: to be put back.
+struct TakenEntry {
+  QueueEntry entry;
+  size_t place = 0;
+};
+TakenEntry take_out(const DeviceQueue& queue, const std::string& name);  ///< as find_entry()
+/// Where it stood, with the number it had; not where its folder has come into the queue again meanwhile.
+void put_back(const DeviceQueue& queue, const TakenEntry& taken);
+
 /// The device that a config's run goes to, by its name.
 std::string queue_device(const RunConfig& config);
 

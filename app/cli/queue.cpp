@@ -222,9 +222,7 @@ int move(const Options& options) {
 int remove(const Options& options) {
   if (!options.on.empty()) return there("remove", options);
   const DeviceQueue queue = chosen_queue(options.device);
-  queue.edit([&](QueueState& state) {
-    state.entries.erase(state.entries.begin() + static_cast<std::ptrdiff_t>(find_entry(state, options.entry)));
-  });
+  take_out(queue, options.entry);
   return show(queue);
 }
 

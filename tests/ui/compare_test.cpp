@@ -150,9 +150,9 @@ class CompareTest : public QObject {
     equal.setComparison(comparison);
     QVERIFY(equal.asText().endsWith("\ta second seed\n"));
     QVERIFY(end.asText().contains("Transformer++\t10.02 M\t7.6 M\t3.100\t3.900\t3.800\n"));
-    for (ComparisonRow& row : comparison.rows) row.tokens = 2e6, row.flops = 3e12;
+    for (ComparisonRow& row : comparison.rows) row.tokens = 2e6, row.flops = 3e12, row.state_bytes = 2048;
     end.setComparison(comparison, std::vector<double>(comparison.rows.size(), 0.25));
-    QVERIFY2(end.asText().contains("\t3.800\t0.800\t0.250\t2 M\t3 T\n"), qPrintable(end.asText()));
+    QVERIFY2(end.asText().contains("\t3.800\t0.800\t0.250\t2.00\u00a0KiB\t2 M\t3 T\n"), qPrintable(end.asText()));
   }
 
   /// The least loss is marked where it tells something.

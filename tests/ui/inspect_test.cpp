@@ -138,7 +138,7 @@ class InspectTest : public QObject {
     QTRY_VERIFY(map(page));
     page.session().setHead(1, 2);
     QCOMPARE(map(page)->fileName(), QString("attention-1-step200-prose0-weights-layer1-head2"));
-    QSignalSpy noted(&page.session(), &Session::noted);
+    QSignalSpy noted(&page.session(), &Session::offered);
     const auto views = page.widget().findChildren<FigureView*>();
     for (FigureView* view : views) Q_EMIT view->exported("/there/figure.pdf");
     QCOMPARE(noted.size(), views.size());

@@ -143,6 +143,15 @@ class ShellTest : public QObject {
     QTest::keyClick(&window, Qt::Key_Delete, Qt::ControlModifier);
     QTRY_COMPARE_WITH_TIMEOUT(session.runs()->rowCount(), 1, 10000);
     QVERIFY(!QFileInfo::exists(path("first")) && !QFileInfo::exists(path("second")));
+    QPushButton* undo = nullptr;
+    for (QPushButton* each : window.findChildren<QPushButton*>())
+      if (each->isVisible() && each->text() == QStringLiteral("Undo")) undo = each;
+    QVERIFY(undo);
+    undo->click();
+    QTRY_COMPARE_WITH_TIMEOUT(session.runs()->rowCount(), 3, 10000);
+    session.setChosen({path("first"), path("second")});
+    QTest::keyClick(&window, Qt::Key_Delete, Qt::ControlModifier);
+    QTRY_COMPARE_WITH_TIMEOUT(session.runs()->rowCount(), 1, 10000);
     QTest::keyClick(&window, Qt::Key_Z, Qt::ControlModifier | Qt::ShiftModifier);
     QTRY_COMPARE_WITH_TIMEOUT(session.runs()->rowCount(), 3, 10000);
     QVERIFY(session.runs()->run(path("second")));
@@ -209,6 +218,23 @@ class ShellTest : public QObject {
     QVERIFY(!bar.isHidden());
     bar.closeMessage();
     QVERIFY(bar.isHidden());
+  }
+
+  /// The button does what it says once, and the message goes with it.
+  void messages_offer_what_comes_next() {
+    MessageBar bar;
+    int done = 0;
+    bar.showError(QStringLiteral("the disk is full"));
+    bar.showOffer(QStringLiteral("Moved to the trash: a"), {QStringLiteral("Undo"), [&] { ++done; }});
+    const auto button = [&]() -> QPushButton* {
+      for (QPushButton* each : bar.findChildren<QPushButton*>())
+        if (each->accessibleName() == QStringLiteral("Undo") && !each->isHidden()) return each;
+      return nullptr;
+    };
+    QVERIFY(button());
+    button()->click();
+    QCOMPARE(done, 1);
+    QVERIFY(!bar.isHidden() && !button());  // the error is still there, and offers nothing
   }
 
   void remembers_where_it_was() {

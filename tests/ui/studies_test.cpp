@@ -218,6 +218,16 @@ class StudiesTest : public QObject {
     QTRY_COMPARE_WITH_TIMEOUT(state_of("slow"), QString("paused"), 60000);
     QTRY_COMPARE_WITH_TIMEOUT(shown.table("Queue")->model()->rowCount(), 1, 20000);
     shown.table("Queue")->setCurrentKey("cpu " + QString::number(queue()["entries"][0]["id"].get<int>()));
+    Offer undo;
+    connect(&shown.session, &Session::offered, &shown.page, [&](const QString&, const Offer& offer) { undo = offer; });
+    QTest::mouseClick(shown.button("Take out"), Qt::LeftButton);
+    QTRY_COMPARE_WITH_TIMEOUT(shown.table("Queue")->model()->rowCount(), 0, 20000);
+    QVERIFY(undo.act);
+    undo.act();
+    QTRY_COMPARE_WITH_TIMEOUT(shown.table("Queue")->model()->rowCount(), 1, 20000);
+    undo.act();  // it is there already
+    QCOMPARE(queue()["entries"].size(), size_t{1});
+    shown.table("Queue")->setCurrentKey("cpu " + QString::number(queue()["entries"][0]["id"].get<int>()));
     QTest::mouseClick(shown.button("Take out"), Qt::LeftButton);
     QTRY_COMPARE_WITH_TIMEOUT(shown.table("Queue")->model()->rowCount(), 0, 20000);
     QCOMPARE(program_.run({"queue", "go-on", "--device", "cpu"}).code, 0);

@@ -197,8 +197,7 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
     refresh();
   });
   connect(trajectories_, &FigureView::failed, &session_, &Session::failed);
-  connect(trajectories_, &FigureView::exported, &session_,
-          [this](const QString& path) { Q_EMIT session_.noted(tr("Saved %1").arg(path)); });
+  connect(trajectories_, &FigureView::exported, &session_, &Session::tellSaved);
   connect(trajectories_, &FigureView::verticalLineMoved, this, [this](double loss) {
     at_loss_ = loss;
     session_.place().set("compare/loss", loss);
@@ -301,8 +300,9 @@ void ComparePage::queueMoreSeeds() {
         {QStringLiteral("queue"), QStringLiteral("seeds"), equal_->directory(row), QString::number(seeds)}, true,
         [this, title, seeds](const ProgramCall::Answer& answer) {
           if (!answer.ok) return Q_EMIT session_.failed(tr("No seeds of %1 were queued: %2").arg(title, answer.reason));
-          Q_EMIT session_.noted(seeds == 1 ? tr("One more seed of %1 is queued").arg(title)
-                                           : tr("%1 more seeds of %2 are queued").arg(seeds).arg(title));
+          Q_EMIT session_.offered(
+              seeds == 1 ? tr("One more seed of %1 is queued").arg(title) : tr("%1 more seeds of %2 are queued").arg(seeds).arg(title),
+              {tr("Show the queue"), [this] { session_.showPage(QStringLiteral("studies")); }});
         },
         this);
   }

@@ -92,6 +92,8 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
       for (Column& column :
            std::vector<Column>{{tr("gap"), tr("OOD loss minus in-domain loss at the end, nats")},
                                {tr("entropy"), tr("Normalised entropy of reads at the end, mean of the layers; 1: evenly spread")},
+                               {tr("cache / state"),
+                                tr("Bytes that decoding keeps per token of context: cache, or recurrent state over the sequence length")},
                                {tr("tokens"), tr("Trained on")},
                                {tr("FLOPs"), tr("Of training")}})
         more_columns_.push_back(static_cast<int>(columns_.size())), columns_.push_back(std::move(column));
@@ -119,6 +121,7 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
         const double gap = row.ood_loss - row.pretraining_loss;
         for (Cell& cell : std::vector<Cell>{{loss(gap), gap},
                                             {loss(entropies[i]), entropies[i]},
+                                            {row.state_bytes > 0 ? formatBytes(row.state_bytes) : kNone, row.state_bytes},
                                             {positive(row.tokens), row.tokens},
                                             {positive(row.flops), row.flops}})
           rows_[i].cells.push_back(std::move(cell));

@@ -22,7 +22,7 @@ RunsChart::RunsChart(Session& session, const QString& title, const QString& subt
   column->addWidget(card_);
   connect(session_.runs(), &RunList::changed, this, &RunsChart::refresh);
   connect(view_, &FigureView::failed, &session_, &Session::failed);
-  connect(view_, &FigureView::exported, &session_, [this](const QString& path) { Q_EMIT session_.noted(tr("Saved %1").arg(path)); });
+  connect(view_, &FigureView::exported, &session_, &Session::tellSaved);
 }
 
 void RunsChart::showEvent(QShowEvent* event) {

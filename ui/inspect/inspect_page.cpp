@@ -162,7 +162,7 @@ QWidget* InspectPage::makeMaps() {
   });
   for (FigureView* view : {heads_, map_, query_->scores()}) {
     connect(view, &FigureView::failed, &session_, &Session::failed);
-    connect(view, &FigureView::exported, &session_, [this](const QString& path) { Q_EMIT session_.noted(tr("Saved %1").arg(path)); });
+    connect(view, &FigureView::exported, &session_, &Session::tellSaved);
   }
   return new TwoColumns({maps, 10, 1}, {card, 4, 1}, 680, 1.9, this);
 }

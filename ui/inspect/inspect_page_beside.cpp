@@ -151,7 +151,7 @@ void InspectPage::followBeside() {
       showBeside();
     });
     connect(run->map(), &FigureView::failed, &session_, &Session::failed);
-    connect(run->map(), &FigureView::exported, &session_, [this](const QString& path) { Q_EMIT session_.noted(tr("Saved %1").arg(path)); });
+    connect(run->map(), &FigureView::exported, &session_, &Session::tellSaved);
     connect(run, &BesideRun::queryClicked, &session_, &Session::setQuery);
     beside_.push_back(run);
   }

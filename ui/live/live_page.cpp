@@ -179,7 +179,7 @@ LivePage::Panel LivePage::makePanel(const QString& title, const QString& subtitl
   auto* view = new FigureView;
   auto* card = new Card(title, subtitle, view, this);
   connect(view, &FigureView::failed, &session_, &Session::failed);
-  connect(view, &FigureView::exported, &session_, [this](const QString& path) { Q_EMIT session_.noted(tr("Saved %1").arg(path)); });
+  connect(view, &FigureView::exported, &session_, &Session::tellSaved);
   return {card, view};
 }
 

@@ -86,6 +86,7 @@ MainWindow::MainWindow(Session& session, QSettings* settings, QWidget* parent)
   connect(&session, &Session::folderRequested, this, &MainWindow::openFolder);
   connect(&session, &Session::failed, messages_, &MessageBar::showError);
   connect(&session, &Session::noted, messages_, &MessageBar::showNote);
+  connect(&session, &Session::offered, messages_, &MessageBar::showOffer);
   connect(&session, &Session::currentRunChanged, this, &MainWindow::updateTitle);
   connect(session.runs(), &RunList::changed, this, &MainWindow::showCurrent);
   connect(session.runs(), &RunList::changed, this, &MainWindow::updateTitle);

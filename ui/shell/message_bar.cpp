@@ -17,6 +17,7 @@ MessageBar::MessageBar(QWidget* parent)
     : QFrame(parent),
       icon_(new QLabel(this)),
       text_(new QLabel(this)),
+      offer_(new QPushButton(this)),
       copy_(new QPushButton(tr("Copy details"), this)),
       close_(new QToolButton(this)) {
   setFrameShape(QFrame::NoFrame);
@@ -27,6 +28,7 @@ MessageBar::MessageBar(QWidget* parent)
   text_->setTextFormat(Qt::PlainText);
   text_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   text_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
+  offer_->setAccessibleName(tr("What the message offers"));
   copy_->setAccessibleName(tr("Copy details"));
   close_->setIcon(themedIcon(QStringLiteral("close")));
   close_->setAutoRaise(true);
@@ -36,18 +38,38 @@ MessageBar::MessageBar(QWidget* parent)
   row->setContentsMargins(12, 6, 8, 6);
   row->addWidget(icon_);
   row->addWidget(text_, 1);
+  row->addWidget(offer_);
   row->addWidget(copy_);
   row->addWidget(close_);
+  connect(offer_, &QPushButton::clicked, this, &MessageBar::takeUp);
   connect(copy_, &QPushButton::clicked, this, &MessageBar::copyDetails);
   connect(close_, &QToolButton::clicked, this, &MessageBar::closeMessage);
   hide();
 }
 
-void MessageBar::showError(const QString& text) { add(text, true); }
+void MessageBar::showError(const QString& text) { add({text}); }
 
 void MessageBar::showNote(const QString& text) {
-  add(text, false);
-  QTimer::singleShot(8000, this, [this, text] {
+  constexpr int kToRead = 8000;
+  add({text, false});
+  leaveAfter(kToRead, text);
+}
+
+void MessageBar::showOffer(const QString& text, const Offer& offer) {
+  constexpr int kToDecide = 30000;
+  add({text, false, 1, offer});
+  leaveAfter(kToDecide, text);
+}
+
+void MessageBar::takeUp() {
+  if (messages_.isEmpty() || !messages_.first().offer) return;
+  const Offer offer = *messages_.first().offer;
+  closeMessage();
+  offer.act();
+}
+
+void MessageBar::leaveAfter(int milliseconds, const QString& text) {
+  QTimer::singleShot(milliseconds, this, [this, text] {
     messages_.removeIf([&](const Message& message) { return !message.error && message.text == text; });
     showFirst();
   });
@@ -58,11 +80,11 @@ void MessageBar::closeMessage() {
   showFirst();
 }
 
-void MessageBar::add(const QString& text, bool error) {
-  if (!messages_.isEmpty() && messages_.first().text == text)
-    ++messages_.first().times;
+void MessageBar::add(const Message& message) {
+  if (!messages_.isEmpty() && messages_.first().text == message.text)
+    ++messages_.first().times, messages_.first().offer = message.offer;
   else
-    messages_.prepend({text, error, 1});
+    messages_.prepend(message);
   showFirst();
 }
 
@@ -82,6 +104,8 @@ void MessageBar::showFirst() {
   text_->setText(text);
   text_->setAccessibleName(text);
   copy_->setVisible(first.error);
+  offer_->setVisible(first.offer.has_value());
+  if (first.offer) offer_->setText(first.offer->text), offer_->setAccessibleName(first.offer->text);
 }
 
 /// Of the theme, not those that showFirst gave this bar.

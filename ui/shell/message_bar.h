@@ -2,6 +2,9 @@
 #include <QFrame>
 #include <QList>
 #include <QString>
+#include <optional>
+
+#include "ui/offer.h"
 
 class QLabel;
 class QPushButton;
@@ -18,6 +21,7 @@ class MessageBar : public QFrame {
  public Q_SLOTS:
   void showError(const QString& text);
   void showNote(const QString& text);
+  void showOffer(const QString& text, const Offer& offer);  ///< a note with a button; longer there than others
   void closeMessage();
 
  protected:
@@ -28,15 +32,18 @@ class MessageBar : public QFrame {
     QString text;
     bool error = true;
     int times = 1;
+    std::optional<Offer> offer = {};
   };
-  void add(const QString& text, bool error);
+  void add(const Message& message);
+  void leaveAfter(int milliseconds, const QString& text);
+  void takeUp();  ///< what the first message offers
   void showFirst();
   void copyDetails() const;
 
   QList<Message> messages_;
   QLabel* icon_;
   QLabel* text_;
-  QPushButton* copy_;
+  QPushButton *offer_, *copy_;
   QToolButton* close_;
 };
 

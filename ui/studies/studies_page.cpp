@@ -24,6 +24,7 @@
 #include "ui/page.h"
 #include "ui/page_action.h"
 #include "ui/run_list.h"
+#include "ui/run_process.h"
 #include "ui/run_summary.h"
 #include "ui/session.h"
 #include "ui/studies/lines_table.h"
@@ -181,9 +182,7 @@ void StudiesPage::makeActions() {
   actions_.work->setIconText(tr("Go on with the queue"));
   actions_.up = add(tr("Up"), tr("Earlier in the order"), QKeySequence(Qt::ALT | Qt::Key_Up), [this] { move(-1); });
   actions_.down = add(tr("Down"), tr("Later in the order"), QKeySequence(Qt::ALT | Qt::Key_Down), [this] { move(1); });
-  actions_.remove = add(tr("Take out"), tr("Out of the queue; runs at work go on"), {}, [this, queue] {
-    if (const QueueLine* line = entry()) queue({QStringLiteral("remove"), QString::number(line->id)});
-  });
+  actions_.remove = add(tr("Take out"), tr("Out of the queue; runs at work go on"), {}, [this] { takeOut(); });
 }
 
 QWidget* StudiesPage::makeStudies() {
@@ -421,6 +420,27 @@ void StudiesPage::makeReport() {
         QDesktopServices::openUrl(QUrl::fromLocalFile(page));
       },
       this);
+}
+
+void StudiesPage::takeOut() {
+  const QueueLine* line = entry();
+  if (!line) return;
+  const DeviceQueue queue(line->device.toStdString());
+  try {
+    const TakenEntry taken = take_out(queue, std::to_string(line->id));
+    Q_EMIT session_.offered(tr("Taken out of the queue: %1").arg(line->name), {tr("Put back"), [this, queue, taken] {
+                                                                                 try {
+                                                                                   put_back(queue, taken);
+                                                                                   queue.ensure_worker(commandLineProgram().toStdString());
+                                                                                 } catch (const std::exception& error) {
+                                                                                   Q_EMIT session_.failed(QString::fromUtf8(error.what()));
+                                                                                 }
+                                                                                 refresh(true);
+                                                                               }});
+  } catch (const std::exception& error) {
+    Q_EMIT session_.failed(QString::fromUtf8(error.what()));
+  }
+  refresh(true);
 }
 
 void StudiesPage::move(int by) {

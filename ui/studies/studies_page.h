@@ -51,6 +51,7 @@ class StudiesPage : public QWidget {
   void makeReport();
   void askForJobs();
   void move(int by);
+  void takeOut();  ///< the chosen entry, with a message that puts it back
   void call(const QStringList& arguments, const QString& note);
 
   Session& session_;
