@@ -140,7 +140,7 @@ class RemoteAgentTest : public QObject {
     info.config = to_json(resolve_config(Json::object(), "test"));
     info.provenance = Json::object();
     write_run_info(info);
-    write_run_origin(info.directory, {"server", "far", {}, ""});
+    write_run_origin(info.directory, {"server", "far", {}, {}, ""});
     Run run(info.directory);
     QCOMPARE(run.info().state, RunState::crashed);
     write_run_origin(info.directory, {"server", "far", LockHolder{4711, "gpu1"}, {40, 80}, ""});
