@@ -127,6 +127,7 @@ QWidget* HostsPage::makeProfile() {
   column->addWidget(facts_);
   column->addStretch();
   auto* scroll = new QScrollArea(this);
+  scroll->setFocusPolicy(Qt::NoFocus);  // its fields take the focus
   scroll->setWidget(side);
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
