@@ -371,7 +371,7 @@ class Session:
         self.inspect()
         self.compare()
         self.write()
-        time.sleep(8)  # so long a note stays
+        time.sleep(31)  # so long a note that offers something stays
         before = self.all_pages("before")
         self.open.page("inspect")
         place = {key: self.open.remembered(key) for key in ("query", "layer", "head", "run", "live/zoom/loss", "live/log_y", "configure/draft")}
