@@ -60,9 +60,9 @@ double huber(const Points& points, const PowerLaw& law) {
 }
 
 /// Levenberg–Marquardt in ln E, ln A and a, each residual weighted so that the squares' gradient is the Huber loss's.
-PowerLaw descend(const Points& points, PowerLaw law) {
+PowerLaw descend(const Points& points, PowerLaw law, int rounds) {
   double damping = 1e-3, loss = huber(points, law);
-  for (int round = 0; round < 500 && damping < 1e12; ++round) {
+  for (int round = 0; round < rounds && damping < 1e12; ++round) {
     Eigen::Matrix3d normal = Eigen::Matrix3d::Zero();
     Eigen::Vector3d gradient = Eigen::Vector3d::Zero();
     for (size_t i = 0; i < points.x.size(); ++i) {
@@ -95,13 +95,15 @@ PowerLaw with_floor(const Points& points) {
     for (double& y : above.y) y = std::log(std::exp(y) - share * least);
     PowerLaw start = line(above);
     start.floor = share * least;
-    if (PowerLaw found = descend(points, start); huber(points, found) < huber(points, best)) best = std::move(found);
+    if (PowerLaw found = descend(points, start, 500); huber(points, found) < huber(points, best)) best = std::move(found);
   }
   return best;
 }
 
+/// `again`: the law of other points, from that of all of them.
 std::optional<PowerLaw> fit(std::span<const double> x, std::span<const double> y, size_t least,
-                            const std::function<PowerLaw(const Points&)>& how) {
+                            const std::function<PowerLaw(const Points&)>& how,
+                            const std::function<PowerLaw(const Points&, const PowerLaw& all)>& again) {
   const Points points = points_of(x, y);
   if (points.different() < least) return {};
   PowerLaw law = how(points);
@@ -117,7 +119,7 @@ std::optional<PowerLaw> fit(std::span<const double> x, std::span<const double> y
       const auto at = static_cast<size_t>(random.below(points.x.size(), drawn++));
       sample.x.push_back(points.x[at]), sample.y.push_back(points.y[at]);
     }
-    if (sample.different() >= least) exponents.push_back(how(sample).exponent);
+    if (sample.different() >= least) exponents.push_back(again(sample, law).exponent);
   }
   if (exponents.size() < kSamples / 2) return law;
   std::sort(exponents.begin(), exponents.end());
@@ -130,8 +132,16 @@ std::optional<PowerLaw> fit(std::span<const double> x, std::span<const double> y
 
 double PowerLaw::at(double x) const { return std::exp(log_law(*this, std::log(x))); }
 
-std::optional<PowerLaw> fit_power_law(std::span<const double> x, std::span<const double> y) { return fit(x, y, 2, line); }
+std::optional<PowerLaw> fit_power_law(std::span<const double> x, std::span<const double> y) {
+  return fit(x, y, 2, line, [](const Points& sample, const PowerLaw&) { return line(sample); });
+}
 
-std::optional<PowerLaw> fit_power_law_with_floor(std::span<const double> x, std::span<const double> y) { return fit(x, y, 4, with_floor); }
+std::optional<PowerLaw> fit_power_law_with_floor(std::span<const double> x, std::span<const double> y) {
+  return fit(x, y, 4, with_floor, [](const Points& sample, const PowerLaw& all) {
+    PowerLaw start = all;
+    start.residuals.clear();
+    return all.floor > 0 ? descend(sample, std::move(start), 40) : line(sample);
+  });
+}
 
 }  // namespace saccade

@@ -31,15 +31,6 @@ namespace {
 
 constexpr size_t kMostAnswer = size_t{300} << 20, kMostWords = 8192;
 
-struct Ends {
-  Descriptor read, write;
-};
-Ends make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
-  return {Descriptor(ends[0]), Descriptor(ends[1])};
-}
-
 void let_not_wait(const Descriptor& file) { ::fcntl(file.get(), F_SETFL, ::fcntl(file.get(), F_GETFL) | O_NONBLOCK); }
 
 bool changes_something(const Json& head) { return AgentCommands::knows(head.value("ask", "")); }
@@ -110,7 +101,7 @@ std::unique_ptr<Channel> Channel::open(const std::string& name, const HostProfil
 }
 
 std::unique_ptr<Channel> Channel::open_ssh(const HostProfile& profile) {
-  Ends in = make_pipe(), out = make_pipe(), err = make_pipe();
+  Pipe in = make_pipe(), out = make_pipe(), err = make_pipe();
   std::vector<std::string> words = ssh_command(profile, agent_command(profile));
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);

@@ -21,19 +21,10 @@ namespace {
 
 constexpr size_t kLongestAnswer = size_t{256} << 20, kMostWords = 4096;
 
-struct Ends {
-  Descriptor read, write;
-};
-Ends make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
-  return {Descriptor(ends[0]), Descriptor(ends[1])};
-}
-
 }  // namespace
 
 InspectRelay::InspectRelay(const std::filesystem::path& program, const std::filesystem::path& run, int64_t checkpoint) {
-  Ends in = make_pipe(), out = make_pipe(), err = make_pipe();
+  Pipe in = make_pipe(), out = make_pipe(), err = make_pipe();
   ::fcntl(err.read.get(), F_SETFL, O_NONBLOCK);
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);

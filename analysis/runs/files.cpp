@@ -5,6 +5,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +23,11 @@ namespace fs = std::filesystem;
 
 Descriptor::~Descriptor() {
   if (fd_ >= 0) ::close(fd_);
+}
+Pipe make_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 Descriptor::Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {

@@ -24,6 +24,12 @@ class Descriptor {
   int fd_;
 };
 
+/// A pipe that programs started from here do not inherit. Throws Error where the system gives none.
+struct Pipe {
+  Descriptor read, write;
+};
+Pipe make_pipe();
+
 /// Throws DataError "cannot ACTION PATH: REASON" with the reason of errno.
 [[noreturn]] void throw_file_error(const std::string& action, const std::filesystem::path& path);
 

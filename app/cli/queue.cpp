@@ -7,6 +7,7 @@
 
 #include "analysis/runs/run.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/runs/run_origin.h"
 #include "analysis/studies/queue_worker.h"
 #include "analysis/studies/study_folder.h"
 #include "analysis/training/training_run.h"
@@ -145,6 +146,9 @@ std::set<int64_t> seeds_beside(const fs::path& directory) {
 int seeds(const Options& options) {
   const fs::path directory = fs::absolute(options.entry).lexically_normal();
   if (!holds_run(directory)) throw UsageError(options.entry + " is no run directory");
+  if (const auto origin = read_run_origin(directory))
+    throw UsageError(options.entry + " is a mirror of a run on " + origin->host +
+                     "; its seeds are queued there: saccade queue seeds, on that host");
   RunConfig config = resolve_config(read_run_info(directory).config, options.entry);
   const DeviceQueue queue(options.device.empty() ? queue_device(config) : to_string(parse_device(options.device)));
   if (const auto study = study_of_run(directory)) {

@@ -96,6 +96,7 @@ class CompareTest : public QObject {
     QCOMPARE(curve.x.values(), (std::vector<double>{1, 2, 3.5, 6.5}));
     QVERIFY(curve.y.front() > curve.y.back());
     const double unseen = curve.y.back();
+    QTRY_VERIFY(page.child<QComboBox>("Domain of the losses by position")->findText("prose") >= 0);
     page.child<QComboBox>("Domain of the losses by position")->setCurrentText("prose");
     QTRY_VERIFY(position->figure().curves.size() == 4 && position->figure().curves.front().y.back() < unseen);
     page.shoot("compare-position");
@@ -103,7 +104,7 @@ class CompareTest : public QObject {
     tabs->setCurrentIndex(2);
     auto* numbers = page.child<FigureView>("Any two numbers of the runs");
     auto* across = page.child<QComboBox>("Number across");
-    QVERIFY(across->findText("architecture.layers") >= 0 && across->findText("training.seed") < 0);
+    QTRY_VERIFY(across->findText("architecture.layers") >= 0 && across->findText("training.seed") < 0);
     across->setCurrentIndex(across->findText("architecture.layers"));
     const auto places = [&] {
       return numbers->figure().curves.empty() ? std::vector<double>() : numbers->figure().curves.front().x.values();

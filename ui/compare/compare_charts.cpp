@@ -7,7 +7,8 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
-#include <set>
+#include <array>
+#include <vector>
 
 #include "analysis/figures/number_figures.h"
 #include "analysis/figures/score_figures.h"
@@ -23,8 +24,10 @@ namespace {
 constexpr const char* kUp[] = {"ood", "validation", "gap", "perplexity", "entropy", "tokens_per_second", "seconds"};
 constexpr const char* kAcross[] = {"parameters", "flops", "tokens", "seconds", "validation", "entropy"};
 
+using Entries = std::vector<std::pair<QString, QString>>;  ///< words, and what they stand for
+
 /// Replaces a box's entries; what was chosen stays chosen, also where it comes back later (`wanted`).
-void offer(QComboBox& box, const std::vector<std::pair<QString, QString>>& entries, const QString& wanted) {
+void refill(QComboBox& box, const Entries& entries, const QString& wanted) {
   const QSignalBlocker blocker(box);
   QStringList before, after;
   for (int i = 0; i < box.count(); ++i) before << box.itemData(i).toString();
@@ -41,17 +44,19 @@ std::string chosen(const QComboBox* box) { return box->currentData().toString().
 }  // namespace
 
 CompareCharts::CompareCharts(Session& session, QWidget* trajectories, QWidget* parent)
-    : QWidget(parent), session_(session), tabs_(new QTabBar(this)), stack_(new QStackedWidget(this)) {
+    : QWidget(parent),
+      session_(session),
+      gathering_(this, [this](const Found& found) { offer(found); }),
+      tabs_(new QTabBar(this)),
+      stack_(new QStackedWidget(this)) {
   makePosition();
   makeNumbers();
   makeScores();
   tabs_->setAccessibleName(tr("Chart"));
   tabs_->setDrawBase(false);
   tabs_->setUsesScrollButtons(true);
-  for (const auto& [text, page] : std::vector<std::pair<QString, QWidget*>>{{tr("Trajectories"), trajectories},
-                                                                            {tr("By position"), position_},
-                                                                            {tr("Two numbers"), numbers_},
-                                                                            {tr("Scores"), scores_}})
+  for (const auto& [text, page] : std::vector<std::pair<QString, QWidget*>>{
+           {tr("Trajectories"), trajectories}, {tr("By position"), position_}, {tr("Two numbers"), numbers_}, {tr("Scores"), scores_}})
     tabs_->addTab(text), stack_->addWidget(page);
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
@@ -64,8 +69,8 @@ CompareCharts::CompareCharts(Session& session, QWidget* trajectories, QWidget* p
     show(index);
     Q_EMIT chartChanged();
   });
-  connect(session_.runs(), &RunList::changed, this, &CompareCharts::offerChoices);
-  offerChoices();
+  connect(session_.runs(), &RunList::changed, this, [this] { gather(false); });
+  offer({});
 }
 
 /// The others ask for no room.
@@ -119,7 +124,7 @@ void CompareCharts::makeNumbers() {
   fit_ = choice(tr("Fit"), tr("A power law through all runs of each architecture; the legend has its exponent"), "compare/fit", *numbers_);
   {
     const QSignalBlocker blocker(fit_);
-    for (const auto& [text, kind] : std::vector<std::pair<QString, QString>>{
+    for (const auto& [text, kind] : Entries{
              {tr("no fit"), QString()}, {tr("power law"), QStringLiteral("law")}, {tr("power law with a floor"), QStringLiteral("floor")}})
       fit_->addItem(text, kind);
     fit_->setCurrentIndex(std::max(0, fit_->findData(session_.place().value("compare/fit").toString())));
@@ -145,28 +150,50 @@ void CompareCharts::makeScores() {
   task_ = choice(tr("Task"), tr("Which tasks"), "compare/task", *scores_);
 }
 
-void CompareCharts::offerChoices() {
-  const std::shared_ptr<const ShownRuns> shown = session_.runs()->shown();
-  const RunSet runs = shown->runs();
-  const auto wanted = [this](const char* key) { return session_.place().value(key).toString(); };
-  std::vector<std::pair<QString, QString>> domains{{tr("unseen domains"), QString()}}, ups, acrosses, tasks{{tr("all tasks"), QString()}};
-  std::set<std::string> trained, unseen, scored;
-  for (const Run* run : runs) {
-    if (run->last_evaluation())
-      for (const DomainLoss& loss : run->last_evaluation()->losses) (loss.ood ? unseen : trained).insert(loss.domain);
-    for (const TaskScoreRecord& score : run->task_scores()) scored.insert(score.task);
-  }
-  for (const std::set<std::string>* names : {&unseen, &trained})
-    for (const std::string& name : *names) domains.emplace_back(QString::fromStdString(name), QString::fromStdString(name));
-  for (const char* name : kUp) ups.emplace_back(QString::fromStdString(number_title(name)), QString::fromLatin1(name));
-  for (const std::string& name : varied_settings(runs))
-    if (name != "training.seed" && name != "threads") acrosses.emplace_back(QString::fromStdString(name), QString::fromStdString(name));
-  for (const char* name : kAcross) acrosses.emplace_back(QString::fromStdString(number_title(name)), QString::fromLatin1(name));
-  for (const std::string& name : scored) tasks.emplace_back(QString::fromStdString(name), QString::fromStdString(name));
-  offer(*domain_, domains, wanted("compare/position-domain"));
-  offer(*up_, ups, wanted("compare/up"));
-  offer(*across_, acrosses, wanted("compare/across"));
-  offer(*task_, tasks, wanted("compare/task"));
+void CompareCharts::showEvent(QShowEvent* event) {
+  QWidget::showEvent(event);
+  gather(true);
+}
+
+void CompareCharts::gather(bool urgent) {
+  if (!isVisible()) return;
+  gathering_.ask(
+      [shown = session_.runs()->shown()] {
+        Found found;
+        const RunSet runs = shown->runs();
+        found.settings = varied_settings(runs);
+        for (const Run* run : runs) {
+          if (run->last_evaluation())
+            for (const DomainLoss& loss : run->last_evaluation()->losses) (loss.ood ? found.unseen : found.trained).insert(loss.domain);
+          for (const TaskScoreRecord& score : run->task_scores()) found.tasks.insert(score.task);
+        }
+        return found;
+      },
+      urgent);
+}
+
+void CompareCharts::offer(const Found& found) {
+  Entries domains{{tr("unseen domains"), QString()}}, ups, acrosses, tasks{{tr("all tasks"), QString()}};
+  const auto add = [](Entries& to, const auto& names) {
+    for (const std::string& name : names) to.emplace_back(QString::fromStdString(name), QString::fromStdString(name));
+  };
+  const auto add_numbers = [](Entries& to, const auto& names) {
+    for (const char* name : names) to.emplace_back(QString::fromStdString(number_title(name)), QString::fromLatin1(name));
+  };
+  add(domains, found.unseen), add(domains, found.trained), add(tasks, found.tasks);
+  add_numbers(ups, kUp);
+  for (const std::string& name : found.settings)
+    if (name != "training.seed" && name != "threads") add(acrosses, std::array{name});
+  add_numbers(acrosses, kAcross);
+  const auto fill = [this](QComboBox& box, const Entries& entries, const char* key, RunsChart& chart) {
+    const QVariant before = box.currentData();
+    refill(box, entries, session_.place().value(key).toString());
+    if (box.currentData() != before) chart.refresh();
+  };
+  fill(*domain_, domains, "compare/position-domain", *position_);
+  fill(*up_, ups, "compare/up", *numbers_);
+  fill(*across_, acrosses, "compare/across", *numbers_);
+  fill(*task_, tasks, "compare/task", *scores_);
 }
 
 }  // namespace saccade::ui

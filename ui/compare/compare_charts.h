@@ -1,5 +1,10 @@
 #pragma once
 #include <QWidget>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ui/latest_job.h"
 
 class QComboBox;
 class QStackedWidget;
@@ -21,15 +26,25 @@ class CompareCharts : public QWidget {
  Q_SIGNALS:
   void chartChanged();  ///< another one is shown
 
+ protected:
+  void showEvent(QShowEvent* event) override;
+
  private:
+  /// Of the shown runs: settings that differ, domains, tasks.
+  struct Found {
+    std::vector<std::string> settings;
+    std::set<std::string> trained, unseen, tasks;
+  };
   void show(int index);
   void makePosition();
   void makeNumbers();
   void makeScores();
-  void offerChoices();  ///< what the shown runs have: domains, settings that differ, tasks
+  void gather(bool urgent);  ///< what the shown runs have to choose from, in a thread
+  void offer(const Found& found);
   QComboBox* choice(const QString& name, const QString& help, const char* key, RunsChart& chart);
 
   Session& session_;
+  LatestJob<Found> gathering_;
   QTabBar* tabs_;
   QStackedWidget* stack_;
   RunsChart *position_ = nullptr, *numbers_ = nullptr, *scores_ = nullptr;

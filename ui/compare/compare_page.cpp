@@ -234,10 +234,13 @@ QWidget* ComparePage::makeTables() {
   end_card_ = new Card(tr("At the end"), tr("mean of seeds"), end_view_, this);
   more_seeds_ = new QToolButton;
   more_seeds_->setText(tr("More seeds"));
-  more_seeds_->setToolTip(
-      tr("Queues repetitions of the chosen row, of all rows where none is chosen, with seeds that they have not had; so "
-         "many as it takes to tell the row from the first, three at most at a time"));
+  more_seeds_->setToolTip(tr(
+      "Queues repetitions of the chosen rows with seeds that they have not had; so many as it takes to tell a row from the first, three at "
+      "most at a time"));
   connect(more_seeds_, &QToolButton::clicked, this, &ComparePage::queueMoreSeeds);
+  more_seeds_->setEnabled(false);
+  connect(equal_view_->selectionModel(), &QItemSelectionModel::selectionChanged, this,
+          [this] { more_seeds_->setEnabled(equal_view_->selectionModel()->hasSelection()); });
   equal_card_->addControl(more_seeds_);
   addCopyButton(*equal_card_, *equal_);
   addCopyButton(*end_card_, *end_);
@@ -289,11 +292,8 @@ void ComparePage::addCopyButton(Card& card, const ComparisonTable& table) {
 /// The program decides on the seeds; a row's runs are in its study, or beside its first.
 void ComparePage::queueMoreSeeds() {
   constexpr int64_t kMost = 3;
-  QList<int> rows;
-  for (const QModelIndex& index : equal_view_->selectionModel()->selectedRows()) rows << index.row();
-  if (rows.isEmpty())
-    for (int row = 0; row < equal_->rowCount(); ++row) rows << row;
-  for (const int row : rows) {
+  for (const QModelIndex& chosen : equal_view_->selectionModel()->selectedRows()) {
+    const int row = chosen.row();
     const int64_t seeds = std::clamp<int64_t>(equal_->seedsToTellApart(row).value_or(1), 1, kMost);
     const QString title = equal_->index(row, 0).data().toString();
     new ProgramCall(
@@ -350,7 +350,7 @@ void ComparePage::show(const Made& made) {
   static_cast<FittedTable*>(equal_view_)->fit(widestTable(), equal_->moreColumns());
   static_cast<FittedTable*>(end_view_)->fit(widestTable(), end_->moreColumns());
   common_->setEnabled(at_loss_.has_value());
-  more_seeds_->setEnabled(!comparison.rows.empty());
+  more_seeds_->setEnabled(equal_view_->selectionModel()->hasSelection());
   verdict_->setText(verdict(comparison));
 }
 

@@ -20,7 +20,7 @@ RunsChart::RunsChart(Session& session, const QString& title, const QString& subt
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->addWidget(card_);
-  connect(session_.runs(), &RunList::changed, this, &RunsChart::refresh);
+  connect(session_.runs(), &RunList::changed, this, [this] { make(false); });
   connect(view_, &FigureView::failed, &session_, &Session::failed);
   connect(view_, &FigureView::exported, &session_, &Session::tellSaved);
 }
@@ -30,11 +30,12 @@ void RunsChart::showEvent(QShowEvent* event) {
   if (stale_) refresh();
 }
 
-void RunsChart::refresh() {
+void RunsChart::make(bool urgent) {
   stale_ = !isVisible();
   if (stale_) return;
-  job_.ask([make = maker_(), shown = session_.runs()->shown(), before = view_->prepared()] { return prepare_figure(make(*shown), before); },
-           true);
+  job_.ask(
+      [maker = maker_(), shown = session_.runs()->shown(), before = view_->prepared()] { return prepare_figure(maker(*shown), before); },
+      urgent);
 }
 
 }  // namespace saccade::ui

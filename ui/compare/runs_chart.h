@@ -26,12 +26,14 @@ class RunsChart : public QWidget {
 
   Card& card() { return *card_; }
   FigureView& view() { return *view_; }
-  void refresh();  ///< something else was chosen, or the runs changed
+  void refresh() { make(true); }  ///< something else was chosen
 
  protected:
   void showEvent(QShowEvent* event) override;
 
  private:
+  void make(bool urgent);
+
   Session& session_;
   std::function<Make()> maker_;
   FigureView* view_;

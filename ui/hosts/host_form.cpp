@@ -31,11 +31,11 @@ QString title_of(const std::string& setting) {
 HostForm::HostForm(QWidget* parent) : QWidget(parent), rows_(new QFormLayout(this)), name_(new QLineEdit(this)) {
   rows_->setContentsMargins(0, 0, 0, 0);
   name_->setAccessibleName(tr("Name"));
-  name_->setPlaceholderText(tr("as this program calls it: server"));
+  name_->setPlaceholderText(tr("what it is called here, for example server"));
   rows_->addRow(tr("Name"), name_);
   connect(name_, &QLineEdit::textEdited, this, &HostForm::edited);
   for (const Setting& setting : host_schema().settings()) {
-    QWidget* field = makeField(setting.name);
+    QWidget* field = makeField(setting);
     field->setToolTip(QString::fromStdString(setting.help));
     field->setAccessibleName(title_of(setting.name));
     fields_[QString::fromStdString(setting.name)] = field;
@@ -43,24 +43,21 @@ HostForm::HostForm(QWidget* parent) : QWidget(parent), rows_(new QFormLayout(thi
   }
 }
 
-QWidget* HostForm::makeField(const std::string& name) {
-  for (const Setting& setting : host_schema().settings()) {
-    if (setting.name != name) continue;
-    if (setting.kind == Setting::Kind::choice) {
-      auto* choice = new QComboBox(this);
-      for (const std::string& each : setting.choices) choice->addItem(QString::fromStdString(each));
-      calm_wheel(choice);
-      connect(choice, &QComboBox::activated, this, &HostForm::edited);
-      return choice;
-    }
-    if (setting.kind == Setting::Kind::integer) {
-      auto* number = new QSpinBox(this);
-      number->setRange(static_cast<int>(setting.minimum), static_cast<int>(setting.maximum));
-      number->setSuffix(tr(" s"));
-      calm_wheel(number);
-      connect(number, &QSpinBox::valueChanged, this, &HostForm::edited);
-      return number;
-    }
+QWidget* HostForm::makeField(const Setting& setting) {
+  if (setting.kind == Setting::Kind::choice) {
+    auto* choice = new QComboBox(this);
+    for (const std::string& each : setting.choices) choice->addItem(QString::fromStdString(each));
+    calm_wheel(choice);
+    connect(choice, &QComboBox::activated, this, &HostForm::edited);
+    return choice;
+  }
+  if (setting.kind == Setting::Kind::integer) {
+    auto* number = new QSpinBox(this);
+    number->setRange(static_cast<int>(setting.minimum), static_cast<int>(setting.maximum));
+    number->setSuffix(tr(" s"));
+    calm_wheel(number);
+    connect(number, &QSpinBox::valueChanged, this, &HostForm::edited);
+    return number;
   }
   auto* line = new QLineEdit(this);
   connect(line, &QLineEdit::textEdited, this, &HostForm::edited);

@@ -5,6 +5,10 @@
 class QLineEdit;
 class QFormLayout;
 
+namespace saccade {
+struct Setting;
+}
+
 namespace saccade::ui {
 
 /// The profile of a host, a field for every setting that it has.
@@ -22,7 +26,7 @@ class HostForm : public QWidget {
   void edited();
 
  private:
-  QWidget* makeField(const std::string& setting);
+  QWidget* makeField(const Setting& setting);
 
   QFormLayout* rows_;
   QLineEdit* name_;

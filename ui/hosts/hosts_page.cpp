@@ -290,14 +290,24 @@ void HostsPage::copy(const QString& bundle) {
 
 void HostsPage::remove() {
   const QString host = current();
+  nlohmann::json profile;
   try {
+    profile = host_schema().write(load_host(host.toStdString()));
     remove_host(host.toStdString());
   } catch (const std::exception& error) {
     return say(QStringLiteral("⚠ ") + QString::fromUtf8(error.what()));
   }
   refresh();
   if (hosts_->count() == 0) beginNew();
-  Q_EMIT session_.noted(tr("%1 is forgotten; its mirrored runs stay.").arg(host));
+  Q_EMIT session_.offered(tr("%1 is forgotten; its mirrored runs stay.").arg(host),
+                          {tr("Undo"), [this, host, profile] {
+                             try {
+                               save_host(host.toStdString(), profile, false);
+                             } catch (const std::exception& error) {
+                               Q_EMIT session_.failed(QString::fromUtf8(error.what()));
+                             }
+                             refresh();
+                           }});
 }
 
 void HostsPage::openRuns() {

@@ -91,7 +91,8 @@ RunsPage::RunsPage(Session& session, QWidget* parent)
     runs_card->addControl(button);
   }
   halves->addWidget(runs_card);
-  halves->addWidget(new Card(tr("Selected"), tr("several runs: what differs"), makeDetails(), halves));
+  selected_ = new Card(tr("Selected"), {}, makeDetails(), halves);
+  halves->addWidget(selected_);
   halves->setStretchFactor(0, 3);
   halves->setStretchFactor(1, 2);
   halves->setChildrenCollapsible(false);
@@ -185,6 +186,7 @@ void RunsPage::updateDetails() {
   }
   const bool one = runs.size() == 1;
   const std::vector<Difference> found = one ? all_settings(*runs.front()) : differences(runs);
+  selected_->setTitle(tr("Selected"), runs.empty() ? QString() : one ? tr("one run: its settings") : tr("several runs: what differs"));
   differs_->setVisible(!found.empty());
   differs_->setAccessibleName(one ? tr("Settings of the selected run") : tr("What differs between the selected runs"));
   differs_->setDifferences(found, one ? QStringList() : heads);

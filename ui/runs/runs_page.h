@@ -7,6 +7,7 @@ class QTreeView;
 
 namespace saccade::ui {
 
+class Card;
 class DifferencesView;
 class Session;
 
@@ -27,6 +28,7 @@ class RunsPage : public QWidget {
   QTreeView* table_;
   QLabel* details_;
   DifferencesView* differs_;
+  Card* selected_ = nullptr;  ///< says what stands below the table
   bool selecting_ = false;
 };
 
