@@ -221,7 +221,14 @@ void ComparePage::resizeEvent(QResizeEvent* event) {
   limitTables();
 }
 
+/// Many runs have many words: so high as they are, but what is compared stays in view.
+void ComparePage::fitWords() {
+  const int most = std::min(10 * fontMetrics().lineSpacing(), height() / 4);
+  words_->setFixedHeight(std::min(verdict_->heightForWidth(std::max(100, words_->viewport()->width())) + 2, most));
+}
+
 void ComparePage::limitTables() {
+  fitWords();
   for (QTableView* view : {equal_view_, end_view_}) static_cast<FittedTable*>(view)->limit(widestTable());
 }
 
@@ -252,10 +259,9 @@ QWidget* ComparePage::makeTables() {
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(equal_card_, 1);
   layout->addWidget(end_card_, 1);
-  auto* words = new PlainScroll(verdict_, tables);  // many runs have many words: what is compared stays in view
-  words->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Maximum);
-  words->setMaximumHeight(8 * fontMetrics().lineSpacing());
-  layout->addWidget(words);
+  words_ = new PlainScroll(verdict_, tables);
+  words_->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+  layout->addWidget(words_);
   return tables;
 }
 
@@ -267,7 +273,7 @@ QTableView* ComparePage::makeTable(ComparisonTable& table, const QString& name) 
   view->setShowGrid(false);
   view->setItemDelegateForColumn(0, new SwatchDelegate(view));
   view->setTextElideMode(Qt::ElideMiddle);
-  view->horizontalHeader()->setMaximumSectionSize(180);
+  view->horizontalHeader()->setMaximumSectionSize(320);
   view->setSelectionBehavior(QAbstractItemView::SelectRows);
   view->setTabKeyNavigation(false);
   view->setWordWrap(false);
@@ -352,6 +358,7 @@ void ComparePage::show(const Made& made) {
   common_->setEnabled(at_loss_.has_value());
   more_seeds_->setEnabled(equal_view_->selectionModel()->hasSelection());
   verdict_->setText(verdict(comparison));
+  fitWords();
 }
 
 }  // namespace saccade::ui

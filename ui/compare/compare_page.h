@@ -9,6 +9,7 @@
 
 class QComboBox;
 class QLabel;
+class QScrollArea;
 class QTableView;
 class QToolButton;
 
@@ -39,6 +40,7 @@ class ComparePage : public QWidget {
   QWidget* makeTables();
   int widestTable() const;
   void limitTables();
+  void fitWords();
   void addCopyButton(Card& card, const ComparisonTable& table);
   void refresh();
   void show(const Made& made);
@@ -61,6 +63,7 @@ class ComparePage : public QWidget {
   ComparisonTable *equal_, *end_;
   QTableView *equal_view_, *end_view_;
   QLabel* verdict_;
+  QScrollArea* words_ = nullptr;  ///< what verdict_ stands in
 };
 
 }  // namespace saccade::ui

@@ -60,6 +60,7 @@ QWidget* HostForm::makeField(const Setting& setting) {
     return number;
   }
   auto* line = new QLineEdit(this);
+  line->setPlaceholderText(QString::fromStdString(setting.help));
   connect(line, &QLineEdit::textEdited, this, &HostForm::edited);
   return line;
 }
@@ -70,7 +71,10 @@ void HostForm::setHost(const QString& name, const nlohmann::json& profile) {
   for (const auto& [key, value] : profile.items()) {
     QWidget* field = fields_.value(QString::fromStdString(key));
     const QSignalBlocker quiet(field);
-    if (auto* line = qobject_cast<QLineEdit*>(field)) line->setText(QString::fromStdString(value.get<std::string>()));
+    if (auto* line = qobject_cast<QLineEdit*>(field)) {
+      line->setText(QString::fromStdString(value.get<std::string>()));
+      line->setCursorPosition(0);  // a long one is read from its beginning
+    }
     if (auto* choice = qobject_cast<QComboBox*>(field)) choice->setCurrentText(QString::fromStdString(value.get<std::string>()));
     if (auto* number = qobject_cast<QSpinBox*>(field)) number->setValue(value.get<int>());
   }
