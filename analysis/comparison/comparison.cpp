@@ -120,13 +120,14 @@ struct Condition {
   const char* pointer;
   bool in_provenance;
   const char* what;
+  const char* so = "";  ///< what that means
 };
 constexpr Condition kConditions[] = {
     {"/corpus_hash", true, "train and test on another corpus"},
-    {"/tokenizer_hash", true, "use another tokenizer, so their losses per token cannot be compared"},
+    {"/tokenizer_hash", true, "use another tokenizer", ", so their losses per token cannot be compared"},
     {"/data/train", false, "train on other domains"},
     {"/data/ood", false, "are tested on other OOD domains"},
-    {"/data/sequence_length", false, "use another sequence length, so other evaluation batches"},
+    {"/data/sequence_length", false, "use another sequence length", ", so other evaluation batches"},
     {"/training/evaluation_tokens", false, "are evaluated on another number of tokens"},
 };
 
@@ -218,7 +219,8 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
     const auto value = [&](const RunInfo& info) {
       return (condition.in_provenance ? info.provenance : info.config).value(pointer, json());
     };
-    warn(warnings, collect([&](const RunInfo& info) { return value(info) != value(first); }), condition.what, runs.front()->name());
+    warn(warnings, collect([&](const RunInfo& info) { return value(info) != value(first); }), condition.what,
+         runs.front()->name() + condition.so);
   }
   warn_of_training(warnings, runs);
   warn_of_look_ahead(warnings, runs);
