@@ -33,6 +33,26 @@ std::vector<int64_t> round_numbers(const fs::path& home) {
   return numbers;
 }
 
+/// Throws DataError for a path that leads out of the home folder.
+fs::path path_inside(const Json& text, const fs::path& file) {
+  const fs::path path = text.get<std::string>();
+  const bool outside = path.empty() || path.is_absolute() || path.string().find('\0') != std::string::npos ||
+                       std::find(path.begin(), path.end(), fs::path("..")) != path.end();
+  if (outside) throw DataError(file.string() + " is damaged: it names a run or a config outside its folder");
+  return path;
+}
+
+JobRound round_of(const Json& object, const std::string& name, const fs::path& file) {
+  JobRound round{name, {}, object.at("cpus"), object.at("gpus")};
+  if (round.cpus < 1 || round.gpus < 0) throw DataError(file.string() + " is damaged: no cores, or fewer GPUs than none");
+  for (const Json& task : object.at("tasks")) {
+    round.tasks.emplace_back();
+    for (const Json& run : task)
+      round.tasks.back().push_back({path_inside(run.at("run"), file), path_inside(run.at("config"), file), run.at("step")});
+  }
+  return round;
+}
+
 }  // namespace
 
 fs::path round_folder(const fs::path& home, const std::string& name) { return home / "slurm" / name; }
@@ -52,14 +72,8 @@ void write_round(const fs::path& home, JobRound& round) {
 }
 
 JobRound read_round(const fs::path& home, const std::string& name) try {
-  const Json object = read_sealed_json(round_folder(home, name) / kFile);
-  JobRound round{name, {}, object.at("cpus"), object.at("gpus")};
-  for (const Json& task : object.at("tasks")) {
-    round.tasks.emplace_back();
-    for (const Json& run : task)
-      round.tasks.back().push_back({run.at("run").get<std::string>(), run.at("config").get<std::string>(), run.at("step")});
-  }
-  return round;
+  const fs::path file = round_folder(home, name) / kFile;
+  return round_of(read_sealed_json(file), name, file);
 } catch (const Json::exception&) {
   throw DataError((round_folder(home, name) / kFile).string() + " is damaged");
 }

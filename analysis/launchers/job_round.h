@@ -23,6 +23,7 @@ struct JobRound {
 std::filesystem::path round_folder(const std::filesystem::path& home, const std::string& name);
 /// Writes its folder under the next free number, which gives the name. Throws DataError.
 void write_round(const std::filesystem::path& home, JobRound& round);
+/// Throws DataError for one that is damaged, or that leads out of the home folder.
 JobRound read_round(const std::filesystem::path& home, const std::string& name);
 /// In the order they were made.
 std::vector<JobRound> read_rounds(const std::filesystem::path& home);

@@ -15,10 +15,15 @@ namespace {
 
 fs::path chosen_file(const fs::path& home) { return home / "slurm" / "cluster.json"; }
 
-/// Null where none is chosen.
+[[noreturn]] void refuse(const fs::path& home) { throw DataError(chosen_file(home).string() + " is damaged"); }
+
+/// Null where none is chosen; else it names one.
 Json read_chosen(const fs::path& home) {
   std::error_code none;
-  return fs::exists(chosen_file(home), none) ? read_sealed_json(chosen_file(home)) : Json();
+  if (!fs::exists(chosen_file(home), none)) return {};
+  Json chosen = read_sealed_json(chosen_file(home));
+  if (!chosen.contains("cluster") || !chosen["cluster"].is_string()) refuse(home);
+  return chosen;
 }
 
 /// The profile as it is today, else as it was when it was chosen: on the nodes there may be none.
@@ -28,21 +33,23 @@ ClusterProfile profile_of(const Json& chosen, const fs::path& home) try {
   ClusterProfile profile =
       fs::exists(cluster_file(name), none) ? load_cluster(name) : cluster_profile_of(chosen.at("profile"), chosen_file(home).string());
   if (chosen.contains("at_a_time")) profile.at_a_time = chosen.at("at_a_time");
+  if (profile.at_a_time < 1) refuse(home);
   return profile;
 } catch (const Json::exception&) {
-  throw DataError(chosen_file(home).string() + " is damaged");
+  refuse(home);
 }
 
 }  // namespace
 
 std::string chosen_launcher(const fs::path& home) {
-  return read_chosen(home).is_null() ? "local" : read_chosen(home).value("cluster", "local");
+  const Json chosen = read_chosen(home);
+  return chosen.is_null() ? "local" : chosen.at("cluster").get<std::string>();
 }
 
 std::unique_ptr<Launcher> launcher_of(const fs::path& home, const fs::path& program) {
   const Json chosen = read_chosen(home);
   if (chosen.is_null()) return std::make_unique<LocalLauncher>(home, program);
-  return std::make_unique<SlurmLauncher>(home, chosen.value("cluster", ""), profile_of(chosen, home), program);
+  return std::make_unique<SlurmLauncher>(home, chosen.at("cluster"), profile_of(chosen, home), program);
 }
 
 void choose_launcher(const fs::path& home, const std::string& name, std::optional<int64_t> at_a_time) {

@@ -22,11 +22,12 @@ namespace {
 
 constexpr const char* kFile = "submission.json";
 constexpr int kTries = 3;
+constexpr size_t kTokenSize = 16;
 
 std::string random_token() {
   std::random_device device;
   std::string token;
-  while (token.size() < 16) token += "0123456789abcdef"[device() % 16];
+  while (token.size() < kTokenSize) token += "0123456789abcdef"[device() % 16];
   return token;
 }
 
@@ -58,14 +59,6 @@ std::vector<std::string> sbatch_command(const SubmissionRequest& request, const 
   command.push_back(request.script.string());
   command.insert(command.end(), request.arguments.begin(), request.arguments.end());
   return command;
-}
-
-/// "4711" or "4711;cluster", as --parsable has it; empty where it is none.
-std::string job_id_in(const std::string& answer) {
-  std::string line = answer.substr(0, answer.find('\n'));
-  line = line.substr(0, line.find(';'));
-  const bool digits = !line.empty() && line.size() < 18 && line.find_first_not_of("0123456789") == std::string::npos;
-  return digits ? line : "";
 }
 
 /// The first job that has the token; the others, which a second try that was not needed made, are cancelled.
@@ -103,15 +96,35 @@ std::string accept(const fs::path& folder, Submission& submission, const std::st
   return job;
 }
 
+[[noreturn]] void refuse(const fs::path& folder) {
+  throw DataError((folder / kFile).string() + " is damaged; see with squeue --me whether its job is there, and remove the file");
+}
+
+bool is_job_id(const std::string& text) {
+  return !text.empty() && text.size() < 18 && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+bool is_token(const std::string& text) {
+  return text.size() == kTokenSize && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
 }  // namespace
+
+std::string job_id_in(const std::string& sbatch_text) {
+  const std::string line = sbatch_text.substr(0, sbatch_text.find_first_of("\n;"));
+  return is_job_id(line) ? line : "";
+}
 
 std::optional<Submission> read_submission(const fs::path& folder) try {
   std::error_code none;
   if (!fs::exists(folder / kFile, none)) return {};
   const Json object = read_sealed_json(folder / kFile);
-  return Submission{object.at("token"), object.at("job_name"), object.at("job"), object.at("command")};
+  const Submission found{object.at("token"), object.at("job_name"), object.at("job"), object.at("command")};
+  // An empty token would be that of every job, and a job that is no number an option of scancel.
+  if (!is_token(found.token) || !(found.job.empty() || is_job_id(found.job))) refuse(folder);
+  return found;
 } catch (const Json::exception&) {
-  throw DataError((folder / kFile).string() + " is damaged; see with squeue --me whether its job is there, and remove the file");
+  refuse(folder);
 }
 
 std::string submit_once(const SubmissionRequest& request, double answer_seconds) {

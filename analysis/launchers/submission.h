@@ -22,7 +22,11 @@ struct Submission {
   std::string job;       ///< its id; empty while it is not known whether sbatch was heard
   std::string command;   ///< as a shell would take it
 };
+/// Nothing where there is none. Throws DataError for one that is damaged.
 std::optional<Submission> read_submission(const std::filesystem::path& folder);
+
+/// The job in what sbatch --parsable says, "4711" or "4711;cluster"; empty where there is none.
+std::string job_id_in(const std::string& sbatch_text);
 
 /// Submits once, however often it is called for a folder and however those calls end: submission.json with a random token is written and
 /// synced before sbatch is started. After any doubt (an earlier call that did not come to its end, a time-out, a failure, an answer that is

@@ -86,7 +86,7 @@ void claim(const fs::path& file, const Json& request, const fs::path& folder) {
   std::error_code none;
   const bool there = fs::exists(folder, none);
   const Json before = there && fs::exists(file, none) ? read_sealed_json(file) : Json();
-  if (there && !(before.is_object() && before.value("token", "") == token))
+  if (there && !(before.is_object() && before.contains("token") && before["token"] == token))
     throw UsageError(folder.string() + " is there already; expected another name");
   write_sealed_json(file, {{"format_version", 1}, {"token", token}, {"asked", utc_now()}});
 }

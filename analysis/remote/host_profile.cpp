@@ -18,7 +18,7 @@ namespace {
 
 using P = HostProfile;
 
-std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string quoted(const std::string& text) { return Json(text.substr(0, 200)).dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -29,7 +29,7 @@ void check(const P& profile) {
   for (const auto& [key, value] : values.items())
     if (value.is_string() && value.get<std::string>().find_first_of(std::string("\n\r\0", 3)) != std::string::npos)
       throw UsageError("/" + key + " is " + value.dump() + "; expected one line");
-  if (!std::regex_match(profile.ssh, std::regex("[^-\\s][^\\s]*")))
+  if (profile.ssh.empty() || profile.ssh.starts_with('-') || profile.ssh.find_first_of(" \t\n\r\f\v") != std::string::npos)
     throw UsageError("/ssh is " + quoted(profile.ssh) + "; expected what ssh calls the machine: an alias of its config, or user@machine");
   if (profile.program.empty()) throw UsageError("/program is empty; expected the command that starts saccade there");
 }

@@ -99,7 +99,7 @@ bool Mirror::keep() {
 
 void Mirror::connected(const Channel& channel) {
   const Json folders = channel.agent().value("folders", Json::array());
-  const std::string served = folders.empty() || !folders[0].is_string() ? "" : folders[0].get<std::string>();
+  const std::string served = folders.is_array() && !folders.empty() && folders[0].is_string() ? folders[0].get<std::string>() : "";
   listing_.clear(), wanted_.clear(), ended_.clear(), unfinished_.clear();
   state_.folder = served, state_.connected = true, state_.problem = "";
   seen_ = 0;

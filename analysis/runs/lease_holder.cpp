@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
@@ -68,9 +69,13 @@ int64_t own_restarts() {
   return count ? std::atoll(count) : 0;
 }
 
-LeaseHolder holder_from(const std::string& text) {
+/// Nothing where the text is no lease of a process: kill(2) takes numbers below 1 for groups of processes, which there always are, and an
+/// empty token is that of nobody.
+std::optional<LeaseHolder> holder_from(const std::string& text) try {
   const nlohmann::json object = nlohmann::json::parse(text);
   LeaseHolder holder;
+  const int64_t process = object.at("process");
+  if (process < 1 || process > std::numeric_limits<int>::max()) return {};
   object.at("process").get_to(holder.process);
   object.at("started").get_to(holder.started);
   object.at("host").get_to(holder.host);
@@ -80,7 +85,9 @@ LeaseHolder holder_from(const std::string& text) {
   object.at("restart").get_to(holder.restart);
   object.at("token").get_to(holder.token);
   object.at("inode").get_to(holder.inode);
-  return holder;
+  return holder.token.empty() ? std::nullopt : std::optional(holder);
+} catch (const nlohmann::json::exception&) {
+  return {};
 }
 
 }  // namespace
@@ -127,12 +134,8 @@ std::optional<FoundLease> find_lease(const std::filesystem::path& file) {
       if (errno == ESTALE && tries < kReopened) continue;
       throw_file_error("read", file);
     }
-    FoundLease found{{}, false, seconds_of(state.st_mtim)};
-    try {
-      found.holder = holder_from(std::string(text.data(), static_cast<size_t>(size)));
-      found.copied = found.holder->inode != state.st_ino;
-    } catch (const nlohmann::json::exception&) {  // found.holder says so
-    }
+    FoundLease found{holder_from(std::string(text.data(), static_cast<size_t>(size))), false, seconds_of(state.st_mtim)};
+    found.copied = found.holder && found.holder->inode != state.st_ino;
     return found;
   }
 }

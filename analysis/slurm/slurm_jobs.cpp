@@ -27,7 +27,8 @@ std::string why_not(const std::string& program, const ProgramAnswer& answer, dou
   return program + " failed: " + (answer.last_line().empty() ? "exit code " + std::to_string(answer.code) : answer.last_line());
 }
 
-/// A line of the format "%F|%K|%T|%r|%j %k".
+constexpr const char* kJobFormat = "--format=%F|%K|%T|%r|%j %k";
+
 SlurmJob job_of(const std::string& line) {
   std::array<std::string, 4> fields;
   size_t at = 0;
@@ -49,13 +50,22 @@ bool SlurmJob::alive() const {
   return std::find(kEnded.begin(), kEnded.end(), state) == kEnded.end();
 }
 
-std::vector<SlurmJob> own_jobs(double seconds) {
-  const ProgramAnswer answer =
-      call_program({"squeue", "--me", "--noheader", "--array", "--states=all", "--format=%F|%K|%T|%r|%j %k"}, seconds);
-  if (!answer.ok()) throw NoAnswer(why_not("squeue", answer, seconds));
+std::vector<SlurmJob> jobs_in(const std::string& squeue_text) {
   std::vector<SlurmJob> jobs;
-  for (const std::string& line : lines_of(answer.out)) jobs.push_back(job_of(line));
+  for (const std::string& line : lines_of(squeue_text)) jobs.push_back(job_of(line));
   return jobs;
+}
+
+std::optional<std::string> accounted_in(const std::string& sacct_text) {
+  for (const std::string& line : lines_of(sacct_text))
+    if (const std::string id = line.substr(0, line.find_first_of("_|.")); is_number(id)) return id;
+  return {};
+}
+
+std::vector<SlurmJob> own_jobs(double seconds) {
+  const ProgramAnswer answer = call_program({"squeue", "--me", "--noheader", "--array", "--states=all", kJobFormat}, seconds);
+  if (!answer.ok()) throw NoAnswer(why_not("squeue", answer, seconds));
+  return jobs_in(answer.out);
 }
 
 std::optional<std::string> accounted_job(const std::string& name, double seconds) {
@@ -63,21 +73,17 @@ std::optional<std::string> accounted_job(const std::string& name, double seconds
       {"sacct", "--noheader", "--parsable2", "--allocations", "--starttime=now-30days", "--name=" + name, "--format=JobID"}, seconds);
   if (answer.timed_out) throw NoAnswer(why_not("sacct", answer, seconds));
   if (!answer.ok()) return {};  // no accounting here
-  for (const std::string& line : lines_of(answer.out))
-    if (const std::string id = line.substr(0, line.find_first_of("_|.")); is_number(id)) return id;
-  return {};
+  return accounted_in(answer.out);
 }
 
 JobLife slurm_job_life(const std::string& job, double seconds) {
   if (!is_number(job.substr(0, job.find('_')))) return JobLife::unknown;
-  const ProgramAnswer answer =
-      call_program({"squeue", "--noheader", "--states=all", "--jobs=" + job, "--format=%F|%K|%T|%r|%j %k"}, seconds);
+  const ProgramAnswer answer = call_program({"squeue", "--noheader", "--states=all", "--jobs=" + job, kJobFormat}, seconds);
   if (answer.err.find("Invalid job id") != std::string::npos && !answer.timed_out) return JobLife::ended;  // forgotten, long ago
   if (!answer.ok()) return JobLife::unknown;
   try {
-    for (const std::string& line : lines_of(answer.out))
-      if (job_of(line).alive()) return JobLife::alive;
-    return JobLife::ended;
+    const std::vector<SlurmJob> jobs = jobs_in(answer.out);
+    return std::any_of(jobs.begin(), jobs.end(), [](const SlurmJob& each) { return each.alive(); }) ? JobLife::alive : JobLife::ended;
   } catch (const NoAnswer&) {
     return JobLife::unknown;
   }

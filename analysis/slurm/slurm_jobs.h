@@ -24,6 +24,11 @@ struct SlurmJob {
   bool alive() const;
 };
 
+/// What squeue says in the format "%F|%K|%T|%r|%j %k", a job a line. Throws NoAnswer for a line that is none.
+std::vector<SlurmJob> jobs_in(const std::string& squeue_text);
+/// The id of the first job that sacct names (--parsable2, JobID first).
+std::optional<std::string> accounted_in(const std::string& sacct_text);
+
 /// All jobs of this user that slurmctld still knows, those that ended a short while ago too (MinJobAge, five minutes as a rule), in one
 /// call: squeue --me. Throws NoAnswer.
 std::vector<SlurmJob> own_jobs(double seconds);

@@ -68,7 +68,7 @@ Json evaluation_of(const StudyView& view, const Ended& ended, int64_t tokens, co
   const fs::path file = folder / (name + "." + wish.split + "." + std::to_string(tokens) + ".json");
   std::error_code none;
   if (fs::exists(file, none))
-    if (Json known = read_sealed_json(file); known.value("step", int64_t{-1}) == ended.step) return known;
+    if (Json known = read_sealed_json(file); known.contains("step") && known["step"] == ended.step) return known;
   if (say) say("evaluating " + name + " on " + std::to_string(tokens) + " tokens of the " + wish.split + " split");
   RunEvaluationOptions options;
   options.split = wish.split == "test" ? Split::test : Split::validation, options.tokens = tokens;

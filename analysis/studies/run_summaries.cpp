@@ -6,14 +6,13 @@
 #include <cmath>
 #include <optional>
 
-#include "analysis/runs/files.h"
 #include "analysis/runs/record_json.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/run_lock.h"
+#include "analysis/runs/sealed_json.h"
 #include "analysis/studies/cells.h"
 #include "kernels/engine/error.h"
 #include "kernels/engine/parallel.h"
-#include "models/config_text.h"
 
 namespace saccade {
 
@@ -22,7 +21,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr int64_t kFormat = 3;
+constexpr int64_t kFormat = 4;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : std::isinf(value) ? Json("Infinity") : Json(); }
 double number_of(const Json& value) { return value.is_number() ? value.get<double>() : value.is_string() ? INFINITY : std::nan(""); }
@@ -156,21 +155,32 @@ std::string stamp_of(const fs::path& run) {
   return std::to_string(state.st_ino) + " " + std::to_string(state.st_mtim.tv_sec) + "." + std::to_string(state.st_mtim.tv_nsec);
 }
 
-/// A cache only: what is not as expected is read anew.
+/// A cache only: what is damaged or not as expected is read anew.
 Json read_index(const fs::path& file) {
   std::error_code none;
   if (!fs::exists(file, none)) return Json::object();
   try {
-    const Json object = parse_json_or_discard(read_text(file));
+    const Json object = read_sealed_json(file);
     return object.at("format_version") == kFormat && object.at("runs").is_object() ? object.at("runs") : Json::object();
   } catch (const std::exception&) {
     return Json::object();
   }
 }
 
+/// Of a run as it was when run.json had this stamp; nothing where the index knows it otherwise or not.
+std::optional<RunSummary> known_summary(const Json& known, const std::string& name, const std::string& stamp) {
+  const auto entry = known.find(name);
+  if (entry == known.end()) return {};
+  try {
+    return entry->at("stamp") == stamp ? std::optional(summary_from(name, *entry)) : std::nullopt;
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
 void write_index(const fs::path& file, const Json& runs) {
   try {
-    replace_text(file, Json{{"format_version", kFormat}, {"runs", runs}}.dump() + "\n");
+    write_sealed_json(file, {{"format_version", kFormat}, {"runs", runs}});
   } catch (const Error&) {  // of a study that may only be read
   }
 }
@@ -232,11 +242,11 @@ std::vector<RunSummary> run_summaries(const fs::path& study, std::vector<std::st
   const fs::path file = study / "index.json";
   const Json known = read_index(file);
   std::vector<Entry> entries = entries_of(study);
-  const auto is_known = [&](const Entry& entry) { return known.contains(entry.name) && known.at(entry.name).at("stamp") == entry.stamp; };
   parallel_for(static_cast<int64_t>(entries.size()), [&](int64_t i) {
     Entry& entry = entries[static_cast<size_t>(i)];
     try {
-      entry.summary = is_known(entry) ? summary_from(entry.name, known.at(entry.name)) : summarize(entry.directory);
+      entry.summary = known_summary(known, entry.name, entry.stamp);
+      if (!entry.summary) entry.summary = summarize(entry.directory);
     } catch (const std::exception& error) {
       entry.problem = error.what();
     }

@@ -104,11 +104,18 @@ int64_t longest_input(const LoadedModel& loaded) {
   }
 }
 
+// What is found: of a request [log-likelihood, whether greedy], of an item what the model wrote.
+bool is_scored_request(const json& found) { return found.is_array() && found.size() == 2 && found[0].is_number() && found[1].is_boolean(); }
+bool is_answer_text(const json& found) {
+  return found.is_object() && found.value("text", json()).is_string() && found.value("tokens", json()).is_number_integer() &&
+         found.value("cut", json()).is_boolean();
+}
+
 /// What an evaluation that was stopped has left: a line with the key, then for each request or item a sealed line with its number and what
 /// was found of it.
 class PartialResults {
  public:
-  PartialResults(fs::path file, const json& key) : file_(std::move(file)) {
+  PartialResults(fs::path file, const json& key, bool (*fits)(const json& found)) : file_(std::move(file)) {
     std::string text;
     try {
       text = read_text(file_);
@@ -125,6 +132,7 @@ class PartialResults {
       const std::string line = text.substr(at, end - at);
       const json found = seal_holds(line) ? parse_json_or_discard(line) : json();
       if (!found.is_object() || !found.contains("found") || !found.contains("number") || !found["number"].is_number_unsigned()) break;
+      if (!fits(found["found"])) break;
       found_[found["number"]] = found["found"];
       at = end + 1;
     }
@@ -149,6 +157,11 @@ class PartialResults {
     }
     const Descriptor to = open_run_file(file_, O_WRONLY | O_APPEND);
     if (!write_all(to.get(), lines)) throw_file_error("write", file_);
+  }
+  /// Whether all the numbers below `all` are there.
+  bool complete(size_t all) const {
+    const auto end = found_.lower_bound(all);
+    return static_cast<size_t>(std::distance(found_.begin(), end)) == all;
   }
   const std::map<size_t, json>& found() const { return found_; }
   void remove() const { remove_run_file(file_); }
@@ -207,7 +220,7 @@ bool score_choices(LoadedModel& loaded, const Task& task, const TaskItems& items
                    if (progress.done) progress.done(static_cast<double>(partial.found().size()) / all);
                    return !stop;
                  });
-  if (partial.found().size() < requests.encoded.size()) return false;
+  if (!partial.complete(requests.encoded.size())) return false;
   for (size_t i = 0; i < items.items.size(); ++i) {
     std::vector<double> own;
     std::vector<bool> greedy;
@@ -234,7 +247,7 @@ bool score_answers(LoadedModel& loaded, const Task& task, const TaskItems& items
         if (progress.done) progress.done(static_cast<double>(partial.found().size()) / static_cast<double>(items.items.size()));
       },
       stop);
-  if (partial.found().size() < items.items.size()) return false;
+  if (!partial.complete(items.items.size())) return false;
   for (size_t i = 0; i < items.items.size(); ++i) {
     const TaskItem& item = items.items[i];
     const json& found = partial.found().at(i);
@@ -361,7 +374,7 @@ TaskResult evaluate_task(const fs::path& directory, const Task& task, const Task
       return known;
     }
   make_run_folder(folder);
-  PartialResults partial(part, key_of(result));
+  PartialResults partial(part, key_of(result), task.kind == Task::Kind::generation ? is_answer_text : is_scored_request);
   if (task.kind == Task::Kind::symbols) {
     SymbolScores scored = score_symbols(loaded, task, samples, progress.done);
     result.scores = std::move(scored.scores), result.answers = std::move(scored.items);

@@ -82,6 +82,9 @@ int show(const Options& options) {
   return 0;
 }
 
+/// What an agent says under a key, which may be anything.
+std::string said(const Json& head, const char* key) { return head.contains(key) ? shown(head.at(key)) : ""; }
+
 std::string joined(const Json& lines, const std::string& none) {
   std::string text;
   for (const Json& line : lines) text += (text.empty() ? "" : "; ") + shown(line);
@@ -102,10 +105,10 @@ int test(const Options& options) {
     const Json value = facts.value(key, Json());
     return value.is_number() ? human_bytes(value.get<double>()) : std::string("unknown");
   };
-  print_result(json, list({{"host", agent.value("host", "") + ", answered in " + number(seconds, 2) + " s"},
-                           {"saccade", agent.value("version", "") + (old.empty() ? "" : "; " + old)},
+  print_result(json, list({{"host", said(agent, "host") + ", answered in " + number(seconds, 2) + " s"},
+                           {"saccade", said(agent, "version") + (old.empty() ? "" : "; " + old)},
                            {"GPU", joined(facts.value("gpus", Json::array()), "none; training runs on the CPU")},
-                           {"processor", facts.value("processor", "") + ", " + shown(facts.value("threads", Json())) + " threads"},
+                           {"processor", said(facts, "processor") + ", " + said(facts, "threads") + " threads"},
                            {"memory", bytes("memory_bytes")},
                            {"runs", folder + ", " + bytes("disk_free_bytes") + " free"},
                            {"Slurm", joined(facts.value("partitions", Json::array()), "none")}}));
@@ -163,7 +166,11 @@ int sync(const Options& options) {
   const double seconds = now() - begin;  // until all runs are listed, with their journals
   while (mirror.fetch_some(*channel)) mirror.note_seen();
   mirror.offline("nobody keeps the mirror; saccade host sync " + options.name + " --watch does");
-  print_result({{"name", options.name}, {"runs", mirror.runs()}, {"mirror", mirror.root().string()}, {"seconds", seconds}, {"bytes", channel->bytes_read()}},
+  print_result({{"name", options.name},
+                {"runs", mirror.runs()},
+                {"mirror", mirror.root().string()},
+                {"seconds", seconds},
+                {"bytes", channel->bytes_read()}},
                std::to_string(mirror.runs()) + " runs of " + options.name + " in " + mirror.root().string() + "; " + std::to_string(news) +
                    " folders looked at, " + human_bytes(static_cast<double>(channel->bytes_read())) + " received");
   return 0;

@@ -75,7 +75,8 @@ std::string new_token() {
 
 int print_begun(const std::string& host, const std::string& name, const Frame& answer) {
   const fs::path here = mirror_folder(host) / name;
-  const std::string there = answer.head.value("directory", name);
+  const Json said = answer.head.value("directory", Json());
+  const std::string there = said.is_string() ? said.get<std::string>() : name;
   print_result({{"directory", here.string()}, {"host", host}, {"there", there}},
                here.string() + ": on " + host + " as " + there + "\nfollow it: saccade host sync " + host + " --watch");
   return 0;

@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <fstream>
 #include <iterator>
 
@@ -7,8 +9,10 @@
 #include "analysis/runs/run_notes.h"
 #include "analysis/runs/sealed_json.h"
 #include "analysis/studies/queue.h"
+#include "analysis/studies/run_summaries.h"
 #include "analysis/studies/study_folder.h"
 #include "analysis/tasks/task_run.h"
+#include "analysis/training/divergence.h"
 #include "models/config/config.h"
 #include "models/corpus/corpus_store.h"
 #include "tests/fuzz/targets.h"
@@ -103,6 +107,34 @@ void study_state(std::string_view bytes) {
           "a study's state is another when it is read again");
 }
 
+/// What a study keeps of its runs, with STAMP where run.json's own belongs: whatever it holds, the run is read.
+void study_index(std::string_view bytes) {
+  static const std::string stamp = [] {
+    const fs::path run = fuzz_folder() / "indexed/runs/first";
+    fs::create_directories(run);
+    RunInfo info;
+    info.directory = run;
+    info.state = RunState::finished;
+    info.config = to_json(resolve_config(nlohmann::json::object(), "fuzz"));
+    info.provenance = nlohmann::json::object();
+    write_run_info(info);
+    struct stat state {};
+    require(::stat((run / "run.json").c_str(), &state) == 0, "a run that was written is not there");
+    return std::to_string(state.st_ino) + " " + std::to_string(state.st_mtim.tv_sec) + "." + std::to_string(state.st_mtim.tv_nsec);
+  }();
+  std::string index(bytes);
+  if (const size_t at = index.find("STAMP"); at != std::string::npos) index.replace(at, 5, stamp);
+  written("indexed/index.json", index);
+  std::vector<std::string> problems;
+  const std::vector<RunSummary> runs = run_summaries(fuzz_folder() / "indexed", &problems);
+  require(runs.size() == 1 && problems.empty() && runs[0].name == "first", "a run is not read since an index is odd");
+}
+
+void diverged(std::string_view bytes) {
+  written("run/diverged-step-7.json", bytes);
+  static_cast<void>(diverged_position(fuzz_folder() / "run", 7));
+}
+
 constexpr const char* kDomain = "prose";
 
 /// A small corpus, made once.
@@ -176,15 +208,9 @@ void token_store(std::string_view bytes) {
 }  // namespace
 
 std::vector<FuzzTarget> stored_targets() {
-  return {{"journal", journal},
-          {"run_json", run_json},
-          {"run_journal", run_journal},
-          {"notes", notes},
-          {"queue", queue},
-          {"task_result", task_result},
-          {"study_state", study_state},
-          {"corpus", corpus},
-          {"token_store", token_store}};
+  return {{"journal", journal},   {"run_json", run_json},       {"run_journal", run_journal}, {"notes", notes},
+          {"queue", queue},       {"task_result", task_result}, {"study_state", study_state}, {"study_index", study_index},
+          {"diverged", diverged}, {"corpus", corpus},           {"token_store", token_store}};
 }
 
 }  // namespace saccade::test

@@ -45,7 +45,8 @@ fs::path written(const std::string& name, std::string_view bytes) {
 const std::vector<FuzzTarget>& fuzz_targets() {
   static const std::vector<FuzzTarget> all = [] {
     std::vector<FuzzTarget> targets = text_targets();
-    for (const auto& more : {stored_targets(), remote_targets(), hdf5_targets()}) targets.insert(targets.end(), more.begin(), more.end());
+    for (const auto& more : {stored_targets(), remote_targets(), cluster_targets(), hdf5_targets()})
+      targets.insert(targets.end(), more.begin(), more.end());
     std::sort(targets.begin(), targets.end(), [](const FuzzTarget& a, const FuzzTarget& b) { return a.name < b.name; });
     return targets;
   }();

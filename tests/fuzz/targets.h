@@ -18,10 +18,11 @@ const std::vector<FuzzTarget>& fuzz_targets();
 void run_target(const FuzzTarget& target, std::string_view bytes);
 
 // For the targets.
-std::vector<FuzzTarget> text_targets();    ///< what people and other programs write
-std::vector<FuzzTarget> stored_targets();  ///< what this program keeps beside runs and corpora
-std::vector<FuzzTarget> remote_targets();  ///< what comes over the channel to a host, and is kept of it
-std::vector<FuzzTarget> hdf5_targets();    ///< checkpoints and captures, whatever their groups hold
+std::vector<FuzzTarget> text_targets();     ///< what people and other programs write
+std::vector<FuzzTarget> stored_targets();   ///< what this program keeps beside runs and corpora
+std::vector<FuzzTarget> remote_targets();   ///< what comes over the channel to a host, and is kept of it
+std::vector<FuzzTarget> cluster_targets();  ///< profiles of hosts and clusters, what Slurm says, and what is kept of jobs and holders
+std::vector<FuzzTarget> hdf5_targets();     ///< checkpoints and captures, whatever their groups hold
 
 /// Ends the program unless `condition` holds.
 void require(bool condition, const char* what);

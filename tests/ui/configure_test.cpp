@@ -386,6 +386,8 @@ class ConfigureTest : public QObject {
     QCOMPARE(*fault_position(text, "/training/warmup_steps is 100; expected at most /training/steps"), text.find("\"steps\""));
     QCOMPARE(*fault_position(text, "/training/warmup_steps is 100"), text.find("\"training\""));
     QVERIFY(!fault_position(text, "the disk is full"));
+    QVERIFY(!fault_position(text, "config:99999999999999999999:1: /nothing"));
+    QCOMPARE(*fault_position(text, "config:99:1: unexpected"), text.size());
 
     const QTemporaryDir folder;
     Session session(folder.path());
@@ -397,6 +399,8 @@ class ConfigureTest : public QObject {
     QCOMPARE(view->faultyLine(), -1);
     view->setPlainText(QStringLiteral("{\n \"training\": {,\n  \"steps\": 400\n }\n}"));
     QCOMPARE(view->faultyLine(), 1);
+    const QString longName(100000, QLatin1Char('a'));
+    view->setPlainText(QStringLiteral("{\n \"%1\": 1,\n \"%1\": 2\n}").arg(longName));  // which the message names as a pointer
   }
 
   void widths_are_solved_for_a_number_of_parameters() {

@@ -1,13 +1,13 @@
 #include "ui/configure/config_draft.h"
 
 #include <algorithm>
-#include <regex>
 #include <set>
 
 #include "models/architectures/registry.h"
 #include "models/architectures/stack.h"
 #include "models/optimizers/registry.h"
 #include "models/schedules/registry.h"
+#include "ui/configure/json_position.h"
 
 namespace saccade::ui {
 namespace {
@@ -214,11 +214,9 @@ int ConfigDraft::changes() const {
 }
 
 std::string pointer_in(const std::string& message, const std::vector<FormField>& fields) {
-  static const std::regex pointer("(/[A-Za-z0-9_]+)+");
-  for (auto match = std::sregex_iterator(message.begin(), message.end(), pointer); match != std::sregex_iterator(); ++match) {
-    for (std::string candidate = match->str(); !candidate.empty(); candidate.erase(candidate.rfind('/')))
+  for (std::string candidate : pointers_in(message))
+    for (; !candidate.empty(); candidate.erase(candidate.rfind('/')))
       if (std::any_of(fields.begin(), fields.end(), [&](const FormField& field) { return field.pointer == candidate; })) return candidate;
-  }
   return {};
 }
 

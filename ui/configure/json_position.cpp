@@ -1,8 +1,9 @@
 #include "ui/configure/json_position.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <regex>
 
 namespace saccade::ui {
 namespace {
@@ -65,23 +66,54 @@ class Walker {
   std::optional<size_t> found_;
 };
 
+constexpr size_t kLongestPointer = 2000;
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
+/// "config:3:7: …"
+struct LineAndColumn {
+  size_t line = 0, column = 0;
+};
+std::optional<LineAndColumn> place_in(const std::string& message) {
+  const size_t colon = message.find_first_of(":/");
+  if (colon == 0 || colon == std::string::npos || message[colon] != ':') return {};
+  LineAndColumn place;
+  const char *at = message.data() + colon, *const end = message.data() + message.size();
+  for (size_t* number : {&place.line, &place.column}) {
+    const auto [behind, error] = std::from_chars(at + 1, end, *number);
+    if (error != std::errc() || behind == end || *behind != ':') return {};
+    at = behind;
+  }
+  return place;
+}
+
 }  // namespace
+
+std::vector<std::string> pointers_in(const std::string& message) {
+  std::vector<std::string> pointers;
+  for (size_t begin = message.find('/'), end = 0; begin != std::string::npos; begin = message.find('/', std::max(end, begin + 1))) {
+    end = begin;
+    while (end + 1 < message.size() && message[end] == '/' && is_letter(message[end + 1]))
+      for (++end; end < message.size() && is_letter(message[end]);) ++end;
+    if (end > begin && end - begin <= kLongestPointer) pointers.push_back(message.substr(begin, end - begin));
+  }
+  return pointers;
+}
 
 std::optional<size_t> json_position(const std::string& text, const std::string& pointer) { return Walker(text, pointer).find(); }
 
 std::optional<size_t> fault_position(const std::string& text, const std::string& message) {
-  static const std::regex place("^[^:/]+:([0-9]+):([0-9]+):"), pointer("(/[A-Za-z0-9_]+)+");
-  if (std::smatch match; std::regex_search(message, match, place)) {
+  if (const auto place = place_in(message)) {
     size_t at = 0;
-    for (int line = std::stoi(match[1]); line > 1 && at < text.size(); --line) at = std::min(text.find('\n', at), text.size() - 1) + 1;
-    return std::min(text.size(), at + static_cast<size_t>(std::max(1, std::stoi(match[2])) - 1));
+    for (size_t line = place->line; line > 1 && at < text.size(); --line) at = std::min(text.find('\n', at), text.size() - 1) + 1;
+    return std::min(text.size(), at + std::max<size_t>(1, place->column) - 1);
   }
-  const std::sregex_iterator first(message.begin(), message.end(), pointer), end;
-  for (auto match = first; match != end; ++match)
-    if (const auto found = json_position(text, match->str())) return found;
-  for (auto match = first; match != end; ++match)
-    for (std::string candidate = match->str(); !candidate.empty(); candidate.erase(candidate.rfind('/')))
-      if (const auto found = json_position(text, candidate)) return found;
+  const std::vector<std::string> pointers = pointers_in(message);
+  for (const std::string& pointer : pointers)
+    if (const auto found = json_position(text, pointer)) return found;
+  for (std::string pointer : pointers)
+    for (; !pointer.empty(); pointer.erase(pointer.rfind('/')))
+      if (const auto found = json_position(text, pointer)) return found;
   return {};
 }
 

@@ -1,8 +1,12 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace saccade::ui {
+
+/// What may be pointers ("/training/steps") in a message, in their order; longer than 2000 bytes none is.
+std::vector<std::string> pointers_in(const std::string& message);
 
 /// Where in well-formed JSON text the value of a pointer ("/training/steps") begins, or its key where it is a member; nothing where there
 /// is none.
