@@ -26,6 +26,12 @@ struct Entry {
 };
 }  // namespace
 
+QString trunk_in(const QString& directory) {
+  static const QString folder = QStringLiteral("/branches");
+  const QStringView parent = QStringView(directory).left(std::max<qsizetype>(directory.lastIndexOf(QLatin1Char('/')), 0));
+  return parent.endsWith(folder) ? parent.chopped(folder.size()).toString() : QString();
+}
+
 struct RunList::Impl {
   RunList* list;
   QString folder;
@@ -291,12 +297,16 @@ void RunList::setBaseline(const QString& directory) {
 void RunList::showOnly(const QStringList& directories) {
   const QSet<QString> wanted(directories.begin(), directories.end());
   for (const Entry& entry : impl_->entries)
-    if (entry.run && impl_->selection.passes(*entry.run)) impl_->selection.setShown(entry.directory, wanted.contains(entry.directory));
+    if (entry.run && impl_->selection.passes(*entry.run))
+      impl_->selection.setShown(entry.directory, wanted.contains(entry.directory) || wanted.contains(trunk_in(entry.directory)));
   impl_->select();
 }
 
 void RunList::setShown(const QStringList& directories, bool shown) {
+  const QSet<QString> these(directories.begin(), directories.end());
   for (const QString& directory : directories) impl_->selection.setShown(directory, shown);
+  for (const Entry& entry : impl_->entries)
+    if (these.contains(trunk_in(entry.directory))) impl_->selection.setShown(entry.directory, shown);
   impl_->select();
 }
 

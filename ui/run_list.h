@@ -10,6 +10,9 @@
 
 namespace saccade::ui {
 
+/// Directory of the run that a cooldown branch ("RUN/branches/step-N") belongs to; empty of what is none.
+QString trunk_in(const QString& directory);
+
 /// The runs of one folder, followed from their journals, and the one selection among them (RunSelection). All reading is done in worker
 /// threads: first outlines of all, then the curves of those that are shown. A timer collects changes, 5 a second at most.
 class RunList : public QAbstractListModel {
@@ -53,8 +56,9 @@ class RunList : public QAbstractListModel {
   void setHidden(const QStringList& directories);
   void setOpened(const QString& key, bool opened);  ///< of a group
   void setBaseline(const QString& directory);
-  void showOnly(const QStringList& directories);  ///< of those that pass the filter
-  void setShown(const QStringList& directories, bool shown);
+  /// Of those that pass the filter; cooldown branches come and go with their runs.
+  void showOnly(const QStringList& directories);
+  void setShown(const QStringList& directories, bool shown);  ///< likewise
   /// Writes them beside the run, where every window finds them. Throws DataError.
   void setNotes(const QString& directory, const RunNotes& notes);
   /// What every page shows; of the last changed().

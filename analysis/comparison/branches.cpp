@@ -26,6 +26,12 @@ fs::path trunk_of(const fs::path& directory) {
   return branches.filename() == "branches" ? branches.parent_path() : fs::path();
 }
 
+std::string branch_words(const fs::path& directory) {
+  std::string words = directory.filename().string();
+  std::replace(words.begin(), words.end(), '-', ' ');
+  return "cooldown from " + words;
+}
+
 TrunksAndBranches::TrunksAndBranches(const std::vector<const Run*>& runs) {
   std::unordered_map<std::string, const Run*> by_folder;
   for (const Run* run : runs) by_folder[run->info().directory.string()] = run;

@@ -7,6 +7,8 @@ namespace saccade {
 
 /// The folder of the run whose cooldown branch this is ("RUN/branches/step-N"); empty of a run that is none.
 std::filesystem::path trunk_of(const std::filesystem::path& directory);
+/// "cooldown from step 200", by the folder of a branch.
+std::string branch_words(const std::filesystem::path& directory);
 
 /// Runs, each with its cooldown branches: a branch is a way to an end of its run, not an experiment of its own.
 class TrunksAndBranches {

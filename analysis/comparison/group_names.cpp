@@ -73,13 +73,6 @@ std::map<size_t, size_t> trunks_of(const std::vector<RunGroup>& groups) {
   return trunks;
 }
 
-/// "cooldown from step 200", by its folder's name.
-std::string branch_words(const Run& branch) {
-  std::string words = branch.info().directory.filename().string();
-  std::replace(words.begin(), words.end(), '-', ' ');
-  return "cooldown from " + words;
-}
-
 }  // namespace
 
 std::string plain_text(const json& value) {
@@ -123,7 +116,7 @@ std::vector<std::string> group_names(const std::vector<RunGroup>& groups, const 
     }
   }
   for (const auto& [branch, trunk] : trunks) {
-    names[branch] = names[trunk] + ", " + branch_words(*groups[branch].seeds.front());
+    names[branch] = names[trunk] + ", " + branch_words(groups[branch].seeds.front()->info().directory);
     for (const auto& [other, same] : trunks)
       if (other < branch && names[other] == names[branch]) {  // of two runs of one name
         names[branch] += " (" + trunk_of(groups[branch].seeds.front()->info().directory).filename().string() + ")";

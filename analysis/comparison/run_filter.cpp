@@ -43,21 +43,20 @@ void collect(const json& config, const std::string& name, std::vector<const json
   }
 }
 
-double last_of(const Run& run, const char* series) {
-  const Series* found = run.find(series);
+double last_of(const Run* run, const char* series) {
+  const Series* found = run ? run->find(series) : nullptr;
   return found && !found->value.empty() ? found->value.back() : std::nan("");
 }
 
 /// What is no setting, but is asked for like one.
-std::optional<double> measured(const Run& run, const std::string& name) {
-  const RunInfo& info = run.info();
+std::optional<double> measured(const RunInfo& info, const Run* run, const std::string& name) {
   if (name == "seed") return static_cast<double>(info.seed);
   if (name == "step") return static_cast<double>(info.step);
   if (name == "steps") return static_cast<double>(info.steps);
   if (name == "parameters") return static_cast<double>(info.parameters);
   if (name == "loss") return last_of(run, "validation/loss");
   if (name == "ood") return last_of(run, "ood/loss");
-  if (name == "tokens_per_second") return run.tokens_per_second();
+  if (name == "tokens_per_second") return run ? run->tokens_per_second() : std::nan("");
   return {};
 }
 
@@ -86,18 +85,20 @@ RunFilter::Term RunFilter::parse(const std::string& word) {
   return term;
 }
 
-bool RunFilter::holds(const Term& term, const Run& run) {
-  const RunInfo& info = run.info();
+bool RunFilter::holds(const Term& term, const Asked& asked) {
+  static const RunNotes none;
+  const RunInfo& info = asked.info;
+  const RunNotes& notes = asked.run ? asked.run->notes() : none;
   if (term.kind == Kind::word) {
     const std::string words = info.title + " " + info.name + " " + info.directory.filename().string() + " seed " +
-                              std::to_string(info.seed) + " " + to_string(info.state) + (info.state == RunState::finished ? " done" : "") +
-                              (run.notes().starred ? " starred" : "") + " " + tags_text(run.notes().tags) + " " + run.notes().note;
+                              std::to_string(info.seed) + " " + asked.state + (asked.state == "finished" ? " done" : "") +
+                              (notes.starred ? " starred" : "") + " " + tags_text(notes.tags) + " " + notes.note;
     return lower(words).find(term.text) != std::string::npos;
   }
   const auto told = [&](const std::string& text) { return lower(text).find(lower(term.text)) != std::string::npos; };
-  if (term.name == "tag") return std::any_of(run.notes().tags.begin(), run.notes().tags.end(), told);
-  if (term.name == "note") return told(run.notes().note);
-  if (term.name == "state") return std::string(to_string(info.state)).find(lower(term.text)) != std::string::npos;
+  if (term.name == "tag") return std::any_of(notes.tags.begin(), notes.tags.end(), told);
+  if (term.name == "note") return told(notes.note);
+  if (term.name == "state") return asked.state.find(lower(term.text)) != std::string::npos;
   const auto compares = [&](double value) {
     switch (term.kind) {
       case Kind::above: return value > term.low;
@@ -110,7 +111,7 @@ bool RunFilter::holds(const Term& term, const Run& run) {
   };
   // "ood" is a loss where it is compared and a setting where it is named: "ood<4", "ood:python"
   const bool named = term.kind == Kind::is && !number_in(term.text);
-  if (const auto value = named ? std::nullopt : measured(run, term.name)) return compares(*value);
+  if (const auto value = named ? std::nullopt : measured(info, asked.run, term.name)) return compares(*value);
   std::vector<const json*> values;
   collect(info.config, term.name, values);
   return std::any_of(values.begin(), values.end(), [&](const json* value) {
@@ -119,8 +120,12 @@ bool RunFilter::holds(const Term& term, const Run& run) {
   });
 }
 
-bool RunFilter::passes(const Run& run) const {
-  return std::all_of(terms_.begin(), terms_.end(), [&](const Term& term) { return holds(term, run); });
+bool RunFilter::passes(const Asked& asked) const {
+  return std::all_of(terms_.begin(), terms_.end(), [&](const Term& term) { return holds(term, asked); });
 }
+
+bool RunFilter::passes(const Run& run) const { return passes(Asked{run.info(), &run, to_string(run.info().state)}); }
+
+bool RunFilter::passes_queued(const RunInfo& info) const { return passes(Asked{info, nullptr, "queued"}); }
 
 }  // namespace saccade

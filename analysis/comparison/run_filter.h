@@ -16,6 +16,8 @@ class RunFilter {
   explicit RunFilter(const std::string& text);
 
   bool passes(const Run& run) const;
+  /// One that has not begun: nothing of it is measured, and its state reads "queued".
+  bool passes_queued(const RunInfo& info) const;
   bool empty() const { return terms_.empty(); }
 
  private:
@@ -25,8 +27,15 @@ class RunFilter {
     std::string name, text;
     double low = 0, high = 0;
   };
+  /// What terms are held to.
+  struct Asked {
+    const RunInfo& info;
+    const Run* run;  ///< null: not begun
+    std::string state;
+  };
   static Term parse(const std::string& word);
-  static bool holds(const Term& term, const Run& run);
+  static bool holds(const Term& term, const Asked& asked);
+  bool passes(const Asked& asked) const;
 
   std::vector<Term> terms_;
 };

@@ -35,6 +35,13 @@ class RunFilterTest : public QObject {
     QCOMPARE(RunFilter(filter.toStdString()).passes(*run_), passes);
   }
 
+  /// What waits is found by its config and as queued; nothing of it is measured or noted.
+  void what_waits_is_found_too() {
+    const auto passes = [&](const char* text) { return RunFilter(text).passes_queued(run_->info()); };
+    for (const char* yes : {"", "queued", "state:queued", "mixer:top1", "width>63", "seed:2", "chunk queued"}) QVERIFY2(passes(yes), yes);
+    for (const char* no : {"done", "state:finished", "loss<3", "starred", "tag:paper", "avey"}) QVERIFY2(!passes(no), no);
+  }
+
  private:
   QTemporaryDir folder_;
   std::unique_ptr<Run> run_;

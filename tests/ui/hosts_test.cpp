@@ -8,6 +8,7 @@
 
 #include "analysis/remote/mirror.h"
 #include "tests/app/program.h"
+#include "ui/hosts/hosts_now.h"
 #include "ui/hosts/hosts_page.h"
 #include "ui/mirror_keeper.h"
 #include "ui/run_actions.h"
@@ -97,6 +98,52 @@ class HostsTest : public QObject {
     QTest::mouseClick(push(page, QStringLiteral("Remove")), Qt::LeftButton);
     QCOMPARE(list->count(), 0);
     QVERIFY(host_names().empty());
+  }
+
+  /// What another window or the command line writes is seen.
+  void what_is_written_elsewhere_is_seen() {
+    save_host("early", {{"ssh", "alias"}}, false);
+    Session session(program_.path("runs"));
+    HostsPage page(session, nullptr);
+    page.show();
+    auto* list = child<QListWidget>(page, QStringLiteral("Hosts"));
+    auto* alias = child<QLineEdit>(page, QStringLiteral("ssh alias"));
+    QTRY_COMPARE(list->count(), 1);
+    QTRY_COMPARE(alias->text(), QStringLiteral("alias"));
+    save_host("early", {{"ssh", "other"}}, true);
+    QTRY_COMPARE_WITH_TIMEOUT(alias->text(), QStringLiteral("other"), 10000);
+    save_host("late", {{"ssh", "alias"}}, false);
+    QTRY_COMPARE_WITH_TIMEOUT(list->count(), 2, 10000);
+    QTest::keyClicks(alias, QStringLiteral("2"));
+    QTest::qWait(1500);
+    QCOMPARE(alias->text(), QStringLiteral("other2"));  // what is being written stays
+  }
+
+  /// However long the files of hosts take to read, the page is not held up: no turn of the event loop takes half as long.
+  void files_are_read_beside_the_event_loop() {
+    QDir().mkpath(program_.path("config/hosts"));
+    for (int i = 0; i < 800; ++i)
+      program_.write(QStringLiteral("config/hosts/host%1.json").arg(i, 3, 10, QLatin1Char('0')), R"({"ssh": "alias"})");
+    QElapsedTimer clock;
+    clock.start();
+    QCOMPARE(read_hosts().size(), size_t{800});
+    const qint64 reading = clock.elapsed();
+    Session session(program_.path("runs"));
+    HostsPage page(session, nullptr);
+    page.show();
+    auto* list = child<QListWidget>(page, QStringLiteral("Hosts"));
+    QTRY_COMPARE_WITH_TIMEOUT(list->count(), 800, 60000);
+    qint64 longest = 0;
+    for (clock.start(); clock.elapsed() < 3 * reading + 2500;) {  // two looks and more
+      QElapsedTimer turn;
+      turn.start();
+      QCoreApplication::processEvents();
+      longest = std::max(longest, turn.elapsed());
+      QThread::msleep(1);
+    }
+    QVERIFY(QDir(program_.path("config/hosts")).removeRecursively());
+    qInfo("800 hosts: read in %lld ms, longest turn %lld ms", static_cast<long long>(reading), static_cast<long long>(longest));
+    QVERIFY2(longest < reading / 2, qPrintable(QStringLiteral("%1 of %2 ms").arg(longest).arg(reading)));
   }
 
   /// A run of a host, as if it were of this machine: it is begun there, seen at work, stopped, and stays when the connection is gone.

@@ -145,12 +145,8 @@ QWidget* FiguresPage::makeLeft() {
   auto* inner = new QWidget(this);
   auto* column = new QVBoxLayout(inner);
   column->setContentsMargins(0, 0, 0, 0);
-  begin_ = new QToolButton(inner);
-  begin_->setText(tr("New figure"));
-  begin_->setAccessibleName(tr("Begin the first figure"));
-  begin_->setPopupMode(QToolButton::InstantPopup);
   column->addWidget(preview_, 1);
-  column->addWidget(begin_, 0, Qt::AlignHCenter);
+  column->addWidget(makeNone(inner), 1);
   column->addWidget(text_, 1);
   column->addWidget(caption_);
   preview_card_ = new Card(tr("Figure"), {}, inner, this);
@@ -161,6 +157,26 @@ QWidget* FiguresPage::makeLeft() {
     preview_card_->addControl(button);
   }
   return preview_card_;
+}
+
+/// What stands where there is no figure: the sentence, and right below it the way to one.
+QWidget* FiguresPage::makeNone(QWidget* parent) {
+  none_ = new QWidget(parent);
+  none_text_ = new QLabel(none_);
+  none_text_->setWordWrap(true);
+  none_text_->setAlignment(Qt::AlignHCenter);
+  none_text_->setForegroundRole(QPalette::PlaceholderText);
+  begin_ = new QToolButton(none_);
+  begin_->setText(tr("New figure"));
+  begin_->setAccessibleName(tr("Begin the first figure"));
+  begin_->setPopupMode(QToolButton::InstantPopup);
+  auto* column = new QVBoxLayout(none_);
+  column->addStretch();
+  column->addWidget(none_text_);
+  column->addSpacing(8);
+  column->addWidget(begin_, 0, Qt::AlignHCenter);
+  column->addStretch();
+  return none_;
 }
 
 QWidget* FiguresPage::makeRight() {
@@ -258,17 +274,17 @@ void FiguresPage::choose(const QString& name) {
   const auto found = std::find_if(recipes_.begin(), recipes_.end(), [&](const FigureRecipe& r) { return r.name == name.toStdString(); });
   const bool any = found != recipes_.end();
   form_card_->setVisible(any);
-  begin_->setVisible(!any);
+  none_->setVisible(!any);
+  preview_->setVisible(any);
   for (QAction* action : {duplicate_, remove_, export_, export_all_}) action->setEnabled(any);
   undo_->setEnabled(removed_.has_value());
   if (!any) {
     caption_->clear();
     text_->hide();
-    preview_->show();
     preview_card_->setTitle(tr("Figure"), {});
-    return preview_->setPicture({}, tr("No figure is kept in %1 yet. “New figure” begins one of the runs in the list, or takes one of the "
-                                       "figures of the two papers that come with the program.")
-                                        .arg(folder()));
+    return none_text_->setText(tr("No figure is kept in %1 yet. “New figure” begins one of the runs in the list, or takes one of the "
+                                  "figures of the two papers that come with the program.")
+                                   .arg(folder()));
   }
   session_.place().set("figures/selected", name);
   form_->setRecipe(*found);

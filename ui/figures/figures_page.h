@@ -36,6 +36,7 @@ class FiguresPage : public QWidget {
   };
   void makeActions();
   QWidget* makeLeft();
+  QWidget* makeNone(QWidget* parent);
   QWidget* makeRight();
   void addShipped(QMenu& menu);
   void readRecipes();  ///< of the open folder
@@ -66,7 +67,9 @@ class FiguresPage : public QWidget {
   RecipeForm* form_;
   Card *preview_card_, *form_card_;
   Preview* preview_;
-  QToolButton* begin_;  ///< where there is no figure yet
+  QWidget* none_;  ///< where there is no figure yet
+  QLabel* none_text_;
+  QToolButton* begin_;
   QLabel* caption_;
   QPlainTextEdit* text_;
 };

@@ -1,6 +1,5 @@
 #include "ui/hosts/hosts_page.h"
 
-#include <QDateTime>
 #include <QFileDialog>
 #include <QHBoxLayout>
 #include <QJsonArray>
@@ -10,6 +9,8 @@
 #include <QPushButton>
 #include <QScrollArea>
 #include <QSplitter>
+#include <algorithm>
+#include <utility>
 
 #include "analysis/remote/mirror.h"
 #include "ui/charts/figure_view.h"
@@ -28,18 +29,6 @@ const RegisterPage entry{{QStringLiteral("hosts"), HostsPage::tr("Hosts"), QStri
 
 constexpr int kBetweenLooks = 1000;  // ms
 
-/// "connected", "offline, as of 14:05"
-QString state_text(const std::string& host) try {
-  const std::optional<MirrorState> mirror = read_mirror(mirror_folder(host));
-  if (!mirror || mirror->seen.empty())
-    return mirror && !mirror->problem.empty() ? HostsPage::tr("not reached") : HostsPage::tr("not connected yet");
-  if (mirror->connected) return HostsPage::tr("connected");
-  const QDateTime seen = QDateTime::fromString(QString::fromStdString(mirror->seen), Qt::ISODate).toLocalTime();
-  return HostsPage::tr("offline, as of %1").arg(seen.toString(QStringLiteral("d MMM HH:mm")));
-} catch (const std::exception& error) {
-  return QString::fromUtf8(error.what());
-}
-
 QString lines_of(const QJsonValue& value, const QString& none) {
   QStringList lines;
   for (const QJsonValue& line : value.toArray()) lines << line.toString();
@@ -51,6 +40,7 @@ QString lines_of(const QJsonValue& value, const QString& none) {
 HostsPage::HostsPage(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
+      job_(this, [this](Read read) { take(std::move(read)); }),
       hosts_(new QListWidget(this)),
       form_(new HostForm(this)),
       state_(new QLabel(this)),
@@ -71,7 +61,7 @@ HostsPage::HostsPage(Session& session, QWidget* parent)
   row->setContentsMargins(8, 8, 8, 8);
   row->addWidget(sides);
   timer_.setInterval(kBetweenLooks);
-  connect(&timer_, &QTimer::timeout, this, &HostsPage::refresh);
+  connect(&timer_, &QTimer::timeout, this, [this] { refresh(false); });
   connect(hosts_, &QListWidget::currentRowChanged, this, &HostsPage::showHost);
   connect(form_, &HostForm::edited, this, [this] { edited_ = true, enableButtons(); });
   connect(add_, &QPushButton::clicked, this, &HostsPage::beginNew);
@@ -80,8 +70,8 @@ HostsPage::HostsPage(Session& session, QWidget* parent)
   connect(copy_, &QPushButton::clicked, this, &HostsPage::chooseBundle);
   connect(open_, &QPushButton::clicked, this, &HostsPage::openRuns);
   connect(remove_, &QPushButton::clicked, this, &HostsPage::remove);
-  refresh();
-  hosts_->count() == 0 ? beginNew() : hosts_->setCurrentRow(0);
+  beginNew();
+  refresh(true);
 }
 
 QWidget* HostsPage::makeList() {
@@ -138,7 +128,7 @@ QWidget* HostsPage::makeProfile() {
 
 void HostsPage::showEvent(QShowEvent* event) {
   QWidget::showEvent(event);
-  refresh();
+  refresh(true);
   timer_.start();
 }
 
@@ -149,48 +139,64 @@ void HostsPage::hideEvent(QHideEvent* event) {
 
 QString HostsPage::current() const { return hosts_->currentItem() ? hosts_->currentItem()->data(Qt::UserRole).toString() : QString(); }
 
-void HostsPage::refresh() {
-  QStringList names;
-  for (const std::string& name : host_names()) names << QString::fromStdString(name);
+void HostsPage::refresh(bool urgent) {
+  job_.ask([writes = writes_] { return Read{read_hosts(), writes}; }, urgent);
+}
+
+void HostsPage::take(Read read) {
+  if (read.writes != writes_) return refresh(true);  // it was read before that was written which is shown
+  hosts_now_ = std::move(read.hosts);
+  const bool first = !std::exchange(read_, true);
+  showHosts();
+  if (first && !edited_ && current().isEmpty() && hosts_->count() > 0) hosts_->setCurrentRow(0);
+  const HostNow* host = now(current());
+  if (host && !edited_ && host->problem.isEmpty() && host->profile != in_form_) setForm(*host);  // it was written elsewhere
+}
+
+void HostsPage::setForm(const HostNow& host) {
+  in_form_ = host.profile;
+  form_->setHost(host.name, host.profile);
+}
+
+void HostsPage::showHosts() {
   for (int row = hosts_->count() - 1; row >= 0; --row)
-    if (!names.contains(hosts_->item(row)->data(Qt::UserRole).toString())) delete hosts_->takeItem(row);
-  for (int row = 0; row < names.size(); ++row) {
-    if (row >= hosts_->count() || hosts_->item(row)->data(Qt::UserRole).toString() != names[row]) {
+    if (!now(hosts_->item(row)->data(Qt::UserRole).toString())) delete hosts_->takeItem(row);
+  for (int row = 0; row < static_cast<int>(hosts_now_.size()); ++row) {
+    const HostNow& host = hosts_now_[static_cast<size_t>(row)];
+    if (row >= hosts_->count() || hosts_->item(row)->data(Qt::UserRole).toString() != host.name) {
       auto* item = new QListWidgetItem;
-      item->setData(Qt::UserRole, names[row]);
+      item->setData(Qt::UserRole, host.name);
       hosts_->insertItem(row, item);
     }
-    const QString text = names[row] + QStringLiteral("\n") + state_text(names[row].toStdString());
+    const QString text = host.name + QStringLiteral("\n") + host.state;
     if (hosts_->item(row)->text() != text) hosts_->item(row)->setText(text);
   }
   showState();
 }
 
+const HostNow* HostsPage::now(const QString& name) const {
+  for (const HostNow& host : hosts_now_)
+    if (host.name == name) return &host;
+  return nullptr;
+}
+
 void HostsPage::showHost() {
   edited_ = false;
   facts_->clear();
-  if (current().isEmpty()) return showState();
-  try {
-    form_->setHost(current(), host_schema().write(load_host(current().toStdString())));
-  } catch (const std::exception& error) {
-    say(QStringLiteral("⚠ ") + QString::fromUtf8(error.what()));
+  if (const HostNow* host = now(current())) {
+    if (host->problem.isEmpty())
+      setForm(*host);
+    else
+      say(QStringLiteral("⚠ ") + host->problem);
   }
   showState();
 }
 
 void HostsPage::showState() {
   enableButtons();
-  if (current().isEmpty())
-    return state_->setText(tr("A machine that ssh reaches. Name it, and say how ssh calls it: an alias of its config, or user@machine."));
-  QString text = state_text(current().toStdString());
-  try {
-    if (const auto mirror = read_mirror(mirror_folder(current().toStdString()))) {
-      if (!mirror->folder.empty()) text += tr(" · serves %1").arg(QString::fromStdString(mirror->folder));
-      if (!mirror->connected && !mirror->problem.empty()) text += QStringLiteral("\n") + QString::fromStdString(mirror->problem);
-      text += tr("\nmirrored in %1").arg(QString::fromStdString(mirror->root.string()));
-    }
-  } catch (const std::exception&) {  // state_text() told it
-  }
+  const HostNow* host = now(current());
+  const QString text = host ? host->state + host->details
+                            : tr("A machine that ssh reaches. Name it, and say how ssh calls it: an alias of its config, or user@machine.");
   if (state_->text() != text) state_->setText(text);
 }
 
@@ -199,8 +205,8 @@ void HostsPage::enableButtons() {
   save_->setEnabled(edited_ && !form_->name().isEmpty());
   test_->setEnabled(there && !edited_ && !busy);
   copy_->setEnabled(there && !edited_ && !busy);
-  std::error_code none;
-  open_->setEnabled(there && std::filesystem::exists(mirror_folder(current().toStdString()), none));
+  const HostNow* host = now(current());
+  open_->setEnabled(host && host->mirrored);
   remove_->setEnabled(there && !busy);
 }
 
@@ -220,11 +226,24 @@ void HostsPage::save() {
     return say(QStringLiteral("⚠ ") + QString::fromUtf8(error.what()));
   }
   edited_ = false;
-  refresh();
+  put({name, tr("not connected yet"), {}, form_->profile()});
   for (int row = 0; row < hosts_->count(); ++row)
     if (hosts_->item(row)->data(Qt::UserRole).toString() == name) hosts_->setCurrentRow(row);
   say(tr("Saved. The window connects to %1 by itself; Test tells what is there.").arg(name));
   enableButtons();
+}
+
+/// It was written; what else is known of it is read.
+void HostsPage::put(HostNow host) {
+  ++writes_;
+  const auto place = std::lower_bound(hosts_now_.begin(), hosts_now_.end(), host.name,
+                                      [](const HostNow& each, const QString& name) { return each.name < name; });
+  if (place != hosts_now_.end() && place->name == host.name)
+    place->profile = host.profile, place->problem.clear();
+  else
+    hosts_now_.insert(place, std::move(host));
+  showHosts();
+  refresh(true);
 }
 
 void HostsPage::say(const QString& text) { facts_->setText(text); }
@@ -277,7 +296,7 @@ void HostsPage::copy(const QString& bundle) {
       [this, host](const ProgramCall::Answer& answer) {
         call_ = nullptr;
         if (current() != host) return enableButtons();
-        if (answer.ok) showHost();
+        if (answer.ok) refresh(true);
         const QJsonObject told = QJsonDocument::fromJson(answer.output).object();
         say(answer.ok ? tr("%1 has %2, which needs glibc %3 or newer.")
                             .arg(host, told[QStringLiteral("version")].toString(), told[QStringLiteral("glibc")].toString())
@@ -290,23 +309,26 @@ void HostsPage::copy(const QString& bundle) {
 
 void HostsPage::remove() {
   const QString host = current();
-  nlohmann::json profile;
+  const HostNow* known = now(host);
+  const nlohmann::json profile = known ? known->profile : nlohmann::json();
   try {
-    profile = host_schema().write(load_host(host.toStdString()));
     remove_host(host.toStdString());
   } catch (const std::exception& error) {
     return say(QStringLiteral("⚠ ") + QString::fromUtf8(error.what()));
   }
-  refresh();
+  ++writes_;
+  std::erase_if(hosts_now_, [&](const HostNow& each) { return each.name == host; });
+  showHosts();
+  refresh(true);
   if (hosts_->count() == 0) beginNew();
   Q_EMIT session_.offered(tr("%1 is forgotten; its mirrored runs stay.").arg(host),
                           {tr("Undo"), [this, host, profile] {
                              try {
                                save_host(host.toStdString(), profile, false);
+                               put({host, tr("not connected yet"), {}, profile});
                              } catch (const std::exception& error) {
                                Q_EMIT session_.failed(QString::fromUtf8(error.what()));
                              }
-                             refresh();
                            }});
 }
 

@@ -4,6 +4,9 @@
 #include <QTimer>
 #include <QWidget>
 
+#include "ui/hosts/hosts_now.h"
+#include "ui/latest_job.h"
+
 class QLabel;
 class QListWidget;
 class QPushButton;
@@ -15,7 +18,7 @@ class ProgramCall;
 class Session;
 
 /// Machines that ssh reaches: whether they are connected, what of them is served, and their profiles. What is asked of a host is asked by
-/// the command line program.
+/// the command line program; its files are read beside the event loop.
 class HostsPage : public QWidget {
   Q_OBJECT
  public:
@@ -28,10 +31,20 @@ class HostsPage : public QWidget {
  private:
   QWidget* makeList();
   QWidget* makeProfile();
-  void refresh();
+  /// What was read, and how often hosts had been written or removed here by then.
+  struct Read {
+    std::vector<HostNow> hosts;
+    int writes = 0;
+  };
+  void refresh(bool urgent);
+  void take(Read read);
+  void showHosts();
   void showHost();
   void showState();
-  QString current() const;  ///< empty: a new one is written
+  QString current() const;                        ///< empty: a new one is written
+  const HostNow* now(const QString& name) const;  ///< null: there is no such host
+  void put(HostNow host);
+  void setForm(const HostNow& host);
   void beginNew();
   void save();
   void test();
@@ -44,13 +57,17 @@ class HostsPage : public QWidget {
   void enableButtons();
 
   Session& session_;
+  std::vector<HostNow> hosts_now_;
+  int writes_ = 0;
+  nlohmann::json in_form_;
+  LatestJob<Read> job_;
   QTimer timer_;
   QPointer<ProgramCall> call_;
   QListWidget* hosts_;
   HostForm* form_;
   QLabel *state_, *facts_;
   QPushButton *add_, *save_, *test_, *copy_, *open_, *remove_;
-  bool edited_ = false;
+  bool edited_ = false, read_ = false;
 };
 
 }  // namespace saccade::ui

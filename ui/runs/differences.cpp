@@ -57,10 +57,9 @@ std::vector<Difference> differences(const std::vector<const Run*>& runs) {
   return found;
 }
 
-std::vector<Difference> all_settings(const Run& run) {
+std::vector<Difference> all_settings(const RunInfo& run) {
   std::vector<Difference> all;
-  for (const auto& [values, prefix] :
-       {std::pair(run.info().config, std::string()), std::pair(run.info().provenance, std::string("/provenance"))}) {
+  for (const auto& [values, prefix] : {std::pair(run.config, std::string()), std::pair(run.provenance, std::string("/provenance"))}) {
     std::map<std::string, QString> flat;
     flatten(values, prefix, flat);
     for (const auto& [pointer, value] : flat) {

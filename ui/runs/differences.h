@@ -12,12 +12,13 @@ struct Difference {
   QString setting;  ///< its last word, "chunk"; with its section where that word is ambiguous
   QString pointer;  ///< "/architecture/chunk"
   QStringList values;
+  bool operator==(const Difference&) const = default;
 };
 /// Names of runs apart. Empty for fewer than two runs.
 std::vector<Difference> differences(const std::vector<const Run*>& runs);
 
 /// Every setting of one run and where it comes from, as differences() gives them.
-std::vector<Difference> all_settings(const Run& run);
+std::vector<Difference> all_settings(const RunInfo& run);
 
 /// A JSON value as a person writes it: 32, exact, prose + code.
 QString plainValue(const nlohmann::json& value);

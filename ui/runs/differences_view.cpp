@@ -17,6 +17,8 @@ DifferencesView::DifferencesView(QWidget* parent) : QTableWidget(parent) {
 }
 
 void DifferencesView::setDifferences(const std::vector<Difference>& differences, const QStringList& heads) {
+  if (differences == shown_ && heads == heads_) return;
+  shown_ = differences, heads_ = heads;
   clear();
   const int runs = differences.empty() ? 0 : static_cast<int>(differences.front().values.size());
   setColumnCount(runs + 1);

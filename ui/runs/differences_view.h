@@ -13,6 +13,10 @@ class DifferencesView : public QTableWidget {
   explicit DifferencesView(QWidget* parent = nullptr);
   /// `heads`: what the columns are called; empty: no header line.
   void setDifferences(const std::vector<Difference>& differences, const QStringList& heads);
+
+ private:
+  std::vector<Difference> shown_;
+  QStringList heads_;
 };
 
 }  // namespace saccade::ui

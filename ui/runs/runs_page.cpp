@@ -1,37 +1,33 @@
 #include "ui/runs/runs_page.h"
 
 #include <QAction>
-#include <QHBoxLayout>
-#include <QHeaderView>
 #include <QLabel>
-#include <QProxyStyle>
-#include <QSortFilterProxyModel>
+#include <QMenu>
+#include <QSet>
 #include <QSplitter>
 #include <QToolButton>
-#include <QTreeView>
 #include <QVBoxLayout>
+#include <algorithm>
+#include <array>
 
 #include "ui/charts/figure_view.h"
 #include "ui/page.h"
+#include "ui/page_action.h"
+#include "ui/queue_calls.h"
 #include "ui/run_actions.h"
 #include "ui/run_list.h"
 #include "ui/run_summary.h"
 #include "ui/runs/differences_view.h"
-#include "ui/runs/runs_table.h"
+#include "ui/runs/grouping_choice.h"
+#include "ui/runs/queued_runs.h"
+#include "ui/runs/run_tree.h"
+#include "ui/runs/runs_view.h"
 #include "ui/session.h"
-#include "ui/swatch.h"
 
 namespace saccade::ui {
 namespace {
 
-/// Keeps numbers at the right of their column apart from words at the left of the next.
-class RoomyCells : public QProxyStyle {
- public:
-  int pixelMetric(PixelMetric metric, const QStyleOption* option, const QWidget* widget) const override {
-    if (metric == PM_FocusFrameHMargin || metric == PM_HeaderMargin) return 7;
-    return QProxyStyle::pixelMetric(metric, option, widget);
-  }
-};
+constexpr size_t kMostCompared = 12;  // columns that can be read
 
 const RegisterPage entry{{QStringLiteral("runs"), RunsPage::tr("Runs"), QStringLiteral("runs"), 10,
                           [](Session& session, QWidget* parent) -> QWidget* { return new RunsPage(session, parent); }}};
@@ -48,42 +44,49 @@ QString parent_text(const RunInfo& info) {
   return RunsPage::tr("Fork of %1 at step %2 (%3)").arg(text("name"), step, text("path"));
 }
 
-/// The table holds what passes the window's filter.
-class FilteredRuns : public QSortFilterProxyModel {
- public:
-  FilteredRuns(const RunList& runs, QObject* parent) : QSortFilterProxyModel(parent), runs_(runs) {}
+QStringList lines_of(const Run& run) {
+  const RunInfo& info = run.info();
+  QStringList lines{summary_of(run), QString::fromStdString(info.directory.string())};
+  if (const QString parent = parent_text(info); !parent.isEmpty()) lines << parent;
+  for (const std::string& own : {tags_text(run.notes().tags), run.notes().note})
+    if (!own.empty()) lines << QString::fromStdString(own);
+  if (!info.message.empty()) lines.prepend(QString::fromStdString(info.message));
+  for (const std::string& problem : {run.damage(), run.lost()})
+    if (!problem.empty()) lines.prepend(QStringLiteral("⚠ ") + QString::fromStdString(problem));
+  return lines;
+}
 
- protected:
-  bool filterAcceptsRow(int row, const QModelIndex& parent) const override {
-    const Run* run = runs_.run(sourceModel()->index(row, 0, parent).data(RunList::DirectoryRole).toString());
-    return run ? runs_.selection().passes(*run) : runs_.selection().filter().isEmpty();
-  }
+/// Rows from the top down to it.
+std::array<int, 3> place_of(const QModelIndex& index) {
+  std::array<int, 3> place{-1, -1, -1};
+  std::vector<int> rows;
+  for (QModelIndex at = index; at.isValid(); at = at.parent()) rows.insert(rows.begin(), at.row());
+  std::copy_n(rows.begin(), std::min(rows.size(), place.size()), place.begin());
+  return place;
+}
 
- private:
-  const RunList& runs_;
-};
+RunTree::Kind kind_of(const QModelIndex& index) { return static_cast<RunTree::Kind>(index.data(RunTree::KindRole).toInt()); }
 
 }  // namespace
 
 RunsPage::RunsPage(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
-      sorted_(new FilteredRuns(*session.runs(), this)),
-      table_(new QTreeView(this)),
+      actions_(new RunActions(session, this)),
+      queued_(new QueuedRuns(this)),
+      queue_(new QueueCalls(session, this)),
+      tree_(new RunTree(session.runs(), queued_, this)),
+      table_(new RunsView(session, *tree_, this)),
       details_(new QLabel(this)),
       differs_(new DifferencesView(this)) {
-  auto* all = new RunsTable(session.runs(), this);
-  sorted_->setSourceModel(all);
-  connect(all, &RunsTable::failed, &session, &Session::failed);
-  connect(table_, &QTreeView::clicked, this, [this](const QModelIndex& index) {
-    if (index.column() == RunsTable::star) sorted_->setData(index, index.data(RunsTable::SortRole).toDouble() > 0, Qt::EditRole);
-  });
-  connect(session.runs(), &RunList::selectionChanged, sorted_, [this] { sorted_->invalidate(); });
-  sorted_->setSortRole(RunsTable::SortRole);
   auto* halves = new QSplitter(Qt::Vertical, this);
   auto* runs_card = new Card(tr("Runs"), tr("loss in nats per token, last value"), makeTable(), halves);
-  auto* actions = new RunActions(session, this);
-  for (QAction* action : {actions->resume, actions->stop, actions->openFolder}) {
+  group_ = new GroupingChoice(session, *tree_, runs_card);
+  auto* by = new QLabel(tr("Group by"), runs_card);
+  by->setBuddy(group_);
+  runs_card->addControl(by);
+  runs_card->addControl(group_);
+  for (QAction* action : {actions_->resume, actions_->stop, actions_->openFolder}) {
     auto* button = new QToolButton(runs_card);
     button->setDefaultAction(action);
     button->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
@@ -99,52 +102,52 @@ RunsPage::RunsPage(Session& session, QWidget* parent)
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(8, 8, 8, 8);
   column->addWidget(halves);
-  table_->setContextMenuPolicy(Qt::ActionsContextMenu);
-  table_->addActions(actions->all());
-
-  connect(&session, &Session::currentRunChanged, this, &RunsPage::selectCurrent);
-  connect(session.runs(), &RunList::changed, this, &RunsPage::updateDetails);
-  connect(sorted_, &QAbstractItemModel::modelReset, this, &RunsPage::selectCurrent);
-  connect(table_, &QTreeView::activated, this, [this](const QModelIndex& index) {
-    if (!(index.flags() & Qt::ItemIsEditable)) session_.showPage(QStringLiteral("live"));
-  });
-  connect(table_->selectionModel(), &QItemSelectionModel::selectionChanged, this, &RunsPage::updateDetails);
-  connect(table_->selectionModel(), &QItemSelectionModel::currentChanged, this, [this](const QModelIndex& index) {
-    if (!selecting_ && index.isValid()) session_.setCurrentRun(index.data(RunList::DirectoryRole).toString());
-  });
+  makeActions();
+  follow();
   selectCurrent();
   updateDetails();
 }
 
-QWidget* RunsPage::makeTable() {
-  auto* style = new RoomyCells;
-  style->setParent(table_);
-  table_->setStyle(style);
-  table_->header()->setStyle(style);
-  table_->setModel(sorted_);
-  table_->setItemDelegateForColumn(RunsTable::name, new SwatchDelegate(table_));
-  table_->setRootIsDecorated(false);
-  table_->setUniformRowHeights(true);
-  table_->setSortingEnabled(true);
-  const QVariant by = session_.place().value("runs/sorted_by");
-  table_->sortByColumn(by.isValid() ? by.toInt() : -1,
-                       session_.place().value("runs/descending").toBool() ? Qt::DescendingOrder : Qt::AscendingOrder);
-  connect(table_->header(), &QHeaderView::sortIndicatorChanged, this, [this](int column, Qt::SortOrder order) {
-    session_.place().set("runs/sorted_by", column);
-    session_.place().set("runs/descending", order == Qt::DescendingOrder);
-  });
-  table_->setSelectionMode(QAbstractItemView::ExtendedSelection);
-  table_->setFrameShape(QFrame::NoFrame);
-  table_->setAccessibleName(tr("All runs"));
-  table_->setAllColumnsShowFocus(true);
-  table_->header()->setStretchLastSection(false);
-  table_->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
-  table_->header()->setMaximumSectionSize(260);
-  for (const int often_empty : {RunsTable::tags, RunsTable::note})  // the numbers are seen first
-    table_->header()->moveSection(table_->header()->visualIndex(often_empty), RunsTable::duration);
-  table_->setTextElideMode(Qt::ElideMiddle);
-  return table_;
+void RunsPage::makeActions() {
+  choose_group_ = addPageAction(this, tr("Group the runs"), tr("Gathers runs that have a setting in common"),
+                                QKeySequence(Qt::CTRL | Qt::Key_G), [this] {
+                                  group_->setFocus(Qt::ShortcutFocusReason);
+                                  group_->showPopup();
+                                });
+  group_->setToolTip(choose_group_->toolTip());
+  fold_ = addPageAction(this, tr("Fold all groups"), tr("Shows the groups of runs alone"), {}, [this] { table_->foldAll(true); });
+  unfold_ = addPageAction(this, tr("Unfold all groups"), tr("Shows the runs of every group"), {}, [this] { table_->foldAll(false); });
 }
+
+void RunsPage::follow() {
+  connect(tree_, &RunTree::failed, &session_, &Session::failed);
+  connect(table_, &QTreeView::clicked, this, [this](const QModelIndex& index) {
+    if (index.column() == RunsTable::star) tree_->setData(index, index.data(RunsTable::SortRole).toDouble() > 0, Qt::EditRole);
+  });
+  connect(&session_, &Session::currentRunChanged, this, &RunsPage::selectCurrent);
+  connect(session_.runs(), &RunList::changed, this, &RunsPage::updateDetails);
+  connect(tree_, &RunTree::arranged, this, [this] {
+    if (!table_->selectionModel()->hasSelection()) selectCurrent();
+    for (QAction* action : {fold_, unfold_}) action->setEnabled(!tree_->grouping().isEmpty() && tree_->rowCount() > 0);
+  });
+  for (QAction* action : {fold_, unfold_}) action->setEnabled(!tree_->grouping().isEmpty());
+  connect(table_, &QTreeView::activated, this, [this](const QModelIndex& index) {
+    const bool run = kind_of(index) == RunTree::Kind::run || kind_of(index) == RunTree::Kind::branch;
+    if (run && !(index.flags() & Qt::ItemIsEditable)) session_.showPage(QStringLiteral("live"));
+    if (kind_of(index) == RunTree::Kind::queued) session_.showPage(QStringLiteral("studies"));
+  });
+  connect(table_->selectionModel(), &QItemSelectionModel::selectionChanged, this, &RunsPage::updateDetails);
+  connect(table_->selectionModel(), &QItemSelectionModel::currentChanged, this, [this](const QModelIndex& index) {
+    const QString directory = index.data(RunList::DirectoryRole).toString();
+    if (!selecting_ && !directory.isEmpty()) session_.setCurrentRun(directory);
+  });
+  table_->setContextMenuPolicy(Qt::CustomContextMenu);
+  connect(table_, &QWidget::customContextMenuRequested, this, &RunsPage::showMenu);
+  connect(queue_, &QueueCalls::done, queued_, &QueuedRuns::look);
+  connect(session_.runs(), &RunList::changed, this, &RunsPage::lookForQueued);
+}
+
+QWidget* RunsPage::makeTable() { return table_; }
 
 QWidget* RunsPage::makeDetails() {
   auto* content = new QWidget(this);
@@ -159,51 +162,125 @@ QWidget* RunsPage::makeDetails() {
   return content;
 }
 
-void RunsPage::selectCurrent() {
-  for (int row = 0; row < sorted_->rowCount(); ++row) {
-    const QModelIndex index = sorted_->index(row, 0);
-    if (index.data(RunList::DirectoryRole).toString() != session_.currentRun()) continue;
-    QItemSelectionModel* selection = table_->selectionModel();
-    if (selection->currentIndex().row() == row && selection->isRowSelected(row)) return;
-    selecting_ = true;
-    selection->setCurrentIndex(index, QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
-    selecting_ = false;
+void RunsPage::showEvent(QShowEvent* event) {
+  QWidget::showEvent(event);
+  lookForQueued();
+  queued_->setLooking(true);
+}
+
+void RunsPage::hideEvent(QHideEvent* event) {
+  QWidget::hideEvent(event);
+  queued_->setLooking(false);
+}
+
+/// In the folder, and in those that its runs stand in.
+void RunsPage::lookForQueued() {
+  QSet<QString> folders{session_.runs()->folder()};
+  for (int row = 0; row < session_.runs()->rowCount(); ++row) {
+    const QString directory = session_.runs()->index(row).data(RunList::DirectoryRole).toString();
+    if (trunk_in(directory).isEmpty()) folders.insert(directory.left(directory.lastIndexOf(QLatin1Char('/'))));
   }
+  QStringList all(folders.begin(), folders.end());
+  all.sort();
+  queued_->setFolders(session_.runs()->folder(), all);
+}
+
+void RunsPage::showMenu(const QPoint& at) {
+  const QModelIndex index = table_->indexAt(at).isValid() ? table_->indexAt(at) : table_->currentIndex();
+  auto* menu = new QMenu(this);
+  menu->setAttribute(Qt::WA_DeleteOnClose);
+  if (const QueuedRun* run = tree_->queued(index)) {
+    addQueueActions(*menu, *run);
+  } else if (index.isValid() && kind_of(index) == RunTree::Kind::group) {
+    menu->addActions({fold_, unfold_});
+    menu->addSeparator();
+    menu->addActions({actions_->showOnly, actions_->showAll, actions_->star, actions_->trash, actions_->restore});
+  } else {
+    menu->addActions(actions_->all());
+  }
+  menu->addSeparator();
+  table_->addColumns(*menu->addMenu(tr("Columns")));
+  menu->popup(table_->viewport()->mapToGlobal(at));
+}
+
+/// What the page Studies does with entries of the queue.
+void RunsPage::addQueueActions(QMenu& menu, const QueuedRun& run) {
+  const QString name = QString::fromStdString(run.info.name), device = run.device;
+  const auto move = [&](const QString& text, int by) {
+    QAction* action =
+        menu.addAction(text, this, [this, device, entry = run.entry, place = run.place + by] { queue_->move(device, entry, place); });
+    action->setEnabled(run.place + by >= 1 && run.place + by <= run.count);
+  };
+  menu.addAction(tr("&Go on with the queue"), this, [this, device] { queue_->goOn(device); });
+  move(tr("&Earlier in the queue"), -1);
+  move(tr("&Later in the queue"), 1);
+  const bool whole = !run.study.isEmpty();
+  menu.addAction(whole ? tr("&Take the study %1 out of the queue").arg(run.study) : tr("&Take out of the queue"), this,
+                 [this, device, entry = run.entry, told = whole ? run.study : name] { queue_->takeOut(device, entry, told); });
+}
+
+void RunsPage::selectCurrent() {
+  const QModelIndex index = tree_->indexOf(session_.currentRun());
+  if (!index.isValid() || table_->isInFolded(index)) return;  // what was folded stays so
+  QItemSelectionModel* selection = table_->selectionModel();
+  const QString marked = selection->currentIndex().data(RunList::DirectoryRole).toString();
+  if (marked == session_.currentRun() && selection->isSelected(selection->currentIndex())) return;
+  selecting_ = true;
+  selection->setCurrentIndex(index, QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
+  selecting_ = false;
+}
+
+QStringList RunsPage::marked() const {
+  QModelIndexList rows = table_->selectionModel()->selectedRows();
+  std::sort(rows.begin(), rows.end(), [](const QModelIndex& a, const QModelIndex& b) { return place_of(a) < place_of(b); });
+  QStringList members;
+  for (const QModelIndex& row : std::as_const(rows)) members << row.data(RunTree::MembersRole).toStringList();
+  members.removeDuplicates();
+  return members;
 }
 
 void RunsPage::updateDetails() {
-  QModelIndexList rows = table_->selectionModel()->selectedRows();
-  std::sort(rows.begin(), rows.end());
-  std::vector<const Run*> runs;
-  QStringList heads, chosen;
-  for (const QModelIndex& row : rows) chosen << row.data(RunList::DirectoryRole).toString();
-  if (isVisible()) session_.setChosen(chosen);
-  for (const QModelIndex& row : rows) {
-    const Run* run = session_.runs()->run(row.data(RunList::DirectoryRole).toString());
-    if (!run) continue;
-    runs.push_back(run);
-    heads << session_.runs()->label(*run);
+  const QStringList members = marked();
+  if (isVisible()) session_.setChosen(members);
+  const QModelIndexList rows = table_->selectionModel()->selectedRows();
+  if (rows.size() == 1)
+    if (const QueuedRun* queued = tree_->queued(rows.first()))
+      return showOne({rows.first().data(Qt::ToolTipRole).toString()}, all_settings(queued->info));
+  if (members.isEmpty()) {
+    showOne({tr("Choose a run; with Ctrl or Shift several, to see in what they differ.")}, {});
+    return selected_->setTitle(tr("Selected"), QString());
   }
-  const bool one = runs.size() == 1;
-  const std::vector<Difference> found = one ? all_settings(*runs.front()) : differences(runs);
-  selected_->setTitle(tr("Selected"), runs.empty() ? QString() : one ? tr("one run: its settings") : tr("several runs: what differs"));
-  differs_->setVisible(!found.empty());
-  differs_->setAccessibleName(one ? tr("Settings of the selected run") : tr("What differs between the selected runs"));
-  differs_->setDifferences(found, one ? QStringList() : heads);
-  details_->setVisible(one || found.empty());
-  if (rows.isEmpty()) return details_->setText(tr("Choose a run; with Ctrl or Shift several, to see in what they differ."));
-  if (runs.size() > 1) return details_->setText(tr("The %1 selected runs have equal settings.").arg(runs.size()));
-  if (runs.empty()) return details_->setText(rows.first().data(RunList::ProblemRole).toString());
-  const RunInfo& info = runs.front()->info();
-  QStringList lines{summary_of(*runs.front()), QString::fromStdString(info.directory.string())};
-  if (const QString parent = parent_text(info); !parent.isEmpty()) lines << parent;
-  const RunNotes& notes = runs.front()->notes();
-  for (const std::string& own : {tags_text(notes.tags), notes.note})
-    if (!own.empty()) lines << QString::fromStdString(own);
-  if (!info.message.empty()) lines.prepend(QString::fromStdString(info.message));
-  for (const std::string& problem : {runs.front()->damage(), runs.front()->lost()})
-    if (!problem.empty()) lines.prepend(QStringLiteral("⚠ ") + QString::fromStdString(problem));
+  if (members.size() > 1) return showSeveral(members);
+  const Run* run = session_.runs()->run(members.first());
+  run ? showOne(lines_of(*run), all_settings(run->info())) : showOne({rows.first().data(RunList::ProblemRole).toString()}, {});
+}
+
+void RunsPage::showOne(const QStringList& lines, const std::vector<Difference>& settings) {
+  selected_->setTitle(tr("Selected"), tr("one run: its settings"));
+  details_->setVisible(true);
   details_->setText(lines.join(QLatin1Char('\n')));
+  differs_->setVisible(!settings.empty());
+  differs_->setAccessibleName(tr("Settings of the selected run"));
+  differs_->setDifferences(settings, {});
+}
+
+void RunsPage::showSeveral(const QStringList& members) {
+  std::vector<const Run*> runs;
+  QStringList heads;
+  for (const QString& member : members)
+    if (const Run* run = session_.runs()->run(member); run && runs.size() < kMostCompared) {
+      runs.push_back(run);
+      heads << session_.runs()->label(*run);
+    }
+  const std::vector<Difference> found = differences(runs);
+  const bool cut = members.size() > static_cast<qsizetype>(kMostCompared);
+  selected_->setTitle(tr("Selected"), cut ? tr("%1 runs: what differs among the first %2").arg(members.size()).arg(kMostCompared)
+                                          : tr("several runs: what differs"));
+  details_->setVisible(found.empty());
+  if (found.empty()) details_->setText(tr("The %1 selected runs have equal settings.").arg(members.size()));
+  differs_->setVisible(!found.empty());
+  differs_->setAccessibleName(tr("What differs between the selected runs"));
+  differs_->setDifferences(found, heads);
 }
 
 }  // namespace saccade::ui

@@ -1,12 +1,13 @@
 #include "ui/shell/grouped_runs.h"
 
+#include <QHash>
 #include <QTimer>
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
+#include "analysis/comparison/branches.h"
 #include "analysis/comparison/statistics.h"
 #include "ui/run_summary.h"
 
@@ -20,6 +21,9 @@ size_t rank(RunState state) {
   if (isActive(state)) return 0;
   return static_cast<size_t>(std::find(group_order.begin(), group_order.end(), state) - group_order.begin());
 }
+
+/// Under which it is kept that a run's branches are seen.
+QString branches_key(const QString& group) { return group + QStringLiteral("/branches"); }
 
 /// "mean loss 3.41 ± 0.02"; NaN counts for nothing.
 QString mean_text(const QString& pattern, const std::vector<double>& values) {
@@ -54,7 +58,9 @@ int GroupedRuns::row(const QString& directory) const {
 }
 
 void GroupedRuns::setOpened(const QModelIndex& group, bool opened) {
-  if (group.data(SeedsRole).toInt() > 1) runs_->setOpened(group.data(KeyRole).toString(), opened);
+  if (!group.data(FoldsRole).toBool()) return;
+  const QString key = group.data(KeyRole).toString();
+  runs_->setOpened(group.data(SeedsRole).toInt() > 1 ? key : branches_key(key), opened);
 }
 
 void GroupedRuns::schedule() {
@@ -65,35 +71,86 @@ void GroupedRuns::schedule() {
   });
 }
 
+/// A group with those of its runs' cooldown branches.
+struct GroupedRuns::Family {
+  const ShownGroup* group;
+  std::vector<const ShownGroup*> branches;
+};
+
+std::vector<GroupedRuns::Family> GroupedRuns::families() const {
+  const std::vector<ShownGroup>& groups = runs_->selection().groups();
+  QHash<QString, size_t> holder;  // index of its group, by directory
+  for (size_t i = 0; i < groups.size(); ++i)
+    for (const SharedRun& run : groups[i].seeds) holder.insert(directory_of(*run), i);
+  std::vector<std::vector<const ShownGroup*>> branches(groups.size());
+  std::vector<bool> is_branch(groups.size(), false);
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const auto trunk = holder.constFind(trunk_in(directory_of(*groups[i].seeds.front())));
+    if (trunk == holder.constEnd() || *trunk == i) continue;
+    is_branch[i] = true;
+    branches[*trunk].push_back(&groups[i]);
+  }
+  std::vector<Family> all;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (is_branch[i]) continue;
+    std::stable_sort(branches[i].begin(), branches[i].end(), [](const ShownGroup* a, const ShownGroup* b) {
+      return a->seeds.front()->info().steps < b->seeds.front()->info().steps;
+    });
+    all.push_back({&groups[i], branches[i]});
+  }
+  return all;
+}
+
+void GroupedRuns::append(const Family& family, QList<Row>& rows) const {
+  const auto row_of = [](const ShownGroup& group) {
+    Row row{{}, {}, group.key, QString::fromStdString(group.look.label), group.opened, false};
+    for (const SharedRun& run : group.seeds) row.members << directory_of(*run);
+    return row;
+  };
+  const auto add_seeds = [&](const Row& group) {
+    if (!group.group() || !group.opened) return;
+    for (const QString& member : group.members) rows << Row{{}, {member}, {}, {}, false, true};
+  };
+  Row trunk = row_of(*family.group);
+  trunk.branches = static_cast<int>(family.branches.size());
+  if (!trunk.group()) trunk.opened = trunk.branches > 0 && runs_->selection().opened().contains(branches_key(trunk.key));
+  rows << trunk;
+  add_seeds(trunk);
+  for (const ShownGroup* branch : family.branches) {
+    if (!trunk.opened) break;
+    Row row = row_of(*branch);
+    row.child = true;
+    row.opened = row.opened && row.group();
+    row.title = QString::fromStdString(branch_words(row.members.first().toStdString()));
+    rows << row;
+    add_seeds(row);
+  }
+}
+
 QList<GroupedRuns::Row> GroupedRuns::rowsNow() const {
   std::array<QList<Row>, group_order.size()> of_state;
-  for (const ShownGroup& group : runs_->selection().groups()) {
-    Row row{{}, {}, group.key, QString::fromStdString(group.look.label), group.opened, false};
+  std::array<size_t, group_order.size()> counts{};
+  for (const Family& family : families()) {
     size_t first = group_order.size() - 1;
-    for (const SharedRun& run : group.seeds) {
-      row.members << directory_of(*run);
-      first = std::min(first, rank(run->info().state));
-    }
-    of_state[first] << row;
-    if (!row.group() || !row.opened) continue;
-    for (const QString& member : std::as_const(row.members)) of_state[first] << Row{{}, {member}, {}, {}, false, true};
+    for (const SharedRun& run : family.group->seeds) first = std::min(first, rank(run->info().state));
+    for (const ShownGroup* branch : family.branches)
+      for (const SharedRun& run : branch->seeds)
+        if (isActive(run->info().state)) first = 0;
+    append(family, of_state[first]);
+    counts[first] += family.group->seeds.size();
   }
   QList<Row> rows;
-  const auto add = [&](const QString& title, const QList<Row>& members) {
+  const auto add = [&](const QString& title, const QList<Row>& members, size_t count) {
     if (members.isEmpty()) return;
-    const auto runs = std::count_if(members.begin(), members.end(), [](const Row& row) { return !row.group(); }) +
-                      std::accumulate(members.begin(), members.end(), qsizetype{0}, [](qsizetype n, const Row& row) {
-                        return n + (row.group() && !row.opened ? row.members.size() : 0);
-                      });
-    rows << Row{QStringLiteral("%1 (%2)").arg(title).arg(runs), {}, {}, {}, false, false};
+    rows << Row{QStringLiteral("%1 (%2)").arg(title).arg(count), {}, {}, {}, false, false};
     rows << members;
   };
-  for (size_t i = 0; i < group_order.size(); ++i) add(stateText(group_order[i]), of_state[i]);
+  for (size_t i = 0; i < group_order.size(); ++i) add(stateText(group_order[i]), of_state[i], counts[i]);
   QList<Row> damaged;
   for (int row = 0; row < runs_->rowCount() && runs_->selection().filter().isEmpty(); ++row)
     if (const QModelIndex run = runs_->index(row); !run.data(RunList::ProblemRole).toString().isEmpty())
       damaged << Row{{}, {run.data(RunList::DirectoryRole).toString()}, {}, {}, false, false};
-  add(tr("Cannot be read"), damaged);
+  add(tr("Cannot be read"), damaged, static_cast<size_t>(damaged.size()));
   return rows;
 }
 
@@ -200,6 +257,7 @@ QVariant GroupedRuns::data(const QModelIndex& index, int role) const {
   switch (role) {
     case HeadingRole: return heading;
     case SeedsRole: return row.group() ? static_cast<int>(row.members.size()) : 0;
+    case FoldsRole: return row.folds();
     case OpenedRole: return row.opened;
     case ChildRole: return row.child;
     case KeyRole: return row.key;
@@ -208,7 +266,18 @@ QVariant GroupedRuns::data(const QModelIndex& index, int role) const {
   }
   if (heading) return role == Qt::DisplayRole || role == Qt::AccessibleTextRole ? row.heading : QVariant();
   if (role == RunList::DirectoryRole) return row.members.first();
-  return row.group() ? groupData(row, role) : source(row.members.first()).data(role);
+  return runData(row, role);
+}
+
+/// What stands in the list, with branches told by their run's row, and by their step where they stand below it.
+QVariant GroupedRuns::runData(const Row& row, int role) const {
+  const QVariant known = row.group() ? groupData(row, role) : source(row.members.first()).data(role);
+  const bool branch = row.child && !row.title.isEmpty();
+  if (branch && (role == Qt::DisplayRole || role == RunList::TitleRole)) return row.title;
+  if (row.branches == 0) return known;
+  const QString told = row.branches == 1 ? tr("1 branch") : tr("%1 branches").arg(row.branches);
+  if (role == RunList::SummaryRole) return known.toString() + (known.toString().isEmpty() ? QString() : QStringLiteral(" · ")) + told;
+  return role == Qt::AccessibleTextRole ? QVariant(known.toString() + QStringLiteral(", ") + told) : known;
 }
 
 bool GroupedRuns::setData(const QModelIndex& index, const QVariant& value, int role) {

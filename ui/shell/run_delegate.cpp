@@ -27,7 +27,7 @@ QRect check_rect(const QRect& row, const QFont& font) {
   return {row.left() + margin, row.top() + 5 + (line - check_width) / 2, check_width, check_width};
 }
 
-/// Under the check box: opens a group of seeds.
+/// Under the check box: opens a group of seeds, or a run's branches.
 QRect expander_rect(const QRect& row, const QFont& font) {
   const QRect check = check_rect(row, font);
   return {check.left(), check.bottom() + 4, check_width, std::max(10, QFontMetrics(smaller(font)).height() - 2)};
@@ -135,7 +135,8 @@ void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, co
   painter->setFont(smaller(option.font));
   painter->setPen(quietText(option.palette));
   const int progress_width = small_metrics.horizontalAdvance(progress);
-  if (seeds > 0) paint_expander(painter, option, expander_rect(option.rect, option.font), index.data(GroupedRuns::OpenedRole).toBool());
+  if (index.data(GroupedRuns::FoldsRole).toBool())
+    paint_expander(painter, option, expander_rect(option.rect, option.font), index.data(GroupedRuns::OpenedRole).toBool());
   painter->drawText(QRect(right - progress_width - 1, top, progress_width + 1, metrics.height()), Qt::AlignRight | Qt::AlignVCenter,
                     progress);
 
@@ -182,7 +183,7 @@ bool RunDelegate::editorEvent(QEvent* event, QAbstractItemModel* model, const QS
              check_rect(option.rect, option.font).adjusted(-4, -4, 4, 4).contains(mouse->position().toPoint());
   }
   const bool over_expander =
-      event->type() == QEvent::MouseButtonRelease && index.data(GroupedRuns::SeedsRole).toInt() > 0 &&
+      event->type() == QEvent::MouseButtonRelease && index.data(GroupedRuns::FoldsRole).toBool() &&
       expander_rect(option.rect, option.font).adjusted(-3, -3, 3, 3).contains(static_cast<QMouseEvent*>(event)->position().toPoint());
   if (over_expander)
     if (auto* groups = qobject_cast<GroupedRuns*>(model)) {

@@ -127,7 +127,7 @@ void RunsPanel::focusFilter() {
   filter_->selectAll();
 }
 
-/// Space shows or hides all that is marked; Right and Left open and close a group of seeds.
+/// Space shows or hides all that is marked; Right and Left open and close a group of seeds, or a run's branches.
 bool RunsPanel::eventFilter(QObject* watched, QEvent* event) {
   if (watched != list_ || event->type() != QEvent::KeyPress) return QWidget::eventFilter(watched, event);
   const int key = static_cast<QKeyEvent*>(event)->key();
@@ -137,7 +137,7 @@ bool RunsPanel::eventFilter(QObject* watched, QEvent* event) {
     session_.runs()->setShown(session_.chosen(), !shown);
     return true;
   }
-  if ((key == Qt::Key_Right || key == Qt::Key_Left) && current.data(GroupedRuns::SeedsRole).toInt() > 0) {
+  if ((key == Qt::Key_Right || key == Qt::Key_Left) && current.data(GroupedRuns::FoldsRole).toBool()) {
     model_->setOpened(current, key == Qt::Key_Right);
     return true;
   }

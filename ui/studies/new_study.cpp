@@ -63,6 +63,7 @@ void NewStudy::makeFields() {
   settings_->setAccessibleName(tr("Settings of all runs"));
   settings_->setPlaceholderText(tr("settings of all runs: data.corpus=mine training.steps=200"));
   calm_wheel(studies_);
+  setFocusProxy(studies_);
   start_ = new StudyStart(session_, this);  // Tab comes to it last
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);

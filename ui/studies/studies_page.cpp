@@ -8,6 +8,7 @@
 #include <QJsonObject>
 #include <QLabel>
 #include <QListWidget>
+#include <QPushButton>
 #include <QTabBar>
 #include <QTabWidget>
 #include <QToolButton>
@@ -23,13 +24,13 @@
 #include "ui/charts/two_columns.h"
 #include "ui/page.h"
 #include "ui/page_action.h"
+#include "ui/program_call.h"
+#include "ui/queue_calls.h"
 #include "ui/run_list.h"
-#include "ui/run_process.h"
 #include "ui/run_summary.h"
 #include "ui/session.h"
 #include "ui/studies/lines_table.h"
 #include "ui/studies/new_study.h"
-#include "ui/program_call.h"
 #include "ui/theme.h"
 
 namespace saccade::ui {
@@ -130,10 +131,16 @@ QString head_text(const QueueHead& head, qsizetype entries) {
 }  // namespace
 
 StudiesPage::StudiesPage(Session& session, QWidget* parent)
-    : QWidget(parent), session_(session), job_(this, [this](StudiesState state) { showState(std::move(state)); }) {
+    : QWidget(parent),
+      session_(session),
+      queue_calls_(new QueueCalls(session, this)),
+      job_(this, [this](StudiesState state) { showState(std::move(state)); }) {
   makeActions();
   auto* column = new QVBoxLayout(this);
-  column->addWidget(new TwoColumns({makeStudies(), 5, 5}, {makeDetails(), 4, 6}, 900, 2.2, this));
+  QWidget *studies = makeStudies(), *details = makeDetails();
+  columns_ = new TwoColumns({studies, 5, 5}, {details, 4, 6}, 900, 2.2, this);
+  column->addWidget(columns_);
+  connect(queue_calls_, &QueueCalls::done, this, [this] { refresh(true); });
   timer_.setInterval(500);
   connect(&timer_, &QTimer::timeout, this, [this] { refresh(); });
   connect(session_.runs(), &RunList::loaded, this, [this] { refresh(true); });
@@ -182,18 +189,18 @@ void StudiesPage::makeActions() {
   actions_.work->setIconText(tr("Go on with the queue"));
   actions_.up = add(tr("Up"), tr("Earlier in the order"), QKeySequence(Qt::ALT | Qt::Key_Up), [this] { move(-1); });
   actions_.down = add(tr("Down"), tr("Later in the order"), QKeySequence(Qt::ALT | Qt::Key_Down), [this] { move(1); });
-  actions_.remove = add(tr("Take out"), tr("Out of the queue; runs at work go on"), {}, [this] { takeOut(); });
+  actions_.remove = add(tr("Take out"), tr("Out of the queue; runs at work go on"), {}, [this] {
+    if (const QueueLine* line = entry()) queue_calls_->takeOut(line->device, line->id, line->name);
+  });
 }
 
 QWidget* StudiesPage::makeStudies() {
   studies_ = new LinesTable(tr("Studies"), {tr("Study"), tr("State"), tr("Runs"), tr("Time"), tr("Failed"), tr("Tuning"), tr("Trained")},
                             {4}, true, this);
-  studies_text_ = new QLabel(this);
-  studies_text_->setWordWrap(true);
   auto* inner = new QWidget(this);
   auto* inside = new QVBoxLayout(inner);
   inside->setContentsMargins(0, 0, 0, 0);
-  inside->addWidget(studies_text_);
+  inside->addWidget(makeNone(inner));
   inside->addWidget(studies_, 1);
   studies_card_ = new Card(tr("Studies"), {}, inner, this);
   for (QAction* action : {actions_.open_runs, actions_.go_on, actions_.stop, actions_.report})
@@ -219,6 +226,30 @@ QWidget* StudiesPage::makeStudies() {
   column->addWidget(studies_card_, 3);
   column->addWidget(queue_card_, 2);
   return left;
+}
+
+/// What stands where there is no study: the sentence, and right below it the way to one.
+QWidget* StudiesPage::makeNone(QWidget* parent) {
+  none_ = new QWidget(parent);
+  studies_text_ = new QLabel(none_);
+  studies_text_->setWordWrap(true);
+  studies_text_->setAlignment(Qt::AlignHCenter);
+  auto* begin = new QPushButton(tr("Begin a study"), none_);
+  begin->setAccessibleName(tr("Begin the first study"));
+  begin->setToolTip(tr("Goes to where one is chosen"));
+  connect(begin, &QPushButton::clicked, this, &StudiesPage::beginStudy);
+  auto* column = new QVBoxLayout(none_);
+  column->addStretch();
+  column->addWidget(studies_text_);
+  column->addSpacing(8);
+  column->addWidget(begin, 0, Qt::AlignHCenter);
+  column->addStretch();
+  return none_;
+}
+
+void StudiesPage::beginStudy() {
+  columns_->ensureWidgetVisible(new_card_);
+  new_->setFocus(Qt::OtherFocusReason);
 }
 
 QWidget* StudiesPage::makeDetails() {
@@ -249,7 +280,9 @@ QWidget* StudiesPage::makeDetails() {
   auto* column = new QVBoxLayout(right);
   column->setContentsMargins(0, 0, 0, 0);
   column->addWidget(details_card_, 1);
-  column->addWidget(new Card(tr("Begin a study"), {}, new_, right));
+  new_card_ = new Card(tr("Begin a study"), {}, new_, right);
+  column->addWidget(new_card_);
+  column->addStretch();  // where there is no study to see
   return right;
 }
 
@@ -286,8 +319,9 @@ void StudiesPage::showState(StudiesState state) {
   if (studies_->currentKey().isEmpty() && !state_.studies.empty()) studies_->setCurrentKey(state_.studies.front().directory);
   studies_text_->setText(
       tr("No study stands in %1. Begin one that comes with the program, or take a file of your own.").arg(session_.runs()->folder()));
-  studies_text_->setVisible(state_.studies.empty());
+  none_->setVisible(state_.studies.empty());
   studies_->setVisible(!state_.studies.empty());
+  details_card_->setVisible(!state_.studies.empty());
   showQueue();
   showDetails();
 }
@@ -420,27 +454,6 @@ void StudiesPage::makeReport() {
         QDesktopServices::openUrl(QUrl::fromLocalFile(page));
       },
       this);
-}
-
-void StudiesPage::takeOut() {
-  const QueueLine* line = entry();
-  if (!line) return;
-  const DeviceQueue queue(line->device.toStdString());
-  try {
-    const TakenEntry taken = take_out(queue, std::to_string(line->id));
-    Q_EMIT session_.offered(tr("Taken out of the queue: %1").arg(line->name), {tr("Put back"), [this, queue, taken] {
-                                                                                 try {
-                                                                                   put_back(queue, taken);
-                                                                                   queue.ensure_worker(commandLineProgram().toStdString());
-                                                                                 } catch (const std::exception& error) {
-                                                                                   Q_EMIT session_.failed(QString::fromUtf8(error.what()));
-                                                                                 }
-                                                                                 refresh(true);
-                                                                               }});
-  } catch (const std::exception& error) {
-    Q_EMIT session_.failed(QString::fromUtf8(error.what()));
-  }
-  refresh(true);
 }
 
 void StudiesPage::move(int by) {

@@ -10,6 +10,7 @@
 class QAction;
 class QLabel;
 class QListWidget;
+class QPushButton;
 class QToolButton;
 
 namespace saccade::ui {
@@ -18,7 +19,9 @@ class Card;
 class LinesTable;
 class NewStudy;
 class ProgramCall;
+class QueueCalls;
 class Session;
+class TwoColumns;
 
 /// Studies in the folder of runs and the queue of this machine: how far they are, what failed, and what goes on next. All that is changed
 /// is changed by the command line program, and trained by the queue's own process, so nothing depends on this window.
@@ -38,6 +41,7 @@ class StudiesPage : public QWidget {
   };
   void makeActions();
   QWidget* makeStudies();
+  QWidget* makeNone(QWidget* parent);
   QWidget* makeDetails();
   void refresh(bool urgent = false);
   void showState(StudiesState state);
@@ -51,10 +55,11 @@ class StudiesPage : public QWidget {
   void makeReport();
   void askForJobs();
   void move(int by);
-  void takeOut();  ///< the chosen entry, with a message that puts it back
+  void beginStudy();  ///< goes to where one is chosen
   void call(const QStringList& arguments, const QString& note);
 
   Session& session_;
+  QueueCalls* queue_calls_;
   StudiesState state_;
   LatestJob<StudiesState> job_;
   QTimer timer_;
@@ -63,7 +68,9 @@ class StudiesPage : public QWidget {
   QString jobs_of_;               ///< the study that the scheduler was asked about last
   QHash<QString, QString> jobs_;  ///< what it says of the runs, by their names
   Actions actions_{};
-  Card *studies_card_, *queue_card_, *details_card_;
+  TwoColumns* columns_;
+  Card *studies_card_, *queue_card_, *details_card_, *new_card_;
+  QWidget* none_;  ///< in place of the studies where there are none
   LinesTable *studies_, *queue_, *runs_;
   QListWidget* tuning_;
   NewStudy* new_;
