@@ -44,10 +44,12 @@ struct RunList::Impl {
   QTimer search_soon;
   int tick = 0;
   bool loading = true, dirty = false;
-  bool stale = false;              ///< other runs, settings or names; dirty alone: the same runs have more to show
-  bool chosen_anew = false;        ///< other ones of them may be shown
-  std::vector<SharedRun> retired;  ///< left the list; alive until changed() has told everyone
-  std::vector<SharedRun> read_on;  ///< since the selection was told
+  int found = 0;                                      ///< directories of runs in the folder
+  bool search_halted = false, curves_halted = false;  ///< while more than was read is not wanted
+  bool stale = false;                                 ///< other runs, settings or names; dirty alone: the same runs have more to show
+  bool chosen_anew = false;                           ///< other ones of them may be shown
+  std::vector<SharedRun> retired;                     ///< left the list; alive until changed() has told everyone
+  std::vector<SharedRun> read_on;                     ///< since the selection was told
 
   explicit Impl(RunList* owner) : list(owner) {}
 
@@ -55,6 +57,7 @@ struct RunList::Impl {
   void take(const QList<LoadedDirectory>& loaded);
   void replace(Entry& entry, const LoadedDirectory& loaded);
   void searched(const QStringList& directories);
+  void end_loading();
   void on_tick();
   void tell_silent();
   void arrange();
@@ -74,6 +77,7 @@ std::vector<SharedRun> RunList::Impl::all_runs(bool active_only) const {
 }
 
 void RunList::Impl::search() {
+  if (search_halted) return;
   QHash<QString, QDateTime> known;
   for (const Entry& entry : entries) known.insert(entry.directory, entry.problem.isEmpty() ? QDateTime() : entry.stamp);
   loader.search(folder, known, all_runs(false));
@@ -145,14 +149,16 @@ void RunList::Impl::searched(const QStringList& directories) {
     Q_EMIT list->layoutChanged();
     dirty = stale = true;
   }
-  if (loading) selection.nameAnew();
-  if (stale || loading) arrange();
-  if (loading) {
-    loading = false;
-    dirty = false;
-    Q_EMIT list->changed();
-    Q_EMIT list->loaded();
-  }
+  if (loading) return end_loading();
+  if (stale) arrange();
+}
+
+void RunList::Impl::end_loading() {
+  selection.nameAnew();
+  arrange();
+  loading = dirty = false;
+  Q_EMIT list->changed();
+  Q_EMIT list->loaded();
 }
 
 void RunList::Impl::on_tick() {
@@ -197,6 +203,7 @@ void RunList::Impl::arrange() {
 }
 
 void RunList::Impl::read_shown() {
+  if (curves_halted) return;
   QStringList wanted;
   for (const Entry& entry : entries)
     if (entry.run && entry.run->detail().outline && selection.shows(*entry.run)) wanted << entry.directory;
@@ -207,6 +214,7 @@ void RunList::Impl::select(bool renamed) {
   if (!entries.empty()) Q_EMIT list->dataChanged(list->index(0), list->index(list->rowCount() - 1), {VisibleRole, Qt::CheckStateRole});
   stale = stale || renamed;
   chosen_anew = dirty = true;
+  curves_halted = false;
   Q_EMIT list->selectionChanged();
   QTimer::singleShot(0, list, [this] {  // several changes of one click are one
     if (!dirty || loading) return;
@@ -224,6 +232,7 @@ void RunList::Impl::watch(const QString& path) {
 
 RunList::RunList(const QString& folder, QObject* parent) : QAbstractListModel(parent), impl_(std::make_unique<Impl>(this)) {
   connect(&impl_->loader, &RunLoader::loaded, this, [this](const QList<LoadedDirectory>& loaded) { impl_->take(loaded); });
+  connect(&impl_->loader, &RunLoader::found, this, [this](int directories) { impl_->found = directories; });
   connect(&impl_->loader, &RunLoader::searched, this, [this](const QStringList& all) { impl_->searched(all); });
   connect(&impl_->ticker, &QTimer::timeout, this, [this] { impl_->on_tick(); });
   impl_->search_soon.setSingleShot(true);
@@ -245,6 +254,8 @@ void RunList::setFolder(const QString& folder) {
   beginResetModel();
   impl_->folder = path;
   impl_->loading = true;
+  impl_->search_halted = impl_->curves_halted = false;
+  impl_->found = 0;
   for (Entry& entry : impl_->entries)
     if (entry.run) impl_->retired.push_back(entry.run);
   impl_->entries.clear();
@@ -262,6 +273,30 @@ int RunList::unread() const {
   return static_cast<int>(std::count_if(impl_->entries.begin(), impl_->entries.end(), [&](const Entry& entry) {
     return entry.run && entry.run->detail().outline && impl_->selection.shows(*entry.run);
   }));
+}
+
+ReadingProgress RunList::progress() const {
+  const Impl& impl = *impl_;
+  const int entries = static_cast<int>(impl.entries.size());
+  if (impl.loading || impl.search_halted) return {entries, std::max(entries, impl.found), impl.search_halted};
+  const auto shown = static_cast<int>(std::count_if(impl.entries.begin(), impl.entries.end(),
+                                                    [&](const Entry& entry) { return entry.run && impl.selection.shows(*entry.run); }));
+  const int left = unread();
+  return {shown - left, shown, impl.curves_halted && left > 0};
+}
+
+void RunList::halt() {
+  impl_->loader.cancel();
+  impl_->curves_halted = true;
+  if (!impl_->loading) return;
+  impl_->search_halted = true;
+  impl_->end_loading();
+}
+
+void RunList::readOn() {
+  impl_->search_halted = impl_->curves_halted = false;
+  impl_->search();
+  impl_->read_shown();
 }
 
 const RunSelection& RunList::selection() const { return impl_->selection; }

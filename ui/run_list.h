@@ -13,6 +13,13 @@ namespace saccade::ui {
 /// Directory of the run that a cooldown branch ("RUN/branches/step-N") belongs to; empty of what is none.
 QString trunk_in(const QString& directory);
 
+/// How far a folder of runs has been read.
+struct ReadingProgress {
+  int read = 0, all = 0;  ///< runs: of the folder as long as RunList::loading(), then those that are shown, with their curves
+  bool halted = false;    ///< by RunList::halt()
+  bool done() const { return read == all && !halted; }
+};
+
 /// The runs of one folder, followed from their journals, and the one selection among them (RunSelection). All reading is done in worker
 /// threads: first outlines of all, then the curves of those that are shown. A timer collects changes, 5 a second at most.
 class RunList : public QAbstractListModel {
@@ -48,6 +55,11 @@ class RunList : public QAbstractListModel {
 
   bool loading() const;  ///< until the folder has been read for the first time
   int unread() const;    ///< runs that are shown but whose curves are still being read
+  ReadingProgress progress() const;
+  /// Reads no more runs and curves than have been; runs that are at work are followed all the same. Until readOn(); curves also as soon as
+  /// others are shown.
+  void halt();
+  void readOn();
 
   /// The selection. Its runs need not be in the list (yet).
   const RunSelection& selection() const;

@@ -147,6 +147,7 @@ QList<LoadedDirectory> RunLoader::news_of(const std::vector<SharedRun>& runs, in
 
 void RunLoader::work(const QString& folder, const QHash<QString, QDateTime>& known, const std::vector<SharedRun>& runs, int generation) {
   const QStringList directories = run_directories(folder);
+  post(generation, [this, count = static_cast<int>(directories.size())] { Q_EMIT found(count); });
   QList<LoadedDirectory> batch;
   QElapsedTimer clock;
   clock.start();

@@ -261,6 +261,13 @@ void Session::forkRun(const QString& directory) {
   Q_EMIT forkRequested(directory);
 }
 
+void Session::inspectItems(const QString& directory, qint64 step, const QByteArray& items) {
+  setCurrentRun(directory);
+  setCaptureStep(step);
+  showPage(QStringLiteral("inspect"));
+  Q_EMIT itemsRequested(items);
+}
+
 void Session::showSetting(const QString& pointer) {
   showPage(QStringLiteral("configure"));
   Q_EMIT settingRequested(pointer);

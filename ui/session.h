@@ -57,12 +57,16 @@ class Session : public QObject {
   void openFolder(const QString& folder);       ///< of runs, in place of the one that is open
   void duplicateRun(const QString& directory);  ///< on the page that configures runs
   void forkRun(const QString& directory);       ///< likewise, from one of its checkpoints
-  void showSetting(const QString& pointer);     ///< on the page that configures runs: "/training/steps"
+  /// Opens items that a task asked a run, in Inspect, with the checkpoint that was scored. `items`: a JSON object with run, task, step, the
+  /// items (number, words) to choose from, and which of them comes first (at).
+  void inspectItems(const QString& directory, qint64 step, const QByteArray& items);
+  void showSetting(const QString& pointer);  ///< on the page that configures runs: "/training/steps"
 
  Q_SIGNALS:
   void settingRequested(const QString& pointer);
   void duplicateRequested(const QString& directory);  ///< its configuration is to be written anew
   void forkRequested(const QString& directory);
+  void itemsRequested(const QByteArray& items);
   void chosenChanged();
   void currentRunChanged(const QString& directory);
   void captureStepChanged(qint64 step);

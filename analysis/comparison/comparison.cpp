@@ -64,6 +64,39 @@ void add_cost(ComparisonRow& row, const std::vector<const Run*>& seeds) {
   row.devices.assign(devices.begin(), devices.end());
 }
 
+void add_memory(ComparisonRow& row, const std::vector<const Run*>& seeds) {
+  constexpr double kMebibyte = 1 << 20;
+  const bool on_cpu = seeds.front()->info().provenance.value("device", "").starts_with("cpu");
+  row.memory_bytes = kUnknown;
+  for (const char* name : {on_cpu ? "process_memory" : "device_memory", "device_memory"}) {
+    for (const Run* run : seeds)
+      if (const Series* series = run->find(name))
+        for (const double mebibytes : series->value) row.memory_bytes = std::fmax(row.memory_bytes, mebibytes * kMebibyte);
+    row.memory_of_process = name == std::string("process_memory");
+    if (!std::isnan(row.memory_bytes)) return;
+  }
+}
+
+/// "3.105 nats is the lowest pre-training loss that Transformer++ and 2 of 3 others have passed with all their seeds."
+std::string reason_of(const Comparison& comparison, bool asked_for) {
+  const std::vector<ComparisonRow>& rows = comparison.rows;
+  if (!comparison.equal_loss)
+    return rows.size() == 1
+               ? ""
+               : "There is no pre-training loss that " + rows.front().title + " and another have passed, so none at which to compare.";
+  std::array<char, 48> at{};
+  std::snprintf(at.data(), at.size(), "%.3f nats", *comparison.equal_loss);
+  if (asked_for) return std::string(at.data()) + " was chosen.";
+  const auto passed = [](const ComparisonRow& row) { return row.ood_at_equal.has_value(); };
+  const auto others = std::count_if(rows.begin() + 1, rows.end(), passed), all = static_cast<std::ptrdiff_t>(rows.size()) - 1;
+  const std::string with = all == 0        ? ""
+                           : others == all ? " and all others"
+                                           : " and " + std::to_string(others) + " of " + std::to_string(all) + " others";
+  if (!passed(rows.front()))
+    return std::string(at.data()) + " is the lowest pre-training loss that the first and the most others of the finished rows have passed.";
+  return std::string(at.data()) + " is the lowest pre-training loss that " + rows.front().title + with + " have passed.";
+}
+
 ComparisonRow make_row(const RunGroup& group, const TrunksAndBranches& trunks, std::optional<double> equal_loss, const std::string& domain,
                        const PretrainingLoss& loss) {
   const std::vector<const Run*>& seeds = group.seeds;
@@ -73,6 +106,7 @@ ComparisonRow make_row(const RunGroup& group, const TrunksAndBranches& trunks, s
   row.parameters = seeds.front()->info().parameters;
   for (const Run* run : seeds) row.runs.push_back(run->name());
   add_cost(row, seeds);
+  add_memory(row, seeds);
   row.tokens_per_second = mean_over(seeds, [](const Run& r) { return r.tokens_per_second(); });
   const auto at_end = [&](const std::string& series) {
     return mean_over(seeds, [&](const Run& r) { return r.damage().empty() ? last(r, series) : kUnknown; });
@@ -339,6 +373,7 @@ Comparison compare(const std::vector<const Run*>& given, std::optional<double> a
   for (ComparisonRow& row : comparison.rows)
     if (reference && row.ood_at_equal) row.against_first = *row.ood_at_equal - *reference;
   test_against_first(comparison.rows);
+  comparison.equal_reason = reason_of(comparison, at_loss.has_value());
   for (const Run* run : runs)
     if (std::string why = why_left_out(*run, trunks, comparison.equal_loss, domain, pretraining); !why.empty())
       comparison.left_out.push_back(std::move(why));

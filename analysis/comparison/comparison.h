@@ -43,9 +43,9 @@ Trajectory trajectory(const Run& run, const std::string& domain = "", const Pret
 /// the pre-training loss); nothing when the run never crossed it.
 std::optional<double> ood_at(const Trajectory& trajectory, double pretraining_loss);
 
-/// The lowest pre-training loss that runs have reached together: where they can be compared. Runs that diverged or have not been evaluated
-/// yet do not count; nor do damaged ones and, beside finished runs, those that are not, as long as they are behind. Runs with finished
-/// cooldown branches count by their ends (TrunksAndBranches).
+/// Where runs are compared unless someone asks for another loss: widest_common_loss() of their groups (gather_runs), as studies' reports
+/// have it. Runs that diverged, are damaged or have not been evaluated yet do not count; nor, beside finished runs, do those that are not.
+/// Runs with finished cooldown branches count by their ends (TrunksAndBranches).
 std::optional<double> common_loss(const std::vector<const Run*>& runs, const PretrainingLoss& loss = {});
 /// The same of trajectories; those without points do not count.
 std::optional<double> lowest_common_loss(const std::vector<Trajectory>& trajectories);
@@ -63,6 +63,10 @@ struct ComparisonRow {
   double tokens = 0, flops = 0, seconds = 0;  ///< at the last step, mean of seeds; seconds of steps alone; NaN before the first
   double state_bytes = 0;                     ///< what decoding keeps per token of context; NaN where not recorded
   std::vector<std::string> devices;           ///< device_of() the seeds (equal_cost.h)
+  /// The most memory that a seed took, in bytes; NaN where none recorded it. On the CPU what the whole process had resident where that is
+  /// known, else, as on other devices, what tensors took.
+  double memory_bytes = 0;
+  bool memory_of_process = false;
   double tokens_per_second = 0;
   double pretraining_loss = 0, ood_loss = 0;            ///< at the end, mean of seeds that are whole; NaN when none is
   std::optional<double> ood_spread;                     ///< of `ood_loss`, as `spread`
@@ -81,6 +85,7 @@ struct ComparisonRow {
 struct Comparison {
   PretrainingLoss pretraining;
   std::optional<double> equal_loss;
+  std::string equal_reason;  ///< why it is that one, or why there is none: a sentence
   std::vector<ComparisonRow> rows;
   std::vector<std::string> left_out;  ///< runs that do not count at `equal_loss` or at the end, and why: too young, damaged, diverged
   bool equal_ends = true;             ///< all are finished and were trained on as many tokens (1 %): ends may be ranked

@@ -49,17 +49,23 @@ std::vector<std::string> domain_names(const Comparison& comparison) {
   return names;
 }
 
+/// "1234 MiB", of the process where that was measured.
+std::string memory_of(const ComparisonRow& row) {
+  constexpr double kMebibyte = 1 << 20;
+  return format("%.0f MiB", row.memory_bytes / kMebibyte) + (row.memory_of_process && !std::isnan(row.memory_bytes) ? " (process)" : "");
+}
+
 /// What the rows took, one seed's worth.
 std::string cost_table(const Comparison& comparison) {
   std::vector<std::vector<std::string>> table{
-      {"a run took", "parameters", "without embeddings", "tokens", "FLOPs", "s of steps", "state B/token", "device"}};
+      {"a run took", "parameters", "without embeddings", "tokens", "FLOPs", "s of steps", "state B/token", "peak memory", "device"}};
   for (const ComparisonRow& row : comparison.rows) {
     std::string devices;
     for (const std::string& device : row.devices) devices += (devices.empty() ? "" : "; ") + device;
     table.push_back({row.title, std::to_string(row.parameters),
                      row.embedding_parameters ? std::to_string(row.parameters - *row.embedding_parameters) : "–",
                      format("%.0f", row.tokens), format("%.3e", row.flops), format("%.4g", row.seconds), format("%.0f", row.state_bytes),
-                     devices});
+                     memory_of(row), devices});
   }
   return aligned(table);
 }
@@ -104,7 +110,7 @@ std::string to_text(const Comparison& comparison) {
     text += "± text: standard error of that difference over the same sequences, evaluated when the runs had ended; not of seeds.\n";
   for (const ComparisonRow& row : comparison.rows)
     if (row.branch_ends) text += row.title + ": at the equal loss between the ends of its cooldown branches.\n";
-  if (!comparison.equal_loss) text += "There is no pre-training loss that all runs have passed, so none at which to compare.\n";
+  if (!comparison.equal_reason.empty()) text += comparison.equal_reason + "\n";
   for (const std::string& run : comparison.left_out) text += "left out: " + run + "\n";
   text += "\n" + cost_table(comparison);
   if (!comparison.equality.empty()) text += comparison.equality + "\n";
@@ -126,6 +132,8 @@ json to_json(const Comparison& comparison) {
                     {"flops", number_or_null(row.flops)},
                     {"seconds", number_or_null(row.seconds)},
                     {"state_bytes_per_token", number_or_null(row.state_bytes)},
+                    {"peak_memory_bytes", number_or_null(row.memory_bytes)},
+                    {"peak_memory_of", std::isnan(row.memory_bytes) ? json() : json(row.memory_of_process ? "process" : "device")},
                     {"devices", row.devices},
                     {"tokens_per_second", number_or_null(row.tokens_per_second)},
                     {"pretraining_loss", number_or_null(row.pretraining_loss)},
@@ -149,6 +157,7 @@ json to_json(const Comparison& comparison) {
   }
   return {{"pretraining", describe(comparison.pretraining)},
           {"equal_loss", number_or_null(comparison.equal_loss)},
+          {"equal_loss_reason", comparison.equal_reason},
           {"rows", rows},
           {"left_out", comparison.left_out},
           {"equality", comparison.equality},

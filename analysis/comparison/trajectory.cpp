@@ -5,6 +5,7 @@
 
 #include "analysis/comparison/branches.h"
 #include "analysis/comparison/comparison.h"
+#include "analysis/comparison/groups.h"
 #include "kernels/engine/error.h"
 
 namespace saccade {
@@ -137,40 +138,6 @@ std::optional<double> ood_at(const Trajectory& trajectory, double pretraining_lo
 
 namespace {
 
-struct Reach {
-  double first, lowest;
-  bool whole;  ///< nothing is to come
-};
-
-/// Without the run that is least far, until one loss lies on the way of all.
-std::optional<double> common_of(std::vector<Reach> reaches) {
-  std::sort(reaches.begin(), reaches.end(), [](const Reach& a, const Reach& b) { return a.lowest < b.lowest; });
-  while (!reaches.empty()) {
-    double start = INFINITY;
-    for (const Reach& reach : reaches) start = std::min(start, reach.first);
-    if (reaches.back().lowest <= start) return reaches.back().lowest;
-    reaches.pop_back();
-  }
-  return {};
-}
-
-}  // namespace
-
-std::optional<double> common_loss(const std::vector<const Run*>& runs, const PretrainingLoss& loss) {
-  std::vector<Reach> reaches, whole;
-  const TrunksAndBranches trunks(runs);
-  for (const Run* run : trunks.runs()) {
-    const Trajectory t = trunks.trajectory_of(*run, "", loss);
-    if (t.pretraining.empty() || run->info().state == RunState::diverged || !run->damage().empty()) continue;
-    reaches.push_back(
-        {t.pretraining.front(), *std::min_element(t.pretraining.begin(), t.pretraining.end()), run->info().state == RunState::finished});
-    if (reaches.back().whole) whole.push_back(reaches.back());
-  }
-  return common_of(whole.empty() ? reaches : whole);
-}
-
-namespace {
-
 /// What all trajectories of a group have passed: from `start` down to `lowest`.
 struct Passed {
   double start = INFINITY, lowest = -INFINITY;
@@ -209,6 +176,27 @@ std::optional<double> widest_common_loss(const std::vector<std::vector<Trajector
     if (here > most || (widest && here == most && loss < *widest)) most = here, widest = loss;
   }
   return widest;
+}
+
+std::optional<double> common_loss(const std::vector<const Run*>& runs, const PretrainingLoss& loss) {
+  const TrunksAndBranches trunks(runs);
+  const auto trajectory_of = [&](const Run& run) {
+    const bool counts = run.info().state != RunState::diverged && run.damage().empty();
+    return counts ? trunks.trajectory_of(run, "", loss) : Trajectory{};
+  };
+  std::vector<std::vector<Trajectory>> all, finished;
+  for (const RunGroup& group : gather_runs(trunks.runs())) {
+    std::vector<Trajectory> of_group, whole;
+    for (const Run* run : group.seeds) {
+      Trajectory t = trajectory_of(*run);
+      if (t.pretraining.empty()) continue;
+      if (run->info().state == RunState::finished) whole.push_back(t);
+      of_group.push_back(std::move(t));
+    }
+    if (!of_group.empty()) all.push_back(std::move(of_group));
+    if (!whole.empty()) finished.push_back(std::move(whole));
+  }
+  return widest_common_loss(finished.empty() ? all : finished);
 }
 
 }  // namespace saccade

@@ -76,6 +76,27 @@ std::vector<Point> points_of(const Run& run, const TaskScoreRecord& record, cons
   return points;
 }
 
+/// One score of a map: where it stands, and whose it is.
+struct MapScore {
+  double x = 0, y = 0, value = 0;
+  ScoreSource source;
+};
+std::vector<MapScore> map_scores(const DrawnSet& drawn, const std::string& task, const std::string& against, const std::string& rows) {
+  std::vector<MapScore> scores;
+  const bool columns_are_groups = is_group(against);
+  const std::string group = columns_are_groups ? against : is_group(rows) ? rows : "";
+  for (const DrawnRuns& each : drawn)
+    for (const Run* run : each.seeds)
+      for (const TaskScoreRecord* record : records_of(*run, task))
+        for (const Point& outer : points_of(*run, *record, columns_are_groups ? rows : against))
+          for (const Point& inner : points_of(*run, *record, columns_are_groups ? against : rows))
+            scores.push_back({columns_are_groups ? inner.at : outer.at,
+                              columns_are_groups ? outer.at : inner.at,
+                              inner.value,
+                              {run, record->task, record->step, group, group.empty() ? 0 : inner.at}});
+  return scores;
+}
+
 /// Seeds of one setting together.
 struct Together {
   std::vector<double> values;
@@ -143,6 +164,9 @@ size_t clearly_best(const std::vector<Together>& scores) {
   return best;
 }
 
+/// How far from its task's number the dot of a group stands.
+double beside(size_t group, size_t groups) { return 0.6 * (static_cast<double>(group) + 0.5) / static_cast<double>(groups) - 0.3; }
+
 /// Evenly spaced values keep their axis; others stand side by side, and the title says what they are.
 std::array<double, 2> extent_of(const std::set<double>& values, AxisRecipe& axis) {
   const std::vector<double> all(values.begin(), values.end());
@@ -189,17 +213,10 @@ Figure score_map(const DrawnSet& drawn, const std::string& task, const std::stri
   Figure figure{.id = "score-map", .title = task, .x = {.title = axis_title(against)}, .y = {.title = axis_title(rows)}};
   std::map<std::pair<double, double>, std::vector<double>> cells;
   std::set<double> across, down;
-  for (const DrawnRuns& group : drawn)
-    for (const Run* run : group.seeds)
-      for (const TaskScoreRecord* record : records_of(*run, task)) {
-        const bool columns_are_groups = is_group(against);
-        for (const Point& outer : points_of(*run, *record, columns_are_groups ? rows : against))
-          for (const Point& inner : points_of(*run, *record, columns_are_groups ? against : rows)) {
-            const double x = columns_are_groups ? inner.at : outer.at, y = columns_are_groups ? outer.at : inner.at;
-            cells[{y, x}].push_back(inner.value);
-            across.insert(x), down.insert(y);
-          }
-      }
+  for (const MapScore& score : map_scores(drawn, task, against, rows)) {
+    cells[{score.y, score.x}].push_back(score.value);
+    across.insert(score.x), down.insert(score.y);
+  }
   if (cells.empty()) return figure;
   HeatMap map{.rows = static_cast<int64_t>(down.size()), .columns = static_cast<int64_t>(across.size())};
   for (const double y : down)
@@ -211,6 +228,37 @@ Figure score_map(const DrawnSet& drawn, const std::string& task, const std::stri
   map.column_extent = extent_of(across, figure.x), map.row_extent = extent_of(down, figure.y);
   figure.map = std::move(map);
   return figure;
+}
+
+std::vector<ScoreSource> sources_of_cell(const DrawnSet& drawn, const std::string& task, const std::string& against,
+                                         const std::string& rows, int64_t row, int64_t column) {
+  const std::vector<MapScore> scores = map_scores(drawn, task, against, rows);
+  std::set<double> across, down;
+  for (const MapScore& score : scores) across.insert(score.x), down.insert(score.y);
+  std::vector<ScoreSource> sources;
+  if (row < 0 || column < 0 || row >= static_cast<int64_t>(down.size()) || column >= static_cast<int64_t>(across.size())) return sources;
+  const double x = *std::next(across.begin(), column), y = *std::next(down.begin(), row);
+  for (const MapScore& score : scores)
+    if (score.x == x && score.y == y) sources.push_back(score.source);
+  return sources;
+}
+
+std::vector<ScoreSource> sources_of_dot(const DrawnSet& drawn, const std::string& task, double x) {
+  std::vector<ScoreSource> nearest;
+  double least = std::numeric_limits<double>::infinity(), at = 0;
+  for (const std::string& name : tasks_of(drawn, task)) {
+    ++at;
+    for (size_t g = 0; g < drawn.size(); ++g) {
+      const double away = std::abs(at + beside(g, drawn.size()) - x);
+      if (away >= least) continue;
+      std::vector<ScoreSource> found;
+      for (const Run* run : drawn[g].seeds)
+        for (const TaskScoreRecord* record : records_of(*run, task))
+          if (record->task == name && main_score(*record)) found.push_back({run, name, record->step});
+      if (!found.empty()) nearest = std::move(found), least = away;
+    }
+  }
+  return nearest;
 }
 
 Figure score_dots(const DrawnSet& drawn, const std::string& task) {
@@ -225,7 +273,6 @@ Figure score_dots(const DrawnSet& drawn, const std::string& task) {
   Curve chances{.label = "chance", .x = {}, .y = {}, .colour = {128, 128, 128}, .dash = Dash::dash, .width = 1};
   for (size_t g = 0; g < drawn.size(); ++g) {
     const DrawnRuns& group = drawn[g];
-    const double beside = 0.6 * (static_cast<double>(g) + 0.5) / static_cast<double>(drawn.size()) - 0.3;
     double at = 0;
     for (const std::string& name : tasks) {
       ++at;
@@ -237,9 +284,10 @@ Figure score_dots(const DrawnSet& drawn, const std::string& task) {
       const bool first = std::none_of(figure.curves.begin(), figure.curves.end(), [&](const Curve& c) { return c.label == group.label; });
       Curve dot{.label = group.label, .x = {}, .y = {}, .colour = group.colour, .marker = group.marker, .in_legend = first};
       if (dot.marker == Marker::none) dot.marker = Marker::circle;
-      dot.x.push_back(at + beside), dot.y.push_back(found.value());
+      dot.x.push_back(at + beside(g, drawn.size())), dot.y.push_back(found.value());
       Curve interval{.label = group.label, .x = {}, .y = {}, .colour = group.colour, .in_legend = false};
-      for (const double side : {-1.0, 1.0}) interval.x.push_back(at + beside), interval.y.push_back(found.value() + side * found.half_95());
+      for (const double side : {-1.0, 1.0})
+        interval.x.push_back(at + beside(g, drawn.size())), interval.y.push_back(found.value() + side * found.half_95());
       figure.curves.push_back(std::move(dot));
       if (std::isfinite(found.half_95())) figure.curves.push_back(std::move(interval));
     }

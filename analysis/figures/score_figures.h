@@ -20,6 +20,20 @@ Figure score_map(const DrawnSet& drawn, const std::string& task, const std::stri
 /// A dot with its interval for every task and group of seeds; tasks are numbered across, and named by the axis.
 Figure score_dots(const DrawnSet& drawn, const std::string& task);
 
+/// A score behind a dot or a cell, as it stands in a run.
+struct ScoreSource {
+  const Run* run = nullptr;
+  std::string task;        ///< "s-niah-2-4096"
+  int64_t step = 0;        ///< of the checkpoint that was scored
+  std::string group = {};  ///< "depth", where it is of a group of the task's items alone
+  double number = 0;       ///< 20 of "depth 20-30 %"
+};
+/// What the dot of score_dots() nearest to a place across is of: every seed's score.
+std::vector<ScoreSource> sources_of_dot(const DrawnSet& drawn, const std::string& task, double x);
+/// What a cell of score_map() is the mean of.
+std::vector<ScoreSource> sources_of_cell(const DrawnSet& drawn, const std::string& task, const std::string& against,
+                                         const std::string& rows, int64_t row, int64_t column);
+
 /// A line for each task, per cent ± standard error (over seeds where there are several, else over items), and the unweighted mean. "*"
 /// marks the best where it is further from every other than 1.96 standard errors of their difference, taken as independent.
 PageTable score_table(const DrawnSet& drawn, const std::string& task, const std::string& title);

@@ -5,6 +5,7 @@
 
 #include "analysis/inspection/base64.h"
 #include "analysis/inspection/head_scores.h"
+#include "analysis/inspection/item_text.h"
 #include "analysis/probes/capture_maps.h"
 #include "models/config_text.h"
 #include "models/suggest.h"
@@ -127,9 +128,16 @@ InspectedText InspectionService::captured_text(const Json& parameters) {
   return {capture.domain + ", sample " + std::to_string(capture.sample), capture.tokens};
 }
 
+InspectedText InspectionService::scored_text(const Json& parameters) {
+  const Parameters p(parameters, {"source", "run", "task", "step", "item"});
+  const ItemPlace place{parameters.contains("run") ? std::filesystem::path(p.text("run")) : run_, p.text("task"),
+                        p.number("step", 0, kAnyNumber), p.number("item", 0, kAnyNumber)};
+  return item_text(place, inspector().config(), inspector().tokenizer(), inspector().longest_text());
+}
+
 InspectedText InspectionService::text_from(const Json& parameters) {
   if (!parameters.is_object() || !parameters.contains("source") || !parameters["source"].is_string())
-    throw UsageError("parameter \"source\" is missing: typed, file, captured or task");
+    throw UsageError("parameter \"source\" is missing: typed, file, captured, task or item");
   const std::string source = parameters["source"];
   const Tokenizer& tokenizer = inspector().tokenizer();
   const int64_t most = inspector().longest_text();
@@ -142,7 +150,8 @@ InspectedText InspectionService::text_from(const Json& parameters) {
     return text_of_file(tokenizer, p.text("path"), most);
   }
   if (source == "captured") return captured_text(parameters);
-  if (source != "task") throw UsageError("source is \"" + source.substr(0, 40) + "\", expected typed, file, captured or task");
+  if (source == "item") return scored_text(parameters);
+  if (source != "task") throw UsageError("source is \"" + source.substr(0, 40) + "\", expected typed, file, captured, task or item");
   const Parameters p(parameters, {"source", "task", "length", "seed", "index"});
   TaskText task{p.text("task"), p.number("length", 1, kMostTextBytes, 256)};
   task.seed = static_cast<uint64_t>(p.number("seed", 0, kAnyNumber, 1)),
@@ -158,13 +167,16 @@ nlohmann::json InspectionService::read_text(const Json& parameters) {
   for (const CapturedMap& map : capture.maps) maps.push_back({{"kind", to_string(map.kind)}, {"layer", map.layer}, {"shape", map.shape}});
   for (const auto& [layer, selection] : capture.selections)
     selections.push_back({{"layer", layer}, {"unit", unit_name(selection.unit)}, {"tokens", selection.tokens}});
-  for (const KnownAnswer& a : model.text().answers) answers.push_back({{"query", a.query}, {"source", a.source}, {"size", a.size}});
+  for (const KnownAnswer& a : model.text().answers)
+    answers.push_back({{"query", a.query}, {"source", a.source}, {"size", a.size}, {"follows", a.follows}});
   for (const HeadScores& s : head_scores(capture))
     heads.push_back({{"layer", s.layer}, {"entropy", s.entropy}, {"distance", s.distance}, {"induction", s.induction}});
   return {{"title", model.text().title},
           {"step", model.step()},
           {"text", model.text_as_typed()},
           {"cut", model.text().cut},
+          {"left_out", model.text().left_out},
+          {"query", model.text().query},
           {"tokens", capture.tokens},
           {"pieces", capture.pieces},
           {"losses", capture.token_losses},

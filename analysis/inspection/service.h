@@ -34,6 +34,7 @@ class InspectionService {
   Json change(const Json& parameters);
   InspectedText text_from(const Json& parameters);
   InspectedText captured_text(const Json& parameters);
+  InspectedText scored_text(const Json& parameters);
   Inspector& inspector();
 
   std::filesystem::path run_;

@@ -10,24 +10,20 @@
 namespace saccade {
 namespace {
 
-/// Where each token begins in the text, and where the last one ends.
-std::vector<int64_t> byte_bounds(const Tokenizer& tokenizer, const std::vector<int32_t>& tokens) {
-  std::vector<int64_t> bounds;
-  for (size_t i = 0; i <= tokens.size(); ++i) bounds.push_back(static_cast<int64_t>(tokenizer.decode({tokens.data(), i}).size()));
-  return bounds;
-}
-
-/// The token that holds a byte; the number of tokens where none does.
-int64_t token_of_byte(const std::vector<int64_t>& bounds, int64_t byte) {
-  return std::upper_bound(bounds.begin() + 1, bounds.end(), byte) - (bounds.begin() + 1);
-}
-
 void cut(InspectedText& text, int64_t most) {
   text.cut = static_cast<int64_t>(text.tokens.size()) > most;
   if (text.cut) text.tokens.resize(static_cast<size_t>(most));
 }
 
 }  // namespace
+
+TokenPlaces::TokenPlaces(const Tokenizer& tokenizer, const std::vector<int32_t>& tokens) {
+  for (size_t i = 0; i <= tokens.size(); ++i) bounds_.push_back(static_cast<int64_t>(tokenizer.decode({tokens.data(), i}).size()));
+}
+
+int64_t TokenPlaces::of_byte(int64_t byte) const {
+  return std::upper_bound(bounds_.begin() + 1, bounds_.end(), byte) - (bounds_.begin() + 1);
+}
 
 InspectedText typed_text(const Tokenizer& tokenizer, const std::string& text, int64_t most) {
   InspectedText typed{"typed text", tokenizer.encode(text)};
@@ -58,10 +54,10 @@ InspectedText task_text(const Tokenizer& tokenizer, const TaskText& task, int64_
   const std::string document = make_task_document(task.task, task.length, task.seed, task.index);
   InspectedText text = typed_text(tokenizer, document, most);
   text.title = task.task + " " + std::to_string(task.index);
-  const std::vector<int64_t> bounds = byte_bounds(tokenizer, text.tokens);
+  const TokenPlaces places(tokenizer, text.tokens);
   for (const TaskAnswer& answer : find_task_answers(task.task, document)) {
-    const int64_t first = token_of_byte(bounds, answer.begin), end = token_of_byte(bounds, answer.begin + answer.size - 1) + 1;
-    const int64_t source = token_of_byte(bounds, answer.source);
+    const int64_t first = places.of_byte(answer.begin), end = places.of_byte(answer.begin + answer.size - 1) + 1;
+    const int64_t source = places.of_byte(answer.source);
     if (first > 0 && end <= static_cast<int64_t>(text.tokens.size())) text.answers.push_back({first - 1, source, end - first});
   }
   return text;

@@ -10,6 +10,7 @@ namespace saccade {
 /// next ones follow: query + i is to predict what stands at source + i.
 struct KnownAnswer {
   int64_t query = 0, source = 0, size = 0;
+  bool follows = true;  ///< the answer stands behind the query in the text; of tasks on symbols it may not
   bool operator==(const KnownAnswer&) const = default;
 };
 
@@ -18,11 +19,23 @@ struct InspectedText {
   std::string title;  ///< "typed text", "notes.txt", "task-copy 3", "prose, sample 0"
   std::vector<int32_t> tokens;
   std::vector<KnownAnswer> answers = {};
-  bool cut = false;  ///< its end was left out
+  bool cut = false;      ///< its end was left out
+  int64_t left_out = 0;  ///< tokens of its beginning that were
+  int64_t query = -1;    ///< to look at first; −1: none before others
 };
 
 /// Most bytes of text that are taken from a file or a request.
 inline constexpr int64_t kMostTextBytes = int64_t{1} << 20;
+
+/// The token that holds each byte of a text, and the number of tokens for what lies behind it.
+class TokenPlaces {
+ public:
+  TokenPlaces(const Tokenizer& tokenizer, const std::vector<int32_t>& tokens);
+  int64_t of_byte(int64_t byte) const;
+
+ private:
+  std::vector<int64_t> bounds_;  ///< where each token begins, and where the last one ends
+};
 
 /// At most `most` tokens of a text. Throws DataError for one without tokens.
 InspectedText typed_text(const Tokenizer& tokenizer, const std::string& text, int64_t most);

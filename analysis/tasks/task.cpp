@@ -160,7 +160,11 @@ std::vector<Task> at_difficulties(const Task& task, const std::vector<int64_t>& 
 }
 
 Task find_task(const std::string& name_or_file) {
-  if (name_or_file.ends_with(".json")) return read_task(name_or_file);
+  if (name_or_file.ends_with(".json")) {
+    Task own = read_task(name_or_file);
+    own.own_file = std::filesystem::absolute(name_or_file);
+    return own;
+  }
   std::string name = name_or_file;
   std::replace(name.begin(), name.end(), '_', '-');
   std::vector<std::string> names;

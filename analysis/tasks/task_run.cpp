@@ -64,6 +64,10 @@ TaskResult result_of(const json& j) {
   r.trim = key.value("trim", true), r.greedy = key.value("greedy", false), r.reading = key.value("reading", "");
   r.prefix = parse_prefix(key.at("prefix"));
   r.step = key.at("step"), r.checkpoint_hash = key.at("checkpoint_hash"), r.device = key.at("device"), r.precision = key.at("precision");
+  if (j.contains("made_from")) {
+    const json& made = j.at("made_from");
+    r.data = made.at("data").get<std::string>(), r.task_file = made.at("task_file").get<std::string>(), r.seed = made.at("seed");
+  }
   r.cut = j.at("cut"), r.chance = j.at("chance"), r.metric = j.at("metric");
   for (const json& s : j.at("scores")) r.scores.push_back({s.at("metric"), s.at("value"), number(s.at("standard_error")), s.at("items")});
   for (const json& i : j.at("items")) {
@@ -75,6 +79,11 @@ TaskResult result_of(const json& j) {
     if (i.contains("greedy")) r.items.back().greedy = i.at("greedy").get<std::vector<bool>>();
   }
   return r;
+}
+
+fs::path result_file(const fs::path& directory, const std::string& task, int64_t step) {
+  if (task.find('/') != task.npos) throw UsageError("\"" + task + "\" is no task's name");
+  return directory / kFolder / (task + "-step-" + std::to_string(step) + ".json");
 }
 
 TaskResult read_result(const fs::path& file) {
@@ -265,24 +274,6 @@ bool score_answers(LoadedModel& loaded, const Task& task, const TaskItems& items
   return true;
 }
 
-/// Text for needles: the file that was named, else test text of the run's first training domain.
-std::string haystack_of(const LoadedModel& loaded, const Task& task, const fs::path& data) {
-  if (!needs_haystack(task)) return {};
-  if (!data.empty()) return read_haystack(data);
-  const DataConfig& config = loaded.config.data;
-  if (!config.task.empty()) throw UsageError("task " + task.name + " needs --data, a file of running text");
-  const Corpus corpus = Corpus::open(config.corpus);
-  std::string text;
-  corpus.each_document(config.train.front(), Split::test, [&](std::string_view document) {
-    text += (text.empty() ? "" : " ") + std::string(document);
-    return text.size() < (size_t{1} << 20);
-  });
-  if (text.empty())
-    throw DataError("corpus " + corpus.name() + " has no test text of " + config.train.front() +
-                    " to hide a needle in; name a file with --data");
-  return text;
-}
-
 /// Everything that decides the scores, but for the data.
 TaskResult start_result(const LoadedModel& loaded, const Task& task, const TaskRunOptions& options, const fs::path& directory) {
   TaskResult result;
@@ -298,6 +289,8 @@ TaskResult start_result(const LoadedModel& loaded, const Task& task, const TaskR
     throw UsageError("--max-length is " + std::to_string(options.max_length) + ", the model reads " + std::to_string(longest) +
                      " tokens at most");
   result.max_length = options.max_length > 0 ? options.max_length : longest;
+  result.data = options.data.empty() ? fs::path() : fs::absolute(options.data);
+  result.task_file = task.own_file, result.seed = options.items.seed;
   return result;
 }
 
@@ -326,6 +319,23 @@ const TaskScore& TaskResult::score() const {
   return *std::find_if(scores.begin(), scores.end(), [&](const TaskScore& s) { return s.metric == metric; });
 }
 
+std::string task_haystack(const RunConfig& run, const Task& task, const fs::path& data) {
+  if (!needs_haystack(task)) return {};
+  if (!data.empty()) return read_haystack(data);
+  const DataConfig& config = run.data;
+  if (!config.task.empty()) throw UsageError("task " + task.name + " needs --data, a file of running text");
+  const Corpus corpus = Corpus::open(config.corpus);
+  std::string text;
+  corpus.each_document(config.train.front(), Split::test, [&](std::string_view document) {
+    text += (text.empty() ? "" : " ") + std::string(document);
+    return text.size() < (size_t{1} << 20);
+  });
+  if (text.empty())
+    throw DataError("corpus " + corpus.name() + " has no test text of " + config.train.front() +
+                    " to hide a needle in; name a file with --data");
+  return text;
+}
+
 json to_json(const TaskResult& r) {
   json scores = json::array(), items = json::array();
   for (const TaskScore& s : r.scores)
@@ -346,8 +356,10 @@ json to_json(const TaskResult& r) {
                      {"group", a.group},
                      {"prompt_tokens", a.prompt_tokens},
                      {"depth", number(a.depth)}});
-  return {{"format", kFormat},  {"key", key_of(r)}, {"cut", r.cut},  {"chance", r.chance},
-          {"metric", r.metric}, {"scores", scores}, {"items", items}};
+  return {{"format", kFormat},  {"key", key_of(r)},
+          {"cut", r.cut},       {"chance", r.chance},
+          {"metric", r.metric}, {"scores", scores},
+          {"items", items},     {"made_from", {{"data", r.data.string()}, {"task_file", r.task_file.string()}, {"seed", r.seed}}}};
 }
 
 TaskResult evaluate_task(const fs::path& directory, const Task& task, const TaskRunOptions& options, const TaskProgress& progress,
@@ -361,12 +373,11 @@ TaskResult evaluate_task(const fs::path& directory, const Task& task, const Task
   if (task.kind == Task::Kind::symbols)
     items.hash = task.hash + ":" + std::to_string(samples);
   else if (!from_file)
-    items = generate_task_items(task, *loaded.tokenizer, haystack_of(loaded, task, options.data), options.items);
+    items = generate_task_items(task, *loaded.tokenizer, task_haystack(loaded.config, task, options.data), options.items);
   result.data_hash = items.hash, result.shots = items.shots;
 
-  const std::string name = task.name + "-step-" + std::to_string(loaded.step);
-  const fs::path folder = directory / kFolder, file = folder / (name + ".json");
-  const fs::path part = folder / ("." + name + ".part");
+  const fs::path folder = directory / kFolder, file = result_file(directory, task.name, loaded.step);
+  const fs::path part = folder / ("." + file.stem().string() + ".part");
   if (!options.again && fs::exists(file))
     if (TaskResult known = read_result(file); key_of(known) == key_of(result)) {
       remove_run_file(part);  // with what follows, all that a process has left undone that ended behind its result
@@ -387,6 +398,12 @@ TaskResult evaluate_task(const fs::path& directory, const Task& task, const Task
   partial.remove();
   add_to_run(directory, result, progress, false);
   return result;
+}
+
+TaskResult read_task_result(const fs::path& directory, const std::string& task, int64_t step) {
+  const fs::path file = result_file(directory, task, step);
+  if (!fs::is_regular_file(file)) throw DataError(file.string() + " is not there: the items of this score were not kept");
+  return read_result(file);
 }
 
 std::vector<TaskResult> read_task_results(const fs::path& directory) {

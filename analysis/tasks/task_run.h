@@ -8,6 +8,7 @@
 
 #include "analysis/tasks/answers.h"
 #include "analysis/tasks/scoring.h"
+#include "models/config/config.h"
 
 namespace saccade {
 
@@ -44,6 +45,9 @@ struct TaskResult {
   std::vector<ItemScore> items;      ///< of choices
   std::vector<AnswerScore> answers;  ///< of generation and symbols
   bool cached = false;               ///< read from the run, not computed
+  // Where the items came from, by which they are found again; no part of what decides whether two results are the same.
+  std::filesystem::path data, task_file;  ///< as TaskRunOptions::data and Task::own_file, absolute; empty: none, or not known
+  uint64_t seed = 42;                     ///< of generated prompts
   /// The score of the task's own metric.
   const TaskScore& score() const;
   bool is_whole() const { return !scores.empty(); }
@@ -63,6 +67,12 @@ struct TaskProgress {
 TaskResult evaluate_task(const std::filesystem::path& directory, const Task& task, const TaskRunOptions& options,
                          const TaskProgress& progress, const std::atomic<bool>& stop);
 
+/// Text that needles are hidden in: the file `data`, else test text of the first training domain; empty where the task needs none. Throws
+/// UsageError where the run was trained on no text.
+std::string task_haystack(const RunConfig& config, const Task& task, const std::filesystem::path& data);
+
+/// The result of a task ("s-niah-2-4096") at a step. Throws DataError where the run has none, or a damaged one.
+TaskResult read_task_result(const std::filesystem::path& directory, const std::string& task, int64_t step);
 /// Results that stand in a run, sorted by task and step. Throws DataError where one is damaged.
 std::vector<TaskResult> read_task_results(const std::filesystem::path& directory);
 

@@ -42,7 +42,8 @@ const RegisterCommand command{
      "saccade compare runs/* --at-loss 2.1", [](CLI::App& app) {
        auto options = std::make_shared<Options>();
        app.add_option("RUN", options->runs, "Run directories, or folders of runs")->required();
-       app.add_option("--at-loss", options->at_loss, "Pre-training loss to compare at (default: the lowest that all reached)");
+       app.add_option("--at-loss", options->at_loss,
+                      "Pre-training loss to compare at (default: the lowest that the first run and the most others have passed)");
        app.add_option("--equal", options->equal,
                       "Read the losses also at equal tokens, FLOPs or seconds of training (of the steps alone, on "
                       "one device): at what the run has taken that took least")

@@ -123,6 +123,42 @@ class ComparisonTest : public QObject {
     QVERIFY(!common_loss({&runs[1], &runs[2]}));
   }
 
+  /// The rule of studies' reports: the first row and the most others, each with all of its seeds; and the reason is told.
+  void comparesWhereTheFirstAndTheMostOthersHaveBeen() {
+    const auto ends = [](const Run& run) { return run.find("validation/loss")->value.back(); };
+    const auto runs = write({{.seed = 1},
+                             {.seed = 2, .steps = 120},
+                             {.mixer = "top1_chunk", .seed = 1, .steps = 100},
+                             {.mixer = "avey", .seed = 1, .steps = 60},
+                             {.mixer = "top1_element", .seed = 1, .steps = 40, .end = RunState::stopped}});
+    const auto pointers = pointers_to(runs);
+    QCOMPARE(common_loss(pointers).value(), ends(runs[3]));  // the one that is not finished does not count
+    Comparison c = compare(pointers);
+    QCOMPARE(c.equal_loss.value(), ends(runs[3]));
+    QVERIFY2(c.equal_reason.ends_with("is the lowest pre-training loss that Transformer++ and 2 of 3 others have passed."),
+             c.equal_reason.c_str());
+    QVERIFY(to_text(c).find(c.equal_reason) != std::string::npos);
+    QCOMPARE(to_json(c)["equal_loss_reason"], c.equal_reason);
+    QVERIFY(compare(pointers, 3.0).equal_reason == "3.000 nats was chosen.");
+    QCOMPARE(common_loss({pointers[0], pointers[1]}).value(), std::max(ends(runs[0]), ends(runs[1])));  // all seeds of the first
+    QCOMPARE(common_loss({pointers[4]}).value(), ends(runs[4]));
+    const auto alone = write({{.seed = 9, .steps = 20}, {.mixer = "avey", .seed = 9, .steps = 400}});
+    c = compare({&alone[0], &alone[1]});
+    QCOMPARE(c.equal_loss.value(), ends(alone[0]));
+  }
+
+  void tellsTheMostMemoryOfARow() {
+    auto runs = write({{.seed = 1, .health = true}, {.seed = 2, .health = true}, {.mixer = "avey", .seed = 1}});
+    const auto pointers = pointers_to(runs);
+    Comparison c = compare(pointers);  // on the CPU: of the process, 400 MiB and the last step
+    QCOMPARE(c.rows[0].memory_bytes, 600.0 * (1 << 20));
+    QVERIFY(c.rows[0].memory_of_process && std::isnan(c.rows[1].memory_bytes));
+    QVERIFY(to_text(c).find("600 MiB (process)") != std::string::npos);
+    QCOMPARE(to_json(c)["rows"][0]["peak_memory_bytes"], 600 << 20);
+    QCOMPARE(to_json(c)["rows"][0]["peak_memory_of"], "process");
+    QVERIFY(to_json(c)["rows"][1]["peak_memory_bytes"].is_null() && to_json(c)["rows"][1]["peak_memory_of"].is_null());
+  }
+
   void gathersSeeds() {
     const auto runs =
         write({{.seed = 1, .offset = 0.0}, {.seed = 2, .offset = 0.2}, {.seed = 3, .offset = 0.4}, {.mixer = "avey", .seed = 1}});

@@ -1,19 +1,52 @@
 #include <QAbstractItemModelTester>
 #include <QComboBox>
+#include <QMenu>
 #include <QScrollBar>
 #include <QTabBar>
 #include <QTableView>
 #include <QToolButton>
 
+#include "analysis/runs/sealed_json.h"
+#include "analysis/tasks/task_run.h"
 #include "tests/ui/reading_pages_fixture.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/two_columns.h"
 #include "ui/compare/comparison_table.h"
+#include "ui/compare/failed_items.h"
 #include "ui/runs/runs_table.h"
 
 namespace saccade::test {
 
 using namespace saccade::ui;
+
+/// Two lengths of a needle with four items each, at two depths; of those of the deeper one `right` + 1 of two … as files of a real score.
+void score(const QString& directory, int right) {
+  const std::filesystem::path run = directory.toStdString();
+  RunWriter writer = RunWriter::take_up(run, {});
+  for (const int length : {128, 256}) {
+    TaskResult result;
+    result.task = "s-niah-1-" + std::to_string(length), result.metric = "contains", result.step = 200;
+    TaskScoreRecord record{200, result.task, "contains", 0, "data", "checkpoint", {}};
+    std::map<std::string, double> sums;
+    for (int item = 0; item < 4; ++item) {
+      const std::string depth = item < 2 ? "depth 0-10 %" : "depth 50-60 %";
+      const bool is_right = right == 1 ? item < 3 : item < 1;
+      result.answers.push_back(
+          {is_right ? std::to_string(3000 + item) : "12 & so", std::to_string(3000 + item), is_right ? 1.0 : 0.0, depth, 90});
+      sums[""] += is_right, sums[depth] += is_right;
+    }
+    for (const auto& [group, sum] : sums) {
+      const int64_t count = group.empty() ? 4 : 2;
+      record.scores.push_back({"contains" + (group.empty() ? "" : " " + group), sum / static_cast<double>(count), 0.2, count});
+    }
+    for (const TaskScoreRecord::Score& each : record.scores)
+      result.scores.push_back({each.metric, each.value, each.standard_error, each.items});
+    writer.add(record);
+    std::filesystem::create_directories(run / "tasks");
+    write_sealed_json(run / "tasks" / (result.task + "-step-200.json"), to_json(result));
+  }
+  writer.write_results();
+}
 
 class CompareTest : public QObject {
   Q_OBJECT
@@ -127,6 +160,74 @@ class CompareTest : public QObject {
     QCOMPARE(page.session().place().value("compare/chart").toInt(), 3);
   }
 
+  /// Scores of real files: dots with intervals, a map of length × depth; what is clicked offers the items that failed, in Inspect.
+  void scores_lead_to_the_items_that_failed() {
+    const auto options = three_architectures();
+    PageOnRuns page("compare", options, {1100, 720}, [&](const QString& folder) {
+      for (const FixtureOptions& each : options)
+        score(folder + QString("/%1-%2").arg(QString::fromStdString(each.mixer)).arg(each.seed), each.mixer == "avey" ? 0 : 1);
+    });
+    page.session().setCurrentRun(page.directory(options[1]));
+    page.child<QTabBar>("Chart")->setCurrentIndex(3);
+    auto* scores = page.child<FigureView>("Scores of tasks");
+    const auto dots = [&] {
+      std::vector<const Curve*> found;
+      for (const Curve& curve : scores->figure().curves)
+        if (curve.marker != Marker::none) found.push_back(&curve);
+      return found;
+    };
+    QTRY_COMPARE(dots().size(), size_t{6});  // three groups, two lengths
+    QCOMPARE(scores->figure().x.title, std::string("1 s-niah-1-128, 2 s-niah-1-256"));
+    for (const Curve* dot : dots()) QVERIFY(dot->y[0] == (dot->label == "Avey" ? 0.25 : 0.75));
+    page.shoot("compare-scores");
+
+    QSignalSpy requested(&page.session(), &Session::itemsRequested), shown(&page.session(), &Session::pageRequested);
+    const Curve* chunk = *std::find_if(dots().begin(), dots().end(), [](const Curve* dot) { return dot->label == "Top-1 Chunk exact"; });
+    Q_EMIT scores->positionClicked(chunk->x[0], 0.1);
+    auto* failed = page.widget().findChild<FailedItemsMenu*>();
+    QTRY_VERIFY(failed->menu());
+    QStringList entries;
+    for (const QAction* action : failed->menu()->actions()) entries << action->text();
+    QVERIFY2(entries.first().contains("s-niah-1-128: 1 of 4 items failed") && !failed->menu()->actions().first()->isEnabled(),
+             qPrintable(entries.join('\n')));
+    QCOMPARE(entries.value(1), QString("item 3, depth 50-60 %: wrote “12 && so” for “3003”"));
+    QCOMPARE(failed->menu()->activeAction(), failed->menu()->actions().at(1));
+    if (const QString folder = qEnvironmentVariable("SACCADE_SHOTS"); !folder.isEmpty())
+      failed->menu()->grab().save(folder + "/compare-failed-items.png");
+    QTest::keyClick(failed->menu(), Qt::Key_Return);
+    QCOMPARE(requested.size(), 1);
+    QCOMPARE(shown.last()[0].toString(), QString("inspect"));
+    const auto items = nlohmann::json::parse(requested[0][0].toByteArray().toStdString());
+    QCOMPARE(items.at("task"), "s-niah-1-128");
+    QCOMPARE(items.at("step"), 200);
+    QCOMPARE(items.at("items").size(), size_t{1});
+    QCOMPARE(items.at("items")[0].at("number"), 3);
+    QCOMPARE(page.session().currentRun(), page.directory(options[1]));
+    QCOMPARE(page.session().captureStep(), qint64{200});
+
+    auto* as = page.child<QComboBox>("Scores as");
+    as->setCurrentText("map: length × depth");
+    QTRY_VERIFY(scores->figure().map && scores->figure().map->rows == 2 && scores->figure().map->columns == 2);
+    QCOMPARE(scores->figure().map->values, (std::vector<float>{1, 1, 0.5F, 0.5F}));  // of the current run: depths 0 and 50
+    page.shoot("compare-score-map");
+    // By keys: to a cell, and Return.
+    scores->setFocus();
+    QTest::keyClick(scores, Qt::Key_Right);
+    for (const Qt::Key key : {Qt::Key_Down, Qt::Key_Down, Qt::Key_Left, Qt::Key_Left}) QTest::keyClick(scores, key);
+    page.shoot("compare-score-cell");
+    QTest::keyClick(scores, Qt::Key_Return);
+    QTRY_VERIFY(failed->menu() && failed->menu()->actions().first()->text().contains("128: 1 of 2 items failed"));
+    failed->menu()->close();
+    QTRY_VERIFY(!failed->menu());
+    Q_EMIT scores->cellClicked(0, 1);
+    QTRY_VERIFY(failed->menu() && failed->menu()->actions().first()->text().contains("256: all 2 items are right"));
+    failed->menu()->close();
+    page.child<QComboBox>("Task")->setCurrentText("s-niah-1-256");
+    QTRY_COMPARE(scores->figure().map->columns, int64_t{1});
+    as->setCurrentText("dots");
+    QTRY_VERIFY(!scores->figure().map && dots().size() == 3);
+  }
+
   void tables_read_as_text() {
     Comparison comparison;
     comparison.equal_loss = 3.45;
@@ -151,9 +252,14 @@ class CompareTest : public QObject {
     equal.setComparison(comparison);
     QVERIFY(equal.asText().endsWith("\ta second seed\n"));
     QVERIFY(end.asText().contains("Transformer++\t10.02 M\t7.6 M\t3.100\t3.900\t3.800\n"));
-    for (ComparisonRow& row : comparison.rows) row.tokens = 2e6, row.flops = 3e12, row.state_bytes = 2048;
+    for (ComparisonRow& row : comparison.rows) row.tokens = 2e6, row.flops = 3e12, row.state_bytes = 2048, row.memory_bytes = NAN;
+    comparison.rows[0].memory_bytes = 3 << 20;
     end.setComparison(comparison, std::vector<double>(comparison.rows.size(), 0.25));
-    QVERIFY2(end.asText().contains("\t3.800\t0.800\t0.250\t2.00\u00a0KiB\t2 M\t3 T\n"), qPrintable(end.asText()));
+    QVERIFY2(end.asText().contains("\t3.800\t0.800\t0.250\t2.00\u00a0KiB\t3.00\u00a0MiB\t2 M\t3 T\n"), qPrintable(end.asText()));
+    QVERIFY(end.asText().contains("\t2.00\u00a0KiB\t–\t2 M\t3 T\n"));
+    comparison.rows[0].memory_of_process = true;
+    end.setComparison(comparison, std::vector<double>(comparison.rows.size(), 0.25));
+    QVERIFY(end.asText().contains("\t3.00\u00a0MiB (process)\t"));
   }
 
   /// The least loss is marked where it tells something.

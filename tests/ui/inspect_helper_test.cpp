@@ -16,6 +16,7 @@
 
 #include "analysis/inspection/inspector.h"
 #include "analysis/probes/capture_maps.h"
+#include "analysis/tasks/scored_items.h"
 #include "tests/analysis/trained_run.h"
 #include "tests/ui/reading_pages_fixture.h"
 #include "ui/inspect/beside_run.h"
@@ -310,6 +311,122 @@ class InspectHelperTest : public QObject {
     button->menu()->actions().front()->setChecked(false);
     QTRY_VERIFY(!beside());
     QCOMPARE(window.tabs()->count(), 2);
+  }
+
+  /// Of two to four runs: equal tokens stand at equal places of the maps, and one query, one cell and one part are looked at in all.
+  void token_axes_are_aligned_data() {
+    QTest::addColumn<int>("others");
+    QTest::addColumn<QSize>("size");
+    for (const int others : {1, 2, 3})
+      for (const QSize& size : {QSize(760, 700), QSize(1000, 640), QSize(1540, 1140)})
+        QTest::addRow("%d others, %d wide", others, size.width()) << others << size;
+  }
+  void token_axes_are_aligned() {
+    QFETCH(int, others);
+    QFETCH(QSize, size);
+    Window window({run_of("top1_chunk"), run_of("attention"), run_of("mamba2"), run_of("avey")}, size);
+    QTRY_VERIFY(window.map());
+    window.session().setHead(0, 0);
+    Q_EMIT window.child<QComboBox>("What the map shows")->activated(0);
+    auto* button = window.child<QToolButton>("Runs to show beside this one");
+    for (int i = 0; i < others; ++i) {
+      Q_EMIT button->menu()->aboutToShow();
+      button->menu()->actions().at(i)->setChecked(true);
+    }
+    const auto panes = [&] {
+      QList<FigureView*> views{window.map()};
+      for (const BesideRun* run : window.widget().findChildren<BesideRun*>())
+        if (run->isVisible() && run->map()->figure().map) views << run->map();
+      return views;
+    };
+    QTRY_COMPARE(panes().size(), 1 + others);
+    const auto place = [](FigureView* view) {  // of the plot area in the view, and what it is of the page
+      return std::pair(view->plotArea(), view->mapTo(view->window(), view->plotArea().topLeft().toPoint()));
+    };
+    const auto aligned = [&] {
+      QCoreApplication::processEvents();
+      const auto [first, at] = place(window.map());
+      if (first.isEmpty()) return false;
+      for (FigureView* view : panes()) {
+        const auto [own, there] = place(view);
+        if (std::abs(own.left() - first.left()) > 0.5 || std::abs(own.width() - first.width()) > 0.5) return false;
+        if (std::abs(own.top() - first.top()) > 0.5 || std::abs(own.height() - first.height()) > 0.5) return false;
+        const bool beside = std::abs(there.y() - at.y()) < first.height() / 2, above = std::abs(there.x() - at.x()) < first.width() / 2;
+        if ((beside && there.y() != at.y()) || (above && there.x() != at.x())) return false;
+      }
+      return true;
+    };
+    const auto told = [&] {
+      QString text;
+      for (FigureView* view : panes()) {
+        const auto [own, there] = place(view);
+        text += QString("%1 %2 %3 x %4 at %5 %6\n")
+                    .arg(own.left())
+                    .arg(own.top())
+                    .arg(own.width())
+                    .arg(own.height())
+                    .arg(there.x())
+                    .arg(there.y());
+      }
+      return text;
+    };
+    QTRY_VERIFY2(aligned(), qPrintable(told()));
+    for (FigureView* view : panes()) {
+      QCOMPARE(view->figure().map->columns, int64_t{48});
+      window.session().setQuery(3);
+      Q_EMIT view->cellClicked(20, 4);  // in each
+      QCOMPARE(window.session().query(), 20);
+    }
+    window.shoot(QString("inspect-aligned-%1-%2").arg(others).arg(size.width()));
+    window.session().setHead(1, 1);  // other scales of colours: still in place
+    QTRY_VERIFY2(aligned(), qPrintable(told()));
+    panes().last()->look(std::array{8.0, 24.0}, std::array{8.0, 24.0});
+    Q_EMIT panes().last()->zoomChanged();
+    QTRY_VERIFY2(aligned(), qPrintable(told()));
+    for (FigureView* view : panes()) QCOMPARE(view->part(), (std::optional<std::array<double, 2>>{{8, 24}}));
+  }
+
+  /// An item that a run failed, from its score: the text with the right answer, the needle drawn, and the query that is to say it.
+  void a_failed_item_is_opened() {
+    const QString run = run_of("attention");
+    TaskRunOptions options;
+    options.items.limit = 12;
+    const Task task = at_difficulties(find_task("passkey"), {300}, {}).front();
+    const std::atomic<bool> stop = false;
+    evaluate_task(run.toStdString(), task, options, {}, stop);
+    const FailedItems failed = failed_items(run.toStdString(), task.name, 12);
+    QVERIFY(failed.items.size() > 1);
+    Window window({run});
+    QTRY_VERIFY(window.map());
+    nlohmann::json list = nlohmann::json::array();
+    for (const AnsweredItem& item : failed.items)
+      list.push_back({{"number", item.number}, {"words", "item " + std::to_string(item.number)}});
+    const nlohmann::json items{{"run", window.directory.toStdString()}, {"task", task.name}, {"step", 12}, {"items", list}, {"at", 0}};
+    window.session().inspectItems(window.directory, 12, QByteArray::fromStdString(items.dump()));
+    const std::string& target = failed.items.front().target;
+    QTRY_VERIFY_WITH_TIMEOUT(window.text()->text(0, 9999).endsWith("The pass key is " + QString::fromStdString(target)), 60000);
+    const int tokens = static_cast<int>(window.map()->figure().map->cells[0] > 0 ? window.map()->figure().map->cells[0]
+                                                                                 : window.map()->figure().map->rows);
+    QCOMPARE(window.session().query(), tokens - static_cast<int>(target.size()) - 1);
+    const auto& known = window.map()->figure().map->known;
+    QCOMPARE(known.size(), target.size());
+    QCOMPARE(window.text()->text(static_cast<int>(known[0][1]), static_cast<int>(known[0][1]) + 1), QString(QChar(target[0])));
+    QVERIFY(window.says("green line: known answer"));
+    window.shoot("inspect-failed-item");
+    auto* box = window.child<QComboBox>("Failed item");
+    QCOMPARE(box->count(), static_cast<int>(failed.items.size()));
+    window.session().setQuery(5);
+    window.child<QToolButton>("The next failed item")->click();
+    QTRY_VERIFY_WITH_TIMEOUT(window.text()->text(0, 9999).endsWith("key is " + QString::fromStdString(failed.items[1].target)), 60000);
+    QVERIFY(window.session().query() > 900);  // where that one's answer is to come
+    // Another page of the same place begins with it.
+    std::unique_ptr<QWidget> again;
+    for (const Page& page : pages())
+      if (page.id == "inspect") again.reset(page.make(window.session(), nullptr));
+    again->resize(900, 700);
+    again->show();
+    QTRY_VERIFY_WITH_TIMEOUT(
+        again->findChild<TokenText*>()->text(0, 9999).endsWith("key is " + QString::fromStdString(failed.items[1].target)), 60000);
   }
 
   void dark_at_every_size_data() {

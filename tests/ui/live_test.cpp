@@ -59,6 +59,33 @@ class LiveTest : public QObject {
     QTRY_COMPARE(labels(", training"), QStringList("Transformer++, layers 5, training"));
   }
 
+  /// Values of every step of many runs would be one block: means of architectures, and the current run.
+  void gradient_norms_of_many_runs_are_means() {
+    std::vector<FixtureOptions> runs(9);
+    for (size_t i = 0; i < runs.size(); ++i) {
+      runs[i].layers = static_cast<int64_t>(i) + 1, runs[i].seed = runs[i].layers;
+      if (i >= 5) runs[i].mixer = "avey";
+    }
+    PageOnRuns page("live", runs);
+    page.session().setCurrentRun(page.directory(runs[2]));
+    auto* gradient = page.child<FigureView>("Gradient norm");
+    const auto labels = [&] {
+      QStringList list;
+      for (const Curve& curve : gradient->figure().curves) list << QString::fromStdString(curve.label);
+      return list;
+    };
+    QTRY_COMPARE(labels(), (QStringList{"Transformer++, mean of 5", "Avey, mean of 4", "Transformer++, layers 3"}));
+    for (const Curve& curve : gradient->figure().curves) QCOMPARE(curve.low.empty(), curve.label == "Transformer++, layers 3");
+    const auto& all = page.session().runs()->runs();
+    double mean = 0;
+    for (const Run* run : all)
+      if (run->info().title == "Avey") mean += run->find("gradient_norm")->value[10] / 4;
+    QVERIFY(std::abs(gradient->figure().curves[1].y[10] - mean) < 1e-12);
+    QTRY_COMPARE(page.child<FigureView>("Speed")->figure().curves.size(), size_t{3});
+    page.session().runs()->setFilter("mixer:avey");
+    QTRY_COMPARE(gradient->figure().curves.size(), size_t{4});  // few: each by itself
+  }
+
   void cards_without_data_are_hidden() {
     PageOnRuns page("live", {FixtureOptions{}});
     QVERIFY(!page.child<FigureView>("What is read")->isVisible());

@@ -1,6 +1,8 @@
 #include <QAbstractButton>
 #include <QAccessible>
 #include <QApplication>
+#include <QClipboard>
+#include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
 #include <QMenu>
@@ -9,6 +11,7 @@
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QToolButton>
 
 #include "analysis/runs/run_lock.h"
 #include "tests/analysis/fixture.h"
@@ -19,7 +22,9 @@
 #include "ui/shell/main_window.h"
 #include "ui/shell/message_bar.h"
 #include "ui/shell/palette.h"
+#include "ui/shell/reading_bar.h"
 #include "ui/shell/runs_panel.h"
+#include "ui/shell/same_kind.h"
 #include "ui/theme.h"
 
 namespace saccade::test {
@@ -168,6 +173,101 @@ class ShellTest : public QObject {
     session.setCurrentRun(path("first"));
     QTest::keyClick(&window, Qt::Key_D, Qt::ControlModifier | Qt::ShiftModifier);
     QCOMPARE(window.page(), QStringLiteral("configure"));
+  }
+
+  /// What differs by a name alone is one message: the newest whole, the names of the others, all of them on request.
+  void messages_of_one_kind_are_one() {
+    MessageBar bar;
+    bar.show();
+    auto* words = bar.findChild<QLabel*>();
+    for (QLabel* label : bar.findChildren<QLabel*>())
+      if (label->wordWrap()) words = label;
+    auto* all = bar.findChildren<QToolButton*>().first();
+    for (QToolButton* button : bar.findChildren<QToolButton*>())
+      if (button->isCheckable()) all = button;
+    const auto damaged = [](int i) { return QStringLiteral("/runs/run-%1/journal.jsonl: a line is damaged").arg(i); };
+    bar.showError(damaged(0));
+    QCOMPARE(words->text(), damaged(0));
+    QVERIFY(!all->isVisible());
+    bar.showError(damaged(1));
+    QCOMPARE(words->text(), damaged(1) + QStringLiteral("\nThe same of run-0/journal.jsonl"));
+    for (int i = 2; i < 12; ++i) bar.showError(damaged(i));
+    QCOMPARE(words->text(), damaged(11) + QStringLiteral("\nThe same of 11 others: run-10/journal.jsonl, run-9/journal.jsonl, "
+                                                         "run-8/journal.jsonl and 8 more"));
+    QVERIFY(all->isVisible() && all->toolTip().contains(QStringLiteral("run-0/journal.jsonl")));
+    all->click();
+    QVERIFY(words->text().contains(QStringLiteral("\nrun-0/journal.jsonl")) && !words->text().contains(QStringLiteral("more")));
+    all->click();
+    bar.showError(QStringLiteral("The disk is full"));  // of another kind: another message
+    QVERIFY(words->text().startsWith(QStringLiteral("The disk is full")) && words->text().endsWith(QStringLiteral("and 1 more")));
+    bar.showError(damaged(3));  // known, of the first kind: it comes to the front
+    QVERIFY(words->text().startsWith(damaged(3)) && words->text().contains(QStringLiteral("11 others")));
+    for (QPushButton* button : bar.findChildren<QPushButton*>())
+      if (button->accessibleName() == QStringLiteral("Copy details")) button->click();
+    QCOMPARE(QGuiApplication::clipboard()->text().count(QStringLiteral("a line is damaged")), 12);
+    bar.closeMessage();
+    bar.closeMessage();
+    QVERIFY(!bar.isVisible());
+    bar.showOffer(QStringLiteral("The run a is in the trash"), {QStringLiteral("Undo"), [] {}});  // each has its own offer
+    bar.showOffer(QStringLiteral("The run b is in the trash"), {QStringLiteral("Undo"), [] {}});
+    QVERIFY(words->text().endsWith(QStringLiteral("and 1 more")));
+  }
+
+  void names_are_told_from_other_differences() {
+    QCOMPARE(different_names({"avey-1 is not running.", "based-2 is not running."}), (QStringList{"avey-1", "based-2"}));
+    QCOMPARE(different_names({"cannot read /a/b/x.json: gone", "cannot read /a/b/y.json: gone"}), (QStringList{"/a/b/x.json", "y.json"}));
+    QCOMPARE(different_names({"No seeds of Top-1 Chunk were queued: full", "No seeds of Avey were queued: full"}),
+             (QStringList{"Top-1 Chunk", "Avey"}));
+    QVERIFY(!are_of_one_kind({"3 runs are queued now", "4 runs are queued now"}));          // numbers
+    QVERIFY(!are_of_one_kind({"/a/x is damaged at line 3", "/a/y is damaged at line 4"}));  // more than a name
+    QVERIFY(!are_of_one_kind({"It failed", "It worked"}));
+    QVERIFY(!are_of_one_kind({"one two three", "one two three"}));
+    QVERIFY(!are_of_one_kind({"alone"}) && !are_of_one_kind({}));
+  }
+
+  /// How far runs are read is told where it takes longer, and can be ended; what was read stays, and the rest comes when asked for.
+  void reading_of_many_runs_can_be_cancelled() {
+    const QTemporaryDir folder;
+    const int runs = 40;
+    for (int i = 0; i < runs; ++i)
+      write_fixture(folder.filePath(QStringLiteral("run-%1").arg(i)).toStdString(), {.seed = i + 1, .steps = 20, .layers = 1, .heads = 1});
+    RunList list(folder.path());
+    ReadingBar bar(list);
+    bool halted = false;
+    connect(&list, &QAbstractItemModel::rowsInserted, &list, [&] {
+      if (!std::exchange(halted, true)) list.halt();
+    });
+    QSignalSpy loaded(&list, &RunList::loaded);
+    QTRY_VERIFY(halted);
+    QVERIFY(!list.loading());
+    QCOMPARE(loaded.size(), 1);
+    const int there = list.rowCount();
+    QVERIFY2(there > 0 && there < runs, qPrintable(QString::number(there)));
+    QVERIFY(list.progress().halted && list.progress().all == runs && list.progress().read == there);
+    QTRY_VERIFY(!bar.isHidden());
+    QTest::qWait(2500);  // the search that comes every two seconds does not either
+    QCOMPARE(list.rowCount(), there);
+    auto* words = bar.findChild<QLabel*>();
+    QCOMPARE(words->text(), QStringLiteral("%1 of %2 runs not read").arg(runs - there).arg(runs));
+    auto* button = bar.findChild<QToolButton*>();
+    QCOMPARE(button->text(), QStringLiteral("Read on"));
+    button->click();
+    QTRY_COMPARE(list.rowCount(), runs);
+    QTRY_VERIFY(list.progress().done() && list.unread() == 0);
+    QTRY_VERIFY(bar.isHidden());
+    // Curves alone: shown again, they are read.
+    list.setHidden({});
+    RunList second(folder.path());
+    QTRY_VERIFY(!second.loading());
+    second.halt();
+    if (second.unread() > 0) {
+      QVERIFY(second.progress().halted);
+      const int left = second.unread();
+      QTest::qWait(500);
+      QCOMPARE(second.unread(), left);
+    }
+    second.setFilter(QStringLiteral("seed:1"));
+    QTRY_VERIFY(second.unread() == 0 && !second.progress().halted);
   }
 
   void an_empty_folder_says_what_to_do() {

@@ -105,6 +105,7 @@ void ChartScene::layout(const QSizeF& size, const Window& window) {
   chart_->setMargins(QMargins(
       whole(2 * unit_), whole(legend + edge / 2),
       whole(bar > 0 ? bar : std::max(std::max(edge, names), 0.5 * metrics.horizontalAdvance(QStringLiteral("000 M")))), whole(unit_)));
+  if (!least_margins_.isNull()) chart_->setPlotArea(QRectF());
   chart_->resize(size);
 
   std::tie(plane_.x, plane_.y) = scales(*prepared_, window);
@@ -118,9 +119,20 @@ void ChartScene::layout(const QSizeF& size, const Window& window) {
     chart_->layout()->invalidate();
     chart_->layout()->activate();
   }
+  keepMargins(size);
   plane_.area = chart_->plotArea();
   if (bar > 0)
     colour_bar_ = QRectF(plane_.area.right() + strip + 0.8 * metrics.height(), plane_.area.top(), kColourBar * unit_, plane_.area.height());
+}
+
+/// Several figures have their plot areas in the same place of their views when each leaves the most that one of them needs.
+void ChartScene::keepMargins(const QSizeF& size) {
+  const QRectF own = chart_->plotArea();
+  own_margins_ = QMarginsF(own.left(), own.top(), size.width() - own.right(), size.height() - own.bottom());
+  const QMarginsF most = own_margins_ | least_margins_;  // the greater one at each side
+  const QRectF area = QRectF(QPointF(), size).marginsRemoved(most);
+  if (most == own_margins_ || area.width() < 20 || area.height() < 20) return;
+  chart_->setPlotArea(area);
 }
 
 /// On screen a title that would end in dots is left out: the card says what is shown, and the curves have the room.

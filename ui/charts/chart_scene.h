@@ -1,6 +1,7 @@
 #pragma once
 #include <QGraphicsScene>
 #include <QImage>
+#include <QMarginsF>
 #include <array>
 #include <memory>
 #include <optional>
@@ -42,6 +43,10 @@ class ChartScene {
   void paintUnder(QPainter& painter, bool exact_map);
   void paintOver(QPainter& painter) const;
 
+  /// Room that the plot area leaves at each side of its own accord, in the last layout, and the least that it is to leave.
+  const QMarginsF& ownMargins() const { return own_margins_; }
+  void setLeastMargins(const QMarginsF& least) { least_margins_ = least; }
+
   /// A finer picture of a part of a reduced map; null: none.
   void setDetail(std::shared_ptr<const PreparedFigure> detail) { detail_ = std::move(detail); }
 
@@ -56,6 +61,7 @@ class ChartScene {
   const Figure& figure() const { return prepared_->figure; }
   Legend legendOf(const PreparedFigure& prepared, const QSizeF& size) const;
   static std::pair<AxisScale, AxisScale> scales(const PreparedFigure& prepared, const Window& window);
+  void keepMargins(const QSizeF& size);
   bool dropCutTitles(const QFontMetricsF& metrics);
   void setAxis(QCategoryAxis& axis, const AxisScale& scale, const AxisRecipe& recipe, double length, bool cells);
   void paintMap(QPainter& painter, bool exact);
@@ -73,6 +79,7 @@ class ChartScene {
   QChart* chart_;
   QCategoryAxis *x_axis_, *y_axis_;
   Plane plane_;
+  QMarginsF own_margins_, least_margins_;
   std::vector<double> x_minor_, y_minor_;
   Legend legend_;
   QRectF colour_bar_;

@@ -34,6 +34,7 @@ struct FigureView::Impl {
   CurveLayer layer;
   QToolButton* whole = nullptr;  ///< ends the zoom
   QPixmap under;                 ///< axes and what else lies beneath the curves
+  QMarginsF least_margins;
   QString file_prefix;
   QString empty_text = FigureView::tr("Nothing to show yet");
   std::function<QString(int, int)> cell_text;
@@ -60,7 +61,21 @@ struct FigureView::Impl {
     }
     view->update();
   }
+  /// Points at the cell beside the one that is pointed at; first at that one.
+  void moveCell(const QPointF& from, int by_rows, int by_columns) {
+    const auto cell = cell_at(figure(), *scene, from);
+    if (!cell) return;
+    const HeatMap& map = *figure().map;
+    const int64_t row = cell->row + (pointer ? by_rows : 0), column = cell->column + (pointer ? by_columns : 0);
+    if (row < 0 || row >= cell_rows(map) || column < 0 || column >= cell_columns(map)) return;
+    const QPointF middle = cell_rect(map, plane(), row, column).center();
+    if (!area().contains(middle)) return;
+    point(middle);
+    by_keys = true;
+    tell(middle, view->mapToGlobal(middle.toPoint()));
+  }
   Drag drag = Drag::none;
+  bool by_keys = false;  ///< the pointer was moved by keys: on a map its cell is framed
   QPointF press, now;
   Plane pressed_plane;
   QMenu* menu = nullptr;
@@ -85,10 +100,15 @@ struct FigureView::Impl {
       if (view->isVisible() && prepared->filled) build();
     });
   }
+  void layout() {
+    scene->setLeastMargins(least_margins);
+    scene->layout(view->size(), window);
+    Q_EMIT view->laidOut();
+  }
   void build() {
     if (!scene) {
       ensureScene();
-      scene->layout(view->size(), window);
+      layout();
     }
     if (under.isNull()) paintUnder();
   }
@@ -104,7 +124,7 @@ struct FigureView::Impl {
   void relayout() {
     placeButton();
     if (!scene) return;
-    scene->layout(view->size(), window);
+    layout();
     under = {};
     view->update();
   }
@@ -189,6 +209,8 @@ struct FigureView::Impl {
       paint_strip_mark(painter, *figure().map, plane(), scene->font(), scene->colours(), unit(), selected.row);
       paintCellFrame(painter, selected);
     }
+    if (by_keys && pointer)
+      if (const auto cell = cell_at(figure(), *scene, *pointer)) paintCellFrame(painter, *cell);
     const bool there = linked.row < cell_rows(*figure().map) && linked.column < cell_columns(*figure().map);
     if (linked.row >= 0 && linked.column >= 0 && there) paintCellFrame(painter, linked);
   }
@@ -283,6 +305,17 @@ void FigureView::setDetail(std::shared_ptr<const PreparedFigure> detail) {
 void FigureView::tellAgain() {
   if (impl_->pointer && underMouse()) impl_->tell(*impl_->pointer, mapToGlobal(impl_->pointer->toPoint()));
 }
+
+QRectF FigureView::plotArea() const { return impl_->area(); }
+QMarginsF FigureView::ownMargins() const { return impl_->scene ? impl_->scene->ownMargins() : QMarginsF(); }
+
+void FigureView::setLeastMargins(const QMarginsF& least) {
+  if (impl_->least_margins == least) return;
+  impl_->least_margins = least;
+  impl_->relayout();
+}
+
+QPoint FigureView::pointedAt() const { return mapToGlobal(impl_->pointer ? impl_->pointer->toPoint() : rect().center()); }
 
 std::shared_ptr<const PreparedFigure> FigureView::prepared() const { return impl_->prepared; }
 bool FigureView::drawing() const { return impl_->layer.busy(); }
@@ -430,6 +463,7 @@ void FigureView::mousePressEvent(QMouseEvent* event) {
 
 void FigureView::mouseMoveEvent(QMouseEvent* event) {
   impl_->now = event->position();
+  impl_->by_keys = false;
   if (!impl_->scene) return;
   const Plane& from = impl_->pressed_plane;
   switch (impl_->drag) {
@@ -499,7 +533,13 @@ void FigureView::keyPressEvent(QKeyEvent* event) {
       impl_->point(QPointF(std::clamp(centre.x() + 4 * by, impl_->area().left() + 1, impl_->area().right() - 1), centre.y()));
     }
   };
-  switch (event->key()) {
+  const int key = event->key();
+  if (impl_->figure().map && (key == Qt::Key_Left || key == Qt::Key_Right || key == Qt::Key_Up || key == Qt::Key_Down)) {
+    const bool top_down = impl_->figure().map->top_down;
+    const int down = key == Qt::Key_Down ? 1 : key == Qt::Key_Up ? -1 : 0, right = key == Qt::Key_Right ? 1 : key == Qt::Key_Left ? -1 : 0;
+    return impl_->moveCell(centre, top_down ? down : -down, right);
+  }
+  switch (key) {
     case Qt::Key_Plus:
     case Qt::Key_Equal: impl_->zoomAround(centre, 0.8, true, true); break;
     case Qt::Key_Minus: impl_->zoomAround(centre, 1.25, true, true); break;
@@ -510,7 +550,11 @@ void FigureView::keyPressEvent(QKeyEvent* event) {
     case Qt::Key_Escape: impl_->point({}); break;
     case Qt::Key_Return:
     case Qt::Key_Enter:
-      if (!impl_->pointer || impl_->figure().map) return QWidget::keyPressEvent(event);
+      if (!impl_->pointer) return QWidget::keyPressEvent(event);
+      if (impl_->figure().map) {
+        if (const auto cell = cell_at(impl_->figure(), *impl_->scene, *impl_->pointer)) Q_EMIT cellClicked(cell->row, cell->column);
+        break;
+      }
       Q_EMIT positionClicked(impl_->plane().from(*impl_->pointer).x(), impl_->plane().from(*impl_->pointer).y());
       break;
     default: QWidget::keyPressEvent(event);

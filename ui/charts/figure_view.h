@@ -1,5 +1,6 @@
 #pragma once
 #include <QImage>
+#include <QMarginsF>
 #include <QSizeF>
 #include <QStringList>
 #include <QWidget>
@@ -84,6 +85,11 @@ class FigureView : public QWidget {
   void setLinkedCell(int row, int column);
   /// What the read-out says about a map cell; default: row, column and value.
   void setCellText(std::function<QString(int row, int column)> text);
+  QRectF plotArea() const;       ///< within the view; empty before it was laid out
+  QMarginsF ownMargins() const;  ///< room around the plot area that the figure needs; null before it was laid out
+  /// Room that the plot area is to leave at least, so that several views have theirs in the same place (ui/charts/aligned_views.h).
+  void setLeastMargins(const QMarginsF& least);
+  QPoint pointedAt() const;  ///< on the screen: where mouse or keys point, else the middle
   /// The figure as looked at: zoomed when zoomed.
   Figure shownFigure() const;
 
@@ -107,6 +113,7 @@ class FigureView : public QWidget {
   void zoomChanged();  ///< by the reader
   void looked();       ///< at another part, whoever chose it
   void resized();
+  void laidOut();  ///< ownMargins() may be others
   void failed(const QString& reason);
 
  protected:

@@ -13,6 +13,7 @@
 #include "analysis/figures/number_figures.h"
 #include "analysis/figures/score_figures.h"
 #include "ui/charts/figure_view.h"
+#include "ui/compare/failed_items.h"
 #include "ui/compare/runs_chart.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
@@ -39,7 +40,31 @@ void refill(QComboBox& box, const Entries& entries, const QString& wanted) {
   box.setCurrentIndex(std::max(0, box.findData(wanted.isNull() ? box.itemData(0) : QVariant(wanted))));
 }
 
+/// The group that a run is in, else all.
+DrawnSet group_of(const ShownRuns& shown, const QString& directory) {
+  if (const std::optional<DrawnRuns> group = shown.drawn_with(directory)) return {*group};
+  return shown.drawn();
+}
+
 std::string chosen(const QComboBox* box) { return box->currentData().toString().toStdString(); }
+
+}  // namespace
+
+/// How scores are drawn: dots by task, or a map of what stands in the names of tasks and their groups of items (score_figures.h).
+struct ScoreView {
+  const char *key, *title, *across, *down;
+  bool of_one;  ///< of the current run's group alone
+  DrawnSet runs(const ShownRuns& shown, const QString& current) const { return of_one ? group_of(shown, current) : shown.drawn(); }
+};
+
+namespace {
+
+constexpr ScoreView kScoreViews[] = {
+    {"", QT_TRANSLATE_NOOP("saccade::ui::CompareCharts", "dots"), "", "", false},
+    {"depth", QT_TRANSLATE_NOOP("saccade::ui::CompareCharts", "map: length × depth"), "length", "depth", true},
+    {"distance", QT_TRANSLATE_NOOP("saccade::ui::CompareCharts", "map: length × distance"), "length", "distance", true},
+    {"pairs", QT_TRANSLATE_NOOP("saccade::ui::CompareCharts", "map: length × pairs"), "length", "pairs", true},
+    {"width", QT_TRANSLATE_NOOP("saccade::ui::CompareCharts", "map: pairs × width"), "pairs", "architecture.width", false}};
 
 }  // namespace
 
@@ -48,7 +73,8 @@ CompareCharts::CompareCharts(Session& session, QWidget* trajectories, QWidget* p
       session_(session),
       gathering_(this, [this](const Found& found) { offer(found); }),
       tabs_(new QTabBar(this)),
-      stack_(new QStackedWidget(this)) {
+      stack_(new QStackedWidget(this)),
+      failed_(new FailedItemsMenu(session, this)) {
   makePosition();
   makeNumbers();
   makeScores();
@@ -142,12 +168,44 @@ void CompareCharts::makeNumbers() {
   numbers_->card().addControl(logarithmic_);
 }
 
+const ScoreView& CompareCharts::scoreView() const { return kScoreViews[static_cast<size_t>(std::max(0, score_view_->currentIndex()))]; }
+
 void CompareCharts::makeScores() {
   scores_ = new RunsChart(
-      session_, tr("Scores of tasks"), tr("newest checkpoint scored · 95 % intervals"),
+      session_, tr("Scores of tasks"), tr("newest checkpoint scored · a click: what failed"),
       tr("No run has been scored yet: saccade evaluate RUN --task NAME scores its checkpoints, and saccade tasks lists what there is."),
-      [this] { return [task = chosen(task_)](const ShownRuns& shown) { return score_dots(shown.drawn(), task); }; }, this);
+      [this] {
+        return [task = chosen(task_), view = &scoreView(), current = session_.currentRun()](const ShownRuns& shown) {
+          const DrawnSet runs = view->runs(shown, current);
+          return *view->across == 0 ? score_dots(runs, task) : score_map(runs, task, view->across, view->down);
+        };
+      },
+      this);
   task_ = choice(tr("Task"), tr("Which tasks"), "compare/task", *scores_);
+  score_view_ =
+      choice(tr("Scores as"),
+             tr("Dots with 95 % intervals, or a map: of the run selected in the list and its seeds, by what the names of tasks say"),
+             "compare/score-view", *scores_);
+  const QSignalBlocker blocker(score_view_);
+  for (const ScoreView& view : kScoreViews) score_view_->addItem(tr(view.title), QString::fromLatin1(view.key));
+  score_view_->setCurrentIndex(std::max(0, score_view_->findData(session_.place().value("compare/score-view").toString())));
+  connect(&session_, &Session::currentRunChanged, this, [this] {
+    if (scoreView().of_one) scores_->refresh();
+  });
+  connect(&scores_->view(), &FigureView::positionClicked, this, [this](double x) {
+    offerFailed([x](const DrawnSet& drawn, const std::string& task) { return sources_of_dot(drawn, task, x); });
+  });
+  connect(&scores_->view(), &FigureView::cellClicked, this, [this](int row, int column) {
+    offerFailed([view = &scoreView(), row, column](const DrawnSet& drawn, const std::string& task) {
+      return sources_of_cell(drawn, task, view->across, view->down, row, column);
+    });
+  });
+}
+
+/// At the pointer, or where keys have pointed.
+void CompareCharts::offerFailed(const std::function<std::vector<ScoreSource>(const DrawnSet&, const std::string&)>& sources) {
+  const std::shared_ptr<const ShownRuns> shown = session_.runs()->shown();
+  failed_->offer(sources(scoreView().runs(*shown, session_.currentRun()), chosen(task_)), scores_->view().pointedAt());
 }
 
 void CompareCharts::showEvent(QShowEvent* event) {

@@ -1,9 +1,11 @@
 #pragma once
 #include <QWidget>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "analysis/figures/score_figures.h"
 #include "ui/latest_job.h"
 
 class QComboBox;
@@ -13,8 +15,10 @@ class QToolButton;
 
 namespace saccade::ui {
 
+class FailedItemsMenu;
 class RunsChart;
 class Session;
+struct ScoreView;
 
 /// The charts of the page Compare, one at a time: trajectories, loss by position, any number of the runs by another, scores of tasks.
 class CompareCharts : public QWidget {
@@ -39,6 +43,8 @@ class CompareCharts : public QWidget {
   void makePosition();
   void makeNumbers();
   void makeScores();
+  const ScoreView& scoreView() const;
+  void offerFailed(const std::function<std::vector<ScoreSource>(const DrawnSet&, const std::string& task)>& sources);
   void gather(bool urgent);  ///< what the shown runs have to choose from, in a thread
   void offer(const Found& found);
   QComboBox* choice(const QString& name, const QString& help, const char* key, RunsChart& chart);
@@ -48,8 +54,9 @@ class CompareCharts : public QWidget {
   QTabBar* tabs_;
   QStackedWidget* stack_;
   RunsChart *position_ = nullptr, *numbers_ = nullptr, *scores_ = nullptr;
-  QComboBox *domain_ = nullptr, *up_ = nullptr, *across_ = nullptr, *fit_ = nullptr, *task_ = nullptr;
+  QComboBox *domain_ = nullptr, *up_ = nullptr, *across_ = nullptr, *fit_ = nullptr, *task_ = nullptr, *score_view_ = nullptr;
   QToolButton* logarithmic_ = nullptr;
+  FailedItemsMenu* failed_;
 };
 
 }  // namespace saccade::ui

@@ -3,6 +3,7 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QComboBox>
+#include <QEvent>
 #include <QHeaderView>
 #include <QLabel>
 #include <QScrollBar>
@@ -44,6 +45,7 @@ QString verdict(const Comparison& comparison) {
   if (!out.isEmpty()) lines << ComparePage::tr("Left out: ") + out.mid(0, kNamed).join(QStringLiteral("; "));
   if (out.size() > kNamed) lines.last() += ComparePage::tr("; and %1 more").arg(out.size() - kNamed);
   for (const std::string& warning : comparison.warnings) lines << QStringLiteral("⚠ ") + QString::fromStdString(warning);
+  if (!comparison.equal_reason.empty()) lines << QString::fromStdString(comparison.equal_reason);
   if (!comparison.equality.empty()) lines << QString::fromStdString(comparison.equality);
   for (const std::string& line : comparison.tuning) lines << QString::fromStdString(line);
   return lines.join(QLatin1Char('\n'));
@@ -106,6 +108,12 @@ class FittedTable : public QTableView {
     name_ = horizontalHeader()->sectionSize(0);
     limit(widest);
   }
+  /// With all its rows, and the bar to scroll sideways where there is one.
+  int wholeHeight() const {
+    const int rows = model()->rowCount() * verticalHeader()->defaultSectionSize();
+    const int bar = horizontalScrollBar()->maximum() > 0 ? horizontalScrollBar()->sizeHint().height() : 0;
+    return horizontalHeader()->sizeHint().height() + rows + bar + 2 * frameWidth() + 2;
+  }
   /// The same for the columns as they are.
   void limit(int widest) {
     for (const Optional& each : optional_) setColumnHidden(each.column, true);
@@ -164,7 +172,8 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
   pretraining_->setMinimumContentsLength(10);
   pretraining_->setToolTip(tr("What counts as the pre-training loss"));
   common_->setText(tr("lowest common loss"));
-  common_->setToolTip(tr("Puts the line at the lowest pre-training loss that all runs have reached"));
+  common_->setToolTip(
+      tr("Puts the line at the lowest pre-training loss that the first row and the most others have passed, as reports of studies do"));
   trajectory_card_->addControl(pretraining_);
   trajectory_card_->addControl(domain_);
   trajectory_card_->addControl(common_);
@@ -221,15 +230,28 @@ void ComparePage::resizeEvent(QResizeEvent* event) {
   limitTables();
 }
 
-/// Many runs have many words: so high as they are, but what is compared stays in view.
+/// Tables are as high as their rows, and the words have what that leaves; where many runs have many words, a part of the height, and
+/// scroll.
 void ComparePage::fitWords() {
-  const int most = std::min(10 * fontMetrics().lineSpacing(), height() / 4);
-  words_->setFixedHeight(std::min(verdict_->heightForWidth(std::max(100, words_->viewport()->width())) + 2, most));
+  int left = tables_->height() - 2 * tables_->layout()->spacing();
+  for (const auto& [card, view] : {std::pair(equal_card_, equal_view_), std::pair(end_card_, end_view_)}) {
+    const int whole = card->sizeHint().height() - view->sizeHint().height() + static_cast<FittedTable*>(view)->wholeHeight();
+    card->setMaximumHeight(std::max(whole, card->minimumSizeHint().height()));
+    left -= whole;
+  }
+  const int least = std::min(10 * fontMetrics().lineSpacing(), height() / 4);
+  const int all = verdict_->heightForWidth(std::max(100, words_->viewport()->width())) + 2;
+  words_->setFixedHeight(std::min(all, std::max(left, least)));
 }
 
 void ComparePage::limitTables() {
   fitWords();
   for (QTableView* view : {equal_view_, end_view_}) static_cast<FittedTable*>(view)->limit(widestTable());
+}
+
+bool ComparePage::eventFilter(QObject* watched, QEvent* event) {
+  if (watched == tables_ && event->type() == QEvent::Resize && words_) fitWords();
+  return QWidget::eventFilter(watched, event);
 }
 
 QWidget* ComparePage::makeTables() {
@@ -254,15 +276,17 @@ QWidget* ComparePage::makeTables() {
   verdict_->setWordWrap(true);
   verdict_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
   verdict_->setAccessibleName(tr("Whether the runs can be compared"));
-  auto* tables = new QWidget(this);
-  auto* layout = new QVBoxLayout(tables);
+  tables_ = new QWidget(this);
+  auto* layout = new QVBoxLayout(tables_);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(equal_card_, 1);
   layout->addWidget(end_card_, 1);
-  words_ = new PlainScroll(verdict_, tables);
+  words_ = new PlainScroll(verdict_, tables_);
   words_->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
   layout->addWidget(words_);
-  return tables;
+  layout->addStretch(0);
+  tables_->installEventFilter(this);  // its height decides on that of the words
+  return tables_;
 }
 
 QTableView* ComparePage::makeTable(ComparisonTable& table, const QString& name) {
@@ -352,7 +376,7 @@ void ComparePage::show(const Made& made) {
   end_->setComparison(comparison, made.entropies);
   equal_card_->setTitle(tr("At equal pre-training loss"),
                         comparison.equal_loss ? tr("%1 nats · mean of seeds").arg(QString::number(*comparison.equal_loss, 'f', 3))
-                                              : tr("no loss that all have reached"));
+                                              : tr("no loss that the first and another have passed"));
   static_cast<FittedTable*>(equal_view_)->fit(widestTable(), equal_->moreColumns());
   static_cast<FittedTable*>(end_view_)->fit(widestTable(), end_->moreColumns());
   common_->setEnabled(at_loss_.has_value());

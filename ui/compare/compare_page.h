@@ -34,6 +34,7 @@ class ComparePage : public QWidget {
  protected:
   void showEvent(QShowEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
+  bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
   QTableView* makeTable(ComparisonTable& table, const QString& name);
@@ -51,7 +52,7 @@ class ComparePage : public QWidget {
 
   Session& session_;
   LatestJob<Made> job_;
-  std::optional<double> at_loss_;  ///< where the reader put the line; else the lowest loss that all have reached
+  std::optional<double> at_loss_;  ///< where the reader put the line; else common_loss()
   QString wanted_domain_;          ///< chosen by the reader; empty: the mean of all
   TuningOfRun tuning_;             ///< what studies say of the runs they made
   bool stale_ = true;
@@ -62,6 +63,7 @@ class ComparePage : public QWidget {
   QToolButton *common_, *more_seeds_;
   ComparisonTable *equal_, *end_;
   QTableView *equal_view_, *end_view_;
+  QWidget* tables_ = nullptr;  ///< with the words below them
   QLabel* verdict_;
   QScrollArea* words_ = nullptr;  ///< what verdict_ stands in
 };

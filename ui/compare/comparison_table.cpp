@@ -20,6 +20,10 @@ const QString kNone = QStringLiteral("–");
 
 QString loss(double value) { return std::isfinite(value) ? formatLoss(value, 3) : kNone; }
 QString loss(const std::optional<double>& value) { return value ? loss(*value) : kNone; }
+QString memory(const ComparisonRow& row) {
+  if (!std::isfinite(row.memory_bytes) || row.memory_bytes <= 0) return kNone;
+  return row.memory_of_process ? ComparisonTable::tr("%1 (process)").arg(formatBytes(row.memory_bytes)) : formatBytes(row.memory_bytes);
+}
 QString positive(double value) { return value > 0 && std::isfinite(value) ? short_number(value) : kNone; }
 QString signed_loss(double value) {
   if (!std::isfinite(value)) return kNone;
@@ -94,6 +98,9 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
                                {tr("entropy"), tr("Normalised entropy of reads at the end, mean of the layers; 1: evenly spread")},
                                {tr("cache / state"),
                                 tr("Bytes that decoding keeps per token of context: cache, or recurrent state over the sequence length")},
+                               {tr("peak memory"),
+                                tr("The most that a run's tensors took on its device; of runs on the CPU, marked “process”, what the whole "
+                                   "process had resident. A dash: not recorded")},
                                {tr("tokens"), tr("Trained on")},
                                {tr("FLOPs"), tr("Of training")}})
         more_columns_.push_back(static_cast<int>(columns_.size())), columns_.push_back(std::move(column));
@@ -122,6 +129,7 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
         for (Cell& cell : std::vector<Cell>{{loss(gap), gap},
                                             {loss(entropies[i]), entropies[i]},
                                             {row.state_bytes > 0 ? formatBytes(row.state_bytes) : kNone, row.state_bytes},
+                                            {memory(row), row.memory_bytes},
                                             {positive(row.tokens), row.tokens},
                                             {positive(row.flops), row.flops}})
           rows_[i].cells.push_back(std::move(cell));

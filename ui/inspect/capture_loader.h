@@ -25,7 +25,9 @@ struct LoadedCaptures {
   std::vector<HeadLists> heads;           ///< of every sample; none where maps are so large that they come later
   std::string source = {};                ///< what the helper process was asked for, as JSON; empty: read from the run's captures
   std::vector<KnownAnswer> answers = {};  ///< of the only sample, where it is a generated task
-  bool cut = false;                       ///< the text was longer than the model's maps allow
+  bool cut = false;                       ///< the text was longer than the model's maps allow, and lost its end
+  int64_t left_out = 0;                   ///< tokens of its beginning that it lost for that
+  int64_t query = -1;                     ///< to look at first; −1: none before others
 };
 
 /// Reads captures in a worker thread. Only the last request is answered.

@@ -19,7 +19,9 @@ Selection selection_of(const Json& object) {
 void take_text(const Json& text, LoadedCaptures& loaded, Capture& sample) {
   loaded.step = text.at("step");
   loaded.cut = text.at("cut");
-  for (const Json& answer : text.at("answers")) loaded.answers.push_back({answer.at("query"), answer.at("source"), answer.at("size")});
+  loaded.left_out = text.at("left_out"), loaded.query = text.at("query");
+  for (const Json& answer : text.at("answers"))
+    loaded.answers.push_back({answer.at("query"), answer.at("source"), answer.at("size"), answer.at("follows")});
   sample.at.step = loaded.step;
   sample.domain = text.at("title");
   sample.tokens = text.at("tokens").get<std::vector<int32_t>>();
@@ -69,8 +71,10 @@ void HelperText::read(const QString& run, qint64 checkpoint, const Json& source,
   auto reading = std::make_shared<Reading>();
   reading->loaded->directory = run;
   reading->loaded->source = source.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (wanted) return client_->ask("text", source, digestText(reading));
-  client_->ask("text", source, [](const Json&) { return std::function<void()>(); });
+  Json asked = source;
+  if (asked.value("run", std::string()) == run.toStdString()) asked.erase("run");  // it may have another path on its own machine
+  if (wanted) return client_->ask("text", asked, digestText(reading));
+  client_->ask("text", asked, [](const Json&) { return std::function<void()>(); });
 }
 
 InspectionClient::Digest HelperText::digestText(const std::shared_ptr<Reading>& reading) {

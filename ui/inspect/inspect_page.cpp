@@ -242,8 +242,7 @@ void InspectPage::followRun() {
     steps_.clear();
     return showNothing(tr("Select a run in the list to see where its queries read from."));
   }
-  const auto steps =
-      choice_->captured() ? run->capture_steps() : checkpoint_steps(session_.currentRun().toStdString());
+  const auto steps = choice_->captured() ? run->capture_steps() : checkpoint_steps(session_.currentRun().toStdString());
   if (directory_ == session_.currentRun() && steps == steps_) return;
   directory_ = session_.currentRun();
   steps_ = steps;
@@ -296,6 +295,7 @@ void InspectPage::take(const std::shared_ptr<const LoadedCaptures>& captures) {
     sample_->addItem(tr("%1, sample %2").arg(QString::fromStdString(sample.domain)).arg(sample.sample));
   sample_->setEnabled(sample_->count() > 1);
   sample_->setVisible(captures_->source.empty());
+  placeQuery();
   showTime();
   showSample();
 }
@@ -378,7 +378,7 @@ void InspectPage::showSample() {
   std::vector<bool> known(sample->pieces.size());
   for (const KnownAnswer& answer : captures_->answers)
     for (int64_t i = 0; i < answer.size; ++i)
-      for (const int64_t at : {answer.query + 1 + i, answer.source + i})
+      for (const int64_t at : {answer.query + (answer.follows ? 1 : 0) + i, answer.source + i})
         if (at >= 0 && at < static_cast<int64_t>(known.size())) known[static_cast<size_t>(at)] = true;
   text_->setKnown(std::move(known));
   showOverview();
@@ -513,6 +513,7 @@ void InspectPage::takeReads(const Place& at, Reads reads) {
   words << tr("frame: the query");
   if (!captures_->answers.empty()) words << tr("green line: known answer");
   if (captures_->cut) words << tr("the first %n tokens of the text", nullptr, static_cast<int>(sample.tokens.size()));
+  if (captures_->left_out > 0) words << tr("the last %n tokens of the text", nullptr, static_cast<int>(sample.tokens.size()));
   text_card_->setTitle(tr("Where did this query read from?"), words.join(QStringLiteral(" · ")));
   fitText();
   showBeside();

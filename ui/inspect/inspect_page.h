@@ -20,6 +20,7 @@ class QToolButton;
 
 namespace saccade::ui {
 
+class AlignedViews;
 class BesideRun;
 class Card;
 class FigureView;
@@ -99,7 +100,8 @@ class InspectPage : public QWidget {
 
   // What the helper process is asked (inspect_page_model.cpp).
   void chooseText();
-  void readText();       ///< has the helper run the chosen text
+  void readText();  ///< has the helper run the chosen text
+  void placeQuery();
   bool prepareHelper();  ///< whether it has read, or will have, the text that is shown
   void askModel();
   void offerWhatIf();
@@ -132,6 +134,7 @@ class InspectPage : public QWidget {
   QTimer ask_;        ///< once the query rests
   QString prepared_;  ///< text that the helper has read: run, step and source
   int prepared_by_ = 0;
+  std::string placed_;  ///< source of the last text that began with a query of its own
   std::shared_ptr<const LoadedCaptures> captures_;
   std::vector<int64_t> steps_;
   QString directory_;  ///< of the run that steps_ belongs to
@@ -149,6 +152,7 @@ class InspectPage : public QWidget {
   QTabWidget* tabs_;
   QGridLayout* maps_;  ///< overview, map, those of other runs
   std::vector<BesideRun*> beside_;
+  AlignedViews* aligned_;              ///< the maps
   std::pair<int, int> shown_columns_;  ///< and maps in them
   std::vector<const Capture*> losses_shown_;
   QTableWidget* losses_;

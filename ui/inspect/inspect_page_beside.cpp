@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "analysis/inspection/run_differences.h"
+#include "ui/charts/aligned_views.h"
 #include "ui/inspect/beside_run.h"
 #include "ui/inspect/inspect_page.h"
 #include "ui/inspect/query_panel.h"
@@ -50,6 +51,7 @@ void InspectPage::makeBeside() {
   losses_->verticalHeader()->setDefaultSectionSize(losses_->fontMetrics().height() + 6);
   losses_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   linkMap(map_);
+  aligned_ = new AlignedViews(this);
   connect(menu, &QMenu::aboutToShow, this, &InspectPage::fillBesideMenu);
   connect(difference_, &QToolButton::toggled, this, [this](bool on) {
     session_.place().set("inspectDifference", on);
@@ -156,6 +158,9 @@ void InspectPage::followBeside() {
     beside_.push_back(run);
   }
   arrangeMaps();
+  QList<FigureView*> views{map_};
+  for (BesideRun* run : beside_) views << run->map();
+  aligned_->setViews(views);
   difference_->setVisible(!beside_.empty());
   if (captures_)
     for (BesideRun* run : beside_) run->follow(captures_->source, captures_->step, session_.sample());

@@ -1,4 +1,5 @@
 // What the page asks the helper process: texts of one's own, predictions, what-ifs.
+#include <QSignalBlocker>
 #include <QTabWidget>
 #include <algorithm>
 #include <cmath>
@@ -23,6 +24,7 @@ constexpr int kRest = 200;  ///< ms that a query is looked at before the model i
 
 void InspectPage::restore() {
   choice_->restore(session_.place().value("inspectText").toByteArray());
+  placed_ = choice_->source().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   tabs_->setCurrentIndex(std::clamp(session_.place().value("inspectTab").toInt(), 0, 1));
 }
 
@@ -46,6 +48,7 @@ void InspectPage::connectHelper() {
     Q_EMIT session_.failed(message);
   });
   connect(choice_, &TextChoice::chosen, this, &InspectPage::chooseText);
+  connect(&session_, &Session::itemsRequested, choice_, &TextChoice::setItems);
   connect(choice_, &TextChoice::stateChanged, this, [this] { session_.place().set("inspectText", choice_->state()); });
   connect(what_if_, &WhatIfPanel::tryRequested, this, &InspectPage::tryWhatIf);
   connect(what_if_, &WhatIfPanel::dropRequested, this, &InspectPage::dropWhatIf);
@@ -65,7 +68,9 @@ void InspectPage::chooseText() {
 }
 
 void InspectPage::readText() {
-  if (!choice_->complete()) return showNothing(tr("Give a text above, then press Read."));
+  if (!choice_->complete())
+    return showNothing(choice_->ofItems() ? tr("A click on a score in Compare, page Scores, brings its failed items here.")
+                                          : tr("Give a text above, then press Read."));
   const nlohmann::json source = choice_->source();
   if (captures_ && captures_->directory == directory_ && captures_->step == shownStep() &&
       captures_->source == source.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
@@ -73,6 +78,14 @@ void InspectPage::readText() {
   showNothing(tr("Reading the text with the checkpoint of step %1 …").arg(shownStep()));
   helper_->read(directory_, shownStep(), source, true);
   prepared_.clear();
+}
+
+/// A text that has a query to look at first begins with it; once, as one may look elsewhere then, also at other checkpoints.
+void InspectPage::placeQuery() {
+  if (captures_->query < 0 || placed_ == captures_->source) return;
+  placed_ = captures_->source;
+  const QSignalBlocker quiet(&session_);  // everything is about to be shown
+  session_.setQuery(static_cast<int>(captures_->query));
 }
 
 /// The text goes to the helper once; again where its process was ended since.

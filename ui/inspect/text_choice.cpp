@@ -20,8 +20,8 @@
 namespace saccade::ui {
 namespace {
 
-enum Source { kCaptured, kTyped, kFile, kTask };
-constexpr const char* kNames[] = {"captured", "typed", "file", "task"};
+enum Source { kCaptured, kTyped, kFile, kTask, kItem };
+constexpr const char* kNames[] = {"captured", "typed", "file", "task", "item"};
 
 QHBoxLayout* row_of(QWidget* page) {
   auto* row = new QHBoxLayout(page);
@@ -50,11 +50,12 @@ void add_labelled(QHBoxLayout* row, const QString& name, QWidget* field) {
 }  // namespace
 
 TextChoice::TextChoice(QWidget* parent) : QWidget(parent), box_(new QComboBox), pages_(new QStackedWidget(this)) {
-  for (const QString& name : {tr("Captured text"), tr("Typed or pasted text"), tr("File"), tr("Generated task")}) box_->addItem(name);
+  for (const QString& name : {tr("Captured text"), tr("Typed or pasted text"), tr("File"), tr("Generated task"), tr("Scored item")})
+    box_->addItem(name);
   box_->setAccessibleName(tr("Text to inspect"));
   box_->setToolTip(wrapped_tip(tr("Captured text is read from the run. The others are run through its checkpoint by a helper process.")));
   box_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
-  for (QWidget* page : {new QWidget, makeTyped(), makeFile(), makeTask()}) pages_->addWidget(page);
+  for (QWidget* page : {new QWidget, makeTyped(), makeFile(), makeTask(), makeItems()}) pages_->addWidget(page);
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->addWidget(pages_);
@@ -138,6 +139,64 @@ QWidget* TextChoice::makeTask() {
   return page;
 }
 
+QToolButton* TextChoice::itemButton(const QString& text, const QString& name, int by) {
+  auto* button = new QToolButton;
+  button->setText(text);
+  button->setAccessibleName(name);
+  button->setToolTip(name);
+  connect(button, &QToolButton::clicked, this, [this, by] {
+    const int at = std::clamp(items_->currentIndex() + by, 0, std::max(0, items_->count() - 1));
+    if (at == items_->currentIndex()) return;
+    items_->setCurrentIndex(at);
+    Q_EMIT stateChanged();
+    Q_EMIT chosen();
+  });
+  return button;
+}
+
+QWidget* TextChoice::makeItems() {
+  auto* page = new QWidget;
+  of_items_ = new QLabel;
+  items_ = new QComboBox;
+  items_->setAccessibleName(tr("Failed item"));
+  items_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  items_->setMinimumContentsLength(24);
+  of_items_->setBuddy(items_);
+  auto* row = row_of(page);
+  row->addWidget(of_items_);
+  row->addWidget(items_, 1);
+  row->addWidget(itemButton(QStringLiteral("‹"), tr("The failed item before"), -1));
+  row->addWidget(itemButton(QStringLiteral("›"), tr("The next failed item"), 1));
+  connect(items_, &QComboBox::activated, this, [this] {
+    Q_EMIT stateChanged();
+    Q_EMIT chosen();
+  });
+  takeItems({});
+  return page;
+}
+
+/// What is no such list leaves none.
+void TextChoice::takeItems(const nlohmann::json& items) {
+  const QSignalBlocker blocker(items_);
+  items_->clear();
+  scored_ = nullptr;
+  try {
+    for (const nlohmann::json& item : items.at("items"))
+      items_->addItem(QString::fromStdString(item.at("words").get<std::string>()),
+                      static_cast<qlonglong>(item.at("number").get<int64_t>()));
+    scored_ = {{"run", items.at("run").get<std::string>()},
+               {"task", items.at("task").get<std::string>()},
+               {"step", items.at("step").get<int64_t>()}};
+    items_->setCurrentIndex(std::clamp(items.at("at").get<int>(), 0, std::max(0, items_->count() - 1)));
+  } catch (const nlohmann::json::exception&) {
+    items_->clear();
+  }
+  items_->setEnabled(items_->count() > 0);
+  of_items_->setText(items_->count() == 0
+                         ? tr("A click on a score in Compare brings its failed items here.")
+                         : tr("%1, scored at step %2").arg(QString::fromStdString(scored_["task"])).arg(scored_["step"].get<int64_t>()));
+}
+
 void TextChoice::browse() {
   auto* dialog = new QFileDialog(this, tr("Text to inspect"), path_->text());
   dialog->setFileMode(QFileDialog::ExistingFile);
@@ -151,8 +210,11 @@ void TextChoice::browse() {
 
 bool TextChoice::captured() const { return box_->currentIndex() == kCaptured; }
 
+bool TextChoice::ofItems() const { return box_->currentIndex() == kItem; }
+
 bool TextChoice::complete() const {
   if (box_->currentIndex() == kTyped) return !typed_->toPlainText().isEmpty();
+  if (box_->currentIndex() == kItem) return items_->count() > 0;
   return box_->currentIndex() != kFile || !path_->text().trimmed().isEmpty();
 }
 
@@ -165,19 +227,31 @@ nlohmann::json TextChoice::source() const {
       source["task"] = task_->currentData().toString().toStdString();
       source["length"] = length_->value(), source["seed"] = seed_->value(), source["index"] = index_->value();
       break;
+    case kItem:
+      if (items_->count() == 0) break;
+      source.update(scored_);
+      source["item"] = items_->currentData().toLongLong();
+      break;
     default: break;
   }
   return source;
 }
 
 QByteArray TextChoice::state() const {
-  const nlohmann::json state{{"choice", kNames[box_->currentIndex()]},
-                             {"typed", typed_->toPlainText().left(1 << 16).toStdString()},
-                             {"file", path_->text().toStdString()},
-                             {"task", task_->currentData().toString().toStdString()},
-                             {"length", length_->value()},
-                             {"seed", seed_->value()},
-                             {"index", index_->value()}};
+  nlohmann::json state{{"choice", kNames[box_->currentIndex()]},
+                       {"typed", typed_->toPlainText().left(1 << 16).toStdString()},
+                       {"file", path_->text().toStdString()},
+                       {"task", task_->currentData().toString().toStdString()},
+                       {"length", length_->value()},
+                       {"seed", seed_->value()},
+                       {"index", index_->value()}};
+  if (items_->count() > 0) {
+    nlohmann::json items = nlohmann::json::array();
+    for (int i = 0; i < items_->count(); ++i)
+      items.push_back({{"number", items_->itemData(i).toLongLong()}, {"words", items_->itemText(i).toStdString()}});
+    state["scored"] = scored_;
+    state["scored"]["items"] = items, state["scored"]["at"] = items_->currentIndex();
+  }
   return QByteArray::fromStdString(state.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
@@ -198,6 +272,7 @@ void TextChoice::restore(const QByteArray& state) {
   typed_->setPlainText(text("typed"));
   path_->setText(text("file"));
   task_->setCurrentIndex(std::max(0, task_->findData(text("task"))));
+  takeItems(kept.value("scored", nlohmann::json()));
   number("length", length_), number("seed", seed_), number("index", index_);
   for (int i = 0; i < box_->count(); ++i)
     if (text("choice") == QLatin1String(kNames[i])) box_->setCurrentIndex(i);
@@ -208,6 +283,14 @@ void TextChoice::setTyped(const QString& text) {
   box_->setCurrentIndex(kTyped);
   typed_->setPlainText(text);
   showChoice();
+  Q_EMIT chosen();
+}
+
+void TextChoice::setItems(const QByteArray& items) {
+  takeItems(nlohmann::json::parse(items.constBegin(), items.constEnd(), nullptr, false));
+  box_->setCurrentIndex(kItem);
+  showChoice();
+  Q_EMIT stateChanged();
   Q_EMIT chosen();
 }
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 class QComboBox;
+class QLabel;
 class QLineEdit;
 class QPlainTextEdit;
 class QSpinBox;
@@ -12,7 +13,7 @@ class QToolButton;
 namespace saccade::ui {
 
 /// Which text is inspected: what the run captured, or one that the helper process reads: typed or pasted, of a file, a generated task with
-/// known answers. The choice stands in the card's header (box()), what belongs to it below.
+/// known answers, an item of a task that a run was scored on. The choice stands in the card's header (box()), what belongs to it below.
 class TextChoice : public QWidget {
   Q_OBJECT
  public:
@@ -22,10 +23,12 @@ class TextChoice : public QWidget {
   /// Parameters of the method "text" (docs/inspect.md), with source "captured" alone for what the run captured.
   nlohmann::json source() const;
   bool captured() const;
+  bool ofItems() const;   ///< items that a run was scored on
   bool complete() const;  ///< there is a text to read
   QByteArray state() const;
   void restore(const QByteArray& state);
-  void setTyped(const QString& text);  ///< and chooses it
+  void setTyped(const QString& text);      ///< and chooses it
+  void setItems(const QByteArray& items);  ///< likewise (Session::inspectItems)
 
  Q_SIGNALS:
   void chosen();        ///< another text is to be read
@@ -38,11 +41,16 @@ class TextChoice : public QWidget {
   QWidget* makeTyped();
   QWidget* makeFile();
   QWidget* makeTask();
+  QWidget* makeItems();
+  QToolButton* itemButton(const QString& text, const QString& name, int by);
+  void takeItems(const nlohmann::json& items);
   QToolButton* readButton();
   void browse();
   void showChoice();
 
-  QComboBox *box_, *task_;
+  QComboBox *box_, *task_, *items_;
+  QLabel* of_items_;
+  nlohmann::json scored_;  ///< run, task and step of the items, null: there are none
   QStackedWidget* pages_;
   QPlainTextEdit* typed_;
   QLineEdit* path_;

@@ -15,6 +15,8 @@ namespace saccade::ui {
 
 namespace {
 
+constexpr size_t kFew = 6;  ///< things whose values of every step can be told apart in one chart
+
 QString tr(const char* text, int n = -1) { return QCoreApplication::translate("LivePage", text, nullptr, n); }
 
 bool recorded(const StatisticsRecord& record, const std::string& name) {
@@ -62,8 +64,20 @@ CurveRecipe recipe_of(const LiveChoice& choice, bool log_y, ExactParts& parts, c
 
 }  // namespace
 
+DrawnSet calm_set(const DrawnSet& drawn, const DrawnRuns& focus) {
+  if (drawn.size() <= kFew) return drawn;
+  DrawnSet means;
+  for (const DrawnRuns& each : drawn) {
+    const std::string& architecture = each.seeds.front()->info().title;
+    auto mean = std::find_if(means.begin(), means.end(), [&](const DrawnRuns& m) { return m.label == architecture; });
+    if (mean == means.end()) mean = means.insert(mean, {architecture, each.colour, Marker::circle, Dash::solid, {}});
+    mean->seeds.insert(mean->seeds.end(), each.seeds.begin(), each.seeds.end());
+  }
+  means.push_back(focus);
+  return means;
+}
+
 Figure live_loss_figure(const DrawnSet& drawn, const LiveChoice& choice, const DrawnRuns& focus, LiveParts& parts) {
-  constexpr size_t kFew = 6;
   const bool few = drawn.size() <= kFew;
   CurveRecipe recipe = recipe_of(choice, choice.log_y, parts.loss, choice.loss_part);
   recipe.each_domain = choice.each_domain;
@@ -110,10 +124,13 @@ LiveFigures live_figures(const ShownRuns& shown, const LiveChoice& choice, const
     made[LiveFigures::loss] = live_loss_figure(drawn, choice, focus, parts);
     mark_step(made[LiveFigures::loss], shown, choice);
     made[LiveFigures::gap] = gap_figure(drawn, plain, choice.ratio);
-    made[LiveFigures::gradient] =
-        series_figure(drawn, choice.step_series.toStdString(), recipe_of(choice, true, parts.gradient, choice.gradient_part));
-    made[LiveFigures::speed] =
-        series_figure(drawn, choice.resource.toStdString(), recipe_of(choice, false, parts.speed, choice.speed_part));
+    const auto of_steps = [&](LiveFigures::Place place, const QString& series, const CurveRecipe& recipe) {
+      const bool noisy = series == QStringLiteral("gradient_norm") || series == QStringLiteral("tokens_per_second");
+      figures.by_architecture[place] = noisy && drawn.size() > kFew;
+      made[place] = series_figure(noisy ? calm_set(drawn, focus) : drawn, series.toStdString(), recipe);
+    };
+    of_steps(LiveFigures::gradient, choice.step_series, recipe_of(choice, true, parts.gradient, choice.gradient_part));
+    of_steps(LiveFigures::speed, choice.resource, recipe_of(choice, false, parts.speed, choice.speed_part));
     made[LiveFigures::accuracy] = series_figure(drawn, "validation/accuracy", plain);
     if (!figures.chosen_domain.isEmpty())
       made[LiveFigures::domain] = series_figure(drawn, "ood/loss/" + figures.chosen_domain.toStdString(),

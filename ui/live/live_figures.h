@@ -40,10 +40,11 @@ struct LiveFigures {
   bool coming[count] = {};  ///< nothing to show yet, but the run at work is going to measure it: its place is kept
   QStringList domains;
   QString chosen_domain;
-  QString name, statistic;  ///< of the single cards
-  QStringList selections;   ///< statistics of reads that the run of the single cards records, of kSelections
-  QString selection;        ///< the one that is shown
-  qint64 step = -1;         ///< of the last statistics
+  QString name, statistic;           ///< of the single cards
+  QStringList selections;            ///< statistics of reads that the run of the single cards records, of kSelections
+  QString selection;                 ///< the one that is shown
+  qint64 step = -1;                  ///< of the last statistics
+  bool by_architecture[count] = {};  ///< more things than can be told apart: means, see calm_set()
   QString trouble;
   QString crashed, crashed_name;  ///< directory of the first run that crashed and can go on; empty: none
 };
@@ -59,6 +60,10 @@ LiveFigures live_figures(const ShownRuns& shown, const LiveChoice& choice, const
 /// Training, validation and OOD loss; where a run diverged a mark says so. Training losses of more than six things would cover the rest:
 /// then only those of `focus` are shown, and the legend says whose they are.
 Figure live_loss_figure(const DrawnSet& drawn, const LiveChoice& choice, const DrawnRuns& focus, LiveParts& parts);
+
+/// What a chart of noisy values of every step draws: more than six things would be one solid block, so then the mean of each architecture
+/// with its band, and the `focus` by itself over them.
+DrawnSet calm_set(const DrawnSet& drawn, const DrawnRuns& focus);
 
 /// OOD domains of any of the runs, in the order met.
 std::vector<std::string> all_domains(const RunSet& runs);

@@ -393,9 +393,13 @@ void LivePage::titleCards() {
   gap_.card->setTitle(ratio ? tr("OOD ÷ pre-training ratio") : tr("OOD − pre-training gap"),
                       ratio ? tr("OOD ÷ pre-training loss") : tr("OOD − pre-training loss, nats"));
   const bool norm = step_choice_->currentIndex() == 0;
-  gradient_.card->setTitle(step_choice_->currentText(), norm ? tr("before clipping") : tr("of the schedule"));
+  const auto means = [this](LiveFigures::Place place) {
+    return figures_.by_architecture[place] ? tr(" · means of architectures, and %1").arg(figures_.name) : QString();
+  };
+  gradient_.card->setTitle(step_choice_->currentText(),
+                           (norm ? tr("before clipping") : tr("of the schedule")) + means(LiveFigures::gradient));
   const bool speed = resource_choice_->currentIndex() == 0, device = resource_choice_->currentIndex() == 1;
-  speed_.card->setTitle(resource_choice_->currentText(), speed    ? tr("tokens per second")
+  speed_.card->setTitle(resource_choice_->currentText(), speed    ? tr("tokens per second") + means(LiveFigures::speed)
                                                          : device ? tr("MiB of tensors, at most so far")
                                                                   : tr("MiB on the CPU"));
   if (figures_.selection.isEmpty()) return;

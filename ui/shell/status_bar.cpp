@@ -14,6 +14,7 @@
 #include "ui/run_list.h"
 #include "ui/run_summary.h"
 #include "ui/session.h"
+#include "ui/shell/reading_bar.h"
 
 namespace saccade::ui {
 namespace {
@@ -49,6 +50,7 @@ StatusBar::StatusBar(Session& session, QWidget* parent)
   folder_->setToolTip(tr("Open another folder of runs (Ctrl+O)"));
   addWidget(device_);
   addWidget(running_);
+  addWidget(new ReadingBar(*session.runs(), this));
   addPermanentWidget(folder_);
   connect(folder_, &QToolButton::clicked, this, &StatusBar::folderClicked);
   connect(session.runs(), &RunList::changed, this, &StatusBar::updateRuns);
