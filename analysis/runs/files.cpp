@@ -253,6 +253,19 @@ class FileAside {
     const Descriptor names(::openat(place_.folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!names || ::fsync(names.get()) != 0) throw_file_error("sync", folder());
   }
+  enum class New { yes, there_is_one, no_links };
+  /// As a second name of this file, which takes the name from no other as renaming would. no_links: the file system knows one name a file.
+  New become_new() {
+    if (::linkat(place_.folder.get(), name_.c_str(), place_.folder.get(), place_.name.c_str(), 0) == 0) return New::yes;
+    const int reason = errno;
+    if (stands_at(file_.get(), place_.folder.get(), place_.name)) return New::yes;  // the file server's answer was lost
+    if (reason == EEXIST || reason == ESTALE) return New::there_is_one;
+    if (reason == EPERM || reason == EOPNOTSUPP || reason == ENOSYS) return New::no_links;
+    errno = reason;
+    throw_file_error("create", path_);
+  }
+  const Descriptor& file() const { return file_; }
+  Descriptor take() { return std::move(file_); }
 
  private:
   /// False when another process took the new file for an abandoned one and removed it.
@@ -286,6 +299,41 @@ void replace_text(const fs::path& path, std::string_view text, mode_t mode) {
   replace(path, mode, [&](const FileAside& file) {
     if (!write_all(file.get(), text)) throw_file_error("write", path);
   });
+}
+
+namespace {
+
+void write_new(const Descriptor& file, const fs::path& path, const std::function<std::string(uint64_t inode)>& text) {
+  struct stat state {};
+  if (::fstat(file.get(), &state) != 0 || !write_all(file.get(), text(state.st_ino)) || ::fsync(file.get()) != 0)
+    throw_file_error("write", path);
+}
+
+/// Where a file system knows no second names: empty for an instant.
+Descriptor create_in_place(const fs::path& path, const std::function<std::string(uint64_t inode)>& text) {
+  Descriptor file = open_run_file_if_there(path, O_RDWR | O_CREAT | O_EXCL);
+  if (!file && errno != EEXIST && errno != ESTALE) throw_file_error("create", path);
+  if (file) try {
+      write_new(file, path, text);
+    } catch (const DataError&) {
+      remove_run_file(path);
+      throw;
+    }
+  return file;
+}
+
+}  // namespace
+
+Descriptor create_text(const fs::path& path, const std::function<std::string(uint64_t inode)>& text) {
+  FileAside aside(path, run_file_mode());
+  remove_abandoned_files(aside.folder(), path.filename().string());
+  write_new(aside.file(), path, text);
+  switch (aside.become_new()) {
+    case FileAside::New::yes: return aside.take();
+    case FileAside::New::there_is_one: return Descriptor();
+    case FileAside::New::no_links: break;
+  }
+  return create_in_place(path, text);
 }
 
 void require_free_space(const std::filesystem::path& directory, int64_t bytes, const std::string& what) {

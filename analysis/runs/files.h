@@ -70,6 +70,11 @@ void replace_file(const std::filesystem::path& path, const std::function<void(co
                   mode_t mode = run_file_mode());
 void replace_text(const std::filesystem::path& path, std::string_view text, mode_t mode = run_file_mode());
 
+/// Puts a new file at `path` in one instant, with the text for its number, but only where there is none, as the one of several processes
+/// that is first. Open for reading and writing; empty where there is a file. On file systems without hard links it is made in its place and
+/// has no text at first. Throws DataError.
+Descriptor create_text(const std::filesystem::path& path, const std::function<std::string(uint64_t inode)>& text);
+
 /// Whether a file's name is that of a file aside of replace_file (for NAME, when one is given).
 bool is_aside(const std::string& file_name, const std::string& name = {});
 

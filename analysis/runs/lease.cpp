@@ -72,24 +72,16 @@ Lease::~Lease() {
   }
 }
 
-/// Made anew by O_EXCL, and still this process's when it is complete; false when another one's lies there.
+/// Made anew, whole, and still this process's then; false when another one's lies there.
 bool Lease::create() {
   const double began = seconds_since_boot();
-  open_ = open_run_file_if_there(file_, O_RDWR | O_CREAT | O_EXCL);
-  if (!open_) {
-    if (errno == EEXIST || errno == ESTALE) return false;
-    throw_file_error("create", file_);
-  }
-  struct stat state {};
-  if (::fstat(open_.get(), &state) == 0) mine_.inode = state.st_ino;
-  if (!write_all(open_.get(), lease_text(mine_)) || ::fsync(open_.get()) != 0) {
-    const int reason = errno;
-    remove_run_file(file_);
-    errno = reason;
-    throw_file_error("write", file_);
-  }
+  open_ = create_text(file_, [this](uint64_t inode) {
+    mine_.inode = inode;
+    return lease_text(mine_);
+  });
+  if (!open_) return false;
   const auto there = find_lease(file_);
-  if (!there || !there->holder || there->holder->token != mine_.token) return false;  // taken while it was empty
+  if (!there || !there->holder || there->holder->token != mine_.token) return false;  // taken away at once
   confirmed_ = began;
   return true;
 }

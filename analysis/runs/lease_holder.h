@@ -8,10 +8,10 @@
 
 namespace saccade {
 
-/// A lease is a file that says who writes in a folder, for file systems whose locks fail, or hold on one machine alone. It is created by
-/// O_EXCL, names its holder, and its time of change is the holder's sign of life, renewed every 10 s. It is stale when that is older than
-/// 180 s *and* the holder is known to be gone: its process on this machine, by number and time of start; its Slurm job; or a user says so.
-/// Times are compared as the file server gives them.
+/// A lease is a file that says who writes in a folder, for file systems whose locks fail, or hold on one machine alone. It is made
+/// whole by the first who tries (create_text), names its holder, and its time of change is the holder's sign of life, renewed every 10 s.
+/// It is stale when that is older than 180 s *and* the holder is known to be gone: its process on this machine, by number and time of
+/// start; its Slurm job; or a user says so. Times are compared as the file server gives them.
 
 /// Who holds a lease.
 struct LeaseHolder {
@@ -34,7 +34,7 @@ bool of_this_machine(const LeaseHolder& holder);
 
 /// A lease as it lies there.
 struct FoundLease {
-  std::optional<LeaseHolder> holder;  ///< nothing while it is being made, or where it is damaged
+  std::optional<LeaseHolder> holder;  ///< nothing where it is damaged, or is being made on a file system without hard links
   bool copied = false;                ///< the file is not the one that the holder made: a run that was copied, with its lease
   double changed = 0;                 ///< the last sign of life, in seconds since 1970 by the file server's clock
 };

@@ -120,6 +120,21 @@ class LeaseTest : public QObject {
     const Lease lease(path(), lock_, false, {});
     QVERIFY(find_lease(path())->holder);
   }
+  /// Nobody finds one without its holder: a process that is killed while it makes one would leave it, and nobody could tell whose it is.
+  void itIsThereWhole() {
+    std::atomic<bool> done{false};
+    int whole = 0, empty = 0;
+    std::thread reader([&] {
+      while (!done)
+        if (const auto found = find_lease(path())) ++(found->holder ? whole : empty);
+    });
+    for (int i = 0; i < 200; ++i) const Lease lease(path(), lock_, false, {});
+    done = true;
+    reader.join();
+    QVERIFY(whole > 0);
+    QCOMPARE(empty, 0);
+    QCOMPARE(std::distance(fs::directory_iterator(path().parent_path()), {}), 1);  // the lock: no file aside is left
+  }
   void whatIsNoFile() {
     fs::create_symlink("lock", path());
     QVERIFY(message_of([&] { Lease(path(), lock_, false, {}); }).contains("is a link"));

@@ -273,7 +273,12 @@ class Queue(Scenario):
             else:
                 rest = 0
             time.sleep(0.05)
-        raise SystemExit(f"{program.folder}: the queue does not come to rest")
+        raise SystemExit(f"{program.folder}: the queue does not come to rest: {queues.out} {self.said(program)}")
+
+    def said(self, program):
+        """What the worker and the trainers wrote, for the story of a trial that ends badly."""
+        texts = [log for log in program.folder.rglob("*.txt") if log.name == "log.txt" or log.parent.name == "logs" or log.name.startswith("run-")]
+        return "; ".join(f"{log.relative_to(program.folder)}: {log.read_text(errors='replace')[-1000:]}" for log in texts)
 
     def go_on(self, program):
         listed = program.run(["--json", "queue", "list"])
