@@ -92,6 +92,7 @@ void RunActions::throwAway() {
   if (!reason.isEmpty()) Q_EMIT session_.failed(reason);
   if (!moved.isEmpty()) Q_EMIT session_.offered(tr("Moved to the trash: %1").arg(names(moved)), {tr("Undo"), [this] { bringBack(); }});
   session_.runs()->refresh();
+  update();  // what can be brought back changed now; the list follows when it has been read
 }
 
 void RunActions::bringBack() {
@@ -100,6 +101,7 @@ void RunActions::bringBack() {
   if (!reason.isEmpty()) Q_EMIT session_.failed(reason);
   if (!back.isEmpty()) Q_EMIT session_.noted(tr("Back again: %1").arg(names(back)));
   session_.runs()->refresh();
+  update();
 }
 
 void RunActions::update() {
