@@ -214,8 +214,9 @@ def doubled_job_leaves(site, home, job, disturber):
     disturber.frozen[name] = (pid, float("inf"))
     try:
         script, out = home / "slurm" / "round-1" / "script.sh", home / "slurm" / "round-1" / "doubled.txt"
-        double = subprocess.Popen(["sbatch", "--wait", f"--array={task}", f"--output={out}", script, home, "round-1"], env=site.environment,
-                                  stdout=subprocess.DEVNULL)
+        # with the minute of the others slurmctld may signal that the end is near before the script has begun to listen, which ends it
+        double = subprocess.Popen(["sbatch", "--wait", "--time=00:05:00", f"--array={task}", f"--output={out}", script, home, "round-1"],
+                                  env=site.environment, stdout=subprocess.DEVNULL)
         while double.poll() is None:
             time.sleep(0.3)
             disturber.step()
