@@ -1,11 +1,11 @@
 #include "analysis/comparison/power_law.h"
 
-#include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <set>
 
+#include "analysis/comparison/huber_fit.h"
 #include "kernels/engine/random.h"
 
 namespace saccade {
@@ -48,43 +48,24 @@ PowerLaw line(const Points& points) {
   return law;
 }
 
-constexpr double kDelta = 1e-3;  // of the Huber loss
-
 double huber(const Points& points, const PowerLaw& law) {
   double sum = 0;
-  for (size_t i = 0; i < points.x.size(); ++i) {
-    const double r = std::abs(points.y[i] - log_law(law, points.x[i]));
-    sum += r <= kDelta ? r * r / 2 : kDelta * (r - kDelta / 2);
-  }
+  for (size_t i = 0; i < points.x.size(); ++i) sum += huber_loss(points.y[i] - log_law(law, points.x[i]));
   return sum;
 }
 
-/// Levenberg–Marquardt in ln E, ln A and a, each residual weighted so that the squares' gradient is the Huber loss's.
-PowerLaw descend(const Points& points, PowerLaw law, int rounds) {
-  double damping = 1e-3, loss = huber(points, law);
-  for (int round = 0; round < rounds && damping < 1e12; ++round) {
-    Eigen::Matrix3d normal = Eigen::Matrix3d::Zero();
-    Eigen::Vector3d gradient = Eigen::Vector3d::Zero();
-    for (size_t i = 0; i < points.x.size(); ++i) {
-      const double fitted = log_law(law, points.x[i]), r = points.y[i] - fitted;
-      const double share = law.floor / std::exp(fitted);  // of the floor in what the law says
-      const Eigen::Vector3d slope{share, 1 - share, -(1 - share) * points.x[i]};
-      const double weight = std::abs(r) <= kDelta ? 1 : kDelta / std::abs(r);
-      normal += weight * slope * slope.transpose(), gradient += weight * r * slope;
-    }
-    const Eigen::Matrix3d damped = normal + damping * Eigen::Matrix3d(normal.diagonal().asDiagonal()) + 1e-15 * Eigen::Matrix3d::Identity();
-    const Eigen::Vector3d step = damped.ldlt().solve(gradient);
-    const PowerLaw next{law.floor * std::exp(std::clamp(step[0], -5.0, 5.0)), law.log_factor + step[1], law.exponent + step[2], {}, {}};
-    const double found = huber(points, next);
-    if (found < loss) {
-      const bool done = loss - found < 1e-14 * loss;
-      law = next, loss = found, damping = std::max(damping / 5, 1e-12);
-      if (done) break;
-    } else {
-      damping *= 4;
-    }
-  }
-  return law;
+/// In ln E, ln A and a.
+PowerLaw descend(const Points& points, const PowerLaw& from, int rounds) {
+  const auto law_of = [](const Eigen::Vector3d& p) { return PowerLaw{std::exp(p[0]), p[1], p[2], {}, {}}; };
+  const auto predict = [&](const Eigen::Vector3d& p, size_t i, Eigen::Vector3d& slope) {
+    const PowerLaw law = law_of(p);
+    const double fitted = log_law(law, points.x[i]);
+    const double share = law.floor / std::exp(fitted);  // of the floor in what the law says
+    slope = {share, 1 - share, -(1 - share) * points.x[i]};
+    return fitted;
+  };
+  const Eigen::Vector3d start{std::log(from.floor), from.log_factor, from.exponent};
+  return law_of(minimise_huber<3>(start, points.y, predict, rounds).parameters);
 }
 
 PowerLaw with_floor(const Points& points) {
@@ -138,9 +119,7 @@ std::optional<PowerLaw> fit_power_law(std::span<const double> x, std::span<const
 
 std::optional<PowerLaw> fit_power_law_with_floor(std::span<const double> x, std::span<const double> y) {
   return fit(x, y, 4, with_floor, [](const Points& sample, const PowerLaw& all) {
-    PowerLaw start = all;
-    start.residuals.clear();
-    return all.floor > 0 ? descend(sample, std::move(start), 40) : line(sample);
+    return all.floor > 0 ? descend(sample, all, 40) : line(sample);
   });
 }
 

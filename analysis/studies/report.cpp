@@ -11,6 +11,7 @@
 #include "analysis/runs/run_info.h"
 #include "analysis/studies/report_entries.h"
 #include "analysis/studies/report_equal_loss.h"
+#include "analysis/studies/report_scaling.h"
 #include "kernels/engine/error.h"
 
 namespace saccade {
@@ -501,6 +502,8 @@ std::vector<ReportTable> tables_of(const StudyView& view, const ReportNumbers& n
     if (name == "differences" && cells.size() > 1) tables.push_back(difference_table(view, numbers, can));
     if (name == "tuning") tables.push_back(tuning_table(view));
     if (name == "cost") tables.push_back(cost_table(view, cells, can));
+    if (name == "scaling")
+      if (std::optional<ReportTable> table = scaling_table(view, cells)) tables.push_back(std::move(*table));
   }
   return tables;
 }

@@ -362,7 +362,7 @@ Study read_study(const Json& file) {
 }  // namespace
 
 const std::vector<std::string>& study_tables() {
-  static const std::vector<std::string> names{"end", "equal-loss", "differences", "tuning", "cost", "equal-cost"};
+  static const std::vector<std::string> names{"end", "equal-loss", "differences", "tuning", "cost", "equal-cost", "scaling"};
   return names;
 }
 
