@@ -7,6 +7,7 @@
 #include "analysis/runs/provenance.h"
 #include "analysis/runs/results_file.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/runs/run_lock.h"
 #include "analysis/training/branches.h"
 #include "analysis/training/divergence.h"
 #include "analysis/training/loss_course.h"
@@ -272,9 +273,15 @@ RunState train_run(const RunConfig& config, const fs::path& directory, const Run
 
 namespace {
 
+/// A process that was killed behind the end of its run has left its lease, which goes when the run is locked once more.
+void remove_left_lease(const fs::path& directory) {
+  std::error_code none;
+  if (fs::exists(directory / "lease", none) && !lock_holder(directory)) const RunLock lock(directory);
+}
+
 /// results.h5 of a finished run as the journal says: a process may have ended between the two.
 void renew_results(const fs::path& directory, const std::function<void(const std::string&)>& report, bool take_over) {
-  if (results_file_is_current(read_run_info(directory))) return;
+  if (results_file_is_current(read_run_info(directory))) return remove_left_lease(directory);
   RunWriter writer = RunWriter::take_up(directory, report, take_over);
   writer.write_results();
   writer.log("results.h5 was not what the journal says and was written again");

@@ -149,7 +149,7 @@ class InspectionTest : public QObject {
     QTest::newRow("method") << R"({"method": "fly"})"
                             << "unknown method \"fly\", expected hello, text, map, predictions or change";
     QTest::newRow("source") << R"({"method": "text", "parameters": {"source": "web"}})"
-                            << "source is \"web\", expected typed, file, captured or task";
+                            << "source is \"web\", expected typed, file, captured, task or item";
     QTest::newRow("parameter") << R"({"method": "predictions", "parameters": {"query": 0, "row": 1}})"
                                << "unknown parameter \"row\", expected query or count";
     QTest::newRow("parameters") << R"({"method": "predictions", "parameters": [1]})"

@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <QtTest>
 
 #include <bit>
@@ -424,6 +426,22 @@ class ResumeTest : public QObject {
     const std::string renewed = read_text(results);
     QVERIFY(!work_on(directory, tiny_config()).said("was written again"));
     QVERIFY(read_text(results) == renewed && read_text(directory / "journal.jsonl") == journal);
+  }
+
+  /// Its process was killed behind the end.
+  void theLeaseOfAFinishedRunGoes() {
+    const fs::path directory = path("left"), lease = directory / "lease";
+    fs::copy(whole_, directory, fs::copy_options::recursive);
+    std::ofstream(lease).flush();
+    struct stat state {};
+    QVERIFY(::stat(lease.c_str(), &state) == 0);
+    LeaseHolder gone = this_process();
+    gone.inode = state.st_ino, gone.started -= 1;  // of an earlier process with this number
+    std::ofstream(lease) << lease_text(gone);
+    QVERIFY(!lock_holder(directory));
+    work_on(directory, tiny_config());
+    QVERIFY(!fs::exists(lease));
+    QCOMPARE(read_run_info(directory).state, RunState::finished);
   }
 
   void refusesAChangedConfig_data() {

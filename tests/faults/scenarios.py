@@ -233,7 +233,9 @@ class ScoringTask(Scenario):
         return program.run(self.command())
 
     def look(self, program):
-        scores = json.loads(program.path("run/tasks/choices-step-12.json").read_text())
+        text = program.path("run/tasks/choices-step-12.json").read_text()
+        scores = json.loads(text.replace(str(program.folder), "FOLDER"))  # it names the task's files
+        del scores["crc32c"]
         return {OTHER: program.run_state(program.path("run")) | {"scores": scores}, LEFT: files_below(program.path("run"))}
 
 
