@@ -162,15 +162,13 @@ class Avey : public Model {
   }
 
   DecodingState begin(Arena& arena, DType dtype, int64_t batch, int64_t capacity) const override {
-    if (arena.device().engine == Engine::cuda) throw UsageError("Avey decodes on the CPU only; expected device cpu");
     if (!s_.ranker) layout(batch, capacity);  // throws where that is too long
     DecodingState state = DecodingState::empty(arena, batch, capacity);
     auto seen = std::make_unique<Seen>();
-    for (int64_t b = 0; b < batch; ++b) seen->notes.push_back(std::make_shared<Notes>());
     seen->x = arena.allocate({batch, capacity, shape_.width}, dtype);
     if (s_.ranker) {
-      seen->units = arena.allocate({batch, capacity, shape_.width}, dtype);
-      seen->scores = zero_state(arena, {batch, capacity / s_.split + 1}, dtype);
+      seen->inverse = arena.allocate({batch, capacity}, accumulation_dtype(dtype));
+      seen->scores = zero_state(arena, {batch, capacity / s_.split + 1}, accumulation_dtype(dtype));
     }
     state.layers.push_back(std::move(seen));
     return state;
@@ -179,21 +177,19 @@ class Avey : public Model {
   /// Each row as `hidden` of all tokens so far gives it: with the published ranker a position is seen with its split as far as that has
   /// come, not with the split's later tokens as in training. Contexts of earlier splits are not made again.
   Tensor extend(Tape& tape, const Tensor& tokens, DecodingState& state) const override {
-    if (state.pass(0).position.differs()) return extend_apart(tape, tokens, state);
-    Seen& seen = dynamic_cast<Seen&>(*state.layers.front());
-    const int64_t batch = state.batch, n = tokens.dim(1), first = state.length, end = first + n;
+    const int64_t n = tokens.dim(1);
     const TokenPosition position = state.pass(n).position;
+    if (position.differs() && !tape.device().targets_cuda()) return extend_apart(tape, tokens, state);
+    Seen& seen = dynamic_cast<Seen&>(*state.layers.front());
     const Tensor x = embedding(tape, E_, tokens);
     append_rows(tape, x, seen.x, position);
-    if (s_.ranker) append_rows(tape, avey::unit_rows(tape, x), seen.units, position);
-    const int64_t S = s_.ranker ? s_.split : shape_.sequence_length, last = (end - 1) / S;
-    const bool one = state.last_only && batch == 1;
+    if (s_.ranker) append_rows(tape, avey::inverse_lengths(tape, x), seen.inverse, position);
+    const bool one = state.last_only && state.batch == 1;
     const Tensor all = one ? Tensor() : tape.empty(x.shape(), x.dtype());
     Tensor rows;
-    for (int64_t i = one ? last : first / S; i <= last; ++i) {
-      const int64_t from = one ? end - 1 : std::max(first, i * S), to = std::min(end, (i + 1) * S);
-      rows = split_rows(tape, seen, i, to, to - from);
-      if (!one) append_rows(tape, rows, all, {from - first});
+    for (const avey::SplitTokens& piece : one ? last_piece(position, n) : pieces(position, n)) {
+      rows = split_rows(tape, seen, piece, one ? 1 : piece.count);
+      if (!one) append_rows(tape, rows, all, {piece.from});
     }
     state.advance(tape, n);
     return one ? rows : all;
@@ -201,34 +197,34 @@ class Avey : public Model {
 
   Tensor output_weight() const override { return E_; }
 
-  /// Embeddings of all tokens, and for the ranker those of unit length.
-  double state_values_per_token() const override { return static_cast<double>((s_.ranker ? 2 : 1) * shape_.width); }
+  /// Embeddings of all tokens, and for the ranker their lengths.
+  double state_values_per_token() const override { return static_cast<double>(shape_.width + (s_.ranker ? 1 : 0)); }
 
  private:
-  /// How far the scores of a sequence are.
-  struct Notes {
-    int64_t ranked = -1, asked = 0;
-  };
   /// What is kept of sequences in progress.
   struct Seen : LayerState {
-    Tensor x, units;                            ///< [B, capacity, D]
-    Tensor scores;                              ///< [B, splits]: MaxSim of split `ranked`, of its query's tokens before `asked`
-    std::vector<std::shared_ptr<Notes>> notes;  ///< [B]
+    Tensor x;        ///< [B, capacity, D]
+    Tensor inverse;  ///< [B, capacity]: avey::inverse_lengths of x
+    Tensor scores;   ///< [B, splits]: avey::add_maxsim of the split that the last token stands in, up to that
 
     void each(const std::function<void(Tensor&, Kept)>& f) override {
-      f(x, Kept::tokens), f(units, Kept::tokens);
+      f(x, Kept::tokens), f(inverse, Kept::tokens);
       f(scores, Kept::sum);
     }
-    std::unique_ptr<LayerState> sequences(int64_t first, int64_t count) const override {
-      auto part = part_of(*this, first, count);
-      dynamic_cast<Seen&>(*part).notes = {notes.begin() + first, notes.begin() + first + count};
-      return part;
-    }
-    void take_notes(int64_t to, const LayerState& other, int64_t from) override {
-      *notes[static_cast<size_t>(to)] = *dynamic_cast<const Seen&>(other).notes[static_cast<size_t>(from)];
-    }
-    void clear_notes(int64_t of) override { *notes[static_cast<size_t>(of)] = {}; }
+    std::unique_ptr<LayerState> sequences(int64_t first, int64_t count) const override { return part_of(*this, first, count); }
   };
+
+  /// Tokens that a split has at most; without the ranker a sequence is one split.
+  int64_t split_tokens() const { return s_.ranker ? s_.split : shape_.sequence_length; }
+
+  /// The n tokens that follow, split by split; one by one where splits end at different tokens.
+  std::vector<avey::SplitTokens> pieces(const TokenPosition& position, int64_t n) const {
+    std::vector<avey::SplitTokens> all;
+    for (int64_t from = 0, S = split_tokens(); from < n; from += all.back().count)
+      all.push_back({position, from, position.differs() ? 1 : std::min(n - from, S - (position.first + from) % S)});
+    return all;
+  }
+  std::vector<avey::SplitTokens> last_piece(const TokenPosition& position, int64_t n) const { return {pieces(position, n).back()}; }
 
   /// Each sequence as if alone: their splits end at different tokens.
   Tensor extend_apart(Tape& tape, const Tensor& tokens, DecodingState& state) const {
@@ -242,33 +238,41 @@ class Avey : public Model {
     return all;
   }
 
-  /// The splits that split i takes, when its tokens before `end` are known.
-  avey::Ranked rank_seen(Tape& tape, Seen& seen, int64_t i, int64_t end) const {
-    const avey::RankerOptions options = ranker_options();
-    const int64_t query = options.query == avey::RankerQuery::causal ? i - 1 : i;
-    Notes now = *seen.notes.front();  // of all these sequences, which are equally long
-    if (now.ranked != i) {
-      now = {i, query * s_.split};
-      fill_zero(seen.scores);
-    }
-    const int64_t asking = std::min(end, (query + 1) * s_.split);
-    avey::add_maxsim(tape, seen.units, s_.split, i, now.asked, asking, seen.scores);
-    now.asked = asking;
-    for (const auto& notes : seen.notes) *notes = now;
-    return avey::rank_split(tape, seen.scores, i, options);
+  /// Contexts as rows. On a GPU they have room for a full split wherever sequences are, so that a captured step serves them all; contexts
+  /// that hide their padding from attention begin with what there is.
+  avey::SplitContext split_context(const Seen& seen, const avey::SplitTokens& tokens) const {
+    const int64_t S = split_tokens(), k = s_.ranker ? s_.top_k : 0;
+    const bool on_cuda = seen.x.device().targets_cuda(), packed = s_.ranker && s_.mask_padding && (attends() || !on_cuda);
+    const int64_t last = tokens.greatest_last(), chosen = packed ? std::min(last / S, k) : k;
+    const int64_t rows = !on_cuda ? S * chosen + last % S + 1 : s_.ranker ? S * (k + 1) : seen.x.dim(1);
+    return {S, k, packed, rows, tokens};
   }
 
-  /// Final-normed states [B, n, D] of the last n tokens before `end`, which belong to split i.
-  Tensor split_rows(Tape& tape, Seen& seen, int64_t i, int64_t end, int64_t n) const {
-    const int64_t S = s_.ranker ? s_.split : shape_.sequence_length, k = s_.ranker ? s_.top_k : 0, count = std::min(i, k);
-    const avey::Ranked ranked = count > 0 ? rank_seen(tape, seen, i, end) : avey::Ranked{};
-    const int64_t before = S * (k - count), zeros = s_.mask_padding ? 0 : before;
-    const avey::SplitContext context{zeros, S, count, i * S, end - i * S};
-    const int64_t batch = seen.x.dim(0);
-    const avey::ContextLayout rows{batch, context.rows(), S * (k + 1), 0, false, before - zeros};
-    Tensor h = avey::split_context(tape, seen.x, ranked, context).reshape({batch * context.rows(), shape_.width});
-    for (size_t l = 0; l < layers_.size(); ++l) h = block(tape, l, h, rows, {}, nullptr);
-    return avey::last_rows(tape, final_norm_(tape, h).reshape({batch, context.rows(), shape_.width}), n);
+  /// Final-normed states [B, n, D] of the last n of `tokens`.
+  Tensor split_rows(Tape& tape, Seen& seen, const avey::SplitTokens& tokens, int64_t n) const {
+    avey::Ranked ranked;
+    if (s_.ranker) {
+      avey::add_maxsim(tape, seen.x, seen.inverse, ranker_options(), tokens, seen.scores);
+      ranked = avey::rank_split(tape, seen.scores, ranker_options(), tokens);
+    }
+    const avey::SplitContext context = split_context(seen, tokens);
+    const int64_t batch = seen.x.dim(0), i = tokens.greatest_last() / context.split;
+    const int64_t masked = context.packed && !attends() ? context.split * (context.top_k - std::min(i, context.top_k)) : 0;
+    const avey::ContextLayout layout{batch, context.rows, context.split * (context.top_k + 1), 0, false, masked};
+    Tensor h = avey::split_context(tape, seen.x, ranked, context).reshape({batch * context.rows, shape_.width});
+    const bool hides = s_.ranker && s_.mask_padding && !context.packed;
+    for (size_t l = 0; l < layers_.size(); ++l)
+      h = hides ? hiding_block(tape, l, h, layout, context) : block(tape, l, h, layout, {}, nullptr);
+    return final_norm_(tape, avey::rows_of_last(tape, h.reshape({batch, context.rows, shape_.width}), context, n));
+  }
+
+  /// `block` of contexts whose padding is there, but is not seen.
+  Tensor hiding_block(Tape& tape, size_t l, const Tensor& h, const avey::ContextLayout& contexts, const avey::SplitContext& context) const {
+    const Layer& layer = layers_[l];
+    const Activation g = parse_activation(s_.enricher_activation), f = parse_activation(s_.contextualizer_activation);
+    const avey::Enriched z = avey::enrich(tape, layer.norm(tape, h), layer.U, layer.b, g, tail_columns(s_, shape_.width), contexts.rows());
+    avey::clear_padding(tape, z.r, context);
+    return avey::fuse(tape, h, avey::contextualize(tape, z.r, layer.A, contexts, s_.dynamic, false), z, layer.O, layer.c, f);
   }
 
   Tensor block(Tape& tape, size_t l, const Tensor& h, const avey::ContextLayout& contexts, const avey::Ranked& ranked, Probe* probe) const {

@@ -2,6 +2,7 @@
 // (skipped) and says so.
 #include "kernels/ops/avey/contexts.h"
 #include "kernels/ops/avey/contextualizer.h"
+#include "kernels/ops/avey/decoding.h"
 #include "kernels/ops/avey/fuser.h"
 #include "kernels/ops/avey/neural_processor.h"
 #include "kernels/ops/avey/ranker.h"
@@ -199,6 +200,80 @@ void add_processors(std::vector<OpCase>& cases) {
       }
 }
 
+struct Decoding {
+  int64_t capacity, width, split, top_k;
+  std::vector<int64_t> at;  ///< of each sequence: where its tokens begin
+  int64_t from, count;
+  avey::RankerQuery query = avey::RankerQuery::split;
+  avey::WeightReference reference = avey::WeightReference::max;
+  bool weighting = true, packed = false;
+};
+
+std::string text(const Decoding& d) {
+  std::string at;
+  for (int64_t place : d.at) at += (at.empty() ? "" : ",") + std::to_string(place);
+  return std::to_string(d.width) + "/" + std::to_string(d.split) + " k" + std::to_string(d.top_k) + " at " + at + "+" +
+         std::to_string(d.from) + " n " + std::to_string(d.count) + (d.query == avey::RankerQuery::causal ? " causal" : "") +
+         (d.reference == avey::WeightReference::first ? " first" : "") + (d.weighting ? "" : " plain") + (d.packed ? " packed" : "");
+}
+
+/// Scores that some tokens have given already, then what a step makes of them: choice, weights, context, cleared padding, last rows.
+Tensors decoded(Tape& t, const Tensors& in, const Decoding& d) {
+  const auto batch = static_cast<int64_t>(d.at.size());
+  const Tensor &x = in[0], &scores = in[1];
+  const int64_t first = *std::max_element(d.at.begin(), d.at.end());
+  const avey::SplitTokens tokens{{first, in[2]}, d.from, d.count};
+  const avey::RankerOptions options{d.split, d.top_k, d.weighting, d.reference, d.query};
+  const Tensor inverse = avey::inverse_lengths(t, x);
+  avey::Ranked ranked;
+  if (d.top_k > 0) {
+    avey::add_maxsim(t, x, inverse, options, tokens, scores);
+    ranked = avey::rank_split(t, scores, options, tokens);
+  }
+  const avey::SplitContext context{d.split, d.top_k, d.packed, d.split * (d.top_k + 1), tokens};
+  const Tensor rows = avey::split_context(t, x, ranked, context), last = avey::rows_of_last(t, rows, context, (d.count + 1) / 2);
+  Tensors out{inverse, scores, rows, last};
+  if (d.top_k > 0) out.insert(out.end(), {ranked.chosen, ranked.weights});
+  if (d.packed || d.top_k == 0) return out;
+  const Tensor z = in[3];
+  avey::clear_padding(t, z, context);
+  out.push_back(z);
+  if (z.dim(0) != batch * context.rows) throw std::logic_error("a context of other rows");
+  return out;
+}
+
+void add_decoding(std::vector<OpCase>& cases) {
+  using avey::RankerQuery, avey::WeightReference;
+  std::vector<Decoding> all{{40, 8, 4, 2, {0}, 0, 1},
+                            {40, 8, 4, 2, {3, 3}, 0, 1},
+                            {41, 33, 7, 3, {20, 0, 34, 6, 7}, 0, 1},
+                            {41, 33, 7, 3, {20, 0, 33, 5, 7}, 1, 1, RankerQuery::causal},
+                            {41, 24, 7, 3, {21, 28, 35}, 0, 1, RankerQuery::causal, WeightReference::first},
+                            {60, 16, 8, 3, {40}, 0, 8},
+                            {60, 16, 8, 3, {41}, 0, 7, RankerQuery::split, WeightReference::first},
+                            {60, 16, 8, 3, {35}, 5, 5, RankerQuery::causal, WeightReference::max, false},
+                            {60, 16, 8, 3, {9, 50}, 0, 3, RankerQuery::split, WeightReference::max, false, true},
+                            {50, 20, 50, 0, {0, 49, 17}, 0, 1},
+                            {2048, 256, 64, 7, {511, 512, 2047, 63, 64, 1100}, 0, 1},
+                            {2048, 256, 64, 7, {512, 0, 1984, 2047}, 0, 1, RankerQuery::causal},
+                            {1301, 768, 64, 7, {1220, 64}, 0, 22, RankerQuery::split, WeightReference::max, true, true}};
+  Decoding many{600, 64, 32, 7, {}, 0, 1};
+  for (int64_t b = 0; b < 64; ++b) many.at.push_back((b * 97) % 599);
+  all.push_back(many);
+  for (const Decoding& d : all) {
+    const auto batch = static_cast<int64_t>(d.at.size());
+    Input positions{Input::Kind::integer, {batch}, {}};
+    for (int64_t place : d.at) positions.values.push_back(static_cast<double>(place));
+    Input x = activation({batch, d.capacity, d.width}, 7);
+    for (double& v : x.values) v += 0.5;  // as where tokens are ranked above: weights stay near one
+    Input scores = parameter({batch, d.capacity / d.split + 1}, 8);
+    for (double& v : scores.values) v += 20;
+    std::vector<Input> inputs{x, scores, positions};
+    if (d.top_k > 0) inputs.push_back(activation({batch * d.split * (d.top_k + 1), 24}, 9));
+    cases.push_back({"decode " + text(d), inputs, [d](Tape& t, const Tensors& in) { return decoded(t, in, d); }});
+  }
+}
+
 std::vector<OpCase> cases() {
   std::vector<OpCase> all;
   add_ranks(all);
@@ -206,6 +281,7 @@ std::vector<OpCase> cases() {
   add_contextualizers(all);
   add_feed_forwards(all);
   add_processors(all);
+  add_decoding(all);
   return all;
 }
 

@@ -1,9 +1,11 @@
 // Decoding on CUDA: the ops against the CPU in double, and models fed piece by piece, with captured steps, against the whole
-// sequence. Exit code 1 when a case fails, 77 without a GPU. `decode_check ops` and `decode_check models` do a half.
+// sequence. Exit code 1 when a case fails, 77 without a GPU. `decode_check ops`, `decode_check models` and `decode_check avey` do a part.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <numeric>
+#include <span>
 #include <string>
 
 #include "kernels/engine/cuda_runtime.h"
@@ -157,21 +159,26 @@ void check_ops() {
 
 constexpr int64_t kLength = 400, kVocabulary = 97;
 
-/// A model whose weights are larger than initial ones, so that what is read shows.
-std::unique_ptr<InferenceModel> model_of(const json& settings, const std::string& precision) {
+/// How a model is made whose weights are larger than initial ones, so that what is read shows.
+struct Making {
+  int64_t length = kLength;
+  double larger = 0.1;  ///< matrices by so much
+  Device device = Device::cuda(0);
+};
+std::unique_ptr<InferenceModel> model_of(const json& settings, const std::string& precision, const Making& making = {}) {
   json architecture{{"width", 128}, {"layers", 2}};
   if (!is_stack(settings))
-    for (const Setting& s : settings_of(settings.at("block"), settings.at("mixer")))
+    for (const Setting& s : settings_of(settings.at("block"), settings.value("mixer", "")))
       if (s.name == "heads") architecture["heads"] = 2;
   architecture.update(settings);
-  auto model =
-      std::make_unique<InferenceModel>(resolve_architecture(architecture, kLength), kVocabulary, kLength, Device::cuda(0), precision, 3);
+  auto model = std::make_unique<InferenceModel>(resolve_architecture(architecture, making.length), kVocabulary, making.length,
+                                                making.device, precision, 3);
   std::vector<NamedTensor> weights;
   Arena host(Device::cpu());
   for (const Parameter& p : model->model().parameters()) {
     const Random random(9, p.name);
     std::vector<double> values = to_doubles(p.value);
-    for (size_t i = 0; i < values.size(); ++i) values[i] += (p.decay ? 0.1 : 0.05) * random.normal(i);
+    for (size_t i = 0; i < values.size(); ++i) values[i] += (p.decay ? making.larger : 0.05) * random.normal(i);
     weights.push_back({p.name, host.allocate(p.value.shape(), p.value.dtype())});
     from_doubles(weights.back().tensor, values);
   }
@@ -179,10 +186,17 @@ std::unique_ptr<InferenceModel> model_of(const json& settings, const std::string
   return model;
 }
 
-std::vector<double> logits_of_all(InferenceModel& model, const std::vector<int32_t>& tokens) {
-  const Tensor x = model.arena().allocate({1, kLength}, DType::i32);
+std::vector<double> logits_of_all(InferenceModel& model, std::span<const int32_t> tokens) {
+  const Tensor x = model.arena().allocate({1, static_cast<int64_t>(tokens.size())}, DType::i32);
   copy_from_host(x, tokens.data());
   return to_doubles(model.model().logits(model.tape(), x));
+}
+
+std::vector<int32_t> random_text(uint64_t number, int64_t length) {
+  std::vector<int32_t> tokens;
+  const Random random(number, "tokens");
+  for (uint64_t i = 0; i < static_cast<uint64_t>(length); ++i) tokens.push_back(static_cast<int32_t>(random.below(kVocabulary, i)));
+  return tokens;
 }
 
 /// Largest difference of logits behind one token, relative to the largest of all.
@@ -195,6 +209,32 @@ double apart(const double* logits, const std::vector<double>& truth, int64_t tok
   return d / largest(truth);
 }
 
+/// Logits of a text as the whole of it gives them or, where positions look ahead, all tokens up to one.
+class Whole {
+ public:
+  Whole(InferenceModel& model, const std::vector<int32_t>& tokens, const json& settings) : model_(model), tokens_(tokens) {
+    if (!is_stack(settings)) {
+      const Architecture& block = architecture(settings.at("block"));
+      so_far_ = block.looks_ahead && !block.looks_ahead(settings_with_defaults(settings)).empty();
+    }
+    if (!so_far_) logits_ = logits_of_all(model_, tokens_);
+  }
+  /// Logits up to a token at least.
+  const std::vector<double>& up_to(int64_t token) {
+    if (so_far_) logits_ = logits_of_all(model_, std::span(tokens_).first(static_cast<size_t>(token + 1)));
+    return logits_;
+  }
+
+ private:
+  /// What a setting that is not given is.
+  static json settings_with_defaults(const json& settings) { return resolve_architecture(settings, kLength); }
+
+  InferenceModel& model_;
+  std::vector<int32_t> tokens_;
+  bool so_far_ = false;
+  std::vector<double> logits_;
+};
+
 struct Deviations {
   double sum = 0, most = 0;
   void add(double d) { sum += d, most = std::max(most, d); }
@@ -206,11 +246,9 @@ struct Deviations {
 void check_model(const json& settings, const std::string& precision) {
   static size_t place = 0;
   if (!test::in_shard(place++)) return;
-  std::vector<int32_t> tokens;
-  const Random random(4, "tokens");
-  for (uint64_t i = 0; i < kLength; ++i) tokens.push_back(static_cast<int32_t>(random.below(kVocabulary, i)));
+  const std::vector<int32_t> tokens = random_text(4, kLength);
   const auto model = model_of(settings, precision);
-  const std::vector<double> whole = logits_of_all(*model, tokens);
+  Whole all(*model, tokens, settings);
   const bool bf16 = precision == "bf16", selects = settings.dump().find("top1") != std::string::npos;
   const std::vector<double> truth = bf16 && is_stack(settings) ? logits_of_all(*model_of(settings, "f32"), tokens) : std::vector<double>();
   Decoder decoder(*model, kLength);
@@ -221,7 +259,7 @@ void check_model(const json& settings, const std::string& precision) {
     const int64_t n = at == 0 ? 130 : pieces % 20 == 19 ? 5 : 1;
     decoder.feed(std::span(tokens).subspan(static_cast<size_t>(at), static_cast<size_t>(std::min(n, kLength - at))));
     at = decoder.length();
-    const std::vector<double> logits = decoder.logits();
+    const std::vector<double> logits = decoder.logits(), &whole = all.up_to(at - 1);
     const double d = apart(logits.data(), whole, at - 1);
     from_whole.add(d);
     if (!(d <= tolerance)) ++wrong;
@@ -250,11 +288,10 @@ void check_batch(const json& settings, const std::string& precision) {
   if (!test::in_shard(place++)) return;
   const auto model = model_of(settings, precision);
   std::vector<std::vector<int32_t>> texts(4);
-  std::vector<std::vector<double>> whole;
+  std::vector<Whole> whole;
   for (size_t i = 0; i < texts.size(); ++i) {
-    const Random random(20 + i, "tokens");
-    for (uint64_t t = 0; t < kLength; ++t) texts[i].push_back(static_cast<int32_t>(random.below(kVocabulary, t)));
-    whole.push_back(logits_of_all(*model, texts[i]));
+    texts[i] = random_text(20 + i, kLength);
+    whole.emplace_back(*model, texts[i], settings);
   }
   BatchDecoder decoder(*model, 3, kLength);
   std::vector<size_t> text{0, 1, 2};
@@ -264,7 +301,8 @@ void check_batch(const json& settings, const std::string& precision) {
   int64_t count = 0, wrong = 0, likeliest = 0;
   const auto compare_place = [&](int64_t b) {
     const std::vector<double> logits = decoder.logits(b);
-    const double d = apart(logits.data(), whole[text[static_cast<size_t>(b)]], decoder.length(b) - 1);
+    const int64_t at = decoder.length(b) - 1;
+    const double d = apart(logits.data(), whole[text[static_cast<size_t>(b)]].up_to(at), at);
     off.add(d), ++count, wrong += !(d <= tolerance);
     likeliest += decoder.likeliest(b) == std::max_element(logits.begin(), logits.end()) - logits.begin();
   };
@@ -329,13 +367,165 @@ void check_models() {
     for (const auto& [name, settings] : test::random_stacks(400, 128)) check_model(settings, precision);
 }
 
+std::vector<json> avey_settings() {
+  std::vector<json> all;
+  for (json changes : std::vector<json>{json::object(),
+                                        {{"mask_padding", true}},
+                                        {{"ranker_query", "causal"}},
+                                        {{"ranker_query", "causal"}, {"mask_padding", true}, {"weight_reference", "first"}},
+                                        {{"weighting", false}},
+                                        {{"weight_reference", "first"}},
+                                        {{"dynamic", false}},
+                                        {{"dynamic", false}, {"mask_padding", true}},
+                                        {{"bypass", false}, {"norm", "layer"}, {"enricher_activation", "silu"}},
+                                        {{"contextualizer_activation", "gelu"}, {"mask_padding", true}},
+                                        {{"ranker", false}},
+                                        {{"ranker", false}, {"processor", "attention"}},
+                                        {{"processor", "attention"}, {"position", "rotary"}},
+                                        {{"processor", "attention"}, {"position", "alibi"}, {"mask_padding", true}},
+                                        {{"split", 7}, {"top_k", 2}},
+                                        {{"split", 7}, {"top_k", 2}, {"mask_padding", true}, {"ranker_query", "causal"}},
+                                        {{"split", 64}, {"top_k", 7}},
+                                        {{"split", 32}, {"top_k", 3}, {"width", 100}}}) {
+    json settings{{"block", "avey"}, {"split", 16}, {"top_k", 3}};
+    settings.update(changes);
+    all.push_back(settings);
+  }
+  return all;
+}
+
+/// The preset avey-10m on a text of 2048 tokens, in double on the CPU, in float32 and in bf16; prompts and pieces of odd lengths, single
+/// tokens across the ends of splits. In bf16 it may be twice as far from double as the whole text so far is, on average.
+void check_real_size(const json& changes) {
+  static size_t place = 0;
+  if (!test::in_shard(place++)) return;
+  constexpr int64_t kLong = 2048;
+  json settings{{"block", "avey"}, {"width", 256}, {"layers", 14}, {"split", 64}, {"top_k", 7}};
+  settings.update(changes);
+  const std::vector<int32_t> tokens = random_text(6, kLong);
+  const auto exact = model_of(settings, "f64", {kLong, 0.02, Device::cpu()});
+  const auto single = model_of(settings, "f32", {kLong, 0.02}), half = model_of(settings, "bf16", {kLong, 0.02});
+  Decoder of_exact(*exact, kLong), of_single(*single, kLong), of_half(*half, kLong);
+  std::vector<int64_t> pieces{509};
+  pieces.insert(pieces.end(), 5, 1);
+  pieces.insert(pieces.end(), {60, 1, 1, 1, 1, 705, 1, 1, 62, 1, 692});
+  for (int64_t sum = std::accumulate(pieces.begin(), pieces.end(), int64_t{0}); sum < kLong; ++sum) pieces.push_back(1);
+  Deviations f32, bf16, whole;
+  for (const int64_t n : pieces) {
+    const auto piece = std::span(tokens).subspan(static_cast<size_t>(of_exact.length()), static_cast<size_t>(n));
+    for (Decoder* decoder : {&of_exact, &of_single, &of_half}) decoder->feed(piece);
+    const std::vector<double> truth = of_exact.logits();
+    f32.add(apart(of_single.logits().data(), truth, 0));
+    bf16.add(apart(of_half.logits().data(), truth, 0));
+    const std::vector<double> all = logits_of_all(*half, std::span(tokens).first(static_cast<size_t>(of_exact.length())));
+    whole.add(apart(all.data() + (of_exact.length() - 1) * kVocabulary, truth, 0));
+  }
+  char what[200];
+  const auto count = static_cast<double>(pieces.size());
+  std::snprintf(what, sizeof what, "from double: float32 %.2g at most; bf16 %.2g on average and %.2g at most, its whole text %.2g and %.2g",
+                f32.most, bf16.sum / count, bf16.most, whole.sum / count, whole.most);
+  report("2048 tokens " + settings.dump(), f32.most <= 1e-4 && std::isfinite(whole.sum) && bf16.sum <= 2 * whole.sum, what);
+}
+
+/// Sequences of all lengths side by side, at the preset's size: logits behind the last token as a decoder of one sequence gives them.
+void check_many(const json& changes, const std::string& precision, int64_t places) {
+  static size_t place = 0;
+  if (!test::in_shard(place++)) return;
+  constexpr int64_t kLong = 700, kSteps = 9;
+  json settings{{"block", "avey"}, {"width", 256}, {"layers", 14}, {"split", 64}, {"top_k", 7}};
+  settings.update(changes);
+  const auto model = model_of(settings, precision, {kLong, 0.02});
+  std::vector<std::vector<int32_t>> texts;
+  std::vector<std::vector<double>> together;
+  for (int64_t b = 0; b < places; ++b)
+    texts.push_back(random_text(40 + static_cast<uint64_t>(b), 1 + (b * 131 + 509) % (kLong - kSteps) + kSteps));
+  const auto prompt_of = [&](size_t b) { return std::span<const int32_t>(texts[b]).first(texts[b].size() - kSteps); };
+  {
+    BatchDecoder decoder(*model, places, kLong);
+    for (size_t b = 0; b < texts.size(); ++b) decoder.start(static_cast<int64_t>(b), prompt_of(b));
+    for (size_t i = kSteps; i > 0; --i) {
+      std::vector<int32_t> next;
+      for (const auto& text : texts) next.push_back(text[text.size() - i]);
+      decoder.feed(next);
+    }
+    for (int64_t b = 0; b < places; ++b) together.push_back(decoder.logits(b));
+  }
+  Deviations off;
+  for (size_t b = 0; b < texts.size(); ++b) {
+    Decoder alone(*model, kLong);
+    alone.feed(prompt_of(b));
+    for (size_t i = kSteps; i > 0; --i) alone.feed(std::span<const int32_t>(texts[b]).last(i).first(1));
+    off.add(apart(together[b].data(), alone.logits(), 0));
+  }
+  char what[100];
+  std::snprintf(what, sizeof what, "off by %.2g at most", off.most);
+  report(std::to_string(places) + " side by side " + settings.dump() + " " + precision, off.most <= (precision == "bf16" ? 5e-2 : 1e-4),
+         what);
+}
+
+/// One pass over several tokens of sequences at positions of their own is as good as single tokens.
+void check_pieces_apart(const std::string& precision) {
+  const json settings{{"block", "avey"}, {"split", 16}, {"top_k", 3}};
+  const auto model = model_of(settings, precision);
+  constexpr int64_t kPiece = 21;
+  const std::vector<int64_t> prompts{5, 77, 130};
+  const auto batch = static_cast<int64_t>(prompts.size());
+  const auto run = [&](int64_t piece) {
+    DecodingState state = model->model().begin(model->arena(), model->activations(), batch, kLength);
+    state.let_lengths_differ(model->arena());
+    for (int64_t b = 0; b < batch; ++b) {
+      DecodingState one = state.sequence(b, 0);
+      const Tensor x = model->arena().allocate({1, prompts[static_cast<size_t>(b)]}, DType::i32);
+      copy_from_host(x, random_text(60 + static_cast<uint64_t>(b), kLength).data());
+      model->model().extend(model->tape(), x, one);
+    }
+    std::vector<double> last;
+    state.length = 130;
+    for (int64_t at = 0; at < kPiece; at += piece) {
+      std::vector<int32_t> next;
+      for (int64_t b = 0; b < batch; ++b) {
+        const std::vector<int32_t> text = random_text(60 + static_cast<uint64_t>(b), kLength);
+        next.insert(next.end(), text.begin() + prompts[static_cast<size_t>(b)] + at,
+                    text.begin() + prompts[static_cast<size_t>(b)] + at + piece);
+      }
+      const Tensor x = model->arena().allocate({batch, piece}, DType::i32);
+      copy_from_host(x, next.data());
+      const std::vector<double> y = to_doubles(model->model().extend(model->tape(), x, state));
+      last.clear();
+      for (int64_t b = 0; b < batch; ++b)
+        last.insert(last.end(), y.begin() + ((b + 1) * piece - 1) * 128, y.begin() + (b + 1) * piece * 128);
+    }
+    return last;
+  };
+  const std::vector<double> singly = run(1), pieces = run(7), at_once = run(kPiece);
+  report("pieces apart " + precision, singly == pieces && singly == at_once && singly.size() == 3 * 128 && largest(singly) > 0,
+         "the same bytes for pieces of 1, 7 and 21");
+}
+
+void check_avey() {
+  for (const std::string precision : {"f32", "bf16"}) {
+    for (const json& settings : avey_settings()) {
+      check_model(settings, precision);
+      check_batch(settings, precision);
+    }
+    check_pieces_apart(precision);
+    for (const json& changes : std::vector<json>{json::object(), {{"ranker_query", "causal"}, {"mask_padding", true}}})
+      check_many(changes, precision, 64);
+    check_many({{"ranker", false}}, precision, 5);
+  }
+  for (const json& changes :
+       std::vector<json>{json::object(), {{"ranker_query", "causal"}, {"mask_padding", true}}, {{"ranker", false}, {"layers", 4}}})
+    check_real_size(changes);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   test::first_gpu();
   const std::string what = argc > 1 ? argv[1] : "";
-  if (what != "models") check_ops();
-  if (what != "ops") check_models();
+  if (what.empty() || what == "ops") check_ops();
+  if (what.empty() || what == "models") check_models();
+  if (what.empty() || what == "avey") check_avey();
   std::printf(failures ? "%d cases FAILED\n" : "all cases pass\n", failures);
   return failures ? 1 : 0;
 }

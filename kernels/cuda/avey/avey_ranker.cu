@@ -1,3 +1,4 @@
+#include "kernels/cuda/avey/avey_choice.cuh"
 #include "kernels/cuda/avey/avey_layout.cuh"
 #include "kernels/cuda/device/values.cuh"
 #include "kernels/ops/avey/ranker_cuda.h"
@@ -6,10 +7,7 @@
 namespace saccade::cuda {
 namespace {
 
-constexpr float kNormEps = 1e-8f, kWeightEps = 1e-8f;
 constexpr int kWarps = 4, kThreads = 32 * kWarps;
-
-__device__ float inverse(float norm) { return 1.0f / (norm + kNormEps); }
 
 template <class T>
 __global__ void __launch_bounds__(kThreads) norms_kernel(const T* x, float* norm, int64_t rows, int D) {
@@ -36,19 +34,6 @@ struct Products {
   int64_t first_query, rows, columns;
   __device__ const float* row(int64_t b, int64_t token, int64_t S) const { return at + (b * rows + token - first_query * S) * columns; }
 };
-
-struct Best {
-  float value;
-  int index;
-};
-/// The larger; of equals the one with the smaller index.
-__device__ Best better(Best a, Best b) { return b.value > a.value || (b.value == a.value && b.index < a.index) ? b : a; }
-__device__ Best warp_best(Best x) {
-#pragma unroll
-  for (int offset = 16; offset > 0; offset >>= 1)
-    x = better(x, {__shfl_xor_sync(0xffffffffu, x.value, offset), __shfl_xor_sync(0xffffffffu, x.index, offset)});
-  return x;
-}
 
 /// The key of split p nearest to a query token, by one warp: value · |query| and place in the split. NaN chooses the first.
 __device__ Best nearest(const float* products, const float* norm_of_keys, int64_t S, int lane) {
@@ -78,50 +63,14 @@ __global__ void __launch_bounds__(kThreads) scores_kernel(RankShape z, Products 
   maxsim[(b * z.N + i) * z.N + p] = sum;
 }
 
-__device__ int reference_slot(const RankShape& z, const float* scores, const int32_t* chosen, int count) {
-  int slot = 0;
-  if (!z.first_reference)
-    for (int s = 1; s < count; ++s)
-      if (scores[chosen[s]] > scores[chosen[slot]]) slot = s;
-  return slot;
-}
-
 /// Block (place of the split in the block, b): the best candidates in sequence order, and their weights.
 __global__ void __launch_bounds__(kThreads)
     choose_kernel(RankShape z, int64_t first_query, const float* maxsim, int32_t* all_chosen, float* all_weights) {
-  __shared__ int32_t taken[64];
-  __shared__ Best parts[kWarps];
   const int64_t b = blockIdx.y, q = first_query + blockIdx.x, i = z.causal ? q + 1 : q;
   if (i >= z.N || i == 0) return;
-  const float* scores = maxsim + (b * z.N + i) * z.N;
-  const int count = static_cast<int>(z.candidates(i));
-  for (int slot = 0; slot < count; ++slot) {
-    Best best{-INFINITY, INT_MAX};
-    for (int p = threadIdx.x; p < i; p += kThreads) {
-      bool free = true;
-      for (int s = 0; s < slot; ++s) free &= taken[s] != p;
-      if (free) best = better(best, {isnan(scores[p]) ? -INFINITY : scores[p], p});
-    }
-    best = warp_best(best);
-    __syncthreads();
-    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = best;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      for (int w = 1; w < kWarps; ++w) best = better(best, parts[w]);
-      taken[slot] = best.index;
-    }
-    __syncthreads();
-  }
-  if (threadIdx.x > 0) return;
-  int32_t* chosen = all_chosen + (b * z.N + i) * z.k;
-  float* weights = all_weights + (b * z.N + i) * z.k;
-  for (int s = 0; s < count; ++s) {  // sorted on the way
-    int at = s;
-    for (; at > 0 && chosen[at - 1] > taken[s]; --at) chosen[at] = chosen[at - 1];
-    chosen[at] = taken[s];
-  }
-  const float reference = scores[chosen[reference_slot(z, scores, chosen, count)]] + kWeightEps;
-  for (int s = 0; s < count; ++s) weights[s] = z.weighting ? scores[chosen[s]] / reference : 1.0f;
+  const int64_t at = b * z.N + i;
+  choose<kThreads>({static_cast<int>(i), static_cast<int>(z.candidates(i)), z.weighting, z.first_reference}, maxsim + at * z.N,
+                   all_chosen + at * z.k, all_weights + at * z.k);
 }
 
 /// Block (slot, place of the split in the block, b).
@@ -144,7 +93,7 @@ __global__ void score_gradient_kernel(RankShape z, const float* maxsim, const in
   const float *scores = maxsim + split * z.N, *d_weights = all_d_weights + split * z.k;
   const int32_t* chosen = all_chosen + split * z.k;
   float* d_scores = all_d_scores + split * z.k;
-  const int count = static_cast<int>(z.candidates(i)), r = reference_slot(z, scores, chosen, count);
+  const int count = static_cast<int>(z.candidates(i)), r = reference_slot(scores, chosen, count, z.first_reference);
   const float reference = scores[chosen[r]] + kWeightEps;
   float d_reference = 0;
   for (int s = 0; s < count; ++s) {

@@ -220,6 +220,8 @@ Tensor contextualize_stage(Tape& tape, const Tensor& Z, const Tensor& A, const C
   const Sizes s{Z.dim(1), layout.context_width(), dynamic};
   expect(Z.rank() == 2 && Z.dim(0) == layout.rows() && A.shape() == Shape{s.C, s.C}, "avey.contextualize", "Z is ", Z, ", A is ", A,
          "; the layout has ", layout.rows(), " rows, contexts of ", s.C);
+  expect(layout.offset == 0 || !tape.device().targets_cuda(), "avey.contextualize", "contexts begin at position ", layout.offset,
+         "; expected 0 on CUDA");
   Tensor Y = neighbours.gate.alone ? neighbours.gate.product : tape.empty({own_only ? layout.own_rows() : layout.rows(), s.r}, Z.dtype());
   const double product = 2.0 * static_cast<double>(s.r) * layout.causal_pairs(own_only);
   const double bytes = static_cast<double>(Z.bytes() + Y.bytes() + A.bytes());

@@ -9,6 +9,7 @@
 #include "kernels/engine/expect.h"
 #include "kernels/engine/parallel.h"
 #include "kernels/ops/avey/decoding.h"
+#include "kernels/ops/avey/decoding_cuda.h"
 #include "kernels/ops/avey/ranker_cuda.h"
 
 namespace saccade::avey {
@@ -300,22 +301,27 @@ Ranked rank(Tape& tape, const Tensor& x, const RankerOptions& o) {
   return out;
 }
 
-Ranked rank_split(Tape& tape, const Tensor& scores, int64_t i, const RankerOptions& o) {
-  expect(scores.rank() == 2 && i <= scores.dim(1), "avey.rank_split", "scores are ", scores, ", split ", i);
+Ranked rank_split(Tape& tape, const Tensor& scores, const RankerOptions& o, const SplitTokens& tokens) {
+  expect(scores.rank() == 2 && o.split > 0 && o.top_k > 0 && tokens.greatest_last() / o.split <= scores.dim(1), "avey.rank_split",
+         "scores are ", scores, ", split ", o.split, ", the last token ", tokens.greatest_last());
   const int64_t B = scores.dim(0), N = scores.dim(1);
   const Sizes z{B, 0, 0, N, o.split, o.top_k, o.query == RankerQuery::causal};
   const Ranked out{tape.empty({B, o.top_k}, DType::i32), tape.empty({B, o.top_k}, scores.dtype()), {}};
-  tape.run("avey.rank_split", {0, static_cast<double>(scores.bytes())}, [&] {
-    dispatch(scores.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      for (int64_t b = 0; b < B; ++b) {
-        const T* of_b = scores.data<T>() + b * N;
-        int32_t* chosen = out.chosen.data<int32_t>() + b * o.top_k;
-        choose(z, of_b, i, chosen);
-        weigh(z, o, of_b, chosen, i, out.weights.data<T>() + b * o.top_k);
-      }
-    });
-  });
+  tape.run(
+      "avey.rank_split", {0, static_cast<double>(scores.bytes())},
+      [&] {
+        dispatch(scores.dtype(), [&](auto zero) {
+          using T = decltype(zero);
+          for (int64_t b = 0; b < B; ++b) {
+            const T* of_b = scores.data<T>() + b * N;
+            int32_t* chosen = out.chosen.data<int32_t>() + b * o.top_k;
+            const int64_t i = tokens.last(b) / o.split;
+            choose(z, of_b, i, chosen);
+            weigh(z, o, of_b, chosen, i, out.weights.data<T>() + b * o.top_k);
+          }
+        });
+      },
+      [&] { cuda::rank_split(tape.stream(), scores, o, tokens, out); });
   return out;
 }
 
