@@ -165,6 +165,7 @@ class Avey : public Model {
     if (!s_.ranker) layout(batch, capacity);  // throws where that is too long
     DecodingState state = DecodingState::empty(arena, batch, capacity);
     auto seen = std::make_unique<Seen>();
+    seen->anywhere = static_cast<bool>(state.length_on_device);
     seen->x = arena.allocate({batch, capacity, shape_.width}, dtype);
     if (s_.ranker) {
       seen->inverse = arena.allocate({batch, capacity}, accumulation_dtype(dtype));
@@ -179,8 +180,8 @@ class Avey : public Model {
   Tensor extend(Tape& tape, const Tensor& tokens, DecodingState& state) const override {
     const int64_t n = tokens.dim(1);
     const TokenPosition position = state.pass(n).position;
-    if (position.differs() && !tape.device().targets_cuda()) return extend_apart(tape, tokens, state);
     Seen& seen = dynamic_cast<Seen&>(*state.layers.front());
+    if (position.differs() && !seen.anywhere) return extend_apart(tape, tokens, state);
     const Tensor x = embedding(tape, E_, tokens);
     append_rows(tape, x, seen.x, position);
     if (s_.ranker) append_rows(tape, avey::inverse_lengths(tape, x), seen.inverse, position);
@@ -206,6 +207,8 @@ class Avey : public Model {
     Tensor x;        ///< [B, capacity, D]
     Tensor inverse;  ///< [B, capacity]: avey::inverse_lengths of x
     Tensor scores;   ///< [B, splits]: avey::add_maxsim of the split that the last token stands in, up to that
+    /// A step serves every position: where kernels read positions on a GPU, so that it is captured once.
+    bool anywhere = false;
 
     void each(const std::function<void(Tensor&, Kept)>& f) override {
       f(x, Kept::tokens), f(inverse, Kept::tokens);
@@ -238,14 +241,13 @@ class Avey : public Model {
     return all;
   }
 
-  /// Contexts as rows. On a GPU they have room for a full split wherever sequences are, so that a captured step serves them all; contexts
-  /// that hide their padding from attention begin with what there is.
+  /// Contexts as rows: with room for a full split where a step serves every position. There padding that is masked stays where it is, but
+  /// for attention, which counts positions from the first row that there is.
   avey::SplitContext split_context(const Seen& seen, const avey::SplitTokens& tokens) const {
-    const int64_t S = split_tokens(), k = s_.ranker ? s_.top_k : 0;
-    const bool on_cuda = seen.x.device().targets_cuda(), packed = s_.ranker && s_.mask_padding && (attends() || !on_cuda);
-    const int64_t last = tokens.greatest_last(), chosen = packed ? std::min(last / S, k) : k;
-    const int64_t rows = !on_cuda ? S * chosen + last % S + 1 : s_.ranker ? S * (k + 1) : seen.x.dim(1);
-    return {S, k, packed, rows, tokens};
+    const int64_t S = split_tokens(), k = s_.ranker ? s_.top_k : 0, last = tokens.greatest_last();
+    const bool packed = s_.ranker && s_.mask_padding && (attends() || !seen.anywhere);
+    const int64_t before = S * (packed ? std::min(last / S, k) : k), all = s_.ranker ? S * (k + 1) : seen.x.dim(1);
+    return {S, k, packed, seen.anywhere ? all : before + last % S + 1, tokens};
   }
 
   /// Final-normed states [B, n, D] of the last n of `tokens`.

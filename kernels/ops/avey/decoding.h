@@ -6,7 +6,7 @@ namespace saccade::avey {
 
 /// Incremental decoding (arXiv:2506.11305, section 2): the context of the last split of sequences in progress. Nothing is saved for
 /// backward. On CUDA, kernels read positions there where TokenPosition names a counter, and launch sizes do not depend on them: a captured
-/// step serves every position. All throw std::invalid_argument where a shape differs from what is said here.
+/// step serves every position. Throws std::invalid_argument where a shape differs from what is said here.
 
 /// Tokens of sequences in progress, all of one split: `count` of them, the first of sequence b at position.of(b) + from.
 struct SplitTokens {
