@@ -165,12 +165,10 @@ DecodingState DecodingState::sequence(int64_t b, int64_t tokens) const {
 }
 
 void DecodingState::clear(int64_t b) {
-  for (const auto& layer : layers) {
+  for (const auto& layer : layers)
     layer->sequences(b, 1)->each([](Tensor& x, LayerState::Kept kept) {
       if (x && kept == LayerState::Kept::sum) fill_zero(x);
     });
-    layer->clear_notes(b);
-  }
   if (length_on_device) fill_zero(sequences_of(length_on_device, b, 1));
 }
 
@@ -188,8 +186,6 @@ void DecodingState::copy(Tape& tape, const DecodingState& other, const Tensor& i
       const bool by_token = kept == LayerState::Kept::tokens && x.dim(1) == capacity;
       copy_sequences(tape, source, index, x, by_token ? all / capacity * other.length : all);
     });
-    if (index.device().is_cpu())  // where they are kept
-      for (int64_t b = 0; b < batch; ++b) layers[l]->take_notes(b, *other.layers[l], index.data<int32_t>()[b]);
   }
   advance(tape, other.length);
 }

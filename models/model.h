@@ -146,9 +146,6 @@ class LayerState {
   virtual void each(const std::function<void(Tensor&, Kept)>& f) = 0;
   /// Sequences first … first + count − 1 of these, sharing memory.
   virtual std::unique_ptr<LayerState> sequences(int64_t first, int64_t count) const = 0;
-  /// What is known of sequence `to` beside the tensors becomes that of a sequence of another such state, or that of no tokens.
-  virtual void take_notes(int64_t /*to*/, const LayerState& /*other*/, int64_t /*from*/) {}
-  virtual void clear_notes(int64_t /*of*/) {}
 
  protected:
   /// `sequences` of a state that has tensors only.
