@@ -11,6 +11,7 @@
 #include "kernels/engine/cuda_runtime.h"
 #include "kernels/engine/random.h"
 #include "kernels/engine/transfer.h"
+#include "kernels/ops/avey/ranker.h"
 #include "kernels/ops/decoding/decoding.h"
 #include "kernels/ops/top1_chunk/top1_chunk_decoding.h"
 #include "models/architectures/registry.h"
@@ -213,24 +214,44 @@ double apart(const double* logits, const std::vector<double>& truth, int64_t tok
 class Whole {
  public:
   Whole(InferenceModel& model, const std::vector<int32_t>& tokens, const json& settings) : model_(model), tokens_(tokens) {
-    if (!is_stack(settings)) {
-      const Architecture& block = architecture(settings.at("block"));
-      so_far_ = block.looks_ahead && !block.looks_ahead(settings_with_defaults(settings)).empty();
-    }
-    if (!so_far_) logits_ = logits_of_all(model_, tokens_);
+    if (!is_stack(settings))
+      if (const Architecture& block = architecture(settings.at("block")); block.looks_ahead) {
+        settings_ = resolve_architecture(settings, kLength);
+        so_far_ = !block.looks_ahead(settings_).empty();
+      }
+    if (!so_far_) read_all();
   }
   /// Logits up to a token at least.
   const std::vector<double>& up_to(int64_t token) {
     if (so_far_) logits_ = logits_of_all(model_, std::span(tokens_).first(static_cast<size_t>(token + 1)));
     return logits_;
   }
+  /// Whether Avey's ranker, in double, finds two choices equally good for the split of a token: texts of few different tokens have splits
+  /// with the same score (cos(a, b) = cos(b, a)), and how products are rounded decides which of them is read. Either is right.
+  bool tied(int64_t token) const {
+    if (!so_far_) return false;
+    const Tensor& E = model_.model().parameters().front().value;  // the embedding
+    const std::vector<double> embedding = to_doubles(E);
+    const int64_t width = E.dim(1), split = settings_.at("split"), top_k = settings_.at("top_k"), i = token / split;
+    if (i <= top_k) return false;
+    Arena host(Device::cpu());
+    Tape tape(host, false);
+    const Tensor x = host.allocate({1, token + 1, width}, DType::f64);
+    for (int64_t t = 0; t <= token; ++t)
+      std::copy_n(embedding.begin() + tokens_[static_cast<size_t>(t)] * width, width, x.data<double>() + t * width);
+    const Tensor maxsim = avey::rank(tape, x, {.split = split, .top_k = top_k}).maxsim;
+    std::vector<double> scores(maxsim.data<double>() + i * (i + 1), maxsim.data<double>() + i * (i + 1) + i);
+    std::sort(scores.rbegin(), scores.rend());
+    const double last = scores[static_cast<size_t>(top_k - 1)];
+    return last - scores[static_cast<size_t>(top_k)] <= 1e-12 * std::abs(last);
+  }
 
  private:
-  /// What a setting that is not given is.
-  static json settings_with_defaults(const json& settings) { return resolve_architecture(settings, kLength); }
+  void read_all() { logits_ = logits_of_all(model_, tokens_); }
 
   InferenceModel& model_;
   std::vector<int32_t> tokens_;
+  json settings_;
   bool so_far_ = false;
   std::vector<double> logits_;
 };
@@ -253,7 +274,7 @@ void check_model(const json& settings, const std::string& precision) {
   const std::vector<double> truth = bf16 && is_stack(settings) ? logits_of_all(*model_of(settings, "f32"), tokens) : std::vector<double>();
   Decoder decoder(*model, kLength);
   const double tolerance = bf16 ? 5e-2 : 1e-4;
-  int64_t pieces = 0, wrong = 0;
+  int64_t pieces = 0, wrong = 0, tied = 0;
   Deviations from_whole, from_truth, of_whole;
   for (int64_t at = 0; at < kLength; ++pieces) {
     const int64_t n = at == 0 ? 130 : pieces % 20 == 19 ? 5 : 1;
@@ -261,6 +282,10 @@ void check_model(const json& settings, const std::string& precision) {
     at = decoder.length();
     const std::vector<double> logits = decoder.logits(), &whole = all.up_to(at - 1);
     const double d = apart(logits.data(), whole, at - 1);
+    if (!(d <= tolerance) && all.tied(at - 1)) {
+      ++tied;
+      continue;
+    }
     from_whole.add(d);
     if (!(d <= tolerance)) ++wrong;
     if (truth.empty()) continue;
@@ -269,10 +294,10 @@ void check_model(const json& settings, const std::string& precision) {
   }
   char what[200];
   if (truth.empty()) {
-    std::snprintf(what, sizeof what, "off by %.2g, %lld of %lld pieces beyond %.0e", from_whole.most, static_cast<long long>(wrong),
-                  static_cast<long long>(pieces), tolerance);
+    std::snprintf(what, sizeof what, "off by %.2g, %lld of %lld pieces beyond %.0e, %lld where choices are tied", from_whole.most,
+                  static_cast<long long>(wrong), static_cast<long long>(pieces), tolerance, static_cast<long long>(tied));
     // In bf16 a choice may fall otherwise where two are as good as equal, and what follows reads that.
-    report(settings.dump() + " " + precision, wrong == 0 || (selects && wrong * 20 <= pieces && bf16), what);
+    report(settings.dump() + " " + precision, (wrong == 0 || (selects && wrong * 20 <= pieces && bf16)) && tied * 50 <= pieces, what);
   } else {
     const double count = static_cast<double>(pieces);
     std::snprintf(what, sizeof what, "from float32 %.2g on average and %.2g at most, the whole sequence %.2g and %.2g",
