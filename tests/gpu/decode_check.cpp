@@ -16,6 +16,7 @@
 #include "kernels/ops/top1_chunk/top1_chunk_decoding.h"
 #include "models/architectures/registry.h"
 #include "models/architectures/stack.h"
+#include "models/evaluation/evaluation_pass.h"
 #include "models/training/batch_decoder.h"
 #include "tests/gpu/first_gpu.h"
 #include "tests/gpu/shard.h"
@@ -527,6 +528,46 @@ void check_pieces_apart(const std::string& precision) {
          "the same bytes for pieces of 1, 7 and 21");
 }
 
+/// Continuations of contexts that are read once have the losses that whole sequences have.
+void check_shared_contexts(json settings, const std::string& precision) {
+  static size_t place = 0;
+  if (!test::in_shard(place++)) return;
+  constexpr int64_t kContext = 77, kMore = 21;
+  settings.update({{"block", "avey"}, {"split", 16}, {"top_k", 3}});
+  const auto model = model_of(settings, precision);
+  EvaluationPass pass(
+      model->model(), model->arena(), [&](Tape& tape) { model->prepare(tape); }, 4096);
+  Continuations batch{kContext, kMore, {}, {0, 1, 0, 1, 1}, {}, {}};
+  for (uint64_t c = 0; c < 2; ++c) {
+    const std::vector<int32_t> text = random_text(80 + c, kContext);
+    batch.contexts.insert(batch.contexts.end(), text.begin(), text.end());
+  }
+  std::vector<int32_t> tokens, targets;  // of whole sequences
+  const auto rows = static_cast<int64_t>(batch.context_of.size());
+  for (int64_t row = 0; row < rows; ++row) {
+    const std::vector<int32_t> more = random_text(90 + static_cast<uint64_t>(row), kMore + 1);
+    const auto context = batch.contexts.begin() + batch.context_of[static_cast<size_t>(row)] * kContext;
+    batch.tokens.insert(batch.tokens.end(), more.begin(), more.end() - 1);
+    batch.targets.insert(batch.targets.end(), more.begin() + 1, more.end());
+    std::vector<int32_t> all(context, context + kContext);
+    all.insert(all.end(), more.begin(), more.end());
+    tokens.insert(tokens.end(), all.begin(), all.end() - 1);
+    targets.insert(targets.end(), all.begin() + 1, all.end());
+  }
+  const std::vector<double> whole = pass.token_losses(tokens.data(), targets.data(), rows, kContext + kMore);
+  const std::vector<double> shared = pass.continuation_scores(batch, false).losses;
+  double off = 0;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t t = 0; t < kMore; ++t) {
+      const double expected = whole[static_cast<size_t>(row * (kContext + kMore) + kContext + t)];
+      const double d = std::abs(shared[static_cast<size_t>(row * kMore + t)] - expected) / largest(whole);
+      off = std::isfinite(d) ? std::max(off, d) : INFINITY;
+    }
+  char what[60];
+  std::snprintf(what, sizeof what, "losses off by %.2g", off);
+  report("shared contexts " + settings.dump() + " " + precision, off <= (precision == "bf16" ? 5e-2 : 1e-4), what);
+}
+
 void check_avey() {
   for (const std::string precision : {"f32", "bf16"}) {
     for (const json& settings : avey_settings()) {
@@ -534,6 +575,11 @@ void check_avey() {
       check_batch(settings, precision);
     }
     check_pieces_apart(precision);
+    for (const json& changes : std::vector<json>{{{"ranker_query", "causal"}},
+                                                 {{"ranker_query", "causal"}, {"mask_padding", true}},
+                                                 {{"ranker", false}},
+                                                 {{"ranker", false}, {"processor", "attention"}}})
+      check_shared_contexts(changes, precision);
     for (const json& changes : std::vector<json>{json::object(), {{"ranker_query", "causal"}, {"mask_padding", true}}})
       check_many(changes, precision, 64);
     check_many({{"ranker", false}}, precision, 5);
