@@ -22,13 +22,19 @@ void AlignedViews::setViews(const QList<FigureView*>& views) {
   soon_.start();
 }
 
+/// Views end at one height in a row, whatever stands above them, so what they have beyond the smallest is left above and at the right.
 void AlignedViews::align() {
-  QMarginsF most;
-  if (views_.size() > 1)
-    for (const QPointer<FigureView>& view : std::as_const(views_))
-      if (view && view->isVisible()) most = most | view->ownMargins();
+  QList<FigureView*> shown;
   for (const QPointer<FigureView>& view : std::as_const(views_))
-    if (view) view->setLeastMargins(most);
+    if (view && view->isVisible()) shown << view;
+  QMarginsF most;
+  for (const FigureView* view : std::as_const(shown)) most = most | view->ownMargins();
+  QSizeF plot(1e6, 1e6);
+  for (const FigureView* view : std::as_const(shown)) plot = plot.boundedTo(QSizeF(view->size()).shrunkBy(most));
+  for (FigureView* view : std::as_const(shown))
+    view->setLeastMargins(shown.size() < 2 ? QMarginsF()
+                                           : QMarginsF(most.left(), view->height() - most.bottom() - plot.height(),
+                                                       view->width() - most.left() - plot.width(), most.bottom()));
 }
 
 }  // namespace saccade::ui

@@ -8,8 +8,8 @@ namespace saccade::ui {
 
 class FigureView;
 
-/// Keeps the plot areas of several views in the same place of each: what stands at one x (and y) of one axis stands so in all of them, as
-/// long as the views are of one size.
+/// Keeps the plot areas of several views equally large and in line: what stands at one x (and y) of one axis stands so in all of them, also
+/// where one view is smaller than another.
 class AlignedViews : public QObject {
   Q_OBJECT
  public:

@@ -101,6 +101,9 @@ void InspectPage::arrangeMaps() {
   const int columns = overview ? maps : maps <= across ? maps : std::min(across, (maps + 1) / 2);
   std::vector<QWidget*> parts{map_card_};
   parts.insert(parts.end(), beside_.begin(), beside_.end());
+  int least = 0;  // of all, so that columns are equally wide
+  for (const QWidget* part : parts) least = std::max(least, part->minimumSizeHint().width());
+  for (int column = 1; column <= 4; ++column) maps_->setColumnMinimumWidth(column, column <= columns && maps > 1 ? least : 0);
   if (shown_columns_ == std::pair(columns, maps) && maps_->count() > 0) return;
   shown_columns_ = {columns, maps};
   while (maps_->count() > 0) delete maps_->takeAt(0);
