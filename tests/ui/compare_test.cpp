@@ -182,7 +182,8 @@ class CompareTest : public QObject {
     page.shoot("compare-scores");
 
     QSignalSpy requested(&page.session(), &Session::itemsRequested), shown(&page.session(), &Session::pageRequested);
-    const Curve* chunk = *std::find_if(dots().begin(), dots().end(), [](const Curve* dot) { return dot->label == "Top-1 Chunk exact"; });
+    const std::vector<const Curve*> drawn = dots();
+    const Curve* chunk = *std::find_if(drawn.begin(), drawn.end(), [](const Curve* dot) { return dot->label == "Top-1 Chunk exact"; });
     Q_EMIT scores->positionClicked(chunk->x[0], 0.1);
     auto* failed = page.widget().findChild<FailedItemsMenu*>();
     QTRY_VERIFY(failed->menu());

@@ -114,6 +114,7 @@ class HostsTest : public QObject {
     QTRY_COMPARE_WITH_TIMEOUT(alias->text(), QStringLiteral("other"), 10000);
     save_host("late", {{"ssh", "alias"}}, false);
     QTRY_COMPARE_WITH_TIMEOUT(list->count(), 2, 10000);
+    alias->end(false);
     QTest::keyClicks(alias, QStringLiteral("2"));
     QTest::qWait(1500);
     QCOMPARE(alias->text(), QStringLiteral("other2"));  // what is being written stays

@@ -74,13 +74,13 @@ class LiveTest : public QObject {
       for (const Curve& curve : gradient->figure().curves) list << QString::fromStdString(curve.label);
       return list;
     };
-    QTRY_COMPARE(labels(), (QStringList{"Transformer++, mean of 5", "Avey, mean of 4", "Transformer++, layers 3"}));
+    QTRY_COMPARE(labels(), (QStringList{"Avey, mean of 4", "Transformer++, mean of 5", "Transformer++, layers 3"}));  // newest first
     for (const Curve& curve : gradient->figure().curves) QCOMPARE(curve.low.empty(), curve.label == "Transformer++, layers 3");
     const auto& all = page.session().runs()->runs();
     double mean = 0;
     for (const Run* run : all)
       if (run->info().title == "Avey") mean += run->find("gradient_norm")->value[10] / 4;
-    QVERIFY(std::abs(gradient->figure().curves[1].y[10] - mean) < 1e-12);
+    QVERIFY(std::abs(gradient->figure().curves[0].y[10] - mean) < 1e-12);
     QTRY_COMPARE(page.child<FigureView>("Speed")->figure().curves.size(), size_t{3});
     page.session().runs()->setFilter("mixer:avey");
     QTRY_COMPARE(gradient->figure().curves.size(), size_t{4});  // few: each by itself

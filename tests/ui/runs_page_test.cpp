@@ -247,8 +247,7 @@ class RunsPageTest : public QObject {
       return offered;
     };
     if (!QTest::qWaitFor([&] { return read().size() > 3; }, 10000)) qFatal("nothing is offered");
-    qInfo("%s", qPrintable(read().join(", ")));
-    QTRY_COMPARE(read(), (QStringList{"no setting", "architecture", "mixer", "seed", "state", "", "block"}));
+    QTRY_COMPARE(read(), (QStringList{"no setting", "architecture", "mixer", "seed", "state", "", "block", "initialisation"}));
     QVERIFY(!choice->toolTip().isEmpty() && choice->toolTip().contains(QStringLiteral("Ctrl+G")));
     QVERIFY(window.tree().setData(window.tree().indexOf(folder.filePath(QStringLiteral("a"))).siblingAtColumn(RunsTable::tags),
                                   QStringLiteral("paper")));

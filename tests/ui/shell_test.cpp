@@ -228,7 +228,7 @@ class ShellTest : public QObject {
   /// How far runs are read is told where it takes longer, and can be ended; what was read stays, and the rest comes when asked for.
   void reading_of_many_runs_can_be_cancelled() {
     const QTemporaryDir folder;
-    const int runs = 40;
+    const int runs = 400;  // far more than are read until the first are told, 25 ms
     for (int i = 0; i < runs; ++i)
       write_fixture(folder.filePath(QStringLiteral("run-%1").arg(i)).toStdString(), {.seed = i + 1, .steps = 20, .layers = 1, .heads = 1});
     RunList list(folder.path());

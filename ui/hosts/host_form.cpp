@@ -72,8 +72,10 @@ void HostForm::setHost(const QString& name, const nlohmann::json& profile) {
     QWidget* field = fields_.value(QString::fromStdString(key));
     const QSignalBlocker quiet(field);
     if (auto* line = qobject_cast<QLineEdit*>(field)) {
-      line->setText(QString::fromStdString(value.get<std::string>()));
-      line->setCursorPosition(0);  // a long one is read from its beginning
+      const QString text = QString::fromStdString(value.get<std::string>());
+      if (line->text() == text) continue;  // the cursor stays
+      line->setText(text);
+      if (!line->hasFocus()) line->setCursorPosition(0);  // a long one is read from its beginning
     }
     if (auto* choice = qobject_cast<QComboBox*>(field)) choice->setCurrentText(QString::fromStdString(value.get<std::string>()));
     if (auto* number = qobject_cast<QSpinBox*>(field)) number->setValue(value.get<int>());

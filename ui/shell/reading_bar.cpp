@@ -19,6 +19,7 @@ ReadingBar::ReadingBar(RunList& runs, QWidget* parent)
   bar_->setTextVisible(false);
   bar_->setFixedSize(90, std::max(6, fontMetrics().height() / 2));
   bar_->setAccessibleName(tr("How many runs have been read"));
+  button_->setAccessibleName(tr("Cancel the reading of runs"));
   button_->setAutoRaise(true);
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(8, 0, 0, 0);

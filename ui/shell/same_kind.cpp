@@ -55,6 +55,7 @@ QStringList different_names(const QStringList& messages) {
     names << name.join(QLatin1Char(' '));
     if (before + behind < 2 || name.size() > before + behind || !is_name(names.last())) return {};
   }
+  if (std::all_of(names.begin(), names.end(), [&](const QString& name) { return name == names.first(); })) return {};
   for (const bool from_end : {false, true}) take_off_punctuation(names, from_end);
   shorten_paths(names);
   return names;
