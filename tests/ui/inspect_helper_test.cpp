@@ -327,7 +327,9 @@ class InspectHelperTest : public QObject {
     Window window({run_of("top1_chunk"), run_of("attention"), run_of("mamba2"), run_of("avey")}, size);
     QTRY_VERIFY(window.map());
     window.session().setHead(0, 0);
-    Q_EMIT window.child<QComboBox>("What the map shows")->activated(0);
+    auto* what = window.child<QComboBox>("What the map shows");
+    what->setCurrentText("attention (or read) weights");
+    Q_EMIT what->activated(what->currentIndex());
     auto* button = window.child<QToolButton>("Runs to show beside this one");
     for (int i = 0; i < others; ++i) {
       Q_EMIT button->menu()->aboutToShow();
