@@ -407,6 +407,8 @@ class InspectHelperTest : public QObject {
     window.session().inspectItems(window.directory, 12, QByteArray::fromStdString(items.dump()));
     const std::string& target = failed.items.front().target;
     QTRY_VERIFY_WITH_TIMEOUT(window.text()->text(0, 9999).endsWith("The pass key is " + QString::fromStdString(target)), 60000);
+    QTRY_VERIFY_WITH_TIMEOUT(window.map() && window.map()->figure().map && window.map()->figure().map->known.size() == target.size(),
+                             30000);
     const int tokens = static_cast<int>(window.map()->figure().map->cells[0] > 0 ? window.map()->figure().map->cells[0]
                                                                                  : window.map()->figure().map->rows);
     QCOMPARE(window.session().query(), tokens - static_cast<int>(target.size()) - 1);

@@ -133,6 +133,8 @@ void ChartScene::keepMargins(const QSizeF& size) {
   const QRectF area = QRectF(QPointF(), size).marginsRemoved(most);
   if (most == own_margins_ || area.width() < 20 || area.height() < 20) return;
   chart_->setPlotArea(area);
+  chart_->layout()->invalidate();  // the axes follow
+  chart_->layout()->activate();
 }
 
 /// On screen a title that would end in dots is left out: the card says what is shown, and the curves have the room.

@@ -92,17 +92,18 @@ void InspectPage::setBeside(const QString& directory, bool on) {
 /// Overview and map in a row; with others beside, maps of equal size in as many rows as it takes for each to be read, and the overview
 /// where there is room for it too.
 void InspectPage::arrangeMaps() {
-  constexpr int kLeast = 270;  // pixels across, for a map with its axes and colours
-  const int maps = 1 + static_cast<int>(beside_.size()), room = width();
+  int least = 270;  // pixels across, for a map with its axes and colours; columns are equally wide
+  std::vector<QWidget*> parts{map_card_};
+  parts.insert(parts.end(), beside_.begin(), beside_.end());
+  const auto maps = static_cast<int>(parts.size());
+  const int room = width();
+  if (maps > 1)
+    for (const QWidget* part : parts) least = std::max(least, part->minimumSizeHint().width());
   const bool narrow = room < 680;  // what is told of the query stands under the maps then, see makeMaps()
-  const int across = std::max(1, (narrow ? room : room * 10 / 14) / kLeast);
+  const int across = std::max(1, (narrow ? room : room * 10 / 14) / least);
   const bool overview = maps == 1 || (maps == 2 && across >= 3);
   heads_card_->setVisible(overview);
   const int columns = overview ? maps : maps <= across ? maps : std::min(across, (maps + 1) / 2);
-  std::vector<QWidget*> parts{map_card_};
-  parts.insert(parts.end(), beside_.begin(), beside_.end());
-  int least = 0;  // of all, so that columns are equally wide
-  for (const QWidget* part : parts) least = std::max(least, part->minimumSizeHint().width());
   for (int column = 1; column <= 4; ++column) maps_->setColumnMinimumWidth(column, column <= columns && maps > 1 ? least : 0);
   if (shown_columns_ == std::pair(columns, maps) && maps_->count() > 0) return;
   shown_columns_ = {columns, maps};
