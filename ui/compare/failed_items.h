@@ -1,4 +1,5 @@
 #pragma once
+#include <QMenu>
 #include <QObject>
 #include <QPoint>
 #include <QPointer>
@@ -9,7 +10,6 @@
 #include "analysis/tasks/scored_items.h"
 #include "ui/latest_job.h"
 
-class QMenu;
 class QWidget;
 
 namespace saccade::ui {

@@ -2,6 +2,7 @@
 
 #include <QApplication>
 #include <QFont>
+#include <QPalette>
 #include <QSet>
 #include <QTimer>
 #include <algorithm>
