@@ -7,8 +7,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <thread>
+#include <utility>
 
 #include "analysis/runs/run_info.h"
 #include "analysis/studies/file_lock.h"
@@ -19,6 +21,7 @@
 #include "models/corpus/sha256.h"
 #include "models/corpus/vocabulary.h"
 #include "models/training/plan.h"
+#include "models/training/run_cost.h"
 
 namespace saccade {
 
@@ -93,6 +96,22 @@ int64_t device_bytes(const nlohmann::json& config) try {
   return 0;
 }
 
+/// The least that a run writes: its last checkpoint. 0 where it cannot be told.
+double disk_bytes(const nlohmann::json& config) try {
+  const RunConfig run = resolve_config(config, "run");
+  return static_cast<double>(checkpoint_bytes(make_plan(run, vocabulary_of(run.data.tokenizer))));
+} catch (const Error&) {
+  return 0;
+}
+
+/// Where `directory` is, or is to be.
+double free_bytes(fs::path directory) {
+  std::error_code error;
+  while (!fs::exists(directory, error) && directory.has_relative_path()) directory = directory.parent_path();
+  const fs::space_info space = fs::space(directory, error);
+  return error ? std::numeric_limits<double>::infinity() : static_cast<double>(space.available);
+}
+
 int64_t threads_of(const nlohmann::json& config) { return config.value("threads", int64_t{0}); }
 
 int64_t cores() { return std::max<int64_t>(1, static_cast<int64_t>(std::thread::hardware_concurrency())); }
@@ -113,6 +132,8 @@ struct QueueWorker::Impl {
   int64_t waiting = 0;  ///< runs that could be started
   DeviceSharing sharing = {};
   PaceWatch paces = {};
+  std::map<fs::path, double> needs = {};  ///< disk_bytes() of what could be started next
+  fs::path without_room = {};             ///< the run that waits for room, as was said
 
   void remove_entry(int64_t id) const {
     queue.edit([&](QueueState& state) { std::erase_if(state.entries, [&](const QueueEntry& e) { return e.id == id; }); });
@@ -280,6 +301,23 @@ struct QueueWorker::Impl {
     return planned <= memory.total - memory.total / 20 && bytes + bytes / 10 <= memory.available;
   }
 
+  /// A full disk would end one run after the other: the next one waits until it can write what it must.
+  bool has_room(const Candidate& candidate) {
+    constexpr double kSpare = 1.2;  // as require_free_space() has it
+    if (!needs.contains(candidate.directory)) needs[candidate.directory] = disk_bytes(candidate.resolved());
+    const double needed = kSpare * needs[candidate.directory], free = free_bytes(candidate.directory);
+    if (needed <= free) {
+      without_room.clear();
+      return true;
+    }
+    if (std::exchange(without_room, candidate.directory) != candidate.directory) {
+      std::array<char, 96> text{};
+      std::snprintf(text.data(), text.size(), ": waits for room on the disk, %.1f MB are needed and %.1f free", needed / 1e6, free / 1e6);
+      say(candidate.name + text.data());
+    }
+    return false;
+  }
+
   /// For a run that may have company; 0: as its config says.
   int64_t share_of_cores(const Candidate& candidate, int64_t most) const {
     if (most == 1 || threads_of(candidate.resolved()) > 0) return 0;
@@ -392,7 +430,7 @@ struct QueueWorker::Impl {
       const std::optional<Candidate> candidate = next(state);
       if (state.jobs == kJobsAsPays && (by_pace || !on_cpu())) watch_paces();
       int64_t bytes = 0;
-      if (!candidate || !fits(*candidate, state.jobs, bytes)) return;
+      if (!candidate || !fits(*candidate, state.jobs, bytes) || !has_room(*candidate)) return;
       start_if_wanted(*candidate, state.jobs, bytes);
     }
   }

@@ -1,6 +1,7 @@
 // saccade study and saccade queue through the real program: a study runs to its report, survives kill -9, and lists quickly.
 #include "tests/app/program.h"
 
+#include <sys/mount.h>
 #include <sys/resource.h>
 
 #include <QElapsedTimer>
@@ -398,6 +399,33 @@ class StudyCliTest : public QObject {
     QCOMPARE(now["runs"][0]["status"], "given up");
     QVERIFY(QString::fromStdString(now["runs"][0]["problem"]).contains("no-such-corpus"));
     QVERIFY(at_rest());
+  }
+
+  /// Runs on a disk without room wait for it, instead of being given up one after the other.
+  void aFullDiskIsWaitedFor() {
+    const QString disk = program_.path("disk");
+    QDir().mkpath(disk);
+    if (::mount("none", disk.toUtf8(), "tmpfs", 0, "size=64m") != 0) QSKIP("no right to mount a small file system: full disk not tested");
+    const auto unmount = qScopeGuard([&] { ::umount(disk.toUtf8()); });
+    Json file = small_study(Program::config());
+    file.erase("tuning");
+    file["axes"][0]["values"] = {64, 80};
+    write_study("room.json", file);
+    program_.write("disk/fill", QByteArray((64 << 20) - (600 << 10), 'x'));  // the study's own files have room
+    QVERIFY(program_.run({"study", "start", program_.path("room.json"), "--out", disk + "/room"}).code == 0);
+    const Json queues = program_.run({"--json", "queue", "list"}).json();
+    const QString log = QString::fromStdString(queues[0]["log"].get<std::string>());
+    const auto said = [&](const char* words) {
+      QFile of(log);
+      return of.open(QIODevice::ReadOnly) && of.readAll().contains(words);
+    };
+    QVERIFY(QTest::qWaitFor([&] { return said("waits for room on the disk"); }, 60000));
+    QTest::qWait(1000);
+    QVERIFY(status("disk/room")["runs"][0]["status"] == "to do" && finished("disk/room").empty());
+    QVERIFY(QFile::remove(disk + "/fill"));
+    QVERIFY(QTest::qWaitFor([&] { return finished("disk/room").size() == 4; }, 120000));
+    QVERIFY(at_rest());
+    for (const Json& run : status("disk/room")["runs"]) QCOMPARE(run["status"], "finished");
   }
 
   /// A causal model beside one that looks ahead: the report says so.
