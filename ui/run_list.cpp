@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "analysis/comparison/branches.h"
 #include "ui/run_loader.h"
 #include "ui/run_summary.h"
 
@@ -26,11 +27,7 @@ struct Entry {
 };
 }  // namespace
 
-QString trunk_in(const QString& directory) {
-  static const QString folder = QStringLiteral("/branches");
-  const QStringView parent = QStringView(directory).left(std::max<qsizetype>(directory.lastIndexOf(QLatin1Char('/')), 0));
-  return parent.endsWith(folder) ? parent.chopped(folder.size()).toString() : QString();
-}
+QString trunk_in(const QString& directory) { return QString::fromStdString(trunk_of(directory.toStdString()).string()); }
 
 struct RunList::Impl {
   RunList* list;

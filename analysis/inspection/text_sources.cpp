@@ -1,8 +1,10 @@
 #include "analysis/inspection/text_sources.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <span>
 
 #include "kernels/engine/error.h"
 #include "models/corpus/tasks.h"
@@ -18,7 +20,15 @@ void cut(InspectedText& text, int64_t most) {
 }  // namespace
 
 TokenPlaces::TokenPlaces(const Tokenizer& tokenizer, const std::vector<int32_t>& tokens) {
-  for (size_t i = 0; i <= tokens.size(); ++i) bounds_.push_back(static_cast<int64_t>(tokenizer.decode({tokens.data(), i}).size()));
+  const auto size_of = [&](std::span<const int32_t> part) { return static_cast<int64_t>(tokenizer.decode(part).size()); };
+  bounds_ = {0};
+  if (tokens.empty()) return;
+  // Behind the first token, for some tokenizers leave out a blank at the beginning of a text.
+  bounds_.push_back(size_of({tokens.data(), 1}));
+  for (size_t i = 1; i < tokens.size(); ++i)
+    bounds_.push_back(bounds_.back() + size_of(std::array{tokens.front(), tokens[i]}) - bounds_[1]);
+  if (bounds_.back() == size_of(tokens)) return;
+  for (size_t i = 0; i <= tokens.size(); ++i) bounds_[i] = size_of({tokens.data(), i});  // tokens that are read otherwise beside others
 }
 
 int64_t TokenPlaces::of_byte(int64_t byte) const {

@@ -88,20 +88,23 @@ std::string last_line(const fs::path& log) try {
   return "it said nothing";
 }
 
-/// 0 where it cannot be told: the run will say why.
-int64_t device_bytes(const nlohmann::json& config) try {
+/// Nothing where it cannot be told: the run will say why.
+std::optional<Plan> plan_of(const nlohmann::json& config) try {
   const RunConfig run = resolve_config(config, "run");
-  return make_plan(run, vocabulary_of(run.data.tokenizer)).device_bytes();
+  return make_plan(run, vocabulary_of(run.data.tokenizer));
 } catch (const Error&) {
-  return 0;
+  return {};
 }
 
-/// The least that a run writes: its last checkpoint. 0 where it cannot be told.
-double disk_bytes(const nlohmann::json& config) try {
-  const RunConfig run = resolve_config(config, "run");
-  return static_cast<double>(checkpoint_bytes(make_plan(run, vocabulary_of(run.data.tokenizer))));
-} catch (const Error&) {
-  return 0;
+int64_t device_bytes(const nlohmann::json& config) {
+  const std::optional<Plan> plan = plan_of(config);
+  return plan ? plan->device_bytes() : 0;
+}
+
+/// The least that a run writes: its last checkpoint.
+double disk_bytes(const nlohmann::json& config) {
+  const std::optional<Plan> plan = plan_of(config);
+  return plan ? static_cast<double>(checkpoint_bytes(*plan)) : 0;
 }
 
 /// Where `directory` is, or is to be.
