@@ -188,6 +188,35 @@ class ChartsTest : public QObject {
   }
 
   /// Every entry has a place of its own over the plot; what does not fit is counted.
+  /// A page has several such cards, and all of them are painted in one event.
+  void means_with_bands_are_drawn_beside_the_window() {
+    const auto means = [](size_t points) {
+      Figure figure;
+      for (int k = 0; k < 10; ++k) {
+        Curve curve;
+        for (size_t i = 0; i < points; ++i) {
+          curve.x.push_back(static_cast<double>(i));
+          curve.y.push_back(std::sin(0.1 * static_cast<double>(i)) + k);
+          curve.low.push_back(curve.y.back() - 0.5);
+          curve.high.push_back(curve.y.back() + 0.5);
+        }
+        figure.curves.push_back(std::move(curve));
+      }
+      return figure;
+    };
+    FigureView view;
+    view.resize(700, 300);
+    view.show();
+    QVERIFY(QTest::qWaitForWindowExposed(&view));
+    view.setFigure(means(20));
+    view.repaint();
+    QVERIFY2(!view.drawing(), "few points are drawn at once");
+    view.setFigure(means(500));
+    view.repaint();
+    QVERIFY2(view.drawing(), "bands of 500 points were filled in the event that painted the window");
+    QTRY_VERIFY(!view.drawing());
+  }
+
   void the_legend_covers_nothing_data() {
     QTest::addColumn<int>("curves");
     QTest::addColumn<QSize>("size");

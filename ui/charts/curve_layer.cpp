@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kQuickPoints = 6000;  // drawn in about a millisecond,
 constexpr size_t kQuickCurves = 12;    // unless they are many
+constexpr size_t kBandPoints = 4;      // what a point of a band takes, in points: a polygon is filled there
 constexpr size_t kMostApart = 8;       // curves drawn over the others again and again
 
 QThreadPool& pool() {
@@ -30,7 +31,8 @@ bool same_plane(const Plane& a, const Plane& b) { return a.area == b.area && a.x
 bool quick(const CurveLayer::Job& job) {
   if (job.figure->curves.size() > kQuickCurves) return false;
   size_t points = 0;
-  for (const auto& curve : job.figure->curves) points += std::min(curve->size(), static_cast<size_t>(4 * job.size.width()));
+  for (const auto& curve : job.figure->curves)
+    points += std::min(curve->size(), static_cast<size_t>(4 * job.size.width())) * (curve->curve().low.empty() ? 1 : 1 + kBandPoints);
   return points <= kQuickPoints;
 }
 
