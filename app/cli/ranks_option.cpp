@@ -80,7 +80,8 @@ std::shared_ptr<RanksOption> add_ranks_option(CLI::App& app) {
   app.add_option("--ranks", option->ranks, "The same for any device: processes that share every batch, on the CPU too")
       ->check(CLI::Range(1, 1024));
   app.add_option("--rank-timeout", option->timeout,
-                 "Seconds without a sign of life (which a slow step is not) after which a process counts as hung and the run ends")
+                 "Seconds without a sign of life after which a process counts as hung and the run ends; so does one that lives and stands "
+                 "still for as long, and for five times as long as ever before")
       ->check(CLI::Range(2.0, 86400.0))
       ->capture_default_str();
   return option;

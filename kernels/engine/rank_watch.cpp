@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -13,16 +14,48 @@
 namespace saccade {
 namespace {
 
-constexpr double kPulse = 0.5;    // seconds between signs of life
-constexpr double kOverslept = 3;  // a pulse so late says that this process was stopped itself
-constexpr size_t kWord = 3;       // kind, rank (two bytes)
-constexpr char kAlive = 'a', kBye = 'b', kLost = 'l';
+constexpr double kPulse = 0.5;           // seconds between signs of life
+constexpr double kOverslept = 3;         // a pulse so late says that this process was stopped itself
+constexpr double kCovered = 2 * kPulse;  // most that a sign of life says about the time since the one before
+constexpr char kAlive = 'a', kBye = 'b', kLost = 'l', kHung = 'h';
+
+using Pace = Progress::Pace;
+
+bool is_new(Pace pace) { return pace == Pace::first || pace == Pace::settling; }
 
 }  // namespace
 
-RankWatch::RankWatch(int rank, std::vector<int> sockets, std::vector<std::string> names, RankWatchOptions options,
+/// What ranks send each other.
+struct RankWatch::Sign {
+  char kind = 0;
+  Pace pace = Pace::aside;  ///< of kAlive, as all that follows but the rank
+  uint16_t rank = 0;        ///< of kLost and kHung: the one that was lost
+  float patience = 0;       ///< seconds
+  uint64_t count = 0, meetings = 0;
+};
+
+void Standstill::see(const Progress::Seen& seen, double time) {
+  const bool moved = seen.count != last_.count || seen.pace == Pace::aside;
+  seconds_ = moved ? 0 : seconds_ + std::min(time - seen_at_, kCovered);
+  last_ = seen;
+  seen_at_ = time;
+}
+
+void Patience::see(const Progress::Seen& seen, double time) {
+  const Pace pace = standstill_.last().pace;
+  const double stretch = standstill_.seconds();
+  standstill_.see(seen, time);
+  const bool over = standstill_.seconds() == 0;
+  if (over && (pace == Pace::settling || pace == Pace::steady)) longest_ = std::max(longest_, stretch);
+}
+
+double Patience::seconds() const {
+  return is_new(standstill_.last().pace) ? kFirstPatience * silence_ : std::max(silence_, kPatience * longest_);
+}
+
+RankWatch::RankWatch(int rank, std::vector<int> sockets, std::vector<std::string> names, const Progress& here, RankWatchOptions options,
                      std::function<void()> wake)
-    : rank_(static_cast<size_t>(rank)), options_(std::move(options)), wake_(std::move(wake)) {
+    : rank_(static_cast<size_t>(rank)), here_(here), options_(std::move(options)), wake_(std::move(wake)), patience_(options_.silence) {
   for (size_t r = 0; r < sockets.size(); ++r) peers_.push_back({sockets[r], names[r], now()});
   thread_ = std::thread([this] { watch(); });
 }
@@ -35,7 +68,7 @@ RankWatch::~RankWatch() {
   changed_.notify_all();
   thread_.join();
   for (Peer& peer : peers_)
-    if (!peer.gone && peer.socket >= 0) send(peer, lost_ ? kLost : kBye, static_cast<int>(lost_rank_));
+    if (!peer.gone && peer.socket >= 0) send(peer, lost_ ? kLost : kBye, lost_rank_);
 }
 
 std::optional<std::string> RankWatch::lost(double seconds) {
@@ -45,30 +78,53 @@ std::optional<std::string> RankWatch::lost(double seconds) {
 }
 
 /// A socket that is full belongs to a rank that does not read, which its silence will tell.
-void RankWatch::send(Peer& peer, char kind, int rank) {
-  const std::array<char, kWord> word{kind, static_cast<char>(rank & 0xff), static_cast<char>(rank >> 8 & 0xff)};
-  (void)::send(peer.socket, word.data(), word.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+void RankWatch::send(Peer& peer, char kind, size_t rank) {
+  static_assert(sizeof(Sign) == 24);
+  const Progress::Seen& here = patience_.standstill().last();
+  const Sign sign{.kind = kind,
+                  .pace = here.pace,
+                  .rank = static_cast<uint16_t>(rank),
+                  .patience = static_cast<float>(patience_.seconds()),
+                  .count = here.count,
+                  .meetings = here.meetings};
+  (void)::send(peer.socket, &sign, sizeof sign, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-void RankWatch::lose(size_t rank, const std::string& what) {
+/// A rank that hangs hears of it too, so that its own watch ends it. One that was given up tells nobody who gave it up.
+void RankWatch::lose(size_t rank, const std::string& what, Loss loss) {
   const std::string line = peers_[rank].name + " " + what;
   {
     const std::lock_guard lock(mutex_);
     if (lost_ || ending_) return;
     lost_ = line;
-    lost_rank_ = rank;
+    lost_rank_ = loss == Loss::gives_this_up ? rank_ : rank;
     lost_at_ = now();
   }
-  for (size_t r = 0; r < peers_.size(); ++r)
-    if (r != rank_ && r != rank && !peers_[r].gone) send(peers_[r], kLost, static_cast<int>(rank));
+  if (loss != Loss::gives_this_up)
+    for (size_t r = 0; r < peers_.size(); ++r)
+      if (r != rank_ && (r != rank || loss == Loss::hung) && !peers_[r].gone) send(peers_[r], loss == Loss::hung ? kHung : kLost, rank);
   if (options_.lost) options_.lost(line);
   changed_.notify_all();
   wake_();
 }
 
+void RankWatch::understand(size_t rank, const Sign& sign) {
+  Peer& peer = peers_[rank];
+  if (sign.kind == kAlive) {
+    peer.patience = static_cast<double>(sign.patience);
+    peer.standstill.see({sign.pace, sign.count, sign.meetings}, peer.heard);
+  }
+  if (sign.kind == kBye) peer.gone = true;
+  if (sign.kind != kLost && sign.kind != kHung) return;
+  if (sign.rank == rank_)
+    lose(rank, "has given this rank up as hung", Loss::gives_this_up);
+  else if (sign.rank < peers_.size())
+    lose(sign.rank, (sign.kind == kHung ? "hangs, says " : "was lost, says ") + peer.name, sign.kind == kHung ? Loss::hung : Loss::ended);
+}
+
 void RankWatch::hear(size_t rank) {
   Peer& peer = peers_[rank];
-  std::array<char, 512> bytes{};
+  std::array<char, 4096> bytes{};
   const ssize_t count = ::recv(peer.socket, bytes.data(), bytes.size(), MSG_DONTWAIT);
   if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
   if (count <= 0) {
@@ -77,11 +133,9 @@ void RankWatch::hear(size_t rank) {
   }
   peer.heard = now();
   peer.bytes.append(bytes.data(), static_cast<size_t>(count));
-  for (; peer.bytes.size() >= kWord; peer.bytes.erase(0, kWord)) {
-    if (peer.bytes[0] == kBye) peer.gone = true;
-    const auto told = static_cast<size_t>(static_cast<unsigned char>(peer.bytes[1]) | static_cast<unsigned char>(peer.bytes[2]) << 8);
-    if (peer.bytes[0] == kLost && told < peers_.size() && told != rank_) lose(told, "was lost, says " + peer.name);
-    if (peer.bytes[0] == kLost && told == rank_) lose(rank, "has given this rank up as hung");
+  for (Sign sign; peer.bytes.size() >= sizeof sign; peer.bytes.erase(0, sizeof sign)) {
+    std::memcpy(&sign, peer.bytes.data(), sizeof sign);
+    understand(rank, sign);
   }
 }
 
@@ -95,6 +149,52 @@ void RankWatch::wait(double seconds) {
     if (polled[i].revents != 0) hear(ranks[i]);
 }
 
+void RankWatch::send_signs_of_life() {
+  for (size_t r = 0; r < peers_.size(); ++r)
+    if (r != rank_ && !peers_[r].gone) send(peers_[r], kAlive, 0);
+}
+
+void RankWatch::find_silent() {
+  for (size_t r = 0; r < peers_.size(); ++r)
+    if (r != rank_ && !peers_[r].gone && now() - peers_[r].heard > options_.silence) {
+      peers_[r].gone = true;
+      lose(r, "gives no sign of life for " + std::to_string(static_cast<int>(options_.silence)) + " s");
+    }
+}
+
+/// A thread that waits in a call raises its count there: if it does not, it hangs, whoever it waits for.
+bool RankWatch::hangs(const Peer& peer) const {
+  const Progress::Seen &there = peer.standstill.last(), &here = patience_.standstill().last();
+  if (peer.gone || peer.patience <= 0 || peer.standstill.seconds() <= peer.patience) return false;
+  const bool still_too = patience_.standstill().seconds() > patience_.seconds() && there.meetings <= here.meetings;
+  return there.pace == Pace::waiting || there.meetings < here.meetings || still_too;
+}
+
+bool RankWatch::is_furthest_behind(size_t rank) const {
+  return std::all_of(peers_.begin(), peers_.end(), [&](const Peer& other) {
+    const Progress::Seen& seen = other.standstill.last();
+    return other.gone || other.socket < 0 || seen.pace == Pace::waiting || seen.meetings >= peers_[rank].standstill.last().meetings;
+  });
+}
+
+void RankWatch::find_hung() {
+  for (size_t r = 0; r < peers_.size(); ++r)
+    if (r != rank_ && hangs(peers_[r]) && (peers_[r].standstill.last().pace == Pace::waiting || is_furthest_behind(r)))
+      lose(r,
+           "hangs: its process lives, and it has done nothing for " + std::to_string(static_cast<int>(peers_[r].standstill.seconds())) +
+               " s",
+           Loss::hung);
+}
+
+void RankWatch::tell_overdue() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!lost_ || overdue_told_ || now() - lost_at_ <= options_.grace) return;
+    overdue_told_ = true;
+  }
+  if (options_.overdue) options_.overdue(*lost_);
+}
+
 void RankWatch::watch() {
   double last = now(), pulse = 0;
   while (true) {
@@ -106,26 +206,15 @@ void RankWatch::watch() {
     if (time - last > kOverslept)
       for (Peer& peer : peers_) peer.heard = time;
     last = time;
+    patience_.see(here_.seen(), time);
     if (time - pulse >= kPulse) {
       pulse = time;
-      for (size_t r = 0; r < peers_.size(); ++r)
-        if (r != rank_ && !peers_[r].gone) send(peers_[r], kAlive, 0);
+      send_signs_of_life();
     }
     wait(kPulse / 5);
-    for (size_t r = 0; r < peers_.size(); ++r)
-      if (r != rank_ && !peers_[r].gone && now() - peers_[r].heard > options_.silence) {
-        peers_[r].gone = true;
-        lose(r, "gives no sign of life for " + std::to_string(static_cast<int>(options_.silence)) + " s");
-      }
-    bool overdue = false;
-    {
-      const std::lock_guard lock(mutex_);
-      overdue = lost_ && !overdue_told_ && now() - lost_at_ > options_.grace;
-    }
-    if (overdue) {
-      overdue_told_ = true;
-      if (options_.overdue) options_.overdue(*lost_);
-    }
+    find_silent();
+    find_hung();
+    tell_overdue();
   }
 }
 

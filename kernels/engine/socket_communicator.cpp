@@ -13,7 +13,8 @@
 namespace saccade {
 namespace {
 
-constexpr double kTold = 3;  // seconds in which the watch finds out why a socket ended
+constexpr double kTold = 3;      // seconds in which the watch finds out why a socket ended
+constexpr int kStillHere = 200;  // milliseconds after which who waits says that it does
 
 /// What everything said in a call begins with.
 struct Header {
@@ -95,13 +96,16 @@ SocketCommunicator::SocketCommunicator(RankSockets sockets, RankWatchOptions opt
     said[r].host[sizeof said[r].host - 1] = 0;
     names_[r] += " (process " + std::to_string(said[r].process) + " on " + said[r].host + ")";
   }
-  watch_ = std::make_unique<RankWatch>(rank(), watched, names_, std::move(options), [this] {
+  watch_ = std::make_unique<RankWatch>(rank(), watched, names_, progress_, std::move(options), [this] {
     for (const Socket& socket : sockets_.data)
       if (socket) ::shutdown(socket.get(), SHUT_RDWR);  // whoever waits for a rank wakes up
   });
+  Progress::set_of_thread(&progress_);
 }
 
-SocketCommunicator::~SocketCommunicator() = default;
+SocketCommunicator::~SocketCommunicator() {
+  if (Progress::of_thread() == &progress_) Progress::set_of_thread(nullptr);
+}
 
 void SocketCommunicator::fail(int peer, const std::string& what) {
   const std::string line = name(peer) + " " + what;
@@ -113,6 +117,7 @@ void SocketCommunicator::fail(int peer, const std::string& what) {
 void SocketCommunicator::move(Stream& stream, int peer, bool sending) {
   const int fd = sockets_.data[static_cast<size_t>(peer)].get();
   while (!stream.done()) {
+    progress_.raise();
     const Piece& piece = stream.pieces[stream.next];
     char* const from = piece.data + stream.at;
     const size_t left = piece.bytes - stream.at;
@@ -141,6 +146,8 @@ void SocketCommunicator::move(Stream& stream, int peer, bool sending) {
 
 void SocketCommunicator::exchange(char kind, Pieces send, Pieces receive) {
   ++call_;
+  progress_.come_to_meeting();
+  const AtPace waiting(Progress::Pace::waiting, &progress_);
   const auto n = static_cast<size_t>(size());
   std::vector<Stream> out(n), in(n);
   for (size_t r = 0; r < n; ++r) {
@@ -161,7 +168,8 @@ void SocketCommunicator::exchange(char kind, Pieces send, Pieces receive) {
       if (events != 0) polled.push_back({sockets_.data[r].get(), static_cast<short>(events), 0});
     }
     if (polled.empty()) break;
-    (void)::poll(polled.data(), polled.size(), -1);
+    (void)::poll(polled.data(), polled.size(), kStillHere);
+    progress_.raise();
   }
   for (size_t r = 0; r < n; ++r)
     if (!in[r].pieces.empty() && in[r].header.kind != kind)

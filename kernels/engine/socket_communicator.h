@@ -35,7 +35,8 @@ std::vector<RankSockets> connected_ranks(int count);
 /// follow, so that ranks that are not at the same call find out. Byte order and sizes are those of x86-64, which all ranks run on.
 class SocketCommunicator : public Communicator {
  public:
-  /// Says and hears the names of all ranks (process and host). Throws as every call does.
+  /// Says and hears the names of all ranks (process and host). What the calling thread does is the rank's progress from now on. Throws as
+  /// every call does.
   explicit SocketCommunicator(RankSockets sockets, RankWatchOptions options = {});
   ~SocketCommunicator() override;
 
@@ -59,6 +60,7 @@ class SocketCommunicator : public Communicator {
   RankSockets sockets_;
   std::vector<std::string> names_;
   uint64_t call_ = 0;
+  Progress progress_;  ///< of the thread that has made this and calls it
   std::unique_ptr<RankWatch> watch_;
 };
 

@@ -9,6 +9,7 @@
 #include "kernels/engine/interruption.h"
 #include "kernels/engine/parallel.h"
 #include "kernels/engine/plain.h"
+#include "kernels/engine/progress.h"
 #include "kernels/engine/side_stream.h"
 #include "kernels/engine/transfer.h"
 
@@ -26,6 +27,7 @@ Tape::~Tape() = default;
 bool Tape::begin(const char*, Cost cost) {
   cost_.flops += cost.flops;
   cost_.bytes += cost.bytes;
+  raise_progress();
   if (device().is_plan()) {
     stop_here_if_asked();
     return false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/engine/progress.h"
 #include "kernels/engine/transfer.h"
 #include "kernels/ops/step_measures/step_measures.h"
 #include "kernels/ops/tensor_sums/tensor_sums.h"
@@ -77,6 +78,7 @@ void GradientExchange::add(Tape& tape, const Tensor& loss, int64_t i, int64_t co
 }
 
 void GradientExchange::exchange(Tape& tape, int64_t round, const MicroBatchOrder& order) {
+  come_to_meeting();
   if (ranks_.communicator) ranks_.communicator->all_to_all(tape.device(), parts_, received_);
   const int64_t leaves = order.count / order.block();
   for (int64_t r = 0; r < ranks_.count; ++r) {
@@ -91,6 +93,7 @@ void GradientExchange::norm(Tape& tape, const Tensor& norm) {
   if (ranks_.count == 1) return gradient_norm(tape, mine_, norm);
   const std::vector<Tensor>& own = squares_[static_cast<size_t>(ranks_.rank)];
   if (!own.empty()) gradient_squares(tape, mine_, own.front());
+  come_to_meeting();
   if (ranks_.communicator) ranks_.communicator->all_gather(tape.device(), squares_);
   norm_of_squares(tape, all_squares_, norm);
 }
@@ -99,6 +102,7 @@ void GradientExchange::sum_losses(Tape& tape, const Tensor& sum, double share, i
   const MicroBatchOrder order{count, ranks_.count};
   Communicator::Parts parts;
   for (int64_t r = 0; r < ranks_.count; ++r) parts.push_back({losses_of(r, 0, order.each())});
+  come_to_meeting();
   if (ranks_.communicator) ranks_.communicator->all_gather(tape.device(), parts);
   std::vector<Tensor> losses(static_cast<size_t>(count));
   for (int64_t r = 0; r < ranks_.count; ++r)
@@ -117,6 +121,7 @@ void GradientExchange::share_weights_of_first() const {
 }
 
 void GradientExchange::all_gather(const Communicator::Parts& parts) const {
+  come_to_meeting();
   if (ranks_.communicator) ranks_.communicator->all_gather(losses_.device(), parts);
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "kernels/engine/progress.h"
 #include "models/training/plan.h"
 #include "models/training/sharded_state.h"
 
@@ -20,8 +21,12 @@ std::vector<Tensor> rows_of(const Tensor& all, const MicroBatchOrder& order, int
   return rows;
 }
 
+/// Of what is not a step: long enough for a state that is large.
+constexpr Progress::Pace kSeldom = Progress::Pace::first;
+
 /// This rank's part of a step, the same calls on all ranks.
 bool take_step(TrainingStep& work, const Step& order, const std::vector<Tensor>& tokens, const std::vector<Tensor>& targets, bool stop) {
+  const AtPace at_work(Progress::pace_after(work.steps()));
   work.begin(order.micro_batches, order.targets);
   for (size_t i = 0; i < tokens.size(); ++i) {
     std::memcpy(work.tokens().data(), tokens[i].raw(), static_cast<size_t>(tokens[i].bytes()));
@@ -90,16 +95,19 @@ bool step(TrainingStep& work, const Step& order, const Batch& batch) {
 }
 
 void gather_state(TrainingStep& work, const std::vector<TensorGroup>& whole) {
+  const AtPace at_work(kSeldom);
   give(work, "state");
   gather_optimizer_state(work, whole);
 }
 
 void scatter_state(TrainingStep& work, const std::vector<TensorGroup>& whole) {
+  const AtPace at_work(kSeldom);
   give(work, "restore");
   take_state(work, whole);
 }
 
 void share_gradients(TrainingStep& work) {
+  const AtPace at_work(kSeldom);
   give(work, "gradients");
   work.exchange().share_gradients();
 }
@@ -108,9 +116,11 @@ void end(Communicator& ranks) { ranks.broadcast(Json{{"order", "end"}}.dump()); 
 
 void follow(const Ranks& ranks, const std::atomic<bool>& stop) {
   std::unique_ptr<TrainingStep> work;
+  const AtPace following(Progress::Pace::steady);
   while (true) {
     const Json order = Json::parse(ranks.communicator->broadcast({}));
     const std::string what = order.at("order");
+    const AtPace at_work(what == "step" && work ? Progress::pace_after(work->steps()) : kSeldom);
     if (what == "end") return;
     if (what == "begin") {
       work.reset();  // first, with its memory

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "kernels/engine/clock.h"
+#include "kernels/engine/progress.h"
 #include "kernels/engine/transfer.h"
 #include "models/training/plan.h"
 #include "models/training/rank_orders.h"
@@ -56,6 +57,7 @@ struct Trainer::Impl {
   uint64_t position;     ///< behind the last micro-batch that was trained on
   bool fetched = false;  ///< the next one is there already
   bool stop_asked = false;
+  int64_t evaluations = 0;
   std::vector<uint64_t> skipped;
   Arena batches{Device::cpu()};  ///< micro-batches on their way to the ranks
 
@@ -119,6 +121,11 @@ struct Trainer::Impl {
     position = data->position();
     stop_asked = rank_orders::step(work, next, {tokens, targets}) || stop_asked;
   }
+  /// Of the step that was taken: waits for the GPU.
+  TrainingStep::Measures measures() const {
+    const AtPace at_work(Progress::pace_after(work.steps() - 1));
+    return work.measures();
+  }
 
   /// The state in the trainer's own memory, but for the optimizer's of several ranks, which is gathered.
   TrainingState live_state() {
@@ -141,7 +148,6 @@ Trainer::~Trainer() = default;
 
 StepRecord Trainer::step() {
   const double start = now();
-  TrainingStep& work = impl_->work;
   const TrainingConfig& training = impl_->config.training;
   StepRecord& record = impl_->record;
   const int64_t count = micro_batches(training, record.step + 1), tokens = impl_->targets_of_next_step();
@@ -154,7 +160,7 @@ StepRecord Trainer::step() {
   record.tokens += tokens;
   record.learning_rate = next.learning_rate;
   if (device().is_cuda() && !finished() && !impl_->shared()) impl_->fetch();  // while the GPU works
-  const auto [loss, gradient_norm] = work.measures();
+  const auto [loss, gradient_norm] = impl_->measures();
   record.loss = loss;
   record.gradient_norm = gradient_norm;
   record.flops += impl_->plan.flops_of(count);
@@ -262,7 +268,10 @@ void Trainer::restore(const TrainingState& restored) {
 
 void Trainer::follow(const TrainingConfig& training) { impl_->config.training = training; }
 
-Evaluation Trainer::evaluate(const FrozenBatch& batch) { return impl_->evaluation.evaluate(batch); }
+Evaluation Trainer::evaluate(const FrozenBatch& batch) {
+  const AtPace at_work(Progress::pace_after(impl_->evaluations++));
+  return impl_->evaluation.evaluate(batch);
+}
 
 void Trainer::probe(const FrozenBatch& batch, Probe& probe) {
   check_batch(batch, impl_->plan.vocabulary);

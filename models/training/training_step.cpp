@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "kernels/engine/parallel.h"
+#include "kernels/engine/progress.h"
 #include "kernels/engine/transfer.h"
 #include "kernels/ops/elementwise/elementwise.h"
 #include "kernels/ops/step_measures/step_measures.h"
@@ -126,6 +127,7 @@ void TrainingStep::begin(int64_t micro_batches, int64_t targets) {
 }
 
 void TrainingStep::forward_backward() {
+  raise_progress();
   next_tokens_.send();
   next_targets_.send();
   Passes& passes = passes_[micro_batches_];
@@ -171,6 +173,7 @@ void TrainingStep::update(double learning_rate, int64_t step) {
   if (ranks_.count == 1) return;
   exchange_->share_weights();
   copies_pass_(arena_.device(), [&] { refresh_copies(); });
+  ++steps_;
 }
 
 TrainingStep::Measures TrainingStep::measures() const {

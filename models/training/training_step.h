@@ -73,6 +73,7 @@ class TrainingStep {
   const Ranks& ranks() const { return ranks_; }
   const TrainingConfig& training() const { return training_; }
   Precision precision() const { return precision_; }
+  int64_t steps() const { return steps_; }  ///< that several ranks took with it
 
  private:
   std::span<int32_t> span_of(Staging& staging);
@@ -96,6 +97,7 @@ class TrainingStep {
   Tensor micro_batch_loss_;    ///< [1]; with several ranks
   int64_t done_ = 0;           ///< micro-batches of the step on this rank
   int64_t micro_batches_ = 1;  ///< of the step on all ranks
+  int64_t steps_ = 0;
   struct Passes {
     cuda::CapturedGraph first, further;
   };

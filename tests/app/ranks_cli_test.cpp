@@ -1,4 +1,6 @@
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstring>
@@ -6,6 +8,7 @@
 #include "analysis/runs/checkpoint_file.h"
 #include "kernels/engine/device.h"
 #include "program.h"
+#include "tests/analysis/trained_run.h"
 
 namespace saccade::test {
 
@@ -15,18 +18,12 @@ class RanksCliTest : public QObject {
 
   Program program_;
 
-  /// Everything that a run computed: its journal but for times, memory and when it was stopped, and the last checkpoint's tensors.
+  /// Everything that a run computed: its journal but for times, memory, when it was stopped and what was computed again, and the last
+  /// checkpoint's tensors.
   QByteArray computed(const QString& directory, int step = 12) const {
-    QFile journal(program_.path(directory) + "/journal.jsonl");
-    if (!journal.open(QIODevice::ReadOnly)) return "no journal";
     QByteArray all;
-    for (const QByteArray& line : journal.readAll().split('\n')) {
-      nlohmann::json record = nlohmann::json::parse(line.toStdString(), nullptr, false);
-      if (!record.is_object()) continue;
-      if (const std::string type = record.at("type"); type == "memory" || type == "state" || type == "resume") continue;
-      for (const char* own : {"n", "crc32c", "seconds", "tokens_per_second"}) record.erase(own);
-      all += QByteArray::fromStdString(record.dump()) + "\n";
-    }
+    for (const std::string& line : comparable_journal(program_.path(directory).toStdString()))
+      all += QByteArray::fromStdString(line) + "\n";
     const std::string file = QString("%1/checkpoints/step-%2.h5").arg(program_.path(directory)).arg(step).toStdString();
     const Checkpoint checkpoint = read_checkpoint(file);
     const auto add = [&](const std::string& kind, const std::vector<NamedTensor>& tensors) {
@@ -177,6 +174,45 @@ class RanksCliTest : public QObject {
     resumed->terminate();
     const auto result = Program::finish(*resumed);
     QVERIFY2(result.code == 130, qPrintable(result.err));
+  }
+
+  /// The computing thread of one rank hangs, at work or in a call, and its process lives.
+  void a_rank_that_hangs_ends_all_data() {
+    QTest::addColumn<int>("rank");
+    QTest::addColumn<QByteArray>("where");
+    QTest::newRow("rank 1 at work") << 1 << QByteArray("anywhere");
+    QTest::newRow("rank 2 at work") << 2 << QByteArray("anywhere");
+    QTest::newRow("rank 0 in a call") << 0 << QByteArray("poll");
+    QTest::newRow("rank 3 in a call") << 3 << QByteArray("poll");
+  }
+  void a_rank_that_hangs_ends_all() {
+    QFETCH(int, rank);
+    QFETCH(QByteArray, where);
+    if (!qEnvironmentVariableIsSet("SACCADE_HANG_LIBRARY")) QSKIP("a sanitizer's runtime wants to be loaded first");
+    const QStringList settings{"training.gradient_accumulation=4", "training.batch_tokens=512", "training.steps=1500",
+                               "training.evaluate_every=100",      "training.probe_every=100",  "training.checkpoint_every=50"};
+    if (!QFile::exists(program_.path("undisturbed"))) QVERIFY(program_.run(train("undisturbed", 1, settings)).code == 0);
+    const QString run = QString("hung-%1").arg(rank);
+    qputenv("LD_PRELOAD", qgetenv("SACCADE_HANG_LIBRARY"));
+    qputenv("HANG_AT", where);
+    auto process = program_.start(train(run, 4, settings) + (rank == 1 ? QStringList() : QStringList{"--rank-timeout", "4"}));
+    qunsetenv("LD_PRELOAD");
+    QVERIFY(program_.wait_for_records(run, 150));
+    const QList<pid_t> ranks = children(*process);
+    QCOMPARE(ranks.size(), 4);
+    QElapsedTimer time;
+    time.start();
+    ::syscall(SYS_tgkill, ranks[rank], ranks[rank], SIGUSR1);  // its first thread alone
+    QVERIFY2(process->waitForFinished(30000), "still there after 30 s");
+    QVERIFY(gone(ranks));
+    QVERIFY(process->exitStatus() == QProcess::NormalExit && process->exitCode() != 0 && process->exitCode() != 130);
+    const QString error = QString::fromUtf8(process->readAllStandardError());
+    const QString line = QString("rank %1 (process %2 on %3) hangs").arg(rank).arg(ranks[rank]).arg(QSysInfo::machineHostName());
+    QVERIFY2(error.contains(line), qPrintable(error));
+    QVERIFY2(log(run).contains(line), qPrintable(log(run)));
+    const auto resumed = program_.run({"-q", "resume", program_.path(run), "--ranks", "2"});
+    QVERIFY2(resumed.code == 0, qPrintable(resumed.err));
+    QVERIFY(computed(run, 1500) == computed("undisturbed", 1500));
   }
 
   void a_parent_that_is_killed_stops_its_ranks() {

@@ -151,7 +151,9 @@ class CommunicatorTest : public QObject {
     });
     for (const size_t rank : {0, 2}) {
       const QString error = QString::fromStdString(errors[rank]);
-      QVERIFY2(error.startsWith("rank 1 (process " + QString::number(::getpid()) + " on ") && (error.contains("ended") || error.contains("was lost")), qPrintable(error));
+      QVERIFY2(error.startsWith("rank 1 (process " + QString::number(::getpid()) + " on ") &&
+                   (error.contains("ended") || error.contains("was lost")),
+               qPrintable(error));
     }
     QVERIFY(now() - start < 10);
   }
@@ -197,6 +199,84 @@ class CommunicatorTest : public QObject {
                                  },
                                  {.silence = 1.5});
     QCOMPARE(errors, none(2));
+  }
+
+  /// Of ranks that do not get on, those that wait name the one that is furthest behind; it hears of it.
+  void a_rank_that_hangs_at_work_is_named_data() {
+    QTest::addColumn<bool>("all_at_work");
+    QTest::newRow("others wait") << false;
+    QTest::newRow("all stand still") << true;
+  }
+  void a_rank_that_hangs_at_work_is_named() {
+    QFETCH(bool, all_at_work);
+    const double start = now();
+    const auto errors = as_ranks(3,
+                                 [&](Communicator& c) {
+                                   c.barrier();
+                                   const AtPace at_work(Progress::Pace::steady);
+                                   if (c.rank() == 1 || all_at_work) {  // a call that carries no sign, as on a GPU, is hung in
+                                     if (c.rank() != 1) come_to_meeting();
+                                     std::this_thread::sleep_for(std::chrono::seconds(4));
+                                   }
+                                   c.barrier();
+                                 },
+                                 {.silence = 1.5});
+    for (const size_t rank : {0, 2}) {
+      const QString error = QString::fromStdString(errors[rank]);
+      QVERIFY2(error.startsWith("rank 1 (process ") && error.contains(" hangs"), qPrintable(error));
+    }
+    QVERIFY2(errors[1].ends_with("has given this rank up as hung"), errors[1].c_str());
+    QVERIFY(now() - start < 6);
+  }
+
+  /// Neither what is done for the first time nor steps with signs of getting on count as hung, however long they take.
+  void work_that_gets_on_is_waited_for_data() {
+    QTest::addColumn<bool>("first");
+    QTest::newRow("for the first time") << true;
+    QTest::newRow("by and by") << false;
+  }
+  void work_that_gets_on_is_waited_for() {
+    QFETCH(bool, first);
+    const auto errors = as_ranks(2,
+                                 [&](Communicator& c) {
+                                   c.barrier();
+                                   const AtPace at_work(first ? Progress::Pace::first : Progress::Pace::steady);
+                                   for (int i = 0; c.rank() == 1 && i < 8; ++i) {
+                                     if (!first) raise_progress();
+                                     std::this_thread::sleep_for(std::chrono::milliseconds(500));
+                                   }
+                                   c.barrier();
+                                 },
+                                 {.silence = 1.5});
+    QCOMPARE(errors, none(2));
+  }
+
+  /// Patience follows what work took, but for the first time and for the time in which the process was stopped.
+  void patience_is_learned() {
+    using Pace = Progress::Pace;
+    Patience patience(15);
+    double time = 0;
+    uint64_t count = 0;
+    const auto stand = [&](Pace pace, double seconds) {
+      patience.see({pace, ++count, 0}, time);
+      for (double end = time + seconds; time < end - 1e-6;) patience.see({pace, count, 0}, time += 0.25);
+      const double allowed = patience.seconds();
+      patience.see({pace, ++count, 0}, time += 0.25);
+      return allowed;
+    };
+    QCOMPARE(stand(Pace::aside, 1000), 15.0);
+    QCOMPARE(stand(Pace::first, 100), 600.0);
+    QCOMPARE(stand(Pace::steady, 2), 15.0);  // the first time taught nothing
+    QCOMPARE(stand(Pace::settling, 8), 600.0);
+    QCOMPARE(stand(Pace::steady, 20), 40.0);  // while it stands, what it did before decides
+    QCOMPARE(stand(Pace::waiting, 60), 100.0);
+    QCOMPARE(stand(Pace::steady, 1), 100.0);
+    Patience stopped(15);
+    stopped.see({Pace::steady, 1, 0}, 0);
+    stopped.see({Pace::steady, 1, 0}, 3600);
+    QCOMPARE(stopped.standstill().seconds(), 1.0);
+    stopped.see({Pace::steady, 2, 0}, 3601);
+    QCOMPARE(stopped.seconds(), 15.0);
   }
 
   /// A rank that is busy when another one is lost has so long, and is then ended from outside.
