@@ -33,6 +33,21 @@ Colour paler(Colour colour, double strength) {
 using Measure = std::function<Line(const Run&)>;
 using Adjust = std::function<void(Curve&)>;
 
+/// Losses, shares, norms, rates and memory are never below zero. Statistics of heads may be.
+bool never_negative(const std::string& series) {
+  constexpr std::array kBegins{"train/",        "validation/",   "ood/",          "gradient_norm", "tokens_per_second",
+                               "learning_rate", "device_memory", "process_memory"};
+  return std::any_of(kBegins.begin(), kBegins.end(), [&](const char* begin) { return series.starts_with(begin); });
+}
+
+/// A band of seeds that lie far apart ends at zero where no value can be less.
+void keep_from_negative(Figure& figure, const std::string& series) {
+  if (!never_negative(series)) return;
+  for (Curve& curve : figure.curves)
+    if (std::any_of(curve.low.begin(), curve.low.end(), [](double v) { return v < 0; }))
+      for (double& v : curve.low.edit()) v = v < 0 ? 0 : v;
+}
+
 /// Of one run its line, of several seeds their mean and band. Where the colour does not tell the architecture, a few markers do.
 void add_curve(Figure& figure, const DrawnRuns& drawn, Spread spread, const Measure& measure, const Adjust& adjust = {}) {
   std::vector<Line> lines;
@@ -202,6 +217,7 @@ Figure loss_figure(const DrawnSet& drawn, const CurveRecipe& recipe, const RunSe
   if (any_validation) add_key(figure, "validation", 1.5, Marker::none);
   if (any_ood) add_key(figure, "OOD", 1.5, Marker::circle);
   if (any_training) add_key(figure, "training", 0.6, Marker::none);
+  keep_from_negative(figure, "train/loss");
   figure.provenance = provenance(drawn, recipe);
   return figure;
 }
@@ -297,6 +313,7 @@ Figure series_figure(const DrawnSet& drawn, const std::string& series_name, cons
     else
       add_curve(figure, each, recipe.spread, [&](const Run& run) { return line_of(run, series_name, recipe.x); });
   }
+  keep_from_negative(figure, series_name);
   figure.provenance = provenance(drawn, recipe);
   return figure;
 }
@@ -308,6 +325,7 @@ Figure gap_figure(const DrawnSet& drawn, const CurveRecipe& recipe, bool ratio) 
                 .y = {ratio ? "OOD / pre-training loss" : "gap (nats)"}};
   for (const DrawnRuns& each : drawn)
     add_curve(figure, each, recipe.spread, [&](const Run& run) { return gap_line(run, recipe.x, ratio); });
+  if (ratio) keep_from_negative(figure, "ood/loss");
   figure.provenance = provenance(drawn, recipe);
   return figure;
 }

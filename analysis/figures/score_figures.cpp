@@ -58,6 +58,7 @@ double number_in_name(const std::string& task, const std::string& word) {
 
 struct Point {
   double at = 0, value = 0, error = 0;
+  double until = kNothing;  ///< of a group that reaches from a number to another: "depth 20-30 %"
 };
 
 /// Where a record stands by a name, with its score there; several of a group.
@@ -66,8 +67,11 @@ std::vector<Point> points_of(const Run& run, const TaskScoreRecord& record, cons
   if (is_group(name)) {
     const std::string begin = record.metric + " " + name + " ";
     for (const TaskScoreRecord::Score& score : record.scores)
-      if (score.metric.starts_with(begin))
-        points.push_back({std::strtod(score.metric.c_str() + begin.size(), nullptr), score.value, score.standard_error});
+      if (score.metric.starts_with(begin)) {
+        char* behind = nullptr;
+        const double at = std::strtod(score.metric.c_str() + begin.size(), &behind);
+        points.push_back({at, score.value, score.standard_error, *behind == '-' ? std::strtod(behind + 1, nullptr) : kNothing});
+      }
     return points;
   }
   const double in_name = number_in_name(record.task, name), at = std::isfinite(in_name) ? in_name : run_number(run, name);
@@ -78,7 +82,8 @@ std::vector<Point> points_of(const Run& run, const TaskScoreRecord& record, cons
 
 /// One score of a map: where it stands, and whose it is.
 struct MapScore {
-  double x = 0, y = 0, value = 0;
+  Point x, y;
+  double value = 0;
   ScoreSource source;
 };
 std::vector<MapScore> map_scores(const DrawnSet& drawn, const std::string& task, const std::string& against, const std::string& rows) {
@@ -90,8 +95,8 @@ std::vector<MapScore> map_scores(const DrawnSet& drawn, const std::string& task,
       for (const TaskScoreRecord* record : records_of(*run, task))
         for (const Point& outer : points_of(*run, *record, columns_are_groups ? rows : against))
           for (const Point& inner : points_of(*run, *record, columns_are_groups ? against : rows))
-            scores.push_back({columns_are_groups ? inner.at : outer.at,
-                              columns_are_groups ? outer.at : inner.at,
+            scores.push_back({columns_are_groups ? inner : outer,
+                              columns_are_groups ? outer : inner,
                               inner.value,
                               {run, record->task, record->step, group, group.empty() ? 0 : inner.at}});
   return scores;
@@ -167,16 +172,35 @@ size_t clearly_best(const std::vector<Together>& scores) {
 /// How far from its task's number the dot of a group stands.
 double beside(size_t group, size_t groups) { return 0.6 * (static_cast<double>(group) + 0.5) / static_cast<double>(groups) - 0.3; }
 
-/// Evenly spaced values keep their axis; others stand side by side, and the title says what they are.
-std::array<double, 2> extent_of(const std::set<double>& values, AxisRecipe& axis) {
-  const std::vector<double> all(values.begin(), values.end());
-  const double step = all.size() > 1 ? all[1] - all[0] : 1;
-  bool even = true;
-  for (size_t i = 1; i < all.size(); ++i) even &= std::abs(all[i] - all[i - 1] - step) < 1e-9 * std::abs(step);
-  if (even) return {all.front() - step / 2, all.back() + step / 2};
+/// Where the cells of a map stand on one axis: by number, with the end of its group or NaN.
+using Places = std::map<double, double>;
+
+/// Groups that follow on each other, all of one width.
+bool follow_on(const Places& places) {
+  const double width = places.begin()->second - places.begin()->first;
+  double end = places.begin()->first;
+  return std::all_of(places.begin(), places.end(), [&](const auto& place) {
+    const bool next = place.first == end && std::abs(place.second - place.first - width) < 1e-9 * width;
+    end = place.second;
+    return next;
+  });
+}
+
+/// Groups without gaps and evenly spaced values keep their axis, unless the first cell would reach below zero; others stand side by side,
+/// and the title says what they are.
+std::array<double, 2> extent_of(const Places& places, AxisRecipe& axis) {
+  if (follow_on(places)) return {places.begin()->first, places.rbegin()->second};
+  const double first = places.begin()->first, last = places.rbegin()->first;
+  const double step = places.size() > 1 ? std::next(places.begin())->first - first : 1;
+  size_t i = 0;
+  const bool even = std::all_of(places.begin(), places.end(), [&](const auto& place) {
+    return std::abs(place.first - first - step * static_cast<double>(i++)) < 1e-9 * std::abs(step);
+  });
+  if (even && (first < 0 || first >= step / 2)) return {first - step / 2, last + step / 2};
   axis.title += ":";
-  for (const double value : all) axis.title += (value == all.front() ? " " : ", ") + short_number(value);
-  return {0.5, static_cast<double>(all.size()) + 0.5};
+  for (const auto& [value, end] : places)
+    axis.title += (value == first ? " " : ", ") + short_number(value) + (std::isfinite(end) ? "–" + short_number(end) : "");
+  return {0.5, static_cast<double>(places.size()) + 0.5};
 }
 
 }  // namespace
@@ -212,15 +236,15 @@ Figure score_curve(const DrawnSet& drawn, const std::string& task, const std::st
 Figure score_map(const DrawnSet& drawn, const std::string& task, const std::string& against, const std::string& rows) {
   Figure figure{.id = "score-map", .title = task, .x = {.title = axis_title(against)}, .y = {.title = axis_title(rows)}};
   std::map<std::pair<double, double>, std::vector<double>> cells;
-  std::set<double> across, down;
+  Places across, down;
   for (const MapScore& score : map_scores(drawn, task, against, rows)) {
-    cells[{score.y, score.x}].push_back(score.value);
-    across.insert(score.x), down.insert(score.y);
+    cells[{score.y.at, score.x.at}].push_back(score.value);
+    across.emplace(score.x.at, score.x.until), down.emplace(score.y.at, score.y.until);
   }
   if (cells.empty()) return figure;
   HeatMap map{.rows = static_cast<int64_t>(down.size()), .columns = static_cast<int64_t>(across.size())};
-  for (const double y : down)
-    for (const double x : across) {
+  for (const auto& [y, row_end] : down)
+    for (const auto& [x, column_end] : across) {
       const auto found = cells.find({y, x});
       map.values.push_back(found == cells.end() ? static_cast<float>(kNothing) : static_cast<float>(mean(found->second)));
     }
@@ -234,12 +258,12 @@ std::vector<ScoreSource> sources_of_cell(const DrawnSet& drawn, const std::strin
                                          const std::string& rows, int64_t row, int64_t column) {
   const std::vector<MapScore> scores = map_scores(drawn, task, against, rows);
   std::set<double> across, down;
-  for (const MapScore& score : scores) across.insert(score.x), down.insert(score.y);
+  for (const MapScore& score : scores) across.insert(score.x.at), down.insert(score.y.at);
   std::vector<ScoreSource> sources;
   if (row < 0 || column < 0 || row >= static_cast<int64_t>(down.size()) || column >= static_cast<int64_t>(across.size())) return sources;
   const double x = *std::next(across.begin(), column), y = *std::next(down.begin(), row);
   for (const MapScore& score : scores)
-    if (score.x == x && score.y == y) sources.push_back(score.source);
+    if (score.x.at == x && score.y.at == y) sources.push_back(score.source);
   return sources;
 }
 

@@ -9,6 +9,7 @@
 
 #include "analysis/comparison/group_names.h"
 #include "analysis/figures/palette.h"
+#include "analysis/runs/run_writer.h"
 #include "kernels/engine/error.h"
 #include "tests/analysis/fixture.h"
 
@@ -116,6 +117,30 @@ class FigureTest : public QObject {
     QCOMPARE(curve.x, a.step);
     QCOMPARE(curve.y[3], (a.value[3] + b.value[3]) / 2);
     QVERIFY(std::abs(curve.high[3] - curve.low[3] - std::sqrt(2.0) * std::abs(a.value[3] - b.value[3])) < 1e-12);
+  }
+
+  /// The band of seeds that lie far apart ends at zero where the quantity does; a difference may be negative.
+  void bandsEndAtZero() {
+    std::vector<Run> apart;
+    for (const double loss : {1.0, 9.0}) {
+      const fs::path directory = fs::path(folder_.path().toStdString()) / ("apart" + std::to_string(loss));
+      RunWriter writer = RunWriter::create(directory, fixture_info({.steps = 20}));
+      for (int64_t step = 1; step <= 20; ++step) writer.add(StepRecord{step, 64 * step, 1e6, 0.1, loss, 1e-3, loss, 100 * loss});
+      writer.add(EvaluationRecord{{20, 1280, 1e6, 0.1}, {{"prose", false, loss}, {"code", true, loss * loss}}});
+      writer.set_state(RunState::finished, 20);
+      apart.emplace_back(directory);
+    }
+    DrawnRuns all{"all", {}, Marker::circle, Dash::solid, {&apart[0], &apart[1]}};
+    const CurveRecipe recipe{.x = XAxis::step, .spread = Spread::interval};
+    const auto least = [](const Figure& figure) {
+      double low = INFINITY;
+      for (const Curve& curve : figure.curves)
+        for (const double v : curve.low) low = std::min(low, v);
+      return low;
+    };
+    QCOMPARE(least(series_figure(DrawnSet{all}, "tokens_per_second", recipe)), 0.0);
+    QCOMPARE(least(loss_figure(DrawnSet{all}, recipe)), 0.0);
+    QVERIFY(least(gap_figure(DrawnSet{all}, recipe)) < 0);
   }
 
   void lossFigure() {

@@ -22,7 +22,8 @@ class ScoreFiguresTest : public QObject {
   };
   QTemporaryDir folder_;
 
-  Run scored(const std::string& mixer, int64_t seed, const std::vector<Given>& all, int64_t width = 16) const {
+  Run scored(const std::string& mixer, int64_t seed, const std::vector<Given>& all, int64_t width = 16,
+             const std::vector<std::string>& depths = {"10 %", "50 %"}) const {
     RunInfo info = fixture_info({.mixer = mixer, .seed = seed, .steps = 10});
     info.config["architecture"]["width"] = width;
     const fs::path directory = fs::path(folder_.path().toStdString()) / (mixer + std::to_string(seed) + "-" + std::to_string(width));
@@ -31,8 +32,8 @@ class ScoreFiguresTest : public QObject {
     writer.add(StepRecord{10, 1024, 6e9, 1, 4, 1e-3, 1.0, 1000});
     for (const Given& given : all) {
       TaskScoreRecord record{given.step, given.task, "acc", 0.25, "data", "checkpoint", {{"acc", given.value, given.error, 100}}};
-      for (const int depth : {10, 50})
-        record.scores.push_back({"acc depth " + std::to_string(depth) + " %", given.value - depth / 1000.0, 0.1, 50});
+      for (const std::string& depth : depths)
+        record.scores.push_back({"acc depth " + depth, given.value - std::stod(depth) / 1000, 0.1, 50});
       writer.add(record);
     }
     writer.set_state(RunState::finished, 10);
@@ -78,11 +79,25 @@ class ScoreFiguresTest : public QObject {
     const std::vector<double> expected{0.89, 0.49, 0.29, 0.85, 0.45, 0.25};
     for (size_t i = 0; i < expected.size(); ++i) QVERIFY(std::abs(map.values[i] - expected[i]) < 1e-6);
     QCOMPARE(figure.x.title, std::string("length (tokens): 1000, 2000, 4000"));  // not evenly spaced
-    QVERIFY(near(map.row_extent[0], -10) && near(map.row_extent[1], 70));
+    QCOMPARE(figure.y.title, std::string("depth (%): 10, 50"));                  // cells of 40 % around 10 would begin below 0
+    QVERIFY(near(map.row_extent[0], 0.5) && near(map.row_extent[1], 2.5));
     const Figure turned =
         page_of(R"({"chart": "score-map", "task": "passkey", "against": "depth", "rows": "length"})", {&run}).panels.at(0);
     QVERIFY(std::abs(turned.map.value().values[1] - 0.85F) < 1e-6);
     QCOMPARE(turned.map.value().rows, 3);
+  }
+
+  void depths_of_a_map_are_where_their_groups_reach() {
+    const auto axis = [this](const std::vector<std::string>& depths) {
+      const Run run = scored("attention", 1, {{"passkey-1000", 0.5, 0.1}}, 16, depths);
+      const Figure figure =
+          page_of(R"({"chart": "score-map", "task": "passkey", "against": "length", "rows": "depth"})", {&run}).panels.at(0);
+      return std::tuple(figure.y.title, figure.map.value().row_extent[0], figure.map.value().row_extent[1]);
+    };
+    QVERIFY(axis({"0-10 %", "10-20 %", "20-30 %"}) == std::tuple(std::string("depth (%)"), 0.0, 30.0));
+    QVERIFY(axis({"0-10 %", "50-60 %"}) == std::tuple(std::string("depth (%): 0–10, 50–60"), 0.5, 2.5));
+    QVERIFY(axis({"0-10 %"}) == std::tuple(std::string("depth (%)"), 0.0, 10.0));
+    QVERIFY(axis({"10 %", "20 %", "30 %"}) == std::tuple(std::string("depth (%)"), 5.0, 35.0));
   }
 
   void a_map_of_pairs_and_width() {

@@ -328,6 +328,21 @@ class ChartsTest : public QObject {
     QVERIFY2(scene.plane().area.height() > 400, qPrintable(QString::number(scene.plane().area.height())));
   }
 
+  /// A long name is cut only where it would take the room of others.
+  void one_row_of_a_legend_has_whole_names() {
+    Figure figure{.id = "f", .title = "f", .x = {"step"}, .y = {"loss (nats)"}};
+    for (const char* name : {"validation", "OOD", "training (Avey, width 64, initialisation uniform)"})
+      figure.curves.push_back({name, {}, {}, {}});
+    FigureStyle style = FigureStyle::forExport();
+    style.legend = LegendKind::keys_only;
+    ChartScene scene(prepare_figure(std::move(figure), {}), style, 1);
+    scene.layout({500, 300}, {});
+    QCOMPARE(scene.legend().entries.size(), size_t{3});
+    QCOMPARE(scene.legend().entries[2].text, QStringLiteral("training (Avey, width 64, initialisation uniform)"));
+    scene.layout({260, 300}, {});
+    QVERIFY(scene.legend().entries[2].text.contains(QChar(0x2026)));
+  }
+
   void a_click_names_the_cell() {
     FigureView view;
     Figure figure;

@@ -330,6 +330,35 @@ class CompareTest : public QObject {
     QTRY_VERIFY2(page.cut().isEmpty(), qPrintable(page.cut()));
   }
 
+  /// On a large screen names stand whole beside all losses.
+  void names_are_whole_where_there_is_room() {
+    PageOnRuns page("compare", three_architectures(), {1500, 1100});
+    for (const char* name : {"OOD loss at equal pre-training loss", "Size, speed and losses at the end"}) {
+      const auto* table = page.child<QTableView>(name);
+      QTRY_VERIFY(table->model()->rowCount() == 3);
+      for (int row = 0; row < 3; ++row) {
+        const QString title = table->model()->index(row, 0).data().toString();
+        QTRY_VERIFY2(table->columnWidth(0) > table->fontMetrics().horizontalAdvance(title), qPrintable(title));
+      }
+    }
+  }
+
+  /// What makes the same runs incomparable is one paragraph.
+  void warnings_of_the_same_runs_are_one() {
+    auto options = three_architectures();
+    options.back().steps = 300;
+    PageOnRuns page("compare", options);
+    const auto* words = page.child<QLabel>("Whether the runs can be compared");
+    QTRY_VERIFY2(words->text().contains(QStringLiteral("another steps")), qPrintable(words->text()));
+    QHash<QString, int> of_runs;
+    for (const QString& line : words->text().split(QLatin1Char('\n')))
+      if (line.startsWith(QStringLiteral("⚠ "))) ++of_runs[line.left(line.indexOf(QStringLiteral(": ")))];
+    QVERIFY(!of_runs.isEmpty());
+    for (auto it = of_runs.cbegin(); it != of_runs.cend(); ++it) QVERIFY2(it.value() == 1, qPrintable(it.key()));
+    QVERIFY2(words->text().contains(QRegularExpression(QStringLiteral("another steps[^\n]*; have been trained on"))),
+             qPrintable(words->text()));
+  }
+
   /// Beside the list of runs in a window of 1 280 the page is this narrow: the tables scroll, the page does not.
   void a_narrow_page_does_not_scroll_sideways() {
     for (const int width : {880, 1000}) {

@@ -15,8 +15,10 @@
 #include "models/config/old_names.h"
 #include "models/corpus/vocabulary.h"
 #include "tests/analysis/fixture.h"
+#include "tests/ui/configure_page_fixture.h"
 #include "ui/configure/config_draft.h"
 #include "ui/configure/configure_page.h"
+#include "ui/configure/first_batch.h"
 #include "ui/configure/json_position.h"
 #include "ui/configure/json_text.h"
 #include "ui/configure/memory_bar.h"
@@ -374,6 +376,17 @@ class ConfigureTest : public QObject {
     auto* search = page.form()->findChild<QLineEdit*>();
     QTest::keyClicks(search, QStringLiteral("checkpoint every"));
     QVERIFY(page.form()->editor("/training/checkpoint_every")->isVisible() && !page.form()->editor("/training/steps")->isVisible());
+  }
+
+  /// What the form leaves of the page is the first batch's, until all settings are wanted; and views that are not seen ask for no width.
+  void the_first_batch_has_what_the_form_leaves() {
+    const QTemporaryDir folder;
+    ShownConfigure shown(folder.path(), nullptr, {1400, 1100});
+    const auto* batch = shown.page->findChild<FirstBatch*>();
+    QTRY_VERIFY2(batch->height() > 500, qPrintable(QString::number(batch->height())));
+    shown.page->form()->showAll(true);
+    QTRY_VERIFY2(batch->height() < 350, qPrintable(QString::number(batch->height())));
+    QVERIFY(shown.page->minimumSizeHint().width() < 600);
   }
 
   void the_fault_is_marked_in_the_text() {

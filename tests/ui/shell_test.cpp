@@ -74,14 +74,36 @@ class ShellTest : public QObject {
     auto* panel = window.findChild<RunsPanel*>();
     QTRY_VERIFY(panel->width() >= 300);
     const int before = panel->width();
-    window.resize(950, 800);
+    window.resize(880, 800);
     QTRY_VERIFY(panel->width() < before);
     window.resize(1300, 800);
     QTRY_COMPARE(panel->width(), before);
-    window.resize(950, 800);
+    window.resize(880, 800);
     QTRY_VERIFY(panel->width() < before);
     window.showPage(QStringLiteral("live"));  // which needs less room than Configure
     QTRY_COMPARE(panel->width(), before);
+  }
+
+  /// Where nobody dragged its edge, the list shows longer names in a wide window; what was dragged stays.
+  void the_list_of_runs_is_wider_in_a_wide_window() {
+    const QTemporaryDir folder;
+    write_fixture(folder.filePath(QStringLiteral("a")).toStdString(), {});
+    QSettings settings(folder.filePath(QStringLiteral("s.ini")), QSettings::IniFormat);
+    const auto width_in = [&](int wide) {
+      Session session(folder.path());
+      MainWindow window(session, &settings);
+      window.showPage(QStringLiteral("live"));
+      window.resize(wide, 800);
+      window.show();
+      QTest::qWait(50);
+      return window.findChild<RunsPanel*>()->width();
+    };
+    const int narrow = width_in(1200), wide = width_in(1920);
+    QVERIFY2(narrow >= 300 && narrow <= 320, qPrintable(QString::number(narrow)));
+    QVERIFY2(wide >= narrow + 80, qPrintable(QString::number(wide)));
+    QVERIFY(!settings.contains(QStringLiteral("panel")));
+    settings.setValue(QStringLiteral("panel"), 350);
+    QCOMPARE(width_in(1200), width_in(1920));
   }
 
   /// Ctrl+K finds pages, actions, runs and settings by their words, and does what is chosen.

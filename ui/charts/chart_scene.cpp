@@ -322,8 +322,8 @@ void ChartScene::paintColourBar(QPainter& painter) const {
     painter.drawText(QPointF(colour_bar_.right() + 4 * unit_, y + 0.36 * metrics.ascent()), ticks.labels[i]);
     widest = std::max(widest, metrics.horizontalAdvance(ticks.labels[i]));
   }
-  const QString title = metrics.elidedText(QString::fromStdString(scale_title(detail_ ? *detail_->figure.map : map)), Qt::ElideRight,
-                                           chart_->size().height());
+  const QString title = QString::fromStdString(scale_title(detail_ ? *detail_->figure.map : map));
+  if (!style_.whole_legend && metrics.horizontalAdvance(title) > chart_->size().height()) return;  // as with axes: no dots in its place
   painter.save();
   painter.setPen(colours_.text);
   const double half = metrics.horizontalAdvance(title) / 2;

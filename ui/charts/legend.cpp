@@ -31,17 +31,20 @@ Legend legend_of(const Figure& figure, const QFontMetricsF& metrics, const QSize
   const double sample = (kSample + kTextGap) * unit;
   const double widest = std::max(0.36 * width, std::min(width, 120 * unit));  // one long name must not take the columns of all
   std::vector<double> needed;
+  double one_row = 0;  // that holds every name whole
   const bool names_elsewhere = kind == LegendKind::keys_only || kind == LegendKind::direct;
   if (kind == LegendKind::none) return legend;
   for (const Curve& curve : figure.curves) {
     if (!curve.in_legend || curve.label.empty() || (names_elsewhere && !curve.x.empty())) continue;
-    const QString label = QString::fromStdString(curve.label);
-    const QString text =
-        kind == LegendKind::whole || kind == LegendKind::direct ? label : metrics.elidedText(label, Qt::ElideMiddle, widest - sample);
-    legend.entries.push_back({&curve, {}, text});
-    needed.push_back(sample + metrics.horizontalAdvance(text));
+    legend.entries.push_back({&curve, {}, QString::fromStdString(curve.label)});
+    one_row += (one_row > 0 ? kEntryGap * unit : 0) + sample + metrics.horizontalAdvance(legend.entries.back().text);
   }
   if (legend.entries.empty()) return legend;
+  const bool whole = kind == LegendKind::whole || kind == LegendKind::direct || one_row <= width;
+  for (Legend::Entry& entry : legend.entries) {
+    if (!whole) entry.text = metrics.elidedText(entry.text, Qt::ElideMiddle, widest - sample);
+    needed.push_back(sample + metrics.horizontalAdvance(entry.text));
+  }
   const std::vector<double> widths = column_widths(needed, width, kEntryGap * unit);
   const size_t rows = std::max<size_t>(1, static_cast<size_t>(std::max(0.0, (room.height() - top) / row)));
   if (const size_t most = rows * widths.size(); legend.entries.size() > most) {

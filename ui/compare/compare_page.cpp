@@ -35,6 +35,21 @@ namespace {
 const RegisterPage entry{{"compare", QObject::tr("Compare"), "compare", 50,
                           [](Session& session, QWidget* parent) -> QWidget* { return new ComparePage(session, parent); }}};
 
+/// What is said of the same runs is one line.
+QStringList warnings_by_runs(const std::vector<std::string>& warnings) {
+  QStringList lines, runs;
+  for (const std::string& warning : warnings) {
+    const QString line = QString::fromStdString(warning);
+    const QString whose = line.left(line.indexOf(QStringLiteral(": ")));
+    const qsizetype same = runs.indexOf(whose);
+    if (same >= 0)
+      lines[same] += QStringLiteral("; ") + line.mid(whose.size() + 2);
+    else
+      lines << QStringLiteral("⚠ ") + line, runs << whose;
+  }
+  return lines;
+}
+
 QString verdict(const Comparison& comparison) {
   if (comparison.warnings.empty() && comparison.rows.size() < 2) return ComparePage::tr("Switch two or more runs visible to compare them.");
   QStringList lines, out;
@@ -44,7 +59,7 @@ QString verdict(const Comparison& comparison) {
   for (const std::string& run : comparison.left_out) out << QString::fromStdString(run);
   if (!out.isEmpty()) lines << ComparePage::tr("Left out: ") + out.mid(0, kNamed).join(QStringLiteral("; "));
   if (out.size() > kNamed) lines.last() += ComparePage::tr("; and %1 more").arg(out.size() - kNamed);
-  for (const std::string& warning : comparison.warnings) lines << QStringLiteral("⚠ ") + QString::fromStdString(warning);
+  lines << warnings_by_runs(comparison.warnings);
   if (!comparison.equal_reason.empty()) lines << QString::fromStdString(comparison.equal_reason);
   if (!comparison.equality.empty()) lines << QString::fromStdString(comparison.equality);
   for (const std::string& line : comparison.tuning) lines << QString::fromStdString(line);
@@ -117,8 +132,7 @@ class FittedTable : public QTableView {
   /// The same for the columns as they are.
   void limit(int widest) {
     for (const Optional& each : optional_) setColumnHidden(each.column, true);
-    setMinimumWidth(
-        std::min(numbers() + std::min(name_, kShortest) + verticalScrollBar()->sizeHint().width() + 2 * frameWidth() + 2, widest));
+    setMinimumWidth(std::min(numbers() + name_ + verticalScrollBar()->sizeHint().width() + 2 * frameWidth() + 2, widest));
     share();
   }
 
@@ -219,10 +233,10 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
   });
 }
 
-/// What the chart beside the tables leaves of the page.
+/// What the chart beside the tables leaves of the page: it keeps the greater part where the page is not wide.
 int ComparePage::widestTable() const {
   constexpr int kWidest = 640, kLeast = 300, kMargins = 48;
-  return std::clamp(width() - charts_->leastWidth() - kMargins, kLeast, kWidest);
+  return std::clamp(width() - charts_->leastWidth() - kMargins, kLeast, std::max(kWidest, width() / 2));
 }
 
 void ComparePage::resizeEvent(QResizeEvent* event) {
@@ -298,6 +312,7 @@ QTableView* ComparePage::makeTable(ComparisonTable& table, const QString& name) 
   view->setItemDelegateForColumn(0, new SwatchDelegate(view));
   view->setTextElideMode(Qt::ElideMiddle);
   view->horizontalHeader()->setMaximumSectionSize(320);
+  view->horizontalHeader()->setMinimumSectionSize(5 * view->fontMetrics().height() / 2);
   view->setSelectionBehavior(QAbstractItemView::SelectRows);
   view->setTabKeyNavigation(false);
   view->setWordWrap(false);

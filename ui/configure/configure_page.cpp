@@ -17,6 +17,7 @@
 #include "ui/charts/figure_view.h"
 #include "ui/configure/first_batch.h"
 #include "ui/configure/fork_bar.h"
+#include "ui/configure/form_above_batch.h"
 #include "ui/configure/json_view.h"
 #include "ui/configure/layers_view.h"
 #include "ui/configure/plain_scroll.h"
@@ -79,19 +80,14 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
       start_(new QPushButton(tr("Start run"), this)),
       outcome_(new ProblemLabel(this)) {
   for (QWidget* editor : QWidgetList{form_, layers_, sweep_, json_}) editors_->addWidget(editor);
-  auto* halves = new QSplitter(Qt::Vertical, this);
-  halves->addWidget(editors_);
-  halves->addWidget(batch_);
-  halves->setStretchFactor(0, 4);
-  halves->setStretchFactor(1, 1);
-  halves->setChildrenCollapsible(false);
-  halves->setSizes({600, 170});
+  halves_ = new FormAboveBatch(editors_, batch_, this);
+  form_->installEventFilter(this);  // its height follows from its width
   auto* left = new QWidget(this);
   auto* column = new QVBoxLayout(left);
   column->setContentsMargins(0, 0, 0, 0);
   column->addWidget(fork_);
   column->addWidget(makeHeader());
-  column->addWidget(halves, 1);
+  column->addWidget(halves_, 1);
 
   auto* sides = new QSplitter(Qt::Horizontal, this);
   card_ = new Card(tr("New run"), {}, left, sides);
@@ -100,6 +96,7 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
   sides->addWidget(new Card(tr("Plan"), tr("nothing is allocated yet"), makePlanSide(), sides));
   sides->setStretchFactor(0, 5);
   sides->setStretchFactor(1, 2);
+  sides->setSizes({620, 320});
   sides->setChildrenCollapsible(false);
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(8, 8, 8, 8);
@@ -153,7 +150,10 @@ void ConfigurePage::connectEditors() {
     corpora_ = corpora;
     proposeDomains();
   });
-  connect(form_, &SettingsForm::allShown, this, [this](bool all) { session_.place().set("configure/all", all); });
+  connect(form_, &SettingsForm::allShown, this, [this](bool all) {
+    session_.place().set("configure/all", all);
+    shareHeight();
+  });
   connect(form_, &SettingsForm::rebuilt, this, &ConfigurePage::orderTabs);
   connect(sweep_, &SweepView::stopsChanged, this, &ConfigurePage::orderTabs);
 }
@@ -303,7 +303,21 @@ void ConfigurePage::showView(const QString& view) {
   views_[shown]->setChecked(true);
   editors_->setCurrentIndex(shown);
   batch_->setVisible(editors_->currentWidget() == form_ || editors_->currentWidget() == json_);  // the others need the room
+  for (int at = 0; at < editors_->count(); ++at) {                                               // what is not seen asks for no room
+    const QSizePolicy::Policy policy = at == shown ? QSizePolicy::Preferred : QSizePolicy::Ignored;
+    editors_->widget(at)->setSizePolicy(policy, policy);
+  }
+  shareHeight();
   session_.place().set("configure/view", views_[shown]->objectName());
+}
+
+/// Between the editor and the first batch.
+void ConfigurePage::shareHeight() { halves_->setWanted(editors_->currentWidget() == form_ ? form_->wholeHeight() : 0); }
+
+bool ConfigurePage::eventFilter(QObject* watched, QEvent* event) {
+  if (watched == form_ && (event->type() == QEvent::Resize || event->type() == QEvent::LayoutRequest))
+    QMetaObject::invokeMethod(this, &ConfigurePage::shareHeight, Qt::QueuedConnection);
+  return QWidget::eventFilter(watched, event);
 }
 
 /// The configuration that was being written.

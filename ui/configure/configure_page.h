@@ -14,6 +14,7 @@ namespace saccade::ui {
 class Card;
 class FirstBatch;
 class ForkBar;
+class FormAboveBatch;
 class JsonView;
 class LayersView;
 class PlanView;
@@ -36,6 +37,9 @@ class ConfigurePage : public QWidget {
   LayersView* layers() const { return layers_; }
   SweepView* sweep() const { return sweep_; }
 
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
  private:
   void connectEditors();
   void connectSession();
@@ -46,6 +50,7 @@ class ConfigurePage : public QWidget {
   void savePreset();
   void writePreset(const QString& path);
   void showView(const QString& view);
+  void shareHeight();
   void follow();
   void restore();
   void proposeDomains();
@@ -65,6 +70,7 @@ class ConfigurePage : public QWidget {
   Card* card_ = nullptr;
   QList<QToolButton*> views_;  ///< their object names say which
   QStackedWidget* editors_;
+  FormAboveBatch* halves_ = nullptr;
   SettingsForm* form_;
   LayersView* layers_;
   SweepView* sweep_;

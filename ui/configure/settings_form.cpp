@@ -191,6 +191,11 @@ void SettingsForm::showAll(bool all) {
   Q_EMIT allShown(all);
 }
 
+int SettingsForm::wholeHeight() const {
+  content_->layout()->activate();
+  return content_->sizeHint().height() + scroll_->y();
+}
+
 /// The eight, and all others where they are wanted.
 void SettingsForm::arrange() {
   const bool searching = !search_->text().trimmed().isEmpty();

@@ -32,6 +32,8 @@ class SettingsForm : public QWidget {
   bool reveal(const std::string& pointer);
   /// The eight settings that a first run needs are always there; the rest when wanted, or searched for.
   void showAll(bool all);
+  /// Pixels that show everything without scrolling, at the present width.
+  int wholeHeight() const;
 
  Q_SIGNALS:
   void rebuilt();  ///< the editors are others

@@ -77,7 +77,7 @@ LivePage::LivePage(Session& session, QWidget* parent)
   for (Panel* panel : {&accuracy_, &heads_, &layers_, &gap_, &captured_}) right->addWidget(panel->card, 1);
   accuracy_.card->hide();  // few runs have it, and a card that leaves moves all others
   auto* column = new QVBoxLayout(this);
-  auto* both = new TwoColumns({main, 5, 12}, {side_, 2, 9}, 700, 4.2, this);
+  auto* both = new TwoColumns({main, 5, 12}, {side_, 2, 10}, 700, 3.75, this);
   column->addWidget(both, 1);
   auto* bad_ends = new QHBoxLayout;  // not within: a wrapped line would make the parts ask for all the height they like
   bad_ends->addWidget(trouble_, 1);
@@ -85,7 +85,7 @@ LivePage::LivePage(Session& session, QWidget* parent)
   column->addLayout(bad_ends);
   connect(both, &TwoColumns::narrowChanged, this, [left, bottom](bool narrow) {
     bottom->setDirection(narrow ? QBoxLayout::TopToBottom : QBoxLayout::LeftToRight);
-    left->setStretchFactor(bottom, narrow ? 7 : 2);
+    left->setStretchFactor(bottom, narrow ? 8 : 2);
   });
 
   connect(session_.runs(), &RunList::selectionChanged, this, [this] { chosen_anew_ = true; });

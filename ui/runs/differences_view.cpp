@@ -23,6 +23,7 @@ void DifferencesView::setDifferences(const std::vector<Difference>& differences,
   const int runs = differences.empty() ? 0 : static_cast<int>(differences.front().values.size());
   setColumnCount(runs + 1);
   setRowCount(static_cast<int>(differences.size()));
+  horizontalHeader()->setStretchLastSection(runs == 1);  // one long value makes no room to scroll through
   horizontalHeader()->setVisible(!heads.isEmpty());
   setHorizontalHeaderLabels(QStringList{tr("Setting")} + heads);
   for (int row = 0; row < rowCount(); ++row) {

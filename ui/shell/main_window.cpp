@@ -32,8 +32,8 @@
 
 namespace saccade::ui {
 namespace {
-constexpr int kPanelWidth = 310;   // until another is chosen
-constexpr int layout_version = 1;  // of docks and bars; raise it when their names change
+constexpr int kPanelWidth = 310, kWidePanel = 420;  // until another is chosen, in narrow and in wide windows
+constexpr int layout_version = 1;                   // of docks and bars; raise it when their names change
 }  // namespace
 
 MainWindow::MainWindow(Session& session, QSettings* settings, QWidget* parent)
@@ -65,8 +65,7 @@ MainWindow::MainWindow(Session& session, QSettings* settings, QWidget* parent)
   dock_->setFeatures(QDockWidget::DockWidgetClosable);
   dock_->setTitleBarWidget(new QWidget(dock_));  // the panel speaks for itself; View shows and hides it
   addDockWidget(Qt::LeftDockWidgetArea, dock_);
-  panel_width_ = settings ? settings->value(QStringLiteral("panel"), kPanelWidth).toInt() : kPanelWidth;
-  resizeDocks({dock_}, {panel_width_}, Qt::Horizontal);
+  panel_width_ = settings ? settings->value(QStringLiteral("panel")).toInt() : 0;
 
   auto* centre = new QWidget(this);
   auto* column = new QVBoxLayout(centre);
@@ -136,9 +135,14 @@ void MainWindow::showCurrent() {
   QTimer::singleShot(0, this, &MainWindow::widenPanel);  // once the page has its place
 }
 
-/// As wide as it was made, where a narrow window or a wide page had taken some of that.
+/// As it was chosen; else wide windows show longer names.
+int MainWindow::panelWidth() const { return panel_width_ > 0 ? panel_width_ : std::clamp(width() * 21 / 100, kPanelWidth, kWidePanel); }
+
+/// As wide as it is to be, where a narrow window or a wide page had taken some of that, or the window was a wider one.
 void MainWindow::widenPanel() {
-  if (dock_->isVisible() && dock_->width() < panel_width_) resizeDocks({dock_}, {panel_width_}, Qt::Horizontal);
+  const int wanted = panelWidth();
+  if (dock_->isVisible() && (dock_->width() < wanted || (panel_width_ == 0 && dock_->width() > wanted)))
+    resizeDocks({dock_}, {wanted}, Qt::Horizontal);
 }
 
 void MainWindow::openFolder(const QString& folder) {
@@ -191,7 +195,7 @@ void MainWindow::save() {
   if (!settings_) return;
   settings_->setValue(QStringLiteral("geometry"), saveGeometry());
   settings_->setValue(QStringLiteral("state"), saveState(layout_version));
-  settings_->setValue(QStringLiteral("panel"), panel_width_);
+  if (panel_width_ > 0) settings_->setValue(QStringLiteral("panel"), panel_width_);
   if (!page_.isEmpty()) settings_->setValue(QStringLiteral("page"), page_);  // a theme comes first
   settings_->setValue(QStringLiteral("theme"), themeName(theme_));
 }

@@ -52,6 +52,7 @@ class MainWindow : public QMainWindow {
   void showAbout();
   void showCurrent();
   void widenPanel();
+  int panelWidth() const;
   void updateTitle();
   void restore();
   void save();
@@ -62,7 +63,7 @@ class MainWindow : public QMainWindow {
   Rail* rail_;
   RunsPanel* panel_;
   QDockWidget* dock_;
-  int panel_width_ = 0;  ///< of the dock, as chosen
+  int panel_width_ = 0;  ///< of the dock, as chosen; 0: by the window's
   MessageBar* messages_;
   QStackedWidget* stack_;
   EmptyState* empty_ = nullptr;

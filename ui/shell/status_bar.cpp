@@ -86,7 +86,9 @@ void StatusBar::updateRuns() {
     if (run.data(RunList::ProblemRole).toString().isEmpty() && isActive(static_cast<RunState>(run.data(RunList::StateRole).toInt())))
       ++active;
   }
-  running_->setText(active == 0 ? tr("no run at work") : active == 1 ? tr("1 run at work") : tr("%1 runs at work").arg(active));
+  running_->setText(QStringLiteral("· ") + (active == 0   ? tr("no run at work")
+                                            : active == 1 ? tr("1 run at work")
+                                                          : tr("%1 runs at work").arg(active)));
   const QString folder = tr("runs in %1").arg(shortened(runs.folder()));
   folder_->setText(folder);
   folder_->setAccessibleName(folder);
