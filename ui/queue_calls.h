@@ -1,35 +1,39 @@
 #pragma once
 #include <QObject>
 #include <QString>
-#include <QThreadPool>
+#include <QStringList>
 #include <functional>
 
 namespace saccade::ui {
 
 class Session;
 
-/// What is done to the queues of this machine from several pages; files are written beside the event loop, and what fails is told.
+/// A queue: of a device of this machine, or of a host that is set up.
+struct QueueOf {
+  QString device;
+  QString host = {};  ///< empty: this machine
+};
+
+/// What is done to queues from several pages, by the command line program; what fails is told. A host is asked over the connection that the
+/// window keeps.
 class QueueCalls : public QObject {
   Q_OBJECT
  public:
   explicit QueueCalls(Session& session, QObject* parent);
-  ~QueueCalls() override;
 
   /// An entry, by its number; the message that tells it offers to put it back.
-  void takeOut(const QString& device, qint64 entry, const QString& name);
-  void move(const QString& device, qint64 entry, int place);  ///< from 1
-  void goOn(const QString& device);                           ///< a process works it off from now on
+  void takeOut(const QueueOf& queue, qint64 entry, const QString& name);
+  void move(const QueueOf& queue, qint64 entry, int place);  ///< from 1
+  void pause(const QueueOf& queue, bool now);                ///< `now`: runs at work stop, too
+  void goOn(const QueueOf& queue);                           ///< a process works it off from now on
 
  Q_SIGNALS:
   void done();  ///< queues are not as they were, or it failed
 
  private:
-  /// `change` in a thread, `then` here where it threw nothing.
-  void work(std::function<void()> change, std::function<void()> then);
-  void call(const QStringList& arguments);
+  void call(const QueueOf& queue, const QStringList& arguments, const std::function<void()>& then = {});
 
   Session& session_;
-  QThreadPool pool_;
 };
 
 }  // namespace saccade::ui

@@ -2,15 +2,17 @@
 
 #include <QEvent>
 #include <QSignalBlocker>
+#include <algorithm>
 
 #include "analysis/launchers/cluster_profile.h"
 #include "analysis/remote/mirror.h"
 
 namespace saccade::ui {
 
-WhereChoice::WhereChoice(QWidget* parent) : QComboBox(parent) {
-  setAccessibleName(tr("Where its runs go"));
-  setToolTip(tr("This machine, a host of the page Hosts, or a cluster that is set up with: saccade cluster add"));
+WhereChoice::WhereChoice(QWidget* parent, What what) : QComboBox(parent), what_(what), stands_on_(parent) {
+  setAccessibleName(what == What::runs ? tr("Where its runs go") : tr("Whose queue it is"));
+  setToolTip(what == What::runs ? tr("This machine, a host of the page Hosts, or a cluster that is set up with: saccade cluster add")
+                                : tr("The queue of this machine, or of a host of the page Hosts"));
   refresh();
   parent->installEventFilter(this);
 }
@@ -21,6 +23,8 @@ bool WhereChoice::isHost() const { return currentData(Qt::UserRole + 1).toBool()
 QString WhereChoice::folder(const QString& here) const {
   return isHost() ? QString::fromStdString(mirror_folder(place().toStdString()).string()) : here;
 }
+
+void WhereChoice::choose(const QString& place) { setCurrentIndex(place.isEmpty() ? 0 : std::max(0, findData(place))); }
 
 void WhereChoice::refresh() {
   const QString before = place();
@@ -35,16 +39,15 @@ void WhereChoice::refresh() {
       }
     };
     add(host_names(), true);
-    add(cluster_names(), false);
-    const int at = before.isEmpty() ? 0 : findData(before);
-    setCurrentIndex(at >= 0 ? at : 0);
+    if (what_ == What::runs) add(cluster_names(), false);
+    choose(before);
   }
   setVisible(count() > 1);
   if (place() != before) Q_EMIT currentIndexChanged(currentIndex());
 }
 
 bool WhereChoice::eventFilter(QObject* watched, QEvent* event) {
-  if (event->type() == QEvent::Show && watched == parent()) refresh();
+  if (event->type() == QEvent::Show && watched == stands_on_) refresh();
   return QComboBox::eventFilter(watched, event);
 }
 

@@ -196,9 +196,10 @@ Frame AgentCommands::go_on_with_study(const ServedFolder& folder, const Json& re
 Frame AgentCommands::queue(const ServedFolder&, const Json& request) const {
   const std::string verb = plain_word(request, "verb", "list");
   std::vector<std::string> words{"queue", verb};
-  if (verb != "list" && verb != "pause" && verb != "go-on" && verb != "move" && verb != "remove")
-    throw UsageError("/verb is none of list, pause, go-on, move, remove");
-  if (verb == "move" || verb == "remove") words.push_back(plain_word(request, "entry"));
+  static const std::vector<std::string> kVerbs{"list", "pause", "go-on", "move", "remove", "put-back"};
+  if (std::find(kVerbs.begin(), kVerbs.end(), verb) == kVerbs.end())
+    throw UsageError("/verb is none of list, pause, go-on, move, remove, put-back");
+  if (verb == "move" || verb == "remove" || verb == "put-back") words.push_back(plain_word(request, "entry"));
   if (verb == "move") words.push_back(std::to_string(request.at("place").get<int64_t>()));
   if (verb == "pause" && request.value("now", false)) words.push_back("--now");
   if (const std::string device = plain_word(request, "device"); !device.empty()) append(words, {"--device", device});

@@ -31,20 +31,29 @@ constexpr const char* kQueueFile = "queue.json";
 
 fs::path queues_folder() { return data_folder() / "queue" / host_name(); }
 
+Json to_json(const QueueEntry& e) {
+  return {{"id", e.id}, {"kind", e.kind}, {"directory", e.directory.string()}, {"config", e.config}, {"added", e.added}};
+}
+
+QueueEntry entry_from(const Json& e) {
+  return {e.at("id"), e.at("kind"), fs::path(e.at("directory").get<std::string>()), e.at("config"), e.at("added")};
+}
+
 Json to_json(const QueueState& state) {
-  Json entries = Json::array();
-  for (const QueueEntry& e : state.entries)
-    entries.push_back({{"id", e.id}, {"kind", e.kind}, {"directory", e.directory.string()}, {"config", e.config}, {"added", e.added}});
-  return {{"format_version", 1}, {"paused", state.paused},   {"stop_runs", state.stop_runs},
-          {"jobs", state.jobs},  {"next_id", state.next_id}, {"entries", entries}};
+  Json entries = Json::array(), taken = Json::array();
+  for (const QueueEntry& e : state.entries) entries.push_back(to_json(e));
+  for (const TakenEntry& t : state.taken) taken.push_back({{"entry", to_json(t.entry)}, {"place", t.place}});
+  return {{"format_version", 1}, {"paused", state.paused}, {"stop_runs", state.stop_runs}, {"jobs", state.jobs}, {"next_id", state.next_id},
+          {"entries", entries},  {"taken", taken}};
 }
 
 QueueState state_from(const Json& object, const fs::path& file) try {
   QueueState state;
   state.paused = object.at("paused"), state.stop_runs = object.at("stop_runs"), state.jobs = object.at("jobs"),
   state.next_id = object.at("next_id");
-  for (const Json& e : object.at("entries"))
-    state.entries.push_back({e.at("id"), e.at("kind"), fs::path(e.at("directory").get<std::string>()), e.at("config"), e.at("added")});
+  for (const Json& e : object.at("entries")) state.entries.push_back(entry_from(e));
+  if (object.contains("taken"))
+    for (const Json& t : object.at("taken")) state.taken.push_back({entry_from(t.at("entry")), t.at("place")});
   return state;
 } catch (const Json::exception&) {
   throw DataError(file.string() + " is damaged; remove it to begin an empty queue");
@@ -149,18 +158,22 @@ size_t find_entry(const QueueState& state, const std::string& name) {
   throw UsageError("the queue has no entry \"" + name + "\"; " + (known.empty() ? "it is empty" : "it has " + known));
 }
 
-TakenEntry take_out(const DeviceQueue& queue, const std::string& name) {
-  TakenEntry taken;
+void take_out(const DeviceQueue& queue, const std::string& name) {
   queue.edit([&](QueueState& state) {
-    taken.place = find_entry(state, name);
-    taken.entry = state.entries[taken.place];
-    state.entries.erase(state.entries.begin() + static_cast<std::ptrdiff_t>(taken.place));
+    const size_t place = find_entry(state, name);
+    state.taken.push_back({state.entries[place], place});
+    if (state.taken.size() > kMostTaken) state.taken.erase(state.taken.begin());
+    state.entries.erase(state.entries.begin() + static_cast<std::ptrdiff_t>(place));
   });
-  return taken;
 }
 
-void put_back(const DeviceQueue& queue, const TakenEntry& taken) {
+void put_back(const DeviceQueue& queue, int64_t id) {
   queue.edit([&](QueueState& state) {
+    if (std::any_of(state.entries.begin(), state.entries.end(), [&](const QueueEntry& e) { return e.id == id; })) return;
+    const auto found = std::find_if(state.taken.begin(), state.taken.end(), [&](const TakenEntry& t) { return t.entry.id == id; });
+    if (found == state.taken.end()) throw UsageError("nothing with the number " + std::to_string(id) + " was taken out of the queue");
+    const TakenEntry taken = *found;
+    state.taken.erase(found);
     for (const QueueEntry& entry : state.entries)
       if (entry.directory == taken.entry.directory) return;
     const size_t place = std::min(taken.place, state.entries.size());

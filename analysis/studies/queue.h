@@ -19,13 +19,21 @@ struct QueueEntry {
 /// As many runs at a time as pay: on a GPU by what they make together (DeviceSharing), on the CPU by its cores.
 inline constexpr int64_t kJobsAsPays = 0;
 
+/// An entry that was taken out, and where it stood: to be put back.
+struct TakenEntry {
+  QueueEntry entry;
+  size_t place = 0;
+};
+
 struct QueueState {
   bool paused = false;
   bool stop_runs = false;  ///< while paused: those at work stop at a checkpoint
   int64_t jobs = 1;        ///< runs at a time, as far as the memory of the device reaches; kJobsAsPays
   int64_t next_id = 1;
   std::vector<QueueEntry> entries;  ///< in their order
+  std::vector<TakenEntry> taken;    ///< the last that were taken out, at most kMostTaken
 };
+inline constexpr size_t kMostTaken = 20;
 
 /// The queue of one device of this machine: a folder with queue.json, changed under a lock, and the lock of the one process that works it
 /// off. Locks end with their processes, and queue.json is replaced in one instant, so that kill -9 leaves nothing to mend.
@@ -66,14 +74,10 @@ int64_t enqueue_run(const DeviceQueue& queue, const std::filesystem::path& run, 
 /// The entry's place in the list, or an UsageError that names those there are. `name`: an id or the path or name of a folder.
 size_t find_entry(const QueueState& state, const std::string& name);
 
-/// An entry that was taken out, and where it stood: to be put back.
-struct TakenEntry {
-  QueueEntry entry;
-  size_t place = 0;
-};
-TakenEntry take_out(const DeviceQueue& queue, const std::string& name);  ///< as find_entry()
-/// Where it stood, with the number it had; not where its folder has come into the queue again meanwhile.
-void put_back(const DeviceQueue& queue, const TakenEntry& taken);
+void take_out(const DeviceQueue& queue, const std::string& name);  ///< as find_entry()
+/// What was taken out under this number, where it stood; not where its folder has come into the queue again meanwhile. Throws UsageError
+/// where there is no such entry.
+void put_back(const DeviceQueue& queue, int64_t id);
 
 /// The device that a config's run goes to, by its name.
 std::string queue_device(const RunConfig& config);

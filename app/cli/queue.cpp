@@ -1,7 +1,8 @@
-// saccade queue list | add | seeds | pause | go-on | move | remove | jobs: what waits for a device of this machine.
+// saccade queue list | add | seeds | pause | go-on | move | remove | put-back | jobs: what waits for a device of this machine.
 #include "analysis/studies/queue.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -28,7 +29,7 @@ namespace {
 struct Options {
   std::string device, entry, out, jobs, on;
   std::vector<std::string> overrides;
-  int64_t place = 1, count = 1;
+  int64_t place = 1, count = 1, id = 0;
   bool now = false;
 };
 
@@ -95,7 +96,8 @@ void set_jobs(const DeviceQueue& queue, const Options& options) {
 /// The same command for the queue of a host. Throws UsageError where --on names none.
 int there(const std::string& verb, const Options& options) {
   if (where_named(options.on) != Where::host) throw UsageError("--on " + options.on + " is no host; only those have queues");
-  Json request{{"ask", "queue"}, {"verb", verb}, {"device", options.device}, {"entry", options.entry}, {"place", options.place}};
+  const std::string entry = options.id > 0 ? std::to_string(options.id) : options.entry;
+  Json request{{"ask", "queue"}, {"verb", verb}, {"device", options.device}, {"entry", entry}, {"place", options.place}};
   request.update({{"now", options.now}, {"jobs", options.jobs}});
   return print_host_answer(options.on, std::move(request));
 }
@@ -230,6 +232,14 @@ int remove(const Options& options) {
   return show(queue);
 }
 
+int put_back(const Options& options) {
+  if (!options.on.empty()) return there("put-back", options);
+  const DeviceQueue queue = chosen_queue(options.device);
+  saccade::put_back(queue, options.id);
+  queue.ensure_worker(this_program());
+  return show(queue);
+}
+
 /// What `ensure_worker` starts: not for people.
 int work(const Options& options) {
   catch_stop_signals();
@@ -281,6 +291,11 @@ const RegisterCommand command{
          sub.add_option("PLACE", o->place, "1: first")->required()->check(CLI::Range(1, 1'000'000));
        })->footer("Example: saccade queue move 7 1");
        declare("remove", "Take an entry out of the queue; its runs stay, and those at work go on.", remove, add_entry);
+       declare("put-back", "Undo of remove: the entry stands again where it stood.", put_back, [](CLI::App& sub, const Shared& o) {
+         sub.add_option("ID", o->id, "The number that it had")
+             ->required()
+             ->check(CLI::Range(int64_t{1}, std::numeric_limits<int64_t>::max()));
+       });
        declare("work", "", work, [](CLI::App&, const Shared&) {})->group("");  // started by the others
        return [chosen] { return (*chosen)(); };
      }}};

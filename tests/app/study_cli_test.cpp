@@ -470,8 +470,18 @@ class StudyCliTest : public QObject {
     QCOMPARE(order(), QString("c a b"));
     QVERIFY(program_.run({"queue", "remove", "a"}).code == 0);
     QCOMPARE(order(), QString("c b"));
-    const auto unknown = program_.run({"queue", "remove", "a"});
+    auto unknown = program_.run({"queue", "remove", "a"});
     QVERIFY(is_one_error(unknown) && unknown.code == 2);
+    const Json before = program_.run({"--json", "queue", "list"}).json()[0];
+    const int b = before["entries"][1]["id"].get<int>();
+    QVERIFY(program_.run({"queue", "remove", "c"}).code == 0 && program_.run({"queue", "remove", "b"}).code == 0);
+    QCOMPARE(order(), QString());
+    QVERIFY(program_.run({"queue", "put-back", QString::number(b)}).code == 0);
+    QVERIFY(program_.run({"queue", "put-back", QString::number(before["entries"][0]["id"].get<int>())}).code == 0);
+    QVERIFY(program_.run({"queue", "put-back", QString::number(b)}).code == 0);  // it is there already
+    QCOMPARE(program_.run({"--json", "queue", "list"}).json()[0]["entries"], before["entries"]);
+    unknown = program_.run({"queue", "put-back", "4711"});
+    QVERIFY2(is_one_error(unknown) && unknown.code == 2 && unknown.err.contains("nothing with the number 4711"), qPrintable(unknown.err));
     QVERIFY(program_.run({"queue", "add", program_.path("config.json"), "--out", program_.path("b")}).code == 2);  // waits already
     QVERIFY(!fs::exists(folder("c")));
     QVERIFY(program_.run({"queue", "go-on"}).code == 0);

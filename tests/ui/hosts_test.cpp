@@ -8,6 +8,7 @@
 
 #include "analysis/remote/mirror.h"
 #include "tests/app/program.h"
+#include "tests/ui/host_fixture.h"
 #include "ui/hosts/hosts_now.h"
 #include "ui/hosts/hosts_page.h"
 #include "ui/mirror_keeper.h"
@@ -25,8 +26,7 @@ class HostsTest : public QObject {
   Q_OBJECT
 
   Program program_;
-
-  QString there(const QString& name) const { return program_.path(QStringLiteral("there/") + name); }
+  std::optional<StandInHost> host_;
 
   template <class T>
   static T* child(QWidget& page, const QString& name) {
@@ -49,16 +49,7 @@ class HostsTest : public QObject {
  private Q_SLOTS:
   void initTestCase() {
     program_.share_folders();
-    qputenv("SACCADE_CONFIG", program_.path("config").toUtf8());
-    qputenv("XDG_RUNTIME_DIR", program_.path("runtime").toUtf8());
-    QDir().mkpath(there("runs"));
-    program_.write("ssh",
-                   "#!/bin/sh\n# ssh -T ALIAS COMMAND\n[ \"$2\" = alias ] || { echo \"no such machine: $2\" >&2; exit 255; }\n"
-                   "export SACCADE_RUNS='" +
-                       there("runs").toUtf8() + "' HOME='" + there("").toUtf8() + "' PATH='" +
-                       QFileInfo(qEnvironmentVariable("SACCADE_BINARY")).path().toUtf8() + ":/usr/bin:/bin'\nexec sh -c \"$3\"\n");
-    QFile::setPermissions(program_.path("ssh"), QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
-    qputenv("SACCADE_SSH", program_.path("ssh").toUtf8());
+    host_.emplace(program_);
   }
 
   void cleanup() {

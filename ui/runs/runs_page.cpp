@@ -208,15 +208,15 @@ void RunsPage::addQueueActions(QMenu& menu, const QueuedRun& run) {
   const QString name = QString::fromStdString(run.info.name), device = run.device;
   const auto move = [&](const QString& text, int by) {
     QAction* action =
-        menu.addAction(text, this, [this, device, entry = run.entry, place = run.place + by] { queue_->move(device, entry, place); });
+        menu.addAction(text, this, [this, device, entry = run.entry, place = run.place + by] { queue_->move({device}, entry, place); });
     action->setEnabled(run.place + by >= 1 && run.place + by <= run.count);
   };
-  menu.addAction(tr("&Go on with the queue"), this, [this, device] { queue_->goOn(device); });
+  menu.addAction(tr("&Go on with the queue"), this, [this, device] { queue_->goOn({device}); });
   move(tr("&Earlier in the queue"), -1);
   move(tr("&Later in the queue"), 1);
   const bool whole = !run.study.isEmpty();
   menu.addAction(whole ? tr("&Take the study %1 out of the queue").arg(run.study) : tr("&Take out of the queue"), this,
-                 [this, device, entry = run.entry, told = whole ? run.study : name] { queue_->takeOut(device, entry, told); });
+                 [this, device, entry = run.entry, told = whole ? run.study : name] { queue_->takeOut({device}, entry, told); });
 }
 
 void RunsPage::selectCurrent() {

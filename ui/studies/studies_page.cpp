@@ -25,12 +25,13 @@
 #include "ui/page.h"
 #include "ui/page_action.h"
 #include "ui/program_call.h"
-#include "ui/queue_calls.h"
 #include "ui/run_list.h"
 #include "ui/run_summary.h"
 #include "ui/session.h"
 #include "ui/studies/lines_table.h"
 #include "ui/studies/new_study.h"
+#include "ui/studies/queue_view.h"
+#include "ui/studies/study_words.h"
 #include "ui/theme.h"
 
 namespace saccade::ui {
@@ -42,10 +43,6 @@ const RegisterPage entry_{{QStringLiteral("studies"), StudiesPage::tr("Studies")
 using Cell = LinesModel::Cell;
 
 constexpr int kJobsEvery = 45000;  ///< ms between two calls of squeue
-
-QString left_of(double seconds) {
-  return std::isnan(seconds) ? QStringLiteral("–") : StudiesPage::tr("%1 left").arg(formatDuration(seconds));
-}
 
 Cell loss_cell(double loss) {
   return {std::isnan(loss) ? QStringLiteral("–") : formatLoss(loss, 4), std::isnan(loss) ? QVariant(1e300) : QVariant(loss)};
@@ -76,17 +73,6 @@ LinesModel::Line line_of(const StudyLine& study) {
            {hours, study.seconds}}};
 }
 
-LinesModel::Line line_of(const QueueLine& entry, int place) {
-  return {QStringLiteral("%1 %2").arg(entry.device).arg(entry.id),
-          {{QString::number(place)},
-           {entry.name, {}, -1, false, entry.directory},
-           {entry.study ? StudiesPage::tr("study") : StudiesPage::tr("run")},
-           {entry.state},
-           {QStringLiteral("%1 %").arg(static_cast<int>(std::floor(100 * entry.share))), entry.share, entry.share},
-           {left_of(entry.seconds_left)},
-           {entry.device}}};
-}
-
 /// `job`: what the scheduler of a cluster says of it.
 LinesModel::Line line_of(const StudyRunLine& run, const QString& job) {
   const double share = run.steps > 0 ? static_cast<double>(run.step) / static_cast<double>(run.steps) : 0;
@@ -107,40 +93,16 @@ LinesModel::Line line_of(const StudyRunLine& run, const QString& job) {
             run.problem.isEmpty() ? job : run.problem}}};
 }
 
-QToolButton* button_of(QAction* action, QWidget* parent) {
-  auto* button = new QToolButton(parent);
-  button->setDefaultAction(action);
-  button->setAccessibleName(action->iconText());
-  return button;
-}
-
-QString head_text(const QueueHead& head, qsizetype entries) {
-  const QString state = head.paused    ? StudiesPage::tr("paused")
-                        : head.worked  ? StudiesPage::tr("at work")
-                        : entries == 0 ? StudiesPage::tr("at rest")
-                                       : StudiesPage::tr("⚠ nobody works it off (was the machine restarted?); Go on starts it");
-  QString text = StudiesPage::tr("%1: %2").arg(head.device, state);
-  if (entries == 0) return text;
-  text += QStringLiteral(" · ") +
-          (head.jobs == kJobsAsPays ? StudiesPage::tr("as many at a time as pay") : StudiesPage::tr("%1 at a time").arg(head.jobs));
-  text += StudiesPage::tr(" · %1 % done").arg(static_cast<int>(std::floor(100 * head.share)));
-  if (head.paused || head.seconds_left <= 0) return text;
-  return text + QStringLiteral(" · ") + (head.at_least ? StudiesPage::tr("at least ") : QString()) + left_of(head.seconds_left);
-}
-
 }  // namespace
 
 StudiesPage::StudiesPage(Session& session, QWidget* parent)
-    : QWidget(parent),
-      session_(session),
-      queue_calls_(new QueueCalls(session, this)),
-      job_(this, [this](StudiesState state) { showState(std::move(state)); }) {
+    : QWidget(parent), session_(session), job_(this, [this](StudiesState state) { showState(std::move(state)); }) {
   makeActions();
   auto* column = new QVBoxLayout(this);
   QWidget *studies = makeStudies(), *details = makeDetails();
   columns_ = new TwoColumns({studies, 5, 5}, {details, 4, 6}, 900, 2.2, this);
   column->addWidget(columns_);
-  connect(queue_calls_, &QueueCalls::done, this, [this] { refresh(true); });
+  connect(queue_, &QueueView::stale, this, [this] { refresh(true); });
   timer_.setInterval(500);
   connect(&timer_, &QTimer::timeout, this, [this] { refresh(); });
   connect(session_.runs(), &RunList::loaded, this, [this] { refresh(true); });
@@ -151,7 +113,6 @@ StudiesPage::StudiesPage(Session& session, QWidget* parent)
   jobs_timer_.setInterval(kJobsEvery);
   connect(&jobs_timer_, &QTimer::timeout, this, &StudiesPage::askForJobs);
   connect(studies_, &LinesTable::opened, this, [this] { openRuns(); });
-  connect(queue_, &LinesTable::chosen, this, &StudiesPage::enableActions);
   connect(runs_, &LinesTable::opened, this, [this](const QString& run) {
     openRuns();
     session_.setCurrentRun(run);
@@ -170,9 +131,6 @@ void StudiesPage::makeActions() {
   const auto study = [this](const char* what, const QString& note) {
     if (const StudyLine* line = selected()) call({QStringLiteral("study"), QLatin1String(what), line->directory}, note.arg(line->name));
   };
-  const auto queue = [this](const QStringList& what) {
-    if (!device().isEmpty()) call(QStringList{QStringLiteral("queue")} + what + QStringList{QStringLiteral("--device"), device()}, {});
-  };
   actions_.open_runs = add(tr("Open its runs"), tr("Every page shows the runs of this study"), QKeySequence(Qt::CTRL | Qt::Key_Return),
                            [this] { openRuns(); });
   actions_.go_on = add(tr("Go on"), tr("Back into the queue; what failed is tried again"), QKeySequence(Qt::CTRL | Qt::Key_G),
@@ -181,17 +139,6 @@ void StudiesPage::makeActions() {
                       [study] { study("stop", tr("%1 stops at a checkpoint. Go on takes it up again.")); });
   actions_.report = add(tr("Report"), tr("Tables and figures as one page, with the source of every number"),
                         QKeySequence(Qt::CTRL | Qt::Key_R), [this] { makeReport(); });
-  actions_.pause = add(tr("Pause"), tr("Nothing more is started; runs at work go on"), {}, [queue] { queue({QStringLiteral("pause")}); });
-  actions_.pause_now = add(tr("Pause now"), tr("Runs at work stop at a checkpoint, too"), {}, [queue] {
-    queue({QStringLiteral("pause"), QStringLiteral("--now")});
-  });
-  actions_.work = add(tr("Go on"), tr("Work the queue off"), {}, [queue] { queue({QStringLiteral("go-on")}); });
-  actions_.work->setIconText(tr("Go on with the queue"));
-  actions_.up = add(tr("Up"), tr("Earlier in the order"), QKeySequence(Qt::ALT | Qt::Key_Up), [this] { move(-1); });
-  actions_.down = add(tr("Down"), tr("Later in the order"), QKeySequence(Qt::ALT | Qt::Key_Down), [this] { move(1); });
-  actions_.remove = add(tr("Take out"), tr("Out of the queue; runs at work go on"), {}, [this] {
-    if (const QueueLine* line = entry()) queue_calls_->takeOut(line->device, line->id, line->name);
-  });
 }
 
 QWidget* StudiesPage::makeStudies() {
@@ -206,19 +153,9 @@ QWidget* StudiesPage::makeStudies() {
   for (QAction* action : {actions_.open_runs, actions_.go_on, actions_.stop, actions_.report})
     studies_card_->addControl(button_of(action, studies_card_));
 
-  queue_ =
-      new LinesTable(tr("Queue"), {QString(), tr("Name"), tr("Kind"), tr("State"), tr("Done"), tr("Time"), tr("Device")}, {}, false, this);
-  queue_text_ = new QLabel(this);
-  queue_text_->setWordWrap(true);
-  queue_text_->setAccessibleName(tr("State of the queue"));
-  auto* below = new QWidget(this);
-  auto* under = new QVBoxLayout(below);
-  under->setContentsMargins(0, 0, 0, 0);
-  under->addWidget(queue_text_);
-  under->addWidget(queue_, 1);
-  queue_card_ = new Card(tr("Queue"), {}, below, this);
-  for (QAction* action : {actions_.pause, actions_.pause_now, actions_.work, actions_.up, actions_.down, actions_.remove})
-    queue_card_->addControl(button_of(action, queue_card_));
+  queue_ = new QueueView(session_, this);
+  queue_card_ = new Card(tr("Queue"), {}, queue_, this);
+  queue_->addControls(*queue_card_);
 
   auto* left = new QWidget(this);
   auto* column = new QVBoxLayout(left);
@@ -306,7 +243,7 @@ void StudiesPage::refresh(bool urgent) {
   const QString parent = QFileInfo(session_.runs()->folder()).path();
   if (QFileInfo(session_.runs()->folder()).fileName() == QStringLiteral("runs") && holds_study(parent.toStdString()))
     folders << QFileInfo(parent).path();
-  job_.ask([folders] { return read_studies(folders); }, urgent);
+  job_.ask([folders, asked = queue_->asked()] { return read_studies(folders, asked); }, urgent);
 }
 
 void StudiesPage::showState(StudiesState state) {
@@ -322,22 +259,8 @@ void StudiesPage::showState(StudiesState state) {
   none_->setVisible(state_.studies.empty());
   studies_->setVisible(!state_.studies.empty());
   details_card_->setVisible(!state_.studies.empty());
-  showQueue();
+  queue_->showState(state_);
   showDetails();
-}
-
-void StudiesPage::showQueue() {
-  std::vector<LinesModel::Line> lines;
-  QStringList heads;
-  for (const QueueHead& head : state_.queues) {
-    int place = 0;
-    for (const QueueLine& line : state_.entries)
-      if (line.device == head.device) lines.push_back(line_of(line, ++place));
-    heads << head_text(head, place);
-  }
-  queue_->setVisible(!lines.empty());
-  queue_->setLines(std::move(lines));
-  queue_text_->setText(heads.isEmpty() ? tr("Nothing has been queued on this machine yet.") : heads.join(QLatin1Char('\n')));
 }
 
 void StudiesPage::showDetails() {
@@ -373,36 +296,12 @@ void StudiesPage::enableActions() {
   actions_.go_on->setEnabled(there && !study->queued && !study->complete);
   actions_.stop->setEnabled(there && (study->queued || study->progress.running > 0 || submitted));
   actions_.report->setEnabled((there && study->progress.finished > 0) || report_call_);
-  const QString device = this->device();
-  const auto head = std::find_if(state_.queues.begin(), state_.queues.end(), [&](const QueueHead& h) { return h.device == device; });
-  const bool any = head != state_.queues.end();
-  const auto waiting = std::count_if(state_.entries.begin(), state_.entries.end(), [&](const QueueLine& e) { return e.device == device; });
-  actions_.pause->setEnabled(any && !head->paused);
-  actions_.pause_now->setEnabled(any && (!head->paused || waiting > 0));
-  actions_.work->setEnabled(any && (head->paused || (!head->worked && waiting > 0)));
-  const QueueLine* line = entry();
-  for (QAction* action : {actions_.up, actions_.down}) action->setEnabled(line && waiting > 1);
-  actions_.remove->setEnabled(line);
 }
 
 const StudyLine* StudiesPage::selected() const {
   for (const StudyLine& study : state_.studies)
     if (study.directory == studies_->currentKey()) return &study;
   return nullptr;
-}
-
-const QueueLine* StudiesPage::entry() const {
-  for (const QueueLine& line : state_.entries)
-    if (QStringLiteral("%1 %2").arg(line.device).arg(line.id) == queue_->currentKey()) return &line;
-  return nullptr;
-}
-
-QString StudiesPage::device() const {
-  if (const QueueLine* line = entry()) return line->device;
-  for (const QueueHead& head : state_.queues)
-    for (const QueueLine& line : state_.entries)
-      if (line.device == head.device) return head.device;
-  return state_.queues.empty() ? QString() : state_.queues.front().device;
 }
 
 void StudiesPage::openRuns() {
@@ -454,17 +353,6 @@ void StudiesPage::makeReport() {
         QDesktopServices::openUrl(QUrl::fromLocalFile(page));
       },
       this);
-}
-
-void StudiesPage::move(int by) {
-  const QueueLine* line = entry();
-  if (!line) return;
-  int place = 0, last = 0;
-  for (const QueueLine& each : state_.entries)
-    if (each.device == line->device && ++last && each.id == line->id) place = last;
-  call({QStringLiteral("queue"), QStringLiteral("move"), QString::number(line->id), QString::number(std::clamp(place + by, 1, last)),
-        QStringLiteral("--device"), line->device},
-       {});
 }
 
 void StudiesPage::call(const QStringList& arguments, const QString& note) {

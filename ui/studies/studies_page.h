@@ -19,12 +19,12 @@ class Card;
 class LinesTable;
 class NewStudy;
 class ProgramCall;
-class QueueCalls;
+class QueueView;
 class Session;
 class TwoColumns;
 
-/// Studies in the folder of runs and the queue of this machine: how far they are, what failed, and what goes on next. All that is changed
-/// is changed by the command line program, and trained by the queue's own process, so nothing depends on this window.
+/// Studies in the folder of runs and the queues of this machine and of hosts: how far they are, what failed, and what goes on next. All
+/// that is changed is changed by the command line program, and trained by the queue's own process, so nothing depends on this window.
 class StudiesPage : public QWidget {
   Q_OBJECT
  public:
@@ -37,7 +37,6 @@ class StudiesPage : public QWidget {
  private:
   struct Actions {
     QAction *open_runs, *go_on, *stop, *report;
-    QAction *pause, *pause_now, *work, *up, *down, *remove;
   };
   void makeActions();
   QWidget* makeStudies();
@@ -45,21 +44,16 @@ class StudiesPage : public QWidget {
   QWidget* makeDetails();
   void refresh(bool urgent = false);
   void showState(StudiesState state);
-  void showQueue();
   void showDetails();
   void enableActions();
   const StudyLine* selected() const;
-  const QueueLine* entry() const;
-  QString device() const;  ///< of the entry that is marked, else the first queue
   void openRuns();
   void makeReport();
   void askForJobs();
-  void move(int by);
   void beginStudy();  ///< goes to where one is chosen
   void call(const QStringList& arguments, const QString& note);
 
   Session& session_;
-  QueueCalls* queue_calls_;
   StudiesState state_;
   LatestJob<StudiesState> job_;
   QTimer timer_;
@@ -71,10 +65,11 @@ class StudiesPage : public QWidget {
   TwoColumns* columns_;
   Card *studies_card_, *queue_card_, *details_card_, *new_card_;
   QWidget* none_;  ///< in place of the studies where there are none
-  LinesTable *studies_, *queue_, *runs_;
+  LinesTable *studies_, *runs_;
+  QueueView* queue_;
   QListWidget* tuning_;
   NewStudy* new_;
-  QLabel *details_, *queue_text_, *studies_text_;
+  QLabel *details_, *studies_text_;
 };
 
 }  // namespace saccade::ui

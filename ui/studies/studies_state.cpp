@@ -4,12 +4,16 @@
 #include <QDir>
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "analysis/launchers/launcher.h"
+#include "analysis/remote/mirror.h"
 #include "analysis/runs/run.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/run_origin.h"
+#include "models/config_text.h"
+#include "ui/mirror_text.h"
 #include "ui/run_summary.h"
 
 namespace saccade::ui {
@@ -42,13 +46,18 @@ struct Waiting {
   int64_t jobs = 1;
 };
 
+QString state_in_queue(bool running, const Waiting& waiting) {
+  if (running) return tr("running");
+  if (waiting.paused) return tr("paused");
+  return waiting.place == 1 ? tr("starting") : tr("waits");
+}
+
 QString state_of(const StudyView& view, const StudyProgress& progress, const Waiting* waiting, const QString& cluster) {
   if (view.complete()) return tr("complete");
   if (!cluster.isEmpty() && progress.running > 0) return tr("running on %1").arg(cluster);
   if (!cluster.isEmpty() && !view.state.stopped) return tr("on %1").arg(cluster);
-  if (progress.running > 0) return waiting ? tr("running") : tr("running out");
-  if (waiting && waiting->paused) return tr("paused");
-  if (waiting) return waiting->place == 1 ? tr("starting") : tr("waits");
+  if (waiting) return state_in_queue(progress.running > 0, *waiting);
+  if (progress.running > 0) return tr("running out");
   if (view.state.stopped) return tr("stopped");
   return tr("not queued");
 }
@@ -80,16 +89,52 @@ StudyLine read_study(const fs::path& directory, const Waiting* waiting) {
   return line;
 }
 
-QueueLine line_of(const QueueEntry& entry, const std::string& device) {
-  QueueLine line{.device = QString::fromStdString(device),
+/// A queue as it was read, here or on a host; directories are those of this machine where they are mirrored.
+struct OneQueue {
+  QString device;
+  QueueState state;
+  bool worked = false;
+};
+
+std::vector<OneQueue> queues_of_this_machine() {
+  std::vector<OneQueue> queues;
+  for (const DeviceQueue& queue : DeviceQueue::all())
+    queues.push_back({QString::fromStdString(queue.device()), queue.read(), queue.worker().has_value()});
+  return queues;
+}
+
+/// Where something in the folder that a host serves is mirrored; else itself.
+fs::path mirrored(const fs::path& there, const std::optional<MirrorState>& mirror) {
+  if (!mirror || mirror->folder.empty()) return there;
+  const fs::path inside = there.lexically_relative(mirror->folder);
+  return inside.empty() || *inside.begin() == ".." ? there : mirror->root / inside;
+}
+
+/// What `saccade --json queue list` of a host says. Throws nlohmann's exceptions.
+std::vector<OneQueue> queues_of_host(const QByteArray& told, const std::optional<MirrorState>& mirror) {
+  std::vector<OneQueue> queues;
+  for (const auto& each : parse_json_or_discard(told.toStdString())) {
+    OneQueue queue{QString::fromStdString(each.at("device")), {}, !each.at("worker").is_null()};
+    queue.state.paused = each.at("paused");
+    queue.state.jobs = each.at("jobs").is_number() ? each.at("jobs").get<int64_t>() : kJobsAsPays;
+    for (const auto& e : each.at("entries"))
+      queue.state.entries.push_back({e.at("id"), e.at("kind"), mirrored(e.at("directory").get<std::string>(), mirror), {}, e.at("added")});
+    queues.push_back(std::move(queue));
+  }
+  return queues;
+}
+
+QueueLine line_of(const QueueEntry& entry, const QString& device) {
+  QueueLine line{.device = device,
                  .name = text_of(entry.directory.filename()),
                  .directory = text_of(entry.directory),
                  .added = QString::fromStdString(entry.added),
                  .id = entry.id,
                  .study = entry.kind == "study",
+                 .state = tr("waits"),
+                 .share = 0,
                  .seconds_left = std::nan("")};
   if (line.study) return line;
-  line.state = tr("waits");
   try {
     if (!holds_run(entry.directory)) return line;
     const Run run(entry.directory);
@@ -104,9 +149,8 @@ QueueLine line_of(const QueueEntry& entry, const std::string& device) {
 }
 
 /// The whole of a device: its studies by their steps; a run that waits alone counts as one of their size.
-QueueHead head_of(const QueueState& state, const DeviceQueue& queue, const std::vector<QueueLine>& entries) {
-  QueueHead head{
-      .device = QString::fromStdString(queue.device()), .paused = state.paused, .worked = queue.worker().has_value(), .jobs = state.jobs};
+QueueHead head_of(const OneQueue& queue, const std::vector<QueueLine>& entries) {
+  QueueHead head{.device = queue.device, .paused = queue.state.paused, .worked = queue.worked, .jobs = queue.state.jobs};
   double count = 0;
   for (const QueueLine& entry : entries)
     if (entry.device == head.device) {
@@ -118,6 +162,37 @@ QueueHead head_of(const QueueState& state, const DeviceQueue& queue, const std::
     }
   if (count > 0) head.share /= count;
   return head;
+}
+
+/// Heads and entries of the result; its studies are there.
+void show_queues(const std::vector<OneQueue>& queues, StudiesState& result) {
+  for (const OneQueue& queue : queues)
+    for (size_t i = 0; i < queue.state.entries.size(); ++i) {
+      QueueLine entry = line_of(queue.state.entries[i], queue.device);
+      for (const StudyLine& study : result.studies) {
+        if (!entry.study || study.directory != entry.directory) continue;
+        entry.share = study.progress.share;
+        entry.state = study.host.isEmpty() ? study.state : state_in_queue(study.progress.running > 0, {i + 1, queue.state.paused});
+        if (study.host.isEmpty() || !queue.state.paused) entry.seconds_left = study.progress.seconds_left;
+      }
+      result.entries.push_back(std::move(entry));
+    }
+  for (const OneQueue& queue : queues) result.queues.push_back(head_of(queue, result.entries));
+}
+
+void show_queues_of_host(const QueuesAsked& asked, StudiesState& result) {
+  try {
+    const std::optional<MirrorState> mirror = read_mirror(mirror_folder(asked.host.toStdString()));
+    result.reached = mirror && mirror->connected;
+    result.host_text = mirrorText(mirror);
+    if (!result.reached && mirror && !mirror->problem.empty()) result.host_text += tr(": %1").arg(QString::fromStdString(mirror->problem));
+    if (result.reached && !asked.problem.isEmpty()) result.host_text = asked.problem;
+    result.told = !asked.told.isEmpty();
+    if (result.told) show_queues(queues_of_host(asked.told, mirror), result);
+  } catch (const std::exception& error) {
+    result.told = false;
+    result.host_text = QString::fromUtf8(error.what());
+  }
 }
 
 std::vector<fs::path> studies_in(const QStringList& folders, const std::vector<QueueEntry>& entries) {
@@ -135,30 +210,22 @@ std::vector<fs::path> studies_in(const QStringList& folders, const std::vector<Q
 
 }  // namespace
 
-StudiesState read_studies(const QStringList& folders) {
-  StudiesState result;
+StudiesState read_studies(const QStringList& folders, const QueuesAsked& asked) {
+  StudiesState result{.host = asked.host};
   std::map<fs::path, Waiting> waiting;
   std::vector<QueueEntry> all;
-  std::vector<std::pair<QueueState, DeviceQueue>> queues;
-  for (const DeviceQueue& queue : DeviceQueue::all()) {
-    const QueueState state = queue.read();
-    for (size_t i = 0; i < state.entries.size(); ++i) {
-      waiting[state.entries[i].directory] = {i + 1, state.paused, state.jobs};
-      result.entries.push_back(line_of(state.entries[i], queue.device()));
-      all.push_back(state.entries[i]);
+  const std::vector<OneQueue> here = queues_of_this_machine();
+  for (const OneQueue& queue : here)
+    for (size_t i = 0; i < queue.state.entries.size(); ++i) {
+      waiting[queue.state.entries[i].directory] = {i + 1, queue.state.paused, queue.state.jobs};
+      all.push_back(queue.state.entries[i]);
     }
-    queues.emplace_back(state, queue);
-  }
   for (const fs::path& directory : studies_in(folders, all)) {
     const auto at = waiting.find(directory);
     result.studies.push_back(read_study(directory, at == waiting.end() ? nullptr : &at->second));
   }
   std::stable_sort(result.studies.begin(), result.studies.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-  for (QueueLine& entry : result.entries)
-    for (const StudyLine& study : result.studies)
-      if (entry.study && study.directory == entry.directory)
-        entry.state = study.state, entry.share = study.progress.share, entry.seconds_left = study.progress.seconds_left;
-  for (const auto& [state, queue] : queues) result.queues.push_back(head_of(state, queue, result.entries));
+  asked.host.isEmpty() ? show_queues(here, result) : show_queues_of_host(asked, result);
   return result;
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <QByteArray>
 #include <QString>
 #include <QStringList>
 #include <vector>
@@ -45,14 +46,25 @@ struct QueueHead {
   bool at_least = false;               ///< others take more
 };
 
+/// Whose queues are meant, and where it is a host, what it said last.
+struct QueuesAsked {
+  QString host = {};     ///< empty: this machine
+  QByteArray told = {};  ///< by `saccade --json queue list --on HOST`; empty: nothing yet
+  QString problem = {};  ///< why it said nothing
+};
+
 /// What the page shows, read at one time.
 struct StudiesState {
-  std::vector<StudyLine> studies;  ///< by name
-  std::vector<QueueHead> queues;
-  std::vector<QueueLine> entries;  ///< in their order, device by device
+  std::vector<StudyLine> studies = {};  ///< by name
+  QString host = {};                    ///< whose queues these are; empty: this machine
+  bool reached = true, told = true;     ///< the host is; it has said what its queues are
+  QString host_text = {};               ///< how the host stands; why it does not say more
+  std::vector<QueueHead> queues = {};
+  std::vector<QueueLine> entries = {};  ///< in their order, device by device
 };
 
 /// The studies that stand in `folders`, and those that wait in a queue of this machine. Takes as long as reading their runs' summaries.
-StudiesState read_studies(const QStringList& folders);
+/// How far the entries of a host are stands in its mirror.
+StudiesState read_studies(const QStringList& folders, const QueuesAsked& asked = {});
 
 }  // namespace saccade::ui
