@@ -1,5 +1,6 @@
 #include "ui/swatch.h"
 
+#include <QApplication>
 #include <QPainter>
 
 #include "ui/charts/colours.h"
@@ -30,8 +31,23 @@ void paintSwatch(QPainter* painter, const QRect& rect, const QModelIndex& run, c
     paint_marker(*painter, marker, {rect.left() + 0.5 * rect.width(), y}, 4, pen.color(), palette.color(QPalette::Base));
 }
 
+QString fittingTitle(const QString& whole, const QFontMetrics& metrics, int room) {
+  constexpr int least_name = 48;
+  const qsizetype comma = whole.indexOf(QStringLiteral(", "));
+  const QString difference = comma < 0 ? QString() : whole.mid(comma);
+  const int rest = room - metrics.horizontalAdvance(difference);
+  if (metrics.horizontalAdvance(whole) <= room || rest < least_name) return metrics.elidedText(whole, Qt::ElideMiddle, room);
+  return metrics.elidedText(whole.left(whole.size() - difference.size()), Qt::ElideRight, rest) + difference;
+}
+
 void SwatchDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const {
-  QStyledItemDelegate::paint(painter, option, index);
+  QStyleOptionViewItem shown = option;
+  initStyleOption(&shown, index);
+  const QStyle* style = option.widget ? option.widget->style() : QApplication::style();
+  const QRect words = style->subElementRect(QStyle::SE_ItemViewItemText, &shown, option.widget);
+  const int margin = style->pixelMetric(QStyle::PM_FocusFrameHMargin, &shown, option.widget) + 1;
+  shown.text = fittingTitle(shown.text, shown.fontMetrics, words.width() - 2 * margin);
+  style->drawControl(QStyle::CE_ItemViewItem, &shown, painter, option.widget);
   painter->save();
   if (option.state & QStyle::State_Selected) {  // on the ground that it is meant for, whatever the selection's colour
     painter->setRenderHint(QPainter::Antialiasing);

@@ -37,9 +37,12 @@ struct AxisRecipe {
   std::string title;  ///< with the unit: "loss (nats)"
   bool logarithmic = false, reversed = false;
   std::optional<std::array<double, 2>> range{};  ///< else from the data
-  double linear_within = 0;  ///< above 0: a logarithm of both signs, log(1 + |v| / this), linear near zero; then not logarithmic
+  double linear_within = 0;          ///< above 0: a logarithm of both signs, log(1 + |v| / this), linear near zero; then not logarithmic
+  std::vector<std::string> names{};  ///< what stands at 1, 2, …: tasks, or settings that are no even scale; empty: the axis has numbers
   bool operator==(const AxisRecipe&) const = default;
 };
+/// Where names do not fit on their axis, its title says them: "depth (%): 1 0–10, 2 50–60".
+std::string title_with_names(const AxisRecipe& axis);
 struct HeatMap {
   int64_t rows = 0, columns = 0;
   std::vector<float> values{};  ///< row-major; NaN is drawn as nothing

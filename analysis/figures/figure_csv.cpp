@@ -19,13 +19,20 @@ std::string blocks_csv(const HeatMap& map) {
   return csv;
 }
 
-std::string map_csv(const HeatMap& map) {
+std::string name_at(const std::vector<std::string>& names, int64_t at) {
+  return static_cast<size_t>(at) < names.size() ? csv_field(names[static_cast<size_t>(at)]) : "";
+}
+
+std::string map_csv(const Figure& figure) {
+  const HeatMap& map = *figure.map;
+  const std::vector<std::string>&rows = map.row_names.empty() ? figure.y.names : map.row_names, &columns = figure.x.names;
   if (map.cells[0] > 0) return blocks_csv(map);
   const std::set<std::array<int64_t, 2>> marked(map.marked.begin(), map.marked.end());
   std::string csv = marked.empty() ? "row,column,value" : "row,column,value,marked";
   const std::set<std::array<int64_t, 2>> known(map.known.begin(), map.known.end());
   if (!known.empty()) csv += ",known";
-  if (!map.row_names.empty()) csv += ",row_name";
+  if (!rows.empty()) csv += ",row_name";
+  if (!columns.empty()) csv += ",column_name";
   if (!map.strip.empty()) csv += "," + csv_field(map.strip_title);
   csv += "\n";
   for (int64_t r = 0; r < map.rows; ++r)
@@ -33,8 +40,8 @@ std::string map_csv(const HeatMap& map) {
       csv += std::to_string(r) + "," + std::to_string(c) + "," + csv_number(map.values[static_cast<size_t>(r * map.columns + c)]);
       if (!marked.empty()) csv += marked.contains({r, c}) ? ",1" : ",0";
       if (!known.empty()) csv += known.contains({r, c}) ? ",1" : ",0";
-      if (!map.row_names.empty())
-        csv += "," + (static_cast<size_t>(r) < map.row_names.size() ? csv_field(map.row_names[static_cast<size_t>(r)]) : "");
+      if (!rows.empty()) csv += "," + name_at(rows, r);
+      if (!columns.empty()) csv += "," + name_at(columns, c);
       if (!map.strip.empty()) csv += "," + csv_number(map.strip[static_cast<size_t>(r)]);
       csv += "\n";
     }
@@ -43,10 +50,18 @@ std::string map_csv(const HeatMap& map) {
 
 }  // namespace
 
+std::string title_with_names(const AxisRecipe& axis) {
+  std::string text = axis.title + (axis.title.empty() || axis.names.empty() ? "" : ":");
+  for (size_t i = 0; i < axis.names.size(); ++i)
+    text += (i > 0 ? ", " : text.empty() ? "" : " ") + std::to_string(i + 1) + " " + axis.names[i];
+  return text;
+}
+
 std::string to_csv(const Figure& figure) {
-  if (figure.map) return map_csv(*figure.map);
+  if (figure.map) return map_csv(figure);
   const bool bands = std::any_of(figure.curves.begin(), figure.curves.end(), [](const Curve& curve) { return !curve.low.empty(); });
-  std::string csv = "curve," + csv_field(figure.x.title) + "," + csv_field(figure.y.title) + (bands ? ",low,high\n" : "\n");
+  std::string csv =
+      "curve," + csv_field(title_with_names(figure.x)) + "," + csv_field(title_with_names(figure.y)) + (bands ? ",low,high\n" : "\n");
   for (const Curve& curve : figure.curves)
     for (size_t i = 0; i < std::min(curve.x.size(), curve.y.size()); ++i) {
       csv += csv_field(curve.label) + "," + csv_number(curve.x[i]) + "," + csv_number(curve.y[i]);

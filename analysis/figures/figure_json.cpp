@@ -41,12 +41,14 @@ json axis_json(const AxisRecipe& axis) {
               {"reversed", axis.reversed},
               {"range", axis.range ? json(*axis.range) : json()}};
   if (axis.linear_within > 0) object["linear_within"] = axis.linear_within;
+  if (!axis.names.empty()) object["names"] = axis.names;
   return object;
 }
 
 AxisRecipe axis_from(const json& object) {
   AxisRecipe axis{object.at("title").get<std::string>(), object.at("logarithmic").get<bool>(), object.at("reversed").get<bool>(), {}};
   axis.linear_within = object.value("linear_within", 0.0);
+  axis.names = object.value("names", axis.names);
   if (!object.at("range").is_null()) axis.range = object.at("range").get<std::array<double, 2>>();
   return axis;
 }

@@ -42,21 +42,25 @@ std::string csv_line(const std::vector<std::string>& cells) {
   return line + "\n";
 }
 
+std::string name_or_number(const AxisRecipe& axis, int64_t at) {
+  return static_cast<size_t>(at) < axis.names.size() ? axis.names[static_cast<size_t>(at)] : std::to_string(at);
+}
+
 /// The lines of one panel's curves.
 std::string panel_csv(const Figure& figure, const std::string& panel) {
   std::string csv;
   for (const Curve& curve : figure.curves)
     for (size_t i = 0; i < std::min(curve.x.size(), curve.y.size()); ++i) {
       const bool band = i < curve.low.size() && i < curve.high.size();
-      csv += csv_line({panel, curve.label, figure.x.title, figure.y.title, csv_number(curve.x[i]), csv_number(curve.y[i]),
-                       band ? csv_number(curve.low[i]) : "", band ? csv_number(curve.high[i]) : ""});
+      csv += csv_line({panel, curve.label, title_with_names(figure.x), title_with_names(figure.y), csv_number(curve.x[i]),
+                       csv_number(curve.y[i]), band ? csv_number(curve.low[i]) : "", band ? csv_number(curve.high[i]) : ""});
     }
   if (!figure.map) return csv;
   const HeatMap& map = *figure.map;
   for (int64_t r = 0; r < map.rows; ++r)
     for (int64_t c = 0; c < map.columns; ++c)
-      csv += csv_line({panel, figure.y.title + " " + std::to_string(r), figure.x.title, map.value_title, std::to_string(c),
-                       csv_number(map.values[static_cast<size_t>(r * map.columns + c)]), "", ""});
+      csv += csv_line({panel, figure.y.title + " " + name_or_number(figure.y, r), figure.x.title, map.value_title,
+                       name_or_number(figure.x, c), csv_number(map.values[static_cast<size_t>(r * map.columns + c)]), "", ""});
   return csv;
 }
 

@@ -172,34 +172,12 @@ size_t clearly_best(const std::vector<Together>& scores) {
 /// How far from its task's number the dot of a group stands.
 double beside(size_t group, size_t groups) { return 0.6 * (static_cast<double>(group) + 0.5) / static_cast<double>(groups) - 0.3; }
 
-/// Where the cells of a map stand on one axis: by number, with the end of its group or NaN.
+/// The numbers along one axis of a map, each with the end of its group or NaN.
 using Places = std::map<double, double>;
 
-/// Groups that follow on each other, all of one width.
-bool follow_on(const Places& places) {
-  const double width = places.begin()->second - places.begin()->first;
-  double end = places.begin()->first;
-  return std::all_of(places.begin(), places.end(), [&](const auto& place) {
-    const bool next = place.first == end && std::abs(place.second - place.first - width) < 1e-9 * width;
-    end = place.second;
-    return next;
-  });
-}
-
-/// Groups without gaps and evenly spaced values keep their axis, unless the first cell would reach below zero; others stand side by side,
-/// and the title says what they are.
+/// They stand beside each other by what they are called: numbers of pairs double, lengths too, and groups may be missing between two.
 std::array<double, 2> extent_of(const Places& places, AxisRecipe& axis) {
-  if (follow_on(places)) return {places.begin()->first, places.rbegin()->second};
-  const double first = places.begin()->first, last = places.rbegin()->first;
-  const double step = places.size() > 1 ? std::next(places.begin())->first - first : 1;
-  size_t i = 0;
-  const bool even = std::all_of(places.begin(), places.end(), [&](const auto& place) {
-    return std::abs(place.first - first - step * static_cast<double>(i++)) < 1e-9 * std::abs(step);
-  });
-  if (even && (first < 0 || first >= step / 2)) return {first - step / 2, last + step / 2};
-  axis.title += ":";
-  for (const auto& [value, end] : places)
-    axis.title += (value == first ? " " : ", ") + short_number(value) + (std::isfinite(end) ? "–" + short_number(end) : "");
+  for (const auto& [value, end] : places) axis.names.push_back(short_number(value) + (std::isfinite(end) ? "–" + short_number(end) : ""));
   return {0.5, static_cast<double>(places.size()) + 0.5};
 }
 
@@ -288,12 +266,8 @@ std::vector<ScoreSource> sources_of_dot(const DrawnSet& drawn, const std::string
 Figure score_dots(const DrawnSet& drawn, const std::string& task) {
   Figure figure{.id = "score-dots", .title = "Scores", .y = share_axis()};
   const std::set<std::string> tasks = tasks_of(drawn, task);
-  double number = 0;
-  for (const std::string& name : tasks) {
-    ++number;
-    figure.x.title += (number > 1 ? ", " : "") + short_number(number) + " " + name;
-  }
-  figure.x.range = std::array<double, 2>{0.5, number + 0.5};
+  figure.x.names.assign(tasks.begin(), tasks.end());
+  figure.x.range = std::array<double, 2>{0.5, static_cast<double>(tasks.size()) + 0.5};
   Curve chances{.label = "chance", .x = {}, .y = {}, .colour = {128, 128, 128}, .dash = Dash::dash, .width = 1};
   for (size_t g = 0; g < drawn.size(); ++g) {
     const DrawnRuns& group = drawn[g];

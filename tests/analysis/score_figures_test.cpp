@@ -78,26 +78,28 @@ class ScoreFiguresTest : public QObject {
     QCOMPARE(map.columns, 3);
     const std::vector<double> expected{0.89, 0.49, 0.29, 0.85, 0.45, 0.25};
     for (size_t i = 0; i < expected.size(); ++i) QVERIFY(std::abs(map.values[i] - expected[i]) < 1e-6);
-    QCOMPARE(figure.x.title, std::string("length (tokens): 1000, 2000, 4000"));  // not evenly spaced
-    QCOMPARE(figure.y.title, std::string("depth (%): 10, 50"));                  // cells of 40 % around 10 would begin below 0
-    QVERIFY(near(map.row_extent[0], 0.5) && near(map.row_extent[1], 2.5));
+    QCOMPARE(figure.x.title, std::string("length (tokens)"));
+    QCOMPARE(figure.x.names, (std::vector<std::string>{"1000", "2000", "4000"}));
+    QCOMPARE(figure.y.names, (std::vector<std::string>{"10", "50"}));
+    QCOMPARE(title_with_names(figure.y), std::string("depth (%): 1 10, 2 50"));
+    QVERIFY(near(map.row_extent[0], 0.5) && near(map.row_extent[1], 2.5));  // the names stand at 1 and 2
+    QVERIFY(to_csv(figure).starts_with("row,column,value,row_name,column_name\n0,0,0.89,10,1000\n"));
+    QCOMPARE(figure_from_json(to_json(figure)).y.names, figure.y.names);
     const Figure turned =
         page_of(R"({"chart": "score-map", "task": "passkey", "against": "depth", "rows": "length"})", {&run}).panels.at(0);
     QVERIFY(std::abs(turned.map.value().values[1] - 0.85F) < 1e-6);
     QCOMPARE(turned.map.value().rows, 3);
   }
 
-  void depths_of_a_map_are_where_their_groups_reach() {
+  void depths_of_a_map_are_called_by_their_groups() {
     const auto axis = [this](const std::vector<std::string>& depths) {
       const Run run = scored("attention", 1, {{"passkey-1000", 0.5, 0.1}}, 16, depths);
       const Figure figure =
           page_of(R"({"chart": "score-map", "task": "passkey", "against": "length", "rows": "depth"})", {&run}).panels.at(0);
-      return std::tuple(figure.y.title, figure.map.value().row_extent[0], figure.map.value().row_extent[1]);
+      return figure.y.names;
     };
-    QVERIFY(axis({"0-10 %", "10-20 %", "20-30 %"}) == std::tuple(std::string("depth (%)"), 0.0, 30.0));
-    QVERIFY(axis({"0-10 %", "50-60 %"}) == std::tuple(std::string("depth (%): 0–10, 50–60"), 0.5, 2.5));
-    QVERIFY(axis({"0-10 %"}) == std::tuple(std::string("depth (%)"), 0.0, 10.0));
-    QVERIFY(axis({"10 %", "20 %", "30 %"}) == std::tuple(std::string("depth (%)"), 5.0, 35.0));
+    QCOMPARE(axis({"0-10 %", "10-20 %"}), (std::vector<std::string>{"0–10", "10–20"}));
+    QCOMPARE(axis({"0-10 %", "50-60 %"}), (std::vector<std::string>{"0–10", "50–60"}));
   }
 
   void a_map_of_pairs_and_width() {
@@ -133,7 +135,8 @@ class ScoreFiguresTest : public QObject {
   void dots_have_intervals() {
     const Run a = scored("attention", 1, {{"arc-easy", 0.60, 0.01}, {"piqa", 0.60, 0.02}});
     const Figure figure = page_of(R"({"chart": "score-dots"})", {&a}).panels.at(0);
-    QCOMPARE(figure.x.title, std::string("1 arc-easy, 2 piqa"));
+    QCOMPARE(figure.x.names, (std::vector<std::string>{"arc-easy", "piqa"}));
+    QVERIFY(to_csv(figure).starts_with("curve,\"1 arc-easy, 2 piqa\",share right\n"));
     QCOMPARE(figure.curves.size(), size_t{5});  // dot and interval of each, chance
     QVERIFY(figure.curves[0].in_legend && !figure.curves[1].in_legend && !figure.curves[2].in_legend);
     QVERIFY(std::abs(figure.curves[3].y[1] - (0.6 + 1.96 * 0.02)) < 1e-4);

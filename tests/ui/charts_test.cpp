@@ -343,6 +343,21 @@ class ChartsTest : public QObject {
     QVERIFY(scene.legend().entries[2].text.contains(QChar(0x2026)));
   }
 
+  /// Names of cells stand at the axis where they fit, else numbers with the names in the title; never half places between them.
+  void an_axis_of_names() {
+    Figure figure{.id = "f", .title = "f", .x = {"length (tokens)"}, .y = {"depth (%)"}};
+    figure.x.names = {"1000", "2000", "4000"}, figure.y.names = {"0–10", "50–60"};
+    figure.map = HeatMap{.rows = 2, .columns = 3, .values = {0, 1, 0, 1, 0, 1}, .row_extent = {0.5, 2.5}, .column_extent = {0.5, 3.5}};
+    QCOMPARE(named_ticks({1.5, 2.5}, figure.x.names, false).positions, (std::vector<double>{2}));
+    QCOMPARE(cell_text(figure, {1, 2}), QStringLiteral("depth (%) 50–60, length (tokens) 4000:  1"));
+    ChartScene scene(prepare_figure(std::move(figure), {}), FigureStyle::forExport(), 1);
+    scene.layout({500, 300}, {});
+    QCOMPARE(scene.labels(Qt::Horizontal), (QStringList{"1000", "2000", "4000"}));
+    QCOMPARE(scene.labels(Qt::Vertical), (QStringList{"0–10", "50–60"}));
+    scene.layout({120, 300}, {});
+    QCOMPARE(scene.labels(Qt::Horizontal), (QStringList{"1", "2", "3"}));
+  }
+
   void a_click_names_the_cell() {
     FigureView view;
     Figure figure;

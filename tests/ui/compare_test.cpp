@@ -177,7 +177,7 @@ class CompareTest : public QObject {
       return found;
     };
     QTRY_COMPARE(dots().size(), size_t{6});  // three groups, two lengths
-    QCOMPARE(scores->figure().x.title, std::string("1 s-niah-1-128, 2 s-niah-1-256"));
+    QCOMPARE(scores->figure().x.names, (std::vector<std::string>{"s-niah-1-128", "s-niah-1-256"}));
     for (const Curve* dot : dots()) QVERIFY(dot->y[0] == (dot->label == "Avey" ? 0.25 : 0.75));
     page.shoot("compare-scores");
 

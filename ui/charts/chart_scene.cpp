@@ -65,6 +65,10 @@ QFont ChartScene::font(double scale) const {
   return font;
 }
 
+QStringList ChartScene::labels(Qt::Orientation orientation) const {
+  return (orientation == Qt::Horizontal ? x_axis_ : y_axis_)->categoriesLabels();
+}
+
 Legend ChartScene::legendOf(const PreparedFigure& prepared, const QSizeF& size) const {
   const double nominal = prepared.figure.height_mm / 25.4 * 72 * unit_;
   const double most = style_.whole_legend ? std::max(0.55 * size.height(), size.height() - nominal * 2 / 3) : 0.4 * size.height();
@@ -111,7 +115,8 @@ void ChartScene::layout(const QSizeF& size, const Window& window) {
   std::tie(plane_.x, plane_.y) = scales(*prepared_, window);
   runs_off_ = window.x || window.y ? std::vector<RunsOff>{} : prepared_->runs_off;
   const bool cells = figure().map.has_value();
-  setAxis(*x_axis_, plane_.x, figure().x, size.width() - names, cells && counts_cells(*figure().map, figure().map->column_extent));
+  const double beside = figure().x.names.empty() ? 0 : bar + 4 * metrics.height();  // names have to fit into what is really left
+  setAxis(*x_axis_, plane_.x, figure().x, size.width() - names - beside, cells && counts_cells(*figure().map, figure().map->column_extent));
   setAxis(*y_axis_, plane_.y, figure().y, size.height() - legend, cells && counts_cells(*figure().map, figure().map->row_extent));
   chart_->layout()->invalidate();
   chart_->layout()->activate();
@@ -155,7 +160,10 @@ void ChartScene::setAxis(QCategoryAxis& axis, const AxisScale& scale, const Axis
   const QFontMetricsF metrics(font());
   const double room = horizontal ? 5.5 * metrics.averageCharWidth() + 2 * metrics.height() : 2.6 * metrics.height();
   const int most = std::clamp(static_cast<int>(0.85 * length / room), 2, 12);
-  const Ticks ticks = cells ? cell_ticks(scale.low, scale.high, most) : ticks_for(scale, most);
+  const bool named = !recipe.names.empty(), fit = named && namesFit(recipe.names, horizontal, length / (scale.high - scale.low));
+  const Ticks ticks = named   ? named_ticks(scale, recipe.names, !fit)
+                      : cells ? cell_ticks(scale.low, scale.high, most)
+                              : ticks_for(scale, most);
   const bool dense = static_cast<double>(ticks.minor.size()) > length / (4 * unit_);
   (horizontal ? x_minor_ : y_minor_) = cells || dense ? std::vector<double>{} : ticks.minor;
 
@@ -167,8 +175,18 @@ void ChartScene::setAxis(QCategoryAxis& axis, const AxisScale& scale, const Axis
   QString last;
   for (size_t i = 0; i < ticks.positions.size(); ++i)
     if (ticks.labels[i] != last) axis.append(last = ticks.labels[i], std::clamp(scale.shown(ticks.positions[i]), low, high));
-  axis.setTitleText(QString::fromStdString(recipe.title).toHtmlEscaped());
-  axis.setTitleVisible(!recipe.title.empty() && !style_.compact);
+  const std::string title = fit ? recipe.title : title_with_names(recipe);
+  axis.setTitleText(QString::fromStdString(title).toHtmlEscaped());
+  axis.setTitleVisible(!title.empty() && !style_.compact);
+}
+
+/// Beside each other under the axis, or over each other in at most a third of the width. `place`: scene units from one to the next.
+bool ChartScene::namesFit(const std::vector<std::string>& names, bool horizontal, double place) const {
+  const QFontMetricsF metrics(font());
+  double widest = 0;
+  for (const std::string& name : names) widest = std::max(widest, metrics.horizontalAdvance(QString::fromStdString(name)));
+  return horizontal ? widest + metrics.averageCharWidth() <= 0.85 * place
+                    : metrics.height() <= 0.9 * place && widest <= chart_->size().width() / 3;
 }
 
 void ChartScene::paint(QPainter& painter, double column, bool exact_map) {

@@ -56,6 +56,8 @@ class ChartScene {
   const FigureColours& colours() const { return colours_; }
   QFont font(double scale = 1) const;
   double unit() const { return unit_; }
+  /// What stands at the ticks of an axis, by the last layout.
+  QStringList labels(Qt::Orientation orientation) const;
 
  private:
   const Figure& figure() const { return prepared_->figure; }
@@ -63,6 +65,7 @@ class ChartScene {
   static std::pair<AxisScale, AxisScale> scales(const PreparedFigure& prepared, const Window& window);
   void keepMargins(const QSizeF& size);
   bool dropCutTitles(const QFontMetricsF& metrics);
+  bool namesFit(const std::vector<std::string>& names, bool horizontal, double place) const;
   void setAxis(QCategoryAxis& axis, const AxisScale& scale, const AxisRecipe& recipe, double length, bool cells);
   void paintMap(QPainter& painter, bool exact);
   void paintFrame(QPainter& painter) const;

@@ -153,10 +153,12 @@ QString cell_text(const Figure& figure, const Cell& cell) {
   const auto row = static_cast<size_t>(cell.row);
   const auto& names = figure.map->row_names;
   const QString name = row < names.size() ? QStringLiteral(" (%1)").arg(QString::fromStdString(names[row])) : QString();
+  const auto place = [](const AxisRecipe& axis, int at) {
+    return static_cast<size_t>(at) < axis.names.size() ? QString::fromStdString(axis.names[static_cast<size_t>(at)]) : QString::number(at);
+  };
   return QStringLiteral("%1 %2, %3 %4: %5 %6")
-      .arg(QString::fromStdString(figure.y.title), QString::number(cell.row) + name)
-      .arg(QString::fromStdString(figure.x.title))
-      .arg(cell.column)
+      .arg(QString::fromStdString(figure.y.title), place(figure.y, cell.row) + name)
+      .arg(QString::fromStdString(figure.x.title), place(figure.x, cell.column))
       .arg(QString::fromStdString(figure.map->value_title), shown);
 }
 

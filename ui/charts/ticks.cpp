@@ -161,6 +161,17 @@ Ticks cell_ticks(double low, double high, int most) {
   return ticks;
 }
 
+Ticks named_ticks(const AxisScale& scale, const std::vector<std::string>& names, bool numbers) {
+  Ticks ticks;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto at = static_cast<double>(i + 1);
+    if (at < scale.low || at > scale.high) continue;
+    ticks.positions.push_back(at);
+    ticks.labels.push_back(numbers ? QString::number(i + 1) : QString::fromStdString(names[i]));
+  }
+  return ticks;
+}
+
 QString short_number(double value) {
   if (std::isnan(value)) return QStringLiteral("not a number");
   if (std::isinf(value)) return value > 0 ? QStringLiteral("∞") : QStringLiteral("−∞");

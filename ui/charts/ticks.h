@@ -16,6 +16,8 @@ struct Ticks {
 Ticks ticks_for(const AxisScale& scale, int most);
 /// Whole numbers only: cells of a map, counted from 0, at their centres.
 Ticks cell_ticks(double low, double high, int most);
+/// The names of the places 1, 2, … that are seen, or their numbers.
+Ticks named_ticks(const AxisScale& scale, const std::vector<std::string>& names, bool numbers);
 
 /// A number as an axis or a read-out shows it: four digits, SI suffix from 10 000 on ("2.5 M"), powers of ten when tiny.
 QString short_number(double value);

@@ -115,7 +115,7 @@ QComboBox* CompareCharts::choice(const QString& name, const QString& help, const
   box->setAccessibleName(name);
   box->setToolTip(help);
   box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
-  box->setMinimumContentsLength(12);
+  box->setMinimumContentsLength(16);
   connect(box, &QComboBox::currentIndexChanged, this, [this, box, key, &chart] {
     session_.place().set(key, box->currentData());
     chart.refresh();

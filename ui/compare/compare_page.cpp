@@ -322,6 +322,9 @@ QTableView* ComparePage::makeTable(ComparisonTable& table, const QString& name) 
   view->horizontalHeader()->setSortIndicatorClearable(true);
   view->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
   view->setSortingEnabled(true);
+  connect(view->horizontalScrollBar(), &QScrollBar::rangeChanged, this, [this] {  // a bar that comes or goes takes room of the rows
+    if (words_) fitWords();
+  });
   return view;
 }
 

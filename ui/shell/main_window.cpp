@@ -120,7 +120,8 @@ void MainWindow::showCurrent() {
                         ? tr("Reading %1 …").arg(session_.runs()->folder())
                         : tr("The folder %1 holds no runs. Configure one and start it, or open a folder that has some.")
                               .arg(session_.runs()->folder()));
-    return stack_->setCurrentWidget(empty_);
+    stack_->setCurrentWidget(empty_);
+    return widenPanel();
   }
   QWidget*& widget = made_[page_];
   if (!widget) {

@@ -50,16 +50,6 @@ QString fitting(const QString& parts, const QFontMetrics& metrics, int room) {
   return metrics.elidedText(text, Qt::ElideRight, room);
 }
 
-/// A title is a name and, behind a comma, what the run differs in: of the name the end is left out, of the difference nothing.
-QString fitting_title(const QString& whole, const QFontMetrics& metrics, int room) {
-  constexpr int least_name = 48;
-  const qsizetype comma = whole.indexOf(QStringLiteral(", "));
-  const QString difference = comma < 0 ? QString() : whole.mid(comma);
-  const int rest = room - metrics.horizontalAdvance(difference);
-  if (metrics.horizontalAdvance(whole) <= room || rest < least_name) return metrics.elidedText(whole, Qt::ElideMiddle, room);
-  return metrics.elidedText(whole.left(whole.size() - difference.size()), Qt::ElideRight, rest) + difference;
-}
-
 /// What stands at the right: how far it is, or that it is done.
 QString progress_text(const QModelIndex& index) {
   if (!index.data(RunList::ProblemRole).toString().isEmpty()) return {};
@@ -145,7 +135,7 @@ void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, co
   QString seed = damaged ? QString() : seeds > 0 ? tr("× %1").arg(seeds) : tr("seed %1").arg(index.data(RunList::SeedRole).toLongLong());
   if (room - metrics.horizontalAdvance(seed) - 5 < std::min(metrics.horizontalAdvance(whole), 80)) seed.clear();
   const int seed_width = seed.isEmpty() ? 0 : metrics.horizontalAdvance(seed) + 5;
-  const QString title = fitting_title(whole, metrics, room - seed_width);
+  const QString title = fittingTitle(whole, metrics, room - seed_width);
   painter->setFont(option.font);
   painter->setPen(option.palette.color(QPalette::WindowText));
   painter->drawText(QRect(text_left, top, room, metrics.height()), Qt::AlignLeft | Qt::AlignVCenter, title);
