@@ -46,9 +46,10 @@ coverage:
 
 # FAULTS="kills --trials 500" for one battery and its number of trials; all of them take hours.
 faults: configure
-	@cmake --build $(BUILD) --target saccade faulty_calls run_state run_follow network_files
+	@cmake --build $(BUILD) --target saccade saccade-workbench faulty_calls run_state run_follow network_files hang window_hand
 	@tests/faults/faults.py --binary $(BUILD)/app/saccade --library $(BUILD)/tests/faults/faulty_calls.so \
-	  --run-state $(BUILD)/tests/faults/run_state --run-follow $(BUILD)/tests/faults/run_follow --network $(BUILD)/tests/faults/network_files.so $(FAULTS)
+	  --run-state $(BUILD)/tests/faults/run_state --run-follow $(BUILD)/tests/faults/run_follow --network $(BUILD)/tests/faults/network_files.so \
+	  --hang $(BUILD)/tests/hang.so --workbench $(BUILD)/app/saccade-workbench --plugins $(BUILD)/tests/faults/plugins $(FAULTS)
 
 # FUZZ_SECONDS for each target. Needs clang.
 FUZZ_SECONDS ?= 600

@@ -49,20 +49,21 @@ struct Ended {
 /// Waits for all; see start_rank_processes.
 int wait_for(const std::vector<pid_t>& processes, double patience) {
   std::vector<std::optional<Ended>> ended(processes.size());
-  double failed = 0;
+  double over = 0;  // since when the others have no more to do
   bool killed = false;
   while (std::any_of(ended.begin(), ended.end(), [](const auto& e) { return !e; })) {
     for (size_t r = 0; r < processes.size(); ++r) {
       int status = 0;
       if (ended[r] || ::waitpid(processes[r], &status, WNOHANG) != processes[r]) continue;
       children[r] = 0;
-      ended[r] = WIFSIGNALED(status) ? Ended{1, WTERMSIG(status)} : Ended{WEXITSTATUS(status), 0};
+      ended[r] =
+          WIFSIGNALED(status) ? Ended{killed ? 0 : 1, WTERMSIG(status)} : Ended{WEXITSTATUS(status), 0};  // who was killed here: others
       if (ended[r]->signal != 0 && !killed)
         warn("rank " + std::to_string(r) + " (process " + std::to_string(processes[r]) + ") was ended by signal " +
              std::to_string(ended[r]->signal) + " (" + ::strsignal(ended[r]->signal) + ")");
-      if (failed == 0 && ended[r]->code != 0 && !ended[r]->stopped()) failed = now();
+      if (over == 0 && (r == 0 || (ended[r]->code != 0 && !ended[r]->stopped()))) over = now();
     }
-    if (failed > 0 && !killed && now() - failed > patience) {
+    if (over > 0 && !killed && now() - over > patience) {
       killed = true;
       for (size_t r = 0; r < processes.size(); ++r)
         if (!ended[r]) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "kernels/engine/progress.h"
 #include "kernels/engine/transfer.h"
 #include "kernels/ops/cross_entropy/cross_entropy.h"
 #include "kernels/ops/linear/linear.h"
@@ -107,6 +108,7 @@ Evaluation EvaluationPass::evaluate(const FrozenBatch& batch, const std::functio
       const std::vector<bool> right = greedy(batch.tokens.data() + first * length, batch.targets.data() + first * length, count, length);
       evaluation.right.insert(evaluation.right.end(), right.begin(), right.end());
     }
+    raise_progress();  // a replayed piece runs no op
     if (progress) progress(first + count);
   }
   if (batch.answers)

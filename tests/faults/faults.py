@@ -21,6 +21,8 @@ BATTERIES = {
     "hostile_files": (6000, 60),
     "same_run": (100, 2),
     "network_files": (200, 6),
+    "window": (300, 6),
+    "ranks": (300, 5),
 }
 
 
@@ -32,6 +34,9 @@ def main():
     parser.add_argument("--run-state", required=True, type=pathlib.Path)
     parser.add_argument("--run-follow", type=pathlib.Path, help="for network_files")
     parser.add_argument("--network", type=pathlib.Path, help="network_files.so, for the battery of that name")
+    parser.add_argument("--workbench", type=pathlib.Path, help="saccade-workbench, for the battery window")
+    parser.add_argument("--plugins", type=pathlib.Path, help="folder of generic/window_hand.so, likewise")
+    parser.add_argument("--hang", type=pathlib.Path, help="hang.so, for the battery ranks")
     parser.add_argument("--short", action="store_true", help="as a test: less than a minute each")
     parser.add_argument("--trials", type=int, help="instead of the number that is usual")
     parser.add_argument("--scenario", help="of kills and failing_calls, those whose names hold this")
@@ -52,6 +57,8 @@ def main():
         with tempfile.TemporaryDirectory(prefix="saccade-faults-") as folder:
             program = Program(options.binary.resolve(), options.library.resolve(), options.run_state.resolve(), options.keep or folder)
             program.run_follow_program, program.network = (path and path.resolve() for path in (options.run_follow, options.network))
+            program.hang = options.hang and options.hang.resolve()
+            program.window = {"workbench": options.workbench and options.workbench.resolve(), "plugins": options.plugins and options.plugins.resolve()}
             trials = options.trials if options.trials is not None else BATTERIES[name][1 if options.short else 0]
             began = time.monotonic()
             good = importlib.import_module(name).run(program, trials, options.seed) and good

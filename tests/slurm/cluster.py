@@ -30,7 +30,7 @@ def free_ports(count):
 class Cluster:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
-        self.processes = []
+        self.processes, self.nodes = [], {}
         for name in ("ctl", "log", "munge"):
             (self.folder / name).mkdir(parents=True)
         key = self.folder / "munge" / "key"
@@ -66,14 +66,25 @@ class Cluster:
         self.spawn("slurmctld", "-D", "-c", "-i")
         self.until(lambda: "is UP" in self.ask("scontrol", "ping", check=False), "slurmctld does not start", 60)
         for node in range(NODES):
-            self.spawn("slurmd", "-D", "-N", f"n{node + 1}")
+            self.start_node(node)
         self.until(lambda: self.ask("sinfo", "--noheader", "--format=%D", "--states=idle", check=False).strip() == str(NODES),
                    "the nodes do not come up", 60)
 
     def spawn(self, *command):
-        with open(self.folder / "log" / f"{command[0]}-{len(self.processes)}", "w") as log:
+        with open(self.folder / "log" / f"{command[0]}-{len(self.processes)}", "a") as log:
             self.processes.append(subprocess.Popen(command, env={**os.environ, **self.environment}, stdin=subprocess.DEVNULL, stdout=log,
                                                    stderr=log, start_new_session=True))
+
+    def start_node(self, node):
+        self.spawn("slurmd", "-D", "-N", f"n{node + 1}")
+        self.nodes[node] = self.processes[-1]
+
+    def kill_node(self, node):
+        """Its slurmd, with SIGKILL; what it has started goes on. It is down until start_node."""
+        slurmd = self.nodes.pop(node)
+        slurmd.kill()
+        slurmd.wait()
+        self.processes.remove(slurmd)
 
     def until(self, done, story, seconds):
         end = time.monotonic() + seconds

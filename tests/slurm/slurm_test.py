@@ -77,7 +77,7 @@ class Disturber:
 
     def __init__(self, site, home, seed):
         self.site, self.home, self.chance = site, home, random.Random(seed)
-        self.counts, self.frozen = {}, {}
+        self.counts, self.frozen, self.down = {}, {}, {}
 
     def count(self, what):
         self.counts[what] = self.counts.get(what, 0) + 1
@@ -90,12 +90,18 @@ class Disturber:
         return [job for job in jobs if job.split("_")[1] not in frozen]
 
     def step(self):
-        what = self.chance.choice(("preempted", "preempted", "USR2", "USR2", "SIGTERM", "trainer killed"))
+        what = self.chance.choice(("preempted", "preempted", "USR2", "USR2", "SIGTERM", "trainer killed", "slurmd killed", "slurmd killed"))
         running = self.running()
         if len(running) < 3:  # the last ones may come to their end
             return
         task = self.chance.choice(running)
-        if what == "preempted":  # what PreemptMode=REQUEUE does: SIGTERM, SIGKILL after KillWait, back into the queue
+        if what == "slurmd killed":
+            if self.down:  # one at a time, so that there are nodes to go to
+                return
+            node = self.chance.choice(sorted(self.site.cluster.nodes))
+            self.site.cluster.kill_node(node)
+            self.down[node] = time.monotonic() + self.chance.uniform(0, 3)
+        elif what == "preempted":  # what PreemptMode=REQUEUE does: SIGTERM, SIGKILL after KillWait, back into the queue
             self.site.cluster.ask("scontrol", "requeue", task, check=False)
         elif what == "trainer killed":
             live = [pid for name, pid in trainers(self.home).items() if name not in self.frozen]
@@ -123,6 +129,10 @@ class Disturber:
             self.count("frozen")
 
     def thaw(self, all_of_them=False):
+        for node, until in list(self.down.items()):
+            if all_of_them or time.monotonic() > until:
+                self.site.cluster.start_node(node)
+                del self.down[node]
         for name, (pid, until) in list(self.frozen.items()):
             if all_of_them or time.monotonic() > until:
                 self.signal(pid, signal.SIGCONT)
