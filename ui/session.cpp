@@ -48,6 +48,13 @@ std::optional<MirrorState> mirror_in(const QString& directory) try {
 /// Where configs and first messages of started runs are kept: beside the runs, hidden from lists.
 QString starting_folder(const QString& runs) { return runs + QStringLiteral("/.started"); }
 
+/// The folder where what is started lies with what it said; what a window that was killed left there goes. False: it cannot be made.
+bool make_starting_folder(const QString& folder) {
+  if (!QDir().mkpath(folder)) return false;
+  remove_abandoned_files(folder.toStdString());
+  return true;
+}
+
 }  // namespace
 
 Session::Session(const QString& runsFolder, QObject* parent) : QObject(parent), runs_(new RunList(runsFolder, this)) {
@@ -155,7 +162,7 @@ void Session::startRun(const QByteArray& configJson, const QString& place) try {
   const auto config = nlohmann::json::parse(configJson.begin(), configJson.end(), nullptr, false);
   if (!config.is_object()) return Q_EMIT failed(tr("The configuration is not a JSON object."));
   const QString started = starting_folder(runs_->folder());
-  if (!QDir().mkpath(started)) return Q_EMIT failed(tr("The runs folder %1 cannot be written to.").arg(runs_->folder()));
+  if (!make_starting_folder(started)) return Q_EMIT failed(tr("The runs folder %1 cannot be written to.").arg(runs_->folder()));
   const bool host = where_named(place.toStdString()) == Where::host;
   const QString folder = host ? text_of(mirror_folder(place.toStdString())) : runs_->folder();
   const QString directory = new_directory(folder, config);
@@ -190,7 +197,7 @@ void Session::startThere(const QString& directory, const QStringList& arguments,
 void Session::startFork(const QString& parent, qint64 step, const QStringList& assignments, const QByteArray& configJson) {
   const auto config = nlohmann::json::parse(configJson.begin(), configJson.end(), nullptr, false);
   const QString started = starting_folder(runs_->folder());
-  if (!QDir().mkpath(started)) return Q_EMIT failed(tr("The runs folder %1 cannot be written to.").arg(runs_->folder()));
+  if (!make_starting_folder(started)) return Q_EMIT failed(tr("The runs folder %1 cannot be written to.").arg(runs_->folder()));
   const std::optional<MirrorState> mirror = mirror_in(parent);
   const QString directory = new_directory(mirror ? text_of(mirror->root) : runs_->folder(), config);
   QStringList arguments{QStringLiteral("fork"),  parent,   QStringLiteral("--step"), QString::number(step),
@@ -202,7 +209,7 @@ void Session::startFork(const QString& parent, qint64 step, const QStringList& a
 
 void Session::resumeRun(const QString& directory) {
   const QString started = starting_folder(runs_->folder());
-  if (!QDir().mkpath(started)) return Q_EMIT failed(tr("The runs folder %1 cannot be written to.").arg(runs_->folder()));
+  if (!make_starting_folder(started)) return Q_EMIT failed(tr("The runs folder %1 cannot be written to.").arg(runs_->folder()));
   const QString log = started + QLatin1Char('/') + QFileInfo(directory).fileName() + QStringLiteral(".log");
   launch(directory, {QStringLiteral("resume"), directory}, log);
 }

@@ -38,10 +38,19 @@ class CommandFailed : public Error {
 
 std::string without_name(const std::string& line) { return line.starts_with("saccade: ") ? line.substr(9) : line; }
 
-/// SERVED/.started, where what was asked for from afar lies with what it said.
+constexpr const char* kPlanned = "plan-";
+
+/// SERVED/.started, where what was asked for from afar lies with what it said. What an agent that was killed left there goes.
 fs::path started_folder(const ServedFolder& folder) {
-  make_run_folder(folder.path() / ".started");
-  return folder.path() / ".started";
+  fs::path started = folder.path() / ".started";
+  make_run_folder(started);
+  remove_abandoned_files(started);
+  std::error_code none;
+  const auto old = fs::file_time_type::clock::now() - std::chrono::seconds(static_cast<int>(2 * kLong));
+  for (const auto& entry : fs::directory_iterator(started, none))
+    if (entry.path().filename().string().starts_with(kPlanned) && entry.last_write_time(none) < old && !none)
+      fs::remove(entry.path(), none);
+  return started;
 }
 
 std::string last_line_of(const fs::path& log) {
@@ -104,7 +113,7 @@ Frame AgentCommands::call(std::vector<std::string> words, double seconds, const 
 }
 
 Frame AgentCommands::plan(const ServedFolder& folder, const Json& request) const {
-  const fs::path file = started_folder(folder) / ("plan-" + plain_word(request, "token") + ".json");
+  const fs::path file = started_folder(folder) / (kPlanned + plain_word(request, "token") + ".json");
   replace_text(file, request.at("config").dump());
   try {
     std::vector<std::string> words{"plan", file.string()};

@@ -363,7 +363,8 @@ def run(program, trials, seed):
             trial(world, figures, longest)
         undisturbed_life(world, figures, [key(f"Ctrl+{page}") for page in (1, 2, 3, 7)])
         work_off(world, figures)
-        undisturbed_life(world, figures)
+        undisturbed_life(world, figures, world.begins_run(False))  # which also tidies up
+        work_off(world, figures)
         check_runs(world, figures)
         check_left(world, figures, usual)
     finally:
