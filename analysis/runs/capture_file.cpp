@@ -67,14 +67,14 @@ MapWords words_of(const std::string& name, size_t rank) {
   return {"1", {}};
 }
 
-void write_map(const h5::Group& sample, size_t index, const MapToWrite& map) {
+void write_map(const h5::Group& sample, size_t index, const MapToWrite& map, h5::ManySets& later) {
   const h5::Group group = sample.create(map_group(index));
   group.set_attribute("NX_class", "NXdata");
   group.set_attribute("signal", "values");
   group.set_attribute("title", map.name + (map.layer < 0 ? "" : ", layer " + std::to_string(map.layer)));
   group.set_attribute("name", map.name);
   group.set_attribute("layer", map.layer);
-  group.write<float>("values", map.values, map.shape, kDeflate);
+  group.write_later<float>("values", map.values, map.shape, kDeflate, later);
   const MapWords words = words_of(map.name, map.shape.size());
   group.set_attribute("units", words.unit, "values");
   group.set_attribute("long_name", map.name, "values");
@@ -102,6 +102,7 @@ bool fits(MapKind kind, const std::vector<int64_t>& shape, int64_t tokens) {
 }
 
 constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+constexpr int64_t kSmallMap = 4096;  ///< values of a map that are read with what tells of it, though they are compared by themselves
 
 int64_t size_of(const std::vector<int64_t>& shape) { return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()); }
 
@@ -199,7 +200,7 @@ std::vector<std::string> read_pieces(const h5::Group& group) {
   return pieces;
 }
 
-void write_sample(const h5::Group& root, size_t index, const Capture& capture) {
+void write_sample(const h5::Group& root, size_t index, const Capture& capture, h5::ManySets& later) {
   const h5::Group group = root.create("sample" + std::to_string(index));
   group.set_attribute("NX_class", "NXentry");
   group.set_attribute("domain", capture.domain);
@@ -218,7 +219,7 @@ void write_sample(const h5::Group& root, size_t index, const Capture& capture) {
   if (!capture.layer_mixers.empty()) group.write_texts(kLayerMixers, capture.layer_mixers);
   group.write("token_losses", capture.token_losses);
   group.set_attribute("units", "nats", "token_losses");
-  for (size_t i = 0; i < maps.size(); ++i) write_map(group, i, maps[i]);
+  for (size_t i = 0; i < maps.size(); ++i) write_map(group, i, maps[i], later);
   if (!maps.empty()) group.set_attribute("default", map_group(0));
 }
 
@@ -257,16 +258,17 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
                     [](float x, float y) { return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y); });
 }
 
-bool same(const CapturedMap& a, const CapturedMap& b) {
-  return a.kind == b.kind && a.layer == b.layer && a.shape == b.shape && same_bits(a.values, b.values);
-}
-
-bool holds(const h5::Group& group, const Capture& written) {
+/// But for the values of maps, which are compared later.
+bool holds(const h5::Group& group, const Capture& written, h5::ManySets& later) {
   const Capture text = read_text(group);
   size_t maps = 0, equal = 0;
   const std::map<int64_t, int64_t> sizes =
-      read_maps(group, static_cast<int64_t>(text.tokens.size()), kAll, [&](int64_t, const CapturedMap& map) {
-        equal += maps < written.maps.size() && same(map, written.maps[maps]);
+      read_maps(group, static_cast<int64_t>(text.tokens.size()), kSmallMap, [&](int64_t index, const CapturedMap& map) {
+        if (maps < written.maps.size()) {
+          const CapturedMap& wanted = written.maps[maps];
+          equal += map.kind == wanted.kind && map.layer == wanted.layer && map.shape == wanted.shape;
+          group.open(map_group(static_cast<size_t>(index))).compare_later<float>("values", wanted.values, later);
+        }
         ++maps;
       });
   return maps == written.maps.size() && equal == maps && selections_of(group, written, sizes) == written.selections &&
@@ -331,17 +333,20 @@ void write_captures(const std::filesystem::path& path, const std::vector<Capture
     file.root().set_attribute("format_version", kFormat);
     file.root().set_attribute("sample_count", static_cast<int64_t>(captures.size()));
     if (!captures.empty()) file.root().set_attribute("default", "sample0");
-    for (size_t i = 0; i < captures.size(); ++i) {
-      write_sample(file.root(), i, captures[i]);
-      file.begin_write_back();
-    }
+    h5::ManySets maps;
+    for (size_t i = 0; i < captures.size(); ++i) write_sample(file.root(), i, captures[i], maps);
+    maps.write();
+    file.begin_write_back();
     file.close();
     size_t samples = 0, equal = 0;
+    bool same = true;
     each_sample(aside, h5::Origin::this_process, [&](const h5::Group& group) {
-      equal += samples < captures.size() && holds(group, captures[samples]);
+      h5::ManySets written;
+      equal += samples < captures.size() && holds(group, captures[samples], written);
+      same = written.same() && same;
       ++samples;
     });
-    if (samples != captures.size() || equal != samples) throw DataError(path.string() + ": read back other data than written");
+    if (samples != captures.size() || equal != samples || !same) throw DataError(path.string() + ": read back other data than written");
   });
 }
 

@@ -78,6 +78,25 @@ struct Budget {
 
 class Helper;
 
+/// Data sets whose values are written, or compared with what is stored, when all of them are known: chunks of several side by side, where
+/// each alone would wait for its slowest one. The values must live until then.
+class ManySets {
+ public:
+  ManySets();
+  ~ManySets();
+  ManySets(const ManySets&) = delete;
+  ManySets& operator=(const ManySets&) = delete;
+  /// What write_later left. Throws DataError.
+  void write();
+  /// Whether everything that compare_later was given is stored, bit by bit. Throws DataError.
+  bool same();
+
+ private:
+  friend class Group;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 /// A group, the root included. Names may be paths: "series/train/loss"; groups on the way are made when writing.
 class Group {
  public:
@@ -97,6 +116,16 @@ class Group {
   template <class T>
   void write(const std::string& name, const std::vector<T>& values) const {
     write<T>(name, values, {static_cast<int64_t>(values.size())});
+  }
+  /// As `write`, but large data sets get their values from later.write().
+  template <class T>
+  void write_later(const std::string& name, std::span<const T> values, const Dims& dims, int deflate, ManySets& later) const {
+    write_raw(name, values.data(), values.size(), native_type<T>(), dims, deflate, &later);
+  }
+  /// Of a file that this process has written: later.same() tells whether the data set holds these values.
+  template <class T>
+  void compare_later(const std::string& name, std::span<const T> values, ManySets& later) const {
+    compare_raw(name, values.data(), values.size(), native_type<T>(), later);
   }
   void write_texts(const std::string& name, const std::vector<std::string>& texts) const;
   void write_text(const std::string& name, const std::string& text) const { write_texts(name, {text}); }
@@ -143,7 +172,9 @@ class Group {
   int64_t checked_part(const std::string& name, const Dims& offsets, const Dims& counts, size_t element) const;
   void read_part_raw(const std::string& name, const Part& part, void* values, size_t bytes, hid_t type) const;
   void require_numbers(const Id& set, const std::string& name, hid_t type) const;
-  void write_raw(const std::string& name, const void* values, size_t count, hid_t type, const Dims& dims, int deflate) const;
+  void write_raw(const std::string& name, const void* values, size_t count, hid_t type, const Dims& dims, int deflate,
+                 ManySets* later = nullptr) const;
+  void compare_raw(const std::string& name, const void* values, size_t count, hid_t type, ManySets& later) const;
   void read_raw(const std::string& name, void* values, size_t bytes, hid_t type) const;
   std::vector<std::string> ask(const std::string& what, const std::string& name, const std::string& more = {}) const;
   void read_scalar_attribute(const std::string& name, hid_t type, void* value) const;

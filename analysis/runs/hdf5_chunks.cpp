@@ -3,15 +3,17 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <functional>
 
 #include "kernels/engine/parallel.h"
 
 namespace saccade::h5 {
 namespace {
 
-constexpr size_t kChecksum = 4;        // bytes behind a filtered chunk, the lowest first
-constexpr int64_t kChunksAtOnce = 64;  // filtered before they are written: bounds memory, and how long other parallel work waits
+constexpr size_t kChecksum = 4;       // bytes behind a filtered chunk, the lowest first
+constexpr size_t kChunksAtOnce = 64;  // filtered before they are written: bounds memory, and how long other parallel work waits
 
 hsize_t product(const std::vector<hsize_t>& dims) {
   hsize_t all = 1;
@@ -91,28 +93,61 @@ struct Stored {
   uint32_t left_out = 0;
 };
 
-/// The reverse; false where the bytes are not what such filters made of a chunk of this shape.
-bool take_apart(const Stored& chunk, const Chunked& shape, const std::vector<hsize_t>& offset, void* values) {
+/// A chunk as it was before; empty where the bytes are not what such filters made of a chunk of this shape.
+std::vector<uint8_t> take_apart(const Stored& chunk, const Chunked& shape) {
   const std::vector<uint8_t>& stored = chunk.bytes;
   const size_t count = product(shape.chunk), bytes = count * shape.element;
-  if (stored.size() < kChecksum || (chunk.left_out & ~2u) != 0) return false;
+  if (stored.size() < kChecksum || (chunk.left_out & ~2u) != 0) return {};
   const size_t size = stored.size() - kChecksum;
   uint32_t checksum = 0;
   for (size_t i = 0; i < kChecksum; ++i) checksum |= static_cast<uint32_t>(stored[size + i]) << (8 * i);
-  if (checksum != fletcher32(stored.data(), size)) return false;
+  if (checksum != fletcher32(stored.data(), size)) return {};
   std::vector<uint8_t> shuffled(bytes), plain(bytes);
   uLongf got = bytes;
   if (chunk.left_out == 0) {
-    if (uncompress(shuffled.data(), &got, stored.data(), size) != Z_OK || got != bytes) return false;
+    if (uncompress(shuffled.data(), &got, stored.data(), size) != Z_OK || got != bytes) return {};
   } else {
-    if (size != bytes) return false;
+    if (size != bytes) return {};
     std::copy_n(stored.begin(), bytes, shuffled.begin());
   }
   unshuffle(shuffled.data(), plain.data(), count, shape.element);
-  each_run(shape, offset, [&](hsize_t outside, hsize_t inside, hsize_t run) {
-    std::memcpy(static_cast<uint8_t*>(values) + outside * shape.element, plain.data() + inside * shape.element, run * shape.element);
-  });
-  return true;
+  return plain;
+}
+
+/// One of the chunks of several data sets.
+struct Place {
+  const ChunkedValues* of;
+  std::vector<hsize_t> offset;
+};
+std::vector<Place> places_of(std::span<const ChunkedValues> sets) {
+  std::vector<Place> places;
+  for (const ChunkedValues& set : sets)
+    for (std::vector<hsize_t>& offset : offsets_of(set.shape)) places.push_back({&set, std::move(offset)});
+  return places;
+}
+
+/// Reads chunks as they are stored, some at a time, and gives each one taken apart, in a parallel task: visit(number of the chunk, bytes).
+/// Negative on an error.
+herr_t each_chunk(std::span<const Place> places, const std::function<void(size_t, const std::vector<uint8_t>&)>& visit) {
+  for (size_t first = 0; first < places.size(); first += kChunksAtOnce) {
+    std::vector<Stored> stored(std::min(kChunksAtOnce, places.size() - first));
+    for (size_t i = 0; i < stored.size(); ++i) {
+      const Place& place = places[first + i];
+      hsize_t size = 0;
+      if (H5Dget_chunk_storage_size(place.of->set, place.offset.data(), &size) < 0) return -1;
+      stored[i].bytes.resize(size);
+      if (H5Dread_chunk(place.of->set, H5P_DEFAULT, place.offset.data(), &stored[i].left_out, stored[i].bytes.data()) < 0) return -1;
+    }
+    std::vector<char> good(stored.size());
+    parallel_for(static_cast<int64_t>(stored.size()), [&](int64_t number) {
+      const auto i = static_cast<size_t>(number);
+      const std::vector<uint8_t> plain = take_apart(stored[i], places[first + i].of->shape);
+      good[i] = !plain.empty();
+      if (good[i]) visit(first + i, plain);
+    });
+    if (std::find(good.begin(), good.end(), 0) != good.end()) return -1;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -141,42 +176,46 @@ uint32_t fletcher32(const uint8_t* bytes, size_t count) {
   return folded(b) << 16 | folded(a);
 }
 
-herr_t write_chunks(hid_t set, const Chunked& shape, const void* values, int level) {
-  const std::vector<std::vector<hsize_t>> offsets = offsets_of(shape);
-  const auto chunks = static_cast<int64_t>(offsets.size());
-  for (int64_t first = 0; first < chunks; first += kChunksAtOnce) {
-    std::vector<std::vector<uint8_t>> stored(static_cast<size_t>(std::min(kChunksAtOnce, chunks - first)));
+herr_t write_chunks(std::span<const ChunkedValues> sets) {
+  const std::vector<Place> places = places_of(sets);
+  for (size_t first = 0; first < places.size(); first += kChunksAtOnce) {
+    std::vector<std::vector<uint8_t>> stored(std::min(kChunksAtOnce, places.size() - first));
     parallel_for(static_cast<int64_t>(stored.size()), [&](int64_t i) {
-      stored[static_cast<size_t>(i)] = filtered(shape, offsets[static_cast<size_t>(first + i)], values, level);
+      const auto& [of, offset] = places[first + static_cast<size_t>(i)];
+      stored[static_cast<size_t>(i)] = filtered(of->shape, offset, of->values, of->level);
     });
     for (size_t i = 0; i < stored.size(); ++i) {
-      const std::vector<hsize_t>& offset = offsets[static_cast<size_t>(first) + i];
+      const auto& [of, offset] = places[first + i];
       if (stored[i].empty()) return -1;
-      if (const herr_t done = H5Dwrite_chunk(set, H5P_DEFAULT, 0, offset.data(), stored[i].size(), stored[i].data()); done < 0) return done;
+      if (const herr_t done = H5Dwrite_chunk(of->set, H5P_DEFAULT, 0, offset.data(), stored[i].size(), stored[i].data()); done < 0)
+        return done;
     }
   }
   return 0;
 }
 
 herr_t read_chunks(hid_t set, const Chunked& shape, void* values) {
-  const std::vector<std::vector<hsize_t>> offsets = offsets_of(shape);
-  const auto chunks = static_cast<int64_t>(offsets.size());
-  for (int64_t first = 0; first < chunks; first += kChunksAtOnce) {
-    std::vector<Stored> stored(static_cast<size_t>(std::min(kChunksAtOnce, chunks - first)));
-    for (size_t i = 0; i < stored.size(); ++i) {
-      const std::vector<hsize_t>& offset = offsets[static_cast<size_t>(first) + i];
-      hsize_t size = 0;
-      if (H5Dget_chunk_storage_size(set, offset.data(), &size) < 0) return -1;
-      stored[i].bytes.resize(size);
-      if (H5Dread_chunk(set, H5P_DEFAULT, offset.data(), &stored[i].left_out, stored[i].bytes.data()) < 0) return -1;
-    }
-    std::vector<char> good(stored.size());
-    parallel_for(static_cast<int64_t>(stored.size()), [&](int64_t i) {
-      good[static_cast<size_t>(i)] = take_apart(stored[static_cast<size_t>(i)], shape, offsets[static_cast<size_t>(first + i)], values);
+  const ChunkedValues whole{set, shape};
+  const std::vector<Place> places = places_of({&whole, 1});
+  return each_chunk(places, [&](size_t number, const std::vector<uint8_t>& plain) {
+    each_run(shape, places[number].offset, [&](hsize_t outside, hsize_t inside, hsize_t run) {
+      std::memcpy(static_cast<uint8_t*>(values) + outside * shape.element, plain.data() + inside * shape.element, run * shape.element);
     });
-    if (std::find(good.begin(), good.end(), 0) != good.end()) return -1;
-  }
-  return 0;
+  });
+}
+
+htri_t hold_chunks(std::span<const ChunkedValues> sets) {
+  const std::vector<Place> places = places_of(sets);
+  std::atomic<bool> same = true;
+  const herr_t read = each_chunk(places, [&](size_t number, const std::vector<uint8_t>& plain) {
+    const auto& [of, offset] = places[number];
+    const size_t element = of->shape.element;
+    const auto* wanted = static_cast<const uint8_t*>(of->values);
+    each_run(of->shape, offset, [&](hsize_t outside, hsize_t inside, hsize_t run) {
+      if (std::memcmp(wanted + outside * element, plain.data() + inside * element, run * element) != 0) same = false;
+    });
+  });
+  return read < 0 ? read : same ? 1 : 0;
 }
 
 }  // namespace saccade::h5

@@ -81,6 +81,26 @@ std::optional<Chunked> deflated(const Id& set, hid_t type) {
 
 }  // namespace
 
+/// Data sets that are open, and what of a group an error names.
+struct ManySets::State {
+  std::vector<ChunkedValues> sets;
+  std::vector<Id> open;
+  std::string file, first;
+  bool same = true;
+
+  void add(const Group& group, Id set, const std::string& name, const ChunkedValues& values) {
+    if (sets.empty()) file = group.file(), first = name;
+    sets.push_back(values);
+    open.push_back(std::move(set));
+  }
+  void forget() { sets.clear(), open.clear(); }
+  int checked(int result, const std::string& what) const {
+    if (result >= 0) return result;
+    const std::string reason = take_error();
+    throw DataError(file + ": " + what + (reason.empty() ? "" : ", " + reason) + " (" + first + " and what follows)");
+  }
+};
+
 Group::Group(Id id, std::string file, std::string path, std::shared_ptr<Budget> budget, std::shared_ptr<Helper> helper)
     : id_(std::move(id)), file_(std::move(file)), path_(std::move(path)), budget_(std::move(budget)), helper_(std::move(helper)) {}
 
@@ -164,7 +184,8 @@ bool Group::is_group(const std::string& name) const {
   return H5Iget_type(object) == H5I_GROUP;
 }
 
-void Group::write_raw(const std::string& name, const void* values, size_t count, hid_t type, const Dims& dims, int deflate) const {
+void Group::write_raw(const std::string& name, const void* values, size_t count, hid_t type, const Dims& dims, int deflate,
+                      ManySets* later) const {
   const std::vector<hsize_t> extent(dims.begin(), dims.end());
   size_t product = 1;
   for (const hsize_t d : extent) product *= d;
@@ -184,11 +205,49 @@ void Group::write_raw(const std::string& name, const void* values, size_t count,
     checked(H5Pset_fletcher32(layout), "no Fletcher32 filter", name);
   }
   Id set(checked(H5Dcreate2(id_, name.c_str(), type, space, on_the_way, layout, H5P_DEFAULT), "cannot create", name), H5Dclose);
-  if (count > 0 && deflate > 0 && several_chunks(shape))
-    checked(write_chunks(set, shape, values, deflate), "cannot write", name);
-  else if (count > 0)
+  if (count > 0 && deflate > 0 && several_chunks(shape)) {
+    const ChunkedValues chunked{set, std::move(shape), values, deflate};
+    if (later) return later->state_->add(*this, std::move(set), name, chunked);
+    checked(write_chunks({&chunked, 1}), "cannot write", name);
+  } else if (count > 0) {
     checked(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), "cannot write", name);
+  }
   checked(set.close(), "cannot write", name);
+}
+
+void Group::compare_raw(const std::string& name, const void* values, size_t count, hid_t type, ManySets& later) const {
+  const size_t bytes = count * H5Tget_size(type);
+  if (checked_size(name, 1) != static_cast<int64_t>(count)) {
+    later.state_->same = false;
+    return;
+  }
+  Id set = data_set(name);
+  require_numbers(set, name, type);
+  if (std::optional<Chunked> shape = deflated(set, type); shape && several_chunks(*shape) && !budget_ && !helper_) {
+    const ChunkedValues chunked{set, std::move(*shape), values, 0};
+    return later.state_->add(*this, std::move(set), name, chunked);
+  }
+  std::vector<char> stored(bytes);
+  read_raw(name, stored.data(), bytes, type);
+  if (std::memcmp(stored.data(), values, bytes) != 0) later.state_->same = false;
+}
+
+ManySets::ManySets() : state_(std::make_unique<State>()) {}
+ManySets::~ManySets() = default;
+
+void ManySets::write() {
+  State& s = *state_;
+  if (s.sets.empty()) return;
+  s.checked(write_chunks(s.sets), "cannot write");
+  for (Id& set : s.open) s.checked(set.close(), "cannot write");
+  s.forget();
+}
+
+bool ManySets::same() {
+  State& s = *state_;
+  if (!s.sets.empty() && s.checked(hold_chunks(s.sets), "unreadable data") == 0) s.same = false;
+  s.forget();
+  return s.same;
 }
 
 void Group::write_texts(const std::string& name, const std::vector<std::string>& texts) const {

@@ -1,5 +1,8 @@
 #include <QtTest>
+#include <cmath>
+#include <memory>
 #include <numeric>
+#include <utility>
 
 #include "analysis/runs/hdf5_chunks.h"
 
@@ -33,6 +36,11 @@ struct DataSet {
   }
 };
 
+int write(const DataSet& data, const h5::Chunked& shape, const void* values) {
+  const h5::ChunkedValues all{data.set, shape, values, 1};
+  return h5::write_chunks({&all, 1});
+}
+
 template <class T>
 std::vector<T> values_for(const h5::Chunked& shape) {
   std::vector<T> values(std::accumulate(shape.extent.begin(), shape.extent.end(), size_t{1}, std::multiplies<>()));
@@ -51,7 +59,7 @@ void go_both_ways(h5::Chunked shape, hid_t type) {
   const std::vector<T> values = values_for<T>(shape);
   std::vector<T> back(values.size());
   const DataSet ours(shape, type), theirs(shape, type);
-  QCOMPARE(h5::write_chunks(ours.set, shape, values.data(), 1), 0);
+  QCOMPARE(write(ours, shape, values.data()), 0);
   QVERIFY(H5Dread(ours.set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, back.data()) >= 0);
   QVERIFY(back == values);
   QVERIFY(H5Dwrite(theirs.set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0);
@@ -90,17 +98,46 @@ class Hdf5ChunksTest : public QObject {
     QVERIFY(H5Dflush(theirs.set) >= 0);
     QCOMPARE(h5::read_chunks(theirs.set, shape, back.data()), 0);
     QVERIFY(back == noise);
-    QCOMPARE(h5::write_chunks(ours.set, shape, noise.data(), 1), 0);
+    QCOMPARE(write(ours, shape, noise.data()), 0);
     std::fill(back.begin(), back.end(), 0);
     QVERIFY(H5Dread(ours.set, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, back.data()) >= 0);
     QVERIFY(back == noise);
+  }
+
+  /// More chunks than are read at once, of sets of several shapes.
+  void manySetsAreWrittenAndCompared() {
+    std::vector<h5::Chunked> shapes;
+    for (hsize_t rows = 1; rows <= 12; ++rows) shapes.push_back({{rows, 10}, {1, 1 + rows % 4}, sizeof(float)});
+    std::vector<std::vector<float>> values;
+    std::vector<std::unique_ptr<DataSet>> sets;
+    std::vector<h5::ChunkedValues> all;
+    for (const h5::Chunked& shape : shapes) {
+      values.push_back(values_for<float>(shape));
+      sets.push_back(std::make_unique<DataSet>(shape, H5T_NATIVE_FLOAT));
+      all.push_back({sets.back()->set, shape, values.back().data(), 1});
+    }
+    QCOMPARE(h5::write_chunks(all), 0);
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      std::vector<float> back(values[i].size());
+      QVERIFY(H5Dread(sets[i]->set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, back.data()) >= 0);
+      QVERIFY(back == values[i]);
+    }
+    QCOMPARE(h5::hold_chunks(all), 1);
+    for (const size_t changed : {size_t{0}, shapes.size() / 2, shapes.size() - 1}) {
+      float& value = values[changed].back();
+      const float before = std::exchange(value, std::nextafter(value, 1e9F));
+      QCOMPARE(h5::hold_chunks(all), 0);
+      value = before;
+    }
+    values[3][0] = -0.0F;  // the same number, other bits
+    QCOMPARE(h5::hold_chunks(all), 0);
   }
 
   void everyChangedByteIsFound() {
     const h5::Chunked shape{{4, 64}, {1, 64}, sizeof(float)};
     const std::vector<float> values = values_for<float>(shape);
     const DataSet data(shape, H5T_NATIVE_FLOAT);
-    QCOMPARE(h5::write_chunks(data.set, shape, values.data(), 1), 0);
+    QCOMPARE(write(data, shape, values.data()), 0);
     const std::array<hsize_t, 2> third{2, 0};
     hsize_t size = 0;
     uint32_t skipped = 0;
