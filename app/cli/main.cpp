@@ -2,12 +2,14 @@
 #include <filesystem>
 #include <iostream>
 
+#include "analysis/runs/kept_choices.h"
 #include "app/cli/command.h"
 #include "app/cli/exit_code.h"
 #include "app/cli/output.h"
 #include "app/cli/usage.h"
 #include "app/cli/version.h"
 #include "kernels/engine/error.h"
+#include "models/corpus/corpus.h"
 
 using namespace saccade;
 
@@ -36,6 +38,15 @@ int perform(const std::function<int()>& action) {
     return report(e.path1().string() + ": " + e.code().message(), 3);
   } catch (const std::exception& e) {
     return report(std::string("internal error: ") + e.what(), 1);
+  }
+}
+
+/// Beside the user's other files that can be made again; who has no place for them times products in every process.
+void keep_timed_choices() {
+  try {
+    set_timed_choices(std::make_shared<KeptChoices>(cache_folder() / "timed-choices.txt"));
+  } catch (const UsageError&) {
+    return;
   }
 }
 
@@ -72,5 +83,8 @@ int main(int argc, char** argv) {
     std::cout << app.help();
     return 0;
   }
-  return perform(action);
+  return perform([&] {
+    keep_timed_choices();
+    return action();
+  });
 }

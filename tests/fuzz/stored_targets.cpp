@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "analysis/runs/journal.h"
+#include "analysis/runs/kept_choices.h"
 #include "analysis/runs/run.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/run_notes.h"
@@ -205,12 +206,22 @@ void token_store(std::string_view bytes) {
   require(tokens_of() == stored, "a changed token store was accepted with other tokens");
 }
 
+/// What is found is what the last good line of the name says, also behind one that is added.
+void kept_choices(std::string_view bytes) {
+  const fs::path path = written("timed-choices.txt", bytes);
+  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+  const std::optional<int> before = KeptChoices(path).find("product 1 2");
+  KeptChoices(path).keep("another", 3);
+  KeptChoices after(path);
+  require(after.find("product 1 2") == before, "a line that was added changed another choice");
+}
+
 }  // namespace
 
 std::vector<FuzzTarget> stored_targets() {
   return {{"journal", journal},   {"run_json", run_json},       {"run_journal", run_journal}, {"notes", notes},
           {"queue", queue},       {"task_result", task_result}, {"study_state", study_state}, {"study_index", study_index},
-          {"diverged", diverged}, {"corpus", corpus},           {"token_store", token_store}};
+          {"diverged", diverged}, {"corpus", corpus},           {"token_store", token_store}, {"kept_choices", kept_choices}};
 }
 
 }  // namespace saccade::test

@@ -7,17 +7,22 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "kernels/cuda/gemm/gemm_choice.h"
 #include "kernels/cuda/runtime/check.h"
 #include "kernels/engine/cuda_separate_memory.h"
+#include "kernels/engine/device.h"
+#include "kernels/engine/timed_choices.h"
 
 namespace saccade::cuda {
 namespace {
 
 constexpr size_t kWorkspaceBytes = size_t{64} << 20;
-constexpr int kCandidates = 24;       ///< algorithms that are tried for a shape
+constexpr int kCandidates = 24;  ///< algorithms that are tried for a shape, with a workspace and without one each
+constexpr size_t kMostCandidates = 2 * kCandidates;
 constexpr double kWorthTrying = 1e8;  ///< FLOPs of a product from which on that pays
 
 void check(cublasStatus_t status, const char* what) {
@@ -107,37 +112,16 @@ void add_algorithms(std::vector<Algorithm>& all, const Context& lt, const Prepar
   for (int i = 0; i < count; ++i) all.push_back({found[static_cast<size_t>(i)].algo, workspace});
 }
 
-/// Those without a workspace come last. They need none cleared in front of them, which takes as long as a short product's tail.
-std::vector<Algorithm> algorithms(const Context& lt, const Prepared& p, const Product& x) {
+/// Those without a workspace come last. They need none cleared in front of them, which takes as long as a short product's tail. They are
+/// left out where more than `enough` are found before.
+std::vector<Algorithm> algorithms(const Context& lt, const Prepared& p, const Product& x, size_t enough) {
   std::vector<Algorithm> all;
   add_algorithms(all, lt, p, x, kWorkspaceBytes);
   if (all.empty())
     throw DeviceError("cuBLASLt has no algorithm for a product " + std::to_string(x.m) + " x " + std::to_string(x.n) + " x " +
                       std::to_string(x.k));
-  add_algorithms(all, lt, p, x, 0);
+  if (all.size() <= enough) add_algorithms(all, lt, p, x, 0);
   return all;
-}
-
-Prepared prepare(const Context& lt, Stream s, const Product& x) {
-  Prepared p;
-  check(cublasLtMatmulDescCreate(&p.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), "operation");
-  // Cᵀ = op(B)ᵀ op(A)ᵀ: the operands change places, their transposition flags stay.
-  const cublasOperation_t first = x.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, second = x.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-  check(cublasLtMatmulDescSetAttribute(p.operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first), "transpose");
-  check(cublasLtMatmulDescSetAttribute(p.operation, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second), "transpose");
-  p.b = x.transpose_b ? layout(x.n, x.k, x.b, x.batch) : layout(x.k, x.n, x.b, x.batch);
-  p.a = x.transpose_a ? layout(x.k, x.m, x.a, x.batch) : layout(x.m, x.k, x.a, x.batch);
-  p.c = layout(x.m, x.n, x.c, x.batch);
-  const auto candidates = algorithms(lt, p, x);
-  p.algorithm = candidates.front();
-  const bool dense = x.c.row_stride == x.n && (x.batch == 1 || x.c.stride == x.m * x.n);
-  if (dense && !separate_memory() && 2.0 * static_cast<double>(x.m * x.n * x.k * x.batch) >= kWorthTrying) {
-    const int best = fastest_of_equal(
-        s, static_cast<int>(candidates.size()), x.m * x.n * x.batch * byte_size(x.c.dtype),
-        [&](int i, void* to) { return run(lt, s, p, candidates[static_cast<size_t>(i)], x, to) == CUBLAS_STATUS_SUCCESS; });
-    p.algorithm = candidates[static_cast<size_t>(best)];
-  }
-  return p;
 }
 
 /// What the choice of algorithm depends on; addresses count by their alignment.
@@ -165,6 +149,47 @@ Key key_of(int device, const Product& x) {
           int64_t{x.beta != 0}};
 }
 
+/// The product on this GPU by this library, for processes to come.
+std::string name_of(const Key& key) {
+  static std::map<int64_t, std::string> gpu_names;
+  std::string& gpu = gpu_names[key[0]];
+  if (gpu.empty()) gpu = gpu_name(Device::cuda(static_cast<int>(key[0])));
+  std::string name = "cuBLASLt " + std::to_string(cublasLtGetVersion()) + ", " + gpu + ", product";
+  for (size_t i = 1; i < key.size(); ++i) name += " " + std::to_string(key[i]);
+  return name;
+}
+
+/// Number of the fastest algorithm: the one that was found before, by this process or an earlier one, else by timing; 0 where there is
+/// nothing to gain.
+int fastest(const Context& lt, Stream s, const Prepared& p, const Product& x, const std::vector<Algorithm>& candidates,
+            const std::string& name) {
+  const auto best =
+      fastest_of_equal(s, static_cast<int>(candidates.size()), x.m * x.n * x.batch * byte_size(x.c.dtype),
+                       [&](int i, void* to) { return run(lt, s, p, candidates[static_cast<size_t>(i)], x, to) == CUBLAS_STATUS_SUCCESS; });
+  if (best && timed_choices()) timed_choices()->keep(name, *best);
+  return best.value_or(0);
+}
+
+Prepared prepare(const Context& lt, Stream s, const Key& key, const Product& x) {
+  Prepared p;
+  check(cublasLtMatmulDescCreate(&p.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), "operation");
+  // Cᵀ = op(B)ᵀ op(A)ᵀ: the operands change places, their transposition flags stay.
+  const cublasOperation_t first = x.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, second = x.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+  check(cublasLtMatmulDescSetAttribute(p.operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first), "transpose");
+  check(cublasLtMatmulDescSetAttribute(p.operation, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second), "transpose");
+  p.b = x.transpose_b ? layout(x.n, x.k, x.b, x.batch) : layout(x.k, x.n, x.b, x.batch);
+  p.a = x.transpose_a ? layout(x.k, x.m, x.a, x.batch) : layout(x.m, x.k, x.a, x.batch);
+  p.c = layout(x.m, x.n, x.c, x.batch);
+  const bool dense = x.c.row_stride == x.n && (x.batch == 1 || x.c.stride == x.m * x.n);
+  const bool worth = dense && !separate_memory() && 2.0 * static_cast<double>(x.m * x.n * x.k * x.batch) >= kWorthTrying;
+  const std::string name = worth ? name_of(key) : "";
+  const std::optional<int> kept = worth && timed_choices() ? timed_choices()->find(name) : std::nullopt;
+  const std::vector<Algorithm> candidates = algorithms(lt, p, x, kept && *kept >= 0 ? static_cast<size_t>(*kept) : kMostCandidates);
+  const bool known = kept && *kept >= 0 && *kept < static_cast<int>(candidates.size());
+  p.algorithm = candidates[static_cast<size_t>(known ? *kept : worth ? fastest(lt, s, p, x, candidates, name) : 0)];
+  return p;
+}
+
 /// cuBLASLt's kernels store by TMA.
 void count_as_written(Stream s, const Product& x) {
   if (!separate_memory() || (x.beta != 0 && x.addend.data == x.c.data)) return;
@@ -180,7 +205,7 @@ void multiply(int device, const Product& x) {
   const Context& lt = context(s);
   const Key key = key_of(device, x);
   auto found = prepared.find(key);
-  if (found == prepared.end()) found = prepared.emplace(key, prepare(lt, s, x)).first;
+  if (found == prepared.end()) found = prepared.emplace(key, prepare(lt, s, key, x)).first;
   count_as_written(s, x);
   check(run(lt, s, found->second, found->second.algorithm, x, const_cast<void*>(x.c.data)), "product");
 }

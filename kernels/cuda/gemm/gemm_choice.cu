@@ -72,11 +72,11 @@ float milliseconds(Stream stream, const Trial& trial, int together, const std::f
 
 }  // namespace
 
-int fastest_of_equal(Stream stream, int count, int64_t bytes, const std::function<bool(int, void*)>& run) {
-  if (count < 2 || bytes % 4 != 0 || recording(stream)) return 0;
+std::optional<int> fastest_of_equal(Stream stream, int count, int64_t bytes, const std::function<bool(int, void*)>& run) {
+  if (count < 2 || bytes % 4 != 0 || recording(stream)) return {};
   check(cudaDeviceSynchronize());  // nothing runs beside what is measured
   const Trial trial(bytes);
-  if (!trial || !run(0, trial.truth)) return 0;
+  if (!trial || !run(0, trial.truth)) return {};
   int best = 0;
   const int together = milliseconds(stream, trial, 1, [&] { run(0, trial.truth); }) < kShort ? kTogether : 1;
   float best_time = milliseconds(stream, trial, together, [&] { run(0, trial.truth); });

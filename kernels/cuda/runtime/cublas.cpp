@@ -50,6 +50,7 @@ std::string saccade::cuda::cublas_problem() {
 
 extern "C" {
 FORWARD(cublasStatus_t, cublasLtCreate, (cublasLtHandle_t * handle), (handle))
+FORWARD(size_t, cublasLtGetVersion, (), ())
 FORWARD(const char*, cublasLtGetStatusString, (cublasStatus_t status), (status))
 FORWARD(cublasStatus_t, cublasLtMatmul,
         (cublasLtHandle_t handle, cublasLtMatmulDesc_t product, const void* alpha, const void* a, cublasLtMatrixLayout_t a_layout,

@@ -53,6 +53,24 @@ int64_t free_memory(int index) {
   return known ? static_cast<int64_t>(free) : 0;
 }
 
+/// What does not change while a process lives; the runtime takes 20 ms to tell it.
+struct KnownGpus {
+  std::vector<Gpu> usable;
+  std::string refused;  ///< names of the others
+
+  explicit KnownGpus(int count) {
+    for (int i = 0; i < count; ++i) {
+      cudaDeviceProp p{};
+      if (cudaGetDeviceProperties(&p, i) != cudaSuccess) continue;
+      if (p.major >= 8)
+        usable.push_back({i, p.name, p.major, p.minor, p.multiProcessorCount, static_cast<int64_t>(p.totalGlobalMem), 0});
+      else
+        refused += std::string(refused.empty() ? "" : ", ") + p.name + " (compute capability " + std::to_string(p.major) + "." +
+                   std::to_string(p.minor) + ")";
+    }
+  }
+};
+
 }  // namespace
 
 std::vector<Gpu> gpus(std::string* why_none) {
@@ -67,19 +85,12 @@ std::vector<Gpu> gpus(std::string* why_none) {
                       : std::string("no usable GPU: ") + cudaGetErrorString(status);
     return list;
   }
-  std::string refused;
-  for (int i = 0; i < count; ++i) {
-    cudaDeviceProp p{};
-    if (cudaGetDeviceProperties(&p, i) != cudaSuccess) continue;
-    if (p.major < 8) {
-      refused += std::string(refused.empty() ? "" : ", ") + p.name + " (compute capability " + std::to_string(p.major) + "." +
-                 std::to_string(p.minor) + ")";
-      continue;
-    }
-    Gpu gpu{i, p.name, p.major, p.minor, p.multiProcessorCount, static_cast<int64_t>(p.totalGlobalMem), 0};
-    gpu.memory_free = free_memory(i);
+  static const KnownGpus known(count);
+  for (const Gpu& gpu : known.usable) {
     list.push_back(gpu);
+    list.back().memory_free = free_memory(gpu.index);
   }
+  const std::string& refused = known.refused;
   if (list.empty() && why_none) *why_none = refused.empty() ? "no GPU" : "no supported GPU (8.0 and up are): " + refused;
   if (!list.empty())
     if (const std::string problem = cublas_problem(); !problem.empty()) {
