@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "kernels/ops/embedding/embedding.h"
-#include "kernels/ops/head_projection/head_projection.h"
+#include "kernels/ops/head_projection/next_heads.h"
 #include "kernels/ops/heads/heads.h"
 #include "kernels/ops/linear/linear.h"
 #include "kernels/ops/token_shift/token_shift.h"
@@ -102,6 +102,10 @@ ScoreHeads::Heads ScoreHeads::extend(Tape& tape, const Tensor& x, Pass& pass, He
     p.key_rows = cache.rows(cache.k, position.first, x.dim(1)), p.value_rows = cache.rows(cache.v, position.first, x.dim(1));
     const auto [q, k, v] = project_heads(tape, x, p);
     return {only_last ? last_query(tape, x, position) : q, k, v};
+  }
+  if (x.dim(1) == 1 && position.first > 0 && from_one_input()) {
+    const Tensor q = project_next_heads(tape, x, head_projection(position), cache.k, cache.v);
+    return {q, {}, {}};
   }
   const Heads heads = only_last ? with_last_query(tape, x, position) : (*this)(tape, x, pass, cache.before);
   cache.append(tape, heads.k, heads.v, position);

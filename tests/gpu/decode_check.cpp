@@ -1,5 +1,5 @@
 // Decoding on CUDA: the ops against the CPU in double, and models fed piece by piece, with captured steps, against the whole
-// sequence. Exit code 1 when a case fails, 77 without a GPU. `decode_check ops`, `decode_check models` and `decode_check avey` do a part.
+// sequence. Exit code 1 when a case fails, 77 without a GPU. `decode_check ops`, `heads`, `models` and `avey` do a part.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -13,6 +13,7 @@
 #include "kernels/engine/transfer.h"
 #include "kernels/ops/avey/ranker.h"
 #include "kernels/ops/decoding/decoding.h"
+#include "kernels/ops/head_projection/next_heads.h"
 #include "kernels/ops/top1_chunk/top1_chunk_decoding.h"
 #include "models/architectures/registry.h"
 #include "models/architectures/stack.h"
@@ -157,6 +158,95 @@ void check_ops() {
           }
       }
     }
+}
+
+/// More blocks of keys than a warp merges at once, in sequences of their own lengths.
+void check_long_attention() {
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (const auto& [width, window] : std::vector<std::pair<int64_t, int64_t>>{{64, 0}, {128, 17000}, {25, 0}}) {
+      static size_t place = 0;
+      if (!test::in_shard(place++)) continue;
+      const std::vector<int64_t> firsts{18'000, 511, 512, 0};
+      Inputs in({4, 18'010, 2, width}, 1, firsts[0], dtype);
+      Tensor positions[2];
+      for (Inputs::Side* side : {&in.gpu, &in.cpu}) {
+        Tensor& at = positions[side == &in.cpu];
+        at = side->arena.allocate({4}, DType::i32);
+        from_doubles(at, {firsts.begin(), firsts.end()});
+      }
+      const ScoreOptions score{0.3, window, false};
+      for (int again = 0; again < 2; ++again) {  // counters are as they were
+        const Tensor o = cached_attention(in.gpu.tape, in.gpu.q, in.gpu.k, in.gpu.v, score, {firsts[0], positions[0]});
+        compare(title("long attention", dtype, in, window > 0 ? " window" : ""), dtype, in, o,
+                cached_attention(in.cpu.tape, in.cpu.q, in.cpu.k, in.cpu.v, score, {firsts[0], positions[1]}), {}, {});
+      }
+    }
+}
+
+/// Query, and what is in the caches afterwards, rows of other tokens included.
+void check_next_heads() {
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (const auto& [heads, width] : std::vector<std::pair<int64_t, int64_t>>{{12, 64}, {3, 16}, {40, 32}, {2, 128}, {5, 256}, {2, 24}})
+      for (const QkNorm norm : {QkNorm::none, QkNorm::l2, QkNorm::rms})
+        for (const double base : {0.0, 10'000.0}) {
+          static size_t place = 0;
+          if (!test::in_shard(place++)) continue;
+          constexpr int64_t kBatch = 5, kIn = 48, kCapacity = 210;
+          const std::vector<double> firsts{kCapacity - 1, 0, 3, 200, 17};
+          Arena arenas[2] = {Arena(Device::cuda(0)), Arena(Device::cpu())};
+          std::vector<std::vector<double>> results[2];
+          std::vector<std::vector<double>> rounded;  // what the GPU holds
+          for (int side = 0; side < 2; ++side) {
+            Arena& arena = arenas[side];
+            Tape tape(arena, false);
+            const DType type = side == 0 ? dtype : DType::f64;
+            size_t next = 0;
+            const auto random = [&](const Shape& shape, DType as) {
+              const Tensor x = arena.allocate(shape, as);
+              if (side == 0) {
+                const Random numbers(next, "next heads");
+                std::vector<double> values;
+                for (int64_t i = 0; i < shape.size(); ++i) values.push_back(0.3 * numbers.normal(static_cast<uint64_t>(i)));
+                from_doubles(x, values);
+                rounded.push_back(to_doubles(x));
+              } else {
+                from_doubles(x, rounded[next]);
+              }
+              ++next;
+              return x;
+            };
+            const DType weights = accumulation_dtype(type);
+            const Tensor x = random({kBatch, 1, kIn}, type), all = random({3 * heads * width, kIn}, weights);
+            const Shape cache{kBatch, kCapacity, heads, width};
+            const Tensor keys = random(cache, type), values = random(cache, type);
+            const auto part = [&](int64_t i) { return all.slice(i * heads * width, (i + 1) * heads * width); };
+            HeadProjection p{part(0), part(1), part(2), {}, {}, heads, {}};
+            if (norm == QkNorm::rms) p.query_norm_weight = random({width}, weights), p.key_norm_weight = random({width}, weights);
+            p.options.norm = norm, p.options.rotary_base = base;
+            const Tensor positions = arena.allocate({kBatch}, DType::i32);
+            from_doubles(positions, firsts);
+            p.options.position = {kCapacity - 1, positions};
+            if (dtype == DType::bf16 && side == 0) {  // products read a copy, as a model's do
+              const Tensor copy = arena.allocate(all.shape(), DType::bf16);
+              convert(copy, all);
+              for (int64_t i = 0; i < 3; ++i) tape.bind_compute_copy(part(i), copy.slice(i * heads * width, (i + 1) * heads * width));
+              rounded[1] = to_doubles(copy);
+            }
+            const Tensor q = project_next_heads(tape, x, p, keys, values);
+            for (const Tensor& y : {q, keys, values}) results[side].push_back(to_doubles(y));
+          }
+          double off = 0;
+          for (size_t i = 0; i < 3; ++i)
+            for (size_t j = 0; j < results[1][i].size(); ++j) {
+              const double d = std::abs(results[0][i][j] - results[1][i][j]) / largest(results[1][i]);
+              off = std::isfinite(d) ? std::max(off, d) : INFINITY;
+            }
+          char what[60];
+          std::snprintf(what, sizeof what, "off by %.2g", off);
+          report("next heads " + std::string(to_string(dtype)) + " " + std::to_string(heads) + " of " + std::to_string(width) + " norm " +
+                     std::to_string(static_cast<int>(norm)) + (base > 0 ? " rotary" : ""),
+                 off <= (dtype == DType::bf16 ? 1e-2 : 2e-5), what);
+        }
 }
 
 constexpr int64_t kLength = 400, kVocabulary = 97;
@@ -357,6 +447,46 @@ void check_batch(const json& settings, const std::string& precision) {
          likeliest == count && (wrong == 0 || (selects && precision == "bf16" && wrong * 20 <= count)), what);
 }
 
+/// Sequences of all lengths side by side, at a preset's size: logits behind the last token as a decoder of one sequence gives them.
+void check_many(const json& settings, const std::string& precision, int64_t places) {
+  static size_t place = 0;
+  if (!test::in_shard(place++)) return;
+  constexpr int64_t kLong = 700, kSteps = 9;
+  const auto model = model_of(settings, precision, {kLong, 0.02});
+  std::vector<std::vector<int32_t>> texts;
+  std::vector<std::vector<double>> together;
+  for (int64_t b = 0; b < places; ++b)
+    texts.push_back(random_text(40 + static_cast<uint64_t>(b), 1 + (b * 131 + 509) % (kLong - kSteps) + kSteps));
+  const auto prompt_of = [&](size_t b) { return std::span<const int32_t>(texts[b]).first(texts[b].size() - kSteps); };
+  {
+    BatchDecoder decoder(*model, places, kLong);
+    for (size_t b = 0; b < texts.size(); ++b) decoder.start(static_cast<int64_t>(b), prompt_of(b));
+    for (size_t i = kSteps; i > 0; --i) {
+      std::vector<int32_t> next;
+      for (const auto& text : texts) next.push_back(text[text.size() - i]);
+      decoder.feed(next);
+    }
+    for (int64_t b = 0; b < places; ++b) together.push_back(decoder.logits(b));
+  }
+  Deviations off;
+  for (size_t b = 0; b < texts.size(); ++b) {
+    Decoder alone(*model, kLong);
+    alone.feed(prompt_of(b));
+    for (size_t i = kSteps; i > 0; --i) alone.feed(std::span<const int32_t>(texts[b]).last(i).first(1));
+    off.add(apart(together[b].data(), alone.logits(), 0));
+  }
+  char what[100];
+  std::snprintf(what, sizeof what, "off by %.2g at most", off.most);
+  report(std::to_string(places) + " side by side " + settings.dump() + " " + precision, off.most <= (precision == "bf16" ? 5e-2 : 1e-4),
+         what);
+}
+
+json avey_10m(const json& changes) {
+  json settings{{"block", "avey"}, {"width", 256}, {"layers", 14}, {"split", 64}, {"top_k", 7}};
+  settings.update(changes);
+  return settings;
+}
+
 void check_models() {
   for (const std::string precision : {"f32", "bf16"})
     for (const char* block : {"llama", "gpt"})
@@ -388,6 +518,15 @@ void check_models() {
                                                   {{"block", "gpt"}, {"mixer", "attention"}, {"position", "absolute"}}}) {
       check_model(settings, precision);
       check_batch(settings, precision);
+    }
+  for (const std::string precision : {"f32", "bf16"})
+    for (json settings : std::vector<json>{{{"mixer", "attention"}},
+                                           {{"mixer", "attention"}, {"window", 600}, {"qk_norm", "rms"}},
+                                           {{"mixer", "top1_element"}},
+                                           {{"mixer", "top1_chunk"}, {"chunk", 64}, {"selection", "approx"}},
+                                           {{"mixer", "gated_deltanet"}}}) {
+      settings.update({{"block", "llama"}, {"width", 320}, {"layers", 8}, {"heads", 5}});
+      check_many(settings, precision, 64);
     }
   for (const std::string precision : {"f32", "bf16"})
     for (const auto& [name, settings] : test::random_stacks(400, 128)) check_model(settings, precision);
@@ -451,42 +590,6 @@ void check_real_size(const json& changes) {
   std::snprintf(what, sizeof what, "from double: float32 %.2g at most; bf16 %.2g on average and %.2g at most, its whole text %.2g and %.2g",
                 f32.most, bf16.sum / count, bf16.most, whole.sum / count, whole.most);
   report("2048 tokens " + settings.dump(), f32.most <= 1e-4 && std::isfinite(whole.sum) && bf16.sum <= 2 * whole.sum, what);
-}
-
-/// Sequences of all lengths side by side, at the preset's size: logits behind the last token as a decoder of one sequence gives them.
-void check_many(const json& changes, const std::string& precision, int64_t places) {
-  static size_t place = 0;
-  if (!test::in_shard(place++)) return;
-  constexpr int64_t kLong = 700, kSteps = 9;
-  json settings{{"block", "avey"}, {"width", 256}, {"layers", 14}, {"split", 64}, {"top_k", 7}};
-  settings.update(changes);
-  const auto model = model_of(settings, precision, {kLong, 0.02});
-  std::vector<std::vector<int32_t>> texts;
-  std::vector<std::vector<double>> together;
-  for (int64_t b = 0; b < places; ++b)
-    texts.push_back(random_text(40 + static_cast<uint64_t>(b), 1 + (b * 131 + 509) % (kLong - kSteps) + kSteps));
-  const auto prompt_of = [&](size_t b) { return std::span<const int32_t>(texts[b]).first(texts[b].size() - kSteps); };
-  {
-    BatchDecoder decoder(*model, places, kLong);
-    for (size_t b = 0; b < texts.size(); ++b) decoder.start(static_cast<int64_t>(b), prompt_of(b));
-    for (size_t i = kSteps; i > 0; --i) {
-      std::vector<int32_t> next;
-      for (const auto& text : texts) next.push_back(text[text.size() - i]);
-      decoder.feed(next);
-    }
-    for (int64_t b = 0; b < places; ++b) together.push_back(decoder.logits(b));
-  }
-  Deviations off;
-  for (size_t b = 0; b < texts.size(); ++b) {
-    Decoder alone(*model, kLong);
-    alone.feed(prompt_of(b));
-    for (size_t i = kSteps; i > 0; --i) alone.feed(std::span<const int32_t>(texts[b]).last(i).first(1));
-    off.add(apart(together[b].data(), alone.logits(), 0));
-  }
-  char what[100];
-  std::snprintf(what, sizeof what, "off by %.2g at most", off.most);
-  report(std::to_string(places) + " side by side " + settings.dump() + " " + precision, off.most <= (precision == "bf16" ? 5e-2 : 1e-4),
-         what);
 }
 
 /// One pass over several tokens of sequences at positions of their own is as good as single tokens.
@@ -581,8 +684,8 @@ void check_avey() {
                                                  {{"ranker", false}, {"processor", "attention"}}})
       check_shared_contexts(changes, precision);
     for (const json& changes : std::vector<json>{json::object(), {{"ranker_query", "causal"}, {"mask_padding", true}}})
-      check_many(changes, precision, 64);
-    check_many({{"ranker", false}}, precision, 5);
+      check_many(avey_10m(changes), precision, 64);
+    check_many(avey_10m({{"ranker", false}}), precision, 5);
   }
   for (const json& changes :
        std::vector<json>{json::object(), {{"ranker_query", "causal"}, {"mask_padding", true}}, {{"ranker", false}, {"layers", 4}}})
@@ -594,7 +697,8 @@ void check_avey() {
 int main(int argc, char** argv) {
   test::first_gpu();
   const std::string what = argc > 1 ? argv[1] : "";
-  if (what.empty() || what == "ops") check_ops();
+  if (what.empty() || what == "ops") check_ops(), check_long_attention(), check_next_heads();
+  if (what == "heads") check_next_heads();
   if (what.empty() || what == "models") check_models();
   if (what.empty() || what == "avey") check_avey();
   std::printf(failures ? "%d cases FAILED\n" : "all cases pass\n", failures);

@@ -1,5 +1,7 @@
 #include "kernels/ops/head_projection/head_projection.h"
 
+#include "kernels/ops/decoding/decoding.h"
+#include "kernels/ops/head_projection/next_heads.h"
 #include "kernels/ops/linear/linear.h"
 #include "tests/support/op_checks.h"
 
@@ -65,6 +67,33 @@ class HeadProjectionTest : public QObject {
     QVERIFY(!z.q);
     COMPARE_CLOSE(to_array(z.k), to_array(y.k), 1e-15, "k without queries");
     COMPARE_CLOSE(to_array(z.v), to_array(y.v), 1e-15, "v without queries");
+  }
+
+  /// As project_heads and append_rows, each sequence at its own position; rows of other tokens stay.
+  void next_heads() {
+    Arena arena(Device::cpu());
+    Tape tape(arena, false);
+    std::vector<Tensor> x;
+    for (const Array& array : arrays()) x.push_back(to_tensor(array, DType::f64, arena));
+    const Tensor token = to_tensor(random_array({2, 1, 5}, 7), DType::f64, arena);
+    HeadProjection p = projection(x, QkNorm::rms);
+    p.options.position = {6, arena.allocate({2}, DType::i32)};
+    p.options.position.on_device.data<int32_t>()[0] = 6, p.options.position.on_device.data<int32_t>()[1] = 2;
+    Tensor caches[2][2];
+    for (auto& side : caches)
+      for (uint64_t i = 0; i < 2; ++i) side[i] = to_tensor(random_array({2, 7, 2, 4}, 8 + i), DType::f64, arena);
+    const Tensor q = project_next_heads(tape, token, p, caches[0][0], caches[0][1]);
+    const ProjectedHeads y = project_heads(tape, token, p);
+    append_rows(tape, y.k, caches[1][0], p.options.position);
+    append_rows(tape, y.v, caches[1][1], p.options.position);
+    COMPARE_CLOSE(to_array(q), to_array(y.q), 0, "q");
+    COMPARE_CLOSE(to_array(caches[0][0]), to_array(caches[1][0]), 0, "keys");
+    COMPARE_CLOSE(to_array(caches[0][1]), to_array(caches[1][1]), 0, "values");
+    p.options.position.first = 7;
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, project_next_heads(tape, token, p, caches[0][0], caches[0][1]));
+    p.options.position.first = 6;
+    const Tensor one = to_tensor(random_array({1, 7, 2, 4}, 8), DType::f64, arena);
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, project_next_heads(tape, token, p, one, caches[0][1]));
   }
 
   void shapes() {

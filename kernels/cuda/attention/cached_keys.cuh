@@ -14,7 +14,7 @@ constexpr int kRowsAhead = 4;
 template <class T, int kVec, int kLanes_, int kPieces>
 struct RowShare {
   using Element = T;
-  static constexpr int kLanes = kLanes_, kElements = kVec * kPieces, kGroups = kSplitThreads / kLanes;
+  static constexpr int kVectorElements = kVec, kLanes = kLanes_, kElements = kVec * kPieces, kGroups = kSplitThreads / kLanes;
 
   float x[kElements];
 
@@ -211,18 +211,17 @@ CachedArgs<T> cached_args(const CachedTask& task, int64_t splits) {
           start_position(task.position)};
 }
 
-/// o of every query from its splits, in their order. partial f32 [batch x heads, queries of the pass, splits, d + 2].
+/// o of every query from all its splits, in their order. partial f32 [batch x heads, queries of the pass, splits, d + 2].
 template <class T>
 void merge_splits(Stream stream, const CachedArgs<T>& args, int64_t batch_heads, int64_t queries, int64_t row_queries,
                   const float* partial);
 extern template void merge_splits(Stream, const CachedArgs<float>&, int64_t, int64_t, int64_t, const float*);
 extern template void merge_splits(Stream, const CachedArgs<bf16>&, int64_t, int64_t, int64_t, const float*);
 
-/// launch(args, queries) for the n new queries, kSplitQueries at a time.
+/// launch(args, queries) for the n new queries, `most` at a time.
 template <class T, class Launch>
-void in_passes(CachedArgs<T> args, Launch&& launch) {
-  for (args.from = 0; args.from < args.n; args.from += static_cast<int>(kSplitQueries))
-    launch(args, std::min<int64_t>(kSplitQueries, args.n - args.from));
+void in_passes(CachedArgs<T> args, int64_t most, Launch&& launch) {
+  for (args.from = 0; args.from < args.n; args.from += static_cast<int>(most)) launch(args, std::min<int64_t>(most, args.n - args.from));
 }
 
 }  // namespace saccade::cuda

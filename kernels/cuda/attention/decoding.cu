@@ -1,5 +1,5 @@
-// The keys seen are cut in splits of kSplitKeys: a block takes one split of one query and leaves an unfinished softmax, another
-// kernel merges a query's splits in order. Launches cover the capacity, so that their sizes do not depend on the position.
+// Caches, positions, and Top-1 Element: the keys seen are cut in splits of kSplitKeys, a block takes one split of one query, and another
+// kernel looks at a query's splits in order. Launches cover the capacity, so that their sizes do not depend on the position.
 #include "kernels/ops/decoding/decoding_cuda.h"
 
 #include "kernels/cuda/attention/cached_keys.cuh"
@@ -49,18 +49,7 @@ __device__ float* partial_of(const CachedArgs<T>& a, float* partial, int batch_h
   return partial + ((int64_t{batch_head} * rows + row) * a.splits + split) * (a.width + 2);
 }
 
-/// Block (split, batch_head, query of this pass).
-template <class Row>
-__global__ void __launch_bounds__(kSplitThreads) split_kernel(const CachedArgs<typename Row::Element> a, float* partial, int rows) {
-  const auto head = a.head(blockIdx.y, a.from + blockIdx.z);
-  const Splits splits = splits_of(a, head.t);
-  const int begin = max(splits.low, splits.first_key + int{kSplitKeys} * static_cast<int>(blockIdx.x));
-  const int end = min(splits.end, splits.first_key + int{kSplitKeys} * static_cast<int>(blockIdx.x + 1));
-  if (static_cast<int>(blockIdx.x) < splits.count())
-    attend_split<Row>(head, begin, end - begin, partial_of(a, partial, blockIdx.y, blockIdx.z, rows, blockIdx.x));
-}
-
-/// The same for the greatest score: partial [0] = score, [1] = the first key that has it.
+/// Block (split, batch_head, query of this pass): partial [0] = greatest score, [1] = the first key that has it.
 template <class Row>
 __global__ void __launch_bounds__(kSplitThreads) best_kernel(const CachedArgs<typename Row::Element> a, float* partial, int rows) {
   __shared__ float scores[kSplitKeys];
@@ -105,10 +94,10 @@ __global__ void __launch_bounds__(32) pick_kernel(const CachedArgs<T> a, const f
 
 /// A block per (batch_head, query): a warp sums every eighth split, then the warps' sums are added in order.
 template <class T>
-__global__ void __launch_bounds__(32 * kMergeWarps) merge_kernel(const CachedArgs<T> a, const float* partial, int rows, bool chunks) {
+__global__ void __launch_bounds__(32 * kMergeWarps) merge_kernel(const CachedArgs<T> a, const float* partial, int rows) {
   __shared__ float sums[kMergeWarps][258];
   const int batch_head = blockIdx.x, r = a.from + blockIdx.y, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int t = static_cast<int>(a.start(batch_head / a.heads)) + r, count = chunks ? a.splits : splits_of(a, t).count(), row = a.width + 2;
+  const int count = a.splits, row = a.width + 2;
   const float* splits = partial + (int64_t{batch_head} * rows + blockIdx.y) * a.splits * row;
   float top = -INFINITY;
   for (int s = lane; s < count; s += 32) top = fmaxf(top, splits[int64_t{s} * row]);
@@ -133,14 +122,6 @@ __global__ void __launch_bounds__(32 * kMergeWarps) merge_kernel(const CachedArg
     for (int w = 0; w < kMergeWarps; ++w) total += sums[w][1 + i];
     o[i] = from_float<T>(total / sum);
   }
-}
-
-template <class T>
-void launch_merge(Stream stream, const CachedArgs<T>& args, int64_t batch_heads, int64_t queries, int64_t rows, const float* partial,
-                  bool chunks) {
-  merge_kernel<<<dim3(static_cast<unsigned>(batch_heads), static_cast<unsigned>(queries)), 32 * kMergeWarps, 0, stream>>>(
-      args, partial, static_cast<int>(rows), chunks);
-  check_launch();
 }
 
 /// Launches `kernel` of a row share for one pass.
@@ -187,28 +168,18 @@ void advance(Stream stream, const Tensor& position, int64_t n) {
 
 template <class T>
 void merge_splits(Stream stream, const CachedArgs<T>& args, int64_t batch_heads, int64_t queries, int64_t rows, const float* partial) {
-  launch_merge(stream, args, batch_heads, queries, rows, partial, true);
+  merge_kernel<<<dim3(static_cast<unsigned>(batch_heads), static_cast<unsigned>(queries)), 32 * kMergeWarps, 0, stream>>>(
+      args, partial, static_cast<int>(rows));
+  check_launch();
 }
 template void merge_splits(Stream, const CachedArgs<float>&, int64_t, int64_t, int64_t, const float*);
 template void merge_splits(Stream, const CachedArgs<bf16>&, int64_t, int64_t, int64_t, const float*);
-
-void cached_attention(Stream stream, const CachedTask& task, const Tensor& scratch) {
-  const int64_t batch_heads = task.shape.sequences();
-  dispatch_cuda(task.v.dtype(), [&](auto t) {
-    using T = decltype(t);
-    in_passes(cached_args<T>(task, scratch.dim(2)), [&](const CachedArgs<T>& args, int64_t queries) {
-      for_row_share<T>(task.shape.width,
-                       [&](auto row) { launch_splits(stream, args, batch_heads, queries, scratch, split_kernel<decltype(row)>); });
-      launch_merge(stream, args, batch_heads, queries, scratch.dim(1), pointer<float>(scratch), false);
-    });
-  });
-}
 
 void cached_top1_element(Stream stream, const CachedTask& task, const Tensor& selected, const Tensor& scratch) {
   const int64_t batch_heads = task.shape.sequences();
   dispatch_cuda(task.v.dtype(), [&](auto t) {
     using T = decltype(t);
-    in_passes(cached_args<T>(task, scratch.dim(2)), [&](const CachedArgs<T>& args, int64_t queries) {
+    in_passes(cached_args<T>(task, scratch.dim(2)), kSplitQueries, [&](const CachedArgs<T>& args, int64_t queries) {
       for_row_share<T>(task.shape.width,
                        [&](auto row) { launch_splits(stream, args, batch_heads, queries, scratch, best_kernel<decltype(row)>); });
       pick_kernel<<<dim3(static_cast<unsigned>(batch_heads), static_cast<unsigned>(queries)), 32, 0, stream>>>(

@@ -7,7 +7,7 @@
 namespace saccade::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = 1024;
 
 /// The largest number seen and its first place; at INT_MAX: none.
 struct Largest {
@@ -16,6 +16,15 @@ struct Largest {
   __device__ void offer(float x, int i) {
     if (i == INT_MAX || x != x) return;
     if (at == INT_MAX || x > value || (x == value && i < at)) value = x, at = i;
+  }
+  /// Of the lanes of a warp.
+  __device__ void offer_lanes() {
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) {
+      const float other = __shfl_xor_sync(0xffffffffu, value, step);
+      const int other_at = __shfl_xor_sync(0xffffffffu, at, step);
+      offer(other, other_at);
+    }
   }
 };
 
@@ -27,17 +36,14 @@ __global__ void __launch_bounds__(kThreads) first_largest_kernel(const T* x, int
   const T* row = x + blockIdx.x * width;
   Largest best;
   for (int64_t i = threadIdx.x; i < width; i += kThreads) best.offer(to_float(row[i]), static_cast<int>(i));
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2) {
-    const float value = __shfl_xor_sync(0xffffffffu, best.value, step);
-    const int at = __shfl_xor_sync(0xffffffffu, best.at, step);
-    best.offer(value, at);
-  }
+  best.offer_lanes();
   if (threadIdx.x % 32 == 0) values[threadIdx.x / 32] = best.value, places[threadIdx.x / 32] = best.at;
   __syncthreads();
-  if (threadIdx.x != 0) return;
-  for (int w = 1; w < kThreads / 32; ++w) best.offer(values[w], places[w]);
-  index[blockIdx.x] = best.at == INT_MAX ? 0 : best.at;
+  if (threadIdx.x >= 32) return;
+  static_assert(kThreads / 32 == 32);
+  best = {values[threadIdx.x], places[threadIdx.x]};
+  best.offer_lanes();
+  if (threadIdx.x == 0) index[blockIdx.x] = best.at == INT_MAX ? 0 : best.at;
 }
 
 }  // namespace

@@ -171,7 +171,7 @@ void cached_top1_chunk(Stream stream, const CachedTask& task, const ChunkOptions
   float *scores = scored ? pointer<float>(scratch.scores) : nullptr, *partial = pointer<float>(scratch.partial);
   dispatch_cuda(task.v.dtype(), [&](auto t) {
     using T = decltype(t);
-    in_passes(cached_args<T>(task, scratch.partial.dim(2)), [&](const CachedArgs<T>& args, int64_t queries) {
+    in_passes(cached_args<T>(task, scratch.partial.dim(2)), kSplitQueries, [&](const CachedArgs<T>& args, int64_t queries) {
       const auto grid = [&](int64_t x, int64_t y) {
         return dim3(static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(queries));
       };

@@ -106,7 +106,7 @@ Tensor cached_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tens
   const Shape heads{shape.batch, shape.length, shape.heads, shape.width};
   const Tensor o = tape.empty(heads, v.dtype());
   const bool on_cuda = tape.device().targets_cuda();
-  const Tensor scratch = on_cuda ? tape.empty(cuda::split_scratch(shape, options, v.dim(1)), DType::f32)
+  const Tensor scratch = on_cuda ? tape.empty(cuda::attention_scratch(shape, options, v.dim(1)), DType::f32)
                                  : tape.empty({shape.batch, shape.heads, shape.length}, v.dtype());
   tape.run(
       "cached_attention", cost_of(shape, options, k, position, 2),

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kernels/engine/cuda_runtime.h"
+#include "kernels/engine/error.h"
 #include "kernels/engine/token_position.h"
 #include "kernels/ops/attention/head_shape.h"
 
@@ -22,18 +23,29 @@ struct CachedTask {
   TokenPosition position;
 };
 
-/// Keys per block; the blocks' sums are merged in order.
-constexpr int64_t kSplitKeys = 256;
+/// Keys per block; what blocks found is merged in order.
+constexpr int64_t kAttentionKeys = 512, kSplitKeys = 256;
 /// Queries per pass, which share one workspace; more queries take several passes.
 constexpr int64_t kSplitQueries = 8;
-/// Splits that cover what a query can see.
-inline int64_t key_splits(const ScoreOptions& options, int64_t capacity) {
-  const int64_t all = (capacity + kSplitKeys - 1) / kSplitKeys;
-  return options.window > 0 ? std::min(all, (options.window + kSplitKeys - 1) / kSplitKeys + 1) : all;
+/// Queries of all heads and sequences in a pass of cached_attention.
+constexpr int64_t kMostQueries = int64_t{1} << 18;
+/// Splits of `keys` keys that cover what a query can see.
+inline int64_t key_splits(const ScoreOptions& options, int64_t capacity, int64_t keys) {
+  const int64_t all = (capacity + keys - 1) / keys;
+  return options.window > 0 ? std::min(all, (options.window + keys - 1) / keys + 1) : all;
 }
-/// Per query and split: greatest score, sum of exponentials (or the key with that score), unnormalised output.
+/// Per query and split of cached_attention: greatest score, sum of exponentials, unnormalised output. Throws DeviceError for more heads of
+/// sequences than kMostQueries.
+inline Shape attention_scratch(const HeadShape& shape, const ScoreOptions& options, int64_t capacity) {
+  const int64_t sequences = shape.sequences();
+  if (sequences > kMostQueries)
+    throw DeviceError("decoding on CUDA takes up to " + std::to_string(kMostQueries) + " heads of sequences at once");
+  return {sequences, std::min({shape.length, kSplitQueries, kMostQueries / sequences}), key_splits(options, capacity, kAttentionKeys),
+          shape.width + 2};
+}
+/// Per query and split of cached_top1_element: greatest score and the key that has it.
 inline Shape split_scratch(const HeadShape& shape, const ScoreOptions& options, int64_t capacity) {
-  return {shape.sequences(), std::min(shape.length, kSplitQueries), key_splits(options, capacity), shape.width + 2};
+  return {shape.sequences(), std::min(shape.length, kSplitQueries), key_splits(options, capacity, kSplitKeys), shape.width + 2};
 }
 
 void cached_attention(Stream stream, const CachedTask& task, const Tensor& scratch);
