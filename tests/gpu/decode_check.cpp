@@ -229,18 +229,24 @@ void check_next_heads() {
             if (dtype == DType::bf16 && side == 0) {  // products read a copy, as a model's do
               const Tensor copy = arena.allocate(all.shape(), DType::bf16);
               convert(copy, all);
-              for (int64_t i = 0; i < 3; ++i) tape.bind_compute_copy(part(i), copy.slice(i * heads * width, (i + 1) * heads * width));
+              int64_t row = 0;
+              for (const Tensor& w : {p.query, p.key, p.value}) {
+                tape.bind_compute_copy(w, copy.slice(row, row + heads * width));
+                row += heads * width;
+              }
               rounded[1] = to_doubles(copy);
             }
             const Tensor q = project_next_heads(tape, x, p, keys, values);
             for (const Tensor& y : {q, keys, values}) results[side].push_back(to_doubles(y));
           }
           double off = 0;
-          for (size_t i = 0; i < 3; ++i)
+          for (size_t i = 0; i < 3; ++i) {
+            const double most = largest(results[1][i]);
             for (size_t j = 0; j < results[1][i].size(); ++j) {
-              const double d = std::abs(results[0][i][j] - results[1][i][j]) / largest(results[1][i]);
+              const double d = std::abs(results[0][i][j] - results[1][i][j]) / most;
               off = std::isfinite(d) ? std::max(off, d) : INFINITY;
             }
+          }
           char what[60];
           std::snprintf(what, sizeof what, "off by %.2g", off);
           report("next heads " + std::string(to_string(dtype)) + " " + std::to_string(heads) + " of " + std::to_string(width) + " norm " +
