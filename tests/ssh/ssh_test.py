@@ -67,6 +67,12 @@ class Laptop:
             self.watcher.wait(timeout=PATIENCE)
             self.watcher = None
 
+    def watch_again(self):
+        """Where it was killed, which may show a moment later."""
+        if self.watcher.poll() is not None:
+            self.watcher = None
+            self.watch()
+
     def mirror(self, *names):
         return self.folder.joinpath("runs", "server", *names)
 
@@ -283,9 +289,7 @@ def kills_lose_nothing(laptop, options, figures, run_state):
         found = victims[what]() if sum(counts.values()) < options.kills else []
         if found and ssh.kill(chance.choice(found)):
             counts[what] = counts.get(what, 0) + 1
-        if laptop.watcher.poll() is not None:
-            laptop.watcher = None
-            laptop.watch()
+        laptop.watch_again()
         for process in [process for process in begun if process.poll() is not None]:
             begun.remove(process)
             output = process.stdout.read()
@@ -300,8 +304,9 @@ def kills_lose_nothing(laptop, options, figures, run_state):
         until(lambda: there.joinpath("run.json").exists() and state_of(there) == "finished", lambda: f"{name} does not end there")
         files = ["run.json", "journal.jsonl", "results.h5", *(f"captures/{file.name}" for file in (there / "captures").iterdir())]
         assert len(files) > 3, files
-        same = lambda: all(laptop.mirror(name, file).exists() and same_file(laptop, f"{name}/{file}") for file in files)
-        until(same, lambda: f"{name} is not here as there: {[f for f in files if not laptop.mirror(name, f).exists() or not same_file(laptop, f'{name}/{f}')]}")
+        here = lambda file: laptop.mirror(name, file).exists() and same_file(laptop, f"{name}/{file}")
+        until(lambda: laptop.watch_again() or all(here(file) for file in files),
+              lambda: f"{name} is not here as there: {[f for f in files if not here(f)]}; {laptop.said()}")
         state = json.loads(subprocess.run([run_state, laptop.mirror(name)], capture_output=True, text=True, env=laptop.environment).stdout)
         records = [json.loads(line) for line in (there / "journal.jsonl").read_text().splitlines()]
         if state["damage"] or state["lost"] or [r["n"] for r in records] != list(range(len(records))) or state["state"] != "finished":
