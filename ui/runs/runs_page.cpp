@@ -127,7 +127,7 @@ void RunsPage::follow() {
   connect(&session_, &Session::currentRunChanged, this, &RunsPage::selectCurrent);
   connect(session_.runs(), &RunList::changed, this, &RunsPage::updateDetails);
   connect(tree_, &RunTree::arranged, this, [this] {
-    if (!table_->selectionModel()->hasSelection()) selectCurrent();
+    if (missing_ || !table_->selectionModel()->hasSelection()) selectCurrent();
     for (QAction* action : {fold_, unfold_}) action->setEnabled(!tree_->grouping().isEmpty() && tree_->rowCount() > 0);
   });
   for (QAction* action : {fold_, unfold_}) action->setEnabled(!tree_->grouping().isEmpty());
@@ -221,7 +221,8 @@ void RunsPage::addQueueActions(QMenu& menu, const QueuedRun& run) {
 
 void RunsPage::selectCurrent() {
   const QModelIndex index = tree_->indexOf(session_.currentRun());
-  if (!index.isValid() || table_->isInFolded(index)) return;  // what was folded stays so
+  missing_ = !index.isValid();
+  if (missing_ || table_->isInFolded(index)) return;  // what was folded stays so
   QItemSelectionModel* selection = table_->selectionModel();
   const QString marked = selection->currentIndex().data(RunList::DirectoryRole).toString();
   if (marked == session_.currentRun() && selection->isSelected(selection->currentIndex())) return;

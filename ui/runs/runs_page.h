@@ -56,6 +56,7 @@ class RunsPage : public QWidget {
   DifferencesView* differs_;
   Card* selected_ = nullptr;  ///< says what stands below the table
   bool selecting_ = false;
+  bool missing_ = false;  ///< the current run has no row yet, and is selected when it gets one
 };
 
 }  // namespace saccade::ui
