@@ -102,7 +102,6 @@ bool fits(MapKind kind, const std::vector<int64_t>& shape, int64_t tokens) {
 }
 
 constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
-constexpr int64_t kSmallMap = 4096;  ///< values of a map that are read with what tells of it, though they are compared by themselves
 
 int64_t size_of(const std::vector<int64_t>& shape) { return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()); }
 
@@ -263,7 +262,7 @@ bool holds(const h5::Group& group, const Capture& written, h5::ManySets& later) 
   const Capture text = read_text(group);
   size_t maps = 0, equal = 0;
   const std::map<int64_t, int64_t> sizes =
-      read_maps(group, static_cast<int64_t>(text.tokens.size()), kSmallMap, [&](int64_t index, const CapturedMap& map) {
+      read_maps(group, static_cast<int64_t>(text.tokens.size()), 0, [&](int64_t index, const CapturedMap& map) {
         if (maps < written.maps.size()) {
           const CapturedMap& wanted = written.maps[maps];
           equal += map.kind == wanted.kind && map.layer == wanted.layer && map.shape == wanted.shape;

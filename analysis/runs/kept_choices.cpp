@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <charconv>
-#include <cstdio>
 #include <sstream>
 
 #include "analysis/runs/files.h"
@@ -16,12 +15,6 @@ namespace saccade {
 namespace {
 
 constexpr size_t kCrcDigits = 8;
-
-std::string crc_of(std::string_view text) {
-  char digits[kCrcDigits + 1];
-  std::snprintf(digits, sizeof digits, "%08x", static_cast<unsigned>(crc32c(text)));
-  return digits;
-}
 
 }  // namespace
 
@@ -39,7 +32,7 @@ void KeptChoices::read() {
   for (std::string line; std::getline(lines, line);) {
     if (line.size() < kCrcDigits + 4 || line[kCrcDigits] != ' ') continue;
     const std::string_view rest = std::string_view(line).substr(kCrcDigits + 1);
-    if (line.compare(0, kCrcDigits, crc_of(rest)) != 0) continue;
+    if (line.compare(0, kCrcDigits, crc32c_digits(rest)) != 0) continue;
     int choice = 0;
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), choice);
     if (error != std::errc() || end == rest.data() + rest.size() || *end != ' ') continue;
@@ -58,7 +51,7 @@ void KeptChoices::keep(const std::string& name, int choice) {
   const std::lock_guard lock(mutex_);
   if (name.empty() || name.find('\n') != std::string::npos) return;
   known_[name] = choice;
-  const std::string rest = std::to_string(choice) + " " + name, line = crc_of(rest) + " " + rest + "\n";
+  const std::string rest = std::to_string(choice) + " " + name, line = crc32c_digits(rest) + " " + rest + "\n";
   try {
     make_folders_above(file_);
   } catch (const Error&) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdio>
 #include <ctime>
 
 #include "analysis/runs/files.h"
@@ -28,9 +27,8 @@ constexpr std::string_view kSeal = ",\n  \"crc32c\": \"";
 
 /// What stands before the last key, which is a CRC-32C of it, with that key and the end of the object.
 std::string sealed_text(std::string text) {
-  std::array<char, 9> digits{};
-  std::snprintf(digits.data(), digits.size(), "%08x", crc32c(text));
-  return text.append(kSeal).append(digits.data()) + "\"\n}\n";
+  const std::string digits = crc32c_digits(text);
+  return text.append(kSeal).append(digits) + "\"\n}\n";
 }
 
 /// False for what an earlier version wrote, without a CRC-32C and without keys that it did not know.

@@ -1,10 +1,8 @@
 #include "analysis/runs/sealed_json.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdint>
-#include <cstdio>
 
 #include "analysis/runs/files.h"
 #include "kernels/engine/error.h"
@@ -20,9 +18,8 @@ static_assert(kSealSize == kKey.size() + 8 + 2);
 }  // namespace
 
 std::string sealed(std::string body) {
-  std::array<char, 16> digits{};
-  std::snprintf(digits.data(), digits.size(), "%08x", crc32c(body));
-  return body.append(kKey).append(digits.data()) + "\"}";
+  const std::string digits = crc32c_digits(body);
+  return body.append(kKey).append(digits) + "\"}";
 }
 
 bool seal_holds(std::string_view text) {

@@ -1,6 +1,7 @@
 #include "models/corpus/crc32c.h"
 
 #include <array>
+#include <cstdio>
 
 namespace saccade {
 namespace {
@@ -38,6 +39,12 @@ uint32_t crc32c(std::string_view bytes, uint32_t crc) {
   }
   for (; at != end; ++at) crc = kTable[0][(crc ^ *at) & 0xFF] ^ (crc >> 8);
   return ~crc;
+}
+
+std::string crc32c_digits(std::string_view bytes) {
+  std::array<char, 9> digits{};
+  std::snprintf(digits.data(), digits.size(), "%08x", crc32c(bytes));
+  return digits.data();
 }
 
 }  // namespace saccade

@@ -170,10 +170,10 @@ void TrainingStep::update(double learning_rate, int64_t step) {
   if (auto* to = static_cast<double*>(next_rates_.next())) std::copy(rates.begin(), rates.end(), to);
   next_rates_.send();
   update_pass_(arena_.device(), [&] { optimizer_->update(tape_, rates_, training_.max_grad_norm, measures_.slice(1, 2)); });
+  ++steps_;
   if (ranks_.count == 1) return;
   exchange_->share_weights();
   copies_pass_(arena_.device(), [&] { refresh_copies(); });
-  ++steps_;
 }
 
 TrainingStep::Measures TrainingStep::measures() const {

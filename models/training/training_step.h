@@ -73,7 +73,7 @@ class TrainingStep {
   const Ranks& ranks() const { return ranks_; }
   const TrainingConfig& training() const { return training_; }
   Precision precision() const { return precision_; }
-  int64_t steps() const { return steps_; }  ///< that several ranks took with it
+  int64_t steps() const { return steps_; }  ///< taken with it so far
 
  private:
   std::span<int32_t> span_of(Staging& staging);

@@ -188,6 +188,22 @@ class ChartsTest : public QObject {
   }
 
   /// Every entry has a place of its own over the plot; what does not fit is counted.
+  /// Qt Charts gives an axis a part of the height: where its title would be dots, the curves have the room.
+  void a_low_chart_has_no_dots_for_a_title() {
+    Figure figure{.id = "f", .title = "f", .x = {"training tokens"}, .y = {}};
+    figure.curves.push_back(noise(100, 1));
+    const auto plot_height = [&](double height, const char* title) {
+      figure.x.title = title;
+      FigureStyle style;
+      style.whole_legend = false;  // as on screen
+      ChartScene scene(figure, style, 96 / 72.0);
+      scene.layout({300, height});
+      return scene.plane().area.height();
+    };
+    QVERIFY(plot_height(400, "training tokens") < plot_height(400, ""));
+    for (const double low : {100, 110, 120}) QCOMPARE(plot_height(low, "training tokens"), plot_height(low, ""));
+  }
+
   /// A page has several such cards, and all of them are painted in one event.
   void means_with_bands_are_drawn_beside_the_window() {
     const auto means = [](size_t points) {

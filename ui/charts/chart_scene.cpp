@@ -4,6 +4,7 @@
 #include <QChart>
 #include <QFontMetricsF>
 #include <QGraphicsLayout>
+#include <QGraphicsTextItem>
 #include <QGuiApplication>
 #include <QLegend>
 #include <QPainter>
@@ -142,13 +143,22 @@ void ChartScene::keepMargins(const QSizeF& size) {
   chart_->layout()->activate();
 }
 
+/// Whether Qt Charts, which gives an axis a part of the height only, has put dots in the place of its title.
+bool ChartScene::isCut(const QCategoryAxis& axis) const {
+  const QList<QGraphicsItem*> items = scene_.items();
+  return std::any_of(items.begin(), items.end(), [&](const QGraphicsItem* item) {
+    const auto* text = qgraphicsitem_cast<const QGraphicsTextItem*>(item);
+    return text && text->isVisible() && (text->rotation() != 0) == (&axis == y_axis_) && text->toPlainText() == QStringLiteral("...");
+  });
+}
+
 /// On screen a title that would end in dots is left out: the card says what is shown, and the curves have the room.
 bool ChartScene::dropCutTitles(const QFontMetricsF& metrics) {
   bool dropped = false;
   for (QCategoryAxis* axis : {x_axis_, y_axis_}) {
     const double room = axis == x_axis_ ? chart_->plotArea().width() : chart_->plotArea().height();
     const bool narrow = axis == y_axis_ && chart_->plotArea().width() < 5 * metrics.height();
-    if (!axis->isTitleVisible() || (!narrow && metrics.horizontalAdvance(axis->titleText()) <= room)) continue;
+    if (!axis->isTitleVisible() || (!narrow && metrics.horizontalAdvance(axis->titleText()) <= room && !isCut(*axis))) continue;
     axis->setTitleVisible(false);
     dropped = true;
   }

@@ -65,6 +65,7 @@ class ChartScene {
   static std::pair<AxisScale, AxisScale> scales(const PreparedFigure& prepared, const Window& window);
   void keepMargins(const QSizeF& size);
   bool dropCutTitles(const QFontMetricsF& metrics);
+  bool isCut(const QCategoryAxis& axis) const;
   bool namesFit(const std::vector<std::string>& names, bool horizontal, double place) const;
   void setAxis(QCategoryAxis& axis, const AxisScale& scale, const AxisRecipe& recipe, double length, bool cells);
   void paintMap(QPainter& painter, bool exact);

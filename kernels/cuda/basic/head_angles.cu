@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "kernels/cuda/device/device_code.cuh"
+#include "kernels/cuda/device/rotation.cuh"
 
 namespace saccade::cuda {
 namespace {
@@ -15,9 +16,8 @@ __global__ void __launch_bounds__(256) angles_kernel(__half2* angles, int64_t co
   if (i >= count) return;
   const double revolutions =
       static_cast<double>(i / half) * exp2(-static_cast<double>(i % half) / half * log2_base) * 0.15915494309189533577;
-  float sine, cosine;
-  sincospif(static_cast<float>(2 * (revolutions - rint(revolutions))), &sine, &cosine);
-  angles[i] = __floats2half2_rn(cosine, sine);
+  const float2 angle = cosine_and_sine(revolutions);
+  angles[i] = __floats2half2_rn(angle.x, angle.y);
 }
 
 }  // namespace

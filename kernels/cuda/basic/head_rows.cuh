@@ -1,6 +1,7 @@
 #pragma once
 /// Heads whose halves are vectors of 16 bytes, each held by kLanes neighbouring threads. Device code only.
 #include "kernels/cuda/device/device_code.cuh"
+#include "kernels/cuda/device/rotation.cuh"
 #include "kernels/ops/heads/heads.h"
 
 namespace saccade::cuda {
@@ -46,14 +47,6 @@ template <int kLanes, class T>
 __device__ __forceinline__ float inverse_norm(QkNorm norm, const Row<T>& x) {
   const float squares = dot<kLanes>(x, x);
   return norm == QkNorm::l2 ? rsqrtf(squares + kUnitEpsilon) : rsqrtf(squares / static_cast<float>(2 * kLanes * kVector<T>) + kRmsEpsilon);
-}
-
-/// Cosine and sine of the rotary angle at a position of a pair, its share of the half head.
-__device__ __forceinline__ float2 rotary_angle(double position, double pair, double log2_base) {
-  const double revolutions = position * (exp2(-pair * log2_base) * 0.15915494309189533577);  // in double: positions reach 10^5
-  float sine, cosine;
-  sincospif(static_cast<float>(2 * (revolutions - rint(revolutions))), &sine, &cosine);
-  return {cosine, sine};
 }
 
 /// f(integral_constant of the threads that hold a head)

@@ -1,6 +1,7 @@
 // A block takes kPositions positions of some sequences: it makes their angles once (in double: positions reach 10^5), then a
 // warp takes a head at a time; lane i holds the pairs (i, i + d/2), (i + 32, i + 32 + d/2) …
 #include "kernels/cuda/device/device_code.cuh"
+#include "kernels/cuda/device/rotation.cuh"
 #include "kernels/cuda/device/start_position.cuh"
 #include "kernels/ops/heads/heads_cuda.h"
 
@@ -70,9 +71,7 @@ __device__ void make_angles(const Problem& p, int first, float2* angles) {
     for (int item = threadIdx.x; item < kPositions * half; item += 32 * kWarps) {
       const double frequency = exp2(-2.0 * (item % half) / p.width * log2(p.rotary_base));
       const double revolutions = static_cast<double>(p.place(blockIdx.y) + first + item / half) * frequency * 0.15915494309189533577;
-      float sine, cosine;
-      sincospif(static_cast<float>(2 * (revolutions - rint(revolutions))), &sine, &cosine);
-      angles[item] = {cosine, sine};
+      angles[item] = cosine_and_sine(revolutions);
     }
   __syncthreads();
 }

@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kThreads) next_heads_kernel(const Args<T> a) {
   Row<T> row{};
   if (static_cast<int>(threadIdx.x) < items) row = load(threadIdx.x);  // on its way while angles are made
   for (int pair = threadIdx.x; pair < kHalf && a.log2_base != 0; pair += kThreads)
-    angles[pair] = rotary_angle(static_cast<double>(position), static_cast<double>(pair) / kHalf, a.log2_base);
+    angles[pair] = cosine_and_sine(static_cast<double>(position) * turns_of_pair(static_cast<double>(pair) / kHalf, a.log2_base));
   __syncthreads();
   for (int item = threadIdx.x; item < items; item += kThreads) {
     if (item >= kThreads) row = load(item);

@@ -43,12 +43,12 @@ struct Mine {
   int lane, first_head, position;
 
   static_assert(kThreads % kHalf == 0);
-  double revolutions_per_position;  ///< in double: positions reach 10^5
+  double turns_per_position;  ///< in double: positions reach 10^5
 
   __device__ Mine(const Problem& p, const float* norm_weights)
       : lane(threadIdx.x % kLanes), first_head(threadIdx.x / kLanes % kHeadsAtOnce), position(0) {
     const double pair = static_cast<double>(threadIdx.x % kHalf) / kHalf;
-    revolutions_per_position = p.log2_base != 0 ? exp2(-pair * p.log2_base) * 0.15915494309189533577 : 0.0;
+    turns_per_position = p.log2_base != 0 ? turns_of_pair(pair, p.log2_base) : 0.0;
 #pragma unroll
     for (int v = 0; v < kPairs; ++v) {
       norm_weight.low[v] = norm_weights ? norm_weights[lane * kPairs + v] : 1.0f;
@@ -62,10 +62,7 @@ struct Mine {
     position = first + slot;
     __syncthreads();
     for (int item = threadIdx.x; item < kPositions * kHalf; item += kThreads) {
-      const double revolutions = static_cast<double>(first + item / kHalf) * revolutions_per_position;
-      float sine, cosine;
-      sincospif(static_cast<float>(2 * (revolutions - rint(revolutions))), &sine, &cosine);
-      angles[item] = {cosine, sine};
+      angles[item] = cosine_and_sine(static_cast<double>(first + item / kHalf) * turns_per_position);
     }
     __syncthreads();
 #pragma unroll

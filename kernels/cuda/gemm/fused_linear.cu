@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernels/cuda/device/activation.cuh"
+#include "kernels/cuda/device/rotation.cuh"
 #include "kernels/cuda/device/tensor_core.cuh"
 #include "kernels/cuda/gemm/wide_gemm.cuh"
 
@@ -63,11 +64,7 @@ struct Heads {
   __device__ __forceinline__ int side_of(int column) const { return (column >= width) + (column >= 2 * width); }
   /// Cosine and sine.
   using Angle = float2;
-  static __device__ __forceinline__ Angle angle(double revolutions) {
-    Angle a;
-    sincospif(static_cast<float>(2 * (revolutions - rint(revolutions))), &a.y, &a.x);
-    return a;
-  }
+  static __device__ __forceinline__ Angle angle(double revolutions) { return cosine_and_sine(revolutions); }
   static __device__ __forceinline__ Angle add(Angle a, Angle b) { return {a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x}; }
 
   /// Revolutions of pairs lane, lane + 32, …; and how far the lane's pairs rotate from the first of eight rows to the lane's.

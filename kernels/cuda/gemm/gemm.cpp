@@ -159,15 +159,18 @@ std::string name_of(const Key& key) {
   return name;
 }
 
-/// Number of the fastest algorithm: the one that was found before, by this process or an earlier one, else by timing; 0 where there is
-/// nothing to gain.
-int fastest(const Context& lt, Stream s, const Prepared& p, const Product& x, const std::vector<Algorithm>& candidates,
-            const std::string& name) {
+/// The fastest algorithm: the one that was found before, by this process or an earlier one, else by timing.
+Algorithm fastest(const Context& lt, Stream s, const Prepared& p, const Key& key, const Product& x) {
+  const std::string name = name_of(key);
+  const auto kept = timed_choices() ? timed_choices()->find(name) : std::nullopt;
+  const size_t number = kept && *kept >= 0 ? static_cast<size_t>(*kept) : kMostCandidates;
+  const std::vector<Algorithm> candidates = algorithms(lt, p, x, number);
+  if (number < candidates.size()) return candidates[number];
   const auto best =
       fastest_of_equal(s, static_cast<int>(candidates.size()), x.m * x.n * x.batch * byte_size(x.c.dtype),
                        [&](int i, void* to) { return run(lt, s, p, candidates[static_cast<size_t>(i)], x, to) == CUBLAS_STATUS_SUCCESS; });
   if (best && timed_choices()) timed_choices()->keep(name, *best);
-  return best.value_or(0);
+  return candidates[static_cast<size_t>(best.value_or(0))];
 }
 
 Prepared prepare(const Context& lt, Stream s, const Key& key, const Product& x) {
@@ -182,11 +185,7 @@ Prepared prepare(const Context& lt, Stream s, const Key& key, const Product& x) 
   p.c = layout(x.m, x.n, x.c, x.batch);
   const bool dense = x.c.row_stride == x.n && (x.batch == 1 || x.c.stride == x.m * x.n);
   const bool worth = dense && !separate_memory() && 2.0 * static_cast<double>(x.m * x.n * x.k * x.batch) >= kWorthTrying;
-  const std::string name = worth ? name_of(key) : "";
-  const std::optional<int> kept = worth && timed_choices() ? timed_choices()->find(name) : std::nullopt;
-  const std::vector<Algorithm> candidates = algorithms(lt, p, x, kept && *kept >= 0 ? static_cast<size_t>(*kept) : kMostCandidates);
-  const bool known = kept && *kept >= 0 && *kept < static_cast<int>(candidates.size());
-  p.algorithm = candidates[static_cast<size_t>(known ? *kept : worth ? fastest(lt, s, p, x, candidates, name) : 0)];
+  p.algorithm = worth ? fastest(lt, s, p, key, x) : algorithms(lt, p, x, 0).front();
   return p;
 }
 
