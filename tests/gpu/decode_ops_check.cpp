@@ -163,12 +163,16 @@ void check_long_attention() {
 
 /// Query, and what is in the caches afterwards, rows of other tokens included.
 void check_next_heads() {
+  struct Size {
+    int64_t heads, width;
+  };
   for (DType dtype : {DType::f32, DType::bf16})
-    for (const auto& [heads, width] : std::vector<std::pair<int64_t, int64_t>>{{12, 64}, {3, 16}, {40, 32}, {2, 128}, {5, 256}, {2, 24}})
+    for (const Size& size : {Size{12, 64}, Size{3, 16}, Size{40, 32}, Size{2, 128}, Size{5, 256}, Size{2, 24}})
       for (const QkNorm norm : {QkNorm::none, QkNorm::l2, QkNorm::rms})
         for (const double base : {0.0, 10'000.0}) {
           static size_t place = 0;
           if (!test::in_shard(place++)) continue;
+          const int64_t heads = size.heads, width = size.width;
           constexpr int64_t kBatch = 5, kIn = 48, kCapacity = 210;
           const std::vector<double> firsts{kCapacity - 1, 0, 3, 200, 17};
           Arena arenas[2] = {Arena(Device::cuda(0)), Arena(Device::cpu())};
