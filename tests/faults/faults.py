@@ -40,6 +40,8 @@ def main():
     parser.add_argument("--short", action="store_true", help="as a test: less than a minute each")
     parser.add_argument("--trials", type=int, help="instead of the number that is usual")
     parser.add_argument("--scenario", help="of kills and failing_calls, those whose names hold this")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="of same_run")
+    parser.add_argument("--part", default="1/1", metavar="K/N", help="of same_run, every N-th model from the K-th on, for N processes side by side")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=pathlib.Path, help="work in this folder and leave it")
     options = parser.parse_args()
@@ -57,6 +59,8 @@ def main():
         with tempfile.TemporaryDirectory(prefix="saccade-faults-") as folder:
             program = Program(options.binary.resolve(), options.library.resolve(), options.run_state.resolve(), options.keep or folder)
             program.run_follow_program, program.network = (path and path.resolve() for path in (options.run_follow, options.network))
+            program.device, (part, parts) = options.device, map(int, options.part.split("/"))
+            program.part = (part - 1, parts)
             program.hang = options.hang and options.hang.resolve()
             program.window = {"workbench": options.workbench and options.workbench.resolve(), "plugins": options.plugins and options.plugins.resolve()}
             trials = options.trials if options.trials is not None else BATTERIES[name][1 if options.short else 0]

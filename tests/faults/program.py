@@ -57,6 +57,7 @@ class Program:
     def __init__(self, binary, library, run_state, folder):
         self.binary, self.library, self.run_state_program = binary, library, run_state
         self.run_follow_program, self.network = None, None  # what network_files needs
+        self.device, self.part = "cpu", (0, 1)
         self.folder = pathlib.Path(folder).resolve()
         self.folder.mkdir(parents=True, exist_ok=True)
 
