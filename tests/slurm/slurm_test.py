@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A study of 24 runs as one job array on a real Slurm (cluster.py), preempted, signalled, killed and frozen beyond its time limit at random:
-its runs end byte-equal to undisturbed ones. A search goes on to its second round by itself, a doubled job leaves without harm, and every
-command of the chapter in docs/cluster.md runs as written.
+its runs end byte-equal to undisturbed ones. A search goes on to its second round by itself, a doubled job leaves without harm, a run that a
+laptop sends to the cluster over ssh is followed there, and every command of the chapter in docs/cluster.md runs as written.
 
 Usage: slurm_test.py SACCADE RUN_STATE DOCS [--runs 24] [--disturbances 30] [--seed 1]. Exit 77 where there is no Slurm to start."""
 
@@ -18,9 +18,11 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "faults")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "faults"), str(HERE.parent / "ssh")]
 import cluster as slurm  # noqa: E402
+import server as ssh  # noqa: E402
 from program import tiny_config, write_corpus  # noqa: E402
+from ssh_test import Laptop, until  # noqa: E402
 
 PATIENCE = 600  # seconds for any one part
 
@@ -277,6 +279,41 @@ def stops_and_resumes(site):
     return True
 
 
+def seen_over_ssh(site):
+    """A run that a laptop sends to the cluster: the first record in its mirror, after a node has written it."""
+    if lacking := ssh.missing():
+        print(f"left out, what is seen over ssh: {', '.join(lacking)} not found")
+        return True
+    folder = site.folder.parent / "login"
+    login = ssh.Server(folder / "server", site.binary, {"SLURM_CONF": site.cluster.environment["SLURM_CONF"]})
+    try:
+        there = site.environment | login.folders()
+        for command in (["corpus", "import", "mine", site.folder / "text.jsonl", "--validation-share", "0.3"],
+                        ["cluster", "add", "lab", "--set", "partition=gpu", "--set", "cpus=1", "--set", "time=00:05:00"]):
+            subprocess.run([site.binary, "-q", *command], check=True, env=there, cwd=login.home, stdout=subprocess.DEVNULL)
+        laptop = Laptop(site.binary, login, folder / "laptop")
+        laptop.run("host", "add", "server", "--replace", "--ssh", "server", "--set", "cluster=lab")
+        laptop.watch()
+        laptop.until_connected()
+        config = tiny_config(steps=20000, batch_tokens=4096, evaluate_every=20000, probe_every=20000, checkpoint_every=20000)
+        (laptop.folder / "far.json").write_text(json.dumps(config))
+        laptop.run("train", "far.json", "--on", "server", "--out", "far")
+        written, seen = login.home / "runs" / "far" / "journal.jsonl", laptop.mirror("far", "journal.jsonl")
+        has_line = lambda file: file.exists() and b"\n" in file.read_bytes()
+        until(lambda: has_line(written), lambda: f"no job begins: {site.cluster.jobs()}")
+        begin = time.monotonic()
+        until(lambda: has_line(seen), lambda: "no record comes: " + laptop.said())
+        seconds = time.monotonic() - begin
+        job = [name for _, _, state, name in site.cluster.jobs() if state == "RUNNING"]
+        laptop.run("stop", "runs/server/far")
+        until(lambda: json.loads((login.home / "runs" / "far" / "run.json").read_text())["state"] == "stopped", "the run does not stop")
+        laptop.end_watch()
+        print(f"first record of a run on the cluster, in the mirror of a laptop after it was written: {seconds:.2f} s (at most 10)")
+        return seconds <= 10 and len(job) == 1
+    finally:
+        login.end()
+
+
 def chapter(docs):
     """The commands of "To Slurm in ten minutes"."""
     text = pathlib.Path(docs).read_text()
@@ -307,7 +344,7 @@ def main():
     parser.add_argument("--disturbances", type=int, default=30)
     parser.add_argument("--frozen", type=float, default=45, help="seconds that two runs stand still")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--part", action="append", help="only: docs, search, stop, array")
+    parser.add_argument("--part", action="append", help="only: docs, search, stop, ssh, array")
     options = parser.parse_args()
     if lacking := slurm.missing():
         print(f"skipped: {', '.join(lacking)} not found; Debian's packages slurm-wlm and munge have them")
@@ -325,7 +362,7 @@ def main():
             write_corpus(site.folder / "text.jsonl")
             site.run("corpus", "import", "mine", "text.jsonl", "--validation-share", "0.3")
             parts = {"array": lambda: array_survives(site, options, os.path.abspath(options.run_state)), "search": lambda: search_goes_on(site),
-                     "stop": lambda: stops_and_resumes(site), "docs": lambda: docs_run(site, options.docs)}
+                     "stop": lambda: stops_and_resumes(site), "ssh": lambda: seen_over_ssh(site), "docs": lambda: docs_run(site, options.docs)}
             return 0 if all([part() for name, part in parts.items() if not options.part or name in options.part]) else 1
         finally:
             cluster.end()

@@ -43,10 +43,10 @@ def kill(pid):
 
 
 class Server:
-    """`home`: of whoever logs in, with data, cache and runs folders in it."""
+    """`home`: of whoever logs in, with data, cache and runs folders in it; `environment`: what is set there, too."""
 
-    def __init__(self, folder, program):
-        self.folder, self.home = folder, folder / "home"
+    def __init__(self, folder, program, environment=None):
+        self.folder, self.home, self.more = folder, folder / "home", environment or {}
         for name in ("home/bin", "pipe", "user"):
             (folder / name).mkdir(parents=True)
         (self.home / "bin" / "saccade").symlink_to(program)
@@ -62,10 +62,13 @@ class Server:
                                         stdout=subprocess.DEVNULL, stderr=open(folder / "sshd.log", "w"), start_new_session=True)
         self.wait()
 
+    def folders(self):
+        return {f"SACCADE_{name.upper()}": str(self.home / name) for name in ("data", "cache", "runs", "config")}
+
     def write_config(self):
         here, enter = self.folder, self.folder / "enter"
         shutil.copyfile(here / "user" / "key.pub", here / "authorized")
-        variables = "\n".join(f"export SACCADE_{name.upper()}='{self.home / name}'" for name in ("data", "cache", "runs", "config"))
+        variables = "\n".join(f"export {name}='{value}'" for name, value in (self.folders() | self.more).items())
         enter.write_text(f"#!/bin/sh\nexport HOME='{self.home}' PATH='{self.home / 'bin'}:{PATH}'\nunset XDG_RUNTIME_DIR\n{variables}\n"
                          'cd "$HOME"\nexec sh -c "$SSH_ORIGINAL_COMMAND"\n')
         enter.chmod(0o755)
