@@ -35,7 +35,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int64_t kStepTokens = 32768;  ///< of a training step of the first results (docs/first-results.md)
+constexpr int64_t kStepTokens = 32768;  ///< of a training step of docs/tuned-10m.md
 
 std::string environment(const char* name, const std::string& otherwise) {
   const char* value = std::getenv(name);

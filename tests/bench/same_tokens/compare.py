@@ -4,7 +4,7 @@
   compare.py --saccade build/release/app/saccade --corpus slimpajama --runs FOLDER [--steps 300] [--length 512] [--limit 0.03]
              [--system transformer-pp avey avey-xavier avey-paper] [--rate 1e-3 …] [--precision bf16 f32] [--seed 1] [--device cuda]
 
-CORPUS has the domains of docs/first-results.md. Trains what FOLDER does not hold yet, goes on with what was stopped, prints a table in Markdown and a line for each pair that
+CORPUS has the domains of docs/tuned-10m.md. Trains what FOLDER does not hold yet, goes on with what was stopped, prints a table in Markdown and a line for each pair that
 is further apart than --limit (mean over the domains, nats); exit code 1 if there is one. Needs numpy, PyTorch and a GPU; run nothing else on it."""
 import argparse, json, pathlib, statistics, subprocess, sys
 
