@@ -67,10 +67,10 @@ def main():
                         failed += 1
                         print(f"{name}, {gpus} GPUs: FAILED: {error}", flush=True)
     for name, by_count in found.items():
-        alone = None
-        for gpus, rounds in by_count.items():
+        fewest = min(by_count)
+        alone = fewest * statistics.median(r["ms"] for r in by_count[fewest])
+        for gpus, rounds in sorted(by_count.items()):
             ms = statistics.median(r["ms"] for r in rounds)
-            alone = alone or ms * gpus
             print(f"{name:12s} {gpus} GPUs: {ms:9.2f} ms  {statistics.median(r['tokens_per_s'] for r in rounds) / 1e6:7.4f} Mtok/s  "
                   f"peak {rounds[0]['peak_gib']:6.2f} GiB  {rounds[0]['parameters'] / 1e6:.2f} M  speed-up {alone / ms:.3f}")
     if a.json:
