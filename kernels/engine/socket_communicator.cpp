@@ -71,6 +71,7 @@ std::vector<RankSockets> connected_ranks(int count) {
 
 /// One direction to one rank: the pieces that are left.
 struct SocketCommunicator::Stream {
+  char kind = 0;  ///< of this rank's call
   Header header{};
   std::vector<Piece> pieces;
   size_t next = 0, at = 0;
@@ -113,8 +114,9 @@ void SocketCommunicator::fail(int peer, const std::string& what) {
   throw RankLost(told.value_or(line));
 }
 
-/// Sends or receives as much as goes without waiting.
-void SocketCommunicator::move(Stream& stream, int peer, bool sending) {
+/// Sends or receives as much as goes without waiting; `answer`: what is received from whom this is sent to.
+void SocketCommunicator::move(Stream& stream, int peer, Stream* answer) {
+  const bool sending = answer != nullptr;
   const int fd = sockets_.data[static_cast<size_t>(peer)].get();
   while (!stream.done()) {
     progress_.raise();
@@ -126,7 +128,11 @@ void SocketCommunicator::move(Stream& stream, int peer, bool sending) {
                                     : ::recv(fd, from, left, MSG_DONTWAIT);
     if (moved < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (moved < 0 && errno == EINTR) continue;
-    if (moved < 0) fail(peer, std::string("has ended: ") + std::strerror(errno));
+    if (moved < 0) {
+      const std::string why = std::strerror(errno);
+      if (sending) move(*answer, peer, nullptr);  // what it has said before it ended may tell more
+      fail(peer, "has ended: " + why);
+    }
     if (moved == 0 && left > 0) fail(peer, "has ended");
     stream.at += static_cast<size_t>(moved);
     if (stream.at < piece.bytes) continue;
@@ -138,6 +144,8 @@ void SocketCommunicator::move(Stream& stream, int peer, bool sending) {
     if (stream.header.call != call_)
       throw Error(name(peer) + " is at call " + std::to_string(stream.header.call) + " (" + kind_name(stream.header.kind) +
                   "), this rank at call " + std::to_string(call_));
+    if (stream.header.kind != stream.kind)
+      throw Error(name(peer) + " is at " + kind_name(stream.header.kind) + ", this rank at " + kind_name(stream.kind));
     if (stream.header.bytes != wanted)
       throw Error(name(peer) + " sends " + std::to_string(stream.header.bytes) + " bytes in " + kind_name(stream.header.kind) +
                   ", expected " + std::to_string(wanted));
@@ -153,6 +161,7 @@ void SocketCommunicator::exchange(char kind, Pieces send, Pieces receive) {
   for (size_t r = 0; r < n; ++r) {
     if (r == static_cast<size_t>(rank())) continue;
     out[r].header = {call_, 0, kind, {}};
+    in[r].kind = kind;
     for (const Piece& piece : send[r]) out[r].header.bytes += piece.bytes;
     for (auto [stream, pieces] : {std::pair(&out[r], &send[r]), std::pair(&in[r], &receive[r])}) {
       stream->pieces.push_back({reinterpret_cast<char*>(&stream->header), sizeof(Header)});
@@ -162,8 +171,8 @@ void SocketCommunicator::exchange(char kind, Pieces send, Pieces receive) {
   while (true) {
     std::vector<pollfd> polled;
     for (size_t r = 0; r < n; ++r) {
-      if (!out[r].done()) move(out[r], static_cast<int>(r), true);
-      if (!in[r].done()) move(in[r], static_cast<int>(r), false);
+      if (!out[r].done()) move(out[r], static_cast<int>(r), &in[r]);
+      if (!in[r].done()) move(in[r], static_cast<int>(r), nullptr);
       const int events = (out[r].done() ? 0 : POLLOUT) | (in[r].done() ? 0 : POLLIN);
       if (events != 0) polled.push_back({sockets_.data[r].get(), static_cast<short>(events), 0});
     }
@@ -171,9 +180,6 @@ void SocketCommunicator::exchange(char kind, Pieces send, Pieces receive) {
     (void)::poll(polled.data(), polled.size(), kStillHere);
     progress_.raise();
   }
-  for (size_t r = 0; r < n; ++r)
-    if (!in[r].pieces.empty() && in[r].header.kind != kind)
-      throw Error(name(static_cast<int>(r)) + " is at " + kind_name(in[r].header.kind) + ", this rank at " + kind_name(kind));
 }
 
 void SocketCommunicator::all_to_all(Device device, const Parts& send, const Parts& receive) {

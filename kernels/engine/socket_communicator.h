@@ -54,7 +54,7 @@ class SocketCommunicator : public Communicator {
   using Pieces = std::vector<std::vector<Piece>>;
   struct Stream;
   void exchange(char kind, Pieces send, Pieces receive);
-  void move(Stream& stream, int peer, bool sending);
+  void move(Stream& stream, int peer, Stream* answer);
   [[noreturn]] void fail(int peer, const std::string& what);
 
   RankSockets sockets_;
