@@ -16,7 +16,12 @@ NODES, CPUS = 3, 8
 
 
 def missing():
-    return [name for name in PROGRAMS if not shutil.which(name, path=PATH)]
+    """Why no cluster can be started here; empty where one can."""
+    lacking = [name for name in PROGRAMS if not shutil.which(name, path=PATH)]
+    if lacking:
+        return f"{', '.join(lacking)} not found; Debian's packages slurm-wlm and munge have them"
+    mounts = pathlib.Path("/proc/self/mounts").read_text().splitlines()
+    return "" if any(line.split()[2].startswith("cgroup") for line in mounts) else "no cgroup file system is mounted, and slurmd does not start without"
 
 
 def free_ports(count):

@@ -347,7 +347,7 @@ def main():
     parser.add_argument("--part", action="append", help="only: docs, search, stop, ssh, array")
     options = parser.parse_args()
     if lacking := slurm.missing():
-        print(f"skipped: {', '.join(lacking)} not found; Debian's packages slurm-wlm and munge have them")
+        print(f"skipped: {lacking}")
         return 77
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="saccade-slurm-", ignore_cleanup_errors=True) as name:

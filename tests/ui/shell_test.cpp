@@ -89,21 +89,23 @@ class ShellTest : public QObject {
     const QTemporaryDir folder;
     write_fixture(folder.filePath(QStringLiteral("a")).toStdString(), {});
     QSettings settings(folder.filePath(QStringLiteral("s.ini")), QSettings::IniFormat);
-    const auto width_in = [&](int wide) {
+    const auto width_in = [&](int wide, int at_least) {
       Session session(folder.path());
       MainWindow window(session, &settings);
       window.showPage(QStringLiteral("live"));
       window.resize(wide, 800);
       window.show();
-      QTest::qWait(50);
-      return window.findChild<RunsPanel*>()->width();
+      const auto* panel = window.findChild<RunsPanel*>();
+      static_cast<void>(QTest::qWaitFor([&] { return panel->width() >= at_least; }));
+      return panel->width();
     };
-    const int narrow = width_in(1200), wide = width_in(1920);
+    const int narrow = width_in(1200, 300), wide = width_in(1920, narrow + 80);
     QVERIFY2(narrow >= 300 && narrow <= 320, qPrintable(QString::number(narrow)));
     QVERIFY2(wide >= narrow + 80, qPrintable(QString::number(wide)));
     QVERIFY(!settings.contains(QStringLiteral("panel")));
     settings.setValue(QStringLiteral("panel"), 350);
-    QCOMPARE(width_in(1200), width_in(1920));
+    QCOMPARE(width_in(1200, 350), 350);
+    QCOMPARE(width_in(1920, 350), 350);
   }
 
   /// Ctrl+K finds pages, actions, runs and settings by their words, and does what is chosen.
