@@ -5,6 +5,7 @@
 #include <QDesktopServices>
 #include <QFileInfo>
 #include <QGuiApplication>
+#include <QKeySequence>
 #include <QUrl>
 
 #include "ui/run_list.h"
@@ -15,6 +16,8 @@
 
 namespace saccade::ui {
 namespace {
+
+constexpr auto control_shift = Qt::CTRL | Qt::SHIFT;
 
 QString names(const QStringList& directories) {
   if (directories.size() > 3) return RunActions::tr("%1 runs").arg(directories.size());
@@ -27,19 +30,23 @@ QString names(const QStringList& directories) {
 
 RunActions::RunActions(Session& session, QObject* parent)
     : QObject(parent),
-      stop(add(tr("&Stop run"), QStringLiteral("stop"), tr("Saves a checkpoint, then stops. It can be resumed."))),
-      resume(add(tr("&Resume run"), QStringLiteral("resume"), tr("Goes on from the last checkpoint."))),
+      stop(add(tr("&Stop run"), QStringLiteral("stop"), tr("Saves a checkpoint, then stops. It can be resumed."),
+               control_shift | Qt::Key_S)),
+      resume(add(tr("&Resume run"), QStringLiteral("resume"), tr("Goes on from the last checkpoint."), control_shift | Qt::Key_R)),
       openFolder(add(tr("Open run &folder"), QStringLiteral("folder"), tr("Shows the run's files in the file manager."))),
-      copyPath(add(tr("&Copy run path"), QStringLiteral("copy"), tr("Copies the path of the run's folder."))),
-      showOnly(add(tr("Show &only these"), QString(), tr("Every page shows the marked runs and no others."))),
-      showAll(add(tr("Show &all runs"), QString(), tr("Shows every run that passes the filter."))),
-      baseline(add(tr("&Baseline"), QString(), tr("Others are measured against this run."))),
-      star(add(tr("S&tar"), QString(), tr("Marks the runs for later; the filter “starred” shows these."))),
-      duplicate(add(tr("&Duplicate"), QStringLiteral("configure"), tr("Configures a run that begins as this one."))),
+      copyPath(add(tr("&Copy run path"), QStringLiteral("copy"), tr("Copies the path of the run's folder."), control_shift | Qt::Key_C)),
+      showOnly(add(tr("Show &only these"), QString(), tr("Every page shows the marked runs and no others."), control_shift | Qt::Key_O)),
+      showAll(add(tr("Show &all runs"), QString(), tr("Shows every run that passes the filter."), control_shift | Qt::Key_A)),
+      baseline(add(tr("&Baseline"), QString(), tr("Others are measured against this run."), control_shift | Qt::Key_B)),
+      star(add(tr("S&tar"), QString(), tr("Marks the runs for later; the filter “starred” shows these."), Qt::CTRL | Qt::Key_B)),
+      duplicate(
+          add(tr("&Duplicate"), QStringLiteral("configure"), tr("Configures a run that begins as this one."), control_shift | Qt::Key_D)),
       fork(add(tr("&Fork from a checkpoint"), QStringLiteral("configure"),
-               tr("Configures a run that goes on from one of this run's checkpoints with other settings."))),
-      trash(add(tr("Move to &trash"), QString(), tr("Moves the marked runs to .trash beside the others; they can be brought back."))),
-      restore(add(tr("&Undo moving to trash"), QString(), tr("Brings the runs back that were thrown away last."))),
+               tr("Configures a run that goes on from one of this run's checkpoints with other settings."), control_shift | Qt::Key_F)),
+      trash(add(tr("Move to &trash"), QString(), tr("Moves the marked runs to .trash beside the others; they can be brought back."),
+                Qt::CTRL | Qt::Key_Delete)),
+      restore(
+          add(tr("&Undo moving to trash"), QString(), tr("Brings the runs back that were thrown away last."), control_shift | Qt::Key_Z)),
       session_(session) {
   connect(stop, &QAction::triggered, this, [this] { session_.stopRun(session_.currentRun()); });
   connect(resume, &QAction::triggered, this, [this] { session_.resumeRun(session_.currentRun()); });
@@ -61,11 +68,16 @@ RunActions::RunActions(Session& session, QObject* parent)
   update();
 }
 
-QAction* RunActions::add(const QString& text, const QString& icon, const QString& help) {
+QAction* RunActions::add(const QString& text, const QString& icon, const QString& help, const QKeySequence& keys) {
   auto* action = new QAction(themedIcon(icon), text, this);
-  action->setToolTip(help);
+  action->setToolTip(keys.isEmpty() ? help : QStringLiteral("%1 (%2)").arg(help, keys.toString(QKeySequence::NativeText)));
   action->setStatusTip(help);
+  action->setData(keys);
   return action;
+}
+
+void RunActions::takeKeys() {
+  for (QAction* action : all()) action->setShortcut(action->data().value<QKeySequence>());
 }
 
 /// The marked runs, else the current one.

@@ -1,4 +1,5 @@
 #pragma once
+#include <QKeySequence>
 #include <QObject>
 #include <QString>
 
@@ -29,9 +30,11 @@ class RunActions : public QObject {
   QList<QAction*> all() const {
     return {resume, stop, duplicate, fork, openFolder, copyPath, showOnly, showAll, baseline, star, trash, restore};
   }
+  /// Keys work in one place of a window, though the tool tips of all tell them.
+  void takeKeys();
 
  private:
-  QAction* add(const QString& text, const QString& icon, const QString& help);
+  QAction* add(const QString& text, const QString& icon, const QString& help, const QKeySequence& keys = {});
   void update();
   void setStar(bool starred);
   void throwAway();

@@ -71,6 +71,7 @@ void RunProcess::check() {
   QString why = last_line(log_);
   if (why.isEmpty() && !resumed) why = tr("The run ended before it began, without a word; %1 is empty or tells of no error.").arg(log_);
   if (!began_ && !why.isEmpty()) Q_EMIT failed(why);
+  Q_EMIT ended();
   deleteLater();
 }
 

@@ -22,6 +22,7 @@ class RunProcess : public QObject {
  Q_SIGNALS:
   void began();  ///< the run stands on the disk; not told of one that is resumed
   void failed(const QString& message);
+  void ended();  ///< its process has gone, whatever came of it
 
  private:
   void check();

@@ -181,6 +181,7 @@ void Session::startThere(const QString& directory, const QStringList& arguments,
   new ProgramCall(
       arguments, false,
       [this, directory, place](const ProgramCall::Answer& answer) {
+        Q_EMIT runEnded(directory);
         if (!answer.ok) {
           Q_EMIT failed(answer.reason);
           return Q_EMIT startFailed(directory, answer.reason);
@@ -221,6 +222,7 @@ void Session::launch(const QString& directory, const QStringList& arguments, con
     Q_EMIT startFailed(directory, reason);
   });
   connect(process, &RunProcess::began, this, [this, directory] { Q_EMIT runBegan(directory); });
+  connect(process, &RunProcess::ended, this, [this, directory] { Q_EMIT runEnded(directory); });
   QString reason;
   if (!process->start(&reason)) {
     process->deleteLater();

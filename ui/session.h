@@ -78,6 +78,7 @@ class Session : public QObject {
   void runStarted(const QString& directory);
   void runBegan(const QString& directory);                            ///< it stands on the disk
   void startFailed(const QString& directory, const QString& reason);  ///< it never will; failed() says so, too
+  void runEnded(const QString& directory);  ///< what runStarted() told of has gone: its process, or the call for another machine
   void pageRequested(const QString& id);
   void folderRequested(const QString& folder);
   void failed(const QString& message);                       ///< shown in the window's message bar

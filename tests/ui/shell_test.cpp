@@ -6,6 +6,7 @@
 #include <QLineEdit>
 #include <QListWidget>
 #include <QMenu>
+#include <QMenuBar>
 #include <QPushButton>
 #include <QSettings>
 #include <QSignalSpy>
@@ -16,6 +17,7 @@
 #include "analysis/runs/run_lock.h"
 #include "tests/analysis/fixture.h"
 #include "ui/page.h"
+#include "ui/run_actions.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
 #include "ui/shell/empty_state.h"
@@ -155,6 +157,47 @@ class ShellTest : public QObject {
     QVERIFY(palette->isVisible());
     QTest::keyClick(palette->findChild<QLineEdit*>(), Qt::Key_Escape);
     QTRY_VERIFY(!window.findChild<CommandPalette*>());
+  }
+
+  /// That a run was started is no news any more when it has ended.
+  void a_start_is_told_until_the_run_ends() {
+    const QTemporaryDir folder, programs;
+    write_fixture(folder.filePath(QStringLiteral("a")).toStdString(), {.end = RunState::stopped});
+    QFile program(programs.filePath(QStringLiteral("program")));
+    QVERIFY(program.open(QIODevice::WriteOnly) && program.write("#!/bin/sh\nexec sleep 1\n") > 0);
+    program.close();
+    QVERIFY(program.setPermissions(QFile::ReadOwner | QFile::ExeOwner));
+    const QByteArray before = qgetenv("SACCADE_BINARY");
+    qputenv("SACCADE_BINARY", program.fileName().toUtf8());
+    Session session(folder.path());
+    MainWindow window(session, nullptr);
+    window.show();
+    wait_for_runs(session);
+    const auto* bar = window.findChild<MessageBar*>();
+    const auto says = [&](const QString& text) {
+      for (const QLabel* label : bar->findChildren<QLabel*>())
+        if (bar->isVisible() && label->text().contains(text)) return true;
+      return false;
+    };
+    session.resumeRun(folder.filePath(QStringLiteral("a")));
+    QVERIFY(says(QStringLiteral("a was started. It goes on when this window is closed.")));
+    QTRY_VERIFY_WITH_TIMEOUT(!bar->isVisible(), 6000);  // a note that nobody withdraws stays for 8 s
+    qputenv("SACCADE_BINARY", before);
+  }
+
+  /// What is done to a run has keys, which menu and tool tips tell.
+  void what_is_done_to_runs_has_keys() {
+    const QTemporaryDir folder;
+    Session session(folder.path());
+    MainWindow window(session, nullptr);
+    const auto* actions = window.findChild<RunActions*>();
+    QSet<QString> known;
+    for (const QAction* action : {actions->stop, actions->resume, actions->showOnly, actions->showAll, actions->baseline, actions->star,
+                                  actions->duplicate, actions->fork, actions->trash, actions->restore, actions->copyPath}) {
+      const QString keys = action->shortcut().toString(QKeySequence::NativeText);
+      QVERIFY2(!keys.isEmpty() && action->toolTip().contains(keys) && !known.contains(keys), qPrintable(action->text()));
+      known << keys;
+    }
   }
 
   /// Runs go to the trash and come back as they were; one that is at work stays.
@@ -379,6 +422,37 @@ class ShellTest : public QObject {
     QCOMPARE(settings.value(QStringLiteral("page")).toString(), QStringLiteral("configure"));
     QCOMPARE(settings.value(QStringLiteral("folders")).toStringList(), QStringList{folder.path()});
     QCOMPARE(session.runs()->hidden(), QStringList{QStringLiteral("/x")});
+  }
+
+  /// Kept as it changes: a window that is killed comes back as it was.
+  void an_unclosed_window_is_remembered() {
+    const QTemporaryDir folder;
+    const QString file = folder.filePath(QStringLiteral("window.ini"));
+    const auto panel = [](MainWindow& window) {
+      for (QAction* top : window.menuBar()->actions())
+        for (QAction* action : top->menu()->actions())
+          if (action->shortcut() == QKeySequence(Qt::Key_F9)) return action;
+      return static_cast<QAction*>(nullptr);
+    };
+    const auto kept = [&](const char* key) { return QSettings(file, QSettings::IniFormat).value(QLatin1String(key)).toByteArray(); };
+    Session first(folder.path());
+    QSettings settings(file, QSettings::IniFormat);
+    MainWindow window(first, &settings);
+    window.resize(1100, 720);
+    window.show();
+    QTRY_VERIFY(!kept("geometry").isEmpty());
+    const QByteArray geometry = kept("geometry"), state = kept("state");
+    panel(window)->trigger();
+    QTRY_VERIFY(kept("state") != state);
+    window.move(window.pos() + QPoint(40, 30));
+    QTRY_VERIFY(kept("geometry") != geometry);
+    const QPoint place = window.pos();
+    Session second(folder.path());
+    QSettings again(file, QSettings::IniFormat);
+    MainWindow next(second, &again);
+    next.show();
+    QVERIFY(!next.findChild<RunsPanel*>()->isVisible());
+    QCOMPARE(next.pos(), place);
   }
 
   void themes_can_be_read() {

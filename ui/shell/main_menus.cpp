@@ -45,10 +45,7 @@ void MainWindow::makeMenus() {
 
   QMenu* run = menuBar()->addMenu(tr("&Run"));
   run->addActions(actions_->all());
-  actions_->trash->setShortcut(QKeySequence(Qt::CTRL | Qt::Key_Delete));  // here: the pages have actions of the same kind
-  actions_->restore->setShortcut(QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Z));
-  actions_->duplicate->setShortcut(QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_D));
-  actions_->fork->setShortcut(QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_F));
+  actions_->takeKeys();  // here: the pages have actions of the same kind
 
   QMenu* view = menuBar()->addMenu(tr("&View"));
   int number = 0;

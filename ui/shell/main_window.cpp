@@ -34,6 +34,10 @@ namespace saccade::ui {
 namespace {
 constexpr int kPanelWidth = 310, kWidePanel = 420;  // until another is chosen, in narrow and in wide windows
 constexpr int layout_version = 1;                   // of docks and bars; raise it when their names change
+
+QString startedText(const QString& directory) {
+  return MainWindow::tr("%1 was started. It goes on when this window is closed.").arg(QFileInfo(directory).fileName());
+}
 }  // namespace
 
 MainWindow::MainWindow(Session& session, QSettings* settings, QWidget* parent)
@@ -90,8 +94,16 @@ MainWindow::MainWindow(Session& session, QSettings* settings, QWidget* parent)
   connect(session.runs(), &RunList::changed, this, &MainWindow::showCurrent);
   connect(session.runs(), &RunList::changed, this, &MainWindow::updateTitle);
   connect(&session, &Session::runStarted, this, [this](const QString& directory) {
-    messages_->showNote(tr("%1 is starting. It goes on when this window is closed.").arg(QFileInfo(directory).fileName()));
+    messages_->showNote(startedText(directory));
     session_.runs()->refresh();
+  });
+  connect(&session, &Session::runEnded, this, [this](const QString& directory) { messages_->withdraw(startedText(directory)); });
+  constexpr int kStill = 300;  // ms
+  save_soon_.setSingleShot(true);
+  save_soon_.setInterval(kStill);
+  connect(&save_soon_, &QTimer::timeout, this, &MainWindow::save);
+  connect(dock_, &QDockWidget::visibilityChanged, this, [this] {
+    if (isVisible()) save_soon_.start();  // not as the window comes and goes
   });
   QCoreApplication::instance()->installEventFilter(this);
   if (settings_) new MirrorKeeper(this);
@@ -213,7 +225,12 @@ void MainWindow::closeEvent(QCloseEvent* event) {
 void MainWindow::resizeEvent(QResizeEvent* event) {
   QMainWindow::resizeEvent(event);
   widenPanel();
-  if (isVisible()) save();
+  if (isVisible()) save_soon_.start();
+}
+
+void MainWindow::moveEvent(QMoveEvent* event) {
+  QMainWindow::moveEvent(event);
+  if (isVisible()) save_soon_.start();
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
@@ -225,8 +242,10 @@ void MainWindow::dropEvent(QDropEvent* event) { openFolder(event->mimeData()->ur
 
 /// Ctrl+K is the window's also where a line of text would take it (to delete to its end).
 bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
-  if (event->type() == QEvent::Resize && watched == dock_ && (QGuiApplication::mouseButtons() & Qt::LeftButton))
-    panel_width_ = dock_->width();  // its edge is dragged
+  if (event->type() == QEvent::Resize && watched == dock_ && (QGuiApplication::mouseButtons() & Qt::LeftButton)) {  // its edge is dragged
+    panel_width_ = dock_->width();
+    save_soon_.start();
+  }
   if (event->type() == QEvent::ShortcutOverride) {
     const auto* key = static_cast<QKeyEvent*>(event);
     if (key->key() == Qt::Key_K && key->modifiers() == Qt::ControlModifier && isActiveWindow()) return true;

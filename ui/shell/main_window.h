@@ -1,6 +1,7 @@
 #pragma once
 #include <QMainWindow>
 #include <QMap>
+#include <QTimer>
 #include <vector>
 
 #include "ui/theme.h"
@@ -40,6 +41,7 @@ class MainWindow : public QMainWindow {
   void changeEvent(QEvent* event) override;
   bool eventFilter(QObject* watched, QEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
+  void moveEvent(QMoveEvent* event) override;
 
  private:
   void makeMenus();
@@ -59,6 +61,7 @@ class MainWindow : public QMainWindow {
 
   Session& session_;
   QSettings* settings_;
+  QTimer save_soon_;  ///< once it holds still
   RunActions* actions_;
   Rail* rail_;
   RunsPanel* panel_;

@@ -83,6 +83,13 @@ void MessageBar::leaveAfter(int milliseconds, int id) {
   });
 }
 
+void MessageBar::withdraw(const QString& text) {
+  for (Message& message : messages_)
+    if (const bool newest = message.texts.first() == text; message.texts.removeAll(text) > 0 && newest) message.times = 1;
+  messages_.removeIf([](const Message& message) { return message.texts.isEmpty(); });
+  showFirst();
+}
+
 void MessageBar::closeMessage() {
   if (!messages_.isEmpty()) messages_.removeFirst();
   showFirst();

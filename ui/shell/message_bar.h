@@ -23,6 +23,7 @@ class MessageBar : public QFrame {
   void showError(const QString& text);
   void showNote(const QString& text);
   void showOffer(const QString& text, const Offer& offer);  ///< a note with a button; longer there than others
+  void withdraw(const QString& text);                       ///< is true no more; nothing where it has left
   void closeMessage();
 
  protected:
