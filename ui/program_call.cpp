@@ -34,6 +34,11 @@ ProgramCall::~ProgramCall() {
   if (process_->state() == QProcess::NotRunning) return;
   constexpr int kPatience = 3000;
   if (brief_ && process_->waitForFinished(kPatience)) return;
+  if (brief_) {  // on a busy machine what was asked for is done all the same, without the window
+    process_->setParent(nullptr);
+    connect(process_, &QProcess::finished, process_, &QObject::deleteLater);
+    return;
+  }
   process_->kill();
   process_->waitForFinished(1000);
 }

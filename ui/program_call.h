@@ -16,7 +16,8 @@ class ProgramCall : public QObject {
     QByteArray output;  ///< standard output
     QString reason;     ///< the last line of standard error, when not ok
   };
-  /// `brief`: ends by itself within moments; then a window that closes waits for it. Others are ended with their owner.
+  /// `brief`: ends by itself within moments; then a window that closes waits for it, 3 s at most, and lets it go on. Others are ended with
+  /// their owner.
   ProgramCall(const QStringList& arguments, bool brief, std::function<void(const Answer&)> then, QObject* owner);
   ~ProgramCall() override;
   void cancel();  ///< no answer comes
