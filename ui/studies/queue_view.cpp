@@ -55,7 +55,6 @@ QueueView::QueueView(Session& session, QWidget* page)
       new LinesTable(tr("Queue"), {QString(), tr("Name"), tr("Kind"), tr("State"), tr("Done"), tr("Time"), tr("Device")}, {}, false, this);
   text_ = new QLabel(this);
   text_->setWordWrap(true);
-  text_->setAlignment(Qt::AlignTop);
   text_->setTextFormat(Qt::PlainText);  // what hosts say is in it
   text_->setAccessibleName(tr("State of the queue"));
   auto* column = new QVBoxLayout(this);
@@ -142,6 +141,7 @@ void QueueView::showState(const StudiesState& state) {
       if (line.device == head.device) lines.push_back(line_of(line, ++place));
   }
   table_->setVisible(!lines.empty());
+  text_->setAlignment(lines.empty() ? Qt::AlignCenter : Qt::AlignTop | Qt::AlignLeft);  // as other pages say that there is nothing
   table_->setLines(std::move(lines));
   text_->setText(text());
   enableActions();
