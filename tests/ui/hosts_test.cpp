@@ -75,7 +75,10 @@ class HostsTest : public QObject {
     QVERIFY(list->item(0)->text().contains(QStringLiteral("not connected yet")));
 
     QTest::mouseClick(push(page, QStringLiteral("Test")), Qt::LeftButton);
-    QVERIFY(!push(page, QStringLiteral("Test"))->isEnabled());
+    QVERIFY(!push(page, QStringLiteral("Test")));
+    QTest::mouseClick(push(page, QStringLiteral("Cancel the test")), Qt::LeftButton);
+    QCOMPARE(facts->text(), QStringLiteral("Cancelled."));
+    QTest::mouseClick(push(page, QStringLiteral("Test")), Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(facts->text().contains(QStringLiteral("GPU:")), 60000);
     QVERIFY2(facts->text().contains(QStringLiteral("saccade 0.")) && facts->text().contains(QStringLiteral("Slurm:")),
              qPrintable(facts->text()));
@@ -86,9 +89,15 @@ class HostsTest : public QObject {
     QTest::mouseClick(push(page, QStringLiteral("Save")), Qt::LeftButton);
     QTest::mouseClick(push(page, QStringLiteral("Test")), Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(facts->text().contains(QStringLiteral("no such machine: elsewhere")), 60000);
+    Offer undo;
+    connect(&session, &Session::offered, &page, [&](const QString&, const Offer& offer) { undo = offer; });
     QTest::mouseClick(push(page, QStringLiteral("Remove")), Qt::LeftButton);
     QCOMPARE(list->count(), 0);
     QVERIFY(host_names().empty());
+    QVERIFY(undo.act);
+    undo.act();
+    QCOMPARE(load_host("server").ssh, std::string("elsewhere"));
+    QCOMPARE(list->count(), 1);
   }
 
   /// What another window or the command line writes is seen.
@@ -163,7 +172,7 @@ class HostsTest : public QObject {
     QTRY_VERIFY_WITH_TIMEOUT(run_of(session, RunState::running), 60000);
     const QString directory = QString::fromStdString(run_of(session, RunState::running)->info().directory.string());
     QVERIFY(directory.startsWith(program_.path("runs/server/")));
-    QVERIFY2(summary_of(*run_of(session, RunState::running)).startsWith(QStringLiteral("on server")),
+    QVERIFY2(summary_of(*run_of(session, RunState::running)).contains(QStringLiteral("on server")),
              qPrintable(summary_of(*session.runs()->run(directory))));
 
     keeper.reset();  // the window's connection ends; the run does not

@@ -10,6 +10,7 @@
 #include <QScrollArea>
 #include <QSplitter>
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "analysis/remote/mirror.h"
@@ -42,6 +43,7 @@ HostsPage::HostsPage(Session& session, QWidget* parent)
       session_(session),
       job_(this, [this](Read read) { take(std::move(read)); }),
       hosts_(new QListWidget(this)),
+      none_(new QLabel(tr("No host is set up yet. Write the profile of one."), this)),
       form_(new HostForm(this)),
       state_(new QLabel(this)),
       facts_(new QLabel(this)),
@@ -84,6 +86,10 @@ QWidget* HostsPage::makeList() {
   buttons->addStretch();
   auto* column = new QVBoxLayout(side);
   column->setContentsMargins(0, 0, 0, 0);
+  none_->setAlignment(Qt::AlignCenter);
+  none_->setWordWrap(true);
+  none_->hide();  // until they have been read
+  column->addWidget(none_, 1);
   column->addWidget(hosts_, 1);
   column->addLayout(buttons);
   return side;
@@ -171,6 +177,8 @@ void HostsPage::showHosts() {
     const QString text = host.name + QStringLiteral("\n") + host.state;
     if (hosts_->item(row)->text() != text) hosts_->item(row)->setText(text);
   }
+  none_->setVisible(hosts_->count() == 0);
+  hosts_->setVisible(hosts_->count() > 0);
   showState();
 }
 
@@ -203,8 +211,12 @@ void HostsPage::showState() {
 void HostsPage::enableButtons() {
   const bool there = !current().isEmpty(), busy = call_ != nullptr;
   save_->setEnabled(edited_ && !form_->name().isEmpty());
-  test_->setEnabled(there && !edited_ && !busy);
-  copy_->setEnabled(there && !edited_ && !busy);
+  for (const auto& [button, words, ends] : {std::tuple(test_, tr("Test"), tr("Cancel the test")),
+                                            std::tuple(copy_, tr("Copy the program there …"), tr("Cancel the copying"))}) {
+    const bool its = busy && asked_ == button;
+    button->setText(its ? ends : words);
+    button->setEnabled(its || (there && !edited_ && !busy));
+  }
   const HostNow* host = now(current());
   open_->setEnabled(host && host->mirrored);
   remove_->setEnabled(there && !busy);
@@ -248,20 +260,33 @@ void HostsPage::put(HostNow host) {
 
 void HostsPage::say(const QString& text) { facts_->setText(text); }
 
-void HostsPage::test() {
-  const QString host = current();
-  say(tr("Logging in …"));
+/// One question at a time; its button ends it meanwhile.
+void HostsPage::ask(QPushButton* button, const QStringList& arguments, const std::function<void(const ProgramCall::Answer&)>& then) {
+  asked_ = button;
   call_ = new ProgramCall(
-      {QStringLiteral("host"), QStringLiteral("test"), host}, false,
-      [this, host](const ProgramCall::Answer& answer) {
+      arguments, false,
+      [this, host = current(), then](const ProgramCall::Answer& answer) {
         call_ = nullptr;
         enableButtons();
-        if (current() != host) return;
-        if (!answer.ok) return say(QStringLiteral("⚠ ") + answer.reason);
-        showFacts(QJsonDocument::fromJson(answer.output).object());
+        if (current() == host) then(answer);
       },
       this);
   enableButtons();
+}
+
+void HostsPage::cancel() {
+  call_->cancel();
+  call_ = nullptr;
+  say(tr("Cancelled."));
+  enableButtons();
+}
+
+void HostsPage::test() {
+  if (call_) return cancel();
+  say(tr("Logging in …"));
+  ask(test_, {QStringLiteral("host"), QStringLiteral("test"), current()}, [this](const ProgramCall::Answer& answer) {
+    answer.ok ? showFacts(QJsonDocument::fromJson(answer.output).object()) : say(QStringLiteral("⚠ ") + answer.reason);
+  });
 }
 
 void HostsPage::showFacts(const QJsonObject& answer) {
@@ -281,6 +306,7 @@ void HostsPage::showFacts(const QJsonObject& answer) {
 }
 
 void HostsPage::chooseBundle() {
+  if (call_) return cancel();
   auto* dialog = new QFileDialog(this, tr("A bundle made by packaging/bundle"), {}, tr("Bundles (*.tar.gz)"));
   dialog->setAttribute(Qt::WA_DeleteOnClose);
   dialog->setFileMode(QFileDialog::ExistingFile);
@@ -291,20 +317,13 @@ void HostsPage::chooseBundle() {
 void HostsPage::copy(const QString& bundle) {
   const QString host = current();
   say(tr("Sending %1 …").arg(bundle));
-  call_ = new ProgramCall(
-      {QStringLiteral("host"), QStringLiteral("copy"), host, bundle}, false,
-      [this, host](const ProgramCall::Answer& answer) {
-        call_ = nullptr;
-        if (current() != host) return enableButtons();
-        if (answer.ok) refresh(true);
-        const QJsonObject told = QJsonDocument::fromJson(answer.output).object();
-        say(answer.ok ? tr("%1 has %2, which needs glibc %3 or newer.")
-                            .arg(host, told[QStringLiteral("version")].toString(), told[QStringLiteral("glibc")].toString())
-                      : QStringLiteral("⚠ ") + answer.reason);
-        enableButtons();
-      },
-      this);
-  enableButtons();
+  ask(copy_, {QStringLiteral("host"), QStringLiteral("copy"), host, bundle}, [this, host](const ProgramCall::Answer& answer) {
+    if (!answer.ok) return say(QStringLiteral("⚠ ") + answer.reason);
+    refresh(true);
+    const QJsonObject told = QJsonDocument::fromJson(answer.output).object();
+    say(tr("%1 has %2, which needs glibc %3 or newer.")
+            .arg(host, told[QStringLiteral("version")].toString(), told[QStringLiteral("glibc")].toString()));
+  });
 }
 
 void HostsPage::remove() {

@@ -3,9 +3,11 @@
 #include <QPointer>
 #include <QTimer>
 #include <QWidget>
+#include <functional>
 
 #include "ui/hosts/hosts_now.h"
 #include "ui/latest_job.h"
+#include "ui/program_call.h"
 
 class QLabel;
 class QListWidget;
@@ -14,7 +16,6 @@ class QPushButton;
 namespace saccade::ui {
 
 class HostForm;
-class ProgramCall;
 class Session;
 
 /// Machines that ssh reaches: whether they are connected, what of them is served, and their profiles. What is asked of a host is asked by
@@ -47,6 +48,8 @@ class HostsPage : public QWidget {
   void setForm(const HostNow& host);
   void beginNew();
   void save();
+  void ask(QPushButton* button, const QStringList& arguments, const std::function<void(const ProgramCall::Answer&)>& then);
+  void cancel();
   void test();
   void showFacts(const QJsonObject& answer);
   void chooseBundle();
@@ -64,9 +67,11 @@ class HostsPage : public QWidget {
   QTimer timer_;
   QPointer<ProgramCall> call_;
   QListWidget* hosts_;
+  QLabel* none_;  ///< in its place
   HostForm* form_;
   QLabel *state_, *facts_;
   QPushButton *add_, *save_, *test_, *copy_, *open_, *remove_;
+  QPushButton* asked_ = nullptr;  ///< whose question is under way
   bool edited_ = false, read_ = false;
 };
 
