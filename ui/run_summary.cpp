@@ -71,18 +71,30 @@ double seconds_silent(const Run& run) {
   return silent > std::max(kLeast, kSteps * step) ? silent : unknown;
 }
 
+QString state_now(const Run& run) {
+  const RunInfo& info = run.info();
+  const bool offline = !info.as_of.empty();
+  if (const double silent = seconds_silent(run); !offline && !std::isnan(silent)) return tr("Silent for %1").arg(formatDuration(silent));
+  const QString state = stateText(info.state);
+  if (!isActive(info.state)) return state;
+  if (offline) return tr("%1, offline as of %2").arg(state, local_time(info.as_of));
+  const QString done = info.step > 0 && info.steps > 0 ? tr("%1 %").arg(100 * info.step / info.steps) : state;
+  const double left = numbers_of(run).seconds_left;
+  return std::isnan(left) ? done : tr("%1, %2 left").arg(done, formatDuration(left));
+}
+
 QString summary_of(const Run& run) {
   const RunInfo& info = run.info();
   const RunNumbers numbers = numbers_of(run);
   QStringList parts;
   const double silent = seconds_silent(run);
-  if (!info.host.empty()) parts << tr("on %1").arg(QString::fromStdString(info.host));
-  if (!info.as_of.empty())
+  if (!info.as_of.empty())  // first: what is cut off is at the end
     parts << tr("offline, as of %1").arg(local_time(info.as_of));
-  else if (!std::isnan(silent))  // first: what is cut off is at the end
+  else if (!std::isnan(silent))
     parts << tr("silent for %1").arg(formatDuration(silent));
   else if (isActive(info.state))
     parts << (std::isnan(numbers.seconds_left) ? tr("preparing") : tr("%1 left").arg(formatDuration(numbers.seconds_left)));
+  if (!info.host.empty()) parts << tr("on %1").arg(QString::fromStdString(info.host));
   if (!run.damage().empty() && !run.detail().outline) parts << tr("damaged");
   if (!std::isnan(numbers.loss)) parts << tr("loss %1").arg(formatLoss(numbers.loss, 2));
   if (!std::isnan(numbers.ood)) parts << tr("OOD %1").arg(formatLoss(numbers.ood, 2));

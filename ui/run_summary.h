@@ -19,6 +19,9 @@ RunNumbers numbers_of(const Run& run);
 /// or is not running.
 double seconds_silent(const Run& run);
 
+/// "43 %, 4 min left", "Silent for 7 min", "Stopped": what it is doing; while it runs, how far it is.
+QString state_now(const Run& run);
+
 /// "4 min left · loss 3.41 · OOD 4.02 · 12.3 ktok/s"
 QString summary_of(const Run& run);
 

@@ -6,14 +6,19 @@
 #include <QImage>
 #include <QPainter>
 #include <QSignalSpy>
+#include <QStyle>
 #include <QTemporaryDir>
 #include <QTest>
 #include <chrono>
 
 #include "tests/analysis/fixture.h"
+#include "ui/run_actions.h"
 #include "ui/run_summary.h"
 #include "ui/runs/runs_table.h"
+#include "ui/session.h"
 #include "ui/shell/grouped_runs.h"
+#include "ui/shell/run_delegate.h"
+#include "ui/shell/runs_panel.h"
 #include "ui/swatch.h"
 
 namespace saccade::test {
@@ -119,16 +124,63 @@ class RunListTest : public QObject {
     writer.set_state(RunState::running, 0);
     for (int64_t step = 1; step <= 5; ++step) writer.add(fixture_step(options, step));
     RunList runs(folder.path());
+    const GroupedRuns panel(&runs);
+    const ui::RunsTable table(&runs);
     QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
     const auto summary = [&] { return runs.index(0).data(RunList::SummaryRole).toString(); };
+    const auto state = [&] { return table.index(0, ui::RunsTable::state).data().toString(); };
     QTRY_VERIFY2(summary().contains("left"), qPrintable(summary()));
-    QSignalSpy told(&runs, &QAbstractItemModel::dataChanged);
+    QVERIFY2(state().startsWith("0 %, ") && state().endsWith(" left"), qPrintable(state()));
+    QVERIFY(table.index(0, ui::RunsTable::state).data(Qt::AccessibleTextRole).toString().startsWith("Running, 0 %, "));
+    QTRY_COMPARE(panel.rowCount(), 2);
+    QTest::qWait(500);  // until what was read has been told
+    QSignalSpy told(&panel, &QAbstractItemModel::dataChanged);
     const std::filesystem::path journal = std::filesystem::path(directory.toStdString()) / "journal.jsonl";
     std::filesystem::last_write_time(journal, std::filesystem::file_time_type::clock::now() - std::chrono::minutes(7));
     QTRY_VERIFY_WITH_TIMEOUT(told.size() > 0, 5000);
     QVERIFY2(summary().startsWith("silent for 7 min"), qPrintable(summary()));
+    QCOMPARE(panel.index(1).data(RunList::SummaryRole).toString(), summary());
+    QCOMPARE(state(), QStringLiteral("Silent for 7 min"));
     writer.add(fixture_step(options, 6));
     QTRY_VERIFY2(summary().contains("left"), qPrintable(summary()));
+  }
+
+  /// Of seeds that are one row, too, the time that is left comes first.
+  void a_group_at_work_says_how_long() {
+    const QTemporaryDir folder;
+    const FixtureOptions options{.seed = 2, .steps = 1000};
+    RunWriter writer = RunWriter::create(folder.filePath(QStringLiteral("live")).toStdString(), fixture_info(options));
+    writer.set_state(RunState::running, 0);
+    for (int64_t step = 1; step <= 5; ++step) writer.add(fixture_step(options, step));
+    RunWriter other = RunWriter::create(folder.filePath(QStringLiteral("other")).toStdString(), fixture_info({.steps = 1000}));
+    other.set_state(RunState::finished, 1000);
+    RunList runs(folder.path());
+    const GroupedRuns panel(&runs);
+    QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
+    const auto seeds = [&]() -> QString {
+      for (int row = 0; row < panel.rowCount(); ++row)
+        if (panel.index(row).data(GroupedRuns::SeedsRole).toInt() == 2) return panel.index(row).data(RunList::SummaryRole).toString();
+      return {};
+    };
+    QTRY_VERIFY2(seeds().section(QStringLiteral(" · "), 0, 0).endsWith(" left"), qPrintable(seeds()));
+  }
+
+  /// Where there is little room the time that is left is whole, also in the narrowest panel.
+  void the_time_left_is_never_cut() {
+    const QFontMetrics metrics((QFont()));
+    const QString summary = QStringLiteral("4 min left · on server · loss 3.41 · 12.3 ktok/s");
+    QCOMPARE(ui::fittingParts(summary, metrics, metrics.horizontalAdvance(QStringLiteral("4 min left · on"))),
+             QStringLiteral("4 min left"));
+    QCOMPARE(ui::fittingParts(summary, metrics, 1000), summary);
+    const QTemporaryDir folder;
+    write(folder, "a", {});
+    ui::Session session(folder.path());
+    const ui::RunActions actions(session);
+    const ui::RunsPanel panel(session, actions);
+    QFont small = panel.font();
+    small.setPointSizeF(small.pointSizeF() * 0.88);
+    const int scroll_bar = panel.style()->pixelMetric(QStyle::PM_ScrollBarExtent), beside = 2 * 8 + 56 + 6;  // check box, swatch, margins
+    QVERIFY(QFontMetrics(small).horizontalAdvance(QStringLiteral("47 h 59 min left")) <= panel.minimumWidth() - scroll_bar - beside);
   }
 
   /// A list of a thousand runs would lay out and paint itself five times a second.

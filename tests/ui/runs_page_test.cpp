@@ -17,7 +17,9 @@
 #include "tests/analysis/fixture.h"
 #include "tests/support/tiny_run.h"
 #include "ui/page.h"
+#include "ui/run_actions.h"
 #include "ui/run_list.h"
+#include "ui/runs/differences_view.h"
 #include "ui/runs/grouping_choice.h"
 #include "ui/runs/queued_runs.h"
 #include "ui/runs/run_tree.h"
@@ -254,6 +256,48 @@ class RunsPageTest : public QObject {
     QTRY_VERIFY_WITH_TIMEOUT(read().contains(QStringLiteral("tag")), 10000);
   }
 
+  /// What a baseline is chosen for: only what differs from it, under heads, and what is otherwise stands out.
+  void runs_are_told_against_the_baseline() {
+    const QTemporaryDir folder;
+    write_four(folder);
+    Shown window(folder.path());
+    const QString b = folder.filePath(QStringLiteral("b")), c = folder.filePath(QStringLiteral("c")),
+                  d = folder.filePath(QStringLiteral("d"));
+    auto* differs = window.page->findChild<DifferencesView*>();
+    const auto mark = [&](const QStringList& directories) {
+      QItemSelectionModel* marked = window.table()->selectionModel();
+      marked->clear();
+      for (const QString& each : directories)
+        marked->setCurrentIndex(window.tree().indexOf(each), QItemSelectionModel::Select | QItemSelectionModel::Rows);
+    };
+    const auto cell = [&](const QString& setting, int run) -> const QTableWidgetItem* {
+      for (int row = 0; row < differs->rowCount(); ++row)
+        if (differs->item(row, 0)->toolTip().endsWith(QLatin1Char('/') + setting)) return differs->item(row, run);
+      return nullptr;
+    };
+    const auto head = [&](int column) { return differs->horizontalHeaderItem(column)->text(); };
+    mark({d});
+    QVERIFY(cell(QStringLiteral("width"), 1));  // all settings of the one that is marked
+    const RunActions actions(window.session);
+    window.session.setCurrentRun(b);
+    actions.baseline->trigger();
+    mark({d});
+    QTRY_COMPARE(differs->columnCount(), 3);
+    QVERIFY2(head(1).endsWith(QStringLiteral("(baseline)")) && head(2) == QStringLiteral("Avey"), qPrintable(head(1)));
+    QVERIFY(!cell(QStringLiteral("width"), 1));
+    QCOMPARE(cell(QStringLiteral("mixer"), 1)->text(), QStringLiteral("attention"));
+    QCOMPARE(cell(QStringLiteral("mixer"), 2)->text(), QStringLiteral("avey"));
+    mark({d, c});  // the baseline is the first whatever is marked
+    QTRY_COMPARE(differs->columnCount(), 4);
+    QVERIFY(head(1).endsWith(QStringLiteral("(baseline)")));
+    const int own = head(2) == QStringLiteral("Avey") ? 2 : 3;
+    QVERIFY(cell(QStringLiteral("mixer"), own)->font().bold() && !cell(QStringLiteral("mixer"), 5 - own)->font().bold());
+    QVERIFY(cell(QStringLiteral("seed"), 5 - own)->font().bold() && !cell(QStringLiteral("seed"), own)->font().bold());
+    window.session.runs()->setBaseline({});
+    mark({d});
+    QTRY_VERIFY(cell(QStringLiteral("width"), 1));
+  }
+
   void branches_stand_below_their_run() {
     const QTemporaryDir folder;
     write(folder, "a", {});
@@ -399,6 +443,10 @@ class RunsPageTest : public QObject {
     const QTemporaryDir folder;
     write_four(folder);
     write(folder, "a-run-with-a-very-long-name-that-goes-on", {.mixer = "top1_element", .end = RunState::crashed});
+    const FixtureOptions live{.seed = 9, .steps = 100000};  // which has hours to go
+    RunWriter writer = RunWriter::create(folder.filePath(QStringLiteral("live")).toStdString(), fixture_info(live));
+    writer.set_state(RunState::running, 0);
+    for (int64_t step = 1; step <= 30; ++step) writer.add(fixture_step(live, step));
     Session session(folder.path());
     MainWindow window(session, nullptr);
     window.resize(1000, 700);
@@ -419,6 +467,13 @@ class RunsPageTest : public QObject {
     }
     const auto tall = [&] { return table->header()->sectionSize(RunsTable::name); };
     QVERIFY(tall() >= 150);
+    tree->setGrouping({});
+    QTest::qWait(50);
+    const QModelIndex state = tree->indexOf(folder.filePath(QStringLiteral("live"))).siblingAtColumn(RunsTable::state);
+    const QString told = state.data().toString();
+    QVERIFY2(told.startsWith("0 %, ") && told.endsWith(" min left"), qPrintable(told));
+    QVERIFY(table->columnWidth(RunsTable::state) > table->fontMetrics().horizontalAdvance(told));  // never elided
+    tree->setGrouping(QStringLiteral("/data/corpus"));                                             // whose heads are long
     table->setColumnHidden(RunsTable::star, true);
     window.resize(1600, 900);
     QTRY_VERIFY(tall() > 200);

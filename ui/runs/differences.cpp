@@ -1,7 +1,11 @@
 #include "ui/runs/differences.h"
 
+#include <QCoreApplication>
+#include <algorithm>
 #include <map>
 #include <set>
+
+#include "ui/run_list.h"
 
 namespace saccade::ui {
 namespace {
@@ -55,6 +59,21 @@ std::vector<Difference> differences(const std::vector<const Run*>& runs) {
   for (Difference& difference : found)
     if (words[difference.setting] > 1) difference.setting = difference.pointer.mid(1).replace(QLatin1Char('/'), QStringLiteral(" "));
   return found;
+}
+
+ComparedRuns compared_runs(const RunList& list, const QStringList& directories, size_t most) {
+  ComparedRuns compared;
+  const Run* baseline = list.run(list.selection().baseline());
+  const auto add = [&](const Run* run) {
+    if (!run || compared.runs.size() >= most || std::find(compared.runs.begin(), compared.runs.end(), run) != compared.runs.end()) return;
+    compared.runs.push_back(run);
+    compared.heads << (run == baseline ? QCoreApplication::translate("Differences", "%1 (baseline)").arg(list.label(*run))
+                                       : list.label(*run));
+  };
+  if (!directories.isEmpty()) add(baseline);
+  compared.with_baseline = !compared.runs.empty();
+  for (const QString& directory : directories) add(list.run(directory));
+  return compared;
 }
 
 std::vector<Difference> all_settings(const RunInfo& run) {

@@ -16,9 +16,11 @@ DifferencesView::DifferencesView(QWidget* parent) : QTableWidget(parent) {
   horizontalHeader()->setHighlightSections(false);
 }
 
-void DifferencesView::setDifferences(const std::vector<Difference>& differences, const QStringList& heads) {
-  if (differences == shown_ && heads == heads_) return;
-  shown_ = differences, heads_ = heads;
+void DifferencesView::setDifferences(const std::vector<Difference>& differences, const QStringList& heads, bool against_first) {
+  if (differences == shown_ && heads == heads_ && against_first == against_first_) return;
+  shown_ = differences, heads_ = heads, against_first_ = against_first;
+  QFont bold = font();
+  bold.setBold(true);
   clear();
   const int runs = differences.empty() ? 0 : static_cast<int>(differences.front().values.size());
   setColumnCount(runs + 1);
@@ -33,6 +35,7 @@ void DifferencesView::setDifferences(const std::vector<Difference>& differences,
       auto* item = new QTableWidgetItem(text);
       item->setToolTip(column == 0 ? difference.pointer : text);
       item->setTextAlignment((column == 0 || runs == 1 ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
+      if (against_first && column > 1 && difference.values[column - 1] != difference.values.first()) item->setFont(bold);
       setItem(row, column, item);
     }
   }

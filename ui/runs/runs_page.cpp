@@ -251,8 +251,9 @@ void RunsPage::updateDetails() {
     showOne({tr("Choose a run; with Ctrl or Shift several, to see in what they differ.")}, {});
     return selected_->setTitle(tr("Selected"), QString());
   }
-  if (members.size() > 1) return showSeveral(members);
+  const QString baseline = session_.runs()->selection().baseline();
   const Run* run = session_.runs()->run(members.first());
+  if (members.size() > 1 || (run && members.first() != baseline && session_.runs()->run(baseline))) return showSeveral(members);
   run ? showOne(lines_of(*run), all_settings(run->info())) : showOne({rows.first().data(RunList::ProblemRole).toString()}, {});
 }
 
@@ -266,22 +267,22 @@ void RunsPage::showOne(const QStringList& lines, const std::vector<Difference>& 
 }
 
 void RunsPage::showSeveral(const QStringList& members) {
-  std::vector<const Run*> runs;
-  QStringList heads;
-  for (const QString& member : members)
-    if (const Run* run = session_.runs()->run(member); run && runs.size() < kMostCompared) {
-      runs.push_back(run);
-      heads << session_.runs()->label(*run);
-    }
-  const std::vector<Difference> found = differences(runs);
+  const ComparedRuns compared = compared_runs(*session_.runs(), members, kMostCompared);
+  const std::vector<Difference> found = differences(compared.runs);
   const bool cut = members.size() > static_cast<qsizetype>(kMostCompared);
   selected_->setTitle(tr("Selected"), cut ? tr("%1 runs: what differs among the first %2").arg(members.size()).arg(kMostCompared)
-                                          : tr("several runs: what differs"));
-  details_->setVisible(found.empty());
-  if (found.empty()) details_->setText(tr("The %1 selected runs have equal settings.").arg(members.size()));
+                                      : compared.with_baseline ? tr("what differs from the baseline")
+                                                               : tr("several runs: what differs"));
+  QStringList lines;
+  if (members.size() == 1) lines = lines_of(*session_.runs()->run(members.first()));
+  if (found.empty())
+    lines << (members.size() == 1 ? tr("It has the baseline's settings.")
+                                  : tr("The %1 selected runs have equal settings.").arg(members.size()));
+  details_->setVisible(!lines.isEmpty());
+  details_->setText(lines.join(QLatin1Char('\n')));
   differs_->setVisible(!found.empty());
   differs_->setAccessibleName(tr("What differs between the selected runs"));
-  differs_->setDifferences(found, heads);
+  differs_->setDifferences(found, compared.heads, compared.with_baseline);
 }
 
 }  // namespace saccade::ui

@@ -53,7 +53,7 @@ QVariant RunsTable::headerData(int section, Qt::Orientation orientation, int rol
   static const QStringList tips{tr("Name of the run"),
                                 tr("Star: click to set or take it; the filter “starred” shows these"),
                                 tr("Architecture, as charts call it"),
-                                tr("What the run is doing"),
+                                tr("What the run is doing, and how much is left"),
                                 tr("Words of your own, apart by commas; the filter “tag:word” finds them. F2 or double click edits"),
                                 tr("A note of your own, kept beside the run. F2 or double click edits"),
                                 tr("Steps done"),
@@ -89,6 +89,8 @@ QVariant RunsTable::data(const QModelIndex& index, int role) const {
     return role == SortRole ? QVariant(-1.0) : QVariant();
   }
   if (index.column() == star && role == Qt::AccessibleTextRole) return run->notes().starred ? tr("starred") : tr("no star");
+  if (index.column() == state && role == Qt::AccessibleTextRole && run->info().state == RunState::running)
+    return tr("%1, %2").arg(stateText(run->info().state), shown(*run, state).toString());
   if (index.column() == note && role == Qt::EditRole) return QString::fromStdString(run->notes().note);
   return role == SortRole ? sorted(*run, index.column()) : shown(*run, index.column());
 }
@@ -130,7 +132,7 @@ QVariant RunsTable::shown(const Run& run, int column) const {
                              : QStringLiteral("⚠ ") + QString::fromStdString(problem);
     }
     case architecture: return QString::fromStdString(info.title);
-    case state: return run.damage().empty() || run.detail().outline ? stateText(info.state) : tr("%1, damaged").arg(stateText(info.state));
+    case state: return run.damage().empty() || run.detail().outline ? state_now(run) : tr("%1, damaged").arg(state_now(run));
     case progress: return info.steps > 0 ? tr("%1 %").arg(100 * info.step / info.steps) : QStringLiteral("–");
     case loss: return number(numbers_of(run).loss, 3);
     case ood: return number(numbers_of(run).ood, 3);

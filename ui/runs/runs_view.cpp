@@ -17,8 +17,8 @@ constexpr const char *kFolded = "runs/folded", *kUnfolded = "runs/unfolded", *kL
 /// Seen without scrolling, in this order; the others follow as they are numbered.
 constexpr std::array kFirst{RunsTable::name, RunsTable::star, RunsTable::state, RunsTable::loss, RunsTable::ood};
 constexpr std::array kLast{RunsTable::tags, RunsTable::note, RunsTable::folder};
-constexpr int kLeastName = 150, kMostColumn = 300;  // pixels
-constexpr int kRowsMeasured = 100;                  // for the widths of columns
+constexpr int kLeastName = 150, kMostColumn = 300, kStarColumn = 38;  // pixels
+constexpr int kRowsMeasured = 100;                                    // for the widths of columns
 
 /// Keeps numbers at the right of their column apart from words at the left of the next.
 class RoomyCells : public QProxyStyle {
@@ -72,7 +72,8 @@ void RunsView::makeHeader() {
   QHeaderView* head = header();
   head->setStretchLastSection(false);
   head->setSectionResizeMode(QHeaderView::ResizeToContents);
-  head->setSectionResizeMode(RunsTable::name, QHeaderView::Fixed);
+  for (const auto column : {RunsTable::name, RunsTable::star}) head->setSectionResizeMode(column, QHeaderView::Fixed);
+  head->resizeSection(RunsTable::star, kStarColumn);  // its head would keep room for the mark of sorting
   head->setResizeContentsPrecision(kRowsMeasured);
   head->setMaximumSectionSize(kMostColumn);
   for (size_t i = 0; i < kFirst.size(); ++i) head->moveSection(head->visualIndex(kFirst[i]), static_cast<int>(i));

@@ -40,6 +40,12 @@ GroupedRuns::GroupedRuns(RunList* runs, QObject* parent) : QAbstractListModel(pa
   connect(runs, &QAbstractItemModel::rowsInserted, this, &GroupedRuns::schedule);
   connect(runs, &QAbstractItemModel::rowsRemoved, this, &GroupedRuns::schedule);
   connect(runs, &QAbstractItemModel::modelReset, this, &GroupedRuns::schedule);
+  connect(runs, &QAbstractItemModel::dataChanged, this, [this](const QModelIndex& first, const QModelIndex& last, const QList<int>& roles) {
+    if (!roles.contains(RunList::SummaryRole)) return;  // all else comes with RunList::changed()
+    for (int i = first.row(); i <= last.row(); ++i)
+      if (const int told = row(runs_->index(i).data(RunList::DirectoryRole).toString()); told >= 0)
+        Q_EMIT dataChanged(index(told), index(told), {RunList::SummaryRole});
+  });
   connect(runs, &RunList::selectionChanged, this, [this] {
     if (!rows_.isEmpty()) Q_EMIT dataChanged(index(0), index(rowCount() - 1), {RunList::VisibleRole, Qt::CheckStateRole});
   });
@@ -212,16 +218,19 @@ RunState GroupedRuns::groupState(const Row& row) const {
   return group_order[first];
 }
 
-/// "loss 3.41 ± 0.02", "OOD 3.87 ± 0.05": what is known of them.
+/// "4 min left" of those at work, "loss 3.41 ± 0.02", "OOD 3.87 ± 0.05": what is known of them.
 QStringList GroupedRuns::groupNumbers(const Row& row) const {
   std::vector<double> losses, oods;
+  double left = 0;
   for (const QString& member : row.members)
     if (const Run* run = runs_->run(member)) {
       const RunNumbers numbers = numbers_of(*run);
       losses.push_back(numbers.loss);
       oods.push_back(numbers.ood);
+      left = std::fmax(left, numbers.seconds_left);
     }
-  QStringList parts{mean_text(tr("loss %1"), losses), mean_text(tr("OOD %1"), oods)};
+  QStringList parts{left > 0 ? tr("%1 left").arg(formatDuration(left)) : QString(), mean_text(tr("loss %1"), losses),
+                    mean_text(tr("OOD %1"), oods)};
   parts.removeAll(QString());
   return parts;
 }

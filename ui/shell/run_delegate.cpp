@@ -42,14 +42,6 @@ void paint_expander(QPainter* painter, const QStyleOptionViewItem& option, const
   style->drawPrimitive(opened ? QStyle::PE_IndicatorArrowDown : QStyle::PE_IndicatorArrowRight, &arrow, painter, option.widget);
 }
 
-/// As many of the parts as there is room for: half a number would be another one.
-QString fitting(const QString& parts, const QFontMetrics& metrics, int room) {
-  QString text = parts;
-  while (metrics.horizontalAdvance(text) > room && text.contains(QStringLiteral(" · ")))
-    text.truncate(text.lastIndexOf(QStringLiteral(" · ")));
-  return metrics.elidedText(text, Qt::ElideRight, room);
-}
-
 /// What stands at the right: how far it is, or that it is done.
 QString progress_text(const QModelIndex& index) {
   if (!index.data(RunList::ProblemRole).toString().isEmpty()) return {};
@@ -83,6 +75,13 @@ void paint_progress(QPainter* painter, const QRect& bar, double fraction, const 
 }
 
 }  // namespace
+
+QString fittingParts(const QString& parts, const QFontMetrics& metrics, int room) {
+  QString text = parts;
+  while (metrics.horizontalAdvance(text) > room && text.contains(QStringLiteral(" · ")))
+    text.truncate(text.lastIndexOf(QStringLiteral(" · ")));
+  return metrics.elidedText(text, Qt::ElideRight, room);
+}
 
 void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, const QModelIndex& index) const {
   QStyleOptionViewItem option = given;
@@ -133,7 +132,9 @@ void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, co
   const int room = right - progress_width - 8 - text_left;
   const QString whole = index.data(RunList::TitleRole).toString();
   QString seed = damaged ? QString() : seeds > 0 ? tr("× %1").arg(seeds) : tr("seed %1").arg(index.data(RunList::SeedRole).toLongLong());
-  if (room - metrics.horizontalAdvance(seed) - 5 < std::min(metrics.horizontalAdvance(whole), 80)) seed.clear();
+  const bool told_by_seed = seeds > 0 || inset > 0;  // else the title says more than the seed
+  const int least = told_by_seed ? std::min(metrics.horizontalAdvance(whole), 80) : metrics.horizontalAdvance(whole);
+  if (room - metrics.horizontalAdvance(seed) - 5 < least) seed.clear();
   const int seed_width = seed.isEmpty() ? 0 : metrics.horizontalAdvance(seed) + 5;
   const QString title = fittingTitle(whole, metrics, room - seed_width);
   painter->setFont(option.font);
@@ -146,7 +147,7 @@ void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, co
   const QRect second(text_left, top + metrics.height() + 1, right - text_left, small_metrics.height());
   painter->setFont(smaller(option.font));
   painter->drawText(second, Qt::AlignLeft | Qt::AlignVCenter,
-                    fitting(index.data(RunList::SummaryRole).toString(), small_metrics, second.width()));
+                    fittingParts(index.data(RunList::SummaryRole).toString(), small_metrics, second.width()));
   if (!damaged && isActive(static_cast<RunState>(index.data(RunList::StateRole).toInt())))
     paint_progress(painter, QRect(text_left, second.bottom() + 3, second.width(), 3), index.data(RunList::ProgressRole).toDouble(),
                    option.palette);

@@ -1,8 +1,12 @@
 #pragma once
 #include <QFont>
+#include <QFontMetrics>
 #include <QStyledItemDelegate>
 
 namespace saccade::ui {
+
+/// Of parts between dots as many as there is room for, from the first on: half a number would be another one.
+QString fittingParts(const QString& parts, const QFontMetrics& metrics, int room);
 
 /// Draws the rows of GroupedRuns: visibility, swatch, title and seed, progress, and a line of numbers.
 class RunDelegate : public QStyledItemDelegate {

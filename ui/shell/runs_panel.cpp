@@ -84,7 +84,7 @@ RunsPanel::RunsPanel(Session& session, const RunActions& actions, QWidget* paren
   counts_->setWordWrap(true);
   list_->installEventFilter(this);
   setFocusProxy(list_);
-  setMinimumWidth(180);  // a title, a swatch and a number must stay readable
+  setMinimumWidth(200);  // a title, a swatch and how long is left must stay readable
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(8, 8, 8, 8);
   column->addWidget(filter_);
@@ -169,23 +169,21 @@ void RunsPanel::selectCurrent() {
 }
 
 void RunsPanel::updateDifferences() {
-  std::vector<const Run*> runs;
+  constexpr size_t kMost = 12;  // columns that can be read
   QModelIndexList chosen = list_->selectionModel()->selectedIndexes();
   std::sort(chosen.begin(), chosen.end());
-  constexpr size_t kMost = 12;  // columns that can be read
-  for (const QModelIndex& index : chosen)
-    if (const Run* run = session_.runs()->run(index.data(RunList::DirectoryRole).toString()); run && runs.size() < kMost)
-      runs.push_back(run);
-  const std::vector<Difference> found = differences(runs);
-  const bool several = runs.size() > 1;
+  QStringList directories;
+  for (const QModelIndex& index : std::as_const(chosen)) directories << index.data(RunList::DirectoryRole).toString();
+  const bool several = directories.size() > 1;
+  const ComparedRuns compared = compared_runs(*session_.runs(), several ? directories : QStringList(), kMost);
+  const std::vector<Difference> found = differences(compared.runs);
   differs_title_->setVisible(several);
   differs_->setVisible(several && !found.empty());
   if (!several) return;
-  differs_title_->setText(found.empty() ? tr("The %1 selected runs have equal settings.").arg(runs.size())
-                                        : tr("What differs (%1 runs, in the order above)").arg(runs.size()));
-  QStringList heads;
-  for (const Run* run : runs) heads << session_.runs()->label(*run);
-  differs_->setDifferences(found, heads);
+  differs_title_->setText(found.empty()            ? tr("The %1 selected runs have equal settings.").arg(directories.size())
+                          : compared.with_baseline ? tr("What differs from the baseline")
+                                                   : tr("What differs (%1 runs, in the order above)").arg(compared.runs.size()));
+  differs_->setDifferences(found, compared.heads, compared.with_baseline);
 }
 
 void RunsPanel::updateEmptyText() {
