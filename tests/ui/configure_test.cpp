@@ -7,6 +7,7 @@
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QTextDocument>
 #include <QToolButton>
 #include <QTreeWidget>
 
@@ -14,6 +15,7 @@
 #include "kernels/engine/error.h"
 #include "models/config/old_names.h"
 #include "models/corpus/vocabulary.h"
+#include "models/training/run_cost.h"
 #include "tests/analysis/fixture.h"
 #include "tests/ui/configure_page_fixture.h"
 #include "ui/configure/config_draft.h"
@@ -22,12 +24,14 @@
 #include "ui/configure/json_position.h"
 #include "ui/configure/json_text.h"
 #include "ui/configure/memory_bar.h"
+#include "ui/configure/plan_view.h"
 #include "ui/configure/preset_picker.h"
 #include "ui/configure/presets.h"
 #include "ui/configure/setting_editor.h"
 #include "ui/configure/settings_form.h"
 #include "ui/configure/size_solver.h"
 #include "ui/run_list.h"
+#include "ui/run_summary.h"
 #include "ui/session.h"
 
 /// QCOMPARE instantiates conversions that nlohmann::json cannot do.
@@ -160,6 +164,90 @@ class ConfigureTest : public QObject {
     for (const FormField& each : fields)
       if (each.pointer != "/name") COMPARE_JSON(draft.value(each), resolved.at(Json::json_pointer(each.pointer)));
     QVERIFY(fields.size() + 1 >= leaves);
+  }
+
+  /// Help, range where there is one, and the paper where the setting comes from one, at the field and for screen readers.
+  void every_field_says_what_it_is() {
+    const QTemporaryDir folder;
+    Session session(folder.path());
+    const ConfigurePage page(session);
+    int papers = 0, ranges = 0;
+    for (const char* mixer : {"attention", "top1_chunk", "rwkv7"}) {
+      ConfigDraft draft;
+      draft.replace({{"architecture", {{"mixer", mixer}}}});
+      page.form()->setDraft(draft);
+      for (const FormField& each : draft.fields()) {
+        const SettingEditor* editor = page.form()->editor(each.pointer);
+        QVERIFY2(editor, each.pointer.c_str());
+        const Setting& setting = each.setting;
+        QVERIFY2(setting.help.size() > 5, each.pointer.c_str());
+        const QString tip = editor->toolTip();
+        QTextDocument words;
+        words.setHtml(tip);
+        const QString told = words.toPlainText().simplified();
+        QVERIFY2(told.contains(QString::fromStdString(setting.help).simplified()), qPrintable(told));
+        if (setting.source.empty()) continue;
+        ++papers;
+        QVERIFY2(told.contains(QString::fromStdString(setting.source).simplified()), qPrintable(told));
+      }
+      for (const QLabel* label : page.form()->findChildren<QLabel*>()) ranges += label->text().contains(QStringLiteral(" … ")) ? 1 : 0;
+    }
+    QVERIFY2(papers > 30 && ranges > 30, qPrintable(QStringLiteral("%1 papers, %2 ranges").arg(papers).arg(ranges)));
+  }
+
+  /// All that the plan tells before a run, and its time by what was measured, evaluation counted; of a changed step it is not known.
+  void the_plan_is_whole() {
+    QTemporaryDir programs;
+    const RunPace pace{.step = 0.25, .evaluated_sequence = 0.125, .probed_sequence = 0.5, .captured_sample = 0.75};
+    QFile program(programs.filePath(QStringLiteral("program")));
+    QVERIFY(program.open(QIODevice::WriteOnly));
+    program.write(QByteArray("#!/bin/sh\ncat > /dev/null\necho '") + QByteArray::fromStdString(to_json(pace).dump()) + "'\n");
+    program.close();
+    QVERIFY(program.setPermissions(QFile::ReadOwner | QFile::ExeOwner));
+    const QByteArray before = qgetenv("SACCADE_BINARY");
+    qputenv("SACCADE_BINARY", program.fileName().toUtf8());
+    PlanView view;
+    view.show();
+    const auto value = [&](const QString& title) {
+      const QList<QLabel*> labels = view.findChildren<QLabel*>();
+      for (qsizetype i = 0; i + 1 < labels.size(); ++i)
+        if (labels[i]->text() == title) return labels[i + 1]->text();
+      return QString();
+    };
+    RunConfig config = resolve_config({{"architecture", {{"width", 64}, {"layers", 2}, {"heads", 2}}},
+                                       {"data", {{"sequence_length", 64}, {"ood", {"code"}}}},
+                                       {"training", {{"steps", 600}, {"batch_tokens", 512}}},
+                                       {"device", "cpu"}},
+                                      "test");
+    const Plan plan = make_plan(config, vocabulary_of("bytes"));
+    view.setConfig(config);
+    QTRY_COMPARE(value("parameters"), formatCount(static_cast<double>(plan.parameters)));
+    QCOMPARE(value("non-embedding"), formatCount(static_cast<double>(plan.parameters - count_embedding_parameters(config))));
+    QCOMPARE(value("tokens"), QStringLiteral("%1 in 600 steps").arg(formatCount(600 * 512.0)));
+    QVERIFY(value("memory at peak").startsWith(formatBytes(static_cast<double>(plan.device_bytes())) + " of "));
+    const auto several = [](int64_t bytes, int64_t count) {
+      return QStringLiteral("%1 × %2").arg(formatBytes(static_cast<double>(bytes))).arg(count);
+    };
+    QCOMPARE(value("checkpoint"), several(checkpoint_bytes(plan), checkpoints_kept(config.training)));
+    QCOMPARE(value("captures"), several(plan.capture_bytes, captures_kept(config.training)));
+    for (const char* title : {"FLOPs", "cache / state", "device"}) QVERIFY2(value(title).size() > 1, title);
+    QCOMPARE(value("time"), QStringLiteral("–"));
+    auto* measure = view.findChild<QPushButton*>();
+    QCOMPARE(measure->text(), QStringLiteral("Measure speed"));
+    measure->click();
+    const double seconds = run_seconds(config, plan, pace);
+    QVERIFY(seconds > 600 * pace.step + 12 * 2 * 256 * pace.evaluated_sequence);  // twelve evaluations of 16384 tokens of two domains
+    QTRY_COMPARE(value("time"), QStringLiteral("about %1").arg(formatDuration(seconds)));
+    QCOMPARE(value("speed"), formatCount(512 / pace.step) + QStringLiteral("tok/s"));
+    config.training.steps = 300;  // the same step
+    view.setConfig(config);
+    QTRY_COMPARE(value("time"),
+                 QStringLiteral("about %1").arg(formatDuration(run_seconds(config, make_plan(config, vocabulary_of("bytes")), pace))));
+    config.training.batch_tokens = 1024;
+    view.setConfig(config);
+    QTRY_COMPARE(value("tokens"), QStringLiteral("%1 in 300 steps").arg(formatCount(300 * 1024.0)));
+    QCOMPARE(value("time"), QStringLiteral("–"));
+    qputenv("SACCADE_BINARY", before);
   }
 
   void form_to_json_and_back() {

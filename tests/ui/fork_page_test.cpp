@@ -7,6 +7,7 @@
 #include <QPushButton>
 #include <QSettings>
 #include <QSignalSpy>
+#include <QTextEdit>
 #include <QToolButton>
 
 #include "tests/app/program.h"
@@ -122,6 +123,60 @@ class ForkPageTest : public QObject {
     QVERIFY(!shown.says("Fork of") && shown.page->form()->editor("/architecture/width"));
     QCOMPARE(shown.start()->text(), QString("Start run"));
     QCOMPARE(shown.page->draft().json().at("training").at("steps").get<int>(), 20);
+  }
+
+  /// By the actions of the menu: a checkpoint, and on from it.
+  void a_run_is_stopped_and_resumed() {
+    Shown shown(program_.path("runs"));
+    Json config = Program::config();
+    config["training"]["steps"] = 1'000'000;
+    QSignalSpy began(&shown.session, &Session::runBegan), failed(&shown.session, &Session::failed);
+    shown.session.startRun(QByteArray::fromStdString(config.dump()));
+    QTRY_COMPARE_WITH_TIMEOUT(began.size(), 1, 60000);
+    const QString run = began.first().first().toString();
+    const auto state = [&] { return QString::fromStdString(read(run + "/run.json").value("state", "")); };
+    QTRY_COMPARE_WITH_TIMEOUT(shown.session.currentRun(), run, 20000);
+    const RunActions actions(shown.session);
+    for (int i = 0; i < 2; ++i) {
+      QTRY_COMPARE_WITH_TIMEOUT(state(), QString("running"), 60000);
+      QTRY_VERIFY_WITH_TIMEOUT(actions.stop->isEnabled() && !actions.resume->isEnabled(), 20000);
+      actions.stop->trigger();
+      QTRY_COMPARE_WITH_TIMEOUT(state(), QString("stopped"), 60000);
+      QTRY_VERIFY_WITH_TIMEOUT(actions.resume->isEnabled() && !actions.stop->isEnabled(), 20000);
+      if (i == 0) actions.resume->trigger();
+    }
+    QVERIFY2(failed.isEmpty(), qPrintable(failed.value(0).value(0).toString()));
+  }
+
+  /// The text that the model would read first, decoded, with the ends of documents.
+  void the_first_sequence_is_shown() {
+    Shown shown(program_.path("runs"));
+    shown.page->findChild<QPlainTextEdit*>()->setPlainText(QString::fromStdString(Program::config().dump()));
+    auto* text = shown.child<QTextEdit>("First training sequence");
+    QTRY_VERIFY_WITH_TIMEOUT(text->isVisible() && text->toPlainText().size() >= 60, 20000);
+    const QString prose = "Rain fell on the hills for 7 days, and the old road to the sea was washed away again. ";
+    const QString words = text->toPlainText().section("(end)", 0, 0);
+    QVERIFY2(words.contains("old road") || words.contains("the hills") || words.contains("washed away") || prose.contains(words.trimmed()),
+             qPrintable(words));
+  }
+
+  /// Where a config has no domain out of distribution, the others of its corpus are a click away.
+  void other_domains_are_proposed() {
+    Shown shown(program_.path("runs"));
+    Json config = Program::config();
+    config["data"].erase("ood");
+    shown.page->findChild<QPlainTextEdit*>()->setPlainText(QString::fromStdString(config.dump()));
+    const auto offer = [&]() -> QPushButton* {
+      for (QPushButton* each : shown.page->findChildren<QPushButton*>())
+        if (each->text() == "Evaluate on code, too" && each->isVisible()) return each;
+      return nullptr;
+    };
+    QTRY_VERIFY_WITH_TIMEOUT(offer(), 20000);
+    QTRY_VERIFY(shown.says("No domain is out of distribution"));
+    QTest::mouseClick(offer(), Qt::LeftButton);
+    QVERIFY(shown.page->draft().json().at("data").at("ood") == Json({"code"}));
+    QVERIFY(!offer());
+    QTRY_VERIFY(!shown.says("No domain is out of distribution"));
   }
 
   /// What only the started program finds out is said here, where it can be mended.

@@ -76,6 +76,7 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
       json_(new JsonView(this)),
       batch_(new FirstBatch(this)),
       plan_(new PlanView(this)),
+      ood_(new QPushButton(this)),
       solver_(new SizeSolver(this)),
       start_(new QPushButton(tr("Start run"), this)),
       outcome_(new ProblemLabel(this)) {
@@ -141,6 +142,7 @@ void ConfigurePage::connectEditors() {
     config_.reset();
     json_->setProblem(why);
     plan_->setNoConfig(why);
+    proposeDomains();
     start_->setEnabled(false);
   });
   connect(batch_, &FirstBatch::corporaKnown, this, [this](const std::vector<CorpusSummary>& corpora) {
@@ -149,6 +151,12 @@ void ConfigurePage::connectEditors() {
     form_->setProposals("/data/corpus", names);
     corpora_ = corpora;
     proposeDomains();
+  });
+  connect(ood_, &QPushButton::clicked, this, [this] {
+    nlohmann::json config = draft_.json();
+    config["data"]["ood"] = ood_proposed_;
+    draft_.replace(config);
+    follow();
   });
   connect(form_, &SettingsForm::allShown, this, [this](bool all) {
     session_.place().set("configure/all", all);
@@ -195,7 +203,7 @@ void ConfigurePage::orderTabs() {
   all_of(layers_);
   order << sweep_->stops();
   for (QWidget* part : QWidgetList{json_, batch_, plan_}) all_of(part);
-  order << solver_->stops();
+  order << ood_ << solver_->stops();
   order << save_ << where_ << start_;
   for (qsizetype i = 1; i < order.size(); ++i) setTabOrder(order[i - 1], order[i]);
 }
@@ -237,6 +245,7 @@ QWidget* ConfigurePage::makePlanSide() {
   auto* inside = new QVBoxLayout(told);
   inside->setContentsMargins(0, 0, 6, 0);
   inside->addWidget(plan_);
+  inside->addWidget(ood_, 0, Qt::AlignRight);
   inside->addWidget(solver_);
   inside->addStretch();
   auto* scroll = new PlainScroll(told, side);
@@ -381,6 +390,24 @@ void ConfigurePage::proposeDomains() {
       for (const DomainInfo& domain : corpus.domains) domains << QString::fromStdString(domain.name);
   form_->setProposals("/data/train", domains);
   form_->setProposals("/data/ood", domains);
+  proposeOod(domains);
+}
+
+/// A run of which no domain is out of distribution says nothing of what this program is for: others of its corpus are a click away.
+void ConfigurePage::proposeOod(const QStringList& domains) {
+  ood_proposed_.clear();
+  const bool none = config_ && config_->data.ood.empty() && config_->data.task.empty() && fork_->run().isEmpty();
+  for (const QString& domain : domains)
+    if (const std::string name = domain.toStdString();
+        none && std::find(config_->data.train.begin(), config_->data.train.end(), name) == config_->data.train.end())
+      ood_proposed_.push_back(name);
+  ood_->setVisible(!ood_proposed_.empty());
+  ood_->setText(ood_proposed_.size() == 1 ? tr("Evaluate on %1, too").arg(QString::fromStdString(ood_proposed_.front()))
+                                          : tr("Evaluate on %1 other domains, too").arg(ood_proposed_.size()));
+  ood_->setAccessibleName(ood_->text());
+  QStringList names;
+  for (const std::string& name : ood_proposed_) names << QString::fromStdString(name);
+  ood_->setToolTip(tr("Measures the loss out of distribution on %1").arg(names.join(QStringLiteral(", "))));
 }
 
 }  // namespace saccade::ui

@@ -54,6 +54,7 @@ class ConfigurePage : public QWidget {
   void follow();
   void restore();
   void proposeDomains();
+  void proposeOod(const QStringList& domains);
   void fork(const QString& run, qint64 step);
   void endFork();
   void start();
@@ -77,6 +78,8 @@ class ConfigurePage : public QWidget {
   JsonView* json_;
   FirstBatch* batch_;
   PlanView* plan_;
+  QPushButton* ood_;                       ///< evaluates on domains out of distribution where a config has none
+  std::vector<std::string> ood_proposed_;  ///< those
   SizeSolver* solver_;
   QPushButton *save_ = nullptr, *start_;
   WhereChoice* where_ = nullptr;
