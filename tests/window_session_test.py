@@ -391,6 +391,16 @@ class Session:
         self.open.quit()
 
 
+def tells_without_display(workbench):
+    """What is only printed needs no display."""
+    hidden = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    for option in ("--help", "--version"):
+        told = subprocess.run([workbench, option], env=environment, capture_output=True, text=True, timeout=WAIT_S)
+        if told.returncode != 0 or "saccade-workbench" not in told.stdout:
+            raise Fault(f"{option} without a display: exit code {told.returncode}, {told.stderr.strip()}")
+
+
 def size(text):
     return tuple(int(side) for side in text.split("x"))
 
@@ -404,6 +414,7 @@ def main():
     parser.add_argument("--size", type=size, default=(1200, 800))
     parser.add_argument("--scale", type=int, default=1)
     options = parser.parse_args()
+    tells_without_display(options.workbench)
     missing = [name for name in ("Xvfb", "xdotool") if not shutil.which(name)]
     if missing:
         print(f"skipped: {' and '.join(missing)} missing; packaging/setup --tests installs what is needed")

@@ -178,11 +178,16 @@ class AllPagesTest : public QObject {
     QWidget* seen = page_seen();
     QVERIFY(seen);
     const QList<QWidget*> order = tab_order(seen);
+    QSet<QString> exports;  // each is of its own figure
     for (QWidget* widget : seen->findChildren<QWidget*>()) {
       if (!takes_tab(widget) || widget->objectName().startsWith(QStringLiteral("qt_"))) continue;
       QVERIFY2(order.contains(widget), qPrintable(describe(widget)));
       QVERIFY2(!name_of(widget).isEmpty(), qPrintable(describe(widget)));
+      if (!name_of(widget).startsWith(QStringLiteral("Export: "))) continue;
+      QVERIFY2(!exports.contains(name_of(widget)), qPrintable(name_of(widget)));
+      exports << name_of(widget);
     }
+    if (page == QStringLiteral("live")) QVERIFY(exports.size() > 4);
   }
 
   /// Whatever a menu or a page offers has keys of its own or is found with Ctrl+K.

@@ -8,6 +8,7 @@
 #include <QMenu>
 #include <QMenuBar>
 #include <QPushButton>
+#include <QScreen>
 #include <QSettings>
 #include <QSignalSpy>
 #include <QTemporaryDir>
@@ -422,6 +423,15 @@ class ShellTest : public QObject {
     QCOMPARE(settings.value(QStringLiteral("page")).toString(), QStringLiteral("configure"));
     QCOMPARE(settings.value(QStringLiteral("folders")).toStringList(), QStringList{folder.path()});
     QCOMPARE(session.runs()->hidden(), QStringList{QStringLiteral("/x")});
+  }
+
+  /// A first window lies on its screen, however small that is.
+  void a_first_window_fits_the_screen() {
+    const QTemporaryDir folder;
+    Session session(folder.path());
+    const MainWindow window(session, nullptr);
+    const QSize room = window.screen()->availableSize();
+    QVERIFY2(window.width() <= room.width() && window.height() <= room.height(), qPrintable(QString::number(room.width())));
   }
 
   /// Kept as it changes: a window that is killed comes back as it was.

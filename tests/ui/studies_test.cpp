@@ -19,7 +19,6 @@
 #include "ui/studies/job_script.h"
 #include "ui/studies/lines_table.h"
 #include "ui/studies/studies_page.h"
-#include "ui/watchdog.h"
 
 namespace saccade::test {
 
