@@ -106,9 +106,7 @@ QString summary_of(const Run& run) {
   return parts.join(QStringLiteral(" · "));
 }
 
-QString formatLoss(double value, int decimals) {
-  return std::abs(value) < 1000 ? QLocale::c().toString(value, 'f', decimals) : short_number(value);
-}
+QString formatLoss(double value, int decimals) { return std::abs(value) < 1000 ? fixed_number(value, decimals) : short_number(value); }
 
 QString formatCount(double count) {
   return withPrefix(count, 1000, {QString(), QStringLiteral("k"), QStringLiteral("M"), QStringLiteral("G"), QStringLiteral("T")}).trimmed();

@@ -385,6 +385,9 @@ class RunListTest : public QObject {
   }
 
   void writes_quantities_for_people() {
+    QCOMPARE(ui::formatLoss(-0.0004, 3), QStringLiteral("0.000"));  // neither less nor more, as far as is shown
+    QCOMPARE(ui::formatLoss(-0.0006, 3), QStringLiteral("−0.001"));
+    QCOMPARE(ui::formatLoss(3.12, 3), QStringLiteral("3.120"));
     QCOMPARE(ui::formatCount(999), QStringLiteral("999"));
     QCOMPARE(ui::formatCount(1900000), QStringLiteral("1.90\u00a0M"));
     QCOMPARE(ui::formatBytes(3.5 * 1024 * 1024), QStringLiteral("3.50\u00a0MiB"));

@@ -78,7 +78,7 @@ std::optional<ReadOut> read_out(const Figure& figure, const ChartScene& scene, c
   for (const Found& f : found) greatest = std::max(greatest, std::abs(f.y));
   const bool plain = greatest >= 1e-3 && greatest < 1e4;
   const int decimals = plain ? std::clamp(3 - static_cast<int>(std::floor(std::log10(greatest))), 0, 6) : 0;
-  const auto number = [&](double y) { return plain ? QString::number(y, 'f', decimals) : short_number(y); };
+  const auto number = [&](double y) { return plain ? fixed_number(y, decimals) : short_number(y); };
   for (const Found& f : found) {
     const QString label = metrics.elidedText(QString::fromStdString(f.curve->label), Qt::ElideMiddle, 170 * scene.unit());
     out.lines.push_back({label + QStringLiteral("  ") + number(f.y), seen_colour(f.curve->colour, dark), f.curve->marker});

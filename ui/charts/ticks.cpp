@@ -172,6 +172,12 @@ Ticks named_ticks(const AxisScale& scale, const std::vector<std::string>& names,
   return ticks;
 }
 
+QString fixed_number(double value, int decimals) {
+  QString text = QString::number(value, 'f', decimals);
+  const bool nothing = text.startsWith(QLatin1Char('-')) && text.count(QLatin1Char('0')) + text.count(QLatin1Char('.')) == text.size() - 1;
+  return nothing ? text.mid(1) : text.replace(QLatin1Char('-'), QChar(0x2212));
+}
+
 QString short_number(double value) {
   if (std::isnan(value)) return QStringLiteral("not a number");
   if (std::isinf(value)) return value > 0 ? QStringLiteral("∞") : QStringLiteral("−∞");

@@ -21,5 +21,7 @@ Ticks named_ticks(const AxisScale& scale, const std::vector<std::string>& names,
 
 /// A number as an axis or a read-out shows it: four digits, SI suffix from 10 000 on ("2.5 M"), powers of ten when tiny.
 QString short_number(double value);
+/// With so many decimals, all of them: "−0.5", "3.120"; what rounds to nothing has no sign.
+QString fixed_number(double value, int decimals);
 
 }  // namespace saccade::ui
