@@ -2,6 +2,7 @@
 
 #include <QAction>
 #include <QClipboard>
+#include <QColorDialog>
 #include <QDesktopServices>
 #include <QFileInfo>
 #include <QGuiApplication>
@@ -39,6 +40,8 @@ RunActions::RunActions(Session& session, QObject* parent)
       showAll(add(tr("Show &all runs"), QString(), tr("Shows every run that passes the filter."), control_shift | Qt::Key_A)),
       baseline(add(tr("&Baseline"), QString(), tr("Others are measured against this run."), control_shift | Qt::Key_B)),
       star(add(tr("S&tar"), QString(), tr("Marks the runs for later; the filter “starred” shows these."), Qt::CTRL | Qt::Key_B)),
+      colour(add(tr("Own co&lour …"), QString(), tr("Draws the marked runs in a colour of your own, with all their seeds."))),
+      usual(add(tr("Colour of the architectu&re"), QString(), tr("Draws the marked runs in the colour of their architecture again."))),
       duplicate(
           add(tr("&Duplicate"), QStringLiteral("configure"), tr("Configures a run that begins as this one."), control_shift | Qt::Key_D)),
       fork(add(tr("&Fork from a checkpoint"), QStringLiteral("configure"),
@@ -58,6 +61,8 @@ RunActions::RunActions(Session& session, QObject* parent)
   connect(baseline, &QAction::triggered, this, [this](bool on) { session_.runs()->setBaseline(on ? session_.currentRun() : QString()); });
   star->setCheckable(true);
   connect(star, &QAction::triggered, this, &RunActions::setStar);
+  connect(colour, &QAction::triggered, this, &RunActions::chooseColour);
+  connect(usual, &QAction::triggered, this, [this] { session_.runs()->setColour(these(), {}); });
   connect(duplicate, &QAction::triggered, this, [this] { session_.duplicateRun(session_.currentRun()); });
   connect(fork, &QAction::triggered, this, [this] { session_.forkRun(session_.currentRun()); });
   connect(trash, &QAction::triggered, this, &RunActions::throwAway);
@@ -98,6 +103,18 @@ void RunActions::setStar(bool starred) {
   }
 }
 
+void RunActions::chooseColour() {
+  const QStringList chosen = these();
+  const Run* run = session_.runs()->run(chosen.first());
+  if (!run) return;
+  const Colour now = session_.runs()->selection().look(*run).colour;
+  auto* dialog = new QColorDialog(QColor(now.r, now.g, now.b), qobject_cast<QWidget*>(parent()));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setWindowTitle(tr("Colour of %1").arg(session_.runs()->label(*run)));
+  connect(dialog, &QColorDialog::colorSelected, this, [this, chosen](const QColor& own) { session_.runs()->setColour(chosen, own); });
+  dialog->show();  // runs go on meanwhile
+}
+
 void RunActions::throwAway() {
   QString reason;
   const QStringList moved = trash_runs(these(), &reason);
@@ -126,6 +143,9 @@ void RunActions::update() {
   baseline->setChecked(run && session_.runs()->selection().baseline() == session_.currentRun());
   star->setEnabled(run);
   star->setChecked(run && run->notes().starred);
+  colour->setEnabled(run);
+  const RunSelection& selection = session_.runs()->selection();
+  usual->setEnabled(run && !selection.colours().isEmpty() && selection.colours().contains(selection.key(*run)));
   for (QAction* action : {duplicate, fork}) action->setEnabled(run);
   trash->setEnabled(!these().isEmpty() && !these().first().isEmpty());
   restore->setEnabled(trashed_runs(session_.runs()->folder()) > 0);

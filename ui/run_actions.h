@@ -23,12 +23,14 @@ class RunActions : public QObject {
   QAction* showAll;
   QAction* baseline;   ///< others are measured against it
   QAction* star;       ///< of the marked runs
+  QAction* colour;     ///< of the marked runs' groups, chosen in a dialog
+  QAction* usual;      ///< that of their architectures again
   QAction* duplicate;  ///< a configuration that begins as the run's
   QAction* fork;       ///< likewise, from one of its checkpoints
   QAction* trash;      ///< the marked runs
   QAction* restore;    ///< those thrown away last
   QList<QAction*> all() const {
-    return {resume, stop, duplicate, fork, openFolder, copyPath, showOnly, showAll, baseline, star, trash, restore};
+    return {resume, stop, duplicate, fork, openFolder, copyPath, showOnly, showAll, baseline, star, colour, usual, trash, restore};
   }
   /// Keys work in one place of a window, though the tool tips of all tell them.
   void takeKeys();
@@ -37,6 +39,7 @@ class RunActions : public QObject {
   QAction* add(const QString& text, const QString& icon, const QString& help, const QKeySequence& keys = {});
   void update();
   void setStar(bool starred);
+  void chooseColour();
   void throwAway();
   void bringBack();
   QStringList these() const;

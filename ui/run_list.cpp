@@ -326,6 +326,25 @@ void RunList::setBaseline(const QString& directory) {
   impl_->select();
 }
 
+void RunList::setColours(const QHash<QString, Colour>& colours) {
+  impl_->selection.setColours(colours);
+  impl_->select(true);
+}
+
+void RunList::setColour(const QStringList& directories, const QColor& colour) {
+  QHash<QString, Colour> colours = impl_->selection.colours();
+  for (const QString& directory : directories) {
+    const Run* its = run(directory);
+    if (!its) continue;
+    const QString key = impl_->selection.key(*its);
+    if (colour.isValid())
+      colours[key] = {static_cast<uint8_t>(colour.red()), static_cast<uint8_t>(colour.green()), static_cast<uint8_t>(colour.blue())};
+    else
+      colours.remove(key);
+  }
+  setColours(colours);
+}
+
 void RunList::showOnly(const QStringList& directories) {
   const QSet<QString> wanted(directories.begin(), directories.end());
   for (const Entry& entry : impl_->entries)

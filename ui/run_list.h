@@ -68,6 +68,9 @@ class RunList : public QAbstractListModel {
   void setHidden(const QStringList& directories);
   void setOpened(const QString& key, bool opened);  ///< of a group
   void setBaseline(const QString& directory);
+  void setColours(const QHash<QString, Colour>& colours);
+  /// Of the groups that the runs are in; invalid: those of their architectures again.
+  void setColour(const QStringList& directories, const QColor& colour);
   /// Of those that pass the filter; cooldown branches come and go with their runs.
   void showOnly(const QStringList& directories);
   void setShown(const QStringList& directories, bool shown);  ///< likewise

@@ -51,6 +51,7 @@ void RunSelection::arrange(const std::vector<SharedRun>& runs) {
   for (size_t i = 0; i < every.size(); ++i) {
     RunLook look = looks[i];
     look.architecture = look.label = every[i].seeds.front()->info().title;
+    look.colour = colours_.value(key_of(*every[i].seeds.front()), look.colour);
     of_setting[every[i].seeds.front()->setting()] = look;
   }
   looks_.clear();

@@ -21,6 +21,9 @@ class RunSelection {
   const QSet<QString>& opened() const { return opened_; }
   void setOpened(QSet<QString> keys) { opened_ = std::move(keys); }
   void setOpened(const QString& key, bool opened);
+  /// Colours that someone chose in place of those of architectures, by keys of groups.
+  const QHash<QString, Colour>& colours() const { return colours_; }
+  void setColours(QHash<QString, Colour> colours) { colours_ = std::move(colours); }
   QString baseline() const { return baseline_; }
   void setBaseline(const QString& directory) { baseline_ = directory; }
 
@@ -45,6 +48,7 @@ class RunSelection {
   QString filter_text_, baseline_;
   RunFilter filter_;
   QSet<QString> hidden_, opened_;
+  QHash<QString, Colour> colours_;
   std::map<std::string, std::string> names_;  ///< by setting; anew with every other filter
   QHash<QString, RunLook> looks_;             ///< by directory
   std::vector<ShownGroup> groups_;

@@ -55,6 +55,24 @@ bool make_starting_folder(const QString& folder) {
   return true;
 }
 
+/// "KEY #rrggbb" of each group, in order.
+QStringList words_of(const QHash<QString, Colour>& colours) {
+  QStringList words;
+  for (auto each = colours.cbegin(); each != colours.cend(); ++each)
+    words << each.key() + QLatin1Char(' ') + QColor(each->r, each->g, each->b).name();
+  words.sort();
+  return words;
+}
+
+QHash<QString, Colour> colours_in(const QStringList& words) {
+  QHash<QString, Colour> colours;
+  for (const QString& each : words)
+    if (const QColor colour(each.section(QLatin1Char(' '), 1)); colour.isValid())
+      colours.insert(each.section(QLatin1Char(' '), 0, 0),
+                     {static_cast<uint8_t>(colour.red()), static_cast<uint8_t>(colour.green()), static_cast<uint8_t>(colour.blue())});
+  return colours;
+}
+
 }  // namespace
 
 Session::Session(const QString& runsFolder, QObject* parent) : QObject(parent), runs_(new RunList(runsFolder, this)) {
@@ -64,6 +82,7 @@ Session::Session(const QString& runsFolder, QObject* parent) : QObject(parent), 
     place_.set("hidden", runs_->hidden());
     place_.set("opened", QStringList(runs_->selection().opened().values()));
     place_.set("baseline", runs_->selection().baseline());
+    place_.set("colours", words_of(runs_->selection().colours()));
   });
 }
 
@@ -80,8 +99,10 @@ void Session::remember(QSettings* settings) {
   sample_ = number("sample", 0), layer_ = number("layer", 0), head_ = number("head", 0), query_ = number("query", -1);
   xAxis_ = static_cast<XAxis>(std::clamp(number("x", static_cast<int>(XAxis::tokens)), 0, 3));
   const QStringList opened = place_.value("opened").toStringList(), hidden = place_.value("hidden").toStringList();
+  const QHash<QString, Colour> colours = colours_in(place_.value("colours").toStringList());
   const QString baseline = place_.value("baseline").toString(), filter = place_.value("filter").toString();
   for (const QString& key : opened) runs_->setOpened(key, true);  // all read before: each of these is remembered at once
+  runs_->setColours(colours);
   runs_->setBaseline(baseline);
   runs_->setFilter(filter);
   runs_->setHidden(hidden);

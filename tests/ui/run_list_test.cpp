@@ -303,6 +303,28 @@ class RunListTest : public QObject {
     QVERIFY(look("a").colour == before.colour);
   }
 
+  /// A colour of one's own is that of all seeds of a setting, and changes no other.
+  void a_colour_can_be_chosen() {
+    const QTemporaryDir folder;
+    write(folder, "a", {});
+    write(folder, "b", {.seed = 2});
+    write(folder, "c", {.mixer = "avey"});
+    RunList runs(folder.path());
+    QTRY_COMPARE(runs.shown()->drawn().size(), size_t{2});
+    const auto colour = [&](const char* name) {
+      return runs.index(runs.row(folder.filePath(QLatin1String(name)))).data(RunList::ColourRole).value<QColor>();
+    };
+    const QColor usual = colour("a"), other = colour("c"), own(0x12, 0x34, 0x56);
+    runs.setColour({folder.filePath(QStringLiteral("b"))}, own);
+    QTRY_COMPARE(colour("a"), own);
+    QCOMPARE(colour("b"), own);
+    QCOMPARE(colour("c"), other);
+    const Colour drawn = runs.shown()->drawn_with(folder.filePath(QStringLiteral("a")))->colour;
+    QVERIFY(drawn == (Colour{0x12, 0x34, 0x56}));
+    runs.setColour({folder.filePath(QStringLiteral("a"))}, {});
+    QTRY_COMPARE(colour("b"), usual);
+  }
+
   /// Rows of one name can be told apart: by folder, start, steps and duration, and a damaged journal is seen.
   void the_table_tells_runs_apart() {
     const QTemporaryDir folder;

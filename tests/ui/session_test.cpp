@@ -100,6 +100,7 @@ class SessionTest : public QObject {
       session.runs()->setFilter(QStringLiteral("seed:1"));
       session.runs()->setHidden({folder.filePath(QStringLiteral("a"))});
       session.runs()->setBaseline(b);
+      session.runs()->setColour({b}, QColor(0x12, 0x34, 0x56));
       session.place().set("live/log_x", true);
       settings.sync();
       QSettings other(file, QSettings::IniFormat);
@@ -117,6 +118,8 @@ class SessionTest : public QObject {
     QCOMPARE(session.runs()->selection().baseline(), b);
     QVERIFY(session.place().value("live/log_x").toBool());
     QTRY_COMPARE(session.currentRun(), b);
+    const auto colour = [&] { return session.runs()->index(session.runs()->row(b)).data(ui::RunList::ColourRole).value<QColor>(); };
+    QTRY_COMPARE(colour(), QColor(0x12, 0x34, 0x56));
   }
 
   void refuses_what_it_cannot_start() {
