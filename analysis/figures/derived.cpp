@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
 #include "analysis/figures/line.h"
@@ -20,6 +19,16 @@ constexpr Colour kCandidate{0x56, 0xB4, 0xE9}, kChosen{0xD5, 0x5E, 0x00};
 Colour paler(Colour colour, double strength) {
   const auto mix = [&](uint8_t c) { return static_cast<uint8_t>(std::lround(255 - (255 - c) * strength)); };
   return {mix(colour.r), mix(colour.g), mix(colour.b)};
+}
+
+double place_of(const Position& at, XAxis x) {
+  switch (x) {
+    case XAxis::tokens: return static_cast<double>(at.tokens);
+    case XAxis::flops: return at.flops;
+    case XAxis::seconds: return at.seconds;
+    case XAxis::step: break;
+  }
+  return static_cast<double>(at.step);
 }
 
 /// A stem goes from the floor to the value and back, and then lifts the pen.
@@ -103,28 +112,17 @@ std::vector<Curve> divergence_marks(const DrawnRuns& drawn, XAxis x) {
 std::vector<Curve> not_finite_marks(const DrawnRuns& drawn, XAxis x) {
   std::vector<Curve> marks;
   for (const Run* run : drawn.seeds) {
-    const Series* steps = run->find("train/loss");
-    if (!steps) continue;
-    const Line line = line_of(*run, "train/loss", x);
-    const bool diverged = run->info().state == RunState::diverged;  // its end has a mark of its own
-    size_t last_finite = line.y.size(), end = line.y.size();
-    while (diverged && end > 0 && !std::isfinite(line.y[end - 1])) --end;
+    const Series* losses = run->find("train/loss");
+    std::vector<LossGap> gaps = run->loss_gaps();
+    const bool ends_so = losses && !losses->value.empty() && !std::isfinite(losses->value.back());
+    if (!gaps.empty() && ends_so && run->info().state == RunState::diverged) gaps.pop_back();  // its end has a mark of its own
     Curve mark{.label = {}, .x = {}, .y = {}, .colour = drawn.colour, .marker = Marker::cross, .width = 2, .in_legend = true};
-    for (size_t i = 0; i < end; ++i) {
-      const bool begins = !std::isfinite(line.y[i]) && (i == 0 || std::isfinite(line.y[i - 1]));
-      if (begins && last_finite < line.y.size()) {
-        if (mark.x.empty()) {
-          std::array<char, 32> step{};
-          std::snprintf(step.data(), step.size(), "%.0f", steps->step[i]);
-          mark.label = drawn.label + (std::isnan(line.y[i]) ? " NaN at step " : " infinite at step ") + step.data();
-        }
-        for (const double y : {line.y[last_finite], kUndefined})
-          mark.x.push_back(line.x[last_finite]), mark.y.push_back(y);  // no line through them
-      }
-      if (std::isfinite(line.y[i])) last_finite = i;
+    for (const LossGap& gap : gaps) {
+      if (!std::isfinite(gap.beside)) continue;  // no loss at all yet
+      if (mark.x.empty()) mark.label = drawn.label + (gap.infinite ? " infinite at step " : " NaN at step ") + std::to_string(gap.at.step);
+      for (const double y : {gap.beside, kUndefined}) mark.x.push_back(place_of(gap.at, x)), mark.y.push_back(y);  // no line through them
     }
-    if (mark.x.empty()) continue;
-    marks.push_back(std::move(mark));
+    if (!mark.x.empty()) marks.push_back(std::move(mark));
   }
   return marks;
 }

@@ -13,8 +13,8 @@ Figure layers_figure(const DrawnRuns& drawn, const std::string& statistic, XAxis
 /// Where the training loss of runs that diverged ended. The labels say the step.
 std::vector<Curve> divergence_marks(const DrawnRuns& drawn, XAxis x);
 
-/// Where the training loss was NaN or infinite in the middle of a run: marks at the last value before, with the first such step. Those that
-/// a run was thinned of are not seen.
+/// Where the training loss became NaN or infinite in the middle of a run: marks at these steps, as high as the loss before; the label has
+/// the first of them.
 std::vector<Curve> not_finite_marks(const DrawnRuns& drawn, XAxis x);
 
 /// A map of weights with colours for its small ones too: four powers of ten below the greatest on a logarithmic scale; with weights

@@ -90,7 +90,21 @@ void RunHistory::add(const StepRecord& step) {
     series.value.push_back(values[i]);
     steps_->thinning[i].added(series);
   }
+  note_loss(step);
   step_ = step.step;
+}
+
+/// Thinned series keep what is finite, so that its lack is kept here.
+void RunHistory::note_loss(const StepRecord& step) {
+  constexpr size_t kMost = 1000;  // more cannot be told apart in any chart
+  const bool finite = std::isfinite(step.loss);
+  if (finite) {
+    if (!loss_gaps_.empty() && std::isnan(loss_gaps_.back().beside)) loss_gaps_.back().beside = step.loss;
+    finite_loss_ = step.loss;
+  } else if (!in_loss_gap_ && loss_gaps_.size() < kMost) {
+    loss_gaps_.push_back({{step.step, step.tokens, step.flops, step.seconds}, !std::isnan(step.loss), finite_loss_.value_or(std::nan(""))});
+  }
+  in_loss_gap_ = !finite;
 }
 
 void RunHistory::add(const EvaluationRecord& evaluation) {
@@ -154,6 +168,15 @@ void RunHistory::rewind(int64_t step) {
   while (!statistics_.empty() && statistics_.back().at.step > step) statistics_.pop_back();
   std::erase_if(task_scores_, [&](const TaskScoreRecord& scores) { return scores.step > step; });
   if (last_evaluation_ && last_evaluation_->at.step > step) last_evaluation_.reset();
+  std::erase_if(loss_gaps_, [&](const LossGap& gap) { return gap.at.step > step; });
+  in_loss_gap_ = false;
+  finite_loss_.reset();
+  if (const Series* losses = find("train/loss"); losses && !losses->value.empty()) {
+    const std::vector<double>& values = losses->value;
+    in_loss_gap_ = !std::isfinite(values.back());
+    const auto last = std::find_if(values.rbegin(), values.rend(), [](double v) { return std::isfinite(v); });
+    if (last != values.rend()) finite_loss_ = *last;
+  }
   step_ = std::max<int64_t>(0, std::min(step_, step));
 }
 

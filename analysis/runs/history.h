@@ -30,6 +30,7 @@ class RunHistory {
   const std::optional<EvaluationRecord>& last_evaluation() const { return last_evaluation_; }
   const std::vector<std::string>& ood_domains() const { return ood_domains_; }      ///< in the order of evaluation
   const std::vector<TaskScoreRecord>& task_scores() const { return task_scores_; }  ///< one for each task and step: the newest
+  const std::vector<LossGap>& loss_gaps() const { return loss_gaps_; }              ///< Run::loss_gaps()
   int64_t step() const { return step_; }
   bool rewound() const { return rewound_; }  ///< some records were taken back
 
@@ -41,6 +42,7 @@ class RunHistory {
   void add(const MemoryRecord& memory);
   void add(TaskScoreRecord scores);
   void rewind(int64_t step);
+  void note_loss(const StepRecord& step);
 
   /// The four series of every step, thinned together.
   struct Steps {
@@ -57,6 +59,9 @@ class RunHistory {
   std::optional<EvaluationRecord> last_evaluation_;  ///< nothing also where the last one was taken back
   std::vector<std::string> ood_domains_;
   std::vector<TaskScoreRecord> task_scores_;
+  std::vector<LossGap> loss_gaps_;
+  std::optional<double> finite_loss_;  ///< the last one
+  bool in_loss_gap_ = false;
   int64_t step_ = 0;
 };
 

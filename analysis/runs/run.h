@@ -95,6 +95,8 @@ class Run {
   /// The last losses by domain and position, if any.
   const std::optional<EvaluationRecord>& last_evaluation() const;
   std::vector<std::string> ood_domains() const;
+  /// Where the training loss was NaN or infinite, thinned or not: the beginnings, at most a thousand. A run that diverged ends in one.
+  const std::vector<LossGap>& loss_gaps() const;
   /// Of tasks that were evaluated: one for each task and step, the newest.
   const std::vector<TaskScoreRecord>& task_scores() const;
   /// From now to the last step of a run at work, at the pace of its steps while this followed it, evaluation and checkpoints

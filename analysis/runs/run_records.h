@@ -19,6 +19,13 @@ struct Position {
   double seconds = 0;
 };
 
+/// Where the training loss ceased to be a finite number.
+struct LossGap {
+  Position at;                                               ///< the first step without one
+  bool infinite = false;                                     ///< it was infinite there, else NaN
+  double beside = std::numeric_limits<double>::quiet_NaN();  ///< the finite loss before it, else the first one after it; NaN: none yet
+};
+
 struct DomainLoss {
   std::string domain;
   bool ood = false;                                                  ///< not among the training domains

@@ -44,6 +44,30 @@ class ThinningTest : public QObject {
     QCOMPARE(*std::min_element(some.begin(), some.end()), *std::min_element(all.begin(), all.end()));
   }
 
+  /// What is no number is thinned away, but where it was is kept, till it is taken back.
+  void stepsWithoutALossAreKept() {
+    RunHistory history(kMost);
+    for (int64_t n = 1; n <= kSteps; ++n) {
+      StepRecord record = step(n);
+      if (n == 1 || n == 700 || n == 701) record.loss = std::nan("");
+      if (n == 9000) record.loss = HUGE_VAL;
+      history.add(record);
+    }
+    const Column& losses = history.find("train/loss")->value;
+    QVERIFY(std::all_of(losses.begin(), losses.end(), [](double v) { return std::isfinite(v); }));
+    const std::vector<LossGap>& gaps = history.loss_gaps();
+    QCOMPARE(gaps.size(), size_t{3});
+    QVERIFY(gaps[0].at.step == 1 && gaps[0].beside == step(2).loss);
+    QVERIFY(gaps[1].at.step == 700 && gaps[1].beside == step(699).loss && !gaps[1].infinite);
+    QVERIFY(gaps[2].at.step == 9000 && gaps[2].at.tokens == step(9000).tokens && gaps[2].infinite);
+    history.apply(resume_record(8000));
+    QCOMPARE(history.loss_gaps().size(), size_t{2});
+    StepRecord record = step(8001);
+    record.loss = HUGE_VAL;
+    history.add(record);
+    QVERIFY(history.loss_gaps().size() == 3 && std::isfinite(history.loss_gaps()[2].beside));
+  }
+
   void meansAreOfWholeStretches() {
     const RunHistory history = thinned(kSteps);
     const Series& means = *history.find("train/loss/mean");
