@@ -242,6 +242,7 @@ class LiveTest : public QObject {
     const auto top = [&](QWidget* widget) { return widget->mapTo(&page.widget(), QPoint()).y(); };
     const int title = top(loss->parentWidget());
     QTRY_VERIFY(top(axis) > title + 20);
+    QTRY_COMPARE(page.overlapping(), QString());
     page.shoot("live-narrow");
     page.widget().resize(1300, 800);
     QTRY_VERIFY(top(axis) < top(loss->parentWidget()) + 20);
@@ -384,6 +385,12 @@ class LiveTest : public QObject {
     QVERIFY(whole && whole->isHidden());
     loss->look(std::array<double, 2>{1e9, 2e9}, std::array<double, 2>{1, 2});
     QVERIFY(loss->zoomed() && !whole->isHidden());
+    const QRect middle(loss->plotArea().center().toPoint() - QPoint(80, 12), QSize(160, 24));
+    const QImage words = loss->grab(middle).toImage();
+    QSet<QRgb> colours;
+    for (int y = 0; y < words.height(); ++y)
+      for (int x = 0; x < words.width(); ++x) colours.insert(words.pixel(x, y));
+    QVERIFY2(colours.size() > 8, "nothing is written where no curve is");
     page.shoot("live-empty-part");
     QTest::mouseClick(whole, Qt::LeftButton);
     QVERIFY(!loss->zoomed() && whole->isHidden());
@@ -454,7 +461,13 @@ class LiveTest : public QObject {
     PageOnRuns page("live", three_architectures());
     auto* loss = page.child<FigureView>("Pre-training and OOD loss");
     auto* gradient = page.child<FigureView>("Gradient norm");
-    QTRY_VERIFY(!loss->drawing() && !gradient->drawing());
+    const auto drawn = [](FigureView* view) {  // painting asks another thread for the curves; what it has drawn comes with the next one
+      view->grab();
+      return !view->drawing();
+    };
+    QTRY_VERIFY(drawn(loss) && drawn(gradient));
+    QTest::qWait(300);  // until the layout has settled
+    QTRY_VERIFY(drawn(loss) && drawn(gradient));
     const QImage before = gradient->grab().toImage();
     QTest::mouseMove(loss, loss->rect().center());
     QTRY_VERIFY(gradient->grab().toImage() != before);
@@ -476,10 +489,20 @@ class LiveTest : public QObject {
     QCOMPARE(pages[0][0].toString(), QString("inspect"));
     QCOMPARE(page.session().currentRun(), page.directory(options[2]));
     QVERIFY(page.session().captureStep() > 0);
+    page.session().setCurrentRun(page.directory(options[1]));
+    const Series* inside = avey->find("validation/loss");
+    Q_EMIT page.child<FigureView>("OOD − pre-training gap")->positionClicked(losses->tokens[0], losses->value[0] - inside->value[0]);
+    QTRY_COMPARE_WITH_TIMEOUT(pages.size(), 2, 3000);
+    QCOMPARE(page.session().currentRun(), page.directory(options[2]));
+    page.session().setCurrentRun(page.directory(options[1]));  // the card of a single run: to that run, whatever y
+    Q_EMIT page.child<FigureView>("Entropy by layer")->positionClicked(losses->tokens[0], 0.5);
+    QTRY_COMPARE_WITH_TIMEOUT(pages.size(), 3, 3000);
+    QCOMPARE(page.session().currentRun(), page.directory(options[1]));
+    QCOMPARE(page.session().captureStep(), qint64{100});
     Q_EMIT loss->positionClicked(losses->tokens[1], losses->value[1]);
     loss->showAll();  // the second half of a double click
     QTest::qWait(QApplication::doubleClickInterval() + 100);
-    QCOMPARE(pages.size(), 1);
+    QCOMPARE(pages.size(), 3);
   }
 
   void steps_without_a_number_are_marked() {

@@ -27,6 +27,7 @@ bool recorded(const StatisticsRecord& record, const std::string& name) {
 void add_single(LiveFigures& figures, Figure (&made)[LiveFigures::count], const DrawnRuns& focus, const LiveChoice& choice) {
   const Run& first = *focus.seeds.front();
   const std::string statistic = !layers_with(first, "entropy_normalized").empty() ? "entropy_normalized" : "entropy";
+  figures.single = directory_of(first);
   figures.name = QString::fromStdString(focus.label);
   figures.statistic = QString::fromStdString(statistic);
   made[LiveFigures::layers] = layers_figure(focus, statistic, choice.x);

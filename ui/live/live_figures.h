@@ -40,7 +40,7 @@ struct LiveFigures {
   bool coming[count] = {};  ///< nothing to show yet, but the run at work is going to measure it: its place is kept
   QStringList domains;
   QString chosen_domain;
-  QString name, statistic;           ///< of the single cards
+  QString single, name, statistic;   ///< of the cards of a single run: its directory, what it is called, its statistic of layers
   QStringList selections;            ///< statistics of reads that the run of the single cards records, of kSelections
   QString selection;                 ///< the one that is shown
   qint64 step = -1;                  ///< of the last statistics

@@ -13,7 +13,6 @@
 #include "ui/charts/figure_view.h"
 #include "ui/charts/two_columns.h"
 #include "ui/kept_zoom.h"
-#include "ui/live/point_in_run.h"
 #include "ui/live/scale_button.h"
 #include "ui/live/smoothing_choice.h"
 #include "ui/page.h"
@@ -110,14 +109,8 @@ LivePage::LivePage(Session& session, QWidget* parent)
   connect(&click_, &QTimer::timeout, this, [this] {
     if (clicked_) std::exchange(clicked_, {})();
   });
-  for (const Panel* panel : {&loss_, &gradient_, &speed_, &domain_}) {
-    connect(panel->view, &FigureView::positionClicked, this, [this, panel](double x, double y) {
-      const QStringList series = panel == &loss_       ? lossSeries()
-                                 : panel == &gradient_ ? QStringList{step_choice_->currentData().toString()}
-                                 : panel == &speed_    ? QStringList{resource_choice_->currentData().toString()}
-                                                       : QStringList{QStringLiteral("ood/loss/") + domains_->currentText()};
-      openAt(*panel, series, x, y);
-    });
+  for (const Panel* panel : {&loss_, &accuracy_, &layers_, &gap_, &captured_, &gradient_, &domain_, &speed_}) {
+    connect(panel->view, &FigureView::positionClicked, this, [this, panel](double x, double y) { openAt(*panel, x, y); });
     connect(panel->view, &FigureView::zoomChanged, &click_, &QTimer::stop);  // it was a double click
   }
   connect(heads_.view, &FigureView::cellClicked, &session_, &Session::setHead);
@@ -126,11 +119,34 @@ LivePage::LivePage(Session& session, QWidget* parent)
 
 LivePage::~LivePage() = default;
 
-QStringList LivePage::lossSeries() const {
-  QStringList series{"train/loss", "validation/loss"};
-  if (each_domain_->currentIndex() == 0) return series << QStringLiteral("ood/loss");
-  for (const QString& domain : figures_.domains) series << QStringLiteral("ood/loss/") + domain;
-  return series;
+std::vector<CurveOfRun> LivePage::curvesOf(const Panel& panel) const {
+  const XAxis x = session_.xAxis();
+  if (&panel == &gap_) return {[x, ratio = gap_choice_->currentIndex() == 1](const Run& run) { return gap_line(run, x, ratio); }};
+  QStringList series;
+  if (&panel == &loss_) {
+    series << QStringLiteral("train/loss") << QStringLiteral("validation/loss");
+    if (each_domain_->currentIndex() == 0) series << QStringLiteral("ood/loss");
+    if (each_domain_->currentIndex() == 1)
+      for (const QString& domain : figures_.domains) series << QStringLiteral("ood/loss/") + domain;
+  }
+  if (&panel == &accuracy_) series << QStringLiteral("validation/accuracy");
+  if (&panel == &gradient_) series << step_choice_->currentData().toString();
+  if (&panel == &speed_) series << resource_choice_->currentData().toString();
+  if (&panel == &domain_) series << QStringLiteral("ood/loss/") + domains_->currentText();
+  std::vector<CurveOfRun> curves;
+  for (const QString& name : series) curves.push_back(curve_of_series(name, x));
+  return curves;
+}
+
+/// What was pointed at; cards of a single run have its step alone.
+std::optional<PointInRun> LivePage::pointIn(const Panel& panel, double x, double y) const {
+  const std::shared_ptr<const ShownRuns> shown = session_.runs()->shown();
+  if (&panel != &layers_ && &panel != &captured_)
+    return point_in_run(*shown, curvesOf(panel), session_.xAxis(), x, y, panel.view->prepared()->y);
+  for (const Run* run : shown->runs())
+    if (directory_of(*run) == figures_.single)
+      if (const auto step = step_at(*run, x, session_.xAxis())) return PointInRun{figures_.single, *step};
+  return {};
 }
 
 void LivePage::link(const std::vector<Panel*>& panels) {
@@ -161,12 +177,11 @@ void LivePage::keepZooms() {
 }
 
 /// The run that was pointed at, at the step nearest to it that has a capture.
-void LivePage::openAt(const Panel& panel, const QStringList& series, double x, double y) {
-  const auto prepared = panel.view->prepared();
-  if (!prepared) return;
+void LivePage::openAt(const Panel& panel, double x, double y) {
+  if (!panel.view->prepared()) return;
   const bool stay = QApplication::keyboardModifiers() & Qt::ControlModifier;
-  clicked_ = [this, series, x, y, stay, scale = prepared->y] {
-    const auto found = point_in_run(*session_.runs()->shown(), series, session_.xAxis(), x, y, scale);
+  clicked_ = [this, &panel, x, y, stay] {
+    const auto found = pointIn(panel, x, y);
     if (!found) return;
     session_.setCurrentRun(found->directory);
     session_.setCaptureStep(nearest_capture(found->directory, found->step));

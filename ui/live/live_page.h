@@ -3,6 +3,7 @@
 
 #include "ui/latest_job.h"
 #include "ui/live/live_figures.h"
+#include "ui/live/point_in_run.h"
 
 class QComboBox;
 class QLabel;
@@ -45,8 +46,9 @@ class LivePage : public QWidget {
   void link(const std::vector<Panel*>& panels);  ///< pointing at one points at all
   void moveMark(double x);
   void keepZooms();
-  QStringList lossSeries() const;
-  void openAt(const Panel& panel, const QStringList& series, double x, double y);
+  std::vector<CurveOfRun> curvesOf(const Panel& panel) const;
+  std::optional<PointInRun> pointIn(const Panel& panel, double x, double y) const;
+  void openAt(const Panel& panel, double x, double y);
 
   Session& session_;
   LiveFigures figures_;

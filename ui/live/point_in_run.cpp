@@ -10,23 +10,27 @@
 
 namespace saccade::ui {
 
-std::optional<PointInRun> point_in_run(const ShownRuns& shown, const QStringList& series, XAxis x_axis, double x, double y,
+CurveOfRun curve_of_series(const QString& series, XAxis x_axis) {
+  return [name = series.toStdString(), x_axis](const Run& run) { return line_of(run, name, x_axis); };
+}
+
+std::optional<PointInRun> point_in_run(const ShownRuns& shown, const std::vector<CurveOfRun>& curves, XAxis x_axis, double x, double y,
                                        const AxisScale& y_scale) {
   std::optional<PointInRun> found;
   double nearest = std::numeric_limits<double>::infinity();
   for (const Run* run : shown.runs())
-    for (const QString& name : series) {
-      const Series* values = run->find(name.toStdString());
-      if (!values || values->value.empty()) continue;
-      const Line line = line_of(*run, values->name, x_axis);
-      if (x > line.x.back() * (1 + 1e-9)) continue;
+    for (const CurveOfRun& curve : curves) {
+      const Line line = curve(*run);
+      if (line.x.empty() || x > line.x.back() * (1 + 1e-9)) continue;
       const auto next = std::lower_bound(line.x.begin(), line.x.end(), x) - line.x.begin();
       auto at = static_cast<size_t>(std::min<std::ptrdiff_t>(next, static_cast<std::ptrdiff_t>(line.x.size()) - 1));
       if (at > 0 && std::abs(line.x[at - 1] - x) < std::abs(line.x[at] - x)) --at;
       const double distance = std::abs(y_scale.shown(line.y[at]) - y_scale.shown(y));
       if (!(distance < nearest)) continue;
+      const std::optional<qint64> step = step_at(*run, line.x[at], x_axis);
+      if (!step) continue;
       nearest = distance;
-      found = PointInRun{directory_of(*run), static_cast<qint64>(values->step[at])};
+      found = PointInRun{directory_of(*run), *step};
     }
   return found;
 }

@@ -1,8 +1,10 @@
 #pragma once
 #include <QString>
-#include <QStringList>
+#include <functional>
 #include <optional>
+#include <vector>
 
+#include "analysis/figures/line.h"
 #include "ui/charts/axis_scale.h"
 #include "ui/shown_runs.h"
 
@@ -14,9 +16,13 @@ struct PointInRun {
   qint64 step = 0;
 };
 
-/// The run one of whose `series` comes nearest to (x, y), across the scale of the chart's y axis; of seeds drawn as their mean the one
+/// What a chart draws of a run, over the axis that is shown.
+using CurveOfRun = std::function<Line(const Run& run)>;
+CurveOfRun curve_of_series(const QString& series, XAxis x_axis);
+
+/// The run one of whose `curves` comes nearest to (x, y), across the scale of the chart's y axis; of seeds drawn as their mean the one
 /// nearest to it. Nothing where no run reaches x.
-std::optional<PointInRun> point_in_run(const ShownRuns& shown, const QStringList& series, XAxis x_axis, double x, double y,
+std::optional<PointInRun> point_in_run(const ShownRuns& shown, const std::vector<CurveOfRun>& curves, XAxis x_axis, double x, double y,
                                        const AxisScale& y_scale);
 /// Where a step of a run stands on an axis, and the step that stands nearest to a place; nothing where the run has no losses.
 std::optional<double> place_of_step(const Run& run, qint64 step, XAxis x_axis);
