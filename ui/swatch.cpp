@@ -4,6 +4,7 @@
 #include <QPainter>
 
 #include "ui/charts/colours.h"
+#include "ui/charts/fitting_name.h"
 #include "ui/charts/marker_painter.h"
 #include "ui/run_list.h"
 #include "ui/theme.h"
@@ -29,15 +30,6 @@ void paintSwatch(QPainter* painter, const QRect& rect, const QModelIndex& run, c
   const auto marker = static_cast<Marker>(run.data(RunList::MarkerRole).toInt());
   if (marker != Marker::circle)
     paint_marker(*painter, marker, {rect.left() + 0.5 * rect.width(), y}, 4, pen.color(), palette.color(QPalette::Base));
-}
-
-QString fittingTitle(const QString& whole, const QFontMetrics& metrics, int room) {
-  constexpr int least_name = 48;
-  const qsizetype comma = whole.indexOf(QStringLiteral(", "));
-  const QString difference = comma < 0 ? QString() : whole.mid(comma);
-  const int rest = room - metrics.horizontalAdvance(difference);
-  if (metrics.horizontalAdvance(whole) <= room || rest < least_name) return metrics.elidedText(whole, Qt::ElideMiddle, room);
-  return metrics.elidedText(whole.left(whole.size() - difference.size()), Qt::ElideRight, rest) + difference;
 }
 
 void SwatchDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const {

@@ -9,9 +9,6 @@ inline constexpr int kSwatchWidth = 20, kSwatchMargin = 6;
 /// Paints a run's line as charts do: the architecture's colour and marker, the seed's dash. `run`: an index with RunList's roles.
 void paintSwatch(QPainter* painter, const QRect& rect, const QModelIndex& run, const QPalette& palette);
 
-/// A title is a name and, behind a comma, what the run differs in. In `room` pixels the name loses its end, the difference nothing.
-QString fittingTitle(const QString& whole, const QFontMetrics& metrics, int room);
-
 /// Text with the run's swatch before it, for a cell of a table whose model has RunList's roles.
 class SwatchDelegate : public QStyledItemDelegate {
   Q_OBJECT

@@ -1,3 +1,4 @@
+#include <QApplication>
 #include <QImage>
 #include <QPainter>
 #include <QSignalSpy>
@@ -9,6 +10,7 @@
 #include "ui/charts/chart_scene.h"
 #include "ui/charts/colours.h"
 #include "ui/charts/figure_view.h"
+#include "ui/charts/fitting_name.h"
 #include "ui/charts/map_painter.h"
 #include "ui/charts/marker_painter.h"
 #include "ui/charts/read_out.h"
@@ -332,6 +334,34 @@ class ChartsTest : public QObject {
     QCOMPARE(texts, (QStringList{QStringLiteral("coarse  3.500"), QStringLiteral("fine  2.878")}));
   }
 
+  /// What is told stands where no curve is, as long as there is such a place, and says in what names differ.
+  void the_read_out_covers_no_curve() {
+    Figure figure{.id = "f", .title = "f", .x = {"step"}, .y = {"loss (nats)"}};
+    figure.y.range = {0, 10};
+    for (const int k : {1, 2, 3})
+      figure.curves.push_back({"Top-1 Chunk exact of a long name, learning rate 0.00" + std::to_string(k), {0, 1000}, {0, 0}, {}});
+    const auto box = [](const Figure& asked, double x, double y) {
+      ChartScene scene(prepare_figure(asked, {}), FigureStyle::forExport(), 1);
+      scene.layout({700, 400}, {});
+      const QPointF at = scene.plane().to(x, y);
+      const auto out = read_out(asked, scene, at, false);
+      if (!out) return std::pair(QRectF(), QRectF());
+      for (const ReadOut::Line& line : out->lines)
+        if (!line.text.contains("learning rate 0.00")) return std::pair(QRectF(), QRectF());
+      const QRectF own = read_out_box(*out, scene, at);
+      return std::pair(own, scene.plane().area);
+    };
+    for (const bool low : {true, false}) {
+      for (size_t k = 0; k < figure.curves.size(); ++k)
+        figure.curves[k].y = Column(std::vector<double>(2, (low ? 1 : 8) + 0.2 * static_cast<double>(k)));
+      for (const double x : {100.0, 500.0, 900.0}) {
+        const auto [own, area] = box(figure, x, low ? 1.1 : 8.1);  // the pointer is on the curves
+        QVERIFY(own.isValid());
+        QVERIFY2(low ? own.bottom() < area.center().y() : own.top() > area.center().y(), qPrintable(QString::number(x)));
+      }
+    }
+  }
+
   /// Where the list beside it names the runs, the legend takes a line, however many there are.
   void a_legend_of_keys_takes_little() {
     Figure figure{.id = "f", .title = "f", .x = {"step"}, .y = {"loss (nats)"}};
@@ -372,6 +402,20 @@ class ChartsTest : public QObject {
     QCOMPARE(scene.labels(Qt::Vertical), (QStringList{"0–10", "50–60"}));
     scene.layout({120, 300}, {});
     QCOMPARE(scene.labels(Qt::Horizontal), (QStringList{"1", "2", "3"}));
+  }
+
+  /// What a title loses first is the name of the architecture, which its colour tells too.
+  void titles_keep_what_differs() {
+    const QFontMetricsF metrics(QApplication::font());
+    const QString whole("Top-1 Chunk exact, width 80, heads 4");
+    const auto fitted = [&](const QString& as_wide_as) { return fittingTitle(whole, metrics, metrics.horizontalAdvance(as_wide_as) + 1); };
+    QCOMPARE(fitted(whole), whole);
+    QVERIFY2(
+        fitted("Top-1 C…, width 80, heads 4").startsWith("Top-1") && fitted("Top-1 C…, width 80, heads 4").endsWith("…, width 80, heads 4"),
+        qPrintable(fitted("Top-1 C…, width 80, heads 4")));
+    QCOMPARE(fitted("… width 80, heads 4"), QString("… width 80, heads 4"));
+    QVERIFY(fitted("… width 80").startsWith("…"));
+    QCOMPARE(fittingTitle("Avey", metrics, 400), QString("Avey"));
   }
 
   void a_click_names_the_cell() {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ui/charts/curve_painter.h"
+#include "ui/charts/fitting_name.h"
 #include "ui/charts/marker_painter.h"
 
 namespace saccade::ui {
@@ -42,7 +43,7 @@ Legend legend_of(const Figure& figure, const QFontMetricsF& metrics, const QSize
   if (legend.entries.empty()) return legend;
   const bool whole = kind == LegendKind::whole || kind == LegendKind::direct || one_row <= width;
   for (Legend::Entry& entry : legend.entries) {
-    if (!whole) entry.text = metrics.elidedText(entry.text, Qt::ElideMiddle, widest - sample);
+    if (!whole) entry.text = fittingTitle(entry.text, metrics, widest - sample);
     needed.push_back(sample + metrics.horizontalAdvance(entry.text));
   }
   const std::vector<double> widths = column_widths(needed, width, kEntryGap * unit);

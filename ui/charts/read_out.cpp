@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ui/charts/fitting_name.h"
 #include "ui/charts/map_painter.h"
 #include "ui/charts/marker_painter.h"
 #include "ui/charts/ticks.h"
@@ -74,19 +75,81 @@ std::optional<ReadOut> read_out(const Figure& figure, const ChartScene& scene, c
   found.resize(most);
   std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.at.y() < b.at.y(); });
   const QFontMetricsF metrics(scene.font());
+  const double widest = std::max(170 * scene.unit(), 0.4 * scene.plane().area.width());  // of a name
   double greatest = 0;
   for (const Found& f : found) greatest = std::max(greatest, std::abs(f.y));
   const bool plain = greatest >= 1e-3 && greatest < 1e4;
   const int decimals = plain ? std::clamp(3 - static_cast<int>(std::floor(std::log10(greatest))), 0, 6) : 0;
   const auto number = [&](double y) { return plain ? fixed_number(y, decimals) : short_number(y); };
   for (const Found& f : found) {
-    const QString label = metrics.elidedText(QString::fromStdString(f.curve->label), Qt::ElideMiddle, 170 * scene.unit());
+    const QString label = fittingTitle(QString::fromStdString(f.curve->label), metrics, widest);
     out.lines.push_back({label + QStringLiteral("  ") + number(f.y), seen_colour(f.curve->colour, dark), f.curve->marker});
     if (scene.plane().area.contains(f.at)) out.points.push_back(f.at);
   }
   if (more > 0) out.lines.push_back({QStringLiteral("and %1 further away").arg(more), {}});
   if (out.lines.empty()) return {};
   return out;
+}
+
+namespace {
+
+/// How much of the curves a box would hide: places of curves in it, looked for at a few x.
+int hidden(const ChartScene& scene, const QRectF& box) {
+  constexpr int kPlaces = 8;
+  constexpr size_t kMostCurves = 64, kMostPoints = 256;
+  int count = 0;
+  const size_t stride = 1 + scene.curves().size() / kMostCurves;
+  for (size_t c = 0; c < scene.curves().size(); c += stride) {
+    const PreparedCurve& curve = *scene.curves()[c];
+    const Column &xs = curve.curve().x, &ys = curve.curve().y;
+    if (curve.size() == 0) continue;
+    if (!curve.sorted()) {
+      for (size_t i = 0; i < curve.size(); i += 1 + curve.size() / kMostPoints) count += box.contains(scene.plane().to(xs[i], ys[i]));
+      continue;
+    }
+    for (int i = 0; i < kPlaces; ++i) {
+      const double x = scene.plane().from({box.left() + (i + 0.5) * box.width() / kPlaces, 0}).x();
+      if (x >= xs.front() && x <= xs.back()) count += box.contains(scene.plane().to(x, curve.at(x)));
+    }
+  }
+  return count;
+}
+
+QFont heading_font(const ChartScene& scene) {
+  QFont bold = scene.font();
+  bold.setBold(true);
+  return bold;
+}
+
+constexpr double kRow = 1.25, kSwatch = 12;  // heights of the font; points
+
+}  // namespace
+
+QRectF read_out_box(const ReadOut& out, const ChartScene& scene, const QPointF& at) {
+  const QRectF& area = scene.plane().area;
+  const double u = scene.unit();
+  const QFontMetricsF metrics(scene.font());
+  double width = QFontMetricsF(heading_font(scene)).horizontalAdvance(out.heading);
+  for (const auto& line : out.lines) width = std::max(width, metrics.horizontalAdvance(line.text) + kSwatch * u);
+  const QSizeF size(width + 12 * u, kRow * metrics.height() * static_cast<double>(out.lines.size() + 1) + 6 * u);
+  const double right = at.x() + 10 * u, left = at.x() - 8 * u - size.width();
+  const double top = out.x ? area.top() + 2 * u : at.y() + 8 * u;
+  const double bottom = (out.x ? area.bottom() - 2 * u : at.y() - 8 * u) - size.height();
+  std::optional<QRectF> best;
+  int least = 0;
+  for (const QPointF& corner : {QPointF(right, top), QPointF(left, top), QPointF(right, bottom), QPointF(left, bottom)}) {
+    const QRectF box(corner, size);
+    if (box.right() > area.right() || box.left() < 0 || box.top() < 0 || box.bottom() > area.bottom()) continue;
+    const int hides = hidden(scene, box);
+    if (!best || hides < least) best = box, least = hides;
+  }
+  if (best) return *best;
+  QRectF box({right, top}, size);  // larger than the room beside the hair
+  if (box.right() > area.right()) box.moveRight(at.x() - 8 * u);
+  if (box.left() < 0) box.moveLeft(0);
+  if (box.bottom() > area.bottom()) box.moveBottom(area.bottom());
+  if (box.top() < 0) box.moveTop(0);
+  return box;
 }
 
 void paint_read_out(QPainter& painter, const ReadOut& out, const ChartScene& scene, const QPointF& at) {
@@ -101,18 +164,9 @@ void paint_read_out(QPainter& painter, const ReadOut& out, const ChartScene& sce
   painter.setBrush(scene.colours().ground);
   for (const QPointF& p : out.points) painter.drawEllipse(p, 2.2 * u, 2.2 * u);
 
-  QFont bold = scene.font();
-  bold.setBold(true);
-  const QFontMetricsF heading(bold), metrics(scene.font());
-  const double row = 1.25 * metrics.height(), swatch = 12 * u;
-  double width = heading.horizontalAdvance(out.heading);
-  for (const auto& line : out.lines) width = std::max(width, metrics.horizontalAdvance(line.text) + swatch);
-  QRectF box(0, 0, width + 12 * u, row * static_cast<double>(out.lines.size() + 1) + 6 * u);
-  box.moveTopLeft(at + QPointF(10 * u, 8 * u));
-  if (box.right() > area.right()) box.moveRight(at.x() - 8 * u);
-  if (box.left() < 0) box.moveLeft(0);
-  if (box.bottom() > area.bottom()) box.moveBottom(area.bottom());
-  if (box.top() < 0) box.moveTop(0);
+  const QFontMetricsF metrics(scene.font());
+  const double row = kRow * metrics.height(), swatch = kSwatch * u;
+  const QRectF box = read_out_box(out, scene, at);
   QColor ground = scene.colours().ground;
   ground.setAlpha(235);
   painter.setPen(QPen(scene.colours().axis, 0.6 * u));
@@ -120,7 +174,7 @@ void paint_read_out(QPainter& painter, const ReadOut& out, const ChartScene& sce
   painter.drawRoundedRect(box, 3 * u, 3 * u);
   double y = box.top() + 3 * u + metrics.ascent();
   painter.setPen(scene.colours().text);
-  painter.setFont(bold);
+  painter.setFont(heading_font(scene));
   painter.drawText(QPointF(box.left() + 6 * u, y), out.heading);
   painter.setFont(scene.font());
   for (const auto& line : out.lines) {

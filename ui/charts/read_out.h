@@ -23,6 +23,8 @@ struct ReadOut {
 /// The curves at x, those nearest to the mouse when they are many, or the nearest point of curves that run back and forth. Nothing outside
 /// the plot area.
 std::optional<ReadOut> read_out(const Figure& figure, const ChartScene& scene, const QPointF& at, bool dark);
+/// Where it is told: beside the hair at the top or the bottom of the plot area, or around the point, whichever hides least of the curves.
+QRectF read_out_box(const ReadOut& out, const ChartScene& scene, const QPointF& at);
 void paint_read_out(QPainter& painter, const ReadOut& out, const ChartScene& scene, const QPointF& at);
 
 struct Cell {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ui/charts/fitting_name.h"
 #include "ui/run_summary.h"
 #include "ui/shell/grouped_runs.h"
 #include "ui/swatch.h"

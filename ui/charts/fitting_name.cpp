@@ -1,0 +1,16 @@
+#include "ui/charts/fitting_name.h"
+
+namespace saccade::ui {
+
+QString fittingTitle(const QString& whole, const QFontMetricsF& metrics, double room) {
+  if (metrics.horizontalAdvance(whole) <= room) return whole;
+  const qsizetype comma = whole.indexOf(QStringLiteral(", "));
+  if (comma < 0) return metrics.elidedText(whole, Qt::ElideMiddle, room);
+  const QString difference = whole.mid(comma), dots(QChar(0x2026));
+  const double rest = room - metrics.horizontalAdvance(difference);
+  const double least_name = metrics.horizontalAdvance(whole.left(3) + dots);
+  if (rest >= least_name) return metrics.elidedText(whole.left(comma), Qt::ElideRight, rest) + difference;
+  return metrics.elidedText(dots + QLatin1Char(' ') + difference.mid(2), Qt::ElideMiddle, room);
+}
+
+}  // namespace saccade::ui
