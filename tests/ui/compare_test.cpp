@@ -80,6 +80,7 @@ class CompareTest : public QObject {
   void fits_a_narrow_window() {
     PageOnRuns page("compare", three_architectures(), {520, 460});
     QVERIFY2(page.widget().minimumSizeHint().width() <= 520, qPrintable(QString::number(page.widget().minimumSizeHint().width())));
+    QTRY_COMPARE(page.overlapping(), QString());
     page.shoot("compare-narrow");
   }
 

@@ -152,8 +152,11 @@ class FiguresTest : public QObject {
     QTRY_COMPARE_WITH_TIMEOUT(load_recipe((folder(page) + "/figure.json").toStdString()).panels.size(), size_t{2}, 20000);
     QTRY_VERIFY_WITH_TIMEOUT(load_recipe((folder(page) + "/figure.json").toStdString()).style.columns == 2, 20000);
     page.shoot("figures-panels");
-    page.widget().resize(640, 560);
-    page.shoot("figures-narrow");
+    for (const QSize size : {QSize(640, 560), QSize(520, 460)}) {
+      page.widget().resize(size);
+      QTRY_COMPARE(page.overlapping(), QString());
+      page.shoot(QString("figures-narrow-%1").arg(size.height()));
+    }
   }
 
   void the_page_is_as_wide_as_asked() {

@@ -150,8 +150,11 @@ class InspectTest : public QObject {
     page.session().setCurrentRun(page.directory({}));
     QTRY_VERIFY(map(page));
     QVERIFY2(page.widget().minimumSizeHint().width() <= 520, qPrintable(QString::number(page.widget().minimumSizeHint().width())));
-    page.widget().resize(520, 460);
-    page.shoot("inspect-narrow");
+    for (const QSize size : {QSize(520, 460), QSize(700, 420), QSize(520, 300)}) {
+      page.widget().resize(size);
+      QTRY_COMPARE(page.overlapping(), QString());
+      page.shoot(QString("inspect-narrow-%1").arg(size.height()));
+    }
   }
 
   void keys_move_query_head_layer_and_step() {

@@ -1,6 +1,7 @@
 #pragma once
 #include <QDir>
 #include <QLabel>
+#include <QLayout>
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QtTest>
@@ -47,7 +48,39 @@ class PageOnRuns {
     QStringList texts;
     for (const ui::Card* card : widget_->findChildren<ui::Card*>())
       for (const QLabel* label : card->findChildren<QLabel*>(QString(), Qt::FindDirectChildrenOnly))
-        if (label->isVisible() && label->width() < label->fontMetrics().horizontalAdvance(label->text())) texts << label->text();
+        if (label->isVisible() && label->width() < label->fontMetrics().horizontalAdvance(label->text()) &&
+            label->height() <
+                label->fontMetrics().boundingRect(QRect(0, 0, label->width(), 9999), Qt::TextWordWrap, label->text()).height())
+          texts << label->text();
+    return texts.join(QLatin1Char('\n'));
+  }
+  /// Parts of the page that lie over each other, or reach out of what they stand in without a bar to scroll; a line each.
+  QString overlapping() {
+    QCoreApplication::processEvents();
+    QStringList texts;
+    const auto name = [](const QWidget* part) {
+      const QRect r = part->geometry();
+      return QString("%1 “%2” %3 %4 %5 x %6")
+          .arg(part->metaObject()->className(), part->accessibleName())
+          .arg(r.x())
+          .arg(r.y())
+          .arg(r.width())
+          .arg(r.height());
+    };
+    const auto look = [&](const QWidget* whole, const auto& inner) -> void {
+      QList<const QWidget*> parts;
+      for (const QWidget* part : whole->findChildren<QWidget*>(QString(), Qt::FindDirectChildrenOnly))
+        if (part->isVisible() && !part->isWindow()) parts << part;
+      for (qsizetype i = 0; i < parts.size(); ++i) {
+        if (whole->layout()) {
+          if (!whole->rect().contains(parts[i]->geometry())) texts << name(parts[i]) + " reaches out of " + name(whole);
+          for (qsizetype k = 0; k < i; ++k)
+            if (parts[k]->geometry().intersects(parts[i]->geometry())) texts << name(parts[i]) + " lies over " + name(parts[k]);
+        }
+        inner(parts[i], inner);
+      }
+    };
+    look(widget_.get(), look);
     return texts.join(QLatin1Char('\n'));
   }
   /// Mean lightness of the page, 0 to 255, and how many different colours it is painted in.

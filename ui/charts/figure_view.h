@@ -135,6 +135,8 @@ class FigureView : public QWidget {
   std::unique_ptr<Impl> impl_;
 };
 
+class ElidedLabel;
+
 /// A titled frame around a view: title, unit, its own controls in the corner, export button (sketch: cards).
 /// A FigureView as content gets the export button by itself.
 class Card : public QWidget {
@@ -147,14 +149,15 @@ class Card : public QWidget {
   QSize minimumSizeHint() const override;
 
  protected:
+  bool event(QEvent* event) override;
   void paintEvent(QPaintEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
 
  private:
   void arrange();
 
-  QLabel* title_;
-  QLabel* subtitle_;
+  ElidedLabel* title_;
+  ElidedLabel* subtitle_;
   QHBoxLayout* header_;
   QVBoxLayout* column_;
   QWidget* controls_;

@@ -23,6 +23,7 @@
 #include "ui/charts/figure_view.h"
 #include "ui/charts/ticks.h"
 #include "ui/charts/two_columns.h"
+#include "ui/configure/plain_scroll.h"
 #include "ui/inspect/loss_strip.h"
 #include "ui/inspect/query_panel.h"
 #include "ui/inspect/text_choice.h"
@@ -62,13 +63,18 @@ InspectPage::InspectPage(Session& session, QWidget* parent)
         if (!read.problem.isEmpty()) return showProblem(read.problem);
         takeReads(*at, std::move(read.reads));
       }) {
-  auto* column = new QVBoxLayout(this);
+  auto* all = new QWidget;
+  auto* column = new QVBoxLayout(all);
   column->addWidget(makeTextCard(), 2);
   column->addWidget(makeMaps(), 5);
   column->addWidget(makeTimeCard());
+  auto* page = new QVBoxLayout(this);
+  page->setContentsMargins(0, 0, 0, 0);
+  page->addWidget(new PlainScroll(all, this));  // of a window that is too low for all three
   for (QWidget* watched :
        {static_cast<QWidget*>(text_), static_cast<QWidget*>(heads_), static_cast<QWidget*>(map_), static_cast<QWidget*>(strip_)})
     watched->installEventFilter(this);
+  text_card_->installEventFilter(this);  // its subtitle takes a second line in little room
   connect(loader_, &CaptureLoader::loaded, this, &InspectPage::take);
   connect(loader_, &CaptureLoader::failed, this, &InspectPage::showProblem);
   connect(loader_, &CaptureLoader::scored, this, [this](const auto& captures, const auto& heads) {
@@ -164,7 +170,9 @@ QWidget* InspectPage::makeMaps() {
     connect(view, &FigureView::failed, &session_, &Session::failed);
     connect(view, &FigureView::exported, &session_, &Session::tellSaved);
   }
-  return new TwoColumns({maps, 10, 1}, {card, 4, 1}, 680, 1.9, this);
+  auto* both = new TwoColumns({maps, 10, 1}, {card, 4, 1}, 680, 1.9, this);
+  both->setMinimumHeight(280);
+  return both;
 }
 
 QWidget* InspectPage::makeQueryCard() {
@@ -607,6 +615,8 @@ bool InspectPage::handleKey(int key, Qt::KeyboardModifiers modifiers) {
 }
 
 bool InspectPage::eventFilter(QObject* watched, QEvent* event) {
+  if (watched == text_card_ && event->type() == QEvent::LayoutRequest)
+    QMetaObject::invokeMethod(this, &InspectPage::fitText, Qt::QueuedConnection);
   if (event->type() == QEvent::KeyPress) {
     const auto* key = static_cast<QKeyEvent*>(event);
     if (handleKey(key->key(), key->modifiers())) return true;
