@@ -48,6 +48,7 @@ struct Kin {
   const DrawnRuns* first = nullptr;
   struct Point {
     double x, y, deviation;
+    const DrawnRuns* group;
   };
   std::vector<Point> points;         ///< a group of seeds each
   std::vector<double> all_x, all_y;  ///< a run each
@@ -73,7 +74,7 @@ std::vector<Kin> kin_of(const DrawnSet& drawn, const std::string& value, const s
     const auto [at, is_new] = place.emplace(architecture_of(*each.seeds.front()), kin.size());
     if (is_new) kin.push_back({.first = &each, .points = {}, .all_x = {}, .all_y = {}});
     Kin& one = kin[at->second];
-    one.points.push_back({mean(x), mean(y), deviation(y).value_or(0)});
+    one.points.push_back({mean(x), mean(y), deviation(y).value_or(0), &each});
     one.all_x.insert(one.all_x.end(), x.begin(), x.end()), one.all_y.insert(one.all_y.end(), y.begin(), y.end());
   }
   for (Kin& one : kin) std::sort(one.points.begin(), one.points.end(), [](const Kin::Point& a, const Kin::Point& b) { return a.x < b.x; });
@@ -90,11 +91,8 @@ std::string number_text(const char* pattern, double a, double b = 0, double c = 
 void add_fit(Figure& figure, const Kin& one, Fit kind) {
   const auto law = kind == Fit::power_law ? fit_power_law(one.all_x, one.all_y) : fit_power_law_with_floor(one.all_x, one.all_y);
   if (!law) return;
-  Curve curve{.label = number_text("x^−%.3f", law->exponent),
-              .x = {},
-              .y = {},
-              .colour = architecture_colour(one.title()),
-              .dash = Dash::dash};
+  Curve curve{
+      .label = number_text("x^−%.3f", law->exponent), .x = {}, .y = {}, .colour = architecture_colour(one.title()), .dash = Dash::dash};
   if (law->exponent_95) curve.label += number_text(" (%.3f to %.3f)", (*law->exponent_95)[0], (*law->exponent_95)[1]);
   if (law->floor > 0) curve.label += number_text(" + %.3f", law->floor);
   curve.label += ", " + one.title();
@@ -168,12 +166,39 @@ std::vector<std::string> varied_settings(const RunSet& runs) {
   return varied;
 }
 
+namespace {
+
+/// A setting, or what was spent: one number leads to the next. Of two things that came out, neither does.
+bool leads(const std::string& against) {
+  return against.find('.') != std::string::npos || against == "parameters" || against == "flops" || against == "tokens" ||
+         against == "seconds";
+}
+
+/// Each group by itself, with its own name, shade and marker.
+void add_groups(Figure& figure, const Kin& one) {
+  for (const Kin::Point& point : one.points)
+    figure.curves.push_back({.label = point.group->label,
+                             .x = {point.x},
+                             .y = {point.y},
+                             .colour = point.group->colour,
+                             .marker = point.group->marker == Marker::none ? Marker::circle : point.group->marker,
+                             .low = {point.y - point.deviation},
+                             .high = {point.y + point.deviation}});
+}
+
+}  // namespace
+
 Figure number_figure(const DrawnSet& drawn, const std::string& value, const std::string& against, Fit fit) {
   Figure figure{.id = "setting",
                 .title = number_title(value) + " by " + number_title(against),
                 .x = {number_title(against), false, false, {}},
                 .y = {number_title(value), false, false, {}}};
   for (const Kin& one : kin_of(drawn, value, against)) {
+    if (!leads(against)) {
+      add_groups(figure, one);
+      if (fit != Fit::none) add_fit(figure, one, fit);
+      continue;
+    }
     Curve curve{.label = one.title(),
                 .x = {},
                 .y = {},

@@ -17,7 +17,8 @@ std::vector<std::string> varied_settings(const RunSet& runs);
 /// The law that is drawn through the runs of an architecture (power_law.h).
 enum class Fit { none, power_law, power_law_with_floor };
 
-/// One number of runs by another: a point for each group of seeds, mean and sample standard deviation, those of one architecture joined.
+/// One number of runs by another: a point for each group of seeds, mean and sample standard deviation, those of one architecture joined
+/// along a setting, parameters, FLOPs, tokens or seconds; along any other number each with its own name, shade and marker.
 /// With a fit they are not joined: its line, dashed, is that of all runs of the architecture, and the legend has the exponent, with the
 /// middle 95 % of those of resampled runs where there are four and more.
 Figure number_figure(const DrawnSet& drawn, const std::string& value, const std::string& against, Fit fit = Fit::none);

@@ -5,6 +5,7 @@
 #include <QTabBar>
 #include <QTableView>
 #include <QToolButton>
+#include <set>
 
 #include "analysis/runs/sealed_json.h"
 #include "analysis/tasks/task_run.h"
@@ -154,6 +155,17 @@ class CompareTest : public QObject {
     };
     QTRY_VERIFY(fitted() && numbers->figure().x.logarithmic);
     page.shoot("compare-numbers");
+    page.child<QComboBox>("Fit")->setCurrentText("no fit");
+    across->setCurrentIndex(across->findData("validation"));  // what came out: settings are told by names and shades
+    const auto names = [&] {
+      std::set<std::string> labels;
+      for (const Curve& each : numbers->figure().curves)
+        if (each.x.size() == 1 && each.marker != Marker::none) labels.insert(each.label);
+      return labels;
+    };
+    QTRY_COMPARE(names().size(), size_t{4});
+    QVERIFY(names().contains("Transformer++, layers 3") && names().contains("Transformer++, layers 6"));
+    page.shoot("compare-two-outcomes");
 
     tabs->setCurrentIndex(3);
     auto* scores = page.child<FigureView>("Scores of tasks");
