@@ -272,9 +272,11 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
   for (const Run* run : runs)
     for (const std::string& problem : {run->damage(), run->lost()})
       if (!problem.empty()) warnings.push_back(run->name() + ": " + problem);
-  for (Run const* run : runs)
-    if (run->info().state != RunState::finished)
-      warnings.push_back(run->name() + ": is not finished (" + to_string(run->info().state) + ")");
+  std::map<RunState, std::vector<std::string>> unfinished;
+  for (const Run* run : runs)
+    if (run->info().state != RunState::finished) unfinished[run->info().state].push_back(run->name());
+  for (const auto& [state, names] : unfinished)
+    warnings.push_back(joined(names) + (names.size() > 1 ? ": are not finished (" : ": is not finished (") + to_string(state) + ")");
   for (const Run* run : runs)
     for (const char* what : {"changes", "skipped_positions"})
       if (run->info().provenance.contains(what))

@@ -389,6 +389,17 @@ class ComparisonTest : public QObject {
     QVERIFY(whole.left_out.empty());
   }
 
+  /// Twenty runs that diverged are told in one line.
+  void unfinishedRunsAreOneWarning() {
+    std::vector<FixtureOptions> options{{.seed = 1}, {.mixer = "avey", .seed = 1, .end = RunState::stopped}};
+    for (int64_t seed = 1; seed <= 5; ++seed) options.push_back({.mixer = "top1_chunk", .seed = seed, .end = RunState::diverged});
+    const auto runs = write(options);
+    const std::vector<std::string> warnings = compare(pointers_to(runs)).warnings;
+    const auto told = [&](const std::string& line) { return std::count(warnings.begin(), warnings.end(), line); };
+    QCOMPARE(told("avey-seed1: is not finished (stopped)"), std::ptrdiff_t{1});
+    QCOMPARE(told("top1_chunk-seed1, top1_chunk-seed2, top1_chunk-seed3 and 2 more: are not finished (diverged)"), std::ptrdiff_t{1});
+  }
+
   /// What is left of a journal that lost its end is no end.
   void aDamagedRunHasNoEnd() {
     const auto runs = write({{.seed = 1}, {.mixer = "top1_chunk", .seed = 1}});
