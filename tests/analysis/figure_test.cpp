@@ -119,6 +119,23 @@ class FigureTest : public QObject {
     QVERIFY(std::abs(curve.high[3] - curve.low[3] - std::sqrt(2.0) * std::abs(a.value[3] - b.value[3])) < 1e-12);
   }
 
+  /// How curves were smoothed stands with the figure, once, and in no name.
+  void smoothingStandsInTheCaption() {
+    const auto names = [](const Figure& figure) {
+      std::set<std::string> shown;
+      for (const Curve& curve : figure.curves)
+        if (curve.in_legend) shown.insert(curve.label);
+      return shown;
+    };
+    CurveRecipe recipe{.x = XAxis::step};
+    const Figure raw = loss_figure(each_run(pointers_), recipe);
+    recipe.smoothing = {Smoothing::Kind::window, 51};
+    const Figure smooth = loss_figure(each_run(pointers_), recipe);
+    QVERIFY(names(smooth) == names(raw));
+    const auto told = [](const std::string& line) { return line == "smoothing: mean within a centred window of 51 on the x axis"; };
+    QCOMPARE(std::count_if(smooth.provenance.begin(), smooth.provenance.end(), told), std::ptrdiff_t{1});
+  }
+
   /// The band of seeds that lie far apart ends at zero where the quantity does; a difference may be negative.
   void bandsEndAtZero() {
     std::vector<Run> apart;
