@@ -4,11 +4,9 @@
 #include <QClipboard>
 #include <QComboBox>
 #include <QEvent>
-#include <QHeaderView>
 #include <QLabel>
 #include <QScrollBar>
 #include <QSignalBlocker>
-#include <QTableView>
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -19,6 +17,7 @@
 #include "ui/charts/figure_view.h"
 #include "ui/charts/two_columns.h"
 #include "ui/compare/compare_charts.h"
+#include "ui/compare/fitted_table.h"
 #include "ui/configure/plain_scroll.h"
 #include "ui/kept_zoom.h"
 #include "ui/live/live_figures.h"
@@ -26,7 +25,6 @@
 #include "ui/program_call.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
-#include "ui/swatch.h"
 
 namespace saccade::ui {
 
@@ -110,57 +108,6 @@ ComparePage::Made made(const std::shared_ptr<const ShownRuns>& shown, const Want
       prepare_figure(trajectory_figure(shown->drawn(), wanted.domain, result.comparison.equal_loss, wanted.pretraining), before);
   return result;
 }
-
-/// Numbers are whole; the names in the first column have what is left, and columns that may be missing are there where they fit.
-class FittedTable : public QTableView {
- public:
-  /// Asks for the room that all columns but the `optional` take, up to `widest` pixels; what is more is scrolled to.
-  void fit(int widest, const std::vector<int>& optional) {
-    for (const Optional& each : optional_) setColumnHidden(each.column, false);
-    resizeColumnsToContents();
-    optional_.clear();
-    for (const int column : optional) optional_.push_back({column, columnWidth(column)});
-    name_ = horizontalHeader()->sectionSize(0);
-    limit(widest);
-  }
-  /// With all its rows, and the bar to scroll sideways where there is one.
-  int wholeHeight() const {
-    const int rows = model()->rowCount() * verticalHeader()->defaultSectionSize();
-    const int bar = horizontalScrollBar()->maximum() > 0 ? horizontalScrollBar()->sizeHint().height() : 0;
-    return horizontalHeader()->sizeHint().height() + rows + bar + 2 * frameWidth() + 2;
-  }
-  /// The same for the columns as they are.
-  void limit(int widest) {
-    for (const Optional& each : optional_) setColumnHidden(each.column, true);
-    setMinimumWidth(std::min(numbers() + name_ + verticalScrollBar()->sizeHint().width() + 2 * frameWidth() + 2, widest));
-    share();
-  }
-
- protected:
-  void resizeEvent(QResizeEvent* event) override {
-    QTableView::resizeEvent(event);
-    share();
-  }
-
- private:
-  static constexpr int kShortest = 130;
-  struct Optional {
-    int column, width;
-  };
-  int numbers() const { return horizontalHeader()->length() - horizontalHeader()->sectionSize(0); }
-  void share() {
-    if (name_ == 0) return;
-    for (const Optional& each : optional_) setColumnHidden(each.column, true);
-    int room = viewport()->width() - numbers() - name_;
-    for (const Optional& each : optional_) {
-      if ((room -= each.width) < 0) break;
-      setColumnHidden(each.column, false);
-    }
-    setColumnWidth(0, std::clamp(viewport()->width() - numbers(), std::min(kShortest, name_), name_));
-  }
-  int name_ = 0;  ///< what the longest name takes
-  std::vector<Optional> optional_;
-};
 
 }  // namespace
 
@@ -249,7 +196,7 @@ void ComparePage::resizeEvent(QResizeEvent* event) {
 void ComparePage::fitWords() {
   int left = tables_->height() - 2 * tables_->layout()->spacing();
   for (const auto& [card, view] : {std::pair(equal_card_, equal_view_), std::pair(end_card_, end_view_)}) {
-    const int whole = card->sizeHint().height() - view->sizeHint().height() + static_cast<FittedTable*>(view)->wholeHeight();
+    const int whole = card->sizeHint().height() - view->sizeHint().height() + view->wholeHeight();
     card->setMaximumHeight(std::max(whole, card->minimumSizeHint().height()));
     left -= whole;
   }
@@ -260,7 +207,7 @@ void ComparePage::fitWords() {
 
 void ComparePage::limitTables() {
   fitWords();
-  for (QTableView* view : {equal_view_, end_view_}) static_cast<FittedTable*>(view)->limit(widestTable());
+  for (FittedTable* view : {equal_view_, end_view_}) view->limit(widestTable());
 }
 
 bool ComparePage::eventFilter(QObject* watched, QEvent* event) {
@@ -284,6 +231,8 @@ QWidget* ComparePage::makeTables() {
   more_seeds_->setEnabled(false);
   connect(equal_view_->selectionModel(), &QItemSelectionModel::selectionChanged, this,
           [this] { more_seeds_->setEnabled(equal_view_->selectionModel()->hasSelection()); });
+  addColumnsButton(*equal_card_, *equal_view_);
+  addColumnsButton(*end_card_, *end_view_);
   equal_card_->addControl(more_seeds_);
   addCopyButton(*equal_card_, *equal_);
   addCopyButton(*end_card_, *end_);
@@ -303,29 +252,29 @@ QWidget* ComparePage::makeTables() {
   return tables_;
 }
 
-QTableView* ComparePage::makeTable(ComparisonTable& table, const QString& name) {
+FittedTable* ComparePage::makeTable(ComparisonTable& table, const QString& name) {
   auto* view = new FittedTable;
   view->setModel(&table);
   view->setAccessibleName(name);
-  view->setFrameShape(QFrame::NoFrame);
-  view->setShowGrid(false);
-  view->setItemDelegateForColumn(0, new SwatchDelegate(view));
-  view->setTextElideMode(Qt::ElideMiddle);
-  view->horizontalHeader()->setMaximumSectionSize(320);
-  view->horizontalHeader()->setMinimumSectionSize(5 * view->fontMetrics().height() / 2);
-  view->setSelectionBehavior(QAbstractItemView::SelectRows);
-  view->setTabKeyNavigation(false);
-  view->setWordWrap(false);
-  view->verticalHeader()->hide();
-  view->verticalHeader()->setDefaultSectionSize(static_cast<int>(1.7 * view->fontMetrics().height()));
-  view->horizontalHeader()->setHighlightSections(false);
-  view->horizontalHeader()->setSortIndicatorClearable(true);
-  view->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
-  view->setSortingEnabled(true);
   connect(view->horizontalScrollBar(), &QScrollBar::rangeChanged, this, [this] {  // a bar that comes or goes takes room of the rows
     if (words_) fitWords();
   });
   return view;
+}
+
+/// Goes on to the columns that have no room beside those that are seen.
+void ComparePage::addColumnsButton(Card& card, FittedTable& view) {
+  auto* button = new QToolButton;
+  button->setAutoRaise(true);
+  button->setAccessibleName(tr("Other columns: %1").arg(view.accessibleName()));
+  button->setToolTip(tr("The columns that have no room beside these"));
+  button->hide();
+  card.addControl(button);
+  connect(button, &QToolButton::clicked, &view, [&view] { view.showPage((view.page() + 1) % view.pages()); });
+  connect(&view, &FittedTable::pagesChanged, button, [button, &view] {
+    button->setText(tr("columns %1/%2 ▸").arg(view.page() + 1).arg(view.pages()));
+    button->setVisible(view.pages() > 1);
+  });
 }
 
 void ComparePage::addCopyButton(Card& card, const ComparisonTable& table) {
@@ -395,8 +344,8 @@ void ComparePage::show(const Made& made) {
   equal_card_->setTitle(tr("At equal pre-training loss"),
                         comparison.equal_loss ? tr("%1 nats · mean of seeds").arg(QString::number(*comparison.equal_loss, 'f', 3))
                                               : tr("no loss that the first and another have passed"));
-  static_cast<FittedTable*>(equal_view_)->fit(widestTable(), equal_->moreColumns());
-  static_cast<FittedTable*>(end_view_)->fit(widestTable(), end_->moreColumns());
+  equal_view_->fit(widestTable(), equal_->moreColumns());
+  end_view_->fit(widestTable(), end_->moreColumns());
   common_->setEnabled(at_loss_.has_value());
   more_seeds_->setEnabled(equal_view_->selectionModel()->hasSelection());
   verdict_->setText(verdict(comparison));

@@ -10,7 +10,6 @@
 class QComboBox;
 class QLabel;
 class QScrollArea;
-class QTableView;
 class QToolButton;
 
 namespace saccade::ui {
@@ -18,6 +17,7 @@ namespace saccade::ui {
 class Card;
 class CompareCharts;
 class FigureView;
+class FittedTable;
 class Session;
 
 /// Architectures at equal pre-training loss: trajectories with a line that can be dragged, and what they say in tables.
@@ -37,7 +37,8 @@ class ComparePage : public QWidget {
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
-  QTableView* makeTable(ComparisonTable& table, const QString& name);
+  FittedTable* makeTable(ComparisonTable& table, const QString& name);
+  void addColumnsButton(Card& card, FittedTable& view);
   QWidget* makeTables();
   int widestTable() const;
   void limitTables();
@@ -62,7 +63,7 @@ class ComparePage : public QWidget {
   QComboBox *domain_, *pretraining_;
   QToolButton *common_, *more_seeds_;
   ComparisonTable *equal_, *end_;
-  QTableView *equal_view_, *end_view_;
+  FittedTable *equal_view_, *end_view_;
   QWidget* tables_ = nullptr;  ///< with the words below them
   QLabel* verdict_;
   QScrollArea* words_ = nullptr;  ///< what verdict_ stands in

@@ -83,10 +83,10 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
     }
   } else {
     columns_ = {{tr("architecture"), {}},
-                {tr("parameters"), {}},
-                {tr("tokens/s"), tr("Trained tokens by seconds of training, over the whole run; mean of seeds")},
                 {tr("ID (nats)"), tr("In-domain validation loss at the end; not of damaged runs")},
-                {tr("OOD (nats)"), tr("Mean OOD loss at the end")}};
+                {tr("OOD (nats)"), tr("Mean OOD loss at the end")},
+                {tr("parameters"), {}},
+                {tr("tokens/s"), tr("Trained tokens by seconds of training, over the whole run; mean of seeds")}};
     if (!comparison.rows.empty())
       for (const auto& [domain, value] : comparison.rows.front().domains)
         columns_.push_back({QString::fromStdString(domain), tr("OOD loss on this domain at the end, nats")});
@@ -113,10 +113,10 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
     for (size_t i = 0; i < rows_.size(); ++i) {
       const ComparisonRow& row = comparison.rows[i];
       const auto parameters = static_cast<double>(row.parameters);
-      for (Cell& cell : std::vector<Cell>{{positive(parameters), parameters},
-                                          {positive(row.tokens_per_second), row.tokens_per_second},
-                                          {loss(row.pretraining_loss), row.pretraining_loss},
-                                          {loss(row.ood_loss), row.ood_loss}})
+      for (Cell& cell : std::vector<Cell>{{loss(row.pretraining_loss), row.pretraining_loss},
+                                          {loss(row.ood_loss), row.ood_loss},
+                                          {positive(parameters), parameters},
+                                          {positive(row.tokens_per_second), row.tokens_per_second}})
         rows_[i].cells.push_back(std::move(cell));
       for (size_t column = 5; column < domains_end; ++column) {
         double of_domain = NAN;
@@ -182,7 +182,7 @@ QVariant ComparisonTable::data(const QModelIndex& index, int role) const {
   if (role == Qt::DisplayRole || role == Qt::ToolTipRole) return shown(index.row()).cells[static_cast<size_t>(index.column())].text;
   if (role == Qt::TextAlignmentRole) return QVariant(Qt::AlignVCenter | (index.column() == 0 ? Qt::AlignLeft : Qt::AlignRight));
   if (role == Qt::FontRole && rowCount() > 1 && shown_[static_cast<size_t>(index.row())] == best_ &&
-      index.column() == (kind_ == Kind::at_end ? 4 : 1)) {
+      index.column() == (kind_ == Kind::at_end ? 2 : 1)) {
     QFont bold;
     bold.setBold(true);
     return bold;
