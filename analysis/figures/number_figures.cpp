@@ -48,6 +48,7 @@ struct Kin {
   const DrawnRuns* first = nullptr;
   struct Point {
     double x, y, deviation;
+    size_t seeds;
     const DrawnRuns* group;
   };
   std::vector<Point> points;         ///< a group of seeds each
@@ -74,11 +75,16 @@ std::vector<Kin> kin_of(const DrawnSet& drawn, const std::string& value, const s
     const auto [at, is_new] = place.emplace(architecture_of(*each.seeds.front()), kin.size());
     if (is_new) kin.push_back({.first = &each, .points = {}, .all_x = {}, .all_y = {}});
     Kin& one = kin[at->second];
-    one.points.push_back({mean(x), mean(y), deviation(y).value_or(0), &each});
+    one.points.push_back({mean(x), mean(y), deviation(y).value_or(0), y.size(), &each});
     one.all_x.insert(one.all_x.end(), x.begin(), x.end()), one.all_y.insert(one.all_y.end(), y.begin(), y.end());
   }
   for (Kin& one : kin) std::sort(one.points.begin(), one.points.end(), [](const Kin::Point& a, const Kin::Point& b) { return a.x < b.x; });
   return kin;
+}
+
+/// As other figures call it, so that a page of several has one name for it.
+std::string named(const DrawnRuns& drawn, size_t seeds) {
+  return drawn.seeds.size() > 1 ? drawn.label + ", mean of " + std::to_string(seeds) : drawn.label;
 }
 
 std::string number_text(const char* pattern, double a, double b = 0, double c = 0) {
@@ -177,7 +183,7 @@ bool leads(const std::string& against) {
 /// Each group by itself, with its own name, shade and marker.
 void add_groups(Figure& figure, const Kin& one) {
   for (const Kin::Point& point : one.points)
-    figure.curves.push_back({.label = point.group->label,
+    figure.curves.push_back({.label = named(*point.group, point.seeds),
                              .x = {point.x},
                              .y = {point.y},
                              .colour = point.group->colour,
@@ -223,6 +229,7 @@ Figure position_figure(const DrawnSet& drawn, const std::string& domain) {
                 .y = {domain.empty() ? "loss (nats)" : "loss on " + domain + " (nats)", false, false, {}}};
   for (const DrawnRuns& each : drawn) {
     std::map<std::pair<int64_t, int64_t>, std::vector<double>> of_seeds;  // by bin
+    size_t seeds = 0;
     for (const Run* run : each.seeds) {
       if (!run->last_evaluation()) continue;
       const std::vector<DomainLoss>& losses = run->last_evaluation()->losses;
@@ -232,9 +239,10 @@ Figure position_figure(const DrawnSet& drawn, const std::string& domain) {
         if (domain.empty() ? loss.ood == has_ood : loss.domain == domain)
           for (const PositionLoss& bin : loss.by_position) of_domains[{bin.begin, bin.end}].push_back(bin.loss);
       for (const auto& [bin, values] : of_domains) of_seeds[bin].push_back(mean(values));
+      seeds += !of_domains.empty();
     }
     if (of_seeds.empty()) continue;
-    Curve curve{.label = each.label, .x = {}, .y = {}, .colour = each.colour, .dash = each.dash, .marker = each.marker};
+    Curve curve{.label = named(each, seeds), .x = {}, .y = {}, .colour = each.colour, .dash = each.dash, .marker = each.marker};
     for (const auto& [bin, values] : of_seeds) {
       const double level = mean(values), spread = deviation(values).value_or(0);
       curve.x.push_back(0.5 * static_cast<double>(bin.first + 1 + bin.second)), curve.y.push_back(level);

@@ -166,7 +166,7 @@ class CompareTest : public QObject {
       return labels;
     };
     QTRY_COMPARE(names().size(), size_t{4});
-    QVERIFY(names().contains("Transformer++, layers 3") && names().contains("Transformer++, layers 6"));
+    QVERIFY(names().contains("Transformer++, layers 3, mean of 2") && names().contains("Transformer++, layers 6"));
     page.shoot("compare-two-outcomes");
 
     tabs->setCurrentIndex(3);
