@@ -13,7 +13,7 @@ FittedTable::FittedTable(QWidget* parent) : QTableView(parent) {
   setShowGrid(false);
   setItemDelegateForColumn(0, new SwatchDelegate(this));
   horizontalHeader()->setMaximumSectionSize(320);
-  horizontalHeader()->setMinimumSectionSize(5 * fontMetrics().height() / 2);
+  horizontalHeader()->setMinimumSectionSize(3 * fontMetrics().height());
   setSelectionBehavior(QAbstractItemView::SelectRows);
   setTabKeyNavigation(false);
   setWordWrap(false);
