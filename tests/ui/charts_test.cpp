@@ -332,6 +332,40 @@ class ChartsTest : public QObject {
     QStringList texts{out->lines[0].text, out->lines[1].text};
     texts.sort();
     QCOMPARE(texts, (QStringList{QStringLiteral("coarse  3.500"), QStringLiteral("fine  2.878")}));
+    Figure large{.id = "l", .title = "l", .x = {"step"}, .y = {"tokens/s"}};
+    large.curves = {{"a", {0, 100}, {19218, 19218}, {}}, {"b", {0, 100}, {18800, 18800}, {}}, {"c", {0, 100}, {900, 900}, {}}};
+    ChartScene of_large(prepare_figure(large, {}), FigureStyle::forExport(), 1);
+    of_large.layout({600, 400}, {});
+    const auto told = read_out(large, of_large, of_large.plane().to(50, 15000), false);
+    QVERIFY(told && told->lines.size() == 3);
+    QCOMPARE(told->lines[0].text, QStringLiteral("a  19.22 k"));
+    QCOMPARE(told->lines[1].text, QStringLiteral("b  18.80 k"));
+    QCOMPARE(told->lines[2].text, QStringLiteral("c  0.90 k"));
+  }
+
+  /// Pointed at elsewhere, a small chart tells its values, and is not covered by their names.
+  void a_linked_chart_stays_to_be_seen() {
+    FigureView view;
+    Figure figure{.id = "f", .title = "f", .x = {"step"}, .y = {"loss (nats)"}};
+    for (const int k : {1, 2, 3}) figure.curves.push_back({"Top-1 Chunk exact, width 9" + std::to_string(k), {0, 1000}, {0, 1.0 * k}, {}});
+    view.setCompact(true);
+    view.resize(230, 150);
+    view.setFigure(figure);
+    view.show();
+    const auto changed = [&](const QImage& a, const QImage& b) {
+      int pixels = 0;
+      for (int y = 0; y < a.height(); ++y)
+        for (int x = 0; x < a.width(); ++x) pixels += a.pixel(x, y) != b.pixel(x, y);
+      return pixels;
+    };
+    view.grab();
+    const QImage before = view.grab().toImage();
+    view.setLinkedX(500);
+    const QImage linked = view.grab().toImage();
+    QVERIFY(changed(before, linked) > 100);
+    QVERIFY2(changed(before, linked) < before.width() * before.height() / 8, qPrintable(QString::number(changed(before, linked))));
+    QTest::mouseMove(&view, view.plotArea().center().toPoint());
+    QTRY_VERIFY(changed(before, view.grab().toImage()) > changed(before, linked));  // with names, where it is pointed at
   }
 
   /// What is told stands where no curve is, as long as there is such a place, and says in what names differ.

@@ -51,6 +51,15 @@ struct FigureView::Impl {
     const QPointF at = plane().to(*linked_x, plane().y.low);
     return area().contains(QPointF(at.x(), area().center().y())) ? std::optional(QPointF(at.x(), area().top() + 1)) : std::nullopt;
   }
+  /// What is told there; beside the chart that is pointed at, a small one tells values alone, and its curves stay to be seen.
+  std::optional<ReadOut> readOut(const QPointF& at) const {
+    auto out = read_out(figure(), *scene, at, dark());
+    if (pointer || !out) return out;
+    constexpr double kMost = 0.35;  // of the plot area
+    const QSizeF box = read_out_box(*out, *scene, at).size();
+    const bool covers = box.width() * box.height() > kMost * area().width() * area().height();
+    return covers ? read_out(figure(), *scene, at, dark(), true) : out;
+  }
   void point(const std::optional<QPointF>& at) {
     pointer = at;
     const bool inside = at && scene && !figure().map && area().contains(*at);
@@ -422,8 +431,7 @@ void FigureView::paintEvent(QPaintEvent*) {
       painter.setBrush(fill);
       painter.drawRect(QRectF(impl_->press, impl_->now).normalized().intersected(impl_->area()));
     } else if (const auto place = impl_->place(); place && impl_->drag == Drag::none) {
-      if (const auto out = read_out(impl_->figure(), *impl_->scene, *place, impl_->dark()))
-        paint_read_out(painter, *out, *impl_->scene, *place);
+      if (const auto out = impl_->readOut(*place)) paint_read_out(painter, *out, *impl_->scene, *place);
     }
   }
   if (hasFocus()) {

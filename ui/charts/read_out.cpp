@@ -48,12 +48,12 @@ std::optional<ReadOut> nearest_point(const Figure& figure, const ChartScene& sce
 
 }  // namespace
 
-std::optional<ReadOut> read_out(const Figure& figure, const ChartScene& scene, const QPointF& at, bool dark) {
+std::optional<ReadOut> read_out(const Figure& figure, const ChartScene& scene, const QPointF& at, bool dark, bool brief) {
   if (figure.map || !scene.plane().area.contains(at)) return {};
   if (auto point = nearest_point(figure, scene, at, dark)) return point;
   ReadOut out;
   const double x = scene.plane().from(at).x();
-  out.heading = with_unit(short_number(x), figure.x.title);
+  if (!brief) out.heading = with_unit(short_number(x), figure.x.title);
   out.x = at.x();
   struct Found {
     const Curve* curve;
@@ -78,12 +78,18 @@ std::optional<ReadOut> read_out(const Figure& figure, const ChartScene& scene, c
   const double widest = std::max(170 * scene.unit(), 0.4 * scene.plane().area.width());  // of a name
   double greatest = 0;
   for (const Found& f : found) greatest = std::max(greatest, std::abs(f.y));
-  const bool plain = greatest >= 1e-3 && greatest < 1e4;
-  const int decimals = plain ? std::clamp(3 - static_cast<int>(std::floor(std::log10(greatest))), 0, 6) : 0;
-  const auto number = [&](double y) { return plain ? fixed_number(y, decimals) : short_number(y); };
+  // As many decimals for all, of thousands, millions … where numbers are large; what is tiny has powers of ten.
+  const QString units = QStringLiteral(" kMGTPE");
+  const int thousands = greatest >= 1e4 ? static_cast<int>(std::floor(std::log10(greatest) / 3)) : 0;
+  const bool plain = greatest >= 1e-3 && thousands < units.size();
+  const double scale = std::pow(1000.0, thousands);
+  const int decimals = plain ? std::clamp(3 - static_cast<int>(std::floor(std::log10(greatest / scale))), 0, 6) : 0;
+  const QString unit = thousands > 0 && plain ? QStringLiteral(" ") + units[thousands] : QString();
+  const auto number = [&](double y) { return plain ? fixed_number(y / scale, decimals) + unit : short_number(y); };
   for (const Found& f : found) {
     const QString label = fittingTitle(QString::fromStdString(f.curve->label), metrics, widest);
-    out.lines.push_back({label + QStringLiteral("  ") + number(f.y), seen_colour(f.curve->colour, dark), f.curve->marker});
+    out.lines.push_back(
+        {brief ? number(f.y) : label + QStringLiteral("  ") + number(f.y), seen_colour(f.curve->colour, dark), f.curve->marker});
     if (scene.plane().area.contains(f.at)) out.points.push_back(f.at);
   }
   if (more > 0) out.lines.push_back({QStringLiteral("and %1 further away").arg(more), {}});
@@ -131,7 +137,8 @@ QRectF read_out_box(const ReadOut& out, const ChartScene& scene, const QPointF& 
   const QFontMetricsF metrics(scene.font());
   double width = QFontMetricsF(heading_font(scene)).horizontalAdvance(out.heading);
   for (const auto& line : out.lines) width = std::max(width, metrics.horizontalAdvance(line.text) + kSwatch * u);
-  const QSizeF size(width + 12 * u, kRow * metrics.height() * static_cast<double>(out.lines.size() + 1) + 6 * u);
+  const size_t rows = out.lines.size() + (out.heading.isEmpty() ? 0 : 1);
+  const QSizeF size(width + 12 * u, kRow * metrics.height() * static_cast<double>(rows) + 6 * u);
   const double right = at.x() + 10 * u, left = at.x() - 8 * u - size.width();
   const double top = out.x ? area.top() + 2 * u : at.y() + 8 * u;
   const double bottom = (out.x ? area.bottom() - 2 * u : at.y() - 8 * u) - size.height();
@@ -176,6 +183,7 @@ void paint_read_out(QPainter& painter, const ReadOut& out, const ChartScene& sce
   painter.setPen(scene.colours().text);
   painter.setFont(heading_font(scene));
   painter.drawText(QPointF(box.left() + 6 * u, y), out.heading);
+  if (out.heading.isEmpty()) y -= row;
   painter.setFont(scene.font());
   for (const auto& line : out.lines) {
     y += row;
