@@ -24,13 +24,27 @@ std::vector<double> column_widths(const std::vector<double>& needed, double widt
   return {width};
 }
 
+/// One long name must not take the columns of all, but what the others leave of a row where it is the only one.
+double widest_entry(const Legend& legend, const QFontMetricsF& metrics, double width, double sample, double gap, double unit) {
+  const double share = std::max(0.36 * width, std::min(width, 120 * unit));
+  int longer = 0;
+  double others = 0;
+  for (const Legend::Entry& entry : legend.entries) {
+    const double needed = sample + metrics.horizontalAdvance(entry.text);
+    if (needed > share)
+      ++longer;
+    else
+      others += needed + gap;
+  }
+  return longer == 1 ? std::max(share, width - others) : share;
+}
+
 }  // namespace
 
 Legend legend_of(const Figure& figure, const QFontMetricsF& metrics, const QSizeF& room, double unit, LegendKind kind) {
   Legend legend;
   const double row = 1.25 * metrics.height(), top = 0.25 * metrics.height(), width = room.width() - 2 * kEdge * unit;
   const double sample = (kSample + kTextGap) * unit;
-  const double widest = std::max(0.36 * width, std::min(width, 120 * unit));  // one long name must not take the columns of all
   std::vector<double> needed;
   double one_row = 0;  // that holds every name whole
   const bool names_elsewhere = kind == LegendKind::keys_only || kind == LegendKind::direct;
@@ -42,6 +56,7 @@ Legend legend_of(const Figure& figure, const QFontMetricsF& metrics, const QSize
   }
   if (legend.entries.empty()) return legend;
   const bool whole = kind == LegendKind::whole || kind == LegendKind::direct || one_row <= width;
+  const double widest = widest_entry(legend, metrics, width, sample, kEntryGap * unit, unit);
   for (Legend::Entry& entry : legend.entries) {
     if (!whole) entry.text = fittingTitle(entry.text, metrics, widest - sample);
     needed.push_back(sample + metrics.horizontalAdvance(entry.text));
