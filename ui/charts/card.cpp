@@ -13,36 +13,19 @@
 
 namespace saccade::ui {
 
-/// Gives way when there is little room, and says the rest in its tool tip. Of two lines where it is as high as that.
+/// Gives way when there is little room, and says the rest in its tool tip.
 class ElidedLabel : public QLabel {
  public:
   explicit ElidedLabel(QWidget* parent) : QLabel(parent) {}
   QSize minimumSizeHint() const override { return {std::min(QLabel::sizeHint().width(), 60), QLabel::minimumSizeHint().height()}; }
-  /// As high as the text takes in a width, two lines at most.
-  void setRoom(int width) {
-    const int line = QLabel::sizeHint().height();
-    const bool whole = fontMetrics().horizontalAdvance(text()) <= width;
-    setFixedHeight(whole ? line : line + fontMetrics().lineSpacing());
-  }
-  void setOneLine() { setMinimumHeight(0), setMaximumHeight(QWIDGETSIZE_MAX); }
 
  protected:
   void paintEvent(QPaintEvent*) override {
     QPainter painter(this);
-    const bool two = height() >= 2 * fontMetrics().lineSpacing() && minimumHeight() == maximumHeight();
-    QString shown = text();
-    if (two && wrappedHeight(shown) > height())
-      shown = fontMetrics().elidedText(shown, Qt::ElideRight, 2 * width() - 8 * fontMetrics().averageCharWidth());
-    if (!two) shown = fontMetrics().elidedText(shown, Qt::ElideRight, width());
+    QString shown = fontMetrics().elidedText(text(), Qt::ElideRight, width());
     if (shown != text() && shown.size() < 5) shown.clear();  // says nothing
-    const int wrap = two ? Qt::TextWordWrap : 0;
-    style()->drawItemText(&painter, rect(), Qt::AlignLeft | Qt::AlignVCenter | wrap, palette(), true, shown, foregroundRole());
+    style()->drawItemText(&painter, rect(), Qt::AlignLeft | Qt::AlignVCenter, palette(), true, shown, foregroundRole());
     if (const QString rest = shown == text() ? QString() : text(); rest != toolTip()) setToolTip(rest);
-  }
-
- private:
-  int wrappedHeight(const QString& shown) const {
-    return fontMetrics().boundingRect(QRect(0, 0, width(), 1 << 14), Qt::TextWordWrap, shown).height();
   }
 };
 
@@ -178,7 +161,6 @@ void Card::arrange() {
   const int controls = controls_->isHidden() ? 0 : controls_->sizeHint().width();
   const bool controls_under = controls > 0 && title + controls > room;
   const bool words_under = words > 0 && title + words + (controls_under ? 0 : controls) > room;
-  words_under ? subtitle_->setRoom(all) : subtitle_->setOneLine();
   const bool controls_are_under = header_->indexOf(controls_) < 0, words_are_under = header_->indexOf(subtitle_) < 0;
   if (words_under == words_are_under && (controls_under == controls_are_under || controls == 0)) return;
   for (QWidget* part : {static_cast<QWidget*>(subtitle_), controls_}) {

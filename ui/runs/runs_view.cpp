@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char *kFolded = "runs/folded", *kUnfolded = "runs/unfolded", *kLeftOut = "runs/left_out";
 /// Seen without scrolling, in this order; the others follow as they are numbered.
-constexpr std::array kFirst{RunsTable::name, RunsTable::star, RunsTable::state, RunsTable::loss, RunsTable::ood};
+constexpr std::array kFirst{RunsTable::name, RunsTable::star, RunsTable::state, RunsTable::loss, RunsTable::ood, RunsTable::seed};
 constexpr std::array kLast{RunsTable::tags, RunsTable::note, RunsTable::folder};
 constexpr int kLeastName = 150, kMostColumn = 300, kStarColumn = 38;  // pixels
 constexpr int kRowsMeasured = 100;                                    // for the widths of columns
