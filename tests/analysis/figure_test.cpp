@@ -44,6 +44,11 @@ class FigureTest : public QObject {
       QVERIFY2(title == "Transformer++" || most - least > 60, title.c_str());  // whose shades are greys
     }
     QCOMPARE(found.size(), known.size());
+    for (size_t unknown = 0; unknown < 5; ++unknown) {
+      const Colour colour = architecture_colour("something new", unknown);
+      found.insert({colour.r, colour.g, colour.b});
+    }
+    QCOMPARE(found.size(), known.size() + 5);
     QCOMPARE(architecture_colour("Transformer++ window 64"), architecture_colour("Transformer++"));  // its kin
     QCOMPARE(architecture_colour("Mamba-2", 3), architecture_colour("Mamba-2"));
   }

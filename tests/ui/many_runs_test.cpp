@@ -28,6 +28,10 @@ class ManyRunsTest : public QObject {
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
   }
+  static bool all_read(const Session& session) {
+    const RunList& runs = *session.runs();
+    return !runs.loading() && runs.unread() == 0 && runs.rowCount() >= 200;
+  }
   /// Training of `kSteps` steps, evaluated now and then.
   static void write(const std::filesystem::path& directory, const FixtureOptions& options) {
     RunWriter writer = RunWriter::create(directory, fixture_info(options));
@@ -71,7 +75,7 @@ class ManyRunsTest : public QObject {
     window.resize(1600, 1000);
     window.showPage(QStringLiteral("live"));
     window.show();
-    QTRY_VERIFY_WITH_TIMEOUT(!session.runs()->loading() && session.runs()->unread() == 0 && session.runs()->rowCount() == 201, 60000);
+    QTRY_VERIFY_WITH_TIMEOUT(all_read(session), 60000);
     const QString live = folder_.filePath(QStringLiteral("live"));
     session.setCurrentRun(live);
     QTest::qWait(3000);  // until all is drawn
@@ -97,7 +101,7 @@ class ManyRunsTest : public QObject {
     MainWindow window(session, nullptr);
     window.resize(1600, 1000);
     window.show();
-    QTRY_VERIFY_WITH_TIMEOUT(!session.runs()->loading() && session.runs()->unread() == 0 && session.runs()->rowCount() >= 200, 60000);
+    QTRY_VERIFY_WITH_TIMEOUT(all_read(session), 60000);
     const auto told = [&](const QString& name) {
       QStringList places;
       for (const FigureView* view : window.findChildren<FigureView*>())
@@ -129,7 +133,7 @@ class ManyRunsTest : public QObject {
     window.resize(1600, 1000);
     window.showPage(QStringLiteral("live"));
     window.show();
-    QTRY_VERIFY_WITH_TIMEOUT(!session.runs()->loading() && session.runs()->unread() == 0 && session.runs()->rowCount() == 201, 60000);
+    QTRY_VERIFY_WITH_TIMEOUT(all_read(session), 60000);
     FigureView* loss = nullptr;
     const auto there = [&] {
       for (FigureView* view : window.findChildren<FigureView*>())

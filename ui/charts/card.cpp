@@ -13,6 +13,8 @@
 
 namespace saccade::ui {
 
+namespace {
+
 /// Gives way when there is little room, and says the rest in its tool tip.
 class ElidedLabel : public QLabel {
  public:
@@ -28,8 +30,6 @@ class ElidedLabel : public QLabel {
     if (const QString rest = shown == text() ? QString() : text(); rest != toolTip()) setToolTip(rest);
   }
 };
-
-namespace {
 
 QString export_words() { return QObject::tr("Export"); }
 QString short_export_words() { return QStringLiteral("↓"); }  // beside titles that need the room

@@ -135,8 +135,6 @@ class FigureView : public QWidget {
   std::unique_ptr<Impl> impl_;
 };
 
-class ElidedLabel;
-
 /// A titled frame around a view: title, unit, its own controls in the corner, export button (sketch: cards).
 /// A FigureView as content gets the export button by itself.
 class Card : public QWidget {
@@ -156,8 +154,8 @@ class Card : public QWidget {
  private:
   void arrange();
 
-  ElidedLabel* title_;
-  ElidedLabel* subtitle_;
+  QLabel* title_;
+  QLabel* subtitle_;
   QHBoxLayout* header_;
   QVBoxLayout* column_;
   QWidget* controls_;

@@ -74,7 +74,7 @@ InspectPage::InspectPage(Session& session, QWidget* parent)
   for (QWidget* watched :
        {static_cast<QWidget*>(text_), static_cast<QWidget*>(heads_), static_cast<QWidget*>(map_), static_cast<QWidget*>(strip_)})
     watched->installEventFilter(this);
-  text_card_->installEventFilter(this);  // its subtitle takes a second line in little room
+  text_card_->installEventFilter(this);  // in little room its subtitle and controls stand below each other
   connect(loader_, &CaptureLoader::loaded, this, &InspectPage::take);
   connect(loader_, &CaptureLoader::failed, this, &InspectPage::showProblem);
   connect(loader_, &CaptureLoader::scored, this, [this](const auto& captures, const auto& heads) {
