@@ -157,7 +157,14 @@ def origin(laptop, run):
 
 
 def state_of(run):
-    return json.loads((run / "run.json").read_text())["state"]
+    """None before its process has written the run's files: `train --on` answers after some seconds even where beginning takes longer."""
+    file = run / "run.json"
+    return json.loads(file.read_text())["state"] if file.exists() else None
+
+
+def began(laptop, run):
+    """What the process that the host's agent started for a run has said."""
+    return [file.read_text() for file in laptop.server.home.rglob(f"{run}.log")]
 
 
 def received(laptop):
@@ -301,7 +308,7 @@ def kills_lose_nothing(laptop, options, figures, run_state):
     lost = []
     for name in names:
         there = laptop.server.home / "runs" / name
-        until(lambda: there.joinpath("run.json").exists() and state_of(there) == "finished", lambda: f"{name} does not end there")
+        until(lambda: state_of(there) == "finished", lambda: f"{name} does not end there")
         files = ["run.json", "journal.jsonl", "results.h5", *(f"captures/{file.name}" for file in (there / "captures").iterdir())]
         assert len(files) > 3, files
         here = lambda file: laptop.mirror(name, file).exists() and same_file(laptop, f"{name}/{file}")
@@ -342,7 +349,7 @@ def docs_run(laptop, sources):
     assert len(commands) >= 15, commands
     for command in commands:
         if command.startswith(("saccade compare", "saccade fork", "saccade host sync", "timeout")):  # what people see before they go on
-            until(lambda: state_of(laptop.server.home / "runs" / "first") == "finished", "the run does not end")
+            until(lambda: state_of(laptop.server.home / "runs" / "first") == "finished", lambda: f"the run does not end: {began(laptop, 'first')}")
         watches = command.endswith("--watch")  # until it is stopped
         result = subprocess.run(["timeout", "--preserve-status", "3" if watches else str(PATIENCE), "bash", "-c", f"exec {command}"], capture_output=True,
                                 env=laptop.environment, cwd=laptop.folder, text=True)
