@@ -87,9 +87,10 @@ RunWriter RunWriter::take_up(const fs::path& directory, const std::function<void
   return {std::move(lock), read_run_info(directory), report};
 }
 
-/// With the number of records that the journal is known to have.
+/// With the number of records that the journal is known to have: these are on the disk first, so that a power cut takes none of them.
 void RunWriter::save_info() {
   require();
+  journal_.sync();
   info_.records = journal_.next_number();
   write_run_info(info_);
 }
@@ -99,13 +100,11 @@ void RunWriter::set_state(RunState state, int64_t step, const std::string& messa
   info_.step = step;
   info_.message = message;
   append(state_record(state, step, message));
-  journal_.sync();
   save_info();
 }
 
 void RunWriter::add(const TaskScoreRecord& scores) {
   append(to_record(scores));
-  journal_.sync();
   save_info();
 }
 
@@ -113,7 +112,8 @@ void RunWriter::record_failure(int64_t step, const std::string& message) noexcep
   info_.state = RunState::failed;
   info_.step = step;
   info_.message = message;
-  save_info();
+  require();
+  write_run_info(info_);  // with the records that were known before
   log("failed at step " + std::to_string(step) + ": " + message);
 } catch (...) {  // run.json then keeps saying "running", which without a lock reads as crashed; or the run is another process's by now
 }

@@ -30,7 +30,7 @@ class RunWriter {
   void set_state(RunState state, int64_t step, const std::string& message = "");
   /// State `failed`, in run.json alone, for the journal may be what failed. Throws nothing: the error that led here matters.
   void record_failure(int64_t step, const std::string& message) noexcept;
-  void set_step(int64_t step);  ///< in run.json
+  void set_step(int64_t step);  ///< in run.json, behind all records so far
   /// From which of these steps of checkpoints all can be recorded again that the journal lost, as far as one of them lies before it;
   /// nothing when none does or nothing is lost.
   std::optional<int64_t> step_before_loss(const std::vector<int64_t>& checkpoints) const;

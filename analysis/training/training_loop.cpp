@@ -199,7 +199,6 @@ void TrainingLoop::observe(const StepRecord& step) {
   if (!checkpoint || input_.trainer->finished()) return;  // at the end they are written once, with the state
   timed("results", [&] {
     writer_.set_step(step.step);
-    writer_.sync();
     files_.add([this, info = writer_.info()] {
       writer_.require();
       write_results_file(info);

@@ -14,6 +14,7 @@ from program import (HANG, TOKENIZER_JSON, Figures, contents_below, copy_folder,
 SIGNALS, SLOW, MEMORY, LINES, ESCAPED = ("ended by a signal", "that took 10 s or more", "that took 1 GiB or more", "without one line that says why",
                                          "that wrote elsewhere")
 GIB = 1 << 30
+HDF5_WORDS = ("unreadable", "memory allocation failed for")  # said by HDF5 within the helper, whose limit is a quarter of a GiB
 
 
 def limited():
@@ -30,7 +31,7 @@ def trial(program, figures, command, story, seconds=10):
         figures.fail(SLOW, told)
     elif not result.is_answer() or "internal error" in result.err:
         figures.fail(SIGNALS, told)
-    elif "emory" in result.err and "unreadable" not in result.err:  # that is HDF5's word within the helper, whose limit is a quarter of a GiB
+    elif "emory" in result.err and not any(word in result.err for word in HDF5_WORDS):
         figures.fail(MEMORY, told)
     elif result.code != 0 and not is_one_line(result.err):
         figures.fail(LINES, told)
