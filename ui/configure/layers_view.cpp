@@ -13,11 +13,11 @@
 #include "ui/charts/colours.h"
 #include "ui/configure/layer_list.h"
 #include "ui/configure/layer_strip.h"
-#include "ui/configure/plain_scroll.h"
 #include "ui/configure/problem_label.h"
 #include "ui/configure/setting_editor.h"
 #include "ui/configure/setting_group.h"
 #include "ui/page_action.h"
+#include "ui/plain_scroll.h"
 #include "ui/theme.h"
 
 namespace saccade::ui {

@@ -7,9 +7,9 @@
 #include <QVBoxLayout>
 #include <set>
 
-#include "ui/configure/plain_scroll.h"
 #include "ui/configure/setting_editor.h"
 #include "ui/configure/setting_group.h"
+#include "ui/plain_scroll.h"
 
 namespace saccade::ui {
 namespace {

@@ -10,8 +10,6 @@
 #include <QPainter>
 #include <QPlainTextEdit>
 #include <QRegularExpression>
-#include <QScrollArea>
-#include <QScrollBar>
 #include <QSignalBlocker>
 #include <QToolButton>
 #include <QVBoxLayout>
@@ -22,6 +20,7 @@
 #include "ui/figures/recipe_form.h"
 #include "ui/page.h"
 #include "ui/page_action.h"
+#include "ui/plain_scroll.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
 #include "ui/theme.h"
@@ -209,14 +208,7 @@ QWidget* FiguresPage::makeRight() {
   recipes->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Maximum);
   column->addWidget(recipes);
   form_ = new RecipeForm(this);
-  auto* scroll = new QScrollArea(this);
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  scroll->setWidget(form_);
-  scroll->setMinimumWidth(form_->minimumSizeHint().width() + scroll->verticalScrollBar()->sizeHint().width());
-  scroll->viewport()->setAutoFillBackground(false);
-  form_->setAutoFillBackground(false);
+  auto* scroll = new PlainScroll(form_, this);
   scroll->setAccessibleName(tr("Recipe of the figure"));
   form_card_ = new Card(tr("Recipe"), tr("kept as it changes"), scroll, right);
   column->addWidget(form_card_, 1);
