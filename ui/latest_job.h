@@ -10,6 +10,8 @@
 #include <memory>
 #include <optional>
 
+#include "ui/threads/step_back.h"
+
 namespace saccade::ui {
 
 /// Works something out in a thread and delivers it here. One job at a time; of those asked for meanwhile only the last is done. Jobs of
@@ -49,6 +51,7 @@ class LatestJob {
     running_ = true;
     urgent_ = false;
     pool_.start([this, alive = alive_, work = *std::exchange(waiting_, {})] {
+      step_back();
       QElapsedTimer clock;
       clock.start();
       auto result = std::make_shared<Result>(work());

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "analysis/runs/run_origin.h"
+#include "ui/threads/step_back.h"
 
 namespace saccade::ui {
 namespace {
@@ -102,7 +103,12 @@ void RunLoader::post(int generation, F deliver) {
 void RunLoader::search(const QString& folder, const QHash<QString, QDateTime>& known, const std::vector<SharedRun>& runs) {
   if (searching_) return;
   searching_ = true;
-  pool_.start([this, folder, known, runs, generation = generation_.load()] { work(folder, known, runs, generation); }, kSearch);
+  pool_.start(
+      [this, folder, known, runs, generation = generation_.load()] {
+        step_back();
+        work(folder, known, runs, generation);
+      },
+      kSearch);
 }
 
 void RunLoader::follow(const std::vector<SharedRun>& runs) {
@@ -110,6 +116,7 @@ void RunLoader::follow(const std::vector<SharedRun>& runs) {
   following_ = true;
   pool_.start(
       [this, runs, generation = generation_.load()] {
+        step_back();
         const QList<LoadedDirectory> news = news_of(runs, generation);
         post(generation, [this, news] {
           following_ = false;
@@ -126,6 +133,7 @@ void RunLoader::read(const QStringList& directories, size_t most_points) {
     pool_.start(
         [this, directory, most_points, generation = generation_.load()] {
           if (generation != generation_) return;
+          step_back();
           const LoadedDirectory run = open_run(directory, {.most_points = most_points, .patience = kPatience});
           post(generation, [this, run] {
             reading_.remove(run.directory);

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "ui/charts/colours.h"
+#include "ui/threads/step_back.h"
 
 namespace saccade::ui {
 namespace {
@@ -119,6 +120,7 @@ void CurveLayer::start() {
   running_ = true;
   pool().start([this, alive = alive_, job = *std::exchange(waiting_, {}), last = picture_, generation = generation_] {
     if (!*alive) return;
+    step_back();
     const auto picture = draw(job, last);
     QMetaObject::invokeMethod(
         qApp,
