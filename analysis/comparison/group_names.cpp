@@ -10,14 +10,26 @@ namespace saccade {
 namespace {
 
 using nlohmann::json;
-using Flat = std::map<std::string, std::string>;  // pointer → value
+using Flat = std::map<std::string, std::string>;  // pointer → value, of settings that differ
 
-void flatten(const json& value, const std::string& pointer, Flat& flat) {
-  if (!value.is_object()) {
-    flat[pointer] = plain_text(value);
-    return;
+/// What is not the same in all of `values`, of each of them; null where there is none.
+void differing(const std::vector<const json*>& values, const std::string& pointer, std::vector<Flat>& flats) {
+  const auto same = [&](const json* value) { return value && values.front() ? *value == *values.front() : value == values.front(); };
+  if (std::all_of(values.begin(), values.end(), same)) return;
+  std::set<std::string> keys;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!values[i]) continue;
+    if (!values[i]->is_object()) {
+      flats[i][pointer] = plain_text(*values[i]);
+      continue;
+    }
+    for (const auto& item : values[i]->items()) keys.insert(item.key());
   }
-  for (const auto& [key, child] : value.items()) flatten(child, pointer + "/" + key, flat);
+  for (const std::string& key : keys) {
+    std::vector<const json*> children;
+    for (const json* value : values) children.push_back(value && value->is_object() && value->contains(key) ? &value->at(key) : nullptr);
+    differing(children, pointer + "/" + key, flats);
+  }
 }
 
 std::string value_at(const Flat& flat, const std::string& pointer) {
@@ -34,10 +46,10 @@ std::string phrase(const std::string& pointer, const std::string& value) {
 
 /// Few settings that tell all of `flats` apart: again and again the one that parts most of what still reads alike; of equals one that all
 /// have, so that no name says "none".
-std::vector<std::string> telling(const std::vector<const Flat*>& flats) {
+std::vector<std::string> telling(const std::vector<Flat>& flats) {
   std::map<std::string, size_t> candidates;  // how many have it
-  for (const Flat* flat : flats)
-    for (const auto& [pointer, value] : *flat) ++candidates[pointer];
+  for (const Flat& flat : flats)
+    for (const auto& [pointer, value] : flat) ++candidates[pointer];
   std::vector<std::string> chosen;
   std::vector<std::string> told(flats.size());
   size_t kinds = 1;
@@ -46,12 +58,12 @@ std::vector<std::string> telling(const std::vector<const Flat*>& flats) {
     size_t most = kinds, best_held = 0;
     for (const auto& [pointer, held] : candidates) {
       std::set<std::string> parted;
-      for (size_t i = 0; i < flats.size(); ++i) parted.insert(told[i] + "\n" + value_at(*flats[i], pointer));
+      for (size_t i = 0; i < flats.size(); ++i) parted.insert(told[i] + "\n" + value_at(flats[i], pointer));
       if (parted.size() > most || (parted.size() == most && !best.empty() && held > best_held))
         most = parted.size(), best = pointer, best_held = held;
     }
     if (best.empty()) break;
-    for (size_t i = 0; i < flats.size(); ++i) told[i] += "\n" + value_at(*flats[i], best);
+    for (size_t i = 0; i < flats.size(); ++i) told[i] += "\n" + value_at(flats[i], best);
     candidates.erase(best);
     chosen.push_back(best);
     kinds = most;
@@ -96,13 +108,10 @@ std::vector<std::string> group_names(const std::vector<RunGroup>& groups, const 
     const bool all_kept = std::all_of(members.begin(), members.end(), [&](size_t i) { return kept_name(i) != kept.end(); });
     const bool several = members.size() > 1 && !all_kept;
     std::vector<Flat> flats(members.size());
-    std::vector<const Flat*> pointers;
-    if (several)
-      for (size_t k = 0; k < members.size(); ++k) {
-        flatten(groups[members[k]].seeds.front()->experiment(), "", flats[k]);
-        pointers.push_back(&flats[k]);
-      }
-    const std::vector<std::string> settings = several ? telling(pointers) : std::vector<std::string>();
+    std::vector<const json*> configs;
+    for (const size_t i : members) configs.push_back(&groups[i].seeds.front()->experiment());
+    if (several) differing(configs, "", flats);
+    const std::vector<std::string> settings = several ? telling(flats) : std::vector<std::string>();
     std::set<std::string> taken;
     for (const size_t i : members)
       if (const auto old = kept_name(i); old != kept.end() && taken.insert(old->second).second) names[i] = old->second;
