@@ -206,7 +206,7 @@ class ChartsTest : public QObject {
     for (const double low : {100, 110, 120}) QCOMPARE(plot_height(low, "training tokens"), plot_height(low, ""));
   }
 
-  /// A page has several such cards, and all of them are painted in one event.
+  /// A page has several such cards: each is made ready in an event of its own, and what takes long is drawn by a thread.
   void means_with_bands_are_drawn_beside_the_window() {
     const auto means = [](size_t points) {
       Figure figure;
@@ -226,13 +226,41 @@ class ChartsTest : public QObject {
     view.resize(700, 300);
     view.show();
     QVERIFY(QTest::qWaitForWindowExposed(&view));
+    const auto make_ready = [&] { QCoreApplication::sendPostedEvents(&view, QEvent::MetaCall); };
     view.setFigure(means(20));
     view.repaint();
+    QVERIFY2(view.drawing(), "the window was painted in the event that made the chart ready");
+    make_ready();
     QVERIFY2(!view.drawing(), "few points are drawn at once");
     view.setFigure(means(500));
-    view.repaint();
-    QVERIFY2(view.drawing(), "bands of 500 points were filled in the event that painted the window");
+    make_ready();
+    QVERIFY2(view.drawing(), "bands of 500 points were filled in the event loop");
     QTRY_VERIFY(!view.drawing());
+  }
+
+  /// Whoever takes a picture of a chart that was changed just now gets it as it is now.
+  void a_picture_is_of_the_present() {
+    const auto figure = [](unsigned seed) {
+      Figure made;
+      made.curves.push_back(noise(50, seed));
+      return made;
+    };
+    FigureView view;
+    view.resize(400, 300);
+    view.show();
+    QVERIFY(QTest::qWaitForWindowExposed(&view));
+    view.setFigure(figure(1));
+    QTRY_VERIFY(!view.drawing());
+    const QImage before = view.grab().toImage();
+    view.setFigure(figure(2));
+    const QImage now = view.grab().toImage();
+    QVERIFY(now != before);
+    QTRY_VERIFY(!view.drawing());
+    QCOMPARE(view.grab().toImage(), now);
+    view.resize(300, 200);
+    const QImage small = view.grab().toImage();
+    QTRY_VERIFY(!view.drawing());
+    QCOMPARE(view.grab().toImage(), small);
   }
 
   void the_legend_covers_nothing_data() {

@@ -1,9 +1,11 @@
 #include "ui/charts/figure_view.h"
 
+#include <QBackingStore>
 #include <QContextMenuEvent>
 #include <QKeyEvent>
 #include <QMenu>
 #include <QMouseEvent>
+#include <QPaintEngine>
 #include <QPainter>
 #include <QPixmap>
 #include <QTimer>
@@ -97,31 +99,44 @@ struct FigureView::Impl {
   const Figure& figure() const { return prepared->figure; }
   void forget() {
     scene.reset();
-    under = {};
-    view->update();
+    buildAnew();
+  }
+  void buildAnew() {
+    built = false;
     buildSoon();
   }
-  /// In an event of its own, ahead of painting: a page of charts that were all painted in one event would hold up what is typed.
+  /// In an event of its own: a page of charts that were all laid out and painted in one event would hold up what is typed. Until then the
+  /// last picture stands.
   void buildSoon() {
-    if (!view->isVisible() || !prepared->filled || std::exchange(building, true)) return;
+    if (!prepared->filled || !view->isVisible()) return view->update();
+    if (std::exchange(building, true)) return;
     QTimer::singleShot(0, view, [this] {
       building = false;
-      if (view->isVisible() && prepared->filled) build();
+      if (!view->isVisible()) return;
+      if (prepared->filled) build();
+      view->update();
     });
   }
+  void build() {
+    if (!built) layout();
+    if (under.isNull()) paintUnder();
+    showCurves();
+  }
   void layout() {
+    ensureScene();
     scene->setLeastMargins(least_margins);
     scene->layout(view->size(), window);
+    under = {};
+    built = true;
     Q_EMIT view->laidOut();
   }
-  void build() {
-    if (!scene) {
-      ensureScene();
-      layout();
-    }
-    if (under.isNull()) paintUnder();
+  bool built = false;     ///< the scene is of the present figure, size and part
+  bool building = false;  ///< soon
+  /// Whether the window paints itself, and not someone takes a picture of the view, who would get the last one.
+  bool paintsWindow(const QPainter& painter) const {
+    QBackingStore* store = view->window()->backingStore();
+    return store && painter.paintEngine() && painter.paintEngine()->paintDevice() == store->paintDevice();
   }
-  bool building = false;
   void ensureScene() {
     if (scene) return;
     FigureStyle style = FigureStyle::fromPalette(view->palette(), view->font());
@@ -130,11 +145,11 @@ struct FigureView::Impl {
     scene = std::make_unique<ChartScene>(prepared, style, unit());
     scene->setDetail(detail);
   }
-  void relayout() {
+  /// Another part is looked at, which the next event may start from.
+  void look() {
     placeButton();
     if (!scene) return;
     layout();
-    under = {};
     view->update();
   }
   void placeButton() {
@@ -193,7 +208,7 @@ struct FigureView::Impl {
     if (!sane(wanted.x) || !sane(wanted.y)) return;
     if (figure().map) keepInside(wanted);
     window = wanted;
-    relayout();
+    look();
     Q_EMIT view->zoomChanged();
     Q_EMIT view->looked();
   }
@@ -297,8 +312,8 @@ void FigureView::setPrepared(std::shared_ptr<const PreparedFigure> prepared) {
   if (anew) impl_->layer.clear();
   impl_->prepared = std::move(prepared);
   impl_->detail.reset();
-  if (impl_->scene && !anew && impl_->scene->take(impl_->prepared, impl_->window))
-    update();
+  if (impl_->built && !anew && impl_->scene->take(impl_->prepared, impl_->window))
+    impl_->buildSoon();
   else
     impl_->forget();
   impl_->placeButton();
@@ -321,20 +336,20 @@ QMarginsF FigureView::ownMargins() const { return impl_->scene ? impl_->scene->o
 void FigureView::setLeastMargins(const QMarginsF& least) {
   if (impl_->least_margins == least) return;
   impl_->least_margins = least;
-  impl_->relayout();
+  if (impl_->scene) impl_->buildAnew();
 }
 
 QPoint FigureView::pointedAt() const { return mapToGlobal(impl_->pointer ? impl_->pointer->toPoint() : rect().center()); }
 
 std::shared_ptr<const PreparedFigure> FigureView::prepared() const { return impl_->prepared; }
-bool FigureView::drawing() const { return impl_->layer.busy(); }
+bool FigureView::drawing() const { return impl_->building || impl_->layer.busy(); }
 std::optional<std::array<double, 2>> FigureView::part() const { return impl_->window.x; }
 std::optional<std::array<double, 2>> FigureView::rowPart() const { return impl_->window.y; }
 bool FigureView::zoomed() const { return impl_->window.x || impl_->window.y; }
 
 void FigureView::look(const std::optional<std::array<double, 2>>& x, const std::optional<std::array<double, 2>>& y) {
   impl_->window = {x, y};
-  impl_->relayout();
+  impl_->look();
   Q_EMIT looked();
 }
 
@@ -398,7 +413,7 @@ QSize FigureView::minimumSizeHint() const { return {140, 100}; }
 
 void FigureView::showAll() {
   impl_->window = {};
-  impl_->relayout();
+  impl_->look();
   Q_EMIT zoomChanged();
   Q_EMIT looked();
 }
@@ -414,9 +429,10 @@ void FigureView::paintEvent(QPaintEvent*) {
     painter.setPen(palette().color(QPalette::PlaceholderText));
     painter.drawText(rect().adjusted(12, 8, -12, -8), Qt::AlignCenter | Qt::TextWordWrap, impl_->empty_text);
   } else {
-    impl_->build();
+    const bool later = !impl_->built && impl_->paintsWindow(painter);
+    later ? impl_->buildSoon() : impl_->build();
     painter.drawPixmap(0, 0, impl_->under);
-    impl_->showCurves();
+    if (!impl_->scene) return;
     impl_->layer.paint(painter, impl_->plane());
     impl_->scene->paintOver(painter);
     if (!impl_->anythingSeen()) {
@@ -447,7 +463,8 @@ void FigureView::changeEvent(QEvent* event) {
 }
 
 void FigureView::resizeEvent(QResizeEvent*) {
-  impl_->relayout();
+  impl_->placeButton();
+  impl_->buildAnew();
   Q_EMIT resized();
 }
 

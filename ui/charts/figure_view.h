@@ -71,7 +71,7 @@ class FigureView : public QWidget {
   QString fileName() const;          ///< without extension
   void setCompact(bool compact);     ///< on screen only: exports are complete
   void setKeysOnly(bool keys_only);  ///< likewise: no legend of curves that a list beside names
-  bool drawing() const;              ///< curves are still to come
+  bool drawing() const;              ///< the picture is still to come
   bool zoomed() const;
   std::optional<std::array<double, 2>> part() const;     ///< of the x axis that is looked at; nothing: all
   std::optional<std::array<double, 2>> rowPart() const;  ///< likewise of the y axis

@@ -91,7 +91,8 @@ MainWindow::MainWindow(Session& session, QSettings* settings, QWidget* parent)
   connect(&session, &Session::noted, messages_, &MessageBar::showNote);
   connect(&session, &Session::offered, messages_, &MessageBar::showOffer);
   connect(&session, &Session::currentRunChanged, this, &MainWindow::updateTitle);
-  connect(session.runs(), &RunList::changed, this, &MainWindow::showCurrent);
+  connect(session.runs(), &RunList::changed, this, &MainWindow::showCurrent,
+          Qt::QueuedConnection);  // a page is made in an event of its own
   connect(session.runs(), &RunList::changed, this, &MainWindow::updateTitle);
   connect(&session, &Session::runStarted, this, [this](const QString& directory) {
     messages_->showNote(startedText(directory));
