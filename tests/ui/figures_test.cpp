@@ -97,6 +97,74 @@ class FiguresTest : public QObject {
     QVERIFY(tex.contains("\\includegraphics[width=140mm]{figure}") && tex.contains("\\caption{") && tex.contains("seeds 1, 2"));
   }
 
+  void all_figures_are_exported_by_a_click() {
+    PageOnRuns page("figures", three_architectures());
+    QSignalSpy noted(&page.session(), &Session::noted);
+    auto* all = button(page, "Export all");
+    QVERIFY(!all->isEnabled());
+    action(page, "New figure")->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(QFileInfo::exists(folder(page) + "/figure.json"), 20000);
+    QTest::mouseClick(button(page, "Duplicate"), Qt::LeftButton);
+    auto* runs = page.child<QLineEdit>("Runs");
+    runs->setFocus();
+    QTest::keyClicks(runs, "mixer:avey");
+    QTRY_VERIFY_WITH_TIMEOUT(content(folder(page) + "/figure-2.json").contains("avey"), 20000);
+    QTest::mouseClick(all, Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(!noted.empty(), 60000);
+    QStringList written;
+    for (const char* stem : {"figure", "figure-2"})
+      for (const std::string& format : load_recipe((folder(page) + "/figure.json").toStdString()).formats)
+        written << folder(page) + "/" + stem + "." + QString::fromStdString(format);
+    QVERIFY(written.size() >= 4);
+    for (const QString& file : std::as_const(written)) QVERIFY2(!content(file).isEmpty(), qPrintable(file));
+    QCOMPARE(noted.first().first().toString(), QString("Wrote %1 files into %2").arg(written.size()).arg(folder(page)));
+    QVERIFY(content(folder(page) + "/figure.csv").contains("Transformer++"));
+    QVERIFY(!content(folder(page) + "/figure-2.csv").contains("Transformer++"));
+  }
+
+  /// Files that were written follow their runs to the end; recipes that no file was made of stay without.
+  void files_are_drawn_anew_when_a_run_ends() {
+    FixtureOptions done, going;
+    going.mixer = "avey";
+    std::unique_ptr<RunWriter> writer;
+    PageOnRuns page("figures", {done}, {1100, 720}, [&](const QString& runs) {
+      const std::filesystem::path directory = (runs + "/avey-1").toStdString();
+      writer = std::make_unique<RunWriter>(RunWriter::create(directory, fixture_info(going)));
+      writer->set_state(RunState::running, 0);
+      for (int64_t step = 1; step <= 100; ++step) {
+        writer->add(fixture_step(going, step));
+        if (step % 20 == 0) writer->add(fixture_evaluation(going, step));
+      }
+    });
+    QSignalSpy noted(&page.session(), &Session::noted);
+    const QString csv = folder(page) + "/figure.csv";
+    const auto last_tokens = [&](const QByteArray& text) {
+      double last = 0;
+      for (const QByteArray& line : text.split('\n'))
+        if (line.contains("Avey")) last = std::max(last, line.split(',').value(4).toDouble());
+      return last;
+    };
+    action(page, "New figure")->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(QFileInfo::exists(folder(page) + "/figure.json"), 20000);
+    QTest::mouseClick(button(page, "Export"), Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(!noted.empty() && QFileInfo::exists(csv), 60000);
+    const QByteArray before = content(csv);
+    QVERIFY2(last_tokens(before) > 0 && last_tokens(before) <= static_cast<double>(fixture_position(100).tokens), before.constData());
+    QTest::mouseClick(button(page, "Duplicate"), Qt::LeftButton);  // never exported
+    QTRY_VERIFY_WITH_TIMEOUT(QFileInfo::exists(folder(page) + "/figure-2.json"), 20000);
+    QTest::qWait(500);
+    for (int64_t step = 101; step <= going.steps; ++step) {
+      writer->add(fixture_step(going, step));
+      if (step % 20 == 0) writer->add(fixture_evaluation(going, step));
+    }
+    writer->set_state(RunState::finished, going.steps);
+    writer->write_results();
+    writer.reset();
+    QTRY_COMPARE_WITH_TIMEOUT(last_tokens(content(csv)), static_cast<double>(fixture_position(going.steps).tokens), 60000);
+    QVERIFY(!QFileInfo::exists(folder(page) + "/figure-2.csv"));
+    QCOMPARE(noted.size(), 1);  // nobody asked
+  }
+
   void recipes_of_the_papers_can_be_read_and_written_again() {
     const auto names = shipped_recipes();
     QVERIFY(names.size() >= 25);

@@ -9,8 +9,10 @@
 #include <QPushButton>
 #include <QSignalSpy>
 #include <QSpinBox>
+#include <QTableView>
 #include <QToolButton>
 
+#include "analysis/runs/run.h"
 #include "tests/app/program.h"
 #include "tests/ui/longest_event.h"
 #include "ui/page.h"
@@ -319,6 +321,55 @@ class StudiesTest : public QObject {
     QTest::mouseClick(shown.button("Stop"), Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(QFile::exists(program_.path("fake/cancelled")), 20000);
     QTRY_VERIFY_WITH_TIMEOUT(shown.shows("Studies", "stopped"), 20000);
+  }
+
+  /// On Compare: another seed of a row is queued by a click, runs, and is counted in the row.
+  void more_seeds_of_a_row_are_queued_from_compare() {
+    for (const char* rate : {"0.001", "0.004"})
+      program_.train(QString("compared/rate-%1-seed1").arg(rate), {QString("training.learning_rate=%1").arg(rate)});
+    Session session(program_.path("compared"));
+    QSignalSpy told(&session, &Session::offered);
+    QSignalSpy failed(&session, &Session::failed);
+    std::unique_ptr<QWidget> page;
+    for (const Page& each : pages())
+      if (each.id == "compare") page.reset(each.make(session, nullptr));
+    page->resize(1100, 720);
+    page->show();
+    QTableView* table = nullptr;
+    for (auto* each : page->findChildren<QTableView*>())
+      if (each->accessibleName() == "OOD loss at equal pre-training loss") table = each;
+    QToolButton* more = nullptr;
+    for (auto* each : page->findChildren<QToolButton*>())
+      if (each->text() == "More seeds") more = each;
+    QVERIFY(table && more);
+    const QAbstractItemModel& rows = *table->model();
+    QTRY_COMPARE_WITH_TIMEOUT(rows.rowCount(), 2, 20000);
+    const auto cell = [&](int row, const QString& column) {
+      for (int c = 0; c < rows.columnCount(); ++c)
+        if (rows.headerData(c, Qt::Horizontal).toString() == column) return rows.index(row, c).data().toString();
+      return QString();
+    };
+    QVERIFY(!more->isEnabled());
+    QTest::mouseClick(table->viewport(), Qt::LeftButton, {}, table->visualRect(rows.index(1, 0)).center());
+    QTRY_VERIFY(more->isEnabled());
+    const QString title = cell(1, "architecture");
+    QTest::mouseClick(more, Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(!told.empty() || !failed.empty(), 60000);
+    QVERIFY2(failed.empty(), qPrintable(failed.empty() ? QString() : failed.first().first().toString()));
+    QCOMPARE(told.first().first().toString(), QString("One more seed of %1 is queued").arg(title));
+    QVERIFY(at_rest());
+    QStringList seconds;
+    for (const QString& name : QDir(program_.path("compared")).entryList({"*seed2"}, QDir::Dirs)) seconds << name;
+    QCOMPARE(seconds.size(), 1);
+    const Run second(std::filesystem::path(program_.path("compared/" + seconds.first()).toStdString()));
+    const Run first(std::filesystem::path(program_.path("compared/" + QString(seconds.first()).replace("seed2", "seed1")).toStdString()));
+    QVERIFY(second.info().state == RunState::finished && second.info().seed == 2 && second.setting() == first.setting());
+    const auto seeds_of = [&](const QString& wanted) {
+      for (int row = 0; row < rows.rowCount(); ++row)
+        if (cell(row, "architecture") == wanted) return cell(row, "seeds");
+      return QString();
+    };
+    QTRY_COMPARE_WITH_TIMEOUT(seeds_of(title), QString("2"), 30000);
   }
 };
 
