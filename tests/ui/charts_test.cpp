@@ -1,5 +1,6 @@
 #include <QApplication>
 #include <QImage>
+#include <QLabel>
 #include <QPainter>
 #include <QSignalSpy>
 #include <QtTest>
@@ -478,6 +479,24 @@ class ChartsTest : public QObject {
     QCOMPARE(fitted("… width 80, heads 4"), QString("… width 80, heads 4"));
     QVERIFY(fitted("… width 80").startsWith("…"));
     QCOMPARE(fittingTitle("Avey", metrics, 400), QString("Avey"));
+  }
+
+  /// Beside a title what matters most stays longest, and no word is cut in two.
+  void words_beside_a_title_go_whole() {
+    const QFontMetricsF metrics(QApplication::font());
+    const QString whole("Avey, width 80 · step 200 · 1 = evenly spread");
+    const auto fitted = [&](const QString& as_wide_as) { return fittingWords(whole, metrics, metrics.horizontalAdvance(as_wide_as) + 1); };
+    QCOMPARE(fitted(whole), whole);
+    QCOMPARE(fitted("Avey, width 80 · step 200 · 1 = even"), QString("Avey, width 80 · step 200 · …"));
+    QCOMPARE(fitted("Avey, width 80 · st…"), QString("Avey, width 80 · …"));
+    QCOMPARE(fitted("Avey, width 80"), QString("Avey, width 80"));
+    QVERIFY2(fitted("A…, width 80").endsWith("width 80"), qPrintable(fitted("A…, width 80")));
+    Card card("Entropy by layer", whole, new FigureView);
+    card.resize(260, 200);
+    card.show();
+    QVERIFY(QTest::qWaitForWindowExposed(&card));
+    const QList<QLabel*> labels = card.findChildren<QLabel*>();
+    QTRY_VERIFY(std::any_of(labels.begin(), labels.end(), [&](const QLabel* label) { return label->toolTip() == whole; }));
   }
 
   void a_click_names_the_cell() {

@@ -10,26 +10,35 @@
 #include <utility>
 
 #include "ui/charts/figure_view.h"
+#include "ui/charts/fitting_name.h"
 
 namespace saccade::ui {
 
 namespace {
 
-/// Gives way when there is little room, and says the rest in its tool tip.
+/// Gives way when there is little room, and says all in its tool tip.
 class ElidedLabel : public QLabel {
  public:
-  explicit ElidedLabel(QWidget* parent) : QLabel(parent) {}
+  using Fitting = QString (*)(const QString& whole, const QFontMetricsF& metrics, double room);
+  ElidedLabel(Fitting fitting, QWidget* parent) : QLabel(parent), fitting_(fitting) {}
   QSize minimumSizeHint() const override { return {std::min(QLabel::sizeHint().width(), 60), QLabel::minimumSizeHint().height()}; }
 
  protected:
   void paintEvent(QPaintEvent*) override {
     QPainter painter(this);
-    QString shown = fontMetrics().elidedText(text(), Qt::ElideRight, width());
+    QString shown = fitting_(text(), fontMetrics(), width());
     if (shown != text() && shown.size() < 5) shown.clear();  // says nothing
     style()->drawItemText(&painter, rect(), Qt::AlignLeft | Qt::AlignVCenter, palette(), true, shown, foregroundRole());
     if (const QString rest = shown == text() ? QString() : text(); rest != toolTip()) setToolTip(rest);
   }
+
+ private:
+  Fitting fitting_;
 };
+
+QString withoutItsEnd(const QString& whole, const QFontMetricsF& metrics, double room) {
+  return metrics.elidedText(whole, Qt::ElideRight, room);
+}
 
 QString export_words() { return QObject::tr("Export"); }
 QString short_export_words() { return QStringLiteral("↓"); }  // beside titles that need the room
@@ -48,8 +57,8 @@ QToolButton* export_button(FigureView& view, QWidget* parent) {
 
 Card::Card(const QString& title, const QString& subtitle, QWidget* content, QWidget* parent)
     : QWidget(parent),
-      title_(new ElidedLabel(this)),
-      subtitle_(new ElidedLabel(this)),
+      title_(new ElidedLabel(withoutItsEnd, this)),
+      subtitle_(new ElidedLabel(fittingWords, this)),
       header_(new QHBoxLayout),
       column_(new QVBoxLayout(this)),
       controls_(new QWidget(this)),

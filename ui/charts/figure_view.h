@@ -136,7 +136,7 @@ class FigureView : public QWidget {
 };
 
 /// A titled frame around a view: title, unit, its own controls in the corner, export button (sketch: cards).
-/// A FigureView as content gets the export button by itself.
+/// A FigureView as content gets the export button by itself. Of a subtitle's words between dots the last go first where there is no room.
 class Card : public QWidget {
   Q_OBJECT
  public:

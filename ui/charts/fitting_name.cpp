@@ -13,4 +13,15 @@ QString fittingTitle(const QString& whole, const QFontMetricsF& metrics, double 
   return metrics.elidedText(dots + QLatin1Char(' ') + difference.mid(2), Qt::ElideMiddle, room);
 }
 
+QString fittingWords(const QString& whole, const QFontMetricsF& metrics, double room) {
+  const QString dot = QStringLiteral(" · ");
+  if (metrics.horizontalAdvance(whole) <= room) return whole;
+  QStringList words = whole.split(dot);
+  while (words.size() > 1) {
+    words.removeLast();
+    if (const QString shown = words.join(dot) + dot + QChar(0x2026); metrics.horizontalAdvance(shown) <= room) return shown;
+  }
+  return fittingTitle(words.first(), metrics, room);
+}
+
 }  // namespace saccade::ui

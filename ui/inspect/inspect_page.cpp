@@ -444,12 +444,13 @@ void InspectPage::titleMap() {
   const auto& mixers = capture()->layer_mixers;
   const auto layer = static_cast<size_t>(at->layer);
   const QString mixer = layer < mixers.size() ? QStringLiteral(" (%1)").arg(QString::fromStdString(mixers[layer])) : QString();
-  QStringList words{map_choice_->currentText(), tr("frame: this query")};
+  QStringList words{map_choice_->currentText()};
   if (const auto& map = map_->figure().map) {
     if (!map->marked.empty()) words << tr("orange: chosen");
     if (!map->known.empty()) words << tr("green: known answer");
     if (const auto [rows, columns] = large_->block(); rows > 1) words << tr("greatest of %1 × %2").arg(rows).arg(columns);
   }
+  words << tr("frame: this query");
   map_card_->setTitle(tr("Layer %1%2 · head %3").arg(at->layer).arg(mixer).arg(at->head), words.join(QStringLiteral(" · ")));
 }
 
@@ -515,13 +516,12 @@ void InspectPage::takeReads(const Place& at, Reads reads) {
   query_card_->setTitle(tr("Query %1 %2").arg(at.query).arg(token), {});
   QStringList words{QString::fromStdString(provenance_.front()).section(": ", 1), tr("step %1").arg(captures_->step),
                     tr("query %1 %2").arg(at.query).arg(token)};
-  const bool signed_weights = std::any_of(reads_->weights.begin(), reads_->weights.end(), [](double w) { return w < 0; });
-  words << (signed_weights ? tr("orange: weight above 0, blue: below") : tr("shade: weight"));
-  if (!reads_->chosen_positions.empty()) words << tr("blue line: chosen");
-  words << tr("frame: the query");
-  if (!captures_->answers.empty()) words << tr("green line: known answer");
   if (captures_->cut) words << tr("the first %n tokens of the text", nullptr, static_cast<int>(sample.tokens.size()));
   if (captures_->left_out > 0) words << tr("the last %n tokens of the text", nullptr, static_cast<int>(sample.tokens.size()));
+  if (!captures_->answers.empty()) words << tr("green line: known answer");
+  if (!reads_->chosen_positions.empty()) words << tr("blue line: chosen");
+  const bool signed_weights = std::any_of(reads_->weights.begin(), reads_->weights.end(), [](double w) { return w < 0; });
+  words << (signed_weights ? tr("orange: weight above 0, blue: below") : tr("shade: weight")) << tr("frame: the query");
   text_card_->setTitle(tr("Where did this query read from?"), words.join(QStringLiteral(" · ")));
   fitText();
   showBeside();

@@ -334,8 +334,8 @@ void LivePage::show(LiveFigures figures) {
   fill(layers_, LiveFigures::layers);
   fill(captured_, LiveFigures::captured);
   layers_.card->setTitle(tr("Entropy by layer"), figures_.statistic == QStringLiteral("entropy")
-                                                     ? tr("nats · %1").arg(figures_.name)
-                                                     : tr("1 = evenly spread · %1").arg(figures_.name));
+                                                     ? tr("%1 · nats").arg(figures_.name)
+                                                     : tr("%1 · 1 = evenly spread").arg(figures_.name));
   heads_.card->setTitle(tr("Attention entropy"),
                         figures_.step < 0 ? figures_.name : tr("%1, step %2").arg(figures_.name).arg(figures_.step));
   const AxisScale& x = figures_.figure[LiveFigures::loss]->x;
@@ -409,17 +409,17 @@ void LivePage::titleCards() {
                       ratio ? tr("OOD ÷ pre-training loss") : tr("OOD − pre-training loss, nats"));
   const bool norm = step_choice_->currentIndex() == 0;
   const auto means = [this](LiveFigures::Place place) {
-    return figures_.by_architecture[place] ? tr(" · means of architectures, and %1").arg(figures_.name) : QString();
+    return figures_.by_architecture[place] ? tr("means of architectures, and %1 · ").arg(figures_.name) : QString();
   };
   gradient_.card->setTitle(step_choice_->currentText(),
-                           (norm ? tr("before clipping") : tr("of the schedule")) + means(LiveFigures::gradient));
+                           means(LiveFigures::gradient) + (norm ? tr("before clipping") : tr("of the schedule")));
   const bool speed = resource_choice_->currentIndex() == 0, device = resource_choice_->currentIndex() == 1;
-  speed_.card->setTitle(resource_choice_->currentText(), speed    ? tr("tokens per second") + means(LiveFigures::speed)
+  speed_.card->setTitle(resource_choice_->currentText(), speed    ? means(LiveFigures::speed) + tr("tokens per second")
                                                          : device ? tr("MiB of tensors, at most so far")
                                                                   : tr("MiB on the CPU"));
   if (figures_.selection.isEmpty()) return;
   const SelectionWords& words = words_of(figures_.selection);
-  captured_.card->setTitle(tr(words.name), QStringLiteral("%1 · %2").arg(tr(words.meaning), figures_.name));
+  captured_.card->setTitle(tr(words.name), QStringLiteral("%1 · %2").arg(figures_.name, tr(words.meaning)));
 }
 
 void LivePage::fill(Panel& panel, LiveFigures::Place place) {
